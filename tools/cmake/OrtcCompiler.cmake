@@ -1,0 +1,31 @@
+# Compiler-wide settings: ccache, lld, warnings, sanitizers.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+find_program(ORTC_CCACHE ccache)
+if(ORTC_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${ORTC_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ORTC_CCACHE})
+endif()
+
+find_program(ORTC_LLD NAMES ld.lld-22 ld.lld)
+if(ORTC_LLD)
+  add_link_options(-fuse-ld=lld)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # g++ looks for plain `ld.lld`: show it the folder of the versioned one.
+    get_filename_component(_lld "${ORTC_LLD}" REALPATH)
+    get_filename_component(_lld_dir "${_lld}" DIRECTORY)
+    add_link_options(-B${_lld_dir})
+  endif()
+endif()
+# One link at a time: memory is the limit on small machines.
+set_property(GLOBAL PROPERTY JOB_POOLS ortc_link=1)
+set(CMAKE_JOB_POOL_LINK ortc_link)
+
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -fvisibility-inlines-hidden)
+if(ORTC_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(ORTC_SANITIZE)
+  string(REPLACE ";" "," _sanitizers "${ORTC_SANITIZE}")
+  add_compile_options(-fsanitize=${_sanitizers} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${_sanitizers})
+endif()
