@@ -1,0 +1,55 @@
+// Elementary functions as plain arithmetic: no libm, the same bits on every target.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_COMPILER_CODEGEN_MATHEXPANSION_H
+#define ORTC_COMPILER_CODEGEN_MATHEXPANSION_H
+
+#include "compiler/codegen/Target.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Value.h"
+
+#include <optional>
+
+namespace ortc::codegen {
+
+/// Functions with an expansion. All take one operand but Pow and Atan2. Special values follow C99 Annex F; results
+/// are within 4 ulp, for f32 and for f64 (subnormal results may be flushed to zero by Exp, Exp2, Sinh and Cosh only
+/// where noted in the source).
+enum class MathFunction {
+  Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sqrt, Rsqrt, Cbrt,
+  Tanh, Sinh, Cosh, Asinh, Acosh, Atanh, Erf, Erfc,
+  Sin, Cos, Tan, Asin, Acos, Atan, Atan2, Pow,
+  Floor, Ceil, Trunc, Round, RoundEven,
+};
+
+/// How to expand. `fma` must be true only where the target has the instruction.
+struct MathOptions {
+  bool fma = false;
+  bool rounding = false; ///< floor and its kin are instructions of the target
+
+  static MathOptions of(const Target &target, Numerics numerics) {
+    return {target.usesFma(numerics), target.hasRounding};
+  }
+};
+
+/// `function` of `operands` (scalars or vectors of f32 or f64, all of one type) as arith ops at the insertion point.
+mlir::Value expandMath(mlir::OpBuilder &builder, mlir::Location loc, MathFunction function,
+                       mlir::ValueRange operands, const MathOptions &options);
+
+/// The function that a `math` op computes, or nothing when the op needs no expansion (absf, copysign, fma, ...) or has
+/// none.
+std::optional<MathFunction> mathFunctionOf(mlir::Operation *op);
+
+/// a * b + c on floats: one fma with `options.fma`, a multiply and an add otherwise. Only for use inside one op's own
+/// expansion.
+mlir::Value multiplyAdd(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b, mlir::Value c,
+                        const MathOptions &options);
+
+/// Storage conversions by integer operations: round to nearest even, NaN stays NaN. Vectors or scalars.
+/// `bits` is i16; `value` f32. `type` is f16 or bf16.
+mlir::Value extendToF32(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value bits, mlir::Type type);
+mlir::Value truncateFromF32(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type type);
+
+} // namespace ortc::codegen
+
+#endif // ORTC_COMPILER_CODEGEN_MATHEXPANSION_H

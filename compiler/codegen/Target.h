@@ -1,0 +1,60 @@
+// The CPUs that kernels are generated for, with the figures that kernel generators read.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_COMPILER_CODEGEN_TARGET_H
+#define ORTC_COMPILER_CODEGEN_TARGET_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace ortc::codegen {
+
+/// What numbers a kernel may depend on. Bits never depend on anything else: not on the vector width, not on the number
+/// of workers, not on how ops were fused.
+enum class Numerics {
+  /// Fused multiply-add wherever the target has it: equal bits on all targets with fma.
+  Fast,
+  /// Separate multiply and add: equal bits on every target.
+  Portable,
+};
+
+/// A CPU target. Plain data: copy freely.
+struct Target {
+  std::string name;     ///< name on the command line, e.g. "x86-64-v3"
+  std::string triple;   ///< LLVM triple
+  std::string cpu;      ///< LLVM -mcpu
+  std::string features; ///< LLVM -mattr, comma separated, may be empty
+
+  int64_t vectorLanes = 4;      ///< f32 lanes of one vector register
+  int64_t vectorRegisters = 16; ///< architectural vector registers
+  bool hasFma = false;          ///< fused multiply-add as one instruction
+  bool hasMasks = false;        ///< masked loads and stores cost no more than plain ones
+  bool hasRounding = false;     ///< floor, ceil, trunc and roundeven as one instruction
+
+  int64_t l1Bytes = 32 << 10; ///< data cache next to the core
+  int64_t l2Bytes = 256 << 10;
+
+  /// CPU features the loader must find, one bit each (ORTC_CPU_* of the artifact format).
+  uint64_t requiredFeatures = 0;
+
+  /// Lanes of a vector register for elements of `bits` bits.
+  int64_t lanes(unsigned bits) const { return vectorLanes * 32 / bits; }
+  /// True when kernels may contain fused multiply-adds under `numerics`.
+  bool usesFma(Numerics numerics) const { return hasFma && numerics == Numerics::Fast; }
+};
+
+/// Names that `findTarget` knows, in order of preference of the loader (most capable last), "native" excluded.
+llvm::ArrayRef<llvm::StringRef> targetNames();
+
+/// The target called `name`: one of `targetNames()` or "native" (this machine). Empty when there is none.
+std::optional<Target> findTarget(llvm::StringRef name);
+
+/// True when this machine can execute code made for `target`.
+bool canRunHere(const Target &target);
+
+} // namespace ortc::codegen
+
+#endif // ORTC_COMPILER_CODEGEN_TARGET_H
