@@ -1,0 +1,36 @@
+//===- TrainDialect.h - the train dialect ---------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+
+#include "dialects/train/TrainDialect.h.inc"
+#include "dialects/train/TrainEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/train/TrainAttributes.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/train/TrainOps.h.inc"
+
+namespace ortc::train {
+
+// Names of the attributes on function arguments and results.
+inline constexpr llvm::StringLiteral kTensor = "train.tensor";     // argument: symbol
+inline constexpr llvm::StringLiteral kInput = "train.input";       // argument: name
+inline constexpr llvm::StringLiteral kOutput = "train.output";     // result: name
+inline constexpr llvm::StringLiteral kLoss = "train.loss";         // result: unit
+inline constexpr llvm::StringLiteral kUpdate = "train.update";     // result: symbol
+inline constexpr llvm::StringLiteral kGradient = "train.gradient"; // result: symbol
+// On functions.
+inline constexpr llvm::StringLiteral kEntry = "train.entry";     // "train", "eval", "predict", "gradients", "update"
+inline constexpr llvm::StringLiteral kBinding = "train.binding"; // i64
+
+/// The name that a label has as a `train.input`.
+inline constexpr llvm::StringLiteral kLabel = "label";
+
+} // namespace ortc::train
