@@ -1,0 +1,63 @@
+//===- Evaluator.cpp - nn, arith and math on host tensors -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/evaluator/Evaluator.h"
+
+#include "compiler/evaluator/Kernels.h"
+#include "dialects/nn/NnDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/DenseMap.h"
+
+using namespace mlir;
+
+namespace ortc::evaluator {
+
+bool Evaluator::isKnown(Operation *op) {
+  return isa<arith::ArithDialect, math::MathDialect, nn::NnDialect>(op->getDialect());
+}
+
+FailureOr<SmallVector<HostTensor>> Evaluator::evaluate(Operation *op, ArrayRef<const HostTensor *> operands) const {
+  for (Type type : op->getResultTypes())
+    if (!isa<RankedTensorType>(type))
+      return failure();
+  for (auto family : {evaluateElementwise, evaluateMovement, evaluateReduction, evaluateContraction, evaluateIndexing}) {
+    FamilyResult results = family(op, operands);
+    if (!results)
+      continue;
+    if (failed(*results))
+      return failure();
+    for (HostTensor &tensor : **results) {
+      Type element = tensor.getType().getElementType();
+      for (int64_t i = 0, e = tensor.size(); i < e; ++i) {
+        if (!tensor.isFloat())
+          tensor.setInt(i, wrapTo(element, tensor.getInt(i)));
+        else if (precision == Precision::declared)
+          tensor.setFloat(i, roundTo(element, tensor.getFloat(i)));
+      }
+    }
+    return std::move(**results);
+  }
+  return failure();
+}
+
+FailureOr<SmallVector<HostTensor>> Evaluator::evaluate(Block &block, ArrayRef<HostTensor> arguments) const {
+  llvm::DenseMap<Value, HostTensor> values;
+  for (auto [argument, tensor] : llvm::zip_equal(block.getArguments(), arguments))
+    values[argument] = tensor;
+  for (Operation &op : block.without_terminator()) {
+    SmallVector<const HostTensor *> operands;
+    for (Value operand : op.getOperands())
+      operands.push_back(&values[operand]);
+    auto results = evaluate(&op, operands);
+    if (failed(results))
+      return op.emitError("cannot be evaluated"), failure();
+    for (auto [value, tensor] : llvm::zip_equal(op.getResults(), *results))
+      values[value] = std::move(tensor);
+  }
+  SmallVector<HostTensor> results;
+  for (Value value : block.getTerminator()->getOperands())
+    results.push_back(values[value]);
+  return results;
+}
+
+} // namespace ortc::evaluator

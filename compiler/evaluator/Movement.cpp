@@ -1,0 +1,129 @@
+//===- Movement.cpp - data movement on host tensors -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/evaluator/Kernels.h"
+
+#include "dialects/nn/NnDialect.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace ortc::evaluator {
+
+/// Fills `result` with `input` at the linear position that `source` gives for each index; -1 leaves the element alone.
+static void moveElements(HostTensor &result, const HostTensor &input,
+                         llvm::function_ref<int64_t(ArrayRef<int64_t>)> source) {
+  if (result.size() == 0)
+    return;
+  SmallVector<int64_t> index(result.getRank(), 0);
+  int64_t at = 0;
+  do {
+    if (int64_t from = source(index); from >= 0)
+      result.copy(at, input, from);
+    ++at;
+  } while (nextIndex(index, result.getShape()));
+}
+
+static HostTensor pad(nn::PadOp op, const HostTensor &input, const HostTensor &value) {
+  HostTensor result(resultType(op));
+  auto strides = stridesOf(input.getShape());
+  for (int64_t i = 0; i < result.size(); ++i)
+    result.copy(i, value, 0);
+  moveElements(result, input, [&](ArrayRef<int64_t> index) {
+    int64_t from = 0;
+    for (auto [d, i] : llvm::enumerate(index)) {
+      int64_t at = i - op.getLow()[d], step = op.getInterior()[d] + 1;
+      if (at < 0 || at % step != 0 || at / step >= input.getShape()[d])
+        return int64_t(-1);
+      from += at / step * strides[d];
+    }
+    return from;
+  });
+  return result;
+}
+
+static HostTensor concat(nn::ConcatOp op, Operands operands) {
+  HostTensor result(resultType(op));
+  int64_t axis = op.getAxis(), begin = 0;
+  for (const HostTensor *input : operands) {
+    auto strides = stridesOf(input->getShape());
+    int64_t size = input->getShape()[axis];
+    moveElements(result, *input, [&](ArrayRef<int64_t> index) {
+      if (index[axis] < begin || index[axis] >= begin + size)
+        return int64_t(-1);
+      int64_t from = 0;
+      for (auto [d, i] : llvm::enumerate(index))
+        from += (static_cast<int64_t>(d) == axis ? i - begin : i) * strides[d];
+      return from;
+    });
+    begin += size;
+  }
+  return result;
+}
+
+/// One index map for broadcast, transpose, slice and reverse: from = offset + sum of index[d] * strides[d].
+static HostTensor affine(Operation *op, const HostTensor &input, int64_t offset, ArrayRef<int64_t> strides) {
+  HostTensor result(resultType(op));
+  moveElements(result, input, [&](ArrayRef<int64_t> index) {
+    int64_t from = offset;
+    for (auto [d, i] : llvm::enumerate(index))
+      from += i * strides[d];
+    return from;
+  });
+  return result;
+}
+
+FamilyResult evaluateMovement(Operation *op, Operands operands) {
+  auto inputStrides = [&] { return stridesOf(operands[0]->getShape()); };
+  return llvm::TypeSwitch<Operation *, FamilyResult>(op)
+      .Case([&](nn::BroadcastOp op) {
+        auto strides = inputStrides();
+        SmallVector<int64_t> map(resultType(op).getRank(), 0);
+        for (auto [i, dim] : llvm::enumerate(op.getDimensions()))
+          map[dim] = operands[0]->getShape()[i] == 1 ? 0 : strides[i];
+        return single(affine(op, *operands[0], 0, map));
+      })
+      .Case([&](nn::ReshapeOp op) { return single(operands[0]->withType(resultType(op))); })
+      .Case([&](nn::TransposeOp op) {
+        auto strides = inputStrides();
+        SmallVector<int64_t> map;
+        for (int64_t from : op.getPermutation())
+          map.push_back(strides[from]);
+        return single(affine(op, *operands[0], 0, map));
+      })
+      .Case([&](nn::SliceOp op) {
+        auto map = inputStrides();
+        int64_t offset = 0;
+        for (auto [d, stride] : llvm::enumerate(map)) {
+          offset += op.getStarts()[d] * stride;
+          stride *= op.getStrides()[d];
+        }
+        return single(affine(op, *operands[0], offset, map));
+      })
+      .Case([&](nn::ReverseOp op) {
+        auto map = inputStrides();
+        int64_t offset = 0;
+        for (int64_t axis : op.getAxes()) {
+          offset += (operands[0]->getShape()[axis] - 1) * map[axis];
+          map[axis] = -map[axis];
+        }
+        return single(affine(op, *operands[0], offset, map));
+      })
+      .Case([&](nn::PadOp op) { return single(pad(op, *operands[0], *operands[1])); })
+      .Case([&](nn::ConcatOp op) { return single(concat(op, operands)); })
+      .Case([&](nn::IotaOp op) {
+        HostTensor result(resultType(op));
+        int64_t stride = stridesOf(result.getShape())[op.getAxis()], size = result.getShape()[op.getAxis()];
+        for (int64_t i = 0; i < result.size(); ++i) {
+          int64_t position = i / stride % size;
+          if (result.isFloat())
+            result.setFloat(i, static_cast<double>(position));
+          else
+            result.setInt(i, position);
+        }
+        return single(std::move(result));
+      })
+      .Default([](Operation *) { return FamilyResult(); });
+}
+
+} // namespace ortc::evaluator
