@@ -1,0 +1,157 @@
+//===- CompileOptions.cpp - flags that act on the whole of the options ----===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/CompileOptions.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace ortc::driver {
+
+const char *getLossName(LossKind kind) {
+  switch (kind) {
+  case LossKind::CrossEntropy:
+    return "cross_entropy";
+  case LossKind::Nll:
+    return "nll";
+  case LossKind::Mse:
+    return "mse";
+  case LossKind::L1:
+    return "l1";
+  case LossKind::SmoothL1:
+    return "smooth_l1";
+  case LossKind::BceWithLogits:
+    return "bce_with_logits";
+  case LossKind::Output:
+    return "output";
+  case LossKind::None:
+    return "none";
+  }
+  return "";
+}
+
+const char *getOptimizerName(OptimizerKind kind) {
+  switch (kind) {
+  case OptimizerKind::Sgd:
+    return "sgd";
+  case OptimizerKind::Adam:
+    return "adam";
+  case OptimizerKind::AdamW:
+    return "adamw";
+  }
+  return "";
+}
+
+bool NamePattern::parse(std::string_view text, NamePattern &pattern, std::string &error) {
+  if (text.empty()) {
+    error = "the regular expression is empty; '.*' matches every name";
+    return false;
+  }
+  pattern.text = std::string(text);
+  try {
+    pattern.expression = std::regex(pattern.text, std::regex::ECMAScript | std::regex::optimize);
+  } catch (const std::regex_error &) {
+    error = "'" + pattern.text + "' is not a regular expression (ECMAScript); a plain dot is '\\.'";
+    return false;
+  }
+  return true;
+}
+
+bool addShapes(std::string_view text, CompileOptions &options, std::string &error) {
+  constexpr int64_t kLimit = int64_t(1) << 40; // far above any tensor, far below overflow of a product check
+  BindingSpec &binding = options.bindings.back();
+  while (true) {
+    size_t comma = text.find(',');
+    std::string_view item = text.substr(0, comma);
+    size_t equals = item.rfind('=');
+    if (equals == std::string_view::npos || equals == 0 || equals + 1 == item.size()) {
+      error = "'" + std::string(item) + "' binds nothing; write NAME=N for a dimension or INPUT=AxBxC for an input";
+      return false;
+    }
+    ShapeSpec shape{std::string(item.substr(0, equals)), {}};
+    std::string_view sizes = item.substr(equals + 1);
+    while (true) {
+      size_t cross = sizes.find('x');
+      std::string_view size = sizes.substr(0, cross);
+      int64_t value = 0;
+      if (!parseInteger(size, value) || value < 1 || value > kLimit) {
+        error = "'" + std::string(size) + "' in '" + std::string(item) + "' is no size; sizes are whole numbers from 1";
+        return false;
+      }
+      shape.dims.push_back(value);
+      if (cross == std::string_view::npos)
+        break;
+      sizes.remove_prefix(cross + 1);
+    }
+    auto sameName = [&](const ShapeSpec &other) { return other.name == shape.name; };
+    if (std::any_of(binding.shapes.begin(), binding.shapes.end(), sameName)) {
+      error = "'" + shape.name + "' is bound twice in binding '" + binding.name +
+              "'; --binding NAME starts another binding";
+      return false;
+    }
+    binding.shapes.push_back(std::move(shape));
+    if (comma == std::string_view::npos)
+      return true;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+bool addBinding(std::string_view name, CompileOptions &options, std::string &error) {
+  auto allowed = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.'; };
+  if (name.empty() || !std::all_of(name.begin(), name.end(), allowed)) {
+    error = "'" + std::string(name) + "' is no binding name; letters, digits, '_', '-' and '.' make one";
+    return false;
+  }
+  auto sameName = [&](const BindingSpec &other) { return other.name == name; };
+  BindingSpec &last = options.bindings.back();
+  bool untouched = options.bindings.size() == 1 && last.shapes.empty() && last.name == "default";
+  if (untouched) {
+    last.name = std::string(name);
+    return true;
+  }
+  if (std::any_of(options.bindings.begin(), options.bindings.end(), sameName)) {
+    error = "binding '" + std::string(name) + "' is given twice";
+    return false;
+  }
+  options.bindings.push_back({std::string(name), {}});
+  return true;
+}
+
+bool addTarget(std::string_view name, CompileOptions &options, bool &first, std::string &error) {
+  if (first)
+    options.targets.clear();
+  first = false;
+  if (name.empty()) {
+    error = "a target needs a name, e.g. host, native or x86-64-v3";
+    return false;
+  }
+  if (std::find(options.targets.begin(), options.targets.end(), name) != options.targets.end()) {
+    error = "target '" + std::string(name) + "' is given twice";
+    return false;
+  }
+  options.targets.emplace_back(name);
+  return true;
+}
+
+bool checkOptions(const CompileOptions &options, std::string &error) {
+  if (options.loss.kind == LossKind::Output && !options.lossInput.empty() && options.lossInput != options.loss.output) {
+    error = "--loss-input '" + options.lossInput + "' contradicts --loss " + options.loss.text +
+            ": the graph computes its loss; leave --loss-input out";
+    return false;
+  }
+  if (options.loss.kind == LossKind::None) {
+    const char *flag = options.gradients            ? "--gradients"
+                       : options.clipNorm           ? "--clip-norm"
+                       : options.clipValue          ? "--clip-value"
+                       : !options.train.empty()     ? "--train"
+                       : !options.lossInput.empty() ? "--loss-input"
+                       : !options.groups.empty()    ? "--group"
+                                                    : nullptr;
+    if (flag) {
+      error = std::string(flag) + " needs a loss, and --loss none compiles the forward part only";
+      return false;
+    }
+  }
+  return true;
+}
+
+} // namespace ortc::driver

@@ -1,0 +1,142 @@
+//===- CompileOptions.h - everything a compilation is told ----*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One plain struct with every flag of `ortc train`, already parsed and checked as far as that is possible without the
+// model, and the parsers of the specs that flags carry. No MLIR: the command line, the driver and tests share it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ORTC_COMPILER_DRIVER_COMPILEOPTIONS_H
+#define ORTC_COMPILER_DRIVER_COMPILEOPTIONS_H
+
+#include <cstdint>
+#include <optional>
+#include <regex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ortc::driver {
+
+/// A regular expression over tensor names (ECMAScript, as std::regex has it). It matches whole names only.
+class NamePattern {
+public:
+  /// Compiles `text`; on failure returns false and says why in `error`.
+  static bool parse(std::string_view text, NamePattern &pattern, std::string &error);
+
+  bool matches(const std::string &name) const { return std::regex_match(name, expression); }
+  const std::string &getText() const { return text; }
+
+private:
+  std::string text;
+  std::regex expression;
+};
+
+enum class LossKind { CrossEntropy, Nll, Mse, L1, SmoothL1, BceWithLogits, Output, None };
+
+/// `--loss`. Fields that the kind does not use keep their defaults.
+struct LossSpec {
+  LossKind kind = LossKind::CrossEntropy;
+  int64_t axis = 1;           ///< cross_entropy, nll: the class axis; negative counts from the end
+  int64_t ignoreIndex = -100; ///< cross_entropy, nll: labels of this value take no part
+  double labelSmoothing = 0;  ///< cross_entropy: in [0, 1]
+  double beta = 1;            ///< smooth_l1: > 0
+  std::string output;         ///< output: name of the graph output that is the loss
+  std::string text = "cross_entropy"; ///< as given, for the manifest and messages
+};
+
+/// "cross_entropy", "mse", ...: the word that `--loss` takes and the manifest shows.
+const char *getLossName(LossKind kind);
+
+enum class OptimizerKind { Sgd, Adam, AdamW };
+
+/// `--optimizer`, with PyTorch's definitions and defaults. Fields that the kind does not use are zero.
+struct OptimizerSpec {
+  OptimizerKind kind = OptimizerKind::Sgd;
+  double lr = 1e-3;
+  double momentum = 0; ///< sgd; zero compiles no momentum state
+  double weightDecay = 0;
+  bool nesterov = false; ///< sgd; needs momentum > 0
+  double beta1 = 0, beta2 = 0, epsilon = 0;
+  std::string text = "sgd";
+};
+
+const char *getOptimizerName(OptimizerKind kind);
+
+/// `--group REGEX:lr_scale=1,weight_decay=0`. The first group that matches a parameter's name is its group.
+struct GroupSpec {
+  NamePattern pattern;
+  double lrScale = 1;
+  std::optional<double> weightDecay; ///< absent: the optimizer's
+  std::string text;
+};
+
+/// One item of `--shape`: `NAME=N` binds a symbolic dimension (or an input of rank 1), `INPUT=AxBxC` a whole input.
+/// Which of both a single number is, only the graph can tell.
+struct ShapeSpec {
+  std::string name;
+  std::vector<int64_t> dims; ///< at least one, each at least 1
+};
+
+/// The shapes of one binding. The first is named "default" unless `--binding` comes before every `--shape`.
+struct BindingSpec {
+  std::string name = "default";
+  std::vector<ShapeSpec> shapes;
+};
+
+enum class BatchNormMode { AsExported, Train, Frozen };
+enum class DropoutMode { AsExported, Train };
+enum class Numerics { Fast, Portable };
+
+struct CompileOptions {
+  std::string model;  ///< path of the ONNX file
+  std::string output; ///< folder of the artifact: created, or replaced whole when it holds an artifact
+  std::vector<BindingSpec> bindings{1}; ///< never empty, names differ
+  LossSpec loss;
+  std::string lossInput; ///< empty: the only graph output, or the first floating-point one
+  OptimizerSpec optimizer;
+  std::vector<GroupSpec> groups;
+  std::optional<double> clipNorm, clipValue; ///< > 0
+  std::vector<NamePattern> train, freeze;    ///< empty `train`: the default rule; freeze wins
+  BatchNormMode batchNorm = BatchNormMode::AsExported;
+  DropoutMode dropout = DropoutMode::AsExported;
+  bool gradients = false; ///< also the gradients and update entries
+  uint32_t maxWorkers = 2;
+  std::vector<std::string> targets{"host"}; ///< as given; never empty, no name twice
+  Numerics numerics = Numerics::Fast;
+  uint64_t seed = 0;
+  bool source = true; ///< keep the ONNX graph in the artifact
+  bool quiet = false; ///< no summary on stdout
+  std::string compileTo;   ///< name of the last phase to run; empty: all
+  std::string dumpIr;      ///< folder; empty: none
+  std::string dumpBuffers; ///< CSV file; empty: none
+  std::string report;      ///< JSON file; empty: none
+};
+
+/// Parsers of the specs. Each returns true and fills its result, or returns false with one sentence in `error` (lower
+/// case, no full stop) that names the flag's part, the value and what is allowed.
+bool parseLoss(std::string_view text, LossSpec &loss, std::string &error);
+bool parseOptimizer(std::string_view text, OptimizerSpec &optimizer, std::string &error);
+bool parseGroup(std::string_view text, GroupSpec &group, std::string &error);
+bool parseBatchNorm(std::string_view text, BatchNormMode &mode, std::string &error);
+bool parseDropout(std::string_view text, DropoutMode &mode, std::string &error);
+bool parseNumerics(std::string_view text, Numerics &numerics, std::string &error);
+
+/// Adds the items of one `--shape` flag to the last binding.
+bool addShapes(std::string_view text, CompileOptions &options, std::string &error);
+/// Handles one `--binding` flag: names the first binding while nothing is bound yet, else starts another one.
+bool addBinding(std::string_view name, CompileOptions &options, std::string &error);
+/// Handles one `--target` flag; the first one replaces the default.
+bool addTarget(std::string_view name, CompileOptions &options, bool &first, std::string &error);
+
+/// What depends on several flags together; called once after all of them.
+bool checkOptions(const CompileOptions &options, std::string &error);
+
+/// Whole-string number parsers that refuse blanks, signs where there are none, and values that do not fit.
+bool parseInteger(std::string_view text, int64_t &value);
+bool parseUnsigned(std::string_view text, uint64_t &value);
+/// Finite numbers only.
+bool parseNumber(std::string_view text, double &value);
+
+} // namespace ortc::driver
+
+#endif // ORTC_COMPILER_DRIVER_COMPILEOPTIONS_H
