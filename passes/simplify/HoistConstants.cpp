@@ -1,0 +1,84 @@
+//===- HoistConstants.cpp - turn large constants into constant tensors ----===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Code may hold small literals only; everything else lives in the constants region, once per value. Equal values are
+// found by attribute identity for dense constants; resources are never compared.
+#include "dialects/train/TrainDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/simplify/Passes.h"
+
+using namespace mlir;
+
+namespace ortc::simplify {
+
+#define GEN_PASS_DEF_HOISTCONSTANTSPASS
+#include "passes/simplify/Passes.h.inc"
+
+/// Whether `value` is too large to be a literal.
+static bool isLarge(ElementsAttr value, int64_t limit) {
+  if (value.isSplat())
+    return false;
+  unsigned width = value.getElementType().getIntOrFloatBitWidth();
+  return value.getNumElements() * ((width + 7) / 8) > limit;
+}
+
+namespace {
+
+struct HoistConstantsPass : impl::HoistConstantsPassBase<HoistConstantsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SymbolTable symbols(module);
+    llvm::DenseMap<Attribute, train::TensorOp> tensors;
+    for (auto tensor : module.getOps<train::TensorOp>())
+      if (tensor.getRole() == train::Role::constant && tensor.getInitialAttr() && !tensor.getPermutation())
+        tensors.try_emplace(tensor.getInitialAttr(), tensor);
+    for (auto function : module.getOps<func::FuncOp>()) {
+      SmallVector<arith::ConstantOp> large;
+      function.walk([&](arith::ConstantOp op) {
+        auto value = dyn_cast<ElementsAttr>(op.getValue());
+        if (value && isLarge(value, limit))
+          large.push_back(op);
+      });
+      for (arith::ConstantOp op : large)
+        hoist(op, function, symbols, tensors);
+    }
+  }
+
+  /// Replaces `op` by an argument of `function` that carries a constant tensor of its value.
+  void hoist(arith::ConstantOp op, func::FuncOp function, SymbolTable &symbols,
+             llvm::DenseMap<Attribute, train::TensorOp> &tensors) {
+    auto value = cast<ElementsAttr>(op.getValue());
+    train::TensorOp &tensor = tensors[value];
+    if (!tensor) {
+      OpBuilder builder = OpBuilder::atBlockBegin(getOperation().getBody());
+      std::string name = "constant_" + std::to_string(next++);
+      while (symbols.lookup(name))
+        name = "constant_" + std::to_string(next++);
+      tensor = train::TensorOp::create(builder, op.getLoc(), StringRef(name), train::Role::constant, StringRef(name), cast<RankedTensorType>(op.getType()),
+                                       /*permutation=*/DenseI64ArrayAttr(), value, /*owner=*/FlatSymbolRefAttr(), /*reason=*/StringAttr());
+      symbols.insert(tensor);
+    }
+    auto symbol = FlatSymbolRefAttr::get(tensor.getSymNameAttr());
+    Value argument;
+    for (BlockArgument existing : function.getArguments())
+      if (function.getArgAttr(existing.getArgNumber(), train::kTensor) == symbol)
+        argument = existing;
+    if (!argument) {
+      unsigned index = function.getNumArguments();
+      auto attributes = DictionaryAttr::get(&getContext(), NamedAttribute(StringAttr::get(&getContext(), train::kTensor), symbol));
+      if (failed(function.insertArgument(index, op.getType(), attributes, op.getLoc())))
+        return signalPassFailure();
+      argument = function.getArgument(index);
+    }
+    op.replaceAllUsesWith(argument);
+    op.erase();
+  }
+
+  int64_t next = 0;
+};
+
+} // namespace
+} // namespace ortc::simplify

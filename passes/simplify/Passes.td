@@ -1,0 +1,61 @@
+//===- Passes.td - simplification of tensor programs -------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+include "mlir/Pass/PassBase.td"
+
+def SinkTransposesPass : Pass<"ortc-sink-transposes"> {
+  let summary = "move transposes down until they cancel";
+  let description = [{
+    Before: legalisation has put transposes around every channels-last operation.
+    After: a transpose has moved below every operation that can work on the permuted operand at no cost (elementwise,
+    broadcast, reductions, softmax, concat, pad, slice, dot), and has met its inverse, a reshape, or an operation that
+    cares. An operand that is not transposed itself is permuted only where that is free: a constant splat or a broadcast.
+
+    ```mlir
+    %0 = nn.transpose %x perm = [0, 3, 1, 2]
+    %1 = math.tanh %0
+    %2 = nn.transpose %1 perm = [0, 2, 3, 1]
+    // becomes
+    %2 = math.tanh %x
+    ```
+  }];
+  let dependentDialects = ["::ortc::nn::NnDialect"];
+}
+
+def FoldParameterLayoutsPass : Pass<"ortc-fold-parameter-layouts", "::mlir::ModuleOp"> {
+  let summary = "store parameters in the layout their kernels want";
+  let description = [{
+    Before: functions take parameters and constants as the ONNX file has them. Run before differentiation, so that
+    gradients and optimizer state follow.
+    After: a tensor whose every use in every function is a transpose by one and the same permutation is stored permuted
+    (`permutation` of its train.tensor), and those transposes are gone. Others are left alone.
+
+    ```mlir
+    train.tensor @w parameter "w" : tensor<2x3xf32>
+    func.func @f(%w: tensor<2x3xf32> {train.tensor = @w}) { %0 = nn.transpose %w perm = [1, 0] ... }
+    // becomes
+    train.tensor @w parameter "w" permutation = [1, 0] : tensor<2x3xf32>
+    func.func @f(%w: tensor<3x2xf32> {train.tensor = @w}) { ... }
+    ```
+  }];
+  let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect"];
+}
+
+def HoistConstantsPass : Pass<"ortc-hoist-constants", "::mlir::ModuleOp"> {
+  let summary = "turn large constants into constant tensors";
+  let description = [{
+    Before: functions hold `arith.constant` of any size.
+    After: constants above `limit` bytes that are no splat are `train.tensor`s of role constant, shared by all functions
+    and equal values, and come in as arguments. Smaller ones stay literals of their kernels.
+
+    ```mlir
+    func.func @f() { %c = arith.constant dense<[...]> : tensor<100xf32> ... }
+    // becomes
+    train.tensor @constant_0 constant "constant_0" initial = dense<[...]> : tensor<100xf32>
+    func.func @f(%c: tensor<100xf32> {train.tensor = @constant_0}) { ... }
+    ```
+  }];
+  let dependentDialects = ["::ortc::train::TrainDialect"];
+  let options = [
+    Option<"limit", "limit", "int64_t", "256", "largest literal in bytes, 0 or more">
+  ];
+}
