@@ -1,0 +1,53 @@
+//===- MappedFile.cpp - a file mapped read-only ---------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/frontend/MappedFile.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace ortc::frontend {
+
+Status MappedFile::open(const std::string &path, size_t limit, std::shared_ptr<const MappedFile> &file) {
+  std::string quoted = "'" + path + "'";
+  // Non-blocking, so that a FIFO in place of the file is refused rather than waited for.
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0)
+    return Status::error("cannot open " + quoted + ": " + std::strerror(errno));
+  struct stat info {};
+  int failed = fstat(descriptor, &info);
+  if (failed || !S_ISREG(info.st_mode)) {
+    close(descriptor);
+    return Status::error(quoted + " is not a regular file");
+  }
+  size_t size = static_cast<size_t>(info.st_size);
+  if (size > limit) {
+    close(descriptor);
+    return Status::error(quoted + " has " + std::to_string(size) + " bytes, the limit is " + std::to_string(limit));
+  }
+  void *address = nullptr;
+  if (size) {
+    address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (address == MAP_FAILED) {
+      std::string reason = std::strerror(errno);
+      close(descriptor);
+      return Status::error("cannot map " + quoted + ": " + reason);
+    }
+  }
+  close(descriptor);
+  std::shared_ptr<MappedFile> mapped(new MappedFile);
+  mapped->address = address;
+  mapped->size = size;
+  file = std::move(mapped);
+  return {};
+}
+
+MappedFile::~MappedFile() {
+  if (address)
+    munmap(address, size);
+}
+
+} // namespace ortc::frontend

@@ -1,0 +1,30 @@
+//===- MappedFile.h - a file mapped read-only -----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/frontend/Status.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace ortc::frontend {
+
+/// The bytes of a file, mapped for as long as the object lives. A file that shrinks meanwhile faults, as with any mapping.
+class MappedFile {
+public:
+  /// Fails for a missing file, for anything but a regular file, and above `limit` bytes.
+  static Status open(const std::string &path, size_t limit, std::shared_ptr<const MappedFile> &file);
+  ~MappedFile();
+  MappedFile(const MappedFile &) = delete;
+  MappedFile &operator=(const MappedFile &) = delete;
+
+  std::string_view bytes() const { return {static_cast<const char *>(address), size}; }
+
+private:
+  MappedFile() = default;
+  void *address = nullptr;
+  size_t size = 0;
+};
+
+} // namespace ortc::frontend

@@ -1,0 +1,124 @@
+//===- OnnxOperators.cpp - look-up in the table of operator definitions ---===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/frontend/OnnxOperators.h"
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+
+namespace ortc::frontend {
+
+/// Sorted by domain, name and version: the generator sorts, a test checks.
+static constexpr OperatorDefinition kOperators[] = {
+#define ORTC_OPERATOR(domain, name, since, inputs, minInputs, outputs, minOutputs, attributes)                         \
+  {domain, name, since, inputs, minInputs, outputs, minOutputs, attributes},
+#include "compiler/frontend/OperatorTable.inc"
+#undef ORTC_OPERATOR
+};
+
+const OperatorDefinition *findOperator(std::string_view domain, std::string_view name, int64_t opset) {
+  auto key = [](const OperatorDefinition &d) { return std::tie(d.domain, d.name, d.since); };
+  auto above = std::upper_bound(std::begin(kOperators), std::end(kOperators), std::tie(domain, name, opset),
+                                [&](const auto &value, const OperatorDefinition &d) { return value < key(d); });
+  if (above == std::begin(kOperators))
+    return nullptr;
+  const OperatorDefinition &found = *std::prev(above);
+  return found.domain == domain && found.name == name ? &found : nullptr;
+}
+
+const OperatorDefinition *findDefinition(std::string_view domain, std::string_view name, int64_t since) {
+  const OperatorDefinition *found = findOperator(domain, name, since);
+  return found && found->since == since ? found : nullptr;
+}
+
+bool isStandardDomain(std::string_view domain) {
+  return std::any_of(std::begin(kOperators), std::end(kOperators),
+                     [&](const OperatorDefinition &d) { return d.domain == domain; });
+}
+
+/// "2", "2 to 3", "at least 1".
+static std::string range(size_t least, std::string_view formals) {
+  if (!formals.empty() && formals.back() == 'v')
+    return "at least " + std::to_string(least);
+  if (least == formals.size())
+    return std::to_string(least);
+  return std::to_string(least) + " to " + std::to_string(formals.size());
+}
+
+/// Whether `count` parameters fit; every list that does not end in a variadic one has an upper limit.
+static bool fits(size_t count, size_t least, std::string_view formals) {
+  bool variadic = !formals.empty() && formals.back() == 'v';
+  return count >= least && (variadic || count <= formals.size());
+}
+
+std::string checkArity(const OperatorDefinition &definition, const std::vector<bool> &present, size_t outputs) {
+  std::string head = std::string(definition.name) + " of version " + std::to_string(definition.since) + " takes ";
+  if (!fits(present.size(), definition.minInputs, definition.inputs))
+    return head + range(definition.minInputs, definition.inputs) + " inputs, not " + std::to_string(present.size());
+  for (size_t i = 0; i < present.size() && i < definition.inputs.size(); ++i)
+    if (!present[i] && definition.inputs[i] == 'r')
+      return head + "no empty name for input " + std::to_string(i) + ", which is required";
+  if (!fits(outputs, definition.minOutputs, definition.outputs))
+    return std::string(definition.name) + " of version " + std::to_string(definition.since) + " has " +
+           range(definition.minOutputs, definition.outputs) + " outputs, not " + std::to_string(outputs);
+  return "";
+}
+
+/// Kind letter of attribute `name`, or 0; the callback sees every (name, kind, required) until it returns false.
+template <typename Visit>
+static void forEachAttribute(std::string_view list, Visit visit) {
+  while (!list.empty()) {
+    size_t end = std::min(list.find(' '), list.size());
+    std::string_view item = list.substr(0, end);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    size_t colon = item.find(':');
+    if (!visit(item.substr(0, colon), item[colon + 1], item.back() == '!'))
+      return;
+  }
+}
+
+std::string checkAttributes(const OperatorDefinition &definition,
+                            const std::vector<std::pair<std::string_view, char>> &attributes) {
+  std::string head = std::string(definition.name) + " of version " + std::to_string(definition.since);
+  for (auto [name, kind] : attributes) {
+    char expected = 0;
+    forEachAttribute(definition.attributes, [&, wanted = name](std::string_view known, char k, bool) {
+      if (known == wanted)
+        expected = k;
+      return !expected;
+    });
+    if (!expected)
+      return head + " has no attribute '" + std::string(name) + "'";
+    if (expected != kind)
+      return "attribute '" + std::string(name) + "' of " + head + " is of type " +
+             std::string(attributeKindName(expected)) + ", not " + std::string(attributeKindName(kind));
+  }
+  std::string missing;
+  forEachAttribute(definition.attributes, [&](std::string_view known, char, bool required) {
+    if (required && std::none_of(attributes.begin(), attributes.end(), [&](auto &a) { return a.first == known; }))
+      missing = known;
+    return missing.empty();
+  });
+  return missing.empty() ? "" : head + " needs the attribute '" + missing + "'";
+}
+
+static constexpr std::pair<char, std::string_view> kKinds[] = {
+    {'f', "float"},          {'i', "int"},        {'s', "string"},  {'t', "tensor"}, {'g', "graph"},
+    {'p', "sparse_tensor"},  {'y', "type_proto"}, {'F', "floats"},  {'I', "ints"},   {'S', "strings"},
+    {'T', "tensors"},        {'G', "graphs"},     {'Y', "type_protos"}, {'P', "sparse_tensors"}};
+
+std::string_view attributeKindName(char kind) {
+  for (auto [letter, name] : kKinds)
+    if (letter == kind)
+      return name;
+  return "undefined";
+}
+
+char attributeKindByName(std::string_view name) {
+  for (auto [letter, known] : kKinds)
+    if (known == name)
+      return letter;
+  return 0;
+}
+
+} // namespace ortc::frontend
