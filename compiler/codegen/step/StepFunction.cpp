@@ -1,0 +1,229 @@
+//===- StepFunction.cpp - the code that calls a program's kernels ---------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A step is straight-line code: for each kernel it stores the buffers' addresses in an array on the stack and calls
+// `ortc_dispatch`, which traces, and runs the chunks on the pool or in order. Checks return early with their status;
+// the guard returns when the loss is not finite and the host asked for that.
+#include "compiler/codegen/step/StepFunction.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+#include "ortc/call.h"
+
+using namespace mlir;
+
+namespace ortc::codegen {
+
+namespace {
+
+/// Short words for the llvm dialect on 64-bit targets.
+class CodeBuilder : public ImplicitLocOpBuilder {
+public:
+  using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
+
+  LLVM::LLVMPointerType pointerType() { return LLVM::LLVMPointerType::get(getContext()); }
+  Value integer(Type type, int64_t value) { return LLVM::ConstantOp::create(*this, type, value); }
+  Value address(Value base, int64_t bytes) {
+    if (bytes == 0)
+      return base;
+    return LLVM::GEPOp::create(*this, pointerType(), getI8Type(), base, LLVM::GEPArg(static_cast<int32_t>(bytes)),
+                               LLVM::GEPNoWrapFlags::inbounds);
+  }
+  /// As `address`, for offsets beyond 2 GiB too.
+  Value farAddress(Value base, int64_t bytes) {
+    if (bytes == static_cast<int32_t>(bytes))
+      return address(base, bytes);
+    return LLVM::GEPOp::create(*this, pointerType(), getI8Type(), base, LLVM::GEPArg(integer(getI64Type(), bytes)),
+                               LLVM::GEPNoWrapFlags::inbounds);
+  }
+  Value load(Type type, Value base, int64_t offset) { return LLVM::LoadOp::create(*this, type, address(base, offset)); }
+  Value loadPointer(Value base, int64_t offset) { return load(pointerType(), base, offset); }
+  Value null() { return LLVM::ZeroOp::create(*this, pointerType()); }
+  Value compare(LLVM::ICmpPredicate predicate, Value a, Value b) { return LLVM::ICmpOp::create(*this, predicate, a, b); }
+
+  /// A new block after the current one; the builder moves into it when `enter`.
+  Block *block(LLVM::LLVMFuncOp function) {
+    OpBuilder::InsertionGuard guard(*this);
+    return createBlock(&function.getBody(), function.getBody().end());
+  }
+};
+
+LLVM::LLVMFuncOp declare(ModuleOp module, StringRef name, LLVM::LLVMFunctionType type) {
+  if (auto existing = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
+    return existing;
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  auto function = LLVM::LLVMFuncOp::create(builder, module.getLoc(), name, type);
+  function.setVisibility_(LLVM::Visibility::Hidden);
+  return function;
+}
+
+constexpr StringLiteral kDispatch = "ortc_dispatch";
+
+/// `void ortc_dispatch(ortc_call *call, task, void **args, i64 chunks, i1 parallel, i32 kernel)`.
+LLVM::LLVMFuncOp createDispatch(ModuleOp module) {
+  if (auto existing = module.lookupSymbol<LLVM::LLVMFuncOp>(kDispatch))
+    return existing;
+  MLIRContext *context = module.getContext();
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  auto none = LLVM::LLVMVoidType::get(context);
+  OpBuilder outer = OpBuilder::atBlockBegin(module.getBody());
+  Type i64 = outer.getI64Type(), i32 = outer.getI32Type();
+  auto type = LLVM::LLVMFunctionType::get(none, {pointer, pointer, pointer, i64, outer.getI1Type(), i32});
+  auto function = LLVM::LLVMFuncOp::create(outer, module.getLoc(), kDispatch, type, LLVM::Linkage::Internal);
+  function.setPassthroughAttr(outer.getArrayAttr({outer.getStringAttr("noinline")}));
+  CodeBuilder b(module.getLoc(), context);
+  Block *entry = function.addEntryBlock(b);
+  Value call = entry->getArgument(0), task = entry->getArgument(1), args = entry->getArgument(2),
+        chunks = entry->getArgument(3), parallel = entry->getArgument(4), kernel = entry->getArgument(5);
+
+  auto taskType = LLVM::LLVMFunctionType::get(none, {pointer, i64, i64});
+  auto traceType = LLVM::LLVMFunctionType::get(none, {pointer, i32, i32});
+  auto poolType = LLVM::LLVMFunctionType::get(none, {pointer, i64, pointer, pointer});
+  b.setInsertionPointToStart(entry);
+  // Calls trace(context, kernel, phase) when the host wants it, and goes on in a new block.
+  auto trace = [&](uint32_t phase) {
+    Value hook = b.loadPointer(call, offsetof(ortc_call, trace));
+    Block *traced = b.block(function), *next = b.block(function);
+    LLVM::CondBrOp::create(b, b.compare(LLVM::ICmpPredicate::ne, hook, b.null()), traced, next);
+    b.setInsertionPointToStart(traced);
+    Value context = b.loadPointer(call, offsetof(ortc_call, trace_context));
+    LLVM::CallOp::create(b, traceType, ValueRange{hook, context, kernel, b.integer(i32, phase)});
+    LLVM::BrOp::create(b, ValueRange{}, next);
+    b.setInsertionPointToStart(next);
+  };
+
+  trace(ORTC_TRACE_BEGIN);
+  Value pool = b.loadPointer(call, offsetof(ortc_call, parallel_for));
+  Value hasPool = b.compare(LLVM::ICmpPredicate::ne, pool, b.null());
+  Block *onPool = b.block(function), *loop = b.block(function), *done = b.block(function);
+  Value zero = b.integer(i64, 0);
+  loop->addArgument(i64, module.getLoc());
+  LLVM::CondBrOp::create(b, LLVM::AndOp::create(b, hasPool, parallel), onPool, ValueRange{}, loop, ValueRange{zero});
+
+  b.setInsertionPointToStart(onPool);
+  Value handle = b.loadPointer(call, offsetof(ortc_call, pool));
+  LLVM::CallOp::create(b, poolType, ValueRange{pool, handle, chunks, task, args});
+  LLVM::BrOp::create(b, ValueRange{}, done);
+
+  b.setInsertionPointToStart(loop);
+  Value chunk = loop->getArgument(0);
+  LLVM::CallOp::create(b, taskType, ValueRange{task, args, chunk, b.integer(i64, 0)});
+  Value next = LLVM::AddOp::create(b, chunk, b.integer(i64, 1));
+  LLVM::CondBrOp::create(b, b.compare(LLVM::ICmpPredicate::slt, next, chunks), loop, ValueRange{next}, done, ValueRange{});
+
+  b.setInsertionPointToStart(done);
+  trace(ORTC_TRACE_END);
+  LLVM::ReturnOp::create(b, ValueRange{});
+  return function;
+}
+
+/// Emits one step function.
+class StepEmitter {
+public:
+  StepEmitter(ModuleOp module, const llvm::StringMap<StepKernel> &kernels, int64_t workspaceOffset)
+      : module(module), kernels(kernels), workspaceOffset(workspaceOffset), b(module.getLoc(), module.getContext()) {}
+
+  void emit(plan::ProgramOp program, StringRef symbol) {
+    dispatch = createDispatch(module);
+    auto type = LLVM::LLVMFunctionType::get(b.getI32Type(), {b.pointerType()});
+    function = declare(module, symbol, type);
+    function.setPassthroughAttr(b.getArrayAttr({b.getStringAttr("optsize")}));
+    Block *entry = function.addEntryBlock(b);
+    call = entry->getArgument(0);
+    b.setInsertionPointToStart(entry);
+    size_t most = 1;
+    program.walk([&](plan::StepOp step) {
+      most = std::max<size_t>(most, step.getInputs().size() + step.getOutputs().size() + 1);
+    });
+    args = LLVM::AllocaOp::create(b, b.pointerType(), b.pointerType(), b.integer(b.getI64Type(), most), 16);
+    Value bases = b.loadPointer(call, offsetof(ortc_call, bases));
+    for (int64_t region : {ORTC_BASE_CONSTANTS, ORTC_BASE_PERSISTENT, ORTC_BASE_TRANSIENT})
+      regions.push_back(b.loadPointer(bases, region * 8));
+    ext = b.loadPointer(call, offsetof(ortc_call, ext));
+    for (Operation &op : *program.getBody().begin()) {
+      if (auto step = dyn_cast<plan::StepOp>(op))
+        emitStep(step);
+      else if (auto guard = dyn_cast<plan::GuardOp>(op))
+        emitGuard(guard);
+    }
+    LLVM::ReturnOp::create(b, b.integer(b.getI32Type(), ORTC_STEP_OK));
+  }
+
+private:
+  Value addressOf(Value buffer) {
+    auto op = buffer.getDefiningOp<plan::BufferOp>();
+    int64_t offset = op.getOffset();
+    if (op.getRegion() == plan::Region::external)
+      return b.loadPointer(ext, offset * 8);
+    return b.farAddress(regions[static_cast<size_t>(op.getRegion())], offset);
+  }
+
+  void emitStep(plan::StepOp step) {
+    const StepKernel &kernel = kernels.find(step.getKernel())->second;
+    int64_t slot = 0;
+    auto pass = [&](Value pointer) { LLVM::StoreOp::create(b, pointer, b.address(args, 8 * slot++)); };
+    for (Value buffer : step.getInputs())
+      pass(addressOf(buffer));
+    for (Value buffer : step.getOutputs())
+      pass(addressOf(buffer));
+    if (kernel.usesWorkspace)
+      pass(b.farAddress(regions[ORTC_BASE_TRANSIENT], workspaceOffset));
+
+    Type i32 = b.getI32Type(), i64 = b.getI64Type();
+    if (kernel.isCheck) {
+      auto type = LLVM::LLVMFunctionType::get(i32, {b.pointerType(), b.pointerType()});
+      auto callee = declare(module, kernel.symbol, type);
+      Value detail = b.loadPointer(call, offsetof(ortc_call, detail));
+      Value status = LLVM::CallOp::create(b, callee, ValueRange{args, detail}).getResult();
+      returnWhen(b.compare(LLVM::ICmpPredicate::ne, status, b.integer(i32, ORTC_STEP_OK)), status);
+      return;
+    }
+    auto none = LLVM::LLVMVoidType::get(b.getContext());
+    auto callee = declare(module, kernel.symbol, LLVM::LLVMFunctionType::get(none, {b.pointerType(), i64, i64}));
+    Value task = LLVM::AddressOfOp::create(b, callee);
+    LLVM::CallOp::create(b, dispatch,
+                         ValueRange{call, task, args, b.integer(i64, kernel.chunks),
+                                    b.integer(b.getI1Type(), kernel.isParallel), b.integer(i32, kernel.traceIndex)});
+  }
+
+  /// Not finite: all exponent bits set.
+  void emitGuard(plan::GuardOp guard) {
+    Type i32 = b.getI32Type();
+    Value flags = b.load(i32, call, offsetof(ortc_call, flags));
+    Value asked = b.compare(LLVM::ICmpPredicate::ne, LLVM::AndOp::create(b, flags, b.integer(i32, ORTC_CALL_STOP_ON_NOT_FINITE)),
+                            b.integer(i32, 0));
+    auto element = cast<FloatType>(cast<MemRefType>(guard.getLoss().getType()).getElementType());
+    Type bitsType = b.getIntegerType(element.getWidth());
+    APInt mask = APFloat::getInf(element.getFloatSemantics()).bitcastToAPInt();
+    Value bits = LLVM::LoadOp::create(b, bitsType, addressOf(guard.getLoss()));
+    Value exponent = LLVM::ConstantOp::create(b, bitsType, b.getIntegerAttr(bitsType, mask));
+    Value notFinite = b.compare(LLVM::ICmpPredicate::eq, LLVM::AndOp::create(b, bits, exponent), exponent);
+    returnWhen(LLVM::AndOp::create(b, asked, notFinite), b.integer(i32, ORTC_STEP_NOT_FINITE));
+  }
+
+  void returnWhen(Value condition, Value status) {
+    Block *leave = b.block(function), *next = b.block(function);
+    LLVM::CondBrOp::create(b, condition, leave, next);
+    b.setInsertionPointToStart(leave);
+    LLVM::ReturnOp::create(b, status);
+    b.setInsertionPointToStart(next);
+  }
+
+  ModuleOp module;
+  const llvm::StringMap<StepKernel> &kernels;
+  int64_t workspaceOffset;
+  CodeBuilder b;
+  LLVM::LLVMFuncOp function, dispatch;
+  Value call, args, ext;
+  SmallVector<Value> regions;
+};
+
+} // namespace
+
+void createStepFunction(ModuleOp module, plan::ProgramOp program, StringRef symbol,
+                        const llvm::StringMap<StepKernel> &kernels, int64_t workspaceOffset) {
+  StepEmitter(module, kernels, workspaceOffset).emit(program, symbol);
+}
+
+} // namespace ortc::codegen

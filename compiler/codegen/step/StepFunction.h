@@ -1,0 +1,29 @@
+//===- StepFunction.h - the code that calls a program's kernels -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/codegen/KernelFunction.h"
+#include "dialects/plan/PlanDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace ortc::codegen {
+
+/// What the step function must know of a kernel, besides what its plan.step says.
+struct StepKernel {
+  std::string symbol;        ///< of the ABI entry
+  int64_t chunks = 1;        ///< pieces of work
+  bool isParallel = false;   ///< worth handing to the pool; otherwise its chunks run in order on the calling thread
+  bool usesWorkspace = false; ///< takes the base of the workers' workspaces as its last pointer
+  bool isCheck = false;      ///< `i32 symbol(ptr args, ptr detail)`: not 0 ends the step with that status
+  uint32_t traceIndex = 0;   ///< position in the artifact's kernel names
+};
+
+/// Creates `int32_t symbol(const ortc_call *)` (ortc/call.h) for `program` in `module`, as llvm ops, and
+/// `ortc_dispatch`, which all step functions of a module share. Kernels are declared, to be linked from their objects.
+/// `kernels` is keyed by the name of the kernel that a plan.step refers to. `workspaceOffset` is where the workers'
+/// workspaces begin in the transient region.
+void createStepFunction(mlir::ModuleOp module, plan::ProgramOp program, llvm::StringRef symbol,
+                        const llvm::StringMap<StepKernel> &kernels, int64_t workspaceOffset);
+
+} // namespace ortc::codegen

@@ -1,0 +1,48 @@
+//===- PlanProgramOps.cpp - verifiers of scheduled programs ---------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialects/plan/PlanDialect.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+
+namespace ortc::plan {
+
+LogicalResult ProgramOp::verify() {
+  for (int64_t bytes : {int64_t(getFixedBytes()), int64_t(getWorkerBytes())})
+    if (bytes < 0 || bytes % 64 != 0)
+      return emitOpError() << "C1: " << bytes << " is no multiple of 64";
+  return success();
+}
+
+LogicalResult BufferOp::verify() {
+  int64_t offset = getOffset();
+  if (offset < 0 || (getRegion() != Region::external && offset % 64 != 0))
+    return emitOpError() << "C1: offset " << offset << " is negative or no multiple of 64";
+  return success();
+}
+
+/// Whether a buffer can hold a tensor.
+static bool holds(Type buffer, Type tensor) {
+  auto memref = cast<MemRefType>(buffer);
+  auto type = dyn_cast<RankedTensorType>(tensor);
+  return type && type.getShape() == memref.getShape() && type.getElementType() == memref.getElementType();
+}
+
+LogicalResult StepOp::verify() {
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>((*this)->getParentOp(), getKernelAttr());
+  if (!kernel)
+    return emitOpError() << "C1: there is no kernel " << getKernelAttr();
+  if (!llvm::equal(getInputs().getTypes(), kernel.getArgumentTypes(), holds) ||
+      !llvm::equal(getOutputs().getTypes(), kernel.getResultTypes(), holds))
+    return emitOpError() << "C1: buffers do not fit the arguments and results of " << getKernelAttr();
+  return success();
+}
+
+LogicalResult GuardOp::verify() {
+  if (cast<MemRefType>(getLoss().getType()).getNumElements() != 1)
+    return emitOpError() << "C1: the loss must have one element";
+  return success();
+}
+
+} // namespace ortc::plan

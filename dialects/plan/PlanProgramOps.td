@@ -1,0 +1,93 @@
+//===- PlanProgramOps.td - scheduled and placed programs ---*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_DIALECTS_PLAN_PROGRAM_OPS_TD
+#define ORTC_DIALECTS_PLAN_PROGRAM_OPS_TD
+
+include "dialects/plan/PlanDialect.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Plan_Region : I32EnumAttr<"Region", "where a buffer lives", [
+  I32EnumAttrCase<"constants", 0>, I32EnumAttrCase<"persistent", 1>, I32EnumAttrCase<"transient", 2>,
+  I32EnumAttrCase<"external", 3>]> {
+  let cppNamespace = "::ortc::plan";
+  let genSpecializedAttr = 0;
+}
+def Plan_RegionAttr : EnumAttr<Plan_Dialect, Plan_Region, "region">;
+
+def Plan_ProgramOp : Op<Plan_Dialect, "program", [Symbol, IsolatedFromAbove, NoTerminator, SingleBlock]> {
+  let summary = "the steps of one entry, in order, with every buffer placed";
+  let description = [{
+    `role` is the entry's ("train", "eval", "predict", "gradients", "update"), `binding` its binding.
+    The transient region takes `fixedBytes` + workers * `workerBytes`. `peakBytes` is the largest sum of live buffers,
+    the bound that no placement of this order can beat; `sourcePeakBytes` that of the order the program was written in,
+    with every update right after its gradient.
+    C1 offsets and sizes are not negative; fixedBytes and workerBytes are multiples of 64.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$role, I64Attr:$binding, I64Attr:$fixedBytes /*C1*/,
+                       I64Attr:$workerBytes /*C1*/, I64Attr:$peakBytes, I64Attr:$sourcePeakBytes);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name $role `binding` $binding `fixed` $fixedBytes `worker` $workerBytes `peak` $peakBytes
+    `source_peak` $sourcePeakBytes $body attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Plan_BufferOp : Op<Plan_Dialect, "buffer", [HasParent<"ProgramOp">]> {
+  let summary = "a placed buffer";
+  let description = [{
+    `offset` is in bytes from the start of the region; for `external` buffers it is the index of the value among those
+    that the host passes. `name` is the symbol of a train.tensor (constants, persistent), the name of an input or
+    output (external), or of the value it holds, for reports. `usage` says what a host may look for in it: "loss",
+    "gradient", "input", "output", or nothing.
+    C1 the offset is not negative and, but for external buffers, a multiple of 64.
+
+    ```mlir
+    %0 = plan.buffer transient 128 "h1" : memref<4x8xf32>
+    ```
+  }];
+  let arguments = (ins Plan_RegionAttr:$region, I64Attr:$offset /*C1*/, StrAttr:$name, OptionalAttr<StrAttr>:$usage);
+  let results = (outs AnyStaticShapeMemRef:$result);
+  let assemblyFormat = "$region $offset $name ($usage^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Plan_StepOp : Op<Plan_Dialect, "step", [AttrSizedOperandSegments, HasParent<"ProgramOp">]> {
+  let summary = "one call of a kernel";
+  let description = [{
+    Calls `kernel` (a function on tensors marked `plan.kind`) with its inputs read from and its results written to
+    buffers. An output may be the same buffer as an input where the kernel allows that.
+    C1 `kernel` is a function with one argument per input and one result per output, of the buffers' shapes and element
+    types.
+
+    ```mlir
+    plan.step @relu(%0) -> (%1) : memref<4x8xf32> -> memref<4x8xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel /*C1*/, Variadic<AnyStaticShapeMemRef>:$inputs,
+                       Variadic<AnyStaticShapeMemRef>:$outputs);
+  let assemblyFormat = [{
+    $kernel `(` $inputs `)` `->` `(` $outputs `)` attr-dict `:` type($inputs) `->` type($outputs)
+  }];
+  let hasVerifier = 1;
+}
+
+def Plan_GuardOp : Op<Plan_Dialect, "guard", [HasParent<"ProgramOp">]> {
+  let summary = "where a step may still end without having changed anything";
+  let description = [{
+    When the host asks for it and the loss is not finite, the step returns here. Steps before it write no persistent
+    buffer; steps after it read no unchecked index.
+    C1 the loss has one element.
+
+    ```mlir
+    plan.guard %loss : memref<f32>
+    ```
+  }];
+  let arguments = (ins AnyStaticShapeMemRef:$loss /*C1*/);
+  let assemblyFormat = "$loss attr-dict `:` type($loss)";
+  let hasVerifier = 1;
+}
+
+#endif
