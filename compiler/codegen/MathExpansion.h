@@ -13,11 +13,11 @@
 namespace ortc::codegen {
 
 /// Functions with an expansion. All take one operand but Pow and Atan2. Special values follow C99 Annex F; results
-/// are within 4 ulp, for f32 and for f64 (subnormal results may be flushed to zero by Exp, Exp2, Sinh and Cosh only
-/// where noted in the source).
+/// are within 4 ulp of the true value (f64 Pow 8), also where they are subnormal. Limits of arguments: sin, cos and tan
+/// of f64 are that good up to |x| = 1e6 and stay within [-1, 1] (sin, cos) beyond.
 enum class MathFunction {
-  Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sqrt, Rsqrt, Cbrt,
-  Tanh, Sinh, Cosh, Asinh, Acosh, Atanh, Erf, Erfc,
+  Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sqrt, Rsqrt,
+  Tanh, Sinh, Cosh, Asinh, Acosh, Atanh, Erf,
   Sin, Cos, Tan, Asin, Acos, Atan, Atan2, Pow,
   Floor, Ceil, Trunc, Round, RoundEven,
 };

@@ -25,8 +25,9 @@ enum class Numerics {
 struct Target {
   std::string name;     ///< name on the command line, e.g. "x86-64-v3"
   std::string triple;   ///< LLVM triple
-  std::string cpu;      ///< LLVM -mcpu
+  std::string cpu;      ///< LLVM -mcpu: with `features`, the instructions that may be used
   std::string features; ///< LLVM -mattr, comma separated, may be empty
+  std::string tuneCpu;  ///< LLVM -mtune, may be empty
 
   int64_t vectorLanes = 4;      ///< f32 lanes of one vector register
   int64_t vectorRegisters = 16; ///< architectural vector registers
@@ -37,7 +38,7 @@ struct Target {
   int64_t l1Bytes = 32 << 10; ///< data cache next to the core
   int64_t l2Bytes = 256 << 10;
 
-  /// CPU features the loader must find, one bit each (ORTC_CPU_* of the artifact format).
+  /// CPU features the loader must find, one bit each (ortc_x86_feature of ortc/format.h).
   uint64_t requiredFeatures = 0;
 
   /// Lanes of a vector register for elements of `bits` bits.
