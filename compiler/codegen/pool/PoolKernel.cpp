@@ -1,0 +1,336 @@
+//===- PoolKernel.cpp - pooling and its gradients -------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Forward kernels loop over the taps of a window that lie inside the input; gradients loop, for each element of the
+// input, over the windows that cover it. So nothing is scattered, and bounds are loop bounds, not branches.
+#include "compiler/codegen/pool/PoolKernel.h"
+
+#include "dialects/nn/NnDialect.h"
+#include "dialects/nn/NnShapes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace ortc::codegen {
+
+namespace {
+
+/// Element operations that one chunk should at least do: about ten microseconds of work.
+constexpr int64_t kChunkWork = 1 << 16;
+
+struct Window {
+  SmallVector<int64_t> size, strides, low, high, dilations;
+  bool countPadding = false;
+};
+
+template <typename OpType> Window windowOf(OpType op) {
+  auto list = [](ArrayRef<int64_t> values) { return SmallVector<int64_t>(values); };
+  return {list(op.getWindow()), list(op.getStrides()), list(op.getPaddingLow()), list(op.getPaddingHigh()),
+          list(op.getDilations())};
+}
+
+/// Half-open range of an index.
+struct Range {
+  Value begin, end;
+};
+
+class PoolEmitter : public ImplicitLocOpBuilder {
+public:
+  PoolEmitter(ModuleOp module, StringRef name, Operation *op, const Target &target)
+      : ImplicitLocOpBuilder(UnknownLoc::get(module.getContext()), module.getContext()), op(op) {
+    llvm::TypeSwitch<Operation *>(op)
+        .Case([&](nn::MaxPoolOp pool) { window = windowOf(pool); })
+        .Case([&](nn::MaxPoolGradOp pool) { window = windowOf(pool); })
+        .Case([&](nn::AvgPoolOp pool) { window = windowOf(pool), window.countPadding = pool.getCountIncludePad(); })
+        .Case([&](nn::AvgPoolGradOp pool) { window = windowOf(pool), window.countPadding = pool.getCountIncludePad(); });
+    auto operand = cast<RankedTensorType>(op->getOperand(0).getType()), result = cast<RankedTensorType>(op->getResult(0).getType());
+    bool forward = isa<nn::MaxPoolOp, nn::AvgPoolOp>(op);
+    input = llvm::to_vector((forward ? operand : result).getShape());
+    output = llvm::to_vector((forward ? result : operand).getShape());
+    walked = llvm::to_vector(result.getShape());
+    spatial = input.size() - 2;
+    channels = input.back();
+    element = cast<FloatType>(result.getElementType());
+    lanes = target.lanes(element.getWidth());
+
+    int64_t taps = nn::elementCount(window.size), perRow = std::max<int64_t>(1, nn::elementCount(ArrayRef(walked).drop_front(2)) * taps);
+    rows = walked[0] * walked[1];
+    rowsPerChunk = std::min(rows, std::max<int64_t>(1, kChunkWork / perRow));
+    info.name = name.str();
+    info.chunks = (rows + rowsPerChunk - 1) / rowsPerChunk;
+    info.flops = nn::elementCount(output) * taps;
+    SmallVector<KernelBuffer> buffers;
+    auto addBuffer = [&](Value value, bool written) {
+      auto type = cast<RankedTensorType>(value.getType());
+      int64_t bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
+      (written ? info.bytesWritten : info.bytesRead) += bytes;
+      buffers.push_back({type.getElementType(), type.getNumElements(), written, true});
+    };
+    for (Value value : op->getOperands())
+      addBuffer(value, false);
+    for (Value value : op->getResults())
+      addBuffer(value, true);
+    kernel = createKernelFunction(*this, module, info, buffers);
+  }
+
+  KernelInfo emit() {
+    Value begin = mul(kernel.chunk, rowsPerChunk), end = minimum(add(begin, index(rowsPerChunk)), index(rows));
+    loop({begin, end}, [&](Value row) {
+      SmallVector<Value> position{div(row, walked[1]), rem(row, walked[1])};
+      overPositions(position);
+    });
+    return info;
+  }
+
+private:
+  // Index arithmetic.
+  Value index(int64_t value) { return arith::ConstantIndexOp::create(*this, value); }
+  Value add(Value a, Value b) { return createOrFold<arith::AddIOp>(a, b); }
+  Value sub(Value a, Value b) { return createOrFold<arith::SubIOp>(a, b); }
+  Value mul(Value a, int64_t b) { return createOrFold<arith::MulIOp>(a, index(b)); }
+  Value div(Value a, int64_t b) { return b == 1 ? a : createOrFold<arith::DivUIOp>(a, index(b)); }
+  Value rem(Value a, int64_t b) { return b == 1 ? index(0) : createOrFold<arith::RemUIOp>(a, index(b)); }
+  Value minimum(Value a, Value b) { return createOrFold<arith::MinSIOp>(a, b); }
+  Value maximum(Value a, Value b) { return createOrFold<arith::MaxSIOp>(a, b); }
+  /// ceil(max(a, 0) / b).
+  Value ceilDivPositive(Value a, int64_t b) { return div(add(maximum(a, index(0)), index(b - 1)), b); }
+
+  void loop(Range range, llvm::function_ref<void(Value)> body) {
+    auto op = scf::ForOp::create(*this, range.begin, range.end, index(1));
+    OpBuilder::InsertionGuard guard(*this);
+    setInsertionPointToStart(op.getBody());
+    body(op.getInductionVar());
+  }
+
+  /// A nest over `ranges` that carries `values`; `body` gets the indices and the values and returns the new values.
+  SmallVector<Value> fold(ArrayRef<Range> ranges, SmallVector<Value> indices, ValueRange values,
+                          llvm::function_ref<SmallVector<Value>(ArrayRef<Value>, ValueRange)> body) {
+    if (ranges.empty())
+      return body(indices, values);
+    auto op = scf::ForOp::create(*this, ranges.front().begin, ranges.front().end, index(1), values);
+    OpBuilder::InsertionGuard guard(*this);
+    setInsertionPointToStart(op.getBody());
+    indices.push_back(op.getInductionVar());
+    auto results = fold(ranges.drop_front(), indices, op.getRegionIterArgs(), body);
+    scf::YieldOp::create(*this, results);
+    return llvm::to_vector_of<Value>(op.getResults());
+  }
+
+  /// Walks the remaining spatial dimensions, then the channels in vectors and what remains of them in a shorter one.
+  void overPositions(SmallVector<Value> &position) {
+    if (static_cast<int64_t>(position.size()) < spatial + 1) {
+      loop({index(0), index(walked[position.size()])}, [&](Value i) {
+        position.push_back(i);
+        overPositions(position);
+        position.pop_back();
+      });
+      return;
+    }
+    int64_t whole = channels / lanes * lanes;
+    if (whole > 0) {
+      auto op = scf::ForOp::create(*this, index(0), index(whole), index(lanes));
+      OpBuilder::InsertionGuard guard(*this);
+      setInsertionPointToStart(op.getBody());
+      emitElement(position, op.getInductionVar(), lanes);
+    }
+    if (whole < channels)
+      emitElement(position, index(whole), channels - whole);
+  }
+
+  /// Position of an element in a tensor of `shape`, given all indices but the channel.
+  Value linear(ArrayRef<int64_t> shape, ArrayRef<Value> indices, Value channel) {
+    Value at = indices.front();
+    for (size_t d = 1; d < indices.size(); ++d)
+      at = add(mul(at, shape[d]), indices[d]);
+    return add(mul(at, channels), channel);
+  }
+
+  Value load(Value buffer, Type type, Value at, int64_t width) {
+    return vector::LoadOp::create(*this, VectorType::get({width}, type), buffer, ValueRange{at});
+  }
+  void store(Value value, Value buffer, Value at) { vector::StoreOp::create(*this, value, buffer, ValueRange{at}); }
+  Value splat(double value, int64_t width) {
+    auto type = VectorType::get({width}, element);
+    return arith::ConstantOp::create(*this, DenseElementsAttr::get(type, getFloatAttr(element, value).getValue()));
+  }
+  Value spread(Value scalar, int64_t width) {
+    return vector::BroadcastOp::create(*this, VectorType::get({width}, scalar.getType()), scalar);
+  }
+  Value toI32(Value value) { return arith::IndexCastOp::create(*this, getI32Type(), value); }
+
+  /// Taps of the window at output position `o` of dimension `d` that lie inside the input.
+  Range tapsInside(int64_t d, Value o) {
+    Value start = sub(mul(o, window.strides[d]), index(window.low[d]));
+    Value first = ceilDivPositive(sub(index(0), start), window.dilations[d]);
+    Value last = ceilDivPositive(sub(index(input[d + 1]), start), window.dilations[d]);
+    return {first, minimum(last, index(window.size[d]))};
+  }
+
+  /// Where tap `w` of the window at `o` reads.
+  Value tapPosition(int64_t d, Value o, Value w) {
+    return add(sub(mul(o, window.strides[d]), index(window.low[d])), mul(w, window.dilations[d]));
+  }
+
+  /// Windows that may cover input position `i` of dimension `d`.
+  Range windowsOver(int64_t d, Value i) {
+    int64_t reach = (window.size[d] - 1) * window.dilations[d];
+    Value at = add(i, index(window.low[d]));
+    Value first = ceilDivPositive(sub(at, index(reach)), window.strides[d]);
+    Value last = add(div(at, window.strides[d]), index(1));
+    return {first, minimum(last, index(output[d + 1]))};
+  }
+
+  /// How many elements the window at `o` counts, as a float of `element`; the product over the dimensions.
+  Value windowCount(ArrayRef<Value> o) {
+    Value count;
+    for (int64_t d = 0; d < spatial; ++d) {
+      Range taps = tapsInside(d, o[d]);
+      if (window.countPadding) {
+        Value start = sub(mul(o[d], window.strides[d]), index(window.low[d]));
+        Value held = ceilDivPositive(sub(index(input[d + 1] + window.high[d]), start), window.dilations[d]);
+        taps = {index(0), minimum(held, index(window.size[d]))};
+      }
+      Value size = sub(taps.end, taps.begin);
+      count = count ? createOrFold<arith::MulIOp>(count, size) : size;
+    }
+    return arith::SIToFPOp::create(*this, element, toI32(count));
+  }
+
+  void emitElement(ArrayRef<Value> position, Value channel, int64_t width) {
+    llvm::TypeSwitch<Operation *>(op)
+        .Case([&](nn::MaxPoolOp) { emitMax(position, channel, width); })
+        .Case([&](nn::MaxPoolGradOp) { emitMaxGrad(position, channel, width); })
+        .Case([&](nn::AvgPoolOp) { emitAvg(position, channel, width); })
+        .Case([&](nn::AvgPoolGradOp) { emitAvgGrad(position, channel, width); });
+  }
+
+  /// Ranges over the taps, and the tap's position in the input.
+  SmallVector<Range> taps(ArrayRef<Value> position) {
+    SmallVector<Range> ranges;
+    for (int64_t d = 0; d < spatial; ++d)
+      ranges.push_back(tapsInside(d, position[d + 1]));
+    return ranges;
+  }
+  SmallVector<Value> tapIndices(ArrayRef<Value> position, ArrayRef<Value> w) {
+    SmallVector<Value> at{position[0]};
+    for (int64_t d = 0; d < spatial; ++d)
+      at.push_back(tapPosition(d, position[d + 1], w[d]));
+    return at;
+  }
+  /// Row-major position in the spatial volume.
+  Value place(ArrayRef<Value> indices) {
+    Value at = indices[1];
+    for (int64_t d = 1; d < spatial; ++d)
+      at = add(mul(at, input[d + 1]), indices[d + 1]);
+    return at;
+  }
+
+  void emitMax(ArrayRef<Value> position, Value channel, int64_t width) {
+    auto ranges = taps(position);
+    SmallVector<Value> first;
+    for (Range range : ranges)
+      first.push_back(range.begin);
+    Value start = spread(toI32(place(tapIndices(position, first))), width);
+    auto best = fold(ranges, {}, {splat(-std::numeric_limits<double>::infinity(), width), start}, [&](ArrayRef<Value> w, ValueRange best) {
+      auto at = tapIndices(position, w);
+      Value value = load(kernel.buffers[0], element, linear(input, at, channel), width);
+      Value larger = arith::CmpFOp::create(*this, arith::CmpFPredicate::UGT, value, best[0]);
+      Value valid = arith::CmpFOp::create(*this, arith::CmpFPredicate::ORD, best[0], best[0]);
+      Value take = arith::AndIOp::create(*this, larger, valid);
+      return SmallVector<Value>{arith::SelectOp::create(*this, take, value, best[0]),
+                                arith::SelectOp::create(*this, take, spread(toI32(place(at)), width), best[1])};
+    });
+    Value to = linear(output, position, channel);
+    store(best[0], kernel.buffers[1], to);
+    store(best[1], kernel.buffers[2], to);
+  }
+
+  void emitAvg(ArrayRef<Value> position, Value channel, int64_t width) {
+    auto sum = fold(taps(position), {}, {splat(0, width)}, [&](ArrayRef<Value> w, ValueRange sum) {
+      Value value = load(kernel.buffers[0], element, linear(input, tapIndices(position, w), channel), width);
+      return SmallVector<Value>{arith::AddFOp::create(*this, sum[0], value)};
+    });
+    Value count = spread(windowCount(position.drop_front()), width);
+    store(arith::DivFOp::create(*this, sum[0], count), kernel.buffers[1], linear(output, position, channel));
+  }
+
+  SmallVector<Range> windows(ArrayRef<Value> position) {
+    SmallVector<Range> ranges;
+    for (int64_t d = 0; d < spatial; ++d)
+      ranges.push_back(windowsOver(d, position[d + 1]));
+    return ranges;
+  }
+
+  void emitMaxGrad(ArrayRef<Value> position, Value channel, int64_t width) {
+    Value mine = spread(toI32(place(position)), width);
+    auto sum = fold(windows(position), {}, {splat(0, width)}, [&](ArrayRef<Value> o, ValueRange sum) {
+      SmallVector<Value> at{position[0]};
+      llvm::append_range(at, o);
+      Value from = linear(output, at, channel);
+      Value chosen = load(kernel.buffers[1], getI32Type(), from, width);
+      Value hit = arith::CmpIOp::create(*this, arith::CmpIPredicate::eq, chosen, mine);
+      Value gradient = load(kernel.buffers[0], element, from, width);
+      Value added = arith::AddFOp::create(*this, sum[0], gradient);
+      return SmallVector<Value>{arith::SelectOp::create(*this, hit, added, sum[0])};
+    });
+    store(sum[0], kernel.buffers[2], linear(input, position, channel));
+  }
+
+  void emitAvgGrad(ArrayRef<Value> position, Value channel, int64_t width) {
+    auto sum = fold(windows(position), {}, {splat(0, width)}, [&](ArrayRef<Value> o, ValueRange sum) {
+      SmallVector<Value> at{position[0]};
+      llvm::append_range(at, o);
+      Value gradient = load(kernel.buffers[0], element, linear(output, at, channel), width);
+      Value share = arith::DivFOp::create(*this, gradient, spread(windowCount(o), width));
+      Value added = arith::AddFOp::create(*this, sum[0], share);
+      if (Value covered = isCovered(position, o))
+        added = arith::SelectOp::create(*this, covered, added, sum[0]);
+      return SmallVector<Value>{added};
+    });
+    store(sum[0], kernel.buffers[1], linear(input, position, channel));
+  }
+
+  /// With dilation, whether the window at `o` has a tap on the position and not beside it; null when it surely has.
+  Value isCovered(ArrayRef<Value> position, ArrayRef<Value> o) {
+    Value covered;
+    for (int64_t d = 0; d < spatial; ++d) {
+      if (window.dilations[d] == 1)
+        continue;
+      Value distance = sub(add(position[d + 1], index(window.low[d])), mul(o[d], window.strides[d]));
+      Value hit = arith::CmpIOp::create(*this, arith::CmpIPredicate::eq, rem(distance, window.dilations[d]), index(0));
+      covered = covered ? arith::AndIOp::create(*this, covered, hit).getResult() : hit;
+    }
+    return covered;
+  }
+
+  Operation *op;
+  Window window;
+  SmallVector<int64_t> input, output, walked; // shapes; `walked` is that of the result
+  int64_t spatial, channels, lanes, rows, rowsPerChunk;
+  FloatType element;
+  KernelInfo info;
+  KernelFunction kernel;
+};
+
+} // namespace
+
+bool isPool(Operation *op) {
+  if (!isa<nn::MaxPoolOp, nn::MaxPoolGradOp, nn::AvgPoolOp, nn::AvgPoolGradOp>(op))
+    return false;
+  Type element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
+  return element.isF32() || element.isF64();
+}
+
+KernelInfo generatePoolKernel(ModuleOp module, StringRef name, Operation *op, const Target &target) {
+  return PoolEmitter(module, name, op, target).emit();
+}
+
+} // namespace ortc::codegen
