@@ -1,0 +1,158 @@
+//===- Differentiate.cpp - vector-Jacobian products of straight-line SSA ---===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Activity first: a value is varied when it is floating point and depends on what is differentiated for, useful when
+// an output depends on it. Then one walk backwards over the operations that are both, each asked for the gradients of
+// its varied operands. Saved values are simply uses of forward values by backward operations.
+#include "compiler/autodiff/Differentiate.h"
+
+#include "compiler/autodiff/DifferentiableOpInterface.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+
+namespace ortc::autodiff {
+
+static bool isFloatTensor(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && isa<FloatType>(type.getElementType());
+}
+
+namespace {
+
+class Engine {
+public:
+  Engine(nn::TensorBuilder &builder, const DifferentiateOptions &options) : builder(builder), options(options) {}
+
+  FailureOr<SmallVector<Value>> run(ValueRange outputs, ValueRange cotangents, ValueRange withRespectTo);
+
+private:
+  void markVaried(ValueRange withRespectTo);
+  void collectActive(ValueRange outputs);
+  LogicalResult visit(Operation *op);
+  void accumulate(Value value, Value contribution);
+  Value mutate(Operation *op, unsigned operand, Value gradient);
+  void eraseUnused(Operation *before, ArrayRef<Value> kept);
+
+  nn::TensorBuilder &builder;
+  const DifferentiateOptions &options;
+  llvm::DenseSet<Value> varied;
+  SmallVector<Operation *> active; ///< in program order
+  llvm::DenseMap<Value, Value> gradients;
+};
+
+/// Forward in program order: results of floating point whose operands are varied. Integers and booleans end a path.
+void Engine::markVaried(ValueRange withRespectTo) {
+  varied.insert(withRespectTo.begin(), withRespectTo.end());
+  Block *block = builder.getInsertionBlock();
+  for (Operation &op : llvm::make_range(block->begin(), builder.getInsertionPoint()))
+    if (llvm::any_of(op.getOperands(), [&](Value operand) { return varied.contains(operand); }))
+      for (Value result : op.getResults())
+        if (isFloatTensor(result))
+          varied.insert(result);
+}
+
+/// Backward from the outputs through varied values only.
+void Engine::collectActive(ValueRange outputs) {
+  llvm::DenseSet<Value> useful(outputs.begin(), outputs.end());
+  Block *block = builder.getInsertionBlock();
+  for (Operation &op : llvm::reverse(llvm::make_range(block->begin(), builder.getInsertionPoint()))) {
+    if (llvm::none_of(op.getResults(), [&](Value result) { return varied.contains(result) && useful.contains(result); }))
+      continue;
+    // What is differentiated for may itself be a result: what comes before it does not matter unless varied too.
+    if (llvm::none_of(op.getOperands(), [&](Value operand) { return varied.contains(operand); }))
+      continue;
+    active.push_back(&op);
+    useful.insert(op.operand_begin(), op.operand_end());
+  }
+  std::reverse(active.begin(), active.end());
+}
+
+void Engine::accumulate(Value value, Value contribution) {
+  Value &sum = gradients[value];
+  sum = sum ? builder.add(sum, contribution) : contribution;
+}
+
+Value Engine::mutate(Operation *op, unsigned operand, Value gradient) {
+  const Mutation &mutation = options.mutation;
+  if (op->getName().getStringRef() != mutation.operation || operand != mutation.operand)
+    return gradient;
+  return builder.mulScalar(gradient, mutation.factor);
+}
+
+LogicalResult Engine::visit(Operation *op) {
+  SmallVector<Value> cotangents;
+  for (Value result : op->getResults())
+    cotangents.push_back(gradients.lookup(result));
+  if (llvm::none_of(cotangents, [](Value value) { return static_cast<bool>(value); }))
+    return success();
+  SmallVector<bool> wanted;
+  for (Value operand : op->getOperands())
+    wanted.push_back(varied.contains(operand));
+
+  auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
+  if (!differentiable)
+    return op->emitError() << "no gradient rule for '" << op->getName() << "'";
+  builder.setLoc(op->getLoc());
+  GradientRequest request(builder, op, cotangents, wanted);
+  Gradients results = differentiable.differentiate(request);
+  if (results.size() != op->getNumOperands())
+    return op->emitError() << "gradient rule gave " << results.size() << " gradients for " << op->getNumOperands()
+                           << " operands";
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    Value gradient = results[i].value;
+    if (!wanted[i] || !gradient)
+      continue;
+    if (gradient.getType() != operand.getType())
+      return op->emitError() << "gradient rule gave " << gradient.getType() << " for operand " << i << " of type "
+                             << operand.getType();
+    accumulate(operand, mutate(op, i, gradient));
+  }
+  return success();
+}
+
+/// Rules may build more than was wanted; nothing of it stays, `kept` apart.
+void Engine::eraseUnused(Operation *before, ArrayRef<Value> kept) {
+  llvm::SmallPtrSet<Operation *, 16> keep;
+  for (Value value : kept)
+    if (value)
+      keep.insert(value.getDefiningOp());
+  Block *block = builder.getInsertionBlock();
+  Block::iterator first = before ? std::next(before->getIterator()) : block->begin();
+  for (Block::iterator it = builder.getInsertionPoint(); it != first;) {
+    Operation &op = *--it;
+    if (isOpTriviallyDead(&op) && !keep.contains(&op)) {
+      ++it;
+      op.erase();
+    }
+  }
+}
+
+FailureOr<SmallVector<Value>> Engine::run(ValueRange outputs, ValueRange cotangents, ValueRange withRespectTo) {
+  Block::iterator end = builder.getInsertionPoint();
+  Operation *before = end == builder.getInsertionBlock()->begin() ? nullptr : &*std::prev(end);
+  markVaried(withRespectTo);
+  collectActive(outputs);
+  for (auto [output, cotangent] : llvm::zip_equal(outputs, cotangents)) {
+    assert(output.getType() == cotangent.getType() && "a cotangent has the type of its output");
+    accumulate(output, cotangent);
+  }
+  for (Operation *op : llvm::reverse(active))
+    if (failed(visit(op)))
+      return failure();
+  SmallVector<Value> results;
+  for (Value value : withRespectTo)
+    results.push_back(gradients.lookup(value));
+  eraseUnused(before, results);
+  return results;
+}
+
+} // namespace
+
+FailureOr<SmallVector<Value>> differentiate(nn::TensorBuilder &builder, ValueRange outputs, ValueRange cotangents,
+                                            ValueRange withRespectTo, const DifferentiateOptions &options) {
+  return Engine(builder, options).run(outputs, cotangents, withRespectTo);
+}
+
+} // namespace ortc::autodiff
