@@ -1,0 +1,201 @@
+// Cuts data into the slices that steps take.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/host/batches.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace ortc::host {
+
+/// Whether a row of shape a can be read as one of shape b without anybody being surprised: one is the other with
+/// neighbouring dimensions merged or dimensions of 1 put in. [8, 8] is [64] and [1, 8, 8]; [3, 32, 32] is not [32, 32, 3].
+static bool isRegrouped(const Shape &a, const Shape &b) {
+  auto products = [](const Shape &shape) {
+    std::vector<int64_t> result;
+    int64_t product = 1;
+    for (size_t i = 1; i < shape.size(); ++i) {
+      product *= shape[i];
+      if (shape[i] != 1)
+        result.push_back(product);
+    }
+    return result;
+  };
+  std::vector<int64_t> ofA = products(a), ofB = products(b);
+  if ((ofA.empty() ? 1 : ofA.back()) != (ofB.empty() ? 1 : ofB.back()))
+    return false;
+  return std::includes(ofA.begin(), ofA.end(), ofB.begin(), ofB.end()) ||
+         std::includes(ofB.begin(), ofB.end(), ofA.begin(), ofA.end());
+}
+
+static std::string listNames(const std::vector<std::string> &names) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < 8; ++i)
+    text += (i ? ", '" : "'") + names[i] + "'";
+  return names.empty() ? "none" : text + (names.size() > 8 ? ", ..." : "");
+}
+
+/// Finds and loads the array of an input. `others`: graph inputs beside the label; the only one takes the only array
+/// beside the label, whatever its name.
+Status Batches::match(const DataSource &source, Field &field, size_t others, std::vector<std::string> &notes) {
+  const std::string &path = source.getPath();
+  const InputSpec &spec = field.spec;
+  std::string name = spec.name;
+  if (!source.has(name)) {
+    std::vector<std::string> candidates;
+    for (const std::string &candidate : source.getNames())
+      if (candidate != "label")
+        candidates.push_back(candidate);
+    if (spec.isLabel || others != 1 || candidates.size() != 1) {
+      std::string hint = source.getHint();
+      return Status::failure(path + ": has no array '" + spec.name + "' for the " +
+                             (spec.isLabel ? "loss" : "input of that name") + "; it has " +
+                             listNames(source.getNames()) + (hint.empty() ? "" : "; " + hint));
+    }
+    name = candidates[0];
+    notes.push_back(path + ": array '" + name + "' is taken for the graph's only input '" + spec.name + "'");
+  }
+  ORTC_TRY(source.load(name, field.array));
+  const Array &array = field.array;
+  std::string where = path + ": array '" + name + "'";
+  if (array.shape.empty())
+    return Status::failure(where + " has no dimensions; its leading axis must hold the slices");
+  field.leading = spec.shape.empty() ? 1 : spec.shape[0];
+  Shape wanted = spec.shape.empty() ? Shape{1} : spec.shape;
+  bool isSame = array.shape.size() == wanted.size() && std::equal(wanted.begin() + 1, wanted.end(), array.shape.begin() + 1);
+  int64_t rowElements = 0, total = 0;
+  if (!countElements(wanted, total) || !countElements(wanted, rowElements, 1) || total == 0)
+    return Status::refusal("input '" + spec.name + "' has shape " + formatShape(wanted) + ", which has no elements");
+  if (array.bytes == 0)
+    return Status::failure(where + " has shape " + formatShape(array.shape) + " and holds no elements");
+  if (!isSame) {
+    if (!isRegrouped(array.shape, wanted))
+      return Status::failure(where + " has shape " + formatShape(array.shape) + " but input '" + spec.name + "' is " +
+                             formatShape(wanted) + ": all dimensions after the first must be equal");
+    notes.push_back(where + " of shape " + formatShape(array.shape) + " is read as slices of " + formatShape(wanted));
+  }
+  ORTC_TRY(planConversion(array, spec.type, where, field.conversion));
+  if (!field.conversion.note.empty())
+    notes.push_back(field.conversion.note);
+  field.rowElements = rowElements;
+  field.fromRow = size_t(rowElements) * getElementBytes(array.type);
+  field.toRow = size_t(rowElements) * getElementBytes(spec.type);
+  field.sliceBytes = field.toRow * size_t(field.leading);
+  return Status();
+}
+
+/// Counts slices and checks that the arrays agree.
+Status Batches::count(const std::string &path, Remainder remainder) {
+  const Field &first = fields[0];
+  bool equal = std::all_of(fields.begin(), fields.end(), [&](const Field &field) {
+    return !field.spec.shape.empty() && field.leading == first.leading;
+  });
+  auto disagree = [&](const Field &field, const char *what, int64_t ours, int64_t theirs) {
+    return Status::failure(path + ": array '" + field.array.name + "' has " + std::to_string(ours) + " " + what +
+                           " but '" + first.array.name + "' has " + std::to_string(theirs));
+  };
+  if (equal) {
+    batch = first.leading;
+    samples = first.rows();
+    for (const Field &field : fields)
+      if (field.rows() != samples)
+        return disagree(field, "samples", field.rows(), samples);
+    slices = samples / batch;
+    if (remainder == Remainder::Repeat) {
+      slices = (samples + batch - 1) / batch;
+    } else if (slices == 0) {
+      return Status::failure(path + ": has " + std::to_string(samples) + " samples but a batch takes " +
+                             std::to_string(batch) + "; compile with a smaller batch (--shape)");
+    } else {
+      dropped = samples % batch;
+    }
+    return Status();
+  }
+  slices = first.rows() / first.leading;
+  for (const Field &field : fields) {
+    if (field.rows() / field.leading != slices)
+      return disagree(field, "slices", field.rows() / field.leading, slices);
+    int64_t rest = field.rows() % field.leading;
+    if (rest && remainder == Remainder::Repeat)
+      return Status::failure(path + ": array '" + field.array.name + "' has " + std::to_string(field.rows()) +
+                             " rows, which is no multiple of the " + std::to_string(field.leading) +
+                             " of a slice, and leading dimensions differ, so that no samples can be repeated");
+    dropped = std::max(dropped, rest);
+    if (slices == 0)
+      return Status::failure(path + ": array '" + field.array.name + "' has " + std::to_string(field.rows()) +
+                             " rows but a slice takes " + std::to_string(field.leading));
+  }
+  return Status();
+}
+
+Status Batches::create(const DataSource &source, const std::vector<InputSpec> &inputs, Remainder remainder,
+                       Batches &batches, std::vector<std::string> &notes) {
+  batches = Batches();
+  if (inputs.empty())
+    return Status::refusal("the artifact's graph has no inputs: there is nothing to feed");
+  size_t others = size_t(std::count_if(inputs.begin(), inputs.end(), [](const InputSpec &spec) { return !spec.isLabel; }));
+  std::vector<std::string> unused = source.getNames();
+  for (const InputSpec &spec : inputs) {
+    Field &field = batches.fields.emplace_back();
+    field.spec = spec;
+    ORTC_TRY(batches.match(source, field, others, notes));
+    std::erase(unused, field.array.name);
+  }
+  std::erase(unused, "label");
+  if (!unused.empty())
+    notes.push_back(source.getPath() + ": not used: " + listNames(unused));
+  return batches.count(source.getPath(), remainder);
+}
+
+int64_t Batches::getRealRows(int64_t slice) const {
+  return isBatch() ? std::min(batch, samples - slice * batch) : fields[0].leading;
+}
+
+void Batches::gather(size_t input, int64_t slice, const std::vector<int64_t> *order, uint8_t *to) const {
+  const Field &field = fields[input];
+  auto copy = [&](int64_t fromRow, int64_t toRow, int64_t rows) {
+    const uint8_t *from = field.array.data + size_t(fromRow) * field.fromRow;
+    uint8_t *target = to + size_t(toRow) * field.toRow;
+    if (field.conversion.convert)
+      field.conversion.convert(from, target, size_t(rows * field.rowElements));
+    else
+      std::memcpy(target, from, size_t(rows) * field.toRow);
+  };
+  if (!isBatch()) {
+    copy((order ? (*order)[size_t(slice)] : slice) * field.leading, 0, field.leading);
+    return;
+  }
+  int64_t first = slice * batch, real = getRealRows(slice);
+  for (int64_t row = 0; row < batch;) {
+    int64_t item = first + row % real;
+    if (order) {
+      copy((*order)[size_t(item)], row++, 1);
+    } else {
+      int64_t run = std::min(batch - row, real - row % real);
+      copy(item, row, run);
+      row += run;
+    }
+  }
+}
+
+/// The finaliser of splitmix64: a bijection whose output bits depend on all input bits.
+static uint64_t mix(uint64_t value) {
+  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
+  value = (value ^ value >> 27) * 0x94d049bb133111ebu;
+  return value ^ value >> 31;
+}
+
+std::vector<int64_t> shuffle(uint64_t seed, int64_t epoch, int64_t items) {
+  std::vector<int64_t> order(static_cast<size_t>(items));
+  std::iota(order.begin(), order.end(), 0);
+  uint64_t key = mix(mix(seed + 0x9e3779b97f4a7c15u) ^ uint64_t(epoch) * 0xd1b54a32d192ed03u);
+  for (int64_t i = items - 1; i > 0; --i) {
+    uint64_t random = mix(key + uint64_t(i) * 0x9e3779b97f4a7c15u);
+    // The high half of a 128-bit product is a number below i + 1; its bias is below 2^-32 for any data that exists.
+    auto other = int64_t((unsigned __int128)(random) * uint64_t(i + 1) >> 64);
+    std::swap(order[size_t(i)], order[size_t(other)]);
+  }
+  return order;
+}
+
+} // namespace ortc::host

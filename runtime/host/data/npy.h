@@ -1,0 +1,20 @@
+// The npy format: one array with a header in Python syntax.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_RUNTIME_HOST_DATA_NPY_H
+#define ORTC_RUNTIME_HOST_DATA_NPY_H
+
+#include "runtime/host/data/data_source.h"
+
+namespace ortc::host {
+
+/// Takes the npy file in [data, data + bytes) apart; `where` begins messages. The array points into `data` unless
+/// byte order or Fortran order ask for a copy; `owner` is then replaced.
+Status parseNpy(const uint8_t *data, size_t bytes, const std::string &where, std::shared_ptr<const void> owner,
+                Array &array);
+
+/// The bytes that precede the data of an array in an npy file of version 1.0. bfloat16 has no npy type.
+std::string formatNpyHeader(DataType type, const Shape &shape);
+
+} // namespace ortc::host
+
+#endif // ORTC_RUNTIME_HOST_DATA_NPY_H

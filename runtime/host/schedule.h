@@ -1,0 +1,33 @@
+// Learning rates over time.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_RUNTIME_HOST_SCHEDULE_H
+#define ORTC_RUNTIME_HOST_SCHEDULE_H
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/host/status.h"
+
+namespace ortc::host {
+
+enum class ScheduleKind { Constant, Linear, Cosine };
+
+/// `--lr-schedule constant|linear|cosine[:warmup=N,min=X,total=N]`.
+struct Schedule {
+  ScheduleKind kind = ScheduleKind::Constant;
+  int64_t warmup = 0; ///< steps
+  int64_t total = 0;  ///< steps of the whole training, warm-up included; 0: not known yet
+  double minimum = 0; ///< what linear and cosine end at
+
+  static Status parse(const std::string &text, Schedule &schedule);
+  /// The text parse() takes.
+  std::string format() const;
+
+  /// The learning rate of a step, counted from 0 over all runs of a training. It rises over `warmup` steps, the last
+  /// of which has the whole `base`; then it falls so that the last of `total` steps has `minimum`, where it stays.
+  double getRate(double base, int64_t step) const;
+};
+
+} // namespace ortc::host
+
+#endif // ORTC_RUNTIME_HOST_SCHEDULE_H

@@ -1,0 +1,56 @@
+// Numbers and sizes as text.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/host/text.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace ortc::host {
+
+std::string formatNumber(double value) {
+  if (std::isnan(value))
+    return "nan";
+  char text[64];
+  std::to_chars_result result{};
+  if (float narrow = static_cast<float>(value); double(narrow) == value)
+    result = std::to_chars(text, text + sizeof(text), narrow);
+  else
+    result = std::to_chars(text, text + sizeof(text), value);
+  return std::string(text, result.ptr);
+}
+
+std::string formatJsonNumber(double value) { return std::isfinite(value) ? formatNumber(value) : "null"; }
+
+std::string formatJsonString(const std::string &text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string formatShort(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.*g", digits, value);
+  return text;
+}
+
+std::string formatBytes(uint64_t bytes) {
+  if (bytes < 1024)
+    return std::to_string(bytes) + " B";
+  double value = double(bytes);
+  const char *unit = "B";
+  for (const char *next : {"KiB", "MiB", "GiB", "TiB"}) {
+    if (value < 1024)
+      break;
+    value /= 1024;
+    unit = next;
+  }
+  char text[64];
+  std::snprintf(text, sizeof(text), value < 10 ? "%.2f %s" : "%.1f %s", value, unit);
+  return text;
+}
+
+std::string formatCount(int64_t count, const std::string &noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+} // namespace ortc::host
