@@ -5,14 +5,10 @@
 // input, over the windows that cover it. So nothing is scattered, and bounds are loop bounds, not branches.
 #include "compiler/codegen/pool/PoolKernel.h"
 
+#include "compiler/codegen/LoopBuilder.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/nn/NnShapes.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <limits>
@@ -37,15 +33,10 @@ template <typename OpType> Window windowOf(OpType op) {
           list(op.getDilations())};
 }
 
-/// Half-open range of an index.
-struct Range {
-  Value begin, end;
-};
-
-class PoolEmitter : public ImplicitLocOpBuilder {
+class PoolEmitter : public LoopBuilder {
 public:
   PoolEmitter(ModuleOp module, StringRef name, Operation *op, const Target &target)
-      : ImplicitLocOpBuilder(UnknownLoc::get(module.getContext()), module.getContext()), op(op) {
+      : LoopBuilder(UnknownLoc::get(module.getContext()), module.getContext()), op(op) {
     llvm::TypeSwitch<Operation *>(op)
         .Case([&](nn::MaxPoolOp pool) { window = windowOf(pool); })
         .Case([&](nn::MaxPoolGradOp pool) { window = windowOf(pool); })
@@ -82,8 +73,8 @@ public:
   }
 
   KernelInfo emit() {
-    Value begin = mul(kernel.chunk, rowsPerChunk), end = minimum(add(begin, index(rowsPerChunk)), index(rows));
-    loop({begin, end}, [&](Value row) {
+    Value begin = mul(kernel.chunk, rowsPerChunk), end = minimum(add(begin, rowsPerChunk), index(rows));
+    loop({begin, end}, 1, [&](Value row) {
       SmallVector<Value> position{div(row, walked[1]), rem(row, walked[1])};
       overPositions(position);
     });
@@ -91,58 +82,29 @@ public:
   }
 
 private:
-  // Index arithmetic.
-  Value index(int64_t value) { return arith::ConstantIndexOp::create(*this, value); }
-  Value add(Value a, Value b) { return createOrFold<arith::AddIOp>(a, b); }
-  Value sub(Value a, Value b) { return createOrFold<arith::SubIOp>(a, b); }
-  Value mul(Value a, int64_t b) { return createOrFold<arith::MulIOp>(a, index(b)); }
-  Value div(Value a, int64_t b) { return b == 1 ? a : createOrFold<arith::DivUIOp>(a, index(b)); }
-  Value rem(Value a, int64_t b) { return b == 1 ? index(0) : createOrFold<arith::RemUIOp>(a, index(b)); }
-  Value minimum(Value a, Value b) { return createOrFold<arith::MinSIOp>(a, b); }
-  Value maximum(Value a, Value b) { return createOrFold<arith::MaxSIOp>(a, b); }
-  /// ceil(max(a, 0) / b).
-  Value ceilDivPositive(Value a, int64_t b) { return div(add(maximum(a, index(0)), index(b - 1)), b); }
-
-  void loop(Range range, llvm::function_ref<void(Value)> body) {
-    auto op = scf::ForOp::create(*this, range.begin, range.end, index(1));
-    OpBuilder::InsertionGuard guard(*this);
-    setInsertionPointToStart(op.getBody());
-    body(op.getInductionVar());
-  }
-
   /// A nest over `ranges` that carries `values`; `body` gets the indices and the values and returns the new values.
-  SmallVector<Value> fold(ArrayRef<Range> ranges, SmallVector<Value> indices, ValueRange values,
+  SmallVector<Value> nest(ArrayRef<IndexRange> ranges, SmallVector<Value> indices, ValueRange values,
                           llvm::function_ref<SmallVector<Value>(ArrayRef<Value>, ValueRange)> body) {
     if (ranges.empty())
       return body(indices, values);
-    auto op = scf::ForOp::create(*this, ranges.front().begin, ranges.front().end, index(1), values);
-    OpBuilder::InsertionGuard guard(*this);
-    setInsertionPointToStart(op.getBody());
-    indices.push_back(op.getInductionVar());
-    auto results = fold(ranges.drop_front(), indices, op.getRegionIterArgs(), body);
-    scf::YieldOp::create(*this, results);
-    return llvm::to_vector_of<Value>(op.getResults());
+    return fold(ranges.front(), 1, values, [&](Value i, ValueRange carried) {
+      auto inner = indices;
+      inner.push_back(i);
+      return nest(ranges.drop_front(), inner, carried, body);
+    });
   }
 
   /// Walks the remaining spatial dimensions, then the channels in vectors and what remains of them in a shorter one.
   void overPositions(SmallVector<Value> &position) {
     if (static_cast<int64_t>(position.size()) < spatial + 1) {
-      loop({index(0), index(walked[position.size()])}, [&](Value i) {
+      loop(0, walked[position.size()], 1, [&](Value i) {
         position.push_back(i);
         overPositions(position);
         position.pop_back();
       });
       return;
     }
-    int64_t whole = channels / lanes * lanes;
-    if (whole > 0) {
-      auto op = scf::ForOp::create(*this, index(0), index(whole), index(lanes));
-      OpBuilder::InsertionGuard guard(*this);
-      setInsertionPointToStart(op.getBody());
-      emitElement(position, op.getInductionVar(), lanes);
-    }
-    if (whole < channels)
-      emitElement(position, index(whole), channels - whole);
+    tiles(channels, lanes, [&](Value channel, int64_t width) { emitElement(position, channel, width); });
   }
 
   /// Position of an element in a tensor of `shape`, given all indices but the channel.
@@ -153,21 +115,8 @@ private:
     return add(mul(at, channels), channel);
   }
 
-  Value load(Value buffer, Type type, Value at, int64_t width) {
-    return vector::LoadOp::create(*this, VectorType::get({width}, type), buffer, ValueRange{at});
-  }
-  void store(Value value, Value buffer, Value at) { vector::StoreOp::create(*this, value, buffer, ValueRange{at}); }
-  Value splat(double value, int64_t width) {
-    auto type = VectorType::get({width}, element);
-    return arith::ConstantOp::create(*this, DenseElementsAttr::get(type, getFloatAttr(element, value).getValue()));
-  }
-  Value spread(Value scalar, int64_t width) {
-    return vector::BroadcastOp::create(*this, VectorType::get({width}, scalar.getType()), scalar);
-  }
-  Value toI32(Value value) { return arith::IndexCastOp::create(*this, getI32Type(), value); }
-
   /// Taps of the window at output position `o` of dimension `d` that lie inside the input.
-  Range tapsInside(int64_t d, Value o) {
+  IndexRange tapsInside(int64_t d, Value o) {
     Value start = sub(mul(o, window.strides[d]), index(window.low[d]));
     Value first = ceilDivPositive(sub(index(0), start), window.dilations[d]);
     Value last = ceilDivPositive(sub(index(input[d + 1]), start), window.dilations[d]);
@@ -180,7 +129,7 @@ private:
   }
 
   /// Windows that may cover input position `i` of dimension `d`.
-  Range windowsOver(int64_t d, Value i) {
+  IndexRange windowsOver(int64_t d, Value i) {
     int64_t reach = (window.size[d] - 1) * window.dilations[d];
     Value at = add(i, index(window.low[d]));
     Value first = ceilDivPositive(sub(at, index(reach)), window.strides[d]);
@@ -192,7 +141,7 @@ private:
   Value windowCount(ArrayRef<Value> o) {
     Value count;
     for (int64_t d = 0; d < spatial; ++d) {
-      Range taps = tapsInside(d, o[d]);
+      IndexRange taps = tapsInside(d, o[d]);
       if (window.countPadding) {
         Value start = sub(mul(o[d], window.strides[d]), index(window.low[d]));
         Value held = ceilDivPositive(sub(index(input[d + 1] + window.high[d]), start), window.dilations[d]);
@@ -212,9 +161,9 @@ private:
         .Case([&](nn::AvgPoolGradOp) { emitAvgGrad(position, channel, width); });
   }
 
-  /// Ranges over the taps, and the tap's position in the input.
-  SmallVector<Range> taps(ArrayRef<Value> position) {
-    SmallVector<Range> ranges;
+  /// IndexRanges over the taps, and the tap's position in the input.
+  SmallVector<IndexRange> taps(ArrayRef<Value> position) {
+    SmallVector<IndexRange> ranges;
     for (int64_t d = 0; d < spatial; ++d)
       ranges.push_back(tapsInside(d, position[d + 1]));
     return ranges;
@@ -236,12 +185,12 @@ private:
   void emitMax(ArrayRef<Value> position, Value channel, int64_t width) {
     auto ranges = taps(position);
     SmallVector<Value> first;
-    for (Range range : ranges)
+    for (IndexRange range : ranges)
       first.push_back(range.begin);
     Value start = spread(toI32(place(tapIndices(position, first))), width);
-    auto best = fold(ranges, {}, {splat(-std::numeric_limits<double>::infinity(), width), start}, [&](ArrayRef<Value> w, ValueRange best) {
+    auto best = nest(ranges, {}, {splat(element, -std::numeric_limits<double>::infinity(), width), start}, [&](ArrayRef<Value> w, ValueRange best) {
       auto at = tapIndices(position, w);
-      Value value = load(kernel.buffers[0], element, linear(input, at, channel), width);
+      Value value = load(kernel.buffers[0], linear(input, at, channel), width);
       Value larger = arith::CmpFOp::create(*this, arith::CmpFPredicate::UGT, value, best[0]);
       Value valid = arith::CmpFOp::create(*this, arith::CmpFPredicate::ORD, best[0], best[0]);
       Value take = arith::AndIOp::create(*this, larger, valid);
@@ -254,16 +203,16 @@ private:
   }
 
   void emitAvg(ArrayRef<Value> position, Value channel, int64_t width) {
-    auto sum = fold(taps(position), {}, {splat(0, width)}, [&](ArrayRef<Value> w, ValueRange sum) {
-      Value value = load(kernel.buffers[0], element, linear(input, tapIndices(position, w), channel), width);
+    auto sum = nest(taps(position), {}, {splat(element, 0, width)}, [&](ArrayRef<Value> w, ValueRange sum) {
+      Value value = load(kernel.buffers[0], linear(input, tapIndices(position, w), channel), width);
       return SmallVector<Value>{arith::AddFOp::create(*this, sum[0], value)};
     });
     Value count = spread(windowCount(position.drop_front()), width);
     store(arith::DivFOp::create(*this, sum[0], count), kernel.buffers[1], linear(output, position, channel));
   }
 
-  SmallVector<Range> windows(ArrayRef<Value> position) {
-    SmallVector<Range> ranges;
+  SmallVector<IndexRange> windows(ArrayRef<Value> position) {
+    SmallVector<IndexRange> ranges;
     for (int64_t d = 0; d < spatial; ++d)
       ranges.push_back(windowsOver(d, position[d + 1]));
     return ranges;
@@ -271,13 +220,13 @@ private:
 
   void emitMaxGrad(ArrayRef<Value> position, Value channel, int64_t width) {
     Value mine = spread(toI32(place(position)), width);
-    auto sum = fold(windows(position), {}, {splat(0, width)}, [&](ArrayRef<Value> o, ValueRange sum) {
+    auto sum = nest(windows(position), {}, {splat(element, 0, width)}, [&](ArrayRef<Value> o, ValueRange sum) {
       SmallVector<Value> at{position[0]};
       llvm::append_range(at, o);
       Value from = linear(output, at, channel);
-      Value chosen = load(kernel.buffers[1], getI32Type(), from, width);
+      Value chosen = load(kernel.buffers[1], from, width);
       Value hit = arith::CmpIOp::create(*this, arith::CmpIPredicate::eq, chosen, mine);
-      Value gradient = load(kernel.buffers[0], element, from, width);
+      Value gradient = load(kernel.buffers[0], from, width);
       Value added = arith::AddFOp::create(*this, sum[0], gradient);
       return SmallVector<Value>{arith::SelectOp::create(*this, hit, added, sum[0])};
     });
@@ -285,10 +234,10 @@ private:
   }
 
   void emitAvgGrad(ArrayRef<Value> position, Value channel, int64_t width) {
-    auto sum = fold(windows(position), {}, {splat(0, width)}, [&](ArrayRef<Value> o, ValueRange sum) {
+    auto sum = nest(windows(position), {}, {splat(element, 0, width)}, [&](ArrayRef<Value> o, ValueRange sum) {
       SmallVector<Value> at{position[0]};
       llvm::append_range(at, o);
-      Value gradient = load(kernel.buffers[0], element, linear(output, at, channel), width);
+      Value gradient = load(kernel.buffers[0], linear(output, at, channel), width);
       Value share = arith::DivFOp::create(*this, gradient, spread(windowCount(o), width));
       Value added = arith::AddFOp::create(*this, sum[0], share);
       if (Value covered = isCovered(position, o))
