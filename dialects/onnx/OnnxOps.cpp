@@ -16,16 +16,23 @@ namespace ortc::onnx {
 
 static StringRef nameAt(ArrayAttr names, unsigned i) { return cast<StringAttr>(names[i]).getValue(); }
 
+/// "/layer1/Conv_output_0" as an SSA name: "layer1.Conv_output_0".
+static std::string readableName(StringRef name) {
+  std::string out = name.ltrim('/').str();
+  std::replace(out.begin(), out.end(), '/', '.');
+  return out;
+}
+
 /// Names the values in printed IR after the names in the file; empty ones stay numbered.
 template <typename Range>
 static void setNames(Range values, ArrayAttr names, OpAsmSetValueNameFn setName) {
   for (auto [value, name] : llvm::zip(values, names.getAsRange<StringAttr>()))
     if (!name.empty())
-      setName(value, name.getValue());
+      setName(value, readableName(name.getValue()));
 }
 
 void NodeOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setNames(getResults(), getOutputNames(), setName); }
-void InitializerOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), getName()); }
+void InitializerOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), readableName(getName())); }
 void GraphOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   if (!region.empty())
     setNames(region.getArguments(), getInputNames(), setName);

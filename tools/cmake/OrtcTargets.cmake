@@ -41,6 +41,7 @@ function(ortc_dialect name prefix)
     mlir_tablegen(${stem}.cpp.inc -gen-op-interface-defs ${_flags})
   endforeach()
   add_public_tablegen_target(ortc_${name}_inc)
+  set_property(GLOBAL APPEND PROPERTY ORTC_DIALECTS "${name}:${prefix}")  # ortc-opt registers them all
   ortc_library(ortc_dialect_${name} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS} MLIR)
   add_dependencies(ortc_dialect_${name} ortc_${name}_inc)
   foreach(dependency IN LISTS ARG_DEPENDS)
@@ -58,6 +59,7 @@ function(ortc_pass_library stage)
   add_public_tablegen_target(ortc_passes_${stage}_inc)
   ortc_library(ortc_passes_${stage} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS} MLIR)
   add_dependencies(ortc_passes_${stage} ortc_passes_${stage}_inc)
+  set_property(GLOBAL APPEND PROPERTY ORTC_PASS_STAGES ${stage})  # ortc-opt registers them all
 endfunction()
 
 # ortc_gtest(NAME SOURCES ... DEPENDS ...): a GoogleTest program, run by ctest as one test.
@@ -69,4 +71,18 @@ function(ortc_gtest name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE ORTC_TEST_DATA="${PROJECT_SOURCE_DIR}/test")
   add_test(NAME ${name} COMMAND ${name})
+endfunction()
+
+# ortc_opt_extension(FUNCTION HEADER LIBRARY): ortc-opt calls `FUNCTION(mlir::DialectRegistry &)`, declared in HEADER.
+# For what is neither a dialect nor a pass stage: external models, passes with their own registration.
+function(ortc_opt_extension call header library)
+  set_property(GLOBAL APPEND PROPERTY ORTC_OPT_EXTENSIONS "${call}|${header}|${library}")
+endfunction()
+
+# ortc_lit_suite(NAME): the lit tests of this folder, run by ctest as one test.
+function(ortc_lit_suite name)
+  find_program(ORTC_LIT NAMES lit-22 lit llvm-lit HINTS /usr/lib/llvm-22/bin REQUIRED)
+  find_program(ORTC_FILECHECK NAMES FileCheck-22 FileCheck HINTS /usr/lib/llvm-22/bin REQUIRED)
+  configure_file(${PROJECT_SOURCE_DIR}/test/lit.site.cfg.py.in ${PROJECT_BINARY_DIR}/test/lit.site.cfg.py @ONLY)
+  add_test(NAME ${name} COMMAND ${ORTC_LIT} -sv ${CMAKE_CURRENT_BINARY_DIR})
 endfunction()
