@@ -1,0 +1,385 @@
+// Writes model.ortc: tables first, then texts, then images and code. The result is read back before it is
+// handed out, so a mistake of the compiler is an error here and not on somebody's device.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/codegen/artifact/ArtifactWriter.h"
+
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "compiler/codegen/artifact/ArtifactReader.h"
+#include "runtime/src/sha256.h"
+
+namespace ortc::artifact {
+
+uint32_t elementBytes(uint8_t dtype) {
+  switch (dtype) {
+  case 2:
+  case 3:
+  case 9:
+  case 17:
+  case 18:
+  case 19:
+  case 20: // u8, i8, bool, f8
+    return 1;
+  case 4:
+  case 5:
+  case 10:
+  case 16: // u16, i16, f16, bf16
+    return 2;
+  case 1:
+  case 6:
+  case 12: // f32, i32, u32
+    return 4;
+  case 7:
+  case 11:
+  case 13: // i64, f64, u64
+    return 8;
+  default:
+    return 0;
+  }
+}
+
+std::vector<int64_t> denseStrides(const std::vector<int64_t> &dims, uint32_t elementBytes) {
+  std::vector<int64_t> strides(dims.size());
+  int64_t stride = elementBytes;
+  for (size_t i = dims.size(); i-- > 0; stride *= dims[i] > 0 ? dims[i] : 1)
+    strides[i] = stride;
+  return strides;
+}
+
+std::string sha256Hex(const void *data, size_t bytes) {
+  Sha256 hash;
+  uint8_t digest[32];
+  hash.update(data, bytes);
+  hash.finish(digest);
+  std::string text;
+  for (uint8_t byte : digest) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
+
+void modelDigest(const std::vector<Tensor> &tensors, uint8_t digest[32]) {
+  Sha256 hash;
+  for (const Tensor &tensor : tensors) {
+    if (tensor.role != ORTC_ROLE_PARAMETER && tensor.role != ORTC_ROLE_STATE &&
+        tensor.role != ORTC_ROLE_SCALAR)
+      continue;
+    uint8_t head[3] = {static_cast<uint8_t>(tensor.role), tensor.dtype,
+                       static_cast<uint8_t>(tensor.dims.size())};
+    hash.update(tensor.name.c_str(), tensor.name.size() + 1);
+    hash.update(head, sizeof head);
+    for (int64_t dim : tensor.dims)
+      hash.update(&dim, sizeof dim);
+  }
+  hash.finish(digest);
+}
+
+namespace {
+
+/// Strings in order of first use.
+struct StringTable {
+  Bytes bytes;
+  std::map<std::string, uint32_t> offsets;
+
+  uint32_t add(const std::string &text) {
+    auto [place, isNew] = offsets.try_emplace(text, static_cast<uint32_t>(bytes.size()));
+    if (isNew)
+      bytes.insert(bytes.end(), text.c_str(), text.c_str() + text.size() + 1);
+    return place->second;
+  }
+};
+
+struct Section {
+  ortc_file_section row{};
+  Bytes owned;
+  const Bytes *contents = nullptr; ///< null: `owned`
+  const Bytes &bytes() const { return contents ? *contents : owned; }
+};
+
+uint64_t alignTo(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+template <typename Row> void append(Bytes &bytes, const Row &row) {
+  const auto *data = reinterpret_cast<const uint8_t *>(&row);
+  bytes.insert(bytes.end(), data, data + sizeof row);
+}
+
+/// Dense size in bytes; 0 when it overflows (the reader refuses the result).
+uint64_t denseBytes(const std::vector<int64_t> &dims, uint32_t element) {
+  uint64_t bytes = element;
+  for (int64_t dim : dims)
+    if (dim < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes))
+      return 0;
+  return bytes;
+}
+
+class Writer {
+public:
+  Writer(const Artifact &artifact, std::string &error) : artifact(artifact), error(error) {}
+  std::optional<Bytes> write();
+
+private:
+  bool fail(const std::string &message) {
+    error = message;
+    return false;
+  }
+  bool checkNames();
+  bool addTensors();
+  bool addEntries();
+  bool putShape(const std::vector<int64_t> &dims, const std::vector<int64_t> &strides, uint8_t dtype,
+                const std::string &name, int64_t *dimsOut, int64_t *stridesOut);
+  bool addValue(const Value &value, const Entry &entry, bool isExternal, Bytes &values);
+  void addNames(ortc_section_kind kind, const std::vector<std::string> &names);
+  Section &add(ortc_section_kind kind, uint32_t rowBytes = 0);
+  Bytes assemble();
+
+  const Artifact &artifact;
+  std::string &error;
+  StringTable strings;
+  std::vector<Section> sections;
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> ioPlaces; ///< (binding, tensor) -> offset
+  uint64_t ioBytes = 0;
+};
+
+Section &Writer::add(ortc_section_kind kind, uint32_t rowBytes) {
+  Section &section = sections.emplace_back();
+  section.row.kind = kind;
+  section.row.row_bytes = rowBytes;
+  section.row.name = ORTC_NONE;
+  return section;
+}
+
+/// Names with which a host finds tensors are unique; a gradient is found by its owner's.
+bool Writer::checkNames() {
+  std::set<std::string> names;
+  for (const Tensor &tensor : artifact.tensors) {
+    if (tensor.name.empty() && tensor.role != ORTC_ROLE_LOSS)
+      return fail("a tensor has no name");
+    if (tensor.name.size() > 1000)
+      return fail("the name of tensor '" + tensor.name.substr(0, 40) + "...' has more than 1000 bytes");
+    if (tensor.name.find('\0') != std::string::npos)
+      return fail("the name of tensor '" + std::string(tensor.name.c_str()) + "' contains a zero byte");
+    if (tensor.role != ORTC_ROLE_GRADIENT && tensor.role != ORTC_ROLE_LOSS &&
+        !names.insert(tensor.name).second)
+      return fail("two tensors are called '" + tensor.name + "'");
+  }
+  return true;
+}
+
+bool Writer::putShape(const std::vector<int64_t> &dims, const std::vector<int64_t> &strides, uint8_t dtype,
+                      const std::string &name, int64_t *dimsOut, int64_t *stridesOut) {
+  if (dims.size() > ORTC_MAX_RANK)
+    return fail("tensor '" + name + "' has rank " + std::to_string(dims.size()) +
+                " but the format ends at 8");
+  if (!strides.empty() && strides.size() != dims.size())
+    return fail("tensor '" + name + "' has " + std::to_string(strides.size()) + " strides for rank " +
+                std::to_string(dims.size()));
+  if (!elementBytes(dtype))
+    return fail("tensor '" + name + "' has dtype " + std::to_string(dtype) + ", which cannot be stored");
+  std::vector<int64_t> used = strides.empty() ? denseStrides(dims, elementBytes(dtype)) : strides;
+  std::copy(dims.begin(), dims.end(), dimsOut);
+  std::copy(used.begin(), used.end(), stridesOut);
+  return true;
+}
+
+bool Writer::addTensors() {
+  Bytes rows;
+  for (const Tensor &tensor : artifact.tensors) {
+    ortc_file_tensor row{};
+    row.name = strings.add(tensor.name);
+    row.role = static_cast<uint8_t>(tensor.role);
+    bool isStored = tensor.role <= ORTC_ROLE_SCALAR;
+    row.region = !isStored                           ? ORTC_REGION_IO
+                 : tensor.role == ORTC_ROLE_CONSTANT ? ORTC_REGION_CONSTANTS
+                                                     : ORTC_REGION_PERSISTENT;
+    row.dtype = tensor.dtype;
+    row.rank = static_cast<uint8_t>(tensor.dims.size());
+    row.owner = tensor.owner;
+    row.flags = tensor.flags;
+    if (!putShape(tensor.dims, tensor.strides, tensor.dtype, tensor.name, row.dims, row.strides))
+      return false;
+    if (isStored)
+      row.offset = tensor.offset;
+    else
+      std::memset(row.strides, 0, sizeof row.strides);
+    row.bytes = denseBytes(tensor.dims, elementBytes(tensor.dtype));
+    append(rows, row);
+  }
+  add(ORTC_SECTION_TENSORS, sizeof(ortc_file_tensor)).owned = std::move(rows);
+  return true;
+}
+
+bool Writer::addValue(const Value &value, const Entry &entry, bool isExternal, Bytes &values) {
+  if (value.tensor >= artifact.tensors.size())
+    return fail("a value of entry '" + entry.name + "' refers to tensor " + std::to_string(value.tensor) +
+                " of " + std::to_string(artifact.tensors.size()));
+  const Tensor &tensor = artifact.tensors[value.tensor];
+  ortc_file_value row{};
+  row.tensor = value.tensor;
+  row.bytes = denseBytes(value.dims, elementBytes(tensor.dtype));
+  if (value.dims.size() != tensor.dims.size())
+    return fail("value '" + tensor.name + "' of entry '" + entry.name + "' has another rank than its tensor");
+  if (!putShape(value.dims, isExternal ? std::vector<int64_t>() : value.strides, tensor.dtype, tensor.name,
+                row.dims, row.strides))
+    return false;
+  row.region = isExternal ? ORTC_REGION_IO : value.region;
+  row.offset = value.offset;
+  if (isExternal) {
+    auto [place, isNew] = ioPlaces.try_emplace({entry.binding, value.tensor}, ioBytes);
+    if (isNew)
+      ioBytes += alignTo(row.bytes, ORTC_ALIGNMENT);
+    row.offset = place->second;
+  }
+  append(values, row);
+  return true;
+}
+
+bool Writer::addEntries() {
+  Bytes bindings, entries, values;
+  for (const std::string &name : artifact.bindings)
+    append(bindings, ortc_file_binding{strings.add(name), 0});
+  uint32_t first = 0;
+  for (const Entry &entry : artifact.entries) {
+    ortc_file_entry row{};
+    row.role = entry.role;
+    row.binding = entry.binding;
+    row.segment = entry.segment;
+    row.target = entry.target;
+    row.first_value = first;
+    row.ext_count = static_cast<uint32_t>(entry.external.size());
+    row.value_count = static_cast<uint32_t>(entry.external.size() + entry.internal.size());
+    row.loss = entry.loss;
+    row.fixed_bytes = alignTo(entry.fixedBytes, ORTC_ALIGNMENT);
+    row.worker_bytes = alignTo(entry.workerBytes, ORTC_ALIGNMENT);
+    row.name = strings.add(entry.name);
+    first += row.value_count;
+    for (const Value &value : entry.external)
+      if (!addValue(value, entry, /*isExternal=*/true, values))
+        return false;
+    for (const Value &value : entry.internal)
+      if (!addValue(value, entry, /*isExternal=*/false, values))
+        return false;
+    append(entries, row);
+  }
+  add(ORTC_SECTION_BINDINGS, sizeof(ortc_file_binding)).owned = std::move(bindings);
+  add(ORTC_SECTION_ENTRIES, sizeof(ortc_file_entry)).owned = std::move(entries);
+  add(ORTC_SECTION_VALUES, sizeof(ortc_file_value)).owned = std::move(values);
+  return true;
+}
+
+void Writer::addNames(ortc_section_kind kind, const std::vector<std::string> &names) {
+  Bytes rows;
+  for (const std::string &name : names)
+    append(rows, strings.add(name));
+  if (!rows.empty())
+    add(kind, sizeof(uint32_t)).owned = std::move(rows);
+}
+
+/// Puts header, section table and sections in their places and fills in the hashes, from the inside out.
+Bytes Writer::assemble() {
+  uint64_t position = sizeof(ortc_file_header) + sections.size() * sizeof(ortc_file_section);
+  for (Section &section : sections) {
+    position =
+        alignTo(position, section.row.kind == ORTC_SECTION_CODE ? ORTC_CODE_ALIGNMENT : ORTC_ALIGNMENT);
+    section.row.offset = position;
+    section.row.bytes = section.bytes().size();
+    position += section.row.bytes;
+    if (section.row.kind == ORTC_SECTION_SIGNATURE)
+      continue; // it signs the hash that covers this table
+    Sha256 hash;
+    hash.update(section.bytes().data(), section.bytes().size());
+    hash.finish(section.row.sha256);
+  }
+  ortc_file_header header{};
+  std::memcpy(header.magic, ORTC_MAGIC, sizeof header.magic);
+  header.major = ORTC_FORMAT_MAJOR;
+  header.minor = ORTC_FORMAT_MINOR;
+  header.header_bytes = sizeof header;
+  header.file_bytes = position;
+  header.section_count = static_cast<uint32_t>(sections.size());
+  header.section_bytes = sizeof(ortc_file_section);
+  header.persistent_bytes = alignTo(artifact.persistentBytes, ORTC_ALIGNMENT);
+  header.io_bytes = ioBytes;
+  header.max_workers = artifact.maxWorkers;
+  modelDigest(artifact.tensors, header.model);
+
+  Sha256 hash;
+  hash.update(&header, sizeof header);
+  for (const Section &section : sections)
+    hash.update(&section.row, sizeof section.row);
+  hash.finish(header.sha256);
+
+  Bytes file(position);
+  std::memcpy(file.data(), &header, sizeof header);
+  uint8_t *row = file.data() + sizeof header;
+  for (const Section &section : sections) {
+    std::memcpy(row, &section.row, sizeof section.row);
+    row += sizeof section.row;
+    const Bytes &bytes = section.bytes();
+    std::copy(bytes.begin(), bytes.end(), file.begin() + static_cast<std::ptrdiff_t>(section.row.offset));
+  }
+  return file;
+}
+
+std::optional<Bytes> Writer::write() {
+  if (!checkNames() || !addTensors() || !addEntries())
+    return std::nullopt;
+  addNames(ORTC_SECTION_CHECK_NAMES, artifact.checkNames);
+  addNames(ORTC_SECTION_KERNEL_NAMES, artifact.kernelNames);
+  Section &manifest = add(ORTC_SECTION_MANIFEST);
+  manifest.owned.assign(artifact.manifest.begin(), artifact.manifest.end());
+  if (!artifact.source.empty())
+    add(ORTC_SECTION_SOURCE).contents = &artifact.source;
+  if (!artifact.constants.empty())
+    add(ORTC_SECTION_CONSTANTS).contents = &artifact.constants;
+  if (artifact.persistent.size() > artifact.persistentBytes) {
+    error = "the persistent image has " + std::to_string(artifact.persistent.size()) +
+            " bytes but its region " + std::to_string(artifact.persistentBytes);
+    return std::nullopt;
+  }
+  size_t stored = artifact.persistent.size();
+  while (stored && !artifact.persistent[stored - 1])
+    --stored;
+  if (stored) {
+    Section &image = add(ORTC_SECTION_PERSISTENT);
+    if (stored == artifact.persistent.size())
+      image.contents = &artifact.persistent;
+    else
+      image.owned.assign(artifact.persistent.begin(),
+                         artifact.persistent.begin() + static_cast<std::ptrdiff_t>(stored));
+  }
+  for (const Code &code : artifact.codes) {
+    Section &section = add(ORTC_SECTION_CODE);
+    section.row.architecture = code.architecture;
+    section.row.features = code.features;
+    section.row.name = strings.add(code.name);
+    section.contents = &code.bytes;
+  }
+  if (!artifact.signature.empty())
+    add(ORTC_SECTION_SIGNATURE).contents = &artifact.signature;
+  Section texts = Section();
+  texts.row.kind = ORTC_SECTION_STRINGS;
+  texts.row.name = ORTC_NONE;
+  strings.add(""); // never empty
+  texts.owned = strings.bytes;
+  sections.insert(sections.begin() + 1, std::move(texts)); // after the tensors, with the other tables
+
+  Bytes file = assemble();
+  if (!readArtifact(file, error)) {
+    error = "the artifact does not hold together: " + error;
+    return std::nullopt;
+  }
+  return file;
+}
+
+} // namespace
+
+std::optional<Bytes> writeArtifact(const Artifact &artifact, std::string &error) {
+  return Writer(artifact, error).write();
+}
+
+} // namespace ortc::artifact

@@ -1,0 +1,30 @@
+// SHA-256, compact and incremental. Used by the runtime and by the artifact writer.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_RUNTIME_SRC_SHA256_H
+#define ORTC_RUNTIME_SRC_SHA256_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace ortc {
+
+/// FIPS 180-4. update any number of times, then finish once.
+class Sha256 {
+public:
+  Sha256();
+  void update(const void *data, size_t bytes);
+  void finish(uint8_t digest[32]);
+
+private:
+  void block(const uint8_t *data);
+  uint32_t state[8];
+  uint64_t total = 0;
+  uint8_t pending[64];
+};
+
+/// True when the digest of `data` is `expected`.
+bool hasDigest(const void *data, size_t bytes, const uint8_t expected[32]);
+
+} // namespace ortc
+
+#endif // ORTC_RUNTIME_SRC_SHA256_H
