@@ -1,0 +1,70 @@
+// Kernels for C[b, m, n] = epilogue(sum over k of A[b, m, k] * B[b, k, n]).
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_COMPILER_CODEGEN_CONTRACTION_CONTRACTION_H
+#define ORTC_COMPILER_CODEGEN_CONTRACTION_CONTRACTION_H
+
+#include "compiler/codegen/KernelFunction.h"
+#include "compiler/codegen/Target.h"
+
+#include <functional>
+
+namespace ortc::codegen {
+
+/// One dimension of a contraction: how far each operand moves per step, in elements (`strides[i]` belongs to
+/// `operands[i]`; 0 = the operand does not have the dimension).
+struct ContractionDim {
+  int64_t size = 1;
+  llvm::SmallVector<int64_t, 4> strides;
+};
+
+/// A buffer as the contraction sees it. Operands 0 and 1 are A and B; the others belong to the epilogue, which reads
+/// or writes them at the position of an element of C.
+struct ContractionOperand {
+  unsigned buffer = 0; ///< index in ContractionSpec::buffers
+  int64_t offset = 0;  ///< of the first element
+};
+
+/// Handed to the epilogue: one vector of accumulators and access to the operands at its position.
+class EpilogueAccess {
+public:
+  virtual ~EpilogueAccess() = default;
+  /// Elements of `operand` at the position of the lanes, as a vector of `lanes()` elements of the buffer's element
+  /// type (broadcast where the operand does not move with the lanes). Lanes beyond the edge hold zero or anything.
+  virtual mlir::Value load(mlir::OpBuilder &builder, mlir::Location loc, unsigned operand) = 0;
+  /// Stores the live lanes.
+  virtual void store(mlir::OpBuilder &builder, mlir::Location loc, unsigned operand, mlir::Value value) = 0;
+  virtual int64_t lanes() const = 0;
+};
+
+/// Called once per vector of finished accumulators (of `accumulatorType`) with builder and location of the place.
+/// Must store every written operand. Pure but for these loads and stores.
+using Epilogue = std::function<void(mlir::OpBuilder &, mlir::Location, EpilogueAccess &, mlir::Value accumulator)>;
+
+struct ContractionSpec {
+  std::string name;
+  /// Arguments of the kernel in ABI order.
+  llvm::SmallVector<KernelBuffer> buffers;
+  /// A, B, then what the epilogue touches. Without epilogue operand 2 is C and gets the sums as they are.
+  llvm::SmallVector<ContractionOperand> operands;
+  /// Outermost first. m has A and not B, n has B and not A, k has A and B and nothing else.
+  llvm::SmallVector<ContractionDim> batch, m, n, k;
+  /// f32 or f64. A and B have this element type, or i16 with `narrowA`, `narrowB`.
+  mlir::Type accumulatorType;
+  /// Type of f16 or bf16 operands stored as i16; null otherwise.
+  mlir::Type narrowA, narrowB;
+  Epilogue epilogue;
+  /// An operand that is only written, has the accumulator's type, every element of C once, and shares memory with no
+  /// other operand: it holds partial sums between blocks of k. -1: partial sums live in the workspace.
+  int partialOperand = -1;
+  Numerics numerics = Numerics::Fast;
+};
+
+/// Emits the kernel into `module` and says what its caller must know. The order of summation of an element is that of
+/// the k dims (16 interleaved sums and a tree for the thin shapes that `usesDotKernel` names), whatever target,
+/// blocking and chunk.
+KernelInfo emitContraction(mlir::OpBuilder &builder, mlir::ModuleOp module, const ContractionSpec &spec,
+                           const Target &target);
+
+} // namespace ortc::codegen
+
+#endif // ORTC_COMPILER_CODEGEN_CONTRACTION_CONTRACTION_H

@@ -1,0 +1,275 @@
+// Chooses lanes, tiles, blocks and chunks of a contraction. Figures behind the choices: docs/benchmarks.md.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/codegen/contraction/ContractionPlan.h"
+
+#include "compiler/codegen/contraction/Microkernel.h"
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+
+using namespace mlir;
+
+namespace ortc::codegen {
+
+/// Work per chunk that makes handing it out worth while: about 20 microseconds.
+static constexpr int64_t kChunkFlops = 2'000'000;
+/// Chunks beyond this number only cost reuse.
+static constexpr int64_t kMaxChunks = 32;
+/// Row chunks are multiples of all tile heights.
+static constexpr int64_t kRowUnit = 24;
+/// Columns of a chunk: with kDepth, the packed block that has to stay in the second-level cache.
+static constexpr int64_t kLaneChunk = 256;
+static constexpr int64_t kDepth = 512;
+
+static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
+
+static int64_t sizeOf(ArrayRef<ContractionDim> dims) {
+  int64_t size = 1;
+  for (const ContractionDim &dim : dims)
+    size *= dim.size;
+  return size;
+}
+
+int64_t ContractionPlan::blocks() const { return sizeOf(kBlocks) * kBlockCount; }
+
+int64_t ContractionPlan::blockDepth() const {
+  return sizeOf(ArrayRef<ContractionDim>(kLoops).drop_back()) * kBlock;
+}
+
+SmallVector<ContractionDim> collapseDims(ArrayRef<ContractionDim> dims) {
+  SmallVector<ContractionDim> result;
+  for (const ContractionDim &dim : dims) {
+    if (dim.size == 1)
+      continue;
+    bool merges = !result.empty();
+    if (merges)
+      for (auto [outer, inner] : llvm::zip_equal(result.back().strides, dim.strides))
+        merges &= outer == inner * dim.size;
+    if (merges)
+      result.back() = {result.back().size * dim.size, dim.strides};
+    else
+      result.push_back(dim);
+  }
+  return result;
+}
+
+/// The operand that decides about the direction of lanes: the first one written, C without epilogue.
+static unsigned outputOperand(const ContractionSpec &spec) {
+  for (size_t i = 2; i < spec.operands.size(); ++i)
+    if (spec.buffers[spec.operands[i].buffer].written)
+      return i;
+  return 2;
+}
+
+/// Index of the dim with stride one for `operand`, or of the largest; -1 without dims.
+static int pickDim(ArrayRef<ContractionDim> dims, unsigned operand) {
+  int best = -1;
+  for (int i = 0, e = dims.size(); i < e; ++i) {
+    if (dims[i].strides[operand] == 1)
+      return i;
+    if (best < 0 || dims[i].size > dims[best].size)
+      best = i;
+  }
+  return best;
+}
+
+static ContractionDim unitDim(const ContractionSpec &spec) {
+  return {1, SmallVector<int64_t, 4>(spec.operands.size(), 0)};
+}
+
+/// Takes the dim `which` out of `dims` as the dim of a tile; the others are iterated around it.
+static ContractionDim takeDim(SmallVector<ContractionDim> dims, int which, const ContractionSpec &spec,
+                              SmallVectorImpl<ContractionDim> &outer) {
+  if (which < 0)
+    return unitDim(spec);
+  ContractionDim taken = dims[which];
+  dims.erase(dims.begin() + which);
+  outer.append(dims.begin(), dims.end());
+  return taken;
+}
+
+bool usesDotKernel(const ContractionSpec &spec) {
+  SmallVector<ContractionDim> m = collapseDims(spec.m), n = collapseDims(spec.n), k = collapseDims(spec.k);
+  if (m.size() > 1 || n.size() > 1 || k.size() != 1 || k[0].size < 32)
+    return false;
+  int64_t rows = sizeOf(m), columns = sizeOf(n);
+  unsigned large = rows >= columns ? 0 : 1;
+  return std::min(rows, columns) <= 4 && k[0].strides[large] == 1;
+}
+
+namespace {
+
+/// Cycles of one step of k for a tile, on a CPU with two fma and two loads a cycle and four cycles of latency.
+double tileCost(int64_t rows, int64_t vectors) {
+  return std::max({rows * vectors / 2.0, (rows + vectors) / 2.0, 4.0});
+}
+
+double rowsCost(int64_t total, int64_t rows, int64_t vectors) {
+  double cost = total / rows * tileCost(rows, vectors);
+  return total % rows ? cost + tileCost(total % rows, vectors) : cost;
+}
+
+/// The best tile height for strips of `vectors` vectors.
+int64_t pickRows(int64_t total, int64_t vectors, int64_t limit, bool manyStreams, double *costOut = nullptr) {
+  int64_t best = 1;
+  double bestCost = -1;
+  for (int64_t rows : {12, 8, 6, 4, 3, 2, 1}) {
+    if (rows * vectors > limit || (rows > 8 && !manyStreams) || rows > total)
+      continue;
+    double cost = rowsCost(total, rows, vectors);
+    // Fewer, larger tiles at (nearly) equal cost.
+    if (bestCost < 0 || cost < bestCost * 0.99)
+      best = rows, bestCost = cost;
+  }
+  // A height that is none of the list when it is all there is.
+  if (total < 12 && total * vectors <= limit && (total <= 8 || manyStreams)) {
+    double cost = tileCost(total, vectors);
+    if (cost < bestCost * 0.99)
+      best = total, bestCost = cost;
+  }
+  if (costOut)
+    *costOut = bestCost;
+  return best;
+}
+
+} // namespace
+
+/// Cuts columns into a main strip and an edge so that the estimated cycles are fewest.
+static void planStrips(ContractionPlan &plan, const Target &target) {
+  int64_t limit = accumulatorLimit(target);
+  int64_t columns = plan.lane.size, rows = plan.row.size;
+  int64_t vectors = ceilDiv(columns, plan.lanes);
+  // Rows of A that are neighbours in memory are one stream; else many rows of a large pitch share few cache sets.
+  bool manyStreams = plan.row.strides[plan.rowOperand] == 1;
+  double bestCost = -1;
+  int64_t bestWidth = 1;
+  for (int64_t width : {4, 3, 2, 6, 8, 1}) {
+    if (width > vectors || width > limit)
+      continue;
+    double cost, edge = 0;
+    pickRows(rows, width, limit, manyStreams, &cost);
+    cost *= columns / (width * plan.lanes);
+    int64_t rest = columns % (width * plan.lanes);
+    if (rest)
+      pickRows(rows, ceilDiv(rest, plan.lanes), limit, manyStreams, &edge);
+    if (bestCost < 0 || cost + edge < bestCost * 0.98)
+      bestCost = cost + edge, bestWidth = width;
+  }
+  int64_t width = bestWidth * plan.lanes;
+  int64_t whole = columns / width * width;
+  plan.strips[0] = {0, whole, bestWidth, plan.lanes, pickRows(rows, bestWidth, limit, manyStreams)};
+  if (whole < columns) {
+    int64_t rest = columns - whole, edgeVectors = ceilDiv(rest, plan.lanes);
+    plan.strips[1] = {whole, columns, edgeVectors, rest - (edgeVectors - 1) * plan.lanes,
+                      pickRows(rows, edgeVectors, limit, manyStreams)};
+  }
+}
+
+/// Chunks by shape only: outer indices first, then columns (nothing is packed twice), then rows.
+static void planChunks(ContractionPlan &plan) {
+  int64_t depth = plan.blocks() * plan.blockDepth();
+  double flops = 2.0 * plan.outerTotal * plan.row.size * plan.lane.size * depth;
+  int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(flops / kChunkFlops), 1, kMaxChunks);
+  plan.outerPerChunk = ceilDiv(plan.outerTotal, std::min(wanted, plan.outerTotal));
+  plan.outerChunks = ceilDiv(plan.outerTotal, plan.outerPerChunk);
+  wanted = ceilDiv(wanted, plan.outerChunks);
+
+  // Whole panels, whose width divides 64 for most tiles.
+  int64_t laneUnit = 64;
+  if (plan.strips[0].end > 0)
+    laneUnit = std::lcm(plan.strips[0].vectors * plan.lanes, laneUnit);
+  int64_t units = ceilDiv(plan.lane.size, laneUnit);
+  int64_t perChunk = ceilDiv(units, std::min(wanted, units));
+  if (plan.packLanes)
+    perChunk = std::min(perChunk, std::max<int64_t>(1, kLaneChunk / laneUnit));
+  plan.laneChunk = perChunk * laneUnit;
+  plan.laneChunks = ceilDiv(plan.lane.size, plan.laneChunk);
+  wanted = ceilDiv(wanted, plan.laneChunks);
+
+  int64_t rowUnits = ceilDiv(plan.row.size, 2 * kRowUnit);
+  plan.rowChunk = ceilDiv(rowUnits, std::min(wanted, rowUnits)) * 2 * kRowUnit;
+  plan.rowChunks = ceilDiv(plan.row.size, plan.rowChunk);
+}
+
+/// k dims: as many as fit a block stay inside the tile, the rest is iterated block by block.
+static void planDepth(ContractionPlan &plan, SmallVector<ContractionDim> k, const ContractionSpec &spec) {
+  if (k.empty())
+    k.push_back(unitDim(spec));
+  size_t inside = k.size() - 1;
+  int64_t depth = k.back().size;
+  while (inside > 0 && depth * k[inside - 1].size <= kDepth)
+    depth *= k[--inside].size;
+  plan.kBlocks.assign(k.begin(), k.begin() + inside);
+  plan.kLoops.assign(k.begin() + inside, k.end());
+  int64_t last = k.back().size;
+  plan.kBlockCount = ceilDiv(last, kDepth);
+  // Equal blocks, in whole vectors so that only the last one has a remainder.
+  plan.kBlock = plan.kBlockCount == 1 ? last : roundUp(ceilDiv(last, plan.kBlockCount), 16);
+  plan.kBlockCount = ceilDiv(last, plan.kBlock);
+}
+
+/// Whether vectors of the lane operand are copied to the workspace first.
+static bool wantsPacking(const ContractionPlan &plan, bool narrow) {
+  int64_t rows = plan.row.size, columns = plan.lane.size;
+  if (plan.lane.strides[plan.laneOperand] != 1)
+    return true; // no vectors to load in place
+  if (rows <= 8)
+    return false;
+  if (narrow && rows > 24)
+    return true; // convert once
+  // In place: rows of B must be close enough for the TLB, and whole lines enough for the load ports.
+  bool aligned = plan.kLoops.back().strides[plan.laneOperand] % 16 == 0;
+  return !(rows <= (aligned ? 192 : 48) && columns <= 2048);
+}
+
+ContractionPlan planContraction(const ContractionSpec &spec, const Target &target) {
+  ContractionPlan plan;
+  plan.lanes = target.lanes(spec.accumulatorType.getIntOrFloatBitWidth());
+  SmallVector<ContractionDim> m = collapseDims(spec.m), n = collapseDims(spec.n), k = collapseDims(spec.k);
+  unsigned output = outputOperand(spec);
+
+  // Lanes go along n where the output is contiguous there, else along m; a few columns beside many contiguous rows are
+  // better stored one by one than computed in nearly empty vectors.
+  int mLane = pickDim(m, output), nLane = pickDim(n, output);
+  bool mContiguous = mLane >= 0 && m[mLane].strides[output] == 1;
+  bool nContiguous = nLane >= 0 && n[nLane].strides[output] == 1;
+  int64_t columns = nLane >= 0 ? n[nLane].size : 1;
+  int mInput = pickDim(m, 0);
+  bool thin = columns <= 4 && mInput >= 0 && m[mInput].strides[0] == 1 && m[mInput].size >= 16;
+  bool swap = (mContiguous && !nContiguous) || thin;
+  if (swap) {
+    plan.rowOperand = 1;
+    plan.laneOperand = 0;
+    std::swap(m, n);
+  }
+  plan.outer = collapseDims(spec.batch);
+  int laneIndex = thin ? mInput : pickDim(n, output);
+  plan.lane = takeDim(n, laneIndex, spec, plan.outer);
+  int rowIndex = -1;
+  for (int i = 0, e = m.size(); i < e; ++i)
+    if (rowIndex < 0 || m[i].size > m[rowIndex].size)
+      rowIndex = i;
+  plan.row = takeDim(m, rowIndex, spec, plan.outer);
+  plan.outerTotal = sizeOf(plan.outer);
+
+  planDepth(plan, k, spec);
+  Type narrow = plan.laneOperand == 0 ? spec.narrowA : spec.narrowB;
+  plan.packLanes = wantsPacking(plan, bool(narrow));
+  planStrips(plan, target);
+  planChunks(plan);
+  plan.rowsOuter = true;
+
+  if (plan.packLanes)
+    plan.packedElements = roundUp(std::min(plan.laneChunk, roundUp(plan.lane.size, plan.lanes)), plan.lanes) *
+                          plan.blockDepth();
+  bool inPlace = spec.partialOperand >= 0 && plan.lane.strides[spec.partialOperand] == 1;
+  if (plan.blocks() > 1 && !inPlace) {
+    plan.partialPitch = roundUp(std::min(plan.laneChunk, plan.lane.size), plan.lanes);
+    plan.partialElements = plan.partialPitch * std::min(plan.rowChunk, plan.row.size);
+  }
+  return plan;
+}
+
+} // namespace ortc::codegen

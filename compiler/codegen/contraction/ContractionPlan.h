@@ -1,0 +1,62 @@
+// How a contraction is cut: which dims become vector lanes, rows, blocks and chunks.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_COMPILER_CODEGEN_CONTRACTION_CONTRACTIONPLAN_H
+#define ORTC_COMPILER_CODEGEN_CONTRACTION_CONTRACTIONPLAN_H
+
+#include "compiler/codegen/contraction/Contraction.h"
+
+namespace ortc::codegen {
+
+/// A run of columns of one tile shape.
+struct ContractionStrip {
+  int64_t begin = 0, end = 0; ///< columns
+  int64_t vectors = 1;        ///< of the tile
+  int64_t tail = 0;           ///< live lanes of the last vector; the lane count when it is full
+  int64_t rows = 1;           ///< of the tile
+};
+
+/// Everything the emitter decides before it emits.
+struct ContractionPlan {
+  /// The operand that is broadcast and the one whose vectors are loaded: 0 and 1, or swapped.
+  unsigned rowOperand = 0, laneOperand = 1;
+  llvm::SmallVector<ContractionDim> outer;  ///< iterated around the tile: batch and all but one m and n dim
+  ContractionDim row, lane;                 ///< the dims of the tile
+  llvm::SmallVector<ContractionDim> kBlocks; ///< outer k dims, one block per index
+  llvm::SmallVector<ContractionDim> kLoops;  ///< k dims inside the tile; the last one is cut in blocks of kBlock
+  int64_t kBlock = 0;
+  int64_t kBlockCount = 1; ///< blocks along the last of kLoops
+  int64_t lanes = 1;
+
+  bool packLanes = false; ///< copy the lane operand to the workspace, block by block
+  ContractionStrip strips[2]; ///< main strip and edge; empty ones have begin == end
+  bool rowsOuter = false;  ///< tiles go along a row of panels first
+
+  int64_t outerTotal = 1, outerPerChunk = 1, rowChunk = 0, laneChunk = 0;
+  int64_t outerChunks = 1, rowChunks = 1, laneChunks = 1;
+
+  int64_t packedElements = 0;  ///< workspace for the packed operand
+  int64_t partialElements = 0; ///< workspace for partial sums
+  int64_t partialPitch = 0;
+
+  /// Blocks of k in all.
+  int64_t blocks() const;
+  /// Elements of k in a block (the largest).
+  int64_t blockDepth() const;
+};
+
+/// Removes dims of size one and merges dims that are one for every operand.
+llvm::SmallVector<ContractionDim> collapseDims(llvm::ArrayRef<ContractionDim> dims);
+
+/// True for thin shapes whose long dim is contiguous along k in both operands: they are summed along k in 16 lanes.
+/// Depends on the shape only, since the order of summation does.
+bool usesDotKernel(const ContractionSpec &spec);
+
+ContractionPlan planContraction(const ContractionSpec &spec, const Target &target);
+
+/// Emits the kernel for the shapes that `usesDotKernel` names (DotKernel.cpp).
+KernelInfo emitDotKernel(mlir::OpBuilder &builder, mlir::ModuleOp module, const ContractionSpec &spec,
+                         const Target &target);
+
+} // namespace ortc::codegen
+
+#endif // ORTC_COMPILER_CODEGEN_CONTRACTION_CONTRACTIONPLAN_H

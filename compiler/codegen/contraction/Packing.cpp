@@ -1,0 +1,110 @@
+// Panels of rows are copied vector by vector; panels of columns that are contiguous along k go through transposes of
+// lanes x lanes blocks in registers.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/codegen/contraction/Packing.h"
+
+#include "compiler/codegen/MathExpansion.h"
+#include "compiler/codegen/contraction/Microkernel.h"
+#include "compiler/codegen/contraction/VectorAccess.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace ortc::codegen {
+namespace {
+
+class PanelCopier {
+public:
+  PanelCopier(OpBuilder &builder, Location loc, const PanelCopy &copy)
+      : builder(builder), loc(loc), index(builder, loc), copy(copy) {}
+
+  void copyRows();
+  void copyTransposed();
+
+private:
+  int64_t live(int64_t vector) const { return vector + 1 == copy.vectors ? copy.tail : copy.lanes; }
+  Value widen(Value value) {
+    return copy.narrowType ? extendToF32(builder, loc, value, copy.narrowType) : value;
+  }
+  Offset panelPlace(Offset k, int64_t vector) {
+    return index.add(index.add(copy.panelAt, index.mul(k, copy.vectors * copy.lanes)), vector * copy.lanes);
+  }
+  void loop(Offset to, int64_t step, llvm::function_ref<void(Offset)> body);
+  void transposeBlock(Offset k, int64_t vector, int64_t depth);
+
+  OpBuilder &builder;
+  Location loc;
+  IndexBuilder index;
+  const PanelCopy &copy;
+};
+
+} // namespace
+
+void PanelCopier::loop(Offset to, int64_t step, llvm::function_ref<void(Offset)> body) {
+  if (to.isStatic() && to.constant <= 0)
+    return;
+  if (to.isStatic() && to.constant == step)
+    return body(0);
+  auto loop =
+      scf::ForOp::create(builder, loc, index.constant(0), index.value(to), index.constant(step));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  body(Offset(loop.getInductionVar()));
+}
+
+void PanelCopier::copyRows() {
+  loop(copy.depth, 1, [&](Offset k) {
+    Offset from = index.add(copy.sourceAt, index.mul(k, copy.depthStride));
+    for (int64_t v = 0; v < copy.vectors; ++v) {
+      Offset at = index.add(from, v * copy.lanes * copy.laneStride);
+      Value value = loadLanes(builder, loc, copy.source, at, copy.laneStride, {copy.lanes, live(v)});
+      storeLanes(builder, loc, copy.panel, panelPlace(k, v), 1, {copy.lanes, copy.lanes}, widen(value));
+    }
+  });
+}
+
+/// `depth` values of k from `k` on, at most one vector of them.
+void PanelCopier::transposeBlock(Offset k, int64_t vector, int64_t depth) {
+  SmallVector<Value> columns;
+  for (int64_t lane = 0; lane < live(vector); ++lane) {
+    Offset at = index.add(index.add(copy.sourceAt, k), (vector * copy.lanes + lane) * copy.laneStride);
+    columns.push_back(widen(loadLanes(builder, loc, copy.source, at, 1, {copy.lanes, depth})));
+  }
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(columns[0].getType()));
+  columns.resize(copy.lanes, zero);
+  SmallVector<Value> rows = emitTranspose(builder, loc, columns);
+  for (int64_t d = 0; d < depth; ++d)
+    storeLanes(builder, loc, copy.panel, panelPlace(index.add(k, d), vector), 1, {copy.lanes, copy.lanes}, rows[d]);
+}
+
+void PanelCopier::copyTransposed() {
+  Offset whole = index.mul(index.div(copy.depth, copy.lanes), copy.lanes);
+  loop(whole, copy.lanes, [&](Offset k) {
+    for (int64_t v = 0; v < copy.vectors; ++v)
+      transposeBlock(k, v, copy.lanes);
+  });
+  if (!copy.lastRemainder)
+    return;
+  auto rest = [&] {
+    for (int64_t v = 0; v < copy.vectors; ++v)
+      transposeBlock(whole, v, copy.lastRemainder);
+  };
+  if (!copy.isLast)
+    return rest();
+  auto guarded = scf::IfOp::create(builder, loc, copy.isLast, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&guarded.getThenRegion().front());
+  rest();
+}
+
+void emitPanelCopy(OpBuilder &builder, Location loc, const PanelCopy &copy) {
+  PanelCopier copier(builder, loc, copy);
+  if (copy.depthStride == 1 && copy.laneStride != 1)
+    copier.copyTransposed();
+  else
+    copier.copyRows();
+}
+
+} // namespace ortc::codegen

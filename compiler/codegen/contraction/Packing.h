@@ -1,0 +1,32 @@
+// Copies panels of the vector operand of a contraction to the workspace.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_COMPILER_CODEGEN_CONTRACTION_PACKING_H
+#define ORTC_COMPILER_CODEGEN_CONTRACTION_PACKING_H
+
+#include "compiler/codegen/IndexBuilder.h"
+
+namespace ortc::codegen {
+
+/// One panel: `depth` rows of vectors * lanes elements, row after row. Columns beyond the live ones are zero.
+struct PanelCopy {
+  mlir::Value source;
+  Offset sourceAt;          ///< of the first column at k = 0
+  int64_t laneStride = 1;   ///< between columns
+  int64_t depthStride = 1;  ///< between values of k
+  mlir::Type narrowType;    ///< f16 or bf16 stored as i16, converted while copying; null otherwise
+
+  mlir::Value panel;
+  Offset panelAt;
+  int64_t vectors = 1, lanes = 1, tail = 1;
+
+  Offset depth;             ///< values of k
+  /// depth modulo lanes where that is known to be one of two numbers: zero, or this in the block where `isLast` holds.
+  int64_t lastRemainder = 0;
+  mlir::Value isLast;       ///< null: always
+};
+
+void emitPanelCopy(mlir::OpBuilder &builder, mlir::Location loc, const PanelCopy &copy);
+
+} // namespace ortc::codegen
+
+#endif // ORTC_COMPILER_CODEGEN_CONTRACTION_PACKING_H

@@ -1,0 +1,255 @@
+// Contraction kernels against plain loops in double precision, over odd shapes, layouts and targets.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/compiler/codegen/KernelFixture.h"
+
+#include "compiler/codegen/contraction/Contraction.h"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+using namespace mlir;
+using namespace ortc::codegen;
+using namespace ortc::codegen::test;
+
+namespace {
+
+/// C = A B for `batch` matrices; transposed operands are stored as their transpose.
+struct Shape {
+  int64_t m, n, k;
+  bool transposeA = false, transposeB = false, transposeC = false;
+  int64_t batch = 1;
+};
+
+std::string describe(const Shape &s) {
+  return std::to_string(s.batch) + "x" + std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k) +
+         (s.transposeA ? " T" : " N") + (s.transposeB ? "T" : "N") + (s.transposeC ? "T" : "N");
+}
+
+ContractionSpec specOf(const Shape &s, Type element) {
+  ContractionSpec spec;
+  spec.name = "contraction";
+  spec.accumulatorType = element;
+  spec.buffers = {{element, s.batch * s.m * s.k, false, true},
+                  {element, s.batch * s.k * s.n, false, true},
+                  {element, s.batch * s.m * s.n, true, true}};
+  spec.operands = {{0, 0}, {1, 0}, {2, 0}};
+  spec.batch = {{s.batch, {s.m * s.k, s.k * s.n, s.m * s.n}}};
+  spec.m = {{s.m, {s.transposeA ? 1 : s.k, 0, s.transposeC ? 1 : s.n}}};
+  spec.n = {{s.n, {0, s.transposeB ? s.k : 1, s.transposeC ? s.m : 1}}};
+  spec.k = {{s.k, {s.transposeA ? s.m : 1, s.transposeB ? 1 : s.n, 0}}};
+  spec.partialOperand = 2;
+  return spec;
+}
+
+/// A compiled contraction with its workspace.
+struct Compiled {
+  Compiled(const ContractionSpec &spec, KernelModule &m, const Target &target)
+      : info(emitContraction(m.builder, *m.module, spec, target)), blob(m.load(target)),
+        workspace(info.workspaceBytesPerWorker + 64) {}
+
+  void run(std::vector<void *> args) {
+    std::memset(workspace.begin(), 0x7f, workspace.size); // large numbers: stale contents must not matter
+    args.push_back(workspace.begin());
+    for (int64_t chunk = info.chunks; chunk-- > 0;)
+      blob.kernel(info.name)(args.data(), chunk, 0);
+  }
+
+  KernelInfo info;
+  LoadedBlob blob;
+  AlignedArray<char> workspace;
+};
+
+template <typename T> void fill(AlignedArray<T> &x, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  for (T &v : x)
+    v = T(uniform(random));
+}
+
+template <typename T> double referenceAt(const Shape &s, const AlignedArray<T> &a, const AlignedArray<T> &b, int64_t batch, int64_t i, int64_t j) {
+  double sum = 0;
+  for (int64_t k = 0; k < s.k; ++k)
+    sum += double(a[batch * s.m * s.k + (s.transposeA ? k * s.m + i : i * s.k + k)]) *
+           double(b[batch * s.k * s.n + (s.transposeB ? j * s.k + k : k * s.n + j)]);
+  return sum;
+}
+
+int64_t placeInC(const Shape &s, int64_t batch, int64_t i, int64_t j) {
+  return batch * s.m * s.n + (s.transposeC ? j * s.m + i : i * s.n + j);
+}
+
+/// Returns the bytes of C.
+template <typename T> std::vector<T> check(const Shape &s, const Target &target, Numerics numerics = Numerics::Fast) {
+  KernelModule m;
+  Type element = sizeof(T) == 4 ? Type(m.builder.getF32Type()) : Type(m.builder.getF64Type());
+  ContractionSpec spec = specOf(s, element);
+  spec.numerics = numerics;
+  Compiled compiled(spec, m, target);
+  AlignedArray<T> a(s.batch * s.m * s.k), b(s.batch * s.k * s.n), c(s.batch * s.m * s.n + 16);
+  fill(a, 1);
+  fill(b, 2);
+  for (T &v : c)
+    v = T(12345);
+  compiled.run({a.begin(), b.begin(), c.begin()});
+  // Rounding errors of k sums of products below one.
+  double tolerance = (sizeof(T) == 4 ? 6e-8 : 1.2e-16) * (4 + s.k);
+  double worst = 0;
+  for (int64_t batch = 0; batch < s.batch; ++batch)
+    for (int64_t i = 0; i < s.m; ++i)
+      for (int64_t j = 0; j < s.n; ++j) {
+        double error = std::abs(double(c[placeInC(s, batch, i, j)]) - referenceAt(s, a, b, batch, i, j));
+        if (!(error <= worst))
+          worst = error;
+      }
+  EXPECT_LE(worst, tolerance) << describe(s) << " " << target.name << " f" << sizeof(T) * 8;
+  for (int i = 0; i < 16; ++i)
+    EXPECT_EQ(c[s.batch * s.m * s.n + i], T(12345)) << "wrote beyond the end: " << describe(s) << " " << target.name;
+  return std::vector<T>(c.begin(), c.begin() + s.batch * s.m * s.n);
+}
+
+const int64_t kSizes[][3] = {{1, 1, 1},    {1, 1, 300},   {5, 1, 700},   {1, 7, 100},  {3, 2, 65},   {2, 3, 1000},
+                             {4, 4, 4},    {7, 10, 84},   {6, 64, 1},    {16, 16, 16}, {10, 128, 32}, {32, 10, 128},
+                             {33, 77, 129}, {100, 300, 257}, {61, 200, 1030}, {13, 65, 40}, {130, 130, 600}, {1, 500, 64},
+                             {8, 96, 700}, {200, 9, 33}, {50, 4, 40}, {300, 3, 20}};
+
+TEST(ContractionTest, AllLayoutsOfOddShapes) {
+  for (const Target &target : runnableTargets())
+    for (const auto &size : kSizes)
+      for (int layout = 0; layout < 8; ++layout) {
+        Shape s{size[0], size[1], size[2], bool(layout & 1), bool(layout & 2), bool(layout & 4)};
+        check<float>(s, target);
+        if (HasFailure())
+          return;
+      }
+}
+
+TEST(ContractionTest, BatchesAndDouble) {
+  for (const Target &target : runnableTargets())
+    for (int layout = 0; layout < 4; ++layout) {
+      Shape s{17, 33, 29, bool(layout & 1), bool(layout & 2), false, 5};
+      check<float>(s, target);
+      check<double>(s, target);
+      check<double>({70, 90, 600, bool(layout & 1), bool(layout & 2)}, target);
+      check<double>({2, 90, 100, bool(layout & 1), bool(layout & 2), false, 3}, target);
+    }
+}
+
+TEST(ContractionTest, BitsDoNotDependOnTheWidthOfVectors) {
+  for (const auto &size : kSizes)
+    for (int layout = 0; layout < 8; ++layout) {
+      Shape s{size[0], size[1], size[2], bool(layout & 1), bool(layout & 2), bool(layout & 4)};
+      std::vector<std::vector<float>> fast, portable;
+      for (const Target &target : runnableTargets()) {
+        if (layout % 3 == 0)
+          portable.push_back(check<float>(s, target, Numerics::Portable));
+        if (target.hasFma)
+          fast.push_back(check<float>(s, target));
+      }
+      for (const auto &set : {fast, portable})
+        for (size_t i = 1; i < set.size(); ++i)
+          EXPECT_EQ(std::memcmp(set[0].data(), set[i].data(), set[0].size() * 4), 0) << describe(s);
+      if (HasFailure())
+        return;
+    }
+}
+
+/// Chunks write disjoint parts: any order and any worker gives the same bits.
+TEST(ContractionTest, ChunksAreIndependent) {
+  for (Shape s : {Shape{300, 500, 200}, Shape{64, 1000, 300, false, true}, Shape{20, 40, 50, true, false, false, 60}}) {
+    KernelModule m;
+    ContractionSpec spec = specOf(s, m.builder.getF32Type());
+    Compiled compiled(spec, m, runnableTargets().back());
+    EXPECT_GT(compiled.info.chunks, 1) << describe(s);
+    AlignedArray<float> a(s.batch * s.m * s.k), b(s.batch * s.k * s.n), c(s.batch * s.m * s.n), d(c.size);
+    fill(a, 1);
+    fill(b, 2);
+    compiled.run({a.begin(), b.begin(), c.begin()});
+    AlignedArray<char> workspaces(compiled.info.workspaceBytesPerWorker * 3 + 64);
+    void *args[] = {a.begin(), b.begin(), d.begin(), workspaces.begin()};
+    for (int64_t chunk = 0; chunk < compiled.info.chunks; ++chunk)
+      compiled.blob.kernel("contraction")(args, chunk, chunk % 3);
+    EXPECT_EQ(std::memcmp(c.begin(), d.begin(), c.size * 4), 0);
+  }
+}
+
+/// relu(A B + bias) with the sums kept as well, and a mask stored as bytes.
+TEST(ContractionTest, EpilogueReadsAndWritesOperands) {
+  for (const Target &target : runnableTargets())
+    for (Shape s : {Shape{33, 77, 129}, Shape{40, 70, 1100, false, true}, Shape{64, 2, 80}, Shape{50, 20, 700, true, false, true}}) {
+      KernelModule m;
+      Type f32 = m.builder.getF32Type();
+      ContractionSpec spec = specOf(s, f32);
+      spec.buffers = {spec.buffers[0], spec.buffers[1], {f32, s.n, false, true}, {f32, s.m, false, true},
+                      {f32, s.m * s.n, true, true}, {m.builder.getI8Type(), s.m * s.n, true, true}};
+      spec.operands = {{0, 0}, {1, 0}, {4, 0}, {2, 0}, {3, 0}, {5, 0}};
+      int64_t rowOfC = s.transposeC ? 1 : s.n, columnOfC = s.transposeC ? s.m : 1;
+      for (ContractionDim &dim : spec.batch)
+        dim.strides.append({0, 0, 0});
+      for (ContractionDim &dim : spec.k)
+        dim.strides.append({0, 0, 0});
+      spec.m[0].strides = {s.transposeA ? 1 : s.k, 0, rowOfC, 0, 1, rowOfC};
+      spec.n[0].strides = {0, s.transposeB ? s.k : 1, columnOfC, 1, 0, columnOfC};
+      spec.partialOperand = -1;
+      spec.epilogue = [](OpBuilder &b, Location loc, EpilogueAccess &access, Value sum) {
+        Value biased = arith::AddFOp::create(b, loc, sum, access.load(b, loc, 3));
+        Value scaled = arith::MulFOp::create(b, loc, biased, access.load(b, loc, 4));
+        Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(sum.getType()));
+        Value positive = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, scaled, zero);
+        access.store(b, loc, 2, arith::SelectOp::create(b, loc, positive, scaled, zero));
+        Type bytes = cast<VectorType>(sum.getType()).clone(b.getI8Type());
+        access.store(b, loc, 5, arith::ExtUIOp::create(b, loc, bytes, positive));
+      };
+      Compiled compiled(spec, m, target);
+      AlignedArray<float> a(s.m * s.k), b(s.k * s.n), bias(s.n), scale(s.m), c(s.m * s.n);
+      AlignedArray<int8_t> mask(s.m * s.n);
+      fill(a, 1);
+      fill(b, 2);
+      fill(bias, 3);
+      fill(scale, 4);
+      compiled.run({a.begin(), b.begin(), bias.begin(), scale.begin(), c.begin(), mask.begin()});
+      for (int64_t i = 0; i < s.m; ++i)
+        for (int64_t j = 0; j < s.n; ++j) {
+          double want = (referenceAt(s, a, b, 0, i, j) + bias[j]) * scale[i];
+          int64_t at = placeInC(s, 0, i, j);
+          ASSERT_NEAR(c[at], std::max(want, 0.0), 6e-8 * (8 + s.k)) << describe(s) << " " << target.name;
+          if (std::abs(want) > 1e-4)
+            ASSERT_EQ(mask[at], want > 0) << describe(s) << " " << target.name;
+        }
+    }
+}
+
+/// A weight gradient of per-head layout: two dims of k, two of m, lanes in the inner dim of n.
+TEST(ContractionTest, SeveralDimsOfEveryKind) {
+  constexpr int64_t kB = 3, kS = 50, kH = 2, kD = 20, kE = 24;
+  for (const Target &target : runnableTargets())
+    for (int64_t sequence : {kS, int64_t(600)}) {
+      // C[h, d, e] = sum over b, s of A[b, h, s, d] * B[b, s, e]: k = (b, s), m = (h, d).
+      KernelModule m;
+      Type f32 = m.builder.getF32Type();
+      ContractionSpec spec;
+      spec.name = "contraction";
+      spec.accumulatorType = f32;
+      spec.buffers = {{f32, kB * kH * sequence * kD, false, true}, {f32, kB * sequence * kE, false, true}, {f32, kH * kD * kE, true, true}};
+      spec.operands = {{0, 0}, {1, 0}, {2, 0}};
+      spec.m = {{kH, {sequence * kD, 0, kD * kE}}, {kD, {1, 0, kE}}};
+      spec.n = {{kE, {0, 1, 1}}};
+      spec.k = {{kB, {kH * sequence * kD, sequence * kE, 0}}, {sequence, {kD, kE, 0}}};
+      Compiled compiled(spec, m, target);
+      AlignedArray<float> a(spec.buffers[0].elements), b(spec.buffers[1].elements), c(spec.buffers[2].elements);
+      fill(a, 1);
+      fill(b, 2);
+      compiled.run({a.begin(), b.begin(), c.begin()});
+      for (int64_t h = 0; h < kH; ++h)
+        for (int64_t d = 0; d < kD; ++d)
+          for (int64_t e = 0; e < kE; ++e) {
+            double want = 0;
+            for (int64_t n = 0; n < kB; ++n)
+              for (int64_t s = 0; s < sequence; ++s)
+                want += double(a[((n * kH + h) * sequence + s) * kD + d]) * double(b[(n * sequence + s) * kE + e]);
+            ASSERT_NEAR(c[(h * kD + d) * kE + e], want, 6e-8 * (8 + kB * sequence)) << target.name;
+          }
+    }
+}
+
+} // namespace
