@@ -119,13 +119,13 @@ void Engine::eraseUnused(Operation *before, ArrayRef<Value> kept) {
     if (value)
       keep.insert(value.getDefiningOp());
   Block *block = builder.getInsertionBlock();
-  Block::iterator first = before ? std::next(before->getIterator()) : block->begin();
-  for (Block::iterator it = builder.getInsertionPoint(); it != first;) {
-    Operation &op = *--it;
-    if (isOpTriviallyDead(&op) && !keep.contains(&op)) {
-      ++it;
-      op.erase();
-    }
+  Block::iterator end = builder.getInsertionPoint();
+  Operation *op = end == block->begin() ? nullptr : &*std::prev(end);
+  while (op != before) {
+    Operation *previous = op->getPrevNode();
+    if (isOpTriviallyDead(op) && !keep.contains(op))
+      op->erase();
+    op = previous;
   }
 }
 

@@ -110,16 +110,6 @@ static Value differentiateRsqrt(math::RsqrtOp op, Value dy, TensorBuilder &b) {
   return b.mul(b.mulScalar(dy, -0.5), b.mul(y, b.mul(y, y)));
 }
 
-// "math.cbrt": y = x^(1/3)
-// dx = dy / (3 y^2)
-// saved: the result
-// special points: infinite at 0
-// accumulates: nothing
-static Value differentiateCbrt(math::CbrtOp op, Value dy, TensorBuilder &b) {
-  Value y = op.getResult();
-  return b.div(dy, b.mulScalar(b.mul(y, y), 3));
-}
-
 // "math.tanh": y = tanh(x)
 // dx = dy (1 - y^2)
 // saved: the result
@@ -332,7 +322,6 @@ void attachMathRules(MLIRContext *context) {
   attachUnaryRule<math::Log1pOp, differentiateLog1p>(context);
   attachUnaryRule<math::SqrtOp, differentiateSqrt>(context);
   attachUnaryRule<math::RsqrtOp, differentiateRsqrt>(context);
-  attachUnaryRule<math::CbrtOp, differentiateCbrt>(context);
   attachUnaryRule<math::TanhOp, differentiateTanh>(context);
   attachUnaryRule<math::ErfOp, differentiateErf>(context);
   attachUnaryRule<math::ErfcOp, differentiateErfc>(context);
