@@ -23,5 +23,7 @@ namespace ortc::plan {
 
 /// On functions that hold an outlined kernel: its KernelKind as an attribute.
 inline constexpr llvm::StringLiteral kKind = "plan.kind";
+/// On the same functions: their `inPlace` pairs (see plan.kernel).
+inline constexpr llvm::StringLiteral kInPlace = "plan.in_place";
 
 } // namespace ortc::plan

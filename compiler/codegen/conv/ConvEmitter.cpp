@@ -1,0 +1,104 @@
+//===- ConvEmitter.cpp - what the convolution kernels share ---------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/codegen/conv/ConvEmitter.h"
+
+#include "compiler/codegen/IndexBuilder.h"
+#include "dialects/nn/NnShapes.h"
+
+using namespace mlir;
+
+namespace ortc::codegen {
+
+ConvEmitter::ConvEmitter(ModuleOp module, const ConvSpec &spec, const Target &target)
+    : LoopBuilder(UnknownLoc::get(module.getContext()), module.getContext()), spec(spec), target(target),
+      shape(shapeOfConv(spec.op)) {
+  element = cast<FloatType>(cast<RankedTensorType>(spec.op->getResult(0).getType()).getElementType());
+  elementBytes = element.getWidth() / 8;
+  lanes = target.lanes(element.getWidth());
+  int64_t vectors = target.vectorRegisters >= 32 ? 4 : 2;
+  columns = std::min(vectors * lanes, kConvColumns);
+  fma = target.usesFma(spec.numerics);
+  info.name = spec.name;
+  info.flops = shape.flops();
+  for (const KernelBuffer &buffer : spec.buffers) {
+    int64_t bytes = buffer.elements * ((buffer.elementType.getIntOrFloatBitWidth() + 7) / 8);
+    (buffer.written ? info.bytesWritten : info.bytesRead) += bytes;
+  }
+}
+
+void ConvEmitter::begin(ModuleOp module, int64_t workspaceBytes) {
+  info.workspaceBytesPerWorker = workspaceBytes;
+  kernel = createKernelFunction(*this, module, info, spec.buffers);
+}
+
+Value ConvEmitter::offsetValue(const Offset &offset) { return IndexBuilder(*this, getLoc()).value(offset); }
+
+Value ConvEmitter::linear(ArrayRef<int64_t> sizes, ArrayRef<Value> indices) {
+  Value at = indices.front();
+  for (size_t d = 1; d < indices.size(); ++d)
+    at = add(mul(at, sizes[d]), indices[d]);
+  return at;
+}
+
+void ConvEmitter::copyRun(Value from, Value at, Value to, Value place, int64_t count) {
+  tiles(count, lanes, [&](Value i, int64_t width) { store(load(from, add(at, i), width), to, add(place, i)); });
+}
+
+void ConvEmitter::zeroRun(Value buffer, Value at, int64_t count) {
+  tiles(count, lanes, [&](Value i, int64_t width) { store(splat(element, 0, width), buffer, add(at, i)); });
+}
+
+void ConvEmitter::clearBlock(const SourceBlock &block) {
+  if (block.copied)
+    zeroRun(blockBuffer, index(0), block.elements());
+}
+
+void ConvEmitter::fillBlock(const SourceBlock &block, Value image, Value n, Value blockIndex) {
+  if (!block.copied)
+    return;
+  int64_t inner = nn::elementCount(ArrayRef(block.sizes).drop_front()) * block.channels;
+  // Block row r is image row first + r.
+  Value first = sub(mul(blockIndex, block.blockPoints * block.rowStep), index(block.origin[0]));
+  Value rows = index(block.sizes[0]);
+  Value begin = minimum(maximum(sub(index(0), first), index(0)), rows);
+  Value end = maximum(begin, minimum(sub(index(block.image[0]), first), rows));
+  auto clear = [&](Value row) { zeroRun(blockBuffer, mul(row, inner), inner); };
+  loop({index(0), begin}, 1, clear);
+  loop({end, rows}, 1, clear);
+  loop({begin, end}, 1, [&](Value row) {
+    Value imageRow = add(mul(n, block.image[0]), add(first, row));
+    int64_t rank = block.image.size();
+    // Inner dimensions: runs of the last one times the channels.
+    std::function<void(int64_t, Value, Value)> copy = [&](int64_t d, Value from, Value to) {
+      if (d == rank - 1 || rank == 1) {
+        int64_t width = rank == 1 ? 1 : block.image[d], offset = rank == 1 ? 0 : block.origin[d];
+        int64_t size = rank == 1 ? 1 : block.sizes[d];
+        copyRun(image, mul(mul(from, width), block.channels), blockBuffer,
+                mul(add(mul(to, size), offset), block.channels), width * block.channels);
+        return;
+      }
+      loop(0, block.image[d], 1, [&](Value i) {
+        copy(d + 1, add(mul(from, block.image[d]), i), add(add(mul(to, block.sizes[d]), i), block.origin[d]));
+      });
+    };
+    copy(1, imageRow, row);
+  });
+}
+
+Value ConvEmitter::sourceOffset(const SourceBlock &block, Value n, ArrayRef<Value> position) {
+  Value at = linear(block.sizes, position);
+  if (!block.copied)
+    at = add(mul(n, nn::elementCount(block.image)), at);
+  return mul(at, block.channels);
+}
+
+SmallVector<std::pair<int64_t, int64_t>, 2> evenTiles(int64_t count, int64_t most) {
+  int64_t pieces = (count + most - 1) / most, small = count / pieces, large = count % pieces;
+  SmallVector<std::pair<int64_t, int64_t>, 2> result;
+  if (large)
+    result.push_back({small + 1, large});
+  result.push_back({small, pieces - large});
+  return result;
+}
+
+} // namespace ortc::codegen

@@ -1,0 +1,56 @@
+//===- ConvEmitter.h - what the convolution kernels share -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/codegen/LoopBuilder.h"
+#include "compiler/codegen/contraction/Microkernel.h"
+#include "compiler/codegen/conv/ConvGeometry.h"
+#include "compiler/codegen/conv/ConvKernel.h"
+
+namespace ortc::codegen {
+
+/// Floating-point operations that one chunk should at least do: about twenty microseconds of one core.
+inline constexpr int64_t kConvChunkFlops = 2 << 20;
+/// Features that a block of columns holds at most.
+inline constexpr int64_t kConvColumns = 64;
+
+class ConvEmitter : public LoopBuilder {
+public:
+  ConvEmitter(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
+
+protected:
+  /// Creates the kernel function once `info.chunks` and the workspace are known.
+  void begin(mlir::ModuleOp module, int64_t workspaceBytes);
+
+  /// Fills the zero border of the workspace block that never changes, once per chunk.
+  void clearBlock(const SourceBlock &block);
+  /// Copies the rows of image `n` that grid block `blockIndex` needs; rows outside the image become zero.
+  void fillBlock(const SourceBlock &block, mlir::Value image, mlir::Value n, mlir::Value blockIndex);
+
+  /// Position of the element (row, rest..., channel 0) of the source: `row` counts from the first row of the block when
+  /// it is copied, else from the top of the image.
+  mlir::Value sourceOffset(const SourceBlock &block, mlir::Value n, mlir::ArrayRef<mlir::Value> position);
+
+  mlir::Value offsetValue(const Offset &offset);
+  mlir::Value linear(mlir::ArrayRef<int64_t> sizes, mlir::ArrayRef<mlir::Value> indices);
+  void copyRun(mlir::Value from, mlir::Value at, mlir::Value to, mlir::Value place, int64_t count);
+  void zeroRun(mlir::Value buffer, mlir::Value at, int64_t count);
+
+  const ConvSpec &spec;
+  const Target &target;
+  ConvShape shape;
+  mlir::FloatType element;
+  int64_t elementBytes, lanes, columns; // columns: of one register tile
+  bool fma;
+  KernelInfo info;
+  KernelFunction kernel;
+  mlir::Value blockBuffer; // the workspace's block, null when no block is copied
+};
+
+KernelInfo emitConvFilterGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
+
+/// Rows of register tiles that cover `count` rows evenly with at most `most` rows each: {size, how many of it}, larger
+/// ones first.
+llvm::SmallVector<std::pair<int64_t, int64_t>, 2> evenTiles(int64_t count, int64_t most);
+
+} // namespace ortc::codegen

@@ -1,0 +1,64 @@
+//===- ConvGeometry.h - the integers of a convolution ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// No IR is made here. A convolution, and each phase of its input gradient, is a walk over a grid of results; a result
+// sums, over a few taps, channels of a source image at positions that are affine in grid position and tap.
+#pragma once
+
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace ortc::codegen {
+
+/// Shapes and window of one of the three convolution operations, whichever of the tensors is its result.
+struct ConvShape {
+  int64_t batch, channels, features, groups;            // channels and features of all groups together
+  llvm::SmallVector<int64_t, 3> input, filter, output;  // spatial sizes
+  llvm::SmallVector<int64_t, 3> strides, low, dilations;
+
+  int64_t rank() const { return input.size(); }
+  int64_t groupChannels() const { return channels / groups; }
+  int64_t groupFeatures() const { return features / groups; }
+  /// One channel and one feature a group: no channel is summed over.
+  bool isDepthwise() const { return groups > 1 && groupChannels() == 1 && groupFeatures() == 1; }
+  int64_t flops() const;
+};
+ConvShape shapeOfConv(mlir::Operation *op);
+
+/// How one spatial dimension is walked. Grid point q with tap t reads source position
+/// q * sourceStride + base + t * tapStep, and is the result at outBase + q * outStep.
+struct Walk {
+  int64_t count, sourceStride, base, taps, tapStep, outBase, outStep;
+  /// The filter position of tap t is filterBase - t * filterStep (input gradient), or t (forward).
+  int64_t filterBase = 0, filterStep = -1;
+
+  int64_t lowest() const { return base; }
+  int64_t highest() const { return (count - 1) * sourceStride + base + (taps - 1) * tapStep; }
+  bool isEmpty() const { return count <= 0 || taps <= 0; }
+};
+
+/// The walk of a forward convolution in dimension d.
+Walk forwardWalk(const ConvShape &shape, int64_t d);
+/// The walk of the input gradient over the positions i of the input with i % stride == phase. Without taps the gradient
+/// there is zero.
+Walk gradientWalk(const ConvShape &shape, int64_t d, int64_t phase);
+
+/// A block of a source image in a kernel's workspace, with a border of zeros, or the image itself where no walk leaves it.
+struct SourceBlock {
+  llvm::SmallVector<int64_t, 3> image;  // spatial sizes of the image
+  llvm::SmallVector<int64_t, 3> sizes;  // of the block
+  llvm::SmallVector<int64_t, 3> origin; // block index of image position 0, in dimension 0 for grid block 0
+  int64_t channels;
+  int64_t blockPoints; // grid points of dimension 0 that a block serves
+  int64_t blocks;      // per image
+  int64_t rowStep;     // image rows between the first rows of two blocks' neighbours: sourceStride of dimension 0
+  bool copied;         // into the workspace
+
+  int64_t elements() const;
+};
+
+/// Chooses a block that fits a second-level cache for the walks of all phases (`walks[phase][d]`).
+SourceBlock planSource(llvm::ArrayRef<llvm::SmallVector<Walk, 3>> walks, llvm::ArrayRef<int64_t> image,
+                       int64_t channels, int64_t elementBytes);
+
+} // namespace ortc::codegen

@@ -1,0 +1,61 @@
+//===- AssignRegions.cpp - give every train.tensor its region and offset --===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "dialects/plan/PlanDialect.h"
+#include "dialects/train/TrainDialect.h"
+#include "passes/memory/Passes.h"
+
+using namespace mlir;
+
+namespace ortc::memory {
+
+#define GEN_PASS_DEF_ASSIGNREGIONSPASS
+#include "passes/memory/Passes.h.inc"
+
+int64_t storedBytes(ShapedType type) { return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8); }
+
+/// Whether a tensor starts as all zero bits.
+static bool startsAsZero(train::TensorOp tensor) {
+  auto initial = tensor.getInitialAttr();
+  if (!initial)
+    return true;
+  auto dense = dyn_cast<DenseElementsAttr>(initial);
+  if (!dense || !dense.isSplat())
+    return false;
+  if (auto number = dyn_cast<FloatAttr>(dense.getSplatValue<Attribute>()))
+    return number.getValue().isPosZero();
+  return dense.getSplatValue<APInt>().isZero();
+}
+
+namespace {
+
+struct AssignRegionsPass : impl::AssignRegionsPassBase<AssignRegionsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    int64_t constants = 0, persistent = 0;
+    auto placeAll = [&](plan::Region region, int64_t &end, llvm::function_ref<bool(train::TensorOp)> wanted) {
+      for (auto tensor : getOperation().getOps<train::TensorOp>()) {
+        if (!wanted(tensor))
+          continue;
+        tensor->setAttr(kRegion, plan::RegionAttr::get(&getContext(), region));
+        tensor->setAttr(kOffset, Builder(&getContext()).getI64IntegerAttr(end));
+        end += (storedBytes(cast<ShapedType>(tensor.getType())) + 63) / 64 * 64;
+      }
+    };
+    auto isConstant = [](train::TensorOp tensor) { return tensor.getRole() == train::Role::constant; };
+    auto isParameter = [](train::TensorOp tensor) { return tensor.getRole() == train::Role::parameter; };
+    auto isOther = [&](train::TensorOp tensor) { return !isConstant(tensor) && !isParameter(tensor); };
+    placeAll(plan::Region::constants, constants, isConstant);
+    placeAll(plan::Region::persistent, persistent, isParameter);
+    placeAll(plan::Region::persistent, persistent, [&](auto tensor) { return isOther(tensor) && !startsAsZero(tensor); });
+    int64_t stored = persistent;
+    placeAll(plan::Region::persistent, persistent, [&](auto tensor) { return isOther(tensor) && startsAsZero(tensor); });
+    Builder builder(&getContext());
+    getOperation()->setAttr(kConstantBytes, builder.getI64IntegerAttr(constants));
+    getOperation()->setAttr(kPersistentBytes, builder.getI64IntegerAttr(persistent));
+    getOperation()->setAttr(kStoredBytes, builder.getI64IntegerAttr(stored));
+  }
+};
+
+} // namespace
+} // namespace ortc::memory

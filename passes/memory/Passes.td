@@ -1,0 +1,52 @@
+//===- Passes.td - from kernels to a placed program --------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+include "mlir/Pass/PassBase.td"
+
+def AssignRegionsPass : Pass<"ortc-assign-regions", "::mlir::ModuleOp"> {
+  let summary = "give every train.tensor its region and offset";
+  let description = [{
+    Before: tensors are declared. After: constants have a place in the constants region, everything else in the
+    persistent region: parameters, then state and scalars with an initial value, then what starts as zero (so that the
+    artifact does not store it). Places are the attributes `plan.region` and `plan.offset`; the regions' sizes are
+    `plan.constant_bytes` and `plan.persistent_bytes` of the module, `plan.stored_bytes` what an artifact stores of the
+    latter. The order is that of the module, so that all entries and targets agree.
+
+    ```mlir
+    train.tensor @w parameter "w" : tensor<4xf32>
+    // becomes
+    train.tensor @w parameter "w" {plan.offset = 0 : i64, plan.region = #plan.region<persistent>} : tensor<4xf32>
+    ```
+  }];
+  let dependentDialects = ["::ortc::plan::PlanDialect"];
+}
+
+def OutlineKernelsPass : Pass<"ortc-outline-kernels", "::mlir::ModuleOp"> {
+  let summary = "turn kernels into functions, equal ones into one";
+  let description = [{
+    Before: entry functions hold plan.kernel operations. After: each is a call of a private function
+    marked `plan.kind`; kernels with the same body, types and in-place pairs share one function.
+
+    ```mlir
+    %y = plan.kernel loop (%x) : (tensor<4xf32>) -> tensor<4xf32> { ... }
+    // becomes
+    %y = func.call @kernel_0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    func.func private @kernel_0(%a: tensor<4xf32>) -> tensor<4xf32> attributes {plan.kind = #plan.kernel_kind<loop>} { ... }
+    ```
+  }];
+  let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
+}
+
+def PlaceBuffersPass : Pass<"ortc-place-buffers", "::mlir::ModuleOp"> {
+  let summary = "schedule entry functions and place their buffers";
+  let description = [{
+    Before: entry functions are calls of kernels and reshapes; regions are assigned.
+    After: each entry is a plan.program, and the functions are gone. New values of tensors are written over the old ones,
+    after every reader of the old value and after every index check and the loss; where a kernel cannot do that, it
+    writes to the transient region and a copy follows. A gradients entry and its update entry are planned as two segments
+    of one plan, so that gradients stay where they are in between.
+  }];
+  let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
+  let options = [
+    Option<"reorder", "reorder", "bool", "true", "search for an order with a smaller peak">
+  ];
+}
