@@ -145,7 +145,8 @@ bool parseLoss(std::string_view text, LossSpec &loss, std::string &error) {
             {.name = "label_smoothing",
              .range = "a number from 0 to 1",
              .number = &parsed.labelSmoothing,
-             .allowed = isShare}};
+             .allowed = isShare},
+            {.name = "probabilities", .range = "0 or 1", .flag = &parsed.probabilities}};
   } else if (parsed.kind == LossKind::SmoothL1) {
     keys = {{.name = "beta", .range = "a number above 0", .number = &parsed.beta, .allowed = isPositive}};
   }
