@@ -1,7 +1,7 @@
 //===- GradientCheck.h - gradients against central differences ------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A case is a function in a .mlir file beside this one. Its arguments may carry
+// A case is a function in Inputs/*.mlir. Its arguments may carry
 //   test.low, test.high  (f64)  random values lie in [low, high); default [-2, 2)
 //   test.below           (i64)  random integers lie in [0, below)
 //   test.distinct               integers are distinct along the last but any axis: a random permutation per row

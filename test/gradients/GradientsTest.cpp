@@ -1,7 +1,7 @@
 //===- GradientsTest.cpp - every rule, every operand ----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs the cases of the .mlir files beside it: numeric ones against central differences, with every operand's gradient
+// Runs the cases of Inputs/*.mlir: numeric ones against central differences, with every operand's gradient
 // mutated in turn (the check must then fail); special points against exact values. An operation with a rule and
 // without a case fails.
 #include "test/gradients/GradientCheck.h"
@@ -31,7 +31,7 @@ protected:
     context.allowUnregisteredDialects();
   }
   OwningOpRef<ModuleOp> load(StringRef file) {
-    auto module = parseSourceFile<ModuleOp>((ORTC_TEST_DATA "/gradients/" + file + ".mlir").str(), &context);
+    auto module = parseSourceFile<ModuleOp>((ORTC_TEST_DATA "/gradients/Inputs/" + file + ".mlir").str(), &context);
     EXPECT_TRUE(module) << file.str();
     return module;
   }

@@ -1,0 +1,119 @@
+//===- Differentiate.cpp - differentiate the loss for every parameter -----===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Forward and loss are inlined into one function, and the engine of compiler/autodiff appends the gradients. What the
+// forward part saves for the backward part shows as uses of its values; deciding which are recomputed comes later.
+#include "compiler/autodiff/Differentiate.h"
+
+#include "passes/train/Passes.h"
+#include "passes/train/ProgramParts.h"
+#include "passes/train/TrainingProgram.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace ortc::train {
+
+#define GEN_PASS_DEF_DIFFERENTIATEPASS
+#include "passes/train/Passes.h.inc"
+
+namespace {
+
+/// One binding's backward function while it is built.
+struct Backward {
+  std::unique_ptr<FunctionComposer> composer;
+  SmallVector<Port> results;                  ///< loss and updates of state
+  llvm::MapVector<Operation *, Value> values; ///< parameters that the function takes
+  llvm::DenseMap<Operation *, Value> gradients;
+};
+
+} // namespace
+
+static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding, ArrayRef<TensorOp> parameters,
+                                                const autodiff::DifferentiateOptions &options) {
+  func::FuncOp forward = findPart(module, "forward_train", binding), loss = findPart(module, "loss", binding);
+  Backward backward;
+  backward.composer = std::make_unique<FunctionComposer>(module, partName("backward", binding), forward.getLoc());
+  FunctionComposer &composer = *backward.composer;
+  FailureOr<SmallVector<Port>> outputs = composer.inlinePart(forward);
+  if (failed(outputs))
+    return failure();
+  FailureOr<SmallVector<Port>> losses = composer.inlinePart(loss, *outputs);
+  if (failed(losses))
+    return failure();
+  backward.results = *losses;
+  for (const Port &port : *outputs)
+    if (port.attribute.getName() == kUpdate)
+      backward.results.push_back(port);
+
+  SmallVector<Value> withRespectTo;
+  for (TensorOp parameter : parameters)
+    for (BlockArgument argument : composer.getFunction().getArguments())
+      if (composer.getFunction().getArgAttr(argument.getArgNumber(), kTensor) == FlatSymbolRefAttr::get(parameter)) {
+        backward.values.insert({parameter, argument});
+        withRespectTo.push_back(argument);
+      }
+  nn::TensorBuilder &builder = composer.getBuilder();
+  Value value = losses->front().value;
+  auto gradients = autodiff::differentiate(builder, value, builder.constantLike(value, 1), withRespectTo, options);
+  if (failed(gradients))
+    return failure();
+  for (auto [parameter, gradient] : llvm::zip_equal(backward.values, *gradients))
+    if (gradient)
+      backward.gradients[parameter.first] = gradient;
+  return backward;
+}
+
+LogicalResult differentiateLoss(ModuleOp module, const autodiff::DifferentiateOptions &options) {
+  SmallVector<TensorOp> parameters = findParameters(module);
+  SmallVector<Backward> functions;
+  for (int64_t binding : findBindings(module)) {
+    if (!findPart(module, "forward_train", binding) || !findPart(module, "loss", binding))
+      continue;
+    FailureOr<Backward> backward = differentiateBinding(module, binding, parameters, options);
+    if (failed(backward))
+      return failure();
+    functions.push_back(std::move(*backward));
+  }
+  if (functions.empty())
+    return success(); // forward only: nothing is trained
+  auto isReached = [&](TensorOp parameter) {
+    return llvm::any_of(functions, [&](const Backward &backward) { return backward.gradients.contains(parameter); });
+  };
+  for (TensorOp parameter : parameters) {
+    if (isReached(parameter))
+      continue;
+    parameter.setRole(Role::constant);
+    parameter.setReason("no gradient of the loss reaches it");
+  }
+  for (Backward &backward : functions) {
+    nn::TensorBuilder &builder = backward.composer->getBuilder();
+    for (TensorOp parameter : parameters) {
+      if (parameter.getRole() != Role::parameter)
+        continue;
+      Value gradient = backward.gradients.lookup(parameter);
+      if (!gradient) // reached under another binding only
+        gradient = builder.constant(parameter.getStoredType(), 0);
+      backward.results.push_back({symbolAttribute(parameter, kGradient), gradient});
+    }
+    backward.composer->finish(backward.results, /*dropArguments=*/true);
+  }
+  return success();
+}
+
+namespace {
+
+struct DifferentiatePass : impl::DifferentiatePassBase<DifferentiatePass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    autodiff::DifferentiateOptions options;
+    options.mutation = {mutateOperation, mutateOperand, mutateFactor};
+    if (failed(differentiateLoss(getOperation(), options)))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace ortc::train

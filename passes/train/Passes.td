@@ -1,0 +1,71 @@
+//===- Passes.td - building a training program -------------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+include "mlir/Pass/PassBase.td"
+
+def BuildLossPass : Pass<"ortc-build-loss", "::mlir::ModuleOp"> {
+  let summary = "write the loss of a graph output and a label";
+  let description = [{
+    Before: `@forward_train_B` and `@forward_eval_B` for each binding B.
+    After: `@loss_B` takes the output (`train.output`) and, where the loss has one, the label (`train.input`), and
+    returns the scalar loss (`train.loss`). The forward functions are left alone; loss `none` adds nothing.
+
+    ```mlir
+    func.func private @loss_0(%x: tensor<32x10xf32> {train.output = "logits"},
+                              %label: tensor<32xi64> {train.input = "label"}) -> (tensor<f32> {train.loss})
+    ```
+  }];
+  let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+  let options = [
+    Option<"loss", "loss", "std::string", "\"cross_entropy\"", "what --loss takes, e.g. smooth_l1:beta=0.5">,
+    Option<"lossInput", "loss-input", "std::string", "", "graph output that feeds the loss; empty: the only or first float one">
+  ];
+}
+
+def DifferentiatePass : Pass<"ortc-differentiate", "::mlir::ModuleOp"> {
+  let summary = "differentiate the loss for every trained parameter";
+  let description = [{
+    Before: `@forward_train_B` and `@loss_B`.
+    After: `@backward_B`, which contains both and the gradients: it returns the loss, the updates of state that the
+    forward part makes, and one `train.gradient` per parameter. A parameter that no gradient reaches in any binding
+    becomes a constant, with the reason in its train.tensor. Forward and loss are left alone.
+  }];
+  let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+  let options = [
+    Option<"mutateOperation", "mutate-operation", "std::string", "", "for tests: name of an operation whose gradient is scaled">,
+    Option<"mutateOperand", "mutate-operand", "unsigned", "0", "for tests: the operand whose gradient is scaled">,
+    Option<"mutateFactor", "mutate-factor", "double", "1.01", "for tests: the factor">
+  ];
+}
+
+def BuildUpdatePass : Pass<"ortc-build-update", "::mlir::ModuleOp"> {
+  let summary = "write the optimizer's update of every parameter";
+  let description = [{
+    Before: parameters are those that `@backward_B` has gradients of.
+    After: `@update` takes gradients (`train.gradient`), parameters, state and hyper-parameters, and returns the new
+    parameters and state. State and hyper-parameters are declared as train.tensors; state has its parameter's layout.
+    A momentum or weight decay of zero compiles nothing.
+  }];
+  let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+  let options = [
+    Option<"optimizer", "optimizer", "std::string", "\"sgd\"", "what --optimizer takes, e.g. adamw:lr=1e-3">,
+    Option<"groups", "groups", "std::string", "", "what --group takes, several separated by semicolons">,
+    Option<"clipNorm", "clip-norm", "double", "0", "largest norm of all gradients together; 0: no limit">,
+    Option<"clipValue", "clip-value", "double", "0", "largest magnitude of a gradient's element; 0: no limit">
+  ];
+}
+
+def ComposeEntriesPass : Pass<"ortc-compose-entries", "::mlir::ModuleOp"> {
+  let summary = "inline the parts into the entries of the artifact";
+  let description = [{
+    Before: the parts that the passes above made.
+    After: only entries, public functions with `train.entry` and `train.binding`: `train` (backward then update), `eval`
+    (forward in eval mode, and loss), `predict` (the same without loss and label), and if asked for `gradients` and
+    `update`, which cut `train` in two. New values of state that the forward part makes cross the cut as
+    `train.gradient` of that state, so that `gradients` changes nothing. Arguments that nobody uses are dropped.
+  }];
+  let dependentDialects = ["::ortc::train::TrainDialect"];
+  let options = [Option<"gradients", "gradients", "bool", "false", "also the entries gradients and update">];
+}

@@ -1,0 +1,59 @@
+//===- ProgramParts.h - finding, making and inlining parts of a program ---===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "dialects/nn/TensorBuilder.h"
+#include "dialects/train/TrainDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace ortc::train {
+
+/// e.g. ("forward_train", 0) -> "forward_train_0".
+std::string partName(llvm::StringRef part, int64_t binding);
+/// The part, or null.
+mlir::func::FuncOp findPart(mlir::ModuleOp module, llvm::StringRef part, int64_t binding);
+/// The bindings that have a forward function, in order.
+llvm::SmallVector<int64_t> findBindings(mlir::ModuleOp module);
+
+/// A value that goes in or out under an attribute, e.g. {train.tensor = @w}.
+struct Port {
+  mlir::NamedAttribute attribute;
+  mlir::Value value;
+  mlir::DictionaryAttr all = {}; ///< every attribute of the result it was, if it was one
+};
+
+/// A function being put together from others: arguments with equal attributes are one.
+class FunctionComposer {
+public:
+  /// Appends a private function named `name` to the module.
+  FunctionComposer(mlir::ModuleOp module, llvm::StringRef name, mlir::Location loc);
+
+  mlir::func::FuncOp getFunction() { return function; }
+  nn::TensorBuilder &getBuilder() { return builder; }
+
+  /// The argument under `attribute`, added when it is missing. Fails when it is there with another type.
+  /// `all` holds further attributes that a new argument gets.
+  mlir::FailureOr<mlir::Value> getArgument(mlir::NamedAttribute attribute, mlir::Type type,
+                                           mlir::DictionaryAttr all = {});
+  /// Clones the body of `part`; its arguments are taken from `given` where the attribute is there, from this
+  /// function's arguments elsewhere. Returns its results.
+  mlir::FailureOr<llvm::SmallVector<Port>> inlinePart(mlir::func::FuncOp part, llvm::ArrayRef<Port> given = {});
+  /// Ends the function. Erases what nobody needs and, with `dropArguments`, arguments that are not used.
+  void finish(llvm::ArrayRef<Port> results, bool dropArguments);
+
+private:
+  mlir::func::FuncOp function;
+  nn::TensorBuilder builder;
+};
+
+/// Parameters of floating point, in the order of declaration.
+llvm::SmallVector<TensorOp> findParameters(mlir::ModuleOp module);
+
+mlir::NamedAttribute unitAttribute(mlir::MLIRContext *context, llvm::StringRef name);
+mlir::NamedAttribute symbolAttribute(TensorOp tensor, llvm::StringRef name);
+mlir::NamedAttribute nameAttribute(mlir::MLIRContext *context, llvm::StringRef name, llvm::StringRef value);
+
+/// The value among `ports` under `attribute`, or null.
+mlir::Value findPort(llvm::ArrayRef<Port> ports, mlir::NamedAttribute attribute);
+
+} // namespace ortc::train

@@ -1,0 +1,75 @@
+//===- ProgramTensors.cpp - declaring scalars and optimizer state ---------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/train/ProgramTensors.h"
+
+using namespace mlir;
+
+namespace ortc::train {
+
+ProgramTensors::ProgramTensors(ModuleOp module, FunctionComposer &composer)
+    : module(module), symbols(module), composer(composer) {
+  for (auto tensor : module.getOps<TensorOp>()) {
+    taken.insert(tensor.getName());
+    last = tensor;
+  }
+}
+
+FailureOr<TensorOp> ProgramTensors::declare(TensorOp tensor) {
+  StringRef name = tensor.getName();
+  if (!taken.insert(name).second) {
+    emitError(module.getLoc()) << "the model has a tensor named '" << name
+                               << "', which is the name of a hyper-parameter or of optimizer state; rename it";
+    tensor.erase();
+    return failure();
+  }
+  symbols.insert(tensor, last ? std::next(last->getIterator()) : module.getBody()->begin());
+  last = tensor;
+  declared[name] = tensor;
+  return tensor;
+}
+
+static TensorOp create(ModuleOp module, Role role, StringRef symbol, StringRef name, RankedTensorType type,
+                       DenseI64ArrayAttr permutation, ElementsAttr initial, FlatSymbolRefAttr owner) {
+  OpBuilder builder(module.getContext());
+  return TensorOp::create(builder, module.getLoc(), builder.getStringAttr(symbol),
+                          RoleAttr::get(module.getContext(), role), builder.getStringAttr(name), TypeAttr::get(type),
+                          permutation, initial, owner, StringAttr());
+}
+
+FailureOr<Value> ProgramTensors::getScalar(StringRef name, double initial) {
+  TensorOp tensor = declared.lookup(name);
+  auto type = RankedTensorType::get({}, Float64Type::get(module.getContext()));
+  if (!tensor) {
+    auto value = DenseElementsAttr::get(type, llvm::APFloat(initial));
+    FailureOr<TensorOp> added = declare(create(module, Role::scalar, name, name, type, {}, value, {}));
+    if (failed(added))
+      return failure();
+    tensor = *added;
+  }
+  return composer.getArgument(symbolAttribute(tensor, kTensor), type);
+}
+
+FailureOr<Port> ProgramTensors::getState(StringRef name, RankedTensorType type) {
+  FailureOr<TensorOp> tensor = declare(create(module, Role::state, name, name, type, {}, {}, {}));
+  if (failed(tensor))
+    return failure();
+  FailureOr<Value> value = composer.getArgument(symbolAttribute(*tensor, kTensor), type);
+  if (failed(value))
+    return failure();
+  return Port{symbolAttribute(*tensor, kUpdate), *value};
+}
+
+FailureOr<Port> ProgramTensors::getState(StringRef name, TensorOp owner) {
+  std::string symbol = (owner.getSymName() + "." + name).str(), full = (owner.getName() + "." + name).str();
+  FailureOr<TensorOp> tensor =
+      declare(create(module, Role::state, symbol, full, cast<RankedTensorType>(owner.getType()),
+                     owner.getPermutationAttr(), {}, FlatSymbolRefAttr::get(owner)));
+  if (failed(tensor))
+    return failure();
+  FailureOr<Value> value = composer.getArgument(symbolAttribute(*tensor, kTensor), tensor->getStoredType());
+  if (failed(value))
+    return failure();
+  return Port{symbolAttribute(*tensor, kUpdate), *value};
+}
+
+} // namespace ortc::train
