@@ -1,0 +1,165 @@
+// Fork and join over a fixed set of threads. Chunks are handed out statically: which worker runs a chunk
+// depends on numbers alone, and there is no shared counter to fight over.
+//
+// A job is announced by one more `epoch`; workers spin on it for a while and then sleep in a futex. Whoever
+// finishes last wakes the caller, which waits in the same way for `running` to become 0. Every worker takes
+// part in every epoch, also when it has no chunk, so that no late one can read a job that is being replaced.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "ortc/threads.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr uint32_t kLine = 64; ///< bytes of a cache line
+constexpr int kSpins =
+    4000; ///< about 20 to 100 microseconds: longer than the serial part between two kernels
+constexpr uint32_t kAsleep = 1u << 31;
+
+struct Worker {
+  ortc_pool *pool;
+  pthread_t thread;
+  uint32_t number;
+};
+
+} // namespace
+
+struct ortc_pool {
+  uint32_t workers;
+  // The job, written before `epoch` moves on.
+  ortc_task_fn task;
+  void *context;
+  int64_t chunks;
+  bool isEnding;
+  alignas(kLine) uint32_t epoch;    ///< number of jobs announced
+  uint32_t sleepers;                ///< workers that sleep, or are about to
+  alignas(kLine) uint32_t running;  ///< workers that have not finished; kAsleep: the caller sleeps
+  alignas(kLine) Worker members[1]; ///< number 1 and up, `workers` - 1 of them
+};
+
+namespace {
+
+inline void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+long futex(uint32_t *word, int operation, uint32_t value) {
+  return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
+}
+
+void runShare(ortc_pool *pool, int64_t worker) {
+  __int128 chunks = pool->chunks;
+  int64_t end = (int64_t)(chunks * (worker + 1) / pool->workers);
+  for (int64_t chunk = (int64_t)(chunks * worker / pool->workers); chunk < end; chunk++)
+    pool->task(pool->context, chunk, worker);
+}
+
+/// Waits until the epoch is no longer `seen`.
+void awaitJob(ortc_pool *pool, uint32_t seen) {
+  for (int i = 0; i < kSpins; i++) {
+    if (__atomic_load_n(&pool->epoch, __ATOMIC_ACQUIRE) != seen)
+      return;
+    pause();
+  }
+  // Sequentially consistent here and in announce: either the announcer sees the sleeper, or the sleeper the
+  // job.
+  __atomic_fetch_add(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(&pool->epoch, __ATOMIC_SEQ_CST) == seen)
+    futex(&pool->epoch, FUTEX_WAIT, seen);
+  __atomic_fetch_sub(&pool->sleepers, 1, __ATOMIC_RELAXED);
+}
+
+void announce(ortc_pool *pool) {
+  __atomic_store_n(&pool->running, pool->workers - 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&pool->epoch, 1, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&pool->sleepers, __ATOMIC_SEQ_CST))
+    futex(&pool->epoch, FUTEX_WAKE, INT_MAX);
+}
+
+void awaitWorkers(ortc_pool *pool) {
+  for (int i = 0; i < kSpins; i++) {
+    if (!__atomic_load_n(&pool->running, __ATOMIC_ACQUIRE))
+      return;
+    pause();
+  }
+  uint32_t left = __atomic_or_fetch(&pool->running, kAsleep, __ATOMIC_ACQUIRE);
+  while (left != kAsleep) {
+    futex(&pool->running, FUTEX_WAIT, left);
+    left = __atomic_load_n(&pool->running, __ATOMIC_ACQUIRE);
+  }
+}
+
+void *serve(void *argument) {
+  auto *self = (Worker *)argument;
+  ortc_pool *pool = self->pool;
+  for (uint32_t seen = 0;; seen++) {
+    awaitJob(pool, seen);
+    if (pool->isEnding)
+      return nullptr;
+    runShare(pool, self->number);
+    if (__atomic_sub_fetch(&pool->running, 1, __ATOMIC_ACQ_REL) == kAsleep)
+      futex(&pool->running, FUTEX_WAKE, 1);
+  }
+}
+
+} // namespace
+
+extern "C" {
+
+ortc_pool *ortc_pool_create(uint32_t workers) {
+  if (!workers || workers > ORTC_POOL_MAX_WORKERS)
+    return nullptr;
+  void *memory = nullptr;
+  if (posix_memalign(&memory, kLine, sizeof(ortc_pool) + workers * sizeof(Worker)))
+    return nullptr;
+  auto *pool = (ortc_pool *)memory;
+  pool->isEnding = false;
+  pool->epoch = pool->sleepers = pool->running = 0;
+  for (pool->workers = 1; pool->workers < workers; pool->workers++) {
+    Worker &member = pool->members[pool->workers - 1];
+    member.pool = pool;
+    member.number = pool->workers;
+    if (pthread_create(&member.thread, nullptr, serve, &member)) {
+      ortc_pool_destroy(pool);
+      return nullptr;
+    }
+  }
+  return pool;
+}
+
+void ortc_pool_destroy(ortc_pool *pool) {
+  if (!pool)
+    return;
+  pool->isEnding = true;
+  announce(pool);
+  for (uint32_t i = 0; i + 1 < pool->workers; i++)
+    pthread_join(pool->members[i].thread, nullptr);
+  free(pool);
+}
+
+uint32_t ortc_pool_workers(const ortc_pool *pool) { return pool->workers; }
+
+void ortc_pool_parallel_for(void *opaque, int64_t chunks, ortc_task_fn task, void *context) {
+  auto *pool = (ortc_pool *)opaque;
+  pool->task = task;
+  pool->context = context;
+  pool->chunks = chunks;
+  if (pool->workers == 1 || chunks <= 1) { // not worth a wake-up; worker 0 may run anything
+    for (int64_t chunk = 0; chunk < chunks; chunk++)
+      task(context, chunk, 0);
+    return;
+  }
+  announce(pool);
+  runShare(pool, 0);
+  awaitWorkers(pool);
+}
+}
