@@ -12,6 +12,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -62,9 +63,15 @@ private:
   MLIRContext *context;
   OpBuilder builder;
   Status &status;
+  llvm::StringSet<> functions; ///< keys of the model-local functions
 };
 
 } // namespace
+
+/// One key for a function and the nodes that call it.
+static std::string functionKey(const std::string &domain, const std::string &name, const std::string &overload) {
+  return std::string(canonicalDomain(domain)) + '\n' + name + '\n' + overload;
+}
 
 DictionaryAttr Importer::importOpsets(const Opsets &opsets) {
   NamedAttrList versions;
@@ -84,6 +91,8 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
   op->setAttr("onnx.producer", builder.getStringAttr(proto.producer_name()));
   op->setAttr("onnx.producer_version", builder.getStringAttr(proto.producer_version()));
   builder.setInsertionPointToEnd(module->getBody());
+  for (const proto::FunctionProto &function : proto.functions())
+    functions.insert(functionKey(function.domain(), function.name(), function.overload()));
   for (const proto::FunctionProto &function : proto.functions())
     if (failed(importFunction(function)))
       return failure();
@@ -203,10 +212,8 @@ LogicalResult Importer::importGraph(const proto::GraphProto &graph, const Values
 }
 
 int64_t Importer::sinceVersion(const proto::NodeProto &node, const Opsets &opsets) const {
-  for (const proto::FunctionProto &function : model.getProto().functions())
-    if (function.name() == node.op_type() && canonicalDomain(function.domain()) == canonicalDomain(node.domain()) &&
-        function.overload() == node.overload())
-      return 0;
+  if (functions.contains(functionKey(node.domain(), node.op_type(), node.overload())))
+    return 0;
   std::string_view domain = canonicalDomain(node.domain());
   const OperatorDefinition *definition = findOperator(domain, node.op_type(), opsetOf(opsets, domain));
   return definition ? definition->since : 0;

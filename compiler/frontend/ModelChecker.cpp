@@ -362,6 +362,13 @@ Status Checker::checkNodes(google::protobuf::RepeatedPtrField<proto::NodeProto> 
 // Nodes
 //===----------------------------------------------------------------------===//
 
+static bool hasAttribute(const proto::FunctionProto &function, const std::string &name) {
+  const auto &names = function.attribute();
+  const auto &defaults = function.attribute_proto();
+  return std::find(names.begin(), names.end(), name) != names.end() ||
+         std::any_of(defaults.begin(), defaults.end(), [&](const auto &d) { return d.name() == name; });
+}
+
 Status Checker::checkNode(proto::NodeProto &node, const Scope &scope, const Context &context,
                           const std::string &where) {
   std::unordered_set<std::string_view> names;
@@ -378,6 +385,9 @@ Status Checker::checkNode(proto::NodeProto &node, const Scope &scope, const Cont
       return at(where, "function " + quote(function->name()) + " has " + std::to_string(function->input_size()) +
                            " inputs and " + std::to_string(function->output_size()) + " outputs, not " +
                            std::to_string(node.input_size()) + " and " + std::to_string(node.output_size()));
+    for (const proto::AttributeProto &attribute : node.attribute())
+      if (!hasAttribute(*function, attribute.name()))
+        return at(where, "function " + quote(function->name()) + " has no attribute " + quote(attribute.name()));
     return {};
   }
   return checkDefinition(node, context, where);
@@ -405,10 +415,7 @@ Status Checker::checkAttribute(proto::AttributeProto &attribute, const Scope &sc
     const std::string &target = attribute.ref_attr_name();
     if (!context.function)
       return at(where, "it refers to attribute " + quote(target) + " of a function, but stands in no function");
-    const auto &names = context.function->attribute();
-    const auto &defaults = context.function->attribute_proto();
-    if (std::find(names.begin(), names.end(), target) == names.end() &&
-        std::none_of(defaults.begin(), defaults.end(), [&](const auto &d) { return d.name() == target; }))
+    if (!hasAttribute(*context.function, target))
       return at(where, "the function has no attribute " + quote(target) + ", which it refers to");
     return {};
   }

@@ -1,0 +1,460 @@
+//===- MalformedModelTest.cpp - models that have to be refused, with the message ===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "ModelBuilder.h"
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+using namespace ortc;
+using namespace ortc::frontend;
+using namespace ortc::frontend::test;
+using proto::AttributeProto;
+using proto::TensorProto;
+
+namespace {
+
+/// A way to break the small model, and what the checker says.
+struct Malformed {
+  const char *name;
+  std::function<void(proto::ModelProto &)> change;
+  const char *message;
+};
+
+std::ostream &operator<<(std::ostream &out, const Malformed &malformed) { return out << malformed.name; }
+
+proto::GraphProto *graphOf(proto::ModelProto &m) { return m.mutable_graph(); }
+TensorProto *weight(proto::ModelProto &m) { return graphOf(m)->mutable_initializer(0); }
+proto::NodeProto *relu(proto::ModelProto &m) { return graphOf(m)->mutable_node(1); }
+
+/// Replaces Relu by an If whose then-branch is returned; the else-branch is well-formed.
+proto::GraphProto *makeIf(proto::ModelProto &m) {
+  proto::GraphProto *graph = graphOf(m);
+  auto *condition = graph->add_initializer();
+  condition->set_name("c");
+  condition->set_data_type(TensorProto::BOOL);
+  condition->add_int32_data(1);
+  relu(m)->Clear();
+  relu(m)->set_op_type("If");
+  relu(m)->set_name("choice");
+  relu(m)->add_input("c");
+  relu(m)->add_output("y");
+  proto::GraphProto *branches[2];
+  for (int i = 0; i < 2; ++i) {
+    branches[i] = addAttribute(relu(m), i ? "else_branch" : "then_branch", AttributeProto::GRAPH)->mutable_g();
+    branches[i]->set_name("branch");
+    addNode(branches[i], "Relu", {"h"}, {"r"});
+    setType(branches[i]->add_output(), "r", {2, 4});
+  }
+  return branches[0];
+}
+
+/// Adds function custom.F(a) -> b with one Relu, and calls it in place of the model's Relu.
+proto::FunctionProto *makeFunction(proto::ModelProto &m) {
+  proto::FunctionProto *function = m.add_functions();
+  function->set_domain("custom");
+  function->set_name("F");
+  function->add_input("a");
+  function->add_output("b");
+  function->add_opset_import()->set_version(17);
+  addNode(function->mutable_node(), "Relu", {"a"}, {"b"});
+  relu(m)->set_op_type("F");
+  relu(m)->set_domain("custom");
+  return function;
+}
+
+proto::SparseTensorProto *makeSparse(proto::ModelProto &m, std::initializer_list<int64_t> indices) {
+  auto *sparse = graphOf(m)->add_sparse_initializer();
+  sparse->add_dims(2);
+  sparse->add_dims(3);
+  sparse->mutable_values()->set_name("s");
+  sparse->mutable_values()->set_data_type(TensorProto::FLOAT);
+  sparse->mutable_values()->add_dims(static_cast<int64_t>(indices.size()));
+  sparse->mutable_indices()->set_data_type(TensorProto::INT64);
+  sparse->mutable_indices()->add_dims(static_cast<int64_t>(indices.size()));
+  for (int64_t index : indices) {
+    sparse->mutable_values()->add_float_data(1);
+    sparse->mutable_indices()->add_int64_data(index);
+  }
+  return sparse;
+}
+
+void setExternal(TensorProto *tensor, std::initializer_list<std::pair<const char *, const char *>> entries) {
+  tensor->clear_raw_data();
+  tensor->set_data_location(TensorProto::EXTERNAL);
+  for (auto [key, value] : entries) {
+    auto *entry = tensor->add_external_data();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
+}
+
+const Malformed kMalformed[] = {
+    {"NoGraph", [](auto &m) { m.clear_graph(); },
+     "there is no graph in the file; it is no ONNX model, or was cut short"},
+    {"NoIrVersion", [](auto &m) { m.clear_ir_version(); },
+     "the IR version is 0; it is no ONNX model, or is damaged"},
+    {"NoOpset", [](auto &m) { m.clear_opset_import(); },
+     "the model imports no opset (opset 1 is meant); the oldest supported is 7; export again, or convert with "
+     "onnx.version_converter"},
+    {"OldOpset", [](auto &m) { m.mutable_opset_import(0)->set_version(6); },
+     "the model imports opset 6; the oldest supported is 7; export again, or convert with onnx.version_converter"},
+    {"NewOpset", [](auto &m) { m.mutable_opset_import(0)->set_version(29); },
+     "the model imports opset 29; the newest supported is 28; export with an older opset"},
+    {"TwoOpsets",
+     [](auto &m) {
+       m.add_opset_import()->set_domain("ai.onnx");
+       m.mutable_opset_import(1)->set_version(17);
+     },
+     "the model imports the default domain twice"},
+    {"OpsetOfOtherDomainOnly", [](auto &m) { m.mutable_opset_import(0)->set_domain("ai.onnx.ml"); },
+     "node 'dense' (MatMul): no opset is imported for the default domain"},
+    {"Cycle", [](auto &m) { graphOf(m)->mutable_node(0)->set_input(0, "y"); },
+     "the graph has a cycle: node 'dense' (MatMul) needs node 'act' (Relu) needs node 'dense' (MatMul)"},
+    {"SelfCycle", [](auto &m) { relu(m)->set_input(0, "y"); },
+     "the graph has a cycle: node 'act' (Relu) needs node 'act' (Relu)"},
+    {"CycleThroughSubgraph",
+     [](auto &m) { makeIf(m)->mutable_node(0)->set_input(0, "y"); },
+     "the graph has a cycle: node 'choice' (If) needs node 'choice' (If)"},
+    {"DanglingInput", [](auto &m) { relu(m)->set_input(0, "nowhere"); },
+     "node 'act' (Relu): nothing produces the input 'nowhere'"},
+    {"DanglingOutput", [](auto &m) { graphOf(m)->mutable_output(0)->set_name("z"); }, "nothing produces the output 'z'"},
+    {"DanglingInSubgraph", [](auto &m) { makeIf(m)->mutable_node(0)->set_input(0, "nowhere"); },
+     "node 'choice' (If): attribute 'then_branch': node 'r' (Relu): nothing produces the input 'nowhere'"},
+    {"NoOutputs", [](auto &m) { graphOf(m)->clear_output(); }, "the graph has no outputs"},
+    {"DuplicateOutputOfNodes", [](auto &m) { relu(m)->set_output(0, "h"); },
+     "node 'act' (Relu): the output 'h' is already the name of another value"},
+    {"OutputNamedAsInitializer", [](auto &m) { relu(m)->set_output(0, "w"); },
+     "node 'act' (Relu): the output 'w' is already the name of another value"},
+    {"DuplicateInput", [](auto &m) { *graphOf(m)->add_input() = graphOf(m)->input(0); }, "two inputs are named 'x'"},
+    {"DuplicateInitializer", [](auto &m) { *graphOf(m)->add_initializer() = graphOf(m)->initializer(0); },
+     "two initializers are named 'w'"},
+    {"DuplicateGraphOutput", [](auto &m) { *graphOf(m)->add_output() = graphOf(m)->output(0); },
+     "two outputs are named 'y'"},
+    {"DuplicateAttribute",
+     [](auto &m) {
+       addAttribute(relu(m), "a", AttributeProto::INT);
+       addAttribute(relu(m), "a", AttributeProto::INT);
+     },
+     "node 'act' (Relu): two attributes are named 'a'"},
+    {"NamelessInput", [](auto &m) { graphOf(m)->mutable_input(0)->clear_name(); }, "an input has no name"},
+    {"NamelessOutput", [](auto &m) { graphOf(m)->mutable_output(0)->clear_name(); }, "an output has no name"},
+    {"NamelessInitializer", [](auto &m) { weight(m)->clear_name(); }, "an initializer has no name"},
+    {"NamelessAttribute", [](auto &m) { addAttribute(relu(m), "", AttributeProto::INT); },
+     "node 'act' (Relu): an attribute has no name"},
+    {"NamelessOperator", [](auto &m) { relu(m)->clear_op_type(); }, "node 'act' (): it names no operator"},
+    {"InputWithoutType", [](auto &m) { graphOf(m)->mutable_input(0)->clear_type(); }, "input 'x': it has no type"},
+    {"InputOfUnknownType",
+     [](auto &m) { graphOf(m)->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(99); },
+     "input 'x': unknown data type 99"},
+    {"NegativeInputDim",
+     [](auto &m) {
+       graphOf(m)->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(1)->set_dim_value(
+           -7);
+     },
+     "input 'x': dimension 1 is -7"},
+    {"InitializerContradictsInput",
+     [](auto &m) {
+       setType(graphOf(m)->add_input(), "w", {3, 4})->mutable_type()->mutable_tensor_type()->set_elem_type(7);
+     },
+     "initializer 'w' is FLOAT but the input of that name is INT64"},
+    // Tensors.
+    {"RawTooShort", [](auto &m) { weight(m)->mutable_raw_data()->pop_back(); },
+     "initializer 'w': raw_data has 47 bytes but shape [3,4] of FLOAT needs 48"},
+    {"RawTooLong", [](auto &m) { weight(m)->mutable_raw_data()->push_back(0); },
+     "initializer 'w': raw_data has 49 bytes but shape [3,4] of FLOAT needs 48"},
+    {"NoData", [](auto &m) { weight(m)->clear_raw_data(); },
+     "initializer 'w': FLOAT tensor of shape [3,4] needs 12 entries in float_data but has 0"},
+    {"TooFewEntries",
+     [](auto &m) {
+       weight(m)->clear_raw_data();
+       weight(m)->add_float_data(1);
+     },
+     "initializer 'w': FLOAT tensor of shape [3,4] needs 12 entries in float_data but has 1"},
+    {"NegativeDim", [](auto &m) { weight(m)->set_dims(0, -3); },
+     "initializer 'w': shape [-3,4] has a negative dimension"},
+    {"ElementsOverflow",
+     [](auto &m) {
+       weight(m)->set_dims(0, int64_t(1) << 40);
+       weight(m)->set_dims(1, int64_t(1) << 40);
+     },
+     "initializer 'w': the number of elements of shape [1099511627776,1099511627776] overflows 63 bits"},
+    {"BytesOverflow", [](auto &m) { weight(m)->set_dims(0, int64_t(1) << 59); },
+     "initializer 'w': the size of shape [576460752303423488,4] overflows 63 bits"},
+    {"NoDataType", [](auto &m) { weight(m)->clear_data_type(); }, "initializer 'w': has no data type"},
+    {"UnknownDataType", [](auto &m) { weight(m)->set_data_type(29); }, "initializer 'w': unknown data type 29"},
+    {"NegativeDataType", [](auto &m) { weight(m)->set_data_type(-1); }, "initializer 'w': unknown data type -1"},
+    {"RawAndTyped", [](auto &m) { weight(m)->add_float_data(1); }, "initializer 'w': has raw_data and float_data"},
+    {"WrongField",
+     [](auto &m) {
+       weight(m)->clear_raw_data();
+       weight(m)->add_int64_data(1);
+     },
+     "initializer 'w': FLOAT data is stored in int64_data"},
+    {"RawStrings", [](auto &m) { weight(m)->set_data_type(TensorProto::STRING); },
+     "initializer 'w': STRING data has to be in string_data, not in raw_data or an external file"},
+    {"EntryOutOfRange",
+     [](auto &m) {
+       weight(m)->Clear();
+       weight(m)->set_name("w");
+       weight(m)->set_data_type(TensorProto::INT8);
+       weight(m)->add_dims(1);
+       weight(m)->add_int32_data(300);
+     },
+     "initializer 'w': int32_data[0] = 300 is no value of INT8"},
+    {"BooleanTwo",
+     [](auto &m) {
+       weight(m)->set_data_type(TensorProto::BOOL);
+       weight(m)->set_raw_data(std::string(11, '\1') + '\2');
+     },
+     "initializer 'w': BOOL element 11 is 2, not 0 or 1"},
+    {"Segments", [](auto &m) { weight(m)->mutable_segment()->set_begin(0); },
+     "initializer 'w': tensors stored in segments are not supported; export the model again"},
+    {"SparseIndexOutside", [](auto &m) { makeSparse(m, {1, 6}); },
+     "initializer 's': index 6 is outside of shape [2,3]"},
+    {"SparseIndexNegative", [](auto &m) { makeSparse(m, {-1}); },
+     "initializer 's': index -1 is outside of shape [2,3]"},
+    {"SparseNotSorted", [](auto &m) { makeSparse(m, {3, 3}); },
+     "initializer 's': indices of a sparse tensor are not in ascending order at entry 1"},
+    {"SparseIndicesOfWrongCount", [](auto &m) { makeSparse(m, {1, 2})->mutable_indices()->set_dims(0, 1); },
+     "initializer 's': indices of a sparse tensor: INT64 tensor of shape [1] needs 1 entries in int64_data but has 2"},
+    {"SparseTooLarge", [](auto &m) { makeSparse(m, {1})->set_dims(0, int64_t(1) << 40); },
+     "initializer 's': a sparse tensor of shape [1099511627776,3] needs 13194139533312 bytes when made dense, the limit "
+     "is 4294967296"},
+    {"TensorAttribute",
+     [](auto &m) {
+       relu(m)->clear_input();
+       relu(m)->set_op_type("Constant");
+       TensorProto *value = addAttribute(relu(m), "value", AttributeProto::TENSOR)->mutable_t();
+       value->set_data_type(TensorProto::INT64);
+       value->add_dims(2);
+       value->add_int64_data(5);
+     },
+     "node 'act' (Constant): attribute 'value': INT64 tensor of shape [2] needs 2 entries in int64_data but has 1"},
+    // External data; where a file is needed, see ExternalDataTest.
+    {"ExternalAbsolute", [](auto &m) { setExternal(weight(m), {{"location", "/etc/hostname"}}); },
+     "initializer 'w': external data file '/etc/hostname' is an absolute path; data has to lie in the model's folder"},
+    {"ExternalDotDot", [](auto &m) { setExternal(weight(m), {{"location", "a/../../secret"}}); },
+     "initializer 'w': external data file 'a/../../secret' leaves the model's folder by '..'; data has to lie in the "
+     "model's folder"},
+    {"ExternalNoLocation", [](auto &m) { setExternal(weight(m), {{"length", "48"}}); },
+     "initializer 'w': external data has no location"},
+    {"ExternalBadOffset", [](auto &m) { setExternal(weight(m), {{"location", "w"}, {"offset", "-4"}}); },
+     "initializer 'w': external data has the offset '-4', which is no number of bytes"},
+    {"ExternalBadLength",
+     [](auto &m) { setExternal(weight(m), {{"location", "w"}, {"length", "99999999999999999999"}}); },
+     "initializer 'w': external data has the length '99999999999999999999', which is no number of bytes"},
+    // Nodes.
+    {"TooFewInputs", [](auto &m) { graphOf(m)->mutable_node(0)->mutable_input()->RemoveLast(); },
+     "node 'dense' (MatMul): MatMul of version 13 takes 2 inputs, not 1"},
+    {"TooManyInputs", [](auto &m) { relu(m)->add_input("x"); },
+     "node 'act' (Relu): Relu of version 14 takes 1 inputs, not 2"},
+    {"RequiredInputEmpty", [](auto &m) { graphOf(m)->mutable_node(0)->set_input(0, ""); },
+     "node 'dense' (MatMul): MatMul of version 13 takes no empty name for input 0, which is required"},
+    {"TooManyOutputs", [](auto &m) { relu(m)->add_output("more"); },
+     "node 'act' (Relu): Relu of version 14 has 1 outputs, not 2"},
+    {"UnknownAttribute", [](auto &m) { addAttribute(relu(m), "slope", AttributeProto::FLOAT)->set_f(1); },
+     "node 'act' (Relu): Relu of version 14 has no attribute 'slope'"},
+    {"AttributeOfOtherType",
+     [](auto &m) {
+       relu(m)->set_op_type("Softmax");
+       addAttribute(relu(m), "axis", AttributeProto::FLOAT)->set_f(1);
+     },
+     "node 'act' (Softmax): attribute 'axis' of Softmax of version 13 is of type int, not float"},
+    {"MissingAttribute", [](auto &m) { relu(m)->set_op_type("Cast"); },
+     "node 'act' (Cast): Cast of version 13 needs the attribute 'to'"},
+    {"AttributeWithoutType", [](auto &m) { relu(m)->add_attribute()->set_name("a"); },
+     "node 'act' (Relu): attribute 'a': it has no type, or one this version does not know"},
+    {"AttributeHoldsOther", [](auto &m) { addAttribute(relu(m), "a", AttributeProto::INT)->add_ints(1); },
+     "node 'act' (Relu): attribute 'a': its type is int but it holds a value of type ints"},
+    {"TensorAttributeEmpty", [](auto &m) { addAttribute(relu(m), "a", AttributeProto::TENSOR); },
+     "node 'act' (Relu): attribute 'a': its type is tensor but it holds no value"},
+    {"ReferenceOutsideFunction", [](auto &m) { addAttribute(relu(m), "a", AttributeProto::INT)->set_ref_attr_name("k"); },
+     "node 'act' (Relu): attribute 'a': it refers to attribute 'k' of a function, but stands in no function"},
+    // Functions.
+    {"FunctionWithoutName", [](auto &m) { m.add_functions()->set_domain("d"); }, "a function of domain 'd' has no name"},
+    {"TwoFunctions",
+     [](auto &m) {
+       makeFunction(m);
+       *m.add_functions() = m.functions(0);
+     },
+     "there are two functions 'F' of domain 'custom'"},
+    {"FunctionRecursive",
+     [](auto &m) {
+       auto *node = makeFunction(m)->mutable_node(0);
+       node->set_op_type("F");
+       node->set_domain("custom");
+     },
+     "function 'F' calls itself, directly or through others"},
+    {"FunctionOutput", [](auto &m) { makeFunction(m)->set_output(0, "c"); },
+     "function 'F': nothing produces the output 'c'"},
+    {"FunctionTwoInputs", [](auto &m) { makeFunction(m)->add_input("a"); },
+     "function 'F': two inputs are named 'a'"},
+    {"FunctionOpset", [](auto &m) { makeFunction(m)->mutable_opset_import(0)->set_version(3); },
+     "function 'F' imports opset 3; the oldest supported is 7; export again, or convert with onnx.version_converter"},
+    {"FunctionSeesNoOuterValues", [](auto &m) { makeFunction(m)->mutable_node(0)->set_input(0, "x"); },
+     "function 'F': node 'b' (Relu): nothing produces the input 'x'"},
+    {"FunctionReference",
+     [](auto &m) {
+       addAttribute(makeFunction(m)->mutable_node(0), "a", AttributeProto::INT)->set_ref_attr_name("k");
+     },
+     "function 'F': node 'b' (Relu): attribute 'a': the function has no attribute 'k', which it refers to"},
+    {"FunctionCallWithTooManyInputs",
+     [](auto &m) {
+       makeFunction(m);
+       relu(m)->add_input("x");
+     },
+     "node 'act' (F): function 'F' has 1 inputs and 1 outputs, not 2 and 1"},
+    {"FunctionCallWithUnknownAttribute",
+     [](auto &m) {
+       makeFunction(m);
+       addAttribute(relu(m), "k", AttributeProto::INT)->set_i(1);
+     },
+     "node 'act' (F): function 'F' has no attribute 'k'"},
+    {"FunctionsExplode",
+     [](auto &m) {
+       makeFunction(m);
+       for (int level = 0; level < 40; ++level) { // each calls the one before it twice: 2^40 nodes
+         auto *function = m.add_functions();
+         function->set_domain("custom");
+         function->set_name("G" + std::to_string(level));
+         function->add_input("a");
+         function->add_output("c");
+         std::string callee = level ? "G" + std::to_string(level - 1) : "F";
+         addNode(function->mutable_node(), callee, {"a"}, {"b"})->set_domain("custom");
+         addNode(function->mutable_node(), callee, {"b"}, {"c"})->set_domain("custom");
+       }
+       relu(m)->set_op_type("G39");
+     },
+     "the model has more than 10000000 nodes once its functions are inlined"},
+};
+
+class MalformedModelTest : public testing::TestWithParam<Malformed> {};
+
+TEST_P(MalformedModelTest, IsRefusedWithItsMessage) {
+  proto::ModelProto model = smallModel();
+  GetParam().change(model);
+  EXPECT_EQ(check(model), std::string("'m.onnx': ") + GetParam().message);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MalformedModelTest, testing::ValuesIn(kMalformed),
+                         [](const auto &info) { return std::string(info.param.name); });
+
+TEST(NotAModelTest, SaysWhatTheFileIs) {
+  EXPECT_EQ(check(std::string()), "'m.onnx' is empty; export the model again");
+  EXPECT_EQ(check(std::string("PK\3\4rest of an archive")),
+            "'m.onnx' is a zip archive (a PyTorch or NumPy file?), not an ONNX model; export the network to ONNX first");
+  EXPECT_EQ(check(std::string("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")),
+            "'m.onnx' is a Git LFS pointer, not the model itself; fetch it with 'git lfs pull'");
+  EXPECT_EQ(check(std::string("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11)),
+            "'m.onnx' is cut short: it ends inside a field that starts at byte 0; copy or export it again");
+  EXPECT_EQ(check(std::string("\0\0\0\0", 4)), "'m.onnx' is not an ONNX model: there is no protobuf field at byte 0");
+  EXPECT_EQ(check(std::string("\x0b", 1)), "'m.onnx' is not an ONNX model: field 1 at byte 0 is of no type that ONNX uses");
+}
+
+TEST(NotAModelTest, SaysWhereATruncatedFileEnds) {
+  std::string bytes = smallModel().SerializeAsString();
+  EXPECT_EQ(check(bytes.substr(0, 20)), "'m.onnx' is cut short or no ONNX model: field 7 at byte 2 needs " +
+                                            std::to_string(smallModel().graph().ByteSizeLong()) +
+                                            " bytes but 15 are left; copy or export it again");
+}
+
+TEST(NotAModelTest, RefusesFilesAboveTheLimit) {
+  Limits limits;
+  limits.modelBytes = 10;
+  std::string bytes = smallModel().SerializeAsString();
+  EXPECT_EQ(check(bytes, ".", limits), "'m.onnx' has " + std::to_string(bytes.size()) +
+                                           " bytes, the limit is 10; store its tensors as external data");
+}
+
+TEST(NotAModelTest, RefusesWhatIsNoFile) {
+  std::shared_ptr<const Model> model;
+  EXPECT_EQ(Model::load("no/such.onnx", model).message(), "cannot open 'no/such.onnx': No such file or directory");
+  EXPECT_EQ(Model::load("/", model).message(), "'/' is not a regular file");
+  EXPECT_FALSE(model);
+}
+
+TEST(NotAModelTest, RefusesGraphsNestedTooDeeply) {
+  proto::ModelProto model = smallModel();
+  proto::GraphProto *graph = model.mutable_graph();
+  for (int depth = 0; depth < 60; ++depth)
+    graph = addAttribute(addNode(graph, "If", {"c"}, {"o"}), "then_branch", AttributeProto::GRAPH)->mutable_g();
+  EXPECT_EQ(check(model), "'m.onnx' is not an ONNX model, or is damaged: a part of it is not a valid protobuf message or is "
+                          "nested too deeply");
+}
+
+/// External data in a folder of its own.
+class ExternalDataTest : public testing::Test {
+protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "ortc-external-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    outside = pattern;
+    folder = outside + "/model";
+    std::filesystem::create_directory(folder);
+  }
+  void TearDown() override { std::filesystem::remove_all(outside); }
+
+  static void write(const std::string &path, size_t bytes) { std::ofstream(path, std::ios::binary) << std::string(bytes, 'd'); }
+  std::string message(std::initializer_list<std::pair<const char *, const char *>> entries) {
+    proto::ModelProto model = smallModel();
+    setExternal(weight(model), entries);
+    return check(model, folder);
+  }
+
+  std::string outside, folder;
+};
+
+TEST_F(ExternalDataTest, AcceptsDataInTheFolder) {
+  write(folder + "/w.bin", 100);
+  EXPECT_EQ(message({{"location", "w.bin"}, {"offset", "52"}}), "");
+  EXPECT_EQ(message({{"location", "w.bin"}, {"offset", "4"}, {"length", "48"}, {"checksum", "0"}}), "");
+  std::filesystem::create_symlink("w.bin", folder + "/inside");
+  EXPECT_EQ(message({{"location", "./inside"}, {"length", "48"}}), "");
+}
+
+TEST_F(ExternalDataTest, RefusesMissingFiles) {
+  EXPECT_EQ(message({{"location", "w.bin"}}), "'m.onnx': initializer 'w': external data file 'w.bin' cannot be opened in "
+                                              "the model's folder '" + folder +
+                                                  "': No such file or directory; copy it next to the model");
+}
+
+TEST_F(ExternalDataTest, RefusesShortFiles) {
+  write(folder + "/w.bin", 47);
+  EXPECT_EQ(message({{"location", "w.bin"}, {"length", "48"}}),
+            "'m.onnx': initializer 'w': external data file 'w.bin' has 47 bytes, but bytes 0 to 0 + 48 are needed");
+  EXPECT_EQ(message({{"location", "w.bin"}, {"offset", "18446744073709551615"}}),
+            "'m.onnx': initializer 'w': external data file 'w.bin' has 47 bytes, but bytes 18446744073709551615 to "
+            "18446744073709551615 + 48 are needed");
+}
+
+TEST_F(ExternalDataTest, RefusesOtherLengths) {
+  write(folder + "/w.bin", 100);
+  EXPECT_EQ(message({{"location", "w.bin"}, {"length", "52"}}),
+            "'m.onnx': initializer 'w': external data has 52 bytes but shape [3,4] of FLOAT needs 48");
+  EXPECT_EQ(message({{"location", "w.bin"}}),
+            "'m.onnx': initializer 'w': external data has 100 bytes but shape [3,4] of FLOAT needs 48");
+}
+
+TEST_F(ExternalDataTest, RefusesLinksThatLeaveTheFolder) {
+  write(outside + "/secret", 48);
+  std::filesystem::create_symlink("../secret", folder + "/w.bin");
+  std::filesystem::create_symlink(outside, folder + "/sub");
+  EXPECT_EQ(message({{"location", "w.bin"}}),
+            "'m.onnx': initializer 'w': external data file 'w.bin' is a link that leaves the model's folder; copy the data "
+            "there");
+  EXPECT_EQ(message({{"location", "sub/secret"}}),
+            "'m.onnx': initializer 'w': external data file 'sub/secret' is a link that leaves the model's folder; copy the "
+            "data there");
+}
+
+TEST_F(ExternalDataTest, RefusesFolders) {
+  std::filesystem::create_directory(folder + "/w.bin");
+  EXPECT_EQ(message({{"location", "w.bin"}}), "'m.onnx': initializer 'w': '" +
+                                                  std::filesystem::canonical(folder).string() +
+                                                  "/w.bin' is not a regular file");
+}
+
+} // namespace

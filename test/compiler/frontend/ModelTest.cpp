@@ -1,0 +1,109 @@
+//===- ModelTest.cpp - models that have to be accepted --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "ModelBuilder.h"
+
+#include "compiler/frontend/OnnxOperators.h"
+
+#include <gtest/gtest.h>
+
+using namespace ortc;
+using namespace ortc::frontend;
+using namespace ortc::frontend::test;
+
+namespace {
+
+std::shared_ptr<const Model> parse(const proto::ModelProto &proto) {
+  std::shared_ptr<const Model> model;
+  Status status = Model::parse(proto.SerializeAsString(), "m.onnx", ".", model);
+  EXPECT_EQ(status.message(), "");
+  return model;
+}
+
+TEST(ModelTest, AcceptsTheSmallModelAtEveryVersion) {
+  for (int64_t opset = kOldestOpset; opset <= kNewestOpset; ++opset)
+    for (int64_t ir = 3; ir <= 15; ++ir) {
+      proto::ModelProto model = smallModel();
+      model.set_ir_version(ir);
+      model.mutable_opset_import(0)->set_version(opset);
+      EXPECT_EQ(check(model), "") << "opset " << opset << ", IR version " << ir;
+    }
+}
+
+TEST(ModelTest, SortsNodes) {
+  proto::ModelProto proto = smallModel();
+  proto.mutable_graph()->mutable_node()->SwapElements(0, 1);
+  auto model = parse(proto);
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model->getProto().graph().node(0).name(), "dense");
+  EXPECT_EQ(model->getProto().graph().node(1).name(), "act");
+}
+
+TEST(ModelTest, KeepsAValidOrder) {
+  proto::ModelProto proto = smallModel();
+  addNode(proto.mutable_graph(), "Exp", {"x"}, {"e"}, "late");
+  auto model = parse(proto);
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model->getProto().graph().node(2).name(), "late");
+}
+
+TEST(ModelTest, SortsBehindValuesThatOnlyABranchReads) {
+  proto::ModelProto proto = smallModel();
+  proto::GraphProto *graph = proto.mutable_graph();
+  graph->clear_node();
+  auto *condition = setType(graph->add_input(), "c", {});
+  condition->mutable_type()->mutable_tensor_type()->set_elem_type(proto::TensorProto::BOOL);
+  proto::NodeProto *choice = addNode(graph, "If", {"c"}, {"y"}, "choice");
+  for (const char *name : {"then_branch", "else_branch"}) {
+    proto::GraphProto *branch = addAttribute(choice, name, proto::AttributeProto::GRAPH)->mutable_g();
+    addNode(branch, "Relu", {"h"}, {"r"});
+    setType(branch->add_output(), "r", {2, 4});
+  }
+  addNode(graph, "MatMul", {"x", "w"}, {"h"}, "dense");
+  auto model = parse(proto);
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model->getProto().graph().node(0).name(), "dense");
+  EXPECT_EQ(model->getProto().graph().node(1).name(), "choice");
+}
+
+TEST(ModelTest, ToleratesUnknownFields) {
+  std::string bytes = smallModel().SerializeAsString();
+  bytes += std::string("\xaa\x3f\x03"
+                       "abc", 6); // field 1013, three bytes
+  EXPECT_EQ(check(bytes), "");
+}
+
+TEST(ModelTest, LeavesUnknownOperatorsToTheLegaliser) {
+  proto::ModelProto model = smallModel();
+  model.mutable_graph()->mutable_node(1)->set_op_type("Frobnicate");
+  EXPECT_EQ(check(model), "");
+  model.mutable_graph()->mutable_node(1)->set_domain("com.example");
+  EXPECT_EQ(check(model), "");
+}
+
+TEST(ModelTest, AllowsTrailingEmptyInputs) {
+  proto::ModelProto model = smallModel();
+  proto::NodeProto *clip = model.mutable_graph()->mutable_node(1);
+  clip->set_op_type("Clip");
+  clip->add_input("");
+  clip->add_input("");
+  EXPECT_EQ(check(model), "");
+}
+
+TEST(OperatorTableTest, IsSortedAndSelectsVersions) {
+  EXPECT_EQ(findOperator("", "Conv", 10)->since, 1);
+  EXPECT_EQ(findOperator("", "Conv", 11)->since, 11);
+  EXPECT_EQ(findOperator("", "Conv", 21)->since, 11);
+  EXPECT_EQ(findOperator("", "Conv", 28)->since, 22);
+  EXPECT_EQ(findOperator("", "Gelu", 19), nullptr);
+  EXPECT_EQ(findOperator("", "Gelu", 20)->since, 20);
+  EXPECT_EQ(findOperator("", "Abs", 28)->name, "Abs");
+  EXPECT_EQ(findOperator("", "Xor", 28)->name, "Xor");
+  EXPECT_EQ(findOperator("", "Aaa", 28), nullptr);
+  EXPECT_EQ(findOperator("", "Zzz", 28), nullptr);
+  EXPECT_EQ(findOperator("ai.onnx.ml", "LinearClassifier", 3)->since, 1);
+  EXPECT_EQ(findDefinition("", "Conv", 12), nullptr);
+  EXPECT_TRUE(isStandardDomain("ai.onnx.ml"));
+  EXPECT_FALSE(isStandardDomain("com.microsoft"));
+}
+
+} // namespace
