@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <regex>
 
 namespace ortc::driver {
 
@@ -41,6 +42,12 @@ const char *getOptimizerName(OptimizerKind kind) {
   return "";
 }
 
+struct NamePattern::Expression {
+  std::regex regex;
+};
+
+bool NamePattern::matches(const std::string &name) const { return std::regex_match(name, expression->regex); }
+
 bool NamePattern::parse(std::string_view text, NamePattern &pattern, std::string &error) {
   if (text.empty()) {
     error = "the regular expression is empty; '.*' matches every name";
@@ -48,7 +55,8 @@ bool NamePattern::parse(std::string_view text, NamePattern &pattern, std::string
   }
   pattern.text = std::string(text);
   try {
-    pattern.expression = std::regex(pattern.text, std::regex::ECMAScript | std::regex::optimize);
+    pattern.expression =
+        std::make_shared<Expression>(Expression{std::regex(pattern.text, std::regex::ECMAScript)});
   } catch (const std::regex_error &) {
     error = "'" + pattern.text + "' is not a regular expression (ECMAScript); a plain dot is '\\.'";
     return false;

@@ -9,8 +9,8 @@
 #define ORTC_COMPILER_DRIVER_COMPILEOPTIONS_H
 
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,12 +23,13 @@ public:
   /// Compiles `text`; on failure returns false and says why in `error`.
   static bool parse(std::string_view text, NamePattern &pattern, std::string &error);
 
-  bool matches(const std::string &name) const { return std::regex_match(name, expression); }
+  bool matches(const std::string &name) const;
   const std::string &getText() const { return text; }
 
 private:
+  struct Expression; // hides std::regex, which is slow to compile
   std::string text;
-  std::regex expression;
+  std::shared_ptr<const Expression> expression;
 };
 
 enum class LossKind { CrossEntropy, Nll, Mse, L1, SmoothL1, BceWithLogits, Output, None };

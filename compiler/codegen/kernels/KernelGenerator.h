@@ -1,0 +1,36 @@
+//===- KernelGenerator.h - from a kernel's tensor program to its code -----===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/codegen/KernelFunction.h"
+#include "compiler/codegen/Target.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace ortc::codegen {
+
+struct GeneratorOptions {
+  Numerics numerics = Numerics::Fast;
+  /// Position of the tensor names of index checks in the artifact's check names.
+  llvm::StringMap<uint32_t> checkNames;
+};
+
+/// Generates the kernel that `function` (marked `plan.kind`, a tensor program) stands for into the empty `module`, by the
+/// generator of its kind. Fails with a diagnostic on an operation that no generator makes.
+mlir::FailureOr<KernelInfo> generateKernel(mlir::ModuleOp module, mlir::func::FuncOp function, const Target &target,
+                                           const GeneratorOptions &options);
+
+/// The buffers of a kernel: arguments, then results. Those that an in-place pair names may share memory.
+llvm::SmallVector<KernelBuffer> kernelBuffers(mlir::func::FuncOp function);
+
+/// i1 becomes i8, f16 and bf16 become i16.
+mlir::Type bufferElement(mlir::Type element);
+
+// Generators of single operations.
+
+/// A kernel that is one nn.dot.
+KernelInfo generateDot(mlir::ModuleOp module, mlir::func::FuncOp function, const Target &target, Numerics numerics);
+/// `i32 <name>.entry(ptr args, ptr detail)`: copies the indices and returns ORTC_STEP_RANGE at the first bad one.
+KernelInfo generateCheck(mlir::ModuleOp module, mlir::func::FuncOp function, uint32_t nameIndex);
+
+} // namespace ortc::codegen

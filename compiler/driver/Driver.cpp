@@ -1,0 +1,355 @@
+//===- Driver.cpp - from a model file to a written artifact ---------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The only place that knows the order of the phases.
+#include "compiler/driver/Driver.h"
+
+#include "compiler/autodiff/DifferentiableOpInterface.h"
+#include "compiler/codegen/artifact/ArtifactWriter.h"
+#include "compiler/driver/ArtifactBuilder.h"
+#include "compiler/driver/Manifest.h"
+#include "compiler/driver/OutputFolder.h"
+#include "compiler/driver/SourceModel.h"
+#include "compiler/frontend/Importer.h"
+#include "compiler/frontend/onnx.pb.h"
+#include "dialects/nn/NnDialect.h"
+#include "dialects/onnx/OnnxDialect.h"
+#include "dialects/plan/PlanDialect.h"
+#include "dialects/train/TrainDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "passes/fusion/Passes.h"
+#include "passes/import/Passes.h"
+#include "passes/memory/Passes.h"
+#include "passes/simplify/Passes.h"
+#include "passes/train/TrainingProgram.h"
+
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <thread>
+
+using namespace mlir;
+
+namespace ortc::driver {
+
+const char *const kPhaseNames[] = {"import", "legalize", "simplify", "loss",  "differentiate", "update",
+                                   "entries", "fuse",    "place",    "code", nullptr};
+
+namespace {
+
+/// One run of the compiler. Every phase returns false after it has set `error`, with the exit status in `status`.
+class Compilation {
+public:
+  explicit Compilation(const CompileOptions &options) : options(options), output(options.output) {
+    DialectRegistry registry;
+    autodiff::registerDifferentiableOps(registry);
+    context.appendDialectRegistry(registry);
+    context.loadDialect<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect, nn::NnDialect,
+                        onnx::OnnxDialect, plan::PlanDialect, train::TrainDialect>();
+    context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+      if (diagnostic.getSeverity() == DiagnosticSeverity::Error && error.empty())
+        error = describe(diagnostic);
+      return success();
+    });
+  }
+
+  int run() {
+    started = std::chrono::steady_clock::now();
+    using Phase = bool (Compilation::*)();
+    const Phase phases[] = {&Compilation::import, &Compilation::legalizeAll, &Compilation::simplify, &Compilation::loss,
+                            &Compilation::differentiate, &Compilation::update, &Compilation::entries,
+                            &Compilation::fuse, &Compilation::place, &Compilation::code};
+    if (!findTargets())
+      return report();
+    for (size_t i = 0; kPhaseNames[i]; ++i) {
+      if (!(this->*phases[i])())
+        return report();
+      if (!dump(i, kPhaseNames[i]))
+        return report();
+      if (options.compileTo == kPhaseNames[i]) {
+        (program->getBody()->empty() ? *source : *program)->print(llvm::outs());
+        return 0;
+      }
+    }
+    return write() ? 0 : report();
+  }
+
+private:
+  /// The message with the node it belongs to.
+  static std::string describe(Diagnostic &diagnostic) {
+    std::string text;
+    if (auto name = diagnostic.getLocation()->findInstanceOf<NameLoc>())
+      text = "node '" + name.getName().str() + "': ";
+    return text + diagnostic.str();
+  }
+
+  int report() {
+    if (error.empty())
+      error = "the compiler failed without a reason; please report this with the model";
+    std::cerr << "ortc: error: " << error << "\n";
+    return status;
+  }
+
+  bool fail(std::string message, int code = 2) {
+    error = std::move(message);
+    status = code;
+    return false;
+  }
+
+  bool runPasses(ModuleOp module, llvm::function_ref<void(PassManager &)> build) {
+    PassManager passes(&context);
+    passes.enableVerifier(true);
+    build(passes);
+    return succeeded(passes.run(module));
+  }
+
+  bool findTargets() {
+    auto add = [&](StringRef name) {
+      auto target = codegen::findTarget(name);
+      if (!target)
+        return false;
+      for (const codegen::Target &other : targets)
+        if (other.name == target->name)
+          return true;
+      targets.push_back(*target);
+      return true;
+    };
+    for (const std::string &name : options.targets) {
+      if (name == "host") {
+        for (StringRef level : codegen::targetNames())
+          add(level);
+      } else if (!add(name)) {
+        std::string known;
+        for (StringRef level : codegen::targetNames())
+          known += ", " + level.str();
+        return fail("--target '" + name + "' is not known; known are host, native" + known);
+      }
+    }
+    return true;
+  }
+
+  bool import() {
+    frontend::Status outcome = frontend::Model::load(options.model, model);
+    if (!outcome.ok())
+      return fail(outcome.message());
+    auto imported = frontend::importModel(model, context, outcome);
+    if (failed(imported))
+      return fail(outcome.message());
+    source = std::move(*imported);
+    program = ModuleOp::create(UnknownLoc::get(&context));
+    const auto &proto = model->getProto();
+    facts.modelFile = std::filesystem::path(options.model).filename().string();
+    facts.modelName = std::filesystem::path(options.model).stem().string();
+    facts.producer = proto.producer_name() + (proto.producer_version().empty() ? "" : " " + proto.producer_version());
+    facts.irVersion = proto.ir_version();
+    facts.opset = frontend::opsetOf(proto.opset_import(), "");
+    facts.nodes = proto.graph().node_size();
+    return runPasses(*source, [](PassManager &passes) { passes.addPass(import::createInlineFunctionsPass()); });
+  }
+
+  bool legalizeAll() {
+    for (unsigned binding = 0; binding < options.bindings.size(); ++binding) {
+      for (legalize::Mode mode : {legalize::Mode::train, legalize::Mode::eval}) {
+        legalize::LegalizeOptions legal;
+        legal.mode = mode;
+        legal.binding = binding;
+        legal.shapes = options.bindings[binding].shapes;
+        legal.train = options.train;
+        legal.freeze = options.freeze;
+        legal.batchNorm = options.batchNorm;
+        legal.dropout = options.dropout;
+        if (!options.lossInput.empty())
+          legal.lossOutputs = {options.lossInput};
+        else if (options.loss.kind == LossKind::Output)
+          legal.lossOutputs = {options.loss.output};
+        legalize::LegalizeReport result;
+        if (failed(legalize::legalize(*source, *program, legal, result)))
+          return fail(options.model + ": " + result.message());
+        if (binding == 0 && mode == legalize::Mode::train) {
+          facts.initializers = result.initializers;
+          facts.warnings = result.warnings;
+        }
+      }
+    }
+    return true;
+  }
+
+  /// Cleans up and lets transposes meet.
+  static void addSimplification(PassManager &passes) {
+    passes.addPass(createCanonicalizerPass());
+    passes.addPass(createCSEPass());
+    passes.addNestedPass<func::FuncOp>(simplify::createSinkTransposesPass());
+    passes.addPass(createCanonicalizerPass());
+    passes.addPass(createCSEPass());
+  }
+
+  bool simplify() {
+    return runPasses(*program, [](PassManager &passes) {
+      addSimplification(passes);
+      passes.addPass(simplify::createFoldParameterLayoutsPass());
+    });
+  }
+
+  bool loss() {
+    if (options.loss.kind == LossKind::None)
+      return true;
+    if (failed(train::buildLoss(*program, options.loss, options.lossInput)))
+      return false;
+    describeLoss();
+    return true;
+  }
+
+  /// What the loss is computed from, for the manifest.
+  void describeLoss() {
+    auto function = program->lookupSymbol<func::FuncOp>("loss_0");
+    for (unsigned i = 0; function && i < function.getNumArguments(); ++i) {
+      auto type = cast<RankedTensorType>(function.getArgument(i).getType());
+      if (auto name = function.getArgAttrOfType<StringAttr>(i, train::kOutput); name && facts.lossOutput.empty()) {
+        facts.lossOutput = name.str();
+        facts.lossShape.assign(type.getShape().begin(), type.getShape().end());
+      } else if (function.getArgAttrOfType<StringAttr>(i, train::kInput)) {
+        facts.labelIsIndices = isa<IntegerType>(type.getElementType());
+      }
+    }
+  }
+
+  bool differentiate() {
+    if (options.loss.kind == LossKind::None)
+      return true;
+    if (failed(train::differentiateLoss(*program)))
+      return false;
+    for (legalize::InitializerReport &item : facts.initializers) {
+      for (auto tensor : program->getOps<train::TensorOp>())
+        if (tensor.getName() == item.name && tensor.getRole() == train::Role::constant && item.trained()) {
+          item.role = "constant";
+          item.reason = tensor.getReason().value_or("no gradient reaches it").str();
+        }
+    }
+    return true;
+  }
+
+  bool update() {
+    if (options.loss.kind == LossKind::None)
+      return true;
+    train::UpdateOptions update{options.optimizer, options.groups, options.clipNorm, options.clipValue};
+    return succeeded(train::buildUpdate(*program, update));
+  }
+
+  bool entries() {
+    if (failed(train::composeEntries(*program, {options.gradients})))
+      return false;
+    return runPasses(*program, [](PassManager &passes) {
+      addSimplification(passes);
+      passes.addPass(createSymbolDCEPass());
+    });
+  }
+
+  bool fuse() {
+    return runPasses(*program, [](PassManager &passes) {
+      passes.addPass(simplify::createHoistConstantsPass());
+      fusion::addFusionPasses(passes);
+    });
+  }
+
+  bool place() {
+    return runPasses(*program, [](PassManager &passes) {
+      passes.addPass(memory::createAssignRegionsPass());
+      passes.addPass(memory::createOutlineKernelsPass());
+      passes.addPass(memory::createPlaceBuffersPass());
+    });
+  }
+
+  bool code() {
+    kernels = findKernels(*program);
+    auto numerics = options.numerics == Numerics::Fast ? codegen::Numerics::Fast : codegen::Numerics::Portable;
+    unsigned threads = std::max(1u, std::thread::hardware_concurrency());
+    for (const codegen::Target &target : targets) {
+      codes.emplace_back();
+      std::string why;
+      if (!compileKernels(*program, kernels, target, numerics, threads, codes.back(), why))
+        return fail("code for " + target.name + ": " + why);
+    }
+    return true;
+  }
+
+  bool dump(size_t number, const std::string &name) {
+    if (options.dumpIr.empty())
+      return true;
+    std::error_code code;
+    std::filesystem::create_directories(options.dumpIr, code);
+    std::string path = options.dumpIr + "/" + std::to_string(number) + "-" + name + ".mlir";
+    llvm::raw_fd_ostream file(path, code);
+    if (code)
+      return fail("cannot write '" + path + "': " + code.message(), 1);
+    OpPrintingFlags flags;
+    flags.elideLargeElementsAttrs(64).elideLargeResourceString(64);
+    (program->getBody()->empty() ? *source : *program)->print(file, flags);
+    return true;
+  }
+
+  /// Figures of the programs, in the order of the artifact's entries.
+  void describePrograms() {
+    for (auto entry : program->getOps<plan::ProgramOp>()) {
+      CompileFacts::EntryFacts fact;
+      fact.name = entry.getSymName().str();
+      fact.bound = entry.getPeakBytes();
+      fact.sourceOrder = entry.getSourcePeakBytes();
+      entry.walk([&](plan::StepOp step) {
+        auto found = llvm::find(kernels.names, step.getKernel().str());
+        fact.flops += codes.front().kernels[found - kernels.names.begin()].flops;
+        ++fact.steps;
+      });
+      facts.entries.push_back(fact);
+    }
+  }
+
+  bool write() {
+    artifact::Artifact result;
+    std::string why;
+    if (!buildArtifact(*program, options, kernels, codes, initializerNames(*model), result, why))
+      return fail(why);
+    describePrograms();
+    if (options.source && !makeSource(*model, result.tensors, result.source, why))
+      return fail(why);
+    result.manifest = makeManifest(options, facts, result, codes);
+    auto bytes = artifact::writeArtifact(result, why);
+    if (!bytes)
+      return fail(why);
+    std::string_view contents(reinterpret_cast<const char *>(bytes->data()), bytes->size());
+    if (!output.open(why))
+      return fail(why);
+    if (!output.write("model.ortc", contents, why) || !output.write("manifest.json", result.manifest, why) || !output.commit(why))
+      return fail(why, 1);
+    for (const std::string &warning : facts.warnings)
+      std::cerr << "ortc: warning: " << warning << "\n";
+    if (!options.quiet) {
+      std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
+      std::cout << makeSummary(options, facts, result, codes, took.count());
+    }
+    return true;
+  }
+
+  const CompileOptions &options;
+  OutputFolder output;
+  MLIRContext context;
+  std::string error;
+  int status = 2;
+  std::chrono::steady_clock::time_point started;
+  std::vector<codegen::Target> targets;
+  std::shared_ptr<const frontend::Model> model;
+  OwningOpRef<ModuleOp> source, program;
+  CompileFacts facts;
+  ProgramKernels kernels;
+  std::vector<TargetCode> codes;
+};
+
+} // namespace
+
+int compile(const CompileOptions &options) { return Compilation(options).run(); }
+
+} // namespace ortc::driver

@@ -1,0 +1,17 @@
+//===- Driver.h - from a model file to a written artifact -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/driver/CompileOptions.h"
+
+namespace ortc::driver {
+
+/// Compiles as `options` say and writes the artifact's folder whole or not at all. Prints a summary on stdout and
+/// messages on stderr. Returns the exit status of `ortc train`: 0 done, 1 a file could not be written, 2 the input was
+/// refused.
+int compile(const CompileOptions &options);
+
+/// Names of the phases that `--compile-to` takes, in order.
+extern const char *const kPhaseNames[];
+
+} // namespace ortc::driver

@@ -1,0 +1,137 @@
+//===- InspectArtifact.cpp - what is in an artifact -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/InspectArtifact.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "compiler/codegen/artifact/ArtifactReader.h"
+#include "runtime/host/text.h"
+
+namespace ortc::driver {
+
+using host::formatBytes;
+using host::Status;
+using Json = nlohmann::ordered_json;
+
+static std::string findFile(const std::string &path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored) ? (std::filesystem::path(path) / "model.ortc").string() : path;
+}
+
+static void printRow(const char *key, const std::string &text) { std::printf("%-11s%s\n", key, text.c_str()); }
+
+static std::string getText(const Json &from, const char *key) {
+  return from.is_object() && from.contains(key) && from[key].is_string() ? from[key].get<std::string>() : "";
+}
+
+/// "default (batch=64)": dimensions stand in the manifest only.
+static std::string describeBinding(const Json &manifest, const std::string &name) {
+  std::string text = name, dimensions;
+  if (!manifest.is_object() || !manifest.contains("bindings"))
+    return text;
+  for (const Json &binding : manifest["bindings"])
+    if (getText(binding, "name") == name && binding.contains("dimensions"))
+      for (const auto &[dimension, size] : binding["dimensions"].items())
+        dimensions += (dimensions.empty() ? "" : ", ") + dimension + "=" + size.dump();
+  return dimensions.empty() ? text : text + " (" + dimensions + ")";
+}
+
+static void printTensor(const artifact::Tensor &tensor) {
+  std::string shape = "[";
+  int64_t count = 1;
+  for (size_t i = 0; i < tensor.dims.size(); ++i) {
+    shape += (i ? ", " : "") + std::to_string(tensor.dims[i]);
+    count *= tensor.dims[i];
+  }
+  uint32_t element = artifact::elementBytes(tensor.dtype);
+  bool isDense = tensor.strides.empty() || tensor.strides == artifact::denseStrides(tensor.dims, element);
+  std::printf("  %-9s  %-40s %-5s %-22s %10s%s\n", artifact::roleName(tensor.role), tensor.name.c_str(),
+              artifact::dtypeName(tensor.dtype), (shape + "]").c_str(), formatBytes(uint64_t(count) * element).c_str(),
+              isDense ? "" : "  permuted");
+}
+
+/// Prints what only the manifest says: model, loss, optimizer, and what is not trained.
+static void printManifest(const Json &manifest) {
+  if (!manifest.is_object())
+    return;
+  if (std::string name = getText(manifest, "name"); !name.empty())
+    printRow("name", name + "  (" + getText(manifest, "generator") + ")");
+  if (manifest.contains("flags"))
+    for (const char *flag : {"loss", "optimizer"})
+      if (std::string text = getText(manifest["flags"], flag); !text.empty())
+        printRow(flag, text);
+  if (manifest.contains("trained"))
+    printRow("trained", host::formatCount(int64_t(manifest["trained"].size()), "tensor"));
+  if (manifest.contains("frozen"))
+    for (const Json &frozen : manifest["frozen"])
+      printRow("frozen", getText(frozen, "name") + ": " + getText(frozen, "reason"));
+}
+
+Status inspectArtifact(const std::string &path) {
+  std::string file = findFile(path), error;
+  std::optional<artifact::ArtifactFile> read = artifact::readArtifactFile(file, error);
+  if (!read)
+    return Status::failure(file + ": " + error);
+  const artifact::Artifact &artifact = read->artifact;
+  Json manifest = Json::parse(artifact.manifest, nullptr, /*allow_exceptions=*/false);
+  printRow("file", file + ", " + formatBytes(read->bytes) + ", format " + std::to_string(read->major) + "." +
+                       std::to_string(read->minor));
+  printRow("artifact", read->digest);
+  printRow("model", read->model);
+  printManifest(manifest);
+  for (const std::string &binding : artifact.bindings)
+    printRow("binding", describeBinding(manifest, binding));
+  printRow("memory", "persistent " + formatBytes(artifact.persistentBytes) + ", constants " +
+                         formatBytes(artifact.constants.size()) + ", inputs and outputs " +
+                         formatBytes(read->ioBytes) + ", at most " +
+                         host::formatCount(artifact.maxWorkers, "worker"));
+  for (const artifact::Code &code : artifact.codes)
+    printRow("target", code.name + ", " + formatBytes(code.bytes.size()) + " of code");
+  for (const artifact::Entry &entry : artifact.entries) {
+    std::string target = entry.target == ORTC_NONE || entry.target >= artifact.codes.size()
+                             ? "all targets"
+                             : artifact.codes[entry.target].name;
+    uint64_t total = entry.fixedBytes + artifact.maxWorkers * entry.workerBytes;
+    printRow("entry", entry.name + ", " + target + ": transient " + formatBytes(total) + " (" +
+                          formatBytes(entry.fixedBytes) + " + " + formatBytes(entry.workerBytes) + " a worker)");
+  }
+  std::printf("tensors\n");
+  for (const artifact::Tensor &tensor : artifact.tensors)
+    if (tensor.role != ORTC_ROLE_GRADIENT && tensor.role != ORTC_ROLE_LOSS)
+      printTensor(tensor);
+  std::printf("sections\n");
+  for (const artifact::SectionReport &section : read->sections)
+    std::printf("  %-12s %-14s %10s  %s\n", section.kindName.c_str(), section.name.c_str(),
+                formatBytes(section.bytes).c_str(), section.sha256.c_str());
+  return Status();
+}
+
+Status verifyArtifact(const std::string &path, bool quiet) {
+  std::string file = findFile(path), error;
+  std::vector<artifact::SectionReport> sections;
+  std::optional<artifact::ArtifactFile> read = artifact::readArtifactFile(file, error, &sections);
+  if (!quiet)
+    for (const artifact::SectionReport &section : read ? read->sections : sections)
+      std::printf("%s  %-12s %-14s %10s  %s\n", section.ok ? "ok " : "BAD", section.kindName.c_str(),
+                  section.name.c_str(), formatBytes(section.bytes).c_str(), section.sha256.c_str());
+  if (!read)
+    return Status::failure(file + ": " + error);
+  // The manifest beside the artifact is a copy; a different one would mislead.
+  std::filesystem::path beside = std::filesystem::path(file).parent_path() / "manifest.json";
+  if (std::filesystem::is_directory(path) && std::filesystem::exists(beside)) {
+    std::ostringstream text;
+    text << std::ifstream(beside, std::ios::binary).rdbuf();
+    if (text.str() != read->artifact.manifest)
+      return Status::failure(beside.string() + ": differs from the manifest in the artifact");
+  }
+  if (!quiet)
+    std::printf("%s: %zu sections, all digests are right\n", file.c_str(), read->sections.size());
+  return Status();
+}
+
+} // namespace ortc::driver

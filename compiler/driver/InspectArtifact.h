@@ -1,0 +1,22 @@
+//===- InspectArtifact.h - what is in an artifact -------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_COMPILER_DRIVER_INSPECTARTIFACT_H
+#define ORTC_COMPILER_DRIVER_INSPECTARTIFACT_H
+
+#include <string>
+
+#include "runtime/host/status.h"
+
+namespace ortc::driver {
+
+/// Prints bindings, entries, memory, targets, tensors and digests. Runs nothing, so that an artifact for another
+/// machine can be inspected too.
+host::Status inspectArtifact(const std::string &path);
+
+/// Checks every structure, every digest and the space between sections, also of what no step reads. Prints one line a
+/// section, unless quiet.
+host::Status verifyArtifact(const std::string &path, bool quiet);
+
+} // namespace ortc::driver
+
+#endif // ORTC_COMPILER_DRIVER_INSPECTARTIFACT_H

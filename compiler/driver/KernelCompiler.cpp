@@ -1,0 +1,193 @@
+//===- KernelCompiler.cpp - kernels and steps to a code blob --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A context of MLIR belongs to one thread while passes run, so every worker has its own and reads kernels as text.
+#include "compiler/driver/KernelCompiler.h"
+
+#include "compiler/codegen/backend/BlobLoader.h"
+#include "compiler/codegen/backend/Lowering.h"
+#include "compiler/codegen/kernels/KernelGenerator.h"
+#include "compiler/codegen/step/StepFunction.h"
+#include "dialects/nn/NnDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Parser/Parser.h"
+
+#include "ortc/call.h"
+
+#include <atomic>
+#include <set>
+#include <thread>
+
+using namespace mlir;
+
+namespace ortc::driver {
+
+/// Work below this is done by the calling thread: waking the pool costs as much.
+static constexpr double kSerialSeconds = 10e-6;
+
+ProgramKernels findKernels(ModuleOp module) {
+  ProgramKernels result;
+  std::set<std::string> kernels, checks;
+  module.walk([&](plan::StepOp step) {
+    if (!kernels.insert(step.getKernel().str()).second)
+      return;
+    result.names.push_back(step.getKernel().str());
+    auto function = module.lookupSymbol<func::FuncOp>(step.getKernel());
+    function.walk([&](nn::CheckIndexOp check) {
+      if (checks.insert(check.getTensor().str()).second)
+        result.checkNames.push_back(check.getTensor().str());
+    });
+  });
+  return result;
+}
+
+namespace {
+
+/// One kernel on its way to an object.
+struct Job {
+  std::string text;
+  codegen::KernelInfo info;
+  codegen::Bytes object;
+  std::string error;
+};
+
+/// Runs jobs in a context of its own.
+class Worker {
+public:
+  Worker(const codegen::Target &target, const codegen::GeneratorOptions &options)
+      : target(target), options(options), context(MLIRContext::Threading::DISABLED) {
+    context.loadDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect, memref::MemRefDialect, nn::NnDialect,
+                        plan::PlanDialect, scf::SCFDialect, vector::VectorDialect, LLVM::LLVMDialect>();
+  }
+
+  void run(Job &job) {
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      if (diagnostic.getSeverity() == DiagnosticSeverity::Error && job.error.empty())
+        job.error = diagnostic.str();
+      return success();
+    });
+    auto source = parseSourceString<ModuleOp>(job.text, &context);
+    if (!source)
+      return;
+    auto function = *source->getOps<func::FuncOp>().begin();
+    OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
+    auto info = codegen::generateKernel(*module, function, target, options);
+    if (failed(info) || failed(codegen::lowerToLLVM(*module))) {
+      if (job.error.empty())
+        job.error = "kernel " + function.getSymName().str() + " cannot be generated";
+      return;
+    }
+    job.info = *info;
+    auto object = codegen::emitObject(*module, target);
+    if (object)
+      job.object = std::move(*object);
+    else
+      job.error = llvm::toString(object.takeError());
+  }
+
+private:
+  const codegen::Target &target;
+  const codegen::GeneratorOptions &options;
+  MLIRContext context;
+};
+
+} // namespace
+
+/// Whether a kernel is worth more than one thread.
+static bool isParallel(const codegen::KernelInfo &info) {
+  double seconds = std::max(static_cast<double>(info.flops) / 50e9, static_cast<double>(info.bytesRead + info.bytesWritten) / 20e9);
+  return info.chunks > 1 && seconds > kSerialSeconds;
+}
+
+/// The role's number in the blob's head.
+static uint32_t entryRole(StringRef role) {
+  return llvm::StringSwitch<uint32_t>(role)
+      .Case("train", ORTC_ENTRY_TRAIN)
+      .Case("eval", ORTC_ENTRY_EVAL)
+      .Case("predict", ORTC_ENTRY_PREDICT)
+      .Case("gradients", ORTC_ENTRY_GRADIENTS)
+      .Default(ORTC_ENTRY_UPDATE);
+}
+
+static bool emitSteps(ModuleOp module, const ProgramKernels &kernels, TargetCode &code,
+                      std::vector<codegen::Bytes> &objects, std::string &error) {
+  llvm::StringMap<codegen::StepKernel> steps;
+  for (auto [i, name] : llvm::enumerate(kernels.names)) {
+    const codegen::KernelInfo &info = code.kernels[i];
+    auto kind = module.lookupSymbol(name)->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue();
+    steps[name] = {codegen::kernelEntryName(info.name), info.chunks, isParallel(info), info.workspaceBytesPerWorker > 0,
+                   kind == plan::KernelKind::check, static_cast<uint32_t>(i)};
+  }
+  OwningOpRef<ModuleOp> stepModule = ModuleOp::create(UnknownLoc::get(module.getContext()));
+  std::vector<codegen::BlobEntry> entries;
+  for (auto program : module.getOps<plan::ProgramOp>()) {
+    int64_t worker = 0;
+    program.walk([&](plan::StepOp step) {
+      auto found = llvm::find(kernels.names, step.getKernel().str());
+      worker = std::max(worker, code.kernels[found - kernels.names.begin()].workspaceBytesPerWorker);
+    });
+    code.workerBytes[program.getSymName().str()] = worker;
+    std::string symbol = "step_" + program.getSymName().str();
+    codegen::createStepFunction(*stepModule, program, symbol, steps, program.getFixedBytes());
+    entries.push_back({entryRole(program.getRole()), static_cast<uint32_t>(program.getBinding()), 0, symbol});
+  }
+  auto object = codegen::emitObject(*stepModule, code.target);
+  if (!object) {
+    error = llvm::toString(object.takeError());
+    return false;
+  }
+  objects.push_back(std::move(*object));
+  auto blob = codegen::linkBlob(objects, entries);
+  if (!blob) {
+    error = llvm::toString(blob.takeError());
+    return false;
+  }
+  code.blob = std::move(*blob);
+  return true;
+}
+
+bool compileKernels(ModuleOp module, const ProgramKernels &kernels, const codegen::Target &target,
+                    codegen::Numerics numerics, unsigned threads, TargetCode &code, std::string &error) {
+  code.target = target;
+  codegen::GeneratorOptions options;
+  options.numerics = numerics;
+  for (auto [i, name] : llvm::enumerate(kernels.checkNames))
+    options.checkNames[name] = i;
+
+  std::vector<Job> jobs(kernels.names.size());
+  for (auto [job, name] : llvm::zip_equal(jobs, kernels.names)) {
+    llvm::raw_string_ostream stream(job.text);
+    module.lookupSymbol(name)->print(stream, OpPrintingFlags().useLocalScope());
+  }
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    Worker worker(target, options);
+    for (size_t i = next++; i < jobs.size(); i = next++)
+      worker.run(jobs[i]);
+  };
+  std::vector<std::thread> pool;
+  for (unsigned i = 1; i < std::min<size_t>(threads, jobs.size()); ++i)
+    pool.emplace_back(work);
+  work();
+  for (std::thread &thread : pool)
+    thread.join();
+
+  std::vector<codegen::Bytes> objects;
+  for (Job &job : jobs) {
+    if (!job.error.empty()) {
+      error = job.error;
+      return false;
+    }
+    code.kernels.push_back(job.info);
+    objects.push_back(std::move(job.object));
+  }
+  return emitSteps(module, kernels, code, objects, error);
+}
+
+} // namespace ortc::driver

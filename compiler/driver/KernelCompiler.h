@@ -1,0 +1,38 @@
+//===- KernelCompiler.h - kernels and steps to a code blob ----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/codegen/KernelFunction.h"
+#include "compiler/codegen/Target.h"
+#include "compiler/codegen/backend/Blob.h"
+#include "dialects/plan/PlanDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ortc::driver {
+
+/// The code of all programs of a module for one target.
+struct TargetCode {
+  codegen::Target target;
+  codegen::CodeBlob blob;
+  std::vector<codegen::KernelInfo> kernels;   ///< in the order of `ProgramKernels::names`
+  std::map<std::string, int64_t> workerBytes; ///< by program symbol
+};
+
+/// What is the same for all targets: the kernels that programs use, in order of first use, and the tensors that index
+/// checks name.
+struct ProgramKernels {
+  std::vector<std::string> names;
+  std::vector<std::string> checkNames;
+};
+ProgramKernels findKernels(mlir::ModuleOp module);
+
+/// Generates and compiles every kernel, each in a module of its own, on `threads` threads, then the step functions, and
+/// links them. The same bytes whatever the number of threads. `error` says what failed.
+bool compileKernels(mlir::ModuleOp module, const ProgramKernels &kernels, const codegen::Target &target,
+                    codegen::Numerics numerics, unsigned threads, TargetCode &code, std::string &error);
+
+} // namespace ortc::driver

@@ -1,0 +1,194 @@
+//===- Manifest.cpp - the description of an artifact for tools ------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/Manifest.h"
+
+#include <nlohmann/json.hpp>
+
+namespace ortc::driver {
+
+using Json = nlohmann::ordered_json;
+
+static std::string dtypeName(uint8_t dtype) {
+  switch (dtype) {
+  case 1: return "float32";
+  case 2: return "uint8";
+  case 3: return "int8";
+  case 4: return "uint16";
+  case 5: return "int16";
+  case 6: return "int32";
+  case 7: return "int64";
+  case 9: return "bool";
+  case 10: return "float16";
+  case 11: return "float64";
+  case 12: return "uint32";
+  case 13: return "uint64";
+  case 16: return "bfloat16";
+  default: return std::to_string(dtype);
+  }
+}
+
+static Json describeLoss(const CompileOptions &options, const CompileFacts &facts) {
+  const LossSpec &spec = options.loss;
+  Json loss{{"kind", getLossName(spec.kind)}};
+  if (spec.kind == LossKind::None)
+    return loss;
+  loss["output"] = facts.lossOutput;
+  bool classes = spec.kind == LossKind::CrossEntropy || spec.kind == LossKind::Nll;
+  int64_t rank = facts.lossShape.size();
+  if (classes && rank > 0) {
+    int64_t axis = rank == 1 ? 0 : spec.axis < 0 ? spec.axis + rank : spec.axis;
+    loss["axis"] = axis;
+    loss["classes"] = facts.lossShape[axis];
+    loss["ignore_index"] = spec.ignoreIndex;
+  }
+  if (spec.kind == LossKind::CrossEntropy)
+    loss["label_smoothing"] = spec.labelSmoothing;
+  if (spec.kind == LossKind::SmoothL1)
+    loss["beta"] = spec.beta;
+  if (spec.kind != LossKind::Output)
+    loss["label"] = classes ? (facts.labelIsIndices ? "indices" : "probabilities") : "values";
+  return loss;
+}
+
+static Json describeOptimizer(const CompileOptions &options) {
+  const OptimizerSpec &spec = options.optimizer;
+  Json optimizer{{"kind", getOptimizerName(spec.kind)}, {"lr", spec.lr}, {"weight_decay", spec.weightDecay}};
+  if (spec.kind == OptimizerKind::Sgd) {
+    optimizer["momentum"] = spec.momentum;
+    optimizer["nesterov"] = spec.nesterov;
+  } else {
+    optimizer["beta1"] = spec.beta1;
+    optimizer["beta2"] = spec.beta2;
+    optimizer["epsilon"] = spec.epsilon;
+  }
+  if (!options.groups.empty()) {
+    Json groups = Json::array();
+    for (const GroupSpec &group : options.groups) {
+      Json item{{"regex", group.pattern.getText()}, {"lr_scale", group.lrScale}};
+      if (group.weightDecay)
+        item["weight_decay"] = *group.weightDecay;
+      groups.push_back(item);
+    }
+    optimizer["groups"] = groups;
+  }
+  if (options.clipNorm)
+    optimizer["clip_norm"] = *options.clipNorm;
+  if (options.clipValue)
+    optimizer["clip_value"] = *options.clipValue;
+  return optimizer;
+}
+
+static Json describeFlags(const CompileOptions &options) {
+  const char *batchNorm[] = {"as-exported", "train", "frozen"};
+  return {{"loss", options.loss.text},
+          {"optimizer", options.optimizer.text},
+          {"numerics", options.numerics == Numerics::Fast ? "fast" : "portable"},
+          {"batch_norm", batchNorm[static_cast<int>(options.batchNorm)]},
+          {"dropout", options.dropout == DropoutMode::Train ? "train" : "as-exported"},
+          {"seed", options.seed},
+          {"max_workers", options.maxWorkers}};
+}
+
+/// Inputs and outputs of a binding, from the first of its entries that has most of them.
+static Json describeBindings(const CompileOptions &options, const artifact::Artifact &artifact) {
+  Json bindings = Json::array();
+  for (size_t b = 0; b < artifact.bindings.size(); ++b) {
+    Json inputs = Json::array(), outputs = Json::array(), dimensions = Json::object();
+    std::set<uint32_t> seen;
+    for (const artifact::Entry &entry : artifact.entries) {
+      if (entry.binding != b)
+        continue;
+      for (const artifact::Value &value : entry.external) {
+        if (!seen.insert(value.tensor).second)
+          continue;
+        const artifact::Tensor &tensor = artifact.tensors[value.tensor];
+        Json item{{"name", tensor.name}, {"dtype", dtypeName(tensor.dtype)}, {"shape", value.dims}};
+        (tensor.role == ORTC_ROLE_INPUT ? inputs : outputs).push_back(item);
+      }
+    }
+    for (const ShapeSpec &shape : options.bindings[b].shapes)
+      if (shape.dims.size() == 1)
+        dimensions[shape.name] = shape.dims[0];
+      else
+        dimensions[shape.name] = shape.dims;
+    Json binding{{"name", artifact.bindings[b]}};
+    if (!dimensions.empty())
+      binding["dimensions"] = dimensions;
+    binding["inputs"] = inputs;
+    binding["outputs"] = outputs;
+    bindings.push_back(binding);
+  }
+  return bindings;
+}
+
+static Json describeEntries(const CompileOptions &options, const CompileFacts &facts, const artifact::Artifact &artifact) {
+  const char *roles[] = {"train", "eval", "predict", "gradients", "update"};
+  Json entries = Json::array();
+  for (size_t i = 0; i < artifact.entries.size(); ++i) {
+    const artifact::Entry &entry = artifact.entries[i];
+    const CompileFacts::EntryFacts &fact = facts.entries[i];
+    entries.push_back({{"name", entry.name},
+                       {"role", roles[entry.role]},
+                       {"binding", artifact.bindings[entry.binding]},
+                       {"steps", fact.steps},
+                       {"flops", fact.flops},
+                       {"memory",
+                        {{"transient", entry.fixedBytes + options.maxWorkers * entry.workerBytes},
+                         {"fixed", entry.fixedBytes},
+                         {"per_worker", entry.workerBytes},
+                         {"bound", fact.bound},
+                         {"source_order", fact.sourceOrder}}}});
+  }
+  return entries;
+}
+
+static Json describeTensors(const artifact::Artifact &artifact) {
+  const char *roles[] = {"parameter", "constant", "state", "scalar"};
+  Json tensors = Json::array();
+  for (const artifact::Tensor &tensor : artifact.tensors) {
+    if (tensor.role > ORTC_ROLE_SCALAR)
+      continue;
+    Json item{{"name", tensor.name}, {"role", roles[tensor.role]}};
+    if (tensor.owner != ORTC_NONE)
+      item["owner"] = artifact.tensors[tensor.owner].name;
+    item["dtype"] = dtypeName(tensor.dtype);
+    item["shape"] = tensor.dims;
+    item["layout"] = {{"region", tensor.role == ORTC_ROLE_CONSTANT ? "constants" : "persistent"},
+                      {"offset", tensor.offset},
+                      {"strides", tensor.strides}};
+    tensors.push_back(item);
+  }
+  return tensors;
+}
+
+std::string makeManifest(const CompileOptions &options, const CompileFacts &facts, const artifact::Artifact &artifact,
+                         const std::vector<TargetCode> &codes) {
+  Json manifest{{"format", 1}, {"generator", "ortc 0.1.0"}, {"name", facts.modelName}};
+  manifest["model"] = {{"file", facts.modelFile}, {"ir_version", facts.irVersion}, {"opset", facts.opset},
+                       {"producer", facts.producer}, {"nodes", facts.nodes}};
+  manifest["flags"] = describeFlags(options);
+  manifest["loss"] = describeLoss(options, facts);
+  if (options.loss.kind != LossKind::None)
+    manifest["optimizer"] = describeOptimizer(options);
+  manifest["bindings"] = describeBindings(options, artifact);
+  manifest["entries"] = describeEntries(options, facts, artifact);
+  manifest["memory"] = {{"constants", artifact.constants.size()}, {"persistent", artifact.persistentBytes}};
+  Json targets = Json::array();
+  for (const TargetCode &code : codes)
+    targets.push_back({{"name", code.target.name}, {"code_bytes", code.blob.bytes.size()}, {"kernels", code.kernels.size()}});
+  manifest["targets"] = targets;
+  manifest["tensors"] = describeTensors(artifact);
+  Json trained = Json::array(), frozen = Json::array();
+  for (const legalize::InitializerReport &item : facts.initializers) {
+    if (item.trained())
+      trained.push_back(item.name);
+    else
+      frozen.push_back({{"name", item.name}, {"reason", item.reason}});
+  }
+  manifest["trained"] = trained;
+  manifest["frozen"] = frozen;
+  manifest["warnings"] = facts.warnings;
+  return manifest.dump(1) + "\n";
+}
+
+} // namespace ortc::driver

@@ -1,0 +1,38 @@
+//===- Manifest.h - the description of an artifact for tools --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/codegen/artifact/Artifact.h"
+#include "compiler/driver/CompileOptions.h"
+#include "compiler/driver/KernelCompiler.h"
+#include "compiler/legalize/Legalize.h"
+
+namespace ortc::driver {
+
+/// Facts about a compilation that the tables do not hold.
+struct CompileFacts {
+  std::string modelName, modelFile, producer;
+  int64_t irVersion = 0, opset = 0, nodes = 0;
+  std::string lossOutput;            ///< graph output that feeds the loss
+  std::vector<int64_t> lossShape;    ///< of it
+  bool labelIsIndices = false;
+  bool labelIsAdded = false;         ///< the compiler added the input "label"
+  std::vector<legalize::InitializerReport> initializers;
+  std::vector<std::string> warnings;
+  struct EntryFacts {
+    std::string name;
+    int64_t steps = 0, flops = 0;
+    uint64_t bound = 0, sourceOrder = 0;
+  };
+  std::vector<EntryFacts> entries; ///< in the order of the artifact's
+};
+
+/// docs/manifest.md describes the layout.
+std::string makeManifest(const CompileOptions &options, const CompileFacts &facts, const artifact::Artifact &artifact,
+                         const std::vector<TargetCode> &codes);
+
+/// The screen that `ortc train` ends with.
+std::string makeSummary(const CompileOptions &options, const CompileFacts &facts, const artifact::Artifact &artifact,
+                        const std::vector<TargetCode> &codes, double seconds);
+
+} // namespace ortc::driver

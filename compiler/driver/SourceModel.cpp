@@ -1,0 +1,62 @@
+//===- SourceModel.cpp - the ONNX graph that travels in an artifact -------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/SourceModel.h"
+
+#include "compiler/frontend/onnx.pb.h"
+
+namespace ortc::driver {
+
+std::set<std::string> initializerNames(const frontend::Model &model) {
+  std::set<std::string> names;
+  for (const auto &tensor : model.getProto().graph().initializer())
+    names.insert(tensor.name());
+  for (const auto &tensor : model.getProto().graph().sparse_initializer())
+    names.insert(tensor.values().name());
+  return names;
+}
+
+/// Removes the data of a tensor, wherever it is.
+static void dropData(proto::TensorProto &tensor) {
+  tensor.clear_raw_data();
+  tensor.clear_float_data();
+  tensor.clear_double_data();
+  tensor.clear_int32_data();
+  tensor.clear_int64_data();
+  tensor.clear_uint64_data();
+  tensor.clear_external_data();
+  tensor.clear_data_location();
+}
+
+bool makeSource(const frontend::Model &model, const std::vector<artifact::Tensor> &tensors, artifact::Bytes &source,
+                std::string &error) {
+  std::set<std::string> kept;
+  for (const artifact::Tensor &tensor : tensors)
+    if (tensor.flags & ORTC_TENSOR_IN_MODEL)
+      kept.insert(tensor.name);
+  proto::ModelProto copy = model.getProto();
+  for (auto &tensor : *copy.mutable_graph()->mutable_initializer()) {
+    if (kept.count(tensor.name())) {
+      dropData(tensor);
+      continue;
+    }
+    if (tensor.external_data_size() == 0)
+      continue;
+    frontend::TensorData data;
+    if (frontend::Status status = model.tensor(tensor, data); !status.ok()) {
+      error = "initializer '" + tensor.name() + "': " + status.message();
+      return false;
+    }
+    dropData(tensor);
+    tensor.set_raw_data(data.bytes.data(), data.bytes.size());
+  }
+  size_t bytes = copy.ByteSizeLong();
+  if (bytes > (size_t(1) << 31) - 1) {
+    error = "the model without its weights is larger than 2 GiB; leave it out with --no-source";
+    return false;
+  }
+  source.resize(bytes);
+  copy.SerializeWithCachedSizesToArray(source.data());
+  return true;
+}
+
+} // namespace ortc::driver

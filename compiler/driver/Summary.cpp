@@ -1,0 +1,91 @@
+//===- Summary.cpp - the screen that `ortc train` ends with ---------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/Manifest.h"
+
+#include <cstdio>
+#include <map>
+
+namespace ortc::driver {
+
+/// "61.4 KiB".
+static std::string humanBytes(uint64_t bytes) {
+  const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  while (value >= 1024 && unit < 4) {
+    value /= 1024;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return text;
+}
+
+static std::string humanCount(double value) {
+  const char *units[] = {"", " k", " M", " G", " T"};
+  int unit = 0;
+  while (value >= 1000 && unit < 4) {
+    value /= 1000;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f%s" : "%.2f%s", value, units[unit]);
+  return text;
+}
+
+static int64_t elements(const artifact::Tensor &tensor) {
+  int64_t count = 1;
+  for (int64_t size : tensor.dims)
+    count *= size;
+  return count;
+}
+
+std::string makeSummary(const CompileOptions &options, const CompileFacts &facts, const artifact::Artifact &artifact,
+                        const std::vector<TargetCode> &codes, double seconds) {
+  std::string text;
+  auto line = [&](const char *key, const std::string &value) {
+    char head[24];
+    std::snprintf(head, sizeof head, "%-11s", key);
+    text += head + value + "\n";
+  };
+  int64_t parameters = 0, trained = 0;
+  for (const artifact::Tensor &tensor : artifact.tensors)
+    if (tensor.role == ORTC_ROLE_PARAMETER) {
+      parameters += elements(tensor);
+      ++trained;
+    }
+  line("model", facts.modelName + " (opset " + std::to_string(facts.opset) + ", " + std::to_string(facts.nodes) + " nodes)");
+  if (options.loss.kind != LossKind::None)
+    line("loss", options.loss.text + (facts.lossOutput.empty() ? "" : " of '" + facts.lossOutput + "'") + ", " + options.optimizer.text);
+  line("trained", std::to_string(trained) + " tensors, " + std::to_string(parameters) + " values");
+
+  std::map<std::string, std::vector<std::string>> frozen;
+  for (const legalize::InitializerReport &item : facts.initializers)
+    if (!item.trained())
+      frozen[item.reason].push_back(item.name);
+  for (const auto &[reason, names] : frozen) {
+    std::string list;
+    for (size_t i = 0; i < names.size() && i < 4; ++i)
+      list += (i ? ", " : "") + names[i];
+    if (names.size() > 4)
+      list += ", ... (" + std::to_string(names.size()) + " tensors)";
+    line("not trained", list + ": " + reason);
+  }
+  line("persistent", humanBytes(artifact.persistentBytes) + ", constants " + humanBytes(artifact.constants.size()));
+  for (size_t i = 0; i < artifact.entries.size(); ++i) {
+    const artifact::Entry &entry = artifact.entries[i];
+    const CompileFacts::EntryFacts &fact = facts.entries[i];
+    line(i == 0 ? "transient" : "", entry.name + ": " + humanBytes(entry.fixedBytes) + " + " + humanBytes(entry.workerBytes) +
+                                        " a worker (max-live " + humanBytes(fact.bound) + "), " + std::to_string(fact.steps) +
+                                        " steps, " + humanCount(static_cast<double>(fact.flops)) + "FLOP");
+  }
+  for (size_t i = 0; i < codes.size(); ++i)
+    line(i == 0 ? "code" : "", codes[i].target.name + ": " + humanBytes(codes[i].blob.bytes.size()) + ", " +
+                                   std::to_string(codes[i].kernels.size()) + " kernels");
+  char took[32];
+  std::snprintf(took, sizeof took, "%.2f s", seconds);
+  line("written", options.output + "/model.ortc in " + took);
+  return text;
+}
+
+} // namespace ortc::driver

@@ -1,0 +1,106 @@
+//===- TensorImage.cpp - tensors as the artifact stores them --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/TensorImage.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "passes/memory/Passes.h"
+
+#include <cstring>
+
+using namespace mlir;
+
+namespace ortc::driver {
+
+uint8_t onnxDataType(Type element) {
+  if (element.isF32())
+    return 1;
+  if (element.isF64())
+    return 11;
+  if (element.isF16())
+    return 10;
+  if (element.isBF16())
+    return 16;
+  switch (element.getIntOrFloatBitWidth()) {
+  case 1: return 9;
+  case 8: return element.isUnsignedInteger() ? 2 : 3;
+  case 16: return element.isUnsignedInteger() ? 4 : 5;
+  case 32: return element.isUnsignedInteger() ? 12 : 6;
+  default: return element.isUnsignedInteger() ? 13 : 7;
+  }
+}
+
+std::vector<int64_t> stridesOf(ArrayRef<int64_t> stored, ArrayRef<int64_t> permutation, int64_t elementBytes) {
+  std::vector<int64_t> strides(stored.size());
+  int64_t step = elementBytes;
+  for (int64_t i = static_cast<int64_t>(stored.size()) - 1; i >= 0; --i) {
+    strides[permutation.empty() ? i : permutation[i]] = step;
+    step *= stored[i];
+  }
+  return strides;
+}
+
+static int64_t elementBytesOf(train::TensorOp tensor) {
+  return (cast<ShapedType>(tensor.getType()).getElementTypeBitWidth() + 7) / 8;
+}
+
+std::vector<int64_t> storedStrides(train::TensorOp tensor) {
+  ArrayRef<int64_t> permutation;
+  if (auto stored = tensor.getPermutation())
+    permutation = *stored;
+  return stridesOf(tensor.getStoredType().getShape(), permutation, elementBytesOf(tensor));
+}
+
+/// The attribute's elements, packed, in ONNX layout; empty on failure.
+static std::vector<uint8_t> denseBytes(ElementsAttr value, int64_t elementBytes) {
+  int64_t count = value.getNumElements();
+  std::vector<uint8_t> bytes(count * elementBytes);
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(value)) {
+    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+    if (!blob || blob->getData().size() != bytes.size())
+      return {};
+    std::memcpy(bytes.data(), blob->getData().data(), bytes.size());
+    return bytes;
+  }
+  auto dense = dyn_cast<DenseElementsAttr>(value);
+  if (!dense)
+    return {};
+  if (dense.getElementType().isInteger(1)) {
+    int64_t i = 0;
+    for (bool bit : dense.getValues<bool>())
+      bytes[i++] = bit;
+    return bytes;
+  }
+  ArrayRef<char> raw = dense.getRawData();
+  for (int64_t i = 0; i < count; ++i)
+    std::memcpy(&bytes[i * elementBytes], raw.data() + (dense.isSplat() ? 0 : i * elementBytes), elementBytes);
+  return bytes;
+}
+
+bool writeInitial(train::TensorOp tensor, uint8_t *image) {
+  auto initial = tensor.getInitialAttr();
+  auto type = cast<RankedTensorType>(tensor.getType());
+  if (!initial || type.getNumElements() == 0)
+    return true;
+  int64_t elementBytes = elementBytesOf(tensor);
+  std::vector<uint8_t> bytes = denseBytes(initial, elementBytes);
+  if (bytes.empty())
+    return false;
+  if (!tensor.getPermutation()) {
+    std::memcpy(image, bytes.data(), bytes.size());
+    return true;
+  }
+  std::vector<int64_t> strides = storedStrides(tensor);
+  SmallVector<int64_t> index(type.getRank(), 0);
+  for (int64_t i = 0, count = type.getNumElements(); i < count; ++i) {
+    int64_t to = 0;
+    for (auto [position, stride] : llvm::zip_equal(index, strides))
+      to += position * stride;
+    std::memcpy(image + to, &bytes[i * elementBytes], elementBytes);
+    for (int64_t d = type.getRank() - 1; d >= 0 && ++index[d] == type.getDimSize(d); --d)
+      index[d] = 0;
+  }
+  return true;
+}
+
+} // namespace ortc::driver

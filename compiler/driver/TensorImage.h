@@ -1,0 +1,24 @@
+//===- TensorImage.h - tensors as the artifact stores them ----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "dialects/train/TrainDialect.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace ortc::driver {
+
+/// ONNX's number of an element type (TensorProto.DataType).
+uint8_t onnxDataType(mlir::Type element);
+
+/// Strides in bytes, by dimension of the tensor as the ONNX file has it.
+std::vector<int64_t> storedStrides(train::TensorOp tensor);
+/// The same for a dense array of shape `stored` whose dimension i is dimension permutation[i] of the tensor.
+std::vector<int64_t> stridesOf(llvm::ArrayRef<int64_t> stored, llvm::ArrayRef<int64_t> permutation, int64_t elementBytes);
+
+/// Writes the tensor's initial value, in its stored layout, to `image`; nothing when it starts as zero. False when the
+/// attribute's data cannot be read.
+bool writeInitial(train::TensorOp tensor, uint8_t *image);
+
+} // namespace ortc::driver
