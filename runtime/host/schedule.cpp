@@ -51,7 +51,7 @@ Status Schedule::parse(const std::string &text, Schedule &schedule) {
 
 std::string Schedule::format() const {
   std::string text = kind == ScheduleKind::Linear ? "linear" : kind == ScheduleKind::Cosine ? "cosine" : "constant";
-  return text + ":warmup=" + std::to_string(warmup) + ",min=" + formatNumber(minimum) +
+  return text + ":warmup=" + std::to_string(warmup) + ",min=" + formatExact(minimum) +
          ",total=" + std::to_string(total);
 }
 

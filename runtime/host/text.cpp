@@ -21,6 +21,11 @@ std::string formatNumber(double value) {
   return std::string(text, result.ptr);
 }
 
+std::string formatExact(double value) {
+  char text[64];
+  return std::string(text, std::to_chars(text, text + sizeof(text), value).ptr);
+}
+
 std::string formatJsonNumber(double value) { return std::isfinite(value) ? formatNumber(value) : "null"; }
 
 std::string formatJsonString(const std::string &text) {

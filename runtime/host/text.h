@@ -11,7 +11,9 @@ namespace ortc::host {
 /// The shortest text that reads back as the same double, or as the same float when the value is one. Values that are
 /// not finite give "nan", "inf", "-inf".
 std::string formatNumber(double value);
-/// The same for JSON, which has no such values: they become null.
+/// The shortest text that reads back as the same double.
+std::string formatExact(double value);
+/// formatNumber() for JSON, which has no such values: they become null.
 std::string formatJsonNumber(double value);
 /// A JSON string with its quotes.
 std::string formatJsonString(const std::string &text);

@@ -1,0 +1,193 @@
+// eval, predict and gradients: one entry applied to a data file.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <cmath>
+#include <cstring>
+
+#include "runtime/host/commands.h"
+#include "runtime/host/data/writers.h"
+#include "runtime/host/evaluate.h"
+#include "runtime/host/report.h"
+#include "runtime/host/text.h"
+
+namespace ortc::host {
+namespace {
+
+/// What the three commands begin with.
+struct Application {
+  explicit Application(const ApplyOptions &options) : options(options), reporter(options.quiet) {}
+
+  Status open(uint32_t role) {
+    ORTC_TRY(Artifact::open(options.artifact, artifact));
+    ORTC_TRY(artifact.findEntry(role, options.binding, entry));
+    std::unique_ptr<DataSource> source;
+    ORTC_TRY(openData(options.data, source));
+    std::vector<std::string> notes;
+    ORTC_TRY(Batches::create(*source, entry->inputs, Remainder::Repeat, data, notes));
+    ORTC_TRY(Session::create(artifact, {options.threads, false}, session));
+    for (const std::string &note : notes)
+      reporter.note(note);
+    if (!options.load.empty()) {
+      LoadResult loaded;
+      ORTC_TRY(session.load(options.load, loaded));
+    }
+    slices = std::min(data.getSlices(), options.steps.value_or(data.getSlices()));
+    return Status();
+  }
+
+  const ApplyOptions &options;
+  Reporter reporter;
+  Artifact artifact;
+  Session session;
+  const Entry *entry = nullptr;
+  Batches data;
+  int64_t slices = 0;
+};
+
+/// Collects an output over the slices.
+class Collector {
+public:
+  Collector(const OutputSpec &spec, const Batches &batches) {
+    array.name = spec.name;
+    array.type = spec.type;
+    array.shape = spec.shape.empty() ? Shape{1} : spec.shape;
+    leading = array.shape[0];
+    (void)countBytes(array.shape, array.type, bytes);
+    // The leading dimension follows the samples when it is a multiple of theirs: [batch * tokens, classes], say.
+    perSample = batches.isBatch() && !spec.shape.empty() && leading % batches.getBatch() == 0
+                    ? leading / batches.getBatch()
+                    : 0;
+    array.shape[0] = 0;
+  }
+  void add(const uint8_t *from, int64_t realRows) {
+    int64_t rows = perSample ? perSample * realRows : leading;
+    array.data.insert(array.data.end(), from, from + (leading ? bytes / size_t(leading) * size_t(rows) : 0));
+    array.shape[0] += rows;
+  }
+  OutputArray array;
+
+private:
+  int64_t leading = 1, perSample = 0;
+  size_t bytes = 0; ///< of a slice
+};
+
+} // namespace
+
+Status evaluateData(const ApplyOptions &options) {
+  Application application(options);
+  ORTC_TRY(application.open(ORTC_ENTRY_EVAL));
+  Reporter &reporter = application.reporter;
+  Evaluation result;
+  ORTC_TRY(evaluate(application.session, application.artifact, *application.entry, application.data,
+                    application.slices,
+                    [&](int64_t slice) { reporter.count("slice", slice + 1, application.slices); }, result));
+  if (!result.note.empty())
+    reporter.note(result.note);
+  std::string text = "loss " + formatNumber(float(result.loss.mean()));
+  if (result.hasAccuracy)
+    text += ", accuracy " + formatShort(100 * result.getAccuracy()) + " % (" + std::to_string(result.right) + " of " +
+            std::to_string(result.counted) + ")";
+  // The result itself is no chatter: quiet keeps it.
+  Reporter(false).line(text + ", over " +
+                       formatCount(result.items, application.data.isBatch() ? "sample" : "slice"));
+  return Status();
+}
+
+Status predictData(const ApplyOptions &options) {
+  Application application(options);
+  ORTC_TRY(application.open(ORTC_ENTRY_PREDICT));
+  std::vector<Collector> collectors;
+  for (const OutputSpec &output : application.entry->outputs)
+    collectors.emplace_back(output, application.data);
+  for (int64_t slice = 0; slice < application.slices; ++slice) {
+    ORTC_TRY(application.session.feed(*application.entry, application.data, slice, nullptr));
+    double none = 0;
+    if (Status status = application.session.step(*application.entry, none); !status.isOk())
+      return Status::failure(status.getMessage() + " (slice " + std::to_string(slice) + " of " + options.data + ")");
+    for (Collector &collector : collectors) {
+      uint8_t *from = nullptr;
+      ORTC_TRY(application.session.getBuffer(*application.entry, collector.array.name, from));
+      collector.add(from, application.data.getRealRows(slice));
+    }
+    application.reporter.count("slice", slice + 1, application.slices);
+  }
+  std::vector<OutputArray> arrays;
+  std::string shapes;
+  for (Collector &collector : collectors) {
+    shapes += (shapes.empty() ? "" : ", ") + collector.array.name + " " + formatShape(collector.array.shape);
+    arrays.push_back(std::move(collector.array));
+  }
+  ORTC_TRY(writeNpz(options.output, arrays));
+  application.reporter.line("wrote " + options.output + ": " + shapes);
+  return Status();
+}
+
+/// Adds a gradient (float32 or float64) into doubles.
+static void accumulate(const std::vector<uint8_t> &from, DataType type, std::vector<double> &sum) {
+  for (size_t i = 0; i < sum.size(); ++i)
+    sum[i] += loadAsDouble(type, from.data() + i * getElementBytes(type));
+}
+
+static void storeMean(const std::vector<double> &sum, int64_t count, DataType type, std::vector<uint8_t> &to) {
+  for (size_t i = 0; i < sum.size(); ++i) {
+    double mean = sum[i] / double(count);
+    if (type == DataType::Float64) {
+      std::memcpy(to.data() + i * 8, &mean, 8);
+    } else {
+      auto narrow = float(mean);
+      std::memcpy(to.data() + i * 4, &narrow, 4);
+    }
+  }
+}
+
+Status computeGradients(const ApplyOptions &options) {
+  Application application(options);
+  ORTC_TRY(application.open(ORTC_ENTRY_GRADIENTS));
+  int64_t slices = std::min(application.data.getSlices(), options.steps.value_or(1));
+  std::vector<OutputArray> arrays;
+  for (uint32_t i = 0; i < application.artifact.getInfo().tensor_count; ++i) {
+    ortc_tensor_info tensor{};
+    tensor.size = sizeof(tensor);
+    if (ortc_tensor_get(application.artifact.getProgram(), i, &tensor) != ORTC_OK)
+      return Status::failure(application.artifact.getPath() + ": tensor " + std::to_string(i) + " cannot be read");
+    if (tensor.role == ORTC_ROLE_PARAMETER)
+      arrays.push_back({tensor.name, static_cast<DataType>(tensor.dtype), Shape(tensor.dims, tensor.dims + tensor.rank),
+                        std::vector<uint8_t>(tensor.bytes)});
+  }
+  std::vector<std::vector<double>> sums(arrays.size());
+  double lossSum = 0;
+  for (int64_t slice = 0; slice < slices; ++slice) {
+    ORTC_TRY(application.session.feed(*application.entry, application.data, slice, nullptr));
+    double loss = 0;
+    if (Status status = application.session.step(*application.entry, loss); !status.isOk())
+      return Status::failure(status.getMessage() + " (slice " + std::to_string(slice) + " of " + options.data + ")");
+    lossSum += loss;
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      ortc_status status = ortc_read_gradient(application.session.get(), arrays[i].name.c_str(), arrays[i].data.data(),
+                                              arrays[i].data.size());
+      if (status != ORTC_OK)
+        return Status::failure("gradient of '" + arrays[i].name + "': " +
+                               ortc_session_message(application.session.get()));
+      if (slices == 1)
+        continue;
+      sums[i].resize(arrays[i].data.size() / getElementBytes(arrays[i].type));
+      accumulate(arrays[i].data, arrays[i].type, sums[i]);
+      if (slice + 1 == slices)
+        storeMean(sums[i], slices, arrays[i].type, arrays[i].data);
+    }
+  }
+  double loss = lossSum / double(slices);
+  bool isTaken = false;
+  for (const OutputArray &array : arrays)
+    isTaken |= array.name == "loss";
+  if (!isTaken) {
+    OutputArray scalar{"loss", DataType::Float32, {}, std::vector<uint8_t>(4)};
+    storeMean({lossSum}, slices, DataType::Float32, scalar.data);
+    arrays.push_back(std::move(scalar));
+  }
+  ORTC_TRY(writeSafetensors(options.output, arrays, {{"loss", formatNumber(loss)}}));
+  application.reporter.line("wrote " + options.output + ": loss " + formatShort(loss, 6) + " and the gradients of " +
+                            formatCount(int64_t(arrays.size()) - !isTaken, "parameter"));
+  return Status();
+}
+
+} // namespace ortc::host

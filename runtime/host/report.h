@@ -1,0 +1,71 @@
+// What a run tells: lines or a progress bar for people, JSON lines for tools.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_RUNTIME_HOST_REPORT_H
+#define ORTC_RUNTIME_HOST_REPORT_H
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "runtime/host/status.h"
+
+namespace ortc::host {
+
+/// A file with one JSON object a line, written line by line so that others can follow it.
+class MetricsFile {
+public:
+  ~MetricsFile();
+  MetricsFile() = default;
+  MetricsFile(const MetricsFile &) = delete;
+  MetricsFile &operator=(const MetricsFile &) = delete;
+
+  /// Opens (and empties, unless `append`) the file; "" opens nothing, and writing does nothing then.
+  Status open(const std::string &path, bool append);
+  Status writeStep(int64_t step, int64_t epoch, double loss, double lr, double milliseconds);
+  /// `fields`: pairs of a key and a value that is JSON already.
+  Status writeEvent(const std::string &event, const std::vector<std::pair<std::string, std::string>> &fields);
+
+private:
+  Status writeLine(const std::string &line);
+  std::string path;
+  std::FILE *file = nullptr;
+};
+
+/// The state of a run to be shown.
+struct Progress {
+  int64_t done = 0, total = 0; ///< steps of this run
+  int64_t step = 0, epoch = 0; ///< over all runs
+  double loss = 0, lr = 0;
+};
+
+/// Text on stdout: a bar that renews itself on a terminal, about twenty lines elsewhere, nothing when quiet. Notes go
+/// to stderr.
+class Reporter {
+public:
+  explicit Reporter(bool quiet);
+  ~Reporter();
+  /// A line that stays.
+  void line(const std::string &text);
+  /// "ortc: note: ..." on stderr.
+  void note(const std::string &text);
+  /// After every step. The loss shown is the mean since the last line or renewal of the bar.
+  void progress(const Progress &progress);
+  /// Of work without a loss: `what` n of total.
+  void count(const std::string &what, int64_t done, int64_t total);
+  bool isQuiet() const { return quiet; }
+
+private:
+  using Clock = std::chrono::steady_clock;
+  void clearBar();
+  void drawBar(const std::string &text, double share);
+
+  bool quiet, isTerminal, hasBar = false;
+  Clock::time_point started, drawn;
+  double lossSum = 0;
+  int64_t lossCount = 0;
+};
+
+} // namespace ortc::host
+
+#endif // ORTC_RUNTIME_HOST_REPORT_H

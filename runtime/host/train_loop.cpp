@@ -1,0 +1,253 @@
+// The training loop of `ortc run`.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/host/train_loop.h"
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <unistd.h>
+
+#include "runtime/host/evaluate.h"
+#include "runtime/host/position.h"
+#include "runtime/host/report.h"
+#include "runtime/host/text.h"
+
+namespace ortc::host {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// One run from opening the artifact to the last line. Methods are called in the order they stand.
+class Trainer {
+public:
+  Trainer(const TrainOptions &options, const volatile std::sig_atomic_t &interrupted)
+      : options(options), interrupted(interrupted), reporter(options.quiet) {}
+
+  Status run();
+
+private:
+  Status open();
+  Status resume();
+  Status planRates();
+  Status loop();
+  Status trainStep(const std::vector<int64_t> *order);
+  Status evaluateNow();
+  Status save();
+  Status explain(const Status &status, ortc_status told);
+
+  const TrainOptions &options;
+  const volatile std::sig_atomic_t &interrupted;
+  Reporter reporter;
+  MetricsFile metrics;
+  Artifact artifact;
+  Session session;
+  const Entry *entry = nullptr, *evalEntry = nullptr;
+  Batches data, evalData;
+  Position position;
+  int64_t stepsDone = 0, stepsWanted = 0; // of this run
+  double setRate = 0, lastLoss = 0;
+  int64_t savedStep = -1, evaluatedStep = -1;
+  Clock::time_point started;
+};
+
+} // namespace
+
+Status Trainer::run() {
+  ORTC_TRY(open());
+  ORTC_TRY(resume());
+  ORTC_TRY(planRates());
+  ORTC_TRY(loop());
+  if (interrupted)
+    ORTC_TRY(metrics.writeEvent("interrupted", {{"step", std::to_string(position.step)}}));
+  else if (evalEntry && evaluatedStep != position.step)
+    ORTC_TRY(evaluateNow());
+  if (!options.save.empty() && savedStep != position.step)
+    ORTC_TRY(save());
+  double seconds = std::chrono::duration<double>(Clock::now() - started).count();
+  reporter.line(std::string(interrupted ? "interrupted" : "done") + ": " + formatCount(stepsDone, "step") + " in " +
+                formatShort(seconds, 3) + " s" +
+                (stepsDone ? " (" + formatShort(seconds * 1e3 / double(stepsDone), 3) + " ms each), last loss " +
+                                 formatShort(lastLoss, 5)
+                           : "") +
+                (options.save.empty() ? (interrupted ? "; nothing saved (no --save)" : "")
+                                      : "; saved to " + options.save));
+  return Status();
+}
+
+/// Everything that can be refused without running a step is refused here.
+Status Trainer::open() {
+  if (!options.save.empty()) {
+    std::filesystem::path folder = std::filesystem::path(options.save).parent_path();
+    std::string where = folder.empty() ? "." : folder.string();
+    if (access(where.c_str(), W_OK) != 0)
+      return Status::failure(options.save + ": the folder " + where + " is not there or cannot be written");
+  }
+  ORTC_TRY(Artifact::open(options.artifact, artifact));
+  ORTC_TRY(artifact.findEntry(ORTC_ENTRY_TRAIN, options.binding, entry));
+  std::vector<std::string> notes;
+  std::unique_ptr<DataSource> source;
+  ORTC_TRY(openData(options.data, source));
+  ORTC_TRY(Batches::create(*source, entry->inputs, Remainder::Drop, data, notes));
+  if (!options.evalData.empty()) {
+    ORTC_TRY(artifact.findEntry(ORTC_ENTRY_EVAL, options.binding, evalEntry));
+    ORTC_TRY(openData(options.evalData, source));
+    ORTC_TRY(Batches::create(*source, evalEntry->inputs, Remainder::Repeat, evalData, notes));
+  }
+  ORTC_TRY(Session::create(artifact, {options.threads, options.stopOnNan}, session));
+  for (const std::string &note : notes)
+    reporter.note(note);
+  if (data.getDropped())
+    reporter.note(options.data + ": " + formatCount(data.getDropped(), data.isBatch() ? "sample" : "row") +
+                  (data.isBatch() ? " of " + std::to_string(data.getSamples()) : "") +
+                  " at the end of an epoch " + (data.getDropped() == 1 ? "does" : "do") + " not fill a " +
+                  (data.isBatch() ? "batch of " + std::to_string(data.getBatch()) : "slice") + " and " +
+                  (data.getDropped() == 1 ? "is" : "are") + " dropped");
+  return Status();
+}
+
+Status Trainer::resume() {
+  position.items = data.getItems();
+  position.shuffle = options.shuffle;
+  position.seed = options.seed.value_or(0);
+  ORTC_TRY(session.getScalar("lr", position.lr));
+  if (!options.load.empty()) {
+    LoadResult loaded;
+    ORTC_TRY(session.load(options.load, loaded));
+    std::optional<Position> stored;
+    if (loaded.freshState)
+      reporter.note(options.load + ": has weights alone; optimizer state and step counter start anew");
+    else
+      ORTC_TRY(parsePosition(loaded.metadata, options.load, stored));
+    ORTC_TRY(session.getScalar("lr", position.lr));
+    if (stored) {
+      Position wanted = position;
+      position = *stored;
+      if (options.seed && *options.seed != stored->seed)
+        reporter.note("--seed " + std::to_string(*options.seed) + " replaces the checkpoint's seed " +
+                      std::to_string(stored->seed));
+      position.seed = options.seed.value_or(stored->seed);
+      position.shuffle = options.shuffle && stored->shuffle;
+      if (stored->items != wanted.items || stored->slice > data.getSlices()) {
+        reporter.note("the data has " + std::to_string(wanted.items) + (data.isBatch() ? " samples" : " slices") +
+                      " but the checkpoint was made with " + std::to_string(stored->items) +
+                      ": the next epoch begins");
+        position.items = wanted.items;
+        position.epoch += stored->slice > 0;
+        position.slice = 0;
+      }
+      reporter.line("resumed at step " + std::to_string(position.step) + ", epoch " + std::to_string(position.epoch));
+    }
+  }
+  ORTC_TRY(metrics.open(options.metrics, /*append=*/!options.load.empty()));
+  int64_t slices = data.getSlices();
+  if (options.steps)
+    stepsWanted = *options.steps;
+  else if (__builtin_mul_overflow(options.epochs.value_or(1), slices, &stepsWanted))
+    return Status::refusal("--epochs " + std::to_string(*options.epochs) + " of " + formatCount(slices, "step") +
+                           " are too many");
+  return Status();
+}
+
+/// --lr and --lr-schedule replace what the checkpoint has; a schedule ends where this run does unless it says more.
+Status Trainer::planRates() {
+  if (options.lr) {
+    position.lr = *options.lr;
+    if (!options.schedule)
+      position.schedule = Schedule();
+  }
+  if (options.schedule)
+    position.schedule = *options.schedule;
+  if (position.schedule.total == 0)
+    position.schedule.total = position.step + stepsWanted;
+  ORTC_TRY(session.getScalar("lr", setRate));
+  return Status();
+}
+
+Status Trainer::loop() {
+  started = Clock::now();
+  std::vector<int64_t> order;
+  int64_t orderedEpoch = -1;
+  while (stepsDone < stepsWanted && !interrupted) {
+    if (position.slice == data.getSlices()) {
+      ++position.epoch;
+      position.slice = 0;
+    }
+    if (position.shuffle && orderedEpoch != position.epoch) {
+      order = shuffle(position.seed, position.epoch, data.getItems());
+      orderedEpoch = position.epoch;
+    }
+    ORTC_TRY(trainStep(position.shuffle ? &order : nullptr));
+    if (evalEntry && position.slice == data.getSlices())
+      ORTC_TRY(evaluateNow());
+    if (!options.save.empty() && options.saveEvery && stepsDone % options.saveEvery == 0)
+      ORTC_TRY(save());
+  }
+  return Status();
+}
+
+Status Trainer::trainStep(const std::vector<int64_t> *order) {
+  double rate = position.schedule.getRate(position.lr, position.step);
+  if (rate != setRate) {
+    ORTC_TRY(session.setScalar("lr", rate));
+    setRate = rate;
+  }
+  auto begin = Clock::now();
+  ORTC_TRY(session.feed(*entry, data, position.slice, order));
+  ortc_status told = ORTC_OK;
+  if (Status status = session.step(*entry, lastLoss, &told); !status.isOk())
+    return explain(status, told);
+  double milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  int64_t epoch = position.epoch;
+  ++position.step;
+  ++position.slice;
+  ++stepsDone;
+  ORTC_TRY(metrics.writeStep(position.step, epoch, lastLoss, rate, milliseconds));
+  reporter.progress({stepsDone, stepsWanted, position.step, epoch, lastLoss, rate});
+  return Status();
+}
+
+/// Adds to a failed step where in the data and in the training it happened.
+Status Trainer::explain(const Status &status, ortc_status told) {
+  std::string where = " (step " + std::to_string(position.step + 1) + ", epoch " + std::to_string(position.epoch) +
+                      ", slice " + std::to_string(position.slice) + " of " + options.data + ")";
+  if (told != ORTC_E_NOT_FINITE)
+    return Status::failure(status.getMessage() + where);
+  ORTC_TRY(metrics.writeEvent("not_finite", {{"step", std::to_string(position.step + 1)}}));
+  return Status::failure("the loss is not finite" + where + "; no parameter was changed by this step" +
+                         (savedStep >= 0 ? ", and " + options.save + " holds step " + std::to_string(savedStep)
+                                         : ", nothing was saved; try a smaller --lr or --save-every"));
+}
+
+Status Trainer::evaluateNow() {
+  Evaluation result;
+  ORTC_TRY(evaluate(session, artifact, *evalEntry, evalData, evalData.getSlices(), nullptr, result));
+  evaluatedStep = position.step;
+  int64_t epoch = position.slice == 0 && position.epoch > 0 ? position.epoch - 1 : position.epoch;
+  std::vector<std::pair<std::string, std::string>> fields = {
+      {"step", std::to_string(position.step)},
+      {"epoch", std::to_string(epoch)},
+      {"eval_loss", formatJsonNumber(result.loss.mean())}};
+  std::string text = "epoch " + std::to_string(epoch) + ": eval loss " + formatShort(result.loss.mean(), 5);
+  if (result.hasAccuracy) {
+    fields.push_back({"accuracy", formatJsonNumber(result.getAccuracy())});
+    text += ", accuracy " + formatShort(100 * result.getAccuracy()) + " % (" + std::to_string(result.right) + " of " +
+            std::to_string(result.counted) + ")";
+  }
+  if (!result.note.empty())
+    reporter.note(result.note);
+  reporter.line(text);
+  return metrics.writeEvent("eval", fields);
+}
+
+Status Trainer::save() {
+  ORTC_TRY(session.save(options.save, formatPosition(position)));
+  savedStep = position.step;
+  return metrics.writeEvent("save", {{"step", std::to_string(position.step)}, {"file", formatJsonString(options.save)}});
+}
+
+Status train(const TrainOptions &options, const volatile std::sig_atomic_t &interrupted) {
+  Trainer trainer(options, interrupted);
+  return trainer.run();
+}
+
+} // namespace ortc::host

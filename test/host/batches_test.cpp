@@ -1,0 +1,187 @@
+// How arrays are cut into slices, shuffled and filled up.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <numeric>
+
+#include "runtime/host/batches.h"
+#include "test/host/data_files.h"
+
+using namespace ortc::host;
+using namespace ortc::host::test;
+
+static NamedArray floats(const std::string &name, const Shape &shape) {
+  int64_t count = 0;
+  EXPECT_TRUE(countElements(shape, count));
+  std::vector<float> values(static_cast<size_t>(count));
+  std::iota(values.begin(), values.end(), 0.0f);
+  return {name, DataType::Float32, shape, bytesOf(values)};
+}
+
+static InputSpec input(const std::string &name, const Shape &shape) {
+  return {name, DataType::Float32, shape, name == "label"};
+}
+
+static std::vector<float> slice(const Batches &batches, size_t field, int64_t k,
+                                const std::vector<int64_t> *order = nullptr) {
+  std::vector<float> values(batches.getInputBytes(field) / 4);
+  batches.gather(field, k, order, reinterpret_cast<uint8_t *>(values.data()));
+  return values;
+}
+
+/// Creates batches and expects that to work.
+static Batches make(std::vector<NamedArray> arrays, const std::vector<InputSpec> &inputs, Remainder remainder,
+                    std::vector<std::string> *notes = nullptr) {
+  Batches batches;
+  std::vector<std::string> told;
+  Status status = Batches::create(*makeSource(std::move(arrays)), inputs, remainder, batches, told);
+  EXPECT_TRUE(status.isOk()) << status.getMessage();
+  if (notes)
+    *notes = told;
+  return batches;
+}
+
+static std::string refuse(std::vector<NamedArray> arrays, const std::vector<InputSpec> &inputs,
+                          Remainder remainder = Remainder::Drop) {
+  Batches batches;
+  std::vector<std::string> notes;
+  return Batches::create(*makeSource(std::move(arrays)), inputs, remainder, batches, notes).getMessage();
+}
+
+TEST(BatchesTest, DropsAShortLastBatchInTraining) {
+  Batches batches = make({floats("x", {7, 2}), floats("label", {7})}, {input("x", {3, 2}), input("label", {3})},
+                         Remainder::Drop);
+  EXPECT_TRUE(batches.isBatch());
+  EXPECT_EQ(batches.getSlices(), 2);
+  EXPECT_EQ(batches.getDropped(), 1);
+  EXPECT_EQ(slice(batches, 0, 1), (std::vector<float>{6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(slice(batches, 1, 1), (std::vector<float>{3, 4, 5}));
+}
+
+TEST(BatchesTest, RepeatsSamplesToFillTheLastSlice) {
+  Batches batches = make({floats("x", {8})}, {input("x", {5})}, Remainder::Repeat);
+  EXPECT_EQ(batches.getSlices(), 2);
+  EXPECT_EQ(batches.getRealRows(0), 5);
+  EXPECT_EQ(batches.getRealRows(1), 3);
+  EXPECT_EQ(slice(batches, 0, 1), (std::vector<float>{5, 6, 7, 5, 6}));
+}
+
+TEST(BatchesTest, FillsASliceThatIsLargerThanTheData) {
+  Batches batches = make({floats("x", {2})}, {input("x", {5})}, Remainder::Repeat);
+  EXPECT_EQ(slice(batches, 0, 0), (std::vector<float>{0, 1, 0, 1, 0}));
+}
+
+TEST(BatchesTest, PermutesSamplesOfABatch) {
+  Batches batches = make({floats("x", {4, 2}), floats("label", {4})}, {input("x", {2, 2}), input("label", {2})},
+                         Remainder::Drop);
+  std::vector<int64_t> order = {3, 0, 2, 1};
+  EXPECT_EQ(slice(batches, 0, 0, &order), (std::vector<float>{6, 7, 0, 1}));
+  EXPECT_EQ(slice(batches, 1, 1, &order), (std::vector<float>{2, 1}));
+}
+
+TEST(BatchesTest, PermutesWholeSlicesWhenLeadingDimensionsDiffer) {
+  Batches batches = make({floats("nodes", {6}), floats("edges", {4, 2})},
+                         {input("nodes", {3}), input("edges", {2, 2})}, Remainder::Drop);
+  EXPECT_FALSE(batches.isBatch());
+  EXPECT_EQ(batches.getSlices(), 2);
+  EXPECT_EQ(batches.getItems(), 2);
+  std::vector<int64_t> order = {1, 0};
+  EXPECT_EQ(slice(batches, 0, 0, &order), (std::vector<float>{3, 4, 5}));
+  EXPECT_EQ(slice(batches, 1, 1, &order), (std::vector<float>{0, 1, 2, 3}));
+}
+
+TEST(BatchesTest, GivesAScalarInputOneValueASlice) {
+  Batches batches = make({floats("x", {4}), floats("time", {2})}, {input("x", {2}), input("time", {})}, Remainder::Drop);
+  EXPECT_FALSE(batches.isBatch());
+  EXPECT_EQ(batches.getSlices(), 2);
+  EXPECT_EQ(slice(batches, 1, 1), (std::vector<float>{1}));
+}
+
+TEST(BatchesTest, ConvertsWhileGathering) {
+  std::vector<NamedArray> arrays = {{"x", DataType::UInt8, {2, 2}, std::string("\1\2\3\4")}};
+  std::vector<std::string> notes;
+  Batches batches = make(arrays, {input("x", {1, 2})}, Remainder::Drop, &notes);
+  EXPECT_EQ(slice(batches, 0, 1), (std::vector<float>{3, 4}));
+  EXPECT_EQ(notes, (std::vector<std::string>{
+                       "data.npz: array 'x' is uint8; it is converted to the graph's float32"}));
+}
+
+TEST(BatchesTest, RegroupsNeighbouringDimensionsWithANote) {
+  std::vector<std::string> notes;
+  Batches batches = make({floats("x", {2, 8, 8})}, {input("x", {1, 1, 64})}, Remainder::Drop, &notes);
+  EXPECT_EQ(batches.getSlices(), 2);
+  EXPECT_EQ(notes, (std::vector<std::string>{
+                       "data.npz: array 'x' of shape [2, 8, 8] is read as slices of [1, 1, 64]"}));
+}
+
+TEST(BatchesTest, TakesTheOnlyArrayForTheOnlyInput) {
+  std::vector<std::string> notes;
+  make({floats("image", {4, 3}), floats("label", {4})}, {input("pixels", {2, 3}), input("label", {2})},
+       Remainder::Drop, &notes);
+  EXPECT_EQ(notes, (std::vector<std::string>{
+                       "data.npz: array 'image' is taken for the graph's only input 'pixels'"}));
+}
+
+TEST(BatchesTest, SaysWhichArraysAreNotUsed) {
+  std::vector<std::string> notes;
+  make({floats("x", {4}), floats("y", {4}), floats("label", {4})}, {input("x", {2})}, Remainder::Drop, &notes);
+  EXPECT_EQ(notes, (std::vector<std::string>{"data.npz: not used: 'y'"}));
+}
+
+TEST(BatchesTest, RefusesAMissingArray) {
+  EXPECT_EQ(refuse({floats("x", {4})}, {input("x", {2}), input("label", {2})}),
+            "data.npz: has no array 'label' for the loss; it has 'x'");
+  EXPECT_EQ(refuse({floats("a", {4}), floats("b", {4})}, {input("x", {2})}),
+            "data.npz: has no array 'x' for the input of that name; it has 'a', 'b'");
+}
+
+TEST(BatchesTest, RefusesShapesThatOnlyCountTheSame) {
+  EXPECT_EQ(refuse({floats("x", {2, 32, 32, 3})}, {input("x", {1, 3, 32, 32})}),
+            "data.npz: array 'x' has shape [2, 32, 32, 3] but input 'x' is [1, 3, 32, 32]: all dimensions after the "
+            "first must be equal");
+}
+
+TEST(BatchesTest, RefusesCountsThatDisagree) {
+  EXPECT_EQ(refuse({floats("x", {4}), floats("label", {6})}, {input("x", {2}), input("label", {2})}),
+            "data.npz: array 'label' has 6 samples but 'x' has 4");
+  EXPECT_EQ(refuse({floats("x", {4}), floats("edges", {9})}, {input("x", {2}), input("edges", {3})}),
+            "data.npz: array 'edges' has 3 slices but 'x' has 2");
+}
+
+TEST(BatchesTest, RefusesTooLittleData) {
+  EXPECT_EQ(refuse({floats("x", {3})}, {input("x", {4})}),
+            "data.npz: has 3 samples but a batch takes 4; compile with a smaller batch (--shape)");
+  EXPECT_EQ(refuse({floats("x", {0, 4})}, {input("x", {1, 4})}),
+            "data.npz: array 'x' has shape [0, 4] and holds no elements");
+  EXPECT_EQ(refuse({floats("x", {})}, {input("x", {1})}),
+            "data.npz: array 'x' has no dimensions; its leading axis must hold the slices");
+}
+
+TEST(BatchesTest, RefusesARestOfRowsWhereNothingCanBeRepeated) {
+  EXPECT_EQ(refuse({floats("x", {4}), floats("edges", {7})}, {input("x", {2}), input("edges", {3})}, Remainder::Repeat),
+            "data.npz: array 'edges' has 7 rows, which is no multiple of the 3 of a slice, and leading dimensions "
+            "differ, so that no samples can be repeated");
+}
+
+TEST(ShuffleTest, IsAPermutationThatDependsOnSeedAndEpochOnly) {
+  std::vector<int64_t> order = shuffle(7, 3, 1000);
+  EXPECT_EQ(order, shuffle(7, 3, 1000));
+  EXPECT_NE(order, shuffle(7, 4, 1000));
+  EXPECT_NE(order, shuffle(8, 3, 1000));
+  std::sort(order.begin(), order.end());
+  for (int64_t i = 0; i < 1000; ++i)
+    EXPECT_EQ(order[size_t(i)], i);
+}
+
+TEST(ShuffleTest, PutsEveryItemEverywhereAboutEquallyOften) {
+  // 4000 epochs of 8 items: each item is expected 500 times in each place, with a standard deviation of 21.
+  std::vector<std::vector<int>> counts(8, std::vector<int>(8));
+  for (int64_t epoch = 0; epoch < 4000; ++epoch) {
+    std::vector<int64_t> order = shuffle(1, epoch, 8);
+    for (size_t place = 0; place < 8; ++place)
+      ++counts[place][size_t(order[place])];
+  }
+  for (const auto &row : counts)
+    for (int count : row)
+      EXPECT_NEAR(count, 500, 5 * 21);
+}

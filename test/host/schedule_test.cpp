@@ -1,0 +1,125 @@
+// Learning rates over time, and the position that travels in checkpoints.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <cmath>
+#include <gtest/gtest.h>
+
+#include "runtime/host/position.h"
+#include "runtime/host/text.h"
+
+using namespace ortc::host;
+
+static Schedule make(const std::string &text) {
+  Schedule schedule;
+  Status status = Schedule::parse(text, schedule);
+  EXPECT_TRUE(status.isOk()) << status.getMessage();
+  return schedule;
+}
+
+static std::string refuse(const std::string &text) {
+  Schedule schedule;
+  Status status = Schedule::parse(text, schedule);
+  EXPECT_EQ(status.getCode(), ExitCode::Refused);
+  return status.getMessage();
+}
+
+TEST(ScheduleTest, ConstantStays) {
+  Schedule schedule = make("constant");
+  EXPECT_EQ(schedule.getRate(0.5, 0), 0.5);
+  EXPECT_EQ(schedule.getRate(0.5, 1000000), 0.5);
+}
+
+TEST(ScheduleTest, WarmUpRisesToTheWholeRate) {
+  Schedule schedule = make("constant:warmup=4");
+  EXPECT_EQ(schedule.getRate(1, 0), 0.25);
+  EXPECT_EQ(schedule.getRate(1, 3), 1);
+  EXPECT_EQ(schedule.getRate(1, 4), 1);
+}
+
+TEST(ScheduleTest, LinearEndsAtTheMinimumAndStaysThere) {
+  Schedule schedule = make("linear:min=0.2,total=5");
+  EXPECT_DOUBLE_EQ(schedule.getRate(1, 0), 1);
+  EXPECT_DOUBLE_EQ(schedule.getRate(1, 1), 0.8);
+  EXPECT_DOUBLE_EQ(schedule.getRate(1, 4), 0.2);
+  EXPECT_DOUBLE_EQ(schedule.getRate(1, 100), 0.2);
+}
+
+TEST(ScheduleTest, CosineIsHalfWayInTheMiddle) {
+  Schedule schedule = make("cosine:warmup=2,total=12");
+  EXPECT_DOUBLE_EQ(schedule.getRate(2, 0), 1);
+  EXPECT_DOUBLE_EQ(schedule.getRate(2, 1), 2);
+  EXPECT_NEAR(schedule.getRate(2, 6), 1, 1e-15);
+  EXPECT_DOUBLE_EQ(schedule.getRate(2, 11), 0);
+}
+
+TEST(ScheduleTest, OneStepHasTheWholeRate) { EXPECT_EQ(make("cosine:total=1").getRate(1, 0), 1); }
+
+TEST(ScheduleTest, RoundTripsAsText) {
+  Schedule schedule = make("cosine:warmup=3,min=1e-05,total=77");
+  EXPECT_EQ(schedule.format(), "cosine:warmup=3,min=1e-05,total=77");
+  EXPECT_EQ(make(schedule.format()).format(), schedule.format());
+}
+
+TEST(ScheduleTest, RefusesWhatItDoesNotKnow) {
+  EXPECT_EQ(refuse("exponential"), "learning-rate schedule 'exponential': there are constant, linear and cosine");
+  EXPECT_EQ(refuse("cosine:half=3"),
+            "learning-rate schedule 'cosine:half=3': it has no option 'half'; it takes warmup, min and total");
+  EXPECT_EQ(refuse("cosine:warmup=-1"), "learning-rate schedule 'cosine:warmup=-1': warmup must be a number of steps");
+  EXPECT_EQ(refuse("linear:min=nan"), "learning-rate schedule 'linear:min=nan': min must be a number of at least 0");
+  EXPECT_EQ(refuse("linear:warmup"), "learning-rate schedule 'linear:warmup': warmup must be a number of steps");
+}
+
+TEST(PositionTest, RoundTripsExactly) {
+  Position position;
+  position.seed = ~uint64_t(0);
+  position.shuffle = false;
+  position.step = 123;
+  position.epoch = 4;
+  position.slice = 5;
+  position.items = 1437;
+  position.lr = double(0.001f); // not the double nearest to 0.001
+  position.schedule = make("cosine:total=500");
+  std::optional<Position> read;
+  ASSERT_TRUE(parsePosition(formatPosition(position), "a", read).isOk());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->seed, position.seed);
+  EXPECT_EQ(read->shuffle, false);
+  EXPECT_EQ(read->step, 123);
+  EXPECT_EQ(read->epoch, 4);
+  EXPECT_EQ(read->slice, 5);
+  EXPECT_EQ(read->items, 1437);
+  EXPECT_EQ(read->lr, position.lr);
+  EXPECT_EQ(read->schedule.format(), position.schedule.format());
+}
+
+TEST(PositionTest, IsAbsentWithoutItsKeys) {
+  std::optional<Position> read;
+  ASSERT_TRUE(parsePosition({{"format", "pt"}}, "a", read).isOk());
+  EXPECT_FALSE(read);
+}
+
+TEST(PositionTest, RefusesHalfAPosition) {
+  auto metadata = formatPosition(Position());
+  std::optional<Position> read;
+  metadata["run.slice"] = "-3";
+  EXPECT_EQ(parsePosition(metadata, "a", read).getMessage(),
+            "a: its metadata has 'run.slice' = '-3', which is no position");
+  metadata.erase("run.slice");
+  EXPECT_EQ(parsePosition(metadata, "a", read).getMessage(),
+            "a: its metadata has no 'run.slice': it is not a checkpoint of ortc run");
+}
+
+TEST(TextTest, NumbersAreShortAndReadBack) {
+  EXPECT_EQ(formatNumber(double(0.1f)), "0.1");
+  EXPECT_EQ(formatNumber(0.1), "0.1");
+  EXPECT_EQ(formatNumber(double(2.3102565f)), "2.3102565");
+  EXPECT_EQ(formatNumber(1.0 / 3), "0.3333333333333333");
+  EXPECT_EQ(formatExact(double(0.1f)), "0.10000000149011612");
+  EXPECT_EQ(formatJsonNumber(NAN), "null");
+  EXPECT_EQ(formatJsonString("a\"b\n"), "\"a\\\"b\\n\"");
+}
+
+TEST(TextTest, SizesHaveUnits) {
+  EXPECT_EQ(formatBytes(1023), "1023 B");
+  EXPECT_EQ(formatBytes(1536), "1.50 KiB");
+  EXPECT_EQ(formatBytes(uint64_t(300) << 20), "300.0 MiB");
+}

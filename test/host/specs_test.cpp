@@ -1,0 +1,198 @@
+// The specs that flags of `ortc train` carry: what they mean and what is refused.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <gtest/gtest.h>
+
+#include "compiler/driver/CompileOptions.h"
+
+using namespace ortc::driver;
+
+TEST(LossSpecTest, ParsesKindsAndOptions) {
+  LossSpec loss;
+  std::string error;
+  ASSERT_TRUE(parseLoss("cross_entropy:axis=-1,ignore_index=0,label_smoothing=0.1", loss, error)) << error;
+  EXPECT_EQ(loss.kind, LossKind::CrossEntropy);
+  EXPECT_EQ(loss.axis, -1);
+  EXPECT_EQ(loss.ignoreIndex, 0);
+  EXPECT_EQ(loss.labelSmoothing, 0.1);
+  ASSERT_TRUE(parseLoss("cross_entropy", loss, error));
+  EXPECT_EQ(loss.ignoreIndex, -100);
+  ASSERT_TRUE(parseLoss("smooth_l1:beta=0.5", loss, error));
+  EXPECT_EQ(loss.beta, 0.5);
+  ASSERT_TRUE(parseLoss("output:a:b", loss, error));
+  EXPECT_EQ(loss.output, "a:b");
+  for (const char *word : {"nll", "mse", "l1", "bce_with_logits", "none"}) {
+    ASSERT_TRUE(parseLoss(word, loss, error)) << error;
+    EXPECT_STREQ(getLossName(loss.kind), word);
+  }
+}
+
+TEST(LossSpecTest, RefusesWithReason) {
+  auto refuse = [](const char *text) {
+    LossSpec loss;
+    std::string error;
+    EXPECT_FALSE(parseLoss(text, loss, error)) << text;
+    return error;
+  };
+  EXPECT_EQ(refuse("hinge"), "there is no loss 'hinge'; there are cross_entropy, nll, mse, l1, smooth_l1, "
+                             "bce_with_logits, output:NAME and none");
+  EXPECT_EQ(refuse("mse:beta=1"), "loss 'mse' has no option 'beta'; it takes none");
+  EXPECT_EQ(refuse("cross_entropy:axis=x"), "loss 'cross_entropy': axis is 'x' but must be a whole number");
+  EXPECT_EQ(refuse("cross_entropy:label_smoothing=2"),
+            "loss 'cross_entropy': label_smoothing is '2' but must be a number from 0 to 1");
+  EXPECT_EQ(refuse("cross_entropy:axis=1,axis=1"), "loss 'cross_entropy': option 'axis' is given twice");
+  EXPECT_EQ(refuse("cross_entropy:"),
+            "loss 'cross_entropy' has no option ''; it takes axis, ignore_index, label_smoothing, probabilities");
+  EXPECT_EQ(refuse("smooth_l1:beta=0"), "loss 'smooth_l1': beta is '0' but must be a number above 0");
+  EXPECT_EQ(refuse("smooth_l1:beta"), "loss 'smooth_l1': option 'beta' needs a value: beta=...");
+  EXPECT_EQ(refuse("output"), "loss 'output' needs the name of the graph output that is the loss: output:NAME");
+}
+
+TEST(OptimizerSpecTest, HasTheDefaultsOfPyTorch) {
+  OptimizerSpec spec;
+  std::string error;
+  ASSERT_TRUE(parseOptimizer("sgd", spec, error));
+  EXPECT_EQ(spec.lr, 1e-3);
+  EXPECT_EQ(spec.momentum, 0);
+  EXPECT_EQ(spec.weightDecay, 0);
+  ASSERT_TRUE(parseOptimizer("adam", spec, error));
+  EXPECT_EQ(spec.beta1, 0.9);
+  EXPECT_EQ(spec.beta2, 0.999);
+  EXPECT_EQ(spec.epsilon, 1e-8);
+  EXPECT_EQ(spec.weightDecay, 0);
+  ASSERT_TRUE(parseOptimizer("adamw", spec, error));
+  EXPECT_EQ(spec.weightDecay, 1e-2);
+}
+
+TEST(OptimizerSpecTest, ParsesOptions) {
+  OptimizerSpec spec;
+  std::string error;
+  ASSERT_TRUE(parseOptimizer("sgd:lr=.5,momentum=0.9,weight_decay=1e-4,nesterov=1", spec, error)) << error;
+  EXPECT_EQ(spec.lr, 0.5);
+  EXPECT_EQ(spec.momentum, 0.9);
+  EXPECT_EQ(spec.weightDecay, 1e-4);
+  EXPECT_TRUE(spec.nesterov);
+}
+
+TEST(OptimizerSpecTest, RefusesWithReason) {
+  auto refuse = [](const char *text) {
+    OptimizerSpec spec;
+    std::string error;
+    EXPECT_FALSE(parseOptimizer(text, spec, error)) << text;
+    return error;
+  };
+  EXPECT_EQ(refuse("rmsprop"), "there is no optimizer 'rmsprop'; there are sgd, adam and adamw");
+  EXPECT_EQ(refuse("sgd:lr=-1"), "optimizer 'sgd': lr is '-1' but must be a number of at least 0");
+  EXPECT_EQ(refuse("sgd:lr=nan"), "optimizer 'sgd': lr is 'nan' but must be a number of at least 0");
+  EXPECT_EQ(refuse("sgd:lr=1 "), "optimizer 'sgd': lr is '1 ' but must be a number of at least 0");
+  EXPECT_EQ(refuse("sgd:nesterov=1"), "optimizer 'sgd': nesterov needs a momentum above 0");
+  EXPECT_EQ(refuse("sgd:beta1=0.9"),
+            "optimizer 'sgd' has no option 'beta1'; it takes lr, momentum, weight_decay, nesterov");
+  EXPECT_EQ(refuse("adam:beta2=1"), "optimizer 'adam': beta2 is '1' but must be a number of at least 0 and below 1");
+}
+
+TEST(GroupSpecTest, SplitsAtTheLastColon) {
+  GroupSpec group;
+  std::string error;
+  ASSERT_TRUE(parseGroup("(?:.*bias|.*norm.*):weight_decay=0", group, error)) << error;
+  EXPECT_TRUE(group.pattern.matches("layer.bias"));
+  EXPECT_FALSE(group.pattern.matches("layer.weight"));
+  EXPECT_EQ(group.lrScale, 1);
+  EXPECT_EQ(group.weightDecay, 0);
+  ASSERT_TRUE(parseGroup("a{1,2}:lr_scale=0.1", group, error));
+  EXPECT_TRUE(group.pattern.matches("aa"));
+  EXPECT_FALSE(group.weightDecay);
+}
+
+TEST(GroupSpecTest, RefusesWithReason) {
+  GroupSpec group;
+  std::string error;
+  EXPECT_FALSE(parseGroup("(?:a|b)", group, error));
+  EXPECT_EQ(error,
+            "'(?:a|b)' is no parameter group; write REGEX:lr_scale=X,weight_decay=Y with either option or both");
+  EXPECT_FALSE(parseGroup("(:lr_scale=1", group, error));
+  EXPECT_EQ(error, "'(' is not a regular expression (ECMAScript); a plain dot is '\\.'");
+  EXPECT_FALSE(parseGroup(".*:lr=1", group, error));
+  EXPECT_EQ(error, "group '.*' has no option 'lr'; it takes lr_scale, weight_decay");
+}
+
+TEST(ShapeTest, BindsDimensionsAndInputsOfSeveralBindings) {
+  CompileOptions options;
+  std::string error;
+  ASSERT_TRUE(addShapes("batch=32,seq=128", options, error));
+  ASSERT_TRUE(addShapes("input.1=1x3x8", options, error));
+  ASSERT_TRUE(addBinding("one", options, error));
+  ASSERT_TRUE(addShapes("batch=1", options, error));
+  ASSERT_EQ(options.bindings.size(), 2u);
+  EXPECT_EQ(options.bindings[0].name, "default");
+  ASSERT_EQ(options.bindings[0].shapes.size(), 3u);
+  EXPECT_EQ(options.bindings[0].shapes[2].name, "input.1");
+  EXPECT_EQ(options.bindings[0].shapes[2].dims, (std::vector<int64_t>{1, 3, 8}));
+  EXPECT_EQ(options.bindings[1].name, "one");
+}
+
+TEST(ShapeTest, ABindingBeforeAllShapesNamesTheFirst) {
+  CompileOptions options;
+  std::string error;
+  ASSERT_TRUE(addBinding("train", options, error));
+  ASSERT_TRUE(addShapes("batch=32", options, error));
+  ASSERT_TRUE(addBinding("predict", options, error));
+  ASSERT_EQ(options.bindings.size(), 2u);
+  EXPECT_EQ(options.bindings[0].name, "train");
+}
+
+TEST(ShapeTest, RefusesWithReason) {
+  CompileOptions options;
+  std::string error;
+  EXPECT_FALSE(addShapes("batch", options, error));
+  EXPECT_EQ(error, "'batch' binds nothing; write NAME=N for a dimension or INPUT=AxBxC for an input");
+  EXPECT_FALSE(addShapes("batch=0", options, error));
+  EXPECT_EQ(error, "'0' in 'batch=0' is no size; sizes are whole numbers from 1");
+  EXPECT_FALSE(addShapes("x=2xx3", options, error));
+  EXPECT_EQ(error, "'' in 'x=2xx3' is no size; sizes are whole numbers from 1");
+  EXPECT_FALSE(addShapes("b=1,b=2", options, error));
+  EXPECT_EQ(error, "'b' is bound twice in binding 'default'; --binding NAME starts another binding");
+  EXPECT_FALSE(addBinding("a b", options, error));
+  EXPECT_EQ(error, "'a b' is no binding name; letters, digits, '_', '-' and '.' make one");
+  ASSERT_TRUE(addBinding("one", options, error));
+  EXPECT_FALSE(addBinding("one", options, error));
+  EXPECT_EQ(error, "binding 'one' is given twice");
+}
+
+TEST(TargetTest, TheFirstReplacesTheDefault) {
+  CompileOptions options;
+  std::string error;
+  bool first = true;
+  EXPECT_EQ(options.targets, (std::vector<std::string>{"host"}));
+  ASSERT_TRUE(addTarget("x86-64-v3", options, first, error));
+  ASSERT_TRUE(addTarget("x86-64-v4", options, first, error));
+  EXPECT_EQ(options.targets, (std::vector<std::string>{"x86-64-v3", "x86-64-v4"}));
+  EXPECT_FALSE(addTarget("x86-64-v4", options, first, error));
+  EXPECT_EQ(error, "target 'x86-64-v4' is given twice");
+}
+
+TEST(OptionsTest, RefusesFlagsThatContradict) {
+  CompileOptions options;
+  std::string error;
+  EXPECT_TRUE(checkOptions(options, error));
+  ASSERT_TRUE(parseLoss("none", options.loss, error));
+  options.gradients = true;
+  EXPECT_FALSE(checkOptions(options, error));
+  EXPECT_EQ(error, "--gradients needs a loss, and --loss none compiles the forward part only");
+  ASSERT_TRUE(parseLoss("output:loss", options.loss, error));
+  options.lossInput = "logits";
+  EXPECT_FALSE(checkOptions(options, error));
+  EXPECT_EQ(error, "--loss-input 'logits' contradicts --loss output:loss: the graph computes its loss; leave "
+                   "--loss-input out");
+}
+
+TEST(ModeTest, ListsWhatThereIs) {
+  BatchNormMode mode;
+  Numerics numerics;
+  std::string error;
+  ASSERT_TRUE(parseBatchNorm("frozen", mode, error));
+  EXPECT_EQ(mode, BatchNormMode::Frozen);
+  EXPECT_FALSE(parseBatchNorm("eval", mode, error));
+  EXPECT_EQ(error, "the batch norm mode is 'eval' but must be one of as-exported, train, frozen");
+  EXPECT_FALSE(parseNumerics("exact", numerics, error));
+  EXPECT_EQ(error, "the numerics mode is 'exact' but must be one of fast, portable");
+}

@@ -1,0 +1,77 @@
+//===- CommandLine.cpp - CLI11 with our rules -----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/ortc/CommandLine.h"
+
+#include <charconv>
+#include <cstdio>
+#include <memory>
+
+namespace ortc::tool {
+
+CommandLine::CommandLine(CLI::App &app, const std::string &name, const std::string &summary)
+    : command(app.add_subcommand(name, summary)) {
+  command->allow_extras(); // main() tells unknown flags apart itself, with a better message
+}
+
+void CommandLine::addValue(const std::string &names, const std::string &type, const std::string &help, Handler handler,
+                           bool isRepeatable) {
+  auto isGiven = std::make_shared<bool>(false);
+  std::string shown = names.substr(names.rfind(',') + 1);
+  auto run = [handler = std::move(handler), isGiven, isRepeatable, shown](const std::string &value) {
+    std::string error;
+    if (*isGiven && !isRepeatable)
+      throw CLI::ValidationError(shown, "is given twice");
+    *isGiven = true;
+    if (!handler(value, error))
+      throw CLI::ValidationError(shown, error);
+  };
+  command->add_option_function<std::string>(names, run, help)
+      ->trigger_on_parse()
+      ->allow_extra_args(false)
+      ->type_name(type);
+}
+
+void CommandLine::addText(const std::string &names, const std::string &type, const std::string &help,
+                          std::string &target, bool isRequired) {
+  addValue(names, type, help, [&target](const std::string &value, std::string &error) {
+    error = "needs a value that is not empty";
+    target = value;
+    return !value.empty();
+  });
+  if (isRequired)
+    command->get_option(names.substr(names.rfind(',') + 1))->required();
+}
+
+void CommandLine::addFlag(const std::string &names, const std::string &help, bool &target, bool value) {
+  command->add_flag_callback(names, [&target, value] { target = value; }, help);
+}
+
+void CommandLine::addPositional(const std::string &name, const std::string &help, std::string &target) {
+  command->add_option(name, target, help)->required()->type_name("");
+}
+
+void CommandLine::setAction(std::function<int()> &action, std::function<int()> run) {
+  command->callback([&action, run = std::move(run)] { action = run; });
+}
+
+int reportError(const std::string &message, int exitCode) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "ortc: error: %s\n", message.c_str());
+  return exitCode;
+}
+
+int finish(const host::Status &status) {
+  return status.isOk() ? 0 : reportError(status.getMessage(), static_cast<int>(status.getCode()));
+}
+
+bool parseWhole(const std::string &text, int64_t least, int64_t most, int64_t &value, std::string &error) {
+  auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status == std::errc() && end == text.data() + text.size() && value >= least && value <= most)
+    return true;
+  error = "'" + text + "' must be a whole number of at least " + std::to_string(least);
+  if (most != INT64_MAX)
+    error += " and at most " + std::to_string(most);
+  return false;
+}
+
+} // namespace ortc::tool

@@ -1,0 +1,66 @@
+//===- CommandLine.h - CLI11 with our rules -------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// CLI11 runs callbacks in the order in which options were declared, splits values in brackets, and lets an option that
+// may repeat eat the arguments after it. Here a handler runs for every occurrence of a flag, in the order of the
+// command line, and gets exactly one value as it was written.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ORTC_TOOLS_ORTC_COMMANDLINE_H
+#define ORTC_TOOLS_ORTC_COMMANDLINE_H
+
+#include <CLI/CLI.hpp>
+
+#include "runtime/host/status.h"
+
+namespace ortc::tool {
+
+/// Adds the arguments of one command. Handlers return false with a sentence in `error`, which becomes exit status 2.
+class CommandLine {
+public:
+  CommandLine(CLI::App &app, const std::string &name, const std::string &summary);
+
+  using Handler = std::function<bool(const std::string &value, std::string &error)>;
+
+  /// A flag with a value. `names` as CLI11 takes them, e.g. "-o,--output".
+  void addValue(const std::string &names, const std::string &type, const std::string &help, Handler handler,
+                bool isRepeatable = false);
+  void addText(const std::string &names, const std::string &type, const std::string &help, std::string &target,
+               bool isRequired = false);
+  /// A whole number of at least `least`.
+  template <typename Number>
+  void addWhole(const std::string &names, const std::string &help, Number &target, int64_t least, int64_t most);
+  void addFlag(const std::string &names, const std::string &help, bool &target, bool value = true);
+  /// An argument without a name; required.
+  void addPositional(const std::string &name, const std::string &help, std::string &target);
+  /// What runs when this command was given.
+  void setAction(std::function<int()> &action, std::function<int()> run);
+
+  CLI::App &getApp() { return *command; }
+
+private:
+  CLI::App *command;
+};
+
+/// Prints "ortc: error: ..." and returns the exit status, or returns 0.
+int finish(const host::Status &status);
+int reportError(const std::string &message, int exitCode);
+
+/// Parses a whole number within limits; the error says them.
+bool parseWhole(const std::string &text, int64_t least, int64_t most, int64_t &value, std::string &error);
+
+template <typename Number>
+void CommandLine::addWhole(const std::string &names, const std::string &help, Number &target, int64_t least,
+                           int64_t most) {
+  addValue(names, "N", help, [&target, least, most](const std::string &text, std::string &error) {
+    int64_t value = 0;
+    if (!parseWhole(text, least, most, value, error))
+      return false;
+    target = static_cast<Number>(value);
+    return true;
+  });
+}
+
+} // namespace ortc::tool
+
+#endif // ORTC_TOOLS_ORTC_COMMANDLINE_H

@@ -1,0 +1,29 @@
+//===- Commands.h - the commands of ortc ----------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_TOOLS_ORTC_COMMANDS_H
+#define ORTC_TOOLS_ORTC_COMMANDS_H
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "tools/ortc/CommandLine.h"
+
+namespace ortc::tool {
+
+/// What the command line asks for; set while it is parsed, run after it. Returns the exit status.
+using Action = std::function<int()>;
+
+void addTrainCommand(CLI::App &app, Action &action);
+void addRunCommand(CLI::App &app, Action &action);
+void addEvalCommand(CLI::App &app, Action &action);
+void addPredictCommand(CLI::App &app, Action &action);
+void addGradientsCommand(CLI::App &app, Action &action);
+void addExportCommand(CLI::App &app, Action &action);
+void addInspectCommand(CLI::App &app, Action &action);
+void addVerifyCommand(CLI::App &app, Action &action);
+
+} // namespace ortc::tool
+
+#endif // ORTC_TOOLS_ORTC_COMMANDS_H

@@ -1,0 +1,82 @@
+//===- RunCommand.cpp - ortc run ------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <charconv>
+#include <cmath>
+#include <csignal>
+
+#include "runtime/host/train_loop.h"
+#include "tools/ortc/Commands.h"
+
+namespace ortc::tool {
+
+static volatile std::sig_atomic_t interrupted = 0;
+
+/// The first Ctrl-C (or SIGTERM) ends the loop after the step in progress; a second one has its usual effect.
+static void catchSignals() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = 1; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+static bool parseRate(const std::string &text, std::optional<double> &rate, std::string &error) {
+  double value = 0;
+  auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < 0) {
+    error = "'" + text + "' must be a number of at least 0";
+    return false;
+  }
+  rate = value;
+  return true;
+}
+
+static bool parseSeed(const std::string &text, std::optional<uint64_t> &seed, std::string &error) {
+  uint64_t value = 0;
+  auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  error = "'" + text + "' must be a whole number from 0 to 18446744073709551615";
+  seed = value;
+  return status == std::errc() && end == text.data() + text.size();
+}
+
+void addRunCommand(CLI::App &app, Action &action) {
+  auto options = std::make_shared<host::TrainOptions>();
+  CommandLine line(app, "run", "trains an artifact on this machine");
+  line.addPositional("DIR", "the artifact", options->artifact);
+  line.addText("--data", "FILE", "npz, safetensors, or MNIST-style IDX images (IMAGES,LABELS)", options->data, true);
+  line.addWhole("--epochs", "passes over the data; default: 1", options->epochs, 0, INT64_MAX);
+  line.addWhole("--steps", "steps instead of epochs; past the end of the data the next epoch begins", options->steps, 0,
+                INT64_MAX);
+  line.addFlag("--no-shuffle", "takes the data in the order of the file", options->shuffle, false);
+  line.addValue("--seed", "N", "of the shuffling; default: 0",
+                [options](const std::string &text, std::string &error) { return parseSeed(text, options->seed, error); });
+  line.addValue("--lr", "X", "learning rate; default: the artifact's, or the checkpoint's",
+                [options](const std::string &text, std::string &error) { return parseRate(text, options->lr, error); });
+  line.addValue("--lr-schedule", "SPEC", "constant, linear or cosine[:warmup=N,min=X,total=N]",
+                [options](const std::string &text, std::string &error) {
+                  host::Schedule schedule;
+                  host::Status status = host::Schedule::parse(text, schedule);
+                  error = status.getMessage();
+                  options->schedule = schedule;
+                  return status.isOk();
+                });
+  line.addText("--eval-data", "FILE", "evaluates on this file after every epoch", options->evalData);
+  line.addText("--metrics", "FILE.jsonl", "one JSON object a step", options->metrics);
+  line.addText("--save", "FILE.safetensors", "checkpoint at the end, and when interrupted", options->save);
+  line.addWhole("--save-every", "also saves after every N steps", options->saveEvery, 1, INT64_MAX);
+  line.addText("--load", "FILE.safetensors", "goes on from a checkpoint", options->load);
+  line.addText("--binding", "NAME", "the binding to train; default: the first", options->binding);
+  line.addFlag("--stop-on-nan", "fails at the first loss that is not finite", options->stopOnNan);
+  line.addWhole("--threads", "default: what the artifact allows and the machine has", options->threads, 1, 256);
+  line.addFlag("--quiet", "no output but errors", options->quiet);
+  line.setAction(action, [options] {
+    if (options->epochs && options->steps)
+      return reportError("--epochs and --steps are both given; one of them says how long to train", 2);
+    if (options->saveEvery && options->save.empty())
+      return reportError("--save-every needs --save FILE", 2);
+    catchSignals();
+    return finish(host::train(*options, interrupted));
+  });
+}
+
+} // namespace ortc::tool

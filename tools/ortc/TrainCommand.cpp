@@ -1,0 +1,111 @@
+//===- TrainCommand.cpp - ortc train --------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/Driver.h"
+#include "tools/ortc/Commands.h"
+
+namespace ortc::tool {
+namespace {
+
+/// Lets a parser of the driver fill a field.
+template <typename Parser, typename Field> CommandLine::Handler fill(Parser parse, Field &field) {
+  return [parse, &field](const std::string &value, std::string &error) { return parse(value, field, error); };
+}
+
+CommandLine::Handler addPattern(std::vector<driver::NamePattern> &patterns) {
+  return [&patterns](const std::string &value, std::string &error) {
+    return driver::NamePattern::parse(value, patterns.emplace_back(), error);
+  };
+}
+
+CommandLine::Handler fillLimit(std::optional<double> &limit) {
+  return [&limit](const std::string &value, std::string &error) {
+    double parsed = 0;
+    if (!driver::parseNumber(value, parsed) || parsed <= 0) {
+      error = "'" + value + "' must be a number above 0";
+      return false;
+    }
+    limit = parsed;
+    return true;
+  };
+}
+
+} // namespace
+
+static void addModelFlags(CommandLine &line, driver::CompileOptions &options) {
+  line.addPositional("MODEL", "the ONNX file", options.model);
+  line.addText("-o,--output", "DIR", "folder of the artifact: created, or replaced whole", options.output);
+  line.addValue("--shape", "NAME=N|INPUT=AxBxC", "binds symbolic dimensions (a comma between more), or a whole input",
+                fill(driver::addShapes, options), true);
+  line.addValue("--binding", "NAME", "the --shape flags after it make another binding of the same parameters",
+                fill(driver::addBinding, options), true);
+  line.addValue("--loss", "SPEC",
+                "cross_entropy[:axis=1,ignore_index=-100,label_smoothing=0], nll, mse, l1, smooth_l1[:beta=1], "
+                "bce_with_logits, output:NAME or none; default: cross_entropy",
+                fill(driver::parseLoss, options.loss));
+  line.addText("--loss-input", "NAME", "the graph output that feeds the loss", options.lossInput);
+  line.addFlag("--no-source", "leaves the ONNX graph out of the artifact", options.source, false);
+}
+
+static void addTrainingFlags(CommandLine &line, driver::CompileOptions &options) {
+  line.addValue("--optimizer", "SPEC",
+                "sgd[:lr=,momentum=0,weight_decay=0,nesterov=0], adam or "
+                "adamw[:lr=,beta1=,beta2=,epsilon=,weight_decay=]; default: sgd",
+                fill(driver::parseOptimizer, options.optimizer));
+  line.addValue(
+      "--group", "REGEX:lr_scale=1,weight_decay=0", "a parameter group; the first match wins",
+      [&options](const std::string &value, std::string &error) {
+        return driver::parseGroup(value, options.groups.emplace_back(), error);
+      },
+      true);
+  line.addValue("--clip-norm", "X", "limits the norm of all gradients together", fillLimit(options.clipNorm));
+  line.addValue("--clip-value", "X", "limits every element of a gradient", fillLimit(options.clipValue));
+  line.addValue("--train", "REGEX", "float initializers to train (whole names)", addPattern(options.train), true);
+  line.addValue("--freeze", "REGEX", "float initializers not to train; wins over --train", addPattern(options.freeze),
+                true);
+  line.addValue("--batch-norm", "MODE", "as-exported, train or frozen",
+                fill(driver::parseBatchNorm, options.batchNorm));
+  line.addValue("--dropout", "MODE", "as-exported or train", fill(driver::parseDropout, options.dropout));
+  line.addFlag("--gradients", "adds the entry that leaves gradients readable", options.gradients);
+  line.addValue("--seed", "N", "of dropout and other random ops",
+                [&options](const std::string &value, std::string &error) {
+                  error = "'" + value + "' must be a whole number from 0 to 18446744073709551615";
+                  return driver::parseUnsigned(value, options.seed);
+                });
+}
+
+static void addCodeFlags(CommandLine &line, driver::CompileOptions &options, bool &isFirstTarget) {
+  line.addWhole("--max-workers", "the most threads a session may use; default: 2", options.maxWorkers, 1, 256);
+  line.addValue(
+      "--target", "NAME", "host, native, or a level such as x86-64-v3; repeatable",
+      [&](const std::string &value, std::string &error) {
+        return driver::addTarget(value, options, isFirstTarget, error);
+      },
+      true);
+  line.addValue("--numerics", "MODE", "fast, or portable: the same bits on every target",
+                fill(driver::parseNumerics, options.numerics));
+  line.addText("--compile-to", "PHASE", "stops after a phase", options.compileTo);
+  line.addText("--dump-ir", "DIR", "writes the IR after every phase", options.dumpIr);
+  line.addText("--dump-buffers", "FILE.csv", "writes the memory plan", options.dumpBuffers);
+  line.addText("--report", "FILE.json", "writes what the phases did", options.report);
+  line.addFlag("--quiet", "no summary", options.quiet);
+}
+
+void addTrainCommand(CLI::App &app, Action &action) {
+  struct State {
+    driver::CompileOptions options;
+    bool isFirstTarget = true;
+  };
+  auto state = std::make_shared<State>();
+  CommandLine line(app, "train", "compiles MODEL into a training artifact");
+  addModelFlags(line, state->options);
+  addTrainingFlags(line, state->options);
+  addCodeFlags(line, state->options, state->isFirstTarget);
+  line.setAction(action, [state] {
+    std::string error;
+    if (!driver::checkOptions(state->options, error))
+      return reportError(error, 2);
+    return driver::compile(state->options);
+  });
+}
+
+} // namespace ortc::tool

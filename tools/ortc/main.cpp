@@ -1,0 +1,72 @@
+//===- main.cpp - the command line of ortc --------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <cctype>
+
+#include "tools/ortc/Commands.h"
+
+using namespace ortc;
+
+/// The command that was given, or the tool itself.
+static const CLI::App &findCommand(const CLI::App &app) {
+  for (const CLI::App *command : app.get_subcommands())
+    return *command;
+  return app;
+}
+
+/// Says which argument nobody knows; "" when all are known.
+static std::string describeExtras(const CLI::App &app) {
+  const CLI::App &command = findCommand(app);
+  bool isTool = &command == &app;
+  std::string name = isTool ? "ortc" : "ortc " + command.get_name();
+  for (const std::string &argument : command.remaining())
+    return (argument.starts_with("-") ? "unknown flag '" : isTool ? "unknown command '" : "unexpected argument '") +
+           argument + "'; " + name + " --help lists what there is";
+  return "";
+}
+
+/// CLI11's messages begin with a capital letter or a flag.
+static std::string describe(const CLI::Error &error) {
+  std::string text = error.what();
+  while (!text.empty() && (text.back() == '\n' || text.back() == '.'))
+    text.pop_back();
+  if (text.size() > 1 && std::isupper(static_cast<unsigned char>(text[0])) &&
+      std::islower(static_cast<unsigned char>(text[1])))
+    text[0] = char(std::tolower(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+int main(int argc, char **argv) {
+  CLI::App app{"ortc compiles ONNX models into training steps and runs them", "ortc"};
+  app.set_version_flag("--version", "ortc " ORTC_VERSION);
+  app.allow_extras();
+  tool::Action action;
+#ifdef ORTC_HAS_COMPILER
+  tool::addTrainCommand(app, action);
+#endif
+  tool::addRunCommand(app, action);
+  tool::addEvalCommand(app, action);
+  tool::addPredictCommand(app, action);
+  tool::addGradientsCommand(app, action);
+  tool::addExportCommand(app, action);
+  tool::addInspectCommand(app, action);
+  tool::addVerifyCommand(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &success) { // --help, --version
+    return app.exit(success);
+  } catch (const CLI::Error &error) {
+    std::string extras = describeExtras(app);
+    return tool::reportError(extras.empty() ? describe(error) : extras, 2);
+  }
+  if (std::string extras = describeExtras(app); !extras.empty())
+    return tool::reportError(extras, 2);
+  if (!action) {
+    std::fputs(app.help().c_str(), stderr);
+    return tool::reportError("no command is given", 2);
+  }
+  try {
+    return action();
+  } catch (const std::bad_alloc &) {
+    return tool::reportError("out of memory", 1);
+  }
+}
