@@ -50,7 +50,9 @@ struct Plan {
   uint64_t perWorkerBytes = 0; ///< transient bytes per worker; worker w has [arenaBytes + w * this, + this)
   uint64_t arenaAlignment = kDefaultAlignment; ///< of the arena's first byte
 
-  uint64_t maxLive = 0;    ///< most bytes alive at one step of `order`: no offsets can need less
+  /// Most bytes alive at one step of `order`, sizes rounded up to the smallest alignment of the problem (at
+  /// most 64): no offsets can need less. A write in place of a larger buffer keeps its own bytes only.
+  uint64_t maxLive = 0;
   uint64_t sourcePeak = 0; ///< max-live of the source order with consumer-only steps as early as possible
   uint64_t orderBound = 0; ///< no order can have a max-live below this
   StepId peakStep = 0;     ///< step of `order` at which maxLive is reached first
@@ -62,9 +64,12 @@ struct Plan {
 /// Fails with kInvalidProblem or kTooLarge and a message that names the buffer or step.
 Expected<Plan> plan(const Problem &problem, const PlanOptions &options = {});
 
+/// Says whether plan() would take `problem` (nested ones too), without planning.
+Status check(const Problem &problem);
+
 /// Checks a plan against its problem, from nothing but the two and with none of the planner's code: order
 /// and dependencies, liveness, bounds, alignment, in-place legality, no overlap of live bytes, max-live.
-/// Nested plans too. Fails with kInvalidPlan and a message that names the buffer or step.
+/// Nested plans too. `problem` must be one that check() accepts. Fails with kInvalidPlan and a message that names the buffer or step.
 Status validate(const Problem &problem, const Plan &plan);
 
 } // namespace ortc::planning

@@ -25,7 +25,8 @@ struct Buffer {
   std::string name;
   uint64_t bytes = 0; ///< 0 is allowed: the buffer takes no place and its offset is 0
   uint64_t alignment = kDefaultAlignment; ///< of its arena offset; a power of two, at most 1 MiB
-  bool aliveAtStart = false; ///< holds a value before the first step; no step may write it
+  bool aliveAtStart = false; ///< holds a value before the first step; no step may write it. One that no
+                             ///< step reads stays alive to the end
   bool aliveAtEnd = false;   ///< read after the last step, or by the host at a segment cut: never reused
 };
 

@@ -1,0 +1,71 @@
+// One component of a packing problem, and the placements that pack it.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_COMPILER_PLANNING_COMPONENT_H
+#define ORTC_COMPILER_PLANNING_COMPONENT_H
+
+#include "compiler/planning/Packing.h"
+
+namespace ortc::planning {
+
+/// Items that cannot be separated in time; time is compressed to the sections between events.
+struct Component {
+  std::vector<Item> items;
+  std::vector<uint32_t> original; ///< per item: its index in the whole problem
+  uint32_t sections = 0;
+  std::vector<uint64_t> load;    ///< bytes alive, per section
+  std::vector<uint64_t> topLoad; ///< per item: highest load of its sections
+  uint64_t maxLive = 0;
+  bool singlePiece = true; ///< no item has more than one piece
+
+  uint32_t begin(uint32_t i) const { return items[i].pieces.front().begin; }
+  uint32_t end(uint32_t i) const { return items[i].pieces.back().end; }
+  uint64_t size(uint32_t i) const { return items[i].pieces.front().size; } ///< the largest: sizes fall
+  uint32_t width(uint32_t i) const { return end(i) - begin(i); }
+};
+
+/// Placement being improved: best offsets so far and the work spent.
+struct Placement {
+  std::vector<uint64_t> offsets;
+  uint64_t height = UINT64_MAX;
+  std::string source;
+};
+
+/// Floor of each section, for placements that only ever put items on top.
+class Skyline {
+public:
+  explicit Skyline(uint32_t sections);
+  void clear();
+  /// Highest floor over [begin, end).
+  uint64_t floor(uint32_t begin, uint32_t end) const;
+  /// Raises the floor over [begin, end) to at least `height`.
+  void raise(uint32_t begin, uint32_t end, uint64_t height);
+  uint32_t levels() const { return depth; }
+
+private:
+  uint32_t leaves = 1, depth = 1;
+  std::vector<uint64_t> top;   ///< highest floor below a node
+  std::vector<uint64_t> whole; ///< floor that holds for everything below a node
+};
+
+/// Places items lowest first, ties by `rank` (0 first). Gives up with false once `cutoff` is reached.
+bool placeLowestFirst(const Component &component, const std::vector<uint32_t> &rank, uint64_t cutoff, Skyline &skyline,
+                      std::vector<uint64_t> &offsets, uint64_t &height, uint64_t &work);
+
+/// Skyline placements, one per key, then gravity, into `best`.
+void packByKeys(const Component &component, uint64_t target, Placement &best, uint64_t &work);
+
+/// Improves `best` (which must hold a packing) by skyline placements with perturbed order.
+void packByPerturbation(const Component &component, uint64_t target, uint64_t workLimit, Placement &best,
+                        uint64_t &work);
+
+/// First fit in several orders, into `best`. Only for components of at most kFirstFitItems items.
+inline constexpr uint32_t kFirstFitItems = 4096;
+void packByFirstFit(const Component &component, uint64_t target, Placement &best, uint64_t &work);
+
+/// Exact search for a packing of at most `target`, then for the lowest one, into `best`.
+/// Needs component.singlePiece.
+void packExactly(const Component &component, uint64_t target, uint64_t workLimit, Placement &best, uint64_t &work);
+
+} // namespace ortc::planning
+
+#endif // ORTC_COMPILER_PLANNING_COMPONENT_H

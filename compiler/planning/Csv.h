@@ -1,0 +1,53 @@
+// Problems, plans and packings as CSV, both ways.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_COMPILER_PLANNING_CSV_H
+#define ORTC_COMPILER_PLANNING_CSV_H
+
+#include "compiler/planning/Packing.h"
+#include "compiler/planning/Plan.h"
+
+#include <string_view>
+
+namespace ortc::planning {
+
+/// A problem, one record per line, the first field its kind; fields with a comma, a quote or a line break
+/// are quoted as in RFC 4180; lists are separated by spaces; ids count from 0 in the order of the lines.
+///
+///   problem,1
+///   buffer,ID,NAME,BYTES,ALIGNMENT,ALIVE_AT_START,ALIVE_AT_END
+///   view,BUFFER,BASE,OFFSET
+///   step,ID,NAME,SEGMENT,READS,WRITES,AFTER,WORKSPACE_FIXED,WORKSPACE_PER_WORKER
+///   inplace,STEP,READ,WRITE
+///   inner,STEP        the records up to the matching `end` are the body of the step
+///   end
+std::string writeProblem(const Problem &problem);
+
+/// Fails with kSyntax and "line N: ..."; the result has passed check().
+Expected<Problem> readProblem(std::string_view text);
+
+/// A plan, with the ids of its problem:
+///
+///   plan,1,ARENA_BYTES,PER_WORKER_BYTES,ARENA_ALIGNMENT,MAX_LIVE,SOURCE_PEAK,ORDER_BOUND
+///   step,POSITION,STEP,WORKSPACE_OFFSET,INNER_ARENA_OFFSET    an empty field: there is none
+///   buffer,ID,STORAGE,OFFSET                                  an empty STORAGE: it takes no place
+///   inplace,STEP,READ,WRITE
+///   inner,STEP ... end
+std::string writePlan(const Plan &plan);
+
+/// Fails with kSyntax. The result has the sizes of `problem` but is not validated.
+Expected<Plan> readPlan(const Problem &problem, std::string_view text);
+
+/// The CSV of MiniMalloc: a header with `id`, `lower`, `upper`, `size` and perhaps `alignment` and
+/// `offset` in any order, then a line per buffer that lives in [lower, upper). `start` and `end` stand for
+/// lower and an inclusive upper end. `ids` (may be null) gets the first column, `offsets` (may be null) the
+/// offsets when there are any.
+Expected<PackingProblem> readPacking(std::string_view text, std::vector<std::string> *ids = nullptr,
+                                     std::vector<uint64_t> *offsets = nullptr);
+
+/// The same with the offsets of a solution (none: without that column). Items have one piece each.
+std::string writePacking(const PackingProblem &problem, const std::vector<std::string> &ids,
+                         const std::vector<uint64_t> &offsets);
+
+} // namespace ortc::planning
+
+#endif // ORTC_COMPILER_PLANNING_CSV_H

@@ -1,0 +1,52 @@
+// Maximum flow and minimum cut (Dinic) with counted work.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_COMPILER_PLANNING_MINCUT_H
+#define ORTC_COMPILER_PLANNING_MINCUT_H
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ortc::planning {
+
+/// A directed network. Capacities are at most kInfinite; the value of a flow must stay below 2^62.
+class MinCut {
+public:
+  using Node = uint32_t;
+  static constexpr uint64_t kInfinite = (uint64_t(1) << 63) - 1;
+
+  explicit MinCut(uint32_t nodes) : adjacent(nodes) {}
+
+  /// Adds an edge and returns its number.
+  uint32_t addEdge(Node from, Node to, uint64_t capacity);
+
+  void setCapacity(uint32_t edge, uint64_t capacity) { capacities[edge] = capacity; }
+
+  struct Flow {
+    uint64_t value = 0;
+    bool complete = true; ///< false: workLimit was spent; `value` is then a lower bound of the cut
+  };
+
+  /// Flow from `source` to `sink` with the capacities set so far. Adds the edges looked at to `work`, and
+  /// stops when `work` passes `workLimit`.
+  Flow run(Node source, Node sink, uint64_t &work, uint64_t workLimit);
+
+  /// After a complete run: is `node` on the source side of the smallest minimum cut?
+  bool onSourceSide(Node node) const { return level[node] >= 0; }
+
+private:
+  bool findLevels(Node source, Node sink, uint64_t &work);
+  uint64_t augment(Node source, Node sink, uint64_t &work, uint64_t workLimit);
+
+  std::vector<std::vector<uint32_t>> adjacent; ///< edge numbers; edge ^ 1 is the reverse
+  std::vector<Node> target;
+  std::vector<uint64_t> capacities, residual;
+  std::vector<int32_t> level;
+  std::vector<uint32_t> next;
+  std::vector<Node> queue;
+  std::vector<uint32_t> path;
+};
+
+} // namespace ortc::planning
+
+#endif // ORTC_COMPILER_PLANNING_MINCUT_H
