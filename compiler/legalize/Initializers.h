@@ -1,0 +1,35 @@
+//===- Initializers.h - which initializers are trained --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The rule of `--train` and `--freeze`, and what it needs to know about the graph.
+#pragma once
+
+#include "compiler/legalize/Legalize.h"
+#include "dialects/onnx/OnnxDialect.h"
+
+namespace ortc::legalize {
+
+struct Initializer {
+  onnx::InitializerOp op;
+  std::string name;
+  int64_t elements = 0;
+  bool isFloat = false;
+  bool trained = false;
+  bool requested = false; ///< a --train pattern names it
+  std::string reason;     ///< why it is not trained
+};
+
+/// Decides from names, patterns and the nodes that use them, before anything is legalised. Whether a gradient can
+/// arrive is found out later.
+std::vector<Initializer> classifyInitializers(onnx::GraphOp graph, const LegalizeOptions &options);
+
+/// Whether an exporter made the name up: "val_12", "onnx::Mul_40", "/layer/Constant_output_0", "123", ...
+bool isGeneratedName(llvm::StringRef name);
+
+/// Whether every use is the running mean or variance of a batch normalisation.
+bool isRunningStatistic(mlir::Value value);
+
+/// The arguments of `block` that a gradient of `outputs` can reach.
+llvm::DenseSet<mlir::Value> reachableArguments(mlir::Block &block, llvm::ArrayRef<mlir::Value> outputs);
+
+} // namespace ortc::legalize

@@ -1,0 +1,154 @@
+//===- Legalize.cpp - onnx to nn, arith and math on static shapes ---------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which initializers are trained depends on where gradients arrive, and what is constant decides what folds: the walk is
+// repeated, with one more initializer constant each time, until nothing changes. Two or three walks are the rule.
+#include "compiler/legalize/Legalize.h"
+
+#include "compiler/legalize/Bindings.h"
+#include "compiler/legalize/Legalizer.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Verifier.h"
+
+using namespace mlir;
+
+namespace ortc::legalize {
+
+std::string forwardName(Mode mode, unsigned binding) {
+  return std::string("forward_") + (mode == Mode::train ? "train_" : "eval_") + std::to_string(binding);
+}
+
+std::string LegalizeReport::message() const {
+  if (!error.empty())
+    return error;
+  std::string text = std::to_string(unsupported.size()) + (unsupported.size() == 1 ? " part" : " parts") + " of the model cannot be compiled:";
+  for (const Unsupported &part : unsupported)
+    text += "\n  " + part.op + (part.version ? " (since opset " + std::to_string(part.version) + ")" : "") + " '" +
+            part.node + "': " + part.reason;
+  return text;
+}
+
+/// Takes the roles of tensors that `target` declares already.
+static bool takeRoles(ModuleOp target, std::vector<Initializer> &initializers) {
+  llvm::StringMap<train::TensorOp> declared;
+  for (auto tensor : target.getOps<train::TensorOp>())
+    declared[tensor.getName()] = tensor;
+  if (declared.empty())
+    return false;
+  for (Initializer &entry : initializers) {
+    train::TensorOp tensor = declared.lookup(entry.name);
+    bool wasTrained = entry.trained;
+    entry.trained = tensor && tensor.getRole() == train::Role::parameter;
+    if (wasTrained && !entry.trained)
+      entry.reason = tensor && tensor.getReason() ? tensor.getReason()->str() : "no gradient of the loss can reach it";
+  }
+  return true;
+}
+
+/// Declares the tensors the function takes, and names them in the attributes of its arguments and results.
+static void declareTensors(ModuleOp target, func::FuncOp function, ArrayRef<Argument> arguments) {
+  MLIRContext *context = target.getContext();
+  SymbolTable symbols(target);
+  llvm::StringMap<FlatSymbolRefAttr> references;
+  Operation *last = nullptr;
+  for (auto tensor : target.getOps<train::TensorOp>()) {
+    references[tensor.getName()] = FlatSymbolRefAttr::get(tensor.getSymNameAttr());
+    last = tensor;
+  }
+  OpBuilder builder = OpBuilder::atBlockBegin(target.getBody());
+  if (last)
+    builder.setInsertionPointAfter(last);
+  SmallVector<const Argument *> ordered;
+  for (const Argument &argument : arguments)
+    ordered.push_back(&argument);
+  llvm::sort(ordered, [&](const Argument *a, const Argument *b) { return std::tie(a->order, a->name) < std::tie(b->order, b->name); });
+  for (const Argument *argument : ordered) {
+    if (references.contains(argument->name))
+      continue;
+    std::string symbol = argument->name;
+    while (symbols.lookup(symbol))
+      symbol += "_";
+    auto tensor = train::TensorOp::create(
+        builder, function.getLoc(), StringRef(symbol), argument->role, StringRef(argument->name),
+        cast<RankedTensorType>(argument->initial.getShapedType()), DenseI64ArrayAttr(), argument->initial, FlatSymbolRefAttr(),
+        argument->reason.empty() ? StringAttr() : StringAttr::get(context, argument->reason));
+    references[argument->name] = FlatSymbolRefAttr::get(symbols.insert(tensor, builder.getInsertionPoint()));
+  }
+  unsigned first = function.getNumArguments() - arguments.size();
+  for (auto [i, argument] : llvm::enumerate(arguments))
+    function.setArgAttr(first + i, train::kTensor, references[argument.name]);
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    if (auto name = function.getResultAttrOfType<StringAttr>(i, train::kUpdate))
+      function.setResultAttr(i, train::kUpdate, references[name.getValue()]);
+}
+
+/// Fills the list of initializers and the warnings.
+static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argument> arguments, LegalizeReport &report) {
+  for (const Initializer &entry : initializers) {
+    bool isState = llvm::any_of(arguments, [&](const Argument &argument) {
+      return argument.role == train::Role::state && argument.name == entry.name;
+    });
+    if (!entry.isFloat)
+      continue;
+    report.initializers.push_back({entry.name, entry.elements, isState ? "state" : entry.trained ? "parameter" : "constant",
+                                   isState ? "running statistic of a batch normalisation" : entry.trained ? "" : entry.reason});
+    if (entry.trained && entry.elements > 1 && !entry.requested && isGeneratedName(entry.name))
+      report.warnings.push_back("'" + entry.name + "' (" + std::to_string(entry.elements) +
+                                " elements) has a generated name and is trained; if it is a table and no weight, --freeze it");
+    if (!entry.trained && entry.requested && !isState)
+      report.warnings.push_back("'" + entry.name + "' is named by --train but stays constant: " + entry.reason);
+  }
+  for (const Argument &argument : arguments) {
+    bool isInitializer = llvm::any_of(initializers, [&](const Initializer &entry) { return entry.name == argument.name; });
+    if (argument.role == train::Role::state && !isInitializer)
+      report.initializers.push_back({argument.name, argument.initial.getNumElements(), "state", "running statistic of a batch normalisation"});
+  }
+}
+
+LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &options, LegalizeReport &report) {
+  auto fail = [&](const std::string &message) {
+    report.error = message;
+    return failure();
+  };
+  report = LegalizeReport();
+  auto graphs = llvm::to_vector(source.getOps<onnx::GraphOp>());
+  if (graphs.size() != 1)
+    return fail("the module holds " + std::to_string(graphs.size()) + " graphs, not one");
+  onnx::GraphOp graph = graphs.front();
+  MLIRContext *context = target.getContext();
+  context->loadDialect<nn::NnDialect, arith::ArithDialect, math::MathDialect, func::FuncDialect, train::TrainDialect>();
+  for (const std::string &name : options.lossOutputs)
+    if (!llvm::is_contained(llvm::map_range(graph.getOutputNames(), [](Attribute a) { return cast<StringAttr>(a).getValue(); }), name))
+      return fail("the model has no output '" + name + "' for the loss");
+  SmallVector<SmallVector<int64_t>> inputs;
+  if (failed(bindInputs(graph, options.shapes, inputs, report.error)))
+    return failure();
+
+  std::vector<Initializer> initializers = classifyInitializers(graph, options);
+  bool rolesAreFixed = takeRoles(target, initializers);
+  for (;;) {
+    OpBuilder builder = OpBuilder::atBlockEnd(target.getBody());
+    auto function = func::FuncOp::create(builder, target.getLoc(), forwardName(options.mode, options.binding), builder.getFunctionType({}, {}));
+    Legalizer legalizer(graph, options, initializers, rolesAreFixed, report);
+    Outcome outcome = legalizer.run(function, inputs);
+    if (outcome != Outcome::done)
+      function.erase();
+    if (outcome == Outcome::failed)
+      return failure();
+    if (outcome == Outcome::again) {
+      report.unsupported.clear();
+      continue;
+    }
+    function->setAttr(train::kBinding, builder.getI64IntegerAttr(options.binding));
+    declareTensors(target, function, legalizer.arguments);
+    reportInitializers(initializers, legalizer.arguments, report);
+    report.function = function;
+    if (succeeded(verify(function)))
+      return success();
+    function.erase();
+    report.function = {};
+    return fail("legalisation gave operations that do not verify; this is a bug of the compiler");
+  }
+}
+
+} // namespace ortc::legalize

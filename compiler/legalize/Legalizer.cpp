@@ -1,0 +1,426 @@
+//===- Legalizer.cpp - one walk over the graph ----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Nodes are visited in the order of the file; those that no output needs are left out. A node that cannot be compiled
+// is recorded, its results have no value, and whatever depends on them is passed over in silence: one report names
+// every cause once. Operations stay in the block until the walk ends, so that a Value is never reused.
+#include "compiler/legalize/Legalizer.h"
+
+#include "compiler/evaluator/Evaluator.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
+
+using namespace mlir;
+
+namespace ortc::legalize {
+
+/// Results of up to this many bytes are computed at compile time.
+static constexpr int64_t kFoldBytes = 1 << 20;
+/// A repetition of a constant is kept as an operation above this size: the small operand is the better literal.
+static constexpr int64_t kFoldBroadcastBytes = evaluator::kInlineConstantBytes;
+
+static int64_t bytesOf(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.getNumElements() * ((tensor.getElementType().getIntOrFloatBitWidth() + 7) / 8);
+}
+
+Legalizer::Legalizer(onnx::GraphOp graph, const LegalizeOptions &options, std::vector<Initializer> &initializers,
+                     bool rolesAreFixed, LegalizeReport &report)
+    : graph(graph), settings(options), initializers(initializers), rolesAreFixed(rolesAreFixed), report(report) {
+  for (auto [i, entry] : llvm::enumerate(initializers))
+    initializerIndex[entry.op] = i;
+}
+
+//===----------------------------------------------------------------------===//
+// Constants
+//===----------------------------------------------------------------------===//
+
+const HostTensor *Legalizer::constantValue(Value value) {
+  value = resolve(value);
+  auto found = constants.find(value);
+  if (found != constants.end())
+    return found->second.get();
+  ElementsAttr attribute = argumentData.lookup(value);
+  if (auto constant = value.getDefiningOp<arith::ConstantOp>())
+    attribute = dyn_cast<ElementsAttr>(constant.getValue());
+  if (!attribute)
+    return nullptr;
+  auto tensor = HostTensor::fromAttribute(attribute);
+  if (failed(tensor))
+    return nullptr;
+  return (constants[value] = std::make_unique<HostTensor>(std::move(*tensor))).get();
+}
+
+bool Legalizer::keepConstant(Value value, StringRef why) {
+  auto found = parameters.find(resolve(value));
+  if (found == parameters.end() || rolesAreFixed)
+    return false;
+  initializers[found->second].trained = false;
+  initializers[found->second].reason = why;
+  again = true;
+  return true;
+}
+
+Value Legalizer::resolve(Value value) const {
+  auto found = replaced.find(value);
+  return found == replaced.end() ? value : found->second;
+}
+
+Value Legalizer::constantOf(ElementsAttr value) { return arith::ConstantOp::create(*b, cast<TypedAttr>(value)); }
+
+/// `tensor` as an attribute; a splat when all elements are equal.
+static ElementsAttr attributeOf(const HostTensor &tensor) {
+  RankedTensorType type = tensor.getType();
+  auto sameBits = [&](int64_t i) {
+    if (!tensor.isFloat())
+      return tensor.getInt(i) == tensor.getInt(0);
+    return llvm::bit_cast<uint64_t>(tensor.getFloat(i)) == llvm::bit_cast<uint64_t>(tensor.getFloat(0));
+  };
+  if (tensor.size() < 2 || !llvm::all_of(llvm::seq<int64_t>(1, tensor.size()), sameBits))
+    return tensor.toAttribute();
+  HostTensor one(RankedTensorType::get({}, type.getElementType()));
+  one.copy(0, tensor, 0);
+  return cast<DenseElementsAttr>(one.toAttribute()).resizeSplat(type);
+}
+
+LogicalResult Legalizer::foldOne(Operation *op, std::string &error) {
+  auto replace = [&](Value from, Value to) {
+    from.replaceAllUsesWith(to);
+    replaced[from] = to;
+  };
+  bool isEmpty = llvm::any_of(op->getResultTypes(), [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.getNumElements() == 0;
+  });
+  if (isEmpty) {
+    for (Value result : op->getResults())
+      replace(result, constantOf(HostTensor(cast<RankedTensorType>(result.getType())).toAttribute()));
+    return success();
+  }
+  SmallVector<Attribute> attributes;
+  bool allSplats = true;
+  for (Value operand : op->getOperands()) {
+    auto constant = operand.getDefiningOp<arith::ConstantOp>();
+    if (!constant)
+      return success();
+    attributes.push_back(constant.getValue());
+    allSplats &= isa<SplatElementsAttr>(constant.getValue());
+  }
+  SmallVector<OpFoldResult> results;
+  if (allSplats && !attributes.empty() && succeeded(op->fold(attributes, results)) && results.size() == op->getNumResults()) {
+    for (auto [result, folded] : llvm::zip_equal(op->getResults(), results))
+      replace(result, isa<Value>(folded) ? cast<Value>(folded) : constantOf(cast<ElementsAttr>(cast<Attribute>(folded))));
+    return success();
+  }
+  int64_t limit = isa<nn::BroadcastOp>(op) ? kFoldBroadcastBytes : kFoldBytes;
+  if (!evaluator::Evaluator::isKnown(op) || llvm::any_of(op->getResultTypes(), [&](Type type) { return bytesOf(type) > limit; }))
+    return success();
+  SmallVector<const HostTensor *> operands;
+  for (Value operand : op->getOperands()) {
+    operands.push_back(constantValue(operand));
+    if (!operands.back())
+      return success();
+  }
+  ScopedDiagnosticHandler handler(b->getContext(), [&](Diagnostic &diagnostic) {
+    error = diagnostic.str();
+    return success();
+  });
+  auto values = evaluator::Evaluator().evaluate(op, operands);
+  if (failed(values))
+    return isa<nn::CheckIndexOp>(op) ? failure() : success();
+  for (auto [result, value] : llvm::zip_equal(op->getResults(), *values))
+    replace(result, constantOf(attributeOf(value)));
+  return success();
+}
+
+LogicalResult Legalizer::foldSince(Operation *from, std::string &error) {
+  SmallVector<Operation *> fresh;
+  for (auto it = from ? std::next(from->getIterator()) : block->begin(); it != block->end(); ++it)
+    if (!isa<arith::ConstantOp>(*it))
+      fresh.push_back(&*it);
+  for (Operation *op : fresh)
+    if (failed(foldOne(op, error)))
+      return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Initializers and running statistics
+//===----------------------------------------------------------------------===//
+
+Value Legalizer::addArgument(Argument argument) {
+  argument.value = block->addArgument(argument.initial.getShapedType(), b->getLoc());
+  arguments.push_back(argument);
+  return argument.value;
+}
+
+Bound Legalizer::materialize(onnx::InitializerOp op) {
+  auto given = dyn_cast<RankedTensorType>(op.getOutput().getType());
+  ElementsAttr value = signlessAttribute(op.getValue(), settings.float64, op.getName());
+  if (!value)
+    return {};
+  bool isUnsigned = given.getElementType().isUnsignedInteger();
+  auto known = initializerIndex.find(op);
+  if (known == initializerIndex.end()) // a branch's own constant
+    return {constantOf(value), isUnsigned};
+  const Initializer &entry = initializers[known->second];
+  if (entry.trained) {
+    Value argument = addArgument({entry.name, train::Role::parameter, value, "", known->second, {}, {}});
+    parameters[argument] = known->second;
+    return {argument};
+  }
+  if (value.isSplat() || bytesOf(value.getShapedType()) <= evaluator::kInlineConstantBytes)
+    return {constantOf(value), isUnsigned};
+  std::string reason = entry.isFloat ? entry.reason : "";
+  Value argument = addArgument({entry.name, train::Role::constant, value, reason, known->second, {}, {}});
+  argumentData[argument] = value;
+  return {argument, isUnsigned};
+}
+
+Value Legalizer::stateOf(Value onnxValue, onnx::NodeOp user) {
+  if (auto found = states.find({onnxValue, user}); found != states.end())
+    return arguments[found->second].value;
+  Value source = onnxValue;
+  std::string name;
+  while (auto node = source.getDefiningOp<onnx::NodeOp>()) {
+    if (node.getOpType() != "Identity" || !node.getDomainName().empty())
+      return {};
+    if (name.empty())
+      name = node.getOutputName(0).str();
+    source = node.getInput(0);
+  }
+  auto initializer = source.getDefiningOp<onnx::InitializerOp>();
+  ElementsAttr initial = initializer ? signlessAttribute(initializer.getValue(), settings.float64, initializer.getName()) : ElementsAttr();
+  if (!initial || !isa<FloatType>(initial.getElementType()))
+    return {};
+  auto index = initializerIndex.find(initializer);
+  if (name.empty())
+    name = initializer.getName().str();
+  // The first layer that reads a statistic has its name; further ones, and statistics whose initial values are also
+  // weights, are named after their layer.
+  bool isOnlyStatistic = initializer && isRunningStatistic(initializer.getOutput());
+  auto isTaken = [&](StringRef candidate) {
+    return llvm::any_of(arguments, [&](const Argument &argument) {
+             return argument.name == candidate && (argument.role != train::Role::constant || !isOnlyStatistic);
+           }) ||
+           llvm::any_of(initializers, [&](const Initializer &entry) { return entry.trained && entry.name == candidate; });
+  };
+  if (isTaken(name))
+    name = (user.getNodeName().empty() ? user.getOutputName(0) : user.getNodeName()).str() + "." + name;
+  size_t order = index == initializerIndex.end() ? initializers.size() : index->second;
+  Value value = addArgument({name, train::Role::state, initial, "", order, {}, {}});
+  states[{onnxValue, user}] = arguments.size() - 1;
+  return value;
+}
+
+void Legalizer::updateState(Value onnxValue, onnx::NodeOp user, Value newValue) {
+  arguments[states.find({onnxValue, user})->second].update = newValue;
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+Bound Legalizer::lookup(Value onnxValue) {
+  auto found = environment.find(onnxValue);
+  if (found != environment.end())
+    return {resolve(found->second.value), found->second.isUnsigned};
+  auto initializer = onnxValue.getDefiningOp<onnx::InitializerOp>();
+  return environment[onnxValue] = initializer ? materialize(initializer) : Bound();
+}
+
+void Legalizer::refuse(onnx::NodeOp op, const Twine &reason) {
+  std::string name = op.getOpType().str(), node = op.getNodeName().str();
+  if (!op.getDomainName().empty())
+    name = op.getDomainName().str() + "." + name;
+  if (node.empty() && op.getNumResults())
+    node = op.getOutputName(0).str();
+  report.unsupported.push_back({name, static_cast<int64_t>(op.getSinceVersion()), node, reason.str()});
+}
+
+/// Why an operator without an entry is not supported.
+static std::string missingReason(onnx::NodeOp op, bool known) {
+  if (op.getSinceVersion() == 0)
+    return "no such operator in the standard, and no model-local function of that name";
+  if (known)
+    return "this version of the operator is not supported";
+  return "the operator is not supported";
+}
+
+void Legalizer::legalizeNode(onnx::NodeOp op) {
+  for (Value result : op.getResults())
+    environment[result] = Bound();
+  bool known = false;
+  StringRef domain = op.getDomainName() == "ai.onnx" ? "" : op.getDomainName();
+  const Operator *entry = findOperator(domain, op.getOpType(), static_cast<int64_t>(op.getSinceVersion()), known);
+  if (!entry)
+    return refuse(op, missingReason(op, known));
+  StringRef name = op.getNodeName().empty() && op.getNumResults() ? op.getOutputName(0) : op.getNodeName();
+  b->setLoc(NameLoc::get(b->getStringAttr(op.getOpType() + ":" + name)));
+
+  // Initializers come before the mark: they are not part of what the node builds.
+  SmallVector<Bound> operands;
+  for (unsigned i = 0; i < op.getInputs().size(); ++i) {
+    Value input = op.getInput(i);
+    operands.push_back(input ? lookup(input) : Bound());
+    if (!input || operands.back().value)
+      continue;
+    if (auto initializer = input.getDefiningOp<onnx::InitializerOp>())
+      refuse(op, "initializer '" + initializer.getName() + "' has an element type that is not supported");
+    return;
+  }
+  Operation *mark = block->empty() ? nullptr : &block->back();
+  Type narrow;
+  for (Bound &operand : operands) {
+    Type element = operand.value ? TensorBuilder::elementOf(operand.value) : Type();
+    if (!element || entry->moves || !(element.isF16() || element.isBF16()))
+      continue;
+    narrow = element;
+    operand.value = b->cast(operand.value, b->getF32Type());
+  }
+  Node node(op, *b, *this, std::move(operands));
+  LogicalResult built = entry->handler(node);
+  if (again)
+    return;
+  if (failed(built))
+    return node.reason().empty() ? void() : refuse(op, node.reason());
+  SmallVector<Bound> results = node.takeResults();
+  if (narrow)
+    for (Bound &result : results)
+      if (result.value && TensorBuilder::elementOf(result.value).isF32())
+        result.value = b->cast(result.value, narrow);
+  std::string error;
+  if (failed(foldSince(mark, error)))
+    return refuse(op, error);
+  for (auto [value, result] : llvm::zip_equal(op.getResults(), results))
+    if (result.value)
+      environment[value] = {resolve(result.value), result.isUnsigned};
+}
+
+/// The nodes of the graph's block that its outputs need.
+static llvm::DenseSet<Operation *> findLive(onnx::GraphOp graph) {
+  llvm::DenseSet<Operation *> live;
+  SmallVector<Value> todo(graph.getBlock().getTerminator()->getOperands());
+  while (!todo.empty()) {
+    Operation *op = todo.pop_back_val().getDefiningOp();
+    if (!op || op->getBlock() != &graph.getBlock() || !live.insert(op).second)
+      continue;
+    op->walk([&](Operation *inner) { llvm::append_range(todo, inner->getOperands()); });
+  }
+  return live;
+}
+
+void Legalizer::legalizeNodes(onnx::GraphOp which) {
+  llvm::DenseSet<Operation *> live = findLive(which);
+  for (auto op : which.getBlock().getOps<onnx::NodeOp>()) {
+    if (live.contains(op))
+      legalizeNode(op);
+    if (again)
+      return;
+  }
+}
+
+LogicalResult Legalizer::inlineGraph(onnx::GraphOp which, SmallVector<Bound> &outputs) {
+  legalizeNodes(which);
+  if (again)
+    return failure();
+  for (Value output : which.getBlock().getTerminator()->getOperands()) {
+    outputs.push_back(lookup(output));
+    if (!outputs.back().value)
+      return failure();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+bool Legalizer::dropUnreachable(Block &body, ArrayRef<Value> losses) {
+  llvm::DenseSet<Value> reached = reachableArguments(body, losses);
+  bool dropped = false;
+  for (Initializer &entry : initializers) {
+    auto argument = llvm::find_if(arguments, [&](const Argument &each) {
+      return each.role == train::Role::parameter && each.name == entry.name;
+    });
+    if (!entry.trained || (argument != arguments.end() && reached.contains(argument->value)))
+      continue;
+    entry.trained = false;
+    entry.reason = argument == arguments.end() ? "its values play no part in the outputs" : "no gradient of the loss can reach it";
+    dropped |= argument != arguments.end();
+  }
+  return dropped;
+}
+
+Outcome Legalizer::run(func::FuncOp function, ArrayRef<SmallVector<int64_t>> inputs) {
+  block = function.addEntryBlock();
+  TensorBuilder builder(function.getLoc(), function.getContext());
+  builder.setInsertionPointToEnd(block);
+  b = &builder;
+  for (auto [argument, shape] : llvm::zip_equal(graph.getBlock().getArguments(), inputs)) {
+    auto type = dyn_cast<ShapedType>(argument.getType());
+    Type element = type ? signlessElement(type.getElementType(), settings.float64) : Type();
+    if (!element) {
+      report.error = ("input '" + graph.getInputName(argument.getArgNumber()) + "' has an element type that is not supported").str();
+      return Outcome::failed;
+    }
+    Value value = block->addArgument(RankedTensorType::get(shape, element), function.getLoc());
+    environment[argument] = {value, type.getElementType().isUnsignedInteger()};
+  }
+  legalizeNodes(graph);
+  if (again)
+    return Outcome::again;
+  if (!report.unsupported.empty())
+    return Outcome::failed;
+  return finish(function);
+}
+
+Outcome Legalizer::finish(func::FuncOp function) {
+  MLIRContext *context = function.getContext();
+  SmallVector<Value> results, losses;
+  SmallVector<Attribute> resultAttributes;
+  auto dictionary = [&](StringRef name, Attribute value) {
+    return DictionaryAttr::get(context, {{StringAttr::get(context, name), value}});
+  };
+  b->setLoc(function.getLoc());
+  for (auto [i, output] : llvm::enumerate(graph.getBlock().getTerminator()->getOperands())) {
+    StringRef name = graph.getOutputName(i);
+    Value value = lookup(output).value;
+    if (!value) {
+      report.error = ("output '" + name + "' has an element type that is not supported").str();
+      return Outcome::failed;
+    }
+    results.push_back(value);
+    resultAttributes.push_back(dictionary(train::kOutput, StringAttr::get(context, name)));
+    if (settings.lossOutputs.empty() || llvm::is_contained(settings.lossOutputs, name))
+      losses.push_back(value);
+  }
+  if (!rolesAreFixed && dropUnreachable(*block, losses))
+    return Outcome::again;
+  for (Argument &argument : arguments) {
+    if (!argument.update)
+      continue;
+    results.push_back(resolve(argument.update));
+    resultAttributes.push_back(dictionary(train::kUpdate, StringAttr::get(context, argument.name)));
+  }
+  func::ReturnOp::create(*b, results);
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*block)))
+    if (op.use_empty() && !op.hasTrait<OpTrait::IsTerminator>() && !isa<nn::CheckIndexOp>(op))
+      op.erase();
+  // Tensors that only shapes or dead values needed.
+  for (size_t i = arguments.size(); i-- > 0;) {
+    if (!arguments[i].value.use_empty())
+      continue;
+    block->eraseArgument(cast<BlockArgument>(arguments[i].value).getArgNumber());
+    arguments.erase(arguments.begin() + i);
+  }
+  SmallVector<Type> resultTypes(ValueRange(results).getTypes());
+  function.setType(FunctionType::get(context, block->getArgumentTypes(), resultTypes));
+  function.setAllResultAttrs(resultAttributes);
+  for (unsigned i = 0; i < graph.getBlock().getNumArguments(); ++i)
+    function.setArgAttr(i, train::kInput, StringAttr::get(context, graph.getInputName(i)));
+  return Outcome::done;
+}
+
+} // namespace ortc::legalize

@@ -1,0 +1,83 @@
+//===- Legalizer.h - one walk over the graph ------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/legalize/Initializers.h"
+#include "compiler/legalize/Node.h"
+#include "compiler/legalize/Table.h"
+#include "dialects/train/TrainDialect.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace ortc::legalize {
+
+/// A train.tensor that the function takes as an argument.
+struct Argument {
+  std::string name;
+  train::Role role;
+  mlir::ElementsAttr initial;
+  std::string reason;
+  size_t order; ///< place among the tensors that are declared
+  Value value;
+  Value update; ///< new value; null when it does not change
+};
+
+/// What one walk over the graph came to.
+enum class Outcome {
+  done,
+  failed,
+  again, ///< an initializer has turned out to be a constant: walk once more
+};
+
+class Legalizer : public Walk {
+public:
+  Legalizer(onnx::GraphOp graph, const LegalizeOptions &options, std::vector<Initializer> &initializers,
+            bool rolesAreFixed, LegalizeReport &report);
+
+  /// Fills `function`, which has no body yet, and its arguments' and results' attributes (symbols are left to
+  /// the caller: `arguments` lists the tensors in the order of the function's last arguments).
+  Outcome run(mlir::func::FuncOp function, llvm::ArrayRef<SmallVector<int64_t>> inputs);
+
+  std::vector<Argument> arguments;
+
+  const LegalizeOptions &options() const override { return settings; }
+  const HostTensor *constantValue(Value value) override;
+  bool keepConstant(Value value, llvm::StringRef why) override;
+  Value stateOf(Value onnxValue, onnx::NodeOp user) override;
+  void updateState(Value onnxValue, onnx::NodeOp user, Value newValue) override;
+  LogicalResult inlineGraph(onnx::GraphOp graph, SmallVector<Bound> &outputs) override;
+
+private:
+  void legalizeNodes(onnx::GraphOp graph);
+  void legalizeNode(onnx::NodeOp op);
+  void refuse(onnx::NodeOp op, const llvm::Twine &reason);
+  /// The legalised value; null when its producer was refused.
+  Bound lookup(Value onnxValue);
+  Bound materialize(onnx::InitializerOp op);
+  Value addArgument(Argument argument);
+  Value constantOf(mlir::ElementsAttr value);
+  /// Evaluates what has been built since `from` where operands are constants. On failure says why.
+  LogicalResult foldSince(mlir::Operation *from, std::string &error);
+  LogicalResult foldOne(mlir::Operation *op, std::string &error);
+  Value resolve(Value value) const;
+  Outcome finish(mlir::func::FuncOp function);
+  bool dropUnreachable(mlir::Block &block, llvm::ArrayRef<Value> losses);
+
+  onnx::GraphOp graph;
+  const LegalizeOptions &settings;
+  std::vector<Initializer> &initializers;
+  bool rolesAreFixed;
+  LegalizeReport &report;
+  llvm::DenseMap<mlir::Operation *, size_t> initializerIndex;
+  bool again = false;
+  TensorBuilder *b = nullptr;
+  mlir::Block *block = nullptr;
+  llvm::DenseMap<Value, Bound> environment;
+  llvm::DenseMap<Value, Value> replaced;
+  llvm::DenseMap<Value, std::unique_ptr<HostTensor>> constants;
+  llvm::DenseMap<Value, mlir::ElementsAttr> argumentData;
+  llvm::DenseMap<Value, size_t> parameters; ///< argument -> initializer
+  llvm::DenseMap<std::pair<Value, mlir::Operation *>, size_t> states; ///< statistic and its user -> argument
+};
+
+} // namespace ortc::legalize

@@ -1,0 +1,143 @@
+//===- Node.h - what a handler works with ---------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A handler is a function `LogicalResult f(Node &n)` that reads operands and attributes of one ONNX node, builds nn,
+// arith and math operations with `n.b`, and ends with `n.yield(...)` or `n.refuse("why")`. It knows every shape, and may
+// ask for the value of an operand where the standard's meaning depends on it (shapes, axes, scales).
+#pragma once
+
+#include "compiler/evaluator/HostTensor.h"
+#include "compiler/legalize/Legalize.h"
+#include "dialects/nn/TensorBuilder.h"
+#include "dialects/onnx/OnnxDialect.h"
+
+namespace ortc::legalize {
+
+using evaluator::HostTensor;
+using mlir::failure;
+using mlir::failed;
+using mlir::LogicalResult;
+using mlir::RankedTensorType;
+using mlir::SmallVector;
+using mlir::success;
+using mlir::Type;
+using mlir::Value;
+using nn::Shape;
+using nn::TensorBuilder;
+using Ints = llvm::ArrayRef<int64_t>;
+
+/// A legalised ONNX value. Signedness is no part of the types: unsigned integers are marked here.
+struct Bound {
+  Value value;
+  bool isUnsigned = false;
+};
+
+/// What handlers need from the walk around them.
+class Walk {
+public:
+  virtual ~Walk() = default;
+  virtual const LegalizeOptions &options() const = 0;
+  /// The value of a constant: an arith.constant or an initializer that is not trained. Null otherwise.
+  virtual const HostTensor *constantValue(Value value) = 0;
+  /// An initializer that would be trained is needed at compile time: keeps it constant. False if `value` is none.
+  virtual bool keepConstant(Value value, llvm::StringRef why) = 0;
+  /// The running statistic behind an ONNX value as a state tensor, or null when it is not a constant.
+  virtual Value stateOf(Value onnxValue, onnx::NodeOp user) = 0;
+  virtual void updateState(Value onnxValue, onnx::NodeOp user, Value newValue) = 0;
+  /// Legalises a subgraph in place and returns its outputs.
+  virtual LogicalResult inlineGraph(onnx::GraphOp graph, SmallVector<Bound> &outputs) = 0;
+};
+
+class Node {
+public:
+  Node(onnx::NodeOp op, TensorBuilder &b, Walk &walk, SmallVector<Bound> operands)
+      : op(op), b(b), walk(walk), operands(std::move(operands)), results(op.getNumResults()) {}
+
+  onnx::NodeOp op;
+  TensorBuilder &b;
+  Walk &walk;
+
+  const LegalizeOptions &options() const { return walk.options(); }
+  int64_t version() const { return static_cast<int64_t>(const_cast<onnx::NodeOp &>(op).getSinceVersion()); }
+
+  // Operands: null when absent.
+  unsigned size() const { return operands.size(); }
+  Value operator[](unsigned i) const { return i < operands.size() ? operands[i].value : Value(); }
+  bool has(unsigned i) const { return static_cast<bool>((*this)[i]); }
+  bool isUnsigned(unsigned i) const { return i < operands.size() && operands[i].isUnsigned; }
+  Ints shape(unsigned i) const { return TensorBuilder::shapeOf((*this)[i]); }
+  int64_t rank(unsigned i) const { return TensorBuilder::rankOf((*this)[i]); }
+  Type element(unsigned i) const { return TensorBuilder::elementOf((*this)[i]); }
+  bool isFloat(unsigned i) const { return mlir::isa<mlir::FloatType>(element(i)); }
+  /// The ONNX name of operand i.
+  llvm::StringRef name(unsigned i);
+
+  /// The value of operand i if it is known at compile time, else null.
+  const HostTensor *constant(unsigned i) { return has(i) ? walk.constantValue((*this)[i]) : nullptr; }
+  /// The value of an operand that has to be known at compile time; refuses otherwise. `what` is its name in the standard.
+  LogicalResult constant(unsigned i, llvm::StringRef what, const HostTensor *&value);
+  LogicalResult ints(unsigned i, llvm::StringRef what, SmallVector<int64_t> &values);
+  LogicalResult floats(unsigned i, llvm::StringRef what, SmallVector<double> &values);
+  /// Integers that moved from attribute to operand: operand i when present, else the attribute. Empty when neither is.
+  LogicalResult intsAt(unsigned i, llvm::StringRef name, SmallVector<int64_t> &values, bool *present = nullptr);
+
+  // Attributes.
+  int64_t getInt(llvm::StringRef name, int64_t orElse) { return op.getInt(name, orElse); }
+  double getFloat(llvm::StringRef name, float orElse) { return op.getFloat(name, orElse); }
+  llvm::StringRef getString(llvm::StringRef name, llvm::StringRef orElse) { return op.getString(name, orElse); }
+  SmallVector<int64_t> getInts(llvm::StringRef name) { return llvm::to_vector(op.getInts(name)); }
+  bool hasAttribute(llvm::StringRef name) { return static_cast<bool>(op.getOnnxAttr(name)); }
+  /// The type for an ONNX element type number (TensorProto.DataType); null when it is not supported.
+  Type elementType(int64_t onnxType, bool &isUnsigned);
+
+  /// Whether result i has a name, that is may be used.
+  bool wants(unsigned i) { return i < results.size() && !op.getOutputName(i).empty(); }
+  LogicalResult yield(Value value) { return yield(mlir::ValueRange(value)); }
+  /// The first results; unsignedness follows from operands of the same type unless set by `yieldAs`.
+  LogicalResult yield(mlir::ValueRange values);
+  LogicalResult yieldAs(Value value, bool isUnsigned);
+  LogicalResult yieldBound(llvm::ArrayRef<Bound> values);
+  /// Says why the node cannot be compiled (lower case, no full stop).
+  LogicalResult refuse(const llvm::Twine &reason);
+
+  // Helpers that many handlers share.
+  /// An axis counted from the end when negative; refuses one that is out of range.
+  LogicalResult axis(int64_t &axis, int64_t rank);
+  /// All of them, sorted; refuses repeated ones.
+  LogicalResult axes(SmallVector<int64_t> &axes, int64_t rank);
+  /// The shape that NumPy's rules give for operands of these shapes; refuses shapes that do not fit.
+  LogicalResult broadcastShape(llvm::ArrayRef<Value> values, Shape &shape);
+  /// Broadcasts all values to one shape.
+  LogicalResult broadcast(llvm::MutableArrayRef<Value> values);
+  /// A constant of integers (i64 unless said otherwise) of that shape.
+  Value intConstant(Ints values, Ints shape, Type element = {});
+  Value intVector(Ints values) { return intConstant(values, {static_cast<int64_t>(values.size())}); }
+  /// A constant of floating-point values rounded to `element`.
+  Value floatConstant(llvm::ArrayRef<double> values, Ints shape, Type element);
+  /// Indices in [-limit, limit) checked (at compile time where they are known) and counted from the start. Null when a known
+  /// one is out of range, which is refused.
+  Value index(Value indices, int64_t limit, llvm::StringRef name);
+
+  SmallVector<Bound> takeResults() { return std::move(results); }
+  const std::string &reason() const { return refusal; }
+
+private:
+  SmallVector<Bound> operands, results;
+  std::string refusal;
+};
+
+/// NCx -> NxC and back, and the filter's permutation (features and channels to the end), for a rank.
+SmallVector<int64_t> channelsLast(int64_t rank);
+SmallVector<int64_t> channelsFirst(int64_t rank);
+SmallVector<int64_t> filterLast(int64_t rank);
+
+/// "2x3x4".
+std::string shapeText(Ints shape);
+
+/// Converts an attribute of the onnx dialect (signed and unsigned element types) to a signless one; with `float64`,
+/// floating-point data to f64. Null when the element type is not supported.
+mlir::ElementsAttr signlessAttribute(mlir::ElementsAttr attribute, bool float64, llvm::StringRef name);
+/// The signless element type for an element type of the onnx dialect; null when it is not supported.
+Type signlessElement(Type element, bool float64);
+
+} // namespace ortc::legalize

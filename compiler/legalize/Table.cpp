@@ -1,0 +1,50 @@
+//===- Table.cpp - which handler legalises an operator --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/legalize/Table.h"
+
+#include "compiler/frontend/OnnxOperators.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <tuple>
+
+using namespace mlir;
+
+namespace ortc::legalize {
+
+namespace handlers {
+#define ORTC_OPERATOR(domain, name, first, last, handler) LogicalResult handler(Node &);
+#define ORTC_MOVEMENT(domain, name, first, last, handler) LogicalResult handler(Node &);
+#include "compiler/legalize/Operators.inc"
+} // namespace handlers
+
+static constexpr int64_t kNewest = frontend::kNewestOpset;
+
+ArrayRef<Operator> getOperators() {
+  static const auto table = [] {
+    llvm::SmallVector<Operator> entries = {
+#define ORTC_OPERATOR(domain, name, first, last, handler) {domain, name, first, last, handlers::handler, false},
+#define ORTC_MOVEMENT(domain, name, first, last, handler) {domain, name, first, last, handlers::handler, true},
+#include "compiler/legalize/Operators.inc"
+    };
+    llvm::sort(entries, [](const Operator &a, const Operator &b) {
+      return std::tie(a.domain, a.name, a.first) < std::tie(b.domain, b.name, b.first);
+    });
+    return entries;
+  }();
+  return table;
+}
+
+const Operator *findOperator(StringRef domain, StringRef name, int64_t since, bool &known) {
+  known = false;
+  for (const Operator &entry : getOperators()) {
+    if (entry.domain != domain || entry.name != name)
+      continue;
+    known = true;
+    if (entry.first <= since && since <= entry.last)
+      return &entry;
+  }
+  return nullptr;
+}
+
+} // namespace ortc::legalize

@@ -1,0 +1,279 @@
+//===- Elementwise.cpp - arithmetic, comparison, logic, casts -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/legalize/Formulas.h"
+#include "compiler/legalize/Node.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/StringSwitch.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace ortc::legalize::handlers {
+
+using FloatPredicate = arith::CmpFPredicate;
+using IntPredicate = arith::CmpIPredicate;
+
+/// Both operands under one shape.
+static LogicalResult operandPair(Node &n, Value &a, Value &c) {
+  Value pair[2] = {n[0], n[1]};
+  if (failed(n.broadcast(pair)))
+    return failure();
+  a = pair[0];
+  c = pair[1];
+  if (TensorBuilder::elementOf(a) != TensorBuilder::elementOf(c))
+    return n.refuse("its operands have different element types");
+  return success();
+}
+
+LogicalResult binary(Node &n) {
+  Value a, c;
+  if (failed(operandPair(n, a, c)))
+    return failure();
+  TensorBuilder &b = n.b;
+  StringRef op = n.op.getOpType();
+  if (op == "Add")
+    return n.yield(b.add(a, c));
+  if (op == "Sub")
+    return n.yield(b.sub(a, c));
+  if (op == "Mul")
+    return n.yield(b.mul(a, c));
+  if (n.isUnsigned(0))
+    return n.yield(b.createOrFold<arith::DivUIOp>(a, c));
+  return n.yield(b.div(a, c));
+}
+
+LogicalResult mod(Node &n) {
+  Value a, c;
+  if (failed(operandPair(n, a, c)))
+    return failure();
+  TensorBuilder &b = n.b;
+  if (n.isFloat(0)) {
+    if (n.getInt("fmod", 0) == 0)
+      return n.refuse("floating-point operands need fmod=1");
+    return n.yield(b.createOrFold<arith::RemFOp>(a, c));
+  }
+  if (n.isUnsigned(0))
+    return n.yield(b.createOrFold<arith::RemUIOp>(a, c));
+  Value rest = b.createOrFold<arith::RemSIOp>(a, c);
+  if (n.getInt("fmod", 0) == 1)
+    return n.yield(rest);
+  // The sign of the divisor: where rest and divisor differ in sign, one divisor more.
+  Value zero = b.zerosLike(a);
+  Value differs = b.createOrFold<arith::XOrIOp>(b.compare(IntPredicate::slt, rest, zero), b.compare(IntPredicate::slt, c, zero));
+  Value wrap = b.logicalAnd(differs, b.compare(IntPredicate::ne, rest, zero));
+  return n.yield(b.select(wrap, b.add(rest, c), rest));
+}
+
+LogicalResult pow(Node &n) {
+  TensorBuilder &b = n.b;
+  Value base = n[0], exponent = n[1];
+  if (!n.isFloat(0)) {
+    if (n.isFloat(1))
+      exponent = b.cast(exponent, b.getF64Type()), base = b.cast(base, b.getF64Type(), n.isUnsigned(0));
+    else
+      exponent = b.cast(exponent, n.element(0));
+  }
+  const HostTensor *known = n.constant(1);
+  if (n.isFloat(0) && known && known->size() > 0) {
+    auto valueAt = [&](int64_t i) { return known->isFloat() ? known->getFloat(i) : static_cast<double>(known->getInt(i)); };
+    bool uniform = llvm::all_of(llvm::seq<int64_t>(0, known->size()), [&](int64_t i) { return valueAt(i) == valueAt(0); });
+    Shape shape;
+    if (failed(n.broadcastShape({n[0], n[1]}, shape)))
+      return failure();
+    if (Value result = uniform ? power(b, b.broadcastTo(base, shape), valueAt(0)) : Value())
+      return n.yield(result);
+  }
+  if (isa<FloatType>(TensorBuilder::elementOf(base)))
+    exponent = b.cast(exponent, TensorBuilder::elementOf(base));
+  Value pair[2] = {base, exponent};
+  if (failed(n.broadcast(pair)))
+    return failure();
+  if (isa<FloatType>(TensorBuilder::elementOf(base)))
+    return n.yield(b.cast(b.pow(pair[0], pair[1]), n.element(0), false, n.isUnsigned(0)));
+  return n.yield(b.createOrFold<math::IPowIOp>(pair[0], pair[1]));
+}
+
+LogicalResult compare(Node &n) {
+  Value a, c;
+  if (failed(operandPair(n, a, c)))
+    return failure();
+  StringRef op = n.op.getOpType();
+  if (n.isFloat(0)) {
+    auto predicate = llvm::StringSwitch<FloatPredicate>(op)
+                         .Case("Equal", FloatPredicate::OEQ)
+                         .Case("Less", FloatPredicate::OLT)
+                         .Case("LessOrEqual", FloatPredicate::OLE)
+                         .Case("Greater", FloatPredicate::OGT)
+                         .Default(FloatPredicate::OGE);
+    return n.yieldAs(n.b.compare(predicate, a, c), false);
+  }
+  bool plain = n.isUnsigned(0) || n.element(0).isInteger(1);
+  auto predicate = llvm::StringSwitch<IntPredicate>(op)
+                       .Case("Equal", IntPredicate::eq)
+                       .Case("Less", plain ? IntPredicate::ult : IntPredicate::slt)
+                       .Case("LessOrEqual", plain ? IntPredicate::ule : IntPredicate::sle)
+                       .Case("Greater", plain ? IntPredicate::ugt : IntPredicate::sgt)
+                       .Default(plain ? IntPredicate::uge : IntPredicate::sge);
+  return n.yieldAs(n.b.compare(predicate, a, c), false);
+}
+
+LogicalResult bitwise(Node &n) {
+  StringRef op = n.op.getOpType();
+  if (op == "Not")
+    return n.yield(n.b.logicalNot(n[0]));
+  if (op == "BitwiseNot")
+    return n.yield(n.b.createOrFold<arith::XOrIOp>(n[0], n.b.constantLike(n[0], -1)));
+  Value a, c;
+  if (failed(operandPair(n, a, c)))
+    return failure();
+  if (op.ends_with("And"))
+    return n.yield(n.b.logicalAnd(a, c));
+  if (op.ends_with("Xor"))
+    return n.yield(n.b.createOrFold<arith::XOrIOp>(a, c));
+  return n.yield(n.b.logicalOr(a, c));
+}
+
+LogicalResult bitShift(Node &n) {
+  Value a, c;
+  if (failed(operandPair(n, a, c)))
+    return failure();
+  // Shifting by the width or more gives 0 in ONNX's reference; arith leaves it open.
+  TensorBuilder &b = n.b;
+  bool left = n.getString("direction", "") == "LEFT";
+  Value width = b.constantLike(c, n.element(0).getIntOrFloatBitWidth());
+  Value fits = b.compare(IntPredicate::ult, c, width), safe = b.select(fits, c, b.zerosLike(c));
+  Value shifted = left ? b.createOrFold<arith::ShLIOp>(a, safe) : b.createOrFold<arith::ShRUIOp>(a, safe);
+  return n.yield(b.select(fits, shifted, b.zerosLike(a)));
+}
+
+LogicalResult unary(Node &n) {
+  TensorBuilder &b = n.b;
+  Value x = n[0], one = b.constantLike(x, 1);
+  StringRef op = n.op.getOpType();
+  if (op == "Neg")
+    return n.yield(b.neg(x));
+  if (op == "Abs")
+    return n.yield(n.isUnsigned(0) ? x : b.abs(x));
+  if (op == "Sign")
+    return n.yield(n.isUnsigned(0) ? b.select(b.compare(IntPredicate::ne, x, b.zerosLike(x)), one, b.zerosLike(x)) : sign(b, x));
+  if (op == "Exp")
+    return n.yield(b.exp(x));
+  if (op == "Log")
+    return n.yield(b.log(x));
+  if (op == "Sqrt")
+    return n.yield(b.sqrt(x));
+  if (op == "Reciprocal")
+    return n.yield(b.div(one, x));
+  if (op == "Erf")
+    return n.yield(b.erf(x));
+  if (op == "Floor")
+    return n.yield(b.createOrFold<math::FloorOp>(x));
+  if (op == "Ceil")
+    return n.yield(b.createOrFold<math::CeilOp>(x));
+  if (op == "Round")
+    return n.yield(b.createOrFold<math::RoundEvenOp>(x));
+  if (op == "Sin")
+    return n.yield(b.createOrFold<math::SinOp>(x));
+  if (op == "Cos")
+    return n.yield(b.createOrFold<math::CosOp>(x));
+  if (op == "Tan")
+    return n.yield(b.div(b.createOrFold<math::SinOp>(x), b.createOrFold<math::CosOp>(x)));
+  if (op == "Atan")
+    return n.yield(b.createOrFold<math::AtanOp>(x));
+  Value square = b.mul(x, x);
+  if (op == "Asin") // atan2 keeps the ends -1 and 1
+    return n.yield(b.createOrFold<math::Atan2Op>(x, b.sqrt(b.sub(one, square))));
+  if (op == "Acos")
+    return n.yield(b.createOrFold<math::Atan2Op>(b.sqrt(b.sub(one, square)), x));
+  Value growing = b.exp(x), falling = b.exp(b.neg(x));
+  if (op == "Sinh")
+    return n.yield(b.mulScalar(b.sub(growing, falling), 0.5));
+  if (op == "Cosh")
+    return n.yield(b.mulScalar(b.add(growing, falling), 0.5));
+  if (op == "Asinh") { // odd: the log of a sum of positive terms only
+    Value magnitude = b.abs(x);
+    Value value = b.log(b.add(magnitude, b.sqrt(b.add(square, one))));
+    return n.yield(b.select(b.compare(FloatPredicate::OLT, x, b.zerosLike(x)), b.neg(value), value));
+  }
+  if (op == "Acosh")
+    return n.yield(b.log(b.add(x, b.sqrt(b.sub(square, one)))));
+  assert(op == "Atanh" && "the table lists no other");
+  Value ratio = b.sub(b.createOrFold<math::Log1pOp>(x), b.createOrFold<math::Log1pOp>(b.neg(x)));
+  return n.yield(b.mulScalar(ratio, 0.5));
+}
+
+LogicalResult isNaN(Node &n) { return n.yield(n.b.compare(FloatPredicate::UNO, n[0], n[0])); }
+
+LogicalResult isInf(Node &n) {
+  TensorBuilder &b = n.b;
+  double infinity = std::numeric_limits<double>::infinity();
+  Value above = b.compare(FloatPredicate::OEQ, n[0], b.constantLike(n[0], infinity));
+  Value below = b.compare(FloatPredicate::OEQ, n[0], b.constantLike(n[0], -infinity));
+  bool positive = n.getInt("detect_positive", 1), negative = n.getInt("detect_negative", 1);
+  if (positive && negative)
+    return n.yield(b.logicalOr(above, below));
+  return n.yield(positive ? above : negative ? below : b.zerosLike(above));
+}
+
+/// Sum, Mean, Max and Min of any number of operands, from the left.
+LogicalResult variadic(Node &n) {
+  SmallVector<Value> values;
+  for (unsigned i = 0; i < n.size(); ++i)
+    values.push_back(n[i]);
+  if (failed(n.broadcast(values)))
+    return failure();
+  StringRef op = n.op.getOpType();
+  Value result = values.front();
+  for (Value next : llvm::drop_begin(values)) {
+    if (op == "Max" || op == "Min")
+      result = extremum(n.b, result, next, op == "Max", n.isUnsigned(0));
+    else
+      result = n.b.add(result, next);
+  }
+  if (op == "Mean")
+    result = n.b.mulScalar(result, 1.0 / static_cast<double>(values.size()));
+  return n.yield(result);
+}
+
+LogicalResult clipByAttributes(Node &n) {
+  Value low = n.hasAttribute("min") ? n.b.constantLike(n[0], n.getFloat("min", 0)) : Value();
+  Value high = n.hasAttribute("max") ? n.b.constantLike(n[0], n.getFloat("max", 0)) : Value();
+  return n.yield(clip(n.b, n[0], low, high));
+}
+
+LogicalResult clipByOperands(Node &n) {
+  Value bounds[2];
+  for (unsigned i : {0u, 1u})
+    if (n.has(i + 1)) {
+      if (TensorBuilder::shapeOf(n[i + 1]).size() != 0 && nn::elementCount(n.shape(i + 1)) != 1)
+        return n.refuse("its bounds are no scalars");
+      bounds[i] = n.b.broadcastTo(n.b.reshape(n[i + 1], {}), n.shape(0));
+    }
+  return n.yield(clip(n.b, n[0], bounds[0], bounds[1], n.isUnsigned(0)));
+}
+
+LogicalResult where(Node &n) {
+  Value all[3] = {n[0], n[1], n[2]};
+  if (failed(n.broadcast(all)))
+    return failure();
+  return n.yield(n.b.select(all[0], all[1], all[2]));
+}
+
+LogicalResult cast(Node &n) {
+  bool toUnsigned = false;
+  Type to;
+  if (n.op.getOpType() == "CastLike") {
+    to = n.element(1);
+    toUnsigned = n.isUnsigned(1);
+  } else {
+    int64_t wanted = n.getInt("to", 0);
+    to = n.elementType(wanted, toUnsigned);
+    if (!to)
+      return n.refuse("casts to ONNX element type " + Twine(wanted) + " are not supported");
+  }
+  return n.yieldAs(n.b.cast(n[0], to, n.isUnsigned(0), toUnsigned), toUnsigned);
+}
+
+} // namespace ortc::legalize::handlers

@@ -1,0 +1,144 @@
+//===- Linear.cpp - Gemm, MatMul, Einsum ----------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/legalize/Formulas.h"
+#include "compiler/legalize/Node.h"
+
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace ortc::legalize::handlers {
+
+LogicalResult gemm(Node &n) {
+  TensorBuilder &b = n.b;
+  bool transposeA = n.getInt("transA", 0), transposeB = n.getInt("transB", 0);
+  if (n.rank(0) != 2 || n.rank(1) != 2)
+    return n.refuse("its operands are no matrices");
+  if (!n.isFloat(0))
+    return n.refuse("integer matrices are not supported");
+  if (n.shape(0)[transposeA ? 0 : 1] != n.shape(1)[transposeB ? 1 : 0])
+    return n.refuse("matrices of " + shapeText(n.shape(0)) + " and " + shapeText(n.shape(1)) + " do not fit");
+  Value y = b.matmul(n[0], n[1], transposeA, transposeB);
+  double alpha = n.getFloat("alpha", 1), beta = n.getFloat("beta", 1);
+  if (alpha != 1)
+    y = b.mulScalar(y, alpha);
+  if (!n.has(2) || beta == 0)
+    return n.yield(y);
+  Value pair[2] = {y, beta == 1 ? n[2] : b.mulScalar(n[2], beta)};
+  if (failed(n.broadcast(pair)))
+    return failure();
+  if (pair[0] != y)
+    return n.refuse("its third operand of shape " + shapeText(n.shape(2)) + " does not broadcast to the result");
+  return n.yield(b.add(pair[0], pair[1]));
+}
+
+LogicalResult matMul(Node &n) {
+  if (n.rank(0) == 0 || n.rank(1) == 0)
+    return n.refuse("an operand is a scalar");
+  if (!n.isFloat(0))
+    return n.refuse("integer matrices are not supported");
+  Ints a = n.shape(0), c = n.shape(1);
+  bool fits = a.back() == c[c.size() == 1 ? 0 : c.size() - 2];
+  for (size_t i = 3; i <= std::min(a.size(), c.size()); ++i)
+    fits &= a[a.size() - i] == c[c.size() - i] || a[a.size() - i] == 1 || c[c.size() - i] == 1;
+  if (!fits)
+    return n.refuse("matrices of " + shapeText(a) + " and " + shapeText(c) + " do not fit");
+  return n.yield(matmul(n.b, n[0], n[1]));
+}
+
+namespace {
+/// An equation with its ellipsis spelled out in capital letters that it does not use.
+struct Equation {
+  SmallVector<std::string> operands;
+  std::string result;
+};
+} // namespace
+
+/// Letters for the `count` last dimensions of the ellipsis.
+static std::string ellipsis(int64_t count) {
+  std::string letters;
+  for (int64_t i = count; i-- > 0;)
+    letters += static_cast<char>(1 + i); // control characters: never part of an equation
+  return letters;
+}
+
+static LogicalResult parseEquation(Node &n, Equation &equation) {
+  std::string text;
+  for (char c : n.getString("equation", ""))
+    if (c != ' ')
+      text += c;
+  auto [left, right] = StringRef(text).split("->");
+  SmallVector<StringRef> terms;
+  left.split(terms, ',');
+  if (terms.size() != n.size())
+    return n.refuse("its equation has " + Twine(terms.size()) + " terms for " + Twine(n.size()) + " operands");
+  int64_t widest = 0;
+  llvm::StringMap<int> seen;
+  for (auto [i, term] : llvm::enumerate(terms)) {
+    auto [before, after] = term.split("...");
+    int64_t letters = before.size() + after.size(), extra = n.rank(i) - letters;
+    bool hasDots = term.contains("...");
+    if (hasDots ? extra < 0 : extra != 0)
+      return n.refuse("term '" + term + "' of its equation does not fit " + Twine(n.rank(i)) + " dimensions");
+    widest = std::max(widest, hasDots ? extra : 0);
+    std::string labels = before.str() + (hasDots ? ellipsis(extra) : "") + after.str();
+    for (size_t k = 0; k < labels.size(); ++k) {
+      if (labels.find(labels[k], k + 1) != std::string::npos)
+        return n.refuse("term '" + term + "' of its equation takes a diagonal, which is not supported");
+      ++seen[StringRef(&labels[k], 1)];
+    }
+    equation.operands.push_back(labels);
+  }
+  if (StringRef(text).contains("->")) {
+    auto [before, after] = right.split("...");
+    equation.result = before.str() + (right.contains("...") ? ellipsis(widest) : "") + after.str();
+    for (char label : equation.result)
+      if (!seen.contains(StringRef(&label, 1)))
+        return n.refuse("its equation's result has the label '" + Twine(label) + "' that no term has");
+    return success();
+  }
+  // Without an arrow: the ellipsis, then all letters that occur once, in order.
+  equation.result = ellipsis(widest);
+  for (char label = 'A'; label <= 'z'; ++label)
+    if (seen.lookup(StringRef(&label, 1)) == 1)
+      equation.result += label;
+  return success();
+}
+
+LogicalResult einsum(Node &n) {
+  Equation equation;
+  if (!n.isFloat(0))
+    return n.refuse("integer operands are not supported");
+  if (failed(parseEquation(n, equation)))
+    return failure();
+  llvm::StringMap<int64_t> sizes;
+  for (unsigned i = 0; i < n.size(); ++i)
+    for (auto [label, size] : llvm::zip_equal(equation.operands[i], n.shape(i))) {
+      int64_t &known = sizes.try_emplace(StringRef(&label, 1), size).first->second;
+      if (known != size && known != 1 && size != 1)
+        return n.refuse("sizes " + Twine(known) + " and " + Twine(size) + " of one label of its equation differ");
+      known = std::max(known, size);
+    }
+  Value value = n[0];
+  std::string labels = equation.operands[0];
+  if (n.size() == 1)
+    return n.yield(contract(n.b, value, labels, equation.result));
+  for (unsigned i = 1; i < n.size(); ++i) {
+    std::string wanted = equation.result;
+    if (i + 1 < n.size()) { // what the result or a later operand still needs
+      wanted.clear();
+      for (char label : labels + equation.operands[i]) {
+        bool needed = StringRef(equation.result).contains(label);
+        for (unsigned k = i + 1; k < n.size(); ++k)
+          needed |= StringRef(equation.operands[k]).contains(label);
+        if (needed && !StringRef(wanted).contains(label))
+          wanted += label;
+      }
+    }
+    value = contract(n.b, value, labels, n[i], equation.operands[i], wanted);
+    labels = wanted;
+  }
+  return n.yield(value);
+}
+
+} // namespace ortc::legalize::handlers

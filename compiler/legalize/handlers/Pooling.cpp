@@ -1,0 +1,135 @@
+//===- Pooling.cpp - pools ------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/legalize/Formulas.h"
+#include "compiler/legalize/handlers/Window.h"
+
+using namespace mlir;
+
+namespace ortc::legalize::handlers {
+
+/// Every window must hold an element: nn has no value for an empty one.
+static LogicalResult checkWindows(Node &n, const Window &window, Ints input) {
+  for (size_t i = 0; i < input.size(); ++i)
+    for (int64_t o = 0; o < window.output[i]; ++o) {
+      bool holds = false;
+      for (int64_t k = 0; k < window.size[i] && !holds; ++k) {
+        int64_t at = o * window.strides[i] + k * window.dilations[i] - window.low[i];
+        holds = at >= 0 && at < input[i];
+      }
+      if (!holds)
+        return n.refuse("window " + Twine(o) + " of spatial dimension " + Twine(i) + " lies in the padding alone");
+    }
+  return success();
+}
+
+static RankedTensorType resultType(Node &n, const Window &window, Type element) {
+  Shape shape = {n.shape(0)[0]};
+  shape.append(window.output.begin(), window.output.end());
+  shape.push_back(n.shape(0)[1]);
+  return RankedTensorType::get(shape, element);
+}
+
+/// Positions in the whole input, as ONNX counts them, from positions in one image and channel.
+static Value wholePositions(Node &n, Value indices) {
+  TensorBuilder &b = n.b;
+  Ints x = n.shape(0);
+  int64_t volume = nn::elementCount(x.drop_front(2)), rank = n.rank(0);
+  Value wide = b.cast(b.transpose(indices, channelsFirst(rank)), b.getI64Type());
+  auto type = TensorBuilder::typeOf(wide);
+  Value image = b.mulScalar(b.iota(type, 0), static_cast<double>(x[1] * volume));
+  Value channel = b.mulScalar(b.iota(type, 1), static_cast<double>(volume));
+  return b.add(wide, b.add(image, channel));
+}
+
+LogicalResult maxPool(Node &n) {
+  if (n.rank(0) < 3 || !n.isFloat(0))
+    return n.refuse(n.isFloat(0) ? "its input has no spatial dimensions" : "integer pools are not supported");
+  Ints input = n.shape(0).drop_front(2);
+  Window window;
+  if (failed(window.read(n, {}, input, n.getInt("ceil_mode", 0))) || failed(checkWindows(n, window, input)))
+    return failure();
+  if (n.wants(1) && n.getInt("storage_order", 0))
+    return n.refuse("indices in column-major order are not supported");
+  TensorBuilder &b = n.b;
+  auto pool = nn::MaxPoolOp::create(b, resultType(n, window, n.element(0)), resultType(n, window, b.getI32Type()),
+                                    b.transpose(n[0], channelsLast(n.rank(0))), window.size, window.strides, window.low,
+                                    window.high, window.overhang, window.dilations);
+  Value results[2] = {b.transpose(pool.getResult(), channelsFirst(n.rank(0))), {}};
+  if (n.wants(1))
+    results[1] = wholePositions(n, pool.getIndices());
+  return n.yield(results);
+}
+
+static Value averagePoolOf(Node &n, Value x, const Window &window, bool countPadding) {
+  return nn::AvgPoolOp::create(n.b, resultType(n, window, TensorBuilder::elementOf(x)), x, window.size, window.strides, window.low,
+                               window.high, window.overhang, window.dilations, countPadding);
+}
+
+LogicalResult averagePool(Node &n) {
+  if (n.rank(0) < 3)
+    return n.refuse("its input has no spatial dimensions");
+  Ints input = n.shape(0).drop_front(2);
+  Window window;
+  if (failed(window.read(n, {}, input, n.getInt("ceil_mode", 0))) || failed(checkWindows(n, window, input)))
+    return failure();
+  Value y = averagePoolOf(n, n.b.transpose(n[0], channelsLast(n.rank(0))), window, n.getInt("count_include_pad", 0));
+  return n.yield(n.b.transpose(y, channelsFirst(n.rank(0))));
+}
+
+/// |x| to the power p: by multiplication where p is a small integer.
+static Value absolutePower(TensorBuilder &b, Value x, int64_t p) {
+  if (Value result = power(b, p % 2 ? b.abs(x) : x, static_cast<double>(p)))
+    return result;
+  return b.pow(b.abs(x), b.constantLike(x, static_cast<double>(p)));
+}
+static Value positiveRoot(TensorBuilder &b, Value x, int64_t p) {
+  if (p == 1)
+    return x;
+  if (p == 2)
+    return rootOrZero(b, x);
+  return b.pow(x, b.constantLike(x, 1.0 / static_cast<double>(p)));
+}
+
+LogicalResult lpPool(Node &n) {
+  if (n.rank(0) < 3)
+    return n.refuse("its input has no spatial dimensions");
+  Ints input = n.shape(0).drop_front(2);
+  Window window;
+  if (failed(window.read(n, {}, input, n.getInt("ceil_mode", 0))) || failed(checkWindows(n, window, input)))
+    return failure();
+  // With the overhang as padding every window counts all its places, so a mean is a sum over a constant.
+  for (size_t i = 0; i < input.size(); ++i) {
+    window.high[i] += window.overhang[i];
+    window.overhang[i] = 0;
+  }
+  int64_t p = n.getInt("p", 2);
+  TensorBuilder &b = n.b;
+  Value powers = absolutePower(b, b.transpose(n[0], channelsLast(n.rank(0))), p);
+  Value sum = b.mulScalar(averagePoolOf(n, powers, window, true), static_cast<double>(nn::elementCount(window.size)));
+  return n.yield(b.transpose(positiveRoot(b, sum, p), channelsFirst(n.rank(0))));
+}
+
+LogicalResult globalPool(Node &n) {
+  if (n.rank(0) < 3)
+    return n.refuse("its input has no spatial dimensions");
+  TensorBuilder &b = n.b;
+  SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(2, n.rank(0)));
+  StringRef op = n.op.getOpType();
+  if (op == "GlobalAveragePool")
+    return n.yield(b.mean(n[0], axes, true));
+  if (op == "GlobalLpPool") {
+    int64_t p = n.getInt("p", 2);
+    return n.yield(positiveRoot(b, b.sum(absolutePower(b, n[0], p), axes, true), p));
+  }
+  // One window over everything: the first of equal elements has the gradient.
+  Ints x = n.shape(0);
+  int64_t volume = nn::elementCount(x.drop_front(2));
+  Value flat = b.transpose(b.reshape(n[0], {x[0], x[1], volume}), {0, 2, 1});
+  auto type = RankedTensorType::get({x[0], 1, x[1]}, n.element(0));
+  auto pool = nn::MaxPoolOp::create(b, type, type.clone(b.getI32Type()), flat, Ints{volume}, Ints{volume}, Ints{0}, Ints{0}, Ints{0}, Ints{1});
+  Shape shape(x);
+  std::fill(shape.begin() + 2, shape.end(), 1);
+  return n.yield(b.reshape(pool.getResult(), shape));
+}
+
+} // namespace ortc::legalize::handlers

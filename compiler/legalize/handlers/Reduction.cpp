@@ -1,0 +1,120 @@
+//===- Reduction.cpp - reductions, arg reductions, running sums -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/legalize/Formulas.h"
+#include "compiler/legalize/Node.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/StringSwitch.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace ortc::legalize::handlers {
+
+/// log(sum(exp(x))), with the largest element taken out of the exponent where it is finite.
+static Value logSumExp(TensorBuilder &b, Value x, Ints axes) {
+  Value largest = b.reduce(nn::ReduceKind::max, x, axes);
+  Value bound = b.constantLike(largest, std::numeric_limits<double>::infinity());
+  Value isFinite = b.compare(arith::CmpFPredicate::OLT, b.abs(largest), bound);
+  largest = b.select(isFinite, largest, b.zerosLike(largest));
+  Value shifted = b.sub(x, b.broadcastAlong(largest, TensorBuilder::shapeOf(x), axes));
+  return b.add(b.log(b.sum(b.exp(shifted), axes)), largest);
+}
+
+static Value reduceBy(Node &n, Value x, Ints axes, StringRef op) {
+  TensorBuilder &b = n.b;
+  if (op == "ReduceSum")
+    return b.sum(x, axes);
+  if (op == "ReduceMean") {
+    if (n.isFloat(0))
+      return b.mean(x, axes);
+    Value total = b.sum(x, axes);
+    int64_t count = nn::elementCount(TensorBuilder::shapeOf(x)) / std::max<int64_t>(nn::elementCount(TensorBuilder::shapeOf(total)), 1);
+    return b.div(total, b.constantLike(total, static_cast<double>(count)));
+  }
+  if (op == "ReduceProd")
+    return b.reduce(nn::ReduceKind::prod, x, axes);
+  if (op == "ReduceMax")
+    return b.reduce(nn::ReduceKind::max, x, axes);
+  if (op == "ReduceMin")
+    return b.reduce(nn::ReduceKind::min, x, axes);
+  if (op == "ReduceL1")
+    return b.sum(b.abs(x), axes);
+  if (op == "ReduceL2")
+    return rootOrZero(b, b.sum(b.mul(x, x), axes));
+  if (op == "ReduceSumSquare")
+    return b.sum(b.mul(x, x), axes);
+  if (op == "ReduceLogSum")
+    return b.log(b.sum(x, axes));
+  assert(op == "ReduceLogSumExp" && "the table lists no other");
+  return logSumExp(b, x, axes);
+}
+
+/// What a reduction of no elements is.
+static std::optional<double> emptyValue(StringRef op) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return llvm::StringSwitch<std::optional<double>>(op)
+      .Cases({"ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare"}, 0.0)
+      .Case("ReduceProd", 1.0)
+      .Cases({"ReduceLogSum", "ReduceLogSumExp", "ReduceMax"}, -infinity)
+      .Case("ReduceMin", infinity)
+      .Default(std::nullopt);
+}
+
+LogicalResult reduce(Node &n) {
+  StringRef op = n.op.getOpType();
+  SmallVector<int64_t> axes;
+  bool given = false;
+  if (failed(n.intsAt(1, "axes", axes, &given)) || failed(n.axes(axes, n.rank(0))))
+    return failure();
+  if (axes.empty() && n.getInt("noop_with_empty_axes", 0)) {
+    // The elementwise part stays: ReduceL1 of nothing is |x|.
+    return n.yield(op == "ReduceMean" ? n[0] : reduceBy(n, n[0], {}, op));
+  }
+  if (axes.empty())
+    axes = llvm::to_vector(llvm::seq<int64_t>(0, n.rank(0)));
+  if (n.isUnsigned(0) && (op == "ReduceMax" || op == "ReduceMin" || op == "ReduceMean"))
+    return n.refuse("unsigned integers are not supported");
+  if (!n.isFloat(0) && (op == "ReduceL2" || op.starts_with("ReduceLog")))
+    return n.refuse("integers are not supported");
+  Shape kept(n.shape(0));
+  for (int64_t axis : axes)
+    kept[axis] = 1;
+  Shape shape = n.getInt("keepdims", 1) ? kept : nn::dropAxes(n.shape(0), axes);
+  if (nn::elementCount(n.shape(0)) == 0) {
+    std::optional<double> value = emptyValue(op);
+    if (!value || (!n.isFloat(0) && std::abs(*value) > 1))
+      return n.refuse("an input without elements");
+    return n.yield(n.b.constant(RankedTensorType::get(shape, n.element(0)), *value));
+  }
+  return n.yield(n.b.reshape(reduceBy(n, n[0], axes, op), shape));
+}
+
+LogicalResult argReduce(Node &n) {
+  int64_t axis = n.getInt("axis", 0);
+  if (failed(n.axis(axis, n.rank(0))))
+    return failure();
+  if (n.isUnsigned(0))
+    return n.refuse("unsigned integers are not supported");
+  TensorBuilder &b = n.b;
+  Shape dropped = nn::dropAxes(n.shape(0), {axis}), kept(n.shape(0));
+  kept[axis] = 1;
+  auto kind = n.op.getOpType() == "ArgMax" ? nn::ReduceKind::max : nn::ReduceKind::min;
+  Value result = nn::ArgReduceOp::create(b, RankedTensorType::get(dropped, b.getI64Type()), kind, n[0], axis,
+                                         n.getInt("select_last_index", 0) != 0);
+  return n.yieldAs(n.getInt("keepdims", 1) ? b.reshape(result, kept) : result, false);
+}
+
+LogicalResult cumSum(Node &n) {
+  SmallVector<int64_t> axis;
+  if (failed(n.ints(1, "axis", axis)))
+    return failure();
+  if (axis.size() != 1)
+    return n.refuse("its axis is no scalar");
+  if (failed(n.axis(axis[0], n.rank(0))))
+    return failure();
+  return n.yield(nn::CumSumOp::create(n.b, n[0].getType(), n[0], axis[0], n.getInt("exclusive", 0) != 0, n.getInt("reverse", 0) != 0).getResult());
+}
+
+} // namespace ortc::legalize::handlers
