@@ -31,6 +31,8 @@ struct Worker {
 
 struct ortc_pool {
   uint32_t workers;
+  int spins; ///< 0 when there are more workers than processors: a spinning one would keep another from its
+             ///< work
   // The job, written before `epoch` moves on.
   ortc_task_fn task;
   void *context;
@@ -65,7 +67,7 @@ void runShare(ortc_pool *pool, int64_t worker) {
 
 /// Waits until the epoch is no longer `seen`.
 void awaitJob(ortc_pool *pool, uint32_t seen) {
-  for (int i = 0; i < kSpins; i++) {
+  for (int i = 0; i < pool->spins; i++) {
     if (__atomic_load_n(&pool->epoch, __ATOMIC_ACQUIRE) != seen)
       return;
     pause();
@@ -86,7 +88,7 @@ void announce(ortc_pool *pool) {
 }
 
 void awaitWorkers(ortc_pool *pool) {
-  for (int i = 0; i < kSpins; i++) {
+  for (int i = 0; i < pool->spins; i++) {
     if (!__atomic_load_n(&pool->running, __ATOMIC_ACQUIRE))
       return;
     pause();
@@ -123,6 +125,7 @@ ortc_pool *ortc_pool_create(uint32_t workers) {
     return nullptr;
   auto *pool = (ortc_pool *)memory;
   pool->isEnding = false;
+  pool->spins = (long)workers <= sysconf(_SC_NPROCESSORS_ONLN) ? kSpins : 0;
   pool->epoch = pool->sleepers = pool->running = 0;
   for (pool->workers = 1; pool->workers < workers; pool->workers++) {
     Worker &member = pool->members[pool->workers - 1];
