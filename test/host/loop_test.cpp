@@ -1,0 +1,303 @@
+// Training loop, evaluation, prediction and gradients on the runtime's small test artifact.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <cmath>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "runtime/host/commands.h"
+#include "runtime/host/data/writers.h"
+#include "runtime/host/train_loop.h"
+#include "test/host/data_files.h"
+#include "test/runtime/TestArtifact.h"
+
+using namespace ortc::host;
+using namespace ortc::host::test;
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// A folder with the artifact and 22 samples: five batches of 4 and a rest of 2.
+class LoopTest : public testing::Test {
+protected:
+  LoopTest() {
+    ortc::artifact::Artifact artifact = ortc::test::makeArtifact();
+    artifact.manifest = R"({"loss": {"kind": "nll", "output": "y", "axis": 1}})";
+    ortc::test::Bytes bytes = ortc::test::makeFile(artifact);
+    artifactPath = folder.write("model.ortc", std::string(bytes.begin(), bytes.end()));
+    dataPath = writeData("data.npz", 22);
+  }
+
+  std::string writeData(const std::string &name, int64_t samples, float first = 0.5f, int64_t label = 1) {
+    std::vector<float> x;
+    std::vector<int64_t> labels;
+    for (int64_t i = 0; i < samples; ++i) {
+      for (int64_t k = 0; k < 3; ++k)
+        x.push_back(float((i * 7 + k * 5) % 11) / 8 - 0.5f);
+      labels.push_back(i % 3 == 0);
+    }
+    x[0] = first;
+    labels[0] = label;
+    std::string path = folder / name;
+    EXPECT_TRUE(writeNpz(path, {{"x", DataType::Float32, {samples, 3}, toBytes(x)},
+                                {"label", DataType::Int64, {samples}, toBytes(labels)}})
+                    .isOk());
+    return path;
+  }
+  template <typename T> static std::vector<uint8_t> toBytes(const std::vector<T> &values) {
+    auto first = reinterpret_cast<const uint8_t *>(values.data());
+    return {first, first + values.size() * sizeof(T)};
+  }
+
+  TrainOptions makeTrain(int64_t steps) {
+    TrainOptions options;
+    options.artifact = artifactPath;
+    options.data = dataPath;
+    options.steps = steps;
+    options.quiet = true;
+    options.threads = 1;
+    return options;
+  }
+  ApplyOptions makeApply(const std::string &output) {
+    ApplyOptions options;
+    options.artifact = artifactPath;
+    options.data = dataPath;
+    options.output = folder / output;
+    options.threads = 1;
+    options.quiet = true;
+    return options;
+  }
+  static void expectOk(const Status &status) { ASSERT_TRUE(status.isOk()) << status.getMessage(); }
+
+  /// The steps of a metrics file without their times.
+  static std::vector<Json> readSteps(const std::string &path) {
+    std::vector<Json> steps;
+    std::istringstream lines(readFile(path));
+    for (std::string line; std::getline(lines, line);) {
+      Json parsed = Json::parse(line);
+      if (!parsed.contains("event")) {
+        parsed.erase("ms");
+        steps.push_back(parsed);
+      }
+    }
+    return steps;
+  }
+  /// The arrays of a file, by name.
+  static std::map<std::string, std::string> readArrays(const std::string &path) {
+    std::unique_ptr<DataSource> source;
+    expectOk(openData(path, source));
+    std::map<std::string, std::string> arrays;
+    for (const std::string &name : source->getNames()) {
+      Array array;
+      expectOk(source->load(name, array));
+      arrays[name] = formatShape(array.shape) + std::string(reinterpret_cast<const char *>(array.data), array.bytes);
+    }
+    return arrays;
+  }
+
+  TemporaryFolder folder;
+  std::string artifactPath, dataPath;
+  std::sig_atomic_t interrupted = 0;
+};
+
+} // namespace
+
+TEST_F(LoopTest, ResumedRunGivesTheBitsOfAnUninterruptedOne) {
+  // 7 steps end in the middle of the second epoch.
+  TrainOptions whole = makeTrain(14), first = makeTrain(7), second = makeTrain(7);
+  Schedule schedule;
+  expectOk(Schedule::parse("cosine:warmup=2,total=14", schedule));
+  whole.schedule = first.schedule = schedule;
+  whole.seed = first.seed = 3;
+  whole.lr = first.lr = 0.3;
+  whole.metrics = folder / "whole.jsonl";
+  first.metrics = second.metrics = folder / "parts.jsonl";
+  whole.save = folder / "whole.safetensors";
+  first.save = second.load = folder / "half.safetensors";
+  second.save = folder / "parts.safetensors";
+  expectOk(train(whole, interrupted));
+  expectOk(train(first, interrupted));
+  expectOk(train(second, interrupted));
+  EXPECT_EQ(readFile(second.save), readFile(whole.save));
+  std::vector<Json> steps = readSteps(whole.metrics);
+  EXPECT_EQ(steps.size(), 14u);
+  EXPECT_EQ(readSteps(first.metrics), steps);
+}
+
+TEST_F(LoopTest, EveryNumberOfThreadsGivesTheSameBits) {
+  std::string wanted;
+  for (uint32_t threads : {1u, 2u, 4u}) {
+    TrainOptions options = makeTrain(12);
+    options.threads = threads;
+    options.save = folder / "threads.safetensors";
+    expectOk(train(options, interrupted));
+    std::string got = readFile(options.save);
+    EXPECT_TRUE(wanted.empty() || got == wanted) << threads;
+    wanted = got;
+  }
+}
+
+TEST_F(LoopTest, RefusesMoreThreadsThanCompiledFor) {
+  TrainOptions options = makeTrain(1);
+  options.threads = 5;
+  Status status = train(options, interrupted);
+  EXPECT_EQ(status.getCode(), ExitCode::Refused);
+  EXPECT_EQ(status.getMessage(),
+            "--threads 5: the artifact was compiled for at most 4; compile it with --max-workers 5");
+}
+
+TEST_F(LoopTest, WritesMetricsAsDocumented) {
+  TrainOptions options = makeTrain(6);
+  options.metrics = folder / "metrics.jsonl";
+  options.evalData = dataPath;
+  options.shuffle = false;
+  expectOk(train(options, interrupted));
+  std::istringstream lines(readFile(options.metrics));
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_EQ(line.substr(0, line.find("loss")), "{\"step\":1,\"epoch\":0,\"");
+  EXPECT_NE(line.find("\"lr\":0.25,\"ms\":"), std::string::npos) << line;
+  int evaluations = 0;
+  for (; std::getline(lines, line);) {
+    Json parsed = Json::parse(line);
+    EXPECT_NE(parsed.contains("event"), parsed.contains("loss")) << line;
+    if (parsed.contains("event")) {
+      ++evaluations;
+      EXPECT_EQ(parsed["event"], "eval");
+      EXPECT_TRUE(parsed.contains("eval_loss") && parsed.contains("accuracy")) << line;
+    }
+  }
+  EXPECT_EQ(evaluations, 2); // after the first epoch of 5 steps, and at the end
+}
+
+TEST_F(LoopTest, AnInterruptedRunSavesAndEndsWell) {
+  TrainOptions options = makeTrain(1000);
+  options.save = folder / "interrupted.safetensors";
+  interrupted = 1;
+  expectOk(train(options, interrupted));
+  interrupted = 0;
+  TrainOptions rest = makeTrain(2);
+  rest.load = options.save;
+  rest.metrics = folder / "rest.jsonl";
+  expectOk(train(rest, interrupted));
+  EXPECT_EQ(readSteps(rest.metrics).front()["step"], 1);
+}
+
+TEST_F(LoopTest, SavesEverySoManySteps) {
+  TrainOptions options = makeTrain(5);
+  options.save = folder / "every.safetensors";
+  options.saveEvery = 2;
+  options.metrics = folder / "every.jsonl";
+  expectOk(train(options, interrupted));
+  std::vector<int> saved;
+  std::istringstream lines(readFile(options.metrics));
+  for (std::string line; std::getline(lines, line);)
+    if (Json parsed = Json::parse(line); parsed.contains("event"))
+      saved.push_back(parsed["step"]);
+  EXPECT_EQ(saved, (std::vector<int>{2, 4, 5}));
+}
+
+TEST_F(LoopTest, StopsAtALossThatIsNotFinite) {
+  TrainOptions options = makeTrain(5);
+  options.data = writeData("nan.npz", 8, NAN);
+  options.shuffle = false;
+  options.stopOnNan = true;
+  options.save = folder / "nan.safetensors";
+  Status status = train(options, interrupted);
+  EXPECT_EQ(status.getCode(), ExitCode::Failed);
+  EXPECT_EQ(status.getMessage(), "the loss is not finite (step 1, epoch 0, slice 0 of " + options.data +
+                                     "); no parameter was changed by this step, nothing was saved; try a smaller --lr "
+                                     "or --save-every");
+  EXPECT_FALSE(std::filesystem::exists(options.save));
+}
+
+TEST_F(LoopTest, NamesTheLabelThatIsOutOfRange) {
+  TrainOptions options = makeTrain(5);
+  options.data = writeData("range.npz", 8, 0.5f, 7);
+  options.shuffle = false;
+  Status status = train(options, interrupted);
+  EXPECT_EQ(status.getCode(), ExitCode::Failed);
+  EXPECT_NE(status.getMessage().find("label"), std::string::npos) << status.getMessage();
+  EXPECT_NE(status.getMessage().find(" (step 1, epoch 0, slice 0 of " + options.data + ")"), std::string::npos)
+      << status.getMessage();
+}
+
+TEST_F(LoopTest, RefusesAFolderThatIsNotThereBeforeTraining) {
+  TrainOptions options = makeTrain(5);
+  options.save = "/no/such/folder/a.safetensors";
+  EXPECT_EQ(train(options, interrupted).getMessage(),
+            "/no/such/folder/a.safetensors: the folder /no/such/folder is not there or cannot be written");
+}
+
+TEST_F(LoopTest, BeginsTheNextEpochOnOtherData) {
+  TrainOptions options = makeTrain(7), rest = makeTrain(1);
+  options.save = rest.load = folder / "a.safetensors";
+  expectOk(train(options, interrupted));
+  rest.data = writeData("other.npz", 8);
+  rest.metrics = folder / "other.jsonl";
+  expectOk(train(rest, interrupted));
+  EXPECT_EQ(readSteps(rest.metrics).front()["epoch"], 2);
+}
+
+TEST_F(LoopTest, TheFirstMomentumIsTheGradientOfTheGradientsCommand) {
+  TrainOptions options = makeTrain(1);
+  options.shuffle = false;
+  options.save = folder / "one.safetensors";
+  expectOk(train(options, interrupted));
+  ApplyOptions apply = makeApply("gradients.safetensors");
+  expectOk(computeGradients(apply));
+  auto gradients = readArrays(apply.output), saved = readArrays(options.save);
+  EXPECT_EQ(gradients["fc.weight"], saved["fc.weight.momentum"]);
+  EXPECT_EQ(gradients.count("loss"), 1u);
+}
+
+TEST_F(LoopTest, PredictsEverySampleOnceInAnyBinding) {
+  ApplyOptions batch = makeApply("batch.npz"), single = makeApply("single.npz"), some = makeApply("some.npz");
+  single.binding = "single";
+  some.steps = 1;
+  expectOk(predictData(batch));
+  expectOk(predictData(single));
+  expectOk(predictData(some));
+  std::string all = readArrays(batch.output)["y"];
+  EXPECT_EQ(all.substr(0, 7), "[22, 2]");
+  EXPECT_EQ(readArrays(single.output)["y"], all);
+  EXPECT_EQ(readArrays(some.output)["y"], "[4, 2]" + all.substr(7, 32));
+}
+
+TEST_F(LoopTest, EvaluatesTheSameInEveryBinding) {
+  auto evaluate = [&](const std::string &binding, const std::string &data) {
+    ApplyOptions options = makeApply("");
+    options.data = data;
+    options.binding = binding;
+    testing::internal::CaptureStdout();
+    expectOk(evaluateData(options));
+    return testing::internal::GetCapturedStdout();
+  };
+  std::string even = writeData("even.npz", 8);
+  std::string text = evaluate("batch", even);
+  EXPECT_NE(text.find(", accuracy "), std::string::npos) << text;
+  EXPECT_NE(text.find("of 8), over 8 samples\n"), std::string::npos) << text;
+  std::string alone = evaluate("single", even);
+  EXPECT_EQ(alone.substr(alone.find(", accuracy")), text.substr(text.find(", accuracy")));
+  text = evaluate("batch", dataPath); // the accuracy counts no repeated sample
+  alone = evaluate("single", dataPath);
+  EXPECT_EQ(alone.substr(alone.find(", accuracy")), text.substr(text.find(", accuracy")));
+  EXPECT_NE(text.find("of 22), over 22 samples\n"), std::string::npos) << text;
+}
+
+TEST_F(LoopTest, RefusesWhatTheArtifactDoesNotHave) {
+  TrainOptions options = makeTrain(1);
+  options.binding = "single";
+  EXPECT_EQ(train(options, interrupted).getMessage(),
+            artifactPath + ": has no train entry in binding 'single'; compile it again");
+  options.binding = "double";
+  EXPECT_EQ(train(options, interrupted).getMessage(),
+            artifactPath + ": has no binding 'double'; it has 'batch', 'single'");
+  TemporaryFolder empty;
+  options.artifact = empty / "";
+  EXPECT_EQ(train(options, interrupted).getMessage(), options.artifact + ": holds no artifact (no model.ortc); make one "
+                                                                         "with ortc train MODEL.onnx -o " +
+                                                          options.artifact);
+}
