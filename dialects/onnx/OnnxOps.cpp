@@ -33,6 +33,7 @@ static void setNames(Range values, ArrayAttr names, OpAsmSetValueNameFn setName)
 
 void NodeOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setNames(getResults(), getOutputNames(), setName); }
 void InitializerOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), readableName(getName())); }
+void NoneOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "none"); }
 void GraphOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   if (!region.empty())
     setNames(region.getArguments(), getInputNames(), setName);

@@ -72,7 +72,7 @@ def Onnx_InitializerOp : Onnx_Op<"initializer", [Pure, AllTypesMatch<["value", "
   let assemblyFormat = "$name (`input` $input^)? $value attr-dict";
 }
 
-def Onnx_NoneOp : Op<Onnx_Dialect, "none", [Pure]> {
+def Onnx_NoneOp : Op<Onnx_Dialect, "none", [Pure, Onnx_NamedResults]> {
   let summary = "absent optional input";
   let description = [{
     ```mlir

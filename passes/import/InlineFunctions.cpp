@@ -87,7 +87,7 @@ static LogicalResult checkRecursion(ModuleOp module, const Functions &functions)
         if (!callee)
           return;
         if (state[callee] == kOpen)
-          recursive = callee;
+          recursive = recursive ? recursive : callee;
         else if (state[callee] == kNew)
           stack.push_back(callee);
       });
@@ -257,7 +257,7 @@ void InlineFunctions::runOnOperation() {
     if (failed(inlineCall(call, functions.find(call), functions, calls, nodes)))
       return signalPassFailure();
     if (nodes > maxNodes) {
-      module.emitError() << "inlining functions makes more than " << maxNodes << " nodes";
+      module.emitError() << "inlining functions makes more than " << maxNodes.getValue() << " nodes";
       return signalPassFailure();
     }
   }

@@ -1,0 +1,69 @@
+// RUN: ortc-opt %s -split-input-file -verify-diagnostics -pass-pipeline='builtin.module(ortc-inline-functions{max-nodes=3})'
+// What cannot be inlined is refused with its reason.
+
+onnx.function @d.F "d" "F" ["a"] -> ["b"] attributes [] defaults {} opsets {} {
+^bb0(%a: !onnx.any):
+  %b = onnx.node "G" of "d" since 0 (%a) {} -> ["b"] : (!onnx.any) -> !onnx.any
+  onnx.return %b : !onnx.any
+}
+// expected-error @+1 {{function 'G' calls itself, directly or through others}}
+onnx.function @d.G "d" "G" ["a"] -> ["b"] attributes [] defaults {} opsets {} {
+^bb0(%a: !onnx.any):
+  %c = onnx.node "G" of "d" since 0 (%a) {} -> ["c"] : (!onnx.any) -> !onnx.any
+  %b = onnx.node "F" of "d" since 0 (%c) {} -> ["b"] : (!onnx.any) -> !onnx.any
+  onnx.return %b : !onnx.any
+}
+
+// -----
+
+onnx.function @one "d" "F" [] -> [] attributes [] defaults {} opsets {} {
+  onnx.return
+}
+// expected-error @+1 {{there are two functions 'F' of domain 'd'}}
+onnx.function @two "d" "F" [] -> [] attributes [] defaults {} opsets {} {
+  onnx.return
+}
+
+// -----
+
+onnx.function @d.F "d" "F" ["a"] -> ["a"] attributes [] defaults {} opsets {} {
+^bb0(%a: !onnx.any):
+  onnx.return %a : !onnx.any
+}
+onnx.graph "too_many_inputs" ["x"] [[]] -> [] [] [] {
+^bb0(%x: tensor<2xf32>):
+  // expected-error @+1 {{function 'F' has 1 inputs and 1 outputs, not 2 and 1}}
+  %y = onnx.node "F" of "d" since 0 (%x, %x) {} -> ["y"] : (tensor<2xf32>, tensor<2xf32>) -> !onnx.any
+  onnx.return
+}
+
+// -----
+
+onnx.function @d.F "d" "F" ["a"] -> ["a"] attributes [] defaults {} opsets {} {
+^bb0(%a: !onnx.any):
+  onnx.return %a : !onnx.any
+}
+onnx.graph "unknown_attribute" ["x"] [[]] -> [] [] [] {
+^bb0(%x: tensor<2xf32>):
+  // expected-error @+1 {{function 'F' has no attribute 'k'}}
+  %y = onnx.node "F" of "d" since 0 (%x) {k = 1 : i64} -> ["y"] : (tensor<2xf32>) -> !onnx.any
+  onnx.return
+}
+
+// -----
+
+// expected-error @+1 {{inlining functions makes more than 3 nodes}}
+module {
+  onnx.function @d.F "d" "F" ["a"] -> ["c"] attributes [] defaults {} opsets {} {
+  ^bb0(%a: !onnx.any):
+    %b = onnx.node "Exp" since 13 (%a) {} -> ["b"] : (!onnx.any) -> !onnx.any
+    %c = onnx.node "Exp" since 13 (%b) {} -> ["c"] : (!onnx.any) -> !onnx.any
+    onnx.return %c : !onnx.any
+  }
+  onnx.graph "too_large" ["x"] [[]] -> [] [] [] {
+  ^bb0(%x: tensor<2xf32>):
+    %y = onnx.node "F" of "d" since 0 (%x) {} -> ["y"] : (tensor<2xf32>) -> !onnx.any
+    %z = onnx.node "F" of "d" since 0 (%y) {} -> ["z"] : (!onnx.any) -> !onnx.any
+    onnx.return
+  }
+}
