@@ -3,15 +3,18 @@
 #include "benchmarks/kernels/Machine.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <vector>
 
 namespace ortc::benchmarks {
 
+/// Time of this thread on a CPU.
 static double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
 }
 
 #if defined(__x86_64__)

@@ -43,7 +43,6 @@ KernelFunction createKernelFunction(OpBuilder &builder, ModuleOp module, KernelI
   function->setAttr(kKernelAttribute, builder.getI64IntegerAttr(info.workspaceBytesPerWorker));
 
   auto describe = [&](unsigned argument, bool distinct, bool readOnly) {
-    function.setArgAttr(argument, LLVM::LLVMDialect::getAlignAttrName(), builder.getI64IntegerAttr(64));
     function.setArgAttr(argument, LLVM::LLVMDialect::getNoUndefAttrName(), UnitAttr::get(context));
     if (distinct)
       function.setArgAttr(argument, LLVM::LLVMDialect::getNoAliasAttrName(), UnitAttr::get(context));

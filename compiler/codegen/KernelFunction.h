@@ -26,7 +26,8 @@ struct KernelInfo {
   int64_t bytesWritten = 0;
 };
 
-/// One buffer argument of a kernel: dense, row-major, 64-byte aligned. Booleans are i8, f16 and bf16 are i16.
+/// One buffer argument of a kernel: dense, row-major, aligned to its element (a host may bind memory of its own; buffers
+/// of the plan are 64-byte aligned). Booleans are i8, f16 and bf16 are i16.
 struct KernelBuffer {
   mlir::Type elementType;
   int64_t elements = 0;

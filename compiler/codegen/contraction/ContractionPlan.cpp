@@ -13,11 +13,13 @@ using namespace mlir;
 namespace ortc::codegen {
 
 /// Work per chunk that makes handing it out worth while: about 20 microseconds.
-static constexpr int64_t kChunkFlops = 2'000'000;
+static constexpr int64_t kChunkFlops = 3'000'000;
 /// Chunks beyond this number only cost reuse.
-static constexpr int64_t kMaxChunks = 32;
+static constexpr int64_t kMaxChunks = 16;
 /// Row chunks are multiples of all tile heights.
 static constexpr int64_t kRowUnit = 24;
+/// Rows of a chunk that make packing for it worth while.
+static constexpr int64_t kRowChunk = 192;
 /// Columns of a chunk: with kDepth, the packed block that has to stay in the second-level cache.
 static constexpr int64_t kLaneChunk = 256;
 static constexpr int64_t kDepth = 512;
@@ -96,7 +98,8 @@ bool usesDotKernel(const ContractionSpec &spec) {
     return false;
   int64_t rows = sizeOf(m), columns = sizeOf(n);
   unsigned large = rows >= columns ? 0 : 1;
-  return std::min(rows, columns) <= 4 && k[0].strides[large] == 1;
+  bool bothContiguous = k[0].strides[0] == 1 && k[0].strides[1] == 1;
+  return std::min(rows, columns) <= (bothContiguous ? 8 : 4) && k[0].strides[large] == 1;
 }
 
 namespace {
@@ -167,7 +170,8 @@ static void planStrips(ContractionPlan &plan, const Target &target) {
   }
 }
 
-/// Chunks by shape only: outer indices first, then columns (nothing is packed twice), then rows.
+/// Chunks by shape only: outer indices, then columns and rows. A packed block serves all rows of its chunk, so chunks
+/// are kept tall and wide before they are kept many.
 static void planChunks(ContractionPlan &plan) {
   int64_t depth = plan.blocks() * plan.blockDepth();
   double flops = 2.0 * plan.outerTotal * plan.row.size * plan.lane.size * depth;
@@ -181,15 +185,21 @@ static void planChunks(ContractionPlan &plan) {
   if (plan.strips[0].end > 0)
     laneUnit = std::lcm(plan.strips[0].vectors * plan.lanes, laneUnit);
   int64_t units = ceilDiv(plan.lane.size, laneUnit);
-  int64_t perChunk = ceilDiv(units, std::min(wanted, units));
-  if (plan.packLanes)
-    perChunk = std::min(perChunk, std::max<int64_t>(1, kLaneChunk / laneUnit));
-  plan.laneChunk = perChunk * laneUnit;
+  int64_t unitsPerChunk = ceilDiv(units, std::min(wanted, units)), rowChunks;
+  if (plan.packLanes) {
+    unitsPerChunk = std::min(units, std::max<int64_t>(1, kLaneChunk / laneUnit));
+    int64_t laneChunks = ceilDiv(units, unitsPerChunk);
+    rowChunks = std::clamp<int64_t>(wanted / laneChunks, 1, std::max<int64_t>(1, plan.row.size / kRowChunk));
+    int64_t enough = std::min<int64_t>(wanted, kMaxChunks / 2);
+    if (laneChunks * rowChunks < enough)
+      unitsPerChunk = std::max<int64_t>(1, units * rowChunks / enough);
+  } else {
+    rowChunks = ceilDiv(wanted, ceilDiv(units, unitsPerChunk));
+  }
+  plan.laneChunk = unitsPerChunk * laneUnit;
   plan.laneChunks = ceilDiv(plan.lane.size, plan.laneChunk);
-  wanted = ceilDiv(wanted, plan.laneChunks);
-
   int64_t rowUnits = ceilDiv(plan.row.size, 2 * kRowUnit);
-  plan.rowChunk = ceilDiv(rowUnits, std::min(wanted, rowUnits)) * 2 * kRowUnit;
+  plan.rowChunk = ceilDiv(rowUnits, std::min(rowChunks, rowUnits)) * 2 * kRowUnit;
   plan.rowChunks = ceilDiv(plan.row.size, plan.rowChunk);
 }
 
@@ -222,6 +232,15 @@ static bool wantsPacking(const ContractionPlan &plan, bool narrow) {
   // In place: rows of B must be close enough for the TLB, and whole lines enough for the load ports.
   bool aligned = plan.kLoops.back().strides[plan.laneOperand] % 16 == 0;
   return !(rows <= (aligned ? 192 : 48) && columns <= 2048);
+}
+
+/// Whether rows of the broadcast operand that lie k by k far apart are gathered first: every k of a tile would be
+/// another cache line (and often the same cache set) of which few bytes are used. Worth it for two panels or more.
+static bool wantsRowPacking(const ContractionPlan &plan, int64_t elementBytes) {
+  const ContractionStrip &strip = plan.strips[0];
+  int64_t panels = std::min(plan.laneChunk, strip.end) / (strip.vectors * plan.lanes);
+  return plan.row.strides[plan.rowOperand] == 1 && panels >= 2 && plan.blockDepth() >= 256 && strip.rows >= 4 &&
+         plan.row.size >= 2 * kRowUnit && plan.kLoops.back().strides[plan.rowOperand] * elementBytes >= 1024;
 }
 
 ContractionPlan planContraction(const ContractionSpec &spec, const Target &target) {
@@ -259,7 +278,12 @@ ContractionPlan planContraction(const ContractionSpec &spec, const Target &targe
   plan.packLanes = wantsPacking(plan, bool(narrow));
   planStrips(plan, target);
   planChunks(plan);
-  plan.rowsOuter = true;
+  int64_t elementBytes = spec.accumulatorType.getIntOrFloatBitWidth() / 8;
+  if (wantsRowPacking(plan, elementBytes)) {
+    plan.packedRows = 2 * kRowUnit;
+    plan.packedTileElements = plan.blockDepth() * plan.strips[0].rows + plan.lanes;
+    plan.packedRowElements = plan.packedTileElements * (plan.packedRows / plan.strips[0].rows);
+  }
 
   if (plan.packLanes)
     plan.packedElements = roundUp(std::min(plan.laneChunk, roundUp(plan.lane.size, plan.lanes)), plan.lanes) *

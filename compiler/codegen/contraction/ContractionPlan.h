@@ -29,12 +29,14 @@ struct ContractionPlan {
 
   bool packLanes = false; ///< copy the lane operand to the workspace, block by block
   ContractionStrip strips[2]; ///< main strip and edge; empty ones have begin == end
-  bool rowsOuter = false;  ///< tiles go along a row of panels first
+  int64_t packedRows = 0;   ///< rows of the main strip that are copied tile by tile before going along the panels
 
   int64_t outerTotal = 1, outerPerChunk = 1, rowChunk = 0, laneChunk = 0;
   int64_t outerChunks = 1, rowChunks = 1, laneChunks = 1;
 
-  int64_t packedElements = 0;  ///< workspace for the packed operand
+  int64_t packedElements = 0;    ///< workspace for the packed operand
+  int64_t packedRowElements = 0; ///< workspace for packed rows
+  int64_t packedTileElements = 0; ///< of them for one tile, with a vector to spare
   int64_t partialElements = 0; ///< workspace for partial sums
   int64_t partialPitch = 0;
 

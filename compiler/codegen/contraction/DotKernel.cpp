@@ -1,4 +1,4 @@
-// Contractions with at most four columns (or rows) whose long operand is contiguous along k: matrix times vector,
+// Contractions with at most eight columns (or rows) whose long operand is contiguous along k: matrix times vector,
 // scalar products. Sums run along k in 16 lanes, whatever the width of the target's vectors, and are added up by a
 // fixed tree: lane l with l + 8, then + 4, + 2, + 1.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,7 +22,9 @@ namespace {
 
 constexpr int64_t kVirtualLanes = 16;
 constexpr int64_t kChunkFlops = 1'000'000; // these shapes run at memory speed
-constexpr int64_t kMaxChunks = 32;
+constexpr int64_t kMaxChunks = 16;
+/// Columns of a tile; more of them go along the same rows again.
+constexpr int64_t kTileColumns = 4;
 
 class DotEmitter {
 public:
@@ -36,9 +38,11 @@ private:
   void emitOuter(Offset outer, Offset from, Offset to, Value isLast);
   void packThin();
   void emitRows(Offset row, int64_t rows);
+  void emitTile(Offset row, int64_t rows, int64_t firstColumn, int64_t columns);
   /// Vector `part` of the virtual lanes of k, k + 1, ...; `live` virtual lanes exist.
   Value loadPart(unsigned operand, Offset at, int64_t part, int64_t live);
-  void accumulate(Offset k, int64_t live, Offset row, int64_t rows, SmallVectorImpl<Value> &sums);
+  void accumulate(Offset k, int64_t live, Offset row, int64_t rows, int64_t firstColumn, int64_t columns,
+                  SmallVectorImpl<Value> &sums);
   Value addUp(SmallVector<Value> parts);
   Offset thinPlace(int64_t column, Offset k);
   Value buffer(unsigned operand) const { return kernel.buffers[spec.operands[operand].buffer]; }
@@ -100,7 +104,7 @@ DotEmitter::DotEmitter(OpBuilder &builder, ModuleOp module, const ContractionSpe
   lanes = std::min(target.lanes(spec.accumulatorType.getIntOrFloatBitWidth()), kVirtualLanes);
   parts = kVirtualLanes / lanes;
   tileRows = 8;
-  while (tileRows > 1 && tileRows * thinDim.size * parts > accumulatorLimit(target))
+  while (tileRows > 1 && tileRows * std::min(thinDim.size, kTileColumns) * parts > accumulatorLimit(target))
     tileRows /= 2;
   tileRows = std::min(tileRows, longDim.size);
   packsThin = depth.strides[thinOperand] != 1;
@@ -209,17 +213,18 @@ Offset DotEmitter::thinPlace(int64_t column, Offset k) {
 }
 
 /// One step of 16 values of k, of which `live` exist.
-void DotEmitter::accumulate(Offset k, int64_t live, Offset row, int64_t rows, SmallVectorImpl<Value> &sums) {
+void DotEmitter::accumulate(Offset k, int64_t live, Offset row, int64_t rows, int64_t firstColumn, int64_t columns,
+                            SmallVectorImpl<Value> &sums) {
   int64_t stride = longDim.strides[longOperand];
   Offset base = index.add(index.add(bases[longOperand], index.mul(row, stride)), k);
   for (int64_t part = 0; part < parts; ++part) {
     SmallVector<Value> thin;
-    for (int64_t column = 0; column < thinDim.size; ++column)
-      thin.push_back(loadPart(thinOperand, thinPlace(column, k), part, live));
+    for (int64_t column = 0; column < columns; ++column)
+      thin.push_back(loadPart(thinOperand, thinPlace(firstColumn + column, k), part, live));
     for (int64_t r = 0; r < rows; ++r) {
       Value value = loadPart(longOperand, index.add(base, r * stride), part, live);
-      for (int64_t column = 0; column < thinDim.size; ++column) {
-        Value &sum = sums[(r * thinDim.size + column) * parts + part];
+      for (int64_t column = 0; column < columns; ++column) {
+        Value &sum = sums[(r * columns + column) * parts + part];
         sum = multiplyAdd(builder, loc, value, thin[column], sum, MathOptions{fma, false});
       }
     }
@@ -249,9 +254,14 @@ Value DotEmitter::addUp(SmallVector<Value> values) {
 }
 
 void DotEmitter::emitRows(Offset row, int64_t rows) {
+  for (int64_t column = 0; column < thinDim.size; column += kTileColumns)
+    emitTile(row, rows, column, std::min(kTileColumns, thinDim.size - column));
+}
+
+void DotEmitter::emitTile(Offset row, int64_t rows, int64_t firstColumn, int64_t columns) {
   auto type = VectorType::get({lanes}, spec.accumulatorType);
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-  SmallVector<Value> sums(rows * thinDim.size * parts, zero);
+  SmallVector<Value> sums(rows * columns * parts, zero);
   int64_t whole = depth.size / kVirtualLanes * kVirtualLanes;
   auto loop = scf::ForOp::create(builder, loc, index.constant(0), index.constant(whole),
                                  index.constant(kVirtualLanes), sums);
@@ -259,21 +269,21 @@ void DotEmitter::emitRows(Offset row, int64_t rows) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
     SmallVector<Value> next(loop.getRegionIterArgs());
-    accumulate(Offset(loop.getInductionVar()), kVirtualLanes, row, rows, next);
+    accumulate(Offset(loop.getInductionVar()), kVirtualLanes, row, rows, firstColumn, columns, next);
     scf::YieldOp::create(builder, loc, next);
   }
   sums.assign(loop.getResults().begin(), loop.getResults().end());
   if (whole < depth.size)
-    accumulate(whole, depth.size - whole, row, rows, sums);
-  for (int64_t column = 0; column < thinDim.size; ++column) {
+    accumulate(whole, depth.size - whole, row, rows, firstColumn, columns, sums);
+  for (int64_t column = 0; column < columns; ++column) {
     SmallVector<Value> results;
     for (int64_t r = 0; r < rows; ++r) {
-      ArrayRef<Value> all(sums);
-      ArrayRef<Value> mine = all.slice((r * thinDim.size + column) * parts, parts);
+      ArrayRef<Value> mine = ArrayRef<Value>(sums).slice((r * columns + column) * parts, parts);
       results.push_back(addUp(SmallVector<Value>(mine)));
     }
-    Value result = vector::FromElementsOp::create(builder, loc, VectorType::get({rows}, spec.accumulatorType), results);
-    DotAccess access(*this, row, rows, column);
+    auto resultType = VectorType::get({rows}, spec.accumulatorType);
+    Value result = vector::FromElementsOp::create(builder, loc, resultType, results);
+    DotAccess access(*this, row, rows, firstColumn + column);
     if (spec.epilogue)
       spec.epilogue(builder, loc, access, result);
     else

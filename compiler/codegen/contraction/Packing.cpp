@@ -28,11 +28,17 @@ private:
   Value widen(Value value) {
     return copy.narrowType ? extendToF32(builder, loc, value, copy.narrowType) : value;
   }
-  Offset panelPlace(Offset k, int64_t vector) {
-    return index.add(index.add(copy.panelAt, index.mul(k, copy.vectors * copy.lanes)), vector * copy.lanes);
+  Offset panelPlace(Offset panel, Offset k, int64_t vector) {
+    Offset start = index.add(copy.panelAt, index.mul(panel, copy.panelStep));
+    return index.add(index.add(start, index.mul(k, copy.vectors * copy.lanes)), vector * copy.lanes);
+  }
+  Offset sourcePlace(Offset panel, Offset k) {
+    int64_t step = copy.vectors * copy.lanes * copy.laneStride;
+    Offset start = index.add(copy.sourceAt, index.mul(panel, step));
+    return index.add(start, index.mul(k, copy.depthStride));
   }
   void loop(Offset to, int64_t step, llvm::function_ref<void(Offset)> body);
-  void transposeBlock(Offset k, int64_t vector, int64_t depth);
+  void transposeBlock(Offset panel, Offset k, int64_t vector, int64_t depth);
 
   OpBuilder &builder;
   Location loc;
@@ -54,49 +60,56 @@ void PanelCopier::loop(Offset to, int64_t step, llvm::function_ref<void(Offset)>
   body(Offset(loop.getInductionVar()));
 }
 
+/// All panels of a k before the next k: the source is read in the longest runs there are.
 void PanelCopier::copyRows() {
   loop(copy.depth, 1, [&](Offset k) {
-    Offset from = index.add(copy.sourceAt, index.mul(k, copy.depthStride));
-    for (int64_t v = 0; v < copy.vectors; ++v) {
-      Offset at = index.add(from, v * copy.lanes * copy.laneStride);
-      Value value = loadLanes(builder, loc, copy.source, at, copy.laneStride, {copy.lanes, live(v)});
-      storeLanes(builder, loc, copy.panel, panelPlace(k, v), 1, {copy.lanes, copy.lanes}, widen(value));
-    }
+    loop(copy.panels, 1, [&](Offset panel) {
+      Offset from = sourcePlace(panel, k);
+      for (int64_t v = 0; v < copy.vectors; ++v) {
+        Offset at = index.add(from, v * copy.lanes * copy.laneStride);
+        Value value = loadLanes(builder, loc, copy.source, at, copy.laneStride, {copy.lanes, live(v)});
+        storeLanes(builder, loc, copy.panel, panelPlace(panel, k, v), 1, {copy.lanes, copy.lanes}, widen(value));
+      }
+    });
   });
 }
 
 /// `depth` values of k from `k` on, at most one vector of them.
-void PanelCopier::transposeBlock(Offset k, int64_t vector, int64_t depth) {
+void PanelCopier::transposeBlock(Offset panel, Offset k, int64_t vector, int64_t depth) {
   SmallVector<Value> columns;
+  Offset from = sourcePlace(panel, k);
   for (int64_t lane = 0; lane < live(vector); ++lane) {
-    Offset at = index.add(index.add(copy.sourceAt, k), (vector * copy.lanes + lane) * copy.laneStride);
+    Offset at = index.add(from, (vector * copy.lanes + lane) * copy.laneStride);
     columns.push_back(widen(loadLanes(builder, loc, copy.source, at, 1, {copy.lanes, depth})));
   }
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(columns[0].getType()));
   columns.resize(copy.lanes, zero);
   SmallVector<Value> rows = emitTranspose(builder, loc, columns);
   for (int64_t d = 0; d < depth; ++d)
-    storeLanes(builder, loc, copy.panel, panelPlace(index.add(k, d), vector), 1, {copy.lanes, copy.lanes}, rows[d]);
+    storeLanes(builder, loc, copy.panel, panelPlace(panel, index.add(k, d), vector), 1, {copy.lanes, copy.lanes},
+               rows[d]);
 }
 
 void PanelCopier::copyTransposed() {
   Offset whole = index.mul(index.div(copy.depth, copy.lanes), copy.lanes);
-  loop(whole, copy.lanes, [&](Offset k) {
-    for (int64_t v = 0; v < copy.vectors; ++v)
-      transposeBlock(k, v, copy.lanes);
+  loop(copy.panels, 1, [&](Offset panel) {
+    loop(whole, copy.lanes, [&](Offset k) {
+      for (int64_t v = 0; v < copy.vectors; ++v)
+        transposeBlock(panel, k, v, copy.lanes);
+    });
+    if (!copy.lastRemainder)
+      return;
+    auto rest = [&] {
+      for (int64_t v = 0; v < copy.vectors; ++v)
+        transposeBlock(panel, whole, v, copy.lastRemainder);
+    };
+    if (!copy.isLast)
+      return rest();
+    auto guarded = scf::IfOp::create(builder, loc, copy.isLast, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&guarded.getThenRegion().front());
+    rest();
   });
-  if (!copy.lastRemainder)
-    return;
-  auto rest = [&] {
-    for (int64_t v = 0; v < copy.vectors; ++v)
-      transposeBlock(whole, v, copy.lastRemainder);
-  };
-  if (!copy.isLast)
-    return rest();
-  auto guarded = scf::IfOp::create(builder, loc, copy.isLast, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&guarded.getThenRegion().front());
-  rest();
 }
 
 void emitPanelCopy(OpBuilder &builder, Location loc, const PanelCopy &copy) {

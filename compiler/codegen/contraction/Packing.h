@@ -7,7 +7,7 @@
 
 namespace ortc::codegen {
 
-/// One panel: `depth` rows of vectors * lanes elements, row after row. Columns beyond the live ones are zero.
+/// Panels of `depth` rows of vectors * lanes elements, row after row. Columns beyond the live ones are zero.
 struct PanelCopy {
   mlir::Value source;
   Offset sourceAt;          ///< of the first column at k = 0
@@ -16,8 +16,10 @@ struct PanelCopy {
   mlir::Type narrowType;    ///< f16 or bf16 stored as i16, converted while copying; null otherwise
 
   mlir::Value panel;
-  Offset panelAt;
+  Offset panelAt;           ///< of the first panel
   int64_t vectors = 1, lanes = 1, tail = 1;
+  Offset panels = 1;        ///< side by side in the source
+  int64_t panelStep = 0;    ///< between panels in the workspace
 
   Offset depth;             ///< values of k
   /// depth modulo lanes where that is known to be one of two numbers: zero, or this in the block where `isLast` holds.

@@ -67,7 +67,9 @@ template <typename T> void fill(AlignedArray<T> &x, unsigned seed) {
     v = T(uniform(random));
 }
 
-template <typename T> double referenceAt(const Shape &s, const AlignedArray<T> &a, const AlignedArray<T> &b, int64_t batch, int64_t i, int64_t j) {
+template <typename T>
+double referenceAt(const Shape &s, const AlignedArray<T> &a, const AlignedArray<T> &b, int64_t batch, int64_t i,
+                   int64_t j) {
   double sum = 0;
   for (int64_t k = 0; k < s.k; ++k)
     sum += double(a[batch * s.m * s.k + (s.transposeA ? k * s.m + i : i * s.k + k)]) *
@@ -113,15 +115,27 @@ const int64_t kSizes[][3] = {{1, 1, 1},    {1, 1, 300},   {5, 1, 700},   {1, 7, 
                              {33, 77, 129}, {100, 300, 257}, {61, 200, 1030}, {13, 65, 40}, {130, 130, 600}, {1, 500, 64},
                              {8, 96, 700}, {200, 9, 33}, {50, 4, 40}, {300, 3, 20}};
 
+/// Right numbers for every layout, and the same bits whatever the width of vectors.
 TEST(ContractionTest, AllLayoutsOfOddShapes) {
-  for (const Target &target : runnableTargets())
-    for (const auto &size : kSizes)
-      for (int layout = 0; layout < 8; ++layout) {
-        Shape s{size[0], size[1], size[2], bool(layout & 1), bool(layout & 2), bool(layout & 4)};
-        check<float>(s, target);
-        if (HasFailure())
-          return;
+  int count = 0;
+  for (const auto &size : kSizes)
+    for (int layout = 0; layout < 8; ++layout) {
+      // Transposed C: every third shape is enough.
+      if (layout >= 4 && (&size - kSizes) % 3 != 0)
+        continue;
+      Shape s{size[0], size[1], size[2], bool(layout & 1), bool(layout & 2), bool(layout & 4)};
+      bool isPortable = ++count % 4 == 0;
+      std::vector<std::vector<float>> results;
+      for (const Target &target : runnableTargets()) {
+        std::vector<float> c = check<float>(s, target, isPortable ? Numerics::Portable : Numerics::Fast);
+        if (isPortable || target.hasFma)
+          results.push_back(std::move(c));
       }
+      for (size_t i = 1; i < results.size(); ++i)
+        EXPECT_EQ(std::memcmp(results[0].data(), results[i].data(), results[0].size() * 4), 0) << describe(s);
+      if (HasFailure())
+        return;
+    }
 }
 
 TEST(ContractionTest, BatchesAndDouble) {
@@ -135,28 +149,10 @@ TEST(ContractionTest, BatchesAndDouble) {
     }
 }
 
-TEST(ContractionTest, BitsDoNotDependOnTheWidthOfVectors) {
-  for (const auto &size : kSizes)
-    for (int layout = 0; layout < 8; ++layout) {
-      Shape s{size[0], size[1], size[2], bool(layout & 1), bool(layout & 2), bool(layout & 4)};
-      std::vector<std::vector<float>> fast, portable;
-      for (const Target &target : runnableTargets()) {
-        if (layout % 3 == 0)
-          portable.push_back(check<float>(s, target, Numerics::Portable));
-        if (target.hasFma)
-          fast.push_back(check<float>(s, target));
-      }
-      for (const auto &set : {fast, portable})
-        for (size_t i = 1; i < set.size(); ++i)
-          EXPECT_EQ(std::memcmp(set[0].data(), set[i].data(), set[0].size() * 4), 0) << describe(s);
-      if (HasFailure())
-        return;
-    }
-}
-
 /// Chunks write disjoint parts: any order and any worker gives the same bits.
 TEST(ContractionTest, ChunksAreIndependent) {
-  for (Shape s : {Shape{300, 500, 200}, Shape{64, 1000, 300, false, true}, Shape{20, 40, 50, true, false, false, 60}}) {
+  for (Shape s : {Shape{300, 500, 200}, Shape{64, 1000, 300, false, true}, Shape{500, 130, 300, true},
+                  Shape{20, 40, 50, true, false, false, 90}, Shape{2000, 5, 400, false, true}}) {
     KernelModule m;
     ContractionSpec spec = specOf(s, m.builder.getF32Type());
     Compiled compiled(spec, m, runnableTargets().back());
