@@ -262,8 +262,8 @@ LogicalResult DotOp::verify() {
 }
 
 LogicalResult CheckIndexOp::verify() {
-  if (getLower() >= getUpper())
-    return emitOpError() << "C1: the range [" << getLower() << ", " << getUpper() << ") is empty";
+  if (static_cast<int64_t>(getLower()) >= static_cast<int64_t>(getUpper()))
+    return emitOpError() << "C1: the range [" << static_cast<int64_t>(getLower()) << ", " << static_cast<int64_t>(getUpper()) << ") is empty";
   return success();
 }
 
