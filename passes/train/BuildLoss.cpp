@@ -63,7 +63,7 @@ static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t 
   if (failed(output))
     return failure();
   MLIRContext *context = module.getContext();
-  FunctionComposer composer(module, partName("loss", binding), NameLoc::get(StringAttr::get(context, "loss")));
+  FunctionComposer composer(module, partName("loss", binding), NameLoc::get(StringAttr::get(context, "loss"), forward.getLoc()));
   FailureOr<Value> prediction = composer.getArgument({kOutput, output->name}, output->type);
   if (failed(prediction))
     return failure();

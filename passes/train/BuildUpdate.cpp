@@ -129,7 +129,8 @@ LogicalResult UpdateBuilder::clipNorm() {
   if (!sum)
     return success();
   Value factor = b.div(limit, b.addScalar(b.sqrt(sum), 1e-6));
-  factor = b.minimum(factor, b.constantLike(factor, 1));
+  Value one = b.constantLike(factor, 1);
+  factor = b.select(b.compare(arith::CmpFPredicate::ULT, factor, one), factor, one); // NaN stays NaN
   for (Value &gradient : gradients)
     gradient = b.mul(gradient, spread(b, factor, gradient));
   return success();

@@ -14,7 +14,7 @@ def BuildLossPass : Pass<"ortc-build-loss", "::mlir::ModuleOp"> {
                               %label: tensor<32xi64> {train.input = "label"}) -> (tensor<f32> {train.loss})
     ```
   }];
-  let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::arith::ArithDialect",
+  let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
   let options = [
     Option<"loss", "loss", "std::string", "\"cross_entropy\"", "what --loss takes, e.g. smooth_l1:beta=0.5">,
@@ -30,7 +30,7 @@ def DifferentiatePass : Pass<"ortc-differentiate", "::mlir::ModuleOp"> {
     forward part makes, and one `train.gradient` per parameter. A parameter that no gradient reaches in any binding
     becomes a constant, with the reason in its train.tensor. Forward and loss are left alone.
   }];
-  let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::arith::ArithDialect",
+  let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
   let options = [
     Option<"mutateOperation", "mutate-operation", "std::string", "", "for tests: name of an operation whose gradient is scaled">,
@@ -47,7 +47,7 @@ def BuildUpdatePass : Pass<"ortc-build-update", "::mlir::ModuleOp"> {
     parameters and state. State and hyper-parameters are declared as train.tensors; state has its parameter's layout.
     A momentum or weight decay of zero compiles nothing.
   }];
-  let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::arith::ArithDialect",
+  let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"sgd\"", "what --optimizer takes, e.g. adamw:lr=1e-3">,
@@ -66,6 +66,6 @@ def ComposeEntriesPass : Pass<"ortc-compose-entries", "::mlir::ModuleOp"> {
     `update`, which cut `train` in two. New values of state that the forward part makes cross the cut as
     `train.gradient` of that state, so that `gradients` changes nothing. Arguments that nobody uses are dropped.
   }];
-  let dependentDialects = ["::ortc::train::TrainDialect"];
+  let dependentDialects = ["::ortc::train::TrainDialect", "::mlir::func::FuncDialect"];
   let options = [Option<"gradients", "gradients", "bool", "false", "also the entries gradients and update">];
 }

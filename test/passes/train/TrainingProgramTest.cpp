@@ -1,0 +1,259 @@
+//===- TrainingProgramTest.cpp - losses, optimizers, entries --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Runs what the passes write through the evaluator. Expected numbers come from make_references.py.
+#include "passes/train/TrainingProgram.h"
+
+#include "compiler/evaluator/Evaluator.h"
+#include "passes/train/Losses.h"
+#include "passes/train/Optimizers.h"
+#include "passes/train/ProgramParts.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Parser/Parser.h"
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <map>
+
+using namespace mlir;
+using namespace ortc;
+using namespace ortc::train;
+using evaluator::Evaluator;
+using evaluator::HostTensor;
+
+namespace {
+
+class TrainingProgramTest : public ::testing::Test {
+protected:
+  TrainingProgramTest() {
+    DialectRegistry registry;
+    registry.insert<func::FuncDialect, arith::ArithDialect, math::MathDialect, nn::NnDialect, TrainDialect>();
+    autodiff::registerGradientRules(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    context.allowUnregisteredDialects();
+  }
+  OwningOpRef<ModuleOp> load(StringRef file) {
+    return parseSourceFile<ModuleOp>((ORTC_TEST_DATA "/passes/train/Inputs/" + file).str(), &context);
+  }
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+};
+
+HostTensor attributeOf(func::FuncOp function, unsigned i, StringRef name) {
+  return *HostTensor::fromAttribute(function.getArgAttrOfType<ElementsAttr>(i, name));
+}
+
+/// The largest distance relative to the largest expected magnitude (at least `floor`).
+double distance(const HostTensor &got, const HostTensor &expected, double floor = 1e-3) {
+  double span = floor, off = 0;
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    span = std::max(span, std::fabs(expected.getFloat(i)));
+    double difference = std::fabs(got.getFloat(i) - expected.getFloat(i));
+    off = std::isnan(difference) ? INFINITY : std::max(off, difference);
+  }
+  return off / span;
+}
+
+/// Float64 against float64: only the order of operations differs.
+constexpr double kTolerance = 1e-12;
+
+TEST_F(TrainingProgramTest, LossesAgreeWithTheirDefinitions) {
+  OwningOpRef<ModuleOp> module = load("losses.mlir");
+  ASSERT_TRUE(module);
+  unsigned cases = 0;
+  for (func::FuncOp reference : module->getOps<func::FuncOp>()) {
+    SCOPED_TRACE(reference.getName().str());
+    driver::LossSpec spec;
+    std::string error;
+    ASSERT_TRUE(driver::parseLoss(reference->getAttrOfType<StringAttr>("test.loss").getValue(), spec, error)) << error;
+    func::FuncOp function = func::FuncOp::create(reference.getLoc(), "loss", reference.getFunctionType());
+    Block &block = *function.addEntryBlock();
+    nn::TensorBuilder builder(reference.getLoc(), &context);
+    builder.setInsertionPointToEnd(&block);
+    auto labelType = inferLabelType(spec, cast<RankedTensorType>(block.getArgument(0).getType()), reference.getLoc());
+    ASSERT_TRUE(succeeded(labelType));
+    EXPECT_EQ(Type(*labelType), block.getArgument(1).getType());
+    auto loss = buildLossValue(builder, spec, block.getArgument(0), block.getArgument(1));
+    ASSERT_TRUE(succeeded(loss));
+    auto gradients = autodiff::differentiate(builder, *loss, builder.constantLike(*loss, 1), block.getArgument(0));
+    ASSERT_TRUE(succeeded(gradients));
+    func::ReturnOp::create(builder, ValueRange{*loss, gradients->front()});
+
+    HostTensor inputs[] = {attributeOf(reference, 0, "test.value"), attributeOf(reference, 1, "test.value")};
+    auto values = Evaluator(evaluator::Precision::f64).evaluate(block, inputs);
+    ASSERT_TRUE(succeeded(values));
+    double expected = reference->getAttrOfType<FloatAttr>("test.result").getValueAsDouble();
+    EXPECT_NEAR((*values)[0].getFloat(0), expected, kTolerance * std::max(1.0, std::fabs(expected)));
+    EXPECT_LE(distance((*values)[1], attributeOf(reference, 0, "test.gradient")), kTolerance);
+    function.erase();
+    ++cases;
+  }
+  EXPECT_GE(cases, 17u);
+}
+
+/// Tensors of a program between steps, by symbol.
+using Memory = std::map<std::string, HostTensor>;
+
+std::string symbolOf(Attribute attribute) { return cast<FlatSymbolRefAttr>(attribute).getValue().str(); }
+
+/// Memory as declared: initial values, or zeros, in stored layout (tests use no permutation with initial values).
+Memory initialMemory(ModuleOp module) {
+  Memory memory;
+  for (auto tensor : module.getOps<TensorOp>())
+    memory[tensor.getSymName().str()] = tensor.getInitialAttr() ? *HostTensor::fromAttribute(tensor.getInitialAttr())
+                                                                : HostTensor(tensor.getStoredType());
+  return memory;
+}
+
+/// Runs `function`: arguments come from memory, `gradients` and `inputs`; updates go to memory, gradients to `gradients`.
+/// Returns the loss, if there is one.
+double step(func::FuncOp function, Memory &memory, Memory &gradients, const Memory &inputs, evaluator::Precision precision) {
+  SmallVector<HostTensor> arguments;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    if (Attribute tensor = function.getArgAttr(i, kTensor))
+      arguments.push_back(memory.at(symbolOf(tensor)));
+    else if (Attribute gradient = function.getArgAttr(i, kGradient))
+      arguments.push_back(gradients.at(symbolOf(gradient)));
+    else
+      arguments.push_back(inputs.at(function.getArgAttrOfType<StringAttr>(i, kInput).str()));
+  }
+  auto values = Evaluator(precision).evaluate(function.front(), arguments);
+  EXPECT_TRUE(succeeded(values));
+  double loss = NAN;
+  for (auto [i, value] : llvm::enumerate(*values)) {
+    if (Attribute update = function.getResultAttr(i, kUpdate))
+      memory[symbolOf(update)] = value;
+    else if (Attribute gradient = function.getResultAttr(i, kGradient))
+      gradients[symbolOf(gradient)] = value;
+    else if (function.getResultAttr(i, kLoss))
+      loss = value.getFloat(0);
+  }
+  return loss;
+}
+
+TEST_F(TrainingProgramTest, OptimizersAgreeWithTheirDefinitions) {
+  OwningOpRef<ModuleOp> module = load("optimizers.mlir");
+  ASSERT_TRUE(module);
+  unsigned cases = 0;
+  for (func::FuncOp reference : module->getOps<func::FuncOp>()) {
+    SCOPED_TRACE(reference.getName().str());
+    OwningOpRef<ModuleOp> program = ModuleOp::create(reference.getLoc());
+    OpBuilder builder = OpBuilder::atBlockEnd(program->getBody());
+    for (unsigned i = 0; i < reference.getNumArguments(); ++i) {
+      auto name = reference.getArgAttrOfType<StringAttr>(i, "test.name");
+      auto value = reference.getArgAttrOfType<ElementsAttr>(i, "test.value");
+      TensorOp::create(builder, reference.getLoc(), name, RoleAttr::get(&context, Role::parameter), name,
+                       TypeAttr::get(value.getShapedType()), DenseI64ArrayAttr(), value, FlatSymbolRefAttr(), StringAttr());
+    }
+    UpdateOptions options;
+    std::string error;
+    ASSERT_TRUE(driver::parseOptimizer(reference->getAttrOfType<StringAttr>("test.optimizer").getValue(), options.optimizer, error)) << error;
+    SmallVector<StringRef> groups;
+    reference->getAttrOfType<StringAttr>("test.groups").getValue().split(groups, ';', -1, false);
+    for (StringRef group : groups)
+      ASSERT_TRUE(driver::parseGroup(group, options.groups.emplace_back(), error)) << error;
+    if (auto limit = reference->getAttrOfType<FloatAttr>("test.clip_norm"))
+      options.clipNorm = limit.getValueAsDouble();
+    if (auto limit = reference->getAttrOfType<FloatAttr>("test.clip_value"))
+      options.clipValue = limit.getValueAsDouble();
+    ASSERT_TRUE(succeeded(buildUpdate(*program, options)));
+
+    Memory memory = initialMemory(*program), gradients;
+    int64_t steps = reference->getAttrOfType<IntegerAttr>("test.steps").getInt();
+    for (int64_t t = 0; t < steps; ++t) {
+      for (unsigned i = 0; i < reference.getNumArguments(); ++i) {
+        HostTensor all = attributeOf(reference, i, "test.gradients");
+        HostTensor one(attributeOf(reference, i, "test.value").getType());
+        for (int64_t j = 0; j < one.size(); ++j)
+          one.copy(j, all, t * one.size() + j);
+        gradients[reference.getArgAttrOfType<StringAttr>(i, "test.name").str()] = one;
+      }
+      step(program->lookupSymbol<func::FuncOp>("update"), memory, gradients, {}, evaluator::Precision::f64);
+    }
+    EXPECT_EQ(memory.at("step").getInt(0), steps);
+    for (unsigned i = 0; i < reference.getNumArguments(); ++i)
+      EXPECT_LE(distance(memory.at(reference.getArgAttrOfType<StringAttr>(i, "test.name").str()),
+                         attributeOf(reference, i, "test.expected")), kTolerance) << "parameter " << i;
+    ++cases;
+  }
+  EXPECT_GE(cases, 13u);
+}
+
+TEST_F(TrainingProgramTest, BiasCorrectionNeedsNoPower) {
+  func::FuncOp function = func::FuncOp::create(UnknownLoc::get(&context), "f", FunctionType::get(&context, {}, {}));
+  auto type = RankedTensorType::get({}, Float64Type::get(&context));
+  Block &block = function.getBody().emplaceBlock();
+  block.addArguments({type, type}, {function.getLoc(), function.getLoc()});
+  nn::TensorBuilder builder(function.getLoc(), &context);
+  builder.setInsertionPointToEnd(&block);
+  func::ReturnOp::create(builder, advanceCorrection(builder, block.getArgument(0), block.getArgument(1)));
+  for (double beta : {0.8, 0.9, 0.999, 0.9999}) {
+    HostTensor arguments[] = {HostTensor(type), HostTensor(type)};
+    arguments[1].setFloat(0, beta);
+    double worst = 0;
+    for (int t = 1; t <= 20000; ++t) {
+      auto values = Evaluator().evaluate(block, arguments);
+      ASSERT_TRUE(succeeded(values));
+      arguments[0] = values->front();
+      // expm1 has no cancellation either.
+      double expected = -std::expm1(t * std::log(beta));
+      worst = std::max(worst, std::fabs(arguments[0].getFloat(0) / expected - 1));
+    }
+    EXPECT_LE(worst, 1e-12) << "beta " << beta; // far below one unit in the last place of f32, 6e-8
+  }
+  function.erase();
+}
+
+/// Deterministic values of about unit size.
+void fill(HostTensor &tensor, unsigned seed) {
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    if (tensor.isFloat())
+      tensor.setFloat(i, evaluator::roundTo(tensor.getType().getElementType(), std::sin(1.7 * i + seed)));
+    else
+      tensor.setInt(i, (i * 7 + seed) % 3);
+}
+
+TEST_F(TrainingProgramTest, GradientsThenUpdateGiveTheBitsOfTrain) {
+  OwningOpRef<ModuleOp> module = load("mlp.mlir");
+  ASSERT_TRUE(module);
+  driver::LossSpec loss;
+  UpdateOptions options;
+  std::string error;
+  ASSERT_TRUE(driver::parseOptimizer("adamw:lr=0.01", options.optimizer, error));
+  options.clipNorm = 1;
+  ASSERT_TRUE(succeeded(buildLoss(*module, loss, "")));
+  ASSERT_TRUE(succeeded(differentiateLoss(*module)));
+  ASSERT_TRUE(succeeded(buildUpdate(*module, options)));
+  ASSERT_TRUE(succeeded(composeEntries(*module, {/*gradients=*/true})));
+
+  auto entry = [&](const char *name) { return module->lookupSymbol<func::FuncOp>(name); };
+  Memory inputs, whole = initialMemory(*module), unused;
+  for (func::FuncOp function : {entry("train_0")})
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (auto name = function.getArgAttrOfType<StringAttr>(i, kInput)) {
+        HostTensor &value = inputs[name.str()] = HostTensor(cast<RankedTensorType>(function.getArgument(i).getType()));
+        fill(value, i);
+      }
+  for (auto tensor : module->getOps<TensorOp>())
+    if (tensor.getRole() == Role::parameter)
+      fill(whole.at(tensor.getSymName().str()), 3);
+  Memory cut = whole;
+  for (int t = 0; t < 3; ++t) {
+    double expected = step(entry("train_0"), whole, unused, inputs, evaluator::Precision::declared);
+    Memory gradients, before = cut;
+    EXPECT_EQ(step(entry("gradients_0"), cut, gradients, inputs, evaluator::Precision::declared), expected);
+    for (auto &[name, tensor] : cut) // gradients changes nothing
+      for (int64_t i = 0; i < tensor.size(); ++i)
+        EXPECT_EQ(tensor.isFloat() ? tensor.getFloat(i) : tensor.getInt(i),
+                  tensor.isFloat() ? before.at(name).getFloat(i) : before.at(name).getInt(i)) << name;
+    step(entry("update_0"), cut, gradients, {}, evaluator::Precision::declared);
+    for (auto &[name, tensor] : whole)
+      for (int64_t i = 0; i < tensor.size(); ++i)
+        EXPECT_EQ(tensor.isFloat() ? tensor.getFloat(i) : tensor.getInt(i),
+                  tensor.isFloat() ? cut.at(name).getFloat(i) : cut.at(name).getInt(i)) << name;
+  }
+  EXPECT_EQ(whole.at("step").getInt(0), 3);
+}
+
+} // namespace

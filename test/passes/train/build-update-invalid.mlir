@@ -1,0 +1,16 @@
+// RUN: ortc-opt %s -split-input-file -verify-diagnostics --ortc-build-update
+// RUN: not ortc-opt %s -split-input-file --ortc-build-update=optimizer=lion 2>&1 | FileCheck %s
+// Breaks when a name would stand for two tensors, or a type would be trained badly.
+
+// CHECK: error: there is no optimizer 'lion'
+module {
+  // expected-error @below {{parameter 'w' is of type 'bf16', but parameters are trained in f32 or f64; freeze it}}
+  train.tensor @w parameter "w" : tensor<2xbf16>
+}
+
+// -----
+
+// expected-error @below {{the model has a tensor named 'lr', which is the name of a hyper-parameter or of optimizer state; rename it}}
+module {
+  train.tensor @w parameter "lr" : tensor<2xf32>
+}
