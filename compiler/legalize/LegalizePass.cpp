@@ -41,7 +41,7 @@ struct LegalizePass : impl::LegalizePassBase<LegalizePass> {
     LegalizeReport report;
     std::string error;
     if (!readOptions(options, error) || !llvm::is_contained({"train", "eval", "both"}, mode)) {
-      module.emitError() << (error.empty() ? "mode is '" + mode + "', not train, eval or both" : error);
+      emitError(module.getLoc()) << (error.empty() ? "mode is '" + mode + "', not train, eval or both" : error);
       return signalPassFailure();
     }
     for (Mode each : {Mode::train, Mode::eval}) {
@@ -49,11 +49,11 @@ struct LegalizePass : impl::LegalizePassBase<LegalizePass> {
         continue;
       options.mode = each;
       if (failed(legalize(module, module, options, report))) {
-        module.emitError() << report.message();
+        emitError(module.getLoc()) << report.message();
         return signalPassFailure();
       }
       for (const std::string &warning : report.warnings)
-        module.emitRemark() << warning;
+        emitRemark(module.getLoc()) << warning;
     }
     for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
       if (isa<onnx::OnnxDialect>(op.getDialect()))

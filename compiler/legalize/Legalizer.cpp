@@ -85,6 +85,8 @@ static ElementsAttr attributeOf(const HostTensor &tensor) {
 }
 
 LogicalResult Legalizer::foldOne(Operation *op, std::string &error) {
+  OpBuilder::InsertionGuard guard(*b); // later operations of the same node use the result
+  b->setInsertionPoint(op);
   auto replace = [&](Value from, Value to) {
     from.replaceAllUsesWith(to);
     replaced[from] = to;

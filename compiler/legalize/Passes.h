@@ -17,4 +17,7 @@ namespace ortc::legalize {
 #define GEN_PASS_REGISTRATION
 #include "compiler/legalize/Passes.h.inc"
 
+/// Makes ortc-legalize known to ortc-opt.
+inline void registerPasses(mlir::DialectRegistry &) { registerLegalizePass(); }
+
 } // namespace ortc::legalize
