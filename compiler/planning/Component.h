@@ -30,21 +30,36 @@ struct Placement {
   std::string source;
 };
 
-/// Floor of each section, for placements that only ever put items on top.
+/// Floor of each section, for placements that only ever put items on top: a segment tree with range maximum
+/// and range assignment, O(log sections) each.
 class Skyline {
 public:
-  explicit Skyline(uint32_t sections);
+  /// `load` breaks ties between equally high sections: the highest load is the one reported.
+  explicit Skyline(const std::vector<uint64_t> &load);
   void clear();
-  /// Highest floor over [begin, end).
-  uint64_t floor(uint32_t begin, uint32_t end) const;
-  /// Raises the floor over [begin, end) to at least `height`.
+
+  struct Highest {
+    uint64_t floor;
+    uint32_t section; ///< one that has this floor
+  };
+  Highest highest(uint32_t begin, uint32_t end);
+  /// Sets the floor over [begin, end) to `height`, which is nowhere below the present one.
   void raise(uint32_t begin, uint32_t end, uint64_t height);
+  uint64_t floorAt(uint32_t section) const;
   uint32_t levels() const { return depth; }
 
 private:
-  uint32_t leaves = 1, depth = 1;
-  std::vector<uint64_t> top;   ///< highest floor below a node
-  std::vector<uint64_t> whole; ///< floor that holds for everything below a node
+  void assign(size_t node, uint64_t height);
+  void push(size_t leaf);
+  void pull(size_t node);
+  bool better(size_t left, size_t right) const;
+
+  uint32_t leaves = 1, depth = 0;
+  const std::vector<uint64_t> &load;
+  std::vector<uint64_t> top;      ///< highest floor below a node
+  std::vector<uint64_t> assigned; ///< floor of all below, not yet handed down; kUnassigned if none
+  std::vector<uint32_t> at;       ///< section that has `top`
+  std::vector<uint32_t> hottest;  ///< section of highest load below a node
 };
 
 /// Places items lowest first, ties by `rank` (0 first). Gives up with false once `cutoff` is reached.

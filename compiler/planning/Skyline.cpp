@@ -1,100 +1,179 @@
 // Skyline placement: always put down the item that can start lowest, and improve by perturbing its ties.
 //
-// The floor of every section is kept in a segment tree with range maximum and range raise; floors never
-// fall, so no lazy propagation is needed and both run bottom-up. Items wait in a heap under the lowest
-// offset they had when last looked at, which is a lower bound of the true one.
+// Items wait in queues, each behind a section that all of its items cross and whose floor none of them can
+// start below. Only the front of the lowest queue is looked at: it is placed, or it moves behind a higher
+// section that it also crosses. Among equally high sections the one with the highest load is taken, so that
+// the nested lifetimes of a training step share one queue; keeping the items themselves in a heap under the
+// offset they had when last looked at made every placement touch all of them (n * n on such problems).
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/planning/Arithmetic.h"
 #include "compiler/planning/Component.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 namespace ortc::planning {
 
-Skyline::Skyline(uint32_t sections) {
-  while (leaves < sections) {
+static constexpr uint64_t kUnassigned = UINT64_MAX;
+
+Skyline::Skyline(const std::vector<uint64_t> &load) : load(load) {
+  while (leaves < load.size()) {
     leaves *= 2;
     ++depth;
+  }
+  hottest.resize(2 * size_t(leaves));
+  for (uint32_t s = 0; s < leaves; ++s)
+    hottest[leaves + s] = std::min<uint32_t>(s, uint32_t(load.size()) - 1);
+  for (size_t node = leaves - 1; node > 0; --node) {
+    uint32_t left = hottest[2 * node], right = hottest[2 * node + 1];
+    hottest[node] = load[right] > load[left] ? right : left;
   }
   clear();
 }
 
 void Skyline::clear() {
   top.assign(2 * size_t(leaves), 0);
-  whole.assign(2 * size_t(leaves), 0);
+  assigned.assign(2 * size_t(leaves), kUnassigned);
+  at = hottest;
 }
 
-uint64_t Skyline::floor(uint32_t begin, uint32_t end) const {
-  uint64_t result = 0;
+void Skyline::assign(size_t node, uint64_t height) {
+  top[node] = assigned[node] = height;
+  at[node] = hottest[node];
+}
+
+/// Hands assignments above `leaf` down to the children of its ancestors.
+void Skyline::push(size_t leaf) {
+  for (uint32_t level = depth; level > 0; --level) {
+    size_t node = leaf >> level;
+    if (assigned[node] == kUnassigned)
+      continue;
+    assign(2 * node, assigned[node]);
+    assign(2 * node + 1, assigned[node]);
+    assigned[node] = kUnassigned;
+  }
+}
+
+bool Skyline::better(size_t left, size_t right) const {
+  return top[left] != top[right] ? top[left] > top[right] : load[at[left]] >= load[at[right]];
+}
+
+void Skyline::pull(size_t node) {
+  size_t child = better(2 * node, 2 * node + 1) ? 2 * node : 2 * node + 1;
+  top[node] = top[child];
+  at[node] = at[child];
+}
+
+Skyline::Highest Skyline::highest(uint32_t begin, uint32_t end) {
   size_t low = size_t(begin) + leaves, high = size_t(end) + leaves;
-  size_t first = low, last = high - 1;
+  push(low);
+  push(high - 1);
+  size_t best = 0;
+  auto look = [&](size_t node) {
+    if (best == 0 || !better(best, node))
+      best = node;
+  };
   for (; low < high; low /= 2, high /= 2) {
     if (low & 1)
-      result = std::max(result, top[low++]);
+      look(low++);
     if (high & 1)
-      result = std::max(result, top[--high]);
+      look(--high);
   }
-  for (; first > 0; first /= 2, last /= 2)
-    result = std::max({result, whole[first], whole[last]});
-  return result;
+  return {top[best], at[best]};
 }
 
 void Skyline::raise(uint32_t begin, uint32_t end, uint64_t height) {
   size_t low = size_t(begin) + leaves, high = size_t(end) + leaves;
   size_t first = low, last = high - 1;
-  auto cover = [&](size_t node) {
-    whole[node] = std::max(whole[node], height);
-    top[node] = std::max(top[node], height);
-  };
+  push(first);
+  push(last);
   for (; low < high; low /= 2, high /= 2) {
     if (low & 1)
-      cover(low++);
+      assign(low++, height);
     if (high & 1)
-      cover(--high);
+      assign(--high, height);
   }
   for (first /= 2, last /= 2; first > 0; first /= 2, last /= 2)
     for (size_t node : {first, last})
-      top[node] = std::max(whole[node], std::max(top[2 * node], top[2 * node + 1]));
+      if (assigned[node] == kUnassigned)
+        pull(node);
+}
+
+uint64_t Skyline::floorAt(uint32_t section) const {
+  for (uint32_t level = depth; level > 0; --level)
+    if (uint64_t value = assigned[(size_t(section) + leaves) >> level]; value != kUnassigned)
+      return value;
+  return top[size_t(section) + leaves];
 }
 
 bool placeLowestFirst(const Component &component, const std::vector<uint32_t> &rank, uint64_t cutoff, Skyline &skyline,
                       std::vector<uint64_t> &offsets, uint64_t &height, uint64_t &work) {
-  struct Waiting {
-    uint64_t offset;
-    uint32_t rank, item;
-    bool operator<(const Waiting &other) const { // std::push_heap keeps the largest in front
-      return offset != other.offset ? offset > other.offset : rank > other.rank;
+  // A queue of items that cannot start below the floor of one section, which they all cross. Queue
+  // `sections` is the ground, where every item starts.
+  uint32_t ground = component.sections;
+  std::vector<std::vector<uint32_t>> queues(size_t(ground) + 1); // heaps of ranks, best in front
+  struct Next {
+    uint64_t floor;
+    uint32_t rank, queue;
+    bool operator<(const Next &other) const { // std::push_heap keeps the largest in front
+      return floor != other.floor ? floor > other.floor : rank > other.rank;
     }
   };
-  size_t count = component.items.size();
-  std::vector<Waiting> heap(count);
-  for (uint32_t i = 0; i < count; ++i)
-    heap[i] = {0, rank[i], i};
-  std::make_heap(heap.begin(), heap.end());
+  std::vector<Next> heap; // one valid entry per queue that is not empty; its floor may have risen since
+  std::vector<uint32_t> itemOf(rank.size());
+  for (uint32_t i = 0; i < rank.size(); ++i)
+    itemOf[rank[i]] = i;
+  auto announce = [&](uint32_t queue, uint64_t floor) {
+    heap.push_back({floor, queues[queue].front(), queue});
+    std::push_heap(heap.begin(), heap.end());
+  };
+  queues[ground].resize(rank.size());
+  std::iota(queues[ground].begin(), queues[ground].end(), 0u);
+  if (!rank.empty())
+    announce(ground, 0);
   skyline.clear();
-  offsets.resize(count);
+  offsets.resize(rank.size());
   height = 0;
-  uint64_t cost = 4 * skyline.levels();
-  work += count;
+  uint64_t cost = 4 + 4 * skyline.levels();
+  work += 4 * rank.size() + 6 * component.sections;
   while (!heap.empty()) {
     std::pop_heap(heap.begin(), heap.end());
-    Waiting at = heap.back();
-    const Item &item = component.items[at.item];
-    work += cost;
-    uint64_t offset = alignUp(skyline.floor(component.begin(at.item), component.end(at.item)), item.alignment);
-    if (offset > at.offset) {
-      heap.back().offset = offset;
-      std::push_heap(heap.begin(), heap.end());
-      continue;
-    }
+    Next next = heap.back();
     heap.pop_back();
-    offsets[at.item] = offset;
-    for (const Piece &piece : item.pieces)
-      skyline.raise(piece.begin, piece.end, offset + piece.size);
-    height = std::max(height, offset + item.pieces.front().size);
-    if (height >= cutoff)
-      return false;
+    std::vector<uint32_t> &queue = queues[next.queue];
+    if (queue.empty() || queue.front() != next.rank)
+      continue; // a better item came in and announced the queue again
+    work += cost;
+    if (next.queue != ground)
+      if (uint64_t floor = skyline.floorAt(next.queue); floor > next.floor) {
+        announce(next.queue, floor);
+        continue;
+      }
+    uint32_t i = itemOf[next.rank];
+    std::pop_heap(queue.begin(), queue.end(), std::greater<>());
+    queue.pop_back();
+    const Item &item = component.items[i];
+    work += cost;
+    Skyline::Highest highest = skyline.highest(component.begin(i), component.end(i));
+    if (highest.floor > next.floor) {
+      std::vector<uint32_t> &other = queues[highest.section];
+      other.push_back(next.rank);
+      std::push_heap(other.begin(), other.end(), std::greater<>());
+      if (other.front() == next.rank)
+        announce(highest.section, highest.floor);
+    } else {
+      offsets[i] = alignUp(highest.floor, item.alignment);
+      for (const Piece &piece : item.pieces) {
+        skyline.raise(piece.begin, piece.end, offsets[i] + piece.size);
+        work += cost;
+      }
+      height = std::max(height, offsets[i] + component.size(i));
+      if (height >= cutoff)
+        return false;
+    }
+    if (!queue.empty())
+      announce(next.queue, next.floor);
   }
   return true;
 }
@@ -151,7 +230,7 @@ bool drop(const Component &component, const std::vector<uint64_t> &from, Skyline
   work += order.size() * (4 * skyline.levels());
   for (uint32_t i : order) {
     const Item &item = component.items[i];
-    offsets[i] = alignUp(skyline.floor(component.begin(i), component.end(i)), item.alignment);
+    offsets[i] = alignUp(skyline.highest(component.begin(i), component.end(i)).floor, item.alignment);
     for (const Piece &piece : item.pieces)
       skyline.raise(piece.begin, piece.end, offsets[i] + piece.size);
     height = std::max(height, offsets[i] + component.size(i));
@@ -183,7 +262,7 @@ class Perturbation {
 public:
   Perturbation(const Component &component, uint64_t target, uint64_t workLimit, Placement &best, uint64_t &work)
       : component(component), base(rankByOffset(best.offsets)), target(target), workLimit(workLimit), best(best),
-        work(work), skyline(component.sections) {}
+        work(work), skyline(component.load) {}
 
   void run() {
     uint32_t count = uint32_t(component.items.size());
@@ -295,7 +374,7 @@ constexpr KeyRule kKeyRules[] = {
 } // namespace
 
 void packByKeys(const Component &component, uint64_t target, Placement &best, uint64_t &work) {
-  Skyline skyline(component.sections);
+  Skyline skyline(component.load);
   std::vector<uint64_t> offsets;
   std::vector<Key> keys(component.items.size());
   for (const KeyRule &rule : kKeyRules) {

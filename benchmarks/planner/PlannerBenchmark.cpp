@@ -1,0 +1,160 @@
+// Runs the planner on packings from files and on generated training graphs; a table, or JSON with --json.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "benchmarks/planner/TrainingGraphs.h"
+#include "compiler/planning/Csv.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+using namespace ortc::planning;
+
+namespace {
+
+class Clock {
+public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+private:
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+};
+
+struct Report {
+  bool json = false, first = true, failed = false;
+
+  void packing(const std::string &name, size_t items, uint64_t capacity, const Packing &packing, bool valid,
+               double seconds) {
+    failed |= !valid;
+    double ratio = double(packing.height) / double(packing.maxLive);
+    if (json)
+      std::printf("%s\n  {\"packing\": \"%s\", \"items\": %zu, \"max_live\": %llu, \"height\": %llu, \"capacity\": "
+                  "%llu, \"source\": \"%s\", \"seconds\": %.3f}",
+                  first ? "[" : ",", name.c_str(), items, (unsigned long long)packing.maxLive,
+                  (unsigned long long)packing.height, (unsigned long long)capacity, packing.source.c_str(), seconds);
+    else
+      std::printf("%-24s %6zu items   max-live %10llu  height %10llu (%.4f)  %-5s %7.3f s  %s%s\n", name.c_str(), items,
+                  (unsigned long long)packing.maxLive, (unsigned long long)packing.height, ratio,
+                  capacity == 0 ? "" : packing.height <= capacity ? "fits" : "over", seconds, packing.source.c_str(),
+                  valid ? "" : "  INVALID");
+    first = false;
+    std::fflush(stdout);
+  }
+
+  void plan(const std::string &name, const Problem &problem, const Plan &plan, double seconds) {
+    if (json)
+      std::printf("%s\n  {\"plan\": \"%s\", \"steps\": %zu, \"buffers\": %zu, \"arena\": %llu, \"max_live\": %llu, "
+                  "\"source_peak\": %llu, \"plain_source_peak\": %llu, \"order_bound\": %llu, \"order\": \"%s\", "
+                  "\"offsets\": \"%s\", \"seconds\": %.3f}",
+                  first ? "[" : ",", name.c_str(), problem.steps.size(), problem.buffers.size(),
+                  (unsigned long long)plan.arenaBytes, (unsigned long long)plan.maxLive,
+                  (unsigned long long)plan.sourcePeak, (unsigned long long)plan.statistics.plainSourcePeak,
+                  (unsigned long long)plan.orderBound, plan.statistics.orderSource.c_str(),
+                  plan.statistics.offsetSource.c_str(), seconds);
+    else
+      std::printf("%-24s %6zu steps %6zu buffers  arena/max-live %.4f  max-live/bound %.4f%s  source %.4f (unreleased "
+                  "%.4f)  %7.3f s  %s, %s  work %llu/%llu/%llu M\n",
+                  name.c_str(), problem.steps.size(), problem.buffers.size(),
+                  double(plan.arenaBytes) / double(plan.maxLive), double(plan.maxLive) / double(plan.orderBound),
+                  plan.statistics.boundComplete ? "" : "?", double(plan.sourcePeak) / double(plan.maxLive),
+                  double(plan.statistics.plainSourcePeak) / double(plan.maxLive), seconds,
+                  plan.statistics.orderSource.c_str(), plan.statistics.offsetSource.c_str(),
+                  (unsigned long long)plan.statistics.orderWork / 1000000,
+                  (unsigned long long)plan.statistics.boundWork / 1000000,
+                  (unsigned long long)plan.statistics.offsetWork / 1000000);
+    first = false;
+    std::fflush(stdout);
+  }
+};
+
+bool readFile(const std::string &path, std::string &text) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream all;
+  all << in.rdbuf();
+  text = all.str();
+  return bool(in);
+}
+
+void packFile(Report &report, const std::string &path, uint64_t capacity, uint64_t exactWork) {
+  std::string text, name = path.substr(path.rfind('/') + 1);
+  Status status;
+  if (!readFile(path, text)) {
+    std::fprintf(stderr, "%s: cannot be read\n", path.c_str());
+    report.failed = true;
+    return;
+  }
+  if (text.rfind("problem,", 0) == 0) {
+    Expected<Problem> problem = readProblem(text);
+    Clock clock;
+    Expected<Plan> planned = problem ? plan(*problem) : Expected<Plan>(problem.status());
+    if (!planned) {
+      std::fprintf(stderr, "%s: %s\n", path.c_str(), planned.status().message.c_str());
+      report.failed = true;
+      return;
+    }
+    report.plan(name, *problem, *planned, clock.seconds());
+    return;
+  }
+  Expected<PackingProblem> problem = readPacking(text);
+  if (!problem) {
+    std::fprintf(stderr, "%s: %s\n", path.c_str(), problem.status().message.c_str());
+    report.failed = true;
+    return;
+  }
+  PackingOptions options;
+  options.target = capacity;
+  options.exactWork = exactWork;
+  Clock clock;
+  Packing packing = pack(*problem, options);
+  double seconds = clock.seconds();
+  bool valid = validatePacking(*problem, packing.offsets, packing.height).ok();
+  report.packing(name, problem->items.size(), capacity, packing, valid, seconds);
+}
+
+} // namespace
+
+/// planner_benchmark [--json] [--exact-work N] [FILE.csv ...]: the files (problems or packings), else all.
+int main(int count, char **arguments) {
+  Report report;
+  uint64_t exactWork = 20'000'000'000;
+  std::vector<std::string> files;
+  for (int i = 1; i < count; ++i) {
+    if (std::strcmp(arguments[i], "--json") == 0)
+      report.json = true;
+    else if (std::strcmp(arguments[i], "--exact-work") == 0 && i + 1 < count)
+      exactWork = std::strtoull(arguments[++i], nullptr, 10);
+    else
+      files.push_back(arguments[i]);
+  }
+  for (const std::string &file : files)
+    packFile(report, file, 0, exactWork);
+  if (files.empty()) {
+    for (const char *name : {"A", "B", "C", "D", "E", "F"})
+      packFile(report, std::string(ORTC_BENCHMARK_DATA "/") + name + ".1048576.csv", 1048576, exactWork);
+    using benchmark::TrainingGraph;
+    for (const TrainingGraph &graph : {TrainingGraph{"mlp", 4, 1, 1, 1 << 18, 1 << 20, false},
+                                       TrainingGraph{"residual-50", 16, 1, 3, 1 << 22, 1 << 16, false},
+                                       TrainingGraph{"inception", 12, 4, 3, 1 << 22, 1 << 16, false},
+                                       TrainingGraph{"inception-interleaved", 12, 4, 3, 1 << 22, 1 << 16, true},
+                                       TrainingGraph{"wide-weights", 24, 2, 3, 1 << 16, 1 << 20, false},
+                                       TrainingGraph{"transformer-24", 48, 1, 6, 1 << 22, 1 << 22, false},
+                                       TrainingGraph{"deep-5k", 280, 1, 3, 1 << 20, 1 << 18, false},
+                                       TrainingGraph{"deep-20k", 560, 2, 3, 1 << 20, 1 << 18, false},
+                                       TrainingGraph{"deep-20k-interleaved", 560, 2, 3, 1 << 20, 1 << 18, true}}) {
+      Problem problem = benchmark::makeTrainingGraph(graph);
+      Clock clock;
+      Expected<Plan> planned = plan(problem);
+      if (!planned) {
+        std::fprintf(stderr, "%s: %s\n", graph.name, planned.status().message.c_str());
+        return 1;
+      }
+      report.plan(graph.name, problem, *planned, clock.seconds());
+    }
+  }
+  if (report.json)
+    std::printf("%s\n]\n", report.first ? "[" : "");
+  return report.failed ? 1 : 0;
+}

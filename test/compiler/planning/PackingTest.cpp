@@ -1,0 +1,131 @@
+// Offsets against the exhaustive optimum of small problems, and on the shapes that planners get wrong.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/compiler/planning/Problems.h"
+
+#include "compiler/planning/Packing.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace ortc::planning {
+namespace {
+
+PackingProblem randomPacking(uint32_t seed, uint32_t count, uint32_t sections, bool chains) {
+  std::mt19937 random(seed);
+  PackingProblem problem;
+  problem.sections = sections;
+  for (uint32_t i = 0; i < count; ++i) {
+    Item item;
+    uint32_t begin = test::draw(random, 0, sections - 1), end = test::draw(random, begin + 1, sections);
+    uint64_t size = test::draw(random, 1, 8);
+    while (begin < end) {
+      uint32_t stop = chains && test::draw(random, 0, 2) == 0 ? test::draw(random, begin + 1, end) : end;
+      item.pieces.push_back({begin, stop, size});
+      begin = stop;
+      if (size > 1)
+        size = test::draw(random, 1, uint32_t(size) - 1);
+      else
+        break;
+    }
+    problem.items.push_back(item);
+  }
+  return problem;
+}
+
+/// Lowest height over all orders of placing items one on top of the others. The items of an optimal packing,
+/// taken by rising offset, are such an order, so this is the optimum.
+uint64_t exhaustiveHeight(const PackingProblem &problem) {
+  std::vector<uint32_t> order(problem.items.size());
+  std::iota(order.begin(), order.end(), 0u);
+  uint64_t best = UINT64_MAX;
+  do {
+    std::vector<uint64_t> floor(problem.sections, 0);
+    uint64_t height = 0;
+    for (uint32_t i : order) {
+      uint64_t offset = 0;
+      for (const Piece &piece : problem.items[i].pieces)
+        for (uint32_t t = piece.begin; t < piece.end; ++t)
+          offset = std::max(offset, floor[t]);
+      for (const Piece &piece : problem.items[i].pieces)
+        for (uint32_t t = piece.begin; t < piece.end; ++t)
+          floor[t] = offset + piece.size;
+      height = std::max(height, offset + problem.items[i].pieces.front().size);
+    }
+    best = std::min(best, height);
+  } while (std::next_permutation(order.begin(), order.end()));
+  return best;
+}
+
+TEST(PackingTest, ExactSearchFindsTheOptimumOfSmallProblems) {
+  for (uint32_t seed = 0; seed < 400; ++seed) {
+    PackingProblem problem = randomPacking(seed, 3 + seed % 5, 8, false);
+    PackingOptions options;
+    options.work = 1000;
+    options.exactWork = 50'000'000;
+    Packing packing = pack(problem, options);
+    ASSERT_EQ(packing.height, exhaustiveHeight(problem)) << "seed " << seed;
+    Status status = validatePacking(problem, packing.offsets, packing.height);
+    ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status.message;
+  }
+}
+
+TEST(PackingTest, HeuristicsFindTheOptimumOfSmallProblemsAndChains) {
+  int optimal = 0, total = 0;
+  for (uint32_t seed = 0; seed < 400; ++seed) {
+    PackingProblem problem = randomPacking(1000 + seed, 3 + seed % 5, 8, true);
+    PackingOptions options;
+    options.work = 1'000'000;
+    Packing packing = pack(problem, options);
+    Status status = validatePacking(problem, packing.offsets, packing.height);
+    ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status.message;
+    uint64_t optimum = exhaustiveHeight(problem);
+    ASSERT_GE(packing.height, optimum) << "seed " << seed;
+    ASSERT_LE(packing.maxLive, optimum) << "seed " << seed;
+    optimal += packing.height == optimum;
+    ++total;
+  }
+  EXPECT_GE(optimal, total * 98 / 100);
+  std::printf("optimal %d of %d\n", optimal, total);
+}
+
+TEST(PackingTest, ComponentsArePackedAlone) {
+  // Two crowds that never meet; each needs 3.
+  PackingProblem problem;
+  problem.sections = 4;
+  for (uint32_t begin : {0u, 2u})
+    for (uint64_t size : {1, 2})
+      problem.items.push_back({{{begin, begin + 2, size}}, 1});
+  Packing packing = pack(problem);
+  EXPECT_EQ(packing.height, 3u);
+  EXPECT_EQ(packing.maxLive, 3u);
+}
+
+TEST(PackingTest, LargeRandomProblemIsCloseToMaxLive) {
+  // 2000 items of short lives: activation-like. Within 5 % of max-live is the planner's promise.
+  std::mt19937 random(7);
+  PackingProblem problem;
+  problem.sections = 1000;
+  for (int i = 0; i < 2000; ++i) {
+    uint32_t begin = test::draw(random, 0, 989);
+    problem.items.push_back({{{begin, begin + test::draw(random, 1, 10), 64ull * test::draw(random, 1, 1000)}}, 64});
+  }
+  Packing packing = pack(problem);
+  EXPECT_TRUE(validatePacking(problem, packing.offsets, packing.height).ok());
+  EXPECT_LE(double(packing.height), 1.05 * double(packing.maxLive));
+}
+
+TEST(PackingTest, ValidatorSeesOverlapsAndBounds) {
+  PackingProblem problem;
+  problem.sections = 3;
+  problem.items = {{{{0, 2, 64}}, 64}, {{{1, 3, 64}}, 64}};
+  EXPECT_TRUE(validatePacking(problem, {0, 64}, 128).ok());
+  EXPECT_EQ(validatePacking(problem, {0, 0}, 128).message, "items 0 and 1 overlap at time 1");
+  EXPECT_EQ(validatePacking(problem, {0, 64}, 127).message,
+            "item 1 of 64 bytes at offset 64 passes the height of 127");
+  EXPECT_EQ(validatePacking(problem, {0, 65}, 200).message, "item 1 at offset 65 breaks its alignment of 64");
+  EXPECT_EQ(validatePacking(problem, {0}, 200).message, "there are 1 offsets for 2 items");
+}
+
+} // namespace
+} // namespace ortc::planning
