@@ -68,6 +68,10 @@ public:
     auto begin = constantOf(range.begin), end = constantOf(range.end);
     if (begin && end && *end - *begin <= step)
       return *end > *begin ? body(range.begin, values) : llvm::to_vector_of<Value>(values);
+    if (values.empty()) { // such a loop has its yield already
+      loop(range, step, [&](Value i) { body(i, {}); });
+      return {};
+    }
     auto op = mlir::scf::ForOp::create(*this, range.begin, range.end, index(step), values);
     mlir::OpBuilder::InsertionGuard guard(*this);
     setInsertionPointToStart(op.getBody());

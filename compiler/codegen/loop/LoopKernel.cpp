@@ -1,0 +1,73 @@
+//===- LoopKernel.cpp - kernels that are one loop nest --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/codegen/loop/LoopKernel.h"
+
+#include "compiler/codegen/loop/LoopNest.h"
+#include "compiler/codegen/loop/SingleKernels.h"
+#include "dialects/plan/PlanDialect.h"
+
+using namespace mlir;
+
+namespace ortc::codegen {
+
+static int64_t storedBytes(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.getNumElements() * ((tensor.getElementTypeBitWidth() + 7) / 8);
+}
+
+static SmallVector<KernelBuffer> buffersOf(func::FuncOp function, KernelInfo &info) {
+  SmallVector<KernelBuffer> buffers;
+  for (Type type : function.getArgumentTypes())
+    buffers.push_back({bufferType(getElementTypeOrSelf(type)), cast<ShapedType>(type).getNumElements(), false, true});
+  for (Type type : function.getResultTypes())
+    buffers.push_back({bufferType(getElementTypeOrSelf(type)), cast<ShapedType>(type).getNumElements(), true, true});
+  if (auto pairs = function->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace))
+    for (int64_t i = 0; i + 1 < pairs.size(); i += 2) {
+      buffers[pairs[i]].distinct = false;
+      buffers[function.getNumArguments() + pairs[i + 1]].distinct = false;
+    }
+  for (Type type : function.getArgumentTypes())
+    info.bytesRead += storedBytes(type);
+  for (Type type : function.getResultTypes())
+    info.bytesWritten += storedBytes(type);
+  return buffers;
+}
+
+static Operation *exitOf(func::FuncOp function) { return function.getBody().front().getTerminator(); }
+
+static bool writesNothing(func::FuncOp function) {
+  return llvm::all_of(function.getResultTypes(), [](Type type) { return cast<ShapedType>(type).getNumElements() == 0; });
+}
+
+bool isLoopKernel(func::FuncOp function, std::string &reason) {
+  if (isSingleKernel(function) || writesNothing(function))
+    return true;
+  return analyzeLoops(function.getArguments(), exitOf(function)->getOperands(), reason).has_value();
+}
+
+FailureOr<KernelInfo> generateLoopKernel(ModuleOp module, func::FuncOp function, const Target &target, Numerics numerics) {
+  KernelInfo info;
+  info.name = function.getSymName().str();
+  LoopBuilder builder(UnknownLoc::get(module.getContext()), module.getContext());
+  auto buffers = buffersOf(function, info);
+  if (writesNothing(function)) {
+    createKernelFunction(builder, module, info, buffers);
+    return info;
+  }
+  if (isSingleKernel(function))
+    return emitSingleKernel(builder, module, function, buffers, info, target);
+
+  std::string reason;
+  auto program = analyzeLoops(function.getArguments(), exitOf(function)->getOperands(), reason);
+  if (!program)
+    return function.emitError() << "cannot be one loop kernel: " << reason, failure();
+  LoopPlan plan = planLoops(*program, target);
+  info.chunks = plan.chunks;
+  info.workspaceBytesPerWorker = plan.workspaceBytes;
+  info.flops = program->elements(false) * program->elements(true) * program->costPerPoint();
+  KernelFunction kernel = createKernelFunction(builder, module, info, buffers);
+  emitLoops(builder, *program, plan, kernel, MathOptions::of(target, numerics));
+  return info;
+}
+
+} // namespace ortc::codegen

@@ -1,0 +1,24 @@
+//===- LoopKernel.h - kernels that are one loop nest ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/codegen/KernelFunction.h"
+#include "compiler/codegen/Target.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace ortc::codegen {
+
+/// Whether `generateLoopKernel` takes the tensor program `function`: everything but contractions, convolutions, pools and
+/// index checks. `reason` says what stands against it.
+bool isLoopKernel(mlir::func::FuncOp function, std::string &reason);
+
+/// Creates kernel `function.getName()` in `module` for a tensor program: elementwise arithmetic, movement, gathers and
+/// reductions over one loop nest, or a single scatter, scan or arg_reduce. Buffers are the function's arguments, then its
+/// results; pairs of `plan.in_place` may share memory.
+///
+/// Reductions have a tree fixed by their shape. Over trailing dimensions: 32 interleaved sums (two vectors of 16 lanes),
+/// joined pairwise. Otherwise: one sum per element in blocks of 128, blocks joined in order.
+mlir::FailureOr<KernelInfo> generateLoopKernel(mlir::ModuleOp module, mlir::func::FuncOp function, const Target &target,
+                                               Numerics numerics);
+
+} // namespace ortc::codegen

@@ -1,0 +1,537 @@
+//===- LoopNest.cpp - the loops of a loop kernel --------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Two forms. When the lane dimension is parallel, a unit of work is a block of it; reductions run down loops around
+// accumulators that stay in registers. When it is reduced, a unit is a row: each pass walks it in vectors, and a reduction
+// ends in a tree over the lanes. What remains of a row after whole vectors is one shorter vector, so no masks are needed.
+#include "compiler/codegen/loop/LoopNest.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace ortc::codegen {
+
+Type accumulatorType(Type element) {
+  return element.isF16() || element.isBF16() ? Float32Type::get(element.getContext()) : element;
+}
+
+
+Value reductionIdentity(LoopBuilder &b, nn::ReduceKind kind, Type type, int64_t width) {
+  TypedAttr attribute;
+  if (auto floating = dyn_cast<FloatType>(type)) {
+    double inf = std::numeric_limits<double>::infinity();
+    double value = kind == nn::ReduceKind::sum ? 0 : kind == nn::ReduceKind::prod ? 1 : kind == nn::ReduceKind::max ? -inf : inf;
+    attribute = b.getFloatAttr(floating, value);
+  } else {
+    unsigned bits = type.getIntOrFloatBitWidth();
+    // Booleans: max is or, min is and.
+    APInt value = kind == nn::ReduceKind::sum    ? APInt::getZero(bits)
+                  : kind == nn::ReduceKind::prod ? APInt(bits, 1)
+                  : bits == 1                    ? APInt(1, kind == nn::ReduceKind::min)
+                  : kind == nn::ReduceKind::max  ? APInt::getSignedMinValue(bits)
+                                                 : APInt::getSignedMaxValue(bits);
+    attribute = b.getIntegerAttr(type, value);
+  }
+  if (width == 0)
+    return arith::ConstantOp::create(b, attribute);
+  return arith::ConstantOp::create(b, DenseElementsAttr::get(VectorType::get({width}, type), Attribute(attribute)));
+}
+
+Value combine(LoopBuilder &b, nn::ReduceKind kind, Value x, Value y) {
+  Type type = getElementTypeOrSelf(x.getType());
+  bool isFloat = isa<FloatType>(type);
+  switch (kind) {
+  case nn::ReduceKind::sum:
+    return isFloat ? arith::AddFOp::create(b, x, y).getResult() : arith::AddIOp::create(b, x, y).getResult();
+  case nn::ReduceKind::prod:
+    return isFloat ? arith::MulFOp::create(b, x, y).getResult() : arith::MulIOp::create(b, x, y).getResult();
+  case nn::ReduceKind::max:
+  case nn::ReduceKind::min: {
+    bool max = kind == nn::ReduceKind::max;
+    if (type.isInteger(1))
+      return max ? arith::OrIOp::create(b, x, y).getResult() : arith::AndIOp::create(b, x, y).getResult();
+    if (!isFloat)
+      return max ? arith::MaxSIOp::create(b, x, y).getResult() : arith::MinSIOp::create(b, x, y).getResult();
+    // NaN passes through, from either side.
+    Value first = arith::CmpFOp::create(b, max ? arith::CmpFPredicate::UGT : arith::CmpFPredicate::ULT, x, y);
+    Value chosen = arith::SelectOp::create(b, first, x, y);
+    Value isNan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, y, y);
+    return arith::SelectOp::create(b, isNan, y, chosen);
+  }
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+//===----------------------------------------------------------------------===//
+// Plan
+//===----------------------------------------------------------------------===//
+
+/// Simple operations that a chunk should at least do: about ten microseconds.
+static constexpr int64_t kChunkCost = 1 << 17;
+/// Nodes that cost at least this much are kept for later passes.
+static constexpr int64_t kKeepCost = 4;
+
+/// Chooses the nodes worth keeping from one pass over a row to the next.
+static void chooseKept(const LoopProgram &program, LoopPlan &plan) {
+  std::vector<unsigned> firstPass(program.nodes.size(), ~0u);
+  uint64_t reduced = program.reducedMask();
+  for (unsigned pass = 0; pass < program.passes; ++pass) {
+    std::vector<char> reached(program.nodes.size(), 0);
+    for (const LoopReduction &reduction : program.reductions)
+      if (reduction.pass == pass)
+        reached[reduction.input] = 1;
+    for (const LoopOutput &output : program.outputs)
+      if (!output.perRow && output.pass == pass)
+        reached[output.node] = 1;
+    for (size_t n = program.nodes.size(); n-- > 0;) {
+      const LoopNode &node = program.nodes[n];
+      if (!reached[n])
+        continue;
+      bool scattered = node.kind == LoopNode::load && (node.at.scales[program.laneDim] & ~int64_t(1)) != 0;
+      bool costly = (node.kind == LoopNode::operation && node.cost >= kKeepCost) || node.kind == LoopNode::range || scattered;
+      if (costly && (node.dims >> program.laneDim & 1) && (node.dims & reduced) && firstPass[n] < pass) {
+        if (!llvm::is_contained(plan.kept, n)) {
+          plan.kept.push_back(n);
+          plan.keptPass.push_back(firstPass[n]);
+        }
+        continue;
+      }
+      for (unsigned operand : node.operands)
+        reached[operand] = 1;
+      for (const IndexExpr::Dynamic &term : node.at.dynamic)
+        reached[term.node] = 1;
+    }
+    for (size_t n = 0; n < program.nodes.size(); ++n)
+      if (reached[n])
+        firstPass[n] = std::min(firstPass[n], pass);
+  }
+  int64_t rowElements = program.elements(true);
+  for (unsigned n : plan.kept) {
+    plan.keptOffset.push_back(plan.workspaceBytes);
+    unsigned bits = bufferType(program.nodes[n].element).getIntOrFloatBitWidth();
+    plan.workspaceBytes += (rowElements * bits / 8 + 63) / 64 * 64;
+  }
+}
+
+LoopPlan planLoops(const LoopProgram &program, const Target &target) {
+  LoopPlan plan;
+  int64_t cost = program.costPerPoint() + static_cast<int64_t>(program.outputs.size());
+  int64_t parallel = program.elements(false), reduced = program.elements(true);
+  if (program.laneDim < 0) {
+    plan.width = 0;
+    return plan;
+  }
+  int64_t lane = program.dims[program.laneDim].size;
+  if (program.lanesReduced()) {
+    plan.width = kReductionLanes;
+    plan.unroll = kReductionVectors;
+    plan.block = lane;
+    plan.units = parallel;
+    chooseKept(program, plan);
+  } else {
+    bool reduces = reduced > 1 || !program.reductions.empty();
+    plan.width = reduces ? kReductionLanes : std::max<int64_t>(8, target.vectorLanes);
+    int64_t nodes = program.nodes.size();
+    plan.unroll = nodes <= 8 ? 4 : nodes <= 20 ? 2 : 1;
+    int64_t group = plan.width * plan.unroll;
+    int64_t wanted = std::max<int64_t>(group, kChunkCost / std::max<int64_t>(1, cost * reduced) / group * group);
+    // Few long columns: narrow blocks keep everybody busy.
+    plan.block = std::min(lane, wanted);
+    plan.blocks = (lane + plan.block - 1) / plan.block;
+    plan.units = parallel / lane * plan.blocks;
+  }
+  int64_t unitCost = std::max<int64_t>(1, plan.block * (program.lanesReduced() ? reduced / lane : reduced) * cost);
+  plan.unitsPerChunk = std::max<int64_t>(1, std::min(plan.units, kChunkCost / unitCost));
+  plan.chunks = (plan.units + plan.unitsPerChunk - 1) / plan.unitsPerChunk;
+  return plan;
+}
+
+//===----------------------------------------------------------------------===//
+// Code
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class NestEmitter {
+public:
+  NestEmitter(LoopBuilder &builder, const LoopProgram &program, const LoopPlan &plan, const KernelFunction &kernel,
+              const MathOptions &options)
+      : b(builder), program(program), plan(plan), kernel(kernel), options(options), reducedMask(program.reducedMask()) {
+    for (auto [d, dim] : llvm::enumerate(program.dims))
+      if (dim.reduced && static_cast<int>(d) != program.laneDim)
+        outerReduced.push_back(d);
+    for (auto [i, node] : llvm::enumerate(plan.kept))
+      keptBuffers.push_back(kernel.workspaceView(b, b.getLoc(), plan.keptOffset[i], bufferType(program.nodes[node].element),
+                                                 program.elements(true)));
+  }
+
+  void emit() {
+    Value begin = b.index(0), end = b.index(plan.units);
+    if (plan.chunks > 1) {
+      begin = b.mul(kernel.chunk, plan.unitsPerChunk);
+      end = b.minimum(b.add(begin, plan.unitsPerChunk), b.index(plan.units));
+    }
+    auto body = [&](Value unit) {
+      ElementEmitter emitter(b, program, kernel.buffers, options);
+      Value block = b.rem(unit, plan.blocks);
+      placeUnit(emitter, b.div(unit, plan.blocks));
+      if (program.laneDim < 0)
+        emitGroup({&emitter});
+      else if (program.lanesReduced())
+        emitRow(emitter);
+      else
+        emitBlock(emitter, block);
+    };
+    if (plan.unitsPerChunk == 1)
+      body(begin);
+    else
+      b.loop({begin, end}, 1, body);
+  }
+
+private:
+  /// Sets the indices of the parallel dimensions but the lane one from a position over them.
+  void placeUnit(ElementEmitter &emitter, Value position) {
+    SmallVector<unsigned> dims;
+    for (auto [d, dim] : llvm::enumerate(program.dims))
+      if (!dim.reduced && static_cast<int>(d) != program.laneDim)
+        dims.push_back(d);
+    for (size_t i = dims.size(); i-- > 0;) {
+      emitter.setIndex(dims[i], i == 0 ? position : b.rem(position, program.dims[dims[i]].size));
+      position = b.div(position, program.dims[dims[i]].size);
+    }
+  }
+
+  //===--- lanes are parallel ---===//
+
+  /// The vectors [begin, end) of the lane dimension, both multiples of the width but for the very end.
+  void emitBlock(ElementEmitter &emitter, Value block) {
+    int64_t lane = program.dims[program.laneDim].size, group = plan.width * plan.unroll;
+    int64_t groups = lane / group * group;
+    emitter.setWidth(plan.width);
+    auto groupAt = [&](Value start, int64_t vectors, int64_t width) {
+      std::vector<ElementEmitter> copies(vectors, emitter);
+      SmallVector<ElementEmitter *> members;
+      for (int64_t v = 0; v < vectors; ++v) {
+        copies[v].setWidth(width);
+        copies[v].setIndex(program.laneDim, b.add(start, v * plan.width));
+        members.push_back(&copies[v]);
+      }
+      emitGroup(members);
+    };
+    hoistRoots(emitter, (uint64_t(1) << program.laneDim) | reducedMask);
+    Value begin = b.mul(block, plan.block);
+    Value end = plan.blocks == 1 ? b.index(groups) : b.minimum(b.add(begin, plan.block), b.index(groups));
+    if (groups > 0)
+      b.loop({begin, end}, group, [&](Value start) { groupAt(start, plan.unroll, plan.width); });
+    if (groups == lane)
+      return;
+    auto rest = [&] {
+      int64_t at = groups, vectors = (lane - at) / plan.width;
+      if (vectors > 0)
+        groupAt(b.index(at), vectors, plan.width);
+      at += vectors * plan.width;
+      if (at < lane)
+        groupAt(b.index(at), 1, lane - at);
+    };
+    if (plan.blocks == 1)
+      return rest();
+    Value isLast = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, block, b.index(plan.blocks - 1));
+    auto op = scf::IfOp::create(b, isLast, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(op.thenBlock());
+    rest();
+  }
+
+  void hoistRoots(ElementEmitter &emitter, uint64_t inner) {
+    for (const LoopReduction &reduction : program.reductions)
+      hoistReady(emitter, reduction.input, inner);
+    for (const LoopOutput &output : program.outputs)
+      hoistReady(emitter, output.node, inner);
+  }
+  /// Hoists what depends on no reduction.
+  void hoistReady(ElementEmitter &emitter, unsigned number, uint64_t inner) {
+    const LoopNode &node = program.nodes[number];
+    if (node.depth == 0)
+      return emitter.hoist(number, inner);
+    if (node.kind == LoopNode::reduction || node.kind == LoopNode::range)
+      return;
+    for (unsigned operand : node.operands)
+      hoistReady(emitter, operand, inner);
+    for (const IndexExpr::Dynamic &term : node.at.dynamic)
+      hoistReady(emitter, term.node, inner);
+  }
+
+  SmallVector<unsigned> reductionsOf(unsigned pass) const {
+    SmallVector<unsigned> list;
+    for (auto [r, reduction] : llvm::enumerate(program.reductions))
+      if (reduction.pass == pass)
+        list.push_back(r);
+    return list;
+  }
+  bool storesIn(unsigned pass) const {
+    return llvm::any_of(program.outputs, [&](const LoopOutput &output) { return !output.perRow && output.pass == pass; });
+  }
+
+  /// All passes for vectors side by side, each with its emitter.
+  void emitGroup(ArrayRef<ElementEmitter *> members) {
+    for (unsigned pass = 0; pass < program.passes; ++pass) {
+      auto list = reductionsOf(pass);
+      if (list.empty() && !storesIn(pass))
+        continue;
+      for (ElementEmitter *member : members)
+        hoistPass(*member, pass, reducedMask);
+      SmallVector<Value> sums = walkReduced(members, pass, list, 0);
+      finishPass(members, list, sums);
+    }
+    for (ElementEmitter *member : members)
+      storePerRow(*member);
+  }
+
+  void hoistPass(ElementEmitter &emitter, unsigned pass, uint64_t inner) {
+    if (!inner)
+      return;
+    for (const LoopReduction &reduction : program.reductions)
+      if (reduction.pass == pass)
+        emitter.hoist(reduction.input, inner);
+    for (const LoopOutput &output : program.outputs)
+      if (!output.perRow && output.pass == pass)
+        emitter.hoist(output.node, inner);
+  }
+
+  /// Loops over the reduced dimensions from `level` on; returns the sums over them, reduction by reduction and member by
+  /// member. Long loops are cut in blocks, whose sums are joined in order.
+  SmallVector<Value> walkReduced(ArrayRef<ElementEmitter *> members, unsigned pass, ArrayRef<unsigned> list, size_t level) {
+    if (level == outerReduced.size())
+      return emitPoint(members, pass, list);
+    unsigned dim = outerReduced[level];
+    int64_t size = program.dims[dim].size;
+    bool innermost = level + 1 == outerReduced.size();
+    auto identities = [&] {
+      SmallVector<Value> values;
+      for (unsigned r : list)
+        for (ElementEmitter *member : members)
+          values.push_back(reductionIdentity(b, program.reductions[r].kind, accumulatorType(program.reductions[r].element),
+                                             member->getWidth()));
+      return values;
+    };
+    auto join = [&](ValueRange total, ArrayRef<Value> part) {
+      SmallVector<Value> values;
+      for (size_t i = 0; i < part.size(); ++i)
+        values.push_back(combine(b, program.reductions[list[i / members.size()]].kind, total[i], part[i]));
+      return values;
+    };
+    auto over = [&](IndexRange range, ValueRange start) {
+      return b.fold(range, 1, start, [&](Value index, ValueRange carried) {
+        for (ElementEmitter *member : members) {
+          member->openScope();
+          member->setIndex(dim, index);
+        }
+        SmallVector<Value> inner = walkReduced(members, pass, list, level + 1);
+        for (ElementEmitter *member : members)
+          member->closeScope();
+        return join(carried, inner);
+      });
+    };
+    if (!innermost || size <= kReductionBlock || list.empty())
+      return over({b.index(0), b.index(size)}, identities());
+    int64_t whole = size / kReductionBlock * kReductionBlock;
+    SmallVector<Value> total = b.fold({b.index(0), b.index(whole)}, kReductionBlock, identities(), [&](Value start, ValueRange carried) {
+      return join(carried, over({start, b.add(start, kReductionBlock)}, identities()));
+    });
+    if (whole < size)
+      total = join(total, over({b.index(whole), b.index(size)}, identities()));
+    return total;
+  }
+
+  Value accumulated(ElementEmitter &emitter, const LoopReduction &reduction) {
+    Value value = emitter.emitVector(reduction.input);
+    Type element = program.nodes[reduction.input].element;
+    return element.isF16() || element.isBF16() ? extendToF32(b, b.getLoc(), value, element) : value;
+  }
+
+  /// One point (or vector) of the domain: the inputs of the reductions of a pass, and the stores of outputs.
+  SmallVector<Value> emitPoint(ArrayRef<ElementEmitter *> members, unsigned pass, ArrayRef<unsigned> list) {
+    SmallVector<Value> values;
+    for (unsigned r : list)
+      for (ElementEmitter *member : members)
+        values.push_back(accumulated(*member, program.reductions[r]));
+    // All loads come before the stores: memory may be shared.
+    SmallVector<std::pair<const LoopOutput *, Value>> stores;
+    for (const LoopOutput &output : program.outputs)
+      if (!output.perRow && output.pass == pass)
+        for (ElementEmitter *member : members)
+          stores.push_back({&output, member->emitVector(output.node)});
+    for (auto [i, entry] : llvm::enumerate(stores)) {
+      ElementEmitter &member = *members[i % members.size()];
+      member.store(entry.second, entry.first->element, kernel.buffers[entry.first->buffer], member.emitIndex(entry.first->at));
+    }
+    return values;
+  }
+
+  void finishPass(ArrayRef<ElementEmitter *> members, ArrayRef<unsigned> list, ArrayRef<Value> sums) {
+    for (auto [i, sum] : llvm::enumerate(sums)) {
+      const LoopReduction &reduction = program.reductions[list[i / members.size()]];
+      Value value = sum;
+      if (accumulatorType(reduction.element) != reduction.element)
+        value = truncateFromF32(b, b.getLoc(), value, reduction.element);
+      members[i % members.size()]->bind(reduction.node, value);
+    }
+  }
+
+  void storePerRow(ElementEmitter &emitter) {
+    for (const LoopOutput &output : program.outputs)
+      if (output.perRow) {
+        Value value = emitter.emit(output.node);
+        if (!program.lanesReduced())
+          value = emitter.spreadLanes(value);
+        emitter.store(value, output.element, kernel.buffers[output.buffer], emitter.emitIndex(output.at));
+      }
+  }
+
+  //===--- lanes are reduced ---===//
+
+  void emitRow(ElementEmitter &emitter) {
+    int64_t lane = program.dims[program.laneDim].size;
+    for (unsigned pass = 0; pass < program.passes; ++pass) {
+      auto list = reductionsOf(pass);
+      bool keeps = llvm::is_contained(plan.keptPass, pass);
+      if (list.empty() && !storesIn(pass) && !keeps)
+        continue;
+      emitter.setWidth(0);
+      hoistPass(emitter, pass, reducedMask);
+      supplyKept(emitter, pass);
+      int64_t vectors = lane >= plan.width * plan.unroll ? plan.unroll : 1;
+      SmallVector<Value> sums;
+      for (int64_t v = 0; v < vectors; ++v)
+        for (unsigned r : list)
+          sums.push_back(reductionIdentity(b, program.reductions[r].kind, accumulatorType(program.reductions[r].element), plan.width));
+      sums = walkRow(emitter, pass, list, 0, vectors, sums);
+      emitter.setSupplier({});
+      emitter.setWidth(0);
+      for (auto [i, r] : llvm::enumerate(list)) {
+        const LoopReduction &reduction = program.reductions[r];
+        Value sum = sums[i];
+        for (int64_t v = 1; v < vectors; ++v)
+          sum = combine(b, reduction.kind, sum, sums[v * list.size() + i]);
+        Value value = joinLanes(reduction.kind, sum);
+        if (accumulatorType(reduction.element) != reduction.element)
+          value = truncateFromF32(b, b.getLoc(), value, reduction.element);
+        emitter.bind(reduction.node, value);
+      }
+    }
+    emitter.setWidth(0);
+    storePerRow(emitter);
+  }
+
+  /// Lanes joined in halves.
+  Value joinLanes(nn::ReduceKind kind, Value vector) {
+    for (int64_t half = plan.width / 2; half >= 1; half /= 2) {
+      SmallVector<int64_t> low, high;
+      for (int64_t i = 0; i < half; ++i) {
+        low.push_back(i);
+        high.push_back(i + half);
+      }
+      vector = combine(b, kind, vector::ShuffleOp::create(b, vector, vector, low), vector::ShuffleOp::create(b, vector, vector, high));
+    }
+    return vector::ExtractOp::create(b, vector, 0);
+  }
+
+  /// Kept nodes come from the workspace in later passes.
+  void supplyKept(ElementEmitter &emitter, unsigned pass) {
+    if (plan.kept.empty())
+      return;
+    emitter.setSupplier([this, &emitter, pass](unsigned node) -> Value {
+      for (auto [i, kept] : llvm::enumerate(plan.kept))
+        if (kept == node && plan.keptPass[i] < pass)
+          return emitter.loadContiguous(program.nodes[node].element, keptBuffers[i], rowPosition(emitter));
+      return {};
+    });
+  }
+  Value rowPosition(ElementEmitter &emitter) {
+    Value position = b.index(0);
+    for (auto [d, dim] : llvm::enumerate(program.dims))
+      if (dim.reduced)
+        position = b.add(b.mul(position, dim.size), emitter.getIndex(d));
+    return position;
+  }
+
+  SmallVector<Value> walkRow(ElementEmitter &emitter, unsigned pass, ArrayRef<unsigned> list, size_t level, int64_t vectors,
+                             SmallVector<Value> sums) {
+    if (level == outerReduced.size())
+      return walkLanes(emitter, pass, list, vectors, sums);
+    unsigned dim = outerReduced[level];
+    return b.fold({b.index(0), b.index(program.dims[dim].size)}, 1, sums, [&](Value index, ValueRange carried) {
+      emitter.openScope();
+      emitter.setIndex(dim, index);
+      auto result = walkRow(emitter, pass, list, level + 1, vectors, llvm::to_vector_of<Value>(carried));
+      emitter.closeScope();
+      return result;
+    });
+  }
+
+  SmallVector<Value> walkLanes(ElementEmitter &emitter, unsigned pass, ArrayRef<unsigned> list, int64_t vectors, SmallVector<Value> sums) {
+    int64_t lane = program.dims[program.laneDim].size, group = plan.width * vectors, whole = lane / group * group;
+    // One vector at `start`, joined with the sums of vector `v`.
+    auto step = [&](Value start, int64_t v, int64_t width, SmallVector<Value> &carried) {
+      emitter.openScope();
+      emitter.setWidth(width);
+      emitter.setIndex(program.laneDim, start);
+      for (auto [i, r] : llvm::enumerate(list)) {
+        Value &sum = carried[v * list.size() + i];
+        Value value = accumulated(emitter, program.reductions[r]);
+        nn::ReduceKind kind = program.reductions[r].kind;
+        if (width == plan.width) {
+          sum = combine(b, kind, sum, value);
+          continue;
+        }
+        SmallVector<int64_t> front{0}, size{width}, ones{1};
+        Value part = vector::ExtractStridedSliceOp::create(b, sum, front, size, ones);
+        sum = vector::InsertStridedSliceOp::create(b, combine(b, kind, part, value), sum, front, ones);
+      }
+      storeAt(emitter, pass);
+      emitter.setWidth(0);
+      emitter.closeScope();
+    };
+    if (whole > 0)
+      sums = b.fold({b.index(0), b.index(whole)}, group, sums, [&](Value start, ValueRange carried) {
+        auto values = llvm::to_vector_of<Value>(carried);
+        for (int64_t v = 0; v < vectors; ++v)
+          step(b.add(start, v * plan.width), v, plan.width, values);
+        return values;
+      });
+    for (int64_t at = whole, v = 0; at < lane; at += plan.width, ++v)
+      step(b.index(at), v, std::min(plan.width, lane - at), sums);
+    return sums;
+  }
+
+  void storeAt(ElementEmitter &emitter, unsigned pass) {
+    SmallVector<std::pair<const LoopOutput *, Value>> stores;
+    for (const LoopOutput &output : program.outputs)
+      if (!output.perRow && output.pass == pass)
+        stores.push_back({&output, emitter.emitVector(output.node)});
+    for (auto [i, node] : llvm::enumerate(plan.kept))
+      if (plan.keptPass[i] == pass)
+        emitter.store(emitter.emitVector(node), program.nodes[node].element, keptBuffers[i], rowPosition(emitter));
+    for (auto [output, value] : stores)
+      emitter.store(value, output->element, kernel.buffers[output->buffer], emitter.emitIndex(output->at));
+  }
+
+  LoopBuilder &b;
+  const LoopProgram &program;
+  const LoopPlan &plan;
+  const KernelFunction &kernel;
+  MathOptions options;
+  uint64_t reducedMask;
+  SmallVector<unsigned> outerReduced; ///< reduced dimensions but the lane one
+  SmallVector<Value> keptBuffers;
+};
+
+} // namespace
+
+void emitLoops(LoopBuilder &builder, const LoopProgram &program, const LoopPlan &plan, const KernelFunction &kernel,
+               const MathOptions &options) {
+  NestEmitter(builder, program, plan, kernel, options).emit();
+}
+
+} // namespace ortc::codegen

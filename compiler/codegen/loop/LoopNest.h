@@ -1,0 +1,46 @@
+//===- LoopNest.h - the loops of a loop kernel ----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/codegen/KernelFunction.h"
+#include "compiler/codegen/loop/ElementEmitter.h"
+
+namespace ortc::codegen {
+
+/// Lanes of a vector in reductions, whatever the target: the tree of a sum depends on it.
+inline constexpr int64_t kReductionLanes = 16;
+/// Vectors that a reduction along the lanes keeps apart.
+inline constexpr int64_t kReductionVectors = 2;
+/// Elements that a reduction across the lanes adds up before it joins them with the rest.
+inline constexpr int64_t kReductionBlock = 128;
+
+/// How the work of a loop program is cut.
+struct LoopPlan {
+  int64_t width = 1;       ///< lanes
+  int64_t unroll = 1;      ///< vectors evaluated side by side
+  int64_t block = 1;       ///< extent of the lane dimension in a unit of work; a multiple of width * unroll, or all of it
+  int64_t blocks = 1;      ///< blocks along the lane dimension (1 when it is reduced)
+  int64_t units = 1;       ///< parallel positions without the lane dimension, times blocks
+  int64_t unitsPerChunk = 1;
+  int64_t chunks = 1;
+  /// Nodes kept in the worker's workspace between the passes over a row.
+  llvm::SmallVector<unsigned> kept;
+  llvm::SmallVector<int64_t> keptOffset; ///< bytes
+  llvm::SmallVector<unsigned> keptPass;  ///< the pass that computes it
+  int64_t workspaceBytes = 0;
+};
+
+LoopPlan planLoops(const LoopProgram &program, const Target &target);
+
+/// Emits the body of the kernel at the builder's insertion point.
+void emitLoops(LoopBuilder &builder, const LoopProgram &program, const LoopPlan &plan, const KernelFunction &kernel,
+               const MathOptions &options);
+
+/// `value` of a reduction before its first element.
+mlir::Value reductionIdentity(LoopBuilder &builder, nn::ReduceKind kind, mlir::Type type, int64_t width);
+/// Joins two partial results (scalars or vectors of equal type).
+mlir::Value combine(LoopBuilder &builder, nn::ReduceKind kind, mlir::Value a, mlir::Value b);
+/// The type in which elements of type `element` are accumulated.
+mlir::Type accumulatorType(mlir::Type element);
+
+} // namespace ortc::codegen

@@ -1,0 +1,21 @@
+//===- SingleKernels.h - scatters, scans and arg_reduce -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/codegen/KernelFunction.h"
+#include "compiler/codegen/LoopBuilder.h"
+#include "compiler/codegen/Target.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace ortc::codegen {
+
+/// Whether `op` has a generator of its own here: scatter_add, scatter_elements, cumsum, arg_reduce.
+bool isSingleKernelOperation(mlir::Operation *op);
+/// Whether `function` is one such operation on its arguments.
+bool isSingleKernel(mlir::func::FuncOp function);
+
+/// Emits the kernel of a function that `isSingleKernel` accepts. `info` has its name and bytes.
+mlir::FailureOr<KernelInfo> emitSingleKernel(LoopBuilder &builder, mlir::ModuleOp module, mlir::func::FuncOp function,
+                                             llvm::ArrayRef<KernelBuffer> buffers, KernelInfo info, const Target &target);
+
+} // namespace ortc::codegen
