@@ -50,9 +50,13 @@ LogicalResult mod(Node &n) {
     return failure();
   TensorBuilder &b = n.b;
   if (n.isFloat(0)) {
-    if (n.getInt("fmod", 0) == 0)
-      return n.refuse("floating-point operands need fmod=1");
-    return n.yield(b.createOrFold<arith::RemFOp>(a, c));
+    Value rest = b.createOrFold<arith::RemFOp>(a, c), zero = b.zerosLike(a);
+    if (n.getInt("fmod", 0) == 1)
+      return n.yield(rest);
+    // From opset 28 on, the sign of the divisor.
+    Value differs = b.createOrFold<arith::XOrIOp>(b.compare(FloatPredicate::OLT, rest, zero), b.compare(FloatPredicate::OLT, c, zero));
+    Value wrap = b.logicalAnd(differs, b.compare(FloatPredicate::UNE, rest, zero));
+    return n.yield(b.select(wrap, b.add(rest, c), rest));
   }
   if (n.isUnsigned(0))
     return n.yield(b.createOrFold<arith::RemUIOp>(a, c));

@@ -241,7 +241,9 @@ LogicalResult spaceToDepth(Node &n) {
   if (k < 1 || s[2] % k || s[3] % k)
     return n.refuse("an image of " + Twine(s[2]) + "x" + Twine(s[3]) + " cannot be cut in blocks of " + Twine(k));
   TensorBuilder &b = n.b;
-  Value x = b.transpose(b.reshape(n[0], {s[0], s[1], s[2] / k, k, s[3] / k, k}), {0, 3, 5, 1, 2, 4});
+  Value blocks = b.reshape(n[0], {s[0], s[1], s[2] / k, k, s[3] / k, k});
+  bool columnsFirst = n.getString("mode", "DCR") == "CRD";
+  Value x = b.transpose(blocks, columnsFirst ? Ints({0, 1, 3, 5, 2, 4}) : Ints({0, 3, 5, 1, 2, 4}));
   return n.yield(b.reshape(x, {s[0], s[1] * k * k, s[2] / k, s[3] / k}));
 }
 

@@ -61,7 +61,7 @@ double elementOf(const host::Array &array, int64_t i) {
   }
 }
 
-/// Outputs by name, evaluated without rounding, or nothing after a failure.
+/// Outputs by name, or nothing after a failure.
 std::vector<std::pair<std::string, HostTensor>> evaluate(func::FuncOp function, ModuleOp module, host::DataSource &data) {
   std::vector<HostTensor> arguments;
   for (BlockArgument argument : function.getArguments()) {
@@ -79,7 +79,7 @@ std::vector<std::pair<std::string, HostTensor>> evaluate(func::FuncOp function, 
         tensor.isFloat() ? tensor.setFloat(k, elementOf(array, k)) : tensor.setInt(k, static_cast<int64_t>(elementOf(array, k)));
     arguments.push_back(std::move(tensor));
   }
-  auto results = evaluator::Evaluator(evaluator::Precision::f64).evaluate(function.front(), arguments);
+  auto results = evaluator::Evaluator().evaluate(function.front(), arguments);
   std::vector<std::pair<std::string, HostTensor>> named;
   EXPECT_TRUE(succeeded(results));
   for (unsigned i = 0; succeeded(results) && i < results->size(); ++i)

@@ -1,0 +1,201 @@
+//===- Attention.cpp - attention, rotary embedding ------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/legalize/Formulas.h"
+#include "compiler/legalize/Node.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace ortc::legalize::handlers {
+
+static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// [batch, time, heads * size] -> [batch, heads, time, size].
+static Value splitHeads(TensorBuilder &b, Value x, int64_t heads) {
+  Ints s = TensorBuilder::shapeOf(x);
+  return b.transpose(b.reshape(x, {s[0], s[1], heads, s[2] / heads}), {0, 2, 1, 3});
+}
+static Value joinHeads(TensorBuilder &b, Value x) {
+  Ints s = TensorBuilder::shapeOf(x);
+  return b.reshape(b.transpose(x, {0, 2, 1, 3}), {s[0], s[2], s[1] * s[3]});
+}
+
+namespace {
+/// What a query sees: `bias` is added to the scores, `allowed` (booleans) hides the rest. Either may be null.
+struct Visibility {
+  Value bias, allowed;
+  bool mayBeEmpty = false; ///< a query may see no key at all
+};
+} // namespace
+
+/// `mask` with keys that it does not mention hidden, under the scores' shape.
+static LogicalResult readMask(Node &n, Ints scores, Visibility &see) {
+  TensorBuilder &b = n.b;
+  Value mask = n[3];
+  bool isFloat = n.isFloat(3);
+  int64_t missing = scores.back() - n.shape(3).back();
+  if (missing < 0 || n.rank(3) < 2 || n.rank(3) > 4)
+    return n.refuse("a mask of shape " + shapeText(n.shape(3)) + " for scores of shape " + shapeText(scores));
+  if (missing > 0 && n.shape(3).back() != 1) {
+    SmallVector<int64_t> low(n.rank(3), 0), high(n.rank(3), 0);
+    high.back() = missing;
+    mask = b.pad(mask, b.scalar(n.element(3), isFloat ? -kInfinity : 0), low, high);
+  }
+  Shape shape;
+  Value like = b.constant(RankedTensorType::get(scores, n.element(3)), 0);
+  if (failed(n.broadcastShape({mask, like}, shape)))
+    return failure();
+  if (Ints(shape) != scores)
+    return n.refuse("a mask of shape " + shapeText(n.shape(3)) + " for scores of shape " + shapeText(scores));
+  (isFloat ? see.bias : see.allowed) = b.broadcastTo(mask, scores);
+  // Known masks are looked at: only a row without keys needs care.
+  const HostTensor *known = n.constant(3);
+  see.mayBeEmpty = !known;
+  int64_t row = n.shape(3).back();
+  for (int64_t i = 0; known && row > 0 && i < known->size() / row; ++i) {
+    bool any = false;
+    for (int64_t k = 0; k < row; ++k)
+      any |= isFloat ? known->getFloat(i * row + k) != -kInfinity : known->getInt(i * row + k) != 0;
+    see.mayBeEmpty |= !any;
+  }
+  return success();
+}
+
+/// Causality, windows and the padding of the keys.
+static LogicalResult addPositions(Node &n, Ints scores, int64_t past, Visibility &see) {
+  TensorBuilder &b = n.b;
+  auto type = RankedTensorType::get(scores, b.getI64Type());
+  Value valid;
+  if (n.has(6))
+    valid = b.broadcast(b.cast(n[6], b.getI64Type()), scores, {0});
+  Value key = b.iota(type, 3), place;
+  auto restrict = [&](Value condition) { see.allowed = see.allowed ? b.logicalAnd(see.allowed, condition) : condition; };
+  int64_t left = n.getInt("left_window_size", -1), right = n.getInt("right_window_size", -1);
+  if (n.getInt("is_causal", 0) || left >= 0 || right >= 0) {
+    place = b.addScalar(b.iota(type, 2), static_cast<double>(past));
+    if (valid && !n.has(4))
+      place = b.add(place, b.addScalar(valid, static_cast<double>(-scores[2])));
+    see.mayBeEmpty |= see.allowed || see.bias || valid || left >= 0 || right >= 0;
+  }
+  if (n.getInt("is_causal", 0))
+    restrict(b.compare(arith::CmpIPredicate::sle, key, place));
+  if (left >= 0)
+    restrict(b.compare(arith::CmpIPredicate::sge, key, b.addScalar(place, static_cast<double>(-left))));
+  if (right >= 0)
+    restrict(b.compare(arith::CmpIPredicate::sle, key, b.addScalar(place, static_cast<double>(right))));
+  if (valid) {
+    restrict(b.compare(arith::CmpIPredicate::slt, key, valid));
+    see.mayBeEmpty = true;
+  }
+  return success();
+}
+
+// softmax(scale * q k' [softcapped] [masked]) v. The query heads of one key head stand side by side; they are a dimension
+// of their own here, so that keys and values are never repeated.
+LogicalResult attention(Node &n) {
+  TensorBuilder &b = n.b;
+  bool packed = n.rank(0) == 3;
+  if (n.rank(1) != n.rank(0) || n.rank(2) != n.rank(0) || n.rank(0) < 3 || n.rank(0) > 4)
+    return n.refuse("query, key and value have different numbers of dimensions, or not 3 or 4");
+  int64_t queryHeads = packed ? n.getInt("q_num_heads", 0) : n.shape(0)[1], heads = packed ? n.getInt("kv_num_heads", 0) : n.shape(1)[1];
+  if (heads < 1 || queryHeads < 1 || queryHeads % heads || (packed && (n.shape(0)[2] % queryHeads || n.shape(1)[2] % heads || n.shape(2)[2] % heads)))
+    return n.refuse(Twine(queryHeads) + " query heads and " + Twine(heads) + " key heads do not fit");
+  Value q = packed ? splitHeads(b, n[0], queryHeads) : n[0], k = packed ? splitHeads(b, n[1], heads) : n[1];
+  Value v = packed ? splitHeads(b, n[2], heads) : n[2];
+  int64_t past = n.has(4) ? n.shape(4)[2] : 0;
+  if (n.has(4) && n.has(5)) {
+    k = b.concat({n[4], k}, 2);
+    v = b.concat({n[5], v}, 2);
+  }
+  Shape qs(TensorBuilder::shapeOf(q)), ks(TensorBuilder::shapeOf(k));
+  if (qs[3] != ks[3] || ks[2] != TensorBuilder::shapeOf(v)[2])
+    return n.refuse("query " + shapeText(qs) + " and key " + shapeText(ks) + " do not fit");
+  Shape scoreShape = {qs[0], queryHeads, qs[2], ks[2]};
+  Visibility see;
+  if ((n.has(3) && failed(readMask(n, scoreShape, see))) || failed(addPositions(n, scoreShape, past, see)))
+    return failure();
+
+  Value grouped = b.reshape(q, {qs[0], heads, queryHeads / heads, qs[2], qs[3]});
+  Value scores = b.reshape(contract(b, grouped, "bhgqd", k, "bhkd", "bhgqk"), scoreShape);
+  double scale = n.hasAttribute("scale") ? n.getFloat("scale", 1) : 1 / std::sqrt(static_cast<double>(qs[3]));
+  Value steps[4];
+  steps[0] = b.mulScalar(scores, scale);
+  double softcap = n.getFloat("softcap", 0);
+  steps[1] = softcap != 0 ? b.mulScalar(b.tanh(b.mulScalar(steps[0], 1 / softcap)), softcap) : steps[0];
+  steps[2] = see.bias ? b.add(steps[1], see.bias) : steps[1];
+  if (see.allowed)
+    steps[2] = b.select(see.allowed, steps[2], b.constantLike(steps[2], -kInfinity));
+  if (see.mayBeEmpty) {
+    // A query that sees nothing gives zero, and passes no gradient.
+    Value largest = b.reduce(nn::ReduceKind::max, steps[2], {3});
+    Value empty = b.compare(arith::CmpFPredicate::OEQ, largest, b.constantLike(largest, -kInfinity));
+    empty = b.broadcastAlong(empty, scoreShape, {3});
+    Value zero = b.zerosLike(scores);
+    steps[3] = b.select(empty, zero, b.softmax(b.select(empty, zero, steps[2]), 3));
+  } else {
+    steps[3] = b.softmax(steps[2], 3);
+  }
+  Value weights = b.reshape(steps[3], {qs[0], heads, queryHeads / heads, qs[2], ks[2]});
+  Value y = contract(b, weights, "bhgqk", v, "bhkd", "bhgqd");
+  y = b.reshape(y, {qs[0], queryHeads, qs[2], TensorBuilder::shapeOf(v)[3]});
+  int64_t mode = n.getInt("qk_matmul_output_mode", 0);
+  if (mode < 0 || mode > 3)
+    return n.refuse("qk_matmul_output_mode " + Twine(mode));
+  Value results[4] = {packed ? joinHeads(b, y) : y, k, v, steps[mode]};
+  return n.yield(results);
+}
+
+LogicalResult rotaryEmbedding(Node &n) {
+  TensorBuilder &b = n.b;
+  bool packed = n.rank(0) == 3;
+  int64_t heads = n.getInt("num_heads", 0);
+  if (packed && (heads < 1 || n.shape(0)[2] % heads))
+    return n.refuse("num_heads " + Twine(heads) + " does not fit " + Twine(n.shape(0)[2]) + " features");
+  if (n.rank(0) != 3 && n.rank(0) != 4)
+    return n.refuse("its input has not 3 or 4 dimensions");
+  Value x = packed ? splitHeads(b, n[0], heads) : n[0];
+  Shape shape(TensorBuilder::shapeOf(x));
+  int64_t size = n.getInt("rotary_embedding_dim", 0);
+  size = size ? size : shape[3];
+  Value cosine = n[1], sine = n[2];
+  if (n.has(3)) {
+    Value positions = n.index(n[3], n.shape(1)[0], n.name(3));
+    if (!positions)
+      return failure();
+    auto pick = [&](Value table) -> Value {
+      auto type = RankedTensorType::get(nn::replaceAxis(TensorBuilder::shapeOf(table), 0, TensorBuilder::shapeOf(positions)), TensorBuilder::elementOf(table));
+      return nn::GatherOp::create(b, type, table, positions, 0);
+    };
+    cosine = pick(cosine);
+    sine = pick(sine);
+  }
+  int64_t half = size / 2;
+  Ints table = TensorBuilder::shapeOf(cosine);
+  if (table.size() != 3 || table[0] != shape[0] || table[1] != shape[2] || table[2] != half || size > shape[3])
+    return n.refuse("tables of shape " + shapeText(table) + " do not fit an input of shape " + shapeText(shape));
+  Shape halfShape = {shape[0], shape[1], shape[2], half};
+  cosine = b.broadcast(cosine, halfShape, {0, 2, 3});
+  sine = b.broadcast(sine, halfShape, {0, 2, 3});
+  bool interleaved = n.getInt("interleaved", 0);
+  auto part = [&](int64_t which) {
+    SmallVector<int64_t> starts = {0, 0, 0, interleaved ? which : which * half}, strides = {1, 1, 1, interleaved && half > 1 ? 2 : 1};
+    return b.slice(x, starts, halfShape, strides);
+  };
+  Value first = part(0), second = part(1);
+  Value real = b.sub(b.mul(cosine, first), b.mul(sine, second)), imaginary = b.add(b.mul(sine, first), b.mul(cosine, second));
+  Value rotated;
+  if (interleaved) {
+    Shape single = halfShape;
+    single.push_back(1);
+    rotated = b.reshape(b.concat({b.reshape(real, single), b.reshape(imaginary, single)}, 4), {shape[0], shape[1], shape[2], size});
+  } else {
+    rotated = b.concat({real, imaginary}, 3);
+  }
+  if (size < shape[3])
+    rotated = b.concat({rotated, b.sliceAxis(x, 3, size, shape[3] - size)}, 3);
+  return n.yield(packed ? joinHeads(b, rotated) : rotated);
+}
+
+} // namespace ortc::legalize::handlers

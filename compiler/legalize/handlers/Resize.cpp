@@ -1,0 +1,252 @@
+//===- Resize.cpp - Resize, Upsample, AffineGrid --------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Resampling is linear in the input and separable: every axis is multiplied by a matrix of interpolation weights that is
+// known at compile time. Nearest neighbours are repetitions, slices or gathers instead.
+#include "compiler/legalize/Formulas.h"
+#include "compiler/legalize/Node.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace ortc::legalize::handlers {
+
+namespace {
+
+/// One axis: its input and output size, output / input, and the region of tf_crop_and_resize.
+struct Axis {
+  int64_t dim, input, output;
+  double scale, start = 0, end = 1;
+};
+
+struct Resampling {
+  std::string mode = "nearest", coordinates = "asymmetric", rounding = "floor";
+  double cubic = -0.75, beyond = 0;
+  bool excludeOutside = false, antialias = false;
+
+  double source(const Axis &axis, int64_t at) const;
+  int64_t nearest(double position) const;
+  double kernel(double x) const;
+  std::vector<double> matrix(const Axis &axis) const;
+};
+
+} // namespace
+
+/// The coordinate in the input of output place `at`.
+double Resampling::source(const Axis &axis, int64_t at) const {
+  double x = static_cast<double>(at), size = static_cast<double>(axis.input), width = axis.scale * size;
+  if (coordinates == "align_corners")
+    return width == 1 ? 0 : x * (size - 1) / (width - 1);
+  if (coordinates == "asymmetric")
+    return x / axis.scale;
+  if (coordinates == "tf_crop_and_resize") {
+    double start = axis.start * (size - 1), end = axis.end * (size - 1);
+    return axis.output == 1 ? (start + end) / 2 : start + x * (end - start) / static_cast<double>(axis.output - 1);
+  }
+  if (coordinates == "tf_half_pixel_for_nn")
+    return (x + 0.5) / axis.scale;
+  if (coordinates == "pytorch_half_pixel" && axis.output == 1)
+    return -0.5;
+  double shift = coordinates == "half_pixel_symmetric" ? size / 2 * (1 - static_cast<double>(axis.output) / width) : 0;
+  return shift + (x + 0.5) / axis.scale - 0.5;
+}
+
+int64_t Resampling::nearest(double position) const {
+  double whole = rounding == "round_prefer_floor"  ? std::ceil(position - 0.5)
+                 : rounding == "round_prefer_ceil" ? std::floor(position + 0.5)
+                 : rounding == "ceil"              ? std::ceil(position)
+                                                   : std::floor(position);
+  return static_cast<int64_t>(whole);
+}
+
+double Resampling::kernel(double x) const {
+  x = std::fabs(x);
+  if (mode == "linear")
+    return std::max(0.0, 1 - x);
+  if (x <= 1)
+    return ((cubic + 2) * x - (cubic + 3)) * x * x + 1;
+  return x < 2 ? ((cubic * x - 5 * cubic) * x + 8 * cubic) * x - 4 * cubic : 0;
+}
+
+/// [output, input] interpolation weights.
+std::vector<double> Resampling::matrix(const Axis &axis) const {
+  std::vector<double> weights(axis.output * axis.input, 0.0);
+  double stretch = antialias ? std::max(1.0, 1 / axis.scale) : 1, radius = (mode == "linear" ? 1 : 2) * stretch;
+  for (int64_t row = 0; row < axis.output; ++row) {
+    double position = source(axis, row), total = 0;
+    int64_t first = static_cast<int64_t>(std::floor(position - radius)) + 1, last = static_cast<int64_t>(std::ceil(position + radius));
+    auto counts = [&](int64_t i) { return !excludeOutside || (i >= 0 && i < axis.input); };
+    for (int64_t i = first; i <= last; ++i)
+      total += counts(i) ? kernel((static_cast<double>(i) - position) / stretch) : 0;
+    for (int64_t i = first; i <= last; ++i)
+      if (counts(i))
+        weights[row * axis.input + std::clamp<int64_t>(i, 0, axis.input - 1)] += kernel((static_cast<double>(i) - position) / stretch) / total;
+  }
+  return weights;
+}
+
+/// Elements of an axis by position: every one repeated equally often, evenly spaced ones, or any.
+static Value takePositions(Node &n, Value x, int64_t dim, Ints positions) {
+  TensorBuilder &b = n.b;
+  Shape shape(TensorBuilder::shapeOf(x));
+  int64_t size = shape[dim], count = positions.size(), repeat = count / size;
+  auto all = [&](auto matches) { return llvm::all_of(llvm::seq<int64_t>(0, count), matches); };
+  if (repeat > 0 && count % size == 0 && all([&](int64_t i) { return positions[i] == i / repeat; })) {
+    Shape wide = shape, dimensions;
+    wide.insert(wide.begin() + dim + 1, repeat);
+    for (int64_t i = 0; i < static_cast<int64_t>(wide.size()); ++i)
+      if (i != dim + 1)
+        dimensions.push_back(i);
+    shape[dim] = count;
+    return b.reshape(b.broadcast(x, wide, dimensions), shape);
+  }
+  int64_t step = count > 1 ? positions[1] - positions[0] : 1;
+  if (step > 0 && all([&](int64_t i) { return positions[i] == positions[0] + i * step; })) {
+    SmallVector<int64_t> starts(shape.size(), 0), strides(shape.size(), 1);
+    starts[dim] = positions[0];
+    strides[dim] = step;
+    shape[dim] = count;
+    return b.slice(x, starts, shape, strides);
+  }
+  auto type = RankedTensorType::get(nn::replaceAxis(shape, dim, {count}), TensorBuilder::elementOf(x));
+  return nn::GatherOp::create(b, type, x, n.intVector(positions), dim);
+}
+
+/// y[.., o, ..] = sum over i of weights[o, i] x[.., i, ..].
+static Value multiplyAxis(Node &n, Value x, const Axis &axis, ArrayRef<double> weights) {
+  std::string labels = StringRef("abcdefgh").take_front(TensorBuilder::rankOf(x)).str(), result = labels;
+  result[axis.dim] = 'o';
+  Value matrix = n.floatConstant(weights, {axis.output, axis.input}, TensorBuilder::elementOf(x));
+  return contract(n.b, x, labels, matrix, std::string("o") + labels[axis.dim], result);
+}
+
+/// Sizes and scales of the axes from the operands, as the version has them.
+static LogicalResult readAxes(Node &n, SmallVector<Axis> &axes) {
+  int64_t rank = n.rank(0);
+  SmallVector<int64_t> which = n.getInts("axes"), sizes;
+  SmallVector<double> scales, roi;
+  if (!n.hasAttribute("axes"))
+    which = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  bool isUpsample = n.op.getOpType() == "Upsample", isOld = isUpsample || n.version() < 11;
+  auto given = [&](unsigned i) { return n.has(i) && nn::elementCount(n.shape(i)) > 0; };
+  if (isUpsample && n.version() < 9) {
+    for (float scale : n.op.getFloats("scales"))
+      scales.push_back(scale);
+  } else if (isOld) {
+    if (failed(n.floats(1, "scales", scales)))
+      return failure();
+  } else if ((given(1) && n.getString("coordinate_transformation_mode", "") == "tf_crop_and_resize" && failed(n.floats(1, "roi", roi))) ||
+             (given(3) ? failed(n.ints(3, "sizes", sizes)) : !given(2) || failed(n.floats(2, "scales", scales)))) {
+    return n.reason().empty() && !given(2) && !given(3) ? n.refuse("neither scales nor sizes are given") : failure();
+  }
+  size_t count = which.size();
+  if ((sizes.empty() ? scales.size() : sizes.size()) != count || (!roi.empty() && roi.size() != 2 * count))
+    return n.refuse("its scales or sizes do not fit " + Twine(count) + " axes");
+  for (size_t i = 0; i < count; ++i) {
+    if (failed(n.axis(which[i], rank)))
+      return failure();
+    Axis axis{which[i], n.shape(0)[which[i]], 0, 0};
+    if (!sizes.empty()) {
+      axis.output = sizes[i];
+      axis.scale = static_cast<double>(sizes[i]) / static_cast<double>(axis.input);
+    } else { // a scale that should give a whole number may fall short of it by rounding
+      axis.scale = scales[i];
+      axis.output = static_cast<int64_t>(std::floor(static_cast<double>(axis.input) * scales[i] + 1e-6));
+    }
+    if (!roi.empty()) {
+      axis.start = roi[i];
+      axis.end = roi[i + count];
+    }
+    if (axis.output < 1)
+      return n.refuse("dimension " + Twine(axis.dim) + " would have no elements");
+    axes.push_back(axis);
+  }
+  StringRef policy = n.getString("keep_aspect_ratio_policy", "stretch");
+  if (sizes.empty() || policy == "stretch")
+    return success();
+  double common = axes.front().scale;
+  for (const Axis &axis : axes)
+    common = policy == "not_larger" ? std::min(common, axis.scale) : std::max(common, axis.scale);
+  for (Axis &axis : axes) {
+    axis.scale = common;
+    axis.output = static_cast<int64_t>(std::floor(common * static_cast<double>(axis.input) + 0.5));
+  }
+  return success();
+}
+
+LogicalResult resize(Node &n) {
+  TensorBuilder &b = n.b;
+  Resampling how;
+  how.mode = n.getString("mode", "nearest").str();
+  if (how.mode == "bilinear")
+    how.mode = "linear";
+  if (how.mode != "nearest" && how.mode != "linear" && how.mode != "cubic")
+    return n.refuse("mode '" + how.mode + "' is not supported");
+  if (n.op.getOpType() == "Resize" && n.version() >= 11) {
+    how.coordinates = n.getString("coordinate_transformation_mode", "half_pixel").str();
+    how.rounding = n.getString("nearest_mode", "round_prefer_floor").str();
+    how.cubic = n.getFloat("cubic_coeff_a", -0.75f);
+    how.beyond = n.getFloat("extrapolation_value", 0);
+    how.excludeOutside = n.getInt("exclude_outside", 0);
+    how.antialias = n.getInt("antialias", 0);
+  }
+  SmallVector<Axis> axes;
+  if (failed(readAxes(n, axes)))
+    return failure();
+  if (n.rank(0) > 8 || (how.mode != "nearest" && !n.isFloat(0)))
+    return n.refuse("interpolation of integers is not supported");
+  Value y = n[0];
+  for (const Axis &axis : axes) {
+    bool whole = axis.start == 0 && axis.end == 1;
+    if (axis.output == axis.input && axis.scale == 1 && whole)
+      continue;
+    SmallVector<int64_t> positions;
+    bool isOutside = false;
+    SmallVector<int64_t> outside;
+    for (int64_t o = 0; o < axis.output; ++o) {
+      double position = how.source(axis, o);
+      positions.push_back(std::clamp<int64_t>(how.nearest(position), 0, axis.input - 1));
+      outside.push_back(how.coordinates == "tf_crop_and_resize" && (position < 0 || position > static_cast<double>(axis.input - 1)));
+      isOutside |= outside.back() != 0;
+    }
+    y = how.mode == "nearest" ? takePositions(n, y, axis.dim, positions) : multiplyAxis(n, y, axis, how.matrix(axis));
+    if (!isOutside)
+      continue;
+    Ints shape = TensorBuilder::shapeOf(y);
+    Value mask = b.broadcast(n.intConstant(outside, {axis.output}, b.getI1Type()), shape, {axis.dim});
+    y = b.select(mask, b.constantLike(y, how.beyond), y);
+  }
+  return n.yield(y);
+}
+
+// theta times the homogeneous coordinates of the output's pixels, which are known.
+LogicalResult affineGrid(Node &n) {
+  SmallVector<int64_t> size;
+  if (failed(n.ints(1, "size", size)))
+    return failure();
+  int64_t spatial = static_cast<int64_t>(size.size()) - 2;
+  if (spatial < 2 || spatial > 3 || n.shape(0) != Ints({size[0], spatial, spatial + 1}))
+    return n.refuse("theta of shape " + shapeText(n.shape(0)) + " does not fit a size of " + shapeText(size));
+  Ints dims = Ints(size).drop_front(2);
+  int64_t volume = nn::elementCount(dims);
+  bool align = n.getInt("align_corners", 0);
+  std::vector<double> base;
+  for (int64_t i = 0; i < volume; ++i) {
+    int64_t rest = i;
+    std::vector<double> point(spatial + 1, 1.0);
+    for (int64_t d = spatial; d-- > 0; rest /= dims[d]) { // x is the last dimension
+      double at = static_cast<double>(rest % dims[d]), extent = static_cast<double>(dims[d]);
+      point[spatial - 1 - d] = align ? (extent == 1 ? 0 : -1 + 2 * at / (extent - 1)) : (2 * at + 1) / extent - 1;
+    }
+    base.insert(base.end(), point.begin(), point.end());
+  }
+  TensorBuilder &b = n.b;
+  Value grid = contract(b, n[0], "nij", n.floatConstant(base, {volume, spatial + 1}, n.element(0)), "vj", "nvi");
+  Shape shape = {size[0]};
+  shape.append(dims.begin(), dims.end());
+  shape.push_back(spatial);
+  return n.yield(b.reshape(grid, shape));
+}
+
+} // namespace ortc::legalize::handlers
