@@ -11,8 +11,8 @@
 namespace ortc {
 
 uint64_t hashName(uint64_t hash, const char *text, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++)
-    hash = (hash ^ (uint8_t)text[i]) * 0x100000001b3u; // FNV-1a
+  for (; bytes; bytes--)
+    hash = (hash ^ (uint8_t)*text++) * 0x100000001b3u; // FNV-1a
   return hash;
 }
 
@@ -31,45 +31,40 @@ uint64_t hashData(uint64_t hash, const uint8_t *data, size_t bytes) {
 
 namespace {
 
-/// Text and data on their way to the sink; without a sink it only counts.
+/// Text and data on their way to the sink. Without a sink text is counted and data is hashed.
 struct Output {
-  ortc_sink_fn sink = nullptr;
-  void *context = nullptr;
-  uint64_t total = 0;
-  size_t held = 0;
-  bool isBroken = false;
-  char buffer[512];
+  ortc_sink_fn sink;
+  void *context;
+  uint64_t total, hash;
+  size_t held;
+  bool isBroken;
+  char buffer[4096]; ///< a multiple of the checksum's word
 
-  void write(const void *data, size_t bytes) {
-    if (sink && !isBroken && bytes)
-      isBroken = sink(context, data, bytes) != 0;
-  }
   void flush() {
-    write(buffer, held);
+    if (sink && !isBroken && held)
+      isBroken = sink(context, buffer, held) != 0;
     held = 0;
   }
-  void put(char c) {
-    if (held == sizeof buffer)
-      flush();
+  __attribute__((noinline)) void put(char c) {
     buffer[held++] = c;
     total++;
+    if (held == sizeof buffer)
+      flush();
   }
-  void text(const char *s) {
-    while (*s)
+  void text(const char *s, size_t limit = SIZE_MAX) {
+    for (; *s && limit; limit--)
       put(*s++);
   }
-  void number(uint64_t value) {
-    char digits[20];
-    int count = 0;
-    do
-      digits[count++] = (char)('0' + value % 10);
-    while (value /= 10);
-    while (count)
-      put(digits[--count]);
-  }
-  void hex(const uint8_t *bytes, size_t count) {
-    for (size_t i = 0; i < 2 * count; i++)
-      put("0123456789abcdef"[i % 2 ? bytes[i / 2] & 15 : bytes[i / 2] >> 4]);
+  /// In base 10, or 16 digits of base 16.
+  void number(uint64_t value, unsigned base = 10) {
+    char digits[24], *first = digits + sizeof digits - 1;
+    *first = 0;
+    do {
+      unsigned digit = (unsigned)(value % base);
+      *--first = (char)(digit + (digit < 10 ? '0' : 'a' - 10));
+      value /= base;
+    } while (value || (base == 16 && first > digits + 7));
+    text(first);
   }
   void quoted(const char *s) {
     put('"');
@@ -77,7 +72,8 @@ struct Output {
       uint8_t c = (uint8_t)*s;
       if (c < 0x20) {
         text("\\u00");
-        hex(&c, 1);
+        put((char)('0' + (c >> 4)));
+        put("0123456789abcdef"[c & 15]);
         continue;
       }
       if (c == '"' || c == '\\')
@@ -86,49 +82,30 @@ struct Output {
     }
     put('"');
   }
+  void tensor(const View &view) {
+    for (uint64_t first = 0, step = sizeof buffer / view.element; first < view.count; first += step) {
+      uint64_t count = view.count - first < step ? view.count - first : step;
+      transfer(view, first, count, (uint8_t *)buffer, true);
+      held = count * view.element;
+      if (!sink)
+        hash = hashData(hash, (uint8_t *)buffer, held);
+      flush();
+    }
+  }
 };
 
-constexpr size_t kChunk = 4096; ///< bytes gathered at a time; a multiple of the checksum's word
-
-/// Hands the dense bytes of a view to `take`, in pieces of whole words but for the last.
-template <typename Take> void forEachPiece(const View &view, Take take) {
-  if (view.isDense()) {
-    take(view.data, view.count * view.element);
-    return;
-  }
-  uint8_t piece[kChunk];
-  for (uint64_t first = 0, step = kChunk / view.element; first < view.count; first += step) {
-    uint64_t count = view.count - first < step ? view.count - first : step;
-    transfer(view, first, count, piece, true);
-    take(piece, count * view.element);
-  }
-}
-
-uint64_t checksum(const ortc_session *s) {
-  uint64_t sum = 0;
-  for (uint32_t i = 0; i < s->program->tensors.count; i++) {
-    const ortc_file_tensor &t = s->program->tensors[i];
-    if (!isCheckpointed(t))
-      continue;
-    const char *name = s->program->string(t.name);
-    uint64_t hash = hashName(kHashSeed, name, strlen(name));
-    forEachPiece(storedView(s, t),
-                 [&](const uint8_t *data, size_t bytes) { hash = hashData(hash, data, bytes); });
-    sum += hash;
-  }
-  return sum;
-}
-
-void writeHeader(const ortc_session *s, Output &out, uint64_t sum, const ortc_metadata *metadata,
-                 size_t count) {
+/// The whole file but the length in front. `sum`: 0 in the first pass, which makes it.
+void writeFile(const ortc_session *s, Output &out, uint64_t &sum, const ortc_metadata *metadata,
+               size_t count) {
   const ortc_program *p = s->program;
-  uint8_t bytes[8];
-  for (int i = 0; i < 8; i++)
-    bytes[i] = (uint8_t)(sum >> (56 - 8 * i));
   out.text("{\"__metadata__\":{\"ortc.format\":\"1\",\"ortc.model\":\"");
-  out.hex(p->header.model, sizeof p->header.model);
+  for (int i = 0; i < 4; i++) {
+    uint64_t word;
+    memcpy(&word, p->header.model + 8 * i, sizeof word);
+    out.number(__builtin_bswap64(word), 16);
+  }
   out.text("\",\"ortc.checksum\":\"");
-  out.hex(bytes, sizeof bytes);
+  out.number(sum, 16);
   out.put('"');
   for (size_t i = 0; i < count; i++) {
     out.put(',');
@@ -138,21 +115,20 @@ void writeHeader(const ortc_session *s, Output &out, uint64_t sum, const ortc_me
   }
   out.put('}');
   uint64_t offset = 0;
-  for (uint32_t i = 0; i < p->tensors.count; i++) {
-    const ortc_file_tensor &t = p->tensors[i];
+  for (uint32_t i = 0; i < p->tensorCount(); i++) {
+    const ortc_file_tensor &t = p->tensor(i);
     if (!isCheckpointed(t))
       continue;
     out.put(',');
-    out.quoted(p->string(t.name));
+    out.quoted(p->name(t));
     out.text(":{\"dtype\":\"");
-    out.text(safetensorsDtype(t.dtype));
-    out.text("\",\"shape\":[");
+    out.text(safetensorsDtype(t.dtype), 4);
+    out.text("\",\"shape\":");
     for (uint32_t d = 0; d < t.rank; d++) {
-      if (d)
-        out.put(',');
+      out.put(d ? ',' : '[');
       out.number((uint64_t)t.dims[d]);
     }
-    out.text("],\"data_offsets\":[");
+    out.text(t.rank ? "],\"data_offsets\":[" : "[],\"data_offsets\":[");
     out.number(offset);
     out.put(',');
     out.number(offset += t.bytes);
@@ -162,16 +138,25 @@ void writeHeader(const ortc_session *s, Output &out, uint64_t sum, const ortc_me
   while (out.total % 8)
     out.put(' ');
   out.flush();
+  for (uint32_t i = 0; i < p->tensorCount(); i++) {
+    const ortc_file_tensor &t = p->tensor(i);
+    if (!isCheckpointed(t))
+      continue;
+    const char *name = p->name(t);
+    out.hash = hashName(kHashSeed, name, strlen(name));
+    out.tensor(storedView(s, t));
+    if (!out.sink)
+      sum += out.hash;
+  }
 }
 
 int32_t fileSink(void *context, const void *data, size_t bytes) {
   const char *p = (const char *)data;
   while (bytes) {
     ssize_t written = write(*(int *)context, p, bytes);
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written <= 0)
+    if (written <= 0 && errno != EINTR)
       return 1;
+    written = written < 0 ? 0 : written;
     p += written;
     bytes -= (size_t)written;
   }
@@ -183,11 +168,9 @@ void syncFolder(char *path) {
   char *slash = strrchr(path, '/');
   if (slash)
     slash[slash == path] = 0;
-  int folder = ::open(slash ? path : ".", O_RDONLY | O_CLOEXEC);
-  if (folder >= 0) {
-    fsync(folder);
-    close(folder);
-  }
+  int folder = open(slash ? path : ".", O_RDONLY | O_CLOEXEC);
+  fsync(folder);
+  close(folder);
 }
 
 } // namespace
@@ -199,63 +182,51 @@ extern "C" {
 
 ortc_status ortc_checkpoint_write(ortc_session *session, ortc_sink_fn sink, void *context,
                                   const ortc_metadata *metadata, size_t count) {
-  if (!session)
-    return ORTC_E_ARGUMENT;
   ortc_message *message = &session->message;
-  if (!sink || (count && !metadata))
-    return fail(message, ORTC_E_ARGUMENT, "no sink, or no metadata");
   for (size_t i = 0; i < count; i++) {
     const char *key = metadata[i].key, *value = metadata[i].value;
-    if (!key || !value || !strncmp(key, "ortc.", 5))
-      return fail(message, ORTC_E_ARGUMENT, "metadata '%s' has no value, or a key that is the runtime's",
-                  key ? key : "");
-    if (strlen(key) >= kTextLimit || strlen(value) >= kTextLimit)
-      return fail(message, ORTC_E_ARGUMENT, "metadata '%s' has %u bytes or more", key, (uint64_t)kTextLimit);
+    if (!strncmp(key, "ortc.", 5) || strlen(key) >= kTextLimit || strlen(value) >= kTextLimit)
+      return fail(message, E_ARGUMENT "metadata '%s' is too long, or its name is the runtime's", key);
   }
-  uint64_t sum = checksum(session);
-  Output measure, out;
-  writeHeader(session, measure, sum, metadata, count);
+  uint64_t sum = 0;
+  Output out = {};
+  writeFile(session, out, sum, metadata, count);
+  uint64_t headerBytes = out.total;
   out.sink = sink;
   out.context = context;
+  out.total = 0;
   for (int i = 0; i < 8; i++)
-    out.put((char)(measure.total >> (8 * i)));
-  writeHeader(session, out, sum, metadata, count);
-  for (uint32_t i = 0; i < session->program->tensors.count; i++) {
-    const ortc_file_tensor &t = session->program->tensors[i];
-    if (isCheckpointed(t))
-      forEachPiece(storedView(session, t),
-                   [&](const uint8_t *data, size_t bytes) { out.write(data, bytes); });
-  }
-  return out.isBroken ? fail(message, ORTC_E_IO, "the checkpoint could not be written") : ORTC_OK;
+    out.put((char)(headerBytes >> (8 * i)));
+  writeFile(session, out, sum, metadata, count);
+  return out.isBroken ? fail(message, E_IO "the checkpoint could not be written") : ORTC_OK;
 }
 
 ortc_status ortc_checkpoint_save(ortc_session *session, const char *path, const ortc_metadata *metadata,
                                  size_t count) {
-  if (!session)
-    return ORTC_E_ARGUMENT;
   ortc_message *message = &session->message;
   char temporary[4096];
-  size_t length = path ? strlen(path) : 0;
-  if (!length || length + sizeof ".tmp" > sizeof temporary)
-    return fail(message, ORTC_E_ARGUMENT, "no path, or one that is too long");
+  size_t length = strlen(path);
+  if (length + sizeof ".tmp" > sizeof temporary)
+    return fail(message, E_ARGUMENT "the path is too long");
   memcpy(temporary, path, length);
   memcpy(temporary + length, ".tmp", sizeof ".tmp");
   unlink(temporary); // of a run that was killed; O_EXCL below follows no link that somebody put there
   int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (file < 0)
-    return fail(message, ORTC_E_IO, "cannot create %s (errno %u)", temporary, (uint64_t)errno);
-  ortc_status status = ortc_checkpoint_write(session, fileSink, &file, metadata, count);
-  bool isSafe = !status && !fsync(file);
-  isSafe = !close(file) && isSafe;
-  if (isSafe && !rename(temporary, path)) {
+  ortc_status status =
+      file < 0 ? ORTC_E_IO : ortc_checkpoint_write(session, fileSink, &file, metadata, count);
+  if (status == ORTC_OK && fsync(file))
+    status = ORTC_E_IO;
+  if (file >= 0 && close(file))
+    status = ORTC_E_IO;
+  if (status == ORTC_OK && rename(temporary, path))
+    status = ORTC_E_IO;
+  if (status == ORTC_OK) {
     syncFolder(temporary);
     return ORTC_OK;
   }
-  uint64_t reason = (uint64_t)errno;
+  if (status == ORTC_E_IO)
+    fail(message, E_IO "cannot save %s (errno %d); what was there is as it was", path, (int64_t)errno);
   unlink(temporary);
-  if (status == ORTC_E_ARGUMENT)
-    return status;
-  return fail(message, ORTC_E_IO, "cannot save %s (errno %u); what was there before is as it was", path,
-              reason);
+  return status;
 }
 }

@@ -7,64 +7,62 @@
 namespace ortc {
 
 // Not vsnprintf: on a microcontroller that one is larger than the whole runtime.
-void formatText(char *text, size_t capacity, const char *format, va_list arguments) {
-  size_t length = 0;
-  auto put = [&](char c) {
-    if (length + 1 < capacity)
-      text[length++] = c;
-  };
-  for (; *format; format++) {
+ortc_status fail(ortc_message *message, const char *format, ...) {
+  ortc_status status = *format;
+  if (!message)
+    return status;
+  va_list arguments;
+  va_start(arguments, format);
+  char *at = message->text, *end = at + sizeof message->text - 1;
+  while (*++format) {
+    char digits[24], *text = digits + sizeof digits - 1;
+    *text = 0;
     if (*format != '%') {
-      put(*format);
-      continue;
+      *--text = *format;
+    } else if (*++format == 's') {
+      text = va_arg(arguments, char *);
+    } else {
+      uint64_t value = va_arg(arguments, uint64_t);
+      bool isNegative = *format == 'd' && (int64_t)value < 0;
+      value = isNegative ? 0 - value : value;
+      do
+        *--text = (char)('0' + value % 10);
+      while (value /= 10);
+      if (isNegative)
+        *--text = '-';
     }
-    format++;
-    if (*format == 's') {
-      for (const char *s = va_arg(arguments, const char *); *s; s++)
-        put(*s);
-      continue;
-    }
-    uint64_t value = va_arg(arguments, uint64_t);
-    if (*format == 'd' && (int64_t)value < 0) {
-      put('-');
-      value = 0 - value;
-    }
-    char digits[20];
-    int count = 0;
-    do
-      digits[count++] = (char)('0' + value % 10);
-    while (value /= 10);
-    while (count)
-      put(digits[--count]);
+    while (*text && at < end)
+      *at++ = *text++;
   }
-  text[length] = 0;
-}
-
-ortc_status fail(ortc_message *message, ortc_status status, const char *format, ...) {
-  if (message) {
-    va_list arguments;
-    va_start(arguments, format);
-    formatText(message->text, sizeof message->text, format, arguments);
-    va_end(arguments);
-  }
+  *at = 0;
+  va_end(arguments);
   return status;
 }
 
 void *allocate(const ortc_host &host, size_t bytes) {
-  bytes = bytes ? bytes : 1;
   if (host.allocate)
-    return host.allocate(host.context, bytes, ORTC_ALIGNMENT);
+    return host.allocate(host.context, bytes + !bytes, ORTC_ALIGNMENT);
   void *memory = nullptr;
-  return posix_memalign(&memory, ORTC_ALIGNMENT, bytes) ? nullptr : memory;
+  return posix_memalign(&memory, ORTC_ALIGNMENT, bytes + !bytes) ? nullptr : memory;
 }
 
 void release(const ortc_host &host, void *memory, size_t bytes) {
-  if (!memory)
-    return;
   if (!host.allocate)
     free(memory);
-  else if (host.release)
-    host.release(host.context, memory, bytes ? bytes : 1);
+  else if (memory && host.release)
+    host.release(host.context, memory, bytes + !bytes);
+}
+
+ortc_status copyStructure(void *target, const void *source, uint32_t bytes) {
+  uint32_t size;
+  if (!target)
+    return ORTC_E_ARGUMENT;
+  memcpy(&size, target, sizeof size);
+  if (size < sizeof size)
+    return ORTC_E_ARGUMENT;
+  memcpy((uint8_t *)target + sizeof size, (const uint8_t *)source + sizeof size,
+         (size < bytes ? size : bytes) - sizeof size);
+  return ORTC_OK;
 }
 
 } // namespace ortc
@@ -74,10 +72,10 @@ extern "C" {
 uint32_t ortc_abi_version(void) { return ORTC_ABI_VERSION; }
 
 const char *ortc_status_name(ortc_status status) {
-  // One string with fixed places: a table of pointers would need relocations.
+  // Fixed places: a table of pointers would need relocations.
   static const char kNames[][11] = {"ok",    "argument",   "format", "version",   "target",
                                     "hash",  "memory",     "io",     "not found", "shape",
-                                    "range", "not finite", "state",  "internal"};
-  return status >= 0 && status <= ORTC_E_INTERNAL ? kNames[status] : "unknown";
+                                    "range", "not finite", "state",  "internal",  "unknown"};
+  return kNames[(uint32_t)status <= ORTC_E_INTERNAL ? (uint32_t)status : ORTC_E_INTERNAL + 1];
 }
 }

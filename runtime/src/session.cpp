@@ -5,231 +5,83 @@
 namespace ortc {
 namespace {
 
-/// What a failing call says; the text is the session's.
-template <typename... Arguments>
-ortc_status refuse(ortc_session *session, ortc_status status, const char *format, Arguments... arguments) {
-  return fail(&session->message, status, format, arguments...);
-}
-
-uint64_t align(uint64_t bytes) { return (bytes + ORTC_ALIGNMENT - 1) / ORTC_ALIGNMENT * ORTC_ALIGNMENT; }
-
-/// Bytes of the handle with what follows it: the places of all values, and the marks for loading.
-uint64_t handleBytes(const ortc_program *p) {
-  return align(sizeof(ortc_session)) + align((uint64_t)p->values.count * sizeof(void *)) + p->tensors.count;
-}
-
-ortc_status readOptions(const ortc_program *p, const ortc_session_options *given,
-                        ortc_session_options &options, ortc_message *message) {
-  options = {};
-  if (given)
-    memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
-  if (!options.workers)
-    options.workers = 1;
-  if (options.workers > p->header.max_workers)
-    return fail(message, ORTC_E_ARGUMENT, "%u workers, but the artifact was compiled for at most %u",
-                (uint64_t)options.workers, (uint64_t)p->header.max_workers);
-  if (options.flags & ~(uint32_t)(ORTC_SESSION_STOP_ON_NOT_FINITE | ORTC_SESSION_BIND_ALL))
-    return fail(message, ORTC_E_ARGUMENT, "unknown session flags");
-  void *memory[] = {options.persistent, options.transient, options.io};
-  for (void *m : memory)
-    if ((uintptr_t)m % ORTC_ALIGNMENT)
-      return fail(message, ORTC_E_ARGUMENT, "memory for a session must be aligned to 64 bytes");
-  return ORTC_OK;
-}
-
-ortc_sizes sizesOf(const ortc_program *p, const ortc_session_options &options) {
-  ortc_sizes sizes = {};
-  sizes.persistent = p->header.persistent_bytes;
-  for (uint32_t i = 0; i < p->stepCount; i++) {
-    const ortc_file_entry &e = *p->steps[i].entry;
-    uint64_t bytes = e.fixed_bytes + options.workers * e.worker_bytes;
-    sizes.transient = bytes > sizes.transient ? bytes : sizes.transient;
-  }
-  sizes.io = options.flags & ORTC_SESSION_BIND_ALL ? 0 : p->header.io_bytes;
-  sizes.handle = handleBytes(p);
-  return sizes;
-}
-
-/// Position of a tensor among the external values of the binding in use; ORTC_NONE if it is not there.
-uint32_t findExternal(const ortc_session *s, uint32_t tensor) {
+/// Position of a tensor among the external values of the binding in use; ORTC_NONE if it is not there. With
+/// `place`, it gets that place in all entries of the binding.
+uint32_t findExternal(const ortc_session *s, uint32_t tensor, void *const *place) {
   const ortc_program *p = s->program;
+  uint32_t found = ORTC_NONE;
   for (uint32_t i = 0; i < p->stepCount; i++) {
     const ortc_file_entry &e = *p->steps[i].entry;
-    for (uint32_t k = 0; e.binding == s->binding && k < e.ext_count; k++)
-      if (p->values[e.first_value + k].tensor == tensor)
-        return e.first_value + k;
+    for (uint32_t row = e.first_value; e.binding == s->binding && row < e.first_value + e.ext_count; row++) {
+      if (p->value(row).tensor != tensor)
+        continue;
+      found = row;
+      if (place)
+        s->ext[row] = *place;
+    }
   }
-  return ORTC_NONE;
-}
-
-/// Sets the place of an external value in every entry of the binding in use.
-void setExternal(ortc_session *s, uint32_t tensor, void *data) {
-  const ortc_program *p = s->program;
-  for (uint32_t i = 0; i < p->stepCount; i++) {
-    const ortc_file_entry &e = *p->steps[i].entry;
-    for (uint32_t k = 0; e.binding == s->binding && k < e.ext_count; k++)
-      if (p->values[e.first_value + k].tensor == tensor)
-        s->ext[e.first_value + k] = data;
-  }
+  return found;
 }
 
 View valueView(const ortc_session *s, const ortc_file_value &v, void *place) {
-  const ortc_file_tensor &t = s->program->tensors[v.tensor];
-  uint8_t *data = place ? (uint8_t *)place : s->regions[v.region] + v.offset;
-  return makeView(data, t.dtype, t.rank, v.dims, v.strides);
-}
-
-enum class Access { Read, Write, Place };
-
-/// Finds what a name means in this session. For inputs and outputs `external` is their row of the values
-/// table.
-ortc_status resolve(ortc_session *s, const char *name, Access access, View &view, uint32_t *tensor,
-                    uint32_t *external) {
-  if (!name)
-    return refuse(s, ORTC_E_ARGUMENT, "no name");
-  uint32_t index = *tensor = findTensor(s->program, name);
-  if (index == ORTC_NONE)
-    return refuse(s, ORTC_E_NOT_FOUND, "the artifact has no tensor '%s'", name);
-  const ortc_file_tensor &t = s->program->tensors[index];
-  *external = ORTC_NONE;
-  if (t.role <= ORTC_ROLE_SCALAR) {
-    if (t.role == ORTC_ROLE_CONSTANT && access != Access::Read)
-      return refuse(s, ORTC_E_ARGUMENT, "'%s' is a constant: it can only be read", name);
-    view = storedView(s, t);
-    return ORTC_OK;
-  }
-  uint32_t row = *external = findExternal(s, index);
-  if (row == ORTC_NONE)
-    return refuse(s, ORTC_E_NOT_FOUND, "binding '%s' has no '%s'", ortc_binding_name(s->program, s->binding),
-                  name);
-  const ortc_file_value &v = s->program->values[row];
-  void *place = s->ext[row];
-  if (access != Access::Read && t.role == ORTC_ROLE_INPUT && (access == Access::Write || !place))
-    place = s->regions[ORTC_REGION_IO] ? s->regions[ORTC_REGION_IO] + v.offset : nullptr;
-  if (access == Access::Write && t.role == ORTC_ROLE_OUTPUT)
-    return refuse(s, ORTC_E_ARGUMENT, "'%s' is an output: it can only be read", name);
-  if (!place)
-    return refuse(s, ORTC_E_STATE, "'%s' is not bound and the session has no memory for it", name);
-  view = valueView(s, v, place);
-  return ORTC_OK;
-}
-
-ortc_status checkSize(ortc_session *s, const char *name, const View &view, const void *data, size_t bytes) {
-  uint64_t expected = view.count * view.element;
-  if (bytes != expected)
-    return refuse(s, ORTC_E_SHAPE, "'%s' has %u bytes, not %u", name, expected, (uint64_t)bytes);
-  return data || !bytes ? ORTC_OK : refuse(s, ORTC_E_ARGUMENT, "no memory for '%s'", name);
+  const ortc_file_tensor &t = s->program->tensor(v.tensor);
+  return makeView((uint8_t *)place, t.dtype, t.rank, v.dims, v.strides);
 }
 
 const Step *findStep(const ortc_session *s, uint32_t role) {
   for (uint32_t i = 0; i < s->program->stepCount; i++) {
-    const Step &step = s->program->steps[i];
-    if (step.entry->role == role && step.entry->binding == s->binding && !step.entry->segment)
-      return &step;
+    const ortc_file_entry &e = *s->program->steps[i].entry;
+    if (e.role == role && e.binding == s->binding && !e.segment)
+      return &s->program->steps[i];
   }
   return nullptr;
 }
 
-const char *entryName(uint32_t role) {
-  static const char kNames[][10] = {"train", "eval", "predict", "gradients", "update"};
-  return kNames[role];
-}
+const char *bindingName(const ortc_session *s) { return ortc_binding_name(s->program, s->binding); }
 
-double readLoss(const ortc_session *s, const ortc_file_entry &e) {
-  const ortc_file_value &v = s->program->values[e.first_value + e.loss];
-  void *place = e.loss < e.ext_count ? s->ext[e.first_value + e.loss] : s->regions[v.region] + v.offset;
-  if (v.bytes == sizeof(double)) {
-    double value;
-    memcpy(&value, place, sizeof value);
-    return value;
-  }
-  float value;
-  memcpy(&value, place, sizeof value);
-  return value;
-}
+enum class Operation { Read, Write, Place, Bind, GetScalar, SetScalar, ReadGradient, WriteGradient };
 
-ortc_status reportRange(ortc_session *s, const ortc_detail &detail) {
-  const ortc_program *p = s->program;
-  const char *name = detail.name < p->checkNames.count ? p->string(p->checkNames[detail.name]) : "?";
-  return refuse(s, ORTC_E_RANGE, "index %d in '%s' is out of range: it must be below %d", detail.index, name,
-                detail.limit);
-}
-
-ortc_status runStep(ortc_session *s, uint32_t role, double *loss) {
-  if (!s)
-    return ORTC_E_ARGUMENT;
-  const ortc_program *p = s->program;
-  const Step *step = findStep(s, role);
-  if (!step)
-    return refuse(s, ORTC_E_NOT_FOUND, "binding '%s' has no %s entry", ortc_binding_name(p, s->binding),
-                  entryName(role));
-  const ortc_file_entry &e = *step->entry;
-  void **ext = s->ext + e.first_value;
-  for (uint32_t i = 0; i < e.ext_count; i++) {
-    const ortc_file_tensor &t = p->tensors[p->values[e.first_value + i].tensor];
-    if (!ext[i])
-      return refuse(s, ORTC_E_STATE, "%s '%s' was never given",
-                    t.role == ORTC_ROLE_INPUT ? "input" : "output", p->string(t.name));
-  }
-  if (role == ORTC_ENTRY_UPDATE && s->gradients != s->binding)
-    return refuse(s, ORTC_E_STATE, "there are no gradients to apply: the last step was not a gradients step");
-  s->gradients = ORTC_NONE;
-
-  ortc_detail detail = {};
-  ortc_call call = {};
-  call.size = sizeof call;
-  if (s->options.flags & ORTC_SESSION_STOP_ON_NOT_FINITE)
-    call.flags |= ORTC_CALL_STOP_ON_NOT_FINITE;
-  call.bases = (void *const *)s->regions;
-  call.ext = ext;
-  call.parallel_for = s->options.workers > 1 ? s->options.parallel_for : nullptr;
-  call.pool = s->options.pool;
-  call.workers = call.parallel_for ? s->options.workers : 1;
-  call.trace = s->options.trace;
-  call.trace_context = s->options.trace_context;
-  call.detail = &detail;
-  int32_t result = step->function(&call);
-
-  if ((result == ORTC_STEP_OK || result == ORTC_STEP_NOT_FINITE) && loss && e.loss != ORTC_NONE)
-    *loss = readLoss(s, e);
-  if (result == ORTC_STEP_RANGE)
-    return reportRange(s, detail);
-  if (result == ORTC_STEP_NOT_FINITE)
-    return refuse(s, ORTC_E_NOT_FINITE, "the loss is not finite; nothing was updated");
-  if (result != ORTC_STEP_OK)
-    return refuse(s, ORTC_E_INTERNAL, "the %s step returned status %d", entryName(role), (int64_t)result);
-  if (role == ORTC_ENTRY_GRADIENTS)
-    s->gradients = s->binding;
-  return ORTC_OK;
-}
-
-/// The gradient of a parameter in the transient region.
-ortc_status findGradient(ortc_session *s, const char *parameter, View &view) {
-  if (!s)
-    return ORTC_E_ARGUMENT;
-  if (!parameter)
-    return refuse(s, ORTC_E_ARGUMENT, "no name");
-  const ortc_program *p = s->program;
-  uint32_t index = findTensor(p, parameter);
+/// Where the gradient of a tensor lies.
+ortc_status findGradient(ortc_session *s, uint32_t owner, const char *name, View &view) {
   const Step *step = findStep(s, ORTC_ENTRY_GRADIENTS);
-  if (!step)
-    return refuse(s, ORTC_E_NOT_FOUND, "binding '%s' has no %s entry", ortc_binding_name(p, s->binding),
-                  entryName(ORTC_ENTRY_GRADIENTS));
-  if (s->gradients != s->binding)
-    return refuse(s, ORTC_E_STATE, "there are no gradients: the last step was not a gradients step");
+  if (s->gradients != s->binding || !step)
+    return fail(&s->message, E_STATE "there are no gradients: the last step was not a gradients step");
   const ortc_file_entry &e = *step->entry;
-  for (uint32_t i = e.ext_count; index != ORTC_NONE && i < e.value_count; i++) {
-    const ortc_file_value &v = p->values[e.first_value + i];
-    const ortc_file_tensor &t = p->tensors[v.tensor];
-    if (t.role == ORTC_ROLE_GRADIENT && t.owner == index) {
-      view = valueView(s, v, nullptr);
+  for (uint32_t row = e.first_value + e.ext_count; row < e.first_value + e.value_count; row++) {
+    const ortc_file_value &v = s->program->value(row);
+    const ortc_file_tensor &t = s->program->tensor(v.tensor);
+    if (t.role == ORTC_ROLE_GRADIENT && t.owner == owner) {
+      view = valueView(s, v, s->regions[v.region] + v.offset);
       return ORTC_OK;
     }
   }
-  return refuse(s, ORTC_E_NOT_FOUND, "there is no gradient of '%s'", parameter);
+  return fail(&s->message, E_NOT_FOUND "there is no gradient of '%s'", name);
 }
 
-/// Converts between a number and the first element of a tensor. False for dtypes that no scalar has.
+/// Where an input or output lies, for an operation; inputs that are given to the session come into its own
+/// memory.
+ortc_status findPlace(ortc_session *s, uint32_t tensor, const char *name, Operation operation, void *data,
+                      View &view) {
+  uint32_t row = findExternal(s, tensor, nullptr);
+  if (row == ORTC_NONE)
+    return fail(&s->message, E_NOT_FOUND "binding '%s' has no '%s'", bindingName(s), name);
+  const ortc_file_value &v = s->program->value(row);
+  uint8_t *io = s->regions[ORTC_REGION_IO];
+  void *place = s->ext[row], *own = io ? io + v.offset : nullptr;
+  bool isInput = s->program->tensor(tensor).role == ORTC_ROLE_INPUT;
+  if (operation == Operation::Bind)
+    place = data ? data : own;
+  else if (isInput && (operation == Operation::Write || (operation != Operation::Read && !place)))
+    place = own;
+  else if (operation == Operation::Write)
+    return fail(&s->message, E_ARGUMENT "'%s' is an output: it can only be read", name);
+  view = valueView(s, v, place);
+  return place || operation == Operation::Bind
+             ? ORTC_OK
+             : fail(&s->message, E_STATE "'%s' is not bound and the session has no memory for it", name);
+}
+
+/// Converts between a number and the one element of a tensor. False for dtypes that no scalar has.
 bool convertScalar(uint8_t dtype, uint8_t *place, double &value, bool toNumber) {
   auto convert = [&](auto stored) {
     if (toNumber) {
@@ -241,30 +93,144 @@ bool convertScalar(uint8_t dtype, uint8_t *place, double &value, bool toNumber) 
     }
     return true;
   };
-  switch (dtype) { // TensorProto.DataType
-  case 1:
-    return convert(0.0f);
-  case 6:
-    return (toNumber || (value >= -2147483648.0 && value <= 2147483647.0)) && convert((int32_t)0);
-  case 7:
-    return (toNumber || (value >= -9007199254740992.0 && value <= 9007199254740992.0)) && convert((int64_t)0);
-  case 11:
-    return convert(0.0);
-  default:
+  bool isInteger = dtype == 6 || dtype == 7; // TensorProto.DataType
+  double limit = dtype == 6 ? 2147483647.0 : 9007199254740992.0;
+  if (isInteger && !toNumber && !(value <= limit && value >= -limit))
     return false;
-  }
+  return dtype == 1    ? convert(0.0f)
+         : dtype == 6  ? convert((int32_t)0)
+         : dtype == 7  ? convert((int64_t)0)
+         : dtype == 11 ? convert(0.0)
+                       : false;
 }
 
-ortc_status accessScalar(ortc_session *s, const char *name, double &value, bool toNumber) {
-  View view;
-  uint32_t tensor, external;
-  if (ortc_status status =
-          resolve(s, name, toNumber ? Access::Read : Access::Place, view, &tensor, &external))
+/// Everything that is done with one tensor by name. `bytes`: of the caller's memory at `data`.
+ortc_status access(ortc_session *s, const char *name, Operation operation, void *data, size_t bytes) {
+  if (!s)
+    return ORTC_E_ARGUMENT;
+  ortc_message *m = &s->message;
+  bool isBind = operation == Operation::Bind;
+  if (!name || (!data && !isBind))
+    return fail(m, E_ARGUMENT "a NULL pointer");
+  uint32_t index = findTensor(s->program, name);
+  if (index == ORTC_NONE)
+    return fail(m, E_NOT_FOUND "the artifact has no tensor '%s'", name);
+  const ortc_file_tensor &t = s->program->tensor(index);
+  bool isStored = t.role <= ORTC_ROLE_SCALAR, isGradient = operation >= Operation::ReadGradient;
+  bool isScalar = operation == Operation::GetScalar || operation == Operation::SetScalar;
+  View view = {};
+  ortc_status status = ORTC_OK;
+  if (isGradient)
+    status = findGradient(s, index, name, view);
+  else if (!isStored)
+    status = findPlace(s, index, name, operation, data, view);
+  else if (isBind)
+    return fail(m, E_NOT_FOUND "'%s' is neither input nor output", name);
+  else if (t.role == ORTC_ROLE_CONSTANT && operation != Operation::Read)
+    return fail(m, E_ARGUMENT "'%s' is a constant: it can only be read", name);
+  else
+    view = storedView(s, t);
+  if (status)
     return status;
-  if (view.count != 1 || !convertScalar(s->program->tensors[tensor].dtype, view.data, value, toNumber))
-    return refuse(s, ORTC_E_SHAPE, "'%s' is not one number of a type that can hold it", name);
-  if (external != ORTC_NONE && !toNumber)
-    setExternal(s, tensor, view.data);
+  if (operation == Operation::Place
+          ? !view.isDense()
+          : (!isScalar && data && bytes != view.bytes()) || (isScalar && view.count != 1))
+    return fail(m, E_SHAPE "'%s' has %u bytes, not %u, or is not stored densely", name, view.bytes(),
+                (uint64_t)bytes);
+  if (isBind && (uintptr_t)view.data % view.element)
+    return fail(m, E_ARGUMENT "memory for '%s' is not aligned to its elements", name);
+  if (isScalar) {
+    if (!convertScalar(t.dtype, view.data, *(double *)data, operation == Operation::GetScalar))
+      return fail(m, E_SHAPE "'%s' cannot be this number", name);
+  } else if (operation == Operation::Place) {
+    *(void **)data = view.data;
+  } else if (!isBind) {
+    transfer(view, 0, view.count, (uint8_t *)data,
+             operation == Operation::Read || operation == Operation::ReadGradient);
+  }
+  void *place = view.data;
+  if (!isStored && operation != Operation::Read)
+    findExternal(s, index, &place);
+  return ORTC_OK;
+}
+
+ortc_status runStep(ortc_session *s, uint32_t role, double *loss) {
+  static const char kNames[][10] = {"train", "eval", "predict", "gradients", "update"};
+  if (!s)
+    return ORTC_E_ARGUMENT;
+  const ortc_program *p = s->program;
+  ortc_message *m = &s->message;
+  const Step *step = findStep(s, role);
+  if (!step)
+    return fail(m, E_NOT_FOUND "binding '%s' has no %s entry", bindingName(s), kNames[role]);
+  const ortc_file_entry &e = *step->entry;
+  void **ext = s->ext + e.first_value;
+  for (uint32_t i = 0; i < e.ext_count; i++)
+    if (!ext[i])
+      return fail(m, E_STATE "'%s' was never given", p->name(p->tensor(p->value(e.first_value + i).tensor)));
+  if (role == ORTC_ENTRY_UPDATE && s->gradients != s->binding)
+    return fail(m, E_STATE "there are no gradients: the last step was not a gradients step");
+  s->gradients = ORTC_NONE;
+
+  const ortc_session_options &o = s->options;
+  ortc_detail detail = {};
+  ortc_call call = {};
+  call.size = sizeof call;
+  call.flags = o.flags & ORTC_SESSION_STOP_ON_NOT_FINITE;
+  call.bases = (void *const *)s->regions;
+  call.ext = ext;
+  call.parallel_for = o.workers > 1 ? o.parallel_for : nullptr;
+  call.pool = o.pool;
+  call.workers = call.parallel_for ? o.workers : 1;
+  call.trace = o.trace;
+  call.trace_context = o.trace_context;
+  call.detail = &detail;
+  int32_t result = step->function(&call);
+
+  if (loss && e.loss != ORTC_NONE && (result == ORTC_STEP_OK || result == ORTC_STEP_NOT_FINITE)) {
+    const ortc_file_value &v = p->value(e.first_value + e.loss);
+    void *place = e.loss < e.ext_count ? ext[e.loss] : s->regions[v.region] + v.offset;
+    convertScalar(p->tensor(v.tensor).dtype, (uint8_t *)place, *loss, true);
+  }
+  if (result == ORTC_STEP_RANGE) {
+    bool isKnown = detail.name < p->tables[ORTC_SECTION_CHECK_NAMES].count;
+    return fail(m, E_RANGE "index %d in '%s' is out of range: it must be below %d", detail.index,
+                isKnown ? p->string(p->row<uint32_t>(ORTC_SECTION_CHECK_NAMES, detail.name)) : "?",
+                detail.limit);
+  }
+  if (result == ORTC_STEP_NOT_FINITE)
+    return fail(m, E_NOT_FINITE "the loss is not finite; nothing was updated");
+  if (result != ORTC_STEP_OK)
+    return fail(m, E_INTERNAL "the %s step returned status %d", kNames[role], (int64_t)result);
+  if (role == ORTC_ENTRY_GRADIENTS)
+    s->gradients = s->binding;
+  return ORTC_OK;
+}
+static_assert((int)ORTC_SESSION_STOP_ON_NOT_FINITE == ORTC_CALL_STOP_ON_NOT_FINITE, "passed on as it is");
+
+/// The options with what they leave open filled in, and the sizes that follow.
+ortc_status plan(const ortc_program *p, const ortc_session_options *given, ortc_session_options &options,
+                 ortc_sizes &sizes, ortc_message *m) {
+  options = copyIn(given);
+  options.workers += !options.workers;
+  if (options.workers > p->header.max_workers)
+    return fail(m, E_ARGUMENT "%u workers, but the artifact was compiled for at most %u",
+                (uint64_t)options.workers, (uint64_t)p->header.max_workers);
+  if (((uintptr_t)options.persistent | (uintptr_t)options.transient | (uintptr_t)options.io) %
+          ORTC_ALIGNMENT ||
+      options.flags >> 2)
+    return fail(m, E_ARGUMENT "memory for a session must be aligned to 64 bytes, and its flags known");
+  sizes = {};
+  sizes.persistent = p->header.persistent_bytes;
+  for (uint32_t i = 0; i < p->stepCount; i++) {
+    const ortc_file_entry &e = *p->steps[i].entry;
+    uint64_t bytes = e.fixed_bytes + options.workers * e.worker_bytes;
+    sizes.transient = bytes > sizes.transient ? bytes : sizes.transient;
+  }
+  sizes.io = options.flags & ORTC_SESSION_BIND_ALL ? 0 : p->header.io_bytes;
+  // The places of all values, and the marks for loading, follow the handle.
+  sizes.handle =
+      sizeof(ortc_session) + p->tables[ORTC_SECTION_VALUES].count * sizeof(void *) + p->tensorCount();
   return ORTC_OK;
 }
 
@@ -282,196 +248,111 @@ extern "C" {
 
 ortc_status ortc_session_sizes(const ortc_program *program, const ortc_session_options *options,
                                ortc_sizes *sizes) {
-  if (!program)
-    return ORTC_E_ARGUMENT;
   ortc_session_options own;
-  if (ortc_status status = readOptions(program, options, own, nullptr))
-    return status;
-  return copyOut(sizes, sizesOf(program, own));
+  ortc_sizes out;
+  ortc_status status = plan(program, options, own, out, nullptr);
+  return status ? status : copyOut(sizes, out);
 }
 
 ortc_status ortc_session_create(const ortc_program *program, const ortc_session_options *options,
                                 ortc_session **session, ortc_message *message) {
-  if (!program || !session)
-    return fail(message, ORTC_E_ARGUMENT, "no program, or no place for the session");
-  *session = nullptr;
   ortc_session_options own;
-  if (ortc_status status = readOptions(program, options, own, message))
+  ortc_sizes sizes;
+  *session = nullptr;
+  if (ortc_status status = plan(program, options, own, sizes, message))
     return status;
-  ortc_sizes sizes = sizesOf(program, own);
-  ortc_session *s = (ortc_session *)allocate(program->host, sizes.handle);
-  if (!s)
-    return fail(message, ORTC_E_MEMORY, "out of memory: a session's handle takes %u bytes", sizes.handle);
-  memset((void *)s, 0, sizes.handle);
-  s->program = program;
-  s->handleBytes = sizes.handle;
-  s->options = own;
-  s->transientBytes = sizes.transient;
-  s->ioBytes = sizes.io;
-  s->gradients = ORTC_NONE;
-  s->ext = (void **)((uint8_t *)s + align(sizeof *s));
-  s->seen = (uint8_t *)s->ext + align((uint64_t)program->values.count * sizeof(void *));
-  s->regions[ORTC_REGION_CONSTANTS] = (uint8_t *)program->constants;
-  void *given[] = {nullptr, own.persistent, own.transient, own.io};
-  uint64_t bytes[] = {0, sizes.persistent, sizes.transient, sizes.io};
-  static const char kNames[][11] = {"constants", "persistent", "transient", "io"};
-  for (uint32_t i = ORTC_REGION_PERSISTENT; i <= ORTC_REGION_IO; i++) {
-    if (given[i] || !bytes[i]) {
-      s->regions[i] = bytes[i] ? (uint8_t *)given[i] : nullptr;
+  uint64_t bytes[] = {sizes.handle, sizes.persistent, sizes.transient, sizes.io};
+  void *memory[] = {nullptr, own.persistent, own.transient, sizes.io ? own.io : nullptr};
+  uint32_t owned = 0;
+  for (uint32_t i = 0; i < 4; i++) { // the handle, then the regions
+    if (memory[i] || (i && !bytes[i]))
       continue;
-    }
-    s->regions[i] = (uint8_t *)allocate(program->host, bytes[i]);
-    if (!s->regions[i]) {
-      ortc_session_destroy(s);
-      return fail(message, ORTC_E_MEMORY, "out of memory: the %s region takes %u bytes", kNames[i], bytes[i]);
-    }
-    s->owned |= 1u << i;
+    memory[i] = allocate(program->host, bytes[i]);
+    owned |= (uint32_t)(memory[i] != nullptr) << i;
+    if (memory[i])
+      continue;
+    while (i--)
+      if (owned >> i & 1)
+        release(program->host, memory[i], bytes[i]);
+    return fail(message, E_MEMORY "out of memory: the session takes %u + %u + %u bytes", bytes[1], bytes[2],
+                bytes[3]);
   }
-  if (sizes.io) { // outputs have their place from the start, inputs once they are given
-    memset(s->regions[ORTC_REGION_IO], 0, sizes.io);
-    for (uint32_t i = 0; i < program->stepCount; i++) {
-      const ortc_file_entry &e = *program->steps[i].entry;
-      for (uint32_t k = e.first_value; k < e.first_value + e.ext_count; k++)
-        if (program->tensors[program->values[k].tensor].role == ORTC_ROLE_OUTPUT)
-          s->ext[k] = s->regions[ORTC_REGION_IO] + program->values[k].offset;
-    }
+  ortc_session *s = (ortc_session *)memset(memory[0], 0, sizes.handle);
+  s->program = program;
+  s->options = own;
+  s->sizes = sizes;
+  s->owned = owned;
+  s->ext = (void **)(s + 1);
+  s->seen = (uint8_t *)(s->ext + program->tables[ORTC_SECTION_VALUES].count);
+  memcpy(s->regions, memory, sizeof memory);
+  s->regions[ORTC_REGION_CONSTANTS] = (uint8_t *)program->tables[ORTC_SECTION_CONSTANTS].data;
+  uint8_t *io = s->regions[ORTC_REGION_IO];
+  for (uint32_t i = 0; io && i < program->stepCount; i++) {
+    const ortc_file_entry &e = *program->steps[i].entry;
+    for (uint32_t row = e.first_value; row < e.first_value + e.ext_count; row++)
+      if (program->tensor(program->value(row).tensor).role == ORTC_ROLE_OUTPUT)
+        s->ext[row] = io + program->value(row).offset; // inputs have their place once they are given
   }
-  ortc_session_reset(s);
   *session = s;
-  return ORTC_OK;
+  return ortc_session_reset(s);
 }
 
 void ortc_session_destroy(ortc_session *session) {
   if (!session)
     return;
   const ortc_host &host = session->program->host;
-  uint64_t bytes[] = {0, session->program->header.persistent_bytes, session->transientBytes,
-                      session->ioBytes};
-  for (uint32_t i = ORTC_REGION_PERSISTENT; i <= ORTC_REGION_IO; i++)
+  const ortc_sizes &sizes = session->sizes;
+  uint64_t bytes[] = {0, sizes.persistent, sizes.transient, sizes.io};
+  for (uint32_t i = 1; i < 4; i++)
     if (session->owned >> i & 1)
       release(host, session->regions[i], bytes[i]);
-  release(host, session, session->handleBytes);
+  release(host, session, sizes.handle);
 }
 
-const char *ortc_session_message(const ortc_session *session) { return session ? session->message.text : ""; }
+const char *ortc_session_message(const ortc_session *session) { return session->message.text; }
 
 ortc_status ortc_session_reset(ortc_session *session) {
-  if (!session)
-    return ORTC_E_ARGUMENT;
-  const ortc_program *p = session->program;
+  const Table &image = session->program->tables[ORTC_SECTION_PERSISTENT];
   uint8_t *target = session->regions[ORTC_REGION_PERSISTENT];
-  if (p->persistentBytes)
-    memcpy(target, p->persistent, p->persistentBytes);
-  if (p->header.persistent_bytes > p->persistentBytes)
-    memset(target + p->persistentBytes, 0, p->header.persistent_bytes - p->persistentBytes);
   session->gradients = ORTC_NONE;
+  if (session->sizes.persistent)
+    memset(target, 0, session->sizes.persistent);
+  if (image.bytes)
+    memcpy(target, image.data, image.bytes);
   return ORTC_OK;
 }
 
 ortc_status ortc_session_use_binding(ortc_session *session, uint32_t binding) {
-  if (!session)
-    return ORTC_E_ARGUMENT;
-  if (binding >= session->program->bindings.count)
-    return refuse(session, ORTC_E_NOT_FOUND, "binding %u of %u", (uint64_t)binding,
-                  (uint64_t)session->program->bindings.count);
+  if (!ortc_binding_name(session->program, binding))
+    return fail(&session->message, E_NOT_FOUND "there is no binding %u", (uint64_t)binding);
   session->binding = binding;
   return ORTC_OK;
 }
 
 ortc_status ortc_write(ortc_session *session, const char *name, const void *source, size_t bytes) {
-  if (!session)
-    return ORTC_E_ARGUMENT;
-  View view;
-  uint32_t tensor, external;
-  ortc_status status = resolve(session, name, Access::Write, view, &tensor, &external);
-  if (!status)
-    status = checkSize(session, name, view, source, bytes);
-  if (status)
-    return status;
-  transfer(view, 0, view.count, (uint8_t *)source, false);
-  if (external != ORTC_NONE)
-    setExternal(session, tensor, view.data);
-  return ORTC_OK;
+  return access(session, name, Operation::Write, (void *)source, bytes);
 }
-
 ortc_status ortc_read(ortc_session *session, const char *name, void *target, size_t bytes) {
-  if (!session)
-    return ORTC_E_ARGUMENT;
-  View view;
-  uint32_t tensor, external;
-  ortc_status status = resolve(session, name, Access::Read, view, &tensor, &external);
-  if (!status)
-    status = checkSize(session, name, view, target, bytes);
-  if (!status)
-    transfer(view, 0, view.count, (uint8_t *)target, true);
-  return status;
+  return access(session, name, Operation::Read, target, bytes);
 }
-
 ortc_status ortc_data(ortc_session *session, const char *name, void **data) {
-  if (!session || !data)
-    return ORTC_E_ARGUMENT;
-  View view;
-  uint32_t tensor, external;
-  if (ortc_status status = resolve(session, name, Access::Place, view, &tensor, &external))
-    return status;
-  if (!view.isDense())
-    return refuse(session, ORTC_E_SHAPE, "'%s' is stored in another layout: use ortc_read and ortc_write",
-                  name);
-  if (external != ORTC_NONE)
-    setExternal(session, tensor, view.data);
-  *data = view.data;
-  return ORTC_OK;
+  return access(session, name, Operation::Place, data, 0);
 }
-
 ortc_status ortc_bind(ortc_session *session, const char *name, void *data, size_t bytes) {
-  if (!session)
-    return ORTC_E_ARGUMENT;
-  uint32_t tensor = name ? findTensor(session->program, name) : ORTC_NONE;
-  uint32_t row = tensor == ORTC_NONE ? ORTC_NONE : findExternal(session, tensor);
-  if (row == ORTC_NONE)
-    return refuse(session, ORTC_E_NOT_FOUND, "binding '%s' has no input or output '%s'",
-                  ortc_binding_name(session->program, session->binding), name ? name : "");
-  const ortc_file_value &v = session->program->values[row];
-  uint8_t *io = session->regions[ORTC_REGION_IO];
-  if (!data) {
-    setExternal(session, tensor, io ? io + v.offset : nullptr);
-    return ORTC_OK;
-  }
-  if (bytes != v.bytes)
-    return refuse(session, ORTC_E_SHAPE, "'%s' has %u bytes, not %u", name, v.bytes, (uint64_t)bytes);
-  if ((uintptr_t)data % elementSize(session->program->tensors[tensor].dtype))
-    return refuse(session, ORTC_E_ARGUMENT, "memory for '%s' is not aligned to its elements", name);
-  setExternal(session, tensor, data);
-  return ORTC_OK;
+  return access(session, name, Operation::Bind, data, bytes);
 }
-
 ortc_status ortc_set_scalar(ortc_session *session, const char *name, double value) {
-  return session ? accessScalar(session, name, value, false) : ORTC_E_ARGUMENT;
+  return access(session, name, Operation::SetScalar, &value, 0);
 }
-
 ortc_status ortc_get_scalar(ortc_session *session, const char *name, double *value) {
-  return session && value ? accessScalar(session, name, *value, true) : ORTC_E_ARGUMENT;
+  return access(session, name, Operation::GetScalar, value, 0);
 }
-
 ortc_status ortc_read_gradient(ortc_session *session, const char *parameter, void *target, size_t bytes) {
-  View view;
-  ortc_status status = findGradient(session, parameter, view);
-  if (!status)
-    status = checkSize(session, parameter, view, target, bytes);
-  if (!status)
-    transfer(view, 0, view.count, (uint8_t *)target, true);
-  return status;
+  return access(session, parameter, Operation::ReadGradient, target, bytes);
 }
-
 ortc_status ortc_write_gradient(ortc_session *session, const char *parameter, const void *source,
                                 size_t bytes) {
-  View view;
-  ortc_status status = findGradient(session, parameter, view);
-  if (!status)
-    status = checkSize(session, parameter, view, source, bytes);
-  if (!status)
-    transfer(view, 0, view.count, (uint8_t *)source, false);
-  return status;
+  return access(session, parameter, Operation::WriteGradient, (void *)source, bytes);
 }
 
 ortc_status ortc_train_step(ortc_session *session, double *loss) {

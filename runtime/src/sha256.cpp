@@ -1,4 +1,4 @@
-// SHA-256 after FIPS 180-4, written for size: about 1 KiB, 110 to 200 MB/s.
+// SHA-256 after FIPS 180-4, written for size.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/src/sha256.h"
 
@@ -22,11 +22,11 @@ static inline uint32_t rotate(uint32_t x, unsigned n) { return x >> n | x << (32
 
 Sha256::Sha256() { memcpy(state, kInitial, sizeof state); }
 
-void Sha256::block(const uint8_t *p) {
+void Sha256::block() {
   uint32_t w[64], v[8];
+  memcpy(w, pending, sizeof pending);
   for (int i = 0; i < 16; i++)
-    w[i] =
-        (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 | (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
+    w[i] = __builtin_bswap32(w[i]);
   for (int i = 16; i < 64; i++) {
     uint32_t a = w[i - 15], b = w[i - 2];
     w[i] = w[i - 16] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) + w[i - 7] +
@@ -48,37 +48,28 @@ void Sha256::block(const uint8_t *p) {
 
 void Sha256::update(const void *data, size_t bytes) {
   const uint8_t *p = (const uint8_t *)data;
-  size_t held = total % 64;
-  total += bytes;
   while (bytes) {
-    if (!held && bytes >= 64) {
-      block(p);
-      p += 64;
-      bytes -= 64;
-      continue;
-    }
-    size_t n = 64 - held < bytes ? 64 - held : bytes;
+    size_t held = total % 64, n = 64 - held < bytes ? 64 - held : bytes;
     memcpy(pending + held, p, n);
     p += n;
     bytes -= n;
-    held += n;
-    if (held == 64) {
-      block(pending);
-      held = 0;
-    }
+    total += n;
+    if (total % 64 == 0)
+      block();
   }
 }
 
 void Sha256::finish(uint8_t digest[32]) {
-  static const uint8_t kPadding[64] = {0x80};
-  uint64_t bits = total * 8;
-  uint8_t length[8];
+  uint64_t bits = __builtin_bswap64(total * 8);
+  uint8_t byte = 0x80;
+  do {
+    update(&byte, 1);
+    byte = 0;
+  } while (total % 64 != 56);
+  update(&bits, sizeof bits);
   for (int i = 0; i < 8; i++)
-    length[i] = (uint8_t)(bits >> (56 - 8 * i));
-  update(kPadding, 1 + (119 - total % 64) % 64);
-  update(length, 8);
-  for (int i = 0; i < 32; i++)
-    digest[i] = (uint8_t)(state[i / 4] >> (24 - 8 * (i % 4)));
+    state[i] = __builtin_bswap32(state[i]);
+  memcpy(digest, state, 32);
 }
 
 bool hasDigest(const void *data, size_t bytes, const uint8_t expected[32]) {

@@ -16,7 +16,7 @@ public:
   void finish(uint8_t digest[32]);
 
 private:
-  void block(const uint8_t *data);
+  void block();
   uint32_t state[8];
   uint64_t total = 0;
   uint8_t pending[64];

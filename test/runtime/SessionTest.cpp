@@ -103,7 +103,7 @@ TEST_F(SessionTest, ReadsAndWritesInTheOnnxLayout) {
 TEST_F(SessionTest, GivesPointersOnlyWhereLayoutsAreEqual) {
   void *place = nullptr;
   EXPECT_EQ(ortc_data(s(), "fc.weight", &place), ORTC_E_SHAPE);
-  EXPECT_EQ(message(), "'fc.weight' is stored in another layout: use ortc_read and ortc_write");
+  EXPECT_EQ(message(), "'fc.weight' has 24 bytes, not 0, or is not stored densely");
   ASSERT_EQ(ortc_data(s(), "lr", &place), ORTC_OK);
   EXPECT_EQ(*static_cast<float *>(place), 0.25f);
   EXPECT_EQ(ortc_data(s(), "shift", &place), ORTC_E_ARGUMENT);
@@ -170,7 +170,7 @@ TEST_F(SessionTest, GradientsAreReadByParameterName) {
     for (int k = 0; k < 3; ++k)
       EXPECT_EQ(updated[i][k], w[i][k] - 0.25f * g[i][k]);
   EXPECT_EQ(ortc_update_step(s()), ORTC_E_STATE);
-  EXPECT_EQ(message(), "there are no gradients to apply: the last step was not a gradients step");
+  EXPECT_EQ(message(), "there are no gradients: the last step was not a gradients step");
 }
 
 TEST_F(SessionTest, BindsInputsAndOutputsWithoutCopies) {
@@ -184,7 +184,7 @@ TEST_F(SessionTest, BindsInputsAndOutputsWithoutCopies) {
   ASSERT_EQ(ortc_predict_step(s()), ORTC_OK);
   EXPECT_NEAR(y[0][0], first + 0.5f, 1e-5f);
   EXPECT_EQ(ortc_bind(s(), "x", batch.x, 4), ORTC_E_SHAPE);
-  EXPECT_EQ(message(), "'x' has 48 bytes, not 4");
+  EXPECT_EQ(message(), "'x' has 48 bytes, not 4, or is not stored densely");
   EXPECT_EQ(ortc_bind(s(), "x", reinterpret_cast<char *>(batch.x) + 1, sizeof batch.x), ORTC_E_ARGUMENT);
   EXPECT_EQ(ortc_bind(s(), "fc.weight", y, 24), ORTC_E_NOT_FOUND);
   EXPECT_EQ(ortc_bind(s(), "nothing", y, 24), ORTC_E_NOT_FOUND);
@@ -200,7 +200,7 @@ TEST_F(SessionTest, BindsInputsAndOutputsWithoutCopies) {
 
 TEST_F(SessionTest, AnInputThatWasNeverGivenIsRefused) {
   EXPECT_EQ(ortc_train_step(s(), nullptr), ORTC_E_STATE);
-  EXPECT_EQ(message(), "input 'x' was never given");
+  EXPECT_EQ(message(), "'x' was never given");
   writeBatch(s(), 0);
   EXPECT_EQ(ortc_train_step(s(), nullptr), ORTC_OK);
 }
@@ -248,7 +248,7 @@ TEST_F(SessionTest, TheLearningRateIsSetBetweenSteps) {
 TEST_F(SessionTest, WrongSizesAndRolesAreRefused) {
   float buffer[24] = {};
   EXPECT_EQ(ortc_read(s(), "fc.weight", buffer, 20), ORTC_E_SHAPE);
-  EXPECT_EQ(message(), "'fc.weight' has 24 bytes, not 20");
+  EXPECT_EQ(message(), "'fc.weight' has 24 bytes, not 20, or is not stored densely");
   EXPECT_EQ(ortc_write(s(), "x", buffer, 96), ORTC_E_SHAPE);
   EXPECT_EQ(ortc_write(s(), "x", nullptr, 48), ORTC_E_ARGUMENT);
   EXPECT_EQ(ortc_write(s(), nullptr, buffer, 48), ORTC_E_ARGUMENT);
@@ -321,7 +321,7 @@ TEST_F(SessionTest, RunsInTheCallersMemory) {
   ASSERT_EQ(ortc_bind(own.get(), "x", batch.x, sizeof batch.x), ORTC_OK);
   ASSERT_EQ(ortc_bind(own.get(), "label", batch.label, sizeof batch.label), ORTC_OK);
   EXPECT_EQ(ortc_train_step(own.get(), nullptr), ORTC_E_STATE);
-  EXPECT_STREQ(ortc_session_message(own.get()), "output 'y' was never given");
+  EXPECT_STREQ(ortc_session_message(own.get()), "'y' was never given");
   ASSERT_EQ(ortc_bind(own.get(), "y", y, sizeof y), ORTC_OK);
   double loss = 0;
   ASSERT_EQ(ortc_train_step(own.get(), &loss), ORTC_OK);
@@ -332,7 +332,7 @@ TEST_F(SessionTest, RunsInTheCallersMemory) {
   ortc_session *none = nullptr;
   ortc_message text{};
   EXPECT_EQ(ortc_session_create(opened.program.get(), &options, &none, &text), ORTC_E_ARGUMENT);
-  EXPECT_STREQ(text.text, "memory for a session must be aligned to 64 bytes");
+  EXPECT_STREQ(text.text, "memory for a session must be aligned to 64 bytes, and its flags known");
 }
 
 TEST_F(SessionTest, TooManyWorkersAreRefused) {
@@ -418,9 +418,8 @@ TEST(ProgramTest, OpensFiles) {
   SessionHandle session = makeSession(program);
   EXPECT_GT(trainOn(session.get(), 0), 0);
   EXPECT_EQ(ortc_program_open_file((folder + "/none").c_str(), nullptr, &program, &message), ORTC_E_IO);
-  EXPECT_EQ(std::string(message.text), "cannot open " + folder + "/none (errno 2)");
+  EXPECT_EQ(std::string(message.text), "cannot read " + folder + "/none (errno 2)");
   EXPECT_EQ(ortc_program_open_file(folder.c_str(), nullptr, &program, &message), ORTC_E_IO);
-  EXPECT_EQ(std::string(message.text), folder + " is not a regular file");
   EXPECT_EQ(program, nullptr);
 }
 
