@@ -1,9 +1,10 @@
 //===- Differentiate.cpp - vector-Jacobian products of straight-line SSA ---===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Activity first: a value is varied when it is floating point and depends on what is differentiated for, useful when
-// an output depends on it. Then one walk backwards over the operations that are both, each asked for the gradients of
-// its varied operands. Saved values are simply uses of forward values by backward operations.
+// Activity first: a value is varied when it is floating point and depends on what is differentiated for,
+// useful when an output depends on it. Then one walk backwards over the operations that are both, each asked
+// for the gradients of its varied operands. Saved values are simply uses of forward values by backward
+// operations.
 #include "compiler/autodiff/Differentiate.h"
 
 #include "compiler/autodiff/DifferentiableOpInterface.h"
@@ -23,7 +24,8 @@ namespace {
 
 class Engine {
 public:
-  Engine(nn::TensorBuilder &builder, const DifferentiateOptions &options) : builder(builder), options(options) {}
+  Engine(nn::TensorBuilder &builder, const DifferentiateOptions &options)
+      : builder(builder), options(options) {}
 
   FailureOr<SmallVector<Value>> run(ValueRange outputs, ValueRange cotangents, ValueRange withRespectTo);
 
@@ -42,7 +44,8 @@ private:
   llvm::DenseMap<Value, Value> gradients;
 };
 
-/// Forward in program order: results of floating point whose operands are varied. Integers and booleans end a path.
+/// Forward in program order: results of floating point whose operands are varied. Integers and booleans end a
+/// path.
 void Engine::markVaried(ValueRange withRespectTo) {
   varied.insert(withRespectTo.begin(), withRespectTo.end());
   Block *block = builder.getInsertionBlock();
@@ -58,9 +61,11 @@ void Engine::collectActive(ValueRange outputs) {
   llvm::DenseSet<Value> useful(outputs.begin(), outputs.end());
   Block *block = builder.getInsertionBlock();
   for (Operation &op : llvm::reverse(llvm::make_range(block->begin(), builder.getInsertionPoint()))) {
-    if (llvm::none_of(op.getResults(), [&](Value result) { return varied.contains(result) && useful.contains(result); }))
+    if (llvm::none_of(op.getResults(),
+                      [&](Value result) { return varied.contains(result) && useful.contains(result); }))
       continue;
-    // What is differentiated for may itself be a result: what comes before it does not matter unless varied too.
+    // What is differentiated for may itself be a result: what comes before it does not matter unless varied
+    // too.
     if (llvm::none_of(op.getOperands(), [&](Value operand) { return varied.contains(operand); }))
       continue;
     active.push_back(&op);
@@ -98,15 +103,15 @@ LogicalResult Engine::visit(Operation *op) {
   GradientRequest request(builder, op, cotangents, wanted);
   Gradients results = differentiable.differentiate(request);
   if (results.size() != op->getNumOperands())
-    return op->emitError() << "gradient rule gave " << results.size() << " gradients for " << op->getNumOperands()
-                           << " operands";
+    return op->emitError() << "gradient rule gave " << results.size() << " gradients for "
+                           << op->getNumOperands() << " operands";
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
     Value gradient = results[i].value;
     if (!wanted[i] || !gradient)
       continue;
     if (gradient.getType() != operand.getType())
-      return op->emitError() << "gradient rule gave " << gradient.getType() << " for operand " << i << " of type "
-                             << operand.getType();
+      return op->emitError() << "gradient rule gave " << gradient.getType() << " for operand " << i
+                             << " of type " << operand.getType();
     accumulate(operand, mutate(op, i, gradient));
   }
   return success();
@@ -129,7 +134,8 @@ void Engine::eraseUnused(Operation *before, ArrayRef<Value> kept) {
   }
 }
 
-FailureOr<SmallVector<Value>> Engine::run(ValueRange outputs, ValueRange cotangents, ValueRange withRespectTo) {
+FailureOr<SmallVector<Value>> Engine::run(ValueRange outputs, ValueRange cotangents,
+                                          ValueRange withRespectTo) {
   Block::iterator end = builder.getInsertionPoint();
   Operation *before = end == builder.getInsertionBlock()->begin() ? nullptr : &*std::prev(end);
   markVaried(withRespectTo);
@@ -150,8 +156,9 @@ FailureOr<SmallVector<Value>> Engine::run(ValueRange outputs, ValueRange cotange
 
 } // namespace
 
-FailureOr<SmallVector<Value>> differentiate(nn::TensorBuilder &builder, ValueRange outputs, ValueRange cotangents,
-                                            ValueRange withRespectTo, const DifferentiateOptions &options) {
+FailureOr<SmallVector<Value>> differentiate(nn::TensorBuilder &builder, ValueRange outputs,
+                                            ValueRange cotangents, ValueRange withRespectTo,
+                                            const DifferentiateOptions &options) {
   return Engine(builder, options).run(outputs, cotangents, withRespectTo);
 }
 

@@ -1,7 +1,8 @@
 //===- Differentiate.h - vector-Jacobian products of straight-line SSA -----===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reverse mode over one block of pure tensor operations. A loss is one client: its cotangent is the constant 1.
+// Reverse mode over one block of pure tensor operations. A loss is one client: its cotangent is the
+// constant 1.
 #pragma once
 
 #include "dialects/nn/TensorBuilder.h"
@@ -12,8 +13,8 @@ namespace ortc::autodiff {
 /// Attaches every rule of compiler/autodiff/rules to its operation when its dialect is loaded.
 void registerGradientRules(mlir::DialectRegistry &registry);
 
-/// Scales one operand's gradient of every operation of one name. For tests only: shows that a check of gradients
-/// notices a wrong rule.
+/// Scales one operand's gradient of every operation of one name. For tests only: shows that a check of
+/// gradients notices a wrong rule.
 struct Mutation {
   std::string operation; ///< e.g. "arith.mulf"; empty: none
   unsigned operand = 0;
@@ -24,17 +25,17 @@ struct DifferentiateOptions {
   Mutation mutation;
 };
 
-/// Builds, at the builder's insertion point, the gradients of `sum over i of <outputs[i], cotangents[i]>` for every
-/// value of `withRespectTo`, and returns them in that order; null where no gradient arrives.
+/// Builds, at the builder's insertion point, the gradients of `sum over i of <outputs[i], cotangents[i]>` for
+/// every value of `withRespectTo`, and returns them in that order; null where no gradient arrives.
 ///
-/// All values are of floating-point tensor type, belong to one block (as results or arguments) and dominate the
-/// insertion point, which is in the same block behind the outputs. Cotangents have the types of their outputs.
-/// Only operations between `withRespectTo` and `outputs` are differentiated. Contributions to a value are added in
-/// reverse program order of its users, so that equal programs get equal gradients to the last bit.
-/// Fails, with an error at the operation, when one of these has no rule. Linear in operations plus operands.
-mlir::FailureOr<llvm::SmallVector<mlir::Value>> differentiate(nn::TensorBuilder &builder, mlir::ValueRange outputs,
-                                                              mlir::ValueRange cotangents,
-                                                              mlir::ValueRange withRespectTo,
-                                                              const DifferentiateOptions &options = {});
+/// All values are of floating-point tensor type, belong to one block (as results or arguments) and dominate
+/// the insertion point, which is in the same block behind the outputs. Cotangents have the types of their
+/// outputs. Only operations between `withRespectTo` and `outputs` are differentiated. Contributions to a
+/// value are added in reverse program order of its users, so that equal programs get equal gradients to the
+/// last bit. Fails, with an error at the operation, when one of these has no rule. Linear in operations plus
+/// operands.
+mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+differentiate(nn::TensorBuilder &builder, mlir::ValueRange outputs, mlir::ValueRange cotangents,
+              mlir::ValueRange withRespectTo, const DifferentiateOptions &options = {});
 
 } // namespace ortc::autodiff

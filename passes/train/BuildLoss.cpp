@@ -1,8 +1,8 @@
 //===- BuildLoss.cpp - write the loss of a graph output and a label -------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One function per binding, because shapes differ. The forward functions say which outputs there are; whichever of
-// both modes exists is asked, as they have the same outputs.
+// One function per binding, because shapes differ. The forward functions say which outputs there are;
+// whichever of both modes exists is asked, as they have the same outputs.
 #include "passes/train/Losses.h"
 #include "passes/train/Passes.h"
 #include "passes/train/ProgramParts.h"
@@ -36,7 +36,8 @@ static SmallVector<Output> listOutputs(func::FuncOp forward) {
 static FailureOr<Output> chooseOutput(func::FuncOp forward, StringRef name) {
   SmallVector<Output> outputs = listOutputs(forward);
   for (const Output &output : outputs)
-    if (name.empty() ? outputs.size() == 1 || isa<FloatType>(output.type.getElementType()) : output.name == name)
+    if (name.empty() ? outputs.size() == 1 || isa<FloatType>(output.type.getElementType())
+                     : output.name == name)
       return output;
   InFlightDiagnostic error = forward.emitError();
   if (name.empty())
@@ -57,13 +58,15 @@ static Type findLabelInput(func::FuncOp forward) {
   return nullptr;
 }
 
-static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t binding, const driver::LossSpec &loss,
-                                 StringRef lossInput) {
-  FailureOr<Output> output = chooseOutput(forward, loss.kind == driver::LossKind::Output ? loss.output : lossInput);
+static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t binding,
+                                 const driver::LossSpec &loss, StringRef lossInput) {
+  FailureOr<Output> output =
+      chooseOutput(forward, loss.kind == driver::LossKind::Output ? loss.output : lossInput);
   if (failed(output))
     return failure();
   MLIRContext *context = module.getContext();
-  FunctionComposer composer(module, partName("loss", binding), NameLoc::get(StringAttr::get(context, "loss"), forward.getLoc()));
+  FunctionComposer composer(module, partName("loss", binding),
+                            NameLoc::get(StringAttr::get(context, "loss"), forward.getLoc()));
   FailureOr<Value> prediction = composer.getArgument({kOutput, output->name}, output->type);
   if (failed(prediction))
     return failure();
@@ -71,7 +74,8 @@ static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t 
   if (needsLabel(loss)) {
     Type type = findLabelInput(forward);
     if (!type) {
-      FailureOr<RankedTensorType> inferred = inferLabelType(loss, output->type, composer.getBuilder().getLoc());
+      FailureOr<RankedTensorType> inferred =
+          inferLabelType(loss, output->type, composer.getBuilder().getLoc());
       if (failed(inferred))
         return failure();
       type = *inferred;

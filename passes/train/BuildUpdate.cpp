@@ -1,8 +1,9 @@
 //===- BuildUpdate.cpp - write the optimizer's update of every parameter --===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One function for all parameters. What they share (bias corrections, the clipping factor) is computed once on scalars;
-// the rest is elementwise per parameter. Gradients are clipped by value first, then by their common norm.
+// One function for all parameters. What they share (bias corrections, the clipping factor) is computed once
+// on scalars; the rest is elementwise per parameter. Gradients are clipped by value first, then by their
+// common norm.
 #include "passes/train/Optimizers.h"
 #include "passes/train/Passes.h"
 #include "passes/train/ProgramTensors.h"
@@ -68,7 +69,8 @@ LogicalResult UpdateBuilder::takeArguments() {
   for (TensorOp parameter : parameters) {
     RankedTensorType type = parameter.getStoredType();
     if (type.getElementTypeBitWidth() < 32)
-      return parameter.emitError() << "parameter '" << parameter.getName() << "' is of type " << type.getElementType()
+      return parameter.emitError() << "parameter '" << parameter.getName() << "' is of type "
+                                   << type.getElementType()
                                    << ", but parameters are trained in f32 or f64; freeze it";
     FailureOr<Value> value = composer.getArgument(symbolAttribute(parameter, kTensor), type);
     FailureOr<Value> gradient = composer.getArgument(symbolAttribute(parameter, kGradient), type);
@@ -116,7 +118,8 @@ LogicalResult UpdateBuilder::clipValues() {
   return success();
 }
 
-/// g *= min(1, limit / (norm + 1e-6)). Squares are summed in the gradient's type per parameter, in f64 over them.
+/// g *= min(1, limit / (norm + 1e-6)). Squares are summed in the gradient's type per parameter, in f64 over
+/// them.
 LogicalResult UpdateBuilder::clipNorm() {
   Value limit, sum;
   if (failed(scalar("clip_norm", *options.clipNorm, limit)))
@@ -154,7 +157,8 @@ FailureOr<StepScalars> UpdateBuilder::scalarsOf(TensorOp parameter) {
   }
   bool ownDecay = grouped && group->weightDecay;
   double weightDecay = ownDecay ? *group->weightDecay : spec.weightDecay;
-  if (weightDecay != 0 && failed(scalar(ownDecay ? prefix + "weight_decay" : "weight_decay", weightDecay, scalars.weightDecay)))
+  if (weightDecay != 0 &&
+      failed(scalar(ownDecay ? prefix + "weight_decay" : "weight_decay", weightDecay, scalars.weightDecay)))
     return failure();
   if (spec.kind == OptimizerKind::Sgd) {
     if (spec.momentum != 0 && failed(scalar("momentum", spec.momentum, scalars.momentum)))
@@ -163,7 +167,8 @@ FailureOr<StepScalars> UpdateBuilder::scalarsOf(TensorOp parameter) {
   }
   scalars.correction1 = correction1;
   scalars.correction2 = correction2;
-  if (failed(scalar("beta1", spec.beta1, scalars.beta1)) || failed(scalar("beta2", spec.beta2, scalars.beta2)) ||
+  if (failed(scalar("beta1", spec.beta1, scalars.beta1)) ||
+      failed(scalar("beta2", spec.beta2, scalars.beta2)) ||
       failed(scalar("epsilon", spec.epsilon, scalars.epsilon)))
     return failure();
   return scalars;
@@ -217,7 +222,9 @@ LogicalResult UpdateBuilder::run() {
 
 } // namespace
 
-LogicalResult buildUpdate(ModuleOp module, const UpdateOptions &options) { return UpdateBuilder(module, options).run(); }
+LogicalResult buildUpdate(ModuleOp module, const UpdateOptions &options) {
+  return UpdateBuilder(module, options).run();
+}
 
 namespace {
 

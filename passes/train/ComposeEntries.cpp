@@ -1,8 +1,9 @@
 //===- ComposeEntries.cpp - inline the parts into the entries -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every entry is one flat function, because memory and order are planned over a whole step. Values that one part gives
-// and another takes are matched by their attributes; everything else becomes an argument of the entry.
+// Every entry is one flat function, because memory and order are planned over a whole step. Values that one
+// part gives and another takes are matched by their attributes; everything else becomes an argument of the
+// entry.
 #include "passes/train/Passes.h"
 #include "passes/train/ProgramParts.h"
 #include "passes/train/TrainingProgram.h"
@@ -28,8 +29,8 @@ class EntryBuilder {
 public:
   EntryBuilder(ModuleOp module, int64_t binding)
       : module(module), binding(binding), backward(findPart(module, "backward", binding)),
-        update(module.lookupSymbol<func::FuncOp>("update")), forward(findPart(module, "forward_eval", binding)),
-        loss(findPart(module, "loss", binding)) {}
+        update(module.lookupSymbol<func::FuncOp>("update")),
+        forward(findPart(module, "forward_eval", binding)), loss(findPart(module, "loss", binding)) {}
 
   LogicalResult run(const EntryOptions &options) {
     if (backward && !update)
@@ -55,7 +56,8 @@ private:
 };
 
 FunctionComposer EntryBuilder::start(StringRef entry) {
-  return FunctionComposer(module, partName(entry, binding), NameLoc::get(StringAttr::get(module.getContext(), entry)));
+  return FunctionComposer(module, partName(entry, binding),
+                          NameLoc::get(StringAttr::get(module.getContext(), entry)));
 }
 
 void EntryBuilder::finish(FunctionComposer &composer, StringRef entry, ArrayRef<Port> results) {

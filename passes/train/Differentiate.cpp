@@ -1,8 +1,9 @@
 //===- Differentiate.cpp - differentiate the loss for every parameter -----===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Forward and loss are inlined into one function, and the engine of compiler/autodiff appends the gradients. What the
-// forward part saves for the backward part shows as uses of its values; deciding which are recomputed comes later.
+// Forward and loss are inlined into one function, and the engine of compiler/autodiff appends the gradients.
+// What the forward part saves for the backward part shows as uses of its values; deciding which are
+// recomputed comes later.
 #include "compiler/autodiff/Differentiate.h"
 
 #include "passes/train/Passes.h"
@@ -30,11 +31,13 @@ struct Backward {
 
 } // namespace
 
-static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding, ArrayRef<TensorOp> parameters,
+static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding,
+                                                ArrayRef<TensorOp> parameters,
                                                 const autodiff::DifferentiateOptions &options) {
   func::FuncOp forward = findPart(module, "forward_train", binding), loss = findPart(module, "loss", binding);
   Backward backward;
-  backward.composer = std::make_unique<FunctionComposer>(module, partName("backward", binding), forward.getLoc());
+  backward.composer =
+      std::make_unique<FunctionComposer>(module, partName("backward", binding), forward.getLoc());
   FunctionComposer &composer = *backward.composer;
   FailureOr<SmallVector<Port>> outputs = composer.inlinePart(forward);
   if (failed(outputs))
@@ -50,13 +53,15 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
   SmallVector<Value> withRespectTo;
   for (TensorOp parameter : parameters)
     for (BlockArgument argument : composer.getFunction().getArguments())
-      if (composer.getFunction().getArgAttr(argument.getArgNumber(), kTensor) == FlatSymbolRefAttr::get(parameter)) {
+      if (composer.getFunction().getArgAttr(argument.getArgNumber(), kTensor) ==
+          FlatSymbolRefAttr::get(parameter)) {
         backward.values.insert({parameter, argument});
         withRespectTo.push_back(argument);
       }
   nn::TensorBuilder &builder = composer.getBuilder();
   Value value = losses->front().value;
-  auto gradients = autodiff::differentiate(builder, value, builder.constantLike(value, 1), withRespectTo, options);
+  auto gradients =
+      autodiff::differentiate(builder, value, builder.constantLike(value, 1), withRespectTo, options);
   if (failed(gradients))
     return failure();
   for (auto [parameter, gradient] : llvm::zip_equal(backward.values, *gradients))
@@ -79,7 +84,8 @@ LogicalResult differentiateLoss(ModuleOp module, const autodiff::DifferentiateOp
   if (functions.empty())
     return success(); // forward only: nothing is trained
   auto isReached = [&](TensorOp parameter) {
-    return llvm::any_of(functions, [&](const Backward &backward) { return backward.gradients.contains(parameter); });
+    return llvm::any_of(functions,
+                        [&](const Backward &backward) { return backward.gradients.contains(parameter); });
   };
   for (TensorOp parameter : parameters) {
     if (isReached(parameter))

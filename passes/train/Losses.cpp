@@ -1,13 +1,15 @@
 //===- Losses.cpp - losses as tensor programs -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each is written such that its gradient, too, is exact at special points: where a formula has two branches, every
-// part of it takes the same one.
+// Each is written such that its gradient, too, is exact at special points: where a formula has two branches,
+// every part of it takes the same one.
 #include "passes/train/Losses.h"
 
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/STLExtras.h"
+
+#include <limits>
 
 using namespace mlir;
 
@@ -45,26 +47,36 @@ FailureOr<RankedTensorType> inferLabelType(const LossSpec &loss, RankedTensorTyp
   FailureOr<int64_t> axis = findClassAxis(loss, prediction, loc);
   if (failed(axis))
     return failure();
-  return RankedTensorType::get(nn::dropAxes(prediction.getShape(), {*axis}), IntegerType::get(loc.getContext(), 64));
+  return RankedTensorType::get(nn::dropAxes(prediction.getShape(), {*axis}),
+                               IntegerType::get(loc.getContext(), 64));
 }
 
-static SmallVector<int64_t> allAxes(Value x) { return llvm::to_vector(llvm::seq<int64_t>(0, TensorBuilder::rankOf(x))); }
+static SmallVector<int64_t> allAxes(Value x) {
+  return llvm::to_vector(llvm::seq<int64_t>(0, TensorBuilder::rankOf(x)));
+}
 
 /// The mean of -logProbability at the class indices, over labels that are not ignored; with `smoothing` s, of
 /// -(1 - s) times that minus s / C times the sum over all classes. No label at all gives NaN, as 0 / 0 does.
-static Value averageOverClasses(TensorBuilder &b, Value logProbability, Value label, int64_t axis, int64_t ignore,
-                                double smoothing) {
+static Value averageOverClasses(TensorBuilder &b, Value logProbability, Value label, int64_t axis,
+                                int64_t ignore, double smoothing) {
   auto shape = TensorBuilder::shapeOf(logProbability);
   Type element = TensorBuilder::elementOf(logProbability);
-  Value checked = nn::CheckIndexOp::create(b, label.getType(), label, b.getStringAttr(kLabel), b.getI64IntegerAttr(0),
-                                           b.getI64IntegerAttr(shape[axis]), b.getI64IntegerAttr(ignore));
-  Value counted = b.compare(arith::CmpIPredicate::ne, checked, b.constantLike(checked, static_cast<double>(ignore)));
-  Value classes = b.iota(RankedTensorType::get(shape, TensorBuilder::elementOf(label)), axis);
-  Value isClass = b.compare(arith::CmpIPredicate::eq, classes, b.broadcastAlong(checked, shape, {axis}));
+  Value checked =
+      nn::CheckIndexOp::create(b, label.getType(), label, b.getStringAttr(kLabel), b.getI64IntegerAttr(0),
+                               b.getI64IntegerAttr(shape[axis]), b.getI64IntegerAttr(ignore));
+  Value counted =
+      b.compare(arith::CmpIPredicate::ne, checked, b.constantLike(checked, static_cast<double>(ignore)));
+  // Compared in 32 bits, the width of the probabilities: a vector holds twice as many as in 64. What does not
+  // fit is ignored, hence not counted.
+  Value narrow =
+      shape[axis] <= std::numeric_limits<int32_t>::max() ? b.cast(checked, b.getI32Type()) : checked;
+  Value classes = b.iota(RankedTensorType::get(shape, TensorBuilder::elementOf(narrow)), axis);
+  Value isClass = b.compare(arith::CmpIPredicate::eq, classes, b.broadcastAlong(narrow, shape, {axis}));
   Value zeros = b.zerosLike(logProbability);
   Value each = b.sum(b.select(isClass, logProbability, zeros), {axis});
   if (smoothing > 0) {
-    Value everyClass = b.mulScalar(b.sum(logProbability, {axis}), smoothing / static_cast<double>(shape[axis]));
+    Value everyClass =
+        b.mulScalar(b.sum(logProbability, {axis}), smoothing / static_cast<double>(shape[axis]));
     each = b.add(b.mulScalar(each, 1 - smoothing), everyClass);
   }
   Value total = b.sum(b.select(counted, each, b.zerosLike(each)), allAxes(each));
@@ -73,7 +85,8 @@ static Value averageOverClasses(TensorBuilder &b, Value logProbability, Value la
 }
 
 /// The mean over samples of -sum(target * logProbability), targets smoothed.
-static Value averageOverTargets(TensorBuilder &b, Value logProbability, Value target, int64_t axis, double smoothing) {
+static Value averageOverTargets(TensorBuilder &b, Value logProbability, Value target, int64_t axis,
+                                double smoothing) {
   double classes = static_cast<double>(TensorBuilder::shapeOf(logProbability)[axis]);
   if (smoothing > 0)
     target = b.addScalar(b.mulScalar(target, 1 - smoothing), smoothing / classes);
@@ -92,8 +105,8 @@ static Value smoothError(TensorBuilder &b, Value difference, double beta) {
   return b.select(isSmall, square, b.addScalar(size, -0.5 * beta));
 }
 
-/// max(x, 0) - x y + log(1 + exp(-|x|)). Zero belongs to the positive branch in both parts, so that the gradient
-/// there is 1/2 - y.
+/// max(x, 0) - x y + log(1 + exp(-|x|)). Zero belongs to the positive branch in both parts, so that the
+/// gradient there is 1/2 - y.
 static Value binaryCrossEntropy(TensorBuilder &b, Value x, Value y) {
   Value zero = b.zerosLike(x), positive = b.compare(arith::CmpFPredicate::OGE, x, zero);
   Value decay = b.exp(b.select(positive, b.neg(x), x));
@@ -102,13 +115,14 @@ static Value binaryCrossEntropy(TensorBuilder &b, Value x, Value y) {
 }
 
 /// The label as the loss computes with it, or an error.
-static FailureOr<Value> prepareLabel(TensorBuilder &b, const LossSpec &loss, Value label, RankedTensorType expected) {
+static FailureOr<Value> prepareLabel(TensorBuilder &b, const LossSpec &loss, Value label,
+                                     RankedTensorType expected) {
   auto type = TensorBuilder::typeOf(label);
   bool bothInteger = isa<IntegerType>(type.getElementType()) && isa<IntegerType>(expected.getElementType());
   bool bothFloat = isa<FloatType>(type.getElementType()) && isa<FloatType>(expected.getElementType());
   if (type.getShape() != expected.getShape() || !(bothInteger || bothFloat))
-    return emitError(b.getLoc()) << "the label has type " << type << " but loss " << driver::getLossName(loss.kind)
-                                 << " needs " << expected;
+    return emitError(b.getLoc()) << "the label has type " << type << " but loss "
+                                 << driver::getLossName(loss.kind) << " needs " << expected;
   if (type.getElementType().isInteger(32))
     return label; // an index type, too
   return b.cast(label, expected.getElementType());

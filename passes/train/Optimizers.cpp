@@ -13,7 +13,9 @@ Value spread(TensorBuilder &b, Value scalar, Value tensor) {
 }
 
 /// scalar * tensor
-static Value scale(TensorBuilder &b, Value tensor, Value scalar) { return b.mul(tensor, spread(b, scalar, tensor)); }
+static Value scale(TensorBuilder &b, Value tensor, Value scalar) {
+  return b.mul(tensor, spread(b, scalar, tensor));
+}
 
 static Value oneMinus(TensorBuilder &b, Value scalar) { return b.sub(b.constantLike(scalar, 1), scalar); }
 
@@ -21,8 +23,8 @@ Value advanceCorrection(TensorBuilder &b, Value correction, Value beta) {
   return b.add(b.mul(beta, correction), oneMinus(b, beta));
 }
 
-MomentumUpdate buildSgd(TensorBuilder &b, const StepScalars &scalars, bool nesterov, Value parameter, Value gradient,
-                        Value buffer) {
+MomentumUpdate buildSgd(TensorBuilder &b, const StepScalars &scalars, bool nesterov, Value parameter,
+                        Value gradient, Value buffer) {
   if (scalars.weightDecay)
     gradient = b.add(gradient, scale(b, parameter, scalars.weightDecay));
   Value momentum, direction = gradient;
@@ -33,8 +35,8 @@ MomentumUpdate buildSgd(TensorBuilder &b, const StepScalars &scalars, bool neste
   return {b.add(parameter, scale(b, direction, b.neg(scalars.lr))), momentum};
 }
 
-AdamUpdate buildAdam(TensorBuilder &b, const StepScalars &scalars, bool decoupled, Value parameter, Value gradient,
-                     Value average, Value averageSquare) {
+AdamUpdate buildAdam(TensorBuilder &b, const StepScalars &scalars, bool decoupled, Value parameter,
+                     Value gradient, Value average, Value averageSquare) {
   if (scalars.weightDecay && decoupled)
     parameter = scale(b, parameter, oneMinus(b, b.mul(scalars.lr, scalars.weightDecay)));
   else if (scalars.weightDecay)

@@ -30,7 +30,9 @@ SmallVector<TensorOp> findParameters(ModuleOp module) {
 }
 
 NamedAttribute unitAttribute(MLIRContext *context, StringRef name) { return {name, UnitAttr::get(context)}; }
-NamedAttribute symbolAttribute(TensorOp tensor, StringRef name) { return {name, FlatSymbolRefAttr::get(tensor)}; }
+NamedAttribute symbolAttribute(TensorOp tensor, StringRef name) {
+  return {name, FlatSymbolRefAttr::get(tensor)};
+}
 NamedAttribute nameAttribute(MLIRContext *context, StringRef name, StringRef value) {
   return {name, StringAttr::get(context, value)};
 }
@@ -52,7 +54,8 @@ static std::optional<NamedAttribute> findKey(DictionaryAttr attributes) {
   return std::nullopt;
 }
 
-FunctionComposer::FunctionComposer(ModuleOp module, StringRef name, Location loc) : builder(loc, module.getContext()) {
+FunctionComposer::FunctionComposer(ModuleOp module, StringRef name, Location loc)
+    : builder(loc, module.getContext()) {
   builder.setInsertionPointToEnd(module.getBody());
   function = func::FuncOp::create(builder, name, builder.getFunctionType({}, {}));
   function.setPrivate();
@@ -64,12 +67,14 @@ FailureOr<Value> FunctionComposer::getArgument(NamedAttribute attribute, Type ty
     if (function.getArgAttr(i, attribute.getName()) != attribute.getValue())
       continue;
     if (function.getArgument(i).getType() != type)
-      return emitError(builder.getLoc()) << attribute.getName() << " = " << attribute.getValue() << " is used as "
-                                         << function.getArgument(i).getType() << " and as " << type;
+      return emitError(builder.getLoc())
+             << attribute.getName() << " = " << attribute.getValue() << " is used as "
+             << function.getArgument(i).getType() << " and as " << type;
     return Value(function.getArgument(i));
   }
   unsigned index = function.getNumArguments();
-  if (failed(function.insertArgument(index, type, all ? all : builder.getDictionaryAttr(attribute), builder.getLoc())))
+  if (failed(function.insertArgument(index, type, all ? all : builder.getDictionaryAttr(attribute),
+                                     builder.getLoc())))
     return failure();
   return Value(function.getArgument(index));
 }

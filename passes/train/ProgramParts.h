@@ -37,7 +37,8 @@ public:
                                            mlir::DictionaryAttr all = {});
   /// Clones the body of `part`; its arguments are taken from `given` where the attribute is there, from this
   /// function's arguments elsewhere. Returns its results.
-  mlir::FailureOr<llvm::SmallVector<Port>> inlinePart(mlir::func::FuncOp part, llvm::ArrayRef<Port> given = {});
+  mlir::FailureOr<llvm::SmallVector<Port>> inlinePart(mlir::func::FuncOp part,
+                                                      llvm::ArrayRef<Port> given = {});
   /// Ends the function. Erases what nobody needs and, with `dropArguments`, arguments that are not used.
   void finish(llvm::ArrayRef<Port> results, bool dropArguments);
 

@@ -17,8 +17,9 @@ ProgramTensors::ProgramTensors(ModuleOp module, FunctionComposer &composer)
 FailureOr<TensorOp> ProgramTensors::declare(TensorOp tensor) {
   StringRef name = tensor.getName();
   if (!taken.insert(name).second) {
-    emitError(module.getLoc()) << "the model has a tensor named '" << name
-                               << "', which is the name of a hyper-parameter or of optimizer state; rename it";
+    emitError(module.getLoc())
+        << "the model has a tensor named '" << name
+        << "', which is the name of a hyper-parameter or of optimizer state; rename it";
     tensor.erase();
     return failure();
   }
@@ -32,8 +33,8 @@ static TensorOp create(ModuleOp module, Role role, StringRef symbol, StringRef n
                        DenseI64ArrayAttr permutation, ElementsAttr initial, FlatSymbolRefAttr owner) {
   OpBuilder builder(module.getContext());
   return TensorOp::create(builder, module.getLoc(), builder.getStringAttr(symbol),
-                          RoleAttr::get(module.getContext(), role), builder.getStringAttr(name), TypeAttr::get(type),
-                          permutation, initial, owner, StringAttr());
+                          RoleAttr::get(module.getContext(), role), builder.getStringAttr(name),
+                          TypeAttr::get(type), permutation, initial, owner, StringAttr());
 }
 
 FailureOr<Value> ProgramTensors::getScalar(StringRef name, double initial) {

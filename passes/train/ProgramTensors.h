@@ -7,15 +7,16 @@
 
 namespace ortc::train {
 
-/// Declares train.tensors beside the model's own and hands out their values in a function being composed. Names are
-/// what a host finds a tensor by; one that the model already uses is an error.
+/// Declares train.tensors beside the model's own and hands out their values in a function being composed.
+/// Names are what a host finds a tensor by; one that the model already uses is an error.
 class ProgramTensors {
 public:
   ProgramTensors(mlir::ModuleOp module, FunctionComposer &composer);
 
   /// A hyper-parameter: rank 0, f64, settable between steps. Asked for twice, it is declared once.
   mlir::FailureOr<mlir::Value> getScalar(llvm::StringRef name, double initial);
-  /// State that starts at zero. With an owner it is named `owner.name`, and has the owner's type and layout, else `type`.
+  /// State that starts at zero. With an owner it is named `owner.name`, and has the owner's type and layout,
+  /// else `type`.
   mlir::FailureOr<Port> getState(llvm::StringRef name, mlir::RankedTensorType type);
   mlir::FailureOr<Port> getState(llvm::StringRef name, TensorOp owner);
 

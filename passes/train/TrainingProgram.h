@@ -1,8 +1,8 @@
 //===- TrainingProgram.h - the steps from forward functions to entries ----===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the passes of this folder call, for callers that have parsed options at hand. Each step reads the functions
-// that the one before it left in the module; all fail with a diagnostic.
+// What the passes of this folder call, for callers that have parsed options at hand. Each step reads the
+// functions that the one before it left in the module; all fail with a diagnostic.
 //
 //   forward_train_B, forward_eval_B            from legalisation, per binding B = 0, 1, ...
 //   loss_B                                     buildLoss
@@ -17,13 +17,16 @@
 
 namespace ortc::train {
 
-/// Adds `@loss_B` for every binding. `lossInput` names the graph output it takes; empty chooses the only one, else the
-/// first of floating point. The choice can be read from the `train.output` attribute of the function's first argument.
-/// The label is an argument named "label": of the type of the graph's input of that name when there is one.
+/// Adds `@loss_B` for every binding. `lossInput` names the graph output it takes; empty chooses the only one,
+/// else the first of floating point. The choice can be read from the `train.output` attribute of the
+/// function's first argument. The label is an argument named "label": of the type of the graph's input of
+/// that name when there is one.
 mlir::LogicalResult buildLoss(mlir::ModuleOp module, const driver::LossSpec &loss, llvm::StringRef lossInput);
 
-/// Adds `@backward_B` for every binding that has a training part. Parameters that no gradient reaches become constants.
-mlir::LogicalResult differentiateLoss(mlir::ModuleOp module, const autodiff::DifferentiateOptions &options = {});
+/// Adds `@backward_B` for every binding that has a training part. Parameters that no gradient reaches become
+/// constants.
+mlir::LogicalResult differentiateLoss(mlir::ModuleOp module,
+                                      const autodiff::DifferentiateOptions &options = {});
 
 struct UpdateOptions {
   driver::OptimizerSpec optimizer;

@@ -31,7 +31,8 @@ SmallVector<HostTensor> makeArguments(func::FuncOp function, unsigned seed) {
     }
     HostTensor tensor(cast<RankedTensorType>(type));
     if (isFloat(type)) {
-      std::uniform_real_distribution<double> draw(numberOr(function, i, "test.low", -2), numberOr(function, i, "test.high", 2));
+      std::uniform_real_distribution<double> draw(numberOr(function, i, "test.low", -2),
+                                                  numberOr(function, i, "test.high", 2));
       for (int64_t j = 0; j < tensor.size(); ++j)
         tensor.setFloat(j, draw(random));
     } else {
@@ -104,7 +105,8 @@ FailureOr<SmallVector<HostTensor>> engineGradients(func::FuncOp function, ArrayR
   return result;
 }
 
-static double weightedSum(func::FuncOp function, ArrayRef<HostTensor> arguments, ArrayRef<HostTensor> cotangents) {
+static double weightedSum(func::FuncOp function, ArrayRef<HostTensor> arguments,
+                          ArrayRef<HostTensor> cotangents) {
   auto values = Evaluator(evaluator::Precision::f64).evaluate(function.front(), arguments);
   if (failed(values))
     return NAN;

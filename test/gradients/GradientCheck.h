@@ -4,9 +4,9 @@
 // A case is a function in Inputs/*.mlir. Its arguments may carry
 //   test.low, test.high  (f64)  random values lie in [low, high); default [-2, 2)
 //   test.below           (i64)  random integers lie in [0, below)
-//   test.distinct               integers are distinct along the last but any axis: a random permutation per row
-//   test.value      (elements)  these values, no random ones
-//   test.gradient   (elements)  the gradient they must give for a cotangent of ones, exactly
+//   test.distinct               integers are distinct along the last but any axis: a random permutation per
+//   row test.value      (elements)  these values, no random ones test.gradient   (elements)  the gradient
+//   they must give for a cotangent of ones, exactly
 #pragma once
 
 #include "compiler/autodiff/Differentiate.h"
@@ -18,11 +18,13 @@ namespace ortc::gradients {
 /// Values of a case's arguments, drawn from `seed` or given by test.value.
 llvm::SmallVector<evaluator::HostTensor> makeArguments(mlir::func::FuncOp function, unsigned seed);
 
-/// The gradients of the floating-point arguments for the sum of all floating-point results weighted by `cotangents`,
-/// from the engine and the evaluator. Null types for other arguments. Fails where the engine does.
+/// The gradients of the floating-point arguments for the sum of all floating-point results weighted by
+/// `cotangents`, from the engine and the evaluator. Null types for other arguments. Fails where the engine
+/// does.
 mlir::FailureOr<llvm::SmallVector<evaluator::HostTensor>>
 engineGradients(mlir::func::FuncOp function, llvm::ArrayRef<evaluator::HostTensor> arguments,
-                llvm::ArrayRef<evaluator::HostTensor> cotangents, const autodiff::DifferentiateOptions &options = {});
+                llvm::ArrayRef<evaluator::HostTensor> cotangents,
+                const autodiff::DifferentiateOptions &options = {});
 
 /// The same from central differences of the evaluated function.
 llvm::SmallVector<evaluator::HostTensor> numericGradients(mlir::func::FuncOp function,
@@ -30,13 +32,15 @@ llvm::SmallVector<evaluator::HostTensor> numericGradients(mlir::func::FuncOp fun
                                                           llvm::ArrayRef<evaluator::HostTensor> cotangents);
 
 /// Cotangents of all results: random in [-1, 1), or ones.
-llvm::SmallVector<evaluator::HostTensor> makeCotangents(mlir::func::FuncOp function, unsigned seed, bool ones = false);
+llvm::SmallVector<evaluator::HostTensor> makeCotangents(mlir::func::FuncOp function, unsigned seed,
+                                                        bool ones = false);
 
-/// Largest distance over all arguments, relative to the largest magnitude of each numeric gradient (at least 1e-3).
+/// Largest distance over all arguments, relative to the largest magnitude of each numeric gradient (at least
+/// 1e-3).
 double distance(llvm::ArrayRef<evaluator::HostTensor> engine, llvm::ArrayRef<evaluator::HostTensor> numeric);
 
-/// Central differences with a step of 1e-5 are right to about 1e-9 for the functions and values used here; a mutation
-/// moves an operand's gradient by 1e-2.
+/// Central differences with a step of 1e-5 are right to about 1e-9 for the functions and values used here; a
+/// mutation moves an operand's gradient by 1e-2.
 inline constexpr double kTolerance = 1e-6;
 
 } // namespace ortc::gradients

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Runs the cases of Inputs/*.mlir: numeric ones against central differences, with every operand's gradient
-// mutated in turn (the check must then fail); special points against exact values. An operation with a rule and
-// without a case fails.
+// mutated in turn (the check must then fail); special points against exact values. An operation with a rule
+// and without a case fails.
 #include "test/gradients/GradientCheck.h"
 
 #include "compiler/autodiff/DifferentiableOpInterface.h"
@@ -31,7 +31,8 @@ protected:
     context.allowUnregisteredDialects();
   }
   OwningOpRef<ModuleOp> load(StringRef file) {
-    auto module = parseSourceFile<ModuleOp>((ORTC_TEST_DATA "/gradients/Inputs/" + file + ".mlir").str(), &context);
+    auto module =
+        parseSourceFile<ModuleOp>((ORTC_TEST_DATA "/gradients/Inputs/" + file + ".mlir").str(), &context);
     EXPECT_TRUE(module) << file.str();
     return module;
   }
@@ -41,7 +42,8 @@ protected:
 class GradientsTest : public Harness, public ::testing::TestWithParam<const char *> {};
 class GradientRulesTest : public Harness, public ::testing::Test {};
 
-constexpr const char *kFamilies[] = {"arith", "math", "movement", "reduction", "contraction", "spatial", "indexing"};
+constexpr const char *kFamilies[] = {"arith",       "math",    "movement", "reduction",
+                                     "contraction", "spatial", "indexing"};
 
 TEST_P(GradientsTest, AgreeWithCentralDifferences) {
   OwningOpRef<ModuleOp> module = load(GetParam());
@@ -53,7 +55,8 @@ TEST_P(GradientsTest, AgreeWithCentralDifferences) {
       auto cotangents = makeCotangents(function, seed);
       auto engine = engineGradients(function, arguments, cotangents);
       ASSERT_TRUE(succeeded(engine));
-      EXPECT_LE(distance(*engine, numericGradients(function, arguments, cotangents)), kTolerance) << "seed " << seed;
+      EXPECT_LE(distance(*engine, numericGradients(function, arguments, cotangents)), kTolerance)
+          << "seed " << seed;
     }
   }
 }
@@ -82,7 +85,9 @@ TEST_P(GradientsTest, WrongRuleIsNoticed) {
         if (!isDifferentiated(op, i) || !done.emplace(options.mutation.operation, i).second)
           continue;
         // Only what depends on an argument can be noticed.
-        auto inert = [](Value value) { return value.getDefiningOp() && value.getDefiningOp()->hasTrait<OpTrait::ConstantLike>(); };
+        auto inert = [](Value value) {
+          return value.getDefiningOp() && value.getDefiningOp()->hasTrait<OpTrait::ConstantLike>();
+        };
         if (inert(op.getOperand(i)))
           continue;
         auto engine = engineGradients(function, arguments, cotangents, options);
@@ -102,7 +107,8 @@ TEST_F(GradientRulesTest, SpecialPointsFollowTheConventions) {
   ASSERT_TRUE(module);
   for (func::FuncOp function : module->getOps<func::FuncOp>()) {
     SCOPED_TRACE(function.getName().str());
-    auto engine = engineGradients(function, makeArguments(function, 1), makeCotangents(function, 1, /*ones=*/true));
+    auto engine =
+        engineGradients(function, makeArguments(function, 1), makeCotangents(function, 1, /*ones=*/true));
     ASSERT_TRUE(succeeded(engine));
     unsigned compared = 0;
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
@@ -126,7 +132,8 @@ TEST_F(GradientRulesTest, EveryRuleHasACase) {
   for (RegisteredOperationName name : context.getRegisteredOperations())
     if (name.hasInterface<autodiff::DifferentiableOpInterface>()) {
       ++rules;
-      EXPECT_TRUE(seen.count(name.getStringRef().str())) << name.getStringRef().str() << " has a rule and no numeric case";
+      EXPECT_TRUE(seen.count(name.getStringRef().str()))
+          << name.getStringRef().str() << " has a rule and no numeric case";
     }
   EXPECT_GT(rules, 60u);
 }

@@ -78,16 +78,15 @@ static Value differentiateNeg(arith::NegFOp, Value dy, TensorBuilder &b) { retur
 // saved: nothing
 // special points: passes unchanged where rounding or overflow happened
 // accumulates: nothing
-template <typename CastOp>
-static Value differentiateCast(CastOp op, Value dy, TensorBuilder &b) {
+template <typename CastOp> static Value differentiateCast(CastOp op, Value dy, TensorBuilder &b) {
   return b.cast(dy, TensorBuilder::elementOf(op.getIn()));
 }
 
 // "arith.select": y = condition ? a : b
 // da = condition ? dy : 0; db = condition ? 0 : dy
 // saved: the condition
-// special points: decides kinks and ties of everything built as compare and select: the side that was taken has it all
-// accumulates: when a and b are one value
+// special points: decides kinks and ties of everything built as compare and select: the side that was taken
+// has it all accumulates: when a and b are one value
 static Gradients differentiateSelect(arith::SelectOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Value dy = request.cotangent(), zeros = b.zerosLike(dy);

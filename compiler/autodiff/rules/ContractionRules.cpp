@@ -17,11 +17,11 @@ struct Side {
   nn::Shape free;
 };
 
-/// The gradient of `self`: dy contracted with `other` over other's free dimensions, which stand at `otherInResult` in
-/// dy, as those of `self` stand at `selfInResult`. The order of the operands is chosen such that the result needs no
-/// transposition when one of both orders has that property.
-static Value differentiateSide(const Side &self, const Side &other, Value dy, Ints selfInResult, Ints otherInResult,
-                               TensorBuilder &b) {
+/// The gradient of `self`: dy contracted with `other` over other's free dimensions, which stand at
+/// `otherInResult` in dy, as those of `self` stand at `selfInResult`. The order of the operands is chosen
+/// such that the result needs no transposition when one of both orders has that property.
+static Value differentiateSide(const Side &self, const Side &other, Value dy, Ints selfInResult,
+                               Ints otherInResult, TensorBuilder &b) {
   int64_t batches = self.batch.size();
   auto resultBatch = llvm::to_vector(llvm::seq<int64_t>(0, batches));
   // Contracted dimensions come out in the order of `other`'s dimensions: which of self's is each?
@@ -58,8 +58,10 @@ static Gradients differentiateDot(nn::DotOp op, GradientRequest &request) {
   int64_t batches = lhs.batch.size(), middle = batches + static_cast<int64_t>(lhs.free.size());
   auto lhsInResult = llvm::to_vector(llvm::seq<int64_t>(batches, middle));
   auto rhsInResult = llvm::to_vector(llvm::seq<int64_t>(middle, TensorBuilder::rankOf(dy)));
-  return {request.wants(0) ? Gradient(differentiateSide(lhs, rhs, dy, lhsInResult, rhsInResult, b)) : request.unwanted(),
-          request.wants(1) ? Gradient(differentiateSide(rhs, lhs, dy, rhsInResult, lhsInResult, b)) : request.unwanted()};
+  return {request.wants(0) ? Gradient(differentiateSide(lhs, rhs, dy, lhsInResult, rhsInResult, b))
+                           : request.unwanted(),
+          request.wants(1) ? Gradient(differentiateSide(rhs, lhs, dy, rhsInResult, lhsInResult, b))
+                           : request.unwanted()};
 }
 
 void attachContractionRules(MLIRContext *context) { attachRule<nn::DotOp, differentiateDot>(context); }

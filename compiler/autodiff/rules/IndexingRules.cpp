@@ -14,8 +14,8 @@ static constexpr llvm::StringLiteral kIndices = "indices are integers";
 // special points: repeated indices add up
 // accumulates: in scatter_add
 static Gradients differentiateGather(nn::GatherOp op, GradientRequest &request) {
-  Value dx = nn::ScatterAddOp::create(request.builder, op.getInput().getType(), op.getIndices(), request.cotangent(),
-                                      op.getAxis());
+  Value dx = nn::ScatterAddOp::create(request.builder, op.getInput().getType(), op.getIndices(),
+                                      request.cotangent(), op.getAxis());
   return {dx, noGradient(kIndices)};
 }
 
@@ -25,8 +25,8 @@ static Gradients differentiateGather(nn::GatherOp op, GradientRequest &request) 
 // special points: none
 // accumulates: nothing
 static Gradients differentiateScatterAdd(nn::ScatterAddOp op, GradientRequest &request) {
-  Value du = nn::GatherOp::create(request.builder, op.getUpdates().getType(), request.cotangent(), op.getIndices(),
-                                  op.getAxis());
+  Value du = nn::GatherOp::create(request.builder, op.getUpdates().getType(), request.cotangent(),
+                                  op.getIndices(), op.getAxis());
   return {noGradient(kIndices), du};
 }
 
@@ -38,8 +38,8 @@ static Gradients differentiateScatterAdd(nn::ScatterAddOp op, GradientRequest &r
 static Gradients differentiateGatherElements(nn::GatherElementsOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Value x = op.getInput();
-  Value dx = nn::ScatterElementsOp::create(b, x.getType(), nn::ScatterMode::add, b.zerosLike(x), op.getIndices(),
-                                           request.cotangent(), op.getAxis());
+  Value dx = nn::ScatterElementsOp::create(b, x.getType(), nn::ScatterMode::add, b.zerosLike(x),
+                                           op.getIndices(), request.cotangent(), op.getAxis());
   return {dx, noGradient(kIndices)};
 }
 
@@ -63,9 +63,9 @@ struct Elements {
 
 } // namespace
 
-/// mode mul: the input gets dy times all updates of its place. An update gets dy times the input and the other updates
-/// of its place: their product divided by it; where an update is zero, the product without zeros if it is the only
-/// one, and where another one is, 0.
+/// mode mul: the input gets dy times all updates of its place. An update gets dy times the input and the
+/// other updates of its place: their product divided by it; where an update is zero, the product without
+/// zeros if it is the only one, and where another one is, 0.
 static Gradients differentiateScatterMul(nn::ScatterElementsOp op, Value dy, TensorBuilder &b) {
   Elements at{op, b};
   Value updates = op.getUpdates(), zero = b.zerosLike(updates), one = b.constantLike(updates, 1);
@@ -91,17 +91,18 @@ static Gradients differentiateScatterExtreme(nn::ScatterElementsOp op, Value dy,
 }
 
 // "nn.scatter_elements": y = x with updates set, added, multiplied or compared in at indices
-// set: dx = dy with zeros at the indices, dupdates = dy at the indices; add: dx = dy, dupdates likewise; others above
-// saved: the indices; mul: both operands; max and min: both operands and the result
-// special points: set: with repeated indices every update gets dy of its place; max and min: equal values share evenly
-// accumulates: nothing
+// set: dx = dy with zeros at the indices, dupdates = dy at the indices; add: dx = dy, dupdates likewise;
+// others above saved: the indices; mul: both operands; max and min: both operands and the result special
+// points: set: with repeated indices every update gets dy of its place; max and min: equal values share
+// evenly accumulates: nothing
 static Gradients differentiateScatterElements(nn::ScatterElementsOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Elements at{op, b};
   Value dy = request.cotangent();
   switch (op.getMode()) {
   case nn::ScatterMode::set:
-    return {at.put(nn::ScatterMode::set, dy, b.zerosLike(op.getUpdates())), noGradient(kIndices), at.take(dy)};
+    return {at.put(nn::ScatterMode::set, dy, b.zerosLike(op.getUpdates())), noGradient(kIndices),
+            at.take(dy)};
   case nn::ScatterMode::add:
     return {dy, noGradient(kIndices), at.take(dy)};
   case nn::ScatterMode::mul:

@@ -289,8 +289,8 @@ static Value power(Value a, double exponent, TensorBuilder &b) {
 // "math.powf": y = a^b
 // da = dy b a^(b - 1); db = dy y log(a)
 // saved: both operands; the result when b is differentiated
-// special points: a = 0: db = 0 (for b >= 0), da = dy for b = 1, 0 above; b = 0: da = 0; a < 0: fine with integral b
-// accumulates: when a and b are one value
+// special points: a = 0: db = 0 (for b >= 0), da = dy for b = 1, 0 above; b = 0: da = 0; a < 0: fine with
+// integral b accumulates: when a and b are one value
 static Gradients differentiatePow(math::PowFOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Value dy = request.cotangent(), base = op.getLhs(), exponent = op.getRhs(), zero = b.zerosLike(base);

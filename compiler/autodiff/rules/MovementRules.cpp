@@ -50,8 +50,9 @@ static Value differentiateTranspose(nn::TransposeOp op, Value dy, TensorBuilder 
 // accumulates: nothing
 static Value differentiateSlice(nn::SliceOp op, Value dy, TensorBuilder &b) {
   SmallVector<int64_t> high, interior;
-  for (auto [size, start, stride, taken] : llvm::zip_equal(TensorBuilder::shapeOf(op.getInput()), op.getStarts(),
-                                                           op.getStrides(), TensorBuilder::shapeOf(dy))) {
+  for (auto [size, start, stride, taken] :
+       llvm::zip_equal(TensorBuilder::shapeOf(op.getInput()), op.getStarts(), op.getStrides(),
+                       TensorBuilder::shapeOf(dy))) {
     int64_t span = taken == 0 ? 0 : (taken - 1) * stride + 1;
     interior.push_back(stride - 1);
     high.push_back(size - start - span);
@@ -91,8 +92,9 @@ static Gradients differentiateConcat(nn::ConcatOp op, GradientRequest &request) 
   int64_t start = 0, axis = op.getAxis();
   for (auto [i, input] : llvm::enumerate(op.getInputs())) {
     int64_t size = TensorBuilder::shapeOf(input)[axis];
-    gradients.push_back(request.wants(i) ? Gradient(request.builder.sliceAxis(request.cotangent(), axis, start, size))
-                                         : request.unwanted());
+    gradients.push_back(request.wants(i)
+                            ? Gradient(request.builder.sliceAxis(request.cotangent(), axis, start, size))
+                            : request.unwanted());
     start += size;
   }
   return gradients;
@@ -103,7 +105,9 @@ static Gradients differentiateConcat(nn::ConcatOp op, GradientRequest &request) 
 // saved: nothing
 // special points: none
 // accumulates: nothing
-static Value differentiateReverse(nn::ReverseOp op, Value dy, TensorBuilder &b) { return b.reverse(dy, op.getAxes()); }
+static Value differentiateReverse(nn::ReverseOp op, Value dy, TensorBuilder &b) {
+  return b.reverse(dy, op.getAxes());
+}
 
 void attachMovementRules(MLIRContext *context) {
   attachUnaryRule<nn::BroadcastOp, differentiateBroadcast>(context);

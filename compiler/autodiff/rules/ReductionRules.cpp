@@ -8,8 +8,8 @@ using namespace mlir;
 
 namespace ortc::autodiff {
 
-/// Along the last axis of `x`, the product of all elements before each one (after each one when `reverse`), by
-/// doubling: ceil(log2 n) steps, nothing is divided.
+/// Along the last axis of `x`, the product of all elements before each one (after each one when `reverse`),
+/// by doubling: ceil(log2 n) steps, nothing is divided.
 static Value productOfOthers(Value x, bool reverse, TensorBuilder &b) {
   auto shape = TensorBuilder::shapeOf(x);
   int64_t rank = shape.size(), size = shape.back();
@@ -41,7 +41,8 @@ static Value differentiateProduct(nn::ReduceOp op, Value dy, TensorBuilder &b) {
   Value turned = b.transpose(x, order);
   Value row = b.reshape(turned, flat);
   Value others = b.mul(productOfOthers(row, false, b), productOfOthers(row, true, b));
-  Value restored = b.transpose(b.reshape(others, TensorBuilder::shapeOf(turned)), nn::invertPermutation(order));
+  Value restored =
+      b.transpose(b.reshape(others, TensorBuilder::shapeOf(turned)), nn::invertPermutation(order));
   return b.mul(b.broadcastAlong(dy, shape, axes), restored);
 }
 

@@ -1,8 +1,8 @@
 //===- Rules.h - how a gradient rule is written and attached --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A rule is a function of the operation and the request. Its head comment has five lines: the op's name and formula,
-// its gradients, what it saves, conventions at special points, what is accumulated.
+// A rule is a function of the operation and the request. Its head comment has five lines: the op's name and
+// formula, its gradients, what it saves, conventions at special points, what is accumulated.
 #pragma once
 
 #include "compiler/autodiff/DifferentiableOpInterface.h"
@@ -29,7 +29,8 @@ struct UnaryRuleModel : DifferentiableOpInterface::ExternalModel<UnaryRuleModel<
 
 /// For operations whose results do not move between jumps.
 template <typename OpType>
-struct PiecewiseConstantModel : DifferentiableOpInterface::ExternalModel<PiecewiseConstantModel<OpType>, OpType> {
+struct PiecewiseConstantModel
+    : DifferentiableOpInterface::ExternalModel<PiecewiseConstantModel<OpType>, OpType> {
   Gradients differentiate(mlir::Operation *op, GradientRequest &) const {
     return Gradients(op->getNumOperands(), noGradient("piecewise constant"));
   }

@@ -9,8 +9,7 @@ using namespace mlir;
 namespace ortc::autodiff {
 
 // The three members of the convolution family over the window of `op`.
-template <typename OpType>
-static Value convolve(OpType op, Value x, Value w, Value like, TensorBuilder &b) {
+template <typename OpType> static Value convolve(OpType op, Value x, Value w, Value like, TensorBuilder &b) {
   return nn::ConvOp::create(b, like.getType(), x, w, op.getStrides(), op.getPaddingLow(), op.getPaddingHigh(),
                             op.getDilations(), op.getGroups());
 }
@@ -37,11 +36,9 @@ static Gradients differentiateConv(nn::ConvOp op, GradientRequest &request) {
           request.wants(1) ? Gradient(convolveToFilter(op, x, dy, w, b)) : request.unwanted()};
 }
 
-// "nn.conv_input_grad": y = the x-gradient of a convolution with filter w and output gradient g; bilinear in g and w
-// dg = conv(dy, w); dw = conv_filter_grad(dy, g)
-// saved: each operand, when the other one is differentiated
-// special points: none
-// accumulates: nothing
+// "nn.conv_input_grad": y = the x-gradient of a convolution with filter w and output gradient g; bilinear in
+// g and w dg = conv(dy, w); dw = conv_filter_grad(dy, g) saved: each operand, when the other one is
+// differentiated special points: none accumulates: nothing
 static Gradients differentiateConvInputGrad(nn::ConvInputGradOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Value dy = request.cotangent(), g = op.getGradient(), w = op.getFilter();
@@ -49,11 +46,9 @@ static Gradients differentiateConvInputGrad(nn::ConvInputGradOp op, GradientRequ
           request.wants(1) ? Gradient(convolveToFilter(op, dy, g, w, b)) : request.unwanted()};
 }
 
-// "nn.conv_filter_grad": y = the w-gradient of a convolution with input x and output gradient g; bilinear in x and g
-// dx = conv_input_grad(g, dy); dg = conv(x, dy)
-// saved: each operand, when the other one is differentiated
-// special points: none
-// accumulates: nothing
+// "nn.conv_filter_grad": y = the w-gradient of a convolution with input x and output gradient g; bilinear in
+// x and g dx = conv_input_grad(g, dy); dg = conv(x, dy) saved: each operand, when the other one is
+// differentiated special points: none accumulates: nothing
 static Gradients differentiateConvFilterGrad(nn::ConvFilterGradOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Value dy = request.cotangent(), x = op.getInput(), g = op.getGradient();
@@ -68,9 +63,9 @@ static Gradients differentiateConvFilterGrad(nn::ConvFilterGradOp op, GradientRe
 // accumulates: in max_pool_grad, where windows overlap
 static Gradients differentiateMaxPool(nn::MaxPoolOp op, GradientRequest &request) {
   Value x = op.getInput();
-  return {nn::MaxPoolGradOp::create(request.builder, x.getType(), request.cotangent(), op.getIndices(), op.getWindow(),
-                                    op.getStrides(), op.getPaddingLow(), op.getPaddingHigh(), op.getOverhang(),
-                                    op.getDilations())
+  return {nn::MaxPoolGradOp::create(request.builder, x.getType(), request.cotangent(), op.getIndices(),
+                                    op.getWindow(), op.getStrides(), op.getPaddingLow(), op.getPaddingHigh(),
+                                    op.getOverhang(), op.getDilations())
               .getResult()};
 }
 
@@ -81,7 +76,8 @@ static Gradients differentiateMaxPool(nn::MaxPoolOp op, GradientRequest &request
 // accumulates: nothing
 static Gradients differentiateMaxPoolGrad(nn::MaxPoolGradOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
-  // Positions are per image and channel: with the spatial dimensions flattened, a gather along the middle one.
+  // Positions are per image and channel: with the spatial dimensions flattened, a gather along the middle
+  // one.
   auto flatten = [&](Value value) {
     auto shape = TensorBuilder::shapeOf(value);
     return b.reshape(value, {shape.front(), nn::elementCount(shape.drop_front().drop_back()), shape.back()});
@@ -98,8 +94,9 @@ static Gradients differentiateMaxPoolGrad(nn::MaxPoolGradOp op, GradientRequest 
 // special points: none
 // accumulates: in avg_pool_grad, where windows overlap
 static Value differentiateAvgPool(nn::AvgPoolOp op, Value dy, TensorBuilder &b) {
-  return nn::AvgPoolGradOp::create(b, op.getInput().getType(), dy, op.getWindow(), op.getStrides(), op.getPaddingLow(),
-                                   op.getPaddingHigh(), op.getOverhang(), op.getDilations(), op.getCountIncludePad());
+  return nn::AvgPoolGradOp::create(b, op.getInput().getType(), dy, op.getWindow(), op.getStrides(),
+                                   op.getPaddingLow(), op.getPaddingHigh(), op.getOverhang(),
+                                   op.getDilations(), op.getCountIncludePad());
 }
 
 // "nn.avg_pool_grad": y = g spread evenly over its windows
@@ -108,8 +105,9 @@ static Value differentiateAvgPool(nn::AvgPoolOp op, Value dy, TensorBuilder &b) 
 // special points: none
 // accumulates: nothing
 static Value differentiateAvgPoolGrad(nn::AvgPoolGradOp op, Value dy, TensorBuilder &b) {
-  return nn::AvgPoolOp::create(b, op.getGradient().getType(), dy, op.getWindow(), op.getStrides(), op.getPaddingLow(),
-                               op.getPaddingHigh(), op.getOverhang(), op.getDilations(), op.getCountIncludePad());
+  return nn::AvgPoolOp::create(b, op.getGradient().getType(), dy, op.getWindow(), op.getStrides(),
+                               op.getPaddingLow(), op.getPaddingHigh(), op.getOverhang(), op.getDilations(),
+                               op.getCountIncludePad());
 }
 
 void attachSpatialRules(MLIRContext *context) {

@@ -66,17 +66,20 @@ TEST_F(TrainingProgramTest, LossesAgreeWithTheirDefinitions) {
     SCOPED_TRACE(reference.getName().str());
     driver::LossSpec spec;
     std::string error;
-    ASSERT_TRUE(driver::parseLoss(reference->getAttrOfType<StringAttr>("test.loss").getValue(), spec, error)) << error;
+    ASSERT_TRUE(driver::parseLoss(reference->getAttrOfType<StringAttr>("test.loss").getValue(), spec, error))
+        << error;
     func::FuncOp function = func::FuncOp::create(reference.getLoc(), "loss", reference.getFunctionType());
     Block &block = *function.addEntryBlock();
     nn::TensorBuilder builder(reference.getLoc(), &context);
     builder.setInsertionPointToEnd(&block);
-    auto labelType = inferLabelType(spec, cast<RankedTensorType>(block.getArgument(0).getType()), reference.getLoc());
+    auto labelType =
+        inferLabelType(spec, cast<RankedTensorType>(block.getArgument(0).getType()), reference.getLoc());
     ASSERT_TRUE(succeeded(labelType));
     EXPECT_EQ(Type(*labelType), block.getArgument(1).getType());
     auto loss = buildLossValue(builder, spec, block.getArgument(0), block.getArgument(1));
     ASSERT_TRUE(succeeded(loss));
-    auto gradients = autodiff::differentiate(builder, *loss, builder.constantLike(*loss, 1), block.getArgument(0));
+    auto gradients =
+        autodiff::differentiate(builder, *loss, builder.constantLike(*loss, 1), block.getArgument(0));
     ASSERT_TRUE(succeeded(gradients));
     func::ReturnOp::create(builder, ValueRange{*loss, gradients->front()});
 
@@ -97,18 +100,21 @@ using Memory = std::map<std::string, HostTensor>;
 
 std::string symbolOf(Attribute attribute) { return cast<FlatSymbolRefAttr>(attribute).getValue().str(); }
 
-/// Memory as declared: initial values, or zeros, in stored layout (tests use no permutation with initial values).
+/// Memory as declared: initial values, or zeros, in stored layout (tests use no permutation with initial
+/// values).
 Memory initialMemory(ModuleOp module) {
   Memory memory;
   for (auto tensor : module.getOps<TensorOp>())
-    memory[tensor.getSymName().str()] = tensor.getInitialAttr() ? *HostTensor::fromAttribute(tensor.getInitialAttr())
-                                                                : HostTensor(tensor.getStoredType());
+    memory[tensor.getSymName().str()] = tensor.getInitialAttr()
+                                            ? *HostTensor::fromAttribute(tensor.getInitialAttr())
+                                            : HostTensor(tensor.getStoredType());
   return memory;
 }
 
-/// Runs `function`: arguments come from memory, `gradients` and `inputs`; updates go to memory, gradients to `gradients`.
-/// Returns the loss, if there is one.
-double step(func::FuncOp function, Memory &memory, Memory &gradients, const Memory &inputs, evaluator::Precision precision) {
+/// Runs `function`: arguments come from memory, `gradients` and `inputs`; updates go to memory, gradients to
+/// `gradients`. Returns the loss, if there is one.
+double step(func::FuncOp function, Memory &memory, Memory &gradients, const Memory &inputs,
+            evaluator::Precision precision) {
   SmallVector<HostTensor> arguments;
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     if (Attribute tensor = function.getArgAttr(i, kTensor))
@@ -144,11 +150,14 @@ TEST_F(TrainingProgramTest, OptimizersAgreeWithTheirDefinitions) {
       auto name = reference.getArgAttrOfType<StringAttr>(i, "test.name");
       auto value = reference.getArgAttrOfType<ElementsAttr>(i, "test.value");
       TensorOp::create(builder, reference.getLoc(), name, RoleAttr::get(&context, Role::parameter), name,
-                       TypeAttr::get(value.getShapedType()), DenseI64ArrayAttr(), value, FlatSymbolRefAttr(), StringAttr());
+                       TypeAttr::get(value.getShapedType()), DenseI64ArrayAttr(), value, FlatSymbolRefAttr(),
+                       StringAttr());
     }
     UpdateOptions options;
     std::string error;
-    ASSERT_TRUE(driver::parseOptimizer(reference->getAttrOfType<StringAttr>("test.optimizer").getValue(), options.optimizer, error)) << error;
+    ASSERT_TRUE(driver::parseOptimizer(reference->getAttrOfType<StringAttr>("test.optimizer").getValue(),
+                                       options.optimizer, error))
+        << error;
     SmallVector<StringRef> groups;
     reference->getAttrOfType<StringAttr>("test.groups").getValue().split(groups, ';', -1, false);
     for (StringRef group : groups)
@@ -174,14 +183,17 @@ TEST_F(TrainingProgramTest, OptimizersAgreeWithTheirDefinitions) {
     EXPECT_EQ(memory.at("step").getInt(0), steps);
     for (unsigned i = 0; i < reference.getNumArguments(); ++i)
       EXPECT_LE(distance(memory.at(reference.getArgAttrOfType<StringAttr>(i, "test.name").str()),
-                         attributeOf(reference, i, "test.expected")), kTolerance) << "parameter " << i;
+                         attributeOf(reference, i, "test.expected")),
+                kTolerance)
+          << "parameter " << i;
     ++cases;
   }
   EXPECT_GE(cases, 13u);
 }
 
 TEST_F(TrainingProgramTest, BiasCorrectionNeedsNoPower) {
-  func::FuncOp function = func::FuncOp::create(UnknownLoc::get(&context), "f", FunctionType::get(&context, {}, {}));
+  func::FuncOp function =
+      func::FuncOp::create(UnknownLoc::get(&context), "f", FunctionType::get(&context, {}, {}));
   auto type = RankedTensorType::get({}, Float64Type::get(&context));
   Block &block = function.getBody().emplaceBlock();
   block.addArguments({type, type}, {function.getLoc(), function.getLoc()});
@@ -232,7 +244,8 @@ TEST_F(TrainingProgramTest, GradientsThenUpdateGiveTheBitsOfTrain) {
   for (func::FuncOp function : {entry("train_0")})
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       if (auto name = function.getArgAttrOfType<StringAttr>(i, kInput)) {
-        HostTensor &value = inputs[name.str()] = HostTensor(cast<RankedTensorType>(function.getArgument(i).getType()));
+        HostTensor &value = inputs[name.str()] =
+            HostTensor(cast<RankedTensorType>(function.getArgument(i).getType()));
         fill(value, i);
       }
   for (auto tensor : module->getOps<TensorOp>())
@@ -246,12 +259,14 @@ TEST_F(TrainingProgramTest, GradientsThenUpdateGiveTheBitsOfTrain) {
     for (auto &[name, tensor] : cut) // gradients changes nothing
       for (int64_t i = 0; i < tensor.size(); ++i)
         EXPECT_EQ(tensor.isFloat() ? tensor.getFloat(i) : tensor.getInt(i),
-                  tensor.isFloat() ? before.at(name).getFloat(i) : before.at(name).getInt(i)) << name;
+                  tensor.isFloat() ? before.at(name).getFloat(i) : before.at(name).getInt(i))
+            << name;
     step(entry("update_0"), cut, gradients, {}, evaluator::Precision::declared);
     for (auto &[name, tensor] : whole)
       for (int64_t i = 0; i < tensor.size(); ++i)
         EXPECT_EQ(tensor.isFloat() ? tensor.getFloat(i) : tensor.getInt(i),
-                  tensor.isFloat() ? cut.at(name).getFloat(i) : cut.at(name).getInt(i)) << name;
+                  tensor.isFloat() ? cut.at(name).getFloat(i) : cut.at(name).getInt(i))
+            << name;
   }
   EXPECT_EQ(whole.at("step").getInt(0), 3);
 }

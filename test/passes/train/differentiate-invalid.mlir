@@ -15,3 +15,11 @@ train.tensor @w parameter "w" : tensor<f32>
 func.func private @forward_train_0(%w: tensor<f32>) -> (tensor<f32> {train.output = "y"}) {
   return %w : tensor<f32>
 }
+
+// -----
+
+train.tensor @w parameter "w" : tensor<f32>
+// expected-error @below {{result 0 bears no train attribute}}
+func.func private @forward_train_0(%w: tensor<f32> {train.tensor = @w}) -> (tensor<f32>, tensor<f32> {train.output = "y"}) {
+  return %w, %w : tensor<f32>, tensor<f32>
+}
