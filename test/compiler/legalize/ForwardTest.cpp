@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Every cases/NAME.onnx is imported, legalised for evaluation and run by the evaluator on the arrays `in/...` of
-// cases/NAME.npz; the outputs must be its arrays `out/...`. make-cases.py wrote both with the onnx package's reference
-// evaluator. ORTC_LEGALIZE_CASES names another folder of cases.
+// cases/NAME.npz; the outputs must be its arrays `out/...`. make-cases.py wrote both with ONNX Runtime. ORTC_LEGALIZE_CASES names another folder of cases.
 #include "compiler/evaluator/Evaluator.h"
 #include "compiler/frontend/Importer.h"
 #include "compiler/legalize/Legalize.h"

@@ -1,0 +1,201 @@
+"""Writes cases/: one-node models with inputs and the outputs that ONNX Runtime gives them.
+
+    python make-cases.py
+
+Needs numpy, onnx and onnxruntime. Making them again gives the same bytes.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+import pathlib
+import zlib
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+FOLDER = pathlib.Path(__file__).parent / "cases"
+
+
+def values(name, shape, low=-2.0, high=2.0):
+    """Multiples of 1/64, so that every type holds them."""
+    random = np.random.default_rng(zlib.crc32(name.encode()))
+    return (np.round(random.uniform(low, high, shape) * 64) / 64).astype(np.float32)
+
+
+def evaluate(model, outputs, feeds):
+    """ONNX Runtime's numbers, or the reference evaluator's where it has no kernel, or departs from the standard."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        if model.graph.node[0].op_type == "LRN":  # ONNX Runtime shifts windows of even size
+            raise NotImplementedError
+        return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(outputs, feeds)
+    except Exception:
+        return ReferenceEvaluator(model).run(outputs, feeds)
+
+
+def case(name, op, opset, fed=(), constants=(), outputs=("y",), inputs=None, **attributes):
+    """`fed` are arrays given at run time, `constants` initializers; `inputs` orders them by name ("" = absent).
+    Fed arrays are called x0, x1, ..., constants c0, c1, ..."""
+    feeds = {f"x{i}": np.asarray(a) for i, a in enumerate(fed)}
+    known = {f"c{i}": np.asarray(a) for i, a in enumerate(constants)}
+    node = helper.make_node(op, inputs if inputs is not None else [*feeds, *known], list(outputs), **attributes)
+    types = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in feeds.items()]
+    graph = helper.make_graph([node], name, types, [helper.make_empty_tensor_value_info(o) for o in outputs if o],
+                              [numpy_helper.from_array(v, k) for k, v in known.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10 if opset > 20 else 8, producer_name="")
+    results = evaluate(model, [o for o in outputs if o], feeds)
+    onnx.save(model, FOLDER / f"{name}.onnx")
+    arrays = {f"in/{k}": v for k, v in feeds.items()}
+    arrays.update({f"out/{o}": np.asarray(r) for o, r in zip([o for o in outputs if o], results)})
+    np.savez(FOLDER / f"{name}.npz", **arrays)
+
+
+def ints(*v):
+    return np.array(v, np.int64)
+
+
+def elementwise():
+    a, b = values("a", (2, 3, 4)), values("b", (3, 1))
+    case("add-broadcast", "Add", 14, [a, b])
+    case("div-integers", "Div", 14, [np.array([7, -7, 7, -7], np.int32), np.array([2, 2, -2, -2], np.int32)])
+    case("mod-sign-of-divisor", "Mod", 13, [np.array([5, -5, 5, -5, 0], np.int64), np.array([3, 3, -3, -3, 3], np.int64)])
+    case("pow-half", "Pow", 15, [np.abs(a)], [np.float32(2.5)])
+    case("less-unsigned", "Less", 13, [np.array([200, 5], np.uint8), np.array([3, 250], np.uint8)])
+    case("min-three", "Min", 13, [a, b, values("c", (4,))])
+    case("cast-to-int", "Cast", 13, [a], to=7)
+    case("cast-to-bool", "Cast", 13, [np.array([0.0, -0.0, 0.25], np.float32)], to=9)
+    case("where-broadcast", "Where", 16, [np.array([[True], [False], [True]]), a, b])
+    case("clip-by-attributes", "Clip", 7, [a], min=-1.0, max=0.5)
+    case("clip-11-no-min", "Clip", 11, [a], [np.float32(0.5)], inputs=["x0", "", "c0"])
+    case("round-halves", "Round", 11, [np.array([0.5, 1.5, -0.5, -1.5, 2.25], np.float32)])
+    case("is-inf-negative", "IsInf", 20, [np.array([np.inf, -np.inf, np.nan, 1], np.float32)], detect_positive=0)
+    case("bit-shift", "BitShift", 11, [np.array([1, 200, 7], np.uint8), np.array([1, 2, 7], np.uint8)], direction="RIGHT")
+
+
+def activations():
+    x = values("act", (3, 5), -4, 4)
+    for op, opset in (("Sigmoid", 13), ("Softplus", 1 + 12), ("HardSwish", 14), ("Mish", 18), ("Selu", 7), ("Softsign", 13)):
+        case(op.lower(), op, opset, [x])
+    case("gelu-tanh", "Gelu", 20, [x], approximate="tanh")
+    case("celu", "Celu", 12, [x], alpha=0.5)
+    case("shrink", "Shrink", 9, [x], bias=0.25, lambd=1.0)
+    case("prelu", "PRelu", 16, [values("p", (2, 3, 4))], [values("slope", (3, 1))])
+    case("softmax-11-matrix", "Softmax", 11, [values("s", (2, 3, 4))], axis=1)
+    case("softmax-13", "Softmax", 13, [values("s", (2, 3, 4))], axis=1)
+    case("log-softmax", "LogSoftmax", 13, [values("s", (2, 3, 4))], axis=0)
+    case("hardmax", "Hardmax", 13, [values("s", (2, 3, 4))], axis=-1)
+
+
+def shapes():
+    x = values("shape", (2, 3, 4))
+    case("reshape-zero-and-rest", "Reshape", 14, [x], [ints(0, -1, 2)])
+    case("flatten-negative", "Flatten", 13, [x], axis=-1)
+    case("squeeze-11", "Squeeze", 11, [values("q", (1, 3, 1, 4))], axes=[0, -2])
+    case("squeeze-13-all", "Squeeze", 13, [values("q", (1, 3, 1, 4))])
+    case("unsqueeze-13", "Unsqueeze", 13, [x], [ints(0, -1)])
+    case("expand-both-ways", "Expand", 13, [values("e", (3, 1))], [ints(2, 1, 4)])
+    case("trilu-lower", "Trilu", 14, [values("t", (2, 4, 5))], [np.int64(-1)], upper=0)
+    case("eye-like", "EyeLike", 9, [values("i", (3, 4))], k=1, dtype=6)
+    case("shape-15-slice", "Shape", 15, [x], start=-2)
+
+
+def movement():
+    x = values("move", (3, 4, 5))
+    case("transpose-default", "Transpose", 13, [x])
+    case("concat-negative-axis", "Concat", 13, [x, values("m2", (3, 2, 5))], axis=-2)
+    case("split-uneven", "Split", 18, [values("sp", (7, 2))], outputs=["a", "b", "c"], num_outputs=3)
+    case("split-11", "Split", 11, [x], outputs=["a", "b"], axis=1, split=[1, 3])
+    case("slice-9", "Slice", 9, [x], starts=[1, -3], ends=[1000, 4], axes=[0, 2])
+    case("slice-negative-steps", "Slice", 13, [x], [ints(-1, 3), ints(-1000, 0), ints(2, 1), ints(-2, -1)])
+    case("pad-by-attributes", "Pad", 7, [x], pads=[0, 1, 0, 2, 0, 1], mode="constant", value=0.5)
+    case("pad-reflect", "Pad", 13, [x], [ints(0, 2, 3, 0, 1, 2)], mode="reflect")
+    case("pad-edge-axes", "Pad", 18, [x], [ints(2, 1), np.float32(0), ints(-1)], mode="edge")
+    case("pad-cut", "Pad", 13, [x], [ints(-1, 0, 1, 0, -2, 0)])
+    case("tile", "Tile", 13, [values("ti", (2, 1, 3))], [ints(1, 3, 2)])
+    case("depth-to-space-crd", "DepthToSpace", 13, [values("d", (2, 8, 2, 3))], blocksize=2, mode="CRD")
+    case("space-to-depth", "SpaceToDepth", 13, [values("d", (2, 2, 4, 6))], blocksize=2)
+
+
+def linear():
+    case("gemm-transposed", "Gemm", 13, [values("ga", (4, 3)), values("gb", (5, 4)), values("gc", (5,))], transA=1, transB=1, alpha=0.5, beta=2.0)
+    case("matmul-vector", "MatMul", 13, [values("ma", (2, 3, 4)), values("mb", (4,))])
+    case("matmul-broadcast", "MatMul", 13, [values("ma", (2, 1, 3, 4)), values("mb", (5, 4, 2))])
+    case("matmul-left-matrix", "MatMul", 13, [values("ma", (3, 4)), values("mb", (5, 4, 2))])
+    case("einsum-batch", "Einsum", 12, [values("ea", (2, 3, 4)), values("eb", (2, 4, 5))], equation="bij,bjk->bki")
+    case("einsum-ellipsis", "Einsum", 12, [values("ea", (2, 3, 4)), values("eb", (4, 5))], equation="...j,jk->...k")
+    case("einsum-three", "Einsum", 12, [values("e1", (2, 3)), values("e2", (3, 4)), values("e3", (4, 2))], equation="ij,jk,kl->il")
+
+
+def spatial():
+    x, w = values("x", (2, 4, 7, 6)), values("w", (6, 2, 3, 3))
+    case("conv-groups-strides-dilations", "Conv", 11, [x], [w, values("b", (6,))], group=2, strides=[2, 1], dilations=[1, 2], pads=[1, 0, 2, 1])
+    case("conv-same-lower", "Conv", 11, [x], [values("w", (5, 4, 2, 2))], auto_pad="SAME_LOWER", strides=[2, 2])
+    case("conv-1d", "Conv", 11, [values("x1", (2, 3, 9))], [values("w1", (4, 3, 3))], pads=[2, 0])
+    case("conv-3d", "Conv", 11, [values("x3", (1, 2, 4, 4, 3))], [values("w3", (3, 2, 2, 3, 2))])
+    case("conv-transpose", "ConvTranspose", 11, [values("xt", (2, 4, 3, 4))], [values("wt", (4, 3, 3, 3)), values("bt", (3,))],
+         strides=[2, 3], output_padding=[1, 1], pads=[1, 0, 0, 1])
+    case("conv-transpose-1d", "ConvTranspose", 11, [values("xt", (1, 4, 5))], [values("wt", (4, 3, 3))], dilations=[2], pads=[1, 1])
+    case("max-pool-ceil", "MaxPool", 12, [x], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+    case("max-pool-indices", "MaxPool", 12, [x], outputs=["y", "i"], kernel_shape=[2, 2], strides=[2, 2])
+    case("average-pool-pads", "AveragePool", 11, [x], kernel_shape=[3, 2], pads=[1, 0, 1, 1])
+    case("average-pool-count-pads", "AveragePool", 11, [x], kernel_shape=[3, 2], pads=[1, 0, 1, 1], count_include_pad=1)
+    case("global-average-pool", "GlobalAveragePool", 1 + 12, [x])
+    case("global-max-pool", "GlobalMaxPool", 1 + 12, [x])
+    case("resize-linear", "Resize", 13, [x], [np.array([], np.float32), np.array([], np.float32), ints(2, 4, 10, 3)], mode="linear")
+    case("resize-nearest-twice", "Resize", 13, [x], [np.array([1, 1, 2, 2], np.float32)], inputs=["x0", "", "c0"],
+         mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+
+
+def norms():
+    x, s, b = values("nx", (2, 4, 3, 5)), values("ns", (4,)), values("nb", (4,))
+    case("batch-norm", "BatchNormalization", 15, [x], [s, b, values("mean", (4,)), np.abs(values("var", (4,)))], epsilon=1e-2)
+    case("layer-norm-two-axes", "LayerNormalization", 17, [x], [values("ls", (3, 5)), values("lb", (3, 5))], axis=-2)
+    case("instance-norm", "InstanceNormalization", 7, [x], [s, b], epsilon=1e-2)
+    case("group-norm-21", "GroupNormalization", 21, [x], [s, b], num_groups=2)
+    case("rms-norm", "RMSNormalization", 23, [x], [values("rs", (5,))])
+    case("lrn-even", "LRN", 13, [x], size=2, alpha=0.5, beta=0.75, bias=1.5)
+    case("lp-norm", "LpNormalization", 7, [x], axis=1, p=2)
+
+
+def reductions():
+    x = values("rx", (2, 3, 4))
+    case("reduce-mean-11", "ReduceMean", 11, [x], axes=[0, -1], keepdims=0)
+    case("reduce-sum-13", "ReduceSum", 13, [x], [ints(1)])
+    case("reduce-sum-noop", "ReduceSum", 13, [x], noop_with_empty_axes=1)
+    case("reduce-max-18", "ReduceMax", 18, [x], [ints(-1, 0)], keepdims=0)
+    case("reduce-log-sum-exp", "ReduceLogSumExp", 18, [x], [ints(1)])
+    case("reduce-l2", "ReduceL2", 18, [x], [ints(0)])
+    case("reduce-prod", "ReduceProd", 18, [x], [ints(2)])
+    case("arg-max-last", "ArgMax", 13, [np.array([[1, 3, 3], [2, 2, 0]], np.float32)], axis=1, select_last_index=1, keepdims=0)
+    case("cum-sum-exclusive-reverse", "CumSum", 14, [x], [np.int64(-2)], exclusive=1, reverse=1)
+
+
+def indexing():
+    x = values("ix", (4, 5))
+    case("gather-fed-negative", "Gather", 13, [x, ints(-1, 0, 2)], axis=1)
+    case("gather-known-every-second", "Gather", 13, [x], [ints(0, 2)], axis=0)
+    case("gather-scalar", "Gather", 13, [x], [np.int64(-2)], axis=1)
+    case("gather-elements", "GatherElements", 13, [x, np.array([[0, -1, 2], [1, 1, 4]], np.int64)], axis=1)
+    case("gather-nd-batch", "GatherND", 12, [values("g", (2, 3, 4)), np.array([[[1]], [[-1]]], np.int64)], batch_dims=1)
+    case("scatter-elements-add", "ScatterElements", 16, [x, np.array([[0, 0, -1]], np.int64), values("u", (1, 3))], axis=1, reduction="add")
+    case("scatter-nd", "ScatterND", 16, [values("sn", (4, 2, 2)), np.array([[0], [2]], np.int64), values("un", (2, 2, 2))])
+    case("scatter-nd-add", "ScatterND", 16, [x, np.array([[0, 1], [0, 1], [3, 4]], np.int64), values("ua", (3,))], reduction="add")
+    case("one-hot-axis-0", "OneHot", 11, [ints(0, 2, -1, 7)], [np.int64(3), np.array([0.5, 2], np.float32)], axis=0)
+
+
+def losses():
+    scores, labels = values("lx", (4, 5)), ints(0, 4, 2, 1)
+    case("cross-entropy-weights", "SoftmaxCrossEntropyLoss", 13, [scores, labels], [np.array([1, 2, 0.5, 1, 3], np.float32)])
+    case("cross-entropy-ignored", "SoftmaxCrossEntropyLoss", 13, [scores, labels], ignore_index=2, outputs=["y", "logs"])
+    case("nll-none", "NegativeLogLikelihoodLoss", 13, [values("ln", (2, 3, 4)), np.array([[0, 1, 2, 0], [2, 2, 1, 0]], np.int64)], reduction="none")
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for old in FOLDER.iterdir():
+        old.unlink()
+    for family in (elementwise, activations, shapes, movement, linear, spatial, norms, reductions, indexing, losses):
+        family()
+    print(len(list(FOLDER.glob("*.onnx"))), "cases")
