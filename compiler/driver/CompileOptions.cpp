@@ -141,6 +141,10 @@ bool addTarget(std::string_view name, CompileOptions &options, bool &first, std:
 }
 
 bool checkOptions(const CompileOptions &options, std::string &error) {
+  if (options.output.empty() && options.compileTo.empty()) {
+    error = "-o DIR is missing: the folder of the artifact";
+    return false;
+  }
   if (options.loss.kind == LossKind::Output && !options.lossInput.empty() && options.lossInput != options.loss.output) {
     error = "--loss-input '" + options.lossInput + "' contradicts --loss " + options.loss.text +
             ": the graph computes its loss; leave --loss-input out";

@@ -23,6 +23,11 @@ static std::string findFile(const std::string &path) {
   return std::filesystem::is_directory(path, ignored) ? (std::filesystem::path(path) / "model.ortc").string() : path;
 }
 
+/// Messages about the file itself name it already.
+static Status fail(const std::string &file, const std::string &error) {
+  return Status::failure(error.find(file) != std::string::npos ? error : file + ": " + error);
+}
+
 static void printRow(const char *key, const std::string &text) { std::printf("%-11s%s\n", key, text.c_str()); }
 
 static std::string getText(const Json &from, const char *key) {
@@ -76,7 +81,7 @@ Status inspectArtifact(const std::string &path) {
   std::string file = findFile(path), error;
   std::optional<artifact::ArtifactFile> read = artifact::readArtifactFile(file, error);
   if (!read)
-    return Status::failure(file + ": " + error);
+    return fail(file, error);
   const artifact::Artifact &artifact = read->artifact;
   Json manifest = Json::parse(artifact.manifest, nullptr, /*allow_exceptions=*/false);
   printRow("file", file + ", " + formatBytes(read->bytes) + ", format " + std::to_string(read->major) + "." +
@@ -120,7 +125,7 @@ Status verifyArtifact(const std::string &path, bool quiet) {
       std::printf("%s  %-12s %-14s %10s  %s\n", section.ok ? "ok " : "BAD", section.kindName.c_str(),
                   section.name.c_str(), formatBytes(section.bytes).c_str(), section.sha256.c_str());
   if (!read)
-    return Status::failure(file + ": " + error);
+    return fail(file, error);
   // The manifest beside the artifact is a copy; a different one would mislead.
   std::filesystem::path beside = std::filesystem::path(file).parent_path() / "manifest.json";
   if (std::filesystem::is_directory(path) && std::filesystem::exists(beside)) {

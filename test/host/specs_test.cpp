@@ -173,7 +173,10 @@ TEST(TargetTest, TheFirstReplacesTheDefault) {
 TEST(OptionsTest, RefusesFlagsThatContradict) {
   CompileOptions options;
   std::string error;
-  EXPECT_TRUE(checkOptions(options, error));
+  EXPECT_FALSE(checkOptions(options, error));
+  EXPECT_EQ(error, "-o DIR is missing: the folder of the artifact");
+  options.output = "out";
+  EXPECT_TRUE(checkOptions(options, error)) << error;
   ASSERT_TRUE(parseLoss("none", options.loss, error));
   options.gradients = true;
   EXPECT_FALSE(checkOptions(options, error));

@@ -20,7 +20,7 @@ void CommandLine::addValue(const std::string &names, const std::string &type, co
   auto run = [handler = std::move(handler), isGiven, isRepeatable, shown](const std::string &value) {
     std::string error;
     if (*isGiven && !isRepeatable)
-      throw CLI::ValidationError(shown, "is given twice");
+      throw CLI::ValidationError(shown, "given twice");
     *isGiven = true;
     if (!handler(value, error))
       throw CLI::ValidationError(shown, error);

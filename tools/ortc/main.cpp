@@ -54,6 +54,9 @@ int main(int argc, char **argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success &success) { // --help, --version
     return app.exit(success);
+  } catch (const CLI::ArgumentMismatch &error) { // "--flag: 1 required TYPE missing"
+    std::string text = error.what();
+    return tool::reportError(text.substr(0, text.find(':')) + " needs a value", 2);
   } catch (const CLI::Error &error) {
     std::string extras = describeExtras(app);
     return tool::reportError(extras.empty() ? describe(error) : extras, 2);

@@ -1,0 +1,212 @@
+// The tool as a process: exit statuses, messages, signals, and the commands on the runtime's small test artifact.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "compiler/frontend/onnx.pb.h"
+#include "runtime/host/data/writers.h"
+#include "test/host/data_files.h"
+#include "test/runtime/TestArtifact.h"
+
+using namespace ortc::host;
+using namespace ortc::host::test;
+
+namespace {
+
+struct Outcome {
+  int status;       ///< of exit
+  std::string text; ///< stdout and stderr
+};
+
+/// Runs the tool through a shell.
+Outcome run(const std::string &arguments) {
+  std::FILE *pipe = popen((std::string(ORTC_TOOL) + " " + arguments + " 2>&1").c_str(), "r");
+  Outcome outcome;
+  char buffer[4096];
+  for (size_t count; (count = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
+    outcome.text.append(buffer, count);
+  int status = pclose(pipe);
+  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return outcome;
+}
+
+/// The model that the test artifact would have been made from: y = x w^T.
+ortc::proto::ModelProto makeModel() {
+  ortc::proto::ModelProto model;
+  model.set_ir_version(8);
+  auto *graph = model.mutable_graph();
+  graph->set_name("test");
+  auto *weight = graph->add_initializer();
+  weight->set_name("fc.weight");
+  weight->set_data_type(1);
+  weight->add_dims(2);
+  weight->add_dims(3);
+  auto *other = graph->add_initializer();
+  other->set_name("shape");
+  other->set_data_type(7);
+  other->add_dims(1);
+  other->add_int64_data(5);
+  auto *node = graph->add_node();
+  node->set_op_type("Gemm");
+  return model;
+}
+
+class OrtcToolTest : public testing::Test {
+protected:
+  OrtcToolTest() {
+    std::vector<float> x(36);
+    std::vector<int64_t> labels(12);
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = float(i * 7 % 11) / 8 - 0.5f;
+    auto bytesOfVector = [](const auto &values) {
+      auto first = reinterpret_cast<const uint8_t *>(values.data());
+      return std::vector<uint8_t>(first, first + values.size() * sizeof(values[0]));
+    };
+    data = folder / "data.npz";
+    EXPECT_TRUE(writeNpz(data, {{"x", DataType::Float32, {12, 3}, bytesOfVector(x)},
+                                {"label", DataType::Int64, {12}, bytesOfVector(labels)}})
+                    .isOk());
+    writeArtifact(makeModel());
+  }
+
+  void writeArtifact(const ortc::proto::ModelProto &model) {
+    ortc::artifact::Artifact artifact = ortc::test::makeArtifact();
+    artifact.manifest = R"({"name": "test", "generator": "ortc", "loss": {"kind": "nll", "output": "y", "axis": 1},)"
+                        R"( "bindings": [{"name": "batch", "dimensions": {"n": 4}}]})";
+    std::string source = model.SerializeAsString();
+    artifact.source.assign(source.begin(), source.end());
+    ortc::test::Bytes bytes = ortc::test::makeFile(artifact);
+    file = std::string(bytes.begin(), bytes.end());
+    path = folder.write("model.ortc", file);
+  }
+
+  TemporaryFolder folder;
+  std::string data, path, file;
+};
+
+} // namespace
+
+TEST_F(OrtcToolTest, RefusesBadCommandLinesWithStatus2) {
+  const std::pair<const char *, const char *> cases[] = {
+      {"frobnicate", "ortc: error: unknown command 'frobnicate'; ortc --help lists what there is\n"},
+      {"run", "ortc: error: DIR is required\n"},
+      {"run --frobnicate", "ortc: error: unknown flag '--frobnicate'; ortc run --help lists what there is\n"},
+      {"run a --data b c", "ortc: error: unexpected argument 'c'; ortc run --help lists what there is\n"},
+      {"run a --data", "ortc: error: --data needs a value\n"},
+      {"run a --data b --lr -1", "ortc: error: --lr: '-1' must be a number of at least 0\n"},
+      {"run a --data b --steps 1 --epochs 1",
+       "ortc: error: --epochs and --steps are both given; one of them says how long to train\n"},
+      {"run a --data b --save-every 1", "ortc: error: --save-every needs --save FILE\n"},
+      {"eval a --data b --threads 0",
+       "ortc: error: --threads: '0' must be a whole number of at least 1 and at most 256\n"}};
+  for (auto [arguments, message] : cases) {
+    Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    EXPECT_EQ(outcome.text, message) << arguments;
+  }
+}
+
+TEST_F(OrtcToolTest, HelpAndVersionAreFine) {
+  EXPECT_EQ(run("--help").status, 0);
+  EXPECT_EQ(run("run --help").status, 0);
+  EXPECT_EQ(run("--version").text.substr(0, 5), "ortc ");
+}
+
+TEST_F(OrtcToolTest, FailsWithStatus1WhereAFileIsMissing) {
+  Outcome outcome = run("run " + path + " --data /no/such.npz");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.text, "ortc: error: /no/such.npz: cannot be opened: No such file or directory\n");
+}
+
+TEST_F(OrtcToolTest, TrainsEvaluatesAndPredicts) {
+  std::string saved = folder / "saved.safetensors";
+  Outcome outcome = run("run " + path + " --data " + data + " --epochs 4 --save " + saved + " --threads 1");
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_EQ(outcome.text.find('\r'), std::string::npos); // no terminal, no bar
+  EXPECT_NE(outcome.text.find("\nstep 12/12  epoch 3  loss "), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("; saved to " + saved + "\n"), std::string::npos) << outcome.text;
+  outcome = run("eval " + path + " --data " + data + " --load " + saved + " --quiet");
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_EQ(outcome.text.substr(0, 5), "loss ");
+  outcome = run("predict " + path + " --data " + data + " -o " + (folder / "y.npz"));
+  EXPECT_EQ(outcome.text, "ortc: note: " + data + ": not used: 'label'\n"
+                          "wrote " + (folder / "y.npz") + ": y [12, 2]\n");
+}
+
+TEST_F(OrtcToolTest, QuietRunsSayNothing) {
+  Outcome outcome = run("run " + path + " --data " + data + " --quiet");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.text, "");
+}
+
+TEST_F(OrtcToolTest, AnInterruptSavesAndEndsCleanly) {
+  std::string saved = folder / "saved.safetensors";
+  pid_t child = fork();
+  if (child == 0) {
+    std::freopen("/dev/null", "w", stdout);
+    execl(ORTC_TOOL, "ortc", "run", path.c_str(), "--data", data.c_str(), "--steps", "1000000000", "--threads", "1",
+          "--save", saved.c_str(), "--metrics", (folder / "m.jsonl").c_str(), static_cast<char *>(nullptr));
+    _exit(127);
+  }
+  for (int i = 0; i < 1000 && readFile(folder / "m.jsonl").size() < 100; ++i)
+    usleep(10000);
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(std::filesystem::exists(saved));
+  EXPECT_FALSE(std::filesystem::exists(saved + ".tmp"));
+  EXPECT_NE(readFile(folder / "m.jsonl").find("{\"event\":\"interrupted\",\"step\":"), std::string::npos);
+}
+
+TEST_F(OrtcToolTest, ExportsTrainedWeightsInTheirPlace) {
+  std::string saved = folder / "saved.safetensors", exported = folder / "trained.onnx";
+  ASSERT_EQ(run("run " + path + " --data " + data + " --quiet --save " + saved).status, 0);
+  Outcome outcome = run("export " + path + " --load " + saved + " -o " + exported);
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  ortc::proto::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(readFile(exported)));
+  std::unique_ptr<DataSource> source;
+  ASSERT_TRUE(openData(saved, source).isOk());
+  Array weight;
+  ASSERT_TRUE(source->load("fc.weight", weight).isOk());
+  EXPECT_EQ(model.graph().initializer(0).raw_data(),
+            std::string(reinterpret_cast<const char *>(weight.data), weight.bytes));
+  EXPECT_EQ(model.graph().initializer(1).int64_data(0), 5); // what is not trained is as it was
+  EXPECT_EQ(model.graph().node(0).op_type(), "Gemm");
+}
+
+TEST_F(OrtcToolTest, RefusesToExportAnInitializerThatIsNowhere) {
+  auto model = makeModel();
+  model.mutable_graph()->mutable_initializer(1)->clear_int64_data();
+  writeArtifact(model);
+  Outcome outcome = run("export " + path + " -o " + (folder / "trained.onnx"));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.text, "ortc: error: " + path + ": initializer 'shape' is neither in the source section nor in the "
+                                                   "tensor table; compile the artifact again\n");
+  EXPECT_FALSE(std::filesystem::exists(folder / "trained.onnx"));
+}
+
+TEST_F(OrtcToolTest, InspectsAndVerifies) {
+  Outcome outcome = run("inspect " + path);
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  for (const char *part : {"binding    batch (n=4)\n", "entry      train/batch, all targets: transient 512 B",
+                           "parameter  fc.weight ", "target     baseline, "})
+    EXPECT_NE(outcome.text.find(part), std::string::npos) << part << "\n" << outcome.text;
+  EXPECT_EQ(run("verify " + path).status, 0);
+}
+
+TEST_F(OrtcToolTest, VerifyFindsEveryFlippedByteOfASample) {
+  for (size_t at = 0; at < file.size(); at += 97) {
+    std::string damaged = file;
+    damaged[at] = char(damaged[at] ^ 0x10);
+    Outcome outcome = run("verify --quiet " + folder.write("damaged.ortc", damaged));
+    EXPECT_EQ(outcome.status, 1) << at;
+    EXPECT_EQ(outcome.text.substr(0, 13), "ortc: error: ") << outcome.text;
+  }
+}
