@@ -4,7 +4,7 @@
 // The only place that knows the order of the phases.
 #include "compiler/driver/Driver.h"
 
-#include "compiler/autodiff/DifferentiableOpInterface.h"
+#include "compiler/autodiff/Differentiate.h"
 #include "compiler/codegen/artifact/ArtifactWriter.h"
 #include "compiler/driver/ArtifactBuilder.h"
 #include "compiler/driver/Manifest.h"
@@ -47,7 +47,7 @@ class Compilation {
 public:
   explicit Compilation(const CompileOptions &options) : options(options), output(options.output) {
     DialectRegistry registry;
-    autodiff::registerDifferentiableOps(registry);
+    autodiff::registerGradientRules(registry);
     context.appendDialectRegistry(registry);
     context.loadDialect<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect, nn::NnDialect,
                         onnx::OnnxDialect, plan::PlanDialect, train::TrainDialect>();
@@ -251,8 +251,11 @@ private:
 
   bool fuse() {
     return runPasses(*program, [](PassManager &passes) {
-      passes.addPass(simplify::createHoistConstantsPass());
-      fusion::addFusionPasses(passes);
+      passes.addPass(simplify::createHoistConstantsPass({/*limit=*/0}));
+      passes.addPass(fusion::createExpandCompositesPass());
+      passes.addPass(createCanonicalizerPass());
+      passes.addPass(createCSEPass());
+      passes.addPass(fusion::createFuseKernelsPass());
     });
   }
 
