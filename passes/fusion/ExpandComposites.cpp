@@ -1,0 +1,133 @@
+//===- ExpandComposites.cpp - normalisations as reductions and arithmetic -===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One generator then makes every normalisation, forward and backward, and fusion sees what they share. Reductions over
+// many elements that leave few results are cut here: the first stage has enough independent pieces for the workers.
+#include "passes/fusion/Passes.h"
+
+#include "dialects/nn/TensorBuilder.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace ortc::fusion {
+
+#define GEN_PASS_DEF_EXPANDCOMPOSITESPASS
+#include "passes/fusion/Passes.h.inc"
+
+using nn::TensorBuilder;
+
+/// Independent pieces that a large reduction should have, and elements that each should have at least.
+static constexpr int64_t kPieces = 16, kPieceElements = 4096;
+/// Columns that one piece of a reduction over leading dimensions covers.
+static constexpr int64_t kColumns = 64;
+
+static Value widened(TensorBuilder &b, Value x) {
+  unsigned width = TensorBuilder::elementOf(x).getIntOrFloatBitWidth();
+  return width < 32 ? b.cast(x, b.getF32Type()) : x;
+}
+
+static Value expandSoftmax(TensorBuilder &b, Value x, int64_t axis, bool logarithm) {
+  Type element = TensorBuilder::elementOf(x);
+  x = widened(b, x);
+  auto shape = llvm::to_vector(TensorBuilder::shapeOf(x));
+  auto along = [&](Value row) { return b.broadcastAlong(row, shape, {axis}); };
+  Value shifted = b.sub(x, along(b.reduce(nn::ReduceKind::max, x, {axis})));
+  Value exponential = b.exp(shifted), sum = b.sum(exponential, {axis});
+  Value result = logarithm ? b.sub(shifted, along(b.log(sum)))
+                           : b.mul(exponential, along(b.div(b.constantLike(sum, 1), sum)));
+  return b.cast(result, element);
+}
+
+static void expandMoments(TensorBuilder &b, nn::MomentsOp op) {
+  Value x = widened(b, op.getInput());
+  auto axes = llvm::to_vector(op.getAxes());
+  auto shape = llvm::to_vector(TensorBuilder::shapeOf(x));
+  Value mean = b.mean(x, axes);
+  Value centered = b.sub(x, b.broadcastAlong(mean, shape, axes));
+  Value variance = b.mean(b.mul(centered, centered), axes);
+  Type element = TensorBuilder::elementOf(op.getInput());
+  op.getMean().replaceAllUsesWith(b.cast(mean, element));
+  op.getVariance().replaceAllUsesWith(b.cast(variance, element));
+}
+
+/// A divisor of `size` that is at least `wanted`, the smallest one; 1 when there is none up to `limit`.
+static int64_t divisorFrom(int64_t size, int64_t wanted, int64_t limit) {
+  for (int64_t divisor = std::max<int64_t>(2, wanted); divisor <= std::min(size / 2, limit); ++divisor)
+    if (size % divisor == 0)
+      return divisor;
+  return 1;
+}
+
+/// Cuts the outermost reduced dimensions in two stages when there is too little work side by side.
+static void splitReduction(nn::ReduceOp op) {
+  TensorBuilder b(op.getLoc(), op);
+  auto shape = llvm::to_vector(TensorBuilder::shapeOf(op.getInput()));
+  auto axes = llvm::to_vector(op.getAxes());
+  int64_t elements = nn::elementCount(shape);
+  Type element = TensorBuilder::elementOf(op.getInput());
+  if (axes.empty() || elements < kPieceElements * 4 || element.getIntOrFloatBitWidth() < 32)
+    return;
+  int64_t rank = shape.size(), pieces = nn::elementCount(TensorBuilder::shapeOf(op.getResult()));
+  bool lanesReduced = true; // the innermost dimension that is not 1 is reduced
+  for (int64_t d = rank; d-- > 0;)
+    if (shape[d] != 1) {
+      lanesReduced = llvm::is_contained(axes, d);
+      break;
+    }
+  if (!lanesReduced) {
+    int64_t lane = 1;
+    for (int64_t d = rank; d-- > 0 && !llvm::is_contained(axes, d);)
+      lane *= shape[d];
+    pieces = pieces / lane * ((lane + kColumns - 1) / kColumns);
+  }
+  if (pieces >= kPieces)
+    return;
+  // The first run of reduced dimensions.
+  int64_t first = axes.front(), last = first, size = shape[first];
+  while (llvm::is_contained(axes, last + 1))
+    size *= shape[++last];
+  int64_t divisor = divisorFrom(size, (kPieces + pieces - 1) / pieces, elements / pieces / kPieceElements);
+  if (divisor == 1)
+    return;
+  SmallVector<int64_t> cut(shape.begin(), shape.begin() + first), cutAxes{first + 1};
+  cut.append({divisor, size / divisor});
+  cut.append(shape.begin() + last + 1, shape.end());
+  for (int64_t axis : axes)
+    if (axis > last)
+      cutAxes.push_back(axis - (last - first) + 1);
+  Value partial = b.reduce(op.getKind(), b.reshape(op.getInput(), cut), cutAxes);
+  op.replaceAllUsesWith(b.reduce(op.getKind(), partial, {first}));
+  op.erase();
+}
+
+namespace {
+
+struct ExpandCompositesPass : impl::ExpandCompositesPassBase<ExpandCompositesPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<Operation *> composites;
+    getOperation()->walk([&](Operation *op) {
+      if (isa<nn::SoftmaxOp, nn::LogSoftmaxOp, nn::MomentsOp>(op))
+        composites.push_back(op);
+    });
+    for (Operation *op : composites) {
+      TensorBuilder b(op->getLoc(), op);
+      if (auto softmax = dyn_cast<nn::SoftmaxOp>(op))
+        softmax.replaceAllUsesWith(expandSoftmax(b, softmax.getInput(), softmax.getAxis(), false));
+      else if (auto softmax = dyn_cast<nn::LogSoftmaxOp>(op))
+        softmax.replaceAllUsesWith(expandSoftmax(b, softmax.getInput(), softmax.getAxis(), true));
+      else
+        expandMoments(b, cast<nn::MomentsOp>(op));
+      op->erase();
+    }
+    SmallVector<nn::ReduceOp> reductions;
+    getOperation()->walk([&](nn::ReduceOp op) { reductions.push_back(op); });
+    for (nn::ReduceOp op : reductions)
+      splitReduction(op);
+  }
+};
+
+} // namespace
+} // namespace ortc::fusion

@@ -1,0 +1,190 @@
+//===- FuseKernels.cpp - group the operations of a function into kernels --===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// FusionGroups decides; this file prepares the program for it (cheap producers get a copy per consumer, so that nobody
+// stores them), and writes the kernels.
+#include "passes/fusion/Passes.h"
+
+#include "compiler/codegen/loop/SingleKernels.h"
+#include "dialects/plan/PlanDialect.h"
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/fusion/FusionGroups.h"
+
+using namespace mlir;
+
+namespace ortc::fusion {
+
+#define GEN_PASS_DEF_FUSEKERNELSPASS
+#include "passes/fusion/Passes.h.inc"
+
+/// Gives every loop operation that uses a broadcast or iota a copy of its own; what is left without users goes.
+static void copyFreeProducers(Block &block) {
+  SmallVector<Operation *> producers;
+  for (Operation &op : block)
+    if (isa<nn::BroadcastOp, nn::IotaOp>(op))
+      producers.push_back(&op);
+  // Last ones first: a broadcast of an iota is copied before the iota's users are counted.
+  for (Operation *op : llvm::reverse(producers)) {
+    bool isFirst = true;
+    for (OpOperand &use : llvm::make_early_inc_range(op->getUses())) {
+      if (!codegen::isLoopOperation(use.getOwner()))
+        continue;
+      if (isFirst && op->hasOneUse())
+        break;
+      isFirst = false;
+      OpBuilder builder(use.getOwner());
+      use.set(builder.clone(*op)->getResult(0));
+    }
+    if (op->use_empty())
+      op->erase();
+  }
+}
+
+/// A constant that an operation takes which is no loop kernel must lie in memory: a broadcast of it is a kernel.
+static void materializeConstants(Block &block) {
+  SmallVector<arith::ConstantOp> constants(block.getOps<arith::ConstantOp>());
+  for (arith::ConstantOp constant : constants) {
+    SmallVector<OpOperand *> uses;
+    SmallVector<Value> stack{constant.getResult()};
+    while (!stack.empty())
+      for (OpOperand &use : stack.pop_back_val().getUses()) {
+        if (isa<nn::ReshapeOp>(use.getOwner()))
+          stack.push_back(use.getOwner()->getResult(0));
+        else if (!codegen::isLoopOperation(use.getOwner()))
+          uses.push_back(&use);
+      }
+    if (uses.empty())
+      continue;
+    for (OpOperand *use : uses) {
+      // An elementwise operation that changes nothing: the kernel writes the constant.
+      Value value = use->get();
+      OpBuilder builder(constant->getContext());
+      builder.setInsertionPointAfterValue(value);
+      auto type = cast<RankedTensorType>(value.getType());
+      auto copy = nn::SliceOp::create(builder, constant.getLoc(), type, value, SmallVector<int64_t>(type.getRank(), 0),
+                                      SmallVector<int64_t>(type.getRank(), 1));
+      use->set(copy);
+    }
+  }
+}
+
+static plan::KernelKind kindOf(const FusionGroup &group) {
+  using plan::KernelKind;
+  Operation *op = group.ops.front();
+  if (isa<nn::DotOp>(op))
+    return KernelKind::contraction;
+  if (isa<nn::ConvOp, nn::ConvInputGradOp, nn::ConvFilterGradOp>(op))
+    return KernelKind::conv;
+  if (isa<nn::MaxPoolOp, nn::MaxPoolGradOp, nn::AvgPoolOp, nn::AvgPoolGradOp>(op))
+    return KernelKind::pool;
+  if (isa<nn::ScatterAddOp, nn::ScatterElementsOp>(op))
+    return KernelKind::scatter;
+  if (isa<nn::CumSumOp, nn::ArgReduceOp>(op))
+    return KernelKind::scan;
+  if (isa<nn::CheckIndexOp>(op))
+    return KernelKind::check;
+  return KernelKind::loop;
+}
+
+/// Creates the kernel of a group at its last operation and lets its users take the kernel's results. `replaced` knows what
+/// earlier kernels have replaced.
+static LogicalResult createKernel(const FusionGroup &group, llvm::DenseMap<Value, Value> &replaced) {
+  auto kind = kindOf(group);
+  SmallVector<Value> outputs = group.outputs, inputs = group.inputs;
+  for (Value &input : inputs)
+    if (Value now = replaced.lookup(input))
+      input = now;
+  if (outputs.empty()) // a check that nobody looks at
+    llvm::append_range(outputs, group.ops.back()->getResults());
+  else if (kind != plan::KernelKind::loop)
+    outputs = llvm::to_vector_of<Value>(group.ops.front()->getResults());
+  DenseI64ArrayAttr inPlace;
+  OpBuilder builder(group.ops.back());
+  if (kind == plan::KernelKind::check) {
+    inPlace = builder.getDenseI64ArrayAttr({0, 0});
+  } else if (kind == plan::KernelKind::loop) {
+    std::string reason;
+    bool isEmpty = llvm::all_of(outputs, [](Value value) { return cast<ShapedType>(value.getType()).getNumElements() == 0; });
+    auto program = codegen::analyzeLoops(inputs, outputs, reason);
+    if (!program && !isEmpty)
+      return group.ops.back()->emitError() << "no kernel can be made of this operation: " << reason;
+    if (program)
+      if (auto pairs = program->inPlacePairs(); !pairs.empty())
+        inPlace = builder.getDenseI64ArrayAttr(pairs);
+  }
+  SmallVector<Location> locations;
+  for (Operation *op : group.ops)
+    locations.push_back(op->getLoc());
+  Location loc = FusedLoc::get(builder.getContext(), locations);
+  auto kernel = plan::KernelOp::create(builder, loc, TypeRange(ValueRange(outputs)), kind, inputs, inPlace);
+  Block *body = builder.createBlock(&kernel.getBody());
+  IRMapping mapping;
+  for (Value input : inputs)
+    mapping.map(input, body->addArgument(input.getType(), input.getLoc()));
+  // Reshapes and constants that the operations look through come along.
+  auto ensure = [&](Value value) {
+    SmallVector<Operation *> chain;
+    while (!mapping.contains(value)) {
+      Operation *op = value.getDefiningOp();
+      chain.push_back(op);
+      if (op->getNumOperands() == 0)
+        break;
+      value = op->getOperand(0);
+    }
+    for (Operation *op : llvm::reverse(chain))
+      builder.clone(*op, mapping);
+  };
+  for (Operation *op : group.ops) {
+    for (Value operand : op->getOperands())
+      if (!mapping.contains(operand))
+        ensure(operand);
+    builder.clone(*op, mapping);
+  }
+  SmallVector<Value> yielded;
+  for (Value output : outputs)
+    yielded.push_back(mapping.lookup(output));
+  plan::YieldOp::create(builder, loc, yielded);
+  for (auto [output, result] : llvm::zip_equal(outputs, kernel.getResults())) {
+    replaced[output] = result;
+    output.replaceUsesWithIf(result, [&](OpOperand &use) { return !kernel->isAncestor(use.getOwner()); });
+  }
+  return success();
+}
+
+namespace {
+
+struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    if (function.isDeclaration() || function->hasAttr(plan::kKind))
+      return;
+    Block &block = function.getBody().front();
+    materializeConstants(block);
+    copyFreeProducers(block);
+    FusionGroups fusion(block);
+    fusion.fuse();
+    std::vector<FusionGroup> groups = fusion.take();
+    llvm::DenseMap<Value, Value> replaced;
+    for (const FusionGroup &group : groups)
+      if (failed(createKernel(group, replaced)))
+        return signalPassFailure();
+    for (const FusionGroup &group : groups)
+      for (Operation *op : llvm::reverse(group.ops))
+        op->dropAllUses();
+    for (const FusionGroup &group : groups)
+      for (Operation *op : llvm::reverse(group.ops))
+        op->erase();
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isa<nn::ReshapeOp, arith::ConstantOp>(op) && op.use_empty())
+        op.erase();
+    sortTopologically(&block);
+  }
+};
+
+} // namespace
+} // namespace ortc::fusion

@@ -1,0 +1,43 @@
+//===- Passes.td - from a tensor program to kernels --------*- tablegen -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+include "mlir/Pass/PassBase.td"
+
+def ExpandCompositesPass : Pass<"ortc-expand-composites"> {
+  let summary = "write normalisations as reductions and arithmetic";
+  let description = [{
+    Run when nothing needs the composites any more: after differentiation, just before fusion.
+    After: no softmax, log_softmax or moments is left, so one generator makes all normalisations; and long reductions
+    with too little beside them to share out are in two stages, of partial results and of their combination. Whether and
+    how a reduction is cut depends on its shape alone. Sums of f16 and bf16 are taken in f32.
+
+    ```mlir
+    %y = nn.log_softmax %x axis = 1 : tensor<2x3xf32>
+    // becomes
+    %max = nn.reduce max %x axes = [1] : tensor<2x3xf32> -> tensor<2xf32>
+    %shifted = arith.subf %x, broadcast(%max)
+    %sum = nn.reduce sum exp(%shifted) axes = [1] : tensor<2x3xf32> -> tensor<2xf32>
+    %y = arith.subf %shifted, broadcast(log(%sum))
+    ```
+  }];
+  let dependentDialects = ["::ortc::nn::NnDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+def FuseKernelsPass : Pass<"ortc-fuse-kernels", "::mlir::func::FuncOp"> {
+  let summary = "group the operations of a function into kernels";
+  let description = [{
+    Before: a function on tensors without composites.
+    After: every operation is in a plan.kernel, but for reshapes between kernels, which move no data. What one loop nest
+    computes without repeating expensive work or reading memory out of order is one kernel: elementwise clusters,
+    reductions with their producers and what hangs on them, all of an optimizer's update. Everything else is a
+    kernel of its own. Operations that only updates need are never in a kernel with others, which run before updates.
+    Functions without body are left alone.
+
+    ```mlir
+    %a = arith.mulf %x, %x : tensor<8x4xf32>
+    %s = nn.reduce sum %a axes = [1] : tensor<8x4xf32> -> tensor<8xf32>
+    // becomes
+    %s = plan.kernel loop (%x) : (tensor<8x4xf32>) -> tensor<8xf32> { ... }
+    ```
+  }];
+  let dependentDialects = ["::ortc::plan::PlanDialect", "::ortc::nn::NnDialect", "::mlir::arith::ArithDialect"];
+}
