@@ -76,7 +76,9 @@ static void setFunctionAttributes(llvm::Module &module, const Target &target, bo
 }
 
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool optimizeForSize) {
-  llvm::PassBuilder builder(&machine);
+  llvm::PipelineTuningOptions tuning;
+  tuning.SLPVectorization = false; // kernels are vectors already
+  llvm::PassBuilder builder(&machine, tuning);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;

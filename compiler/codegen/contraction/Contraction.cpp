@@ -255,7 +255,7 @@ void ContractionEmitter::emitBlock(Offset block) {
         index.min(plan.kBlock, index.sub(innermost.size, depthBegin));
   else
     reduction.back().count = plan.kBlock;
-  reduction.back().unroll = 4;
+  reduction.back().unroll = 2; // four is no faster and a fifth more code
 
   if (plan.packLanes)
     pack();

@@ -104,9 +104,11 @@ bool usesDotKernel(const ContractionSpec &spec) {
 
 namespace {
 
-/// Cycles of one step of k for a tile, on a CPU with two fma and two loads a cycle and four cycles of latency.
+/// Cycles of one step of k for a tile, on a CPU with two fma and two loads a cycle and four cycles of latency. Loads
+/// that hide behind arithmetic still cost a little (vectors come from the second-level cache, rows from the first):
+/// larger tiles win ties.
 double tileCost(int64_t rows, int64_t vectors) {
-  return std::max({rows * vectors / 2.0, (rows + vectors) / 2.0, 4.0});
+  return std::max({rows * vectors / 2.0, (rows + vectors) / 2.0, 4.0}) + 0.15 * rows + 0.25 * vectors;
 }
 
 double rowsCost(int64_t total, int64_t rows, int64_t vectors) {
@@ -114,22 +116,21 @@ double rowsCost(int64_t total, int64_t rows, int64_t vectors) {
   return total % rows ? cost + tileCost(total % rows, vectors) : cost;
 }
 
-/// The best tile height for strips of `vectors` vectors.
-int64_t pickRows(int64_t total, int64_t vectors, int64_t limit, bool manyStreams, double *costOut = nullptr) {
+/// The best tile height for strips of `vectors` vectors. `manyStreams`: rows may be many.
+int64_t pickRows(int64_t total, int64_t vectors, const Target &target, bool manyStreams, double *costOut = nullptr) {
   int64_t best = 1;
   double bestCost = -1;
   for (int64_t rows : {12, 8, 6, 4, 3, 2, 1}) {
-    if (rows * vectors > limit || (rows > 8 && !manyStreams) || rows > total)
+    if (!fitsRegisters(rows, vectors, target) || (rows > 8 && !manyStreams) || rows > total)
       continue;
     double cost = rowsCost(total, rows, vectors);
-    // Fewer, larger tiles at (nearly) equal cost.
-    if (bestCost < 0 || cost < bestCost * 0.99)
+    if (bestCost < 0 || cost < bestCost)
       best = rows, bestCost = cost;
   }
   // A height that is none of the list when it is all there is.
-  if (total < 12 && total * vectors <= limit && (total <= 8 || manyStreams)) {
+  if (total < 12 && fitsRegisters(total, vectors, target) && (total <= 8 || manyStreams)) {
     double cost = tileCost(total, vectors);
-    if (cost < bestCost * 0.99)
+    if (cost < bestCost)
       best = total, bestCost = cost;
   }
   if (costOut)
@@ -141,7 +142,6 @@ int64_t pickRows(int64_t total, int64_t vectors, int64_t limit, bool manyStreams
 
 /// Cuts columns into a main strip and an edge so that the estimated cycles are fewest.
 static void planStrips(ContractionPlan &plan, const Target &target) {
-  int64_t limit = accumulatorLimit(target);
   int64_t columns = plan.lane.size, rows = plan.row.size;
   int64_t vectors = ceilDiv(columns, plan.lanes);
   // Rows of A that are neighbours in memory are one stream; else many rows of a large pitch share few cache sets.
@@ -149,24 +149,24 @@ static void planStrips(ContractionPlan &plan, const Target &target) {
   double bestCost = -1;
   int64_t bestWidth = 1;
   for (int64_t width : {4, 3, 2, 6, 8, 1}) {
-    if (width > vectors || width > limit)
+    if (width > vectors || !fitsRegisters(1, width, target))
       continue;
     double cost, edge = 0;
-    pickRows(rows, width, limit, manyStreams, &cost);
+    pickRows(rows, width, target, manyStreams, &cost);
     cost *= columns / (width * plan.lanes);
     int64_t rest = columns % (width * plan.lanes);
     if (rest)
-      pickRows(rows, ceilDiv(rest, plan.lanes), limit, manyStreams, &edge);
-    if (bestCost < 0 || cost + edge < bestCost * 0.98)
+      pickRows(rows, ceilDiv(rest, plan.lanes), target, manyStreams, &edge);
+    if (bestCost < 0 || cost + edge < bestCost)
       bestCost = cost + edge, bestWidth = width;
   }
   int64_t width = bestWidth * plan.lanes;
   int64_t whole = columns / width * width;
-  plan.strips[0] = {0, whole, bestWidth, plan.lanes, pickRows(rows, bestWidth, limit, manyStreams)};
+  plan.strips[0] = {0, whole, bestWidth, plan.lanes, pickRows(rows, bestWidth, target, manyStreams)};
   if (whole < columns) {
     int64_t rest = columns - whole, edgeVectors = ceilDiv(rest, plan.lanes);
     plan.strips[1] = {whole, columns, edgeVectors, rest - (edgeVectors - 1) * plan.lanes,
-                      pickRows(rows, edgeVectors, limit, manyStreams)};
+                      pickRows(rows, edgeVectors, target, manyStreams)};
   }
 }
 

@@ -104,7 +104,12 @@ SmallVector<Value> emitMicrokernel(OpBuilder &builder, Location loc, const Micro
 int64_t accumulatorLimit(const Target &target) {
   if (target.vectorRegisters >= 32)
     return 24;
-  return target.hasFma ? 12 : 8;
+  return 12;
+}
+
+bool fitsRegisters(int64_t rows, int64_t vectors, const Target &target) {
+  int64_t others = vectors + 1 + (target.hasFma ? 0 : 1);
+  return rows * vectors <= accumulatorLimit(target) && rows * vectors + others <= target.vectorRegisters;
 }
 
 SmallVector<Value> emitTranspose(OpBuilder &builder, Location loc, ArrayRef<Value> rows) {
