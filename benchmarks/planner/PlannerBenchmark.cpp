@@ -3,9 +3,9 @@
 #include "benchmarks/planner/TrainingGraphs.h"
 #include "compiler/planning/Csv.h"
 
-#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <sstream>
 
@@ -13,14 +13,13 @@ using namespace ortc::planning;
 
 namespace {
 
+/// Processor time: the planner has one thread, and the machine may be shared.
 class Clock {
 public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  }
+  double seconds() const { return double(std::clock() - begin) / CLOCKS_PER_SEC; }
 
 private:
-  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+  std::clock_t begin = std::clock();
 };
 
 struct Report {

@@ -30,11 +30,13 @@ struct Placement {
   std::string source;
 };
 
-/// Floor of each section, for placements that only ever put items on top: a segment tree with range maximum
-/// and range assignment, O(log sections) each.
+/// Floor of each section, and the front of the queue of items that waits behind it, for placements that only
+/// ever put items on top. A segment tree; every operation is O(log sections).
 class Skyline {
 public:
-  /// `load` breaks ties between equally high sections: the highest load is the one reported.
+  static constexpr uint32_t kNobody = UINT32_MAX;
+
+  /// `load` breaks ties between equally high sections: the one with the highest load is reported.
   explicit Skyline(const std::vector<uint64_t> &load);
   void clear();
 
@@ -43,31 +45,52 @@ public:
     uint32_t section; ///< one that has this floor
   };
   Highest highest(uint32_t begin, uint32_t end);
+
   /// Sets the floor over [begin, end) to `height`, which is nowhere below the present one.
   void raise(uint32_t begin, uint32_t end, uint64_t height);
-  uint64_t floorAt(uint32_t section) const;
+
+  /// Says which rank is in front of the queue of `section`, kNobody if it is empty.
+  void setFront(uint32_t section, uint32_t rank);
+
+  struct Lowest {
+    uint64_t floor;
+    uint32_t rank; ///< kNobody: all queues are empty
+    uint32_t section;
+  };
+  /// The lowest section with a queue; among equally low ones that with the best rank in front.
+  Lowest lowest();
+
   uint32_t levels() const { return depth; }
 
 private:
+  struct Node {
+    uint64_t top = 0;            ///< highest floor below
+    uint64_t lowest = 0;         ///< lowest floor of a section with a queue
+    uint32_t at = 0;             ///< section that has `top`
+    uint32_t front = kNobody;    ///< best rank of all fronts below
+    uint32_t lowestFront = kNobody; ///< best rank of the fronts at `lowest`
+  };
   void assign(size_t node, uint64_t height);
   void push(size_t leaf);
   void pull(size_t node);
-  bool better(size_t left, size_t right) const;
+  bool higher(size_t left, size_t right) const;
+  bool lower(size_t left, size_t right) const;
 
   uint32_t leaves = 1, depth = 0;
   const std::vector<uint64_t> &load;
-  std::vector<uint64_t> top;      ///< highest floor below a node
-  std::vector<uint64_t> assigned; ///< floor of all below, not yet handed down; kUnassigned if none
-  std::vector<uint32_t> at;       ///< section that has `top`
+  std::vector<Node> nodes;
+  std::vector<uint64_t> assigned; ///< floor of all below, not yet handed down
   std::vector<uint32_t> hottest;  ///< section of highest load below a node
 };
 
-/// Places items lowest first, ties by `rank` (0 first). Gives up with false once `cutoff` is reached.
-bool placeLowestFirst(const Component &component, const std::vector<uint32_t> &rank, uint64_t cutoff, Skyline &skyline,
-                      std::vector<uint64_t> &offsets, uint64_t &height, uint64_t &work);
+/// Places items lowest first, ties by `rank` (0 first). Gives up with false once the height reaches `cutoff` or
+/// `work` passes `workLimit`.
+bool placeLowestFirst(const Component &component, const std::vector<uint32_t> &rank, uint64_t cutoff,
+                      uint64_t workLimit, Skyline &skyline, std::vector<uint64_t> &offsets, uint64_t &height,
+                      uint64_t &work);
 
-/// Skyline placements, one per key, then gravity, into `best`.
-void packByKeys(const Component &component, uint64_t target, Placement &best, uint64_t &work);
+/// Skyline placements, one per key (the first whatever the limit), then gravity, into `best`.
+void packByKeys(const Component &component, uint64_t target, uint64_t workLimit, Placement &best, uint64_t &work);
 
 /// Improves `best` (which must hold a packing) by skyline placements with perturbed order.
 void packByPerturbation(const Component &component, uint64_t target, uint64_t workLimit, Placement &best,

@@ -76,6 +76,8 @@ private:
     uint64_t lowestEnd = UINT64_MAX;
     for (uint32_t i : items) {
       start[i] = startOf(i, last);
+      if (start[i] + component.size(i) > capacity)
+        return false;
       lowestEnd = std::min(lowestEnd, start[i] + component.size(i));
       end = std::max(end, component.end(i));
     }

@@ -6,35 +6,53 @@
 
 namespace ortc::planning {
 
-uint32_t MinCut::addEdge(Node from, Node to, uint64_t capacity) {
-  uint32_t edge = uint32_t(target.size());
+void MinCut::reset(uint32_t nodes) {
+  count = nodes;
+  target.clear();
+  residual.clear();
+}
+
+void MinCut::addEdge(Node from, Node to, uint64_t capacity) {
   target.push_back(to);
   target.push_back(from);
-  capacities.push_back(capacity);
-  capacities.push_back(0);
-  adjacent[from].push_back(edge);
-  adjacent[to].push_back(edge + 1);
-  return edge;
+  residual.push_back(capacity);
+  residual.push_back(0);
+}
+
+/// Lists the edges of every node, in the order they were added.
+void MinCut::sortEdges() {
+  first.assign(count + 1, 0);
+  for (uint32_t edge = 0; edge < target.size(); ++edge)
+    ++first[target[edge ^ 1] + 1];
+  for (Node node = 0; node < count; ++node)
+    first[node + 1] += first[node];
+  adjacent.resize(target.size());
+  next.assign(first.begin(), first.end() - 1);
+  for (uint32_t edge = 0; edge < target.size(); ++edge)
+    adjacent[next[target[edge ^ 1]]++] = edge;
 }
 
 bool MinCut::findLevels(Node source, Node sink, uint64_t &work) {
-  level.assign(adjacent.size(), -1);
+  level.assign(count, -1);
   level[source] = 0;
   queue.assign(1, source);
+  work += count / 8;
   for (size_t at = 0; at < queue.size(); ++at) {
     Node node = queue[at];
-    work += adjacent[node].size();
-    for (uint32_t edge : adjacent[node])
+    work += 1 + first[node + 1] - first[node];
+    for (uint32_t i = first[node]; i < first[node + 1]; ++i) {
+      uint32_t edge = adjacent[i];
       if (residual[edge] > 0 && level[target[edge]] < 0) {
         level[target[edge]] = level[node] + 1;
         queue.push_back(target[edge]);
       }
+    }
   }
   return level[sink] >= 0;
 }
 
 uint64_t MinCut::augment(Node source, Node sink, uint64_t &work, uint64_t workLimit) {
-  next.assign(adjacent.size(), 0);
+  next.assign(first.begin(), first.end() - 1);
   uint64_t total = 0;
   path.clear();
   Node node = source;
@@ -57,9 +75,9 @@ uint64_t MinCut::augment(Node source, Node sink, uint64_t &work, uint64_t workLi
       continue;
     }
     bool advanced = false;
-    for (uint32_t &i = next[node]; i < adjacent[node].size(); ++i) {
+    for (uint32_t &i = next[node]; i < first[node + 1]; ++i) {
       ++work;
-      uint32_t edge = adjacent[node][i];
+      uint32_t edge = adjacent[i];
       if (residual[edge] > 0 && level[target[edge]] == level[node] + 1) {
         path.push_back(edge);
         node = target[edge];
@@ -80,8 +98,8 @@ uint64_t MinCut::augment(Node source, Node sink, uint64_t &work, uint64_t workLi
 
 MinCut::Flow MinCut::run(Node source, Node sink, uint64_t &work, uint64_t workLimit) {
   Flow flow;
-  residual = capacities;
-  work += residual.size() / 8;
+  sortEdges();
+  work += 2 * target.size();
   while (findLevels(source, sink, work)) {
     flow.value += augment(source, sink, work, workLimit);
     if (work > workLimit) {

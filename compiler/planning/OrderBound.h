@@ -14,7 +14,7 @@ namespace ortc::planning {
 /// in-place writes are counted as if every candidate read could die at v, which keeps it a lower bound.
 class OrderBound {
 public:
-  explicit OrderBound(const Graph &graph);
+  explicit OrderBound(const Graph &graph) : graph(graph) {}
 
   struct Result {
     uint64_t bytes = 0;   ///< no order uses fewer bytes at the step
@@ -25,12 +25,16 @@ public:
   Result at(StepId step, uint64_t &work, uint64_t workLimit, std::vector<bool> *ideal = nullptr);
 
 private:
+  /// Where a step stands when the step in question runs.
+  enum class State : uint8_t { kFree, kHasRun, kHasNot };
+  void spread(StepId from, State state, uint64_t &work);
+  uint64_t addValue(const Value &value);
+
   const Graph &graph;
   MinCut network;
-  std::vector<uint32_t> fromSource, toSink; ///< per step: edge number
-  std::vector<uint32_t> valueEdge;          ///< per value: the edge that carries its bytes
-  std::vector<uint32_t> valueEndEdge;       ///< per value: carries them to the sink when alive at the end
-  uint64_t alwaysAlive = 0;
+  std::vector<State> states;          ///< per step
+  std::vector<MinCut::Node> nodes;    ///< per free step
+  std::vector<StepId> stack, freeUsers;
 };
 
 } // namespace ortc::planning

@@ -91,6 +91,26 @@ std::vector<Component> split(const PackingProblem &problem) {
   return components;
 }
 
+/// Everything after the first placements, cheapest first. Small components are solved exactly before anything
+/// is tried at random; a gap below 0.1 % is worth an eighth of the work.
+void improve(const Component &component, uint64_t target, uint64_t next, uint64_t workLimit, uint64_t &exactLeft,
+             Placement &best, uint64_t &work) {
+  auto exactly = [&](uint64_t limit) {
+    uint64_t spent = 0;
+    packExactly(component, target, limit, best, spent);
+    exactLeft -= std::min(exactLeft, spent);
+    work += spent;
+  };
+  if (component.items.size() <= 64)
+    exactly(std::min<uint64_t>(exactLeft, 4'000'000));
+  if (best.height <= next || work >= workLimit)
+    return;
+  bool close = best.height - target < target / 1000;
+  packByPerturbation(component, next, work + (workLimit - work) / (close ? 8 : 1), best, work);
+  if (best.height > next && exactLeft > 0)
+    exactly(exactLeft);
+}
+
 } // namespace
 
 Packing pack(const PackingProblem &problem, const PackingOptions &options) {
@@ -101,15 +121,13 @@ Packing pack(const PackingProblem &problem, const PackingOptions &options) {
     packing.maxLive = std::max(packing.maxLive, component.maxLive);
   uint64_t target = std::max(packing.maxLive, options.target);
   std::vector<Placement> placements(components.size());
-  uint64_t height = target;
   for (size_t c = 0; c < components.size(); ++c) {
-    packByKeys(components[c], target, placements[c], packing.work);
-    if (placements[c].height > target && components[c].items.size() <= kFirstFitItems)
+    packByKeys(components[c], target, options.work, placements[c], packing.work);
+    if (placements[c].height > target && components[c].items.size() <= kFirstFitItems && packing.work < options.work)
       packByFirstFit(components[c], target, placements[c], packing.work);
-    height = std::max(height, placements[c].height);
   }
   // The highest component alone decides; work on it until it is as low as the next one.
-  uint64_t limit = packing.work + options.work, exactLimit = options.exactWork;
+  uint64_t exactLeft = options.exactWork;
   for (size_t round = 0; round < components.size(); ++round) {
     size_t worst = 0;
     uint64_t next = target;
@@ -119,15 +137,9 @@ Packing pack(const PackingProblem &problem, const PackingOptions &options) {
     for (size_t c = 0; c < components.size(); ++c)
       if (c != worst)
         next = std::max(next, placements[c].height);
-    if (placements[worst].height <= target)
+    if (components.empty() || placements[worst].height <= target)
       break;
-    packByPerturbation(components[worst], next, limit, placements[worst], packing.work);
-    if (placements[worst].height > target && components[worst].singlePiece && exactLimit > 0) {
-      uint64_t exactWork = 0;
-      packExactly(components[worst], target, exactLimit, placements[worst], exactWork);
-      exactLimit -= std::min(exactLimit, exactWork);
-      packing.work += exactWork;
-    }
+    improve(components[worst], target, next, options.work, exactLeft, placements[worst], packing.work);
     if (placements[worst].height > next)
       break;
   }

@@ -33,14 +33,17 @@ Skyline::Skyline(const std::vector<uint64_t> &load) : load(load) {
 }
 
 void Skyline::clear() {
-  top.assign(2 * size_t(leaves), 0);
+  nodes.assign(2 * size_t(leaves), {});
+  for (size_t node = 1; node < nodes.size(); ++node)
+    nodes[node].at = hottest[node];
   assigned.assign(2 * size_t(leaves), kUnassigned);
-  at = hottest;
 }
 
 void Skyline::assign(size_t node, uint64_t height) {
-  top[node] = assigned[node] = height;
-  at[node] = hottest[node];
+  assigned[node] = height;
+  nodes[node].top = nodes[node].lowest = height;
+  nodes[node].at = hottest[node];
+  nodes[node].lowestFront = nodes[node].front;
 }
 
 /// Hands assignments above `leaf` down to the children of its ancestors.
@@ -55,14 +58,23 @@ void Skyline::push(size_t leaf) {
   }
 }
 
-bool Skyline::better(size_t left, size_t right) const {
-  return top[left] != top[right] ? top[left] > top[right] : load[at[left]] >= load[at[right]];
+bool Skyline::higher(size_t left, size_t right) const {
+  const Node &l = nodes[left], &r = nodes[right];
+  return l.top != r.top ? l.top > r.top : load[l.at] >= load[r.at];
+}
+
+bool Skyline::lower(size_t left, size_t right) const {
+  const Node &l = nodes[left], &r = nodes[right];
+  if (l.lowestFront == kNobody || r.lowestFront == kNobody)
+    return l.lowestFront != kNobody;
+  return l.lowest != r.lowest ? l.lowest < r.lowest : l.lowestFront < r.lowestFront;
 }
 
 void Skyline::pull(size_t node) {
-  size_t child = better(2 * node, 2 * node + 1) ? 2 * node : 2 * node + 1;
-  top[node] = top[child];
-  at[node] = at[child];
+  const Node &left = nodes[2 * node], &right = nodes[2 * node + 1];
+  const Node &top = higher(2 * node, 2 * node + 1) ? left : right;
+  const Node &low = lower(2 * node, 2 * node + 1) ? left : right;
+  nodes[node] = {top.top, low.lowest, top.at, std::min(left.front, right.front), low.lowestFront};
 }
 
 Skyline::Highest Skyline::highest(uint32_t begin, uint32_t end) {
@@ -71,7 +83,7 @@ Skyline::Highest Skyline::highest(uint32_t begin, uint32_t end) {
   push(high - 1);
   size_t best = 0;
   auto look = [&](size_t node) {
-    if (best == 0 || !better(best, node))
+    if (best == 0 || !higher(best, node))
       best = node;
   };
   for (; low < high; low /= 2, high /= 2) {
@@ -80,7 +92,7 @@ Skyline::Highest Skyline::highest(uint32_t begin, uint32_t end) {
     if (high & 1)
       look(--high);
   }
-  return {top[best], at[best]};
+  return {nodes[best].top, nodes[best].at};
 }
 
 void Skyline::raise(uint32_t begin, uint32_t end, uint64_t height) {
@@ -94,86 +106,116 @@ void Skyline::raise(uint32_t begin, uint32_t end, uint64_t height) {
     if (high & 1)
       assign(--high, height);
   }
-  for (first /= 2, last /= 2; first > 0; first /= 2, last /= 2)
-    for (size_t node : {first, last})
-      if (assigned[node] == kUnassigned)
-        pull(node);
+  for (first /= 2, last /= 2; first > 0; first /= 2, last /= 2) {
+    if (assigned[first] == kUnassigned)
+      pull(first);
+    if (first != last && assigned[last] == kUnassigned)
+      pull(last);
+  }
 }
 
-uint64_t Skyline::floorAt(uint32_t section) const {
-  for (uint32_t level = depth; level > 0; --level)
-    if (uint64_t value = assigned[(size_t(section) + leaves) >> level]; value != kUnassigned)
-      return value;
-  return top[size_t(section) + leaves];
+void Skyline::setFront(uint32_t section, uint32_t rank) {
+  size_t node = size_t(section) + leaves;
+  push(node);
+  nodes[node].front = nodes[node].lowestFront = rank;
+  for (node /= 2; node > 0; node /= 2)
+    pull(node);
 }
 
-bool placeLowestFirst(const Component &component, const std::vector<uint32_t> &rank, uint64_t cutoff, Skyline &skyline,
-                      std::vector<uint64_t> &offsets, uint64_t &height, uint64_t &work) {
-  // A queue of items that cannot start below the floor of one section, which they all cross. Queue
-  // `sections` is the ground, where every item starts.
-  uint32_t ground = component.sections;
-  std::vector<std::vector<uint32_t>> queues(size_t(ground) + 1); // heaps of ranks, best in front
-  struct Next {
-    uint64_t floor;
-    uint32_t rank, queue;
-    bool operator<(const Next &other) const { // std::push_heap keeps the largest in front
-      return floor != other.floor ? floor > other.floor : rank > other.rank;
+Skyline::Lowest Skyline::lowest() {
+  if (nodes[1].lowestFront == kNobody)
+    return {0, kNobody, 0};
+  size_t node = 1;
+  while (node < leaves) {
+    if (assigned[node] != kUnassigned) {
+      assign(2 * node, assigned[node]);
+      assign(2 * node + 1, assigned[node]);
+      assigned[node] = kUnassigned;
     }
+    node = 2 * node + (lower(2 * node, 2 * node + 1) ? 0 : 1);
+  }
+  return {nodes[1].lowest, nodes[1].lowestFront, uint32_t(node - leaves)};
+}
+
+bool placeLowestFirst(const Component &component, const std::vector<uint32_t> &rank, uint64_t cutoff,
+                      uint64_t workLimit, Skyline &skyline, std::vector<uint64_t> &offsets, uint64_t &height,
+                      uint64_t &work) {
+  struct Queue {
+    std::vector<uint32_t> ranks;         // a heap, best in front
+    uint32_t begin = 0, end = UINT32_MAX; // sections that all of its items cross, or fewer
   };
-  std::vector<Next> heap; // one valid entry per queue that is not empty; its floor may have risen since
-  std::vector<uint32_t> itemOf(rank.size());
-  for (uint32_t i = 0; i < rank.size(); ++i)
+  uint32_t count = uint32_t(rank.size()), onGround = 0; // items from rank onGround on were not looked at yet
+  std::vector<Queue> queues(component.sections);
+  std::vector<uint32_t> itemOf(count);
+  for (uint32_t i = 0; i < count; ++i)
     itemOf[rank[i]] = i;
-  auto announce = [&](uint32_t queue, uint64_t floor) {
-    heap.push_back({floor, queues[queue].front(), queue});
-    std::push_heap(heap.begin(), heap.end());
+  auto add = [](Queue &queue, uint32_t newRank) {
+    queue.ranks.push_back(newRank);
+    std::push_heap(queue.ranks.begin(), queue.ranks.end(), std::greater<>());
   };
-  queues[ground].resize(rank.size());
-  std::iota(queues[ground].begin(), queues[ground].end(), 0u);
-  if (!rank.empty())
-    announce(ground, 0);
+  auto showFront = [&](uint32_t section) {
+    skyline.setFront(section, queues[section].ranks.empty() ? Skyline::kNobody : queues[section].ranks.front());
+  };
   skyline.clear();
-  offsets.resize(rank.size());
+  offsets.resize(count);
   height = 0;
-  uint64_t cost = 4 + 4 * skyline.levels();
-  work += 4 * rank.size() + 6 * component.sections;
-  while (!heap.empty()) {
-    std::pop_heap(heap.begin(), heap.end());
-    Next next = heap.back();
-    heap.pop_back();
-    std::vector<uint32_t> &queue = queues[next.queue];
-    if (queue.empty() || queue.front() != next.rank)
-      continue; // a better item came in and announced the queue again
-    work += cost;
-    if (next.queue != ground)
-      if (uint64_t floor = skyline.floorAt(next.queue); floor > next.floor) {
-        announce(next.queue, floor);
+  uint64_t cost = 2 + 2 * skyline.levels();
+  work += 4 * count + 6 * component.sections;
+  for (uint32_t placed = 0; placed < count;) {
+    work += 2 * cost;
+    if (work > workLimit)
+      return false;
+    Skyline::Lowest next = {0, Skyline::kNobody, 0};
+    if (onGround == count)
+      next = skyline.lowest();
+    bool fromGround = next.rank == Skyline::kNobody;
+    if (fromGround)
+      next.rank = onGround++;
+    uint32_t i = itemOf[next.rank];
+    const Item &item = component.items[i];
+    Skyline::Highest highest = skyline.highest(component.begin(i), component.end(i));
+    Queue &other = queues[highest.section];
+    if (!fromGround) {
+      Queue &queue = queues[next.section];
+      if (highest.floor > next.floor && highest.section >= queue.begin && highest.section < queue.end) {
+        // All items of the queue cross that section: they move together, the fewer into the more.
+        if (other.ranks.size() < queue.ranks.size())
+          std::swap(other, queue);
+        for (uint32_t moved : queue.ranks)
+          add(other, moved);
+        work += 8 * queue.ranks.size() + 2 * cost;
+        other.begin = std::max(other.begin, queue.begin);
+        other.end = std::min(other.end, queue.end);
+        queue = Queue();
+        showFront(highest.section);
+        showFront(next.section);
         continue;
       }
-    uint32_t i = itemOf[next.rank];
-    std::pop_heap(queue.begin(), queue.end(), std::greater<>());
-    queue.pop_back();
-    const Item &item = component.items[i];
-    work += cost;
-    Skyline::Highest highest = skyline.highest(component.begin(i), component.end(i));
-    if (highest.floor > next.floor) {
-      std::vector<uint32_t> &other = queues[highest.section];
-      other.push_back(next.rank);
-      std::push_heap(other.begin(), other.end(), std::greater<>());
-      if (other.front() == next.rank)
-        announce(highest.section, highest.floor);
-    } else {
-      offsets[i] = alignUp(highest.floor, item.alignment);
-      for (const Piece &piece : item.pieces) {
-        skyline.raise(piece.begin, piece.end, offsets[i] + piece.size);
-        work += cost;
-      }
-      height = std::max(height, offsets[i] + component.size(i));
-      if (height >= cutoff)
-        return false;
+      std::pop_heap(queue.ranks.begin(), queue.ranks.end(), std::greater<>());
+      queue.ranks.pop_back();
+      if (queue.ranks.empty())
+        queue = Queue();
+      showFront(next.section);
+      work += cost;
     }
-    if (!queue.empty())
-      announce(next.queue, next.floor);
+    if (highest.floor > next.floor) {
+      add(other, next.rank);
+      other.begin = std::max(other.begin, component.begin(i));
+      other.end = std::min(other.end, component.end(i));
+      if (other.ranks.front() == next.rank)
+        showFront(highest.section);
+      work += cost;
+      continue;
+    }
+    ++placed;
+    offsets[i] = alignUp(highest.floor, item.alignment);
+    for (const Piece &piece : item.pieces) {
+      skyline.raise(piece.begin, piece.end, offsets[i] + piece.size);
+      work += cost;
+    }
+    height = std::max(height, offsets[i] + component.size(i));
+    if (height >= cutoff)
+      return false;
   }
   return true;
 }
@@ -260,6 +302,8 @@ void settle(const Component &component, Skyline &skyline, Placement &best, uint6
 
 class Perturbation {
 public:
+  static constexpr int kMaxIdle = 3000; ///< placements without gain after which the search gives up
+
   Perturbation(const Component &component, uint64_t target, uint64_t workLimit, Placement &best, uint64_t &work)
       : component(component), base(rankByOffset(best.offsets)), target(target), workLimit(workLimit), best(best),
         work(work), skyline(component.load) {}
@@ -269,7 +313,7 @@ public:
     std::vector<uint64_t> offsets;
     std::vector<uint32_t> rank(count), order(count);
     std::vector<int64_t> key(count);
-    while (work < workLimit && best.height > target) {
+    for (int idle = 0; idle < kMaxIdle && work < workLimit && best.height > target;) {
       for (uint32_t i = 0; i < count; ++i)
         key[i] = int64_t(base[i]) * 4;
       uint32_t changes = 1 + random.below(8);
@@ -287,8 +331,11 @@ public:
         rank[order[r]] = r;
       work += count * 8;
       uint64_t height = 0;
-      if (!placeLowestFirst(component, rank, best.height, skyline, offsets, height, work))
+      if (!placeLowestFirst(component, rank, best.height, workLimit, skyline, offsets, height, work)) {
+        ++idle;
         continue;
+      }
+      idle = 0;
       best.offsets = offsets;
       best.height = height;
       best.source = "skyline:perturbed";
@@ -359,30 +406,34 @@ uint64_t squareRoot(uint64_t value) {
   return root;
 }
 
+/// By rising cost on deep training graphs; the last ones are left out there.
 constexpr KeyRule kKeyRules[] = {
-    {"skyline:area", [](const Component &c, uint32_t i) { return Key{area(c, i)}; }},
     {"skyline:size", [](const Component &c, uint32_t i) { return Key{c.size(i), c.width(i)}; }},
+    {"skyline:load,width", [](const Component &c, uint32_t i) { return Key{c.topLoad[i], c.width(i)}; }},
     {"skyline:width", [](const Component &c, uint32_t i) { return Key{c.width(i)}; }},
+    {"skyline:area", [](const Component &c, uint32_t i) { return Key{area(c, i)}; }},
+    {"skyline:load,area", [](const Component &c, uint32_t i) { return Key{c.topLoad[i], area(c, i)}; }},
     {"skyline:width*sqrt(size)",
      [](const Component &c, uint32_t i) { return Key{uint64_t(c.width(i)) * squareRoot(coarseSize(c, i))}; }},
-    {"skyline:load,area", [](const Component &c, uint32_t i) { return Key{c.topLoad[i], area(c, i)}; }},
-    {"skyline:load,width", [](const Component &c, uint32_t i) { return Key{c.topLoad[i], c.width(i)}; }},
-    {"skyline:begin", [](const Component &c, uint32_t i) { return Key{c.sections - c.begin(i)}; }},
     {"skyline:end", [](const Component &c, uint32_t i) { return Key{c.end(i)}; }},
+    {"skyline:begin", [](const Component &c, uint32_t i) { return Key{c.sections - c.begin(i)}; }},
 };
 
 } // namespace
 
-void packByKeys(const Component &component, uint64_t target, Placement &best, uint64_t &work) {
+void packByKeys(const Component &component, uint64_t target, uint64_t workLimit, Placement &best, uint64_t &work) {
   Skyline skyline(component.load);
   std::vector<uint64_t> offsets;
   std::vector<Key> keys(component.items.size());
   for (const KeyRule &rule : kKeyRules) {
     for (uint32_t i = 0; i < keys.size(); ++i)
       keys[i] = rule.key(component, i);
-    uint64_t height = 0;
-    if (!placeLowestFirst(component, rankBy(component, keys), best.height, skyline, offsets, height, work))
+    uint64_t height = 0, limit = best.offsets.empty() ? UINT64_MAX : workLimit; // one placement there must be
+    if (!placeLowestFirst(component, rankBy(component, keys), best.height, limit, skyline, offsets, height, work)) {
+      if (work >= workLimit)
+        break;
       continue;
+    }
     best.offsets = offsets;
     best.height = height;
     best.source = rule.name;
