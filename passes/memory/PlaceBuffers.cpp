@@ -135,6 +135,11 @@ private:
     for (BlockArgument argument : entry.getArguments())
       if (entry.getArgAttr(argument.getArgNumber(), train::kInput) || entry.getArgAttr(argument.getArgNumber(), train::kGradient))
         memoryOf(argument);
+    // Outputs come first in the shape the host sees; steps may write them in another.
+    auto returned = cast<func::ReturnOp>(entry.getBody().front().getTerminator());
+    for (OpOperand &operand : returned->getOpOperands())
+      if (entry.getResultAttr(operand.getOperandNumber(), train::kOutput))
+        memoryOf(operand.get());
     Value loss;
     bool guarded = false;
     auto guard = [&] {
@@ -177,7 +182,7 @@ private:
     };
     if (auto buffer = bufferOf(root)) {
       offset = plan.offsetOf[*buffer];
-      if (destination)
+      if (destination && destination->type == type)
         usage = destination->kind == EntryGraph::Destination::loss ? "loss" : "gradient";
       if (auto argument = dyn_cast<BlockArgument>(root)) {
         auto entry = cast<func::FuncOp>(argument.getOwner()->getParentOp());
@@ -189,7 +194,8 @@ private:
     } else if (destination) {
       region = plan::Region::external;
       offset = destination->index;
-      usage = "output";
+      if (destination->type == type)
+        usage = "output";
     } else {
       auto argument = cast<BlockArgument>(root);
       auto entry = cast<func::FuncOp>(argument.getOwner()->getParentOp());
