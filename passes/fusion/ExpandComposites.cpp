@@ -51,9 +51,13 @@ static void expandMoments(TensorBuilder &b, nn::MomentsOp op) {
   op.getVariance().replaceAllUsesWith(b.cast(variance, element));
 }
 
-/// A divisor of `size` that is at least `wanted`, the smallest one; 1 when there is none up to `limit`.
+/// The smallest divisor of `size` from `wanted` to `limit`, or else the largest one below; 1 when there is none.
 static int64_t divisorFrom(int64_t size, int64_t wanted, int64_t limit) {
-  for (int64_t divisor = std::max<int64_t>(2, wanted); divisor <= std::min(size / 2, limit); ++divisor)
+  limit = std::min(size / 2, limit);
+  for (int64_t divisor = wanted; divisor <= limit; ++divisor)
+    if (size % divisor == 0)
+      return divisor;
+  for (int64_t divisor = std::min(wanted, limit); divisor > 1; --divisor)
     if (size % divisor == 0)
       return divisor;
   return 1;

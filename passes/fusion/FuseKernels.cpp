@@ -1,4 +1,4 @@
-//===- FuseKernels.cpp - group the operations of a function into kernels --===//
+//===- FuseKernels.cpp - group the operations of functions into kernels ---===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // FusionGroups decides; this file prepares the program for it (cheap producers get a copy per consumer, so that nobody
@@ -160,10 +160,17 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    func::FuncOp function = getOperation();
-    if (function.isDeclaration() || function->hasAttr(plan::kKind))
-      return;
-    Block &block = function.getBody().front();
+    SmallVector<func::FuncOp> functions;
+    getOperation()->walk([&](func::FuncOp function) {
+      if (!function.isDeclaration() && !function->hasAttr(plan::kKind))
+        functions.push_back(function);
+    });
+    for (func::FuncOp function : functions)
+      if (failed(fuse(function.getBody().front())))
+        return signalPassFailure();
+  }
+
+  LogicalResult fuse(Block &block) {
     materializeConstants(block);
     copyFreeProducers(block);
     FusionGroups fusion(block);
@@ -172,7 +179,7 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
     llvm::DenseMap<Value, Value> replaced;
     for (const FusionGroup &group : groups)
       if (failed(createKernel(group, replaced)))
-        return signalPassFailure();
+        return failure();
     for (const FusionGroup &group : groups)
       for (Operation *op : llvm::reverse(group.ops))
         op->dropAllUses();
@@ -183,6 +190,7 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
       if (isa<nn::ReshapeOp, arith::ConstantOp>(op) && op.use_empty())
         op.erase();
     sortTopologically(&block);
+    return success();
   }
 };
 

@@ -109,13 +109,15 @@ FusionGroups::Quality FusionGroups::judge(const FusionGroup &group) const {
   if (!program)
     return quality;
   quality.valid = true;
-  uint64_t all = (uint64_t(1) << program->dims.size()) - 1;
+  uint64_t reduced = program->reducedMask(), parallel = ((uint64_t(1) << program->dims.size()) - 1) & ~reduced;
   int64_t points = program->elements(false) * program->elements(true);
   if (program->laneDim >= 0) {
     uint64_t lane = uint64_t(1) << program->laneDim;
     for (const auto &node : program->nodes) {
       bool varies = node.dims & lane;
-      if (varies && node.kind == codegen::LoopNode::operation && node.dims != all && node.cost > kRepeatedCost)
+      // Values of a row are computed once per row; everything else should change with every dimension.
+      bool isRepeated = (node.dims & parallel) != parallel || ((node.dims & reduced) != 0 && (node.dims & reduced) != reduced);
+      if (varies && node.kind == codegen::LoopNode::operation && isRepeated && node.cost > kRepeatedCost)
         quality.wasted += node.cost * points;
       if (!varies || node.kind != codegen::LoopNode::load)
         continue;

@@ -22,15 +22,15 @@ def ExpandCompositesPass : Pass<"ortc-expand-composites"> {
   let dependentDialects = ["::ortc::nn::NnDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
-def FuseKernelsPass : Pass<"ortc-fuse-kernels", "::mlir::func::FuncOp"> {
-  let summary = "group the operations of a function into kernels";
+def FuseKernelsPass : Pass<"ortc-fuse-kernels"> {
+  let summary = "group the operations of functions into kernels";
   let description = [{
-    Before: a function on tensors without composites.
+    Before: functions on tensors without composites.
     After: every operation is in a plan.kernel, but for reshapes between kernels, which move no data. What one loop nest
     computes without repeating expensive work or reading memory out of order is one kernel: elementwise clusters,
     reductions with their producers and what hangs on them, all of an optimizer's update. Everything else is a
     kernel of its own. Operations that only updates need are never in a kernel with others, which run before updates.
-    Functions without body are left alone.
+    Functions without body, and those that hold a kernel already, are left alone.
 
     ```mlir
     %a = arith.mulf %x, %x : tensor<8x4xf32>
