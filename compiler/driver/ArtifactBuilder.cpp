@@ -73,6 +73,9 @@ public:
         externals[buffer.getOffset()] = value;
         return;
       }
+      // New state that crosses from a gradients entry to its update entry is nobody's gradient.
+      if (usage == "gradient" && module.lookupSymbol<train::TensorOp>(buffer.getName()).getRole() != train::Role::parameter)
+        return;
       value.region = ORTC_REGION_TRANSIENT;
       value.offset = buffer.getOffset();
       if (usage == "loss") {

@@ -12,6 +12,15 @@ ProgramTensors::ProgramTensors(ModuleOp module, FunctionComposer &composer)
     taken.insert(tensor.getName());
     last = tensor;
   }
+  // Inputs and outputs are found by name as well.
+  for (auto function : module.getOps<func::FuncOp>()) {
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (auto name = function.getArgAttrOfType<StringAttr>(i, kInput))
+        taken.insert(name.getValue());
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      if (auto name = function.getResultAttrOfType<StringAttr>(i, kOutput))
+        taken.insert(name.getValue());
+  }
 }
 
 FailureOr<TensorOp> ProgramTensors::declare(TensorOp tensor) {
@@ -51,7 +60,8 @@ FailureOr<Value> ProgramTensors::getScalar(StringRef name, double initial) {
 }
 
 FailureOr<Port> ProgramTensors::getState(StringRef name, RankedTensorType type) {
-  FailureOr<TensorOp> tensor = declare(create(module, Role::state, name, name, type, {}, {}, {}));
+  std::string free = taken.contains(name) ? "optimizer." + name.str() : name.str();
+  FailureOr<TensorOp> tensor = declare(create(module, Role::state, free, free, type, {}, {}, {}));
   if (failed(tensor))
     return failure();
   FailureOr<Value> value = composer.getArgument(symbolAttribute(*tensor, kTensor), type);
