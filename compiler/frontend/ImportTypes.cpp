@@ -20,7 +20,9 @@ namespace ortc::frontend {
 
 Type importElementType(MLIRContext *context, int32_t type) {
   Builder b(context);
-  auto unsignedInteger = [&](unsigned bits) { return IntegerType::get(context, bits, IntegerType::Unsigned); };
+  auto unsignedInteger = [&](unsigned bits) {
+    return IntegerType::get(context, bits, IntegerType::Unsigned);
+  };
   switch (type) {
   case proto::TensorProto::FLOAT:
     return b.getF32Type();
@@ -84,8 +86,7 @@ Type importElementType(MLIRContext *context, int32_t type) {
 }
 
 /// A tensor type; a dimension without a value, or with the value -1, is dynamic.
-template <typename Tensor>
-static Type importTensorType(MLIRContext *context, const Tensor &tensor) {
+template <typename Tensor> static Type importTensorType(MLIRContext *context, const Tensor &tensor) {
   if (tensor.elem_type() == 0)
     return onnx::AnyType::get(context);
   Type element = importElementType(context, tensor.elem_type());
@@ -141,12 +142,13 @@ static bool isSplat(StringRef bytes, size_t width) {
 }
 
 /// A resource over the data where it lies; copied only when its address is not aligned for its elements.
-static ElementsAttr importResource(RankedTensorType type, StringRef name, const TensorData &data, size_t width) {
+static ElementsAttr importResource(RankedTensorType type, StringRef name, const TensorData &data,
+                                   size_t width) {
   size_t alignment = std::min<size_t>(width, 8);
   ArrayRef<char> bytes(data.bytes.data(), data.bytes.size());
   if (reinterpret_cast<uintptr_t>(bytes.data()) % alignment != 0)
-    return DenseResourceElementsAttr::get(type, name,
-                                          HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, alignment, false));
+    return DenseResourceElementsAttr::get(
+        type, name, HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, alignment, false));
   AsmResourceBlob blob(bytes, alignment, [owner = data.owner](void *, size_t, size_t) {}, false);
   return DenseResourceElementsAttr::get(type, name, std::move(blob));
 }
@@ -167,7 +169,8 @@ ElementsAttr importTensor(MLIRContext *context, StringRef name, const TensorData
   else if (bytes.size() > kLargestDense)
     return importResource(type, name, data, width);
   if (data.type == proto::TensorProto::BOOL)
-    return DenseElementsAttr::get(type, ArrayRef<bool>(reinterpret_cast<const bool *>(bytes.data()), bytes.size()));
+    return DenseElementsAttr::get(type,
+                                  ArrayRef<bool>(reinterpret_cast<const bool *>(bytes.data()), bytes.size()));
   return DenseElementsAttr::getFromRawBuffer(type, ArrayRef<char>(bytes.data(), bytes.size()));
 }
 
@@ -175,8 +178,8 @@ ElementsAttr importTensor(MLIRContext *context, StringRef name, const TensorData
 // Attributes
 //===----------------------------------------------------------------------===//
 
-Attribute importAttribute(MLIRContext *context, const Model &model, StringRef name, const proto::AttributeProto &a,
-                          Status &status) {
+Attribute importAttribute(MLIRContext *context, const Model &model, StringRef name,
+                          const proto::AttributeProto &a, Status &status) {
   Builder b(context);
   auto tensor = [&](const proto::TensorProto &t) -> Attribute {
     TensorData data;

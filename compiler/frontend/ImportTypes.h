@@ -27,8 +27,8 @@ mlir::ArrayAttr importDimNames(mlir::MLIRContext *context, const proto::TypeProt
 /// Constant data. `name` becomes the name of the resource when there is one.
 mlir::ElementsAttr importTensor(mlir::MLIRContext *context, llvm::StringRef name, const TensorData &data);
 
-/// An attribute that is no graph and no reference. `name` as above. Null when a tensor's data cannot be read any more
-/// (an external file that changed); then `status` says why.
+/// An attribute that is no graph and no reference. `name` as above. Null when a tensor's data cannot be read
+/// any more (an external file that changed); then `status` says why.
 mlir::Attribute importAttribute(mlir::MLIRContext *context, const Model &model, llvm::StringRef name,
                                 const proto::AttributeProto &attribute, Status &status);
 

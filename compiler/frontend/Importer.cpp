@@ -1,7 +1,8 @@
 //===- Importer.cpp - an ONNX file as IR of the onnx dialect --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The model has passed every check (Model.h), so names resolve and nodes stand in order: one walk builds the IR.
+// The model has passed every check (Model.h), so names resolve and nodes stand in order: one walk builds the
+// IR.
 #include "compiler/frontend/Importer.h"
 
 #include "compiler/frontend/ImportTypes.h"
@@ -57,7 +58,9 @@ private:
 
   Location nameLoc(StringRef name) { return NameLoc::get(builder.getStringAttr(name)); }
   ArrayAttr names(ArrayRef<StringRef> strings) { return builder.getStrArrayAttr(strings); }
-  StringAttr optionalString(StringRef text) { return text.empty() ? StringAttr() : builder.getStringAttr(text); }
+  StringAttr optionalString(StringRef text) {
+    return text.empty() ? StringAttr() : builder.getStringAttr(text);
+  }
 
   const Model &model;
   MLIRContext *context;
@@ -69,7 +72,8 @@ private:
 } // namespace
 
 /// One key for a function and the nodes that call it.
-static std::string functionKey(const std::string &domain, const std::string &name, const std::string &overload) {
+static std::string functionKey(const std::string &domain, const std::string &name,
+                               const std::string &overload) {
   return std::string(canonicalDomain(domain)) + '\n' + name + '\n' + overload;
 }
 
@@ -121,11 +125,12 @@ LogicalResult Importer::importFunction(const proto::FunctionProto &function) {
   std::string symbol = function.domain() + "." + function.name();
   if (!function.overload().empty())
     symbol += "." + function.overload();
-  auto op = onnx::FunctionOp::create(
-      builder, nameLoc(function.name()), builder.getStringAttr(symbol),
-      builder.getStringAttr(StringRef(canonicalDomain(function.domain()))), builder.getStringAttr(function.name()),
-      optionalString(function.overload()), names(inputs), names(outputs), names(parameters),
-      defaults.getDictionary(context), importOpsets(function.opset_import()));
+  auto op =
+      onnx::FunctionOp::create(builder, nameLoc(function.name()), builder.getStringAttr(symbol),
+                               builder.getStringAttr(StringRef(canonicalDomain(function.domain()))),
+                               builder.getStringAttr(function.name()), optionalString(function.overload()),
+                               names(inputs), names(outputs), names(parameters),
+                               defaults.getDictionary(context), importOpsets(function.opset_import()));
   Block *block = builder.createBlock(&op.getBody());
   Values values;
   for (StringRef input : inputs)
@@ -165,7 +170,8 @@ LogicalResult Importer::importInitializers(const proto::GraphProto &graph, Value
   return success();
 }
 
-LogicalResult Importer::importGraph(const proto::GraphProto &graph, const Values *outer, const Opsets &opsets) {
+LogicalResult Importer::importGraph(const proto::GraphProto &graph, const Values *outer,
+                                    const Opsets &opsets) {
   OpBuilder::InsertionGuard guard(builder);
   llvm::StringMap<bool> initialized;
   for (const proto::TensorProto &tensor : graph.initializer())
@@ -226,11 +232,13 @@ FailureOr<DictionaryAttr> Importer::importAttributes(const proto::NodeProto &nod
     char kind = attributeKind(attribute);
     Attribute value;
     if (!attribute.ref_attr_name().empty())
-      value = onnx::ReferenceAttr::get(context, attribute.ref_attr_name(), StringRef(attributeKindName(kind)));
+      value =
+          onnx::ReferenceAttr::get(context, attribute.ref_attr_name(), StringRef(attributeKindName(kind)));
     else if (kind == 'g' || kind == 'G')
       continue;
     else
-      value = importAttribute(context, model, node.output_size() ? node.output(0) : node.name(), attribute, status);
+      value = importAttribute(context, model, node.output_size() ? node.output(0) : node.name(), attribute,
+                              status);
     if (!value)
       return failure();
     attributes.set(attribute.name(), value);
@@ -239,8 +247,7 @@ FailureOr<DictionaryAttr> Importer::importAttributes(const proto::NodeProto &nod
 }
 
 /// The number of names up to the last that is not empty.
-template <typename Names>
-static int usedNames(const Names &names) {
+template <typename Names> static int usedNames(const Names &names) {
   int used = names.size();
   while (used > 0 && names[used - 1].empty())
     --used;
@@ -282,7 +289,8 @@ LogicalResult Importer::importNode(const proto::NodeProto &node, Values &values,
       builder, location, resultTypes, builder.getStringAttr(node.op_type()),
       optionalString(StringRef(canonicalDomain(node.domain()))), optionalString(node.overload()),
       builder.getI64IntegerAttr(sinceVersion(node, opsets)), optionalString(node.name()), inputs, *attributes,
-      names(resultNames), graphs.empty() ? ArrayAttr() : names(graphNames), static_cast<unsigned>(graphs.size()));
+      names(resultNames), graphs.empty() ? ArrayAttr() : names(graphNames),
+      static_cast<unsigned>(graphs.size()));
   for (auto [region, graph] : llvm::zip(op.getGraphs(), graphs)) {
     OpBuilder::InsertionGuard guard(builder);
     builder.createBlock(&region);

@@ -17,7 +17,7 @@ Status MappedFile::open(const std::string &path, size_t limit, std::shared_ptr<c
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     return Status::error("cannot open " + quoted + ": " + std::strerror(errno));
-  struct stat info {};
+  struct stat info{};
   int failed = fstat(descriptor, &info);
   if (failed || !S_ISREG(info.st_mode)) {
     close(descriptor);
@@ -26,7 +26,8 @@ Status MappedFile::open(const std::string &path, size_t limit, std::shared_ptr<c
   size_t size = static_cast<size_t>(info.st_size);
   if (size > limit) {
     close(descriptor);
-    return Status::error(quoted + " has " + std::to_string(size) + " bytes, the limit is " + std::to_string(limit));
+    return Status::error(quoted + " has " + std::to_string(size) + " bytes, the limit is " +
+                         std::to_string(limit));
   }
   void *address = nullptr;
   if (size) {

@@ -10,7 +10,8 @@
 
 namespace ortc::frontend {
 
-/// The bytes of a file, mapped for as long as the object lives. A file that shrinks meanwhile faults, as with any mapping.
+/// The bytes of a file, mapped for as long as the object lives. A file that shrinks meanwhile faults, as with
+/// any mapping.
 class MappedFile {
 public:
   /// Fails for a missing file, for anything but a regular file, and above `limit` bytes.

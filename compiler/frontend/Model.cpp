@@ -11,7 +11,8 @@
 namespace ortc::frontend {
 
 Model::Model(std::string name, std::string folder, const Limits &limits)
-    : name(std::move(name)), folder(std::move(folder)), limits(limits), proto(std::make_unique<proto::ModelProto>()) {}
+    : name(std::move(name)), folder(std::move(folder)), limits(limits),
+      proto(std::make_unique<proto::ModelProto>()) {}
 Model::~Model() = default;
 
 /// Reads a varint; false at the end of the bytes or after ten of them.
@@ -26,7 +27,8 @@ static bool readVarint(std::string_view bytes, size_t &at, uint64_t &value) {
   return false;
 }
 
-/// Why the bytes do not parse: walks the fields of the outermost message, where a file that was cut short shows.
+/// Why the bytes do not parse: walks the fields of the outermost message, where a file that was cut short
+/// shows.
 static std::string explainParseFailure(std::string_view bytes) {
   if (bytes.substr(0, 4) == std::string_view("PK\3\4", 4))
     return "is a zip archive (a PyTorch or NumPy file?), not an ONNX model; export the network to ONNX first";
@@ -70,7 +72,8 @@ static std::string explainParseFailure(std::string_view bytes) {
              " are left; copy or export it again";
     at += length;
   }
-  return "is not an ONNX model, or is damaged: a part of it is not a valid protobuf message or is nested too deeply";
+  return "is not an ONNX model, or is damaged: a part of it is not a valid protobuf message or is nested too "
+         "deeply";
 }
 
 Status Model::parse(std::string_view bytes, const std::string &name, const std::string &folder,

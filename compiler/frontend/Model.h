@@ -36,8 +36,8 @@ struct Limits {
 struct TensorData {
   int32_t type = 0;          ///< proto::TensorProto::DataType
   std::vector<int64_t> dims; ///< none is negative, the product does not overflow
-  /// Little-endian, packed, each element in a whole number of bytes: booleans are 0 or 1, types below 8 bits stand
-  /// zero-extended in a byte. Empty for strings.
+  /// Little-endian, packed, each element in a whole number of bytes: booleans are 0 or 1, types below 8 bits
+  /// stand zero-extended in a byte. Empty for strings.
   std::string_view bytes;
   std::vector<std::string_view> strings;
   /// Keeps `bytes` and `strings` alive: the model, a mapped file, or a converted copy.
@@ -51,9 +51,10 @@ std::string dataTypeName(int32_t type);
 /// Bytes of one element of TensorData::bytes; 0 for strings, -1 for an unknown type.
 int dataTypeBytes(int32_t type);
 
-/// A model that passed every check that needs no shapes: names resolve, nodes stand in topological order (they are
-/// sorted when the file's are not), tensors have the bytes their shapes need, standard operators have the inputs and
-/// attributes their definitions allow, functions do not recurse. Immutable; may be shared between threads.
+/// A model that passed every check that needs no shapes: names resolve, nodes stand in topological order
+/// (they are sorted when the file's are not), tensors have the bytes their shapes need, standard operators
+/// have the inputs and attributes their definitions allow, functions do not recurse. Immutable; may be shared
+/// between threads.
 class Model : public std::enable_shared_from_this<Model> {
 public:
   /// Reads and checks a file.
@@ -83,12 +84,12 @@ private:
   mutable std::map<std::string, std::shared_ptr<const MappedFile>> external;
 };
 
-/// The letter (OnnxOperators.h) of the attribute's type, from the value where old files state no type; 0 if neither tells.
+/// The letter (OnnxOperators.h) of the attribute's type, from the value where old files state no type; 0 if
+/// neither tells.
 char attributeKind(const proto::AttributeProto &attribute);
 
 /// The version that `imports` selects for a domain ("" and "ai.onnx" are one); 0 when it is not imported.
-template <typename Imports>
-int64_t opsetOf(const Imports &imports, std::string_view domain) {
+template <typename Imports> int64_t opsetOf(const Imports &imports, std::string_view domain) {
   auto canonical = [](std::string_view d) { return d == "ai.onnx" ? std::string_view() : d; };
   for (const auto &import : imports)
     if (canonical(import.domain()) == canonical(domain))

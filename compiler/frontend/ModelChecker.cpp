@@ -1,8 +1,8 @@
 //===- ModelChecker.cpp - well-formedness of a parsed model ---------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One walk over the model, outermost graph first. A graph knows the names of the graphs around it through Scope. Depth
-// is bounded because protobuf limits the nesting of messages it parses to 100.
+// One walk over the model, outermost graph first. A graph knows the names of the graphs around it through
+// Scope. Depth is bounded because protobuf limits the nesting of messages it parses to 100.
 #include "compiler/frontend/ModelChecker.h"
 
 #include "compiler/frontend/NodeOrder.h"
@@ -48,11 +48,13 @@ private:
   Status checkFunctions();
   Status checkFunction(proto::FunctionProto &function);
   Status checkExpansion();
-  Status checkGraph(proto::GraphProto &graph, const Scope *outer, const Context &context, const std::string &where);
-  Status checkInitializers(const proto::GraphProto &graph, Scope &scope, const std::string &where);
-  Status checkNodes(google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes, Scope &scope, const Context &context,
+  Status checkGraph(proto::GraphProto &graph, const Scope *outer, const Context &context,
                     const std::string &where);
-  Status checkNode(proto::NodeProto &node, const Scope &scope, const Context &context, const std::string &where);
+  Status checkInitializers(const proto::GraphProto &graph, Scope &scope, const std::string &where);
+  Status checkNodes(google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes, Scope &scope,
+                    const Context &context, const std::string &where);
+  Status checkNode(proto::NodeProto &node, const Scope &scope, const Context &context,
+                   const std::string &where);
   Status checkAttribute(proto::AttributeProto &attribute, const Scope &scope, const Context &context,
                         const std::string &where);
   Status checkDefinition(const proto::NodeProto &node, const Context &context, const std::string &where);
@@ -68,10 +70,13 @@ private:
 
 static std::string quote(const std::string &name) { return "'" + name + "'"; }
 
-static Status at(const std::string &where, const std::string &message) { return Status::error(where + ": " + message); }
+static Status at(const std::string &where, const std::string &message) {
+  return Status::error(where + ": " + message);
+}
 
 /// One key for a function and its calls; no name holds the separator in a model anyone wants to run.
-static std::string functionKey(const std::string &domain, const std::string &name, const std::string &overload) {
+static std::string functionKey(const std::string &domain, const std::string &name,
+                               const std::string &overload) {
   return std::string(canonicalDomain(domain)) + '\n' + name + '\n' + overload;
 }
 
@@ -92,7 +97,8 @@ static Status checkType(const proto::TypeProto &type, const std::string &where) 
     if (hasShape)
       for (int i = 0; i < shape.dim_size(); ++i)
         if (shape.dim(i).dim_value() < -1)
-          return at(where, "dimension " + std::to_string(i) + " is " + std::to_string(shape.dim(i).dim_value()));
+          return at(where,
+                    "dimension " + std::to_string(i) + " is " + std::to_string(shape.dim(i).dim_value()));
     return {};
   };
   switch (type.value_case()) {
@@ -134,11 +140,13 @@ Status Checker::checkOpsets(const Context &context, const std::string &where) {
     if (!domain.empty())
       continue;
     if (opset.version() < kOldestOpset)
-      return Status::error(where + "imports opset " + std::to_string(opset.version()) + "; the oldest supported is " +
-                           std::to_string(kOldestOpset) + "; export again, or convert with onnx.version_converter");
+      return Status::error(where + "imports opset " + std::to_string(opset.version()) +
+                           "; the oldest supported is " + std::to_string(kOldestOpset) +
+                           "; export again, or convert with onnx.version_converter");
     if (opset.version() > kNewestOpset)
-      return Status::error(where + "imports opset " + std::to_string(opset.version()) + "; the newest supported is " +
-                           std::to_string(kNewestOpset) + "; export with an older opset");
+      return Status::error(where + "imports opset " + std::to_string(opset.version()) +
+                           "; the newest supported is " + std::to_string(kNewestOpset) +
+                           "; export with an older opset");
   }
   return {};
 }
@@ -153,7 +161,8 @@ Status Checker::run() {
   // Before IR version 3 there were no opset imports, and only opset 1.
   if (proto.opset_import().empty())
     return Status::error("the model imports no opset (opset 1 is meant); the oldest supported is " +
-                         std::to_string(kOldestOpset) + "; export again, or convert with onnx.version_converter");
+                         std::to_string(kOldestOpset) +
+                         "; export again, or convert with onnx.version_converter");
   ORTC_RETURN_IF_ERROR(checkOpsets(context, "the model "));
   ORTC_RETURN_IF_ERROR(checkFunctions());
   ORTC_RETURN_IF_ERROR(checkGraph(*proto.mutable_graph(), nullptr, context, ""));
@@ -190,9 +199,10 @@ Status Checker::checkFunction(proto::FunctionProto &function) {
     if (!attributes.insert(attribute.name()).second)
       return at(where, "two attributes are named " + quote(attribute.name()));
     if (!attribute.ref_attr_name().empty())
-      return at(where, "the default of attribute " + quote(attribute.name()) + " refers to another attribute");
-    ORTC_RETURN_IF_ERROR(
-        checkAttribute(attribute, Scope(), context, where + ": default of attribute " + quote(attribute.name())));
+      return at(where,
+                "the default of attribute " + quote(attribute.name()) + " refers to another attribute");
+    ORTC_RETURN_IF_ERROR(checkAttribute(attribute, Scope(), context,
+                                        where + ": default of attribute " + quote(attribute.name())));
   }
   ORTC_RETURN_IF_ERROR(checkNodes(*function.mutable_node(), scope, context, where));
   for (const std::string &output : function.output())
@@ -208,8 +218,7 @@ public:
   using Callee = std::function<const proto::FunctionProto *(const proto::NodeProto &)>;
   ExpansionCounter(Callee callee, int64_t limit) : callee(std::move(callee)), limit(limit) {}
 
-  template <typename Nodes>
-  Status count(const Nodes &nodes, int64_t &total) {
+  template <typename Nodes> Status count(const Nodes &nodes, int64_t &total) {
     for (const proto::NodeProto &node : nodes) {
       int64_t size = 1;
       if (const proto::FunctionProto *function = callee(node))
@@ -230,14 +239,15 @@ private:
     constexpr size_t kDeepest = 200; // calls in calls; the walk recurses
     auto [entry, added] = sizes.emplace(&function, -1);
     if (!added && entry->second < 0)
-      return Status::error("function " + quote(function.name()) + " calls itself, directly or through others");
+      return Status::error("function " + quote(function.name()) +
+                           " calls itself, directly or through others");
     if (!added) {
       size = entry->second;
       return {};
     }
     if (++depth > kDeepest)
-      return Status::error("calls of functions are nested more than " + std::to_string(kDeepest) + " deep in function " +
-                           quote(function.name()));
+      return Status::error("calls of functions are nested more than " + std::to_string(kDeepest) +
+                           " deep in function " + quote(function.name()));
     size = 0;
     ORTC_RETURN_IF_ERROR(count(function.node(), size));
     --depth;
@@ -254,7 +264,8 @@ private:
 
 /// Refuses recursion, and models that grow beyond the limit when functions are inlined.
 Status Checker::checkExpansion() {
-  ExpansionCounter counter([this](const proto::NodeProto &node) { return callee(node); }, limits.inlinedNodes);
+  ExpansionCounter counter([this](const proto::NodeProto &node) { return callee(node); },
+                           limits.inlinedNodes);
   int64_t total = 0;
   for (const proto::FunctionProto &function : proto.functions())
     ORTC_RETURN_IF_ERROR(counter.count(function.node(), total));
@@ -382,12 +393,14 @@ Status Checker::checkNode(proto::NodeProto &node, const Scope &scope, const Cont
   }
   if (const proto::FunctionProto *function = callee(node)) {
     if (node.input_size() > function->input_size() || node.output_size() > function->output_size())
-      return at(where, "function " + quote(function->name()) + " has " + std::to_string(function->input_size()) +
-                           " inputs and " + std::to_string(function->output_size()) + " outputs, not " +
+      return at(where, "function " + quote(function->name()) + " has " +
+                           std::to_string(function->input_size()) + " inputs and " +
+                           std::to_string(function->output_size()) + " outputs, not " +
                            std::to_string(node.input_size()) + " and " + std::to_string(node.output_size()));
     for (const proto::AttributeProto &attribute : node.attribute())
       if (!hasAttribute(*function, attribute.name()))
-        return at(where, "function " + quote(function->name()) + " has no attribute " + quote(attribute.name()));
+        return at(where,
+                  "function " + quote(function->name()) + " has no attribute " + quote(attribute.name()));
     return {};
   }
   return checkDefinition(node, context, where);
@@ -395,11 +408,20 @@ Status Checker::checkNode(proto::NodeProto &node, const Scope &scope, const Cont
 
 /// Whether the message holds a value that its type does not use.
 static std::string strayValue(const proto::AttributeProto &a, char kind) {
-  std::pair<char, bool> held[] = {{'f', a.has_f()},           {'i', a.has_i()},          {'s', a.has_s()},
-                                  {'t', a.has_t()},           {'g', a.has_g()},          {'p', a.has_sparse_tensor()},
-                                  {'y', a.has_tp()},          {'F', a.floats_size()},    {'I', a.ints_size()},
-                                  {'S', a.strings_size()},    {'T', a.tensors_size()},   {'G', a.graphs_size()},
-                                  {'P', a.sparse_tensors_size()}, {'Y', a.type_protos_size()}};
+  std::pair<char, bool> held[] = {{'f', a.has_f()},
+                                  {'i', a.has_i()},
+                                  {'s', a.has_s()},
+                                  {'t', a.has_t()},
+                                  {'g', a.has_g()},
+                                  {'p', a.has_sparse_tensor()},
+                                  {'y', a.has_tp()},
+                                  {'F', a.floats_size()},
+                                  {'I', a.ints_size()},
+                                  {'S', a.strings_size()},
+                                  {'T', a.tensors_size()},
+                                  {'G', a.graphs_size()},
+                                  {'P', a.sparse_tensors_size()},
+                                  {'Y', a.type_protos_size()}};
   for (auto [letter, present] : held)
     if (present && letter != kind)
       return std::string(attributeKindName(letter));
@@ -414,17 +436,20 @@ Status Checker::checkAttribute(proto::AttributeProto &attribute, const Scope &sc
   if (!attribute.ref_attr_name().empty()) {
     const std::string &target = attribute.ref_attr_name();
     if (!context.function)
-      return at(where, "it refers to attribute " + quote(target) + " of a function, but stands in no function");
+      return at(where,
+                "it refers to attribute " + quote(target) + " of a function, but stands in no function");
     if (!hasAttribute(*context.function, target))
       return at(where, "the function has no attribute " + quote(target) + ", which it refers to");
     return {};
   }
-  // Other fields than the one of the type are legal nowhere; exporters that write zeros there are tolerated for numbers.
+  // Other fields than the one of the type are legal nowhere; exporters that write zeros there are tolerated
+  // for numbers.
   std::string stray = strayValue(attribute, kind);
   bool harmless = (stray == "float" && attribute.f() == 0) || (stray == "int" && attribute.i() == 0) ||
                   (stray == "string" && attribute.s().empty());
   if (!stray.empty() && !harmless)
-    return at(where, "its type is " + std::string(attributeKindName(kind)) + " but it holds a value of type " + stray);
+    return at(where, "its type is " + std::string(attributeKindName(kind)) +
+                         " but it holds a value of type " + stray);
   if ((kind == 't' && !attribute.has_t()) || (kind == 'g' && !attribute.has_g()) ||
       (kind == 'p' && !attribute.has_sparse_tensor()) || (kind == 'y' && !attribute.has_tp()))
     return at(where, "its type is " + std::string(attributeKindName(kind)) + " but it holds no value");
@@ -457,7 +482,8 @@ Status Checker::checkAttribute(proto::AttributeProto &attribute, const Scope &sc
 }
 
 /// Checks a node of a standard operator; names the standard does not know are left to the legaliser's report.
-Status Checker::checkDefinition(const proto::NodeProto &node, const Context &context, const std::string &where) {
+Status Checker::checkDefinition(const proto::NodeProto &node, const Context &context,
+                                const std::string &where) {
   std::string_view domain = canonicalDomain(node.domain());
   if (!isStandardDomain(domain))
     return {};

@@ -6,7 +6,8 @@
 
 namespace ortc::frontend {
 
-/// Checks `proto`, whose tensors belong to `model`, and sorts the nodes of graphs that are not in topological order.
+/// Checks `proto`, whose tensors belong to `model`, and sorts the nodes of graphs that are not in topological
+/// order.
 Status checkModel(const Model &model, proto::ModelProto &proto, const Limits &limits);
 
 } // namespace ortc::frontend

@@ -81,7 +81,8 @@ static Dependencies findDependencies(const Nodes &nodes) {
   return edges;
 }
 
-/// Follows producers among the nodes that were never ready, all of which depend on a cycle, until one comes again.
+/// Follows producers among the nodes that were never ready, all of which depend on a cycle, until one comes
+/// again.
 static Status cycleError(const Nodes &nodes, const Dependencies &edges, const std::vector<int> &waiting) {
   int at = 0;
   while (!waiting[static_cast<size_t>(at)])

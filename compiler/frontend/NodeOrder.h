@@ -7,9 +7,9 @@
 
 namespace ortc::frontend {
 
-/// Sorts nodes so that every value stands before its uses, those in graph attributes included. An order that is
-/// already valid is kept; otherwise the earliest node of the file that is ready comes next. Names nothing in `nodes`
-/// produces are no dependencies. Output names are distinct. Fails on a cycle and names its nodes.
+/// Sorts nodes so that every value stands before its uses, those in graph attributes included. An order that
+/// is already valid is kept; otherwise the earliest node of the file that is ready comes next. Names nothing
+/// in `nodes` produces are no dependencies. Output names are distinct. Fails on a cycle and names its nodes.
 /// O(names + nodes log nodes); graph attributes are read once for each graph around them.
 Status sortNodes(google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes);
 

@@ -10,7 +10,7 @@ namespace ortc::frontend {
 
 /// Sorted by domain, name and version: the generator sorts, a test checks.
 static constexpr OperatorDefinition kOperators[] = {
-#define ORTC_OPERATOR(domain, name, since, inputs, minInputs, outputs, minOutputs, attributes)                         \
+#define ORTC_OPERATOR(domain, name, since, inputs, minInputs, outputs, minOutputs, attributes)               \
   {domain, name, since, inputs, minInputs, outputs, minOutputs, attributes},
 #include "compiler/frontend/OperatorTable.inc"
 #undef ORTC_OPERATOR
@@ -18,8 +18,9 @@ static constexpr OperatorDefinition kOperators[] = {
 
 const OperatorDefinition *findOperator(std::string_view domain, std::string_view name, int64_t opset) {
   auto key = [](const OperatorDefinition &d) { return std::tie(d.domain, d.name, d.since); };
-  auto above = std::upper_bound(std::begin(kOperators), std::end(kOperators), std::tie(domain, name, opset),
-                                [&](const auto &value, const OperatorDefinition &d) { return value < key(d); });
+  auto above =
+      std::upper_bound(std::begin(kOperators), std::end(kOperators), std::tie(domain, name, opset),
+                       [&](const auto &value, const OperatorDefinition &d) { return value < key(d); });
   if (above == std::begin(kOperators))
     return nullptr;
   const OperatorDefinition &found = *std::prev(above);
@@ -51,10 +52,13 @@ static bool fits(size_t count, size_t least, std::string_view formals) {
   return count >= least && (variadic || count <= formals.size());
 }
 
-std::string checkArity(const OperatorDefinition &definition, const std::vector<bool> &present, size_t outputs) {
-  std::string head = std::string(definition.name) + " of version " + std::to_string(definition.since) + " takes ";
+std::string checkArity(const OperatorDefinition &definition, const std::vector<bool> &present,
+                       size_t outputs) {
+  std::string head =
+      std::string(definition.name) + " of version " + std::to_string(definition.since) + " takes ";
   if (!fits(present.size(), definition.minInputs, definition.inputs))
-    return head + range(definition.minInputs, definition.inputs) + " inputs, not " + std::to_string(present.size());
+    return head + range(definition.minInputs, definition.inputs) + " inputs, not " +
+           std::to_string(present.size());
   for (size_t i = 0; i < present.size() && i < definition.inputs.size(); ++i)
     if (!present[i] && definition.inputs[i] == 'r')
       return head + "no empty name for input " + std::to_string(i) + ", which is required";
@@ -64,9 +68,9 @@ std::string checkArity(const OperatorDefinition &definition, const std::vector<b
   return "";
 }
 
-/// Kind letter of attribute `name`, or 0; the callback sees every (name, kind, required) until it returns false.
-template <typename Visit>
-static void forEachAttribute(std::string_view list, Visit visit) {
+/// Kind letter of attribute `name`, or 0; the callback sees every (name, kind, required) until it returns
+/// false.
+template <typename Visit> static void forEachAttribute(std::string_view list, Visit visit) {
   while (!list.empty()) {
     size_t end = std::min(list.find(' '), list.size());
     std::string_view item = list.substr(0, end);
@@ -95,7 +99,8 @@ std::string checkAttributes(const OperatorDefinition &definition,
   }
   std::string missing;
   forEachAttribute(definition.attributes, [&](std::string_view known, char, bool required) {
-    if (required && std::none_of(attributes.begin(), attributes.end(), [&](auto &a) { return a.first == known; }))
+    if (required &&
+        std::none_of(attributes.begin(), attributes.end(), [&](auto &a) { return a.first == known; }))
       missing = known;
     return missing.empty();
   });
@@ -103,9 +108,10 @@ std::string checkAttributes(const OperatorDefinition &definition,
 }
 
 static constexpr std::pair<char, std::string_view> kKinds[] = {
-    {'f', "float"},          {'i', "int"},        {'s', "string"},  {'t', "tensor"}, {'g', "graph"},
-    {'p', "sparse_tensor"},  {'y', "type_proto"}, {'F', "floats"},  {'I', "ints"},   {'S', "strings"},
-    {'T', "tensors"},        {'G', "graphs"},     {'Y', "type_protos"}, {'P', "sparse_tensors"}};
+    {'f', "float"},       {'i', "int"},           {'s', "string"},     {'t', "tensor"},
+    {'g', "graph"},       {'p', "sparse_tensor"}, {'y', "type_proto"}, {'F', "floats"},
+    {'I', "ints"},        {'S', "strings"},       {'T', "tensors"},    {'G', "graphs"},
+    {'Y', "type_protos"}, {'P', "sparse_tensors"}};
 
 std::string_view attributeKindName(char kind) {
   for (auto [letter, name] : kKinds)

@@ -24,8 +24,8 @@ struct OperatorDefinition {
   size_t minInputs;
   std::string_view outputs;
   size_t minOutputs;
-  /// `name:k` separated by spaces, `!` behind required ones. Kinds: f float, i int, s string, t tensor, g graph,
-  /// p sparse tensor, y type; the capital letter is the list.
+  /// `name:k` separated by spaces, `!` behind required ones. Kinds: f float, i int, s string, t tensor, g
+  /// graph, p sparse tensor, y type; the capital letter is the list.
   std::string_view attributes;
 };
 
@@ -38,8 +38,10 @@ const OperatorDefinition *findDefinition(std::string_view domain, std::string_vi
 /// Whether the standard knows that domain.
 bool isStandardDomain(std::string_view domain);
 
-/// Checks the numbers of inputs and outputs; `present[i]` tells whether input i is given. Returns what is wrong, or "".
-std::string checkArity(const OperatorDefinition &definition, const std::vector<bool> &present, size_t outputs);
+/// Checks the numbers of inputs and outputs; `present[i]` tells whether input i is given. Returns what is
+/// wrong, or "".
+std::string checkArity(const OperatorDefinition &definition, const std::vector<bool> &present,
+                       size_t outputs);
 
 /// Checks names and kinds of the attributes of a node. Returns what is wrong, or "".
 std::string checkAttributes(const OperatorDefinition &definition,

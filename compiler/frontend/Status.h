@@ -24,10 +24,10 @@ private:
 };
 
 /// Returns from the calling function when the expression is an error.
-#define ORTC_RETURN_IF_ERROR(expression)                                                                               \
-  do {                                                                                                                 \
-    if (::ortc::frontend::Status status_ = (expression); !status_.ok())                                                \
-      return status_;                                                                                                  \
+#define ORTC_RETURN_IF_ERROR(expression)                                                                     \
+  do {                                                                                                       \
+    if (::ortc::frontend::Status status_ = (expression); !status_.ok())                                      \
+      return status_;                                                                                        \
   } while (0)
 
 } // namespace ortc::frontend

@@ -14,7 +14,8 @@
 
 namespace ortc::frontend {
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensor bytes are viewed in place, as ONNX stores them");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+              "tensor bytes are viewed in place, as ONNX stores them");
 
 namespace {
 using Type = proto::TensorProto;
@@ -22,15 +23,18 @@ using Type = proto::TensorProto;
 /// How a data type is stored.
 struct TypeInfo {
   const char *name;
-  int bits;          ///< in raw data; 0 for strings
-  char field;        ///< typed field: f float_data, i int32_data, s string_data, l int64_data, d double_data, u uint64_data
+  int bits;   ///< in raw data; 0 for strings
+  char field; ///< typed field: f float_data, i int32_data, s string_data, l int64_data, d double_data, u
+              ///< uint64_data
   int64_t low, high; ///< range of an entry of int32_data
 };
 } // namespace
 
 static const TypeInfo *typeInfo(int32_t type) {
-  constexpr int64_t kInt32Low = std::numeric_limits<int32_t>::min(), kInt32High = std::numeric_limits<int32_t>::max();
-  // int32_data holds sub-byte types packed, a byte in each entry, except the 6-bit ones: one element in each entry.
+  constexpr int64_t kInt32Low = std::numeric_limits<int32_t>::min(),
+                    kInt32High = std::numeric_limits<int32_t>::max();
+  // int32_data holds sub-byte types packed, a byte in each entry, except the 6-bit ones: one element in each
+  // entry.
   static const TypeInfo kTypes[] = {
       {"UNDEFINED", -1, 0, 0, 0},
       {"FLOAT", 32, 'f', 0, 0},
@@ -87,8 +91,7 @@ int64_t TensorData::elements() const {
 static std::string text(size_t value) { return std::to_string(value); }
 
 /// "[2,3]".
-template <typename Dims>
-static std::string shapeText(const Dims &dims) {
+template <typename Dims> static std::string shapeText(const Dims &dims) {
   std::string out = "[";
   for (int64_t dim : dims)
     out += (out.size() > 1 ? "," : "") + std::to_string(dim);
@@ -96,8 +99,7 @@ static std::string shapeText(const Dims &dims) {
 }
 
 /// Number of elements; refuses negative dimensions and products whose bits overflow 63 bits.
-template <typename Dims>
-static Status countElements(const Dims &dims, int bits, int64_t &count) {
+template <typename Dims> static Status countElements(const Dims &dims, int bits, int64_t &count) {
   count = 1;
   bool zero = false;
   for (int64_t dim : dims) {
@@ -120,8 +122,9 @@ static Status countElements(const Dims &dims, int bits, int64_t &count) {
 
 /// Makes `data` own a buffer of `size` bytes.
 static char *allocate(TensorData &data, size_t size) {
-  auto buffer = std::shared_ptr<char>(static_cast<char *>(::operator new(size ? size : 1, std::align_val_t(64))),
-                                      [](char *p) { ::operator delete(p, std::align_val_t(64)); });
+  auto buffer =
+      std::shared_ptr<char>(static_cast<char *>(::operator new(size ? size : 1, std::align_val_t(64))),
+                            [](char *p) { ::operator delete(p, std::align_val_t(64)); });
   data.bytes = {buffer.get(), size};
   data.owner = buffer;
   return buffer.get();
@@ -153,7 +156,8 @@ static std::string wrongField(const Type &tensor, char used) {
   return "";
 }
 
-static Status countMismatch(const TypeInfo &info, const Type &tensor, const char *field, int64_t have, int64_t need) {
+static Status countMismatch(const TypeInfo &info, const Type &tensor, const char *field, int64_t have,
+                            int64_t need) {
   return Status::error(std::string(info.name) + " tensor of shape " + shapeText(tensor.dims()) + " needs " +
                        std::to_string(need) + " entries in " + field + " but has " + std::to_string(have));
 }
@@ -184,7 +188,9 @@ static Status typedData(const Type &tensor, const TypeInfo &info, int64_t count,
   };
   bool complex = tensor.data_type() == Type::COMPLEX64 || tensor.data_type() == Type::COMPLEX128;
   bool packed = info.bits == 4 || info.bits == 2;
-  int64_t need = complex ? 2 * count : packed ? count / (8 / info.bits) + (count % (8 / info.bits) != 0) : count;
+  int64_t need = complex  ? 2 * count
+                 : packed ? count / (8 / info.bits) + (count % (8 / info.bits) != 0)
+                          : count;
   auto check = [&](const auto &field, const char *name) {
     return field.size() == need ? Status() : countMismatch(info, tensor, name, field.size(), need);
   };
@@ -244,7 +250,8 @@ Status Model::openExternal(const std::string &location, std::shared_ptr<const Ma
     return Status::error(quoted + " is an absolute path; data has to lie in the model's folder");
   for (const fs::path &part : relative)
     if (part == "..")
-      return Status::error(quoted + " leaves the model's folder by '..'; data has to lie in the model's folder");
+      return Status::error(quoted +
+                           " leaves the model's folder by '..'; data has to lie in the model's folder");
   std::lock_guard<std::mutex> guard(lock);
   auto known = external.find(location);
   if (known != external.end()) {
@@ -257,8 +264,8 @@ Status Model::openExternal(const std::string &location, std::shared_ptr<const Ma
     return Status::error("cannot resolve the model's folder '" + folder + "': " + code.message());
   fs::path real = fs::canonical(root / relative, code);
   if (code)
-    return Status::error(quoted + " cannot be opened in the model's folder '" + folder + "': " + code.message() +
-                         "; copy it next to the model");
+    return Status::error(quoted + " cannot be opened in the model's folder '" + folder +
+                         "': " + code.message() + "; copy it next to the model");
   fs::path inside = real.lexically_relative(root);
   if (inside.empty() || *inside.begin() == "..")
     return Status::error(quoted + " is a link that leaves the model's folder; copy the data there");
@@ -275,9 +282,11 @@ Status Model::externalBytes(const Type &tensor, size_t needed, TensorData &data)
     if (entry.key() == "location")
       location = entry.value();
     else if (entry.key() == "offset" && !parseSize(entry.value(), offset))
-      return Status::error("external data has the offset '" + entry.value() + "', which is no number of bytes");
+      return Status::error("external data has the offset '" + entry.value() +
+                           "', which is no number of bytes");
     else if (entry.key() == "length" && !(hasLength = parseSize(entry.value(), length)))
-      return Status::error("external data has the length '" + entry.value() + "', which is no number of bytes");
+      return Status::error("external data has the length '" + entry.value() +
+                           "', which is no number of bytes");
   }
   std::shared_ptr<const MappedFile> file;
   ORTC_RETURN_IF_ERROR(openExternal(location, file));
@@ -288,8 +297,9 @@ Status Model::externalBytes(const Type &tensor, size_t needed, TensorData &data)
   if (!hasLength)
     length = size - offset;
   if (length != needed)
-    return Status::error("external data has " + text(length) + " bytes but shape " + shapeText(tensor.dims()) + " of " +
-                         dataTypeName(tensor.data_type()) + " needs " + text(needed));
+    return Status::error("external data has " + text(length) + " bytes but shape " +
+                         shapeText(tensor.dims()) + " of " + dataTypeName(tensor.data_type()) + " needs " +
+                         text(needed));
   data.bytes = file->bytes().substr(offset, needed);
   data.owner = file;
   return {};
@@ -311,15 +321,16 @@ Status Model::tensor(const Type &tensor, TensorData &data) const {
   bool external = tensor.data_location() == Type::EXTERNAL;
   std::string other = wrongField(tensor, external || tensor.has_raw_data() ? 0 : info->field);
   if (!other.empty())
-    return Status::error(external               ? "has external data and " + other
+    return Status::error(external                ? "has external data and " + other
                          : tensor.has_raw_data() ? "has raw_data and " + other
                                                  : std::string(info->name) + " data is stored in " + other);
   if (external && tensor.has_raw_data())
     return Status::error("has external data and raw_data");
   if (!external && !tensor.has_raw_data()) {
-    if (info->bits != 32 && info->bits != 64 && info->bits != 128 && static_cast<size_t>(count) > limits.convertedBytes)
-      return Status::error("has " + std::to_string(count) + " elements; at most " + text(limits.convertedBytes) +
-                           " bytes are converted");
+    if (info->bits != 32 && info->bits != 64 && info->bits != 128 &&
+        static_cast<size_t>(count) > limits.convertedBytes)
+      return Status::error("has " + std::to_string(count) + " elements; at most " +
+                           text(limits.convertedBytes) + " bytes are converted");
     return typedData(tensor, *info, count, data);
   }
   if (info->bits == 0)
@@ -336,20 +347,20 @@ Status Model::tensor(const Type &tensor, TensorData &data) const {
   if (tensor.data_type() == Type::BOOL)
     for (size_t i = 0; i < data.bytes.size(); ++i)
       if (data.bytes[i] & ~1)
-        return Status::error("BOOL element " + text(i) + " is " + text(static_cast<unsigned char>(data.bytes[i])) +
-                             ", not 0 or 1");
+        return Status::error("BOOL element " + text(i) + " is " +
+                             text(static_cast<unsigned char>(data.bytes[i])) + ", not 0 or 1");
   if (info->bits < 8) {
     if (static_cast<size_t>(count) > limits.convertedBytes)
-      return Status::error("has " + std::to_string(count) + " elements; at most " + text(limits.convertedBytes) +
-                           " bytes are converted");
+      return Status::error("has " + std::to_string(count) + " elements; at most " +
+                           text(limits.convertedBytes) + " bytes are converted");
     unpack(data, info->bits, count);
   }
   return {};
 }
 
 /// The element that entry `i` of `indices` ([n] or [n, rank]) points to.
-static Status linearIndex(const TensorData &indices, const std::vector<int64_t> &dims, int64_t count, size_t i,
-                          int64_t &linear) {
+static Status linearIndex(const TensorData &indices, const std::vector<int64_t> &dims, int64_t count,
+                          size_t i, int64_t &linear) {
   auto at = [&](size_t k) {
     int64_t value = 0;
     std::memcpy(&value, indices.bytes.data() + 8 * k, 8);
@@ -384,7 +395,8 @@ Status Model::sparseTensor(const proto::SparseTensorProto &sparse, TensorData &d
   if (values.type == Type::STRING)
     return Status::error("a sparse tensor of strings is not supported");
   if (values.dims.size() != 1)
-    return Status::error("values of a sparse tensor have shape " + shapeText(values.dims) + ", not one dimension");
+    return Status::error("values of a sparse tensor have shape " + shapeText(values.dims) +
+                         ", not one dimension");
   int64_t entries = values.dims[0], rank = static_cast<int64_t>(dims.size());
   bool linear = indices.dims == std::vector<int64_t>{entries};
   if (indices.type != Type::INT64 || (!linear && indices.dims != std::vector<int64_t>{entries, rank}))

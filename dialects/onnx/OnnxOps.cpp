@@ -24,15 +24,18 @@ static std::string readableName(StringRef name) {
 }
 
 /// Names the values in printed IR after the names in the file; empty ones stay numbered.
-template <typename Range>
-static void setNames(Range values, ArrayAttr names, OpAsmSetValueNameFn setName) {
+template <typename Range> static void setNames(Range values, ArrayAttr names, OpAsmSetValueNameFn setName) {
   for (auto [value, name] : llvm::zip(values, names.getAsRange<StringAttr>()))
     if (!name.empty())
       setName(value, readableName(name.getValue()));
 }
 
-void NodeOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setNames(getResults(), getOutputNames(), setName); }
-void InitializerOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), readableName(getName())); }
+void NodeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setNames(getResults(), getOutputNames(), setName);
+}
+void InitializerOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), readableName(getName()));
+}
 void NoneOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getResult(), "none"); }
 void GraphOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   if (!region.empty())
@@ -76,28 +79,29 @@ LogicalResult GraphOp::verify() {
     return emitOpError("has no onnx.return at its end");
   unsigned inputs = getBlock().getNumArguments(), outputs = getBlock().back().getNumOperands();
   if (getInputNames().size() != inputs || getInputDims().size() != inputs) // graph C1
-    return emitOpError() << "has " << inputs << " arguments but " << getInputNames().size() << " input names and "
-                         << getInputDims().size() << " lists of dimension names";
+    return emitOpError() << "has " << inputs << " arguments but " << getInputNames().size()
+                         << " input names and " << getInputDims().size() << " lists of dimension names";
   if (failed(verifyDistinct(*this, getInputNames(), "inputs"))) // graph C1
     return failure();
   if (getOutputNames().size() != outputs || getOutputTypes().size() != outputs ||
       getOutputDims().size() != outputs) // graph C2
-    return emitOpError() << "returns " << outputs << " values but has " << getOutputNames().size() << " output names, "
-                         << getOutputTypes().size() << " output types and " << getOutputDims().size()
-                         << " lists of dimension names";
+    return emitOpError() << "returns " << outputs << " values but has " << getOutputNames().size()
+                         << " output names, " << getOutputTypes().size() << " output types and "
+                         << getOutputDims().size() << " lists of dimension names";
   for (unsigned i = 0; i < inputs; ++i) // graph C3
     if (failed(verifyDims(*this, getInputDims()[i], getBlock().getArgument(i).getType(), "input", i)))
       return failure();
   for (unsigned i = 0; i < outputs; ++i) // graph C3
-    if (failed(verifyDims(*this, getOutputDims()[i], cast<TypeAttr>(getOutputTypes()[i]).getValue(), "output", i)))
+    if (failed(verifyDims(*this, getOutputDims()[i], cast<TypeAttr>(getOutputTypes()[i]).getValue(), "output",
+                          i)))
       return failure();
   llvm::StringSet<> names;
   for (StringAttr name : getInputNames().getAsRange<StringAttr>())
     names.insert(name.getValue());
   for (auto initializer : getBlock().getOps<InitializerOp>())
     if (!names.insert(initializer.getName()).second) // initializer C1
-      return initializer.emitOpError() << "'" << initializer.getName()
-                                       << "' is also an input or another initializer of the graph";
+      return initializer.emitOpError()
+             << "'" << initializer.getName() << "' is also an input or another initializer of the graph";
   return success();
 }
 
@@ -217,7 +221,8 @@ static LogicalResult verifyDefinition(NodeOp op, const frontend::OperatorDefinit
   std::vector<std::pair<std::string_view, char>> attributes;
   for (NamedAttribute attribute : op.getOnnxAttributes()) {
     char kind = kindOf(attribute.getValue()), wanted = wantedKind(definition, attribute.getName());
-    attributes.push_back({attribute.getName().getValue(), fitsKind(attribute.getValue(), kind, wanted) ? wanted : kind});
+    attributes.push_back(
+        {attribute.getName().getValue(), fitsKind(attribute.getValue(), kind, wanted) ? wanted : kind});
   }
   if (ArrayAttr names = op.getGraphNamesAttr())
     for (StringAttr name : names.getAsRange<StringAttr>())
@@ -230,18 +235,19 @@ static LogicalResult verifyDefinition(NodeOp op, const frontend::OperatorDefinit
 
 LogicalResult NodeOp::verify() {
   if (getOutputNames().size() != getNumResults()) // node C3
-    return emitOpError() << "has " << getNumResults() << " results but " << getOutputNames().size() << " output names";
+    return emitOpError() << "has " << getNumResults() << " results but " << getOutputNames().size()
+                         << " output names";
   unsigned graphs = getGraphNamesAttr() ? getGraphNamesAttr().size() : 0;
   if (graphs != getGraphs().size()) // node C4
     return emitOpError() << "has " << getGraphs().size() << " regions but " << graphs << " graph names";
   for (Region &region : getGraphs()) // node C4
-    if (!region.hasOneBlock() || region.front().getNumArguments() || !llvm::hasSingleElement(region.front()) ||
-        !isa<GraphOp>(region.front().front()))
+    if (!region.hasOneBlock() || region.front().getNumArguments() ||
+        !llvm::hasSingleElement(region.front()) || !isa<GraphOp>(region.front().front()))
       return emitOpError("has a region that is not exactly one onnx.graph");
   for (NamedAttribute attribute : getOnnxAttributes()) {
     if (!kindOf(attribute.getValue())) // node C2
-      return emitOpError() << "attribute '" << attribute.getName().getValue() << "' = " << attribute.getValue()
-                           << " is not one that mirrors an ONNX attribute";
+      return emitOpError() << "attribute '" << attribute.getName().getValue()
+                           << "' = " << attribute.getValue() << " is not one that mirrors an ONNX attribute";
     if (isa<ReferenceAttr>(attribute.getValue()) && !(*this)->getParentOfType<FunctionOp>()) // node C6
       return emitOpError() << "attribute '" << attribute.getName().getValue()
                            << "' refers to an attribute of a function, but there is no onnx.function around";

@@ -1,9 +1,9 @@
 //===- InlineFunctions.cpp - expand the calls of model-local functions ----===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Calls are expanded from the outside in, so that the attributes of a call inside a function are known values before
-// that call is expanded itself: an attribute that no caller gives then falls back to the inner function's default.
-// Recursion is excluded beforehand by a walk over the graph of calls.
+// Calls are expanded from the outside in, so that the attributes of a call inside a function are known values
+// before that call is expanded itself: an attribute that no caller gives then falls back to the inner
+// function's default. Recursion is excluded beforehand by a walk over the graph of calls.
 #include "passes/import/Passes.h"
 
 #include "dialects/onnx/OnnxDialect.h"
@@ -28,7 +28,9 @@ class Functions {
 public:
   explicit Functions(ModuleOp module) {
     for (auto function : module.getOps<FunctionOp>()) {
-      bool added = byKey.try_emplace(key(function.getDomain(), function.getName(), function.getOverload()), function).second;
+      bool added =
+          byKey.try_emplace(key(function.getDomain(), function.getName(), function.getOverload()), function)
+              .second;
       if (!added)
         duplicate = function;
     }
@@ -104,8 +106,8 @@ static std::string join(StringRef call, StringRef inner) {
   return call.empty() || inner.empty() ? (call + inner).str() : (call + "/" + inner).str();
 }
 
-/// Replaces references by values; drops those without one. Graphs that a reference stands for are copied into the
-/// node, which then is another operation. Returns the node.
+/// Replaces references by values; drops those without one. Graphs that a reference stands for are copied into
+/// the node, which then is another operation. Returns the node.
 static NodeOp resolveReferences(NodeOp node, Arguments &arguments) {
   NamedAttrList attributes;
   SmallVector<std::pair<StringAttr, Region *>> graphs;
@@ -131,10 +133,11 @@ static NodeOp resolveReferences(NodeOp node, Arguments &arguments) {
   size_t own = names.size();
   for (auto &graph : graphs)
     names.push_back(graph.first);
-  auto wider = NodeOp::create(builder, node.getLoc(), node.getResultTypes(), node.getOpTypeAttr(), node.getDomainAttr(),
-                              node.getOverloadAttr(), node.getSinceVersionAttr(), node.getNameAttr(), node.getInputs(),
-                              node.getOnnxAttributes(), node.getOutputNames(), builder.getArrayAttr(names),
-                              static_cast<unsigned>(names.size()));
+  auto wider =
+      NodeOp::create(builder, node.getLoc(), node.getResultTypes(), node.getOpTypeAttr(),
+                     node.getDomainAttr(), node.getOverloadAttr(), node.getSinceVersionAttr(),
+                     node.getNameAttr(), node.getInputs(), node.getOnnxAttributes(), node.getOutputNames(),
+                     builder.getArrayAttr(names), static_cast<unsigned>(names.size()));
   for (size_t i = 0; i < names.size(); ++i) {
     if (i < own) {
       wider.getGraphs()[i].takeBody(node.getGraphs()[i]);
@@ -155,10 +158,12 @@ static void rename(NodeOp node, StringRef prefix) {
   for (StringAttr name : node.getOutputNames().getAsRange<StringAttr>())
     outputs.push_back(b.getStringAttr(name.empty() ? "" : join(prefix, name.getValue())));
   node.setOutputNamesAttr(b.getArrayAttr(outputs));
-  node.setNameAttr(b.getStringAttr(join(prefix, node.getNodeName().empty() ? node.getOpType() : node.getNodeName())));
+  node.setNameAttr(
+      b.getStringAttr(join(prefix, node.getNodeName().empty() ? node.getOpType() : node.getNodeName())));
 }
 
-/// Lets the call's result `i` stand for `value`: the node that produces it takes the result's name and stated type.
+/// Lets the call's result `i` stand for `value`: the node that produces it takes the result's name and stated
+/// type.
 static void adoptResult(NodeOp call, unsigned i, Value value, const SmallPtrSetImpl<Operation *> &copies) {
   auto node = value.getDefiningOp<NodeOp>();
   if (!node || !copies.contains(node) || call.getOutputName(i).empty())

@@ -45,8 +45,8 @@ static std::unique_ptr<llvm::MemoryBuffer> importOnnx(const std::string &path, s
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   DialectRegistry registry;
-  registry.insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
-                  memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+  registry.insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect,
+                  math::MathDialect, memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
   func::registerInlinerExtension(registry);
   registerCanonicalizerPass();
   registerCSEPass();

@@ -1,8 +1,9 @@
 //===- DamagedModelTest.cpp - cut and flipped files must not crash the checker ===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Meant for the build with AddressSanitizer and UndefinedBehaviorSanitizer. Files are the models of test/zoo, and with
-// ORTC_FUZZ_MODELS=FILE:FILE... others; ORTC_FUZZ_FLIPS sets how many damaged copies of each are tried.
+// Meant for the build with AddressSanitizer and UndefinedBehaviorSanitizer. Files are the models of test/zoo,
+// and with ORTC_FUZZ_MODELS=FILE:FILE... others; ORTC_FUZZ_FLIPS sets how many damaged copies of each are
+// tried.
 #include "ModelBuilder.h"
 
 #include <cstdlib>
@@ -18,7 +19,8 @@ using namespace ortc::frontend::test;
 
 namespace {
 
-/// A model with a branch, a function, sparse and typed data, so that damage reaches every part of the checker.
+/// A model with a branch, a function, sparse and typed data, so that damage reaches every part of the
+/// checker.
 proto::ModelProto richModel() {
   proto::ModelProto model = smallModel();
   proto::GraphProto *graph = model.mutable_graph();

@@ -88,8 +88,9 @@ TEST(ImporterTest, DefaultsThatAreGraphsAreRefused) {
   mlir::MLIRContext context;
   Status status;
   EXPECT_TRUE(mlir::failed(importModel(model, context, status)));
-  EXPECT_EQ(status.message(),
-            "'m': function 'F': attribute 'body' is a graph; default values that are graphs are not supported");
+  EXPECT_EQ(
+      status.message(),
+      "'m': function 'F': attribute 'body' is a graph; default values that are graphs are not supported");
 }
 
 /// What the checker accepts the importer mirrors, however damaged: no crash, no failing verifier.

@@ -43,7 +43,8 @@ proto::GraphProto *makeIf(proto::ModelProto &m) {
   relu(m)->add_output("y");
   proto::GraphProto *branches[2];
   for (int i = 0; i < 2; ++i) {
-    branches[i] = addAttribute(relu(m), i ? "else_branch" : "then_branch", AttributeProto::GRAPH)->mutable_g();
+    branches[i] =
+        addAttribute(relu(m), i ? "else_branch" : "then_branch", AttributeProto::GRAPH)->mutable_g();
     branches[i]->set_name("branch");
     addNode(branches[i], "Relu", {"h"}, {"r"});
     setType(branches[i]->add_output(), "r", {2, 4});
@@ -97,10 +98,12 @@ const Malformed kMalformed[] = {
     {"NoIrVersion", [](auto &m) { m.clear_ir_version(); },
      "the IR version is 0; it is no ONNX model, or is damaged"},
     {"NoOpset", [](auto &m) { m.clear_opset_import(); },
-     "the model imports no opset (opset 1 is meant); the oldest supported is 7; export again, or convert with "
+     "the model imports no opset (opset 1 is meant); the oldest supported is 7; export again, or convert "
+     "with "
      "onnx.version_converter"},
     {"OldOpset", [](auto &m) { m.mutable_opset_import(0)->set_version(6); },
-     "the model imports opset 6; the oldest supported is 7; export again, or convert with onnx.version_converter"},
+     "the model imports opset 6; the oldest supported is 7; export again, or convert with "
+     "onnx.version_converter"},
     {"NewOpset", [](auto &m) { m.mutable_opset_import(0)->set_version(29); },
      "the model imports opset 29; the newest supported is 28; export with an older opset"},
     {"TwoOpsets",
@@ -115,12 +118,12 @@ const Malformed kMalformed[] = {
      "the graph has a cycle: node 'dense' (MatMul) needs node 'act' (Relu) needs node 'dense' (MatMul)"},
     {"SelfCycle", [](auto &m) { relu(m)->set_input(0, "y"); },
      "the graph has a cycle: node 'act' (Relu) needs node 'act' (Relu)"},
-    {"CycleThroughSubgraph",
-     [](auto &m) { makeIf(m)->mutable_node(0)->set_input(0, "y"); },
+    {"CycleThroughSubgraph", [](auto &m) { makeIf(m)->mutable_node(0)->set_input(0, "y"); },
      "the graph has a cycle: node 'choice' (If) needs node 'choice' (If)"},
     {"DanglingInput", [](auto &m) { relu(m)->set_input(0, "nowhere"); },
      "node 'act' (Relu): nothing produces the input 'nowhere'"},
-    {"DanglingOutput", [](auto &m) { graphOf(m)->mutable_output(0)->set_name("z"); }, "nothing produces the output 'z'"},
+    {"DanglingOutput", [](auto &m) { graphOf(m)->mutable_output(0)->set_name("z"); },
+     "nothing produces the output 'z'"},
     {"DanglingInSubgraph", [](auto &m) { makeIf(m)->mutable_node(0)->set_input(0, "nowhere"); },
      "node 'choice' (If): attribute 'then_branch': node 'r' (Relu): nothing produces the input 'nowhere'"},
     {"NoOutputs", [](auto &m) { graphOf(m)->clear_output(); }, "the graph has no outputs"},
@@ -128,7 +131,8 @@ const Malformed kMalformed[] = {
      "node 'act' (Relu): the output 'h' is already the name of another value"},
     {"OutputNamedAsInitializer", [](auto &m) { relu(m)->set_output(0, "w"); },
      "node 'act' (Relu): the output 'w' is already the name of another value"},
-    {"DuplicateInput", [](auto &m) { *graphOf(m)->add_input() = graphOf(m)->input(0); }, "two inputs are named 'x'"},
+    {"DuplicateInput", [](auto &m) { *graphOf(m)->add_input() = graphOf(m)->input(0); },
+     "two inputs are named 'x'"},
     {"DuplicateInitializer", [](auto &m) { *graphOf(m)->add_initializer() = graphOf(m)->initializer(0); },
      "two initializers are named 'w'"},
     {"DuplicateGraphOutput", [](auto &m) { *graphOf(m)->add_output() = graphOf(m)->output(0); },
@@ -145,14 +149,20 @@ const Malformed kMalformed[] = {
     {"NamelessAttribute", [](auto &m) { addAttribute(relu(m), "", AttributeProto::INT); },
      "node 'act' (Relu): an attribute has no name"},
     {"NamelessOperator", [](auto &m) { relu(m)->clear_op_type(); }, "node 'act' (): it names no operator"},
-    {"InputWithoutType", [](auto &m) { graphOf(m)->mutable_input(0)->clear_type(); }, "input 'x': it has no type"},
+    {"InputWithoutType", [](auto &m) { graphOf(m)->mutable_input(0)->clear_type(); },
+     "input 'x': it has no type"},
     {"InputOfUnknownType",
      [](auto &m) { graphOf(m)->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(99); },
      "input 'x': unknown data type 99"},
     {"NegativeInputDim",
      [](auto &m) {
-       graphOf(m)->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(1)->set_dim_value(
-           -7);
+       graphOf(m)
+           ->mutable_input(0)
+           ->mutable_type()
+           ->mutable_tensor_type()
+           ->mutable_shape()
+           ->mutable_dim(1)
+           ->set_dim_value(-7);
      },
      "input 'x': dimension 1 is -7"},
     {"InitializerContradictsInput",
@@ -184,9 +194,12 @@ const Malformed kMalformed[] = {
     {"BytesOverflow", [](auto &m) { weight(m)->set_dims(0, int64_t(1) << 59); },
      "initializer 'w': the size of shape [576460752303423488,4] overflows 63 bits"},
     {"NoDataType", [](auto &m) { weight(m)->clear_data_type(); }, "initializer 'w': has no data type"},
-    {"UnknownDataType", [](auto &m) { weight(m)->set_data_type(29); }, "initializer 'w': unknown data type 29"},
-    {"NegativeDataType", [](auto &m) { weight(m)->set_data_type(-1); }, "initializer 'w': unknown data type -1"},
-    {"RawAndTyped", [](auto &m) { weight(m)->add_float_data(1); }, "initializer 'w': has raw_data and float_data"},
+    {"UnknownDataType", [](auto &m) { weight(m)->set_data_type(29); },
+     "initializer 'w': unknown data type 29"},
+    {"NegativeDataType", [](auto &m) { weight(m)->set_data_type(-1); },
+     "initializer 'w': unknown data type -1"},
+    {"RawAndTyped", [](auto &m) { weight(m)->add_float_data(1); },
+     "initializer 'w': has raw_data and float_data"},
     {"WrongField",
      [](auto &m) {
        weight(m)->clear_raw_data();
@@ -219,9 +232,11 @@ const Malformed kMalformed[] = {
     {"SparseNotSorted", [](auto &m) { makeSparse(m, {3, 3}); },
      "initializer 's': indices of a sparse tensor are not in ascending order at entry 1"},
     {"SparseIndicesOfWrongCount", [](auto &m) { makeSparse(m, {1, 2})->mutable_indices()->set_dims(0, 1); },
-     "initializer 's': indices of a sparse tensor: INT64 tensor of shape [1] needs 1 entries in int64_data but has 2"},
+     "initializer 's': indices of a sparse tensor: INT64 tensor of shape [1] needs 1 entries in int64_data "
+     "but has 2"},
     {"SparseTooLarge", [](auto &m) { makeSparse(m, {1})->set_dims(0, int64_t(1) << 40); },
-     "initializer 's': a sparse tensor of shape [1099511627776,3] needs 13194139533312 bytes when made dense, the limit "
+     "initializer 's': a sparse tensor of shape [1099511627776,3] needs 13194139533312 bytes when made "
+     "dense, the limit "
      "is 4294967296"},
     {"TensorAttribute",
      [](auto &m) {
@@ -232,12 +247,15 @@ const Malformed kMalformed[] = {
        value->add_dims(2);
        value->add_int64_data(5);
      },
-     "node 'act' (Constant): attribute 'value': INT64 tensor of shape [2] needs 2 entries in int64_data but has 1"},
+     "node 'act' (Constant): attribute 'value': INT64 tensor of shape [2] needs 2 entries in int64_data but "
+     "has 1"},
     // External data; where a file is needed, see ExternalDataTest.
     {"ExternalAbsolute", [](auto &m) { setExternal(weight(m), {{"location", "/etc/hostname"}}); },
-     "initializer 'w': external data file '/etc/hostname' is an absolute path; data has to lie in the model's folder"},
+     "initializer 'w': external data file '/etc/hostname' is an absolute path; data has to lie in the "
+     "model's folder"},
     {"ExternalDotDot", [](auto &m) { setExternal(weight(m), {{"location", "a/../../secret"}}); },
-     "initializer 'w': external data file 'a/../../secret' leaves the model's folder by '..'; data has to lie in the "
+     "initializer 'w': external data file 'a/../../secret' leaves the model's folder by '..'; data has to "
+     "lie in the "
      "model's folder"},
     {"ExternalNoLocation", [](auto &m) { setExternal(weight(m), {{"length", "48"}}); },
      "initializer 'w': external data has no location"},
@@ -271,10 +289,12 @@ const Malformed kMalformed[] = {
      "node 'act' (Relu): attribute 'a': its type is int but it holds a value of type ints"},
     {"TensorAttributeEmpty", [](auto &m) { addAttribute(relu(m), "a", AttributeProto::TENSOR); },
      "node 'act' (Relu): attribute 'a': its type is tensor but it holds no value"},
-    {"ReferenceOutsideFunction", [](auto &m) { addAttribute(relu(m), "a", AttributeProto::INT)->set_ref_attr_name("k"); },
+    {"ReferenceOutsideFunction",
+     [](auto &m) { addAttribute(relu(m), "a", AttributeProto::INT)->set_ref_attr_name("k"); },
      "node 'act' (Relu): attribute 'a': it refers to attribute 'k' of a function, but stands in no function"},
     // Functions.
-    {"FunctionWithoutName", [](auto &m) { m.add_functions()->set_domain("d"); }, "a function of domain 'd' has no name"},
+    {"FunctionWithoutName", [](auto &m) { m.add_functions()->set_domain("d"); },
+     "a function of domain 'd' has no name"},
     {"TwoFunctions",
      [](auto &m) {
        makeFunction(m);
@@ -293,7 +313,8 @@ const Malformed kMalformed[] = {
     {"FunctionTwoInputs", [](auto &m) { makeFunction(m)->add_input("a"); },
      "function 'F': two inputs are named 'a'"},
     {"FunctionOpset", [](auto &m) { makeFunction(m)->mutable_opset_import(0)->set_version(3); },
-     "function 'F' imports opset 3; the oldest supported is 7; export again, or convert with onnx.version_converter"},
+     "function 'F' imports opset 3; the oldest supported is 7; export again, or convert with "
+     "onnx.version_converter"},
     {"FunctionSeesNoOuterValues", [](auto &m) { makeFunction(m)->mutable_node(0)->set_input(0, "x"); },
      "function 'F': node 'b' (Relu): nothing produces the input 'x'"},
     {"FunctionReference",
@@ -345,13 +366,16 @@ INSTANTIATE_TEST_SUITE_P(All, MalformedModelTest, testing::ValuesIn(kMalformed),
 TEST(NotAModelTest, SaysWhatTheFileIs) {
   EXPECT_EQ(check(std::string()), "'m.onnx' is empty; export the model again");
   EXPECT_EQ(check(std::string("PK\3\4rest of an archive")),
-            "'m.onnx' is a zip archive (a PyTorch or NumPy file?), not an ONNX model; export the network to ONNX first");
+            "'m.onnx' is a zip archive (a PyTorch or NumPy file?), not an ONNX model; export the network to "
+            "ONNX first");
   EXPECT_EQ(check(std::string("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")),
             "'m.onnx' is a Git LFS pointer, not the model itself; fetch it with 'git lfs pull'");
   EXPECT_EQ(check(std::string("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11)),
             "'m.onnx' is cut short: it ends inside a field that starts at byte 0; copy or export it again");
-  EXPECT_EQ(check(std::string("\0\0\0\0", 4)), "'m.onnx' is not an ONNX model: there is no protobuf field at byte 0");
-  EXPECT_EQ(check(std::string("\x0b", 1)), "'m.onnx' is not an ONNX model: field 1 at byte 0 is of no type that ONNX uses");
+  EXPECT_EQ(check(std::string("\0\0\0\0", 4)),
+            "'m.onnx' is not an ONNX model: there is no protobuf field at byte 0");
+  EXPECT_EQ(check(std::string("\x0b", 1)),
+            "'m.onnx' is not an ONNX model: field 1 at byte 0 is of no type that ONNX uses");
 }
 
 TEST(NotAModelTest, SaysWhereATruncatedFileEnds) {
@@ -371,7 +395,8 @@ TEST(NotAModelTest, RefusesFilesAboveTheLimit) {
 
 TEST(NotAModelTest, RefusesWhatIsNoFile) {
   std::shared_ptr<const Model> model;
-  EXPECT_EQ(Model::load("no/such.onnx", model).message(), "cannot open 'no/such.onnx': No such file or directory");
+  EXPECT_EQ(Model::load("no/such.onnx", model).message(),
+            "cannot open 'no/such.onnx': No such file or directory");
   EXPECT_EQ(Model::load("/", model).message(), "'/' is not a regular file");
   EXPECT_FALSE(model);
 }
@@ -380,9 +405,12 @@ TEST(NotAModelTest, RefusesGraphsNestedTooDeeply) {
   proto::ModelProto model = smallModel();
   proto::GraphProto *graph = model.mutable_graph();
   for (int depth = 0; depth < 60; ++depth)
-    graph = addAttribute(addNode(graph, "If", {"c"}, {"o"}), "then_branch", AttributeProto::GRAPH)->mutable_g();
-  EXPECT_EQ(check(model), "'m.onnx' is not an ONNX model, or is damaged: a part of it is not a valid protobuf message or is "
-                          "nested too deeply");
+    graph =
+        addAttribute(addNode(graph, "If", {"c"}, {"o"}), "then_branch", AttributeProto::GRAPH)->mutable_g();
+  EXPECT_EQ(
+      check(model),
+      "'m.onnx' is not an ONNX model, or is damaged: a part of it is not a valid protobuf message or is "
+      "nested too deeply");
 }
 
 /// External data in a folder of its own.
@@ -397,7 +425,9 @@ protected:
   }
   void TearDown() override { std::filesystem::remove_all(outside); }
 
-  static void write(const std::string &path, size_t bytes) { std::ofstream(path, std::ios::binary) << std::string(bytes, 'd'); }
+  static void write(const std::string &path, size_t bytes) {
+    std::ofstream(path, std::ios::binary) << std::string(bytes, 'd');
+  }
   std::string message(std::initializer_list<std::pair<const char *, const char *>> entries) {
     proto::ModelProto model = smallModel();
     setExternal(weight(model), entries);
@@ -416,18 +446,21 @@ TEST_F(ExternalDataTest, AcceptsDataInTheFolder) {
 }
 
 TEST_F(ExternalDataTest, RefusesMissingFiles) {
-  EXPECT_EQ(message({{"location", "w.bin"}}), "'m.onnx': initializer 'w': external data file 'w.bin' cannot be opened in "
-                                              "the model's folder '" + folder +
-                                                  "': No such file or directory; copy it next to the model");
+  EXPECT_EQ(message({{"location", "w.bin"}}),
+            "'m.onnx': initializer 'w': external data file 'w.bin' cannot be opened in "
+            "the model's folder '" +
+                folder + "': No such file or directory; copy it next to the model");
 }
 
 TEST_F(ExternalDataTest, RefusesShortFiles) {
   write(folder + "/w.bin", 47);
-  EXPECT_EQ(message({{"location", "w.bin"}, {"length", "48"}}),
-            "'m.onnx': initializer 'w': external data file 'w.bin' has 47 bytes, but bytes 0 to 0 + 48 are needed");
-  EXPECT_EQ(message({{"location", "w.bin"}, {"offset", "18446744073709551615"}}),
-            "'m.onnx': initializer 'w': external data file 'w.bin' has 47 bytes, but bytes 18446744073709551615 to "
-            "18446744073709551615 + 48 are needed");
+  EXPECT_EQ(
+      message({{"location", "w.bin"}, {"length", "48"}}),
+      "'m.onnx': initializer 'w': external data file 'w.bin' has 47 bytes, but bytes 0 to 0 + 48 are needed");
+  EXPECT_EQ(
+      message({{"location", "w.bin"}, {"offset", "18446744073709551615"}}),
+      "'m.onnx': initializer 'w': external data file 'w.bin' has 47 bytes, but bytes 18446744073709551615 to "
+      "18446744073709551615 + 48 are needed");
 }
 
 TEST_F(ExternalDataTest, RefusesOtherLengths) {
@@ -442,11 +475,12 @@ TEST_F(ExternalDataTest, RefusesLinksThatLeaveTheFolder) {
   write(outside + "/secret", 48);
   std::filesystem::create_symlink("../secret", folder + "/w.bin");
   std::filesystem::create_symlink(outside, folder + "/sub");
-  EXPECT_EQ(message({{"location", "w.bin"}}),
-            "'m.onnx': initializer 'w': external data file 'w.bin' is a link that leaves the model's folder; copy the data "
-            "there");
+  EXPECT_EQ(message({{"location", "w.bin"}}), "'m.onnx': initializer 'w': external data file 'w.bin' is a "
+                                              "link that leaves the model's folder; copy the data "
+                                              "there");
   EXPECT_EQ(message({{"location", "sub/secret"}}),
-            "'m.onnx': initializer 'w': external data file 'sub/secret' is a link that leaves the model's folder; copy the "
+            "'m.onnx': initializer 'w': external data file 'sub/secret' is a link that leaves the model's "
+            "folder; copy the "
             "data there");
 }
 

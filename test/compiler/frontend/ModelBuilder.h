@@ -11,9 +11,9 @@
 
 namespace ortc::frontend::test {
 
-inline proto::NodeProto *addNode(google::protobuf::RepeatedPtrField<proto::NodeProto> *nodes, const std::string &op,
-                                 std::initializer_list<std::string> inputs, std::initializer_list<std::string> outputs,
-                                 const std::string &name = "") {
+inline proto::NodeProto *addNode(google::protobuf::RepeatedPtrField<proto::NodeProto> *nodes,
+                                 const std::string &op, std::initializer_list<std::string> inputs,
+                                 std::initializer_list<std::string> outputs, const std::string &name = "") {
   proto::NodeProto *node = nodes->Add();
   node->set_op_type(op);
   for (const std::string &input : inputs)
@@ -26,8 +26,8 @@ inline proto::NodeProto *addNode(google::protobuf::RepeatedPtrField<proto::NodeP
 }
 
 inline proto::NodeProto *addNode(proto::GraphProto *graph, const std::string &op,
-                                 std::initializer_list<std::string> inputs, std::initializer_list<std::string> outputs,
-                                 const std::string &name = "") {
+                                 std::initializer_list<std::string> inputs,
+                                 std::initializer_list<std::string> outputs, const std::string &name = "") {
   return addNode(graph->mutable_node(), op, inputs, outputs, name);
 }
 
@@ -81,11 +81,13 @@ inline proto::ModelProto smallModel() {
 }
 
 /// The message of the checker, or "" for a model that passes.
-inline std::string check(const std::string &bytes, const std::string &folder = ".", const Limits &limits = {}) {
+inline std::string check(const std::string &bytes, const std::string &folder = ".",
+                         const Limits &limits = {}) {
   std::shared_ptr<const Model> model;
   return Model::parse(bytes, "m.onnx", folder, model, limits).message();
 }
-inline std::string check(const proto::ModelProto &model, const std::string &folder = ".", const Limits &limits = {}) {
+inline std::string check(const proto::ModelProto &model, const std::string &folder = ".",
+                         const Limits &limits = {}) {
   return check(model.SerializeAsString(), folder, limits);
 }
 

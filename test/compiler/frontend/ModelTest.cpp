@@ -68,7 +68,8 @@ TEST(ModelTest, SortsBehindValuesThatOnlyABranchReads) {
 TEST(ModelTest, ToleratesUnknownFields) {
   std::string bytes = smallModel().SerializeAsString();
   bytes += std::string("\xaa\x3f\x03"
-                       "abc", 6); // field 1013, three bytes
+                       "abc",
+                       6); // field 1013, three bytes
   EXPECT_EQ(check(bytes), "");
 }
 
