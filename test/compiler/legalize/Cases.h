@@ -1,0 +1,119 @@
+//===- Cases.h - models with inputs and expected arrays -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A case is NAME.onnx and NAME.npz: arrays `in/...` are fed, others are expected.
+#pragma once
+
+#include "compiler/evaluator/Evaluator.h"
+#include "compiler/frontend/Importer.h"
+#include "compiler/legalize/Legalize.h"
+#include "dialects/onnx/OnnxDialect.h"
+#include "dialects/train/TrainDialect.h"
+#include "runtime/host/data/data_source.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+namespace ortc::legalize {
+
+using evaluator::HostTensor;
+
+/// The folder of cases: `variable` of the environment, or a folder beside the tests.
+inline std::string casesFolder(const char *variable, const std::string &folder) {
+  const char *other = std::getenv(variable);
+  return other ? other : std::string(ORTC_TEST_DATA) + "/compiler/legalize/" + folder;
+}
+
+inline std::vector<std::string> listCases(const std::string &folder) {
+  std::vector<std::string> names;
+  for (const auto &entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".onnx")
+      names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// A name that gtest accepts.
+inline std::string testName(const testing::TestParamInfo<std::string> &info) {
+  std::string name = info.param;
+  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+}
+
+inline double elementOf(const host::Array &array, int64_t i) {
+  auto load = [&](auto zero) {
+    decltype(zero) value;
+    std::memcpy(&value, array.data + i * sizeof(value), sizeof(value));
+    return value;
+  };
+  switch (array.type) {
+  case host::DataType::Float32: return load(float());
+  case host::DataType::Float64: return load(double());
+  case host::DataType::Float16: return host::halfToFloat(load(uint16_t()));
+  case host::DataType::Int64: return static_cast<double>(load(int64_t()));
+  case host::DataType::Int32: return load(int32_t());
+  case host::DataType::Int16: return load(int16_t());
+  case host::DataType::Int8: return load(int8_t());
+  case host::DataType::UInt16: return load(uint16_t());
+  case host::DataType::UInt8:
+  case host::DataType::Bool: return load(uint8_t());
+  default: ADD_FAILURE() << array.name << ": element type not read by this test"; return 0;
+  }
+}
+
+/// Reads a case and legalises it for `mode` with the shapes of its arrays.
+struct LegalCase {
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> source, target;
+  std::unique_ptr<host::DataSource> data;
+  LegalizeReport report;
+
+  LegalCase() = default;
+  explicit LegalCase(const mlir::DialectRegistry &registry) : context(registry) {}
+
+  void load(const std::string &base, LegalizeOptions options) {
+    frontend::Status status;
+    auto imported = frontend::importModel(base + ".onnx", context, status);
+    ASSERT_TRUE(succeeded(imported)) << status.message();
+    source = std::move(*imported);
+    ASSERT_TRUE(host::openData(base + ".npz", data).isOk());
+    auto graph = *source->getOps<onnx::GraphOp>().begin();
+    for (unsigned i = 0; i < graph.getBlock().getNumArguments(); ++i) {
+      host::Array array;
+      std::string name = graph.getInputName(i).str();
+      if (data->has("in/" + name) && data->load("in/" + name, array).isOk() && !array.shape.empty())
+        options.shapes.push_back({name, array.shape});
+    }
+    target = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+    ASSERT_TRUE(succeeded(legalize(*source, *target, options, report))) << report.message();
+  }
+
+  /// The results of `function` on the arrays `in/...` and the tensors' initial values; empty after a failure.
+  llvm::SmallVector<HostTensor> evaluate(mlir::func::FuncOp function, evaluator::Precision precision) {
+    std::vector<HostTensor> arguments;
+    for (mlir::BlockArgument argument : function.getArguments()) {
+      unsigned i = argument.getArgNumber();
+      if (auto symbol = function.getArgAttrOfType<mlir::FlatSymbolRefAttr>(i, train::kTensor)) {
+        auto tensor = mlir::SymbolTable::lookupNearestSymbolFrom<train::TensorOp>(*target, symbol);
+        arguments.push_back(*HostTensor::fromAttribute(*tensor.getInitial()));
+        continue;
+      }
+      host::Array array;
+      std::string name = "in/" + function.getArgAttrOfType<mlir::StringAttr>(i, train::kInput).str();
+      HostTensor tensor(mlir::cast<mlir::RankedTensorType>(argument.getType()));
+      if (data->has(name) && data->load(name, array).isOk())
+        for (int64_t k = 0; k < tensor.size(); ++k)
+          tensor.isFloat() ? tensor.setFloat(k, elementOf(array, k)) : tensor.setInt(k, static_cast<int64_t>(elementOf(array, k)));
+      arguments.push_back(std::move(tensor));
+    }
+    auto results = evaluator::Evaluator(precision).evaluate(function.front(), arguments);
+    EXPECT_TRUE(succeeded(results));
+    return succeeded(results) ? *results : llvm::SmallVector<HostTensor>();
+  }
+};
+
+} // namespace ortc::legalize

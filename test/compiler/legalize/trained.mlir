@@ -1,0 +1,32 @@
+// RUN: ortc-opt %s --ortc-legalize="mode=train" 2>%t | FileCheck %s
+// RUN: FileCheck %s --check-prefix=WARNING --input-file=%t
+// RUN: ortc-opt %s --ortc-legalize="mode=train train=w,step freeze=w" 2>%t | FileCheck %s --check-prefix=CHOSEN
+// RUN: FileCheck %s --check-prefix=IGNORED --input-file=%t
+// Which initializers are trained: what a gradient reaches, except lifted constants; --train and --freeze decide first.
+
+// CHECK-NOT: constant
+// CHECK: train.tensor @w parameter "w"
+// CHECK-NOT: "val_1"
+// CHECK: train.tensor @val_2 parameter "val_2"
+// CHECK: train.tensor @val_3 parameter "val_3"
+// CHECK-NOT: "step"
+// CHECK: func.func
+// WARNING: 'val_2' (3 elements) has a generated name and is trained; if it is a table and no weight, --freeze it
+// CHOSEN-NOT: parameter
+// CHOSEN: func.func
+// IGNORED: 'step' is named by --train but stays constant: no gradient of the loss can reach it
+onnx.graph "g" ["x"] [[]] -> ["y"] [!onnx.any] [[]] {
+^bb0(%x: tensor<2x3xf32>):
+  %w = onnx.initializer "w" dense<0.5> : tensor<3xf32>
+  %one = onnx.initializer "val_1" dense<0.5> : tensor<f32>
+  %many = onnx.initializer "val_2" dense<0.5> : tensor<3xf32>
+  %slope = onnx.initializer "val_3" dense<0.5> : tensor<1xf32>
+  %step = onnx.initializer "step" dense<0.5> : tensor<3xf32>
+  %a = onnx.node "Mul" since 14 (%x, %w) {} -> ["a"] : (tensor<2x3xf32>, tensor<3xf32>) -> !onnx.any
+  %b = onnx.node "Mul" since 14 (%a, %one) {} -> ["b"] : (!onnx.any, tensor<f32>) -> !onnx.any
+  %c = onnx.node "Mul" since 14 (%b, %many) {} -> ["c"] : (!onnx.any, tensor<3xf32>) -> !onnx.any
+  %d = onnx.node "PRelu" since 16 (%c, %slope) {} -> ["d"] : (!onnx.any, tensor<1xf32>) -> !onnx.any
+  %e = onnx.node "Floor" since 13 (%step) {} -> ["e"] : (tensor<3xf32>) -> !onnx.any
+  %y = onnx.node "Add" since 14 (%d, %e) {} -> ["y"] : (!onnx.any, !onnx.any) -> !onnx.any
+  onnx.return %y : !onnx.any
+}
