@@ -55,6 +55,8 @@ Status Artifact::open(const std::string &path, Artifact &artifact) {
   struct stat about {};
   bool isFolder = stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
   artifact.path = isFolder ? path + (path.ends_with('/') ? "model.ortc" : "/model.ortc") : path;
+  if (!isFolder && stat(path.c_str(), &about) != 0)
+    return Status::failure(path + ": there is no such artifact; make one with ortc train MODEL.onnx -o " + path);
   if (isFolder && stat(artifact.path.c_str(), &about) != 0)
     return Status::failure(path + ": holds no artifact (no model.ortc); make one with ortc train MODEL.onnx -o " + path);
   ortc_message message{};

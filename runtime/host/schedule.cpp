@@ -60,14 +60,13 @@ double Schedule::getRate(double base, int64_t step) const {
     return base * double(step + 1) / double(warmup);
   if (kind == ScheduleKind::Constant)
     return base;
-  // Without warm-up the first step has the whole base too: the fall spans the steps after the one that has it.
+  // The fall begins at the step that has the whole base and would end one step after the last: no step is wasted at a
+  // rate of 0.
   int64_t top = warmup > 0 ? warmup - 1 : 0;
-  int64_t span = total - 1 - top;
-  double progress = span <= 0 ? 1 : double(step - top) / double(span);
-  if (span <= 0 && step <= top)
-    return base;
-  if (progress >= 1)
-    return minimum;
+  int64_t span = total - top;
+  if (step - top >= span)
+    return step == top ? base : minimum;
+  double progress = double(step - top) / double(span);
   double share = kind == ScheduleKind::Linear ? 1 - progress : (1 + std::cos(std::numbers::pi * progress)) / 2;
   return minimum + (base - minimum) * share;
 }

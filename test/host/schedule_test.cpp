@@ -38,13 +38,14 @@ TEST(ScheduleTest, WarmUpRisesToTheWholeRate) {
 TEST(ScheduleTest, LinearEndsAtTheMinimumAndStaysThere) {
   Schedule schedule = make("linear:min=0.2,total=5");
   EXPECT_DOUBLE_EQ(schedule.getRate(1, 0), 1);
-  EXPECT_DOUBLE_EQ(schedule.getRate(1, 1), 0.8);
-  EXPECT_DOUBLE_EQ(schedule.getRate(1, 4), 0.2);
+  EXPECT_DOUBLE_EQ(schedule.getRate(1, 1), 0.84);
+  EXPECT_DOUBLE_EQ(schedule.getRate(1, 4), 0.36);
+  EXPECT_DOUBLE_EQ(schedule.getRate(1, 5), 0.2);
   EXPECT_DOUBLE_EQ(schedule.getRate(1, 100), 0.2);
 }
 
 TEST(ScheduleTest, CosineIsHalfWayInTheMiddle) {
-  Schedule schedule = make("cosine:warmup=2,total=12");
+  Schedule schedule = make("cosine:warmup=2,total=11");
   EXPECT_DOUBLE_EQ(schedule.getRate(2, 0), 1);
   EXPECT_DOUBLE_EQ(schedule.getRate(2, 1), 2);
   EXPECT_NEAR(schedule.getRate(2, 6), 1, 1e-15);
