@@ -36,6 +36,8 @@ struct TilePlace {
   Offset row, column;
 };
 
+class TileAccess;
+
 class ContractionEmitter {
 public:
   ContractionEmitter(OpBuilder &builder, ModuleOp module, const ContractionSpec &spec, const Target &target)
@@ -65,6 +67,7 @@ private:
   void emitTile(const TilePlace &place);
   SmallVector<Value> initialSums(const TilePlace &place);
   void finishTile(const TilePlace &place, ArrayRef<Value> sums);
+  void finishRows(const TilePlace &place, TileAccess &access, ArrayRef<Value> sums);
   void visitSums(const TilePlace &place,
                  llvm::function_ref<void(int64_t sum, int64_t row, int64_t vector, LaneRange range)> visit);
   Offset partialPlace(const TilePlace &place);
@@ -90,7 +93,7 @@ private:
   ContractionPlan plan;
 
   KernelFunction kernel;
-  Value packed, packedRows, partial; ///< views of the workspace
+  Value packed, packedRows, partial, tileSums; ///< views of the workspace
   ChunkRange rows, columns;
   SmallVector<Offset> bases;    ///< of every operand at the current outer indices
   Offset blockBase[2];          ///< of A and B at the current block of k
@@ -113,7 +116,7 @@ public:
   }
   int64_t lanes() const override { return emitter.plan.lanes; }
 
-  void moveTo(int64_t newRow, int64_t newVector, LaneRange newRange) {
+  void moveTo(Offset newRow, int64_t newVector, LaneRange newRange) {
     row = newRow, vector = newVector, range = newRange;
   }
 
@@ -127,13 +130,15 @@ private:
       Offset moved = index.add(emitter.bases[operand], index.mul(place.row, plan.row.strides[operand]));
       base->second = index.add(moved, index.mul(place.column, plan.lane.strides[operand]));
     }
-    return index.add(base->second, row * plan.row.strides[operand] + vector * plan.lanes * stride(operand));
+    Offset moved = index.add(base->second, index.mul(row, plan.row.strides[operand]));
+    return index.add(moved, vector * plan.lanes * stride(operand));
   }
 
   ContractionEmitter &emitter;
   const TilePlace &place;
   std::map<unsigned, Offset> tileBases; ///< computed where the epilogue starts, which all of it is dominated by
-  int64_t row = 0, vector = 0;
+  Offset row;
+  int64_t vector = 0;
   LaneRange range;
 };
 
@@ -183,7 +188,8 @@ KernelInfo ContractionEmitter::emit() {
   KernelInfo info;
   info.name = spec.name;
   info.chunks = plan.outerChunks * plan.rowChunks * plan.laneChunks;
-  info.workspaceBytesPerWorker = packedBytes + packedRowBytes + bytesOf(plan.partialElements);
+  int64_t partialBytes = bytesOf(plan.partialElements);
+  info.workspaceBytesPerWorker = packedBytes + packedRowBytes + partialBytes + bytesOf(plan.tileElements);
   int64_t depth = 1;
   for (const ContractionDim &dim : spec.k)
     depth *= dim.size;
@@ -199,6 +205,9 @@ KernelInfo ContractionEmitter::emit() {
   if (plan.partialElements)
     partial = kernel.workspaceView(builder, loc, packedBytes + packedRowBytes, spec.accumulatorType,
                                    plan.partialElements);
+  if (plan.tileElements)
+    tileSums = kernel.workspaceView(builder, loc, packedBytes + packedRowBytes + partialBytes, spec.accumulatorType,
+                                    plan.tileElements);
 
   auto rangeOf = [&](Offset chunk, int64_t count, int64_t size, int64_t total) {
     ChunkRange range;
@@ -473,6 +482,8 @@ SmallVector<Value> ContractionEmitter::initialSums(const TilePlace &place) {
 void ContractionEmitter::finishTile(const TilePlace &place, ArrayRef<Value> sums) {
   auto finish = [&] {
     TileAccess access(*this, place);
+    if (plan.tileElements)
+      return finishRows(place, access, sums);
     visitSums(place, [&](int64_t sum, int64_t row, int64_t vector, LaneRange range) {
       access.moveTo(row, vector, range);
       if (spec.epilogue)
@@ -494,6 +505,23 @@ void ContractionEmitter::finishTile(const TilePlace &place, ArrayRef<Value> sums
       range.live = range.lanes;
     Offset element = index.add(at, row * partialRowPitch() + vector * plan.lanes);
     storeLanes(builder, loc, partialBuffer(), element, 1, range, sums[sum]);
+  });
+}
+
+/// The epilogue in a loop over the rows of the tile.
+void ContractionEmitter::finishRows(const TilePlace &place, TileAccess &access, ArrayRef<Value> sums) {
+  int64_t pitch = place.strip.vectors * plan.lanes;
+  LaneRange whole{plan.lanes, plan.lanes};
+  visitSums(place, [&](int64_t sum, int64_t, int64_t, LaneRange) {
+    storeLanes(builder, loc, tileSums, sum * plan.lanes, 1, whole, sums[sum]);
+  });
+  loop(0, place.rows, 1, [&](Offset row) {
+    for (int64_t vector = 0; vector < place.strip.vectors; ++vector) {
+      int64_t live = vector + 1 == place.strip.vectors ? place.strip.tail : plan.lanes;
+      access.moveTo(row, vector, {plan.lanes, live});
+      Offset at = index.add(index.mul(row, pitch), vector * plan.lanes);
+      spec.epilogue(builder, loc, access, loadLanes(builder, loc, tileSums, at, 1, whole));
+    }
   });
 }
 

@@ -53,6 +53,9 @@ struct ContractionSpec {
   /// Type of f16 or bf16 operands stored as i16; null otherwise.
   mlir::Type narrowA, narrowB;
   Epilogue epilogue;
+  /// The epilogue is long: emit it once per vector of a row instead of once per vector of a tile, at the price of a trip
+  /// of the sums through memory.
+  bool rollEpilogue = false;
   /// An operand that is only written, has the accumulator's type, every element of C once, and shares memory with no
   /// other operand: it holds partial sums between blocks of k. -1: partial sums live in the workspace.
   int partialOperand = -1;

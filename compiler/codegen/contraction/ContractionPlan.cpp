@@ -293,6 +293,9 @@ ContractionPlan planContraction(const ContractionSpec &spec, const Target &targe
     plan.partialPitch = roundUp(std::min(plan.laneChunk, plan.lane.size), plan.lanes);
     plan.partialElements = plan.partialPitch * std::min(plan.rowChunk, plan.row.size);
   }
+  if (spec.rollEpilogue)
+    for (const ContractionStrip &strip : plan.strips)
+      plan.tileElements = std::max(plan.tileElements, strip.rows * strip.vectors * plan.lanes);
   return plan;
 }
 

@@ -39,6 +39,7 @@ struct ContractionPlan {
   int64_t packedTileElements = 0; ///< of them for one tile, with a vector to spare
   int64_t partialElements = 0; ///< workspace for partial sums
   int64_t partialPitch = 0;
+  int64_t tileElements = 0;    ///< workspace for the sums of a tile on their way to a rolled epilogue
 
   /// Blocks of k in all.
   int64_t blocks() const;

@@ -1,0 +1,207 @@
+// Dots with views before and elementwise operations behind them, against the evaluator, on all targets.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/compiler/codegen/KernelFixture.h"
+
+#include "compiler/codegen/contraction/FusedContraction.h"
+#include "compiler/codegen/loop/ElementEmitter.h"
+#include "compiler/evaluator/Evaluator.h"
+#include "dialects/nn/NnDialect.h"
+#include "dialects/plan/PlanDialect.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+using namespace mlir;
+using namespace ortc;
+using namespace ortc::codegen;
+using namespace ortc::codegen::test;
+
+namespace {
+
+struct Program {
+  explicit Program(llvm::StringRef text) {
+    m.context.loadDialect<nn::NnDialect, plan::PlanDialect>();
+    source = parseSourceString<ModuleOp>(text, &m.context);
+    EXPECT_TRUE(source) << text.str();
+    function = *source->getOps<func::FuncOp>().begin();
+  }
+
+  bool isAccepted(std::string &reason) {
+    return isFusedContraction(function.getArguments(), function.getBody().front().getTerminator()->getOperands(), reason);
+  }
+
+  SmallVector<KernelBuffer> buffers() {
+    SmallVector<KernelBuffer> result;
+    auto add = [&](Type type, bool written) {
+      auto tensor = cast<RankedTensorType>(type);
+      result.push_back({bufferType(tensor.getElementType()), tensor.getNumElements(), written, true});
+    };
+    for (Type type : function.getArgumentTypes())
+      add(type, false);
+    for (Type type : function.getResultTypes())
+      add(type, true);
+    return result;
+  }
+
+  KernelModule m;
+  OwningOpRef<ModuleOp> source;
+  func::FuncOp function;
+};
+
+/// Compiles and runs f32 (and i1 output) programs; compares every output with the evaluator in double precision.
+void check(llvm::StringRef text, double tolerance) {
+  for (const Target &target : runnableTargets()) {
+    Program p(text);
+    std::string reason;
+    EXPECT_TRUE(p.isAccepted(reason)) << reason << "\n" << text.str();
+    auto info = generateFusedContraction(*p.m.module, p.function, p.buffers(), target, Numerics::Fast);
+    ASSERT_TRUE(succeeded(info)) << text.str();
+    LoadedBlob blob = p.m.load(target);
+
+    std::vector<evaluator::HostTensor> inputs;
+    std::vector<AlignedArray<char>> memory;
+    unsigned seed = 0;
+    for (Type type : p.function.getArgumentTypes()) {
+      auto tensor = cast<RankedTensorType>(type);
+      inputs.emplace_back(tensor);
+      memory.emplace_back(tensor.getNumElements() * 4);
+      std::mt19937 random(++seed);
+      std::uniform_real_distribution<float> uniform(-1, 1);
+      for (int64_t i = 0; i < tensor.getNumElements(); ++i) {
+        float value = uniform(random);
+        inputs.back().setFloat(i, value);
+        std::memcpy(memory.back().begin() + i * 4, &value, 4);
+      }
+    }
+    for (Type type : p.function.getResultTypes())
+      memory.emplace_back(cast<RankedTensorType>(type).getNumElements() * 4);
+    memory.emplace_back(info->workspaceBytesPerWorker + 64);
+    std::memset(memory.back().begin(), 0x7f, memory.back().size);
+    std::vector<void *> args;
+    for (auto &array : memory)
+      args.push_back(array.begin());
+    for (int64_t chunk = info->chunks; chunk-- > 0;)
+      blob.kernel(info->name)(args.data(), chunk, 0);
+
+    auto want = evaluator::Evaluator(evaluator::Precision::f64).evaluate(p.function.getBody().front(), inputs);
+    ASSERT_TRUE(succeeded(want));
+    for (auto [number, tensor] : llvm::enumerate(*want)) {
+      char *got = memory[inputs.size() + number].begin();
+      for (int64_t i = 0; i < tensor.size(); ++i) {
+        if (!tensor.isFloat()) {
+          ASSERT_EQ(int64_t(got[i]), tensor.getInt(i)) << target.name << " output " << number << " element " << i << "\n" << text.str();
+          continue;
+        }
+        float value;
+        std::memcpy(&value, got + i * 4, 4);
+        ASSERT_NEAR(value, tensor.getFloat(i), tolerance) << target.name << " output " << number << " element " << i << "\n" << text.str();
+      }
+    }
+  }
+}
+
+TEST(FusedContractionTest, BiasAndReluWithTheSumsKept) {
+  check(R"(func.func @k(%x: tensor<33x129xf32>, %w: tensor<129x77xf32>, %b: tensor<77xf32>) -> (tensor<33x77xf32>, tensor<33x77xf32>) {
+    %z = arith.constant dense<0.0> : tensor<33x77xf32>
+    %d = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<33x129xf32>, tensor<129x77xf32> -> tensor<33x77xf32>
+    %s = nn.broadcast %b dims = [1] : tensor<77xf32> -> tensor<33x77xf32>
+    %a = arith.addf %d, %s : tensor<33x77xf32>
+    %c = arith.cmpf ugt, %a, %z : tensor<33x77xf32>
+    %r = arith.select %c, %a, %z : tensor<33x77xi1>, tensor<33x77xf32>
+    return %r, %a : tensor<33x77xf32>, tensor<33x77xf32>
+  })", 2e-5);
+}
+
+TEST(FusedContractionTest, LongEpilogueIsRolledAndSeveralBlocksOfDepth) {
+  check(R"(func.func @k(%x: tensor<70x1100xf32>, %w: tensor<50x1100xf32>, %r: tensor<70x50xf32>) -> tensor<70x50xf32> {
+    %h = arith.constant dense<0.5> : tensor<70x50xf32>
+    %d = nn.dot %x, %w batch = [] x [] contract = [1] x [1] : tensor<70x1100xf32>, tensor<50x1100xf32> -> tensor<70x50xf32>
+    %t = math.tanh %d : tensor<70x50xf32>
+    %e = math.exp %t : tensor<70x50xf32>
+    %m = arith.mulf %e, %h : tensor<70x50xf32>
+    %a = arith.addf %m, %r : tensor<70x50xf32>
+    return %a : tensor<70x50xf32>
+  })", 1e-4);
+}
+
+TEST(FusedContractionTest, ProjectionStoresHeadsApart) {
+  check(R"(func.func @k(%x: tensor<48x64xf32>, %w: tensor<64x96xf32>, %b: tensor<96xf32>) -> tensor<2x4x24x24xf32> {
+    %d = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<48x64xf32>, tensor<64x96xf32> -> tensor<48x96xf32>
+    %s = nn.broadcast %b dims = [1] : tensor<96xf32> -> tensor<48x96xf32>
+    %a = arith.addf %d, %s : tensor<48x96xf32>
+    %v = nn.reshape %a : tensor<48x96xf32> -> tensor<2x24x4x24xf32>
+    %t = nn.transpose %v perm = [0, 2, 1, 3] : tensor<2x24x4x24xf32> -> tensor<2x4x24x24xf32>
+    return %t : tensor<2x4x24x24xf32>
+  })", 2e-5);
+}
+
+TEST(FusedContractionTest, AttentionScoresOfTransposedHeads) {
+  check(R"(func.func @k(%q: tensor<2x20x3x32xf32>, %k: tensor<2x20x3x32xf32>, %mask: tensor<20x20xf32>) -> tensor<2x3x20x20xf32> {
+    %c = arith.constant dense<0.125> : tensor<2x3x20x20xf32>
+    %qt = nn.transpose %q perm = [0, 2, 1, 3] : tensor<2x20x3x32xf32> -> tensor<2x3x20x32xf32>
+    %kt = nn.transpose %k perm = [0, 2, 1, 3] : tensor<2x20x3x32xf32> -> tensor<2x3x20x32xf32>
+    %d = nn.dot %qt, %kt batch = [0, 1] x [0, 1] contract = [3] x [3] : tensor<2x3x20x32xf32>, tensor<2x3x20x32xf32> -> tensor<2x3x20x20xf32>
+    %s = arith.mulf %d, %c : tensor<2x3x20x20xf32>
+    %m = nn.broadcast %mask dims = [2, 3] : tensor<20x20xf32> -> tensor<2x3x20x20xf32>
+    %a = arith.addf %s, %m : tensor<2x3x20x20xf32>
+    return %a : tensor<2x3x20x20xf32>
+  })", 2e-5);
+}
+
+TEST(FusedContractionTest, MatrixTimesVectorWithMask) {
+  check(R"(func.func @k(%x: tensor<50x300xf32>, %w: tensor<300x1xf32>, %b: tensor<1xf32>) -> (tensor<50x1xf32>, tensor<50x1xi1>) {
+    %z = arith.constant dense<0.0> : tensor<50x1xf32>
+    %d = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<50x300xf32>, tensor<300x1xf32> -> tensor<50x1xf32>
+    %s = nn.broadcast %b dims = [1] : tensor<1xf32> -> tensor<50x1xf32>
+    %a = arith.addf %d, %s : tensor<50x1xf32>
+    %c = arith.cmpf ogt, %a, %z : tensor<50x1xf32>
+    %l = math.tanh %a : tensor<50x1xf32>
+    return %l, %c : tensor<50x1xf32>, tensor<50x1xi1>
+  })", 2e-5);
+}
+
+void refuse(llvm::StringRef text, llvm::StringRef want) {
+  Program p(text);
+  std::string reason;
+  EXPECT_FALSE(p.isAccepted(reason)) << text.str();
+  EXPECT_EQ(reason, want.str());
+}
+
+TEST(FusedContractionTest, RefusesReductionsOfTheResult) {
+  refuse(R"(func.func @k(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>) -> tensor<32xf32> {
+    %d = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<32x64xf32>, tensor<64x32xf32> -> tensor<32x32xf32>
+    %s = nn.reduce sum %d axes = [1] : tensor<32x32xf32> -> tensor<32xf32>
+    return %s : tensor<32xf32>
+  })", "what follows the dot is not elementwise on its result");
+}
+
+TEST(FusedContractionTest, RefusesTwoPlacesOfTheResult) {
+  refuse(R"(func.func @k(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>) -> tensor<32x32xf32> {
+    %d = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<32x64xf32>, tensor<64x32xf32> -> tensor<32x32xf32>
+    %t = nn.transpose %d perm = [1, 0] : tensor<32x32xf32> -> tensor<32x32xf32>
+    %s = arith.addf %d, %t : tensor<32x32xf32>
+    return %s : tensor<32x32xf32>
+  })", "what follows the dot is not elementwise on its result");
+}
+
+TEST(FusedContractionTest, RefusesScatteredVectors) {
+  refuse(R"(func.func @k(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>, %r: tensor<32x32xf32>) -> tensor<32x32xf32> {
+    %d = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<32x64xf32>, tensor<64x32xf32> -> tensor<32x32xf32>
+    %t = nn.transpose %r perm = [1, 0] : tensor<32x32xf32> -> tensor<32x32xf32>
+    %s = arith.addf %d, %t : tensor<32x32xf32>
+    return %s : tensor<32x32xf32>
+  })", "vectors of the result would be scattered");
+}
+
+TEST(FusedContractionTest, RefusesElementwiseOperands) {
+  refuse(R"(func.func @k(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>) -> tensor<32x32xf32> {
+    %n = arith.negf %x : tensor<32x64xf32>
+    %d = nn.dot %n, %w batch = [] x [] contract = [1] x [0] : tensor<32x64xf32>, tensor<64x32xf32> -> tensor<32x32xf32>
+    return %d : tensor<32x32xf32>
+  })", "an operand of the dot is more than a strided view of an input");
+}
+
+} // namespace
