@@ -35,7 +35,8 @@ struct Binder {
   LogicalResult bindSymbol(StringRef symbol, int64_t value) {
     auto [known, isNew] = symbols.try_emplace(symbol, value);
     if (!isNew && known->second != value)
-      return fail("--shape: dimension '" + symbol + "' is given as " + Twine(known->second) + " and as " + Twine(value));
+      return fail("--shape: dimension '" + symbol + "' is given as " + Twine(known->second) + " and as " +
+                  Twine(value));
     return success();
   }
   LogicalResult readShapes(SmallVectorImpl<std::optional<SmallVector<int64_t>>> &whole);
@@ -81,8 +82,9 @@ LogicalResult Binder::readShapes(SmallVectorImpl<std::optional<SmallVector<int64
       std::string names;
       for (auto &entry : known)
         names += (names.empty() ? "" : ", ") + entry.first().str();
-      return fail("--shape: the model has no " + Twine(spec.dims.size() == 1 ? "symbolic dimension or " : "") + "input '" +
-                  spec.name + "'" + (names.empty() ? std::string() : "; its symbolic dimensions: " + names));
+      return fail("--shape: the model has no " +
+                  Twine(spec.dims.size() == 1 ? "symbolic dimension or " : "") + "input '" + spec.name + "'" +
+                  (names.empty() ? std::string() : "; its symbolic dimensions: " + names));
     }
     if (failed(readInput(*input, spec)))
       return failure();
@@ -126,7 +128,8 @@ LogicalResult bindInputs(onnx::GraphOp graph, ArrayRef<driver::ShapeSpec> shapes
         if (!StringRef(users).ends_with("'" + name + "'"))
           users += (users.empty() ? "'" : ", '") + name + "'";
       } else {
-        unbound += (unbound.empty() ? "" : ", ") + ("dimension " + std::to_string(dim) + " of input '" + name + "'");
+        unbound +=
+            (unbound.empty() ? "" : ", ") + ("dimension " + std::to_string(dim) + " of input '" + name + "'");
         example = name + "=AxB";
       }
     }

@@ -7,8 +7,8 @@
 
 namespace ortc::legalize {
 
-/// The shape of every graph input under `shapes` (`NAME=N` or `INPUT=AxBxC`). On failure `error` lists every dimension
-/// without a value, or says which item of `shapes` does not fit.
+/// The shape of every graph input under `shapes` (`NAME=N` or `INPUT=AxBxC`). On failure `error` lists every
+/// dimension without a value, or says which item of `shapes` does not fit.
 mlir::LogicalResult bindInputs(onnx::GraphOp graph, llvm::ArrayRef<driver::ShapeSpec> shapes,
                                llvm::SmallVectorImpl<llvm::SmallVector<int64_t>> &inputs, std::string &error);
 

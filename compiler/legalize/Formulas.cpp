@@ -20,7 +20,9 @@ using IntPredicate = arith::CmpIPredicate;
 
 static bool isFloat(Value value) { return isa<FloatType>(TensorBuilder::elementOf(value)); }
 
-static Value isPositive(TensorBuilder &b, Value x) { return b.compare(FloatPredicate::OGT, x, b.zerosLike(x)); }
+static Value isPositive(TensorBuilder &b, Value x) {
+  return b.compare(FloatPredicate::OGT, x, b.zerosLike(x));
+}
 
 Value relu(TensorBuilder &b, Value x) {
   Value zero = b.zerosLike(x);
@@ -99,7 +101,8 @@ Value extremum(TensorBuilder &b, Value a, Value c, bool larger, bool isUnsigned)
 Value sign(TensorBuilder &b, Value x) {
   Value zero = b.zerosLike(x), one = b.constantLike(x, 1), minus = b.constantLike(x, -1);
   if (!isFloat(x))
-    return b.select(b.compare(IntPredicate::sgt, x, zero), one, b.select(b.compare(IntPredicate::slt, x, zero), minus, zero));
+    return b.select(b.compare(IntPredicate::sgt, x, zero), one,
+                    b.select(b.compare(IntPredicate::slt, x, zero), minus, zero));
   return b.select(isPositive(b, x), one, b.select(b.compare(FloatPredicate::OLT, x, zero), minus, zero));
 }
 
@@ -170,7 +173,8 @@ Value contract(TensorBuilder &b, Value x, StringRef labels, StringRef result) {
   return permuteTo(b, x, left, result);
 }
 
-Value contract(TensorBuilder &b, Value lhs, StringRef lhsLabels, Value rhs, StringRef rhsLabels, StringRef result) {
+Value contract(TensorBuilder &b, Value lhs, StringRef lhsLabels, Value rhs, StringRef rhsLabels,
+               StringRef result) {
   std::string left = lhsLabels.str(), right = rhsLabels.str();
   llvm::StringMap<int64_t> sizes;
   auto sizeOf = [&](char label) -> int64_t & { return sizes[StringRef(&label, 1)]; };
@@ -225,8 +229,8 @@ Value contract(TensorBuilder &b, Value lhs, StringRef lhsLabels, Value rhs, Stri
   std::string contracted;
   for (int64_t position : lhsContract)
     contracted += leftBefore[position];
-  Value product = b.dot(lhs, rhs, positions(left, batch), positions(right, batch), positions(left, contracted),
-                        positions(right, contracted));
+  Value product = b.dot(lhs, rhs, positions(left, batch), positions(right, batch),
+                        positions(left, contracted), positions(right, contracted));
   std::string have = batch + free + freeRight, wanted;
   for (char label : result)
     if (!StringRef(lonely).contains(label))

@@ -1,8 +1,9 @@
 //===- Formulas.h - functions that several handlers are made of -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Written so that values and gradients are finite wherever the function's are, with PyTorch's choice at kinks: an
-// argument is cut off before a function that would overflow, and the cut passes the gradient on the right side.
+// Written so that values and gradients are finite wherever the function's are, with PyTorch's choice at
+// kinks: an argument is cut off before a function that would overflow, and the cut passes the gradient on the
+// right side.
 #pragma once
 
 #include "dialects/nn/TensorBuilder.h"
@@ -16,25 +17,28 @@ mlir::Value negativePart(nn::TensorBuilder &b, mlir::Value x);
 mlir::Value sigmoid(nn::TensorBuilder &b, mlir::Value x);
 mlir::Value softplus(nn::TensorBuilder &b, mlir::Value x);
 /// x inside the bounds; gradient 0 on a bound. NaN passes. A null bound is none.
-mlir::Value clip(nn::TensorBuilder &b, mlir::Value x, mlir::Value low, mlir::Value high, bool isUnsigned = false);
+mlir::Value clip(nn::TensorBuilder &b, mlir::Value x, mlir::Value low, mlir::Value high,
+                 bool isUnsigned = false);
 /// sqrt(x) with gradient 0 at 0.
 mlir::Value rootOrZero(nn::TensorBuilder &b, mlir::Value x);
 /// x to a constant power, by multiplication where the exponent is a small integer or half of one.
 mlir::Value power(nn::TensorBuilder &b, mlir::Value x, double exponent);
 /// The larger (or smaller) one; equal elements share the gradient. NaN passes.
-mlir::Value extremum(nn::TensorBuilder &b, mlir::Value a, mlir::Value c, bool larger, bool isUnsigned = false);
+mlir::Value extremum(nn::TensorBuilder &b, mlir::Value a, mlir::Value c, bool larger,
+                     bool isUnsigned = false);
 /// -1, 0 or 1.
 mlir::Value sign(nn::TensorBuilder &b, mlir::Value x);
 /// x * sigmoid(alpha * x).
 mlir::Value swish(nn::TensorBuilder &b, mlir::Value x, double alpha);
 mlir::Value gelu(nn::TensorBuilder &b, mlir::Value x, bool tanhApproximation);
-/// (x - mean) / sqrt(variance + epsilon) over `axes`; optionally hands out mean and inverse deviation, kept as size 1.
+/// (x - mean) / sqrt(variance + epsilon) over `axes`; optionally hands out mean and inverse deviation, kept
+/// as size 1.
 mlir::Value normalize(nn::TensorBuilder &b, mlir::Value x, llvm::ArrayRef<int64_t> axes, double epsilon,
                       mlir::Value *mean = nullptr, mlir::Value *inverse = nullptr);
 
-/// A contraction by labels, as Einstein wrote it: every dimension of an operand has a letter, equal letters are multiplied
-/// together, letters that are not in `result` are summed. No letter twice in one operand; sizes of equal letters are
-/// equal or 1.
+/// A contraction by labels, as Einstein wrote it: every dimension of an operand has a letter, equal letters
+/// are multiplied together, letters that are not in `result` are summed. No letter twice in one operand;
+/// sizes of equal letters are equal or 1.
 mlir::Value contract(nn::TensorBuilder &b, mlir::Value lhs, llvm::StringRef lhsLabels, mlir::Value rhs,
                      llvm::StringRef rhsLabels, llvm::StringRef result);
 /// Sums and permutes one operand in the same way.

@@ -15,8 +15,9 @@ using namespace mlir;
 namespace ortc::legalize {
 
 bool isGeneratedName(StringRef name) {
-  static const std::regex pattern(R"(\d+|onnx::.*|/.*|.*Constant(_\d+)?(_output_\d+)?|_?(val|tmp|const|constant|int64|float32)_?\d*)"
-                                  R"(|scalar_tensor_default.*|.*_(output|cast|to_copy)(_\d+)?|_inlfunc_.*|ortshared_.*)");
+  static const std::regex pattern(
+      R"(\d+|onnx::.*|/.*|.*Constant(_\d+)?(_output_\d+)?|_?(val|tmp|const|constant|int64|float32)_?\d*)"
+      R"(|scalar_tensor_default.*|.*_(output|cast|to_copy)(_\d+)?|_inlfunc_.*|ortshared_.*)");
   return std::regex_match(name.str(), pattern);
 }
 
@@ -26,11 +27,13 @@ static bool isWeightOperand(StringRef op, unsigned operand) {
     return operand == 1;
   if (op == "MatMul")
     return operand <= 1;
-  bool takesWeights = llvm::StringSwitch<bool>(op)
-                          .Cases({"Conv", "ConvTranspose", "Gemm", "BatchNormalization", "InstanceNormalization"}, true)
-                          .Cases({"LayerNormalization", "GroupNormalization", "RNN", "GRU", "LSTM", "DeformConv"}, true)
-                          .Default(false);
-  return takesWeights && (operand == 1 || operand == 2 || (operand == 3 && (op == "RNN" || op == "GRU" || op == "LSTM")));
+  bool takesWeights =
+      llvm::StringSwitch<bool>(op)
+          .Cases({"Conv", "ConvTranspose", "Gemm", "BatchNormalization", "InstanceNormalization"}, true)
+          .Cases({"LayerNormalization", "GroupNormalization", "RNN", "GRU", "LSTM", "DeformConv"}, true)
+          .Default(false);
+  return takesWeights &&
+         (operand == 1 || operand == 2 || (operand == 3 && (op == "RNN" || op == "GRU" || op == "LSTM")));
 }
 
 static bool isView(StringRef op) {
@@ -108,8 +111,9 @@ std::vector<Initializer> classifyInitializers(onnx::GraphOp graph, const Legaliz
 
 /// Whether the results of `op` move with its floating-point operands.
 static bool passesGradients(Operation *op) {
-  return !isa<arith::CmpFOp, arith::FPToSIOp, arith::FPToUIOp, math::FloorOp, math::CeilOp, math::RoundOp, math::RoundEvenOp,
-              math::TruncOp, math::IsNaNOp, math::IsInfOp, math::IsFiniteOp, nn::ArgReduceOp, nn::IotaOp>(op);
+  return !isa<arith::CmpFOp, arith::FPToSIOp, arith::FPToUIOp, math::FloorOp, math::CeilOp, math::RoundOp,
+              math::RoundEvenOp, math::TruncOp, math::IsNaNOp, math::IsInfOp, math::IsFiniteOp,
+              nn::ArgReduceOp, nn::IotaOp>(op);
 }
 
 llvm::DenseSet<Value> reachableArguments(Block &block, ArrayRef<Value> outputs) {

@@ -19,8 +19,8 @@ struct Initializer {
   std::string reason;     ///< why it is not trained
 };
 
-/// Decides from names, patterns and the nodes that use them, before anything is legalised. Whether a gradient can
-/// arrive is found out later.
+/// Decides from names, patterns and the nodes that use them, before anything is legalised. Whether a gradient
+/// can arrive is found out later.
 std::vector<Initializer> classifyInitializers(onnx::GraphOp graph, const LegalizeOptions &options);
 
 /// Whether an exporter made the name up: "val_12", "onnx::Mul_40", "/layer/Constant_output_0", "123", ...

@@ -1,8 +1,9 @@
 //===- Legalize.cpp - onnx to nn, arith and math on static shapes ---------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which initializers are trained depends on where gradients arrive, and what is constant decides what folds: the walk is
-// repeated, with one more initializer constant each time, until nothing changes. Two or three walks are the rule.
+// Which initializers are trained depends on where gradients arrive, and what is constant decides what folds:
+// the walk is repeated, with one more initializer constant each time, until nothing changes. Two or three
+// walks are the rule.
 #include "compiler/legalize/Legalize.h"
 
 #include "compiler/legalize/Bindings.h"
@@ -21,10 +22,11 @@ std::string forwardName(Mode mode, unsigned binding) {
 std::string LegalizeReport::message() const {
   if (!error.empty())
     return error;
-  std::string text = std::to_string(unsupported.size()) + (unsupported.size() == 1 ? " part" : " parts") + " of the model cannot be compiled:";
+  std::string text = std::to_string(unsupported.size()) + (unsupported.size() == 1 ? " part" : " parts") +
+                     " of the model cannot be compiled:";
   for (const Unsupported &part : unsupported)
-    text += "\n  " + part.op + (part.version ? " (since opset " + std::to_string(part.version) + ")" : "") + " '" +
-            part.node + "': " + part.reason;
+    text += "\n  " + part.op + (part.version ? " (since opset " + std::to_string(part.version) + ")" : "") +
+            " '" + part.node + "': " + part.reason;
   return text;
 }
 
@@ -40,7 +42,8 @@ static bool takeRoles(ModuleOp target, std::vector<Initializer> &initializers) {
     bool wasTrained = entry.trained;
     entry.trained = tensor && tensor.getRole() == train::Role::parameter;
     if (wasTrained && !entry.trained)
-      entry.reason = tensor && tensor.getReason() ? tensor.getReason()->str() : "no gradient of the loss can reach it";
+      entry.reason =
+          tensor && tensor.getReason() ? tensor.getReason()->str() : "no gradient of the loss can reach it";
   }
   return true;
 }
@@ -61,7 +64,9 @@ static void declareTensors(ModuleOp target, func::FuncOp function, ArrayRef<Argu
   SmallVector<const Argument *> ordered;
   for (const Argument &argument : arguments)
     ordered.push_back(&argument);
-  llvm::sort(ordered, [&](const Argument *a, const Argument *b) { return std::tie(a->order, a->name) < std::tie(b->order, b->name); });
+  llvm::sort(ordered, [&](const Argument *a, const Argument *b) {
+    return std::tie(a->order, a->name) < std::tie(b->order, b->name);
+  });
   for (const Argument *argument : ordered) {
     if (references.contains(argument->name))
       continue;
@@ -70,7 +75,8 @@ static void declareTensors(ModuleOp target, func::FuncOp function, ArrayRef<Argu
       symbol += "_";
     auto tensor = train::TensorOp::create(
         builder, function.getLoc(), StringRef(symbol), argument->role, StringRef(argument->name),
-        cast<RankedTensorType>(argument->initial.getShapedType()), DenseI64ArrayAttr(), argument->initial, FlatSymbolRefAttr(),
+        cast<RankedTensorType>(argument->initial.getShapedType()), DenseI64ArrayAttr(), argument->initial,
+        FlatSymbolRefAttr(),
         argument->reason.empty() ? StringAttr() : StringAttr::get(context, argument->reason));
     references[argument->name] = FlatSymbolRefAttr::get(symbols.insert(tensor, builder.getInsertionPoint()));
   }
@@ -83,29 +89,40 @@ static void declareTensors(ModuleOp target, func::FuncOp function, ArrayRef<Argu
 }
 
 /// Fills the list of initializers and the warnings.
-static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argument> arguments, LegalizeReport &report) {
+static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argument> arguments,
+                               LegalizeReport &report) {
   for (const Initializer &entry : initializers) {
     bool isState = llvm::any_of(arguments, [&](const Argument &argument) {
       return argument.role == train::Role::state && argument.name == entry.name;
     });
     if (!entry.isFloat)
       continue;
-    report.initializers.push_back({entry.name, entry.elements, isState ? "state" : entry.trained ? "parameter" : "constant",
-                                   isState ? "running statistic of a batch normalisation" : entry.trained ? "" : entry.reason});
+    report.initializers.push_back({entry.name, entry.elements,
+                                   isState         ? "state"
+                                   : entry.trained ? "parameter"
+                                                   : "constant",
+                                   isState         ? "running statistic of a batch normalisation"
+                                   : entry.trained ? ""
+                                                   : entry.reason});
     if (entry.trained && entry.elements > 1 && !entry.requested && isGeneratedName(entry.name))
-      report.warnings.push_back("'" + entry.name + "' (" + std::to_string(entry.elements) +
-                                " elements) has a generated name and is trained; if it is a table and no weight, --freeze it");
+      report.warnings.push_back(
+          "'" + entry.name + "' (" + std::to_string(entry.elements) +
+          " elements) has a generated name and is trained; if it is a table and no weight, --freeze it");
     if (!entry.trained && entry.requested && !isState)
-      report.warnings.push_back("'" + entry.name + "' is named by --train but stays constant: " + entry.reason);
+      report.warnings.push_back("'" + entry.name +
+                                "' is named by --train but stays constant: " + entry.reason);
   }
   for (const Argument &argument : arguments) {
-    bool isInitializer = llvm::any_of(initializers, [&](const Initializer &entry) { return entry.name == argument.name; });
+    bool isInitializer =
+        llvm::any_of(initializers, [&](const Initializer &entry) { return entry.name == argument.name; });
     if (argument.role == train::Role::state && !isInitializer)
-      report.initializers.push_back({argument.name, argument.initial.getNumElements(), "state", "running statistic of a batch normalisation"});
+      report.initializers.push_back({argument.name, argument.initial.getNumElements(), "state",
+                                     "running statistic of a batch normalisation"});
   }
 }
 
-LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &options, LegalizeReport &report) {
+LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &options,
+                       LegalizeReport &report) {
   auto fail = [&](const std::string &message) {
     report.error = message;
     return failure();
@@ -116,9 +133,12 @@ LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &
     return fail("the module holds " + std::to_string(graphs.size()) + " graphs, not one");
   onnx::GraphOp graph = graphs.front();
   MLIRContext *context = target.getContext();
-  context->loadDialect<nn::NnDialect, arith::ArithDialect, math::MathDialect, func::FuncDialect, train::TrainDialect>();
+  context->loadDialect<nn::NnDialect, arith::ArithDialect, math::MathDialect, func::FuncDialect,
+                       train::TrainDialect>();
   for (const std::string &name : options.lossOutputs)
-    if (!llvm::is_contained(llvm::map_range(graph.getOutputNames(), [](Attribute a) { return cast<StringAttr>(a).getValue(); }), name))
+    if (!llvm::is_contained(llvm::map_range(graph.getOutputNames(),
+                                            [](Attribute a) { return cast<StringAttr>(a).getValue(); }),
+                            name))
       return fail("the model has no output '" + name + "' for the loss");
   SmallVector<SmallVector<int64_t>> inputs;
   if (failed(bindInputs(graph, options.shapes, inputs, report.error)))
@@ -128,7 +148,8 @@ LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &
   bool rolesAreFixed = takeRoles(target, initializers);
   for (;;) {
     OpBuilder builder = OpBuilder::atBlockEnd(target.getBody());
-    auto function = func::FuncOp::create(builder, target.getLoc(), forwardName(options.mode, options.binding), builder.getFunctionType({}, {}));
+    auto function = func::FuncOp::create(builder, target.getLoc(), forwardName(options.mode, options.binding),
+                                         builder.getFunctionType({}, {}));
     Legalizer legalizer(graph, options, initializers, rolesAreFixed, report);
     Outcome outcome = legalizer.run(function, inputs);
     if (outcome != Outcome::done)

@@ -1,9 +1,9 @@
 //===- Legalize.h - onnx to nn, arith and math on static shapes -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Walks the graph in order with static operand types and constant operand values at hand. Every node is rewritten by
-// the handler that Table.h has for its operator and since-version; operations whose operands are constants are
-// evaluated at once, so shape arithmetic is gone when the walk ends.
+// Walks the graph in order with static operand types and constant operand values at hand. Every node is
+// rewritten by the handler that Table.h has for its operator and since-version; operations whose operands are
+// constants are evaluated at once, so shape arithmetic is gone when the walk ends.
 #pragma once
 
 #include "compiler/driver/CompileOptions.h"
@@ -25,8 +25,8 @@ struct LegalizeOptions {
   std::vector<driver::NamePattern> train, freeze;
   driver::BatchNormMode batchNorm = driver::BatchNormMode::AsExported;
   driver::DropoutMode dropout = driver::DropoutMode::AsExported;
-  /// Graph outputs that the loss is computed from; empty: all floating-point ones. An initializer is trained by
-  /// default when a gradient can reach it from these.
+  /// Graph outputs that the loss is computed from; empty: all floating-point ones. An initializer is trained
+  /// by default when a gradient can reach it from these.
   std::vector<std::string> lossOutputs;
   bool float64 = false; ///< every floating-point type becomes f64
 };
@@ -58,9 +58,10 @@ struct LegalizeReport {
   std::string message() const;
 };
 
-/// Adds `@forward_<mode>_<binding>` to `target` and declares the `train.tensor`s it needs that are not there yet.
-/// `source` holds one `onnx.graph` whose local functions have been inlined. Once `target` declares a tensor, its role is
-/// taken over by later calls: legalise for training first. On failure `target` is as it was.
+/// Adds `@forward_<mode>_<binding>` to `target` and declares the `train.tensor`s it needs that are not there
+/// yet. `source` holds one `onnx.graph` whose local functions have been inlined. Once `target` declares a
+/// tensor, its role is taken over by later calls: legalise for training first. On failure `target` is as it
+/// was.
 mlir::LogicalResult legalize(mlir::ModuleOp source, mlir::ModuleOp target, const LegalizeOptions &options,
                              LegalizeReport &report);
 

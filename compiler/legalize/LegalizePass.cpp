@@ -16,7 +16,8 @@ namespace {
 struct LegalizePass : impl::LegalizePassBase<LegalizePass> {
   using Base::Base;
 
-  bool readPatterns(ArrayRef<std::string> texts, std::vector<driver::NamePattern> &patterns, std::string &error) {
+  bool readPatterns(ArrayRef<std::string> texts, std::vector<driver::NamePattern> &patterns,
+                    std::string &error) {
     return llvm::all_of(texts, [&](const std::string &text) {
       patterns.emplace_back();
       return driver::NamePattern::parse(text, patterns.back(), error);
@@ -32,7 +33,8 @@ struct LegalizePass : impl::LegalizePassBase<LegalizePass> {
     options.lossOutputs.assign(outputs.begin(), outputs.end());
     options.float64 = float64;
     return readPatterns(train, options.train, error) && readPatterns(freeze, options.freeze, error) &&
-           driver::parseBatchNorm(batchNorm, options.batchNorm, error) && driver::parseDropout(dropout, options.dropout, error);
+           driver::parseBatchNorm(batchNorm, options.batchNorm, error) &&
+           driver::parseDropout(dropout, options.dropout, error);
   }
 
   void runOnOperation() override {
@@ -41,7 +43,8 @@ struct LegalizePass : impl::LegalizePassBase<LegalizePass> {
     LegalizeReport report;
     std::string error;
     if (!readOptions(options, error) || !llvm::is_contained({"train", "eval", "both"}, mode)) {
-      emitError(module.getLoc()) << (error.empty() ? "mode is '" + mode + "', not train, eval or both" : error);
+      emitError(module.getLoc()) << (error.empty() ? "mode is '" + mode + "', not train, eval or both"
+                                                   : error);
       return signalPassFailure();
     }
     for (Mode each : {Mode::train, Mode::eval}) {

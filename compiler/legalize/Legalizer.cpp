@@ -1,9 +1,10 @@
 //===- Legalizer.cpp - one walk over the graph ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Nodes are visited in the order of the file; those that no output needs are left out. A node that cannot be compiled
-// is recorded, its results have no value, and whatever depends on them is passed over in silence: one report names
-// every cause once. Operations stay in the block until the walk ends, so that a Value is never reused.
+// Nodes are visited in the order of the file; those that no output needs are left out. A node that cannot be
+// compiled is recorded, its results have no value, and whatever depends on them is passed over in silence:
+// one report names every cause once. Operations stay in the block until the walk ends, so that a Value is
+// never reused.
 #include "compiler/legalize/Legalizer.h"
 
 #include "compiler/evaluator/Evaluator.h"
@@ -17,7 +18,8 @@ namespace ortc::legalize {
 
 /// Results of up to this many bytes are computed at compile time.
 static constexpr int64_t kFoldBytes = 1 << 20;
-/// A repetition of a constant is kept as an operation above this size: the small operand is the better literal.
+/// A repetition of a constant is kept as an operation above this size: the small operand is the better
+/// literal.
 static constexpr int64_t kFoldBroadcastBytes = evaluator::kInlineConstantBytes;
 
 static int64_t bytesOf(Type type) {
@@ -25,9 +27,10 @@ static int64_t bytesOf(Type type) {
   return tensor.getNumElements() * ((tensor.getElementType().getIntOrFloatBitWidth() + 7) / 8);
 }
 
-Legalizer::Legalizer(onnx::GraphOp graph, const LegalizeOptions &options, std::vector<Initializer> &initializers,
-                     bool rolesAreFixed, LegalizeReport &report)
-    : graph(graph), settings(options), initializers(initializers), rolesAreFixed(rolesAreFixed), report(report) {
+Legalizer::Legalizer(onnx::GraphOp graph, const LegalizeOptions &options,
+                     std::vector<Initializer> &initializers, bool rolesAreFixed, LegalizeReport &report)
+    : graph(graph), settings(options), initializers(initializers), rolesAreFixed(rolesAreFixed),
+      report(report) {
   for (auto [i, entry] : llvm::enumerate(initializers))
     initializerIndex[entry.op] = i;
 }
@@ -67,7 +70,9 @@ Value Legalizer::resolve(Value value) const {
   return found == replaced.end() ? value : found->second;
 }
 
-Value Legalizer::constantOf(ElementsAttr value) { return arith::ConstantOp::create(*b, cast<TypedAttr>(value)); }
+Value Legalizer::constantOf(ElementsAttr value) {
+  return arith::ConstantOp::create(*b, cast<TypedAttr>(value));
+}
 
 /// `tensor` as an attribute; a splat when all elements are equal.
 static ElementsAttr attributeOf(const HostTensor &tensor) {
@@ -110,13 +115,16 @@ LogicalResult Legalizer::foldOne(Operation *op, std::string &error) {
     allSplats &= isa<SplatElementsAttr>(constant.getValue());
   }
   SmallVector<OpFoldResult> results;
-  if (allSplats && !attributes.empty() && succeeded(op->fold(attributes, results)) && results.size() == op->getNumResults()) {
+  if (allSplats && !attributes.empty() && succeeded(op->fold(attributes, results)) &&
+      results.size() == op->getNumResults()) {
     for (auto [result, folded] : llvm::zip_equal(op->getResults(), results))
-      replace(result, isa<Value>(folded) ? cast<Value>(folded) : constantOf(cast<ElementsAttr>(cast<Attribute>(folded))));
+      replace(result, isa<Value>(folded) ? cast<Value>(folded)
+                                         : constantOf(cast<ElementsAttr>(cast<Attribute>(folded))));
     return success();
   }
   int64_t limit = isa<nn::BroadcastOp>(op) ? kFoldBroadcastBytes : kFoldBytes;
-  if (!evaluator::Evaluator::isKnown(op) || llvm::any_of(op->getResultTypes(), [&](Type type) { return bytesOf(type) > limit; }))
+  if (!evaluator::Evaluator::isKnown(op) ||
+      llvm::any_of(op->getResultTypes(), [&](Type type) { return bytesOf(type) > limit; }))
     return success();
   SmallVector<const HostTensor *> operands;
   for (Value operand : op->getOperands()) {
@@ -193,20 +201,25 @@ Value Legalizer::stateOf(Value onnxValue, onnx::NodeOp user) {
     source = node.getInput(0);
   }
   auto initializer = source.getDefiningOp<onnx::InitializerOp>();
-  ElementsAttr initial = initializer ? signlessAttribute(initializer.getValue(), settings.float64, initializer.getName()) : ElementsAttr();
+  ElementsAttr initial =
+      initializer ? signlessAttribute(initializer.getValue(), settings.float64, initializer.getName())
+                  : ElementsAttr();
   if (!initial || !isa<FloatType>(initial.getElementType()))
     return {};
   auto index = initializerIndex.find(initializer);
   if (name.empty())
     name = initializer.getName().str();
-  // The first layer that reads a statistic has its name; further ones, and statistics whose initial values are also
-  // weights, are named after their layer.
+  // The first layer that reads a statistic has its name; further ones, and statistics whose initial values
+  // are also weights, are named after their layer.
   bool isOnlyStatistic = initializer && isRunningStatistic(initializer.getOutput());
   auto isTaken = [&](StringRef candidate) {
-    return llvm::any_of(arguments, [&](const Argument &argument) {
-             return argument.name == candidate && (argument.role != train::Role::constant || !isOnlyStatistic);
-           }) ||
-           llvm::any_of(initializers, [&](const Initializer &entry) { return entry.trained && entry.name == candidate; });
+    return llvm::any_of(arguments,
+                        [&](const Argument &argument) {
+                          return argument.name == candidate &&
+                                 (argument.role != train::Role::constant || !isOnlyStatistic);
+                        }) ||
+           llvm::any_of(initializers,
+                        [&](const Initializer &entry) { return entry.trained && entry.name == candidate; });
   };
   if (isTaken(name))
     name = (user.getNodeName().empty() ? user.getOutputName(0) : user.getNodeName()).str() + "." + name;
@@ -255,7 +268,8 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
     environment[result] = Bound();
   bool known = false;
   StringRef domain = op.getDomainName() == "ai.onnx" ? "" : op.getDomainName();
-  const Operator *entry = findOperator(domain, op.getOpType(), static_cast<int64_t>(op.getSinceVersion()), known);
+  const Operator *entry =
+      findOperator(domain, op.getOpType(), static_cast<int64_t>(op.getSinceVersion()), known);
   if (!entry)
     return refuse(op, missingReason(op, known));
   StringRef name = op.getNodeName().empty() && op.getNumResults() ? op.getOutputName(0) : op.getNodeName();
@@ -349,7 +363,8 @@ bool Legalizer::dropUnreachable(Block &body, ArrayRef<Value> losses) {
     if (!entry.trained || (argument != arguments.end() && reached.contains(argument->value)))
       continue;
     entry.trained = false;
-    entry.reason = argument == arguments.end() ? "its values play no part in the outputs" : "no gradient of the loss can reach it";
+    entry.reason = argument == arguments.end() ? "its values play no part in the outputs"
+                                               : "no gradient of the loss can reach it";
     dropped |= argument != arguments.end();
   }
   return dropped;
@@ -364,7 +379,9 @@ Outcome Legalizer::run(func::FuncOp function, ArrayRef<SmallVector<int64_t>> inp
     auto type = dyn_cast<ShapedType>(argument.getType());
     Type element = type ? signlessElement(type.getElementType(), settings.float64) : Type();
     if (!element) {
-      report.error = ("input '" + graph.getInputName(argument.getArgNumber()) + "' has an element type that is not supported").str();
+      report.error = ("input '" + graph.getInputName(argument.getArgNumber()) +
+                      "' has an element type that is not supported")
+                         .str();
       return Outcome::failed;
     }
     Value value = block->addArgument(RankedTensorType::get(shape, element), function.getLoc());

@@ -76,7 +76,7 @@ private:
   llvm::DenseMap<Value, Value> replaced;
   llvm::DenseMap<Value, std::unique_ptr<HostTensor>> constants;
   llvm::DenseMap<Value, mlir::ElementsAttr> argumentData;
-  llvm::DenseMap<Value, size_t> parameters; ///< argument -> initializer
+  llvm::DenseMap<Value, size_t> parameters;                           ///< argument -> initializer
   llvm::DenseMap<std::pair<Value, mlir::Operation *>, size_t> states; ///< statistic and its user -> argument
 };
 

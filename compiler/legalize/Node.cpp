@@ -30,7 +30,8 @@ LogicalResult Node::constant(unsigned i, StringRef what, const HostTensor *&valu
   value = constant(i);
   if (value)
     return success();
-  if (walk.keepConstant((*this)[i], (what + " of " + op.getOpType() + " has to be known at compile time").str()))
+  if (walk.keepConstant((*this)[i],
+                        (what + " of " + op.getOpType() + " has to be known at compile time").str()))
     return failure();
   return refuse("its " + what + " depends on data, which would make shapes depend on data");
 }
@@ -70,23 +71,39 @@ Type Node::elementType(int64_t onnxType, bool &isUnsigned) {
     isUnsigned = plain;
     return IntegerType::get(context, width);
   };
-  auto floating = [&](Type type) -> Type { return options().float64 ? Type(Float64Type::get(context)) : type; };
+  auto floating = [&](Type type) -> Type {
+    return options().float64 ? Type(Float64Type::get(context)) : type;
+  };
   isUnsigned = false;
   switch (onnxType) {
-  case 1: return floating(Float32Type::get(context));
-  case 2: return integer(8, true);
-  case 3: return integer(8, false);
-  case 4: return integer(16, true);
-  case 5: return integer(16, false);
-  case 6: return integer(32, false);
-  case 7: return integer(64, false);
-  case 9: return integer(1, false);
-  case 10: return floating(Float16Type::get(context));
-  case 11: return Float64Type::get(context);
-  case 12: return integer(32, true);
-  case 13: return integer(64, true);
-  case 16: return floating(BFloat16Type::get(context));
-  default: return {};
+  case 1:
+    return floating(Float32Type::get(context));
+  case 2:
+    return integer(8, true);
+  case 3:
+    return integer(8, false);
+  case 4:
+    return integer(16, true);
+  case 5:
+    return integer(16, false);
+  case 6:
+    return integer(32, false);
+  case 7:
+    return integer(64, false);
+  case 9:
+    return integer(1, false);
+  case 10:
+    return floating(Float16Type::get(context));
+  case 11:
+    return Float64Type::get(context);
+  case 12:
+    return integer(32, true);
+  case 13:
+    return integer(64, true);
+  case 16:
+    return floating(BFloat16Type::get(context));
+  default:
+    return {};
   }
 }
 
@@ -199,7 +216,8 @@ Value Node::index(Value indices, int64_t limit, StringRef name) {
     for (int64_t i = 0; i < known->size(); ++i) {
       int64_t value = known->getInt(i);
       if (value < -limit || value >= limit) {
-        (void)refuse("index " + Twine(value) + " in '" + name + "' is not in [" + Twine(-limit) + ", " + Twine(limit) + ")");
+        (void)refuse("index " + Twine(value) + " in '" + name + "' is not in [" + Twine(-limit) + ", " +
+                     Twine(limit) + ")");
         return {};
       }
       negative |= value < 0;
@@ -240,7 +258,8 @@ Type signlessElement(Type element, bool float64) {
   MLIRContext *context = element.getContext();
   if (element.isF32() || element.isF16() || element.isBF16() || element.isF64())
     return float64 ? Type(Float64Type::get(context)) : element;
-  if (auto integer = dyn_cast<IntegerType>(element); integer && llvm::is_contained({1, 8, 16, 32, 64}, integer.getWidth()))
+  if (auto integer = dyn_cast<IntegerType>(element);
+      integer && llvm::is_contained({1, 8, 16, 32, 64}, integer.getWidth()))
     return IntegerType::get(context, integer.getWidth());
   return {};
 }

@@ -1,9 +1,10 @@
 //===- Node.h - what a handler works with ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A handler is a function `LogicalResult f(Node &n)` that reads operands and attributes of one ONNX node, builds nn,
-// arith and math operations with `n.b`, and ends with `n.yield(...)` or `n.refuse("why")`. It knows every shape, and may
-// ask for the value of an operand where the standard's meaning depends on it (shapes, axes, scales).
+// A handler is a function `LogicalResult f(Node &n)` that reads operands and attributes of one ONNX node,
+// builds nn, arith and math operations with `n.b`, and ends with `n.yield(...)` or `n.refuse("why")`. It
+// knows every shape, and may ask for the value of an operand where the standard's meaning depends on it
+// (shapes, axes, scales).
 #pragma once
 
 #include "compiler/evaluator/HostTensor.h"
@@ -14,8 +15,8 @@
 namespace ortc::legalize {
 
 using evaluator::HostTensor;
-using mlir::failure;
 using mlir::failed;
+using mlir::failure;
 using mlir::LogicalResult;
 using mlir::RankedTensorType;
 using mlir::SmallVector;
@@ -39,7 +40,8 @@ public:
   virtual const LegalizeOptions &options() const = 0;
   /// The value of a constant: an arith.constant or an initializer that is not trained. Null otherwise.
   virtual const HostTensor *constantValue(Value value) = 0;
-  /// An initializer that would be trained is needed at compile time: keeps it constant. False if `value` is none.
+  /// An initializer that would be trained is needed at compile time: keeps it constant. False if `value` is
+  /// none.
   virtual bool keepConstant(Value value, llvm::StringRef why) = 0;
   /// The running statistic behind an ONNX value as a state tensor, or null when it is not a constant.
   virtual Value stateOf(Value onnxValue, onnx::NodeOp user) = 0;
@@ -74,17 +76,22 @@ public:
 
   /// The value of operand i if it is known at compile time, else null.
   const HostTensor *constant(unsigned i) { return has(i) ? walk.constantValue((*this)[i]) : nullptr; }
-  /// The value of an operand that has to be known at compile time; refuses otherwise. `what` is its name in the standard.
+  /// The value of an operand that has to be known at compile time; refuses otherwise. `what` is its name in
+  /// the standard.
   LogicalResult constant(unsigned i, llvm::StringRef what, const HostTensor *&value);
   LogicalResult ints(unsigned i, llvm::StringRef what, SmallVector<int64_t> &values);
   LogicalResult floats(unsigned i, llvm::StringRef what, SmallVector<double> &values);
-  /// Integers that moved from attribute to operand: operand i when present, else the attribute. Empty when neither is.
-  LogicalResult intsAt(unsigned i, llvm::StringRef name, SmallVector<int64_t> &values, bool *present = nullptr);
+  /// Integers that moved from attribute to operand: operand i when present, else the attribute. Empty when
+  /// neither is.
+  LogicalResult intsAt(unsigned i, llvm::StringRef name, SmallVector<int64_t> &values,
+                       bool *present = nullptr);
 
   // Attributes.
   int64_t getInt(llvm::StringRef name, int64_t orElse) { return op.getInt(name, orElse); }
   double getFloat(llvm::StringRef name, float orElse) { return op.getFloat(name, orElse); }
-  llvm::StringRef getString(llvm::StringRef name, llvm::StringRef orElse) { return op.getString(name, orElse); }
+  llvm::StringRef getString(llvm::StringRef name, llvm::StringRef orElse) {
+    return op.getString(name, orElse);
+  }
   SmallVector<int64_t> getInts(llvm::StringRef name) { return llvm::to_vector(op.getInts(name)); }
   bool hasAttribute(llvm::StringRef name) { return static_cast<bool>(op.getOnnxAttr(name)); }
   /// The type for an ONNX element type number (TensorProto.DataType); null when it is not supported.
@@ -114,8 +121,8 @@ public:
   Value intVector(Ints values) { return intConstant(values, {static_cast<int64_t>(values.size())}); }
   /// A constant of floating-point values rounded to `element`.
   Value floatConstant(llvm::ArrayRef<double> values, Ints shape, Type element);
-  /// Indices in [-limit, limit) checked (at compile time where they are known) and counted from the start. Null when a known
-  /// one is out of range, which is refused.
+  /// Indices in [-limit, limit) checked (at compile time where they are known) and counted from the start.
+  /// Null when a known one is out of range, which is refused.
   Value index(Value indices, int64_t limit, llvm::StringRef name);
 
   SmallVector<Bound> takeResults() { return std::move(results); }
@@ -134,8 +141,8 @@ SmallVector<int64_t> filterLast(int64_t rank);
 /// "2x3x4".
 std::string shapeText(Ints shape);
 
-/// Converts an attribute of the onnx dialect (signed and unsigned element types) to a signless one; with `float64`,
-/// floating-point data to f64. Null when the element type is not supported.
+/// Converts an attribute of the onnx dialect (signed and unsigned element types) to a signless one; with
+/// `float64`, floating-point data to f64. Null when the element type is not supported.
 mlir::ElementsAttr signlessAttribute(mlir::ElementsAttr attribute, bool float64, llvm::StringRef name);
 /// The signless element type for an element type of the onnx dialect; null when it is not supported.
 Type signlessElement(Type element, bool float64);

@@ -23,8 +23,10 @@ static constexpr int64_t kNewest = frontend::kNewestOpset;
 ArrayRef<Operator> getOperators() {
   static const auto table = [] {
     llvm::SmallVector<Operator> entries = {
-#define ORTC_OPERATOR(domain, name, first, last, handler) {domain, name, first, last, handlers::handler, false},
-#define ORTC_MOVEMENT(domain, name, first, last, handler) {domain, name, first, last, handlers::handler, true},
+#define ORTC_OPERATOR(domain, name, first, last, handler)                                                    \
+  {domain, name, first, last, handlers::handler, false},
+#define ORTC_MOVEMENT(domain, name, first, last, handler)                                                    \
+  {domain, name, first, last, handlers::handler, true},
 #include "compiler/legalize/Operators.inc"
     };
     llvm::sort(entries, [](const Operator &a, const Operator &b) {

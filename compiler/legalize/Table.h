@@ -4,9 +4,9 @@
 // One entry for each operator and range of since-versions; the entries are in Operators.inc.
 #pragma once
 
+#include "mlir/Support/LLVM.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
-#include "mlir/Support/LLVM.h"
 
 #include <cstdint>
 
@@ -20,15 +20,16 @@ struct Operator {
   llvm::StringRef name;
   int64_t first, last; ///< since-versions, both included
   Handler handler;
-  /// The handler only moves elements: it takes narrow floating-point types as they are. For the others, f16 and bf16
-  /// operands are extended to f32 and results rounded back.
+  /// The handler only moves elements: it takes narrow floating-point types as they are. For the others, f16
+  /// and bf16 operands are extended to f32 and results rounded back.
   bool moves;
 };
 
 /// All entries, sorted by name.
 llvm::ArrayRef<Operator> getOperators();
 
-/// The entry for an operator; null when there is none. `known` tells whether another version of it is supported.
+/// The entry for an operator; null when there is none. `known` tells whether another version of it is
+/// supported.
 const Operator *findOperator(llvm::StringRef domain, llvm::StringRef name, int64_t since, bool &known);
 
 } // namespace ortc::legalize

@@ -43,7 +43,8 @@ LogicalResult activation(Node &n) {
     return n.yield(gelu(b, x, n.getString("approximate", "none") == "tanh"));
   if (op == "HardSwish" || op == "HardSigmoid") {
     bool isSwish = op == "HardSwish";
-    double alpha = isSwish ? 1.0 / 6 : n.getFloat("alpha", 0.2f), beta = isSwish ? 0.5 : n.getFloat("beta", 0.5f);
+    double alpha = isSwish ? 1.0 / 6 : n.getFloat("alpha", 0.2f),
+           beta = isSwish ? 0.5 : n.getFloat("beta", 0.5f);
     Value line = b.addScalar(b.mulScalar(x, alpha), beta);
     if (isSwish) // the corners at exactly -3 and 3: rounding must not move them
       line = b.mulScalar(clip(b, b.addScalar(x, 3), b.zerosLike(x), b.constantLike(x, 6)), 1.0 / 6);
@@ -60,7 +61,8 @@ LogicalResult activation(Node &n) {
     return n.yield(positiveOr(b, x, b.mulScalar(negativeExponential(b, b.mulScalar(x, 1 / alpha)), alpha)));
   }
   if (op == "Selu") {
-    double alpha = n.getFloat("alpha", 1.67326319217681884765625f), gamma = n.getFloat("gamma", 1.05070102214813232421875f);
+    double alpha = n.getFloat("alpha", 1.67326319217681884765625f),
+           gamma = n.getFloat("gamma", 1.05070102214813232421875f);
     return n.yield(b.mulScalar(positiveOr(b, x, b.mulScalar(negativeExponential(b, x), alpha)), gamma));
   }
   if (op == "ThresholdedRelu") {
@@ -71,7 +73,8 @@ LogicalResult activation(Node &n) {
   double bias = n.getFloat("bias", 0), lambd = n.getFloat("lambd", 0.5f);
   Value below = b.compare(FloatPredicate::OLT, x, b.constantLike(x, -lambd));
   Value above = b.compare(FloatPredicate::OGT, x, b.constantLike(x, lambd));
-  return n.yield(b.select(below, b.addScalar(x, bias), b.select(above, b.addScalar(x, -bias), b.zerosLike(x))));
+  return n.yield(
+      b.select(below, b.addScalar(x, bias), b.select(above, b.addScalar(x, -bias), b.zerosLike(x))));
 }
 
 LogicalResult pRelu(Node &n) {
@@ -84,11 +87,13 @@ LogicalResult pRelu(Node &n) {
   if (failed(n.broadcast(pair)))
     return failure();
   if (TensorBuilder::shapeOf(pair[1]) != shape)
-    return n.refuse("its slope of shape " + shapeText(n.shape(1)) + " does not broadcast to " + shapeText(shape));
+    return n.refuse("its slope of shape " + shapeText(n.shape(1)) + " does not broadcast to " +
+                    shapeText(shape));
   return n.yield(positiveOr(n.b, n[0], n.b.mul(n[0], pair[1])));
 }
 
-/// Softmax, LogSoftmax, Hardmax. Before opset 13 the input is a matrix: the axes before `axis` against the rest.
+/// Softmax, LogSoftmax, Hardmax. Before opset 13 the input is a matrix: the axes before `axis` against the
+/// rest.
 LogicalResult softmax(Node &n) {
   TensorBuilder &b = n.b;
   bool isMatrix = n.version() < 13;
@@ -100,7 +105,8 @@ LogicalResult softmax(Node &n) {
   Shape shape(n.shape(0));
   bool flatten = isMatrix && axis != rank - 1;
   if (flatten) {
-    x = b.reshape(x, {nn::elementCount(Ints(shape).take_front(axis)), nn::elementCount(Ints(shape).drop_front(axis))});
+    x = b.reshape(
+        x, {nn::elementCount(Ints(shape).take_front(axis)), nn::elementCount(Ints(shape).drop_front(axis))});
     axis = 1;
   }
   StringRef op = n.op.getOpType();
@@ -113,7 +119,8 @@ LogicalResult softmax(Node &n) {
     auto type = RankedTensorType::get(nn::dropAxes(TensorBuilder::shapeOf(x), {axis}), b.getI64Type());
     Value best = nn::ArgReduceOp::create(b, type, nn::ReduceKind::max, x, axis, false);
     auto wide = RankedTensorType::get(TensorBuilder::shapeOf(x), b.getI64Type());
-    Value hit = b.compare(arith::CmpIPredicate::eq, b.iota(wide, axis), b.broadcastAlong(best, wide.getShape(), {axis}));
+    Value hit = b.compare(arith::CmpIPredicate::eq, b.iota(wide, axis),
+                          b.broadcastAlong(best, wide.getShape(), {axis}));
     y = b.cast(hit, TensorBuilder::elementOf(x));
   }
   return n.yield(flatten ? b.reshape(y, shape) : y);

@@ -71,7 +71,9 @@ static LogicalResult addPositions(Node &n, Ints scores, int64_t past, Visibility
   if (n.has(6))
     valid = b.broadcast(b.cast(n[6], b.getI64Type()), scores, {0});
   Value key = b.iota(type, 3), place;
-  auto restrict = [&](Value condition) { see.allowed = see.allowed ? b.logicalAnd(see.allowed, condition) : condition; };
+  auto restrict = [&](Value condition) {
+    see.allowed = see.allowed ? b.logicalAnd(see.allowed, condition) : condition;
+  };
   int64_t left = n.getInt("left_window_size", -1), right = n.getInt("right_window_size", -1);
   if (n.getInt("is_causal", 0) || left >= 0 || right >= 0) {
     place = b.addScalar(b.iota(type, 2), static_cast<double>(past));
@@ -92,15 +94,17 @@ static LogicalResult addPositions(Node &n, Ints scores, int64_t past, Visibility
   return success();
 }
 
-// softmax(scale * q k' [softcapped] [masked]) v. The query heads of one key head stand side by side; they are a dimension
-// of their own here, so that keys and values are never repeated.
+// softmax(scale * q k' [softcapped] [masked]) v. The query heads of one key head stand side by side; they are
+// a dimension of their own here, so that keys and values are never repeated.
 LogicalResult attention(Node &n) {
   TensorBuilder &b = n.b;
   bool packed = n.rank(0) == 3;
   if (n.rank(1) != n.rank(0) || n.rank(2) != n.rank(0) || n.rank(0) < 3 || n.rank(0) > 4)
     return n.refuse("query, key and value have different numbers of dimensions, or not 3 or 4");
-  int64_t queryHeads = packed ? n.getInt("q_num_heads", 0) : n.shape(0)[1], heads = packed ? n.getInt("kv_num_heads", 0) : n.shape(1)[1];
-  if (heads < 1 || queryHeads < 1 || queryHeads % heads || (packed && (n.shape(0)[2] % queryHeads || n.shape(1)[2] % heads || n.shape(2)[2] % heads)))
+  int64_t queryHeads = packed ? n.getInt("q_num_heads", 0) : n.shape(0)[1],
+          heads = packed ? n.getInt("kv_num_heads", 0) : n.shape(1)[1];
+  if (heads < 1 || queryHeads < 1 || queryHeads % heads ||
+      (packed && (n.shape(0)[2] % queryHeads || n.shape(1)[2] % heads || n.shape(2)[2] % heads)))
     return n.refuse(Twine(queryHeads) + " query heads and " + Twine(heads) + " key heads do not fit");
   Value q = packed ? splitHeads(b, n[0], queryHeads) : n[0], k = packed ? splitHeads(b, n[1], heads) : n[1];
   Value v = packed ? splitHeads(b, n[2], heads) : n[2];
@@ -165,7 +169,9 @@ LogicalResult rotaryEmbedding(Node &n) {
     if (!positions)
       return failure();
     auto pick = [&](Value table) -> Value {
-      auto type = RankedTensorType::get(nn::replaceAxis(TensorBuilder::shapeOf(table), 0, TensorBuilder::shapeOf(positions)), TensorBuilder::elementOf(table));
+      auto type = RankedTensorType::get(
+          nn::replaceAxis(TensorBuilder::shapeOf(table), 0, TensorBuilder::shapeOf(positions)),
+          TensorBuilder::elementOf(table));
       return nn::GatherOp::create(b, type, table, positions, 0);
     };
     cosine = pick(cosine);
@@ -173,23 +179,28 @@ LogicalResult rotaryEmbedding(Node &n) {
   }
   int64_t half = size / 2;
   Ints table = TensorBuilder::shapeOf(cosine);
-  if (table.size() != 3 || table[0] != shape[0] || table[1] != shape[2] || table[2] != half || size > shape[3])
-    return n.refuse("tables of shape " + shapeText(table) + " do not fit an input of shape " + shapeText(shape));
+  if (table.size() != 3 || table[0] != shape[0] || table[1] != shape[2] || table[2] != half ||
+      size > shape[3])
+    return n.refuse("tables of shape " + shapeText(table) + " do not fit an input of shape " +
+                    shapeText(shape));
   Shape halfShape = {shape[0], shape[1], shape[2], half};
   cosine = b.broadcast(cosine, halfShape, {0, 2, 3});
   sine = b.broadcast(sine, halfShape, {0, 2, 3});
   bool interleaved = n.getInt("interleaved", 0);
   auto part = [&](int64_t which) {
-    SmallVector<int64_t> starts = {0, 0, 0, interleaved ? which : which * half}, strides = {1, 1, 1, interleaved && half > 1 ? 2 : 1};
+    SmallVector<int64_t> starts = {0, 0, 0, interleaved ? which : which * half},
+                         strides = {1, 1, 1, interleaved && half > 1 ? 2 : 1};
     return b.slice(x, starts, halfShape, strides);
   };
   Value first = part(0), second = part(1);
-  Value real = b.sub(b.mul(cosine, first), b.mul(sine, second)), imaginary = b.add(b.mul(sine, first), b.mul(cosine, second));
+  Value real = b.sub(b.mul(cosine, first), b.mul(sine, second)),
+        imaginary = b.add(b.mul(sine, first), b.mul(cosine, second));
   Value rotated;
   if (interleaved) {
     Shape single = halfShape;
     single.push_back(1);
-    rotated = b.reshape(b.concat({b.reshape(real, single), b.reshape(imaginary, single)}, 4), {shape[0], shape[1], shape[2], size});
+    rotated = b.reshape(b.concat({b.reshape(real, single), b.reshape(imaginary, single)}, 4),
+                        {shape[0], shape[1], shape[2], size});
   } else {
     rotated = b.concat({real, imaginary}, 3);
   }

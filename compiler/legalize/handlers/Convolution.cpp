@@ -1,7 +1,8 @@
 //===- Convolution.cpp - Conv, ConvTranspose ------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// nn's spatial operations are channels-last: transposes go around them here, and a pass sinks and cancels them.
+// nn's spatial operations are channels-last: transposes go around them here, and a pass sinks and cancels
+// them.
 #include "compiler/legalize/handlers/Window.h"
 
 #include <numeric>
@@ -12,7 +13,8 @@ namespace ortc::legalize {
 
 LogicalResult Window::read(Node &n, Ints kernel, Ints input, bool ceilMode) {
   size_t rank = input.size();
-  auto list = [&](StringRef name, int64_t orElse, size_t count, SmallVector<int64_t> &values) -> LogicalResult {
+  auto list = [&](StringRef name, int64_t orElse, size_t count,
+                  SmallVector<int64_t> &values) -> LogicalResult {
     values = n.getInts(name);
     if (values.empty())
       values.assign(count, orElse);
@@ -26,7 +28,8 @@ LogicalResult Window::read(Node &n, Ints kernel, Ints input, bool ceilMode) {
   size = n.hasAttribute("kernel_shape") ? n.getInts("kernel_shape") : SmallVector<int64_t>(kernel);
   if (size.size() != rank || (!kernel.empty() && Ints(size) != kernel))
     return n.refuse("kernel_shape " + shapeText(size) + " does not fit");
-  if (failed(list("strides", 1, rank, strides)) || failed(list("dilations", 1, rank, dilations)) || failed(list("pads", 0, 2 * rank, pads)))
+  if (failed(list("strides", 1, rank, strides)) || failed(list("dilations", 1, rank, dilations)) ||
+      failed(list("pads", 0, 2 * rank, pads)))
     return failure();
   StringRef automatic = n.getString("auto_pad", "NOTSET");
   for (size_t i = 0; i < rank; ++i) {
@@ -47,7 +50,8 @@ LogicalResult Window::read(Node &n, Ints kernel, Ints input, bool ceilMode) {
     high.push_back(after);
     int64_t room = input[i] + before + after - extent(i);
     if (room < 0)
-      return n.refuse("a window of " + Twine(extent(i)) + " is larger than its padded input of " + Twine(input[i] + before + after));
+      return n.refuse("a window of " + Twine(extent(i)) + " is larger than its padded input of " +
+                      Twine(input[i] + before + after));
     int64_t out = room / strides[i] + 1;
     if (ceilMode && room % strides[i] && out * strides[i] < input[i] + before)
       ++out;
@@ -72,7 +76,8 @@ LogicalResult conv(Node &n) {
     return n.refuse("an input of " + Twine(rank) + " dimensions and a filter of " + Twine(n.rank(1)));
   Ints x = n.shape(0), w = n.shape(1);
   if (groups < 1 || x[1] != w[1] * groups || w[0] % groups)
-    return n.refuse("an input of " + Twine(x[1]) + " channels, a filter of " + shapeText(w) + " and " + Twine(groups) + " groups do not fit");
+    return n.refuse("an input of " + Twine(x[1]) + " channels, a filter of " + shapeText(w) + " and " +
+                    Twine(groups) + " groups do not fit");
   if (n.has(2) && n.shape(2) != Ints({w[0]}))
     return n.refuse("a bias of shape " + shapeText(n.shape(2)) + " for " + Twine(w[0]) + " features");
   Window window;
@@ -82,12 +87,14 @@ LogicalResult conv(Node &n) {
   Shape shape = {x[0]};
   shape.append(window.output.begin(), window.output.end());
   shape.push_back(w[0]);
-  Value y = nn::ConvOp::create(b, RankedTensorType::get(shape, n.element(0)), b.transpose(n[0], channelsLast(rank)),
-                               b.transpose(n[1], filterLast(rank)), window.strides, window.low, window.high, window.dilations, groups);
+  Value y = nn::ConvOp::create(b, RankedTensorType::get(shape, n.element(0)),
+                               b.transpose(n[0], channelsLast(rank)), b.transpose(n[1], filterLast(rank)),
+                               window.strides, window.low, window.high, window.dilations, groups);
   return n.yield(b.transpose(addBias(n, y, 2), channelsFirst(rank)));
 }
 
-// out = (in - 1) * stride + extent - low - high + output_padding. What reaches beyond the full result is zero.
+// out = (in - 1) * stride + extent - low - high + output_padding. What reaches beyond the full result is
+// zero.
 LogicalResult convTranspose(Node &n) {
   int64_t rank = n.rank(0), groups = n.getInt("group", 1);
   if (rank < 3 || rank > 5 || n.rank(1) != rank)
@@ -95,7 +102,8 @@ LogicalResult convTranspose(Node &n) {
   Ints x = n.shape(0), w = n.shape(1);
   size_t spatial = rank - 2;
   if (groups < 1 || x[1] != w[0] || w[0] % groups)
-    return n.refuse("an input of " + Twine(x[1]) + " channels, a filter of " + shapeText(w) + " and " + Twine(groups) + " groups do not fit");
+    return n.refuse("an input of " + Twine(x[1]) + " channels, a filter of " + shapeText(w) + " and " +
+                    Twine(groups) + " groups do not fit");
   auto list = [&](StringRef name, int64_t orElse, size_t count) {
     SmallVector<int64_t> values = n.getInts(name);
     return values.size() == count ? values : SmallVector<int64_t>(count, orElse);
@@ -130,8 +138,9 @@ LogicalResult convTranspose(Node &n) {
   }
   shape.push_back(w[1] * groups);
   TensorBuilder &b = n.b;
-  Value y = nn::ConvInputGradOp::create(b, RankedTensorType::get(shape, n.element(0)), b.transpose(n[0], channelsLast(rank)),
-                                        b.transpose(n[1], filterLast(rank)), strides, low, high, dilations, groups);
+  Value y = nn::ConvInputGradOp::create(
+      b, RankedTensorType::get(shape, n.element(0)), b.transpose(n[0], channelsLast(rank)),
+      b.transpose(n[1], filterLast(rank)), strides, low, high, dilations, groups);
   return n.yield(b.transpose(addBias(n, b.padZeros(y, before, after), 2), channelsFirst(rank)));
 }
 

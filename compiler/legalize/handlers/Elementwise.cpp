@@ -54,7 +54,8 @@ LogicalResult mod(Node &n) {
     if (n.getInt("fmod", 0) == 1)
       return n.yield(rest);
     // From opset 28 on, the sign of the divisor.
-    Value differs = b.createOrFold<arith::XOrIOp>(b.compare(FloatPredicate::OLT, rest, zero), b.compare(FloatPredicate::OLT, c, zero));
+    Value differs = b.createOrFold<arith::XOrIOp>(b.compare(FloatPredicate::OLT, rest, zero),
+                                                  b.compare(FloatPredicate::OLT, c, zero));
     Value wrap = b.logicalAnd(differs, b.compare(FloatPredicate::UNE, rest, zero));
     return n.yield(b.select(wrap, b.add(rest, c), rest));
   }
@@ -65,7 +66,8 @@ LogicalResult mod(Node &n) {
     return n.yield(rest);
   // The sign of the divisor: where rest and divisor differ in sign, one divisor more.
   Value zero = b.zerosLike(a);
-  Value differs = b.createOrFold<arith::XOrIOp>(b.compare(IntPredicate::slt, rest, zero), b.compare(IntPredicate::slt, c, zero));
+  Value differs = b.createOrFold<arith::XOrIOp>(b.compare(IntPredicate::slt, rest, zero),
+                                                b.compare(IntPredicate::slt, c, zero));
   Value wrap = b.logicalAnd(differs, b.compare(IntPredicate::ne, rest, zero));
   return n.yield(b.select(wrap, b.add(rest, c), rest));
 }
@@ -81,8 +83,11 @@ LogicalResult pow(Node &n) {
   }
   const HostTensor *known = n.constant(1);
   if (n.isFloat(0) && known && known->size() > 0) {
-    auto valueAt = [&](int64_t i) { return known->isFloat() ? known->getFloat(i) : static_cast<double>(known->getInt(i)); };
-    bool uniform = llvm::all_of(llvm::seq<int64_t>(0, known->size()), [&](int64_t i) { return valueAt(i) == valueAt(0); });
+    auto valueAt = [&](int64_t i) {
+      return known->isFloat() ? known->getFloat(i) : static_cast<double>(known->getInt(i));
+    };
+    bool uniform = llvm::all_of(llvm::seq<int64_t>(0, known->size()),
+                                [&](int64_t i) { return valueAt(i) == valueAt(0); });
     Shape shape;
     if (failed(n.broadcastShape({n[0], n[1]}, shape)))
       return failure();
@@ -161,7 +166,9 @@ LogicalResult unary(Node &n) {
   if (op == "Abs")
     return n.yield(n.isUnsigned(0) ? x : b.abs(x));
   if (op == "Sign")
-    return n.yield(n.isUnsigned(0) ? b.select(b.compare(IntPredicate::ne, x, b.zerosLike(x)), one, b.zerosLike(x)) : sign(b, x));
+    return n.yield(n.isUnsigned(0)
+                       ? b.select(b.compare(IntPredicate::ne, x, b.zerosLike(x)), one, b.zerosLike(x))
+                       : sign(b, x));
   if (op == "Exp")
     return n.yield(b.exp(x));
   if (op == "Log")

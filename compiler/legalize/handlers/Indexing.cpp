@@ -1,7 +1,8 @@
 //===- Indexing.cpp - gather, scatter, one-hot ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Indices known at compile time are checked at once; others by nn.check_index in the program (Node::index does both).
+// Indices known at compile time are checked at once; others by nn.check_index in the program (Node::index
+// does both).
 #include "compiler/legalize/Node.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -80,7 +81,8 @@ LogicalResult gatherND(Node &n) {
   int64_t batch = n.getInt("batch_dims", 0), rank = n.rank(0);
   Ints x = n.shape(0), i = n.shape(1);
   int64_t depth = i.empty() ? 0 : i.back();
-  if (i.empty() || batch < 0 || batch + depth > rank || batch >= n.rank(1) || x.take_front(batch) != i.take_front(batch))
+  if (i.empty() || batch < 0 || batch + depth > rank || batch >= n.rank(1) ||
+      x.take_front(batch) != i.take_front(batch))
     return n.refuse("indices of shape " + shapeText(i) + " do not fit an input of shape " + shapeText(x));
   Value indices = linearIndex(n, n[1], x.slice(batch, depth), n.name(1));
   if (!indices)
@@ -96,7 +98,9 @@ LogicalResult gatherND(Node &n) {
   flat.append(rest.begin(), rest.end());
   Shape shape(i.drop_back());
   shape.append(rest.begin(), rest.end());
-  return n.yield(nn::GatherOp::create(b, RankedTensorType::get(shape, n.element(0)), b.reshape(n[0], flat), indices, 0).getResult());
+  return n.yield(
+      nn::GatherOp::create(b, RankedTensorType::get(shape, n.element(0)), b.reshape(n[0], flat), indices, 0)
+          .getResult());
 }
 
 static std::optional<nn::ScatterMode> scatterMode(Node &n) {
@@ -119,7 +123,8 @@ LogicalResult scatterElements(Node &n) {
   Value indices = n.index(n[1], n.shape(0)[axis], n.name(1));
   if (!indices)
     return failure();
-  return n.yield(nn::ScatterElementsOp::create(n.b, n[0].getType(), *mode, n[0], indices, n[2], axis).getResult());
+  return n.yield(
+      nn::ScatterElementsOp::create(n.b, n[0].getType(), *mode, n[0], indices, n[2], axis).getResult());
 }
 
 // Slices go to rows of a matrix. Sums are a scatter_add onto zeros, the others write element by element.
@@ -130,9 +135,11 @@ LogicalResult scatterND(Node &n) {
   auto mode = scatterMode(n);
   if (!mode || i.empty() || depth > n.rank(0))
     return n.refuse(mode ? "its indices do not fit its input" : "its reduction is not supported");
-  int64_t rows = nn::elementCount(x.take_front(depth)), columns = nn::elementCount(x.drop_front(depth)), updates = nn::elementCount(i.drop_back());
+  int64_t rows = nn::elementCount(x.take_front(depth)), columns = nn::elementCount(x.drop_front(depth)),
+          updates = nn::elementCount(i.drop_back());
   if (nn::elementCount(n.shape(2)) != updates * columns)
-    return n.refuse("updates of shape " + shapeText(n.shape(2)) + " do not fit indices of shape " + shapeText(i));
+    return n.refuse("updates of shape " + shapeText(n.shape(2)) + " do not fit indices of shape " +
+                    shapeText(i));
   Value indices = linearIndex(n, n[1], x.take_front(depth), n.name(1));
   if (!indices)
     return failure();

@@ -28,7 +28,8 @@ LogicalResult gemm(Node &n) {
   if (failed(n.broadcast(pair)))
     return failure();
   if (pair[0] != y)
-    return n.refuse("its third operand of shape " + shapeText(n.shape(2)) + " does not broadcast to the result");
+    return n.refuse("its third operand of shape " + shapeText(n.shape(2)) +
+                    " does not broadcast to the result");
   return n.yield(b.add(pair[0], pair[1]));
 }
 
@@ -71,7 +72,8 @@ static LogicalResult parseEquation(Node &n, Equation &equation) {
   SmallVector<StringRef> terms;
   left.split(terms, ',');
   if (terms.size() != n.size())
-    return n.refuse("its equation has " + Twine(terms.size()) + " terms for " + Twine(n.size()) + " operands");
+    return n.refuse("its equation has " + Twine(terms.size()) + " terms for " + Twine(n.size()) +
+                    " operands");
   int64_t widest = 0;
   llvm::StringMap<int> seen;
   for (auto [i, term] : llvm::enumerate(terms)) {
@@ -116,7 +118,8 @@ LogicalResult einsum(Node &n) {
     for (auto [label, size] : llvm::zip_equal(equation.operands[i], n.shape(i))) {
       int64_t &known = sizes.try_emplace(StringRef(&label, 1), size).first->second;
       if (known != size && known != 1 && size != 1)
-        return n.refuse("sizes " + Twine(known) + " and " + Twine(size) + " of one label of its equation differ");
+        return n.refuse("sizes " + Twine(known) + " and " + Twine(size) +
+                        " of one label of its equation differ");
       known = std::max(known, size);
     }
   Value value = n[0];

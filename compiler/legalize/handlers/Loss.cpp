@@ -6,26 +6,30 @@ using namespace mlir;
 
 namespace ortc::legalize::handlers {
 
-// SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss: minus the log-probability of each label, times its weight;
-// `mean` divides by the sum of the weights of the labels that count.
+// SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss: minus the log-probability of each label, times its
+// weight; `mean` divides by the sum of the weights of the labels that count.
 LogicalResult labelLoss(Node &n) {
   TensorBuilder &b = n.b;
   bool isNll = n.op.getOpType() == "NegativeLogLikelihoodLoss";
   Ints x = n.shape(0);
   if (x.size() < 2 || nn::dropAxes(x, {1}) != Shape(n.shape(1)))
-    return n.refuse("scores of shape " + shapeText(x) + " and labels of shape " + shapeText(n.shape(1)) + " do not fit");
+    return n.refuse("scores of shape " + shapeText(x) + " and labels of shape " + shapeText(n.shape(1)) +
+                    " do not fit");
   int64_t classes = x[1];
   Value logs = isNll ? n[0] : b.logSoftmax(n[0], 1), labels = n[1];
-  IntegerAttr ignore = n.hasAttribute("ignore_index") ? b.getI64IntegerAttr(n.getInt("ignore_index", 0)) : IntegerAttr();
+  IntegerAttr ignore =
+      n.hasAttribute("ignore_index") ? b.getI64IntegerAttr(n.getInt("ignore_index", 0)) : IntegerAttr();
   labels = nn::CheckIndexOp::create(b, labels.getType(), labels, n.name(1), 0, classes, ignore);
   Value counts;
   if (ignore) {
-    counts = b.compare(arith::CmpIPredicate::ne, labels, b.constantLike(labels, static_cast<double>(ignore.getInt())));
+    counts = b.compare(arith::CmpIPredicate::ne, labels,
+                       b.constantLike(labels, static_cast<double>(ignore.getInt())));
     labels = b.select(counts, labels, b.zerosLike(labels));
   }
   Shape kept(x);
   kept[1] = 1;
-  Value picked = nn::GatherElementsOp::create(b, RankedTensorType::get(kept, n.element(0)), logs, b.reshape(labels, kept), 1);
+  Value picked = nn::GatherElementsOp::create(b, RankedTensorType::get(kept, n.element(0)), logs,
+                                              b.reshape(labels, kept), 1);
   Value loss = b.neg(b.reshape(picked, n.shape(1))), weights = b.constantLike(loss, 1);
   if (n.has(2)) {
     if (n.shape(2) != Ints({classes}))

@@ -30,7 +30,8 @@ LogicalResult concat(Node &n) {
       return n.refuse("its inputs differ in rank or element type");
     for (int64_t dim = 0; dim < n.rank(0); ++dim)
       if (dim != axis && n.shape(i)[dim] != n.shape(0)[dim])
-        return n.refuse("shapes " + shapeText(n.shape(0)) + " and " + shapeText(n.shape(i)) + " cannot be joined along axis " + Twine(axis));
+        return n.refuse("shapes " + shapeText(n.shape(0)) + " and " + shapeText(n.shape(i)) +
+                        " cannot be joined along axis " + Twine(axis));
     if (nn::elementCount(n.shape(i)) != 0)
       parts.push_back(n[i]);
   }
@@ -61,7 +62,8 @@ LogicalResult split(Node &n) {
     start += each;
   }
   if (start != size)
-    return n.refuse("its sizes cover " + Twine(start) + " of " + Twine(size) + " elements of axis " + Twine(axis));
+    return n.refuse("its sizes cover " + Twine(start) + " of " + Twine(size) + " elements of axis " +
+                    Twine(axis));
   return n.yield(results);
 }
 
@@ -69,8 +71,10 @@ LogicalResult slice(Node &n) {
   SmallVector<int64_t> starts, ends, axes, steps;
   bool given = false, stepped = false;
   bool byAttributes = n.version() < 10;
-  if (failed(n.intsAt(byAttributes ? 99 : 1, "starts", starts)) || failed(n.intsAt(byAttributes ? 99 : 2, "ends", ends)) ||
-      failed(n.intsAt(byAttributes ? 99 : 3, "axes", axes, &given)) || failed(n.intsAt(byAttributes ? 99 : 4, "steps", steps, &stepped)))
+  if (failed(n.intsAt(byAttributes ? 99 : 1, "starts", starts)) ||
+      failed(n.intsAt(byAttributes ? 99 : 2, "ends", ends)) ||
+      failed(n.intsAt(byAttributes ? 99 : 3, "axes", axes, &given)) ||
+      failed(n.intsAt(byAttributes ? 99 : 4, "steps", steps, &stepped)))
     return failure();
   int64_t rank = n.rank(0);
   if (!given)
@@ -86,7 +90,9 @@ LogicalResult slice(Node &n) {
     if (step == 0)
       return n.refuse("a step of 0");
     int64_t size = n.shape(0)[axis];
-    auto clamp = [&](int64_t v, int64_t low, int64_t high) { return std::clamp<int64_t>(v < 0 ? v + size : v, low, high); };
+    auto clamp = [&](int64_t v, int64_t low, int64_t high) {
+      return std::clamp<int64_t>(v < 0 ? v + size : v, low, high);
+    };
     if (step > 0) {
       start = clamp(start, 0, size);
       end = clamp(end, 0, size);
@@ -106,7 +112,10 @@ LogicalResult slice(Node &n) {
     strides[axis] = sizes[axis] > 1 ? strides[axis] : 1;
   }
   if (nn::elementCount(sizes) == 0)
-    return n.yield(arith::ConstantOp::create(n.b, cast<TypedAttr>(HostTensor(RankedTensorType::get(sizes, n.element(0))).toAttribute())).getResult());
+    return n.yield(
+        arith::ConstantOp::create(
+            n.b, cast<TypedAttr>(HostTensor(RankedTensorType::get(sizes, n.element(0))).toAttribute()))
+            .getResult());
   Value result = n.b.slice(n[0], begin, sizes, strides);
   llvm::sort(reversed);
   return n.yield(reversed.empty() ? result : n.b.reverse(result, reversed));
@@ -154,7 +163,8 @@ LogicalResult pad(Node &n) {
   StringRef mode = n.getString("mode", "constant");
   SmallVector<int64_t> pads, axes;
   bool given = false;
-  if (failed(n.intsAt(n.version() < 11 ? 99 : 1, "pads", pads)) || (n.version() >= 18 && failed(n.intsAt(3, "axes", axes, &given))))
+  if (failed(n.intsAt(n.version() < 11 ? 99 : 1, "pads", pads)) ||
+      (n.version() >= 18 && failed(n.intsAt(3, "axes", axes, &given))))
     return failure();
   if (!given)
     axes = llvm::to_vector(llvm::seq<int64_t>(0, rank));
@@ -170,7 +180,8 @@ LogicalResult pad(Node &n) {
   Value x = n[0];
   TensorBuilder &b = n.b;
   if (mode == "constant") {
-    Value value = n.version() >= 11 && n.has(2) ? b.reshape(n[2], {}) : b.scalar(n.element(0), n.getFloat("value", 0));
+    Value value =
+        n.version() >= 11 && n.has(2) ? b.reshape(n[2], {}) : b.scalar(n.element(0), n.getFloat("value", 0));
     // Negative pads cut first.
     SmallVector<int64_t> starts(rank, 0), sizes(n.shape(0));
     for (int64_t i = 0; i < rank; ++i) {
@@ -239,7 +250,8 @@ LogicalResult spaceToDepth(Node &n) {
   Ints s = n.shape(0);
   int64_t k = n.getInt("blocksize", 1);
   if (k < 1 || s[2] % k || s[3] % k)
-    return n.refuse("an image of " + Twine(s[2]) + "x" + Twine(s[3]) + " cannot be cut in blocks of " + Twine(k));
+    return n.refuse("an image of " + Twine(s[2]) + "x" + Twine(s[3]) + " cannot be cut in blocks of " +
+                    Twine(k));
   TensorBuilder &b = n.b;
   Value blocks = b.reshape(n[0], {s[0], s[1], s[2] / k, k, s[3] / k, k});
   bool columnsFirst = n.getString("mode", "DCR") == "CRD";

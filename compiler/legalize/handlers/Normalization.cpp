@@ -8,7 +8,9 @@ using namespace mlir;
 namespace ortc::legalize::handlers {
 
 /// A vector over the channels (axis 1) of `shape`.
-static Value perChannel(TensorBuilder &b, Value vector, Ints shape) { return b.broadcast(vector, shape, {1}); }
+static Value perChannel(TensorBuilder &b, Value vector, Ints shape) {
+  return b.broadcast(vector, shape, {1});
+}
 
 /// y * scale + bias, both over the channels.
 static Value scaleAndShift(Node &n, Value y, unsigned scale, unsigned bias) {
@@ -16,8 +18,8 @@ static Value scaleAndShift(Node &n, Value y, unsigned scale, unsigned bias) {
   return n.b.add(n.b.mul(y, perChannel(n.b, n[scale], shape)), perChannel(n.b, n[bias], shape));
 }
 
-/// Whether the file says that the node normalises with the statistics of its batch. Before opset 14 only the number of
-/// outputs tells.
+/// Whether the file says that the node normalises with the statistics of its batch. Before opset 14 only the
+/// number of outputs tells.
 static bool isTrainingForm(Node &n) {
   if (n.version() >= 14)
     return n.getInt("training_mode", 0) != 0;
@@ -36,9 +38,11 @@ LogicalResult batchNormalization(Node &n) {
     return n.refuse("spatial=0 is not supported");
   for (unsigned i = 1; i <= 4; ++i)
     if (n.shape(i) != Ints({n.shape(0)[1]}))
-      return n.refuse("operand " + Twine(i) + " of shape " + shapeText(n.shape(i)) + " for " + Twine(n.shape(0)[1]) + " channels");
+      return n.refuse("operand " + Twine(i) + " of shape " + shapeText(n.shape(i)) + " for " +
+                      Twine(n.shape(0)[1]) + " channels");
   driver::BatchNormMode mode = n.options().batchNorm;
-  bool isTrained = mode == driver::BatchNormMode::Train || (mode == driver::BatchNormMode::AsExported && isTrainingForm(n));
+  bool isTrained = mode == driver::BatchNormMode::Train ||
+                   (mode == driver::BatchNormMode::AsExported && isTrainingForm(n));
   double epsilon = n.getFloat("epsilon", 1e-5f), momentum = n.getFloat("momentum", 0.9f);
   Value mean = n[3], variance = n[4], x = n[0], centred, inverse;
   Value newMean, newVariance;
@@ -55,7 +59,9 @@ LogicalResult batchNormalization(Node &n) {
     for (int64_t i = 2; i < rank; ++i)
       axes.push_back(i);
     auto [batchMean, batchVariance] = b.moments(x, axes);
-    auto blend = [&](Value running, Value batch) { return b.add(b.mulScalar(running, momentum), b.mulScalar(batch, 1 - momentum)); };
+    auto blend = [&](Value running, Value batch) {
+      return b.add(b.mulScalar(running, momentum), b.mulScalar(batch, 1 - momentum));
+    };
     newMean = blend(mean, batchMean);
     newVariance = blend(variance, batchVariance);
     n.walk.updateState(n.op.getInput(3), n.op, newMean);
@@ -87,7 +93,8 @@ LogicalResult layerNormalization(Node &n) {
     if (failed(n.broadcast(pair)))
       return failure();
     if (TensorBuilder::shapeOf(pair[0]) != n.shape(0))
-      return n.refuse("operand " + Twine(i) + " of shape " + shapeText(n.shape(i)) + " does not broadcast to its input");
+      return n.refuse("operand " + Twine(i) + " of shape " + shapeText(n.shape(i)) +
+                      " does not broadcast to its input");
     y = i == 1 ? b.mul(pair[0], pair[1]) : b.add(pair[0], pair[1]);
   }
   Value results[3] = {y, mean, inverse};
@@ -119,7 +126,8 @@ LogicalResult groupNormalization(Node &n) {
   Shape shape(n.shape(0));
   int64_t groups = n.getInt("num_groups", 1);
   if (shape.size() < 2 || groups < 1 || shape[1] % groups)
-    return n.refuse("an input of shape " + shapeText(shape) + " cannot be cut in " + Twine(groups) + " groups");
+    return n.refuse("an input of shape " + shapeText(shape) + " cannot be cut in " + Twine(groups) +
+                    " groups");
   // [batch, groups, channels of a group, spatial].
   Shape grouped = {shape[0], groups, shape[1] / groups};
   grouped.append(shape.begin() + 2, shape.end());
@@ -133,8 +141,8 @@ LogicalResult groupNormalization(Node &n) {
   return n.yield(scaleAndShift(n, b.reshape(y, shape), 1, 2));
 }
 
-// y = x / (bias + alpha / size * sum of squares of the neighbouring channels) ^ beta. The channels are the one spatial
-// dimension of a pool: [batch, channels, volume] needs no transpose.
+// y = x / (bias + alpha / size * sum of squares of the neighbouring channels) ^ beta. The channels are the
+// one spatial dimension of a pool: [batch, channels, volume] needs no transpose.
 LogicalResult localResponseNormalization(Node &n) {
   TensorBuilder &b = n.b;
   Ints x = n.shape(0);
@@ -143,8 +151,10 @@ LogicalResult localResponseNormalization(Node &n) {
     return n.refuse("an input of shape " + shapeText(x) + " and a size of " + Twine(size));
   int64_t volume = nn::elementCount(x.drop_front(2)), low = (size - 1) / 2, high = size - 1 - low;
   Value squares = b.reshape(b.mul(n[0], n[0]), {x[0], x[1], volume});
-  Value mean = nn::AvgPoolOp::create(b, TensorBuilder::typeOf(squares), squares, Ints{size}, Ints{1}, Ints{low}, Ints{high}, Ints{0}, Ints{1}, true);
-  Value base = b.addScalar(b.mulScalar(b.reshape(mean, x), n.getFloat("alpha", 1e-4f)), n.getFloat("bias", 1));
+  Value mean = nn::AvgPoolOp::create(b, TensorBuilder::typeOf(squares), squares, Ints{size}, Ints{1},
+                                     Ints{low}, Ints{high}, Ints{0}, Ints{1}, true);
+  Value base =
+      b.addScalar(b.mulScalar(b.reshape(mean, x), n.getFloat("alpha", 1e-4f)), n.getFloat("bias", 1));
   double beta = n.getFloat("beta", 0.75f);
   Value divisor = power(b, base, beta);
   if (!divisor)

@@ -17,7 +17,8 @@ static LogicalResult checkWindows(Node &n, const Window &window, Ints input) {
         holds = at >= 0 && at < input[i];
       }
       if (!holds)
-        return n.refuse("window " + Twine(o) + " of spatial dimension " + Twine(i) + " lies in the padding alone");
+        return n.refuse("window " + Twine(o) + " of spatial dimension " + Twine(i) +
+                        " lies in the padding alone");
     }
   return success();
 }
@@ -51,9 +52,10 @@ LogicalResult maxPool(Node &n) {
   if (n.wants(1) && n.getInt("storage_order", 0))
     return n.refuse("indices in column-major order are not supported");
   TensorBuilder &b = n.b;
-  auto pool = nn::MaxPoolOp::create(b, resultType(n, window, n.element(0)), resultType(n, window, b.getI32Type()),
-                                    b.transpose(n[0], channelsLast(n.rank(0))), window.size, window.strides, window.low,
-                                    window.high, window.overhang, window.dilations);
+  auto pool =
+      nn::MaxPoolOp::create(b, resultType(n, window, n.element(0)), resultType(n, window, b.getI32Type()),
+                            b.transpose(n[0], channelsLast(n.rank(0))), window.size, window.strides,
+                            window.low, window.high, window.overhang, window.dilations);
   Value results[2] = {b.transpose(pool.getResult(), channelsFirst(n.rank(0))), {}};
   if (n.wants(1))
     results[1] = wholePositions(n, pool.getIndices());
@@ -61,8 +63,9 @@ LogicalResult maxPool(Node &n) {
 }
 
 static Value averagePoolOf(Node &n, Value x, const Window &window, bool countPadding) {
-  return nn::AvgPoolOp::create(n.b, resultType(n, window, TensorBuilder::elementOf(x)), x, window.size, window.strides, window.low,
-                               window.high, window.overhang, window.dilations, countPadding);
+  return nn::AvgPoolOp::create(n.b, resultType(n, window, TensorBuilder::elementOf(x)), x, window.size,
+                               window.strides, window.low, window.high, window.overhang, window.dilations,
+                               countPadding);
 }
 
 LogicalResult averagePool(Node &n) {
@@ -72,7 +75,8 @@ LogicalResult averagePool(Node &n) {
   Window window;
   if (failed(window.read(n, {}, input, n.getInt("ceil_mode", 0))) || failed(checkWindows(n, window, input)))
     return failure();
-  Value y = averagePoolOf(n, n.b.transpose(n[0], channelsLast(n.rank(0))), window, n.getInt("count_include_pad", 0));
+  Value y = averagePoolOf(n, n.b.transpose(n[0], channelsLast(n.rank(0))), window,
+                          n.getInt("count_include_pad", 0));
   return n.yield(n.b.transpose(y, channelsFirst(n.rank(0))));
 }
 
@@ -105,7 +109,8 @@ LogicalResult lpPool(Node &n) {
   int64_t p = n.getInt("p", 2);
   TensorBuilder &b = n.b;
   Value powers = absolutePower(b, b.transpose(n[0], channelsLast(n.rank(0))), p);
-  Value sum = b.mulScalar(averagePoolOf(n, powers, window, true), static_cast<double>(nn::elementCount(window.size)));
+  Value sum =
+      b.mulScalar(averagePoolOf(n, powers, window, true), static_cast<double>(nn::elementCount(window.size)));
   return n.yield(b.transpose(positiveRoot(b, sum, p), channelsFirst(n.rank(0))));
 }
 
@@ -126,7 +131,8 @@ LogicalResult globalPool(Node &n) {
   int64_t volume = nn::elementCount(x.drop_front(2));
   Value flat = b.transpose(b.reshape(n[0], {x[0], x[1], volume}), {0, 2, 1});
   auto type = RankedTensorType::get({x[0], 1, x[1]}, n.element(0));
-  auto pool = nn::MaxPoolOp::create(b, type, type.clone(b.getI32Type()), flat, Ints{volume}, Ints{volume}, Ints{0}, Ints{0}, Ints{0}, Ints{1});
+  auto pool = nn::MaxPoolOp::create(b, type, type.clone(b.getI32Type()), flat, Ints{volume}, Ints{volume},
+                                    Ints{0}, Ints{0}, Ints{0}, Ints{1});
   Shape shape(x);
   std::fill(shape.begin() + 2, shape.end(), 1);
   return n.yield(b.reshape(pool.getResult(), shape));

@@ -30,7 +30,8 @@ static Value reduceBy(Node &n, Value x, Ints axes, StringRef op) {
     if (n.isFloat(0))
       return b.mean(x, axes);
     Value total = b.sum(x, axes);
-    int64_t count = nn::elementCount(TensorBuilder::shapeOf(x)) / std::max<int64_t>(nn::elementCount(TensorBuilder::shapeOf(total)), 1);
+    int64_t count = nn::elementCount(TensorBuilder::shapeOf(x)) /
+                    std::max<int64_t>(nn::elementCount(TensorBuilder::shapeOf(total)), 1);
     return b.div(total, b.constantLike(total, static_cast<double>(count)));
   }
   if (op == "ReduceProd")
@@ -114,7 +115,9 @@ LogicalResult cumSum(Node &n) {
     return n.refuse("its axis is no scalar");
   if (failed(n.axis(axis[0], n.rank(0))))
     return failure();
-  return n.yield(nn::CumSumOp::create(n.b, n[0].getType(), n[0], axis[0], n.getInt("exclusive", 0) != 0, n.getInt("reverse", 0) != 0).getResult());
+  return n.yield(nn::CumSumOp::create(n.b, n[0].getType(), n[0], axis[0], n.getInt("exclusive", 0) != 0,
+                                      n.getInt("reverse", 0) != 0)
+                     .getResult());
 }
 
 } // namespace ortc::legalize::handlers

@@ -1,8 +1,8 @@
 //===- Resize.cpp - Resize, Upsample, AffineGrid --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Resampling is linear in the input and separable: every axis is multiplied by a matrix of interpolation weights that is
-// known at compile time. Nearest neighbours are repetitions, slices or gathers instead.
+// Resampling is linear in the input and separable: every axis is multiplied by a matrix of interpolation
+// weights that is known at compile time. Nearest neighbours are repetitions, slices or gathers instead.
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
 
@@ -42,13 +42,15 @@ double Resampling::source(const Axis &axis, int64_t at) const {
     return x / axis.scale;
   if (coordinates == "tf_crop_and_resize") {
     double start = axis.start * (size - 1), end = axis.end * (size - 1);
-    return axis.output == 1 ? (start + end) / 2 : start + x * (end - start) / static_cast<double>(axis.output - 1);
+    return axis.output == 1 ? (start + end) / 2
+                            : start + x * (end - start) / static_cast<double>(axis.output - 1);
   }
   if (coordinates == "tf_half_pixel_for_nn")
     return (x + 0.5) / axis.scale;
   if (coordinates == "pytorch_half_pixel" && axis.output == 1)
     return -0.5;
-  double shift = coordinates == "half_pixel_symmetric" ? size / 2 * (1 - static_cast<double>(axis.output) / width) : 0;
+  double shift =
+      coordinates == "half_pixel_symmetric" ? size / 2 * (1 - static_cast<double>(axis.output) / width) : 0;
   return shift + (x + 0.5) / axis.scale - 0.5;
 }
 
@@ -72,16 +74,19 @@ double Resampling::kernel(double x) const {
 /// [output, input] interpolation weights.
 std::vector<double> Resampling::matrix(const Axis &axis) const {
   std::vector<double> weights(axis.output * axis.input, 0.0);
-  double stretch = antialias ? std::max(1.0, 1 / axis.scale) : 1, radius = (mode == "linear" ? 1 : 2) * stretch;
+  double stretch = antialias ? std::max(1.0, 1 / axis.scale) : 1,
+         radius = (mode == "linear" ? 1 : 2) * stretch;
   for (int64_t row = 0; row < axis.output; ++row) {
     double position = source(axis, row), total = 0;
-    int64_t first = static_cast<int64_t>(std::floor(position - radius)) + 1, last = static_cast<int64_t>(std::ceil(position + radius));
+    int64_t first = static_cast<int64_t>(std::floor(position - radius)) + 1,
+            last = static_cast<int64_t>(std::ceil(position + radius));
     auto counts = [&](int64_t i) { return !excludeOutside || (i >= 0 && i < axis.input); };
     for (int64_t i = first; i <= last; ++i)
       total += counts(i) ? kernel((static_cast<double>(i) - position) / stretch) : 0;
     for (int64_t i = first; i <= last; ++i)
       if (counts(i))
-        weights[row * axis.input + std::clamp<int64_t>(i, 0, axis.input - 1)] += kernel((static_cast<double>(i) - position) / stretch) / total;
+        weights[row * axis.input + std::clamp<int64_t>(i, 0, axis.input - 1)] +=
+            kernel((static_cast<double>(i) - position) / stretch) / total;
   }
   return weights;
 }
@@ -136,9 +141,12 @@ static LogicalResult readAxes(Node &n, SmallVector<Axis> &axes) {
   } else if (isOld) {
     if (failed(n.floats(1, "scales", scales)))
       return failure();
-  } else if ((given(1) && n.getString("coordinate_transformation_mode", "") == "tf_crop_and_resize" && failed(n.floats(1, "roi", roi))) ||
-             (given(3) ? failed(n.ints(3, "sizes", sizes)) : !given(2) || failed(n.floats(2, "scales", scales)))) {
-    return n.reason().empty() && !given(2) && !given(3) ? n.refuse("neither scales nor sizes are given") : failure();
+  } else if ((given(1) && n.getString("coordinate_transformation_mode", "") == "tf_crop_and_resize" &&
+              failed(n.floats(1, "roi", roi))) ||
+             (given(3) ? failed(n.ints(3, "sizes", sizes))
+                       : !given(2) || failed(n.floats(2, "scales", scales)))) {
+    return n.reason().empty() && !given(2) && !given(3) ? n.refuse("neither scales nor sizes are given")
+                                                        : failure();
   }
   size_t count = which.size();
   if ((sizes.empty() ? scales.size() : sizes.size()) != count || (!roi.empty() && roi.size() != 2 * count))
@@ -207,10 +215,12 @@ LogicalResult resize(Node &n) {
     for (int64_t o = 0; o < axis.output; ++o) {
       double position = how.source(axis, o);
       positions.push_back(std::clamp<int64_t>(how.nearest(position), 0, axis.input - 1));
-      outside.push_back(how.coordinates == "tf_crop_and_resize" && (position < 0 || position > static_cast<double>(axis.input - 1)));
+      outside.push_back(how.coordinates == "tf_crop_and_resize" &&
+                        (position < 0 || position > static_cast<double>(axis.input - 1)));
       isOutside |= outside.back() != 0;
     }
-    y = how.mode == "nearest" ? takePositions(n, y, axis.dim, positions) : multiplyAxis(n, y, axis, how.matrix(axis));
+    y = how.mode == "nearest" ? takePositions(n, y, axis.dim, positions)
+                              : multiplyAxis(n, y, axis, how.matrix(axis));
     if (!isOutside)
       continue;
     Ints shape = TensorBuilder::shapeOf(y);
@@ -237,12 +247,14 @@ LogicalResult affineGrid(Node &n) {
     std::vector<double> point(spatial + 1, 1.0);
     for (int64_t d = spatial; d-- > 0; rest /= dims[d]) { // x is the last dimension
       double at = static_cast<double>(rest % dims[d]), extent = static_cast<double>(dims[d]);
-      point[spatial - 1 - d] = align ? (extent == 1 ? 0 : -1 + 2 * at / (extent - 1)) : (2 * at + 1) / extent - 1;
+      point[spatial - 1 - d] =
+          align ? (extent == 1 ? 0 : -1 + 2 * at / (extent - 1)) : (2 * at + 1) / extent - 1;
     }
     base.insert(base.end(), point.begin(), point.end());
   }
   TensorBuilder &b = n.b;
-  Value grid = contract(b, n[0], "nij", n.floatConstant(base, {volume, spatial + 1}, n.element(0)), "vj", "nvi");
+  Value grid =
+      contract(b, n[0], "nij", n.floatConstant(base, {volume, spatial + 1}, n.element(0)), "vj", "nvi");
   Shape shape = {size[0]};
   shape.append(dims.begin(), dims.end());
   shape.push_back(spatial);

@@ -9,12 +9,15 @@ using namespace mlir;
 
 namespace ortc::legalize::handlers {
 
-static Value constantOf(Node &n, ElementsAttr value) { return arith::ConstantOp::create(n.b, cast<TypedAttr>(value)); }
+static Value constantOf(Node &n, ElementsAttr value) {
+  return arith::ConstantOp::create(n.b, cast<TypedAttr>(value));
+}
 
 LogicalResult identity(Node &n) { return n.yield(n[0]); }
 
 LogicalResult constant(Node &n) {
-  if (ElementsAttr value = n.op.getTensor("value") ? n.op.getTensor("value") : n.op.getTensor("sparse_value")) {
+  if (ElementsAttr value =
+          n.op.getTensor("value") ? n.op.getTensor("value") : n.op.getTensor("sparse_value")) {
     ElementsAttr signless = signlessAttribute(value, n.options().float64, n.op.getOutputName(0));
     if (!signless)
       return n.refuse("its element type is not supported");
@@ -41,14 +44,17 @@ LogicalResult constantOfShape(Node &n) {
     return failure();
   ElementsAttr value = n.op.getTensor("value");
   if (!value)
-    return n.yield(n.b.constant(RankedTensorType::get(shape, n.options().float64 ? Type(n.b.getF64Type()) : Type(n.b.getF32Type())), 0));
+    return n.yield(n.b.constant(
+        RankedTensorType::get(shape, n.options().float64 ? Type(n.b.getF64Type()) : Type(n.b.getF32Type())),
+        0));
   ElementsAttr signless = signlessAttribute(value, n.options().float64, "value");
   if (!signless || signless.getNumElements() != 1)
     return n.refuse("its value is not one element of a supported type");
   auto one = cast<DenseElementsAttr>(signless).reshape(RankedTensorType::get({}, signless.getElementType()));
   auto type = RankedTensorType::get(shape, signless.getElementType());
   if (type.getNumElements() == 0)
-    return n.yieldAs(constantOf(n, HostTensor(type).toAttribute()), value.getElementType().isUnsignedInteger());
+    return n.yieldAs(constantOf(n, HostTensor(type).toAttribute()),
+                     value.getElementType().isUnsignedInteger());
   return n.yieldAs(constantOf(n, one.resizeSplat(type)), value.getElementType().isUnsignedInteger());
 }
 
@@ -71,7 +77,8 @@ LogicalResult reshape(Node &n) {
   for (auto [i, size] : llvm::enumerate(shape)) {
     if (size == 0 && !zeroIsZero) {
       if (static_cast<int64_t>(i) >= n.rank(0))
-        return n.refuse("its shape copies dimension " + Twine(i) + " of an input of " + Twine(n.rank(0)) + " dimensions");
+        return n.refuse("its shape copies dimension " + Twine(i) + " of an input of " + Twine(n.rank(0)) +
+                        " dimensions");
       size = n.shape(0)[i];
     }
     if (size == -1 && unknown >= 0)
@@ -86,7 +93,8 @@ LogicalResult reshape(Node &n) {
   if (unknown >= 0)
     shape[unknown] = known == 0 ? 0 : count / known;
   if (nn::elementCount(shape) != count)
-    return n.refuse("an input of shape " + shapeText(n.shape(0)) + " cannot be reshaped to " + shapeText(shape));
+    return n.refuse("an input of shape " + shapeText(n.shape(0)) + " cannot be reshaped to " +
+                    shapeText(shape));
   return n.yield(n.b.reshape(n[0], shape));
 }
 
@@ -95,7 +103,8 @@ LogicalResult flatten(Node &n) {
   if (axis != rank && failed(n.axis(axis, rank)))
     return failure();
   Ints shape = n.shape(0);
-  return n.yield(n.b.reshape(n[0], {nn::elementCount(shape.take_front(axis)), nn::elementCount(shape.drop_front(axis))}));
+  return n.yield(n.b.reshape(
+      n[0], {nn::elementCount(shape.take_front(axis)), nn::elementCount(shape.drop_front(axis))}));
 }
 
 LogicalResult squeeze(Node &n) {
@@ -108,13 +117,15 @@ LogicalResult squeeze(Node &n) {
       axes.push_back(i);
   for (int64_t axis : axes)
     if (n.shape(0)[axis] != 1)
-      return n.refuse("dimension " + Twine(axis) + " has " + Twine(n.shape(0)[axis]) + " elements and cannot be squeezed");
+      return n.refuse("dimension " + Twine(axis) + " has " + Twine(n.shape(0)[axis]) +
+                      " elements and cannot be squeezed");
   return n.yield(n.b.reshape(n[0], nn::dropAxes(n.shape(0), axes)));
 }
 
 LogicalResult unsqueeze(Node &n) {
   SmallVector<int64_t> axes;
-  if (failed(n.intsAt(1, "axes", axes)) || failed(n.axes(axes, n.rank(0) + static_cast<int64_t>(axes.size()))))
+  if (failed(n.intsAt(1, "axes", axes)) ||
+      failed(n.axes(axes, n.rank(0) + static_cast<int64_t>(axes.size()))))
     return failure();
   Shape shape(n.shape(0));
   for (int64_t axis : axes)
@@ -133,7 +144,8 @@ LogicalResult expand(Node &n) {
   for (size_t i = 0; i < wanted.size(); ++i) {
     int64_t &mine = shape[shape.size() - 1 - i], theirs = wanted[wanted.size() - 1 - i];
     if (mine != theirs && mine != 1 && theirs != 1)
-      return n.refuse("an input of shape " + shapeText(n.shape(0)) + " cannot be expanded to " + shapeText(wanted));
+      return n.refuse("an input of shape " + shapeText(n.shape(0)) + " cannot be expanded to " +
+                      shapeText(wanted));
     if (mine == 1)
       mine = theirs;
   }
@@ -149,7 +161,10 @@ LogicalResult range(Node &n) {
   int64_t count;
   if (n.isFloat(0)) {
     double start = bounds[0]->getFloat(0), delta = bounds[2]->getFloat(0);
-    count = delta == 0 ? 0 : std::max<int64_t>(0, static_cast<int64_t>(std::ceil((bounds[1]->getFloat(0) - start) / delta)));
+    count =
+        delta == 0
+            ? 0
+            : std::max<int64_t>(0, static_cast<int64_t>(std::ceil((bounds[1]->getFloat(0) - start) / delta)));
     SmallVector<double> values;
     for (int64_t i = 0; i < count; ++i)
       values.push_back(start + static_cast<double>(i) * delta);
@@ -173,7 +188,8 @@ LogicalResult eyeLike(Node &n) {
   TensorBuilder &b = n.b;
   auto type = RankedTensorType::get(n.shape(0), b.getI64Type());
   Value shifted = b.addScalar(b.iota(type, 0), static_cast<double>(n.getInt("k", 0)));
-  return n.yieldAs(b.cast(b.compare(arith::CmpIPredicate::eq, b.iota(type, 1), shifted), element), isUnsigned);
+  return n.yieldAs(b.cast(b.compare(arith::CmpIPredicate::eq, b.iota(type, 1), shifted), element),
+                   isUnsigned);
 }
 
 LogicalResult trilu(Node &n) {
@@ -212,7 +228,8 @@ LogicalResult dropout(Node &n) {
   if (n.version() >= 12) {
     SmallVector<double> value;
     SmallVector<int64_t> mode;
-    if ((n.has(1) && failed(n.floats(1, "ratio", value))) || (n.has(2) && failed(n.ints(2, "training_mode", mode))))
+    if ((n.has(1) && failed(n.floats(1, "ratio", value))) ||
+        (n.has(2) && failed(n.ints(2, "training_mode", mode))))
       return failure();
     ratio = value.empty() ? 0.5 : value[0];
     trains = !mode.empty() && mode[0];
@@ -221,7 +238,8 @@ LogicalResult dropout(Node &n) {
   if (trains && ratio != 0 && n.options().mode == Mode::train)
     return n.refuse("dropout with a ratio of " + std::to_string(ratio) + " in training is not supported");
   Type maskElement = n.version() >= 10 ? Type(n.b.getI1Type()) : n.element(0);
-  Value results[2] = {n[0], n.wants(1) ? n.b.constant(RankedTensorType::get(n.shape(0), maskElement), 1) : Value()};
+  Value results[2] = {n[0],
+                      n.wants(1) ? n.b.constant(RankedTensorType::get(n.shape(0), maskElement), 1) : Value()};
   return n.yield(results);
 }
 

@@ -40,7 +40,8 @@ inline std::vector<std::string> listCases(const std::string &folder) {
 /// A name that gtest accepts.
 inline std::string testName(const testing::TestParamInfo<std::string> &info) {
   std::string name = info.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
 }
 
@@ -51,17 +52,28 @@ inline double elementOf(const host::Array &array, int64_t i) {
     return value;
   };
   switch (array.type) {
-  case host::DataType::Float32: return load(float());
-  case host::DataType::Float64: return load(double());
-  case host::DataType::Float16: return host::halfToFloat(load(uint16_t()));
-  case host::DataType::Int64: return static_cast<double>(load(int64_t()));
-  case host::DataType::Int32: return load(int32_t());
-  case host::DataType::Int16: return load(int16_t());
-  case host::DataType::Int8: return load(int8_t());
-  case host::DataType::UInt16: return load(uint16_t());
+  case host::DataType::Float32:
+    return load(float());
+  case host::DataType::Float64:
+    return load(double());
+  case host::DataType::Float16:
+    return host::halfToFloat(load(uint16_t()));
+  case host::DataType::Int64:
+    return static_cast<double>(load(int64_t()));
+  case host::DataType::Int32:
+    return load(int32_t());
+  case host::DataType::Int16:
+    return load(int16_t());
+  case host::DataType::Int8:
+    return load(int8_t());
+  case host::DataType::UInt16:
+    return load(uint16_t());
   case host::DataType::UInt8:
-  case host::DataType::Bool: return load(uint8_t());
-  default: ADD_FAILURE() << array.name << ": element type not read by this test"; return 0;
+  case host::DataType::Bool:
+    return load(uint8_t());
+  default:
+    ADD_FAILURE() << array.name << ": element type not read by this test";
+    return 0;
   }
 }
 
@@ -107,7 +119,8 @@ struct LegalCase {
       HostTensor tensor(mlir::cast<mlir::RankedTensorType>(argument.getType()));
       if (data->has(name) && data->load(name, array).isOk())
         for (int64_t k = 0; k < tensor.size(); ++k)
-          tensor.isFloat() ? tensor.setFloat(k, elementOf(array, k)) : tensor.setInt(k, static_cast<int64_t>(elementOf(array, k)));
+          tensor.isFloat() ? tensor.setFloat(k, elementOf(array, k))
+                           : tensor.setInt(k, static_cast<int64_t>(elementOf(array, k)));
       arguments.push_back(std::move(tensor));
     }
     auto results = evaluator::Evaluator(precision).evaluate(function.front(), arguments);

@@ -1,8 +1,8 @@
 //===- ForwardTest.cpp - legalised models against numbers from outside ----===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every cases/NAME.onnx is imported, legalised for evaluation and run by the evaluator; the outputs must be the arrays
-// `out/...`. make-cases.py wrote them with ONNX Runtime. ORTC_LEGALIZE_CASES names another folder.
+// Every cases/NAME.onnx is imported, legalised for evaluation and run by the evaluator; the outputs must be
+// the arrays `out/...`. make-cases.py wrote them with ONNX Runtime. ORTC_LEGALIZE_CASES names another folder.
 #include "test/compiler/legalize/Cases.h"
 
 using namespace mlir;
@@ -22,7 +22,8 @@ void compare(const std::string &name, const HostTensor &got, const host::Array &
       largest = std::max(largest, std::fabs(elementOf(want, i)));
   for (int64_t i = 0; i < got.size(); ++i) {
     double a = got.isFloat() ? got.getFloat(i) : static_cast<double>(got.getInt(i)), b = elementOf(want, i);
-    if (!got.isFloat() && (want.type == host::DataType::UInt8 || want.type == host::DataType::UInt16) && a < 0)
+    if (!got.isFloat() && (want.type == host::DataType::UInt8 || want.type == host::DataType::UInt16) &&
+        a < 0)
       a += want.type == host::DataType::UInt8 ? 256 : 65536;
     bool same = a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= 1e-5 * largest;
     ASSERT_TRUE(same) << name << "[" << i << "] is " << a << ", not " << b;

@@ -1,9 +1,10 @@
 //===- GradientTest.cpp - gradients of legalised models -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What legalisation makes of an operator must have the operator's gradient, at kinks and ties as well. gradients/NAME is
-// a model whose initializers p0, p1, ... are trained with the mean squared error; `grad/...` are PyTorch's gradients in
-// float64 (README.md there). ORTC_GRADIENT_CASES names another folder; NAME.flags may hold flags, one a line.
+// What legalisation makes of an operator must have the operator's gradient, at kinks and ties as well.
+// gradients/NAME is a model whose initializers p0, p1, ... are trained with the mean squared error;
+// `grad/...` are PyTorch's gradients in float64 (README.md there). ORTC_GRADIENT_CASES names another folder;
+// NAME.flags may hold flags, one a line.
 #include "passes/train/TrainingProgram.h"
 #include "test/compiler/legalize/Cases.h"
 
@@ -48,7 +49,8 @@ Flags readFlags(const std::string &path) {
     return flags;
   }
   driver::NamePattern weights;
-  EXPECT_TRUE(driver::parseLoss("mse", flags.loss, error) && driver::NamePattern::parse("p[0-9]+", weights, error));
+  EXPECT_TRUE(driver::parseLoss("mse", flags.loss, error) &&
+              driver::NamePattern::parse("p[0-9]+", weights, error));
   flags.options.train.push_back(weights);
   return flags;
 }
@@ -62,7 +64,8 @@ TEST_P(GradientTest, AgreesWithPyTorch) {
   std::string base = folder() + "/" + GetParam();
   Flags flags = readFlags(base + ".flags");
   ASSERT_NO_FATAL_FAILURE(subject.load(base, flags.options));
-  ASSERT_TRUE(succeeded(train::buildLoss(*subject.target, flags.loss, flags.options.lossOutputs.empty() ? "" : flags.options.lossOutputs[0])));
+  ASSERT_TRUE(succeeded(train::buildLoss(
+      *subject.target, flags.loss, flags.options.lossOutputs.empty() ? "" : flags.options.lossOutputs[0])));
   ASSERT_TRUE(succeeded(train::differentiateLoss(*subject.target)));
   auto function = subject.target->lookupSymbol<func::FuncOp>("backward_0");
   ASSERT_TRUE(function);
@@ -73,7 +76,8 @@ TEST_P(GradientTest, AgreesWithPyTorch) {
   llvm::StringMap<HostTensor> gradients;
   for (unsigned i = 0; i < results.size(); ++i)
     if (auto symbol = function.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradient))
-      gradients[SymbolTable::lookupNearestSymbolFrom<train::TensorOp>(*subject.target, symbol).getName()] = results[i];
+      gradients[SymbolTable::lookupNearestSymbolFrom<train::TensorOp>(*subject.target, symbol).getName()] =
+          results[i];
   SmallVector<host::Array> wanted;
   for (const std::string &name : subject.data->getNames())
     if (name.rfind("grad/", 0) == 0) {
