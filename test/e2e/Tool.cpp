@@ -1,0 +1,106 @@
+// The tool as a process, and the arrays it reads and writes.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/e2e/Tool.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace ortc::test {
+
+std::string sourcePath(const std::string &name) { return std::string(ORTC_TEST_DATA) + "/" + name; }
+
+Outcome runTool(const std::vector<std::string> &arguments) {
+  TemporaryFolder folder;
+  std::string text = folder / "stdout", errors = folder / "stderr";
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(open(text.c_str(), O_CREAT | O_WRONLY, 0600), 1);
+    dup2(open(errors.c_str(), O_CREAT | O_WRONLY, 0600), 2);
+    std::vector<char *> argv{const_cast<char *>("ortc")};
+    for (const std::string &argument : arguments)
+      argv.push_back(const_cast<char *>(argument.c_str()));
+    argv.push_back(nullptr);
+    execv(ORTC_TOOL, argv.data());
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), readFile(text), readFile(errors)};
+}
+
+Outcome mustRun(const std::vector<std::string> &arguments) {
+  Outcome outcome = runTool(arguments);
+  std::string line;
+  for (const std::string &argument : arguments)
+    line += " " + argument;
+  EXPECT_EQ(outcome.status, 0) << "ortc" << line << "\n" << outcome.errors;
+  return outcome;
+}
+
+namespace {
+
+template <typename T> void widen(const host::Array &array, std::vector<double> &data) {
+  for (size_t i = 0; i + sizeof(T) <= array.bytes; i += sizeof(T)) {
+    T value;
+    std::memcpy(&value, array.data + i, sizeof(T));
+    data.push_back(double(value));
+  }
+}
+
+} // namespace
+
+std::map<std::string, Values> loadValues(const std::string &path) {
+  std::map<std::string, Values> result;
+  std::unique_ptr<host::DataSource> source;
+  if (host::Status status = host::openData(path, source); !status.isOk()) {
+    ADD_FAILURE() << status.getMessage();
+    return result;
+  }
+  for (const std::string &name : source->getNames()) {
+    host::Array array;
+    if (host::Status status = source->load(name, array); !status.isOk()) {
+      ADD_FAILURE() << status.getMessage();
+      continue;
+    }
+    Values &values = result[name];
+    values.shape = array.shape;
+    switch (array.type) {
+    case host::DataType::Float32: widen<float>(array, values.data); break;
+    case host::DataType::Float64: widen<double>(array, values.data); break;
+    case host::DataType::Int32: widen<int32_t>(array, values.data); break;
+    case host::DataType::Int64: widen<int64_t>(array, values.data); break;
+    case host::DataType::Bool:
+    case host::DataType::UInt8: widen<uint8_t>(array, values.data); break;
+    default: ADD_FAILURE() << path << ": '" << name << "' has the type " << host::getTypeName(array.type);
+    }
+  }
+  return result;
+}
+
+std::vector<double> loadLosses(const std::string &path) {
+  std::vector<double> losses;
+  std::istringstream lines(readFile(path));
+  for (std::string line; std::getline(lines, line);) {
+    auto object = nlohmann::json::parse(line);
+    if (object.contains("loss"))
+      losses.push_back(object["loss"].get<double>());
+  }
+  return losses;
+}
+
+ZooEntry::ZooEntry(const std::string &name) : folder(sourcePath("zoo/" + name)) {
+  auto recipe = nlohmann::json::parse(readFile(folder + "/recipe.json"));
+  predict = recipe["predict"];
+  flags = recipe["flags"];
+  optimizers = recipe["optimizers"];
+  tolerance = recipe["tolerance"];
+  steps = recipe["steps"];
+}
+
+} // namespace ortc::test

@@ -1,0 +1,59 @@
+// The tool as a process, and the arrays it reads and writes.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_TEST_E2E_TOOL_H
+#define ORTC_TEST_E2E_TOOL_H
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/host/data/data_source.h"
+#include "test/host/data_files.h"
+
+namespace ortc::test {
+
+using host::test::readFile;
+using host::test::TemporaryFolder;
+
+/// Path below test/ in the source tree.
+std::string sourcePath(const std::string &name);
+
+struct Outcome {
+  int status = -1;    ///< of exit; minus the signal when one ended the process
+  std::string text;   ///< stdout
+  std::string errors; ///< stderr
+};
+
+/// Runs the tool with these arguments, no shell in between.
+Outcome runTool(const std::vector<std::string> &arguments);
+/// The same, and the test fails when the exit status is not 0.
+Outcome mustRun(const std::vector<std::string> &arguments);
+
+/// An array whose values are exact in double (integers beyond 2^53 are not used in these tests).
+struct Values {
+  host::Shape shape;
+  std::vector<double> data;
+};
+
+/// All arrays of an npz or safetensors file by name; empty, with a failure of the test, when it cannot be read.
+std::map<std::string, Values> loadValues(const std::string &path);
+
+/// The losses of the steps in a metrics file, in order.
+std::vector<double> loadLosses(const std::string &path);
+
+/// One zoo entry: its folder and what recipe.json says.
+struct ZooEntry {
+  explicit ZooEntry(const std::string &name);
+  std::string model() const { return folder + "/model.onnx"; }
+  std::string data() const { return folder + "/data.npz"; }
+
+  std::string folder, predict;
+  std::vector<std::string> flags;
+  std::map<std::string, std::string> optimizers; ///< "sgd", "adamw" -> specification
+  std::map<std::string, double> tolerance;
+  int steps = 0;
+};
+
+} // namespace ortc::test
+
+#endif // ORTC_TEST_E2E_TOOL_H
