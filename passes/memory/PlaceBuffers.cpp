@@ -135,10 +135,10 @@ private:
     for (BlockArgument argument : entry.getArguments())
       if (entry.getArgAttr(argument.getArgNumber(), train::kInput) || entry.getArgAttr(argument.getArgNumber(), train::kGradient))
         memoryOf(argument);
-    // Outputs come first in the shape the host sees; steps may write them in another.
+    // What the host looks at comes first, in the shape it sees; steps may write it in another.
     auto returned = cast<func::ReturnOp>(entry.getBody().front().getTerminator());
     for (OpOperand &operand : returned->getOpOperands())
-      if (entry.getResultAttr(operand.getOperandNumber(), train::kOutput))
+      if (!entry.getResultAttr(operand.getOperandNumber(), train::kUpdate))
         memoryOf(operand.get());
     Value loss;
     bool guarded = false;
