@@ -6,10 +6,13 @@
 // - an item can start no lower than the floor over its sections, nor below the last item placed;
 // - items that start at or above the lowest possible end of any other are left for later (that other one
 //   would have to go below them);
+// - equal items go in one order, and so do items of one lifetime that lie on each other: swapping them
+//   gives another packing of the same height;
 // - a section is too full when the lowest start of any item left in it plus all their sizes pass the
 //   capacity: this ends most branches;
 // - when no item left crosses a section border, the two sides are solved alone.
-// Three orders of preference take turns with doubling limits, for none is good everywhere.
+// Sections whose items all exist in a neighbouring one as well say nothing and are dropped beforehand.
+// Three orders of preference take turns and are restarted with noise, for none is good everywhere.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/planning/Arithmetic.h"
 #include "compiler/planning/Component.h"
@@ -26,123 +29,187 @@ constexpr size_t kMaxItems = 2000; ///< the search recurses once per item
 
 enum class Answer { kFound, kImpossible, kLimit };
 
+/// An item of the search: its sections among those that matter, and its rank of preference.
+struct Rectangle {
+  uint32_t begin, end;
+  uint64_t size, alignment;
+  uint32_t preference; ///< 0 is tried first among equally low starts
+  uint32_t item;
+};
+
+/// Drops the sections that no item begins in or that no item ends after: their items are a subset of those of
+/// a neighbour.
+std::vector<Rectangle> reduceSections(const Component &component, uint32_t &sections) {
+  std::vector<bool> begins(component.sections, false), ends(component.sections, false);
+  for (uint32_t i = 0; i < component.items.size(); ++i) {
+    begins[component.begin(i)] = true;
+    ends[component.end(i) - 1] = true;
+  }
+  // A section is kept when something begins at or since the last kept one, and something ends after it before
+  // anything else begins.
+  std::vector<uint32_t> keptBefore(component.sections + 1, 0);
+  bool begun = false;
+  sections = 0;
+  for (uint32_t s = 0; s < component.sections; ++s) {
+    keptBefore[s] = sections;
+    begun |= begins[s];
+    if (begun && ends[s]) {
+      ++sections;
+      begun = false;
+    }
+  }
+  keptBefore[component.sections] = sections;
+  std::vector<Rectangle> rectangles;
+  for (uint32_t i = 0; i < component.items.size(); ++i)
+    rectangles.push_back({keptBefore[component.begin(i)], keptBefore[component.end(i)], component.size(i),
+                          component.items[i].alignment, 0, i});
+  return rectangles;
+}
+
 class CanonicalSearch {
 public:
-  CanonicalSearch(const Component &component, std::vector<uint32_t> preference, uint64_t capacity, uint64_t limit)
-      : component(component), preference(std::move(preference)), capacity(capacity), limit(limit),
-        floor(component.sections, 0), lowest(component.sections), left(component.load),
-        start(component.items.size(), 0), offsets(component.items.size(), 0) {}
+  /// `rectangles` are sorted by begin.
+  CanonicalSearch(const std::vector<Rectangle> &rectangles, uint32_t sections, uint64_t capacity, uint64_t limit)
+      : all(rectangles), capacity(capacity), limit(limit), lowest(sections), left(sections, 0),
+        onTop(sections, kNothing), offsets(rectangles.size(), 0) {
+    for (const Rectangle &r : all)
+      for (uint32_t s = r.begin; s < r.end; ++s)
+        left[s] += r.size;
+  }
 
   Answer run() {
-    std::vector<uint32_t> items(component.items.size());
-    std::iota(items.begin(), items.end(), 0u);
-    std::sort(items.begin(), items.end(), [&](uint32_t x, uint32_t y) {
-      return component.begin(x) != component.begin(y) ? component.begin(x) < component.begin(y) : x < y;
-    });
-    bool found = solve(items, 0, 0);
+    std::vector<Waiting> items(all.size());
+    for (uint32_t i = 0; i < all.size(); ++i)
+      items[i] = {i, 0};
+    bool found = solve(items.data(), items.data() + items.size(), 0, 0);
     return found ? Answer::kFound : work > limit ? Answer::kLimit : Answer::kImpossible;
   }
 
   uint64_t work = 0;
-  const std::vector<uint64_t> &result() const { return offsets; }
+  const std::vector<uint64_t> &result() const { return offsets; } ///< per rectangle
 
 private:
-  /// Places `items` (sorted by begin), none below `last`; those at `last` only with preference >= `turn`.
-  bool solve(const std::vector<uint32_t> &items, uint64_t last, uint32_t turn) {
-    // Split where no item crosses.
-    size_t from = 0;
-    uint32_t reach = component.end(items[0]);
-    for (size_t i = 1; i < items.size(); ++i) {
-      if (component.begin(items[i]) >= reach) {
-        if (!branch({items.begin() + long(from), items.begin() + long(i)}, last, turn))
+  static constexpr uint32_t kNothing = UINT32_MAX;
+
+  /// A rectangle not yet placed and the highest floor over its sections.
+  struct Waiting {
+    uint32_t index;
+    uint64_t floor;
+  };
+
+  /// Places the items (in the order of begin), none below `last`; those at `last` only with a preference of at
+  /// least `turn`. Splits them where none crosses.
+  bool solve(Waiting *first, Waiting *stop, uint64_t last, uint32_t turn) {
+    Waiting *from = first;
+    uint32_t reach = all[first->index].end;
+    for (Waiting *at = first + 1; at < stop; ++at) {
+      if (all[at->index].begin >= reach) {
+        if (!branch(from, at, last, turn))
           return false;
-        from = i;
+        from = at;
       }
-      reach = std::max(reach, component.end(items[i]));
+      reach = std::max(reach, all[at->index].end);
     }
-    if (from == 0)
-      return branch(items, last, turn);
-    return branch({items.begin() + long(from), items.end()}, last, turn);
+    return branch(from, stop, last, turn);
   }
 
-  bool branch(const std::vector<uint32_t> &items, uint64_t last, uint32_t turn) {
-    if (items.size() == 1) {
-      uint32_t i = items[0];
-      offsets[i] = startOf(i, last);
-      ++work;
-      return offsets[i] + component.size(i) <= capacity;
-    }
-    uint32_t begin = component.begin(items[0]), end = 0;
+  bool branch(Waiting *first, Waiting *stop, uint64_t last, uint32_t turn) {
+    size_t count = size_t(stop - first);
+    uint32_t begin = all[first->index].begin, end = 0;
     uint64_t lowestEnd = UINT64_MAX;
-    for (uint32_t i : items) {
-      start[i] = startOf(i, last);
-      if (start[i] + component.size(i) > capacity)
+    for (Waiting *at = first; at < stop; ++at) {
+      const Rectangle &r = all[at->index];
+      at->floor = alignUp(std::max(at->floor, last), r.alignment);
+      if (at->floor + r.size > capacity)
         return false;
-      lowestEnd = std::min(lowestEnd, start[i] + component.size(i));
-      end = std::max(end, component.end(i));
+      lowestEnd = std::min(lowestEnd, at->floor + r.size);
+      end = std::max(end, r.end);
+    }
+    work += count;
+    if (count == 1) {
+      offsets[first->index] = first->floor;
+      return true;
     }
     std::fill(lowest.begin() + begin, lowest.begin() + end, UINT64_MAX);
-    for (uint32_t i : items) {
-      uint64_t value = start[i];
-      for (uint32_t s = component.begin(i); s < component.end(i); ++s)
-        lowest[s] = std::min(lowest[s], value);
-      work += component.width(i) / 4 + 1;
+    for (Waiting *at = first; at < stop; ++at) {
+      const Rectangle &r = all[at->index];
+      for (uint32_t s = r.begin; s < r.end; ++s)
+        lowest[s] = std::min(lowest[s], at->floor);
+      work += (r.end - r.begin) / 4;
     }
     for (uint32_t s = begin; s < end; ++s)
       if (lowest[s] != UINT64_MAX && lowest[s] + left[s] > capacity)
         return false;
+    work += (end - begin) / 2;
 
-    std::vector<std::pair<uint64_t, uint32_t>> candidates; // start, preference
-    for (uint32_t i : items)
-      if (start[i] < lowestEnd && !(start[i] == last && preference[i] < turn))
-        candidates.push_back({start[i], preference[i]});
+    std::vector<std::pair<uint64_t, uint32_t>> candidates; // start and preference, then index by preference
+    for (Waiting *at = first; at < stop; ++at)
+      if (at->floor < lowestEnd && mayGoNow(*at, first, last, turn))
+        candidates.push_back({at->floor, all[at->index].preference});
     std::sort(candidates.begin(), candidates.end());
-    work += (end - begin) / 2 + candidates.size() * 2;
 
-    std::vector<uint32_t> rest(items.size() - 1);
-    std::vector<uint64_t> saved;
-    for (auto [offset, rank] : candidates) {
+    std::vector<Waiting> rest(count - 1);
+    std::vector<uint32_t> savedTop;
+    for (auto [offset, preference] : candidates) {
       if (work > limit)
         return false;
+      uint32_t chosen = kNothing;
+      for (Waiting *at = first; at < stop; ++at)
+        if (all[at->index].preference == preference)
+          chosen = at->index;
+      const Rectangle &r = all[chosen];
       size_t k = 0;
-      uint32_t chosen = 0;
-      for (uint32_t i : items)
-        if (preference[i] != rank)
-          rest[k++] = i;
-        else
-          chosen = i;
-      uint32_t first = component.begin(chosen), stop = component.end(chosen);
-      uint64_t size = component.size(chosen);
-      saved.assign(floor.begin() + first, floor.begin() + stop);
-      for (uint32_t s = first; s < stop; ++s) {
-        floor[s] = offset + size;
-        left[s] -= size;
+      for (Waiting *at = first; at < stop; ++at) {
+        if (at->index == chosen)
+          continue;
+        bool meets = all[at->index].begin < r.end && r.begin < all[at->index].end;
+        rest[k++] = {at->index, meets ? std::max(at->floor, offset + r.size) : at->floor};
       }
-      work += (stop - first) / 2 + items.size();
+      savedTop.assign(onTop.begin() + r.begin, onTop.begin() + r.end);
+      for (uint32_t s = r.begin; s < r.end; ++s) {
+        onTop[s] = chosen;
+        left[s] -= r.size;
+      }
+      work += (r.end - r.begin) / 2 + 2 * count;
       offsets[chosen] = offset;
-      if (offset + size <= capacity && solve(rest, offset, rank + 1))
-        return true;
-      for (uint32_t s = first; s < stop; ++s) {
-        floor[s] = saved[s - first];
-        left[s] += size;
+      bool found = solve(rest.data(), rest.data() + rest.size(), offset, preference + 1);
+      // Also after success: the part beside this one may still fail, and then all of it is tried again.
+      for (uint32_t s = r.begin; s < r.end; ++s) {
+        onTop[s] = savedTop[s - r.begin];
+        left[s] += r.size;
       }
+      if (found)
+        return true;
     }
     return false;
   }
 
-  uint64_t startOf(uint32_t i, uint64_t last) {
-    uint64_t result = last;
-    for (uint32_t s = component.begin(i); s < component.end(i); ++s)
-      result = std::max(result, floor[s]);
-    work += component.width(i) / 4 + 1;
-    return alignUp(result, component.items[i].alignment);
+  /// False when placing this one now gives a packing that another branch also gives.
+  bool mayGoNow(const Waiting &waiting, const Waiting *first, uint64_t last, uint32_t turn) const {
+    const Rectangle &r = all[waiting.index];
+    if (waiting.floor == last && r.preference < turn)
+      return false;
+    if (uint32_t below = onTop[r.begin]; below != kNothing) {
+      const Rectangle &b = all[below];
+      if (b.begin == r.begin && b.end == r.end && b.alignment == r.alignment && r.preference < b.preference &&
+          offsets[below] + b.size == waiting.floor)
+        return false;
+    }
+    for (const Waiting *at = &waiting; at-- > first;) { // items of one lifetime are neighbours
+      const Rectangle &other = all[at->index];
+      if (other.begin != r.begin || other.end != r.end)
+        break;
+      if (other.size == r.size && other.alignment == r.alignment)
+        return false;
+    }
+    return true;
   }
 
-  const Component &component;
-  std::vector<uint32_t> preference; ///< per item: rank, 0 is tried first among equally low starts
+  const std::vector<Rectangle> &all;
   uint64_t capacity, limit;
-  std::vector<uint64_t> floor, lowest, left; ///< per section
-  std::vector<uint64_t> start, offsets;      ///< per item
+  std::vector<uint64_t> lowest, left; ///< per section
+  std::vector<uint32_t> onTop;        ///< per section: the last one placed there
+  std::vector<uint64_t> offsets;
 };
 
 std::vector<std::vector<uint32_t>> preferences(const Component &c) {
@@ -166,31 +233,61 @@ std::vector<std::vector<uint32_t>> preferences(const Component &c) {
           rank([&](uint32_t i) { return std::tuple(c.topLoad[i], uint64_t(c.width(i)), area(i)); })};
 }
 
+/// 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...: the i-th member, i >= 1.
+uint64_t luby(uint64_t i) {
+  for (;;) {
+    uint64_t power = 1;
+    while (2 * power - 1 < i)
+      power *= 2;
+    if (2 * power - 1 == i)
+      return power;
+    i -= power - 1;
+  }
+}
+
 } // namespace
 
 void packExactly(const Component &component, uint64_t target, uint64_t workLimit, Placement &best, uint64_t &work) {
   if (!component.singlePiece || component.items.size() > kMaxItems)
     return;
-  std::vector<std::vector<uint32_t>> orders = preferences(component);
+  uint32_t sections = 0;
+  std::vector<Rectangle> rectangles = reduceSections(component, sections);
+  const std::vector<std::vector<uint32_t>> orders = preferences(component);
+  uint32_t count = uint32_t(rectangles.size());
   auto attempt = [&](uint64_t capacity, uint64_t limit) {
     uint64_t until = work + limit;
-    for (uint64_t share = 1'000'000; work < until; share *= 2)
-      for (const std::vector<uint32_t> &order : orders) {
-        CanonicalSearch search(component, order, capacity, std::min(share, until - std::min(until, work)));
-        Answer answer = search.run();
-        work += search.work;
-        if (answer == Answer::kFound) {
-          best.offsets = search.result();
-          best.height = 0;
-          for (uint32_t i = 0; i < best.offsets.size(); ++i)
-            best.height = std::max(best.height, best.offsets[i] + component.size(i));
-          best.source = "exact";
+    Random random(1);
+    for (uint32_t run = 0; work < until; ++run) {
+      // The three orders as they are, then with some noise: where one run is lost in a bad first choice,
+      // another is not, so many short runs and few long ones do best (limits after Luby, Sinclair, Zuckerman).
+      const std::vector<uint32_t> &order = orders[run % orders.size()];
+      uint32_t noise = run < orders.size() ? 0 : std::max<uint32_t>(1, count >> (1 + random.below(5)));
+      for (Rectangle &r : rectangles)
+        r.preference = 2 * order[r.item] + (noise > 0 ? 2 * random.below(noise) : 0);
+      std::sort(rectangles.begin(), rectangles.end(), [](const Rectangle &x, const Rectangle &y) {
+        return std::tuple(x.preference, x.item) < std::tuple(y.preference, y.item);
+      });
+      for (uint32_t k = 0; k < count; ++k)
+        rectangles[k].preference = k;
+      // One lifetime after the other, the preferred first within it: the search relies on both.
+      std::sort(rectangles.begin(), rectangles.end(), [](const Rectangle &x, const Rectangle &y) {
+        return std::tuple(x.begin, x.end, x.preference) < std::tuple(y.begin, y.end, y.preference);
+      });
+      uint64_t share = 1'000'000 * luby(run / orders.size() + 1);
+      CanonicalSearch search(rectangles, sections, capacity, std::min(share, until - work));
+      Answer answer = search.run();
+      work += search.work + 20 * count;
+      if (answer == Answer::kFound) {
+        best.height = 0;
+        for (uint32_t k = 0; k < count; ++k) {
+          best.offsets[rectangles[k].item] = search.result()[k];
+          best.height = std::max(best.height, search.result()[k] + rectangles[k].size);
         }
-        if (answer != Answer::kLimit)
-          return answer;
-        if (work >= until)
-          break;
+        best.source = "exact";
       }
+      if (answer != Answer::kLimit)
+        return answer;
+    }
     return Answer::kLimit;
   };
   // Half of the work for the target itself, the rest for heights between it and the best known.

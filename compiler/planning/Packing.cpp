@@ -94,19 +94,19 @@ std::vector<Component> split(const PackingProblem &problem) {
 /// Everything after the first placements, cheapest first. Small components are solved exactly before anything
 /// is tried at random; a gap below 0.1 % is worth an eighth of the work.
 void improve(const Component &component, uint64_t target, uint64_t next, uint64_t workLimit, uint64_t &exactLeft,
-             Placement &best, uint64_t &work) {
+             Placement &best, uint64_t &work, uint64_t &exactDone) {
   auto exactly = [&](uint64_t limit) {
     uint64_t spent = 0;
     packExactly(component, target, limit, best, spent);
     exactLeft -= std::min(exactLeft, spent);
-    work += spent;
+    exactDone += spent;
   };
   if (component.items.size() <= 64)
     exactly(std::min<uint64_t>(exactLeft, 4'000'000));
-  if (best.height <= next || work >= workLimit)
-    return;
-  bool close = best.height - target < target / 1000;
-  packByPerturbation(component, next, work + (workLimit - work) / (close ? 8 : 1), best, work);
+  if (best.height > next && work < workLimit) {
+    bool close = best.height - target < target / 1000;
+    packByPerturbation(component, next, work + (workLimit - work) / (close ? 8 : 1), best, work);
+  }
   if (best.height > next && exactLeft > 0)
     exactly(exactLeft);
 }
@@ -127,7 +127,7 @@ Packing pack(const PackingProblem &problem, const PackingOptions &options) {
       packByFirstFit(components[c], target, placements[c], packing.work);
   }
   // The highest component alone decides; work on it until it is as low as the next one.
-  uint64_t exactLeft = options.exactWork;
+  uint64_t exactLeft = options.exactWork, exactDone = 0;
   for (size_t round = 0; round < components.size(); ++round) {
     size_t worst = 0;
     uint64_t next = target;
@@ -139,10 +139,12 @@ Packing pack(const PackingProblem &problem, const PackingOptions &options) {
         next = std::max(next, placements[c].height);
     if (components.empty() || placements[worst].height <= target)
       break;
-    improve(components[worst], target, next, options.work, exactLeft, placements[worst], packing.work);
+    improve(components[worst], target, next, options.work, exactLeft, placements[worst], packing.work,
+            exactDone);
     if (placements[worst].height > next)
       break;
   }
+  packing.work += exactDone;
   for (size_t c = 0; c < components.size(); ++c) {
     for (uint32_t i = 0; i < components[c].items.size(); ++i)
       packing.offsets[components[c].original[i]] = placements[c].offsets[i];

@@ -17,7 +17,7 @@ struct PlanOptions {
   uint64_t orderWork = 200'000'000;  ///< local search over orders
   uint64_t boundWork = 200'000'000;  ///< lower bound of the order; a spent limit leaves a weaker bound
   uint64_t offsetWork = 300'000'000; ///< offsets beyond the first placements
-  uint64_t exactWork = 100'000'000; ///< exact offset search for small hard cases where the rest misses max-live
+  uint64_t exactWork = 50'000'000; ///< exact offset search for small hard cases where the rest misses max-live
 };
 
 inline constexpr uint32_t kNoStorage = UINT32_MAX;

@@ -21,7 +21,9 @@ TEST(CsvTest, ProblemsAndPlansSurviveTheRoundTrip) {
     Expected<Problem> read = readProblem(text);
     ASSERT_TRUE(read.ok()) << read.status().message;
     EXPECT_EQ(writeProblem(*read), text);
-    Expected<Plan> result = plan(*read);
+    PlanOptions limits;
+    limits.offsetWork = limits.exactWork = 100'000;
+    Expected<Plan> result = plan(*read, limits);
     ASSERT_TRUE(result.ok()) << result.status().message;
     std::string planText = writePlan(*result);
     Expected<Plan> planRead = readPlan(*read, planText);
@@ -120,7 +122,7 @@ TEST(CsvTest, DamagedFilesNeverCrash) {
     if (i % 7 == 0)
       damaged.resize(test::draw(random, 0, uint32_t(damaged.size())));
     PlanOptions limits;
-    limits.orderWork = limits.boundWork = limits.offsetWork = 10'000;
+    limits.orderWork = limits.boundWork = limits.offsetWork = limits.exactWork = 10'000;
     if (i % 2 == 0) {
       if (Expected<Problem> read = readProblem(damaged); read.ok())
         EXPECT_TRUE(plan(*read, limits).ok());

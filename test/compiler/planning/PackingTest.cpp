@@ -70,12 +70,52 @@ TEST(PackingTest, ExactSearchFindsTheOptimumOfSmallProblems) {
   }
 }
 
+/// A rectangle of 64 sections and 1000 bytes cut in `count` parts: max-live is 1000 and is reached.
+PackingProblem cutRectangle(uint32_t seed, uint32_t count) {
+  struct Part {
+    uint32_t begin, end;
+    uint64_t low, high;
+  };
+  std::mt19937 random(seed);
+  std::vector<Part> parts{{0, 64, 0, 1000}};
+  while (parts.size() < count) {
+    Part &part = parts[random() % parts.size()];
+    Part rest = part;
+    if (random() % 2 == 0 && part.end - part.begin > 1)
+      part.end = rest.begin = test::draw(random, part.begin + 1, part.end - 1);
+    else if (part.high - part.low > 1)
+      part.high = rest.low = test::draw(random, uint32_t(part.low) + 1, uint32_t(part.high) - 1);
+    else
+      continue;
+    parts.push_back(rest);
+  }
+  PackingProblem problem;
+  problem.sections = 64;
+  for (const Part &part : parts)
+    problem.items.push_back({{{part.begin, part.end, part.high - part.low}}, 1});
+  return problem;
+}
+
+TEST(PackingTest, ExactSearchRebuildsCutRectangles) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    PackingProblem problem = cutRectangle(seed, 10 + seed % 21);
+    PackingOptions options;
+    options.work = 0; // one placement, then the search
+    options.exactWork = 400'000'000;
+    Packing packing = pack(problem, options);
+    EXPECT_EQ(packing.maxLive, 1000u);
+    EXPECT_EQ(packing.height, 1000u) << "seed " << seed;
+    EXPECT_TRUE(validatePacking(problem, packing.offsets, packing.height).ok()) << "seed " << seed;
+  }
+}
+
 TEST(PackingTest, HeuristicsFindTheOptimumOfSmallProblemsAndChains) {
   int optimal = 0, total = 0;
   for (uint32_t seed = 0; seed < 400; ++seed) {
     PackingProblem problem = randomPacking(1000 + seed, 3 + seed % 5, 8, true);
     PackingOptions options;
     options.work = 1'000'000;
+    options.exactWork = 0;
     Packing packing = pack(problem, options);
     Status status = validatePacking(problem, packing.offsets, packing.height);
     ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status.message;
@@ -85,8 +125,8 @@ TEST(PackingTest, HeuristicsFindTheOptimumOfSmallProblemsAndChains) {
     optimal += packing.height == optimum;
     ++total;
   }
-  EXPECT_GE(optimal, total * 98 / 100);
-  std::printf("optimal %d of %d\n", optimal, total);
+  RecordProperty("optimal", optimal);
+  EXPECT_GE(optimal, total * 98 / 100); // 400 of 400 when written; room for other tie-breaks
 }
 
 TEST(PackingTest, ComponentsArePackedAlone) {

@@ -268,7 +268,7 @@ TEST(PlannerTest, RandomProblemsPassTheValidatorAndKeepTheirBounds) {
     options.oddSizes = seed % 5 == 0;
     Problem problem = test::randomProblem(seed, options);
     PlanOptions limits;
-    limits.orderWork = limits.boundWork = limits.offsetWork = 2'000'000;
+    limits.orderWork = limits.boundWork = limits.offsetWork = limits.exactWork = 500'000;
     Plan plan = planned(problem, limits); // plan() runs the validator
     EXPECT_LE(plan.orderBound, plan.maxLive);
     EXPECT_LE(plan.maxLive, plan.sourcePeak);
@@ -281,7 +281,9 @@ TEST(PlannerTest, SameProblemGivesSamePlan) {
   options.steps = 60;
   for (uint32_t seed = 0; seed < 10; ++seed) {
     Problem problem = test::randomProblem(seed, options);
-    Plan first = planned(problem), second = planned(problem);
+    PlanOptions limits;
+    limits.offsetWork = limits.exactWork = 5'000'000;
+    Plan first = planned(problem, limits), second = planned(problem, limits);
     EXPECT_EQ(first.order, second.order) << "seed " << seed;
     EXPECT_EQ(first.offsetOf, second.offsetOf) << "seed " << seed;
   }
