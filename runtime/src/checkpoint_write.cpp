@@ -51,22 +51,16 @@ struct Output {
     if (held == sizeof buffer)
       flush();
   }
-  void text(const char *s, size_t limit = SIZE_MAX) {
-    for (; *s && limit; limit--)
+  void text(const char *s) {
+    while (*s)
       put(*s++);
   }
-  /// In base 10, or 16 digits of base 16.
-  void number(uint64_t value, unsigned base = 10) {
-    char digits[24], *first = digits + sizeof digits - 1;
-    *first = 0;
-    do {
-      unsigned digit = (unsigned)(value % base);
-      *--first = (char)(digit + (digit < 10 ? '0' : 'a' - 10));
-      value /= base;
-    } while (value || (base == 16 && first > digits + 7));
-    text(first);
+  void number(uint64_t value) {
+    char digits[24];
+    text(putDigits(value, digits + sizeof digits - 1));
   }
-  void quoted(const char *s) {
+  void quoted(char before, const char *s) {
+    put(before);
     put('"');
     for (; *s; s++) {
       uint8_t c = (uint8_t)*s;
@@ -98,20 +92,12 @@ struct Output {
 void writeFile(const ortc_session *s, Output &out, uint64_t &sum, const ortc_metadata *metadata,
                size_t count) {
   const ortc_program *p = s->program;
-  out.text("{\"__metadata__\":{\"ortc.format\":\"1\",\"ortc.model\":\"");
-  for (int i = 0; i < 4; i++) {
-    uint64_t word;
-    memcpy(&word, p->header.model + 8 * i, sizeof word);
-    out.number(__builtin_bswap64(word), 16);
-  }
-  out.text("\",\"ortc.checksum\":\"");
-  out.number(sum, 16);
+  out.text("{\"__metadata__\":{\"ortc.format\":\"1\",\"ortc.checksum\":\"");
+  out.number(checksumOf(sum));
   out.put('"');
   for (size_t i = 0; i < count; i++) {
-    out.put(',');
-    out.quoted(metadata[i].key);
-    out.put(':');
-    out.quoted(metadata[i].value);
+    out.quoted(',', metadata[i].key);
+    out.quoted(':', metadata[i].value);
   }
   out.put('}');
   uint64_t offset = 0;
@@ -119,19 +105,19 @@ void writeFile(const ortc_session *s, Output &out, uint64_t &sum, const ortc_met
     const ortc_file_tensor &t = p->tensor(i);
     if (!isCheckpointed(t))
       continue;
-    out.put(',');
-    out.quoted(p->name(t));
-    out.text(":{\"dtype\":\"");
-    out.text(safetensorsDtype(t.dtype), 4);
-    out.text("\",\"shape\":");
-    for (uint32_t d = 0; d < t.rank; d++) {
-      out.put(d ? ',' : '[');
-      out.number((uint64_t)t.dims[d]);
+    out.quoted(',', p->string(t.name));
+    out.text(":{\"dtype\"");
+    out.quoted(':', safetensorsDtype(t.view.dtype));
+    out.text(",\"shape\":[");
+    for (uint32_t d = 0; d < t.view.rank; d++) {
+      if (d)
+        out.put(',');
+      out.number((uint64_t)t.view.dims[d]);
     }
-    out.text(t.rank ? "],\"data_offsets\":[" : "[],\"data_offsets\":[");
+    out.text("],\"data_offsets\":[");
     out.number(offset);
     out.put(',');
-    out.number(offset += t.bytes);
+    out.number(offset += t.view.bytes);
     out.text("]}");
   }
   out.put('}');
@@ -142,9 +128,9 @@ void writeFile(const ortc_session *s, Output &out, uint64_t &sum, const ortc_met
     const ortc_file_tensor &t = p->tensor(i);
     if (!isCheckpointed(t))
       continue;
-    const char *name = p->name(t);
+    const char *name = p->string(t.name);
     out.hash = hashName(kHashSeed, name, strlen(name));
-    out.tensor(storedView(s, t));
+    out.tensor(locate(s, t.view));
     if (!out.sink)
       sum += out.hash;
   }
@@ -154,14 +140,15 @@ int32_t fileSink(void *context, const void *data, size_t bytes) {
   const char *p = (const char *)data;
   while (bytes) {
     ssize_t written = write(*(int *)context, p, bytes);
-    if (written <= 0 && errno != EINTR)
+    if (written <= 0)
       return 1;
-    written = written < 0 ? 0 : written;
     p += written;
     bytes -= (size_t)written;
   }
   return 0;
 }
+
+constexpr char kTooLong[] = E_ARGUMENT "'%s' is too long, or reserved";
 
 /// Makes a rename survive a power failure. Best effort: not every file system can.
 void syncFolder(char *path) {
@@ -182,11 +169,11 @@ extern "C" {
 
 ortc_status ortc_checkpoint_write(ortc_session *session, ortc_sink_fn sink, void *context,
                                   const ortc_metadata *metadata, size_t count) {
-  ortc_message *message = &session->message;
+  Arguments &arguments = session->arguments;
   for (size_t i = 0; i < count; i++) {
     const char *key = metadata[i].key, *value = metadata[i].value;
-    if (!strncmp(key, "ortc.", 5) || strlen(key) >= kTextLimit || strlen(value) >= kTextLimit)
-      return fail(message, E_ARGUMENT "metadata '%s' is too long, or its name is the runtime's", key);
+    if (!strncmp(key, "ortc.", 5) || strlen(key) + strlen(value) >= kTextLimit)
+      return arguments.set(0, key), report(&session->message, kTooLong, arguments);
   }
   uint64_t sum = 0;
   Output out = {};
@@ -195,38 +182,32 @@ ortc_status ortc_checkpoint_write(ortc_session *session, ortc_sink_fn sink, void
   out.sink = sink;
   out.context = context;
   out.total = 0;
-  for (int i = 0; i < 8; i++)
-    out.put((char)(headerBytes >> (8 * i)));
+  memcpy(out.buffer, &headerBytes, 8);
+  out.held = 8;
   writeFile(session, out, sum, metadata, count);
-  return out.isBroken ? fail(message, E_IO "the checkpoint could not be written") : ORTC_OK;
+  return report(&session->message, out.isBroken ? E_IO "the sink has failed" : nullptr, arguments);
 }
 
 ortc_status ortc_checkpoint_save(ortc_session *session, const char *path, const ortc_metadata *metadata,
                                  size_t count) {
-  ortc_message *message = &session->message;
+  Arguments &arguments = session->arguments;
   char temporary[4096];
-  size_t length = strlen(path);
-  if (length + sizeof ".tmp" > sizeof temporary)
-    return fail(message, E_ARGUMENT "the path is too long");
-  memcpy(temporary, path, length);
-  memcpy(temporary + length, ".tmp", sizeof ".tmp");
+  arguments.set(0, path);
+  if (snprintf(temporary, sizeof temporary, "%s.tmp", path) >= (int)sizeof temporary)
+    return report(&session->message, kTooLong, arguments);
   unlink(temporary); // of a run that was killed; O_EXCL below follows no link that somebody put there
   int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   ortc_status status =
       file < 0 ? ORTC_E_IO : ortc_checkpoint_write(session, fileSink, &file, metadata, count);
-  if (status == ORTC_OK && fsync(file))
-    status = ORTC_E_IO;
-  if (file >= 0 && close(file))
-    status = ORTC_E_IO;
-  if (status == ORTC_OK && rename(temporary, path))
-    status = ORTC_E_IO;
-  if (status == ORTC_OK) {
+  bool isSafe = !status && !fsync(file);
+  if (!close(file) && isSafe && !rename(temporary, path)) {
     syncFolder(temporary);
     return ORTC_OK;
   }
-  if (status == ORTC_E_IO)
-    fail(message, E_IO "cannot save %s (errno %d); what was there is as it was", path, (int64_t)errno);
+  arguments.set(0, path);
+  arguments.set(1, (uint64_t)errno);
   unlink(temporary);
-  return status;
+  return status == ORTC_E_ARGUMENT ? status
+                                   : report(&session->message, E_IO "cannot write %s (errno %u)", arguments);
 }
 }

@@ -6,14 +6,15 @@
 #ifndef ORTC_RUNTIME_SRC_INTERNAL_H
 #define ORTC_RUNTIME_SRC_INTERNAL_H
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "ortc/ortc.h"
 
 namespace ortc {
 
-// First byte of an error text: its status.
+/// What went wrong: nullptr, or a text whose first byte is the status. %s, %d (int64_t) and %u stand for the
+/// handle's `arguments`, in order.
+using Error = const char *;
 #define E_ARGUMENT "\1"
 #define E_FORMAT "\2"
 #define E_VERSION "\3"
@@ -28,31 +29,34 @@ namespace ortc {
 #define E_STATE "\14"
 #define E_INTERNAL "\15"
 
-/// Writes the text behind `format`'s first byte into `message`, if there is one, and returns that byte as the
-/// status. Knows %s, %d (int64_t) and %u (uint64_t: cast smaller ones).
-ortc_status fail(ortc_message *message, const char *format, ...);
+/// What a text speaks about: numbers, or strings that live as long as the call.
+struct Arguments {
+  uint64_t at[3];
+  void set(int i, uint64_t value) { at[i] = value; }
+  void set(int i, const char *text) { at[i] = (uint64_t)(uintptr_t)text; }
+};
+/// The status of an error, and its text in `message`, if there is one.
+ortc_status report(ortc_message *message, Error error, const Arguments &arguments);
+
+/// Writes `value` in base 10 before `end`, where it puts a terminator; returns the first digit.
+char *putDigits(uint64_t value, char *end);
 
 /// Memory aligned to ORTC_ALIGNMENT; nullptr when there is none.
 void *allocate(const ortc_host &host, size_t bytes);
 void release(const ortc_host &host, void *memory, size_t bytes);
 
-/// Copies as much of a structure as both sides know; both begin with their size.
-ortc_status copyStructure(void *target, const void *source, uint32_t bytes);
-/// A structure of the caller's, filled up with zeros where the caller is older. `given` may be null.
+/// Reads a structure of the caller's, zeros where it is null or older.
+void readStructure(void *own, const void *given, uint32_t bytes);
 template <typename T> T copyIn(const T *given) {
-  T own = {};
-  if (given)
-    memcpy((void *)&own, given, given->size < sizeof own ? given->size : sizeof own);
+  T own;
+  readStructure(&own, given, sizeof own);
   return own;
 }
-template <typename T> ortc_status copyOut(T *target, const T &source) {
-  return copyStructure(target, &source, sizeof source);
-}
 
-/// A section: rows of a table `rowBytes` apart, or bytes (rows of 1).
+/// A section; `count` rows, or bytes where it has none.
 struct Table {
   const uint8_t *data;
-  uint64_t bytes, count, rowBytes;
+  uint64_t bytes, count;
 };
 
 /// A strided tensor, with dimensions that lie behind each other merged: dense ones end up with rank 1.
@@ -67,9 +71,9 @@ struct View {
 };
 /// Bytes of one element; 0 for what cannot be stored.
 uint32_t elementSize(uint8_t dtype);
-/// Up to four characters; not terminated when there are four. nullptr where safetensors has no such dtype.
+/// "F32", ...; nullptr where safetensors has no such dtype.
 const char *safetensorsDtype(uint8_t dtype);
-View makeView(uint8_t *data, uint8_t dtype, uint32_t rank, const int64_t *dims, const int64_t *strides);
+View makeView(void *data, const ortc_file_view &v);
 /// Copies elements [first, first + count), in row-major order, between the view and dense memory.
 void transfer(const View &view, uint64_t first, uint64_t count, uint8_t *dense, bool toDense);
 
@@ -78,11 +82,10 @@ struct MappedFile {
   const uint8_t *data;
   size_t bytes;
 };
-ortc_status mapFile(const char *path, MappedFile &file, ortc_message *message);
+Error mapFile(const char *path, MappedFile &file, Arguments &arguments);
 void unmapFile(const MappedFile &file);
 /// Makes an executable copy of `code`; the copy, not the original, is what must have the digest.
-ortc_status makeExecutable(const void *code, size_t bytes, const uint8_t digest[32], void **copy,
-                           ortc_message *message);
+Error makeExecutable(const void *code, size_t bytes, const uint8_t digest[32], void **copy);
 void releaseExecutable(void *copy, size_t bytes);
 
 /// An entry that can be run here: its row and its code.
@@ -94,54 +97,58 @@ struct Step {
 } // namespace ortc
 
 struct ortc_program {
+  // The first 128 bytes are cheaper to get at.
   ortc::Step *steps;
-  uint32_t stepCount;
-  uint32_t codeOrdinal;
+  uint32_t stepCount, codeOrdinal;
+  ortc_file_header *head; ///< copy of header and section table
+  ortc::Table
+      tables[ORTC_SECTION_KERNEL_NAMES + 1]; ///< by kind; copies, when the file is mapped (it might change)
   const uint8_t *image;
   uint64_t imageBytes;
+  uint64_t features; ///< of this machine
   const ortc_file_section *codeSection;
-  void *code;    ///< executable copy
-  uint8_t *head; ///< copy of header and section table
+  void *code; ///< executable copy
   size_t headBytes;
-  ortc::Table tables[ORTC_SECTION_KERNEL_NAMES +
-                     1]; ///< by kind; copies, when the file is mapped (somebody might change it)
   ortc::MappedFile file; ///< to be unmapped; else the image is the caller's
-  ortc_file_header header;
+  ortc::Arguments arguments;
+  uint64_t regionBytes[4]; ///< by enum ortc_region; transient: of the entry that is being checked
   ortc_host host;
+  const ortc_file_section *chosen[ORTC_SECTION_SIGNATURE + 1]; ///< by kind, but for code
 
   template <typename Row> const Row &row(uint32_t kind, uint64_t i) const {
-    return *(const Row *)(tables[kind].data + i * tables[kind].rowBytes);
+    return ((const Row *)tables[kind].data)[i];
   }
+  const ortc_file_section &section(uint32_t i) const { return ((const ortc_file_section *)(head + 1))[i]; }
   const ortc_file_tensor &tensor(uint32_t i) const { return row<ortc_file_tensor>(ORTC_SECTION_TENSORS, i); }
   const ortc_file_value &value(uint32_t i) const { return row<ortc_file_value>(ORTC_SECTION_VALUES, i); }
-  const ortc_file_section &section(uint32_t i) const {
-    return *(const ortc_file_section *)(head + header.header_bytes + (size_t)i * header.section_bytes);
-  }
   uint32_t tensorCount() const { return (uint32_t)tables[ORTC_SECTION_TENSORS].count; }
+  /// The name in row `i` of a table whose rows begin with one; nullptr past its end.
+  const char *listed(uint32_t kind, uint32_t i) const;
   /// "" for an offset that is not in the strings.
   const char *string(uint32_t offset) const;
-  const char *name(const ortc_file_tensor &tensor) const { return string(tensor.name); }
 };
 
 struct ortc_session {
-  ortc_message message; ///< first: a session is where its message is
   const ortc_program *program;
+  ortc::Arguments arguments;
   uint8_t *regions[4]; ///< by enum ortc_region
   void **ext;          ///< one per row of the values table; nullptr: not given
   uint8_t *seen;       ///< one per tensor, for loading
   uint32_t binding;
-  uint32_t gradients; ///< binding whose gradients lie in the transient region, or ORTC_NONE
-  uint32_t owned;     ///< bit per region
-  ortc_session_options options;
-  ortc_sizes sizes;
+  const ortc_file_entry
+      *gradients; ///< of the step that has just left gradients in the transient region, or nullptr
+  ortc_call call; ///< of every step; `ext` is the entry's
+  ortc_detail detail;
+  uint64_t allocated; ///< bytes, from the session on
+  ortc_message message;
 };
 
 namespace ortc {
 
 /// Looks a tensor up by name; gradients and loss have none. ORTC_NONE if there is none.
 uint32_t findTensor(const ortc_program *program, const char *name);
-/// The stored tensor (parameter, constant, state, scalar) as a view of the session's memory.
-View storedView(const ortc_session *session, const ortc_file_tensor &tensor);
+/// A tensor or value that lies in memory of the session.
+View locate(const ortc_session *session, const ortc_file_view &v);
 inline bool isCheckpointed(const ortc_file_tensor &tensor) {
   return tensor.role <= ORTC_ROLE_SCALAR && tensor.role != ORTC_ROLE_CONSTANT;
 }
@@ -152,6 +159,8 @@ inline bool isCheckpointed(const ortc_file_tensor &tensor) {
 uint64_t hashName(uint64_t hash, const char *text, size_t bytes);
 uint64_t hashData(uint64_t hash, const uint8_t *data, size_t bytes);
 constexpr uint64_t kHashSeed = 0xcbf29ce484222325u;
+/// The checksum as it is written: 60 bits of the sum, always with 19 digits.
+inline uint64_t checksumOf(uint64_t sum) { return sum >> 4 | (uint64_t)1 << 60; }
 constexpr size_t kTextLimit = 1024; ///< longest key or value of a checkpoint's strings, terminator included
 
 } // namespace ortc

@@ -6,28 +6,34 @@
 
 namespace ortc {
 
-// Not vsnprintf: on a microcontroller that one is larger than the whole runtime.
-ortc_status fail(ortc_message *message, const char *format, ...) {
-  ortc_status status = *format;
+char *putDigits(uint64_t value, char *end) {
+  *end = 0;
+  do
+    *--end = (char)('0' + value % 10);
+  while (value /= 10);
+  return end;
+}
+
+// Not snprintf: on a microcontroller that one is larger than the whole runtime.
+ortc_status report(ortc_message *message, Error error, const Arguments &arguments) {
+  if (!error)
+    return ORTC_OK;
+  ortc_status status = *error;
   if (!message)
     return status;
-  va_list arguments;
-  va_start(arguments, format);
+  const uint64_t *argument = arguments.at;
   char *at = message->text, *end = at + sizeof message->text - 1;
-  while (*++format) {
+  while (*++error) {
     char digits[24], *text = digits + sizeof digits - 1;
     *text = 0;
-    if (*format != '%') {
-      *--text = *format;
-    } else if (*++format == 's') {
-      text = va_arg(arguments, char *);
+    if (*error != '%') {
+      *--text = *error;
+    } else if (*++error == 's') {
+      text = (char *)(uintptr_t)*argument++;
     } else {
-      uint64_t value = va_arg(arguments, uint64_t);
-      bool isNegative = *format == 'd' && (int64_t)value < 0;
-      value = isNegative ? 0 - value : value;
-      do
-        *--text = (char)('0' + value % 10);
-      while (value /= 10);
+      uint64_t value = *argument++;
+      bool isNegative = *error == 'd' && (int64_t)value < 0;
+      text = putDigits(isNegative ? 0 - value : value, text);
       if (isNegative)
         *--text = '-';
     }
@@ -35,7 +41,6 @@ ortc_status fail(ortc_message *message, const char *format, ...) {
       *at++ = *text++;
   }
   *at = 0;
-  va_end(arguments);
   return status;
 }
 
@@ -53,16 +58,10 @@ void release(const ortc_host &host, void *memory, size_t bytes) {
     host.release(host.context, memory, bytes + !bytes);
 }
 
-ortc_status copyStructure(void *target, const void *source, uint32_t bytes) {
-  uint32_t size;
-  if (!target)
-    return ORTC_E_ARGUMENT;
-  memcpy(&size, target, sizeof size);
-  if (size < sizeof size)
-    return ORTC_E_ARGUMENT;
-  memcpy((uint8_t *)target + sizeof size, (const uint8_t *)source + sizeof size,
-         (size < bytes ? size : bytes) - sizeof size);
-  return ORTC_OK;
+void readStructure(void *own, const void *given, uint32_t bytes) {
+  memset(own, 0, bytes);
+  if (given)
+    memcpy(own, given, *(const uint32_t *)given < bytes ? *(const uint32_t *)given : bytes);
 }
 
 } // namespace ortc
@@ -72,10 +71,12 @@ extern "C" {
 uint32_t ortc_abi_version(void) { return ORTC_ABI_VERSION; }
 
 const char *ortc_status_name(ortc_status status) {
-  // Fixed places: a table of pointers would need relocations.
-  static const char kNames[][11] = {"ok",    "argument",   "format", "version",   "target",
-                                    "hash",  "memory",     "io",     "not found", "shape",
-                                    "range", "not finite", "state",  "internal",  "unknown"};
-  return kNames[(uint32_t)status <= ORTC_E_INTERNAL ? (uint32_t)status : ORTC_E_INTERNAL + 1];
+  // One string: a table of pointers would need relocations.
+  const char *name =
+      "ok\0argument\0format\0version\0target\0hash\0memory\0io\0not found\0shape\0range\0not finite\0"
+      "state\0internal\0unknown";
+  for (uint32_t i = (uint32_t)status <= ORTC_E_INTERNAL ? (uint32_t)status : ORTC_E_INTERNAL + 1; i; i--)
+    name += strlen(name) + 1;
+  return name;
 }
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #if defined(__aarch64__) || defined(__riscv)
 #include <sys/auxv.h>
@@ -17,7 +16,7 @@ namespace ortc {
 
 #if defined(__x86_64__)
 // __builtin_cpu_supports would pull tables of libgcc in.
-static void cpuid(uint32_t leaf, uint32_t subleaf, uint32_t registers[4]) {
+__attribute__((noinline)) static void cpuid(uint32_t leaf, uint32_t subleaf, uint32_t registers[4]) {
   __asm__("cpuid"
           : "=a"(registers[0]), "=b"(registers[1]), "=c"(registers[2]), "=d"(registers[3])
           : "a"(leaf), "c"(subleaf));
@@ -40,8 +39,8 @@ static const uint16_t kFeatures[] = {
     at(LExtended, C, 0, 0), // sahf
     at(L1, C, 28, 1),       // avx
     at(L7, B, 5, 1),        // avx2
-    at(L7, B, 3, 0),        // bmi
-    at(L7, B, 8, 0),        // bmi2
+    at(L7, B, 3, 1),        // bmi
+    at(L7, B, 8, 1),        // bmi2
     at(L1, C, 29, 1),       // f16c
     at(L1, C, 12, 1),       // fma
     at(LExtended, C, 5, 0), // lzcnt
@@ -59,17 +58,17 @@ static const uint16_t kFeatures[] = {
     at(L7, C, 14, 2),       // avx512vpopcntdq
     at(L7Next, A, 5, 2),    // avx512bf16
     at(L7, D, 23, 2),       // avx512fp16
-    at(L7, C, 8, 0),        // gfni
+    at(L7, C, 8, 1),        // gfni
     at(L7Next, A, 4, 1),    // avxvnni
 };
 static_assert(sizeof kFeatures / sizeof kFeatures[0] == ORTC_X86_FEATURES, "one place per feature");
 
 static uint64_t x86Features() {
-  uint32_t registers[4][4] = {}, top[4];
-  cpuid(0, 0, top);
+  uint32_t registers[4][4] = {};
   cpuid(1, 0, registers[L1]);
-  if (top[A] >= 7)
-    cpuid(7, 0, registers[L7]);
+  // Processors that have no leaf 7 may answer with anything, but then save no AVX state, which its features
+  // need.
+  cpuid(7, 0, registers[L7]);
   if (registers[L7][A])
     cpuid(7, 1, registers[L7Next]);
   cpuid(0x80000001u, 0, registers[LExtended]); // every 64-bit processor has it
@@ -89,20 +88,20 @@ static uint64_t x86Features() {
 }
 #endif
 
-ortc_status mapFile(const char *path, MappedFile &file, ortc_message *message) {
+Error mapFile(const char *path, MappedFile &file, Arguments &arguments) {
   file = {};
-  struct stat about = {};
   int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // never wait for the writer of a pipe
-  bool isRead = descriptor >= 0 && !fstat(descriptor, &about);
-  if (isRead && about.st_size > 0) { // what is no regular file has no size, or cannot be mapped
-    void *data = mmap(nullptr, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    isRead = data != MAP_FAILED;
-    file = {(const uint8_t *)data, (size_t)about.st_size};
+  off_t bytes = descriptor < 0 ? -1 : lseek(descriptor, 0, SEEK_END);                   // -1 also for a pipe
+  bool isRead = bytes >= 0;
+  if (bytes > 0) {
+    file = {(const uint8_t *)mmap(nullptr, (size_t)bytes, PROT_READ, MAP_PRIVATE, descriptor, 0),
+            (size_t)bytes};
+    isRead = file.data != MAP_FAILED;
   }
-  ortc_status status =
-      isRead ? ORTC_OK : fail(message, E_IO "cannot read %s (errno %d)", path, (int64_t)errno);
+  arguments.set(0, path);
+  arguments.set(1, (uint64_t)errno);
   close(descriptor);
-  return status;
+  return isRead ? nullptr : E_IO "cannot read %s (errno %u)";
 }
 
 void unmapFile(const MappedFile &file) {
@@ -111,19 +110,18 @@ void unmapFile(const MappedFile &file) {
 }
 
 // Never the file's own pages: those may change after they were hashed. Writable and executable never at once.
-ortc_status makeExecutable(const void *code, size_t bytes, const uint8_t digest[32], void **copy,
-                           ortc_message *message) {
+Error makeExecutable(const void *code, size_t bytes, const uint8_t digest[32], void **copy) {
   void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
-    return fail(message, E_MEMORY "out of memory for the code");
+    return E_MEMORY "out of memory";
   *copy = memory; // the caller releases it, whatever happens
   memcpy(memory, code, bytes);
   if (!hasDigest(memory, bytes, digest))
-    return fail(message, E_HASH "the code does not match its hash");
+    return E_HASH "%s %u does not match its hash";
   __builtin___clear_cache((char *)memory, (char *)memory + bytes);
   if (mprotect(memory, bytes, PROT_READ | PROT_EXEC))
-    return fail(message, E_TARGET "this system does not let code become executable");
-  return ORTC_OK;
+    return E_TARGET "%s %u may not be executed here";
+  return nullptr;
 }
 
 void releaseExecutable(void *copy, size_t bytes) {

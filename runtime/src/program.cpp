@@ -1,25 +1,24 @@
 // Opening an artifact: everything in the file is checked here, once, so that nothing later has to.
 //
-// Order: header, hash of header and section table (a copy of it), bounds of every section, choice of the
-// code, hashes of what will be used, structure of every row. Tables of a mapped file are copied before they
-// are hashed, because somebody may write to the file afterwards; constants are used where they are. String
-// offsets are checked when they are used. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Order: header and section table (a copy of them), bounds of every section, choice of the code, hashes of
+// what will be used, structure of every row. Tables of a mapped file are copied before they are hashed,
+// because somebody may write to the file afterwards; constants are used where they are. String offsets are
+// checked when they are used. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/src/internal.h"
 #include "runtime/src/sha256.h"
 
 namespace ortc {
 namespace {
 
-constexpr uint64_t kMaxRegion = (uint64_t)1
-                                << (sizeof(size_t) * 8 - 2); ///< so that sums of two sizes never overflow
+constexpr unsigned kRegionBits = 62; ///< of region sizes, so that sums of two never overflow
 constexpr uint32_t kLastTable = ORTC_SECTION_KERNEL_NAMES;
-/// Least bytes of a row, by section kind; 1: no rows, 0: no table.
+/// Bytes of a row, by section kind; 1: no rows, 0: no table.
 constexpr uint8_t kRowBytes[kLastTable + 1] = {0,
                                                sizeof(ortc_file_tensor),
                                                1,
-                                               sizeof(ortc_file_binding),
-                                               sizeof(ortc_file_entry),
                                                sizeof(ortc_file_value),
+                                               sizeof(ortc_file_entry),
+                                               sizeof(ortc_file_binding),
                                                1,
                                                1,
                                                0,
@@ -32,214 +31,193 @@ bool isWithin(uint64_t offset, uint64_t bytes, uint64_t size) {
 /// Whether a table is copied from a mapped file: all but the two images.
 bool isCopied(uint32_t kind) { return kind != ORTC_SECTION_CONSTANTS && kind != ORTC_SECTION_PERSISTENT; }
 
-/// A tensor or value as the file has it.
-struct Shape {
-  uint8_t dtype, rank;
-  const int64_t *dims, *strides;
-  uint64_t bytes, offset;
-};
-
 /// True when the shape gives its size and every element of the view lies within a region of `size` bytes.
-bool isGood(const Shape &s, uint64_t size) {
-  uint64_t dense = elementSize(s.dtype), extent = dense, step;
-  bool isBad = !dense || s.rank > ORTC_MAX_RANK;
-  for (uint32_t i = 0; !isBad && i < s.rank; i++) {
-    uint64_t dim = (uint64_t)s.dims[i], stride = (uint64_t)s.strides[i];
+bool isGood(const ortc_file_view &v, uint64_t size) {
+  uint64_t dense = elementSize(v.dtype), extent = dense, step;
+  bool isBad = !dense || v.rank > ORTC_MAX_RANK;
+  for (uint32_t i = 0; !isBad && i < v.rank; i++) {
+    uint64_t dim = (uint64_t)v.dims[i], stride = (uint64_t)v.strides[i];
     isBad = (int64_t)(dim | stride) < 0 || __builtin_mul_overflow(dense, dim, &dense) ||
             (dim > 1 && (__builtin_mul_overflow(dim - 1, stride, &step) ||
                          __builtin_add_overflow(extent, step, &extent)));
   }
-  return !isBad && dense == s.bytes && dense <= kMaxRegion && isWithin(s.offset, extent, size);
+  return !isBad && dense == v.bytes && !(dense >> kRegionBits) && isWithin(v.offset, extent, size);
 }
 
-ortc_status malformed(ortc_message *m, const char *what, uint64_t i) {
-  return fail(m, E_FORMAT "%s %u of the artifact is malformed", what, i);
+constexpr char kNewer[] = E_VERSION "%s %u needs a newer runtime";
+constexpr char kHash[] = E_HASH "%s %u does not match its hash";
+constexpr char kNoMemory[] = E_MEMORY "out of memory";
+
+/// Also names the part that the texts above speak of.
+__attribute__((noinline)) Error malformed(ortc_program *p, const char *what, uint64_t i) {
+  p->arguments.set(0, what);
+  p->arguments.set(1, i);
+  return E_FORMAT "%s %u of the artifact is malformed";
 }
 
-ortc_status noMemory(ortc_message *m) { return fail(m, E_MEMORY "out of memory while opening the artifact"); }
-
-/// Checks the header and copies it with the section table; the copy is what is hashed.
-ortc_status readHead(ortc_program *p, ortc_message *m) {
-  ortc_file_header &h = p->header;
-  if (p->imageBytes < sizeof h)
-    return fail(m, E_FORMAT "the artifact has %u bytes, too few for a header", p->imageBytes);
-  memcpy(&h, p->image, sizeof h);
-  if (memcmp(h.magic, ORTC_MAGIC, sizeof h.magic))
-    return fail(m, E_FORMAT "this is not an ortc artifact");
-  if (h.major != ORTC_FORMAT_MAJOR)
-    return fail(m, E_VERSION "the artifact has format version %u but this runtime reads version %u",
-                (uint64_t)h.major, (uint64_t)ORTC_FORMAT_MAJOR);
-  if (h.file_bytes != p->imageBytes)
-    return fail(m, E_FORMAT "the artifact has %u bytes but its header says %u", p->imageBytes, h.file_bytes);
-  uint64_t tableBytes = (uint64_t)h.section_count * h.section_bytes;
-  if (h.header_bytes < sizeof h || h.section_bytes < sizeof(ortc_file_section) ||
-      (h.header_bytes | h.section_bytes) % 8 || !isWithin(h.header_bytes, tableBytes, p->imageBytes) ||
-      h.persistent_bytes > kMaxRegion || h.io_bytes > kMaxRegion ||
-      (h.persistent_bytes | h.io_bytes) % ORTC_ALIGNMENT || !h.max_workers)
-    return malformed(m, "header", 0);
-  size_t bytes = h.header_bytes + tableBytes;
-  p->headBytes = bytes;
-  p->head = (uint8_t *)allocate(p->host, bytes);
+/// Copies header and section table, then checks the copy.
+__attribute__((noinline)) Error readHead(ortc_program *p) {
+  const ortc_file_header *seen = (const ortc_file_header *)p->image;
+  if (p->imageBytes < sizeof *seen || memcmp(seen->magic, ORTC_MAGIC, sizeof seen->magic))
+    return E_FORMAT "this is not an ortc artifact";
+  uint64_t tableBytes = seen->section_count * (uint64_t)sizeof(ortc_file_section);
+  Error error = malformed(p, "header", 0);
+  if (tableBytes > p->imageBytes - sizeof *seen)
+    return error;
+  p->headBytes = sizeof *seen + tableBytes;
+  p->head = (ortc_file_header *)allocate(p->host, p->headBytes);
   if (!p->head)
-    return noMemory(m);
-  memcpy(p->head, p->image, bytes);
-  memcpy(p->head, &h, sizeof h);
-  memset(p->head + offsetof(ortc_file_header, sha256), 0, sizeof h.sha256);
-  return hasDigest(p->head, bytes, h.sha256)
-             ? ORTC_OK
-             : fail(m, E_HASH "header and section table do not match their hash");
+    return kNoMemory;
+  const ortc_file_header &h = *(ortc_file_header *)memcpy((void *)p->head, p->image, p->headBytes);
+  if (h.major != ORTC_FORMAT_MAJOR)
+    return malformed(p, "format", h.major), kNewer;
+  if (h.file_bytes != p->imageBytes)
+    return E_FORMAT "the artifact is cut short";
+  if (h.header_bytes != sizeof h || h.section_bytes != sizeof(ortc_file_section) ||
+      h.section_count * (uint64_t)sizeof(ortc_file_section) != tableBytes ||
+      (h.persistent_bytes | h.io_bytes) >> kRegionBits ||
+      (h.persistent_bytes | h.io_bytes) % ORTC_ALIGNMENT || !h.max_workers)
+    return error;
+  Sha256 hash;
+  uint8_t digest[32];
+  hash.update(&h, offsetof(ortc_file_header, sha256));
+  hash.update(&h + 1, tableBytes);
+  hash.finish(digest);
+  return memcmp(digest, h.sha256, sizeof digest) ? kHash : nullptr;
 }
 
-/// Bounds of every section; the one of each kind; the code with the most features that this machine has.
-ortc_status chooseSections(ortc_program *p, const ortc_file_section **chosen, ortc_message *m) {
-  uint64_t features = ortc_host_features();
+/// Bounds of every section; the one of each kind; the last code that this machine can run.
+Error chooseSections(ortc_program *p) {
   uint32_t ordinal = 0;
-  int best = -1;
-  for (uint32_t i = 0; i < p->header.section_count; i++) {
+  for (uint32_t i = 0; i < p->head->section_count; i++) {
     const ortc_file_section &s = p->section(i);
-    bool isCode = s.kind == ORTC_SECTION_CODE;
-    if (!isWithin(s.offset, s.bytes, p->imageBytes) ||
-        s.offset % (isCode ? ORTC_CODE_ALIGNMENT : ORTC_ALIGNMENT))
-      return malformed(m, "section", i);
-    if (isCode) {
-      int count = 0;
-      for (uint64_t rest = s.features; rest; rest &= rest - 1)
-        count++;
-      if (s.architecture == ortc_host_architecture() && !(s.features & ~features) && count >= best) {
-        best = count;
+    Error error = malformed(p, "section", i);
+    if (!isWithin(s.offset, s.bytes, p->imageBytes) || s.offset % ORTC_ALIGNMENT)
+      return error;
+    if (s.kind == ORTC_SECTION_CODE) {
+      if (s.architecture == ortc_host_architecture() && !(s.features & ~p->features)) {
         p->codeSection = &s;
         p->codeOrdinal = ordinal;
       }
       ordinal++;
     } else if (s.kind > ORTC_SECTION_SIGNATURE) {
       if (s.flags & ORTC_SECTION_REQUIRED)
-        return fail(m, E_VERSION "section %u needs a newer runtime", (uint64_t)i);
-    } else if (chosen[s.kind]) {
-      return malformed(m, "section", i);
+        return kNewer;
+    } else if (p->chosen[s.kind]) {
+      return error;
     } else {
-      chosen[s.kind] = &s;
+      p->chosen[s.kind] = &s;
     }
   }
-  return p->codeSection
-             ? ORTC_OK
-             : fail(m, E_TARGET "none of the %u code sections runs on this processor", (uint64_t)ordinal);
+  return p->codeSection ? nullptr : E_TARGET "no code for this processor";
 }
 
 /// Copies the tables of a mapped file, checks the hashes and that there are whole rows.
-ortc_status takeTables(ortc_program *p, const ortc_file_section *const *chosen, ortc_message *m) {
+Error takeTables(ortc_program *p) {
   for (uint32_t kind = 1; kind <= kLastTable; kind++) {
-    const ortc_file_section *s = chosen[kind];
-    uint64_t least = kRowBytes[kind];
-    if (!s || !least)
+    const ortc_file_section *s = p->chosen[kind];
+    if (!s)
       continue;
+    Error error = malformed(p, "section kind", kind);
     Table &table = p->tables[kind];
-    table.rowBytes = least == 1 ? 1 : s->row_bytes;
-    if (table.rowBytes < least || table.rowBytes % (least < 8 ? least : 8) || s->bytes % table.rowBytes ||
-        (least > 1 && s->bytes / table.rowBytes >= ORTC_NONE))
-      return malformed(m, "section kind", kind);
-    const uint8_t *data = p->image + s->offset;
-    if (p->file.data && isCopied(kind)) {
-      uint8_t *copy = (uint8_t *)allocate(p->host, s->bytes);
-      if (!copy)
-        return noMemory(m);
-      data = (const uint8_t *)memcpy(copy, data, s->bytes);
-    }
-    table.data = data;
+    uint32_t row = kRowBytes[kind];
+    table.data = p->image + s->offset;
     table.bytes = s->bytes;
-    table.count = s->bytes / table.rowBytes;
-    if (!hasDigest(data, s->bytes, s->sha256))
-      return fail(m, E_HASH "section kind %u does not match its hash", (uint64_t)kind);
+    table.count = s->bytes / row;
+    if (row > 1 && (s->row_bytes != row || s->bytes % row || table.count >= ORTC_NONE))
+      return error;
+    if (p->file.data && isCopied(kind)) {
+      void *copy = allocate(p->host, s->bytes);
+      table.data = (const uint8_t *)copy;
+      if (!copy)
+        return kNoMemory;
+      memcpy(copy, p->image + s->offset, s->bytes);
+    }
+    if (!hasDigest(table.data, s->bytes, s->sha256))
+      return kHash;
   }
   const Table &strings = p->tables[ORTC_SECTION_STRINGS];
+  p->regionBytes[ORTC_REGION_CONSTANTS] = p->tables[ORTC_SECTION_CONSTANTS].bytes;
+  p->regionBytes[ORTC_REGION_PERSISTENT] = p->head->persistent_bytes;
+  p->regionBytes[ORTC_REGION_IO] = p->head->io_bytes;
+  Error error = malformed(p, "section kind", ORTC_SECTION_STRINGS);
   if (!strings.bytes || strings.data[strings.bytes - 1])
-    return malformed(m, "section kind", ORTC_SECTION_STRINGS);
-  if (p->tables[ORTC_SECTION_PERSISTENT].bytes > p->header.persistent_bytes)
-    return malformed(m, "section kind", ORTC_SECTION_PERSISTENT);
-  return ORTC_OK;
+    return error;
+  return p->tables[ORTC_SECTION_PERSISTENT].bytes > p->head->persistent_bytes
+             ? malformed(p, "section kind", ORTC_SECTION_PERSISTENT)
+             : nullptr;
 }
 
-ortc_status checkTensors(const ortc_program *p, ortc_message *m) {
+Error checkTensors(ortc_program *p) {
   for (uint32_t i = 0; i < p->tensorCount(); i++) {
     const ortc_file_tensor &t = p->tensor(i);
-    bool isConstant = t.role == ORTC_ROLE_CONSTANT;
-    uint64_t size = isConstant ? p->tables[ORTC_SECTION_CONSTANTS].bytes : p->header.persistent_bytes;
-    if (t.role > ORTC_ROLE_SCALAR)
-      size = UINT64_MAX; // has no place of its own
-    else if (t.region != !isConstant || (!isConstant && !safetensorsDtype(t.dtype)))
-      size = 0;
+    Error error = malformed(p, "tensor", i);
+    uint64_t size = UINT64_MAX; // for those that have no place of their own
+    if (t.role <= ORTC_ROLE_SCALAR) {
+      uint32_t region = t.role == ORTC_ROLE_CONSTANT ? ORTC_REGION_CONSTANTS : ORTC_REGION_PERSISTENT;
+      if (t.view.region != region || (region && !safetensorsDtype(t.view.dtype)))
+        return error;
+      size = p->regionBytes[region];
+    }
     if (t.role >= ORTC_ROLES || (t.owner != ORTC_NONE && t.owner >= p->tensorCount()) ||
-        !isGood({t.dtype, t.rank, t.dims, t.strides, t.bytes, t.offset}, size))
-      return malformed(m, "tensor", i);
+        !isGood(t.view, size))
+      return error;
   }
-  return ORTC_OK;
+  return nullptr;
 }
-static_assert(ORTC_REGION_CONSTANTS == 0 && ORTC_REGION_PERSISTENT == 1, "checkTensors counts on it");
+static_assert(ORTC_REGION_CONSTANTS == 0, "checkTensors counts on it");
 
-ortc_status checkValue(const ortc_program *p, const ortc_file_entry &e, uint32_t row, ortc_message *m) {
-  const ortc_file_value &v = p->value(row);
-  if (v.tensor >= p->tensorCount())
-    return malformed(m, "value", row);
-  const ortc_file_tensor &t = p->tensor(v.tensor);
-  bool isExternal = row - e.first_value < e.ext_count;
-  bool isRoleGood = isExternal
-                        ? t.role == ORTC_ROLE_INPUT || t.role == ORTC_ROLE_OUTPUT
-                        : t.role == ORTC_ROLE_LOSS || (t.role == ORTC_ROLE_GRADIENT && t.owner != ORTC_NONE);
-  uint64_t size = v.region == ORTC_REGION_IO           ? p->header.io_bytes
-                  : v.region == ORTC_REGION_TRANSIENT  ? e.fixed_bytes
-                  : v.region == ORTC_REGION_PERSISTENT ? p->header.persistent_bytes
-                                                       : 0;
-  if (!isRoleGood || isExternal != (v.region == ORTC_REGION_IO) ||
-      !isGood({t.dtype, t.rank, v.dims, v.strides, v.bytes, v.offset}, size) ||
-      (isExternal && !makeView(nullptr, t.dtype, t.rank, v.dims, v.strides).isDense()))
-    return malformed(m, "value", row);
-  return ORTC_OK;
-}
-
-ortc_status checkEntry(const ortc_program *p, const ortc_file_entry &e, uint32_t row, ortc_message *m) {
-  uint64_t workers;
-  if (e.role >= ORTC_ENTRY_ROLES || e.binding >= p->tables[ORTC_SECTION_BINDINGS].count ||
-      !isWithin(e.first_value, e.value_count, p->tables[ORTC_SECTION_VALUES].count) ||
-      e.ext_count > e.value_count || (e.fixed_bytes | e.worker_bytes) % ORTC_ALIGNMENT ||
-      e.fixed_bytes > kMaxRegion ||
-      __builtin_mul_overflow(e.worker_bytes, (uint64_t)p->header.max_workers, &workers) ||
-      workers > kMaxRegion)
-    return malformed(m, "entry", row);
-  for (uint32_t i = 0; i < e.value_count; i++)
-    if (ortc_status status = checkValue(p, e, e.first_value + i, m))
-      return status;
-  if (e.loss == ORTC_NONE)
-    return ORTC_OK;
-  uint64_t bytes = 0; // f32 or f64, one element
-  if (e.loss < e.value_count) {
-    const ortc_file_value &loss = p->value(e.first_value + e.loss);
-    uint8_t dtype = p->tensor(loss.tensor).dtype;
-    bytes = dtype == 1 || dtype == 11 ? loss.bytes : 0;
-    bytes = bytes == elementSize(dtype) ? bytes : 0;
+/// The values of an entry.
+Error checkValues(ortc_program *p, const ortc_file_entry &e) {
+  p->regionBytes[ORTC_REGION_TRANSIENT] = e.fixed_bytes;
+  for (uint32_t i = 0; i < e.value_count; i++) {
+    const ortc_file_value &value = p->value(e.first_value + i);
+    const ortc_file_view &v = value.view;
+    Error error = malformed(p, "value", e.first_value + i);
+    if (value.tensor >= p->tensorCount() || v.region > ORTC_REGION_IO || !v.region ||
+        !isGood(v, p->regionBytes[v.region]))
+      return error;
+    const ortc_file_tensor &t = p->tensor(value.tensor);
+    bool isIo = t.role == ORTC_ROLE_INPUT || t.role == ORTC_ROLE_OUTPUT;
+    if (isIo != (i < e.ext_count) || isIo != (v.region == ORTC_REGION_IO) || t.role < ORTC_ROLE_INPUT ||
+        (isIo && !makeView(nullptr, v).isDense()))
+      return error;
+    if (i == e.loss &&
+        (isIo || v.bytes != elementSize(v.dtype) || (v.dtype != 1 && v.dtype != 11))) // one f32 or f64
+      return error;
   }
-  return bytes ? ORTC_OK : malformed(m, "loss of entry", row);
+  return nullptr;
 }
 
 /// The entries that are for the chosen code, each with its step function.
-ortc_status findSteps(ortc_program *p, ortc_message *m) {
+__attribute__((noinline)) Error findSteps(ortc_program *p) {
   const Table &entries = p->tables[ORTC_SECTION_ENTRIES];
   const uint8_t *code = (const uint8_t *)p->code;
   const ortc_blob *head = (const ortc_blob *)code;
   uint64_t codeBytes = p->codeSection->bytes;
+  Error error = malformed(p, "code", p->codeOrdinal);
   if (head->magic != ORTC_BLOB_MAGIC || head->entry_bytes < sizeof(ortc_blob_entry) ||
       head->entry_bytes % 4 || !isWithin(sizeof *head, (uint64_t)head->count * head->entry_bytes, codeBytes))
-    return malformed(m, "code", p->codeOrdinal);
+    return error;
+  malformed(p, "call ABI", head->abi);
   if (head->abi != ORTC_CALL_ABI)
-    return fail(m, E_VERSION "the code has call ABI %u but this runtime has %u", (uint64_t)head->abi,
-                (uint64_t)ORTC_CALL_ABI);
+    return kNewer;
   p->steps = (Step *)allocate(p->host, entries.count * sizeof(Step));
   if (!p->steps)
-    return noMemory(m);
+    return kNoMemory;
   for (uint32_t i = 0; i < entries.count; i++) {
     const ortc_file_entry &e = p->row<ortc_file_entry>(ORTC_SECTION_ENTRIES, i);
     if (e.target != ORTC_NONE && e.target != p->codeOrdinal)
       continue;
-    if (ortc_status status = checkEntry(p, e, i, m))
-      return status;
+    uint64_t workers;
+    malformed(p, "entry", i);
+    if (e.role >= ORTC_ENTRY_ROLES || e.binding >= p->tables[ORTC_SECTION_BINDINGS].count ||
+        !isWithin(e.first_value, e.value_count, p->tables[ORTC_SECTION_VALUES].count) ||
+        e.ext_count > e.value_count || (e.loss != ORTC_NONE && e.loss >= e.value_count) ||
+        (e.fixed_bytes | e.worker_bytes) % ORTC_ALIGNMENT ||
+        __builtin_mul_overflow(e.worker_bytes, (uint64_t)p->head->max_workers, &workers) ||
+        (e.fixed_bytes | workers) >> kRegionBits)
+      return error;
     Step &step = p->steps[p->stepCount++];
     step = {&e, nullptr};
     for (uint32_t k = 0; k < head->count; k++) {
@@ -249,53 +227,55 @@ ortc_status findSteps(ortc_program *p, ortc_message *m) {
         step.function = (ortc_step_fn)(uintptr_t)(code + offset);
     }
     if (!step.function)
-      return fail(m, E_FORMAT "the code has no step function for entry '%s'", p->string(e.name));
+      return E_FORMAT "%s %u has no code";
+    if (Error badValue = checkValues(p, e))
+      return badValue;
   }
-  return ORTC_OK;
+  return nullptr;
 }
 static_assert(offsetof(ortc_file_entry, segment) == offsetof(ortc_blob_entry, segment) &&
                   offsetof(ortc_blob_entry, offset) == 12,
               "role, binding and segment are compared at once");
 
-ortc_status load(ortc_program *p, ortc_message *m) {
-  const ortc_file_section *chosen[ORTC_SECTION_SIGNATURE + 1] = {};
-  ortc_status status = readHead(p, m);
-  if (!status)
-    status = chooseSections(p, chosen, m);
-  if (!status)
-    status = takeTables(p, chosen, m);
-  if (status)
-    return status;
-  if (p->host.verify) {
-    const ortc_file_section *s = chosen[ORTC_SECTION_SIGNATURE];
-    if (p->host.verify(p->host.context, p->header.sha256, s ? p->image + s->offset : nullptr,
+Error load(ortc_program *p) {
+  Error error = readHead(p);
+  if (!error)
+    error = chooseSections(p);
+  if (!error)
+    error = takeTables(p);
+  if (!error && p->host.verify) {
+    const ortc_file_section *s = p->chosen[ORTC_SECTION_SIGNATURE];
+    if (p->host.verify(p->host.context, p->head->sha256, s ? p->image + s->offset : nullptr,
                        s ? (size_t)s->bytes : 0))
-      return fail(m, E_HASH "the host does not trust this artifact");
+      error = E_HASH "the host does not trust it";
   }
-  status = checkTensors(p, m);
+  if (!error)
+    error = checkTensors(p);
+  if (error)
+    return error;
   const ortc_file_section &code = *p->codeSection;
-  if (!status && code.bytes < sizeof(ortc_blob))
-    status = malformed(m, "code", p->codeOrdinal);
-  if (!status)
-    status = makeExecutable(p->image + code.offset, code.bytes, code.sha256, &p->code, m);
-  return status ? status : findSteps(p, m);
+  error = malformed(p, "code", p->codeOrdinal);
+  if (code.bytes >= sizeof(ortc_blob))
+    error = makeExecutable(p->image + code.offset, code.bytes, code.sha256, &p->code);
+  return error ? error : findSteps(p);
 }
 
 /// Takes `file` over, whatever happens.
-ortc_status open(const void *image, size_t bytes, MappedFile file, const ortc_host *host,
-                 ortc_program **program, ortc_message *m) {
+__attribute__((noinline)) ortc_status open(const void *image, size_t bytes, MappedFile file,
+                                           const ortc_host *host, ortc_program **program, ortc_message *m) {
   ortc_host hooks = copyIn(host);
   ortc_program *p = (ortc_program *)allocate(hooks, sizeof *p);
   if (!p) {
     unmapFile(file);
-    return noMemory(m);
+    return report(m, kNoMemory, Arguments());
   }
   memset((void *)p, 0, sizeof *p);
   p->host = hooks;
   p->file = file;
   p->image = (const uint8_t *)image;
   p->imageBytes = bytes;
-  ortc_status status = load(p, m);
+  p->features = ortc_host_features();
+  ortc_status status = report(m, load(p), p->arguments);
   if (status)
     ortc_program_close(p);
   else
@@ -303,25 +283,22 @@ ortc_status open(const void *image, size_t bytes, MappedFile file, const ortc_ho
   return status;
 }
 
-/// `value` may be null; then the tensor's own shape counts.
-ortc_status describe(const ortc_program *p, uint32_t index, const ortc_file_value *value,
-                     ortc_tensor_info *info) {
+ortc_status describe(const ortc_program *p, uint32_t index, const ortc_file_view &v, ortc_tensor_info *info) {
   const ortc_file_tensor &t = p->tensor(index);
-  const int64_t *dims = value ? value->dims : t.dims;
-  View view = makeView(nullptr, t.dtype, t.rank, dims, value ? value->strides : t.strides);
-  ortc_tensor_info out = {};
-  out.index = index;
-  out.name = p->name(t);
-  out.role = t.role;
-  out.dtype = t.dtype;
-  out.rank = t.rank;
-  out.region = value ? (uint8_t)value->region : t.region;
-  out.owner = t.owner;
-  out.flags = t.flags;
-  out.dense = (!value && t.role > ORTC_ROLE_SCALAR) || view.isDense();
-  out.bytes = view.bytes();
-  memcpy(out.dims, dims, t.rank * sizeof *dims);
-  return copyOut(info, out);
+  if (info->size < sizeof *info)
+    return ORTC_E_ARGUMENT;
+  info->index = index;
+  info->name = p->string(t.name);
+  info->role = (uint8_t)t.role;
+  info->dtype = v.dtype;
+  info->rank = v.rank;
+  info->region = v.region;
+  info->owner = t.owner;
+  info->flags = t.flags;
+  info->dense = makeView(nullptr, v).isDense();
+  info->bytes = v.bytes;
+  memcpy(info->dims, v.dims, sizeof info->dims);
+  return ORTC_OK;
 }
 
 } // namespace
@@ -329,7 +306,7 @@ ortc_status describe(const ortc_program *p, uint32_t index, const ortc_file_valu
 uint32_t findTensor(const ortc_program *program, const char *name) {
   for (uint32_t i = 0; i < program->tensorCount(); i++) {
     const ortc_file_tensor &t = program->tensor(i);
-    if (t.role <= ORTC_ROLE_OUTPUT && !strcmp(program->name(t), name))
+    if (t.role <= ORTC_ROLE_OUTPUT && !strcmp(program->string(t.name), name))
       return i;
   }
   return ORTC_NONE;
@@ -344,13 +321,19 @@ const char *ortc_program::string(uint32_t offset) const {
   return offset < strings.bytes ? (const char *)strings.data + offset : "";
 }
 
+const char *ortc_program::listed(uint32_t kind, uint32_t i) const {
+  const Table &table = tables[kind];
+  return i < table.count ? string(*(const uint32_t *)(table.data + (size_t)i * kRowBytes[kind])) : nullptr;
+}
+
 extern "C" {
 
 ortc_status ortc_program_open_file(const char *path, const ortc_host *host, ortc_program **program,
                                    ortc_message *message) {
   MappedFile file;
+  Arguments arguments;
   *program = nullptr;
-  ortc_status status = mapFile(path, file, message);
+  ortc_status status = report(message, mapFile(path, file, arguments), arguments);
   return status ? status : open(file.data, file.bytes, file, host, program, message);
 }
 
@@ -358,14 +341,14 @@ ortc_status ortc_program_open_memory(const void *image, size_t bytes, const ortc
                                      ortc_program **program, ortc_message *message) {
   *program = nullptr;
   if ((uintptr_t)image % ORTC_ALIGNMENT)
-    return fail(message, E_ARGUMENT "the image is not aligned to 64 bytes");
+    return report(message, E_ARGUMENT "misaligned memory", Arguments());
   return open(image, bytes, MappedFile(), host, program, message);
 }
 
 void ortc_program_close(ortc_program *program) {
   if (!program)
     return;
-  ortc_host host = program->host;
+  const ortc_host &host = program->host;
   if (program->code)
     releaseExecutable(program->code, program->codeSection->bytes);
   release(host, program->steps, program->tables[ORTC_SECTION_ENTRIES].count * sizeof(Step));
@@ -379,27 +362,28 @@ void ortc_program_close(ortc_program *program) {
 
 ortc_status ortc_program_get_info(const ortc_program *program, ortc_program_info *info) {
   const ortc_file_section &code = *program->codeSection;
-  const ortc_file_header &header = program->header;
-  ortc_program_info out = {};
-  out.tensor_count = program->tensorCount();
-  out.binding_count = (uint32_t)program->tables[ORTC_SECTION_BINDINGS].count;
-  out.entry_count = program->stepCount;
-  out.max_workers = header.max_workers;
-  out.architecture = code.architecture;
-  out.features = code.features;
-  out.target_name = program->string(code.name);
-  out.code_bytes = code.bytes;
-  out.constant_bytes = program->tables[ORTC_SECTION_CONSTANTS].bytes;
-  out.persistent_bytes = header.persistent_bytes;
-  out.io_bytes = header.io_bytes;
-  memcpy(out.digest, header.sha256, sizeof out.digest);
-  memcpy(out.model, header.model, sizeof out.model);
-  return copyOut(info, out);
+  const ortc_file_header &header = *program->head;
+  if (info->size < sizeof *info)
+    return ORTC_E_ARGUMENT;
+  info->tensor_count = program->tensorCount();
+  info->binding_count = (uint32_t)program->tables[ORTC_SECTION_BINDINGS].count;
+  info->entry_count = program->stepCount;
+  info->max_workers = header.max_workers;
+  info->architecture = code.architecture;
+  info->features = code.features;
+  info->target_name = program->string(code.name);
+  info->code_bytes = code.bytes;
+  info->constant_bytes = program->tables[ORTC_SECTION_CONSTANTS].bytes;
+  info->persistent_bytes = header.persistent_bytes;
+  info->io_bytes = header.io_bytes;
+  memcpy(info->digest, header.sha256, sizeof info->digest);
+  memcpy(info->model, header.model, sizeof info->model);
+  return ORTC_OK;
 }
 
 ortc_status ortc_program_section(const ortc_program *program, uint32_t kind, const void **data,
                                  uint64_t *bytes) {
-  for (uint32_t i = 0; i < program->header.section_count; i++) {
+  for (uint32_t i = 0; i < program->head->section_count; i++) {
     const ortc_file_section &s = program->section(i);
     if (s.kind != kind)
       continue;
@@ -411,7 +395,8 @@ ortc_status ortc_program_section(const ortc_program *program, uint32_t kind, con
 }
 
 ortc_status ortc_tensor_get(const ortc_program *program, uint32_t index, ortc_tensor_info *info) {
-  return index < program->tensorCount() ? describe(program, index, nullptr, info) : ORTC_E_NOT_FOUND;
+  return index < program->tensorCount() ? describe(program, index, program->tensor(index).view, info)
+                                        : ORTC_E_NOT_FOUND;
 }
 
 ortc_status ortc_tensor_find(const ortc_program *program, const char *name, ortc_tensor_info *info) {
@@ -419,9 +404,7 @@ ortc_status ortc_tensor_find(const ortc_program *program, const char *name, ortc
 }
 
 const char *ortc_binding_name(const ortc_program *program, uint32_t binding) {
-  return binding < program->tables[ORTC_SECTION_BINDINGS].count
-             ? program->string(program->row<ortc_file_binding>(ORTC_SECTION_BINDINGS, binding).name)
-             : nullptr;
+  return program->listed(ORTC_SECTION_BINDINGS, binding);
 }
 
 uint32_t ortc_binding_find(const ortc_program *program, const char *name) {
@@ -435,16 +418,17 @@ ortc_status ortc_entry_get(const ortc_program *program, uint32_t entry, ortc_ent
   if (entry >= program->stepCount)
     return ORTC_E_NOT_FOUND;
   const ortc_file_entry &e = *program->steps[entry].entry;
-  ortc_entry_info out = {};
-  out.role = e.role;
-  out.binding = e.binding;
-  out.segment = e.segment;
-  out.value_count = e.value_count;
-  out.has_loss = e.loss != ORTC_NONE;
-  out.fixed_bytes = e.fixed_bytes;
-  out.worker_bytes = e.worker_bytes;
-  out.name = program->string(e.name);
-  return copyOut(info, out);
+  if (info->size < sizeof *info)
+    return ORTC_E_ARGUMENT;
+  info->role = e.role;
+  info->binding = e.binding;
+  info->segment = e.segment;
+  info->value_count = e.value_count;
+  info->has_loss = e.loss != ORTC_NONE;
+  info->fixed_bytes = e.fixed_bytes;
+  info->worker_bytes = e.worker_bytes;
+  info->name = program->string(e.name);
+  return ORTC_OK;
 }
 
 ortc_status ortc_entry_value(const ortc_program *program, uint32_t entry, uint32_t n,
@@ -452,12 +436,10 @@ ortc_status ortc_entry_value(const ortc_program *program, uint32_t entry, uint32
   if (entry >= program->stepCount || n >= program->steps[entry].entry->value_count)
     return ORTC_E_NOT_FOUND;
   const ortc_file_value &v = program->value(program->steps[entry].entry->first_value + n);
-  return describe(program, v.tensor, &v, info);
+  return describe(program, v.tensor, v.view, info);
 }
 
 const char *ortc_kernel_name(const ortc_program *program, uint32_t kernel) {
-  return kernel < program->tables[ORTC_SECTION_KERNEL_NAMES].count
-             ? program->string(program->row<uint32_t>(ORTC_SECTION_KERNEL_NAMES, kernel))
-             : nullptr;
+  return program->listed(ORTC_SECTION_KERNEL_NAMES, kernel);
 }
 }

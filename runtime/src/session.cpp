@@ -7,7 +7,7 @@ namespace {
 
 /// Position of a tensor among the external values of the binding in use; ORTC_NONE if it is not there. With
 /// `place`, it gets that place in all entries of the binding.
-uint32_t findExternal(const ortc_session *s, uint32_t tensor, void *const *place) {
+__attribute__((noinline)) uint32_t findExternal(const ortc_session *s, uint32_t tensor, void *const *place) {
   const ortc_program *p = s->program;
   uint32_t found = ORTC_NONE;
   for (uint32_t i = 0; i < p->stepCount; i++) {
@@ -23,11 +23,6 @@ uint32_t findExternal(const ortc_session *s, uint32_t tensor, void *const *place
   return found;
 }
 
-View valueView(const ortc_session *s, const ortc_file_value &v, void *place) {
-  const ortc_file_tensor &t = s->program->tensor(v.tensor);
-  return makeView((uint8_t *)place, t.dtype, t.rank, v.dims, v.strides);
-}
-
 const Step *findStep(const ortc_session *s, uint32_t role) {
   for (uint32_t i = 0; i < s->program->stepCount; i++) {
     const ortc_file_entry &e = *s->program->steps[i].entry;
@@ -41,44 +36,42 @@ const char *bindingName(const ortc_session *s) { return ortc_binding_name(s->pro
 
 enum class Operation { Read, Write, Place, Bind, GetScalar, SetScalar, ReadGradient, WriteGradient };
 
+constexpr char kNoGradients[] = E_STATE "there are no gradients";
+
 /// Where the gradient of a tensor lies.
-ortc_status findGradient(ortc_session *s, uint32_t owner, const char *name, View &view) {
-  const Step *step = findStep(s, ORTC_ENTRY_GRADIENTS);
-  if (s->gradients != s->binding || !step)
-    return fail(&s->message, E_STATE "there are no gradients: the last step was not a gradients step");
-  const ortc_file_entry &e = *step->entry;
+Error findGradient(ortc_session *s, uint32_t owner, View &view) {
+  if (!s->gradients || s->gradients->binding != s->binding)
+    return kNoGradients;
+  const ortc_file_entry &e = *s->gradients;
   for (uint32_t row = e.first_value + e.ext_count; row < e.first_value + e.value_count; row++) {
     const ortc_file_value &v = s->program->value(row);
     const ortc_file_tensor &t = s->program->tensor(v.tensor);
-    if (t.role == ORTC_ROLE_GRADIENT && t.owner == owner) {
-      view = valueView(s, v, s->regions[v.region] + v.offset);
-      return ORTC_OK;
+    if (t.owner == owner) {
+      view = locate(s, v.view);
+      return nullptr;
     }
   }
-  return fail(&s->message, E_NOT_FOUND "there is no gradient of '%s'", name);
+  return E_NOT_FOUND "there is no gradient of '%s'";
 }
 
 /// Where an input or output lies, for an operation; inputs that are given to the session come into its own
 /// memory.
-ortc_status findPlace(ortc_session *s, uint32_t tensor, const char *name, Operation operation, void *data,
-                      View &view) {
+Error findPlace(ortc_session *s, uint32_t tensor, Operation operation, void *data, View &view) {
   uint32_t row = findExternal(s, tensor, nullptr);
   if (row == ORTC_NONE)
-    return fail(&s->message, E_NOT_FOUND "binding '%s' has no '%s'", bindingName(s), name);
+    return E_NOT_FOUND "there is no '%s' in binding '%s'";
   const ortc_file_value &v = s->program->value(row);
   uint8_t *io = s->regions[ORTC_REGION_IO];
-  void *place = s->ext[row], *own = io ? io + v.offset : nullptr;
+  void *place = s->ext[row], *own = io ? io + v.view.offset : nullptr;
   bool isInput = s->program->tensor(tensor).role == ORTC_ROLE_INPUT;
   if (operation == Operation::Bind)
     place = data ? data : own;
-  else if (isInput && (operation == Operation::Write || (operation != Operation::Read && !place)))
+  else if (operation == Operation::Write && !isInput)
+    return E_ARGUMENT "'%s' can only be read";
+  else if (operation == Operation::Write || (operation != Operation::Read && !place))
     place = own;
-  else if (operation == Operation::Write)
-    return fail(&s->message, E_ARGUMENT "'%s' is an output: it can only be read", name);
-  view = valueView(s, v, place);
-  return place || operation == Operation::Bind
-             ? ORTC_OK
-             : fail(&s->message, E_STATE "'%s' is not bound and the session has no memory for it", name);
+  view = makeView(place, v.view);
+  return place || operation == Operation::Bind ? nullptr : E_STATE "'%s' is neither bound nor written";
 }
 
 /// Converts between a number and the one element of a tensor. False for dtypes that no scalar has.
@@ -93,55 +86,56 @@ bool convertScalar(uint8_t dtype, uint8_t *place, double &value, bool toNumber) 
     }
     return true;
   };
-  bool isInteger = dtype == 6 || dtype == 7; // TensorProto.DataType
-  double limit = dtype == 6 ? 2147483647.0 : 9007199254740992.0;
-  if (isInteger && !toNumber && !(value <= limit && value >= -limit))
+  switch (dtype) { // TensorProto.DataType
+  case 1:
+    return convert(0.0f);
+  case 7: // what a double can count to
+    return (toNumber || (value <= 9007199254740992.0 && value >= -9007199254740992.0)) && convert((int64_t)0);
+  case 11:
+    return convert(0.0);
+  default:
     return false;
-  return dtype == 1    ? convert(0.0f)
-         : dtype == 6  ? convert((int32_t)0)
-         : dtype == 7  ? convert((int64_t)0)
-         : dtype == 11 ? convert(0.0)
-                       : false;
+  }
 }
 
 /// Everything that is done with one tensor by name. `bytes`: of the caller's memory at `data`.
-ortc_status access(ortc_session *s, const char *name, Operation operation, void *data, size_t bytes) {
-  if (!s)
-    return ORTC_E_ARGUMENT;
-  ortc_message *m = &s->message;
+Error access(ortc_session *s, const char *name, Operation operation, void *data, size_t bytes) {
   bool isBind = operation == Operation::Bind;
   if (!name || (!data && !isBind))
-    return fail(m, E_ARGUMENT "a NULL pointer");
+    return E_ARGUMENT "a NULL pointer";
+  s->arguments.set(0, name);
+  s->arguments.set(1, bindingName(s));
   uint32_t index = findTensor(s->program, name);
   if (index == ORTC_NONE)
-    return fail(m, E_NOT_FOUND "the artifact has no tensor '%s'", name);
+    return E_NOT_FOUND "there is no '%s' in binding '%s'";
   const ortc_file_tensor &t = s->program->tensor(index);
-  bool isStored = t.role <= ORTC_ROLE_SCALAR, isGradient = operation >= Operation::ReadGradient;
+  bool isStored = t.role <= ORTC_ROLE_SCALAR;
   bool isScalar = operation == Operation::GetScalar || operation == Operation::SetScalar;
-  View view = {};
-  ortc_status status = ORTC_OK;
-  if (isGradient)
-    status = findGradient(s, index, name, view);
+  View view;
+  Error error = nullptr;
+  if (operation >= Operation::ReadGradient)
+    error = findGradient(s, index, view);
   else if (!isStored)
-    status = findPlace(s, index, name, operation, data, view);
+    error = findPlace(s, index, operation, data, view);
   else if (isBind)
-    return fail(m, E_NOT_FOUND "'%s' is neither input nor output", name);
+    error = E_NOT_FOUND "'%s' cannot be bound";
   else if (t.role == ORTC_ROLE_CONSTANT && operation != Operation::Read)
-    return fail(m, E_ARGUMENT "'%s' is a constant: it can only be read", name);
+    error = E_ARGUMENT "'%s' can only be read";
   else
-    view = storedView(s, t);
-  if (status)
-    return status;
+    view = locate(s, t.view);
+  if (error)
+    return error;
+  s->arguments.set(1, view.bytes());
+  s->arguments.set(2, bytes);
   if (operation == Operation::Place
           ? !view.isDense()
           : (!isScalar && data && bytes != view.bytes()) || (isScalar && view.count != 1))
-    return fail(m, E_SHAPE "'%s' has %u bytes, not %u, or is not stored densely", name, view.bytes(),
-                (uint64_t)bytes);
-  if (isBind && (uintptr_t)view.data % view.element)
-    return fail(m, E_ARGUMENT "memory for '%s' is not aligned to its elements", name);
+    return E_SHAPE "'%s' has %u bytes, not %u, or other strides";
+  if (isBind && (uintptr_t)view.data & (view.element - 1))
+    return E_ARGUMENT "'%s' is misaligned";
   if (isScalar) {
-    if (!convertScalar(t.dtype, view.data, *(double *)data, operation == Operation::GetScalar))
-      return fail(m, E_SHAPE "'%s' cannot be this number", name);
+    if (!convertScalar(t.view.dtype, view.data, *(double *)data, operation == Operation::GetScalar))
+      return E_SHAPE "'%s' cannot be this number";
   } else if (operation == Operation::Place) {
     *(void **)data = view.data;
   } else if (!isBind) {
@@ -151,93 +145,90 @@ ortc_status access(ortc_session *s, const char *name, Operation operation, void 
   void *place = view.data;
   if (!isStored && operation != Operation::Read)
     findExternal(s, index, &place);
-  return ORTC_OK;
+  return nullptr;
 }
 
-ortc_status runStep(ortc_session *s, uint32_t role, double *loss) {
-  static const char kNames[][10] = {"train", "eval", "predict", "gradients", "update"};
-  if (!s)
-    return ORTC_E_ARGUMENT;
+ortc_status perform(ortc_session *s, const char *name, Operation operation, void *data, size_t bytes) {
+  return s ? report(&s->message, access(s, name, operation, data, bytes), s->arguments) : ORTC_E_ARGUMENT;
+}
+
+__attribute__((noinline)) Error run(ortc_session *s, uint32_t role, double *loss) {
   const ortc_program *p = s->program;
-  ortc_message *m = &s->message;
   const Step *step = findStep(s, role);
   if (!step)
-    return fail(m, E_NOT_FOUND "binding '%s' has no %s entry", bindingName(s), kNames[role]);
+    return s->arguments.set(0, bindingName(s)), E_NOT_FOUND "binding '%s' has no such entry";
   const ortc_file_entry &e = *step->entry;
   void **ext = s->ext + e.first_value;
-  for (uint32_t i = 0; i < e.ext_count; i++)
-    if (!ext[i])
-      return fail(m, E_STATE "'%s' was never given", p->name(p->tensor(p->value(e.first_value + i).tensor)));
-  if (role == ORTC_ENTRY_UPDATE && s->gradients != s->binding)
-    return fail(m, E_STATE "there are no gradients: the last step was not a gradients step");
-  s->gradients = ORTC_NONE;
+  for (uint32_t i = 0; i < e.ext_count; i++) {
+    const ortc_file_value &v = p->value(e.first_value + i);
+    const ortc_file_tensor &t = p->tensor(v.tensor);
+    uint8_t *io = s->regions[ORTC_REGION_IO];
+    void *place = io + v.view.offset;
+    s->arguments.set(0, p->string(t.name));
+    if (ext[i])
+      continue;
+    if (!io || t.role == ORTC_ROLE_INPUT)
+      return E_STATE "'%s' is neither bound nor written";
+    findExternal(s, v.tensor, &place);
+  }
+  if (role == ORTC_ENTRY_UPDATE && (!s->gradients || s->gradients->binding != s->binding))
+    return kNoGradients;
+  s->gradients = nullptr;
 
-  const ortc_session_options &o = s->options;
-  ortc_detail detail = {};
-  ortc_call call = {};
-  call.size = sizeof call;
-  call.flags = o.flags & ORTC_SESSION_STOP_ON_NOT_FINITE;
-  call.bases = (void *const *)s->regions;
-  call.ext = ext;
-  call.parallel_for = o.workers > 1 ? o.parallel_for : nullptr;
-  call.pool = o.pool;
-  call.workers = call.parallel_for ? o.workers : 1;
-  call.trace = o.trace;
-  call.trace_context = o.trace_context;
-  call.detail = &detail;
-  int32_t result = step->function(&call);
+  s->call.ext = ext;
+  int32_t result = step->function(&s->call);
 
   if (loss && e.loss != ORTC_NONE && (result == ORTC_STEP_OK || result == ORTC_STEP_NOT_FINITE)) {
     const ortc_file_value &v = p->value(e.first_value + e.loss);
-    void *place = e.loss < e.ext_count ? ext[e.loss] : s->regions[v.region] + v.offset;
-    convertScalar(p->tensor(v.tensor).dtype, (uint8_t *)place, *loss, true);
+    convertScalar(v.view.dtype, locate(s, v.view).data, *loss, true);
   }
   if (result == ORTC_STEP_RANGE) {
-    bool isKnown = detail.name < p->tables[ORTC_SECTION_CHECK_NAMES].count;
-    return fail(m, E_RANGE "index %d in '%s' is out of range: it must be below %d", detail.index,
-                isKnown ? p->string(p->row<uint32_t>(ORTC_SECTION_CHECK_NAMES, detail.name)) : "?",
-                detail.limit);
+    const char *name = p->listed(ORTC_SECTION_CHECK_NAMES, s->detail.name);
+    return s->arguments.set(0, (uint64_t)s->detail.index), s->arguments.set(1, name ? name : "?"),
+           s->arguments.set(2, (uint64_t)s->detail.limit),
+           E_RANGE "index %d in '%s' is out of range: it must be below %d";
   }
   if (result == ORTC_STEP_NOT_FINITE)
-    return fail(m, E_NOT_FINITE "the loss is not finite; nothing was updated");
+    return E_NOT_FINITE "the loss is not finite";
   if (result != ORTC_STEP_OK)
-    return fail(m, E_INTERNAL "the %s step returned status %d", kNames[role], (int64_t)result);
+    return s->arguments.set(0, (uint64_t)result), E_INTERNAL "the step returned status %d";
   if (role == ORTC_ENTRY_GRADIENTS)
-    s->gradients = s->binding;
-  return ORTC_OK;
+    s->gradients = &e;
+  return nullptr;
+}
+ortc_status runStep(ortc_session *s, uint32_t role, double *loss) {
+  return s ? report(&s->message, run(s, role, loss), s->arguments) : ORTC_E_ARGUMENT;
 }
 static_assert((int)ORTC_SESSION_STOP_ON_NOT_FINITE == ORTC_CALL_STOP_ON_NOT_FINITE, "passed on as it is");
 
 /// The options with what they leave open filled in, and the sizes that follow.
-ortc_status plan(const ortc_program *p, const ortc_session_options *given, ortc_session_options &options,
-                 ortc_sizes &sizes, ortc_message *m) {
-  options = copyIn(given);
+Error plan(const ortc_program *p, ortc_session_options &options, ortc_sizes &sizes, Arguments &arguments) {
   options.workers += !options.workers;
-  if (options.workers > p->header.max_workers)
-    return fail(m, E_ARGUMENT "%u workers, but the artifact was compiled for at most %u",
-                (uint64_t)options.workers, (uint64_t)p->header.max_workers);
-  if (((uintptr_t)options.persistent | (uintptr_t)options.transient | (uintptr_t)options.io) %
-          ORTC_ALIGNMENT ||
-      options.flags >> 2)
-    return fail(m, E_ARGUMENT "memory for a session must be aligned to 64 bytes, and its flags known");
-  sizes = {};
-  sizes.persistent = p->header.persistent_bytes;
+  arguments.set(0, options.workers);
+  arguments.set(1, p->head->max_workers);
+  if (options.workers > p->head->max_workers)
+    return E_ARGUMENT "%u workers, but the artifact is for %u";
+  if (((uintptr_t)options.persistent | (uintptr_t)options.transient | (uintptr_t)options.io) % ORTC_ALIGNMENT)
+    return E_ARGUMENT "misaligned memory";
+  sizes.transient = 0;
+  sizes.persistent = p->head->persistent_bytes;
+  sizes.io = options.flags & ORTC_SESSION_BIND_ALL ? 0 : p->head->io_bytes;
   for (uint32_t i = 0; i < p->stepCount; i++) {
     const ortc_file_entry &e = *p->steps[i].entry;
     uint64_t bytes = e.fixed_bytes + options.workers * e.worker_bytes;
     sizes.transient = bytes > sizes.transient ? bytes : sizes.transient;
   }
-  sizes.io = options.flags & ORTC_SESSION_BIND_ALL ? 0 : p->header.io_bytes;
   // The places of all values, and the marks for loading, follow the handle.
-  sizes.handle =
+  uint64_t bytes =
       sizeof(ortc_session) + p->tables[ORTC_SECTION_VALUES].count * sizeof(void *) + p->tensorCount();
-  return ORTC_OK;
+  sizes.handle = (bytes + ORTC_ALIGNMENT - 1) / ORTC_ALIGNMENT * ORTC_ALIGNMENT;
+  return nullptr;
 }
 
 } // namespace
 
-View storedView(const ortc_session *s, const ortc_file_tensor &t) {
-  return makeView(s->regions[t.region] + t.offset, t.dtype, t.rank, t.dims, t.strides);
+View locate(const ortc_session *s, const ortc_file_view &v) {
+  return makeView(s->regions[v.region] + v.offset, v);
 }
 
 } // namespace ortc
@@ -248,65 +239,62 @@ extern "C" {
 
 ortc_status ortc_session_sizes(const ortc_program *program, const ortc_session_options *options,
                                ortc_sizes *sizes) {
-  ortc_session_options own;
-  ortc_sizes out;
-  ortc_status status = plan(program, options, own, out, nullptr);
-  return status ? status : copyOut(sizes, out);
+  ortc_session_options own = copyIn(options);
+  Arguments arguments;
+  return report(nullptr, plan(program, own, *sizes, arguments), arguments);
 }
 
 ortc_status ortc_session_create(const ortc_program *program, const ortc_session_options *options,
                                 ortc_session **session, ortc_message *message) {
-  ortc_session_options own;
+  ortc_session_options own = copyIn(options);
   ortc_sizes sizes;
+  Arguments arguments;
   *session = nullptr;
-  if (ortc_status status = plan(program, options, own, sizes, message))
+  if (ortc_status status = report(message, plan(program, own, sizes, arguments), arguments))
     return status;
-  uint64_t bytes[] = {sizes.handle, sizes.persistent, sizes.transient, sizes.io};
-  void *memory[] = {nullptr, own.persistent, own.transient, sizes.io ? own.io : nullptr};
-  uint32_t owned = 0;
-  for (uint32_t i = 0; i < 4; i++) { // the handle, then the regions
-    if (memory[i] || (i && !bytes[i]))
-      continue;
-    memory[i] = allocate(program->host, bytes[i]);
-    owned |= (uint32_t)(memory[i] != nullptr) << i;
-    if (memory[i])
-      continue;
-    while (i--)
-      if (owned >> i & 1)
-        release(program->host, memory[i], bytes[i]);
-    return fail(message, E_MEMORY "out of memory: the session takes %u + %u + %u bytes", bytes[1], bytes[2],
-                bytes[3]);
-  }
-  ortc_session *s = (ortc_session *)memset(memory[0], 0, sizes.handle);
+  // One piece of memory for the handle and the regions that are not given.
+  struct {
+    uint64_t bytes;
+    void *given;
+  } parts[] = {{sizes.persistent, own.persistent}, {sizes.transient, own.transient}, {sizes.io, own.io}};
+  uint64_t total = sizes.handle;
+  for (auto &part : parts)
+    total += part.given ? 0 : part.bytes;
+  uint8_t *memory = (uint8_t *)allocate(program->host, total);
+  if (!memory)
+    return report(message, E_MEMORY "out of memory", arguments);
+  ortc_session *s = (ortc_session *)memset(memory, 0, sizes.handle);
   s->program = program;
-  s->options = own;
-  s->sizes = sizes;
-  s->owned = owned;
+  s->allocated = total;
   s->ext = (void **)(s + 1);
   s->seen = (uint8_t *)(s->ext + program->tables[ORTC_SECTION_VALUES].count);
-  memcpy(s->regions, memory, sizeof memory);
   s->regions[ORTC_REGION_CONSTANTS] = (uint8_t *)program->tables[ORTC_SECTION_CONSTANTS].data;
-  uint8_t *io = s->regions[ORTC_REGION_IO];
-  for (uint32_t i = 0; io && i < program->stepCount; i++) {
-    const ortc_file_entry &e = *program->steps[i].entry;
-    for (uint32_t row = e.first_value; row < e.first_value + e.ext_count; row++)
-      if (program->tensor(program->value(row).tensor).role == ORTC_ROLE_OUTPUT)
-        s->ext[row] = io + program->value(row).offset; // inputs have their place once they are given
+  memory += sizes.handle;
+  uint8_t **region = s->regions + ORTC_REGION_PERSISTENT;
+  for (auto &part : parts) {
+    *region++ = !part.bytes ? nullptr : part.given ? (uint8_t *)part.given : memory;
+    memory += part.given ? 0 : part.bytes;
   }
+  ortc_call &call = s->call;
+  call.size = sizeof call;
+  call.flags = own.flags & ORTC_CALL_STOP_ON_NOT_FINITE;
+  call.bases = (void *const *)s->regions;
+  call.detail = &s->detail;
+  call.workers = 1;
+  if (own.parallel_for) {
+    call.parallel_for = own.parallel_for;
+    call.workers = own.workers;
+  }
+  call.pool = own.pool;
+  call.trace = own.trace;
+  call.trace_context = own.trace_context;
   *session = s;
   return ortc_session_reset(s);
 }
 
 void ortc_session_destroy(ortc_session *session) {
-  if (!session)
-    return;
-  const ortc_host &host = session->program->host;
-  const ortc_sizes &sizes = session->sizes;
-  uint64_t bytes[] = {0, sizes.persistent, sizes.transient, sizes.io};
-  for (uint32_t i = 1; i < 4; i++)
-    if (session->owned >> i & 1)
-      release(host, session->regions[i], bytes[i]);
-  release(host, session, sizes.handle);
+  if (session)
+    release(session->program->host, session, session->allocated);
 }
 
 const char *ortc_session_message(const ortc_session *session) { return session->message.text; }
@@ -314,9 +302,9 @@ const char *ortc_session_message(const ortc_session *session) { return session->
 ortc_status ortc_session_reset(ortc_session *session) {
   const Table &image = session->program->tables[ORTC_SECTION_PERSISTENT];
   uint8_t *target = session->regions[ORTC_REGION_PERSISTENT];
-  session->gradients = ORTC_NONE;
-  if (session->sizes.persistent)
-    memset(target, 0, session->sizes.persistent);
+  session->gradients = nullptr;
+  if (target)
+    memset(target, 0, session->program->head->persistent_bytes);
   if (image.bytes)
     memcpy(target, image.data, image.bytes);
   return ORTC_OK;
@@ -324,35 +312,35 @@ ortc_status ortc_session_reset(ortc_session *session) {
 
 ortc_status ortc_session_use_binding(ortc_session *session, uint32_t binding) {
   if (!ortc_binding_name(session->program, binding))
-    return fail(&session->message, E_NOT_FOUND "there is no binding %u", (uint64_t)binding);
+    return ORTC_E_NOT_FOUND;
   session->binding = binding;
   return ORTC_OK;
 }
 
 ortc_status ortc_write(ortc_session *session, const char *name, const void *source, size_t bytes) {
-  return access(session, name, Operation::Write, (void *)source, bytes);
+  return perform(session, name, Operation::Write, (void *)source, bytes);
 }
 ortc_status ortc_read(ortc_session *session, const char *name, void *target, size_t bytes) {
-  return access(session, name, Operation::Read, target, bytes);
+  return perform(session, name, Operation::Read, target, bytes);
 }
 ortc_status ortc_data(ortc_session *session, const char *name, void **data) {
-  return access(session, name, Operation::Place, data, 0);
+  return perform(session, name, Operation::Place, data, 0);
 }
 ortc_status ortc_bind(ortc_session *session, const char *name, void *data, size_t bytes) {
-  return access(session, name, Operation::Bind, data, bytes);
+  return perform(session, name, Operation::Bind, data, bytes);
 }
 ortc_status ortc_set_scalar(ortc_session *session, const char *name, double value) {
-  return access(session, name, Operation::SetScalar, &value, 0);
+  return perform(session, name, Operation::SetScalar, &value, 0);
 }
 ortc_status ortc_get_scalar(ortc_session *session, const char *name, double *value) {
-  return access(session, name, Operation::GetScalar, value, 0);
+  return perform(session, name, Operation::GetScalar, value, 0);
 }
 ortc_status ortc_read_gradient(ortc_session *session, const char *parameter, void *target, size_t bytes) {
-  return access(session, parameter, Operation::ReadGradient, target, bytes);
+  return perform(session, parameter, Operation::ReadGradient, target, bytes);
 }
 ortc_status ortc_write_gradient(ortc_session *session, const char *parameter, const void *source,
                                 size_t bytes) {
-  return access(session, parameter, Operation::WriteGradient, (void *)source, bytes);
+  return perform(session, parameter, Operation::WriteGradient, (void *)source, bytes);
 }
 
 ortc_status ortc_train_step(ortc_session *session, double *loss) {

@@ -5,23 +5,8 @@
 namespace ortc {
 
 // By TensorProto.DataType.
-static const char kDtypes[][4] = {"",
-                                  "F32",
-                                  "U8",
-                                  "I8",
-                                  "U16",
-                                  "I16",
-                                  "I32",
-                                  "I64",
-                                  "",
-                                  {'B', 'O', 'O', 'L'},
-                                  "F16",
-                                  "F64",
-                                  "U32",
-                                  "U64",
-                                  "",
-                                  "",
-                                  {'B', 'F', '1', '6'}};
+static const char kDtypes[][5] = {"",     "F32", "U8",  "I8",  "U16", "I16", "I32", "I64", "",
+                                  "BOOL", "F16", "F64", "U32", "U64", "",    "",    "BF16"};
 
 uint32_t elementSize(uint8_t dtype) {
   static const uint8_t kSizes[] = {0, 4, 1, 1, 2, 2, 4, 8, 0, 1, 2, 8, 4, 8, 0, 0, 2, 1, 1, 1, 1};
@@ -32,22 +17,22 @@ const char *safetensorsDtype(uint8_t dtype) {
   return dtype < sizeof kDtypes / sizeof kDtypes[0] && kDtypes[dtype][0] ? kDtypes[dtype] : nullptr;
 }
 
-View makeView(uint8_t *data, uint8_t dtype, uint32_t rank, const int64_t *dims, const int64_t *strides) {
+View makeView(void *data, const ortc_file_view &v) {
   View view;
-  view.data = data;
-  view.element = elementSize(dtype);
+  view.data = (uint8_t *)data;
+  view.element = elementSize(v.dtype);
   view.count = 1;
   view.rank = 0;
-  for (uint32_t i = 0; i < rank; i++)
-    view.count *= (uint64_t)dims[i];
-  for (uint32_t i = 0; view.count && i < rank; i++) {
-    if (dims[i] == 1)
+  for (uint32_t i = 0; i < v.rank; i++)
+    view.count *= (uint64_t)v.dims[i];
+  for (uint32_t i = 0; view.count && i < v.rank; i++) {
+    int64_t dim = v.dims[i], stride = v.strides[i];
+    if (dim == 1)
       continue;
-    int64_t merged = dims[i];
-    if (view.rank && view.strides[view.rank - 1] == dims[i] * strides[i]) // steps on where this one ends
-      merged *= view.dims[--view.rank];
-    view.dims[view.rank] = merged;
-    view.strides[view.rank++] = strides[i];
+    if (view.rank && view.strides[view.rank - 1] == dim * stride) // steps on where this one ends
+      dim *= view.dims[--view.rank];
+    view.dims[view.rank] = dim;
+    view.strides[view.rank++] = stride;
   }
   if (!view.rank) { // one element, or none
     view.rank = 1;
@@ -55,12 +40,6 @@ View makeView(uint8_t *data, uint8_t dtype, uint32_t rank, const int64_t *dims, 
     view.strides[0] = view.element;
   }
   return view;
-}
-
-template <typename T>
-static void copyRow(uint8_t *strided, int64_t stride, uint8_t *dense, uint64_t count, bool toDense) {
-  for (; count; count--, strided += stride, dense += sizeof(T))
-    memcpy(toDense ? dense : strided, toDense ? strided : dense, sizeof(T));
 }
 
 void transfer(const View &view, uint64_t first, uint64_t count, uint8_t *dense, bool toDense) {
@@ -77,18 +56,10 @@ void transfer(const View &view, uint64_t first, uint64_t count, uint8_t *dense, 
     }
     row = row < count ? row : count;
     int64_t stride = view.strides[last];
-    if (stride == (int64_t)view.element) {
-      memcpy(toDense ? dense : place, toDense ? place : dense, row * view.element);
-    } else if (view.element == 4) {
-      copyRow<uint32_t>(place, stride, dense, row, toDense);
-    } else {
-      for (uint32_t byte = 0; byte < view.element; byte++) { // rare dtypes: byte by byte
-        uint8_t *from = place + byte, *to = dense + byte;
-        for (uint64_t i = 0; i < row; i++, from += stride, to += view.element)
-          *(toDense ? to : from) = *(toDense ? from : to);
-      }
-    }
-    dense += row * view.element;
+    // One copy for a dense row, else one per element.
+    uint64_t piece = stride == (int64_t)view.element ? row : 1;
+    for (uint64_t i = 0; i < row; i += piece, place += stride, dense += piece * view.element)
+      memcpy(toDense ? dense : place, toDense ? place : dense, piece * view.element);
     first += row;
     count -= row;
   }

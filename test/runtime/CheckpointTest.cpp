@@ -68,7 +68,7 @@ TEST_F(CheckpointTest, IsAWellFormedSafetensorsFile) {
   std::memcpy(&headerBytes, file.data(), 8);
   EXPECT_EQ(headerBytes % 8, 0u);
   std::string header(file.begin() + 8, file.begin() + 8 + static_cast<std::ptrdiff_t>(headerBytes));
-  EXPECT_EQ(header.find("{\"__metadata__\":{\"ortc.format\":\"1\",\"ortc.model\":\""), 0u);
+  EXPECT_EQ(header.find("{\"__metadata__\":{\"ortc.format\":\"1\",\"ortc.checksum\":\"1"), 0u);
   EXPECT_NE(header.find("\"seed\":\"7\",\"quote\":\"a\\\"b\\\\c\\u000a\"}"), std::string::npos) << header;
   EXPECT_NE(header.find("\"fc.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}"),
             std::string::npos);
@@ -99,11 +99,11 @@ TEST_F(CheckpointTest, MetadataThatCannotBeKeptIsRefused) {
   ortc_sink_fn sink = [](void *, const void *, size_t) -> int32_t { return 0; };
   ortc_metadata reserved = {"ortc.checksum", "x"};
   EXPECT_EQ(ortc_checkpoint_write(s(), sink, nullptr, &reserved, 1), ORTC_E_ARGUMENT);
-  EXPECT_EQ(message(), "metadata 'ortc.checksum' is too long, or its name is the runtime's");
+  EXPECT_EQ(message(), "'ortc.checksum' is too long, or reserved");
   std::string longText(2000, 'x');
   ortc_metadata large = {"notes", longText.c_str()};
   EXPECT_EQ(ortc_checkpoint_write(s(), sink, nullptr, &large, 1), ORTC_E_ARGUMENT);
-  EXPECT_EQ(message(), "metadata 'notes' is too long, or its name is the runtime's");
+  EXPECT_EQ(message(), "'notes' is too long, or reserved");
 }
 
 /// As another tool writes them: parameters only, in any order, with names escaped, and with tensors nobody
@@ -191,7 +191,7 @@ TEST_F(CheckpointTest, AFailedSaveLeavesTheOldFile) {
   trainOn(s(), 0);
   std::filesystem::create_directory(path + ".tmp"); // in the way
   EXPECT_EQ(ortc_checkpoint_save(s(), path.c_str(), nullptr, 0), ORTC_E_IO);
-  EXPECT_EQ(message().find("cannot save " + path), 0u) << message();
+  EXPECT_EQ(message().find("cannot write " + path), 0u) << message();
   EXPECT_EQ(readFile(path), old);
   std::filesystem::remove(path + ".tmp");
   EXPECT_EQ(ortc_checkpoint_save(s(), (folder + "/none/ck").c_str(), nullptr, 0), ORTC_E_IO);
@@ -210,7 +210,7 @@ TEST_F(CheckpointTest, ASinkThatFailsIsReported) {
     return ++*static_cast<int *>(context) > 2;
   };
   EXPECT_EQ(ortc_checkpoint_write(s(), sink, &calls, nullptr, 0), ORTC_E_IO);
-  EXPECT_EQ(message(), "the checkpoint could not be written");
+  EXPECT_EQ(message(), "the sink has failed");
   EXPECT_EQ(calls, 3) << "not called again";
 }
 
@@ -231,7 +231,7 @@ struct Case {
 
 static std::vector<Case> cases() {
   std::string weight = kWeight, state = kState;
-  const char *atWeight = "the checkpoint's header is malformed at tensor 'fc.weight'";
+  const char *atWeight = "the checkpoint's header is malformed";
   const char *malformed = "the checkpoint's header is malformed";
   auto with = [&](const std::string &fields) { return "{\"fc.weight\":{" + fields + "}}"; };
   return {
@@ -251,9 +251,9 @@ static std::vector<Case> cases() {
       {"control_character", "{\"fc\n.weight\":{}}", 24, ORTC_E_FORMAT, malformed},
       {"empty_tensor", with(""), 24, ORTC_E_FORMAT, atWeight},
       {"no_offsets", with("\"dtype\":\"F32\",\"shape\":[2,3]"), 24, ORTC_E_FORMAT,
-       "tensor 'fc.weight' reaches past the end of the checkpoint"},
+       "the checkpoint ends before 'fc.weight'"},
       {"no_shape", with("\"dtype\":\"F32\",\"data_offsets\":[0,24]"), 24, ORTC_E_SHAPE,
-       "'fc.weight' has another shape or dtype in the checkpoint than in the artifact"},
+       "'fc.weight' has another shape or dtype"},
       {"no_dtype", with("\"shape\":[2,3],\"data_offsets\":[0,24]"), 24, ORTC_E_SHAPE,
        "'fc.weight' has another shape or dtype"},
       {"unknown_field", with("\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24],\"more\":[1]"), 24,
@@ -270,9 +270,9 @@ static std::vector<Case> cases() {
        with("\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,99999999999999999999]"), 24, ORTC_E_FORMAT,
        atWeight},
       {"offsets_reversed", with("\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[24,0]"), 24,
-       ORTC_E_FORMAT, "tensor 'fc.weight' reaches past the end of the checkpoint"},
+       ORTC_E_FORMAT, "the checkpoint ends before 'fc.weight'"},
       {"offset_past_the_end", with("\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[8,32]"), 24,
-       ORTC_E_FORMAT, "tensor 'fc.weight' reaches past the end of the checkpoint"},
+       ORTC_E_FORMAT, "the checkpoint ends before 'fc.weight'"},
       {"wrong_size", with("\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,20]"), 24, ORTC_E_SHAPE,
        "'fc.weight' has another shape or dtype"},
       {"transposed", with("\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]"), 24, ORTC_E_SHAPE,
@@ -282,22 +282,23 @@ static std::vector<Case> cases() {
       {"long_dtype", with("\"dtype\":\"F32F32F32F32F32F32\",\"shape\":[2,3],\"data_offsets\":[0,24]"), 24,
        ORTC_E_SHAPE, "'fc.weight' has another shape or dtype"},
       {"rank_9", with("\"dtype\":\"F32\",\"shape\":[2,3,1,1,1,1,1,1,1],\"data_offsets\":[0,24]"), 24,
-       ORTC_E_SHAPE, "'fc.weight' has another shape or dtype"},
+       ORTC_E_FORMAT, malformed},
       {"twice", "{" + weight + "," + weight + "}", 24, ORTC_E_FORMAT, "the checkpoint has 'fc.weight' twice"},
-      {"data_left_over", "{" + weight + "}", 32, ORTC_E_FORMAT,
-       "the checkpoint's tensors do not add up to its data"},
+      {"data_left_over", "{" + weight + "}", 32, ORTC_E_FORMAT, malformed},
       {"weights_missing", "{\"other\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", 4,
        ORTC_E_NOT_FOUND, "the checkpoint has no 'fc.weight'"},
       {"half_the_state",
        "{" + weight + ",\"step\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[24,32]}}", 32,
-       ORTC_E_NOT_FOUND,
-       "the checkpoint has only part of the optimizer's state: there is no 'fc.weight.momentum'"},
-      {"newer_format", "{\"__metadata__\":{\"ortc.format\":\"2\"}," + weight + state + "}", 56,
-       ORTC_E_VERSION, "the checkpoint has format '2' but this runtime reads format 1"},
+       ORTC_E_NOT_FOUND, "the checkpoint has no 'fc.weight.momentum'"},
+      {"newer_format", "{\"__metadata__\":{\"ortc.format\":\"2\"}," + weight + state + "}", 56, ORTC_E_FORMAT,
+       malformed},
       {"short_checksum", "{\"__metadata__\":{\"ortc.checksum\":\"12\"}," + weight + state + "}", 56,
+       ORTC_E_HASH, "wrong checksum"},
+      {"checksum_of_letters", "{\"__metadata__\":{\"ortc.checksum\":\"12ab\"}," + weight + state + "}", 56,
        ORTC_E_FORMAT, malformed},
-      {"wrong_checksum", "{\"__metadata__\":{\"ortc.checksum\":\"0123456789abcdef\"}," + weight + state + "}",
-       56, ORTC_E_HASH, "the checkpoint's data does not match its checksum"},
+      {"wrong_checksum",
+       "{\"__metadata__\":{\"ortc.checksum\":\"1234567890123456789\"}," + weight + state + "}", 56,
+       ORTC_E_HASH, "wrong checksum"},
       {"metadata_number", "{\"__metadata__\":{\"seed\":7}," + weight + "}", 24, ORTC_E_FORMAT, malformed},
   };
 }
@@ -325,10 +326,10 @@ TEST_F(CheckpointTest, HeaderLengthsAreChecked) {
     Bytes file(32);
     std::memcpy(file.data(), &length, 8);
     EXPECT_EQ(ortc_checkpoint_read(s(), file.data(), file.size(), nullptr), ORTC_E_FORMAT);
-    EXPECT_EQ(message(), "the checkpoint's header reaches past the end of the file");
+    EXPECT_EQ(message(), "the checkpoint's header is malformed");
   }
   EXPECT_EQ(ortc_checkpoint_read(s(), "1234567", 7, nullptr), ORTC_E_FORMAT);
-  EXPECT_EQ(message(), "the checkpoint's header reaches past the end of the file");
+  EXPECT_EQ(message(), "the checkpoint's header is malformed");
   std::string folder = makeFolder("load");
   writeFile(folder + "/empty", {});
   EXPECT_EQ(ortc_checkpoint_load(s(), (folder + "/empty").c_str(), nullptr), ORTC_E_FORMAT);

@@ -40,10 +40,13 @@ public:
     sealHeader();
   }
   void sealHeader() {
-    size_t covered = sizeof(ortc_file_header) + header().section_count * sizeof(ortc_file_section);
-    std::memset(header().sha256, 0, 32);
-    if (covered <= file.size())
-      digest(file.data(), covered, header().sha256);
+    size_t tableBytes = header().section_count * sizeof(ortc_file_section);
+    if (file.size() < sizeof(ortc_file_header) + tableBytes)
+      return;
+    Sha256 hash;
+    hash.update(file.data(), offsetof(ortc_file_header, sha256));
+    hash.update(file.data() + sizeof(ortc_file_header), tableBytes);
+    hash.finish(header().sha256);
   }
 
 private:
@@ -64,11 +67,10 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {"empty", [](Editor &e) { e.file.clear(); }, ORTC_E_FORMAT,
-     "the artifact has 0 bytes, too few for a header", "the file has 0 bytes, too few for a header of 120"},
+    {"empty", [](Editor &e) { e.file.clear(); }, ORTC_E_FORMAT, "this is not an ortc artifact",
+     "the file has 0 bytes, too few for a header of 120"},
     {"shorter-than-header", [](Editor &e) { e.file.resize(100); }, ORTC_E_FORMAT,
-     "the artifact has 100 bytes, too few for a header",
-     "the file has 100 bytes, too few for a header of 120"},
+     "this is not an ortc artifact", "the file has 100 bytes, too few for a header of 120"},
     {"wrong-magic", [](Editor &e) { e.file[1] = 'X'; }, ORTC_E_FORMAT, "this is not an ortc artifact",
      "this is no ortc artifact (wrong magic)"},
     {"newline-translated", [](Editor &e) { e.file.erase(e.file.begin() + 4); }, ORTC_E_FORMAT,
@@ -78,11 +80,11 @@ const Case kCases[] = {
        e.header().major = 2;
        e.seal();
      },
-     ORTC_E_VERSION, "the artifact has format version 2 but this runtime reads version 1",
+     ORTC_E_VERSION, "format 2 needs a newer runtime",
      "the format has version 2.0 but this tool reads version 1"},
-    {"one-byte-short", [](Editor &e) { e.file.pop_back(); }, ORTC_E_FORMAT, "bytes but its header says",
+    {"one-byte-short", [](Editor &e) { e.file.pop_back(); }, ORTC_E_FORMAT, "the artifact is cut short",
      "bytes but its header says"},
-    {"one-byte-long", [](Editor &e) { e.file.push_back(0); }, ORTC_E_FORMAT, "bytes but its header says",
+    {"one-byte-long", [](Editor &e) { e.file.push_back(0); }, ORTC_E_FORMAT, "the artifact is cut short",
      "bytes but its header says"},
     {"too-many-sections", [](Editor &e) { e.header().section_count = 0x7fffffff; }, ORTC_E_FORMAT,
      "header 0 of the artifact is malformed", "the section table does not fit in the file"},
@@ -91,7 +93,7 @@ const Case kCases[] = {
     {"section-rows-of-zero-bytes", [](Editor &e) { e.header().section_bytes = 0; }, ORTC_E_FORMAT,
      "header 0 of the artifact is malformed", "the section table does not fit in the file"},
     {"header-hash", [](Editor &e) { e.header().io_bytes += 64; }, ORTC_E_HASH,
-     "header and section table do not match their hash", "header and section table do not match their hash"},
+     "header 0 does not match its hash", "header and section table do not match their hash"},
     {"no-workers",
      [](Editor &e) {
        e.header().max_workers = 0;
@@ -137,10 +139,10 @@ const Case kCases[] = {
        e.seal();
      },
      ORTC_E_VERSION, "needs a newer runtime", "is required but not known to this tool"},
-    {"tensor-hash", [](Editor &e) { e.tensor(0).offset = 4; }, ORTC_E_HASH,
+    {"tensor-hash", [](Editor &e) { e.tensor(0).view.offset = 4; }, ORTC_E_HASH,
      "section kind 1 does not match its hash", "section 0 (tensors) does not match its hash"},
     {"code-hash", [](Editor &e) { e.file[e.section(ORTC_SECTION_CODE).offset + 200] ^= 1; }, ORTC_E_HASH,
-     "the code does not match its hash", "(code) does not match its hash"},
+     "code 0 does not match its hash", "(code) does not match its hash"},
     {"strings-not-terminated",
      [](Editor &e) {
        const ortc_file_section &strings = e.section(ORTC_SECTION_STRINGS);
@@ -200,14 +202,14 @@ const Case kCases[] = {
      ORTC_OK, "", "string offset 100000 is past the"},
     {"tensor-rank",
      [](Editor &e) {
-       e.tensor(0).rank = 9;
+       e.tensor(0).view.rank = 9;
        e.seal();
      },
      ORTC_E_FORMAT, "tensor 0 of the artifact is malformed",
      "tensor 'fc.weight' has rank 9 but the format ends at 8"},
     {"tensor-dtype",
      [](Editor &e) {
-       e.tensor(0).dtype = 8;
+       e.tensor(0).view.dtype = 8;
        e.seal();
      },
      ORTC_E_FORMAT, "tensor 0 of the artifact is malformed",
@@ -220,15 +222,15 @@ const Case kCases[] = {
      ORTC_E_FORMAT, "tensor 0 of the artifact is malformed", "tensor 'fc.weight' has unknown role 8"},
     {"tensor-negative-dimension",
      [](Editor &e) {
-       e.tensor(0).dims[0] = -2;
+       e.tensor(0).view.dims[0] = -2;
        e.seal();
      },
      ORTC_E_FORMAT, "tensor 0 of the artifact is malformed",
      "tensor 'fc.weight' has a negative dimension or stride"},
     {"tensor-product-overflows",
      [](Editor &e) {
-       e.tensor(0).dims[0] = int64_t(1) << 62;
-       e.tensor(0).dims[1] = 6;
+       e.tensor(0).view.dims[0] = int64_t(1) << 62;
+       e.tensor(0).view.dims[1] = 6;
        e.seal();
      },
      ORTC_E_FORMAT, "tensor 0 of the artifact is malformed", "which its shape does not give"},
@@ -240,44 +242,44 @@ const Case kCases[] = {
      ORTC_E_FORMAT, "tensor 1 of the artifact is malformed", "belongs to a tensor that does not exist"},
     {"tensor-offset",
      [](Editor &e) {
-       e.tensor(0).offset = 256 - 20;
+       e.tensor(0).view.offset = 256 - 20;
        e.seal();
      },
      ORTC_E_FORMAT, "tensor 0 of the artifact is malformed",
      "tensor 'fc.weight' reaches past its region of 256 bytes"},
     {"tensor-offset-overflows",
      [](Editor &e) {
-       e.tensor(0).offset = ~uint64_t(0) - 8;
+       e.tensor(0).view.offset = ~uint64_t(0) - 8;
        e.seal();
      },
      ORTC_E_FORMAT, "tensor 0 of the artifact is malformed", "reaches past its region"},
     {"tensor-stride",
      [](Editor &e) {
-       e.tensor(0).strides[1] = 1000;
+       e.tensor(0).view.strides[1] = 1000;
        e.seal();
      },
      ORTC_E_FORMAT, "tensor 0 of the artifact is malformed", "reaches past its region"},
     {"tensor-stride-overflows",
      [](Editor &e) {
-       e.tensor(0).strides[1] = int64_t(1) << 62;
+       e.tensor(0).view.strides[1] = int64_t(1) << 62;
        e.seal();
      },
      ORTC_E_FORMAT, "tensor 0 of the artifact is malformed", ""},
     {"tensor-negative-stride",
      [](Editor &e) {
-       e.tensor(0).strides[1] = -8;
+       e.tensor(0).view.strides[1] = -8;
        e.seal();
      },
      ORTC_E_FORMAT, "tensor 0 of the artifact is malformed", "has a negative dimension or stride"},
     {"parameter-in-constants",
      [](Editor &e) {
-       e.tensor(0).region = ORTC_REGION_CONSTANTS;
+       e.tensor(0).view.region = ORTC_REGION_CONSTANTS;
        e.seal();
      },
      ORTC_E_FORMAT, "tensor 0 of the artifact is malformed", "where a parameter cannot be"},
     {"constant-past-its-section",
      [](Editor &e) {
-       e.tensor(kShift).offset = 4;
+       e.tensor(kShift).view.offset = 4;
        e.seal();
      },
      ORTC_E_FORMAT, "tensor 4 of the artifact is malformed", "reaches past its region of 8 bytes"},
@@ -323,20 +325,19 @@ const Case kCases[] = {
        e.entry(0).loss = 4;
        e.seal();
      },
-     ORTC_E_FORMAT, "loss of entry 0 of the artifact is malformed", "has values outside the values table"},
+     ORTC_E_FORMAT, "of the artifact is malformed", "has values outside the values table"},
     {"entry-loss-is-no-number",
      [](Editor &e) {
        e.entry(0).loss = 0;
        e.seal();
      },
-     ORTC_E_FORMAT, "loss of entry 0 of the artifact is malformed", "has a loss that is not one f32 or f64"},
+     ORTC_E_FORMAT, "of the artifact is malformed", "has a loss that is not one f32 or f64"},
     {"entry-without-code",
      [](Editor &e) {
        e.entry(0).segment = 1;
        e.seal();
      },
-     ORTC_E_FORMAT, "the code has no step function for entry 'train/batch'",
-     "code 'baseline' has no step function for entry 'train/batch'"},
+     ORTC_E_FORMAT, "entry 0 has no code", "code 'baseline' has no step function for entry 'train/batch'"},
     {"value-tensor",
      [](Editor &e) {
        e.value(2).tensor = 10;
@@ -345,31 +346,31 @@ const Case kCases[] = {
      ORTC_E_FORMAT, "value 2 of the artifact is malformed", "refers to a tensor that does not exist"},
     {"value-size",
      [](Editor &e) {
-       e.value(0).dims[0] = 1000;
+       e.value(0).view.dims[0] = 1000;
        e.seal();
      },
      ORTC_E_FORMAT, "value 0 of the artifact is malformed", "which its shape does not give"},
     {"value-past-io",
      [](Editor &e) {
-       e.value(0).offset = e.header().io_bytes - 40;
+       e.value(0).view.offset = e.header().io_bytes - 40;
        e.seal();
      },
      ORTC_E_FORMAT, "value 0 of the artifact is malformed", "reaches past its region"},
     {"value-not-dense",
      [](Editor &e) {
-       e.value(0).strides[1] = 8;
+       e.value(0).view.strides[1] = 8;
        e.seal();
      },
      ORTC_E_FORMAT, "value 0 of the artifact is malformed", ""},
     {"external-value-in-persistent-region",
      [](Editor &e) {
-       e.value(0).region = ORTC_REGION_PERSISTENT;
+       e.value(0).view.region = ORTC_REGION_PERSISTENT;
        e.seal();
      },
      ORTC_E_FORMAT, "value 0 of the artifact is malformed", "where it cannot be"},
     {"loss-past-transient",
      [](Editor &e) {
-       e.value(3).offset = 256;
+       e.value(3).view.offset = 256;
        e.seal();
      },
      ORTC_E_FORMAT, "value 3 of the artifact is malformed", "reaches past its region of 256 bytes"},
@@ -396,7 +397,7 @@ const Case kCases[] = {
        e.blob().abi = 2;
        e.seal();
      },
-     ORTC_E_VERSION, "the code has call ABI 2 but this runtime has 1", "or ABI 2"},
+     ORTC_E_VERSION, "call ABI 2 needs a newer runtime", "or ABI 2"},
     {"code-entries",
      [](Editor &e) {
        e.blob().count = 0x10000000;
@@ -414,14 +415,13 @@ const Case kCases[] = {
        e.at<ortc_blob_entry>(ORTC_SECTION_CODE, 1).offset = 0x7fffffff;
        e.seal();
      },
-     ORTC_E_FORMAT, "the code has no step function for entry 'train/batch'",
-     "has no step function for entry"},
+     ORTC_E_FORMAT, "entry 0 has no code", "has no step function for entry"},
     {"no-code",
      [](Editor &e) {
        e.section(ORTC_SECTION_CODE).architecture = ORTC_ARCH_NONE;
        e.seal();
      },
-     ORTC_E_TARGET, "none of the 1 code sections runs on this processor", nullptr},
+     ORTC_E_TARGET, "no code for this processor", nullptr},
 };
 
 class HostileArtifactTest : public testing::TestWithParam<Case> {};

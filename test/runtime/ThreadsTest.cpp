@@ -177,7 +177,7 @@ TEST(AllocationTest, EveryFailureIsReportedAndLeaksNothing) {
     if (!isFailed)
       break;
   }
-  EXPECT_EQ(failures, 14); // program, head, 7 tables, steps; handle, persistent, transient, io
+  EXPECT_EQ(failures, 11); // program, head, 7 tables, steps; session
 }
 
 TEST(AllocationTest, StepsAndCheckpointsAllocateNothing) {

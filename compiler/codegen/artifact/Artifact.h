@@ -45,7 +45,7 @@ struct Entry {
       ORTC_NONE; ///< index in Artifact::codes, or ORTC_NONE: the plan is the same for all of them
   std::vector<Value> external; ///< inputs and outputs: ortc_call.ext in this order, dense, in ONNX layout
   std::vector<Value> internal; ///< gradients and loss, in memory of the session
-  uint32_t loss = ORTC_NONE;   ///< index of the loss in `external` followed by `internal`
+  uint32_t loss = ORTC_NONE; ///< ordinal of the loss, which is internal, in `external` followed by `internal`
   uint64_t fixedBytes =
       0; ///< transient bytes = fixedBytes + workers * workerBytes; rounded up to ORTC_ALIGNMENT
   uint64_t workerBytes = 0;
@@ -64,9 +64,9 @@ struct Artifact {
   std::vector<Entry> entries;
   uint32_t maxWorkers = 1;
   Bytes constants;
-  Bytes persistent;             ///< initial image; may be shorter than the region, whose rest is zero
-  uint64_t persistentBytes = 0; ///< of the region
-  std::vector<Code> codes;
+  Bytes persistent;                     ///< initial image; may be shorter than the region, whose rest is zero
+  uint64_t persistentBytes = 0;         ///< of the region
+  std::vector<Code> codes;              ///< most capable last: the last one that a machine can run is used
   std::vector<std::string> checkNames;  ///< by ortc_detail.name
   std::vector<std::string> kernelNames; ///< by the number given to ortc_call.trace
   std::string manifest;                 ///< JSON

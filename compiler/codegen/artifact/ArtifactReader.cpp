@@ -31,8 +31,8 @@ const char *dtypeName(uint8_t dtype) {
 }
 
 const char *sectionKindName(uint32_t kind) {
-  static const char *const kNames[] = {"unknown",      "tensors",   "strings",    "bindings", "entries",
-                                       "values",       "constants", "persistent", "code",     "check names",
+  static const char *const kNames[] = {"unknown",      "tensors",   "strings",    "values",   "entries",
+                                       "bindings",     "constants", "persistent", "code",     "check names",
                                        "kernel names", "manifest",  "source",     "signature"};
   return kind < std::size(kNames) ? kNames[kind] : "unknown";
 }
@@ -68,8 +68,7 @@ private:
   bool readValue(const ortc_file_value &row, uint32_t ordinal, const ortc_file_entry &entryRow, Entry &entry);
   bool readEntry(const ortc_file_entry &row);
   bool checkCode(const Code &code, uint32_t ordinal);
-  bool checkView(const std::string &what, uint8_t dtype, uint32_t rank, const int64_t *dims,
-                 const int64_t *strides, uint64_t bytes, uint64_t offset, uint64_t regionBytes);
+  bool checkView(const std::string &what, const ortc_file_view &view, uint64_t regionBytes);
   bool readString(uint32_t offset, std::string &text);
   bool readNames(ortc_section_kind kind, std::vector<std::string> &names);
   /// Rows of a table, cut or filled to the size this version knows. A missing section has no rows.
@@ -106,15 +105,15 @@ bool Reader::readHeader() {
   if (header.file_bytes != file.size())
     return fail("the file has " + number(file.size()) + " bytes but its header says " +
                 number(header.file_bytes));
-  if (header.header_bytes < sizeof header || header.header_bytes > file.size() || header.header_bytes % 8 ||
-      header.section_bytes < sizeof(ortc_file_section) || header.section_bytes % 8 ||
-      header.section_count > (file.size() - header.header_bytes) / header.section_bytes)
+  if (header.header_bytes != sizeof header || header.section_bytes != sizeof(ortc_file_section) ||
+      header.section_count > (file.size() - sizeof header) / sizeof(ortc_file_section))
     return fail("the section table does not fit in the file");
   if (!header.max_workers || header.persistent_bytes % ORTC_ALIGNMENT || header.io_bytes % ORTC_ALIGNMENT)
     return fail("the header has sizes that are not aligned, or no workers");
-  size_t tableEnd = header.header_bytes + size_t(header.section_count) * header.section_bytes;
-  Bytes covered(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(tableEnd));
-  std::memset(covered.data() + offsetof(ortc_file_header, sha256), 0, 32);
+  Bytes covered(file.begin(), file.begin() + offsetof(ortc_file_header, sha256));
+  auto tableBegin = file.begin() + sizeof header;
+  auto tableBytes = static_cast<std::ptrdiff_t>(header.section_count * sizeof(ortc_file_section));
+  covered.insert(covered.end(), tableBegin, tableBegin + tableBytes);
   if (sha256Hex(covered.data(), covered.size()) != hex(header.sha256, 32))
     return fail("header and section table do not match their hash");
   for (uint32_t i = 0; i < header.section_count; ++i)
@@ -184,8 +183,7 @@ template <typename Row> bool Reader::rows(ortc_section_kind kind, std::vector<Ro
   const ortc_file_section *section = find(kind);
   if (!section)
     return true;
-  if (section->row_bytes < sizeof(Row) || section->row_bytes % alignof(Row) ||
-      section->bytes % section->row_bytes)
+  if (section->row_bytes != sizeof(Row) || section->bytes % sizeof(Row))
     return fail(std::string("the ") + sectionKindName(kind) + " table is no whole number of rows");
   for (uint64_t at = 0; at < section->bytes; at += section->row_bytes)
     std::memcpy(&rows.emplace_back(), file.data() + section->offset + at, sizeof(Row));
@@ -213,27 +211,27 @@ bool Reader::readNames(ortc_section_kind kind, std::vector<std::string> &names) 
   return true;
 }
 
-bool Reader::checkView(const std::string &what, uint8_t dtype, uint32_t rank, const int64_t *dims,
-                       const int64_t *strides, uint64_t bytes, uint64_t offset, uint64_t regionBytes) {
-  uint64_t element = elementBytes(dtype), dense = element, extent = element;
+bool Reader::checkView(const std::string &what, const ortc_file_view &view, uint64_t regionBytes) {
+  uint64_t element = elementBytes(view.dtype), dense = element, extent = element;
   if (!element)
-    return fail(what + " has dtype " + number(dtype) + ", which cannot be stored");
-  if (rank > ORTC_MAX_RANK)
-    return fail(what + " has rank " + number(rank) + " but the format ends at 8");
+    return fail(what + " has dtype " + number(view.dtype) + ", which cannot be stored");
+  if (view.rank > ORTC_MAX_RANK)
+    return fail(what + " has rank " + number(view.rank) + " but the format ends at 8");
   bool overflow = false;
-  for (uint32_t i = 0; i < rank; ++i) {
+  for (uint32_t i = 0; i < view.rank; ++i) {
+    int64_t dim = view.dims[i], stride = view.strides[i];
     uint64_t step = 0;
-    if (dims[i] < 0 || strides[i] < 0)
+    if (dim < 0 || stride < 0)
       return fail(what + " has a negative dimension or stride");
-    overflow |= __builtin_mul_overflow(dense, static_cast<uint64_t>(dims[i]), &dense);
-    if (dims[i] > 0)
-      overflow |= __builtin_mul_overflow(static_cast<uint64_t>(dims[i] - 1),
-                                         static_cast<uint64_t>(strides[i]), &step) ||
-                  __builtin_add_overflow(extent, step, &extent);
+    overflow |= __builtin_mul_overflow(dense, static_cast<uint64_t>(dim), &dense);
+    if (dim > 0)
+      overflow |=
+          __builtin_mul_overflow(static_cast<uint64_t>(dim - 1), static_cast<uint64_t>(stride), &step) ||
+          __builtin_add_overflow(extent, step, &extent);
   }
-  if (overflow || dense != bytes)
-    return fail(what + " has " + number(bytes) + " bytes, which its shape does not give");
-  if (dense && (offset > regionBytes || extent > regionBytes - offset))
+  if (overflow || dense != view.bytes)
+    return fail(what + " has " + number(view.bytes) + " bytes, which its shape does not give");
+  if (view.offset > regionBytes || extent > regionBytes - view.offset)
     return fail(what + " reaches past its region of " + number(regionBytes) + " bytes");
   return true;
 }
@@ -245,22 +243,23 @@ bool Reader::readTensor(const ortc_file_tensor &row) {
   std::string what = "tensor '" + tensor.name + "'";
   if (row.role >= ORTC_ROLES)
     return fail(what + " has unknown role " + number(row.role));
+  const ortc_file_view &view = row.view;
   bool isStored = row.role <= ORTC_ROLE_SCALAR;
   uint32_t region = row.role == ORTC_ROLE_CONSTANT ? ORTC_REGION_CONSTANTS : ORTC_REGION_PERSISTENT;
-  if (isStored && row.region != region)
-    return fail(what + " is in region " + number(row.region) + ", where a " + roleName(row.role) +
+  if (isStored && view.region != region)
+    return fail(what + " is in region " + number(view.region) + ", where a " + roleName(row.role) +
                 " cannot be");
   uint64_t size = !isStored                         ? UINT64_MAX
                   : region == ORTC_REGION_CONSTANTS ? result.artifact.constants.size()
                                                     : header.persistent_bytes;
-  if (!checkView(what, row.dtype, row.rank, row.dims, row.strides, row.bytes, row.offset, size))
+  if (!checkView(what, view, size))
     return false;
   tensor.role = static_cast<ortc_tensor_role>(row.role);
-  tensor.dtype = row.dtype;
-  tensor.dims.assign(row.dims, row.dims + row.rank);
+  tensor.dtype = view.dtype;
+  tensor.dims.assign(view.dims, view.dims + view.rank);
   if (isStored)
-    tensor.strides.assign(row.strides, row.strides + row.rank);
-  tensor.offset = row.offset;
+    tensor.strides.assign(view.strides, view.strides + view.rank);
+  tensor.offset = view.offset;
   tensor.owner = row.owner;
   tensor.flags = row.flags;
   return true;
@@ -272,31 +271,32 @@ bool Reader::readValue(const ortc_file_value &row, uint32_t ordinal, const ortc_
     return fail("a value of entry '" + entry.name + "' refers to a tensor that does not exist");
   const Tensor &tensor = result.artifact.tensors[row.tensor];
   std::string what = "value '" + tensor.name + "' of entry '" + entry.name + "'";
+  const ortc_file_view &view = row.view;
   bool isExternal = ordinal < entryRow.ext_count;
   bool isIo = tensor.role == ORTC_ROLE_INPUT || tensor.role == ORTC_ROLE_OUTPUT;
-  if (isExternal != (row.region == ORTC_REGION_IO) || isExternal != isIo ||
+  if (isExternal != (view.region == ORTC_REGION_IO) || isExternal != isIo ||
       (!isExternal && tensor.role != ORTC_ROLE_GRADIENT && tensor.role != ORTC_ROLE_LOSS))
-    return fail(what + " is a " + roleName(tensor.role) + " in region " + number(row.region) +
+    return fail(what + " is a " + roleName(tensor.role) + " in region " + number(view.region) +
                 ", where it cannot be");
-  uint64_t size = row.region == ORTC_REGION_IO           ? header.io_bytes
-                  : row.region == ORTC_REGION_TRANSIENT  ? entryRow.fixed_bytes
-                  : row.region == ORTC_REGION_PERSISTENT ? header.persistent_bytes
-                                                         : 0;
-  uint32_t rank = static_cast<uint32_t>(tensor.dims.size());
-  if (!checkView(what, tensor.dtype, rank, row.dims, row.strides, row.bytes, row.offset, size))
+  uint64_t size = view.region == ORTC_REGION_IO           ? header.io_bytes
+                  : view.region == ORTC_REGION_TRANSIENT  ? entryRow.fixed_bytes
+                  : view.region == ORTC_REGION_PERSISTENT ? header.persistent_bytes
+                                                          : 0;
+  if (view.dtype != tensor.dtype || view.rank != tensor.dims.size())
+    return fail(what + " has another dtype or rank than its tensor");
+  if (!checkView(what, view, size))
     return false;
   Value value;
   value.tensor = row.tensor;
-  value.dims.assign(row.dims, row.dims + rank);
-  value.region = static_cast<ortc_region>(row.region);
-  value.offset = row.offset;
-  value.strides.assign(row.strides, row.strides + rank);
+  value.dims.assign(view.dims, view.dims + view.rank);
+  value.region = static_cast<ortc_region>(view.region);
+  value.offset = view.offset;
+  value.strides.assign(view.strides, view.strides + view.rank);
   if (isExternal) {
     if (value.strides != denseStrides(value.dims, elementBytes(tensor.dtype)))
       return fail(what + " is not dense");
     auto [place, isNew] = ioPlaces.try_emplace({entryRow.binding, row.tensor}, row);
-    if (!isNew &&
-        (place->second.offset != row.offset || std::memcmp(place->second.dims, row.dims, sizeof row.dims)))
+    if (!isNew && std::memcmp(&place->second.view, &view, sizeof view))
       return fail(what + " has another shape or place than in another entry of its binding");
   } else if (tensor.role == ORTC_ROLE_GRADIENT &&
              (tensor.owner >= result.artifact.tensors.size() ||
@@ -336,10 +336,10 @@ bool Reader::readEntry(const ortc_file_entry &row) {
     if (!readValue(values[row.first_value + i], i, row, entry))
       return false;
   if (row.loss != ORTC_NONE) {
-    const ortc_file_value &loss = values[row.first_value + row.loss];
-    uint8_t dtype = result.artifact.tensors[loss.tensor].dtype;
-    if ((dtype != 1 && dtype != 11) || loss.bytes != elementBytes(dtype))
-      return fail(what + " has a loss that is not one f32 or f64");
+    const ortc_file_view &loss = values[row.first_value + row.loss].view;
+    if (row.loss < row.ext_count || (loss.dtype != 1 && loss.dtype != 11) ||
+        loss.bytes != elementBytes(loss.dtype))
+      return fail(what + " has a loss that is not one f32 or f64 of its own");
   }
   return true;
 }

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/artifact/ArtifactWriter.h"
 
+#include <cstddef>
 #include <cstring>
 #include <map>
 #include <set>
@@ -130,8 +131,8 @@ private:
   bool checkNames();
   bool addTensors();
   bool addEntries();
-  bool putShape(const std::vector<int64_t> &dims, const std::vector<int64_t> &strides, uint8_t dtype,
-                const std::string &name, int64_t *dimsOut, int64_t *stridesOut);
+  bool fillView(const std::vector<int64_t> &dims, const std::vector<int64_t> &strides, uint8_t dtype,
+                const std::string &name, ortc_file_view &view);
   bool addValue(const Value &value, const Entry &entry, bool isExternal, Bytes &values);
   void addNames(ortc_section_kind kind, const std::vector<std::string> &names);
   Section &add(ortc_section_kind kind, uint32_t rowBytes = 0);
@@ -170,8 +171,9 @@ bool Writer::checkNames() {
   return true;
 }
 
-bool Writer::putShape(const std::vector<int64_t> &dims, const std::vector<int64_t> &strides, uint8_t dtype,
-                      const std::string &name, int64_t *dimsOut, int64_t *stridesOut) {
+/// Shape, size and strides; the caller adds the place.
+bool Writer::fillView(const std::vector<int64_t> &dims, const std::vector<int64_t> &strides, uint8_t dtype,
+                      const std::string &name, ortc_file_view &view) {
   if (dims.size() > ORTC_MAX_RANK)
     return fail("tensor '" + name + "' has rank " + std::to_string(dims.size()) +
                 " but the format ends at 8");
@@ -181,8 +183,11 @@ bool Writer::putShape(const std::vector<int64_t> &dims, const std::vector<int64_
   if (!elementBytes(dtype))
     return fail("tensor '" + name + "' has dtype " + std::to_string(dtype) + ", which cannot be stored");
   std::vector<int64_t> used = strides.empty() ? denseStrides(dims, elementBytes(dtype)) : strides;
-  std::copy(dims.begin(), dims.end(), dimsOut);
-  std::copy(used.begin(), used.end(), stridesOut);
+  view.dtype = dtype;
+  view.rank = static_cast<uint8_t>(dims.size());
+  view.bytes = denseBytes(dims, elementBytes(dtype));
+  std::copy(dims.begin(), dims.end(), view.dims);
+  std::copy(used.begin(), used.end(), view.strides);
   return true;
 }
 
@@ -191,22 +196,17 @@ bool Writer::addTensors() {
   for (const Tensor &tensor : artifact.tensors) {
     ortc_file_tensor row{};
     row.name = strings.add(tensor.name);
-    row.role = static_cast<uint8_t>(tensor.role);
-    bool isStored = tensor.role <= ORTC_ROLE_SCALAR;
-    row.region = !isStored                           ? ORTC_REGION_IO
-                 : tensor.role == ORTC_ROLE_CONSTANT ? ORTC_REGION_CONSTANTS
-                                                     : ORTC_REGION_PERSISTENT;
-    row.dtype = tensor.dtype;
-    row.rank = static_cast<uint8_t>(tensor.dims.size());
+    row.role = tensor.role;
     row.owner = tensor.owner;
     row.flags = tensor.flags;
-    if (!putShape(tensor.dims, tensor.strides, tensor.dtype, tensor.name, row.dims, row.strides))
+    if (!fillView(tensor.dims, tensor.strides, tensor.dtype, tensor.name, row.view))
       return false;
-    if (isStored)
-      row.offset = tensor.offset;
-    else
-      std::memset(row.strides, 0, sizeof row.strides);
-    row.bytes = denseBytes(tensor.dims, elementBytes(tensor.dtype));
+    if (tensor.role <= ORTC_ROLE_SCALAR) {
+      row.view.region = tensor.role == ORTC_ROLE_CONSTANT ? ORTC_REGION_CONSTANTS : ORTC_REGION_PERSISTENT;
+      row.view.offset = tensor.offset;
+    } else {
+      std::memset(row.view.strides, 0, sizeof row.view.strides);
+    }
     append(rows, row);
   }
   add(ORTC_SECTION_TENSORS, sizeof(ortc_file_tensor)).owned = std::move(rows);
@@ -218,21 +218,20 @@ bool Writer::addValue(const Value &value, const Entry &entry, bool isExternal, B
     return fail("a value of entry '" + entry.name + "' refers to tensor " + std::to_string(value.tensor) +
                 " of " + std::to_string(artifact.tensors.size()));
   const Tensor &tensor = artifact.tensors[value.tensor];
-  ortc_file_value row{};
-  row.tensor = value.tensor;
-  row.bytes = denseBytes(value.dims, elementBytes(tensor.dtype));
   if (value.dims.size() != tensor.dims.size())
     return fail("value '" + tensor.name + "' of entry '" + entry.name + "' has another rank than its tensor");
-  if (!putShape(value.dims, isExternal ? std::vector<int64_t>() : value.strides, tensor.dtype, tensor.name,
-                row.dims, row.strides))
+  ortc_file_value row{};
+  row.tensor = value.tensor;
+  if (!fillView(value.dims, isExternal ? std::vector<int64_t>() : value.strides, tensor.dtype, tensor.name,
+                row.view))
     return false;
-  row.region = isExternal ? ORTC_REGION_IO : value.region;
-  row.offset = value.offset;
+  row.view.region = static_cast<uint8_t>(isExternal ? ORTC_REGION_IO : value.region);
+  row.view.offset = value.offset;
   if (isExternal) {
     auto [place, isNew] = ioPlaces.try_emplace({entry.binding, value.tensor}, ioBytes);
     if (isNew)
-      ioBytes += alignTo(row.bytes, ORTC_ALIGNMENT);
-    row.offset = place->second;
+      ioBytes += alignTo(row.view.bytes, ORTC_ALIGNMENT);
+    row.view.offset = place->second;
   }
   append(values, row);
   return true;
@@ -308,7 +307,7 @@ Bytes Writer::assemble() {
   modelDigest(artifact.tensors, header.model);
 
   Sha256 hash;
-  hash.update(&header, sizeof header);
+  hash.update(&header, offsetof(ortc_file_header, sha256));
   for (const Section &section : sections)
     hash.update(&section.row, sizeof section.row);
   hash.finish(header.sha256);

@@ -3,8 +3,8 @@
  *
  * Little-endian. header | section table | sections, each aligned (ORTC_ALIGNMENT, code ORTC_CODE_ALIGNMENT),
  * zero bytes between. The header's hash covers header and section table, the table's hashes cover the
- * sections. Sections of unknown kind are skipped, unless marked as required. Structures grow at the end only:
- * rows are `row_bytes` apart. */
+ * sections. Sections of unknown kind are skipped, unless marked as required. Rows of a table
+ * never change within a major version: what is new goes into new sections. */
 #ifndef ORTC_FORMAT_H
 #define ORTC_FORMAT_H
 
@@ -23,12 +23,13 @@
 enum ortc_section_kind {
   ORTC_SECTION_TENSORS = 1,       /* ortc_file_tensor[] */
   ORTC_SECTION_STRINGS = 2,       /* NUL-terminated UTF-8; names are offsets into it; its last byte is NUL */
-  ORTC_SECTION_BINDINGS = 3,      /* ortc_file_binding[] */
+  ORTC_SECTION_VALUES = 3,        /* ortc_file_value[] */
   ORTC_SECTION_ENTRIES = 4,       /* ortc_file_entry[] */
-  ORTC_SECTION_VALUES = 5,        /* ortc_file_value[] */
+  ORTC_SECTION_BINDINGS = 5,      /* ortc_file_binding[] */
   ORTC_SECTION_CONSTANTS = 6,     /* the constants region as it is */
   ORTC_SECTION_PERSISTENT = 7,    /* the first bytes of the initial persistent region; the rest is zero */
-  ORTC_SECTION_CODE = 8,          /* one blob (call.h) per instruction set level; may occur more than once */
+  ORTC_SECTION_CODE = 8,          /* one blob (call.h) per instruction set level, most capable last: the
+                                     last one that the machine can run is used */
   ORTC_SECTION_CHECK_NAMES = 9,   /* uint32_t[]: string of ortc_detail.name */
   ORTC_SECTION_KERNEL_NAMES = 10, /* uint32_t[]: string of a traced kernel */
   ORTC_SECTION_MANIFEST = 11,     /* JSON text for tools; the runtime never reads it */
@@ -122,24 +123,24 @@ enum ortc_tensor_flags {
 typedef struct ortc_file_header {
   uint8_t magic[8]; /* ORTC_MAGIC */
   uint16_t major, minor;
-  uint32_t header_bytes; /* the section table follows at this offset */
+  uint32_t header_bytes; /* sizeof(ortc_file_header): the section table follows */
   uint64_t file_bytes;
   uint32_t section_count;
-  uint32_t section_bytes;    /* distance of rows in the section table */
+  uint32_t section_bytes;    /* sizeof(ortc_file_section) */
   uint64_t persistent_bytes; /* sizes of the regions, multiples of ORTC_ALIGNMENT; */
   uint64_t io_bytes;         /* constants are as large as their section */
   uint32_t max_workers;      /* at least 1 */
   uint32_t reserved;
   uint8_t model[32]; /* SHA-256 of name, role, dtype and shape of the checkpointed tensors: the same for every
                         target, binding and layout of a model */
-  uint8_t sha256[32]; /* of header (this field as zero) and section table */
+  uint8_t sha256[32]; /* of the header up to this field, and of the section table */
 } ortc_file_header;
 
 typedef struct ortc_file_section {
   uint32_t kind;          /* enum ortc_section_kind */
   uint32_t flags;         /* enum ortc_section_flags */
   uint64_t offset, bytes; /* in the file */
-  uint32_t row_bytes;     /* of tables: distance of rows; else 0 */
+  uint32_t row_bytes;     /* of tables: size of a row; else 0 */
   uint32_t architecture;  /* code: enum ortc_architecture */
   uint64_t features;      /* code: bits the processor must have */
   uint32_t name;          /* code: string, e.g. "x86-64-v3"; else ORTC_NONE */
@@ -147,20 +148,27 @@ typedef struct ortc_file_section {
   uint8_t sha256[32];
 } ortc_file_section;
 
-/* A tensor with the view that leads from its ONNX shape to its bytes: element (i0, i1, ...) lies at offset +
- * sum(ik * strides[k]). dtype is ONNX's TensorProto.DataType. Inputs, outputs, gradients and loss have no
- * place of their own (see ortc_file_value): dims are those of the first binding that has them, offset and
- * strides are zero. */
-typedef struct ortc_file_tensor {
-  uint32_t name; /* string: the ONNX name */
-  uint8_t role, region, dtype, rank;
-  uint32_t owner;  /* state: tensor index of the parameter it belongs to, gradient: of its parameter; else
-                      ORTC_NONE */
-  uint32_t flags;  /* enum ortc_tensor_flags */
-  uint64_t offset; /* in the region */
-  uint64_t bytes;  /* dense, in ONNX layout */
-  int64_t dims[ORTC_MAX_RANK];
+/* Where a tensor or value lies: element (i0, i1, ...) at offset + sum(ik * strides[k]) of the region. dtype
+ * is ONNX's TensorProto.DataType. */
+typedef struct ortc_file_view {
+  uint8_t dtype, rank;
+  uint8_t region; /* enum ortc_region */
+  uint8_t reserved[5];
+  uint64_t offset;
+  uint64_t bytes;                 /* dense, in ONNX layout */
+  int64_t dims[ORTC_MAX_RANK];    /* of the ONNX tensor */
   int64_t strides[ORTC_MAX_RANK]; /* in bytes, not negative */
+} ortc_file_view;
+
+/* Inputs, outputs, gradients and loss have no place of their own (see ortc_file_value): their dims are those
+ * of the first binding that has them, region, offset and strides are zero. */
+typedef struct ortc_file_tensor {
+  uint32_t name;  /* string: the ONNX name */
+  uint32_t role;  /* enum ortc_tensor_role */
+  uint32_t owner; /* state: tensor index of the parameter it belongs to, gradient: of its parameter; else
+                     ORTC_NONE */
+  uint32_t flags; /* enum ortc_tensor_flags */
+  ortc_file_view view;
 } ortc_file_tensor;
 
 typedef struct ortc_file_binding {
@@ -184,18 +192,16 @@ typedef struct ortc_file_entry {
 /* A value of an entry. Ext values: region ORTC_REGION_IO, dense strides; one tensor has one place per
  * binding. Others (gradients, loss): anywhere but in constants. */
 typedef struct ortc_file_value {
-  uint32_t tensor; /* index in the tensor table: name, role, dtype, rank */
-  uint32_t region;
-  uint64_t offset, bytes;
-  int64_t dims[ORTC_MAX_RANK];
-  int64_t strides[ORTC_MAX_RANK];
+  uint32_t tensor; /* index in the tensor table: name and role */
+  uint32_t reserved;
+  ortc_file_view view; /* dtype and rank are the tensor's */
 } ortc_file_value;
 
 ORTC_STATIC_ASSERT(sizeof(ortc_file_header) == 120, "file header");
 ORTC_STATIC_ASSERT(sizeof(ortc_file_section) == 80, "section table");
-ORTC_STATIC_ASSERT(sizeof(ortc_file_tensor) == 160, "tensor table");
+ORTC_STATIC_ASSERT(sizeof(ortc_file_tensor) == 168, "tensor table");
 ORTC_STATIC_ASSERT(sizeof(ortc_file_binding) == 8, "bindings table");
 ORTC_STATIC_ASSERT(sizeof(ortc_file_entry) == 56, "entries table");
-ORTC_STATIC_ASSERT(sizeof(ortc_file_value) == 152, "values table");
+ORTC_STATIC_ASSERT(sizeof(ortc_file_value) == 160, "values table");
 
 #endif

@@ -5,7 +5,8 @@
  * session is used by one thread at a time and is not re-entrant. Nothing here throws, keeps globals or
  * prints. Memory is allocated by the open and create functions only, through the hooks of ortc_host where
  * given. Tensors are known by their ONNX names and are read and written densely, row-major, in the ONNX
- * layout and dtype. Structures have a `size` field the caller sets to sizeof; they grow at the end only. */
+ * layout and dtype. Structures have a `size` field the caller sets to sizeof; they grow at the end only.
+ * Pointers must be valid: NULL is allowed only where it says so. */
 #ifndef ORTC_H
 #define ORTC_H
 
@@ -28,7 +29,7 @@ extern "C" {
 
 enum ortc_status_code {
   ORTC_OK = 0,
-  ORTC_E_ARGUMENT = 1,    /* a NULL or misaligned pointer, a bad number */
+  ORTC_E_ARGUMENT = 1,    /* a misaligned pointer, a bad number, a structure without its size */
   ORTC_E_FORMAT = 2,      /* a malformed artifact or checkpoint */
   ORTC_E_VERSION = 3,     /* made for a newer runtime */
   ORTC_E_TARGET = 4,      /* no code in the artifact runs on this machine */
@@ -73,8 +74,8 @@ ORTC_API const char *ortc_status_name(ortc_status status);
 ORTC_API uint32_t ortc_host_architecture(void);
 ORTC_API uint64_t ortc_host_features(void);
 
-/* Opens an artifact: checks every structure and the hash of everything it will use, picks the code with the
- * most features this machine has, and makes a copy of it executable. The file stays mapped (constants are
+/* Opens an artifact: checks every structure and the hash of everything it will use, picks the last code in it
+ * that this machine can run, and makes a copy of it executable. The file stays mapped (constants are
  * used in place) and must not be changed while it is. `host` and `message` may be NULL. Fails with ARGUMENT,
  * IO, FORMAT, VERSION, HASH, TARGET, MEMORY. */
 ORTC_API ortc_status ortc_program_open_file(const char *path, const ortc_host *host, ortc_program **program,
@@ -138,8 +139,7 @@ ORTC_API ortc_status ortc_entry_get(const ortc_program *program, uint32_t entry,
 ORTC_API ortc_status ortc_entry_value(const ortc_program *program, uint32_t entry, uint32_t n,
                                       ortc_tensor_info *info);
 
-/* Names for the numbers given to a trace hook; NULL past the end. Verified at the first call that needs them.
- */
+/* Names for the numbers given to a trace hook; NULL past the end. */
 ORTC_API const char *ortc_kernel_name(const ortc_program *program, uint32_t kernel);
 
 /* ---- Session ---- */
@@ -171,7 +171,7 @@ typedef struct ortc_sizes {
   uint32_t reserved;
   uint64_t persistent, transient, io; /* in bytes; `transient` for the given number of workers, over all
                                          entries; io is 0 with ORTC_SESSION_BIND_ALL */
-  uint64_t handle;                    /* the session itself, always allocated */
+  uint64_t handle; /* the session itself. It and the regions that are not given are one allocation */
 } ortc_sizes;
 ORTC_API ortc_status ortc_session_sizes(const ortc_program *program, const ortc_session_options *options,
                                         ortc_sizes *sizes);
@@ -181,7 +181,8 @@ ORTC_API ortc_status ortc_session_sizes(const ortc_program *program, const ortc_
 ORTC_API ortc_status ortc_session_create(const ortc_program *program, const ortc_session_options *options,
                                          ortc_session **session, ortc_message *message);
 ORTC_API void ortc_session_destroy(ortc_session *session);
-/* Text of the last failure of this session, "" before the first; valid until the next call on the session. */
+/* Text of the last failure of this session, "" before the first; valid until the next call on the session.
+ * Some failures of plain look-ups (an unknown binding) have a status only. */
 ORTC_API const char *ortc_session_message(const ortc_session *session);
 /* Parameters, state and scalars as they were when the session was created. */
 ORTC_API ortc_status ortc_session_reset(ortc_session *session);
@@ -195,7 +196,7 @@ ORTC_API ortc_status ortc_session_use_binding(ortc_session *session, uint32_t bi
 /* Copies in: parameters, state, scalars, inputs (which then are in the session's own memory, bound or not
  * before). */
 ORTC_API ortc_status ortc_write(ortc_session *session, const char *name, const void *source, size_t bytes);
-/* Copies out: also constants and outputs. */
+/* Copies out: also constants, inputs that were given, and outputs after a step. */
 ORTC_API ortc_status ortc_read(ortc_session *session, const char *name, void *target, size_t bytes);
 /* The place itself, of parameters, state, scalars, inputs and outputs; SHAPE when its layout is not the ONNX
  * layout. Valid while the session lives. */
@@ -204,7 +205,7 @@ ORTC_API ortc_status ortc_data(ortc_session *session, const char *name, void **d
  * its element. It is used in place by every step until bound anew; NULL goes back to the session's own
  * memory. */
 ORTC_API ortc_status ortc_bind(ortc_session *session, const char *name, void *data, size_t bytes);
-/* Scalars and other one-element tensors as a number, converted to and from the tensor's dtype (f32, f64, i32,
+/* Scalars and other one-element tensors as a number, converted to and from the tensor's dtype (f32, f64,
  * i64). */
 ORTC_API ortc_status ortc_set_scalar(ortc_session *session, const char *name, double value);
 ORTC_API ortc_status ortc_get_scalar(ortc_session *session, const char *name, double *value);
@@ -248,7 +249,7 @@ typedef struct ortc_load_info {
   uint32_t fresh_state; /* out: 1 when the file had weights alone, and optimizer state and step counter were
                            reset */
   uint32_t loaded, ignored; /* out: tensors taken, tensors the program does not have or does not train */
-  /* in, may be NULL: called for every string of the file's metadata, after the load has succeeded */
+  /* in, may be NULL: called for every string of the file's metadata, once the file is found to be good */
   void (*metadata)(void *context, const char *key, const char *value);
   void *metadata_context;
 } ortc_load_info;
