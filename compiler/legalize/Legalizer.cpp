@@ -10,7 +10,7 @@
 #include "compiler/evaluator/Evaluator.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 
@@ -22,9 +22,26 @@ static constexpr int64_t kFoldBytes = 1 << 20;
 /// literal.
 static constexpr int64_t kFoldBroadcastBytes = evaluator::kInlineConstantBytes;
 
+/// No tensor has more elements: sizes in bytes stay far from overflow.
+static constexpr int64_t kMostElements = int64_t(1) << 40;
+
+/// Number of elements, or kMostElements + 1 when it is larger than that.
+static int64_t countOf(Type type) {
+  int64_t count = 1;
+  for (int64_t size : cast<RankedTensorType>(type).getShape())
+    if (size == 0)
+      return 0;
+  for (int64_t size : cast<RankedTensorType>(type).getShape())
+    if (size > kMostElements / count)
+      return kMostElements + 1;
+    else
+      count *= size;
+  return count;
+}
+
 static int64_t bytesOf(Type type) {
   auto tensor = cast<RankedTensorType>(type);
-  return tensor.getNumElements() * ((tensor.getElementType().getIntOrFloatBitWidth() + 7) / 8);
+  return countOf(type) * ((tensor.getElementType().getIntOrFloatBitWidth() + 7) / 8);
 }
 
 Legalizer::Legalizer(onnx::GraphOp graph, const LegalizeOptions &options,
@@ -96,10 +113,7 @@ LogicalResult Legalizer::foldOne(Operation *op, std::string &error) {
     from.replaceAllUsesWith(to);
     replaced[from] = to;
   };
-  bool isEmpty = llvm::any_of(op->getResultTypes(), [](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && tensor.getNumElements() == 0;
-  });
+  bool isEmpty = llvm::any_of(op->getResultTypes(), [](Type type) { return countOf(type) == 0; });
   if (isEmpty) {
     for (Value result : op->getResults())
       replace(result, constantOf(HostTensor(cast<RankedTensorType>(result.getType())).toAttribute()));
@@ -260,7 +274,41 @@ static std::string missingReason(onnx::NodeOp op, bool known) {
     return "no such operator in the standard, and no model-local function of that name";
   if (known)
     return "this version of the operator is not supported";
+  StringRef name = op.getOpType();
+  if (name == "Loop" || name == "Scan")
+    return "loops are not supported";
+  if (name == "RNN" || name == "LSTM" || name == "GRU")
+    return "recurrent layers are not supported";
+  if (name.contains("Sequence") || name.starts_with("Optional"))
+    return "values that are no tensors are not supported";
   return "the operator is not supported";
+}
+
+/// Makes good what the entry promises its handler; says what is wrong, or nothing. `narrow` becomes the type
+/// that floating-point results are rounded to.
+static std::string prepareOperands(TensorBuilder &b, const Operator &entry, MutableArrayRef<Bound> operands,
+                                   Type &narrow) {
+  Type floating;
+  for (auto [i, operand] : llvm::enumerate(operands)) {
+    Type element = operand.value ? TensorBuilder::elementOf(operand.value) : Type();
+    if (!element)
+      continue;
+    if (entry.operands != OperandKind::moved && (element.isF16() || element.isBF16())) {
+      narrow = element;
+      operand.value = b.cast(operand.value, b.getF32Type());
+      element = b.getF32Type();
+    }
+    if (entry.operands != OperandKind::floats)
+      continue;
+    std::string text;
+    llvm::raw_string_ostream(text) << "operand " << i << " has element type " << element;
+    if (!isa<FloatType>(element))
+      return text + ", which is not floating-point";
+    if (floating && element != floating)
+      return text + ", unlike the operands before it";
+    floating = element;
+  }
+  return "";
 }
 
 void Legalizer::legalizeNode(onnx::NodeOp op) {
@@ -288,13 +336,8 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
   }
   Operation *mark = block->empty() ? nullptr : &block->back();
   Type narrow;
-  for (Bound &operand : operands) {
-    Type element = operand.value ? TensorBuilder::elementOf(operand.value) : Type();
-    if (!element || entry->moves || !(element.isF16() || element.isBF16()))
-      continue;
-    narrow = element;
-    operand.value = b->cast(operand.value, b->getF32Type());
-  }
+  if (std::string wrong = prepareOperands(*b, *entry, operands, narrow); !wrong.empty())
+    return refuse(op, wrong);
   Node node(op, *b, *this, std::move(operands));
   LogicalResult built = entry->handler(node);
   if (again)
@@ -306,6 +349,10 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
     for (Bound &result : results)
       if (result.value && TensorBuilder::elementOf(result.value).isF32())
         result.value = b->cast(result.value, narrow);
+  for (Bound &result : results)
+    if (result.value && countOf(result.value.getType()) > kMostElements)
+      return refuse(op,
+                    "a result of shape " + shapeText(TensorBuilder::shapeOf(result.value)) + " is too large");
   std::string error;
   if (failed(foldSince(mark, error)))
     return refuse(op, error);

@@ -193,6 +193,17 @@ LogicalResult Node::broadcast(MutableArrayRef<Value> values) {
   return success();
 }
 
+LogicalResult Node::sameElements(ArrayRef<unsigned> which) {
+  std::optional<unsigned> first;
+  for (unsigned i : which) {
+    if (has(i) && first && element(i) != element(*first))
+      return refuse("operands " + Twine(*first) + " and " + Twine(i) + " have different element types");
+    if (has(i) && !first)
+      first = i;
+  }
+  return success();
+}
+
 Value Node::intConstant(Ints values, Ints shape, Type element) {
   if (!element)
     element = b.getI64Type();
@@ -211,6 +222,14 @@ Value Node::floatConstant(ArrayRef<double> values, Ints shape, Type element) {
 
 Value Node::index(Value indices, int64_t limit, StringRef name) {
   auto type = cast<RankedTensorType>(indices.getType());
+  if (!type.getElementType().isInteger(32) && !type.getElementType().isInteger(64)) {
+    (void)refuse("'" + name + "' holds indices that are neither i32 nor i64");
+    return {};
+  }
+  if (limit < 1) {
+    (void)refuse("'" + name + "' indexes a dimension without elements");
+    return {};
+  }
   if (const HostTensor *known = walk.constantValue(indices)) {
     bool negative = false;
     for (int64_t i = 0; i < known->size(); ++i) {

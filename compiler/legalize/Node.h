@@ -116,6 +116,8 @@ public:
   LogicalResult broadcastShape(llvm::ArrayRef<Value> values, Shape &shape);
   /// Broadcasts all values to one shape.
   LogicalResult broadcast(llvm::MutableArrayRef<Value> values);
+  /// Refuses operands whose element types differ; those that are absent do not count.
+  LogicalResult sameElements(llvm::ArrayRef<unsigned> which);
   /// A constant of integers (i64 unless said otherwise) of that shape.
   Value intConstant(Ints values, Ints shape, Type element = {});
   Value intVector(Ints values) { return intConstant(values, {static_cast<int64_t>(values.size())}); }

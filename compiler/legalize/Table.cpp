@@ -14,7 +14,8 @@ namespace ortc::legalize {
 
 namespace handlers {
 #define ORTC_OPERATOR(domain, name, first, last, handler) LogicalResult handler(Node &);
-#define ORTC_MOVEMENT(domain, name, first, last, handler) LogicalResult handler(Node &);
+#define ORTC_FLOATS ORTC_OPERATOR
+#define ORTC_MOVEMENT ORTC_OPERATOR
 #include "compiler/legalize/Operators.inc"
 } // namespace handlers
 
@@ -24,9 +25,11 @@ ArrayRef<Operator> getOperators() {
   static const auto table = [] {
     llvm::SmallVector<Operator> entries = {
 #define ORTC_OPERATOR(domain, name, first, last, handler)                                                    \
-  {domain, name, first, last, handlers::handler, false},
+  {domain, name, first, last, handlers::handler, OperandKind::any},
+#define ORTC_FLOATS(domain, name, first, last, handler)                                                      \
+  {domain, name, first, last, handlers::handler, OperandKind::floats},
 #define ORTC_MOVEMENT(domain, name, first, last, handler)                                                    \
-  {domain, name, first, last, handlers::handler, true},
+  {domain, name, first, last, handlers::handler, OperandKind::moved},
 #include "compiler/legalize/Operators.inc"
     };
     llvm::sort(entries, [](const Operator &a, const Operator &b) {

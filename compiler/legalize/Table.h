@@ -15,14 +15,19 @@ namespace ortc::legalize {
 class Node;
 using Handler = mlir::LogicalResult (*)(Node &);
 
+/// What the walk guarantees about operands before it calls the handler.
+enum class OperandKind {
+  any,    ///< anything; f16 and bf16 operands are extended to f32 and results rounded back
+  floats, ///< the same, and all operands have one floating-point type
+  moved,  ///< anything, as it is: the handler only moves elements
+};
+
 struct Operator {
   llvm::StringRef domain; ///< empty for the default one
   llvm::StringRef name;
   int64_t first, last; ///< since-versions, both included
   Handler handler;
-  /// The handler only moves elements: it takes narrow floating-point types as they are. For the others, f16
-  /// and bf16 operands are extended to f32 and results rounded back.
-  bool moves;
+  OperandKind operands;
 };
 
 /// All entries, sorted by name.

@@ -98,6 +98,10 @@ static LogicalResult addPositions(Node &n, Ints scores, int64_t past, Visibility
 // a dimension of their own here, so that keys and values are never repeated.
 LogicalResult attention(Node &n) {
   TensorBuilder &b = n.b;
+  if (failed(n.sameElements({0, 1, 2, 4, 5})))
+    return failure();
+  if (!n.isFloat(0) || (n.has(3) && n.element(3) != n.element(0) && !n.element(3).isInteger(1)))
+    return n.refuse("its element types are not supported");
   bool packed = n.rank(0) == 3;
   if (n.rank(1) != n.rank(0) || n.rank(2) != n.rank(0) || n.rank(0) < 3 || n.rank(0) > 4)
     return n.refuse("query, key and value have different numbers of dimensions, or not 3 or 4");
@@ -152,6 +156,8 @@ LogicalResult attention(Node &n) {
 }
 
 LogicalResult rotaryEmbedding(Node &n) {
+  if (failed(n.sameElements({0, 1, 2})))
+    return failure();
   TensorBuilder &b = n.b;
   bool packed = n.rank(0) == 3;
   int64_t heads = n.getInt("num_heads", 0);

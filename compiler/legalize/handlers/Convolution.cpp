@@ -55,6 +55,8 @@ LogicalResult Window::read(Node &n, Ints kernel, Ints input, bool ceilMode) {
     int64_t out = room / strides[i] + 1;
     if (ceilMode && room % strides[i] && out * strides[i] < input[i] + before)
       ++out;
+    if (out > (int64_t(1) << 31))
+      return n.refuse("a result of " + Twine(out) + " elements along spatial dimension " + Twine(i));
     output.push_back(out);
     overhang.push_back(std::max<int64_t>((out - 1) * strides[i] + extent(i) - input[i] - before - after, 0));
   }

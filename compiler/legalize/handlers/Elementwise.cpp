@@ -129,6 +129,8 @@ LogicalResult compare(Node &n) {
 }
 
 LogicalResult bitwise(Node &n) {
+  if (n.isFloat(0))
+    return n.refuse("floating-point operands have no bits to combine");
   StringRef op = n.op.getOpType();
   if (op == "Not")
     return n.yield(n.b.logicalNot(n[0]));
@@ -145,6 +147,8 @@ LogicalResult bitwise(Node &n) {
 }
 
 LogicalResult bitShift(Node &n) {
+  if (n.isFloat(0))
+    return n.refuse("floating-point operands cannot be shifted");
   Value a, c;
   if (failed(operandPair(n, a, c)))
     return failure();
@@ -230,6 +234,8 @@ LogicalResult isInf(Node &n) {
 
 /// Sum, Mean, Max and Min of any number of operands, from the left.
 LogicalResult variadic(Node &n) {
+  if (failed(n.sameElements(llvm::to_vector(llvm::seq<unsigned>(0, n.size())))))
+    return failure();
   SmallVector<Value> values;
   for (unsigned i = 0; i < n.size(); ++i)
     values.push_back(n[i]);
@@ -255,6 +261,8 @@ LogicalResult clipByAttributes(Node &n) {
 }
 
 LogicalResult clipByOperands(Node &n) {
+  if (failed(n.sameElements({0, 1, 2})))
+    return failure();
   Value bounds[2];
   for (unsigned i : {0u, 1u})
     if (n.has(i + 1)) {
@@ -266,6 +274,10 @@ LogicalResult clipByOperands(Node &n) {
 }
 
 LogicalResult where(Node &n) {
+  if (failed(n.sameElements({1, 2})))
+    return failure();
+  if (!n.element(0).isInteger(1))
+    return n.refuse("its condition is not boolean");
   Value all[3] = {n[0], n[1], n[2]};
   if (failed(n.broadcast(all)))
     return failure();

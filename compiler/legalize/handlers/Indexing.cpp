@@ -117,6 +117,8 @@ LogicalResult scatterElements(Node &n) {
   int64_t axis = n.getInt("axis", 0);
   if (failed(n.axis(axis, n.rank(0))))
     return failure();
+  if (failed(n.sameElements({0, 2})))
+    return failure();
   auto mode = scatterMode(n);
   if (!mode || n.rank(1) != n.rank(0) || n.shape(1) != n.shape(2))
     return n.refuse(mode ? "its input, indices and updates do not fit" : "its reduction is not supported");
@@ -132,6 +134,8 @@ LogicalResult scatterND(Node &n) {
   TensorBuilder &b = n.b;
   Ints x = n.shape(0), i = n.shape(1);
   int64_t depth = i.empty() ? 0 : i.back();
+  if (failed(n.sameElements({0, 2})))
+    return failure();
   auto mode = scatterMode(n);
   if (!mode || i.empty() || depth > n.rank(0))
     return n.refuse(mode ? "its indices do not fit its input" : "its reduction is not supported");
@@ -162,6 +166,8 @@ LogicalResult oneHot(Node &n) {
   if (failed(n.axis(axis, rank + 1)))
     return failure();
   int64_t depth = depths.empty() ? 0 : static_cast<int64_t>(depths[0]);
+  if (n.shape(2) != Ints({2}))
+    return n.refuse("its values are not two");
   if (depth < 1)
     return n.refuse("a depth of " + Twine(depth));
   Shape shape(n.shape(0));

@@ -14,8 +14,6 @@ LogicalResult gemm(Node &n) {
   bool transposeA = n.getInt("transA", 0), transposeB = n.getInt("transB", 0);
   if (n.rank(0) != 2 || n.rank(1) != 2)
     return n.refuse("its operands are no matrices");
-  if (!n.isFloat(0))
-    return n.refuse("integer matrices are not supported");
   if (n.shape(0)[transposeA ? 0 : 1] != n.shape(1)[transposeB ? 1 : 0])
     return n.refuse("matrices of " + shapeText(n.shape(0)) + " and " + shapeText(n.shape(1)) + " do not fit");
   Value y = b.matmul(n[0], n[1], transposeA, transposeB);
@@ -36,8 +34,6 @@ LogicalResult gemm(Node &n) {
 LogicalResult matMul(Node &n) {
   if (n.rank(0) == 0 || n.rank(1) == 0)
     return n.refuse("an operand is a scalar");
-  if (!n.isFloat(0))
-    return n.refuse("integer matrices are not supported");
   Ints a = n.shape(0), c = n.shape(1);
   bool fits = a.back() == c[c.size() == 1 ? 0 : c.size() - 2];
   for (size_t i = 3; i <= std::min(a.size(), c.size()); ++i)
@@ -109,8 +105,6 @@ static LogicalResult parseEquation(Node &n, Equation &equation) {
 
 LogicalResult einsum(Node &n) {
   Equation equation;
-  if (!n.isFloat(0))
-    return n.refuse("integer operands are not supported");
   if (failed(parseEquation(n, equation)))
     return failure();
   llvm::StringMap<int64_t> sizes;

@@ -11,6 +11,10 @@ namespace ortc::legalize::handlers {
 LogicalResult labelLoss(Node &n) {
   TensorBuilder &b = n.b;
   bool isNll = n.op.getOpType() == "NegativeLogLikelihoodLoss";
+  if (failed(n.sameElements({0, 2})))
+    return failure();
+  if (!n.isFloat(0) || n.isFloat(1) || n.element(1).getIntOrFloatBitWidth() < 32)
+    return n.refuse("its scores are not floating-point, or its labels neither i32 nor i64");
   Ints x = n.shape(0);
   if (x.size() < 2 || nn::dropAxes(x, {1}) != Shape(n.shape(1)))
     return n.refuse("scores of shape " + shapeText(x) + " and labels of shape " + shapeText(n.shape(1)) +

@@ -177,6 +177,11 @@ LogicalResult pad(Node &n) {
     low[axis] = pads[i];
     high[axis] = pads[i + axes.size()];
   }
+  for (int64_t amount : pads)
+    if (amount > (int64_t(1) << 31) || amount < -(int64_t(1) << 31))
+      return n.refuse("a pad of " + Twine(amount));
+  if (n.version() >= 11 && failed(n.sameElements({0, 2})))
+    return failure();
   Value x = n[0];
   TensorBuilder &b = n.b;
   if (mode == "constant") {

@@ -43,8 +43,8 @@ static Value wholePositions(Node &n, Value indices) {
 }
 
 LogicalResult maxPool(Node &n) {
-  if (n.rank(0) < 3 || !n.isFloat(0))
-    return n.refuse(n.isFloat(0) ? "its input has no spatial dimensions" : "integer pools are not supported");
+  if (n.rank(0) < 3)
+    return n.refuse("its input has no spatial dimensions");
   Ints input = n.shape(0).drop_front(2);
   Window window;
   if (failed(window.read(n, {}, input, n.getInt("ceil_mode", 0))) || failed(checkWindows(n, window, input)))

@@ -166,6 +166,9 @@ static LogicalResult readAxes(Node &n, SmallVector<Axis> &axes) {
       axis.start = roi[i];
       axis.end = roi[i + count];
     }
+    if (axis.output > (1 << 20) || axis.input > (1 << 20))
+      return n.refuse("dimension " + Twine(axis.dim) + " is resized from " + Twine(axis.input) + " to " +
+                      Twine(axis.output) + ", more than supported");
     if (axis.output < 1)
       return n.refuse("dimension " + Twine(axis.dim) + " would have no elements");
     axes.push_back(axis);
@@ -209,6 +212,9 @@ LogicalResult resize(Node &n) {
     bool whole = axis.start == 0 && axis.end == 1;
     if (axis.output == axis.input && axis.scale == 1 && whole)
       continue;
+    if (how.mode != "nearest" && axis.output * axis.input > (int64_t(1) << 26))
+      return n.refuse("resizing " + Twine(axis.input) + " elements to " + Twine(axis.output) +
+                      " needs more interpolation weights than supported");
     SmallVector<int64_t> positions;
     bool isOutside = false;
     SmallVector<int64_t> outside;
@@ -235,6 +241,11 @@ LogicalResult affineGrid(Node &n) {
   SmallVector<int64_t> size;
   if (failed(n.ints(1, "size", size)))
     return failure();
+  for (int64_t each : size)
+    if (each < 1 || each > (1 << 20))
+      return n.refuse("a size of " + shapeText(size));
+  if (!n.isFloat(0))
+    return n.refuse("theta is not floating-point");
   int64_t spatial = static_cast<int64_t>(size.size()) - 2;
   if (spatial < 2 || spatial > 3 || n.shape(0) != Ints({size[0], spatial, spatial + 1}))
     return n.refuse("theta of shape " + shapeText(n.shape(0)) + " does not fit a size of " + shapeText(size));

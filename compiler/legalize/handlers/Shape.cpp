@@ -42,6 +42,9 @@ LogicalResult constantOfShape(Node &n) {
   SmallVector<int64_t> shape;
   if (failed(n.ints(0, "input", shape)))
     return failure();
+  for (int64_t size : shape)
+    if (size < 0)
+      return n.refuse("its shape has a dimension of " + Twine(size));
   ElementsAttr value = n.op.getTensor("value");
   if (!value)
     return n.yield(n.b.constant(
@@ -143,6 +146,8 @@ LogicalResult expand(Node &n) {
     shape.insert(shape.begin(), wanted.size() - shape.size(), 1);
   for (size_t i = 0; i < wanted.size(); ++i) {
     int64_t &mine = shape[shape.size() - 1 - i], theirs = wanted[wanted.size() - 1 - i];
+    if (theirs < 0)
+      return n.refuse("its shape has a dimension of " + Twine(theirs));
     if (mine != theirs && mine != 1 && theirs != 1)
       return n.refuse("an input of shape " + shapeText(n.shape(0)) + " cannot be expanded to " +
                       shapeText(wanted));
@@ -153,12 +158,18 @@ LogicalResult expand(Node &n) {
 }
 
 LogicalResult range(Node &n) {
+  if (failed(n.sameElements({0, 1, 2})))
+    return failure();
   const HostTensor *bounds[3];
   const char *names[3] = {"start", "limit", "delta"};
   for (unsigned i = 0; i < 3; ++i)
     if (failed(n.constant(i, names[i], bounds[i])))
       return failure();
   int64_t count;
+  constexpr int64_t kMost = int64_t(1) << 27;
+  for (const HostTensor *bound : bounds)
+    if (bound->size() != 1)
+      return n.refuse("its operands are no scalars");
   if (n.isFloat(0)) {
     double start = bounds[0]->getFloat(0), delta = bounds[2]->getFloat(0);
     count =
@@ -174,6 +185,8 @@ LogicalResult range(Node &n) {
   if (delta == 0)
     return n.refuse("its delta is 0");
   count = std::max<int64_t>(0, (limit - start + delta - (delta > 0 ? 1 : -1)) / delta);
+  if (count > kMost)
+    return n.refuse("it has too many elements");
   SmallVector<int64_t> values;
   for (int64_t i = 0; i < count; ++i)
     values.push_back(start + i * delta);
@@ -213,6 +226,8 @@ LogicalResult trilu(Node &n) {
 /// A branch whose condition is known at compile time takes its place.
 LogicalResult ifThenElse(Node &n) {
   const HostTensor *condition = n.constant(0);
+  if (condition && (condition->size() != 1 || condition->isFloat()))
+    return n.refuse("its condition is not one boolean");
   if (!condition)
     return n.refuse("its condition depends on data; only conditions known at compile time are supported");
   onnx::GraphOp branch = n.op.getGraph(condition->getInt(0) ? "then_branch" : "else_branch");
