@@ -72,7 +72,8 @@ bool addShapes(std::string_view text, CompileOptions &options, std::string &erro
     std::string_view item = text.substr(0, comma);
     size_t equals = item.rfind('=');
     if (equals == std::string_view::npos || equals == 0 || equals + 1 == item.size()) {
-      error = "'" + std::string(item) + "' binds nothing; write NAME=N for a dimension or INPUT=AxBxC for an input";
+      error = "'" + std::string(item) +
+              "' binds nothing; write NAME=N for a dimension or INPUT=AxBxC for an input";
       return false;
     }
     ShapeSpec shape{std::string(item.substr(0, equals)), {}};
@@ -82,7 +83,8 @@ bool addShapes(std::string_view text, CompileOptions &options, std::string &erro
       std::string_view size = sizes.substr(0, cross);
       int64_t value = 0;
       if (!parseInteger(size, value) || value < 1 || value > kLimit) {
-        error = "'" + std::string(size) + "' in '" + std::string(item) + "' is no size; sizes are whole numbers from 1";
+        error = "'" + std::string(size) + "' in '" + std::string(item) +
+                "' is no size; sizes are whole numbers from 1";
         return false;
       }
       shape.dims.push_back(value);
@@ -104,7 +106,9 @@ bool addShapes(std::string_view text, CompileOptions &options, std::string &erro
 }
 
 bool addBinding(std::string_view name, CompileOptions &options, std::string &error) {
-  auto allowed = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.'; };
+  auto allowed = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
+  };
   if (name.empty() || !std::all_of(name.begin(), name.end(), allowed)) {
     error = "'" + std::string(name) + "' is no binding name; letters, digits, '_', '-' and '.' make one";
     return false;
@@ -145,7 +149,8 @@ bool checkOptions(const CompileOptions &options, std::string &error) {
     error = "-o DIR is missing: the folder of the artifact";
     return false;
   }
-  if (options.loss.kind == LossKind::Output && !options.lossInput.empty() && options.lossInput != options.loss.output) {
+  if (options.loss.kind == LossKind::Output && !options.lossInput.empty() &&
+      options.lossInput != options.loss.output) {
     error = "--loss-input '" + options.lossInput + "' contradicts --loss " + options.loss.text +
             ": the graph computes its loss; leave --loss-input out";
     return false;

@@ -1,8 +1,9 @@
 //===- CompileOptions.h - everything a compilation is told ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One plain struct with every flag of `ortc train`, already parsed and checked as far as that is possible without the
-// model, and the parsers of the specs that flags carry. No MLIR: the command line, the driver and tests share it.
+// One plain struct with every flag of `ortc train`, already parsed and checked as far as that is possible
+// without the model, and the parsers of the specs that flags carry. No MLIR: the command line, the driver and
+// tests share it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ORTC_COMPILER_DRIVER_COMPILEOPTIONS_H
@@ -40,9 +41,10 @@ struct LossSpec {
   int64_t axis = 1;           ///< cross_entropy, nll: the class axis; negative counts from the end
   int64_t ignoreIndex = -100; ///< cross_entropy, nll: labels of this value take no part
   double labelSmoothing = 0;  ///< cross_entropy: in [0, 1]
-  bool probabilities = false; ///< cross_entropy: labels are probabilities of the logits' shape, not class indices
-  double beta = 1;            ///< smooth_l1: > 0
-  std::string output;         ///< output: name of the graph output that is the loss
+  bool probabilities =
+      false;          ///< cross_entropy: labels are probabilities of the logits' shape, not class indices
+  double beta = 1;    ///< smooth_l1: > 0
+  std::string output; ///< output: name of the graph output that is the loss
   std::string text = "cross_entropy"; ///< as given, for the manifest and messages
 };
 
@@ -72,8 +74,8 @@ struct GroupSpec {
   std::string text;
 };
 
-/// One item of `--shape`: `NAME=N` binds a symbolic dimension (or an input of rank 1), `INPUT=AxBxC` a whole input.
-/// Which of both a single number is, only the graph can tell.
+/// One item of `--shape`: `NAME=N` binds a symbolic dimension (or an input of rank 1), `INPUT=AxBxC` a whole
+/// input. Which of both a single number is, only the graph can tell.
 struct ShapeSpec {
   std::string name;
   std::vector<int64_t> dims; ///< at least one, each at least 1
@@ -106,16 +108,16 @@ struct CompileOptions {
   std::vector<std::string> targets{"host"}; ///< as given; never empty, no name twice
   Numerics numerics = Numerics::Fast;
   uint64_t seed = 0;
-  bool source = true; ///< keep the ONNX graph in the artifact
-  bool quiet = false; ///< no summary on stdout
+  bool source = true;      ///< keep the ONNX graph in the artifact
+  bool quiet = false;      ///< no summary on stdout
   std::string compileTo;   ///< name of the last phase to run; empty: all
   std::string dumpIr;      ///< folder; empty: none
   std::string dumpBuffers; ///< CSV file; empty: none
   std::string report;      ///< JSON file; empty: none
 };
 
-/// Parsers of the specs. Each returns true and fills its result, or returns false with one sentence in `error` (lower
-/// case, no full stop) that names the flag's part, the value and what is allowed.
+/// Parsers of the specs. Each returns true and fills its result, or returns false with one sentence in
+/// `error` (lower case, no full stop) that names the flag's part, the value and what is allowed.
 bool parseLoss(std::string_view text, LossSpec &loss, std::string &error);
 bool parseOptimizer(std::string_view text, OptimizerSpec &optimizer, std::string &error);
 bool parseGroup(std::string_view text, GroupSpec &group, std::string &error);

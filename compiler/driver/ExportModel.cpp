@@ -1,9 +1,9 @@
 //===- ExportModel.cpp - the original graph with trained weights ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The source section holds the model without the bytes that the tensor table has. Every initializer of the graph that
-// the table knows as one of the model gets its bytes from a session, so that a checkpoint's weights and running
-// statistics go where the file had them; all others are as they were.
+// The source section holds the model without the bytes that the tensor table has. Every initializer of the
+// graph that the table knows as one of the model gets its bytes from a session, so that a checkpoint's
+// weights and running statistics go where the file had them; all others are as they were.
 #include "compiler/driver/ExportModel.h"
 
 #include "compiler/frontend/onnx.pb.h"
@@ -19,7 +19,8 @@ using host::DataType;
 using host::Status;
 
 /// The bytes of a tensor of the session in the dtype of the file: a float16 weight has a float32 master.
-static Status readTensor(host::Session &session, const ortc_tensor_info &tensor, DataType type, std::string &bytes) {
+static Status readTensor(host::Session &session, const ortc_tensor_info &tensor, DataType type,
+                         std::string &bytes) {
   auto stored = static_cast<DataType>(tensor.dtype);
   std::string name = tensor.name;
   std::vector<uint8_t> values(tensor.bytes);
@@ -29,8 +30,8 @@ static Status readTensor(host::Session &session, const ortc_tensor_info &tensor,
     bytes.assign(values.begin(), values.end());
     return Status();
   }
-  host::Array array{name, stored, {int64_t(values.size() / host::getElementBytes(stored))}, values.data(),
-                    values.size(), nullptr};
+  host::Array array{name,          stored,        {int64_t(values.size() / host::getElementBytes(stored))},
+                    values.data(), values.size(), nullptr};
   host::Conversion conversion;
   ORTC_TRY(host::planConversion(array, type, "tensor '" + name + "'", conversion));
   bytes.resize(size_t(array.shape[0]) * host::getElementBytes(type));
@@ -39,8 +40,9 @@ static Status readTensor(host::Session &session, const ortc_tensor_info &tensor,
 }
 
 static bool hasData(const proto::TensorProto &tensor) {
-  return tensor.has_raw_data() || tensor.float_data_size() || tensor.int32_data_size() || tensor.int64_data_size() ||
-         tensor.double_data_size() || tensor.uint64_data_size() || tensor.string_data_size();
+  return tensor.has_raw_data() || tensor.float_data_size() || tensor.int32_data_size() ||
+         tensor.int64_data_size() || tensor.double_data_size() || tensor.uint64_data_size() ||
+         tensor.string_data_size();
 }
 
 /// Puts `bytes` in as the only data of the initializer.
@@ -56,8 +58,8 @@ static void replaceData(proto::TensorProto &tensor, std::string bytes) {
 }
 
 /// Fills the initializers; counts those that came from the tensor table.
-static Status fillInitializers(const host::Artifact &artifact, host::Session &session, proto::GraphProto &graph,
-                               int64_t &filled) {
+static Status fillInitializers(const host::Artifact &artifact, host::Session &session,
+                               proto::GraphProto &graph, int64_t &filled) {
   for (proto::TensorProto &initializer : *graph.mutable_initializer()) {
     ortc_tensor_info tensor{};
     tensor.size = sizeof(tensor);
@@ -69,8 +71,9 @@ static Status fillInitializers(const host::Artifact &artifact, host::Session &se
     if (!isKnown) {
       if (hasData(initializer) || (host::countBytes(shape, type, wanted) && wanted == 0))
         continue;
-      return Status::failure(artifact.getPath() + ": initializer '" + initializer.name() +
-                             "' is neither in the source section nor in the tensor table; compile the artifact again");
+      return Status::failure(
+          artifact.getPath() + ": initializer '" + initializer.name() +
+          "' is neither in the source section nor in the tensor table; compile the artifact again");
     }
     if (host::Shape(tensor.dims, tensor.dims + tensor.rank) != shape || host::getElementBytes(type) == 0)
       return Status::failure(artifact.getPath() + ": initializer '" + initializer.name() + "' is " +
@@ -92,8 +95,9 @@ Status exportModel(const ExportOptions &options) {
   uint64_t bytes = 0;
   ortc_status status = ortc_program_section(artifact.getProgram(), ORTC_SECTION_SOURCE, &source, &bytes);
   if (status == ORTC_E_NOT_FOUND)
-    return Status::refusal(artifact.getPath() + ": was compiled with --no-source and has no graph to export; compile "
-                                                "it without that flag, checkpoints stay valid");
+    return Status::refusal(artifact.getPath() +
+                           ": was compiled with --no-source and has no graph to export; compile "
+                           "it without that flag, checkpoints stay valid");
   proto::ModelProto model;
   if (status != ORTC_OK || bytes > INT32_MAX || !model.ParseFromArray(source, int(bytes)))
     return Status::failure(artifact.getPath() + ": its source section is damaged");

@@ -15,8 +15,8 @@ struct ExportOptions {
   bool quiet = false;
 };
 
-/// Writes the ONNX graph that an artifact was made from, with the weights of a checkpoint in their place: the same
-/// nodes, names and dtypes as the file that was compiled.
+/// Writes the ONNX graph that an artifact was made from, with the weights of a checkpoint in their place: the
+/// same nodes, names and dtypes as the file that was compiled.
 host::Status exportModel(const ExportOptions &options);
 
 } // namespace ortc::driver

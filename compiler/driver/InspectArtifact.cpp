@@ -20,7 +20,8 @@ using Json = nlohmann::ordered_json;
 
 static std::string findFile(const std::string &path) {
   std::error_code ignored;
-  return std::filesystem::is_directory(path, ignored) ? (std::filesystem::path(path) / "model.ortc").string() : path;
+  return std::filesystem::is_directory(path, ignored) ? (std::filesystem::path(path) / "model.ortc").string()
+                                                      : path;
 }
 
 /// Messages about the file itself name it already.
@@ -28,7 +29,9 @@ static Status fail(const std::string &file, const std::string &error) {
   return Status::failure(error.find(file) != std::string::npos ? error : file + ": " + error);
 }
 
-static void printRow(const char *key, const std::string &text) { std::printf("%-11s%s\n", key, text.c_str()); }
+static void printRow(const char *key, const std::string &text) {
+  std::printf("%-11s%s\n", key, text.c_str());
+}
 
 static std::string getText(const Json &from, const char *key) {
   return from.is_object() && from.contains(key) && from[key].is_string() ? from[key].get<std::string>() : "";
@@ -56,8 +59,8 @@ static void printTensor(const artifact::Tensor &tensor) {
   uint32_t element = artifact::elementBytes(tensor.dtype);
   bool isDense = tensor.strides.empty() || tensor.strides == artifact::denseStrides(tensor.dims, element);
   std::printf("  %-9s  %-40s %-5s %-22s %10s%s\n", artifact::roleName(tensor.role), tensor.name.c_str(),
-              artifact::dtypeName(tensor.dtype), (shape + "]").c_str(), formatBytes(uint64_t(count) * element).c_str(),
-              isDense ? "" : "  permuted");
+              artifact::dtypeName(tensor.dtype), (shape + "]").c_str(),
+              formatBytes(uint64_t(count) * element).c_str(), isDense ? "" : "  permuted");
 }
 
 /// Prints what only the manifest says: model, loss, optimizer, and what is not trained.
@@ -103,7 +106,8 @@ Status inspectArtifact(const std::string &path) {
                              : artifact.codes[entry.target].name;
     uint64_t total = entry.fixedBytes + artifact.maxWorkers * entry.workerBytes;
     printRow("entry", entry.name + ", " + target + ": transient " + formatBytes(total) + " (" +
-                          formatBytes(entry.fixedBytes) + " + " + formatBytes(entry.workerBytes) + " a worker)");
+                          formatBytes(entry.fixedBytes) + " + " + formatBytes(entry.workerBytes) +
+                          " a worker)");
   }
   std::printf("tensors\n");
   for (const artifact::Tensor &tensor : artifact.tensors)
@@ -128,7 +132,8 @@ Status verifyArtifact(const std::string &path, bool quiet) {
     return fail(file, error);
   // The manifest beside the artifact is a copy; a different one would mislead.
   std::filesystem::path beside = std::filesystem::path(file).parent_path() / "manifest.json";
-  if (std::filesystem::is_directory(path) && std::filesystem::exists(beside)) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored) && std::filesystem::exists(beside, ignored)) {
     std::ostringstream text;
     text << std::ifstream(beside, std::ios::binary).rdbuf();
     if (text.str() != read->artifact.manifest)

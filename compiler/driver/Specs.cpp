@@ -1,8 +1,8 @@
 //===- Specs.cpp - parsers of `kind:key=value,...` specs ------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A spec is a word, and after a colon a list of key=value. A table of the keys a kind takes, with the range of each,
-// drives parsing and messages alike.
+// A spec is a word, and after a colon a list of key=value. A table of the keys a kind takes, with the range
+// of each, drives parsing and messages alike.
 #include "compiler/driver/CompileOptions.h"
 
 #include <charconv>
@@ -64,7 +64,8 @@ static bool parseKeys(std::string_view text, const std::string &what, const std:
       std::string known;
       for (const Key &candidate : keys)
         known += (known.empty() ? "" : ", ") + std::string(candidate.name);
-      error = what + " has no option " + quote(name) + (known.empty() ? "; it takes none" : "; it takes " + known);
+      error = what + " has no option " + quote(name) +
+              (known.empty() ? "; it takes none" : "; it takes " + known);
       return false;
     }
     if (equals == std::string_view::npos) {
@@ -118,8 +119,8 @@ bool parseLoss(std::string_view text, LossSpec &loss, std::string &error) {
   parsed.text = std::string(text);
   std::vector<Key> keys;
   bool found = false;
-  for (LossKind kind : {LossKind::CrossEntropy, LossKind::Nll, LossKind::Mse, LossKind::L1, LossKind::SmoothL1,
-                        LossKind::BceWithLogits, LossKind::Output, LossKind::None}) {
+  for (LossKind kind : {LossKind::CrossEntropy, LossKind::Nll, LossKind::Mse, LossKind::L1,
+                        LossKind::SmoothL1, LossKind::BceWithLogits, LossKind::Output, LossKind::None}) {
     if (word == getLossName(kind)) {
       parsed.kind = kind;
       found = true;
@@ -166,8 +167,10 @@ bool parseOptimizer(std::string_view text, OptimizerSpec &optimizer, std::string
       {.name = "lr", .range = "a number of at least 0", .number = &parsed.lr, .allowed = isNotNegative}};
   if (word == "sgd") {
     parsed.kind = OptimizerKind::Sgd;
-    keys.push_back(
-        {.name = "momentum", .range = "a number of at least 0", .number = &parsed.momentum, .allowed = isNotNegative});
+    keys.push_back({.name = "momentum",
+                    .range = "a number of at least 0",
+                    .number = &parsed.momentum,
+                    .allowed = isNotNegative});
   } else if (word == "adam" || word == "adamw") {
     parsed.kind = word == "adam" ? OptimizerKind::Adam : OptimizerKind::AdamW;
     parsed.beta1 = 0.9;
@@ -177,8 +180,10 @@ bool parseOptimizer(std::string_view text, OptimizerSpec &optimizer, std::string
     const char *range = "a number of at least 0 and below 1";
     keys.push_back({.name = "beta1", .range = range, .number = &parsed.beta1, .allowed = isFraction});
     keys.push_back({.name = "beta2", .range = range, .number = &parsed.beta2, .allowed = isFraction});
-    keys.push_back(
-        {.name = "epsilon", .range = "a number of at least 0", .number = &parsed.epsilon, .allowed = isNotNegative});
+    keys.push_back({.name = "epsilon",
+                    .range = "a number of at least 0",
+                    .number = &parsed.epsilon,
+                    .allowed = isNotNegative});
   } else {
     error = "there is no optimizer " + quote(word) + "; there are sgd, adam and adamw";
     return false;
@@ -203,15 +208,21 @@ bool parseGroup(std::string_view text, GroupSpec &group, std::string &error) {
   // The options follow the last colon: a regular expression may have colons of its own, as in '(?:a|b)'.
   size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || text.find('=', colon) == std::string_view::npos) {
-    error = quote(text) + " is no parameter group; write REGEX:lr_scale=X,weight_decay=Y with either option or both";
+    error = quote(text) +
+            " is no parameter group; write REGEX:lr_scale=X,weight_decay=Y with either option or both";
     return false;
   }
   GroupSpec parsed;
   parsed.text = std::string(text);
   double weightDecay = -1;
-  std::vector<Key> keys = {
-      {.name = "lr_scale", .range = "a number of at least 0", .number = &parsed.lrScale, .allowed = isNotNegative},
-      {.name = "weight_decay", .range = "a number of at least 0", .number = &weightDecay, .allowed = isNotNegative}};
+  std::vector<Key> keys = {{.name = "lr_scale",
+                            .range = "a number of at least 0",
+                            .number = &parsed.lrScale,
+                            .allowed = isNotNegative},
+                           {.name = "weight_decay",
+                            .range = "a number of at least 0",
+                            .number = &weightDecay,
+                            .allowed = isNotNegative}};
   std::string_view regex = text.substr(0, colon);
   if (!NamePattern::parse(regex, parsed.pattern, error) ||
       !parseKeys(text.substr(colon + 1), "group " + quote(regex), keys, error))
@@ -225,7 +236,8 @@ bool parseGroup(std::string_view text, GroupSpec &group, std::string &error) {
 /// Finds `text` among `words`; `what` begins the message.
 template <typename Value>
 static bool parseWord(std::string_view text, const char *what,
-                      std::initializer_list<std::pair<const char *, Value>> words, Value &result, std::string &error) {
+                      std::initializer_list<std::pair<const char *, Value>> words, Value &result,
+                      std::string &error) {
   std::string known;
   for (const auto &[word, value] : words) {
     if (text == word) {
@@ -247,13 +259,13 @@ bool parseBatchNorm(std::string_view text, BatchNormMode &mode, std::string &err
 }
 
 bool parseDropout(std::string_view text, DropoutMode &mode, std::string &error) {
-  return parseWord(text, "the dropout mode", {{"as-exported", DropoutMode::AsExported}, {"train", DropoutMode::Train}},
-                   mode, error);
+  return parseWord(text, "the dropout mode",
+                   {{"as-exported", DropoutMode::AsExported}, {"train", DropoutMode::Train}}, mode, error);
 }
 
 bool parseNumerics(std::string_view text, Numerics &numerics, std::string &error) {
-  return parseWord(text, "the numerics mode", {{"fast", Numerics::Fast}, {"portable", Numerics::Portable}}, numerics,
-                   error);
+  return parseWord(text, "the numerics mode", {{"fast", Numerics::Fast}, {"portable", Numerics::Portable}},
+                   numerics, error);
 }
 
 } // namespace ortc::driver

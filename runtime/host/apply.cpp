@@ -52,7 +52,8 @@ public:
     array.shape = spec.shape.empty() ? Shape{1} : spec.shape;
     leading = array.shape[0];
     (void)countBytes(array.shape, array.type, bytes);
-    // The leading dimension follows the samples when it is a multiple of theirs: [batch * tokens, classes], say.
+    // The leading dimension follows the samples when it is a multiple of theirs: [batch * tokens, classes],
+    // say.
     perSample = batches.isBatch() && !spec.shape.empty() && leading % batches.getBatch() == 0
                     ? leading / batches.getBatch()
                     : 0;
@@ -77,15 +78,15 @@ Status evaluateData(const ApplyOptions &options) {
   ORTC_TRY(application.open(ORTC_ENTRY_EVAL));
   Reporter &reporter = application.reporter;
   Evaluation result;
-  ORTC_TRY(evaluate(application.session, application.artifact, *application.entry, application.data,
-                    application.slices,
-                    [&](int64_t slice) { reporter.count("slice", slice + 1, application.slices); }, result));
+  ORTC_TRY(evaluate(
+      application.session, application.artifact, *application.entry, application.data, application.slices,
+      [&](int64_t slice) { reporter.count("slice", slice + 1, application.slices); }, result));
   if (!result.note.empty())
     reporter.note(result.note);
   std::string text = "loss " + formatNumber(float(result.loss.mean()));
   if (result.hasAccuracy)
-    text += ", accuracy " + formatShort(100 * result.getAccuracy()) + " % (" + std::to_string(result.right) + " of " +
-            std::to_string(result.counted) + ")";
+    text += ", accuracy " + formatShort(100 * result.getAccuracy()) + " % (" + std::to_string(result.right) +
+            " of " + std::to_string(result.counted) + ")";
   // The result itself is no chatter: quiet keeps it.
   Reporter(false).line(text + ", over " +
                        formatCount(result.items, application.data.isBatch() ? "sample" : "slice"));
@@ -102,7 +103,8 @@ Status predictData(const ApplyOptions &options) {
     ORTC_TRY(application.session.feed(*application.entry, application.data, slice, nullptr));
     double none = 0;
     if (Status status = application.session.step(*application.entry, none); !status.isOk())
-      return Status::failure(status.getMessage() + " (slice " + std::to_string(slice) + " of " + options.data + ")");
+      return Status::failure(status.getMessage() + " (slice " + std::to_string(slice) + " of " +
+                             options.data + ")");
     for (Collector &collector : collectors) {
       uint8_t *from = nullptr;
       ORTC_TRY(application.session.getBuffer(*application.entry, collector.array.name, from));
@@ -127,7 +129,8 @@ static void accumulate(const std::vector<uint8_t> &from, DataType type, std::vec
     sum[i] += loadAsDouble(type, from.data() + i * getElementBytes(type));
 }
 
-static void storeMean(const std::vector<double> &sum, int64_t count, DataType type, std::vector<uint8_t> &to) {
+static void storeMean(const std::vector<double> &sum, int64_t count, DataType type,
+                      std::vector<uint8_t> &to) {
   for (size_t i = 0; i < sum.size(); ++i) {
     double mean = sum[i] / double(count);
     if (type == DataType::Float64) {
@@ -148,10 +151,11 @@ Status computeGradients(const ApplyOptions &options) {
     ortc_tensor_info tensor{};
     tensor.size = sizeof(tensor);
     if (ortc_tensor_get(application.artifact.getProgram(), i, &tensor) != ORTC_OK)
-      return Status::failure(application.artifact.getPath() + ": tensor " + std::to_string(i) + " cannot be read");
+      return Status::failure(application.artifact.getPath() + ": tensor " + std::to_string(i) +
+                             " cannot be read");
     if (tensor.role == ORTC_ROLE_PARAMETER)
-      arrays.push_back({tensor.name, static_cast<DataType>(tensor.dtype), Shape(tensor.dims, tensor.dims + tensor.rank),
-                        std::vector<uint8_t>(tensor.bytes)});
+      arrays.push_back({tensor.name, static_cast<DataType>(tensor.dtype),
+                        Shape(tensor.dims, tensor.dims + tensor.rank), std::vector<uint8_t>(tensor.bytes)});
   }
   std::vector<std::vector<double>> sums(arrays.size());
   double lossSum = 0;
@@ -159,14 +163,15 @@ Status computeGradients(const ApplyOptions &options) {
     ORTC_TRY(application.session.feed(*application.entry, application.data, slice, nullptr));
     double loss = 0;
     if (Status status = application.session.step(*application.entry, loss); !status.isOk())
-      return Status::failure(status.getMessage() + " (slice " + std::to_string(slice) + " of " + options.data + ")");
+      return Status::failure(status.getMessage() + " (slice " + std::to_string(slice) + " of " +
+                             options.data + ")");
     lossSum += loss;
     for (size_t i = 0; i < arrays.size(); ++i) {
-      ortc_status status = ortc_read_gradient(application.session.get(), arrays[i].name.c_str(), arrays[i].data.data(),
-                                              arrays[i].data.size());
+      ortc_status status = ortc_read_gradient(application.session.get(), arrays[i].name.c_str(),
+                                              arrays[i].data.data(), arrays[i].data.size());
       if (status != ORTC_OK)
-        return Status::failure("gradient of '" + arrays[i].name + "': " +
-                               ortc_session_message(application.session.get()));
+        return Status::failure("gradient of '" + arrays[i].name +
+                               "': " + ortc_session_message(application.session.get()));
       if (slices == 1)
         continue;
       sums[i].resize(arrays[i].data.size() / getElementBytes(arrays[i].type));
@@ -185,7 +190,8 @@ Status computeGradients(const ApplyOptions &options) {
     arrays.push_back(std::move(scalar));
   }
   ORTC_TRY(writeSafetensors(options.output, arrays, {{"loss", formatNumber(loss)}}));
-  application.reporter.line("wrote " + options.output + ": loss " + formatShort(loss, 6) + " and the gradients of " +
+  application.reporter.line("wrote " + options.output + ": loss " + formatShort(loss, 6) +
+                            " and the gradients of " +
                             formatCount(int64_t(arrays.size()) - !isTaken, "parameter"));
   return Status();
 }

@@ -23,8 +23,8 @@ const char *getEntryName(uint32_t role) {
   }
 }
 
-/// Takes the values of an entry apart. The loss reads "label", unless the graph computes its loss: then a label is an
-/// input like any other.
+/// Takes the values of an entry apart. The loss reads "label", unless the graph computes its loss: then a
+/// label is an input like any other.
 static Status readEntry(ortc_program *program, uint32_t index, bool graphComputesLoss, Entry &entry) {
   ortc_entry_info about{};
   about.size = sizeof(about);
@@ -39,7 +39,8 @@ static Status readEntry(ortc_program *program, uint32_t index, bool graphCompute
     ortc_tensor_info value{};
     value.size = sizeof(value);
     if (ortc_entry_value(program, index, i, &value) != ORTC_OK)
-      return Status::failure("value " + std::to_string(i) + " of entry " + std::to_string(index) + " cannot be read");
+      return Status::failure("value " + std::to_string(i) + " of entry " + std::to_string(index) +
+                             " cannot be read");
     Shape shape(value.dims, value.dims + value.rank);
     std::string name = value.name ? value.name : "";
     auto type = static_cast<DataType>(value.dtype);
@@ -56,14 +57,17 @@ Status Artifact::open(const std::string &path, Artifact &artifact) {
   bool isFolder = stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
   artifact.path = isFolder ? path + (path.ends_with('/') ? "model.ortc" : "/model.ortc") : path;
   if (!isFolder && stat(path.c_str(), &about) != 0)
-    return Status::failure(path + ": there is no such artifact; make one with ortc train MODEL.onnx -o " + path);
+    return Status::failure(path + ": there is no such artifact; make one with ortc train MODEL.onnx -o " +
+                           path);
   if (isFolder && stat(artifact.path.c_str(), &about) != 0)
-    return Status::failure(path + ": holds no artifact (no model.ortc); make one with ortc train MODEL.onnx -o " + path);
+    return Status::failure(
+        path + ": holds no artifact (no model.ortc); make one with ortc train MODEL.onnx -o " + path);
   ortc_message message{};
   ortc_program *program = nullptr;
   ortc_status status = ortc_program_open_file(artifact.path.c_str(), nullptr, &program, &message);
   if (status != ORTC_OK)
-    return Status::failure(artifact.path + ": " + (message.text[0] ? message.text : ortc_status_name(status)));
+    return Status::failure(artifact.path + ": " +
+                           (message.text[0] ? message.text : ortc_status_name(status)));
   artifact.program.reset(program);
   artifact.info = {};
   artifact.info.size = sizeof(artifact.info);
@@ -76,7 +80,8 @@ Status Artifact::open(const std::string &path, Artifact &artifact) {
   ORTC_TRY(parseLossInfo(artifact.manifest, artifact.path, artifact.loss));
   artifact.entries.assign(artifact.info.entry_count, Entry());
   for (uint32_t i = 0; i < artifact.info.entry_count; ++i)
-    if (Status read = readEntry(program, i, artifact.loss.kind == LossKind::Output, artifact.entries[i]); !read.isOk())
+    if (Status read = readEntry(program, i, artifact.loss.kind == LossKind::Output, artifact.entries[i]);
+        !read.isOk())
       return Status::failure(artifact.path + ": " + read.getMessage());
   return Status();
 }

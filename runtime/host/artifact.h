@@ -42,9 +42,11 @@ public:
   const std::string &getManifest() const { return manifest; }
   const std::vector<Entry> &getEntries() const { return entries; }
 
-  /// The first entry of a role, in the binding of that name ("": in any). Refuses with what would make it exist.
+  /// The first entry of a role, in the binding of that name ("": in any). Refuses with what would make it
+  /// exist.
   Status findEntry(uint32_t role, const std::string &binding, const Entry *&entry) const;
-  /// The same without a message; nullptr if there is none. The binding is that of `beside` where it has the role.
+  /// The same without a message; nullptr if there is none. The binding is that of `beside` where it has the
+  /// role.
   const Entry *findEntryBeside(uint32_t role, const Entry &beside) const;
 
 private:

@@ -8,8 +8,9 @@
 
 namespace ortc::host {
 
-/// Whether a row of shape a can be read as one of shape b without anybody being surprised: one is the other with
-/// neighbouring dimensions merged or dimensions of 1 put in. [8, 8] is [64] and [1, 8, 8]; [3, 32, 32] is not [32, 32, 3].
+/// Whether a row of shape a can be read as one of shape b without anybody being surprised: one is the other
+/// with neighbouring dimensions merged or dimensions of 1 put in. [8, 8] is [64] and [1, 8, 8]; [3, 32, 32]
+/// is not [32, 32, 3].
 static bool isRegrouped(const Shape &a, const Shape &b) {
   auto products = [](const Shape &shape) {
     std::vector<int64_t> result;
@@ -35,9 +36,10 @@ static std::string listNames(const std::vector<std::string> &names) {
   return names.empty() ? "none" : text + (names.size() > 8 ? ", ..." : "");
 }
 
-/// Finds and loads the array of an input. `others`: graph inputs beside the label; the only one takes the only array
-/// beside the label, whatever its name.
-Status Batches::match(const DataSource &source, Field &field, size_t others, std::vector<std::string> &notes) {
+/// Finds and loads the array of an input. `others`: graph inputs beside the label; the only one takes the
+/// only array beside the label, whatever its name.
+Status Batches::match(const DataSource &source, Field &field, size_t others,
+                      std::vector<std::string> &notes) {
   const std::string &path = source.getPath();
   const InputSpec &spec = field.spec;
   std::string name = spec.name;
@@ -62,17 +64,21 @@ Status Batches::match(const DataSource &source, Field &field, size_t others, std
     return Status::failure(where + " has no dimensions; its leading axis must hold the slices");
   field.leading = spec.shape.empty() ? 1 : spec.shape[0];
   Shape wanted = spec.shape.empty() ? Shape{1} : spec.shape;
-  bool isSame = array.shape.size() == wanted.size() && std::equal(wanted.begin() + 1, wanted.end(), array.shape.begin() + 1);
+  bool isSame = array.shape.size() == wanted.size() &&
+                std::equal(wanted.begin() + 1, wanted.end(), array.shape.begin() + 1);
   int64_t rowElements = 0, total = 0;
   if (!countElements(wanted, total) || !countElements(wanted, rowElements, 1) || total == 0)
-    return Status::refusal("input '" + spec.name + "' has shape " + formatShape(wanted) + ", which has no elements");
+    return Status::refusal("input '" + spec.name + "' has shape " + formatShape(wanted) +
+                           ", which has no elements");
   if (array.bytes == 0)
     return Status::failure(where + " has shape " + formatShape(array.shape) + " and holds no elements");
   if (!isSame) {
     if (!isRegrouped(array.shape, wanted))
-      return Status::failure(where + " has shape " + formatShape(array.shape) + " but input '" + spec.name + "' is " +
-                             formatShape(wanted) + ": all dimensions after the first must be equal");
-    notes.push_back(where + " of shape " + formatShape(array.shape) + " is read as slices of " + formatShape(wanted));
+      return Status::failure(where + " has shape " + formatShape(array.shape) + " but input '" + spec.name +
+                             "' is " + formatShape(wanted) +
+                             ": all dimensions after the first must be equal");
+    notes.push_back(where + " of shape " + formatShape(array.shape) + " is read as slices of " +
+                    formatShape(wanted));
   }
   ORTC_TRY(planConversion(array, spec.type, where, field.conversion));
   if (!field.conversion.note.empty())
@@ -91,8 +97,8 @@ Status Batches::count(const std::string &path, Remainder remainder) {
     return !field.spec.shape.empty() && field.leading == first.leading;
   });
   auto disagree = [&](const Field &field, const char *what, int64_t ours, int64_t theirs) {
-    return Status::failure(path + ": array '" + field.array.name + "' has " + std::to_string(ours) + " " + what +
-                           " but '" + first.array.name + "' has " + std::to_string(theirs));
+    return Status::failure(path + ": array '" + field.array.name + "' has " + std::to_string(ours) + " " +
+                           what + " but '" + first.array.name + "' has " + std::to_string(theirs));
   };
   if (equal) {
     batch = first.leading;
@@ -117,9 +123,10 @@ Status Batches::count(const std::string &path, Remainder remainder) {
       return disagree(field, "slices", field.rows() / field.leading, slices);
     int64_t rest = field.rows() % field.leading;
     if (rest && remainder == Remainder::Repeat)
-      return Status::failure(path + ": array '" + field.array.name + "' has " + std::to_string(field.rows()) +
-                             " rows, which is no multiple of the " + std::to_string(field.leading) +
-                             " of a slice, and leading dimensions differ, so that no samples can be repeated");
+      return Status::failure(
+          path + ": array '" + field.array.name + "' has " + std::to_string(field.rows()) +
+          " rows, which is no multiple of the " + std::to_string(field.leading) +
+          " of a slice, and leading dimensions differ, so that no samples can be repeated");
     dropped = std::max(dropped, rest);
     if (slices == 0)
       return Status::failure(path + ": array '" + field.array.name + "' has " + std::to_string(field.rows()) +
@@ -133,7 +140,8 @@ Status Batches::create(const DataSource &source, const std::vector<InputSpec> &i
   batches = Batches();
   if (inputs.empty())
     return Status::refusal("the artifact's graph has no inputs: there is nothing to feed");
-  size_t others = size_t(std::count_if(inputs.begin(), inputs.end(), [](const InputSpec &spec) { return !spec.isLabel; }));
+  size_t others = size_t(
+      std::count_if(inputs.begin(), inputs.end(), [](const InputSpec &spec) { return !spec.isLabel; }));
   std::vector<std::string> unused = source.getNames();
   for (const InputSpec &spec : inputs) {
     Field &field = batches.fields.emplace_back();
@@ -191,8 +199,9 @@ std::vector<int64_t> shuffle(uint64_t seed, int64_t epoch, int64_t items) {
   uint64_t key = mix(mix(seed + 0x9e3779b97f4a7c15u) ^ uint64_t(epoch) * 0xd1b54a32d192ed03u);
   for (int64_t i = items - 1; i > 0; --i) {
     uint64_t random = mix(key + uint64_t(i) * 0x9e3779b97f4a7c15u);
-    // The high half of a 128-bit product is a number below i + 1; its bias is below 2^-32 for any data that exists.
-    auto other = int64_t((unsigned __int128)(random) * uint64_t(i + 1) >> 64);
+    // The high half of a 128-bit product is a number below i + 1; its bias is below 2^-32 for any data that
+    // exists.
+    auto other = int64_t((unsigned __int128)(random)*uint64_t(i + 1) >> 64);
     std::swap(order[size_t(i)], order[size_t(other)]);
   }
   return order;

@@ -20,21 +20,21 @@ struct InputSpec {
 /// What to do with samples that do not fill a slice.
 enum class Remainder { Drop, Repeat };
 
-/// The arrays of a data file matched to the inputs of a step. The leading axis of an array holds slices of the
-/// input's own leading dimension. When these are equal for all inputs (a batch), rows are samples and may be mixed
-/// freely; otherwise only whole slices can change places.
+/// The arrays of a data file matched to the inputs of a step. The leading axis of an array holds slices of
+/// the input's own leading dimension. When these are equal for all inputs (a batch), rows are samples and may
+/// be mixed freely; otherwise only whole slices can change places.
 class Batches {
 public:
-  /// Loads what `inputs` need from `source` (which may be closed afterwards) and checks types, shapes and counts.
-  /// `notes` receives what the log should say.
+  /// Loads what `inputs` need from `source` (which may be closed afterwards) and checks types, shapes and
+  /// counts. `notes` receives what the log should say.
   static Status create(const DataSource &source, const std::vector<InputSpec> &inputs, Remainder remainder,
                        Batches &batches, std::vector<std::string> &notes);
 
   bool isBatch() const { return batch > 0; }
-  int64_t getBatch() const { return batch; }      ///< samples in a slice; 0 unless isBatch()
-  int64_t getSamples() const { return samples; }  ///< of the file; 0 unless isBatch()
-  int64_t getSlices() const { return slices; }    ///< steps in an epoch, at least 1
-  int64_t getDropped() const { return dropped; }  ///< samples (or rows) an epoch leaves out
+  int64_t getBatch() const { return batch; }     ///< samples in a slice; 0 unless isBatch()
+  int64_t getSamples() const { return samples; } ///< of the file; 0 unless isBatch()
+  int64_t getSlices() const { return slices; }   ///< steps in an epoch, at least 1
+  int64_t getDropped() const { return dropped; } ///< samples (or rows) an epoch leaves out
   /// How many rows of slice k are real; the others repeat the first rows of the slice.
   int64_t getRealRows(int64_t slice) const;
   /// How many things an order permutes: samples of a batch, else slices.
@@ -49,8 +49,8 @@ private:
     InputSpec spec;
     Array array;
     Conversion conversion;
-    int64_t leading = 1;     ///< rows of a slice
-    int64_t rowElements = 0; ///< elements of a row
+    int64_t leading = 1;                           ///< rows of a slice
+    int64_t rowElements = 0;                       ///< elements of a row
     size_t fromRow = 0, toRow = 0, sliceBytes = 0; ///< bytes
     int64_t rows() const { return array.shape[0]; }
   };
@@ -61,8 +61,8 @@ private:
   int64_t batch = 0, samples = 0, slices = 0, dropped = 0;
 };
 
-/// The order of an epoch: a permutation of [0, items) that depends on nothing but its arguments (Fisher-Yates with
-/// counter-based random numbers), so that a resumed run needs no more than seed and position.
+/// The order of an epoch: a permutation of [0, items) that depends on nothing but its arguments (Fisher-Yates
+/// with counter-based random numbers), so that a resumed run needs no more than seed and position.
 std::vector<int64_t> shuffle(uint64_t seed, int64_t epoch, int64_t items);
 
 } // namespace ortc::host

@@ -21,11 +21,11 @@ struct ApplyOptions {
 
 /// Prints mean loss and accuracy in eval mode.
 Status evaluateData(const ApplyOptions &options);
-/// Writes every graph output over the data to an npz file: slices concatenated along the leading axis, what stems
-/// from repeated samples cut off. Outputs without dimensions give one number a slice.
+/// Writes every graph output over the data to an npz file: slices concatenated along the leading axis, what
+/// stems from repeated samples cut off. Outputs without dimensions give one number a slice.
 Status predictData(const ApplyOptions &options);
-/// Writes the loss (as "loss", unless a parameter has that name) and the gradient of every parameter to a safetensors
-/// file; over more than one slice, their means.
+/// Writes the loss (as "loss", unless a parameter has that name) and the gradient of every parameter to a
+/// safetensors file; over more than one slice, their means.
 Status computeGradients(const ApplyOptions &options);
 
 } // namespace ortc::host

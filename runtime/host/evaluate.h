@@ -18,11 +18,11 @@ struct Evaluation {
   double getAccuracy() const { return counted ? double(right) / double(counted) : 0; }
 };
 
-/// Runs `entry` (of role eval) over the first `slices` slices. A short last batch is filled by repeating samples, and
-/// their part in the loss is taken out again: labels that may be ignored are, and losses that average over values are
-/// computed on the host from the outputs of the real samples.
-Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, const Batches &batches, int64_t slices,
-                const std::function<void(int64_t slice)> &progress, Evaluation &result);
+/// Runs `entry` (of role eval) over the first `slices` slices. A short last batch is filled by repeating
+/// samples, and their part in the loss is taken out again: labels that may be ignored are, and losses that
+/// average over values are computed on the host from the outputs of the real samples.
+Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, const Batches &batches,
+                int64_t slices, const std::function<void(int64_t slice)> &progress, Evaluation &result);
 
 } // namespace ortc::host
 

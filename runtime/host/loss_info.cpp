@@ -20,13 +20,17 @@ Status parseLossInfo(const std::string &manifest, const std::string &where, Loss
       !parsed["loss"]["kind"].is_string())
     return bad("does not say which loss the artifact has; compile it again");
   const Json &from = parsed["loss"];
-  static constexpr std::pair<const char *, LossKind> kKinds[] = {
-      {"cross_entropy", LossKind::CrossEntropy}, {"nll", LossKind::Nll},
-      {"mse", LossKind::Mse},                    {"l1", LossKind::L1},
-      {"smooth_l1", LossKind::SmoothL1},         {"bce_with_logits", LossKind::BceWithLogits},
-      {"output", LossKind::Output},              {"none", LossKind::None}};
+  static constexpr std::pair<const char *, LossKind> kKinds[] = {{"cross_entropy", LossKind::CrossEntropy},
+                                                                 {"nll", LossKind::Nll},
+                                                                 {"mse", LossKind::Mse},
+                                                                 {"l1", LossKind::L1},
+                                                                 {"smooth_l1", LossKind::SmoothL1},
+                                                                 {"bce_with_logits", LossKind::BceWithLogits},
+                                                                 {"output", LossKind::Output},
+                                                                 {"none", LossKind::None}};
   std::string kind = from["kind"];
-  auto found = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const auto &pair) { return kind == pair.first; });
+  auto found = std::find_if(std::begin(kKinds), std::end(kKinds),
+                            [&](const auto &pair) { return kind == pair.first; });
   if (found == std::end(kKinds))
     return bad("has a loss '" + kind + "' that these tools do not know; use those of the compiler's version");
   loss = LossInfo();
@@ -95,7 +99,9 @@ bool canComputeLoss(const LossInfo &loss, const TensorView &output, const Tensor
 
 double computeLoss(const LossInfo &loss, const TensorView &output, const TensorView &label, int64_t rows) {
   size_t outputBytes = getElementBytes(output.type), labelBytes = getElementBytes(label.type);
-  auto getOutput = [&](int64_t i) { return loadAsDouble(output.type, output.data + size_t(i) * outputBytes); };
+  auto getOutput = [&](int64_t i) {
+    return loadAsDouble(output.type, output.data + size_t(i) * outputBytes);
+  };
   auto getLabel = [&](int64_t i) { return loadAsDouble(label.type, label.data + size_t(i) * labelBytes); };
   int64_t count = countRowElements(output, rows);
   double sum = 0;
@@ -113,7 +119,8 @@ double computeLoss(const LossInfo &loss, const TensorView &output, const TensorV
         total += std::exp(getOutput(base + c * inner) - largest);
       double logTotal = largest + std::log(total);
       for (int64_t c = 0; c < classes; ++c) {
-        double target = getLabel(base + c * inner) * (1 - loss.labelSmoothing) + loss.labelSmoothing / double(classes);
+        double target =
+            getLabel(base + c * inner) * (1 - loss.labelSmoothing) + loss.labelSmoothing / double(classes);
         sum += target * (logTotal - getOutput(base + c * inner));
       }
     }
@@ -133,8 +140,8 @@ double computeLoss(const LossInfo &loss, const TensorView &output, const TensorV
   return sum / double(count);
 }
 
-bool addAccuracy(const LossInfo &loss, const TensorView &output, const TensorView &label, int64_t rows, int64_t &right,
-                 int64_t &total) {
+bool addAccuracy(const LossInfo &loss, const TensorView &output, const TensorView &label, int64_t rows,
+                 int64_t &right, int64_t &total) {
   auto axis = size_t(loss.axis);
   if (!loss.hasClasses() || loss.axis < 0 || axis >= output.shape.size() || !isFloat(output.type))
     return false;
@@ -164,8 +171,9 @@ bool addAccuracy(const LossInfo &loss, const TensorView &output, const TensorVie
   };
   for (int64_t place = 0; place < outer * inner; ++place) {
     int64_t base = place / inner * classes * inner + place % inner;
-    int64_t wantedClass = indices ? loadAsInteger(label.type, label.data + size_t(place) * getElementBytes(label.type))
-                                  : findLargest(label, base);
+    int64_t wantedClass =
+        indices ? loadAsInteger(label.type, label.data + size_t(place) * getElementBytes(label.type))
+                : findLargest(label, base);
     if (indices && loss.hasIgnored && wantedClass == loss.ignoreIndex)
       continue;
     ++total;

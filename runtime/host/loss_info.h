@@ -15,8 +15,8 @@ enum class LossKind { CrossEntropy, Nll, Mse, L1, SmoothL1, BceWithLogits, Outpu
 
 struct LossInfo {
   LossKind kind = LossKind::None;
-  std::string output; ///< graph output that feeds the loss
-  int64_t axis = 1;   ///< of classes in that output, not negative
+  std::string output;      ///< graph output that feeds the loss
+  int64_t axis = 1;        ///< of classes in that output, not negative
   bool hasIgnored = false; ///< labels of `ignoreIndex` take no part
   int64_t ignoreIndex = -100;
   double labelSmoothing = 0, beta = 1;
@@ -55,14 +55,15 @@ void ignoreLabels(const LossInfo &loss, const TensorView &label, int64_t rows, u
 
 /// Whether hostLoss() knows the definition of this loss for these labels.
 bool canComputeLoss(const LossInfo &loss, const TensorView &output, const TensorView &label);
-/// The loss over the first `rows` rows, in double precision, by PyTorch's definition. Only for losses that average
-/// over values (not over class indices).
+/// The loss over the first `rows` rows, in double precision, by PyTorch's definition. Only for losses that
+/// average over values (not over class indices).
 double computeLoss(const LossInfo &loss, const TensorView &output, const TensorView &label, int64_t rows);
 
-/// Adds how many of the first `rows` rows' predictions are right. Ties go to the lower class. Labels are class indices
-/// (ignored ones do not count) or probabilities of the output's shape. False when the shapes do not fit together.
-bool addAccuracy(const LossInfo &loss, const TensorView &output, const TensorView &label, int64_t rows, int64_t &right,
-                 int64_t &total);
+/// Adds how many of the first `rows` rows' predictions are right. Ties go to the lower class. Labels are
+/// class indices (ignored ones do not count) or probabilities of the output's shape. False when the shapes do
+/// not fit together.
+bool addAccuracy(const LossInfo &loss, const TensorView &output, const TensorView &label, int64_t rows,
+                 int64_t &right, int64_t &total);
 
 } // namespace ortc::host
 

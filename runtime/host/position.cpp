@@ -13,7 +13,7 @@ std::map<std::string, std::string> formatPosition(const Position &position) {
   return {{"run.seed", std::to_string(position.seed)},   {"run.shuffle", position.shuffle ? "1" : "0"},
           {"run.step", std::to_string(position.step)},   {"run.epoch", std::to_string(position.epoch)},
           {"run.slice", std::to_string(position.slice)}, {"run.items", std::to_string(position.items)},
-          {"run.lr", formatExact(position.lr)},         {"run.schedule", position.schedule.format()}};
+          {"run.lr", formatExact(position.lr)},          {"run.schedule", position.schedule.format()}};
 }
 
 template <typename T> static bool parseWhole(const std::string &text, T &value) {
@@ -31,9 +31,11 @@ Status parsePosition(const std::map<std::string, std::string> &metadata, const s
   auto read = [&](const char *key, auto &value, auto isGood) {
     auto found = metadata.find(key);
     if (found == metadata.end())
-      return Status::failure(path + ": its metadata has no '" + key + "': it is not a checkpoint of ortc run");
+      return Status::failure(path + ": its metadata has no '" + key +
+                             "': it is not a checkpoint of ortc run");
     if (!parseWhole(found->second, value) || !isGood(value))
-      return Status::failure(path + ": its metadata has '" + key + "' = '" + found->second + "', which is no position");
+      return Status::failure(path + ": its metadata has '" + key + "' = '" + found->second +
+                             "', which is no position");
     return Status();
   };
   auto isCount = [](int64_t value) { return value >= 0; };

@@ -11,8 +11,8 @@
 
 namespace ortc::host {
 
-/// All that a resumed run needs beside parameters and state. It travels in the metadata of a checkpoint under keys
-/// that begin with "run.".
+/// All that a resumed run needs beside parameters and state. It travels in the metadata of a checkpoint under
+/// keys that begin with "run.".
 struct Position {
   uint64_t seed = 0;
   bool shuffle = true;
@@ -25,8 +25,8 @@ struct Position {
 
 std::map<std::string, std::string> formatPosition(const Position &position);
 
-/// Reads it back. No "run." keys: `position` stays empty, which is fine. Anything that is missing or malformed among
-/// them is a failure: a training must not silently go on from somewhere else.
+/// Reads it back. No "run." keys: `position` stays empty, which is fine. Anything that is missing or
+/// malformed among them is a failure: a training must not silently go on from somewhere else.
 Status parsePosition(const std::map<std::string, std::string> &metadata, const std::string &path,
                      std::optional<Position> &position);
 

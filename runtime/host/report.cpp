@@ -43,7 +43,8 @@ Status MetricsFile::writeStep(int64_t step, int64_t epoch, double loss, double l
   char time[32];
   std::snprintf(time, sizeof(time), "%.4g", milliseconds);
   return writeLine("{\"step\":" + std::to_string(step) + ",\"epoch\":" + std::to_string(epoch) +
-                   ",\"loss\":" + formatJsonNumber(loss) + ",\"lr\":" + formatJsonNumber(lr) + ",\"ms\":" + time + "}");
+                   ",\"loss\":" + formatJsonNumber(loss) + ",\"lr\":" + formatJsonNumber(lr) +
+                   ",\"ms\":" + time + "}");
 }
 
 Status MetricsFile::writeEvent(const std::string &event,
@@ -54,7 +55,8 @@ Status MetricsFile::writeEvent(const std::string &event,
   return writeLine(line + "}");
 }
 
-Reporter::Reporter(bool quiet) : quiet(quiet), isTerminal(isatty(STDOUT_FILENO) == 1), started(Clock::now()) {}
+Reporter::Reporter(bool quiet)
+    : quiet(quiet), isTerminal(isatty(STDOUT_FILENO) == 1), started(Clock::now()) {}
 
 Reporter::~Reporter() { clearBar(); }
 
@@ -85,7 +87,10 @@ void Reporter::drawBar(const std::string &text, double share) {
   int columns = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
   int room = std::clamp(columns - int(text.size()) - 4, 0, 30);
   int filled = int(std::clamp(share, 0.0, 1.0) * room);
-  std::string bar = room < 5 ? "" : "[" + std::string(size_t(filled), '=') + std::string(size_t(room - filled), ' ') + "] ";
+  std::string bar = room < 5
+                        ? ""
+                        : "[" + std::string(size_t(filled), '=') +
+                              (filled < room ? ">" + std::string(size_t(room - filled - 1), ' ') : "") + "] ";
   std::string shown = (bar + text).substr(0, size_t(std::max(columns - 1, 1)));
   std::printf("\r%s\033[K", shown.c_str());
   std::fflush(stdout);
@@ -107,17 +112,17 @@ void Reporter::progress(const Progress &now) {
   }
   drawn = moment;
   double seconds = std::chrono::duration<double>(moment - started).count();
-  std::string text = "step " + std::to_string(now.done) + "/" + std::to_string(now.total) + "  epoch " +
-                     std::to_string(now.epoch) + "  loss " + formatShort(lossSum / double(lossCount)) + "  lr " +
-                     formatShort(now.lr);
+  std::string loss = formatShort(lossSum / double(lossCount)), epoch = std::to_string(now.epoch);
+  std::string steps = std::to_string(now.done) + "/" + std::to_string(now.total);
   lossSum = 0;
   lossCount = 0;
   if (!isTerminal) {
-    line(text);
+    line("step " + steps + "  epoch " + epoch + "  loss " + loss + "  lr " + formatShort(now.lr));
     return;
   }
   double left = seconds / double(now.done) * double(now.total - now.done);
-  drawBar(text + "  " + formatShort(seconds * 1e3 / double(now.done), 3) + " ms/step  " +
+  drawBar(steps + "  epoch " + epoch + "  loss " + loss + "  " +
+              formatShort(seconds * 1e3 / double(now.done), 3) + " ms/step  " +
               std::to_string(int64_t(std::ceil(left))) + " s left",
           double(now.done) / double(now.total));
 }

@@ -39,8 +39,8 @@ struct Progress {
   double loss = 0, lr = 0;
 };
 
-/// Text on stdout: a bar that renews itself on a terminal, about twenty lines elsewhere, nothing when quiet. Notes go
-/// to stderr.
+/// Text on stdout: a bar that renews itself on a terminal, about twenty lines elsewhere, nothing when quiet.
+/// Notes go to stderr.
 class Reporter {
 public:
   explicit Reporter(bool quiet);

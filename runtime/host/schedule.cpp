@@ -12,7 +12,9 @@
 namespace ortc::host {
 
 Status Schedule::parse(const std::string &text, Schedule &schedule) {
-  auto bad = [&](const std::string &what) { return Status::refusal("learning-rate schedule '" + text + "': " + what); };
+  auto bad = [&](const std::string &what) {
+    return Status::refusal("learning-rate schedule '" + text + "': " + what);
+  };
   Schedule parsed;
   std::string_view rest = text;
   size_t colon = rest.find(':');
@@ -50,7 +52,9 @@ Status Schedule::parse(const std::string &text, Schedule &schedule) {
 }
 
 std::string Schedule::format() const {
-  std::string text = kind == ScheduleKind::Linear ? "linear" : kind == ScheduleKind::Cosine ? "cosine" : "constant";
+  std::string text = kind == ScheduleKind::Linear   ? "linear"
+                     : kind == ScheduleKind::Cosine ? "cosine"
+                                                    : "constant";
   return text + ":warmup=" + std::to_string(warmup) + ",min=" + formatExact(minimum) +
          ",total=" + std::to_string(total);
 }
@@ -60,14 +64,15 @@ double Schedule::getRate(double base, int64_t step) const {
     return base * double(step + 1) / double(warmup);
   if (kind == ScheduleKind::Constant)
     return base;
-  // The fall begins at the step that has the whole base and would end one step after the last: no step is wasted at a
-  // rate of 0.
+  // The fall begins at the step that has the whole base and would end one step after the last: no step is
+  // wasted at a rate of 0.
   int64_t top = warmup > 0 ? warmup - 1 : 0;
   int64_t span = total - top;
   if (step - top >= span)
     return step == top ? base : minimum;
   double progress = double(step - top) / double(span);
-  double share = kind == ScheduleKind::Linear ? 1 - progress : (1 + std::cos(std::numbers::pi * progress)) / 2;
+  double share =
+      kind == ScheduleKind::Linear ? 1 - progress : (1 + std::cos(std::numbers::pi * progress)) / 2;
   return minimum + (base - minimum) * share;
 }
 

@@ -23,9 +23,9 @@ struct Schedule {
   /// The text parse() takes.
   std::string format() const;
 
-  /// The learning rate of a step, counted from 0 over all runs of a training. It rises over `warmup` steps, the last
-  /// of which has the whole `base`; then it falls towards `minimum`, which the step after the last of `total` has, and
-  /// all later ones.
+  /// The learning rate of a step, counted from 0 over all runs of a training. It rises over `warmup` steps,
+  /// the last of which has the whole `base`; then it falls towards `minimum`, which the step after the last
+  /// of `total` has, and all later ones.
   double getRate(double base, int64_t step) const;
 };
 

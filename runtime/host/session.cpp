@@ -16,7 +16,8 @@ namespace {
 class Buffer {
 public:
   explicit Buffer(size_t bytes)
-      : data(static_cast<uint8_t *>(::operator new(std::max<size_t>(bytes, 1), std::align_val_t(ORTC_ALIGNMENT)))),
+      : data(static_cast<uint8_t *>(
+            ::operator new(std::max<size_t>(bytes, 1), std::align_val_t(ORTC_ALIGNMENT)))),
         bytes(bytes) {
     std::fill_n(data, bytes, uint8_t(0));
   }
@@ -51,11 +52,13 @@ Status Session::fail(const std::string &what, ortc_status status) const {
 Status Session::create(const Artifact &artifact, const SessionOptions &options, Session &session) {
   uint32_t most = artifact.getInfo().max_workers;
   if (options.threads > most)
-    return Status::refusal("--threads " + std::to_string(options.threads) + ": the artifact was compiled for at most " +
-                           std::to_string(most) + "; compile it with --max-workers " + std::to_string(options.threads));
+    return Status::refusal("--threads " + std::to_string(options.threads) +
+                           ": the artifact was compiled for at most " + std::to_string(most) +
+                           "; compile it with --max-workers " + std::to_string(options.threads));
   session = Session();
   session.artifact = &artifact;
-  session.threads = options.threads ? options.threads : std::clamp(std::thread::hardware_concurrency(), 1u, most);
+  session.threads =
+      options.threads ? options.threads : std::clamp(std::thread::hardware_concurrency(), 1u, most);
   session.state = std::make_unique<State>();
   ortc_session_options settings{};
   settings.size = sizeof(settings);
@@ -75,7 +78,8 @@ Status Session::create(const Artifact &artifact, const SessionOptions &options, 
   ortc_session *created = nullptr;
   ortc_status status = ortc_session_create(artifact.getProgram(), &settings, &created, &message);
   if (status != ORTC_OK)
-    return Status::failure(artifact.getPath() + ": " + (message.text[0] ? message.text : ortc_status_name(status)));
+    return Status::failure(artifact.getPath() + ": " +
+                           (message.text[0] ? message.text : ortc_status_name(status)));
   session.session.reset(created);
   return Status();
 }
@@ -109,7 +113,8 @@ Status Session::use(const Entry &entry) {
   return Status();
 }
 
-Status Session::feed(const Entry &entry, const Batches &batches, int64_t slice, const std::vector<int64_t> *order) {
+Status Session::feed(const Entry &entry, const Batches &batches, int64_t slice,
+                     const std::vector<int64_t> *order) {
   ORTC_TRY(use(entry));
   for (size_t i = 0; i < entry.inputs.size(); ++i)
     batches.gather(i, slice, order, state->buffers.at({entry.binding, entry.inputs[i].name})->data);
@@ -139,7 +144,8 @@ Status Session::step(const Entry &entry, double &loss, ortc_status *told) {
   }
   if (told)
     *told = status;
-  return status == ORTC_OK ? Status() : fail(std::string("the ") + getEntryName(entry.role) + " step failed", status);
+  return status == ORTC_OK ? Status()
+                           : fail(std::string("the ") + getEntryName(entry.role) + " step failed", status);
 }
 
 Status Session::getBuffer(const Entry &entry, const std::string &name, uint8_t *&data) {

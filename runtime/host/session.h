@@ -26,8 +26,8 @@ struct LoadResult {
   Metadata metadata;
 };
 
-/// One session; the artifact must outlive it. Inputs and outputs live in buffers of this class, one for each name and
-/// binding, which all entries of the binding share.
+/// One session; the artifact must outlive it. Inputs and outputs live in buffers of this class, one for each
+/// name and binding, which all entries of the binding share.
 class Session {
 public:
   static Status create(const Artifact &artifact, const SessionOptions &options, Session &session);

@@ -11,7 +11,8 @@ namespace ortc::host {
 /// What the process exits with.
 enum class ExitCode : int { Done = 0, Failed = 1, Refused = 2 };
 
-/// Fine, or a code with one message: lower case, no full stop, naming file, thing, value, limit and the next step.
+/// Fine, or a code with one message: lower case, no full stop, naming file, thing, value, limit and the next
+/// step.
 class [[nodiscard]] Status {
 public:
   Status() = default;
@@ -33,10 +34,10 @@ private:
 } // namespace ortc::host
 
 /// Returns from the enclosing function when `expression` is a Status that is not fine.
-#define ORTC_TRY(expression)                                                                                           \
-  do {                                                                                                                 \
-    if (::ortc::host::Status ortcStatus = (expression); !ortcStatus.isOk())                                            \
-      return ortcStatus;                                                                                               \
+#define ORTC_TRY(expression)                                                                                 \
+  do {                                                                                                       \
+    if (::ortc::host::Status ortcStatus = (expression); !ortcStatus.isOk())                                  \
+      return ortcStatus;                                                                                     \
   } while (false)
 
 #endif // ORTC_RUNTIME_HOST_STATUS_H

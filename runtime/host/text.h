@@ -8,8 +8,8 @@
 
 namespace ortc::host {
 
-/// The shortest text that reads back as the same double, or as the same float when the value is one. Values that are
-/// not finite give "nan", "inf", "-inf".
+/// The shortest text that reads back as the same double, or as the same float when the value is one. Values
+/// that are not finite give "nan", "inf", "-inf".
 std::string formatNumber(double value);
 /// The shortest text that reads back as the same double.
 std::string formatExact(double value);

@@ -64,10 +64,10 @@ Status Trainer::run() {
   if (!options.save.empty() && savedStep != position.step)
     ORTC_TRY(save());
   double seconds = std::chrono::duration<double>(Clock::now() - started).count();
-  reporter.line(std::string(interrupted ? "interrupted" : "done") + ": " + formatCount(stepsDone, "step") + " in " +
-                formatShort(seconds, 3) + " s" +
-                (stepsDone ? " (" + formatShort(seconds * 1e3 / double(stepsDone), 3) + " ms each), last loss " +
-                                 formatShort(lastLoss, 5)
+  reporter.line(std::string(interrupted ? "interrupted" : "done") + ": " + formatCount(stepsDone, "step") +
+                " in " + formatShort(seconds, 3) + " s" +
+                (stepsDone ? " (" + formatShort(seconds * 1e3 / double(stepsDone), 3) +
+                                 " ms each), last loss " + formatShort(lastLoss, 5)
                            : "") +
                 (options.save.empty() ? (interrupted ? "; nothing saved (no --save)" : "")
                                       : "; saved to " + options.save));
@@ -128,14 +128,15 @@ Status Trainer::resume() {
       position.seed = options.seed.value_or(stored->seed);
       position.shuffle = options.shuffle && stored->shuffle;
       if (stored->items != wanted.items || stored->slice > data.getSlices()) {
-        reporter.note("the data has " + std::to_string(wanted.items) + (data.isBatch() ? " samples" : " slices") +
-                      " but the checkpoint was made with " + std::to_string(stored->items) +
-                      ": the next epoch begins");
+        reporter.note("the data has " + std::to_string(wanted.items) +
+                      (data.isBatch() ? " samples" : " slices") + " but the checkpoint was made with " +
+                      std::to_string(stored->items) + ": the next epoch begins");
         position.items = wanted.items;
         position.epoch += stored->slice > 0;
         position.slice = 0;
       }
-      reporter.line("resumed at step " + std::to_string(position.step) + ", epoch " + std::to_string(position.epoch));
+      reporter.line("resumed at step " + std::to_string(position.step) + ", epoch " +
+                    std::to_string(position.epoch));
     }
   }
   ORTC_TRY(metrics.open(options.metrics, /*append=*/!options.load.empty()));
@@ -143,12 +144,13 @@ Status Trainer::resume() {
   if (options.steps)
     stepsWanted = *options.steps;
   else if (__builtin_mul_overflow(options.epochs.value_or(1), slices, &stepsWanted))
-    return Status::refusal("--epochs " + std::to_string(*options.epochs) + " of " + formatCount(slices, "step") +
-                           " are too many");
+    return Status::refusal("--epochs " + std::to_string(*options.epochs) + " of " +
+                           formatCount(slices, "step") + " are too many");
   return Status();
 }
 
-/// --lr and --lr-schedule replace what the checkpoint has; a schedule ends where this run does unless it says more.
+/// --lr and --lr-schedule replace what the checkpoint has; a schedule ends where this run does unless it says
+/// more.
 Status Trainer::planRates() {
   if (options.lr) {
     position.lr = *options.lr;
@@ -208,14 +210,16 @@ Status Trainer::trainStep(const std::vector<int64_t> *order) {
 
 /// Adds to a failed step where in the data and in the training it happened.
 Status Trainer::explain(const Status &status, ortc_status told) {
-  std::string where = " (step " + std::to_string(position.step + 1) + ", epoch " + std::to_string(position.epoch) +
-                      ", slice " + std::to_string(position.slice) + " of " + options.data + ")";
+  std::string where = " (step " + std::to_string(position.step + 1) + ", epoch " +
+                      std::to_string(position.epoch) + ", slice " + std::to_string(position.slice) + " of " +
+                      options.data + ")";
   if (told != ORTC_E_NOT_FINITE)
     return Status::failure(status.getMessage() + where);
   ORTC_TRY(metrics.writeEvent("not_finite", {{"step", std::to_string(position.step + 1)}}));
   return Status::failure("the loss is not finite" + where + "; no parameter was changed by this step" +
-                         (savedStep >= 0 ? ", and " + options.save + " holds step " + std::to_string(savedStep)
-                                         : ", nothing was saved; try a smaller --lr or --save-every"));
+                         (savedStep >= 0
+                              ? ", and " + options.save + " holds step " + std::to_string(savedStep)
+                              : ", nothing was saved; try a smaller --lr or --save-every"));
 }
 
 Status Trainer::evaluateNow() {
@@ -230,8 +234,8 @@ Status Trainer::evaluateNow() {
   std::string text = "epoch " + std::to_string(epoch) + ": eval loss " + formatShort(result.loss.mean(), 5);
   if (result.hasAccuracy) {
     fields.push_back({"accuracy", formatJsonNumber(result.getAccuracy())});
-    text += ", accuracy " + formatShort(100 * result.getAccuracy()) + " % (" + std::to_string(result.right) + " of " +
-            std::to_string(result.counted) + ")";
+    text += ", accuracy " + formatShort(100 * result.getAccuracy()) + " % (" + std::to_string(result.right) +
+            " of " + std::to_string(result.counted) + ")";
   }
   if (!result.note.empty())
     reporter.note(result.note);
@@ -242,7 +246,8 @@ Status Trainer::evaluateNow() {
 Status Trainer::save() {
   ORTC_TRY(session.save(options.save, formatPosition(position)));
   savedStep = position.step;
-  return metrics.writeEvent("save", {{"step", std::to_string(position.step)}, {"file", formatJsonString(options.save)}});
+  return metrics.writeEvent(
+      "save", {{"step", std::to_string(position.step)}, {"file", formatJsonString(options.save)}});
 }
 
 Status train(const TrainOptions &options, const volatile std::sig_atomic_t &interrupted) {

@@ -26,8 +26,8 @@ struct TrainOptions {
   uint32_t threads = 0;
 };
 
-/// Trains. When `interrupted` becomes nonzero the loop ends after the step in progress, saves as at the end, and
-/// returns fine. A failure leaves the last complete checkpoint and nothing half-written.
+/// Trains. When `interrupted` becomes nonzero the loop ends after the step in progress, saves as at the end,
+/// and returns fine. A failure leaves the last complete checkpoint and nothing half-written.
 Status train(const TrainOptions &options, const volatile std::sig_atomic_t &interrupted);
 
 } // namespace ortc::host

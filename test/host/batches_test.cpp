@@ -49,8 +49,8 @@ static std::string refuse(std::vector<NamedArray> arrays, const std::vector<Inpu
 }
 
 TEST(BatchesTest, DropsAShortLastBatchInTraining) {
-  Batches batches = make({floats("x", {7, 2}), floats("label", {7})}, {input("x", {3, 2}), input("label", {3})},
-                         Remainder::Drop);
+  Batches batches = make({floats("x", {7, 2}), floats("label", {7})},
+                         {input("x", {3, 2}), input("label", {3})}, Remainder::Drop);
   EXPECT_TRUE(batches.isBatch());
   EXPECT_EQ(batches.getSlices(), 2);
   EXPECT_EQ(batches.getDropped(), 1);
@@ -72,8 +72,8 @@ TEST(BatchesTest, FillsASliceThatIsLargerThanTheData) {
 }
 
 TEST(BatchesTest, PermutesSamplesOfABatch) {
-  Batches batches = make({floats("x", {4, 2}), floats("label", {4})}, {input("x", {2, 2}), input("label", {2})},
-                         Remainder::Drop);
+  Batches batches = make({floats("x", {4, 2}), floats("label", {4})},
+                         {input("x", {2, 2}), input("label", {2})}, Remainder::Drop);
   std::vector<int64_t> order = {3, 0, 2, 1};
   EXPECT_EQ(slice(batches, 0, 0, &order), (std::vector<float>{6, 7, 0, 1}));
   EXPECT_EQ(slice(batches, 1, 1, &order), (std::vector<float>{2, 1}));
@@ -91,7 +91,8 @@ TEST(BatchesTest, PermutesWholeSlicesWhenLeadingDimensionsDiffer) {
 }
 
 TEST(BatchesTest, GivesAScalarInputOneValueASlice) {
-  Batches batches = make({floats("x", {4}), floats("time", {2})}, {input("x", {2}), input("time", {})}, Remainder::Drop);
+  Batches batches =
+      make({floats("x", {4}), floats("time", {2})}, {input("x", {2}), input("time", {})}, Remainder::Drop);
   EXPECT_FALSE(batches.isBatch());
   EXPECT_EQ(batches.getSlices(), 2);
   EXPECT_EQ(slice(batches, 1, 1), (std::vector<float>{1}));
@@ -124,7 +125,8 @@ TEST(BatchesTest, TakesTheOnlyArrayForTheOnlyInput) {
 
 TEST(BatchesTest, SaysWhichArraysAreNotUsed) {
   std::vector<std::string> notes;
-  make({floats("x", {4}), floats("y", {4}), floats("label", {4})}, {input("x", {2})}, Remainder::Drop, &notes);
+  make({floats("x", {4}), floats("y", {4}), floats("label", {4})}, {input("x", {2})}, Remainder::Drop,
+       &notes);
   EXPECT_EQ(notes, (std::vector<std::string>{"data.npz: not used: 'y'"}));
 }
 
@@ -137,7 +139,8 @@ TEST(BatchesTest, RefusesAMissingArray) {
 
 TEST(BatchesTest, RefusesShapesThatOnlyCountTheSame) {
   EXPECT_EQ(refuse({floats("x", {2, 32, 32, 3})}, {input("x", {1, 3, 32, 32})}),
-            "data.npz: array 'x' has shape [2, 32, 32, 3] but input 'x' is [1, 3, 32, 32]: all dimensions after the "
+            "data.npz: array 'x' has shape [2, 32, 32, 3] but input 'x' is [1, 3, 32, 32]: all dimensions "
+            "after the "
             "first must be equal");
 }
 
@@ -158,9 +161,11 @@ TEST(BatchesTest, RefusesTooLittleData) {
 }
 
 TEST(BatchesTest, RefusesARestOfRowsWhereNothingCanBeRepeated) {
-  EXPECT_EQ(refuse({floats("x", {4}), floats("edges", {7})}, {input("x", {2}), input("edges", {3})}, Remainder::Repeat),
-            "data.npz: array 'edges' has 7 rows, which is no multiple of the 3 of a slice, and leading dimensions "
-            "differ, so that no samples can be repeated");
+  EXPECT_EQ(
+      refuse({floats("x", {4}), floats("edges", {7})}, {input("x", {2}), input("edges", {3})},
+             Remainder::Repeat),
+      "data.npz: array 'edges' has 7 rows, which is no multiple of the 3 of a slice, and leading dimensions "
+      "differ, so that no samples can be repeated");
 }
 
 TEST(ShuffleTest, IsAPermutationThatDependsOnSeedAndEpochOnly) {

@@ -12,7 +12,8 @@ using namespace ortc::host::test;
 
 template <typename T> static Array makeArray(DataType type, const std::vector<T> &values) {
   auto owner = std::make_shared<std::string>(bytesOf(values));
-  return {"x", type, {int64_t(values.size())}, reinterpret_cast<const uint8_t *>(owner->data()), owner->size(), owner};
+  return {"x",           type, {int64_t(values.size())}, reinterpret_cast<const uint8_t *>(owner->data()),
+          owner->size(), owner};
 }
 
 template <typename T> static std::vector<double> convertAll(const Array &array, DataType type) {
@@ -45,8 +46,9 @@ TEST(ConvertTest, NarrowsIntegersThatFit) {
 TEST(ConvertTest, RefusesIntegersThatDoNotFit) {
   EXPECT_EQ(refuse(makeArray<int64_t>(DataType::Int64, {1, 3000000000}), DataType::Int32),
             "data.npz: array 'x' holds 3000000000 at element 1, which does not fit the graph's int32");
-  EXPECT_EQ(refuse(makeArray<uint64_t>(DataType::UInt64, {~uint64_t(0)}), DataType::Int64),
-            "data.npz: array 'x' holds 18446744073709551615 at element 0, which does not fit the graph's int64");
+  EXPECT_EQ(
+      refuse(makeArray<uint64_t>(DataType::UInt64, {~uint64_t(0)}), DataType::Int64),
+      "data.npz: array 'x' holds 18446744073709551615 at element 0, which does not fit the graph's int64");
   EXPECT_EQ(refuse(makeArray<int8_t>(DataType::Int8, {-1}), DataType::UInt32),
             "data.npz: array 'x' holds -1 at element 0, which does not fit the graph's uint32");
   EXPECT_EQ(refuse(makeArray<uint8_t>(DataType::UInt8, {0, 1, 2}), DataType::Bool),
@@ -55,7 +57,8 @@ TEST(ConvertTest, RefusesIntegersThatDoNotFit) {
 
 TEST(ConvertTest, ConvertsToFloatWithANote) {
   Conversion conversion;
-  ASSERT_TRUE(planConversion(makeArray<uint8_t>(DataType::UInt8, {7}), DataType::Float32, "x", conversion).isOk());
+  ASSERT_TRUE(
+      planConversion(makeArray<uint8_t>(DataType::UInt8, {7}), DataType::Float32, "x", conversion).isOk());
   EXPECT_EQ(conversion.note, "x is uint8; it is converted to the graph's float32");
   EXPECT_EQ(convertAll<float>(makeArray<double>(DataType::Float64, {0.1, -2}), DataType::Float32),
             (std::vector<double>{double(0.1f), -2}));
@@ -63,7 +66,8 @@ TEST(ConvertTest, ConvertsToFloatWithANote) {
 
 TEST(ConvertTest, TakesEqualTypesAsTheyAre) {
   Conversion conversion;
-  ASSERT_TRUE(planConversion(makeArray<float>(DataType::Float32, {1}), DataType::Float32, "x", conversion).isOk());
+  ASSERT_TRUE(
+      planConversion(makeArray<float>(DataType::Float32, {1}), DataType::Float32, "x", conversion).isOk());
   EXPECT_FALSE(conversion.convert);
   EXPECT_EQ(conversion.note, "");
 }
@@ -87,16 +91,18 @@ TEST(ConvertTest, KeepsInfinitiesAndNaN) {
 TEST(ConvertTest, HalfRoundTripsAllBitPatterns) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     float value = halfToFloat(uint16_t(bits));
-    bool isExact = std::isnan(value) ? std::isnan(halfToFloat(floatToHalf(value))) : floatToHalf(value) == bits;
+    bool isExact =
+        std::isnan(value) ? std::isnan(halfToFloat(floatToHalf(value))) : floatToHalf(value) == bits;
     float wide = bfloatToFloat(uint16_t(bits));
-    isExact &= std::isnan(wide) ? std::isnan(bfloatToFloat(floatToBfloat(wide))) : floatToBfloat(wide) == bits;
+    isExact &=
+        std::isnan(wide) ? std::isnan(bfloatToFloat(floatToBfloat(wide))) : floatToBfloat(wide) == bits;
     ASSERT_TRUE(isExact) << bits;
   }
 }
 
 TEST(ConvertTest, HalfRoundsToNearestEven) {
-  EXPECT_EQ(floatToHalf(1.0f + 0x1p-11f), 0x3c00);           // tie, down to even
-  EXPECT_EQ(floatToHalf(1.0f + 3 * 0x1p-11f), 0x3c02);       // tie, up to even
+  EXPECT_EQ(floatToHalf(1.0f + 0x1p-11f), 0x3c00);            // tie, down to even
+  EXPECT_EQ(floatToHalf(1.0f + 3 * 0x1p-11f), 0x3c02);        // tie, up to even
   EXPECT_EQ(floatToHalf(1.0f + 0x1p-11f + 0x1p-20f), 0x3c01); // above the tie
   EXPECT_EQ(floatToHalf(65519.0f), 0x7bff);
   EXPECT_EQ(floatToHalf(65520.0f), 0x7c00);

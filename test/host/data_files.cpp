@@ -68,12 +68,14 @@ std::string zip(const std::vector<ZipMember> &members) {
   std::string file, directory;
   for (const ZipMember &member : members) {
     std::string data = member.method == 8 ? deflateRaw(member.content) : member.content;
-    auto crc = uint32_t(crc32(0, reinterpret_cast<const Bytef *>(member.content.data()), uInt(member.content.size())));
-    std::string common = bytesOf(uint16_t(20)) + bytesOf(uint16_t(member.flags)) + bytesOf(uint16_t(member.method)) +
-                         bytesOf(uint32_t(0)) + bytesOf(uint32_t(member.crc < 0 ? crc : member.crc)) +
-                         bytesOf(uint32_t(member.compressed < 0 ? int64_t(data.size()) : member.compressed)) +
-                         bytesOf(uint32_t(member.uncompressed < 0 ? int64_t(member.content.size()) : member.uncompressed)) +
-                         bytesOf(uint16_t(member.name.size())) + bytesOf(uint16_t(0));
+    auto crc = uint32_t(
+        crc32(0, reinterpret_cast<const Bytef *>(member.content.data()), uInt(member.content.size())));
+    std::string common =
+        bytesOf(uint16_t(20)) + bytesOf(uint16_t(member.flags)) + bytesOf(uint16_t(member.method)) +
+        bytesOf(uint32_t(0)) + bytesOf(uint32_t(member.crc < 0 ? crc : member.crc)) +
+        bytesOf(uint32_t(member.compressed < 0 ? int64_t(data.size()) : member.compressed)) +
+        bytesOf(uint32_t(member.uncompressed < 0 ? int64_t(member.content.size()) : member.uncompressed)) +
+        bytesOf(uint16_t(member.name.size())) + bytesOf(uint16_t(0));
     directory += "PK\x01\x02" + bytesOf(uint16_t(20)) + common + std::string(10, '\0') +
                  bytesOf(uint32_t(member.offset < 0 ? int64_t(file.size()) : member.offset)) + member.name;
     file += "PK\x03\x04" + common + member.name + data;
@@ -100,7 +102,11 @@ public:
   Status load(const std::string &name, Array &array) const override {
     for (const NamedArray &from : *arrays)
       if (from.name == name)
-        array = {name, from.type, from.shape, reinterpret_cast<const uint8_t *>(from.data.data()), from.data.size(),
+        array = {name,
+                 from.type,
+                 from.shape,
+                 reinterpret_cast<const uint8_t *>(from.data.data()),
+                 from.data.size(),
                  arrays};
     return Status();
   }

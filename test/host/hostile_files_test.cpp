@@ -1,5 +1,5 @@
-// Damaged and hostile data files: each is refused with the message that is written here, and nothing else happens.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Damaged and hostile data files: each is refused with the message that is written here, and nothing else
+// happens. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <gtest/gtest.h>
 
 #include "test/host/data_files.h"
@@ -30,19 +30,22 @@ std::string damaged(std::string bytes, size_t at, char value) {
 
 /// Only the end record of a zip archive.
 std::string endRecord(uint16_t count, uint32_t bytes, uint32_t offset) {
-  return "PK\x05\x06" + bytesOf(uint32_t(0)) + bytesOf(count) + bytesOf(count) + bytesOf(bytes) + bytesOf(offset) +
-         bytesOf(uint16_t(0));
+  return "PK\x05\x06" + bytesOf(uint32_t(0)) + bytesOf(count) + bytesOf(count) + bytesOf(bytes) +
+         bytesOf(offset) + bytesOf(uint16_t(0));
 }
 
 std::vector<Case> cases() {
   std::string zeros(1000, '\0');
   std::string deep(10000, '[');
-  auto entry = [](const std::string &text) { return safetensors("{\"x\":" + text + "}", std::string(16, '\0')); };
+  auto entry = [](const std::string &text) {
+    return safetensors("{\"x\":" + text + "}", std::string(16, '\0'));
+  };
   std::vector<Case> list = {
       // zip
       {"Empty", "a.npz", "", "is empty; an npz file was expected"},
       {"NotZip", "a.npz", zeros, "is no npz file or is truncated: it has no zip end record"},
-      {"ZipCutShort", "a.npz", zipOf(good()).substr(0, 60), "is no npz file or is truncated: it has no zip end record"},
+      {"ZipCutShort", "a.npz", zipOf(good()).substr(0, 60),
+       "is no npz file or is truncated: it has no zip end record"},
       {"DirectoryOutside", "a.npz", endRecord(1, 100, 4000000),
        "has its directory at byte 4000000 with 100 bytes, outside the file of 22"},
       {"DirectoryTooManyMembers", "a.npz", std::string(100, 'x') + endRecord(9, 100, 0),
@@ -52,31 +55,40 @@ std::vector<Case> cases() {
       {"Zip64WithoutLocator", "a.npz", std::string(100, 'x') + endRecord(0xffff, 100, 0),
        "has no zip64 locator although its end record asks for one"},
       {"Zip64LocatorOutside", "a.npz",
-       "PK\x06\x07" + bytesOf(uint32_t(0)) + bytesOf(~uint64_t(0)) + bytesOf(uint32_t(1)) + endRecord(0xffff, 0, 0),
+       "PK\x06\x07" + bytesOf(uint32_t(0)) + bytesOf(~uint64_t(0)) + bytesOf(uint32_t(1)) +
+           endRecord(0xffff, 0, 0),
        "has no zip64 end record at byte 18446744073709551615"},
       {"MemberOutside", "a.npz", zip({{.name = "x.npy", .content = good(), .offset = 99999}}),
        "member 'x.npy' lies at byte 99999 with 86 bytes, outside the file of 194"},
-      {"MemberTooLong", "a.npz", zip({{.name = "x.npy", .content = good(), .compressed = 4000, .uncompressed = 4000}}),
+      {"MemberTooLong", "a.npz",
+       zip({{.name = "x.npy", .content = good(), .compressed = 4000, .uncompressed = 4000}}),
        "member 'x.npy' lies at byte 0 with 4000 bytes, outside the file of 194"},
-      {"MemberWithoutZip64Sizes", "a.npz", zip({{.name = "x.npy", .content = good(), .uncompressed = 0xffffffff}}),
+      {"MemberWithoutZip64Sizes", "a.npz",
+       zip({{.name = "x.npy", .content = good(), .uncompressed = 0xffffffff}}),
        "member 'x.npy' has no complete zip64 sizes"},
       {"MemberTwice", "a.npz", zip({{"x.npy", good()}, {"x.npy", good()}}), "has the array 'x' twice"},
-      {"Encrypted", "a.npz", zip({{.name = "x.npy", .content = good(), .flags = 1}}), "array 'x': is encrypted"},
+      {"Encrypted", "a.npz", zip({{.name = "x.npy", .content = good(), .flags = 1}}),
+       "array 'x': is encrypted"},
       {"UnknownMethod", "a.npz", zip({{.name = "x.npy", .content = good(), .method = 12}}),
-       "array 'x': is compressed by zip method 12 but only stored (0) and deflated (8) are read; write it with "
+       "array 'x': is compressed by zip method 12 but only stored (0) and deflated (8) are read; write it "
+       "with "
        "numpy.savez_compressed"},
-      {"LocalHeaderDamaged", "a.npz", damaged(zipOf(good()), 0, 'X'), "array 'x': has no local header at byte 0"},
+      {"LocalHeaderDamaged", "a.npz", damaged(zipOf(good()), 0, 'X'),
+       "array 'x': has no local header at byte 0"},
       {"LocalNameTooLong", "a.npz", damaged(zipOf(good()), 27, '\1'),
        "array 'x': needs 86 bytes from byte 291 but the file has 194"},
       {"StoredSizesDiffer", "a.npz", zip({{.name = "x.npy", .content = good(), .uncompressed = 85}}),
        "array 'x': is stored but has sizes 86 and 85"},
       {"Bomb", "a.npz", zip({{.name = "x.npy", .content = good(), .method = 8, .uncompressed = 0xf0000000}}),
        "array 'x': claims 4026531840 bytes, more than its 70 compressed bytes can hold"},
-      {"InflatesToLess", "a.npz", zip({{.name = "x.npy", .content = good(), .method = 8, .uncompressed = 90}}),
+      {"InflatesToLess", "a.npz",
+       zip({{.name = "x.npy", .content = good(), .method = 8, .uncompressed = 90}}),
        "array 'x': inflates to 86 bytes instead of 90"},
-      {"InflatesToMore", "a.npz", zip({{.name = "x.npy", .content = good(), .method = 8, .uncompressed = 80}}),
+      {"InflatesToMore", "a.npz",
+       zip({{.name = "x.npy", .content = good(), .method = 8, .uncompressed = 80}}),
        "array 'x': inflates to more than 80 bytes"},
-      {"DeflatedCutShort", "a.npz", zip({{.name = "x.npy", .content = good(), .method = 8, .compressed = 20}}),
+      {"DeflatedCutShort", "a.npz",
+       zip({{.name = "x.npy", .content = good(), .method = 8, .compressed = 20}}),
        "array 'x': ends in the middle of its compressed data"},
       {"DeflatedDamaged", "a.npz", damaged(zipOf(good(), 8), 35, '\7'),
        "array 'x': has damaged compressed data (invalid block type)"},
@@ -98,17 +110,20 @@ std::vector<Case> cases() {
        "array 'x': the shape is not a tuple of at most 32 whole numbers"},
       {"NpyNegative", "a.npz", zipOf(npyOf("<f4", "(-1,)", "")),
        "array 'x': the shape is not a tuple of at most 32 whole numbers"},
-      {"NpyStructured", "a.npz", zipOf(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "abcd")),
+      {"NpyStructured", "a.npz",
+       zipOf(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "abcd")),
        "array 'x': the type is not a plain string; structured arrays are not read"},
       {"NpyComplex", "a.npz", zipOf(npyOf("<c8", "(1,)", "12345678")),
-       "array 'x': has elements of type '<c8' but only bool, integers and float16 to float64 are read; convert it with "
+       "array 'x': has elements of type '<c8' but only bool, integers and float16 to float64 are read; "
+       "convert it with "
        "numpy's astype"},
       {"NpyNoDict", "a.npz", zipOf(npy("[]", "")), "array 'x': the header does not begin with '{'"},
       {"NpyNoShape", "a.npz", zipOf(npy("{'descr': '<f4', 'fortran_order': False}", "")),
        "array 'x': the header has no key 'shape'"},
       {"NpyKeyTwice", "a.npz", zipOf(npy("{'descr': '<f4', 'descr': '<f4'}", "")),
        "array 'x': the header has the key 'descr' twice"},
-      {"NpyUnknownKey", "a.npz", zipOf(npy("{'code': 1}", "")), "array 'x': the header has an unknown key 'code'"},
+      {"NpyUnknownKey", "a.npz", zipOf(npy("{'code': 1}", "")),
+       "array 'x': the header has an unknown key 'code'"},
       {"NpyUnended", "a.npz", zipOf(npy("{'descr': '<f4", "")),
        "array 'x': the type is not a plain string; structured arrays are not read"},
       {"NpyGoesOn", "a.npz", zipOf(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (0,)} x", "")),
@@ -117,29 +132,35 @@ std::vector<Case> cases() {
       {"SafetensorsShort", "a.safetensors", "1234", "is no safetensors file: it has 4 bytes"},
       {"SafetensorsHeaderOutside", "a.safetensors", bytesOf(uint64_t(1) << 62) + "{}",
        "claims a header of 4611686018427387904 bytes but 2 follow and 100000000 are allowed"},
-      {"SafetensorsNoJson", "a.safetensors", safetensors("{\"x\":", ""), "has a header that is no JSON object of arrays"},
+      {"SafetensorsNoJson", "a.safetensors", safetensors("{\"x\":", ""),
+       "has a header that is no JSON object of arrays"},
       {"SafetensorsDeep", "a.safetensors", safetensors("{\"x\":" + deep, ""),
        "has a header that is no JSON object of arrays"},
       {"SafetensorsNoOffsets", "a.safetensors", entry("{\"dtype\":\"F32\",\"shape\":[4]}"),
        "array 'x': its entry needs dtype, shape and two data_offsets"},
-      {"SafetensorsOutside", "a.safetensors", entry("{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[0,20]}"),
+      {"SafetensorsOutside", "a.safetensors",
+       entry("{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[0,20]}"),
        "array 'x': lies at [0, 20) of 16 bytes of data"},
-      {"SafetensorsBackwards", "a.safetensors", entry("{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,4]}"),
+      {"SafetensorsBackwards", "a.safetensors",
+       entry("{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,4]}"),
        "array 'x': lies at [8, 4) of 16 bytes of data"},
-      {"SafetensorsNegative", "a.safetensors", entry("{\"dtype\":\"F32\",\"shape\":[-4],\"data_offsets\":[0,16]}"),
+      {"SafetensorsNegative", "a.safetensors",
+       entry("{\"dtype\":\"F32\",\"shape\":[-4],\"data_offsets\":[0,16]}"),
        "array 'x': its shape is not a list of at most 32 whole numbers"},
       {"SafetensorsSize", "a.safetensors", entry("{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,16]}"),
        "array 'x': has shape [3] of float32, which is 12 bytes, but holds 16"},
       {"SafetensorsOverflow", "a.safetensors",
        entry("{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,16]}"),
        "array 'x': has shape [4294967296, 4294967296], whose size overflows"},
-      {"SafetensorsType", "a.safetensors", entry("{\"dtype\":\"F8_E4M3\",\"shape\":[16],\"data_offsets\":[0,16]}"),
+      {"SafetensorsType", "a.safetensors",
+       entry("{\"dtype\":\"F8_E4M3\",\"shape\":[16],\"data_offsets\":[0,16]}"),
        "array 'x': has elements of type 'F8_E4M3', which is not read; convert it to F32 or I64"},
       // IDX
       {"IdxType", "a-idx", std::string("\0\0\7\1", 4) + big32(1) + "x",
        "is no IDX file: it does not begin with two zero bytes and a type"},
       {"IdxRank", "a-idx", std::string("\0\0\x08\xff", 4) + zeros, "has 255 dimensions but 1 to 8 are read"},
-      {"IdxCutInHeader", "a-idx", std::string("\0\0\x08\3", 4) + big32(1), "is truncated in its header: 8 bytes"},
+      {"IdxCutInHeader", "a-idx", std::string("\0\0\x08\3", 4) + big32(1),
+       "is truncated in its header: 8 bytes"},
       {"IdxTooShort", "a-idx", std::string("\0\0\x08\2", 4) + big32(3) + big32(4) + "abc",
        "has shape [3, 4] of uint8, which is 12 bytes, but holds 3"},
       {"IdxOverflow", "a-idx", std::string("\0\0\x0e\3", 4) + big32(~0u) + big32(~0u) + big32(~0u),

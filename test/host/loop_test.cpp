@@ -92,7 +92,8 @@ protected:
     for (const std::string &name : source->getNames()) {
       Array array;
       expectOk(source->load(name, array));
-      arrays[name] = formatShape(array.shape) + std::string(reinterpret_cast<const char *>(array.data), array.bytes);
+      arrays[name] =
+          formatShape(array.shape) + std::string(reinterpret_cast<const char *>(array.data), array.bytes);
     }
     return arrays;
   }
@@ -207,9 +208,10 @@ TEST_F(LoopTest, StopsAtALossThatIsNotFinite) {
   options.save = folder / "nan.safetensors";
   Status status = train(options, interrupted);
   EXPECT_EQ(status.getCode(), ExitCode::Failed);
-  EXPECT_EQ(status.getMessage(), "the loss is not finite (step 1, epoch 0, slice 0 of " + options.data +
-                                     "); no parameter was changed by this step, nothing was saved; try a smaller --lr "
-                                     "or --save-every");
+  EXPECT_EQ(status.getMessage(),
+            "the loss is not finite (step 1, epoch 0, slice 0 of " + options.data +
+                "); no parameter was changed by this step, nothing was saved; try a smaller --lr "
+                "or --save-every");
   EXPECT_FALSE(std::filesystem::exists(options.save));
 }
 
@@ -220,7 +222,8 @@ TEST_F(LoopTest, NamesTheLabelThatIsOutOfRange) {
   Status status = train(options, interrupted);
   EXPECT_EQ(status.getCode(), ExitCode::Failed);
   EXPECT_NE(status.getMessage().find("label"), std::string::npos) << status.getMessage();
-  EXPECT_NE(status.getMessage().find(" (step 1, epoch 0, slice 0 of " + options.data + ")"), std::string::npos)
+  EXPECT_NE(status.getMessage().find(" (step 1, epoch 0, slice 0 of " + options.data + ")"),
+            std::string::npos)
       << status.getMessage();
 }
 
@@ -297,7 +300,8 @@ TEST_F(LoopTest, RefusesWhatTheArtifactDoesNotHave) {
             artifactPath + ": has no binding 'double'; it has 'batch', 'single'");
   TemporaryFolder empty;
   options.artifact = empty / "";
-  EXPECT_EQ(train(options, interrupted).getMessage(), options.artifact + ": holds no artifact (no model.ortc); make one "
-                                                                         "with ortc train MODEL.onnx -o " +
+  EXPECT_EQ(train(options, interrupted).getMessage(), options.artifact +
+                                                          ": holds no artifact (no model.ortc); make one "
+                                                          "with ortc train MODEL.onnx -o " +
                                                           options.artifact);
 }

@@ -1,5 +1,5 @@
-// Losses and accuracy that the host computes itself. Expected numbers: torch.nn.functional on the same values.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Losses and accuracy that the host computes itself. Expected numbers: torch.nn.functional on the same
+// values. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cmath>
 #include <gtest/gtest.h>
 
@@ -7,7 +7,8 @@
 
 using namespace ortc::host;
 
-template <typename T> static TensorView view(DataType type, const Shape &shape, const std::vector<T> &values) {
+template <typename T>
+static TensorView view(DataType type, const Shape &shape, const std::vector<T> &values) {
   return {type, shape, reinterpret_cast<const uint8_t *>(values.data())};
 }
 
@@ -19,7 +20,8 @@ static LossInfo parse(const std::string &json) {
 }
 
 TEST(LossInfoTest, ReadsTheManifest) {
-  LossInfo loss = parse(R"({"loss": {"kind": "cross_entropy", "output": "y", "axis": 2, "ignore_index": 0}, "x": 1})");
+  LossInfo loss =
+      parse(R"({"loss": {"kind": "cross_entropy", "output": "y", "axis": 2, "ignore_index": 0}, "x": 1})");
   EXPECT_EQ(loss.kind, LossKind::CrossEntropy);
   EXPECT_EQ(loss.output, "y");
   EXPECT_EQ(loss.axis, 2);
@@ -33,20 +35,24 @@ TEST(LossInfoTest, RefusesAManifestWithoutALoss) {
             "a: the manifest is no JSON object; compile the artifact again");
   EXPECT_EQ(parseLossInfo("{}", "a", loss).getMessage(),
             "a: the manifest does not say which loss the artifact has; compile it again");
-  EXPECT_EQ(parseLossInfo(R"({"loss": {"kind": "hinge"}})", "a", loss).getMessage(),
-            "a: the manifest has a loss 'hinge' that these tools do not know; use those of the compiler's version");
+  EXPECT_EQ(
+      parseLossInfo(R"({"loss": {"kind": "hinge"}})", "a", loss).getMessage(),
+      "a: the manifest has a loss 'hinge' that these tools do not know; use those of the compiler's version");
 }
 
 TEST(LossInfoTest, ComputesValueLossesOverTheFirstRows) {
   std::vector<float> x = {0.5f, -1, 2, 3, 100, 100}, y = {0, 1, 1, 0, 0, 0};
   TensorView output = view(DataType::Float32, {3, 2}, x), label = view(DataType::Float32, {3, 2}, y);
-  EXPECT_DOUBLE_EQ(computeLoss(parse(R"({"loss": {"kind": "mse"}})"), output, label, 2), (0.25 + 4 + 1 + 9) / 4);
-  EXPECT_DOUBLE_EQ(computeLoss(parse(R"({"loss": {"kind": "l1"}})"), output, label, 2), (0.5 + 2 + 1 + 3) / 4);
+  EXPECT_DOUBLE_EQ(computeLoss(parse(R"({"loss": {"kind": "mse"}})"), output, label, 2),
+                   (0.25 + 4 + 1 + 9) / 4);
+  EXPECT_DOUBLE_EQ(computeLoss(parse(R"({"loss": {"kind": "l1"}})"), output, label, 2),
+                   (0.5 + 2 + 1 + 3) / 4);
   EXPECT_DOUBLE_EQ(computeLoss(parse(R"({"loss": {"kind": "smooth_l1", "beta": 2}})"), output, label, 2),
                    (0.0625 + 1 + 0.25 + 2) / 4);
   double bce = std::log1p(std::exp(0.5)) + std::log1p(std::exp(1.0)) + std::log1p(std::exp(-2.0)) +
                std::log1p(std::exp(3.0));
-  EXPECT_NEAR(computeLoss(parse(R"({"loss": {"kind": "bce_with_logits"}})"), output, label, 2), bce / 4, 1e-12);
+  EXPECT_NEAR(computeLoss(parse(R"({"loss": {"kind": "bce_with_logits"}})"), output, label, 2), bce / 4,
+              1e-12);
 }
 
 TEST(LossInfoTest, ComputesCrossEntropyWithProbabilities) {
@@ -76,12 +82,12 @@ TEST(LossInfoTest, CountsRightPredictionsAlongTheClassAxis) {
   std::vector<float> x = {1, 0, 5, 0, 1, 5, 9, 9, 0, 0, 0, 1};
   std::vector<int64_t> labels = {0, 1, 0, 0, -100, 0};
   int64_t right = 0, total = 0;
-  ASSERT_TRUE(addAccuracy(loss, view(DataType::Float32, {2, 2, 3}, x), view(DataType::Int64, {2, 3}, labels), 2, right,
-                          total));
+  ASSERT_TRUE(addAccuracy(loss, view(DataType::Float32, {2, 2, 3}, x), view(DataType::Int64, {2, 3}, labels),
+                          2, right, total));
   EXPECT_EQ(right, 4); // the tie goes to class 0
   EXPECT_EQ(total, 5);
-  EXPECT_FALSE(addAccuracy(loss, view(DataType::Float32, {2, 2, 3}, x), view(DataType::Int64, {2, 2}, labels), 2, right,
-                           total));
+  EXPECT_FALSE(addAccuracy(loss, view(DataType::Float32, {2, 2, 3}, x), view(DataType::Int64, {2, 2}, labels),
+                           2, right, total));
 }
 
 TEST(LossInfoTest, AnEmptyMeanStaysOut) {

@@ -8,7 +8,9 @@
 using namespace ortc::host;
 using namespace ortc::host::test;
 
-static std::string dataPath(const std::string &name) { return std::string(ORTC_TEST_DATA) + "/host/data/" + name; }
+static std::string dataPath(const std::string &name) {
+  return std::string(ORTC_TEST_DATA) + "/host/data/" + name;
+}
 
 static std::unique_ptr<DataSource> open(const std::string &path) {
   std::unique_ptr<DataSource> source;
@@ -30,9 +32,10 @@ TEST_P(NpzTest, ReadsEveryType) {
   auto source = open(dataPath(GetParam()));
   ASSERT_TRUE(source);
   const std::pair<const char *, DataType> kinds[] = {
-      {"bool", DataType::Bool}, {"u1", DataType::UInt8},   {"u2", DataType::UInt16},  {"u4", DataType::UInt32},
-      {"u8", DataType::UInt64}, {"i1", DataType::Int8},    {"i2", DataType::Int16},   {"i4", DataType::Int32},
-      {"i8", DataType::Int64},  {"f2", DataType::Float16}, {"f4", DataType::Float32}, {"f8", DataType::Float64}};
+      {"bool", DataType::Bool},  {"u1", DataType::UInt8},   {"u2", DataType::UInt16},
+      {"u4", DataType::UInt32},  {"u8", DataType::UInt64},  {"i1", DataType::Int8},
+      {"i2", DataType::Int16},   {"i4", DataType::Int32},   {"i8", DataType::Int64},
+      {"f2", DataType::Float16}, {"f4", DataType::Float32}, {"f8", DataType::Float64}};
   for (auto [kind, type] : kinds) {
     Array array;
     Status status = source->load(std::string("all_") + kind, array);
@@ -68,9 +71,10 @@ TEST_P(NpzTest, ReadsScalarAndRefusesTextOnlyWhenAsked) {
   EXPECT_TRUE(array.shape.empty());
   EXPECT_EQ(values(array), std::vector<double>{2.5});
   Status status = source->load("text", array);
-  EXPECT_EQ(status.getMessage(), dataPath(GetParam()) + ": array 'text': has elements of type '<U6' but only bool, "
-                                                        "integers and float16 to float64 are read; convert it with "
-                                                        "numpy's astype");
+  EXPECT_EQ(status.getMessage(), dataPath(GetParam()) +
+                                     ": array 'text': has elements of type '<U6' but only bool, "
+                                     "integers and float16 to float64 are read; convert it with "
+                                     "numpy's astype");
 }
 
 INSTANTIATE_TEST_SUITE_P(StoredAndDeflated, NpzTest, testing::Values("stored.npz", "deflated.npz"),

@@ -61,12 +61,17 @@ TEST(ScheduleTest, RoundTripsAsText) {
 }
 
 TEST(ScheduleTest, RefusesWhatItDoesNotKnow) {
-  EXPECT_EQ(refuse("exponential"), "learning-rate schedule 'exponential': there are constant, linear and cosine");
-  EXPECT_EQ(refuse("cosine:half=3"),
-            "learning-rate schedule 'cosine:half=3': it has no option 'half'; it takes warmup, min and total");
-  EXPECT_EQ(refuse("cosine:warmup=-1"), "learning-rate schedule 'cosine:warmup=-1': warmup must be a number of steps");
-  EXPECT_EQ(refuse("linear:min=nan"), "learning-rate schedule 'linear:min=nan': min must be a number of at least 0");
-  EXPECT_EQ(refuse("linear:warmup"), "learning-rate schedule 'linear:warmup': warmup must be a number of steps");
+  EXPECT_EQ(refuse("exponential"),
+            "learning-rate schedule 'exponential': there are constant, linear and cosine");
+  EXPECT_EQ(
+      refuse("cosine:half=3"),
+      "learning-rate schedule 'cosine:half=3': it has no option 'half'; it takes warmup, min and total");
+  EXPECT_EQ(refuse("cosine:warmup=-1"),
+            "learning-rate schedule 'cosine:warmup=-1': warmup must be a number of steps");
+  EXPECT_EQ(refuse("linear:min=nan"),
+            "learning-rate schedule 'linear:min=nan': min must be a number of at least 0");
+  EXPECT_EQ(refuse("linear:warmup"),
+            "learning-rate schedule 'linear:warmup': warmup must be a number of steps");
 }
 
 TEST(PositionTest, RoundTripsExactly) {

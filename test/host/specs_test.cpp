@@ -40,11 +40,13 @@ TEST(LossSpecTest, RefusesWithReason) {
   EXPECT_EQ(refuse("cross_entropy:label_smoothing=2"),
             "loss 'cross_entropy': label_smoothing is '2' but must be a number from 0 to 1");
   EXPECT_EQ(refuse("cross_entropy:axis=1,axis=1"), "loss 'cross_entropy': option 'axis' is given twice");
-  EXPECT_EQ(refuse("cross_entropy:"),
-            "loss 'cross_entropy' has no option ''; it takes axis, ignore_index, label_smoothing, probabilities");
+  EXPECT_EQ(
+      refuse("cross_entropy:"),
+      "loss 'cross_entropy' has no option ''; it takes axis, ignore_index, label_smoothing, probabilities");
   EXPECT_EQ(refuse("smooth_l1:beta=0"), "loss 'smooth_l1': beta is '0' but must be a number above 0");
   EXPECT_EQ(refuse("smooth_l1:beta"), "loss 'smooth_l1': option 'beta' needs a value: beta=...");
-  EXPECT_EQ(refuse("output"), "loss 'output' needs the name of the graph output that is the loss: output:NAME");
+  EXPECT_EQ(refuse("output"),
+            "loss 'output' needs the name of the graph output that is the loss: output:NAME");
 }
 
 TEST(OptimizerSpecTest, HasTheDefaultsOfPyTorch) {
@@ -87,7 +89,8 @@ TEST(OptimizerSpecTest, RefusesWithReason) {
   EXPECT_EQ(refuse("sgd:nesterov=1"), "optimizer 'sgd': nesterov needs a momentum above 0");
   EXPECT_EQ(refuse("sgd:beta1=0.9"),
             "optimizer 'sgd' has no option 'beta1'; it takes lr, momentum, weight_decay, nesterov");
-  EXPECT_EQ(refuse("adam:beta2=1"), "optimizer 'adam': beta2 is '1' but must be a number of at least 0 and below 1");
+  EXPECT_EQ(refuse("adam:beta2=1"),
+            "optimizer 'adam': beta2 is '1' but must be a number of at least 0 and below 1");
 }
 
 TEST(GroupSpecTest, SplitsAtTheLastColon) {
@@ -107,8 +110,9 @@ TEST(GroupSpecTest, RefusesWithReason) {
   GroupSpec group;
   std::string error;
   EXPECT_FALSE(parseGroup("(?:a|b)", group, error));
-  EXPECT_EQ(error,
-            "'(?:a|b)' is no parameter group; write REGEX:lr_scale=X,weight_decay=Y with either option or both");
+  EXPECT_EQ(
+      error,
+      "'(?:a|b)' is no parameter group; write REGEX:lr_scale=X,weight_decay=Y with either option or both");
   EXPECT_FALSE(parseGroup("(:lr_scale=1", group, error));
   EXPECT_EQ(error, "'(' is not a regular expression (ECMAScript); a plain dot is '\\.'");
   EXPECT_FALSE(parseGroup(".*:lr=1", group, error));

@@ -34,9 +34,9 @@ static void expectRead(const std::string &path, const std::vector<OutputArray> &
   }
 }
 
-static const DataType kTypes[] = {DataType::Bool,   DataType::UInt8,  DataType::Int8,    DataType::UInt16,
-                                  DataType::Int16,  DataType::UInt32, DataType::Int32,   DataType::UInt64,
-                                  DataType::Int64,  DataType::Float16, DataType::Float32, DataType::Float64};
+static const DataType kTypes[] = {DataType::Bool,  DataType::UInt8,   DataType::Int8,    DataType::UInt16,
+                                  DataType::Int16, DataType::UInt32,  DataType::Int32,   DataType::UInt64,
+                                  DataType::Int64, DataType::Float16, DataType::Float32, DataType::Float64};
 
 TEST(WritersTest, NpzReadsBackInEveryTypeAndShape) {
   TemporaryFolder folder;
@@ -58,8 +58,7 @@ TEST(WritersTest, NpzWritesBfloat16AsFloat32) {
   TemporaryFolder folder;
   OutputArray array{"x", DataType::BFloat16, {2}, {0x80, 0x3f, 0x00, 0xc0}}; // 1, -2
   ASSERT_TRUE(writeNpz(folder / "out.npz", {array}).isOk());
-  expectRead(folder / "out.npz",
-             {{"x", DataType::Float32, {2}, {0, 0, 0x80, 0x3f, 0, 0, 0x00, 0xc0}}});
+  expectRead(folder / "out.npz", {{"x", DataType::Float32, {2}, {0, 0, 0x80, 0x3f, 0, 0, 0x00, 0xc0}}});
 }
 
 TEST(WritersTest, SafetensorsReadsBack) {

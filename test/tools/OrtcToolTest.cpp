@@ -1,5 +1,5 @@
-// The tool as a process: exit statuses, messages, signals, and the commands on the runtime's small test artifact.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The tool as a process: exit statuses, messages, signals, and the commands on the runtime's small test
+// artifact. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -75,8 +75,9 @@ protected:
 
   void writeArtifact(const ortc::proto::ModelProto &model) {
     ortc::artifact::Artifact artifact = ortc::test::makeArtifact();
-    artifact.manifest = R"({"name": "test", "generator": "ortc", "loss": {"kind": "nll", "output": "y", "axis": 1},)"
-                        R"( "bindings": [{"name": "batch", "dimensions": {"n": 4}}]})";
+    artifact.manifest =
+        R"({"name": "test", "generator": "ortc", "loss": {"kind": "nll", "output": "y", "axis": 1},)"
+        R"( "bindings": [{"name": "batch", "dimensions": {"n": 4}}]})";
     std::string source = model.SerializeAsString();
     artifact.source.assign(source.begin(), source.end());
     ortc::test::Bytes bytes = ortc::test::makeFile(artifact);
@@ -147,8 +148,9 @@ TEST_F(OrtcToolTest, AnInterruptSavesAndEndsCleanly) {
   pid_t child = fork();
   if (child == 0) {
     std::freopen("/dev/null", "w", stdout);
-    execl(ORTC_TOOL, "ortc", "run", path.c_str(), "--data", data.c_str(), "--steps", "1000000000", "--threads", "1",
-          "--save", saved.c_str(), "--metrics", (folder / "m.jsonl").c_str(), static_cast<char *>(nullptr));
+    execl(ORTC_TOOL, "ortc", "run", path.c_str(), "--data", data.c_str(), "--steps", "1000000000",
+          "--threads", "1", "--save", saved.c_str(), "--metrics", (folder / "m.jsonl").c_str(),
+          static_cast<char *>(nullptr));
     _exit(127);
   }
   for (int i = 0; i < 1000 && readFile(folder / "m.jsonl").size() < 100; ++i)
@@ -186,8 +188,9 @@ TEST_F(OrtcToolTest, RefusesToExportAnInitializerThatIsNowhere) {
   writeArtifact(model);
   Outcome outcome = run("export " + path + " -o " + (folder / "trained.onnx"));
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_EQ(outcome.text, "ortc: error: " + path + ": initializer 'shape' is neither in the source section nor in the "
-                                                   "tensor table; compile the artifact again\n");
+  EXPECT_EQ(outcome.text, "ortc: error: " + path +
+                              ": initializer 'shape' is neither in the source section nor in the "
+                              "tensor table; compile the artifact again\n");
   EXPECT_FALSE(std::filesystem::exists(folder / "trained.onnx"));
 }
 

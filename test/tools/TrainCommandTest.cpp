@@ -53,8 +53,8 @@ TEST(TrainCommandTest, HasTheDocumentedDefaults) {
 }
 
 TEST(TrainCommandTest, TakesBindingsAndShapesInTheirOrder) {
-  ASSERT_EQ(train({"--shape", "batch=32", "--shape", "seq=8,width=4", "--binding", "one", "--shape", "batch=1",
-                   "--shape=image=1x3x8x8"}),
+  ASSERT_EQ(train({"--shape", "batch=32", "--shape", "seq=8,width=4", "--binding", "one", "--shape",
+                   "batch=1", "--shape=image=1x3x8x8"}),
             "");
   ASSERT_EQ(compiled.bindings.size(), 2u);
   EXPECT_EQ(compiled.bindings[0].shapes.size(), 3u);
@@ -64,8 +64,8 @@ TEST(TrainCommandTest, TakesBindingsAndShapesInTheirOrder) {
 }
 
 TEST(TrainCommandTest, LeavesRegularExpressionsAlone) {
-  ASSERT_EQ(train({"--freeze", "(conv1|layer1).*", "--freeze", "[ab]", "--freeze", "a{1,2},b", "--train", "[x,y]",
-                   "--group", "[bn]:lr_scale=0.5,weight_decay=0"}),
+  ASSERT_EQ(train({"--freeze", "(conv1|layer1).*", "--freeze", "[ab]", "--freeze", "a{1,2},b", "--train",
+                   "[x,y]", "--group", "[bn]:lr_scale=0.5,weight_decay=0"}),
             "");
   ASSERT_EQ(compiled.freeze.size(), 3u);
   EXPECT_EQ(compiled.freeze[0].getText(), "(conv1|layer1).*");
@@ -84,11 +84,41 @@ TEST(TrainCommandTest, ARepeatedFlagDoesNotEatTheModel) {
 }
 
 TEST(TrainCommandTest, FillsEveryFlag) {
-  ASSERT_EQ(train({"--loss", "nll", "--loss-input", "logits", "--optimizer", "adamw:lr=1e-3,weight_decay=0.01",
-                   "--clip-norm", "1.5", "--clip-value", "2", "--batch-norm", "frozen", "--dropout", "train",
-                   "--gradients", "--max-workers", "4", "--target", "x86-64-v3", "--target", "x86-64-v4", "--numerics",
-                   "portable", "--seed", "18446744073709551615", "--no-source", "--compile-to", "plan", "--dump-ir",
-                   "ir", "--dump-buffers", "b.csv", "--report", "r.json", "--quiet"}),
+  ASSERT_EQ(train({"--loss",
+                   "nll",
+                   "--loss-input",
+                   "logits",
+                   "--optimizer",
+                   "adamw:lr=1e-3,weight_decay=0.01",
+                   "--clip-norm",
+                   "1.5",
+                   "--clip-value",
+                   "2",
+                   "--batch-norm",
+                   "frozen",
+                   "--dropout",
+                   "train",
+                   "--gradients",
+                   "--max-workers",
+                   "4",
+                   "--target",
+                   "x86-64-v3",
+                   "--target",
+                   "x86-64-v4",
+                   "--numerics",
+                   "portable",
+                   "--seed",
+                   "18446744073709551615",
+                   "--no-source",
+                   "--compile-to",
+                   "plan",
+                   "--dump-ir",
+                   "ir",
+                   "--dump-buffers",
+                   "b.csv",
+                   "--report",
+                   "r.json",
+                   "--quiet"}),
             "");
   EXPECT_EQ(compiled.loss.kind, driver::LossKind::Nll);
   EXPECT_EQ(compiled.lossInput, "logits");

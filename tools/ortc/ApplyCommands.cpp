@@ -11,20 +11,25 @@ static void addApply(CLI::App &app, Action &action, const char *name, const char
   auto options = std::make_shared<host::ApplyOptions>();
   CommandLine line(app, name, summary);
   line.addPositional("DIR", "the artifact", options->artifact);
-  line.addText("--data", "FILE", "npz, safetensors, or MNIST-style IDX images (IMAGES,LABELS)", options->data, true);
+  line.addText("--data", "FILE", "npz, safetensors, or MNIST-style IDX images (IMAGES,LABELS)", options->data,
+               true);
   if (output)
     line.addText("-o,--output", output, "where the result goes", options->output, true);
-  line.addText("--load", "FILE.safetensors", "a checkpoint; default: the weights in the artifact", options->load);
+  line.addText("--load", "FILE.safetensors", "a checkpoint; default: the weights in the artifact",
+               options->load);
   line.addText("--binding", "NAME", "default: the first that has the entry", options->binding);
-  line.addWhole("--steps", std::string("slices to take; default: ") + (run == host::computeGradients ? "1" : "all"),
+  line.addWhole("--steps",
+                std::string("slices to take; default: ") + (run == host::computeGradients ? "1" : "all"),
                 options->steps, 1, INT64_MAX);
-  line.addWhole("--threads", "default: what the artifact allows and the machine has", options->threads, 1, 256);
+  line.addWhole("--threads", "default: what the artifact allows and the machine has", options->threads, 1,
+                256);
   line.addFlag("--quiet", "no output but results and errors", options->quiet);
   line.setAction(action, [options, run] { return finish(run(*options)); });
 }
 
 void addEvalCommand(CLI::App &app, Action &action) {
-  addApply(app, action, "eval", "mean loss, and accuracy where the loss has classes", nullptr, host::evaluateData);
+  addApply(app, action, "eval", "mean loss, and accuracy where the loss has classes", nullptr,
+           host::evaluateData);
 }
 
 void addPredictCommand(CLI::App &app, Action &action) {

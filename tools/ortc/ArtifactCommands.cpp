@@ -10,7 +10,8 @@ void addExportCommand(CLI::App &app, Action &action) {
   auto options = std::make_shared<driver::ExportOptions>();
   CommandLine line(app, "export", "the original ONNX graph with trained weights");
   line.addPositional("DIR", "the artifact", options->artifact);
-  line.addText("--load", "FILE.safetensors", "a checkpoint; default: the weights in the artifact", options->load);
+  line.addText("--load", "FILE.safetensors", "a checkpoint; default: the weights in the artifact",
+               options->load);
   line.addText("-o,--output", "TRAINED.onnx", "where the model goes", options->output, true);
   line.addFlag("--quiet", "no output but errors", options->quiet);
   line.setAction(action, [options] { return finish(driver::exportModel(*options)); });

@@ -13,8 +13,8 @@ CommandLine::CommandLine(CLI::App &app, const std::string &name, const std::stri
   command->allow_extras(); // main() tells unknown flags apart itself, with a better message
 }
 
-void CommandLine::addValue(const std::string &names, const std::string &type, const std::string &help, Handler handler,
-                           bool isRepeatable) {
+void CommandLine::addValue(const std::string &names, const std::string &type, const std::string &help,
+                           Handler handler, bool isRepeatable) {
   auto isGiven = std::make_shared<bool>(false);
   std::string shown = names.substr(names.rfind(',') + 1);
   auto run = [handler = std::move(handler), isGiven, isRepeatable, shown](const std::string &value) {
@@ -43,7 +43,8 @@ void CommandLine::addText(const std::string &names, const std::string &type, con
 }
 
 void CommandLine::addFlag(const std::string &names, const std::string &help, bool &target, bool value) {
-  command->add_flag_callback(names, [&target, value] { target = value; }, help);
+  command->add_flag_callback(
+      names, [&target, value] { target = value; }, help);
 }
 
 void CommandLine::addPositional(const std::string &name, const std::string &help, std::string &target) {

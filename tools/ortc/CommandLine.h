@@ -1,9 +1,9 @@
 //===- CommandLine.h - CLI11 with our rules -------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// CLI11 runs callbacks in the order in which options were declared, splits values in brackets, and lets an option that
-// may repeat eat the arguments after it. Here a handler runs for every occurrence of a flag, in the order of the
-// command line, and gets exactly one value as it was written.
+// CLI11 runs callbacks in the order in which options were declared, splits values in brackets, and lets an
+// option that may repeat eat the arguments after it. Here a handler runs for every occurrence of a flag, in
+// the order of the command line, and gets exactly one value as it was written.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ORTC_TOOLS_ORTC_COMMANDLINE_H
@@ -15,7 +15,8 @@
 
 namespace ortc::tool {
 
-/// Adds the arguments of one command. Handlers return false with a sentence in `error`, which becomes exit status 2.
+/// Adds the arguments of one command. Handlers return false with a sentence in `error`, which becomes exit
+/// status 2.
 class CommandLine {
 public:
   CommandLine(CLI::App &app, const std::string &name, const std::string &summary);
@@ -25,11 +26,12 @@ public:
   /// A flag with a value. `names` as CLI11 takes them, e.g. "-o,--output".
   void addValue(const std::string &names, const std::string &type, const std::string &help, Handler handler,
                 bool isRepeatable = false);
-  void addText(const std::string &names, const std::string &type, const std::string &help, std::string &target,
-               bool isRequired = false);
+  void addText(const std::string &names, const std::string &type, const std::string &help,
+               std::string &target, bool isRequired = false);
   /// A whole number of at least `least`.
   template <typename Number>
-  void addWhole(const std::string &names, const std::string &help, Number &target, int64_t least, int64_t most);
+  void addWhole(const std::string &names, const std::string &help, Number &target, int64_t least,
+                int64_t most);
   void addFlag(const std::string &names, const std::string &help, bool &target, bool value = true);
   /// An argument without a name; required.
   void addPositional(const std::string &name, const std::string &help, std::string &target);

@@ -43,15 +43,19 @@ void addRunCommand(CLI::App &app, Action &action) {
   auto options = std::make_shared<host::TrainOptions>();
   CommandLine line(app, "run", "trains an artifact on this machine");
   line.addPositional("DIR", "the artifact", options->artifact);
-  line.addText("--data", "FILE", "npz, safetensors, or MNIST-style IDX images (IMAGES,LABELS)", options->data, true);
+  line.addText("--data", "FILE", "npz, safetensors, or MNIST-style IDX images (IMAGES,LABELS)", options->data,
+               true);
   line.addWhole("--epochs", "passes over the data; default: 1", options->epochs, 0, INT64_MAX);
-  line.addWhole("--steps", "steps instead of epochs; past the end of the data the next epoch begins", options->steps, 0,
-                INT64_MAX);
+  line.addWhole("--steps", "steps instead of epochs; past the end of the data the next epoch begins",
+                options->steps, 0, INT64_MAX);
   line.addFlag("--no-shuffle", "takes the data in the order of the file", options->shuffle, false);
   line.addValue("--seed", "N", "of the shuffling; default: 0",
-                [options](const std::string &text, std::string &error) { return parseSeed(text, options->seed, error); });
-  line.addValue("--lr", "X", "learning rate; default: the artifact's, or the checkpoint's",
-                [options](const std::string &text, std::string &error) { return parseRate(text, options->lr, error); });
+                [options](const std::string &text, std::string &error) {
+                  return parseSeed(text, options->seed, error);
+                });
+  line.addValue(
+      "--lr", "X", "learning rate; default: the artifact's, or the checkpoint's",
+      [options](const std::string &text, std::string &error) { return parseRate(text, options->lr, error); });
   line.addValue("--lr-schedule", "SPEC", "constant, linear or cosine[:warmup=N,min=X,total=N]",
                 [options](const std::string &text, std::string &error) {
                   host::Schedule schedule;
@@ -67,7 +71,8 @@ void addRunCommand(CLI::App &app, Action &action) {
   line.addText("--load", "FILE.safetensors", "goes on from a checkpoint", options->load);
   line.addText("--binding", "NAME", "the binding to train; default: the first", options->binding);
   line.addFlag("--stop-on-nan", "fails at the first loss that is not finite", options->stopOnNan);
-  line.addWhole("--threads", "default: what the artifact allows and the machine has", options->threads, 1, 256);
+  line.addWhole("--threads", "default: what the artifact allows and the machine has", options->threads, 1,
+                256);
   line.addFlag("--quiet", "no output but errors", options->quiet);
   line.setAction(action, [options] {
     if (options->epochs && options->steps)

@@ -34,14 +34,16 @@ CommandLine::Handler fillLimit(std::optional<double> &limit) {
 static void addModelFlags(CommandLine &line, driver::CompileOptions &options) {
   line.addPositional("MODEL", "the ONNX file", options.model);
   line.addText("-o,--output", "DIR", "folder of the artifact: created, or replaced whole", options.output);
-  line.addValue("--shape", "NAME=N|INPUT=AxBxC", "binds symbolic dimensions (a comma between more), or a whole input",
+  line.addValue("--shape", "NAME=N|INPUT=AxBxC",
+                "binds symbolic dimensions (a comma between more), or a whole input",
                 fill(driver::addShapes, options), true);
   line.addValue("--binding", "NAME", "the --shape flags after it make another binding of the same parameters",
                 fill(driver::addBinding, options), true);
-  line.addValue("--loss", "SPEC",
-                "cross_entropy[:axis=1,ignore_index=-100,label_smoothing=0], nll, mse, l1, smooth_l1[:beta=1], "
-                "bce_with_logits, output:NAME or none; default: cross_entropy",
-                fill(driver::parseLoss, options.loss));
+  line.addValue(
+      "--loss", "SPEC",
+      "cross_entropy[:axis=1,ignore_index=-100,label_smoothing=0], nll, mse, l1, smooth_l1[:beta=1], "
+      "bce_with_logits, output:NAME or none; default: cross_entropy",
+      fill(driver::parseLoss, options.loss));
   line.addText("--loss-input", "NAME", "the graph output that feeds the loss", options.lossInput);
   line.addFlag("--no-source", "leaves the ONNX graph out of the artifact", options.source, false);
 }
@@ -59,9 +61,10 @@ static void addTrainingFlags(CommandLine &line, driver::CompileOptions &options)
       true);
   line.addValue("--clip-norm", "X", "limits the norm of all gradients together", fillLimit(options.clipNorm));
   line.addValue("--clip-value", "X", "limits every element of a gradient", fillLimit(options.clipValue));
-  line.addValue("--train", "REGEX", "float initializers to train (whole names)", addPattern(options.train), true);
-  line.addValue("--freeze", "REGEX", "float initializers not to train; wins over --train", addPattern(options.freeze),
+  line.addValue("--train", "REGEX", "float initializers to train (whole names)", addPattern(options.train),
                 true);
+  line.addValue("--freeze", "REGEX", "float initializers not to train; wins over --train",
+                addPattern(options.freeze), true);
   line.addValue("--batch-norm", "MODE", "as-exported, train or frozen",
                 fill(driver::parseBatchNorm, options.batchNorm));
   line.addValue("--dropout", "MODE", "as-exported or train", fill(driver::parseDropout, options.dropout));
@@ -74,7 +77,8 @@ static void addTrainingFlags(CommandLine &line, driver::CompileOptions &options)
 }
 
 static void addCodeFlags(CommandLine &line, driver::CompileOptions &options, bool &isFirstTarget) {
-  line.addWhole("--max-workers", "the most threads a session may use; default: 2", options.maxWorkers, 1, 256);
+  line.addWhole("--max-workers", "the most threads a session may use; default: 2", options.maxWorkers, 1,
+                256);
   line.addValue(
       "--target", "NAME", "host, native, or a level such as x86-64-v3; repeatable",
       [&](const std::string &value, std::string &error) {

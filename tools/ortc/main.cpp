@@ -19,7 +19,9 @@ static std::string describeExtras(const CLI::App &app) {
   bool isTool = &command == &app;
   std::string name = isTool ? "ortc" : "ortc " + command.get_name();
   for (const std::string &argument : command.remaining())
-    return (argument.starts_with("-") ? "unknown flag '" : isTool ? "unknown command '" : "unexpected argument '") +
+    return (argument.starts_with("-") ? "unknown flag '"
+            : isTool                  ? "unknown command '"
+                                      : "unexpected argument '") +
            argument + "'; " + name + " --help lists what there is";
   return "";
 }

@@ -139,9 +139,8 @@ static Pair findPair(DataType from, DataType to) {
 }
 
 double loadAsDouble(DataType type, const uint8_t *from) {
-  return dispatch(type, [from](auto example) {
-    return static_cast<double>(widen(load<decltype(example)>(from)));
-  });
+  return dispatch(type,
+                  [from](auto example) { return static_cast<double>(widen(load<decltype(example)>(from))); });
 }
 
 int64_t loadAsInteger(DataType type, const uint8_t *from) {
@@ -160,14 +159,14 @@ Status planConversion(const Array &array, DataType type, const std::string &wher
     return Status();
   Pair pair = findPair(array.type, type);
   if (!pair.convert)
-    return Status::failure(where + " is " + getTypeName(array.type) + " but the graph wants " + getTypeName(type) +
-                           "; convert it with numpy's astype");
+    return Status::failure(where + " is " + getTypeName(array.type) + " but the graph wants " +
+                           getTypeName(type) + "; convert it with numpy's astype");
   int64_t misfit = pair.findMisfit(array.data, count);
   if (misfit >= 0) {
     const uint8_t *at = array.data + size_t(misfit) * getElementBytes(array.type);
-    std::string value = isFloat(array.type)                 ? std::to_string(loadAsDouble(array.type, at))
-                        : array.type == DataType::UInt64    ? std::to_string(load<uint64_t>(at))
-                                                            : std::to_string(loadAsInteger(array.type, at));
+    std::string value = isFloat(array.type)              ? std::to_string(loadAsDouble(array.type, at))
+                        : array.type == DataType::UInt64 ? std::to_string(load<uint64_t>(at))
+                                                         : std::to_string(loadAsInteger(array.type, at));
     return Status::failure(where + " holds " + value + " at element " + std::to_string(misfit) +
                            ", which does not fit the graph's " + getTypeName(type));
   }
@@ -175,7 +174,8 @@ Status planConversion(const Array &array, DataType type, const std::string &wher
     return Status();
   conversion.convert = pair.convert;
   if (isFloat(type))
-    conversion.note = where + " is " + getTypeName(array.type) + "; it is converted to the graph's " + getTypeName(type);
+    conversion.note =
+        where + " is " + getTypeName(array.type) + "; it is converted to the graph's " + getTypeName(type);
   return Status();
 }
 

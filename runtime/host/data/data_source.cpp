@@ -25,7 +25,9 @@ Status openData(const std::string &path, std::unique_ptr<DataSource> &source) {
   ORTC_TRY(MappedFile::open(path, file));
   const uint8_t *data = file->getData();
   size_t bytes = file->getBytes();
-  auto begins = [&](const char *magic, size_t count) { return bytes >= count && !std::memcmp(data, magic, count); };
+  auto begins = [&](const char *magic, size_t count) {
+    return bytes >= count && !std::memcmp(data, magic, count);
+  };
   if (begins("PK", 2))
     return openNpz(path, source);
   if (begins("\x1f\x8b", 2) || begins("\0\0", 2))

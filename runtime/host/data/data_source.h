@@ -22,8 +22,8 @@ struct Array {
   std::shared_ptr<const void> owner;
 };
 
-/// An open file. The directory is read and checked when it is opened, an array when it is asked for, so that what
-/// nobody needs costs nothing and may be of a type nobody reads.
+/// An open file. The directory is read and checked when it is opened, an array when it is asked for, so that
+/// what nobody needs costs nothing and may be of a type nobody reads.
 class DataSource {
 public:
   virtual ~DataSource() = default;
@@ -42,8 +42,8 @@ protected:
   std::vector<std::string> names;
 };
 
-/// Opens a data file by its ending, or else by its first bytes. IDX files come in pairs: `images,labels`, or the file
-/// of images alone, whose labels are then looked for beside it under MNIST's names.
+/// Opens a data file by its ending, or else by its first bytes. IDX files come in pairs: `images,labels`, or
+/// the file of images alone, whose labels are then looked for beside it under MNIST's names.
 Status openData(const std::string &path, std::unique_ptr<DataSource> &source);
 
 Status openNpz(const std::string &path, std::unique_ptr<DataSource> &source);

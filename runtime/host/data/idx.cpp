@@ -43,7 +43,8 @@ static DataType parseTypeCode(uint8_t code) {
   }
 }
 
-/// Header: two zero bytes, type, rank, then a big-endian 32-bit size for each dimension; the elements are big-endian.
+/// Header: two zero bytes, type, rank, then a big-endian 32-bit size for each dimension; the elements are
+/// big-endian.
 static Status loadIdx(const std::string &path, Array &array) {
   auto bad = [&](const std::string &what) { return Status::failure(path + ": " + what); };
   std::shared_ptr<const MappedFile> file;
@@ -81,7 +82,8 @@ static Status loadIdx(const std::string &path, Array &array) {
       return bad("has shape " + formatShape(array.shape) + ", more than its " + std::to_string(bytes) +
                  " compressed bytes can hold");
     std::shared_ptr<uint8_t[]> inflated(new uint8_t[total]);
-    if (std::string problem = inflateExactly(data, bytes, Compression::Gzip, inflated.get(), total); !problem.empty())
+    if (std::string problem = inflateExactly(data, bytes, Compression::Gzip, inflated.get(), total);
+        !problem.empty())
       return bad(problem);
     array.data = inflated.get() + headBytes;
     array.owner = inflated;
@@ -119,7 +121,8 @@ static std::string nameLabels(const std::string &images) {
   std::string labels = images;
   labels.replace(at, 6, "labels");
   size_t rank = labels.find("idx", at);
-  if (rank != std::string::npos && rank + 3 < labels.size() && labels[rank + 3] >= '1' && labels[rank + 3] <= '9')
+  if (rank != std::string::npos && rank + 3 < labels.size() && labels[rank + 3] >= '1' &&
+      labels[rank + 3] <= '9')
     labels[rank + 3] = '1';
   return labels;
 }

@@ -7,8 +7,8 @@
 
 namespace ortc::host {
 
-std::string inflateExactly(const uint8_t *from, size_t bytes, Compression compression, uint8_t *to, size_t wanted,
-                           bool prefix) {
+std::string inflateExactly(const uint8_t *from, size_t bytes, Compression compression, uint8_t *to,
+                           size_t wanted, bool prefix) {
   constexpr size_t kPiece = size_t(1) << 30;
   z_stream stream{};
   if (inflateInit2(&stream, compression == Compression::Gzip ? 16 + MAX_WBITS : -MAX_WBITS) != Z_OK)

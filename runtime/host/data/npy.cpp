@@ -19,8 +19,8 @@ struct Header {
   Shape shape;
 };
 
-/// A reader of the one Python dict an npy header is: string keys, values that are strings, booleans or tuples of
-/// whole numbers. Anything else is an error.
+/// A reader of the one Python dict an npy header is: string keys, values that are strings, booleans or tuples
+/// of whole numbers. Anything else is an error.
 class HeaderParser {
 public:
   explicit HeaderParser(std::string_view text) : text(text) {}
@@ -51,7 +51,11 @@ public:
     }
     for (int i = 0; i < 3; ++i)
       if (!seen[i])
-        return std::string("the header has no key '") + (i == 0 ? "descr" : i == 1 ? "fortran_order" : "shape") + "'";
+        return std::string("the header has no key '") +
+               (i == 0   ? "descr"
+                : i == 1 ? "fortran_order"
+                         : "shape") +
+               "'";
     while (at < text.size()) {
       if (!isBlank(text[at]))
         return "the header goes on after '}'";
@@ -120,7 +124,8 @@ private:
 
 } // namespace
 
-/// Element type of a type string such as '<f4', and whether its bytes must be swapped; None when it is not read.
+/// Element type of a type string such as '<f4', and whether its bytes must be swapped; None when it is not
+/// read.
 static DataType parseDescr(const std::string &descr, bool &isBig) {
   if (descr.size() < 3)
     return DataType::None;
@@ -130,9 +135,9 @@ static DataType parseDescr(const std::string &descr, bool &isBig) {
   static constexpr struct {
     const char *code;
     DataType type;
-  } kTypes[] = {{"b1", DataType::Bool},    {"u1", DataType::UInt8},  {"u2", DataType::UInt16},
-                {"u4", DataType::UInt32},  {"u8", DataType::UInt64}, {"i1", DataType::Int8},
-                {"i2", DataType::Int16},   {"i4", DataType::Int32},  {"i8", DataType::Int64},
+  } kTypes[] = {{"b1", DataType::Bool},    {"u1", DataType::UInt8},   {"u2", DataType::UInt16},
+                {"u4", DataType::UInt32},  {"u8", DataType::UInt64},  {"i1", DataType::Int8},
+                {"i2", DataType::Int16},   {"i4", DataType::Int32},   {"i8", DataType::Int64},
                 {"f2", DataType::Float16}, {"f4", DataType::Float32}, {"f8", DataType::Float64}};
   for (const auto &known : kTypes)
     if (descr.compare(1, std::string::npos, known.code) == 0)
@@ -163,8 +168,8 @@ static void copyFromFortran(const uint8_t *from, uint8_t *to, const Shape &shape
   }
 }
 
-Status parseNpy(const uint8_t *data, size_t bytes, const std::string &where, std::shared_ptr<const void> owner,
-                Array &array) {
+Status parseNpy(const uint8_t *data, size_t bytes, const std::string &where,
+                std::shared_ptr<const void> owner, Array &array) {
   auto bad = [&](const std::string &what) { return Status::failure(where + ": " + what); };
   if (bytes < 10 || std::memcmp(data, "\x93NUMPY", 6) != 0)
     return bad("is no npy array: its first bytes are not '\\x93NUMPY'");
@@ -177,8 +182,8 @@ Status parseNpy(const uint8_t *data, size_t bytes, const std::string &where, std
     return bad("is truncated in its header: " + std::to_string(bytes) + " bytes");
   size_t length = major == 1 ? loadLittle<uint16_t>(data + 8) : loadLittle<uint32_t>(data + 8);
   if (length > bytes - prefix)
-    return bad("has a header of " + std::to_string(length) + " bytes but only " + std::to_string(bytes - prefix) +
-               " bytes follow");
+    return bad("has a header of " + std::to_string(length) + " bytes but only " +
+               std::to_string(bytes - prefix) + " bytes follow");
   Header header;
   std::string wrong = HeaderParser({reinterpret_cast<const char *>(data) + prefix, length}).parse(header);
   if (!wrong.empty())
@@ -216,7 +221,8 @@ Status parseNpy(const uint8_t *data, size_t bytes, const std::string &where, std
 
 std::string formatNpyHeader(DataType type, const Shape &shape) {
   std::string descr = type == DataType::Bool ? "|b1" : isFloat(type) ? "<f" : "<i";
-  if (type == DataType::UInt8 || type == DataType::UInt16 || type == DataType::UInt32 || type == DataType::UInt64)
+  if (type == DataType::UInt8 || type == DataType::UInt16 || type == DataType::UInt32 ||
+      type == DataType::UInt64)
     descr = "<u";
   if (type != DataType::Bool) {
     if (getElementBytes(type) == 1)

@@ -7,10 +7,10 @@
 
 namespace ortc::host {
 
-/// Takes the npy file in [data, data + bytes) apart; `where` begins messages. The array points into `data` unless
-/// byte order or Fortran order ask for a copy; `owner` is then replaced.
-Status parseNpy(const uint8_t *data, size_t bytes, const std::string &where, std::shared_ptr<const void> owner,
-                Array &array);
+/// Takes the npy file in [data, data + bytes) apart; `where` begins messages. The array points into `data`
+/// unless byte order or Fortran order ask for a copy; `owner` is then replaced.
+Status parseNpy(const uint8_t *data, size_t bytes, const std::string &where,
+                std::shared_ptr<const void> owner, Array &array);
 
 /// The bytes that precede the data of an array in an npy file of version 1.0. bfloat16 has no npy type.
 std::string formatNpyHeader(DataType type, const Shape &shape);

@@ -1,8 +1,9 @@
 // npz: a zip archive of npy files, stored or deflated, with zip64.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The central directory is read and checked when the file is opened; members are read on demand. Every offset and size
-// is checked against the file before it is used, and no memory is allocated for a size the data cannot have.
+// The central directory is read and checked when the file is opened; members are read on demand. Every offset
+// and size is checked against the file before it is used, and no memory is allocated for a size the data
+// cannot have.
 #include <algorithm>
 #include <map>
 #include <zlib.h>
@@ -59,7 +60,8 @@ Status NpzSource::findDirectory(uint64_t &offset, uint64_t &bytes, uint64_t &cou
   bool found = false;
   for (size_t back = kEndBytes; back <= size && back <= kEndBytes + 65535 && !found; ++back) {
     end = size - back;
-    found = loadLittle<uint32_t>(data + end) == kEndMagic && loadLittle<uint16_t>(data + end + 20) == back - kEndBytes;
+    found = loadLittle<uint32_t>(data + end) == kEndMagic &&
+            loadLittle<uint16_t>(data + end + 20) == back - kEndBytes;
   }
   if (!found)
     return bad("is no npz file or is truncated: it has no zip end record");
@@ -88,10 +90,11 @@ Status NpzSource::findDirectory(uint64_t &offset, uint64_t &bytes, uint64_t &cou
   return Status();
 }
 
-/// Replaces the sizes of `member` that are all ones by those of the zip64 extra field; false when it is too short.
+/// Replaces the sizes of `member` that are all ones by those of the zip64 extra field; false when it is too
+/// short.
 static bool readZip64(const uint8_t *extra, size_t bytes, Member &member) {
-  bool wantsUncompressed = member.uncompressed == 0xffffffff, wantsCompressed = member.compressed == 0xffffffff,
-       wantsHeader = member.header == 0xffffffff;
+  bool wantsUncompressed = member.uncompressed == 0xffffffff,
+       wantsCompressed = member.compressed == 0xffffffff, wantsHeader = member.header == 0xffffffff;
   if (!wantsUncompressed && !wantsCompressed && !wantsHeader)
     return true;
   while (bytes >= 4) {
@@ -101,8 +104,9 @@ static bool readZip64(const uint8_t *extra, size_t bytes, Member &member) {
       return false;
     if (id == 1) {
       const uint8_t *at = extra + 4;
-      for (auto [wants, value] : {std::pair(wantsUncompressed, &member.uncompressed),
-                                  std::pair(wantsCompressed, &member.compressed), std::pair(wantsHeader, &member.header)}) {
+      for (auto [wants, value] :
+           {std::pair(wantsUncompressed, &member.uncompressed),
+            std::pair(wantsCompressed, &member.compressed), std::pair(wantsHeader, &member.header)}) {
         if (!wants)
           continue;
         if (length < 8)
@@ -141,7 +145,8 @@ Status NpzSource::readDirectory(uint64_t offset, uint64_t bytes, uint64_t count)
       return bad("member '" + key + "' has no complete zip64 sizes");
     if (!file->contains(member.header, kLocalBytes) || !file->contains(member.header, member.compressed))
       return bad("member '" + key + "' lies at byte " + std::to_string(member.header) + " with " +
-                 std::to_string(member.compressed) + " bytes, outside the file of " + std::to_string(file->getBytes()));
+                 std::to_string(member.compressed) + " bytes, outside the file of " +
+                 std::to_string(file->getBytes()));
     at += kCentralBytes + name + extra + comment;
     left -= kCentralBytes + name + extra + comment;
     if (!key.ends_with(".npy"))
@@ -169,7 +174,8 @@ Status NpzSource::load(const std::string &name, Array &array) const {
   const uint8_t *local = file->getData() + member.header;
   if (loadLittle<uint32_t>(local) != kLocalMagic)
     return wrong("has no local header at byte " + std::to_string(member.header));
-  uint64_t begin = member.header + kLocalBytes + loadLittle<uint16_t>(local + 26) + loadLittle<uint16_t>(local + 28);
+  uint64_t begin =
+      member.header + kLocalBytes + loadLittle<uint16_t>(local + 26) + loadLittle<uint16_t>(local + 28);
   if (!file->contains(begin, member.compressed))
     return wrong("needs " + std::to_string(member.compressed) + " bytes from byte " + std::to_string(begin) +
                  " but the file has " + std::to_string(file->getBytes()));

@@ -37,9 +37,10 @@ private:
 
 static DataType parseTypeName(const std::string &name) {
   static const std::map<std::string, DataType> kTypes = {
-      {"BOOL", DataType::Bool},   {"U8", DataType::UInt8},    {"I8", DataType::Int8},      {"U16", DataType::UInt16},
-      {"I16", DataType::Int16},   {"U32", DataType::UInt32},  {"I32", DataType::Int32},    {"U64", DataType::UInt64},
-      {"I64", DataType::Int64},   {"F16", DataType::Float16}, {"BF16", DataType::BFloat16}, {"F32", DataType::Float32},
+      {"BOOL", DataType::Bool},   {"U8", DataType::UInt8},      {"I8", DataType::Int8},
+      {"U16", DataType::UInt16},  {"I16", DataType::Int16},     {"U32", DataType::UInt32},
+      {"I32", DataType::Int32},   {"U64", DataType::UInt64},    {"I64", DataType::Int64},
+      {"F16", DataType::Float16}, {"BF16", DataType::BFloat16}, {"F32", DataType::Float32},
       {"F64", DataType::Float64},
   };
   auto found = kTypes.find(name);
@@ -52,8 +53,9 @@ Status SafetensorsSource::open() {
     return bad("is no safetensors file: it has " + std::to_string(file->getBytes()) + " bytes");
   uint64_t length = loadLittle<uint64_t>(file->getData());
   if (length > kMostHeaderBytes || length > file->getBytes() - 8)
-    return bad("claims a header of " + std::to_string(length) + " bytes but " + std::to_string(file->getBytes() - 8) +
-               " follow and " + std::to_string(kMostHeaderBytes) + " are allowed");
+    return bad("claims a header of " + std::to_string(length) + " bytes but " +
+               std::to_string(file->getBytes() - 8) + " follow and " + std::to_string(kMostHeaderBytes) +
+               " are allowed");
   dataOffset = 8 + length;
   const char *text = reinterpret_cast<const char *>(file->getData()) + 8;
   // Entries nest two deep; anything deeper is dropped while parsing, which keeps hostile nesting cheap.
@@ -76,9 +78,10 @@ Status SafetensorsSource::open() {
 Status SafetensorsSource::readEntry(const std::string &name, const Json &entry, uint64_t dataBytes) {
   auto wrong = [&](const std::string &what) { return bad("array '" + name + "': " + what); };
   auto isCount = [](const Json &value) { return value.is_number_unsigned(); };
-  if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() || !entry.contains("shape") ||
-      !entry["shape"].is_array() || !entry.contains("data_offsets") || !entry["data_offsets"].is_array() ||
-      entry["data_offsets"].size() != 2 || !isCount(entry["data_offsets"][0]) || !isCount(entry["data_offsets"][1]))
+  if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() ||
+      !entry.contains("shape") || !entry["shape"].is_array() || !entry.contains("data_offsets") ||
+      !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2 ||
+      !isCount(entry["data_offsets"][0]) || !isCount(entry["data_offsets"][1]))
     return wrong("its entry needs dtype, shape and two data_offsets");
   Entry parsed{entry["dtype"], {}, entry["data_offsets"][0], entry["data_offsets"][1]};
   for (const Json &size : entry["shape"]) {
@@ -104,13 +107,15 @@ Status SafetensorsSource::load(const std::string &name, Array &array) const {
   array.name = name;
   array.type = parseTypeName(entry.typeName);
   if (array.type == DataType::None)
-    return wrong("has elements of type '" + entry.typeName + "', which is not read; convert it to F32 or I64");
+    return wrong("has elements of type '" + entry.typeName +
+                 "', which is not read; convert it to F32 or I64");
   array.shape = entry.shape;
   if (!countBytes(array.shape, array.type, array.bytes))
     return wrong("has shape " + formatShape(array.shape) + ", whose size overflows");
   if (array.bytes != entry.end - entry.begin)
     return wrong("has shape " + formatShape(array.shape) + " of " + getTypeName(array.type) + ", which is " +
-                 std::to_string(array.bytes) + " bytes, but holds " + std::to_string(entry.end - entry.begin));
+                 std::to_string(array.bytes) + " bytes, but holds " +
+                 std::to_string(entry.end - entry.begin));
   array.data = file->getData() + dataOffset + entry.begin;
   array.owner = file;
   return Status();

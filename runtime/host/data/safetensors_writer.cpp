@@ -55,7 +55,8 @@ Status writeSafetensors(const std::string &path, const std::vector<OutputArray> 
               getTypeCode(array.type) + "\",\"shape\":[";
     for (size_t i = 0; i < array.shape.size(); ++i)
       header += (i ? "," : "") + std::to_string(array.shape[i]);
-    header += "],\"data_offsets\":[" + std::to_string(offset) + "," + std::to_string(offset + array.data.size()) + "]}";
+    header += "],\"data_offsets\":[" + std::to_string(offset) + "," +
+              std::to_string(offset + array.data.size()) + "]}";
     offset += array.data.size();
   }
   header += "}";

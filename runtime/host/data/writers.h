@@ -18,8 +18,8 @@ struct OutputArray {
   std::vector<uint8_t> data;
 };
 
-/// Stored members, zip64 where sizes ask for it, no times: the same arrays give the same bytes. bfloat16, which npy
-/// does not have, is written as float32.
+/// Stored members, zip64 where sizes ask for it, no times: the same arrays give the same bytes. bfloat16,
+/// which npy does not have, is written as float32.
 Status writeNpz(const std::string &path, const std::vector<OutputArray> &arrays);
 
 /// Arrays in the given order, aligned to 8 bytes as far as their sizes keep them so.
