@@ -64,7 +64,7 @@ public:
     const Phase phases[] = {&Compilation::import, &Compilation::legalizeAll, &Compilation::simplify, &Compilation::loss,
                             &Compilation::differentiate, &Compilation::update, &Compilation::entries,
                             &Compilation::fuse, &Compilation::place, &Compilation::code};
-    if (!findTargets())
+    if (!checkPhase() || !findTargets())
       return report();
     for (size_t i = 0; kPhaseNames[i]; ++i) {
       if (!(this->*phases[i])())
@@ -106,6 +106,18 @@ private:
     passes.enableVerifier(true);
     build(passes);
     return succeeded(passes.run(module));
+  }
+
+  bool checkPhase() {
+    if (options.compileTo.empty())
+      return true;
+    std::string known;
+    for (size_t i = 0; kPhaseNames[i]; ++i) {
+      if (options.compileTo == kPhaseNames[i])
+        return true;
+      known += (i ? ", " : "") + std::string(kPhaseNames[i]);
+    }
+    return fail("--compile-to '" + options.compileTo + "' is not a phase; phases are " + known);
   }
 
   bool findTargets() {

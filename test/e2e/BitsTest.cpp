@@ -1,0 +1,110 @@
+// What must not change a bit: interruption, the number of threads, and cutting a step between gradients and update.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// usage: e2e-bits [gtest flags]; the models are zoo entries that together hold every kind of kernel and state: dense
+// layers, convolutions with pools, depthwise ones with running statistics, embeddings, attention.
+#include <algorithm>
+#include <cstring>
+#include <gtest/gtest.h>
+
+#include "test/e2e/Session.h"
+
+using namespace ortc;
+using namespace ortc::test;
+
+namespace {
+
+class BitsTest : public testing::TestWithParam<const char *> {
+protected:
+  static constexpr int kHalf = 7;
+
+  BitsTest() : entry(GetParam()), artifact(folder / "artifact") {
+    std::vector<std::string> arguments{"train", entry.model(), "-o", artifact, "--optimizer", entry.optimizers["adamw"],
+                                       "--gradients", "--max-workers", "4", "--target", "native", "--quiet"};
+    arguments.insert(arguments.end(), entry.flags.begin(), entry.flags.end());
+    mustRun(arguments);
+  }
+
+  /// Trains with shuffled data and returns every tensor of the checkpoint; its header also says how long the run was.
+  std::string train(const std::string &name, int steps, const std::string &threads, const std::string &load = "") {
+    std::vector<std::string> arguments{"run", artifact, "--data", entry.data(), "--steps", std::to_string(steps), "--seed", "3",
+                                       "--threads", threads, "--metrics", folder / (name + ".jsonl"), "--save", folder / name,
+                                       "--quiet"};
+    if (!load.empty())
+      arguments.insert(arguments.end(), {"--load", folder / load});
+    mustRun(arguments);
+    std::string file = readFile(folder / name);
+    uint64_t header = 0;
+    if (file.size() > sizeof(header))
+      std::memcpy(&header, file.data(), sizeof(header));
+    return file.substr(std::min(file.size(), size_t(8 + header)));
+  }
+
+  void sameForEveryThreadCount() {
+    std::string one = train("one", kHalf, "1");
+    EXPECT_FALSE(one.empty());
+    EXPECT_TRUE(one == train("two", kHalf, "2")) << "2 threads";
+    EXPECT_TRUE(one == train("four", kHalf, "4")) << "4 threads";
+    EXPECT_EQ(loadLosses(folder / "one.jsonl"), loadLosses(folder / "four.jsonl"));
+  }
+
+  void sameAfterResuming() {
+    std::string whole = train("whole", 2 * kHalf, "2");
+    train("first", kHalf, "2");
+    std::string resumed = train("second", kHalf, "2", "first");
+    EXPECT_TRUE(whole == resumed);
+    auto losses = loadLosses(folder / "first.jsonl"), rest = loadLosses(folder / "second.jsonl");
+    losses.insert(losses.end(), rest.begin(), rest.end());
+    EXPECT_EQ(losses, loadLosses(folder / "whole.jsonl"));
+    EXPECT_EQ(losses.size(), size_t(2 * kHalf));
+  }
+
+  void sameInTwoSegments() {
+    std::unique_ptr<host::DataSource> data;
+    ASSERT_TRUE(host::openData(entry.data(), data).isOk());
+    Session fused(artifact), cut(artifact);
+    for (int step = 0; step < entry.steps; ++step) {
+      double fusedLoss = 0, cutLoss = 0;
+      fused.writeSlice(*data, step);
+      cut.writeSlice(*data, step);
+      ASSERT_EQ(ortc_train_step(fused.get(), &fusedLoss), ORTC_OK) << fused.message();
+      auto before = cut.readPersistent();
+      ASSERT_EQ(ortc_gradients_step(cut.get(), &cutLoss), ORTC_OK) << cut.message();
+      // Running statistics and counters of the forward part may move; parameters may not.
+      auto between = cut.readPersistent();
+      for (const auto &[name, bytes] : before) {
+        ortc_tensor_info info{};
+        info.size = sizeof(info);
+        ASSERT_EQ(ortc_tensor_find(cut.getProgram(), name.c_str(), &info), ORTC_OK);
+        if (info.role == ORTC_ROLE_PARAMETER)
+          EXPECT_TRUE(bytes == between[name]) << name;
+      }
+      ASSERT_EQ(ortc_update_step(cut.get()), ORTC_OK) << cut.message();
+      EXPECT_EQ(std::memcmp(&fusedLoss, &cutLoss, sizeof(double)), 0) << fusedLoss << " and " << cutLoss;
+      auto wanted = fused.readPersistent(), got = cut.readPersistent();
+      for (const auto &[name, bytes] : wanted)
+        ASSERT_TRUE(bytes == got[name]) << name << " in step " << step;
+    }
+  }
+
+  TemporaryFolder folder;
+  ZooEntry entry;
+  std::string artifact;
+};
+
+} // namespace
+
+/// One test a model: compiling is the expensive part.
+TEST_P(BitsTest, SameForThreadsResumptionAndSegments) {
+  sameForEveryThreadCount();
+  sameAfterResuming();
+  sameInTwoSegments();
+}
+
+INSTANTIATE_TEST_SUITE_P(Bits, BitsTest, testing::Values("mlp-digits", "lenet", "mobilenetv2-tiny", "dlrm-tiny", "gpt2-tiny"),
+                         [](const testing::TestParamInfo<const char *> &info) {
+                           std::string name = info.param;
+                           for (char &letter : name)
+                             letter = letter == '-' ? '_' : letter;
+                           return name;
+                         });

@@ -1,0 +1,186 @@
+// Models that are refused: one report with every unsupported part, and malformed files that must not crash or leave anything.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <filesystem>
+#include <functional>
+#include <gtest/gtest.h>
+
+#include "compiler/frontend/onnx.pb.h"
+#include "test/e2e/Tool.h"
+
+using namespace ortc;
+using namespace ortc::test;
+
+namespace {
+
+using Edit = std::function<void(proto::ModelProto &)>;
+
+class RefusalTest : public testing::Test {
+protected:
+  RefusalTest() : bytes(readFile(sourcePath("zoo/mlp-digits/model.onnx"))) {
+    EXPECT_TRUE(model.ParseFromString(bytes));
+    std::filesystem::create_directory(folder / "inside");
+  }
+
+  /// Compiles this file; what is in the folder afterwards is the model alone, whatever the outcome.
+  Outcome compile(const std::string &contents, const std::vector<std::string> &extra = {"--shape", "batch=64"}) {
+    std::string path = folder.write("inside/model.onnx", contents);
+    std::vector<std::string> arguments{"train", path, "-o", folder / "inside/artifact", "--target", "native", "--quiet"};
+    arguments.insert(arguments.end(), extra.begin(), extra.end());
+    return runTool(arguments);
+  }
+
+  /// Exit status 2, one message on stderr, and nothing left behind.
+  void expectRefused(const std::string &contents, const std::string &what, const std::vector<std::string> &extra = {"--shape", "batch=64"}) {
+    Outcome outcome = compile(contents, extra);
+    EXPECT_EQ(outcome.status, 2) << what << "\n" << outcome.errors;
+    EXPECT_EQ(outcome.errors.substr(0, 13), "ortc: error: ") << what << "\n" << outcome.errors;
+    EXPECT_EQ(outcome.text, "") << what;
+    for (const auto &item : std::filesystem::directory_iterator(folder / "inside"))
+      EXPECT_EQ(item.path().filename(), "model.onnx") << what;
+  }
+
+  TemporaryFolder folder;
+  std::string bytes;
+  proto::ModelProto model;
+};
+
+proto::NodeProto *addNode(proto::ModelProto &model, const std::string &op, const std::string &name, const std::string &input,
+                          const std::string &output) {
+  proto::NodeProto *node = model.mutable_graph()->add_node();
+  node->set_op_type(op);
+  node->set_name(name);
+  node->add_input(input);
+  node->add_output(output);
+  return node;
+}
+
+} // namespace
+
+TEST_F(RefusalTest, AllUnsupportedPartsStandInOneReport) {
+  addNode(model, "NonZero", "first_unsupported", "output", "places");
+  addNode(model, "StringNormalizer", "second_unsupported", "output", "text");
+  addNode(model, "Det", "third_unsupported", "output", "determinant");
+  for (const char *name : {"places", "text", "determinant"})
+    model.mutable_graph()->add_output()->set_name(name);
+  Outcome outcome = compile(model.SerializeAsString());
+  EXPECT_EQ(outcome.status, 2);
+  for (const char *part : {"NonZero", "first_unsupported", "StringNormalizer", "second_unsupported", "Det", "third_unsupported"})
+    EXPECT_NE(outcome.errors.find(part), std::string::npos) << part << " is missing in\n" << outcome.errors;
+}
+
+TEST_F(RefusalTest, UnboundDimensionsStandInOneMessage) {
+  Outcome outcome = compile(bytes, {});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.errors.find("batch"), std::string::npos) << outcome.errors;
+  EXPECT_NE(outcome.errors.find("--shape"), std::string::npos) << outcome.errors;
+}
+
+TEST_F(RefusalTest, FlagsThatDoNotFitTheModel) {
+  const std::vector<std::vector<std::string>> cases = {
+      {"--shape", "batch=0"},
+      {"--shape", "batch=-3"},
+      {"--shape", "batch=64", "--shape", "nothing=3"},
+      {"--shape", "batch=64", "--loss-input", "nothing"},
+      {"--shape", "batch=64", "--loss", "output:nothing"},
+      {"--shape", "batch=64", "--loss", "hinge"},
+      {"--shape", "batch=64", "--optimizer", "adamw:speed=1"},
+      {"--shape", "batch=64", "--train", "["},
+      {"--shape", "batch=64", "--target", "pdp11"},
+      {"--shape", "batch=64", "--compile-to", "nowhere"}};
+  for (const auto &flags : cases)
+    expectRefused(bytes, flags.back(), flags);
+}
+
+TEST_F(RefusalTest, MalformedFiles) {
+  expectRefused("", "empty");
+  expectRefused("this is no model", "text");
+  expectRefused(std::string(4096, '\0'), "zeros");
+  expectRefused(std::string(4096, '\xff'), "ones");
+  for (size_t part = 1; part < 16; ++part)
+    expectRefused(bytes.substr(0, bytes.size() * part / 16), "truncated to " + std::to_string(part) + " sixteenths");
+}
+
+TEST_F(RefusalTest, MalformedModels) {
+  const std::pair<const char *, Edit> cases[] = {
+      {"no graph", [](auto &model) { model.clear_graph(); }},
+      {"no opset", [](auto &model) { model.clear_opset_import(); }},
+      {"opset of the future", [](auto &model) { model.mutable_opset_import(0)->set_version(4000); }},
+      {"opset before 7", [](auto &model) { model.mutable_opset_import(0)->set_version(3); }},
+      {"no outputs", [](auto &model) { model.mutable_graph()->clear_output(); }},
+      {"output that nobody computes", [](auto &model) { model.mutable_graph()->mutable_output(0)->set_name("nobody"); }},
+      {"operand that nobody computes", [](auto &model) { model.mutable_graph()->mutable_node(1)->set_input(0, "nobody"); }},
+      {"value computed twice",
+       [](auto &model) { model.mutable_graph()->mutable_node(1)->set_output(0, model.graph().node(0).output(0)); }},
+      {"cycle", [](auto &model) { model.mutable_graph()->mutable_node(0)->set_input(0, model.graph().node(1).output(0)); }},
+      {"unknown op", [](auto &model) { model.mutable_graph()->mutable_node(1)->set_op_type("Frobnicate"); }},
+      {"unknown domain", [](auto &model) { model.mutable_graph()->mutable_node(1)->set_domain("com.example"); }},
+      {"initializer with too few bytes", [](auto &model) { model.mutable_graph()->mutable_initializer(0)->mutable_raw_data()->pop_back(); }},
+      {"initializer with too many bytes",
+       [](auto &model) { model.mutable_graph()->mutable_initializer(0)->mutable_raw_data()->append(64, 'x'); }},
+      {"initializer of negative size", [](auto &model) { model.mutable_graph()->mutable_initializer(0)->set_dims(0, -64); }},
+      {"initializer whose size overflows",
+       [](auto &model) {
+         auto *tensor = model.mutable_graph()->mutable_initializer(0);
+         tensor->clear_dims();
+         for (int i = 0; i < 4; ++i)
+           tensor->add_dims(int64_t(1) << 31);
+       }},
+      {"initializer of an unknown type", [](auto &model) { model.mutable_graph()->mutable_initializer(0)->set_data_type(77); }},
+      {"two initializers of one name",
+       [](auto &model) { model.mutable_graph()->mutable_initializer(1)->set_name(model.graph().initializer(0).name()); }},
+      {"external data that is missing",
+       [](auto &model) {
+         auto *tensor = model.mutable_graph()->mutable_initializer(0);
+         tensor->clear_raw_data();
+         tensor->set_data_location(proto::TensorProto::EXTERNAL);
+         auto *location = tensor->add_external_data();
+         location->set_key("location");
+         location->set_value("weights.bin");
+       }},
+      {"external data outside the folder",
+       [](auto &model) {
+         auto *tensor = model.mutable_graph()->mutable_initializer(0);
+         tensor->clear_raw_data();
+         tensor->set_data_location(proto::TensorProto::EXTERNAL);
+         auto *location = tensor->add_external_data();
+         location->set_key("location");
+         location->set_value("../../../../etc/passwd");
+       }},
+      {"weight whose shape does not fit",
+       [](auto &model) {
+         auto *tensor = model.mutable_graph()->mutable_initializer(0);
+         if (tensor->dims_size() == 2) {
+           tensor->set_dims(0, tensor->dims(0) * tensor->dims(1));
+           tensor->set_dims(1, 1);
+         } else {
+           tensor->add_dims(1);
+         }
+       }},
+      {"input without a type", [](auto &model) { model.mutable_graph()->mutable_input(0)->clear_type(); }},
+      {"attribute of the wrong type",
+       [](auto &model) {
+         for (auto &node : *model.mutable_graph()->mutable_node())
+           for (auto &attribute : *node.mutable_attribute())
+             attribute.set_type(proto::AttributeProto::STRING);
+       }},
+  };
+  for (const auto &[name, edit] : cases) {
+    proto::ModelProto broken = model;
+    edit(broken);
+    expectRefused(broken.SerializeAsString(), name);
+  }
+}
+
+// A flipped bit may leave a model that is fine, or one that is refused; nothing else.
+TEST_F(RefusalTest, FlippedBitsAreRefusedOrCompiled) {
+  for (size_t i = 0; i < 40; ++i) {
+    std::string damaged = bytes;
+    // Most of the file is weights, where nothing can go wrong: half of the flips go to the first 700 bytes.
+    size_t place = i % 2 ? (i * 2654435761u) % damaged.size() : (i * 7919u) % 700;
+    damaged[place] = char(damaged[place] ^ (1 << i % 8));
+    Outcome outcome = compile(damaged);
+    EXPECT_TRUE(outcome.status == 0 || outcome.status == 2) << "byte " << place << " bit " << i % 8 << ": " << outcome.status << "\n" << outcome.errors;
+    std::filesystem::remove_all(folder / "inside/artifact");
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "inside"), std::filesystem::directory_iterator{}), 1) << place;
+  }
+}
