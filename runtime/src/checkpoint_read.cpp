@@ -91,6 +91,8 @@ struct Json {
   }
 };
 
+constexpr char kMalformed[] = E_FORMAT "the checkpoint's header is malformed";
+
 struct Checkpoint : Json {
   ortc_session *s;
   const uint8_t *file, *data; ///< data: behind the header
@@ -157,14 +159,14 @@ Error Checkpoint::walkTensor(bool isTaking) {
   } while (has(','));
   need('}');
   if (isBad)
-    return E_FORMAT "the checkpoint's header is malformed";
-  if (range[0] > range[1] || range[1] > dataBytes)
-    return E_FORMAT "the checkpoint ends before '%s'";
+    return kMalformed;
   uint64_t bytes = range[1] - range[0];
-  if (!isTaking) {
-    claimedBytes += bytes; // may wrap only in a file that claims its bytes many times: refused all the same
+  claimedBytes += bytes;
+  // More than there are: some are claimed twice, and not worth the time to hash them.
+  if (range[0] > range[1] || range[1] > dataBytes || claimedBytes > dataBytes)
+    return E_FORMAT "the checkpoint ends before '%s'";
+  if (!isTaking)
     sum += hashData(key.hash, data + range[0], bytes);
-  }
   uint32_t index = key.isCut() ? ORTC_NONE : findTensor(s->program, key.text);
   if (index == ORTC_NONE || !isCheckpointed(s->program->tensor(index))) {
     info.ignored += !isTaking;
@@ -189,13 +191,14 @@ Error Checkpoint::walkTensor(bool isTaking) {
 
 Error Checkpoint::walk(bool isTaking) {
   uint64_t headerBytes = ~(uint64_t)0;
-  s->arguments.set(0, key.text);
+  s->arguments.set(0, key.text); // whatever it is by then
   if (fileBytes >= 8)
     memcpy(&headerBytes, file, 8);
   if (fileBytes < 8 || headerBytes > fileBytes - 8)
-    return E_FORMAT "the checkpoint's header is malformed";
+    return kMalformed;
   data = file + 8 + headerBytes;
   dataBytes = fileBytes - 8 - headerBytes;
+  claimedBytes = 0;
   at = (const char *)file + 8;
   end = (const char *)data;
   isBad = false;
@@ -211,7 +214,7 @@ Error Checkpoint::walk(bool isTaking) {
     need('}');
   }
   has(' '); // only skips
-  return isBad || at != end ? E_FORMAT "the checkpoint's header is malformed" : nullptr;
+  return isBad || at != end ? kMalformed : nullptr;
 }
 
 /// Whether everything is there that has to be; decides about fresh state.
@@ -234,7 +237,7 @@ Error Checkpoint::checkComplete() {
     return s->arguments.set(0, absent), E_NOT_FOUND "the checkpoint has no '%s'";
   info.fresh_state = isStateAbsent;
   if (claimedBytes != dataBytes)
-    return E_FORMAT "the checkpoint's header is malformed";
+    return kMalformed;
   return expectedSum && checksumOf(sum) != expectedSum ? E_HASH "wrong checksum" : nullptr;
 }
 

@@ -90,8 +90,8 @@ static uint64_t x86Features() {
 
 Error mapFile(const char *path, MappedFile &file, Arguments &arguments) {
   file = {};
-  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // never wait for the writer of a pipe
-  off_t bytes = descriptor < 0 ? -1 : lseek(descriptor, 0, SEEK_END);                   // -1 also for a pipe
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);     // never wait for the writer of a pipe
+  off_t bytes = descriptor < 0 ? -1 : lseek(descriptor, 0, SEEK_END); // -1 also for a pipe
   bool isRead = bytes >= 0;
   if (bytes > 0) {
     file = {(const uint8_t *)mmap(nullptr, (size_t)bytes, PROT_READ, MAP_PRIVATE, descriptor, 0),
@@ -120,7 +120,7 @@ Error makeExecutable(const void *code, size_t bytes, const uint8_t digest[32], v
     return E_HASH "%s %u does not match its hash";
   __builtin___clear_cache((char *)memory, (char *)memory + bytes);
   if (mprotect(memory, bytes, PROT_READ | PROT_EXEC))
-    return E_TARGET "%s %u may not be executed here";
+    return E_TARGET "%s %u cannot be executed here";
   return nullptr;
 }
 

@@ -227,7 +227,7 @@ __attribute__((noinline)) Error findSteps(ortc_program *p) {
         step.function = (ortc_step_fn)(uintptr_t)(code + offset);
     }
     if (!step.function)
-      return E_FORMAT "%s %u has no code";
+      return error;
     if (Error badValue = checkValues(p, e))
       return badValue;
   }
@@ -247,7 +247,7 @@ Error load(ortc_program *p) {
     const ortc_file_section *s = p->chosen[ORTC_SECTION_SIGNATURE];
     if (p->host.verify(p->host.context, p->head->sha256, s ? p->image + s->offset : nullptr,
                        s ? (size_t)s->bytes : 0))
-      error = E_HASH "the host does not trust it";
+      error = E_HASH "not trusted by the host";
   }
   if (!error)
     error = checkTensors(p);

@@ -130,7 +130,7 @@ Error access(ortc_session *s, const char *name, Operation operation, void *data,
   if (operation == Operation::Place
           ? !view.isDense()
           : (!isScalar && data && bytes != view.bytes()) || (isScalar && view.count != 1))
-    return E_SHAPE "'%s' has %u bytes, not %u, or other strides";
+    return E_SHAPE "'%s' has %u bytes, not %u, or strides";
   if (isBind && (uintptr_t)view.data & (view.element - 1))
     return E_ARGUMENT "'%s' is misaligned";
   if (isScalar) {

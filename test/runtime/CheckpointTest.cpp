@@ -283,7 +283,14 @@ static std::vector<Case> cases() {
        ORTC_E_SHAPE, "'fc.weight' has another shape or dtype"},
       {"rank_9", with("\"dtype\":\"F32\",\"shape\":[2,3,1,1,1,1,1,1,1],\"data_offsets\":[0,24]"), 24,
        ORTC_E_FORMAT, malformed},
-      {"twice", "{" + weight + "," + weight + "}", 24, ORTC_E_FORMAT, "the checkpoint has 'fc.weight' twice"},
+      {"twice",
+       "{\"lr\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]},\"lr\":{\"dtype\":\"F32\",\"shape\":["
+       "],"
+       "\"data_offsets\":[4,8]}}",
+       8, ORTC_E_FORMAT, "the checkpoint has 'lr' twice"},
+      {"overlapping_data",
+       "{" + weight + ",\"other\":{\"dtype\":\"F32\",\"shape\":[6],\"data_offsets\":[0,24]}}", 24,
+       ORTC_E_FORMAT, "the checkpoint ends before 'other'"},
       {"data_left_over", "{" + weight + "}", 32, ORTC_E_FORMAT, malformed},
       {"weights_missing", "{\"other\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", 4,
        ORTC_E_NOT_FOUND, "the checkpoint has no 'fc.weight'"},

@@ -337,7 +337,7 @@ const Case kCases[] = {
        e.entry(0).segment = 1;
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 0 has no code", "code 'baseline' has no step function for entry 'train/batch'"},
+     ORTC_E_FORMAT, "entry 0 of the artifact is malformed", "code 'baseline' has no step function for entry 'train/batch'"},
     {"value-tensor",
      [](Editor &e) {
        e.value(2).tensor = 10;
@@ -415,7 +415,7 @@ const Case kCases[] = {
        e.at<ortc_blob_entry>(ORTC_SECTION_CODE, 1).offset = 0x7fffffff;
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 0 has no code", "has no step function for entry"},
+     ORTC_E_FORMAT, "entry 0 of the artifact is malformed", "has no step function for entry"},
     {"no-code",
      [](Editor &e) {
        e.section(ORTC_SECTION_CODE).architecture = ORTC_ARCH_NONE;

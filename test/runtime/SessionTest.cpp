@@ -101,7 +101,7 @@ TEST_F(SessionTest, ReadsAndWritesInTheOnnxLayout) {
 TEST_F(SessionTest, GivesPointersOnlyWhereLayoutsAreEqual) {
   void *place = nullptr;
   EXPECT_EQ(ortc_data(s(), "fc.weight", &place), ORTC_E_SHAPE);
-  EXPECT_EQ(message(), "'fc.weight' has 24 bytes, not 0, or other strides");
+  EXPECT_EQ(message(), "'fc.weight' has 24 bytes, not 0, or strides");
   ASSERT_EQ(ortc_data(s(), "lr", &place), ORTC_OK);
   EXPECT_EQ(*static_cast<float *>(place), 0.25f);
   EXPECT_EQ(ortc_data(s(), "shift", &place), ORTC_E_ARGUMENT);
@@ -182,7 +182,7 @@ TEST_F(SessionTest, BindsInputsAndOutputsWithoutCopies) {
   ASSERT_EQ(ortc_predict_step(s()), ORTC_OK);
   EXPECT_NEAR(y[0][0], first + 0.5f, 1e-5f);
   EXPECT_EQ(ortc_bind(s(), "x", batch.x, 4), ORTC_E_SHAPE);
-  EXPECT_EQ(message(), "'x' has 48 bytes, not 4, or other strides");
+  EXPECT_EQ(message(), "'x' has 48 bytes, not 4, or strides");
   EXPECT_EQ(ortc_bind(s(), "x", reinterpret_cast<char *>(batch.x) + 1, sizeof batch.x), ORTC_E_ARGUMENT);
   EXPECT_EQ(ortc_bind(s(), "fc.weight", y, 24), ORTC_E_NOT_FOUND);
   EXPECT_EQ(ortc_bind(s(), "nothing", y, 24), ORTC_E_NOT_FOUND);
@@ -246,7 +246,7 @@ TEST_F(SessionTest, TheLearningRateIsSetBetweenSteps) {
 TEST_F(SessionTest, WrongSizesAndRolesAreRefused) {
   float buffer[24] = {};
   EXPECT_EQ(ortc_read(s(), "fc.weight", buffer, 20), ORTC_E_SHAPE);
-  EXPECT_EQ(message(), "'fc.weight' has 24 bytes, not 20, or other strides");
+  EXPECT_EQ(message(), "'fc.weight' has 24 bytes, not 20, or strides");
   EXPECT_EQ(ortc_write(s(), "x", buffer, 96), ORTC_E_SHAPE);
   EXPECT_EQ(ortc_write(s(), "x", nullptr, 48), ORTC_E_ARGUMENT);
   EXPECT_EQ(ortc_write(s(), nullptr, buffer, 48), ORTC_E_ARGUMENT);
@@ -434,7 +434,7 @@ TEST(ProgramTest, TheHostMayRefuseByDigestAndSignature) {
   };
   OpenProgram opened(makeFile(a), &host);
   EXPECT_EQ(opened.status, ORTC_E_HASH);
-  EXPECT_STREQ(opened.message.text, "the host does not trust it");
+  EXPECT_STREQ(opened.message.text, "not trusted by the host");
   EXPECT_EQ(seen, "sig");
 }
 
