@@ -121,6 +121,20 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
   }
 }
 
+/// Says when batch normalisations will not learn statistics although the caller may expect it.
+static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options, LegalizeReport &report) {
+  if (options.mode != Mode::train || options.batchNorm != driver::BatchNormMode::AsExported)
+    return;
+  unsigned frozen = 0;
+  for (auto op : graph.getBlock().getOps<onnx::NodeOp>())
+    frozen += op.getOpType() == "BatchNormalization" && !normalizesByBatch(op);
+  if (frozen)
+    report.warnings.push_back(
+        std::to_string(frozen) +
+        " batch normalisations were exported for inference and keep their running statistics; "
+        "--batch-norm train trains them, --batch-norm frozen says that this is meant");
+}
+
 LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &options,
                        LegalizeReport &report) {
   auto fail = [&](const std::string &message) {
@@ -163,6 +177,7 @@ LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &
     function->setAttr(train::kBinding, builder.getI64IntegerAttr(options.binding));
     declareTensors(target, function, legalizer.arguments);
     reportInitializers(initializers, legalizer.arguments, report);
+    reportBatchNorms(graph, options, report);
     report.function = function;
     if (succeeded(verify(function)))
       return success();

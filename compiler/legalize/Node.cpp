@@ -273,6 +273,15 @@ SmallVector<int64_t> filterLast(int64_t rank) {
   return permutation;
 }
 
+bool normalizesByBatch(onnx::NodeOp op) {
+  if (op.getSinceVersion() >= 14)
+    return op.getInt("training_mode", 0) != 0;
+  for (unsigned i = 1; i < op.getNumResults(); ++i)
+    if (!op.getOutputName(i).empty())
+      return true;
+  return false;
+}
+
 Type signlessElement(Type element, bool float64) {
   MLIRContext *context = element.getContext();
   if (element.isF32() || element.isF16() || element.isBF16() || element.isF64())

@@ -140,6 +140,10 @@ SmallVector<int64_t> channelsLast(int64_t rank);
 SmallVector<int64_t> channelsFirst(int64_t rank);
 SmallVector<int64_t> filterLast(int64_t rank);
 
+/// Whether the file says that a BatchNormalization uses the statistics of its batch. Before opset 14 only the
+/// number of outputs tells.
+bool normalizesByBatch(onnx::NodeOp op);
+
 /// "2x3x4".
 std::string shapeText(Ints shape);
 

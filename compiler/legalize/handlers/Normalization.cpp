@@ -18,17 +18,6 @@ static Value scaleAndShift(Node &n, Value y, unsigned scale, unsigned bias) {
   return n.b.add(n.b.mul(y, perChannel(n.b, n[scale], shape)), perChannel(n.b, n[bias], shape));
 }
 
-/// Whether the file says that the node normalises with the statistics of its batch. Before opset 14 only the
-/// number of outputs tells.
-static bool isTrainingForm(Node &n) {
-  if (n.version() >= 14)
-    return n.getInt("training_mode", 0) != 0;
-  for (unsigned i = 1; i < n.op.getNumResults(); ++i)
-    if (n.wants(i))
-      return true;
-  return false;
-}
-
 LogicalResult batchNormalization(Node &n) {
   TensorBuilder &b = n.b;
   int64_t rank = n.rank(0);
@@ -42,7 +31,7 @@ LogicalResult batchNormalization(Node &n) {
                       Twine(n.shape(0)[1]) + " channels");
   driver::BatchNormMode mode = n.options().batchNorm;
   bool isTrained = mode == driver::BatchNormMode::Train ||
-                   (mode == driver::BatchNormMode::AsExported && isTrainingForm(n));
+                   (mode == driver::BatchNormMode::AsExported && normalizesByBatch(n.op));
   double epsilon = n.getFloat("epsilon", 1e-5f), momentum = n.getFloat("momentum", 0.9f);
   Value mean = n[3], variance = n[4], x = n[0], centred, inverse;
   Value newMean, newVariance;

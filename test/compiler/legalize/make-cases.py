@@ -183,6 +183,15 @@ def indexing():
     case("one-hot-axis-0", "OneHot", 11, [ints(0, 2, -1, 7)], [np.int64(3), np.array([0.5, 2], np.float32)], axis=0)
 
 
+def narrow():
+    """Narrow types are storage: sums and functions are computed in float32."""
+    x, w = values("hx", (3, 4)).astype(np.float16), values("hw", (4, 5)).astype(np.float16)
+    case("matmul-float16", "MatMul", 13, [x], [w])
+    case("softmax-float16", "Softmax", 13, [x])
+    case("transpose-float16", "Transpose", 13, [x])
+    case("cast-float16", "Cast", 13, [np.array([1.0001, 65519, 65520, 1e-8, -3], np.float32)], to=10)
+
+
 def losses():
     scores, labels = values("lx", (4, 5)), ints(0, 4, 2, 1)
     case("cross-entropy-weights", "SoftmaxCrossEntropyLoss", 13, [scores, labels], [np.array([1, 2, 0.5, 1, 3], np.float32)])
@@ -194,6 +203,6 @@ if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for old in FOLDER.iterdir():
         old.unlink()
-    for family in (elementwise, activations, shapes, movement, linear, spatial, norms, reductions, indexing, losses):
+    for family in (elementwise, activations, shapes, movement, linear, spatial, norms, reductions, indexing, narrow, losses):
         family()
     print(len(list(FOLDER.glob("*.onnx"))), "cases")
