@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 find_program(ORTC_CCACHE ccache)
 if(ORTC_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${ORTC_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${ORTC_CCACHE})
+  # Paths relative to the sources: a clone elsewhere finds the objects of this one.
+  set(_launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${ORTC_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${_launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${_launcher})
 endif()
 
 find_program(ORTC_LLD NAMES ld.lld-22 ld.lld)
