@@ -74,7 +74,7 @@ static void materializeConstants(Block &block) {
 static plan::KernelKind kindOf(const FusionGroup &group) {
   using plan::KernelKind;
   Operation *op = group.ops.front();
-  if (isa<nn::DotOp>(op))
+  if (llvm::any_of(group.ops, [](Operation *member) { return isa<nn::DotOp>(member); }))
     return KernelKind::contraction;
   if (isa<nn::ConvOp, nn::ConvInputGradOp, nn::ConvFilterGradOp>(op))
     return KernelKind::conv;
@@ -99,7 +99,7 @@ static LogicalResult createKernel(const FusionGroup &group, llvm::DenseMap<Value
       input = now;
   if (outputs.empty()) // a check that nobody looks at
     llvm::append_range(outputs, group.ops.back()->getResults());
-  else if (kind != plan::KernelKind::loop)
+  else if (kind != plan::KernelKind::loop && group.ops.size() == 1)
     outputs = llvm::to_vector_of<Value>(group.ops.front()->getResults());
   DenseI64ArrayAttr inPlace;
   OpBuilder builder(group.ops.back());

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/fusion/FusionGroups.h"
 
+#include "compiler/codegen/contraction/FusedContraction.h"
 #include "compiler/codegen/loop/SingleKernels.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -14,8 +16,16 @@ namespace ortc::fusion {
 
 /// Larger kernels are not better ones.
 static constexpr size_t kMaxOperations = 160, kMaxBuffers = 28;
+/// An epilogue is emitted once per tile shape and vector.
+static constexpr size_t kMaxContractionOperations = 24;
 /// Cheaper work may be repeated along a dimension rather than stored.
 static constexpr int64_t kRepeatedCost = 3;
+/// What may be computed again in a consumer, rather than stored and loaded: about what the memory traffic costs.
+static constexpr int64_t kRecomputedCost = 6;
+/// Smaller tensors are not worth it.
+static constexpr int64_t kRecomputedBytes = 1024;
+/// Tensors so many times smaller than another one count as nothing beside it.
+static constexpr int64_t kSmall = 8;
 /// Pieces of work below which joining must not reduce their number.
 static constexpr int64_t kParallelPieces = 8;
 
@@ -34,9 +44,13 @@ static bool belongsToNoGroup(Operation *op) {
   return isa<nn::ReshapeOp, arith::ConstantOp>(op) || op->hasTrait<OpTrait::IsTerminator>();
 }
 
-FusionGroups::FusionGroups(Block &block) : block(block) {
+void FusionGroups::renumber() {
   for (auto [i, op] : llvm::enumerate(block))
     position[&op] = i;
+}
+
+FusionGroups::FusionGroups(Block &block) : block(block) {
+  renumber();
   classify();
   for (Operation &op : block) {
     if (belongsToNoGroup(&op))
@@ -258,11 +272,206 @@ bool FusionGroups::joinSiblings() {
   return changed;
 }
 
+/// Joins a dot's group with elementwise work on its result (or, the other way round, with views of its operands) when
+/// one contraction kernel computes both. Updates stay apart: they want to write in place.
+bool FusionGroups::tryJoinContraction(unsigned dot, unsigned other) {
+  if (!qualities[other].valid || isUpdateOnly(groups[other].ops.front()) ||
+      groups[dot].ops.size() + groups[other].ops.size() > kMaxContractionOperations)
+    return false;
+  FusionGroup whole = united(dot, other);
+  std::string reason;
+  if (whole.inputs.size() + whole.outputs.size() > kMaxBuffers || hasIndirectPath(dot, other) ||
+      hasIndirectPath(other, dot) || !codegen::isFusedContraction(whole.inputs, whole.outputs, reason))
+    return false;
+  for (Operation *op : groups[other].ops)
+    groupIndex[op] = dot;
+  groups[dot] = std::move(whole);
+  groups[other] = FusionGroup();
+  return true;
+}
+
+/// After loops have found together: what is left between a dot and the next kernel becomes its epilogue.
+void FusionGroups::joinContractions() {
+  for (Operation &op : block) {
+    if (!isa<nn::DotOp>(op))
+      continue;
+    unsigned dot = groupOf(&op);
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      llvm::SetVector<unsigned> others;
+      SmallVector<Value> stack(groups[dot].outputs);
+      while (!stack.empty())
+        for (Operation *user : stack.pop_back_val().getUsers()) {
+          if (isa<nn::ReshapeOp>(user))
+            stack.push_back(user->getResult(0));
+          else if (unsigned group = groupOf(user); group != ~0u && group != dot)
+            others.insert(group);
+        }
+      SmallVector<unsigned> sorted(others.begin(), others.end());
+      llvm::sort(sorted);
+      for (unsigned other : sorted)
+        changed |= !groups[other].ops.empty() && tryJoinContraction(dot, other);
+    }
+    for (Value operand : op.getOperands()) {
+      Operation *producer = throughReshapes(operand).getDefiningOp();
+      unsigned from = producer ? groupOf(producer) : ~0u;
+      if (from != ~0u && from != dot)
+        tryJoinContraction(dot, from);
+    }
+  }
+}
+
+/// Collects, producers first, the operations of `group` that compute `value` from what every consumer reads anyway, from
+/// small tensors, and from at most one large tensor that the consumers then read in place of `value`. False when that is
+/// not cheap.
+bool FusionGroups::collectCheap(Value value, unsigned group, ArrayRef<unsigned> consumers, SmallVectorImpl<Operation *> &ops) const {
+  int64_t bytes = bytesOf(value), cost = 0;
+  llvm::SetVector<Value> large;
+  llvm::SetVector<Operation *> needed;
+  SmallVector<Value> stack{value};
+  auto isReadAnyway = [&](Value leaf) {
+    return llvm::all_of(consumers, [&](unsigned consumer) {
+      return llvm::any_of(groups[consumer].inputs, [&](Value input) { return throughReshapes(input) == leaf; });
+    });
+  };
+  while (!stack.empty()) {
+    Value next = throughReshapes(stack.pop_back_val());
+    Operation *op = next.getDefiningOp();
+    if (op && isa<arith::ConstantOp>(op))
+      continue;
+    if (next != value && (isReadAnyway(next) || bytesOf(next) * kSmall <= bytes))
+      continue;
+    bool expands = op && groupOf(op) == group && (codegen::isElementwise(op) || isa<nn::BroadcastOp, nn::IotaOp>(op));
+    if (!expands) {
+      if (next == value)
+        return false;
+      large.insert(next);
+      continue;
+    }
+    if (!needed.insert(op))
+      continue;
+    cost += codegen::isElementwise(op) ? codegen::elementwiseCost(op) : 0;
+    if (cost > kRecomputedCost || needed.size() > 8)
+      return false;
+    stack.append(op->operand_begin(), op->operand_end());
+  }
+  if (large.size() > 1 || (large.size() == 1 && bytesOf(large[0]) > bytes))
+    return false;
+  ops.assign(needed.begin(), needed.end());
+  llvm::sort(ops, [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); });
+  return true;
+}
+
+/// Copies `ops` to the place before `first`, for `consumer`, and lets its uses among `uses` take the copies.
+void FusionGroups::copyInto(unsigned consumer, ArrayRef<Operation *> ops, ArrayRef<OpOperand *> uses) {
+  Operation *first = nullptr;
+  for (OpOperand *use : uses)
+    if (groupOf(use->getOwner()) == consumer && (!first || position.lookup(use->getOwner()) < position.lookup(first)))
+      first = use->getOwner();
+  OpBuilder builder(first);
+  IRMapping mapping;
+  // Reshapes of copies are copied, too.
+  auto copyReshapes = [&](Value value) {
+    SmallVector<Operation *> chain;
+    while (!mapping.contains(value) && value.getDefiningOp<nn::ReshapeOp>()) {
+      chain.push_back(value.getDefiningOp());
+      value = chain.back()->getOperand(0);
+    }
+    if (mapping.contains(value))
+      for (Operation *reshape : llvm::reverse(chain))
+        builder.clone(*reshape, mapping);
+  };
+  for (Operation *op : ops) {
+    for (Value operand : op->getOperands())
+      copyReshapes(operand);
+    Operation *copy = builder.clone(*op, mapping);
+    groupIndex[copy] = consumer;
+    updateOnly[copy] = updateOnly.lookup(first);
+    groups[consumer].ops.push_back(copy);
+  }
+  for (OpOperand *use : uses)
+    if (groupOf(use->getOwner()) == consumer) {
+      copyReshapes(use->get());
+      use->set(mapping.lookup(use->get()));
+    }
+}
+
+/// Erases the operations of a group that nobody uses, with the reshapes behind them.
+void FusionGroups::removeUnused(unsigned group) {
+  auto isUnused = [](Operation *op) {
+    SmallVector<Operation *> stack{op}, reshapes;
+    while (!stack.empty())
+      for (Operation *user : stack.pop_back_val()->getUsers()) {
+        if (!isa<nn::ReshapeOp>(user))
+          return false;
+        reshapes.push_back(user);
+        stack.push_back(user);
+      }
+    for (Operation *reshape : llvm::reverse(reshapes))
+      reshape->erase();
+    return true;
+  };
+  SmallVector<Operation *> kept;
+  for (Operation *op : llvm::reverse(groups[group].ops)) {
+    if (!isUnused(op)) {
+      kept.push_back(op);
+      continue;
+    }
+    groupIndex.erase(op);
+    updateOnly.erase(op);
+    position.erase(op);
+    op->erase();
+  }
+  groups[group].ops.assign(kept.rbegin(), kept.rend());
+}
+
+void FusionGroups::recomputeCheap(unsigned group) {
+  // Later outputs first: they may be computed from earlier ones.
+  SmallVector<Value> outputs = groups[group].outputs;
+  for (Value output : llvm::reverse(outputs)) {
+    SmallVector<OpOperand *> uses;
+    llvm::SetVector<unsigned> consumers;
+    SmallVector<Value> stack{output};
+    bool possible = bytesOf(output) >= kRecomputedBytes;
+    while (!stack.empty())
+      for (OpOperand &use : stack.pop_back_val().getUses()) {
+        unsigned user = groupOf(use.getOwner());
+        if (isa<nn::ReshapeOp>(use.getOwner())) {
+          stack.push_back(use.getOwner()->getResult(0));
+        } else if (user != group) {
+          possible &= user != ~0u && qualities[user].valid;
+          if (user != ~0u)
+            consumers.insert(user);
+          uses.push_back(&use);
+        }
+      }
+    SmallVector<Operation *> ops;
+    if (!possible || !collectCheap(output, group, consumers.getArrayRef(), ops))
+      continue;
+    for (unsigned consumer : consumers)
+      copyInto(consumer, ops, uses);
+    removeUnused(group);
+    renumber();
+    for (unsigned consumer : consumers) {
+      describe(groups[consumer]);
+      qualities[consumer] = judge(groups[consumer]);
+    }
+    describe(groups[group]);
+    if (groups[group].ops.empty())
+      return;
+  }
+}
+
 void FusionGroups::fuse() {
   while (joinProducers()) {
   }
   while (joinSiblings()) {
   }
+  for (unsigned group = 0; group < groups.size(); ++group)
+    if (!groups[group].ops.empty() && qualities[group].valid)
+      recomputeCheap(group);
+  joinContractions();
 }
 
 std::vector<FusionGroup> FusionGroups::take() {

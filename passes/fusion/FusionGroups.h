@@ -48,6 +48,15 @@ private:
   bool tryJoin(unsigned a, unsigned b);
   bool joinProducers();
   bool joinSiblings();
+  /// Gives the groups that take a cheap output of another group a copy of what computes it.
+  void recomputeCheap(unsigned group);
+  void removeUnused(unsigned group);
+  void copyInto(unsigned consumer, llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::OpOperand *> uses);
+  bool collectCheap(mlir::Value value, unsigned group, llvm::ArrayRef<unsigned> consumers,
+                    llvm::SmallVectorImpl<mlir::Operation *> &ops) const;
+  void renumber();
+  bool tryJoinContraction(unsigned dot, unsigned other);
+  void joinContractions();
   int64_t sharedBytes(unsigned a, unsigned b) const;
 
   mlir::Block &block;

@@ -59,6 +59,8 @@ public:
     return width > 0 && program.laneDim >= 0 && (program.nodes[node].dims >> program.laneDim & 1);
   }
   Value spreadLanes(Value value);
+  /// What a buffer holds as a value: booleans are bytes there.
+  Value fromStorage(Value value, mlir::Type element);
 
 private:
   Value lookup(unsigned node) const;
@@ -70,7 +72,6 @@ private:
   Value createRange(unsigned number, const LoopNode &node);
   Value createDivision(unsigned number, const LoopNode &node);
   Value applyOperation(mlir::Operation *op, llvm::ArrayRef<Value> operands, bool lanes);
-  Value fromStorage(Value value, mlir::Type element);
   /// The indices of all lanes as a vector of i64.
   Value laneIndices(const IndexExpr &expr);
   Value laneOf(Value value, int64_t lane);

@@ -6,6 +6,8 @@
 // ends in a tree over the lanes. What remains of a row after whole vectors is one shorter vector, so no masks are needed.
 #include "compiler/codegen/loop/LoopNest.h"
 
+#include "compiler/codegen/contraction/Microkernel.h"
+
 #include <limits>
 
 using namespace mlir;
@@ -114,6 +116,27 @@ static void chooseKept(const LoopProgram &program, LoopPlan &plan) {
   }
 }
 
+/// Chooses tiles for programs that read across the grain.
+static void chooseTiles(const LoopProgram &program, LoopPlan &plan) {
+  if (!program.reductions.empty() || program.elements(true) > 1 || program.nodes.size() > 24)
+    return;
+  auto isLanes = [&](unsigned node) { return program.nodes[node].dims >> program.laneDim & 1; };
+  for (auto [n, node] : llvm::enumerate(program.nodes)) {
+    int64_t stride = node.at.scales[program.laneDim];
+    bool dynamic = llvm::any_of(node.at.dynamic, [&](const IndexExpr::Dynamic &term) { return isLanes(term.node); });
+    if (node.kind != LoopNode::load || dynamic || stride == 0 || stride == 1 || stride == -1)
+      continue;
+    for (auto [d, scale] : llvm::enumerate(node.at.scales))
+      if (scale == 1 && program.dims[d].size >= kTile && (plan.tileDim < 0 || plan.tileDim == static_cast<int>(d))) {
+        plan.tileDim = d;
+        plan.tiled.push_back(n);
+      }
+  }
+  // A guarded load may not be done ahead.
+  if (llvm::any_of(program.nodes, [](const LoopNode &node) { return node.kind == LoopNode::range; }))
+    plan.tileDim = -1;
+}
+
 LoopPlan planLoops(const LoopProgram &program, const Target &target) {
   LoopPlan plan;
   int64_t cost = program.costPerPoint() + static_cast<int64_t>(program.outputs.size());
@@ -140,6 +163,20 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target) {
     plan.block = std::min(lane, wanted);
     plan.blocks = (lane + plan.block - 1) / plan.block;
     plan.units = parallel / lane * plan.blocks;
+  }
+  if (!program.lanesReduced() && lane >= 4)
+    chooseTiles(program, plan);
+  if (plan.tileDim >= 0) {
+    plan.width = kTile;
+    plan.unroll = 1;
+    plan.block = lane;
+    int64_t rows = program.dims[plan.tileDim].size;
+    plan.tileRows = rows % (4 * kTile) == 0 ? 4 * kTile : rows % (2 * kTile) == 0 ? 2 * kTile : kTile;
+    plan.blocks = (rows + plan.tileRows - 1) / plan.tileRows;
+    plan.units = parallel / lane / rows * plan.blocks;
+    plan.unitsPerChunk = std::clamp<int64_t>(kChunkCost / (lane * plan.tileRows * cost), 1, plan.units);
+    plan.chunks = (plan.units + plan.unitsPerChunk - 1) / plan.unitsPerChunk;
+    return plan;
   }
   int64_t unitCost = std::max<int64_t>(1, plan.block * (program.lanesReduced() ? reduced / lane : reduced) * cost);
   plan.unitsPerChunk = std::max<int64_t>(1, std::min(plan.units, kChunkCost / unitCost));
@@ -178,6 +215,8 @@ public:
       placeUnit(emitter, b.div(unit, plan.blocks));
       if (program.laneDim < 0)
         emitGroup({&emitter});
+      else if (plan.tileDim >= 0)
+        emitTiles(emitter, block);
       else if (program.lanesReduced())
         emitRow(emitter);
       else
@@ -194,7 +233,7 @@ private:
   void placeUnit(ElementEmitter &emitter, Value position) {
     SmallVector<unsigned> dims;
     for (auto [d, dim] : llvm::enumerate(program.dims))
-      if (!dim.reduced && static_cast<int>(d) != program.laneDim)
+      if (!dim.reduced && static_cast<int>(d) != program.laneDim && static_cast<int>(d) != plan.tileDim)
         dims.push_back(d);
     for (size_t i = dims.size(); i-- > 0;) {
       emitter.setIndex(dims[i], i == 0 ? position : b.rem(position, program.dims[dims[i]].size));
@@ -241,6 +280,88 @@ private:
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(op.thenBlock());
     rest();
+  }
+
+  /// tileRows indices of the tiled dimension (fewer in the last block) for all lanes.
+  void emitTiles(ElementEmitter &emitter, Value block) {
+    int64_t lane = program.dims[program.laneDim].size, rows = program.dims[plan.tileDim].size, whole = lane / kTile * kTile;
+    hoistRoots(emitter, (uint64_t(1) << program.laneDim) | (uint64_t(1) << plan.tileDim));
+    Value begin = b.mul(block, plan.tileRows), end = b.add(begin, plan.tileRows);
+    auto vectorAt = [&](ElementEmitter &at, Value row, Value start, int64_t width) {
+      at.openScope();
+      at.setWidth(width);
+      at.setIndex(plan.tileDim, row);
+      at.setIndex(program.laneDim, start);
+      emitGroup({&at});
+      at.closeScope();
+    };
+    auto lanesOneByOne = [&](IndexRange range, int64_t from) {
+      b.loop(range, 1, [&](Value row) {
+        for (int64_t start = from; start < lane; start += kTile)
+          vectorAt(emitter, row, b.index(start), std::min(kTile, lane - start));
+      });
+    };
+    auto fullTiles = [&] {
+      b.loop(0, whole, kTile, [&](Value start) {
+        emitter.openScope();
+        if (plan.tileRows == kTile)
+          emitTile(emitter, begin, start);
+        else
+          b.loop({begin, end}, kTile, [&](Value row) { emitTile(emitter, row, start); });
+        emitter.closeScope();
+      });
+      if (whole < lane)
+        lanesOneByOne({begin, end}, whole);
+    };
+    auto shortRows = [&] {
+      // Few rows: not worth a code of their own, but not one vector of code per column either.
+      b.loop({begin, b.index(rows)}, 1, [&](Value row) {
+        b.loop(0, whole, kTile, [&](Value start) { vectorAt(emitter, row, start, kTile); });
+        if (whole < lane)
+          vectorAt(emitter, row, b.index(whole), lane - whole);
+      });
+    };
+    if (rows % plan.tileRows == 0)
+      return fullTiles();
+    Value isFull = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, block, b.index(plan.blocks - 1));
+    auto op = scf::IfOp::create(b, isFull, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    emitter.openScope();
+    b.setInsertionPointToStart(op.thenBlock());
+    fullTiles();
+    emitter.closeScope();
+    emitter.openScope();
+    b.setInsertionPointToStart(op.elseBlock());
+    shortRows();
+    emitter.closeScope();
+  }
+
+  /// One tile: the loads across the grain are done along it and transposed, then row after row is evaluated.
+  void emitTile(ElementEmitter &emitter, Value firstRow, Value start) {
+    emitter.setWidth(kTile);
+    SmallVector<SmallVector<Value>> rowsOf;
+    for (unsigned number : plan.tiled) {
+      const LoopNode &node = program.nodes[number];
+      emitter.setIndex(plan.tileDim, firstRow);
+      emitter.setIndex(program.laneDim, start);
+      emitter.openScope();
+      Value at = emitter.emitIndex(node.at);
+      emitter.closeScope();
+      SmallVector<Value> columns;
+      for (int64_t lane = 0; lane < kTile; ++lane)
+        columns.push_back(b.load(kernel.buffers[node.buffer], b.add(at, lane * node.at.scales[program.laneDim]), kTile));
+      rowsOf.push_back(emitTranspose(b, b.getLoc(), columns));
+    }
+    for (int64_t row = 0; row < kTile; ++row) {
+      emitter.openScope();
+      emitter.setWidth(kTile);
+      emitter.setIndex(plan.tileDim, b.add(firstRow, row));
+      emitter.setIndex(program.laneDim, start);
+      for (auto [i, number] : llvm::enumerate(plan.tiled))
+        emitter.bind(number, emitter.fromStorage(rowsOf[i][row], program.nodes[number].element));
+      emitGroup({&emitter});
+      emitter.closeScope();
+    }
   }
 
   void hoistRoots(ElementEmitter &emitter, uint64_t inner) {
@@ -380,13 +501,15 @@ private:
   }
 
   void storePerRow(ElementEmitter &emitter) {
+    // All values come before the stores: an output may lie where an input of another one is.
+    SmallVector<std::pair<const LoopOutput *, Value>> stores;
     for (const LoopOutput &output : program.outputs)
       if (output.perRow) {
         Value value = emitter.emit(output.node);
-        if (!program.lanesReduced())
-          value = emitter.spreadLanes(value);
-        emitter.store(value, output.element, kernel.buffers[output.buffer], emitter.emitIndex(output.at));
+        stores.push_back({&output, program.lanesReduced() ? value : emitter.spreadLanes(value)});
       }
+    for (auto [output, value] : stores)
+      emitter.store(value, output->element, kernel.buffers[output->buffer], emitter.emitIndex(output->at));
   }
 
   //===--- lanes are reduced ---===//

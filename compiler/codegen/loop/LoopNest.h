@@ -14,6 +14,9 @@ inline constexpr int64_t kReductionVectors = 2;
 /// Elements that a reduction across the lanes adds up before it joins them with the rest.
 inline constexpr int64_t kReductionBlock = 128;
 
+/// Rows and columns of a tile that is transposed in registers.
+inline constexpr int64_t kTile = 16;
+
 /// How the work of a loop program is cut.
 struct LoopPlan {
   int64_t width = 1;       ///< lanes
@@ -22,6 +25,11 @@ struct LoopPlan {
   int64_t blocks = 1;      ///< blocks along the lane dimension (1 when it is reduced)
   int64_t units = 1;       ///< parallel positions without the lane dimension, times blocks
   int64_t unitsPerChunk = 1;
+  /// The dimension along which loads are contiguous that are strided along the lanes: a unit is then a run of
+  /// tileRows indices of it, and tiles of kTile x kTile elements are transposed in registers. -1: none.
+  int tileDim = -1;
+  int64_t tileRows = kTile; ///< a multiple of kTile: neighbouring cache lines, and pages, are used soon
+  llvm::SmallVector<unsigned> tiled; ///< those loads
   int64_t chunks = 1;
   /// Nodes kept in the worker's workspace between the passes over a row.
   llvm::SmallVector<unsigned> kept;

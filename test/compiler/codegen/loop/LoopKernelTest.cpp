@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/compiler/codegen/loop/LoopFixture.h"
 
+#include <array>
 #include <cmath>
 
 using namespace ortc::codegen;
@@ -138,6 +139,257 @@ TEST(LoopKernelTest, SoftmaxInOneKernel) {
     }
     expectClose(out[0], want, 1e-6, "softmax");
     expectClose(out[1], logs, 1e-6, "log of the sum");
+  }
+}
+
+/// Every movement with a reference index function, on values that are their own positions.
+struct Movement {
+  std::string op;
+  std::vector<int64_t> from, to;
+  /// Position in the input of result element `at`, or -1 for the padding value -7.
+  std::function<int64_t(const std::vector<int64_t> &at)> source;
+};
+
+std::string tensorOf(const std::vector<int64_t> &shape, const std::string &element) {
+  std::string text = "tensor<";
+  for (int64_t size : shape)
+    text += std::to_string(size) + "x";
+  return text + element + ">";
+}
+int64_t count(const std::vector<int64_t> &shape) {
+  int64_t n = 1;
+  for (int64_t size : shape)
+    n *= size;
+  return n;
+}
+std::vector<int64_t> indicesOf(int64_t position, const std::vector<int64_t> &shape) {
+  std::vector<int64_t> indices(shape.size());
+  for (size_t d = shape.size(); d-- > 0; position /= shape[d])
+    indices[d] = position % shape[d];
+  return indices;
+}
+TEST(LoopKernelTest, Movements) {
+  using Indices = std::vector<int64_t>;
+  std::vector<Movement> movements = {
+      {"nn.transpose %x perm = [1, 0]", {40, 50}, {50, 40}, [](const Indices &i) { return i[1] * 50 + i[0]; }},
+      {"nn.transpose %x perm = [1, 0]", {64, 64}, {64, 64}, [](const Indices &i) { return i[1] * 64 + i[0]; }},
+      {"nn.transpose %x perm = [0, 2, 1]", {3, 5, 7}, {3, 7, 5}, [](const Indices &i) { return (i[0] * 5 + i[2]) * 7 + i[1]; }},
+      {"nn.transpose %x perm = [0, 2, 3, 1]", {2, 3, 6, 8}, {2, 6, 8, 3},
+       [](const Indices &i) { return ((i[0] * 3 + i[3]) * 6 + i[1]) * 8 + i[2]; }},
+      {"nn.transpose %x perm = [2, 0, 1, 3]", {4, 5, 6, 20}, {6, 4, 5, 20},
+       [](const Indices &i) { return ((i[1] * 5 + i[2]) * 6 + i[0]) * 20 + i[3]; }},
+      {"nn.slice %x starts = [1, 3] strides = [1, 1]", {5, 50}, {3, 40}, [](const Indices &i) { return (i[0] + 1) * 50 + i[1] + 3; }},
+      {"nn.slice %x starts = [0, 1] strides = [2, 3]", {5, 50}, {3, 16}, [](const Indices &i) { return i[0] * 100 + i[1] * 3 + 1; }},
+      {"nn.broadcast %x dims = [0, 2]", {4, 1}, {4, 3, 20}, [](const Indices &i) { return i[0]; }},
+      {"nn.broadcast %x dims = [1]", {7}, {9, 7, 5}, [](const Indices &i) { return i[1]; }},
+  };
+  for (const Movement &m : movements) {
+    std::string in = tensorOf(m.from, "f32"), out = tensorOf(m.to, "f32");
+    std::string text = "func.func @k(%x: " + in + ") -> " + out + " {\n%y = " + m.op + " : " + in + " -> " + out + "\nreturn %y : " + out + "\n}";
+    std::vector<float> x(count(m.from));
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = float(i);
+    auto y = valuesOf<float>(runEverywhere(text, {bufferOf(x)})[0]);
+    for (int64_t i = 0; i < count(m.to); ++i)
+      ASSERT_EQ(y[i], m.source(indicesOf(i, m.to))) << m.op << " at " << i;
+  }
+}
+
+TEST(LoopKernelTest, ReverseAndIota) {
+  std::string text = R"(func.func @k(%x: tensor<3x37xf32>) -> tensor<3x37xf32> {
+    %r = nn.reverse %x axes = [0, 1] : tensor<3x37xf32>
+    %i = nn.iota axis = 1 : tensor<3x37xf32>
+    %y = arith.addf %r, %i : tensor<3x37xf32>
+    return %y : tensor<3x37xf32> })";
+  auto x = randomFloats(3 * 37, 7);
+  auto y = valuesOf<float>(runEverywhere(text, {bufferOf(x)})[0]);
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 37; ++j)
+      ASSERT_EQ(y[i * 37 + j], x[(2 - i) * 37 + 36 - j] + float(j));
+}
+
+TEST(LoopKernelTest, PadsAndConcats) {
+  for (auto [low, high, interior] : {std::array<int64_t, 3>{2, 3, 0}, {20, 0, 0}, {1, 1, 1}, {0, 2, 2}}) {
+    int64_t rows = 3, n = 21, wide = low + high + n + (n - 1) * interior, tall = rows + 1;
+    std::string in = tensorOf({rows, n}, "f32"), out = tensorOf({tall, wide}, "f32");
+    std::string text = "func.func @k(%x: " + in + ", %v: tensor<f32>) -> " + out + " {\n%y = nn.pad %x, %v low = [1, " + std::to_string(low) +
+                       "] high = [0, " + std::to_string(high) + "] interior = [0, " + std::to_string(interior) + "] : " + in +
+                       ", tensor<f32> -> " + out + "\nreturn %y : " + out + "\n}";
+    auto x = randomFloats(rows * n, 8);
+    auto y = valuesOf<float>(runEverywhere(text, {bufferOf(x), bufferOf(std::vector<float>{-7})})[0]);
+    std::vector<float> want(tall * wide, -7);
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        want[(i + 1) * wide + low + j * (interior + 1)] = x[i * n + j];
+    ASSERT_EQ(y, want) << text;
+  }
+  for (int64_t first : {1, 16, 23}) {
+    std::string a = tensorOf({5, first}, "f32"), b = tensorOf({5, 30}, "f32"), out = tensorOf({5, first + 60}, "f32");
+    std::string text = "func.func @k(%a: " + a + ", %b: " + b + ") -> " + out + " {\n%e = arith.mulf %b, %b : " + b +
+                       "\n%y = nn.concat %a, %b, %e axis = 1 : " + a + ", " + b + ", " + b + " -> " + out + "\nreturn %y : " + out + "\n}";
+    auto x = randomFloats(5 * first, 9), z = randomFloats(150, 10);
+    auto y = valuesOf<float>(runEverywhere(text, {bufferOf(x), bufferOf(z)})[0]);
+    for (int64_t i = 0; i < 5; ++i)
+      for (int64_t j = 0; j < first + 60; ++j) {
+        float w = j < first ? x[i * first + j] : j < first + 30 ? z[i * 30 + j - first] : z[i * 30 + j - first - 30] * z[i * 30 + j - first - 30];
+        ASSERT_EQ(y[i * (first + 60) + j], w) << i << " " << j;
+      }
+  }
+}
+
+TEST(LoopKernelTest, Gathers) {
+  auto table = randomFloats(10 * 33, 11);
+  auto indices = randomIndices(6, 12, 10);
+  auto y = valuesOf<float>(runEverywhere(R"(func.func @k(%x: tensor<10x33xf32>, %i: tensor<2x3xi64>) -> tensor<2x3x33xf32> {
+    %y = nn.gather %x, %i axis = 0 : tensor<10x33xf32>, tensor<2x3xi64> -> tensor<2x3x33xf32>
+    return %y : tensor<2x3x33xf32> })", {bufferOf(table), bufferOf(indices)})[0]);
+  for (int i = 0; i < 6; ++i)
+    for (int j = 0; j < 33; ++j)
+      ASSERT_EQ(y[i * 33 + j], table[indices[i] * 33 + j]);
+  auto columns = randomIndices(20, 13, 33);
+  y = valuesOf<float>(runEverywhere(R"(func.func @k(%x: tensor<10x33xf32>, %i: tensor<20xi64>) -> tensor<10x20xf32> {
+    %y = nn.gather %x, %i axis = 1 : tensor<10x33xf32>, tensor<20xi64> -> tensor<10x20xf32>
+    return %y : tensor<10x20xf32> })", {bufferOf(table), bufferOf(columns)})[0]);
+  for (int i = 0; i < 10; ++i)
+    for (int j = 0; j < 20; ++j)
+      ASSERT_EQ(y[i * 20 + j], table[i * 33 + columns[j]]);
+  auto elements = randomIndices(10 * 7, 14, 33);
+  y = valuesOf<float>(runEverywhere(R"(func.func @k(%x: tensor<10x33xf32>, %i: tensor<10x7xi64>) -> tensor<10x7xf32> {
+    %y = nn.gather_elements %x, %i axis = 1 : tensor<10x33xf32>, tensor<10x7xi64> -> tensor<10x7xf32>
+    return %y : tensor<10x7xf32> })", {bufferOf(table), bufferOf(elements)})[0]);
+  for (int i = 0; i < 70; ++i)
+    ASSERT_EQ(y[i], table[i / 7 * 33 + elements[i]]);
+}
+
+TEST(LoopKernelTest, ReshapeIsIndexArithmetic) {
+  // Merged, split and neither: 6 x 10 as 4 x 15 has no common dimensions.
+  std::string text = R"(func.func @k(%x: tensor<6x10xf32>, %b: tensor<15xf32>, %c: tensor<3xf32>) -> (tensor<4x15xf32>) {
+    %t = math.absf %x : tensor<6x10xf32>
+    %r = nn.reshape %t : tensor<6x10xf32> -> tensor<4x15xf32>
+    %w = nn.broadcast %b dims = [1] : tensor<15xf32> -> tensor<4x15xf32>
+    %s = arith.addf %r, %w : tensor<4x15xf32>
+    %v = nn.broadcast %c dims = [2] : tensor<3xf32> -> tensor<4x5x3xf32>
+    %u = nn.reshape %v : tensor<4x5x3xf32> -> tensor<4x15xf32>
+    %y = arith.mulf %s, %u : tensor<4x15xf32>
+    return %y : tensor<4x15xf32> })";
+  auto x = randomFloats(60, 15), b = randomFloats(15, 16), c = randomFloats(3, 17);
+  auto y = valuesOf<float>(runEverywhere(text, {bufferOf(x), bufferOf(b), bufferOf(c)})[0]);
+  for (int i = 0; i < 60; ++i)
+    ASSERT_EQ(y[i], (std::abs(x[i]) + b[i % 15]) * c[i % 3]);
+}
+
+TEST(LoopKernelTest, ScattersAndScans) {
+  for (int64_t inner : {1, 5, 16, 70}) {
+    std::string columns = std::to_string(inner);
+    auto indices = randomIndices(12, 18, 9);
+    auto updates = randomFloats(12 * inner, 19);
+    auto y = runEverywhere("func.func @k(%i: tensor<12xi64>, %u: tensor<12x" + columns + "xf32>) -> tensor<9x" + columns + "xf32> {\n"
+        "%y = nn.scatter_add %i, %u axis = 0 : tensor<12xi64>, tensor<12x" + columns + "xf32> -> tensor<9x" + columns + "xf32>\n"
+        "return %y : tensor<9x" + columns + "xf32>\n}", {bufferOf(indices), bufferOf(updates)});
+    std::vector<double> want(9 * inner, 0.0);
+    for (int64_t i = 0; i < 12; ++i)
+      for (int64_t j = 0; j < inner; ++j)
+        want[indices[i] * inner + j] += updates[i * inner + j];
+    expectClose(y[0], want, 1e-6, "scatter_add " + columns);
+
+    auto x = randomFloats(3 * 11 * inner, 20);
+    std::string t = tensorOf({3, 11, inner}, "f32");
+    for (bool exclusive : {false, true})
+      for (bool reverse : {false, true}) {
+        y = runEverywhere("func.func @k(%x: " + t + ") -> " + t + " {\n%y = nn.cumsum %x axis = 1" + (exclusive ? " exclusive" : "") +
+                              (reverse ? " reverse" : "") + " : " + t + "\nreturn %y : " + t + "\n}", {bufferOf(x)});
+        std::vector<double> sums(x.size());
+        for (int64_t o = 0; o < 3; ++o)
+          for (int64_t j = 0; j < inner; ++j) {
+            double sum = 0;
+            for (int64_t k = 0; k < 11; ++k) {
+              int64_t at = (o * 11 + (reverse ? 10 - k : k)) * inner + j;
+              double next = sum + x[at];
+              sums[at] = exclusive ? sum : next;
+              sum = next;
+            }
+          }
+        expectClose(y[0], sums, 2e-6, "cumsum " + columns);
+      }
+    for (bool last : {false, true}) {
+      auto z = x;
+      for (float &v : z)
+        v = std::round(v); // ties
+      std::string r = tensorOf({3, inner}, "i64");
+      auto found = valuesOf<int64_t>(runEverywhere("func.func @k(%x: " + t + ") -> " + r + " {\n%y = nn.arg_reduce max %x axis = 1" +
+          (last ? " last" : "") + " : " + t + " -> " + r + "\nreturn %y : " + r + "\n}", {bufferOf(z)})[0]);
+      for (int64_t o = 0; o < 3; ++o)
+        for (int64_t j = 0; j < inner; ++j) {
+          int64_t best = 0;
+          for (int64_t k = 1; k < 11; ++k) {
+            float a = z[(o * 11 + k) * inner + j], b = z[(o * 11 + best) * inner + j];
+            if (a > b || (last && a == b))
+              best = k;
+          }
+          ASSERT_EQ(found[o * inner + j], best) << inner << " " << last;
+        }
+    }
+  }
+}
+
+TEST(LoopKernelTest, ScatterElements) {
+  auto x = randomFloats(5 * 7, 21), u = randomFloats(4 * 3, 22);
+  auto indices = randomIndices(4 * 3, 23, 7);
+  for (std::string mode : {"set", "add", "mul", "max", "min"}) {
+    auto y = valuesOf<float>(runEverywhere("func.func @k(%x: tensor<5x7xf32>, %i: tensor<4x3xi64>, %u: tensor<4x3xf32>) -> tensor<5x7xf32> {\n"
+        "%y = nn.scatter_elements " + mode + " %x, %i, %u axis = 1 : tensor<5x7xf32>, tensor<4x3xi64>, tensor<4x3xf32> -> tensor<5x7xf32>\n"
+        "return %y : tensor<5x7xf32>\n}", {bufferOf(x), bufferOf(indices), bufferOf(u)})[0]);
+    auto want = x;
+    for (int i = 0; i < 12; ++i) {
+      float &to = want[i / 3 * 7 + indices[i]], v = u[i];
+      to = mode == "set" ? v : mode == "add" ? to + v : mode == "mul" ? to * v : mode == "max" ? std::max(to, v) : std::min(to, v);
+    }
+    ASSERT_EQ(y, want) << mode;
+  }
+}
+
+TEST(LoopKernelTest, NarrowTypesAndIntegers) {
+  // 1.5 in f16 is 0x3e00, -2 is 0xc000; doubled and added up in f32.
+  std::vector<uint16_t> x(35, 0x3e00);
+  x[34] = 0xc000;
+  auto y = valuesOf<uint16_t>(runEverywhere(R"(func.func @k(%x: tensor<35xf16>) -> tensor<35xf16> {
+    %w = arith.extf %x : tensor<35xf16> to tensor<35xf32>
+    %d = arith.addf %w, %w : tensor<35xf32>
+    %y = arith.truncf %d : tensor<35xf32> to tensor<35xf16>
+    return %y : tensor<35xf16> })", {bufferOf(x)})[0]);
+  EXPECT_EQ(y[0], 0x4200); // 3
+  EXPECT_EQ(y[34], 0xc400); // -4
+  auto sum = valuesOf<uint16_t>(runEverywhere(R"(func.func @k(%x: tensor<35xf16>) -> tensor<f16> {
+    %y = nn.reduce sum %x axes = [0] : tensor<35xf16> -> tensor<f16>
+    return %y : tensor<f16> })", {bufferOf(x)})[0]);
+  EXPECT_EQ(sum[0], 0x5220); // 49
+  std::vector<int64_t> numbers = randomIndices(50, 24, 1000);
+  auto z = valuesOf<int32_t>(runEverywhere(R"(func.func @k(%x: tensor<50xi64>) -> tensor<50xi32> {
+    %c = arith.constant dense<7> : tensor<50xi64>
+    %r = arith.remsi %x, %c : tensor<50xi64>
+    %y = arith.trunci %r : tensor<50xi64> to tensor<50xi32>
+    return %y : tensor<50xi32> })", {bufferOf(numbers)})[0]);
+  for (int i = 0; i < 50; ++i)
+    ASSERT_EQ(z[i], numbers[i] % 7);
+}
+
+/// One pass over the rows computes a masked gradient and its column sums.
+TEST(LoopKernelTest, ColumnSumsBesideTheirInput) {
+  for (auto [rows, columns] : {std::pair<int64_t, int64_t>{300, 70}, {17, 5}}) {
+    std::string t = tensorOf({rows, columns}, "f32"), v = tensorOf({columns}, "f32");
+    std::string text = "func.func @k(%x: " + t + ", %g: " + t + ") -> (" + t + ", " + v + ") {\n%z = arith.constant dense<0.0> : " + t +
+                       "\n%c = arith.cmpf ugt, %x, %z : " + t + "\n%m = arith.select %c, %g, %z : " + tensorOf({rows, columns}, "i1") + ", " + t +
+                       "\n%s = nn.reduce sum %m axes = [0] : " + t + " -> " + v + "\nreturn %m, %s : " + t + ", " + v + "\n}";
+    auto x = randomFloats(rows * columns, 25), g = randomFloats(rows * columns, 26);
+    auto out = runEverywhere(text, {bufferOf(x), bufferOf(g)});
+    std::vector<double> masked, sums(columns, 0.0);
+    for (int64_t i = 0; i < rows * columns; ++i) {
+      masked.push_back(x[i] > 0 ? g[i] : 0);
+      sums[i % columns] += masked.back();
+    }
+    expectClose(out[0], masked, 0, "masked");
+    // A block of 128 terms up to 2 is added one after another.
+    expectClose(out[1], sums, 2e-5, "sums");
   }
 }
 

@@ -1,0 +1,129 @@
+// Elementwise kernels, row reductions and optimizer updates.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "benchmarks/kernels/KernelBenchmark.h"
+
+#include "compiler/codegen/loop/LoopKernel.h"
+#include "dialects/nn/TensorBuilder.h"
+#include "dialects/plan/PlanDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace ortc::codegen;
+
+namespace ortc::benchmarks {
+namespace {
+
+using mlir::Value;
+using nn::TensorBuilder;
+using Shape = llvm::SmallVector<int64_t>;
+using Program = std::function<llvm::SmallVector<Value>(TensorBuilder &, mlir::ValueRange)>;
+
+/// Makes one kernel of `program` over f32 tensors of the given shapes. `pairs` may share memory (here they do not, but the
+/// kernel must allow it).
+void addLoop(const std::string &name, std::vector<Shape> inputs, Program program, Limit limit, std::vector<int64_t> pairs = {}) {
+  addKernel("loop/" + name, limit, [=](mlir::OpBuilder &builder, mlir::ModuleOp module, const Target &target) {
+    mlir::MLIRContext *context = module.getContext();
+    context->loadDialect<nn::NnDialect, plan::PlanDialect, mlir::func::FuncDialect, mlir::math::MathDialect>();
+    mlir::OwningOpRef<mlir::ModuleOp> source = mlir::ModuleOp::create(builder.getUnknownLoc());
+    llvm::SmallVector<mlir::Type> types;
+    for (const Shape &shape : inputs)
+      types.push_back(mlir::RankedTensorType::get(shape, builder.getF32Type()));
+    mlir::OpBuilder inside(source->getBodyRegion());
+    auto function = mlir::func::FuncOp::create(inside, builder.getUnknownLoc(), "kernel", builder.getFunctionType(types, {}));
+    mlir::Block *body = function.addEntryBlock();
+    TensorBuilder b(builder.getUnknownLoc(), context);
+    b.setInsertionPointToStart(body);
+    auto results = program(b, body->getArguments());
+    mlir::func::ReturnOp::create(b, results);
+    function.setFunctionType(builder.getFunctionType(types, mlir::TypeRange(mlir::ValueRange(results))));
+    if (!pairs.empty())
+      function->setAttr(plan::kInPlace, builder.getDenseI64ArrayAttr(pairs));
+    return *generateLoopKernel(module, function, target, Numerics::Fast);
+  });
+}
+
+Value scaled(TensorBuilder &b, Value x, Value scalar) { return b.mul(x, b.broadcast(scalar, TensorBuilder::shapeOf(x), {})); }
+
+llvm::SmallVector<Value> adamw(TensorBuilder &b, mlir::ValueRange in) {
+  Value p = in[0], g = in[1], m = in[2], v = in[3], lr = in[4], beta1 = in[5], beta2 = in[6], epsilon = in[7], decay = in[8];
+  auto minus = [&](Value x) { return b.sub(b.constantLike(x, 1), x); };
+  p = scaled(b, p, minus(b.mul(lr, decay)));
+  m = b.add(m, scaled(b, b.sub(g, m), minus(beta1)));
+  v = b.add(scaled(b, v, beta2), b.mul(scaled(b, g, minus(beta2)), g));
+  Value root = b.add(b.sqrt(v), b.broadcast(epsilon, TensorBuilder::shapeOf(v), {}));
+  return {b.add(p, b.div(scaled(b, m, b.neg(lr)), root)), m, v};
+}
+
+/// mean, 1 / deviation and the normalised rows times a scale plus a shift.
+llvm::SmallVector<Value> layerNorm(TensorBuilder &b, mlir::ValueRange in) {
+  auto shape = llvm::to_vector(TensorBuilder::shapeOf(in[0]));
+  Value mean = b.mean(in[0], {1}), centered = b.sub(in[0], b.broadcastAlong(mean, shape, {1}));
+  Value variance = b.mean(b.mul(centered, centered), {1});
+  Value inverse = b.div(b.constantLike(variance, 1), b.sqrt(b.addScalar(variance, 1e-5)));
+  Value normal = b.mul(centered, b.broadcastAlong(inverse, shape, {1}));
+  return {b.add(b.mul(normal, b.broadcast(in[1], shape, {1})), b.broadcast(in[2], shape, {1})), mean, inverse};
+}
+
+/// x, gradient, mean, inverse deviation, scale: the gradient of x.
+llvm::SmallVector<Value> layerNormGradient(TensorBuilder &b, mlir::ValueRange in) {
+  auto shape = llvm::to_vector(TensorBuilder::shapeOf(in[0]));
+  auto along = [&](Value row) { return b.broadcastAlong(row, shape, {1}); };
+  Value normal = b.mul(b.sub(in[0], along(in[2])), along(in[3])), weighted = b.mul(in[1], b.broadcast(in[4], shape, {1}));
+  Value first = b.mean(weighted, {1}), second = b.mean(b.mul(weighted, normal), {1});
+  Value inner = b.sub(b.sub(weighted, along(first)), b.mul(normal, along(second)));
+  return {b.mul(inner, along(in[3]))};
+}
+
+/// x, gradient, mean, inverse deviation: the gradients of scale and shift.
+llvm::SmallVector<Value> layerNormParameters(TensorBuilder &b, mlir::ValueRange in) {
+  auto shape = llvm::to_vector(TensorBuilder::shapeOf(in[0]));
+  auto along = [&](Value row) { return b.broadcastAlong(row, shape, {1}); };
+  Value normal = b.mul(b.sub(in[0], along(in[2])), along(in[3]));
+  return {b.sum(b.mul(in[1], normal), {0}), b.sum(in[1], {0})};
+}
+
+llvm::SmallVector<Value> softmax(TensorBuilder &b, mlir::ValueRange in) {
+  auto shape = llvm::to_vector(TensorBuilder::shapeOf(in[0]));
+  Value exponential = b.exp(b.sub(in[0], b.broadcastAlong(b.reduce(nn::ReduceKind::max, in[0], {1}), shape, {1})));
+  Value sum = b.sum(exponential, {1});
+  return {b.mul(exponential, b.broadcastAlong(b.div(b.constantLike(sum, 1), sum), shape, {1}))};
+}
+
+llvm::SmallVector<Value> gelu(TensorBuilder &b, mlir::ValueRange in) {
+  Value x = in[0], half = b.mulScalar(x, 0.5);
+  return {b.add(half, b.mul(half, b.erf(b.mulScalar(x, 0.70710678118654752))))};
+}
+
+llvm::SmallVector<Value> biasRelu(TensorBuilder &b, mlir::ValueRange in) {
+  auto shape = llvm::to_vector(TensorBuilder::shapeOf(in[0]));
+  Value sum = b.add(in[0], b.broadcast(in[1], shape, {static_cast<int64_t>(shape.size()) - 1})), zero = b.zerosLike(sum);
+  return {b.select(b.compare(mlir::arith::CmpFPredicate::UGT, sum, zero), sum, zero)};
+}
+
+llvm::SmallVector<Value> columnSums(TensorBuilder &b, mlir::ValueRange in) { return {b.sum(in[0], {0})}; }
+
+Program transposed(Shape permutation) {
+  return [=](TensorBuilder &b, mlir::ValueRange in) { return llvm::SmallVector<Value>{b.transpose(in[0], permutation)}; };
+}
+
+} // namespace
+
+void registerLoops() {
+  const int64_t n = 8 << 20;
+  addLoop("adamw/8M", {{n}, {n}, {n}, {n}, {}, {}, {}, {}, {}}, adamw, Limit::Memory, {0, 0, 2, 1, 3, 2});
+  addLoop("adamw/512x512", {{512, 512}, {512, 512}, {512, 512}, {512, 512}, {}, {}, {}, {}, {}}, adamw, Limit::Memory);
+  addLoop("layer_norm/4096x768", {{4096, 768}, {768}, {768}}, layerNorm, Limit::Memory);
+  addLoop("layer_norm_gradient/4096x768", {{4096, 768}, {4096, 768}, {4096}, {4096}, {768}}, layerNormGradient, Limit::Memory);
+  addLoop("layer_norm_parameters/4096x768", {{4096, 768}, {4096, 768}, {4096}, {4096}}, layerNormParameters, Limit::Memory);
+  addLoop("softmax/12288x128", {{12288, 128}}, softmax, Limit::Memory);
+  addLoop("softmax/128x50257", {{128, 50257}}, softmax, Limit::Memory);
+  addLoop("gelu/512x3072", {{512, 3072}}, gelu, Limit::Memory);
+  addLoop("bias_relu/4096x768", {{4096, 768}, {768}}, biasRelu, Limit::Memory);
+  addLoop("bias_relu/32x28x28x6", {{32, 28, 28, 6}, {6}}, biasRelu, Limit::Memory);
+  addLoop("column_sums/4096x768", {{4096, 768}}, columnSums, Limit::Memory);
+  addLoop("column_sums/100352x64", {{100352, 64}}, columnSums, Limit::Memory);
+  addLoop("transpose/2048x2048", {{2048, 2048}}, transposed({1, 0}), Limit::Memory);
+  addLoop("transpose/heads", {{8, 128, 12, 64}}, transposed({0, 2, 1, 3}), Limit::Memory);
+  addLoop("transpose/nchw_to_nhwc", {{8, 64, 56, 56}}, transposed({0, 2, 3, 1}), Limit::Memory);
+}
+
+} // namespace ortc::benchmarks

@@ -1,0 +1,59 @@
+// RUN: ortc-opt %s -ortc-expand-composites -split-input-file | FileCheck %s
+// Breaks when a normalisation reaches the kernels whole, or a long reduction keeps one worker busy.
+
+// CHECK-LABEL: func.func @softmax
+// CHECK: %[[MAX:.*]] = nn.reduce max %{{.*}} axes = [1]
+// CHECK: %[[WIDE:.*]] = nn.broadcast %[[MAX]] dims = [0]
+// CHECK: %[[SHIFTED:.*]] = arith.subf %{{.*}}, %[[WIDE]]
+// CHECK: %[[EXP:.*]] = math.exp %[[SHIFTED]]
+// CHECK: nn.reduce sum %[[EXP]] axes = [1]
+// CHECK-NOT: nn.softmax
+func.func @softmax(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %y = nn.softmax %x axis = 1 : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @log_softmax
+// CHECK: math.log
+// CHECK-NOT: nn.log_softmax
+func.func @log_softmax(%x: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
+  %y = nn.log_softmax %x axis = 1 : tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// -----
+
+// The sums of f16 are taken in f32.
+// CHECK-LABEL: func.func @narrow
+// CHECK: arith.extf %{{.*}} : tensor<2x3xf16> to tensor<2x3xf32>
+// CHECK: nn.reduce sum %{{.*}} : tensor<2x3xf32>
+// CHECK: arith.truncf %{{.*}} : tensor<2xf32> to tensor<2xf16>
+func.func @narrow(%x: tensor<2x3xf16>) -> (tensor<2xf16>, tensor<2xf16>) {
+  %mean, %variance = nn.moments %x axes = [1] : tensor<2x3xf16> -> tensor<2xf16>
+  return %mean, %variance : tensor<2xf16>, tensor<2xf16>
+}
+
+// -----
+
+// 25088 rows of 32 columns: one block of columns, so 16 pieces of 1568 rows each.
+// CHECK-LABEL: func.func @bias_gradient
+// CHECK: %[[CUT:.*]] = nn.reshape %{{.*}} : tensor<32x28x28x32xf32> -> tensor<16x1568x32xf32>
+// CHECK: %[[PARTS:.*]] = nn.reduce sum %[[CUT]] axes = [1] : tensor<16x1568x32xf32> -> tensor<16x32xf32>
+// CHECK: nn.reduce sum %[[PARTS]] axes = [0] : tensor<16x32xf32> -> tensor<32xf32>
+func.func @bias_gradient(%x: tensor<32x28x28x32xf32>) -> tensor<32xf32> {
+  %y = nn.reduce sum %x axes = [0, 1, 2] : tensor<32x28x28x32xf32> -> tensor<32xf32>
+  return %y : tensor<32xf32>
+}
+
+// -----
+
+// Enough rows to share out: left alone.
+// CHECK-LABEL: func.func @many_rows
+// CHECK-NOT: nn.reshape
+// CHECK: nn.reduce sum %{{.*}} axes = [1] : tensor<4096x768xf32> -> tensor<4096xf32>
+func.func @many_rows(%x: tensor<4096x768xf32>) -> tensor<4096xf32> {
+  %y = nn.reduce sum %x axes = [1] : tensor<4096x768xf32> -> tensor<4096xf32>
+  return %y : tensor<4096xf32>
+}

@@ -1,0 +1,146 @@
+// RUN: ortc-opt %s -ortc-fuse-kernels -split-input-file | FileCheck %s
+// Breaks when what one loop nest computes is cut apart, or when kernels come together that must not.
+
+// CHECK-LABEL: func.func @row_kernel
+// CHECK: %[[Y:.*]] = plan.kernel
+// CHECK-SAME: loop
+// CHECK-SAME: in_place = [0, 0]
+// CHECK-NOT: plan.kernel
+// CHECK: return %[[Y]]
+func.func @row_kernel(%x: tensor<64x100xf32>) -> tensor<64x100xf32> {
+  %m = nn.reduce max %x axes = [1] : tensor<64x100xf32> -> tensor<64xf32>
+  %b = nn.broadcast %m dims = [0] : tensor<64xf32> -> tensor<64x100xf32>
+  %d = arith.subf %x, %b : tensor<64x100xf32>
+  %e = math.exp %d : tensor<64x100xf32>
+  %s = nn.reduce sum %e axes = [1] : tensor<64x100xf32> -> tensor<64xf32>
+  %c = nn.broadcast %s dims = [0] : tensor<64xf32> -> tensor<64x100xf32>
+  %y = arith.divf %e, %c : tensor<64x100xf32>
+  return %y : tensor<64x100xf32>
+}
+
+// -----
+
+// Sums over rows and over columns of the same tensor have no loop nest in common.
+// CHECK-LABEL: func.func @two_directions
+// CHECK: plan.kernel
+// CHECK: nn.reduce
+// CHECK: plan.kernel
+// CHECK: nn.reduce
+func.func @two_directions(%x: tensor<64x100xf32>) -> (tensor<64xf32>, tensor<100xf32>) {
+  %r = nn.reduce sum %x axes = [1] : tensor<64x100xf32> -> tensor<64xf32>
+  %c = nn.reduce sum %x axes = [0] : tensor<64x100xf32> -> tensor<100xf32>
+  return %r, %c : tensor<64xf32>, tensor<100xf32>
+}
+
+// -----
+
+// A reshape between kernels is no kernel, and one inside a kernel is index arithmetic.
+// CHECK-LABEL: func.func @reshapes
+// CHECK-NOT: plan.kernel{{.*}}nn.reshape
+// CHECK: %[[A:.*]] = plan.kernel
+// CHECK: nn.reshape %{{.*}} : tensor<4x6xf32> -> tensor<24xf32>
+// CHECK: arith.addf
+// CHECK: plan.yield
+// CHECK: %[[R:.*]] = nn.reshape %[[A]] : tensor<24xf32> -> tensor<2x12xf32>
+// CHECK: return %[[R]]
+func.func @reshapes(%x: tensor<4x6xf32>) -> tensor<2x12xf32> {
+  %e = math.tanh %x : tensor<4x6xf32>
+  %f = nn.reshape %e : tensor<4x6xf32> -> tensor<24xf32>
+  %g = arith.addf %f, %f : tensor<24xf32>
+  %r = nn.reshape %g : tensor<24xf32> -> tensor<2x12xf32>
+  return %r : tensor<2x12xf32>
+}
+
+// -----
+
+// The square root of a column is not repeated for every row.
+// CHECK-LABEL: func.func @no_repetition
+// CHECK: plan.kernel
+// CHECK: math.sqrt %{{.*}} : tensor<100xf32>
+// CHECK: plan.yield %{{.*}} : tensor<100xf32>
+// CHECK: plan.kernel
+// CHECK: nn.broadcast
+func.func @no_repetition(%x: tensor<64x100xf32>, %v: tensor<100xf32>) -> tensor<64x100xf32> {
+  %s = math.sqrt %v : tensor<100xf32>
+  %b = nn.broadcast %s dims = [1] : tensor<100xf32> -> tensor<64x100xf32>
+  %y = arith.mulf %x, %b : tensor<64x100xf32>
+  return %y : tensor<64x100xf32>
+}
+
+// -----
+
+// The two multiplications would be one kernel, but then it would wait for itself through the check.
+// CHECK-LABEL: func.func @no_cycle
+// CHECK: plan.kernel
+// CHECK: arith.addi
+// CHECK: plan.kernel
+// CHECK-SAME: check
+// CHECK: plan.kernel
+// CHECK: arith.muli
+func.func @no_cycle(%x: tensor<64xi64>) -> tensor<64xi64> {
+  %a = arith.addi %x, %x : tensor<64xi64>
+  %c = nn.check_index %a "index" in [0, 10] : tensor<64xi64>
+  %m = arith.muli %a, %c : tensor<64xi64>
+  return %m : tensor<64xi64>
+}
+
+// -----
+
+// What only an update needs runs after the loss: not in a kernel with what the loss needs.
+// CHECK-LABEL: func.func @updates_apart
+// CHECK: plan.kernel
+// CHECK: math.exp
+// CHECK: plan.yield %{{.*}} : tensor<64xf32>
+// CHECK: plan.kernel
+// CHECK: arith.addf
+func.func @updates_apart(%p: tensor<64xf32>) -> (tensor<64xf32> {train.output = "y"}, tensor<64xf32> {train.update = @p}) {
+  %y = math.exp %p : tensor<64xf32>
+  %n = arith.addf %p, %y : tensor<64xf32>
+  return %y, %n : tensor<64xf32>, tensor<64xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @kinds
+// CHECK-DAG: plan.kernel scan
+// CHECK-DAG: plan.kernel scatter
+// CHECK-DAG: plan.kernel pool
+func.func @kinds(%x: tensor<1x4x4x3xf32>, %i: tensor<6xi64>, %u: tensor<6x4xf32>) -> (tensor<1x4x4x3xf32>, tensor<10x4xf32>, tensor<1x2x2x3xf32>) {
+  %a = nn.cumsum %x axis = 1 : tensor<1x4x4x3xf32>
+  %b = nn.scatter_add %i, %u axis = 0 : tensor<6xi64>, tensor<6x4xf32> -> tensor<10x4xf32>
+  %c = nn.avg_pool %x window = [2, 2] strides = [2, 2] padding = [0, 0] to [0, 0] overhang = [0, 0] dilations = [1, 1] : tensor<1x4x4x3xf32> -> tensor<1x2x2x3xf32>
+  return %a, %b, %c : tensor<1x4x4x3xf32>, tensor<10x4xf32>, tensor<1x2x2x3xf32>
+}
+
+// -----
+
+// A constant that a scatter reads must lie in memory.
+// CHECK-LABEL: func.func @constant_operand
+// CHECK: %[[C:.*]] = plan.kernel
+// CHECK: arith.constant
+// CHECK: plan.kernel
+// CHECK-SAME: scatter
+// CHECK-SAME: %[[C]]
+func.func @constant_operand(%i: tensor<6xi64>) -> tensor<10x4xf32> {
+  %u = arith.constant dense<1.0> : tensor<6x4xf32>
+  %b = nn.scatter_add %i, %u axis = 0 : tensor<6xi64>, tensor<6x4xf32> -> tensor<10x4xf32>
+  return %b : tensor<10x4xf32>
+}
+
+// -----
+
+// The sum would be stored only to be read again: it is computed again from what the second kernel reads instead.
+// CHECK-LABEL: func.func @recomputed
+// CHECK: %[[M:.*]] = plan.kernel
+// CHECK-SAME: -> tensor<100xf32>
+// CHECK: plan.kernel
+// CHECK: arith.addf
+// CHECK: nn.broadcast
+func.func @recomputed(%x: tensor<64x100xf32>, %b: tensor<64x100xf32>) -> (tensor<100xf32>, tensor<64xf32>) {
+  %s = arith.addf %x, %x : tensor<64x100xf32>
+  %m = nn.reduce max %s axes = [0] : tensor<64x100xf32> -> tensor<100xf32>
+  %w = nn.broadcast %m dims = [1] : tensor<100xf32> -> tensor<64x100xf32>
+  %d = arith.subf %s, %w : tensor<64x100xf32>
+  %r = nn.reduce sum %d axes = [1] : tensor<64x100xf32> -> tensor<64xf32>
+  return %m, %r : tensor<100xf32>, tensor<64xf32>
+}
