@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/kernels/KernelGenerator.h"
 
+#include "compiler/codegen/contraction/FusedContraction.h"
 #include "compiler/codegen/conv/ConvKernel.h"
 #include "compiler/codegen/loop/LoopKernel.h"
 #include "compiler/codegen/pool/PoolKernel.h"
@@ -57,9 +58,7 @@ FailureOr<KernelInfo> generateKernel(ModuleOp module, func::FuncOp function, con
       return emitConv(module, {name.str(), &root, kernelBuffers(function), nullptr, options.numerics}, target);
     break;
   case plan::KernelKind::contraction:
-    if (isa<nn::DotOp>(root))
-      return generateDot(module, function, target, options.numerics);
-    break;
+    return generateFusedContraction(module, function, kernelBuffers(function), target, options.numerics);
   default:
     return generateLoopKernel(module, function, target, options.numerics);
   }

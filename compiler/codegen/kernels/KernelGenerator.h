@@ -28,8 +28,6 @@ mlir::Type bufferElement(mlir::Type element);
 
 // Generators of single operations.
 
-/// A kernel that is one nn.dot.
-KernelInfo generateDot(mlir::ModuleOp module, mlir::func::FuncOp function, const Target &target, Numerics numerics);
 /// `i32 <name>.entry(ptr args, ptr detail)`: copies the indices and returns ORTC_STEP_RANGE at the first bad one.
 KernelInfo generateCheck(mlir::ModuleOp module, mlir::func::FuncOp function, uint32_t nameIndex);
 
