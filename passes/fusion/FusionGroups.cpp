@@ -3,7 +3,6 @@
 #include "passes/fusion/FusionGroups.h"
 
 #include "compiler/codegen/contraction/FusedContraction.h"
-#include "compiler/codegen/contraction/FusedContraction.h"
 #include "compiler/codegen/loop/SingleKernels.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,8 +16,6 @@ namespace ortc::fusion {
 
 /// Larger kernels are not better ones.
 static constexpr size_t kMaxOperations = 160, kMaxBuffers = 28;
-/// An epilogue is emitted once per tile shape and vector.
-static constexpr size_t kMaxContractionOperations = 24;
 /// An epilogue is emitted once per tile shape and vector.
 static constexpr size_t kMaxContractionOperations = 24;
 /// Cheaper work may be repeated along a dimension rather than stored.

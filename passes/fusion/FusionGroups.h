@@ -48,8 +48,6 @@ private:
   bool tryJoin(unsigned a, unsigned b);
   bool joinProducers();
   bool joinSiblings();
-  bool tryJoinContraction(unsigned dot, unsigned other);
-  void joinContractions();
   /// Gives the groups that take a cheap output of another group a copy of what computes it.
   void recomputeCheap(unsigned group);
   void removeUnused(unsigned group);
