@@ -337,7 +337,8 @@ const Case kCases[] = {
        e.entry(0).segment = 1;
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 0 of the artifact is malformed", "code 'baseline' has no step function for entry 'train/batch'"},
+     ORTC_E_FORMAT, "entry 0 of the artifact is malformed",
+     "code 'baseline' has no step function for entry 'train/batch'"},
     {"value-tensor",
      [](Editor &e) {
        e.value(2).tensor = 10;
@@ -498,6 +499,13 @@ TEST(DamagedArtifactTest, EveryFlippedBitThatIsReadIsRefused) {
 
 /// Random damage to the tables under right hashes: refused or harmless, never a crash (run with sanitizers).
 TEST(DamagedArtifactTest, RandomTablesUnderRightHashesNeverCrash) {
+  ortc_host host{}; // has no terabytes, whatever a damaged size asks for
+  host.size = sizeof host;
+  host.allocate = [](void *, size_t bytes, size_t alignment) -> void * {
+    return bytes >> 26 ? nullptr
+                       : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  };
+  host.release = [](void *, void *memory, size_t) { std::free(memory); };
   uint32_t state = 12345;
   auto next = [&] { return (state = state * 1664525u + 1013904223u) >> 8; };
   const uint32_t kinds[] = {ORTC_SECTION_TENSORS, ORTC_SECTION_ENTRIES, ORTC_SECTION_VALUES,
@@ -511,7 +519,7 @@ TEST(DamagedArtifactTest, RandomTablesUnderRightHashesNeverCrash) {
       editor.file[at] = static_cast<uint8_t>(next() % 3 ? 1 << next() % 8 : next());
     }
     editor.seal();
-    OpenProgram program(editor.file);
+    OpenProgram program(editor.file, &host);
     std::string error;
     artifact::readArtifact(editor.file, error);
     if (program.status != ORTC_OK)

@@ -22,7 +22,7 @@ endif()
 set_property(GLOBAL PROPERTY JOB_POOLS ortc_link=1)
 set(CMAKE_JOB_POOL_LINK ortc_link)
 
-add_compile_options(-Wall -Wextra -Wno-unused-parameter -fvisibility-inlines-hidden)
+add_compile_options(-Wall -Wextra -Wno-unused-parameter $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>)
 if(ORTC_WERROR)
   add_compile_options(-Werror)
 endif()
