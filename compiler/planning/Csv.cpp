@@ -155,10 +155,11 @@ private:
 std::string quote(const std::string &field) {
   if (field.find_first_of(",\"\n\r") == std::string::npos)
     return field;
-  std::string result = "\"";
+  std::string result(1, '"');
   for (char c : field)
-    result += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return result + "\"";
+    result.append(c == '"' ? 2 : 1, c);
+  result += '"';
+  return result;
 }
 
 /// Joins the fields of one record.
@@ -169,15 +170,17 @@ template <typename... Values> void line(std::string &out, const Values &...value
     else
       return std::to_string(value);
   };
-  bool first = true;
-  ((out += (first ? "" : ",") + text(values), first = false), ...);
-  out += "\n";
+  ((out += text(values), out += ','), ...);
+  out.back() = '\n';
 }
 
 std::string join(const std::vector<uint32_t> &ids) {
   std::string result;
-  for (uint32_t id : ids)
-    result += (result.empty() ? "" : " ") + std::to_string(id);
+  for (uint32_t id : ids) {
+    if (!result.empty())
+      result += ' ';
+    result += std::to_string(id);
+  }
   return result;
 }
 

@@ -124,8 +124,9 @@ TEST(CsvTest, DamagedFilesNeverCrash) {
     PlanOptions limits;
     limits.orderWork = limits.boundWork = limits.offsetWork = limits.exactWork = 10'000;
     if (i % 2 == 0) {
-      if (Expected<Problem> read = readProblem(damaged); read.ok())
+      if (Expected<Problem> read = readProblem(damaged); read.ok()) {
         EXPECT_TRUE(plan(*read, limits).ok());
+      }
     } else if (Expected<Plan> read = readPlan(problem, damaged); read.ok()) {
       (void)validate(problem, *read);
     }
