@@ -128,7 +128,7 @@ Packing pack(const PackingProblem &problem, const PackingOptions &options) {
   }
   // The highest component alone decides; work on it until it is as low as the next one.
   uint64_t exactLeft = options.exactWork, exactDone = 0;
-  for (size_t round = 0; round < components.size(); ++round) {
+  for (size_t round = 0; round < 64 * components.size(); ++round) { // two hard ones overtake each other in turn
     size_t worst = 0;
     uint64_t next = target;
     for (size_t c = 0; c < components.size(); ++c)
