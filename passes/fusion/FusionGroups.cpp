@@ -364,7 +364,8 @@ bool FusionGroups::collectCheap(Value value, unsigned group, ArrayRef<unsigned> 
 }
 
 /// Copies `ops` to the place before `first`, for `consumer`, and lets its uses among `uses` take the copies.
-void FusionGroups::copyInto(unsigned consumer, ArrayRef<Operation *> ops, ArrayRef<OpOperand *> uses) {
+/// Appends everything it creates to `copies`.
+void FusionGroups::copyInto(unsigned consumer, ArrayRef<Operation *> ops, ArrayRef<OpOperand *> uses, SmallVectorImpl<Operation *> &copies) {
   Operation *first = nullptr;
   for (OpOperand *use : uses)
     if (groupOf(use->getOwner()) == consumer && (!first || position.lookup(use->getOwner()) < position.lookup(first)))
@@ -380,12 +381,13 @@ void FusionGroups::copyInto(unsigned consumer, ArrayRef<Operation *> ops, ArrayR
     }
     if (mapping.contains(value))
       for (Operation *reshape : llvm::reverse(chain))
-        builder.clone(*reshape, mapping);
+        copies.push_back(builder.clone(*reshape, mapping));
   };
   for (Operation *op : ops) {
     for (Value operand : op->getOperands())
       copyReshapes(operand);
     Operation *copy = builder.clone(*op, mapping);
+    copies.push_back(copy);
     groupIndex[copy] = consumer;
     updateOnly[copy] = updateOnly.lookup(first);
     groups[consumer].ops.push_back(copy);
@@ -449,14 +451,45 @@ void FusionGroups::recomputeCheap(unsigned group) {
     SmallVector<Operation *> ops;
     if (!possible || !collectCheap(output, group, consumers.getArrayRef(), ops))
       continue;
-    for (unsigned consumer : consumers)
-      copyInto(consumer, ops, uses);
-    removeUnused(group);
+    // Try it; take it back when a kernel could no longer be one loop nest.
+    std::vector<FusionGroup> before{groups[group]};
+    SmallVector<Value> taken;
+    for (OpOperand *use : uses)
+      taken.push_back(use->get());
+    SmallVector<Operation *> copies;
+    for (unsigned consumer : consumers) {
+      before.push_back(groups[consumer]);
+      copyInto(consumer, ops, uses, copies);
+    }
     renumber();
+    describe(groups[group]);
+    SmallVector<Quality> after{groups[group].outputs.empty() ? qualities[group] : judge(groups[group])};
+    bool valid = after.back().valid;
     for (unsigned consumer : consumers) {
       describe(groups[consumer]);
-      qualities[consumer] = judge(groups[consumer]);
+      after.push_back(judge(groups[consumer]));
+      valid &= after.back().valid && after.back().wasted <= qualities[consumer].wasted &&
+               after.back().scattered <= qualities[consumer].scattered;
     }
+    if (!valid) {
+      for (auto [use, value] : llvm::zip_equal(uses, taken))
+        use->set(value);
+      for (Operation *copy : llvm::reverse(copies)) {
+        groupIndex.erase(copy);
+        updateOnly.erase(copy);
+        position.erase(copy);
+        copy->erase();
+      }
+      groups[group] = before[0];
+      for (auto [i, consumer] : llvm::enumerate(consumers))
+        groups[consumer] = before[i + 1];
+      continue;
+    }
+    qualities[group] = after[0];
+    for (auto [i, consumer] : llvm::enumerate(consumers))
+      qualities[consumer] = after[i + 1];
+    removeUnused(group);
+    renumber();
     describe(groups[group]);
     if (groups[group].ops.empty())
       return;

@@ -53,7 +53,8 @@ private:
   void removeUnused(unsigned group);
   /// Takes groups apart that no loop nest computes any more; whether there was one.
   bool splitInvalid();
-  void copyInto(unsigned consumer, llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::OpOperand *> uses);
+  void copyInto(unsigned consumer, llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::OpOperand *> uses,
+                llvm::SmallVectorImpl<mlir::Operation *> &copies);
   bool collectCheap(mlir::Value value, unsigned group, llvm::ArrayRef<unsigned> consumers,
                     llvm::SmallVectorImpl<mlir::Operation *> &ops) const;
   void renumber();
