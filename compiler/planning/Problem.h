@@ -23,7 +23,8 @@ inline constexpr uint64_t kDefaultAlignment = 64;
 /// bytes it covers. One that no step writes must be aliveAtStart or a view of something that is written.
 struct Buffer {
   std::string name;
-  uint64_t bytes = 0; ///< 0 is allowed: the buffer takes no place and its offset is 0
+  uint64_t bytes = 0; ///< 0 is allowed: the buffer takes no place, and its readers wait for
+                      ///< nobody but the step that writes it
   uint64_t alignment = kDefaultAlignment; ///< of its arena offset; a power of two, at most 1 MiB
   bool aliveAtStart = false; ///< holds a value before the first step; no step may write it. One that no
                              ///< step reads stays alive to the end

@@ -36,7 +36,8 @@ public:
       return true;
     for (BufferId w : first.writes)
       for (BufferId r : second.reads)
-        if (w == r || (root[w] == root[r] && offset[w] < offset[r] + problem.buffers[r].bytes &&
+        if (w == r || (root[w] == root[r] && problem.buffers[w].bytes > 0 && problem.buffers[r].bytes > 0 &&
+                       offset[w] < offset[r] + problem.buffers[r].bytes &&
                        offset[r] < offset[w] + problem.buffers[w].bytes))
           return true;
     return false;

@@ -52,8 +52,11 @@ inline Problem randomProblem(uint32_t seed, const RandomOptions &options) {
                                options.oddSizes ? 1ull << draw(random, 0, 8) : kDefaultAlignment, start, end});
     return BufferId(problem.buffers.size() - 1);
   };
-  for (uint32_t i = draw(random, 0, 2); i > 0; --i)
-    readable.push_back(add(size(), true, draw(random, 0, 4) == 0));
+  // One draw per statement: the order of arguments is the compiler's choice.
+  for (uint32_t i = draw(random, 0, 2); i > 0; --i) {
+    uint64_t bytes = size();
+    readable.push_back(add(bytes, true, draw(random, 0, 4) == 0));
+  }
   for (uint32_t s = 0; s < options.steps; ++s) {
     Step step;
     step.name = "s" + std::to_string(s);
@@ -64,11 +67,12 @@ inline Problem randomProblem(uint32_t seed, const RandomOptions &options) {
     bool consumer = draw(random, 0, 3) == 0;
     if (!consumer)
       for (uint32_t i = draw(random, 1, 2); i > 0; --i) {
-        BufferId b = add(size(), false, draw(random, 0, 9) == 0);
+        uint64_t bytes = size();
+        BufferId b = add(bytes, false, draw(random, 0, 9) == 0);
         step.writes.push_back(b);
         readable.push_back(b);
         if (options.views && draw(random, 0, 3) == 0) {
-          uint64_t bytes = problem.buffers[b].bytes, offset = 64 * draw(random, 0, uint32_t(bytes / 64));
+          uint64_t offset = 64 * draw(random, 0, uint32_t(bytes / 64));
           BufferId view = add(draw(random, 0, uint32_t(bytes - offset)), false, false);
           problem.buffers[view].alignment = std::min<uint64_t>(problem.buffers[view].alignment, 64);
           problem.views.push_back({view, b, offset});
