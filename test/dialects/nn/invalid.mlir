@@ -1,0 +1,96 @@
+// RUN: ortc-opt %s -split-input-file -verify-diagnostics
+// Breaks when an operation whose shapes do not fit is accepted.
+
+func.func @broadcast_c1(%x: tensor<2x3xf32>) {
+  // expected-error @below {{C1: dimensions must list one strictly increasing result dimension per input dimension}}
+  %0 = nn.broadcast %x dims = [1, 0] : tensor<2x3xf32> -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_c2(%x: tensor<2xf32>) {
+  // expected-error @below {{C2: input dimension 0 has size 2 but result dimension 0 has 3}}
+  %0 = nn.broadcast %x dims = [0] : tensor<2xf32> -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @reshape_c1(%x: tensor<6xf32>) {
+  // expected-error @below {{C1: 'tensor<6xf32>' and 'tensor<5xf32>' differ in element type or number of elements}}
+  %0 = nn.reshape %x : tensor<6xf32> -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @transpose_c1(%x: tensor<2x3xf32>) {
+  // expected-error @below {{C1: not a permutation of 2 dimensions}}
+  %0 = nn.transpose %x perm = [0, 0] : tensor<2x3xf32> -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @slice_c2(%x: tensor<4xf32>) {
+  // expected-error @below {{C2: dimension 0 reads element 5 of 4}}
+  %0 = nn.slice %x starts = [1] strides = [2] : tensor<4xf32> -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @pad_c1(%x: tensor<4xf32>, %v: tensor<f32>) {
+  // expected-error @below {{C1: padding must not be negative}}
+  %0 = nn.pad %x, %v low = [-1] high = [0] interior = [0] : tensor<4xf32>, tensor<f32> -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @concat_c2(%x: tensor<2x3xf32>, %y: tensor<3x3xf32>) {
+  // expected-error @below {{C2: inputs differ in dimension 0}}
+  %0 = nn.concat %x, %y axis = 1 : tensor<2x3xf32>, tensor<3x3xf32> -> tensor<2x6xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_c1(%x: tensor<2x3xf32>) {
+  // expected-error @below {{C1: axes must be strictly increasing and below the rank 2}}
+  %0 = nn.reduce sum %x axes = [2] : tensor<2x3xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @dot_c2(%a: tensor<2x3xf32>, %b: tensor<4x5xf32>) {
+  // expected-error @below {{C2: matched dimensions or element types differ}}
+  %0 = nn.dot %a, %b batch = [] x [] contract = [1] x [0] : tensor<2x3xf32>, tensor<4x5xf32> -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c2(%x: tensor<1x8x3xf32>, %w: tensor<3x3x4xf32>) {
+  // expected-error @below {{C2: spatial dimension 0 of the output is 8 but must be 6}}
+  %0 = nn.conv %x, %w strides = [1] padding = [0] to [0] dilations = [1] groups = 1 : tensor<1x8x3xf32>, tensor<3x3x4xf32> -> tensor<1x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c3(%x: tensor<1x8x3xf32>, %w: tensor<3x3x4xf32>) {
+  // expected-error @below {{C3: 3 channels and 4 features do not fit a filter of 3 channels and 2 groups}}
+  %0 = nn.conv %x, %w strides = [1] padding = [0] to [0] dilations = [1] groups = 2 : tensor<1x8x3xf32>, tensor<3x3x4xf32> -> tensor<1x6x4xf32>
+  return
+}
+
+// -----
+
+func.func @max_pool_c4(%x: tensor<1x4x3xf32>) {
+  // expected-error @below {{C4: window 0 of dimension 0 lies outside the input}}
+  %0, %1 = nn.max_pool %x window = [2] strides = [1] padding = [3] to [0] overhang = [0] dilations = [1] : tensor<1x4x3xf32> -> tensor<1x6x3xf32>, tensor<1x6x3xi32>
+  return
+}
