@@ -73,7 +73,15 @@ OpFoldResult SliceOp::fold(FoldAdaptor adaptor) {
 }
 
 OpFoldResult ConcatOp::fold(FoldAdaptor adaptor) {
-  return getInputs().size() == 1 ? OpFoldResult(getInputs().front()) : OpFoldResult();
+  if (getInputs().size() == 1)
+    return getInputs().front();
+  // Empty inputs add nothing.
+  auto isEmpty = [](Value input) { return cast<RankedTensorType>(input.getType()).getNumElements() == 0; };
+  if (isEmpty(getResult()) || llvm::none_of(getInputs(), isEmpty))
+    return {};
+  SmallVector<Value> inputs(llvm::make_filter_range(getInputs(), [&](Value input) { return !isEmpty(input); }));
+  getInputsMutable().assign(inputs);
+  return getResult();
 }
 
 OpFoldResult ReduceOp::fold(FoldAdaptor adaptor) {

@@ -342,6 +342,10 @@ private:
   Indices delinearize(const IndexExpr &position, ArrayRef<int64_t> shape) {
     int64_t rank = shape.size();
     Indices result(rank, number(0));
+    if (llvm::is_contained(shape, 0)) {
+      fail("an empty tensor is read");
+      return result;
+    }
     SmallVector<int64_t> strides(rank, 1);
     for (int64_t i = rank - 2; i >= 0; --i)
       strides[i] = strides[i + 1] * shape[i + 1];
