@@ -19,7 +19,8 @@ protected:
   /// Compiles a zoo entry for AdamW with its flags and `extra`.
   Outcome compile(const std::string &name, const std::string &output, const std::vector<std::string> &extra) {
     ZooEntry entry(name);
-    std::vector<std::string> arguments{"train", entry.model(), "-o", output, "--optimizer", entry.optimizers["adamw"], "--quiet"};
+    std::vector<std::string> arguments{
+        "train", entry.model(), "-o", output, "--optimizer", entry.optimizers["adamw"], "--quiet"};
     arguments.insert(arguments.end(), entry.flags.begin(), entry.flags.end());
     arguments.insert(arguments.end(), extra.begin(), extra.end());
     return mustRun(arguments);
@@ -28,7 +29,8 @@ protected:
   /// Trains and returns the parameters and state.
   std::map<std::string, Values> trained(const std::string &artifact, const ZooEntry &entry) {
     std::string saved = folder / "saved.safetensors";
-    mustRun({"run", artifact, "--data", entry.data(), "--steps", "5", "--no-shuffle", "--quiet", "--save", saved});
+    mustRun({"run", artifact, "--data", entry.data(), "--steps", "5", "--no-shuffle", "--quiet", "--save",
+             saved});
     return loadValues(saved);
   }
 
@@ -42,7 +44,8 @@ protected:
   TemporaryFolder folder;
 };
 
-/// The largest distance of `got` from `wanted`, relative to the largest magnitude of each tensor; 0 is bit for bit.
+/// The largest distance of `got` from `wanted`, relative to the largest magnitude of each tensor; 0 is bit
+/// for bit.
 double worstDistance(const std::map<std::string, Values> &wanted, std::map<std::string, Values> &got) {
   EXPECT_EQ(wanted.size(), got.size());
   double worst = 0;
@@ -77,14 +80,16 @@ TEST_F(ArtifactTest, CompilingTwiceGivesTheSameBytes) {
 TEST_F(ArtifactTest, TrainsAtBatch32AndPredictsAtBatch1) {
   ZooEntry entry("mlp-digits");
   std::string artifact = folder / "artifact", digits = sourcePath("data/digits/");
-  mustRun({"train", entry.model(), "-o", artifact, "--optimizer", "adamw:lr=3e-3", "--target", "native", "--quiet", "--binding",
-           "train", "--shape", "batch=32", "--binding", "single", "--shape", "batch=1"});
-  mustRun({"run", artifact, "--data", digits + "train.npz", "--epochs", "4", "--save", folder / "ck", "--quiet"});
-  Outcome outcome = mustRun({"predict", artifact, "--binding", "single", "--data", digits + "test.npz", "--load", folder / "ck",
-                             "-o", folder / "single.npz"});
+  mustRun({"train", entry.model(), "-o", artifact, "--optimizer", "adamw:lr=3e-3", "--target", "native",
+           "--quiet", "--binding", "train", "--shape", "batch=32", "--binding", "single", "--shape",
+           "batch=1"});
+  mustRun(
+      {"run", artifact, "--data", digits + "train.npz", "--epochs", "4", "--save", folder / "ck", "--quiet"});
+  Outcome outcome = mustRun({"predict", artifact, "--binding", "single", "--data", digits + "test.npz",
+                             "--load", folder / "ck", "-o", folder / "single.npz"});
   EXPECT_NE(outcome.text.find("output [360, 10]"), std::string::npos) << outcome.text;
-  mustRun({"predict", artifact, "--binding", "train", "--data", digits + "test.npz", "--load", folder / "ck", "-o",
-           folder / "train.npz", "--quiet"});
+  mustRun({"predict", artifact, "--binding", "train", "--data", digits + "test.npz", "--load", folder / "ck",
+           "-o", folder / "train.npz", "--quiet"});
   auto single = loadValues(folder / "single.npz"), batch = loadValues(folder / "train.npz");
   EXPECT_LE(worstDistance(batch, single), 1e-6);
   auto labels = loadValues(digits + "test.npz")["label"].data;
@@ -98,26 +103,32 @@ TEST_F(ArtifactTest, TrainsAtBatch32AndPredictsAtBatch1) {
 
 TEST_F(ArtifactTest, OneSessionServesBothBindings) {
   ZooEntry entry("mlp-digits");
-  mustRun({"train", entry.model(), "-o", folder / "artifact", "--target", "native", "--quiet", "--binding", "train", "--shape",
-           "batch=32", "--binding", "single", "--shape", "batch=1"});
+  mustRun({"train", entry.model(), "-o", folder / "artifact", "--target", "native", "--quiet", "--binding",
+           "train", "--shape", "batch=32", "--binding", "single", "--shape", "batch=1"});
   Session session(folder / "artifact");
   std::vector<float> pixels(32 * 64), one(64), outputs(320), output(10);
   for (size_t i = 0; i < pixels.size(); ++i)
     pixels[i] = float(i * 7 % 17) / 16;
   std::vector<int64_t> labels(32, 4);
-  uint32_t train = ortc_binding_find(session.getProgram(), "train"), single = ortc_binding_find(session.getProgram(), "single");
+  uint32_t train = ortc_binding_find(session.getProgram(), "train"),
+           single = ortc_binding_find(session.getProgram(), "single");
   ASSERT_NE(single, ORTC_NONE);
   for (int step = 0; step < 3; ++step) {
     ASSERT_EQ(ortc_session_use_binding(session.get(), train), ORTC_OK);
-    ASSERT_EQ(ortc_write(session.get(), "pixels", pixels.data(), pixels.size() * 4), ORTC_OK) << session.message();
-    ASSERT_EQ(ortc_write(session.get(), "label", labels.data(), labels.size() * 8), ORTC_OK) << session.message();
+    ASSERT_EQ(ortc_write(session.get(), "pixels", pixels.data(), pixels.size() * 4), ORTC_OK)
+        << session.message();
+    ASSERT_EQ(ortc_write(session.get(), "label", labels.data(), labels.size() * 8), ORTC_OK)
+        << session.message();
     ASSERT_EQ(ortc_train_step(session.get(), nullptr), ORTC_OK) << session.message();
     ASSERT_EQ(ortc_predict_step(session.get()), ORTC_OK) << session.message();
-    ASSERT_EQ(ortc_read(session.get(), "output", outputs.data(), outputs.size() * 4), ORTC_OK) << session.message();
+    ASSERT_EQ(ortc_read(session.get(), "output", outputs.data(), outputs.size() * 4), ORTC_OK)
+        << session.message();
     ASSERT_EQ(ortc_session_use_binding(session.get(), single), ORTC_OK);
-    ASSERT_EQ(ortc_write(session.get(), "pixels", pixels.data() + 5 * 64, 64 * 4), ORTC_OK) << session.message();
+    ASSERT_EQ(ortc_write(session.get(), "pixels", pixels.data() + 5 * 64, 64 * 4), ORTC_OK)
+        << session.message();
     ASSERT_EQ(ortc_predict_step(session.get()), ORTC_OK) << session.message();
-    ASSERT_EQ(ortc_read(session.get(), "output", output.data(), output.size() * 4), ORTC_OK) << session.message();
+    ASSERT_EQ(ortc_read(session.get(), "output", output.data(), output.size() * 4), ORTC_OK)
+        << session.message();
     for (int i = 0; i < 10; ++i)
       EXPECT_NEAR(output[i], outputs[50 + i], 1e-5f) << "step " << step; // dots of 64 terms of magnitude 1
   }
@@ -141,7 +152,8 @@ TEST_F(ArtifactTest, ALabelOutOfRangeStopsTheStepAndChangesNothing) {
     ASSERT_EQ(ortc_write(session.get(), "label", labels.data(), 64 * 8), ORTC_OK);
     double loss = 0;
     EXPECT_EQ(ortc_train_step(session.get(), &loss), ORTC_E_RANGE) << wrong;
-    EXPECT_EQ(session.message(), "index " + std::to_string(wrong) + " in 'label' is out of range: it must be below 10");
+    EXPECT_EQ(session.message(),
+              "index " + std::to_string(wrong) + " in 'label' is out of range: it must be below 10");
     EXPECT_EQ(ortc_eval_step(session.get(), &loss), ORTC_E_RANGE) << wrong;
     EXPECT_EQ(ortc_gradients_step(session.get(), &loss), ORTC_E_RANGE) << wrong;
     EXPECT_EQ(ortc_update_step(session.get()), ORTC_E_STATE) << "no gradients were computed";
@@ -166,10 +178,12 @@ TEST_F(ArtifactTest, AnIndexOutOfRangeOfAnEmbeddingChangesNothing) {
       input = name;
   std::vector<int64_t> tokens(4 * 16, 1);
   tokens[63] = 1 << 20;
-  ASSERT_EQ(ortc_write(session.get(), input.c_str(), tokens.data(), tokens.size() * 8), ORTC_OK) << session.message();
+  ASSERT_EQ(ortc_write(session.get(), input.c_str(), tokens.data(), tokens.size() * 8), ORTC_OK)
+      << session.message();
   EXPECT_EQ(ortc_train_step(session.get(), nullptr), ORTC_E_RANGE);
   EXPECT_EQ(session.message().substr(0, 18), "index 1048576 in '");
-  EXPECT_NE(session.message().find("' is out of range: it must be below 96"), std::string::npos) << session.message();
+  EXPECT_NE(session.message().find("' is out of range: it must be below 96"), std::string::npos)
+      << session.message();
   EXPECT_TRUE(before == session.readPersistent());
 }
 
@@ -222,8 +236,8 @@ TEST_F(ArtifactTest, AFolderIsReplacedWholeOrNotAtAll) {
 TEST_F(ArtifactTest, AFolderThatCannotBeWrittenIsAnError) {
   ZooEntry entry("mlp-digits");
   folder.write("file", "not a folder");
-  Outcome outcome =
-      runTool({"train", entry.model(), "-o", folder / "file/artifact", "--shape", "batch=64", "--target", "native", "--quiet"});
+  Outcome outcome = runTool({"train", entry.model(), "-o", folder / "file/artifact", "--shape", "batch=64",
+                             "--target", "native", "--quiet"});
   EXPECT_NE(outcome.status, 0);
   EXPECT_EQ(outcome.errors.substr(0, 13), "ortc: error: ") << outcome.errors;
   EXPECT_NE(outcome.errors.find("file"), std::string::npos) << outcome.errors;

@@ -1,8 +1,9 @@
-// What must not change a bit: interruption, the number of threads, and cutting a step between gradients and update.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What must not change a bit: interruption, the number of threads, and cutting a step between gradients and
+// update. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// usage: e2e-bits [gtest flags]; the models are zoo entries that together hold every kind of kernel and state: dense
-// layers, convolutions with pools, depthwise ones with running statistics, embeddings, attention.
+// usage: e2e-bits [gtest flags]; the models are zoo entries that together hold every kind of kernel and
+// state: dense layers, convolutions with pools, depthwise ones with running statistics, embeddings,
+// attention.
 #include <algorithm>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -19,17 +20,21 @@ protected:
   static constexpr int kHalf = 7;
 
   BitsTest() : entry(GetParam()), artifact(folder / "artifact") {
-    std::vector<std::string> arguments{"train", entry.model(), "-o", artifact, "--optimizer", entry.optimizers["adamw"],
-                                       "--gradients", "--max-workers", "4", "--target", "native", "--quiet"};
+    std::vector<std::string> arguments{
+        "train",       entry.model(),   "-o", artifact,   "--optimizer", entry.optimizers["adamw"],
+        "--gradients", "--max-workers", "4",  "--target", "native",      "--quiet"};
     arguments.insert(arguments.end(), entry.flags.begin(), entry.flags.end());
     mustRun(arguments);
   }
 
-  /// Trains with shuffled data and returns every tensor of the checkpoint; its header also says how long the run was.
-  std::string train(const std::string &name, int steps, const std::string &threads, const std::string &load = "") {
-    std::vector<std::string> arguments{"run", artifact, "--data", entry.data(), "--steps", std::to_string(steps), "--seed", "3",
-                                       "--threads", threads, "--metrics", folder / (name + ".jsonl"), "--save", folder / name,
-                                       "--quiet"};
+  /// Trains with shuffled data and returns every tensor of the checkpoint; its header also says how long the
+  /// run was.
+  std::string train(const std::string &name, int steps, const std::string &threads,
+                    const std::string &load = "") {
+    std::vector<std::string> arguments{
+        "run",    artifact,      "--data",    entry.data(), "--steps",   std::to_string(steps),
+        "--seed", "3",           "--threads", threads,      "--metrics", folder / (name + ".jsonl"),
+        "--save", folder / name, "--quiet"};
     if (!load.empty())
       arguments.insert(arguments.end(), {"--load", folder / load});
     mustRun(arguments);
@@ -101,7 +106,8 @@ TEST_P(BitsTest, SameForThreadsResumptionAndSegments) {
   sameInTwoSegments();
 }
 
-INSTANTIATE_TEST_SUITE_P(Bits, BitsTest, testing::Values("mlp-digits", "lenet", "mobilenetv2-tiny", "dlrm-tiny", "gpt2-tiny"),
+INSTANTIATE_TEST_SUITE_P(Bits, BitsTest,
+                         testing::Values("mlp-digits", "lenet", "mobilenetv2-tiny", "dlrm-tiny", "gpt2-tiny"),
                          [](const testing::TestParamInfo<const char *> &info) {
                            std::string name = info.param;
                            for (char &letter : name)

@@ -1,5 +1,5 @@
-// Models that are refused: one report with every unsupported part, and malformed files that must not crash or leave anything.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Models that are refused: one report with every unsupported part, and malformed files that must not crash or
+// leave anything. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <filesystem>
 #include <functional>
 #include <gtest/gtest.h>
@@ -22,15 +22,18 @@ protected:
   }
 
   /// Compiles this file; what is in the folder afterwards is the model alone, whatever the outcome.
-  Outcome compile(const std::string &contents, const std::vector<std::string> &extra = {"--shape", "batch=64"}) {
+  Outcome compile(const std::string &contents,
+                  const std::vector<std::string> &extra = {"--shape", "batch=64"}) {
     std::string path = folder.write("inside/model.onnx", contents);
-    std::vector<std::string> arguments{"train", path, "-o", folder / "inside/artifact", "--target", "native", "--quiet"};
+    std::vector<std::string> arguments{"train",    path,     "-o",     folder / "inside/artifact",
+                                       "--target", "native", "--quiet"};
     arguments.insert(arguments.end(), extra.begin(), extra.end());
     return runTool(arguments);
   }
 
   /// Exit status 2, one message on stderr, and nothing left behind.
-  void expectRefused(const std::string &contents, const std::string &what, const std::vector<std::string> &extra = {"--shape", "batch=64"}) {
+  void expectRefused(const std::string &contents, const std::string &what,
+                     const std::vector<std::string> &extra = {"--shape", "batch=64"}) {
     Outcome outcome = compile(contents, extra);
     EXPECT_EQ(outcome.status, 2) << what << "\n" << outcome.errors;
     EXPECT_EQ(outcome.errors.substr(0, 13), "ortc: error: ") << what << "\n" << outcome.errors;
@@ -44,8 +47,8 @@ protected:
   proto::ModelProto model;
 };
 
-proto::NodeProto *addNode(proto::ModelProto &model, const std::string &op, const std::string &name, const std::string &input,
-                          const std::string &output) {
+proto::NodeProto *addNode(proto::ModelProto &model, const std::string &op, const std::string &name,
+                          const std::string &input, const std::string &output) {
   proto::NodeProto *node = model.mutable_graph()->add_node();
   node->set_op_type(op);
   node->set_name(name);
@@ -64,7 +67,8 @@ TEST_F(RefusalTest, AllUnsupportedPartsStandInOneReport) {
     model.mutable_graph()->add_output()->set_name(name);
   Outcome outcome = compile(model.SerializeAsString());
   EXPECT_EQ(outcome.status, 2);
-  for (const char *part : {"NonZero", "first_unsupported", "StringNormalizer", "second_unsupported", "Det", "third_unsupported"})
+  for (const char *part :
+       {"NonZero", "first_unsupported", "StringNormalizer", "second_unsupported", "Det", "third_unsupported"})
     EXPECT_NE(outcome.errors.find(part), std::string::npos) << part << " is missing in\n" << outcome.errors;
 }
 
@@ -97,7 +101,8 @@ TEST_F(RefusalTest, MalformedFiles) {
   expectRefused(std::string(4096, '\0'), "zeros");
   expectRefused(std::string(4096, '\xff'), "ones");
   for (size_t part = 1; part < 16; ++part)
-    expectRefused(bytes.substr(0, bytes.size() * part / 16), "truncated to " + std::to_string(part) + " sixteenths");
+    expectRefused(bytes.substr(0, bytes.size() * part / 16),
+                  "truncated to " + std::to_string(part) + " sixteenths");
 }
 
 TEST_F(RefusalTest, MalformedModels) {
@@ -107,17 +112,29 @@ TEST_F(RefusalTest, MalformedModels) {
       {"opset of the future", [](auto &model) { model.mutable_opset_import(0)->set_version(4000); }},
       {"opset before 7", [](auto &model) { model.mutable_opset_import(0)->set_version(3); }},
       {"no outputs", [](auto &model) { model.mutable_graph()->clear_output(); }},
-      {"output that nobody computes", [](auto &model) { model.mutable_graph()->mutable_output(0)->set_name("nobody"); }},
-      {"operand that nobody computes", [](auto &model) { model.mutable_graph()->mutable_node(1)->set_input(0, "nobody"); }},
+      {"output that nobody computes",
+       [](auto &model) { model.mutable_graph()->mutable_output(0)->set_name("nobody"); }},
+      {"operand that nobody computes",
+       [](auto &model) { model.mutable_graph()->mutable_node(1)->set_input(0, "nobody"); }},
       {"value computed twice",
-       [](auto &model) { model.mutable_graph()->mutable_node(1)->set_output(0, model.graph().node(0).output(0)); }},
-      {"cycle", [](auto &model) { model.mutable_graph()->mutable_node(0)->set_input(0, model.graph().node(1).output(0)); }},
+       [](auto &model) {
+         model.mutable_graph()->mutable_node(1)->set_output(0, model.graph().node(0).output(0));
+       }},
+      {"cycle",
+       [](auto &model) {
+         model.mutable_graph()->mutable_node(0)->set_input(0, model.graph().node(1).output(0));
+       }},
       {"unknown op", [](auto &model) { model.mutable_graph()->mutable_node(1)->set_op_type("Frobnicate"); }},
-      {"unknown domain", [](auto &model) { model.mutable_graph()->mutable_node(1)->set_domain("com.example"); }},
-      {"initializer with too few bytes", [](auto &model) { model.mutable_graph()->mutable_initializer(0)->mutable_raw_data()->pop_back(); }},
+      {"unknown domain",
+       [](auto &model) { model.mutable_graph()->mutable_node(1)->set_domain("com.example"); }},
+      {"initializer with too few bytes",
+       [](auto &model) { model.mutable_graph()->mutable_initializer(0)->mutable_raw_data()->pop_back(); }},
       {"initializer with too many bytes",
-       [](auto &model) { model.mutable_graph()->mutable_initializer(0)->mutable_raw_data()->append(64, 'x'); }},
-      {"initializer of negative size", [](auto &model) { model.mutable_graph()->mutable_initializer(0)->set_dims(0, -64); }},
+       [](auto &model) {
+         model.mutable_graph()->mutable_initializer(0)->mutable_raw_data()->append(64, 'x');
+       }},
+      {"initializer of negative size",
+       [](auto &model) { model.mutable_graph()->mutable_initializer(0)->set_dims(0, -64); }},
       {"initializer whose size overflows",
        [](auto &model) {
          auto *tensor = model.mutable_graph()->mutable_initializer(0);
@@ -125,9 +142,12 @@ TEST_F(RefusalTest, MalformedModels) {
          for (int i = 0; i < 4; ++i)
            tensor->add_dims(int64_t(1) << 31);
        }},
-      {"initializer of an unknown type", [](auto &model) { model.mutable_graph()->mutable_initializer(0)->set_data_type(77); }},
+      {"initializer of an unknown type",
+       [](auto &model) { model.mutable_graph()->mutable_initializer(0)->set_data_type(77); }},
       {"two initializers of one name",
-       [](auto &model) { model.mutable_graph()->mutable_initializer(1)->set_name(model.graph().initializer(0).name()); }},
+       [](auto &model) {
+         model.mutable_graph()->mutable_initializer(1)->set_name(model.graph().initializer(0).name());
+       }},
       {"external data that is missing",
        [](auto &model) {
          auto *tensor = model.mutable_graph()->mutable_initializer(0);
@@ -179,8 +199,13 @@ TEST_F(RefusalTest, FlippedBitsAreRefusedOrCompiled) {
     size_t place = i % 2 ? (i * 2654435761u) % damaged.size() : (i * 7919u) % 700;
     damaged[place] = char(damaged[place] ^ (1 << i % 8));
     Outcome outcome = compile(damaged);
-    EXPECT_TRUE(outcome.status == 0 || outcome.status == 2) << "byte " << place << " bit " << i % 8 << ": " << outcome.status << "\n" << outcome.errors;
+    EXPECT_TRUE(outcome.status == 0 || outcome.status == 2)
+        << "byte " << place << " bit " << i % 8 << ": " << outcome.status << "\n"
+        << outcome.errors;
     std::filesystem::remove_all(folder / "inside/artifact");
-    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "inside"), std::filesystem::directory_iterator{}), 1) << place;
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "inside"),
+                            std::filesystem::directory_iterator{}),
+              1)
+        << place;
   }
 }

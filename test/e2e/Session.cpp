@@ -8,7 +8,8 @@ namespace ortc::test {
 
 Session::Session(const std::string &folder) {
   ortc_message why{};
-  EXPECT_EQ(ortc_program_open_file((folder + "/model.ortc").c_str(), nullptr, &program, &why), ORTC_OK) << why.text;
+  EXPECT_EQ(ortc_program_open_file((folder + "/model.ortc").c_str(), nullptr, &program, &why), ORTC_OK)
+      << why.text;
   if (program)
     EXPECT_EQ(ortc_session_create(program, nullptr, &session, &why), ORTC_OK) << why.text;
 }
@@ -27,7 +28,8 @@ void Session::writeSlice(const host::DataSource &source, size_t step) {
     ASSERT_TRUE(source.load(name, array).isOk()) << name;
     ASSERT_EQ(int(array.type), info.dtype) << name << ": the test converts nothing";
     ASSERT_GE(array.bytes, (step + 1) * info.bytes) << name;
-    ASSERT_EQ(ortc_write(session, name.c_str(), array.data + step * info.bytes, info.bytes), ORTC_OK) << message();
+    ASSERT_EQ(ortc_write(session, name.c_str(), array.data + step * info.bytes, info.bytes), ORTC_OK)
+        << message();
   }
 }
 

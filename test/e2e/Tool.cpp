@@ -71,13 +71,24 @@ std::map<std::string, Values> loadValues(const std::string &path) {
     Values &values = result[name];
     values.shape = array.shape;
     switch (array.type) {
-    case host::DataType::Float32: widen<float>(array, values.data); break;
-    case host::DataType::Float64: widen<double>(array, values.data); break;
-    case host::DataType::Int32: widen<int32_t>(array, values.data); break;
-    case host::DataType::Int64: widen<int64_t>(array, values.data); break;
+    case host::DataType::Float32:
+      widen<float>(array, values.data);
+      break;
+    case host::DataType::Float64:
+      widen<double>(array, values.data);
+      break;
+    case host::DataType::Int32:
+      widen<int32_t>(array, values.data);
+      break;
+    case host::DataType::Int64:
+      widen<int64_t>(array, values.data);
+      break;
     case host::DataType::Bool:
-    case host::DataType::UInt8: widen<uint8_t>(array, values.data); break;
-    default: ADD_FAILURE() << path << ": '" << name << "' has the type " << host::getTypeName(array.type);
+    case host::DataType::UInt8:
+      widen<uint8_t>(array, values.data);
+      break;
+    default:
+      ADD_FAILURE() << path << ": '" << name << "' has the type " << host::getTypeName(array.type);
     }
   }
   return result;

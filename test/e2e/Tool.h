@@ -35,7 +35,8 @@ struct Values {
   std::vector<double> data;
 };
 
-/// All arrays of an npz or safetensors file by name; empty, with a failure of the test, when it cannot be read.
+/// All arrays of an npz or safetensors file by name; empty, with a failure of the test, when it cannot be
+/// read.
 std::map<std::string, Values> loadValues(const std::string &path);
 
 /// The losses of the steps in a metrics file, in order.

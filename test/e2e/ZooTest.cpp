@@ -1,9 +1,9 @@
-// Trains every zoo entry and compares losses, gradients, trained parameters and predictions with PyTorch in float64.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Trains every zoo entry and compares losses, gradients, trained parameters and predictions with PyTorch in
+// float64. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Distances are relative to the largest magnitude of the golden array, at least the floor of its kind. Tolerances
-// stand in recipe.json: eight times the distance of PyTorch's own float32 runs from float64, at least 2e-6 for
-// losses and 1e-5 for the rest.
+// Distances are relative to the largest magnitude of the golden array, at least the floor of its kind.
+// Tolerances stand in recipe.json: eight times the distance of PyTorch's own float32 runs from float64, at
+// least 2e-6 for losses and 1e-5 for the rest.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -63,12 +63,14 @@ protected:
 
   /// Compiles for `kind`, trains and compares the losses. `extra` goes to the compiler.
   void train(const std::string &kind, const std::vector<std::string> &extra) {
-    std::vector<std::string> arguments{"train", entry.model(), "-o", folder / kind, "--optimizer", entry.optimizers[kind], "--quiet"};
+    std::vector<std::string> arguments{"train",       entry.model(),          "-o",     folder / kind,
+                                       "--optimizer", entry.optimizers[kind], "--quiet"};
     arguments.insert(arguments.end(), entry.flags.begin(), entry.flags.end());
     arguments.insert(arguments.end(), extra.begin(), extra.end());
     mustRun(arguments);
-    mustRun({"run", folder / kind, "--data", entry.data(), "--steps", std::to_string(entry.steps), "--no-shuffle", "--quiet",
-             "--metrics", folder / (kind + ".jsonl"), "--save", folder / (kind + ".safetensors")});
+    mustRun({"run", folder / kind, "--data", entry.data(), "--steps", std::to_string(entry.steps),
+             "--no-shuffle", "--quiet", "--metrics", folder / (kind + ".jsonl"), "--save",
+             folder / (kind + ".safetensors")});
     compare("loss/" + kind, loadLosses(folder / (kind + ".jsonl")), 1e-3, entry.tolerance.at("loss/" + kind));
   }
 
@@ -85,10 +87,12 @@ protected:
 TEST_P(ZooTest, AgreesWithPyTorch) {
   train("sgd", {"--gradients"});
   train("adamw", {"--target", "native"});
-  mustRun({"gradients", folder / "sgd", "--data", entry.data(), "-o", folder / "gradients.safetensors", "--quiet"});
-  mustRun({"predict", folder / "sgd", "--data", entry.data(), "--steps", "1", "-o", folder / "predict.npz", "--quiet"});
-  auto gradients = loadValues(folder / "gradients.safetensors"), trained = loadValues(folder / "sgd.safetensors"),
-       predicted = loadValues(folder / "predict.npz");
+  mustRun({"gradients", folder / "sgd", "--data", entry.data(), "-o", folder / "gradients.safetensors",
+           "--quiet"});
+  mustRun({"predict", folder / "sgd", "--data", entry.data(), "--steps", "1", "-o", folder / "predict.npz",
+           "--quiet"});
+  auto gradients = loadValues(folder / "gradients.safetensors"),
+       trained = loadValues(folder / "sgd.safetensors"), predicted = loadValues(folder / "predict.npz");
   for (const auto &[key, values] : golden) {
     if (key.starts_with("grad/"))
       compare(key, gradients, 1e-4 * largestGradient);
