@@ -10,6 +10,7 @@
 #include "compiler/legalize/Legalizer.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -91,6 +92,7 @@ static void declareTensors(ModuleOp target, func::FuncOp function, ArrayRef<Argu
 /// Fills the list of initializers and the warnings.
 static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argument> arguments,
                                LegalizeReport &report) {
+  std::vector<std::string> generated;
   for (const Initializer &entry : initializers) {
     bool isState = llvm::any_of(arguments, [&](const Argument &argument) {
       return argument.role == train::Role::state && argument.name == entry.name;
@@ -105,12 +107,18 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
                                    : entry.trained ? ""
                                                    : entry.reason});
     if (entry.trained && entry.elements > 1 && !entry.requested && isGeneratedName(entry.name))
-      report.warnings.push_back(
-          "'" + entry.name + "' (" + std::to_string(entry.elements) +
-          " elements) has a generated name and is trained; if it is a table and no weight, --freeze it");
+      generated.push_back("'" + entry.name + "' (" + std::to_string(entry.elements) + " elements)");
     if (!entry.trained && entry.requested && !isState)
       report.warnings.push_back("'" + entry.name +
                                 "' is named by --train but stays constant: " + entry.reason);
+  }
+  if (!generated.empty()) {
+    size_t shown = std::min<size_t>(generated.size(), 4);
+    std::string list = llvm::join(generated.begin(), generated.begin() + shown, ", ");
+    if (shown < generated.size())
+      list += " and " + std::to_string(generated.size() - shown) + " more";
+    report.warnings.push_back("trained although the exporter made up the name: " + list +
+                              "; --freeze what is a table and no weight");
   }
   for (const Argument &argument : arguments) {
     bool isInitializer =

@@ -35,8 +35,9 @@ static LogicalResult readMask(Node &n, Ints scores, Visibility &see) {
   TensorBuilder &b = n.b;
   Value mask = n[3];
   bool isFloat = n.isFloat(3);
-  int64_t missing = scores.back() - n.shape(3).back();
-  if (missing < 0 || n.rank(3) < 2 || n.rank(3) > 4)
+  bool fits = n.rank(3) >= 2 && n.rank(3) <= 4;
+  int64_t missing = fits ? scores.back() - n.shape(3).back() : 0;
+  if (!fits || missing < 0)
     return n.refuse("a mask of shape " + shapeText(n.shape(3)) + " for scores of shape " + shapeText(scores));
   if (missing > 0 && n.shape(3).back() != 1) {
     SmallVector<int64_t> low(n.rank(3), 0), high(n.rank(3), 0);

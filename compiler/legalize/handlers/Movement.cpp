@@ -203,6 +203,8 @@ LogicalResult pad(Node &n) {
     return n.refuse("mode '" + mode + "' is not supported");
   for (int64_t i = 0; i < rank; ++i) {
     int64_t size = n.shape(0)[i];
+    if (size + low[i] + high[i] > (int64_t(1) << 27))
+      return n.refuse("dimension " + Twine(i) + " would have too many elements for mode '" + mode + "'");
     SmallVector<int64_t> positions;
     for (int64_t p = -low[i]; p < size + high[i]; ++p)
       positions.push_back(mirrored(mode, p, size));

@@ -18,6 +18,15 @@ static Value scaleAndShift(Node &n, Value y, unsigned scale, unsigned bias) {
   return n.b.add(n.b.mul(y, perChannel(n.b, n[scale], shape)), perChannel(n.b, n[bias], shape));
 }
 
+/// Operands `first` to `last` have one element for each of `count` channels or groups.
+static LogicalResult checkVectors(Node &n, unsigned first, unsigned last, int64_t count) {
+  for (unsigned i = first; i <= last; ++i)
+    if (n.shape(i) != Ints({count}))
+      return n.refuse("operand " + Twine(i) + " of shape " + shapeText(n.shape(i)) + " for " + Twine(count) +
+                      " channels or groups");
+  return success();
+}
+
 LogicalResult batchNormalization(Node &n) {
   TensorBuilder &b = n.b;
   int64_t rank = n.rank(0);
@@ -25,10 +34,8 @@ LogicalResult batchNormalization(Node &n) {
     return n.refuse("its input has fewer than 2 dimensions");
   if (n.version() < 9 && n.getInt("spatial", 1) == 0)
     return n.refuse("spatial=0 is not supported");
-  for (unsigned i = 1; i <= 4; ++i)
-    if (n.shape(i) != Ints({n.shape(0)[1]}))
-      return n.refuse("operand " + Twine(i) + " of shape " + shapeText(n.shape(i)) + " for " +
-                      Twine(n.shape(0)[1]) + " channels");
+  if (failed(checkVectors(n, 1, 4, n.shape(0)[1])))
+    return failure();
   driver::BatchNormMode mode = n.options().batchNorm;
   bool isTrained = mode == driver::BatchNormMode::Train ||
                    (mode == driver::BatchNormMode::AsExported && normalizesByBatch(n.op));
@@ -106,6 +113,8 @@ LogicalResult rmsNormalization(Node &n) {
 LogicalResult instanceNormalization(Node &n) {
   if (n.rank(0) < 3)
     return n.refuse("its input has no spatial dimensions");
+  if (failed(checkVectors(n, 1, 2, n.shape(0)[1])))
+    return failure();
   SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(2, n.rank(0)));
   return n.yield(scaleAndShift(n, normalize(n.b, n[0], axes, n.getFloat("epsilon", 1e-5f)), 1, 2));
 }
@@ -123,10 +132,12 @@ LogicalResult groupNormalization(Node &n) {
   SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(2, grouped.size()));
   Value y = normalize(b, b.reshape(n[0], grouped), axes, n.getFloat("epsilon", 1e-5f));
   if (n.version() < 21) { // scale and bias per group
-    if (n.shape(1) != Ints({groups}) || n.shape(2) != Ints({groups}))
-      return n.refuse("its scale and bias are not one element for each group");
+    if (failed(checkVectors(n, 1, 2, groups)))
+      return failure();
     return n.yield(b.reshape(scaleAndShift(n, y, 1, 2), shape));
   }
+  if (failed(checkVectors(n, 1, 2, shape[1])))
+    return failure();
   return n.yield(scaleAndShift(n, b.reshape(y, shape), 1, 2));
 }
 

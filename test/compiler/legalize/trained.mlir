@@ -11,7 +11,7 @@
 // CHECK: train.tensor @val_3 parameter "val_3"
 // CHECK-NOT: "step"
 // CHECK: func.func
-// WARNING: 'val_2' (3 elements) has a generated name and is trained; if it is a table and no weight, --freeze it
+// WARNING: trained although the exporter made up the name: 'val_2' (3 elements); --freeze what is a table and no weight
 // CHOSEN-NOT: parameter
 // CHOSEN: func.func
 // IGNORED: 'step' is named by --train but stays constant: no gradient of the loss can reach it
