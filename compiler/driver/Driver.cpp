@@ -9,6 +9,7 @@
 #include "compiler/driver/ArtifactBuilder.h"
 #include "compiler/driver/Manifest.h"
 #include "compiler/driver/OutputFolder.h"
+#include "compiler/driver/Reports.h"
 #include "compiler/driver/SourceModel.h"
 #include "compiler/frontend/Importer.h"
 #include "compiler/frontend/onnx.pb.h"
@@ -67,8 +68,10 @@ public:
     if (!checkPhase() || !findTargets())
       return report();
     for (size_t i = 0; kPhaseNames[i]; ++i) {
+      auto begun = std::chrono::steady_clock::now();
       if (!(this->*phases[i])())
         return report();
+      phaseTimes.push_back({kPhaseNames[i], std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()});
       if (!dump(i, kPhaseNames[i]))
         return report();
       if (options.compileTo == kPhaseNames[i]) {
@@ -336,6 +339,10 @@ private:
     if (!bytes)
       return fail(why);
     std::string_view contents(reinterpret_cast<const char *>(bytes->data()), bytes->size());
+    if (!options.dumpBuffers.empty() && !writeFile(options.dumpBuffers, makeBufferTable(*program), why))
+      return fail(why, 1);
+    if (!options.report.empty() && !writeFile(options.report, makeReport(facts, phaseTimes, codes), why))
+      return fail(why, 1);
     if (!output.open(why))
       return fail(why);
     if (!output.write("model.ortc", contents, why) || !output.write("manifest.json", result.manifest, why) || !output.commit(why))
@@ -361,6 +368,7 @@ private:
   CompileFacts facts;
   ProgramKernels kernels;
   std::vector<TargetCode> codes;
+  std::vector<PhaseTime> phaseTimes;
 };
 
 } // namespace
