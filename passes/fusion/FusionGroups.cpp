@@ -432,6 +432,8 @@ void FusionGroups::recomputeCheap(unsigned group) {
   // Later outputs first: they may be computed from earlier ones.
   SmallVector<Value> outputs = groups[group].outputs;
   for (Value output : llvm::reverse(outputs)) {
+    if (!llvm::is_contained(groups[group].outputs, output)) // went with a later one
+      continue;
     SmallVector<OpOperand *> uses;
     llvm::SetVector<unsigned> consumers;
     SmallVector<Value> stack{output};
