@@ -85,4 +85,6 @@ function(ortc_lit_suite name)
   find_program(ORTC_FILECHECK NAMES FileCheck-22 FileCheck HINTS /usr/lib/llvm-22/bin REQUIRED)
   configure_file(${PROJECT_SOURCE_DIR}/test/lit.site.cfg.py.in ${PROJECT_BINARY_DIR}/test/lit.site.cfg.py @ONLY)
   add_test(NAME ${name} COMMAND ${ORTC_LIT} -sv ${CMAKE_CURRENT_BINARY_DIR})
+  # lit keeps one file of test times for all suites: two at a time would tear it.
+  set_tests_properties(${name} PROPERTIES RESOURCE_LOCK lit-times)
 endfunction()
