@@ -6,8 +6,6 @@
 #include "dialects/train/TrainDialect.h"
 #include "passes/memory/Passes.h"
 
-#include "llvm/ADT/StringSwitch.h"
-
 using namespace mlir;
 
 namespace ortc::driver {
@@ -55,7 +53,7 @@ public:
   void addEntry(plan::ProgramOp program, StringRef binding, int64_t workerBytes) {
     artifact::Entry entry;
     entry.name = (program.getRole() + "/" + binding).str();
-    entry.role = static_cast<ortc_entry_role>(roleOf(program.getRole()));
+    entry.role = static_cast<ortc_entry_role>(entryRole(program.getRole()));
     entry.binding = program.getBinding();
     entry.fixedBytes = program.getFixedBytes();
     entry.workerBytes = workerBytes;
@@ -97,15 +95,6 @@ public:
   }
 
 private:
-  static uint32_t roleOf(StringRef role) {
-    return llvm::StringSwitch<uint32_t>(role)
-        .Case("train", ORTC_ENTRY_TRAIN)
-        .Case("eval", ORTC_ENTRY_EVAL)
-        .Case("predict", ORTC_ENTRY_PREDICT)
-        .Case("gradients", ORTC_ENTRY_GRADIENTS)
-        .Default(ORTC_ENTRY_UPDATE);
-  }
-
   /// The row of an input, output, gradient or loss; one per role and name.
   uint32_t ioTensor(plan::BufferOp buffer, ortc_tensor_role role, uint32_t owner) {
     std::string name = buffer.getName().str();

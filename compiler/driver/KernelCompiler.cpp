@@ -17,6 +17,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringSwitch.h"
 
 #include "ortc/call.h"
 
@@ -105,8 +106,7 @@ static bool isParallel(const codegen::KernelInfo &info) {
   return info.chunks > 1 && seconds > kSerialSeconds;
 }
 
-/// The role's number in the blob's head.
-static uint32_t entryRole(StringRef role) {
+uint32_t entryRole(StringRef role) {
   return llvm::StringSwitch<uint32_t>(role)
       .Case("train", ORTC_ENTRY_TRAIN)
       .Case("eval", ORTC_ENTRY_EVAL)

@@ -30,6 +30,9 @@ struct ProgramKernels {
 };
 ProgramKernels findKernels(mlir::ModuleOp module);
 
+/// The number of an entry's role ("train", ...) in blobs and entry tables: enum ortc_entry_role.
+uint32_t entryRole(llvm::StringRef role);
+
 /// Generates and compiles every kernel, each in a module of its own, on `threads` threads, then the step functions, and
 /// links them. The same bytes whatever the number of threads. `error` says what failed.
 bool compileKernels(mlir::ModuleOp module, const ProgramKernels &kernels, const codegen::Target &target,
