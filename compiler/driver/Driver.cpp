@@ -191,7 +191,22 @@ private:
         }
       }
     }
-    return true;
+    return options.loss.kind == LossKind::None || checkTrained();
+  }
+
+  /// A loss without anything to train is a mistake in the patterns, or in the file.
+  bool checkTrained() {
+    const legalize::InitializerReport *frozen = nullptr;
+    for (const legalize::InitializerReport &item : facts.initializers) {
+      if (item.trained())
+        return true;
+      frozen = frozen ? frozen : &item;
+    }
+    std::string why = frozen ? "none of its " + std::to_string(facts.initializers.size()) +
+                                   " float initialisers is trained ('" + frozen->name + "': " + frozen->reason +
+                                   "); change --train or --freeze"
+                             : "it has no float initialiser";
+    return fail(options.model + ": there is nothing to train: " + why + ", or give --loss none for prediction only");
   }
 
   /// Cleans up and lets transposes meet.

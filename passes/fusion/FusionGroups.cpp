@@ -498,29 +498,6 @@ void FusionGroups::recomputeCheap(unsigned group) {
   }
 }
 
-// A group that lost an output, or took copies in, may run over another domain than before: its operations start anew.
-bool FusionGroups::splitInvalid() {
-  size_t before = groups.size();
-  for (size_t i = 0; i < before; ++i) {
-    SmallVector<Operation *> ops = groups[i].ops;
-    if (ops.size() < 2 || !llvm::all_of(ops, codegen::isLoopOperation) || judge(groups[i]).valid)
-      continue;
-    groups[i].ops.resize(1);
-    for (Operation *op : llvm::drop_begin(ops)) {
-      groupIndex[op] = groups.size();
-      groups.emplace_back().ops.push_back(op);
-      qualities.emplace_back();
-    }
-    describe(groups[i]);
-    qualities[i] = judge(groups[i]);
-  }
-  for (size_t i = before; i < groups.size(); ++i) {
-    describe(groups[i]);
-    qualities[i] = judge(groups[i]);
-  }
-  return groups.size() > before;
-}
-
 void FusionGroups::fuse() {
   while (joinProducers()) {
   }
@@ -529,9 +506,6 @@ void FusionGroups::fuse() {
   for (unsigned group = 0; group < groups.size(); ++group)
     if (!groups[group].ops.empty() && qualities[group].valid)
       recomputeCheap(group);
-  if (splitInvalid())
-    while (joinProducers()) {
-    }
   joinContractions();
 }
 

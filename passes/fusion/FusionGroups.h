@@ -51,8 +51,6 @@ private:
   /// Gives the groups that take a cheap output of another group a copy of what computes it.
   void recomputeCheap(unsigned group);
   void removeUnused(unsigned group);
-  /// Takes groups apart that no loop nest computes any more; whether there was one.
-  bool splitInvalid();
   void copyInto(unsigned consumer, llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::OpOperand *> uses,
                 llvm::SmallVectorImpl<mlir::Operation *> &copies);
   bool collectCheap(mlir::Value value, unsigned group, llvm::ArrayRef<unsigned> consumers,

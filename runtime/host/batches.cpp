@@ -138,8 +138,6 @@ Status Batches::count(const std::string &path, Remainder remainder) {
 Status Batches::create(const DataSource &source, const std::vector<InputSpec> &inputs, Remainder remainder,
                        Batches &batches, std::vector<std::string> &notes) {
   batches = Batches();
-  if (inputs.empty())
-    return Status::refusal("the artifact's graph has no inputs: there is nothing to feed");
   size_t others = size_t(
       std::count_if(inputs.begin(), inputs.end(), [](const InputSpec &spec) { return !spec.isLabel; }));
   std::vector<std::string> unused = source.getNames();
@@ -152,11 +150,15 @@ Status Batches::create(const DataSource &source, const std::vector<InputSpec> &i
   std::erase(unused, "label");
   if (!unused.empty())
     notes.push_back(source.getPath() + ": not used: " + listNames(unused));
+  if (inputs.empty()) { // the graph's own constants are all it takes: an epoch is one step
+    batches.slices = 1;
+    return Status();
+  }
   return batches.count(source.getPath(), remainder);
 }
 
 int64_t Batches::getRealRows(int64_t slice) const {
-  return isBatch() ? std::min(batch, samples - slice * batch) : fields[0].leading;
+  return isBatch() ? std::min(batch, samples - slice * batch) : fields.empty() ? 1 : fields[0].leading;
 }
 
 void Batches::gather(size_t input, int64_t slice, const std::vector<int64_t> *order, uint8_t *to) const {

@@ -135,8 +135,8 @@ Status Trainer::resume() {
         position.epoch += stored->slice > 0;
         position.slice = 0;
       }
-      reporter.line("resumed at step " + std::to_string(position.step) + ", epoch " +
-                    std::to_string(position.epoch));
+      int64_t epoch = position.epoch + (position.slice == data.getSlices());
+      reporter.line("resumed at step " + std::to_string(position.step) + ", epoch " + std::to_string(epoch));
     }
   }
   ORTC_TRY(metrics.open(options.metrics, /*append=*/!options.load.empty()));

@@ -89,6 +89,7 @@ TEST_F(RefusalTest, FlagsThatDoNotFitTheModel) {
       {"--shape", "batch=64", "--loss", "hinge"},
       {"--shape", "batch=64", "--optimizer", "adamw:speed=1"},
       {"--shape", "batch=64", "--train", "["},
+      {"--shape", "batch=64", "--freeze", ".*"},
       {"--shape", "batch=64", "--target", "pdp11"},
       {"--shape", "batch=64", "--compile-to", "nowhere"}};
   for (const auto &flags : cases)

@@ -130,6 +130,14 @@ TEST(BatchesTest, SaysWhichArraysAreNotUsed) {
   EXPECT_EQ(notes, (std::vector<std::string>{"data.npz: not used: 'y'"}));
 }
 
+TEST(BatchesTest, AGraphWithoutInputsHasOneStep) {
+  std::vector<std::string> notes;
+  Batches batches = make({floats("x", {4})}, {}, Remainder::Repeat, &notes);
+  EXPECT_EQ(batches.getSlices(), 1);
+  EXPECT_EQ(batches.getRealRows(0), 1);
+  EXPECT_EQ(notes, (std::vector<std::string>{"data.npz: not used: 'x'"}));
+}
+
 TEST(BatchesTest, RefusesAMissingArray) {
   EXPECT_EQ(refuse({floats("x", {4})}, {input("x", {2}), input("label", {2})}),
             "data.npz: has no array 'label' for the loss; it has 'x'");

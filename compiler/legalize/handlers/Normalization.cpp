@@ -40,14 +40,13 @@ LogicalResult batchNormalization(Node &n) {
   bool isTrained = mode == driver::BatchNormMode::Train ||
                    (mode == driver::BatchNormMode::AsExported && normalizesByBatch(n.op));
   double epsilon = n.getFloat("epsilon", 1e-5f), momentum = n.getFloat("momentum", 0.9f);
-  Value mean = n[3], variance = n[4], x = n[0], centred, inverse;
-  Value newMean, newVariance;
-  if (isTrained) {
-    mean = n.walk.stateOf(n.op.getInput(3), n.op);
-    variance = n.walk.stateOf(n.op.getInput(4), n.op);
-    if (!mean || !variance)
-      return n.refuse("its running statistics are computed by the graph, so they cannot be updated");
-  }
+  // Statistics are state also where no step updates them: checkpoints hold them, as PyTorch's do.
+  Value mean = n.walk.stateOf(n.op.getInput(3), n.op), variance = n.walk.stateOf(n.op.getInput(4), n.op);
+  if (isTrained && (!mean || !variance))
+    return n.refuse("its running statistics are computed by the graph, so they cannot be updated");
+  mean = mean ? mean : n[3];
+  variance = variance ? variance : n[4];
+  Value x = n[0], centred, inverse, newMean, newVariance;
   newMean = mean;
   newVariance = variance;
   if (isTrained && n.options().mode == Mode::train) {

@@ -15,7 +15,9 @@
 // CHECK-NOT: nn.moments
 // CHECK-NOT: train.update
 
-// FROZEN-NOT: state
+// Frozen statistics are state that no step changes: checkpoints hold them.
+// FROZEN-DAG: train.tensor @mean state "mean"
+// FROZEN-DAG: train.tensor @var state "var"
 // FROZEN-NOT: nn.moments
 // FROZEN-NOT: train.update
 onnx.graph "norm" ["x"] [[]] -> ["y"] [!onnx.any] [[]] {
