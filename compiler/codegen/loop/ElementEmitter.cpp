@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/loop/ElementEmitter.h"
 
+#include "compiler/codegen/loop/DefinedArithmetic.h"
+
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
@@ -328,23 +330,6 @@ Value ElementEmitter::createOperation(unsigned number, const LoopNode &node) {
   return applyOperation(node.op, operands, lanes);
 }
 
-/// x - y * trunc(x / y), with the quotient put right by one step where rounding took it to the next integer.
-static Value expandRemainder(LoopBuilder &b, Value x, Value y, const MathOptions &options) {
-  Location loc = b.getLoc();
-  Value quotient = expandMath(b, loc, MathFunction::Trunc, arith::DivFOp::create(b, x, y).getResult(), options);
-  Value rest = multiplyAdd(b, loc, arith::NegFOp::create(b, quotient), y, x, options);
-  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(x.getType()));
-  auto compare = [&](arith::CmpFPredicate predicate, Value a, Value c) -> Value {
-    return arith::CmpFOp::create(b, predicate, a, c);
-  };
-  Value size = math::AbsFOp::create(b, y), positive = math::CopySignOp::create(b, size, x);
-  Value over = arith::XOrIOp::create(b, compare(arith::CmpFPredicate::OLT, rest, zero), compare(arith::CmpFPredicate::OLT, x, zero));
-  over = arith::AndIOp::create(b, over, compare(arith::CmpFPredicate::UNE, rest, zero));
-  rest = arith::SelectOp::create(b, over, arith::AddFOp::create(b, rest, positive), rest);
-  Value under = compare(arith::CmpFPredicate::OGE, math::AbsFOp::create(b, rest), size);
-  return arith::SelectOp::create(b, under, arith::SubFOp::create(b, rest, positive), rest);
-}
-
 Value ElementEmitter::applyOperation(Operation *op, ArrayRef<Value> operands, bool lanes) {
   Location loc = b.getLoc();
   Type element = getElementTypeOrSelf(op->getResult(0).getType());
@@ -377,9 +362,7 @@ Value ElementEmitter::applyOperation(Operation *op, ArrayRef<Value> operands, bo
   Value result;
   if (auto function = mathFunctionOf(op)) {
     result = expandMath(b, loc, *function, inputs, options);
-  } else if (isa<arith::RemFOp>(op)) {
-    result = expandRemainder(b, inputs[0], inputs[1], options);
-  } else {
+  } else if (!(result = emitDefined(b, op, inputs, shaped(resultElement)))) {
     OperationState state(loc, op->getName());
     state.addOperands(inputs);
     state.addTypes(shaped(resultElement));

@@ -373,6 +373,79 @@ TEST(LoopKernelTest, NarrowTypesAndIntegers) {
     ASSERT_EQ(z[i], numbers[i] % 7);
 }
 
+/// No operand of these may trap or mean nothing: the header of DefinedArithmetic.h says what they give.
+TEST(LoopKernelTest, IntegerArithmeticHasAResultForEveryOperand) {
+  const int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
+  std::vector<int64_t> x, y;
+  for (int64_t a : {int64_t(0), int64_t(1), int64_t(-7), int64_t(100), least, most})
+    for (int64_t b : {int64_t(0), int64_t(1), int64_t(-1), int64_t(2), int64_t(-3), int64_t(64), int64_t(70), least}) {
+      x.push_back(a);
+      y.push_back(b);
+    }
+  std::string t = tensorOf({static_cast<int64_t>(x.size())}, "i64");
+  auto run = [&](const std::string &op) {
+    return valuesOf<int64_t>(runEverywhere("func.func @k(%x: " + t + ", %y: " + t + ") -> " + t + " {\n%z = " + op +
+                                               " %x, %y : " + t + "\nreturn %z : " + t + "\n}",
+                                           {bufferOf(x), bufferOf(y)})[0]);
+  };
+  auto quotient = run("arith.divsi"), rest = run("arith.remsi"), left = run("arith.shli"), right = run("arith.shrui"), power = run("math.ipowi");
+  for (size_t i = 0; i < x.size(); ++i) {
+    auto a = static_cast<uint64_t>(x[i]);
+    bool special = y[i] == 0 || y[i] == -1, fits = y[i] >= 0 && y[i] < 64;
+    EXPECT_EQ(quotient[i], y[i] == 0 ? 0 : y[i] == -1 ? static_cast<int64_t>(-a) : x[i] / y[i]) << x[i] << " / " << y[i];
+    EXPECT_EQ(rest[i], special ? 0 : x[i] % y[i]) << x[i] << " % " << y[i];
+    EXPECT_EQ(left[i], fits ? static_cast<int64_t>(a << y[i]) : 0) << x[i] << " << " << y[i];
+    EXPECT_EQ(right[i], fits ? static_cast<int64_t>(a >> y[i]) : 0) << x[i] << " >> " << y[i];
+    uint64_t want = 1;
+    for (int64_t k = 0; k < y[i]; ++k)
+      want *= a;
+    if (y[i] < 0)
+      want = x[i] == 1 ? 1 : 0;
+    EXPECT_EQ(power[i], static_cast<int64_t>(want)) << x[i] << " ^ " << y[i];
+  }
+}
+
+TEST(LoopKernelTest, CastsFromFloatsSaturate) {
+  std::vector<float> x = {0.0f, -0.0f, 1.9f, -1.9f, -0.5f, 127.5f, 128.0f, -128.9f, -129.0f, 255.9f, 256.0f, 2147483520.0f, 2147483648.0f,
+                          -2147483648.0f, 1e10f, -1e10f, 1e30f, INFINITY, -INFINITY, NAN};
+  std::string from = tensorOf({static_cast<int64_t>(x.size())}, "f32");
+  auto expectCast = [&](auto zero, const std::string &op) {
+    using T = decltype(zero);
+    std::string to = tensorOf({static_cast<int64_t>(x.size())}, "i" + std::to_string(8 * sizeof(T)));
+    auto got = valuesOf<T>(runEverywhere("func.func @k(%x: " + from + ") -> " + to + " {\n%y = " + op + " %x : " + from + " to " + to +
+                                             "\nreturn %y : " + to + "\n}",
+                                         {bufferOf(x)})[0]);
+    for (size_t i = 0; i < x.size(); ++i) {
+      long double whole = std::isnan(x[i]) ? 0 : std::trunc(static_cast<long double>(x[i]));
+      whole = std::min<long double>(std::max<long double>(whole, std::numeric_limits<T>::min()), std::numeric_limits<T>::max());
+      EXPECT_EQ(got[i], static_cast<T>(whole)) << op << " " << x[i];
+    }
+  };
+  expectCast(int8_t(), "arith.fptosi");
+  expectCast(int32_t(), "arith.fptosi");
+  expectCast(int64_t(), "arith.fptosi");
+  expectCast(uint8_t(), "arith.fptoui");
+  expectCast(uint32_t(), "arith.fptoui");
+}
+
+TEST(LoopKernelTest, FloatRemainderIsExact) {
+  std::vector<float> x, y;
+  for (float a : {0.0f, -0.0f, 5.5f, -5.5f, 1e10f, 1e20f, -3.4e38f, 1e-40f, INFINITY, NAN})
+    for (float b : {3.0f, -3.0f, 0.1f, 1e-45f, 7e37f, 0.0f, INFINITY, NAN}) {
+      x.push_back(a);
+      y.push_back(b);
+    }
+  std::string t = tensorOf({static_cast<int64_t>(x.size())}, "f32");
+  auto got = valuesOf<float>(runEverywhere("func.func @k(%x: " + t + ", %y: " + t + ") -> " + t + " {\n%z = arith.remf %x, %y : " + t +
+                                               "\nreturn %z : " + t + "\n}",
+                                           {bufferOf(x), bufferOf(y)})[0]);
+  for (size_t i = 0; i < x.size(); ++i) {
+    float want = std::fmod(x[i], y[i]);
+    EXPECT_TRUE(std::isnan(want) ? std::isnan(got[i]) : got[i] == want && std::signbit(got[i]) == std::signbit(want))
+        << x[i] << " mod " << y[i] << " = " << got[i];
+  }
+}
+
 /// One pass over the rows computes a masked gradient and its column sums.
 TEST(LoopKernelTest, ColumnSumsBesideTheirInput) {
   for (auto [rows, columns] : {std::pair<int64_t, int64_t>{300, 70}, {17, 5}}) {
