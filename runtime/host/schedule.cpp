@@ -56,7 +56,7 @@ std::string Schedule::format() const {
                      : kind == ScheduleKind::Cosine ? "cosine"
                                                     : "constant";
   return text + ":warmup=" + std::to_string(warmup) + ",min=" + formatExact(minimum) +
-         ",total=" + std::to_string(total);
+         (total ? ",total=" + std::to_string(total) : "");
 }
 
 double Schedule::getRate(double base, int64_t step) const {

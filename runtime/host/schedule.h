@@ -16,12 +16,16 @@ enum class ScheduleKind { Constant, Linear, Cosine };
 struct Schedule {
   ScheduleKind kind = ScheduleKind::Constant;
   int64_t warmup = 0; ///< steps
-  int64_t total = 0;  ///< steps of the whole training, warm-up included; 0: not known yet
+  /// Steps of the whole training, warm-up included; 0: not given, and the schedule ends where the run ends.
+  int64_t total = 0;
   double minimum = 0; ///< what linear and cosine end at
 
   static Status parse(const std::string &text, Schedule &schedule);
-  /// The text parse() takes.
+  /// The text parse() takes; without a total where none is given.
   std::string format() const;
+
+  /// Whether the rate falls from warm-up to `total`.
+  bool isFalling() const { return kind != ScheduleKind::Constant; }
 
   /// The learning rate of a step, counted from 0 over all runs of a training. It rises over `warmup` steps,
   /// the last of which has the whole `base`; then it falls towards `minimum`, which the step after the last

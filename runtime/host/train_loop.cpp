@@ -44,6 +44,7 @@ private:
   const Entry *entry = nullptr, *evalEntry = nullptr;
   Batches data, evalData;
   Position position;
+  Schedule schedule; // the position's, with its end
   int64_t stepsDone = 0, stepsWanted = 0; // of this run
   double setRate = 0, lastLoss = 0;
   int64_t savedStep = -1, evaluatedStep = -1;
@@ -149,8 +150,8 @@ Status Trainer::resume() {
   return Status();
 }
 
-/// --lr and --lr-schedule replace what the checkpoint has; a schedule ends where this run does unless it says
-/// more.
+/// --lr and --lr-schedule replace what the checkpoint has. A schedule without a total ends where this run does; that
+/// end is no part of the checkpoint, so the next run gets an end of its own.
 Status Trainer::planRates() {
   if (options.lr) {
     position.lr = *options.lr;
@@ -159,8 +160,21 @@ Status Trainer::planRates() {
   }
   if (options.schedule)
     position.schedule = *options.schedule;
-  if (position.schedule.total == 0)
-    position.schedule.total = position.step + stepsWanted;
+  schedule = position.schedule;
+  int64_t end = position.step + stepsWanted;
+  if (schedule.total == 0) {
+    schedule.total = end;
+  } else if (schedule.isFalling() && end > schedule.total) {
+    std::string what = "the learning-rate schedule " + schedule.format() + " ends at step " +
+                       std::to_string(schedule.total);
+    std::string source = options.schedule ? "" : options.load + ": ";
+    // Nothing but the smallest rate is left. That is fine where somebody asks for one that is not zero.
+    if (stepsWanted > 0 && position.step >= schedule.total && (!options.schedule || schedule.minimum == 0))
+      return Status::refusal(source + what + ", and this run begins at step " + std::to_string(position.step) +
+                             "; give --lr-schedule with total=" + std::to_string(end) +
+                             " or more, or --lr for a constant rate");
+    reporter.note(source + what + "; the steps after it train at " + formatShort(schedule.minimum));
+  }
   ORTC_TRY(session.getScalar("lr", setRate));
   return Status();
 }
@@ -188,7 +202,7 @@ Status Trainer::loop() {
 }
 
 Status Trainer::trainStep(const std::vector<int64_t> *order) {
-  double rate = position.schedule.getRate(position.lr, position.step);
+  double rate = schedule.getRate(position.lr, position.step);
   if (rate != setRate) {
     ORTC_TRY(session.setScalar("lr", rate));
     setRate = rate;

@@ -127,6 +127,50 @@ TEST_F(LoopTest, ResumedRunGivesTheBitsOfAnUninterruptedOne) {
   EXPECT_EQ(readSteps(first.metrics), steps);
 }
 
+TEST_F(LoopTest, AScheduleWithoutATotalEndsWhereItsRunEnds) {
+  TrainOptions first = makeTrain(4), second = makeTrain(4);
+  Schedule schedule;
+  expectOk(Schedule::parse("linear", schedule));
+  first.schedule = schedule;
+  first.lr = 0.8;
+  first.save = second.load = folder / "first.safetensors";
+  second.metrics = folder / "second.jsonl";
+  expectOk(train(first, interrupted));
+  expectOk(train(second, interrupted));
+  std::vector<double> rates;
+  for (const Json &step : readSteps(second.metrics))
+    rates.push_back(step["lr"]);
+  ASSERT_EQ(rates.size(), 4u); // steps 4 to 7 of 8
+  for (int k = 0; k < 4; ++k)
+    EXPECT_NEAR(rates[size_t(k)], 0.8 * (1 - (4 + k) / 8.0), 1e-6) << k; // rates are float32
+}
+
+TEST_F(LoopTest, RefusesToGoOnPastTheEndOfAFallingSchedule) {
+  TrainOptions first = makeTrain(6), second = makeTrain(3);
+  Schedule schedule;
+  expectOk(Schedule::parse("cosine:min=0.01,total=6", schedule));
+  first.schedule = schedule;
+  first.save = second.load = folder / "first.safetensors";
+  expectOk(train(first, interrupted));
+  Status status = train(second, interrupted);
+  EXPECT_EQ(status.getCode(), ExitCode::Refused);
+  EXPECT_EQ(status.getMessage(),
+            second.load + ": the learning-rate schedule cosine:warmup=0,min=0.01,total=6 ends at step 6, and this run "
+                          "begins at step 6; give --lr-schedule with total=9 or more, or --lr for a constant rate");
+  second.steps = 0;
+  expectOk(train(second, interrupted)); // nothing would train at the wrong rate
+  second.steps = 3;
+  second.schedule = schedule; // asked for: the rest trains at the minimum
+  expectOk(train(second, interrupted));
+  expectOk(Schedule::parse("cosine:total=6", *second.schedule));
+  EXPECT_EQ(train(second, interrupted).getCode(), ExitCode::Refused);
+  second.schedule.reset();
+  second.lr = 0.1;
+  second.metrics = folder / "constant.jsonl";
+  expectOk(train(second, interrupted));
+  EXPECT_NEAR(double(readSteps(second.metrics).back()["lr"]), 0.1, 1e-6);
+}
+
 TEST_F(LoopTest, EveryNumberOfThreadsGivesTheSameBits) {
   std::string wanted;
   for (uint32_t threads : {1u, 2u, 4u}) {

@@ -57,6 +57,7 @@ TEST(ScheduleTest, OneStepHasTheWholeRate) { EXPECT_EQ(make("cosine:total=1").ge
 TEST(ScheduleTest, RoundTripsAsText) {
   Schedule schedule = make("cosine:warmup=3,min=1e-05,total=77");
   EXPECT_EQ(schedule.format(), "cosine:warmup=3,min=1e-05,total=77");
+  EXPECT_EQ(make("linear").format(), "linear:warmup=0,min=0"); // the total of a run is not kept
   EXPECT_EQ(make(schedule.format()).format(), schedule.format());
 }
 
