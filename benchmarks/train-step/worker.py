@@ -1,0 +1,61 @@
+"""One system's process: it gets ready, then trains for as many seconds as it is told, whenever it is told.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+A worker prints one JSON line when it is ready. Then every line on its standard input is a number of seconds; it answers
+each with one JSON line of step times. Between them it sleeps, so that systems take turns on the same cores. Any system with
+a `step` function can be a worker.
+"""
+
+import ctypes
+import json
+import os
+import re
+import sys
+import time
+
+WARM = 0.1  # share of every turn that is not counted: caches and clock
+
+
+def peak_mib():
+    """Highest resident size of this process since reset_peak."""
+    with open("/proc/self/status") as status:
+        return round(int(re.search(r"VmHWM:\s+(\d+)", status.read())[1]) / 1024, 1)
+
+
+def reset_peak():
+    """The peak starts again at what is resident now; returns that."""
+    ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/clear_refs", "w") as references:
+        references.write("5")
+    return peak_mib()
+
+
+def pin(cores):
+    """Every thread of this process stays on `cores`."""
+    for thread in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(thread), cores)
+
+
+def say(facts):
+    print(json.dumps(facts), flush=True)
+
+
+def serve(step, cores, **facts):
+    """step() finishes its work before it returns the loss."""
+    started = time.perf_counter()
+    losses = [float(step())]
+    facts["first_step_s"] = round(time.perf_counter() - started, 3)
+    losses += [float(step()) for _ in range(4)]
+    pin(cores)
+    say({**facts, "losses": losses})
+    for line in sys.stdin:
+        seconds, times, clock = float(line), [], time.perf_counter
+        begin = clock()
+        while clock() - begin < WARM * seconds:
+            step()
+        while clock() - begin < seconds or len(times) < 3:
+            started = clock()
+            step()
+            times.append((clock() - started) * 1e3)
+        say({"ms": times, "peak_mib": peak_mib()})
