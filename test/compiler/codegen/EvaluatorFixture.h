@@ -1,0 +1,198 @@
+// Compiles kernels of tensor programs given as text, runs them, and compares their results with the evaluator's.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_TEST_COMPILER_CODEGEN_EVALUATORFIXTURE_H
+#define ORTC_TEST_COMPILER_CODEGEN_EVALUATORFIXTURE_H
+
+#include "test/compiler/codegen/KernelFixture.h"
+
+#include "compiler/evaluator/Evaluator.h"
+#include "dialects/nn/NnDialect.h"
+#include "dialects/plan/PlanDialect.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <random>
+
+namespace ortc::codegen::test {
+
+/// Makes the kernel of function @k in `module`.
+using Generate = std::function<mlir::FailureOr<KernelInfo>(mlir::ModuleOp module, mlir::func::FuncOp function,
+                                                           llvm::ArrayRef<KernelBuffer> buffers, const Target &target,
+                                                           Numerics numerics)>;
+
+/// A program with function @k and, where its inputs are not just any numbers, @inputs that computes them from random
+/// ones in [-1, 1].
+class EvaluatedKernel {
+public:
+  EvaluatedKernel(llvm::StringRef text, const Generate &generate, const Target &target, Numerics numerics)
+      : text(text), target(target) {
+    m.context.loadDialect<nn::NnDialect, plan::PlanDialect>();
+    source = mlir::parseSourceString<mlir::ModuleOp>(text, &m.context);
+    if (!source) {
+      ADD_FAILURE() << "does not parse: " << text.str();
+      std::abort();
+    }
+    function = source->lookupSymbol<mlir::func::FuncOp>("k");
+    llvm::SmallVector<KernelBuffer> buffers;
+    auto add = [&](mlir::Type type, bool written) {
+      auto tensor = mlir::cast<mlir::RankedTensorType>(type);
+      mlir::Type element = tensor.getElementType().isInteger(1) ? m.builder.getI8Type() : tensor.getElementType();
+      buffers.push_back({element, tensor.getNumElements(), written, true});
+    };
+    for (mlir::Type type : function.getArgumentTypes())
+      add(type, false);
+    for (mlir::Type type : function.getResultTypes())
+      add(type, true);
+    auto result = generate(*m.module, function, buffers, target, numerics);
+    if (failed(result)) {
+      ADD_FAILURE() << "no kernel: " << text.str();
+      std::abort();
+    }
+    info = *result;
+    blob.emplace(m.load(target));
+    makeInputs();
+  }
+
+  /// Runs all chunks, last one first, with stale workspaces, and returns the bytes of all outputs.
+  std::vector<char> run() {
+    std::vector<AlignedArray<char>> memory;
+    for (const evaluator::HostTensor &input : inputs)
+      memory.push_back(bytesOf(input));
+    for (mlir::Type type : function.getResultTypes()) {
+      memory.emplace_back(sizeOf(type) + kGuard);
+      std::memset(memory.back().begin(), 0x5a, memory.back().size);
+    }
+    AlignedArray<char> workspace(info.workspaceBytesPerWorker + 64);
+    std::memset(workspace.begin(), 0x7f, workspace.size);
+    std::vector<void *> args;
+    for (auto &array : memory)
+      args.push_back(array.begin());
+    args.push_back(workspace.begin());
+    for (int64_t chunk = info.chunks; chunk-- > 0;)
+      blob->kernel(info.name)(args.data(), chunk, 0);
+    std::vector<char> outputs;
+    for (auto [number, type] : llvm::enumerate(function.getResultTypes())) {
+      auto &array = memory[inputs.size() + number];
+      outputs.insert(outputs.end(), array.begin(), array.begin() + sizeOf(type));
+      for (size_t i = 0; i < kGuard; ++i)
+        EXPECT_EQ(array[sizeOf(type) + i], 0x5a) << "wrote beyond the end of an output: " << text;
+    }
+    return outputs;
+  }
+
+  /// Compares with the evaluator in double precision: integers and infinities are equal, NaN is NaN.
+  void compare(const std::vector<char> &outputs, double tolerance) {
+    auto want = evaluator::Evaluator(evaluator::Precision::f64).evaluate(function.getBody().front(), inputs);
+    ASSERT_TRUE(succeeded(want)) << text;
+    size_t at = 0;
+    for (const evaluator::HostTensor &tensor : *want) {
+      size_t width = sizeOf(tensor.getType()) / tensor.size();
+      for (int64_t i = 0; i < tensor.size(); ++i, at += width) {
+        std::string where = target.name + " element " + std::to_string(i) + " of " + text;
+        if (!tensor.isFloat()) {
+          ASSERT_EQ(width == 1 ? int64_t(outputs[at]) : int64_t(read<int32_t>(outputs, at)), tensor.getInt(i)) << where;
+          continue;
+        }
+        double got = width == 4 ? double(read<float>(outputs, at)) : read<double>(outputs, at), value = tensor.getFloat(i);
+        if (std::isfinite(value))
+          ASSERT_NEAR(got, value, tolerance) << where;
+        else if (std::isnan(value))
+          ASSERT_TRUE(std::isnan(got)) << where;
+        else
+          ASSERT_EQ(got, value) << where;
+      }
+    }
+  }
+
+  KernelInfo info;
+  std::vector<evaluator::HostTensor> inputs;
+
+private:
+  static constexpr size_t kGuard = 64;
+
+  template <typename T> static T read(const std::vector<char> &bytes, size_t at) {
+    T value;
+    std::memcpy(&value, bytes.data() + at, sizeof(T));
+    return value;
+  }
+  static size_t sizeOf(mlir::Type type) {
+    auto tensor = mlir::cast<mlir::RankedTensorType>(type);
+    return tensor.getNumElements() * ((tensor.getElementTypeBitWidth() + 7) / 8);
+  }
+  static AlignedArray<char> bytesOf(const evaluator::HostTensor &tensor) {
+    AlignedArray<char> memory(sizeOf(tensor.getType()));
+    size_t width = memory.size / tensor.size();
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      float single = tensor.isFloat() ? float(tensor.getFloat(i)) : 0;
+      double wide = tensor.isFloat() ? tensor.getFloat(i) : 0;
+      int64_t integer = tensor.isFloat() ? 0 : tensor.getInt(i);
+      const void *from = !tensor.isFloat() ? static_cast<const void *>(&integer) : width == 4 ? static_cast<void *>(&single) : &wide;
+      std::memcpy(memory.begin() + i * width, from, width);
+    }
+    return memory;
+  }
+  static std::vector<evaluator::HostTensor> randomTensors(mlir::TypeRange types) {
+    std::vector<evaluator::HostTensor> tensors;
+    for (auto [seed, type] : llvm::enumerate(types)) {
+      std::mt19937 random(seed + 1);
+      std::uniform_real_distribution<float> uniform(-1, 1);
+      tensors.emplace_back(mlir::cast<mlir::RankedTensorType>(type));
+      for (int64_t i = 0; i < tensors.back().size(); ++i)
+        tensors.back().setFloat(i, uniform(random));
+    }
+    return tensors;
+  }
+  void makeInputs() {
+    auto maker = source->lookupSymbol<mlir::func::FuncOp>("inputs");
+    inputs = randomTensors(maker ? maker.getArgumentTypes() : function.getArgumentTypes());
+    if (!maker)
+      return;
+    auto made = evaluator::Evaluator(evaluator::Precision::declared).evaluate(maker.getBody().front(), inputs);
+    ASSERT_TRUE(succeeded(made)) << text;
+    inputs.assign(made->begin(), made->end());
+  }
+
+  std::string text;
+  Target target;
+  KernelModule m;
+  mlir::OwningOpRef<mlir::ModuleOp> source;
+  mlir::func::FuncOp function;
+  std::optional<LoadedBlob> blob;
+};
+
+enum class Coverage {
+  Widest,  ///< the last target of this machine
+  Targets, ///< all targets of this machine: equal bits on those with fma
+  All,     ///< portable numerics, too: equal bits on all targets
+};
+
+/// Runs the program on targets of this machine and compares every result with the evaluator's, and the bits of all.
+inline void compareWithEvaluator(llvm::StringRef text, const Generate &generate, double tolerance, Coverage coverage = Coverage::All) {
+  for (Numerics numerics : {Numerics::Fast, Numerics::Portable}) {
+    std::vector<char> first;
+    std::vector<Target> targets = runnableTargets();
+    if (coverage == Coverage::Widest)
+      targets.erase(targets.begin(), targets.end() - 1);
+    for (const Target &target : targets) {
+      EvaluatedKernel kernel(text, generate, target, numerics);
+      std::vector<char> outputs = kernel.run();
+      kernel.compare(outputs, tolerance);
+      if (::testing::Test::HasFatalFailure())
+        return;
+      if (numerics == Numerics::Fast && !target.hasFma)
+        continue;
+      if (first.empty())
+        first = outputs;
+      EXPECT_TRUE(first == outputs) << "other bits on " << target.name << ": " << text.str();
+    }
+    if (coverage != Coverage::All)
+      return;
+  }
+}
+
+} // namespace ortc::codegen::test
+
+#endif // ORTC_TEST_COMPILER_CODEGEN_EVALUATORFIXTURE_H

@@ -1,0 +1,191 @@
+// Convolutions and their gradients against the evaluator, on all targets, in f32 and f64.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/compiler/codegen/EvaluatorFixture.h"
+
+#include "compiler/codegen/conv/ConvKernel.h"
+
+using namespace mlir;
+using namespace ortc::codegen;
+using namespace ortc::codegen::test;
+
+namespace {
+
+using Sizes = std::vector<int64_t>;
+
+struct Conv {
+  int64_t batch;
+  Sizes input; ///< spatial
+  int64_t channels;
+  Sizes filter; ///< spatial
+  int64_t features;
+  Sizes strides = {}, low = {}, high = {}, dilations = {}; ///< empty: 1, 0, as low, 1
+  int64_t groups = 1;
+};
+
+enum class Kind { Forward, InputGrad, FilterGrad };
+
+std::string list(const Sizes &sizes) {
+  std::string text;
+  for (int64_t size : sizes)
+    text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + text + "]";
+}
+
+std::string tensor(Sizes leading, const Sizes &spatial, Sizes trailing, const std::string &element) {
+  std::string text = "tensor<";
+  for (const Sizes &part : {leading, spatial, trailing})
+    for (int64_t size : part)
+      text += std::to_string(size) + "x";
+  return text + element + ">";
+}
+
+Conv complete(Conv c) {
+  size_t rank = c.input.size();
+  auto fill = [&](Sizes &sizes, int64_t value) {
+    if (sizes.empty())
+      sizes.assign(rank, value);
+  };
+  fill(c.strides, 1);
+  fill(c.low, 0);
+  if (c.high.empty())
+    c.high = c.low;
+  fill(c.dilations, 1);
+  return c;
+}
+
+Sizes outputOf(const Conv &c) {
+  Sizes output;
+  for (size_t d = 0; d < c.input.size(); ++d)
+    output.push_back((c.input[d] + c.low[d] + c.high[d] - c.dilations[d] * (c.filter[d] - 1) - 1) / c.strides[d] + 1);
+  return output;
+}
+
+std::string programOf(const Conv &c, Kind kind, const std::string &element) {
+  std::string x = tensor({c.batch}, c.input, {c.channels}, element), y = tensor({c.batch}, outputOf(c), {c.features}, element),
+              w = tensor({}, c.filter, {c.channels / c.groups, c.features}, element);
+  std::string window = " strides = " + list(c.strides) + " padding = " + list(c.low) + " to " + list(c.high) +
+                       " dilations = " + list(c.dilations) + " groups = " + std::to_string(c.groups);
+  std::string a = kind == Kind::InputGrad ? y : x, b = kind == Kind::FilterGrad ? y : w;
+  std::string result = kind == Kind::Forward ? y : kind == Kind::InputGrad ? x : w;
+  std::string name = kind == Kind::Forward ? "conv" : kind == Kind::InputGrad ? "conv_input_grad" : "conv_filter_grad";
+  return "func.func @k(%a: " + a + ", %b: " + b + ") -> " + result + " {\n  %r = nn." + name + " %a, %b" + window + " : " + a +
+         ", " + b + " -> " + result + "\n  return %r : " + result + "\n}";
+}
+
+FailureOr<KernelInfo> generate(ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer> buffers, const Target &target,
+                               Numerics numerics) {
+  Operation &op = function.getBody().front().front();
+  EXPECT_TRUE(isConv(&op));
+  return emitConv(module, {"kernel", &op, SmallVector<KernelBuffer>(buffers), nullptr, numerics}, target);
+}
+
+/// All three products in both precisions; one case of each test on everything.
+void check(Conv given, Coverage coverage = Coverage::Targets) {
+  Conv c = complete(std::move(given));
+  double filter = 1, output = double(c.batch);
+  for (int64_t size : c.filter)
+    filter *= double(size);
+  for (int64_t size : outputOf(c))
+    output *= double(size);
+  for (Kind kind : {Kind::Forward, Kind::InputGrad, Kind::FilterGrad}) {
+    double summed = kind == Kind::FilterGrad ? output : filter * double(kind == Kind::Forward ? c.channels : c.features) / double(c.groups);
+    // Rounding errors of `summed` sums of products below one.
+    compareWithEvaluator(programOf(c, kind, "f32"), generate, 1.2e-7 * (4 + summed), coverage);
+    compareWithEvaluator(programOf(c, kind, "f64"), generate, 2.3e-16 * (4 + summed), Coverage::Widest);
+    if (testing::Test::HasFailure())
+      return;
+  }
+}
+
+TEST(ConvTest, SquareWindowsWithPadding) {
+  check({2, {9, 9}, 16, {3, 3}, 32, {}, {1, 1}}, Coverage::All);
+  check({1, {6, 11}, 64, {3, 3}, 64, {}, {1, 1}});
+  check({3, {5, 5}, 8, {5, 5}, 24, {}, {2, 2}});
+}
+
+TEST(ConvTest, WithoutPaddingTheImageIsReadInPlace) {
+  check({2, {12, 12}, 6, {5, 5}, 16});
+  check({2, {7, 8}, 5, {3, 2}, 7});
+}
+
+TEST(ConvTest, FirstLayers) {
+  check({2, {32, 32}, 3, {7, 7}, 64, {2, 2}, {3, 3}});
+  check({2, {28, 28}, 1, {5, 5}, 6, {}, {2, 2}});
+  check({2, {16, 16}, 3, {3, 3}, 8, {}, {1, 1}});
+}
+
+TEST(ConvTest, Strides) {
+  check({2, {11, 14}, 12, {3, 3}, 20, {2, 2}, {1, 1}}, Coverage::All);
+  check({2, {13, 13}, 4, {3, 3}, 9, {3, 2}, {0, 1}});
+  check({1, {9, 16}, 4, {2, 4}, 8, {2, 4}});
+  // Positions that no window reads have no gradient.
+  check({1, {10, 11}, 3, {1, 2}, 5, {3, 4}});
+  check({2, {9, 9}, 8, {1, 1}, 16, {2, 2}});
+}
+
+TEST(ConvTest, Dilations) {
+  check({2, {13, 12}, 6, {3, 3}, 10, {}, {2, 2}, {}, {2, 2}});
+  check({2, {15, 17}, 4, {3, 3}, 18, {2, 3}, {3, 1}, {}, {3, 2}});
+  check({1, {16, 16}, 2, {2, 3}, 4, {4, 2}, {1, 2}, {}, {2, 4}});
+}
+
+TEST(ConvTest, UnequalPadding) {
+  check({2, {8, 9}, 7, {3, 4}, 13, {}, {0, 2}, {2, 1}});
+  check({2, {8, 9}, 7, {3, 3}, 13, {2, 2}, {0, 0}, {1, 2}});
+  // Wider than the window: results of nothing but padding.
+  check({1, {4, 4}, 3, {2, 2}, 5, {}, {3, 0}, {0, 4}});
+}
+
+TEST(ConvTest, Groups) {
+  check({2, {7, 7}, 12, {3, 3}, 18, {}, {1, 1}, {}, {}, 3}, Coverage::All);
+  check({2, {8, 8}, 64, {3, 3}, 64, {2, 2}, {1, 1}, {}, {}, 2});
+  check({1, {6, 6}, 4, {2, 2}, 40, {}, {}, {}, {}, 4});
+  check({1, {6, 6}, 40, {3, 1}, 4, {}, {1, 0}, {}, {}, 4});
+}
+
+TEST(ConvTest, Depthwise) {
+  check({2, {9, 9}, 32, {3, 3}, 32, {}, {1, 1}, {}, {}, 32});
+  check({2, {9, 10}, 70, {3, 3}, 70, {2, 2}, {1, 1}, {}, {}, 70});
+  check({1, {12, 12}, 19, {7, 7}, 19, {}, {3, 3}, {}, {}, 19});
+  check({1, {12, 12}, 5, {3, 3}, 5, {}, {2, 2}, {}, {2, 2}, 5}, Coverage::All);
+  // One channel a group, two features.
+  check({1, {8, 8}, 6, {3, 3}, 12, {}, {1, 1}, {}, {}, 6});
+}
+
+TEST(ConvTest, OneDimension) {
+  check({3, {40}, 16, {3}, 24, {}, {1}});
+  check({2, {41}, 5, {4}, 11, {3}, {2}, {0}});
+  check({2, {50}, 8, {3}, 8, {}, {8}, {0}, {4}});
+  check({2, {30}, 12, {5}, 12, {}, {2}, {}, {}, 12});
+  check({2, {30}, 12, {5}, 8, {2}, {2}, {}, {}, 4});
+}
+
+TEST(ConvTest, ThreeDimensions) {
+  check({2, {5, 6, 7}, 4, {3, 3, 3}, 10, {}, {1, 1, 1}});
+  check({1, {6, 7, 8}, 3, {2, 3, 2}, 5, {2, 1, 2}, {0, 1, 1}, {1, 1, 0}});
+  check({1, {6, 5, 6}, 6, {3, 3, 3}, 6, {}, {1, 1, 1}, {}, {}, 6});
+  check({1, {7, 7, 6}, 4, {2, 2, 2}, 6, {1, 2, 1}, {1, 0, 1}, {}, {2, 1, 2}, 2});
+}
+
+TEST(ConvTest, OddChannelCounts) {
+  for (int64_t channels : {1, 17, 33})
+    for (int64_t features : {1, 15, 65})
+      check({1, {5, 6}, channels, {2, 3}, features, {}, {1, 1}}, Coverage::Widest);
+}
+
+TEST(ConvTest, OnePoint) {
+  check({4, {1, 1}, 10, {1, 1}, 20});
+  check({3, {6, 6}, 20, {1, 1}, 33});
+  check({2, {4, 4}, 9, {4, 4}, 12});
+}
+
+/// Larger images are cut into blocks of rows and into chunks.
+TEST(ConvTest, SeveralBlocksAndChunks) {
+  check({2, {70, 66}, 18, {3, 3}, 5, {}, {1, 1}}, Coverage::Widest);
+  check({1, {90, 64}, 20, {5, 3}, 6, {2, 1}, {2, 1}}, Coverage::Widest);
+  check({1, {3000}, 32, {3}, 5, {}, {1}}, Coverage::Widest);
+  Target target = runnableTargets().back();
+  EXPECT_GT(EvaluatedKernel(programOf(complete({2, {70, 66}, 18, {3, 3}, 5, {}, {1, 1}}), Kind::Forward, "f32"), generate, target, Numerics::Fast).info.chunks, 1);
+}
+
+} // namespace
