@@ -31,7 +31,7 @@ using Error = const char *;
 
 /// What a text speaks about: numbers, or strings that live as long as the call.
 struct Arguments {
-  uint64_t at[3];
+  uint64_t at[4];
   void set(int i, uint64_t value) { at[i] = value; }
   void set(int i, const char *text) { at[i] = (uint64_t)(uintptr_t)text; }
 };

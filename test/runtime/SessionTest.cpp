@@ -265,7 +265,7 @@ TEST_F(SessionTest, AnIndexOutOfRangeLeavesEverythingAsItWas) {
     ASSERT_EQ(ortc_write(s(), "label", batch.label, sizeof batch.label), ORTC_OK);
     Bytes before = stateOf(s());
     EXPECT_EQ(ortc_train_step(s(), nullptr), ORTC_E_RANGE);
-    EXPECT_EQ(message(), "index " + std::to_string(bad) + " in 'label' is out of range: it must be below 2");
+    EXPECT_EQ(message(), "index " + std::to_string(bad) + " in 'label' is out of range [0, 2)");
     EXPECT_EQ(stateOf(s()), before);
     EXPECT_EQ(ortc_gradients_step(s(), nullptr), ORTC_E_RANGE);
     EXPECT_EQ(ortc_update_step(s()), ORTC_E_STATE) << "a failed gradients step leaves nothing to apply";

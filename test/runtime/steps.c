@@ -63,6 +63,7 @@ static int32_t loss(const ortc_call *call, int batch, const float *y, const int6
   for (int b = 0; b < batch; b++)
     if (label[b] < 0 || label[b] >= kOut) {
       call->detail->name = 0;
+      call->detail->from_end = 0;
       call->detail->index = label[b];
       call->detail->limit = kOut;
       return ORTC_STEP_RANGE;

@@ -75,10 +75,9 @@ enum ortc_trace_phase { ORTC_TRACE_BEGIN = 0, ORTC_TRACE_END = 1 };
 /* Filled by a step that returns ORTC_STEP_RANGE. */
 typedef struct ortc_detail {
   uint32_t name; /* index in the check names section: the tensor that holds the index */
-  uint32_t reserved;
-  int64_t index; /* the offending value */
-  int64_t limit; /* valid values are below it (and at least -limit where the op counts from the end, else at
-                    least 0) */
+  uint32_t from_end; /* 1: the op counts negative values from the end; 0: it takes none */
+  int64_t index;     /* the offending value */
+  int64_t limit;     /* valid values are below it, and at least -limit with from_end, else at least 0 */
 } ortc_detail;
 
 /* The argument of a step. Append-only; `size` is sizeof(ortc_call) of the runtime, so that newer code can
