@@ -157,9 +157,11 @@ bool checkOptions(const CompileOptions &options, std::string &error) {
   }
   if (options.loss.kind == LossKind::None) {
     const char *flag = options.gradients            ? "--gradients"
+                       : options.optimizer.isGiven  ? "--optimizer"
                        : options.clipNorm           ? "--clip-norm"
                        : options.clipValue          ? "--clip-value"
                        : !options.train.empty()     ? "--train"
+                       : !options.freeze.empty()    ? "--freeze"
                        : !options.lossInput.empty() ? "--loss-input"
                        : !options.groups.empty()    ? "--group"
                                                     : nullptr;

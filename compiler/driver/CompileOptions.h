@@ -60,6 +60,7 @@ struct OptimizerSpec {
   double momentum = 0; ///< sgd; zero compiles no momentum state
   double weightDecay = 0;
   bool nesterov = false; ///< sgd; needs momentum > 0
+  bool isGiven = false;  ///< whether a flag said so
   double beta1 = 0, beta2 = 0, epsilon = 0;
   std::string text = "sgd";
 };
@@ -134,6 +135,12 @@ bool addTarget(std::string_view name, CompileOptions &options, bool &first, std:
 
 /// What depends on several flags together; called once after all of them.
 bool checkOptions(const CompileOptions &options, std::string &error);
+
+/// A sentence for every --train, --freeze and --group pattern that matches no name, with the names closest to it: it
+/// most likely has a typo. `initializers`: what --train and --freeze choose from; `trained`: what --group does.
+std::vector<std::string> findUnmatchedPatterns(const CompileOptions &options,
+                                               const std::vector<std::string> &initializers,
+                                               const std::vector<std::string> &trained);
 
 /// Whole-string number parsers that refuse blanks, signs where there are none, and values that do not fit.
 bool parseInteger(std::string_view text, int64_t &value);

@@ -148,6 +148,9 @@ bool parseLoss(std::string_view text, LossSpec &loss, std::string &error) {
              .number = &parsed.labelSmoothing,
              .allowed = isShare},
             {.name = "probabilities", .range = "0 or 1", .flag = &parsed.probabilities}};
+  } else if (parsed.kind == LossKind::Nll) {
+    keys = {{.name = "axis", .range = "a whole number", .integer = &parsed.axis},
+            {.name = "ignore_index", .range = "a whole number", .integer = &parsed.ignoreIndex}};
   } else if (parsed.kind == LossKind::SmoothL1) {
     keys = {{.name = "beta", .range = "a number above 0", .number = &parsed.beta, .allowed = isPositive}};
   }
@@ -163,6 +166,7 @@ bool parseOptimizer(std::string_view text, OptimizerSpec &optimizer, std::string
   splitSpec(text, word, rest, hasRest);
   OptimizerSpec parsed;
   parsed.text = std::string(text);
+  parsed.isGiven = true;
   std::vector<Key> keys = {
       {.name = "lr", .range = "a number of at least 0", .number = &parsed.lr, .allowed = isNotNegative}};
   if (word == "sgd") {

@@ -68,7 +68,7 @@ Status Batches::match(const DataSource &source, Field &field, size_t others,
                 std::equal(wanted.begin() + 1, wanted.end(), array.shape.begin() + 1);
   int64_t rowElements = 0, total = 0;
   if (!countElements(wanted, total) || !countElements(wanted, rowElements, 1) || total == 0)
-    return Status::refusal("input '" + spec.name + "' has shape " + formatShape(wanted) +
+    return Status::refusal(path + ": input '" + spec.name + "' has shape " + formatShape(wanted) +
                            ", which has no elements");
   if (array.bytes == 0)
     return Status::failure(where + " has shape " + formatShape(array.shape) + " and holds no elements");
@@ -76,7 +76,11 @@ Status Batches::match(const DataSource &source, Field &field, size_t others,
     if (!isRegrouped(array.shape, wanted))
       return Status::failure(where + " has shape " + formatShape(array.shape) + " but input '" + spec.name +
                              "' is " + formatShape(wanted) +
-                             ": all dimensions after the first must be equal");
+                             ": all dimensions after the first must be equal" +
+                             (spec.isLabel && array.shape.size() == wanted.size() + 1
+                                  ? "; for one-hot or probability labels compile with --loss "
+                                    "cross_entropy:probabilities=1"
+                                  : ""));
     notes.push_back(where + " of shape " + formatShape(array.shape) + " is read as slices of " +
                     formatShape(wanted));
   }
@@ -138,6 +142,7 @@ Status Batches::count(const std::string &path, Remainder remainder) {
 Status Batches::create(const DataSource &source, const std::vector<InputSpec> &inputs, Remainder remainder,
                        Batches &batches, std::vector<std::string> &notes) {
   batches = Batches();
+  batches.path = source.getPath();
   size_t others = size_t(
       std::count_if(inputs.begin(), inputs.end(), [](const InputSpec &spec) { return !spec.isLabel; }));
   std::vector<std::string> unused = source.getNames();

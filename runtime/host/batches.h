@@ -30,6 +30,7 @@ public:
   static Status create(const DataSource &source, const std::vector<InputSpec> &inputs, Remainder remainder,
                        Batches &batches, std::vector<std::string> &notes);
 
+  const std::string &getPath() const { return path; } ///< of the data file
   bool isBatch() const { return batch > 0; }
   int64_t getBatch() const { return batch; }     ///< samples in a slice; 0 unless isBatch()
   int64_t getSamples() const { return samples; } ///< of the file; 0 unless isBatch()
@@ -58,6 +59,7 @@ private:
   Status count(const std::string &path, Remainder remainder);
 
   std::vector<Field> fields;
+  std::string path;
   int64_t batch = 0, samples = 0, slices = 0, dropped = 0;
 };
 

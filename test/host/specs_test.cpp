@@ -18,6 +18,9 @@ TEST(LossSpecTest, ParsesKindsAndOptions) {
   EXPECT_EQ(loss.ignoreIndex, -100);
   ASSERT_TRUE(parseLoss("smooth_l1:beta=0.5", loss, error));
   EXPECT_EQ(loss.beta, 0.5);
+  ASSERT_TRUE(parseLoss("nll:axis=-1,ignore_index=7", loss, error)) << error;
+  EXPECT_EQ(loss.axis, -1);
+  EXPECT_EQ(loss.ignoreIndex, 7);
   ASSERT_TRUE(parseLoss("output:a:b", loss, error));
   EXPECT_EQ(loss.output, "a:b");
   for (const char *word : {"nll", "mse", "l1", "bce_with_logits", "none"}) {
@@ -36,6 +39,7 @@ TEST(LossSpecTest, RefusesWithReason) {
   EXPECT_EQ(refuse("hinge"), "there is no loss 'hinge'; there are cross_entropy, nll, mse, l1, smooth_l1, "
                              "bce_with_logits, output:NAME and none");
   EXPECT_EQ(refuse("mse:beta=1"), "loss 'mse' has no option 'beta'; it takes none");
+  EXPECT_EQ(refuse("nll:label_smoothing=0"), "loss 'nll' has no option 'label_smoothing'; it takes axis, ignore_index");
   EXPECT_EQ(refuse("cross_entropy:axis=x"), "loss 'cross_entropy': axis is 'x' but must be a whole number");
   EXPECT_EQ(refuse("cross_entropy:label_smoothing=2"),
             "loss 'cross_entropy': label_smoothing is '2' but must be a number from 0 to 1");
@@ -185,11 +189,30 @@ TEST(OptionsTest, RefusesFlagsThatContradict) {
   options.gradients = true;
   EXPECT_FALSE(checkOptions(options, error));
   EXPECT_EQ(error, "--gradients needs a loss, and --loss none compiles the forward part only");
+  options.gradients = false;
+  EXPECT_TRUE(checkOptions(options, error)) << error;
+  ASSERT_TRUE(parseOptimizer("sgd", options.optimizer, error));
+  EXPECT_FALSE(checkOptions(options, error));
+  EXPECT_EQ(error, "--optimizer needs a loss, and --loss none compiles the forward part only");
   ASSERT_TRUE(parseLoss("output:loss", options.loss, error));
   options.lossInput = "logits";
   EXPECT_FALSE(checkOptions(options, error));
   EXPECT_EQ(error, "--loss-input 'logits' contradicts --loss output:loss: the graph computes its loss; leave "
                    "--loss-input out");
+}
+
+TEST(PatternTest, WarnsOfEveryPatternThatMatchesNothing) {
+  CompileOptions options;
+  std::string error;
+  std::vector<std::string> names = {"conv1.weight", "conv1.bias", "fc.weight", "fc.bias"};
+  ASSERT_TRUE(NamePattern::parse("conv1\\..*", options.train.emplace_back(), error));
+  EXPECT_TRUE(findUnmatchedPatterns(options, names, names).empty());
+  ASSERT_TRUE(NamePattern::parse("fc.wieght", options.freeze.emplace_back(), error));
+  ASSERT_TRUE(parseGroup("fc.*:lr_scale=2", options.groups.emplace_back(), error));
+  EXPECT_EQ(findUnmatchedPatterns(options, names, {"conv1.weight"}),
+            (std::vector<std::string>{
+                "--freeze 'fc.wieght' matches no initializer; closest: 'fc.weight', 'fc.bias', 'conv1.weight', ...",
+                "--group 'fc.*' matches no trained tensor; closest: 'conv1.weight'"}));
 }
 
 TEST(ModeTest, ListsWhatThereIs) {

@@ -41,8 +41,9 @@ static void addModelFlags(CommandLine &line, driver::CompileOptions &options) {
                 fill(driver::addBinding, options), true);
   line.addValue(
       "--loss", "SPEC",
-      "cross_entropy[:axis=1,ignore_index=-100,label_smoothing=0], nll, mse, l1, smooth_l1[:beta=1], "
-      "bce_with_logits, output:NAME or none; default: cross_entropy",
+      "cross_entropy[:axis=1,ignore_index=-100,label_smoothing=0,probabilities=0], nll[:axis=1,ignore_index=-100], "
+      "mse, l1, smooth_l1[:beta=1], bce_with_logits, output:NAME or none; default: cross_entropy. Labels are class "
+      "indices; with probabilities=1 they are one-hot or probabilities, of the logits' shape",
       fill(driver::parseLoss, options.loss));
   line.addText("--loss-input", "NAME", "the graph output that feeds the loss", options.lossInput);
   line.addFlag("--no-source", "leaves the ONNX graph out of the artifact", options.source, false);

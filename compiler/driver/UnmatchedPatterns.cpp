@@ -1,0 +1,58 @@
+//===- UnmatchedPatterns.cpp - flags whose regular expression matches nothing //
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/CompileOptions.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace ortc::driver {
+
+/// How many letters must be inserted, removed or replaced to make one text the other (Levenshtein).
+static size_t editDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t(0));
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0]++;
+    for (size_t k = 0; k < b.size(); ++k) {
+      size_t replaced = diagonal + (a[i] != b[k]);
+      diagonal = row[k + 1];
+      row[k + 1] = std::min({replaced, row[k] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+/// Up to three names, those closest to the pattern first.
+static std::string listClosest(const std::string &pattern, const std::vector<std::string> &names) {
+  constexpr size_t kShown = 3;
+  std::vector<std::pair<size_t, size_t>> order; // distance, index: names in the order of the file where equal
+  for (size_t i = 0; i < names.size(); ++i)
+    order.push_back({editDistance(pattern, names[i]), i});
+  std::sort(order.begin(), order.end());
+  std::string list;
+  for (size_t i = 0; i < order.size() && i < kShown; ++i)
+    list += (i ? ", '" : "'") + names[order[i].second] + "'";
+  return list + (order.size() > kShown ? ", ..." : "");
+}
+
+std::vector<std::string> findUnmatchedPatterns(const CompileOptions &options,
+                                               const std::vector<std::string> &initializers,
+                                               const std::vector<std::string> &trained) {
+  std::vector<std::string> found;
+  auto check = [&](const char *flag, const NamePattern &pattern, const char *what,
+                   const std::vector<std::string> &names) {
+    auto isMatched = [&](const std::string &name) { return pattern.matches(name); };
+    if (std::none_of(names.begin(), names.end(), isMatched))
+      found.push_back(std::string(flag) + " '" + pattern.getText() + "' matches no " + what +
+                      (names.empty() ? "; there is none" : "; closest: " + listClosest(pattern.getText(), names)));
+  };
+  for (const NamePattern &pattern : options.train)
+    check("--train", pattern, "initializer", initializers);
+  for (const NamePattern &pattern : options.freeze)
+    check("--freeze", pattern, "initializer", initializers);
+  for (const GroupSpec &group : options.groups)
+    check("--group", group.pattern, "trained tensor", trained);
+  return found;
+}
+
+} // namespace ortc::driver
