@@ -1,5 +1,5 @@
-// Trains an artifact for a few steps on made-up data and saves a checkpoint: train_loop model.ortc
-// out.safetensors SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Trains an artifact for a few steps on made-up data and saves a checkpoint: train_loop model.ortc out.safetensors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <stdio.h>
 #include <stdlib.h>
 

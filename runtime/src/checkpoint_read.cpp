@@ -1,7 +1,8 @@
-// Reading checkpoints: safetensors files, ours and those of others. The header is walked two times, first to
-// check everything, then to take it, so a bad file changes nothing. The walk checks bounds both times,
-// because a file that is mapped may change in between. SPDX-License-Identifier: Apache-2.0 WITH
-// LLVM-exception
+// Reading checkpoints: safetensors files, ours and those of others.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The header is walked two times, first to check everything, then to take it, so a bad file changes nothing. The walk
+// checks bounds both times, because a file that is mapped may change in between.
 #include "runtime/src/internal.h"
 
 namespace ortc {

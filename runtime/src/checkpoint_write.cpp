@@ -1,6 +1,7 @@
-// Writing checkpoints: a safetensors file made in two passes over the tensors (the header holds a checksum of
-// the data), through one small buffer, without a JSON library. SPDX-License-Identifier: Apache-2.0 WITH
-// LLVM-exception
+// Writing checkpoints: a safetensors file through one small buffer, without a JSON library.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Two passes over the tensors: the header holds a checksum of the data.
 #include "runtime/src/internal.h"
 
 #include <errno.h>

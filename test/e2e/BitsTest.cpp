@@ -1,5 +1,5 @@
-// What must not change a bit: interruption, the number of threads, and cutting a step between gradients and
-// update. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What must not change a bit: interruption, the number of threads, and cutting a step between gradients and update.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // usage: e2e-bits [gtest flags]; the models are zoo entries that together hold every kind of kernel and
 // state: dense layers, convolutions with pools, depthwise ones with running statistics, embeddings,

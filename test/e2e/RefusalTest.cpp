@@ -1,5 +1,5 @@
-// Models that are refused: one report with every unsupported part, and malformed files that must not crash or
-// leave anything. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Models that are refused in one report, and malformed files that must not crash or leave anything.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <filesystem>
 #include <functional>
 #include <gtest/gtest.h>

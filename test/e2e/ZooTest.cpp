@@ -1,5 +1,5 @@
-// Trains every zoo entry and compares losses, gradients, trained parameters and predictions with PyTorch in
-// float64. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Trains every zoo entry; losses, gradients, parameters and predictions are compared with PyTorch in float64.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Distances are relative to the largest magnitude of the golden array, at least the floor of its kind.
 // Tolerances stand in recipe.json: eight times the distance of PyTorch's own float32 runs from float64, at

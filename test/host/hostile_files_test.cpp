@@ -1,5 +1,5 @@
-// Damaged and hostile data files: each is refused with the message that is written here, and nothing else
-// happens. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Damaged and hostile data files: each is refused with the message that is written here, and nothing else happens.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <gtest/gtest.h>
 
 #include "test/host/data_files.h"

@@ -1,5 +1,5 @@
-// Losses and accuracy that the host computes itself. Expected numbers: torch.nn.functional on the same
-// values. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Losses and accuracy that the host computes itself; expected numbers from torch.nn.functional on the same values.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cmath>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Malformed, truncated and flipped artifacts: refused with the expected words, by the runtime and by the
-// reader. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Malformed, truncated and flipped artifacts: refused with the expected words, by the runtime and by the reader.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/artifact/ArtifactReader.h"
 #include "runtime/src/sha256.h"
 #include "test/runtime/TestArtifact.h"
