@@ -42,7 +42,6 @@ static void deriveFigures(Target &target) {
   target.vectorLanes = avx512 ? 16 : has(ORTC_X86_AVX2) ? 8 : 4;
   target.vectorRegisters = avx512 ? 32 : 16;
   target.hasFma = has(ORTC_X86_FMA);
-  target.hasMasks = avx512;
   target.hasRounding = has(ORTC_X86_SSE4_1);
   if (avx512)
     target.l2Bytes = 1 << 20;

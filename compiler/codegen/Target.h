@@ -32,7 +32,6 @@ struct Target {
   int64_t vectorLanes = 4;      ///< f32 lanes of one vector register
   int64_t vectorRegisters = 16; ///< architectural vector registers
   bool hasFma = false;          ///< fused multiply-add as one instruction
-  bool hasMasks = false;        ///< masked loads and stores cost no more than plain ones
   bool hasRounding = false;     ///< floor, ceil, trunc and roundeven as one instruction
 
   int64_t l1Bytes = 32 << 10; ///< data cache next to the core

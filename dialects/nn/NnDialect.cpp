@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/nn/NnDialect.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -19,4 +20,9 @@ void ortc::nn::NnDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/nn/NnOps.cpp.inc"
       >();
+}
+
+mlir::Operation *ortc::nn::NnDialect::materializeConstant(mlir::OpBuilder &builder, mlir::Attribute value, mlir::Type type,
+                                                          mlir::Location loc) {
+  return mlir::arith::ConstantOp::materialize(builder, value, type, loc);
 }

@@ -10,6 +10,8 @@ def Nn_Dialect : Dialect {
   let name = "nn";
   let cppNamespace = "::ortc::nn";
   let useDefaultAttributePrinterParser = 1;
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let hasConstantMaterializer = 1;
   let summary = "differentiable tensor algebra on static shapes";
   let description = [{
     Pure operations on ranked tensors of static shape. Elementwise arithmetic is upstream `arith` and `math`

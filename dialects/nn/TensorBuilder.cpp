@@ -26,6 +26,14 @@ Value TensorBuilder::constant(RankedTensorType type, double value) {
   return arith::ConstantOp::create(*this, attribute);
 }
 
+Value TensorBuilder::differsFrom(Value x, int64_t value) {
+  unsigned width = elementOf(x).getIntOrFloatBitWidth();
+  if (!llvm::isIntN(width, value))
+    return constant(RankedTensorType::get(shapeOf(x), getI1Type()), 1);
+  auto number = DenseElementsAttr::get(typeOf(x), APInt(width, static_cast<uint64_t>(value), /*isSigned=*/true));
+  return compare(arith::CmpIPredicate::ne, x, arith::ConstantOp::create(*this, number));
+}
+
 Value TensorBuilder::broadcast(Value x, Ints shape, Ints dimensions) {
   auto type = RankedTensorType::get(shape, elementOf(x));
   return type == x.getType() ? x : BroadcastOp::create(*this, type, x, dimensions).getResult();

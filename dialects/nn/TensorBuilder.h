@@ -26,6 +26,8 @@ public:
   Value constant(mlir::RankedTensorType type, double value);
   Value constantLike(Value like, double value) { return constant(typeOf(like), value); }
   Value scalar(mlir::Type element, double value) { return constant(mlir::RankedTensorType::get({}, element), value); }
+  /// i1: where elements of an integer tensor are not `value`, which need not fit their type.
+  Value differsFrom(Value x, int64_t value);
   Value zerosLike(Value like) { return constantLike(like, 0); }
 
   // Movement.

@@ -160,10 +160,18 @@ static bool reaches(const EntryGraph &graph, func::CallOp from, func::CallOp to)
   return false;
 }
 
+/// Whether a kernel gives back what it reads.
+static bool isCopy(func::FuncOp function) {
+  if (!function->hasAttr(plan::kKind) || function.isExternal())
+    return false;
+  Operation &only = function.getBody().front().front();
+  return isa<func::ReturnOp>(only) && llvm::equal(only.getOperands(), function.getArguments());
+}
+
 bool EntryGraph::canOverwrite(Value root, StringAttr symbol) const {
   auto writer = root.getDefiningOp<func::CallOp>();
   // A copy made for this purpose has no other reader and reads nothing that is overwritten.
-  if (copyAllUpdates && !calleeOf(writer).getSymName().starts_with("copy"))
+  if (copyAllUpdates && !isCopy(calleeOf(writer)))
     return false;
   int64_t result = cast<OpResult>(root).getResultNumber();
   auto pairs = calleeOf(writer)->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace);
@@ -199,7 +207,7 @@ void EntryGraph::insertCopy(func::FuncOp entry, unsigned result) {
   func::FuncOp copy;
   unsigned number = 0;
   for (auto function : module.getOps<func::FuncOp>()) {
-    if (!function.getSymName().starts_with("copy_"))
+    if (!isCopy(function))
       continue;
     ++number;
     if (function.getFunctionType() == type)

@@ -42,6 +42,9 @@ struct SinkThroughElementwise : RewritePattern {
     nn::TransposeOp first;
     for (Value operand : op->getOperands()) {
       auto transpose = operand.getDefiningOp<nn::TransposeOp>();
+      // Such a transpose goes away by itself; moved through here it would appear on the other operand, and come back.
+      if (transpose && isFreelyPermutable(transpose.getInput()))
+        return rewriter.notifyMatchFailure(op, "the transpose of an operand costs nothing");
       if (transpose && (!first || first.getPermutation() == transpose.getPermutation()))
         first = transpose;
       else if (transpose || !isFreelyPermutable(operand))

@@ -64,8 +64,7 @@ static Value averageOverClasses(TensorBuilder &b, Value logProbability, Value la
   Value checked =
       nn::CheckIndexOp::create(b, label.getType(), label, b.getStringAttr(kLabel), b.getI64IntegerAttr(0),
                                b.getI64IntegerAttr(shape[axis]), b.getI64IntegerAttr(ignore));
-  Value counted =
-      b.compare(arith::CmpIPredicate::ne, checked, b.constantLike(checked, static_cast<double>(ignore)));
+  Value counted = b.differsFrom(checked, ignore);
   // Compared in 32 bits, the width of the probabilities: a vector holds twice as many as in 64. What does not
   // fit is ignored, hence not counted.
   Value narrow =

@@ -83,6 +83,22 @@ std::map<std::string, Values> loadValues(const std::string &path) {
     case host::DataType::Int64:
       widen<int64_t>(array, values.data);
       break;
+    case host::DataType::Float16:
+      for (int64_t i = 0, count = int64_t(array.bytes / 2); i < count; ++i) {
+        uint16_t bits;
+        std::memcpy(&bits, array.data + 2 * i, 2);
+        values.data.push_back(host::halfToFloat(bits));
+      }
+      break;
+    case host::DataType::Int8:
+      widen<int8_t>(array, values.data);
+      break;
+    case host::DataType::Int16:
+      widen<int16_t>(array, values.data);
+      break;
+    case host::DataType::UInt16:
+      widen<uint16_t>(array, values.data);
+      break;
     case host::DataType::Bool:
     case host::DataType::UInt8:
       widen<uint8_t>(array, values.data);

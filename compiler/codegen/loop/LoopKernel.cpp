@@ -39,12 +39,6 @@ static bool writesNothing(func::FuncOp function) {
   return llvm::all_of(function.getResultTypes(), [](Type type) { return cast<ShapedType>(type).getNumElements() == 0; });
 }
 
-bool isLoopKernel(func::FuncOp function, std::string &reason) {
-  if (isSingleKernel(function) || writesNothing(function))
-    return true;
-  return analyzeLoops(function.getArguments(), exitOf(function)->getOperands(), reason).has_value();
-}
-
 FailureOr<KernelInfo> generateLoopKernel(ModuleOp module, func::FuncOp function, const Target &target, Numerics numerics) {
   KernelInfo info;
   info.name = function.getSymName().str();

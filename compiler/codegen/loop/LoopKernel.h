@@ -8,10 +8,6 @@
 
 namespace ortc::codegen {
 
-/// Whether `generateLoopKernel` takes the tensor program `function`: everything but contractions, convolutions, pools and
-/// index checks. `reason` says what stands against it.
-bool isLoopKernel(mlir::func::FuncOp function, std::string &reason);
-
 /// Creates kernel `function.getName()` in `module` for a tensor program: elementwise arithmetic, movement, gathers and
 /// reductions over one loop nest, or a single scatter, scan or arg_reduce. Buffers are the function's arguments, then its
 /// results; pairs of `plan.in_place` may share memory.

@@ -81,19 +81,6 @@ int64_t LoopProgram::costPerPoint() const {
   return cost;
 }
 
-bool LoopProgram::hasScatteredAccess() const {
-  if (laneDim < 0)
-    return false;
-  return llvm::any_of(nodes, [&](const LoopNode &node) {
-    if (node.kind != LoopNode::load || !(node.dims >> laneDim & 1))
-      return false;
-    int64_t scale = node.at.scales[laneDim];
-    if (scale != 0 && scale != 1 && scale != -1)
-      return true;
-    return llvm::any_of(node.at.dynamic, [&](const IndexExpr::Dynamic &term) { return nodes[term.node].dims >> laneDim & 1; });
-  });
-}
-
 static int64_t storedBytes(Type type) { return (getElementTypeOrSelf(type).getIntOrFloatBitWidth() + 7) / 8; }
 
 SmallVector<int64_t> LoopProgram::inPlacePairs() const {

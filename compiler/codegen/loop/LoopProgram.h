@@ -95,8 +95,6 @@ struct LoopProgram {
   uint64_t reducedMask() const;
   /// In simple operations per point of the domain, all passes.
   int64_t costPerPoint() const;
-  /// Loads that cannot be contiguous, times their cost: strided, or through an index that varies along the lanes.
-  bool hasScatteredAccess() const;
   /// Pairs (input, output) that may share memory: each element of the input is read before the output's element in the
   /// same place is written.
   llvm::SmallVector<int64_t> inPlacePairs() const;

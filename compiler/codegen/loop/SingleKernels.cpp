@@ -246,10 +246,8 @@ private:
             isNan = arith::AndIOp::create(b, isNan, arith::CmpFOp::create(b, arith::CmpFPredicate::ORD, carried[0], carried[0]));
           better = arith::OrIOp::create(b, better, isNan);
         } else {
-          bool boolean = element.isInteger(1); // bytes: zero or one
           auto predicate = max ? (last ? arith::CmpIPredicate::sge : arith::CmpIPredicate::sgt)
                                : (last ? arith::CmpIPredicate::sle : arith::CmpIPredicate::slt);
-          (void)boolean;
           better = arith::CmpIOp::create(b, predicate, value, carried[0]);
         }
         Value number = arith::IndexCastOp::create(b, indexType, row);

@@ -26,8 +26,7 @@ LogicalResult labelLoss(Node &n) {
   labels = nn::CheckIndexOp::create(b, labels.getType(), labels, n.name(1), 0, classes, ignore);
   Value counts;
   if (ignore) {
-    counts = b.compare(arith::CmpIPredicate::ne, labels,
-                       b.constantLike(labels, static_cast<double>(ignore.getInt())));
+    counts = b.differsFrom(labels, ignore.getInt());
     labels = b.select(counts, labels, b.zerosLike(labels));
   }
   Shape kept(x);

@@ -167,7 +167,13 @@ LogicalResult meanVarianceNormalization(Node &n) {
     axes = {0, 2, 3};
   if (failed(n.axes(axes, n.rank(0))))
     return failure();
-  return n.yield(normalize(n.b, n[0], axes, 1e-9));
+  // The standard adds its epsilon to the deviation, not to the variance.
+  TensorBuilder &b = n.b;
+  Ints shape = n.shape(0);
+  auto [mean, variance] = b.moments(n[0], axes);
+  Value deviation = b.addScalar(rootOrZero(b, variance), 1e-9);
+  Value centred = b.sub(n[0], b.broadcastAlong(mean, shape, axes));
+  return n.yield(b.div(centred, b.broadcastAlong(deviation, shape, axes)));
 }
 
 LogicalResult lpNormalization(Node &n) {

@@ -71,3 +71,16 @@ func.func @other_layout_stays(%x: tensor<3x2xf32>, %y: tensor<2x3xf32>) -> tenso
   %1 = arith.addf %0, %y : tensor<2x3xf32>
   return %1 : tensor<2x3xf32>
 }
+
+// -----
+
+// Neither a transposed splat nor the broadcast beside it may hand its transpose to the other, for ever.
+// CHECK-LABEL: func.func @free_operands
+// CHECK-NOT: nn.transpose
+func.func @free_operands(%b: tensor<f32>) -> tensor<3x2x6xf32> {
+  %c = arith.constant dense<2.5> : tensor<3x6x2xf32>
+  %0 = nn.transpose %c perm = [0, 2, 1] : tensor<3x6x2xf32> -> tensor<3x2x6xf32>
+  %1 = nn.broadcast %b dims = [] : tensor<f32> -> tensor<3x2x6xf32>
+  %2 = arith.mulf %1, %0 : tensor<3x2x6xf32>
+  return %2 : tensor<3x2x6xf32>
+}

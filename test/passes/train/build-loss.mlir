@@ -1,4 +1,5 @@
 // RUN: ortc-opt %s -split-input-file --ortc-build-loss="loss=cross_entropy:label_smoothing=0.1" | FileCheck %s
+// RUN: ortc-opt %s -split-input-file --ortc-build-loss="loss=cross_entropy:ignore_index=9223372036854775807" | FileCheck %s --check-prefix=WIDE
 // Breaks when a loss takes the wrong output or axis, or when class indices go unchecked.
 
 // The only output; class indices are i64 of the logits' shape without the class axis, checked, and may be ignored.
@@ -6,6 +7,7 @@
 // CHECK-SAME: %[[LOGITS:.*]]: tensor<4x10xf32> {train.output = "logits"}, %[[LABEL:.*]]: tensor<4xi64> {train.input = "label"}) -> (tensor<f32> {train.loss})
 // CHECK: nn.log_softmax %[[LOGITS]] axis = 1
 // CHECK: nn.check_index %[[LABEL]] "label" in[0, 10] ignore = -100
+// WIDE: arith.constant dense<9223372036854775807> : tensor<4xi64>
 func.func private @forward_train_0(%x: tensor<4x10xf32> {train.input = "x"}) -> (tensor<4x10xf32> {train.output = "logits"}) {
   return %x : tensor<4x10xf32>
 }
