@@ -19,13 +19,13 @@ using host::DataType;
 using host::Status;
 
 /// The bytes of a tensor of the session in the dtype of the file: a float16 weight has a float32 master.
-static Status readTensor(host::Session &session, const ortc_tensor_info &tensor, DataType type,
+static Status readTensor(const host::Artifact &artifact, host::Session &session, const ortc_tensor_info &tensor, DataType type,
                          std::string &bytes) {
   auto stored = static_cast<DataType>(tensor.dtype);
   std::string name = tensor.name;
   std::vector<uint8_t> values(tensor.bytes);
   if (ortc_read(session.get(), tensor.name, values.data(), values.size()) != ORTC_OK)
-    return Status::failure("tensor '" + name + "' cannot be read: " + ortc_session_message(session.get()));
+    return Status::failure(artifact.getPath() + ": tensor '" + name + "' cannot be read: " + ortc_session_message(session.get()));
   if (stored == type) {
     bytes.assign(values.begin(), values.end());
     return Status();
@@ -33,7 +33,7 @@ static Status readTensor(host::Session &session, const ortc_tensor_info &tensor,
   host::Array array{name,          stored,        {int64_t(values.size() / host::getElementBytes(stored))},
                     values.data(), values.size(), nullptr};
   host::Conversion conversion;
-  ORTC_TRY(host::planConversion(array, type, "tensor '" + name + "'", conversion));
+  ORTC_TRY(host::planConversion(array, type, artifact.getPath() + ": tensor '" + name + "'", conversion));
   bytes.resize(size_t(array.shape[0]) * host::getElementBytes(type));
   conversion.convert(values.data(), reinterpret_cast<uint8_t *>(bytes.data()), size_t(array.shape[0]));
   return Status();
@@ -81,7 +81,7 @@ static Status fillInitializers(const host::Artifact &artifact, host::Session &se
                              host::formatShape(host::Shape(tensor.dims, tensor.dims + tensor.rank)) +
                              " in the tensor table");
     std::string bytes;
-    ORTC_TRY(readTensor(session, tensor, type, bytes));
+    ORTC_TRY(readTensor(artifact, session, tensor, type, bytes));
     replaceData(initializer, std::move(bytes));
     ++filled;
   }

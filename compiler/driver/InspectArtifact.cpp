@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "compiler/codegen/artifact/ArtifactReader.h"
+#include "runtime/host/artifact_path.h"
 #include "runtime/host/text.h"
 
 namespace ortc::driver {
@@ -18,19 +19,13 @@ using host::formatBytes;
 using host::Status;
 using Json = nlohmann::ordered_json;
 
-static std::string findFile(const std::string &path) {
-  std::error_code ignored;
-  return std::filesystem::is_directory(path, ignored) ? (std::filesystem::path(path) / "model.ortc").string()
-                                                      : path;
-}
-
 /// Messages about the file itself name it already.
 static Status fail(const std::string &file, const std::string &error) {
   return Status::failure(error.find(file) != std::string::npos ? error : file + ": " + error);
 }
 
 static void printRow(const char *key, const std::string &text) {
-  std::printf("%-11s%s\n", key, text.c_str());
+  std::printf("%-10s %s\n", key, text.c_str());
 }
 
 static std::string getText(const Json &from, const char *key) {
@@ -58,7 +53,7 @@ static void printTensor(const artifact::Tensor &tensor) {
   }
   uint32_t element = artifact::elementBytes(tensor.dtype);
   bool isDense = tensor.strides.empty() || tensor.strides == artifact::denseStrides(tensor.dims, element);
-  std::printf("  %-9s  %-40s %-5s %-22s %10s%s\n", artifact::roleName(tensor.role), tensor.name.c_str(),
+  std::printf("  %-9s  %-40s %-8s %-22s %10s%s\n", artifact::roleName(tensor.role), tensor.name.c_str(),
               artifact::dtypeName(tensor.dtype), (shape + "]").c_str(),
               formatBytes(uint64_t(count) * element).c_str(), isDense ? "" : "  permuted");
 }
@@ -81,7 +76,9 @@ static void printManifest(const Json &manifest) {
 }
 
 Status inspectArtifact(const std::string &path) {
-  std::string file = findFile(path), error;
+  std::string file, error;
+  if (Status found = host::findArtifactFile(path, file); !found.isOk())
+    return found;
   std::optional<artifact::ArtifactFile> read = artifact::readArtifactFile(file, error);
   if (!read)
     return fail(file, error);
@@ -121,7 +118,9 @@ Status inspectArtifact(const std::string &path) {
 }
 
 Status verifyArtifact(const std::string &path, bool quiet) {
-  std::string file = findFile(path), error;
+  std::string file, error;
+  if (Status found = host::findArtifactFile(path, file); !found.isOk())
+    return found;
   std::vector<artifact::SectionReport> sections;
   std::optional<artifact::ArtifactFile> read = artifact::readArtifactFile(file, error, &sections);
   if (!quiet)

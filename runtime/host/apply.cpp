@@ -170,7 +170,7 @@ Status computeGradients(const ApplyOptions &options) {
       ortc_status status = ortc_read_gradient(application.session.get(), arrays[i].name.c_str(),
                                               arrays[i].data.data(), arrays[i].data.size());
       if (status != ORTC_OK)
-        return Status::failure("gradient of '" + arrays[i].name +
+        return Status::failure(application.artifact.getPath() + ": gradient of '" + arrays[i].name +
                                "': " + ortc_session_message(application.session.get()));
       if (slices == 1)
         continue;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/host/artifact.h"
 
-#include <sys/stat.h>
+#include "runtime/host/artifact_path.h"
 
 namespace ortc::host {
 
@@ -53,15 +53,7 @@ static Status readEntry(ortc_program *program, uint32_t index, bool graphCompute
 }
 
 Status Artifact::open(const std::string &path, Artifact &artifact) {
-  struct stat about {};
-  bool isFolder = stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
-  artifact.path = isFolder ? path + (path.ends_with('/') ? "model.ortc" : "/model.ortc") : path;
-  if (!isFolder && stat(path.c_str(), &about) != 0)
-    return Status::failure(path + ": there is no such artifact; make one with ortc train MODEL.onnx -o " +
-                           path);
-  if (isFolder && stat(artifact.path.c_str(), &about) != 0)
-    return Status::failure(
-        path + ": holds no artifact (no model.ortc); make one with ortc train MODEL.onnx -o " + path);
+  ORTC_TRY(findArtifactFile(path, artifact.path));
   ortc_message message{};
   ortc_program *program = nullptr;
   ortc_status status = ortc_program_open_file(artifact.path.c_str(), nullptr, &program, &message);
@@ -76,8 +68,7 @@ Status Artifact::open(const std::string &path, Artifact &artifact) {
   if (ortc_program_get_info(program, &artifact.info) != ORTC_OK ||
       ortc_program_section(program, ORTC_SECTION_MANIFEST, &manifest, &bytes) != ORTC_OK)
     return Status::failure(artifact.path + ": has no readable manifest; compile it again with ortc train");
-  artifact.manifest.assign(static_cast<const char *>(manifest), bytes);
-  ORTC_TRY(parseLossInfo(artifact.manifest, artifact.path, artifact.loss));
+  ORTC_TRY(parseLossInfo(std::string(static_cast<const char *>(manifest), bytes), artifact.path, artifact.loss));
   artifact.entries.assign(artifact.info.entry_count, Entry());
   for (uint32_t i = 0; i < artifact.info.entry_count; ++i)
     if (Status read = readEntry(program, i, artifact.loss.kind == LossKind::Output, artifact.entries[i]);

@@ -39,7 +39,6 @@ public:
   const std::string &getPath() const { return path; } ///< of model.ortc
   const ortc_program_info &getInfo() const { return info; }
   const LossInfo &getLoss() const { return loss; }
-  const std::string &getManifest() const { return manifest; }
   const std::vector<Entry> &getEntries() const { return entries; }
 
   /// The first entry of a role, in the binding of that name ("": in any). Refuses with what would make it
@@ -53,7 +52,7 @@ private:
   struct Close {
     void operator()(ortc_program *program) const { ortc_program_close(program); }
   };
-  std::string path, manifest;
+  std::string path;
   std::unique_ptr<ortc_program, Close> program;
   ortc_program_info info{};
   LossInfo loss;

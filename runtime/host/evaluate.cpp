@@ -84,8 +84,8 @@ Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, 
   SliceEvaluator evaluator(session, artifact, entry, result);
   for (int64_t slice = 0; slice < slices; ++slice) {
     if (Status status = evaluator.run(batches, slice); !status.isOk())
-      return Status::failure(status.getMessage() + " (slice " + std::to_string(slice) +
-                             " of the evaluation data)");
+      return Status::failure(status.getMessage() + " (slice " + std::to_string(slice) + " of " +
+                             batches.getPath() + ")");
     if (progress)
       progress(slice);
   }

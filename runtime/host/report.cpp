@@ -100,8 +100,6 @@ void Reporter::drawBar(const std::string &text, double share) {
 void Reporter::progress(const Progress &now) {
   if (quiet)
     return;
-  lossSum += now.loss;
-  ++lossCount;
   auto moment = Clock::now();
   bool last = now.done == now.total;
   if (isTerminal) {
@@ -112,10 +110,8 @@ void Reporter::progress(const Progress &now) {
   }
   drawn = moment;
   double seconds = std::chrono::duration<double>(moment - started).count();
-  std::string loss = formatShort(lossSum / double(lossCount)), epoch = std::to_string(now.epoch);
+  std::string loss = formatShort(now.loss), epoch = std::to_string(now.epoch);
   std::string steps = std::to_string(now.done) + "/" + std::to_string(now.total);
-  lossSum = 0;
-  lossCount = 0;
   if (!isTerminal) {
     line("step " + steps + "  epoch " + epoch + "  loss " + loss + "  lr " + formatShort(now.lr));
     return;

@@ -49,7 +49,7 @@ public:
   void line(const std::string &text);
   /// "ortc: note: ..." on stderr.
   void note(const std::string &text);
-  /// After every step. The loss shown is the mean since the last line or renewal of the bar.
+  /// After every step; the loss shown is the step's own.
   void progress(const Progress &progress);
   /// Of work without a loss: `what` n of total.
   void count(const std::string &what, int64_t done, int64_t total);
@@ -62,8 +62,6 @@ private:
 
   bool quiet, isTerminal, hasBar = false;
   Clock::time_point started, drawn;
-  double lossSum = 0;
-  int64_t lossCount = 0;
 };
 
 } // namespace ortc::host

@@ -57,7 +57,7 @@ Status Session::create(const Artifact &artifact, const SessionOptions &options, 
                            "; compile it with --max-workers " + std::to_string(options.threads));
   session = Session();
   session.artifact = &artifact;
-  session.threads =
+  uint32_t threads =
       options.threads ? options.threads : std::clamp(std::thread::hardware_concurrency(), 1u, most);
   session.state = std::make_unique<State>();
   ortc_session_options settings{};
@@ -65,11 +65,11 @@ Status Session::create(const Artifact &artifact, const SessionOptions &options, 
   settings.flags = ORTC_SESSION_BIND_ALL;
   if (options.stopOnNotFinite)
     settings.flags |= ORTC_SESSION_STOP_ON_NOT_FINITE;
-  settings.workers = session.threads;
-  if (session.threads > 1) {
-    ortc_pool *pool = ortc_pool_create(session.threads);
+  settings.workers = threads;
+  if (threads > 1) {
+    ortc_pool *pool = ortc_pool_create(threads);
     if (!pool)
-      return Status::failure("cannot start " + std::to_string(session.threads) + " threads; try --threads 1");
+      return Status::failure("cannot start " + std::to_string(threads) + " threads; try --threads 1");
     session.pool.reset(pool);
     settings.parallel_for = ortc_pool_parallel_for;
     settings.pool = pool;
@@ -89,7 +89,7 @@ Status Session::use(const Entry &entry) {
   if (state->binding != entry.binding) {
     ortc_status status = ortc_session_use_binding(get(), entry.binding);
     if (status != ORTC_OK)
-      return fail("binding '" + entry.bindingName + "'", status);
+      return fail(artifact->getPath() + ": binding '" + entry.bindingName + "'", status);
     state->binding = entry.binding;
   }
   if (std::find(state->bound.begin(), state->bound.end(), &entry) != state->bound.end())
@@ -98,12 +98,12 @@ Status Session::use(const Entry &entry) {
     auto &buffer = state->buffers[{entry.binding, name}];
     size_t bytes = 0;
     if (!countBytes(shape, type, bytes))
-      return Status::failure("'" + name + "' has shape " + formatShape(shape) + ", whose size overflows");
+      return Status::failure(artifact->getPath() + ": '" + name + "' has shape " + formatShape(shape) + ", whose size overflows");
     if (buffer && buffer->bytes == bytes)
       return Status();
     buffer = std::make_unique<Buffer>(bytes);
     ortc_status status = ortc_bind(get(), name.c_str(), buffer->data, bytes);
-    return status == ORTC_OK ? Status() : fail("'" + name + "' cannot be bound", status);
+    return status == ORTC_OK ? Status() : fail(artifact->getPath() + ": '" + name + "' cannot be bound", status);
   };
   for (const InputSpec &input : entry.inputs)
     ORTC_TRY(bind(input.name, input.type, input.shape));
@@ -152,7 +152,7 @@ Status Session::getBuffer(const Entry &entry, const std::string &name, uint8_t *
   ORTC_TRY(use(entry));
   auto found = state->buffers.find({entry.binding, name});
   if (found == state->buffers.end())
-    return Status::failure("there is no input or output '" + name + "'");
+    return Status::failure(artifact->getPath() + ": there is no input or output '" + name + "'");
   data = found->second->data;
   return Status();
 }
@@ -197,12 +197,12 @@ Status Session::save(const std::string &path, const Metadata &metadata) {
 
 Status Session::getScalar(const std::string &name, double &value) {
   ortc_status status = ortc_get_scalar(get(), name.c_str(), &value);
-  return status == ORTC_OK ? Status() : fail("scalar '" + name + "'", status);
+  return status == ORTC_OK ? Status() : fail(artifact->getPath() + ": scalar '" + name + "'", status);
 }
 
 Status Session::setScalar(const std::string &name, double value) {
   ortc_status status = ortc_set_scalar(get(), name.c_str(), value);
-  return status == ORTC_OK ? Status() : fail("scalar '" + name + "'", status);
+  return status == ORTC_OK ? Status() : fail(artifact->getPath() + ": scalar '" + name + "'", status);
 }
 
 } // namespace ortc::host

@@ -37,7 +37,6 @@ public:
   Session &operator=(Session &&);
 
   ortc_session *get() const { return session.get(); }
-  uint32_t getThreads() const { return threads; }
 
   /// Fills the inputs of an entry with slice k of the data.
   Status feed(const Entry &entry, const Batches &batches, int64_t slice, const std::vector<int64_t> *order);
@@ -65,7 +64,6 @@ private:
   Status fail(const std::string &what, ortc_status status) const;
 
   const Artifact *artifact = nullptr;
-  uint32_t threads = 1;
   std::unique_ptr<ortc_pool, DestroyPool> pool; // outlives the session below
   std::unique_ptr<ortc_session, Destroy> session;
   std::unique_ptr<State> state;

@@ -152,6 +152,12 @@ TEST(BatchesTest, RefusesShapesThatOnlyCountTheSame) {
             "first must be equal");
 }
 
+TEST(BatchesTest, SaysWhatOneHotLabelsNeed) {
+  EXPECT_EQ(refuse({floats("x", {4, 3}), floats("label", {4, 10})}, {input("x", {2, 3}), input("label", {2})}),
+            "data.npz: array 'label' has shape [4, 10] but input 'label' is [2]: all dimensions after the first must "
+            "be equal; for one-hot or probability labels compile with --loss cross_entropy:probabilities=1");
+}
+
 TEST(BatchesTest, RefusesCountsThatDisagree) {
   EXPECT_EQ(refuse({floats("x", {4}), floats("label", {6})}, {input("x", {2}), input("label", {2})}),
             "data.npz: array 'label' has 6 samples but 'x' has 4");

@@ -271,6 +271,27 @@ TEST_F(LoopTest, NamesTheLabelThatIsOutOfRange) {
       << status.getMessage();
 }
 
+TEST_F(LoopTest, EvaluationNamesTheFileWithTheLabelThatIsOutOfRange) {
+  ApplyOptions options = makeApply("");
+  options.data = writeData("range.npz", 8, 0.5f, 7);
+  Status status = evaluateData(options);
+  EXPECT_EQ(status.getCode(), ExitCode::Failed);
+  EXPECT_NE(status.getMessage().find(" (slice 0 of " + options.data + ")"), std::string::npos) << status.getMessage();
+}
+
+TEST_F(LoopTest, TheLossOfALineIsThatOfItsStep) {
+  TrainOptions options = makeTrain(40);
+  options.quiet = false;
+  options.metrics = folder / "metrics.jsonl";
+  testing::internal::CaptureStdout();
+  expectOk(train(options, interrupted));
+  std::string text = testing::internal::GetCapturedStdout();
+  double loss = readSteps(options.metrics).back()["loss"];
+  size_t line = text.find("step 40/40 "), at = text.find("loss ", line);
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_NEAR(std::stod(text.substr(at + 5)), loss, 1e-3 * loss) << text;
+}
+
 TEST_F(LoopTest, RefusesAFolderThatIsNotThereBeforeTraining) {
   TrainOptions options = makeTrain(5);
   options.save = "/no/such/folder/a.safetensors";

@@ -1,0 +1,23 @@
+// Where the file of an artifact is.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/host/artifact_path.h"
+
+#include <sys/stat.h>
+
+namespace ortc::host {
+
+Status findArtifactFile(const std::string &path, std::string &file) {
+  struct stat about {};
+  std::string advice = "; make one with ortc train MODEL.onnx -o " + path;
+  if (stat(path.c_str(), &about) != 0)
+    return Status::failure(path + ": there is no such artifact" + advice);
+  file = path;
+  if (!S_ISDIR(about.st_mode))
+    return Status();
+  file += path.ends_with('/') ? "model.ortc" : "/model.ortc";
+  if (stat(file.c_str(), &about) != 0)
+    return Status::failure(path + ": holds no artifact (no model.ortc)" + advice);
+  return Status();
+}
+
+} // namespace ortc::host

@@ -1,0 +1,18 @@
+// Where the file of an artifact is.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_RUNTIME_HOST_ARTIFACT_PATH_H
+#define ORTC_RUNTIME_HOST_ARTIFACT_PATH_H
+
+#include <string>
+
+#include "runtime/host/status.h"
+
+namespace ortc::host {
+
+/// The file of the artifact at `path`, which is a folder with `model.ortc` in it, or that file. Fails with what would
+/// make it exist where there is none.
+Status findArtifactFile(const std::string &path, std::string &file);
+
+} // namespace ortc::host
+
+#endif // ORTC_RUNTIME_HOST_ARTIFACT_PATH_H
