@@ -7,6 +7,7 @@
 #include "compiler/autodiff/Differentiate.h"
 #include "compiler/codegen/artifact/ArtifactWriter.h"
 #include "compiler/driver/ArtifactBuilder.h"
+#include "compiler/driver/CheckNames.h"
 #include "compiler/driver/Manifest.h"
 #include "compiler/driver/OutputFolder.h"
 #include "compiler/driver/Reports.h"
@@ -32,6 +33,7 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
+#include <sched.h>
 #include <thread>
 
 using namespace mlir;
@@ -40,6 +42,13 @@ namespace ortc::driver {
 
 const char *const kPhaseNames[] = {"import", "legalize", "simplify", "loss",  "differentiate", "update",
                                    "entries", "fuse",    "place",    "code", nullptr};
+
+/// How many processors this process may run on: fewer than the machine has under taskset or in a container.
+static unsigned countProcessors() {
+  cpu_set_t allowed;
+  int count = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
+  return count > 0 ? static_cast<unsigned>(count) : std::max(1u, std::thread::hardware_concurrency());
+}
 
 namespace {
 
@@ -54,7 +63,7 @@ public:
                         onnx::OnnxDialect, plan::PlanDialect, train::TrainDialect>();
     context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
       if (diagnostic.getSeverity() == DiagnosticSeverity::Error && error.empty())
-        error = describe(diagnostic);
+        error = nameModel(describe(diagnostic));
       return success();
     });
   }
@@ -65,7 +74,7 @@ public:
     const Phase phases[] = {&Compilation::import, &Compilation::legalizeAll, &Compilation::simplify, &Compilation::loss,
                             &Compilation::differentiate, &Compilation::update, &Compilation::entries,
                             &Compilation::fuse, &Compilation::place, &Compilation::code};
-    if (!checkPhase() || !findTargets())
+    if (!checkPhase() || !findTargets() || !checkPaths())
       return report();
     for (size_t i = 0; kPhaseNames[i]; ++i) {
       auto begun = std::chrono::steady_clock::now();
@@ -75,6 +84,9 @@ public:
       if (!dump(i, kPhaseNames[i]))
         return report();
       if (options.compileTo == kPhaseNames[i]) {
+        if (!writeReports())
+          return report();
+        warn();
         (program->getBody()->empty() ? *source : *program)->print(llvm::outs());
         return 0;
       }
@@ -91,9 +103,14 @@ private:
     return text + diagnostic.str();
   }
 
+  /// The message with the file that it is about.
+  std::string nameModel(const std::string &message) const {
+    return message.find(options.model) == std::string::npos ? options.model + ": " + message : message;
+  }
+
   int report() {
     if (error.empty())
-      error = "the compiler failed without a reason; please report this with the model";
+      error = options.model + ": the compiler failed without a reason; please report this with the model";
     std::cerr << "ortc: error: " << error << "\n";
     return status;
   }
@@ -116,8 +133,12 @@ private:
       return true;
     std::string known;
     for (size_t i = 0; kPhaseNames[i]; ++i) {
-      if (options.compileTo == kPhaseNames[i])
-        return true;
+      if (options.compileTo == kPhaseNames[i]) {
+        bool isPlaced = StringRef(kPhaseNames[i]) == "place" || StringRef(kPhaseNames[i]) == "code";
+        return isPlaced || options.dumpBuffers.empty() ||
+               fail("--dump-buffers shows the memory plan, and --compile-to " + options.compileTo +
+                    " ends before it; compile to place or further");
+      }
       known += (i ? ", " : "") + std::string(kPhaseNames[i]);
     }
     return fail("--compile-to '" + options.compileTo + "' is not a phase; phases are " + known);
@@ -154,7 +175,7 @@ private:
       return fail(outcome.message());
     auto imported = frontend::importModel(model, context, outcome);
     if (failed(imported))
-      return fail(outcome.message());
+      return fail(nameModel(outcome.message()));
     source = std::move(*imported);
     program = ModuleOp::create(UnknownLoc::get(&context));
     const auto &proto = model->getProto();
@@ -170,6 +191,8 @@ private:
   bool legalizeAll() {
     for (unsigned binding = 0; binding < options.bindings.size(); ++binding) {
       for (legalize::Mode mode : {legalize::Mode::train, legalize::Mode::eval}) {
+        if (!trains() && mode == legalize::Mode::train)
+          continue;
         legalize::LegalizeOptions legal;
         legal.mode = mode;
         legal.binding = binding;
@@ -178,6 +201,7 @@ private:
         legal.freeze = options.freeze;
         legal.batchNorm = options.batchNorm;
         legal.dropout = options.dropout;
+        legal.trains = trains();
         if (!options.lossInput.empty())
           legal.lossOutputs = {options.lossInput};
         else if (options.loss.kind == LossKind::Output)
@@ -185,14 +209,17 @@ private:
         legalize::LegalizeReport result;
         if (failed(legalize::legalize(*source, *program, legal, result)))
           return fail(options.model + ": " + result.message());
-        if (binding == 0 && mode == legalize::Mode::train) {
+        if (binding == 0 && (mode == legalize::Mode::train || !trains())) {
           facts.initializers = result.initializers;
           facts.warnings = result.warnings;
         }
       }
     }
-    return options.loss.kind == LossKind::None || checkTrained();
+    nameChecksAfterInputs(*program);
+    return !trains() || checkTrained();
   }
+
+  bool trains() const { return options.loss.kind != LossKind::None; }
 
   /// A loss without anything to train is a mistake in the patterns, or in the file.
   bool checkTrained() {
@@ -226,7 +253,7 @@ private:
   }
 
   bool loss() {
-    if (options.loss.kind == LossKind::None)
+    if (!trains())
       return true;
     if (failed(train::buildLoss(*program, options.loss, options.lossInput)))
       return false;
@@ -249,7 +276,7 @@ private:
   }
 
   bool differentiate() {
-    if (options.loss.kind == LossKind::None)
+    if (!trains())
       return true;
     if (failed(train::differentiateLoss(*program)))
       return false;
@@ -260,11 +287,26 @@ private:
           item.reason = tensor.getReason().value_or("no gradient reaches it").str();
         }
     }
+    warnOfPatterns();
     return true;
   }
 
+  /// A pattern that matches nothing does nothing, and would do so in silence.
+  void warnOfPatterns() {
+    std::vector<std::string> names, trained;
+    for (const legalize::InitializerReport &item : facts.initializers)
+      if (item.trained())
+        trained.push_back(item.name);
+    for (const auto &tensor : model->getProto().graph().initializer())
+      names.push_back(tensor.name());
+    for (const auto &tensor : model->getProto().graph().sparse_initializer())
+      names.push_back(tensor.values().name());
+    for (std::string &sentence : findUnmatchedPatterns(options, names, trained))
+      facts.warnings.push_back(std::move(sentence));
+  }
+
   bool update() {
-    if (options.loss.kind == LossKind::None)
+    if (!trains())
       return true;
     train::UpdateOptions update{options.optimizer, options.groups, options.clipNorm, options.clipValue};
     return succeeded(train::buildUpdate(*program, update));
@@ -300,18 +342,18 @@ private:
   bool code() {
     kernels = findKernels(*program);
     auto numerics = options.numerics == Numerics::Fast ? codegen::Numerics::Fast : codegen::Numerics::Portable;
-    unsigned threads = std::max(1u, std::thread::hardware_concurrency());
+    unsigned threads = countProcessors();
     for (const codegen::Target &target : targets) {
       codes.emplace_back();
       std::string why;
       if (!compileKernels(*program, kernels, target, numerics, threads, codes.back(), why))
-        return fail("code for " + target.name + ": " + why);
+        return fail(nameModel("code for " + target.name + ": " + why));
     }
     return true;
   }
 
   bool dump(size_t number, const std::string &name) {
-    if (options.dumpIr.empty())
+    if (options.dumpIr.empty() || name == "code") // which leaves the program as it was
       return true;
     std::error_code code;
     std::filesystem::create_directories(options.dumpIr, code);
@@ -325,45 +367,63 @@ private:
     return true;
   }
 
-  /// Figures of the programs, in the order of the artifact's entries.
+  /// Figures of the programs, in the order of the artifact's entries. Work is known when there is code.
   void describePrograms() {
     for (auto entry : program->getOps<plan::ProgramOp>()) {
       CompileFacts::EntryFacts fact;
-      fact.name = entry.getSymName().str();
+      fact.name = entryName(entry, options);
       fact.bound = entry.getPeakBytes();
       fact.sourceOrder = entry.getSourcePeakBytes();
       entry.walk([&](plan::StepOp step) {
+        ++fact.steps;
+        if (codes.empty())
+          return;
         auto found = llvm::find(kernels.names, step.getKernel().str());
         fact.flops += codes.front().kernels[found - kernels.names.begin()].flops;
-        ++fact.steps;
       });
       facts.entries.push_back(fact);
     }
+  }
+
+  /// What --dump-buffers and --report ask for, as far as the phases that ran know it.
+  bool writeReports() {
+    std::string why;
+    if (facts.entries.empty())
+      describePrograms();
+    if (!options.dumpBuffers.empty() && !writeFile(options.dumpBuffers, makeBufferTable(*program, options), why))
+      return fail(why, 1);
+    if (!options.report.empty() && !writeFile(options.report, makeReport(facts, phaseTimes, codes), why))
+      return fail(why, 1);
+    return true;
+  }
+
+  void warn() const {
+    for (const std::string &warning : facts.warnings)
+      std::cerr << "ortc: warning: " << warning << "\n";
   }
 
   bool write() {
     artifact::Artifact result;
     std::string why;
     if (!buildArtifact(*program, options, kernels, codes, initializerNames(*model), result, why))
-      return fail(why);
+      return fail(nameModel(why));
     describePrograms();
     if (options.source && !makeSource(*model, result.tensors, result.source, why))
-      return fail(why);
+      return fail(nameModel(why));
     result.manifest = makeManifest(options, facts, result, codes);
     auto bytes = artifact::writeArtifact(result, why);
     if (!bytes)
-      return fail(why);
+      return fail(nameModel(why));
     std::string_view contents(reinterpret_cast<const char *>(bytes->data()), bytes->size());
-    if (!options.dumpBuffers.empty() && !writeFile(options.dumpBuffers, makeBufferTable(*program), why))
-      return fail(why, 1);
-    if (!options.report.empty() && !writeFile(options.report, makeReport(facts, phaseTimes, codes), why))
-      return fail(why, 1);
     if (!output.open(why))
       return fail(why);
-    if (!output.write("model.ortc", contents, why) || !output.write("manifest.json", result.manifest, why) || !output.commit(why))
+    if (!output.write("model.ortc", contents, why) || !output.write("manifest.json", result.manifest, why))
       return fail(why, 1);
-    for (const std::string &warning : facts.warnings)
-      std::cerr << "ortc: warning: " << warning << "\n";
+    if (!writeReports())
+      return false;
+    if (!output.commit(why))
+      return fail(why, 1);
+    warn();
     if (!options.quiet) {
       std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
       std::cout << makeSummary(options, facts, result, codes, took.count());

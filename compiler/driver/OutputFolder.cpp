@@ -2,68 +2,105 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/OutputFolder.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 namespace fs = std::filesystem;
 
 namespace ortc::driver {
 
-/// The file that makes a folder an artifact's.
-static constexpr const char *kArtifactFile = "model.ortc";
+/// The files of an artifact: a folder with nothing else may be replaced.
+static constexpr std::string_view kArtifactFiles[] = {"manifest.json", "model.ortc"};
 
-OutputFolder::OutputFolder(std::string target) : target(std::move(target)) {
-  while (this->target.size() > 1 && this->target.back() == '/')
-    this->target.pop_back();
+OutputFolder::OutputFolder(std::string given) : target(std::move(given)), place(target) {
+  while (place.size() > 1 && place.back() == '/')
+    place.pop_back();
+  std::error_code code;
+  if (fs::path resolved = fs::canonical(place, code); !code)
+    place = resolved.string();
 }
 
 OutputFolder::~OutputFolder() {
   std::error_code ignored;
-  if (isOpen)
+  if (!temporary.empty())
     fs::remove_all(temporary, ignored);
 }
 
-bool OutputFolder::open(std::string &error) {
+bool OutputFolder::check(std::string &error) const {
   std::error_code code;
-  fs::file_status status = fs::status(target, code);
-  if (fs::exists(status)) {
-    if (!fs::is_directory(status)) {
-      error = "output '" + target + "' is a file; name a folder";
-      return false;
-    }
-    if (!fs::is_empty(target, code) && !fs::exists(fs::path(target) / kArtifactFile)) {
-      error = "output folder '" + target + "' holds something that is no artifact; it is replaced whole, so name another one";
-      return false;
-    }
-  }
-  fs::path parent = fs::path(target).parent_path();
-  if (!parent.empty())
-    fs::create_directories(parent, code);
-  std::string pattern = target + ".XXXXXX";
-  std::vector<char> name(pattern.begin(), pattern.end());
-  name.push_back('\0');
-  if (!mkdtemp(name.data())) {
-    error = "cannot create a folder beside '" + target + "': " + std::strerror(errno);
+  fs::file_status status = fs::status(place, code);
+  if (fs::exists(status) && !fs::is_directory(status)) {
+    error = "output '" + target + "' is a file; name a folder";
     return false;
   }
-  temporary = name.data();
-  fs::permissions(temporary, fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read | fs::perms::others_exec, code);
-  isOpen = true;
+  std::vector<std::string> others;
+  for (const fs::directory_entry &item : fs::directory_iterator(place, code)) {
+    std::string name = item.path().filename().string();
+    if (std::find(std::begin(kArtifactFiles), std::end(kArtifactFiles), name) == std::end(kArtifactFiles))
+      others.push_back(name);
+  }
+  if (!others.empty()) {
+    std::sort(others.begin(), others.end());
+    std::string list;
+    for (size_t i = 0; i < others.size() && i < 4; ++i)
+      list += (i ? ", '" : "'") + others[i] + "'";
+    if (others.size() > 4)
+      list += " and " + std::to_string(others.size() - 4) + " more";
+    error = "output folder '" + target + "' holds " + list +
+            ": it is replaced whole, so only files of an artifact may be in it; move the others or name another folder";
+    return false;
+  }
+  // The closest folder that is there must take a new entry.
+  fs::path parent = fs::absolute(place, code).parent_path();
+  while (!fs::exists(fs::symlink_status(parent, code)) && parent.has_relative_path())
+    parent = parent.parent_path();
+  if (!fs::is_directory(parent, code)) {
+    error = "cannot create output folder '" + target + "': '" + parent.string() + "' is no folder";
+    return false;
+  }
+  if (access(parent.c_str(), W_OK | X_OK) != 0) {
+    error = "cannot create output folder '" + target + "' in '" + parent.string() + "': " + std::strerror(errno);
+    return false;
+  }
   return true;
+}
+
+bool OutputFolder::open(std::string &error) {
+  if (!check(error))
+    return false;
+  std::error_code code;
+  if (fs::path parent = fs::path(place).parent_path(); !parent.empty())
+    fs::create_directories(parent, code);
+  // Not mkdtemp: the folder gets the permissions that the umask leaves, as any other.
+  for (int number = 0; number < 1000; ++number) {
+    std::string name = place + "." + std::to_string(getpid()) + "." + std::to_string(number);
+    if (mkdir(name.c_str(), 0777) == 0) {
+      temporary = name;
+      return true;
+    }
+    if (errno != EEXIST)
+      break;
+  }
+  error = "cannot create a folder beside '" + target + "': " + std::strerror(errno);
+  return false;
 }
 
 bool OutputFolder::write(const std::string &name, std::string_view contents, std::string &error) {
   std::string path = temporary + "/" + name;
-  int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   bool ok = file >= 0;
   while (ok && !contents.empty()) {
     ssize_t written = ::write(file, contents.data(), contents.size());
     ok = written > 0 || (written < 0 && errno == EINTR);
     if (written > 0)
-      contents.remove_prefix(written);
+      contents.remove_prefix(static_cast<size_t>(written));
   }
   ok = ok && ::fsync(file) == 0;
   if (!ok)
@@ -74,25 +111,35 @@ bool OutputFolder::write(const std::string &name, std::string_view contents, std
 }
 
 bool OutputFolder::commit(std::string &error) {
-  std::error_code code;
-  std::string old = temporary + ".old";
-  bool replaces = fs::exists(target, code);
-  if (replaces)
-    fs::rename(target, old, code);
-  if (!code)
-    fs::rename(temporary, target, code);
-  if (code) {
-    error = "cannot put the artifact at '" + target + "': " + code.message();
-    std::error_code ignored;
-    if (replaces && !fs::exists(target, ignored))
-      fs::rename(old, target, ignored);
-    return false;
+  // A rename replaces a folder that is empty or not there; an artifact changes places with the new one.
+  if (std::rename(temporary.c_str(), place.c_str()) == 0) {
+    temporary.clear();
+    return true;
   }
-  isOpen = false;
-  std::error_code ignored;
-  if (replaces)
-    fs::remove_all(old, ignored);
-  return true;
+  if (renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) == 0)
+    return true; // the destructor removes what was there
+  std::string old = temporary + ".old";
+  if (std::rename(place.c_str(), old.c_str()) == 0) {
+    std::error_code ignored;
+    if (std::rename(temporary.c_str(), place.c_str()) == 0) {
+      temporary.clear();
+      fs::remove_all(old, ignored);
+      return true;
+    }
+    fs::rename(old, place, ignored);
+  }
+  error = "cannot put the artifact at '" + target + "': " + std::strerror(errno);
+  return false;
+}
+
+bool canCreateFile(const std::string &path, std::string &error) {
+  fs::path folder = fs::path(path).parent_path();
+  struct stat about {};
+  bool isFolder = stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
+  if (!isFolder && access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0)
+    return true;
+  error = "cannot write '" + path + "': " + std::strerror(isFolder ? EISDIR : errno);
+  return false;
 }
 
 } // namespace ortc::driver

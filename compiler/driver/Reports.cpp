@@ -4,37 +4,59 @@
 
 #include "dialects/plan/PlanDialect.h"
 #include "passes/memory/Passes.h"
+#include "runtime/host/data/atomic_file.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 using namespace mlir;
 
 namespace ortc::driver {
 
-std::string makeBufferTable(ModuleOp module) {
-  std::string table = "program,name,region,offset,bytes,first,last\n";
+std::string entryName(plan::ProgramOp program, const CompileOptions &options) {
+  return program.getRole().str() + "/" + options.bindings[program.getBinding()].name;
+}
+
+/// Text in quotation marks, its own doubled (RFC 4180).
+static std::string quoteField(StringRef text) {
+  std::string quoted = "\"";
+  for (char letter : text)
+    quoted += letter == '"' ? std::string("\"\"") : std::string(1, letter);
+  return quoted + "\"";
+}
+
+std::string makeBufferTable(ModuleOp module, const CompileOptions &options) {
+  std::string table = "entry,name,region,offset,bytes,first,last\n";
   for (auto program : module.getOps<plan::ProgramOp>()) {
     llvm::DenseMap<Operation *, int64_t> number;
     int64_t steps = 0;
     for (auto step : program.getBody().front().getOps<plan::StepOp>())
       number[step] = steps++;
+    // A tensor, input or output has a buffer for every shape that it is seen with.
+    struct Row {
+      std::string key;
+      int64_t bytes, first, last;
+    };
+    std::vector<Row> rows;
     for (auto buffer : program.getBody().front().getOps<plan::BufferOp>()) {
-      int64_t first = -1, last = -1;
+      std::string key = quoteField(entryName(program, options)) + "," + quoteField(buffer.getName()) + "," +
+                        plan::stringifyRegion(buffer.getRegion()).str() + "," + std::to_string(buffer.getOffset());
+      int64_t bytes = memory::storedBytes(cast<ShapedType>(buffer.getType()));
+      bool isTransient = buffer.getRegion() == plan::Region::transient;
+      auto row = isTransient ? rows.end() : llvm::find_if(rows, [&](const Row &other) { return other.key == key; });
       for (Operation *user : buffer->getUsers()) {
         auto found = number.find(user);
         if (found == number.end())
           continue;
-        first = first < 0 ? found->second : std::min(first, found->second);
-        last = std::max(last, found->second);
+        if (row == rows.end())
+          row = rows.insert(rows.end(), {key, bytes, found->second, found->second});
+        row->bytes = std::max(row->bytes, bytes);
+        row->first = std::min(row->first, found->second);
+        row->last = std::max(row->last, found->second);
       }
-      int64_t bytes = memory::storedBytes(cast<ShapedType>(buffer.getType()));
-      table += program.getSymName().str() + ",\"" + buffer.getName().str() + "\"," +
-               plan::stringifyRegion(buffer.getRegion()).str() + "," + std::to_string(buffer.getOffset()) + "," +
-               std::to_string(bytes) + "," + std::to_string(first) + "," + std::to_string(last) + "\n";
     }
+    for (const Row &row : rows)
+      table += row.key + "," + std::to_string(row.bytes) + "," + std::to_string(row.first) + "," +
+               std::to_string(row.last) + "\n";
   }
   return table;
 }
@@ -59,12 +81,15 @@ std::string makeReport(const CompileFacts &facts, const std::vector<PhaseTime> &
 }
 
 bool writeFile(const std::string &path, const std::string &contents, std::string &error) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << contents;
-  file.close();
-  if (!file)
-    error = "cannot write '" + path + "': " + std::strerror(errno);
-  return bool(file);
+  host::AtomicFile file(path);
+  auto write = [&]() -> host::Status {
+    ORTC_TRY(file.open());
+    ORTC_TRY(file.write(contents));
+    return file.commit();
+  };
+  host::Status outcome = write();
+  error = outcome.getMessage();
+  return outcome.isOk();
 }
 
 } // namespace ortc::driver

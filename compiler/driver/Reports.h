@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/driver/Manifest.h"
+#include "dialects/plan/PlanDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace ortc::driver {
@@ -13,10 +14,14 @@ struct PhaseTime {
   double seconds;
 };
 
-/// One line per buffer of every program: program, name, region, offset, bytes, and the first and last step that use it.
-std::string makeBufferTable(mlir::ModuleOp module);
+/// "train/default": the name that the artifact's entry has.
+std::string entryName(plan::ProgramOp program, const CompileOptions &options);
 
-/// Times of the phases, figures of the entries, and every kernel with its work.
+/// The memory plan as CSV: entry, name, region, offset, bytes, and the first and last step that use the buffer, from 0.
+/// One line for each piece of memory and name; what no step uses has no line. Text is quoted.
+std::string makeBufferTable(mlir::ModuleOp module, const CompileOptions &options);
+
+/// Times of the phases, figures of the entries, and every kernel with its work, as far as there are any yet.
 std::string makeReport(const CompileFacts &facts, const std::vector<PhaseTime> &phases,
                        const std::vector<TargetCode> &codes);
 

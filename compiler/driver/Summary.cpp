@@ -3,6 +3,7 @@
 #include "compiler/driver/Manifest.h"
 
 #include <cstdio>
+#include <functional>
 #include <map>
 
 namespace ortc::driver {
@@ -40,25 +41,16 @@ static int64_t elements(const artifact::Tensor &tensor) {
   return count;
 }
 
-std::string makeSummary(const CompileOptions &options, const CompileFacts &facts, const artifact::Artifact &artifact,
-                        const std::vector<TargetCode> &codes, double seconds) {
-  std::string text;
-  auto line = [&](const char *key, const std::string &value) {
-    char head[24];
-    std::snprintf(head, sizeof head, "%-11s", key);
-    text += head + value + "\n";
-  };
+/// How much is trained, and what is not for which reason.
+static void describeTrained(const CompileFacts &facts, const artifact::Artifact &artifact,
+                            const std::function<void(const char *, const std::string &)> &line) {
   int64_t parameters = 0, trained = 0;
   for (const artifact::Tensor &tensor : artifact.tensors)
     if (tensor.role == ORTC_ROLE_PARAMETER) {
       parameters += elements(tensor);
       ++trained;
     }
-  line("model", facts.modelName + " (opset " + std::to_string(facts.opset) + ", " + std::to_string(facts.nodes) + " nodes)");
-  if (options.loss.kind != LossKind::None)
-    line("loss", options.loss.text + (facts.lossOutput.empty() ? "" : " of '" + facts.lossOutput + "'") + ", " + options.optimizer.text);
   line("trained", std::to_string(trained) + " tensors, " + std::to_string(parameters) + " values");
-
   std::map<std::string, std::vector<std::string>> frozen;
   for (const legalize::InitializerReport &item : facts.initializers)
     if (!item.trained())
@@ -69,7 +61,25 @@ std::string makeSummary(const CompileOptions &options, const CompileFacts &facts
       list += (i ? ", " : "") + names[i];
     if (names.size() > 4)
       list += ", ... (" + std::to_string(names.size()) + " tensors)";
-    line("not trained", list + ": " + reason);
+    line("frozen", list + ": " + reason);
+  }
+}
+
+std::string makeSummary(const CompileOptions &options, const CompileFacts &facts, const artifact::Artifact &artifact,
+                        const std::vector<TargetCode> &codes, double seconds) {
+  std::string text;
+  auto line = [&](const char *key, const std::string &value) {
+    char head[24];
+    std::snprintf(head, sizeof head, "%-10s ", key);
+    text += head + value + "\n";
+  };
+  line("model", facts.modelName + " (opset " + std::to_string(facts.opset) + ", " + std::to_string(facts.nodes) + " nodes)");
+  if (options.loss.kind == LossKind::None) {
+    line("loss", "none: for prediction only");
+    line("trained", "nothing: the weights are constants");
+  } else {
+    line("loss", options.loss.text + (facts.lossOutput.empty() ? "" : " of '" + facts.lossOutput + "'") + ", " + options.optimizer.text);
+    describeTrained(facts, artifact, line);
   }
   line("persistent", humanBytes(artifact.persistentBytes) + ", constants " + humanBytes(artifact.constants.size()));
   for (size_t i = 0; i < artifact.entries.size(); ++i) {

@@ -90,6 +90,8 @@ std::vector<Initializer> classifyInitializers(onnx::GraphOp graph, const Legaliz
     entry.requested = firstMatch(options.train);
     if (!entry.isFloat)
       entry.reason = "not floating-point";
+    else if (!options.trains)
+      entry.reason = "there is no loss";
     else if (frozen)
       entry.reason = "frozen by --freeze " + frozen->getText();
     else if (!options.train.empty() && !entry.requested)

@@ -29,6 +29,7 @@ struct LegalizeOptions {
   /// by default when a gradient can reach it from these.
   std::vector<std::string> lossOutputs;
   bool float64 = false; ///< every floating-point type becomes f64
+  bool trains = true; ///< false: every initializer is a constant, running statistics too
 };
 
 /// A part of the model that cannot be compiled.

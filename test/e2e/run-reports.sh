@@ -1,14 +1,72 @@
 #!/usr/bin/env bash
-# Breaks when --report or --dump-buffers is taken and nothing is written. Arguments: the ortc tool, the source folder.
+# Breaks when a report is asked for and not written, or is written though the compilation is refused: run-reports.sh ORTC SOURCE.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-"$1" train "$2/test/zoo/mlp-digits/model.onnx" -o "$folder/a" --shape batch=64 --target x86-64 --quiet \
-  --report "$folder/report.json" --dump-buffers "$folder/buffers.csv"
-grep -q '"name": "train_0_program"' "$folder/report.json"
-grep -q '^train_0_program,"pixels",external,0,16384,' "$folder/buffers.csv"
-if "$1" train "$2/test/zoo/mlp-digits/model.onnx" -o "$folder/b" --shape batch=64 --target x86-64 --quiet \
-  --report "$folder/missing/report.json" 2>"$folder/error"; then exit 1; fi
+ortc() {
+  "$tool" train "$model" --shape batch=64 --target x86-64 --quiet "$@"
+}
+tool=$1
+model=$2/test/zoo/mlp-digits/model.onnx
+
+# With an artifact. Entries have the names of the manifest, tensors and inputs one line each.
+ortc -o "$folder/a" --report "$folder/report.json" --dump-buffers "$folder/buffers.csv" --dump-ir "$folder/ir"
+grep -q '"name": "train/default"' "$folder/report.json"
+grep -q '"name": "train/default"' "$folder/a/manifest.json"
+grep -q '^"train/default","pixels",external,0,16384,' "$folder/buffers.csv"
+test "$(grep -c '^"train/default","pixels"' "$folder/buffers.csv")" = 1
+test "$(grep -c '^"train/default","step",persistent' "$folder/buffers.csv")" -le 1
+if grep -q -- '-1' "$folder/buffers.csv"; then exit 1; fi
+test -s "$folder/ir/8-place.mlir"
+test ! -e "$folder/ir/9-code.mlir"
+
+# Without one: what is known by then.
+ortc --compile-to place --report "$folder/place.json" --dump-buffers "$folder/place.csv" >"$folder/place.mlir"
+cmp "$folder/buffers.csv" "$folder/place.csv"
+grep -q '"name": "train/default"' "$folder/place.json"
+ortc --compile-to loss --report "$folder/loss.json" >"$folder/loss.mlir"
+grep -q '"name": "loss"' "$folder/loss.json"
+if ortc --compile-to fuse --dump-buffers "$folder/fuse.csv" 2>"$folder/error"; then exit 1; fi
+grep -q -- '--compile-to fuse ends before it' "$folder/error"
+
+# Refused: nothing is written, neither the report nor the artifact.
+if ortc -o "$folder/b" --report "$folder/missing/report.json" 2>"$folder/error"; then exit 1; fi
 grep -q "cannot write '$folder/missing/report.json'" "$folder/error"
 test ! -e "$folder/b"
+touch "$folder/a/ck.safetensors"
+if ortc -o "$folder/a" --report "$folder/refused.json" --dump-buffers "$folder/refused.csv" 2>"$folder/error"; then exit 1; fi
+grep -q "holds 'ck.safetensors'" "$folder/error"
+test ! -e "$folder/refused.json"
+test ! -e "$folder/refused.csv"
+
+# What was read is not written over, whatever its name is; nor is what is no regular file.
+cp "$model" "$folder/model.onnx"
+ln "$folder/model.onnx" "$folder/link.csv"
+mkfifo "$folder/fifo"
+original=$model
+model=$folder/model.onnx
+refuse() {
+  status=0
+  ortc "$@" 2>"$folder/error" || status=$?
+  test "$status" = 2
+  grep -q -- "$wanted" "$folder/error"
+  cmp "$original" "$model"
+}
+wanted="--report $model would overwrite the model $model" refuse -o "$folder/d" --report "$model"
+wanted="--dump-buffers $folder/link.csv would overwrite the model $model" refuse -o "$folder/d" --dump-buffers "$folder/link.csv"
+wanted="--report $folder/same would overwrite --dump-buffers $folder/same" \
+  refuse -o "$folder/d" --report "$folder/same" --dump-buffers "$folder/same"
+wanted="$folder/fifo: is no regular file" refuse -o "$folder/d" --report "$folder/fifo"
+test -p "$folder/fifo"
+test ! -e "$folder/d"
+mkdir "$folder/e"
+mv "$folder/model.onnx" "$folder/e/model.ortc"
+model=$folder/e/model.ortc
+wanted="-o $model would overwrite the model $model" refuse -o "$folder/e"
+model=$original
+
+# Patterns that match nothing.
+ortc -o "$folder/c" --freeze nothere --group '0.wieght:lr_scale=2' 2>"$folder/error"
+grep -q "ortc: warning: --freeze 'nothere' matches no initializer; closest: " "$folder/error"
+grep -q "ortc: warning: --group '0.wieght' matches no trained tensor; closest: '0.weight'" "$folder/error"

@@ -37,11 +37,15 @@ LogicalResult batchNormalization(Node &n) {
   if (failed(checkVectors(n, 1, 4, n.shape(0)[1])))
     return failure();
   driver::BatchNormMode mode = n.options().batchNorm;
-  bool isTrained = mode == driver::BatchNormMode::Train ||
-                   (mode == driver::BatchNormMode::AsExported && normalizesByBatch(n.op));
+  bool isTrained = n.options().trains && (mode == driver::BatchNormMode::Train ||
+                                          (mode == driver::BatchNormMode::AsExported && normalizesByBatch(n.op)));
   double epsilon = n.getFloat("epsilon", 1e-5f), momentum = n.getFloat("momentum", 0.9f);
   // Statistics are state also where no step updates them: checkpoints hold them, as PyTorch's do.
-  Value mean = n.walk.stateOf(n.op.getInput(3), n.op), variance = n.walk.stateOf(n.op.getInput(4), n.op);
+  Value mean, variance;
+  if (n.options().trains) {
+    mean = n.walk.stateOf(n.op.getInput(3), n.op);
+    variance = n.walk.stateOf(n.op.getInput(4), n.op);
+  }
   if (isTrained && (!mean || !variance))
     return n.refuse("its running statistics are computed by the graph, so they cannot be updated");
   mean = mean ? mean : n[3];
