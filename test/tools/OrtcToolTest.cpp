@@ -1,9 +1,11 @@
-// The tool as a process: exit statuses, messages, signals, and the commands on the runtime's small test
-// artifact. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The tool as a process: exit statuses, messages, signals, and the commands on the runtime's small artifact.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <set>
+#include <sstream>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -117,10 +119,48 @@ TEST_F(OrtcToolTest, HelpAndVersionAreFine) {
   EXPECT_EQ(run("--version").text.substr(0, 5), "ortc ");
 }
 
+/// The flags in `text` that stand at the begin of a line after `before`.
+static std::set<std::string> findFlags(const std::string &text, const std::string &before) {
+  std::set<std::string> flags;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(before + "-"))
+      continue;
+    size_t begin = line.find("--"), end = line.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", begin);
+    if (begin != std::string::npos)
+      flags.insert(line.substr(begin, end - begin));
+  }
+  return flags;
+}
+
+TEST_F(OrtcToolTest, EveryFlagIsDocumentedAndNoOther) {
+  std::string guide = readFile(ORTC_DOCS "/command-line.md");
+  for (const char *command : {"train", "run", "eval", "predict", "gradients", "export", "inspect", "verify"}) {
+    size_t begin = guide.find(std::string("\n## ortc ") + command + "\n");
+    ASSERT_NE(begin, std::string::npos) << command;
+    std::string section = guide.substr(begin, guide.find("\n## ", begin + 1) - begin);
+    std::set<std::string> flags = findFlags(run(command + std::string(" --help")).text, "  ");
+    flags.erase("--help");
+    EXPECT_EQ(findFlags(section, "| `"), flags) << command;
+  }
+}
+
 TEST_F(OrtcToolTest, FailsWithStatus1WhereAFileIsMissing) {
   Outcome outcome = run("run " + path + " --data /no/such.npz");
   EXPECT_EQ(outcome.status, 1);
   EXPECT_EQ(outcome.text, "ortc: error: /no/such.npz: cannot be opened: No such file or directory\n");
+}
+
+TEST_F(OrtcToolTest, EveryCommandSaysHowToMakeAnArtifact) {
+  std::string missing = folder / "nothing";
+  for (const char *command : {"run", "inspect", "verify", "eval"}) {
+    bool takesData = command[0] == 'r' || command[0] == 'e';
+    Outcome outcome = run(command + std::string(" ") + missing + (takesData ? " --data " + data : ""));
+    EXPECT_EQ(outcome.status, 1) << command;
+    EXPECT_EQ(outcome.text, "ortc: error: " + missing +
+                                ": there is no such artifact; make one with ortc train MODEL.onnx -o " + missing + "\n")
+        << command;
+  }
 }
 
 TEST_F(OrtcToolTest, TrainsEvaluatesAndPredicts) {
