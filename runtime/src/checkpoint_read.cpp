@@ -92,7 +92,7 @@ struct Json {
   }
 };
 
-constexpr char kMalformed[] = E_FORMAT "the checkpoint's header is malformed";
+constexpr char kMalformed[] = E_FORMAT "the checkpoint is malformed";
 
 struct Checkpoint : Json {
   ortc_session *s;

@@ -194,16 +194,18 @@ ortc_status ortc_checkpoint_save(ortc_session *session, const char *path, const 
   Arguments &arguments = session->arguments;
   char temporary[4096];
   arguments.set(0, path);
-  if (snprintf(temporary, sizeof temporary, "%s.tmp", path) >= (int)sizeof temporary)
+  // Process and session make the name this writer's own. It follows no link that somebody put there.
+  if (snprintf(temporary, sizeof temporary, "%s.%d.%p.tmp", path, getpid(), (void *)session) >= (int)sizeof temporary)
     return report(&session->message, kTooLong, arguments);
-  unlink(temporary); // of a run that was killed; O_EXCL below follows no link that somebody put there
   int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  ortc_status status =
-      file < 0 ? ORTC_E_IO : ortc_checkpoint_write(session, fileSink, &file, metadata, count);
-  bool isSafe = !status && !fsync(file);
-  if (!close(file) && isSafe && !rename(temporary, path)) {
-    syncFolder(temporary);
-    return ORTC_OK;
+  ortc_status status = ORTC_E_IO;
+  if (file >= 0) {
+    status = ortc_checkpoint_write(session, fileSink, &file, metadata, count);
+    bool isSafe = !status && !fsync(file);
+    if (!close(file) && isSafe && !rename(temporary, path)) {
+      syncFolder(temporary);
+      return ORTC_OK;
+    }
   }
   arguments.set(0, path);
   arguments.set(1, (uint64_t)errno);

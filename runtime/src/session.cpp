@@ -126,7 +126,7 @@ Error access(ortc_session *s, const char *name, Operation operation, void *data,
   if (error)
     return error;
   s->arguments.set(1, view.bytes());
-  s->arguments.set(2, bytes);
+  s->arguments.set(2, isScalar ? view.element : bytes);
   if (operation == Operation::Place
           ? !view.isDense()
           : (!isScalar && data && bytes != view.bytes()) || (isScalar && view.count != 1))

@@ -230,6 +230,7 @@ TEST_F(SessionTest, ScalarsConvert) {
   EXPECT_EQ(value, 7);
   EXPECT_EQ(ortc_set_scalar(s(), "step", std::nan("")), ORTC_E_SHAPE);
   EXPECT_EQ(ortc_set_scalar(s(), "fc.weight", 1), ORTC_E_SHAPE);
+  EXPECT_EQ(message(), "'fc.weight' has 24 bytes, not 4, or strides");
   EXPECT_EQ(ortc_set_scalar(s(), "momentum", 1), ORTC_E_NOT_FOUND);
   EXPECT_EQ(message(), "there is no 'momentum' in binding 'batch'");
 }
