@@ -6,6 +6,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "runtime/host/text.h"
+
 namespace ortc::host {
 
 /// Whether a row of shape a can be read as one of shape b without anybody being surprised: one is the other
@@ -58,10 +60,10 @@ Status Batches::match(const DataSource &source, Field &field, size_t others,
     notes.push_back(path + ": array '" + name + "' is taken for the graph's only input '" + spec.name + "'");
   }
   ORTC_TRY(source.load(name, field.array));
+  if (field.array.shape.empty()) // a lone number is one slice
+    field.array.shape = {1};
   const Array &array = field.array;
   std::string where = path + ": array '" + name + "'";
-  if (array.shape.empty())
-    return Status::failure(where + " has no dimensions; its leading axis must hold the slices");
   field.leading = spec.shape.empty() ? 1 : spec.shape[0];
   Shape wanted = spec.shape.empty() ? Shape{1} : spec.shape;
   bool isSame = array.shape.size() == wanted.size() &&
@@ -101,20 +103,20 @@ Status Batches::count(const std::string &path, Remainder remainder) {
     return !field.spec.shape.empty() && field.leading == first.leading;
   });
   auto disagree = [&](const Field &field, const char *what, int64_t ours, int64_t theirs) {
-    return Status::failure(path + ": array '" + field.array.name + "' has " + std::to_string(ours) + " " +
-                           what + " but '" + first.array.name + "' has " + std::to_string(theirs));
+    return Status::failure(path + ": array '" + field.array.name + "' has " + formatCount(ours, what) +
+                           " but '" + first.array.name + "' has " + std::to_string(theirs));
   };
   if (equal) {
     batch = first.leading;
     samples = first.rows();
     for (const Field &field : fields)
       if (field.rows() != samples)
-        return disagree(field, "samples", field.rows(), samples);
+        return disagree(field, "sample", field.rows(), samples);
     slices = samples / batch;
     if (remainder == Remainder::Repeat) {
       slices = (samples + batch - 1) / batch;
     } else if (slices == 0) {
-      return Status::failure(path + ": has " + std::to_string(samples) + " samples but a batch takes " +
+      return Status::failure(path + ": has " + formatCount(samples, "sample") + " but a batch takes " +
                              std::to_string(batch) + "; compile with a smaller batch (--shape)");
     } else {
       dropped = samples % batch;
@@ -124,17 +126,17 @@ Status Batches::count(const std::string &path, Remainder remainder) {
   slices = first.rows() / first.leading;
   for (const Field &field : fields) {
     if (field.rows() / field.leading != slices)
-      return disagree(field, "slices", field.rows() / field.leading, slices);
+      return disagree(field, "slice", field.rows() / field.leading, slices);
     int64_t rest = field.rows() % field.leading;
     if (rest && remainder == Remainder::Repeat)
       return Status::failure(
-          path + ": array '" + field.array.name + "' has " + std::to_string(field.rows()) +
-          " rows, which is no multiple of the " + std::to_string(field.leading) +
+          path + ": array '" + field.array.name + "' has " + formatCount(field.rows(), "row") +
+          ", which is no multiple of the " + std::to_string(field.leading) +
           " of a slice, and leading dimensions differ, so that no samples can be repeated");
     dropped = std::max(dropped, rest);
     if (slices == 0)
-      return Status::failure(path + ": array '" + field.array.name + "' has " + std::to_string(field.rows()) +
-                             " rows but a slice takes " + std::to_string(field.leading));
+      return Status::failure(path + ": array '" + field.array.name + "' has " + formatCount(field.rows(), "row") +
+                             " but a slice takes " + std::to_string(field.leading));
   }
   return Status();
 }
@@ -160,6 +162,13 @@ Status Batches::create(const DataSource &source, const std::vector<InputSpec> &i
     return Status();
   }
   return batches.count(source.getPath(), remainder);
+}
+
+std::string Batches::describeDropped(const std::string &of) const {
+  return path + ": " + formatCount(dropped, isBatch() ? "sample" : "row") +
+         (isBatch() ? " of " + std::to_string(samples) : "") + " at the end of " + of +
+         (dropped == 1 ? " does" : " do") + " not fill a " +
+         (isBatch() ? "batch of " + std::to_string(batch) : "slice") + (dropped == 1 ? " and is" : " and are") + " dropped";
 }
 
 int64_t Batches::getRealRows(int64_t slice) const {

@@ -36,6 +36,8 @@ public:
   int64_t getSamples() const { return samples; } ///< of the file; 0 unless isBatch()
   int64_t getSlices() const { return slices; }   ///< steps in an epoch, at least 1
   int64_t getDropped() const { return dropped; } ///< samples (or rows) an epoch leaves out
+  /// Says so. `of`: what they are at the end of.
+  std::string describeDropped(const std::string &of) const;
   /// How many rows of slice k are real; the others repeat the first rows of the slice.
   int64_t getRealRows(int64_t slice) const;
   /// How many things an order permutes: samples of a batch, else slices.

@@ -98,6 +98,17 @@ TEST(BatchesTest, GivesAScalarInputOneValueASlice) {
   EXPECT_EQ(slice(batches, 1, 1), (std::vector<float>{1}));
 }
 
+TEST(BatchesTest, TakesALoneNumberAsOneSlice) {
+  Batches one = make({floats("time", {})}, {input("time", {})}, Remainder::Repeat);
+  EXPECT_EQ(one.getSlices(), 1);
+  EXPECT_EQ(slice(one, 0, 0), (std::vector<float>{0}));
+  Batches many = make({floats("time", {3})}, {input("time", {})}, Remainder::Repeat);
+  EXPECT_EQ(many.getSlices(), 3);
+  EXPECT_EQ(slice(many, 0, 2), (std::vector<float>{2}));
+  Batches beside = make({floats("x", {2, 3}), floats("time", {})}, {input("x", {2, 3}), input("time", {})}, Remainder::Repeat);
+  EXPECT_EQ(beside.getSlices(), 1);
+}
+
 TEST(BatchesTest, ConvertsWhileGathering) {
   std::vector<NamedArray> arrays = {{"x", DataType::UInt8, {2, 2}, std::string("\1\2\3\4")}};
   std::vector<std::string> notes;
@@ -170,8 +181,12 @@ TEST(BatchesTest, RefusesTooLittleData) {
             "data.npz: has 3 samples but a batch takes 4; compile with a smaller batch (--shape)");
   EXPECT_EQ(refuse({floats("x", {0, 4})}, {input("x", {1, 4})}),
             "data.npz: array 'x' has shape [0, 4] and holds no elements");
-  EXPECT_EQ(refuse({floats("x", {})}, {input("x", {1})}),
-            "data.npz: array 'x' has no dimensions; its leading axis must hold the slices");
+  EXPECT_EQ(refuse({floats("x", {1})}, {input("x", {4})}),
+            "data.npz: has 1 sample but a batch takes 4; compile with a smaller batch (--shape)");
+  EXPECT_EQ(refuse({floats("x", {})}, {input("x", {2})}),
+            "data.npz: has 1 sample but a batch takes 2; compile with a smaller batch (--shape)");
+  EXPECT_EQ(refuse({floats("x", {4}), floats("time", {})}, {input("x", {2}), input("time", {})}),
+            "data.npz: array 'time' has 1 slice but 'x' has 2");
 }
 
 TEST(BatchesTest, RefusesARestOfRowsWhereNothingCanBeRepeated) {

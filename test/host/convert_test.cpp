@@ -75,8 +75,8 @@ TEST(ConvertTest, TakesEqualTypesAsTheyAre) {
 TEST(ConvertTest, RefusesWhatFloatsCannotHold) {
   EXPECT_EQ(refuse(makeArray<int32_t>(DataType::Int32, {16777217}), DataType::Float32),
             "data.npz: array 'x' holds 16777217 at element 0, which does not fit the graph's float32");
-  EXPECT_EQ(refuse(makeArray<double>(DataType::Float64, {1e300}), DataType::Float32).substr(0, 30),
-            "data.npz: array 'x' holds 1000");
+  EXPECT_EQ(refuse(makeArray<double>(DataType::Float64, {1e300}), DataType::Float32),
+            "data.npz: array 'x' holds 1e+300 at element 0, which does not fit the graph's float32");
   EXPECT_EQ(refuse(makeArray<float>(DataType::Float32, {1.0f}), DataType::Int64),
             "data.npz: array 'x' is float32 but the graph wants int64; convert it with numpy's astype");
 }

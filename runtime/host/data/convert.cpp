@@ -7,6 +7,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "runtime/host/text.h"
+
 namespace ortc::host {
 namespace {
 
@@ -164,7 +166,7 @@ Status planConversion(const Array &array, DataType type, const std::string &wher
   int64_t misfit = pair.findMisfit(array.data, count);
   if (misfit >= 0) {
     const uint8_t *at = array.data + size_t(misfit) * getElementBytes(array.type);
-    std::string value = isFloat(array.type)              ? std::to_string(loadAsDouble(array.type, at))
+    std::string value = isFloat(array.type)              ? formatNumber(loadAsDouble(array.type, at))
                         : array.type == DataType::UInt64 ? std::to_string(load<uint64_t>(at))
                                                          : std::to_string(loadAsInteger(array.type, at));
     return Status::failure(where + " holds " + value + " at element " + std::to_string(misfit) +
