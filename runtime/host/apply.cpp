@@ -85,8 +85,7 @@ Status evaluateData(const ApplyOptions &options) {
     reporter.note(result.note);
   std::string text = "loss " + formatNumber(float(result.loss.mean()));
   if (result.hasAccuracy)
-    text += ", accuracy " + formatShort(100 * result.getAccuracy()) + " % (" + std::to_string(result.right) +
-            " of " + std::to_string(result.counted) + ")";
+    text += ", " + result.formatAccuracy();
   // The result itself is no chatter: quiet keeps it.
   Reporter(false).line(text + ", over " +
                        formatCount(result.items, application.data.isBatch() ? "sample" : "slice"));

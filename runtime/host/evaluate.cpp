@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/host/evaluate.h"
 
+#include "runtime/host/text.h"
+
 namespace ortc::host {
 namespace {
 
@@ -53,7 +55,7 @@ public:
     result.loss.add(mean, weight);
     if (output.type != DataType::None && loss.hasClasses())
       result.hasAccuracy |= addAccuracy(loss, output, label, batches.isBatch() ? rows : getLeading(output),
-                                        result.right, result.counted);
+                                        result.right, result.counted, result.notNumbers);
     result.items += batches.isBatch() ? rows : 1;
     ++result.slices;
     return Status();
@@ -77,6 +79,15 @@ private:
 };
 
 } // namespace
+
+std::string Evaluation::formatAccuracy() const {
+  return "accuracy " + formatShort(100 * getAccuracy()) + " % (" + std::to_string(right) + " of " +
+         std::to_string(counted) +
+         (notNumbers ? "; " + formatCount(notNumbers, "prediction") + (notNumbers == 1 ? " is" : " are") +
+                           " NaN and counted as wrong"
+                     : "") +
+         ")";
+}
 
 Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, const Batches &batches,
                 int64_t slices, const std::function<void(int64_t slice)> &progress, Evaluation &result) {

@@ -15,6 +15,8 @@ struct Evaluation {
   int64_t right = 0, counted = 0; ///< predictions; counted: labels that are not ignored
   int64_t slices = 0, items = 0;  ///< items: samples of a batch, else slices
   std::string note;               ///< "" or what the mean could not do exactly
+  int64_t notNumbers = 0;         ///< predictions with a NaN; they are wrong
+  std::string formatAccuracy() const;
   double getAccuracy() const { return counted ? double(right) / double(counted) : 0; }
 };
 

@@ -141,7 +141,7 @@ double computeLoss(const LossInfo &loss, const TensorView &output, const TensorV
 }
 
 bool addAccuracy(const LossInfo &loss, const TensorView &output, const TensorView &label, int64_t rows,
-                 int64_t &right, int64_t &total) {
+                 int64_t &right, int64_t &total, int64_t &notNumbers) {
   auto axis = size_t(loss.axis);
   if (!loss.hasClasses() || loss.axis < 0 || axis >= output.shape.size() || !isFloat(output.type))
     return false;
@@ -156,12 +156,15 @@ bool addAccuracy(const LossInfo &loss, const TensorView &output, const TensorVie
     (i < axis ? outer : inner) *= i == axis ? 1 : output.shape[i];
   if (axis > 0) // rows are the leading axis; with classes leading, all of it is real
     outer = outer / output.shape[0] * rows;
+  constexpr int64_t kNone = -1;
   auto findLargest = [&](const TensorView &view, int64_t base) {
     size_t element = getElementBytes(view.type);
     int64_t best = 0;
     double largest = -HUGE_VAL;
     for (int64_t c = 0; c < classes; ++c) {
       double value = loadAsDouble(view.type, view.data + size_t(base + c * inner) * element);
+      if (std::isnan(value))
+        return kNone;
       if (value > largest) {
         largest = value;
         best = c;
@@ -177,7 +180,9 @@ bool addAccuracy(const LossInfo &loss, const TensorView &output, const TensorVie
     if (indices && loss.hasIgnored && wantedClass == loss.ignoreIndex)
       continue;
     ++total;
-    right += findLargest(output, base) == wantedClass;
+    int64_t predicted = findLargest(output, base);
+    right += predicted == wantedClass && predicted != kNone;
+    notNumbers += predicted == kNone;
   }
   return true;
 }

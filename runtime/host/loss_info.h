@@ -60,10 +60,10 @@ bool canComputeLoss(const LossInfo &loss, const TensorView &output, const Tensor
 double computeLoss(const LossInfo &loss, const TensorView &output, const TensorView &label, int64_t rows);
 
 /// Adds how many of the first `rows` rows' predictions are right. Ties go to the lower class. Labels are
-/// class indices (ignored ones do not count) or probabilities of the output's shape. False when the shapes do
-/// not fit together.
+/// class indices (ignored ones do not count) or probabilities of the output's shape. A prediction with a NaN in it is
+/// wrong, and counted in `notNumbers` too. False when the shapes do not fit together.
 bool addAccuracy(const LossInfo &loss, const TensorView &output, const TensorView &label, int64_t rows,
-                 int64_t &right, int64_t &total);
+                 int64_t &right, int64_t &total, int64_t &notNumbers);
 
 } // namespace ortc::host
 

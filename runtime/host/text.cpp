@@ -33,6 +33,8 @@ std::string formatJsonString(const std::string &text) {
 }
 
 std::string formatShort(double value, int digits) {
+  if (std::isnan(value)) // printf has a sign for it
+    return "nan";
   char text[64];
   std::snprintf(text, sizeof(text), "%.*g", digits, value);
   return text;

@@ -248,8 +248,7 @@ Status Trainer::evaluateNow() {
   std::string text = "epoch " + std::to_string(epoch) + ": eval loss " + formatShort(result.loss.mean(), 5);
   if (result.hasAccuracy) {
     fields.push_back({"accuracy", formatJsonNumber(result.getAccuracy())});
-    text += ", accuracy " + formatShort(100 * result.getAccuracy()) + " % (" + std::to_string(result.right) +
-            " of " + std::to_string(result.counted) + ")";
+    text += ", " + result.formatAccuracy();
   }
   if (!result.note.empty())
     reporter.note(result.note);
