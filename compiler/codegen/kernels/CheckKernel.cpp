@@ -62,7 +62,7 @@ KernelInfo generateCheck(ModuleOp module, func::FuncOp function, uint32_t nameIn
   b.setInsertionPointToStart(bad);
   auto field = [&](size_t offset) { return at(detail, b.getI8Type(), static_cast<int32_t>(offset)); };
   LLVM::StoreOp::create(b, constant(i32, nameIndex), field(offsetof(ortc_detail, name)));
-  LLVM::StoreOp::create(b, constant(i32, check.getLower() < 0), field(offsetof(ortc_detail, from_end)));
+  LLVM::StoreOp::create(b, constant(i32, static_cast<int64_t>(check.getLower()) < 0), field(offsetof(ortc_detail, from_end)));
   LLVM::StoreOp::create(b, wide, field(offsetof(ortc_detail, index)));
   LLVM::StoreOp::create(b, constant(i64, check.getUpper()), field(offsetof(ortc_detail, limit)));
   LLVM::ReturnOp::create(b, constant(i32, ORTC_STEP_RANGE));
