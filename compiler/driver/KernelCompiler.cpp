@@ -4,6 +4,7 @@
 // A context of MLIR belongs to one thread while passes run, so every worker has its own and reads kernels as text.
 #include "compiler/driver/KernelCompiler.h"
 
+#include "compiler/codegen/artifact/ArtifactReader.h"
 #include "compiler/codegen/backend/BlobLoader.h"
 #include "compiler/codegen/backend/Lowering.h"
 #include "compiler/codegen/kernels/KernelGenerator.h"
@@ -17,7 +18,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/ADT/StringSwitch.h"
 
 #include "ortc/call.h"
 
@@ -107,12 +107,10 @@ static bool isParallel(const codegen::KernelInfo &info) {
 }
 
 uint32_t entryRole(StringRef role) {
-  return llvm::StringSwitch<uint32_t>(role)
-      .Case("train", ORTC_ENTRY_TRAIN)
-      .Case("eval", ORTC_ENTRY_EVAL)
-      .Case("predict", ORTC_ENTRY_PREDICT)
-      .Case("gradients", ORTC_ENTRY_GRADIENTS)
-      .Default(ORTC_ENTRY_UPDATE);
+  uint32_t number = 0;
+  while (number + 1 < ORTC_ENTRY_ROLES && role != artifact::entryRoleName(number))
+    ++number;
+  return number;
 }
 
 static bool emitSteps(ModuleOp module, const ProgramKernels &kernels, TargetCode &code,

@@ -2,30 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Manifest.h"
 
+#include "compiler/codegen/artifact/ArtifactReader.h"
+
 #include <nlohmann/json.hpp>
 
 namespace ortc::driver {
 
 using Json = nlohmann::ordered_json;
 
-static std::string dtypeName(uint8_t dtype) {
-  switch (dtype) {
-  case 1: return "float32";
-  case 2: return "uint8";
-  case 3: return "int8";
-  case 4: return "uint16";
-  case 5: return "int16";
-  case 6: return "int32";
-  case 7: return "int64";
-  case 9: return "bool";
-  case 10: return "float16";
-  case 11: return "float64";
-  case 12: return "uint32";
-  case 13: return "uint64";
-  case 16: return "bfloat16";
-  default: return std::to_string(dtype);
-  }
-}
+using artifact::dtypeName;
 
 static Json describeLoss(const CompileOptions &options, const CompileFacts &facts) {
   const LossSpec &spec = options.loss;
@@ -122,13 +107,12 @@ static Json describeBindings(const CompileOptions &options, const artifact::Arti
 }
 
 static Json describeEntries(const CompileOptions &options, const CompileFacts &facts, const artifact::Artifact &artifact) {
-  const char *roles[] = {"train", "eval", "predict", "gradients", "update"};
   Json entries = Json::array();
   for (size_t i = 0; i < artifact.entries.size(); ++i) {
     const artifact::Entry &entry = artifact.entries[i];
     const CompileFacts::EntryFacts &fact = facts.entries[i];
     entries.push_back({{"name", entry.name},
-                       {"role", roles[entry.role]},
+                       {"role", artifact::entryRoleName(entry.role)},
                        {"binding", artifact.bindings[entry.binding]},
                        {"steps", fact.steps},
                        {"flops", fact.flops},
@@ -143,12 +127,11 @@ static Json describeEntries(const CompileOptions &options, const CompileFacts &f
 }
 
 static Json describeTensors(const artifact::Artifact &artifact) {
-  const char *roles[] = {"parameter", "constant", "state", "scalar"};
   Json tensors = Json::array();
   for (const artifact::Tensor &tensor : artifact.tensors) {
     if (tensor.role > ORTC_ROLE_SCALAR)
       continue;
-    Json item{{"name", tensor.name}, {"role", roles[tensor.role]}};
+    Json item{{"name", tensor.name}, {"role", artifact::roleName(tensor.role)}};
     if (tensor.owner != ORTC_NONE)
       item["owner"] = artifact.tensors[tensor.owner].name;
     item["dtype"] = dtypeName(tensor.dtype);
@@ -163,7 +146,7 @@ static Json describeTensors(const artifact::Artifact &artifact) {
 
 std::string makeManifest(const CompileOptions &options, const CompileFacts &facts, const artifact::Artifact &artifact,
                          const std::vector<TargetCode> &codes) {
-  Json manifest{{"format", 1}, {"generator", "ortc 0.1.0"}, {"name", facts.modelName}};
+  Json manifest{{"format", 1}, {"generator", "ortc " ORTC_VERSION}, {"name", facts.modelName}};
   manifest["model"] = {{"file", facts.modelFile}, {"ir_version", facts.irVersion}, {"opset", facts.opset},
                        {"producer", facts.producer}, {"nodes", facts.nodes}};
   manifest["flags"] = describeFlags(options);

@@ -28,7 +28,6 @@ struct PlanStatistics {
   std::string orderSource;       ///< candidate the order came from, e.g. "source+release"
   std::string offsetSource;      ///< placement the offsets came from, e.g. "skyline:area"
   uint64_t plainSourcePeak = 0;  ///< max-live of the untouched source order
-  uint64_t totalBufferBytes = 0; ///< arena that a plan without any reuse would need, rounded sizes
   uint64_t inPlaceWrites = 0;
   uint64_t inPlaceBytes = 0;
   uint64_t storages = 0;
@@ -55,7 +54,6 @@ struct Plan {
   uint64_t maxLive = 0;
   uint64_t sourcePeak = 0; ///< max-live of the source order with consumer-only steps as early as possible
   uint64_t orderBound = 0; ///< no order can have a max-live below this
-  StepId peakStep = 0;     ///< step of `order` at which maxLive is reached first
 
   PlanStatistics statistics;
 };

@@ -179,12 +179,10 @@ Expected<Plan> planNested(const Problem &problem, const PlanOptions &options, un
   Liveness live(*graph, choice.order);
   plan.order = choice.order;
   plan.maxLive = live.peak;
-  plan.peakStep = plan.order.empty() ? 0 : plan.order[live.peakPosition];
   plan.sourcePeak = choice.sourcePeak;
   plan.orderBound = choice.bound;
   plan.statistics.orderSource = choice.source;
   plan.statistics.plainSourcePeak = choice.plainSourcePeak;
-  plan.statistics.totalBufferBytes = graph->totalBytes;
   plan.statistics.orderWork = choice.searchWork;
   plan.statistics.boundWork = choice.boundWork;
   plan.statistics.boundComplete = choice.boundComplete;

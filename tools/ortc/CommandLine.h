@@ -38,7 +38,6 @@ public:
   /// What runs when this command was given.
   void setAction(std::function<int()> &action, std::function<int()> run);
 
-  CLI::App &getApp() { return *command; }
 
 private:
   CLI::App *command;

@@ -1,5 +1,5 @@
-// Takes model.ortc apart and checks all of it: what the runtime reads, what it does not, and the space
-// between. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Takes model.ortc apart and checks all of it: what the runtime reads, what it does not, and the space between.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/artifact/ArtifactReader.h"
 
 #include <algorithm>
@@ -25,8 +25,8 @@ const char *entryRoleName(uint32_t role) {
 
 const char *dtypeName(uint8_t dtype) {
   static const char *const kNames[] = {
-      "none", "f32", "u8",  "i8",  "u16",  "i16",  "i32",      "i64",        "string", "bool",      "f16",
-      "f64",  "u32", "u64", "c64", "c128", "bf16", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz"};
+      "none",   "float32", "uint8",  "int8",      "uint16",     "int16",   "int32",        "int64",      "string",
+      "bool",   "float16", "float64", "uint32",   "uint64",     "complex64", "complex128", "bfloat16"};
   return dtype < std::size(kNames) ? kNames[dtype] : "unknown";
 }
 

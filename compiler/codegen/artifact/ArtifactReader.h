@@ -1,5 +1,5 @@
-// Reads and verifies model.ortc on the host, every section of it. Independent of the runtime's loader. No
-// MLIR. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Reads and verifies model.ortc on the host, every section of it, independent of the loader of the runtime.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef ORTC_COMPILER_CODEGEN_ARTIFACT_ARTIFACTREADER_H
 #define ORTC_COMPILER_CODEGEN_ARTIFACT_ARTIFACTREADER_H
 
@@ -40,7 +40,7 @@ std::optional<ArtifactFile> readArtifact(const Bytes &file, std::string &error,
 std::optional<ArtifactFile> readArtifactFile(const std::string &path, std::string &error,
                                              std::vector<SectionReport> *sections = nullptr);
 
-/// "parameter", ...; "train", ...; "x86-64", ...; "f32", ...
+/// "parameter", ...; "train", ...; "float32", ... (numpy's names, and "bfloat16"); "tensors", ...
 const char *roleName(uint32_t role);
 const char *entryRoleName(uint32_t role);
 const char *dtypeName(uint8_t dtype);
