@@ -29,6 +29,7 @@
 #include "passes/memory/Passes.h"
 #include "passes/simplify/Passes.h"
 #include "passes/train/TrainingProgram.h"
+#include "runtime/host/data/output_paths.h"
 
 #include <chrono>
 #include <filesystem>
@@ -144,6 +145,35 @@ private:
     return fail("--compile-to '" + options.compileTo + "' is not a phase; phases are " + known);
   }
 
+  /// Files are written at the end: what would keep them from being written is found before the work is done.
+  bool checkPaths() {
+    std::string why;
+    if (options.compileTo.empty() && !output.check(why))
+      return fail(why);
+    for (const std::string &path : {options.dumpBuffers, options.report})
+      if (!path.empty() && !canCreateFile(path, why))
+        return fail(why, 1);
+    return true;
+  }
+
+  /// What is written must not be what was read.
+  bool checkOutputFiles() {
+    std::vector<host::NamedFile> inputs{{"the model", options.model}}, reports{{"--dump-buffers", options.dumpBuffers},
+                                                                                {"--report", options.report}}, outputs;
+    for (const std::string &file : model->getExternalFiles())
+      inputs.push_back({"the model's data", file});
+    if (options.compileTo.empty())
+      for (host::NamedFile &file : host::listArtifactFiles(options.output))
+        outputs.push_back({"-o", std::move(file.path)});
+    outputs.insert(outputs.end(), reports.begin(), reports.end());
+    host::Status outcome = host::checkOutputs(inputs, outputs);
+    std::string place;
+    for (const host::NamedFile &file : reports)
+      if (outcome.isOk())
+        outcome = host::resolveOutput(file.path, place);
+    return outcome.isOk() || fail(outcome.getMessage());
+  }
+
   bool findTargets() {
     auto add = [&](StringRef name) {
       auto target = codegen::findTarget(name);
@@ -172,7 +202,9 @@ private:
   bool import() {
     frontend::Status outcome = frontend::Model::load(options.model, model);
     if (!outcome.ok())
-      return fail(outcome.message());
+      return fail(nameModel(outcome.message()));
+    if (!checkOutputFiles())
+      return false;
     auto imported = frontend::importModel(model, context, outcome);
     if (failed(imported))
       return fail(nameModel(outcome.message()));

@@ -9,6 +9,7 @@
 #include "compiler/frontend/onnx.pb.h"
 #include "runtime/host/data/atomic_file.h"
 #include "runtime/host/data/convert.h"
+#include "runtime/host/data/output_paths.h"
 #include "runtime/host/report.h"
 #include "runtime/host/session.h"
 #include "runtime/host/text.h"
@@ -101,6 +102,9 @@ Status exportModel(const ExportOptions &options) {
   proto::ModelProto model;
   if (status != ORTC_OK || bytes > INT32_MAX || !model.ParseFromArray(source, int(bytes)))
     return Status::failure(artifact.getPath() + ": its source section is damaged");
+  std::vector<host::NamedFile> inputs = host::listArtifactFiles(options.artifact);
+  inputs.push_back({"--load", options.load});
+  ORTC_TRY(host::checkOutputs(inputs, {{"-o", options.output}}));
   host::Session session;
   ORTC_TRY(host::Session::create(artifact, {1, false}, session));
   if (!options.load.empty()) {

@@ -66,6 +66,8 @@ public:
 
   const proto::ModelProto &getProto() const { return *proto; }
   const std::string &getName() const { return name; }
+  /// The external data files that were opened.
+  std::vector<std::string> getExternalFiles() const;
 
   /// The data of a tensor, without a copy where the file stores it packed. Messages do not name the tensor.
   Status tensor(const proto::TensorProto &tensor, TensorData &data) const;

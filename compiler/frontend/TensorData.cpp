@@ -237,6 +237,14 @@ static bool parseSize(const std::string &digits, size_t &value) {
   return !digits.empty();
 }
 
+std::vector<std::string> Model::getExternalFiles() const {
+  std::lock_guard<std::mutex> guard(lock);
+  std::vector<std::string> files;
+  for (const auto &[location, file] : external)
+    files.push_back((std::filesystem::path(folder) / location).string());
+  return files;
+}
+
 /// Maps an external data file, which has to lie in the model's folder after all links are followed.
 Status Model::openExternal(const std::string &location, std::shared_ptr<const MappedFile> &file) const {
   namespace fs = std::filesystem;

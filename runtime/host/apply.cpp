@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/host/commands.h"
+#include "runtime/host/data/output_paths.h"
 #include "runtime/host/data/writers.h"
 #include "runtime/host/evaluate.h"
 #include "runtime/host/report.h"
@@ -16,13 +17,15 @@ namespace {
 struct Application {
   explicit Application(const ApplyOptions &options) : options(options), reporter(options.quiet) {}
 
-  Status open(uint32_t role) {
+  Status open(uint32_t role, Remainder remainder = Remainder::Repeat) {
     ORTC_TRY(Artifact::open(options.artifact, artifact));
     ORTC_TRY(artifact.findEntry(role, options.binding, entry));
     std::unique_ptr<DataSource> source;
     ORTC_TRY(openData(options.data, source));
+    if (role != ORTC_ENTRY_EVAL)
+      ORTC_TRY(checkOutput(*source)); // before the work, not after it
     std::vector<std::string> notes;
-    ORTC_TRY(Batches::create(*source, entry->inputs, Remainder::Repeat, data, notes));
+    ORTC_TRY(Batches::create(*source, entry->inputs, remainder, data, notes));
     ORTC_TRY(Session::create(artifact, {options.threads, false}, session));
     for (const std::string &note : notes)
       reporter.note(note);
@@ -32,6 +35,16 @@ struct Application {
     }
     slices = std::min(data.getSlices(), options.steps.value_or(data.getSlices()));
     return Status();
+  }
+
+  Status checkOutput(const DataSource &source) const {
+    std::vector<NamedFile> inputs = listArtifactFiles(options.artifact);
+    inputs.push_back({"--load", options.load});
+    for (const std::string &file : source.getFiles())
+      inputs.push_back({"--data", file});
+    ORTC_TRY(checkOutputs(inputs, {{"-o", options.output}}));
+    std::string place;
+    return resolveOutput(options.output, place);
   }
 
   const ApplyOptions &options;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <unistd.h>
 
+#include "runtime/host/data/output_paths.h"
 #include "runtime/host/evaluate.h"
 #include "runtime/host/position.h"
 #include "runtime/host/report.h"
@@ -41,6 +42,7 @@ private:
   MetricsFile metrics;
   Artifact artifact;
   Session session;
+  std::string savePlace; // --save with links followed
   const Entry *entry = nullptr, *evalEntry = nullptr;
   Batches data, evalData;
   Position position;
@@ -78,7 +80,8 @@ Status Trainer::run() {
 /// Everything that can be refused without running a step is refused here.
 Status Trainer::open() {
   if (!options.save.empty()) {
-    std::filesystem::path folder = std::filesystem::path(options.save).parent_path();
+    ORTC_TRY(resolveOutput(options.save, savePlace));
+    std::filesystem::path folder = std::filesystem::path(savePlace).parent_path();
     std::string where = folder.empty() ? "." : folder.string();
     if (access(where.c_str(), W_OK) != 0)
       return Status::failure(options.save + ": the folder " + where + " is not there or cannot be written");
@@ -88,12 +91,19 @@ Status Trainer::open() {
   std::vector<std::string> notes;
   std::unique_ptr<DataSource> source;
   ORTC_TRY(openData(options.data, source));
+  std::vector<NamedFile> inputs = listArtifactFiles(options.artifact);
+  for (const std::string &file : source->getFiles())
+    inputs.push_back({"--data", file});
   ORTC_TRY(Batches::create(*source, entry->inputs, Remainder::Drop, data, notes));
   if (!options.evalData.empty()) {
     ORTC_TRY(artifact.findEntry(ORTC_ENTRY_EVAL, options.binding, evalEntry));
     ORTC_TRY(openData(options.evalData, source));
+    for (const std::string &file : source->getFiles())
+      inputs.push_back({"--eval-data", file});
     ORTC_TRY(Batches::create(*source, evalEntry->inputs, Remainder::Repeat, evalData, notes));
   }
+  ORTC_TRY(checkOutputs(inputs, {{"--save", options.save}, {"--metrics", options.metrics}}));
+  ORTC_TRY(checkOutputs({{"--load", options.load}}, {{"--metrics", options.metrics}})); // --save may be --load
   ORTC_TRY(Session::create(artifact, {options.threads, options.stopOnNan}, session));
   for (const std::string &note : notes)
     reporter.note(note);
@@ -257,7 +267,7 @@ Status Trainer::evaluateNow() {
 }
 
 Status Trainer::save() {
-  ORTC_TRY(session.save(options.save, formatPosition(position)));
+  ORTC_TRY(session.save(savePlace, formatPosition(position)));
   savedStep = position.step;
   return metrics.writeEvent(
       "save", {{"step", std::to_string(position.step)}, {"file", formatJsonString(options.save)}});

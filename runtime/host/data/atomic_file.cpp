@@ -2,15 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/host/data/atomic_file.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "runtime/host/data/output_paths.h"
+
 namespace ortc::host {
 
-AtomicFile::AtomicFile(std::string path) : path(std::move(path)), temporary(this->path + ".tmp") {}
+AtomicFile::AtomicFile(std::string path) : path(std::move(path)) {}
 
 AtomicFile::~AtomicFile() {
   if (descriptor >= 0) {
@@ -24,7 +27,12 @@ Status AtomicFile::fail(const char *what) {
 }
 
 Status AtomicFile::open() {
-  descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  ORTC_TRY(resolveOutput(path, place));
+  static std::atomic<unsigned> counter;
+  do { // other processes, other threads, and what a killed process has left are in nobody's way
+    temporary = place + "." + std::to_string(getpid()) + "." + std::to_string(counter++) + ".tmp";
+    descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (descriptor < 0 && errno == EEXIST);
   return descriptor < 0 ? fail("written") : Status();
 }
 
@@ -47,7 +55,7 @@ Status AtomicFile::commit() {
     return fail("written");
   int done = ::close(descriptor);
   descriptor = -1;
-  if (done == 0 && std::rename(temporary.c_str(), path.c_str()) == 0)
+  if (done == 0 && std::rename(temporary.c_str(), place.c_str()) == 0)
     return Status();
   Status status = fail("written");
   ::unlink(temporary.c_str());

@@ -10,7 +10,8 @@
 
 namespace ortc::host {
 
-/// Writes `path`.tmp; commit() flushes it to the disk and renames it. Without commit() it is removed.
+/// Writes a file of its own beside `path`; commit() flushes it to the disk and renames it. Without commit() it is
+/// removed. Where `path` is a link, that is done beside its target. Refuses to replace what is no regular file.
 class AtomicFile {
 public:
   explicit AtomicFile(std::string path);
@@ -25,7 +26,7 @@ public:
 
 private:
   Status fail(const char *what);
-  std::string path, temporary;
+  std::string path, place, temporary; ///< place: path without links
   int descriptor = -1;
 };
 

@@ -30,6 +30,8 @@ public:
   /// The arrays, in the order of the file.
   const std::vector<std::string> &getNames() const { return names; }
   const std::string &getPath() const { return path; }
+  /// All files that are read.
+  virtual std::vector<std::string> getFiles() const { return {path}; }
   bool has(const std::string &name) const;
   /// Reads an array; a copy is made only where it is compressed, big-endian or in Fortran order.
   virtual Status load(const std::string &name, Array &array) const = 0;

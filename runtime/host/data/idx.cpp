@@ -17,6 +17,7 @@ public:
   }
   Status load(const std::string &name, Array &array) const override;
   std::string getHint() const override { return hint; }
+  std::vector<std::string> getFiles() const override { return {path, labels}; }
 
 private:
   std::string labels, hint;

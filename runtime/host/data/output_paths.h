@@ -1,0 +1,31 @@
+// Checks of the files that a command is about to write.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_RUNTIME_HOST_DATA_OUTPUT_PATHS_H
+#define ORTC_RUNTIME_HOST_DATA_OUTPUT_PATHS_H
+
+#include <string>
+#include <vector>
+
+#include "runtime/host/status.h"
+
+namespace ortc::host {
+
+/// A file of a command, and what its user calls it.
+struct NamedFile {
+  std::string flag, path; ///< "--save" and its value, say
+};
+
+/// Where an output that is replaced whole goes: links are followed, so that they stay links. Refuses what is there and
+/// no regular file (a device, a pipe, a folder). A file that is not there yet is fine.
+Status resolveOutput(const std::string &path, std::string &place);
+
+/// Refuses outputs that are one of the inputs, whatever the names are, or each other. Files that are there are told
+/// apart by device and inode, others by folder and name. Empty paths are left out.
+Status checkOutputs(const std::vector<NamedFile> &inputs, const std::vector<NamedFile> &outputs);
+
+/// The files of the artifact at `path`, as inputs.
+std::vector<NamedFile> listArtifactFiles(const std::string &path);
+
+} // namespace ortc::host
+
+#endif // ORTC_RUNTIME_HOST_DATA_OUTPUT_PATHS_H

@@ -1,0 +1,113 @@
+// What a command may write over: never its own inputs, never what is no regular file.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <atomic>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <thread>
+
+#include "runtime/host/data/atomic_file.h"
+#include "runtime/host/data/output_paths.h"
+#include "runtime/host/data/writers.h"
+#include "test/host/data_files.h"
+
+using namespace ortc::host;
+using namespace ortc::host::test;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+class OutputPathsTest : public testing::Test {
+protected:
+  Status write(const std::string &path, const std::string &text) {
+    AtomicFile file(path);
+    ORTC_TRY(file.open());
+    ORTC_TRY(file.write(text));
+    return file.commit();
+  }
+  auto countEntries() { return std::distance(fs::directory_iterator(folder / ""), fs::directory_iterator{}); }
+  TemporaryFolder folder;
+};
+
+} // namespace
+
+TEST_F(OutputPathsTest, AnOutputIsNoInputWhateverItsName) {
+  std::string data = folder.write("data.npz", "data"), hard = folder / "hard.npz", link = folder / "link.npz";
+  fs::create_hard_link(data, hard);
+  fs::create_symlink("data.npz", link);
+  for (const std::string &path : {data, hard, link, folder / "./data.npz"}) {
+    Status status = checkOutputs({{"--data", data}}, {{"--save", ""}, {"--metrics", path}});
+    EXPECT_EQ(status.getCode(), ExitCode::Refused);
+    EXPECT_EQ(status.getMessage(), "--metrics " + path + " would overwrite --data " + data + "; name another file");
+  }
+  EXPECT_TRUE(checkOutputs({{"--data", data}}, {{"--metrics", folder / "new"}}).isOk());
+  EXPECT_TRUE(checkOutputs({{"--data", folder / "none"}}, {{"--metrics", data}}).isOk());
+}
+
+TEST_F(OutputPathsTest, OutputsAreNotEachOther) {
+  std::string one = folder / "one", again = folder / "./one", link = folder / "link";
+  fs::create_symlink(one, link);
+  for (const std::string &path : {one, again, link})
+    EXPECT_EQ(checkOutputs({}, {{"--save", one}, {"--metrics", path}}).getMessage(),
+              "--metrics " + path + " would overwrite --save " + one + "; name another file");
+  EXPECT_TRUE(checkOutputs({}, {{"--save", one}, {"--metrics", folder / "two"}}).isOk());
+}
+
+TEST_F(OutputPathsTest, AnArtifactIsItsFiles) {
+  fs::create_directory(folder / "artifact");
+  std::string model = folder.write("artifact/model.ortc", "code");
+  for (const std::string &artifact : {folder / "artifact", folder / "artifact/", model})
+    EXPECT_FALSE(checkOutputs(listArtifactFiles(artifact), {{"-o", model}}).isOk()) << artifact;
+  EXPECT_EQ(checkOutputs(listArtifactFiles(folder / "artifact"), {{"-o", model}}).getMessage(),
+            "-o " + model + " would overwrite the artifact's " + model + "; name another file");
+}
+
+TEST_F(OutputPathsTest, OnlyRegularFilesAreReplaced) {
+  std::string pipe = folder / "pipe", link = folder / "link";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  fs::create_symlink("pipe", link);
+  for (const std::string &path : {pipe, link}) {
+    Status status = writeNpz(path, {});
+    EXPECT_EQ(status.getCode(), ExitCode::Refused);
+    EXPECT_EQ(status.getMessage(), path + ": is no regular file, which is not replaced; name another file");
+  }
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(write(folder / "", "x").getMessage(),
+            (folder / "") + ": is a folder, which is not replaced; name another file");
+  fs::create_symlink("loop", folder / "loop");
+  EXPECT_EQ(write(folder / "loop", "x").getMessage(),
+            (folder / "loop") + ": is a link that leads nowhere; name another file");
+  EXPECT_EQ(countEntries(), 3);
+}
+
+TEST_F(OutputPathsTest, ALinkStaysALink) {
+  fs::create_directory(folder / "elsewhere");
+  folder.write("elsewhere/file", "old");
+  fs::create_symlink("elsewhere/file", folder / "link");
+  fs::create_symlink(folder / "elsewhere/new", folder / "dangling");
+  EXPECT_TRUE(write(folder / "link", "one").isOk());
+  EXPECT_TRUE(write(folder / "dangling", "two").isOk());
+  EXPECT_TRUE(fs::is_symlink(folder / "link") && fs::is_symlink(folder / "dangling"));
+  EXPECT_EQ(readFile(folder / "elsewhere/file"), "one");
+  EXPECT_EQ(readFile(folder / "elsewhere/new"), "two");
+  EXPECT_EQ(countEntries(), 3);
+}
+
+TEST_F(OutputPathsTest, WritersOfOnePathDoNotDisturbEachOther) {
+  std::string path = folder / "file";
+  std::atomic<int> failures = 0;
+  std::vector<std::thread> writers;
+  for (char letter : {'a', 'b', 'c'})
+    writers.emplace_back([&, letter] {
+      for (int i = 0; i < 50; ++i)
+        failures += !write(path, std::string(5000, letter)).isOk();
+    });
+  for (std::thread &writer : writers)
+    writer.join();
+  EXPECT_EQ(failures, 0);
+  std::string text = readFile(path);
+  EXPECT_EQ(text, std::string(5000, text[0]));
+  EXPECT_EQ(countEntries(), 1);
+}
