@@ -156,8 +156,11 @@ static void storeMean(const std::vector<double> &sum, int64_t count, DataType ty
 
 Status computeGradients(const ApplyOptions &options) {
   Application application(options);
-  ORTC_TRY(application.open(ORTC_ENTRY_GRADIENTS));
+  // A sample that is repeated to fill a slice would have twice its gradient in the mean.
+  ORTC_TRY(application.open(ORTC_ENTRY_GRADIENTS, Remainder::Drop));
   int64_t slices = std::min(application.data.getSlices(), options.steps.value_or(1));
+  if (options.steps.value_or(1) > slices && application.data.getDropped())
+    application.reporter.note(application.data.describeDropped("the data"));
   std::vector<OutputArray> arrays;
   for (uint32_t i = 0; i < application.artifact.getInfo().tensor_count; ++i) {
     ortc_tensor_info tensor{};
@@ -196,9 +199,12 @@ Status computeGradients(const ApplyOptions &options) {
   bool isTaken = false;
   for (const OutputArray &array : arrays)
     isTaken |= array.name == "loss";
-  if (!isTaken) {
-    OutputArray scalar{"loss", DataType::Float32, {}, std::vector<uint8_t>(4)};
-    storeMean({lossSum}, slices, DataType::Float32, scalar.data);
+  if (isTaken) {
+    application.reporter.note("'loss' is the gradient of a parameter of that name; the loss is in the file's metadata alone");
+  } else {
+    DataType type = application.entry->lossType == DataType::Float64 ? DataType::Float64 : DataType::Float32;
+    OutputArray scalar{"loss", type, {}, std::vector<uint8_t>(getElementBytes(type))};
+    storeMean({lossSum}, slices, type, scalar.data);
     arrays.push_back(std::move(scalar));
   }
   ORTC_TRY(writeSafetensors(options.output, arrays, {{"loss", formatNumber(loss)}}));

@@ -48,6 +48,8 @@ static Status readEntry(ortc_program *program, uint32_t index, bool graphCompute
       entry.inputs.push_back({name, type, shape, name == "label" && !graphComputesLoss});
     else if (value.role == ORTC_ROLE_OUTPUT)
       entry.outputs.push_back({name, type, shape});
+    else if (value.role == ORTC_ROLE_LOSS)
+      entry.lossType = type;
   }
   return Status();
 }

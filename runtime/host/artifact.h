@@ -23,6 +23,7 @@ struct Entry {
   uint32_t role = 0, binding = 0; ///< enum ortc_entry_role, index
   std::string bindingName;
   bool hasLoss = false;
+  DataType lossType = DataType::None; ///< None without a loss
   std::vector<InputSpec> inputs;
   std::vector<OutputSpec> outputs;
 };

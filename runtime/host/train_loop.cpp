@@ -108,11 +108,7 @@ Status Trainer::open() {
   for (const std::string &note : notes)
     reporter.note(note);
   if (data.getDropped())
-    reporter.note(options.data + ": " + formatCount(data.getDropped(), data.isBatch() ? "sample" : "row") +
-                  (data.isBatch() ? " of " + std::to_string(data.getSamples()) : "") +
-                  " at the end of an epoch " + (data.getDropped() == 1 ? "does" : "do") + " not fill a " +
-                  (data.isBatch() ? "batch of " + std::to_string(data.getBatch()) : "slice") + " and " +
-                  (data.getDropped() == 1 ? "is" : "are") + " dropped");
+    reporter.note(data.describeDropped("an epoch"));
   return Status();
 }
 
