@@ -47,6 +47,9 @@ Status parsePosition(const std::map<std::string, std::string> &metadata, const s
   ORTC_TRY(read("run.slice", parsed.slice, isCount));
   ORTC_TRY(read("run.items", parsed.items, isCount));
   ORTC_TRY(read("run.lr", parsed.lr, [](double value) { return std::isfinite(value) && value >= 0; }));
+  if (parsed.slice > parsed.items) // a slice has at least one item
+    return Status::failure(path + ": its metadata has 'run.slice' = '" + std::to_string(parsed.slice) +
+                           "', which is no position in 'run.items' = '" + std::to_string(parsed.items) + "'");
   parsed.shuffle = shuffles == 1;
   auto schedule = metadata.find("run.schedule");
   if (schedule == metadata.end() || !Schedule::parse(schedule->second, parsed.schedule).isOk())

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -14,31 +15,42 @@
 namespace ortc::host {
 
 MetricsFile::~MetricsFile() {
-  if (file)
-    std::fclose(file);
+  if (file >= 0)
+    ::close(file);
 }
 
 Status MetricsFile::open(const std::string &wanted, bool append) {
   path = wanted;
   if (path.empty())
     return Status();
-  file = std::fopen(path.c_str(), append ? "ae" : "we");
-  if (!file)
+  file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (append ? 0 : O_TRUNC), 0666);
+  if (file < 0)
     return Status::failure(path + ": cannot be written: " + std::strerror(errno));
   return Status();
 }
 
 Status MetricsFile::writeLine(const std::string &line) {
-  if (!file)
+  if (file < 0)
     return Status();
+  off_t before = lseek(file, 0, SEEK_END); // -1 for a pipe
   std::string text = line + "\n";
-  if (std::fwrite(text.data(), 1, text.size(), file) != text.size() || std::fflush(file) != 0)
-    return Status::failure(path + ": cannot be written: " + std::strerror(errno));
+  for (size_t at = 0; at < text.size();) {
+    ssize_t count = ::write(file, text.data() + at, text.size() - at);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0) {
+      int reason = errno;
+      if (before >= 0 && ftruncate(file, before) != 0)
+        reason = errno;
+      return Status::failure(path + ": cannot be written: " + std::strerror(reason));
+    }
+    at += size_t(count);
+  }
   return Status();
 }
 
 Status MetricsFile::writeStep(int64_t step, int64_t epoch, double loss, double lr, double milliseconds) {
-  if (!file)
+  if (file < 0)
     return Status();
   char time[32];
   std::snprintf(time, sizeof(time), "%.4g", milliseconds);

@@ -4,7 +4,6 @@
 #define ORTC_RUNTIME_HOST_REPORT_H
 
 #include <chrono>
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -12,7 +11,8 @@
 
 namespace ortc::host {
 
-/// A file with one JSON object a line, written line by line so that others can follow it.
+/// A file with one JSON object a line, written line by line so that others can follow it. A line that does not fit on the
+/// disk is taken back: all lines are whole.
 class MetricsFile {
 public:
   ~MetricsFile();
@@ -29,7 +29,7 @@ public:
 private:
   Status writeLine(const std::string &line);
   std::string path;
-  std::FILE *file = nullptr;
+  int file = -1;
 };
 
 /// The state of a run to be shown.

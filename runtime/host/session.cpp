@@ -9,6 +9,8 @@
 #include <ortc/threads.h>
 #include <thread>
 
+#include "runtime/host/text.h"
+
 namespace ortc::host {
 namespace {
 
@@ -184,6 +186,25 @@ Status Session::load(const std::string &path, LoadResult &result) {
   result.freshState = info.fresh_state != 0;
   result.loaded = info.loaded;
   result.ignored = info.ignored;
+  return checkScalars(path);
+}
+
+/// What no training leaves behind: hyper-parameters that are not finite, a negative number of steps.
+Status Session::checkScalars(const std::string &path) {
+  for (uint32_t i = 0; i < artifact->getInfo().tensor_count; ++i) {
+    ortc_tensor_info tensor{};
+    tensor.size = sizeof(tensor);
+    double value = 0;
+    if (ortc_tensor_get(artifact->getProgram(), i, &tensor) != ORTC_OK)
+      continue;
+    bool isStep = tensor.role == ORTC_ROLE_STATE && !(tensor.flags & ORTC_TENSOR_IN_MODEL) && tensor.rank == 0 &&
+                  static_cast<DataType>(tensor.dtype) == DataType::Int64;
+    if ((tensor.role != ORTC_ROLE_SCALAR && !isStep) || ortc_get_scalar(get(), tensor.name, &value) != ORTC_OK)
+      continue;
+    if (!std::isfinite(value) || (isStep && value < 0))
+      return Status::failure(path + ": '" + tensor.name + "' is " + formatNumber(value) + ", but it must be " +
+                             (isStep ? "0 or more" : "finite") + "; no training has saved this");
+  }
   return Status();
 }
 

@@ -62,6 +62,7 @@ private:
   };
   Status use(const Entry &entry);
   Status fail(const std::string &what, ortc_status status) const;
+  Status checkScalars(const std::string &path);
 
   const Artifact *artifact = nullptr;
   std::unique_ptr<ortc_pool, DestroyPool> pool; // outlives the session below

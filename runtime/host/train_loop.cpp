@@ -135,9 +135,12 @@ Status Trainer::resume() {
       position.seed = options.seed.value_or(stored->seed);
       position.shuffle = options.shuffle && stored->shuffle;
       if (stored->items != wanted.items || stored->slice > data.getSlices()) {
-        reporter.note("the data has " + std::to_string(wanted.items) +
-                      (data.isBatch() ? " samples" : " slices") + " but the checkpoint was made with " +
-                      std::to_string(stored->items) + ": the next epoch begins");
+        std::string items = formatCount(wanted.items, data.isBatch() ? "sample" : "slice");
+        reporter.note(stored->items != wanted.items
+                          ? "the data has " + items + " but the checkpoint was made with " +
+                                std::to_string(stored->items) + ": the next epoch begins"
+                          : "an epoch has " + formatCount(data.getSlices(), "step") + " but the checkpoint was made after " +
+                                std::to_string(stored->slice) + " of one: the next epoch begins");
         position.items = wanted.items;
         position.epoch += stored->slice > 0;
         position.slice = 0;

@@ -1,13 +1,17 @@
 // Training loop, evaluation, prediction and gradients on the runtime's small test artifact.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cmath>
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <sys/resource.h>
 
 #include "runtime/host/commands.h"
 #include "runtime/host/data/writers.h"
+#include "runtime/host/position.h"
 #include "runtime/host/train_loop.h"
 #include "test/host/data_files.h"
 #include "test/runtime/TestArtifact.h"
@@ -353,6 +357,135 @@ TEST_F(LoopTest, EvaluatesTheSameInEveryBinding) {
   alone = evaluate("single", dataPath);
   EXPECT_EQ(alone.substr(alone.find(", accuracy")), text.substr(text.find(", accuracy")));
   EXPECT_NE(text.find("of 22), over 22 samples\n"), std::string::npos) << text;
+}
+
+TEST_F(LoopTest, NeverWritesOverItsInputs) {
+  std::string data = readFile(dataPath), model = readFile(artifactPath);
+  TrainOptions first = makeTrain(3);
+  first.save = folder / "ck.safetensors";
+  expectOk(train(first, interrupted));
+  std::string checkpoint = readFile(first.save);
+  auto expectRefused = [&](const Status &status, const std::string &message) {
+    EXPECT_EQ(status.getCode(), ExitCode::Refused);
+    EXPECT_EQ(status.getMessage(), message + "; name another file");
+    EXPECT_EQ(readFile(dataPath), data);
+    EXPECT_EQ(readFile(artifactPath), model);
+    EXPECT_EQ(readFile(first.save), checkpoint);
+  };
+  TrainOptions options = makeTrain(3);
+  options.metrics = dataPath;
+  expectRefused(train(options, interrupted), "--metrics " + dataPath + " would overwrite --data " + dataPath);
+  options.metrics = options.load = first.save;
+  expectRefused(train(options, interrupted), "--metrics " + first.save + " would overwrite --load " + first.save);
+  options.metrics = "";
+  options.save = artifactPath;
+  expectRefused(train(options, interrupted), "--save " + artifactPath + " would overwrite the artifact " + artifactPath);
+  options.evalData = options.save = writeData("eval.npz", 8);
+  expectRefused(train(options, interrupted), "--save " + options.save + " would overwrite --eval-data " + options.save);
+  ApplyOptions apply = makeApply("data.npz");
+  expectRefused(predictData(apply), "-o " + dataPath + " would overwrite --data " + dataPath);
+  apply.output = apply.load = first.save;
+  expectRefused(computeGradients(apply), "-o " + first.save + " would overwrite --load " + first.save);
+  options = makeTrain(3);
+  options.load = options.save = first.save; // goes on in the same file
+  expectOk(train(options, interrupted));
+  EXPECT_NE(readFile(first.save), checkpoint);
+}
+
+TEST_F(LoopTest, ALinkToACheckpointStaysALink) {
+  TrainOptions options = makeTrain(1);
+  options.save = folder / "link.safetensors";
+  std::filesystem::create_symlink("ck.safetensors", options.save);
+  expectOk(train(options, interrupted));
+  EXPECT_TRUE(std::filesystem::is_symlink(options.save));
+  EXPECT_TRUE(std::filesystem::is_regular_file(folder / "ck.safetensors"));
+}
+
+TEST_F(LoopTest, MetricsOnAFullDiskAreWholeLines) {
+  TrainOptions options = makeTrain(20);
+  options.metrics = folder / "metrics.jsonl";
+  rlimit before{}, limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  limit = {500, before.rlim_max};
+  auto *handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  Status status = train(options, interrupted);
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(status.getCode(), ExitCode::Failed);
+  EXPECT_EQ(status.getMessage(), options.metrics + ": cannot be written: File too large");
+  EXPECT_GE(readSteps(options.metrics).size(), 3u);
+  EXPECT_EQ(readFile(options.metrics).back(), '\n');
+}
+
+/// Checkpoints that no training has saved.
+TEST_F(LoopTest, RefusesCheckpointsThatNoTrainingHasSaved) {
+  TrainOptions first = makeTrain(3), second = makeTrain(1);
+  first.save = folder / "good.safetensors";
+  second.load = folder / "bad.safetensors";
+  expectOk(train(first, interrupted));
+  auto refuse = [&](const std::string &changed, const auto &value, const std::string &slice) {
+    std::unique_ptr<DataSource> source;
+    expectOk(openData(first.save, source));
+    std::vector<OutputArray> arrays;
+    for (const std::string &name : source->getNames()) {
+      Array array;
+      expectOk(source->load(name, array));
+      arrays.push_back({name, array.type, array.shape, {array.data, array.data + array.bytes}});
+      if (name == changed)
+        std::memcpy(arrays.back().data.data(), &value, sizeof(value));
+    }
+    Position position;
+    position.items = 22;
+    position.lr = 0.25;
+    auto metadata = formatPosition(position);
+    metadata["run.slice"] = slice;
+    expectOk(writeSafetensors(second.load, arrays, metadata));
+    return train(second, interrupted).getMessage();
+  };
+  EXPECT_EQ(refuse("", 0, "5"), "");
+  EXPECT_EQ(refuse("step", int64_t(-5), "0"),
+            second.load + ": 'step' is -5, but it must be 0 or more; no training has saved this");
+  EXPECT_EQ(refuse("lr", NAN, "0"), second.load + ": 'lr' is nan, but it must be finite; no training has saved this");
+  EXPECT_EQ(refuse("", 0, "23"),
+            second.load + ": its metadata has 'run.slice' = '23', which is no position in 'run.items' = '22'");
+  second.quiet = false;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(refuse("", 0, "11"), ""); // of another batch size, perhaps
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("an epoch has 5 steps but the checkpoint was made after 11 of "
+                                                        "one: the next epoch begins"),
+            std::string::npos);
+}
+
+TEST_F(LoopTest, GradientsCountEverySampleOnce) {
+  ApplyOptions options = makeApply("gradients.safetensors");
+  options.data = writeData("short.npz", 3);
+  Status status = computeGradients(options);
+  EXPECT_EQ(status.getCode(), ExitCode::Failed);
+  EXPECT_EQ(status.getMessage(),
+            options.data + ": has 3 samples but a batch takes 4; compile with a smaller batch (--shape)");
+  EXPECT_FALSE(std::filesystem::exists(options.output));
+  options.data = writeData("rest.npz", 6);
+  expectOk(computeGradients(options));
+  std::string one = readFile(options.output);
+  options.steps = 2;
+  options.quiet = false;
+  testing::internal::CaptureStderr();
+  expectOk(computeGradients(options));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "ortc: note: " + options.data +
+                ": 2 samples of 6 at the end of the data do not fill a batch of 4 and are dropped\n");
+  EXPECT_EQ(readFile(options.output), one);
+}
+
+TEST_F(LoopTest, EvaluationReportsPredictionsThatAreNotNumbers) {
+  ApplyOptions options = makeApply("");
+  options.data = writeData("nan.npz", 8, NAN);
+  testing::internal::CaptureStdout();
+  expectOk(evaluateData(options));
+  std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(text.find("loss nan, accuracy "), 0u) << text;
+  EXPECT_NE(text.find(" of 8; 1 prediction is NaN and counted as wrong), over 8 samples\n"), std::string::npos) << text;
 }
 
 TEST_F(LoopTest, RefusesWhatTheArtifactDoesNotHave) {
