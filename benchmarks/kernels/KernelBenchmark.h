@@ -24,6 +24,7 @@ void addKernel(const std::string &name, Limit limit, EmitKernel emit);
 
 /// The families; Main.cpp calls them all. A new source adds its own here and there.
 void registerContractions();
+void registerConvolutions();
 void registerLoops();
 
 /// The target of --target=NAME, "native" without.

@@ -20,6 +20,7 @@ int main(int argc, char **argv) {
   }
   int count = static_cast<int>(rest.size());
   registerContractions();
+  registerConvolutions();
   registerLoops();
   benchmark::Initialize(&count, rest.data());
   if (benchmark::ReportUnrecognizedArguments(count, rest.data()))

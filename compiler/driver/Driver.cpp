@@ -356,6 +356,7 @@ private:
   bool fuse() {
     return runPasses(*program, [](PassManager &passes) {
       passes.addPass(simplify::createHoistConstantsPass({/*limit=*/0}));
+      passes.addPass(simplify::createContractConvolutionsPass());
       passes.addPass(fusion::createExpandCompositesPass());
       passes.addPass(createCanonicalizerPass());
       passes.addPass(createCSEPass());

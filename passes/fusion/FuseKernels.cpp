@@ -76,7 +76,7 @@ static plan::KernelKind kindOf(const FusionGroup &group) {
   Operation *op = group.ops.front();
   if (llvm::any_of(group.ops, [](Operation *member) { return isa<nn::DotOp>(member); }))
     return KernelKind::contraction;
-  if (isa<nn::ConvOp, nn::ConvInputGradOp, nn::ConvFilterGradOp>(op))
+  if (llvm::any_of(group.ops, [](Operation *member) { return isa<nn::ConvOp, nn::ConvInputGradOp, nn::ConvFilterGradOp>(member); }))
     return KernelKind::conv;
   if (isa<nn::MaxPoolOp, nn::MaxPoolGradOp, nn::AvgPoolOp, nn::AvgPoolGradOp>(op))
     return KernelKind::pool;

@@ -3,6 +3,7 @@
 #include "passes/fusion/FusionGroups.h"
 
 #include "compiler/codegen/contraction/FusedContraction.h"
+#include "compiler/codegen/conv/ConvKernel.h"
 #include "compiler/codegen/loop/SingleKernels.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -272,16 +273,25 @@ bool FusionGroups::joinSiblings() {
   return changed;
 }
 
-/// Joins a dot's group with elementwise work on its result (or, the other way round, with views of its operands) when
+/// Operations whose kernel can work on the result before it is stored.
+static bool isProduct(Operation *op) { return isa<nn::DotOp, nn::ConvOp, nn::ConvInputGradOp>(op); }
+
+static bool isFusedProduct(const FusionGroup &group) {
+  std::string reason;
+  if (llvm::any_of(group.ops, [](Operation *op) { return isa<nn::DotOp>(op); }))
+    return codegen::isFusedContraction(group.inputs, group.outputs, reason);
+  return codegen::isFusedConv(group.inputs, group.outputs, reason);
+}
+
+/// Joins the group of a dot or convolution with elementwise work on its result (or, the other way round, with views of its operands) when
 /// one contraction kernel computes both. Updates stay apart: they want to write in place.
 bool FusionGroups::tryJoinContraction(unsigned dot, unsigned other) {
   if (!qualities[other].valid || isUpdateOnly(groups[other].ops.front()) ||
       groups[dot].ops.size() + groups[other].ops.size() > kMaxContractionOperations)
     return false;
   FusionGroup whole = united(dot, other);
-  std::string reason;
   if (whole.inputs.size() + whole.outputs.size() > kMaxBuffers || hasIndirectPath(dot, other) ||
-      hasIndirectPath(other, dot) || !codegen::isFusedContraction(whole.inputs, whole.outputs, reason))
+      hasIndirectPath(other, dot) || !isFusedProduct(whole))
     return false;
   for (Operation *op : groups[other].ops)
     groupIndex[op] = dot;
@@ -293,7 +303,7 @@ bool FusionGroups::tryJoinContraction(unsigned dot, unsigned other) {
 /// After loops have found together: what is left between a dot and the next kernel becomes its epilogue.
 void FusionGroups::joinContractions() {
   for (Operation &op : block) {
-    if (!isa<nn::DotOp>(op))
+    if (!isProduct(&op))
       continue;
     unsigned dot = groupOf(&op);
     bool changed = true;

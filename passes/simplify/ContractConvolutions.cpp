@@ -1,10 +1,9 @@
 //===- ContractConvolutions.cpp - convolutions that are products ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A convolution whose windows neither overlap nor leave the image, because they are one position or the whole image, is
-// one contraction of its operands as they lie in memory: only the filter or the gradient is seen in another shape.
-// What this does not do: windows of one position with a stride (they read a slice, but their input gradient is a
-// scatter), and groups.
+// A convolution with one window, the whole image, is one contraction of its operands as they lie in memory: only the
+// gradient is seen in another shape. What this does not do: windows of one position. They are contractions too, but with
+// few features the walk over channels-last rows is faster (mobilenetv2-tiny: 0.48 ms a step, 0.57 as contractions).
 #include "dialects/nn/NnDialect.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -19,28 +18,19 @@ namespace ortc::simplify {
 
 namespace {
 
-enum class Windows {
-  Other,
-  Point, ///< a window is one position, and every position has one
-  Image, ///< there is one window: the whole image
-};
-
 /// 0, 1, ..., count - 1.
 SmallVector<int64_t> firstDimensions(int64_t count) { return llvm::to_vector(llvm::seq<int64_t>(0, count)); }
 
 } // namespace
 
-template <typename OpType>
-static Windows windowsOf(OpType op, Value input, Value filter) {
+/// Whether the only window is the whole image.
+template <typename OpType> static bool coversImage(OpType op, Value input, Value filter) {
   ArrayRef<int64_t> image = cast<RankedTensorType>(input.getType()).getShape().drop_front().drop_back();
   ArrayRef<int64_t> window = cast<RankedTensorType>(filter.getType()).getShape().drop_back(2);
   auto isZero = [](int64_t value) { return value == 0; };
   auto isOne = [](int64_t value) { return value == 1; };
-  if (op.getGroups() != 1 || !llvm::all_of(op.getPaddingLow(), isZero) || !llvm::all_of(op.getPaddingHigh(), isZero))
-    return Windows::Other;
-  if (llvm::all_of(window, isOne) && llvm::all_of(op.getStrides(), isOne))
-    return Windows::Point;
-  return window == image && llvm::all_of(op.getDilations(), isOne) ? Windows::Image : Windows::Other;
+  return op.getGroups() == 1 && llvm::all_of(op.getPaddingLow(), isZero) && llvm::all_of(op.getPaddingHigh(), isZero) &&
+         window == image && llvm::all_of(op.getDilations(), isOne);
 }
 
 /// `value` without its dimensions [first, first + count), which have size 1.
@@ -70,37 +60,25 @@ static void replaceByDot(PatternRewriter &rewriter, Operation *op, Value lhs, Ar
 
 static LogicalResult contractForward(nn::ConvOp op, PatternRewriter &rewriter) {
   int64_t rank = op.getStrides().size();
-  Windows windows = windowsOf(op, op.getInput(), op.getFilter());
-  if (windows == Windows::Other)
-    return rewriter.notifyMatchFailure(op, "windows overlap or leave the image");
-  if (windows == Windows::Point)
-    replaceByDot(rewriter, op, op.getInput(), {rank + 1}, dropDimensions(rewriter, op.getFilter(), 0, rank), {0});
-  else
-    replaceByDot(rewriter, op, op.getInput(), ArrayRef(firstDimensions(rank + 2)).drop_front(), op.getFilter(), firstDimensions(rank + 1));
+  if (!coversImage(op, op.getInput(), op.getFilter()))
+    return rewriter.notifyMatchFailure(op, "there are several windows");
+  replaceByDot(rewriter, op, op.getInput(), ArrayRef(firstDimensions(rank + 2)).drop_front(), op.getFilter(), firstDimensions(rank + 1));
   return success();
 }
 
 static LogicalResult contractInputGradient(nn::ConvInputGradOp op, PatternRewriter &rewriter) {
   int64_t rank = op.getStrides().size();
-  Windows windows = windowsOf(op, op.getResult(), op.getFilter());
-  if (windows == Windows::Other)
-    return rewriter.notifyMatchFailure(op, "windows overlap or leave the image");
-  if (windows == Windows::Point)
-    replaceByDot(rewriter, op, op.getGradient(), {rank + 1}, dropDimensions(rewriter, op.getFilter(), 0, rank), {1});
-  else
-    replaceByDot(rewriter, op, dropDimensions(rewriter, op.getGradient(), 1, rank), {1}, op.getFilter(), {rank + 1});
+  if (!coversImage(op, op.getResult(), op.getFilter()))
+    return rewriter.notifyMatchFailure(op, "there are several windows");
+  replaceByDot(rewriter, op, dropDimensions(rewriter, op.getGradient(), 1, rank), {1}, op.getFilter(), {rank + 1});
   return success();
 }
 
 static LogicalResult contractFilterGradient(nn::ConvFilterGradOp op, PatternRewriter &rewriter) {
   int64_t rank = op.getStrides().size();
-  Windows windows = windowsOf(op, op.getInput(), op.getResult());
-  if (windows == Windows::Other)
-    return rewriter.notifyMatchFailure(op, "windows overlap or leave the image");
-  if (windows == Windows::Point)
-    replaceByDot(rewriter, op, op.getInput(), firstDimensions(rank + 1), op.getGradient(), firstDimensions(rank + 1));
-  else
-    replaceByDot(rewriter, op, op.getInput(), {0}, dropDimensions(rewriter, op.getGradient(), 1, rank), {0});
+  if (!coversImage(op, op.getInput(), op.getResult()))
+    return rewriter.notifyMatchFailure(op, "there are several windows");
+  replaceByDot(rewriter, op, op.getInput(), {0}, dropDimensions(rewriter, op.getGradient(), 1, rank), {0});
   return success();
 }
 

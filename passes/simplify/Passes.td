@@ -22,18 +22,17 @@ def SinkTransposesPass : Pass<"ortc-sink-transposes"> {
 }
 
 def ContractConvolutionsPass : Pass<"ortc-contract-convolutions"> {
-  let summary = "write convolutions without real windows as products";
+  let summary = "write convolutions over the whole image as products";
   let description = [{
     Run behind differentiation, which gives the gradients of a convolution as convolutions.
-    After: a convolution or gradient of one whose window is one position (strides 1) or the whole image, without padding
-    and groups, is an nn.dot, with all that contractions can do: packing, fused epilogues, operands in other layouts.
-    Others are left alone.
+    After: a convolution or gradient of one whose window is the whole image, without padding and groups, is an nn.dot,
+    with all that contractions can do: packing, fused epilogues, operands in other layouts. Others are left alone.
 
     ```mlir
-    %y = nn.conv %x, %w strides = [1, 1] padding = [0, 0] to [0, 0] dilations = [1, 1] groups = 1 : tensor<2x8x8x3xf32>, tensor<1x1x3x4xf32> -> tensor<2x8x8x4xf32>
+    %y = nn.conv %x, %w strides = [1, 1] padding = [0, 0] to [0, 0] dilations = [1, 1] groups = 1 : tensor<2x8x8x3xf32>, tensor<8x8x3x4xf32> -> tensor<2x1x1x4xf32>
     // becomes
-    %f = nn.reshape %w : tensor<1x1x3x4xf32> -> tensor<3x4xf32>
-    %y = nn.dot %x, %f batch = [] x [] contract = [3] x [0] : tensor<2x8x8x3xf32>, tensor<3x4xf32> -> tensor<2x8x8x4xf32>
+    %p = nn.dot %x, %w batch = [] x [] contract = [1, 2, 3] x [0, 1, 2] : tensor<2x8x8x3xf32>, tensor<8x8x3x4xf32> -> tensor<2x4xf32>
+    %y = nn.reshape %p : tensor<2x4xf32> -> tensor<2x1x1x4xf32>
     ```
   }];
   let dependentDialects = ["::ortc::nn::NnDialect"];

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "compiler/codegen/LoopBuilder.h"
+#include "compiler/codegen/contraction/Contraction.h"
 #include "compiler/codegen/contraction/Microkernel.h"
 #include "compiler/codegen/conv/ConvGeometry.h"
-#include "compiler/codegen/conv/ConvKernel.h"
 
 namespace ortc::codegen {
 
@@ -13,6 +13,25 @@ namespace ortc::codegen {
 inline constexpr int64_t kConvChunkFlops = 2 << 20;
 /// Features that a block of columns holds at most.
 inline constexpr int64_t kConvColumns = 64;
+
+/// A buffer and how it follows the dimensions of the result (strides are empty for the convolution's own operands).
+struct ConvOperand {
+  unsigned buffer = 0; ///< index in ConvSpec::buffers
+  int64_t offset = 0;  ///< of the first element
+  llvm::SmallVector<int64_t, 5> strides;
+};
+
+/// What a convolution kernel computes.
+struct ConvSpec {
+  std::string name;
+  mlir::Operation *op = nullptr;
+  llvm::SmallVector<KernelBuffer> buffers; ///< in ABI order
+  /// Those of the operation, then what the epilogue touches; without epilogue operand 2 is the result.
+  llvm::SmallVector<ConvOperand> operands;
+  Epilogue epilogue; ///< not for conv_filter_grad
+  bool rollEpilogue = false; ///< as in ContractionSpec
+  Numerics numerics = Numerics::Fast;
+};
 
 class ConvEmitter : public LoopBuilder {
 public:
@@ -31,6 +50,7 @@ protected:
   /// it is copied, else from the top of the image.
   mlir::Value sourceOffset(const SourceBlock &block, mlir::Value n, mlir::ArrayRef<mlir::Value> position);
 
+  mlir::Value operandBuffer(unsigned operand) { return kernel.buffers[spec.operands[operand].buffer]; }
   mlir::Value offsetValue(const Offset &offset);
   mlir::Value linear(mlir::ArrayRef<int64_t> sizes, mlir::ArrayRef<mlir::Value> indices);
   void copyRun(mlir::Value from, mlir::Value at, mlir::Value to, mlir::Value place, int64_t count);
@@ -47,6 +67,8 @@ protected:
   mlir::Value blockBuffer; // the workspace's block, null when no block is copied
 };
 
+/// conv and conv_input_grad.
+KernelInfo emitConvWalk(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 KernelInfo emitConvFilterGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 
 /// Rows of register tiles that cover `count` rows evenly with at most `most` rows each: {size, how many of it}, larger

@@ -5,8 +5,6 @@
 // columns are features, the reduction runs over taps and channels. The input gradient is a walk per phase of the stride,
 // over the gradient, with the filter transposed and turned around in the workspace, once per chunk.
 // A depthwise convolution has no channels to sum over: a row's operand is a vector of channels instead of a broadcast.
-#include "compiler/codegen/conv/ConvKernel.h"
-
 #include "compiler/codegen/conv/ConvEmitter.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/nn/NnShapes.h"
@@ -28,7 +26,7 @@ struct Phase {
 
 class ConvWalker : public ConvEmitter {
 public:
-  ConvWalker(ModuleOp module, const ConvSpec &spec, const Target &target) : ConvEmitter(module, spec, target), module(module) {
+  ConvWalker(ModuleOp module, const ConvSpec &spec, const Target &target) : ConvEmitter(module, spec, target) {
     forward = isa<nn::ConvOp>(spec.op);
     source = forward ? shape.input : shape.output;
     result = forward ? shape.output : shape.input;
@@ -37,7 +35,7 @@ public:
     findPhases();
   }
 
-  KernelInfo emit() {
+  KernelInfo emit(ModuleOp module) {
     SmallVector<SmallVector<Walk, 3>> walks;
     for (const Phase &phase : phases)
       walks.push_back(phase.walks);
@@ -48,10 +46,14 @@ public:
 
     int64_t blockBytes = block.copied ? (block.elements() * elementBytes + 63) / 64 * 64 : 0;
     int64_t packedElements = forward ? 0 : nn::elementCount(shape.filter) * shape.groupFeatures() * shape.channels;
-    begin(module, blockBytes + packedElements * elementBytes);
+    int64_t packedBytes = (packedElements * elementBytes + 63) / 64 * 64;
+    int64_t tileElements = spec.rollEpilogue ? 6 * columns : 0; // rows of the largest tile
+    begin(module, blockBytes + packedBytes + tileElements * elementBytes);
+    if (tileElements)
+      tileSums = kernel.workspaceView(*this, getLoc(), blockBytes + packedBytes, element, tileElements);
     if (block.copied)
       blockBuffer = kernel.workspaceView(*this, getLoc(), 0, element, block.elements());
-    weights = kernel.buffers[1];
+    weights = operandBuffer(1);
     if (!forward) {
       weights = kernel.workspaceView(*this, getLoc(), blockBytes, element, packedElements);
       packFilter();
@@ -61,7 +63,7 @@ public:
     loop({first, minimum(add(first, unitsPerChunk), index(units))}, 1, [&](Value unit) {
       image = div(unit, block.blocks);
       blockIndex = rem(unit, block.blocks);
-      fillBlock(block, kernel.buffers[0], image, blockIndex);
+      fillBlock(block, operandBuffer(0), image, blockIndex);
       for (const Phase &phase : phases)
         emitPhase(phase);
     });
@@ -129,16 +131,44 @@ private:
     int64_t channels = shape.groupChannels(), features = shape.groupFeatures();
     Value to = add(mul(tap, features * shape.channels), phase.packedOffset), from = mul(position, channels * shape.features);
     if (shape.isDepthwise())
-      return copyRun(kernel.buffers[1], from, weights, to, shape.channels);
-    loop(0, channels, 1, [&](Value c) {
-      loop(0, shape.groups, 1, [&](Value g) {
-        loop(0, features, 1, [&](Value k) {
-          Value value = loadScalar(kernel.buffers[1], add(add(from, mul(c, shape.features)), add(mul(g, features), k)));
-          Value place = add(add(to, mul(k, shape.channels)), add(mul(g, channels), c));
-          memref::StoreOp::create(*this, value, weights, ValueRange{place});
+      return copyRun(operandBuffer(1), from, weights, to, shape.channels);
+    loop(0, shape.groups, 1, [&](Value g) {
+      halves(channels, lanes, [&](Value c, int64_t channelCount) {
+        halves(features, lanes, [&](Value k, int64_t featureCount) {
+          int64_t side = std::min(channelCount, featureCount);
+          loop(0, channelCount, side, [&](Value cc) {
+            loop(0, featureCount, side, [&](Value kk) {
+              Value channel = add(c, cc), feature = add(k, kk);
+              Value first = add(add(from, mul(channel, shape.features)), add(mul(g, features), feature));
+              Value place = add(add(to, mul(feature, shape.channels)), add(mul(g, channels), channel));
+              transposeSquare(first, place, side);
+            });
+          });
         });
       });
     });
+  }
+
+  /// [0, count) in pieces of `step`, a power of two, then of half of it, and so on: body(begin, size).
+  void halves(int64_t count, int64_t step, llvm::function_ref<void(Value, int64_t)> body) {
+    for (int64_t from = 0; from < count; step /= 2) {
+      int64_t end = from + (count - from) / step * step;
+      loop(from, end, step, [&](Value i) { body(i, step); });
+      from = end;
+    }
+  }
+
+  /// `side` rows of the filter, from element `from` on, as columns of the packed filter.
+  void transposeSquare(Value from, Value to, int64_t side) {
+    if (side == 1) {
+      memref::StoreOp::create(*this, loadScalar(operandBuffer(1), from), weights, ValueRange{to});
+      return;
+    }
+    SmallVector<Value> rows;
+    for (int64_t i = 0; i < side; ++i)
+      rows.push_back(load(operandBuffer(1), add(from, i * shape.features), side));
+    for (auto [i, row] : llvm::enumerate(emitTranspose(*this, getLoc(), rows)))
+      store(row, weights, add(to, static_cast<int64_t>(i) * shape.channels));
   }
 
   void emitPhase(const Phase &phase) {
@@ -248,7 +278,7 @@ private:
       stride *= block.sizes[d];
     }
     int64_t rowStride = lastWalk.sourceStride * sourceChannels;
-    Value sourceBuffer = block.copied ? blockBuffer : kernel.buffers[0];
+    Value sourceBuffer = block.copied ? blockBuffer : operandBuffer(0);
 
     /// Elements of the source from tap 0 to the tap and channel of `k`.
     auto sourceStep = [&](ReductionIndex k) {
@@ -327,54 +357,79 @@ private:
     return result;
   }
 
-  void storeTile(const Phase &phase, ArrayRef<Value> grid, int64_t rows, Value firstColumn, ArrayRef<int64_t> widths,
-                 ArrayRef<Value> sums) {
-    int64_t rank = shape.rank(), vectors = widths.size();
-    for (int64_t r = 0; r < rows; ++r) {
-      SmallVector<Value> indices{image};
-      for (int64_t d = 0; d < rank; ++d) {
-        Value q = d == rank - 1 ? add(grid[d], r) : grid[d];
-        indices.push_back(add(mul(q, phase.walks[d].outStep), phase.walks[d].outBase));
-      }
-      indices.push_back(firstColumn);
-      for (int64_t v = 0; v < vectors; ++v) {
-        auto at = indices;
-        at.back() = add(firstColumn, v * lanes);
-        Value value = sums[r * vectors + v];
-        if (spec.store) {
-          spec.store(*this, getLoc(), kernel.buffers, at, value);
-          continue;
-        }
-        SmallVector<int64_t> sizes{shape.batch};
-        llvm::append_range(sizes, result);
-        sizes.push_back(resultChannels);
-        store(value, kernel.buffers[2], linear(sizes, at));
-      }
+  /// The epilogue at one vector: `position` is that of its first element in the result.
+  class VectorAtPosition final : public EpilogueAccess {
+  public:
+    VectorAtPosition(ConvWalker &walker, ArrayRef<Value> position, int64_t width) : walker(walker), position(position), width(width) {}
+    Value load(OpBuilder &, Location, unsigned operand) override {
+      Value buffer = walker.operandBuffer(operand), at = place(operand);
+      return isBroadcast(operand) ? walker.spread(walker.loadScalar(buffer, at), width) : walker.load(buffer, at, width);
     }
+    void store(OpBuilder &, Location, unsigned operand, Value value) override {
+      walker.store(value, walker.operandBuffer(operand), place(operand));
+    }
+    int64_t lanes() const override { return width; }
+
+  private:
+    bool isBroadcast(unsigned operand) const { return walker.spec.operands[operand].strides.back() == 0; }
+    Value place(unsigned operand) {
+      const ConvOperand &view = walker.spec.operands[operand];
+      Value at = walker.index(view.offset);
+      for (auto [index, stride] : llvm::zip_equal(position, view.strides))
+        if (stride)
+          at = walker.add(at, walker.mul(index, stride));
+      return at;
+    }
+    ConvWalker &walker;
+    ArrayRef<Value> position;
+    int64_t width;
+  };
+
+  /// `row` results behind the first of a tile, `vector` vectors behind its first column.
+  void storeVector(const Phase &phase, ArrayRef<Value> grid, Value row, Value firstColumn, int64_t vector, Value sums) {
+    SmallVector<Value> position{image};
+    for (int64_t d = 0, rank = shape.rank(); d < rank; ++d) {
+      Value q = d == rank - 1 ? add(grid[d], row) : grid[d];
+      position.push_back(add(mul(q, phase.walks[d].outStep), phase.walks[d].outBase));
+    }
+    position.push_back(add(firstColumn, vector * lanes));
+    VectorAtPosition access(*this, position, cast<VectorType>(sums.getType()).getDimSize(0));
+    if (spec.epilogue)
+      spec.epilogue(*this, getLoc(), access, sums);
+    else
+      access.store(*this, getLoc(), 2, sums);
   }
 
-  ModuleOp module;
+  void storeTile(const Phase &phase, ArrayRef<Value> grid, int64_t rows, Value firstColumn, ArrayRef<int64_t> widths,
+                 ArrayRef<Value> sums) {
+    int64_t vectors = widths.size();
+    if (!spec.rollEpilogue || rows == 1) {
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t v = 0; v < vectors; ++v)
+          storeVector(phase, grid, index(r), firstColumn, v, sums[r * vectors + v]);
+      return;
+    }
+    for (int64_t i = 0; i < rows * vectors; ++i)
+      store(sums[i], tileSums, index(i * lanes));
+    loop(0, rows, 1, [&](Value r) {
+      for (int64_t v = 0; v < vectors; ++v)
+        storeVector(phase, grid, r, firstColumn, v, load(tileSums, add(mul(r, vectors * lanes), v * lanes), widths[v]));
+    });
+  }
+
   bool forward;
   SmallVector<int64_t, 3> source, result;
   int64_t sourceChannels, resultChannels;
   SmallVector<Phase> phases;
   SourceBlock block;
   Value weights, image, blockIndex;
+  Value tileSums; // of a rolled epilogue
 };
 
 } // namespace
 
-bool isConv(Operation *op) {
-  if (!isa<nn::ConvOp, nn::ConvInputGradOp, nn::ConvFilterGradOp>(op))
-    return false;
-  Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
-  return element.isF32() || element.isF64();
-}
-
-KernelInfo emitConv(ModuleOp module, const ConvSpec &spec, const Target &target) {
-  if (isa<nn::ConvFilterGradOp>(spec.op))
-    return emitConvFilterGrad(module, spec, target);
-  return ConvWalker(module, spec, target).emit();
+KernelInfo emitConvWalk(ModuleOp module, const ConvSpec &spec, const Target &target) {
+  return ConvWalker(module, spec, target).emit(module);
 }
 
 } // namespace ortc::codegen

@@ -20,12 +20,12 @@ namespace {
 
 class FilterGradEmitter : public ConvEmitter {
 public:
-  FilterGradEmitter(ModuleOp module, const ConvSpec &spec, const Target &target) : ConvEmitter(module, spec, target), module(module) {
+  FilterGradEmitter(ModuleOp module, const ConvSpec &spec, const Target &target) : ConvEmitter(module, spec, target) {
     for (int64_t d = 0; d < shape.rank(); ++d)
       walks.push_back(forwardWalk(shape, d));
   }
 
-  KernelInfo emit() {
+  KernelInfo emit(ModuleOp module) {
     block = planSource({walks}, shape.input, shape.channels, elementBytes);
     bool depthwise = shape.isDepthwise();
     groupColumns = depthwise ? shape.features : shape.groupFeatures();
@@ -48,7 +48,7 @@ public:
       loop(0, block.blocks, 1, [&](Value b) {
         image = n;
         blockIndex = b;
-        fillBlock(block, kernel.buffers[0], n, b);
+        fillBlock(block, operandBuffer(0), n, b);
         overOwnColumns(own, [&](Value group, Value column, int64_t width) { addBlock(group, column, width); });
       });
     });
@@ -111,7 +111,7 @@ private:
     int64_t rows = lastTaps() * (shape.isDepthwise() ? 1 : shape.groupChannels());
     overMiddleTaps({}, [&](ArrayRef<Value> middle) {
       loop(0, rows, 1, [&](Value row) {
-        zeroRun(kernel.buffers[2], filterAt(middle, row, featureColumn(group, column)), width);
+        zeroRun(operandBuffer(2), filterAt(middle, row, featureColumn(group, column)), width);
       });
     });
   }
@@ -170,7 +170,7 @@ private:
     }
     Value sourceBase = add(sourceOffset(block, image, position), mul(row, rowStride));
     sourceBase = add(sourceBase, depthwise ? column : mul(group, shape.groupChannels()));
-    Value sourceBuffer = block.copied ? blockBuffer : kernel.buffers[0];
+    Value sourceBuffer = block.copied ? blockBuffer : operandBuffer(0);
     SmallVector<int64_t> sourceSteps(rank), gradientSteps(rank);
     int64_t sourceStride = shape.channels, gradientStride = shape.features;
     for (int64_t d = rank - 1; d >= 0; --d) {
@@ -195,15 +195,15 @@ private:
         return depthwise ? load(sourceBuffer, add(at, firstVector * lanes), lanesUsed) : loadScalar(sourceBuffer, at);
       };
       auto loadB = [&](int64_t v, ReductionIndex k) {
-        return load(kernel.buffers[1], add(walk(gradientBase, k, gradientSteps), (firstVector + v) * lanes), lanesUsed);
+        return load(operandBuffer(1), add(walk(gradientBase, k, gradientSteps), (firstVector + v) * lanes), lanesUsed);
       };
       auto sums = emitMicrokernel(*this, getLoc(), {rows, count, lanesUsed}, loops, init, {loadA, loadB}, fma);
       for (int64_t r = 0; r < rows; ++r) {
         Value at = filterAt(middle, add(filterRow, r), featureColumn(group, column));
         for (int64_t v = 0; v < count; ++v) {
           Value place = add(at, (firstVector + v) * lanes);
-          Value old = load(kernel.buffers[2], place, lanesUsed);
-          store(arith::AddFOp::create(*this, old, sums[r * count + v]), kernel.buffers[2], place);
+          Value old = load(operandBuffer(2), place, lanesUsed);
+          store(arith::AddFOp::create(*this, old, sums[r * count + v]), operandBuffer(2), place);
         }
       }
     };
@@ -219,7 +219,6 @@ private:
       run(whole, 1, width - whole * lanes);
   }
 
-  ModuleOp module;
   SmallVector<Walk, 3> walks;
   SourceBlock block;
   int64_t groupColumns = 0, columnBlocks = 0, perRange = 0;
@@ -229,7 +228,7 @@ private:
 } // namespace
 
 KernelInfo emitConvFilterGrad(ModuleOp module, const ConvSpec &spec, const Target &target) {
-  return FilterGradEmitter(module, spec, target).emit();
+  return FilterGradEmitter(module, spec, target).emit(module);
 }
 
 } // namespace ortc::codegen

@@ -54,9 +54,7 @@ FailureOr<KernelInfo> generateKernel(ModuleOp module, func::FuncOp function, con
       return generatePoolKernel(module, name, &root, target);
     break;
   case plan::KernelKind::conv:
-    if (isConv(&root))
-      return emitConv(module, {name.str(), &root, kernelBuffers(function), nullptr, options.numerics}, target);
-    break;
+    return generateConv(module, function, kernelBuffers(function), target, options.numerics);
   case plan::KernelKind::contraction:
     return generateFusedContraction(module, function, kernelBuffers(function), target, options.numerics);
   default:

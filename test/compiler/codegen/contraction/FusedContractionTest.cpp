@@ -175,7 +175,7 @@ TEST(FusedContractionTest, RefusesReductionsOfTheResult) {
     %d = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<32x64xf32>, tensor<64x32xf32> -> tensor<32x32xf32>
     %s = nn.reduce sum %d axes = [1] : tensor<32x32xf32> -> tensor<32xf32>
     return %s : tensor<32xf32>
-  })", "what follows the dot is not elementwise on its result");
+  })", "what follows is not elementwise on the result");
 }
 
 TEST(FusedContractionTest, RefusesTwoPlacesOfTheResult) {
@@ -184,7 +184,7 @@ TEST(FusedContractionTest, RefusesTwoPlacesOfTheResult) {
     %t = nn.transpose %d perm = [1, 0] : tensor<32x32xf32> -> tensor<32x32xf32>
     %s = arith.addf %d, %t : tensor<32x32xf32>
     return %s : tensor<32x32xf32>
-  })", "what follows the dot is not elementwise on its result");
+  })", "what follows is not elementwise on the result");
 }
 
 TEST(FusedContractionTest, RefusesScatteredVectors) {

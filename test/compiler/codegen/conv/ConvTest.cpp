@@ -74,9 +74,9 @@ std::string programOf(const Conv &c, Kind kind, const std::string &element) {
 
 FailureOr<KernelInfo> generate(ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer> buffers, const Target &target,
                                Numerics numerics) {
-  Operation &op = function.getBody().front().front();
-  EXPECT_TRUE(isConv(&op));
-  return emitConv(module, {"kernel", &op, SmallVector<KernelBuffer>(buffers), nullptr, numerics}, target);
+  std::string reason;
+  EXPECT_TRUE(isFusedConv(function.getArguments(), function.getBody().front().getTerminator()->getOperands(), reason)) << reason;
+  return generateConv(module, function, buffers, target, numerics);
 }
 
 /// All three products in both precisions; one case of each test on everything.
@@ -186,6 +186,67 @@ TEST(ConvTest, SeveralBlocksAndChunks) {
   check({1, {3000}, 32, {3}, 5, {}, {1}}, Coverage::Widest);
   Target target = runnableTargets().back();
   EXPECT_GT(EvaluatedKernel(programOf(complete({2, {70, 66}, 18, {3, 3}, 5, {}, {1, 1}}), Kind::Forward, "f32"), generate, target, Numerics::Fast).info.chunks, 1);
+}
+
+TEST(ConvTest, EpilogueOfBiasReluAndResidual) {
+  compareWithEvaluator(R"(func.func @k(%r: tensor<2x9x10x37xf32>, %x: tensor<2x9x10x5xf32>, %w: tensor<3x3x5x37xf32>, %b: tensor<37xf32>)
+      -> (tensor<2x9x10x37xf32>, tensor<2x9x10x37xi1>) {
+    %z = arith.constant dense<0.0> : tensor<2x9x10x37xf32>
+    %c = nn.conv %x, %w strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<2x9x10x5xf32>, tensor<3x3x5x37xf32> -> tensor<2x9x10x37xf32>
+    %s = nn.broadcast %b dims = [3] : tensor<37xf32> -> tensor<2x9x10x37xf32>
+    %a = arith.addf %c, %s : tensor<2x9x10x37xf32>
+    %t = arith.addf %a, %r : tensor<2x9x10x37xf32>
+    %m = arith.cmpf ogt, %t, %z : tensor<2x9x10x37xf32>
+    %y = arith.select %m, %t, %z : tensor<2x9x10x37xi1>, tensor<2x9x10x37xf32>
+    return %y, %m : tensor<2x9x10x37xf32>, tensor<2x9x10x37xi1>
+  })", generate, 1e-5);
+}
+
+TEST(ConvTest, LongEpilogueIsRolled) {
+  compareWithEvaluator(R"(func.func @k(%x: tensor<2x20x8xf32>, %w: tensor<3x8x40xf32>) -> tensor<2x20x40xf32> {
+    %c = nn.conv %x, %w strides = [1] padding = [1] to [1] dilations = [1] groups = 1 : tensor<2x20x8xf32>, tensor<3x8x40xf32> -> tensor<2x20x40xf32>
+    %t = math.tanh %c : tensor<2x20x40xf32>
+    %e = math.exp %t : tensor<2x20x40xf32>
+    return %e : tensor<2x20x40xf32>
+  })", generate, 2e-5);
+}
+
+/// Stride 2: every phase of the gradient finds its own place in the mask.
+TEST(ConvTest, EpilogueOfInputGradient) {
+  compareWithEvaluator(R"(func.func @k(%dy: tensor<2x5x4x12xf32>, %w: tensor<3x3x20x12xf32>, %v: tensor<2x9x8x20xf32>) -> tensor<2x9x8x20xf32> {
+    %z = arith.constant dense<0.0> : tensor<2x9x8x20xf32>
+    %g = nn.conv_input_grad %dy, %w strides = [2, 2] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<2x5x4x12xf32>, tensor<3x3x20x12xf32> -> tensor<2x9x8x20xf32>
+    %m = arith.cmpf ogt, %v, %z : tensor<2x9x8x20xf32>
+    %y = arith.select %m, %g, %z : tensor<2x9x8x20xi1>, tensor<2x9x8x20xf32>
+    return %y : tensor<2x9x8x20xf32>
+  })", generate, 1e-5);
+}
+
+void refuse(llvm::StringRef text, llvm::StringRef want) {
+  KernelModule m;
+  m.context.loadDialect<ortc::nn::NnDialect>();
+  auto source = parseSourceString<ModuleOp>(text, &m.context);
+  ASSERT_TRUE(source) << text.str();
+  auto function = *source->getOps<func::FuncOp>().begin();
+  std::string reason;
+  EXPECT_FALSE(isFusedConv(function.getArguments(), function.getBody().front().getTerminator()->getOperands(), reason)) << text.str();
+  EXPECT_EQ(reason, want.str());
+}
+
+TEST(ConvTest, RefusesWhatIsNotElementwise) {
+  refuse(R"(func.func @k(%x: tensor<2x9x8xf32>, %w: tensor<1x8x4xf32>) -> tensor<2x4xf32> {
+    %c = nn.conv %x, %w strides = [2] padding = [0] to [0] dilations = [1] groups = 1 : tensor<2x9x8xf32>, tensor<1x8x4xf32> -> tensor<2x5x4xf32>
+    %s = nn.reduce sum %c axes = [1] : tensor<2x5x4xf32> -> tensor<2x4xf32>
+    return %s : tensor<2x4xf32>
+  })", "what follows is not elementwise on the result");
+}
+
+TEST(ConvTest, RefusesTransposedResults) {
+  refuse(R"(func.func @k(%x: tensor<2x9x8xf32>, %w: tensor<1x8x4xf32>) -> tensor<2x4x5xf32> {
+    %c = nn.conv %x, %w strides = [2] padding = [0] to [0] dilations = [1] groups = 1 : tensor<2x9x8xf32>, tensor<1x8x4xf32> -> tensor<2x5x4xf32>
+    %t = nn.transpose %c perm = [0, 2, 1] : tensor<2x5x4xf32> -> tensor<2x4x5xf32>
+    return %t : tensor<2x4x5xf32>
+  })", "vectors of the result would be scattered");
 }
 
 } // namespace

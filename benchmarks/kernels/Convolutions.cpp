@@ -1,0 +1,89 @@
+// Convolutions of training steps: forward, input gradient and filter gradient.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "benchmarks/kernels/KernelBenchmark.h"
+
+#include "compiler/codegen/conv/ConvKernel.h"
+#include "dialects/nn/NnDialect.h"
+
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+using namespace mlir;
+using namespace ortc::codegen;
+
+namespace ortc::benchmarks {
+namespace {
+
+struct Convolution {
+  const char *name;
+  int64_t batch, size, channels, window, features, stride, padding, groups;
+};
+
+const Convolution kConvolutions[] = {
+    // residual networks, from the first layer on
+    {"7x7s2 3->64 224", 8, 224, 3, 7, 64, 2, 3, 1},
+    {"3x3 64->64 56", 8, 56, 64, 3, 64, 1, 1, 1},
+    {"3x3s2 64->128 56", 8, 56, 64, 3, 128, 2, 1, 1},
+    {"3x3 128->128 28", 8, 28, 128, 3, 128, 1, 1, 1},
+    {"3x3 256->256 14", 8, 14, 256, 3, 256, 1, 1, 1},
+    {"3x3 512->512 7", 8, 7, 512, 3, 512, 1, 1, 1},
+    {"1x1 64->256 56", 8, 56, 64, 1, 256, 1, 0, 1},
+    {"1x1 256->64 56", 8, 56, 256, 1, 64, 1, 0, 1},
+    {"1x1s2 256->512 56", 8, 56, 256, 1, 512, 2, 0, 1},
+    // grouped and depthwise
+    {"3x3 128->128 28 g32", 8, 28, 128, 3, 128, 1, 1, 32},
+    {"dw 3x3 128 56", 8, 56, 128, 3, 128, 1, 1, 128},
+    {"dw 3x3s2 96 56", 8, 56, 96, 3, 96, 2, 1, 96},
+    {"dw 7x7 96 28", 8, 28, 96, 7, 96, 1, 3, 96},
+    // small ones
+    {"3x3 1->32 28", 32, 28, 1, 3, 32, 1, 1, 1},
+    {"5x5 1->6 28 b64", 64, 28, 1, 5, 6, 1, 2, 1},
+    {"5x5 6->16 14 b64", 64, 14, 6, 5, 16, 1, 0, 1},
+    {"3x3 3->16 32 b32", 32, 32, 3, 3, 16, 1, 1, 1},
+    {"3x3 16->16 32 b32", 32, 32, 16, 3, 16, 1, 1, 1},
+};
+
+enum class Kind { Forward, InputGrad, FilterGrad };
+
+KernelInfo emit(const Convolution &c, Kind kind, OpBuilder &builder, ModuleOp module, const Target &target) {
+  builder.getContext()->loadDialect<nn::NnDialect>();
+  int64_t size = (c.size + 2 * c.padding - c.window) / c.stride + 1;
+  Type f32 = builder.getF32Type();
+  auto x = RankedTensorType::get({c.batch, c.size, c.size, c.channels}, f32);
+  auto w = RankedTensorType::get({c.window, c.window, c.channels / c.groups, c.features}, f32);
+  auto y = RankedTensorType::get({c.batch, size, size, c.features}, f32);
+  Type types[3][3] = {{x, w, y}, {y, w, x}, {x, y, w}};
+  auto &[first, second, result] = types[int(kind)];
+  // The operation lives beside the module that gets the kernel.
+  OwningOpRef<ModuleOp> holder = ModuleOp::create(builder.getUnknownLoc());
+  ImplicitLocOpBuilder b(builder.getUnknownLoc(), builder.getContext());
+  b.setInsertionPointToStart(holder->getBody());
+  auto function = func::FuncOp::create(b, "operation", b.getFunctionType({first, second}, result));
+  b.setInsertionPointToStart(function.addEntryBlock());
+  Value left = function.getArgument(0), right = function.getArgument(1);
+  SmallVector<int64_t> strides(2, c.stride), padding(2, c.padding), dilations(2, 1);
+  uint64_t groups = c.groups;
+  Value value;
+  if (kind == Kind::Forward)
+    value = nn::ConvOp::create(b, result, left, right, strides, padding, padding, dilations, groups);
+  else if (kind == Kind::InputGrad)
+    value = nn::ConvInputGradOp::create(b, result, left, right, strides, padding, padding, dilations, groups);
+  else
+    value = nn::ConvFilterGradOp::create(b, result, left, right, strides, padding, padding, dilations, groups);
+  func::ReturnOp::create(b, value);
+  SmallVector<KernelBuffer> buffers;
+  for (Type type : {first, second, result})
+    buffers.push_back({f32, cast<RankedTensorType>(type).getNumElements(), buffers.size() == 2, true});
+  return *generateConv(module, function, buffers, target, Numerics::Fast);
+}
+
+} // namespace
+
+void registerConvolutions() {
+  const char *kinds[] = {"forward", "input_grad", "filter_grad"};
+  for (const Convolution &c : kConvolutions)
+    for (Kind kind : {Kind::Forward, Kind::InputGrad, Kind::FilterGrad})
+      addKernel(std::string("conv/") + c.name + "/" + kinds[int(kind)], Limit::Arithmetic,
+                [c, kind](OpBuilder &builder, ModuleOp module, const Target &target) { return emit(c, kind, builder, module, target); });
+}
+
+} // namespace ortc::benchmarks

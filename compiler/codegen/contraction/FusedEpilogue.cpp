@@ -1,0 +1,114 @@
+// The elementwise operations as a loop program whose lanes follow those of the result.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/codegen/contraction/FusedEpilogue.h"
+
+#include "compiler/codegen/loop/ElementEmitter.h"
+
+using namespace mlir;
+
+namespace ortc::codegen {
+
+std::shared_ptr<FusedEpilogue> FusedEpilogue::analyze(ValueRange inputs, ValueRange outputs, Value result,
+                                                      std::string &reason) {
+  auto analysis = std::make_shared<FusedEpilogue>();
+  analysis->element = getElementTypeOrSelf(result.getType());
+  int64_t total = cast<RankedTensorType>(result.getType()).getNumElements();
+  unsigned resultBuffer = inputs.size();
+  View &view = analysis->view;
+  if (outputs.size() == 1 && outputs[0] == result) {
+    view.operands.push_back({resultBuffer, 0});
+    if (total > 1)
+      view.digits.push_back({1, total, {1}});
+    analysis->outputs.push_back({firstOperand, 0});
+    return analysis;
+  }
+  analysis->computes = true;
+  SmallVector<Value> all(inputs);
+  all.push_back(result);
+  auto program = analyzeLoops(all, outputs, reason);
+  if (!program)
+    return nullptr;
+  analysis->program = *program;
+  LoopProgram &p = analysis->program;
+  reason = "what follows is not elementwise on the result";
+  if (!p.reductions.empty() || p.passes != 1 || p.dims.empty())
+    return nullptr;
+
+  const IndexExpr *position = nullptr;
+  for (auto [number, node] : llvm::enumerate(p.nodes)) {
+    bool isSplat = node.kind == LoopNode::constant &&
+                   isa<SplatElementsAttr>(cast<arith::ConstantOp>(node.op).getValue());
+    bool isAffineLoad = node.kind == LoopNode::load && node.at.dynamic.empty();
+    if (!isSplat && !isAffineLoad && node.kind != LoopNode::operation)
+      return nullptr;
+    if (node.kind != LoopNode::load || node.buffer != resultBuffer)
+      continue;
+    if (position && !(*position == node.at))
+      return nullptr;
+    position = &node.at;
+    analysis->resultNodes.insert(number);
+  }
+  if (!position || !readDigits(p, *position, total, view.digits))
+    return nullptr;
+  // Outputs first: the first operand decides about the direction of vectors.
+  for (const LoopOutput &output : p.outputs) {
+    if (output.perRow || !output.at.dynamic.empty() ||
+        cast<RankedTensorType>(p.buffers[output.buffer]).getNumElements() != total)
+      return nullptr;
+    analysis->outputs.push_back({firstOperand + view.operands.size(), output.node});
+    // The result stands between inputs and outputs and is no buffer of the kernel.
+    addOperand(view, p, *position, output.at, output.buffer - 1);
+  }
+  for (auto [number, node] : llvm::enumerate(p.nodes)) {
+    if (node.kind != LoopNode::load || analysis->resultNodes.contains(number))
+      continue;
+    analysis->loadOperand[number] = firstOperand + view.operands.size();
+    addOperand(view, p, *position, node.at, node.buffer);
+  }
+  // Everything is computed on lanes, whichever dim they lie along.
+  p.laneDim = 0;
+  for (LoopNode &node : p.nodes)
+    node.dims = node.kind == LoopNode::constant ? 0 : 1;
+  for (LoopNode &node : p.nodes)
+    if (node.kind == LoopNode::operation)
+      node.dims = llvm::any_of(node.operands, [&](unsigned operand) { return p.nodes[operand].dims != 0; });
+  return analysis;
+}
+
+Epilogue FusedEpilogue::code(std::shared_ptr<const FusedEpilogue> analysis, MathOptions options) {
+  if (!analysis->computes)
+    return nullptr;
+  return [analysis, options](OpBuilder &builder, Location loc, EpilogueAccess &access, Value sum) {
+    Type element = analysis->element;
+    LoopBuilder b(loc, builder);
+    ElementEmitter emitter(b, analysis->program, {}, options);
+    emitter.setWidth(access.lanes());
+    emitter.setSupplier([&](unsigned number) -> Value {
+      const LoopNode &node = analysis->program.nodes[number];
+      if (node.kind != LoopNode::load)
+        return {};
+      if (analysis->resultNodes.contains(number))
+        return element.isF16() || element.isBF16() ? truncateFromF32(b, loc, sum, element) : sum;
+      Value value = access.load(b, loc, analysis->loadOperand.lookup(number));
+      if (!node.element.isInteger(1))
+        return value;
+      Value zero = arith::ConstantOp::create(b, b.getZeroAttr(value.getType()));
+      return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, value, zero);
+    });
+    for (auto [output, operand] : llvm::zip_equal(analysis->program.outputs, analysis->outputs)) {
+      Value value = emitter.emitVector(output.node);
+      if (output.element.isInteger(1))
+        value = arith::ExtUIOp::create(b, VectorType::get({access.lanes()}, b.getI8Type()), value);
+      access.store(b, loc, operand.first, value);
+    }
+  };
+}
+
+bool FusedEpilogue::isLong() const {
+  int64_t cost = 0;
+  for (const LoopNode &node : program.nodes)
+    cost += node.kind == LoopNode::operation ? node.cost : 0;
+  return cost > 12;
+}
+
+} // namespace ortc::codegen

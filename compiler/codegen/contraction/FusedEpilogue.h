@@ -1,0 +1,43 @@
+// Elementwise operations behind a tensor that a kernel computes: on its vectors, before they are stored.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_COMPILER_CODEGEN_CONTRACTION_FUSEDEPILOGUE_H
+#define ORTC_COMPILER_CODEGEN_CONTRACTION_FUSEDEPILOGUE_H
+
+#include "compiler/codegen/MathExpansion.h"
+#include "compiler/codegen/contraction/StridedView.h"
+
+#include <memory>
+#include <string>
+
+namespace ortc::codegen {
+
+/// What is computed from `result`, the tensor that a contraction or convolution makes.
+struct FusedEpilogue {
+  mlir::Type element; ///< of the result
+  LoopProgram program; ///< all values are lanes
+  /// The operands that it touches, beside the positions of the result. The first of them is operand `firstOperand`.
+  View view;
+  /// Loads of the result, operand of every other load, operand and node of every output.
+  llvm::DenseSet<unsigned> resultNodes;
+  llvm::DenseMap<unsigned, unsigned> loadOperand;
+  llvm::SmallVector<std::pair<unsigned, unsigned>> outputs;
+  /// False when the result is stored as it is.
+  bool computes = false;
+
+  /// Operands 0 and 1 are those of the operation in front.
+  static constexpr unsigned firstOperand = 2;
+
+  /// Fails, with a `reason`, unless `outputs` are elementwise functions of every element of `result` once and of `inputs`;
+  /// they may be reshaped and transposed, and inputs broadcast. Buffers are the inputs, then the outputs.
+  static std::shared_ptr<FusedEpilogue> analyze(mlir::ValueRange inputs, mlir::ValueRange outputs, mlir::Value result,
+                                                std::string &reason);
+
+  /// As code on vectors; null when nothing is computed.
+  static Epilogue code(std::shared_ptr<const FusedEpilogue> epilogue, MathOptions options);
+  /// Whether it is too long to be emitted for every vector of a tile.
+  bool isLong() const;
+};
+
+} // namespace ortc::codegen
+
+#endif // ORTC_COMPILER_CODEGEN_CONTRACTION_FUSEDEPILOGUE_H

@@ -1,0 +1,106 @@
+//===- FusedConv.cpp - convolutions with what hangs on them ---------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Turns a tensor program around one convolution into a ConvSpec. The epilogue is that of contractions; every dimension of
+// the result must be one dimension of it, since the walk over the result is a walk over images and positions.
+#include "compiler/codegen/conv/ConvEmitter.h"
+#include "compiler/codegen/conv/ConvKernel.h"
+
+#include "compiler/codegen/contraction/FusedEpilogue.h"
+#include "dialects/nn/NnDialect.h"
+
+using namespace mlir;
+
+namespace ortc::codegen {
+
+bool isConv(Operation *op) {
+  if (!isa<nn::ConvOp, nn::ConvInputGradOp, nn::ConvFilterGradOp>(op))
+    return false;
+  Type element = getElementTypeOrSelf(op->getResult(0).getType());
+  return element.isF32() || element.isF64();
+}
+
+/// The only convolution that `outputs` are computed with.
+static Operation *findConv(ValueRange inputs, ValueRange outputs) {
+  llvm::DenseSet<Value> seen(inputs.begin(), inputs.end());
+  SmallVector<Value> stack(outputs);
+  Operation *found = nullptr;
+  while (!stack.empty()) {
+    Value value = stack.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || !seen.insert(value).second)
+      continue;
+    if (isConv(op)) {
+      if (found)
+        return nullptr;
+      found = op;
+      continue;
+    }
+    stack.append(op->operand_begin(), op->operand_end());
+  }
+  return found;
+}
+
+/// A spec without name and buffers; its epilogue is given as it was analysed.
+static std::optional<ConvSpec> analyze(ValueRange inputs, ValueRange outputs, std::shared_ptr<FusedEpilogue> &epilogue,
+                                       std::string &reason) {
+  ConvSpec spec;
+  spec.op = findConv(inputs, outputs);
+  reason = "there is not exactly one convolution";
+  if (!spec.op)
+    return std::nullopt;
+  reason = "an operand of the convolution is no input";
+  for (Value operand : spec.op->getOperands()) {
+    auto input = llvm::find(inputs, operand);
+    if (input == inputs.end())
+      return std::nullopt;
+    spec.operands.push_back({static_cast<unsigned>(input - inputs.begin()), 0, {}});
+  }
+  Value result = spec.op->getResult(0);
+  epilogue = FusedEpilogue::analyze(inputs, outputs, result, reason);
+  if (!epilogue)
+    return std::nullopt;
+  reason = "filter gradients are stored as they are";
+  if (epilogue->computes && isa<nn::ConvFilterGradOp>(spec.op))
+    return std::nullopt;
+  for (const ContractionOperand &operand : epilogue->view.operands)
+    spec.operands.push_back({operand.buffer, operand.offset, {}});
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(result.getType()).getShape();
+  SmallVector<int64_t> strides = rowMajorStrides(shape);
+  for (auto [size, stride] : llvm::zip_equal(shape, strides)) {
+    reason = "a dimension of the result is cut";
+    SmallVector<ContractionDim> dims;
+    if (!appendDims(size, &epilogue->view, stride, dims) || dims.size() > 1)
+      return std::nullopt;
+    for (auto [i, operand] : llvm::enumerate(llvm::drop_begin(spec.operands, FusedEpilogue::firstOperand)))
+      operand.strides.push_back(dims.empty() ? 0 : dims[0].strides[i]);
+  }
+  reason = "vectors of the result would be scattered";
+  for (const ConvOperand &operand : llvm::drop_begin(spec.operands, FusedEpilogue::firstOperand))
+    if (operand.strides.back() != 0 && operand.strides.back() != 1)
+      return std::nullopt;
+  return spec;
+}
+
+bool isFusedConv(ValueRange inputs, ValueRange outputs, std::string &reason) {
+  std::shared_ptr<FusedEpilogue> epilogue;
+  return analyze(inputs, outputs, epilogue, reason).has_value();
+}
+
+FailureOr<KernelInfo> generateConv(ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer> buffers,
+                                   const Target &target, Numerics numerics) {
+  std::string reason;
+  std::shared_ptr<FusedEpilogue> epilogue;
+  auto outputs = function.getBody().front().getTerminator()->getOperands();
+  auto spec = analyze(function.getArguments(), outputs, epilogue, reason);
+  if (!spec)
+    return function.emitError() << "no convolution kernel can be made of this program: " << reason, failure();
+  spec->name = function.getSymName().str();
+  spec->buffers.assign(buffers.begin(), buffers.end());
+  spec->numerics = numerics;
+  spec->epilogue = FusedEpilogue::code(epilogue, MathOptions::of(target, numerics));
+  spec->rollEpilogue = epilogue->computes && epilogue->isLong();
+  return isa<nn::ConvFilterGradOp>(spec->op) ? emitConvFilterGrad(module, *spec, target) : emitConvWalk(module, *spec, target);
+}
+
+} // namespace ortc::codegen
