@@ -87,6 +87,9 @@ protected:
     path = folder.write("model.ortc", file);
   }
 
+  /// Runs until a signal ends it, in a folder of its own.
+  void interrupt(int signal);
+
   TemporaryFolder folder;
   std::string data, path, file;
 };
@@ -183,7 +186,13 @@ TEST_F(OrtcToolTest, QuietRunsSayNothing) {
   EXPECT_EQ(outcome.text, "");
 }
 
-TEST_F(OrtcToolTest, AnInterruptSavesAndEndsCleanly) {
+TEST_F(OrtcToolTest, AnInterruptSavesAndEndsWithTheStatusOfItsSignal) {
+  for (int signal : {SIGINT, SIGTERM})
+    interrupt(signal);
+}
+
+void OrtcToolTest::interrupt(int signal) {
+  TemporaryFolder folder;
   std::string saved = folder / "saved.safetensors";
   pid_t child = fork();
   if (child == 0) {
@@ -195,13 +204,13 @@ TEST_F(OrtcToolTest, AnInterruptSavesAndEndsCleanly) {
   }
   for (int i = 0; i < 1000 && readFile(folder / "m.jsonl").size() < 100; ++i)
     usleep(10000);
-  kill(child, SIGINT);
+  kill(child, signal);
   int status = 0;
   waitpid(child, &status, 0);
   ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(WEXITSTATUS(status), 128 + signal);
   EXPECT_TRUE(std::filesystem::exists(saved));
-  EXPECT_FALSE(std::filesystem::exists(saved + ".tmp"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / ""), std::filesystem::directory_iterator{}), 2);
   EXPECT_NE(readFile(folder / "m.jsonl").find("{\"event\":\"interrupted\",\"step\":"), std::string::npos);
 }
 

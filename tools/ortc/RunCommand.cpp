@@ -9,12 +9,12 @@
 
 namespace ortc::tool {
 
-static volatile std::sig_atomic_t interrupted = 0;
+static volatile std::sig_atomic_t interrupted = 0; // the number of the signal
 
 /// The first Ctrl-C (or SIGTERM) ends the loop after the step in progress; a second one has its usual effect.
 static void catchSignals() {
   struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = 1; };
+  action.sa_handler = [](int signal) { interrupted = signal; };
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
@@ -80,7 +80,8 @@ void addRunCommand(CLI::App &app, Action &action) {
     if (options->saveEvery && options->save.empty())
       return reportError("--save-every needs --save FILE", 2);
     catchSignals();
-    return finish(host::train(*options, interrupted));
+    int code = finish(host::train(*options, interrupted));
+    return code == 0 && interrupted ? 128 + interrupted : code; // as a shell counts a process that ended by the signal
   });
 }
 
