@@ -36,6 +36,7 @@ public:
   LogicalResult run();
 
 private:
+  LogicalResult checkNames();
   LogicalResult takeArguments();
   LogicalResult advanceStep();
   LogicalResult advanceCorrections();
@@ -63,6 +64,15 @@ LogicalResult UpdateBuilder::scalar(StringRef name, double initial, Value &value
   if (succeeded(found))
     value = *found;
   return found;
+}
+
+/// A checkpoint is a safetensors file, and the header of one has an entry that is no tensor.
+LogicalResult UpdateBuilder::checkNames() {
+  for (auto tensor : module.getOps<TensorOp>())
+    if (tensor.getName() == "__metadata__" && tensor.getRole() != Role::constant)
+      return tensor.emitError() << "the model has a tensor named '__metadata__', which is the name of the metadata in a "
+                                   "checkpoint; rename it, or freeze it";
+  return success();
 }
 
 LogicalResult UpdateBuilder::takeArguments() {
@@ -205,7 +215,7 @@ LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value value, Va
 }
 
 LogicalResult UpdateBuilder::run() {
-  if (failed(takeArguments()) || failed(advanceStep()))
+  if (failed(checkNames()) || failed(takeArguments()) || failed(advanceStep()))
     return failure();
   if (options.optimizer.kind != OptimizerKind::Sgd && failed(advanceCorrections()))
     return failure();

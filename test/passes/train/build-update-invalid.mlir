@@ -14,3 +14,10 @@ module {
 module {
   train.tensor @w parameter "lr" : tensor<2xf32>
 }
+
+// -----
+
+module {
+  // expected-error @below {{the model has a tensor named '__metadata__', which is the name of the metadata in a checkpoint; rename it, or freeze it}}
+  train.tensor @w parameter "__metadata__" : tensor<2xf32>
+}
