@@ -21,7 +21,9 @@ struct KernelInfo {
   std::string name;                 ///< symbol of the kernel; its ABI entry is `kernelEntryName(name)`
   int64_t chunks = 1;               ///< independent pieces of work, fixed by shape
   int64_t workspaceBytesPerWorker = 0; ///< multiple of 64; 0 = the kernel has no workspace argument
-  int64_t flops = 0;
+  int64_t flops = 0; ///< additions, subtractions, multiplications and divisions of floating-point numbers, an fma as two,
+                     ///< and one for each mathematical function
+  int64_t cost = 0;  ///< the work in simple operations where that is not `flops`; for deciding about threads
   int64_t bytesRead = 0;
   int64_t bytesWritten = 0;
 };

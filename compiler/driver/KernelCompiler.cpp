@@ -102,7 +102,7 @@ private:
 
 /// Whether a kernel is worth more than one thread.
 static bool isParallel(const codegen::KernelInfo &info) {
-  double seconds = std::max(static_cast<double>(info.flops) / 50e9, static_cast<double>(info.bytesRead + info.bytesWritten) / 20e9);
+  double seconds = std::max(static_cast<double>(std::max(info.flops, info.cost)) / 50e9, static_cast<double>(info.bytesRead + info.bytesWritten) / 20e9);
   return info.chunks > 1 && seconds > kSerialSeconds;
 }
 

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sched.h>
 #include <set>
 
 #include "test/e2e/Session.h"
@@ -75,6 +77,72 @@ TEST_F(ArtifactTest, CompilingTwiceGivesTheSameBytes) {
   EXPECT_GT(one.size(), 50000u); // the weights alone
   EXPECT_TRUE(one == two);
   EXPECT_TRUE(readFile(folder / "one/manifest.json") == readFile(folder / "two/manifest.json"));
+}
+
+namespace {
+
+/// Whether `real` is what the documentation shows: the same keys in the same order, the same texts, and numbers except
+/// where they are sizes or counts. Lists may be shortened: their items with a name are looked up, others are the first.
+void expectDocumented(const nlohmann::ordered_json &shown, const nlohmann::ordered_json &real, const std::string &where) {
+  ASSERT_STREQ(shown.type_name(), real.type_name()) << where;
+  if (shown.is_object()) {
+    std::vector<std::string> wanted, got;
+    for (const auto &[key, value] : shown.items())
+      wanted.push_back(key);
+    for (const auto &[key, value] : real.items())
+      got.push_back(key);
+    ASSERT_EQ(wanted, got) << where;
+    for (const auto &[key, value] : shown.items())
+      expectDocumented(value, real[key], where + "/" + key);
+  } else if (shown.is_array()) {
+    ASSERT_LE(shown.size(), real.size()) << where;
+    for (size_t i = 0; i < shown.size(); ++i) {
+      size_t k = i;
+      if (shown[i].is_object() && shown[i].contains("name"))
+        while (k < real.size() && real[k]["name"] != shown[i]["name"])
+          ++k;
+      ASSERT_LT(k, real.size()) << where << ": " << shown[i];
+      expectDocumented(shown[i], real[k], where + "/" + std::to_string(i));
+    }
+  } else {
+    static const std::set<std::string> kMoves = {"steps",      "flops",        "transient",  "fixed",   "per_worker", "bound",
+                                                 "persistent", "source_order", "code_bytes", "kernels", "offset"};
+    if (!kMoves.count(where.substr(where.rfind('/') + 1)))
+      EXPECT_EQ(shown, real) << where;
+  }
+}
+
+} // namespace
+
+// Kernels are compiled on as many threads as the process may use; how many must not show.
+TEST_F(ArtifactTest, OneAndManyCompileThreadsGiveTheSameBytes) {
+  cpu_set_t all, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  if (CPU_COUNT(&all) < 2)
+    GTEST_SKIP() << "there is only one processor";
+  CPU_ZERO(&one);
+  for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &all))
+      CPU_SET(cpu, &one);
+  compile("lenet", folder / "many", {"--target", "x86-64-v3"});
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0); // the tool takes it over
+  compile("lenet", folder / "one", {"--target", "x86-64-v3"});
+  ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+  EXPECT_TRUE(readFile(folder / "one/model.ortc") == readFile(folder / "many/model.ortc"));
+}
+
+TEST_F(ArtifactTest, TheManifestIsAsDocumented) {
+  std::string guide = readFile(sourcePath("../docs/manifest.md"));
+  size_t begin = guide.find("```json\n") + 8, end = guide.find("```", begin);
+  auto shown = nlohmann::ordered_json::parse(guide.substr(begin, end - begin));
+  mustRun({"train", ZooEntry("mlp-digits").model(), "-o", folder / "digits", "--shape", "batch=64", "--optimizer",
+           "adamw:lr=0.001", "--group", ".*bias:weight_decay=0", "--clip-norm", "1", "--target", "x86-64-v3", "--quiet"});
+  auto real = nlohmann::ordered_json::parse(readFile(folder / "digits/manifest.json"));
+  expectDocumented(shown, real, "");
+  // 64 samples through 64x64 and 10x64 with biases; relu compares, which is no floating-point operation of this count.
+  EXPECT_EQ(real["entries"][2]["name"], "predict/default");
+  EXPECT_EQ(real["entries"][2]["flops"], 64 * (64 * (2 * 64 + 1) + 10 * (2 * 64 + 1)));
+  EXPECT_EQ("ortc " + runTool({"--version"}).text.substr(5), real["generator"].get<std::string>() + "\n");
 }
 
 TEST_F(ArtifactTest, TrainsAtBatch32AndPredictsAtBatch1) {
@@ -153,7 +221,7 @@ TEST_F(ArtifactTest, ALabelOutOfRangeStopsTheStepAndChangesNothing) {
     double loss = 0;
     EXPECT_EQ(ortc_train_step(session.get(), &loss), ORTC_E_RANGE) << wrong;
     EXPECT_EQ(session.message(),
-              "index " + std::to_string(wrong) + " in 'label' is out of range: it must be below 10");
+              "index " + std::to_string(wrong) + " in 'label' is out of range [0, 10)");
     EXPECT_EQ(ortc_eval_step(session.get(), &loss), ORTC_E_RANGE) << wrong;
     EXPECT_EQ(ortc_gradients_step(session.get(), &loss), ORTC_E_RANGE) << wrong;
     EXPECT_EQ(ortc_update_step(session.get()), ORTC_E_STATE) << "no gradients were computed";
@@ -176,31 +244,40 @@ TEST_F(ArtifactTest, AnIndexOutOfRangeOfAnEmbeddingChangesNothing) {
   for (const std::string &name : data->getNames())
     if (name != "label")
       input = name;
-  std::vector<int64_t> tokens(4 * 16, 1);
-  tokens[63] = 1 << 20;
-  ASSERT_EQ(ortc_write(session.get(), input.c_str(), tokens.data(), tokens.size() * 8), ORTC_OK)
-      << session.message();
-  EXPECT_EQ(ortc_train_step(session.get(), nullptr), ORTC_E_RANGE);
-  EXPECT_EQ(session.message().substr(0, 18), "index 1048576 in '");
-  EXPECT_NE(session.message().find("' is out of range: it must be below 96"), std::string::npos)
-      << session.message();
+  for (int64_t wrong : {1 << 20, 96, -97, -2000}) {
+    std::vector<int64_t> tokens(4 * 16, 1);
+    tokens[63] = wrong;
+    ASSERT_EQ(ortc_write(session.get(), input.c_str(), tokens.data(), tokens.size() * 8), ORTC_OK)
+        << session.message();
+    EXPECT_EQ(ortc_train_step(session.get(), nullptr), ORTC_E_RANGE);
+    EXPECT_EQ(session.message(),
+              "index " + std::to_string(wrong) + " in '" + input + "' is out of range [-96, 96)");
+  }
   EXPECT_TRUE(before == session.readPersistent());
 }
 
-// lenet: its dots, convolutions and pools take different code on each level.
+// Their dots, convolutions, pools, attentions and norms take different code on each level.
 TEST_F(ArtifactTest, LevelsOfX86Agree) {
   if (!runs(kV3))
     GTEST_SKIP() << "this machine has no AVX2";
-  ZooEntry entry("lenet");
-  compile("lenet", folder / "v3", {"--target", "x86-64-v3"});
-  compile("lenet", folder / "baseline", {"--target", "x86-64"});
-  auto v3 = trained(folder / "v3", entry), baseline = trained(folder / "baseline", entry);
-  EXPECT_LE(worstDistance(v3, baseline), 2e-4) << "mul and add instead of fma, after five AdamW steps";
+  for (const char *name : {"lenet", "bert-tiny", "resnet-tiny"}) {
+    ZooEntry entry(name);
+    std::map<std::string, Values> v3, v4, baseline;
+    compile(name, folder / "v3", {"--target", "x86-64-v3"});
+    v3 = trained(folder / "v3", entry);
+    if (entry.folder.ends_with("lenet")) {
+      compile(name, folder / "baseline", {"--target", "x86-64"});
+      baseline = trained(folder / "baseline", entry);
+      EXPECT_LE(worstDistance(v3, baseline), 2e-4) << "mul and add instead of fma, after five AdamW steps";
+    }
+    if (!runs(kV4))
+      continue;
+    compile(name, folder / "v4", {"--target", "x86-64-v4"});
+    v4 = trained(folder / "v4", entry);
+    EXPECT_EQ(worstDistance(v3, v4), 0) << name;
+  }
   if (!runs(kV4))
     GTEST_SKIP() << "this machine has no AVX-512; v3 and the baseline agree";
-  compile("lenet", folder / "v4", {"--target", "x86-64-v4"});
-  auto v4 = trained(folder / "v4", entry);
-  EXPECT_EQ(worstDistance(v3, v4), 0);
 }
 
 TEST_F(ArtifactTest, PortableNumericsAreTheSameOnEveryLevel) {
@@ -226,11 +303,46 @@ TEST_F(ArtifactTest, AFolderIsReplacedWholeOrNotAtAll) {
   EXPECT_TRUE(before == readFile(folder / "artifact/model.ortc"));
   EXPECT_EQ(listFolder(), (std::set<std::string>{"artifact", "broken.onnx"}));
 
-  folder.write("artifact/leftover.txt", "from before");
   compile("mlp-digits", folder / "artifact", {"--target", "native", "--gradients"});
   EXPECT_FALSE(before == readFile(folder / "artifact/model.ortc"));
   EXPECT_EQ(listFolder(), (std::set<std::string>{"artifact", "broken.onnx"}));
-  EXPECT_FALSE(std::filesystem::exists(folder / "artifact/leftover.txt"));
+}
+
+TEST_F(ArtifactTest, CheckpointsInTheFolderAreNotDeleted) {
+  ZooEntry entry("mlp-digits");
+  compile("mlp-digits", folder / "artifact", {"--target", "native"});
+  mustRun({"run", folder / "artifact", "--data", entry.data(), "--steps", "1", "--quiet", "--save",
+           folder / "artifact/ck.safetensors"});
+  std::string before = readFile(folder / "artifact/model.ortc");
+  Outcome outcome = runTool({"train", entry.model(), "-o", folder / "artifact", "--shape", "batch=64", "--gradients"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.errors.substr(0, outcome.errors.find(": it is")),
+            "ortc: error: output folder '" + (folder / "artifact") + "' holds 'ck.safetensors'");
+  EXPECT_TRUE(before == readFile(folder / "artifact/model.ortc"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "artifact/ck.safetensors"));
+}
+
+// A forward-only artifact trains nothing: its weights are constants, and PyTorch's predictions come out all the same.
+TEST_F(ArtifactTest, WithoutALossAllWeightsAreConstants) {
+  ZooEntry entry("mobilenetv2-tiny"); // with running statistics
+  std::vector<std::string> arguments{"train", entry.model(), "-o", folder / "none", "--loss", "none", "--target", "native"};
+  std::vector<std::string> both{"train", entry.model(), "-o", folder / "both", "--target", "native", "--quiet"};
+  for (size_t i = 0; i + 1 < entry.flags.size(); ++i)
+    if (entry.flags[i] == "--shape")
+      for (auto *list : {&arguments, &both})
+        list->insert(list->end(), {"--shape", entry.flags[i + 1]});
+  Outcome outcome = mustRun(arguments);
+  EXPECT_NE(outcome.text.find("\ntrained    nothing: the weights are constants\n"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("\npersistent 0 B, "), std::string::npos) << outcome.text;
+  mustRun(both);
+  for (const char *name : {"none", "both"})
+    mustRun({"predict", folder / name, "--data", entry.data(), "--steps", "1", "-o", folder / (std::string(name) + ".npz"),
+             "--quiet"});
+  auto wanted = loadValues(folder / "both.npz"), got = loadValues(folder / "none.npz");
+  EXPECT_LE(worstDistance(wanted, got), 1e-5) << "products of constants are folded";
+  outcome = runTool({"train", entry.model(), "-o", folder / "x", "--loss", "none", "--optimizer", "sgd"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.errors, "ortc: error: --optimizer needs a loss, and --loss none compiles the forward part only\n");
 }
 
 TEST_F(ArtifactTest, AFolderThatCannotBeWrittenIsAnError) {

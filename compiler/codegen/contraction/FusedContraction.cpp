@@ -187,7 +187,10 @@ FailureOr<KernelInfo> generateFusedContraction(ModuleOp module, func::FuncOp fun
       spec.partialOperand = static_cast<int>(operand);
   }
   OpBuilder builder(module.getContext());
-  return emitContraction(builder, module, spec, target);
+  FailureOr<KernelInfo> info = emitContraction(builder, module, spec, target);
+  if (succeeded(info) && analysis->hasEpilogue)
+    info->flops += analysis->program.flops();
+  return info;
 }
 
 } // namespace ortc::codegen

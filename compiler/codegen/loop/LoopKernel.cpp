@@ -58,7 +58,8 @@ FailureOr<KernelInfo> generateLoopKernel(ModuleOp module, func::FuncOp function,
   LoopPlan plan = planLoops(*program, target);
   info.chunks = plan.chunks;
   info.workspaceBytesPerWorker = plan.workspaceBytes;
-  info.flops = program->elements(false) * program->elements(true) * program->costPerPoint();
+  info.flops = program->flops();
+  info.cost = program->elements(false) * program->elements(true) * program->costPerPoint();
   KernelFunction kernel = createKernelFunction(builder, module, info, buffers);
   emitLoops(builder, *program, plan, kernel, MathOptions::of(target, numerics));
   return info;

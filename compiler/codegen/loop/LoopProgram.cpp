@@ -81,6 +81,32 @@ int64_t LoopProgram::costPerPoint() const {
   return cost;
 }
 
+/// Floating-point operations of one element.
+static int64_t flopsOf(Operation *op) {
+  if (isa<math::AbsFOp, math::CopySignOp>(op))
+    return 0;
+  return mathFunctionOf(op) || isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::RemFOp>(op);
+}
+
+int64_t LoopProgram::flops() const {
+  auto points = [&](uint64_t mask) {
+    int64_t count = 1;
+    for (auto [d, dim] : llvm::enumerate(dims))
+      if (mask >> d & 1)
+        count *= dim.size;
+    return count;
+  };
+  int64_t total = 0;
+  for (const LoopNode &node : nodes)
+    if (node.kind == LoopNode::operation)
+      total += flopsOf(node.op) * points(node.dims);
+  for (const LoopReduction &reduction : reductions)
+    if (isa<FloatType>(reduction.element) &&
+        (reduction.kind == nn::ReduceKind::sum || reduction.kind == nn::ReduceKind::prod))
+      total += elements(false) * elements(true);
+  return total;
+}
+
 static int64_t storedBytes(Type type) { return (getElementTypeOrSelf(type).getIntOrFloatBitWidth() + 7) / 8; }
 
 SmallVector<int64_t> LoopProgram::inPlacePairs() const {

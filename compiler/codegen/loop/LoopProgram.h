@@ -95,6 +95,9 @@ struct LoopProgram {
   uint64_t reducedMask() const;
   /// In simple operations per point of the domain, all passes.
   int64_t costPerPoint() const;
+  /// Floating-point operations of the whole program as KernelInfo counts them; what does not change along a dimension
+  /// is counted once.
+  int64_t flops() const;
   /// Pairs (input, output) that may share memory: each element of the input is read before the output's element in the
   /// same place is written.
   llvm::SmallVector<int64_t> inPlacePairs() const;

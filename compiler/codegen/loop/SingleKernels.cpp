@@ -54,6 +54,9 @@ public:
       emitCumSum(cumsum);
     else
       emitArgReduce(cast<nn::ArgReduceOp>(op));
+    // Additions; the other operations move and compare.
+    bool adds = isa<nn::CumSumOp, nn::ScatterAddOp>(op) && isa<FloatType>(cast<RankedTensorType>(op->getResult(0).getType()).getElementType());
+    info.flops = adds ? info.cost : 0;
     return info;
   }
 
@@ -67,7 +70,7 @@ private:
   void overUnits(int64_t units, int64_t unitElements, llvm::function_ref<void(Value)> body) {
     int64_t perChunk = std::clamp<int64_t>(kChunkElements / std::max<int64_t>(1, unitElements), 1, std::max<int64_t>(1, units));
     info.chunks = std::max<int64_t>(1, (units + perChunk - 1) / perChunk);
-    info.flops = units * unitElements;
+    info.cost = units * unitElements;
     kernel = createKernelFunction(b, module, info, description);
     Value begin = b.mul(kernel.chunk, perChunk), end = b.minimum(b.add(begin, perChunk), b.index(units));
     b.loop({begin, end}, 1, body);

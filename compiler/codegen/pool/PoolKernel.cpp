@@ -57,7 +57,9 @@ public:
     rowsPerChunk = std::min(rows, std::max<int64_t>(1, kChunkWork / perRow));
     info.name = name.str();
     info.chunks = (rows + rowsPerChunk - 1) / rowsPerChunk;
-    info.flops = nn::elementCount(output) * taps;
+    info.cost = nn::elementCount(output) * taps;
+    if (isa<nn::AvgPoolOp, nn::AvgPoolGradOp>(op)) // the others compare
+      info.flops = info.cost;
     SmallVector<KernelBuffer> buffers;
     auto addBuffer = [&](Value value, bool written) {
       auto type = cast<RankedTensorType>(value.getType());
