@@ -100,8 +100,8 @@ LogicalResult pow(Node &n) {
   if (failed(n.broadcast(pair)))
     return failure();
   if (isa<FloatType>(TensorBuilder::elementOf(base)))
-    return n.yield(b.cast(b.pow(pair[0], pair[1]), n.element(0), false, n.isUnsigned(0)));
-  return n.yield(b.createOrFold<math::IPowIOp>(pair[0], pair[1]));
+    return n.yieldAs(b.cast(b.pow(pair[0], pair[1]), n.element(0), false, n.isUnsigned(0)), n.isUnsigned(0));
+  return n.yieldAs(b.createOrFold<math::IPowIOp>(pair[0], pair[1]), n.isUnsigned(0));
 }
 
 LogicalResult compare(Node &n) {
@@ -194,29 +194,23 @@ LogicalResult unary(Node &n) {
   if (op == "Cos")
     return n.yield(b.createOrFold<math::CosOp>(x));
   if (op == "Tan")
-    return n.yield(b.div(b.createOrFold<math::SinOp>(x), b.createOrFold<math::CosOp>(x)));
+    return n.yield(b.createOrFold<math::TanOp>(x));
+  if (op == "Asin")
+    return n.yield(b.createOrFold<math::AsinOp>(x));
+  if (op == "Acos")
+    return n.yield(b.createOrFold<math::AcosOp>(x));
   if (op == "Atan")
     return n.yield(b.createOrFold<math::AtanOp>(x));
-  Value square = b.mul(x, x);
-  if (op == "Asin") // atan2 keeps the ends -1 and 1
-    return n.yield(b.createOrFold<math::Atan2Op>(x, b.sqrt(b.sub(one, square))));
-  if (op == "Acos")
-    return n.yield(b.createOrFold<math::Atan2Op>(b.sqrt(b.sub(one, square)), x));
-  Value growing = b.exp(x), falling = b.exp(b.neg(x));
   if (op == "Sinh")
-    return n.yield(b.mulScalar(b.sub(growing, falling), 0.5));
+    return n.yield(b.createOrFold<math::SinhOp>(x));
   if (op == "Cosh")
-    return n.yield(b.mulScalar(b.add(growing, falling), 0.5));
-  if (op == "Asinh") { // odd: the log of a sum of positive terms only
-    Value magnitude = b.abs(x);
-    Value value = b.log(b.add(magnitude, b.sqrt(b.add(square, one))));
-    return n.yield(b.select(b.compare(FloatPredicate::OLT, x, b.zerosLike(x)), b.neg(value), value));
-  }
+    return n.yield(b.createOrFold<math::CoshOp>(x));
+  if (op == "Asinh")
+    return n.yield(b.createOrFold<math::AsinhOp>(x));
   if (op == "Acosh")
-    return n.yield(b.log(b.add(x, b.sqrt(b.sub(square, one)))));
+    return n.yield(b.createOrFold<math::AcoshOp>(x));
   assert(op == "Atanh" && "the table lists no other");
-  Value ratio = b.sub(b.createOrFold<math::Log1pOp>(x), b.createOrFold<math::Log1pOp>(b.neg(x)));
-  return n.yield(b.mulScalar(ratio, 0.5));
+  return n.yield(b.createOrFold<math::AtanhOp>(x));
 }
 
 LogicalResult isNaN(Node &n) { return n.yield(n.b.compare(FloatPredicate::UNO, n[0], n[0])); }
@@ -266,7 +260,7 @@ LogicalResult clipByOperands(Node &n) {
   Value bounds[2];
   for (unsigned i : {0u, 1u})
     if (n.has(i + 1)) {
-      if (TensorBuilder::shapeOf(n[i + 1]).size() != 0 && nn::elementCount(n.shape(i + 1)) != 1)
+      if (TensorBuilder::shapeOf(n[i + 1]).size() != 0 && elementCount(n.shape(i + 1)) != 1)
         return n.refuse("its bounds are no scalars");
       bounds[i] = n.b.broadcastTo(n.b.reshape(n[i + 1], {}), n.shape(0));
     }
