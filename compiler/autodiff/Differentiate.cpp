@@ -76,7 +76,18 @@ void Engine::collectActive(ValueRange outputs) {
 
 void Engine::accumulate(Value value, Value contribution) {
   Value &sum = gradients[value];
-  sum = sum ? builder.add(sum, contribution) : contribution;
+  if (!sum) {
+    sum = contribution;
+    return;
+  }
+  // f16 and bf16 are storage only: their sums are made in f32.
+  Type element = nn::TensorBuilder::elementOf(sum);
+  if (element.isF16() || element.isBF16())
+    sum = builder.cast(builder.add(builder.cast(sum, builder.getF32Type()),
+                                   builder.cast(contribution, builder.getF32Type())),
+                       element);
+  else
+    sum = builder.add(sum, contribution);
 }
 
 Value Engine::mutate(Operation *op, unsigned operand, Value gradient) {

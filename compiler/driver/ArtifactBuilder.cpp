@@ -32,7 +32,7 @@ public:
       artifact::Tensor &row = artifact.tensors[tensors[tensor.getSymName()]];
       row.name = tensor.getName().str();
       row.role = static_cast<ortc_tensor_role>(tensor.getRole());
-      row.dtype = onnxDataType(type.getElementType());
+      row.dtype = onnxDataType(tensor, type.getElementType());
       row.dims.assign(type.getShape().begin(), type.getShape().end());
       row.strides = storedStrides(tensor);
       row.offset = tensor->getAttrOfType<IntegerAttr>(memory::kOffset).getInt();
@@ -48,6 +48,14 @@ public:
       }
     }
     return true;
+  }
+
+  /// All inputs come before all outputs: a name that both have is the input's.
+  void addInputs(plan::ProgramOp program) {
+    program.walk([&](plan::BufferOp buffer) {
+      if (buffer.getUsage() == "input")
+        ioTensor(buffer, ORTC_ROLE_INPUT, ORTC_NONE);
+    });
   }
 
   void addEntry(plan::ProgramOp program, StringRef binding, int64_t workerBytes) {
@@ -104,7 +112,7 @@ private:
       artifact::Tensor row;
       row.name = owner == ORTC_NONE ? name : artifact.tensors[owner].name;
       row.role = role;
-      row.dtype = onnxDataType(type.getElementType());
+      row.dtype = onnxDataType(buffer, type.getElementType());
       if (role == ORTC_ROLE_GRADIENT)
         row.dims = artifact.tensors[owner].dims;
       else if (role != ORTC_ROLE_LOSS)
@@ -141,6 +149,8 @@ bool buildArtifact(ModuleOp module, const CompileOptions &options, const Program
     return false;
   for (const BindingSpec &binding : options.bindings)
     artifact.bindings.push_back(binding.name);
+  for (auto program : module.getOps<plan::ProgramOp>())
+    builder.addInputs(program);
   for (auto program : module.getOps<plan::ProgramOp>()) {
     int64_t worker = 0;
     for (const TargetCode &code : codes)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/TensorImage.h"
 
+#include "dialects/train/ElementTypes.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "passes/memory/Passes.h"
@@ -12,7 +13,9 @@ using namespace mlir;
 
 namespace ortc::driver {
 
-uint8_t onnxDataType(Type element) {
+uint8_t onnxDataType(Operation *declaration, Type element) {
+  if (auto dtype = declaration->getAttrOfType<TypeAttr>(train::kDtype))
+    element = dtype.getValue();
   if (element.isF32())
     return 1;
   if (element.isF64())

@@ -9,8 +9,9 @@
 
 namespace ortc::driver {
 
-/// ONNX's number of an element type (TensorProto.DataType).
-uint8_t onnxDataType(mlir::Type element);
+/// ONNX's number (TensorProto.DataType) of the element type of what an operation declares: that of its `train.dtype`
+/// where it has one, as integers of the program are signless, else `element`.
+uint8_t onnxDataType(mlir::Operation *declaration, mlir::Type element);
 
 /// Strides in bytes, by dimension of the tensor as the ONNX file has it.
 std::vector<int64_t> storedStrides(train::TensorOp tensor);

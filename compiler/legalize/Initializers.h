@@ -17,6 +17,7 @@ struct Initializer {
   bool trained = false;
   bool requested = false; ///< a --train pattern names it
   std::string reason;     ///< why it is not trained
+  mlir::ElementsAttr master = {}; ///< the initial value of a parameter, once it has been needed
 };
 
 /// Decides from names, patterns and the nodes that use them, before anything is legalised. Whether a gradient

@@ -8,6 +8,7 @@
 
 #include "compiler/legalize/Bindings.h"
 #include "compiler/legalize/Legalizer.h"
+#include "dialects/train/ElementTypes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
@@ -79,6 +80,8 @@ static void declareTensors(ModuleOp target, func::FuncOp function, ArrayRef<Argu
         cast<RankedTensorType>(argument->initial.getShapedType()), DenseI64ArrayAttr(), argument->initial,
         FlatSymbolRefAttr(),
         argument->reason.empty() ? StringAttr() : StringAttr::get(context, argument->reason));
+    if (argument->dtype)
+      tensor->setAttr(train::kDtype, argument->dtype);
     references[argument->name] = FlatSymbolRefAttr::get(symbols.insert(tensor, builder.getInsertionPoint()));
   }
   unsigned first = function.getNumArguments() - arguments.size();

@@ -8,8 +8,10 @@
 #include "compiler/legalize/Legalizer.h"
 
 #include "compiler/evaluator/Evaluator.h"
+#include "dialects/train/ElementTypes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -22,26 +24,39 @@ static constexpr int64_t kFoldBytes = 1 << 20;
 /// literal.
 static constexpr int64_t kFoldBroadcastBytes = evaluator::kInlineConstantBytes;
 
-/// No tensor has more elements: sizes in bytes stay far from overflow.
-static constexpr int64_t kMostElements = int64_t(1) << 40;
+/// An operation that takes more multiplications than this is left to the program.
+static constexpr int64_t kFoldWork = int64_t(1) << 28;
 
-/// Number of elements, or kMostElements + 1 when it is larger than that.
-static int64_t countOf(Type type) {
-  int64_t count = 1;
-  for (int64_t size : cast<RankedTensorType>(type).getShape())
-    if (size == 0)
-      return 0;
-  for (int64_t size : cast<RankedTensorType>(type).getShape())
-    if (size > kMostElements / count)
-      return kMostElements + 1;
-    else
-      count *= size;
-  return count;
-}
+static bool isNarrow(Type element) { return element.isF16() || element.isBF16(); }
+
+static int64_t countOf(Type type) { return elementCount(cast<RankedTensorType>(type).getShape()); }
 
 static int64_t bytesOf(Type type) {
   auto tensor = cast<RankedTensorType>(type);
   return countOf(type) * ((tensor.getElementType().getIntOrFloatBitWidth() + 7) / 8);
+}
+
+/// How many elements an operation looks at for each one of its first result, at most.
+static int64_t workOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, int64_t>(op)
+      .Case<nn::MaxPoolOp, nn::AvgPoolOp, nn::MaxPoolGradOp, nn::AvgPoolGradOp>(
+          [](auto pool) { return elementCount(pool.getWindow()); })
+      .Case<nn::ConvOp, nn::ConvInputGradOp>([](auto conv) { return countOf(conv.getFilter().getType()); })
+      .Case<nn::DotOp>([](nn::DotOp dot) {
+        int64_t count = 1;
+        for (int64_t dim : dot.getLhsContract())
+          count *= cast<RankedTensorType>(dot.getLhs().getType()).getDimSize(dim);
+        return count;
+      })
+      .Default(int64_t(1));
+}
+
+void SizeGuard::notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) {
+  for (Type type : op->getResultTypes())
+    if (auto tensor = dyn_cast<RankedTensorType>(type);
+        tensor && reason.empty() && elementCount(tensor.getShape()) > kMostElements)
+      reason = "it needs a tensor of shape " + shapeText(tensor.getShape()) + ", which has more than " +
+               std::to_string(kMostElements) + " elements";
 }
 
 Legalizer::Legalizer(onnx::GraphOp graph, const LegalizeOptions &options,
@@ -73,6 +88,8 @@ const HostTensor *Legalizer::constantValue(Value value) {
 }
 
 bool Legalizer::keepConstant(Value value, StringRef why) {
+  if (auto widened = value.getDefiningOp<arith::ExtFOp>()) // by prepareOperands
+    value = widened.getIn();
   auto found = parameters.find(resolve(value));
   if (found == parameters.end() || rolesAreFixed)
     return false;
@@ -138,7 +155,8 @@ LogicalResult Legalizer::foldOne(Operation *op, std::string &error) {
   }
   int64_t limit = isa<nn::BroadcastOp>(op) ? kFoldBroadcastBytes : kFoldBytes;
   if (!evaluator::Evaluator::isKnown(op) ||
-      llvm::any_of(op->getResultTypes(), [&](Type type) { return bytesOf(type) > limit; }))
+      llvm::any_of(op->getResultTypes(), [&](Type type) { return bytesOf(type) > limit; }) ||
+      workOf(op) > kFoldWork / countOf(op->getResult(0).getType()))
     return success();
   SmallVector<const HostTensor *> operands;
   for (Value operand : op->getOperands()) {
@@ -179,6 +197,26 @@ Value Legalizer::addArgument(Argument argument) {
   return argument.value;
 }
 
+/// The `train.dtype` of a value: its unsigned element type; null where the type of the value says it all.
+static Attribute dtypeOf(const Bound &bound) {
+  Type element = TensorBuilder::elementOf(bound.value);
+  if (!bound.isUnsigned || !isa<IntegerType>(element))
+    return {};
+  return TypeAttr::get(
+      IntegerType::get(element.getContext(), element.getIntOrFloatBitWidth(), IntegerType::Unsigned));
+}
+
+/// What is trained is f32 at least: a narrow weight of the file is a cast of it.
+static ElementsAttr masterOf(ElementsAttr value, StringRef name) {
+  if (!isNarrow(value.getElementType()))
+    return value;
+  auto tensor = HostTensor::fromAttribute(value);
+  if (failed(tensor))
+    return value;
+  Type type = Float32Type::get(value.getContext());
+  return tensor->withType(RankedTensorType::get(value.getShapedType().getShape(), type)).toAttribute(name);
+}
+
 Bound Legalizer::materialize(onnx::InitializerOp op) {
   auto given = dyn_cast<RankedTensorType>(op.getOutput().getType());
   ElementsAttr value = signlessAttribute(op.getValue(), settings.float64, op.getName());
@@ -190,14 +228,19 @@ Bound Legalizer::materialize(onnx::InitializerOp op) {
     return {constantOf(value), isUnsigned};
   const Initializer &entry = initializers[known->second];
   if (entry.trained) {
-    Value argument = addArgument({entry.name, train::Role::parameter, value, "", known->second, {}, {}});
-    parameters[argument] = known->second;
-    return {argument};
+    ElementsAttr &master = initializers[known->second].master; // made once for all walks
+    if (!master)
+      master = masterOf(value, entry.name);
+    Value argument = addArgument({entry.name, train::Role::parameter, master, "", known->second, {}, {}});
+    Value stored = b->cast(argument, value.getElementType());
+    parameters[stored] = known->second;
+    return {stored};
   }
   if (value.isSplat() || bytesOf(value.getShapedType()) <= evaluator::kInlineConstantBytes)
     return {constantOf(value), isUnsigned};
   std::string reason = entry.isFloat ? entry.reason : "";
   Value argument = addArgument({entry.name, train::Role::constant, value, reason, known->second, {}, {}});
+  arguments.back().dtype = dtypeOf({argument, isUnsigned});
   argumentData[argument] = value;
   return {argument, isUnsigned};
 }
@@ -220,6 +263,7 @@ Value Legalizer::stateOf(Value onnxValue, onnx::NodeOp user) {
                   : ElementsAttr();
   if (!initial || !isa<FloatType>(initial.getElementType()))
     return {};
+  initial = masterOf(initial, initializer.getName());
   auto index = initializerIndex.find(initializer);
   if (name.empty())
     name = initializer.getName().str();
@@ -286,14 +330,16 @@ static std::string missingReason(onnx::NodeOp op, bool known) {
 
 /// Makes good what the entry promises its handler; says what is wrong, or nothing. `narrow` becomes the type
 /// that floating-point results are rounded to.
-static std::string prepareOperands(TensorBuilder &b, const Operator &entry, MutableArrayRef<Bound> operands,
-                                   Type &narrow) {
+static std::string prepareOperands(TensorBuilder &b, const Operator &entry, const LegalizeOptions &options,
+                                   MutableArrayRef<Bound> operands, Type &narrow) {
   Type floating;
+  bool isKept = entry.operands == OperandKind::moved ||
+                (entry.operands == OperandKind::spread && (options.mode != Mode::train || !options.trains));
   for (auto [i, operand] : llvm::enumerate(operands)) {
     Type element = operand.value ? TensorBuilder::elementOf(operand.value) : Type();
     if (!element)
       continue;
-    if (entry.operands != OperandKind::moved && (element.isF16() || element.isBF16())) {
+    if (!isKept && isNarrow(element)) {
       narrow = element;
       operand.value = b.cast(operand.value, b.getF32Type());
       element = b.getF32Type();
@@ -336,12 +382,15 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
   }
   Operation *mark = block->empty() ? nullptr : &block->back();
   Type narrow;
-  if (std::string wrong = prepareOperands(*b, *entry, operands, narrow); !wrong.empty())
+  if (std::string wrong = prepareOperands(*b, *entry, settings, operands, narrow); !wrong.empty())
     return refuse(op, wrong);
   Node node(op, *b, *this, std::move(operands));
   LogicalResult built = entry->handler(node);
+  std::string tooLarge = sizes.take();
   if (again)
     return;
+  if (!tooLarge.empty())
+    return refuse(op, tooLarge);
   if (failed(built))
     return node.reason().empty() ? void() : refuse(op, node.reason());
   SmallVector<Bound> results = node.takeResults();
@@ -349,10 +398,6 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
     for (Bound &result : results)
       if (result.value && TensorBuilder::elementOf(result.value).isF32())
         result.value = b->cast(result.value, narrow);
-  for (Bound &result : results)
-    if (result.value && countOf(result.value.getType()) > kMostElements)
-      return refuse(op,
-                    "a result of shape " + shapeText(TensorBuilder::shapeOf(result.value)) + " is too large");
   std::string error;
   if (failed(foldSince(mark, error)))
     return refuse(op, error);
@@ -421,6 +466,7 @@ Outcome Legalizer::run(func::FuncOp function, ArrayRef<SmallVector<int64_t>> inp
   block = function.addEntryBlock();
   TensorBuilder builder(function.getLoc(), function.getContext());
   builder.setInsertionPointToEnd(block);
+  builder.setListener(&sizes);
   b = &builder;
   for (auto [argument, shape] : llvm::zip_equal(graph.getBlock().getArguments(), inputs)) {
     auto type = dyn_cast<ShapedType>(argument.getType());
@@ -429,6 +475,11 @@ Outcome Legalizer::run(func::FuncOp function, ArrayRef<SmallVector<int64_t>> inp
       report.error = ("input '" + graph.getInputName(argument.getArgNumber()) +
                       "' has an element type that is not supported")
                          .str();
+      return Outcome::failed;
+    }
+    if (elementCount(shape) > kMostElements) {
+      report.error = "input '" + graph.getInputName(argument.getArgNumber()).str() + "' of shape " +
+                     shapeText(shape) + " has more than " + std::to_string(kMostElements) + " elements";
       return Outcome::failed;
     }
     Value value = block->addArgument(RankedTensorType::get(shape, element), function.getLoc());
@@ -446,19 +497,24 @@ Outcome Legalizer::finish(func::FuncOp function) {
   MLIRContext *context = function.getContext();
   SmallVector<Value> results, losses;
   SmallVector<Attribute> resultAttributes;
-  auto dictionary = [&](StringRef name, Attribute value) {
-    return DictionaryAttr::get(context, {{StringAttr::get(context, name), value}});
+  auto dictionary = [&](StringRef name, Attribute value, Attribute dtype = {}) {
+    NamedAttrList list;
+    list.set(name, value);
+    if (dtype)
+      list.set(train::kDtype, dtype);
+    return list.getDictionary(context);
   };
   b->setLoc(function.getLoc());
   for (auto [i, output] : llvm::enumerate(graph.getBlock().getTerminator()->getOperands())) {
     StringRef name = graph.getOutputName(i);
-    Value value = lookup(output).value;
+    Bound bound = lookup(output);
+    Value value = bound.value;
     if (!value) {
       report.error = ("output '" + name + "' has an element type that is not supported").str();
       return Outcome::failed;
     }
     results.push_back(value);
-    resultAttributes.push_back(dictionary(train::kOutput, StringAttr::get(context, name)));
+    resultAttributes.push_back(dictionary(train::kOutput, StringAttr::get(context, name), dtypeOf(bound)));
     if (settings.lossOutputs.empty() || llvm::is_contained(settings.lossOutputs, name))
       losses.push_back(value);
   }
@@ -484,8 +540,11 @@ Outcome Legalizer::finish(func::FuncOp function) {
   SmallVector<Type> resultTypes(ValueRange(results).getTypes());
   function.setType(FunctionType::get(context, block->getArgumentTypes(), resultTypes));
   function.setAllResultAttrs(resultAttributes);
-  for (unsigned i = 0; i < graph.getBlock().getNumArguments(); ++i)
+  for (unsigned i = 0; i < graph.getBlock().getNumArguments(); ++i) {
     function.setArgAttr(i, train::kInput, StringAttr::get(context, graph.getInputName(i)));
+    if (Attribute dtype = dtypeOf(environment[graph.getBlock().getArgument(i)]))
+      function.setArgAttr(i, train::kDtype, dtype);
+  }
   return Outcome::done;
 }
 

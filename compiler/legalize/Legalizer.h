@@ -19,7 +19,8 @@ struct Argument {
   std::string reason;
   size_t order; ///< place among the tensors that are declared
   Value value;
-  Value update; ///< new value; null when it does not change
+  Value update;               ///< new value; null when it does not change
+  mlir::Attribute dtype = {}; ///< its `train.dtype`, if it has one
 };
 
 /// What one walk over the graph came to.
@@ -27,6 +28,17 @@ enum class Outcome {
   done,
   failed,
   again, ///< an initializer has turned out to be a constant: walk once more
+};
+
+/// Watches every operation that is built for a result that no program can hold.
+class SizeGuard : public mlir::OpBuilder::Listener {
+public:
+  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint previous) override;
+  /// What is wrong, or nothing; forgets it.
+  std::string take() { return std::exchange(reason, ""); }
+
+private:
+  std::string reason;
 };
 
 class Legalizer : public Walk {
@@ -70,6 +82,7 @@ private:
   LegalizeReport &report;
   llvm::DenseMap<mlir::Operation *, size_t> initializerIndex;
   bool again = false;
+  SizeGuard sizes;
   TensorBuilder *b = nullptr;
   mlir::Block *block = nullptr;
   llvm::DenseMap<Value, Bound> environment;

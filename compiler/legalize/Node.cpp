@@ -11,6 +11,18 @@ using namespace mlir;
 
 namespace ortc::legalize {
 
+int64_t elementCount(Ints shape) {
+  if (llvm::is_contained(shape, 0))
+    return 0;
+  int64_t count = 1;
+  for (int64_t size : shape) {
+    if (size > kMostElements / count)
+      return kMostElements + 1;
+    count *= size;
+  }
+  return count;
+}
+
 StringRef Node::name(unsigned i) {
   Value value = op.getInput(i);
   if (auto argument = dyn_cast_or_null<BlockArgument>(value)) {

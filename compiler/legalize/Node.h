@@ -27,6 +27,14 @@ using nn::Shape;
 using nn::TensorBuilder;
 using Ints = llvm::ArrayRef<int64_t>;
 
+/// No tensor has more elements: sizes in bytes and products of sizes stay far from overflow.
+inline constexpr int64_t kMostElements = int64_t(1) << 40;
+/// Product of the dimensions; kMostElements + 1 when it is larger than kMostElements.
+int64_t elementCount(Ints shape);
+
+/// No handler makes a constant with more elements by listing them (ranges, grids, interpolation weights).
+inline constexpr int64_t kMostListed = int64_t(1) << 26;
+
 /// A legalised ONNX value. Signedness is no part of the types: unsigned integers are marked here.
 struct Bound {
   Value value;

@@ -16,6 +16,7 @@ namespace handlers {
 #define ORTC_OPERATOR(domain, name, first, last, handler) LogicalResult handler(Node &);
 #define ORTC_FLOATS ORTC_OPERATOR
 #define ORTC_MOVEMENT ORTC_OPERATOR
+#define ORTC_SPREAD ORTC_OPERATOR
 #include "compiler/legalize/Operators.inc"
 } // namespace handlers
 
@@ -30,6 +31,8 @@ ArrayRef<Operator> getOperators() {
   {domain, name, first, last, handlers::handler, OperandKind::floats},
 #define ORTC_MOVEMENT(domain, name, first, last, handler)                                                    \
   {domain, name, first, last, handlers::handler, OperandKind::moved},
+#define ORTC_SPREAD(domain, name, first, last, handler)                                                      \
+  {domain, name, first, last, handlers::handler, OperandKind::spread},
 #include "compiler/legalize/Operators.inc"
     };
     llvm::sort(entries, [](const Operator &a, const Operator &b) {

@@ -74,12 +74,9 @@ static LogicalResult verifyPool(OpType op, RankedTensorType input, RankedTensorT
       return op.emitOpError() << "C2: spatial dimension " << i << " of the output is " << output.getDimSize(i + 1)
                               << " but must be " << size;
     for (int64_t o : {int64_t(0), size - 1}) {
-      bool any = false;
-      for (int64_t w = 0; w < window && !any; ++w) {
-        int64_t at = o * op.getStrides()[i] - op.getPaddingLow()[i] + w * dilation;
-        any = at >= 0 && at < in;
-      }
-      if (!any)
+      int64_t start = o * op.getStrides()[i] - op.getPaddingLow()[i];
+      int64_t skipped = start < 0 ? (dilation - 1 - start) / dilation : 0; // places before the input
+      if (skipped >= window || start + skipped * dilation >= in)
         return op.emitOpError() << "C4: window " << o << " of dimension " << i << " lies outside the input";
     }
   }

@@ -4,6 +4,7 @@
 
 #include "dialects/nn/NnDialect.h"
 #include "dialects/plan/PlanDialect.h"
+#include "dialects/train/ElementTypes.h"
 
 #include <queue>
 
@@ -108,6 +109,7 @@ void EntryGraph::assignDestination(func::FuncOp entry, unsigned result, int64_t 
     destination = {Destination::loss, StringAttr::get(entry.getContext(), "loss"), 0, {}};
   else
     return;
+  destination.dtype = entry.getResultAttr(result, train::kDtype);
   Operation *exit = entry.getBody().front().getTerminator();
   Value root = rootOf(exit->getOperand(result));
   auto call = root.getDefiningOp<func::CallOp>();

@@ -22,6 +22,7 @@ public:
     mlir::StringAttr name; ///< symbol, output name
     int64_t index = 0;     ///< of outputs: position among the external values of its entry
     mlir::Type type;       ///< as the function returns it
+    mlir::Attribute dtype = {}; ///< `train.dtype` of the result
   };
 
   /// Fails, with a diagnostic, when a function holds anything but calls, reshapes and its return.

@@ -6,6 +6,7 @@
 #include "compiler/planning/Plan.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/plan/PlanDialect.h"
+#include "dialects/train/ElementTypes.h"
 #include "passes/memory/EntryGraph.h"
 #include "passes/memory/Passes.h"
 
@@ -171,6 +172,7 @@ private:
     int64_t offset = 0;
     std::string name = nameOf(root);
     StringRef usage;
+    Attribute dtype; // of inputs and outputs, which the host sees
     Location loc = root.getLoc();
     const EntryGraph::Destination *destination = graph.getDestination(root);
     auto atTensor = [&](StringAttr symbol) {
@@ -196,6 +198,7 @@ private:
       offset = destination->index;
       if (destination->type == type)
         usage = "output";
+      dtype = destination->dtype;
     } else {
       auto argument = cast<BlockArgument>(root);
       auto entry = cast<func::FuncOp>(argument.getOwner()->getParentOp());
@@ -206,11 +209,15 @@ private:
         offset = *externalIndex(argument);
         name = entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kInput).str();
         usage = "input";
+        dtype = entry.getArgAttr(argument.getArgNumber(), train::kDtype);
       }
     }
     auto memref = MemRefType::get(type.getShape(), type.getElementType());
-    return plan::BufferOp::create(builder, loc, memref, region, offset, builder.getStringAttr(name),
-                                  usage.empty() ? StringAttr() : builder.getStringAttr(usage));
+    auto buffer = plan::BufferOp::create(builder, loc, memref, region, offset, builder.getStringAttr(name),
+                                         usage.empty() ? StringAttr() : builder.getStringAttr(usage));
+    if (dtype)
+      buffer->setAttr(train::kDtype, dtype);
+    return buffer;
   }
 
   EntryGraph graph;

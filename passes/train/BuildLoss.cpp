@@ -24,6 +24,11 @@ struct Output {
 };
 } // namespace
 
+static bool isNarrow(Type type) {
+  Type element = cast<RankedTensorType>(type).getElementType();
+  return element.isF16() || element.isBF16();
+}
+
 static SmallVector<Output> listOutputs(func::FuncOp forward) {
   SmallVector<Output> outputs;
   for (unsigned i = 0; i < forward.getNumResults(); ++i)
@@ -70,19 +75,26 @@ static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t 
   FailureOr<Value> prediction = composer.getArgument({kOutput, output->name}, output->type);
   if (failed(prediction))
     return failure();
+  // A loss is computed in f32 at least.
+  RankedTensorType type = output->type;
+  if (isNarrow(type)) {
+    type = type.clone(composer.getBuilder().getF32Type());
+    prediction = composer.getBuilder().cast(*prediction, type.getElementType());
+  }
   FailureOr<Value> label(Value{});
   if (needsLabel(loss)) {
-    Type type = findLabelInput(forward);
-    if (!type) {
-      FailureOr<RankedTensorType> inferred =
-          inferLabelType(loss, output->type, composer.getBuilder().getLoc());
+    Type labelType = findLabelInput(forward);
+    if (!labelType) {
+      FailureOr<RankedTensorType> inferred = inferLabelType(loss, type, composer.getBuilder().getLoc());
       if (failed(inferred))
         return failure();
-      type = *inferred;
+      labelType = *inferred;
     }
-    label = composer.getArgument(nameAttribute(context, kInput, kLabel), type);
+    label = composer.getArgument(nameAttribute(context, kInput, kLabel), labelType);
     if (failed(label))
       return failure();
+    if (isNarrow(labelType))
+      label = composer.getBuilder().cast(*label, composer.getBuilder().getF32Type());
   }
   FailureOr<Value> value = buildLossValue(composer.getBuilder(), loss, *prediction, *label);
   if (failed(value))

@@ -58,6 +58,8 @@ LogicalResult activation(Node &n) {
     return n.yield(positiveOr(b, x, b.mulScalar(negativeExponential(b, x), n.getFloat("alpha", 1))));
   if (op == "Celu") {
     double alpha = n.getFloat("alpha", 1);
+    if (alpha == 0)
+      return n.refuse("an alpha of 0");
     return n.yield(positiveOr(b, x, b.mulScalar(negativeExponential(b, b.mulScalar(x, 1 / alpha)), alpha)));
   }
   if (op == "Selu") {
@@ -106,7 +108,7 @@ LogicalResult softmax(Node &n) {
   bool flatten = isMatrix && axis != rank - 1;
   if (flatten) {
     x = b.reshape(
-        x, {nn::elementCount(Ints(shape).take_front(axis)), nn::elementCount(Ints(shape).drop_front(axis))});
+        x, {elementCount(Ints(shape).take_front(axis)), elementCount(Ints(shape).drop_front(axis))});
     axis = 1;
   }
   StringRef op = n.op.getOpType();

@@ -75,7 +75,8 @@ static LogicalResult addPositions(Node &n, Ints scores, int64_t past, Visibility
   auto restrict = [&](Value condition) {
     see.allowed = see.allowed ? b.logicalAnd(see.allowed, condition) : condition;
   };
-  int64_t left = n.getInt("left_window_size", -1), right = n.getInt("right_window_size", -1);
+  int64_t left = std::min(n.getInt("left_window_size", -1), kMostElements),
+          right = std::min(n.getInt("right_window_size", -1), kMostElements);
   if (n.getInt("is_causal", 0) || left >= 0 || right >= 0) {
     place = b.addScalar(b.iota(type, 2), static_cast<double>(past));
     if (valid && !n.has(4))
@@ -111,6 +112,20 @@ LogicalResult attention(Node &n) {
   if (heads < 1 || queryHeads < 1 || queryHeads % heads ||
       (packed && (n.shape(0)[2] % queryHeads || n.shape(1)[2] % heads || n.shape(2)[2] % heads)))
     return n.refuse(Twine(queryHeads) + " query heads and " + Twine(heads) + " key heads do not fit");
+  for (unsigned i : {1u, 2u})
+    if (n.shape(i)[0] != n.shape(0)[0] || (!packed && n.shape(i)[1] != heads))
+      return n.refuse("query " + shapeText(n.shape(0)) + ", key " + shapeText(n.shape(1)) + " and value " +
+                      shapeText(n.shape(2)) + " do not fit");
+  if (n.has(4) != n.has(5))
+    return n.refuse("only one of past_key and past_value is there");
+  for (unsigned i : {4u, 5u})
+    if (n.has(i) && (n.rank(i) != 4 || n.shape(i)[0] != n.shape(0)[0] || n.shape(i)[1] != heads ||
+                     n.shape(i)[2] != n.shape(4)[2] ||
+                     n.shape(i)[3] != (packed ? n.shape(i - 3)[2] / heads : n.shape(i - 3)[3])))
+      return n.refuse("a past of shape " + shapeText(n.shape(i)) + " does not fit");
+  if (n.has(6) && (n.isFloat(6) || n.shape(6) != Ints({n.shape(0)[0]})))
+    return n.refuse("nonpad_kv_seqlen of shape " + shapeText(n.shape(6)) + " for a batch of " +
+                    Twine(n.shape(0)[0]));
   Value q = packed ? splitHeads(b, n[0], queryHeads) : n[0], k = packed ? splitHeads(b, n[1], heads) : n[1];
   Value v = packed ? splitHeads(b, n[2], heads) : n[2];
   int64_t past = n.has(4) ? n.shape(4)[2] : 0;
@@ -119,7 +134,7 @@ LogicalResult attention(Node &n) {
     v = b.concat({n[5], v}, 2);
   }
   Shape qs(TensorBuilder::shapeOf(q)), ks(TensorBuilder::shapeOf(k));
-  if (qs[3] != ks[3] || ks[2] != TensorBuilder::shapeOf(v)[2])
+  if (qs[3] < 1 || qs[3] != ks[3] || ks[2] != TensorBuilder::shapeOf(v)[2])
     return n.refuse("query " + shapeText(qs) + " and key " + shapeText(ks) + " do not fit");
   Shape scoreShape = {qs[0], queryHeads, qs[2], ks[2]};
   Visibility see;
@@ -162,15 +177,18 @@ LogicalResult rotaryEmbedding(Node &n) {
   TensorBuilder &b = n.b;
   bool packed = n.rank(0) == 3;
   int64_t heads = n.getInt("num_heads", 0);
-  if (packed && (heads < 1 || n.shape(0)[2] % heads))
-    return n.refuse("num_heads " + Twine(heads) + " does not fit " + Twine(n.shape(0)[2]) + " features");
   if (n.rank(0) != 3 && n.rank(0) != 4)
     return n.refuse("its input has not 3 or 4 dimensions");
+  if (packed && (heads < 1 || n.shape(0)[2] % heads))
+    return n.refuse("num_heads " + Twine(heads) + " does not fit " + Twine(n.shape(0)[2]) + " features");
   Value x = packed ? splitHeads(b, n[0], heads) : n[0];
   Shape shape(TensorBuilder::shapeOf(x));
   int64_t size = n.getInt("rotary_embedding_dim", 0);
   size = size ? size : shape[3];
   Value cosine = n[1], sine = n[2];
+  if (size < 1 || size % 2 || n.shape(1) != n.shape(2) || n.rank(1) != (n.has(3) ? 2 : 3))
+    return n.refuse("a rotary dimension of " + Twine(size) + " and tables of shape " + shapeText(n.shape(1)) +
+                    " and " + shapeText(n.shape(2)));
   if (n.has(3)) {
     Value positions = n.index(n[3], n.shape(1)[0], n.name(3));
     if (!positions)

@@ -50,6 +50,10 @@ LogicalResult gatherElements(Node &n) {
     return failure();
   if (n.rank(1) != n.rank(0))
     return n.refuse("its indices have " + Twine(n.rank(1)) + " dimensions, its input " + Twine(n.rank(0)));
+  for (int64_t i = 0; i < n.rank(0); ++i)
+    if (i != axis && n.shape(1)[i] > n.shape(0)[i])
+      return n.refuse("indices of shape " + shapeText(n.shape(1)) + " do not fit an input of shape " +
+                      shapeText(n.shape(0)));
   Value indices = n.index(n[1], n.shape(0)[axis], n.name(1));
   if (!indices)
     return failure();
@@ -81,20 +85,20 @@ LogicalResult gatherND(Node &n) {
   int64_t batch = n.getInt("batch_dims", 0), rank = n.rank(0);
   Ints x = n.shape(0), i = n.shape(1);
   int64_t depth = i.empty() ? 0 : i.back();
-  if (i.empty() || batch < 0 || batch + depth > rank || batch >= n.rank(1) ||
+  if (i.empty() || batch < 0 || batch >= n.rank(1) || depth > rank - batch ||
       x.take_front(batch) != i.take_front(batch))
     return n.refuse("indices of shape " + shapeText(i) + " do not fit an input of shape " + shapeText(x));
   Value indices = linearIndex(n, n[1], x.slice(batch, depth), n.name(1));
   if (!indices)
     return failure();
   // Batch dimensions become part of the position.
-  int64_t inner = nn::elementCount(x.slice(batch, depth)), stride = inner;
+  int64_t inner = elementCount(x.slice(batch, depth)), stride = inner;
   auto type = TensorBuilder::typeOf(indices);
   for (int64_t d = batch; d-- > 0;) {
     indices = b.add(indices, b.mulScalar(b.iota(type, d), static_cast<double>(stride)));
     stride *= x[d];
   }
-  Shape flat = {nn::elementCount(x.take_front(batch + depth))}, rest(x.drop_front(batch + depth));
+  Shape flat = {elementCount(x.take_front(batch + depth))}, rest(x.drop_front(batch + depth));
   flat.append(rest.begin(), rest.end());
   Shape shape(i.drop_back());
   shape.append(rest.begin(), rest.end());
@@ -120,7 +124,10 @@ LogicalResult scatterElements(Node &n) {
   if (failed(n.sameElements({0, 2})))
     return failure();
   auto mode = scatterMode(n);
-  if (!mode || n.rank(1) != n.rank(0) || n.shape(1) != n.shape(2))
+  bool fits = n.rank(1) == n.rank(0) && n.shape(1) == n.shape(2);
+  for (int64_t i = 0; fits && i < n.rank(0); ++i)
+    fits = i == axis || n.shape(1)[i] <= n.shape(0)[i];
+  if (!mode || !fits)
     return n.refuse(mode ? "its input, indices and updates do not fit" : "its reduction is not supported");
   Value indices = n.index(n[1], n.shape(0)[axis], n.name(1));
   if (!indices)
@@ -139,9 +146,9 @@ LogicalResult scatterND(Node &n) {
   auto mode = scatterMode(n);
   if (!mode || i.empty() || depth > n.rank(0))
     return n.refuse(mode ? "its indices do not fit its input" : "its reduction is not supported");
-  int64_t rows = nn::elementCount(x.take_front(depth)), columns = nn::elementCount(x.drop_front(depth)),
-          updates = nn::elementCount(i.drop_back());
-  if (nn::elementCount(n.shape(2)) != updates * columns)
+  int64_t rows = elementCount(x.take_front(depth)), columns = elementCount(x.drop_front(depth)),
+          updates = elementCount(i.drop_back());
+  if (elementCount(n.shape(2)) != updates * columns)
     return n.refuse("updates of shape " + shapeText(n.shape(2)) + " do not fit indices of shape " +
                     shapeText(i));
   Value indices = linearIndex(n, n[1], x.take_front(depth), n.name(1));
@@ -165,11 +172,11 @@ LogicalResult oneHot(Node &n) {
   int64_t axis = n.getInt("axis", -1), rank = n.rank(0);
   if (failed(n.axis(axis, rank + 1)))
     return failure();
-  int64_t depth = depths.empty() ? 0 : static_cast<int64_t>(depths[0]);
+  if (depths.size() != 1 || !(depths[0] >= 1 && depths[0] <= static_cast<double>(kMostElements)))
+    return n.refuse("a depth that is not one number from 1 to " + Twine(kMostElements));
+  int64_t depth = static_cast<int64_t>(depths[0]);
   if (n.shape(2) != Ints({2}))
     return n.refuse("its values are not two");
-  if (depth < 1)
-    return n.refuse("a depth of " + Twine(depth));
   Shape shape(n.shape(0));
   shape.insert(shape.begin() + axis, depth);
   // An index outside the range gives a row of "off".
@@ -179,7 +186,7 @@ LogicalResult oneHot(Node &n) {
   Value hit = b.compare(arith::CmpIPredicate::eq, b.iota(RankedTensorType::get(shape, b.getI64Type()), axis),
                         b.broadcastAlong(indices, shape, {axis}));
   auto value = [&](int64_t i) { return b.broadcastTo(b.reshape(b.sliceAxis(n[2], 0, i, 1), {}), shape); };
-  return n.yield(b.select(hit, value(1), value(0)));
+  return n.yieldAs(b.select(hit, value(1), value(0)), n.isUnsigned(2));
 }
 
 } // namespace ortc::legalize::handlers

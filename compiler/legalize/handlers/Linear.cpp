@@ -3,6 +3,7 @@
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -31,9 +32,14 @@ LogicalResult gemm(Node &n) {
   return n.yield(b.add(pair[0], pair[1]));
 }
 
+/// Dimensions have letters here, from 'a' and from character 1 on: they must not meet others.
+static constexpr int64_t kMostDimensions = 8;
+
 LogicalResult matMul(Node &n) {
   if (n.rank(0) == 0 || n.rank(1) == 0)
     return n.refuse("an operand is a scalar");
+  if (n.rank(0) > kMostDimensions || n.rank(1) > kMostDimensions)
+    return n.refuse("an operand has more than " + Twine(kMostDimensions) + " dimensions");
   Ints a = n.shape(0), c = n.shape(1);
   bool fits = a.back() == c[c.size() == 1 ? 0 : c.size() - 2];
   for (size_t i = 3; i <= std::min(a.size(), c.size()); ++i)
@@ -75,6 +81,10 @@ static LogicalResult parseEquation(Node &n, Equation &equation) {
   for (auto [i, term] : llvm::enumerate(terms)) {
     auto [before, after] = term.split("...");
     int64_t letters = before.size() + after.size(), extra = n.rank(i) - letters;
+    if (n.rank(i) > kMostDimensions)
+      return n.refuse("an operand has more than " + Twine(kMostDimensions) + " dimensions");
+    if (!llvm::all_of((before + after).str(), [](char c) { return llvm::isAlpha(c); }))
+      return n.refuse("term '" + term + "' of its equation holds more than letters and one ellipsis");
     bool hasDots = term.contains("...");
     if (hasDots ? extra < 0 : extra != 0)
       return n.refuse("term '" + term + "' of its equation does not fit " + Twine(n.rank(i)) + " dimensions");
@@ -90,6 +100,9 @@ static LogicalResult parseEquation(Node &n, Equation &equation) {
   if (StringRef(text).contains("->")) {
     auto [before, after] = right.split("...");
     equation.result = before.str() + (right.contains("...") ? ellipsis(widest) : "") + after.str();
+    for (size_t k = 0; k < equation.result.size(); ++k)
+      if (equation.result.find(equation.result[k], k + 1) != std::string::npos)
+        return n.refuse("its equation's result has a label twice");
     for (char label : equation.result)
       if (!seen.contains(StringRef(&label, 1)))
         return n.refuse("its equation's result has the label '" + Twine(label) + "' that no term has");

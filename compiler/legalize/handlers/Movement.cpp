@@ -32,7 +32,7 @@ LogicalResult concat(Node &n) {
       if (dim != axis && n.shape(i)[dim] != n.shape(0)[dim])
         return n.refuse("shapes " + shapeText(n.shape(0)) + " and " + shapeText(n.shape(i)) +
                         " cannot be joined along axis " + Twine(axis));
-    if (nn::elementCount(n.shape(i)) != 0)
+    if (elementCount(n.shape(i)) != 0)
       parts.push_back(n[i]);
   }
   return n.yield(parts.empty() ? n[0] : n.b.concat(parts, axis));
@@ -56,7 +56,7 @@ LogicalResult split(Node &n) {
   SmallVector<Value> results;
   int64_t start = 0;
   for (int64_t each : sizes) {
-    if (each < 0 || start + each > size)
+    if (each < 0 || each > size - start)
       return n.refuse("its sizes exceed the " + Twine(size) + " elements of axis " + Twine(axis));
     results.push_back(n.b.sliceAxis(n[0], axis, start, each));
     start += each;
@@ -111,7 +111,7 @@ LogicalResult slice(Node &n) {
     }
     strides[axis] = sizes[axis] > 1 ? strides[axis] : 1;
   }
-  if (nn::elementCount(sizes) == 0)
+  if (elementCount(sizes) == 0)
     return n.yield(
         arith::ConstantOp::create(
             n.b, cast<TypedAttr>(HostTensor(RankedTensorType::get(sizes, n.element(0))).toAttribute()))
@@ -121,8 +121,9 @@ LogicalResult slice(Node &n) {
   return n.yield(reversed.empty() ? result : n.b.reverse(result, reversed));
 }
 
-/// Elements of one axis by position: slices, reversed slices and repetitions, joined.
-static Value pick(TensorBuilder &b, Value x, int64_t axis, Ints positions) {
+/// Elements of one axis by position: slices, reversed slices and repetitions, joined; a gather where they are many.
+static Value pick(Node &n, Value x, int64_t axis, Ints positions) {
+  TensorBuilder &b = n.b;
   SmallVector<Value> parts;
   for (size_t i = 0; i < positions.size();) {
     size_t end = i + 1;
@@ -142,6 +143,12 @@ static Value pick(TensorBuilder &b, Value x, int64_t axis, Ints positions) {
     }
     parts.push_back(part);
     i = end;
+    if (parts.size() > 16 && i < positions.size()) {
+      Shape shape(TensorBuilder::shapeOf(x));
+      shape[axis] = positions.size();
+      auto type = RankedTensorType::get(shape, TensorBuilder::elementOf(x));
+      return nn::GatherOp::create(b, type, x, n.intVector(positions), axis);
+    }
   }
   return b.concat(parts, axis);
 }
@@ -203,7 +210,7 @@ LogicalResult pad(Node &n) {
     return n.refuse("mode '" + mode + "' is not supported");
   for (int64_t i = 0; i < rank; ++i) {
     int64_t size = n.shape(0)[i];
-    if (size + low[i] + high[i] > (int64_t(1) << 27))
+    if (size + low[i] + high[i] > kMostListed)
       return n.refuse("dimension " + Twine(i) + " would have too many elements for mode '" + mode + "'");
     SmallVector<int64_t> positions;
     for (int64_t p = -low[i]; p < size + high[i]; ++p)
@@ -211,7 +218,7 @@ LogicalResult pad(Node &n) {
     if (positions.empty() || size == 0)
       return n.refuse("its pads leave nothing of dimension " + Twine(i));
     if (low[i] || high[i])
-      x = pick(b, x, i, positions);
+      x = pick(n, x, i, positions);
   }
   return n.yield(x);
 }
@@ -226,8 +233,10 @@ LogicalResult tile(Node &n) {
   Shape wide, shape;
   SmallVector<int64_t> dimensions;
   for (auto [repeat, size] : llvm::zip_equal(repeats, n.shape(0))) {
-    if (repeat < 0)
-      return n.refuse("a negative repeat");
+    if (repeat < 0 || repeat > kMostElements)
+      return n.refuse("a repeat of " + Twine(repeat));
+    if (elementCount({repeat, size}) > kMostElements)
+      return n.refuse("a dimension of " + Twine(size) + " elements repeated " + Twine(repeat) + " times");
     if (repeat != 1)
       wide.push_back(repeat);
     dimensions.push_back(wide.size());
@@ -237,13 +246,17 @@ LogicalResult tile(Node &n) {
   return n.yield(n.b.reshape(n.b.broadcast(n[0], wide, dimensions), shape));
 }
 
+/// Blocks of depthToSpace and spaceToDepth: the square of their size times a size of a dimension does not overflow.
+static constexpr int64_t kMostBlock = int64_t(1) << 10;
+
 LogicalResult depthToSpace(Node &n) {
   if (n.rank(0) != 4)
     return n.refuse("its input does not have 4 dimensions");
   Ints s = n.shape(0);
-  int64_t k = n.getInt("blocksize", 1), depth = s[1] / (k * k);
-  if (k < 1 || s[1] % (k * k))
+  int64_t k = n.getInt("blocksize", 1);
+  if (k < 1 || k > kMostBlock || s[1] % (k * k))
     return n.refuse(Twine(s[1]) + " channels cannot be cut in blocks of " + Twine(k));
+  int64_t depth = s[1] / (k * k);
   bool columnsFirst = n.getString("mode", "DCR") == "CRD";
   TensorBuilder &b = n.b;
   Value x = columnsFirst ? b.transpose(b.reshape(n[0], {s[0], depth, k, k, s[2], s[3]}), {0, 1, 4, 2, 5, 3})
@@ -256,7 +269,7 @@ LogicalResult spaceToDepth(Node &n) {
     return n.refuse("its input does not have 4 dimensions");
   Ints s = n.shape(0);
   int64_t k = n.getInt("blocksize", 1);
-  if (k < 1 || s[2] % k || s[3] % k)
+  if (k < 1 || k > kMostBlock || s[2] % k || s[3] % k)
     return n.refuse("an image of " + Twine(s[2]) + "x" + Twine(s[3]) + " cannot be cut in blocks of " +
                     Twine(k));
   TensorBuilder &b = n.b;

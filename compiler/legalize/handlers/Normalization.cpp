@@ -1,7 +1,7 @@
 //===- Normalization.cpp - batch, layer, group, instance norms and kin ----===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
-#include "compiler/legalize/Node.h"
+#include "compiler/legalize/handlers/Window.h"
 
 using namespace mlir;
 
@@ -110,6 +110,8 @@ LogicalResult rmsNormalization(Node &n) {
   Value pair[2] = {b.mul(n[0], b.broadcastAlong(inverse, n.shape(0), axes)), n[1]};
   if (failed(n.broadcast(pair)))
     return failure();
+  if (TensorBuilder::shapeOf(pair[0]) != n.shape(0))
+    return n.refuse("operand 1 of shape " + shapeText(n.shape(1)) + " does not broadcast to its input");
   return n.yield(b.mul(pair[0], pair[1]));
 }
 
@@ -150,9 +152,9 @@ LogicalResult localResponseNormalization(Node &n) {
   TensorBuilder &b = n.b;
   Ints x = n.shape(0);
   int64_t size = n.getInt("size", 1);
-  if (x.size() < 2 || size < 1)
+  if (x.size() < 2 || size < 1 || size > kMostWindow)
     return n.refuse("an input of shape " + shapeText(x) + " and a size of " + Twine(size));
-  int64_t volume = nn::elementCount(x.drop_front(2)), low = (size - 1) / 2, high = size - 1 - low;
+  int64_t volume = elementCount(x.drop_front(2)), low = (size - 1) / 2, high = size - 1 - low;
   Value squares = b.reshape(b.mul(n[0], n[0]), {x[0], x[1], volume});
   Value mean = nn::AvgPoolOp::create(b, TensorBuilder::typeOf(squares), squares, Ints{size}, Ints{1},
                                      Ints{low}, Ints{high}, Ints{0}, Ints{1}, true);

@@ -7,20 +7,33 @@ using namespace mlir;
 
 namespace ortc::legalize::handlers {
 
-/// Every window must hold an element: nn has no value for an empty one.
+/// Every window must hold an element: nn has no value for an empty one. Only windows that start in the padding
+/// can be empty.
 static LogicalResult checkWindows(Node &n, const Window &window, Ints input) {
-  for (size_t i = 0; i < input.size(); ++i)
-    for (int64_t o = 0; o < window.output[i]; ++o) {
-      bool holds = false;
-      for (int64_t k = 0; k < window.size[i] && !holds; ++k) {
-        int64_t at = o * window.strides[i] + k * window.dilations[i] - window.low[i];
-        holds = at >= 0 && at < input[i];
-      }
-      if (!holds)
-        return n.refuse("window " + Twine(o) + " of spatial dimension " + Twine(i) +
-                        " lies in the padding alone");
+  for (size_t i = 0; i < input.size(); ++i) {
+    auto refuse = [&](int64_t place) {
+      return n.refuse("window " + Twine(place) + " of spatial dimension " + Twine(i) +
+                      " lies in the padding alone");
+    };
+    int64_t stride = window.strides[i], dilation = window.dilations[i], last = window.output[i] - 1;
+    for (int64_t o = 0; o <= last && o * stride < window.low[i]; ++o) {
+      int64_t start = o * stride - window.low[i], skipped = (-start + dilation - 1) / dilation;
+      if (skipped >= window.size[i] || start + skipped * dilation >= input[i])
+        return refuse(o);
     }
+    if (last * stride - window.low[i] >= input[i])
+      return refuse(last);
+  }
   return success();
+}
+
+/// The windows of a pool, after the checks that all of them share.
+static LogicalResult readPool(Node &n, Window &window) {
+  if (n.rank(0) < 3)
+    return n.refuse("its input has no spatial dimensions");
+  Ints input = n.shape(0).drop_front(2);
+  return success(succeeded(window.read(n, {}, input, n.getInt("ceil_mode", 0))) &&
+                 succeeded(checkWindows(n, window, input)));
 }
 
 static RankedTensorType resultType(Node &n, const Window &window, Type element) {
@@ -34,7 +47,7 @@ static RankedTensorType resultType(Node &n, const Window &window, Type element) 
 static Value wholePositions(Node &n, Value indices) {
   TensorBuilder &b = n.b;
   Ints x = n.shape(0);
-  int64_t volume = nn::elementCount(x.drop_front(2)), rank = n.rank(0);
+  int64_t volume = elementCount(x.drop_front(2)), rank = n.rank(0);
   Value wide = b.cast(b.transpose(indices, channelsFirst(rank)), b.getI64Type());
   auto type = TensorBuilder::typeOf(wide);
   Value image = b.mulScalar(b.iota(type, 0), static_cast<double>(x[1] * volume));
@@ -43,11 +56,8 @@ static Value wholePositions(Node &n, Value indices) {
 }
 
 LogicalResult maxPool(Node &n) {
-  if (n.rank(0) < 3)
-    return n.refuse("its input has no spatial dimensions");
-  Ints input = n.shape(0).drop_front(2);
   Window window;
-  if (failed(window.read(n, {}, input, n.getInt("ceil_mode", 0))) || failed(checkWindows(n, window, input)))
+  if (failed(readPool(n, window)))
     return failure();
   if (n.wants(1) && n.getInt("storage_order", 0))
     return n.refuse("indices in column-major order are not supported");
@@ -69,11 +79,8 @@ static Value averagePoolOf(Node &n, Value x, const Window &window, bool countPad
 }
 
 LogicalResult averagePool(Node &n) {
-  if (n.rank(0) < 3)
-    return n.refuse("its input has no spatial dimensions");
-  Ints input = n.shape(0).drop_front(2);
   Window window;
-  if (failed(window.read(n, {}, input, n.getInt("ceil_mode", 0))) || failed(checkWindows(n, window, input)))
+  if (failed(readPool(n, window)))
     return failure();
   Value y = averagePoolOf(n, n.b.transpose(n[0], channelsLast(n.rank(0))), window,
                           n.getInt("count_include_pad", 0));
@@ -94,41 +101,49 @@ static Value positiveRoot(TensorBuilder &b, Value x, int64_t p) {
   return b.pow(x, b.constantLike(x, 1.0 / static_cast<double>(p)));
 }
 
+static LogicalResult readPower(Node &n, int64_t &p) {
+  p = n.getInt("p", 2);
+  return p < 1 ? n.refuse("p is " + Twine(p) + ", which is below 1") : success();
+}
+
 LogicalResult lpPool(Node &n) {
-  if (n.rank(0) < 3)
-    return n.refuse("its input has no spatial dimensions");
-  Ints input = n.shape(0).drop_front(2);
   Window window;
-  if (failed(window.read(n, {}, input, n.getInt("ceil_mode", 0))) || failed(checkWindows(n, window, input)))
+  if (failed(readPool(n, window)))
     return failure();
   // With the overhang as padding every window counts all its places, so a mean is a sum over a constant.
-  for (size_t i = 0; i < input.size(); ++i) {
+  for (size_t i = 0; i < window.size.size(); ++i) {
     window.high[i] += window.overhang[i];
     window.overhang[i] = 0;
   }
-  int64_t p = n.getInt("p", 2);
+  int64_t p;
+  if (failed(readPower(n, p)))
+    return failure();
   TensorBuilder &b = n.b;
   Value powers = absolutePower(b, b.transpose(n[0], channelsLast(n.rank(0))), p);
   Value sum =
-      b.mulScalar(averagePoolOf(n, powers, window, true), static_cast<double>(nn::elementCount(window.size)));
+      b.mulScalar(averagePoolOf(n, powers, window, true), static_cast<double>(elementCount(window.size)));
   return n.yield(b.transpose(positiveRoot(b, sum, p), channelsFirst(n.rank(0))));
 }
 
 LogicalResult globalPool(Node &n) {
   if (n.rank(0) < 3)
     return n.refuse("its input has no spatial dimensions");
+  if (elementCount(n.shape(0).drop_front(2)) == 0)
+    return n.refuse("an input of " + shapeText(n.shape(0)) + " without elements");
   TensorBuilder &b = n.b;
   SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(2, n.rank(0)));
   StringRef op = n.op.getOpType();
   if (op == "GlobalAveragePool")
     return n.yield(b.mean(n[0], axes, true));
   if (op == "GlobalLpPool") {
-    int64_t p = n.getInt("p", 2);
+    int64_t p;
+    if (failed(readPower(n, p)))
+      return failure();
     return n.yield(positiveRoot(b, b.sum(absolutePower(b, n[0], p), axes, true), p));
   }
   // One window over everything: the first of equal elements has the gradient.
   Ints x = n.shape(0);
-  int64_t volume = nn::elementCount(x.drop_front(2));
+  int64_t volume = elementCount(x.drop_front(2));
   Value flat = b.transpose(b.reshape(n[0], {x[0], x[1], volume}), {0, 2, 1});
   auto type = RankedTensorType::get({x[0], 1, x[1]}, n.element(0));
   auto pool = nn::MaxPoolOp::create(b, type, type.clone(b.getI32Type()), flat, Ints{volume}, Ints{volume},

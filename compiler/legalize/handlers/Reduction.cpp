@@ -30,8 +30,8 @@ static Value reduceBy(Node &n, Value x, Ints axes, StringRef op) {
     if (n.isFloat(0))
       return b.mean(x, axes);
     Value total = b.sum(x, axes);
-    int64_t count = nn::elementCount(TensorBuilder::shapeOf(x)) /
-                    std::max<int64_t>(nn::elementCount(TensorBuilder::shapeOf(total)), 1);
+    int64_t count = elementCount(TensorBuilder::shapeOf(x)) /
+                    std::max<int64_t>(elementCount(TensorBuilder::shapeOf(total)), 1);
     return b.div(total, b.constantLike(total, static_cast<double>(count)));
   }
   if (op == "ReduceProd")
@@ -83,7 +83,7 @@ LogicalResult reduce(Node &n) {
   for (int64_t axis : axes)
     kept[axis] = 1;
   Shape shape = n.getInt("keepdims", 1) ? kept : nn::dropAxes(n.shape(0), axes);
-  if (nn::elementCount(n.shape(0)) == 0) {
+  if (elementCount(n.shape(0)) == 0) {
     std::optional<double> value = emptyValue(op);
     if (!value || (!n.isFloat(0) && std::abs(*value) > 1))
       return n.refuse("an input without elements");
@@ -98,6 +98,8 @@ LogicalResult argReduce(Node &n) {
     return failure();
   if (n.isUnsigned(0))
     return n.refuse("unsigned integers are not supported");
+  if (n.shape(0)[axis] == 0)
+    return n.refuse("axis " + Twine(axis) + " has no elements");
   TensorBuilder &b = n.b;
   Shape dropped = nn::dropAxes(n.shape(0), {axis}), kept(n.shape(0));
   kept[axis] = 1;
@@ -113,6 +115,8 @@ LogicalResult cumSum(Node &n) {
     return failure();
   if (axis.size() != 1)
     return n.refuse("its axis is no scalar");
+  if (n.element(0).isInteger(1))
+    return n.refuse("booleans cannot be summed");
   if (failed(n.axis(axis[0], n.rank(0))))
     return failure();
   return n.yield(nn::CumSumOp::create(n.b, n[0].getType(), n[0], axis[0], n.getInt("exclusive", 0) != 0,

@@ -59,7 +59,7 @@ int64_t Resampling::nearest(double position) const {
                  : rounding == "round_prefer_ceil" ? std::floor(position + 0.5)
                  : rounding == "ceil"              ? std::ceil(position)
                                                    : std::floor(position);
-  return static_cast<int64_t>(whole);
+  return std::isnan(whole) ? 0 : static_cast<int64_t>(std::clamp(whole, -1e9, 1e9));
 }
 
 double Resampling::kernel(double x) const {
@@ -73,11 +73,11 @@ double Resampling::kernel(double x) const {
 
 /// [output, input] interpolation weights.
 std::vector<double> Resampling::matrix(const Axis &axis) const {
-  std::vector<double> weights(axis.output * axis.input, 0.0);
+  std::vector<double> weights(axis.output * axis.input, 0.0); // at most kMostListed
   double stretch = antialias ? std::max(1.0, 1 / axis.scale) : 1,
          radius = (mode == "linear" ? 1 : 2) * stretch;
   for (int64_t row = 0; row < axis.output; ++row) {
-    double position = source(axis, row), total = 0;
+    double position = std::clamp(source(axis, row), -1e9, 1e9), total = 0;
     int64_t first = static_cast<int64_t>(std::floor(position - radius)) + 1,
             last = static_cast<int64_t>(std::ceil(position + radius));
     auto counts = [&](int64_t i) { return !excludeOutside || (i >= 0 && i < axis.input); };
@@ -126,6 +126,20 @@ static Value multiplyAxis(Node &n, Value x, const Axis &axis, ArrayRef<double> w
   return contract(n.b, x, labels, matrix, std::string("o") + labels[axis.dim], result);
 }
 
+/// No axis is larger than this before or after.
+static constexpr int64_t kMostSize = int64_t(1) << 20;
+
+static LogicalResult checkSizes(Node &n, ArrayRef<Axis> axes) {
+  for (const Axis &axis : axes) {
+    if (axis.output > kMostSize || axis.input > kMostSize)
+      return n.refuse("dimension " + Twine(axis.dim) + " is resized from " + Twine(axis.input) + " to " +
+                      Twine(axis.output) + ", more than supported");
+    if (axis.output < 1)
+      return n.refuse("dimension " + Twine(axis.dim) + " would have no elements");
+  }
+  return success();
+}
+
 /// Sizes and scales of the axes from the operands, as the version has them.
 static LogicalResult readAxes(Node &n, SmallVector<Axis> &axes) {
   int64_t rank = n.rank(0);
@@ -134,7 +148,7 @@ static LogicalResult readAxes(Node &n, SmallVector<Axis> &axes) {
   if (!n.hasAttribute("axes"))
     which = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   bool isUpsample = n.op.getOpType() == "Upsample", isOld = isUpsample || n.version() < 11;
-  auto given = [&](unsigned i) { return n.has(i) && nn::elementCount(n.shape(i)) > 0; };
+  auto given = [&](unsigned i) { return n.has(i) && elementCount(n.shape(i)) > 0; };
   if (isUpsample && n.version() < 9) {
     for (float scale : n.op.getFloats("scales"))
       scales.push_back(scale);
@@ -151,39 +165,47 @@ static LogicalResult readAxes(Node &n, SmallVector<Axis> &axes) {
   size_t count = which.size();
   if ((sizes.empty() ? scales.size() : sizes.size()) != count || (!roi.empty() && roi.size() != 2 * count))
     return n.refuse("its scales or sizes do not fit " + Twine(count) + " axes");
+  SmallVector<int64_t> sorted = which; // checks all, but the order belongs to the sizes
+  if (failed(n.axes(sorted, rank)))
+    return failure();
+  for (double each : roi)
+    if (!(std::fabs(each) <= kMostSize))
+      return n.refuse("a roi that is not finite, or far outside its input");
   for (size_t i = 0; i < count; ++i) {
     if (failed(n.axis(which[i], rank)))
       return failure();
     Axis axis{which[i], n.shape(0)[which[i]], 0, 0};
+    if (axis.input < 1)
+      return n.refuse("dimension " + Twine(axis.dim) + " has no elements to resize");
     if (!sizes.empty()) {
       axis.output = sizes[i];
       axis.scale = static_cast<double>(sizes[i]) / static_cast<double>(axis.input);
     } else { // a scale that should give a whole number may fall short of it by rounding
       axis.scale = scales[i];
+      if (!(scales[i] > 0 && scales[i] <= kMostSize))
+        return n.refuse("a scale that is not from 0 to " + Twine(kMostSize));
       axis.output = static_cast<int64_t>(std::floor(static_cast<double>(axis.input) * scales[i] + 1e-6));
     }
     if (!roi.empty()) {
       axis.start = roi[i];
       axis.end = roi[i + count];
     }
-    if (axis.output > (1 << 20) || axis.input > (1 << 20))
-      return n.refuse("dimension " + Twine(axis.dim) + " is resized from " + Twine(axis.input) + " to " +
-                      Twine(axis.output) + ", more than supported");
-    if (axis.output < 1)
-      return n.refuse("dimension " + Twine(axis.dim) + " would have no elements");
     axes.push_back(axis);
   }
   StringRef policy = n.getString("keep_aspect_ratio_policy", "stretch");
-  if (sizes.empty() || policy == "stretch")
-    return success();
+  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
+    return n.refuse("keep_aspect_ratio_policy '" + policy + "' is not known");
+  if (sizes.empty() || policy == "stretch" || axes.empty())
+    return checkSizes(n, axes);
   double common = axes.front().scale;
   for (const Axis &axis : axes)
     common = policy == "not_larger" ? std::min(common, axis.scale) : std::max(common, axis.scale);
   for (Axis &axis : axes) {
     axis.scale = common;
-    axis.output = static_cast<int64_t>(std::floor(common * static_cast<double>(axis.input) + 0.5));
+    double size = std::floor(common * static_cast<double>(axis.input) + 0.5);
+    axis.output = static_cast<int64_t>(std::min(size, static_cast<double>(kMostElements)));
   }
-  return success();
+  return checkSizes(n, axes);
 }
 
 LogicalResult resize(Node &n) {
@@ -202,6 +224,12 @@ LogicalResult resize(Node &n) {
     how.excludeOutside = n.getInt("exclude_outside", 0);
     how.antialias = n.getInt("antialias", 0);
   }
+  if (!llvm::is_contained({"align_corners", "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn",
+                           "pytorch_half_pixel", "half_pixel_symmetric", "half_pixel"},
+                          StringRef(how.coordinates)))
+    return n.refuse("coordinate_transformation_mode '" + how.coordinates + "' is not known");
+  if (!llvm::is_contained({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}, StringRef(how.rounding)))
+    return n.refuse("nearest_mode '" + how.rounding + "' is not known");
   SmallVector<Axis> axes;
   if (failed(readAxes(n, axes)))
     return failure();
@@ -212,7 +240,7 @@ LogicalResult resize(Node &n) {
     bool whole = axis.start == 0 && axis.end == 1;
     if (axis.output == axis.input && axis.scale == 1 && whole)
       continue;
-    if (how.mode != "nearest" && axis.output * axis.input > (int64_t(1) << 26))
+    if (how.mode != "nearest" && axis.output * axis.input > kMostListed)
       return n.refuse("resizing " + Twine(axis.input) + " elements to " + Twine(axis.output) +
                       " needs more interpolation weights than supported");
     SmallVector<int64_t> positions;
@@ -242,7 +270,7 @@ LogicalResult affineGrid(Node &n) {
   if (failed(n.ints(1, "size", size)))
     return failure();
   for (int64_t each : size)
-    if (each < 1 || each > (1 << 20))
+    if (each < 1)
       return n.refuse("a size of " + shapeText(size));
   if (!n.isFloat(0))
     return n.refuse("theta is not floating-point");
@@ -250,7 +278,9 @@ LogicalResult affineGrid(Node &n) {
   if (spatial < 2 || spatial > 3 || n.shape(0) != Ints({size[0], spatial, spatial + 1}))
     return n.refuse("theta of shape " + shapeText(n.shape(0)) + " does not fit a size of " + shapeText(size));
   Ints dims = Ints(size).drop_front(2);
-  int64_t volume = nn::elementCount(dims);
+  int64_t volume = elementCount(dims);
+  if (volume > kMostListed / (spatial + 1))
+    return n.refuse("a grid of " + shapeText(dims) + " points is more than supported");
   bool align = n.getInt("align_corners", 0);
   std::vector<double> base;
   for (int64_t i = 0; i < volume; ++i) {

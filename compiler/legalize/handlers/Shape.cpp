@@ -45,6 +45,8 @@ LogicalResult constantOfShape(Node &n) {
   for (int64_t size : shape)
     if (size < 0)
       return n.refuse("its shape has a dimension of " + Twine(size));
+  if (elementCount(shape) > kMostElements)
+    return n.refuse("a result of shape " + shapeText(shape) + " is too large");
   ElementsAttr value = n.op.getTensor("value");
   if (!value)
     return n.yield(n.b.constant(
@@ -69,14 +71,15 @@ LogicalResult shapeOf(Node &n) {
   return n.yieldAs(n.intVector(n.shape(0).slice(start, end - start)), false);
 }
 
-LogicalResult sizeOf(Node &n) { return n.yieldAs(n.intConstant({nn::elementCount(n.shape(0))}, {}), false); }
+LogicalResult sizeOf(Node &n) { return n.yieldAs(n.intConstant({elementCount(n.shape(0))}, {}), false); }
 
 LogicalResult reshape(Node &n) {
   SmallVector<int64_t> shape;
   if (failed(n.ints(1, "shape", shape)))
     return failure();
   bool zeroIsZero = n.getInt("allowzero", 0);
-  int64_t count = nn::elementCount(n.shape(0)), known = 1, unknown = -1;
+  int64_t count = elementCount(n.shape(0)), unknown = -1;
+  Shape others;
   for (auto [i, size] : llvm::enumerate(shape)) {
     if (size == 0 && !zeroIsZero) {
       if (static_cast<int64_t>(i) >= n.rank(0))
@@ -91,11 +94,11 @@ LogicalResult reshape(Node &n) {
     if (size == -1)
       unknown = i;
     else
-      known *= size;
+      others.push_back(size);
   }
-  if (unknown >= 0)
+  if (int64_t known = elementCount(others); unknown >= 0)
     shape[unknown] = known == 0 ? 0 : count / known;
-  if (nn::elementCount(shape) != count)
+  if (elementCount(shape) != count)
     return n.refuse("an input of shape " + shapeText(n.shape(0)) + " cannot be reshaped to " +
                     shapeText(shape));
   return n.yield(n.b.reshape(n[0], shape));
@@ -107,7 +110,7 @@ LogicalResult flatten(Node &n) {
     return failure();
   Ints shape = n.shape(0);
   return n.yield(n.b.reshape(
-      n[0], {nn::elementCount(shape.take_front(axis)), nn::elementCount(shape.drop_front(axis))}));
+      n[0], {elementCount(shape.take_front(axis)), elementCount(shape.drop_front(axis))}));
 }
 
 LogicalResult squeeze(Node &n) {
@@ -165,17 +168,18 @@ LogicalResult range(Node &n) {
   for (unsigned i = 0; i < 3; ++i)
     if (failed(n.constant(i, names[i], bounds[i])))
       return failure();
-  int64_t count;
-  constexpr int64_t kMost = int64_t(1) << 27;
   for (const HostTensor *bound : bounds)
     if (bound->size() != 1)
       return n.refuse("its operands are no scalars");
+  auto tooMany = [&] { return n.refuse("it has more than " + Twine(kMostListed) + " elements"); };
   if (n.isFloat(0)) {
-    double start = bounds[0]->getFloat(0), delta = bounds[2]->getFloat(0);
-    count =
-        delta == 0
-            ? 0
-            : std::max<int64_t>(0, static_cast<int64_t>(std::ceil((bounds[1]->getFloat(0) - start) / delta)));
+    double start = bounds[0]->getFloat(0), limit = bounds[1]->getFloat(0), delta = bounds[2]->getFloat(0);
+    if (delta == 0 || !std::isfinite(start) || !std::isfinite(limit) || !std::isfinite(delta))
+      return n.refuse("its start, limit or delta is not finite, or its delta is 0");
+    double steps = std::ceil((limit - start) / delta);
+    if (!(steps <= static_cast<double>(kMostListed)))
+      return tooMany();
+    int64_t count = steps > 0 ? static_cast<int64_t>(steps) : 0;
     SmallVector<double> values;
     for (int64_t i = 0; i < count; ++i)
       values.push_back(start + static_cast<double>(i) * delta);
@@ -184,14 +188,19 @@ LogicalResult range(Node &n) {
   int64_t start = bounds[0]->getInt(0), limit = bounds[1]->getInt(0), delta = bounds[2]->getInt(0);
   if (delta == 0)
     return n.refuse("its delta is 0");
-  count = std::max<int64_t>(0, (limit - start + delta - (delta > 0 ? 1 : -1)) / delta);
-  if (count > kMost)
-    return n.refuse("it has too many elements");
+  __extension__ using Wide = __int128; // the distance of two int64 does not fit one
+  Wide distance = Wide(limit) - start, steps = (distance + delta - (delta > 0 ? 1 : -1)) / delta;
+  if (steps > kMostListed)
+    return tooMany();
+  int64_t count = steps > 0 ? static_cast<int64_t>(steps) : 0;
   SmallVector<int64_t> values;
   for (int64_t i = 0; i < count; ++i)
     values.push_back(start + i * delta);
   return n.yield(n.intConstant(values, {count}, n.element(0)));
 }
+
+/// A diagonal's number within what any matrix has, so that it may be added to a row.
+static int64_t clampDiagonal(int64_t k) { return std::clamp(k, -kMostElements, kMostElements); }
 
 LogicalResult eyeLike(Node &n) {
   bool isUnsigned = false;
@@ -200,7 +209,7 @@ LogicalResult eyeLike(Node &n) {
     return n.refuse(element ? "its input is no matrix" : "its element type is not supported");
   TensorBuilder &b = n.b;
   auto type = RankedTensorType::get(n.shape(0), b.getI64Type());
-  Value shifted = b.addScalar(b.iota(type, 0), static_cast<double>(n.getInt("k", 0)));
+  Value shifted = b.addScalar(b.iota(type, 0), static_cast<double>(clampDiagonal(n.getInt("k", 0))));
   return n.yieldAs(b.cast(b.compare(arith::CmpIPredicate::eq, b.iota(type, 1), shifted), element),
                    isUnsigned);
 }
@@ -217,7 +226,7 @@ LogicalResult trilu(Node &n) {
     return n.refuse("its input has fewer than 2 dimensions");
   TensorBuilder &b = n.b;
   auto type = RankedTensorType::get(n.shape(0).take_back(2), b.getI64Type());
-  Value diagonal = b.addScalar(b.iota(type, 0), static_cast<double>(k));
+  Value diagonal = b.addScalar(b.iota(type, 0), static_cast<double>(clampDiagonal(k)));
   auto predicate = n.getInt("upper", 1) ? arith::CmpIPredicate::sge : arith::CmpIPredicate::sle;
   Value keep = b.broadcastTo(b.compare(predicate, b.iota(type, 1), diagonal), n.shape(0));
   return n.yield(b.select(keep, n[0], b.zerosLike(n[0])));

@@ -22,9 +22,9 @@ namespace ortc::legalize {
 
 using evaluator::HostTensor;
 
-/// The folder of cases: `variable` of the environment, or a folder beside the tests.
+/// The folder of cases: `variable` of the environment ("" for none), or a folder beside the tests.
 inline std::string casesFolder(const char *variable, const std::string &folder) {
-  const char *other = std::getenv(variable);
+  const char *other = *variable ? std::getenv(variable) : nullptr;
   return other ? other : std::string(ORTC_TEST_DATA) + "/compiler/legalize/" + folder;
 }
 
@@ -68,6 +68,10 @@ inline double elementOf(const host::Array &array, int64_t i) {
     return load(int8_t());
   case host::DataType::UInt16:
     return load(uint16_t());
+  case host::DataType::UInt32:
+    return load(uint32_t());
+  case host::DataType::UInt64:
+    return static_cast<double>(load(uint64_t()));
   case host::DataType::UInt8:
   case host::DataType::Bool:
     return load(uint8_t());
