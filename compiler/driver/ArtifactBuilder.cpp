@@ -50,7 +50,7 @@ public:
     return true;
   }
 
-  /// All inputs come before all outputs: a name that both have is the input's.
+  /// All inputs come before all outputs: they keep a name that both have.
   void addInputs(plan::ProgramOp program) {
     program.walk([&](plan::BufferOp buffer) {
       if (buffer.getUsage() == "input")
@@ -103,6 +103,13 @@ public:
   }
 
 private:
+  /// Whether a tensor or an input has the name, which a graph's output may have as well: then it gives back their value.
+  bool isTaken(const std::string &name) const {
+    return llvm::any_of(artifact.tensors, [&](const artifact::Tensor &row) {
+      return row.role <= ORTC_ROLE_INPUT && row.name == name;
+    });
+  }
+
   /// The row of an input, output, gradient or loss; one per role and name.
   uint32_t ioTensor(plan::BufferOp buffer, ortc_tensor_role role, uint32_t owner) {
     std::string name = buffer.getName().str();
@@ -111,6 +118,8 @@ private:
       auto type = cast<MemRefType>(buffer.getType());
       artifact::Tensor row;
       row.name = owner == ORTC_NONE ? name : artifact.tensors[owner].name;
+      if (role == ORTC_ROLE_OUTPUT && isTaken(name))
+        row.name = "output:" + name; // hosts find values by name
       row.role = role;
       row.dtype = onnxDataType(buffer, type.getElementType());
       if (role == ORTC_ROLE_GRADIENT)

@@ -60,7 +60,8 @@ struct Application {
 class Collector {
 public:
   Collector(const OutputSpec &spec, const Batches &batches) {
-    array.name = spec.name;
+    name = spec.name;
+    array.name = spec.graphName;
     array.type = spec.type;
     array.shape = spec.shape.empty() ? Shape{1} : spec.shape;
     leading = array.shape[0];
@@ -77,6 +78,7 @@ public:
     array.data.insert(array.data.end(), from, from + (leading ? bytes / size_t(leading) * size_t(rows) : 0));
     array.shape[0] += rows;
   }
+  std::string name; ///< in the artifact
   OutputArray array;
 
 private:
@@ -119,7 +121,7 @@ Status predictData(const ApplyOptions &options) {
                              options.data + ")");
     for (Collector &collector : collectors) {
       uint8_t *from = nullptr;
-      ORTC_TRY(application.session.getBuffer(*application.entry, collector.array.name, from));
+      ORTC_TRY(application.session.getBuffer(*application.entry, collector.name, from));
       collector.add(from, application.data.getRealRows(slice));
     }
     application.reporter.count("slice", slice + 1, application.slices);

@@ -23,6 +23,17 @@ const char *getEntryName(uint32_t role) {
   }
 }
 
+/// The name that the graph has for an output.
+static std::string findGraphName(ortc_program *program, const std::string &name) {
+  const std::string prefix = "output:";
+  ortc_tensor_info other{};
+  other.size = sizeof(other);
+  bool isRenamed = name.starts_with(prefix) &&
+                   ortc_tensor_find(program, name.c_str() + prefix.size(), &other) == ORTC_OK &&
+                   other.role != ORTC_ROLE_OUTPUT;
+  return isRenamed ? name.substr(prefix.size()) : name;
+}
+
 /// Takes the values of an entry apart. The loss reads "label", unless the graph computes its loss: then a
 /// label is an input like any other.
 static Status readEntry(ortc_program *program, uint32_t index, bool graphComputesLoss, Entry &entry) {
@@ -47,7 +58,7 @@ static Status readEntry(ortc_program *program, uint32_t index, bool graphCompute
     if (value.role == ORTC_ROLE_INPUT)
       entry.inputs.push_back({name, type, shape, name == "label" && !graphComputesLoss});
     else if (value.role == ORTC_ROLE_OUTPUT)
-      entry.outputs.push_back({name, type, shape});
+      entry.outputs.push_back({name, findGraphName(program, name), type, shape});
     else if (value.role == ORTC_ROLE_LOSS)
       entry.lossType = type;
   }

@@ -14,6 +14,7 @@ namespace ortc::host {
 /// An output of an entry.
 struct OutputSpec {
   std::string name;
+  std::string graphName; ///< differs where a tensor or an input has the same name: that of "output:x" is "x"
   DataType type = DataType::None;
   Shape shape;
 };
