@@ -100,7 +100,11 @@ FailureOr<KernelInfo> generateConv(ModuleOp module, func::FuncOp function, Array
   spec->numerics = numerics;
   spec->epilogue = FusedEpilogue::code(epilogue, MathOptions::of(target, numerics));
   spec->rollEpilogue = epilogue->computes && epilogue->isLong();
-  return isa<nn::ConvFilterGradOp>(spec->op) ? emitConvFilterGrad(module, *spec, target) : emitConvWalk(module, *spec, target);
+  FailureOr<KernelInfo> info = isa<nn::ConvFilterGradOp>(spec->op) ? emitConvFilterGrad(module, *spec, target)
+                                                                   : emitConvWalk(module, *spec, target);
+  if (succeeded(info) && epilogue->computes)
+    info->flops += epilogue->program.flops();
+  return info;
 }
 
 } // namespace ortc::codegen
