@@ -188,8 +188,8 @@ FailureOr<KernelInfo> generateFusedContraction(ModuleOp module, func::FuncOp fun
   }
   OpBuilder builder(module.getContext());
   FailureOr<KernelInfo> info = emitContraction(builder, module, spec, target);
-  if (succeeded(info) && analysis->epilogue->computes)
-    info->flops += analysis->epilogue->program.flops();
+  if (succeeded(info))
+    info->flops += analysis->epilogue->flops;
   return info;
 }
 

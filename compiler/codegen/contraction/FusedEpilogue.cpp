@@ -65,6 +65,7 @@ std::shared_ptr<FusedEpilogue> FusedEpilogue::analyze(ValueRange inputs, ValueRa
     analysis->loadOperand[number] = firstOperand + view.operands.size();
     addOperand(view, p, *position, node.at, node.buffer);
   }
+  analysis->flops = p.flops();
   // Everything is computed on lanes, whichever dim they lie along.
   p.laneDim = 0;
   for (LoopNode &node : p.nodes)

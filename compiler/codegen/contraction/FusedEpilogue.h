@@ -23,6 +23,7 @@ struct FusedEpilogue {
   llvm::SmallVector<std::pair<unsigned, unsigned>> outputs;
   /// False when the result is stored as it is.
   bool computes = false;
+  int64_t flops = 0;
 
   /// Operands 0 and 1 are those of the operation in front.
   static constexpr unsigned firstOperand = 2;

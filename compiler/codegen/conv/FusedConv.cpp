@@ -102,8 +102,8 @@ FailureOr<KernelInfo> generateConv(ModuleOp module, func::FuncOp function, Array
   spec->rollEpilogue = epilogue->computes && epilogue->isLong();
   FailureOr<KernelInfo> info = isa<nn::ConvFilterGradOp>(spec->op) ? emitConvFilterGrad(module, *spec, target)
                                                                    : emitConvWalk(module, *spec, target);
-  if (succeeded(info) && epilogue->computes)
-    info->flops += epilogue->program.flops();
+  if (succeeded(info))
+    info->flops += epilogue->flops;
   return info;
 }
 
