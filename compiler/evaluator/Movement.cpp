@@ -111,6 +111,7 @@ FamilyResult evaluateMovement(Operation *op, Operands operands) {
       })
       .Case([&](nn::PadOp op) { return single(pad(op, *operands[0], *operands[1])); })
       .Case([&](nn::ConcatOp op) { return single(concat(op, operands)); })
+      .Case([&](nn::DetachOp) { return single(*operands[0]); })
       .Case([&](nn::IotaOp op) {
         HostTensor result(resultType(op));
         int64_t stride = stridesOf(result.getShape())[op.getAxis()], size = result.getShape()[op.getAxis()];

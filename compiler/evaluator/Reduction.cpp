@@ -7,7 +7,9 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 
@@ -110,6 +112,31 @@ static HostTensor argReduce(nn::ArgReduceOp op, const HostTensor &input) {
   return result;
 }
 
+static HostTensor argSort(nn::ArgSortOp op, const HostTensor &input) {
+  HostTensor result(resultType(op));
+  int64_t axis = op.getAxis(), stride = stridesOf(input.getShape())[axis], size = input.getShape()[axis];
+  int64_t taken = result.getShape()[axis], groups = input.size() / std::max<int64_t>(size, 1);
+  bool descending = op.getDescending();
+  std::vector<int64_t> order(size);
+  for (int64_t group = 0; group < groups && taken > 0; ++group) {
+    int64_t outer = group / stride, inner = group % stride, base = outer * stride * size + inner;
+    std::iota(order.begin(), order.end(), 0);
+    auto less = [&](int64_t i, int64_t j) {
+      if (!input.isFloat())
+        return input.getInt(base + i * stride) < input.getInt(base + j * stride);
+      double a = input.getFloat(base + i * stride), b = input.getFloat(base + j * stride);
+      return std::isnan(b) ? !std::isnan(a) : a < b;
+    };
+    llvm::sort(order, [&](int64_t i, int64_t j) {
+      bool before = descending ? less(j, i) : less(i, j), after = descending ? less(i, j) : less(j, i);
+      return before || (!after && i < j);
+    });
+    for (int64_t i = 0; i < taken; ++i)
+      result.setInt((outer * taken + i) * stride + inner, order[i]);
+  }
+  return result;
+}
+
 static HostTensor softmax(Operation *op, const HostTensor &input, int64_t axis, bool logarithm) {
   HostTensor result(resultType(op));
   int64_t groups = input.size() / std::max<int64_t>(input.getShape()[axis], 1);
@@ -154,6 +181,7 @@ FamilyResult evaluateReduction(Operation *op, Operands operands) {
       .Case([&](nn::ReduceOp op) { return single(reduce(op, *operands[0])); })
       .Case([&](nn::MomentsOp op) { return FamilyResult(FailureOr<Results>(moments(op, *operands[0]))); })
       .Case([&](nn::ArgReduceOp op) { return single(argReduce(op, *operands[0])); })
+      .Case([&](nn::ArgSortOp op) { return single(argSort(op, *operands[0])); })
       .Case([&](nn::SoftmaxOp op) { return single(softmax(op, *operands[0], op.getAxis(), false)); })
       .Case([&](nn::LogSoftmaxOp op) { return single(softmax(op, *operands[0], op.getAxis(), true)); })
       .Case([&](nn::CumSumOp op) { return single(cumulativeSum(op, *operands[0])); })

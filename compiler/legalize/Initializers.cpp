@@ -115,7 +115,7 @@ std::vector<Initializer> classifyInitializers(onnx::GraphOp graph, const Legaliz
 static bool passesGradients(Operation *op) {
   return !isa<arith::CmpFOp, arith::FPToSIOp, arith::FPToUIOp, math::FloorOp, math::CeilOp, math::RoundOp,
               math::RoundEvenOp, math::TruncOp, math::IsNaNOp, math::IsInfOp, math::IsFiniteOp,
-              nn::ArgReduceOp, nn::IotaOp>(op);
+              nn::ArgReduceOp, nn::ArgSortOp, nn::DetachOp, nn::IotaOp>(op);
 }
 
 llvm::DenseSet<Value> reachableArguments(Block &block, ArrayRef<Value> outputs) {

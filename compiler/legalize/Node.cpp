@@ -139,7 +139,8 @@ LogicalResult Node::yieldAs(Value value, bool isUnsigned) {
 }
 
 LogicalResult Node::yieldBound(ArrayRef<Bound> values) {
-  results.assign(values.begin(), values.end());
+  for (auto [result, value] : llvm::zip(results, values))
+    result = value;
   return success();
 }
 

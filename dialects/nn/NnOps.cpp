@@ -194,6 +194,8 @@ LogicalResult ReverseOp::verify() {
   return verifyAxes(*this, getAxes(), typeOf(getInput()).getRank());
 }
 
+LogicalResult DetachOp::verify() { return success(); }
+
 LogicalResult IotaOp::verify() { return verifyAxis(*this, getAxis(), typeOf(getResult()).getRank()); }
 
 LogicalResult ReduceOp::verify() {
@@ -211,6 +213,19 @@ LogicalResult ArgReduceOp::verify() {
   if (failed(verifyAxis(*this, axis, from.getRank())))
     return failure();
   return verifyResult(*this, getResult(), dropAxes(from.getShape(), axis), typeOf(getResult()).getElementType(), "C2");
+}
+
+LogicalResult ArgSortOp::verify() {
+  auto from = typeOf(getInput()), to = typeOf(getResult());
+  int64_t axis = getAxis();
+  if (failed(verifyAxis(*this, axis, from.getRank())))
+    return failure();
+  if (from.getDimSize(axis) > std::numeric_limits<int32_t>::max())
+    return emitOpError() << "C1: " << from.getDimSize(axis) << " elements are more than can be sorted";
+  Shape shape(from.getShape());
+  if (to.getRank() == from.getRank())
+    shape[axis] = std::min(shape[axis], to.getDimSize(axis));
+  return verifyResult(*this, getResult(), shape, to.getElementType(), "C2");
 }
 
 LogicalResult MomentsOp::verify() {

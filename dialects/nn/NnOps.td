@@ -158,6 +158,21 @@ def Nn_IotaOp : Nn_Op<"iota"> {
   let assemblyFormat = "`axis` `=` $axis attr-dict `:` type($result)";
 }
 
+def Nn_DetachOp : Nn_Op<"detach", [AllTypesMatch<["input", "result"]>]> {
+  let summary = "its input, a constant for gradients";
+  let description = [{
+    Fusion replaces it by its input: it exists for differentiation only.
+    C1 input and result types are equal (a trait).
+
+    ```mlir
+    %y = nn.detach %x : tensor<2x3xf32>
+    ```
+  }];
+  let arguments = (ins Nn_Tensor:$input);
+  let results = (outs Nn_Tensor:$result /*C1*/);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+}
+
 //===----------------------------------------------------------------------===//
 // Reductions
 //===----------------------------------------------------------------------===//
@@ -194,6 +209,23 @@ def Nn_ArgReduceOp : Nn_Op<"arg_reduce"> {
   let arguments = (ins Nn_ReduceKindAttr:$kind /*C1*/, Nn_Tensor:$input, I64Attr:$axis /*C1*/, UnitAttr:$last);
   let results = (outs Nn_IndexTensor:$result /*C2*/);
   let assemblyFormat = "$kind $input `axis` `=` $axis (`last` $last^)? attr-dict `:` type($input) `->` type($result)";
+}
+
+def Nn_ArgSortOp : Nn_Op<"arg_sort"> {
+  let summary = "where the smallest or largest elements are along an axis, in order";
+  let description = [{
+    Positions in ascending order of their elements, with `descending` the other way round; the lower position first among
+    equals. NaN counts as the largest, as in PyTorch. The result may be shorter than the input: the first positions.
+    C1 `axis` is below the rank and has fewer than 2^31 elements.
+    C2 the result holds i32 or i64; its shape is the input's, with at most as many elements along `axis`.
+
+    ```mlir
+    %y = nn.arg_sort %x axis = 1 descending : tensor<2x9xf32> -> tensor<2x3xi64>
+    ```
+  }];
+  let arguments = (ins Nn_Tensor:$input, I64Attr:$axis /*C1*/, UnitAttr:$descending);
+  let results = (outs Nn_IndexTensor:$result /*C2*/);
+  let assemblyFormat = "$input `axis` `=` $axis (`descending` $descending^)? attr-dict `:` type($input) `->` type($result)";
 }
 
 def Nn_MomentsOp : Nn_Op<"moments", [AllTypesMatch<["mean", "variance"]>]> {

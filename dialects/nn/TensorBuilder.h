@@ -47,6 +47,8 @@ public:
   Value concat(mlir::ValueRange inputs, int64_t axis);
   Value reverse(Value x, Ints axes);
   Value iota(mlir::RankedTensorType type, int64_t axis);
+  /// x without a gradient.
+  Value detach(Value x) { return DetachOp::create(*this, x.getType(), x); }
 
   // Reduction; `axes` sorted, dropped (keepdims: kept with size 1).
   Value reduce(ReduceKind kind, Value x, Ints axes, bool keepDims = false);

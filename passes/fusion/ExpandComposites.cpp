@@ -113,7 +113,7 @@ struct ExpandCompositesPass : impl::ExpandCompositesPassBase<ExpandCompositesPas
   void runOnOperation() override {
     SmallVector<Operation *> composites;
     getOperation()->walk([&](Operation *op) {
-      if (isa<nn::SoftmaxOp, nn::LogSoftmaxOp, nn::MomentsOp>(op))
+      if (isa<nn::SoftmaxOp, nn::LogSoftmaxOp, nn::MomentsOp, nn::DetachOp>(op))
         composites.push_back(op);
     });
     for (Operation *op : composites) {
@@ -122,6 +122,8 @@ struct ExpandCompositesPass : impl::ExpandCompositesPassBase<ExpandCompositesPas
         softmax.replaceAllUsesWith(expandSoftmax(b, softmax.getInput(), softmax.getAxis(), false));
       else if (auto softmax = dyn_cast<nn::LogSoftmaxOp>(op))
         softmax.replaceAllUsesWith(expandSoftmax(b, softmax.getInput(), softmax.getAxis(), true));
+      else if (auto detach = dyn_cast<nn::DetachOp>(op))
+        detach.replaceAllUsesWith(detach.getInput());
       else
         expandMoments(b, cast<nn::MomentsOp>(op));
       op->erase();

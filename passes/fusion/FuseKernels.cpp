@@ -82,7 +82,7 @@ static plan::KernelKind kindOf(const FusionGroup &group) {
     return KernelKind::pool;
   if (isa<nn::ScatterAddOp, nn::ScatterElementsOp>(op))
     return KernelKind::scatter;
-  if (isa<nn::CumSumOp, nn::ArgReduceOp>(op))
+  if (isa<nn::CumSumOp, nn::ArgReduceOp, nn::ArgSortOp>(op))
     return KernelKind::scan;
   if (isa<nn::CheckIndexOp>(op))
     return KernelKind::check;

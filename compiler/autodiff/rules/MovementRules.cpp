@@ -110,6 +110,7 @@ static Value differentiateReverse(nn::ReverseOp op, Value dy, TensorBuilder &b) 
 }
 
 void attachMovementRules(MLIRContext *context) {
+  nn::DetachOp::attachInterface<PiecewiseConstantModel<nn::DetachOp>>(*context);
   attachUnaryRule<nn::BroadcastOp, differentiateBroadcast>(context);
   attachUnaryRule<nn::ReshapeOp, differentiateReshape>(context);
   attachUnaryRule<nn::TransposeOp, differentiateTranspose>(context);

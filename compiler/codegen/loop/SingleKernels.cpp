@@ -1,4 +1,4 @@
-//===- SingleKernels.cpp - scatters, scans and arg_reduce -----------------===//
+//===- SingleKernels.cpp - scatters, scans, arg_reduce and arg_sort ------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Operations in which one element depends on another of the same result, in order. Their tensors are seen as
@@ -8,6 +8,7 @@
 #include "compiler/codegen/MathExpansion.h"
 #include "compiler/codegen/loop/ElementEmitter.h"
 #include "compiler/codegen/loop/LoopNest.h"
+#include "compiler/codegen/loop/SortKernel.h"
 #include "dialects/nn/NnShapes.h"
 
 using namespace mlir;
@@ -15,7 +16,7 @@ using namespace mlir;
 namespace ortc::codegen {
 
 bool isSingleKernelOperation(Operation *op) {
-  return isa<nn::ScatterAddOp, nn::ScatterElementsOp, nn::CumSumOp, nn::ArgReduceOp>(op);
+  return isa<nn::ScatterAddOp, nn::ScatterElementsOp, nn::CumSumOp, nn::ArgReduceOp, nn::ArgSortOp>(op);
 }
 
 bool isSingleKernel(func::FuncOp function) {
@@ -52,6 +53,8 @@ public:
       emitScatterElements(scatter);
     else if (auto cumsum = dyn_cast<nn::CumSumOp>(op))
       emitCumSum(cumsum);
+    else if (auto sort = dyn_cast<nn::ArgSortOp>(op))
+      emitArgSort(sort);
     else
       emitArgReduce(cast<nn::ArgReduceOp>(op));
     // Additions; the other operations move and compare.
@@ -260,6 +263,13 @@ private:
       });
       store(found[1], result(), at(outer, 1, b.index(0), extents.inner, column));
     });
+  }
+
+  void emitArgSort(nn::ArgSortOp op) {
+    Extents extents(shapeOf(op.getInput()), op.getAxis());
+    SortPlan plan = planSort(op);
+    info.workspaceBytesPerWorker = plan.workspaceBytes;
+    overUnits(extents.outer * extents.inner, plan.work, [&](Value column) { emitSort(b, op, kernel, column); });
   }
 
   LoopBuilder &b;

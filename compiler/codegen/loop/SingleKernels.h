@@ -1,4 +1,4 @@
-//===- SingleKernels.h - scatters, scans and arg_reduce -------------------===//
+//===- SingleKernels.h - scatters, scans, arg_reduce and arg_sort ------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace ortc::codegen {
 
-/// Whether `op` has a generator of its own here: scatter_add, scatter_elements, cumsum, arg_reduce.
+/// Whether `op` has a generator of its own here: scatter_add, scatter_elements, cumsum, arg_reduce, arg_sort.
 bool isSingleKernelOperation(mlir::Operation *op);
 /// Whether `function` is one such operation on its arguments.
 bool isSingleKernel(mlir::func::FuncOp function);

@@ -101,6 +101,7 @@ LogicalResult convTranspose(Node &n) {
     int64_t full = (x[2 + i] - 1) * window.strides[i] + window.extent(i);
     int64_t first = window.low[i], last = window.high[i];
     if (!wanted.empty()) {
+      extra[i] += std::max<int64_t>(wanted[i] - full - extra[i], 0);
       int64_t total = full + extra[i] - wanted[i];
       first = window.automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
       last = total - first;

@@ -99,8 +99,14 @@ LogicalResult pow(Node &n) {
   Value pair[2] = {base, exponent};
   if (failed(n.broadcast(pair)))
     return failure();
-  if (isa<FloatType>(TensorBuilder::elementOf(base)))
-    return n.yieldAs(b.cast(b.pow(pair[0], pair[1]), n.element(0), false, n.isUnsigned(0)), n.isUnsigned(0));
+  if (isa<FloatType>(TensorBuilder::elementOf(base))) {
+    Value result = b.pow(pair[0], pair[1]);
+    if (!n.isFloat(0)) { // a whole number must not fall short by the error of pow
+      Value whole = math::RoundEvenOp::create(b, result), bound = b.mulScalar(b.abs(result), 1e-13);
+      result = b.select(b.compare(arith::CmpFPredicate::OLE, b.abs(b.sub(result, whole)), bound), whole, result);
+    }
+    return n.yieldAs(b.cast(result, n.element(0), false, n.isUnsigned(0)), n.isUnsigned(0));
+  }
   return n.yieldAs(b.createOrFold<math::IPowIOp>(pair[0], pair[1]), n.isUnsigned(0));
 }
 
@@ -152,13 +158,18 @@ LogicalResult bitShift(Node &n) {
   Value a, c;
   if (failed(operandPair(n, a, c)))
     return failure();
-  // Shifting by the width or more gives 0 in ONNX's reference; arith leaves it open.
+  // Shifting by the width or more, or by less than nothing, leaves no bit, and of a negative number its sign; arith leaves it
+  // open.
   TensorBuilder &b = n.b;
   bool left = n.getString("direction", "") == "LEFT";
   Value width = b.constantLike(c, n.element(0).getIntOrFloatBitWidth());
   Value fits = b.compare(IntPredicate::ult, c, width), safe = b.select(fits, c, b.zerosLike(c));
-  Value shifted = left ? b.createOrFold<arith::ShLIOp>(a, safe) : b.createOrFold<arith::ShRUIOp>(a, safe);
-  return n.yield(b.select(fits, shifted, b.zerosLike(a)));
+  if (left)
+    return n.yield(b.select(fits, b.createOrFold<arith::ShLIOp>(a, safe), b.zerosLike(a)));
+  if (n.isUnsigned(0))
+    return n.yield(b.select(fits, b.createOrFold<arith::ShRUIOp>(a, safe), b.zerosLike(a)));
+  Value most = b.constantLike(c, n.element(0).getIntOrFloatBitWidth() - 1);
+  return n.yield(b.createOrFold<arith::ShRSIOp>(a, b.select(fits, c, most)));
 }
 
 LogicalResult unary(Node &n) {

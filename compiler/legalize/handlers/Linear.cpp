@@ -90,11 +90,8 @@ static LogicalResult parseEquation(Node &n, Equation &equation) {
       return n.refuse("term '" + term + "' of its equation does not fit " + Twine(n.rank(i)) + " dimensions");
     widest = std::max(widest, hasDots ? extra : 0);
     std::string labels = before.str() + (hasDots ? ellipsis(extra) : "") + after.str();
-    for (size_t k = 0; k < labels.size(); ++k) {
-      if (labels.find(labels[k], k + 1) != std::string::npos)
-        return n.refuse("term '" + term + "' of its equation takes a diagonal, which is not supported");
-      ++seen[StringRef(&labels[k], 1)];
-    }
+    for (char label : labels)
+      ++seen[StringRef(&label, 1)];
     equation.operands.push_back(labels);
   }
   if (StringRef(text).contains("->")) {
@@ -116,20 +113,60 @@ static LogicalResult parseEquation(Node &n, Equation &equation) {
   return success();
 }
 
+/// A label twice in a term stands for a diagonal: the term then has it once.
+static LogicalResult takeDiagonals(Node &n, Value &x, std::string &labels) {
+  TensorBuilder &b = n.b;
+  for (size_t i = 0; i < labels.size();) {
+    size_t j = labels.find(labels[i], i + 1);
+    if (j == std::string::npos) {
+      ++i;
+      continue;
+    }
+    Ints shape = TensorBuilder::shapeOf(x);
+    int64_t size = shape[i];
+    if (shape[j] != size)
+      return n.refuse("sizes " + Twine(size) + " and " + Twine(shape[j]) + " of one label of its equation differ");
+    // Both dimensions go to the end; there the diagonal is every (size + 1)th element.
+    SmallVector<int64_t> order;
+    std::string rest;
+    Shape flat;
+    for (size_t d = 0; d < labels.size(); ++d)
+      if (d != i && d != j) {
+        order.push_back(static_cast<int64_t>(d));
+        rest += labels[d];
+        flat.push_back(shape[d]);
+      }
+    order.append({static_cast<int64_t>(i), static_cast<int64_t>(j)});
+    flat.push_back(size * size);
+    SmallVector<int64_t> starts(flat.size(), 0), strides(flat.size(), 1), sizes = flat;
+    strides.back() = size + 1;
+    sizes.back() = size;
+    x = b.slice(b.reshape(b.transpose(x, order), flat), starts, sizes, strides);
+    labels = rest + labels[i];
+    i = 0;
+  }
+  return success();
+}
+
 LogicalResult einsum(Node &n) {
   Equation equation;
   if (failed(parseEquation(n, equation)))
     return failure();
   llvm::StringMap<int64_t> sizes;
-  for (unsigned i = 0; i < n.size(); ++i)
-    for (auto [label, size] : llvm::zip_equal(equation.operands[i], n.shape(i))) {
+  SmallVector<Value> terms;
+  for (unsigned i = 0; i < n.size(); ++i) {
+    terms.push_back(n[i]);
+    if (failed(takeDiagonals(n, terms[i], equation.operands[i])))
+      return failure();
+    for (auto [label, size] : llvm::zip_equal(equation.operands[i], TensorBuilder::shapeOf(terms[i]))) {
       int64_t &known = sizes.try_emplace(StringRef(&label, 1), size).first->second;
       if (known != size && known != 1 && size != 1)
         return n.refuse("sizes " + Twine(known) + " and " + Twine(size) +
                         " of one label of its equation differ");
       known = std::max(known, size);
     }
-  Value value = n[0];
+  }
+  Value value = terms[0];
   std::string labels = equation.operands[0];
   if (n.size() == 1)
     return n.yield(contract(n.b, value, labels, equation.result));
@@ -145,7 +182,7 @@ LogicalResult einsum(Node &n) {
           wanted += label;
       }
     }
-    value = contract(n.b, value, labels, n[i], equation.operands[i], wanted);
+    value = contract(n.b, value, labels, terms[i], equation.operands[i], wanted);
     labels = wanted;
   }
   return n.yield(value);

@@ -43,10 +43,25 @@ static RankedTensorType resultType(Node &n, const Window &window, Type element) 
   return RankedTensorType::get(shape, element);
 }
 
+/// Positions in column-major order (the first spatial dimension runs fastest) from row-major ones.
+static Value columnMajor(TensorBuilder &b, Value indices, Ints dims) {
+  Value result = b.zerosLike(indices), rest = indices;
+  int64_t stride = elementCount(dims);
+  for (int64_t size : llvm::reverse(dims)) {
+    Value divisor = b.constantLike(rest, static_cast<double>(size));
+    stride /= size;
+    result = b.add(result, b.mulScalar(arith::RemSIOp::create(b, rest, divisor), static_cast<double>(stride)));
+    rest = b.div(rest, divisor);
+  }
+  return result;
+}
+
 /// Positions in the whole input, as ONNX counts them, from positions in one image and channel.
 static Value wholePositions(Node &n, Value indices) {
   TensorBuilder &b = n.b;
   Ints x = n.shape(0);
+  if (n.getInt("storage_order", 0))
+    indices = columnMajor(b, indices, x.drop_front(2));
   int64_t volume = elementCount(x.drop_front(2)), rank = n.rank(0);
   Value wide = b.cast(b.transpose(indices, channelsFirst(rank)), b.getI64Type());
   auto type = TensorBuilder::typeOf(wide);
@@ -59,17 +74,21 @@ LogicalResult maxPool(Node &n) {
   Window window;
   if (failed(readPool(n, window)))
     return failure();
-  if (n.wants(1) && n.getInt("storage_order", 0))
-    return n.refuse("indices in column-major order are not supported");
   TensorBuilder &b = n.b;
-  auto pool =
-      nn::MaxPoolOp::create(b, resultType(n, window, n.element(0)), resultType(n, window, b.getI32Type()),
-                            b.transpose(n[0], channelsLast(n.rank(0))), window.size, window.strides,
-                            window.low, window.high, window.overhang, window.dilations);
-  Value results[2] = {b.transpose(pool.getResult(), channelsFirst(n.rank(0))), {}};
-  if (n.wants(1))
-    results[1] = wholePositions(n, pool.getIndices());
-  return n.yield(results);
+  Value x = n[0];
+  if (!n.isFloat(0)) {
+    if (!n.element(0).isInteger(8))
+      return n.refuse("integers of other than 8 bits are not supported");
+    x = b.cast(x, b.getF32Type(), n.isUnsigned(0));
+  }
+  auto pool = nn::MaxPoolOp::create(b, resultType(n, window, TensorBuilder::elementOf(x)),
+                                    resultType(n, window, b.getI32Type()), b.transpose(x, channelsLast(n.rank(0))),
+                                    window.size, window.strides, window.low, window.high, window.overhang,
+                                    window.dilations);
+  Value y = b.transpose(pool.getResult(), channelsFirst(n.rank(0)));
+  if (!n.isFloat(0))
+    y = b.cast(y, n.element(0), false, n.isUnsigned(0));
+  return n.yieldBound({{y, n.isUnsigned(0)}, {n.wants(1) ? wholePositions(n, pool.getIndices()) : Value(), false}});
 }
 
 static Value averagePoolOf(Node &n, Value x, const Window &window, bool countPadding) {

@@ -109,19 +109,47 @@ LogicalResult argReduce(Node &n) {
   return n.yieldAs(n.getInt("keepdims", 1) ? b.reshape(result, kept) : result, false);
 }
 
-LogicalResult cumSum(Node &n) {
-  SmallVector<int64_t> axis;
-  if (failed(n.ints(1, "axis", axis)))
+/// The axis of a running sum or product.
+static LogicalResult runningAxis(Node &n, int64_t &axis) {
+  SmallVector<int64_t> axes;
+  if (failed(n.ints(1, "axis", axes)))
     return failure();
-  if (axis.size() != 1)
+  if (axes.size() != 1)
     return n.refuse("its axis is no scalar");
   if (n.element(0).isInteger(1))
-    return n.refuse("booleans cannot be summed");
-  if (failed(n.axis(axis[0], n.rank(0))))
+    return n.refuse("booleans cannot be summed or multiplied");
+  axis = axes[0];
+  return n.axis(axis, n.rank(0));
+}
+
+LogicalResult cumSum(Node &n) {
+  int64_t axis;
+  if (failed(runningAxis(n, axis)))
     return failure();
-  return n.yield(nn::CumSumOp::create(n.b, n[0].getType(), n[0], axis[0], n.getInt("exclusive", 0) != 0,
-                                      n.getInt("reverse", 0) != 0)
-                     .getResult());
+  bool exclusive = n.getInt("exclusive", 0), reverse = n.getInt("reverse", 0);
+  return n.yield(nn::CumSumOp::create(n.b, n[0].getType(), n[0], axis, exclusive, reverse).getResult());
+}
+
+// Products of 1, 2, 4, ... elements: the gradient of an element is a sum of products of others, and nothing is divided.
+LogicalResult cumProd(Node &n) {
+  int64_t axis;
+  if (failed(runningAxis(n, axis)))
+    return failure();
+  TensorBuilder &b = n.b;
+  int64_t size = n.shape(0)[axis];
+  bool reverse = n.getInt("reverse", 0);
+  Value product = reverse ? b.reverse(n[0], {axis}) : n[0];
+  auto delayed = [&](Value x, int64_t steps) {
+    Shape ones(n.shape(0));
+    ones[axis] = steps;
+    Value start = b.constant(RankedTensorType::get(ones, n.element(0)), 1);
+    return steps == size ? start : b.concat({start, b.sliceAxis(x, axis, 0, size - steps)}, axis);
+  };
+  if (n.getInt("exclusive", 0) && size > 0)
+    product = delayed(product, 1);
+  for (int64_t steps = 1; steps < size; steps *= 2)
+    product = b.mul(product, delayed(product, steps));
+  return n.yield(reverse ? b.reverse(product, {axis}) : product);
 }
 
 } // namespace ortc::legalize::handlers

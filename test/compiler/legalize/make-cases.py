@@ -186,6 +186,71 @@ def indexing():
     case("one-hot-axis-0", "OneHot", 11, [ints(0, 2, -1, 7)], [np.int64(3), np.array([0.5, 2], np.float32)], axis=0)
 
 
+def selection():
+    x = values("tx", (3, 40))
+    case("top-k", "TopK", 11, [x], [ints(3)], outputs=["y", "i"])
+    case("top-k-smallest-ties", "TopK", 11, [np.round(x)], [ints(20)], outputs=["y", "i"], largest=0)
+    case("top-k-axis", "TopK", 10, [values("ty", (5, 2, 3))], [ints(2)], outputs=["y", "i"], axis=0)
+    case("top-k-9", "TopK", 9, [values("tz", (2, 5))], outputs=["y", "i"], k=2)
+    case("top-k-unsigned", "TopK", 24, [np.array([[3, 200, 7, 255]], np.uint8)], [ints(3)], outputs=["y", "i"])
+    case("compress-axis", "Compress", 11, [x], [np.array([0, 1, 1], bool)], axis=0)
+    case("compress-flat", "Compress", 11, [x], [np.array([0, 1, 1, 0, 1], bool)])
+    case("non-zero", "NonZero", 13, [], [np.array([[1, 0, 2], [0, 3, 0]], np.float32)])
+    case("unique-unsorted", "Unique", 11, [], [np.array([2, 1, 1, 3, 4, 3], np.int64)], outputs=["y", "i", "v", "c"], sorted=0)
+    case("unique-axis", "Unique", 11, [], [np.array([[1, 0, 0], [1, 0, 0], [2, 3, 4]], np.int64)], outputs=["y", "i", "v", "c"], axis=0)
+    boxes = np.array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, -0.1, 1, 0.9], [0, 10, 1, 11], [0, 10.1, 1, 11.1], [0, 100, 1, 101]]], np.float32)
+    scores = np.array([[[0.9, 0.75, 0.6, 0.95, 0.5, 0.3]]], np.float32)
+    case("non-max-suppression", "NonMaxSuppression", 11, [], [boxes, scores, ints(3), np.array([0.5], np.float32), np.array([0.4], np.float32)])
+
+
+def sampling():
+    x, grid = values("gx", (2, 3, 5, 7)), values("gg", (2, 3, 4, 2), -1.5, 1.5)
+    case("grid-sample-linear", "GridSample", 20, [x, grid])
+    case("grid-sample-border-align", "GridSample", 20, [x, grid], padding_mode="border", align_corners=1)
+    case("grid-sample-reflection", "GridSample", 20, [x, 3 * grid], padding_mode="reflection")
+    case("grid-sample-nearest", "GridSample", 16, [x, grid], mode="nearest", padding_mode="reflection", align_corners=1)
+    case("grid-sample-bicubic", "GridSample", 16, [x, grid], mode="bicubic")
+    case("grid-sample-cubic-reflection", "GridSample", 20, [x, 2 * grid], mode="cubic", padding_mode="reflection", align_corners=1)
+    case("grid-sample-3d", "GridSample", 22, [values("gv", (1, 2, 3, 4, 5)), values("gw", (1, 2, 3, 2, 3), -1.25, 1.25)], padding_mode="border")
+    image, filters = values("di", (2, 4, 6, 5)), values("dw", (6, 2, 3, 2))
+    offset, mask = values("do", (2, 24, 3, 4)), values("dm", (2, 12, 3, 4), 0, 1)
+    case("deform-conv", "DeformConv", 19, [image, filters, offset, values("db", (6,)), mask], by_standard=True,
+         group=2, offset_group=2, strides=[2, 1], pads=[1, 0, 1, 1], dilations=[1, 2], kernel_shape=[3, 2])
+    rois = np.array([[0.25, 1.5, 3.25, 4.75], [-2, -1, 8, 6], [1, 2, 1.5, 2.25]], np.float32)
+    images = ints(1, 0, 1)
+    case("roi-align", "RoiAlign", 16, [x, rois, images], output_height=2, output_width=3, sampling_ratio=2)
+    case("roi-align-adaptive", "RoiAlign", 10, [x], [rois, images], output_height=2, output_width=2, spatial_scale=0.75)
+    case("roi-align-adaptive-fed", "RoiAlign", 22, [x, rois[:1], images[:1]], output_height=2, output_width=2)
+    case("roi-align-max", "RoiAlign", 16, [x], [rois[[0, 2]], images[[0, 2]]], by_standard=True, mode="max", output_height=2, output_width=2)
+    case("max-roi-pool", "MaxRoiPool", 12, [x, np.array([[1, 0, 1, 4, 3], [0, 2, 2, 12, 9], [1, 6, 4, 6, 4]], np.float32)], pooled_shape=[2, 3], spatial_scale=0.75)
+
+
+def placement():
+    x = values("px", (4, 3, 2))
+    case("reverse-sequence", "ReverseSequence", 10, [x, ints(4, 1, 3)])
+    case("reverse-sequence-batch-first", "ReverseSequence", 10, [x, ints(1, 2, 3, 3)], batch_axis=0, time_axis=1)
+    past, update = values("pp", (2, 3, 5, 2)), values("pu", (2, 3, 2, 2))
+    case("tensor-scatter", "TensorScatter", 24, [past, update, ints(3, 0)], by_standard=True)
+    case("tensor-scatter-circular", "TensorScatter", 24, [past, update, ints(4, 2)], by_standard=True, mode="circular")
+    case("tensor-scatter-start", "TensorScatter", 24, [past, values("pv", (2, 2, 5, 2))], by_standard=True, axis=1)
+    case("center-crop-pad", "CenterCropPad", 18, [values("pc", (5, 4, 3))], [ints(2, 7)], by_standard=True, axes=[-3, 2])
+    case("col2im", "Col2Im", 18, [values("c2", (2, 12, 9))], [ints(4, 5), ints(2, 3)], dilations=[2, 1], pads=[0, 2, 1, 1], strides=[1, 2])
+    case("col2im-1d", "Col2Im", 18, [values("c1", (1, 6, 4))], [ints(8), ints(2)], strides=[2])
+    where = np.array([[[[1, 3], [8, 15]], [[16, 19], [29, 31]]]], np.int64)
+    case("max-unpool", "MaxUnpool", 11, [values("mu", (1, 2, 2, 2)), where], kernel_shape=[2, 2], strides=[2, 2])
+    case("max-unpool-output-shape", "MaxUnpool", 11, [values("mu", (1, 2, 2, 2)), where], [ints(1, 2, 5, 6)], kernel_shape=[2, 2], strides=[2, 2], by_standard=True)
+    case("max-pool-storage-order", "MaxPool", 12, [values("ms", (2, 2, 5, 4))], outputs=["y", "i"], kernel_shape=[2, 2], strides=[2, 1], storage_order=1)
+    case("max-pool-unsigned", "MaxPool", 12, [np.array([[[3, 200, 7, 255, 0]]], np.uint8)], outputs=["y", "i"], kernel_shape=[2], by_standard=True)
+    case("det-3", "Det", 11, [values("d3", (2, 3, 3))])
+    case("det-singular", "Det", 11, [np.array([[1, 2, 0], [0, 0, 0], [3, 1, 1]], np.float32)])
+    case("cum-prod-exclusive-reverse", "CumProd", 26, [values("cp", (3, 5))], [np.int64(1)], by_standard=True, exclusive=1, reverse=1)
+    case("einsum-trace", "Einsum", 12, [values("et", (2, 3, 3))], equation="bii->b")
+    case("einsum-diagonals", "Einsum", 12, [values("ed", (3, 2, 3)), values("ee", (2, 2))], equation="iji,jj->ij")
+    case("bit-shift-signed", "BitShift", 11, [np.array([-8, 7, -1, 64], np.int32), np.array([1, 40, 32, 3], np.int32)], by_standard=True, direction="RIGHT")
+    case("pow-integer-by-float", "Pow", 15, [np.array([2, 3, 5, -2], np.int32), np.array([5, 4, 3, 3], np.float32)])
+    case("conv-transpose-output-shape-larger", "ConvTranspose", 11, [values("ct", (1, 2, 3, 3))], [values("cw", (2, 2, 3, 3))], strides=[3, 2], output_shape=[10, 8])
+
+
 def narrow():
     """Narrow types are storage: sums and functions are computed in float32."""
     x, w = values("hx", (3, 4)).astype(np.float16), values("hw", (4, 5)).astype(np.float16)
@@ -206,6 +271,6 @@ if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for old in FOLDER.iterdir():
         old.unlink()
-    for family in (elementwise, activations, shapes, movement, linear, spatial, norms, reductions, indexing, narrow, losses):
+    for family in (elementwise, activations, shapes, movement, linear, spatial, norms, reductions, indexing, selection, sampling, placement, narrow, losses):
         family()
     print(len(list(FOLDER.glob("*.onnx"))), "cases")

@@ -94,3 +94,19 @@ func.func @max_pool_c4(%x: tensor<1x4x3xf32>) {
   %0, %1 = nn.max_pool %x window = [2] strides = [1] padding = [3] to [0] overhang = [0] dilations = [1] : tensor<1x4x3xf32> -> tensor<1x6x3xf32>, tensor<1x6x3xi32>
   return
 }
+
+// -----
+
+func.func @arg_sort_c1(%x: tensor<2x3xf32>) {
+  // expected-error @below {{C1: axis 2 is not in [0, 2)}}
+  %0 = nn.arg_sort %x axis = 2 : tensor<2x3xf32> -> tensor<2x3xi64>
+  return
+}
+
+// -----
+
+func.func @arg_sort_c2(%x: tensor<2x3xf32>) {
+  // expected-error @below {{C2: result is 'tensor<2x4xi64>' but must be 'tensor<2x3xi64>'}}
+  %0 = nn.arg_sort %x axis = 1 : tensor<2x3xf32> -> tensor<2x4xi64>
+  return
+}

@@ -164,3 +164,9 @@ func.func @arg_reduce(%x: tensor<3x5xf64>) -> tensor<3xf64> attributes {test.zer
   return %y : tensor<3xf64>
 }
 
+// The values of a top-k: their gradient goes where they came from.
+func.func @arg_sort(%x: tensor<3x5xf64>) -> tensor<3x2xf64> {
+  %i = nn.arg_sort %x axis = 1 descending : tensor<3x5xf64> -> tensor<3x2xi64>
+  %y = nn.gather_elements %x, %i axis = 1 : tensor<3x5xf64>, tensor<3x2xi64> -> tensor<3x2xf64>
+  return %y : tensor<3x2xf64>
+}

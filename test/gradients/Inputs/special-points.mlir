@@ -79,3 +79,9 @@ func.func @scatter_mul_zeros(%x: tensor<2xf64> {test.value = dense<[2.0, 3.0]> :
   %y = nn.scatter_elements mul %x, %i, %u axis = 0 : tensor<2xf64>, tensor<4xi64>, tensor<4xf64> -> tensor<2xf64>
   return %y : tensor<2xf64>
 }
+
+func.func @detach_has_none(%x: tensor<2xf64> {test.value = dense<[1.5, -2.0]> : tensor<2xf64>, test.gradient = dense<[1.5, -2.0]> : tensor<2xf64>}) -> tensor<2xf64> {
+  %d = nn.detach %x : tensor<2xf64>
+  %y = arith.mulf %d, %x : tensor<2xf64>
+  return %y : tensor<2xf64>
+}

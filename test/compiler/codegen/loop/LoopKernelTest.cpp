@@ -332,6 +332,31 @@ TEST(LoopKernelTest, ScattersAndScans) {
   }
 }
 
+/// Lists of the first few, merges of the rest, columns beside each other; equal elements and NaN.
+TEST(LoopKernelTest, ArgSort) {
+  for (auto [size, inner, taken] : {std::tuple<int64_t, int64_t, int64_t>{1, 3, 1}, {2, 1, 2}, {37, 1, 3}, {37, 5, 37}, {64, 2, 17}, {1000, 1, 1000}, {257, 1, 1}})
+    for (bool descending : {false, true}) {
+      auto x = randomFloats(2 * size * inner, 27);
+      for (float &v : x)
+        v = v > 1.9f ? NAN : std::round(4 * v); // ties
+      std::string from = tensorOf({2, size, inner}, "f32"), to = tensorOf({2, taken, inner}, "i64");
+      auto found = valuesOf<int64_t>(runEverywhere("func.func @k(%x: " + from + ") -> " + to + " {\n%y = nn.arg_sort %x axis = 1" +
+          (descending ? " descending" : "") + " : " + from + " -> " + to + "\nreturn %y : " + to + "\n}", {bufferOf(x)})[0]);
+      for (int64_t o = 0; o < 2; ++o)
+        for (int64_t j = 0; j < inner; ++j) {
+          std::vector<std::tuple<bool, float, int64_t>> order; // NaN is the largest
+          for (int64_t k = 0; k < size; ++k) {
+            float v = x[(o * size + k) * inner + j];
+            bool isNan = std::isnan(v);
+            order.emplace_back(isNan != descending, isNan ? 0 : descending ? -v : v, k);
+          }
+          std::sort(order.begin(), order.end());
+          for (int64_t k = 0; k < taken; ++k)
+            ASSERT_EQ(found[(o * taken + k) * inner + j], std::get<2>(order[k])) << size << " " << inner << " " << taken << " " << descending;
+        }
+    }
+}
+
 TEST(LoopKernelTest, ScatterElements) {
   auto x = randomFloats(5 * 7, 21), u = randomFloats(4 * 3, 22);
   auto indices = randomIndices(4 * 3, 23, 7);
