@@ -25,6 +25,8 @@ static constexpr int64_t kRepeatedCost = 3;
 static constexpr int64_t kRecomputedCost = 6;
 /// Smaller tensors are not worth it.
 static constexpr int64_t kRecomputedBytes = 1024;
+/// Values of an expression that may be computed twice: a chain of shifted sums would double them with every link.
+static constexpr size_t kRepeatedNodes = 64;
 /// Tensors so many times smaller than another one count as nothing beside it.
 static constexpr int64_t kSmall = 8;
 /// Pieces of work below which joining must not reduce their number.
@@ -124,6 +126,7 @@ FusionGroups::Quality FusionGroups::judge(const FusionGroup &group) const {
   if (!program)
     return quality;
   quality.valid = true;
+  quality.nodes = program->nodes.size();
   uint64_t reduced = program->reducedMask(), parallel = ((uint64_t(1) << program->dims.size()) - 1) & ~reduced;
   int64_t points = program->elements(false) * program->elements(true);
   if (program->laneDim >= 0) {
@@ -196,7 +199,8 @@ bool FusionGroups::tryJoin(unsigned a, unsigned b) {
     return false;
   Quality quality = judge(whole);
   if (!quality.valid || quality.wasted > qualities[a].wasted + qualities[b].wasted ||
-      quality.scattered > qualities[a].scattered + qualities[b].scattered)
+      quality.scattered > qualities[a].scattered + qualities[b].scattered ||
+      2 * quality.nodes > 3 * (qualities[a].nodes + qualities[b].nodes) + kRepeatedNodes)
     return false;
   int64_t parallel = std::max(qualities[a].parallel, qualities[b].parallel);
   if (quality.parallel < parallel && quality.parallel < kParallelPieces) {

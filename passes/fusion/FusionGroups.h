@@ -35,6 +35,7 @@ private:
     int64_t wasted = 0;    ///< operations repeated along a dimension they do not change with
     int64_t scattered = 0; ///< loads that are not contiguous
     int64_t parallel = 0;  ///< pieces of work side by side
+    size_t nodes = 0;      ///< values of the expression
   };
 
   void classify();

@@ -30,9 +30,9 @@ public:
     return LLVM::GEPOp::create(*this, pointerType(), getI8Type(), base, LLVM::GEPArg(static_cast<int32_t>(bytes)),
                                LLVM::GEPNoWrapFlags::inbounds);
   }
-  /// As `address`, for offsets beyond 2 GiB too.
+  /// As `address`, for offsets that a GEPArg cannot hold, too (256 MiB and more).
   Value farAddress(Value base, int64_t bytes) {
-    if (bytes == static_cast<int32_t>(bytes))
+    if (llvm::isInt<29>(bytes))
       return address(base, bytes);
     return LLVM::GEPOp::create(*this, pointerType(), getI8Type(), base, LLVM::GEPArg(integer(getI64Type(), bytes)),
                                LLVM::GEPNoWrapFlags::inbounds);

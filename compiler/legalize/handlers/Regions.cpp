@@ -65,9 +65,10 @@ static Samples sampleAxis(Node &n, Value regions, const RegionAxis &axis, double
   } else {
     most = mostSamples(n, axis, scale, offset);
     Value needed = b.cast(math::CeilOp::create(b, bin), b.getI32Type());
+    needed = clip(b, needed, b.zerosLike(needed), {});
     if (!n.constant(1)) // a region that needs more than the whole input ends the step
-      needed = nn::CheckIndexOp::create(b, needed.getType(), needed, n.name(1), std::numeric_limits<int32_t>::min(), most + 1, IntegerAttr());
-    samples.count = b.cast(clip(b, needed, b.zerosLike(needed), {}), TensorBuilder::elementOf(bin));
+      needed = nn::CheckIndexOp::create(b, needed.getType(), needed, n.name(1), 0, most + 1, IntegerAttr());
+    samples.count = b.cast(needed, TensorBuilder::elementOf(bin));
   }
   Shape shape = {count, axis.bins, most};
   auto type = RankedTensorType::get(shape, TensorBuilder::elementOf(bin));
