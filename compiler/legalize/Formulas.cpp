@@ -98,6 +98,12 @@ Value extremum(TensorBuilder &b, Value a, Value c, bool larger, bool isUnsigned)
   return b.select(first, a, b.select(second, c, shared));
 }
 
+Value turnSign(TensorBuilder &b, Value x) {
+  auto type = TensorBuilder::typeOf(x);
+  Attribute top = b.getIntegerAttr(type.getElementType(), APInt::getSignedMinValue(type.getElementTypeBitWidth()));
+  return b.createOrFold<arith::XOrIOp>(x, arith::ConstantOp::create(b, DenseElementsAttr::get(type, top)));
+}
+
 Value sign(TensorBuilder &b, Value x) {
   Value zero = b.zerosLike(x), one = b.constantLike(x, 1), minus = b.constantLike(x, -1);
   if (!isFloat(x))

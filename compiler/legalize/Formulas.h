@@ -26,6 +26,8 @@ mlir::Value power(nn::TensorBuilder &b, mlir::Value x, double exponent);
 /// The larger (or smaller) one; equal elements share the gradient. NaN passes.
 mlir::Value extremum(nn::TensorBuilder &b, mlir::Value a, mlir::Value c, bool larger,
                      bool isUnsigned = false);
+/// Unsigned integers as signed ones in the same order, and back: the topmost bit is turned over.
+mlir::Value turnSign(nn::TensorBuilder &b, mlir::Value x);
 /// -1, 0 or 1.
 mlir::Value sign(nn::TensorBuilder &b, mlir::Value x);
 /// x * sigmoid(alpha * x).

@@ -3,6 +3,7 @@
 //
 // Indices known at compile time are checked at once; others by nn.check_index in the program (Node::index
 // does both).
+#include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -117,6 +118,16 @@ static std::optional<nn::ScatterMode> scatterMode(Node &n) {
       .Default(std::nullopt);
 }
 
+/// scatter_elements, which compares integers as signed ones.
+static Value scatter(Node &n, nn::ScatterMode mode, Value x, Value indices, Value updates, int64_t axis) {
+  TensorBuilder &b = n.b;
+  bool turns = n.isUnsigned(0) && (mode == nn::ScatterMode::max || mode == nn::ScatterMode::min);
+  if (turns)
+    x = turnSign(b, x), updates = turnSign(b, updates);
+  Value result = nn::ScatterElementsOp::create(b, x.getType(), mode, x, indices, updates, axis);
+  return turns ? turnSign(b, result) : result;
+}
+
 LogicalResult scatterElements(Node &n) {
   int64_t axis = n.getInt("axis", 0);
   if (failed(n.axis(axis, n.rank(0))))
@@ -132,8 +143,7 @@ LogicalResult scatterElements(Node &n) {
   Value indices = n.index(n[1], n.shape(0)[axis], n.name(1));
   if (!indices)
     return failure();
-  return n.yield(
-      nn::ScatterElementsOp::create(n.b, n[0].getType(), *mode, n[0], indices, n[2], axis).getResult());
+  return n.yield(scatter(n, *mode, n[0], indices, n[2], axis));
 }
 
 // Slices go to rows of a matrix. Sums are a scatter_add onto zeros, the others write element by element.
@@ -160,8 +170,7 @@ LogicalResult scatterND(Node &n) {
     return n.yield(b.add(n[0], b.reshape(nn::ScatterAddOp::create(b, type, flat, source, 0), x)));
   }
   Value target = b.reshape(n[0], {rows, columns}), wide = b.broadcast(flat, {updates, columns}, {0});
-  Value result = nn::ScatterElementsOp::create(b, target.getType(), *mode, target, wide, source, 0);
-  return n.yield(b.reshape(result, x));
+  return n.yield(b.reshape(scatter(n, *mode, target, wide, source, 0), x));
 }
 
 LogicalResult oneHot(Node &n) {

@@ -32,16 +32,17 @@ static Value reduceBy(Node &n, Value x, Ints axes, StringRef op) {
     Value total = b.sum(x, axes);
     int64_t count = elementCount(TensorBuilder::shapeOf(x)) /
                     std::max<int64_t>(elementCount(TensorBuilder::shapeOf(total)), 1);
-    return b.div(total, b.constantLike(total, static_cast<double>(count)));
+    Value divisor = b.constantLike(total, static_cast<double>(count));
+    return n.isUnsigned(0) ? b.createOrFold<arith::DivUIOp>(total, divisor) : b.div(total, divisor);
   }
   if (op == "ReduceProd")
     return b.reduce(nn::ReduceKind::prod, x, axes);
-  if (op == "ReduceMax")
-    return b.reduce(nn::ReduceKind::max, x, axes);
-  if (op == "ReduceMin")
-    return b.reduce(nn::ReduceKind::min, x, axes);
+  if (op == "ReduceMax" || op == "ReduceMin") {
+    auto kind = op == "ReduceMax" ? nn::ReduceKind::max : nn::ReduceKind::min;
+    return n.isUnsigned(0) ? turnSign(b, b.reduce(kind, turnSign(b, x), axes)) : b.reduce(kind, x, axes);
+  }
   if (op == "ReduceL1")
-    return b.sum(b.abs(x), axes);
+    return b.sum(n.isUnsigned(0) ? x : b.abs(x), axes);
   if (op == "ReduceL2")
     return rootOrZero(b, b.sum(b.mul(x, x), axes));
   if (op == "ReduceSumSquare")
@@ -75,8 +76,6 @@ LogicalResult reduce(Node &n) {
   }
   if (axes.empty())
     axes = llvm::to_vector(llvm::seq<int64_t>(0, n.rank(0)));
-  if (n.isUnsigned(0) && (op == "ReduceMax" || op == "ReduceMin" || op == "ReduceMean"))
-    return n.refuse("unsigned integers are not supported");
   if (!n.isFloat(0) && (op == "ReduceL2" || op.starts_with("ReduceLog")))
     return n.refuse("integers are not supported");
   Shape kept(n.shape(0));
@@ -96,15 +95,14 @@ LogicalResult argReduce(Node &n) {
   int64_t axis = n.getInt("axis", 0);
   if (failed(n.axis(axis, n.rank(0))))
     return failure();
-  if (n.isUnsigned(0))
-    return n.refuse("unsigned integers are not supported");
   if (n.shape(0)[axis] == 0)
     return n.refuse("axis " + Twine(axis) + " has no elements");
   TensorBuilder &b = n.b;
   Shape dropped = nn::dropAxes(n.shape(0), {axis}), kept(n.shape(0));
   kept[axis] = 1;
   auto kind = n.op.getOpType() == "ArgMax" ? nn::ReduceKind::max : nn::ReduceKind::min;
-  Value result = nn::ArgReduceOp::create(b, RankedTensorType::get(dropped, b.getI64Type()), kind, n[0], axis,
+  Value result = nn::ArgReduceOp::create(b, RankedTensorType::get(dropped, b.getI64Type()), kind,
+                                         n.isUnsigned(0) ? turnSign(b, n[0]) : n[0], axis,
                                          n.getInt("select_last_index", 0) != 0);
   return n.yieldAs(n.getInt("keepdims", 1) ? b.reshape(result, kept) : result, false);
 }

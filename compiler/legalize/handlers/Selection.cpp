@@ -3,6 +3,7 @@
 //
 // TopK has a static shape. The others say by their values how much they return: their inputs must be known at compile time,
 // and what they return is known then, too.
+#include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
 
 #include <algorithm>
@@ -32,13 +33,7 @@ LogicalResult topK(Node &n) {
   if (size > std::numeric_limits<int32_t>::max())
     return n.refuse("an axis of " + Twine(size) + " elements is more than can be sorted");
   TensorBuilder &b = n.b;
-  Value key = n[0];
-  if (n.isUnsigned(0)) { // signed numbers in the same order
-    auto type = cast<IntegerType>(n.element(0));
-    Attribute least = b.getIntegerAttr(type, APInt::getSignedMinValue(type.getWidth()));
-    Value offset = arith::ConstantOp::create(b, DenseElementsAttr::get(TensorBuilder::typeOf(key), least));
-    key = arith::XOrIOp::create(b, key, offset);
-  }
+  Value key = n.isUnsigned(0) ? turnSign(b, n[0]) : n[0];
   Shape shape(n.shape(0));
   shape[axis] = count;
   Value order = nn::ArgSortOp::create(b, RankedTensorType::get(shape, b.getI64Type()), key, axis, n.getInt("largest", 1) != 0);

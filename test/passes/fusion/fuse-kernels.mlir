@@ -144,3 +144,45 @@ func.func @recomputed(%x: tensor<64x100xf32>, %b: tensor<64x100xf32>) -> (tensor
   %r = nn.reduce sum %d axes = [1] : tensor<64x100xf32> -> tensor<64xf32>
   return %m, %r : tensor<100xf32>, tensor<64xf32>
 }
+
+// -----
+
+// One kernel would compute the first product 256 times for each element of the last.
+// CHECK-LABEL: func.func @shifted_products
+// CHECK-COUNtensor<512xf32>-2: plan.kernel
+// CHECK: return
+func.func @shifted_products(%x0: tensor<512xf32>) -> tensor<512xf32> {
+  %one0 = arith.constant dense<1.0> : tensor<1xf32>
+  %cut0 = nn.slice %x0 starts = [0] strides = [1] : tensor<512xf32> -> tensor<511xf32>
+  %late0 = nn.concat %one0, %cut0 axis = 0 : tensor<1xf32>, tensor<511xf32> -> tensor<512xf32>
+  %x1 = arith.mulf %x0, %late0 : tensor<512xf32>
+  %one1 = arith.constant dense<1.0> : tensor<2xf32>
+  %cut1 = nn.slice %x1 starts = [0] strides = [1] : tensor<512xf32> -> tensor<510xf32>
+  %late1 = nn.concat %one1, %cut1 axis = 0 : tensor<2xf32>, tensor<510xf32> -> tensor<512xf32>
+  %x2 = arith.mulf %x1, %late1 : tensor<512xf32>
+  %one2 = arith.constant dense<1.0> : tensor<4xf32>
+  %cut2 = nn.slice %x2 starts = [0] strides = [1] : tensor<512xf32> -> tensor<508xf32>
+  %late2 = nn.concat %one2, %cut2 axis = 0 : tensor<4xf32>, tensor<508xf32> -> tensor<512xf32>
+  %x3 = arith.mulf %x2, %late2 : tensor<512xf32>
+  %one3 = arith.constant dense<1.0> : tensor<8xf32>
+  %cut3 = nn.slice %x3 starts = [0] strides = [1] : tensor<512xf32> -> tensor<504xf32>
+  %late3 = nn.concat %one3, %cut3 axis = 0 : tensor<8xf32>, tensor<504xf32> -> tensor<512xf32>
+  %x4 = arith.mulf %x3, %late3 : tensor<512xf32>
+  %one4 = arith.constant dense<1.0> : tensor<16xf32>
+  %cut4 = nn.slice %x4 starts = [0] strides = [1] : tensor<512xf32> -> tensor<496xf32>
+  %late4 = nn.concat %one4, %cut4 axis = 0 : tensor<16xf32>, tensor<496xf32> -> tensor<512xf32>
+  %x5 = arith.mulf %x4, %late4 : tensor<512xf32>
+  %one5 = arith.constant dense<1.0> : tensor<32xf32>
+  %cut5 = nn.slice %x5 starts = [0] strides = [1] : tensor<512xf32> -> tensor<480xf32>
+  %late5 = nn.concat %one5, %cut5 axis = 0 : tensor<32xf32>, tensor<480xf32> -> tensor<512xf32>
+  %x6 = arith.mulf %x5, %late5 : tensor<512xf32>
+  %one6 = arith.constant dense<1.0> : tensor<64xf32>
+  %cut6 = nn.slice %x6 starts = [0] strides = [1] : tensor<512xf32> -> tensor<448xf32>
+  %late6 = nn.concat %one6, %cut6 axis = 0 : tensor<64xf32>, tensor<448xf32> -> tensor<512xf32>
+  %x7 = arith.mulf %x6, %late6 : tensor<512xf32>
+  %one7 = arith.constant dense<1.0> : tensor<128xf32>
+  %cut7 = nn.slice %x7 starts = [0] strides = [1] : tensor<512xf32> -> tensor<384xf32>
+  %late7 = nn.concat %one7, %cut7 axis = 0 : tensor<128xf32>, tensor<384xf32> -> tensor<512xf32>
+  %x8 = arith.mulf %x7, %late7 : tensor<512xf32>
+  return %x8 : tensor<512xf32>
+}
