@@ -182,6 +182,25 @@ static int64_t floatToInt(double value, unsigned width, bool isSigned) {
   return isSigned ? bits.getSExtValue() : static_cast<int64_t>(bits.getZExtValue());
 }
 
+/// Element i of `from` with its bits read as the type of `to`.
+static void bitcast(const HostTensor &from, int64_t i, HostTensor &to) {
+  Type element = from.getType().getElementType();
+  unsigned width = element.getIntOrFloatBitWidth();
+  APInt bits(64, static_cast<uint64_t>(from.isFloat() ? 0 : from.getInt(i)));
+  bits = bits.trunc(width);
+  bool losesInfo;
+  if (from.isFloat()) {
+    APFloat number(from.getFloat(i));
+    number.convert(cast<FloatType>(element).getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
+    bits = number.bitcastToAPInt();
+  }
+  if (!to.isFloat())
+    return to.setInt(i, bits.getSExtValue());
+  APFloat number(cast<FloatType>(to.getType().getElementType()).getFloatSemantics(), bits);
+  number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
+  to.setFloat(i, number.convertToDouble());
+}
+
 FamilyResult evaluateElementwise(Operation *op, Operands operands) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     auto tensor = HostTensor::fromAttribute(cast<ElementsAttr>(constant.getValue()));
@@ -222,6 +241,9 @@ FamilyResult evaluateElementwise(Operation *op, Operands operands) {
   } else if (isa<arith::FPToSIOp, arith::FPToUIOp>(op)) {
     for (int64_t i = 0; i < count; ++i)
       result.setInt(i, floatToInt(operands[0]->getFloat(i), element.getIntOrFloatBitWidth(), isa<arith::FPToSIOp>(op)));
+  } else if (isa<arith::BitcastOp>(op)) {
+    for (int64_t i = 0; i < count; ++i)
+      bitcast(*operands[0], i, result);
   } else if (isa<math::FmaOp>(op)) {
     for (int64_t i = 0; i < count; ++i)
       result.setFloat(i, std::fma(operands[0]->getFloat(i), operands[1]->getFloat(i), operands[2]->getFloat(i)));

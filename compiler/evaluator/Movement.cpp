@@ -124,6 +124,7 @@ FamilyResult evaluateMovement(Operation *op, Operands operands) {
         }
         return single(std::move(result));
       })
+      .Case([&](nn::StraightThroughOp) { return single(HostTensor(*operands[0])); })
       .Default([](Operation *) { return FamilyResult(); });
 }
 

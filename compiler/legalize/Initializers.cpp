@@ -130,7 +130,9 @@ llvm::DenseSet<Value> reachableArguments(Block &block, ArrayRef<Value> outputs) 
     if (!seen.insert(next).second)
       continue;
     Operation *op = next.getDefiningOp();
-    if (op && passesGradients(op))
+    if (auto straight = dyn_cast_or_null<nn::StraightThroughOp>(op))
+      todo.push_back(straight.getThrough());
+    else if (op && passesGradients(op))
       llvm::append_range(todo, llvm::make_filter_range(op->getOperands(), isFloat));
   }
   return seen;

@@ -222,10 +222,10 @@ Bound Legalizer::materialize(onnx::InitializerOp op) {
   ElementsAttr value = signlessAttribute(op.getValue(), settings.float64, op.getName());
   if (!value)
     return {};
-  bool isUnsigned = given.getElementType().isUnsignedInteger();
+  Type element = given.getElementType();
   auto known = initializerIndex.find(op);
   if (known == initializerIndex.end()) // a branch's own constant
-    return {constantOf(value), isUnsigned};
+    return boundAs(constantOf(value), element);
   const Initializer &entry = initializers[known->second];
   if (entry.trained) {
     ElementsAttr &master = initializers[known->second].master; // made once for all walks
@@ -237,12 +237,13 @@ Bound Legalizer::materialize(onnx::InitializerOp op) {
     return {stored};
   }
   if (value.isSplat() || bytesOf(value.getShapedType()) <= evaluator::kInlineConstantBytes)
-    return {constantOf(value), isUnsigned};
+    return boundAs(constantOf(value), element);
   std::string reason = entry.isFloat ? entry.reason : "";
   Value argument = addArgument({entry.name, train::Role::constant, value, reason, known->second, {}, {}});
-  arguments.back().dtype = dtypeOf({argument, isUnsigned});
+  Bound bound = boundAs(argument, element);
+  arguments.back().dtype = dtypeOf(bound);
   argumentData[argument] = value;
-  return {argument, isUnsigned};
+  return bound;
 }
 
 Value Legalizer::stateOf(Value onnxValue, onnx::NodeOp user) {
@@ -298,7 +299,7 @@ void Legalizer::updateState(Value onnxValue, onnx::NodeOp user, Value newValue) 
 Bound Legalizer::lookup(Value onnxValue) {
   auto found = environment.find(onnxValue);
   if (found != environment.end())
-    return {resolve(found->second.value), found->second.isUnsigned};
+    return {resolve(found->second.value), found->second.isUnsigned, found->second.lowBits};
   auto initializer = onnxValue.getDefiningOp<onnx::InitializerOp>();
   return environment[onnxValue] = initializer ? materialize(initializer) : Bound();
 }
@@ -378,6 +379,8 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
       continue;
     if (auto initializer = input.getDefiningOp<onnx::InitializerOp>())
       refuse(op, "initializer '" + initializer.getName() + "' has an element type that is not supported");
+    else if (auto argument = dyn_cast<BlockArgument>(input); argument && argument.getOwner() == &graph.getBlock())
+      refuse(op, "input '" + graph.getInputName(argument.getArgNumber()) + "' has an element type that is not supported");
     return;
   }
   Operation *mark = block->empty() ? nullptr : &block->back();
@@ -403,7 +406,7 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
     return refuse(op, error);
   for (auto [value, result] : llvm::zip_equal(op.getResults(), results))
     if (result.value)
-      environment[value] = {resolve(result.value), result.isUnsigned};
+      environment[value] = {resolve(result.value), result.isUnsigned, result.lowBits};
 }
 
 /// The nodes of the graph's block that its outputs need.
@@ -468,14 +471,16 @@ Outcome Legalizer::run(func::FuncOp function, ArrayRef<SmallVector<int64_t>> inp
   builder.setInsertionPointToEnd(block);
   builder.setListener(&sizes);
   b = &builder;
+  std::string unsupported;
   for (auto [argument, shape] : llvm::zip_equal(graph.getBlock().getArguments(), inputs)) {
     auto type = dyn_cast<ShapedType>(argument.getType());
     Type element = type ? signlessElement(type.getElementType(), settings.float64) : Type();
-    if (!element) {
-      report.error = ("input '" + graph.getInputName(argument.getArgNumber()) +
-                      "' has an element type that is not supported")
-                         .str();
-      return Outcome::failed;
+    if (!element) { // the nodes that read it are refused
+      unsupported = ("input '" + graph.getInputName(argument.getArgNumber()) +
+                     "' has an element type that is not supported")
+                        .str();
+      environment[argument] = Bound();
+      continue;
     }
     if (elementCount(shape) > kMostElements) {
       report.error = "input '" + graph.getInputName(argument.getArgNumber()).str() + "' of shape " +
@@ -483,12 +488,14 @@ Outcome Legalizer::run(func::FuncOp function, ArrayRef<SmallVector<int64_t>> inp
       return Outcome::failed;
     }
     Value value = block->addArgument(RankedTensorType::get(shape, element), function.getLoc());
-    environment[argument] = {value, type.getElementType().isUnsignedInteger()};
+    environment[argument] = boundAs(value, type.getElementType());
   }
   legalizeNodes(graph);
   if (again)
     return Outcome::again;
-  if (!report.unsupported.empty())
+  if (report.unsupported.empty())
+    report.error = unsupported;
+  if (!report.unsupported.empty() || !unsupported.empty())
     return Outcome::failed;
   return finish(function);
 }

@@ -77,16 +77,14 @@ LogicalResult Node::intsAt(unsigned i, StringRef name, SmallVector<int64_t> &val
   return success();
 }
 
-Type Node::elementType(int64_t onnxType, bool &isUnsigned) {
+ElementType Node::elementType(int64_t onnxType) {
   MLIRContext *context = b.getContext();
-  auto integer = [&](unsigned width, bool plain) -> Type {
-    isUnsigned = plain;
-    return IntegerType::get(context, width);
+  auto integer = [&](unsigned width, bool isUnsigned) -> ElementType {
+    return {IntegerType::get(context, std::max(width, 8u)), isUnsigned, width < 8 ? width : 0};
   };
-  auto floating = [&](Type type) -> Type {
-    return options().float64 ? Type(Float64Type::get(context)) : type;
+  auto floating = [&](Type type) -> ElementType {
+    return {options().float64 ? Type(Float64Type::get(context)) : type};
   };
-  isUnsigned = false;
   switch (onnxType) {
   case 1:
     return floating(Float32Type::get(context));
@@ -103,17 +101,25 @@ Type Node::elementType(int64_t onnxType, bool &isUnsigned) {
   case 7:
     return integer(64, false);
   case 9:
-    return integer(1, false);
+    return {IntegerType::get(context, 1)};
   case 10:
     return floating(Float16Type::get(context));
   case 11:
-    return Float64Type::get(context);
+    return {Float64Type::get(context)};
   case 12:
     return integer(32, true);
   case 13:
     return integer(64, true);
   case 16:
     return floating(BFloat16Type::get(context));
+  case 21:
+    return integer(4, true);
+  case 22:
+    return integer(4, false);
+  case 25:
+    return integer(2, true);
+  case 26:
+    return integer(2, false);
   default:
     return {};
   }
@@ -127,14 +133,16 @@ LogicalResult Node::yield(ValueRange values) {
     if (!value || !isa<IntegerType>(TensorBuilder::elementOf(value)))
       continue;
     for (const Bound &operand : operands)
-      if (operand.isUnsigned && TensorBuilder::elementOf(operand.value) == TensorBuilder::elementOf(value))
-        results[i].isUnsigned = true;
+      if (operand.value && TensorBuilder::elementOf(operand.value) == TensorBuilder::elementOf(value)) {
+        results[i].isUnsigned |= operand.isUnsigned;
+        results[i].lowBits = std::max(results[i].lowBits, operand.lowBits);
+      }
   }
   return success();
 }
 
-LogicalResult Node::yieldAs(Value value, bool isUnsigned) {
-  results[0] = {value, isUnsigned};
+LogicalResult Node::yieldAs(Value value, bool isUnsigned, unsigned lowBits) {
+  results[0] = {value, isUnsigned, lowBits};
   return success();
 }
 
@@ -300,9 +308,14 @@ Type signlessElement(Type element, bool float64) {
   if (element.isF32() || element.isF16() || element.isBF16() || element.isF64())
     return float64 ? Type(Float64Type::get(context)) : element;
   if (auto integer = dyn_cast<IntegerType>(element);
-      integer && llvm::is_contained({1, 8, 16, 32, 64}, integer.getWidth()))
-    return IntegerType::get(context, integer.getWidth());
+      integer && llvm::is_contained({1, 2, 4, 8, 16, 32, 64}, integer.getWidth()))
+    return IntegerType::get(context, integer.getWidth() == 1 ? 1 : std::max(integer.getWidth(), 8u));
   return {};
+}
+
+Bound boundAs(Value value, Type element) {
+  unsigned width = element.getIntOrFloatBitWidth();
+  return {value, element.isUnsignedInteger(), width == 2 || width == 4 ? width : 0};
 }
 
 ElementsAttr signlessAttribute(ElementsAttr attribute, bool float64, StringRef name) {
@@ -315,6 +328,10 @@ ElementsAttr signlessAttribute(ElementsAttr attribute, bool float64, StringRef n
     return attribute;
   if (isa<FloatType>(element)) {
     auto tensor = HostTensor::fromAttribute(attribute);
+    return failed(tensor) ? ElementsAttr() : tensor->withType(type).toAttribute(name);
+  }
+  if (from.getElementType().isSignlessInteger(2) || from.getElementType().isSignlessInteger(4)) {
+    auto tensor = HostTensor::fromAttribute(attribute); // the file's bytes are not sign-extended
     return failed(tensor) ? ElementsAttr() : tensor->withType(type).toAttribute(name);
   }
   if (auto dense = dyn_cast<DenseElementsAttr>(attribute))

@@ -35,10 +35,21 @@ int64_t elementCount(Ints shape);
 /// No handler makes a constant with more elements by listing them (ranges, grids, interpolation weights).
 inline constexpr int64_t kMostListed = int64_t(1) << 26;
 
-/// A legalised ONNX value. Signedness is no part of the types: unsigned integers are marked here.
+/// A legalised ONNX value. Signedness is no part of the types: unsigned integers are marked here, and so are
+/// integers of 2 and 4 bits, which programs hold as i8.
 struct Bound {
   Value value;
   bool isUnsigned = false;
+  unsigned lowBits = 0; ///< 2 or 4; 0 for every other type
+};
+
+/// An ONNX element type in a program.
+struct ElementType {
+  Type type; ///< null when the type is not supported
+  bool isUnsigned = false;
+  unsigned lowBits = 0;
+
+  unsigned width() const { return lowBits ? lowBits : type.getIntOrFloatBitWidth(); }
 };
 
 /// What handlers need from the walk around them.
@@ -78,6 +89,8 @@ public:
   Ints shape(unsigned i) const { return TensorBuilder::shapeOf((*this)[i]); }
   int64_t rank(unsigned i) const { return TensorBuilder::rankOf((*this)[i]); }
   Type element(unsigned i) const { return TensorBuilder::elementOf((*this)[i]); }
+  /// The element type of operand i, signedness and low bits included.
+  ElementType typeOf(unsigned i) const { return {element(i), operands[i].isUnsigned, operands[i].lowBits}; }
   bool isFloat(unsigned i) const { return mlir::isa<mlir::FloatType>(element(i)); }
   /// The ONNX name of operand i.
   llvm::StringRef name(unsigned i);
@@ -102,15 +115,15 @@ public:
   }
   SmallVector<int64_t> getInts(llvm::StringRef name) { return llvm::to_vector(op.getInts(name)); }
   bool hasAttribute(llvm::StringRef name) { return static_cast<bool>(op.getOnnxAttr(name)); }
-  /// The type for an ONNX element type number (TensorProto.DataType); null when it is not supported.
-  Type elementType(int64_t onnxType, bool &isUnsigned);
+  /// The type for an ONNX element type number (TensorProto.DataType).
+  ElementType elementType(int64_t onnxType);
 
   /// Whether result i has a name, that is may be used.
   bool wants(unsigned i) { return i < results.size() && !op.getOutputName(i).empty(); }
   LogicalResult yield(Value value) { return yield(mlir::ValueRange(value)); }
   /// The first results; unsignedness follows from operands of the same type unless set by `yieldAs`.
   LogicalResult yield(mlir::ValueRange values);
-  LogicalResult yieldAs(Value value, bool isUnsigned);
+  LogicalResult yieldAs(Value value, bool isUnsigned, unsigned lowBits = 0);
   LogicalResult yieldBound(llvm::ArrayRef<Bound> values);
   /// Says why the node cannot be compiled (lower case, no full stop).
   LogicalResult refuse(const llvm::Twine &reason);
@@ -157,7 +170,10 @@ std::string shapeText(Ints shape);
 
 /// Converts an attribute of the onnx dialect (signed and unsigned element types) to a signless one; with
 /// `float64`, floating-point data to f64. Null when the element type is not supported.
+/// Integers of 2 and 4 bits become i8.
 mlir::ElementsAttr signlessAttribute(mlir::ElementsAttr attribute, bool float64, llvm::StringRef name);
+/// A value with the signedness and the width that `element` of the onnx dialect has.
+Bound boundAs(Value value, Type element);
 /// The signless element type for an element type of the onnx dialect; null when it is not supported.
 Type signlessElement(Type element, bool float64);
 

@@ -319,6 +319,26 @@ def Nn_DotOp : Nn_Op<"dot"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+def Nn_StraightThroughOp : Op<Nn_Dialect, "straight_through", [Pure, AllTypesMatch<["value", "through", "result"]>]> {
+  let summary = "one value forward, the gradient of another";
+  let description = [{
+    Returns `value`; the whole gradient goes to `through`, none to `value`. Rounding that is trained through is
+    `straight_through(round(x), x)`. Fusion replaces it by `value`.
+    C1 all types are equal (a trait).
+
+    ```mlir
+    %y = nn.straight_through %rounded, %x : tensor<4xf32>
+    ```
+  }];
+  let arguments = (ins Nn_FloatTensor:$value, Nn_FloatTensor:$through);
+  let results = (outs Nn_FloatTensor:$result /*C1*/);
+  let assemblyFormat = "$value `,` $through attr-dict `:` type($result)";
+}
+
+//===----------------------------------------------------------------------===//
 // Indexing
 //===----------------------------------------------------------------------===//
 

@@ -113,7 +113,8 @@ struct ExpandCompositesPass : impl::ExpandCompositesPassBase<ExpandCompositesPas
   void runOnOperation() override {
     SmallVector<Operation *> composites;
     getOperation()->walk([&](Operation *op) {
-      if (isa<nn::SoftmaxOp, nn::LogSoftmaxOp, nn::MomentsOp, nn::DetachOp>(op))
+      if (isa<nn::SoftmaxOp, nn::LogSoftmaxOp, nn::MomentsOp, nn::DetachOp,
+              nn::StraightThroughOp>(op))
         composites.push_back(op);
     });
     for (Operation *op : composites) {
@@ -124,6 +125,8 @@ struct ExpandCompositesPass : impl::ExpandCompositesPassBase<ExpandCompositesPas
         softmax.replaceAllUsesWith(expandSoftmax(b, softmax.getInput(), softmax.getAxis(), true));
       else if (auto detach = dyn_cast<nn::DetachOp>(op))
         detach.replaceAllUsesWith(detach.getInput());
+      else if (auto straight = dyn_cast<nn::StraightThroughOp>(op))
+        straight.replaceAllUsesWith(straight.getValue());
       else
         expandMoments(b, cast<nn::MomentsOp>(op));
       op->erase();

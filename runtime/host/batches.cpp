@@ -69,9 +69,16 @@ Status Batches::match(const DataSource &source, Field &field, size_t others,
   bool isSame = array.shape.size() == wanted.size() &&
                 std::equal(wanted.begin() + 1, wanted.end(), array.shape.begin() + 1);
   int64_t rowElements = 0, total = 0;
-  if (!countElements(wanted, total) || !countElements(wanted, rowElements, 1) || total == 0)
+  if (!countElements(wanted, total) || !countElements(wanted, rowElements, 1))
     return Status::refusal(path + ": input '" + spec.name + "' has shape " + formatShape(wanted) +
-                           ", which has no elements");
+                           ", which is too large");
+  field.isEmpty = total == 0;
+  if (field.isEmpty) {
+    field.leading = 1;
+    return array.shape == wanted ? Status()
+                                 : Status::failure(where + " has shape " + formatShape(array.shape) +
+                                                   " but input '" + spec.name + "' is " + formatShape(wanted));
+  }
   if (array.bytes == 0)
     return Status::failure(where + " has shape " + formatShape(array.shape) + " and holds no elements");
   if (!isSame) {
@@ -98,9 +105,14 @@ Status Batches::match(const DataSource &source, Field &field, size_t others,
 
 /// Counts slices and checks that the arrays agree.
 Status Batches::count(const std::string &path, Remainder remainder) {
-  const Field &first = fields[0];
+  auto place = std::find_if(fields.begin(), fields.end(), [](const Field &field) { return !field.isEmpty; });
+  if (place == fields.end()) { // the graph's own constants are all it takes: an epoch is one step
+    slices = 1;
+    return Status();
+  }
+  const Field &first = *place;
   bool equal = std::all_of(fields.begin(), fields.end(), [&](const Field &field) {
-    return !field.spec.shape.empty() && field.leading == first.leading;
+    return field.isEmpty || (!field.spec.shape.empty() && field.leading == first.leading);
   });
   auto disagree = [&](const Field &field, const char *what, int64_t ours, int64_t theirs) {
     return Status::failure(path + ": array '" + field.array.name + "' has " + formatCount(ours, what) +
@@ -110,7 +122,7 @@ Status Batches::count(const std::string &path, Remainder remainder) {
     batch = first.leading;
     samples = first.rows();
     for (const Field &field : fields)
-      if (field.rows() != samples)
+      if (!field.isEmpty && field.rows() != samples)
         return disagree(field, "sample", field.rows(), samples);
     slices = samples / batch;
     if (remainder == Remainder::Repeat) {
@@ -125,6 +137,8 @@ Status Batches::count(const std::string &path, Remainder remainder) {
   }
   slices = first.rows() / first.leading;
   for (const Field &field : fields) {
+    if (field.isEmpty)
+      continue;
     if (field.rows() / field.leading != slices)
       return disagree(field, "slice", field.rows() / field.leading, slices);
     int64_t rest = field.rows() % field.leading;
@@ -157,10 +171,6 @@ Status Batches::create(const DataSource &source, const std::vector<InputSpec> &i
   std::erase(unused, "label");
   if (!unused.empty())
     notes.push_back(source.getPath() + ": not used: " + listNames(unused));
-  if (inputs.empty()) { // the graph's own constants are all it takes: an epoch is one step
-    batches.slices = 1;
-    return Status();
-  }
   return batches.count(source.getPath(), remainder);
 }
 
@@ -177,6 +187,8 @@ int64_t Batches::getRealRows(int64_t slice) const {
 
 void Batches::gather(size_t input, int64_t slice, const std::vector<int64_t> *order, uint8_t *to) const {
   const Field &field = fields[input];
+  if (field.isEmpty)
+    return;
   auto copy = [&](int64_t fromRow, int64_t toRow, int64_t rows) {
     const uint8_t *from = field.array.data + size_t(fromRow) * field.fromRow;
     uint8_t *target = to + size_t(toRow) * field.toRow;

@@ -52,6 +52,7 @@ private:
     InputSpec spec;
     Array array;
     Conversion conversion;
+    bool isEmpty = false;                          ///< the input has no elements, in any slice
     int64_t leading = 1;                           ///< rows of a slice
     int64_t rowElements = 0;                       ///< elements of a row
     size_t fromRow = 0, toRow = 0, sliceBytes = 0; ///< bytes

@@ -31,7 +31,7 @@ bool isWithin(uint64_t offset, uint64_t bytes, uint64_t size) {
 /// Whether a table is copied from a mapped file: all but the two images.
 bool isCopied(uint32_t kind) { return kind != ORTC_SECTION_CONSTANTS && kind != ORTC_SECTION_PERSISTENT; }
 
-/// True when the shape gives its size and every element of the view lies within a region of `size` bytes.
+/// True when the shape gives its size and every element of the view, if there is any, lies within a region of `size` bytes.
 bool isGood(const ortc_file_view &v, uint64_t size) {
   uint64_t dense = elementSize(v.dtype), extent = dense, step;
   bool isBad = !dense || v.rank > ORTC_MAX_RANK;
@@ -41,7 +41,7 @@ bool isGood(const ortc_file_view &v, uint64_t size) {
             (dim > 1 && (__builtin_mul_overflow(dim - 1, stride, &step) ||
                          __builtin_add_overflow(extent, step, &extent)));
   }
-  return !isBad && dense == v.bytes && !(dense >> kRegionBits) && isWithin(v.offset, extent, size);
+  return !isBad && dense == v.bytes && !(dense >> kRegionBits) && isWithin(v.offset, dense ? extent : 0, size);
 }
 
 constexpr char kNewer[] = E_VERSION "%s %u needs a newer runtime";

@@ -109,6 +109,15 @@ static Value differentiateReverse(nn::ReverseOp op, Value dy, TensorBuilder &b) 
   return b.reverse(dy, op.getAxes());
 }
 
+// "nn.straight_through": y = value
+// dvalue = none; dthrough = dy
+// saved: nothing
+// special points: none; the gradient is chosen, not derived
+// accumulates: nothing
+static Gradients differentiateStraightThrough(nn::StraightThroughOp, GradientRequest &request) {
+  return {noGradient("it all goes to the other operand"), request.cotangent()};
+}
+
 void attachMovementRules(MLIRContext *context) {
   nn::DetachOp::attachInterface<PiecewiseConstantModel<nn::DetachOp>>(*context);
   attachUnaryRule<nn::BroadcastOp, differentiateBroadcast>(context);
@@ -118,6 +127,7 @@ void attachMovementRules(MLIRContext *context) {
   attachRule<nn::PadOp, differentiatePad>(context);
   attachRule<nn::ConcatOp, differentiateConcat>(context);
   attachUnaryRule<nn::ReverseOp, differentiateReverse>(context);
+  attachRule<nn::StraightThroughOp, differentiateStraightThrough>(context);
 }
 
 } // namespace ortc::autodiff

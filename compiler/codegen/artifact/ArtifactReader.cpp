@@ -231,6 +231,8 @@ bool Reader::checkView(const std::string &what, const ortc_file_view &view, uint
   }
   if (overflow || dense != view.bytes)
     return fail(what + " has " + number(view.bytes) + " bytes, which its shape does not give");
+  if (dense == 0) // nothing is there, wherever the strides lead
+    extent = 0;
   if (view.offset > regionBytes || extent > regionBytes - view.offset)
     return fail(what + " reaches past its region of " + number(regionBytes) + " bytes");
   return true;

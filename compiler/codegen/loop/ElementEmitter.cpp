@@ -348,6 +348,10 @@ Value ElementEmitter::applyOperation(Operation *op, ArrayRef<Value> operands, bo
       value = arith::TruncFOp::create(b, shaped(b.getF32Type()), value);
     return truncateFromF32(b, loc, value, element);
   }
+  if (isa<arith::BitcastOp>(op)) {
+    Type to = shaped(registerType(element)); // f16 and bf16 are bits already
+    return operands[0].getType() == to ? operands[0] : arith::BitcastOp::create(b, to, operands[0]).getResult();
+  }
   // Arithmetic on narrow types goes through f32 and is rounded at once.
   bool narrow = !isa<arith::SelectOp>(op) &&
                 llvm::any_of(op->getOperandTypes(), [&](Type type) { return isNarrow(getElementTypeOrSelf(type)); });

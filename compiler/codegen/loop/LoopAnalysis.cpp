@@ -219,6 +219,8 @@ private:
   Indices delinearize(const IndexExpr &position, ArrayRef<int64_t> shape) {
     int64_t rank = shape.size();
     Indices result(rank, number(0));
+    if (rank == 0) // a scalar, wherever it is read from
+      return result;
     if (llvm::is_contained(shape, 0)) {
       fail("an empty tensor is read");
       return result;

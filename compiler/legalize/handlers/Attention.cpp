@@ -1,41 +1,99 @@
 //===- Attention.cpp - attention, rotary embedding ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/legalize/handlers/Attention.h"
+
 #include "compiler/legalize/Formulas.h"
-#include "compiler/legalize/Node.h"
 
 #include <cmath>
 #include <limits>
 
 using namespace mlir;
 
-namespace ortc::legalize::handlers {
+namespace ortc::legalize {
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// [batch, time, heads * size] -> [batch, heads, time, size].
-static Value splitHeads(TensorBuilder &b, Value x, int64_t heads) {
+Value splitHeads(TensorBuilder &b, Value x, int64_t heads) {
   Ints s = TensorBuilder::shapeOf(x);
   return b.transpose(b.reshape(x, {s[0], s[1], heads, s[2] / heads}), {0, 2, 1, 3});
 }
-static Value joinHeads(TensorBuilder &b, Value x) {
+Value joinHeads(TensorBuilder &b, Value x) {
   Ints s = TensorBuilder::shapeOf(x);
   return b.reshape(b.transpose(x, {0, 2, 1, 3}), {s[0], s[2], s[1] * s[3]});
 }
 
-namespace {
-/// What a query sees: `bias` is added to the scores, `allowed` (booleans) hides the rest. Either may be null.
-struct Visibility {
-  Value bias, allowed;
-  bool mayBeEmpty = false; ///< a query may see no key at all
-};
-} // namespace
+// The query heads of one key head stand side by side; they are a dimension of their own here, so that keys and
+// values are never repeated.
+Value attend(TensorBuilder &b, Value q, Value k, Value v, double scale, double softcap, const Visibility &see,
+             ScoreSteps &steps) {
+  Shape qs(TensorBuilder::shapeOf(q)), ks(TensorBuilder::shapeOf(k));
+  int64_t heads = ks[1];
+  Shape scoreShape = {qs[0], qs[1], qs[2], ks[2]};
+  Value grouped = b.reshape(q, {qs[0], heads, qs[1] / heads, qs[2], qs[3]});
+  Value scores = b.reshape(contract(b, grouped, "bhgqd", k, "bhkd", "bhgqk"), scoreShape);
+  steps[0] = b.mulScalar(scores, scale);
+  steps[1] = softcap != 0 ? b.mulScalar(b.tanh(b.mulScalar(steps[0], 1 / softcap)), softcap) : steps[0];
+  steps[2] = see.bias ? b.add(steps[1], see.bias) : steps[1];
+  if (see.allowed)
+    steps[2] = b.select(see.allowed, steps[2], b.constantLike(steps[2], -kInfinity));
+  if (see.mayBeEmpty) {
+    // A query that sees nothing gives zero, and passes no gradient.
+    Value largest = b.reduce(nn::ReduceKind::max, steps[2], {3});
+    Value empty = b.compare(arith::CmpFPredicate::OEQ, largest, b.constantLike(largest, -kInfinity));
+    empty = b.broadcastAlong(empty, scoreShape, {3});
+    Value zero = b.zerosLike(scores);
+    steps[3] = b.select(empty, zero, b.softmax(b.select(empty, zero, steps[2]), 3));
+  } else {
+    steps[3] = b.softmax(steps[2], 3);
+  }
+  Value weights = b.reshape(steps[3], {qs[0], heads, qs[1] / heads, qs[2], ks[2]});
+  Value y = contract(b, weights, "bhgqk", v, "bhkd", "bhgqd");
+  return b.reshape(y, {qs[0], qs[1], qs[2], TensorBuilder::shapeOf(v)[3]});
+}
+
+Value takeRows(TensorBuilder &b, Value table, Value positions) {
+  auto type = RankedTensorType::get(
+      nn::replaceAxis(TensorBuilder::shapeOf(table), 0, TensorBuilder::shapeOf(positions)),
+      TensorBuilder::elementOf(table));
+  return nn::GatherOp::create(b, type, table, positions, 0);
+}
+
+Value rotate(TensorBuilder &b, Value x, Value cosine, Value sine, int64_t size, bool interleaved) {
+  Shape shape(TensorBuilder::shapeOf(x));
+  int64_t half = size / 2;
+  Shape halfShape = {shape[0], shape[1], shape[2], half};
+  cosine = b.broadcast(cosine, halfShape, {0, 2, 3});
+  sine = b.broadcast(sine, halfShape, {0, 2, 3});
+  auto part = [&](int64_t which) {
+    SmallVector<int64_t> starts = {0, 0, 0, interleaved ? which : which * half},
+                         strides = {1, 1, 1, interleaved && half > 1 ? 2 : 1};
+    return b.slice(x, starts, halfShape, strides);
+  };
+  Value first = part(0), second = part(1);
+  Value real = b.sub(b.mul(cosine, first), b.mul(sine, second)),
+        imaginary = b.add(b.mul(sine, first), b.mul(cosine, second));
+  Value rotated;
+  if (interleaved) {
+    Shape single = halfShape;
+    single.push_back(1);
+    rotated = b.reshape(b.concat({b.reshape(real, single), b.reshape(imaginary, single)}, 4),
+                        {shape[0], shape[1], shape[2], size});
+  } else {
+    rotated = b.concat({real, imaginary}, 3);
+  }
+  if (size < shape[3])
+    rotated = b.concat({rotated, b.sliceAxis(x, 3, size, shape[3] - size)}, 3);
+  return rotated;
+}
+
+namespace handlers {
 
 /// `mask` with keys that it does not mention hidden, under the scores' shape.
 static LogicalResult readMask(Node &n, Ints scores, Visibility &see) {
   TensorBuilder &b = n.b;
   Value mask = n[3];
   bool isFloat = n.isFloat(3);
-  bool fits = n.rank(3) >= 2 && n.rank(3) <= 4;
+  bool fits = n.rank(3) >= 1 && n.rank(3) <= 4;
   int64_t missing = fits ? scores.back() - n.shape(3).back() : 0;
   if (!fits || missing < 0)
     return n.refuse("a mask of shape " + shapeText(n.shape(3)) + " for scores of shape " + shapeText(scores));
@@ -72,9 +130,7 @@ static LogicalResult addPositions(Node &n, Ints scores, int64_t past, Visibility
   if (n.has(6))
     valid = b.broadcast(b.cast(n[6], b.getI64Type()), scores, {0});
   Value key = b.iota(type, 3), place;
-  auto restrict = [&](Value condition) {
-    see.allowed = see.allowed ? b.logicalAnd(see.allowed, condition) : condition;
-  };
+  auto restrict = [&](Value condition) { see.restrict(b, condition); };
   int64_t left = std::min(n.getInt("left_window_size", -1), kMostElements),
           right = std::min(n.getInt("right_window_size", -1), kMostElements);
   if (n.getInt("is_causal", 0) || left >= 0 || right >= 0) {
@@ -96,8 +152,6 @@ static LogicalResult addPositions(Node &n, Ints scores, int64_t past, Visibility
   return success();
 }
 
-// softmax(scale * q k' [softcapped] [masked]) v. The query heads of one key head stand side by side; they are
-// a dimension of their own here, so that keys and values are never repeated.
 LogicalResult attention(Node &n) {
   TensorBuilder &b = n.b;
   if (failed(n.sameElements({0, 1, 2, 4, 5})))
@@ -141,34 +195,30 @@ LogicalResult attention(Node &n) {
   if ((n.has(3) && failed(readMask(n, scoreShape, see))) || failed(addPositions(n, scoreShape, past, see)))
     return failure();
 
-  Value grouped = b.reshape(q, {qs[0], heads, queryHeads / heads, qs[2], qs[3]});
-  Value scores = b.reshape(contract(b, grouped, "bhgqd", k, "bhkd", "bhgqk"), scoreShape);
   double scale = n.hasAttribute("scale") ? n.getFloat("scale", 1) : 1 / std::sqrt(static_cast<double>(qs[3]));
-  Value steps[4];
-  steps[0] = b.mulScalar(scores, scale);
-  double softcap = n.getFloat("softcap", 0);
-  steps[1] = softcap != 0 ? b.mulScalar(b.tanh(b.mulScalar(steps[0], 1 / softcap)), softcap) : steps[0];
-  steps[2] = see.bias ? b.add(steps[1], see.bias) : steps[1];
-  if (see.allowed)
-    steps[2] = b.select(see.allowed, steps[2], b.constantLike(steps[2], -kInfinity));
-  if (see.mayBeEmpty) {
-    // A query that sees nothing gives zero, and passes no gradient.
-    Value largest = b.reduce(nn::ReduceKind::max, steps[2], {3});
-    Value empty = b.compare(arith::CmpFPredicate::OEQ, largest, b.constantLike(largest, -kInfinity));
-    empty = b.broadcastAlong(empty, scoreShape, {3});
-    Value zero = b.zerosLike(scores);
-    steps[3] = b.select(empty, zero, b.softmax(b.select(empty, zero, steps[2]), 3));
-  } else {
-    steps[3] = b.softmax(steps[2], 3);
-  }
-  Value weights = b.reshape(steps[3], {qs[0], heads, queryHeads / heads, qs[2], ks[2]});
-  Value y = contract(b, weights, "bhgqk", v, "bhkd", "bhgqd");
-  y = b.reshape(y, {qs[0], queryHeads, qs[2], TensorBuilder::shapeOf(v)[3]});
+  ScoreSteps steps;
+  Value y = attend(b, q, k, v, scale, n.getFloat("softcap", 0), see, steps);
   int64_t mode = n.getInt("qk_matmul_output_mode", 0);
   if (mode < 0 || mode > 3)
     return n.refuse("qk_matmul_output_mode " + Twine(mode));
   Value results[4] = {packed ? joinHeads(b, y) : y, k, v, steps[mode]};
   return n.yield(results);
+}
+
+/// Attention of 4 dimensions; functions of scores and weights are not supported.
+LogicalResult flexAttention(Node &n) {
+  TensorBuilder &b = n.b;
+  if (n.op.getGraph("score_mod") || n.op.getGraph("prob_mod"))
+    return n.refuse("score_mod and prob_mod are not supported");
+  if (n.rank(0) != 4 || n.rank(1) != 4 || n.rank(2) != 4)
+    return n.refuse("query, key or value has not 4 dimensions");
+  Shape q(n.shape(0)), k(n.shape(1)), v(n.shape(2));
+  if (k[0] != q[0] || v[0] != q[0] || k[1] < 1 || q[1] % k[1] || v[1] != k[1] || v[2] != k[2] || q[3] != k[3] ||
+      q[3] < 1)
+    return n.refuse("query " + shapeText(q) + ", key " + shapeText(k) + " and value " + shapeText(v) + " do not fit");
+  double scale = n.hasAttribute("scale") ? n.getFloat("scale", 1) : 1 / std::sqrt(static_cast<double>(q[3]));
+  ScoreSteps steps;
+  return n.yield(attend(b, n[0], n[1], n[2], scale, 0, Visibility(), steps));
 }
 
 LogicalResult rotaryEmbedding(Node &n) {
@@ -193,14 +243,8 @@ LogicalResult rotaryEmbedding(Node &n) {
     Value positions = n.index(n[3], n.shape(1)[0], n.name(3));
     if (!positions)
       return failure();
-    auto pick = [&](Value table) -> Value {
-      auto type = RankedTensorType::get(
-          nn::replaceAxis(TensorBuilder::shapeOf(table), 0, TensorBuilder::shapeOf(positions)),
-          TensorBuilder::elementOf(table));
-      return nn::GatherOp::create(b, type, table, positions, 0);
-    };
-    cosine = pick(cosine);
-    sine = pick(sine);
+    cosine = takeRows(b, cosine, positions);
+    sine = takeRows(b, sine, positions);
   }
   int64_t half = size / 2;
   Ints table = TensorBuilder::shapeOf(cosine);
@@ -208,30 +252,9 @@ LogicalResult rotaryEmbedding(Node &n) {
       size > shape[3])
     return n.refuse("tables of shape " + shapeText(table) + " do not fit an input of shape " +
                     shapeText(shape));
-  Shape halfShape = {shape[0], shape[1], shape[2], half};
-  cosine = b.broadcast(cosine, halfShape, {0, 2, 3});
-  sine = b.broadcast(sine, halfShape, {0, 2, 3});
-  bool interleaved = n.getInt("interleaved", 0);
-  auto part = [&](int64_t which) {
-    SmallVector<int64_t> starts = {0, 0, 0, interleaved ? which : which * half},
-                         strides = {1, 1, 1, interleaved && half > 1 ? 2 : 1};
-    return b.slice(x, starts, halfShape, strides);
-  };
-  Value first = part(0), second = part(1);
-  Value real = b.sub(b.mul(cosine, first), b.mul(sine, second)),
-        imaginary = b.add(b.mul(sine, first), b.mul(cosine, second));
-  Value rotated;
-  if (interleaved) {
-    Shape single = halfShape;
-    single.push_back(1);
-    rotated = b.reshape(b.concat({b.reshape(real, single), b.reshape(imaginary, single)}, 4),
-                        {shape[0], shape[1], shape[2], size});
-  } else {
-    rotated = b.concat({real, imaginary}, 3);
-  }
-  if (size < shape[3])
-    rotated = b.concat({rotated, b.sliceAxis(x, 3, size, shape[3] - size)}, 3);
+  Value rotated = rotate(b, x, cosine, sine, size, n.getInt("interleaved", 0));
   return n.yield(packed ? joinHeads(b, rotated) : rotated);
 }
 
-} // namespace ortc::legalize::handlers
+} // namespace handlers
+} // namespace ortc::legalize

@@ -3,63 +3,68 @@
 //
 // nn's spatial operations are channels-last: transposes go around them here, and a pass sinks and cancels
 // them.
+#include "compiler/legalize/handlers/Products.h"
 #include "compiler/legalize/handlers/Window.h"
 
 using namespace mlir;
 
 namespace ortc::legalize {
 
-namespace handlers {
-
 /// y + bias over the last dimension.
-static Value addBias(Node &n, Value y, unsigned operand) {
-  if (!n.has(operand))
+static Value addBias(Node &n, Value y, Value bias) {
+  if (!bias)
     return y;
-  return n.b.add(y, n.b.broadcast(n[operand], TensorBuilder::shapeOf(y), {TensorBuilder::rankOf(y) - 1}));
+  return n.b.add(y, n.b.broadcast(bias, TensorBuilder::shapeOf(y), {TensorBuilder::rankOf(y) - 1}));
 }
 
 /// Refuses an input, filter and bias that do not fit; `inputs` and `outputs` are the filter's channels.
-static LogicalResult checkOperands(Node &n, int64_t groups, int64_t inputs, int64_t outputs) {
-  if (n.shape(0)[1] != inputs)
-    return n.refuse("an input of " + Twine(n.shape(0)[1]) + " channels, a filter of " +
-                    shapeText(n.shape(1)) + " and " + Twine(groups) + " groups do not fit");
-  if (elementCount(n.shape(1)) == 0 || elementCount(n.shape(0).drop_front(1)) == 0)
-    return n.refuse("an input of " + shapeText(n.shape(0)) + " or a filter of " + shapeText(n.shape(1)) +
-                    " without elements");
-  if (n.has(2) && n.shape(2) != Ints({outputs}))
-    return n.refuse("a bias of shape " + shapeText(n.shape(2)) + " for " + Twine(outputs) + " features");
+static LogicalResult checkOperands(Node &n, Ints x, Ints w, Value bias, int64_t groups, int64_t inputs,
+                                   int64_t outputs) {
+  if (x[1] != inputs)
+    return n.refuse("an input of " + Twine(x[1]) + " channels, a filter of " + shapeText(w) + " and " +
+                    Twine(groups) + " groups do not fit");
+  if (elementCount(w) == 0 || elementCount(x.drop_front(1)) == 0)
+    return n.refuse("an input of " + shapeText(x) + " or a filter of " + shapeText(w) + " without elements");
+  if (bias && TensorBuilder::shapeOf(bias) != Ints({outputs}))
+    return n.refuse("a bias of shape " + shapeText(TensorBuilder::shapeOf(bias)) + " for " + Twine(outputs) +
+                    " features");
   return success();
 }
 
 /// Reads `group`, which has to divide the first dimension of the filter.
-static LogicalResult readGroups(Node &n, int64_t &groups) {
-  int64_t rank = n.rank(0);
+static LogicalResult readGroups(Node &n, Ints x, Ints w, int64_t &groups) {
   groups = n.getInt("group", 1);
-  if (rank < 3 || n.rank(1) != rank)
-    return n.refuse("an input of " + Twine(rank) + " dimensions and a filter of " + Twine(n.rank(1)));
-  if (groups < 1 || groups > std::max<int64_t>(n.shape(1)[0], 1) || n.shape(1)[0] % groups)
-    return n.refuse(Twine(groups) + " groups for a filter of " + shapeText(n.shape(1)));
+  if (x.size() < 3 || w.size() != x.size())
+    return n.refuse("an input of " + Twine(x.size()) + " dimensions and a filter of " + Twine(w.size()));
+  if (groups < 1 || groups > std::max<int64_t>(w[0], 1) || w[0] % groups)
+    return n.refuse(Twine(groups) + " groups for a filter of " + shapeText(w));
   return success();
 }
 
-LogicalResult conv(Node &n) {
+Value convolve(Node &n, Value input, Value filter, Value bias) {
   int64_t groups;
-  if (failed(readGroups(n, groups)))
-    return failure();
-  Ints x = n.shape(0), w = n.shape(1);
+  Ints x = TensorBuilder::shapeOf(input), w = TensorBuilder::shapeOf(filter);
   Window window;
-  if (failed(checkOperands(n, groups, w[1] * groups, w[0])) ||
+  if (failed(readGroups(n, x, w, groups)) ||
+      failed(checkOperands(n, x, w, bias, groups, w[1] * groups, w[0])) ||
       failed(window.read(n, w.drop_front(2), x.drop_front(2), false)))
-    return failure();
+    return {};
   TensorBuilder &b = n.b;
-  int64_t rank = n.rank(0);
+  int64_t rank = static_cast<int64_t>(x.size());
   Shape shape = {x[0]};
   shape.append(window.output.begin(), window.output.end());
   shape.push_back(w[0]);
-  Value y = nn::ConvOp::create(b, RankedTensorType::get(shape, n.element(0)),
-                               b.transpose(n[0], channelsLast(rank)), b.transpose(n[1], filterLast(rank)),
+  Value y = nn::ConvOp::create(b, RankedTensorType::get(shape, TensorBuilder::elementOf(input)),
+                               b.transpose(input, channelsLast(rank)), b.transpose(filter, filterLast(rank)),
                                window.strides, window.low, window.high, window.dilations, groups);
-  return n.yield(b.transpose(addBias(n, y, 2), channelsFirst(rank)));
+  return b.transpose(addBias(n, y, bias), channelsFirst(rank));
+}
+
+namespace handlers {
+
+LogicalResult conv(Node &n) {
+  Value y = convolve(n, n[0], n[1], n[2]);
+  return y ? n.yield(y) : failure();
 }
 
 /// The spatial sizes that output_shape or auto_pad SAME ask for; empty when neither is there.
@@ -83,14 +88,14 @@ static LogicalResult readOutputShape(Node &n, const Window &window, SmallVector<
 // zero.
 LogicalResult convTranspose(Node &n) {
   int64_t groups;
-  if (failed(readGroups(n, groups)))
-    return failure();
   Ints x = n.shape(0), w = n.shape(1);
+  if (failed(readGroups(n, x, w, groups)))
+    return failure();
   int64_t rank = n.rank(0);
   size_t spatial = rank - 2;
   Window window;
   SmallVector<int64_t> extra, wanted;
-  if (failed(checkOperands(n, groups, w[0], w[1] * groups)) ||
+  if (failed(checkOperands(n, x, w, n[2], groups, w[0], w[1] * groups)) ||
       failed(window.readAttributes(n, w.drop_front(2), spatial)) ||
       failed(readWindowList(n, "output_padding", 0, spatial, 0, extra)) ||
       failed(readOutputShape(n, window, wanted)))
@@ -120,7 +125,7 @@ LogicalResult convTranspose(Node &n) {
   Value y = nn::ConvInputGradOp::create(
       b, RankedTensorType::get(shape, n.element(0)), b.transpose(n[0], channelsLast(rank)),
       b.transpose(n[1], filterLast(rank)), window.strides, low, high, window.dilations, groups);
-  return n.yield(b.transpose(addBias(n, b.padZeros(y, before, after), 2), channelsFirst(rank)));
+  return n.yield(b.transpose(addBias(n, b.padZeros(y, before, after), n[2]), channelsFirst(rank)));
 }
 
 } // namespace handlers

@@ -289,19 +289,41 @@ LogicalResult where(Node &n) {
   return n.yield(n.b.select(all[0], all[1], all[2]));
 }
 
+/// Integers as a type of 2 or 4 bits holds them: the lowest bits, sign-extended unless unsigned.
+static Value wrapToLowBits(TensorBuilder &b, Value x, ElementType to) {
+  if (to.isUnsigned)
+    return b.logicalAnd(x, b.constantLike(x, (1 << to.lowBits) - 1));
+  Value shift = b.constantLike(x, 8 - to.lowBits);
+  return b.createOrFold<arith::ShRSIOp>(b.createOrFold<arith::ShLIOp>(x, shift), shift);
+}
+
 LogicalResult cast(Node &n) {
-  bool toUnsigned = false;
-  Type to;
-  if (n.op.getOpType() == "CastLike") {
-    to = n.element(1);
-    toUnsigned = n.isUnsigned(1);
-  } else {
-    int64_t wanted = n.getInt("to", 0);
-    to = n.elementType(wanted, toUnsigned);
-    if (!to)
-      return n.refuse("casts to ONNX element type " + Twine(wanted) + " are not supported");
-  }
-  return n.yieldAs(n.b.cast(n[0], to, n.isUnsigned(0), toUnsigned), toUnsigned);
+  bool isLike = n.op.getOpType() == "CastLike";
+  ElementType to = isLike ? n.typeOf(1) : n.elementType(n.getInt("to", 0));
+  if (!to.type)
+    return n.refuse("casts to ONNX element type " + Twine(n.getInt("to", 0)) + " are not supported");
+  Value result = n.b.cast(n[0], to.type, n.isUnsigned(0), to.isUnsigned && !to.lowBits);
+  if (to.lowBits && n.typeOf(0).lowBits != to.lowBits)
+    result = wrapToLowBits(n.b, n.isFloat(0) ? n.b.cast(n.b.cast(n[0], n.b.getI32Type()), to.type) : result, to);
+  return n.yieldAs(result, to.isUnsigned, to.lowBits);
+}
+
+/// The same bits under another type of the same width.
+LogicalResult bitCast(Node &n) {
+  int64_t wanted = n.getInt("to", 0);
+  ElementType from = n.typeOf(0), to = n.elementType(wanted);
+  auto bits = [](const ElementType &type) { return type.type.isInteger(1) ? 8u : type.width(); };
+  bool toBool = to.type && to.type.isInteger(1) && !from.type.isInteger(1); // other bytes than 0 and 1
+  if (!to.type || toBool || bits(from) != bits(to))
+    return n.refuse("bits of this type as ONNX element type " + Twine(wanted) + " are not supported");
+  Value x = n[0];
+  if (from.lowBits && to.isUnsigned != from.isUnsigned)
+    x = wrapToLowBits(n.b, x, to);
+  else if (from.type.isInteger(1))
+    x = n.b.cast(x, to.type);
+  else if (from.type != to.type)
+    x = arith::BitcastOp::create(n.b, TensorBuilder::typeOf(x).clone(to.type), x);
+  return n.yieldAs(x, to.isUnsigned, to.lowBits);
 }
 
 } // namespace ortc::legalize::handlers

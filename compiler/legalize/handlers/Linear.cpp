@@ -1,14 +1,34 @@
 //===- Linear.cpp - Gemm, MatMul, Einsum ----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
-#include "compiler/legalize/Node.h"
+#include "compiler/legalize/handlers/Products.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 
-namespace ortc::legalize::handlers {
+namespace ortc::legalize {
+
+/// Dimensions have letters here, from 'a' and from character 1 on: they must not meet others.
+static constexpr int64_t kMostDimensions = 8;
+
+Value multiply(Node &n, Value lhs, Value rhs) {
+  Ints a = TensorBuilder::shapeOf(lhs), c = TensorBuilder::shapeOf(rhs);
+  auto refuse = [&](const Twine &reason) -> Value { return (void)n.refuse(reason), Value(); };
+  if (a.empty() || c.empty())
+    return refuse("an operand is a scalar");
+  if (a.size() > kMostDimensions || c.size() > kMostDimensions)
+    return refuse("an operand has more than " + Twine(kMostDimensions) + " dimensions");
+  bool fits = a.back() == c[c.size() == 1 ? 0 : c.size() - 2];
+  for (size_t i = 3; i <= std::min(a.size(), c.size()); ++i)
+    fits &= a[a.size() - i] == c[c.size() - i] || a[a.size() - i] == 1 || c[c.size() - i] == 1;
+  if (!fits)
+    return refuse("matrices of " + shapeText(a) + " and " + shapeText(c) + " do not fit");
+  return matmul(n.b, lhs, rhs);
+}
+
+namespace handlers {
 
 LogicalResult gemm(Node &n) {
   TensorBuilder &b = n.b;
@@ -32,21 +52,9 @@ LogicalResult gemm(Node &n) {
   return n.yield(b.add(pair[0], pair[1]));
 }
 
-/// Dimensions have letters here, from 'a' and from character 1 on: they must not meet others.
-static constexpr int64_t kMostDimensions = 8;
-
 LogicalResult matMul(Node &n) {
-  if (n.rank(0) == 0 || n.rank(1) == 0)
-    return n.refuse("an operand is a scalar");
-  if (n.rank(0) > kMostDimensions || n.rank(1) > kMostDimensions)
-    return n.refuse("an operand has more than " + Twine(kMostDimensions) + " dimensions");
-  Ints a = n.shape(0), c = n.shape(1);
-  bool fits = a.back() == c[c.size() == 1 ? 0 : c.size() - 2];
-  for (size_t i = 3; i <= std::min(a.size(), c.size()); ++i)
-    fits &= a[a.size() - i] == c[c.size() - i] || a[a.size() - i] == 1 || c[c.size() - i] == 1;
-  if (!fits)
-    return n.refuse("matrices of " + shapeText(a) + " and " + shapeText(c) + " do not fit");
-  return n.yield(matmul(n.b, n[0], n[1]));
+  Value y = multiply(n, n[0], n[1]);
+  return y ? n.yield(y) : failure();
 }
 
 namespace {
@@ -188,4 +196,5 @@ LogicalResult einsum(Node &n) {
   return n.yield(value);
 }
 
-} // namespace ortc::legalize::handlers
+} // namespace handlers
+} // namespace ortc::legalize

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -53,9 +54,21 @@ static Value reduceBy(Node &n, Value x, Ints axes, StringRef op) {
   return logSumExp(b, x, axes);
 }
 
-/// What a reduction of no elements is.
-static std::optional<double> emptyValue(StringRef op) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
+/// What a reduction of no elements is: the least and greatest numbers of the type stand for infinity.
+static std::optional<double> emptyValue(StringRef op, ElementType type) {
+  double infinity = std::numeric_limits<double>::infinity();
+  if (type.type.isInteger(1) && op.ends_with("Max"))
+    return 0;
+  if (type.type.isInteger(1) && op.ends_with("Min"))
+    return 1;
+  if (auto integer = dyn_cast<IntegerType>(type.type); integer && (op.ends_with("Max") || op.ends_with("Min"))) {
+    double bit = std::ldexp(1.0, static_cast<int>(integer.getWidth()) - 1);
+    if (type.isUnsigned)
+      return op.ends_with("Max") ? 0 : -1; // all bits set
+    if (op.ends_with("Min") && integer.getWidth() == 64)
+      return std::nullopt; // no double holds it
+    return op.ends_with("Max") ? -bit : bit - 1;
+  }
   return llvm::StringSwitch<std::optional<double>>(op)
       .Cases({"ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare"}, 0.0)
       .Case("ReduceProd", 1.0)
@@ -83,8 +96,8 @@ LogicalResult reduce(Node &n) {
     kept[axis] = 1;
   Shape shape = n.getInt("keepdims", 1) ? kept : nn::dropAxes(n.shape(0), axes);
   if (elementCount(n.shape(0)) == 0) {
-    std::optional<double> value = emptyValue(op);
-    if (!value || (!n.isFloat(0) && std::abs(*value) > 1))
+    std::optional<double> value = emptyValue(op, n.typeOf(0));
+    if (!value || (!n.isFloat(0) && !std::isfinite(*value)))
       return n.refuse("an input without elements");
     return n.yield(n.b.constant(RankedTensorType::get(shape, n.element(0)), *value));
   }

@@ -21,7 +21,7 @@ LogicalResult constant(Node &n) {
     ElementsAttr signless = signlessAttribute(value, n.options().float64, n.op.getOutputName(0));
     if (!signless)
       return n.refuse("its element type is not supported");
-    return n.yieldAs(constantOf(n, signless), value.getElementType().isUnsignedInteger());
+    return n.yieldBound(boundAs(constantOf(n, signless), value.getElementType()));
   }
   Type floating = n.options().float64 ? Type(n.b.getF64Type()) : Type(n.b.getF32Type());
   if (n.hasAttribute("value_int"))
@@ -58,9 +58,8 @@ LogicalResult constantOfShape(Node &n) {
   auto one = cast<DenseElementsAttr>(signless).reshape(RankedTensorType::get({}, signless.getElementType()));
   auto type = RankedTensorType::get(shape, signless.getElementType());
   if (type.getNumElements() == 0)
-    return n.yieldAs(constantOf(n, HostTensor(type).toAttribute()),
-                     value.getElementType().isUnsignedInteger());
-  return n.yieldAs(constantOf(n, one.resizeSplat(type)), value.getElementType().isUnsignedInteger());
+    return n.yieldBound(boundAs(constantOf(n, HostTensor(type).toAttribute()), value.getElementType()));
+  return n.yieldBound(boundAs(constantOf(n, one.resizeSplat(type)), value.getElementType()));
 }
 
 LogicalResult shapeOf(Node &n) {
@@ -203,15 +202,14 @@ LogicalResult range(Node &n) {
 static int64_t clampDiagonal(int64_t k) { return std::clamp(k, -kMostElements, kMostElements); }
 
 LogicalResult eyeLike(Node &n) {
-  bool isUnsigned = false;
-  Type element = n.hasAttribute("dtype") ? n.elementType(n.getInt("dtype", 1), isUnsigned) : n.element(0);
-  if (!element || n.rank(0) != 2)
-    return n.refuse(element ? "its input is no matrix" : "its element type is not supported");
+  ElementType element = n.hasAttribute("dtype") ? n.elementType(n.getInt("dtype", 1)) : n.typeOf(0);
+  if (!element.type || n.rank(0) != 2)
+    return n.refuse(element.type ? "its input is no matrix" : "its element type is not supported");
   TensorBuilder &b = n.b;
   auto type = RankedTensorType::get(n.shape(0), b.getI64Type());
   Value shifted = b.addScalar(b.iota(type, 0), static_cast<double>(clampDiagonal(n.getInt("k", 0))));
-  return n.yieldAs(b.cast(b.compare(arith::CmpIPredicate::eq, b.iota(type, 1), shifted), element),
-                   isUnsigned);
+  return n.yieldAs(b.cast(b.compare(arith::CmpIPredicate::eq, b.iota(type, 1), shifted), element.type),
+                   element.isUnsigned, element.lowBits);
 }
 
 LogicalResult trilu(Node &n) {

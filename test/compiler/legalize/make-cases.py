@@ -35,20 +35,26 @@ def evaluate(model, outputs, feeds, by_standard):
         return ReferenceEvaluator(model).run(outputs, feeds)
 
 
-def case(name, op, opset, fed=(), constants=(), outputs=("y",), inputs=None, by_standard=False, **attributes):
+def stored(array):
+    """As .npz files know it: integers below 8 bits are int8 or uint8."""
+    array = np.asarray(array)
+    return array.astype(np.uint8 if str(array.dtype).startswith("u") else np.int8) if str(array.dtype) in ("int4", "uint4", "int2", "uint2") else array
+
+
+def case(name, op, opset, fed=(), constants=(), outputs=("y",), inputs=None, by_standard=False, domain="", **attributes):
     """`fed` are arrays given at run time, `constants` initializers; `inputs` orders them by name ("" = absent).
     Fed arrays are called x0, x1, ..., constants c0, c1, ..."""
     feeds = {f"x{i}": np.asarray(a) for i, a in enumerate(fed)}
     known = {f"c{i}": np.asarray(a) for i, a in enumerate(constants)}
-    node = helper.make_node(op, inputs if inputs is not None else [*feeds, *known], list(outputs), **attributes)
+    node = helper.make_node(op, inputs if inputs is not None else [*feeds, *known], list(outputs), domain=domain or None, **attributes)
     types = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in feeds.items()]
     graph = helper.make_graph([node], name, types, [helper.make_empty_tensor_value_info(o) for o in outputs if o],
                               [numpy_helper.from_array(v, k) for k, v in known.items()])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10 if opset > 20 else 8, producer_name="")
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else []), ir_version=10 if opset > 20 else 8, producer_name="")
     results = evaluate(model, [o for o in outputs if o], feeds, by_standard)
     onnx.save(model, FOLDER / f"{name}.onnx")
-    arrays = {f"in/{k}": v for k, v in feeds.items()}
-    arrays.update({f"out/{o}": np.asarray(r) for o, r in zip([o for o in outputs if o], results)})
+    arrays = {f"in/{k}": stored(v) for k, v in feeds.items()}
+    arrays.update({f"out/{o}": stored(r) for o, r in zip([o for o in outputs if o], results)})
     np.savez(FOLDER / f"{name}.npz", **arrays)
 
 
@@ -273,10 +279,73 @@ def losses():
     case("nll-none", "NegativeLogLikelihoodLoss", 13, [values("ln", (2, 3, 4)), np.array([[0, 1, 2, 0], [2, 2, 1, 0]], np.int64)], reduction="none")
 
 
+def quantization():
+    x, scale = values("qx", (3, 8)), np.array([0.03125, 0.0625, 0.125], np.float32)
+    bytes_ = np.array([[0, 128, 255], [1, 127, 254]], np.uint8)
+    case("quantize-halves", "QuantizeLinear", 13, [np.array([0.5, 1.5, -0.5, 300, -300, 126.5], np.float32)], [np.float32(1), np.int8(1)])
+    case("quantize-axis-no-zero-point", "QuantizeLinear", 13, [x], [scale], axis=0)
+    case("quantize-blocked-int16", "QuantizeLinear", 21, [x], [np.abs(values("qs", (3, 3))) + np.float32(0.01), values("qz", (3, 3), -9, 9).astype(np.int16)], axis=1, block_size=3)
+    case("quantize-uint4", "QuantizeLinear", 21, [x], [np.float32(0.25), np.uint8(7).astype(onnx.helper.tensor_dtype_to_np_dtype(21))], by_standard=True)
+    case("quantize-output-dtype", "QuantizeLinear", 21, [x], [np.float32(0.001)], output_dtype=5)
+    case("dequantize-axis", "DequantizeLinear", 13, [bytes_], [scale, np.array([3, 128, 255], np.uint8)], axis=1)
+    case("dequantize-blocked-int8", "DequantizeLinear", 21, [values("dq", (4, 5), -128, 127).astype(np.int8)],
+         [np.abs(values("ds", (2, 5))), np.ones((2, 5), np.int8)], axis=0, block_size=2)
+    case("dequantize-int2", "DequantizeLinear", 25, [], [np.array([-2, -1, 0, 1]).astype(onnx.helper.tensor_dtype_to_np_dtype(26)), np.float32(0.5)], by_standard=True)
+    case("dynamic-quantize", "DynamicQuantizeLinear", 11, [x], outputs=["y", "s", "z"])
+    case("matmul-integer", "MatMulInteger", 10, [bytes_, values("mi", (3, 4), -128, 127).astype(np.int8)], [np.uint8(7), np.array([1, -2, 3, 4], np.int8)])
+    case("conv-integer", "ConvInteger", 10, [values("ci", (1, 2, 5, 5), 0, 255).astype(np.uint8)], [values("cw", (3, 2, 3, 3), -128, 127).astype(np.uint8), np.uint8(9)],
+         pads=[1, 1, 1, 1])
+    case("qlinear-matmul", "QLinearMatMul", 10, [bytes_], [np.float32(0.05), np.uint8(12), values("qb", (3, 4), 0, 255).astype(np.uint8), np.float32(0.02), np.uint8(99),
+         np.float32(0.3), np.uint8(100)])
+    case("qlinear-conv", "QLinearConv", 10, [values("qc", (1, 2, 5, 5), 0, 255).astype(np.uint8)], [np.float32(0.05), np.uint8(9),
+         values("qw", (3, 2, 3, 3), -127, 127).astype(np.int8), scale, np.zeros(3, np.int8), np.float32(0.5), np.uint8(120), np.array([40, -70, 0], np.int32)], strides=[2, 1])
+    case("cast-to-int4", "Cast", 21, [np.array([-8, 7.5, -0.5, 3], np.float32)], to=22, by_standard=True)
+    case("bit-cast", "BitCast", 26, [np.array([1.5, -0.0, 3e38], np.float32)], to=6)
+
+
+def signals():
+    for op in ("HannWindow", "HammingWindow", "BlackmanWindow"):
+        case(op.lower(), op, 17, [], [np.int64(9)], periodic=0)
+    case("mel-weight-matrix", "MelWeightMatrix", 17, [], [np.int64(8), np.int64(16), np.int64(8192), np.float32(0), np.float32(4096)])
+    case("dft-17-shorter", "DFT", 17, [values("df", (2, 10, 1))], [np.int64(8)], axis=1, onesided=1)
+    case("dft-20-inverse", "DFT", 20, [values("di", (2, 5, 3, 2))], [np.int64(-3)], inputs=["x0", "", "c0"], inverse=1)
+    case("dft-20-real-inverse", "DFT", 20, [values("dr", (2, 5, 2))], inverse=1, onesided=1, by_standard=True)
+    case("stft", "STFT", 17, [values("st", (2, 20, 1))], [np.int64(4), values("sw", (8,))], inputs=["x0", "c0", "c1"], onesided=1)
+    case("causal-conv-silu", "CausalConvWithState", 27, [values("cc", (2, 3, 5)), values("cs", (2, 3, 3))], [values("cv", (3, 1, 4)), values("cb", (3,))],
+         inputs=["x0", "c0", "c1", "x1"], outputs=["y", "state"], activation="silu")
+
+
+def contrib():
+    """What optimised files hold."""
+    ms = "com.microsoft"
+    x, g, c = values("cx", (2, 3, 8)), values("cg", (8,)), values("cc", (8,))
+    case("swiglu", "SwiGLU", 28, [x, values("cy", (2, 3, 8))], alpha=1.5)
+    case("ms-fast-gelu", "FastGelu", 17, [x], [c], domain=ms)
+    case("ms-quick-gelu", "QuickGelu", 17, [x], domain=ms)
+    case("ms-fused-matmul-trans", "FusedMatMul", 17, [values("fa", (2, 4, 3)), values("fb", (2, 5, 4))], domain=ms, transA=1, transB=1, alpha=0.5)
+    case("ms-fused-conv-leaky", "FusedConv", 17, [values("fx", (1, 2, 5, 5))], [values("fw", (3, 2, 3, 3)), values("fc", (3,))], domain=ms, activation="LeakyRelu",
+         activation_params=[0.25])
+    case("ms-fused-gemm-relu", "FusedGemm", 17, [values("ga", (3, 4))], [values("gb", (4, 5)), values("gc", (5,))], domain=ms, activation="Relu")
+    case("ms-skip-layer-norm", "SkipLayerNormalization", 17, [x, values("ck", (2, 3, 8))], [g, c, values("cz", (8,))], outputs=["y", "", "", "sum"], domain=ms, epsilon=1e-3)
+    case("ms-skip-simplified", "SkipSimplifiedLayerNormalization", 17, [x, values("ck", (2, 3, 8))], [g], outputs=["y", "", "", "sum"], domain=ms, epsilon=1e-3)
+    case("ms-embed-layer-norm", "EmbedLayerNormalization", 17, [np.array([[1, 4, 0], [2, 2, 3]], np.int32), np.array([[0, 1, 1], [0, 0, 1]], np.int32)],
+         [values("we", (5, 8)), values("pe", (4, 8)), values("se", (2, 8)), g, c, np.array([[1, 1, 0], [1, 1, 1]], np.int32)], outputs=["y", "mask"], domain=ms, epsilon=1e-3)
+    packed = np.random.default_rng(1).integers(0, 256, (5, 3, 8)).astype(np.uint8)
+    case("ms-matmul-nbits", "MatMulNBits", 17, [values("mn", (2, 40))], [packed, np.abs(values("ns", (15,))), np.random.default_rng(2).integers(0, 256, 10).astype(np.uint8)],
+         domain=ms, K=40, N=5, bits=4, block_size=16)
+    case("ms-rotary-offset", "RotaryEmbedding", 17, [x], [ints(2), values("rc", (7, 4)), values("rs", (7, 4))], domain=ms, interleaved=1)
+    case("ms-multi-head-attention", "MultiHeadAttention", 17, [values("mq", (2, 3, 8)), values("mk", (2, 5, 8)), values("mv", (2, 5, 8))],
+         [values("mb", (24,)), np.array([[1, 1, 0, 1, 1], [1, 0, 0, 1, 1]], np.int32), values("ma", (1, 2, 3, 5))], domain=ms, num_heads=2, mask_filter_value=-2.0)
+    case("ms-group-query-attention", "GroupQueryAttention", 17, [values("gq", (2, 3, 64)), values("gk", (2, 3, 32)), values("gv", (2, 3, 32))],
+         [np.array([2, 2], np.int32), np.array([3], np.int32), values("gc", (4, 8)), values("gs", (4, 8))], inputs=["x0", "x1", "x2", "", "", "c0", "c1", "c2", "c3"],
+         outputs=["y", "k", "v"], domain=ms, num_heads=4, kv_num_heads=2, do_rotary=1, local_window_size=2)
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for old in FOLDER.iterdir():
         old.unlink()
-    for family in (elementwise, activations, shapes, movement, linear, spatial, norms, reductions, indexing, selection, sampling, placement, narrow, losses):
+    for family in (elementwise, activations, shapes, movement, linear, spatial, norms, reductions, indexing, selection, sampling, placement, narrow, losses,
+                   quantization, signals, contrib):
         family()
     print(len(list(FOLDER.glob("*.onnx"))), "cases")

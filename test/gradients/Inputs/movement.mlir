@@ -68,3 +68,10 @@ func.func @detach(%a: tensor<2x3xf64> {test.value = dense<[[0.25, -0.75, 1.3], [
   %y = arith.mulf %d, %a : tensor<2x3xf64>
   return %y : tensor<2x3xf64>
 }
+
+func.func @straight_through(%x: tensor<3x2xf64>) -> tensor<3x2xf64> attributes {test.zero} {
+  %value = math.sin %x : tensor<3x2xf64>
+  %through = math.sin %x : tensor<3x2xf64>
+  %y = nn.straight_through %value, %through : tensor<3x2xf64>
+  return %y : tensor<3x2xf64>
+}

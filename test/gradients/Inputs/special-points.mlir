@@ -85,3 +85,9 @@ func.func @detach_has_none(%x: tensor<2xf64> {test.value = dense<[1.5, -2.0]> : 
   %y = arith.mulf %d, %x : tensor<2xf64>
   return %y : tensor<2xf64>
 }
+
+func.func @straight_through_rounding(%x: tensor<3xf64> {test.value = dense<[-2.5, 0.5, 3.25]> : tensor<3xf64>, test.gradient = dense<[1.0, 1.0, 1.0]> : tensor<3xf64>}) -> tensor<3xf64> {
+  %rounded = math.roundeven %x : tensor<3xf64>
+  %y = nn.straight_through %rounded, %x : tensor<3xf64>
+  return %y : tensor<3xf64>
+}

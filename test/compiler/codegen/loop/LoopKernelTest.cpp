@@ -237,6 +237,20 @@ TEST(LoopKernelTest, PadsAndConcats) {
   }
 }
 
+TEST(LoopKernelTest, ConcatenatesAScalar) {
+  auto x = randomFloats(15, 13), s = randomFloats(1, 14);
+  auto y = valuesOf<float>(runEverywhere(R"(func.func @k(%s: tensor<f32>, %x: tensor<3x5xf32>) -> tensor<16xf32> {
+    %e = arith.mulf %s, %s : tensor<f32>
+    %a = nn.reshape %e : tensor<f32> -> tensor<1xf32>
+    %b = nn.reshape %x : tensor<3x5xf32> -> tensor<15xf32>
+    %y = nn.concat %a, %b axis = 0 : tensor<1xf32>, tensor<15xf32> -> tensor<16xf32>
+    return %y : tensor<16xf32>
+  })", {bufferOf(s), bufferOf(x)})[0]);
+  EXPECT_EQ(y[0], s[0] * s[0]);
+  for (int64_t i = 0; i < 15; ++i)
+    EXPECT_EQ(y[i + 1], x[i]) << i;
+}
+
 TEST(LoopKernelTest, Gathers) {
   auto table = randomFloats(10 * 33, 11);
   auto indices = randomIndices(6, 12, 10);
