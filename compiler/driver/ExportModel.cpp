@@ -40,6 +40,24 @@ static Status readTensor(const host::Artifact &artifact, host::Session &session,
   return Status();
 }
 
+/// 2 or 4 for the integers that artifacts hold in whole bytes, else 0.
+static unsigned lowBitsOf(int32_t type) {
+  bool isFour = type == proto::TensorProto::INT4 || type == proto::TensorProto::UINT4;
+  bool isTwo = type == proto::TensorProto::INT2 || type == proto::TensorProto::UINT2;
+  return isFour ? 4 : isTwo ? 2 : 0;
+}
+
+/// Several elements a byte, the first one lowest.
+static std::string pack(const std::string &bytes, unsigned bits) {
+  size_t perByte = 8 / bits;
+  std::string packed((bytes.size() + perByte - 1) / perByte, 0);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    unsigned element = static_cast<unsigned char>(bytes[i]) & ((1u << bits) - 1);
+    packed[i / perByte] = static_cast<char>(static_cast<unsigned char>(packed[i / perByte]) | element << i % perByte * bits);
+  }
+  return packed;
+}
+
 static bool hasData(const proto::TensorProto &tensor) {
   return tensor.has_raw_data() || tensor.float_data_size() || tensor.int32_data_size() ||
          tensor.int64_data_size() || tensor.double_data_size() || tensor.uint64_data_size() ||
@@ -67,7 +85,8 @@ static Status fillInitializers(const host::Artifact &artifact, host::Session &se
     bool isKnown = ortc_tensor_find(artifact.getProgram(), initializer.name().c_str(), &tensor) == ORTC_OK &&
                    (tensor.flags & ORTC_TENSOR_IN_MODEL);
     host::Shape shape(initializer.dims().begin(), initializer.dims().end());
-    auto type = static_cast<DataType>(initializer.data_type());
+    unsigned low = lowBitsOf(initializer.data_type());
+    auto type = low ? static_cast<DataType>(tensor.dtype) : static_cast<DataType>(initializer.data_type());
     size_t wanted = 0;
     if (!isKnown) {
       if (hasData(initializer) || (host::countBytes(shape, type, wanted) && wanted == 0))
@@ -83,7 +102,7 @@ static Status fillInitializers(const host::Artifact &artifact, host::Session &se
                              " in the tensor table");
     std::string bytes;
     ORTC_TRY(readTensor(artifact, session, tensor, type, bytes));
-    replaceData(initializer, std::move(bytes));
+    replaceData(initializer, low ? pack(bytes, low) : std::move(bytes));
     ++filled;
   }
   return Status();

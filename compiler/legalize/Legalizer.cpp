@@ -432,7 +432,9 @@ void Legalizer::legalizeNodes(onnx::GraphOp which) {
   }
 }
 
-LogicalResult Legalizer::inlineGraph(onnx::GraphOp which, SmallVector<Bound> &outputs) {
+LogicalResult Legalizer::inlineGraph(onnx::GraphOp which, SmallVector<Bound> &outputs, ArrayRef<Bound> inputs) {
+  for (auto [argument, input] : llvm::zip(which.getBlock().getArguments(), inputs))
+    environment[argument] = input;
   legalizeNodes(which);
   if (again)
     return failure();

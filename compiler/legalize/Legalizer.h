@@ -57,7 +57,8 @@ public:
   bool keepConstant(Value value, llvm::StringRef why) override;
   Value stateOf(Value onnxValue, onnx::NodeOp user) override;
   void updateState(Value onnxValue, onnx::NodeOp user, Value newValue) override;
-  LogicalResult inlineGraph(onnx::GraphOp graph, SmallVector<Bound> &outputs) override;
+  LogicalResult inlineGraph(onnx::GraphOp graph, SmallVector<Bound> &outputs,
+                            llvm::ArrayRef<Bound> inputs = {}) override;
 
 private:
   void legalizeNodes(onnx::GraphOp graph);

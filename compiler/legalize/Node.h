@@ -65,8 +65,9 @@ public:
   /// The running statistic behind an ONNX value as a state tensor, or null when it is not a constant.
   virtual Value stateOf(Value onnxValue, onnx::NodeOp user) = 0;
   virtual void updateState(Value onnxValue, onnx::NodeOp user, Value newValue) = 0;
-  /// Legalises a subgraph in place and returns its outputs.
-  virtual LogicalResult inlineGraph(onnx::GraphOp graph, SmallVector<Bound> &outputs) = 0;
+  /// Legalises a subgraph in place, with these values for its inputs, and returns its outputs.
+  virtual LogicalResult inlineGraph(onnx::GraphOp graph, SmallVector<Bound> &outputs,
+                                    llvm::ArrayRef<Bound> inputs = {}) = 0;
 };
 
 class Node {

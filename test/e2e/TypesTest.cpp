@@ -140,6 +140,35 @@ TEST_F(TypesTest, LargeUnsignedConstantsAreExportedAsTheyWere) {
   EXPECT_TRUE(exported.graph().initializer(0).raw_data() == bytes);
 }
 
+TEST_F(TypesTest, FourBitConstantsArePackedAgain) {
+  constexpr size_t kCount = 10001; // large enough for a tensor of the artifact, and half a byte is left over
+  std::string packed((kCount + 1) / 2, '\0');
+  std::vector<int8_t> want(kCount), zeros(kCount);
+  for (size_t i = 0; i < kCount; ++i) {
+    unsigned bits = i * 5 % 16;
+    want[i] = static_cast<int8_t>(static_cast<int>(bits) - (bits > 7 ? 16 : 0));
+    packed[i / 2] = char(static_cast<unsigned char>(packed[i / 2]) | bits << i % 2 * 4);
+  }
+  model.set_ir_version(10);
+  model.mutable_opset_import(0)->set_version(21);
+  addInput("x", TensorProto::INT8, {kCount});
+  addInitializer("table", TensorProto::INT4, {kCount}, packed);
+  proto::AttributeProto *to = addNode("Cast", {"table"}, "bytes")->add_attribute();
+  to->set_name("to");
+  to->set_type(proto::AttributeProto::INT);
+  to->set_i(TensorProto::INT8);
+  addOutput("y", TensorProto::INT8, {kCount});
+  addNode("Add", {"x", "bytes"}, "y");
+  compile({"--loss", "none"});
+  ASSERT_NO_FATAL_FAILURE(predict({{"x.npy", npyOf("|i1", "(10001,)", bytesOf(zeros))}}));
+  EXPECT_EQ(output<int8_t>("y", host::DataType::Int8), want);
+  mustRun({"export", folder / "a", "-o", folder / "e.onnx", "--quiet"});
+  proto::ModelProto exported;
+  ASSERT_TRUE(exported.ParseFromString(readFile(folder / "e.onnx")));
+  EXPECT_EQ(exported.graph().initializer(0).data_type(), TensorProto::INT4);
+  EXPECT_TRUE(exported.graph().initializer(0).raw_data() == packed);
+}
+
 TEST_F(TypesTest, OutputsMayBeInputsAndInitializers) {
   addInput("x", TensorProto::FLOAT, {2, 2});
   addInitializer("w", TensorProto::FLOAT, {2, 2}, bytesOf(std::vector<float>{1, 2, 3, 4}));

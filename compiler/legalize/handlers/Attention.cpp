@@ -24,14 +24,22 @@ Value joinHeads(TensorBuilder &b, Value x) {
 
 // The query heads of one key head stand side by side; they are a dimension of their own here, so that keys and
 // values are never repeated.
+Value scoresOf(TensorBuilder &b, Value q, Value k, double scale) {
+  Ints qs = TensorBuilder::shapeOf(q), ks = TensorBuilder::shapeOf(k);
+  Value grouped = b.reshape(q, {qs[0], ks[1], qs[1] / ks[1], qs[2], qs[3]});
+  Value scores = contract(b, grouped, "bhgqd", k, "bhkd", "bhgqk");
+  return b.mulScalar(b.reshape(scores, {qs[0], qs[1], qs[2], ks[2]}), scale);
+}
+
+Value mix(TensorBuilder &b, Value weights, Value v) {
+  Ints ws = TensorBuilder::shapeOf(weights), vs = TensorBuilder::shapeOf(v);
+  Value grouped = b.reshape(weights, {ws[0], vs[1], ws[1] / vs[1], ws[2], ws[3]});
+  return b.reshape(contract(b, grouped, "bhgqk", v, "bhkd", "bhgqd"), {ws[0], ws[1], ws[2], vs[3]});
+}
+
 Value attend(TensorBuilder &b, Value q, Value k, Value v, double scale, double softcap, const Visibility &see,
              ScoreSteps &steps) {
-  Shape qs(TensorBuilder::shapeOf(q)), ks(TensorBuilder::shapeOf(k));
-  int64_t heads = ks[1];
-  Shape scoreShape = {qs[0], qs[1], qs[2], ks[2]};
-  Value grouped = b.reshape(q, {qs[0], heads, qs[1] / heads, qs[2], qs[3]});
-  Value scores = b.reshape(contract(b, grouped, "bhgqd", k, "bhkd", "bhgqk"), scoreShape);
-  steps[0] = b.mulScalar(scores, scale);
+  steps[0] = scoresOf(b, q, k, scale);
   steps[1] = softcap != 0 ? b.mulScalar(b.tanh(b.mulScalar(steps[0], 1 / softcap)), softcap) : steps[0];
   steps[2] = see.bias ? b.add(steps[1], see.bias) : steps[1];
   if (see.allowed)
@@ -40,15 +48,13 @@ Value attend(TensorBuilder &b, Value q, Value k, Value v, double scale, double s
     // A query that sees nothing gives zero, and passes no gradient.
     Value largest = b.reduce(nn::ReduceKind::max, steps[2], {3});
     Value empty = b.compare(arith::CmpFPredicate::OEQ, largest, b.constantLike(largest, -kInfinity));
-    empty = b.broadcastAlong(empty, scoreShape, {3});
-    Value zero = b.zerosLike(scores);
+    empty = b.broadcastAlong(empty, TensorBuilder::shapeOf(steps[2]), {3});
+    Value zero = b.zerosLike(steps[2]);
     steps[3] = b.select(empty, zero, b.softmax(b.select(empty, zero, steps[2]), 3));
   } else {
     steps[3] = b.softmax(steps[2], 3);
   }
-  Value weights = b.reshape(steps[3], {qs[0], heads, qs[1] / heads, qs[2], ks[2]});
-  Value y = contract(b, weights, "bhgqk", v, "bhkd", "bhgqd");
-  return b.reshape(y, {qs[0], qs[1], qs[2], TensorBuilder::shapeOf(v)[3]});
+  return mix(b, steps[3], v);
 }
 
 Value takeRows(TensorBuilder &b, Value table, Value positions) {
@@ -205,20 +211,48 @@ LogicalResult attention(Node &n) {
   return n.yield(results);
 }
 
-/// Attention of 4 dimensions; functions of scores and weights are not supported.
+/// The scores or weights `x` as the subgraph `name` changes them, if it is there. Null when it cannot.
+static Value modify(Node &n, StringRef name, Value x) {
+  onnx::GraphOp graph = n.op.getGraph(name);
+  if (!graph)
+    return x;
+  SmallVector<Bound> outputs;
+  if (graph.getBlock().getNumArguments() != 1 ||
+      graph.getBlock().getTerminator()->getNumOperands() != 1) {
+    (void)n.refuse("its " + name + " has not one input and one output");
+    return {};
+  }
+  if (failed(n.walk.inlineGraph(graph, outputs, {{x}})))
+    return {};
+  if (outputs[0].value.getType() != x.getType()) {
+    (void)n.refuse("its " + name + " changes the shape or the type");
+    return {};
+  }
+  return outputs[0].value;
+}
+
+/// Attention of 4 dimensions with functions of scores and weights.
 LogicalResult flexAttention(Node &n) {
   TensorBuilder &b = n.b;
-  if (n.op.getGraph("score_mod") || n.op.getGraph("prob_mod"))
-    return n.refuse("score_mod and prob_mod are not supported");
   if (n.rank(0) != 4 || n.rank(1) != 4 || n.rank(2) != 4)
     return n.refuse("query, key or value has not 4 dimensions");
   Shape q(n.shape(0)), k(n.shape(1)), v(n.shape(2));
   if (k[0] != q[0] || v[0] != q[0] || k[1] < 1 || q[1] % k[1] || v[1] != k[1] || v[2] != k[2] || q[3] != k[3] ||
       q[3] < 1)
     return n.refuse("query " + shapeText(q) + ", key " + shapeText(k) + " and value " + shapeText(v) + " do not fit");
+  int64_t wanted = n.getInt("softmax_precision", 0);
+  Type own = n.element(0), precision = wanted ? n.elementType(wanted).type : own;
+  if (!precision || !isa<FloatType>(precision))
+    return n.refuse("softmax_precision " + Twine(wanted) + " is no floating-point type");
   double scale = n.hasAttribute("scale") ? n.getFloat("scale", 1) : 1 / std::sqrt(static_cast<double>(q[3]));
-  ScoreSteps steps;
-  return n.yield(attend(b, n[0], n[1], n[2], scale, 0, Visibility(), steps));
+  Value scores = modify(n, "score_mod", b.cast(scoresOf(b, n[0], n[1], scale), precision));
+  if (!scores)
+    return failure();
+  // f16 and bf16 are storage: the softmax itself is computed in f32.
+  Type compute = precision.getIntOrFloatBitWidth() < 32 ? Type(b.getF32Type()) : precision;
+  Value weights = b.cast(b.softmax(b.cast(scores, compute), 3), precision);
+  weights = modify(n, "prob_mod", weights);
+  return weights ? n.yield(mix(b, b.cast(weights, own), n[2])) : failure();
 }
 
 LogicalResult rotaryEmbedding(Node &n) {

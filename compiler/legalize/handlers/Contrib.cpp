@@ -13,8 +13,6 @@ using namespace mlir;
 
 namespace ortc::legalize::handlers {
 
-LogicalResult gemm(Node &n);
-
 LogicalResult swiGlu(Node &n) {
   if (n.shape(0) != n.shape(1))
     return n.refuse("operands of shape " + shapeText(n.shape(0)) + " and " + shapeText(n.shape(1)));
@@ -109,14 +107,15 @@ static Value activate(Node &n, Value x, StringRef name, ArrayRef<float> paramete
 }
 
 LogicalResult fusedGemm(Node &n) {
-  if (failed(gemm(n)))
+  Value y = multiplyAndAdd(n);
+  if (!y)
     return failure();
   SmallVector<float> parameters;
   for (StringRef name : {"activation_alpha", "activation_beta"})
     if (n.hasAttribute(name))
       parameters.push_back(static_cast<float>(n.getFloat(name, 0)));
-  Value y = activate(n, n.takeResults()[0].value, n.getString("activation", ""), parameters);
-  return y ? n.yieldBound({{y}}) : failure();
+  y = activate(n, y, n.getString("activation", ""), parameters);
+  return y ? n.yield(y) : failure();
 }
 
 LogicalResult fusedConv(Node &n) {

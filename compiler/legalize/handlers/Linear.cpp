@@ -28,28 +28,34 @@ Value multiply(Node &n, Value lhs, Value rhs) {
   return matmul(n.b, lhs, rhs);
 }
 
-namespace handlers {
-
-LogicalResult gemm(Node &n) {
+Value multiplyAndAdd(Node &n) {
   TensorBuilder &b = n.b;
+  auto refuse = [&](const Twine &reason) -> Value { return (void)n.refuse(reason), Value(); };
   bool transposeA = n.getInt("transA", 0), transposeB = n.getInt("transB", 0);
   if (n.rank(0) != 2 || n.rank(1) != 2)
-    return n.refuse("its operands are no matrices");
+    return refuse("its operands are no matrices");
   if (n.shape(0)[transposeA ? 0 : 1] != n.shape(1)[transposeB ? 1 : 0])
-    return n.refuse("matrices of " + shapeText(n.shape(0)) + " and " + shapeText(n.shape(1)) + " do not fit");
+    return refuse("matrices of " + shapeText(n.shape(0)) + " and " + shapeText(n.shape(1)) + " do not fit");
   Value y = b.matmul(n[0], n[1], transposeA, transposeB);
   double alpha = n.getFloat("alpha", 1), beta = n.getFloat("beta", 1);
   if (alpha != 1)
     y = b.mulScalar(y, alpha);
   if (!n.has(2) || beta == 0)
-    return n.yield(y);
+    return y;
   Value pair[2] = {y, beta == 1 ? n[2] : b.mulScalar(n[2], beta)};
   if (failed(n.broadcast(pair)))
-    return failure();
+    return {};
   if (pair[0] != y)
-    return n.refuse("its third operand of shape " + shapeText(n.shape(2)) +
-                    " does not broadcast to the result");
-  return n.yield(b.add(pair[0], pair[1]));
+    return refuse("its third operand of shape " + shapeText(n.shape(2)) +
+                  " does not broadcast to the result");
+  return b.add(pair[0], pair[1]);
+}
+
+namespace handlers {
+
+LogicalResult gemm(Node &n) {
+  Value y = multiplyAndAdd(n);
+  return y ? n.yield(y) : failure();
 }
 
 LogicalResult matMul(Node &n) {
