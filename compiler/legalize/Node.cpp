@@ -157,6 +157,13 @@ LogicalResult Node::refuse(const Twine &reason) {
   return failure();
 }
 
+LogicalResult Node::require(ArrayRef<unsigned> which) {
+  for (unsigned i : which)
+    if (!has(i))
+      return refuse("operand " + Twine(i) + " is missing");
+  return success();
+}
+
 LogicalResult Node::axis(int64_t &axis, int64_t rank) {
   int64_t given = axis;
   if (axis < 0)

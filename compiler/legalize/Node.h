@@ -130,6 +130,8 @@ public:
   LogicalResult refuse(const llvm::Twine &reason);
 
   // Helpers that many handlers share.
+  /// Refuses a node without one of these operands. The importer has checked operators of the standard already.
+  LogicalResult require(llvm::ArrayRef<unsigned> which);
   /// An axis counted from the end when negative; refuses one that is out of range.
   LogicalResult axis(int64_t &axis, int64_t rank);
   /// All of them, sorted; refuses repeated ones.

@@ -35,13 +35,21 @@ static LogicalResult addOperand(Node &n, Value &x, unsigned i) {
 
 /// Gelu, BiasGelu and FastGelu of x and, if it is there, a bias.
 LogicalResult biasGelu(Node &n) {
+  if (failed(n.require({0})))
+    return failure();
   Value x = n[0];
   return failed(addOperand(n, x, 1)) ? failure() : n.yield(gelu(n.b, x, n.op.getOpType() == "FastGelu"));
 }
 
-LogicalResult quickGelu(Node &n) { return n.yield(swish(n.b, n[0], n.getFloat("alpha", 1.702f))); }
+LogicalResult quickGelu(Node &n) {
+  if (failed(n.require({0})))
+    return failure();
+  return n.yield(swish(n.b, n[0], n.getFloat("alpha", 1.702f)));
+}
 
 LogicalResult biasSplitGelu(Node &n) {
+  if (failed(n.require({0, 1})))
+    return failure();
   TensorBuilder &b = n.b;
   Value x = n[0];
   if (failed(addOperand(n, x, 1)))
@@ -53,6 +61,8 @@ LogicalResult biasSplitGelu(Node &n) {
 }
 
 LogicalResult biasAdd(Node &n) {
+  if (failed(n.require({0, 1, 2})))
+    return failure();
   Value x = n[0];
   return failed(addOperand(n, x, 1)) || failed(addOperand(n, x, 2)) ? failure() : n.yield(x);
 }
@@ -63,6 +73,8 @@ LogicalResult biasAdd(Node &n) {
 
 /// transBatch moves the first dimension to the place before the last, trans then swaps the last two.
 LogicalResult fusedMatMul(Node &n) {
+  if (failed(n.require({0, 1})))
+    return failure();
   Value sides[2] = {n[0], n[1]};
   for (auto [i, side] : llvm::enumerate(sides)) {
     bool batch = n.getInt(i ? "transBatchB" : "transBatchA", 0), swap = n.getInt(i ? "transB" : "transA", 0);
@@ -107,6 +119,8 @@ static Value activate(Node &n, Value x, StringRef name, ArrayRef<float> paramete
 }
 
 LogicalResult fusedGemm(Node &n) {
+  if (failed(n.require({0, 1})))
+    return failure();
   Value y = multiplyAndAdd(n);
   if (!y)
     return failure();
@@ -119,6 +133,8 @@ LogicalResult fusedGemm(Node &n) {
 }
 
 LogicalResult fusedConv(Node &n) {
+  if (failed(n.require({0, 1})))
+    return failure();
   Value y = convolve(n, n[0], n[1], n[2]);
   if (!y || failed(addOperand(n, y, 3)))
     return failure();
@@ -128,6 +144,8 @@ LogicalResult fusedConv(Node &n) {
 
 /// A @ B', with B in blocks of integers of `bits` bits, lowest first.
 LogicalResult matMulNBits(Node &n) {
+  if (failed(n.require({0, 1, 2})))
+    return failure();
   TensorBuilder &b = n.b;
   int64_t inner = n.getInt("K", 0), outer = n.getInt("N", 0), bits = n.getInt("bits", 4),
           block = n.getInt("block_size", 0);
@@ -138,10 +156,10 @@ LogicalResult matMulNBits(Node &n) {
   if (n.has(4))
     return n.refuse("a group index is not supported");
   int64_t blocks = (inner + block - 1) / block, perByte = 8 / bits;
-  if (!n.isFloat(0) || !n.element(1).isInteger(8) || elementCount(n.shape(1)) != outer * blocks * (block / perByte))
+  if (!n.isFloat(0) || !n.element(1).isInteger(8) || elementCount(n.shape(1)) != elementCount({outer, blocks, block / perByte}))
     return n.refuse("weights of shape " + shapeText(n.shape(1)) + " do not hold " + Twine(outer) + " times " +
                     Twine(blocks) + " blocks of " + Twine(block));
-  if (!n.isFloat(2) || elementCount(n.shape(2)) != outer * blocks)
+  if (!n.isFloat(2) || elementCount(n.shape(2)) != elementCount({outer, blocks}))
     return n.refuse("scales of shape " + shapeText(n.shape(2)) + " for " + Twine(outer) + " times " + Twine(blocks) +
                     " blocks");
   Type type = n.element(0), wide = b.getI32Type();
@@ -161,7 +179,7 @@ LogicalResult matMulNBits(Node &n) {
     zero = b.constantLike(weights, std::ldexp(1.0, static_cast<int>(bits) - 1));
   } else {
     int64_t rowBytes = (blocks + perByte - 1) / perByte;
-    if (elementCount(n.shape(3)) != outer * (n.isFloat(3) ? blocks : rowBytes) ||
+    if (elementCount(n.shape(3)) != elementCount({outer, n.isFloat(3) ? blocks : rowBytes}) ||
         (!n.isFloat(3) && !n.element(3).isInteger(8)))
       return n.refuse("zero points of shape " + shapeText(n.shape(3)) + " for " + Twine(outer) + " times " +
                       Twine(blocks) + " blocks");
@@ -196,6 +214,8 @@ static LogicalResult normalizeRows(Node &n, Value x, unsigned scale, std::option
 
 /// SkipLayerNormalization (input, skip, gamma, beta, bias) and SkipSimplifiedLayerNormalization (without beta).
 LogicalResult skipNormalization(Node &n) {
+  if (failed(n.require({0, 1, 2})))
+    return failure();
   TensorBuilder &b = n.b;
   bool isSimple = n.op.getOpType() == "SkipSimplifiedLayerNormalization";
   double epsilon = n.getFloat("epsilon", 1e-12f);
@@ -221,8 +241,10 @@ LogicalResult skipNormalization(Node &n) {
 
 /// (input_ids, segment_ids, word, position and segment tables, gamma, beta, mask, position_ids).
 LogicalResult embedLayerNormalization(Node &n) {
+  if (failed(n.require({0, 2, 3, 5, 6})))
+    return failure();
   TensorBuilder &b = n.b;
-  if (n.rank(0) != 2 || n.rank(2) != 2 || n.rank(3) != 2 || n.has(1) != n.has(4))
+  if (n.rank(0) != 2 || n.rank(2) != 2 || n.rank(3) != 2 || n.has(1) != n.has(4) || (n.has(4) && n.rank(4) != 2))
     return n.refuse("its operands have unexpected numbers of dimensions");
   Shape ids(n.shape(0)), shape = {ids[0], ids[1], n.shape(2)[1]};
   auto look = [&](Value places, unsigned place, unsigned table, Value &total) -> LogicalResult {
@@ -231,7 +253,7 @@ LogicalResult embedLayerNormalization(Node &n) {
       return failure();
     Value found = takeRows(b, n[table], rows);
     Value pair[2] = {found, total ? total : found};
-    if (n.rank(table) != 2 || n.shape(table)[1] != shape[2])
+    if (n.shape(table)[1] != shape[2])
       return n.refuse("tables of different widths");
     if (failed(n.broadcast(pair)))
       return failure();

@@ -56,6 +56,8 @@ static LogicalResult checkTables(Node &n, unsigned cosine, int64_t features) {
 
 /// (input, position_ids, cos_cache, sin_cache); position_ids is one offset, or a place for every element.
 LogicalResult fusedRotaryEmbedding(Node &n) {
+  if (failed(n.require({0, 1, 2, 3})))
+    return failure();
   TensorBuilder &b = n.b;
   bool packed = n.rank(0) == 3;
   if ((!packed && n.rank(0) != 4) || !n.isFloat(0) || n.rank(2) != 2)
@@ -93,6 +95,8 @@ LogicalResult fusedRotaryEmbedding(Node &n) {
 
 /// (query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value).
 LogicalResult multiHeadAttention(Node &n) {
+  if (failed(n.require({0})))
+    return failure();
   TensorBuilder &b = n.b;
   int64_t heads = n.getInt("num_heads", 0);
   if (n.rank(0) != 3 || !n.has(1) || !n.has(2))
@@ -102,7 +106,7 @@ LogicalResult multiHeadAttention(Node &n) {
   for (unsigned i = 8; i < n.size(); ++i)
     if (n.has(i))
       return n.refuse("operand " + Twine(i) + ", which serves generation, is not supported");
-  if (!n.isFloat(0) || heads < 1 || n.shape(0)[2] % heads)
+  if (!n.isFloat(0) || heads < 1 || n.shape(0)[2] < 1 || n.shape(0)[2] % heads)
     return n.refuse("num_heads " + Twine(heads) + " does not fit a query of shape " + shapeText(n.shape(0)));
   int64_t features = n.shape(0)[2], size = features / heads;
   Value parts[3] = {n[0], n[1], n[2]};
@@ -146,12 +150,14 @@ LogicalResult multiHeadAttention(Node &n) {
                       shapeText(scores));
     see.bias = pair[0];
   }
-  if (n.has(4)) { // 0 hides a key, by adding mask_filter_value
-    if (n.isFloat(4) || n.shape(4) != Ints({scores[0], scores[3]}))
+  if (n.has(4)) { // 0, or a place from the length on, hides a key by adding mask_filter_value
+    bool isLengths = n.rank(4) == 1;
+    if (n.isFloat(4) || n.shape(4) != (isLengths ? Ints({scores[0]}) : Ints({scores[0], scores[3]})))
       return n.refuse("a key_padding_mask of shape " + shapeText(n.shape(4)) + " for scores of shape " +
                       shapeText(scores));
-    Value hidden = b.compare(arith::CmpIPredicate::eq, n[4], b.zerosLike(n[4]));
-    Value wide = b.broadcast(hidden, scores, {0, 3});
+    Value wide = b.broadcast(n[4], scores, isLengths ? Ints({0}) : Ints({0, 3}));
+    wide = isLengths ? b.compare(arith::CmpIPredicate::sge, b.iota(TensorBuilder::typeOf(wide), 3), wide)
+                     : b.compare(arith::CmpIPredicate::eq, wide, b.zerosLike(wide));
     Value zero = b.constant(RankedTensorType::get(scores, n.element(0)), 0);
     Value bias = b.select(wide, b.constantLike(zero, n.getFloat("mask_filter_value", -10000)), zero);
     see.bias = see.bias ? b.add(see.bias, bias) : bias;
@@ -167,6 +173,8 @@ LogicalResult multiHeadAttention(Node &n) {
 /// (query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache, sin_cache). Causal;
 /// without a past, what follows a short sequence is hidden by that alone.
 LogicalResult groupQueryAttention(Node &n) {
+  if (failed(n.require({0})))
+    return failure();
   TensorBuilder &b = n.b;
   int64_t heads = n.getInt("num_heads", 0), groups = n.getInt("kv_num_heads", 0);
   for (unsigned i = 9; i < n.size(); ++i)
@@ -175,13 +183,13 @@ LogicalResult groupQueryAttention(Node &n) {
   for (StringRef name : {"smooth_softmax", "qk_output", "k_quant_type", "v_quant_type"})
     if (n.hasAttribute(name) && n.getInt(name, 0) > 0)
       return n.refuse("attribute '" + name + "' is not supported");
-  if (n.rank(0) != 3 || heads < 1 || groups < 1 || heads % groups || !n.isFloat(0) || n.has(1) != n.has(2))
+  if (n.rank(0) != 3 || heads < 1 || groups < 1 || heads % groups || heads > kMostElements || !n.isFloat(0) || n.has(1) != n.has(2))
     return n.refuse("a query of shape " + shapeText(n.shape(0)) + " with " + Twine(heads) + " heads and " +
                     Twine(groups) + " of keys");
   if (failed(n.sameElements({0, 1, 2, 3, 4})))
     return failure();
   int64_t all = n.has(1) ? heads : heads + 2 * groups;
-  if (n.shape(0)[2] % all)
+  if (n.shape(0)[2] < 1 || n.shape(0)[2] % all)
     return n.refuse(Twine(n.shape(0)[2]) + " features for " + Twine(all) + " heads");
   int64_t size = n.shape(0)[2] / all;
   Value q, k, v;

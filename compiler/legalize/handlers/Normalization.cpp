@@ -101,6 +101,8 @@ LogicalResult layerNormalization(Node &n) {
 }
 
 LogicalResult rmsNormalization(Node &n) {
+  if (failed(n.require({0, 1})))
+    return failure();
   TensorBuilder &b = n.b;
   int64_t rank = n.rank(0), axis = n.getInt("axis", -1);
   if (failed(n.axis(axis, rank)))

@@ -87,7 +87,7 @@ static LogicalResult spread(Node &n, unsigned i, Value &what) {
   TensorBuilder &b = n.b;
   Shape x(n.shape(0)), given(n.shape(i));
   int64_t axis = n.getInt("axis", 1), block = n.getInt("block_size", 0), rank = n.rank(0);
-  if (block < 0)
+  if (block < 0 || block > kMostElements)
     return n.refuse("a block_size of " + Twine(block));
   if (block == 0 && elementCount(given) == 1) {
     what = b.broadcastTo(b.reshape(what, {}), x);
@@ -138,6 +138,8 @@ static LogicalResult readZeroPoint(Node &n, Type compute, Value &zeroPoint) {
 }
 
 LogicalResult quantizeLinear(Node &n) {
+  if (failed(n.require({0, 1})))
+    return failure();
   TensorBuilder &b = n.b;
   int64_t wanted = n.getInt("output_dtype", 0), precision = n.getInt("precision", 0);
   ElementType to = n.elementType(wanted ? wanted : 2);
@@ -168,6 +170,8 @@ LogicalResult quantizeLinear(Node &n) {
 }
 
 LogicalResult dequantizeLinear(Node &n) {
+  if (failed(n.require({0, 1})))
+    return failure();
   TensorBuilder &b = n.b;
   int64_t wanted = n.getInt("output_dtype", 0);
   Type to = wanted ? n.elementType(wanted).type : n.element(1);

@@ -333,9 +333,15 @@ def contrib():
     packed = np.random.default_rng(1).integers(0, 256, (5, 3, 8)).astype(np.uint8)
     case("ms-matmul-nbits", "MatMulNBits", 17, [values("mn", (2, 40))], [packed, np.abs(values("ns", (15,))), np.random.default_rng(2).integers(0, 256, 10).astype(np.uint8)],
          domain=ms, K=40, N=5, bits=4, block_size=16)
+    case("ms-matmul-nbits-2", "MatMulNBits", 17, [values("mn", (2, 40))], [packed[:, :, :4].copy(), np.abs(values("ns", (15,)))], domain=ms, K=40, N=5, bits=2, block_size=16)
+    case("ms-fused-matmul-batch", "FusedMatMul", 17, [values("fa", (4, 2, 3)), values("fb", (2, 3, 5))], domain=ms, transBatchA=1)
     case("ms-rotary-offset", "RotaryEmbedding", 17, [x], [ints(2), values("rc", (7, 4)), values("rs", (7, 4))], domain=ms, interleaved=1)
     case("ms-multi-head-attention", "MultiHeadAttention", 17, [values("mq", (2, 3, 8)), values("mk", (2, 5, 8)), values("mv", (2, 5, 8))],
          [values("mb", (24,)), np.array([[1, 1, 0, 1, 1], [1, 0, 0, 1, 1]], np.int32), values("ma", (1, 2, 3, 5))], domain=ms, num_heads=2, mask_filter_value=-2.0)
+    case("ms-multi-head-attention-lengths", "MultiHeadAttention", 17, [values("mq", (2, 3, 8)), values("mk", (2, 5, 8)), values("mv", (2, 5, 12))],
+         [np.array([3, 5], np.int32)], inputs=["x0", "x1", "x2", "", "c0"], domain=ms, num_heads=2)
+    case("ms-group-query-attention-past", "GroupQueryAttention", 17, [values("gp", (2, 1, 64)), values("pk", (2, 1, 4, 16)), values("pv", (2, 1, 4, 16))],
+         [np.array([4, 4], np.int32), np.array([5], np.int32)], inputs=["x0", "", "", "x1", "x2", "c0", "c1"], outputs=["y", "k", "v"], domain=ms, num_heads=2, kv_num_heads=1)
     case("ms-group-query-attention", "GroupQueryAttention", 17, [values("gq", (2, 3, 64)), values("gk", (2, 3, 32)), values("gv", (2, 3, 32))],
          [np.array([2, 2], np.int32), np.array([3], np.int32), values("gc", (4, 8)), values("gs", (4, 8))], inputs=["x0", "x1", "x2", "", "", "c0", "c1", "c2", "c3"],
          outputs=["y", "k", "v"], domain=ms, num_heads=4, kv_num_heads=2, do_rotary=1, local_window_size=2)
