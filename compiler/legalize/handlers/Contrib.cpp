@@ -142,10 +142,13 @@ LogicalResult fusedConv(Node &n) {
   return y ? n.yield(y) : failure();
 }
 
-/// A @ B', with B in blocks of integers of `bits` bits, lowest first.
+/// A @ B', with B in blocks of integers of `bits` bits, lowest first. Only A is trained.
 LogicalResult matMulNBits(Node &n) {
   if (failed(n.require({0, 1, 2})))
     return failure();
+  for (unsigned i : {2u, 3u})
+    if (n.has(i) && n.walk.keepConstant(n[i], "part of the packed weights of MatMulNBits"))
+      return failure();
   TensorBuilder &b = n.b;
   int64_t inner = n.getInt("K", 0), outer = n.getInt("N", 0), bits = n.getInt("bits", 4),
           block = n.getInt("block_size", 0);

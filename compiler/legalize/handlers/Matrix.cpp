@@ -81,6 +81,8 @@ LogicalResult determinant(Node &n) {
 // where they are; those of the result are taken in the order of the pivots. One step of Newton's method follows: it improves the
 // result y, and its gradient is that of the inverse, -y' dy y'.
 LogicalResult inverse(Node &n) {
+  if (failed(n.require({0})))
+    return failure();
   TensorBuilder &b = n.b;
   Value x;
   if (failed(readMatrices(n, x)))
