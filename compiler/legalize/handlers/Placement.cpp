@@ -16,7 +16,7 @@ static Value takeAlong(TensorBuilder &b, Value x, Value indices, Ints shape, Int
 
 LogicalResult reverseSequence(Node &n) {
   int64_t time = n.getInt("time_axis", 0), batch = n.getInt("batch_axis", 1);
-  if (n.rank(0) < 2 || time + batch != 1 || time * batch != 0)
+  if (n.rank(0) < 2 || time < 0 || batch < 0 || time > 1 || batch > 1 || time == batch)
     return n.refuse("its time and batch axes are not the first two dimensions");
   TensorBuilder &b = n.b;
   Ints x = n.shape(0);
@@ -78,7 +78,7 @@ LogicalResult centerCropPad(Node &n) {
   SmallVector<int64_t> sorted = axes;
   if (failed(n.axes(sorted, rank)))
     return failure();
-  if (wanted.size() != axes.size() || llvm::any_of(wanted, [](int64_t size) { return size < 0; }))
+  if (wanted.size() != axes.size() || llvm::any_of(wanted, [](int64_t size) { return size < 0 || size > kMostElements; }))
     return n.refuse("a shape of " + shapeText(wanted) + " does not fit " + Twine(axes.size()) + " axes");
   SmallVector<int64_t> starts(rank, 0), sizes(n.shape(0)), low(rank, 0), high(rank, 0);
   for (auto [axis, size] : llvm::zip_equal(axes, wanted)) {
@@ -122,8 +122,8 @@ LogicalResult col2im(Node &n) {
   int64_t taps = elementCount(block), blocks = elementCount(counts), volume = elementCount(image);
   if (n.rank(0) != 3 || n.shape(0)[1] % taps || n.shape(0)[2] != blocks)
     return n.refuse("an input of shape " + shapeText(n.shape(0)) + " does not hold " + Twine(blocks) + " blocks of " + shapeText(block));
-  if (taps * blocks > kMostListed)
-    return n.refuse("more blocks than supported");
+  if (taps > kMostListed / std::max<int64_t>(blocks, 1) || volume > kMostElements)
+    return n.refuse("more blocks than supported, or a larger image");
   SmallVector<int64_t> places;
   for (int64_t i = 0; i < taps * blocks; ++i) {
     int64_t place = 0, stride = 1, tap = i / blocks, at = i % blocks;
@@ -155,6 +155,9 @@ LogicalResult maxUnpool(Node &n) {
       static_cast<int64_t>(pads.size()) != 2 * spatial || n.shape(1) != n.shape(0))
     return n.refuse("its indices, kernel, strides or pads do not fit an input of shape " + shapeText(n.shape(0)));
   Shape natural(n.shape(0));
+  for (Ints values : {Ints(kernel), Ints(strides), Ints(pads)})
+    if (llvm::any_of(values, [](int64_t value) { return value < 0 || value > kMostListed; }))
+      return n.refuse("its kernel, strides or pads hold a number below 0 or above " + Twine(kMostListed));
   for (int64_t d = 0; d < spatial; ++d) {
     natural[2 + d] = (natural[2 + d] - 1) * strides[d] - pads[d] - pads[spatial + d] + kernel[d];
     if (natural[2 + d] < 1 || natural[2 + d] > kMostElements)

@@ -103,7 +103,9 @@ LogicalResult roiAlign(Node &n) {
   int64_t ratio = n.getInt("sampling_ratio", 0), regions = n.shape(1)[0], volume = x[2] * x[3];
   double scale = n.getFloat("spatial_scale", 1), offset = isShifted ? 0.5 : 0;
   RegionAxis axes[2] = {{x[2], n.getInt("output_height", 1), ratio, 1}, {x[3], n.getInt("output_width", 1), ratio, 0}};
-  if (axes[0].bins < 1 || axes[1].bins < 1 || volume == 0 || ratio > kMostListed)
+  auto isCount = [](int64_t value) { return value >= 1 && value <= kMostListed; };
+  if (!isCount(axes[0].bins) || !isCount(axes[1].bins) || volume == 0 || ratio > kMostListed ||
+      elementCount({regions, axes[0].bins, axes[1].bins, std::max<int64_t>(ratio, 1), std::max<int64_t>(ratio, 1)}) > kMostElements / 4)
     return n.refuse("its input, its output or its samples are empty or too many");
   Value image = n.index(n[2], x[0], n.name(2));
   if (!image)
@@ -197,7 +199,7 @@ LogicalResult maxRoiPool(Node &n) {
     return n.refuse("regions of shape " + shapeText(n.shape(1)) + " do not fit an input of shape " + shapeText(n.shape(0)));
   Ints x = n.shape(0);
   int64_t regions = n.shape(1)[0], channels = x[1], volume = x[2] * x[3];
-  if (volume == 0 || volume > kMostListed || bins[0] > kMostListed || bins[1] > kMostListed)
+  if (volume == 0 || volume > kMostListed || elementCount({regions, bins[0], bins[1], volume, channels}) > kMostElements)
     return n.refuse("its input or its output is empty or too large");
   double scale = n.getFloat("spatial_scale", 1);
   Value places = b.detach(n[1]);

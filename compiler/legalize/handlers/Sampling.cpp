@@ -22,6 +22,9 @@ static Taps tableStart(TensorBuilder &b, Ints positions, bool second, Type index
   return taps;
 }
 
+/// A point has 2 or 4 taps to the power of its dimensions.
+static constexpr int64_t kMostSpatial = 4;
+
 LogicalResult gridSample(Node &n) {
   TensorBuilder &b = n.b;
   StringRef mode = n.getString("mode", n.version() < 20 ? "bilinear" : "linear"), padding = n.getString("padding_mode", "zeros");
@@ -34,6 +37,8 @@ LogicalResult gridSample(Node &n) {
   int64_t spatial = static_cast<int64_t>(x.size()) - 2;
   if (spatial < 1 || grid.size() != x.size() || grid[0] != x[0] || grid.back() != spatial || !n.isFloat(1))
     return n.refuse("a grid of shape " + shapeText(grid) + " does not fit an input of shape " + shapeText(x));
+  if (spatial > kMostSpatial)
+    return n.refuse("more than " + Twine(kMostSpatial) + " spatial dimensions are not supported");
   if (!isNearest && !n.isFloat(0))
     return n.refuse("an input of integers can be sampled in mode nearest only");
   Padding kind = padding == "zeros"    ? Padding::zeros
@@ -82,8 +87,10 @@ LogicalResult deformConv(Node &n) {
     pads = {0, 0, 0, 0};
   if (groups < 1 || offsetGroups < 1 || channels % groups || features % groups || channels % offsetGroups || w[1] != channels / groups)
     return n.refuse("filters of shape " + shapeText(w) + " in " + Twine(groups) + " groups do not fit an input of shape " + shapeText(x));
-  if (strides.size() != 2 || dilations.size() != 2 || pads.size() != 4 || llvm::any_of(strides, [](int64_t s) { return s < 1; }) ||
-      llvm::any_of(dilations, [](int64_t d) { return d < 1; }))
+  auto within = [](Ints values, int64_t least) {
+    return llvm::all_of(values, [&](int64_t value) { return value >= least && value <= kMostListed; });
+  };
+  if (strides.size() != 2 || dilations.size() != 2 || pads.size() != 4 || !within(strides, 1) || !within(dilations, 1) || !within(pads, 0))
     return n.refuse("its strides, dilations or pads are not those of two dimensions");
   int64_t outputs[2], taps = w[2] * w[3];
   for (int64_t d = 0; d < 2; ++d) {
