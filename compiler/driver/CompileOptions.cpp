@@ -160,6 +160,7 @@ bool checkOptions(const CompileOptions &options, std::string &error) {
                        : options.optimizer.isGiven  ? "--optimizer"
                        : options.clipNorm           ? "--clip-norm"
                        : options.clipValue          ? "--clip-value"
+                       : options.accumulate > 1     ? "--accumulate"
                        : !options.train.empty()     ? "--train"
                        : !options.freeze.empty()    ? "--freeze"
                        : !options.lossInput.empty() ? "--loss-input"

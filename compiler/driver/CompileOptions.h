@@ -91,6 +91,19 @@ struct BindingSpec {
 enum class BatchNormMode { AsExported, Train, Frozen };
 enum class DropoutMode { AsExported, Train };
 enum class Numerics { Fast, Portable };
+enum class Precision { F32, F64 }; ///< F32: the types of the file
+
+/// `--tie COPY=ORIGINAL`.
+struct TieSpec {
+  std::string copy, original;
+};
+
+/// For tests: scales one operand's gradient of every operation of one name (autodiff::Mutation).
+struct GradientMutation {
+  std::string operation; ///< empty: none
+  unsigned operand = 0;
+  double factor = 1.01;
+};
 
 struct CompileOptions {
   std::string model;  ///< path of the ONNX file
@@ -101,13 +114,17 @@ struct CompileOptions {
   OptimizerSpec optimizer;
   std::vector<GroupSpec> groups;
   std::optional<double> clipNorm, clipValue; ///< > 0
+  uint32_t accumulate = 1;                   ///< gradient steps before an update
   std::vector<NamePattern> train, freeze;    ///< empty `train`: the default rule; freeze wins
+  std::vector<std::string> untie;            ///< initializers whose every reader gets its own copy
+  std::vector<TieSpec> ties;                 ///< initializers that become another one again
   BatchNormMode batchNorm = BatchNormMode::AsExported;
   DropoutMode dropout = DropoutMode::AsExported;
   bool gradients = false; ///< also the gradients and update entries
   uint32_t maxWorkers = 2;
   std::vector<std::string> targets{"host"}; ///< as given; never empty, no name twice
   Numerics numerics = Numerics::Fast;
+  Precision precision = Precision::F32;
   uint64_t seed = 0;
   bool source = true;      ///< keep the ONNX graph in the artifact
   bool quiet = false;      ///< no summary on stdout
@@ -115,6 +132,7 @@ struct CompileOptions {
   std::string dumpIr;      ///< folder; empty: none
   std::string dumpBuffers; ///< CSV file; empty: none
   std::string report;      ///< JSON file; empty: none
+  GradientMutation mutation;
 };
 
 /// Parsers of the specs. Each returns true and fills its result, or returns false with one sentence in
@@ -122,9 +140,11 @@ struct CompileOptions {
 bool parseLoss(std::string_view text, LossSpec &loss, std::string &error);
 bool parseOptimizer(std::string_view text, OptimizerSpec &optimizer, std::string &error);
 bool parseGroup(std::string_view text, GroupSpec &group, std::string &error);
+bool parseTie(std::string_view text, TieSpec &tie, std::string &error);
 bool parseBatchNorm(std::string_view text, BatchNormMode &mode, std::string &error);
 bool parseDropout(std::string_view text, DropoutMode &mode, std::string &error);
 bool parseNumerics(std::string_view text, Numerics &numerics, std::string &error);
+bool parsePrecision(std::string_view text, Precision &precision, std::string &error);
 
 /// Adds the items of one `--shape` flag to the last binding.
 bool addShapes(std::string_view text, CompileOptions &options, std::string &error);

@@ -13,6 +13,7 @@
 #include "compiler/driver/Reports.h"
 #include "compiler/driver/SourceModel.h"
 #include "compiler/frontend/Importer.h"
+#include "compiler/frontend/SharedInitializers.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/onnx/OnnxDialect.h"
@@ -56,7 +57,8 @@ namespace {
 /// One run of the compiler. Every phase returns false after it has set `error`, with the exit status in `status`.
 class Compilation {
 public:
-  explicit Compilation(const CompileOptions &options) : options(options), output(options.output) {
+  Compilation(const CompileOptions &options, const std::function<int(ModuleOp parts)> &then)
+      : options(options), then(then), output(options.output) {
     DialectRegistry registry;
     autodiff::registerGradientRules(registry);
     context.appendDialectRegistry(registry);
@@ -92,7 +94,9 @@ public:
         return 0;
       }
     }
-    return write() ? 0 : report();
+    if (!write())
+      return report();
+    return then ? then(*parts) : 0;
   }
 
 private:
@@ -205,6 +209,17 @@ private:
       return fail(nameModel(outcome.message()));
     if (!checkOutputFiles())
       return false;
+    frontend::SharingOptions sharing{options.untie, {}};
+    for (const TieSpec &tie : options.ties)
+      sharing.ties.push_back({tie.copy, tie.original});
+    frontend::SharingReport shared;
+    outcome = frontend::resolveSharedInitializers(model, sharing, shared);
+    if (!outcome.ok())
+      return fail(nameModel(outcome.message()));
+    if (trains()) {
+      facts.warnings = shared.warnings;
+      notes = shared.notes;
+    }
     auto imported = frontend::importModel(model, context, outcome);
     if (failed(imported))
       return fail(nameModel(outcome.message()));
@@ -234,6 +249,7 @@ private:
         legal.batchNorm = options.batchNorm;
         legal.dropout = options.dropout;
         legal.trains = trains();
+        legal.float64 = options.precision == Precision::F64;
         if (!options.lossInput.empty())
           legal.lossOutputs = {options.lossInput};
         else if (options.loss.kind == LossKind::Output)
@@ -243,7 +259,7 @@ private:
           return fail(options.model + ": " + result.message());
         if (binding == 0 && (mode == legalize::Mode::train || !trains())) {
           facts.initializers = result.initializers;
-          facts.warnings = result.warnings;
+          facts.warnings.insert(facts.warnings.end(), result.warnings.begin(), result.warnings.end());
         }
       }
     }
@@ -310,8 +326,12 @@ private:
   bool differentiate() {
     if (!trains())
       return true;
-    if (failed(train::differentiateLoss(*program)))
+    autodiff::DifferentiateOptions how;
+    how.mutation = {options.mutation.operation, options.mutation.operand, options.mutation.factor};
+    if (failed(train::differentiateLoss(*program, how)))
       return false;
+    if (then)
+      parts = cast<ModuleOp>((*program)->clone());
     for (legalize::InitializerReport &item : facts.initializers) {
       for (auto tensor : program->getOps<train::TensorOp>())
         if (tensor.getName() == item.name && tensor.getRole() == train::Role::constant && item.trained()) {
@@ -340,7 +360,8 @@ private:
   bool update() {
     if (!trains())
       return true;
-    train::UpdateOptions update{options.optimizer, options.groups, options.clipNorm, options.clipValue};
+    train::UpdateOptions update{options.optimizer, options.groups, options.clipNorm, options.clipValue,
+                                options.accumulate};
     return succeeded(train::buildUpdate(*program, update));
   }
 
@@ -431,6 +452,8 @@ private:
   }
 
   void warn() const {
+    for (const std::string &note : notes)
+      std::cerr << "ortc: note: " << note << "\n";
     for (const std::string &warning : facts.warnings)
       std::cerr << "ortc: warning: " << warning << "\n";
   }
@@ -465,6 +488,7 @@ private:
   }
 
   const CompileOptions &options;
+  const std::function<int(ModuleOp parts)> then;
   OutputFolder output;
   MLIRContext context;
   std::string error;
@@ -473,6 +497,8 @@ private:
   std::vector<codegen::Target> targets;
   std::shared_ptr<const frontend::Model> model;
   OwningOpRef<ModuleOp> source, program;
+  OwningOpRef<ModuleOp> parts; ///< for `then`
+  std::vector<std::string> notes;
   CompileFacts facts;
   ProgramKernels kernels;
   std::vector<TargetCode> codes;
@@ -481,6 +507,10 @@ private:
 
 } // namespace
 
-int compile(const CompileOptions &options) { return Compilation(options).run(); }
+int compile(const CompileOptions &options) { return Compilation(options, nullptr).run(); }
+
+int compile(const CompileOptions &options, const std::function<int(ModuleOp parts)> &then) {
+  return Compilation(options, then).run();
+}
 
 } // namespace ortc::driver

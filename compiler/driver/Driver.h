@@ -4,12 +4,22 @@
 
 #include "compiler/driver/CompileOptions.h"
 
+#include <functional>
+
+namespace mlir {
+class ModuleOp;
+}
+
 namespace ortc::driver {
 
 /// Compiles as `options` say and writes the artifact's folder whole or not at all. Prints a summary on stdout and
 /// messages on stderr. Returns the exit status of `ortc train`: 0 done, 1 a file could not be written, 2 the input was
 /// refused.
 int compile(const CompileOptions &options);
+
+/// The same; once the artifact is written, `then` gets the program as phase `differentiate` left it (forward, loss and
+/// backward functions), and what it returns is the exit status.
+int compile(const CompileOptions &options, const std::function<int(mlir::ModuleOp parts)> &then);
 
 /// Names of the phases that `--compile-to` takes, in order.
 extern const char *const kPhaseNames[];

@@ -56,6 +56,8 @@ static Json describeOptimizer(const CompileOptions &options) {
     }
     optimizer["groups"] = groups;
   }
+  if (options.accumulate > 1)
+    optimizer["accumulate"] = options.accumulate;
   if (options.clipNorm)
     optimizer["clip_norm"] = *options.clipNorm;
   if (options.clipValue)
@@ -68,6 +70,7 @@ static Json describeFlags(const CompileOptions &options) {
   return {{"loss", options.loss.text},
           {"optimizer", options.optimizer.text},
           {"numerics", options.numerics == Numerics::Fast ? "fast" : "portable"},
+          {"precision", options.precision == Precision::F64 ? "f64" : "f32"},
           {"batch_norm", batchNorm[static_cast<int>(options.batchNorm)]},
           {"dropout", options.dropout == DropoutMode::Train ? "train" : "as-exported"},
           {"seed", options.seed},

@@ -156,6 +156,10 @@ bool parseLoss(std::string_view text, LossSpec &loss, std::string &error) {
   }
   if (hasRest && !parseKeys(rest, "loss " + quote(word), keys, error))
     return false;
+  if (parsed.probabilities && parsed.ignoreIndex != LossSpec().ignoreIndex) {
+    error = "loss 'cross_entropy': probabilities have no index to ignore; leave ignore_index or probabilities out";
+    return false;
+  }
   loss = std::move(parsed);
   return true;
 }
@@ -237,6 +241,15 @@ bool parseGroup(std::string_view text, GroupSpec &group, std::string &error) {
   return true;
 }
 
+bool parseTie(std::string_view text, TieSpec &tie, std::string &error) {
+  size_t equals = text.find('=');
+  tie = {std::string(text.substr(0, equals)), std::string(equals == text.npos ? "" : text.substr(equals + 1))};
+  if (!tie.copy.empty() && !tie.original.empty() && tie.copy != tie.original)
+    return true;
+  error = quote(text) + " names no two initializers; write COPY=ORIGINAL";
+  return false;
+}
+
 /// Finds `text` among `words`; `what` begins the message.
 template <typename Value>
 static bool parseWord(std::string_view text, const char *what,
@@ -270,6 +283,10 @@ bool parseDropout(std::string_view text, DropoutMode &mode, std::string &error) 
 bool parseNumerics(std::string_view text, Numerics &numerics, std::string &error) {
   return parseWord(text, "the numerics mode", {{"fast", Numerics::Fast}, {"portable", Numerics::Portable}},
                    numerics, error);
+}
+
+bool parsePrecision(std::string_view text, Precision &precision, std::string &error) {
+  return parseWord(text, "the precision", {{"f32", Precision::F32}, {"f64", Precision::F64}}, precision, error);
 }
 
 } // namespace ortc::driver

@@ -94,6 +94,16 @@ Status Model::parse(std::string_view bytes, const std::string &name, const std::
   return {};
 }
 
+Status Model::edit(const std::function<void(proto::ModelProto &)> &change, std::shared_ptr<const Model> &edited) const {
+  std::shared_ptr<Model> copy(new Model(name, folder, limits));
+  *copy->proto = *proto;
+  change(*copy->proto);
+  if (Status status = checkModel(*copy, *copy->proto, limits); !status.ok())
+    return Status::error("'" + name + "': " + status.message());
+  edited = std::move(copy);
+  return {};
+}
+
 Status Model::load(const std::string &path, std::shared_ptr<const Model> &model, const Limits &limits) {
   std::shared_ptr<const MappedFile> file;
   ORTC_RETURN_IF_ERROR(MappedFile::open(path, limits.modelBytes, file));

@@ -6,6 +6,7 @@
 #include "compiler/frontend/Status.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -62,6 +63,8 @@ public:
   /// Checks bytes in memory. `name` stands for the file in messages; external data is looked for in `folder`.
   static Status parse(std::string_view bytes, const std::string &name, const std::string &folder,
                       std::shared_ptr<const Model> &model, const Limits &limits = {});
+  /// A copy of this model with its message changed, checked again.
+  Status edit(const std::function<void(proto::ModelProto &)> &change, std::shared_ptr<const Model> &edited) const;
   ~Model();
 
   const proto::ModelProto &getProto() const { return *proto; }

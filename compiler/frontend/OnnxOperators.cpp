@@ -32,6 +32,8 @@ const OperatorDefinition *findDefinition(std::string_view domain, std::string_vi
   return found && found->since == since ? found : nullptr;
 }
 
+std::span<const OperatorDefinition> listDefinitions() { return kOperators; }
+
 bool isStandardDomain(std::string_view domain) {
   return std::any_of(std::begin(kOperators), std::end(kOperators),
                      [&](const OperatorDefinition &d) { return d.domain == domain; });

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,9 @@ const OperatorDefinition *findOperator(std::string_view domain, std::string_view
 
 /// The definition of exactly that version, or null.
 const OperatorDefinition *findDefinition(std::string_view domain, std::string_view name, int64_t since);
+
+/// All of them, sorted by domain, name and version.
+std::span<const OperatorDefinition> listDefinitions();
 
 /// Whether the standard knows that domain.
 bool isStandardDomain(std::string_view domain);

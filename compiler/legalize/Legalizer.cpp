@@ -8,6 +8,7 @@
 #include "compiler/legalize/Legalizer.h"
 
 #include "compiler/evaluator/Evaluator.h"
+#include "compiler/legalize/OperatorList.h"
 #include "dialects/train/ElementTypes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
@@ -320,6 +321,8 @@ static std::string missingReason(onnx::NodeOp op, bool known) {
   if (known)
     return "this version of the operator is not supported";
   StringRef name = op.getOpType();
+  if (StringRef refusal = getRefusal(op.getDomainName(), name); !refusal.empty())
+    return refusal.str();
   if (name == "Loop" || name == "Scan")
     return "loops are not supported";
   if (name == "RNN" || name == "LSTM" || name == "GRU")

@@ -19,7 +19,7 @@ def Plan_RegionAttr : EnumAttr<Plan_Dialect, Plan_Region, "region">;
 def Plan_ProgramOp : Op<Plan_Dialect, "program", [Symbol, IsolatedFromAbove, NoTerminator, SingleBlock]> {
   let summary = "the steps of one entry, in order, with every buffer placed";
   let description = [{
-    `role` is the entry's ("train", "eval", "predict", "gradients", "update"), `binding` its binding.
+    `role` is the entry's ("train", "eval", "predict", "gradients", "update", "accumulate"), `binding` its binding.
     The transient region takes `fixedBytes` + workers * `workerBytes`. `peakBytes` is the largest sum of live buffers,
     the bound that no placement of this order can beat; `sourcePeakBytes` that of the order the program was written in,
     with every update right after its gradient.

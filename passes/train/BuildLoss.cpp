@@ -63,8 +63,14 @@ static Type findLabelInput(func::FuncOp forward) {
   return nullptr;
 }
 
-static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t binding,
-                                 const driver::LossSpec &loss, StringRef lossInput) {
+/// Whether the type of the label says that it holds probabilities, as in PyTorch: of floating point and the logits' shape.
+static bool holdsProbabilities(Type label, RankedTensorType prediction) {
+  auto type = dyn_cast_or_null<RankedTensorType>(label);
+  return type && isa<FloatType>(type.getElementType()) && type.getShape() == prediction.getShape();
+}
+
+static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t binding, driver::LossSpec loss,
+                                 StringRef lossInput) {
   FailureOr<Output> output =
       chooseOutput(forward, loss.kind == driver::LossKind::Output ? loss.output : lossInput);
   if (failed(output))
@@ -84,6 +90,7 @@ static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t 
   FailureOr<Value> label(Value{});
   if (needsLabel(loss)) {
     Type labelType = findLabelInput(forward);
+    loss.probabilities |= loss.kind == driver::LossKind::CrossEntropy && holdsProbabilities(labelType, type);
     if (!labelType) {
       FailureOr<RankedTensorType> inferred = inferLabelType(loss, type, composer.getBuilder().getLoc());
       if (failed(inferred))

@@ -232,8 +232,35 @@ LogicalResult UpdateBuilder::run() {
 
 } // namespace
 
+/// acc + g / N for every parameter. Dividing here and not after the sum gives what PyTorch gives for a loss / N.
+static LogicalResult buildAccumulate(ModuleOp module, int64_t steps) {
+  FunctionComposer composer(module, "accumulation",
+                            NameLoc::get(StringAttr::get(module.getContext(), "accumulate")));
+  ProgramTensors tensors(module, composer);
+  TensorBuilder &b = composer.getBuilder();
+  FailureOr<Value> count = tensors.getScalar("accumulate", static_cast<double>(steps));
+  if (failed(count))
+    return failure();
+  Value share = b.div(b.constantLike(*count, 1), *count);
+  SmallVector<Port> sums, updates;
+  for (TensorOp parameter : findParameters(module)) {
+    FailureOr<Value> gradient = composer.getArgument(symbolAttribute(parameter, kGradient), parameter.getStoredType());
+    FailureOr<Port> state = tensors.getState("accumulated", parameter);
+    if (failed(gradient) || failed(state))
+      return failure();
+    Value sum = b.add(state->value, b.mul(*gradient, spread(b, share, *gradient)));
+    sums.push_back({symbolAttribute(parameter, kGradient), sum});
+    updates.push_back({state->attribute, sum});
+  }
+  sums.append(updates);
+  composer.finish(sums, /*dropArguments=*/false);
+  return success();
+}
+
 LogicalResult buildUpdate(ModuleOp module, const UpdateOptions &options) {
-  return UpdateBuilder(module, options).run();
+  if (failed(UpdateBuilder(module, options).run()))
+    return failure();
+  return success(options.accumulate == 1 || succeeded(buildAccumulate(module, options.accumulate)));
 }
 
 namespace {
@@ -257,6 +284,7 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
       parsed.clipNorm = clipNorm;
     if (clipValue > 0)
       parsed.clipValue = clipValue;
+    parsed.accumulate = accumulate;
     if (failed(buildUpdate(getOperation(), parsed)))
       signalPassFailure();
   }

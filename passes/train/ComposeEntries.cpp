@@ -30,19 +30,22 @@ public:
   EntryBuilder(ModuleOp module, int64_t binding)
       : module(module), binding(binding), backward(findPart(module, "backward", binding)),
         update(module.lookupSymbol<func::FuncOp>("update")),
+        accumulate(module.lookupSymbol<func::FuncOp>("accumulation")),
         forward(findPart(module, "forward_eval", binding)), loss(findPart(module, "loss", binding)) {}
 
   LogicalResult run(const EntryOptions &options) {
     if (backward && !update)
       return module.emitError("gradients without @update: run ortc-build-update first");
     bool cut = options.gradients && backward;
-    return success((!backward || succeeded(buildTrain())) && (!forward || !loss || succeeded(buildEval())) &&
+    return success((!backward || succeeded(buildTrain())) &&
+                   (!backward || !accumulate || succeeded(buildAccumulate())) && (!forward || !loss || succeeded(buildEval())) &&
                    (!forward || succeeded(buildPredict())) && (!cut || succeeded(buildGradients())) &&
                    (!cut || succeeded(buildCutUpdate())));
   }
 
 private:
   LogicalResult buildTrain();
+  LogicalResult buildAccumulate();
   LogicalResult buildEval();
   LogicalResult buildPredict();
   LogicalResult buildGradients();
@@ -52,7 +55,7 @@ private:
 
   ModuleOp module;
   int64_t binding;
-  func::FuncOp backward, update, forward, loss;
+  func::FuncOp backward, update, accumulate, forward, loss;
 };
 
 FunctionComposer EntryBuilder::start(StringRef entry) {
@@ -73,13 +76,37 @@ LogicalResult EntryBuilder::buildTrain() {
   FailureOr<SmallVector<Port>> values = composer.inlinePart(backward);
   if (failed(values))
     return failure();
-  FailureOr<SmallVector<Port>> updates = composer.inlinePart(update, select(*values, kGradient));
+  SmallVector<Port> results = select(*values, kLoss), gradients = select(*values, kGradient);
+  results.append(select(*values, kUpdate));
+  if (accumulate) {
+    FailureOr<SmallVector<Port>> sums = composer.inlinePart(accumulate, gradients);
+    if (failed(sums))
+      return failure();
+    gradients = select(*sums, kGradient);
+    for (const Port &port : select(*sums, kUpdate)) // the next sum begins with nothing
+      results.push_back({port.attribute, composer.getBuilder().zerosLike(port.value)});
+  }
+  FailureOr<SmallVector<Port>> updates = composer.inlinePart(update, gradients);
   if (failed(updates))
+    return failure();
+  results.append(*updates);
+  finish(composer, "train", results);
+  return success();
+}
+
+/// A step without an update: its gradients wait for the next training step; running statistics move as in every step.
+LogicalResult EntryBuilder::buildAccumulate() {
+  FunctionComposer composer = start("accumulate");
+  FailureOr<SmallVector<Port>> values = composer.inlinePart(backward);
+  if (failed(values))
+    return failure();
+  FailureOr<SmallVector<Port>> sums = composer.inlinePart(accumulate, select(*values, kGradient));
+  if (failed(sums))
     return failure();
   SmallVector<Port> results = select(*values, kLoss);
   results.append(select(*values, kUpdate));
-  results.append(*updates);
-  finish(composer, "train", results);
+  results.append(select(*sums, kUpdate));
+  finish(composer, "accumulate", results);
   return success();
 }
 

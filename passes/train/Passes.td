@@ -45,7 +45,8 @@ def BuildUpdatePass : Pass<"ortc-build-update", "::mlir::ModuleOp"> {
     Before: parameters are those that `@backward_B` has gradients of.
     After: `@update` takes gradients (`train.gradient`), parameters, state and hyper-parameters, and returns the new
     parameters and state. State and hyper-parameters are declared as train.tensors; state has its parameter's layout.
-    A momentum or weight decay of zero compiles nothing.
+    A momentum or weight decay of zero compiles nothing. With accumulate=N above 1, `@accumulation` adds a step's gradients,
+    each divided by N, to state that it declares.
   }];
   let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
@@ -53,7 +54,8 @@ def BuildUpdatePass : Pass<"ortc-build-update", "::mlir::ModuleOp"> {
     Option<"optimizer", "optimizer", "std::string", "\"sgd\"", "what --optimizer takes, e.g. adamw:lr=1e-3">,
     Option<"groups", "groups", "std::string", "", "what --group takes, several separated by semicolons">,
     Option<"clipNorm", "clip-norm", "double", "0", "largest norm of all gradients together; 0: no limit">,
-    Option<"clipValue", "clip-value", "double", "0", "largest magnitude of a gradient's element; 0: no limit">
+    Option<"clipValue", "clip-value", "double", "0", "largest magnitude of a gradient's element; 0: no limit">,
+    Option<"accumulate", "accumulate", "unsigned", "1", "gradient steps before an update, at least 1">
   ];
 }
 
@@ -61,7 +63,7 @@ def ComposeEntriesPass : Pass<"ortc-compose-entries", "::mlir::ModuleOp"> {
   let summary = "inline the parts into the entries of the artifact";
   let description = [{
     Before: the parts that the passes above made.
-    After: only entries, public functions with `train.entry` and `train.binding`: `train` (backward then update), `eval`
+    After: only entries, public functions with `train.entry` and `train.binding`: `train` (backward then update), `accumulate` where there is such a part (the same without update), `eval`
     (forward in eval mode, and loss), `predict` (the same without loss and label), and if asked for `gradients` and
     `update`, which cut `train` in two. New values of state that the forward part makes cross the cut as
     `train.gradient` of that state, so that `gradients` changes nothing. Arguments that nobody uses are dropped.

@@ -7,8 +7,8 @@
 //   forward_train_B, forward_eval_B            from legalisation, per binding B = 0, 1, ...
 //   loss_B                                     buildLoss
 //   backward_B = forward_train + loss + gradients        differentiateLoss
-//   update                                     buildUpdate, shared by all bindings
-//   train_B, eval_B, predict_B[, gradients_B, update_B]  composeEntries; the parts are gone
+//   update[, accumulation]                      buildUpdate, shared by all bindings
+//   train_B, eval_B, predict_B[, accumulate_B][, gradients_B, update_B]  composeEntries; the parts are gone
 #pragma once
 
 #include "compiler/autodiff/Differentiate.h"
@@ -32,9 +32,12 @@ struct UpdateOptions {
   driver::OptimizerSpec optimizer;
   std::vector<driver::GroupSpec> groups;     ///< the first that matches a parameter's name is its group
   std::optional<double> clipNorm, clipValue; ///< > 0
+  int64_t accumulate = 1;                    ///< gradient steps before an update
 };
 
-/// Adds `@update`, hyper-parameters and optimizer state.
+/// Adds `@update`, hyper-parameters and optimizer state. With more than one gradient step before an update, also
+/// `@accumulation`: it takes a step's gradients and returns under the same attribute their sum with those of the steps since
+/// the last update, each divided by the hyper-parameter "accumulate"; the sum so far is the state `PARAMETER.accumulated`.
 mlir::LogicalResult buildUpdate(mlir::ModuleOp module, const UpdateOptions &options);
 
 struct EntryOptions {

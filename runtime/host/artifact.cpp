@@ -18,6 +18,8 @@ const char *getEntryName(uint32_t role) {
     return "gradients";
   case ORTC_ENTRY_UPDATE:
     return "update";
+  case ORTC_ENTRY_ACCUMULATE:
+    return "accumulate";
   default:
     return "unknown";
   }

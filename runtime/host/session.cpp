@@ -143,6 +143,9 @@ Status Session::step(const Entry &entry, double &loss, ortc_status *told) {
   case ORTC_ENTRY_UPDATE:
     status = ortc_update_step(get());
     break;
+  case ORTC_ENTRY_ACCUMULATE:
+    status = ortc_accumulate_step(get(), &loss);
+    break;
   }
   if (told)
     *told = status;

@@ -44,6 +44,8 @@ private:
   Session session;
   std::string savePlace; // --save with links followed
   const Entry *entry = nullptr, *evalEntry = nullptr;
+  const Entry *accumulateEntry = nullptr; // of steps that end without an update; null: every step has one
+  int64_t accumulate = 1;                 // gradient steps before an update
   Batches data, evalData;
   Position position;
   Schedule schedule; // the position's, with its end
@@ -60,6 +62,10 @@ Status Trainer::run() {
   ORTC_TRY(resume());
   ORTC_TRY(planRates());
   ORTC_TRY(loop());
+  if (int64_t waiting = position.step % accumulate; waiting && stepsDone)
+    reporter.note("the gradients of the last " + formatCount(waiting, "step") + " wait for an update, which comes after " +
+                  std::to_string(accumulate) +
+                  (options.save.empty() ? "; without --save they are lost" : "; they are in the checkpoint"));
   if (interrupted)
     ORTC_TRY(metrics.writeEvent("interrupted", {{"step", std::to_string(position.step)}}));
   else if (evalEntry && evaluatedStep != position.step)
@@ -95,6 +101,9 @@ Status Trainer::open() {
   for (const std::string &file : source->getFiles())
     inputs.push_back({"--data", file});
   ORTC_TRY(Batches::create(*source, entry->inputs, Remainder::Drop, data, notes));
+  for (const Entry &candidate : artifact.getEntries())
+    if (candidate.role == ORTC_ENTRY_ACCUMULATE && candidate.binding == entry->binding)
+      accumulateEntry = &candidate;
   if (!options.evalData.empty()) {
     ORTC_TRY(artifact.findEntry(ORTC_ENTRY_EVAL, options.binding, evalEntry));
     ORTC_TRY(openData(options.evalData, source));
@@ -148,6 +157,14 @@ Status Trainer::resume() {
       int64_t epoch = position.epoch + (position.slice == data.getSlices());
       reporter.line("resumed at step " + std::to_string(position.step) + ", epoch " + std::to_string(epoch));
     }
+  }
+  if (accumulateEntry) {
+    double value = 0;
+    ORTC_TRY(session.getScalar("accumulate", value));
+    accumulate = int64_t(value);
+    if (!(value >= 1 && value <= 1e9) || double(accumulate) != value)
+      return Status::failure(options.load + ": 'accumulate' is " + formatNumber(value) +
+                             ", but it must be a whole number from 1");
   }
   ORTC_TRY(metrics.open(options.metrics, /*append=*/!options.load.empty()));
   int64_t slices = data.getSlices();
@@ -219,7 +236,8 @@ Status Trainer::trainStep(const std::vector<int64_t> *order) {
   auto begin = Clock::now();
   ORTC_TRY(session.feed(*entry, data, position.slice, order));
   ortc_status told = ORTC_OK;
-  if (Status status = session.step(*entry, lastLoss, &told); !status.isOk())
+  bool updates = !accumulateEntry || (position.step + 1) % accumulate == 0;
+  if (Status status = session.step(updates ? *entry : *accumulateEntry, lastLoss, &told); !status.isOk())
     return explain(status, told);
   double milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
   int64_t epoch = position.epoch;

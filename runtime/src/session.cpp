@@ -346,6 +346,9 @@ ortc_status ortc_write_gradient(ortc_session *session, const char *parameter, co
 ortc_status ortc_train_step(ortc_session *session, double *loss) {
   return runStep(session, ORTC_ENTRY_TRAIN, loss);
 }
+ortc_status ortc_accumulate_step(ortc_session *session, double *loss) {
+  return runStep(session, ORTC_ENTRY_ACCUMULATE, loss);
+}
 ortc_status ortc_eval_step(ortc_session *session, double *loss) {
   return runStep(session, ORTC_ENTRY_EVAL, loss);
 }

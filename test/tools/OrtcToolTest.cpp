@@ -138,7 +138,7 @@ static std::set<std::string> findFlags(const std::string &text, const std::strin
 
 TEST_F(OrtcToolTest, EveryFlagIsDocumentedAndNoOther) {
   std::string guide = readFile(ORTC_DOCS "/command-line.md");
-  for (const char *command : {"train", "run", "eval", "predict", "gradients", "export", "inspect", "verify"}) {
+  for (const char *command : {"train", "run", "eval", "predict", "gradients", "export", "check", "ops", "inspect", "verify"}) {
     size_t begin = guide.find(std::string("\n## ortc ") + command + "\n");
     ASSERT_NE(begin, std::string::npos) << command;
     std::string section = guide.substr(begin, guide.find("\n## ", begin + 1) - begin);
@@ -146,6 +146,24 @@ TEST_F(OrtcToolTest, EveryFlagIsDocumentedAndNoOther) {
     flags.erase("--help");
     EXPECT_EQ(findFlags(section, "| `"), flags) << command;
   }
+}
+
+TEST_F(OrtcToolTest, TheStatusPageHasTheTablesOfTheTool) {
+  std::string page = readFile(ORTC_DOCS "/status.md"), begin = "<!-- ortc ops --markdown -->\n";
+  size_t from = page.find(begin), to = page.find("<!-- end of ortc ops -->");
+  ASSERT_NE(from, std::string::npos);
+  ASSERT_NE(to, std::string::npos);
+  from += begin.size();
+  EXPECT_TRUE(page.substr(from, to - from) == run("ops --markdown").text)
+      << "docs/status.md is behind the tool: tools/scripts/update-status PATH/TO/ortc writes it";
+}
+
+TEST_F(OrtcToolTest, ListsOperators) {
+  std::string text = run("ops").text;
+  EXPECT_NE(text.find("\nGemm "), std::string::npos);
+  EXPECT_NE(text.find("\nStringConcat "), std::string::npos); // what is refused stands there too
+  EXPECT_EQ(run("ops --json").text.substr(0, 2), "[\n");
+  EXPECT_EQ(run("ops --json --markdown").status, 2);
 }
 
 TEST_F(OrtcToolTest, FailsWithStatus1WhereAFileIsMissing) {

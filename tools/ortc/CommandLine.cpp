@@ -31,6 +31,11 @@ void CommandLine::addValue(const std::string &names, const std::string &type, co
       ->type_name(type);
 }
 
+void CommandLine::addHidden(const std::string &names, const std::string &type, const std::string &help, Handler handler) {
+  addValue(names, type, help, std::move(handler));
+  command->get_option(names)->group("");
+}
+
 void CommandLine::addText(const std::string &names, const std::string &type, const std::string &help,
                           std::string &target, bool isRequired) {
   addValue(names, type, help, [&target](const std::string &value, std::string &error) {

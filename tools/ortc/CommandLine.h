@@ -26,6 +26,8 @@ public:
   /// A flag with a value. `names` as CLI11 takes them, e.g. "-o,--output".
   void addValue(const std::string &names, const std::string &type, const std::string &help, Handler handler,
                 bool isRepeatable = false);
+  /// The same, not in --help.
+  void addHidden(const std::string &names, const std::string &type, const std::string &help, Handler handler);
   void addText(const std::string &names, const std::string &type, const std::string &help,
                std::string &target, bool isRequired = false);
   /// A whole number of at least `least`.

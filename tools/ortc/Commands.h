@@ -10,12 +10,22 @@
 
 #include "tools/ortc/CommandLine.h"
 
+namespace ortc::driver {
+struct CompileOptions;
+}
+
 namespace ortc::tool {
 
 /// What the command line asks for; set while it is parsed, run after it. Returns the exit status.
 using Action = std::function<int()>;
 
+/// Flags that `train` and `check` share: what is compiled and what its loss is; what is trained and how it runs.
+void addModelFlags(CommandLine &line, driver::CompileOptions &options);
+void addGradientFlags(CommandLine &line, driver::CompileOptions &options);
+
 void addTrainCommand(CLI::App &app, Action &action);
+void addCheckCommand(CLI::App &app, Action &action);
+void addOpsCommand(CLI::App &app, Action &action);
 void addRunCommand(CLI::App &app, Action &action);
 void addEvalCommand(CLI::App &app, Action &action);
 void addPredictCommand(CLI::App &app, Action &action);

@@ -31,9 +31,7 @@ CommandLine::Handler fillLimit(std::optional<double> &limit) {
 
 } // namespace
 
-static void addModelFlags(CommandLine &line, driver::CompileOptions &options) {
-  line.addPositional("MODEL", "the ONNX file", options.model);
-  line.addText("-o,--output", "DIR", "folder of the artifact: created, or replaced whole", options.output);
+void addModelFlags(CommandLine &line, driver::CompileOptions &options) {
   line.addValue("--shape", "NAME=N|INPUT=AxBxC",
                 "binds symbolic dimensions (a comma between more), or a whole input",
                 fill(driver::addShapes, options), true);
@@ -46,7 +44,33 @@ static void addModelFlags(CommandLine &line, driver::CompileOptions &options) {
       "indices; with probabilities=1 they are one-hot or probabilities, of the logits' shape",
       fill(driver::parseLoss, options.loss));
   line.addText("--loss-input", "NAME", "the graph output that feeds the loss", options.lossInput);
-  line.addFlag("--no-source", "leaves the ONNX graph out of the artifact", options.source, false);
+}
+
+void addGradientFlags(CommandLine &line, driver::CompileOptions &options) {
+  line.addValue("--train", "REGEX", "float initializers to train (whole names)", addPattern(options.train),
+                true);
+  line.addValue("--freeze", "REGEX", "float initializers not to train; wins over --train",
+                addPattern(options.freeze), true);
+  line.addValue("--untie", "NAME", "every reader of this initializer gets its own, as before an exporter merged equal ones",
+                [&options](const std::string &value, std::string &error) {
+                  error = "needs a name";
+                  options.untie.push_back(value);
+                  return !value.empty();
+                },
+                true);
+  line.addValue("--tie", "COPY=ORIGINAL", "an initializer that is a copy or the transpose of another becomes that one again",
+                [&options](const std::string &value, std::string &error) {
+                  return driver::parseTie(value, options.ties.emplace_back(), error);
+                },
+                true);
+  line.addValue("--batch-norm", "MODE", "as-exported, train or frozen",
+                fill(driver::parseBatchNorm, options.batchNorm));
+  line.addValue("--dropout", "MODE", "as-exported or train", fill(driver::parseDropout, options.dropout));
+  line.addValue("--seed", "N", "of dropout and other random ops",
+                [&options](const std::string &value, std::string &error) {
+                  error = "'" + value + "' must be a whole number from 0 to 18446744073709551615";
+                  return driver::parseUnsigned(value, options.seed);
+                });
 }
 
 static void addTrainingFlags(CommandLine &line, driver::CompileOptions &options) {
@@ -62,19 +86,9 @@ static void addTrainingFlags(CommandLine &line, driver::CompileOptions &options)
       true);
   line.addValue("--clip-norm", "X", "limits the norm of all gradients together", fillLimit(options.clipNorm));
   line.addValue("--clip-value", "X", "limits every element of a gradient", fillLimit(options.clipValue));
-  line.addValue("--train", "REGEX", "float initializers to train (whole names)", addPattern(options.train),
-                true);
-  line.addValue("--freeze", "REGEX", "float initializers not to train; wins over --train",
-                addPattern(options.freeze), true);
-  line.addValue("--batch-norm", "MODE", "as-exported, train or frozen",
-                fill(driver::parseBatchNorm, options.batchNorm));
-  line.addValue("--dropout", "MODE", "as-exported or train", fill(driver::parseDropout, options.dropout));
+  line.addWhole("--accumulate", "gradient steps before an update, which takes their mean; default: 1", options.accumulate, 1,
+                1 << 20);
   line.addFlag("--gradients", "adds the entry that leaves gradients readable", options.gradients);
-  line.addValue("--seed", "N", "of dropout and other random ops",
-                [&options](const std::string &value, std::string &error) {
-                  error = "'" + value + "' must be a whole number from 0 to 18446744073709551615";
-                  return driver::parseUnsigned(value, options.seed);
-                });
 }
 
 static void addCodeFlags(CommandLine &line, driver::CompileOptions &options, bool &isFirstTarget) {
@@ -88,6 +102,8 @@ static void addCodeFlags(CommandLine &line, driver::CompileOptions &options, boo
       true);
   line.addValue("--numerics", "MODE", "fast, or portable: the same bits on every target",
                 fill(driver::parseNumerics, options.numerics));
+  line.addValue("--precision", "TYPE", "f32: the types of the file; f64: everything in float64, for checking",
+                fill(driver::parsePrecision, options.precision));
   line.addText("--compile-to", "PHASE", "stops after a phase", options.compileTo);
   line.addText("--dump-ir", "DIR", "writes the IR after every phase", options.dumpIr);
   line.addText("--dump-buffers", "FILE.csv", "writes the memory plan", options.dumpBuffers);
@@ -102,7 +118,11 @@ void addTrainCommand(CLI::App &app, Action &action) {
   };
   auto state = std::make_shared<State>();
   CommandLine line(app, "train", "compiles MODEL into a training artifact");
+  line.addPositional("MODEL", "the ONNX file", state->options.model);
+  line.addText("-o,--output", "DIR", "folder of the artifact: created, or replaced whole", state->options.output);
   addModelFlags(line, state->options);
+  line.addFlag("--no-source", "leaves the ONNX graph out of the artifact", state->options.source, false);
+  addGradientFlags(line, state->options);
   addTrainingFlags(line, state->options);
   addCodeFlags(line, state->options, state->isFirstTarget);
   line.setAction(action, [state] {

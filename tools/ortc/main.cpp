@@ -44,6 +44,8 @@ int main(int argc, char **argv) {
   tool::Action action;
 #ifdef ORTC_HAS_COMPILER
   tool::addTrainCommand(app, action);
+  tool::addCheckCommand(app, action);
+  tool::addOpsCommand(app, action);
 #endif
   tool::addRunCommand(app, action);
   tool::addEvalCommand(app, action);

@@ -19,7 +19,7 @@ const char *roleName(uint32_t role) {
 }
 
 const char *entryRoleName(uint32_t role) {
-  static const char *const kNames[] = {"train", "eval", "predict", "gradients", "update"};
+  static const char *const kNames[] = {"train", "eval", "predict", "gradients", "update", "accumulate"};
   return role < ORTC_ENTRY_ROLES ? kNames[role] : "unknown";
 }
 

@@ -24,7 +24,8 @@ enum ortc_entry_role {
   ORTC_ENTRY_PREDICT = 2,   /* forward in eval mode, no label, no loss */
   ORTC_ENTRY_GRADIENTS = 3, /* forward, loss, gradients; leaves them in the transient region */
   ORTC_ENTRY_UPDATE = 4,    /* applies what ORTC_ENTRY_GRADIENTS left there, clipping included */
-  ORTC_ENTRY_ROLES = 5
+  ORTC_ENTRY_ACCUMULATE = 5, /* forward, loss, gradients, which are added to what the next train entry applies */
+  ORTC_ENTRY_ROLES = 6
 };
 
 /* Head of a blob, at its offset 0. `count` entries follow, `entry_bytes` apart (at least
@@ -55,7 +56,7 @@ enum ortc_step_status {
 /* Bits of ortc_call.flags. */
 enum ortc_call_flags {
   ORTC_CALL_STOP_ON_NOT_FINITE =
-      1u /* train, gradients, update: return before any update when the loss is not finite */
+      1u /* train, gradients, update, accumulate: return before any update when the loss is not finite */
 };
 
 /* Indices into ortc_call.bases; each base is aligned to ORTC_ALIGNMENT. */

@@ -220,6 +220,10 @@ ORTC_API ortc_status ortc_write_gradient(ortc_session *session, const char *para
  * NOT_FOUND (no such entry), STATE, RANGE, NOT_FINITE, INTERNAL. ---- */
 
 ORTC_API ortc_status ortc_train_step(ortc_session *session, double *loss);
+/* In an artifact compiled with --accumulate N: a training step without its update. Its gradients, each divided by the scalar
+ * "accumulate", wait in the session (and in checkpoints) for the next ortc_train_step, which adds its own and applies the sum.
+ * So an update over N batches is N - 1 of these and one ortc_train_step. */
+ORTC_API ortc_status ortc_accumulate_step(ortc_session *session, double *loss);
 ORTC_API ortc_status ortc_eval_step(ortc_session *session, double *loss);
 ORTC_API ortc_status ortc_predict_step(ortc_session *session);
 /* Leaves the gradients readable and changes no parameter. */

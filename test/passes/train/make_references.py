@@ -112,6 +112,12 @@ def loss_cases():
     yield "cross_entropy_probabilities", "cross_entropy:probabilities=1", x, p, cross_entropy_probabilities(x, p)
     yield ("cross_entropy_probabilities_smoothed", "cross_entropy:probabilities=1,label_smoothing=0.2", x, p,
            cross_entropy_probabilities(x, p, smoothing=0.2))
+    later = np.random.default_rng(11)  # of its own: the cases after these keep their numbers
+    x, p = np.round(later.normal(size=(2, 3, 7)) * 2, 3), later.dirichlet(np.ones(7), (2, 3))
+    yield ("cross_entropy_probabilities_last_axis", "cross_entropy:axis=-1,probabilities=1,label_smoothing=0.1", x, p,
+           cross_entropy_probabilities(x, p, axis=2, smoothing=0.1))
+    x, p = np.round(later.normal(size=(2, 3, 2, 5)) * 2, 3), np.moveaxis(later.dirichlet(np.ones(3), (2, 2, 5)), -1, 1)
+    yield "cross_entropy_probabilities_images", "cross_entropy:probabilities=1", x, p, cross_entropy_probabilities(x, p)
     x, label = log_softmax(draw(4, 3, 2), 1), classes(3, 4, 2)
     label[1, 1] = -100
     yield "nll", "nll", x, label, nll(x, label)

@@ -1,0 +1,302 @@
+//===- CheckGradients.cpp - gradients of a model against differences ------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/CheckGradients.h"
+
+#include "compiler/driver/Driver.h"
+#include "compiler/driver/ExportModel.h"
+#include "compiler/driver/FindSuspect.h"
+#include "dialects/nn/NnDialect.h"
+#include "dialects/train/TrainDialect.h"
+#include "runtime/host/artifact_path.h"
+#include "runtime/host/gradient_check.h"
+#include "runtime/host/report.h"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <iostream>
+#include <unistd.h>
+
+using namespace mlir;
+
+namespace ortc::driver {
+
+using evaluator::HostTensor;
+using host::Status;
+
+namespace {
+
+/// A folder that goes with its object.
+class TemporaryFolder {
+public:
+  TemporaryFolder() {
+    std::error_code code;
+    std::string pattern = (std::filesystem::temp_directory_path(code) / "ortc-check-XXXXXX").string();
+    path = mkdtemp(pattern.data()) ? pattern : "";
+  }
+  ~TemporaryFolder() {
+    std::error_code code;
+    if (!path.empty())
+      std::filesystem::remove_all(path, code);
+  }
+  TemporaryFolder(const TemporaryFolder &) = delete;
+  TemporaryFolder &operator=(const TemporaryFolder &) = delete;
+
+  std::string path; ///< empty where none could be made
+};
+
+/// The check of a compiled artifact.
+class Check {
+public:
+  Check(const CheckOptions &options, const std::string &folder, ModuleOp parts)
+      : options(options), folder(folder), parts(parts) {}
+
+  Status run(bool &isGood);
+
+private:
+  Status draw();
+  Status feed();
+  Status explain(const std::vector<host::TensorCheck> &results);
+  std::map<std::string, host::InputRange> findRanges();
+  FailureOr<HostTensor> valueOf(func::FuncOp function, unsigned argument);
+
+  const CheckOptions &options;
+  const std::string &folder;
+  ModuleOp parts;
+  host::Artifact artifact;
+  host::Session session;
+  const host::Entry *entry = nullptr;
+};
+
+} // namespace
+
+/// Fails the process's way: as the host's commands do.
+static int report(const Status &status) {
+  if (!status.isOk())
+    std::cerr << "ortc: error: " << status.getMessage() << "\n";
+  return static_cast<int>(status.getCode());
+}
+
+/// The ranges of integer inputs, from the checks that their values reach.
+std::map<std::string, host::InputRange> Check::findRanges() {
+  std::map<std::string, host::InputRange> ranges;
+  auto function = parts.lookupSymbol<func::FuncOp>("backward_0");
+  function.walk([&](nn::CheckIndexOp check) {
+    SmallVector<Value> todo = {check.getInput()};
+    llvm::DenseSet<Value> seen;
+    while (!todo.empty()) {
+      Value value = todo.pop_back_val();
+      if (!seen.insert(value).second)
+        continue;
+      if (Operation *op = value.getDefiningOp()) {
+        for (Value operand : op->getOperands())
+          if (auto type = dyn_cast<RankedTensorType>(operand.getType()); type && isa<IntegerType>(type.getElementType()))
+            todo.push_back(operand);
+        continue;
+      }
+      auto argument = cast<BlockArgument>(value);
+      auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kInput);
+      if (!name)
+        continue;
+      auto [range, isNew] = ranges.try_emplace(name.str(), host::InputRange{0, int64_t(check.getUpper())});
+      if (!isNew)
+        range->second.high = std::min(range->second.high, int64_t(check.getUpper()));
+    }
+  });
+  return ranges;
+}
+
+/// Fills the inputs with random numbers. Where an index is computed from an input (added to an offset, say), its range is
+/// narrower than the check's: it is halved until the program takes it.
+Status Check::draw() {
+  std::map<std::string, host::InputRange> ranges = findRanges();
+  for (;;) {
+    ORTC_TRY(host::fillInputs(session, *entry, ranges, options.compile.seed));
+    double loss = 0;
+    ortc_status told = ORTC_OK;
+    Status status = session.step(*entry, loss, &told);
+    bool canShrink = false;
+    for (auto &[name, range] : ranges) {
+      canShrink |= range.high > 1;
+      range.high = std::max<int64_t>(range.high / 2, 1);
+    }
+    if (told != ORTC_E_RANGE)
+      return status;
+    if (!canShrink)
+      return Status::failure(status.getMessage() + "; give data the model is made for with --data FILE");
+  }
+}
+
+Status Check::feed() {
+  if (options.data.empty())
+    return draw();
+  std::unique_ptr<host::DataSource> source;
+  ORTC_TRY(host::openData(options.data, source));
+  std::vector<std::string> notes;
+  host::Batches batches;
+  ORTC_TRY(host::Batches::create(*source, entry->inputs, host::Remainder::Drop, batches, notes));
+  return session.feed(*entry, batches, 0, nullptr);
+}
+
+/// Dense values in the order of the file, permuted to the order that the program has them in.
+static HostTensor permute(const std::vector<double> &values, train::TensorOp tensor) {
+  auto type = cast<RankedTensorType>(tensor.getType()), stored = tensor.getStoredType();
+  HostTensor result(stored);
+  auto permutation = tensor.getPermutation();
+  SmallVector<int64_t> strides = evaluator::stridesOf(type.getShape()), index(stored.getRank());
+  int64_t place = 0;
+  if (stored.getNumElements() == 0)
+    return result;
+  do {
+    int64_t from = 0;
+    for (int64_t i = 0; i < stored.getRank(); ++i)
+      from += index[i] * strides[permutation ? (*permutation)[i] : i];
+    if (result.isFloat())
+      result.setFloat(place++, values[from]);
+    else
+      result.setInt(place++, static_cast<int64_t>(values[from]));
+  } while (evaluator::nextIndex(index, stored.getShape()));
+  return result;
+}
+
+FailureOr<HostTensor> Check::valueOf(func::FuncOp function, unsigned argument) {
+  if (auto symbol = function.getArgAttrOfType<FlatSymbolRefAttr>(argument, train::kTensor)) {
+    auto tensor = parts.lookupSymbol<train::TensorOp>(symbol.getValue());
+    std::string name = tensor.getName().str();
+    ortc_tensor_info info{};
+    info.size = sizeof info;
+    if (ortc_tensor_find(artifact.getProgram(), name.c_str(), &info) != ORTC_OK)
+      return failure();
+    std::vector<uint8_t> bytes(info.bytes);
+    if (ortc_read(session.get(), name.c_str(), bytes.data(), bytes.size()) != ORTC_OK)
+      return failure();
+    auto type = static_cast<host::DataType>(info.dtype);
+    size_t width = host::getElementBytes(type);
+    std::vector<double> values;
+    for (size_t i = 0; i < bytes.size(); i += width)
+      values.push_back(host::loadAsDouble(type, bytes.data() + i));
+    return permute(values, tensor);
+  }
+  auto name = function.getArgAttrOfType<StringAttr>(argument, train::kInput);
+  host::TensorView view = name ? session.view(*entry, name.str()) : host::TensorView();
+  if (view.type == host::DataType::None)
+    return failure();
+  HostTensor result(cast<RankedTensorType>(function.getArgument(argument).getType()));
+  for (int64_t i = 0; i < result.size(); ++i) {
+    const uint8_t *place = view.data + size_t(i) * host::getElementBytes(view.type);
+    if (result.isFloat())
+      result.setFloat(i, host::loadAsDouble(view.type, place));
+    else
+      result.setInt(i, host::loadAsInteger(view.type, place));
+  }
+  return result;
+}
+
+/// Names what to suspect.
+Status Check::explain(const std::vector<host::TensorCheck> &results) {
+  double none = 0;
+  ORTC_TRY(session.step(*entry, none)); // gradients at the weights as they are
+  NamedGradients gradients;
+  for (const host::TensorCheck &result : results) {
+    std::vector<double> &values = gradients[result.name];
+    values.resize(size_t(result.elements));
+    if (ortc_read_gradient(session.get(), result.name.c_str(), values.data(), values.size() * sizeof(double)) != ORTC_OK)
+      return Status::failure(ortc_session_message(session.get()));
+  }
+  autodiff::DifferentiateOptions how;
+  const GradientMutation &mutation = options.compile.mutation;
+  how.mutation = {mutation.operation, mutation.operand, mutation.factor};
+  auto source = [&](func::FuncOp function, unsigned argument) { return valueOf(function, argument); };
+  std::cout << findSuspect(parts, source, gradients, how, options.tolerance) << "\n";
+  return Status();
+}
+
+Status Check::run(bool &isGood) {
+  ORTC_TRY(host::Artifact::open(folder, artifact));
+  ORTC_TRY(artifact.findEntry(ORTC_ENTRY_GRADIENTS, "", entry));
+  ORTC_TRY(host::Session::create(artifact, {0, false}, session));
+  ORTC_TRY(feed());
+  std::vector<host::TensorCheck> results;
+  host::GradientCheckOptions how;
+  how.seed = options.compile.seed;
+  how.tolerance = options.tolerance;
+  ORTC_TRY(host::checkGradients(session, artifact, *entry, how, results));
+  std::cout << host::formatChecks(results, options.tolerance);
+  isGood = llvm::all_of(results, [](const host::TensorCheck &result) { return result.isGood; });
+  return isGood ? Status() : explain(results);
+}
+
+/// A pattern that matches just this name.
+static std::string quotePattern(const std::string &name) {
+  std::string text;
+  for (char c : name)
+    text += (std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? "" : "\\") + std::string(1, c);
+  return text;
+}
+
+/// The options that an artifact was compiled with, as far as gradients depend on them.
+static Status readArtifact(const CheckOptions &check, const std::string &folder, CompileOptions &options) {
+  host::Artifact artifact;
+  ORTC_TRY(host::Artifact::open(options.model, artifact));
+  const void *section = nullptr;
+  uint64_t bytes = 0;
+  if (ortc_program_section(artifact.getProgram(), ORTC_SECTION_MANIFEST, &section, &bytes) != ORTC_OK)
+    return Status::failure(options.model + ": has no manifest");
+  auto manifest = nlohmann::json::parse(std::string_view(static_cast<const char *>(section), bytes), nullptr, false);
+  std::string error, damaged = options.model + ": its manifest does not say how it was compiled";
+  try {
+    const auto &flags = manifest.at("flags");
+    if (!parseLoss(flags.at("loss").get<std::string>(), options.loss, error) ||
+        !parseBatchNorm(flags.at("batch_norm").get<std::string>(), options.batchNorm, error) ||
+        !parseDropout(flags.at("dropout").get<std::string>(), options.dropout, error))
+      return Status::failure(damaged + ": " + error);
+    if (options.loss.kind == LossKind::None)
+      return Status::refusal(options.model + ": was compiled with --loss none and has no gradients");
+    if (options.loss.kind != LossKind::Output)
+      options.lossInput = manifest.at("loss").at("output").get<std::string>();
+    const auto &binding = manifest.at("bindings").at(0);
+    if (binding.contains("dimensions"))
+      for (const auto &[name, size] : binding.at("dimensions").items())
+        options.bindings[0].shapes.push_back(
+            {name, size.is_array() ? size.get<std::vector<int64_t>>() : std::vector<int64_t>{size.get<int64_t>()}});
+    for (const auto &tensor : manifest.at("tensors"))
+      if (tensor.at("role") == "parameter" &&
+          !NamePattern::parse(quotePattern(tensor.at("name").get<std::string>()), options.train.emplace_back(), error))
+        return Status::failure(damaged + ": " + error);
+  } catch (const nlohmann::json::exception &) {
+    return Status::failure(damaged);
+  }
+  std::string model = folder + "/model.onnx";
+  ORTC_TRY(exportModel({options.model, model, check.load, /*quiet=*/true}));
+  options.model = model;
+  return Status();
+}
+
+int checkGradients(const CheckOptions &check) {
+  TemporaryFolder temporary;
+  if (temporary.path.empty())
+    return report(Status::failure("no temporary folder can be made"));
+  CompileOptions options = check.compile;
+  std::string file;
+  bool isArtifact = std::filesystem::path(options.model).extension() != ".onnx" &&
+                    host::findArtifactFile(options.model, file).isOk();
+  if (isArtifact) {
+    if (Status status = readArtifact(check, temporary.path, options); !status.isOk())
+      return report(status);
+  } else if (!check.load.empty()) {
+    return report(Status::refusal("--load needs an artifact: checkpoints have its tensors"));
+  }
+  options.output = temporary.path + "/artifact";
+  options.precision = Precision::F64;
+  options.gradients = true;
+  options.source = false;
+  options.quiet = true;
+  options.targets = {"native"};
+  return compile(options, [&](ModuleOp parts) {
+    bool isGood = false;
+    int status = report(Check(check, options.output, parts).run(isGood));
+    return status ? status : isGood ? 0 : 1;
+  });
+}
+
+} // namespace ortc::driver

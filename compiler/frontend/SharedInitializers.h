@@ -1,0 +1,34 @@
+//===- SharedInitializers.h - parameters that an exporter merged or copied ===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Exporters store equal tensors once: fresh norms become one parameter. They also store a tied weight twice, when one of its
+// uses is transposed. Both change what training does, so what can be told from the file is put right, and the rest is said.
+#pragma once
+
+#include "compiler/frontend/Model.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ortc::frontend {
+
+struct SharingOptions {
+  std::vector<std::string> untie;                          ///< initializers whose every reader gets its own
+  std::vector<std::pair<std::string, std::string>> ties;   ///< copy, original: the copy becomes the original again
+};
+
+struct SharingReport {
+  std::vector<std::string> warnings, notes;
+};
+
+/// Replaces `model` by an edited copy where there is something to do:
+///  - an Identity of an initializer whose output bears a parameter's name becomes an initializer of that name;
+///  - `untie`: all readers but the first get a copy, named NODE.NAME;
+///  - `ties`: readers of the copy read the original, through a Transpose where the copy is the transpose.
+/// Reports initializers that norms share and that may have been merged, and copies of embeddings. Fails where a name is no
+/// initializer or what is to be tied is not equal.
+Status resolveSharedInitializers(std::shared_ptr<const Model> &model, const SharingOptions &options, SharingReport &report);
+
+} // namespace ortc::frontend

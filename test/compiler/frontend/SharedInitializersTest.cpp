@@ -1,0 +1,145 @@
+//===- SharedInitializersTest.cpp - merged and copied parameters ----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/frontend/SharedInitializers.h"
+
+#include "test/compiler/frontend/ModelBuilder.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+using namespace ortc;
+using namespace ortc::frontend;
+using namespace ortc::frontend::test;
+
+namespace {
+
+class SharedInitializersTest : public testing::Test {
+protected:
+  SharedInitializersTest() {
+    message.set_ir_version(8);
+    message.add_opset_import()->set_version(17);
+    graph = message.mutable_graph();
+    graph->set_name("g");
+    setType(graph->add_input(), "x", {2, 3});
+    setType(graph->add_output(), "y", {2, 3});
+  }
+
+  void addValues(const std::string &name, std::initializer_list<int64_t> dims, const std::vector<float> &values) {
+    std::string bytes(values.size() * sizeof(float), '\0');
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    addInitializer(graph, name, dims)->set_raw_data(bytes);
+  }
+  /// Two norms, one after the other, that read these.
+  void addNorms(const std::string &scale, const std::string &otherScale, const std::string &bias) {
+    addNode(graph, "LayerNormalization", {"x", scale, bias}, {"h"}, "first");
+    addNode(graph, "LayerNormalization", {"h", otherScale, bias}, {"y"}, "second");
+  }
+  std::string resolve(const SharingOptions &options = {}) {
+    EXPECT_EQ(Model::parse(message.SerializeAsString(), "m.onnx", ".", model).message(), "");
+    report = {};
+    return resolveSharedInitializers(model, options, report).message();
+  }
+  const proto::NodeProto &node(int i) const { return model->getProto().graph().node(i); }
+  /// The data of an initializer; fails where there is none.
+  std::string bytes(const std::string &name) const {
+    for (const auto &tensor : model->getProto().graph().initializer())
+      if (tensor.name() == name)
+        return tensor.raw_data();
+    ADD_FAILURE() << "no initializer " << name;
+    return "";
+  }
+
+  proto::ModelProto message;
+  proto::GraphProto *graph;
+  std::shared_ptr<const Model> model;
+  SharingReport report;
+};
+
+TEST_F(SharedInitializersTest, LeavesOrdinaryModelsAlone) {
+  addValues("a", {3}, {1, 2, 3});
+  addValues("b", {3}, {4, 5, 6});
+  addNorms("a", "b", "b");
+  EXPECT_EQ(resolve(), "");
+  EXPECT_TRUE(report.warnings.empty() && report.notes.empty());
+  EXPECT_EQ(model->getProto().SerializeAsString(), message.SerializeAsString());
+}
+
+TEST_F(SharedInitializersTest, RestoresTheParameterThatAnIdentityBearsTheNameOf) {
+  addValues("norm1.weight", {3}, {1, 1, 1});
+  addValues("bias", {3}, {1, 2, 3});
+  addNode(graph, "Identity", {"norm1.weight"}, {"norm2.weight"}, "Identity_0");
+  addNorms("norm1.weight", "norm2.weight", "bias");
+  ASSERT_EQ(resolve(), "");
+  EXPECT_EQ(bytes("norm2.weight"), bytes("norm1.weight"));
+  ASSERT_EQ(model->getProto().graph().node_size(), 2);
+  EXPECT_EQ(node(1).input(1), "norm2.weight");
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_EQ(report.notes[0], "1 parameter that the exporter had merged with an equal one is its own again: 'norm2.weight'; if "
+                             "the model ties them: --tie norm2.weight=norm1.weight");
+  // As the note says.
+  ASSERT_EQ(resolve({{}, {{"norm2.weight", "norm1.weight"}}}), "");
+  EXPECT_EQ(node(1).input(1), "norm1.weight");
+  EXPECT_EQ(model->getProto().graph().initializer_size(), 2);
+}
+
+TEST_F(SharedInitializersTest, AnIdentityOfAnotherNameStays) {
+  for (const char *name : {"/layer/Identity_output_0", "onnx::Mul_12", "12", "y"}) {
+    message.mutable_graph()->clear_node();
+    message.mutable_graph()->clear_initializer();
+    addValues("w", {2, 3}, {1, 2, 3, 4, 5, 6});
+    addNode(graph, "Identity", {"w"}, {name}, "id");
+    if (std::string(name) != "y")
+      addNode(graph, "Add", {"x", name}, {"y"}, "add");
+    ASSERT_EQ(resolve(), "");
+    EXPECT_EQ(node(0).op_type(), "Identity") << name;
+  }
+}
+
+TEST_F(SharedInitializersTest, WarnsOfFreshNormsThatAreOneAndUntiesThem) {
+  addValues("ones", {3}, {1, 1, 1});
+  addValues("bias", {3}, {1, 2, 3});
+  addNorms("ones", "ones", "bias");
+  ASSERT_EQ(resolve(), "");
+  ASSERT_EQ(report.warnings.size(), 1u); // the bias is no fresh one
+  EXPECT_EQ(report.warnings[0], "'ones' (all ones) is read by 2 normalisations, 'first' and 'second': exporters merge fresh weights "
+                                "that are equal, and these are trained as one; --untie ones gives each its own");
+  ASSERT_EQ(resolve({{"ones"}, {}}), "");
+  EXPECT_TRUE(report.warnings.empty());
+  EXPECT_EQ(node(0).input(1), "ones");
+  EXPECT_EQ(node(1).input(1), "second.ones");
+  EXPECT_EQ(bytes("second.ones"), bytes("ones"));
+}
+
+TEST_F(SharedInitializersTest, NotesATransposedEmbeddingAndTiesIt) {
+  addValues("table", {3, 2}, {1, 2, 3, 4, 5, 6});
+  addValues("head", {2, 3}, {1, 3, 5, 2, 4, 6});
+  addInitializer(graph, "rows", {2})->set_raw_data(std::string(16, '\0'));
+  graph->mutable_initializer(2)->set_data_type(proto::TensorProto::INT64);
+  addNode(graph, "Gather", {"table", "rows"}, {"h"}, "embed");
+  addNode(graph, "MatMul", {"h", "head"}, {"z"}, "out");
+  addNode(graph, "Add", {"z", "x"}, {"y"}, "add");
+  ASSERT_EQ(resolve(), "");
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_EQ(report.notes[0], "'head' is a transposed copy of 'table', an embedding; they are trained apart. If the model ties them: "
+                             "--tie head=table");
+  ASSERT_EQ(resolve({{}, {{"head", "table"}}}), "");
+  EXPECT_TRUE(report.notes.empty());
+  EXPECT_EQ(node(0).op_type(), "Transpose");
+  EXPECT_EQ(node(0).input(0), "table");
+  EXPECT_EQ(node(0).output(0), "head");
+  EXPECT_EQ(node(1).op_type(), "Gather");
+  EXPECT_EQ(model->getProto().graph().initializer_size(), 2);
+}
+
+TEST_F(SharedInitializersTest, RefusesWhatIsNotThere) {
+  addValues("a", {3}, {1, 2, 3});
+  addValues("b", {3}, {1, 2, 4});
+  addNorms("a", "b", "b");
+  EXPECT_EQ(resolve({{"c"}, {}}), "--untie c: the model has no initializer of that name");
+  EXPECT_EQ(resolve({{"a"}, {}}), "--untie a: it has one reader only, 'first'");
+  EXPECT_EQ(resolve({{}, {{"a", "c"}}}), "--tie a=c: the model has no initializer 'c'");
+  EXPECT_EQ(resolve({{}, {{"a", "b"}}}), "--tie a=b: the first is neither equal to the second nor its transpose");
+}
+
+} // namespace

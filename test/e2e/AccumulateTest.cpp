@@ -1,0 +1,89 @@
+// --accumulate: updates as of larger batches, exact resumption, gradients that stay out of it.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <cmath>
+#include <gtest/gtest.h>
+
+#include "test/e2e/Session.h"
+
+using namespace ortc;
+using namespace ortc::test;
+
+namespace {
+
+class AccumulateTest : public testing::Test {
+protected:
+  void compile(const std::string &name, const std::string &batch, const std::vector<std::string> &more) {
+    std::vector<std::string> arguments{"train", entry.model(), "-o", folder / name, "--shape", "batch=" + batch,
+                                       "--optimizer", "adamw:lr=0.02", "--clip-norm", "0.5", "--target", "native", "--quiet"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    mustRun(arguments);
+  }
+  void train(const std::string &name, const std::string &save, int steps, const std::vector<std::string> &more = {}) {
+    std::vector<std::string> arguments{"run", folder / name, "--data", entry.data(), "--no-shuffle", "--steps",
+                                       std::to_string(steps), "--save", folder / save, "--quiet"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    mustRun(arguments);
+  }
+
+  TemporaryFolder folder;
+  ZooEntry entry{"mlp-digits"}; // 5 batches of 64
+};
+
+TEST_F(AccumulateTest, FourQuartersMakeABatch) {
+  compile("quarters", "16", {"--accumulate", "4"});
+  compile("whole", "64", {});
+  train("quarters", "q.safetensors", 20);
+  train("whole", "w.safetensors", 5);
+  auto quarters = loadValues(folder / "q.safetensors"), whole = loadValues(folder / "w.safetensors");
+  EXPECT_EQ(quarters["step"].data, (std::vector<double>{5})); // updates
+  for (const auto &[name, values] : whole)
+    for (size_t i = 0; i < values.data.size(); ++i)
+      ASSERT_NEAR(quarters[name].data[i], values.data[i], 1e-6) << name << " " << i;
+  for (double value : quarters["0.weight.accumulated"].data)
+    ASSERT_EQ(value, 0);
+}
+
+TEST_F(AccumulateTest, NothingChangesBeforeTheUpdate) {
+  compile("a", "16", {"--accumulate", "4"});
+  train("a", "none.safetensors", 0);
+  train("a", "three.safetensors", 3);
+  auto before = loadValues(folder / "none.safetensors"), after = loadValues(folder / "three.safetensors");
+  EXPECT_EQ(before["0.weight"].data, after["0.weight"].data);
+  EXPECT_EQ(before["0.weight.exp_avg"].data, after["0.weight.exp_avg"].data);
+  EXPECT_NE(before["0.weight.accumulated"].data, after["0.weight.accumulated"].data);
+}
+
+TEST_F(AccumulateTest, ResumesInTheMiddleOfAGroup) {
+  compile("a", "16", {"--accumulate", "4"});
+  train("a", "whole.safetensors", 20, {"--lr-schedule", "cosine:total=20"});
+  train("a", "first.safetensors", 7, {"--lr-schedule", "cosine:total=20"});
+  train("a", "second.safetensors", 13, {"--load", folder / "first.safetensors"});
+  EXPECT_TRUE(readFile(folder / "whole.safetensors") == readFile(folder / "second.safetensors"));
+}
+
+/// Gradients and update are the host's own loop: what accumulates is left alone.
+TEST_F(AccumulateTest, TheUpdateEntryAppliesJustItsGradients) {
+  compile("a", "16", {"--accumulate", "4", "--gradients"});
+  std::unique_ptr<host::DataSource> data;
+  ASSERT_TRUE(host::openData(entry.data(), data).isOk());
+  Session session(folder / "a");
+  double loss = 0;
+  session.writeSlice(*data, 0);
+  ASSERT_EQ(ortc_accumulate_step(session.get(), &loss), ORTC_OK) << session.message();
+  auto before = session.readPersistent();
+  ASSERT_EQ(ortc_gradients_step(session.get(), &loss), ORTC_OK);
+  ASSERT_EQ(ortc_update_step(session.get()), ORTC_OK);
+  auto after = session.readPersistent();
+  EXPECT_TRUE(before["0.weight.accumulated"] == after["0.weight.accumulated"]);
+  EXPECT_FALSE(before["0.weight"] == after["0.weight"]);
+}
+
+TEST_F(AccumulateTest, AnArtifactWithoutItHasNoSuchStep) {
+  compile("a", "16", {});
+  Session session(folder / "a");
+  EXPECT_EQ(ortc_accumulate_step(session.get(), nullptr), ORTC_E_NOT_FOUND);
+  EXPECT_EQ(runTool({"train", entry.model(), "--shape", "batch=16", "-o", folder / "b", "--accumulate", "0"}).status, 2);
+  EXPECT_EQ(runTool({"train", entry.model(), "--shape", "batch=16", "-o", folder / "b", "--loss", "none", "--accumulate", "2"}).status, 2);
+}
+
+} // namespace

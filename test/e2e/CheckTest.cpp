@@ -1,0 +1,77 @@
+// ortc check: right gradients pass, a wrong rule is caught and named, kinks and index ranges are no errors.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <gtest/gtest.h>
+
+#include "test/e2e/Tool.h"
+
+using namespace ortc::test;
+
+namespace {
+
+/// Checks a zoo entry with more flags.
+Outcome check(const std::string &name, std::vector<std::string> more) {
+  ZooEntry entry(name);
+  std::vector<std::string> arguments{"check", entry.model()};
+  arguments.insert(arguments.end(), entry.flags.begin(), entry.flags.end());
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return runTool(arguments);
+}
+
+bool has(const Outcome &outcome, const std::string &text) { return outcome.text.find(text) != std::string::npos; }
+
+TEST(CheckTest, PassesModelsThatAreRight) {
+  for (const char *name : {"mlp-digits", "lenet", "dlrm-tiny"}) { // dense; convolutions, pools, kinks; indices
+    Outcome outcome = check(name, {});
+    EXPECT_EQ(outcome.status, 0) << name << "\n" << outcome.text << outcome.errors;
+    EXPECT_TRUE(has(outcome, " right: ")) << outcome.text;
+  }
+}
+
+TEST(CheckTest, TakesDataAndRepeatsItself) {
+  Outcome once = check("mlp-digits", {"--data", ZooEntry("mlp-digits").data(), "--seed", "3"});
+  Outcome again = check("mlp-digits", {"--data", ZooEntry("mlp-digits").data(), "--seed", "3"});
+  Outcome other = check("mlp-digits", {"--data", ZooEntry("mlp-digits").data(), "--seed", "4"});
+  EXPECT_EQ(once.status, 0) << once.text << once.errors;
+  EXPECT_EQ(once.text, again.text);
+  EXPECT_NE(once.text, other.text);
+}
+
+TEST(CheckTest, CatchesAWrongRuleAndNamesTheOperation) {
+  const std::tuple<const char *, const char *, const char *> cases[] = {
+      {"mlp-digits", "nn.dot:1", "nn.dot, part of the node 'node_linear' (Gemm)"},
+      {"mlp-digits", "arith.select:1", "arith.select, part of the node 'node_relu' (Relu)"},
+      {"mlp-digits", "nn.log_softmax:0", "nn.log_softmax"},
+      {"lenet", "nn.conv:1", "nn.conv"},
+      {"lenet", "nn.avg_pool:0", "nn.avg_pool"},
+      {"dlrm-tiny", "nn.gather:0", "nn.gather"}};
+  for (auto [name, mutation, suspect] : cases) {
+    Outcome outcome = check(name, {"--mutate-gradient", mutation});
+    EXPECT_EQ(outcome.status, 1) << mutation << "\n" << outcome.text << outcome.errors;
+    EXPECT_TRUE(has(outcome, "WRONG")) << outcome.text;
+    EXPECT_TRUE(has(outcome, std::string("the first operation to suspect is ") + suspect)) << outcome.text;
+    EXPECT_TRUE(has(outcome, std::string("operand ") + mutation[std::string(mutation).size() - 1] + " is off by")) << outcome.text;
+  }
+}
+
+TEST(CheckTest, TakesAnArtifactAndACheckpoint) {
+  TemporaryFolder folder;
+  ZooEntry entry("mlp-digits");
+  std::string artifact = folder / "a", saved = folder / "a.safetensors";
+  mustRun({"train", entry.model(), "--shape", "batch=16", "--freeze", "0[.]bias", "--target", "native", "--quiet", "-o", artifact});
+  mustRun({"run", artifact, "--data", entry.data(), "--steps", "3", "--save", saved, "--quiet"});
+  Outcome plain = runTool({"check", artifact}), loaded = runTool({"check", artifact, "--load", saved});
+  EXPECT_EQ(plain.status, 0) << plain.text << plain.errors;
+  EXPECT_EQ(loaded.status, 0) << loaded.text << loaded.errors;
+  EXPECT_TRUE(has(plain, "3 tensors right")) << plain.text; // what is frozen stays frozen
+  EXPECT_NE(plain.text, loaded.text);
+}
+
+TEST(CheckTest, RefusesWhatItCannotCheck) {
+  ZooEntry entry("mlp-digits");
+  EXPECT_EQ(check("mlp-digits", {"--load", "x.safetensors"}).status, 2);
+  EXPECT_EQ(check("mlp-digits", {"--tolerance", "0"}).status, 2);
+  EXPECT_EQ(runTool({"check", entry.model(), "--shape", "batch=4", "--loss", "none"}).status, 2);
+  EXPECT_EQ(runTool({"check", entry.model()}).status, 2); // a dimension without a value
+}
+
+} // namespace

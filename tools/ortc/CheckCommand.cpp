@@ -1,0 +1,41 @@
+//===- CheckCommand.cpp - ortc check --------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/CheckGradients.h"
+#include "tools/ortc/Commands.h"
+
+namespace ortc::tool {
+
+/// "arith.mulf:0" or "arith.mulf:0:1.5".
+static bool parseMutation(const std::string &text, driver::GradientMutation &mutation, std::string &error) {
+  size_t colon = text.find(':'), second = text.find(':', colon + 1);
+  int64_t operand = -1;
+  mutation.operation = text.substr(0, colon);
+  bool isGood = colon != std::string::npos && driver::parseInteger(text.substr(colon + 1, second - colon - 1), operand) &&
+                operand >= 0 && (second == std::string::npos || driver::parseNumber(text.substr(second + 1), mutation.factor));
+  mutation.operand = static_cast<unsigned>(operand);
+  error = "'" + text + "' is not OPERATION:OPERAND[:FACTOR]";
+  return isGood;
+}
+
+void addCheckCommand(CLI::App &app, Action &action) {
+  auto options = std::make_shared<driver::CheckOptions>();
+  driver::CompileOptions &compile = options->compile;
+  CommandLine line(app, "check", "compares gradients with differences of the loss, in float64");
+  line.addPositional("MODEL", "the ONNX file, or the folder of an artifact", compile.model);
+  addModelFlags(line, compile);
+  addGradientFlags(line, compile);
+  line.addText("--data", "FILE", "the first slice is the input; default: random numbers", options->data);
+  line.addText("--load", "FILE.safetensors", "a checkpoint for an artifact", options->load);
+  line.addValue("--tolerance", "X", "largest relative error; default: 1e-5",
+                [options](const std::string &text, std::string &error) {
+                  error = "'" + text + "' must be a number above 0";
+                  return driver::parseNumber(text, options->tolerance) && options->tolerance > 0;
+                });
+  line.addHidden("--mutate-gradient", "OPERATION:OPERAND[:FACTOR]", "for tests: makes a gradient rule wrong",
+                 [options](const std::string &text, std::string &error) {
+                   return parseMutation(text, options->compile.mutation, error);
+                 });
+  line.setAction(action, [options] { return driver::checkGradients(*options); });
+}
+
+} // namespace ortc::tool

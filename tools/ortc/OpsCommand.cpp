@@ -1,0 +1,29 @@
+//===- OpsCommand.cpp - ortc ops ------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/legalize/OperatorList.h"
+#include "tools/ortc/Commands.h"
+
+namespace ortc::tool {
+
+void addOpsCommand(CLI::App &app, Action &action) {
+  struct State {
+    bool json = false, markdown = false;
+  };
+  auto state = std::make_shared<State>();
+  CommandLine line(app, "ops", "lists the operators: opsets, gradient, element types, what is refused");
+  line.addFlag("--json", "as JSON", state->json);
+  line.addFlag("--markdown", "as the tables of docs/status.md", state->markdown);
+  line.setAction(action, [state] {
+    if (state->json && state->markdown)
+      return reportError("--json and --markdown are both given; choose one", 2);
+    auto format = state->json       ? legalize::ListFormat::json
+                  : state->markdown ? legalize::ListFormat::markdown
+                                    : legalize::ListFormat::text;
+    std::string text = legalize::formatOperators(legalize::listOperators(), format);
+    return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0
+               ? 0
+               : reportError("the list cannot be written", 1);
+  });
+}
+
+} // namespace ortc::tool
