@@ -51,7 +51,7 @@ Error findGradient(ortc_session *s, uint32_t owner, View &view) {
       return nullptr;
     }
   }
-  return E_NOT_FOUND "there is no gradient of '%s'";
+  return E_NOT_FOUND "'%s' has no gradient";
 }
 
 /// Where an input or output lies, for an operation; inputs that are given to the session come into its own
@@ -191,7 +191,7 @@ __attribute__((noinline)) Error run(ortc_session *s, uint32_t role, double *loss
   if (result == ORTC_STEP_NOT_FINITE)
     return E_NOT_FINITE "the loss is not finite";
   if (result != ORTC_STEP_OK)
-    return s->arguments.set(0, (uint64_t)result), E_INTERNAL "the step returned status %d";
+    return s->arguments.set(0, (uint64_t)result), E_INTERNAL "the step returned %d";
   if (role == ORTC_ENTRY_GRADIENTS)
     s->gradients = &e;
   return nullptr;

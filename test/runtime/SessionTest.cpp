@@ -156,7 +156,7 @@ TEST_F(SessionTest, GradientsAreReadByParameterName) {
   ASSERT_EQ(ortc_read_gradient(s(), "fc.weight", g, sizeof g), ORTC_OK) << message();
   EXPECT_EQ(ortc_read_gradient(s(), "fc.weight", g, 20), ORTC_E_SHAPE);
   EXPECT_EQ(ortc_read_gradient(s(), "lr", g, 4), ORTC_E_NOT_FOUND);
-  EXPECT_EQ(message(), "there is no gradient of 'lr'");
+  EXPECT_EQ(message(), "'lr' has no gradient");
   ortc_read(s(), "fc.weight", w, sizeof w);
   for (auto &row : g)
     for (float &v : row)
