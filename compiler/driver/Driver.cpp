@@ -248,6 +248,7 @@ private:
         legal.freeze = options.freeze;
         legal.batchNorm = options.batchNorm;
         legal.dropout = options.dropout;
+        legal.seed = options.seed;
         legal.trains = trains();
         legal.float64 = options.precision == Precision::F64;
         if (!options.lossInput.empty())

@@ -3,6 +3,7 @@
 #include "compiler/evaluator/Kernels.h"
 
 #include "dialects/nn/NnDialect.h"
+#include "dialects/nn/Philox.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -123,6 +124,16 @@ FamilyResult evaluateMovement(Operation *op, Operands operands) {
             result.setInt(i, position);
         }
         return single(std::move(result));
+      })
+      .Case([&](nn::RandomOp op) {
+        Results results{HostTensor(resultType(op, 0)), HostTensor(resultType(op, 1))};
+        auto step = static_cast<uint32_t>(operands[0]->getInt(0));
+        for (int64_t i = 0; i < results[0].size(); ++i) {
+          auto words = nn::philox({static_cast<uint32_t>(i), step}, static_cast<uint32_t>(op.getKey()));
+          results[0].setInt(i, static_cast<int32_t>(words[0]));
+          results[1].setInt(i, static_cast<int32_t>(words[1]));
+        }
+        return FamilyResult(FailureOr<Results>(std::move(results)));
       })
       .Case([&](nn::StraightThroughOp) { return single(HostTensor(*operands[0])); })
       .Default([](Operation *) { return FamilyResult(); });

@@ -126,7 +126,7 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
   for (const Argument &argument : arguments) {
     bool isInitializer =
         llvm::any_of(initializers, [&](const Initializer &entry) { return entry.name == argument.name; });
-    if (argument.role == train::Role::state && !isInitializer)
+    if (argument.role == train::Role::state && !isInitializer && isa<FloatType>(argument.initial.getElementType()))
       report.initializers.push_back({argument.name, argument.initial.getNumElements(), "state",
                                      "running statistic of a batch normalisation"});
   }
@@ -144,6 +144,18 @@ static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options
         std::to_string(frozen) +
         " batch normalisations were exported for inference and keep their running statistics; "
         "--batch-norm train trains them, --batch-norm frozen says that this is meant");
+}
+
+/// Exporters in evaluation mode often leave dropout out altogether: nothing is left that could be trained.
+static void reportDropouts(onnx::GraphOp graph, const LegalizeOptions &options, LegalizeReport &report) {
+  if (options.mode != Mode::train || options.dropout != driver::DropoutMode::Train)
+    return;
+  WalkResult found = graph.walk([](onnx::NodeOp op) {
+    return op.getOpType() == "Dropout" ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (!found.wasInterrupted())
+    report.warnings.push_back("--dropout train does nothing: the model has no Dropout node (exporters in evaluation mode "
+                              "leave them out); export it in training mode");
 }
 
 LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &options,
@@ -189,6 +201,7 @@ LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &
     declareTensors(target, function, legalizer.arguments);
     reportInitializers(initializers, legalizer.arguments, report);
     reportBatchNorms(graph, options, report);
+    reportDropouts(graph, options, report);
     report.function = function;
     if (succeeded(verify(function)))
       return success();

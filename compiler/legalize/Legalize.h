@@ -28,6 +28,7 @@ struct LegalizeOptions {
   /// Graph outputs that the loss is computed from; empty: all floating-point ones. An initializer is trained
   /// by default when a gradient can reach it from these.
   std::vector<std::string> lossOutputs;
+  uint64_t seed = 0;    ///< of random operators without a seed of their own
   bool float64 = false; ///< every floating-point type becomes f64
   bool trains = true; ///< false: every initializer is a constant, running statistics too
 };

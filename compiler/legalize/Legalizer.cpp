@@ -294,6 +294,43 @@ void Legalizer::updateState(Value onnxValue, onnx::NodeOp user, Value newValue) 
 }
 
 //===----------------------------------------------------------------------===//
+// Random numbers
+//===----------------------------------------------------------------------===//
+
+Value Legalizer::randomStep() {
+  if (!stepArgument) {
+    auto isTaken = [&](StringRef name) {
+      return llvm::any_of(initializers, [&](const Initializer &entry) { return entry.name == name; });
+    };
+    std::string name = "random.step";
+    while (isTaken(name))
+      name += "_";
+    auto type = RankedTensorType::get({}, b->getI64Type());
+    auto zero = DenseElementsAttr::get(type, APInt(64, 0));
+    addArgument({name, train::Role::state, zero, "", initializers.size(), {}, {}});
+    stepArgument = arguments.size() - 1;
+  }
+  return arguments[*stepArgument].value;
+}
+
+/// The finalizer of splitmix64.
+static uint64_t mixed(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+uint32_t Legalizer::randomKey(onnx::NodeOp user, std::optional<uint64_t> seed, unsigned part) {
+  uint64_t key = 0xcbf29ce484222325u; // FNV-1a over the name
+  for (unsigned char letter : user.getOutputName(0))
+    key = (key ^ letter) * 0x100000001b3u;
+  // A body that is taken apart draws from each node once a turn.
+  unsigned turn = draws[{user, part}]++;
+  key = mixed(key + mixed(seed.value_or(settings.seed) + 0x9e3779b97f4a7c15u) + (seed ? 1 : 0));
+  return static_cast<uint32_t>(mixed(key + (uint64_t(turn) << 8 | part)) >> 32);
+}
+
+//===----------------------------------------------------------------------===//
 // Nodes
 //===----------------------------------------------------------------------===//
 
@@ -532,6 +569,10 @@ Outcome Legalizer::finish(func::FuncOp function) {
   }
   if (!rolesAreFixed && dropUnreachable(*block, losses))
     return Outcome::again;
+  if (stepArgument && settings.mode == Mode::train) {
+    Argument &step = arguments[*stepArgument];
+    step.update = b->addScalar(step.value, 1);
+  }
   for (Argument &argument : arguments) {
     if (!argument.update)
       continue;

@@ -57,6 +57,8 @@ public:
   bool keepConstant(Value value, llvm::StringRef why) override;
   Value stateOf(Value onnxValue, onnx::NodeOp user) override;
   void updateState(Value onnxValue, onnx::NodeOp user, Value newValue) override;
+  Value randomStep() override;
+  uint32_t randomKey(onnx::NodeOp user, std::optional<uint64_t> seed, unsigned part) override;
   LogicalResult inlineGraph(onnx::GraphOp graph, SmallVector<Bound> &outputs,
                             llvm::ArrayRef<Bound> inputs = {}) override;
 
@@ -92,6 +94,8 @@ private:
   llvm::DenseMap<Value, mlir::ElementsAttr> argumentData;
   llvm::DenseMap<Value, size_t> parameters;                           ///< argument -> initializer
   llvm::DenseMap<std::pair<Value, mlir::Operation *>, size_t> states; ///< statistic and its user -> argument
+  std::optional<size_t> stepArgument;                                 ///< randomStep
+  llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, unsigned> draws; ///< keys given to a node's part
 };
 
 } // namespace ortc::legalize

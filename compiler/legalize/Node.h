@@ -65,6 +65,12 @@ public:
   /// The running statistic behind an ONNX value as a state tensor, or null when it is not a constant.
   virtual Value stateOf(Value onnxValue, onnx::NodeOp user) = 0;
   virtual void updateState(Value onnxValue, onnx::NodeOp user, Value newValue) = 0;
+  /// The number of training steps done so far (i64, rank 0), which random operators draw by; state that every
+  /// training step counts up.
+  virtual Value randomStep() = 0;
+  /// The key of a node's draws: from the seed (the node's own, or else the caller's) and the name of its first
+  /// output, so that it does not depend on what else the model holds. `part` tells several draws of a node apart.
+  virtual uint32_t randomKey(onnx::NodeOp user, std::optional<uint64_t> seed, unsigned part) = 0;
   /// Legalises a subgraph in place, with these values for its inputs, and returns its outputs.
   virtual LogicalResult inlineGraph(onnx::GraphOp graph, SmallVector<Bound> &outputs,
                                     llvm::ArrayRef<Bound> inputs = {}) = 0;

@@ -196,6 +196,18 @@ LogicalResult ReverseOp::verify() {
 
 LogicalResult DetachOp::verify() { return success(); }
 
+LogicalResult RandomOp::verify() {
+  auto type = typeOf(getFirst());
+  if (typeOf(getStep()).getRank() != 0)
+    return emitOpError() << "C1: step must have rank 0";
+  if (elementCount(type.getShape()) > int64_t(1) << 32)
+    return emitOpError() << "C2: " << elementCount(type.getShape()) << " elements are more than 2^32";
+  int64_t key = getKey();
+  if (key < 0 || key >= int64_t(1) << 32)
+    return emitOpError() << "C3: key " << key << " does not fit 32 bits";
+  return success();
+}
+
 LogicalResult IotaOp::verify() { return verifyAxis(*this, getAxis(), typeOf(getResult()).getRank()); }
 
 LogicalResult ReduceOp::verify() {

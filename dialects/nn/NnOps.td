@@ -158,6 +158,28 @@ def Nn_IotaOp : Nn_Op<"iota"> {
   let assemblyFormat = "`axis` `=` $axis attr-dict `:` type($result)";
 }
 
+def Nn_RandomOp : Nn_Op<"random", [AllTypesMatch<["first", "second"]>]> {
+  let summary = "random bits";
+  let description = [{
+    Element `i` in row-major order is Philox2x32-10 with the counter `(i, step)` and the key `key`: two words, one for each
+    result. Of `step` the low 32 bits count. The same operands give the same bits wherever and however often they are
+    computed, so fusion computes them again rather than store them.
+    C1 `step` has rank 0.
+    C2 both results have the same type (a trait), i32, with at most 2^32 elements.
+    C3 `key` is in [0, 2^32).
+
+    ```mlir
+    %first, %second = nn.random %step key = 7 : tensor<i64> -> tensor<2x3xi32>
+    ```
+  }];
+  let arguments = (ins StaticShapeTensorOf<[I64]>:$step /*C1*/, I64Attr:$key /*C3*/);
+  let results = (outs StaticShapeTensorOf<[I32]>:$first /*C2*/, StaticShapeTensorOf<[I32]>:$second /*C2*/);
+  let assemblyFormat = "$step `key` `=` $key attr-dict `:` type($step) `->` type($first)";
+  let builders = [OpBuilder<(ins "::mlir::RankedTensorType":$type, "::mlir::Value":$step, "uint32_t":$key), [{
+    build($_builder, $_state, type, type, step, $_builder.getI64IntegerAttr(key));
+  }]>];
+}
+
 def Nn_DetachOp : Nn_Op<"detach", [AllTypesMatch<["input", "result"]>]> {
   let summary = "its input, a constant for gradients";
   let description = [{

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/fusion/FusionGroups.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -19,6 +20,68 @@ namespace ortc::fusion {
 
 #define GEN_PASS_DEF_FUSEKERNELSPASS
 #include "passes/fusion/Passes.h.inc"
+
+/// Whether every element of `op` follows from random bits and single numbers: it can be computed again from nothing.
+static bool isDrawn(Operation *op, const llvm::DenseSet<Operation *> &drawn) {
+  if (isa<nn::RandomOp>(op))
+    return true;
+  if (!codegen::isElementwise(op) && !isa<nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp>(op))
+    return false;
+  bool isRandom = false;
+  for (Value operand : op->getOperands()) {
+    Operation *producer = operand.getDefiningOp();
+    bool isPart = producer && drawn.contains(producer);
+    isRandom |= isPart;
+    bool isSplat = false;
+    if (auto constant = operand.getDefiningOp<arith::ConstantOp>())
+      isSplat = isa<SplatElementsAttr>(constant.getValue());
+    if (!isPart && !isSplat)
+      return false;
+  }
+  return isRandom;
+}
+
+/// Gives every operation that uses what is drawn (a mask of dropout, noise) a copy of all that draws it: the forward and
+/// the backward part then compute it each for themselves, and nobody stores it.
+static void copyDraws(Block &block) {
+  llvm::DenseSet<Operation *> drawn;
+  SmallVector<Operation *> order;
+  for (Operation &op : block)
+    if (isDrawn(&op, drawn)) {
+      drawn.insert(&op);
+      order.push_back(&op);
+    }
+  // Users with the parts that they take; what is drawn with one such user stays as it is.
+  llvm::MapVector<Operation *, SmallVector<OpOperand *>> users;
+  for (Operation *op : order)
+    for (OpOperand &use : op->getUses())
+      if (!drawn.contains(use.getOwner()) && codegen::isLoopOperation(use.getOwner()))
+        users[use.getOwner()].push_back(&use);
+  for (auto &[user, uses] : users) {
+    llvm::DenseSet<Operation *> needed;
+    SmallVector<Operation *> stack;
+    for (OpOperand *use : uses)
+      stack.push_back(use->get().getDefiningOp());
+    while (!stack.empty()) {
+      Operation *op = stack.pop_back_val();
+      if (!drawn.contains(op) || !needed.insert(op).second)
+        continue;
+      for (Value operand : op->getOperands())
+        if (Operation *producer = operand.getDefiningOp())
+          stack.push_back(producer);
+    }
+    OpBuilder builder(user);
+    IRMapping mapping;
+    for (Operation *op : order)
+      if (needed.contains(op))
+        builder.clone(*op, mapping);
+    for (OpOperand *use : uses)
+      use->set(mapping.lookup(use->get()));
+  }
+  for (Operation *op : llvm::reverse(order))
+    if (op->use_empty())
+      op->erase();
+}
 
 /// Gives every loop operation that uses a broadcast or iota a copy of its own; what is left without users goes.
 static void copyFreeProducers(Block &block) {
@@ -172,6 +235,7 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
 
   LogicalResult fuse(Block &block) {
     materializeConstants(block);
+    copyDraws(block);
     copyFreeProducers(block);
     FusionGroups fusion(block);
     fusion.fuse();

@@ -135,7 +135,8 @@ FusionGroups::Quality FusionGroups::judge(const FusionGroup &group) const {
       bool varies = node.dims & lane;
       // Values of a row are computed once per row; everything else should change with every dimension.
       bool isRepeated = (node.dims & parallel) != parallel || ((node.dims & reduced) != 0 && (node.dims & reduced) != reduced);
-      if (varies && node.kind == codegen::LoopNode::operation && isRepeated && node.cost > kRepeatedCost)
+      bool computes = node.kind == codegen::LoopNode::operation || node.kind == codegen::LoopNode::random;
+      if (varies && computes && isRepeated && node.cost > kRepeatedCost)
         quality.wasted += node.cost * points;
       if (!varies || node.kind != codegen::LoopNode::load)
         continue;

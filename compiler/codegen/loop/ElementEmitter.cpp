@@ -3,6 +3,7 @@
 #include "compiler/codegen/loop/ElementEmitter.h"
 
 #include "compiler/codegen/loop/DefinedArithmetic.h"
+#include "dialects/nn/Philox.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -212,6 +213,33 @@ Value ElementEmitter::createIota(unsigned number, const LoopNode &node) {
   return element.getIntOrFloatBitWidth() < 64 ? arith::TruncIOp::create(b, shaped(element), value).getResult() : value;
 }
 
+/// Ten rounds of Philox2x32 (dialects/nn/Philox.h). Who needs both words computes them twice;
+/// LLVM makes one of it.
+Value ElementEmitter::createRandom(unsigned number, const LoopNode &node) {
+  bool lanes = isLanes(number);
+  auto shaped = [&](Type scalar) -> Type { return lanes ? Type(VectorType::get({width}, scalar)) : scalar; };
+  Type word = shaped(b.getI32Type()), wide = shaped(b.getI64Type());
+  auto constant = [&](Type type, uint64_t value) -> Value {
+    unsigned bits = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+    auto scalar = b.getIntegerAttr(getElementTypeOrSelf(type), APInt(64, value).trunc(bits));
+    if (auto vector = dyn_cast<VectorType>(type))
+      return arith::ConstantOp::create(b, DenseElementsAttr::get(vector, scalar));
+    return arith::ConstantOp::create(b, scalar);
+  };
+  Value step = arith::TruncIOp::create(b, b.getI32Type(), emit(node.operands[0]));
+  Value at = lanes ? laneIndices(node.at) : arith::IndexCastOp::create(b, b.getI64Type(), emitIndex(node.at)).getResult();
+  Value first = arith::TruncIOp::create(b, word, at), second = lanes ? spreadLanes(step) : step;
+  auto key = static_cast<uint32_t>(cast<nn::RandomOp>(node.op).getKey());
+  Value multiplier = constant(wide, nn::kPhiloxMultiplier), half = constant(wide, 32);
+  for (unsigned round = 0; round < nn::kPhiloxRounds; ++round, key += nn::kPhiloxWeyl) {
+    Value product = arith::MulIOp::create(b, arith::ExtUIOp::create(b, wide, first), multiplier);
+    Value high = arith::TruncIOp::create(b, word, arith::ShRUIOp::create(b, product, half));
+    first = arith::XOrIOp::create(b, arith::XOrIOp::create(b, high, constant(word, key)), second);
+    second = arith::TruncIOp::create(b, word, product);
+  }
+  return node.index == 0 ? first : second;
+}
+
 Value ElementEmitter::createDivision(unsigned number, const LoopNode &node) {
   bool quotient = node.kind == LoopNode::quotient;
   if (!isLanes(number)) {
@@ -384,6 +412,8 @@ Value ElementEmitter::create(unsigned number, const LoopNode &node) {
     return createConstant(number, node);
   case LoopNode::iota:
     return createIota(number, node);
+  case LoopNode::random:
+    return createRandom(number, node);
   case LoopNode::operation:
     return createOperation(number, node);
   case LoopNode::range:

@@ -68,6 +68,7 @@ private:
   Value createLoad(unsigned number, const LoopNode &node);
   Value createConstant(unsigned number, const LoopNode &node);
   Value createIota(unsigned number, const LoopNode &node);
+  Value createRandom(unsigned number, const LoopNode &node);
   Value createOperation(unsigned number, const LoopNode &node);
   Value createRange(unsigned number, const LoopNode &node);
   Value createDivision(unsigned number, const LoopNode &node);

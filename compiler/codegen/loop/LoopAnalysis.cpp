@@ -20,6 +20,9 @@ namespace {
 
 using Indices = SmallVector<IndexExpr, 4>;
 
+/// Of ten rounds of six operations, half of them on 64 bits.
+constexpr int64_t kRandomCost = 80;
+
 /// Raised by the walk: dimension `dim` must become (size / inner, inner).
 struct Split {
   unsigned dim;
@@ -354,6 +357,15 @@ private:
           node.at = indices[iota.getAxis()];
           node.cost = 1;
           return addNode(std::move(node));
+        })
+        .Case([&](nn::RandomOp random) {
+          node.kind = LoopNode::random;
+          node.op = op;
+          node.index = cast<OpResult>(value).getResultNumber();
+          node.at = linear(indices, type.getShape());
+          node.cost = kRandomCost;
+          node.operands.push_back(walk(random.getStep(), Indices()));
+          return failed || split ? 0 : addNode(std::move(node));
         })
         .Case([&](nn::BroadcastOp broadcast) {
           Indices inner;

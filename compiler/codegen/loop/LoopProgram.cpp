@@ -27,7 +27,7 @@ bool isElementwise(Operation *op) {
 bool isLoopOperation(Operation *op) {
   return isElementwise(op) ||
          isa<arith::ConstantOp, nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp, nn::SliceOp, nn::PadOp, nn::ConcatOp,
-             nn::ReverseOp, nn::IotaOp, nn::GatherOp, nn::GatherElementsOp, nn::ReduceOp>(op);
+             nn::ReverseOp, nn::IotaOp, nn::RandomOp, nn::GatherOp, nn::GatherElementsOp, nn::ReduceOp>(op);
 }
 
 int64_t elementwiseCost(Operation *op) {

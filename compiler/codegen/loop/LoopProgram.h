@@ -42,6 +42,7 @@ struct LoopNode {
     load,      ///< element `at` of buffer `buffer`
     constant,  ///< element `at` of the constant `op`
     iota,      ///< `at` as a number
+    random,    ///< word `index` of the random bits of `op`: counter `at` and the step, operands[0]
     operation, ///< elementwise `op` of `operands`
     reduction, ///< the result of reduction `index`, at the current row
     range,     ///< operands[0] where low <= at < high and (at - low) % step == 0, operands[1] elsewhere

@@ -244,25 +244,4 @@ LogicalResult ifThenElse(Node &n) {
   return n.yieldBound(outputs);
 }
 
-LogicalResult dropout(Node &n) {
-  bool trains = false;
-  double ratio = n.getFloat("ratio", 0.5f);
-  if (n.version() >= 12) {
-    SmallVector<double> value;
-    SmallVector<int64_t> mode;
-    if ((n.has(1) && failed(n.floats(1, "ratio", value))) ||
-        (n.has(2) && failed(n.ints(2, "training_mode", mode))))
-      return failure();
-    ratio = value.empty() ? 0.5 : value[0];
-    trains = !mode.empty() && mode[0];
-  }
-  trains |= n.options().dropout == driver::DropoutMode::Train;
-  if (trains && ratio != 0 && n.options().mode == Mode::train)
-    return n.refuse("dropout with a ratio of " + std::to_string(ratio) + " in training is not supported");
-  Type maskElement = n.version() >= 10 ? Type(n.b.getI1Type()) : n.element(0);
-  Value results[2] = {n[0],
-                      n.wants(1) ? n.b.constant(RankedTensorType::get(n.shape(0), maskElement), 1) : Value()};
-  return n.yield(results);
-}
-
 } // namespace ortc::legalize::handlers

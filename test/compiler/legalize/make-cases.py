@@ -107,6 +107,16 @@ def shapes():
     case("shape-15-slice", "Shape", 15, [x], start=-2)
 
 
+def random():
+    """What is left of chance when there is only one choice. ONNX Runtime draws Bernoulli the wrong way round (1 - p)."""
+    probabilities = np.array([[0, 1, 1], [1, 0, 1]], np.float32)
+    case("bernoulli-certain", "Bernoulli", 15, [probabilities], by_standard=True)
+    case("bernoulli-certain-bool", "Bernoulli", 15, [probabilities], by_standard=True, dtype=9)
+    case("multinomial-certain", "Multinomial", 7, [np.array([[-200, 0, -200], [0, -200, -200], [-200, -200, 3]], np.float32)], sample_size=5, dtype=7)
+    case("random-normal-like-mean", "RandomNormalLike", 7, [values("rn", (3, 5))], by_standard=True, mean=1.5, scale=0.0)
+    case("random-uniform-like-empty-range", "RandomUniformLike", 7, [values("ru", (3, 5))], by_standard=True, low=0.75, high=0.75)
+
+
 def movement():
     x = values("move", (3, 4, 5))
     case("transpose-default", "Transpose", 13, [x])
@@ -351,7 +361,7 @@ if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for old in FOLDER.iterdir():
         old.unlink()
-    for family in (elementwise, activations, shapes, movement, linear, spatial, norms, reductions, indexing, selection, sampling, placement, narrow, losses,
+    for family in (elementwise, activations, shapes, movement, linear, spatial, norms, reductions, indexing, selection, sampling, placement, narrow, losses, random,
                    quantization, signals, contrib):
         family()
     print(len(list(FOLDER.glob("*.onnx"))), "cases")

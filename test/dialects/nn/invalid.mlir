@@ -110,3 +110,27 @@ func.func @arg_sort_c2(%x: tensor<2x3xf32>) {
   %0 = nn.arg_sort %x axis = 1 : tensor<2x3xf32> -> tensor<2x4xi64>
   return
 }
+
+// -----
+
+func.func @random_c1(%step: tensor<1xi64>) {
+  // expected-error @below {{C1: step must have rank 0}}
+  %0, %1 = nn.random %step key = 7 : tensor<1xi64> -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @random_c2(%step: tensor<i64>) {
+  // expected-error @below {{C2: 4294967298 elements are more than 2^32}}
+  %0, %1 = nn.random %step key = 7 : tensor<i64> -> tensor<2147483649x2xi32>
+  return
+}
+
+// -----
+
+func.func @random_c3(%step: tensor<i64>) {
+  // expected-error @below {{C3: key 4294967296 does not fit 32 bits}}
+  %0, %1 = nn.random %step key = 4294967296 : tensor<i64> -> tensor<4xi32>
+  return
+}

@@ -69,6 +69,18 @@ func.func @detach(%a: tensor<2x3xf64> {test.value = dense<[[0.25, -0.75, 1.3], [
   return %y : tensor<2x3xf64>
 }
 
+// The mask of dropout is the same in every evaluation, and no part of the gradient.
+func.func @random(%x: tensor<4x5xf64>) -> tensor<4x5xf64> {
+  %step = arith.constant dense<3> : tensor<i64>
+  %bits, %more = nn.random %step key = 11 : tensor<i64> -> tensor<4x5xi32>
+  %limit = arith.constant dense<1073741824> : tensor<4x5xi32>
+  %mask = arith.cmpi uge, %bits, %limit : tensor<4x5xi32>
+  %s = math.sin %x : tensor<4x5xf64>
+  %zero = arith.constant dense<0.0> : tensor<4x5xf64>
+  %y = arith.select %mask, %s, %zero : tensor<4x5xi1>, tensor<4x5xf64>
+  return %y : tensor<4x5xf64>
+}
+
 func.func @straight_through(%x: tensor<3x2xf64>) -> tensor<3x2xf64> attributes {test.zero} {
   %value = math.sin %x : tensor<3x2xf64>
   %through = math.sin %x : tensor<3x2xf64>

@@ -186,3 +186,27 @@ func.func @shifted_products(%x0: tensor<512xf32>) -> tensor<512xf32> {
   %x8 = arith.mulf %x7, %late7 : tensor<512xf32>
   return %x8 : tensor<512xf32>
 }
+
+// -----
+
+// A mask that two kernels use is drawn by each of them, and never stored.
+// CHECK-LABEL: func.func @dropout
+// CHECK: plan.kernel
+// CHECK: nn.random
+// CHECK: plan.yield %{{.*}} : tensor<64x100xf32>
+// CHECK: nn.dot
+// CHECK: plan.kernel
+// CHECK: nn.random
+// CHECK: plan.yield %{{.*}} : tensor<64x100xf32>
+// CHECK-NOT: xi1>
+func.func @dropout(%x: tensor<64x100xf32>, %w: tensor<100x100xf32>, %step: tensor<i64>) -> tensor<64x100xf32> {
+  %bits, %more = nn.random %step key = 7 : tensor<i64> -> tensor<64x100xi32>
+  %limit = arith.constant dense<1000000> : tensor<64x100xi32>
+  %mask = arith.cmpi uge, %bits, %limit : tensor<64x100xi32>
+  %zero = arith.constant dense<0.0> : tensor<64x100xf32>
+  %a = arith.select %mask, %x, %zero : tensor<64x100xi1>, tensor<64x100xf32>
+  %p = nn.dot %a, %w batch = [] x [] contract = [1] x [0] : tensor<64x100xf32>, tensor<100x100xf32> -> tensor<64x100xf32>
+  %e = math.tanh %p : tensor<64x100xf32>
+  %b = arith.select %mask, %e, %zero : tensor<64x100xi1>, tensor<64x100xf32>
+  return %b : tensor<64x100xf32>
+}

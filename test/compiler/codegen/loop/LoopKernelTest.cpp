@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/compiler/codegen/loop/LoopFixture.h"
 
+#include "dialects/nn/Philox.h"
+
 #include <array>
 #include <cmath>
 
@@ -410,6 +412,34 @@ TEST(LoopKernelTest, NarrowTypesAndIntegers) {
     return %y : tensor<50xi32> })", {bufferOf(numbers)})[0]);
   for (int i = 0; i < 50; ++i)
     ASSERT_EQ(z[i], numbers[i] % 7);
+}
+
+/// Published answers (Random123, philox2x32-10).
+static_assert(ortc::nn::philox({0, 0}, 0) == std::array<uint32_t, 2>{0xff1dae59, 0x6cd10df2});
+static_assert(ortc::nn::philox({~0u, ~0u}, ~0u) == std::array<uint32_t, 2>{0x2c3f628b, 0xab4fd7ad});
+static_assert(ortc::nn::philox({0x243f6a88, 0x85a308d3}, 0x13198a2e) == std::array<uint32_t, 2>{0xdd7ce038, 0xf62a4c12});
+
+/// The element's position is the counter, however the loops run: across rows, transposed, in parts.
+TEST(LoopKernelTest, RandomBits) {
+  for (auto [rows, columns] : {std::pair<int64_t, int64_t>{1, 1}, {1, 3}, {7, 5}, {33, 64}, {300, 129}}) {
+    std::string t = "tensor<" + dims({rows, columns}) + "i32>", turned = "tensor<" + dims({columns, rows}) + "i32>";
+    std::string text = "func.func @k(%step: tensor<i64>) -> (" + t + ", " + turned + ", " + turned + ") {\n"
+                       "%a, %b = nn.random %step key = 4041519662 : tensor<i64> -> " + t + "\n"
+                       "%c = nn.transpose %b perm = [1, 0] : " + t + " -> " + turned + "\n"
+                       "%d = nn.reverse %c axes = [0] : " + turned + "\n"
+                       "return %a, %c, %d : " + t + ", " + turned + ", " + turned + "\n}";
+    for (int64_t step : {int64_t(0), int64_t(1), (int64_t(5) << 32) + 0x85a308d3}) {
+      auto out = runEverywhere(text, {bufferOf(std::vector<int64_t>{step})});
+      auto first = valuesOf<int32_t>(out[0]), second = valuesOf<int32_t>(out[1]), reversed = valuesOf<int32_t>(out[2]);
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < columns; ++j) {
+          auto want = ortc::nn::philox({uint32_t(i * columns + j), uint32_t(step)}, 4041519662u);
+          ASSERT_EQ(uint32_t(first[i * columns + j]), want[0]);
+          ASSERT_EQ(uint32_t(second[j * rows + i]), want[1]);
+          ASSERT_EQ(uint32_t(reversed[(columns - 1 - j) * rows + i]), want[1]);
+        }
+    }
+  }
 }
 
 /// No operand of these may trap or mean nothing: the header of DefinedArithmetic.h says what they give.
