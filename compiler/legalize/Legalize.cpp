@@ -146,16 +146,19 @@ static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options
         "--batch-norm train trains them, --batch-norm frozen says that this is meant");
 }
 
-/// Exporters in evaluation mode often leave dropout out altogether: nothing is left that could be trained.
-static void reportDropouts(onnx::GraphOp graph, const LegalizeOptions &options, LegalizeReport &report) {
-  if (options.mode != Mode::train || options.dropout != driver::DropoutMode::Train)
+/// Exporters in evaluation mode often leave dropout out altogether: nothing is left that could be trained. Some of them keep
+/// the nodes, with a ratio of 0.
+static void reportDropouts(onnx::GraphOp graph, const LegalizeOptions &options, bool drops, LegalizeReport &report) {
+  if (options.mode != Mode::train || options.dropout != driver::DropoutMode::Train || drops)
     return;
   WalkResult found = graph.walk([](onnx::NodeOp op) {
     return op.getOpType() == "Dropout" ? WalkResult::interrupt() : WalkResult::advance();
   });
-  if (!found.wasInterrupted())
-    report.warnings.push_back("--dropout train does nothing: the model has no Dropout node (exporters in evaluation mode "
-                              "leave them out); export it in training mode");
+  report.warnings.push_back(std::string("--dropout train does nothing: ") +
+                            (found.wasInterrupted() ? "no Dropout node that outputs need has a ratio above 0"
+                                                    : "the model has no Dropout node (exporters in evaluation mode leave "
+                                                      "them out)") +
+                            "; export it in training mode");
 }
 
 LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &options,
@@ -201,7 +204,7 @@ LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &
     declareTensors(target, function, legalizer.arguments);
     reportInitializers(initializers, legalizer.arguments, report);
     reportBatchNorms(graph, options, report);
-    reportDropouts(graph, options, report);
+    reportDropouts(graph, options, legalizer.drawsFor("Dropout"), report);
     report.function = function;
     if (succeeded(verify(function)))
       return success();

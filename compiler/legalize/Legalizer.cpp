@@ -313,6 +313,10 @@ Value Legalizer::randomStep() {
   return arguments[*stepArgument].value;
 }
 
+bool Legalizer::drawsFor(StringRef type) const {
+  return llvm::any_of(draws, [&](const auto &entry) { return cast<onnx::NodeOp>(entry.first.first).getOpType() == type; });
+}
+
 /// The finalizer of splitmix64.
 static uint64_t mixed(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;

@@ -52,6 +52,9 @@ public:
 
   std::vector<Argument> arguments;
 
+  /// Whether a node of that type has drawn random numbers.
+  bool drawsFor(llvm::StringRef type) const;
+
   const LegalizeOptions &options() const override { return settings; }
   const HostTensor *constantValue(Value value) override;
   bool keepConstant(Value value, llvm::StringRef why) override;

@@ -397,6 +397,16 @@ TEST_F(RandomTest, NothingToDropIsSaid) {
   EXPECT_NE((outcome.text + outcome.errors).find("the model has no Dropout node"), std::string::npos) << outcome.text << outcome.errors;
 }
 
+TEST_F(RandomTest, RatiosOfNothingAreSaid) {
+  buildSum(0, false);
+  std::vector<std::string> flags = kSum;
+  flags.insert(flags.end(), {"--dropout", "train"});
+  auto command = trainCommand("a", flags);
+  command.erase(std::find(command.begin(), command.end(), "--quiet"));
+  Outcome outcome = mustRun(command);
+  EXPECT_NE((outcome.text + outcome.errors).find("no Dropout node that outputs need has a ratio above 0"), std::string::npos) << outcome.text << outcome.errors;
+}
+
 TEST_F(RandomTest, RatiosOutOfRangeAreRefused) {
   buildSum(1, true);
   Outcome outcome = runTool(trainCommand("a", kSum));
