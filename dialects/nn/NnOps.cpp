@@ -65,6 +65,13 @@ int64_t windowedSize(int64_t input, int64_t padding, int64_t window, int64_t str
   return room < 0 ? 0 : room / stride + 1;
 }
 
+Shape rowMajorStrides(ArrayRef<int64_t> shape) {
+  Shape strides(shape.size(), 1);
+  for (int64_t i = static_cast<int64_t>(shape.size()) - 2; i >= 0; --i)
+    strides[i] = strides[i + 1] * shape[i + 1];
+  return strides;
+}
+
 int64_t elementCount(ArrayRef<int64_t> shape) {
   int64_t count = 1;
   for (int64_t size : shape)

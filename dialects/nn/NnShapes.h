@@ -26,6 +26,8 @@ Shape replaceAxis(llvm::ArrayRef<int64_t> shape, int64_t axis, llvm::ArrayRef<in
 Shape freeDimensions(int64_t rank, llvm::ArrayRef<int64_t> batch, llvm::ArrayRef<int64_t> contract);
 /// floor((input + padding - dilation * (window - 1) - 1) / stride) + 1; below 1 when the window does not fit.
 int64_t windowedSize(int64_t input, int64_t padding, int64_t window, int64_t stride, int64_t dilation);
+/// How many elements a step along each dimension passes in row-major order.
+Shape rowMajorStrides(llvm::ArrayRef<int64_t> shape);
 /// Product of the dimensions.
 int64_t elementCount(llvm::ArrayRef<int64_t> shape);
 

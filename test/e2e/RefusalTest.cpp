@@ -57,6 +57,16 @@ proto::NodeProto *addNode(proto::ModelProto &model, const std::string &op, const
   return node;
 }
 
+/// Says that the first initializer's data lie in a file.
+void moveOut(proto::ModelProto &model, const std::string &file) {
+  proto::TensorProto *tensor = model.mutable_graph()->mutable_initializer(0);
+  tensor->clear_raw_data();
+  tensor->set_data_location(proto::TensorProto::EXTERNAL);
+  auto *location = tensor->add_external_data();
+  location->set_key("location");
+  location->set_value(file);
+}
+
 } // namespace
 
 TEST_F(RefusalTest, AllUnsupportedPartsStandInOneReport) {
@@ -150,23 +160,9 @@ TEST_F(RefusalTest, MalformedModels) {
          model.mutable_graph()->mutable_initializer(1)->set_name(model.graph().initializer(0).name());
        }},
       {"external data that is missing",
-       [](auto &model) {
-         auto *tensor = model.mutable_graph()->mutable_initializer(0);
-         tensor->clear_raw_data();
-         tensor->set_data_location(proto::TensorProto::EXTERNAL);
-         auto *location = tensor->add_external_data();
-         location->set_key("location");
-         location->set_value("weights.bin");
-       }},
+       [](auto &model) { moveOut(model, "weights.bin"); }},
       {"external data outside the folder",
-       [](auto &model) {
-         auto *tensor = model.mutable_graph()->mutable_initializer(0);
-         tensor->clear_raw_data();
-         tensor->set_data_location(proto::TensorProto::EXTERNAL);
-         auto *location = tensor->add_external_data();
-         location->set_key("location");
-         location->set_value("../../../../etc/passwd");
-       }},
+       [](auto &model) { moveOut(model, "../../../../etc/passwd"); }},
       {"weight whose shape does not fit",
        [](auto &model) {
          auto *tensor = model.mutable_graph()->mutable_initializer(0);

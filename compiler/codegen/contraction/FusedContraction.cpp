@@ -57,8 +57,8 @@ static bool buildDims(Analysis &analysis, const View &lhs, const View &rhs) {
   nn::DotOp dot = analysis.dot;
   ArrayRef<int64_t> lhsShape = cast<RankedTensorType>(dot.getLhs().getType()).getShape();
   ArrayRef<int64_t> rhsShape = cast<RankedTensorType>(dot.getRhs().getType()).getShape();
-  SmallVector<int64_t> lhsStrides = rowMajorStrides(lhsShape), rhsStrides = rowMajorStrides(rhsShape);
-  SmallVector<int64_t> resultStrides = rowMajorStrides(cast<RankedTensorType>(dot.getType()).getShape());
+  nn::Shape lhsStrides = nn::rowMajorStrides(lhsShape), rhsStrides = nn::rowMajorStrides(rhsShape);
+  nn::Shape resultStrides = nn::rowMajorStrides(cast<RankedTensorType>(dot.getType()).getShape());
   const View *views[] = {&lhs, &rhs, &analysis.epilogue->view};
   bool isValid = true;
   size_t at = 0;
@@ -73,29 +73,9 @@ static bool buildDims(Analysis &analysis, const View &lhs, const View &rhs) {
   return isValid;
 }
 
-/// The only nn.dot that `outputs` are computed with.
-static nn::DotOp findDot(ValueRange inputs, ValueRange outputs) {
-  llvm::DenseSet<Value> seen(inputs.begin(), inputs.end());
-  SmallVector<Value> stack(outputs);
-  nn::DotOp found;
-  while (!stack.empty()) {
-    Value value = stack.pop_back_val();
-    Operation *op = value.getDefiningOp();
-    if (!op || !seen.insert(value).second)
-      continue;
-    if (auto dot = dyn_cast<nn::DotOp>(op)) {
-      if (found)
-        return nullptr;
-      found = dot;
-    }
-    stack.append(op->operand_begin(), op->operand_end());
-  }
-  return found;
-}
-
 static std::unique_ptr<Analysis> analyze(ValueRange inputs, ValueRange outputs, std::string &reason) {
   auto analysis = std::make_unique<Analysis>();
-  analysis->dot = findDot(inputs, outputs);
+  analysis->dot = dyn_cast_or_null<nn::DotOp>(findOnly(inputs, outputs, llvm::IsaPred<nn::DotOp>));
   if (!analysis->dot) {
     reason = "there is not exactly one dot";
     return nullptr;

@@ -8,13 +8,6 @@ using namespace mlir;
 
 namespace ortc::codegen {
 
-SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> shape) {
-  SmallVector<int64_t> strides(shape.size(), 1);
-  for (int64_t i = static_cast<int64_t>(shape.size()) - 2; i >= 0; --i)
-    strides[i] = strides[i + 1] * shape[i + 1];
-  return strides;
-}
-
 bool readDigits(const LoopProgram &program, const IndexExpr &position, int64_t total,
                        SmallVectorImpl<Digit> &digits) {
   if (position.constant != 0 || !position.dynamic.empty())

@@ -21,8 +21,6 @@ struct View {
   llvm::SmallVector<ContractionOperand> operands;
 };
 
-llvm::SmallVector<int64_t> rowMajorStrides(llvm::ArrayRef<int64_t> shape);
-
 /// Digits of the positions that `position` makes of the program's dims; fails unless every position occurs once.
 bool readDigits(const LoopProgram &program, const IndexExpr &position, int64_t total,
                 llvm::SmallVectorImpl<Digit> &digits);

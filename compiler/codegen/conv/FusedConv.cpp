@@ -8,6 +8,7 @@
 
 #include "compiler/codegen/contraction/FusedEpilogue.h"
 #include "dialects/nn/NnDialect.h"
+#include "dialects/nn/NnShapes.h"
 
 using namespace mlir;
 
@@ -20,32 +21,11 @@ bool isConv(Operation *op) {
   return element.isF32() || element.isF64();
 }
 
-/// The only convolution that `outputs` are computed with.
-static Operation *findConv(ValueRange inputs, ValueRange outputs) {
-  llvm::DenseSet<Value> seen(inputs.begin(), inputs.end());
-  SmallVector<Value> stack(outputs);
-  Operation *found = nullptr;
-  while (!stack.empty()) {
-    Value value = stack.pop_back_val();
-    Operation *op = value.getDefiningOp();
-    if (!op || !seen.insert(value).second)
-      continue;
-    if (isConv(op)) {
-      if (found)
-        return nullptr;
-      found = op;
-      continue;
-    }
-    stack.append(op->operand_begin(), op->operand_end());
-  }
-  return found;
-}
-
 /// A spec without name and buffers; its epilogue is given as it was analysed.
 static std::optional<ConvSpec> analyze(ValueRange inputs, ValueRange outputs, std::shared_ptr<FusedEpilogue> &epilogue,
                                        std::string &reason) {
   ConvSpec spec;
-  spec.op = findConv(inputs, outputs);
+  spec.op = findOnly(inputs, outputs, isConv);
   reason = "there is not exactly one convolution";
   if (!spec.op)
     return std::nullopt;
@@ -66,7 +46,7 @@ static std::optional<ConvSpec> analyze(ValueRange inputs, ValueRange outputs, st
   for (const ContractionOperand &operand : epilogue->view.operands)
     spec.operands.push_back({operand.buffer, operand.offset, {}});
   ArrayRef<int64_t> shape = cast<RankedTensorType>(result.getType()).getShape();
-  SmallVector<int64_t> strides = rowMajorStrides(shape);
+  nn::Shape strides = nn::rowMajorStrides(shape);
   for (auto [size, stride] : llvm::zip_equal(shape, strides)) {
     reason = "a dimension of the result is cut";
     SmallVector<ContractionDim> dims;

@@ -7,6 +7,7 @@
 // shape and axes, so its reduced dimensions must come out of this unsplit.
 #include "compiler/codegen/loop/LoopProgram.h"
 
+#include "dialects/nn/NnShapes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -228,9 +229,7 @@ private:
       fail("an empty tensor is read");
       return result;
     }
-    SmallVector<int64_t> strides(rank, 1);
-    for (int64_t i = rank - 2; i >= 0; --i)
-      strides[i] = strides[i + 1] * shape[i + 1];
+    nn::Shape strides = nn::rowMajorStrides(shape);
     bool affine = position.dynamic.empty() && position.constant >= 0 &&
                   llvm::all_of(position.scales, [](int64_t scale) { return scale >= 0; });
     if (affine) {

@@ -18,6 +18,16 @@
 
 namespace ortc::codegen::test {
 
+using Sizes = std::vector<int64_t>;
+
+/// Like "[1, 2]", as attributes are written.
+inline std::string list(const Sizes &sizes) {
+  std::string text;
+  for (int64_t size : sizes)
+    text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + text + "]";
+}
+
 /// Makes the kernel of function @k in `module`.
 using Generate = std::function<mlir::FailureOr<KernelInfo>(mlir::ModuleOp module, mlir::func::FuncOp function,
                                                            llvm::ArrayRef<KernelBuffer> buffers, const Target &target,

@@ -10,8 +10,6 @@ using namespace ortc::codegen::test;
 
 namespace {
 
-using Sizes = std::vector<int64_t>;
-
 struct Conv {
   int64_t batch;
   Sizes input; ///< spatial
@@ -23,13 +21,6 @@ struct Conv {
 };
 
 enum class Kind { Forward, InputGrad, FilterGrad };
-
-std::string list(const Sizes &sizes) {
-  std::string text;
-  for (int64_t size : sizes)
-    text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "[" + text + "]";
-}
 
 std::string tensor(Sizes leading, const Sizes &spatial, Sizes trailing, const std::string &element) {
   std::string text = "tensor<";

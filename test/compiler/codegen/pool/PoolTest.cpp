@@ -10,8 +10,6 @@ using namespace ortc::codegen::test;
 
 namespace {
 
-using Sizes = std::vector<int64_t>;
-
 struct Pool {
   int64_t batch;
   Sizes input; ///< spatial
@@ -19,13 +17,6 @@ struct Pool {
   Sizes window;
   Sizes strides = {}, low = {}, high = {}, overhang = {}, dilations = {}; ///< empty: as window, 0, as low, 0, 1
 };
-
-std::string list(const Sizes &sizes) {
-  std::string text;
-  for (int64_t size : sizes)
-    text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "[" + text + "]";
-}
 
 std::string tensor(int64_t batch, const Sizes &spatial, int64_t channels, const std::string &element) {
   std::string text = "tensor<" + std::to_string(batch) + "x";
