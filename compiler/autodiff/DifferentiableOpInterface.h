@@ -6,6 +6,8 @@
 
 namespace ortc::autodiff {
 
+struct DifferentiateOptions;
+
 /// What a rule says about one operand: a gradient of the operand's type, or the reason why there is none.
 struct Gradient {
   Gradient(mlir::Value value) : value(value) {}
@@ -20,7 +22,10 @@ private:
 /// The operand does not move the results, as far as a gradient can tell. `reason` is a literal.
 inline Gradient noGradient(llvm::StringRef reason) { return Gradient(nullptr, reason); }
 
-/// One entry per operand.
+/// The sum of two contributions to one gradient. f16 and bf16 are storage only: their sums are made in f32.
+mlir::Value addGradients(nn::TensorBuilder &builder, mlir::Value a, mlir::Value b);
+
+/// One entry per operand; empty when the rule has emitted an error.
 using Gradients = llvm::SmallVector<Gradient, 3>;
 
 /// What a rule is given: where to build, the cotangents of the results, and which operands matter.
@@ -28,10 +33,15 @@ class GradientRequest {
 public:
   /// `cotangents` has one value per result, null where the output does not depend on the result.
   GradientRequest(nn::TensorBuilder &builder, mlir::Operation *op, llvm::ArrayRef<mlir::Value> cotangents,
-                  llvm::ArrayRef<bool> wanted)
-      : builder(builder), op(op), cotangents(cotangents), wanted(wanted) {}
+                  llvm::ArrayRef<bool> wanted, const DifferentiateOptions &options)
+      : builder(builder), options(options), op(op), cotangents(cotangents), wanted(wanted) {}
 
   nn::TensorBuilder &builder;
+  const DifferentiateOptions &options;
+
+  /// An operation in front of this one that gives the same results and then more: it takes this one's place when the
+  /// rule has returned. For operations with a body, whose inner values can only be saved as results.
+  mlir::Operation *replacement = nullptr;
 
   /// The cotangent of result `i`; zeros where the output does not depend on it.
   mlir::Value cotangent(unsigned i = 0);

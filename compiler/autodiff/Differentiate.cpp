@@ -27,7 +27,7 @@ public:
   Engine(nn::TensorBuilder &builder, const DifferentiateOptions &options)
       : builder(builder), options(options) {}
 
-  FailureOr<SmallVector<Value>> run(ValueRange outputs, ValueRange cotangents, ValueRange withRespectTo);
+  FailureOr<Differentiated> run(ValueRange outputs, ValueRange cotangents, ValueRange withRespectTo);
 
 private:
   void markVaried(ValueRange withRespectTo);
@@ -42,6 +42,8 @@ private:
   llvm::DenseSet<Value> varied;
   SmallVector<Operation *> active; ///< in program order
   llvm::DenseMap<Value, Value> gradients;
+  llvm::DenseMap<Value, Value> replaced;
+  SmallVector<Operation *> outdated; ///< erased at the end
 };
 
 /// Forward in program order: results of floating point whose operands are varied. Integers and booleans end a
@@ -76,18 +78,7 @@ void Engine::collectActive(ValueRange outputs) {
 
 void Engine::accumulate(Value value, Value contribution) {
   Value &sum = gradients[value];
-  if (!sum) {
-    sum = contribution;
-    return;
-  }
-  // f16 and bf16 are storage only: their sums are made in f32.
-  Type element = nn::TensorBuilder::elementOf(sum);
-  if (element.isF16() || element.isBF16())
-    sum = builder.cast(builder.add(builder.cast(sum, builder.getF32Type()),
-                                   builder.cast(contribution, builder.getF32Type())),
-                       element);
-  else
-    sum = builder.add(sum, contribution);
+  sum = sum ? addGradients(builder, sum, contribution) : contribution;
 }
 
 Value Engine::mutate(Operation *op, unsigned operand, Value gradient) {
@@ -111,8 +102,10 @@ LogicalResult Engine::visit(Operation *op) {
   if (!differentiable)
     return op->emitError() << "no gradient rule for '" << op->getName() << "'";
   builder.setLoc(op->getLoc());
-  GradientRequest request(builder, op, cotangents, wanted);
+  GradientRequest request(builder, op, cotangents, wanted, options);
   Gradients results = differentiable.differentiate(request);
+  if (results.empty() && op->getNumOperands() != 0)
+    return failure();
   if (results.size() != op->getNumOperands())
     return op->emitError() << "gradient rule gave " << results.size() << " gradients for "
                            << op->getNumOperands() << " operands";
@@ -124,6 +117,13 @@ LogicalResult Engine::visit(Operation *op) {
       return op->emitError() << "gradient rule gave " << gradient.getType() << " for operand " << i
                              << " of type " << operand.getType();
     accumulate(operand, mutate(op, i, gradient));
+  }
+  if (request.replacement) {
+    for (auto [old, now] : llvm::zip(op->getResults(), request.replacement->getResults())) {
+      old.replaceAllUsesWith(now);
+      replaced[old] = now;
+    }
+    outdated.push_back(op);
   }
   return success();
 }
@@ -145,8 +145,7 @@ void Engine::eraseUnused(Operation *before, ArrayRef<Value> kept) {
   }
 }
 
-FailureOr<SmallVector<Value>> Engine::run(ValueRange outputs, ValueRange cotangents,
-                                          ValueRange withRespectTo) {
+FailureOr<Differentiated> Engine::run(ValueRange outputs, ValueRange cotangents, ValueRange withRespectTo) {
   Block::iterator end = builder.getInsertionPoint();
   Operation *before = end == builder.getInsertionBlock()->begin() ? nullptr : &*std::prev(end);
   markVaried(withRespectTo);
@@ -158,18 +157,20 @@ FailureOr<SmallVector<Value>> Engine::run(ValueRange outputs, ValueRange cotange
   for (Operation *op : llvm::reverse(active))
     if (failed(visit(op)))
       return failure();
-  SmallVector<Value> results;
+  Differentiated result;
   for (Value value : withRespectTo)
-    results.push_back(gradients.lookup(value));
-  eraseUnused(before, results);
-  return results;
+    result.gradients.push_back(gradients.lookup(value));
+  result.replaced = std::move(replaced);
+  eraseUnused(before, result.gradients);
+  for (Operation *op : outdated)
+    op->erase();
+  return result;
 }
 
 } // namespace
 
-FailureOr<SmallVector<Value>> differentiate(nn::TensorBuilder &builder, ValueRange outputs,
-                                            ValueRange cotangents, ValueRange withRespectTo,
-                                            const DifferentiateOptions &options) {
+FailureOr<Differentiated> differentiate(nn::TensorBuilder &builder, ValueRange outputs, ValueRange cotangents,
+                                        ValueRange withRespectTo, const DifferentiateOptions &options) {
   return Engine(builder, options).run(outputs, cotangents, withRespectTo);
 }
 

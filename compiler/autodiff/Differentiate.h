@@ -7,6 +7,7 @@
 
 #include "dialects/nn/TensorBuilder.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace ortc::autodiff {
 
@@ -25,8 +26,15 @@ struct DifferentiateOptions {
   Mutation mutation;
 };
 
+/// Gradients, and the values that were replaced while they were made: an operation with a body is replaced by one that
+/// also gives what is saved of it. A caller that holds values of the block looks them up.
+struct Differentiated {
+  llvm::SmallVector<mlir::Value> gradients; ///< in the order of `withRespectTo`; null where none arrives
+  llvm::DenseMap<mlir::Value, mlir::Value> replaced;
+};
+
 /// Builds, at the builder's insertion point, the gradients of `sum over i of <outputs[i], cotangents[i]>` for
-/// every value of `withRespectTo`, and returns them in that order; null where no gradient arrives.
+/// every value of `withRespectTo`.
 ///
 /// All values are of floating-point tensor type, belong to one block (as results or arguments) and dominate
 /// the insertion point, which is in the same block behind the outputs. Cotangents have the types of their
@@ -34,8 +42,8 @@ struct DifferentiateOptions {
 /// value are added in reverse program order of its users, so that equal programs get equal gradients to the
 /// last bit. Fails, with an error at the operation, when one of these has no rule. Linear in operations plus
 /// operands.
-mlir::FailureOr<llvm::SmallVector<mlir::Value>>
-differentiate(nn::TensorBuilder &builder, mlir::ValueRange outputs, mlir::ValueRange cotangents,
-              mlir::ValueRange withRespectTo, const DifferentiateOptions &options = {});
+mlir::FailureOr<Differentiated> differentiate(nn::TensorBuilder &builder, mlir::ValueRange outputs,
+                                              mlir::ValueRange cotangents, mlir::ValueRange withRespectTo,
+                                              const DifferentiateOptions &options = {});
 
 } // namespace ortc::autodiff

@@ -370,6 +370,7 @@ private:
     if (failed(train::composeEntries(*program, {options.gradients})))
       return false;
     return runPasses(*program, [](PassManager &passes) {
+      passes.addPass(simplify::createHoistAccumulationsPass());
       addSimplification(passes);
       passes.addPass(createSymbolDCEPass());
     });

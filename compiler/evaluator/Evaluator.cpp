@@ -16,7 +16,47 @@ bool Evaluator::isKnown(Operation *op) {
   return isa<arith::ArithDialect, math::MathDialect, nn::NnDialect>(op->getDialect());
 }
 
+/// Slice `at` along the leading dimension.
+static HostTensor sliceOf(const HostTensor &all, RankedTensorType type, int64_t at) {
+  HostTensor slice(type);
+  for (int64_t i = 0, e = slice.size(); i < e; ++i)
+    slice.copy(i, all, at * e + i);
+  return slice;
+}
+
+FailureOr<SmallVector<HostTensor>> Evaluator::evaluateScan(nn::ScanOp scan, ArrayRef<const HostTensor *> operands) const {
+  Block &block = scan.getBlock();
+  unsigned carried = scan.getNumCarried(), sequences = scan.getSequences().size();
+  SmallVector<HostTensor> arguments(block.getNumArguments()), results(scan->getNumResults());
+  for (auto [argument, operand] : llvm::zip_equal(arguments, operands))
+    argument = *operand;
+  for (unsigned i = carried; i < results.size(); ++i)
+    results[i] = HostTensor(cast<RankedTensorType>(scan.getResult(i).getType()));
+  int64_t count = scan.getTripCount();
+  for (int64_t step = 0; step < count; ++step) {
+    int64_t at = scan.getReverse() ? count - 1 - step : step;
+    for (unsigned i = carried; i < carried + sequences; ++i)
+      arguments[i] = sliceOf(*operands[i], cast<RankedTensorType>(block.getArgument(i).getType()), at);
+    auto yielded = evaluate(block, arguments);
+    if (failed(yielded))
+      return failure();
+    for (unsigned i = 0; i < results.size(); ++i) {
+      if (i < carried) {
+        arguments[i] = std::move((*yielded)[i]);
+        continue;
+      }
+      const HostTensor &item = (*yielded)[i];
+      for (int64_t k = 0; k < item.size(); ++k)
+        results[i].copy(at * item.size() + k, item, k);
+    }
+  }
+  std::move(arguments.begin(), arguments.begin() + carried, results.begin());
+  return results;
+}
+
 FailureOr<SmallVector<HostTensor>> Evaluator::evaluate(Operation *op, ArrayRef<const HostTensor *> operands) const {
+  if (auto scan = dyn_cast<nn::ScanOp>(op))
+    return evaluateScan(scan, operands);
   for (Type type : op->getResultTypes())
     if (!isa<RankedTensorType>(type))
       return failure();

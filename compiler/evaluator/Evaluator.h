@@ -8,6 +8,10 @@
 #include "compiler/evaluator/HostTensor.h"
 #include "mlir/IR/Operation.h"
 
+namespace ortc::nn {
+class ScanOp;
+}
+
 namespace ortc::evaluator {
 
 enum class Precision {
@@ -31,6 +35,9 @@ public:
   static bool isKnown(mlir::Operation *op);
 
 private:
+  mlir::FailureOr<llvm::SmallVector<HostTensor>> evaluateScan(nn::ScanOp scan,
+                                                              llvm::ArrayRef<const HostTensor *> operands) const;
+
   Precision precision;
 };
 

@@ -452,5 +452,6 @@ def Nn_ScatterElementsOp : Nn_Op<"scatter_elements", [AllTypesMatch<["input", "r
 }
 
 include "dialects/nn/NnSpatialOps.td"
+include "dialects/nn/NnLoopOps.td"
 
 #endif

@@ -1,8 +1,7 @@
-//===- EntryGraph.cpp - the kernel calls of entries and their order -------===//
+//===- EntryGraph.cpp - the steps of entries and of loop bodies, and their order ===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/memory/EntryGraph.h"
 
-#include "dialects/nn/NnDialect.h"
 #include "dialects/plan/PlanDialect.h"
 #include "dialects/train/ElementTypes.h"
 
@@ -16,39 +15,71 @@ static func::FuncOp calleeOf(func::CallOp call) {
   return SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
 }
 
-bool EntryGraph::isCheck(func::CallOp call) {
-  auto kind = calleeOf(call)->getAttrOfType<plan::KernelKindAttr>(plan::kKind);
-  return kind && kind.getValue() == plan::KernelKind::check;
+static bool isStep(Operation *op) { return isa_and_nonnull<func::CallOp, nn::ScanOp>(op); }
+
+bool EntryGraph::isCheck(Operation *step) {
+  bool found = false;
+  step->walk([&](func::CallOp call) {
+    auto kind = calleeOf(call)->getAttrOfType<plan::KernelKindAttr>(plan::kKind);
+    found |= kind && kind.getValue() == plan::KernelKind::check;
+  });
+  return found;
 }
 
 FailureOr<EntryGraph> EntryGraph::build(ArrayRef<func::FuncOp> entries) {
+  SmallVector<Block *, 2> blocks;
+  for (func::FuncOp entry : entries)
+    blocks.push_back(&entry.getBody().front());
+  return build(std::move(blocks));
+}
+
+FailureOr<EntryGraph> EntryGraph::build(SmallVector<Block *, 2> blocks) {
   EntryGraph graph;
-  graph.entries.assign(entries.begin(), entries.end());
+  graph.blocks = std::move(blocks);
   if (failed(graph.checkContents()))
     return failure();
+  graph.prepareLoops();
   graph.assignDestinations();
   if (!graph.sort()) {
     // Two updates wait for each other: let all of them go through copies, which nothing reads.
     graph.copyAllUpdates = true;
     graph.assignDestinations();
     if (!graph.sort())
-      return graph.entries.front().emitError("the updates of this entry have no order"), failure();
+      return graph.blocks.front()->getParentOp()->emitError("the updates of this entry have no order"), failure();
+  }
+  for (Operation *step : graph.order) {
+    auto loop = dyn_cast<nn::ScanOp>(step);
+    if (!loop)
+      continue;
+    auto body = build(SmallVector<Block *, 2>{&loop.getBlock()});
+    if (failed(body))
+      return failure();
+    graph.bodies[loop] = std::make_unique<EntryGraph>(std::move(*body));
   }
   return graph;
 }
 
 LogicalResult EntryGraph::checkContents() const {
-  for (func::FuncOp entry : entries)
-    for (Operation &op : entry.getBody().front().without_terminator())
-      if (!isa<func::CallOp, nn::ReshapeOp>(op))
+  for (Block *block : blocks)
+    for (Operation &op : block->without_terminator())
+      if (!isStep(&op) && !isa<nn::ReshapeOp>(op))
         return op.emitError("is in no kernel");
   return success();
+}
+
+/// The carried value of a loop that `value` is the last state of, where it starts; null for other values.
+static Value initOf(Value value) {
+  auto loop = value.getDefiningOp<nn::ScanOp>();
+  unsigned number = loop ? cast<OpResult>(value).getResultNumber() : 0;
+  return loop && number < loop.getNumCarried() ? loop.getInits()[number] : Value();
 }
 
 Value EntryGraph::rootOf(Value value) const {
   while (true) {
     if (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
       value = reshape.getInput();
+    else if (Value init = initOf(value))
+      value = init;
     else if (Value source = carried.lookup(value))
       value = source;
     else
@@ -56,110 +87,55 @@ Value EntryGraph::rootOf(Value value) const {
   }
 }
 
+SmallVector<Operation *> EntryGraph::producersOf(Value value) const {
+  SmallVector<Operation *> producers;
+  while (true) {
+    Operation *definition = value.getDefiningOp();
+    if (isStep(definition))
+      producers.push_back(definition);
+    if (auto reshape = dyn_cast_or_null<nn::ReshapeOp>(definition))
+      value = reshape.getInput();
+    else if (Value init = initOf(value))
+      value = init;
+    else if (Value source = carried.lookup(value))
+      value = source;
+    else
+      return producers;
+  }
+}
+
+StringAttr EntryGraph::tensorOf(BlockArgument argument) {
+  Operation *parent = argument.getOwner()->getParentOp();
+  unsigned number = argument.getArgNumber();
+  if (auto loop = dyn_cast<nn::ScanOp>(parent))
+    return number < loop.getNumCarried() ? StringAttr::get(parent->getContext(), "carried." + Twine(number)) : StringAttr();
+  auto symbol = cast<func::FuncOp>(parent).getArgAttrOfType<FlatSymbolRefAttr>(number, train::kTensor);
+  return symbol ? symbol.getAttr() : StringAttr();
+}
+
+StringAttr EntryGraph::gradientOf(BlockArgument argument) {
+  auto entry = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  auto symbol = entry ? entry.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradient) : nullptr;
+  return symbol ? symbol.getAttr() : StringAttr();
+}
+
 const EntryGraph::Destination *EntryGraph::getDestination(Value root) const {
   auto found = destinations.find(root);
   return found == destinations.end() ? nullptr : &found->second;
 }
 
-uint32_t EntryGraph::getSegment(func::CallOp call) const {
-  return llvm::find(entries, call->getParentOfType<func::FuncOp>()) - entries.begin();
-}
+uint32_t EntryGraph::getSegment(Operation *step) const { return llvm::find(blocks, step->getBlock()) - blocks.begin(); }
 
-bool EntryGraph::isUpdate(func::CallOp call) const {
-  return llvm::any_of(call.getResults(), [&](Value result) {
+bool EntryGraph::isUpdate(Operation *step) const {
+  return llvm::any_of(step->getResults(), [&](Value result) {
     const Destination *destination = getDestination(result);
     return destination && destination->kind == Destination::update;
   });
 }
 
-ArrayRef<Operation *> EntryGraph::getAfter(func::CallOp call) const {
-  auto found = after.find(call);
+ArrayRef<Operation *> EntryGraph::getAfter(Operation *step) const {
+  auto found = after.find(step);
   return found == after.end() ? ArrayRef<Operation *>() : ArrayRef<Operation *>(found->second);
-}
-
-void EntryGraph::assignDestinations() {
-  destinations.clear();
-  carried.clear();
-  llvm::DenseMap<Attribute, Value> gradients;
-  for (func::FuncOp entry : entries) {
-    int64_t externals = 0;
-    for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
-      externals += entry.getArgAttr(i, train::kInput) != nullptr;
-      if (auto symbol = entry.getArgAttrOfType<FlatSymbolRefAttr>(i, train::kGradient))
-        if (Value gradient = gradients.lookup(symbol))
-          carried[entry.getArgument(i)] = gradient;
-    }
-    for (unsigned i = 0; i < entry.getNumResults(); ++i) {
-      assignDestination(entry, i, externals);
-      if (auto symbol = entry.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradient))
-        gradients[symbol] = rootOf(entry.getBody().front().getTerminator()->getOperand(i));
-    }
-  }
-}
-
-void EntryGraph::assignDestination(func::FuncOp entry, unsigned result, int64_t &externals) {
-  Destination destination;
-  if (auto symbol = entry.getResultAttrOfType<FlatSymbolRefAttr>(result, train::kUpdate))
-    destination = {Destination::update, symbol.getAttr(), 0, {}};
-  else if (auto symbol = entry.getResultAttrOfType<FlatSymbolRefAttr>(result, train::kGradient))
-    destination = {Destination::gradient, symbol.getAttr(), 0, {}};
-  else if (auto name = entry.getResultAttrOfType<StringAttr>(result, train::kOutput))
-    destination = {Destination::output, name, externals++, {}};
-  else if (entry.getResultAttr(result, train::kLoss))
-    destination = {Destination::loss, StringAttr::get(entry.getContext(), "loss"), 0, {}};
-  else
-    return;
-  destination.dtype = entry.getResultAttr(result, train::kDtype);
-  Operation *exit = entry.getBody().front().getTerminator();
-  Value root = rootOf(exit->getOperand(result));
-  auto call = root.getDefiningOp<func::CallOp>();
-  bool direct = call && call->getParentOp() == entry && !destinations.contains(root);
-  if (direct && destination.kind == Destination::update)
-    direct = canOverwrite(root, destination.name);
-  if (!direct) {
-    insertCopy(entry, result);
-    root = exit->getOperand(result);
-  }
-  destination.type = exit->getOperand(result).getType();
-  destinations[root] = destination;
-}
-
-SmallVector<func::CallOp> EntryGraph::readersOf(StringAttr symbol) const {
-  SmallVector<func::CallOp> readers;
-  for (func::FuncOp entry : entries) {
-    for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
-      auto tensor = entry.getArgAttrOfType<FlatSymbolRefAttr>(i, train::kTensor);
-      if (!tensor || tensor.getAttr() != symbol)
-        continue;
-      SmallVector<Value> values{entry.getArgument(i)};
-      while (!values.empty()) {
-        for (Operation *user : values.pop_back_val().getUsers()) {
-          if (auto call = dyn_cast<func::CallOp>(user))
-            readers.push_back(call);
-          else if (auto reshape = dyn_cast<nn::ReshapeOp>(user))
-            values.push_back(reshape.getResult());
-        }
-      }
-    }
-  }
-  return readers;
-}
-
-/// Whether `to` runs after `from` because of the values it reads.
-static bool reaches(const EntryGraph &graph, func::CallOp from, func::CallOp to) {
-  SmallVector<Operation *> stack{to};
-  llvm::SmallPtrSet<Operation *, 16> seen;
-  while (!stack.empty()) {
-    Operation *op = stack.pop_back_val();
-    if (op == from)
-      return true;
-    if (!seen.insert(op).second)
-      continue;
-    for (Value operand : op->getOperands())
-      if (Operation *producer = graph.rootOf(operand).getDefiningOp())
-        stack.push_back(producer);
-  }
-  return false;
 }
 
 /// Whether a kernel gives back what it reads.
@@ -170,42 +146,10 @@ static bool isCopy(func::FuncOp function) {
   return isa<func::ReturnOp>(only) && llvm::equal(only.getOperands(), function.getArguments());
 }
 
-bool EntryGraph::canOverwrite(Value root, StringAttr symbol) const {
-  auto writer = root.getDefiningOp<func::CallOp>();
-  // A copy made for this purpose has no other reader and reads nothing that is overwritten.
-  if (copyAllUpdates && !isCopy(calleeOf(writer)))
-    return false;
-  int64_t result = cast<OpResult>(root).getResultNumber();
-  auto pairs = calleeOf(writer)->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace);
-  for (func::CallOp reader : readersOf(symbol)) {
-    if (reader != writer) {
-      if (reaches(*this, writer, reader))
-        return false;
-      continue;
-    }
-    for (auto [i, operand] : llvm::enumerate(reader.getOperands())) {
-      auto argument = dyn_cast<BlockArgument>(rootOf(operand));
-      if (!argument)
-        continue;
-      auto entry = cast<func::FuncOp>(argument.getOwner()->getParentOp());
-      auto tensor = entry.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kTensor);
-      if (!tensor || tensor.getAttr() != symbol)
-        continue;
-      bool allowed = false;
-      for (size_t p = 0; pairs && p + 1 < static_cast<size_t>(pairs.size()); p += 2)
-        allowed |= pairs[p] == static_cast<int64_t>(i) && pairs[p + 1] == result;
-      if (!allowed)
-        return false;
-    }
-  }
-  return true;
-}
-
-void EntryGraph::insertCopy(func::FuncOp entry, unsigned result) {
-  Operation *exit = entry.getBody().front().getTerminator();
-  Value value = exit->getOperand(result);
-  auto module = entry->getParentOfType<ModuleOp>();
-  auto type = FunctionType::get(entry.getContext(), value.getType(), value.getType());
+/// A copy of `value`, made in front of `user`.
+static Value makeCopy(Value value, Operation *user) {
+  auto module = user->getParentOfType<ModuleOp>();
+  auto type = FunctionType::get(user->getContext(), value.getType(), value.getType());
   func::FuncOp copy;
   unsigned number = 0;
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -217,42 +161,190 @@ void EntryGraph::insertCopy(func::FuncOp entry, unsigned result) {
   }
   if (!copy) {
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-    copy = func::FuncOp::create(builder, entry.getLoc(), "copy_" + std::to_string(number), type);
+    copy = func::FuncOp::create(builder, user->getLoc(), "copy_" + std::to_string(number), type);
     copy.setPrivate();
-    copy->setAttr(plan::kKind, plan::KernelKindAttr::get(entry.getContext(), plan::KernelKind::loop));
+    copy->setAttr(plan::kKind, plan::KernelKindAttr::get(user->getContext(), plan::KernelKind::loop));
     Block *body = copy.addEntryBlock();
     builder.setInsertionPointToStart(body);
-    func::ReturnOp::create(builder, entry.getLoc(), body->getArguments());
+    func::ReturnOp::create(builder, user->getLoc(), body->getArguments());
   }
-  OpBuilder builder(exit);
-  auto call = func::CallOp::create(builder, exit->getLoc(), copy, value);
-  exit->setOperand(result, call.getResult(0));
+  OpBuilder builder(user);
+  return func::CallOp::create(builder, user->getLoc(), copy, value).getResult(0);
+}
+
+/// Whether `value` is, but for reshapes, the result of a call that nobody else reads.
+static bool isOwned(Value value) {
+  while (value.hasOneUse()) {
+    if (value.getDefiningOp<func::CallOp>())
+      return true;
+    auto reshape = value.getDefiningOp<nn::ReshapeOp>();
+    if (!reshape)
+      return false;
+    value = reshape.getInput();
+  }
+  return false;
+}
+
+void EntryGraph::prepareLoops() {
+  for (Block *block : blocks)
+    for (auto loop : llvm::to_vector(block->getOps<nn::ScanOp>()))
+      for (OpOperand &init : loop.getInitsMutable())
+        if (!isOwned(init.get()))
+          init.set(makeCopy(init.get(), loop));
+}
+
+void EntryGraph::assignDestinations() {
+  destinations.clear();
+  carried.clear();
+  llvm::DenseMap<StringAttr, Value> gradients;
+  for (Block *block : blocks) {
+    int64_t externals = 0;
+    auto entry = dyn_cast<func::FuncOp>(block->getParentOp());
+    for (BlockArgument argument : block->getArguments()) {
+      externals += entry && entry.getArgAttr(argument.getArgNumber(), train::kInput);
+      if (StringAttr tensor = gradientOf(argument))
+        if (Value gradient = gradients.lookup(tensor))
+          carried[argument] = gradient;
+    }
+    Operation *exit = block->getTerminator();
+    for (unsigned i = 0; i < exit->getNumOperands(); ++i) {
+      assignDestination(block, i, externals);
+      auto symbol = entry ? entry.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradient) : nullptr;
+      if (symbol)
+        gradients[symbol.getAttr()] = rootOf(exit->getOperand(i));
+    }
+  }
+}
+
+std::optional<EntryGraph::Destination> EntryGraph::describeResult(Block *block, unsigned result, int64_t &externals) const {
+  MLIRContext *context = block->getParentOp()->getContext();
+  if (auto loop = dyn_cast<nn::ScanOp>(block->getParentOp())) {
+    if (result < loop.getNumCarried())
+      return Destination{Destination::update, tensorOf(block->getArgument(result)), 0, {}};
+    return Destination{Destination::output, StringAttr::get(context, "stacked"), result - loop.getNumCarried(), {}};
+  }
+  auto entry = cast<func::FuncOp>(block->getParentOp());
+  if (auto symbol = entry.getResultAttrOfType<FlatSymbolRefAttr>(result, train::kUpdate))
+    return Destination{Destination::update, symbol.getAttr(), 0, {}};
+  if (auto symbol = entry.getResultAttrOfType<FlatSymbolRefAttr>(result, train::kGradient))
+    return Destination{Destination::gradient, symbol.getAttr(), 0, {}};
+  if (auto name = entry.getResultAttrOfType<StringAttr>(result, train::kOutput))
+    return Destination{Destination::output, name, externals++, {}};
+  if (entry.getResultAttr(result, train::kLoss))
+    return Destination{Destination::loss, StringAttr::get(context, "loss"), 0, {}};
+  return std::nullopt;
+}
+
+void EntryGraph::assignDestination(Block *block, unsigned result, int64_t &externals) {
+  std::optional<Destination> destination = describeResult(block, result, externals);
+  if (!destination)
+    return;
+  if (auto entry = dyn_cast<func::FuncOp>(block->getParentOp()))
+    destination->dtype = entry.getResultAttr(result, train::kDtype);
+  Operation *exit = block->getTerminator();
+  Value root = rootOf(exit->getOperand(result));
+  auto call = root.getDefiningOp<func::CallOp>();
+  // What a loop has gone over is no longer the call's result.
+  bool direct = call && call->getBlock() == block && !destinations.contains(root) &&
+                producersOf(exit->getOperand(result)).size() == 1;
+  if (direct && destination->kind == Destination::update)
+    direct = canOverwrite(root, destination->name);
+  if (!direct) {
+    root = makeCopy(exit->getOperand(result), exit);
+    exit->setOperand(result, root);
+  }
+  destination->type = exit->getOperand(result).getType();
+  destinations[root] = *destination;
+}
+
+SmallVector<Operation *> EntryGraph::readersOf(StringAttr tensor) const {
+  SmallVector<Operation *> readers;
+  for (Block *block : blocks) {
+    for (BlockArgument argument : block->getArguments()) {
+      if (tensorOf(argument) != tensor)
+        continue;
+      SmallVector<Value> values{argument};
+      while (!values.empty()) {
+        for (Operation *user : values.pop_back_val().getUsers()) {
+          if (isStep(user))
+            readers.push_back(user);
+          else if (auto reshape = dyn_cast<nn::ReshapeOp>(user))
+            values.push_back(reshape.getResult());
+        }
+      }
+    }
+  }
+  return readers;
+}
+
+/// Whether `to` runs after `from` because of the values it reads.
+bool EntryGraph::reaches(Operation *from, Operation *to) const {
+  SmallVector<Operation *> stack{to};
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  while (!stack.empty()) {
+    Operation *op = stack.pop_back_val();
+    if (op == from)
+      return true;
+    if (!seen.insert(op).second)
+      continue;
+    for (Value operand : op->getOperands())
+      llvm::append_range(stack, producersOf(operand));
+  }
+  return false;
+}
+
+bool EntryGraph::canOverwrite(Value root, StringAttr symbol) const {
+  auto writer = root.getDefiningOp<func::CallOp>();
+  // A copy of what another step has made has no other reader and reads nothing that is overwritten.
+  if (copyAllUpdates && !(isCopy(calleeOf(writer)) && rootOf(writer.getOperand(0)).getDefiningOp()))
+    return false;
+  int64_t result = cast<OpResult>(root).getResultNumber();
+  auto pairs = calleeOf(writer)->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace);
+  for (Operation *reader : readersOf(symbol)) {
+    if (reader != writer) {
+      if (reaches(writer, reader))
+        return false;
+      continue;
+    }
+    for (auto [i, operand] : llvm::enumerate(reader->getOperands())) {
+      auto argument = dyn_cast<BlockArgument>(rootOf(operand));
+      if (!argument || tensorOf(argument) != symbol)
+        continue;
+      bool allowed = false;
+      for (size_t p = 0; pairs && p + 1 < static_cast<size_t>(pairs.size()); p += 2)
+        allowed |= pairs[p] == static_cast<int64_t>(i) && pairs[p + 1] == result;
+      if (!allowed)
+        return false;
+    }
+  }
+  return true;
 }
 
 // Kahn's algorithm; of the calls that could come next, the one that was written first.
 bool EntryGraph::sort() {
-  SmallVector<func::CallOp> calls;
+  SmallVector<Operation *> steps;
   llvm::DenseMap<Operation *, size_t> position;
-  for (func::FuncOp entry : entries)
-    for (auto call : entry.getBody().front().getOps<func::CallOp>()) {
-      position[call] = calls.size();
-      calls.push_back(call);
-    }
+  for (Block *block : blocks)
+    for (Operation &op : *block)
+      if (isStep(&op)) {
+        position[&op] = steps.size();
+        steps.push_back(&op);
+      }
 
   // Updates wait for the readers of what they overwrite, for all checks and for the loss; readers of an overwritten
   // tensor's new value wait for the update.
   after.clear();
   SmallVector<Operation *> gates;
-  for (func::CallOp call : calls)
-    if (isCheck(call))
-      gates.push_back(call);
+  for (Operation *step : steps)
+    if (isCheck(step))
+      gates.push_back(step);
   for (auto &[root, destination] : destinations)
     if (destination.kind == Destination::loss)
       gates.push_back(root.getDefiningOp());
   for (auto &[root, destination] : destinations) {
     Operation *writer = root.getDefiningOp();
     if (destination.kind == Destination::update) {
-      for (func::CallOp reader : readersOf(destination.name))
+      for (Operation *reader : readersOf(destination.name))
         if (reader != writer)
           after[writer].push_back(reader);
       for (Operation *gate : gates)
@@ -260,47 +352,51 @@ bool EntryGraph::sort() {
           after[writer].push_back(gate);
     }
   }
-  for (func::CallOp call : calls)
-    for (Value operand : call.getOperands())
+  for (Operation *step : steps)
+    for (Value operand : step->getOperands()) {
       if (const Destination *destination = getDestination(rootOf(operand)))
         if (destination->kind == Destination::update || destination->kind == Destination::output)
-          after[call].push_back(rootOf(operand).getDefiningOp());
+          after[step].push_back(rootOf(operand).getDefiningOp());
+      for (Operation *producer : producersOf(operand))
+        if (isa<nn::ScanOp>(producer)) // where the buffer says only who wrote it first
+          after[step].push_back(producer);
+    }
   for (auto &[op, list] : after) {
     llvm::sort(list, [&](Operation *a, Operation *b) { return position[a] < position[b]; });
     list.erase(llvm::unique(list), list.end());
   }
 
-  SmallVector<unsigned> waiting(calls.size(), 0);
-  SmallVector<SmallVector<size_t>> followers(calls.size());
+  SmallVector<unsigned> waiting(steps.size(), 0);
+  SmallVector<SmallVector<size_t>> followers(steps.size());
   auto addEdge = [&](Operation *from, size_t to) {
     followers[position[from]].push_back(to);
     ++waiting[to];
   };
-  for (auto [i, call] : llvm::enumerate(calls)) {
-    for (Value operand : call.getOperands())
-      if (Operation *producer = rootOf(operand).getDefiningOp())
+  for (auto [i, step] : llvm::enumerate(steps)) {
+    for (Value operand : step->getOperands())
+      for (Operation *producer : producersOf(operand))
         addEdge(producer, i);
-    for (Operation *earlier : getAfter(call))
+    for (Operation *earlier : getAfter(step))
       addEdge(earlier, i);
-    if (getSegment(call) > 0)
-      for (func::CallOp earlier : calls)
-        if (getSegment(earlier) < getSegment(call))
+    if (getSegment(step) > 0)
+      for (Operation *earlier : steps)
+        if (getSegment(earlier) < getSegment(step))
           addEdge(earlier, i);
   }
   std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
-  for (size_t i = 0; i < calls.size(); ++i)
+  for (size_t i = 0; i < steps.size(); ++i)
     if (waiting[i] == 0)
       ready.push(i);
   order.clear();
   while (!ready.empty()) {
     size_t next = ready.top();
     ready.pop();
-    order.push_back(calls[next]);
+    order.push_back(steps[next]);
     for (size_t follower : followers[next])
       if (--waiting[follower] == 0)
         ready.push(follower);
   }
-  return order.size() == calls.size();
+  return order.size() == steps.size();
 }
 
 } // namespace ortc::memory

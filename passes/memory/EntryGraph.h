@@ -1,62 +1,83 @@
-//===- EntryGraph.h - the kernel calls of entries and their order ---------===//
+//===- EntryGraph.h - the steps of entries and of loop bodies, and their order ===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "dialects/nn/NnDialect.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
 
+#include <map>
+#include <memory>
+
 namespace ortc::memory {
 
-/// Entry functions that are planned together: one, or a gradients entry and its update entry. All their work is
-/// func.call operations of kernels, with reshapes between them.
+/// Blocks that are planned together: an entry function, a gradients entry and its update entry, or the body of a loop. All
+/// their work is steps: func.call operations of kernels and nn.scan operations, with reshapes between them. To the body of a
+/// loop a carried value is what a tensor is to an entry: read as an argument, overwritten by a result.
 ///
 /// Preparation makes every result with a destination (an update, an output, a gradient, the loss) the result of a call of its
-/// own, inserting copies where it is an argument, has two destinations, or cannot overwrite the tensor it updates.
+/// own, inserting copies where it is an argument, has two destinations, or cannot overwrite the tensor it updates. A loop
+/// works on its carried values in place: what they start from is made the result of a call that nobody else reads.
 class EntryGraph {
 public:
   /// Where a call's result must be written.
   struct Destination {
     enum Kind { update, output, gradient, loss } kind;
     mlir::StringAttr name; ///< symbol, output name
-    int64_t index = 0;     ///< of outputs: position among the external values of its entry
-    mlir::Type type;       ///< as the function returns it
+    int64_t index = 0;     ///< of outputs: position among the external values of its entry, or of the loop's stacked results
+    mlir::Type type;       ///< as the block returns it
     mlir::Attribute dtype = {}; ///< `train.dtype` of the result
   };
 
-  /// Fails, with a diagnostic, when a function holds anything but calls, reshapes and its return.
+  /// Fails, with a diagnostic, when a function holds anything but steps, reshapes and its return.
   static mlir::FailureOr<EntryGraph> build(llvm::ArrayRef<mlir::func::FuncOp> entries);
 
-  llvm::ArrayRef<mlir::func::FuncOp> getEntries() const { return entries; }
-  /// All calls in an order in which everything is legal.
-  llvm::ArrayRef<mlir::func::CallOp> getCalls() const { return order; }
-  /// Calls that must come before `call` although no transient buffer says so.
-  llvm::ArrayRef<mlir::Operation *> getAfter(mlir::func::CallOp call) const;
-  /// What `value` is a reshape of, following gradients from one entry to the next.
+  llvm::ArrayRef<mlir::Block *> getBlocks() const { return blocks; }
+  /// All steps in an order in which everything is legal.
+  llvm::ArrayRef<mlir::Operation *> getSteps() const { return order; }
+  /// Steps that must come before `step` although no transient buffer says so.
+  llvm::ArrayRef<mlir::Operation *> getAfter(mlir::Operation *step) const;
+  /// Where `value` lies: what it is a reshape of, following gradients from one entry to the next and carried values of loops
+  /// back to where they start.
   mlir::Value rootOf(mlir::Value value) const;
   /// The destination of a root, or null.
   const Destination *getDestination(mlir::Value root) const;
-  /// Position of the entry a call belongs to.
-  uint32_t getSegment(mlir::func::CallOp call) const;
-  /// Whether a call writes a persistent tensor.
-  bool isUpdate(mlir::func::CallOp call) const;
-  static bool isCheck(mlir::func::CallOp call);
+  /// Position of the block a step belongs to.
+  uint32_t getSegment(mlir::Operation *step) const;
+  /// Whether a step writes a tensor.
+  bool isUpdate(mlir::Operation *step) const;
+  /// Whether a step may stop the program.
+  static bool isCheck(mlir::Operation *step);
+  /// The steps in the body of a loop.
+  const EntryGraph &getBody(mlir::Operation *loop) const { return *bodies.at(loop); }
+
+  /// The tensor whose value an argument is (of a loop body: the carried value), or null.
+  static mlir::StringAttr tensorOf(mlir::BlockArgument argument);
+  /// The tensor whose gradient an argument of an entry is, or null.
+  static mlir::StringAttr gradientOf(mlir::BlockArgument argument);
 
 private:
+  static mlir::FailureOr<EntryGraph> build(llvm::SmallVector<mlir::Block *, 2> blocks);
   mlir::LogicalResult checkContents() const;
+  void prepareLoops();
   void assignDestinations();
-  void assignDestination(mlir::func::FuncOp entry, unsigned result, int64_t &externals);
-  bool canOverwrite(mlir::Value root, mlir::StringAttr symbol) const;
-  void insertCopy(mlir::func::FuncOp entry, unsigned result);
+  std::optional<Destination> describeResult(mlir::Block *block, unsigned result, int64_t &externals) const;
+  void assignDestination(mlir::Block *block, unsigned result, int64_t &externals);
+  bool canOverwrite(mlir::Value root, mlir::StringAttr tensor) const;
   bool sort();
-  llvm::SmallVector<mlir::func::CallOp> readersOf(mlir::StringAttr symbol) const;
+  /// The steps that `value` comes from: the one that writes it, and loops that have gone over it.
+  llvm::SmallVector<mlir::Operation *> producersOf(mlir::Value value) const;
+  bool reaches(mlir::Operation *from, mlir::Operation *to) const;
+  llvm::SmallVector<mlir::Operation *> readersOf(mlir::StringAttr tensor) const;
 
-  llvm::SmallVector<mlir::func::FuncOp, 2> entries;
-  llvm::SmallVector<mlir::func::CallOp> order;
+  llvm::SmallVector<mlir::Block *, 2> blocks;
+  llvm::SmallVector<mlir::Operation *> order;
   llvm::MapVector<mlir::Value, Destination> destinations;
   llvm::DenseMap<mlir::Value, mlir::Value> carried; // gradient arguments to the gradients they carry
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *>> after;
+  std::map<mlir::Operation *, std::unique_ptr<EntryGraph>> bodies;
   bool copyAllUpdates = false;
 };
 

@@ -57,6 +57,23 @@ def FoldParameterLayoutsPass : Pass<"ortc-fold-parameter-layouts", "::mlir::Modu
   let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect"];
 }
 
+def HoistAccumulationsPass : Pass<"ortc-hoist-accumulations", "::mlir::ModuleOp"> {
+  let summary = "sum products over the iterations of a loop at once, behind it";
+  let description = [{
+    Before: loops carry sums, as gradients of their weights are.
+    After: where every iteration adds a contraction (or a reduction of what is stacked anyway), the loop stacks the operands,
+    and one contraction behind it sums over iterations too: the weight's gradient is written once, not read and written in
+    every iteration. Other sums stay.
+
+    ```mlir
+    nn.scan 5 carry(%zero) over(%x, %dy) with() { ^bb0(%sum, %xi, %dyi): %p = nn.dot %xi, %dyi ...  %s = arith.addf %sum, %p ... }
+    // becomes
+    nn.dot %x, %dy contract = [0, ...] x [0, ...]
+    ```
+  }];
+  let dependentDialects = ["::ortc::nn::NnDialect"];
+}
+
 def HoistConstantsPass : Pass<"ortc-hoist-constants", "::mlir::ModuleOp"> {
   let summary = "turn large constants into constant tensors";
   let description = [{

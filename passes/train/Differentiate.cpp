@@ -60,11 +60,13 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
       }
   nn::TensorBuilder &builder = composer.getBuilder();
   Value value = losses->front().value;
-  auto gradients =
-      autodiff::differentiate(builder, value, builder.constantLike(value, 1), withRespectTo, options);
-  if (failed(gradients))
+  auto result = autodiff::differentiate(builder, value, builder.constantLike(value, 1), withRespectTo, options);
+  if (failed(result))
     return failure();
-  for (auto [parameter, gradient] : llvm::zip_equal(backward.values, *gradients))
+  for (Port &port : backward.results)
+    if (Value now = result->replaced.lookup(port.value))
+      port.value = now;
+  for (auto [parameter, gradient] : llvm::zip_equal(backward.values, result->gradients))
     if (gradient)
       backward.gradients[parameter.first] = gradient;
   return backward;

@@ -85,15 +85,16 @@ FailureOr<SmallVector<HostTensor>> engineGradients(func::FuncOp function, ArrayR
     inputs.push_back(cotangents[i]);
   }
   nn::TensorBuilder builder(copy.getLoc(), terminator);
-  auto gradients = autodiff::differentiate(builder, outputs, seeds, withRespectTo, options);
-  if (failed(gradients)) {
+  auto built = autodiff::differentiate(builder, outputs, seeds, withRespectTo, options);
+  if (failed(built)) {
     copy.erase();
     return failure();
   }
-  for (auto [i, value] : llvm::enumerate(*gradients))
+  SmallVector<Value> &gradients = built->gradients;
+  for (auto [i, value] : llvm::enumerate(gradients))
     if (!value)
-      (*gradients)[i] = builder.zerosLike(withRespectTo[i]);
-  terminator->setOperands(*gradients);
+      gradients[i] = builder.zerosLike(withRespectTo[i]);
+  terminator->setOperands(gradients);
   auto values = Evaluator(evaluator::Precision::f64).evaluate(block, inputs);
   copy.erase();
   if (failed(values))

@@ -43,7 +43,7 @@ class GradientsTest : public Harness, public ::testing::TestWithParam<const char
 class GradientRulesTest : public Harness, public ::testing::Test {};
 
 constexpr const char *kFamilies[] = {"arith",       "math",    "movement", "reduction",
-                                     "contraction", "spatial", "indexing"};
+                                     "contraction", "spatial", "indexing", "scan"};
 
 TEST_P(GradientsTest, AgreeWithCentralDifferences) {
   OwningOpRef<ModuleOp> module = load(GetParam());

@@ -18,6 +18,7 @@ void registerGradientRules(DialectRegistry &registry) {
     attachContractionRules(context);
     attachSpatialRules(context);
     attachIndexingRules(context);
+    attachScanRules(context);
   });
 }
 

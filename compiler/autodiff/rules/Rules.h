@@ -53,5 +53,6 @@ void attachReductionRules(mlir::MLIRContext *context);
 void attachContractionRules(mlir::MLIRContext *context);
 void attachSpatialRules(mlir::MLIRContext *context);
 void attachIndexingRules(mlir::MLIRContext *context);
+void attachScanRules(mlir::MLIRContext *context);
 
 } // namespace ortc::autodiff

@@ -81,7 +81,7 @@ TEST_F(TrainingProgramTest, LossesAgreeWithTheirDefinitions) {
     auto gradients =
         autodiff::differentiate(builder, *loss, builder.constantLike(*loss, 1), block.getArgument(0));
     ASSERT_TRUE(succeeded(gradients));
-    func::ReturnOp::create(builder, ValueRange{*loss, gradients->front()});
+    func::ReturnOp::create(builder, ValueRange{*loss, gradients->gradients.front()});
 
     HostTensor inputs[] = {attributeOf(reference, 0, "test.value"), attributeOf(reference, 1, "test.value")};
     auto values = Evaluator(evaluator::Precision::f64).evaluate(block, inputs);
