@@ -431,11 +431,14 @@ private:
       fact.bound = entry.getPeakBytes();
       fact.sourceOrder = entry.getSourcePeakBytes();
       entry.walk([&](plan::StepOp step) {
-        ++fact.steps;
+        int64_t times = 1;
+        for (auto loop = step->getParentOfType<plan::LoopOp>(); loop; loop = loop->getParentOfType<plan::LoopOp>())
+          times *= loop.getTripCount();
+        fact.steps += times;
         if (codes.empty())
           return;
         auto found = llvm::find(kernels.names, step.getKernel().str());
-        fact.flops += codes.front().kernels[found - kernels.names.begin()].flops;
+        fact.flops += times * codes.front().kernels[found - kernels.names.begin()].flops;
       });
       facts.entries.push_back(fact);
     }

@@ -29,8 +29,7 @@ std::string makeBufferTable(ModuleOp module, const CompileOptions &options) {
   for (auto program : module.getOps<plan::ProgramOp>()) {
     llvm::DenseMap<Operation *, int64_t> number;
     int64_t steps = 0;
-    for (auto step : program.getBody().front().getOps<plan::StepOp>())
-      number[step] = steps++;
+    program.walk([&](plan::StepOp step) { number[step] = steps++; });
     // A tensor, input or output has a buffer for every shape that it is seen with.
     struct Row {
       std::string key;

@@ -19,6 +19,15 @@ LogicalResult BufferOp::verify() {
   int64_t offset = getOffset();
   if (offset < 0 || (getRegion() != Region::external && offset % 64 != 0))
     return emitOpError() << "C1: offset " << offset << " is negative or no multiple of 64";
+  for (int64_t stride : getStrides().value_or(ArrayRef<int64_t>()))
+    if (stride < 0)
+      return emitOpError() << "C2: stride " << stride << " is negative";
+  return success();
+}
+
+LogicalResult LoopOp::verify() {
+  if (int64_t count = getTripCount(); count < 1)
+    return emitOpError() << "C1: trip count " << count << " is below 1";
   return success();
 }
 

@@ -41,20 +41,41 @@ def Plan_BufferOp : Op<Plan_Dialect, "buffer", [HasParent<"ProgramOp">]> {
     `offset` is in bytes from the start of the region; for `external` buffers it is the index of the value among those
     that the host passes. `name` is the symbol of a train.tensor (constants, persistent), the name of an input or
     output (external), or of the value it holds, for reports. `usage` says what a host may look for in it: "loss",
-    "gradient", "input", "output", or nothing.
+    "gradient", "input", "output", or nothing. `strides` are the bytes that the buffer moves on with every iteration of the
+    loops around the steps that use it, outermost first: a slice of something larger, or an item of a stack.
     C1 the offset is not negative and, but for external buffers, a multiple of 64.
+    C2 strides are not negative.
 
     ```mlir
     %0 = plan.buffer transient 128 "h1" : memref<4x8xf32>
     ```
   }];
-  let arguments = (ins Plan_RegionAttr:$region, I64Attr:$offset /*C1*/, StrAttr:$name, OptionalAttr<StrAttr>:$usage);
+  let arguments = (ins Plan_RegionAttr:$region, I64Attr:$offset /*C1*/, StrAttr:$name, OptionalAttr<StrAttr>:$usage,
+                       OptionalAttr<DenseI64ArrayAttr>:$strides /*C2*/);
   let results = (outs AnyStaticShapeMemRef:$result);
-  let assemblyFormat = "$region $offset $name ($usage^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$region $offset $name ($usage^)? (`strides` `=` $strides^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 
-def Plan_StepOp : Op<Plan_Dialect, "step", [AttrSizedOperandSegments, HasParent<"ProgramOp">]> {
+def Plan_LoopOp : Op<Plan_Dialect, "loop", [NoTerminator, SingleBlock, ParentOneOf<["ProgramOp", "LoopOp"]>]> {
+  let summary = "steps that run several times";
+  let description = [{
+    Runs its steps for i = 0, 1, ... tripCount - 1, or downwards with `reverse`. Buffers with strides move along.
+    C1 `tripCount` is at least 1.
+
+    ```mlir
+    plan.loop 5 {
+      plan.step @cell(%x, %h) -> (%h) : memref<4x8xf32>, memref<4x8xf32> -> memref<4x8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$tripCount /*C1*/, UnitAttr:$reverse);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$tripCount (`reverse` $reverse^)? $body attr-dict";
+  let hasVerifier = 1;
+}
+
+def Plan_StepOp : Op<Plan_Dialect, "step", [AttrSizedOperandSegments, ParentOneOf<["ProgramOp", "LoopOp"]>]> {
   let summary = "one call of a kernel";
   let description = [{
     Calls `kernel` (a function on tensors marked `plan.kind`) with its inputs read from and its results written to

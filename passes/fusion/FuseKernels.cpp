@@ -228,9 +228,11 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
       if (!function.isDeclaration() && !function->hasAttr(plan::kKind))
         functions.push_back(function);
     });
-    for (func::FuncOp function : functions)
-      if (failed(fuse(function.getBody().front())))
+    for (func::FuncOp function : functions) {
+      WalkResult result = function.walk([&](nn::ScanOp loop) { return WalkResult(fuse(loop.getBlock())); }); // inner ones first
+      if (result.wasInterrupted() || failed(fuse(function.getBody().front())))
         return signalPassFailure();
+    }
   }
 
   LogicalResult fuse(Block &block) {
@@ -240,6 +242,7 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
     FusionGroups fusion(block);
     fusion.fuse();
     std::vector<FusionGroup> groups = fusion.take();
+    llvm::erase_if(groups, [](const FusionGroup &group) { return isa<nn::ScanOp>(group.ops.front()); });
     llvm::DenseMap<Value, Value> replaced;
     for (const FusionGroup &group : groups)
       if (failed(createKernel(group, replaced)))

@@ -220,7 +220,7 @@ std::optional<EntryGraph::Destination> EntryGraph::describeResult(Block *block, 
   MLIRContext *context = block->getParentOp()->getContext();
   if (auto loop = dyn_cast<nn::ScanOp>(block->getParentOp())) {
     if (result < loop.getNumCarried())
-      return Destination{Destination::update, tensorOf(block->getArgument(result)), 0, {}};
+      return Destination{Destination::update, tensorOf(block->getArgument(result)), result, {}};
     return Destination{Destination::output, StringAttr::get(context, "stacked"), result - loop.getNumCarried(), {}};
   }
   auto entry = cast<func::FuncOp>(block->getParentOp());

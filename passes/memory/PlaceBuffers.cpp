@@ -10,6 +10,9 @@
 #include "passes/memory/EntryGraph.h"
 #include "passes/memory/Passes.h"
 
+#include <map>
+#include <memory>
+
 using namespace mlir;
 
 namespace ortc::memory {
@@ -19,213 +22,304 @@ namespace ortc::memory {
 
 namespace {
 
-/// One group of entries on its way to programs.
-class Placer {
-public:
-  Placer(EntryGraph graph, bool reorder) : graph(std::move(graph)), reorder(reorder) {}
+/// The steps of one block, or of several that are planned together, as a planning problem; loops have problems of their own
+/// inside.
+struct Planned {
+  explicit Planned(const EntryGraph &graph) : graph(graph) {}
 
-  LogicalResult run() {
-    buildProblem();
-    planning::PlanOptions options;
-    options.reorder = reorder;
-    auto result = planning::plan(problem, options);
-    if (!result.ok())
-      return func::FuncOp(graph.getEntries().front()).emitError(result.status().message);
-    plan = std::move(*result);
-    for (auto [segment, entry] : llvm::enumerate(graph.getEntries()))
-      emitProgram(entry, segment);
-    for (func::FuncOp entry : llvm::reverse(graph.getEntries()))
-      entry.erase();
-    return success();
-  }
-
-private:
-  static std::optional<unsigned> externalIndex(BlockArgument argument) {
-    auto entry = cast<func::FuncOp>(argument.getOwner()->getParentOp());
-    unsigned index = 0;
-    for (unsigned i = 0; i < argument.getArgNumber(); ++i)
-      index += entry.getArgAttr(i, train::kInput) != nullptr;
-    return entry.getArgAttr(argument.getArgNumber(), train::kInput) ? std::optional(index) : std::nullopt;
-  }
-
+  void build();
   /// The transient buffer of a root, made at its first use; nothing for roots that live elsewhere.
-  std::optional<planning::BufferId> bufferOf(Value root) {
-    if (auto known = buffers.find(root); known != buffers.end())
-      return known->second;
-    const EntryGraph::Destination *destination = graph.getDestination(root);
-    bool elsewhere = isa<BlockArgument>(root) ||
-                     (destination && (destination->kind == EntryGraph::Destination::update ||
-                                      destination->kind == EntryGraph::Destination::output));
-    if (auto argument = dyn_cast<BlockArgument>(root)) {
-      auto entry = cast<func::FuncOp>(argument.getOwner()->getParentOp());
-      elsewhere = !entry.getArgAttr(argument.getArgNumber(), train::kGradient);
-    }
-    if (elsewhere)
-      return std::nullopt;
-    planning::Buffer buffer;
-    buffer.name = nameOf(root);
-    buffer.bytes = storedBytes(cast<ShapedType>(root.getType()));
-    buffer.aliveAtEnd = destination != nullptr;
-    buffer.aliveAtStart = isa<BlockArgument>(root); // a gradient that the host provides
-    problem.buffers.push_back(buffer);
-    return buffers[root] = problem.buffers.size() - 1;
-  }
+  std::optional<planning::BufferId> bufferOf(Value root);
+  std::string nameOf(Value root) const;
 
-  std::string nameOf(Value root) {
-    if (const EntryGraph::Destination *destination = graph.getDestination(root))
-      return destination->name.str();
-    std::string name;
-    if (auto call = root.getDefiningOp<func::CallOp>())
-      name = call.getCallee().str();
-    return name + "." + std::to_string(buffers.size());
-  }
+  const EntryGraph &graph;
+  planning::Problem problem;
+  llvm::DenseMap<Value, planning::BufferId> buffers;
+  std::map<Operation *, std::unique_ptr<Planned>> loops;
+};
 
-  void buildProblem() {
-    llvm::DenseMap<Operation *, planning::StepId> steps;
-    for (func::CallOp call : graph.getCalls()) {
-      planning::Step step;
-      step.name = call.getCallee().str();
-      step.segment = graph.getSegment(call);
-      auto addUnique = [](std::vector<planning::BufferId> &list, planning::BufferId id) {
-        if (!llvm::is_contained(list, id))
-          list.push_back(id);
-      };
-      for (Value operand : call.getOperands())
-        if (auto buffer = bufferOf(graph.rootOf(operand)))
-          addUnique(step.reads, *buffer);
-      for (Value result : call.getResults())
+std::optional<planning::BufferId> Planned::bufferOf(Value root) {
+  if (auto known = buffers.find(root); known != buffers.end())
+    return known->second;
+  const EntryGraph::Destination *destination = graph.getDestination(root);
+  auto argument = dyn_cast<BlockArgument>(root);
+  if (argument ? !EntryGraph::gradientOf(argument)
+               : destination && (destination->kind == EntryGraph::Destination::update ||
+                                 destination->kind == EntryGraph::Destination::output))
+    return std::nullopt;
+  planning::Buffer buffer;
+  buffer.name = nameOf(root);
+  buffer.bytes = storedBytes(cast<ShapedType>(root.getType()));
+  buffer.aliveAtEnd = destination != nullptr;
+  buffer.aliveAtStart = argument != nullptr; // a gradient that the host provides
+  problem.buffers.push_back(buffer);
+  return buffers[root] = problem.buffers.size() - 1;
+}
+
+std::string Planned::nameOf(Value root) const {
+  if (const EntryGraph::Destination *destination = graph.getDestination(root))
+    return destination->name.str();
+  std::string name;
+  if (auto call = root.getDefiningOp<func::CallOp>())
+    name = call.getCallee().str();
+  else if (root.getDefiningOp<nn::ScanOp>())
+    name = "stacked";
+  return name + "." + std::to_string(buffers.size());
+}
+
+void Planned::build() {
+  llvm::DenseMap<Operation *, planning::StepId> steps;
+  for (Operation *op : graph.getSteps()) {
+    planning::Step step;
+    step.segment = graph.getSegment(op);
+    auto addUnique = [](std::vector<planning::BufferId> &list, planning::BufferId id) {
+      if (!llvm::is_contained(list, id))
+        list.push_back(id);
+    };
+    for (Value operand : op->getOperands())
+      if (auto buffer = bufferOf(graph.rootOf(operand)))
+        addUnique(step.reads, *buffer);
+    for (Value result : op->getResults())
+      if (graph.rootOf(result) == result) // a loop's carried values lie where they start
         if (auto buffer = bufferOf(result))
           addUnique(step.writes, *buffer);
+    if (auto call = dyn_cast<func::CallOp>(op)) {
+      step.name = call.getCallee().str();
       auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
-      if (auto pairs = callee->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace)) {
-        for (int64_t i = 0; i + 1 < pairs.size(); i += 2) {
-          Value operand = graph.rootOf(call.getOperand(pairs[i]));
-          auto read = bufferOf(operand), write = bufferOf(call.getResult(pairs[i + 1]));
-          // Another operand may be the same buffer, read in another order: then it must stay.
-          bool once = llvm::count_if(call.getOperands(), [&](Value other) { return graph.rootOf(other) == operand; }) == 1;
-          if (read && write && once && !problem.buffers[*read].aliveAtStart)
-            step.inPlace.push_back({*read, *write});
-        }
+      auto pairs = callee->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace);
+      for (int64_t i = 0; pairs && i + 1 < pairs.size(); i += 2) {
+        Value operand = graph.rootOf(call.getOperand(pairs[i]));
+        auto read = bufferOf(operand), write = bufferOf(call.getResult(pairs[i + 1]));
+        // Another operand may be the same buffer, read in another order: then it must stay.
+        bool once = llvm::count_if(call.getOperands(), [&](Value other) { return graph.rootOf(other) == operand; }) == 1;
+        if (read && write && once && !problem.buffers[*read].aliveAtStart)
+          step.inPlace.push_back({*read, *write});
       }
-      for (Operation *earlier : graph.getAfter(call))
-        step.after.push_back(steps.lookup(earlier));
-      steps[call] = problem.steps.size();
-      problem.steps.push_back(std::move(step));
+    } else {
+      step.name = "loop";
+      std::unique_ptr<Planned> &body = loops[op] = std::make_unique<Planned>(graph.getBody(op));
+      body->build();
+      step.inner = std::make_shared<planning::Problem>(body->problem);
     }
+    for (Operation *earlier : graph.getAfter(op))
+      step.after.push_back(steps.lookup(earlier));
+    steps[op] = problem.steps.size();
+    problem.steps.push_back(std::move(step));
   }
+}
 
-  void emitProgram(func::FuncOp entry, uint32_t segment) {
-    OpBuilder builder(entry);
-    auto role = entry->getAttrOfType<StringAttr>(train::kEntry);
-    auto binding = entry->getAttrOfType<IntegerAttr>(train::kBinding);
-    auto i64 = [&](uint64_t value) { return builder.getI64IntegerAttr(static_cast<int64_t>(value)); };
-    auto program = plan::ProgramOp::create(builder, entry.getLoc(), StringAttr::get(entry.getContext(), entry.getSymName() + "_program"), role,
-                                           binding ? binding : i64(0), i64((plan.arenaBytes + 63) / 64 * 64), i64(0),
-                                           i64(plan.maxLive), i64(plan.sourcePeak));
-    Block *body = &program.getBody().emplaceBlock();
-    OpBuilder inner = OpBuilder::atBlockEnd(body);
-    llvm::DenseMap<std::pair<Value, Type>, Value> made;
-    auto memoryOf = [&](Value value) {
-      Value root = graph.rootOf(value);
-      Value &buffer = made[{root, value.getType()}];
-      if (!buffer)
-        buffer = emitBuffer(inner, root, cast<RankedTensorType>(value.getType()));
-      return buffer;
-    };
-    // Every value of the host has its place, used or not.
-    for (BlockArgument argument : entry.getArguments())
-      if (entry.getArgAttr(argument.getArgNumber(), train::kInput) || entry.getArgAttr(argument.getArgNumber(), train::kGradient))
-        memoryOf(argument);
-    // What the host looks at comes first, in the shape it sees; steps may write it in another.
-    auto returned = cast<func::ReturnOp>(entry.getBody().front().getTerminator());
-    for (OpOperand &operand : returned->getOpOperands())
-      if (!entry.getResultAttr(operand.getOperandNumber(), train::kUpdate))
-        memoryOf(operand.get());
-    Value loss;
-    bool guarded = false;
-    auto guard = [&] {
-      if (loss && !guarded)
-        plan::GuardOp::create(inner, entry.getLoc(), loss);
+/// Writes one plan.program.
+class ProgramEmitter {
+public:
+  ProgramEmitter(Block *entry, uint32_t segment) : entry(cast<func::FuncOp>(entry->getParentOp())), segment(segment) {}
+
+  void run(Planned &planned, const planning::Plan &plan);
+
+private:
+  /// The steps of one block while they are written.
+  struct Scope {
+    Planned &planned;
+    const planning::Plan &plan;
+    uint64_t base;      ///< of the block's arena
+    Scope *outer;       ///< of the loop, in whose body the block is
+    nn::ScanOp loop;    ///< null at the top
+    llvm::DenseMap<std::pair<Value, Type>, Value> made = llvm::DenseMap<std::pair<Value, Type>, Value>();
+  };
+  /// Where a value lies.
+  struct Place {
+    plan::Region region = plan::Region::transient;
+    int64_t offset = 0;
+    SmallVector<int64_t> strides; ///< one per loop around
+    std::string name;
+    StringRef usage = "";
+    Attribute dtype; ///< of inputs and outputs, which the host sees
+  };
+
+  Place placeOf(Scope &scope, Value root, Type type);
+  Place placeOfTensor(StringAttr symbol);
+  Place placeInLoop(Scope &scope, Value outside, bool isSliced, Type item);
+  Value memoryOf(Scope &scope, Value value);
+  void emitSteps(Scope &scope, OpBuilder &steps);
+
+  func::FuncOp entry;
+  uint32_t segment;
+  OpBuilder *declare = nullptr; ///< where buffers are declared: in front of the outermost loop
+  Value loss;
+  bool guarded = false;
+};
+
+/// The position of an argument among the values that the host passes.
+static unsigned externalIndex(BlockArgument argument) {
+  auto entry = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  unsigned index = 0;
+  for (unsigned i = 0; i < argument.getArgNumber(); ++i)
+    index += entry.getArgAttr(i, train::kInput) != nullptr;
+  return index;
+}
+
+ProgramEmitter::Place ProgramEmitter::placeOfTensor(StringAttr symbol) {
+  auto tensor = cast<train::TensorOp>(SymbolTable::lookupSymbolIn(entry->getParentOp(), symbol));
+  Place place;
+  place.region = tensor->getAttrOfType<plan::RegionAttr>(kRegion).getValue();
+  place.offset = tensor->getAttrOfType<IntegerAttr>(kOffset).getInt();
+  place.name = symbol.str();
+  return place;
+}
+
+/// Where a value of the block around lies, seen from inside the loop: as it is, or moving on by one `item` an iteration.
+ProgramEmitter::Place ProgramEmitter::placeInLoop(Scope &scope, Value outside, bool isSliced, Type item) {
+  Value root = scope.outer->planned.graph.rootOf(outside);
+  Place place = placeOf(*scope.outer, root, outside.getType());
+  place.strides.push_back(isSliced ? storedBytes(cast<ShapedType>(item)) : 0);
+  place.usage = "";
+  place.dtype = {};
+  return place;
+}
+
+/// `type` is the one that the value at hand, a reshape of `root`, has.
+ProgramEmitter::Place ProgramEmitter::placeOf(Scope &scope, Value root, Type type) {
+  const EntryGraph::Destination *destination = scope.planned.graph.getDestination(root);
+  auto argument = dyn_cast<BlockArgument>(root);
+  Place place;
+  if (auto buffer = scope.planned.bufferOf(root)) {
+    place.offset = scope.base + scope.plan.offsetOf[*buffer];
+    place.name = argument ? EntryGraph::gradientOf(argument).str() : scope.planned.nameOf(root);
+    if (argument)
+      place.usage = "gradient";
+    else if (destination && destination->type == type)
+      place.usage = destination->kind == EntryGraph::Destination::loss ? "loss" : "gradient";
+    for (Scope *each = &scope; each->outer; each = each->outer)
+      place.strides.push_back(0);
+    return place;
+  }
+  if (scope.loop) {
+    unsigned carried = scope.loop.getNumCarried(), sequences = scope.loop.getSequences().size();
+    if (!argument && destination->kind == EntryGraph::Destination::output)
+      return placeInLoop(scope, scope.loop.getStacked()[destination->index], true, root.getType());
+    if (!argument) // the new value of a carried one
+      return placeInLoop(scope, scope.loop.getInits()[destination->index], false, {});
+    unsigned number = argument.getArgNumber();
+    return placeInLoop(scope, scope.loop->getOperand(number), number >= carried && number < carried + sequences,
+                       argument.getType());
+  }
+  if (destination && destination->kind == EntryGraph::Destination::update)
+    return placeOfTensor(destination->name);
+  if (argument)
+    if (StringAttr symbol = EntryGraph::tensorOf(argument))
+      return placeOfTensor(symbol);
+  place.region = plan::Region::external;
+  if (destination) {
+    place.offset = destination->index;
+    place.name = destination->name.str();
+    place.usage = destination->type == type ? "output" : "";
+    place.dtype = destination->dtype;
+  } else {
+    place.offset = externalIndex(argument);
+    place.name = entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kInput).str();
+    place.usage = "input";
+    place.dtype = entry.getArgAttr(argument.getArgNumber(), train::kDtype);
+  }
+  return place;
+}
+
+Value ProgramEmitter::memoryOf(Scope &scope, Value value) {
+  Value root = scope.planned.graph.rootOf(value);
+  Value &buffer = scope.made[{root, value.getType()}];
+  if (buffer)
+    return buffer;
+  Place place = placeOf(scope, root, value.getType());
+  auto type = cast<RankedTensorType>(value.getType());
+  auto memref = MemRefType::get(type.getShape(), type.getElementType());
+  bool moves = llvm::any_of(place.strides, [](int64_t stride) { return stride != 0; });
+  auto op = plan::BufferOp::create(*declare, root.getLoc(), memref, place.region, place.offset,
+                                   declare->getStringAttr(place.name),
+                                   place.usage.empty() ? StringAttr() : declare->getStringAttr(place.usage),
+                                   moves ? declare->getDenseI64ArrayAttr(place.strides) : DenseI64ArrayAttr());
+  if (place.dtype)
+    op->setAttr(train::kDtype, place.dtype);
+  return buffer = op;
+}
+
+void ProgramEmitter::emitSteps(Scope &scope, OpBuilder &steps) {
+  const EntryGraph &graph = scope.planned.graph;
+  for (planning::StepId id : scope.plan.order) {
+    Operation *op = graph.getSteps()[id];
+    if (!scope.outer && graph.getSegment(op) != segment)
+      continue;
+    if (!scope.outer && graph.isUpdate(op) && loss && !guarded) {
+      plan::GuardOp::create(steps, entry.getLoc(), loss);
       guarded = true;
-    };
-    for (planning::StepId id : plan.order) {
-      func::CallOp call = graph.getCalls()[id];
-      if (graph.getSegment(call) != segment)
-        continue;
-      if (graph.isUpdate(call))
-        guard();
+    }
+    if (auto call = dyn_cast<func::CallOp>(op)) {
       SmallVector<Value> inputs, outputs;
       for (Value operand : call.getOperands())
-        inputs.push_back(memoryOf(operand));
+        inputs.push_back(memoryOf(scope, operand));
       for (Value result : call.getResults()) {
-        outputs.push_back(memoryOf(result));
-        if (const auto *destination = graph.getDestination(result); destination && destination->kind == EntryGraph::Destination::loss)
+        outputs.push_back(memoryOf(scope, result));
+        const EntryGraph::Destination *destination = graph.getDestination(result);
+        if (destination && destination->kind == EntryGraph::Destination::loss)
           loss = outputs.back();
       }
-      plan::StepOp::create(inner, call.getLoc(), call.getCalleeAttr(), inputs, outputs);
+      plan::StepOp::create(steps, call.getLoc(), call.getCalleeAttr(), inputs, outputs);
+      continue;
     }
-    guard();
+    auto scan = cast<nn::ScanOp>(op);
+    auto loop = plan::LoopOp::create(steps, scan.getLoc(), scan.getTripCountAttr(), scan.getReverseAttr());
+    OpBuilder inside = OpBuilder::atBlockEnd(&loop.getBody().emplaceBlock()), before(loop);
+    OpBuilder *outer = declare;
+    if (!scope.outer)
+      declare = &before;
+    uint64_t arena = scope.plan.innerArenaOf[id];
+    Scope body{*scope.planned.loops.at(op), *scope.plan.inner[id], scope.base + (arena == planning::kNoOffset ? 0 : arena),
+               &scope, scan};
+    emitSteps(body, inside);
+    declare = outer;
   }
+}
 
-  Value emitBuffer(OpBuilder &builder, Value root, RankedTensorType type) {
-    auto region = plan::Region::transient;
-    int64_t offset = 0;
-    std::string name = nameOf(root);
-    StringRef usage;
-    Attribute dtype; // of inputs and outputs, which the host sees
-    Location loc = root.getLoc();
-    const EntryGraph::Destination *destination = graph.getDestination(root);
-    auto atTensor = [&](StringAttr symbol) {
-      Operation *module = graph.getEntries().front()->getParentOp();
-      auto tensor = cast<train::TensorOp>(SymbolTable::lookupSymbolIn(module, symbol));
-      region = tensor->getAttrOfType<plan::RegionAttr>(kRegion).getValue();
-      offset = tensor->getAttrOfType<IntegerAttr>(kOffset).getInt();
-      name = symbol.str();
-    };
-    if (auto buffer = bufferOf(root)) {
-      offset = plan.offsetOf[*buffer];
-      if (destination && destination->type == type)
-        usage = destination->kind == EntryGraph::Destination::loss ? "loss" : "gradient";
-      if (auto argument = dyn_cast<BlockArgument>(root)) {
-        auto entry = cast<func::FuncOp>(argument.getOwner()->getParentOp());
-        name = entry.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradient).getValue().str();
-        usage = "gradient";
-      }
-    } else if (destination && destination->kind == EntryGraph::Destination::update) {
-      atTensor(destination->name);
-    } else if (destination) {
-      region = plan::Region::external;
-      offset = destination->index;
-      if (destination->type == type)
-        usage = "output";
-      dtype = destination->dtype;
-    } else {
-      auto argument = cast<BlockArgument>(root);
-      auto entry = cast<func::FuncOp>(argument.getOwner()->getParentOp());
-      if (auto symbol = entry.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kTensor)) {
-        atTensor(symbol.getAttr());
-      } else {
-        region = plan::Region::external;
-        offset = *externalIndex(argument);
-        name = entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kInput).str();
-        usage = "input";
-        dtype = entry.getArgAttr(argument.getArgNumber(), train::kDtype);
-      }
-    }
-    auto memref = MemRefType::get(type.getShape(), type.getElementType());
-    auto buffer = plan::BufferOp::create(builder, loc, memref, region, offset, builder.getStringAttr(name),
-                                         usage.empty() ? StringAttr() : builder.getStringAttr(usage));
-    if (dtype)
-      buffer->setAttr(train::kDtype, dtype);
-    return buffer;
-  }
+void ProgramEmitter::run(Planned &planned, const planning::Plan &plan) {
+  OpBuilder builder(entry);
+  auto role = entry->getAttrOfType<StringAttr>(train::kEntry);
+  auto binding = entry->getAttrOfType<IntegerAttr>(train::kBinding);
+  auto i64 = [&](uint64_t value) { return builder.getI64IntegerAttr(static_cast<int64_t>(value)); };
+  auto program = plan::ProgramOp::create(builder, entry.getLoc(),
+                                         StringAttr::get(entry.getContext(), entry.getSymName() + "_program"), role,
+                                         binding ? binding : i64(0), i64((plan.arenaBytes + 63) / 64 * 64), i64(0),
+                                         i64(plan.maxLive), i64(plan.sourcePeak));
+  OpBuilder inner = OpBuilder::atBlockEnd(&program.getBody().emplaceBlock());
+  declare = &inner;
+  Scope scope{planned, plan, 0, nullptr, nullptr};
+  // Every value of the host has its place, used or not.
+  for (BlockArgument argument : entry.getArguments())
+    if (entry.getArgAttr(argument.getArgNumber(), train::kInput) || entry.getArgAttr(argument.getArgNumber(), train::kGradient))
+      memoryOf(scope, argument);
+  // What the host looks at comes first, in the shape it sees; steps may write it in another.
+  auto returned = cast<func::ReturnOp>(entry.getBody().front().getTerminator());
+  for (OpOperand &operand : returned->getOpOperands())
+    if (!entry.getResultAttr(operand.getOperandNumber(), train::kUpdate))
+      memoryOf(scope, operand.get());
+  emitSteps(scope, inner);
+  if (loss && !guarded)
+    plan::GuardOp::create(inner, entry.getLoc(), loss);
+}
 
-  EntryGraph graph;
-  bool reorder;
-  planning::Problem problem;
-  planning::Plan plan;
-  llvm::DenseMap<Value, planning::BufferId> buffers;
-};
+LogicalResult placeGroup(ArrayRef<func::FuncOp> group, bool reorder) {
+  auto graph = EntryGraph::build(group);
+  if (failed(graph))
+    return failure();
+  Planned planned(*graph);
+  planned.build();
+  planning::PlanOptions options;
+  options.reorder = reorder;
+  auto plan = planning::plan(planned.problem, options);
+  if (!plan.ok())
+    return func::FuncOp(group.front()).emitError(plan.status().message);
+  for (auto [segment, block] : llvm::enumerate(graph->getBlocks()))
+    ProgramEmitter(block, segment).run(planned, *plan);
+  for (func::FuncOp entry : llvm::reverse(group))
+    entry.erase();
+  return success();
+}
 
 struct PlaceBuffersPass : impl::PlaceBuffersPassBase<PlaceBuffersPass> {
   using Base::Base;
@@ -249,11 +343,9 @@ struct PlaceBuffersPass : impl::PlaceBuffersPassBase<PlaceBuffersPass> {
       });
       all.push_back(group);
     }
-    for (ArrayRef<func::FuncOp> group : all) {
-      auto graph = EntryGraph::build(group);
-      if (failed(graph) || failed(Placer(std::move(*graph), reorder).run()))
+    for (ArrayRef<func::FuncOp> group : all)
+      if (failed(placeGroup(group, reorder)))
         return signalPassFailure();
-    }
   }
 };
 

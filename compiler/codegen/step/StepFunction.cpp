@@ -1,7 +1,7 @@
 //===- StepFunction.cpp - the code that calls a program's kernels ---------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A step is straight-line code: for each kernel it stores the buffers' addresses in an array on the stack and calls
+// A step is straight-line code, but for its loops: for each kernel it stores the buffers' addresses in an array on the stack and calls
 // `ortc_dispatch`, which traces, and runs the chunks on the pool or in order. Checks return early with their status;
 // the guard returns when the loss is not finite and the host asked for that.
 #include "compiler/codegen/step/StepFunction.h"
@@ -141,22 +141,53 @@ public:
     for (int64_t region : {ORTC_BASE_CONSTANTS, ORTC_BASE_PERSISTENT, ORTC_BASE_TRANSIENT})
       regions.push_back(b.loadPointer(bases, region * 8));
     ext = b.loadPointer(call, offsetof(ortc_call, ext));
-    for (Operation &op : *program.getBody().begin()) {
-      if (auto step = dyn_cast<plan::StepOp>(op))
-        emitStep(step);
-      else if (auto guard = dyn_cast<plan::GuardOp>(op))
-        emitGuard(guard);
-    }
+    emitSteps(program.getBody().front());
     LLVM::ReturnOp::create(b, b.integer(b.getI32Type(), ORTC_STEP_OK));
   }
 
 private:
+  void emitSteps(Block &block) {
+    for (Operation &op : block) {
+      if (auto step = dyn_cast<plan::StepOp>(op))
+        emitStep(step);
+      else if (auto guard = dyn_cast<plan::GuardOp>(op))
+        emitGuard(guard);
+      else if (auto loop = dyn_cast<plan::LoopOp>(op))
+        emitLoop(loop);
+    }
+  }
+
+  void emitLoop(plan::LoopOp loop) {
+    Type i64 = b.getI64Type();
+    int64_t count = loop.getTripCount();
+    Value first = b.integer(i64, loop.getReverse() ? count - 1 : 0), last = b.integer(i64, loop.getReverse() ? 0 : count - 1);
+    Value step = b.integer(i64, loop.getReverse() ? -1 : 1);
+    Block *body = b.block(function), *done = b.block(function);
+    body->addArgument(i64, b.getLoc());
+    LLVM::BrOp::create(b, ValueRange{first}, body);
+    b.setInsertionPointToStart(body);
+    iterations.push_back(body->getArgument(0));
+    emitSteps(loop.getBody().front());
+    Value here = iterations.pop_back_val();
+    Value next = LLVM::AddOp::create(b, here, step);
+    LLVM::CondBrOp::create(b, b.compare(LLVM::ICmpPredicate::eq, here, last), done, ValueRange{}, body, ValueRange{next});
+    b.setInsertionPointToStart(done);
+  }
+
   Value addressOf(Value buffer) {
     auto op = buffer.getDefiningOp<plan::BufferOp>();
     int64_t offset = op.getOffset();
-    if (op.getRegion() == plan::Region::external)
-      return b.loadPointer(ext, offset * 8);
-    return b.farAddress(regions[static_cast<size_t>(op.getRegion())], offset);
+    Value address = op.getRegion() == plan::Region::external
+                        ? b.loadPointer(ext, offset * 8)
+                        : b.farAddress(regions[static_cast<size_t>(op.getRegion())], offset);
+    for (auto [iteration, stride] : llvm::zip(iterations, op.getStrides().value_or(ArrayRef<int64_t>()))) {
+      if (stride == 0)
+        continue;
+      Value bytes = LLVM::MulOp::create(b, iteration, b.integer(b.getI64Type(), stride));
+      address = LLVM::GEPOp::create(b, b.pointerType(), b.getI8Type(), address, LLVM::GEPArg(bytes),
+                                    LLVM::GEPNoWrapFlags::inbounds);
+    }
+    return address;
   }
 
   void emitStep(plan::StepOp step) {
@@ -217,6 +248,7 @@ private:
   LLVM::LLVMFuncOp function, dispatch;
   Value call, args, ext;
   SmallVector<Value> regions;
+  SmallVector<Value> iterations; ///< of the loops around, outermost first
 };
 
 } // namespace
