@@ -47,6 +47,26 @@ Value softplus(TensorBuilder &b, Value x) {
   return b.add(b.select(positive, x, b.zerosLike(x)), b.createOrFold<math::Log1pOp>(e));
 }
 
+Value softsign(TensorBuilder &b, Value x) { return b.div(x, b.addScalar(b.abs(x), 1)); }
+
+Value positiveOr(TensorBuilder &b, Value x, Value negative) {
+  return b.select(b.compare(arith::CmpFPredicate::OGT, x, b.zerosLike(x)), x, negative);
+}
+
+Value leakyRelu(TensorBuilder &b, Value x, double alpha) { return positiveOr(b, x, b.mulScalar(x, alpha)); }
+
+Value elu(TensorBuilder &b, Value x, double alpha) {
+  return positiveOr(b, x, b.mulScalar(b.createOrFold<math::ExpM1Op>(negativePart(b, x)), alpha));
+}
+
+Value thresholdedRelu(TensorBuilder &b, Value x, double alpha) {
+  return b.select(b.compare(arith::CmpFPredicate::OGT, x, b.constantLike(x, alpha)), x, b.zerosLike(x));
+}
+
+Value hardSigmoid(TensorBuilder &b, Value x, double alpha, double beta) {
+  return clip(b, b.addScalar(b.mulScalar(x, alpha), beta), b.zerosLike(x), b.constantLike(x, 1));
+}
+
 Value clip(TensorBuilder &b, Value x, Value low, Value high, bool isUnsigned) {
   auto keep = [&](Value bound, bool above) {
     if (isFloat(x))

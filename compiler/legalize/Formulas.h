@@ -16,6 +16,15 @@ mlir::Value relu(nn::TensorBuilder &b, mlir::Value x);
 mlir::Value negativePart(nn::TensorBuilder &b, mlir::Value x);
 mlir::Value sigmoid(nn::TensorBuilder &b, mlir::Value x);
 mlir::Value softplus(nn::TensorBuilder &b, mlir::Value x);
+mlir::Value softsign(nn::TensorBuilder &b, mlir::Value x);
+/// x where it is above zero, else `negative`, whose derivative holds at 0.
+mlir::Value positiveOr(nn::TensorBuilder &b, mlir::Value x, mlir::Value negative);
+mlir::Value leakyRelu(nn::TensorBuilder &b, mlir::Value x, double alpha);
+mlir::Value elu(nn::TensorBuilder &b, mlir::Value x, double alpha);
+/// x where it is above alpha, else 0.
+mlir::Value thresholdedRelu(nn::TensorBuilder &b, mlir::Value x, double alpha);
+/// alpha * x + beta inside [0, 1].
+mlir::Value hardSigmoid(nn::TensorBuilder &b, mlir::Value x, double alpha, double beta);
 /// x inside the bounds; gradient 0 on a bound. NaN passes. A null bound is none.
 mlir::Value clip(nn::TensorBuilder &b, mlir::Value x, mlir::Value low, mlir::Value high,
                  bool isUnsigned = false);

@@ -49,6 +49,14 @@ static int64_t workOf(Operation *op) {
           count *= cast<RankedTensorType>(dot.getLhs().getType()).getDimSize(dim);
         return count;
       })
+      .Case<nn::ScanOp>([](nn::ScanOp scan) {
+        int64_t work = 0;
+        scan.getBody().walk([&](Operation *op) {
+          for (Type type : op->getResultTypes())
+            work += countOf(type);
+        });
+        return std::min(work, kMostElements) * scan.getTripCount();
+      })
       .Default(int64_t(1));
 }
 
@@ -66,6 +74,11 @@ Legalizer::Legalizer(onnx::GraphOp graph, const LegalizeOptions &options,
       report(report) {
   for (auto [i, entry] : llvm::enumerate(initializers))
     initializerIndex[entry.op] = i;
+}
+
+Legalizer::~Legalizer() {
+  for (Operation *op : discarded)
+    op->erase();
 }
 
 //===----------------------------------------------------------------------===//
@@ -179,7 +192,8 @@ LogicalResult Legalizer::foldOne(Operation *op, std::string &error) {
 
 LogicalResult Legalizer::foldSince(Operation *from, std::string &error) {
   SmallVector<Operation *> fresh;
-  for (auto it = from ? std::next(from->getIterator()) : block->begin(); it != block->end(); ++it)
+  Block *here = b->getInsertionBlock();
+  for (auto it = from ? std::next(from->getIterator()) : here->begin(); it != here->end(); ++it)
     if (!isa<arith::ConstantOp>(*it))
       fresh.push_back(&*it);
   for (Operation *op : fresh)
@@ -219,6 +233,10 @@ static ElementsAttr masterOf(ElementsAttr value, StringRef name) {
 }
 
 Bound Legalizer::materialize(onnx::InitializerOp op) {
+  // Known in the whole function from here on: not inside a loop.
+  OpBuilder::InsertionGuard guard(*b);
+  if (Operation *loop = block->findAncestorOpInBlock(*b->getInsertionBlock()->getParentOp()))
+    b->setInsertionPoint(loop);
   auto given = dyn_cast<RankedTensorType>(op.getOutput().getType());
   ElementsAttr value = signlessAttribute(op.getValue(), settings.float64, op.getName());
   if (!value)
@@ -340,8 +358,17 @@ uint32_t Legalizer::randomKey(onnx::NodeOp user, std::optional<uint64_t> seed, u
 
 Bound Legalizer::lookup(Value onnxValue) {
   auto found = environment.find(onnxValue);
-  if (found != environment.end())
-    return {resolve(found->second.value), found->second.isUnsigned, found->second.lowBits};
+  if (found != environment.end()) {
+    Bound bound = found->second;
+    if (bound.items) {
+      Items items(*bound.items);
+      for (Bound &item : items)
+        item.value = resolve(item.value);
+      bound.items = std::make_shared<const Items>(std::move(items));
+    }
+    bound.value = resolve(bound.value);
+    return bound;
+  }
   auto initializer = onnxValue.getDefiningOp<onnx::InitializerOp>();
   return environment[onnxValue] = initializer ? materialize(initializer) : Bound();
 }
@@ -364,12 +391,6 @@ static std::string missingReason(onnx::NodeOp op, bool known) {
   StringRef name = op.getOpType();
   if (StringRef refusal = getRefusal(op.getDomainName(), name); !refusal.empty())
     return refusal.str();
-  if (name == "Loop" || name == "Scan")
-    return "loops are not supported";
-  if (name == "RNN" || name == "LSTM" || name == "GRU")
-    return "recurrent layers are not supported";
-  if (name.contains("Sequence") || name.starts_with("Optional"))
-    return "values that are no tensors are not supported";
   return "the operator is not supported";
 }
 
@@ -378,7 +399,7 @@ static std::string missingReason(onnx::NodeOp op, bool known) {
 static std::string prepareOperands(TensorBuilder &b, const Operator &entry, const LegalizeOptions &options,
                                    MutableArrayRef<Bound> operands, Type &narrow) {
   Type floating;
-  bool isKept = entry.operands == OperandKind::moved ||
+  bool isKept = entry.operands == OperandKind::moved || entry.operands == OperandKind::sequences ||
                 (entry.operands == OperandKind::spread && (options.mode != Mode::train || !options.trains));
   for (auto [i, operand] : llvm::enumerate(operands)) {
     Type element = operand.value ? TensorBuilder::elementOf(operand.value) : Type();
@@ -419,7 +440,9 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
   for (unsigned i = 0; i < op.getInputs().size(); ++i) {
     Value input = op.getInput(i);
     operands.push_back(input ? lookup(input) : Bound());
-    if (!input || operands.back().value)
+    if (operands.back().items && entry->operands != OperandKind::sequences)
+      return refuse(op, "operand " + Twine(i) + " is a sequence, not a tensor");
+    if (!input || operands.back())
       continue;
     if (auto initializer = input.getDefiningOp<onnx::InitializerOp>())
       refuse(op, "initializer '" + initializer.getName() + "' has an element type that is not supported");
@@ -427,7 +450,8 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
       refuse(op, "input '" + graph.getInputName(argument.getArgNumber()) + "' has an element type that is not supported");
     return;
   }
-  Operation *mark = block->empty() ? nullptr : &block->back();
+  Block *here = b->getInsertionBlock();
+  Operation *mark = here->empty() ? nullptr : &here->back();
   Type narrow;
   if (std::string wrong = prepareOperands(*b, *entry, settings, operands, narrow); !wrong.empty())
     return refuse(op, wrong);
@@ -449,8 +473,8 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
   if (failed(foldSince(mark, error)))
     return refuse(op, error);
   for (auto [value, result] : llvm::zip_equal(op.getResults(), results))
-    if (result.value)
-      environment[value] = {resolve(result.value), result.isUnsigned, result.lowBits};
+    if (result)
+      environment[value] = {resolve(result.value), result.isUnsigned, result.lowBits, result.items};
 }
 
 /// The nodes of the graph's block that its outputs need.
@@ -476,18 +500,33 @@ void Legalizer::legalizeNodes(onnx::GraphOp which) {
   }
 }
 
-LogicalResult Legalizer::inlineGraph(onnx::GraphOp which, SmallVector<Bound> &outputs, ArrayRef<Bound> inputs) {
-  for (auto [argument, input] : llvm::zip(which.getBlock().getArguments(), inputs))
-    environment[argument] = input;
+LogicalResult Legalizer::inlineGraph(onnx::GraphOp which, ArrayRef<Bound> arguments, SmallVector<Bound> &outputs) {
+  for (auto [argument, value] : llvm::zip_equal(which.getBlock().getArguments(), arguments))
+    environment[argument] = value;
   legalizeNodes(which);
   if (again)
     return failure();
   for (Value output : which.getBlock().getTerminator()->getOperands()) {
     outputs.push_back(lookup(output));
-    if (!outputs.back().value)
+    if (!outputs.back())
       return failure();
   }
   return success();
+}
+
+LogicalResult Legalizer::attempt(llvm::function_ref<LogicalResult()> build) {
+  size_t before = report.unsupported.size();
+  LogicalResult result = build();
+  bool hasRefused = report.unsupported.size() > before;
+  report.unsupported.resize(before);
+  return failure(failed(result) || hasRefused);
+}
+
+void Legalizer::discard(Operation *op) {
+  // Values are never reused before the walk ends.
+  op->remove();
+  op->walk([](Operation *inner) { inner->dropAllReferences(); });
+  discarded.push_back(op);
 }
 
 //===----------------------------------------------------------------------===//
@@ -563,7 +602,10 @@ Outcome Legalizer::finish(func::FuncOp function) {
     Bound bound = lookup(output);
     Value value = bound.value;
     if (!value) {
-      report.error = ("output '" + name + "' has an element type that is not supported").str();
+      report.error = ("output '" + name + "' " +
+                      (bound.items ? "is a sequence; only tensors leave a program"
+                                   : "has an element type that is not supported"))
+                         .str();
       return Outcome::failed;
     }
     results.push_back(value);

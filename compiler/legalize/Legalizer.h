@@ -45,6 +45,7 @@ class Legalizer : public Walk {
 public:
   Legalizer(onnx::GraphOp graph, const LegalizeOptions &options, std::vector<Initializer> &initializers,
             bool rolesAreFixed, LegalizeReport &report);
+  ~Legalizer() override;
 
   /// Fills `function`, which has no body yet, and its arguments' and results' attributes (symbols are left to
   /// the caller: `arguments` lists the tensors in the order of the function's last arguments).
@@ -62,8 +63,10 @@ public:
   void updateState(Value onnxValue, onnx::NodeOp user, Value newValue) override;
   Value randomStep() override;
   uint32_t randomKey(onnx::NodeOp user, std::optional<uint64_t> seed, unsigned part) override;
-  LogicalResult inlineGraph(onnx::GraphOp graph, SmallVector<Bound> &outputs,
-                            llvm::ArrayRef<Bound> inputs = {}) override;
+  LogicalResult inlineGraph(onnx::GraphOp graph, llvm::ArrayRef<Bound> arguments,
+                            SmallVector<Bound> &outputs) override;
+  LogicalResult attempt(llvm::function_ref<LogicalResult()> build) override;
+  void discard(mlir::Operation *op) override;
 
 private:
   void legalizeNodes(onnx::GraphOp graph);
@@ -90,7 +93,8 @@ private:
   bool again = false;
   SizeGuard sizes;
   TensorBuilder *b = nullptr;
-  mlir::Block *block = nullptr;
+  mlir::Block *block = nullptr; ///< of the function; the builder may stand in the body of a loop in it
+  SmallVector<mlir::Operation *> discarded;
   llvm::DenseMap<Value, Bound> environment;
   llvm::DenseMap<Value, Value> replaced;
   llvm::DenseMap<Value, std::unique_ptr<HostTensor>> constants;

@@ -12,6 +12,9 @@
 #include "dialects/nn/TensorBuilder.h"
 #include "dialects/onnx/OnnxDialect.h"
 
+#include <memory>
+#include <vector>
+
 namespace ortc::legalize {
 
 using evaluator::HostTensor;
@@ -35,13 +38,21 @@ int64_t elementCount(Ints shape);
 /// No handler makes a constant with more elements by listing them (ranges, grids, interpolation weights).
 inline constexpr int64_t kMostListed = int64_t(1) << 26;
 
-/// A legalised ONNX value. Signedness is no part of the types: unsigned integers are marked here, and so are
-/// integers of 2 and 4 bits, which programs hold as i8.
+/// A legalised ONNX value: a tensor, or a sequence of them, which exists at compile time only. Signedness is no part of the
+/// types: unsigned integers are marked here, and so are integers of 2 and 4 bits, which programs hold as i8.
 struct Bound {
   Value value;
   bool isUnsigned = false;
   unsigned lowBits = 0; ///< 2 or 4; 0 for every other type
+  std::shared_ptr<const std::vector<Bound>> items = nullptr; ///< of a sequence
+
+  explicit operator bool() const { return value || items; }
+  /// Another value of the same ONNX type.
+  Bound with(Value other) const { return {other, isUnsigned, lowBits, nullptr}; }
+  /// Whether both are tensors of one ONNX element type; shapes are another matter.
+  bool isLike(const Bound &other) const { return isUnsigned == other.isUnsigned && lowBits == other.lowBits; }
 };
+using Items = std::vector<Bound>;
 
 /// An ONNX element type in a program.
 struct ElementType {
@@ -71,9 +82,14 @@ public:
   /// The key of a node's draws: from the seed (the node's own, or else the caller's) and the name of its first
   /// output, so that it does not depend on what else the model holds. `part` tells several draws of a node apart.
   virtual uint32_t randomKey(onnx::NodeOp user, std::optional<uint64_t> seed, unsigned part) = 0;
-  /// Legalises a subgraph in place, with these values for its inputs, and returns its outputs.
-  virtual LogicalResult inlineGraph(onnx::GraphOp graph, SmallVector<Bound> &outputs,
-                                    llvm::ArrayRef<Bound> inputs = {}) = 0;
+  /// Legalises a subgraph in place, at the builder's insertion point, and returns its outputs. Fails when a node of it is
+  /// refused, which is in the report then.
+  virtual LogicalResult inlineGraph(onnx::GraphOp graph, llvm::ArrayRef<Bound> arguments,
+                                    SmallVector<Bound> &outputs) = 0;
+  /// Runs `build`; when it fails, what it has refused is forgotten.
+  virtual LogicalResult attempt(llvm::function_ref<LogicalResult()> build) = 0;
+  /// Takes an operation that was given up out of the program.
+  virtual void discard(mlir::Operation *op) = 0;
 };
 
 class Node {
@@ -93,6 +109,9 @@ public:
   Value operator[](unsigned i) const { return i < operands.size() ? operands[i].value : Value(); }
   bool has(unsigned i) const { return static_cast<bool>((*this)[i]); }
   bool isUnsigned(unsigned i) const { return i < operands.size() && operands[i].isUnsigned; }
+  Bound bound(unsigned i) const { return i < operands.size() ? operands[i] : Bound(); }
+  /// The tensors of operand i, which is a sequence; null when it is none.
+  const Items *items(unsigned i) const { return i < operands.size() ? operands[i].items.get() : nullptr; }
   Ints shape(unsigned i) const { return TensorBuilder::shapeOf((*this)[i]); }
   int64_t rank(unsigned i) const { return TensorBuilder::rankOf((*this)[i]); }
   Type element(unsigned i) const { return TensorBuilder::elementOf((*this)[i]); }

@@ -17,6 +17,7 @@ namespace handlers {
 #define ORTC_FLOATS ORTC_OPERATOR
 #define ORTC_MOVEMENT ORTC_OPERATOR
 #define ORTC_SPREAD ORTC_OPERATOR
+#define ORTC_SEQUENCES ORTC_OPERATOR
 #include "compiler/legalize/Operators.inc"
 } // namespace handlers
 
@@ -31,6 +32,8 @@ ArrayRef<Operator> getOperators() {
   {domain, name, first, last, handlers::handler, OperandKind::floats},
 #define ORTC_MOVEMENT(domain, name, first, last, handler)                                                    \
   {domain, name, first, last, handlers::handler, OperandKind::moved},
+#define ORTC_SEQUENCES(domain, name, first, last, handler)                                                   \
+  {domain, name, first, last, handlers::handler, OperandKind::sequences},
 #define ORTC_SPREAD(domain, name, first, last, handler)                                                      \
   {domain, name, first, last, handlers::handler, OperandKind::spread},
 #include "compiler/legalize/Operators.inc"

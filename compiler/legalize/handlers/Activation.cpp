@@ -11,16 +11,6 @@ namespace ortc::legalize::handlers {
 
 using FloatPredicate = arith::CmpFPredicate;
 
-/// x where it is above zero, else `negative`, whose derivative holds at 0.
-static Value positiveOr(TensorBuilder &b, Value x, Value negative) {
-  return b.select(b.compare(FloatPredicate::OGT, x, b.zerosLike(x)), x, negative);
-}
-
-/// exp(x) - 1 of the part of x that is not positive.
-static Value negativeExponential(TensorBuilder &b, Value x) {
-  return b.createOrFold<math::ExpM1Op>(negativePart(b, x));
-}
-
 LogicalResult activation(Node &n) {
   TensorBuilder &b = n.b;
   Value x = n[0];
@@ -34,43 +24,35 @@ LogicalResult activation(Node &n) {
   if (op == "Softplus")
     return n.yield(softplus(b, x));
   if (op == "Softsign")
-    return n.yield(b.div(x, b.addScalar(b.abs(x), 1)));
+    return n.yield(softsign(b, x));
   if (op == "Mish")
     return n.yield(b.mul(x, b.tanh(softplus(b, x))));
   if (op == "Swish")
     return n.yield(swish(b, x, n.getFloat("alpha", 1)));
   if (op == "Gelu")
     return n.yield(gelu(b, x, n.getString("approximate", "none") == "tanh"));
-  if (op == "HardSwish" || op == "HardSigmoid") {
-    bool isSwish = op == "HardSwish";
-    double alpha = isSwish ? 1.0 / 6 : n.getFloat("alpha", 0.2f),
-           beta = isSwish ? 0.5 : n.getFloat("beta", 0.5f);
-    Value line = b.addScalar(b.mulScalar(x, alpha), beta);
-    if (isSwish) // the corners at exactly -3 and 3: rounding must not move them
-      line = b.mulScalar(clip(b, b.addScalar(x, 3), b.zerosLike(x), b.constantLike(x, 6)), 1.0 / 6);
-    else
-      line = clip(b, line, b.zerosLike(x), b.constantLike(x, 1));
-    return n.yield(isSwish ? b.mul(x, line) : line);
+  if (op == "HardSwish") { // the corners at exactly -3 and 3: rounding must not move them
+    Value line = clip(b, b.addScalar(x, 3), b.zerosLike(x), b.constantLike(x, 6));
+    return n.yield(b.mul(x, b.mulScalar(line, 1.0 / 6)));
   }
+  if (op == "HardSigmoid")
+    return n.yield(hardSigmoid(b, x, n.getFloat("alpha", 0.2f), n.getFloat("beta", 0.5f)));
   if (op == "LeakyRelu")
-    return n.yield(positiveOr(b, x, b.mulScalar(x, n.getFloat("alpha", 0.01f))));
+    return n.yield(leakyRelu(b, x, n.getFloat("alpha", 0.01f)));
   if (op == "Elu")
-    return n.yield(positiveOr(b, x, b.mulScalar(negativeExponential(b, x), n.getFloat("alpha", 1))));
+    return n.yield(elu(b, x, n.getFloat("alpha", 1)));
   if (op == "Celu") {
     double alpha = n.getFloat("alpha", 1);
     if (alpha == 0)
       return n.refuse("an alpha of 0");
-    return n.yield(positiveOr(b, x, b.mulScalar(negativeExponential(b, b.mulScalar(x, 1 / alpha)), alpha)));
+    Value negative = b.createOrFold<math::ExpM1Op>(negativePart(b, b.mulScalar(x, 1 / alpha)));
+    return n.yield(positiveOr(b, x, b.mulScalar(negative, alpha)));
   }
-  if (op == "Selu") {
-    double alpha = n.getFloat("alpha", 1.67326319217681884765625f),
-           gamma = n.getFloat("gamma", 1.05070102214813232421875f);
-    return n.yield(b.mulScalar(positiveOr(b, x, b.mulScalar(negativeExponential(b, x), alpha)), gamma));
-  }
-  if (op == "ThresholdedRelu") {
-    Value above = b.compare(FloatPredicate::OGT, x, b.constantLike(x, n.getFloat("alpha", 1)));
-    return n.yield(b.select(above, x, b.zerosLike(x)));
-  }
+  if (op == "Selu")
+    return n.yield(b.mulScalar(elu(b, x, n.getFloat("alpha", 1.67326319217681884765625f)),
+                               n.getFloat("gamma", 1.05070102214813232421875f)));
+  if (op == "ThresholdedRelu")
+    return n.yield(thresholdedRelu(b, x, n.getFloat("alpha", 1)));
   assert(op == "Shrink" && "the table lists no other");
   double bias = n.getFloat("bias", 0), lambd = n.getFloat("lambd", 0.5f);
   Value below = b.compare(FloatPredicate::OLT, x, b.constantLike(x, -lambd));

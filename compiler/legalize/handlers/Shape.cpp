@@ -13,7 +13,7 @@ static Value constantOf(Node &n, ElementsAttr value) {
   return arith::ConstantOp::create(n.b, cast<TypedAttr>(value));
 }
 
-LogicalResult identity(Node &n) { return n.yield(n[0]); }
+LogicalResult identity(Node &n) { return n.yieldBound({n.bound(0)}); }
 
 LogicalResult constant(Node &n) {
   if (ElementsAttr value =
@@ -228,20 +228,6 @@ LogicalResult trilu(Node &n) {
   auto predicate = n.getInt("upper", 1) ? arith::CmpIPredicate::sge : arith::CmpIPredicate::sle;
   Value keep = b.broadcastTo(b.compare(predicate, b.iota(type, 1), diagonal), n.shape(0));
   return n.yield(b.select(keep, n[0], b.zerosLike(n[0])));
-}
-
-/// A branch whose condition is known at compile time takes its place.
-LogicalResult ifThenElse(Node &n) {
-  const HostTensor *condition = n.constant(0);
-  if (condition && (condition->size() != 1 || condition->isFloat()))
-    return n.refuse("its condition is not one boolean");
-  if (!condition)
-    return n.refuse("its condition depends on data; only conditions known at compile time are supported");
-  onnx::GraphOp branch = n.op.getGraph(condition->getInt(0) ? "then_branch" : "else_branch");
-  SmallVector<Bound> outputs;
-  if (!branch || failed(n.walk.inlineGraph(branch, outputs)))
-    return failure();
-  return n.yieldBound(outputs);
 }
 
 } // namespace ortc::legalize::handlers

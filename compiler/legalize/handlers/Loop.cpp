@@ -1,0 +1,337 @@
+//===- Loop.cpp - If, Loop and Scan ---------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A loop whose trip count is known and whose body keeps the types of what it carries becomes nn.scan. Where that cannot
+// be (sequences, shapes that grow, values that a body needs at compile time, a condition that ends it), the loop is taken
+// apart: one copy of the body for each iteration, in which the iteration's number is a constant.
+#include "compiler/legalize/Node.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace ortc::legalize::handlers {
+
+/// Nodes that a loop may become when it is taken apart.
+static constexpr int64_t kMostNodes = 20000;
+
+LogicalResult ifThenElse(Node &n) {
+  const HostTensor *condition = n.constant(0);
+  if (condition && (condition->size() != 1 || condition->isFloat()))
+    return n.refuse("its condition is not one boolean");
+  if (!condition)
+    return n.refuse("its condition depends on data; only conditions known at compile time are supported");
+  onnx::GraphOp branch = n.op.getGraph(condition->getInt(0) ? "then_branch" : "else_branch");
+  SmallVector<Bound> outputs;
+  if (!branch || failed(n.walk.inlineGraph(branch, {}, outputs)))
+    return failure();
+  return n.yieldBound(outputs);
+}
+
+namespace {
+
+/// What Loop and Scan have in common.
+struct Iteration {
+  onnx::GraphOp body;
+  int64_t count;                ///< iterations, at most
+  bool hasCondition = false;    ///< Loop: the body takes iteration and condition first, and gives a condition first
+  SmallVector<Bound> carried;
+  SmallVector<Bound> sequences; ///< along the leading dimension
+  bool reverse = false;         ///< sequences and stacked results run from the end
+};
+
+class LoopBuilder {
+public:
+  LoopBuilder(Node &n, const Iteration &loop) : n(n), b(n.b), loop(loop) {}
+
+  /// The last carried values, then the stacked ones.
+  LogicalResult asScan(SmallVector<Bound> &results);
+  LogicalResult takeApart(SmallVector<Bound> &results);
+
+private:
+  bool isTrue(const Bound &condition) {
+    const HostTensor *value = condition.value ? n.walk.constantValue(condition.value) : nullptr;
+    return value && value->size() == 1 && !value->isFloat() && value->getInt(0) != 0;
+  }
+  Value scalar(Type element, int64_t value) { return n.intConstant({value}, {}, element); }
+  LogicalResult stack(ArrayRef<Bound> items, Bound &result);
+
+  Node &n;
+  TensorBuilder &b;
+  Iteration loop;
+};
+
+LogicalResult LoopBuilder::asScan(SmallVector<Bound> &results) {
+  SmallVector<Value> inits, over;
+  SmallVector<Type> types;
+  for (const Bound &bound : loop.carried) {
+    if (!bound.value)
+      return failure();
+    inits.push_back(bound.value);
+    types.push_back(bound.value.getType());
+  }
+  if (loop.hasCondition)
+    over.push_back(b.iota(RankedTensorType::get({loop.count}, b.getI64Type()), 0));
+  for (const Bound &bound : loop.sequences)
+    over.push_back(bound.value);
+  auto scan = nn::ScanOp::create(b, types, b.getI64IntegerAttr(loop.count), loop.reverse ? b.getUnitAttr() : UnitAttr(),
+                                 inits, over, ValueRange());
+  Block &body = scan.getBody().emplaceBlock();
+  SmallVector<Bound> outputs;
+  LogicalResult built = n.walk.attempt([&] {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(&body);
+    SmallVector<Bound> arguments, slices;
+    for (const Bound &bound : loop.carried)
+      arguments.push_back(bound.with(body.addArgument(bound.value.getType(), b.getLoc())));
+    for (auto [i, sequence] : llvm::enumerate(over)) {
+      Type type = RankedTensorType::get(TensorBuilder::shapeOf(sequence).drop_front(), TensorBuilder::elementOf(sequence));
+      Value slice = body.addArgument(type, b.getLoc());
+      slices.push_back(loop.hasCondition ? Bound{slice} : loop.sequences[i].with(slice));
+    }
+    if (loop.hasCondition) {
+      SmallVector<Bound> leading{slices.front(), {scalar(b.getI1Type(), 1)}};
+      arguments.insert(arguments.begin(), leading.begin(), leading.end());
+      slices.erase(slices.begin());
+    }
+    arguments.append(slices);
+    if (failed(n.walk.inlineGraph(loop.body, arguments, outputs)))
+      return failure();
+    if (loop.hasCondition) {
+      if (!isTrue(outputs.front()))
+        return failure();
+      outputs.erase(outputs.begin());
+    }
+    for (auto [before, after] : llvm::zip(loop.carried, outputs))
+      if (!after.value || after.value.getType() != before.value.getType() || !after.isLike(before))
+        return failure();
+    SmallVector<Value> yielded;
+    for (const Bound &bound : outputs) {
+      if (!bound.value)
+        return failure();
+      yielded.push_back(bound.value);
+    }
+    nn::YieldOp::create(b, ArrayRef(yielded).take_front(loop.carried.size()));
+    return success();
+  });
+  if (failed(built)) {
+    n.walk.discard(scan);
+    return failure();
+  }
+  SmallVector<Value> items;
+  for (const Bound &bound : ArrayRef(outputs).drop_front(loop.carried.size()))
+    items.push_back(bound.value);
+  nn::ScanOp whole = scan.takeWithStacked(b, items);
+  n.walk.discard(scan);
+  whole.captureOuterValues();
+  for (auto [value, output] : llvm::zip_equal(whole.getResults(), outputs))
+    results.push_back(output.with(value));
+  return success();
+}
+
+LogicalResult LoopBuilder::stack(ArrayRef<Bound> items, Bound &result) {
+  SmallVector<Value> rows;
+  for (const Bound &item : items) {
+    if (!item.value || item.value.getType() != items.front().value.getType())
+      return n.refuse("its iterations give results of different types, which cannot be stacked");
+    Shape shape{1};
+    llvm::append_range(shape, TensorBuilder::shapeOf(item.value));
+    rows.push_back(b.reshape(item.value, shape));
+  }
+  if (rows.empty())
+    return n.refuse("it has no iterations, so that the shape of a stacked result is not known");
+  result = items.front().with(b.concat(rows, 0));
+  return success();
+}
+
+LogicalResult LoopBuilder::takeApart(SmallVector<Bound> &results) {
+  int64_t nodes = 0;
+  loop.body.walk([&](onnx::NodeOp) { ++nodes; });
+  SmallVector<Bound> carried(loop.carried);
+  std::vector<SmallVector<Bound>> stacked;
+  bool isOn = true;
+  for (int64_t i = 0; isOn && i < loop.count; ++i) {
+    if (i * nodes > kMostNodes)
+      return n.refuse("taken apart, it has more than " + Twine(kMostNodes) +
+                      " nodes; only loops that keep the shapes of what they carry may be longer");
+    SmallVector<Bound> arguments, outputs;
+    int64_t at = loop.reverse ? loop.count - 1 - i : i;
+    if (loop.hasCondition)
+      arguments.append({{scalar(b.getI64Type(), i)}, {scalar(b.getI1Type(), 1)}});
+    arguments.append(carried);
+    for (const Bound &sequence : loop.sequences) {
+      Value slice = b.sliceAxis(sequence.value, 0, at, 1);
+      arguments.push_back(sequence.with(b.reshape(slice, TensorBuilder::shapeOf(slice).drop_front())));
+    }
+    if (failed(n.walk.inlineGraph(loop.body, arguments, outputs)))
+      return failure();
+    if (loop.hasCondition) {
+      if (!outputs.front().value || !n.walk.constantValue(outputs.front().value))
+        return n.refuse("its condition depends on data; only loops whose trip count is known at compile time are supported");
+      isOn = isTrue(outputs.front());
+      outputs.erase(outputs.begin());
+    }
+    carried.assign(outputs.begin(), outputs.begin() + carried.size());
+    stacked.resize(outputs.size() - carried.size());
+    for (size_t k = 0; k < stacked.size(); ++k)
+      stacked[k].push_back(outputs[carried.size() + k]);
+  }
+  results = carried;
+  stacked.resize(n.op.getNumResults() - carried.size());
+  for (SmallVector<Bound> &items : stacked) {
+    if (loop.reverse)
+      std::reverse(items.begin(), items.end());
+    results.emplace_back();
+    if (failed(stack(items, results.back())))
+      return failure();
+  }
+  return success();
+}
+
+/// A loop if it can be one, else its iterations.
+LogicalResult iterate(Node &n, const Iteration &loop, SmallVector<Bound> &results) {
+  LoopBuilder builder(n, loop);
+  bool isBounded = loop.count < std::numeric_limits<int64_t>::max();
+  if (isBounded && loop.count > 1 && succeeded(builder.asScan(results)))
+    return success();
+  results.clear();
+  return builder.takeApart(results);
+}
+
+} // namespace
+
+LogicalResult loop(Node &n) {
+  Iteration loop{n.op.getGraph("body"), std::numeric_limits<int64_t>::max()};
+  loop.hasCondition = true;
+  auto known = [&](unsigned i, StringRef what, int64_t &value) {
+    const HostTensor *tensor = nullptr;
+    if (!n.has(i))
+      return success();
+    if (failed(n.constant(i, what, tensor)))
+      return failure();
+    if (tensor->size() != 1 || tensor->isFloat())
+      return n.refuse("its " + what + " is not one number");
+    value = tensor->getInt(0);
+    return success();
+  };
+  int64_t condition = 1;
+  if (failed(known(0, "trip count", loop.count)) || failed(known(1, "condition", condition)))
+    return failure();
+  loop.count = condition ? std::max<int64_t>(loop.count, 0) : 0;
+  for (unsigned i = 2; i < n.size(); ++i)
+    loop.carried.push_back(n.bound(i));
+  if (!loop.body || loop.body.getBlock().getNumArguments() != loop.carried.size() + 2)
+    return n.refuse("its body does not take what it carries");
+  SmallVector<Bound> results;
+  return failed(iterate(n, loop, results)) ? failure() : n.yieldBound(results);
+}
+
+/// Moves `axis` to the front, or the front to `axis` when `back`.
+static Value moveAxis(TensorBuilder &b, Value x, int64_t axis, bool back) {
+  if (axis == 0)
+    return x;
+  SmallVector<int64_t> order;
+  for (int64_t d = 0; d < TensorBuilder::rankOf(x); ++d)
+    if (d != axis)
+      order.push_back(d);
+  order.insert(order.begin(), axis);
+  return b.transpose(x, back ? nn::invertPermutation(order) : nn::Shape(order.begin(), order.end()));
+}
+
+/// The states and sequences of a Scan from operand `first` on, without axes and directions.
+static LogicalResult readScan(Node &n, unsigned first, Iteration &loop) {
+  loop.body = n.op.getGraph("body");
+  int64_t sequences = n.getInt("num_scan_inputs", 0), states = static_cast<int64_t>(n.size()) - first - sequences;
+  if (sequences < 1 || states < 0)
+    return n.refuse("num_scan_inputs is " + Twine(sequences));
+  if (!loop.body || loop.body.getBlock().getNumArguments() != states + sequences)
+    return n.refuse("its body does not take its states and slices");
+  for (unsigned i = first; i < n.size(); ++i)
+    (static_cast<int64_t>(i - first) < states ? loop.carried : loop.sequences).push_back(n.bound(i));
+  return success();
+}
+
+LogicalResult scan(Node &n) {
+  TensorBuilder &b = n.b;
+  Iteration loop;
+  if (failed(readScan(n, 0, loop)))
+    return failure();
+  const int64_t states = loop.carried.size(), outputs = static_cast<int64_t>(n.op.getNumResults()) - states;
+  auto list = [&](StringRef name, int64_t size) {
+    SmallVector<int64_t> values = n.getInts(name);
+    values.resize(std::max<int64_t>(size, values.size()), 0);
+    return values;
+  };
+  SmallVector<int64_t> inAxes = list("scan_input_axes", loop.sequences.size()), outAxes = list("scan_output_axes", outputs),
+                       in = list("scan_input_directions", loop.sequences.size()), out = list("scan_output_directions", outputs);
+  auto isBackward = [](int64_t direction) { return direction != 0; };
+  loop.reverse = llvm::all_of(in, isBackward) && llvm::all_of(out, isBackward);
+  loop.count = -1;
+  for (auto [sequence, axis, direction] : llvm::zip(loop.sequences, inAxes, in)) {
+    if (failed(n.axis(axis, TensorBuilder::rankOf(sequence.value))))
+      return failure();
+    sequence.value = moveAxis(b, sequence.value, axis, false);
+    int64_t count = TensorBuilder::shapeOf(sequence.value)[0];
+    if (loop.count >= 0 && count != loop.count)
+      return n.refuse("its sequences have " + Twine(loop.count) + " and " + Twine(count) + " slices");
+    loop.count = count;
+    if (direction && !loop.reverse)
+      sequence.value = b.reverse(sequence.value, {0});
+  }
+  SmallVector<Bound> results;
+  if (failed(iterate(n, loop, results)))
+    return failure();
+  for (int64_t i = 0; i < outputs; ++i) {
+    Value &value = results[states + i].value;
+    if (out[i] && !loop.reverse)
+      value = b.reverse(value, {0});
+    int64_t axis = outAxes[i];
+    if (failed(n.axis(axis, TensorBuilder::rankOf(value))))
+      return failure();
+    value = moveAxis(b, value, axis, true);
+  }
+  return n.yieldBound(results);
+}
+
+/// Opset 8: operand 0 holds lengths, everything has a leading dimension of samples, each of which is a loop of its own.
+LogicalResult scanBatches(Node &n) {
+  TensorBuilder &b = n.b;
+  if (n.has(0))
+    return n.refuse("lengths of its sequences; only sequences of full length are supported");
+  Iteration whole;
+  if (failed(readScan(n, 1, whole)))
+    return failure();
+  SmallVector<int64_t> directions = n.getInts("directions");
+  directions.resize(whole.sequences.size(), 0);
+  int64_t batch = TensorBuilder::shapeOf(whole.sequences[0].value)[0];
+  SmallVector<SmallVector<Value>> rows(n.op.getNumResults());
+  for (int64_t sample = 0; sample < batch; ++sample) {
+    Iteration loop = whole;
+    auto take = [&](Value all) {
+      Value slice = b.sliceAxis(all, 0, sample, 1);
+      return b.reshape(slice, TensorBuilder::shapeOf(slice).drop_front());
+    };
+    for (Bound &state : loop.carried)
+      state.value = take(state.value);
+    for (auto [sequence, direction] : llvm::zip_equal(loop.sequences, directions)) {
+      sequence.value = take(sequence.value);
+      if (direction)
+        sequence.value = b.reverse(sequence.value, {0});
+      loop.count = TensorBuilder::shapeOf(sequence.value)[0];
+    }
+    SmallVector<Bound> results;
+    if (failed(iterate(n, loop, results)))
+      return failure();
+    for (auto [row, result] : llvm::zip_equal(rows, results)) {
+      Shape shape{1};
+      llvm::append_range(shape, TensorBuilder::shapeOf(result.value));
+      row.push_back(b.reshape(result.value, shape));
+    }
+  }
+  SmallVector<Value> results;
+  for (SmallVector<Value> &row : rows)
+    results.push_back(b.concat(row, 0));
+  return n.yield(results);
+}
+
+} // namespace ortc::legalize::handlers
