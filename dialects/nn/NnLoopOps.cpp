@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/nn/NnDialect.h"
 #include "dialects/nn/NnShapes.h"
+#include "dialects/nn/ScanBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -72,6 +73,33 @@ ScanOp ScanOp::takeWithStacked(OpBuilder &builder, ValueRange items) {
   Operation *terminator = fresh.getBlock().getTerminator();
   terminator->insertOperands(terminator->getNumOperands(), items);
   return fresh;
+}
+
+ResultRange buildScan(TensorBuilder &builder, int64_t count, bool reverse, ValueRange inits, ValueRange sequences,
+                      ValueRange invariants, llvm::function_ref<SmallVector<Value>(const ScanArguments &)> body) {
+  Region region;
+  Block &block = region.emplaceBlock();
+  SmallVector<Type> types(inits.getTypes());
+  ScanArguments arguments;
+  auto add = [&](SmallVector<Value> &list, Type type) { list.push_back(block.addArgument(type, builder.getLoc())); };
+  for (Value init : inits)
+    add(arguments.carried, init.getType());
+  for (Value sequence : sequences)
+    add(arguments.slices, sliceType(sequence.getType()));
+  for (Value invariant : invariants)
+    add(arguments.invariants, invariant.getType());
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(&block);
+    SmallVector<Value> yielded = body(arguments);
+    for (Value item : ArrayRef(yielded).drop_front(inits.size()))
+      types.push_back(stackedType(item.getType(), count));
+    YieldOp::create(builder, yielded);
+  }
+  auto scan = ScanOp::create(builder, types, builder.getI64IntegerAttr(count), reverse ? builder.getUnitAttr() : UnitAttr(),
+                             inits, sequences, invariants);
+  scan.getBody().takeBody(region);
+  return scan.getResults();
 }
 
 static bool isSplatConstant(Value value) {

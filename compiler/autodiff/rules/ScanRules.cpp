@@ -175,7 +175,12 @@ void ScanGradient::resolve(Value value) {
 nn::ScanOp ScanGradient::buildForward() {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(work);
-  nn::ScanOp forward = work.takeWithStacked(b, saved.getArrayRef());
+  auto stacked = work.getYielded().drop_front(carried);
+  SmallVector<Value> items;
+  for (Value value : saved)
+    if (!llvm::is_contained(stacked, value))
+      items.push_back(value);
+  nn::ScanOp forward = work.takeWithStacked(b, items);
   work.erase();
   return forward;
 }
@@ -207,7 +212,10 @@ Gradients ScanGradient::buildBackward(nn::ScanOp forward) {
     }
   for (Value argument : sequences)
     over.push_back(forward->getOperand(cast<BlockArgument>(argument).getArgNumber()));
-  llvm::append_range(over, forward.getResults().drop_front(op->getNumResults()));
+  for (Value value : saved) {
+    auto yielded = forward.getYielded().drop_front(carried);
+    over.push_back(forward.getStacked()[llvm::find(yielded, value) - yielded.begin()]);
+  }
   for (Value argument : invariants)
     with.push_back(forward->getOperand(cast<BlockArgument>(argument).getArgNumber()));
 

@@ -5,6 +5,7 @@
 // inside. Each direction is a loop of its own. Beyond its length a sequence keeps its state and gives 0.
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
+#include "dialects/nn/ScanBuilder.h"
 
 using namespace mlir;
 
@@ -256,41 +257,22 @@ Result Layer::runDirection(const Direction &direction) {
   for (Value each : {direction.candidateBias, direction.peepholes})
     if (each)
       with.push_back(each);
-  SmallVector<Type> types(ValueRange(inits).getTypes());
-  Type element = n.element(0);
-  types.push_back(RankedTensorType::get({steps, batch, hiddenSize}, element));
-  auto loop = nn::ScanOp::create(b, types, b.getI64IntegerAttr(steps), direction.reverse ? b.getUnitAttr() : UnitAttr(),
-                                 inits, over, with);
-  Block &body = loop.getBody().emplaceBlock();
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(&body);
-    auto argument = [&](Type type) { return body.addArgument(type, b.getLoc()); };
-    auto slice = [&](Value all) {
-      return argument(RankedTensorType::get(TensorBuilder::shapeOf(all).drop_front(), TensorBuilder::elementOf(all)));
-    };
-    Value hidden = argument(direction.hidden.getType());
-    Value cell = direction.cell ? argument(direction.cell.getType()) : Value();
-    Value input = slice(direction.input), inside = valid ? slice(valid) : Value();
-    Value recurrence = argument(direction.recurrence.getType());
-    Value bias = direction.candidateBias ? argument(direction.candidateBias.getType()) : Value();
-    Value peepholes = direction.peepholes ? argument(direction.peepholes.getType()) : Value();
-    Result next = step(direction, input, hidden, cell, recurrence, bias, peepholes);
+  auto results = nn::buildScan(b, steps, direction.reverse, inits, over, with, [&](const nn::ScanArguments &now) {
+    Value hidden = now.carried[0], cell = direction.cell ? now.carried[1] : Value();
+    Value bias = direction.candidateBias ? now.invariants[1] : Value();
+    Value peepholes = direction.peepholes ? now.invariants.back() : Value();
+    Result next = step(direction, now.slices[0], hidden, cell, now.invariants[0], bias, peepholes);
     Value item = next.hidden;
-    if (inside) {
-      Value keep = b.broadcast(inside, {batch, hiddenSize}, {0});
+    if (valid) {
+      Value keep = b.broadcast(now.slices[1], {batch, hiddenSize}, {0});
       item = b.select(keep, next.hidden, b.zerosLike(next.hidden));
       next.hidden = b.select(keep, next.hidden, hidden);
       if (cell)
         next.cell = b.select(keep, next.cell, cell);
     }
-    SmallVector<Value> yielded{next.hidden};
-    if (cell)
-      yielded.push_back(next.cell);
-    yielded.push_back(item);
-    nn::YieldOp::create(b, yielded);
-  }
-  return {loop.getStacked()[0], loop.getFinals()[0], direction.cell ? Value(loop.getFinals()[1]) : Value()};
+    return cell ? SmallVector<Value>{next.hidden, next.cell, item} : SmallVector<Value>{next.hidden, item};
+  });
+  return {results.back(), results[0], direction.cell ? Value(results[1]) : Value()};
 }
 
 LogicalResult Layer::run() {

@@ -96,3 +96,30 @@ func.func private @forward_train_0(%i: tensor<5xi64> {train.input = "i"}, %t: te
   %y = nn.reduce sum %g axes = [0, 1] : tensor<5x3xf32> -> tensor<f32>
   return %y : tensor<f32>
 }
+
+// -----
+
+// scan: carried values and results of the body that its rules read come out stacked, unless they do already; slices and
+// invariants are read again, broadcasts made again.
+// CHECK-LABEL: func.func private @backward_0(
+// CHECK-SAME: %[[W:.*]]: tensor<3xf32> {train.tensor = @w}, %{{.*}}, %[[X:.*]]: tensor<5x3xf32>
+// CHECK: %[[F:.*]]:4 = nn.scan 5 carry
+// CHECK: ^bb0(%[[A:.[^:]*]]: tensor<3xf32>,
+// CHECK: %[[E:.*]] = math.exp
+// CHECK: %[[T:.*]] = math.tanh
+// CHECK: nn.yield %[[T]], %[[T]], %[[E]], %[[A]] :
+// CHECK: nn.scan 5 reverse carry(%{{.*}}, %{{.*}}) over({{.*}}%[[X]], %[[F]]#1, %[[F]]#2, %[[F]]#3) with(%[[W]])
+train.tensor @w parameter "w" : tensor<3xf32>
+func.func private @forward_train_0(%w: tensor<3xf32> {train.tensor = @w}, %h: tensor<3xf32> {train.input = "h"}, %x: tensor<5x3xf32> {train.input = "x"})
+    -> (tensor<f32> {train.output = "y"}) {
+  %last, %all = nn.scan 5 carry(%h) over(%x) with(%w) : (tensor<3xf32>, tensor<5x3xf32>, tensor<3xf32>) -> (tensor<3xf32>, tensor<5x3xf32>) {
+  ^bb0(%a: tensor<3xf32>, %xi: tensor<3xf32>, %v: tensor<3xf32>):
+    %0 = arith.mulf %a, %v : tensor<3xf32>
+    %1 = math.exp %0 : tensor<3xf32>
+    %s = arith.mulf %1, %xi : tensor<3xf32>
+    %2 = math.tanh %s : tensor<3xf32>
+    nn.yield %2, %2 : tensor<3xf32>, tensor<3xf32>
+  }
+  %y = nn.reduce sum %all axes = [0, 1] : tensor<5x3xf32> -> tensor<f32>
+  return %y : tensor<f32>
+}

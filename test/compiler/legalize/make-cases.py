@@ -273,6 +273,50 @@ def placement():
     case("conv-transpose-output-shape-larger", "ConvTranspose", 11, [values("ct", (1, 2, 3, 3))], [values("cw", (2, 2, 3, 3))], strides=[3, 2], output_shape=[10, 8])
 
 
+def recurrent():
+    x, state = values("rx", (5, 2, 4)), values("rh", (2, 2, 3))
+    w, r, p = values("rw", (2, 12, 4), -1, 1), values("rr", (2, 12, 3), -1, 1), values("rp", (2, 9), -1, 1)
+    b, lengths = values("rb", (2, 24), -1, 1), np.array([5, 3], np.int32)
+    case("rnn-reverse-relu", "RNN", 14, [x], [w[:1, :3], r[:1, :3], b[:1, :6]], outputs=["y", "h"], hidden_size=3, direction="reverse", activations=["Relu"])
+    case("rnn-lengths", "RNN", 7, [x], [w[:1, :3], r[:1, :3], b[:1, :6], lengths], outputs=["y", "h"], hidden_size=3)
+    case("gru-both-ways", "GRU", 14, [x], [w[:, :9], r[:, :9], b[:, :18], lengths, state], outputs=["y", "h"], hidden_size=3, direction="bidirectional")
+    case("gru-linear-before-reset", "GRU", 14, [x], [w[:1, :9], r[:1, :9], b[:1, :18]], outputs=["", "h"], hidden_size=3, linear_before_reset=1)
+    case("lstm-everything", "LSTM", 14, [x], [w, r, b, lengths, state, state[::-1].copy(), p], outputs=["y", "h", "c"], hidden_size=3,
+         direction="bidirectional", clip=1.5, activations=["HardSigmoid", "Softsign", "Tanh", "Sigmoid", "LeakyRelu", "Tanh"],
+         activation_alpha=[0.25, 0.05], activation_beta=[0.4])
+    case("lstm-no-bias", "LSTM", 7, [x], [w[:1], r[:1]], outputs=["y", "h", "c"], hidden_size=3)
+
+
+def loops():
+    """Bodies with a carried sum, slices, stacked results and values of the graph around."""
+    def info(name, kind=onnx.TensorProto.FLOAT, shape=(3,)):
+        return helper.make_tensor_value_info(name, kind, shape)
+    body = helper.make_graph(
+        [helper.make_node("Mul", ["a", "slice"], ["product"]), helper.make_node("Add", ["product", "x1"], ["next"]),
+         helper.make_node("Neg", ["next"], ["item"])],
+        "body", [info("a"), info("slice")], [info("next"), info("item")])
+    start, rows, outer = values("ls", (3,)), values("lr", (4, 3)), values("lo", (3,))
+    case("scan-captures", "Scan", 11, [start, outer, rows], inputs=["x0", "x2"], outputs=["last", "all"], num_scan_inputs=1, body=body)
+    case("scan-backward", "Scan", 16, [start, outer, rows.T.copy()], inputs=["x0", "x2"], outputs=["last", "all"], num_scan_inputs=1, body=body,
+         scan_input_directions=[1], scan_input_axes=[1], scan_output_axes=[-1])
+    counted = helper.make_graph(
+        [helper.make_node("Cast", ["i"], ["number"], to=1), helper.make_node("Mul", ["a", "number"], ["product"]),
+         helper.make_node("Add", ["product", "x1"], ["next"]), helper.make_node("Identity", ["on"], ["still"])],
+        "body", [info("i", onnx.TensorProto.INT64, ()), info("on", onnx.TensorProto.BOOL, ()), info("a")],
+        [info("still", onnx.TensorProto.BOOL, ()), info("next"), info("product")])
+    case("loop-counted", "Loop", 13, [start, outer], [np.int64(4)], inputs=["c0", "", "x0"], outputs=["last", "all"], body=counted)
+    ended = helper.make_graph(
+        [helper.make_node("Add", ["a", "x1"], ["next"]), helper.make_node("Less", ["i", "c0"], ["still"])],
+        "body", [info("i", onnx.TensorProto.INT64, ()), info("on", onnx.TensorProto.BOOL, ()), info("a")],
+        [info("still", onnx.TensorProto.BOOL, ()), info("next")])
+    case("loop-ends-itself", "Loop", 13, [start, outer], [np.int64(2), np.array(True)], inputs=["", "c1", "x0"], outputs=["last"], body=ended)
+    growing = helper.make_graph(
+        [helper.make_node("Concat", ["a", "x1"], ["next"], axis=0), helper.make_node("Identity", ["on"], ["still"])],
+        "body", [info("i", onnx.TensorProto.INT64, ()), info("on", onnx.TensorProto.BOOL, ()), info("a", shape=(None,))],
+        [info("still", onnx.TensorProto.BOOL, ()), info("next", shape=(None,))])
+    case("loop-grows", "Loop", 13, [start, outer], [np.int64(3)], inputs=["c0", "", "x0"], outputs=["last"], body=growing)
+
+
 def narrow():
     """Narrow types are storage: sums and functions are computed in float32."""
     x, w = values("hx", (3, 4)).astype(np.float16), values("hw", (4, 5)).astype(np.float16)
@@ -361,7 +405,7 @@ if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for old in FOLDER.iterdir():
         old.unlink()
-    for family in (elementwise, activations, shapes, movement, linear, spatial, norms, reductions, indexing, selection, sampling, placement, narrow, losses, random,
-                   quantization, signals, contrib):
+    for family in (elementwise, activations, shapes, movement, linear, spatial, norms, reductions, indexing, selection, sampling, placement, recurrent, loops,
+                   narrow, losses, random, quantization, signals, contrib):
         family()
     print(len(list(FOLDER.glob("*.onnx"))), "cases")

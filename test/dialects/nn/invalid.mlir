@@ -134,3 +134,47 @@ func.func @random_c3(%step: tensor<i64>) {
   %0, %1 = nn.random %step key = 4294967296 : tensor<i64> -> tensor<4xi32>
   return
 }
+
+// -----
+
+func.func @scan_c1(%x: tensor<2xf32>) {
+  // expected-error @below {{C1: trip count 0 is below 1}}
+  %0 = nn.scan 0 carry(%x) over() with() : (tensor<2xf32>) -> (tensor<2xf32>) {
+  ^bb0(%a: tensor<2xf32>):
+    nn.yield %a : tensor<2xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @scan_c2_slices(%x: tensor<2x3xf32>) {
+  // expected-error @below {{C2: sequence 0 of type 'tensor<2x3xf32>' does not have 4 slices}}
+  %0 = nn.scan 4 carry() over(%x) with() : (tensor<2x3xf32>) -> (tensor<4x3xf32>) {
+  ^bb0(%a: tensor<3xf32>):
+    nn.yield %a : tensor<3xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @scan_c2_arguments(%x: tensor<4x3xf32>) {
+  // expected-error @below {{C2: the body's arguments do not have the types of carried values, slices and invariants}}
+  %0 = nn.scan 4 carry() over(%x) with() : (tensor<4x3xf32>) -> (tensor<4x4x3xf32>) {
+  ^bb0(%a: tensor<4x3xf32>):
+    nn.yield %a : tensor<4x3xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @scan_c3(%x: tensor<4x3xf32>) {
+  // expected-error @below {{C3: result 0 has type 'tensor<5x3xf32>', the body yields 'tensor<3xf32>'}}
+  %0 = nn.scan 4 carry() over(%x) with() : (tensor<4x3xf32>) -> (tensor<5x3xf32>) {
+  ^bb0(%a: tensor<3xf32>):
+    nn.yield %a : tensor<3xf32>
+  }
+  return
+}

@@ -210,3 +210,28 @@ func.func @dropout(%x: tensor<64x100xf32>, %w: tensor<100x100xf32>, %step: tenso
   %b = arith.select %mask, %e, %zero : tensor<64x100xi1>, tensor<64x100xf32>
   return %b : tensor<64x100xf32>
 }
+
+// -----
+
+// The body of a loop is a block of its own; the loop stays between the kernels around it.
+// CHECK-LABEL: func.func @loop
+// CHECK: %[[H:.*]] = plan.kernel loop
+// CHECK: %[[R:.*]]:2 = nn.scan 4 carry(%[[H]])
+// CHECK: plan.kernel contraction
+// CHECK-NOT: plan.kernel
+// CHECK: nn.yield
+// CHECK: plan.kernel loop(%[[R]]#0)
+func.func @loop(%h: tensor<2x3xf32>, %x: tensor<4x2x3xf32>, %w: tensor<3x3xf32>) -> (tensor<2x3xf32>, tensor<4x2x3xf32>) {
+  %h0 = math.tanh %h : tensor<2x3xf32>
+  %last, %all = nn.scan 4 carry(%h0) over(%x) with(%w)
+      : (tensor<2x3xf32>, tensor<4x2x3xf32>, tensor<3x3xf32>) -> (tensor<2x3xf32>, tensor<4x2x3xf32>) {
+  ^bb0(%a: tensor<2x3xf32>, %xi: tensor<2x3xf32>, %v: tensor<3x3xf32>):
+    %0 = nn.dot %a, %v batch = [] x [] contract = [1] x [0] : tensor<2x3xf32>, tensor<3x3xf32> -> tensor<2x3xf32>
+    %1 = arith.addf %0, %xi : tensor<2x3xf32>
+    %2 = math.tanh %1 : tensor<2x3xf32>
+    %3 = arith.mulf %2, %xi : tensor<2x3xf32>
+    nn.yield %2, %3 : tensor<2x3xf32>, tensor<2x3xf32>
+  }
+  %y = arith.negf %last : tensor<2x3xf32>
+  return %y, %all : tensor<2x3xf32>, tensor<4x2x3xf32>
+}
