@@ -108,8 +108,8 @@ struct LegalCase {
     ASSERT_TRUE(succeeded(legalize(*source, *target, options, report))) << report.message();
   }
 
-  /// The results of `function` on the arrays `in/...` and the tensors' initial values; empty after a failure.
-  llvm::SmallVector<HostTensor> evaluate(mlir::func::FuncOp function, evaluator::Precision precision) {
+  /// The arguments of `function`: the arrays `in/...` and the tensors' initial values.
+  std::vector<HostTensor> arguments(mlir::func::FuncOp function) {
     std::vector<HostTensor> arguments;
     for (mlir::BlockArgument argument : function.getArguments()) {
       unsigned i = argument.getArgNumber();
@@ -127,7 +127,12 @@ struct LegalCase {
                            : tensor.setInt(k, static_cast<int64_t>(elementOf(array, k)));
       arguments.push_back(std::move(tensor));
     }
-    auto results = evaluator::Evaluator(precision).evaluate(function.front(), arguments);
+    return arguments;
+  }
+
+  /// The results of `function` on these; empty after a failure.
+  llvm::SmallVector<HostTensor> evaluate(mlir::func::FuncOp function, evaluator::Precision precision) {
+    auto results = evaluator::Evaluator(precision).evaluate(function.front(), arguments(function));
     EXPECT_TRUE(succeeded(results));
     return succeeded(results) ? *results : llvm::SmallVector<HostTensor>();
   }

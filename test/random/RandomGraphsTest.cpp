@@ -1,0 +1,186 @@
+// Gradients of random compositions: the engine's against central differences, generated code's against the engine's.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Everything computes in float64. The loss of a model is evaluated by the evaluator; the gradients of the compiled model come
+// from the tool, through fusion, placement and the kernels. A model that fails is named by its seed and operators.
+#include <cmath>
+#include <gtest/gtest.h>
+
+#include "passes/train/TrainingProgram.h"
+#include "runtime/host/data/writers.h"
+#include "test/compiler/legalize/Cases.h"
+#include "test/e2e/Tool.h"
+#include "test/random/GraphGenerator.h"
+
+using namespace mlir;
+using namespace ortc;
+using namespace ortc::legalize;
+
+namespace {
+
+constexpr unsigned kModels = 200;
+/// Models in one test: ctest runs tests side by side.
+constexpr unsigned kModelsPerTest = 25;
+
+/// A central difference is right to about the square of its step; near a kink a smaller step is needed, which costs digits.
+struct Step {
+  double size, tolerance;
+};
+constexpr Step kSteps[] = {{1e-5, 1e-6}, {1e-6, 1e-5}, {1e-7, 1e-4}};
+/// Generated code sums in another order than the evaluator.
+constexpr double kCodeTolerance = 1e-9;
+
+std::string describe(unsigned seed, const test::RandomModel &model) {
+  std::string text = "seed " + std::to_string(seed) + ":";
+  for (const std::string &op : model.operators)
+    text += " " + op;
+  return text;
+}
+
+/// Writes what the tool reads, and the same arrays as `in/...` for the evaluator.
+void writeArrays(const std::string &path, const std::string &prefix, const test::RandomModel &model) {
+  std::vector<host::OutputArray> arrays;
+  for (const auto &[name, array] : model.feeds) {
+    const auto *bytes = reinterpret_cast<const uint8_t *>(array.data.data());
+    host::Shape shape = array.shape.empty() ? host::Shape{1} : array.shape;
+    arrays.push_back({prefix + name, host::DataType::Float32, shape, {bytes, bytes + array.data.size() * sizeof(float)}});
+  }
+  ASSERT_TRUE(host::writeNpz(path, arrays).isOk());
+}
+
+/// The model's loss and gradients as one function of its weights.
+class Program {
+public:
+  explicit Program(const DialectRegistry &registry) : subject(registry) {}
+
+  void load(const std::string &base) {
+    LegalizeOptions options;
+    driver::LossSpec loss;
+    std::string error;
+    ASSERT_TRUE(driver::parseLoss("mse", loss, error)) << error;
+    driver::NamePattern weights;
+    ASSERT_TRUE(driver::NamePattern::parse("w[0-9]+", weights, error)) << error;
+    options.train.push_back(weights);
+    options.float64 = true;
+    ASSERT_NO_FATAL_FAILURE(subject.load(base, options));
+    ASSERT_TRUE(succeeded(train::buildLoss(*subject.target, loss, "")));
+    ASSERT_TRUE(succeeded(train::differentiateLoss(*subject.target)));
+    function = subject.target->lookupSymbol<func::FuncOp>("backward_0");
+    ASSERT_TRUE(function);
+    arguments = subject.arguments(function);
+    results = evaluate();
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      if (function.getResultAttr(i, train::kLoss))
+        lossAt = i;
+      if (auto symbol = function.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradient))
+        gradientAt[symbol.getValue().str()] = i;
+    }
+  }
+
+  /// Compares the gradient of one weight along a random direction and for single elements.
+  void compareWithDifferences(unsigned argument, const HostTensor &gradient) {
+    std::mt19937 random(argument + 1);
+    HostTensor direction(gradient.getType());
+    for (int64_t i = 0; i < direction.size(); ++i)
+      direction.setFloat(i, static_cast<double>(random() % 2001) / 1000 - 1);
+    compareAlong(argument, gradient, direction, "along a random direction");
+    for (int64_t i = 0; i < gradient.size(); i += std::max<int64_t>(1, gradient.size() / 2)) {
+      HostTensor one(gradient.getType());
+      one.setFloat(i, 1);
+      compareAlong(argument, gradient, one, "of element " + std::to_string(i));
+    }
+  }
+
+  LegalCase subject;
+  func::FuncOp function;
+  std::vector<HostTensor> arguments;
+  SmallVector<HostTensor> results;
+  unsigned lossAt = 0;
+  std::map<std::string, unsigned> gradientAt;
+
+private:
+  SmallVector<HostTensor> evaluate() {
+    auto values = evaluator::Evaluator(evaluator::Precision::f64).evaluate(function.front(), arguments);
+    EXPECT_TRUE(succeeded(values));
+    return succeeded(values) ? *values : SmallVector<HostTensor>();
+  }
+
+  double lossAround(unsigned argument, const HostTensor &direction, double step) {
+    HostTensor kept = arguments[argument];
+    for (int64_t i = 0; i < kept.size(); ++i)
+      arguments[argument].setFloat(i, kept.getFloat(i) + step * direction.getFloat(i));
+    double loss = evaluate()[lossAt].getFloat(0);
+    arguments[argument] = kept;
+    return loss;
+  }
+
+  void compareAlong(unsigned argument, const HostTensor &gradient, const HostTensor &direction, const std::string &what) {
+    double slope = 0, scale = 1e-2;
+    for (int64_t i = 0; i < gradient.size(); ++i) {
+      slope += gradient.getFloat(i) * direction.getFloat(i);
+      scale = std::max(scale, std::fabs(gradient.getFloat(i)));
+    }
+    std::string text;
+    for (const Step &step : kSteps) {
+      double difference =
+          (lossAround(argument, direction, step.size) - lossAround(argument, direction, -step.size)) / (2 * step.size);
+      if (std::fabs(difference - slope) <= step.tolerance * std::max(scale, std::fabs(difference)))
+        return;
+      text += " " + std::to_string(difference);
+    }
+    ADD_FAILURE() << "the gradient " << what << " of argument " << argument << " is " << slope << ", differences give" << text;
+  }
+};
+
+class RandomGraphsTest : public testing::TestWithParam<unsigned> {
+protected:
+  void check(unsigned seed) {
+    test::RandomModel model = test::generateModel(seed);
+    SCOPED_TRACE(describe(seed, model));
+    std::string base = folder / ("model" + std::to_string(seed));
+    folder.write("model" + std::to_string(seed) + ".onnx", model.model.SerializeAsString());
+    writeArrays(base + ".npz", "in/", model);
+    writeArrays(base + "-data.npz", "", model);
+    DialectRegistry registry;
+    autodiff::registerGradientRules(registry);
+    Program program(registry);
+    ASSERT_NO_FATAL_FAILURE(program.load(base));
+    ASSERT_FALSE(program.gradientAt.empty());
+    for (BlockArgument argument : program.function.getArguments()) {
+      auto symbol = program.function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kTensor);
+      if (symbol && program.gradientAt.count(symbol.getValue().str()))
+        program.compareWithDifferences(argument.getArgNumber(),
+                                       program.results[program.gradientAt[symbol.getValue().str()]]);
+    }
+    compareGeneratedCode(base, program);
+  }
+
+  void compareGeneratedCode(const std::string &base, const Program &program) {
+    test::mustRun({"train", base + ".onnx", "-o", base + "-out", "--loss", "mse", "--train", "w[0-9]+", "--precision", "f64",
+                   "--gradients", "--target", "native", "--quiet"});
+    test::mustRun({"gradients", base + "-out", "--data", base + "-data.npz", "-o", base + ".safetensors", "--quiet"});
+    auto compiled = test::loadValues(base + ".safetensors");
+    for (const auto &[name, at] : program.gradientAt) {
+      const HostTensor &want = program.results[at];
+      ASSERT_TRUE(compiled.count(name)) << name;
+      const test::Values &got = compiled[name];
+      ASSERT_EQ(static_cast<int64_t>(got.data.size()), want.size()) << name;
+      double scale = 1e-2;
+      for (int64_t i = 0; i < want.size(); ++i)
+        scale = std::max(scale, std::fabs(want.getFloat(i)));
+      for (int64_t i = 0; i < want.size(); ++i)
+        ASSERT_NEAR(got.data[i], want.getFloat(i), kCodeTolerance * scale) << name << "[" << i << "] of generated code";
+    }
+  }
+
+  test::TemporaryFolder folder;
+};
+
+TEST_P(RandomGraphsTest, GradientsAgreeWithDifferencesAndGeneratedCode) {
+  for (unsigned seed = GetParam(); seed < GetParam() + kModelsPerTest; ++seed)
+    check(seed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomGraphsTest, testing::Range(0u, kModels, kModelsPerTest));
+
+} // namespace
