@@ -5,6 +5,7 @@
 // from the tool, through fusion, placement and the kernels. A model that fails is named by its seed and operators.
 #include <cmath>
 #include <gtest/gtest.h>
+#include <random>
 
 #include "passes/train/TrainingProgram.h"
 #include "runtime/host/data/writers.h"
