@@ -53,6 +53,7 @@ static const char *describeTypes(OperandKind kind) {
   case OperandKind::any:
     return "floating point, integers";
   case OperandKind::moved:
+  case OperandKind::sequences:
   case OperandKind::spread:
     return "any";
   }
