@@ -143,7 +143,7 @@ std::optional<unsigned> LocalCheck::run(double tolerance, double &error) {
   if (failed(gradients))
     return std::nullopt;
   SmallVector<Value> results;
-  for (auto [gradient, operand] : llvm::zip_equal(*gradients, operands))
+  for (auto [gradient, operand] : llvm::zip_equal(gradients->gradients, operands))
     results.push_back(gradient ? gradient : builder.zerosLike(operand));
   func::ReturnOp::create(builder, results);
   auto evaluated = evaluator.evaluate(*block, arguments);

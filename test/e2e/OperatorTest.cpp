@@ -3,13 +3,12 @@
 //
 // The evaluator runs the same models in test/compiler/legalize; here they go through fusion, placement, the kernel
 // generators, the artifact and the runtime.
-#include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <gtest/gtest.h>
 
 #include "runtime/host/data/writers.h"
 #include "test/e2e/Tool.h"
+#include "test/host/cases.h"
 
 using namespace ortc;
 using namespace ortc::test;
@@ -17,15 +16,6 @@ using namespace ortc::test;
 namespace {
 
 std::string casesFolder() { return sourcePath("compiler/legalize/cases"); }
-
-std::vector<std::string> listCases() {
-  std::vector<std::string> names;
-  for (const auto &entry : std::filesystem::directory_iterator(casesFolder()))
-    if (entry.path().extension() == ".onnx")
-      names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 class OperatorTest : public testing::TestWithParam<std::string> {
 protected:
@@ -91,12 +81,6 @@ TEST_P(OperatorTest, GeneratedCodeGivesTheReferencesNumbers) {
   EXPECT_GT(compared, 0u);
 }
 
-std::string testName(const testing::TestParamInfo<std::string> &info) {
-  std::string name = info.param;
-  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Cases, OperatorTest, testing::ValuesIn(listCases()), testName);
+INSTANTIATE_TEST_SUITE_P(Cases, OperatorTest, testing::ValuesIn(host::test::listCases(casesFolder())), host::test::testName);
 
 } // namespace

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/e2e/Tool.h"
 
+#include "test/host/cases.h"
+
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -43,18 +45,6 @@ Outcome mustRun(const std::vector<std::string> &arguments) {
   return outcome;
 }
 
-namespace {
-
-template <typename T> void widen(const host::Array &array, std::vector<double> &data) {
-  for (size_t i = 0; i + sizeof(T) <= array.bytes; i += sizeof(T)) {
-    T value;
-    std::memcpy(&value, array.data + i, sizeof(T));
-    data.push_back(double(value));
-  }
-}
-
-} // namespace
-
 std::map<std::string, Values> loadValues(const std::string &path) {
   std::map<std::string, Values> result;
   std::unique_ptr<host::DataSource> source;
@@ -70,42 +60,9 @@ std::map<std::string, Values> loadValues(const std::string &path) {
     }
     Values &values = result[name];
     values.shape = array.shape;
-    switch (array.type) {
-    case host::DataType::Float32:
-      widen<float>(array, values.data);
-      break;
-    case host::DataType::Float64:
-      widen<double>(array, values.data);
-      break;
-    case host::DataType::Int32:
-      widen<int32_t>(array, values.data);
-      break;
-    case host::DataType::Int64:
-      widen<int64_t>(array, values.data);
-      break;
-    case host::DataType::Float16:
-      for (int64_t i = 0, count = int64_t(array.bytes / 2); i < count; ++i) {
-        uint16_t bits;
-        std::memcpy(&bits, array.data + 2 * i, 2);
-        values.data.push_back(host::halfToFloat(bits));
-      }
-      break;
-    case host::DataType::Int8:
-      widen<int8_t>(array, values.data);
-      break;
-    case host::DataType::Int16:
-      widen<int16_t>(array, values.data);
-      break;
-    case host::DataType::UInt16:
-      widen<uint16_t>(array, values.data);
-      break;
-    case host::DataType::Bool:
-    case host::DataType::UInt8:
-      widen<uint8_t>(array, values.data);
-      break;
-    default:
-      ADD_FAILURE() << path << ": '" << name << "' has the type " << host::getTypeName(array.type);
-    }
+    int64_t count = static_cast<int64_t>(array.bytes / host::getElementBytes(array.type));
+    for (int64_t i = 0; i < count; ++i)
+      values.data.push_back(host::test::elementOf(array, i));
   }
   return result;
 }

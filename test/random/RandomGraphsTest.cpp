@@ -54,7 +54,7 @@ class Program {
 public:
   explicit Program(const DialectRegistry &registry) : subject(registry) {}
 
-  void load(const std::string &base) {
+  void load(const std::string &base, const autodiff::DifferentiateOptions &differentiate = {}) {
     LegalizeOptions options;
     driver::LossSpec loss;
     std::string error;
@@ -65,7 +65,7 @@ public:
     options.float64 = true;
     ASSERT_NO_FATAL_FAILURE(subject.load(base, options));
     ASSERT_TRUE(succeeded(train::buildLoss(*subject.target, loss, "")));
-    ASSERT_TRUE(succeeded(train::differentiateLoss(*subject.target)));
+    ASSERT_TRUE(succeeded(train::differentiateLoss(*subject.target, differentiate)));
     function = subject.target->lookupSymbol<func::FuncOp>("backward_0");
     ASSERT_TRUE(function);
     arguments = subject.arguments(function);
@@ -78,18 +78,16 @@ public:
     }
   }
 
-  /// Compares the gradient of one weight along a random direction and for single elements.
-  void compareWithDifferences(unsigned argument, const HostTensor &gradient) {
-    std::mt19937 random(argument + 1);
-    HostTensor direction(gradient.getType());
-    for (int64_t i = 0; i < direction.size(); ++i)
-      direction.setFloat(i, static_cast<double>(random() % 2001) / 1000 - 1);
-    compareAlong(argument, gradient, direction, "along a random direction");
-    for (int64_t i = 0; i < gradient.size(); i += std::max<int64_t>(1, gradient.size() / 2)) {
-      HostTensor one(gradient.getType());
-      one.setFloat(i, 1);
-      compareAlong(argument, gradient, one, "of element " + std::to_string(i));
+  /// Compares the gradients of all weights along random directions and for single elements; what disagrees, or nothing.
+  std::string compareWithDifferences() {
+    std::string text;
+    for (BlockArgument argument : function.getArguments()) {
+      unsigned number = argument.getArgNumber();
+      auto symbol = function.getArgAttrOfType<FlatSymbolRefAttr>(number, train::kTensor);
+      if (symbol && gradientAt.count(symbol.getValue().str()))
+        text += compareOne(number, results[gradientAt[symbol.getValue().str()]]);
     }
+    return text;
   }
 
   LegalCase subject;
@@ -100,6 +98,20 @@ public:
   std::map<std::string, unsigned> gradientAt;
 
 private:
+  std::string compareOne(unsigned argument, const HostTensor &gradient) {
+    std::mt19937 random(argument + 1);
+    HostTensor direction(gradient.getType());
+    for (int64_t i = 0; i < direction.size(); ++i)
+      direction.setFloat(i, static_cast<double>(random() % 2001) / 1000 - 1);
+    std::string text = compareAlong(argument, gradient, direction, "along a random direction");
+    for (int64_t i = 0; i < gradient.size(); i += std::max<int64_t>(1, gradient.size() / 2)) {
+      HostTensor one(gradient.getType());
+      one.setFloat(i, 1);
+      text += compareAlong(argument, gradient, one, "of element " + std::to_string(i));
+    }
+    return text;
+  }
+
   SmallVector<HostTensor> evaluate() {
     auto values = evaluator::Evaluator(evaluator::Precision::f64).evaluate(function.front(), arguments);
     EXPECT_TRUE(succeeded(values));
@@ -115,7 +127,7 @@ private:
     return loss;
   }
 
-  void compareAlong(unsigned argument, const HostTensor &gradient, const HostTensor &direction, const std::string &what) {
+  std::string compareAlong(unsigned argument, const HostTensor &gradient, const HostTensor &direction, const std::string &what) {
     double slope = 0, scale = 1e-2;
     for (int64_t i = 0; i < gradient.size(); ++i) {
       slope += gradient.getFloat(i) * direction.getFloat(i);
@@ -126,33 +138,39 @@ private:
       double difference =
           (lossAround(argument, direction, step.size) - lossAround(argument, direction, -step.size)) / (2 * step.size);
       if (std::fabs(difference - slope) <= step.tolerance * std::max(scale, std::fabs(difference)))
-        return;
+        return "";
       text += " " + std::to_string(difference);
     }
-    ADD_FAILURE() << "the gradient " << what << " of argument " << argument << " is " << slope << ", differences give" << text;
+    return "the gradient " + what + " of argument " + std::to_string(argument) + " is " + std::to_string(slope) +
+           ", differences give" + text + "\n";
   }
 };
 
 class RandomGraphsTest : public testing::TestWithParam<unsigned> {
 protected:
-  void check(unsigned seed) {
-    test::RandomModel model = test::generateModel(seed);
-    SCOPED_TRACE(describe(seed, model));
+  static DialectRegistry rules() {
+    DialectRegistry registry;
+    autodiff::registerGradientRules(registry);
+    return registry;
+  }
+
+  /// The model and its arrays; the path of its files without extensions.
+  std::string write(unsigned seed, const test::RandomModel &model) {
     std::string base = folder / ("model" + std::to_string(seed));
     folder.write("model" + std::to_string(seed) + ".onnx", model.model.SerializeAsString());
     writeArrays(base + ".npz", "in/", model);
     writeArrays(base + "-data.npz", "", model);
-    DialectRegistry registry;
-    autodiff::registerGradientRules(registry);
-    Program program(registry);
+    return base;
+  }
+
+  void check(unsigned seed) {
+    test::RandomModel model = test::generateModel(seed);
+    SCOPED_TRACE(describe(seed, model));
+    std::string base = write(seed, model);
+    Program program(rules());
     ASSERT_NO_FATAL_FAILURE(program.load(base));
     ASSERT_FALSE(program.gradientAt.empty());
-    for (BlockArgument argument : program.function.getArguments()) {
-      auto symbol = program.function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kTensor);
-      if (symbol && program.gradientAt.count(symbol.getValue().str()))
-        program.compareWithDifferences(argument.getArgNumber(),
-                                       program.results[program.gradientAt[symbol.getValue().str()]]);
-    }
+    EXPECT_EQ(program.compareWithDifferences(), "");
     compareGeneratedCode(base, program);
   }
 
@@ -180,6 +198,21 @@ protected:
 TEST_P(RandomGraphsTest, GradientsAgreeWithDifferencesAndGeneratedCode) {
   for (unsigned seed = GetParam(); seed < GetParam() + kModelsPerTest; ++seed)
     check(seed);
+}
+
+/// A rule that is off by one per cent in one operand must show in some model that uses it.
+TEST_P(RandomGraphsTest, WrongRuleIsNoticed) {
+  for (StringRef operation : {"nn.dot", "arith.mulf"}) {
+    autodiff::DifferentiateOptions wrong;
+    wrong.mutation = {operation.str(), 1, 1.01};
+    bool isNoticed = false;
+    for (unsigned seed = GetParam(); seed < GetParam() + kModelsPerTest && !isNoticed; ++seed) {
+      Program program(rules());
+      ASSERT_NO_FATAL_FAILURE(program.load(write(seed, test::generateModel(seed)), wrong));
+      isNoticed = !program.compareWithDifferences().empty();
+    }
+    EXPECT_TRUE(isNoticed) << operation.str();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomGraphsTest, testing::Range(0u, kModels, kModelsPerTest));

@@ -285,7 +285,7 @@ const Case kCases[] = {
      ORTC_E_FORMAT, "tensor 4 of the artifact is malformed", "reaches past its region of 8 bytes"},
     {"entry-role",
      [](Editor &e) {
-       e.entry(0).role = 5;
+       e.entry(0).role = ORTC_ENTRY_ROLES;
        e.seal();
      },
      ORTC_E_FORMAT, "entry 0 of the artifact is malformed", "has an unknown role or binding"},

@@ -9,7 +9,7 @@
 #include "compiler/legalize/Legalize.h"
 #include "dialects/onnx/OnnxDialect.h"
 #include "dialects/train/TrainDialect.h"
-#include "runtime/host/data/data_source.h"
+#include "test/host/cases.h"
 
 #include <gtest/gtest.h>
 
@@ -21,64 +21,14 @@
 namespace ortc::legalize {
 
 using evaluator::HostTensor;
+using host::test::elementOf;
+using host::test::listCases;
+using host::test::testName;
 
 /// The folder of cases: `variable` of the environment ("" for none), or a folder beside the tests.
 inline std::string casesFolder(const char *variable, const std::string &folder) {
   const char *other = *variable ? std::getenv(variable) : nullptr;
   return other ? other : std::string(ORTC_TEST_DATA) + "/compiler/legalize/" + folder;
-}
-
-inline std::vector<std::string> listCases(const std::string &folder) {
-  std::vector<std::string> names;
-  for (const auto &entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().extension() == ".onnx")
-      names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-/// A name that gtest accepts.
-inline std::string testName(const testing::TestParamInfo<std::string> &info) {
-  std::string name = info.param;
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
-  return name;
-}
-
-inline double elementOf(const host::Array &array, int64_t i) {
-  auto load = [&](auto zero) {
-    decltype(zero) value;
-    std::memcpy(&value, array.data + i * sizeof(value), sizeof(value));
-    return value;
-  };
-  switch (array.type) {
-  case host::DataType::Float32:
-    return load(float());
-  case host::DataType::Float64:
-    return load(double());
-  case host::DataType::Float16:
-    return host::halfToFloat(load(uint16_t()));
-  case host::DataType::Int64:
-    return static_cast<double>(load(int64_t()));
-  case host::DataType::Int32:
-    return load(int32_t());
-  case host::DataType::Int16:
-    return load(int16_t());
-  case host::DataType::Int8:
-    return load(int8_t());
-  case host::DataType::UInt16:
-    return load(uint16_t());
-  case host::DataType::UInt32:
-    return load(uint32_t());
-  case host::DataType::UInt64:
-    return static_cast<double>(load(uint64_t()));
-  case host::DataType::UInt8:
-  case host::DataType::Bool:
-    return load(uint8_t());
-  default:
-    ADD_FAILURE() << array.name << ": element type not read by this test";
-    return 0;
-  }
 }
 
 /// Reads a case and legalises it for `mode` with the shapes of its arrays.
