@@ -516,10 +516,13 @@ LogicalResult Legalizer::inlineGraph(onnx::GraphOp which, ArrayRef<Bound> argume
 
 LogicalResult Legalizer::attempt(llvm::function_ref<LogicalResult()> build) {
   size_t before = report.unsupported.size();
+  auto drawn = draws;
   LogicalResult result = build();
-  bool hasRefused = report.unsupported.size() > before;
+  // What every iteration draws must differ: the loop is taken apart.
+  bool isWrong = report.unsupported.size() > before || draws != drawn;
   report.unsupported.resize(before);
-  return failure(failed(result) || hasRefused);
+  draws = std::move(drawn);
+  return failure(failed(result) || isWrong);
 }
 
 void Legalizer::discard(Operation *op) {

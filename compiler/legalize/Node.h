@@ -86,7 +86,8 @@ public:
   /// refused, which is in the report then.
   virtual LogicalResult inlineGraph(onnx::GraphOp graph, llvm::ArrayRef<Bound> arguments,
                                     SmallVector<Bound> &outputs) = 0;
-  /// Runs `build`; when it fails, what it has refused is forgotten.
+  /// Runs `build`, which makes a body that runs several times. Fails when it fails or draws random numbers, which no two
+  /// runs may share; what it has refused is forgotten then.
   virtual LogicalResult attempt(llvm::function_ref<LogicalResult()> build) = 0;
   /// Takes an operation that was given up out of the program.
   virtual void discard(mlir::Operation *op) = 0;
