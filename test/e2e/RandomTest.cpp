@@ -322,6 +322,46 @@ TEST_F(RandomTest, PredictionReadsTheStep) {
   EXPECT_NEAR(correlation(first, second), 0, 0.016);
 }
 
+/// A loop, whose iterations must not all draw the same.
+TEST_F(RandomTest, IterationsDrawTheirOwn) {
+  addSlice();
+  addInitializer("turns", TensorProto::INT64, {}, std::vector<int64_t>{3});
+  addFloats("start", {kCount / 4}, std::vector<float>(kCount / 4, 0));
+  proto::NodeProto *loop = addNode("Loop", {"turns", "", "start"}, "sum");
+  loop->add_output("all");
+  AttributeProto *attribute = loop->add_attribute();
+  attribute->set_name("body");
+  attribute->set_type(AttributeProto::GRAPH);
+  proto::GraphProto *body = attribute->mutable_g();
+  body->set_name("body");
+  describe(body->add_input(), "i", TensorProto::INT64, {});
+  describe(body->add_input(), "go", TensorProto::BOOL, {});
+  describe(body->add_input(), "s", TensorProto::FLOAT, {kCount / 4});
+  for (auto [op, inputs, output] : {std::tuple("RandomNormalLike", std::vector<std::string>{"s"}, "noise"),
+                                    std::tuple("Add", std::vector<std::string>{"s", "noise"}, "next"),
+                                    std::tuple("Identity", std::vector<std::string>{"go"}, "more")}) {
+    proto::NodeProto *node = body->add_node();
+    node->set_op_type(op);
+    for (const std::string &input : inputs)
+      node->add_input(input);
+    node->add_output(output);
+  }
+  describe(body->add_output(), "more", TensorProto::BOOL, {});
+  describe(body->add_output(), "next", TensorProto::FLOAT, {kCount / 4});
+  describe(body->add_output(), "noise", TensorProto::FLOAT, {kCount / 4});
+  describe(graph->add_output(), "all", TensorProto::FLOAT, {3, kCount / 4});
+  compile("a", {"--loss", "none"});
+  const Numbers all = predict("a")["all"].data;
+  ASSERT_EQ(all.size(), size_t(3 * kCount / 4));
+  Numbers turns[3];
+  for (size_t i = 0; i < all.size(); ++i)
+    turns[i / (kCount / 4)].push_back(all[i]);
+  for (int turn = 0; turn < 3; ++turn) {
+    expectFits(turns[turn], normalDistribution, "turn " + std::to_string(turn));
+    EXPECT_NEAR(correlation(turns[turn], turns[(turn + 1) % 3]), 0, 4 / std::sqrt(double(kCount / 4)));
+  }
+}
+
 TEST_F(RandomTest, SameBitsForThreadsAndResumption) {
   buildNet();
   std::vector<std::string> flags = kNet;
