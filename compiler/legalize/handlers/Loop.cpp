@@ -33,7 +33,7 @@ namespace {
 /// What Loop and Scan have in common.
 struct Iteration {
   onnx::GraphOp body;
-  int64_t count;                ///< iterations, at most
+  int64_t count = 0;            ///< iterations, at most
   bool hasCondition = false;    ///< Loop: the body takes iteration and condition first, and gives a condition first
   SmallVector<Bound> carried;
   SmallVector<Bound> sequences; ///< along the leading dimension
@@ -201,7 +201,9 @@ LogicalResult iterate(Node &n, const Iteration &loop, SmallVector<Bound> &result
 } // namespace
 
 LogicalResult loop(Node &n) {
-  Iteration loop{n.op.getGraph("body"), std::numeric_limits<int64_t>::max()};
+  Iteration loop;
+  loop.body = n.op.getGraph("body");
+  loop.count = std::numeric_limits<int64_t>::max();
   loop.hasCondition = true;
   auto known = [&](unsigned i, StringRef what, int64_t &value) {
     const HostTensor *tensor = nullptr;

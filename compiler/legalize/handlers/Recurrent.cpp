@@ -118,8 +118,10 @@ LogicalResult Layer::readShapes() {
   if (steps < 1 || batch < 1 || hiddenSize < 1)
     return n.refuse("an empty input or state");
   auto wrong = [&](unsigned i, StringRef what, Shape wanted) {
-    return n.has(i) && n.shape(i) != Ints(wanted) &&
-           (n.refuse(what + " has shape " + shapeText(n.shape(i)) + ", not " + shapeText(wanted)), true);
+    bool isWrong = n.has(i) && n.shape(i) != Ints(wanted);
+    if (isWrong)
+      (void)n.refuse(what + " has shape " + shapeText(n.shape(i)) + ", not " + shapeText(wanted));
+    return isWrong;
   };
   Shape state = batchFirst ? Shape{batch, directions, hiddenSize} : Shape{directions, batch, hiddenSize};
   bool isWrong = wrong(1, "W", {directions, gates * hiddenSize, inputSize}) ||
