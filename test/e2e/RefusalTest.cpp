@@ -116,6 +116,44 @@ TEST_F(RefusalTest, MalformedFiles) {
                   "truncated to " + std::to_string(part) + " sixteenths");
 }
 
+/// A Loop over the model's output whose body has `outputs` of: the condition, the next value, another value.
+TEST_F(RefusalTest, LoopBodiesThatDoNotGiveTheirResults) {
+  for (int outputs : {0, 1, 2}) {
+    proto::ModelProto looped = model;
+    proto::GraphProto &graph = *looped.mutable_graph();
+    proto::TensorProto *count = graph.add_initializer();
+    count->set_name("count");
+    count->set_data_type(proto::TensorProto::INT64);
+    count->add_int64_data(3);
+    proto::NodeProto *node = addNode(looped, "Loop", "loop", "count", "last");
+    node->add_input("");
+    node->add_input(graph.output(0).name());
+    node->add_output("stacked");
+    auto *attribute = node->add_attribute();
+    attribute->set_name("body");
+    attribute->set_type(proto::AttributeProto::GRAPH);
+    proto::GraphProto &body = *attribute->mutable_g();
+    body.set_name("body");
+    for (const char *name : {"i", "on", "value"})
+      body.add_input()->set_name(name);
+    const char *const names[][2] = {{"on", "still"}, {"value", "next"}, {"value", "other"}};
+    for (int k = 0; k < 3; ++k) {
+      proto::NodeProto *identity = body.add_node();
+      identity->set_op_type("Identity");
+      identity->add_input(names[k][0]);
+      identity->add_output(names[k][1]);
+      if (k < outputs)
+        body.add_output()->set_name(names[k][1]);
+    }
+    graph.mutable_output(0)->set_name("last");
+    *graph.add_output() = graph.output(0);
+    graph.mutable_output(1)->set_name("stacked");
+    Outcome outcome = compile(looped.SerializeAsString(), {"--shape", "batch=64", "--loss", "none"});
+    EXPECT_EQ(outcome.status, 2) << outputs << outcome.errors;
+    EXPECT_NE(outcome.errors.find("its body gives"), std::string::npos) << outputs << outcome.errors;
+  }
+}
+
 TEST_F(RefusalTest, MalformedModels) {
   const std::pair<const char *, Edit> cases[] = {
       {"no graph", [](auto &model) { model.clear_graph(); }},

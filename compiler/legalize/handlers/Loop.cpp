@@ -23,7 +23,9 @@ LogicalResult ifThenElse(Node &n) {
     return n.refuse("its condition depends on data; only conditions known at compile time are supported");
   onnx::GraphOp branch = n.op.getGraph(condition->getInt(0) ? "then_branch" : "else_branch");
   SmallVector<Bound> outputs;
-  if (!branch || failed(n.walk.inlineGraph(branch, {}, outputs)))
+  if (!branch || branch.getBlock().getTerminator()->getNumOperands() != n.op.getNumResults())
+    return n.refuse("its branch does not give its results");
+  if (failed(n.walk.inlineGraph(branch, {}, outputs)))
     return failure();
   return n.yieldBound(outputs);
 }
@@ -39,6 +41,11 @@ struct Iteration {
   SmallVector<Bound> sequences; ///< along the leading dimension
   bool reverse = false;         ///< sequences and stacked results run from the end
 };
+
+/// How many values an iteration gives, the condition apart.
+int64_t countOutputs(onnx::GraphOp body, bool hasCondition) {
+  return static_cast<int64_t>(body.getBlock().getTerminator()->getNumOperands()) - hasCondition;
+}
 
 class LoopBuilder {
 public:
@@ -177,7 +184,7 @@ LogicalResult LoopBuilder::takeApart(SmallVector<Bound> &results) {
       stacked[k].push_back(outputs[carried.size() + k]);
   }
   results = carried;
-  stacked.resize(n.op.getNumResults() - carried.size());
+  stacked.resize(countOutputs(loop.body, loop.hasCondition) - carried.size());
   for (SmallVector<Bound> &items : stacked) {
     if (loop.reverse)
       std::reverse(items.begin(), items.end());
@@ -190,6 +197,10 @@ LogicalResult LoopBuilder::takeApart(SmallVector<Bound> &results) {
 
 /// A loop if it can be one, else its iterations.
 LogicalResult iterate(Node &n, const Iteration &loop, SmallVector<Bound> &results) {
+  int64_t outputs = countOutputs(loop.body, loop.hasCondition), carried = loop.carried.size();
+  if (outputs < carried || outputs < static_cast<int64_t>(n.op.getNumResults()))
+    return n.refuse("its body gives " + Twine(std::max<int64_t>(outputs, 0)) + " values; it carries " + Twine(carried) +
+                    " and has " + Twine(n.op.getNumResults()) + " results");
   LoopBuilder builder(n, loop);
   bool isBounded = loop.count < std::numeric_limits<int64_t>::max();
   if (isBounded && loop.count > 1 && succeeded(builder.asScan(results)))
@@ -258,10 +269,10 @@ LogicalResult scan(Node &n) {
   Iteration loop;
   if (failed(readScan(n, 0, loop)))
     return failure();
-  const int64_t states = loop.carried.size(), outputs = static_cast<int64_t>(n.op.getNumResults()) - states;
+  const int64_t states = loop.carried.size(), outputs = countOutputs(loop.body, false) - states;
   auto list = [&](StringRef name, int64_t size) {
     SmallVector<int64_t> values = n.getInts(name);
-    values.resize(std::max<int64_t>(size, values.size()), 0);
+    values.resize(std::max<int64_t>({size, static_cast<int64_t>(values.size()), 0}), 0);
     return values;
   };
   SmallVector<int64_t> inAxes = list("scan_input_axes", loop.sequences.size()), outAxes = list("scan_output_axes", outputs),
@@ -283,7 +294,7 @@ LogicalResult scan(Node &n) {
   SmallVector<Bound> results;
   if (failed(iterate(n, loop, results)))
     return failure();
-  for (int64_t i = 0; i < outputs; ++i) {
+  for (int64_t i = 0; i < outputs; ++i) { // iterate has refused a negative number
     Value &value = results[states + i].value;
     if (out[i] && !loop.reverse)
       value = b.reverse(value, {0});
@@ -305,8 +316,13 @@ LogicalResult scanBatches(Node &n) {
     return failure();
   SmallVector<int64_t> directions = n.getInts("directions");
   directions.resize(whole.sequences.size(), 0);
-  int64_t batch = TensorBuilder::shapeOf(whole.sequences[0].value)[0];
-  SmallVector<SmallVector<Value>> rows(n.op.getNumResults());
+  for (unsigned i = 1; i < n.size(); ++i) {
+    bool isSequence = i > whole.carried.size();
+    if (n.rank(i) < 1 + isSequence || n.shape(i)[0] != n.shape(n.size() - 1)[0] || n.shape(i)[0] < 1)
+      return n.refuse("operand " + Twine(i) + " of shape " + shapeText(n.shape(i)) + " has no dimension of samples as the others have");
+  }
+  int64_t batch = n.shape(n.size() - 1)[0];
+  SmallVector<SmallVector<Value>> rows(std::max<int64_t>(countOutputs(whole.body, false), 0));
   for (int64_t sample = 0; sample < batch; ++sample) {
     Iteration loop = whole;
     auto take = [&](Value all) {

@@ -94,6 +94,8 @@ LogicalResult sequenceMap(Node &n) {
   onnx::GraphOp body = n.op.getGraph("body");
   if (!body || body.getBlock().getNumArguments() != n.size())
     return n.refuse("its body does not take its operands");
+  if (body.getBlock().getTerminator()->getNumOperands() < n.op.getNumResults())
+    return n.refuse("its body gives fewer values than it has results");
   std::vector<Items> results(n.op.getNumResults());
   for (size_t i = 0; i < items->size(); ++i) {
     SmallVector<Bound> arguments, outputs;

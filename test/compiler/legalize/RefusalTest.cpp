@@ -126,6 +126,10 @@ const Refusal kRefusals[] = {
      {"tensor<1x2x4x8xf32>", "tensor<1x2x4x8xf32>", "tensor<1x2x4x8xf32>", "tensor<2x4xi1>", "tensor<8xf32>", "tensor<8xf32>"},
      "", "a past of shape 8 does not fit"},
     {"AttentionHeads", "Attention", 23, {"tensor<1x2x4x8xf32>", "tensor<1x2x4x8xf32>", "tensor<1x3x4x8xf32>"}, "", "do not fit"},
+    {"RecurrentWeights", "LSTM", 14, {"tensor<2x2x3xf32>", "dense<0.5> : tensor<1x8x3xf32>", "dense<0.5> : tensor<1x7x2xf32>"}, "",
+     "R has shape 1x7x2, not 1x8x2"},
+    {"RecurrentActivation", "RNN", 14, {"tensor<2x2x3xf32>", "dense<0.5> : tensor<1x2x3xf32>", "dense<0.5> : tensor<1x2x2xf32>"},
+     "activations = [\"Sinc\"]", "activation 'Sinc'"},
     {"InputHuge", "Relu", 14, {"tensor<4294967296x4294967296xf32>"}, "", "has more than 1099511627776 elements"},
 };
 
