@@ -74,34 +74,26 @@ static Value initOf(Value value) {
   return loop && number < loop.getNumCarried() ? loop.getInits()[number] : Value();
 }
 
+Value EntryGraph::sourceOf(Value value) const {
+  if (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
+    return reshape.getInput();
+  if (Value init = initOf(value))
+    return init;
+  return carried.lookup(value);
+}
+
 Value EntryGraph::rootOf(Value value) const {
-  while (true) {
-    if (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
-      value = reshape.getInput();
-    else if (Value init = initOf(value))
-      value = init;
-    else if (Value source = carried.lookup(value))
-      value = source;
-    else
-      return value;
-  }
+  while (Value source = sourceOf(value))
+    value = source;
+  return value;
 }
 
 SmallVector<Operation *> EntryGraph::producersOf(Value value) const {
   SmallVector<Operation *> producers;
-  while (true) {
-    Operation *definition = value.getDefiningOp();
-    if (isStep(definition))
+  for (; value; value = sourceOf(value))
+    if (Operation *definition = value.getDefiningOp(); isStep(definition))
       producers.push_back(definition);
-    if (auto reshape = dyn_cast_or_null<nn::ReshapeOp>(definition))
-      value = reshape.getInput();
-    else if (Value init = initOf(value))
-      value = init;
-    else if (Value source = carried.lookup(value))
-      value = source;
-    else
-      return producers;
-  }
+  return producers;
 }
 
 StringAttr EntryGraph::tensorOf(BlockArgument argument) {

@@ -67,6 +67,8 @@ private:
   void assignDestination(mlir::Block *block, unsigned result, int64_t &externals);
   bool canOverwrite(mlir::Value root, mlir::StringAttr tensor) const;
   bool sort();
+  /// The value in whose place `value` lies: one step on the way to its root; null at the root.
+  mlir::Value sourceOf(mlir::Value value) const;
   /// The steps that `value` comes from: the one that writes it, and loops that have gone over it.
   llvm::SmallVector<mlir::Operation *> producersOf(mlir::Value value) const;
   bool reaches(mlir::Operation *from, mlir::Operation *to) const;

@@ -8,6 +8,7 @@
 
 #include "compiler/frontend/onnx.pb.h"
 #include "runtime/host/data/writers.h"
+#include "test/e2e/Models.h"
 #include "test/e2e/Session.h"
 
 using namespace ortc;
@@ -63,14 +64,6 @@ protected:
     graph->set_name("g");
   }
 
-  static void describe(proto::ValueInfoProto *value, const std::string &name, int type, const std::vector<int64_t> &dims) {
-    value->set_name(name);
-    auto *tensor = value->mutable_type()->mutable_tensor_type();
-    tensor->set_elem_type(type);
-    tensor->mutable_shape();
-    for (int64_t dim : dims)
-      tensor->mutable_shape()->add_dim()->set_dim_value(dim);
-  }
   template <typename T> void addInitializer(const std::string &name, int type, const std::vector<int64_t> &dims, const std::vector<T> &values) {
     TensorProto *tensor = graph->add_initializer();
     tensor->set_name(name);

@@ -5,6 +5,7 @@
 
 #include "compiler/frontend/onnx.pb.h"
 #include "runtime/host/data/convert.h"
+#include "test/e2e/Models.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;
@@ -24,15 +25,6 @@ protected:
     model.mutable_graph()->set_name("g");
   }
 
-  static void describe(proto::ValueInfoProto *value, const std::string &name, int type,
-                       const std::vector<int64_t> &dims) {
-    value->set_name(name);
-    auto *tensor = value->mutable_type()->mutable_tensor_type();
-    tensor->set_elem_type(type);
-    tensor->mutable_shape();
-    for (int64_t dim : dims)
-      tensor->mutable_shape()->add_dim()->set_dim_value(dim);
-  }
   void addInput(const std::string &name, int type, const std::vector<int64_t> &dims) {
     describe(model.mutable_graph()->add_input(), name, type, dims);
   }

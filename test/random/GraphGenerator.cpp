@@ -6,6 +6,8 @@
 #include <functional>
 #include <random>
 
+#include "test/e2e/Models.h"
+
 namespace ortc::test {
 namespace {
 
@@ -95,12 +97,7 @@ private:
 
 Generator::Value Generator::feed(const Shape &shape) {
   Value value{"x" + std::to_string(next++), shape};
-  auto *info = graph().add_input();
-  info->set_name(value.name);
-  auto *tensor = info->mutable_type()->mutable_tensor_type();
-  tensor->set_elem_type(proto::TensorProto::FLOAT);
-  for (int64_t size : shape)
-    tensor->mutable_shape()->add_dim()->set_dim_value(size);
+  describe(graph().add_input(), value.name, proto::TensorProto::FLOAT, shape);
   RandomModel::Array array{shape, {}};
   for (int64_t i = 0; i < countOf(shape); ++i)
     array.data.push_back(number());

@@ -107,13 +107,11 @@ static Value activate(Node &n, Value x, StringRef name, ArrayRef<float> paramete
   if (name == "Sigmoid")
     return sigmoid(b, x);
   if (name == "LeakyRelu")
-    return b.select(b.compare(arith::CmpFPredicate::OGT, x, b.zerosLike(x)), x,
-                    b.mulScalar(x, parameter(0, 0.01f)));
+    return leakyRelu(b, x, parameter(0, 0.01f));
   if (name == "Clip" && parameters.size() == 2)
     return clip(b, x, b.constantLike(x, parameters[0]), b.constantLike(x, parameters[1]));
   if (name == "HardSigmoid")
-    return clip(b, b.addScalar(b.mulScalar(x, parameter(0, 0.2f)), parameter(1, 0.5f)), b.zerosLike(x),
-                b.constantLike(x, 1));
+    return hardSigmoid(b, x, parameter(0, 0.2f), parameter(1, 0.5f));
   (void)n.refuse("activation '" + name + "' is not supported");
   return {};
 }

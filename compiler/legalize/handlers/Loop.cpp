@@ -32,6 +32,19 @@ LogicalResult ifThenElse(Node &n) {
 
 namespace {
 
+/// Slice `at` along the leading dimension, which is dropped.
+Value takeSlice(TensorBuilder &b, Value x, int64_t at) {
+  Value slice = b.sliceAxis(x, 0, at, 1);
+  return b.reshape(slice, TensorBuilder::shapeOf(slice).drop_front());
+}
+
+/// `x` as a stack of one.
+Value asStack(TensorBuilder &b, Value x) {
+  Shape shape{1};
+  llvm::append_range(shape, TensorBuilder::shapeOf(x));
+  return b.reshape(x, shape);
+}
+
 /// What Loop and Scan have in common.
 struct Iteration {
   onnx::GraphOp body;
@@ -141,9 +154,7 @@ LogicalResult LoopBuilder::stack(ArrayRef<Bound> items, Bound &result) {
   for (const Bound &item : items) {
     if (!item.value || item.value.getType() != items.front().value.getType())
       return n.refuse("its iterations give results of different types, which cannot be stacked");
-    Shape shape{1};
-    llvm::append_range(shape, TensorBuilder::shapeOf(item.value));
-    rows.push_back(b.reshape(item.value, shape));
+    rows.push_back(asStack(b, item.value));
   }
   if (rows.empty())
     return n.refuse("it has no iterations, so that the shape of a stacked result is not known");
@@ -166,10 +177,8 @@ LogicalResult LoopBuilder::takeApart(SmallVector<Bound> &results) {
     if (loop.hasCondition)
       arguments.append({{scalar(b.getI64Type(), i)}, {scalar(b.getI1Type(), 1)}});
     arguments.append(carried);
-    for (const Bound &sequence : loop.sequences) {
-      Value slice = b.sliceAxis(sequence.value, 0, at, 1);
-      arguments.push_back(sequence.with(b.reshape(slice, TensorBuilder::shapeOf(slice).drop_front())));
-    }
+    for (const Bound &sequence : loop.sequences)
+      arguments.push_back(sequence.with(takeSlice(b, sequence.value, at)));
     if (failed(n.walk.inlineGraph(loop.body, arguments, outputs)))
       return failure();
     if (loop.hasCondition) {
@@ -325,14 +334,10 @@ LogicalResult scanBatches(Node &n) {
   SmallVector<SmallVector<Value>> rows(std::max<int64_t>(countOutputs(whole.body, false), 0));
   for (int64_t sample = 0; sample < batch; ++sample) {
     Iteration loop = whole;
-    auto take = [&](Value all) {
-      Value slice = b.sliceAxis(all, 0, sample, 1);
-      return b.reshape(slice, TensorBuilder::shapeOf(slice).drop_front());
-    };
     for (Bound &state : loop.carried)
-      state.value = take(state.value);
+      state.value = takeSlice(b, state.value, sample);
     for (auto [sequence, direction] : llvm::zip_equal(loop.sequences, directions)) {
-      sequence.value = take(sequence.value);
+      sequence.value = takeSlice(b, sequence.value, sample);
       if (direction)
         sequence.value = b.reverse(sequence.value, {0});
       loop.count = TensorBuilder::shapeOf(sequence.value)[0];
@@ -340,11 +345,8 @@ LogicalResult scanBatches(Node &n) {
     SmallVector<Bound> results;
     if (failed(iterate(n, loop, results)))
       return failure();
-    for (auto [row, result] : llvm::zip_equal(rows, results)) {
-      Shape shape{1};
-      llvm::append_range(shape, TensorBuilder::shapeOf(result.value));
-      row.push_back(b.reshape(result.value, shape));
-    }
+    for (auto [row, result] : llvm::zip_equal(rows, results))
+      row.push_back(asStack(b, result.value));
   }
   SmallVector<Value> results;
   for (SmallVector<Value> &row : rows)
