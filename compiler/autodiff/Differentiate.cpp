@@ -10,6 +10,7 @@
 #include "compiler/autodiff/DifferentiableOpInterface.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -36,6 +37,8 @@ private:
   void accumulate(Value value, Value contribution);
   Value mutate(Operation *op, unsigned operand, Value gradient);
   void eraseUnused(Operation *before, ArrayRef<Value> kept);
+  void remarkSaved(Operation *op, Operation *before);
+  Operation *last();
 
   nn::TensorBuilder &builder;
   const DifferentiateOptions &options;
@@ -102,6 +105,7 @@ LogicalResult Engine::visit(Operation *op) {
   if (!differentiable)
     return op->emitError() << "no gradient rule for '" << op->getName() << "'";
   builder.setLoc(op->getLoc());
+  Operation *before = last();
   GradientRequest request(builder, op, cotangents, wanted, options);
   Gradients results = differentiable.differentiate(request);
   if (results.empty() && op->getNumOperands() != 0)
@@ -109,9 +113,15 @@ LogicalResult Engine::visit(Operation *op) {
   if (results.size() != op->getNumOperands())
     return op->emitError() << "gradient rule gave " << results.size() << " gradients for "
                            << op->getNumOperands() << " operands";
+  SmallVector<Value> kept;
+  for (auto [gradient, want] : llvm::zip_equal(results, wanted))
+    kept.push_back(want ? gradient.value : Value());
+  eraseUnused(before, kept);
+  if (options.remarkSaved)
+    remarkSaved(request.replacement ? request.replacement : op, before);
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-    Value gradient = results[i].value;
-    if (!wanted[i] || !gradient)
+    Value gradient = kept[i];
+    if (!gradient)
       continue;
     if (gradient.getType() != operand.getType())
       return op->emitError() << "gradient rule gave " << gradient.getType() << " for operand " << i
@@ -128,15 +138,38 @@ LogicalResult Engine::visit(Operation *op) {
   return success();
 }
 
-/// Rules may build more than was wanted; nothing of it stays, `kept` apart.
+/// The operation in front of the insertion point; null at the beginning of the block.
+Operation *Engine::last() {
+  Block::iterator end = builder.getInsertionPoint();
+  return end == builder.getInsertionBlock()->begin() ? nullptr : &*std::prev(end);
+}
+
+/// What the operations behind `before` read of `op`.
+void Engine::remarkSaved(Operation *op, Operation *before) {
+  Operation *end = last();
+  auto isRead = [&](Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      Operation *reader = op->getBlock()->findAncestorOpInBlock(*user);
+      return reader != op && (!before || before->isBeforeInBlock(reader)) && !end->isBeforeInBlock(reader);
+    });
+  };
+  SmallVector<std::string> saved;
+  for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+    if (isRead(operand))
+      saved.push_back("operand " + std::to_string(i));
+  for (auto [i, result] : llvm::enumerate(op->getResults()))
+    if (isRead(result))
+      saved.push_back("result " + std::to_string(i));
+  op->emitRemark() << "saves [" << llvm::join(saved, ", ") << "]";
+}
+
+/// Rules may build more than was wanted; nothing of it stays behind `before`, `kept` apart.
 void Engine::eraseUnused(Operation *before, ArrayRef<Value> kept) {
   llvm::SmallPtrSet<Operation *, 16> keep;
   for (Value value : kept)
     if (value)
       keep.insert(value.getDefiningOp());
-  Block *block = builder.getInsertionBlock();
-  Block::iterator end = builder.getInsertionPoint();
-  Operation *op = end == block->begin() ? nullptr : &*std::prev(end);
+  Operation *op = last();
   while (op != before) {
     Operation *previous = op->getPrevNode();
     if (isOpTriviallyDead(op) && !keep.contains(op))
@@ -146,8 +179,7 @@ void Engine::eraseUnused(Operation *before, ArrayRef<Value> kept) {
 }
 
 FailureOr<Differentiated> Engine::run(ValueRange outputs, ValueRange cotangents, ValueRange withRespectTo) {
-  Block::iterator end = builder.getInsertionPoint();
-  Operation *before = end == builder.getInsertionBlock()->begin() ? nullptr : &*std::prev(end);
+  Operation *before = last();
   markVaried(withRespectTo);
   collectActive(outputs);
   for (auto [output, cotangent] : llvm::zip_equal(outputs, cotangents)) {

@@ -24,6 +24,8 @@ struct Mutation {
 
 struct DifferentiateOptions {
   Mutation mutation;
+  /// A remark at each differentiated operation that names the operands and results its gradient reads. For tests only.
+  bool remarkSaved = false;
 };
 
 /// Gradients, and the values that were replaced while they were made: an operation with a body is replaced by one that

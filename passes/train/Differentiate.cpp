@@ -118,6 +118,7 @@ struct DifferentiatePass : impl::DifferentiatePassBase<DifferentiatePass> {
   void runOnOperation() override {
     autodiff::DifferentiateOptions options;
     options.mutation = {mutateOperation, mutateOperand, mutateFactor};
+    options.remarkSaved = remarkSaved;
     if (failed(differentiateLoss(getOperation(), options)))
       signalPassFailure();
   }

@@ -35,7 +35,8 @@ def DifferentiatePass : Pass<"ortc-differentiate", "::mlir::ModuleOp"> {
   let options = [
     Option<"mutateOperation", "mutate-operation", "std::string", "", "for tests: name of an operation whose gradient is scaled">,
     Option<"mutateOperand", "mutate-operand", "unsigned", "0", "for tests: the operand whose gradient is scaled">,
-    Option<"mutateFactor", "mutate-factor", "double", "1.01", "for tests: the factor">
+    Option<"mutateFactor", "mutate-factor", "double", "1.01", "for tests: the factor">,
+    Option<"remarkSaved", "remark-saved", "bool", "false", "for tests: a remark at each operation that names the operands and results its gradient reads">
   ];
 }
 

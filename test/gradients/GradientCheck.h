@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A case is a function in Inputs/*.mlir. Its arguments may carry
-//   test.low, test.high  (f64)  random values lie in [low, high); default [-2, 2)
-//   test.below           (i64)  random integers lie in [0, below)
-//   test.distinct               integers are distinct along the last but any axis: a random permutation per
-//   row test.value      (elements)  these values, no random ones test.gradient   (elements)  the gradient
-//   they must give for a cotangent of ones, exactly
+//   test.low, test.high  (f64)       random values lie in [low, high); default [-2, 2)
+//   test.below           (i64)       random integers lie in [0, below)
+//   test.distinct                    integers are distinct along the last axis: a random permutation per row
+//   test.value           (elements)  these values, no random ones
+//   test.gradient        (elements)  the gradient they must give for a cotangent of ones
 #pragma once
 
 #include "compiler/autodiff/Differentiate.h"

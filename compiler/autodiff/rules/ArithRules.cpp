@@ -42,7 +42,7 @@ static Gradients differentiateMul(arith::MulFOp op, GradientRequest &request) {
 // "arith.divf": y = a / b
 // da = dy / b; db = -dy (y / b)
 // saved: b; the result when b is differentiated
-// special points: none of its own at b = 0
+// special points: infinite at b = 0, NaN where a is 0 too
 // accumulates: when a and b are one value
 static Gradients differentiateDiv(arith::DivFOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
@@ -85,8 +85,8 @@ template <typename CastOp> static Value differentiateCast(CastOp op, Value dy, T
 // "arith.select": y = condition ? a : b
 // da = condition ? dy : 0; db = condition ? 0 : dy
 // saved: the condition
-// special points: decides kinks and ties of everything built as compare and select: the side that was taken
-// has it all accumulates: when a and b are one value
+// special points: decides kinks and ties of everything built as compare and select: the side that was taken has it all
+// accumulates: when a and b are one value
 static Gradients differentiateSelect(arith::SelectOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Value dy = request.cotangent(), zeros = b.zerosLike(dy);

@@ -91,10 +91,10 @@ static Gradients differentiateScatterExtreme(nn::ScatterElementsOp op, Value dy,
 }
 
 // "nn.scatter_elements": y = x with updates set, added, multiplied or compared in at indices
-// set: dx = dy with zeros at the indices, dupdates = dy at the indices; add: dx = dy, dupdates likewise;
-// others above saved: the indices; mul: both operands; max and min: both operands and the result special
-// points: set: with repeated indices every update gets dy of its place; max and min: equal values share
-// evenly accumulates: nothing
+// set: dx = dy with zeros at the indices, dupdates = dy at the indices; add: dx = dy, dupdates likewise; others above
+// saved: the indices; mul: both operands; max and min: both operands and the result
+// special points: set: with repeated indices every update gets dy of its place; max and min: equal values share evenly
+// accumulates: nothing
 static Gradients differentiateScatterElements(nn::ScatterElementsOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Elements at{op, b};

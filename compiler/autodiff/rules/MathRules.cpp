@@ -241,12 +241,14 @@ static Value differentiateAtanh(math::AtanhOp op, Value dy, TensorBuilder &b) {
 // "math.atan2": y = the angle of (b, a)
 // da = dy b / (a^2 + b^2); db = -dy a / (a^2 + b^2)
 // saved: both operands
-// special points: NaN at the origin
+// special points: 0 at the origin
 // accumulates: when a and b are one value
 static Gradients differentiateAtan2(math::Atan2Op op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Value y = op.getLhs(), x = op.getRhs();
-  Value scaled = b.div(request.cotangent(), b.add(b.mul(x, x), b.mul(y, y)));
+  Value dy = request.cotangent(), square = b.add(b.mul(x, x), b.mul(y, y)), zero = b.zerosLike(x);
+  Value isOrigin = b.compare(arith::CmpFPredicate::OEQ, square, zero);
+  Value scaled = b.select(isOrigin, zero, b.div(dy, square));
   return {b.mul(scaled, x), b.neg(b.mul(scaled, y))};
 }
 
@@ -289,8 +291,8 @@ static Value power(Value a, double exponent, TensorBuilder &b) {
 // "math.powf": y = a^b
 // da = dy b a^(b - 1); db = dy y log(a)
 // saved: both operands; the result when b is differentiated
-// special points: a = 0: db = 0 (for b >= 0), da = dy for b = 1, 0 above; b = 0: da = 0; a < 0: fine with
-// integral b accumulates: when a and b are one value
+// special points: a = 0: db = 0 (for b >= 0), da = dy for b = 1, 0 above; b = 0: da = 0; a < 0: fine with integral b
+// accumulates: when a and b are one value
 static Gradients differentiatePow(math::PowFOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Value dy = request.cotangent(), base = op.getLhs(), exponent = op.getRhs(), zero = b.zerosLike(base);

@@ -119,7 +119,6 @@ static Gradients differentiateStraightThrough(nn::StraightThroughOp, GradientReq
 }
 
 void attachMovementRules(MLIRContext *context) {
-  nn::RandomOp::attachInterface<PiecewiseConstantModel<nn::RandomOp>>(*context);
   nn::DetachOp::attachInterface<PiecewiseConstantModel<nn::DetachOp>>(*context);
   attachUnaryRule<nn::BroadcastOp, differentiateBroadcast>(context);
   attachUnaryRule<nn::ReshapeOp, differentiateReshape>(context);

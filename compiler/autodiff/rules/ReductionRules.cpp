@@ -134,8 +134,6 @@ void attachReductionRules(MLIRContext *context) {
   attachUnaryRule<nn::CumSumOp, differentiateCumSum>(context);
   attachUnaryRule<nn::SoftmaxOp, differentiateSoftmax>(context);
   attachUnaryRule<nn::LogSoftmaxOp, differentiateLogSoftmax>(context);
-  nn::ArgReduceOp::attachInterface<PiecewiseConstantModel<nn::ArgReduceOp>>(*context);
-  nn::ArgSortOp::attachInterface<PiecewiseConstantModel<nn::ArgSortOp>>(*context);
 }
 
 } // namespace ortc::autodiff

@@ -36,9 +36,11 @@ static Gradients differentiateConv(nn::ConvOp op, GradientRequest &request) {
           request.wants(1) ? Gradient(convolveToFilter(op, x, dy, w, b)) : request.unwanted()};
 }
 
-// "nn.conv_input_grad": y = the x-gradient of a convolution with filter w and output gradient g; bilinear in
-// g and w dg = conv(dy, w); dw = conv_filter_grad(dy, g) saved: each operand, when the other one is
-// differentiated special points: none accumulates: nothing
+// "nn.conv_input_grad": y = the x-gradient of a convolution with filter w and output gradient g; bilinear in g and w
+// dg = conv(dy, w); dw = conv_filter_grad(dy, g)
+// saved: each operand, when the other one is differentiated
+// special points: none
+// accumulates: nothing
 static Gradients differentiateConvInputGrad(nn::ConvInputGradOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Value dy = request.cotangent(), g = op.getGradient(), w = op.getFilter();
@@ -46,9 +48,11 @@ static Gradients differentiateConvInputGrad(nn::ConvInputGradOp op, GradientRequ
           request.wants(1) ? Gradient(convolveToFilter(op, dy, g, w, b)) : request.unwanted()};
 }
 
-// "nn.conv_filter_grad": y = the w-gradient of a convolution with input x and output gradient g; bilinear in
-// x and g dx = conv_input_grad(g, dy); dg = conv(x, dy) saved: each operand, when the other one is
-// differentiated special points: none accumulates: nothing
+// "nn.conv_filter_grad": y = the w-gradient of a convolution with input x and output gradient g; bilinear in x and g
+// dx = conv_input_grad(g, dy); dg = conv(x, dy)
+// saved: each operand, when the other one is differentiated
+// special points: none
+// accumulates: nothing
 static Gradients differentiateConvFilterGrad(nn::ConvFilterGradOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Value dy = request.cotangent(), x = op.getInput(), g = op.getGradient();
@@ -76,8 +80,7 @@ static Gradients differentiateMaxPool(nn::MaxPoolOp op, GradientRequest &request
 // accumulates: nothing
 static Gradients differentiateMaxPoolGrad(nn::MaxPoolGradOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
-  // Positions are per image and channel: with the spatial dimensions flattened, a gather along the middle
-  // one.
+  // Positions are per image and channel: with the spatial dimensions flattened, a gather along the middle one.
   auto flatten = [&](Value value) {
     auto shape = TensorBuilder::shapeOf(value);
     return b.reshape(value, {shape.front(), nn::elementCount(shape.drop_front().drop_back()), shape.back()});
