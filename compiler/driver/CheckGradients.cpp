@@ -10,11 +10,13 @@
 #include "runtime/host/artifact_path.h"
 #include "runtime/host/gradient_check.h"
 #include "runtime/host/report.h"
+#include "runtime/host/text.h"
 
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <iostream>
+#include <tuple>
 #include <unistd.h>
 
 using namespace mlir;
@@ -23,6 +25,11 @@ namespace ortc::driver {
 
 using evaluator::HostTensor;
 using host::Status;
+
+/// Of central differences in float64.
+static constexpr double kDifferenceTolerance = 1e-5;
+/// Generated code sums in another order than the evaluator and has elementary functions of its own.
+static constexpr double kCodeTolerance = 1e-9;
 
 namespace {
 
@@ -56,9 +63,17 @@ public:
 private:
   Status draw();
   Status feed();
-  Status explain(const std::vector<host::TensorCheck> &results);
+  Status prepare(uint32_t role);
+  Status readGradients(NamedValues &values);
+  Status readOutputs(NamedValues &values);
+  Status checkDifferences(bool &isGood);
+  Status checkEvaluator(bool &isGood);
+  Status explain();
   std::map<std::string, host::InputRange> findRanges();
   FailureOr<HostTensor> valueOf(func::FuncOp function, unsigned argument);
+  ValueSource source() {
+    return [this](func::FuncOp function, unsigned argument) { return valueOf(function, argument); };
+  }
 
   const CheckOptions &options;
   const std::string &folder;
@@ -138,27 +153,6 @@ Status Check::feed() {
   return session.feed(*entry, batches, 0, nullptr);
 }
 
-/// Dense values in the order of the file, permuted to the order that the program has them in.
-static HostTensor permute(const std::vector<double> &values, train::TensorOp tensor) {
-  auto type = cast<RankedTensorType>(tensor.getType()), stored = tensor.getStoredType();
-  HostTensor result(stored);
-  auto permutation = tensor.getPermutation();
-  SmallVector<int64_t> strides = evaluator::stridesOf(type.getShape()), index(stored.getRank());
-  int64_t place = 0;
-  if (stored.getNumElements() == 0)
-    return result;
-  do {
-    int64_t from = 0;
-    for (int64_t i = 0; i < stored.getRank(); ++i)
-      from += index[i] * strides[permutation ? (*permutation)[i] : i];
-    if (result.isFloat())
-      result.setFloat(place++, values[from]);
-    else
-      result.setInt(place++, static_cast<int64_t>(values[from]));
-  } while (evaluator::nextIndex(index, stored.getShape()));
-  return result;
-}
-
 FailureOr<HostTensor> Check::valueOf(func::FuncOp function, unsigned argument) {
   if (auto symbol = function.getArgAttrOfType<FlatSymbolRefAttr>(argument, train::kTensor)) {
     auto tensor = parts.lookupSymbol<train::TensorOp>(symbol.getValue());
@@ -175,7 +169,7 @@ FailureOr<HostTensor> Check::valueOf(func::FuncOp function, unsigned argument) {
     std::vector<double> values;
     for (size_t i = 0; i < bytes.size(); i += width)
       values.push_back(host::loadAsDouble(type, bytes.data() + i));
-    return permute(values, tensor);
+    return toProgramLayout(values, tensor);
   }
   auto name = function.getArgAttrOfType<StringAttr>(argument, train::kInput);
   host::TensorView view = name ? session.view(*entry, name.str()) : host::TensorView();
@@ -192,38 +186,113 @@ FailureOr<HostTensor> Check::valueOf(func::FuncOp function, unsigned argument) {
   return result;
 }
 
-/// Names what to suspect.
-Status Check::explain(const std::vector<host::TensorCheck> &results) {
-  double none = 0;
-  ORTC_TRY(session.step(*entry, none)); // gradients at the weights as they are
-  NamedGradients gradients;
-  for (const host::TensorCheck &result : results) {
-    std::vector<double> &values = gradients[result.name];
-    values.resize(size_t(result.elements));
-    if (ortc_read_gradient(session.get(), result.name.c_str(), values.data(), values.size() * sizeof(double)) != ORTC_OK)
-      return Status::failure(ortc_session_message(session.get()));
+Status Check::readGradients(NamedValues &values) {
+  double loss = 0;
+  ORTC_TRY(session.step(*entry, loss)); // at the weights as they are
+  values["loss"] = {loss};
+  for (auto tensor : parts.getOps<train::TensorOp>()) {
+    if (tensor.getRole() != train::Role::parameter)
+      continue;
+    std::string name = tensor.getName().str();
+    std::vector<double> &gradient = values["gradient of '" + name + "'"];
+    gradient.resize(size_t(cast<RankedTensorType>(tensor.getType()).getNumElements()));
+    if (ortc_read_gradient(session.get(), name.c_str(), gradient.data(), gradient.size() * sizeof(double)) != ORTC_OK)
+      return Status::failure("'" + name + "': " + ortc_session_message(session.get()));
   }
+  return Status();
+}
+
+Status Check::readOutputs(NamedValues &values) {
+  double none = 0;
+  ORTC_TRY(session.step(*entry, none));
+  for (const host::OutputSpec &output : entry->outputs) {
+    host::TensorView view = session.view(*entry, output.name);
+    int64_t count = 0;
+    (void)host::countElements(output.shape, count);
+    for (int64_t i = 0; i < count; ++i)
+      values["output '" + output.name + "'"].push_back(
+          host::loadAsDouble(view.type, view.data + size_t(i) * host::getElementBytes(view.type)));
+  }
+  return Status();
+}
+
+/// Names what to suspect.
+Status Check::explain() {
+  NamedValues compiled;
+  ORTC_TRY(readGradients(compiled));
   autodiff::DifferentiateOptions how;
   const GradientMutation &mutation = options.compile.mutation;
   how.mutation = {mutation.operation, mutation.operand, mutation.factor};
-  auto source = [&](func::FuncOp function, unsigned argument) { return valueOf(function, argument); };
-  std::cout << findSuspect(parts, source, gradients, how, options.tolerance) << "\n";
+  std::cout << findSuspect(parts, source(), compiled, how, options.tolerance.value_or(kDifferenceTolerance)) << "\n";
   return Status();
+}
+
+Status Check::checkDifferences(bool &isGood) {
+  ORTC_TRY(prepare(ORTC_ENTRY_GRADIENTS));
+  std::vector<host::TensorCheck> results;
+  host::GradientCheckOptions how;
+  how.seed = options.compile.seed;
+  how.tolerance = options.tolerance.value_or(kDifferenceTolerance);
+  ORTC_TRY(host::checkGradients(session, artifact, *entry, how, results));
+  std::cout << host::formatChecks(results, how.tolerance);
+  isGood = llvm::all_of(results, [](const host::TensorCheck &result) { return result.isGood; });
+  return isGood ? Status() : explain();
+}
+
+/// The worst first.
+static std::string formatComparisons(std::vector<CodeComparison> comparisons, double tolerance) {
+  llvm::sort(comparisons, [](const CodeComparison &a, const CodeComparison &b) {
+    return std::tuple(-a.distance, a.name) < std::tuple(-b.distance, b.name);
+  });
+  std::string text;
+  int64_t wrong = 0, elements = 0;
+  for (const CodeComparison &comparison : comparisons) {
+    elements += comparison.elements;
+    if (comparison.isGood)
+      continue;
+    ++wrong;
+    text += "the " + comparison.name + " (" + host::formatCount(comparison.elements, "element") + ") is off by " +
+            host::formatShort(comparison.distance, 2) + " of its largest  WRONG\n";
+  }
+  return text + (wrong ? std::to_string(wrong) + " of " : "") + host::formatCount(int64_t(comparisons.size()), "value") +
+         (wrong ? " differ" : " agree") + " with the evaluator: " + host::formatCount(elements, "element") +
+         ", worst difference " + host::formatShort(comparisons.empty() ? 0 : comparisons.front().distance, 2) +
+         " of the largest, tolerance " + host::formatShort(tolerance, 2) + "\n";
+}
+
+Status Check::checkEvaluator(bool &isGood) {
+  double tolerance = options.tolerance.value_or(kCodeTolerance);
+  std::vector<CodeComparison> all;
+  auto compare = [&](const char *name, const NamedValues &compiled) {
+    std::string error;
+    auto found = compareWithEvaluator(parts.lookupSymbol<func::FuncOp>(name), source(), compiled, tolerance, error);
+    if (failed(found))
+      return Status::failure(error);
+    all.insert(all.end(), found->begin(), found->end());
+    return Status();
+  };
+  NamedValues gradients, outputs;
+  ORTC_TRY(prepare(ORTC_ENTRY_PREDICT));
+  ORTC_TRY(readOutputs(outputs));
+  ORTC_TRY(compare("forward_eval_0", outputs));
+  ORTC_TRY(prepare(ORTC_ENTRY_GRADIENTS));
+  ORTC_TRY(readGradients(gradients));
+  ORTC_TRY(compare("backward_0", gradients));
+  std::cout << formatComparisons(all, tolerance);
+  isGood = llvm::all_of(all, [](const CodeComparison &comparison) { return comparison.isGood; });
+  return Status();
+}
+
+/// Opens an entry with its inputs filled.
+Status Check::prepare(uint32_t role) {
+  ORTC_TRY(artifact.findEntry(role, "", entry));
+  return feed();
 }
 
 Status Check::run(bool &isGood) {
   ORTC_TRY(host::Artifact::open(folder, artifact));
-  ORTC_TRY(artifact.findEntry(ORTC_ENTRY_GRADIENTS, "", entry));
   ORTC_TRY(host::Session::create(artifact, {0, false}, session));
-  ORTC_TRY(feed());
-  std::vector<host::TensorCheck> results;
-  host::GradientCheckOptions how;
-  how.seed = options.compile.seed;
-  how.tolerance = options.tolerance;
-  ORTC_TRY(host::checkGradients(session, artifact, *entry, how, results));
-  std::cout << host::formatChecks(results, options.tolerance);
-  isGood = llvm::all_of(results, [](const host::TensorCheck &result) { return result.isGood; });
-  return isGood ? Status() : explain(results);
+  return options.against == CheckAgainst::Evaluator ? checkEvaluator(isGood) : checkDifferences(isGood);
 }
 
 /// A pattern that matches just this name.

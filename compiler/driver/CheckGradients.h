@@ -4,7 +4,14 @@
 
 #include "compiler/driver/CompileOptions.h"
 
+#include <optional>
+
 namespace ortc::driver {
+
+enum class CheckAgainst {
+  Differences, ///< gradients against central differences of the loss: is every rule right?
+  Evaluator,   ///< outputs, loss and gradients against the compiler's evaluator: is the generated code right?
+};
 
 struct CheckOptions {
   /// The model and its flags. `model` may be an artifact (or its folder): then its graph, weights and flags are taken, and the
@@ -12,12 +19,13 @@ struct CheckOptions {
   CompileOptions compile;
   std::string data;        ///< empty: random inputs
   std::string load;        ///< of an artifact: a checkpoint
-  double tolerance = 1e-5; ///< relative
+  CheckAgainst against = CheckAgainst::Differences;
+  std::optional<double> tolerance; ///< relative; none: 1e-5 for differences, 1e-9 for the evaluator
 };
 
-/// Compiles the model in float64 and compares the gradients that the generated code gives with central differences of the
-/// loss it gives. Prints a table on stdout. Returns the exit status: 0 all are right, 1 some are not or it failed while
-/// running, 2 the model or the flags are refused.
+/// Compiles the model in float64 and compares what the generated code gives with central differences, or with the
+/// evaluator. Prints a table on stdout. Returns the exit status: 0 all are right, 1 some are not or it failed while running,
+/// 2 the model or the flags are refused.
 int checkGradients(const CheckOptions &options);
 
 } // namespace ortc::driver

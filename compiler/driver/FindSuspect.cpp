@@ -3,13 +3,10 @@
 #include "compiler/driver/FindSuspect.h"
 
 #include "compiler/evaluator/Evaluator.h"
-#include "dialects/train/TrainDialect.h"
 #include "runtime/host/difference.h"
 #include "runtime/host/text.h"
-#include "llvm/ADT/DenseMap.h"
 
 #include <cmath>
-#include <set>
 
 using namespace mlir;
 
@@ -20,52 +17,10 @@ using evaluator::HostTensor;
 
 namespace {
 
-using Values = llvm::DenseMap<Value, HostTensor>;
-
-/// Evaluates functions of one program, keeping every value.
-class Program {
-public:
-  Program(ModuleOp parts, const ValueSource &source) : parts(parts), source(source) {}
-
-  /// `outputs`: results of another function by name, which arguments may ask for.
-  LogicalResult evaluate(func::FuncOp function, llvm::StringMap<HostTensor> &outputs, Values &values) {
-    for (BlockArgument argument : function.getArguments()) {
-      auto output = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kOutput);
-      if (output && outputs.contains(output)) {
-        values[argument] = outputs[output];
-        continue;
-      }
-      FailureOr<HostTensor> value = source(function, argument.getArgNumber());
-      if (failed(value))
-        return failure();
-      values[argument] = std::move(*value);
-    }
-    for (Operation &op : function.front().without_terminator()) {
-      SmallVector<const HostTensor *> operands;
-      for (Value operand : op.getOperands())
-        operands.push_back(&values[operand]);
-      auto results = evaluator.evaluate(&op, operands);
-      if (failed(results))
-        return failure();
-      for (auto [value, tensor] : llvm::zip_equal(op.getResults(), *results))
-        values[value] = std::move(tensor);
-    }
-    for (auto [i, value] : llvm::enumerate(function.front().getTerminator()->getOperands()))
-      if (auto name = function.getResultAttrOfType<StringAttr>(i, train::kOutput))
-        outputs[name] = values[value];
-    return success();
-  }
-
-private:
-  ModuleOp parts;
-  const ValueSource &source;
-  Evaluator evaluator{evaluator::Precision::declared};
-};
-
 /// One operation differentiated by itself.
 class LocalCheck {
 public:
-  LocalCheck(Operation *op, const Values &values, const autodiff::DifferentiateOptions &options)
+  LocalCheck(Operation *op, const ProgramValues &values, const autodiff::DifferentiateOptions &options)
       : op(op), values(values), options(options), builder(op->getLoc(), op->getContext()) {}
 
   /// The number of the first operand whose gradient is wrong, with the error; none when all are right.
@@ -80,7 +35,7 @@ private:
   double weigh(ArrayRef<const HostTensor *> operands);
 
   Operation *op;
-  const Values &values;
+  const ProgramValues &values;
   const autodiff::DifferentiateOptions &options;
   nn::TensorBuilder builder;
   Evaluator evaluator{evaluator::Precision::declared};
@@ -197,69 +152,35 @@ static std::string describeNode(Operation *op) {
   return node.empty() ? ", part of the " + type.str() : ", part of the node '" + node.str() + "' (" + type.str() + ")";
 }
 
-/// The gradients of the evaluator against those of generated code; "" when they agree.
-static std::string compareWithEvaluator(ModuleOp parts, Program &program, const NamedGradients &compiled, double tolerance,
-                                        bool &isKnown) {
-  auto backward = parts.lookupSymbol<func::FuncOp>("backward_0");
-  llvm::StringMap<HostTensor> none;
-  Values values;
-  isKnown = backward && succeeded(program.evaluate(backward, none, values));
-  if (!isKnown)
-    return "";
-  for (auto [i, value] : llvm::enumerate(backward.front().getTerminator()->getOperands())) {
-    auto symbol = backward.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradient);
-    if (!symbol)
-      continue;
-    auto tensor = parts.lookupSymbol<train::TensorOp>(symbol.getValue());
-    auto found = compiled.find(tensor.getName().str());
-    const HostTensor &mine = values[value];
-    if (found == compiled.end() || int64_t(found->second.size()) != mine.size())
-      continue;
-    // Sorted, because layouts differ; a wrong number moves the order statistics too.
-    std::vector<double> a(found->second), b;
-    for (int64_t k = 0; k < mine.size(); ++k)
-      b.push_back(mine.getFloat(k));
-    std::sort(a.begin(), a.end());
-    std::sort(b.begin(), b.end());
-    double largest = 0, distance = 0;
-    for (size_t k = 0; k < a.size(); ++k) {
-      largest = std::max({largest, std::fabs(a[k]), std::fabs(b[k])});
-      distance = std::max(distance, std::fabs(a[k] - b[k]));
-    }
-    if (!(distance <= tolerance * largest + 1e-300))
-      return "generated code and evaluator give different gradients of '" + tensor.getName().str() + "' (they differ by " +
-             host::formatShort(distance / largest, 2) + " of the largest): a kernel is to be suspected, and no gradient rule";
-  }
-  return "";
-}
-
-std::string findSuspect(ModuleOp parts, const ValueSource &source, const NamedGradients &compiled,
+std::string findSuspect(ModuleOp parts, const ValueSource &source, const NamedValues &compiled,
                         const autodiff::DifferentiateOptions &options, double tolerance) {
-  Program program(parts, source);
-  bool isKnown = false;
-  std::string kernels = compareWithEvaluator(parts, program, compiled, tolerance, isKnown);
-  if (!kernels.empty())
-    return kernels;
+  std::string error;
+  auto backward = parts.lookupSymbol<func::FuncOp>("backward_0");
+  auto comparisons = compareWithEvaluator(backward, source, compiled, tolerance, error);
+  if (failed(comparisons))
+    return error + ", so nothing can be suspected";
+  for (const CodeComparison &comparison : *comparisons)
+    if (!comparison.isGood)
+      return "generated code and evaluator disagree on the " + comparison.name + " (they differ by " +
+             host::formatShort(comparison.distance, 2) + " of the largest): a kernel is to be suspected, and no gradient rule";
   llvm::StringMap<HostTensor> outputs;
-  std::set<std::string> seen;
   for (const char *name : {"forward_train_0", "loss_0"}) {
     auto function = parts.lookupSymbol<func::FuncOp>(name);
-    Values values;
-    if (!function || failed(program.evaluate(function, outputs, values)))
-      return "the evaluator cannot run this program, so no operation can be named";
+    ProgramValues values;
+    if (failed(evaluateFunction(function, source, outputs, values, error)))
+      return error + ", so nothing can be suspected";
     for (Operation &op : function.front().without_terminator()) {
       if (op.getNumOperands() == 0 || !Evaluator::isKnown(&op))
         continue;
-      double error = 0;
-      std::optional<unsigned> operand = LocalCheck(&op, values, options).run(tolerance, error);
+      double off = 0;
+      std::optional<unsigned> operand = LocalCheck(&op, values, options).run(tolerance, off);
       if (operand)
         return "the first operation to suspect is " + op.getName().getStringRef().str() + describeNode(&op) +
-               ": alone, its gradient for operand " + std::to_string(*operand) + " is off by " + host::formatShort(error, 2);
+               ": alone, its gradient for operand " + std::to_string(*operand) + " is off by " + host::formatShort(off, 2);
     }
   }
-  return std::string("every operation's gradient is right by itself") +
-         (isKnown ? ", and generated code and evaluator agree" : "") +
-         ": contributions to a value may be lost or counted twice. Please report this with the model";
+  return "every operation's gradient is right by itself, and generated code and evaluator agree: contributions to a value "
+         "may be lost or counted twice. Please report this with the model";
 }
 
 } // namespace ortc::driver

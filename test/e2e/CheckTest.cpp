@@ -66,6 +66,17 @@ TEST(CheckTest, TakesAnArtifactAndACheckpoint) {
   EXPECT_NE(plain.text, loaded.text);
 }
 
+/// Rounding is the only difference (test zoo-* checks the models); asked for less than that, the check fails.
+TEST(CheckTest, ComparesWithTheEvaluator) {
+  Outcome good = check("lenet", {"--against", "evaluator"});
+  EXPECT_EQ(good.status, 0) << good.text << good.errors;
+  EXPECT_TRUE(has(good, " values agree with the evaluator: ")) << good.text;
+  Outcome strict = check("lenet", {"--against", "evaluator", "--tolerance", "1e-20"});
+  EXPECT_EQ(strict.status, 1);
+  EXPECT_TRUE(has(strict, "WRONG")) << strict.text;
+  EXPECT_EQ(check("lenet", {"--against", "nothing"}).status, 2);
+}
+
 TEST(CheckTest, RefusesWhatItCannotCheck) {
   ZooEntry entry("mlp-digits");
   EXPECT_EQ(check("mlp-digits", {"--load", "x.safetensors"}).status, 2);

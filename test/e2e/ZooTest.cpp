@@ -1,4 +1,5 @@
-// Trains every zoo entry; losses, gradients, parameters and predictions are compared with PyTorch in float64.
+// Trains every zoo entry; losses, gradients, parameters and predictions are compared with PyTorch in float64. Compiled in
+// float64, generated code is compared with the evaluator.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Distances are relative to the largest magnitude of the golden array, at least the floor of its kind.
@@ -102,6 +103,12 @@ TEST_P(ZooTest, AgreesWithPyTorch) {
   compare("predict", predicted[entry.predict].data, 1e-6, 2e-4);
   EXPECT_EQ(compared, golden.size());
   std::printf("%s: %zu arrays, worst %.2f of its tolerance\n", GetParam().c_str(), compared, worst);
+}
+
+TEST_P(ZooTest, GeneratedCodeAgreesWithTheEvaluator) {
+  std::vector<std::string> arguments{"check", entry.model(), "--against", "evaluator", "--data", entry.data()};
+  arguments.insert(arguments.end(), entry.flags.begin(), entry.flags.end());
+  std::printf("%s: %s", GetParam().c_str(), mustRun(arguments).text.c_str());
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, ZooTest, testing::ValuesIn([] {

@@ -20,16 +20,25 @@ static bool parseMutation(const std::string &text, driver::GradientMutation &mut
 void addCheckCommand(CLI::App &app, Action &action) {
   auto options = std::make_shared<driver::CheckOptions>();
   driver::CompileOptions &compile = options->compile;
-  CommandLine line(app, "check", "compares gradients with differences of the loss, in float64");
+  CommandLine line(app, "check", "compares gradients with differences of the loss, or generated code with the evaluator");
   line.addPositional("MODEL", "the ONNX file, or the folder of an artifact", compile.model);
   addModelFlags(line, compile);
   addGradientFlags(line, compile);
   line.addText("--data", "FILE", "the first slice is the input; default: random numbers", options->data);
   line.addText("--load", "FILE.safetensors", "a checkpoint for an artifact", options->load);
-  line.addValue("--tolerance", "X", "largest relative error; default: 1e-5",
+  line.addValue("--tolerance", "X", "largest relative error; default: 1e-5, or 1e-9 against the evaluator",
                 [options](const std::string &text, std::string &error) {
                   error = "'" + text + "' must be a number above 0";
-                  return driver::parseNumber(text, options->tolerance) && options->tolerance > 0;
+                  double value = 0;
+                  bool isGood = driver::parseNumber(text, value) && value > 0;
+                  options->tolerance = value;
+                  return isGood;
+                });
+  line.addValue("--against", "differences|evaluator", "what to compare with; default: differences",
+                [options](const std::string &text, std::string &error) {
+                  error = "'" + text + "' is neither differences nor evaluator";
+                  options->against = text == "evaluator" ? driver::CheckAgainst::Evaluator : driver::CheckAgainst::Differences;
+                  return text == "evaluator" || text == "differences";
                 });
   line.addHidden("--mutate-gradient", "OPERATION:OPERAND[:FACTOR]", "for tests: makes a gradient rule wrong",
                  [options](const std::string &text, std::string &error) {
