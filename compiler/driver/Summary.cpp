@@ -23,7 +23,7 @@ static std::string humanBytes(uint64_t bytes) {
 }
 
 static std::string humanCount(double value) {
-  const char *units[] = {"", " k", " M", " G", " T"};
+  const char *units[] = {" ", " k", " M", " G", " T"};
   int unit = 0;
   while (value >= 1000 && unit < 4) {
     value /= 1000;

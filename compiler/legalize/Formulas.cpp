@@ -50,7 +50,7 @@ Value softplus(TensorBuilder &b, Value x) {
 Value softsign(TensorBuilder &b, Value x) { return b.div(x, b.addScalar(b.abs(x), 1)); }
 
 Value positiveOr(TensorBuilder &b, Value x, Value negative) {
-  return b.select(b.compare(arith::CmpFPredicate::OGT, x, b.zerosLike(x)), x, negative);
+  return b.select(isPositive(b, x), x, negative);
 }
 
 Value leakyRelu(TensorBuilder &b, Value x, double alpha) { return positiveOr(b, x, b.mulScalar(x, alpha)); }
@@ -60,7 +60,7 @@ Value elu(TensorBuilder &b, Value x, double alpha) {
 }
 
 Value thresholdedRelu(TensorBuilder &b, Value x, double alpha) {
-  return b.select(b.compare(arith::CmpFPredicate::OGT, x, b.constantLike(x, alpha)), x, b.zerosLike(x));
+  return b.select(b.compare(FloatPredicate::OGT, x, b.constantLike(x, alpha)), x, b.zerosLike(x));
 }
 
 Value hardSigmoid(TensorBuilder &b, Value x, double alpha, double beta) {
@@ -147,17 +147,30 @@ Value gelu(TensorBuilder &b, Value x, bool tanhApproximation) {
   return b.mul(b.mulScalar(x, 0.5), b.addScalar(inner, 1));
 }
 
+/// Puts reduced `axes` of x back with size 1.
+static Value keepAxes(TensorBuilder &b, Value reduced, Value x, Ints axes) {
+  Shape kept(TensorBuilder::shapeOf(x));
+  for (int64_t axis : axes)
+    kept[axis] = 1;
+  return b.reshape(reduced, kept);
+}
+
 Value normalize(TensorBuilder &b, Value x, Ints axes, double epsilon, Value *mean, Value *inverse) {
   auto [average, variance] = b.moments(x, axes);
   Value scale = b.rsqrt(b.addScalar(variance, epsilon));
-  Shape shape(TensorBuilder::shapeOf(x)), kept = shape;
-  for (int64_t axis : axes)
-    kept[axis] = 1;
   if (mean)
-    *mean = b.reshape(average, kept);
+    *mean = keepAxes(b, average, x, axes);
   if (inverse)
-    *inverse = b.reshape(scale, kept);
+    *inverse = keepAxes(b, scale, x, axes);
+  Ints shape = TensorBuilder::shapeOf(x);
   return b.mul(b.sub(x, b.broadcastAlong(average, shape, axes)), b.broadcastAlong(scale, shape, axes));
+}
+
+Value normalizeByRoot(TensorBuilder &b, Value x, Ints axes, double epsilon, Value *inverse) {
+  Value scale = b.rsqrt(b.addScalar(b.mean(b.mul(x, x), axes), epsilon));
+  if (inverse)
+    *inverse = keepAxes(b, scale, x, axes);
+  return b.mul(x, b.broadcastAlong(scale, TensorBuilder::shapeOf(x), axes));
 }
 
 //===----------------------------------------------------------------------===//

@@ -47,6 +47,10 @@ mlir::Value gelu(nn::TensorBuilder &b, mlir::Value x, bool tanhApproximation);
 mlir::Value normalize(nn::TensorBuilder &b, mlir::Value x, llvm::ArrayRef<int64_t> axes, double epsilon,
                       mlir::Value *mean = nullptr, mlir::Value *inverse = nullptr);
 
+/// x / sqrt(mean(x^2) + epsilon) over `axes`; optionally hands out the factor, kept as size 1.
+mlir::Value normalizeByRoot(nn::TensorBuilder &b, mlir::Value x, llvm::ArrayRef<int64_t> axes, double epsilon,
+                            mlir::Value *inverse = nullptr);
+
 /// A contraction by labels, as Einstein wrote it: every dimension of an operand has a letter, equal letters
 /// are multiplied together, letters that are not in `result` are summed. No letter twice in one operand;
 /// sizes of equal letters are equal or 1.

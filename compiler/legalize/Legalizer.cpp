@@ -373,6 +373,15 @@ Bound Legalizer::lookup(Value onnxValue) {
   return environment[onnxValue] = initializer ? materialize(initializer) : Bound();
 }
 
+std::string Legalizer::missingOutput(Value onnxValue) const {
+  auto node = onnxValue.getDefiningOp<onnx::NodeOp>();
+  if (!node || !legalized.contains(node))
+    return "";
+  return ("output '" + node.getOutputName(cast<OpResult>(onnxValue).getResultNumber()) + "' of " + node.getOpType() +
+          " is not supported")
+      .str();
+}
+
 void Legalizer::refuse(onnx::NodeOp op, const Twine &reason) {
   std::string name = op.getOpType().str(), node = op.getNodeName().str();
   if (!op.getDomainName().empty())
@@ -426,6 +435,7 @@ static std::string prepareOperands(TensorBuilder &b, const Operator &entry, cons
 void Legalizer::legalizeNode(onnx::NodeOp op) {
   for (Value result : op.getResults())
     environment[result] = Bound();
+  legalized.erase(op);
   bool known = false;
   StringRef domain = op.getDomainName() == "ai.onnx" ? "" : op.getDomainName();
   const Operator *entry =
@@ -448,6 +458,8 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
       refuse(op, "initializer '" + initializer.getName() + "' has an element type that is not supported");
     else if (auto argument = dyn_cast<BlockArgument>(input); argument && argument.getOwner() == &graph.getBlock())
       refuse(op, "input '" + graph.getInputName(argument.getArgNumber()) + "' has an element type that is not supported");
+    else if (std::string reason = missingOutput(input); !reason.empty())
+      refuse(op, reason);
     return;
   }
   Block *here = b->getInsertionBlock();
@@ -472,6 +484,7 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
   std::string error;
   if (failed(foldSince(mark, error)))
     return refuse(op, error);
+  legalized.insert(op);
   for (auto [value, result] : llvm::zip_equal(op.getResults(), results))
     if (result)
       environment[value] = {resolve(result.value), result.isUnsigned, result.lowBits, result.items};
@@ -605,10 +618,12 @@ Outcome Legalizer::finish(func::FuncOp function) {
     Bound bound = lookup(output);
     Value value = bound.value;
     if (!value) {
-      report.error = ("output '" + name + "' " +
-                      (bound.items ? "is a sequence; only tensors leave a program"
-                                   : "has an element type that is not supported"))
-                         .str();
+      report.error = missingOutput(output);
+      if (report.error.empty())
+        report.error = ("output '" + name + "' " +
+                        (bound.items ? "is a sequence; only tensors leave a program"
+                                     : "has an element type that is not supported"))
+                           .str();
       return Outcome::failed;
     }
     results.push_back(value);

@@ -6,6 +6,7 @@
 #include "compiler/legalize/Node.h"
 #include "compiler/legalize/Table.h"
 #include "dialects/train/TrainDialect.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -74,6 +75,8 @@ private:
   void refuse(onnx::NodeOp op, const llvm::Twine &reason);
   /// The legalised value; null when its producer was refused.
   Bound lookup(Value onnxValue);
+  /// What is wrong when a node was legalised without giving this result; otherwise nothing.
+  std::string missingOutput(Value onnxValue) const;
   Bound materialize(onnx::InitializerOp op);
   Value addArgument(Argument argument);
   Value constantOf(mlir::ElementsAttr value);
@@ -96,6 +99,7 @@ private:
   mlir::Block *block = nullptr; ///< of the function; the builder may stand in the body of a loop in it
   SmallVector<mlir::Operation *> discarded;
   llvm::DenseMap<Value, Bound> environment;
+  llvm::DenseSet<mlir::Operation *> legalized; ///< nodes; those of their results without a value are not supported
   llvm::DenseMap<Value, Value> replaced;
   llvm::DenseMap<Value, std::unique_ptr<HostTensor>> constants;
   llvm::DenseMap<Value, mlir::ElementsAttr> argumentData;

@@ -200,43 +200,45 @@ LogicalResult matMulNBits(Node &n) {
 // Normalisation
 //===----------------------------------------------------------------------===//
 
-/// Over the last axis, times `scale`, plus `bias` (null: none).
-static LogicalResult normalizeRows(Node &n, Value x, unsigned scale, std::optional<unsigned> bias, double epsilon,
-                                   Value &y, Value &mean, Value &inverse) {
+namespace {
+
+/// Rows under a normalisation, and what it went by, kept as size 1.
+struct Rows {
+  Value y, mean, inverse;
+};
+
+} // namespace
+
+/// Over the last axis, times operand `scale`: a layer normalisation, or (`byRoot`) by the mean square alone.
+static LogicalResult normalizeRows(Node &n, Value x, bool byRoot, unsigned scale, double epsilon, Rows &rows) {
   int64_t axis = TensorBuilder::rankOf(x) - 1;
   Shape shape(TensorBuilder::shapeOf(x));
   if (n.shape(scale) != Ints({shape[axis]}))
     return n.refuse("operand " + Twine(scale) + " of shape " + shapeText(n.shape(scale)) + " for rows of " +
                     Twine(shape[axis]));
-  y = normalize(n.b, x, {axis}, epsilon, &mean, &inverse);
-  y = n.b.mul(y, n.b.broadcast(n[scale], shape, {axis}));
-  return bias ? addOperand(n, y, *bias) : success();
+  if (byRoot) {
+    rows.y = normalizeByRoot(n.b, x, {axis}, epsilon, &rows.inverse);
+    rows.mean = n.b.mean(x, {axis}, true);
+  } else {
+    rows.y = normalize(n.b, x, {axis}, epsilon, &rows.mean, &rows.inverse);
+  }
+  rows.y = n.b.mul(rows.y, n.b.broadcast(n[scale], shape, {axis}));
+  return success();
 }
 
 /// SkipLayerNormalization (input, skip, gamma, beta, bias) and SkipSimplifiedLayerNormalization (without beta).
 LogicalResult skipNormalization(Node &n) {
   if (failed(n.require({0, 1, 2})))
     return failure();
-  TensorBuilder &b = n.b;
   bool isSimple = n.op.getOpType() == "SkipSimplifiedLayerNormalization";
-  double epsilon = n.getFloat("epsilon", 1e-12f);
-  Value total = n[0], y, mean, inverse;
+  Value total = n[0];
   if (n.rank(0) < 1 || failed(addOperand(n, total, 1)) || failed(addOperand(n, total, isSimple ? 3 : 4)))
     return n.reason().empty() ? n.refuse("its input is a scalar") : failure();
-  if (!isSimple) {
-    if (failed(normalizeRows(n, total, 2, 3, epsilon, y, mean, inverse)))
-      return failure();
-  } else {
-    Ints shape = n.shape(0);
-    int64_t axis = n.rank(0) - 1;
-    if (n.shape(2) != Ints({shape[axis]}))
-      return n.refuse("gamma of shape " + shapeText(n.shape(2)) + " for rows of " + Twine(shape[axis]));
-    Value scale = b.rsqrt(b.addScalar(b.mean(b.mul(total, total), {axis}), epsilon));
-    mean = b.mean(total, {axis}, true);
-    inverse = b.reshape(scale, TensorBuilder::shapeOf(mean));
-    y = b.mul(b.mul(total, b.broadcastAlong(scale, shape, {axis})), b.broadcast(n[2], shape, {axis}));
-  }
-  Value results[4] = {y, mean, inverse, total};
+  Rows rows;
+  if (failed(normalizeRows(n, total, isSimple, 2, n.getFloat("epsilon", 1e-12f), rows)) ||
+      (!isSimple && failed(addOperand(n, rows.y, 3))))
+    return failure();
+  Value results[4] = {rows.y, rows.mean, rows.inverse, total};
   return n.yield(results);
 }
 
@@ -270,8 +272,8 @@ LogicalResult embedLayerNormalization(Node &n) {
   if (failed(look(n[0], 0, 2, total)) || failed(look(places, n.has(8) ? 8 : 0, 3, total)) ||
       (n.has(4) && failed(look(n[1], 1, 4, total))))
     return failure();
-  Value y, mean, inverse;
-  if (failed(normalizeRows(n, total, 5, 6, n.getFloat("epsilon", 1e-12f), y, mean, inverse)))
+  Rows rows;
+  if (failed(normalizeRows(n, total, false, 5, n.getFloat("epsilon", 1e-12f), rows)) || failed(addOperand(n, rows.y, 6)))
     return failure();
   Value counts = b.constant(RankedTensorType::get({ids[0]}, b.getI32Type()), 0);
   if (n.has(7) && n.wants(1)) {
@@ -280,7 +282,7 @@ LogicalResult embedLayerNormalization(Node &n) {
     Value kept = b.compare(arith::CmpIPredicate::ne, n[7], b.zerosLike(n[7]));
     counts = b.sum(b.cast(kept, b.getI32Type()), {1});
   }
-  Value results[3] = {y, counts, total};
+  Value results[3] = {rows.y, counts, total};
   return n.yield(results);
 }
 

@@ -215,7 +215,7 @@ LogicalResult groupQueryAttention(Node &n) {
   if (past > 0) { // a cache whose filling depends on data would make places depend on it
     const HostTensor *lengths = n.constant(5);
     for (int64_t i = 0; lengths && i < lengths->size(); ++i)
-      if (lengths->getInt(i) != past + time - 1)
+      if (lengths->isFloat() || lengths->getInt(i) != past + time - 1)
         lengths = nullptr;
     if (!lengths)
       return n.refuse("a past that is not known to be full (seqlens_k) is not supported");

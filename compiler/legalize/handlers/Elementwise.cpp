@@ -271,7 +271,7 @@ LogicalResult clipByOperands(Node &n) {
   Value bounds[2];
   for (unsigned i : {0u, 1u})
     if (n.has(i + 1)) {
-      if (TensorBuilder::shapeOf(n[i + 1]).size() != 0 && elementCount(n.shape(i + 1)) != 1)
+      if (elementCount(n.shape(i + 1)) != 1)
         return n.refuse("its bounds are no scalars");
       bounds[i] = n.b.broadcastTo(n.b.reshape(n[i + 1], {}), n.shape(0));
     }

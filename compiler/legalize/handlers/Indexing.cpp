@@ -15,7 +15,7 @@ namespace ortc::legalize::handlers {
 /// Indices known at compile time that step evenly upwards are a slice. Null when they are not.
 static Value gatherBySlice(Node &n, int64_t axis) {
   const HostTensor *known = n.constant(1);
-  if (!known || known->size() == 0)
+  if (!known || known->isFloat() || known->size() == 0)
     return {};
   int64_t size = n.shape(0)[axis], count = known->size();
   auto at = [&](int64_t i) { return known->getInt(i) < 0 ? known->getInt(i) + size : known->getInt(i); };
@@ -158,7 +158,9 @@ LogicalResult scatterND(Node &n) {
     return n.refuse(mode ? "its indices do not fit its input" : "its reduction is not supported");
   int64_t rows = elementCount(x.take_front(depth)), columns = elementCount(x.drop_front(depth)),
           updates = elementCount(i.drop_back());
-  if (elementCount(n.shape(2)) != updates * columns)
+  Shape wanted(i.drop_back());
+  llvm::append_range(wanted, x.drop_front(depth));
+  if (n.shape(2) != Ints(wanted))
     return n.refuse("updates of shape " + shapeText(n.shape(2)) + " do not fit indices of shape " +
                     shapeText(i));
   Value indices = linearIndex(n, n[1], x.take_front(depth), n.name(1));
@@ -195,7 +197,7 @@ LogicalResult oneHot(Node &n) {
   Value hit = b.compare(arith::CmpIPredicate::eq, b.iota(RankedTensorType::get(shape, b.getI64Type()), axis),
                         b.broadcastAlong(indices, shape, {axis}));
   auto value = [&](int64_t i) { return b.broadcastTo(b.reshape(b.sliceAxis(n[2], 0, i, 1), {}), shape); };
-  return n.yieldAs(b.select(hit, value(1), value(0)), n.isUnsigned(2));
+  return n.yieldBound({n.bound(2).with(b.select(hit, value(1), value(0)))});
 }
 
 } // namespace ortc::legalize::handlers

@@ -64,14 +64,14 @@ LogicalResult matMul(Node &n) {
 }
 
 namespace {
-/// An equation with its ellipsis spelled out in capital letters that it does not use.
+/// An equation with its ellipsis spelled out in characters that it does not use.
 struct Equation {
   SmallVector<std::string> operands;
   std::string result;
 };
 } // namespace
 
-/// Letters for the `count` last dimensions of the ellipsis.
+/// Labels for the `count` last dimensions of the ellipsis.
 static std::string ellipsis(int64_t count) {
   std::string letters;
   for (int64_t i = count; i-- > 0;)

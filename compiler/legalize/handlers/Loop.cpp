@@ -163,7 +163,7 @@ LogicalResult LoopBuilder::stack(ArrayRef<Bound> items, Bound &result) {
 }
 
 LogicalResult LoopBuilder::takeApart(SmallVector<Bound> &results) {
-  int64_t nodes = 0;
+  int64_t nodes = 1; // a body without nodes costs something, too
   loop.body.walk([&](onnx::NodeOp) { ++nodes; });
   SmallVector<Bound> carried(loop.carried);
   std::vector<SmallVector<Bound>> stacked;
@@ -332,6 +332,7 @@ LogicalResult scanBatches(Node &n) {
   }
   int64_t batch = n.shape(n.size() - 1)[0];
   SmallVector<SmallVector<Value>> rows(std::max<int64_t>(countOutputs(whole.body, false), 0));
+  SmallVector<Bound> results;
   for (int64_t sample = 0; sample < batch; ++sample) {
     Iteration loop = whole;
     for (Bound &state : loop.carried)
@@ -342,16 +343,15 @@ LogicalResult scanBatches(Node &n) {
         sequence.value = b.reverse(sequence.value, {0});
       loop.count = TensorBuilder::shapeOf(sequence.value)[0];
     }
-    SmallVector<Bound> results;
+    results.clear();
     if (failed(iterate(n, loop, results)))
       return failure();
     for (auto [row, result] : llvm::zip_equal(rows, results))
       row.push_back(asStack(b, result.value));
   }
-  SmallVector<Value> results;
-  for (SmallVector<Value> &row : rows)
-    results.push_back(b.concat(row, 0));
-  return n.yield(results);
+  for (auto [result, row] : llvm::zip_equal(results, rows))
+    result = result.with(b.concat(row, 0));
+  return n.yieldBound(results);
 }
 
 } // namespace ortc::legalize::handlers

@@ -43,7 +43,7 @@ LogicalResult labelLoss(Node &n) {
     weights = b.select(counts, weights, b.zerosLike(weights));
   if (n.has(2))
     loss = b.mul(loss, weights);
-  else if (counts)
+  if (counts) // also where the class read instead has probability 0
     loss = b.select(counts, loss, b.zerosLike(loss));
   SmallVector<int64_t> all = llvm::to_vector(llvm::seq<int64_t>(0, n.rank(1)));
   StringRef reduction = n.getString("reduction", "mean");

@@ -6,6 +6,9 @@ using namespace mlir;
 
 namespace ortc::legalize::handlers {
 
+/// Where no operand is: of versions that have an attribute instead.
+static constexpr unsigned kNoOperand = ~0u;
+
 LogicalResult transpose(Node &n) {
   SmallVector<int64_t> permutation = n.getInts("perm");
   int64_t rank = n.rank(0);
@@ -71,10 +74,10 @@ LogicalResult slice(Node &n) {
   SmallVector<int64_t> starts, ends, axes, steps;
   bool given = false, stepped = false;
   bool byAttributes = n.version() < 10;
-  if (failed(n.intsAt(byAttributes ? 99 : 1, "starts", starts)) ||
-      failed(n.intsAt(byAttributes ? 99 : 2, "ends", ends)) ||
-      failed(n.intsAt(byAttributes ? 99 : 3, "axes", axes, &given)) ||
-      failed(n.intsAt(byAttributes ? 99 : 4, "steps", steps, &stepped)))
+  if (failed(n.intsAt(byAttributes ? kNoOperand : 1, "starts", starts)) ||
+      failed(n.intsAt(byAttributes ? kNoOperand : 2, "ends", ends)) ||
+      failed(n.intsAt(byAttributes ? kNoOperand : 3, "axes", axes, &given)) ||
+      failed(n.intsAt(byAttributes ? kNoOperand : 4, "steps", steps, &stepped)))
     return failure();
   int64_t rank = n.rank(0);
   if (!given)
@@ -100,9 +103,9 @@ LogicalResult slice(Node &n) {
       begin[axis] = start;
       strides[axis] = step;
     } else {
-      // -1 after clamping is "before the first element".
-      start = start < -size ? -1 : clamp(start, -1, size - 1);
-      end = end < -size ? -1 : clamp(end, -1, size - 1);
+      // An end of -1 after clamping is "before the first element"; a start is an element, as the standard's text has it.
+      start = clamp(start, std::min<int64_t>(0, size - 1), size - 1);
+      end = clamp(end, -1, size - 1);
       int64_t stride = step == INT64_MIN ? INT64_MAX : -step;
       sizes[axis] = start > end ? (start - end - 1) / stride + 1 : 0;
       strides[axis] = stride;
@@ -170,7 +173,7 @@ LogicalResult pad(Node &n) {
   StringRef mode = n.getString("mode", "constant");
   SmallVector<int64_t> pads, axes;
   bool given = false;
-  if (failed(n.intsAt(n.version() < 11 ? 99 : 1, "pads", pads)) ||
+  if (failed(n.intsAt(n.version() < 11 ? kNoOperand : 1, "pads", pads)) ||
       (n.version() >= 18 && failed(n.intsAt(3, "axes", axes, &given))))
     return failure();
   if (!given)

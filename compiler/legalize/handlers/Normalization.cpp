@@ -103,18 +103,17 @@ LogicalResult layerNormalization(Node &n) {
 LogicalResult rmsNormalization(Node &n) {
   if (failed(n.require({0, 1})))
     return failure();
-  TensorBuilder &b = n.b;
   int64_t rank = n.rank(0), axis = n.getInt("axis", -1);
   if (failed(n.axis(axis, rank)))
     return failure();
   SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(axis, rank));
-  Value inverse = b.rsqrt(b.addScalar(b.mean(b.mul(n[0], n[0]), axes), n.getFloat("epsilon", 1e-5f)));
-  Value pair[2] = {b.mul(n[0], b.broadcastAlong(inverse, n.shape(0), axes)), n[1]};
+  Value inverse, pair[2] = {normalizeByRoot(n.b, n[0], axes, n.getFloat("epsilon", 1e-5f), &inverse), n[1]};
   if (failed(n.broadcast(pair)))
     return failure();
   if (TensorBuilder::shapeOf(pair[0]) != n.shape(0))
     return n.refuse("operand 1 of shape " + shapeText(n.shape(1)) + " does not broadcast to its input");
-  return n.yield(b.mul(pair[0], pair[1]));
+  Value results[2] = {n.b.mul(pair[0], pair[1]), inverse};
+  return n.yield(results);
 }
 
 LogicalResult instanceNormalization(Node &n) {

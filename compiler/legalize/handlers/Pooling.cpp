@@ -112,12 +112,15 @@ static Value absolutePower(TensorBuilder &b, Value x, int64_t p) {
     return result;
   return b.pow(b.abs(x), b.constantLike(x, static_cast<double>(p)));
 }
+
+/// The p-th root of x >= 0, with gradient 0 at 0.
 static Value positiveRoot(TensorBuilder &b, Value x, int64_t p) {
   if (p == 1)
     return x;
   if (p == 2)
     return rootOrZero(b, x);
-  return b.pow(x, b.constantLike(x, 1.0 / static_cast<double>(p)));
+  Value isZero = b.compare(arith::CmpFPredicate::OEQ, x, b.zerosLike(x)), safe = b.select(isZero, b.constantLike(x, 1), x);
+  return b.select(isZero, b.zerosLike(x), b.pow(safe, b.constantLike(x, 1.0 / static_cast<double>(p))));
 }
 
 static LogicalResult readPower(Node &n, int64_t &p) {

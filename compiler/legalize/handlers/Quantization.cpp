@@ -16,13 +16,6 @@ using namespace mlir;
 
 namespace ortc::legalize::handlers {
 
-/// The value of x, and no gradient.
-static Value stopGradient(TensorBuilder &b, Value x) {
-  if (x.getDefiningOp<arith::ConstantOp>())
-    return x;
-  return b.detach(x);
-}
-
 static double lowest(ElementType type) { return type.isUnsigned ? 0 : -std::ldexp(1.0, type.width() - 1); }
 static double highest(ElementType type) {
   return std::ldexp(1.0, type.isUnsigned ? type.width() : type.width() - 1) - 1;
@@ -157,7 +150,7 @@ LogicalResult quantizeLinear(Node &n) {
   Value x = b.cast(n[0], compute), scale = b.cast(n[1], compute), zeroPoint;
   if (failed(spread(n, 1, scale)) || failed(readZeroPoint(n, compute, zeroPoint)))
     return failure();
-  Value u = b.div(x, stopGradient(b, scale));
+  Value u = b.div(x, b.detach(scale));
   // The quotient is rounded to `precision`, or to the operands' type when both are narrow.
   ElementType rounding = precision                          ? n.elementType(precision)
                          : n.element(0) == n.element(1)     ? ElementType{n.element(0)}
@@ -201,7 +194,7 @@ LogicalResult dynamicQuantizeLinear(Node &n) {
   lowest = b.minimum(lowest, zero);
   Value equal = b.compare(arith::CmpFPredicate::OEQ, highest, lowest);
   Value span = b.select(equal, b.constantLike(zero, 1), b.sub(highest, lowest));
-  Value scale = stopGradient(b, b.div(span, b.constantLike(zero, 255)));
+  Value scale = b.detach(b.div(span, b.constantLike(zero, 255)));
   Value zeroPoint = clip(b, b.sub(zero, b.div(lowest, scale)), zero, b.constantLike(zero, 255));
   zeroPoint = b.createOrFold<math::RoundEvenOp>(zeroPoint);
   Ints shape = n.shape(0);

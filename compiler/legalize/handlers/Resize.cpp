@@ -118,6 +118,9 @@ static Value takePositions(Node &n, Value x, int64_t dim, Ints positions) {
   return nn::GatherOp::create(b, type, x, n.intVector(positions), dim);
 }
 
+/// Each dimension has a letter.
+static constexpr int64_t kMostDimensions = 8;
+
 /// y[.., o, ..] = sum over i of weights[o, i] x[.., i, ..].
 static Value multiplyAxis(Node &n, Value x, const Axis &axis, ArrayRef<double> weights) {
   std::string labels = StringRef("abcdefgh").take_front(TensorBuilder::rankOf(x)).str(), result = labels;
@@ -233,8 +236,10 @@ LogicalResult resize(Node &n) {
   SmallVector<Axis> axes;
   if (failed(readAxes(n, axes)))
     return failure();
-  if (n.rank(0) > 8 || (how.mode != "nearest" && !n.isFloat(0)))
+  if (how.mode != "nearest" && !n.isFloat(0))
     return n.refuse("interpolation of integers is not supported");
+  if (n.rank(0) > kMostDimensions)
+    return n.refuse("an input of more than " + Twine(kMostDimensions) + " dimensions");
   Value y = n[0];
   for (const Axis &axis : axes) {
     bool whole = axis.start == 0 && axis.end == 1;

@@ -45,6 +45,8 @@ LogicalResult compress(Node &n) {
   const HostTensor *condition = nullptr;
   if (failed(n.constant(1, "condition", condition)))
     return failure();
+  if (!n.element(1).isInteger(1))
+    return n.refuse("its condition is not boolean");
   TensorBuilder &b = n.b;
   bool flat = !n.hasAttribute("axis");
   Value x = flat ? b.reshape(n[0], {elementCount(n.shape(0))}) : n[0];
@@ -73,7 +75,7 @@ LogicalResult nonZero(Node &n) {
     if (x->isFloat() ? x->getFloat(i) != 0 : x->getInt(i) != 0)
       found.push_back(i);
   int64_t rank = x->getRank(), count = found.size();
-  auto strides = evaluator::stridesOf(x->getShape());
+  Shape strides = nn::rowMajorStrides(x->getShape());
   SmallVector<int64_t> places;
   for (int64_t d = 0; d < rank; ++d)
     for (int64_t at : found)
@@ -170,6 +172,8 @@ LogicalResult nonMaxSuppression(Node &n) {
   if ((n.has(2) && failed(n.ints(2, "max_output_boxes_per_class", most))) || (n.has(3) && failed(n.floats(3, "iou_threshold", limit))) ||
       (n.has(4) && failed(n.floats(4, "score_threshold", least))))
     return failure();
+  if (!n.isFloat(0) || !n.isFloat(1))
+    return n.refuse("its boxes or scores are not floating-point");
   Ints shape = n.shape(0), scored = n.shape(1);
   if (shape.size() != 3 || scored.size() != 3 || shape[0] != scored[0] || shape[1] != scored[2] || shape[2] != 4)
     return n.refuse("boxes of shape " + shapeText(shape) + " and scores of shape " + shapeText(scored) + " do not fit");

@@ -107,8 +107,11 @@ LogicalResult sequenceMap(Node &n) {
     }
     if (failed(n.walk.inlineGraph(body, arguments, outputs)))
       return failure();
-    for (auto [list, output] : llvm::zip(results, outputs))
+    for (auto [list, output] : llvm::zip(results, outputs)) {
+      if (!output.value)
+        return n.refuse("its body gives a sequence, not a tensor");
       list.push_back(output);
+    }
   }
   SmallVector<Bound> bounds(results.size());
   for (auto [bound, list] : llvm::zip_equal(bounds, results))

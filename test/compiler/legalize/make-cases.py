@@ -125,6 +125,7 @@ def movement():
     case("split-11", "Split", 11, [x], outputs=["a", "b"], axis=1, split=[1, 3])
     case("slice-9", "Slice", 9, [x], starts=[1, -3], ends=[1000, 4], axes=[0, 2])
     case("slice-negative-steps", "Slice", 13, [x], [ints(-1, 3), ints(-1000, 0), ints(2, 1), ints(-2, -1)])
+    case("slice-start-before-all", "Slice", 13, [x], [ints(-100, 100), ints(-200, 1), ints(0, 2), ints(-1, -1)])
     case("pad-by-attributes", "Pad", 7, [x], pads=[0, 1, 0, 2, 0, 1], mode="constant", value=0.5)
     case("pad-reflect", "Pad", 13, [x], [ints(0, 2, 3, 0, 1, 2)], mode="reflect")
     case("pad-edge-axes", "Pad", 18, [x], [ints(2, 1), np.float32(0), ints(-1)], mode="edge")
