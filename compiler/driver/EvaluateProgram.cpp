@@ -3,6 +3,7 @@
 #include "compiler/driver/EvaluateProgram.h"
 
 #include "compiler/evaluator/Evaluator.h"
+#include "dialects/nn/NnShapes.h"
 #include "dialects/train/TrainDialect.h"
 
 #include <cmath>
@@ -54,7 +55,7 @@ LogicalResult evaluateFunction(func::FuncOp function, const ValueSource &source,
 static void forEachPlace(train::TensorOp tensor, llvm::function_ref<void(int64_t program, int64_t file)> visit) {
   auto type = cast<RankedTensorType>(tensor.getType()), stored = tensor.getStoredType();
   auto permutation = tensor.getPermutation();
-  SmallVector<int64_t> strides = evaluator::stridesOf(type.getShape()), index(stored.getRank());
+  nn::Shape strides = nn::rowMajorStrides(type.getShape()), index(stored.getRank());
   if (stored.getNumElements() == 0)
     return;
   int64_t place = 0;

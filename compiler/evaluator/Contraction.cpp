@@ -15,7 +15,7 @@ namespace ortc::evaluator {
 
 static HostTensor dot(nn::DotOp op, const HostTensor &lhs, const HostTensor &rhs) {
   HostTensor result(resultType(op));
-  auto lhsStrides = stridesOf(lhs.getShape()), rhsStrides = stridesOf(rhs.getShape());
+  auto lhsStrides = nn::rowMajorStrides(lhs.getShape()), rhsStrides = nn::rowMajorStrides(rhs.getShape());
   SmallVector<int64_t> outLhs, outRhs, contracted, inLhs, inRhs; // strides by result and contracted dimension
   for (auto [l, r] : llvm::zip_equal(op.getLhsBatch(), op.getRhsBatch())) {
     outLhs.push_back(lhsStrides[l]);
@@ -67,7 +67,7 @@ static void overConv(OpType op, RankedTensorType input, RankedTensorType filter,
   int64_t perGroup = features / static_cast<int64_t>(op.getGroups());
   auto window = filter.getShape().take_front(spatial);
   auto positions = output.getShape().slice(1, spatial);
-  auto inStrides = stridesOf(input.getShape()), outStrides = stridesOf(output.getShape()), filterStrides = stridesOf(filter.getShape());
+  auto inStrides = nn::rowMajorStrides(input.getShape()), outStrides = nn::rowMajorStrides(output.getShape()), filterStrides = nn::rowMajorStrides(filter.getShape());
   for (int64_t n = 0; n < input.getDimSize(0); ++n) {
     SmallVector<int64_t> o(spatial, 0);
     do {
@@ -108,7 +108,7 @@ template <typename OpType>
 static void overPool(OpType op, RankedTensorType input, RankedTensorType output,
                      llvm::function_ref<void(int64_t, int64_t, int64_t)> visit) {
   int64_t spatial = input.getRank() - 2, channels = input.getShape().back();
-  auto inStrides = stridesOf(input.getShape());
+  auto inStrides = nn::rowMajorStrides(input.getShape());
   auto window = op.getWindow();
   SmallVector<int64_t> index(output.getRank(), 0);
   int64_t at = 0;

@@ -128,13 +128,6 @@ int64_t wrapTo(Type element, int64_t value) {
   return APInt(64, static_cast<uint64_t>(value)).trunc(width).getSExtValue();
 }
 
-SmallVector<int64_t> stridesOf(ArrayRef<int64_t> shape) {
-  SmallVector<int64_t> strides(shape.size(), 1);
-  for (int64_t i = static_cast<int64_t>(shape.size()) - 2; i >= 0; --i)
-    strides[i] = strides[i + 1] * shape[i + 1];
-  return strides;
-}
-
 bool nextIndex(MutableArrayRef<int64_t> index, ArrayRef<int64_t> shape) {
   for (int64_t i = static_cast<int64_t>(shape.size()) - 1; i >= 0; --i) {
     if (++index[i] < shape[i])

@@ -57,8 +57,6 @@ private:
 double roundTo(mlir::Type element, double value);
 /// `value` as the integer type `element` holds it: wrapped and sign-extended; i1 gives 0 or 1.
 int64_t wrapTo(mlir::Type element, int64_t value);
-/// Row-major strides.
-llvm::SmallVector<int64_t> stridesOf(llvm::ArrayRef<int64_t> shape);
 /// Steps `index` to the next element in row-major order; false after the last one.
 bool nextIndex(llvm::MutableArrayRef<int64_t> index, llvm::ArrayRef<int64_t> shape);
 

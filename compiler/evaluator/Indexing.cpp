@@ -36,7 +36,7 @@ template <typename Visit>
 static void overElements(ArrayRef<int64_t> data, int64_t axis, const HostTensor &indices, Visit visit) {
   if (indices.size() == 0)
     return;
-  auto strides = stridesOf(data);
+  auto strides = nn::rowMajorStrides(data);
   SmallVector<int64_t> index(data.size(), 0);
   int64_t at = 0;
   do {

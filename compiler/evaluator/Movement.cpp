@@ -3,6 +3,7 @@
 #include "compiler/evaluator/Kernels.h"
 
 #include "dialects/nn/NnDialect.h"
+#include "dialects/nn/NnShapes.h"
 #include "dialects/nn/Philox.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -27,7 +28,7 @@ static void moveElements(HostTensor &result, const HostTensor &input,
 
 static HostTensor pad(nn::PadOp op, const HostTensor &input, const HostTensor &value) {
   HostTensor result(resultType(op));
-  auto strides = stridesOf(input.getShape());
+  auto strides = nn::rowMajorStrides(input.getShape());
   for (int64_t i = 0; i < result.size(); ++i)
     result.copy(i, value, 0);
   moveElements(result, input, [&](ArrayRef<int64_t> index) {
@@ -47,7 +48,7 @@ static HostTensor concat(nn::ConcatOp op, Operands operands) {
   HostTensor result(resultType(op));
   int64_t axis = op.getAxis(), begin = 0;
   for (const HostTensor *input : operands) {
-    auto strides = stridesOf(input->getShape());
+    auto strides = nn::rowMajorStrides(input->getShape());
     int64_t size = input->getShape()[axis];
     moveElements(result, *input, [&](ArrayRef<int64_t> index) {
       if (index[axis] < begin || index[axis] >= begin + size)
@@ -75,7 +76,7 @@ static HostTensor affine(Operation *op, const HostTensor &input, int64_t offset,
 }
 
 FamilyResult evaluateMovement(Operation *op, Operands operands) {
-  auto inputStrides = [&] { return stridesOf(operands[0]->getShape()); };
+  auto inputStrides = [&] { return nn::rowMajorStrides(operands[0]->getShape()); };
   return llvm::TypeSwitch<Operation *, FamilyResult>(op)
       .Case([&](nn::BroadcastOp op) {
         auto strides = inputStrides();
@@ -115,7 +116,7 @@ FamilyResult evaluateMovement(Operation *op, Operands operands) {
       .Case([&](nn::DetachOp) { return single(*operands[0]); })
       .Case([&](nn::IotaOp op) {
         HostTensor result(resultType(op));
-        int64_t stride = stridesOf(result.getShape())[op.getAxis()], size = result.getShape()[op.getAxis()];
+        int64_t stride = nn::rowMajorStrides(result.getShape())[op.getAxis()], size = result.getShape()[op.getAxis()];
         for (int64_t i = 0; i < result.size(); ++i) {
           int64_t position = i / stride % size;
           if (result.isFloat())

@@ -20,7 +20,7 @@ static void overReduction(ArrayRef<int64_t> shape, ArrayRef<int64_t> axes,
                           llvm::function_ref<void(int64_t, int64_t)> visit) {
   if (nn::elementCount(shape) == 0)
     return;
-  auto kept = stridesOf(nn::dropAxes(shape, axes));
+  auto kept = nn::rowMajorStrides(nn::dropAxes(shape, axes));
   SmallVector<int64_t> index(shape.size(), 0), strides;
   int64_t next = 0;
   for (int64_t d = 0, rank = shape.size(); d < rank; ++d)
@@ -90,7 +90,7 @@ static Results moments(nn::MomentsOp op, const HostTensor &input) {
 
 static HostTensor argReduce(nn::ArgReduceOp op, const HostTensor &input) {
   HostTensor result(resultType(op));
-  int64_t axis = op.getAxis(), stride = stridesOf(input.getShape())[axis], size = input.getShape()[axis];
+  int64_t axis = op.getAxis(), stride = nn::rowMajorStrides(input.getShape())[axis], size = input.getShape()[axis];
   std::vector<int64_t> best(result.size(), -1);
   auto better = [&](int64_t candidate, int64_t current) {
     bool wantMax = op.getKind() == nn::ReduceKind::max;
@@ -114,7 +114,7 @@ static HostTensor argReduce(nn::ArgReduceOp op, const HostTensor &input) {
 
 static HostTensor argSort(nn::ArgSortOp op, const HostTensor &input) {
   HostTensor result(resultType(op));
-  int64_t axis = op.getAxis(), stride = stridesOf(input.getShape())[axis], size = input.getShape()[axis];
+  int64_t axis = op.getAxis(), stride = nn::rowMajorStrides(input.getShape())[axis], size = input.getShape()[axis];
   int64_t taken = result.getShape()[axis], groups = input.size() / std::max<int64_t>(size, 1);
   bool descending = op.getDescending();
   std::vector<int64_t> order(size);
@@ -156,7 +156,7 @@ static HostTensor softmax(Operation *op, const HostTensor &input, int64_t axis, 
 
 static HostTensor cumulativeSum(nn::CumSumOp op, const HostTensor &input) {
   HostTensor result(resultType(op));
-  int64_t axis = op.getAxis(), stride = stridesOf(input.getShape())[axis], size = input.getShape()[axis];
+  int64_t axis = op.getAxis(), stride = nn::rowMajorStrides(input.getShape())[axis], size = input.getShape()[axis];
   if (input.size() == 0)
     return result;
   int64_t groups = input.size() / size;
