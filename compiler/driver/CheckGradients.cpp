@@ -92,32 +92,45 @@ static int report(const Status &status) {
   return static_cast<int>(status.getCode());
 }
 
+/// The function's inputs that `value` is computed from, through integers.
+static SmallVector<StringRef> findSources(func::FuncOp function, Value value) {
+  SmallVector<StringRef> names;
+  SmallVector<Value> todo = {value};
+  llvm::DenseSet<Value> seen;
+  while (!todo.empty()) {
+    Value next = todo.pop_back_val();
+    if (!seen.insert(next).second)
+      continue;
+    if (Operation *op = next.getDefiningOp()) {
+      for (Value operand : op->getOperands())
+        if (auto type = dyn_cast<RankedTensorType>(operand.getType()); type && isa<IntegerType>(type.getElementType()))
+          todo.push_back(operand);
+      continue;
+    }
+    auto argument = cast<BlockArgument>(next);
+    if (argument.getOwner() != &function.front())
+      continue; // of a loop's body
+    if (auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kInput))
+      names.push_back(name.getValue());
+  }
+  return names;
+}
+
 /// The ranges of integer inputs, from the checks that their values reach.
 std::map<std::string, host::InputRange> Check::findRanges() {
   std::map<std::string, host::InputRange> ranges;
-  auto function = parts.lookupSymbol<func::FuncOp>("backward_0");
-  function.walk([&](nn::CheckIndexOp check) {
-    SmallVector<Value> todo = {check.getInput()};
-    llvm::DenseSet<Value> seen;
-    while (!todo.empty()) {
-      Value value = todo.pop_back_val();
-      if (!seen.insert(value).second)
-        continue;
-      if (Operation *op = value.getDefiningOp()) {
-        for (Value operand : op->getOperands())
-          if (auto type = dyn_cast<RankedTensorType>(operand.getType()); type && isa<IntegerType>(type.getElementType()))
-            todo.push_back(operand);
-        continue;
+  for (const char *name : {"backward_0", "forward_eval_0"}) {
+    auto function = parts.lookupSymbol<func::FuncOp>(name);
+    if (!function)
+      continue; // without a loss there is nothing but the forward part
+    function.walk([&](nn::CheckIndexOp check) {
+      for (StringRef source : findSources(function, check.getInput())) {
+        auto [range, isNew] = ranges.try_emplace(source.str(), host::InputRange{0, int64_t(check.getUpper())});
+        if (!isNew)
+          range->second.high = std::min(range->second.high, int64_t(check.getUpper()));
       }
-      auto argument = cast<BlockArgument>(value);
-      auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kInput);
-      if (!name)
-        continue;
-      auto [range, isNew] = ranges.try_emplace(name.str(), host::InputRange{0, int64_t(check.getUpper())});
-      if (!isNew)
-        range->second.high = std::min(range->second.high, int64_t(check.getUpper()));
-    }
-  });
+    });
+  }
   return ranges;
 }
 
@@ -255,7 +268,7 @@ static std::string formatComparisons(std::vector<CodeComparison> comparisons, do
             host::formatShort(comparison.distance, 2) + " of its largest  WRONG\n";
   }
   return text + (wrong ? std::to_string(wrong) + " of " : "") + host::formatCount(int64_t(comparisons.size()), "value") +
-         (wrong ? " differ" : " agree") + " with the evaluator: " + host::formatCount(elements, "element") +
+         (wrong ? " differ from" : comparisons.size() == 1 ? " agrees with" : " agree with") + " the evaluator: " + host::formatCount(elements, "element") +
          ", worst difference " + host::formatShort(comparisons.empty() ? 0 : comparisons.front().distance, 2) +
          " of the largest, tolerance " + host::formatShort(tolerance, 2) + "\n";
 }
@@ -275,9 +288,11 @@ Status Check::checkEvaluator(bool &isGood) {
   ORTC_TRY(prepare(ORTC_ENTRY_PREDICT));
   ORTC_TRY(readOutputs(outputs));
   ORTC_TRY(compare("forward_eval_0", outputs));
-  ORTC_TRY(prepare(ORTC_ENTRY_GRADIENTS));
-  ORTC_TRY(readGradients(gradients));
-  ORTC_TRY(compare("backward_0", gradients));
+  if (options.compile.loss.kind != LossKind::None) {
+    ORTC_TRY(prepare(ORTC_ENTRY_GRADIENTS));
+    ORTC_TRY(readGradients(gradients));
+    ORTC_TRY(compare("backward_0", gradients));
+  }
   std::cout << formatComparisons(all, tolerance);
   isGood = llvm::all_of(all, [](const CodeComparison &comparison) { return comparison.isGood; });
   return Status();
@@ -357,7 +372,7 @@ int checkGradients(const CheckOptions &check) {
   }
   options.output = temporary.path + "/artifact";
   options.precision = Precision::F64;
-  options.gradients = true;
+  options.gradients = options.loss.kind != LossKind::None;
   options.source = false;
   options.quiet = true;
   options.targets = {"native"};

@@ -325,14 +325,18 @@ private:
   }
 
   bool differentiate() {
-    if (!trains())
-      return true;
+    if (trains() && !differentiateTrained())
+      return false;
+    if (then)
+      parts = cast<ModuleOp>((*program)->clone());
+    return true;
+  }
+
+  bool differentiateTrained() {
     autodiff::DifferentiateOptions how;
     how.mutation = {options.mutation.operation, options.mutation.operand, options.mutation.factor};
     if (failed(train::differentiateLoss(*program, how)))
       return false;
-    if (then)
-      parts = cast<ModuleOp>((*program)->clone());
     for (legalize::InitializerReport &item : facts.initializers) {
       for (auto tensor : program->getOps<train::TensorOp>())
         if (tensor.getName() == item.name && tensor.getRole() == train::Role::constant && item.trained()) {

@@ -78,6 +78,55 @@ TEST_F(AccumulateTest, TheUpdateEntryAppliesJustItsGradients) {
   EXPECT_FALSE(before["0.weight"] == after["0.weight"]);
 }
 
+/// Batch norm normalises every slice by itself and moves its running statistics with each.
+TEST_F(AccumulateTest, BatchNormSeesEverySlice) {
+  ZooEntry residual("resnet-tiny");
+  std::vector<std::string> flags{"train", residual.model(), "--shape", "batch=8", "--batch-norm", "train", "--target", "native", "--quiet"};
+  auto compileAs = [&](const std::string &name, const std::vector<std::string> &more) {
+    std::vector<std::string> arguments(flags);
+    arguments.insert(arguments.end(), {"-o", folder / name});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    mustRun(arguments);
+  };
+  auto save = [&](const std::string &name, const std::string &steps, const std::string &file) {
+    mustRun({"run", folder / name, "--data", residual.data(), "--no-shuffle", "--steps", steps, "--save", folder / file, "--quiet"});
+    return loadValues(folder / file);
+  };
+  constexpr double kRate = 0.5;
+  compileAs("pairs", {"--optimizer", "sgd:lr=0.5", "--accumulate", "2"});
+  compileAs("still", {"--optimizer", "sgd:lr=0", "--gradients"});
+  auto pairs = save("pairs", "2", "pairs.safetensors"), before = save("still", "0", "before.safetensors"),
+       moved = save("still", "2", "moved.safetensors"); // the statistics alone
+
+  std::unique_ptr<host::DataSource> data;
+  ASSERT_TRUE(host::openData(residual.data(), data).isOk());
+  Session session(folder / "still");
+  std::map<std::string, std::vector<double>> sums;
+  for (size_t slice : {0, 1}) {
+    session.writeSlice(*data, slice);
+    ASSERT_EQ(ortc_gradients_step(session.get(), nullptr), ORTC_OK) << session.message();
+    for (const auto &[name, values] : before) {
+      std::vector<float> gradient(values.data.size());
+      if (ortc_read_gradient(session.get(), name.c_str(), gradient.data(), gradient.size() * sizeof(float)) != ORTC_OK)
+        continue; // a statistic
+      sums[name].resize(gradient.size());
+      for (size_t i = 0; i < gradient.size(); ++i)
+        sums[name][i] += gradient[i];
+    }
+  }
+  unsigned statistics = 0;
+  for (const auto &[name, values] : before) {
+    if (name == "step" || name == "lr")
+      continue;
+    bool isTrained = sums.count(name);
+    statistics += !isTrained && values.data != moved[name].data;
+    for (size_t i = 0; i < values.data.size(); ++i)
+      ASSERT_NEAR(pairs[name].data[i], isTrained ? values.data[i] - kRate * sums[name][i] / 2 : moved[name].data[i], 1e-6) << name;
+  }
+  EXPECT_GT(sums.size(), 20u);
+  EXPECT_GT(statistics, 10u);
+}
+
 TEST_F(AccumulateTest, AnArtifactWithoutItHasNoSuchStep) {
   compile("a", "16", {});
   Session session(folder / "a");

@@ -75,6 +75,9 @@ TEST(CheckTest, ComparesWithTheEvaluator) {
   EXPECT_EQ(strict.status, 1);
   EXPECT_TRUE(has(strict, "WRONG")) << strict.text;
   EXPECT_EQ(check("lenet", {"--against", "nothing"}).status, 2);
+  Outcome forward = runTool({"check", ZooEntry("lenet").model(), "--loss", "none", "--against", "evaluator"});
+  EXPECT_EQ(forward.status, 0) << forward.text << forward.errors;
+  EXPECT_TRUE(has(forward, "1 value agrees with the evaluator: 80 elements")) << forward.text;
 }
 
 TEST(CheckTest, RefusesWhatItCannotCheck) {
