@@ -12,6 +12,7 @@
 #include "runtime/host/report.h"
 #include "runtime/host/text.h"
 
+#include "llvm/Support/MathExtras.h"
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
@@ -166,6 +167,15 @@ Status Check::feed() {
   return session.feed(*entry, batches, 0, nullptr);
 }
 
+/// An integer as the program has it: there it has no sign of its own and is read as signed.
+static int64_t loadAsSigned(host::DataType type, const uint8_t *place) {
+  auto bits = static_cast<uint64_t>(host::loadAsInteger(type, place));
+  return llvm::SignExtend64(bits, static_cast<unsigned>(8 * host::getElementBytes(type)));
+}
+static double loadValue(host::DataType type, const uint8_t *place) {
+  return host::isInteger(type) ? static_cast<double>(loadAsSigned(type, place)) : host::loadAsDouble(type, place);
+}
+
 FailureOr<HostTensor> Check::valueOf(func::FuncOp function, unsigned argument) {
   if (auto symbol = function.getArgAttrOfType<FlatSymbolRefAttr>(argument, train::kTensor)) {
     auto tensor = parts.lookupSymbol<train::TensorOp>(symbol.getValue());
@@ -181,7 +191,7 @@ FailureOr<HostTensor> Check::valueOf(func::FuncOp function, unsigned argument) {
     size_t width = host::getElementBytes(type);
     std::vector<double> values;
     for (size_t i = 0; i < bytes.size(); i += width)
-      values.push_back(host::loadAsDouble(type, bytes.data() + i));
+      values.push_back(loadValue(type, bytes.data() + i));
     return toProgramLayout(values, tensor);
   }
   auto name = function.getArgAttrOfType<StringAttr>(argument, train::kInput);
@@ -194,7 +204,7 @@ FailureOr<HostTensor> Check::valueOf(func::FuncOp function, unsigned argument) {
     if (result.isFloat())
       result.setFloat(i, host::loadAsDouble(view.type, place));
     else
-      result.setInt(i, host::loadAsInteger(view.type, place));
+      result.setInt(i, loadAsSigned(view.type, place));
   }
   return result;
 }
@@ -224,7 +234,7 @@ Status Check::readOutputs(NamedValues &values) {
     (void)host::countElements(output.shape, count);
     for (int64_t i = 0; i < count; ++i)
       values["output '" + output.name + "'"].push_back(
-          host::loadAsDouble(view.type, view.data + size_t(i) * host::getElementBytes(view.type)));
+          loadValue(view.type, view.data + size_t(i) * host::getElementBytes(view.type)));
   }
   return Status();
 }

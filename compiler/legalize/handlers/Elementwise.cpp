@@ -314,8 +314,11 @@ LogicalResult bitCast(Node &n) {
   ElementType from = n.typeOf(0), to = n.elementType(wanted);
   auto bits = [](const ElementType &type) { return type.type.isInteger(1) ? 8u : type.width(); };
   bool toBool = to.type && to.type.isInteger(1) && !from.type.isInteger(1); // other bytes than 0 and 1
-  if (!to.type || toBool || bits(from) != bits(to))
-    return n.refuse("bits of this type as ONNX element type " + Twine(wanted) + " are not supported");
+  if (!to.type || toBool)
+    return n.refuse("bits as ONNX element type " + Twine(wanted) + " are not supported");
+  if (bits(from) != bits(to))
+    return n.refuse("elements of " + Twine(bits(from)) + " bits cannot be read as elements of " + Twine(bits(to)) +
+                    " (floating point has 64 under --precision f64)");
   Value x = n[0];
   if (from.lowBits && to.isUnsigned != from.isUnsigned)
     x = wrapToLowBits(n.b, x, to);
