@@ -220,6 +220,9 @@ private:
       facts.warnings = shared.warnings;
       notes = shared.notes;
     }
+    written = model;
+    if (!exposeLossInput())
+      return false;
     auto imported = frontend::importModel(model, context, outcome);
     if (failed(imported))
       return fail(nameModel(outcome.message()));
@@ -233,6 +236,39 @@ private:
     facts.opset = frontend::opsetOf(proto.opset_import(), "");
     facts.nodes = proto.graph().node_size();
     return runPasses(*source, [](PassManager &passes) { passes.addPass(import::createInlineFunctionsPass()); });
+  }
+
+  /// The output, or the value, that the options say the loss is computed from; empty when they do not say.
+  const std::string &namedLossInput() const {
+    static const std::string none;
+    return !options.lossInput.empty()                      ? options.lossInput
+           : trains() && options.loss.kind == LossKind::Output ? options.loss.output
+                                                               : none;
+  }
+
+  /// A value of the graph that is no output becomes one where the loss takes it. What is exported stays as it was.
+  bool exposeLossInput() {
+    const std::string &name = namedLossInput();
+    const auto &graph = model->getProto().graph();
+    auto isNamed = [&](const auto &value) { return value.name() == name; };
+    bool isValue = llvm::any_of(graph.node(), [&](const auto &node) { return llvm::is_contained(node.output(), name); });
+    if (name.empty() || !isValue || llvm::any_of(graph.output(), isNamed))
+      return true;
+    std::shared_ptr<const frontend::Model> edited;
+    frontend::Status outcome = model->edit(
+        [&](proto::ModelProto &proto) {
+          auto *output = proto.mutable_graph()->add_output();
+          for (const auto &value : proto.graph().value_info())
+            if (isNamed(value))
+              *output = value;
+          output->set_name(name);
+        },
+        edited);
+    if (!outcome.ok())
+      return fail(nameModel(outcome.message()));
+    model = std::move(edited);
+    notes.push_back("'" + name + "' is no output of the model; the loss takes it all the same, and it is predicted, too");
+    return true;
   }
 
   bool legalizeAll() {
@@ -251,16 +287,15 @@ private:
         legal.seed = options.seed;
         legal.trains = trains();
         legal.float64 = options.precision == Precision::F64;
-        if (!options.lossInput.empty())
-          legal.lossOutputs = {options.lossInput};
-        else if (options.loss.kind == LossKind::Output)
-          legal.lossOutputs = {options.loss.output};
+        if (!namedLossInput().empty())
+          legal.lossOutputs = {namedLossInput()};
         legalize::LegalizeReport result;
         if (failed(legalize::legalize(*source, *program, legal, result)))
           return fail(options.model + ": " + result.message());
         if (binding == 0 && (mode == legalize::Mode::train || !trains())) {
           facts.initializers = result.initializers;
           facts.warnings.insert(facts.warnings.end(), result.warnings.begin(), result.warnings.end());
+          notes.insert(notes.end(), result.notes.begin(), result.notes.end());
         }
       }
     }
@@ -307,7 +342,45 @@ private:
     if (failed(train::buildLoss(*program, options.loss, options.lossInput)))
       return false;
     describeLoss();
+    warnOfProbabilities();
     return true;
+  }
+
+  /// Many models end with the softmax, or the sigmoid, that the loss has in itself.
+  void warnOfProbabilities() {
+    auto graphs = source->getOps<onnx::GraphOp>();
+    Value value;
+    for (auto [i, output] : llvm::enumerate((*graphs.begin()).getBlock().getTerminator()->getOperands()))
+      if ((*graphs.begin()).getOutputName(i) == facts.lossOutput)
+        value = output;
+    auto node = value ? value.getDefiningOp<onnx::NodeOp>() : onnx::NodeOp();
+    static constexpr StringLiteral kViews[] = {"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Cast", "ZipMap"};
+    while (node && llvm::is_contained(kViews, node.getOpType()))
+      node = node.getInput(0) ? node.getInput(0).getDefiningOp<onnx::NodeOp>() : onnx::NodeOp();
+    if (!node)
+      return;
+    const bool isCrossEntropy = options.loss.kind == LossKind::CrossEntropy, isNll = options.loss.kind == LossKind::Nll;
+    std::string flag = isNll ? "--loss cross_entropy " : "", input;
+    if (node.getOpType() == "Concat" && isCrossEntropy) // 1 - p and p
+      for (Value part : node.getInputs())
+        if (auto each = part.getDefiningOp<onnx::NodeOp>(); each && each.getOpType() == "Sigmoid") {
+          flag = "--loss bce_with_logits ";
+          node = each;
+        }
+    bool isSoftmax = node.getOpType() == "Softmax", isSigmoid = node.getOpType() == "Sigmoid";
+    const char *what = isCrossEntropy && isSoftmax                                  ? "cross_entropy applies a softmax itself"
+                       : isCrossEntropy && isSigmoid && !flag.empty()               ? "cross_entropy takes logits"
+                       : isNll && isSoftmax                                         ? "nll takes logarithms of probabilities"
+                       : options.loss.kind == LossKind::BceWithLogits && isSigmoid ? "bce_with_logits applies a sigmoid itself"
+                                                                                    : nullptr;
+    if (!what)
+      return;
+    if (auto before = node.getInput(0).getDefiningOp<onnx::NodeOp>())
+      input = before.getOutputName(cast<OpResult>(node.getInput(0)).getResultNumber()).str();
+    bool isKnown = llvm::any_of(model->getProto().graph().node(),
+                                [&](const auto &each) { return llvm::is_contained(each.output(), input); });
+    facts.warnings.push_back(std::string(what) + ", and '" + facts.lossOutput + "' comes from a " + node.getOpType().str() +
+                             (isKnown ? "; " + flag + "--loss-input " + input + " gives the loss what goes into it" : ""));
   }
 
   /// What the loss is computed from, for the manifest.
@@ -473,7 +546,7 @@ private:
     if (!buildArtifact(*program, options, kernels, codes, initializerNames(*model), result, why))
       return fail(nameModel(why));
     describePrograms();
-    if (options.source && !makeSource(*model, result.tensors, result.source, why))
+    if (options.source && !makeSource(*written, result.tensors, result.source, why))
       return fail(nameModel(why));
     result.manifest = makeManifest(options, facts, result, codes);
     auto bytes = artifact::writeArtifact(result, why);
@@ -505,6 +578,7 @@ private:
   std::chrono::steady_clock::time_point started;
   std::vector<codegen::Target> targets;
   std::shared_ptr<const frontend::Model> model;
+  std::shared_ptr<const frontend::Model> written; ///< what `ortc export` gives
   OwningOpRef<ModuleOp> source, program;
   OwningOpRef<ModuleOp> parts; ///< for `then`
   std::vector<std::string> notes;

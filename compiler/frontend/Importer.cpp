@@ -6,8 +6,10 @@
 #include "compiler/frontend/Importer.h"
 
 #include "compiler/frontend/ImportTypes.h"
+#include "compiler/frontend/InitializerOrigins.h"
 #include "compiler/frontend/OnnxOperators.h"
 #include "compiler/frontend/onnx.pb.h"
+#include "dialects/onnx/InitializerOrigin.h"
 #include "dialects/onnx/OnnxDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
@@ -149,12 +151,18 @@ LogicalResult Importer::importInitializers(const proto::GraphProto &graph, Value
   llvm::StringMap<int64_t> inputs;
   for (auto [i, input] : llvm::enumerate(graph.input()))
     inputs[input.name()] = static_cast<int64_t>(i);
+  std::map<std::string, InitializerOrigin> origins = findOrigins(graph);
   auto add = [&](const std::string &name, const TensorData &data) {
     auto input = inputs.find(name);
     IntegerAttr position = input == inputs.end() ? IntegerAttr() : builder.getI64IntegerAttr(input->second);
     ElementsAttr value = importTensor(context, name, data);
-    values.byName[name] = onnx::InitializerOp::create(builder, nameLoc(name), value.getType(),
-                                                      builder.getStringAttr(name), value, position);
+    auto op = onnx::InitializerOp::create(builder, nameLoc(name), value.getType(), builder.getStringAttr(name), value,
+                                          position);
+    values.byName[name] = op;
+    if (auto origin = origins.find(name); origin != origins.end() && origin->second.origin != Origin::unknown)
+      op->setAttr(onnx::kOrigin, builder.getStringAttr(origin->second.origin == Origin::parameter ? "parameter"
+                                                       : origin->second.origin == Origin::buffer ? "buffer"
+                                                                                                 : "constant"));
   };
   TensorData data;
   for (const proto::TensorProto &tensor : graph.initializer()) {

@@ -131,12 +131,16 @@ static bool saysElementType(const proto::TypeProto &type) {
 //===----------------------------------------------------------------------===//
 
 Status Checker::checkOpsets(const Context &context, const std::string &where) {
-  std::unordered_set<std::string_view> domains;
+  std::unordered_map<std::string_view, int64_t> domains;
   for (const proto::OperatorSetIdProto &opset : context.opsets) {
     std::string_view domain = canonicalDomain(opset.domain());
     std::string shown = domain.empty() ? "the default domain" : "domain " + quote(opset.domain());
-    if (!domains.insert(domain).second)
-      return Status::error(where + "imports " + shown + " twice");
+    auto [known, isNew] = domains.try_emplace(domain, opset.version());
+    if (known->second != opset.version()) // some exporters repeat themselves
+      return Status::error(where + "imports " + shown + " in versions " + std::to_string(known->second) + " and " +
+                           std::to_string(opset.version()));
+    if (!isNew)
+      continue;
     if (!domain.empty())
       continue;
     if (opset.version() < kOldestOpset)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/SharedInitializers.h"
 
+#include "compiler/frontend/InitializerOrigins.h"
 #include "compiler/frontend/onnx.pb.h"
 
 #include <algorithm>
@@ -170,6 +171,46 @@ static void noteCopiesOfEmbeddings(const Graph &g, SharingReport &report) {
   }
 }
 
+/// Copies that the exporter says it folded from a parameter which the graph still reads, with that parameter.
+static std::vector<std::pair<std::string, std::string>> findFoldedCopies(const Graph &g) {
+  std::vector<std::pair<std::string, std::string>> ties;
+  std::map<std::string, InitializerOrigin> origins = findOrigins(g.graph);
+  for (const auto &[name, origin] : origins) {
+    const proto::TensorProto *copy = g.find(name);
+    if (!copy || !Graph::isFloat(*copy) || !g.readers.count(name))
+      continue;
+    for (const std::string &source : origin.foldedFrom) {
+      auto known = origins.find(source);
+      if (known != origins.end() && known->second.origin == Origin::parameter && known->second.foldedFrom.empty() &&
+          g.readers.count(source) && compare(g.model, *copy, *g.find(source)) != Copy::none) {
+        ties.push_back({name, source});
+        break;
+      }
+    }
+  }
+  return ties;
+}
+
+/// What was computed from a parameter that the graph still reads is trained apart from it, and is no copy of it.
+static void warnOfComputed(const Graph &g, SharingReport &report) {
+  std::map<std::string, InitializerOrigin> origins = findOrigins(g.graph);
+  for (const auto &[name, origin] : origins) {
+    const proto::TensorProto *tensor = g.find(name);
+    if (!tensor || !Graph::isFloat(*tensor) || !g.readers.count(name) || origin.origin != Origin::parameter)
+      continue;
+    std::string sources;
+    for (const std::string &source : origin.foldedFrom) {
+      auto known = origins.find(source);
+      if (known != origins.end() && known->second.origin == Origin::parameter && known->second.foldedFrom.empty() &&
+          g.readers.count(source))
+        sources += (sources.empty() ? "'" : ", '") + source + "'";
+    }
+    if (!sources.empty())
+      report.warnings.push_back("'" + name + "' was computed by the exporter from " + sources +
+                                ", and is trained apart from it; export without folding (PyTorch: optimize=False)");
+  }
+}
+
 /// A name that nothing in the graph has.
 static std::string makeUnique(std::string name, const std::set<std::string> &taken) {
   while (taken.count(name))
@@ -274,11 +315,16 @@ static Status tie(const Model &model, proto::GraphProto &graph, const std::strin
   return {};
 }
 
+static bool isTied(const SharingOptions &options, const std::string &copy) {
+  return std::any_of(options.ties.begin(), options.ties.end(), [&](const auto &pair) { return pair.first == copy; });
+}
+
 Status resolveSharedInitializers(std::shared_ptr<const Model> &model, const SharingOptions &options, SharingReport &report) {
   {
     Graph graph(*model);
     std::vector<int> merged = findMergedParameters(graph);
-    if (!merged.empty() || !options.untie.empty() || !options.ties.empty()) {
+    std::vector<std::pair<std::string, std::string>> copies = findFoldedCopies(graph);
+    if (!merged.empty() || !copies.empty() || !options.untie.empty() || !options.ties.empty()) {
       Status outcome;
       std::shared_ptr<const Model> edited;
       ORTC_RETURN_IF_ERROR(model->edit(
@@ -289,11 +335,14 @@ Status resolveSharedInitializers(std::shared_ptr<const Model> &model, const Shar
             for (const auto &[copy, original] : options.ties)
               if (outcome.ok())
                 outcome = tie(*model, *proto.mutable_graph(), copy, original);
+            for (const auto &[copy, original] : copies)
+              if (outcome.ok() && !isTied(options, copy) && tie(*model, *proto.mutable_graph(), copy, original).ok())
+                report.notes.push_back("'" + copy + "', which the exporter folded from '" + original + "', is tied to it again");
             for (const std::string &name : options.untie)
               if (outcome.ok())
                 outcome = untie(*proto.mutable_graph(), name);
             if (options.ties.empty()) // else the user knows
-              report.notes = std::move(restored.notes);
+              report.notes.insert(report.notes.begin(), restored.notes.begin(), restored.notes.end());
           },
           edited));
       ORTC_RETURN_IF_ERROR(outcome);
@@ -303,6 +352,7 @@ Status resolveSharedInitializers(std::shared_ptr<const Model> &model, const Shar
   Graph graph(*model);
   warnOfSharedNorms(graph, report);
   noteCopiesOfEmbeddings(graph, report);
+  warnOfComputed(graph, report);
   return {};
 }
 

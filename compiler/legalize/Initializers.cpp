@@ -3,11 +3,14 @@
 #include "compiler/legalize/Initializers.h"
 
 #include "dialects/nn/NnDialect.h"
+#include "dialects/onnx/InitializerOrigin.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include <cstring>
 #include <regex>
 
 using namespace mlir;
@@ -17,7 +20,8 @@ namespace ortc::legalize {
 bool isGeneratedName(StringRef name) {
   static const std::regex pattern(
       R"(\d+|onnx::.*|/.*|.*Constant(_\d+)?(_output_\d+)?|_?(val|tmp|const|constant|int64|float32)_?\d*)"
-      R"(|scalar_tensor_default.*|.*_(output|cast|to_copy)(_\d+)?|_inlfunc_.*|ortshared_.*)");
+      R"(|scalar_tensor_default.*|.*_(output|cast|to_copy)(_\d+)?|_inlfunc_.*|ortshared_.*)"
+      R"(|.*__\d+(:\d+)?|.*/(x|y|Const(_\d+)?)(:\d+)?|unity\d*)"); // of tf2onnx, of TensorFlow and of skl2onnx
   return std::regex_match(name.str(), pattern);
 }
 
@@ -42,8 +46,7 @@ static bool isView(StringRef op) {
       .Default(false);
 }
 
-/// Whether some node takes `value`, or a view of it, as a weight.
-static bool isTakenAsWeight(Value value) {
+bool isTakenAsWeight(Value value) {
   SmallVector<Value> todo = {value};
   llvm::DenseSet<Value> seen;
   while (!todo.empty()) {
@@ -61,6 +64,45 @@ static bool isTakenAsWeight(Value value) {
     }
   }
   return false;
+}
+
+/// Whether every use is a bound of Clip. Learned ones are rare, and named by --train.
+static bool isBound(Value value) {
+  return !value.use_empty() && llvm::all_of(value.getUses(), [](OpOperand &use) {
+    auto node = dyn_cast<onnx::NodeOp>(use.getOwner());
+    return node && node.getOpType() == "Clip" && use.getOperandNumber() >= 1;
+  });
+}
+
+/// The elements where they are stored as they are.
+static ArrayRef<char> rawElements(ElementsAttr value) {
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(value))
+    return resource.getRawHandle().getBlob() ? resource.getRawHandle().getBlob()->getData() : ArrayRef<char>();
+  auto dense = dyn_cast<DenseElementsAttr>(value);
+  return dense ? dense.getRawData() : ArrayRef<char>();
+}
+
+/// Whether the elements are 0, and 1 or something hugely negative, both at least once.
+template <typename Float> static bool isMask(ArrayRef<char> bytes) {
+  bool hasZero = false, hasOther = false;
+  for (size_t at = 0; at + sizeof(Float) <= bytes.size(); at += sizeof(Float)) {
+    Float element;
+    std::memcpy(&element, bytes.data() + at, sizeof element);
+    if (element != 0 && element != 1 && !(element <= Float(-1e4)))
+      return false;
+    (element == 0 ? hasZero : hasOther) = true;
+  }
+  return hasZero && hasOther;
+}
+
+bool looksLikeTable(const Initializer &entry) {
+  static const std::regex pattern(
+      R"((.*[./_])?(mask|masks|cos|sin|cos_cached|sin_cached|inv_freq|freqs|freqs_cis|pe|alibi|anchors|pixel_mean|pixel_std))",
+      std::regex::icase);
+  ElementsAttr value = onnx::InitializerOp(entry.op).getValue();
+  return std::regex_match(entry.name, pattern) ||
+         (value.getElementType().isF32() && isMask<float>(rawElements(value))) ||
+         (value.getElementType().isF64() && isMask<double>(rawElements(value)));
 }
 
 bool isRunningStatistic(Value value) {
@@ -88,6 +130,8 @@ std::vector<Initializer> classifyInitializers(onnx::GraphOp graph, const Legaliz
     };
     const driver::NamePattern *frozen = firstMatch(options.freeze);
     entry.requested = firstMatch(options.train);
+    if (auto origin = op->getAttrOfType<StringAttr>(onnx::kOrigin))
+      entry.origin = origin.str();
     if (!entry.isFloat)
       entry.reason = "not floating-point";
     else if (!options.trains)
@@ -102,8 +146,14 @@ std::vector<Initializer> classifyInitializers(onnx::GraphOp graph, const Legaliz
       entry.reason = "used by no node";
     else if (isRunningStatistic(op.getOutput()))
       entry.reason = "running statistic of a batch normalisation";
+    else if (entry.origin == "buffer" || entry.origin == "constant")
+      entry.reason = "a " + entry.origin + " of the exported program";
+    else if (entry.origin == "parameter")
+      entry.trained = true;
     else if (entry.elements == 1 && isGeneratedName(entry.name) && !isTakenAsWeight(op.getOutput()))
       entry.reason = "a constant lifted by the exporter: one element and a generated name";
+    else if (isBound(op.getOutput()))
+      entry.reason = "a bound of Clip";
     else
       entry.trained = true;
     result.push_back(std::move(entry));

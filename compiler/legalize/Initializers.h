@@ -17,6 +17,7 @@ struct Initializer {
   bool trained = false;
   bool requested = false; ///< a --train pattern names it
   std::string reason;     ///< why it is not trained
+  std::string origin;     ///< "parameter", "buffer" or "constant" where the exporter says so
   mlir::ElementsAttr master = {}; ///< the initial value of a parameter, once it has been needed
 };
 
@@ -26,6 +27,13 @@ std::vector<Initializer> classifyInitializers(onnx::GraphOp graph, const Legaliz
 
 /// Whether an exporter made the name up: "val_12", "onnx::Mul_40", "/layer/Constant_output_0", "123", ...
 bool isGeneratedName(llvm::StringRef name);
+
+/// Whether some node takes `value`, or a view of it, as a weight: the filter of a convolution, the scale of a norm, ...
+bool isTakenAsWeight(mlir::Value value);
+
+/// Whether an initializer that nothing says more about looks like a mask or a table: by its name ("cos", "attn_mask"), or
+/// because its elements are 0 and 1, or 0 and hugely negative.
+bool looksLikeTable(const Initializer &entry);
 
 /// Whether every use is the running mean or variance of a batch normalisation.
 bool isRunningStatistic(mlir::Value value);

@@ -92,10 +92,17 @@ static void declareTensors(ModuleOp target, func::FuncOp function, ArrayRef<Argu
       function.setResultAttr(i, train::kUpdate, references[name.getValue()]);
 }
 
+/// "'a' (3 elements), 'b' (4 elements) and 2 more".
+static std::string joinSome(ArrayRef<std::string> items) {
+  size_t shown = std::min<size_t>(items.size(), 4);
+  std::string list = llvm::join(items.begin(), items.begin() + shown, ", ");
+  return shown < items.size() ? list + " and " + std::to_string(items.size() - shown) + " more" : list;
+}
+
 /// Fills the list of initializers and the warnings.
 static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argument> arguments,
                                LegalizeReport &report) {
-  std::vector<std::string> generated;
+  std::vector<std::string> generated, tables;
   for (const Initializer &entry : initializers) {
     bool isState = llvm::any_of(arguments, [&](const Argument &argument) {
       return argument.role == train::Role::state && argument.name == entry.name;
@@ -109,20 +116,25 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
                                    isState         ? "running statistic of a batch normalisation"
                                    : entry.trained ? ""
                                                    : entry.reason});
-    if (entry.trained && entry.elements > 1 && !entry.requested && isGeneratedName(entry.name))
-      generated.push_back("'" + entry.name + "' (" + std::to_string(entry.elements) + " elements)");
+    // What a node takes as its weight is one, whatever its name.
+    onnx::InitializerOp op = entry.op;
+    if (entry.trained && entry.elements > 1 && !entry.requested && entry.origin.empty() && !isTakenAsWeight(op.getOutput())) {
+      std::string text = "'" + entry.name + "' (" + std::to_string(entry.elements) + " elements)";
+      if (looksLikeTable(entry))
+        tables.push_back(text);
+      else if (isGeneratedName(entry.name))
+        generated.push_back(text);
+    }
     if (!entry.trained && entry.requested && !isState)
       report.warnings.push_back("'" + entry.name +
                                 "' is named by --train but stays constant: " + entry.reason);
   }
-  if (!generated.empty()) {
-    size_t shown = std::min<size_t>(generated.size(), 4);
-    std::string list = llvm::join(generated.begin(), generated.begin() + shown, ", ");
-    if (shown < generated.size())
-      list += " and " + std::to_string(generated.size() - shown) + " more";
-    report.warnings.push_back("trained although the exporter made up the name: " + list +
+  if (!tables.empty())
+    report.warnings.push_back("trained although it looks like a mask or a table: " + joinSome(tables) +
+                              "; --freeze what is no weight");
+  if (!generated.empty())
+    report.warnings.push_back("trained although the exporter made up the name: " + joinSome(generated) +
                               "; --freeze what is a table and no weight");
-  }
   for (const Argument &argument : arguments) {
     bool isInitializer =
         llvm::any_of(initializers, [&](const Initializer &entry) { return entry.name == argument.name; });
@@ -132,9 +144,41 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
   }
 }
 
+/// Whether the weights of a convolution bear the mark of a batch normalisation that was folded into it: a name that an
+/// exporter made up, or a bias named after them.
+static bool isFoldedConvolution(onnx::NodeOp op) {
+  if ((op.getOpType() != "Conv" && op.getOpType() != "ConvTranspose") || op.getInputs().size() < 3 || !op.getInput(1) ||
+      !op.getInput(2))
+    return false;
+  auto weight = op.getInput(1).getDefiningOp<onnx::InitializerOp>(), bias = op.getInput(2).getDefiningOp<onnx::InitializerOp>();
+  if (!weight || !bias)
+    return false;
+  StringRef name = weight.getName();
+  return name.starts_with("onnx::Conv") || name.contains("BatchNorm") || name.starts_with("ConvBnFusion") ||
+         bias.getName() == (name + "_bias").str();
+}
+
 /// Says when batch normalisations will not learn statistics although the caller may expect it.
 static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options, LegalizeReport &report) {
-  if (options.mode != Mode::train || options.batchNorm != driver::BatchNormMode::AsExported)
+  if (options.mode != Mode::train)
+    return;
+  bool isAny = false;
+  std::vector<std::string> folded;
+  graph.walk([&](onnx::NodeOp op) {
+    isAny |= op.getOpType() == "BatchNormalization";
+    if (isFoldedConvolution(op))
+      folded.push_back("'" + op.getInput(1).getDefiningOp<onnx::InitializerOp>().getName().str() + "'");
+  });
+  const char *const how = "; export without folding (PyTorch: training=TrainingMode.PRESERVE, or dynamo=True with "
+                          "optimize=False) to train it";
+  if (options.batchNorm == driver::BatchNormMode::Train && !isAny)
+    report.warnings.push_back(std::string("--batch-norm train does nothing: the model has no BatchNormalization; exporters "
+                                          "fold it into convolutions") +
+                              how);
+  else if (!folded.empty())
+    report.notes.push_back("batch normalisation seems to be folded into " + joinSome(folded) +
+                           ", which are trained as they are" + how);
+  if (options.batchNorm != driver::BatchNormMode::AsExported)
     return;
   unsigned frozen = 0;
   for (auto op : graph.getBlock().getOps<onnx::NodeOp>())
@@ -179,7 +223,7 @@ LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &
     if (!llvm::is_contained(llvm::map_range(graph.getOutputNames(),
                                             [](Attribute a) { return cast<StringAttr>(a).getValue(); }),
                             name))
-      return fail("the model has no output '" + name + "' for the loss");
+      return fail("the model has no output '" + name + "' for the loss, and no node that gives a value of that name");
   SmallVector<SmallVector<int64_t>> inputs;
   if (failed(bindInputs(graph, options.shapes, inputs, report.error)))
     return failure();
@@ -198,6 +242,7 @@ LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &
       return failure();
     if (outcome == Outcome::again) {
       report.unsupported.clear();
+      report.error.clear();
       continue;
     }
     function->setAttr(train::kBinding, builder.getI64IntegerAttr(options.binding));
@@ -205,6 +250,8 @@ LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &
     reportInitializers(initializers, legalizer.arguments, report);
     reportBatchNorms(graph, options, report);
     reportDropouts(graph, options, legalizer.drawsFor("Dropout"), report);
+    for (const DroppedOutput &output : report.dropped)
+      report.notes.push_back("output '" + output.name + "' is left out, as the loss does not need it: " + output.reason);
     report.function = function;
     if (succeeded(verify(function)))
       return success();

@@ -50,11 +50,17 @@ struct InitializerReport {
   bool trained() const { return role == "parameter"; }
 };
 
+/// A graph output that the loss does not need and that cannot be computed.
+struct DroppedOutput {
+  std::string name, reason;
+};
+
 struct LegalizeReport {
   std::vector<Unsupported> unsupported;
+  std::vector<DroppedOutput> dropped;
   std::string error; ///< the options do not fit the model; empty when `unsupported` says it all
   std::vector<InitializerReport> initializers; ///< in the order of the file
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings, notes;
   mlir::func::FuncOp function; ///< null on failure
   /// Everything that is wrong as one message of one or more lines.
   std::string message() const;

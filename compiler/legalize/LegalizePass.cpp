@@ -55,8 +55,9 @@ struct LegalizePass : impl::LegalizePassBase<LegalizePass> {
         emitError(module.getLoc()) << report.message();
         return signalPassFailure();
       }
-      for (const std::string &warning : report.warnings)
-        emitRemark(module.getLoc()) << warning;
+      for (const std::vector<std::string> &list : {report.notes, report.warnings})
+        for (const std::string &sentence : list)
+          emitRemark(module.getLoc()) << sentence;
     }
     for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
       if (isa<onnx::OnnxDialect>(op.getDialect()))

@@ -382,12 +382,15 @@ std::string Legalizer::missingOutput(Value onnxValue) const {
       .str();
 }
 
+/// Its name, or that of its first output.
+static std::string nodeName(onnx::NodeOp op) {
+  return (op.getNodeName().empty() && op.getNumResults() ? op.getOutputName(0) : op.getNodeName()).str();
+}
+
 void Legalizer::refuse(onnx::NodeOp op, const Twine &reason) {
-  std::string name = op.getOpType().str(), node = op.getNodeName().str();
+  std::string name = op.getOpType().str(), node = nodeName(op);
   if (!op.getDomainName().empty())
     name = op.getDomainName().str() + "." + name;
-  if (node.empty() && op.getNumResults())
-    node = op.getOutputName(0).str();
   report.unsupported.push_back({name, static_cast<int64_t>(op.getSinceVersion()), node, reason.str()});
 }
 
@@ -442,8 +445,7 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
       findOperator(domain, op.getOpType(), static_cast<int64_t>(op.getSinceVersion()), known);
   if (!entry)
     return refuse(op, missingReason(op, known));
-  StringRef name = op.getNodeName().empty() && op.getNumResults() ? op.getOutputName(0) : op.getNodeName();
-  b->setLoc(NameLoc::get(b->getStringAttr(op.getOpType() + ":" + name)));
+  b->setLoc(NameLoc::get(b->getStringAttr(op.getOpType() + ":" + nodeName(op))));
 
   // Initializers come before the mark: they are not part of what the node builds.
   SmallVector<Bound> operands;
@@ -490,10 +492,9 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
       environment[value] = {resolve(result.value), result.isUnsigned, result.lowBits, result.items};
 }
 
-/// The nodes of the graph's block that its outputs need.
-static llvm::DenseSet<Operation *> findLive(onnx::GraphOp graph) {
+/// The nodes of the graph's block that these values need.
+static llvm::DenseSet<Operation *> findLive(onnx::GraphOp graph, SmallVector<Value> todo) {
   llvm::DenseSet<Operation *> live;
-  SmallVector<Value> todo(graph.getBlock().getTerminator()->getOperands());
   while (!todo.empty()) {
     Operation *op = todo.pop_back_val().getDefiningOp();
     if (!op || op->getBlock() != &graph.getBlock() || !live.insert(op).second)
@@ -504,7 +505,11 @@ static llvm::DenseSet<Operation *> findLive(onnx::GraphOp graph) {
 }
 
 void Legalizer::legalizeNodes(onnx::GraphOp which) {
-  llvm::DenseSet<Operation *> live = findLive(which);
+  SmallVector<Value> outputs;
+  for (auto [i, output] : llvm::enumerate(which.getBlock().getTerminator()->getOperands()))
+    if (which != graph || isKept(i))
+      outputs.push_back(output);
+  llvm::DenseSet<Operation *> live = findLive(which, std::move(outputs));
   for (auto op : which.getBlock().getOps<onnx::NodeOp>()) {
     if (live.contains(op))
       legalizeNode(op);
@@ -543,6 +548,58 @@ void Legalizer::discard(Operation *op) {
   op->remove();
   op->walk([](Operation *inner) { inner->dropAllReferences(); });
   discarded.push_back(op);
+}
+
+//===----------------------------------------------------------------------===//
+// Outputs
+//===----------------------------------------------------------------------===//
+
+bool Legalizer::isKept(unsigned i) {
+  return llvm::none_of(report.dropped, [&](const DroppedOutput &output) { return output.name == graph.getOutputName(i); });
+}
+
+unsigned Legalizer::findLossOutput() {
+  auto outputs = graph.getBlock().getTerminator()->getOperands();
+  for (auto [i, output] : llvm::enumerate(outputs)) {
+    Type stated = cast<TypeAttr>(graph.getOutputTypes()[i]).getValue();
+    auto shaped = dyn_cast<ShapedType>(stated);
+    Value value = lookup(output).value;
+    bool isFloat = value    ? isa<FloatType>(TensorBuilder::elementOf(value))
+                   : shaped ? isa<FloatType>(shaped.getElementType())
+                            : isa<onnx::AnyType>(stated);
+    if (isFloat && isKept(i))
+      return i;
+  }
+  return 0;
+}
+
+bool Legalizer::dropOutputs() {
+  auto outputs = graph.getBlock().getTerminator()->getOperands();
+  if (!settings.trains || outputs.size() < 2)
+    return false;
+  unsigned lossOutput = settings.lossOutputs.empty() ? findLossOutput() : 0;
+  std::vector<DroppedOutput> dropped;
+  for (auto [i, output] : llvm::enumerate(outputs)) {
+    StringRef name = graph.getOutputName(i);
+    Bound bound = lookup(output);
+    if (bound.value || !isKept(i))
+      continue;
+    if (settings.lossOutputs.empty() ? i == lossOutput : llvm::is_contained(settings.lossOutputs, name))
+      return false;
+    llvm::DenseSet<Operation *> live = findLive(graph, {output});
+    std::string reason = bound.items ? "it is a sequence" : missingOutput(output);
+    if (reason.empty())
+      reason = "its element type is not supported";
+    for (const Unsupported &part : report.unsupported)
+      if (llvm::any_of(live, [&](Operation *op) {
+            auto node = dyn_cast<onnx::NodeOp>(op);
+            return node && part.op.find(node.getOpType().str()) != std::string::npos && part.node == nodeName(node);
+          }))
+        reason = part.op + " '" + part.node + "': " + part.reason;
+    dropped.push_back({name.str(), reason});
+  }
+  llvm::append_range(report.dropped, dropped);
+  return !dropped.empty();
 }
 
 //===----------------------------------------------------------------------===//
@@ -597,7 +654,7 @@ Outcome Legalizer::run(func::FuncOp function, ArrayRef<SmallVector<int64_t>> inp
   if (report.unsupported.empty())
     report.error = unsupported;
   if (!report.unsupported.empty() || !unsupported.empty())
-    return Outcome::failed;
+    return dropOutputs() ? Outcome::again : Outcome::failed;
   return finish(function);
 }
 
@@ -614,9 +671,13 @@ Outcome Legalizer::finish(func::FuncOp function) {
   };
   b->setLoc(function.getLoc());
   for (auto [i, output] : llvm::enumerate(graph.getBlock().getTerminator()->getOperands())) {
+    if (!isKept(i))
+      continue;
     StringRef name = graph.getOutputName(i);
     Bound bound = lookup(output);
     Value value = bound.value;
+    if (!value && dropOutputs())
+      return Outcome::again;
     if (!value) {
       report.error = missingOutput(output);
       if (report.error.empty())

@@ -71,6 +71,12 @@ public:
 
 private:
   void legalizeNodes(onnx::GraphOp graph);
+  /// Whether something is to be computed for output `i` of the graph.
+  bool isKept(unsigned i);
+  /// The output that feeds the loss when nothing names it, as far as the file tells.
+  unsigned findLossOutput();
+  /// Leaves out outputs without a value when the loss does not need them. False when there is none, or when it does.
+  bool dropOutputs();
   void legalizeNode(onnx::NodeOp op);
   void refuse(onnx::NodeOp op, const llvm::Twine &reason);
   /// The legalised value; null when its producer was refused.

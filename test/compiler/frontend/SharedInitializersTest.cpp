@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/SharedInitializers.h"
 
+#include "compiler/frontend/InitializerOrigins.h"
 #include "test/compiler/frontend/ModelBuilder.h"
 
 #include <gtest/gtest.h>
@@ -140,6 +141,60 @@ TEST_F(SharedInitializersTest, RefusesWhatIsNotThere) {
   EXPECT_EQ(resolve({{"a"}, {}}), "--untie a: it has one reader only, 'first'");
   EXPECT_EQ(resolve({{}, {{"a", "c"}}}), "--tie a=c: the model has no initializer 'c'");
   EXPECT_EQ(resolve({{}, {{"a", "b"}}}), "--tie a=b: the first is neither equal to the second nor its transpose");
+}
+
+/// What PyTorch's exporter writes down about `name`.
+void annotate(proto::GraphProto *graph, const std::string &name, const std::string &key, const std::string &value) {
+  auto *info = graph->add_value_info();
+  info->set_name(name);
+  auto *entry = info->add_metadata_props();
+  entry->set_key(key);
+  entry->set_value(value);
+}
+constexpr char kKind[] = "pkg.torch.export.graph_signature.InputSpec.kind";
+constexpr char kFoldedFrom[] = "pkg.onnxscript.optimizer.folded_from";
+
+TEST_F(SharedInitializersTest, TiesWhatWasFoldedFromAParameterThatIsRead) {
+  addValues("w", {3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  addValues("val_0", {3, 3}, {1, 4, 7, 2, 5, 8, 3, 6, 9});
+  addValues("val_1", {3, 3}, {2, 4, 6, 8, 10, 12, 14, 16, 18});
+  addNode(graph, "MatMul", {"x", "w"}, {"a"}, "first");
+  addNode(graph, "MatMul", {"a", "val_0"}, {"b"}, "second");
+  addNode(graph, "MatMul", {"b", "val_1"}, {"y"}, "third");
+  auto *signature = graph->add_metadata_props();
+  signature->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+  signature->set_value("\n# inputs\np_w: PARAMETER target='w'\nx: USER_INPUT\n");
+  annotate(graph, "w", kKind, "PARAMETER");
+  annotate(graph, "val_0", kFoldedFrom, "['w']");
+  annotate(graph, "val_1", kFoldedFrom, "['val_7', 'w']");
+  ASSERT_EQ(resolve(), "");
+  ASSERT_EQ(model->getProto().graph().initializer_size(), 2);
+  EXPECT_EQ(node(0).op_type(), "Transpose");
+  EXPECT_EQ(node(0).input(0), "w");
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_EQ(report.notes[0], "'val_0', which the exporter folded from 'w', is tied to it again");
+  ASSERT_EQ(report.warnings.size(), 1u);
+  EXPECT_EQ(report.warnings[0], "'val_1' was computed by the exporter from 'w', and is trained apart from it; export without "
+                                "folding (PyTorch: optimize=False)");
+}
+
+TEST_F(SharedInitializersTest, KnowsWhatTheExporterSaysOfInitializers) {
+  for (const char *name : {"weight", "table", "folded", "lifted", "unknown"})
+    addValues(name, {3}, {1, 2, 3});
+  auto *signature = graph->add_metadata_props();
+  signature->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+  signature->set_value("# inputs\np_weight: PARAMETER target='weight'\np_it: PARAMETER target=\"it's\"\nb_table: BUFFER target='table'\n");
+  annotate(graph, "weight", kKind, "PARAMETER");
+  annotate(graph, "table", kKind, "BUFFER");
+  annotate(graph, "folded", kFoldedFrom, "['a', \"it's\"]");
+  annotate(graph, "lifted", kFoldedFrom, "['table', 'val_3']");
+  annotate(graph, "unknown", "other", "PARAMETER");
+  auto origins = findOrigins(*graph);
+  EXPECT_EQ(origins.size(), 4u);
+  EXPECT_EQ(origins["weight"].origin, Origin::parameter);
+  EXPECT_EQ(origins["table"].origin, Origin::buffer);
+  EXPECT_EQ(origins["folded"].origin, Origin::parameter);
+  EXPECT_EQ(origins["lifted"].origin, Origin::constant);
 }
 
 } // namespace

@@ -10,7 +10,13 @@
 // CHECK: train.tensor @val_2 parameter "val_2"
 // CHECK: train.tensor @val_3 parameter "val_3"
 // CHECK-NOT: "step"
+// CHECK: train.tensor @"const__8:0" parameter "const__8:0"
+// CHECK: train.tensor @attn_mask parameter "attn_mask"
+// CHECK-NOT: "table"
+// CHECK-NOT: "lifted"
+// CHECK-NOT: "limit"
 // CHECK: func.func
+// WARNING: trained although it looks like a mask or a table: 'attn_mask' (3 elements), 'zeros' (3 elements); --freeze what is no weight
 // WARNING: trained although the exporter made up the name: 'val_2' (3 elements); --freeze what is a table and no weight
 // CHOSEN-NOT: parameter
 // CHOSEN: func.func
@@ -22,7 +28,15 @@ onnx.graph "g" ["x"] [[]] -> ["y"] [!onnx.any] [[]] {
   %many = onnx.initializer "val_2" dense<0.5> : tensor<3xf32>
   %slope = onnx.initializer "val_3" dense<0.5> : tensor<1xf32>
   %step = onnx.initializer "step" dense<0.5> : tensor<3xf32>
-  %a = onnx.node "Mul" since 14 (%x, %w) {} -> ["a"] : (tensor<2x3xf32>, tensor<3xf32>) -> !onnx.any
+  %folded = onnx.initializer "const__8:0" dense<0.5> : tensor<f32> {onnx.origin = "parameter"}
+  %mask = onnx.initializer "attn_mask" dense<0.5> : tensor<3xf32>
+  %zeros = onnx.initializer "zeros" dense<[0.0, -1.0e9, 0.0]> : tensor<3xf32>
+  %table = onnx.initializer "table" dense<0.5> : tensor<3xf32> {onnx.origin = "buffer"}
+  %lifted = onnx.initializer "lifted" dense<0.5> : tensor<3xf32> {onnx.origin = "constant"}
+  %limit = onnx.initializer "limit" dense<0.5> : tensor<f32>
+  %sum = onnx.node "Sum" since 13 (%x, %folded, %mask, %zeros, %table, %lifted) {} -> ["sum"] : (tensor<2x3xf32>, tensor<f32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> !onnx.any
+  %clipped = onnx.node "Clip" since 13 (%sum, %limit) {} -> ["clipped"] : (!onnx.any, tensor<f32>) -> !onnx.any
+  %a = onnx.node "Mul" since 14 (%clipped, %w) {} -> ["a"] : (!onnx.any, tensor<3xf32>) -> !onnx.any
   %b = onnx.node "Mul" since 14 (%a, %one) {} -> ["b"] : (!onnx.any, tensor<f32>) -> !onnx.any
   %c = onnx.node "Mul" since 14 (%b, %many) {} -> ["c"] : (!onnx.any, tensor<3xf32>) -> !onnx.any
   %d = onnx.node "PRelu" since 16 (%c, %slope) {} -> ["d"] : (!onnx.any, tensor<1xf32>) -> !onnx.any

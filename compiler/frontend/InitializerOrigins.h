@@ -1,0 +1,33 @@
+//===- InitializerOrigins.h - what an exporter says about initializers ----===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// PyTorch's exporter writes down which values of the exported program are parameters and which are buffers, and its
+// optimizer from which values a folded initializer was computed.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+namespace ortc::proto {
+class GraphProto;
+} // namespace ortc::proto
+
+namespace ortc::frontend {
+
+enum class Origin {
+  unknown,
+  parameter, ///< a parameter, or computed from one
+  buffer,
+  constant, ///< of the program, or computed from buffers and constants alone
+};
+
+struct InitializerOrigin {
+  Origin origin = Origin::unknown;
+  std::set<std::string> foldedFrom; ///< the values that it was computed from, directly or not
+};
+
+/// What the metadata of the graph says about its initializers; those about which it says nothing are left out.
+std::map<std::string, InitializerOrigin> findOrigins(const proto::GraphProto &graph);
+
+} // namespace ortc::frontend

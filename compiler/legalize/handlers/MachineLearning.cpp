@@ -1,0 +1,63 @@
+//===- MachineLearning.cpp - operators of ai.onnx.ml ----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What converters of scikit-learn models write around a network: a scaling before it, a normalisation behind it.
+#include "compiler/legalize/Node.h"
+
+using namespace mlir;
+
+namespace ortc::legalize::handlers {
+
+/// Whatever number type goes in, float goes out.
+static Value takeFloats(Node &n) {
+  Value x = n[0];
+  if (isa<FloatType>(TensorBuilder::elementOf(x)))
+    return x;
+  return n.b.cast(x, n.options().float64 ? Type(n.b.getF64Type()) : Type(n.b.getF32Type()), n.bound(0).isUnsigned);
+}
+
+LogicalResult scaler(Node &n) {
+  Value x = takeFloats(n);
+  ArrayRef<int64_t> shape = n.shape(0);
+  int64_t columns = shape.empty() ? 1 : shape.back();
+  auto apply = [&](StringRef name, auto combine) {
+    ArrayRef<float> given = n.op.getFloats(name);
+    if (given.empty())
+      return success();
+    auto count = static_cast<int64_t>(given.size());
+    if (count != 1 && count != columns)
+      return n.refuse("`" + name + "` has " + Twine(count) + " elements, an input of shape " + shapeText(shape) + " has " +
+                      Twine(columns) + " columns");
+    SmallVector<int64_t> sizes;
+    if (count > 1)
+      sizes.push_back(count);
+    Value constant = n.floatConstant(SmallVector<double>(given.begin(), given.end()), sizes, TensorBuilder::elementOf(x));
+    x = combine(x, n.b.broadcastTo(constant, shape));
+    return success();
+  };
+  if (failed(apply("offset", [&](Value a, Value c) { return n.b.sub(a, c); })) ||
+      failed(apply("scale", [&](Value a, Value c) { return n.b.mul(a, c); })))
+    return failure();
+  return n.yield(x);
+}
+
+LogicalResult normalizer(Node &n) {
+  TensorBuilder &b = n.b;
+  Value x = takeFloats(n);
+  std::string norm = n.getString("norm", "MAX").str();
+  if (n.rank(0) < 1)
+    return n.refuse("its operand is a scalar");
+  int64_t axis = n.rank(0) - 1;
+  Value sum = norm == "L1"   ? b.sum(b.abs(x), {axis})
+              : norm == "L2" ? b.sqrt(b.sum(b.mul(x, x), {axis}))
+              : norm == "MAX" ? b.reduce(nn::ReduceKind::max, x, {axis})
+                              : Value();
+  if (!sum)
+    return n.refuse("norm '" + norm + "'");
+  // Rows of zeros stay as they are.
+  Value isZero = b.compare(arith::CmpFPredicate::OEQ, sum, b.zerosLike(sum));
+  sum = b.select(isZero, b.constantLike(sum, 1), sum);
+  return n.yield(b.div(x, b.broadcastAlong(sum, n.shape(0), {axis})));
+}
+
+} // namespace ortc::legalize::handlers
