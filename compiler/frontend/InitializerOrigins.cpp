@@ -56,9 +56,25 @@ template <typename Message> static std::string_view findMetadata(const Message &
   return {};
 }
 
+static std::map<std::string, Origin> findSignature(const proto::GraphProto &graph) {
+  return parseSignature(findMetadata(graph, "pkg.torch.export.ExportedProgram.graph_signature"));
+}
+
+std::vector<std::string> findLostParameters(const proto::GraphProto &graph) {
+  std::set<std::string> present;
+  for (const auto &tensor : graph.initializer())
+    present.insert(tensor.name());
+  for (const auto &[name, origin] : findOrigins(graph))
+    present.insert(origin.foldedFrom.begin(), origin.foldedFrom.end());
+  std::vector<std::string> lost;
+  for (const auto &[name, origin] : findSignature(graph))
+    if (origin == Origin::parameter && !present.count(name))
+      lost.push_back(name);
+  return lost;
+}
+
 std::map<std::string, InitializerOrigin> findOrigins(const proto::GraphProto &graph) {
-  std::map<std::string, Origin> signature =
-      parseSignature(findMetadata(graph, "pkg.torch.export.ExportedProgram.graph_signature"));
+  std::map<std::string, Origin> signature = findSignature(graph);
   std::map<std::string, InitializerOrigin> said;
   auto add = [&](const std::string &name, const auto &message) {
     InitializerOrigin origin;

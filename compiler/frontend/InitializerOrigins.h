@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace ortc::proto {
 class GraphProto;
@@ -29,5 +30,8 @@ struct InitializerOrigin {
 
 /// What the metadata of the graph says about its initializers; those about which it says nothing are left out.
 std::map<std::string, InitializerOrigin> findOrigins(const proto::GraphProto &graph);
+
+/// The parameters of the exported program that are no initializers, and that none was computed from.
+std::vector<std::string> findLostParameters(const proto::GraphProto &graph);
 
 } // namespace ortc::frontend

@@ -191,6 +191,17 @@ static std::vector<std::pair<std::string, std::string>> findFoldedCopies(const G
   return ties;
 }
 
+static void noteLostParameters(const Graph &g, SharingReport &report) {
+  std::vector<std::string> lost = findLostParameters(g.graph);
+  std::string list;
+  for (size_t i = 0; i < lost.size() && i < 4; ++i)
+    list += (i ? ", '" : "'") + lost[i] + "'";
+  if (!lost.empty())
+    report.notes.push_back(std::to_string(lost.size()) + (lost.size() == 1 ? " parameter of the exported program is" : " parameters of the exported program are") +
+                           " not in the file: " + list + (lost.size() > 4 ? ", ..." : "") +
+                           "; exporters merge equal ones, tied or not, fold them into others, and drop what has no use");
+}
+
 /// What was computed from a parameter that the graph still reads is trained apart from it, and is no copy of it.
 static void warnOfComputed(const Graph &g, SharingReport &report) {
   std::map<std::string, InitializerOrigin> origins = findOrigins(g.graph);
@@ -353,6 +364,7 @@ Status resolveSharedInitializers(std::shared_ptr<const Model> &model, const Shar
   warnOfSharedNorms(graph, report);
   noteCopiesOfEmbeddings(graph, report);
   warnOfComputed(graph, report);
+  noteLostParameters(graph, report);
   return {};
 }
 

@@ -1,9 +1,10 @@
 //===- ContribAttention.cpp - attention of optimised files ----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// com.microsoft's MultiHeadAttention, GroupQueryAttention and RotaryEmbedding in the forms that a training step
+// com.microsoft's Attention, MultiHeadAttention, GroupQueryAttention and RotaryEmbedding in the forms that a training step
 // can have: packed caches and lengths from data belong to generation and are refused.
 #include "compiler/legalize/handlers/Attention.h"
+#include "compiler/legalize/handlers/Products.h"
 
 #include <cmath>
 
@@ -93,6 +94,93 @@ LogicalResult fusedRotaryEmbedding(Node &n) {
   return n.yield(packed ? joinHeads(b, y) : y);
 }
 
+/// What operands `mask` and `bias` show of keys, for scores of that shape: the bias is added; where the mask is 0, or a key
+/// stands from the length in it on, mask_filter_value is added.
+static LogicalResult seeOperands(Node &n, Ints scores, unsigned mask, unsigned bias, Visibility &see) {
+  TensorBuilder &b = n.b;
+  auto type = RankedTensorType::get(scores, n.element(0));
+  if (n.has(bias)) {
+    Value pair[2] = {n[bias], b.constant(type, 0)};
+    if (failed(n.broadcast(pair)))
+      return failure();
+    if (TensorBuilder::shapeOf(pair[0]) != scores)
+      return n.refuse("an attention_bias of shape " + shapeText(n.shape(bias)) + " for scores of shape " + shapeText(scores));
+    see.bias = pair[0];
+  }
+  if (!n.has(mask))
+    return success();
+  static constexpr int64_t kLengths[] = {0}, kKeys[] = {0, 3}, kPairs[] = {0, 2, 3};
+  int64_t rank = n.rank(mask);
+  Ints dimensions = rank == 1 ? Ints(kLengths) : rank == 2 ? Ints(kKeys) : Ints(kPairs);
+  Shape wanted;
+  for (int64_t dimension : dimensions)
+    wanted.push_back(scores[dimension]);
+  if (n.isFloat(mask) || n.shape(mask) != Ints(wanted))
+    return n.refuse("a mask of shape " + shapeText(n.shape(mask)) + " for scores of shape " + shapeText(scores));
+  Value wide = b.broadcast(n[mask], scores, dimensions);
+  wide = rank == 1 ? b.compare(arith::CmpIPredicate::sge, b.iota(TensorBuilder::typeOf(wide), 3), wide)
+                   : b.compare(arith::CmpIPredicate::eq, wide, b.zerosLike(wide));
+  Value zero = b.constant(type, 0);
+  Value hidden = b.select(wide, b.constantLike(zero, n.getFloat("mask_filter_value", -10000)), zero);
+  see.bias = see.bias ? b.add(see.bias, hidden) : hidden;
+  return success();
+}
+
+/// (input, weights, bias, mask_index, past, attention_bias, past_sequence_length): queries, keys and values from one product.
+LogicalResult packedAttention(Node &n) {
+  if (failed(n.require({0, 1})) || failed(n.sameElements({0, 1, 2, 5})))
+    return failure();
+  TensorBuilder &b = n.b;
+  for (unsigned i : {4u, 6u})
+    if (n.has(i))
+      return n.refuse("operand " + Twine(i) + ", which serves generation, is not supported");
+  if (n.getInt("do_rotary", 0))
+    return n.refuse("do_rotary is not supported");
+  int64_t heads = n.getInt("num_heads", 0);
+  if (!n.isFloat(0) || n.rank(0) != 3 || n.rank(1) != 2)
+    return n.refuse("an input of shape " + shapeText(n.shape(0)) + " and weights of shape " + shapeText(n.shape(1)));
+  SmallVector<int64_t> widths = n.getInts("qkv_hidden_sizes");
+  if (widths.empty())
+    widths.assign(3, n.shape(1)[1] / 3);
+  int64_t total = 0;
+  for (int64_t width : widths) {
+    if (heads < 1 || width < 1 || width > n.shape(1)[1] || width % heads)
+      return n.refuse("num_heads " + Twine(heads) + " does not fit weights of shape " + shapeText(n.shape(1)));
+    total += width;
+  }
+  if (widths.size() != 3 || widths[0] != widths[1] || total != n.shape(1)[1])
+    return n.refuse("qkv_hidden_sizes do not fit weights of shape " + shapeText(n.shape(1)));
+  Value packed = multiply(n, n[0], n[1]);
+  if (!packed)
+    return failure();
+  if (n.has(2)) {
+    if (n.shape(2) != Ints({total}))
+      return n.refuse("a bias of shape " + shapeText(n.shape(2)));
+    packed = b.add(packed, b.broadcast(n[2], TensorBuilder::shapeOf(packed), {2}));
+  }
+  Value parts[3];
+  int64_t start = 0;
+  for (auto [part, width] : llvm::zip_equal(parts, widths)) {
+    part = splitHeads(b, b.sliceAxis(packed, 2, start, width), heads);
+    start += width;
+  }
+  auto [q, k, v] = parts;
+  int64_t batch = n.shape(0)[0], time = n.shape(0)[1];
+  Shape scores = {batch, heads, time, time};
+  Visibility see;
+  if (failed(seeOperands(n, scores, 3, 5, see)))
+    return failure();
+  if (n.getInt("unidirectional", 0))
+    see.restrict(b, causal(b, scores, 0, -1));
+  ScoreSteps steps;
+  Value results[2] = {joinHeads(b, attend(b, q, k, v, scaleOf(n, widths[0] / heads), 0, see, steps)), {}};
+  if (widths[0] == widths[2]) {
+    Shape one = {1, batch, heads, time, widths[0] / heads};
+    results[1] = b.concat({b.reshape(k, one), b.reshape(v, one)}, 0);
+  }
+  return n.yield(results);
+}
+
 /// (query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value).
 LogicalResult multiHeadAttention(Node &n) {
   if (failed(n.require({0})))
@@ -141,27 +229,8 @@ LogicalResult multiHeadAttention(Node &n) {
                     " do not fit");
   Shape scores = {qs[0], heads, qs[2], ks[2]};
   Visibility see;
-  if (n.has(5)) {
-    Value pair[2] = {n[5], b.constant(RankedTensorType::get(scores, n.element(0)), 0)};
-    if (failed(n.broadcast(pair)))
-      return failure();
-    if (TensorBuilder::shapeOf(pair[0]) != Ints(scores))
-      return n.refuse("an attention_bias of shape " + shapeText(n.shape(5)) + " for scores of shape " +
-                      shapeText(scores));
-    see.bias = pair[0];
-  }
-  if (n.has(4)) { // 0, or a place from the length on, hides a key by adding mask_filter_value
-    bool isLengths = n.rank(4) == 1;
-    if (n.isFloat(4) || n.shape(4) != (isLengths ? Ints({scores[0]}) : Ints({scores[0], scores[3]})))
-      return n.refuse("a key_padding_mask of shape " + shapeText(n.shape(4)) + " for scores of shape " +
-                      shapeText(scores));
-    Value wide = b.broadcast(n[4], scores, isLengths ? Ints({0}) : Ints({0, 3}));
-    wide = isLengths ? b.compare(arith::CmpIPredicate::sge, b.iota(TensorBuilder::typeOf(wide), 3), wide)
-                     : b.compare(arith::CmpIPredicate::eq, wide, b.zerosLike(wide));
-    Value zero = b.constant(RankedTensorType::get(scores, n.element(0)), 0);
-    Value bias = b.select(wide, b.constantLike(zero, n.getFloat("mask_filter_value", -10000)), zero);
-    see.bias = see.bias ? b.add(see.bias, bias) : bias;
-  }
+  if (failed(seeOperands(n, scores, 4, 5, see)))
+    return failure();
   if (n.getInt("unidirectional", 0))
     see.restrict(b, causal(b, scores, ks[2] - qs[2], -1));
   ScoreSteps steps;

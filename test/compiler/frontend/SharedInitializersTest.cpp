@@ -163,7 +163,7 @@ TEST_F(SharedInitializersTest, TiesWhatWasFoldedFromAParameterThatIsRead) {
   addNode(graph, "MatMul", {"b", "val_1"}, {"y"}, "third");
   auto *signature = graph->add_metadata_props();
   signature->set_key("pkg.torch.export.ExportedProgram.graph_signature");
-  signature->set_value("\n# inputs\np_w: PARAMETER target='w'\nx: USER_INPUT\n");
+  signature->set_value("\n# inputs\np_w: PARAMETER target='w'\np_g: PARAMETER target='gone'\nx: USER_INPUT\n");
   annotate(graph, "w", kKind, "PARAMETER");
   annotate(graph, "val_0", kFoldedFrom, "['w']");
   annotate(graph, "val_1", kFoldedFrom, "['val_7', 'w']");
@@ -171,8 +171,10 @@ TEST_F(SharedInitializersTest, TiesWhatWasFoldedFromAParameterThatIsRead) {
   ASSERT_EQ(model->getProto().graph().initializer_size(), 2);
   EXPECT_EQ(node(0).op_type(), "Transpose");
   EXPECT_EQ(node(0).input(0), "w");
-  ASSERT_EQ(report.notes.size(), 1u);
+  ASSERT_EQ(report.notes.size(), 2u);
   EXPECT_EQ(report.notes[0], "'val_0', which the exporter folded from 'w', is tied to it again");
+  EXPECT_EQ(report.notes[1], "1 parameter of the exported program is not in the file: 'gone'; exporters merge equal ones, tied or "
+                             "not, fold them into others, and drop what has no use");
   ASSERT_EQ(report.warnings.size(), 1u);
   EXPECT_EQ(report.warnings[0], "'val_1' was computed by the exporter from 'w', and is trained apart from it; export without "
                                 "folding (PyTorch: optimize=False)");

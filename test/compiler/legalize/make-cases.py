@@ -400,6 +400,21 @@ def contrib():
     case("ms-group-query-attention", "GroupQueryAttention", 17, [values("gq", (2, 3, 64)), values("gk", (2, 3, 32)), values("gv", (2, 3, 32))],
          [np.array([2, 2], np.int32), np.array([3], np.int32), values("gc", (4, 8)), values("gs", (4, 8))], inputs=["x0", "x1", "x2", "", "", "c0", "c1", "c2", "c3"],
          outputs=["y", "k", "v"], domain=ms, num_heads=4, kv_num_heads=2, do_rotary=1, local_window_size=2)
+    weights = [values("aw", (8, 24)), values("ab", (24,))]
+    case("ms-attention", "Attention", 17, [values("ax", (2, 3, 8))], [*weights, np.array([[1, 1, 0], [1, 0, 1]], np.int32), values("ma", (2, 2, 3, 3))],
+         inputs=["x0", "c0", "c1", "c2", "", "c3"], outputs=["y", "present"], domain=ms, num_heads=2, mask_filter_value=-2.0)
+    case("ms-attention-causal", "Attention", 17, [values("ax", (2, 3, 8))], [values("av", (8, 20)), values("ac", (20,)), np.array([2, 3], np.int32)],
+         domain=ms, num_heads=2, unidirectional=1, qkv_hidden_sizes=[8, 8, 4], scale=0.5)
+    case("ms-attention-pairs", "Attention", 17, [values("ax", (2, 3, 8))], [*weights, np.tril(np.ones((2, 3, 3), np.int32))], domain=ms, num_heads=4)
+    case("layer-norm-early", "LayerNormalization", 13, [x], [g, c], epsilon=1e-3)  # ONNX Runtime's own, in the default domain
+
+
+def machine_learning():
+    ml = "ai.onnx.ml"
+    case("ml-scaler", "Scaler", 17, [values("ms", (4, 3))], domain=ml, offset=[0.5, -1.0, 0.25], scale=[2.0, 0.5, -1.0])
+    case("ml-scaler-integers", "Scaler", 17, [np.arange(-5, 7, dtype=np.int64).reshape(4, 3)], domain=ml, offset=[1.5], scale=[0.25])
+    for norm in ("MAX", "L1", "L2"):
+        case(f"ml-normalizer-{norm.lower()}", "Normalizer", 17, [np.abs(values("mn", (4, 3)))], domain=ml, norm=norm)
 
 
 if __name__ == "__main__":
@@ -407,6 +422,6 @@ if __name__ == "__main__":
     for old in FOLDER.iterdir():
         old.unlink()
     for family in (elementwise, activations, shapes, movement, linear, spatial, norms, reductions, indexing, selection, sampling, placement, recurrent, loops,
-                   narrow, losses, random, quantization, signals, contrib):
+                   narrow, losses, random, quantization, signals, contrib, machine_learning):
         family()
     print(len(list(FOLDER.glob("*.onnx"))), "cases")
