@@ -81,10 +81,10 @@ std::map<std::string, InitializerOrigin> findOrigins(const proto::GraphProto &gr
     origin.origin = originOf(findMetadata(message, "pkg.torch.export.graph_signature.InputSpec.kind"));
     origin.foldedFrom = parseList(findMetadata(message, "pkg.onnxscript.optimizer.folded_from"));
     if (origin.origin == Origin::unknown && !origin.foldedFrom.empty() && !signature.empty()) {
-      origin.origin = Origin::constant;
       for (const std::string &source : origin.foldedFrom)
         if (auto found = signature.find(source); found != signature.end() && found->second == Origin::parameter)
-          origin.origin = Origin::parameter;
+          origin.parameters.insert(source);
+      origin.origin = origin.parameters.empty() ? Origin::constant : Origin::parameter;
     }
     if (origin.origin != Origin::unknown || !origin.foldedFrom.empty())
       said.insert_or_assign(name, std::move(origin));

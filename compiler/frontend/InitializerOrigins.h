@@ -26,6 +26,7 @@ enum class Origin {
 struct InitializerOrigin {
   Origin origin = Origin::unknown;
   std::set<std::string> foldedFrom; ///< the values that it was computed from, directly or not
+  std::set<std::string> parameters; ///< those of them that are parameters of the exported program
 };
 
 /// What the metadata of the graph says about its initializers; those about which it says nothing are left out.

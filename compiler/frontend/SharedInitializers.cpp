@@ -202,24 +202,41 @@ static void noteLostParameters(const Graph &g, SharingReport &report) {
                            "; exporters merge equal ones, tied or not, fold them into others, and drop what has no use");
 }
 
-/// What was computed from a parameter that the graph still reads is trained apart from it, and is no copy of it.
+/// Whether a folded value has the elements of its parameters, moved at most: by the name of the operation that gave it. Values
+/// inside an operation ("val_3") are the transposed weights of matrix products and the merged gates of recurrent layers.
+static bool isMoved(const std::string &name, size_t parameters) {
+  std::string base = name.substr(0, name.find_last_not_of("0123456789") + 1);
+  if (base == "val_" || base == "cat" || base == "cat_" || base == "stack" || base == "stack_")
+    return true;
+  static const char *const kViews[] = {"transpose", "permute", "t",     "view",       "reshape", "unsqueeze", "squeeze", "flatten",
+                                       "unflatten", "detach",  "clone", "contiguous", "alias",   "_to_copy",  "slice",   "select",
+                                       "split",     "chunk",   "flip",  "getitem",    "narrow",  "movedim"};
+  if (base.size() > 1 && base.size() < name.size() && base.back() == '_')
+    base.pop_back();
+  return parameters == 1 && std::any_of(std::begin(kViews), std::end(kViews), [&](const char *view) { return base == view; });
+}
+
+/// What was computed from parameters is trained in their place, and apart from them where they are still read.
 static void warnOfComputed(const Graph &g, SharingReport &report) {
-  std::map<std::string, InitializerOrigin> origins = findOrigins(g.graph);
-  for (const auto &[name, origin] : origins) {
+  std::vector<std::string> computed;
+  for (const auto &[name, origin] : findOrigins(g.graph)) {
     const proto::TensorProto *tensor = g.find(name);
-    if (!tensor || !Graph::isFloat(*tensor) || !g.readers.count(name) || origin.origin != Origin::parameter)
+    if (!tensor || !Graph::isFloat(*tensor) || !g.readers.count(name) || origin.parameters.empty())
       continue;
-    std::string sources;
-    for (const std::string &source : origin.foldedFrom) {
-      auto known = origins.find(source);
-      if (known != origins.end() && known->second.origin == Origin::parameter && known->second.foldedFrom.empty() &&
-          g.readers.count(source))
-        sources += (sources.empty() ? "'" : ", '") + source + "'";
-    }
-    if (!sources.empty())
-      report.warnings.push_back("'" + name + "' was computed by the exporter from " + sources +
-                                ", and is trained apart from it; export without folding (PyTorch: optimize=False)");
+    bool isRead = std::any_of(origin.parameters.begin(), origin.parameters.end(),
+                              [&](const std::string &source) { return g.find(source) && g.readers.count(source); });
+    if (isRead || !isMoved(name, origin.parameters.size()))
+      computed.push_back("'" + name + "' (from '" + *origin.parameters.begin() + "'" +
+                         (origin.parameters.size() > 1 ? " and others)" : ")"));
   }
+  if (computed.empty())
+    return;
+  std::string list;
+  for (size_t i = 0; i < computed.size() && i < 4; ++i)
+    list += (i ? ", " : "") + computed[i];
+  report.warnings.push_back("trained in place of the parameters that the exporter computed it from, which is another training: " +
+                            list + (computed.size() > 4 ? " and " + std::to_string(computed.size() - 4) + " more" : "") +
+                            "; export without folding (PyTorch: optimize=False)");
 }
 
 /// A name that nothing in the graph has.

@@ -176,8 +176,8 @@ TEST_F(SharedInitializersTest, TiesWhatWasFoldedFromAParameterThatIsRead) {
   EXPECT_EQ(report.notes[1], "1 parameter of the exported program is not in the file: 'gone'; exporters merge equal ones, tied or "
                              "not, fold them into others, and drop what has no use");
   ASSERT_EQ(report.warnings.size(), 1u);
-  EXPECT_EQ(report.warnings[0], "'val_1' was computed by the exporter from 'w', and is trained apart from it; export without "
-                                "folding (PyTorch: optimize=False)");
+  EXPECT_EQ(report.warnings[0], "trained in place of the parameters that the exporter computed it from, which is another "
+                                "training: 'val_1' (from 'w'); export without folding (PyTorch: optimize=False)");
 }
 
 TEST_F(SharedInitializersTest, KnowsWhatTheExporterSaysOfInitializers) {
@@ -197,6 +197,30 @@ TEST_F(SharedInitializersTest, KnowsWhatTheExporterSaysOfInitializers) {
   EXPECT_EQ(origins["table"].origin, Origin::buffer);
   EXPECT_EQ(origins["folded"].origin, Origin::parameter);
   EXPECT_EQ(origins["lifted"].origin, Origin::constant);
+}
+
+TEST_F(SharedInitializersTest, WarnsOfWhatWasComputedFromParameters) {
+  const char *const names[] = {"val_3", "unsqueeze_1", "t", "cat", "expand", "embedding_1", "exp", "transpose"};
+  auto *signature = graph->add_metadata_props();
+  signature->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+  signature->set_value("p_w: PARAMETER target='w'\np_b: PARAMETER target='b'\n");
+  std::vector<std::string> all{"x"};
+  for (const char *name : names) {
+    addValues(name, {3}, {1, 2, 3});
+    bool isBoth = name == std::string("cat") || name == std::string("transpose");
+    annotate(graph, name, kFoldedFrom, isBoth ? "['b', 'w']" : "['w']");
+    all.push_back(name);
+  }
+  auto *node = graph->add_node();
+  node->set_op_type("Sum");
+  node->add_output("y");
+  for (const std::string &name : all)
+    node->add_input(name);
+  ASSERT_EQ(resolve(), "");
+  ASSERT_EQ(report.warnings.size(), 1u);
+  EXPECT_EQ(report.warnings[0], "trained in place of the parameters that the exporter computed it from, which is another "
+                                "training: 'embedding_1' (from 'w'), 'exp' (from 'w'), 'expand' (from 'w'), 'transpose' (from "
+                                "'b' and others); export without folding (PyTorch: optimize=False)");
 }
 
 } // namespace
