@@ -248,6 +248,18 @@ Value Node::floatConstant(ArrayRef<double> values, Ints shape, Type element) {
   return arith::ConstantOp::create(b, cast<TypedAttr>(tensor.toAttribute()));
 }
 
+/// Whether the numbers are places in a dimension of at most `limit` elements, as ArgMax gives them.
+static bool arePlaces(Value indices, int64_t limit) {
+  while (Operation *op = indices.getDefiningOp()) {
+    if (auto place = dyn_cast<nn::ArgReduceOp>(op))
+      return cast<RankedTensorType>(place.getInput().getType()).getDimSize(place.getAxis()) <= limit;
+    if (!isa<nn::ReshapeOp, nn::TransposeOp, nn::BroadcastOp, nn::SliceOp, arith::ExtSIOp, arith::TruncIOp>(op))
+      return false;
+    indices = op->getOperand(0);
+  }
+  return false;
+}
+
 Value Node::index(Value indices, int64_t limit, StringRef name) {
   auto type = cast<RankedTensorType>(indices.getType());
   if (!type.getElementType().isInteger(32) && !type.getElementType().isInteger(64)) {
@@ -258,6 +270,8 @@ Value Node::index(Value indices, int64_t limit, StringRef name) {
     (void)refuse("'" + name + "' indexes a dimension without elements");
     return {};
   }
+  if (arePlaces(indices, limit))
+    return indices;
   if (const HostTensor *known = walk.constantValue(indices)) {
     bool negative = false;
     for (int64_t i = 0; i < known->size(); ++i) {

@@ -4,6 +4,8 @@
 // What converters of scikit-learn models write around a network: a scaling before it, a normalisation behind it.
 #include "compiler/legalize/Node.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace ortc::legalize::handlers {
@@ -39,6 +41,33 @@ LogicalResult scaler(Node &n) {
       failed(apply("scale", [&](Value a, Value c) { return n.b.mul(a, c); })))
     return failure();
   return n.yield(x);
+}
+
+LogicalResult binarizer(Node &n) {
+  TensorBuilder &b = n.b;
+  double threshold = n.getFloat("threshold", 0);
+  Value limit = b.constantLike(n[0], n.isFloat(0) ? threshold : std::floor(threshold));
+  Value isAbove = n.isFloat(0) ? b.compare(arith::CmpFPredicate::OGT, n[0], limit) : b.compare(arith::CmpIPredicate::sgt, n[0], limit);
+  return n.yield(b.select(isAbove, b.constantLike(n[0], 1), b.zerosLike(n[0])));
+}
+
+/// Columns of the first operand, in the order of the second.
+LogicalResult arrayFeatureExtractor(Node &n) {
+  Value x = n[0];
+  nn::Shape shape(n.shape(0));
+  if (shape.empty())
+    return n.refuse("its operand is a scalar");
+  if (shape.size() == 1) {
+    shape.insert(shape.begin(), 1);
+    x = n.b.reshape(x, shape);
+  }
+  int64_t axis = static_cast<int64_t>(shape.size()) - 1, count = elementCount(n.shape(1));
+  Value indices = n.index(n.b.reshape(n[1], {count}), shape.back(), n.name(1));
+  if (!indices)
+    return failure();
+  shape.back() = count;
+  auto type = RankedTensorType::get(shape, TensorBuilder::elementOf(x));
+  return n.yieldBound({n.bound(0).with(nn::GatherOp::create(n.b, type, x, indices, axis).getResult())});
 }
 
 LogicalResult normalizer(Node &n) {

@@ -413,6 +413,9 @@ def machine_learning():
     ml = "ai.onnx.ml"
     case("ml-scaler", "Scaler", 17, [values("ms", (4, 3))], domain=ml, offset=[0.5, -1.0, 0.25], scale=[2.0, 0.5, -1.0])
     case("ml-scaler-integers", "Scaler", 17, [np.arange(-5, 7, dtype=np.int64).reshape(4, 3)], domain=ml, offset=[1.5], scale=[0.25])
+    case("ml-binarizer", "Binarizer", 17, [values("mb", (4, 3))], domain=ml, threshold=0.25)
+    case("ml-array-feature-extractor", "ArrayFeatureExtractor", 17, [values("mf", (4, 3))], [np.array([2, 0, 2, 1], np.int64)], domain=ml)
+    case("ml-array-feature-extractor-flat", "ArrayFeatureExtractor", 17, [values("mg", (5,))], [np.array([[4], [1]], np.int64)], domain=ml)
     for norm in ("MAX", "L1", "L2"):
         case(f"ml-normalizer-{norm.lower()}", "Normalizer", 17, [np.abs(values("mn", (4, 3)))], domain=ml, norm=norm)
 

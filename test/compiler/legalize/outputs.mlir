@@ -9,14 +9,14 @@
 // CHECK: func.func
 // CHECK-SAME: train.output = "probabilities"
 // CHECK-NOT: train.output
-// NOTE: output 'label' is left out, as the loss does not need it: ai.onnx.ml.Binarizer 'binarizer': the operator is not supported
-// REFUSED: ai.onnx.ml.Binarizer (since opset 1) 'binarizer': the operator is not supported
+// NOTE: output 'label' is left out, as the loss does not need it: ai.onnx.ml.Imputer 'imputer': the operator is not supported
+// REFUSED: ai.onnx.ml.Imputer (since opset 1) 'imputer': the operator is not supported
 onnx.graph "g" ["x"] [[]] -> ["label", "probabilities"] [tensor<2x3xi64>, !onnx.any] [[], []] {
 ^bb0(%x: tensor<2x3xf32>):
   %w = onnx.initializer "w" dense<0.5> : tensor<3xf32>
   %threshold = onnx.initializer "threshold" dense<0.5> : tensor<3xf32>
   %y = onnx.node "Mul" since 14 (%x, %w) {} -> ["probabilities"] : (tensor<2x3xf32>, tensor<3xf32>) -> !onnx.any
   %z = onnx.node "Sub" since 14 (%y, %threshold) {} -> ["z"] : (!onnx.any, tensor<3xf32>) -> !onnx.any
-  %label = onnx.node "Binarizer" of "ai.onnx.ml" since 1 (%z) "binarizer" {} -> ["label"] : (!onnx.any) -> !onnx.any
+  %label = onnx.node "Imputer" of "ai.onnx.ml" since 1 (%z) "imputer" {} -> ["label"] : (!onnx.any) -> !onnx.any
   onnx.return %label, %y : !onnx.any, !onnx.any
 }
