@@ -3,6 +3,7 @@
 #include "compiler/evaluator/HostTensor.h"
 
 #include "mlir/IR/AsmState.h"
+#include "mlir/IR/BuiltinDialect.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/ADT/APFloat.h"
 
@@ -70,6 +71,16 @@ FailureOr<HostTensor> HostTensor::fromAttribute(ElementsAttr attribute) {
   return result;
 }
 
+/// A name that no resource has yet. The blob manager would find one, too, by trying all numbers from the first on.
+static std::string freshName(MLIRContext *context, StringRef name) {
+  std::string fresh = name.str();
+  DenseResourceElementsHandle::getManagerInterface(context).getBlobManager().getBlobMap([&](const auto &known) {
+    if (known.contains(name))
+      fresh += "." + std::to_string(known.size());
+  });
+  return fresh;
+}
+
 ElementsAttr HostTensor::toAttribute(StringRef name) const {
   Type element = type.getElementType();
   unsigned width = element.getIntOrFloatBitWidth(), stride = (width + 7) / 8;
@@ -100,7 +111,7 @@ ElementsAttr HostTensor::toAttribute(StringRef name) const {
     uint64_t raw = bitsOf(i).getZExtValue();
     std::memcpy(data + i * stride, &raw, stride);
   }
-  return DenseResourceElementsAttr::get(type, name, std::move(blob));
+  return DenseResourceElementsAttr::get(type, freshName(type.getContext(), name), std::move(blob));
 }
 
 HostTensor HostTensor::withType(RankedTensorType other) const {

@@ -28,6 +28,9 @@ static constexpr int64_t kFoldBroadcastBytes = evaluator::kInlineConstantBytes;
 /// An operation that takes more multiplications than this is left to the program.
 static constexpr int64_t kFoldWork = int64_t(1) << 28;
 
+/// Nodes that subgraphs may come to, all copies of the bodies of loops counted.
+static constexpr int64_t kMostInlined = 200000;
+
 static bool isNarrow(Type element) { return element.isF16() || element.isBF16(); }
 
 static int64_t countOf(Type type) { return elementCount(cast<RankedTensorType>(type).getShape()); }
@@ -521,6 +524,13 @@ void Legalizer::legalizeNodes(onnx::GraphOp which) {
 LogicalResult Legalizer::inlineGraph(onnx::GraphOp which, ArrayRef<Bound> arguments, SmallVector<Bound> &outputs) {
   for (auto [argument, value] : llvm::zip_equal(which.getBlock().getArguments(), arguments))
     environment[argument] = value;
+  auto nodes = which.getBlock().getOps<onnx::NodeOp>();
+  inlined += std::distance(nodes.begin(), nodes.end());
+  if (inlined > kMostInlined) {
+    refuse(cast<onnx::NodeOp>(which->getParentOp()),
+           "with it, branches and copies of the bodies of loops come to more than " + Twine(kMostInlined) + " nodes");
+    return failure();
+  }
   legalizeNodes(which);
   if (again)
     return failure();

@@ -111,6 +111,7 @@ private:
   llvm::DenseMap<Value, mlir::ElementsAttr> argumentData;
   llvm::DenseMap<Value, size_t> parameters;                           ///< argument -> initializer
   llvm::DenseMap<std::pair<Value, mlir::Operation *>, size_t> states; ///< statistic and its user -> argument
+  int64_t inlined = 0; ///< nodes of subgraphs so far
   std::optional<size_t> stepArgument;                                 ///< randomStep
   llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, unsigned> draws; ///< keys given to a node's part
 };

@@ -194,7 +194,7 @@ LogicalResult range(Node &n) {
   int64_t count = steps > 0 ? static_cast<int64_t>(steps) : 0;
   SmallVector<int64_t> values;
   for (int64_t i = 0; i < count; ++i)
-    values.push_back(start + i * delta);
+    values.push_back(static_cast<int64_t>(Wide(start) + Wide(i) * delta));
   return n.yield(n.intConstant(values, {count}, n.element(0)));
 }
 
