@@ -11,8 +11,6 @@ using namespace mlir;
 
 namespace ortc::codegen {
 
-func::FuncOp KernelFunction::function() const { return cast<func::FuncOp>(operation); }
-
 Value KernelFunction::workspaceView(OpBuilder &builder, Location loc, int64_t byteOffset, Type elementType,
                                     int64_t elements) const {
   assert(workspace && "kernel was created without workspace");
@@ -56,7 +54,6 @@ KernelFunction createKernelFunction(OpBuilder &builder, ModuleOp module, KernelI
 
   Block *body = function.addEntryBlock();
   KernelFunction kernel;
-  kernel.operation = function;
   for (size_t i = 0; i < buffers.size(); ++i)
     kernel.buffers.push_back(body->getArgument(i));
   if (info.workspaceBytesPerWorker)

@@ -10,10 +10,6 @@
 #include <cstdint>
 #include <string>
 
-namespace mlir::func {
-class FuncOp;
-}
-
 namespace ortc::codegen {
 
 /// What the caller of a kernel must know.
@@ -45,9 +41,6 @@ struct KernelBuffer {
 /// The backend adds the ABI entry `void name.entry(ptr args, i64 chunk, i64 worker)` after lowering: `args` holds the
 /// buffer pointers in order, then the base of the workspaces of all workers.
 struct KernelFunction {
-  mlir::func::FuncOp function() const;
-
-  mlir::Operation *operation = nullptr;
   llvm::SmallVector<mlir::Value> buffers;
   mlir::Value workspace; ///< null without workspace
   mlir::Value chunk;

@@ -39,7 +39,7 @@ std::string makeBufferTable(ModuleOp module, const CompileOptions &options) {
     for (auto buffer : program.getBody().front().getOps<plan::BufferOp>()) {
       std::string key = quoteField(entryName(program, options)) + "," + quoteField(buffer.getName()) + "," +
                         plan::stringifyRegion(buffer.getRegion()).str() + "," + std::to_string(buffer.getOffset());
-      int64_t bytes = memory::storedBytes(cast<ShapedType>(buffer.getType()));
+      int64_t bytes = plan::storedBytes(cast<ShapedType>(buffer.getType()));
       bool isTransient = buffer.getRegion() == plan::Region::transient;
       auto row = isTransient ? rows.end() : llvm::find_if(rows, [&](const Row &other) { return other.key == key; });
       for (Operation *user : buffer->getUsers()) {

@@ -43,8 +43,6 @@ struct TensorData {
   std::vector<std::string_view> strings;
   /// Keeps `bytes` and `strings` alive: the model, a mapped file, or a converted copy.
   std::shared_ptr<const void> owner;
-
-  int64_t elements() const;
 };
 
 /// "FLOAT", ...; "28" becomes its name, an unknown number stays a number.

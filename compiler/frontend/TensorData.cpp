@@ -81,13 +81,6 @@ int dataTypeBytes(int32_t type) {
   return info ? (info->bits + 7) / 8 : -1;
 }
 
-int64_t TensorData::elements() const {
-  int64_t count = 1;
-  for (int64_t dim : dims)
-    count *= dim;
-  return count;
-}
-
 static std::string text(size_t value) { return std::to_string(value); }
 
 /// "[2,3]".

@@ -26,4 +26,7 @@ inline constexpr llvm::StringLiteral kKind = "plan.kind";
 /// On the same functions: their `inPlace` pairs (see plan.kernel).
 inline constexpr llvm::StringLiteral kInPlace = "plan.in_place";
 
+/// Bytes of a tensor in memory: booleans and narrower take one byte each.
+int64_t storedBytes(mlir::ShapedType type);
+
 } // namespace ortc::plan

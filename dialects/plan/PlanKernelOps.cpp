@@ -11,10 +11,9 @@ void KernelOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffe
     effects.emplace_back(MemoryEffects::Write::get());
 }
 
-static int64_t bytesOf(Type type) {
-  auto shaped = cast<ShapedType>(type);
-  return shaped.getNumElements() * ((shaped.getElementTypeBitWidth() + 7) / 8);
-}
+int64_t storedBytes(ShapedType type) { return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8); }
+
+static int64_t bytesOf(Type type) { return storedBytes(cast<ShapedType>(type)); }
 
 LogicalResult KernelOp::verify() {
   Block &block = getBody().front();

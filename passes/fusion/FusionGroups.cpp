@@ -5,6 +5,7 @@
 #include "compiler/codegen/contraction/FusedContraction.h"
 #include "compiler/codegen/conv/ConvKernel.h"
 #include "compiler/codegen/loop/SingleKernels.h"
+#include "dialects/plan/PlanDialect.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -32,16 +33,14 @@ static constexpr int64_t kSmall = 8;
 /// Pieces of work below which joining must not reduce their number.
 static constexpr int64_t kParallelPieces = 8;
 
-Value throughReshapes(Value value) {
+/// The value that `value` is a reshape of, through any number of them.
+static Value throughReshapes(Value value) {
   while (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
     value = reshape.getInput();
   return value;
 }
 
-static int64_t bytesOf(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
-}
+static int64_t bytesOf(Value value) { return plan::storedBytes(cast<ShapedType>(value.getType())); }
 
 static bool belongsToNoGroup(Operation *op) {
   return isa<nn::ReshapeOp, arith::ConstantOp>(op) || op->hasTrait<OpTrait::IsTerminator>();

@@ -69,7 +69,4 @@ private:
   std::vector<Quality> qualities;
 };
 
-/// The value that `value` is a reshape of, through any number of them.
-mlir::Value throughReshapes(mlir::Value value);
-
 } // namespace ortc::fusion

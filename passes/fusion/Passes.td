@@ -28,8 +28,9 @@ def FuseKernelsPass : Pass<"ortc-fuse-kernels"> {
     Before: functions on tensors without composites.
     After: every operation is in a plan.kernel, but for reshapes between kernels, which move no data. What one loop nest
     computes without repeating expensive work or reading memory out of order is one kernel: elementwise clusters,
-    reductions with their producers and what hangs on them, all of an optimizer's update. Everything else is a
-    kernel of its own. Operations that only updates need are never in a kernel with others, which run before updates.
+    reductions with their producers and what hangs on them, all of an optimizer's update. Contractions and convolutions take
+    the elementwise work on their results along. Everything else is a kernel of its own; random draws are copied into the
+    kernels that read them. Operations that only updates need are never in a kernel with others, which run before updates.
     Functions without body, and those that hold a kernel already, are left alone.
 
     ```mlir

@@ -11,8 +11,6 @@ namespace ortc::memory {
 #define GEN_PASS_DEF_ASSIGNREGIONSPASS
 #include "passes/memory/Passes.h.inc"
 
-int64_t storedBytes(ShapedType type) { return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8); }
-
 /// Whether a tensor starts as all zero bits.
 static bool startsAsZero(train::TensorOp tensor) {
   auto initial = tensor.getInitialAttr();
@@ -39,7 +37,7 @@ struct AssignRegionsPass : impl::AssignRegionsPassBase<AssignRegionsPass> {
           continue;
         tensor->setAttr(kRegion, plan::RegionAttr::get(&getContext(), region));
         tensor->setAttr(kOffset, Builder(&getContext()).getI64IntegerAttr(end));
-        end += (storedBytes(cast<ShapedType>(tensor.getType())) + 63) / 64 * 64;
+        end += (plan::storedBytes(cast<ShapedType>(tensor.getType())) + 63) / 64 * 64;
       }
     };
     auto isConstant = [](train::TensorOp tensor) { return tensor.getRole() == train::Role::constant; };

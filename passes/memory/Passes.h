@@ -16,7 +16,4 @@ inline constexpr llvm::StringLiteral kRegion = "plan.region", kOffset = "plan.of
 inline constexpr llvm::StringLiteral kConstantBytes = "plan.constant_bytes", kPersistentBytes = "plan.persistent_bytes",
                                      kStoredBytes = "plan.stored_bytes";
 
-/// Bytes of a tensor in memory: booleans and narrower take one byte each.
-int64_t storedBytes(mlir::ShapedType type);
-
 } // namespace ortc::memory

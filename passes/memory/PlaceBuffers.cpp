@@ -49,7 +49,7 @@ std::optional<planning::BufferId> Planned::bufferOf(Value root) {
     return std::nullopt;
   planning::Buffer buffer;
   buffer.name = nameOf(root);
-  buffer.bytes = storedBytes(cast<ShapedType>(root.getType()));
+  buffer.bytes = plan::storedBytes(cast<ShapedType>(root.getType()));
   buffer.aliveAtEnd = destination != nullptr;
   buffer.aliveAtStart = argument != nullptr; // a gradient that the host provides
   problem.buffers.push_back(buffer);
@@ -170,7 +170,7 @@ ProgramEmitter::Place ProgramEmitter::placeOfTensor(StringAttr symbol) {
 ProgramEmitter::Place ProgramEmitter::placeInLoop(Scope &scope, Value outside, bool isSliced, Type item) {
   Value root = scope.outer->planned.graph.rootOf(outside);
   Place place = placeOf(*scope.outer, root, outside.getType());
-  place.strides.push_back(isSliced ? storedBytes(cast<ShapedType>(item)) : 0);
+  place.strides.push_back(isSliced ? plan::storedBytes(cast<ShapedType>(item)) : 0);
   place.usage = "";
   place.dtype = {};
   return place;

@@ -37,7 +37,8 @@ NamedAttribute nameAttribute(MLIRContext *context, StringRef name, StringRef val
   return {name, StringAttr::get(context, value)};
 }
 
-Value findPort(ArrayRef<Port> ports, NamedAttribute attribute) {
+/// The value among `ports` under `attribute`, or null.
+static Value findPort(ArrayRef<Port> ports, NamedAttribute attribute) {
   for (const Port &port : ports)
     if (port.attribute == attribute)
       return port.value;

@@ -54,7 +54,4 @@ mlir::NamedAttribute unitAttribute(mlir::MLIRContext *context, llvm::StringRef n
 mlir::NamedAttribute symbolAttribute(TensorOp tensor, llvm::StringRef name);
 mlir::NamedAttribute nameAttribute(mlir::MLIRContext *context, llvm::StringRef name, llvm::StringRef value);
 
-/// The value among `ports` under `attribute`, or null.
-mlir::Value findPort(llvm::ArrayRef<Port> ports, mlir::NamedAttribute attribute);
-
 } // namespace ortc::train

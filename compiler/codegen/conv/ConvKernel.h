@@ -10,9 +10,6 @@
 
 namespace ortc::codegen {
 
-/// Whether `op` is a convolution this generator makes: nn.conv, nn.conv_input_grad or nn.conv_filter_grad, f32 or f64.
-bool isConv(mlir::Operation *op);
-
 /// Whether one convolution kernel computes `outputs` from `inputs`, with everything between defined by operations outside
 /// of any plan.kernel: exactly one convolution, on inputs as they are; behind a conv or conv_input_grad elementwise
 /// operations on every element of the result once (FusedEpilogue.h), whose operands lie along the features as the result

@@ -14,7 +14,8 @@ using namespace mlir;
 
 namespace ortc::codegen {
 
-bool isConv(Operation *op) {
+/// Whether `op` is a convolution this generator makes: of f32 or f64.
+static bool isConv(Operation *op) {
   if (!isa<nn::ConvOp, nn::ConvInputGradOp, nn::ConvFilterGradOp>(op))
     return false;
   Type element = getElementTypeOrSelf(op->getResult(0).getType());

@@ -13,32 +13,6 @@ using namespace mlir;
 
 namespace ortc::codegen {
 
-Type bufferElement(Type element) {
-  Builder builder(element.getContext());
-  if (element.isInteger(1))
-    return builder.getI8Type();
-  return element.isF16() || element.isBF16() ? Type(builder.getI16Type()) : element;
-}
-
-SmallVector<KernelBuffer> kernelBuffers(func::FuncOp function) {
-  SmallVector<KernelBuffer> buffers;
-  auto add = [&](Type type, bool written) {
-    auto tensor = cast<RankedTensorType>(type);
-    buffers.push_back({bufferElement(tensor.getElementType()), tensor.getNumElements(), written, true});
-  };
-  for (Type type : function.getArgumentTypes())
-    add(type, false);
-  for (Type type : function.getResultTypes())
-    add(type, true);
-  if (auto pairs = function->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace)) {
-    for (int64_t i = 0; i + 1 < pairs.size(); i += 2) {
-      buffers[pairs[i]].distinct = false;
-      buffers[function.getNumArguments() + pairs[i + 1]].distinct = false;
-    }
-  }
-  return buffers;
-}
-
 FailureOr<KernelInfo> generateKernel(ModuleOp module, func::FuncOp function, const Target &target,
                                      const GeneratorOptions &options) {
   Operation &root = function.getBody().front().front();

@@ -20,12 +20,6 @@ struct GeneratorOptions {
 mlir::FailureOr<KernelInfo> generateKernel(mlir::ModuleOp module, mlir::func::FuncOp function, const Target &target,
                                            const GeneratorOptions &options);
 
-/// The buffers of a kernel: arguments, then results. Those that an in-place pair names may share memory.
-llvm::SmallVector<KernelBuffer> kernelBuffers(mlir::func::FuncOp function);
-
-/// i1 becomes i8, f16 and bf16 become i16.
-mlir::Type bufferElement(mlir::Type element);
-
 // Generators of single operations.
 
 /// `i32 <name>.entry(ptr args, ptr detail)`: copies the indices and returns ORTC_STEP_RANGE at the first bad one.

@@ -11,7 +11,8 @@ using namespace mlir;
 
 namespace ortc::codegen {
 
-Type registerType(Type element) {
+/// The type that holds `element` in a register: f16 and bf16 are their bits, everything else is itself.
+static Type registerType(Type element) {
   return element.isF16() || element.isBF16() ? IntegerType::get(element.getContext(), 16) : element;
 }
 

@@ -11,9 +11,7 @@
 
 namespace ortc::codegen {
 
-/// The type that holds `element` in a register: f16 and bf16 are their bits, everything else is itself.
-mlir::Type registerType(mlir::Type element);
-/// The type that holds `element` in a buffer: as in a register, but booleans take a byte.
+/// The type that holds `element` in a buffer: f16 and bf16 are their bits, booleans take a byte.
 mlir::Type bufferType(mlir::Type element);
 
 /// Evaluates nodes at one point of the domain, or at `width` neighbours along the lane dimension. What does not change

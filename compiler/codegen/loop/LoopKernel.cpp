@@ -10,26 +10,21 @@ using namespace mlir;
 
 namespace ortc::codegen {
 
-static int64_t storedBytes(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  return tensor.getNumElements() * ((tensor.getElementTypeBitWidth() + 7) / 8);
-}
-
-static SmallVector<KernelBuffer> buffersOf(func::FuncOp function, KernelInfo &info) {
+SmallVector<KernelBuffer> kernelBuffers(func::FuncOp function) {
   SmallVector<KernelBuffer> buffers;
+  auto add = [&](Type type, bool written) {
+    auto tensor = cast<RankedTensorType>(type);
+    buffers.push_back({bufferType(tensor.getElementType()), tensor.getNumElements(), written, true});
+  };
   for (Type type : function.getArgumentTypes())
-    buffers.push_back({bufferType(getElementTypeOrSelf(type)), cast<ShapedType>(type).getNumElements(), false, true});
+    add(type, false);
   for (Type type : function.getResultTypes())
-    buffers.push_back({bufferType(getElementTypeOrSelf(type)), cast<ShapedType>(type).getNumElements(), true, true});
+    add(type, true);
   if (auto pairs = function->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace))
     for (int64_t i = 0; i + 1 < pairs.size(); i += 2) {
       buffers[pairs[i]].distinct = false;
       buffers[function.getNumArguments() + pairs[i + 1]].distinct = false;
     }
-  for (Type type : function.getArgumentTypes())
-    info.bytesRead += storedBytes(type);
-  for (Type type : function.getResultTypes())
-    info.bytesWritten += storedBytes(type);
   return buffers;
 }
 
@@ -43,7 +38,11 @@ FailureOr<KernelInfo> generateLoopKernel(ModuleOp module, func::FuncOp function,
   KernelInfo info;
   info.name = function.getSymName().str();
   LoopBuilder builder(UnknownLoc::get(module.getContext()), module.getContext());
-  auto buffers = buffersOf(function, info);
+  for (Type type : function.getArgumentTypes())
+    info.bytesRead += plan::storedBytes(cast<ShapedType>(type));
+  for (Type type : function.getResultTypes())
+    info.bytesWritten += plan::storedBytes(cast<ShapedType>(type));
+  auto buffers = kernelBuffers(function);
   if (writesNothing(function)) {
     createKernelFunction(builder, module, info, buffers);
     return info;

@@ -19,7 +19,8 @@ Type accumulatorType(Type element) {
 }
 
 
-Value reductionIdentity(LoopBuilder &b, nn::ReduceKind kind, Type type, int64_t width) {
+/// The value of a reduction before its first element.
+static Value reductionIdentity(LoopBuilder &b, nn::ReduceKind kind, Type type, int64_t width) {
   TypedAttr attribute;
   if (auto floating = dyn_cast<FloatType>(type)) {
     double inf = std::numeric_limits<double>::infinity();

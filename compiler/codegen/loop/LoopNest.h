@@ -44,8 +44,6 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target);
 void emitLoops(LoopBuilder &builder, const LoopProgram &program, const LoopPlan &plan, const KernelFunction &kernel,
                const MathOptions &options);
 
-/// `value` of a reduction before its first element.
-mlir::Value reductionIdentity(LoopBuilder &builder, nn::ReduceKind kind, mlir::Type type, int64_t width);
 /// Joins two partial results (scalars or vectors of equal type).
 mlir::Value combine(LoopBuilder &builder, nn::ReduceKind kind, mlir::Value a, mlir::Value b);
 /// The type in which elements of type `element` are accumulated.

@@ -15,7 +15,8 @@ using namespace mlir;
 
 namespace ortc::codegen {
 
-bool isSingleKernelOperation(Operation *op) {
+/// Whether `op` has a generator of its own here.
+static bool isSingleKernelOperation(Operation *op) {
   return isa<nn::ScatterAddOp, nn::ScatterElementsOp, nn::CumSumOp, nn::ArgReduceOp, nn::ArgSortOp>(op);
 }
 
@@ -137,7 +138,7 @@ private:
     Extents extents(type.getShape(), op.getAxis());
     int64_t count = nn::elementCount(shapeOf(op.getIndices()));
     Type element = type.getElementType();
-    overColumns(extents, extents.axis + 2 * count, target.lanes(32) * 1, [&](Value outer, Value column, int64_t width) {
+    overColumns(extents, extents.axis + 2 * count, target.lanes(32), [&](Value outer, Value column, int64_t width) {
       Value indices = bufferOf(op.getIndices()), updates = bufferOf(op.getUpdates());
       b.loop(0, extents.axis, 1, [&](Value row) {
         store(zero(bufferType(element), width), result(), at(outer, extents.axis, row, extents.inner, column));

@@ -9,9 +9,7 @@
 
 namespace ortc::codegen {
 
-/// Whether `op` has a generator of its own here: scatter_add, scatter_elements, cumsum, arg_reduce, arg_sort.
-bool isSingleKernelOperation(mlir::Operation *op);
-/// Whether `function` is one such operation on its arguments.
+/// Whether `function` is one scatter_add, scatter_elements, cumsum, arg_reduce or arg_sort of its arguments.
 bool isSingleKernel(mlir::func::FuncOp function);
 
 /// Emits the kernel of a function that `isSingleKernel` accepts. `info` has its name and bytes.

@@ -22,16 +22,17 @@ Value joinHeads(TensorBuilder &b, Value x) {
   return b.reshape(b.transpose(x, {0, 2, 1, 3}), {s[0], s[2], s[1] * s[3]});
 }
 
-// The query heads of one key head stand side by side; they are a dimension of their own here, so that keys and
-// values are never repeated.
-Value scoresOf(TensorBuilder &b, Value q, Value k, double scale) {
+/// scale * q k', [batch, heads, time, keys]. The query heads of one key head stand side by side; they are a dimension of their
+/// own here, so that keys and values are never repeated.
+static Value scoresOf(TensorBuilder &b, Value q, Value k, double scale) {
   Ints qs = TensorBuilder::shapeOf(q), ks = TensorBuilder::shapeOf(k);
   Value grouped = b.reshape(q, {qs[0], ks[1], qs[1] / ks[1], qs[2], qs[3]});
   Value scores = contract(b, grouped, "bhgqd", k, "bhkd", "bhgqk");
   return b.mulScalar(b.reshape(scores, {qs[0], qs[1], qs[2], ks[2]}), scale);
 }
 
-Value mix(TensorBuilder &b, Value weights, Value v) {
+/// The values under these weights.
+static Value mix(TensorBuilder &b, Value weights, Value v) {
   Ints ws = TensorBuilder::shapeOf(weights), vs = TensorBuilder::shapeOf(v);
   Value grouped = b.reshape(weights, {ws[0], vs[1], ws[1] / vs[1], ws[2], ws[3]});
   return b.reshape(contract(b, grouped, "bhgqk", v, "bhkd", "bhgqd"), {ws[0], ws[1], ws[2], vs[3]});
@@ -40,7 +41,7 @@ Value mix(TensorBuilder &b, Value weights, Value v) {
 Value attend(TensorBuilder &b, Value q, Value k, Value v, double scale, double softcap, const Visibility &see,
              ScoreSteps &steps) {
   steps[0] = scoresOf(b, q, k, scale);
-  steps[1] = softcap != 0 ? b.mulScalar(b.tanh(b.mulScalar(steps[0], 1 / softcap)), softcap) : steps[0];
+  steps[1] = softcap > 0 ? b.mulScalar(b.tanh(b.mulScalar(steps[0], 1 / softcap)), softcap) : steps[0];
   steps[2] = see.bias ? b.add(steps[1], see.bias) : steps[1];
   if (see.allowed)
     steps[2] = b.select(see.allowed, steps[2], b.constantLike(steps[2], -kInfinity));

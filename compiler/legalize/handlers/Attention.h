@@ -25,11 +25,6 @@ struct Visibility {
 /// The scores on their way: scaled products, soft-capped, masked, as weights.
 using ScoreSteps = std::array<Value, 4>;
 
-/// scale * q k'; query heads are a multiple of key heads. [batch, heads, time, size] -> [batch, heads, time, keys].
-Value scoresOf(TensorBuilder &b, Value q, Value k, double scale);
-/// The values under these weights.
-Value mix(TensorBuilder &b, Value weights, Value v);
-
 /// softmax(scale * q k' [softcapped] [masked]) v; query heads are a multiple of key heads. [batch, heads, time, size].
 Value attend(TensorBuilder &b, Value q, Value k, Value v, double scale, double softcap, const Visibility &see,
              ScoreSteps &steps);

@@ -30,7 +30,8 @@ static Value reflect(TensorBuilder &b, Value x, double low, double span) {
   return b.select(isEven, b.addScalar(rest, low), b.sub(b.constantLike(x, span + low), rest));
 }
 
-Value padCoordinate(TensorBuilder &b, Value x, int64_t size, Padding padding) {
+/// A coordinate moved into the grid of `size` elements by border or reflection; with gradient.
+static Value padCoordinate(TensorBuilder &b, Value x, int64_t size, Padding padding) {
   double last = static_cast<double>(size) - 1;
   if (padding == Padding::zeros)
     return x;

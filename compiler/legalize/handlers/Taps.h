@@ -25,8 +25,6 @@ struct Taps {
 
 /// The integer type for indices of `count` elements.
 Type indexType(TensorBuilder &b, int64_t count);
-/// A coordinate moved into the grid of `size` elements by border or reflection; with gradient.
-Value padCoordinate(TensorBuilder &b, Value x, int64_t size, Padding padding);
 /// Taps with whole coordinates `x` [..., taps] along an axis, without weights.
 Taps wholeTaps(TensorBuilder &b, Value x, int64_t size, Padding padding, Type index);
 /// Taps around the coordinates `x` [...] along an axis.
