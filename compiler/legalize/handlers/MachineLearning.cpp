@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What converters of scikit-learn models write around a network: a scaling before it, a normalisation behind it.
+#include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
 
 #include <cmath>
@@ -78,7 +79,7 @@ LogicalResult normalizer(Node &n) {
     return n.refuse("its operand is a scalar");
   int64_t axis = n.rank(0) - 1;
   Value sum = norm == "L1"   ? b.sum(b.abs(x), {axis})
-              : norm == "L2" ? b.sqrt(b.sum(b.mul(x, x), {axis}))
+              : norm == "L2" ? rootOrZero(b, b.sum(b.mul(x, x), {axis}))
               : norm == "MAX" ? b.reduce(nn::ReduceKind::max, x, {axis})
                               : Value();
   if (!sum)
