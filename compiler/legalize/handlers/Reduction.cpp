@@ -83,14 +83,14 @@ LogicalResult reduce(Node &n) {
   bool given = false;
   if (failed(n.intsAt(1, "axes", axes, &given)) || failed(n.axes(axes, n.rank(0))))
     return failure();
+  if (!n.isFloat(0) && (op == "ReduceL2" || op.starts_with("ReduceLog")))
+    return n.refuse("integers are not supported");
   if (axes.empty() && n.getInt("noop_with_empty_axes", 0)) {
     // The elementwise part stays: ReduceL1 of nothing is |x|.
     return n.yield(op == "ReduceMean" ? n[0] : reduceBy(n, n[0], {}, op));
   }
   if (axes.empty())
     axes = llvm::to_vector(llvm::seq<int64_t>(0, n.rank(0)));
-  if (!n.isFloat(0) && (op == "ReduceL2" || op.starts_with("ReduceLog")))
-    return n.refuse("integers are not supported");
   Shape kept(n.shape(0));
   for (int64_t axis : axes)
     kept[axis] = 1;

@@ -124,6 +124,7 @@ const Refusal kRefusals[] = {
     {"CompressFloatCondition", "Compress", 11, {"tensor<3xf32>", "dense<1.0> : tensor<1xf32>"}, "", "its condition is not boolean"},
     {"SuppressionOfIntegers", "NonMaxSuppression", 11, {"dense<1> : tensor<1x2x4xi32>", "dense<1> : tensor<1x1x2xi32>"}, "",
      "its boxes or scores are not floating-point"},
+    {"ReduceLogOfIntegers", "ReduceLogSumExp", 18, {"tensor<3xi32>"}, "noop_with_empty_axes = 1 : i64", "integers are not supported"},
     {"MeanOfIntegers", "Mean", 13, {"tensor<3xi32>", "tensor<3xi32>"}, "", "which is not floating-point"},
     {"MatMulRank", "MatMul", 13, {"tensor<1x1x1x1x1x1x1x1x1x1x1x1x2x2xf32>", "tensor<2x2xf32>"}, "", "more than 8 dimensions"},
     {"EinsumDot", "Einsum", 12, {"tensor<2x2xf32>"}, "equation = \".i->i\"", "more than letters"},
