@@ -4,6 +4,8 @@
 
 #include "compiler/frontend/onnx.pb.h"
 
+#include <algorithm>
+#include <cctype>
 #include <string_view>
 
 namespace ortc::frontend {
@@ -32,9 +34,23 @@ static std::set<std::string> parseList(std::string_view text) {
   return items;
 }
 
+template <typename Message> static std::string_view findMetadata(const Message &message, std::string_view key) {
+  for (const auto &entry : message.metadata_props())
+    if (entry.key() == key)
+      return entry.value();
+  return {};
+}
+
+/// A parameter or buffer of the exported program.
+struct Target {
+  std::string argument, name; ///< "p_fc_weight", "fc.weight"
+  Origin origin;
+};
+
 /// Lines such as "p_fc_weight: PARAMETER target='fc.weight'" of the signature of the exported program.
-static std::map<std::string, Origin> parseSignature(std::string_view text) {
-  std::map<std::string, Origin> targets;
+static std::vector<Target> findTargets(const proto::GraphProto &graph) {
+  std::vector<Target> targets;
+  std::string_view text = findMetadata(graph, "pkg.torch.export.ExportedProgram.graph_signature");
   while (!text.empty()) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
@@ -44,37 +60,50 @@ static std::map<std::string, Origin> parseSignature(std::string_view text) {
     Origin origin = originOf(line.substr(colon + 2, target - colon - 2));
     for (const std::string &name : parseList(line.substr(target)))
       if (origin != Origin::unknown)
-        targets[name] = origin;
+        targets.push_back({std::string(line.substr(0, colon)), name, origin});
   }
   return targets;
 }
 
-template <typename Message> static std::string_view findMetadata(const Message &message, std::string_view key) {
-  for (const auto &entry : message.metadata_props())
-    if (entry.key() == key)
-      return entry.value();
-  return {};
-}
-
-static std::map<std::string, Origin> findSignature(const proto::GraphProto &graph) {
-  return parseSignature(findMetadata(graph, "pkg.torch.export.ExportedProgram.graph_signature"));
-}
-
-std::vector<std::string> findLostParameters(const proto::GraphProto &graph) {
+std::vector<std::string> findLostParameters(const proto::GraphProto &graph, bool buffers) {
   std::set<std::string> present;
   for (const auto &tensor : graph.initializer())
     present.insert(tensor.name());
   for (const auto &[name, origin] : findOrigins(graph))
     present.insert(origin.foldedFrom.begin(), origin.foldedFrom.end());
   std::vector<std::string> lost;
-  for (const auto &[name, origin] : findSignature(graph))
-    if (origin == Origin::parameter && !present.count(name))
-      lost.push_back(name);
+  for (const Target &target : findTargets(graph))
+    if ((target.origin == Origin::parameter || (buffers && target.origin == Origin::buffer)) && !present.count(target.name))
+      lost.push_back(target.name);
   return lost;
 }
 
+std::vector<TracedOperation> findOperations(const proto::GraphProto &graph) {
+  std::map<std::string, std::string> names; // by argument
+  for (Target &target : findTargets(graph))
+    names[target.argument] = target.name;
+  std::vector<TracedOperation> operations;
+  for (const auto &node : graph.node()) {
+    std::string_view text = findMetadata(node, "pkg.torch.onnx.fx_node");
+    TracedOperation &operation = operations.emplace_back();
+    operation.text = text;
+    for (size_t at = text.find('%'); at != text.npos; at = text.find('%', at + 1)) {
+      size_t end = at + 1;
+      while (end < text.size() && (isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
+        ++end;
+      auto found = names.find(std::string(text.substr(at + 1, end - at - 1)));
+      if (found != names.end() &&
+          std::find(operation.parameters.begin(), operation.parameters.end(), found->second) == operation.parameters.end())
+        operation.parameters.push_back(found->second);
+    }
+  }
+  return operations;
+}
+
 std::map<std::string, InitializerOrigin> findOrigins(const proto::GraphProto &graph) {
-  std::map<std::string, Origin> signature = findSignature(graph);
+  std::map<std::string, Origin> signature;
+  for (Target &target : findTargets(graph))
+    signature[target.name] = target.origin;
   std::map<std::string, InitializerOrigin> said;
   auto add = [&](const std::string &name, const auto &message) {
     InitializerOrigin origin;

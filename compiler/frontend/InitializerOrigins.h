@@ -32,7 +32,14 @@ struct InitializerOrigin {
 /// What the metadata of the graph says about its initializers; those about which it says nothing are left out.
 std::map<std::string, InitializerOrigin> findOrigins(const proto::GraphProto &graph);
 
-/// The parameters of the exported program that are no initializers, and that none was computed from.
-std::vector<std::string> findLostParameters(const proto::GraphProto &graph);
+/// The parameters (and buffers, when asked for) of the exported program that are no initializers, and that none was computed from.
+std::vector<std::string> findLostParameters(const proto::GraphProto &graph, bool buffers = false);
+
+/// For each node the parameters and buffers that its operation took in the exported program, in their order.
+struct TracedOperation {
+  std::string text;                    ///< the same for all nodes that the operation became
+  std::vector<std::string> parameters; ///< each once
+};
+std::vector<TracedOperation> findOperations(const proto::GraphProto &graph);
 
 } // namespace ortc::frontend

@@ -6,6 +6,7 @@
 #include "compiler/frontend/onnx.pb.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -171,6 +172,124 @@ static void noteCopiesOfEmbeddings(const Graph &g, SharingReport &report) {
   }
 }
 
+/// One input of a node that reads an initializer in place of a parameter, or buffer, of that name; a bias of so many zeros that
+/// the node has lost.
+struct Replacement {
+  int node, input;
+  std::string name;
+  int64_t zeros = 0;
+};
+
+/// How many elements the bias of a convolution or Gemm has that has lost it: exporters drop biases of zeros. Else 0.
+static int64_t countLostBias(const Graph &g, const proto::NodeProto &node) {
+  const std::string &op = node.op_type();
+  if ((op != "Conv" && op != "ConvTranspose" && op != "Gemm") || node.input_size() != 2)
+    return 0;
+  const proto::TensorProto *weight = g.find(node.input(1));
+  if (!weight || weight->dims_size() < 2 || !Graph::isFloat(*weight))
+    return 0;
+  int64_t group = 1, transB = 0;
+  for (const auto &attribute : node.attribute()) {
+    group = attribute.name() == "group" ? attribute.i() : group;
+    transB = attribute.name() == "transB" ? attribute.i() : transB;
+  }
+  return op == "Conv" ? weight->dims(0) : op == "ConvTranspose" ? weight->dims(1) * group : weight->dims(transB ? 0 : 1);
+}
+
+/// Where the operation of the exported program took parameters that the file has lost, and the nodes read as many others in their
+/// place: exporters merge equal ones.
+static std::vector<Replacement> findReplaced(const Graph &g) {
+  std::vector<std::string> names = findLostParameters(g.graph, /*buffers=*/true);
+  std::set<std::string> lost(names.begin(), names.end());
+  if (lost.empty())
+    return {};
+  std::map<std::string, InitializerOrigin> origins = findOrigins(g.graph);
+  std::vector<TracedOperation> operations = findOperations(g.graph);
+  std::map<std::string, std::vector<int>> nodes; // by operation
+  for (int n = 0; n < g.graph.node_size(); ++n)
+    nodes[operations[n].text].push_back(n);
+  std::vector<Replacement> result;
+  for (const auto &[text, members] : nodes) {
+    const std::vector<std::string> &taken = operations[members.front()].parameters;
+    std::vector<std::string> missing;
+    for (const std::string &name : taken)
+      if (lost.count(name))
+        missing.push_back(name);
+    std::vector<Replacement> found;
+    for (int n : members)
+      for (int i = 0; i < g.graph.node(n).input_size(); ++i) {
+        auto origin = origins.find(g.graph.node(n).input(i));
+        if (origin != origins.end() && origin->second.foldedFrom.empty() &&
+            (origin->second.origin == Origin::parameter || origin->second.origin == Origin::buffer) &&
+            std::find(taken.begin(), taken.end(), origin->first) == taken.end())
+          found.push_back({n, i, "", 0});
+      }
+    if (found.empty() && missing.size() == 1 && taken.size() == 2 && missing[0] == taken[1] && members.size() == 1)
+      if (int64_t count = countLostBias(g, g.graph.node(members[0])))
+        result.push_back({members[0], 2, missing[0], count});
+    if (found.size() != missing.size())
+      continue;
+    for (size_t i = 0; i < found.size(); ++i)
+      found[i].name = missing[i];
+    result.insert(result.end(), found.begin(), found.end());
+  }
+  // A name stands for one initializer, or for none.
+  std::map<std::string, std::set<std::string>> sources;
+  for (const Replacement &each : result)
+    sources[each.name].insert(each.zeros ? std::to_string(each.zeros) + " zeros" : g.graph.node(each.node).input(each.input));
+  result.erase(std::remove_if(result.begin(), result.end(), [&](const Replacement &each) { return sources[each.name].size() > 1; }),
+               result.end());
+  return result;
+}
+
+static void restoreReplaced(proto::GraphProto &graph, const Graph &g, const std::vector<Replacement> &replaced,
+                            SharingReport &report) {
+  std::set<std::string> added, dropped;
+  std::string list, listOfDropped;
+  auto append = [](std::string &text, const std::set<std::string> &names, const std::string &name) {
+    if (names.size() <= 3)
+      text += (names.size() > 1 ? ", '" : "'") + name + "'";
+  };
+  for (const Replacement &each : replaced) {
+    if (each.zeros) {
+      auto *node = graph.mutable_node(each.node);
+      if (dropped.insert(each.name).second) {
+        proto::TensorProto bias;
+        bias.set_name(each.name);
+        bias.set_data_type(g.find(node->input(1))->data_type());
+        bias.add_dims(each.zeros);
+        bias.set_raw_data(std::string(static_cast<size_t>(each.zeros) * dataTypeBytes(bias.data_type()), '\0'));
+        *graph.add_initializer() = std::move(bias);
+        append(listOfDropped, dropped, each.name);
+      }
+      node->add_input(each.name);
+      continue;
+    }
+    std::string &input = *graph.mutable_node(each.node)->mutable_input(each.input);
+    if (added.insert(each.name).second) {
+      proto::TensorProto copy = *g.find(input);
+      copy.set_name(each.name);
+      *graph.add_initializer() = std::move(copy);
+      for (const auto &value : g.graph.value_info()) // with its origin
+        if (value.name() == input) {
+          *graph.add_value_info() = value;
+          graph.mutable_value_info(graph.value_info_size() - 1)->set_name(each.name);
+          break;
+        }
+      append(list, added, each.name);
+    }
+    input = each.name;
+  }
+  if (!dropped.empty())
+    report.notes.push_back(std::to_string(dropped.size()) + (dropped.size() == 1 ? " bias of zeros that" : " biases of zeros that") +
+                           " the exporter had dropped " + (dropped.size() == 1 ? "is" : "are") + " there again: " + listOfDropped +
+                           (dropped.size() > 3 ? ", ..." : ""));
+  if (!added.empty())
+    report.notes.push_back(std::to_string(added.size()) + (added.size() == 1 ? " parameter that" : " parameters that") +
+                         " the exporter had merged with equal ones " + (added.size() == 1 ? "is its own" : "are their own") +
+                         " again: " + list + (added.size() > 3 ? ", ..." : ""));
+}
+
 /// Copies that the exporter says it folded from a parameter which the graph still reads, with that parameter.
 static std::vector<std::pair<std::string, std::string>> findFoldedCopies(const Graph &g) {
   std::vector<std::pair<std::string, std::string>> ties;
@@ -191,15 +310,28 @@ static std::vector<std::pair<std::string, std::string>> findFoldedCopies(const G
   return ties;
 }
 
-static void noteLostParameters(const Graph &g, SharingReport &report) {
+static void reportLostParameters(const Graph &g, SharingReport &report) {
   std::vector<std::string> lost = findLostParameters(g.graph);
-  std::string list;
+  std::set<std::string> taken;
+  for (const TracedOperation &operation : findOperations(g.graph))
+    taken.insert(operation.parameters.begin(), operation.parameters.end());
+  // Tied parameters have one name in operations; those of a batch normalisation are gone with it.
+  auto isTaken = [&](const std::string &name) { return taken.count(name) != 0; };
+  std::vector<std::string> used;
+  std::copy_if(lost.begin(), lost.end(), std::back_inserter(used), isTaken);
+  lost.erase(std::remove_if(lost.begin(), lost.end(), isTaken), lost.end());
+  std::string list, listOfUsed;
+  for (size_t i = 0; i < used.size() && i < 4; ++i)
+    listOfUsed += (i ? ", '" : "'") + used[i] + "'";
+  if (!used.empty())
+    report.warnings.push_back("parameters that the exporter has dropped, or merged with equal ones: " + listOfUsed +
+                              (used.size() > 4 ? " and " + std::to_string(used.size() - 4) + " more" : "") +
+                              "; export without folding (PyTorch: optimize=False)");
   for (size_t i = 0; i < lost.size() && i < 4; ++i)
     list += (i ? ", '" : "'") + lost[i] + "'";
   if (!lost.empty())
     report.notes.push_back(std::to_string(lost.size()) + (lost.size() == 1 ? " parameter of the exported program is" : " parameters of the exported program are") +
-                           " not in the file: " + list + (lost.size() > 4 ? ", ..." : "") +
-                           "; exporters merge equal ones, tied or not, fold them into others, and drop what has no use");
+                           " not in the file (tied, merged with equal ones, folded into others, or of no use): " + list + (lost.size() > 4 ? ", ..." : ""));
 }
 
 /// Whether a folded value has the elements of its parameters, moved at most: by the name of the operation that gave it. Values
@@ -351,13 +483,16 @@ Status resolveSharedInitializers(std::shared_ptr<const Model> &model, const Shar
   {
     Graph graph(*model);
     std::vector<int> merged = findMergedParameters(graph);
+    std::vector<Replacement> replaced = findReplaced(graph);
     std::vector<std::pair<std::string, std::string>> copies = findFoldedCopies(graph);
-    if (!merged.empty() || !copies.empty() || !options.untie.empty() || !options.ties.empty()) {
+    if (!merged.empty() || !replaced.empty() || !copies.empty() || !options.untie.empty() || !options.ties.empty()) {
       Status outcome;
       std::shared_ptr<const Model> edited;
       ORTC_RETURN_IF_ERROR(model->edit(
           [&](proto::ModelProto &proto) {
             SharingReport restored;
+            if (!replaced.empty())
+              restoreReplaced(*proto.mutable_graph(), graph, replaced, report);
             if (!merged.empty())
               restoreMerged(*proto.mutable_graph(), graph, merged, restored);
             for (const auto &[copy, original] : options.ties)
@@ -381,7 +516,7 @@ Status resolveSharedInitializers(std::shared_ptr<const Model> &model, const Shar
   warnOfSharedNorms(graph, report);
   noteCopiesOfEmbeddings(graph, report);
   warnOfComputed(graph, report);
-  noteLostParameters(graph, report);
+  reportLostParameters(graph, report);
   return {};
 }
 

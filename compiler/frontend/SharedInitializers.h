@@ -25,6 +25,8 @@ struct SharingReport {
 
 /// Replaces `model` by an edited copy where there is something to do:
 ///  - an Identity of an initializer whose output bears a parameter's name becomes an initializer of that name;
+///  - a node that reads an initializer where the exported program took another parameter, which the file has lost, reads a copy
+///    under that name;
 ///  - what the exporter says it folded from a parameter that is read elsewhere, too, and that is equal to it or to its
 ///    transpose, becomes that parameter again;
 ///  - `untie`: all readers but the first get a copy, named NODE.NAME;

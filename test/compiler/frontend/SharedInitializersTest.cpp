@@ -173,8 +173,8 @@ TEST_F(SharedInitializersTest, TiesWhatWasFoldedFromAParameterThatIsRead) {
   EXPECT_EQ(node(0).input(0), "w");
   ASSERT_EQ(report.notes.size(), 2u);
   EXPECT_EQ(report.notes[0], "'val_0', which the exporter folded from 'w', is tied to it again");
-  EXPECT_EQ(report.notes[1], "1 parameter of the exported program is not in the file: 'gone'; exporters merge equal ones, tied or "
-                             "not, fold them into others, and drop what has no use");
+  EXPECT_EQ(report.notes[1], "1 parameter of the exported program is not in the file (tied, merged with equal ones, folded "
+                             "into others, or of no use): 'gone'");
   ASSERT_EQ(report.warnings.size(), 1u);
   EXPECT_EQ(report.warnings[0], "trained in place of the parameters that the exporter computed it from, which is another "
                                 "training: 'val_1' (from 'w'); export without folding (PyTorch: optimize=False)");
@@ -221,6 +221,59 @@ TEST_F(SharedInitializersTest, WarnsOfWhatWasComputedFromParameters) {
   EXPECT_EQ(report.warnings[0], "trained in place of the parameters that the exporter computed it from, which is another "
                                 "training: 'embedding_1' (from 'w'), 'exp' (from 'w'), 'expand' (from 'w'), 'transpose' (from "
                                 "'b' and others); export without folding (PyTorch: optimize=False)");
+}
+
+TEST_F(SharedInitializersTest, RestoresWhatTheExportedProgramTook) {
+  addValues("n1.weight", {3}, {1, 1, 1});
+  addValues("n1.bias", {3}, {0, 0, 0});
+  addValues("val_0", {3}, {1, 2, 3});
+  addNode(graph, "LayerNormalization", {"x", "n1.weight", "n1.bias"}, {"a"}, "first");
+  addNode(graph, "LayerNormalization", {"a", "n1.weight", "n1.bias"}, {"b"}, "second");
+  addNode(graph, "Mul", {"b", "val_0"}, {"c"}, "third");
+  addNode(graph, "Add", {"c", "n1.bias"}, {"y"}, "fourth");
+  auto *signature = graph->add_metadata_props();
+  signature->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+  signature->set_value("p_n1_weight: PARAMETER target='n1.weight'\np_n1_bias: PARAMETER target='n1.bias'\n"
+                       "p_n2_weight: PARAMETER target='n2.weight'\np_n2_bias: PARAMETER target='n2.bias'\n"
+                       "p_w: PARAMETER target='w'\np_v: PARAMETER target='v'\n");
+  const char *const operations[] = {"%n = norm(%x, %p_n1_weight, %p_n1_bias)", "%n_1 = norm(%n, %p_n2_weight, %p_n2_bias)",
+                                    "%l = f(%n_1, %p_w, %p_v)", "%l = f(%n_1, %p_w, %p_v)"};
+  for (int n = 0; n < 4; ++n) {
+    auto *entry = graph->mutable_node(n)->add_metadata_props();
+    entry->set_key("pkg.torch.onnx.fx_node");
+    entry->set_value(operations[n]);
+  }
+  annotate(graph, "n1.weight", kKind, "PARAMETER");
+  annotate(graph, "n1.bias", kKind, "PARAMETER");
+  ASSERT_EQ(resolve(), "");
+  EXPECT_EQ(bytes("n2.weight"), bytes("n1.weight"));
+  EXPECT_EQ(node(1).input(1), "n2.weight");
+  EXPECT_EQ(node(1).input(2), "n2.bias");
+  EXPECT_EQ(node(3).input(1), "n1.bias"); // of w and v it may be either
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_EQ(report.notes[0], "2 parameters that the exporter had merged with equal ones are their own again: 'n2.weight', 'n2.bias'");
+  ASSERT_EQ(report.warnings.size(), 1u);
+  EXPECT_EQ(report.warnings[0], "parameters that the exporter has dropped, or merged with equal ones: 'w', 'v'; export without "
+                                "folding (PyTorch: optimize=False)");
+}
+
+TEST_F(SharedInitializersTest, RestoresBiasesOfZerosThatWereDropped) {
+  addValues("fc.weight", {3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  addNode(graph, "Gemm", {"x", "fc.weight"}, {"y"}, "fc");
+  auto *signature = graph->add_metadata_props();
+  signature->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+  signature->set_value("p_w: PARAMETER target='fc.weight'\np_b: PARAMETER target='fc.bias'\n");
+  auto *entry = graph->mutable_node(0)->add_metadata_props();
+  entry->set_key("pkg.torch.onnx.fx_node");
+  entry->set_value("%linear = linear(%x, %p_w, %p_b)");
+  annotate(graph, "fc.weight", kKind, "PARAMETER");
+  ASSERT_EQ(resolve(), "");
+  ASSERT_EQ(node(0).input_size(), 3);
+  EXPECT_EQ(node(0).input(2), "fc.bias");
+  EXPECT_EQ(bytes("fc.bias"), std::string(12, '\0'));
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_EQ(report.notes[0], "1 bias of zeros that the exporter had dropped is there again: 'fc.bias'");
+  EXPECT_EQ(report.warnings.size(), 0u);
 }
 
 } // namespace
