@@ -61,8 +61,8 @@ std::string checkArity(const OperatorDefinition &definition, const std::vector<b
   if (!fits(present.size(), definition.minInputs, definition.inputs))
     return head + range(definition.minInputs, definition.inputs) + " inputs, not " +
            std::to_string(present.size());
-  for (size_t i = 0; i < present.size() && i < definition.inputs.size(); ++i)
-    if (!present[i] && definition.inputs[i] == 'r')
+  for (size_t i = 0; i < present.size(); ++i)
+    if (!present[i] && (i >= definition.inputs.size() || definition.inputs[i] != 'o'))
       return head + "no empty name for input " + std::to_string(i) + ", which is required";
   if (!fits(outputs, definition.minOutputs, definition.outputs))
     return std::string(definition.name) + " of version " + std::to_string(definition.since) + " has " +

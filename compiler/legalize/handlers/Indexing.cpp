@@ -78,7 +78,7 @@ static Value linearIndex(Node &n, Value indices, Ints dims, StringRef name) {
     result = result ? b.add(result, part) : part;
     stride *= dims[i];
   }
-  return result ? result : b.constant(RankedTensorType::get(shape, TensorBuilder::elementOf(indices)), 0);
+  return result ? result : b.constant(RankedTensorType::get(shape, b.getI64Type()), 0);
 }
 
 LogicalResult gatherND(Node &n) {

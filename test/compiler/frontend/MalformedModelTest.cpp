@@ -271,6 +271,12 @@ const Malformed kMalformed[] = {
      "node 'act' (Relu): Relu of version 14 takes 1 inputs, not 2"},
     {"RequiredInputEmpty", [](auto &m) { graphOf(m)->mutable_node(0)->set_input(0, ""); },
      "node 'dense' (MatMul): MatMul of version 13 takes no empty name for input 0, which is required"},
+    {"VariadicInputEmpty",
+     [](auto &m) {
+       graphOf(m)->mutable_node(0)->set_op_type("Max");
+       graphOf(m)->mutable_node(0)->set_input(0, "");
+     },
+     "node 'dense' (Max): Max of version 13 takes no empty name for input 0, which is required"},
     {"TooManyOutputs", [](auto &m) { relu(m)->add_output("more"); },
      "node 'act' (Relu): Relu of version 14 has 1 outputs, not 2"},
     {"UnknownAttribute", [](auto &m) { addAttribute(relu(m), "slope", AttributeProto::FLOAT)->set_f(1); },

@@ -118,6 +118,7 @@ const Refusal kRefusals[] = {
     {"SplitOverflow", "Split", 13, {"tensor<4xf32>", "dense<9223372036854775807> : tensor<1xi64>"}, "", "its sizes exceed"},
     {"GatherNDBatch", "GatherND", 12, {"tensor<2x3xf32>", "tensor<2x1xi64>"}, "batch_dims = 9223372036854775807 : i64",
      "do not fit"},
+    {"GatherNDDepth", "GatherND", 12, {"tensor<2x3xf32>", "tensor<2x3xi64>"}, "", "do not fit"},
     {"GatherFloatIndices", "Gather", 13, {"tensor<3xf32>", "dense<1.0> : tensor<1xf32>"}, "", "indices that are neither i32 nor i64"},
     {"ScatterNDUpdates", "ScatterND", 18, {"tensor<4x6xf32>", "dense<[[0], [1]]> : tensor<2x1xi64>", "tensor<6x2xf32>"}, "",
      "updates of shape 6x2 do not fit indices of shape 2x1"},
