@@ -3,15 +3,17 @@
 #include "compiler/frontend/OnnxOperators.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
+#include <map>
 #include <tuple>
 
 namespace ortc::frontend {
 
 /// Sorted by domain, name and version: the generator sorts, a test checks.
 static constexpr OperatorDefinition kOperators[] = {
-#define ORTC_OPERATOR(domain, name, since, inputs, minInputs, outputs, minOutputs, attributes)               \
-  {domain, name, since, inputs, minInputs, outputs, minOutputs, attributes},
+#define ORTC_OPERATOR(domain, name, since, inputs, minInputs, outputs, minOutputs, attributes, types)        \
+  {domain, name, since, inputs, minInputs, outputs, minOutputs, attributes, types},
 #include "compiler/frontend/OperatorTable.inc"
 #undef ORTC_OPERATOR
 };
@@ -67,6 +69,68 @@ std::string checkArity(const OperatorDefinition &definition, const std::vector<b
   if (!fits(outputs, definition.minOutputs, definition.outputs))
     return std::string(definition.name) + " of version " + std::to_string(definition.since) + " has " +
            range(definition.minOutputs, definition.outputs) + " outputs, not " + std::to_string(outputs);
+  return "";
+}
+
+/// By number, as in TensorProto.DataType.
+static constexpr std::string_view kElementTypes[] = {
+    "undefined",      "float",      "uint8",          "int8",       "uint16",    "int16",
+    "int32",          "int64",      "string",         "bool",       "float16",   "double",
+    "uint32",         "uint64",     "complex64",      "complex128", "bfloat16",  "float8e4m3fn",
+    "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",      "int4",      "float4e2m1",
+    "float8e8m0",     "uint2",      "int2",           "float6e2m3", "float6e3m2"};
+constexpr int32_t kFloat = 1, kFloat16 = 10, kDouble = 11, kBfloat16 = 16;
+
+std::string elementTypeName(int32_t type) {
+  bool known = type >= 0 && static_cast<size_t>(type) < std::size(kElementTypes);
+  return known ? std::string(kElementTypes[type]) : "type " + std::to_string(type);
+}
+
+/// The letter and the set of types of one formal input.
+struct FormalTypes {
+  char letter;
+  uint32_t set;
+
+  bool has(int32_t type) const { return type >= 0 && type < 32 && (set >> type & 1); }
+};
+
+static std::vector<FormalTypes> formalTypes(std::string_view list) {
+  std::vector<FormalTypes> formals;
+  for (size_t at = 0; at < list.size(); at = std::min(list.find(' ', at), list.size() - 1) + 1) {
+    formals.push_back({list[at], 0});
+    std::from_chars(list.data() + at + 1, list.data() + list.size(), formals.back().set, 16);
+  }
+  return formals;
+}
+
+std::string checkTypes(const OperatorDefinition &definition, std::span<const int32_t> types) {
+  constexpr int32_t floats[] = {kFloat, kFloat16, kDouble, kBfloat16};
+  auto isFloat = [&](int32_t type) {
+    return std::find(std::begin(floats), std::end(floats), type) != std::end(floats);
+  };
+  std::vector<FormalTypes> formals = formalTypes(definition.types);
+  std::map<char, size_t> first;
+  for (size_t i = 0; i < types.size() && !formals.empty(); ++i) {
+    const FormalTypes &formal = formals[std::min(i, formals.size() - 1)];
+    if (!types[i] || !formal.set)
+      continue;
+    bool fits = isFloat(types[i]) ? std::any_of(std::begin(floats), std::end(floats),
+                                                [&](int32_t t) { return formal.has(t); })
+                                  : formal.has(types[i]);
+    if (!fits) {
+      std::string known;
+      for (int32_t type = 0; type < 32; ++type)
+        if (formal.has(type))
+          known += (known.empty() ? "" : ", ") + elementTypeName(type);
+      return "operand " + std::to_string(i) + " has element type " + elementTypeName(types[i]) + ", where " +
+             std::string(definition.name) + " takes " + known;
+    }
+    auto [at, isNew] = first.try_emplace(formal.letter, i);
+    if (!isNew && formal.letter != '-' && types[i] != types[at->second])
+      return "operands " + std::to_string(at->second) + " and " + std::to_string(i) +
+             " have different element types, " + elementTypeName(types[at->second]) + " and " +
+             elementTypeName(types[i]);
+  }
   return "";
 }
 

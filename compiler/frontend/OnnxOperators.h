@@ -28,6 +28,9 @@ struct OperatorDefinition {
   /// `name:k` separated by spaces, `!` behind required ones. Kinds: f float, i int, s string, t tensor, g
   /// graph, p sparse tensor, y type; the capital letter is the list.
   std::string_view attributes;
+  /// For each formal input a letter and, in hexadecimal, the set of element types (bit i: TensorProto.DataType i) that any
+  /// version of the operator takes there. Inputs with one letter have one type; `-` is one whose types are its own.
+  std::string_view types;
 };
 
 /// The definition that `opset` selects: the newest that is not above it; null when there is none.
@@ -46,6 +49,13 @@ bool isStandardDomain(std::string_view domain);
 /// wrong, or "".
 std::string checkArity(const OperatorDefinition &definition, const std::vector<bool> &present,
                        size_t outputs);
+
+/// Checks the element types of the inputs, by number (TensorProto.DataType); 0 is one that is absent or no tensor. One
+/// floating-point type is as good as another, as long as inputs that share a type agree. Returns what is wrong, or "".
+std::string checkTypes(const OperatorDefinition &definition, std::span<const int32_t> types);
+
+/// "float", "uint8", ...: an element type as the standard writes it.
+std::string elementTypeName(int32_t type);
 
 /// Checks names and kinds of the attributes of a node. Returns what is wrong, or "".
 std::string checkAttributes(const OperatorDefinition &definition,

@@ -8,6 +8,7 @@
 #include "compiler/legalize/Legalizer.h"
 
 #include "compiler/evaluator/Evaluator.h"
+#include "compiler/frontend/OnnxOperators.h"
 #include "compiler/legalize/OperatorList.h"
 #include "dialects/train/ElementTypes.h"
 #include "mlir/IR/Diagnostics.h"
@@ -96,7 +97,7 @@ const HostTensor *Legalizer::constantValue(Value value) {
   ElementsAttr attribute = argumentData.lookup(value);
   if (auto constant = value.getDefiningOp<arith::ConstantOp>())
     attribute = dyn_cast<ElementsAttr>(constant.getValue());
-  if (!attribute)
+  if (!attribute || attribute.size() > kMostListed) // a splat would be listed, too
     return nullptr;
   auto tensor = HostTensor::fromAttribute(attribute);
   if (failed(tensor))
@@ -438,6 +439,41 @@ static std::string prepareOperands(TensorBuilder &b, const Operator &entry, cons
   return "";
 }
 
+/// The number (TensorProto.DataType) of a tensor's element type; 0 when there is none.
+static int32_t onnxTypeOf(const Bound &bound) {
+  if (!bound.value)
+    return 0;
+  Type element = TensorBuilder::elementOf(bound.value);
+  if (isa<FloatType>(element))
+    return element.isF32() ? 1 : element.isF16() ? 10 : element.isF64() ? 11 : element.isBF16() ? 16 : 0;
+  bool isUnsigned = bound.isUnsigned;
+  switch (bound.lowBits ? bound.lowBits : element.getIntOrFloatBitWidth()) {
+  case 1:
+    return 9;
+  case 2:
+    return isUnsigned ? 25 : 26;
+  case 4:
+    return isUnsigned ? 21 : 22;
+  case 8:
+    return isUnsigned ? 2 : 3;
+  case 16:
+    return isUnsigned ? 4 : 5;
+  case 32:
+    return isUnsigned ? 12 : 6;
+  default:
+    return isUnsigned ? 13 : 7;
+  }
+}
+
+/// Whether the standard allows operands of these types; returns what is wrong, or nothing.
+static std::string checkTypes(StringRef domain, onnx::NodeOp op, ArrayRef<Bound> operands) {
+  const frontend::OperatorDefinition *definition =
+      frontend::findDefinition(domain.str(), op.getOpType().str(), static_cast<int64_t>(op.getSinceVersion()));
+  if (!definition)
+    return "";
+  return frontend::checkTypes(*definition, llvm::map_to_vector(operands, onnxTypeOf));
+}
+
 void Legalizer::legalizeNode(onnx::NodeOp op) {
   for (Value result : op.getResults())
     environment[result] = Bound();
@@ -467,6 +503,8 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
       refuse(op, reason);
     return;
   }
+  if (std::string wrong = checkTypes(domain, op, operands); !wrong.empty())
+    return refuse(op, wrong);
   Block *here = b->getInsertionBlock();
   Operation *mark = here->empty() ? nullptr : &here->back();
   Type narrow;

@@ -217,7 +217,7 @@ static LogicalResult verifyDefinition(NodeOp op, const frontend::OperatorDefinit
     present.push_back(!isa<NoneType>(input.getType()));
   std::string wrong = frontend::checkArity(definition, present, op.getNumResults()); // node C1
   if (!wrong.empty())
-    return op.emitOpError() << op.describe() << ": " << wrong;
+    return op.emitError() << op.describe() << ": " << wrong;
   std::vector<std::pair<std::string_view, char>> attributes;
   for (NamedAttribute attribute : op.getOnnxAttributes()) {
     char kind = kindOf(attribute.getValue()), wanted = wantedKind(definition, attribute.getName());
@@ -229,7 +229,7 @@ static LogicalResult verifyDefinition(NodeOp op, const frontend::OperatorDefinit
       attributes.push_back({name.getValue(), wantedKind(definition, name) == 'G' ? 'G' : 'g'});
   wrong = frontend::checkAttributes(definition, attributes); // node C2
   if (!wrong.empty())
-    return op.emitOpError() << op.describe() << ": " << wrong;
+    return op.emitError() << op.describe() << ": " << wrong;
   return success();
 }
 

@@ -139,6 +139,12 @@ const Refusal kRefusals[] = {
      "R has shape 1x7x2, not 1x8x2"},
     {"RecurrentActivation", "RNN", 14, {"tensor<2x2x3xf32>", "dense<0.5> : tensor<1x2x3xf32>", "dense<0.5> : tensor<1x2x2xf32>"},
      "activations = [\"Sinc\"]", "activation 'Sinc'"},
+    {"TypesOfOneParameter", "Less", 13, {"tensor<2xi8>", "tensor<2xui8>"}, "",
+     "operands 0 and 1 have different element types, int8 and uint8"},
+    {"TypeOfCondition", "Compress", 11, {"tensor<2xf32>", "dense<1.0> : tensor<2xf32>"}, "",
+     "operand 1 has element type float, where Compress takes bool"},
+    {"PadOfNothing", "Pad", 19, {"tensor<0x3xf32>", "dense<[1, 0, 0, 0]> : tensor<4xi64>"}, "mode = \"wrap\"",
+     "its pads leave nothing of dimension 0"},
     {"InputHuge", "Relu", 14, {"tensor<4294967296x4294967296xf32>"}, "", "has more than 1099511627776 elements"},
 };
 
