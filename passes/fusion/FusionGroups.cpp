@@ -161,6 +161,13 @@ FusionGroup FusionGroups::united(unsigned a, unsigned b) const {
   return group;
 }
 
+bool FusionGroups::reads(unsigned reader, unsigned other) const {
+  return llvm::any_of(groups[reader].inputs, [&](Value input) {
+    Operation *producer = throughReshapes(input).getDefiningOp();
+    return producer && groupOf(producer) == other;
+  });
+}
+
 bool FusionGroups::hasIndirectPath(unsigned from, unsigned to) const {
   // Operations reached from `from` directly (but for reshapes), and through another group.
   llvm::DenseSet<Operation *> seen[2];
@@ -210,7 +217,8 @@ bool FusionGroups::tryJoin(unsigned a, unsigned b) {
     if (bytes > (int64_t(1) << 16))
       return false;
   }
-  if (hasIndirectPath(a, b) || hasIndirectPath(b, a))
+  // There is no cycle: where one group reads the other, no path leads back.
+  if ((!reads(a, b) && hasIndirectPath(a, b)) || (!reads(b, a) && hasIndirectPath(b, a)))
     return false;
   for (Operation *op : groups[b].ops)
     groupIndex[op] = a;

@@ -44,6 +44,8 @@ private:
   Quality judge(const FusionGroup &group) const;
   bool isUpdateOnly(mlir::Operation *op) const { return updateOnly.lookup(op); }
   FusionGroup united(unsigned a, unsigned b) const;
+  /// Whether `reader` takes a result of `other`, if through reshapes.
+  bool reads(unsigned reader, unsigned other) const;
   /// Whether a path leads from group `from` to group `to` through anything but reshapes and members of the two.
   bool hasIndirectPath(unsigned from, unsigned to) const;
   bool tryJoin(unsigned a, unsigned b);

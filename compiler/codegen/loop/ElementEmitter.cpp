@@ -43,7 +43,10 @@ Value ElementEmitter::emit(unsigned number) {
   return value;
 }
 
-void ElementEmitter::hoist(unsigned number, uint64_t inner) {
+void ElementEmitter::hoist(unsigned number, uint64_t inner, llvm::BitVector &seen) {
+  if (seen.test(number))
+    return;
+  seen.set(number);
   const LoopNode &node = program.nodes[number];
   if ((node.dims & inner) == 0) {
     if (node.kind != LoopNode::reduction)
@@ -53,9 +56,9 @@ void ElementEmitter::hoist(unsigned number, uint64_t inner) {
   // What a range guards is only valid inside it.
   if (node.kind != LoopNode::range)
     for (unsigned operand : node.operands)
-      hoist(operand, inner);
+      hoist(operand, inner, seen);
   for (const IndexExpr::Dynamic &term : node.at.dynamic)
-    hoist(term.node, inner);
+    hoist(term.node, inner, seen);
 }
 
 Value ElementEmitter::asIndex(Value value) {

@@ -5,6 +5,7 @@
 #include "compiler/codegen/LoopBuilder.h"
 #include "compiler/codegen/MathExpansion.h"
 #include "compiler/codegen/loop/LoopProgram.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 
 #include <functional>
@@ -46,8 +47,9 @@ public:
   Value emit(unsigned node);
   /// As `emit`, spread over the lanes when there are any.
   Value emitVector(unsigned node) { return spreadLanes(emit(node)); }
-  /// Evaluates now, in the innermost scope, every part of `node` that does not change with the dimensions in `inner`.
-  void hoist(unsigned node, uint64_t inner);
+  /// Evaluates now, in the innermost scope, every part of `node` that does not change with the dimensions in `inner`. What
+  /// is in `seen` has been visited: an expression with shared parts has more paths than can be walked.
+  void hoist(unsigned node, uint64_t inner, llvm::BitVector &seen);
   /// The scalar part of an index expression: lanes left out.
   Value emitIndex(const IndexExpr &expr);
   /// Stores a value of element type `element` (scalar or lanes) at `at`, in the buffer's form.

@@ -366,22 +366,26 @@ private:
   }
 
   void hoistRoots(ElementEmitter &emitter, uint64_t inner) {
+    llvm::BitVector seen(program.nodes.size());
     for (const LoopReduction &reduction : program.reductions)
-      hoistReady(emitter, reduction.input, inner);
+      hoistReady(emitter, reduction.input, inner, seen);
     for (const LoopOutput &output : program.outputs)
-      hoistReady(emitter, output.node, inner);
+      hoistReady(emitter, output.node, inner, seen);
   }
   /// Hoists what depends on no reduction.
-  void hoistReady(ElementEmitter &emitter, unsigned number, uint64_t inner) {
+  void hoistReady(ElementEmitter &emitter, unsigned number, uint64_t inner, llvm::BitVector &seen) {
+    if (seen.test(number))
+      return;
     const LoopNode &node = program.nodes[number];
     if (node.depth == 0)
-      return emitter.hoist(number, inner);
+      return emitter.hoist(number, inner, seen);
+    seen.set(number);
     if (node.kind == LoopNode::reduction || node.kind == LoopNode::range)
       return;
     for (unsigned operand : node.operands)
-      hoistReady(emitter, operand, inner);
+      hoistReady(emitter, operand, inner, seen);
     for (const IndexExpr::Dynamic &term : node.at.dynamic)
-      hoistReady(emitter, term.node, inner);
+      hoistReady(emitter, term.node, inner, seen);
   }
 
   SmallVector<unsigned> reductionsOf(unsigned pass) const {
@@ -413,12 +417,13 @@ private:
   void hoistPass(ElementEmitter &emitter, unsigned pass, uint64_t inner) {
     if (!inner)
       return;
+    llvm::BitVector seen(program.nodes.size());
     for (const LoopReduction &reduction : program.reductions)
       if (reduction.pass == pass)
-        emitter.hoist(reduction.input, inner);
+        emitter.hoist(reduction.input, inner, seen);
     for (const LoopOutput &output : program.outputs)
       if (!output.perRow && output.pass == pass)
-        emitter.hoist(output.node, inner);
+        emitter.hoist(output.node, inner, seen);
   }
 
   /// Loops over the reduced dimensions from `level` on; returns the sums over them, reduction by reduction and member by

@@ -215,11 +215,11 @@ LogicalResult pad(Node &n) {
     int64_t size = n.shape(0)[i];
     if (size + low[i] + high[i] > kMostListed)
       return n.refuse("dimension " + Twine(i) + " would have too many elements for mode '" + mode + "'");
+    if (size == 0 || size + low[i] + high[i] <= 0)
+      return n.refuse("its pads leave nothing of dimension " + Twine(i));
     SmallVector<int64_t> positions;
     for (int64_t p = -low[i]; p < size + high[i]; ++p)
       positions.push_back(mirrored(mode, p, size));
-    if (positions.empty() || size == 0)
-      return n.refuse("its pads leave nothing of dimension " + Twine(i));
     if (low[i] || high[i])
       x = pick(n, x, i, positions);
   }

@@ -38,3 +38,17 @@ onnx.graph "branch" ["x"] [["batch", "time"]] -> ["y"] [!onnx.any] [[]] {
   } : (tensor<i1>) -> !onnx.any
   onnx.return %y : !onnx.any
 }
+
+// -----
+
+// A constant of 2^40 elements that are all alike is never listed: the sum is left to the program.
+// CHECK-LABEL: func.func @forward_eval_0
+// CHECK: nn.reduce sum
+onnx.graph "huge" ["x"] [["batch", "time"]] -> ["y"] [!onnx.any] [[]] {
+^bb0(%x: tensor<?x?xf32>):
+  %n = onnx.initializer "n" dense<1099511627776> : tensor<1xi64>
+  %c = onnx.node "ConstantOfShape" since 21 (%n) {} -> ["c"] : (tensor<1xi64>) -> !onnx.any
+  %s = onnx.node "ReduceSum" since 13 (%c) {} -> ["s"] : (!onnx.any) -> !onnx.any
+  %y = onnx.node "Add" since 14 (%x, %s) {} -> ["y"] : (tensor<?x?xf32>, !onnx.any) -> !onnx.any
+  onnx.return %y : !onnx.any
+}

@@ -515,6 +515,25 @@ TEST(LoopKernelTest, FloatRemainderIsExact) {
   }
 }
 
+/// Every link reads the one before it twice: there are 2^50 paths through the expression.
+TEST(LoopKernelTest, SharedPartsAreVisitedOnce) {
+  for (bool reduces : {false, true}) {
+    std::string t = tensorOf({9, 70}, "f32"), row = tensorOf({9}, "f32");
+    std::string text = "func.func @k(%v0: " + t + ") -> " + (reduces ? row : t) + " {\n%h = arith.constant dense<0.5> : " + t + "\n";
+    for (int i = 0; i < 50; ++i) {
+      std::string from = "%v" + std::to_string(i), half = "%m" + std::to_string(i), to = "%v" + std::to_string(i + 1);
+      text += half + " = arith.mulf " + from + ", %h : " + t + "\n" + to + " = arith.addf " + half + ", " + half + " : " + t + "\n";
+    }
+    text += reduces ? "%s = nn.reduce sum %v50 axes = [1] : " + t + " -> " + row + "\nreturn %s : " + row + "\n}" : "return %v50 : " + t + "\n}";
+    auto x = randomFloats(9 * 70, 27);
+    auto out = runEverywhere(text, {bufferOf(x)});
+    std::vector<double> want(reduces ? 9 : 9 * 70, 0.0);
+    for (size_t i = 0; i < x.size(); ++i)
+      want[reduces ? i / 70 : i] += x[i];
+    expectClose(out[0], want, reduces ? 1e-5 : 0, reduces ? "sums" : "elements");
+  }
+}
+
 /// One pass over the rows computes a masked gradient and its column sums.
 TEST(LoopKernelTest, ColumnSumsBesideTheirInput) {
   for (auto [rows, columns] : {std::pair<int64_t, int64_t>{300, 70}, {17, 5}}) {
