@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/codegen/artifact/Artifact.h"
-#include "compiler/driver/CompileOptions.h"
+#include "compiler/options/CompileOptions.h"
 #include "compiler/driver/KernelCompiler.h"
 
 #include <set>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/driver/CompileOptions.h"
+#include "compiler/options/CompileOptions.h"
 
 #include <optional>
 

@@ -16,7 +16,7 @@ namespace {
 
 struct Binder {
   onnx::GraphOp graph;
-  ArrayRef<driver::ShapeSpec> shapes;
+  ArrayRef<ShapeSpec> shapes;
   std::string &error;
   llvm::StringMap<int64_t> symbols;
 
@@ -40,10 +40,10 @@ struct Binder {
     return success();
   }
   LogicalResult readShapes(SmallVectorImpl<std::optional<SmallVector<int64_t>>> &whole);
-  LogicalResult readInput(unsigned input, const driver::ShapeSpec &spec);
+  LogicalResult readInput(unsigned input, const ShapeSpec &spec);
 };
 
-LogicalResult Binder::readInput(unsigned input, const driver::ShapeSpec &spec) {
+LogicalResult Binder::readInput(unsigned input, const ShapeSpec &spec) {
   RankedTensorType type = typeOf(input);
   if (!type)
     return success();
@@ -68,7 +68,7 @@ LogicalResult Binder::readShapes(SmallVectorImpl<std::optional<SmallVector<int64
       for (int64_t dim = 0; dim < type.getRank(); ++dim)
         if (type.isDynamicDim(dim) && !symbolOf(i, dim).empty())
           known[symbolOf(i, dim)] = true;
-  for (const driver::ShapeSpec &spec : shapes) {
+  for (const ShapeSpec &spec : shapes) {
     std::optional<unsigned> input;
     for (unsigned i = 0; i < inputs(); ++i)
       if (graph.getInputName(i) == spec.name)
@@ -95,7 +95,7 @@ LogicalResult Binder::readShapes(SmallVectorImpl<std::optional<SmallVector<int64
 
 } // namespace
 
-LogicalResult bindInputs(onnx::GraphOp graph, ArrayRef<driver::ShapeSpec> shapes,
+LogicalResult bindInputs(onnx::GraphOp graph, ArrayRef<ShapeSpec> shapes,
                          SmallVectorImpl<SmallVector<int64_t>> &inputs, std::string &error) {
   Binder binder{graph, shapes, error, {}};
   SmallVector<std::optional<SmallVector<int64_t>>> whole(binder.inputs());

@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/driver/CompileOptions.h"
+#include "compiler/options/CompileOptions.h"
 #include "dialects/onnx/OnnxDialect.h"
 
 namespace ortc::legalize {
 
 /// The shape of every graph input under `shapes` (`NAME=N` or `INPUT=AxBxC`). On failure `error` lists every
 /// dimension without a value, or says which item of `shapes` does not fit.
-mlir::LogicalResult bindInputs(onnx::GraphOp graph, llvm::ArrayRef<driver::ShapeSpec> shapes,
+mlir::LogicalResult bindInputs(onnx::GraphOp graph, llvm::ArrayRef<ShapeSpec> shapes,
                                llvm::SmallVectorImpl<llvm::SmallVector<int64_t>> &inputs, std::string &error);
 
 } // namespace ortc::legalize

@@ -122,13 +122,13 @@ std::vector<Initializer> classifyInitializers(onnx::GraphOp graph, const Legaliz
     entry.elements = type ? type.getNumElements() : 0;
     entry.isFloat = type && (type.getElementType().isF32() || type.getElementType().isF64() ||
                              type.getElementType().isF16() || type.getElementType().isBF16());
-    auto firstMatch = [&](const std::vector<driver::NamePattern> &patterns) -> const driver::NamePattern * {
-      for (const driver::NamePattern &pattern : patterns)
+    auto firstMatch = [&](const std::vector<NamePattern> &patterns) -> const NamePattern * {
+      for (const NamePattern &pattern : patterns)
         if (pattern.matches(entry.name))
           return &pattern;
       return nullptr;
     };
-    const driver::NamePattern *frozen = firstMatch(options.freeze);
+    const NamePattern *frozen = firstMatch(options.freeze);
     entry.requested = firstMatch(options.train);
     if (auto origin = op->getAttrOfType<StringAttr>(onnx::kOrigin))
       entry.origin = origin.str();

@@ -171,14 +171,14 @@ static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options
   });
   const char *const how = "; export without folding (PyTorch: training=TrainingMode.PRESERVE, or dynamo=True with "
                           "optimize=False) to train it";
-  if (options.batchNorm == driver::BatchNormMode::Train && !isAny)
+  if (options.batchNorm == BatchNormMode::Train && !isAny)
     report.warnings.push_back(std::string("--batch-norm train does nothing: the model has no BatchNormalization; exporters "
                                           "fold it into convolutions") +
                               how);
   else if (!folded.empty())
     report.notes.push_back("batch normalisation seems to be folded into " + joinSome(folded) +
                            ", which are trained as they are" + how);
-  if (options.batchNorm != driver::BatchNormMode::AsExported)
+  if (options.batchNorm != BatchNormMode::AsExported)
     return;
   unsigned frozen = 0;
   for (auto op : graph.getBlock().getOps<onnx::NodeOp>())
@@ -193,7 +193,7 @@ static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options
 /// Exporters in evaluation mode often leave dropout out altogether: nothing is left that could be trained. Some of them keep
 /// the nodes, with a ratio of 0.
 static void reportDropouts(onnx::GraphOp graph, const LegalizeOptions &options, bool drops, LegalizeReport &report) {
-  if (options.mode != Mode::train || options.dropout != driver::DropoutMode::Train || drops)
+  if (options.mode != Mode::train || options.dropout != DropoutMode::Train || drops)
     return;
   WalkResult found = graph.walk([](onnx::NodeOp op) {
     return op.getOpType() == "Dropout" ? WalkResult::interrupt() : WalkResult::advance();

@@ -6,7 +6,7 @@
 // constants are evaluated at once, so shape arithmetic is gone when the walk ends.
 #pragma once
 
-#include "compiler/driver/CompileOptions.h"
+#include "compiler/options/CompileOptions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -21,10 +21,10 @@ enum class Mode { train, eval };
 struct LegalizeOptions {
   Mode mode = Mode::train;
   unsigned binding = 0; ///< number in the function's name and in its `train.binding`
-  std::vector<driver::ShapeSpec> shapes;
-  std::vector<driver::NamePattern> train, freeze;
-  driver::BatchNormMode batchNorm = driver::BatchNormMode::AsExported;
-  driver::DropoutMode dropout = driver::DropoutMode::AsExported;
+  std::vector<ShapeSpec> shapes;
+  std::vector<NamePattern> train, freeze;
+  BatchNormMode batchNorm = BatchNormMode::AsExported;
+  DropoutMode dropout = DropoutMode::AsExported;
   /// Graph outputs that the loss is computed from; empty: all floating-point ones. An initializer is trained
   /// by default when a gradient can reach it from these.
   std::vector<std::string> lossOutputs;

@@ -16,25 +16,25 @@ namespace {
 struct LegalizePass : impl::LegalizePassBase<LegalizePass> {
   using Base::Base;
 
-  bool readPatterns(ArrayRef<std::string> texts, std::vector<driver::NamePattern> &patterns,
+  bool readPatterns(ArrayRef<std::string> texts, std::vector<NamePattern> &patterns,
                     std::string &error) {
     return llvm::all_of(texts, [&](const std::string &text) {
       patterns.emplace_back();
-      return driver::NamePattern::parse(text, patterns.back(), error);
+      return NamePattern::parse(text, patterns.back(), error);
     });
   }
 
   bool readOptions(LegalizeOptions &options, std::string &error) {
-    driver::CompileOptions parsed;
+    CompileOptions parsed;
     for (const std::string &text : shapes)
-      if (!driver::addShapes(text, parsed, error))
+      if (!addShapes(text, parsed, error))
         return false;
     options.shapes = parsed.bindings.front().shapes;
     options.lossOutputs.assign(outputs.begin(), outputs.end());
     options.float64 = float64;
     return readPatterns(train, options.train, error) && readPatterns(freeze, options.freeze, error) &&
-           driver::parseBatchNorm(batchNorm, options.batchNorm, error) &&
-           driver::parseDropout(dropout, options.dropout, error);
+           parseBatchNorm(batchNorm, options.batchNorm, error) &&
+           parseDropout(dropout, options.dropout, error);
   }
 
   void runOnOperation() override {

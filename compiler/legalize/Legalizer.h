@@ -12,6 +12,9 @@
 
 namespace ortc::legalize {
 
+/// Bytes that the elements of a tensor take.
+int64_t bytesOf(mlir::Type type);
+
 /// A train.tensor that the function takes as an argument.
 struct Argument {
   std::string name;

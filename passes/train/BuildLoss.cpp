@@ -69,10 +69,10 @@ static bool holdsProbabilities(Type label, RankedTensorType prediction) {
   return type && isa<FloatType>(type.getElementType()) && type.getShape() == prediction.getShape();
 }
 
-static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t binding, driver::LossSpec loss,
+static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t binding, LossSpec loss,
                                  StringRef lossInput) {
   FailureOr<Output> output =
-      chooseOutput(forward, loss.kind == driver::LossKind::Output ? loss.output : lossInput);
+      chooseOutput(forward, loss.kind == LossKind::Output ? loss.output : lossInput);
   if (failed(output))
     return failure();
   MLIRContext *context = module.getContext();
@@ -90,7 +90,7 @@ static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t 
   FailureOr<Value> label(Value{});
   if (needsLabel(loss)) {
     Type labelType = findLabelInput(forward);
-    loss.probabilities |= loss.kind == driver::LossKind::CrossEntropy && holdsProbabilities(labelType, type);
+    loss.probabilities |= loss.kind == LossKind::CrossEntropy && holdsProbabilities(labelType, type);
     if (!labelType) {
       FailureOr<RankedTensorType> inferred = inferLabelType(loss, type, composer.getBuilder().getLoc());
       if (failed(inferred))
@@ -110,8 +110,8 @@ static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t 
   return success();
 }
 
-LogicalResult buildLoss(ModuleOp module, const driver::LossSpec &loss, StringRef lossInput) {
-  if (loss.kind == driver::LossKind::None)
+LogicalResult buildLoss(ModuleOp module, const LossSpec &loss, StringRef lossInput) {
+  if (loss.kind == LossKind::None)
     return success();
   for (int64_t binding : findBindings(module)) {
     func::FuncOp forward = findPart(module, "forward_train", binding);
@@ -129,9 +129,9 @@ struct BuildLossPass : impl::BuildLossPassBase<BuildLossPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    driver::LossSpec spec;
+    LossSpec spec;
     std::string error;
-    if (!driver::parseLoss(loss, spec, error)) {
+    if (!parseLoss(loss, spec, error)) {
       getOperation().emitError(error);
       return signalPassFailure();
     }

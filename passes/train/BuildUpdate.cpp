@@ -16,9 +16,6 @@ using namespace mlir;
 
 namespace ortc::train {
 
-using driver::GroupSpec;
-using driver::OptimizerKind;
-using driver::OptimizerSpec;
 using nn::TensorBuilder;
 
 #define GEN_PASS_DEF_BUILDUPDATEPASS
@@ -271,11 +268,11 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
   void runOnOperation() override {
     UpdateOptions parsed;
     std::string error;
-    bool good = driver::parseOptimizer(std::string(optimizer), parsed.optimizer, error);
+    bool good = parseOptimizer(std::string(optimizer), parsed.optimizer, error);
     SmallVector<StringRef> specs;
     StringRef(groups.getValue()).split(specs, ';', -1, /*KeepEmpty=*/false);
     for (StringRef spec : specs)
-      good = good && driver::parseGroup(spec, parsed.groups.emplace_back(), error);
+      good = good && parseGroup(spec, parsed.groups.emplace_back(), error);
     if (!good) {
       getOperation().emitError(error);
       return signalPassFailure();

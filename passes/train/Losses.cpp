@@ -15,8 +15,6 @@ using namespace mlir;
 
 namespace ortc::train {
 
-using driver::LossKind;
-using driver::LossSpec;
 using nn::TensorBuilder;
 
 static bool takesClasses(const LossSpec &loss) {
@@ -31,7 +29,7 @@ static FailureOr<int64_t> findClassAxis(const LossSpec &loss, RankedTensorType t
   if (rank == 1 && loss.axis == 1)
     axis = 0;
   if (axis < 0 || axis >= rank)
-    return emitError(loc) << "loss " << driver::getLossName(loss.kind) << ": axis " << loss.axis
+    return emitError(loc) << "loss " << getLossName(loss.kind) << ": axis " << loss.axis
                           << " is outside the output's " << rank << " dimensions";
   return axis;
 }
@@ -121,7 +119,7 @@ static FailureOr<Value> prepareLabel(TensorBuilder &b, const LossSpec &loss, Val
   bool bothFloat = isa<FloatType>(type.getElementType()) && isa<FloatType>(expected.getElementType());
   if (type.getShape() != expected.getShape() || !(bothInteger || bothFloat))
     return emitError(b.getLoc()) << "the label has type " << type << " but loss "
-                                 << driver::getLossName(loss.kind) << " needs " << expected;
+                                 << getLossName(loss.kind) << " needs " << expected;
   if (type.getElementType().isInteger(32))
     return label; // an index type, too
   return b.cast(label, expected.getElementType());

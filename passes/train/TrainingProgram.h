@@ -12,7 +12,7 @@
 #pragma once
 
 #include "compiler/autodiff/Differentiate.h"
-#include "compiler/driver/CompileOptions.h"
+#include "compiler/options/CompileOptions.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace ortc::train {
@@ -21,7 +21,7 @@ namespace ortc::train {
 /// else the first of floating point. The choice can be read from the `train.output` attribute of the
 /// function's first argument. The label is an argument named "label": of the type of the graph's input of
 /// that name when there is one.
-mlir::LogicalResult buildLoss(mlir::ModuleOp module, const driver::LossSpec &loss, llvm::StringRef lossInput);
+mlir::LogicalResult buildLoss(mlir::ModuleOp module, const LossSpec &loss, llvm::StringRef lossInput);
 
 /// Adds `@backward_B` for every binding that has a training part. Parameters that no gradient reaches become
 /// constants.
@@ -29,8 +29,8 @@ mlir::LogicalResult differentiateLoss(mlir::ModuleOp module,
                                       const autodiff::DifferentiateOptions &options = {});
 
 struct UpdateOptions {
-  driver::OptimizerSpec optimizer;
-  std::vector<driver::GroupSpec> groups;     ///< the first that matches a parameter's name is its group
+  OptimizerSpec optimizer;
+  std::vector<GroupSpec> groups;     ///< the first that matches a parameter's name is its group
   std::optional<double> clipNorm, clipValue; ///< > 0
   int64_t accumulate = 1;                    ///< gradient steps before an update
 };

@@ -56,11 +56,11 @@ public:
 
   void load(const std::string &base, const autodiff::DifferentiateOptions &differentiate = {}) {
     LegalizeOptions options;
-    driver::LossSpec loss;
+    LossSpec loss;
     std::string error;
-    ASSERT_TRUE(driver::parseLoss("mse", loss, error)) << error;
-    driver::NamePattern weights;
-    ASSERT_TRUE(driver::NamePattern::parse("w[0-9]+", weights, error)) << error;
+    ASSERT_TRUE(parseLoss("mse", loss, error)) << error;
+    NamePattern weights;
+    ASSERT_TRUE(NamePattern::parse("w[0-9]+", weights, error)) << error;
     options.train.push_back(weights);
     options.float64 = true;
     ASSERT_NO_FATAL_FAILURE(subject.load(base, options));

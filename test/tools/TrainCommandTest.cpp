@@ -5,7 +5,9 @@
 #include "compiler/driver/Driver.h"
 #include "tools/ortc/Commands.h"
 
-static ortc::driver::CompileOptions compiled;
+using namespace ortc;
+
+static CompileOptions compiled;
 
 int ortc::driver::compile(const CompileOptions &options) {
   compiled = options;
@@ -45,7 +47,7 @@ TEST(TrainCommandTest, HasTheDocumentedDefaults) {
   ASSERT_EQ(train({}), "");
   EXPECT_EQ(compiled.model, "model.onnx");
   EXPECT_EQ(compiled.output, "out");
-  EXPECT_EQ(compiled.loss.kind, driver::LossKind::CrossEntropy);
+  EXPECT_EQ(compiled.loss.kind, LossKind::CrossEntropy);
   EXPECT_EQ(compiled.maxWorkers, 2u);
   EXPECT_EQ(compiled.targets, (std::vector<std::string>{"host"}));
   EXPECT_TRUE(compiled.source);
@@ -120,17 +122,17 @@ TEST(TrainCommandTest, FillsEveryFlag) {
                    "r.json",
                    "--quiet"}),
             "");
-  EXPECT_EQ(compiled.loss.kind, driver::LossKind::Nll);
+  EXPECT_EQ(compiled.loss.kind, LossKind::Nll);
   EXPECT_EQ(compiled.lossInput, "logits");
-  EXPECT_EQ(compiled.optimizer.kind, driver::OptimizerKind::AdamW);
+  EXPECT_EQ(compiled.optimizer.kind, OptimizerKind::AdamW);
   EXPECT_EQ(compiled.clipNorm, 1.5);
   EXPECT_EQ(compiled.clipValue, 2);
-  EXPECT_EQ(compiled.batchNorm, driver::BatchNormMode::Frozen);
-  EXPECT_EQ(compiled.dropout, driver::DropoutMode::Train);
+  EXPECT_EQ(compiled.batchNorm, BatchNormMode::Frozen);
+  EXPECT_EQ(compiled.dropout, DropoutMode::Train);
   EXPECT_TRUE(compiled.gradients);
   EXPECT_EQ(compiled.maxWorkers, 4u);
   EXPECT_EQ(compiled.targets, (std::vector<std::string>{"x86-64-v3", "x86-64-v4"}));
-  EXPECT_EQ(compiled.numerics, driver::Numerics::Portable);
+  EXPECT_EQ(compiled.numerics, Numerics::Portable);
   EXPECT_EQ(compiled.seed, ~uint64_t(0));
   EXPECT_FALSE(compiled.source);
   EXPECT_EQ(compiled.compileTo, "plan");

@@ -6,12 +6,12 @@
 namespace ortc::tool {
 
 /// "arith.mulf:0" or "arith.mulf:0:1.5".
-static bool parseMutation(const std::string &text, driver::GradientMutation &mutation, std::string &error) {
+static bool parseMutation(const std::string &text, GradientMutation &mutation, std::string &error) {
   size_t colon = text.find(':'), second = text.find(':', colon + 1);
   int64_t operand = -1;
   mutation.operation = text.substr(0, colon);
-  bool isGood = colon != std::string::npos && driver::parseInteger(text.substr(colon + 1, second - colon - 1), operand) &&
-                operand >= 0 && (second == std::string::npos || driver::parseNumber(text.substr(second + 1), mutation.factor));
+  bool isGood = colon != std::string::npos && parseInteger(text.substr(colon + 1, second - colon - 1), operand) &&
+                operand >= 0 && (second == std::string::npos || parseNumber(text.substr(second + 1), mutation.factor));
   mutation.operand = static_cast<unsigned>(operand);
   error = "'" + text + "' is not OPERATION:OPERAND[:FACTOR]";
   return isGood;
@@ -19,7 +19,7 @@ static bool parseMutation(const std::string &text, driver::GradientMutation &mut
 
 void addCheckCommand(CLI::App &app, Action &action) {
   auto options = std::make_shared<driver::CheckOptions>();
-  driver::CompileOptions &compile = options->compile;
+  CompileOptions &compile = options->compile;
   CommandLine line(app, "check", "compares gradients with differences of the loss, or generated code with the evaluator");
   line.addPositional("MODEL", "the ONNX file, or the folder of an artifact", compile.model);
   addModelFlags(line, compile);
@@ -30,7 +30,7 @@ void addCheckCommand(CLI::App &app, Action &action) {
                 [options](const std::string &text, std::string &error) {
                   error = "'" + text + "' must be a number above 0";
                   double value = 0;
-                  bool isGood = driver::parseNumber(text, value) && value > 0;
+                  bool isGood = parseNumber(text, value) && value > 0;
                   options->tolerance = value;
                   return isGood;
                 });

@@ -10,7 +10,7 @@
 
 #include "tools/ortc/CommandLine.h"
 
-namespace ortc::driver {
+namespace ortc {
 struct CompileOptions;
 }
 
@@ -20,8 +20,8 @@ namespace ortc::tool {
 using Action = std::function<int()>;
 
 /// Flags that `train` and `check` share: what is compiled and what its loss is; what is trained and how it runs.
-void addModelFlags(CommandLine &line, driver::CompileOptions &options);
-void addGradientFlags(CommandLine &line, driver::CompileOptions &options);
+void addModelFlags(CommandLine &line, CompileOptions &options);
+void addGradientFlags(CommandLine &line, CompileOptions &options);
 
 void addTrainCommand(CLI::App &app, Action &action);
 void addCheckCommand(CLI::App &app, Action &action);

@@ -11,16 +11,16 @@ template <typename Parser, typename Field> CommandLine::Handler fill(Parser pars
   return [parse, &field](const std::string &value, std::string &error) { return parse(value, field, error); };
 }
 
-CommandLine::Handler addPattern(std::vector<driver::NamePattern> &patterns) {
+CommandLine::Handler addPattern(std::vector<NamePattern> &patterns) {
   return [&patterns](const std::string &value, std::string &error) {
-    return driver::NamePattern::parse(value, patterns.emplace_back(), error);
+    return NamePattern::parse(value, patterns.emplace_back(), error);
   };
 }
 
 CommandLine::Handler fillLimit(std::optional<double> &limit) {
   return [&limit](const std::string &value, std::string &error) {
     double parsed = 0;
-    if (!driver::parseNumber(value, parsed) || parsed <= 0) {
+    if (!parseNumber(value, parsed) || parsed <= 0) {
       error = "'" + value + "' must be a number above 0";
       return false;
     }
@@ -31,22 +31,22 @@ CommandLine::Handler fillLimit(std::optional<double> &limit) {
 
 } // namespace
 
-void addModelFlags(CommandLine &line, driver::CompileOptions &options) {
+void addModelFlags(CommandLine &line, CompileOptions &options) {
   line.addValue("--shape", "NAME=N|INPUT=AxBxC",
                 "binds symbolic dimensions (a comma between more), or a whole input",
-                fill(driver::addShapes, options), true);
+                fill(addShapes, options), true);
   line.addValue("--binding", "NAME", "the --shape flags after it make another binding of the same parameters",
-                fill(driver::addBinding, options), true);
+                fill(addBinding, options), true);
   line.addValue(
       "--loss", "SPEC",
       "cross_entropy[:axis=1,ignore_index=-100,label_smoothing=0,probabilities=0], nll[:axis=1,ignore_index=-100], "
       "mse, l1, smooth_l1[:beta=1], bce_with_logits, output:NAME or none; default: cross_entropy. Labels are class "
       "indices; with probabilities=1 they are one-hot or probabilities, of the logits' shape",
-      fill(driver::parseLoss, options.loss));
+      fill(parseLoss, options.loss));
   line.addText("--loss-input", "NAME", "the graph output that feeds the loss", options.lossInput);
 }
 
-void addGradientFlags(CommandLine &line, driver::CompileOptions &options) {
+void addGradientFlags(CommandLine &line, CompileOptions &options) {
   line.addValue("--train", "REGEX", "float initializers to train (whole names)", addPattern(options.train),
                 true);
   line.addValue("--freeze", "REGEX", "float initializers not to train; wins over --train",
@@ -60,28 +60,28 @@ void addGradientFlags(CommandLine &line, driver::CompileOptions &options) {
                 true);
   line.addValue("--tie", "COPY=ORIGINAL", "an initializer that is a copy or the transpose of another becomes that one again",
                 [&options](const std::string &value, std::string &error) {
-                  return driver::parseTie(value, options.ties.emplace_back(), error);
+                  return parseTie(value, options.ties.emplace_back(), error);
                 },
                 true);
   line.addValue("--batch-norm", "MODE", "as-exported, train or frozen",
-                fill(driver::parseBatchNorm, options.batchNorm));
-  line.addValue("--dropout", "MODE", "as-exported or train", fill(driver::parseDropout, options.dropout));
+                fill(parseBatchNorm, options.batchNorm));
+  line.addValue("--dropout", "MODE", "as-exported or train", fill(parseDropout, options.dropout));
   line.addValue("--seed", "N", "of dropout and other random ops",
                 [&options](const std::string &value, std::string &error) {
                   error = "'" + value + "' must be a whole number from 0 to 18446744073709551615";
-                  return driver::parseUnsigned(value, options.seed);
+                  return parseUnsigned(value, options.seed);
                 });
 }
 
-static void addTrainingFlags(CommandLine &line, driver::CompileOptions &options) {
+static void addTrainingFlags(CommandLine &line, CompileOptions &options) {
   line.addValue("--optimizer", "SPEC",
                 "sgd[:lr=,momentum=0,weight_decay=0,nesterov=0], adam or "
                 "adamw[:lr=,beta1=,beta2=,epsilon=,weight_decay=]; default: sgd",
-                fill(driver::parseOptimizer, options.optimizer));
+                fill(parseOptimizer, options.optimizer));
   line.addValue(
       "--group", "REGEX:lr_scale=1,weight_decay=0", "a parameter group; the first match wins",
       [&options](const std::string &value, std::string &error) {
-        return driver::parseGroup(value, options.groups.emplace_back(), error);
+        return parseGroup(value, options.groups.emplace_back(), error);
       },
       true);
   line.addValue("--clip-norm", "X", "limits the norm of all gradients together", fillLimit(options.clipNorm));
@@ -91,19 +91,19 @@ static void addTrainingFlags(CommandLine &line, driver::CompileOptions &options)
   line.addFlag("--gradients", "adds the entry that leaves gradients readable", options.gradients);
 }
 
-static void addCodeFlags(CommandLine &line, driver::CompileOptions &options, bool &isFirstTarget) {
+static void addCodeFlags(CommandLine &line, CompileOptions &options, bool &isFirstTarget) {
   line.addWhole("--max-workers", "the most threads a session may use; default: 2", options.maxWorkers, 1,
                 256);
   line.addValue(
       "--target", "NAME", "host, native, or a level such as x86-64-v3; repeatable",
       [&](const std::string &value, std::string &error) {
-        return driver::addTarget(value, options, isFirstTarget, error);
+        return addTarget(value, options, isFirstTarget, error);
       },
       true);
   line.addValue("--numerics", "MODE", "fast, or portable: the same bits on every target",
-                fill(driver::parseNumerics, options.numerics));
+                fill(parseNumerics, options.numerics));
   line.addValue("--precision", "TYPE", "f32: the types of the file; f64: everything in float64, for checking",
-                fill(driver::parsePrecision, options.precision));
+                fill(parsePrecision, options.precision));
   line.addText("--compile-to", "PHASE", "stops after a phase", options.compileTo);
   line.addText("--dump-ir", "DIR", "writes the IR after every phase", options.dumpIr);
   line.addText("--dump-buffers", "FILE.csv", "writes the memory plan", options.dumpBuffers);
@@ -113,7 +113,7 @@ static void addCodeFlags(CommandLine &line, driver::CompileOptions &options, boo
 
 void addTrainCommand(CLI::App &app, Action &action) {
   struct State {
-    driver::CompileOptions options;
+    CompileOptions options;
     bool isFirstTarget = true;
   };
   auto state = std::make_shared<State>();
@@ -127,7 +127,7 @@ void addTrainCommand(CLI::App &app, Action &action) {
   addCodeFlags(line, state->options, state->isFirstTarget);
   line.setAction(action, [state] {
     std::string error;
-    if (!driver::checkOptions(state->options, error))
+    if (!checkOptions(state->options, error))
       return reportError(error, 2);
     return driver::compile(state->options);
   });

@@ -36,9 +36,9 @@ LogicalResult batchNormalization(Node &n) {
     return n.refuse("spatial=0 is not supported");
   if (failed(checkVectors(n, 1, 4, n.shape(0)[1])))
     return failure();
-  driver::BatchNormMode mode = n.options().batchNorm;
-  bool isTrained = n.options().trains && (mode == driver::BatchNormMode::Train ||
-                                          (mode == driver::BatchNormMode::AsExported && normalizesByBatch(n.op)));
+  BatchNormMode mode = n.options().batchNorm;
+  bool isTrained = n.options().trains && (mode == BatchNormMode::Train ||
+                                          (mode == BatchNormMode::AsExported && normalizesByBatch(n.op)));
   double epsilon = n.getFloat("epsilon", 1e-5f), momentum = n.getFloat("momentum", 0.9f);
   // Statistics are state also where no step updates them: checkpoints hold them, as PyTorch's do.
   Value mean, variance;

@@ -170,7 +170,7 @@ LogicalResult multinomial(Node &n) {
 static bool drops(Node &n, bool trainingMode) {
   const LegalizeOptions &options = n.options();
   return options.mode == Mode::train && options.trains &&
-         (trainingMode || options.dropout == driver::DropoutMode::Train);
+         (trainingMode || options.dropout == DropoutMode::Train);
 }
 
 LogicalResult dropout(Node &n) {

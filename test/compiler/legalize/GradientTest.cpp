@@ -20,7 +20,7 @@ namespace {
 
 struct Flags {
   LegalizeOptions options;
-  driver::LossSpec loss;
+  LossSpec loss;
 };
 
 Flags readFlags(const std::string &path) {
@@ -28,29 +28,29 @@ Flags readFlags(const std::string &path) {
   std::string error, line;
   std::ifstream file(path);
   bool any = false;
-  driver::CompileOptions shapes;
+  CompileOptions shapes;
   for (; std::getline(file, line); any = true) {
     std::string value = line.substr(line.find(' ') + 1);
-    driver::NamePattern pattern;
+    NamePattern pattern;
     if (line.rfind("--loss ", 0) == 0) {
-      EXPECT_TRUE(driver::parseLoss(value, flags.loss, error)) << error;
+      EXPECT_TRUE(parseLoss(value, flags.loss, error)) << error;
     } else if (line.rfind("--loss-input ", 0) == 0) {
       flags.options.lossOutputs = {value};
     } else if (line.rfind("--batch-norm ", 0) == 0) {
-      EXPECT_TRUE(driver::parseBatchNorm(value, flags.options.batchNorm, error)) << error;
+      EXPECT_TRUE(parseBatchNorm(value, flags.options.batchNorm, error)) << error;
     } else if (line.rfind("--train ", 0) == 0 || line.rfind("--freeze ", 0) == 0) {
-      EXPECT_TRUE(driver::NamePattern::parse(value, pattern, error)) << error;
+      EXPECT_TRUE(NamePattern::parse(value, pattern, error)) << error;
       (line[2] == 't' ? flags.options.train : flags.options.freeze).push_back(pattern);
     }
   }
   if (any) {
-    if (flags.loss.kind == driver::LossKind::Output)
+    if (flags.loss.kind == LossKind::Output)
       flags.options.lossOutputs = {flags.loss.output};
     return flags;
   }
-  driver::NamePattern weights;
-  EXPECT_TRUE(driver::parseLoss("mse", flags.loss, error) &&
-              driver::NamePattern::parse("p[0-9]+", weights, error));
+  NamePattern weights;
+  EXPECT_TRUE(parseLoss("mse", flags.loss, error) &&
+              NamePattern::parse("p[0-9]+", weights, error));
   flags.options.train.push_back(weights);
   return flags;
 }

@@ -182,7 +182,7 @@ TEST_P(RefusalTest, SaysWhy) {
   LegalizeOptions options;
   options.freeze.emplace_back();
   std::string error;
-  ASSERT_TRUE(driver::NamePattern::parse(".*", options.freeze.back(), error)) << error;
+  ASSERT_TRUE(NamePattern::parse(".*", options.freeze.back(), error)) << error;
   for (Mode mode : {Mode::train, Mode::eval}) {
     options.mode = mode;
     LegalizeReport report;

@@ -64,9 +64,9 @@ TEST_F(TrainingProgramTest, LossesAgreeWithTheirDefinitions) {
   unsigned cases = 0;
   for (func::FuncOp reference : module->getOps<func::FuncOp>()) {
     SCOPED_TRACE(reference.getName().str());
-    driver::LossSpec spec;
+    LossSpec spec;
     std::string error;
-    ASSERT_TRUE(driver::parseLoss(reference->getAttrOfType<StringAttr>("test.loss").getValue(), spec, error))
+    ASSERT_TRUE(parseLoss(reference->getAttrOfType<StringAttr>("test.loss").getValue(), spec, error))
         << error;
     func::FuncOp function = func::FuncOp::create(reference.getLoc(), "loss", reference.getFunctionType());
     Block &block = *function.addEntryBlock();
@@ -155,13 +155,13 @@ TEST_F(TrainingProgramTest, OptimizersAgreeWithTheirDefinitions) {
     }
     UpdateOptions options;
     std::string error;
-    ASSERT_TRUE(driver::parseOptimizer(reference->getAttrOfType<StringAttr>("test.optimizer").getValue(),
+    ASSERT_TRUE(parseOptimizer(reference->getAttrOfType<StringAttr>("test.optimizer").getValue(),
                                        options.optimizer, error))
         << error;
     SmallVector<StringRef> groups;
     reference->getAttrOfType<StringAttr>("test.groups").getValue().split(groups, ';', -1, false);
     for (StringRef group : groups)
-      ASSERT_TRUE(driver::parseGroup(group, options.groups.emplace_back(), error)) << error;
+      ASSERT_TRUE(parseGroup(group, options.groups.emplace_back(), error)) << error;
     if (auto limit = reference->getAttrOfType<FloatAttr>("test.clip_norm"))
       options.clipNorm = limit.getValueAsDouble();
     if (auto limit = reference->getAttrOfType<FloatAttr>("test.clip_value"))
@@ -229,10 +229,10 @@ void fill(HostTensor &tensor, unsigned seed) {
 TEST_F(TrainingProgramTest, GradientsThenUpdateGiveTheBitsOfTrain) {
   OwningOpRef<ModuleOp> module = load("mlp.mlir");
   ASSERT_TRUE(module);
-  driver::LossSpec loss;
+  LossSpec loss;
   UpdateOptions options;
   std::string error;
-  ASSERT_TRUE(driver::parseOptimizer("adamw:lr=0.01", options.optimizer, error));
+  ASSERT_TRUE(parseOptimizer("adamw:lr=0.01", options.optimizer, error));
   options.clipNorm = 1;
   ASSERT_TRUE(succeeded(buildLoss(*module, loss, "")));
   ASSERT_TRUE(succeeded(differentiateLoss(*module)));

@@ -3,13 +3,13 @@
 //
 // A spec is a word, and after a colon a list of key=value. A table of the keys a kind takes, with the range
 // of each, drives parsing and messages alike.
-#include "compiler/driver/CompileOptions.h"
+#include "compiler/options/CompileOptions.h"
 
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
 
-namespace ortc::driver {
+namespace ortc {
 
 bool parseInteger(std::string_view text, int64_t &value) {
   auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -289,4 +289,4 @@ bool parsePrecision(std::string_view text, Precision &precision, std::string &er
   return parseWord(text, "the precision", {{"f32", Precision::F32}, {"f64", Precision::F64}}, precision, error);
 }
 
-} // namespace ortc::driver
+} // namespace ortc

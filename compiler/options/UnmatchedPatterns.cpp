@@ -1,11 +1,11 @@
 //===- UnmatchedPatterns.cpp - flags whose regular expression matches nothing //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/driver/CompileOptions.h"
+#include "compiler/options/CompileOptions.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace ortc::driver {
+namespace ortc {
 
 /// How many letters must be inserted, removed or replaced to make one text the other (Levenshtein).
 static size_t editDistance(std::string_view a, std::string_view b) {
@@ -55,4 +55,4 @@ std::vector<std::string> findUnmatchedPatterns(const CompileOptions &options,
   return found;
 }
 
-} // namespace ortc::driver
+} // namespace ortc

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <gtest/gtest.h>
 
-#include "compiler/driver/CompileOptions.h"
+#include "compiler/options/CompileOptions.h"
 
-using namespace ortc::driver;
+using namespace ortc;
 
 TEST(LossSpecTest, ParsesKindsAndOptions) {
   LossSpec loss;

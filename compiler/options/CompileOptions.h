@@ -6,8 +6,8 @@
 // tests share it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef ORTC_COMPILER_DRIVER_COMPILEOPTIONS_H
-#define ORTC_COMPILER_DRIVER_COMPILEOPTIONS_H
+#ifndef ORTC_COMPILER_OPTIONS_COMPILEOPTIONS_H
+#define ORTC_COMPILER_OPTIONS_COMPILEOPTIONS_H
 
 #include <cstdint>
 #include <memory>
@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ortc::driver {
+namespace ortc {
 
 /// A regular expression over tensor names (ECMAScript, as std::regex has it). It matches whole names only.
 class NamePattern {
@@ -168,6 +168,6 @@ bool parseUnsigned(std::string_view text, uint64_t &value);
 /// Finite numbers only.
 bool parseNumber(std::string_view text, double &value);
 
-} // namespace ortc::driver
+} // namespace ortc
 
-#endif // ORTC_COMPILER_DRIVER_COMPILEOPTIONS_H
+#endif // ORTC_COMPILER_OPTIONS_COMPILEOPTIONS_H

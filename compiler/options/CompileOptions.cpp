@@ -1,12 +1,12 @@
 //===- CompileOptions.cpp - flags that act on the whole of the options ----===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/driver/CompileOptions.h"
+#include "compiler/options/CompileOptions.h"
 
 #include <algorithm>
 #include <cctype>
 #include <regex>
 
-namespace ortc::driver {
+namespace ortc {
 
 const char *getLossName(LossKind kind) {
   switch (kind) {
@@ -174,4 +174,4 @@ bool checkOptions(const CompileOptions &options, std::string &error) {
   return true;
 }
 
-} // namespace ortc::driver
+} // namespace ortc
