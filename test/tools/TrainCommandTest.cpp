@@ -14,8 +14,6 @@ int ortc::driver::compile(const CompileOptions &options) {
   return 0;
 }
 
-using namespace ortc;
-
 /// Parses and runs a command line; returns the message of an error, or "".
 static std::string run(std::vector<std::string> arguments) {
   compiled = {};

@@ -168,8 +168,11 @@ LogicalResult attention(Node &n) {
   bool packed = n.rank(0) == 3;
   if (n.rank(1) != n.rank(0) || n.rank(2) != n.rank(0) || n.rank(0) < 3 || n.rank(0) > 4)
     return n.refuse("query, key and value have different numbers of dimensions, or not 3 or 4");
-  int64_t queryHeads = packed ? n.getInt("q_num_heads", 0) : n.shape(0)[1],
-          heads = packed ? n.getInt("kv_num_heads", 0) : n.shape(1)[1];
+  int64_t queryHeads = n.getInt("q_num_heads", packed ? 0 : n.shape(0)[1]),
+          heads = n.getInt("kv_num_heads", packed ? 0 : n.shape(1)[1]);
+  if (!packed && (queryHeads != n.shape(0)[1] || heads != n.shape(1)[1]))
+    return n.refuse("q_num_heads = " + Twine(queryHeads) + " and kv_num_heads = " + Twine(heads) + " contradict query " +
+                    shapeText(n.shape(0)) + " and key " + shapeText(n.shape(1)));
   if (heads < 1 || queryHeads < 1 || queryHeads % heads ||
       (packed && (n.shape(0)[2] % queryHeads || n.shape(1)[2] % heads || n.shape(2)[2] % heads)))
     return n.refuse(Twine(queryHeads) + " query heads and " + Twine(heads) + " key heads do not fit");

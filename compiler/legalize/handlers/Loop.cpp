@@ -260,6 +260,19 @@ static Value moveAxis(TensorBuilder &b, Value x, int64_t axis, bool back) {
   return b.transpose(x, back ? nn::invertPermutation(order) : nn::Shape(order.begin(), order.end()));
 }
 
+static constexpr llvm::StringLiteral kWrongList = " does not have one entry for each sequence, or has a direction other than 0 and 1";
+
+/// An attribute with an entry for each of `size` sequences; zeros without it. `wrong` becomes its name when it is another list.
+static SmallVector<int64_t> listOf(Node &n, StringRef name, int64_t size, StringRef &wrong) {
+  SmallVector<int64_t> values = n.getInts(name);
+  bool isDirection = name.ends_with("directions");
+  if ((!values.empty() && static_cast<int64_t>(values.size()) != size) ||
+      (isDirection && llvm::any_of(values, [](int64_t value) { return value != 0 && value != 1; })))
+    wrong = name;
+  values.resize(std::max<int64_t>(size, 0), 0);
+  return values;
+}
+
 /// The states and sequences of a Scan from operand `first` on, without axes and directions.
 static LogicalResult readScan(Node &n, unsigned first, Iteration &loop) {
   loop.body = n.op.getGraph("body");
@@ -279,13 +292,12 @@ LogicalResult scan(Node &n) {
   if (failed(readScan(n, 0, loop)))
     return failure();
   const int64_t states = loop.carried.size(), outputs = countOutputs(loop.body, false) - states;
-  auto list = [&](StringRef name, int64_t size) {
-    SmallVector<int64_t> values = n.getInts(name);
-    values.resize(std::max<int64_t>({size, static_cast<int64_t>(values.size()), 0}), 0);
-    return values;
-  };
+  StringRef wrong;
+  auto list = [&](StringRef name, int64_t size) { return listOf(n, name, size, wrong); };
   SmallVector<int64_t> inAxes = list("scan_input_axes", loop.sequences.size()), outAxes = list("scan_output_axes", outputs),
                        in = list("scan_input_directions", loop.sequences.size()), out = list("scan_output_directions", outputs);
+  if (!wrong.empty())
+    return n.refuse("its " + wrong + kWrongList);
   auto isBackward = [](int64_t direction) { return direction != 0; };
   loop.reverse = llvm::all_of(in, isBackward) && llvm::all_of(out, isBackward);
   loop.count = -1;
@@ -323,8 +335,10 @@ LogicalResult scanBatches(Node &n) {
   Iteration whole;
   if (failed(readScan(n, 1, whole)))
     return failure();
-  SmallVector<int64_t> directions = n.getInts("directions");
-  directions.resize(whole.sequences.size(), 0);
+  StringRef wrong;
+  SmallVector<int64_t> directions = listOf(n, "directions", whole.sequences.size(), wrong);
+  if (!wrong.empty())
+    return n.refuse("its " + wrong + kWrongList);
   for (unsigned i = 1; i < n.size(); ++i) {
     bool isSequence = i > whole.carried.size();
     if (n.rank(i) < 1 + isSequence || n.shape(i)[0] != n.shape(n.size() - 1)[0] || n.shape(i)[0] < 1)

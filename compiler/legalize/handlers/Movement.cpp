@@ -48,6 +48,8 @@ LogicalResult split(Node &n) {
   if (failed(n.axis(axis, n.rank(0))) || failed(n.intsAt(1, "split", sizes, &present)))
     return failure();
   int64_t parts = n.op.getNumResults(), size = n.shape(0)[axis];
+  if (n.getInt("num_outputs", parts) != parts)
+    return n.refuse("it has " + Twine(parts) + " outputs, but num_outputs = " + Twine(n.getInt("num_outputs", parts)));
   if (!present) {
     // The last part is smaller where the size cannot be divided (num_outputs, opset 18).
     int64_t each = (size + parts - 1) / parts;

@@ -218,7 +218,9 @@ LogicalResult trilu(Node &n) {
     SmallVector<int64_t> value;
     if (failed(n.ints(1, "k", value)))
       return failure();
-    k = value.empty() ? 0 : value[0];
+    if (value.size() != 1)
+      return n.refuse("its k has " + Twine(value.size()) + " elements, not one");
+    k = value[0];
   }
   if (rank < 2)
     return n.refuse("its input has fewer than 2 dimensions");
