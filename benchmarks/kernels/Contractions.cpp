@@ -18,22 +18,42 @@ struct Product {
 const Product kProducts[] = {
     {512, 512, 512, false, false, 1},
     // fully connected layers, forward
-    {64, 784, 512, false, false, 1}, {128, 768, 768, false, false, 1}, {512, 768, 3072, false, false, 1},
-    {512, 3072, 768, false, false, 1}, {1024, 1024, 1024, false, false, 1}, {2048, 2048, 2048, false, false, 1},
+    {64, 784, 512, false, false, 1},
+    {128, 768, 768, false, false, 1},
+    {512, 768, 3072, false, false, 1},
+    {512, 3072, 768, false, false, 1},
+    {1024, 1024, 1024, false, false, 1},
+    {2048, 2048, 2048, false, false, 1},
     {128, 50257, 768, false, false, 1},
     // gradients of the input
-    {128, 50257, 768, false, true, 1}, {512, 768, 3072, false, true, 1}, {512, 512, 512, false, true, 1},
+    {128, 50257, 768, false, true, 1},
+    {512, 768, 3072, false, true, 1},
+    {512, 512, 512, false, true, 1},
     // gradients of the weight
-    {768, 3072, 512, true, false, 1}, {3072, 768, 512, true, false, 1}, {784, 512, 64, true, false, 1},
+    {768, 3072, 512, true, false, 1},
+    {3072, 768, 512, true, false, 1},
+    {784, 512, 64, true, false, 1},
     {512, 512, 512, true, false, 1},
     // attention
-    {128, 128, 64, false, true, 96}, {128, 64, 128, false, false, 96}, {128, 64, 128, true, false, 96},
+    {128, 128, 64, false, true, 96},
+    {128, 64, 128, false, false, 96},
+    {128, 64, 128, true, false, 96},
     // small and thin
-    {16, 16, 16, false, false, 1}, {32, 10, 128, false, false, 1}, {10, 128, 32, true, false, 1},
-    {32, 128, 10, false, true, 1}, {1, 512, 512, false, false, 1}, {1, 512, 512, false, true, 1},
-    {4, 1024, 1024, false, false, 1}, {4, 1024, 1024, false, true, 1}, {512, 1, 512, false, false, 1},
-    {512, 1, 512, true, false, 1}, {100, 300, 257, false, false, 1}, {33, 77, 129, false, false, 1},
-    {129, 513, 1025, false, false, 1}, {8, 512, 512, false, false, 1}, {8, 512, 512, false, true, 1},
+    {16, 16, 16, false, false, 1},
+    {32, 10, 128, false, false, 1},
+    {10, 128, 32, true, false, 1},
+    {32, 128, 10, false, true, 1},
+    {1, 512, 512, false, false, 1},
+    {1, 512, 512, false, true, 1},
+    {4, 1024, 1024, false, false, 1},
+    {4, 1024, 1024, false, true, 1},
+    {512, 1, 512, false, false, 1},
+    {512, 1, 512, true, false, 1},
+    {100, 300, 257, false, false, 1},
+    {33, 77, 129, false, false, 1},
+    {129, 513, 1025, false, false, 1},
+    {8, 512, 512, false, false, 1},
+    {8, 512, 512, false, true, 1},
 };
 
 KernelInfo emit(const Product &p, mlir::OpBuilder &builder, mlir::ModuleOp module, const Target &target) {
@@ -62,9 +82,10 @@ void registerContractions() {
       name += std::to_string(p.batch) + "x";
     name += std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) + "/" +
             (p.transposeA ? "T" : "N") + (p.transposeB ? "T" : "N");
-    addKernel(name, Limit::Arithmetic, [p](mlir::OpBuilder &builder, mlir::ModuleOp module, const Target &target) {
-      return emit(p, builder, module, target);
-    });
+    addKernel(name, Limit::Arithmetic,
+              [p](mlir::OpBuilder &builder, mlir::ModuleOp module, const Target &target) {
+                return emit(p, builder, module, target);
+              });
   }
 }
 

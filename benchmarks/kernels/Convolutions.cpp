@@ -68,7 +68,8 @@ KernelInfo emit(const Convolution &c, Kind kind, OpBuilder &builder, ModuleOp mo
   else if (kind == Kind::InputGrad)
     value = nn::ConvInputGradOp::create(b, result, left, right, strides, padding, padding, dilations, groups);
   else
-    value = nn::ConvFilterGradOp::create(b, result, left, right, strides, padding, padding, dilations, groups);
+    value =
+        nn::ConvFilterGradOp::create(b, result, left, right, strides, padding, padding, dilations, groups);
   func::ReturnOp::create(b, value);
   SmallVector<KernelBuffer> buffers;
   for (Type type : {first, second, result})
@@ -83,7 +84,9 @@ void registerConvolutions() {
   for (const Convolution &c : kConvolutions)
     for (Kind kind : {Kind::Forward, Kind::InputGrad, Kind::FilterGrad})
       addKernel(std::string("conv/") + c.name + "/" + kinds[int(kind)], Limit::Arithmetic,
-                [c, kind](OpBuilder &builder, ModuleOp module, const Target &target) { return emit(c, kind, builder, module, target); });
+                [c, kind](OpBuilder &builder, ModuleOp module, const Target &target) {
+                  return emit(c, kind, builder, module, target);
+                });
 }
 
 } // namespace ortc::benchmarks

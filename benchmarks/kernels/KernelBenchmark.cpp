@@ -102,8 +102,10 @@ void runKernel(benchmark::State &state, const EmitKernel &emit, Limit limit) {
   // Measure at least 20 microseconds at a time: reading the clock costs up to one.
   double start = threadSeconds();
   once();
-  int64_t repeats = std::max<int64_t>(1, static_cast<int64_t>(2e-5 / std::max(threadSeconds() - start, 5e-8)));
-  double peak = limit == Limit::Arithmetic ? measureFmaPeak(benchmarkTarget().vectorLanes) : measureCopyBandwidth();
+  int64_t repeats =
+      std::max<int64_t>(1, static_cast<int64_t>(2e-5 / std::max(threadSeconds() - start, 5e-8)));
+  double peak =
+      limit == Limit::Arithmetic ? measureFmaPeak(benchmarkTarget().vectorLanes) : measureCopyBandwidth();
   double best = 1e9;
   for (auto _ : state) {
     start = threadSeconds();
@@ -151,7 +153,10 @@ void setBenchmarkTarget(const std::string &name) {
 
 void addKernel(const std::string &name, Limit limit, EmitKernel emit) {
   auto run = [emit = std::move(emit), limit](benchmark::State &state) { runKernel(state, emit, limit); };
-  benchmark::RegisterBenchmark(name.c_str(), run)->UseManualTime()->Unit(benchmark::kMicrosecond)->MinTime(0.3);
+  benchmark::RegisterBenchmark(name.c_str(), run)
+      ->UseManualTime()
+      ->Unit(benchmark::kMicrosecond)
+      ->MinTime(0.3);
 }
 
 } // namespace ortc::benchmarks

@@ -15,7 +15,8 @@ namespace ortc::benchmarks {
 enum class Limit { Arithmetic, Memory };
 
 /// Emits one kernel into the module and tells its figures.
-using EmitKernel = std::function<codegen::KernelInfo(mlir::OpBuilder &, mlir::ModuleOp, const codegen::Target &)>;
+using EmitKernel =
+    std::function<codegen::KernelInfo(mlir::OpBuilder &, mlir::ModuleOp, const codegen::Target &)>;
 
 /// Adds a benchmark. Buffers are taken from the emitted function: f32, f64 and i8 are random, integers are zero.
 /// Counters: GF (best of all runs), of_peak (share of the FMA peak measured beside it), GB (bytes of KernelInfo per

@@ -19,32 +19,39 @@ using Program = std::function<llvm::SmallVector<Value>(TensorBuilder &, mlir::Va
 
 /// Makes one kernel of `program` over f32 tensors of the given shapes. `pairs` may share memory (here they do not, but the
 /// kernel must allow it).
-void addLoop(const std::string &name, std::vector<Shape> inputs, Program program, Limit limit, std::vector<int64_t> pairs = {}) {
-  addKernel("loop/" + name, limit, [=](mlir::OpBuilder &builder, mlir::ModuleOp module, const Target &target) {
-    mlir::MLIRContext *context = module.getContext();
-    context->loadDialect<nn::NnDialect, plan::PlanDialect, mlir::func::FuncDialect, mlir::math::MathDialect>();
-    mlir::OwningOpRef<mlir::ModuleOp> source = mlir::ModuleOp::create(builder.getUnknownLoc());
-    llvm::SmallVector<mlir::Type> types;
-    for (const Shape &shape : inputs)
-      types.push_back(mlir::RankedTensorType::get(shape, builder.getF32Type()));
-    mlir::OpBuilder inside(source->getBodyRegion());
-    auto function = mlir::func::FuncOp::create(inside, builder.getUnknownLoc(), "kernel", builder.getFunctionType(types, {}));
-    mlir::Block *body = function.addEntryBlock();
-    TensorBuilder b(builder.getUnknownLoc(), context);
-    b.setInsertionPointToStart(body);
-    auto results = program(b, body->getArguments());
-    mlir::func::ReturnOp::create(b, results);
-    function.setFunctionType(builder.getFunctionType(types, mlir::TypeRange(mlir::ValueRange(results))));
-    if (!pairs.empty())
-      function->setAttr(plan::kInPlace, builder.getDenseI64ArrayAttr(pairs));
-    return *generateLoopKernel(module, function, target, Numerics::Fast);
-  });
+void addLoop(const std::string &name, std::vector<Shape> inputs, Program program, Limit limit,
+             std::vector<int64_t> pairs = {}) {
+  addKernel(
+      "loop/" + name, limit, [=](mlir::OpBuilder &builder, mlir::ModuleOp module, const Target &target) {
+        mlir::MLIRContext *context = module.getContext();
+        context->loadDialect<nn::NnDialect, plan::PlanDialect, mlir::func::FuncDialect,
+                             mlir::math::MathDialect>();
+        mlir::OwningOpRef<mlir::ModuleOp> source = mlir::ModuleOp::create(builder.getUnknownLoc());
+        llvm::SmallVector<mlir::Type> types;
+        for (const Shape &shape : inputs)
+          types.push_back(mlir::RankedTensorType::get(shape, builder.getF32Type()));
+        mlir::OpBuilder inside(source->getBodyRegion());
+        auto function = mlir::func::FuncOp::create(inside, builder.getUnknownLoc(), "kernel",
+                                                   builder.getFunctionType(types, {}));
+        mlir::Block *body = function.addEntryBlock();
+        TensorBuilder b(builder.getUnknownLoc(), context);
+        b.setInsertionPointToStart(body);
+        auto results = program(b, body->getArguments());
+        mlir::func::ReturnOp::create(b, results);
+        function.setFunctionType(builder.getFunctionType(types, mlir::TypeRange(mlir::ValueRange(results))));
+        if (!pairs.empty())
+          function->setAttr(plan::kInPlace, builder.getDenseI64ArrayAttr(pairs));
+        return *generateLoopKernel(module, function, target, Numerics::Fast);
+      });
 }
 
-Value scaled(TensorBuilder &b, Value x, Value scalar) { return b.mul(x, b.broadcast(scalar, TensorBuilder::shapeOf(x), {})); }
+Value scaled(TensorBuilder &b, Value x, Value scalar) {
+  return b.mul(x, b.broadcast(scalar, TensorBuilder::shapeOf(x), {}));
+}
 
 llvm::SmallVector<Value> adamw(TensorBuilder &b, mlir::ValueRange in) {
-  Value p = in[0], g = in[1], m = in[2], v = in[3], lr = in[4], beta1 = in[5], beta2 = in[6], epsilon = in[7], decay = in[8];
+  Value p = in[0], g = in[1], m = in[2], v = in[3], lr = in[4], beta1 = in[5], beta2 = in[6], epsilon = in[7],
+        decay = in[8];
   auto minus = [&](Value x) { return b.sub(b.constantLike(x, 1), x); };
   p = scaled(b, p, minus(b.mul(lr, decay)));
   m = b.add(m, scaled(b, b.sub(g, m), minus(beta1)));
@@ -60,14 +67,16 @@ llvm::SmallVector<Value> layerNorm(TensorBuilder &b, mlir::ValueRange in) {
   Value variance = b.mean(b.mul(centered, centered), {1});
   Value inverse = b.div(b.constantLike(variance, 1), b.sqrt(b.addScalar(variance, 1e-5)));
   Value normal = b.mul(centered, b.broadcastAlong(inverse, shape, {1}));
-  return {b.add(b.mul(normal, b.broadcast(in[1], shape, {1})), b.broadcast(in[2], shape, {1})), mean, inverse};
+  return {b.add(b.mul(normal, b.broadcast(in[1], shape, {1})), b.broadcast(in[2], shape, {1})), mean,
+          inverse};
 }
 
 /// x, gradient, mean, inverse deviation, scale: the gradient of x.
 llvm::SmallVector<Value> layerNormGradient(TensorBuilder &b, mlir::ValueRange in) {
   auto shape = llvm::to_vector(TensorBuilder::shapeOf(in[0]));
   auto along = [&](Value row) { return b.broadcastAlong(row, shape, {1}); };
-  Value normal = b.mul(b.sub(in[0], along(in[2])), along(in[3])), weighted = b.mul(in[1], b.broadcast(in[4], shape, {1}));
+  Value normal = b.mul(b.sub(in[0], along(in[2])), along(in[3])),
+        weighted = b.mul(in[1], b.broadcast(in[4], shape, {1}));
   Value first = b.mean(weighted, {1}), second = b.mean(b.mul(weighted, normal), {1});
   Value inner = b.sub(b.sub(weighted, along(first)), b.mul(normal, along(second)));
   return {b.mul(inner, along(in[3]))};
@@ -83,7 +92,8 @@ llvm::SmallVector<Value> layerNormParameters(TensorBuilder &b, mlir::ValueRange 
 
 llvm::SmallVector<Value> softmax(TensorBuilder &b, mlir::ValueRange in) {
   auto shape = llvm::to_vector(TensorBuilder::shapeOf(in[0]));
-  Value exponential = b.exp(b.sub(in[0], b.broadcastAlong(b.reduce(nn::ReduceKind::max, in[0], {1}), shape, {1})));
+  Value exponential =
+      b.exp(b.sub(in[0], b.broadcastAlong(b.reduce(nn::ReduceKind::max, in[0], {1}), shape, {1})));
   Value sum = b.sum(exponential, {1});
   return {b.mul(exponential, b.broadcastAlong(b.div(b.constantLike(sum, 1), sum), shape, {1}))};
 }
@@ -95,14 +105,17 @@ llvm::SmallVector<Value> gelu(TensorBuilder &b, mlir::ValueRange in) {
 
 llvm::SmallVector<Value> biasRelu(TensorBuilder &b, mlir::ValueRange in) {
   auto shape = llvm::to_vector(TensorBuilder::shapeOf(in[0]));
-  Value sum = b.add(in[0], b.broadcast(in[1], shape, {static_cast<int64_t>(shape.size()) - 1})), zero = b.zerosLike(sum);
+  Value sum = b.add(in[0], b.broadcast(in[1], shape, {static_cast<int64_t>(shape.size()) - 1})),
+        zero = b.zerosLike(sum);
   return {b.select(b.compare(mlir::arith::CmpFPredicate::UGT, sum, zero), sum, zero)};
 }
 
 llvm::SmallVector<Value> columnSums(TensorBuilder &b, mlir::ValueRange in) { return {b.sum(in[0], {0})}; }
 
 Program transposed(Shape permutation) {
-  return [=](TensorBuilder &b, mlir::ValueRange in) { return llvm::SmallVector<Value>{b.transpose(in[0], permutation)}; };
+  return [=](TensorBuilder &b, mlir::ValueRange in) {
+    return llvm::SmallVector<Value>{b.transpose(in[0], permutation)};
+  };
 }
 
 } // namespace
@@ -110,10 +123,13 @@ Program transposed(Shape permutation) {
 void registerLoops() {
   const int64_t n = 8 << 20;
   addLoop("adamw/8M", {{n}, {n}, {n}, {n}, {}, {}, {}, {}, {}}, adamw, Limit::Memory, {0, 0, 2, 1, 3, 2});
-  addLoop("adamw/512x512", {{512, 512}, {512, 512}, {512, 512}, {512, 512}, {}, {}, {}, {}, {}}, adamw, Limit::Memory);
+  addLoop("adamw/512x512", {{512, 512}, {512, 512}, {512, 512}, {512, 512}, {}, {}, {}, {}, {}}, adamw,
+          Limit::Memory);
   addLoop("layer_norm/4096x768", {{4096, 768}, {768}, {768}}, layerNorm, Limit::Memory);
-  addLoop("layer_norm_gradient/4096x768", {{4096, 768}, {4096, 768}, {4096}, {4096}, {768}}, layerNormGradient, Limit::Memory);
-  addLoop("layer_norm_parameters/4096x768", {{4096, 768}, {4096, 768}, {4096}, {4096}}, layerNormParameters, Limit::Memory);
+  addLoop("layer_norm_gradient/4096x768", {{4096, 768}, {4096, 768}, {4096}, {4096}, {768}},
+          layerNormGradient, Limit::Memory);
+  addLoop("layer_norm_parameters/4096x768", {{4096, 768}, {4096, 768}, {4096}, {4096}}, layerNormParameters,
+          Limit::Memory);
   addLoop("softmax/12288x128", {{12288, 128}}, softmax, Limit::Memory);
   addLoop("softmax/128x50257", {{128, 50257}}, softmax, Limit::Memory);
   addLoop("gelu/512x3072", {{512, 3072}}, gelu, Limit::Memory);

@@ -19,19 +19,22 @@ static double seconds() {
 
 #if defined(__x86_64__)
 
+// clang-format off
 #define ORTC_FMA(width, n) "vfmadd231ps %%" width "mm14,%%" width "mm15,%%" width "mm" #n "\n\t"
-#define ORTC_TWELVE(width)                                                                                             \
-  ORTC_FMA(width, 0) ORTC_FMA(width, 1) ORTC_FMA(width, 2) ORTC_FMA(width, 3) ORTC_FMA(width, 4) ORTC_FMA(width, 5)    \
-  ORTC_FMA(width, 6) ORTC_FMA(width, 7) ORTC_FMA(width, 8) ORTC_FMA(width, 9) ORTC_FMA(width, 10) ORTC_FMA(width, 11)
+#define ORTC_TWELVE(width)                                                                          \
+  ORTC_FMA(width, 0) ORTC_FMA(width, 1) ORTC_FMA(width, 2) ORTC_FMA(width, 3) ORTC_FMA(width, 4)     \
+  ORTC_FMA(width, 5) ORTC_FMA(width, 6) ORTC_FMA(width, 7) ORTC_FMA(width, 8) ORTC_FMA(width, 9)     \
+  ORTC_FMA(width, 10) ORTC_FMA(width, 11)
+// clang-format on
 
 /// Twelve independent chains cover two units of four cycles of latency.
-#define ORTC_LOOP(width, rounds)                                                                                       \
-  __asm__ volatile("vxorps %%xmm14,%%xmm14,%%xmm14\n\tvxorps %%xmm15,%%xmm15,%%xmm15\n\t"                              \
-                   "1:\n\t" ORTC_TWELVE(width) "dec %0\n\tjnz 1b\n\tvzeroupper\n\t"                                    \
-                   : "+r"(rounds)                                                                                      \
-                   :                                                                                                   \
-                   : "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",         \
-                     "xmm10", "xmm11", "xmm14", "xmm15")
+#define ORTC_LOOP(width, rounds)                                                                             \
+  __asm__ volatile("vxorps %%xmm14,%%xmm14,%%xmm14\n\tvxorps %%xmm15,%%xmm15,%%xmm15\n\t"                    \
+                   "1:\n\t" ORTC_TWELVE(width) "dec %0\n\tjnz 1b\n\tvzeroupper\n\t"                          \
+                   : "+r"(rounds)                                                                            \
+                   :                                                                                         \
+                   : "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",       \
+                     "xmm9", "xmm10", "xmm11", "xmm14", "xmm15")
 
 double measureFmaPeak(int lanes) {
   constexpr long kRounds = 200'000;

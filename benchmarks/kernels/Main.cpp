@@ -25,9 +25,9 @@ int main(int argc, char **argv) {
   benchmark::Initialize(&count, rest.data());
   if (benchmark::ReportUnrecognizedArguments(count, rest.data()))
     return 1;
-  std::printf("target %s, %d lanes: FMA peak %.1f GF, copy %.1f GB/s (one core)\n", benchmarkTarget().name.c_str(),
-              int(benchmarkTarget().vectorLanes), measureFmaPeak(int(benchmarkTarget().vectorLanes)),
-              measureCopyBandwidth());
+  std::printf("target %s, %d lanes: FMA peak %.1f GF, copy %.1f GB/s (one core)\n",
+              benchmarkTarget().name.c_str(), int(benchmarkTarget().vectorLanes),
+              measureFmaPeak(int(benchmarkTarget().vectorLanes)), measureCopyBandwidth());
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }

@@ -30,35 +30,42 @@ struct Report {
     failed |= !valid;
     double ratio = double(packing.height) / double(packing.maxLive);
     if (json)
-      std::printf("%s\n  {\"packing\": \"%s\", \"items\": %zu, \"max_live\": %llu, \"height\": %llu, \"capacity\": "
-                  "%llu, \"source\": \"%s\", \"seconds\": %.3f}",
-                  first ? "[" : ",", name.c_str(), items, (unsigned long long)packing.maxLive,
-                  (unsigned long long)packing.height, (unsigned long long)capacity, packing.source.c_str(), seconds);
+      std::printf(
+          "%s\n  {\"packing\": \"%s\", \"items\": %zu, \"max_live\": %llu, \"height\": %llu, \"capacity\": "
+          "%llu, \"source\": \"%s\", \"seconds\": %.3f}",
+          first ? "[" : ",", name.c_str(), items, (unsigned long long)packing.maxLive,
+          (unsigned long long)packing.height, (unsigned long long)capacity, packing.source.c_str(), seconds);
     else
-      std::printf("%-24s %6zu items   max-live %10llu  height %10llu (%.4f)  %-5s %7.3f s  %s%s\n", name.c_str(), items,
-                  (unsigned long long)packing.maxLive, (unsigned long long)packing.height, ratio,
-                  capacity == 0 ? "" : packing.height <= capacity ? "fits" : "over", seconds, packing.source.c_str(),
-                  valid ? "" : "  INVALID");
+      std::printf("%-24s %6zu items   max-live %10llu  height %10llu (%.4f)  %-5s %7.3f s  %s%s\n",
+                  name.c_str(), items, (unsigned long long)packing.maxLive,
+                  (unsigned long long)packing.height, ratio,
+                  capacity == 0                ? ""
+                  : packing.height <= capacity ? "fits"
+                                               : "over",
+                  seconds, packing.source.c_str(), valid ? "" : "  INVALID");
     first = false;
     std::fflush(stdout);
   }
 
   void plan(const std::string &name, const Problem &problem, const Plan &plan, double seconds) {
     if (json)
-      std::printf("%s\n  {\"plan\": \"%s\", \"steps\": %zu, \"buffers\": %zu, \"arena\": %llu, \"max_live\": %llu, "
-                  "\"source_peak\": %llu, \"plain_source_peak\": %llu, \"order_bound\": %llu, \"order\": \"%s\", "
-                  "\"offsets\": \"%s\", \"seconds\": %.3f}",
-                  first ? "[" : ",", name.c_str(), problem.steps.size(), problem.buffers.size(),
-                  (unsigned long long)plan.arenaBytes, (unsigned long long)plan.maxLive,
-                  (unsigned long long)plan.sourcePeak, (unsigned long long)plan.statistics.plainSourcePeak,
-                  (unsigned long long)plan.orderBound, plan.statistics.orderSource.c_str(),
-                  plan.statistics.offsetSource.c_str(), seconds);
+      std::printf(
+          "%s\n  {\"plan\": \"%s\", \"steps\": %zu, \"buffers\": %zu, \"arena\": %llu, \"max_live\": %llu, "
+          "\"source_peak\": %llu, \"plain_source_peak\": %llu, \"order_bound\": %llu, \"order\": \"%s\", "
+          "\"offsets\": \"%s\", \"seconds\": %.3f}",
+          first ? "[" : ",", name.c_str(), problem.steps.size(), problem.buffers.size(),
+          (unsigned long long)plan.arenaBytes, (unsigned long long)plan.maxLive,
+          (unsigned long long)plan.sourcePeak, (unsigned long long)plan.statistics.plainSourcePeak,
+          (unsigned long long)plan.orderBound, plan.statistics.orderSource.c_str(),
+          plan.statistics.offsetSource.c_str(), seconds);
     else
-      std::printf("%-24s %6zu steps %6zu buffers  arena/max-live %.4f  max-live/bound %.4f%s  source %.4f (unreleased "
+      std::printf("%-24s %6zu steps %6zu buffers  arena/max-live %.4f  max-live/bound %.4f%s  source %.4f "
+                  "(unreleased "
                   "%.4f)  %7.3f s  %s, %s  work %llu/%llu/%llu M\n",
                   name.c_str(), problem.steps.size(), problem.buffers.size(),
-                  double(plan.arenaBytes) / double(plan.maxLive), double(plan.maxLive) / double(plan.orderBound),
-                  plan.statistics.boundComplete ? "" : "?", double(plan.sourcePeak) / double(plan.maxLive),
+                  double(plan.arenaBytes) / double(plan.maxLive),
+                  double(plan.maxLive) / double(plan.orderBound), plan.statistics.boundComplete ? "" : "?",
+                  double(plan.sourcePeak) / double(plan.maxLive),
                   double(plan.statistics.plainSourcePeak) / double(plan.maxLive), seconds,
                   plan.statistics.orderSource.c_str(), plan.statistics.offsetSource.c_str(),
                   (unsigned long long)plan.statistics.orderWork / 1000000,
@@ -134,15 +141,16 @@ int main(int count, char **arguments) {
     for (const char *name : {"A", "B", "C", "D", "E", "F"})
       packFile(report, std::string(ORTC_BENCHMARK_DATA "/") + name + ".1048576.csv", 1048576, exactWork);
     using benchmark::TrainingGraph;
-    for (const TrainingGraph &graph : {TrainingGraph{"mlp", 4, 1, 1, 1 << 18, 1 << 20, false},
-                                       TrainingGraph{"residual-50", 16, 1, 3, 1 << 22, 1 << 16, false},
-                                       TrainingGraph{"inception", 12, 4, 3, 1 << 22, 1 << 16, false},
-                                       TrainingGraph{"inception-interleaved", 12, 4, 3, 1 << 22, 1 << 16, true},
-                                       TrainingGraph{"wide-weights", 24, 2, 3, 1 << 16, 1 << 20, false},
-                                       TrainingGraph{"transformer-24", 48, 1, 6, 1 << 22, 1 << 22, false},
-                                       TrainingGraph{"deep-5k", 280, 1, 3, 1 << 20, 1 << 18, false},
-                                       TrainingGraph{"deep-20k", 560, 2, 3, 1 << 20, 1 << 18, false},
-                                       TrainingGraph{"deep-20k-interleaved", 560, 2, 3, 1 << 20, 1 << 18, true}}) {
+    for (const TrainingGraph &graph :
+         {TrainingGraph{"mlp", 4, 1, 1, 1 << 18, 1 << 20, false},
+          TrainingGraph{"residual-50", 16, 1, 3, 1 << 22, 1 << 16, false},
+          TrainingGraph{"inception", 12, 4, 3, 1 << 22, 1 << 16, false},
+          TrainingGraph{"inception-interleaved", 12, 4, 3, 1 << 22, 1 << 16, true},
+          TrainingGraph{"wide-weights", 24, 2, 3, 1 << 16, 1 << 20, false},
+          TrainingGraph{"transformer-24", 48, 1, 6, 1 << 22, 1 << 22, false},
+          TrainingGraph{"deep-5k", 280, 1, 3, 1 << 20, 1 << 18, false},
+          TrainingGraph{"deep-20k", 560, 2, 3, 1 << 20, 1 << 18, false},
+          TrainingGraph{"deep-20k-interleaved", 560, 2, 3, 1 << 20, 1 << 18, true}}) {
       Problem problem = benchmark::makeTrainingGraph(graph);
       Clock clock;
       Expected<Plan> planned = plan(problem);

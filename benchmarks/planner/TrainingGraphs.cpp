@@ -35,8 +35,8 @@ private:
   };
 
   BufferId buffer(const char *name, uint64_t bytes) {
-    problem.buffers.push_back({std::string(name) + std::to_string(problem.buffers.size()), bytes, kDefaultAlignment,
-                               false, false});
+    problem.buffers.push_back(
+        {std::string(name) + std::to_string(problem.buffers.size()), bytes, kDefaultAlignment, false, false});
     return BufferId(problem.buffers.size() - 1);
   }
 

@@ -77,7 +77,9 @@ public:
   Value ixor(Value a, Value b) { return mlir::arith::XOrIOp::create(builder, loc, a, b); }
   Value shiftLeft(Value a, int64_t n) { return mlir::arith::ShLIOp::create(builder, loc, a, integer(n)); }
   Value shiftRight(Value a, int64_t n) { return mlir::arith::ShRUIOp::create(builder, loc, a, integer(n)); }
-  Value shiftRightSigned(Value a, int64_t n) { return mlir::arith::ShRSIOp::create(builder, loc, a, integer(n)); }
+  Value shiftRightSigned(Value a, int64_t n) {
+    return mlir::arith::ShRSIOp::create(builder, loc, a, integer(n));
+  }
   Value iequal(Value a, Value b) {
     return mlir::arith::CmpIOp::create(builder, loc, mlir::arith::CmpIPredicate::eq, a, b);
   }

@@ -14,12 +14,13 @@ namespace ortc::codegen {
 
 /// What the caller of a kernel must know.
 struct KernelInfo {
-  std::string name;                 ///< symbol of the kernel; its ABI entry is `kernelEntryName(name)`
-  int64_t chunks = 1;               ///< independent pieces of work, fixed by shape
+  std::string name;                    ///< symbol of the kernel; its ABI entry is `kernelEntryName(name)`
+  int64_t chunks = 1;                  ///< independent pieces of work, fixed by shape
   int64_t workspaceBytesPerWorker = 0; ///< multiple of 64; 0 = the kernel has no workspace argument
-  int64_t flops = 0; ///< additions, subtractions, multiplications and divisions of floating-point numbers, an fma as two,
-                     ///< and one for each mathematical function
-  int64_t cost = 0;  ///< the work in simple operations where that is not `flops`; for deciding about threads
+  int64_t flops =
+      0; ///< additions, subtractions, multiplications and divisions of floating-point numbers, an fma as two,
+         ///< and one for each mathematical function
+  int64_t cost = 0; ///< the work in simple operations where that is not `flops`; for deciding about threads
   int64_t bytesRead = 0;
   int64_t bytesWritten = 0;
 };
@@ -46,8 +47,8 @@ struct KernelFunction {
   mlir::Value chunk;
 
   /// A typed, 64-byte aligned view of `elements` elements at `byteOffset` of the workspace.
-  mlir::Value workspaceView(mlir::OpBuilder &builder, mlir::Location loc, int64_t byteOffset, mlir::Type elementType,
-                            int64_t elements) const;
+  mlir::Value workspaceView(mlir::OpBuilder &builder, mlir::Location loc, int64_t byteOffset,
+                            mlir::Type elementType, int64_t elements) const;
 };
 
 /// Creates the function with an empty body that ends in `func.return`, and leaves `builder` before the return.

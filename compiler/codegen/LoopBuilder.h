@@ -38,7 +38,9 @@ public:
   Value mul(Value a, int64_t b) { return b == 1 ? a : createOrFold<mlir::arith::MulIOp>(a, index(b)); }
   /// Of values that are not negative.
   Value div(Value a, int64_t b) { return b == 1 ? a : createOrFold<mlir::arith::DivUIOp>(a, index(b)); }
-  Value rem(Value a, int64_t b) { return b == 1 ? index(0) : createOrFold<mlir::arith::RemUIOp>(a, index(b)); }
+  Value rem(Value a, int64_t b) {
+    return b == 1 ? index(0) : createOrFold<mlir::arith::RemUIOp>(a, index(b));
+  }
   Value minimum(Value a, Value b) { return createOrFold<mlir::arith::MinSIOp>(a, b); }
   Value maximum(Value a, Value b) { return createOrFold<mlir::arith::MaxSIOp>(a, b); }
   /// ceil(max(a, 0) / b).
@@ -90,9 +92,12 @@ public:
 
   Value load(Value buffer, Value at, int64_t width) {
     auto element = mlir::cast<mlir::MemRefType>(buffer.getType()).getElementType();
-    return mlir::vector::LoadOp::create(*this, mlir::VectorType::get({width}, element), buffer, mlir::ValueRange{at});
+    return mlir::vector::LoadOp::create(*this, mlir::VectorType::get({width}, element), buffer,
+                                        mlir::ValueRange{at});
   }
-  Value loadScalar(Value buffer, Value at) { return mlir::memref::LoadOp::create(*this, buffer, mlir::ValueRange{at}); }
+  Value loadScalar(Value buffer, Value at) {
+    return mlir::memref::LoadOp::create(*this, buffer, mlir::ValueRange{at});
+  }
   void store(Value value, Value buffer, Value at) {
     mlir::vector::StoreOp::create(*this, value, buffer, mlir::ValueRange{at});
   }
@@ -102,7 +107,8 @@ public:
   }
   Value splat(mlir::FloatType element, double value, int64_t width) {
     auto type = mlir::VectorType::get({width}, element);
-    return mlir::arith::ConstantOp::create(*this, mlir::DenseElementsAttr::get(type, getFloatAttr(element, value).getValue()));
+    return mlir::arith::ConstantOp::create(
+        *this, mlir::DenseElementsAttr::get(type, getFloatAttr(element, value).getValue()));
   }
 };
 

@@ -303,7 +303,8 @@ Expander::Quadrant Expander::reduceQuadrant(Value x) {
   Expander wide(builder, loc, withElement(builder.getF64Type()), options);
   Value extended = arith::ExtFOp::create(builder, loc, wide.type, x);
   Quadrant q = wide.reduceQuadrantDouble(extended);
-  return {arith::TruncFOp::create(builder, loc, type, q.r), arith::TruncIOp::create(builder, loc, intType(), q.n)};
+  return {arith::TruncFOp::create(builder, loc, type, q.r),
+          arith::TruncIOp::create(builder, loc, intType(), q.n)};
 }
 
 Value Expander::sinPoly(Value r) {
@@ -469,7 +470,8 @@ Value Expander::pow(Value x, Value y) {
   Value isInteger = equal(rounded(MathFunction::Floor, y), y);
   Value half = mul(y, constant(0.5));
   Value isOdd = both(isInteger, compare(arith::CmpFPredicate::UNE, rounded(MathFunction::Floor, half), half));
-  Value signBit = iand(toBits(x), integer(bits() == 64 ? std::numeric_limits<int64_t>::min() : int64_t(0x80000000)));
+  Value signBit =
+      iand(toBits(x), integer(bits() == 64 ? std::numeric_limits<int64_t>::min() : int64_t(0x80000000)));
   Value withSign = fromBits(ior(toBits(result), signBit));
   result = select(isOdd, withSign, result);
   Value isNegative = both(less(x, zero), less(magnitude, constant(kInfinity)));
@@ -488,11 +490,16 @@ Value Expander::pow(Value x, Value y) {
 Value Expander::rounded(MathFunction function, Value x) {
   if (options.rounding) {
     switch (function) {
-    case MathFunction::Floor: return math::FloorOp::create(builder, loc, x);
-    case MathFunction::Ceil: return math::CeilOp::create(builder, loc, x);
-    case MathFunction::Trunc: return math::TruncOp::create(builder, loc, x);
-    case MathFunction::RoundEven: return math::RoundEvenOp::create(builder, loc, x);
-    default: break;
+    case MathFunction::Floor:
+      return math::FloorOp::create(builder, loc, x);
+    case MathFunction::Ceil:
+      return math::CeilOp::create(builder, loc, x);
+    case MathFunction::Trunc:
+      return math::TruncOp::create(builder, loc, x);
+    case MathFunction::RoundEven:
+      return math::RoundEvenOp::create(builder, loc, x);
+    default:
+      break;
     }
   }
   Value magnitude = abs(x);
@@ -502,8 +509,12 @@ Value Expander::rounded(MathFunction function, Value x) {
   // The magnitude rounded to even, corrected towards what is asked.
   auto below = [&](Value r) { return sub(r, select(greater(r, magnitude), one, zero)); };
   switch (function) {
-  case MathFunction::RoundEven: result = even; break;
-  case MathFunction::Trunc: result = below(even); break;
+  case MathFunction::RoundEven:
+    result = even;
+    break;
+  case MathFunction::Trunc:
+    result = below(even);
+    break;
   case MathFunction::Round: {
     Value down = options.rounding ? Value(math::FloorOp::create(builder, loc, magnitude)) : below(even);
     Value isHalf = compare(arith::CmpFPredicate::OGE, sub(magnitude, down), constant(0.5));
@@ -523,37 +534,62 @@ Value Expander::rounded(MathFunction function, Value x) {
 
 Value Expander::expand(MathFunction function, ValueRange x) {
   switch (function) {
-  case MathFunction::Exp: return exp(x[0]);
-  case MathFunction::Exp2: return exp2(x[0]);
-  case MathFunction::Expm1: return expm1(x[0]);
-  case MathFunction::Log: return log(x[0]);
-  case MathFunction::Log2: return logOfBase(x[0], 1 / kLn2, 1, 0);
+  case MathFunction::Exp:
+    return exp(x[0]);
+  case MathFunction::Exp2:
+    return exp2(x[0]);
+  case MathFunction::Expm1:
+    return expm1(x[0]);
+  case MathFunction::Log:
+    return log(x[0]);
+  case MathFunction::Log2:
+    return logOfBase(x[0], 1 / kLn2, 1, 0);
   case MathFunction::Log10:
-    return isDouble() ? logOfBase(x[0], 4.34294481903251816668e-01, 3.01029995663611771306e-01, 3.69423907715893078616e-13)
+    return isDouble() ? logOfBase(x[0], 4.34294481903251816668e-01, 3.01029995663611771306e-01,
+                                  3.69423907715893078616e-13)
                       : logOfBase(x[0], 4.34294481903251816668e-01, 3.0102920532e-01, 7.9034151668e-07);
-  case MathFunction::Log1p: return log1p(x[0]);
-  case MathFunction::Sqrt: return sqrt(x[0]);
-  case MathFunction::Rsqrt: return div(constant(1), sqrt(x[0]));
-  case MathFunction::Tanh: return tanh(x[0]);
-  case MathFunction::Sinh: return sinh(x[0]);
-  case MathFunction::Cosh: return cosh(x[0]);
-  case MathFunction::Asinh: return asinh(x[0]);
-  case MathFunction::Acosh: return acosh(x[0]);
-  case MathFunction::Atanh: return atanh(x[0]);
-  case MathFunction::Erf: return erf(x[0]);
-  case MathFunction::Sin: return sin(x[0]);
-  case MathFunction::Cos: return cos(x[0]);
-  case MathFunction::Tan: return tan(x[0]);
-  case MathFunction::Asin: return asin(x[0]);
-  case MathFunction::Acos: return acos(x[0]);
-  case MathFunction::Atan: return atan(x[0]);
-  case MathFunction::Atan2: return atan2(x[0], x[1]);
-  case MathFunction::Pow: return pow(x[0], x[1]);
+  case MathFunction::Log1p:
+    return log1p(x[0]);
+  case MathFunction::Sqrt:
+    return sqrt(x[0]);
+  case MathFunction::Rsqrt:
+    return div(constant(1), sqrt(x[0]));
+  case MathFunction::Tanh:
+    return tanh(x[0]);
+  case MathFunction::Sinh:
+    return sinh(x[0]);
+  case MathFunction::Cosh:
+    return cosh(x[0]);
+  case MathFunction::Asinh:
+    return asinh(x[0]);
+  case MathFunction::Acosh:
+    return acosh(x[0]);
+  case MathFunction::Atanh:
+    return atanh(x[0]);
+  case MathFunction::Erf:
+    return erf(x[0]);
+  case MathFunction::Sin:
+    return sin(x[0]);
+  case MathFunction::Cos:
+    return cos(x[0]);
+  case MathFunction::Tan:
+    return tan(x[0]);
+  case MathFunction::Asin:
+    return asin(x[0]);
+  case MathFunction::Acos:
+    return acos(x[0]);
+  case MathFunction::Atan:
+    return atan(x[0]);
+  case MathFunction::Atan2:
+    return atan2(x[0], x[1]);
+  case MathFunction::Pow:
+    return pow(x[0], x[1]);
   case MathFunction::Floor:
   case MathFunction::Ceil:
   case MathFunction::Trunc:
   case MathFunction::Round:
-  case MathFunction::RoundEven: return rounded(function, x[0]);
+  case MathFunction::RoundEven:
+    return rounded(function, x[0]);
   }
   llvm_unreachable("unknown math function");
 }
@@ -642,7 +678,8 @@ Value truncateFromF32(OpBuilder &builder, Location loc, Value value, Type elemen
     // Below 2^-14 the sum with 0.5 has the rounded subnormal in its low bits.
     Value subnormal = b.isub(b.toBits(b.add(b.fromBits(magnitude), b.constant(0.5))), b.integer(0x3f000000));
     auto below = [&](int64_t limit) {
-      return Value(arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, magnitude, b.integer(limit)));
+      return Value(
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, magnitude, b.integer(limit)));
     };
     result = b.select(below(int64_t(113) << 23), subnormal, normal);
     result = b.select(below(0x477ff000), result, b.integer(0x7c00)); // 65520 and above round to infinity

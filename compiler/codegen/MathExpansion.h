@@ -16,10 +16,35 @@ namespace ortc::codegen {
 /// are within 4 ulp of the true value (f64 Pow 8), also where they are subnormal. Limits of arguments: sin, cos and tan
 /// of f64 are that good up to |x| = 1e6 and stay within [-1, 1] (sin, cos) beyond.
 enum class MathFunction {
-  Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Sqrt, Rsqrt,
-  Tanh, Sinh, Cosh, Asinh, Acosh, Atanh, Erf,
-  Sin, Cos, Tan, Asin, Acos, Atan, Atan2, Pow,
-  Floor, Ceil, Trunc, Round, RoundEven,
+  Exp,
+  Exp2,
+  Expm1,
+  Log,
+  Log2,
+  Log10,
+  Log1p,
+  Sqrt,
+  Rsqrt,
+  Tanh,
+  Sinh,
+  Cosh,
+  Asinh,
+  Acosh,
+  Atanh,
+  Erf,
+  Sin,
+  Cos,
+  Tan,
+  Asin,
+  Acos,
+  Atan,
+  Atan2,
+  Pow,
+  Floor,
+  Ceil,
+  Trunc,
+  Round,
+  RoundEven,
 };
 
 /// How to expand. `fma` must be true only where the target has the instruction.
@@ -42,8 +67,8 @@ std::optional<MathFunction> mathFunctionOf(mlir::Operation *op);
 
 /// a * b + c on floats: one fma with `options.fma`, a multiply and an add otherwise. Only for use inside one op's own
 /// expansion.
-mlir::Value multiplyAdd(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b, mlir::Value c,
-                        const MathOptions &options);
+mlir::Value multiplyAdd(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b,
+                        mlir::Value c, const MathOptions &options);
 
 /// Storage conversions by integer operations: round to nearest even, NaN stays NaN. Vectors or scalars.
 /// `bits` is i16; `value` f32. `type` is f16 or bf16.

@@ -12,11 +12,21 @@ namespace ortc::codegen {
 namespace {
 
 /// LLVM's names of the features of ortc_x86_feature, in its order.
-constexpr llvm::StringLiteral kFeatureNames[] = {
-    "sse3",       "ssse3",       "sse4.1",     "sse4.2",     "popcnt",       "cx16",            "sahf",       "avx",
-    "avx2",       "bmi",         "bmi2",       "f16c",       "fma",          "lzcnt",           "movbe",      "avx512f",
-    "avx512bw",   "avx512cd",    "avx512dq",   "avx512vl",   "avx512ifma",   "avx512vbmi",      "avx512vbmi2",
-    "avx512vnni", "avx512bitalg", "avx512vpopcntdq", "avx512bf16", "avx512fp16", "gfni",         "avxvnni"};
+constexpr llvm::StringLiteral kFeatureNames[] = {"sse3",         "ssse3",
+                                                 "sse4.1",       "sse4.2",
+                                                 "popcnt",       "cx16",
+                                                 "sahf",         "avx",
+                                                 "avx2",         "bmi",
+                                                 "bmi2",         "f16c",
+                                                 "fma",          "lzcnt",
+                                                 "movbe",        "avx512f",
+                                                 "avx512bw",     "avx512cd",
+                                                 "avx512dq",     "avx512vl",
+                                                 "avx512ifma",   "avx512vbmi",
+                                                 "avx512vbmi2",  "avx512vnni",
+                                                 "avx512bitalg", "avx512vpopcntdq",
+                                                 "avx512bf16",   "avx512fp16",
+                                                 "gfni",         "avxvnni"};
 static_assert(std::size(kFeatureNames) == ORTC_X86_FEATURES, "one name per feature bit");
 
 constexpr llvm::StringLiteral kTriple = "x86_64-unknown-linux-gnu";

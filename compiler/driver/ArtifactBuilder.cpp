@@ -80,7 +80,8 @@ public:
         return;
       }
       // New state that crosses from a gradients entry to its update entry is nobody's gradient.
-      if (usage == "gradient" && module.lookupSymbol<train::TensorOp>(buffer.getName()).getRole() != train::Role::parameter)
+      if (usage == "gradient" &&
+          module.lookupSymbol<train::TensorOp>(buffer.getName()).getRole() != train::Role::parameter)
         return;
       value.region = ORTC_REGION_TRANSIENT;
       value.offset = buffer.getOffset();
@@ -168,7 +169,8 @@ bool buildArtifact(ModuleOp module, const CompileOptions &options, const Program
   }
   artifact.maxWorkers = options.maxWorkers;
   for (const TargetCode &code : codes)
-    artifact.codes.push_back({code.target.name, ORTC_ARCH_X86_64, code.target.requiredFeatures, code.blob.bytes});
+    artifact.codes.push_back(
+        {code.target.name, ORTC_ARCH_X86_64, code.target.requiredFeatures, code.blob.bytes});
   artifact.checkNames = kernels.checkNames;
   artifact.kernelNames = kernels.names;
   return true;

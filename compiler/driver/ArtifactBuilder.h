@@ -3,8 +3,8 @@
 #pragma once
 
 #include "compiler/codegen/artifact/Artifact.h"
-#include "compiler/options/CompileOptions.h"
 #include "compiler/driver/KernelCompiler.h"
+#include "compiler/options/CompileOptions.h"
 
 #include <set>
 #include <string>

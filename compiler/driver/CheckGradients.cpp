@@ -104,7 +104,8 @@ static SmallVector<StringRef> findSources(func::FuncOp function, Value value) {
       continue;
     if (Operation *op = next.getDefiningOp()) {
       for (Value operand : op->getOperands())
-        if (auto type = dyn_cast<RankedTensorType>(operand.getType()); type && isa<IntegerType>(type.getElementType()))
+        if (auto type = dyn_cast<RankedTensorType>(operand.getType());
+            type && isa<IntegerType>(type.getElementType()))
           todo.push_back(operand);
       continue;
     }
@@ -126,7 +127,8 @@ std::map<std::string, host::InputRange> Check::findRanges() {
       continue; // without a loss there is nothing but the forward part
     function.walk([&](nn::CheckIndexOp check) {
       for (StringRef source : findSources(function, check.getInput())) {
-        auto [range, isNew] = ranges.try_emplace(source.str(), host::InputRange{0, int64_t(check.getUpper())});
+        auto [range, isNew] =
+            ranges.try_emplace(source.str(), host::InputRange{0, int64_t(check.getUpper())});
         if (!isNew)
           range->second.high = std::min(range->second.high, int64_t(check.getUpper()));
       }
@@ -173,7 +175,8 @@ static int64_t loadAsSigned(host::DataType type, const uint8_t *place) {
   return llvm::SignExtend64(bits, static_cast<unsigned>(8 * host::getElementBytes(type)));
 }
 static double loadValue(host::DataType type, const uint8_t *place) {
-  return host::isInteger(type) ? static_cast<double>(loadAsSigned(type, place)) : host::loadAsDouble(type, place);
+  return host::isInteger(type) ? static_cast<double>(loadAsSigned(type, place))
+                               : host::loadAsDouble(type, place);
 }
 
 FailureOr<HostTensor> Check::valueOf(func::FuncOp function, unsigned argument) {
@@ -219,7 +222,8 @@ Status Check::readGradients(NamedValues &values) {
     std::string name = tensor.getName().str();
     std::vector<double> &gradient = values["gradient of '" + name + "'"];
     gradient.resize(size_t(cast<RankedTensorType>(tensor.getType()).getNumElements()));
-    if (ortc_read_gradient(session.get(), name.c_str(), gradient.data(), gradient.size() * sizeof(double)) != ORTC_OK)
+    if (ortc_read_gradient(session.get(), name.c_str(), gradient.data(), gradient.size() * sizeof(double)) !=
+        ORTC_OK)
       return Status::failure("'" + name + "': " + ortc_session_message(session.get()));
   }
   return Status();
@@ -246,7 +250,8 @@ Status Check::explain() {
   autodiff::DifferentiateOptions how;
   const GradientMutation &mutation = options.compile.mutation;
   how.mutation = {mutation.operation, mutation.operand, mutation.factor};
-  std::cout << findSuspect(parts, source(), compiled, how, options.tolerance.value_or(kDifferenceTolerance)) << "\n";
+  std::cout << findSuspect(parts, source(), compiled, how, options.tolerance.value_or(kDifferenceTolerance))
+            << "\n";
   return Status();
 }
 
@@ -274,12 +279,16 @@ static std::string formatComparisons(std::vector<CodeComparison> comparisons, do
     if (comparison.isGood)
       continue;
     ++wrong;
-    text += "the " + comparison.name + " (" + host::formatCount(comparison.elements, "element") + ") is off by " +
-            host::formatShort(comparison.distance, 2) + " of its largest  WRONG\n";
+    text += "the " + comparison.name + " (" + host::formatCount(comparison.elements, "element") +
+            ") is off by " + host::formatShort(comparison.distance, 2) + " of its largest  WRONG\n";
   }
-  return text + (wrong ? std::to_string(wrong) + " of " : "") + host::formatCount(int64_t(comparisons.size()), "value") +
-         (wrong ? " differ from" : comparisons.size() == 1 ? " agrees with" : " agree with") + " the evaluator: " + host::formatCount(elements, "element") +
-         ", worst difference " + host::formatShort(comparisons.empty() ? 0 : comparisons.front().distance, 2) +
+  return text + (wrong ? std::to_string(wrong) + " of " : "") +
+         host::formatCount(int64_t(comparisons.size()), "value") +
+         (wrong                     ? " differ from"
+          : comparisons.size() == 1 ? " agrees with"
+                                    : " agree with") +
+         " the evaluator: " + host::formatCount(elements, "element") + ", worst difference " +
+         host::formatShort(comparisons.empty() ? 0 : comparisons.front().distance, 2) +
          " of the largest, tolerance " + host::formatShort(tolerance, 2) + "\n";
 }
 
@@ -288,7 +297,8 @@ Status Check::checkEvaluator(bool &isGood) {
   std::vector<CodeComparison> all;
   auto compare = [&](const char *name, const NamedValues &compiled) {
     std::string error;
-    auto found = compareWithEvaluator(parts.lookupSymbol<func::FuncOp>(name), source(), compiled, tolerance, error);
+    auto found =
+        compareWithEvaluator(parts.lookupSymbol<func::FuncOp>(name), source(), compiled, tolerance, error);
     if (failed(found))
       return Status::failure(error);
     all.insert(all.end(), found->begin(), found->end());
@@ -336,7 +346,8 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
   uint64_t bytes = 0;
   if (ortc_program_section(artifact.getProgram(), ORTC_SECTION_MANIFEST, &section, &bytes) != ORTC_OK)
     return Status::failure(options.model + ": has no manifest");
-  auto manifest = nlohmann::json::parse(std::string_view(static_cast<const char *>(section), bytes), nullptr, false);
+  auto manifest =
+      nlohmann::json::parse(std::string_view(static_cast<const char *>(section), bytes), nullptr, false);
   std::string error, damaged = options.model + ": its manifest does not say how it was compiled";
   try {
     const auto &flags = manifest.at("flags");
@@ -351,11 +362,13 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
     const auto &binding = manifest.at("bindings").at(0);
     if (binding.contains("dimensions"))
       for (const auto &[name, size] : binding.at("dimensions").items())
-        options.bindings[0].shapes.push_back(
-            {name, size.is_array() ? size.get<std::vector<int64_t>>() : std::vector<int64_t>{size.get<int64_t>()}});
+        options.bindings[0].shapes.push_back({name, size.is_array()
+                                                        ? size.get<std::vector<int64_t>>()
+                                                        : std::vector<int64_t>{size.get<int64_t>()}});
     for (const auto &tensor : manifest.at("tensors"))
       if (tensor.at("role") == "parameter" &&
-          !NamePattern::parse(quotePattern(tensor.at("name").get<std::string>()), options.train.emplace_back(), error))
+          !NamePattern::parse(quotePattern(tensor.at("name").get<std::string>()),
+                              options.train.emplace_back(), error))
         return Status::failure(damaged + ": " + error);
   } catch (const nlohmann::json::exception &) {
     return Status::failure(damaged);

@@ -17,8 +17,8 @@ struct CheckOptions {
   /// The model and its flags. `model` may be an artifact (or its folder): then its graph, weights and flags are taken, and the
   /// flags here are to be left alone. Output, precision, targets and entries are chosen by the check.
   CompileOptions compile;
-  std::string data;        ///< empty: random inputs
-  std::string load;        ///< of an artifact: a checkpoint
+  std::string data; ///< empty: random inputs
+  std::string load; ///< of an artifact: a checkpoint
   CheckAgainst against = CheckAgainst::Differences;
   std::optional<double> tolerance; ///< relative; none: 1e-5 for differences, 1e-9 for the evaluator
 };

@@ -15,7 +15,8 @@ void nameChecksAfterInputs(ModuleOp module) {
   module.walk([](nn::CheckIndexOp check) {
     Value value = check.getInput();
     while (Operation *op = value.getDefiningOp()) {
-      if (!isa<nn::ReshapeOp, nn::TransposeOp, nn::SliceOp, nn::BroadcastOp, arith::ExtSIOp, arith::TruncIOp>(op))
+      if (!isa<nn::ReshapeOp, nn::TransposeOp, nn::SliceOp, nn::BroadcastOp, arith::ExtSIOp, arith::TruncIOp>(
+              op))
         return;
       value = op->getOperand(0);
     }

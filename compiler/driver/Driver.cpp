@@ -42,8 +42,8 @@ using namespace mlir;
 
 namespace ortc::driver {
 
-const char *const kPhaseNames[] = {"import", "legalize", "simplify", "loss",  "differentiate", "update",
-                                   "entries", "fuse",    "place",    "code", nullptr};
+const char *const kPhaseNames[] = {"import",  "legalize", "simplify", "loss", "differentiate", "update",
+                                   "entries", "fuse",     "place",    "code", nullptr};
 
 /// How many processors this process may run on: fewer than the machine has under taskset or in a container.
 static unsigned countProcessors() {
@@ -62,8 +62,8 @@ public:
     DialectRegistry registry;
     autodiff::registerGradientRules(registry);
     context.appendDialectRegistry(registry);
-    context.loadDialect<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect, nn::NnDialect,
-                        onnx::OnnxDialect, plan::PlanDialect, train::TrainDialect>();
+    context.loadDialect<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
+                        nn::NnDialect, onnx::OnnxDialect, plan::PlanDialect, train::TrainDialect>();
     context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
       if (diagnostic.getSeverity() == DiagnosticSeverity::Error && error.empty())
         error = nameModel(describe(diagnostic));
@@ -74,16 +74,18 @@ public:
   int run() {
     started = std::chrono::steady_clock::now();
     using Phase = bool (Compilation::*)();
-    const Phase phases[] = {&Compilation::import, &Compilation::legalizeAll, &Compilation::simplify, &Compilation::loss,
-                            &Compilation::differentiate, &Compilation::update, &Compilation::entries,
-                            &Compilation::fuse, &Compilation::place, &Compilation::code};
+    const Phase phases[] = {&Compilation::import,  &Compilation::legalizeAll,   &Compilation::simplify,
+                            &Compilation::loss,    &Compilation::differentiate, &Compilation::update,
+                            &Compilation::entries, &Compilation::fuse,          &Compilation::place,
+                            &Compilation::code};
     if (!checkPhase() || !findTargets() || !checkPaths())
       return report();
     for (size_t i = 0; kPhaseNames[i]; ++i) {
       auto begun = std::chrono::steady_clock::now();
       if (!(this->*phases[i])())
         return report();
-      phaseTimes.push_back({kPhaseNames[i], std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()});
+      phaseTimes.push_back(
+          {kPhaseNames[i], std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()});
       if (!dump(i, kPhaseNames[i]))
         return report();
       if (options.compileTo == kPhaseNames[i]) {
@@ -162,8 +164,8 @@ private:
 
   /// What is written must not be what was read.
   bool checkOutputFiles() {
-    std::vector<host::NamedFile> inputs{{"the model", options.model}}, reports{{"--dump-buffers", options.dumpBuffers},
-                                                                                {"--report", options.report}}, outputs;
+    std::vector<host::NamedFile> inputs{{"the model", options.model}},
+        reports{{"--dump-buffers", options.dumpBuffers}, {"--report", options.report}}, outputs;
     for (const std::string &file : model->getExternalFiles())
       inputs.push_back({"the model's data", file});
     if (options.compileTo.empty())
@@ -231,17 +233,19 @@ private:
     const auto &proto = model->getProto();
     facts.modelFile = std::filesystem::path(options.model).filename().string();
     facts.modelName = std::filesystem::path(options.model).stem().string();
-    facts.producer = proto.producer_name() + (proto.producer_version().empty() ? "" : " " + proto.producer_version());
+    facts.producer =
+        proto.producer_name() + (proto.producer_version().empty() ? "" : " " + proto.producer_version());
     facts.irVersion = proto.ir_version();
     facts.opset = frontend::opsetOf(proto.opset_import(), "");
     facts.nodes = proto.graph().node_size();
-    return runPasses(*source, [](PassManager &passes) { passes.addPass(import::createInlineFunctionsPass()); });
+    return runPasses(*source,
+                     [](PassManager &passes) { passes.addPass(import::createInlineFunctionsPass()); });
   }
 
   /// The output, or the value, that the options say the loss is computed from; empty when they do not say.
   const std::string &namedLossInput() const {
     static const std::string none;
-    return !options.lossInput.empty()                      ? options.lossInput
+    return !options.lossInput.empty()                          ? options.lossInput
            : trains() && options.loss.kind == LossKind::Output ? options.loss.output
                                                                : none;
   }
@@ -251,7 +255,8 @@ private:
     const std::string &name = namedLossInput();
     const auto &graph = model->getProto().graph();
     auto isNamed = [&](const auto &value) { return value.name() == name; };
-    bool isValue = llvm::any_of(graph.node(), [&](const auto &node) { return llvm::is_contained(node.output(), name); });
+    bool isValue =
+        llvm::any_of(graph.node(), [&](const auto &node) { return llvm::is_contained(node.output(), name); });
     if (name.empty() || !isValue || llvm::any_of(graph.output(), isNamed))
       return true;
     std::shared_ptr<const frontend::Model> edited;
@@ -267,7 +272,8 @@ private:
     if (!outcome.ok())
       return fail(nameModel(outcome.message()));
     model = std::move(edited);
-    notes.push_back("'" + name + "' is no output of the model; the loss takes it all the same, and it is predicted, too");
+    notes.push_back("'" + name +
+                    "' is no output of the model; the loss takes it all the same, and it is predicted, too");
     return true;
   }
 
@@ -314,10 +320,11 @@ private:
       frozen = frozen ? frozen : &item;
     }
     std::string why = frozen ? "none of its " + std::to_string(facts.initializers.size()) +
-                                   " float initialisers is trained ('" + frozen->name + "': " + frozen->reason +
-                                   "); change --train or --freeze"
+                                   " float initialisers is trained ('" + frozen->name +
+                                   "': " + frozen->reason + "); change --train or --freeze"
                              : "it has no float initialiser";
-    return fail(options.model + ": there is nothing to train: " + why + ", or give --loss none for prediction only");
+    return fail(options.model + ": there is nothing to train: " + why +
+                ", or give --loss none for prediction only");
   }
 
   /// Cleans up and lets transposes meet.
@@ -354,12 +361,14 @@ private:
       if ((*graphs.begin()).getOutputName(i) == facts.lossOutput)
         value = output;
     auto node = value ? value.getDefiningOp<onnx::NodeOp>() : onnx::NodeOp();
-    static constexpr StringLiteral kViews[] = {"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Cast", "ZipMap"};
+    static constexpr StringLiteral kViews[] = {"Identity",  "Reshape", "Flatten", "Squeeze",
+                                               "Unsqueeze", "Cast",    "ZipMap"};
     while (node && llvm::is_contained(kViews, node.getOpType()))
       node = node.getInput(0) ? node.getInput(0).getDefiningOp<onnx::NodeOp>() : onnx::NodeOp();
     if (!node)
       return;
-    const bool isCrossEntropy = options.loss.kind == LossKind::CrossEntropy, isNll = options.loss.kind == LossKind::Nll;
+    const bool isCrossEntropy = options.loss.kind == LossKind::CrossEntropy,
+               isNll = options.loss.kind == LossKind::Nll;
     std::string flag = isNll ? "--loss cross_entropy " : "", input;
     if (node.getOpType() == "Concat" && isCrossEntropy) // 1 - p and p
       for (Value part : node.getInputs())
@@ -368,19 +377,21 @@ private:
           node = each;
         }
     bool isSoftmax = node.getOpType() == "Softmax", isSigmoid = node.getOpType() == "Sigmoid";
-    const char *what = isCrossEntropy && isSoftmax                                  ? "cross_entropy applies a softmax itself"
-                       : isCrossEntropy && isSigmoid && !flag.empty()               ? "cross_entropy takes logits"
-                       : isNll && isSoftmax                                         ? "nll takes logarithms of probabilities"
-                       : options.loss.kind == LossKind::BceWithLogits && isSigmoid ? "bce_with_logits applies a sigmoid itself"
-                                                                                    : nullptr;
+    const char *what = isCrossEntropy && isSoftmax ? "cross_entropy applies a softmax itself"
+                       : isCrossEntropy && isSigmoid && !flag.empty() ? "cross_entropy takes logits"
+                       : isNll && isSoftmax ? "nll takes logarithms of probabilities"
+                       : options.loss.kind == LossKind::BceWithLogits && isSigmoid
+                           ? "bce_with_logits applies a sigmoid itself"
+                           : nullptr;
     if (!what)
       return;
     if (auto before = node.getInput(0).getDefiningOp<onnx::NodeOp>())
       input = before.getOutputName(cast<OpResult>(node.getInput(0)).getResultNumber()).str();
     bool isKnown = llvm::any_of(model->getProto().graph().node(),
                                 [&](const auto &each) { return llvm::is_contained(each.output(), input); });
-    facts.warnings.push_back(std::string(what) + ", and '" + facts.lossOutput + "' comes from a " + node.getOpType().str() +
-                             (isKnown ? "; " + flag + "--loss-input " + input + " gives the loss what goes into it" : ""));
+    facts.warnings.push_back(
+        std::string(what) + ", and '" + facts.lossOutput + "' comes from a " + node.getOpType().str() +
+        (isKnown ? "; " + flag + "--loss-input " + input + " gives the loss what goes into it" : ""));
   }
 
   /// What the loss is computed from, for the manifest.
@@ -388,7 +399,8 @@ private:
     auto function = program->lookupSymbol<func::FuncOp>("loss_0");
     for (unsigned i = 0; function && i < function.getNumArguments(); ++i) {
       auto type = cast<RankedTensorType>(function.getArgument(i).getType());
-      if (auto name = function.getArgAttrOfType<StringAttr>(i, train::kOutput); name && facts.lossOutput.empty()) {
+      if (auto name = function.getArgAttrOfType<StringAttr>(i, train::kOutput);
+          name && facts.lossOutput.empty()) {
         facts.lossOutput = name.str();
         facts.lossShape.assign(type.getShape().begin(), type.getShape().end());
       } else if (function.getArgAttrOfType<StringAttr>(i, train::kInput)) {
@@ -474,7 +486,8 @@ private:
 
   bool code() {
     kernels = findKernels(*program);
-    auto numerics = options.numerics == Numerics::Fast ? codegen::Numerics::Fast : codegen::Numerics::Portable;
+    auto numerics =
+        options.numerics == Numerics::Fast ? codegen::Numerics::Fast : codegen::Numerics::Portable;
     unsigned threads = countProcessors();
     for (const codegen::Target &target : targets) {
       codes.emplace_back();
@@ -509,7 +522,8 @@ private:
       fact.sourceOrder = entry.getSourcePeakBytes();
       entry.walk([&](plan::StepOp step) {
         int64_t times = 1;
-        for (auto loop = step->getParentOfType<plan::LoopOp>(); loop; loop = loop->getParentOfType<plan::LoopOp>())
+        for (auto loop = step->getParentOfType<plan::LoopOp>(); loop;
+             loop = loop->getParentOfType<plan::LoopOp>())
           times *= loop.getTripCount();
         fact.steps += times;
         if (codes.empty())
@@ -526,7 +540,8 @@ private:
     std::string why;
     if (facts.entries.empty())
       describePrograms();
-    if (!options.dumpBuffers.empty() && !writeFile(options.dumpBuffers, makeBufferTable(*program, options), why))
+    if (!options.dumpBuffers.empty() &&
+        !writeFile(options.dumpBuffers, makeBufferTable(*program, options), why))
       return fail(why, 1);
     if (!options.report.empty() && !writeFile(options.report, makeReport(facts, phaseTimes, codes), why))
       return fail(why, 1);

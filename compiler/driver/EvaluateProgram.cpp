@@ -15,8 +15,9 @@ namespace ortc::driver {
 using evaluator::Evaluator;
 using evaluator::HostTensor;
 
-LogicalResult evaluateFunction(func::FuncOp function, const ValueSource &source, llvm::StringMap<HostTensor> &outputs,
-                               ProgramValues &values, std::string &error) {
+LogicalResult evaluateFunction(func::FuncOp function, const ValueSource &source,
+                               llvm::StringMap<HostTensor> &outputs, ProgramValues &values,
+                               std::string &error) {
   for (BlockArgument argument : function.getArguments()) {
     if (argument.use_empty())
       continue; // an input whose shape alone matters is none of the artifact
@@ -27,7 +28,8 @@ LogicalResult evaluateFunction(func::FuncOp function, const ValueSource &source,
     }
     FailureOr<HostTensor> value = source(function, argument.getArgNumber());
     if (failed(value)) {
-      error = "argument " + std::to_string(argument.getArgNumber()) + " of @" + function.getName().str() + " has no value";
+      error = "argument " + std::to_string(argument.getArgNumber()) + " of @" + function.getName().str() +
+              " has no value";
       return failure();
     }
     values[argument] = std::move(*value);
@@ -52,7 +54,8 @@ LogicalResult evaluateFunction(func::FuncOp function, const ValueSource &source,
 }
 
 /// Calls `visit` with the place of every element in the program's layout and in the file's.
-static void forEachPlace(train::TensorOp tensor, llvm::function_ref<void(int64_t program, int64_t file)> visit) {
+static void forEachPlace(train::TensorOp tensor,
+                         llvm::function_ref<void(int64_t program, int64_t file)> visit) {
   auto type = cast<RankedTensorType>(tensor.getType()), stored = tensor.getStoredType();
   auto permutation = tensor.getPermutation();
   nn::Shape strides = nn::rowMajorStrides(type.getShape()), index(stored.getRank());
@@ -87,7 +90,8 @@ static std::vector<double> dense(const HostTensor &tensor) {
 }
 
 /// Result `i` of `function` with its name; "" when nobody outside sees it.
-static std::string nameResult(func::FuncOp function, unsigned i, const HostTensor &value, std::vector<double> &values) {
+static std::string nameResult(func::FuncOp function, unsigned i, const HostTensor &value,
+                              std::vector<double> &values) {
   values = dense(value);
   if (function.getResultAttr(i, train::kLoss))
     return "loss";

@@ -16,7 +16,8 @@
 namespace ortc::driver {
 
 /// The value of a graph input or of a train.tensor, in the layout that the program has it in. Fails where there is none.
-using ValueSource = std::function<mlir::FailureOr<evaluator::HostTensor>(mlir::func::FuncOp function, unsigned argument)>;
+using ValueSource =
+    std::function<mlir::FailureOr<evaluator::HostTensor>(mlir::func::FuncOp function, unsigned argument)>;
 
 /// Every value of a function.
 using ProgramValues = llvm::DenseMap<mlir::Value, evaluator::HostTensor>;
@@ -36,15 +37,17 @@ using NamedValues = std::map<std::string, std::vector<double>>;
 struct CodeComparison {
   std::string name;
   int64_t elements = 0;
-  double distance = 0; ///< largest difference of two elements, relative to the largest magnitude; infinite where one is finite alone
+  double distance =
+      0; ///< largest difference of two elements, relative to the largest magnitude; infinite where one is finite alone
   bool isGood = true;
 };
 
 /// Compares `compiled` with the results of `function`. Magnitudes below 1e-4 of the largest gradient count as that much: a
 /// gradient that is zero in theory is rounding errors of two kinds. Values that `compiled` lacks are left out.
-mlir::FailureOr<std::vector<CodeComparison>> compareWithEvaluator(mlir::func::FuncOp function, const ValueSource &source,
-                                                                  const NamedValues &compiled, double tolerance,
-                                                                  std::string &error);
+mlir::FailureOr<std::vector<CodeComparison>> compareWithEvaluator(mlir::func::FuncOp function,
+                                                                  const ValueSource &source,
+                                                                  const NamedValues &compiled,
+                                                                  double tolerance, std::string &error);
 
 /// Dense values in the order of the file, permuted to the order that the program has the tensor in.
 evaluator::HostTensor toProgramLayout(const std::vector<double> &values, mlir::Operation *tensor);

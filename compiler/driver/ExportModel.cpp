@@ -20,13 +20,14 @@ using host::DataType;
 using host::Status;
 
 /// The bytes of a tensor of the session in the dtype of the file: a float16 weight has a float32 master.
-static Status readTensor(const host::Artifact &artifact, host::Session &session, const ortc_tensor_info &tensor, DataType type,
-                         std::string &bytes) {
+static Status readTensor(const host::Artifact &artifact, host::Session &session,
+                         const ortc_tensor_info &tensor, DataType type, std::string &bytes) {
   auto stored = static_cast<DataType>(tensor.dtype);
   std::string name = tensor.name;
   std::vector<uint8_t> values(tensor.bytes);
   if (ortc_read(session.get(), tensor.name, values.data(), values.size()) != ORTC_OK)
-    return Status::failure(artifact.getPath() + ": tensor '" + name + "' cannot be read: " + ortc_session_message(session.get()));
+    return Status::failure(artifact.getPath() + ": tensor '" + name +
+                           "' cannot be read: " + ortc_session_message(session.get()));
   if (stored == type) {
     bytes.assign(values.begin(), values.end());
     return Status();
@@ -53,7 +54,8 @@ static std::string pack(const std::string &bytes, unsigned bits) {
   std::string packed((bytes.size() + perByte - 1) / perByte, 0);
   for (size_t i = 0; i < bytes.size(); ++i) {
     unsigned element = static_cast<unsigned char>(bytes[i]) & ((1u << bits) - 1);
-    packed[i / perByte] = static_cast<char>(static_cast<unsigned char>(packed[i / perByte]) | element << i % perByte * bits);
+    packed[i / perByte] =
+        static_cast<char>(static_cast<unsigned char>(packed[i / perByte]) | element << i % perByte * bits);
   }
   return packed;
 }

@@ -133,8 +133,8 @@ std::optional<unsigned> LocalCheck::run(double tolerance, double &error) {
     double value = f(0);
     if (!std::isfinite(value) || !std::isfinite(derivative))
       continue;
-    host::Difference difference =
-        host::compareDerivative(f, value, derivative, {tolerance, 1e-9, 1e-4 * std::max(0.1, std::sqrt(norm))});
+    host::Difference difference = host::compareDerivative(
+        f, value, derivative, {tolerance, 1e-9, 1e-4 * std::max(0.1, std::sqrt(norm))});
     if (difference.isGood)
       continue;
     error = difference.error;
@@ -149,7 +149,8 @@ static std::string describeNode(Operation *op) {
   if (!name)
     return "";
   auto [type, node] = name.getName().getValue().split(':');
-  return node.empty() ? ", part of the " + type.str() : ", part of the node '" + node.str() + "' (" + type.str() + ")";
+  return node.empty() ? ", part of the " + type.str()
+                      : ", part of the node '" + node.str() + "' (" + type.str() + ")";
 }
 
 std::string findSuspect(ModuleOp parts, const ValueSource &source, const NamedValues &compiled,
@@ -162,7 +163,8 @@ std::string findSuspect(ModuleOp parts, const ValueSource &source, const NamedVa
   for (const CodeComparison &comparison : *comparisons)
     if (!comparison.isGood)
       return "generated code and evaluator disagree on the " + comparison.name + " (they differ by " +
-             host::formatShort(comparison.distance, 2) + " of the largest): a kernel is to be suspected, and no gradient rule";
+             host::formatShort(comparison.distance, 2) +
+             " of the largest): a kernel is to be suspected, and no gradient rule";
   llvm::StringMap<HostTensor> outputs;
   for (const char *name : {"forward_train_0", "loss_0"}) {
     auto function = parts.lookupSymbol<func::FuncOp>(name);
@@ -176,10 +178,12 @@ std::string findSuspect(ModuleOp parts, const ValueSource &source, const NamedVa
       std::optional<unsigned> operand = LocalCheck(&op, values, options).run(tolerance, off);
       if (operand)
         return "the first operation to suspect is " + op.getName().getStringRef().str() + describeNode(&op) +
-               ": alone, its gradient for operand " + std::to_string(*operand) + " is off by " + host::formatShort(off, 2);
+               ": alone, its gradient for operand " + std::to_string(*operand) + " is off by " +
+               host::formatShort(off, 2);
     }
   }
-  return "every operation's gradient is right by itself, and generated code and evaluator agree: contributions to a value "
+  return "every operation's gradient is right by itself, and generated code and evaluator agree: "
+         "contributions to a value "
          "may be lost or counted twice. Please report this with the model";
 }
 

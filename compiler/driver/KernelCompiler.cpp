@@ -63,8 +63,9 @@ class Worker {
 public:
   Worker(const codegen::Target &target, const codegen::GeneratorOptions &options)
       : target(target), options(options), context(MLIRContext::Threading::DISABLED) {
-    context.loadDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect, memref::MemRefDialect, nn::NnDialect,
-                        plan::PlanDialect, scf::SCFDialect, vector::VectorDialect, LLVM::LLVMDialect>();
+    context.loadDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect, memref::MemRefDialect,
+                        nn::NnDialect, plan::PlanDialect, scf::SCFDialect, vector::VectorDialect,
+                        LLVM::LLVMDialect>();
   }
 
   void run(Job &job) {
@@ -102,7 +103,8 @@ private:
 
 /// Whether a kernel is worth more than one thread.
 static bool isParallel(const codegen::KernelInfo &info) {
-  double seconds = std::max(static_cast<double>(std::max(info.flops, info.cost)) / 50e9, static_cast<double>(info.bytesRead + info.bytesWritten) / 20e9);
+  double seconds = std::max(static_cast<double>(std::max(info.flops, info.cost)) / 50e9,
+                            static_cast<double>(info.bytesRead + info.bytesWritten) / 20e9);
   return info.chunks > 1 && seconds > kSerialSeconds;
 }
 
@@ -119,8 +121,12 @@ static bool emitSteps(ModuleOp module, const ProgramKernels &kernels, TargetCode
   for (auto [i, name] : llvm::enumerate(kernels.names)) {
     const codegen::KernelInfo &info = code.kernels[i];
     auto kind = module.lookupSymbol(name)->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue();
-    steps[name] = {codegen::kernelEntryName(info.name), info.chunks, isParallel(info), info.workspaceBytesPerWorker > 0,
-                   kind == plan::KernelKind::check, static_cast<uint32_t>(i)};
+    steps[name] = {codegen::kernelEntryName(info.name),
+                   info.chunks,
+                   isParallel(info),
+                   info.workspaceBytesPerWorker > 0,
+                   kind == plan::KernelKind::check,
+                   static_cast<uint32_t>(i)};
   }
   OwningOpRef<ModuleOp> stepModule = ModuleOp::create(UnknownLoc::get(module.getContext()));
   std::vector<codegen::BlobEntry> entries;

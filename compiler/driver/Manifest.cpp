@@ -109,7 +109,8 @@ static Json describeBindings(const CompileOptions &options, const artifact::Arti
   return bindings;
 }
 
-static Json describeEntries(const CompileOptions &options, const CompileFacts &facts, const artifact::Artifact &artifact) {
+static Json describeEntries(const CompileOptions &options, const CompileFacts &facts,
+                            const artifact::Artifact &artifact) {
   Json entries = Json::array();
   for (size_t i = 0; i < artifact.entries.size(); ++i) {
     const artifact::Entry &entry = artifact.entries[i];
@@ -147,11 +148,14 @@ static Json describeTensors(const artifact::Artifact &artifact) {
   return tensors;
 }
 
-std::string makeManifest(const CompileOptions &options, const CompileFacts &facts, const artifact::Artifact &artifact,
-                         const std::vector<TargetCode> &codes) {
+std::string makeManifest(const CompileOptions &options, const CompileFacts &facts,
+                         const artifact::Artifact &artifact, const std::vector<TargetCode> &codes) {
   Json manifest{{"format", 1}, {"generator", "ortc " ORTC_VERSION}, {"name", facts.modelName}};
-  manifest["model"] = {{"file", facts.modelFile}, {"ir_version", facts.irVersion}, {"opset", facts.opset},
-                       {"producer", facts.producer}, {"nodes", facts.nodes}};
+  manifest["model"] = {{"file", facts.modelFile},
+                       {"ir_version", facts.irVersion},
+                       {"opset", facts.opset},
+                       {"producer", facts.producer},
+                       {"nodes", facts.nodes}};
   manifest["flags"] = describeFlags(options);
   manifest["loss"] = describeLoss(options, facts);
   if (options.loss.kind != LossKind::None)
@@ -161,7 +165,9 @@ std::string makeManifest(const CompileOptions &options, const CompileFacts &fact
   manifest["memory"] = {{"constants", artifact.constants.size()}, {"persistent", artifact.persistentBytes}};
   Json targets = Json::array();
   for (const TargetCode &code : codes)
-    targets.push_back({{"name", code.target.name}, {"code_bytes", code.blob.bytes.size()}, {"kernels", code.kernels.size()}});
+    targets.push_back({{"name", code.target.name},
+                       {"code_bytes", code.blob.bytes.size()},
+                       {"kernels", code.kernels.size()}});
   manifest["targets"] = targets;
   manifest["tensors"] = describeTensors(artifact);
   Json trained = Json::array(), frozen = Json::array();

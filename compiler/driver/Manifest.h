@@ -3,9 +3,9 @@
 #pragma once
 
 #include "compiler/codegen/artifact/Artifact.h"
-#include "compiler/options/CompileOptions.h"
 #include "compiler/driver/KernelCompiler.h"
 #include "compiler/legalize/Legalize.h"
+#include "compiler/options/CompileOptions.h"
 
 namespace ortc::driver {
 
@@ -13,10 +13,10 @@ namespace ortc::driver {
 struct CompileFacts {
   std::string modelName, modelFile, producer;
   int64_t irVersion = 0, opset = 0, nodes = 0;
-  std::string lossOutput;            ///< graph output that feeds the loss
-  std::vector<int64_t> lossShape;    ///< of it
+  std::string lossOutput;         ///< graph output that feeds the loss
+  std::vector<int64_t> lossShape; ///< of it
   bool labelIsIndices = false;
-  bool labelIsAdded = false;         ///< the compiler added the input "label"
+  bool labelIsAdded = false; ///< the compiler added the input "label"
   std::vector<legalize::InitializerReport> initializers;
   std::vector<std::string> warnings;
   struct EntryFacts {
@@ -28,11 +28,12 @@ struct CompileFacts {
 };
 
 /// docs/manifest.md describes the layout.
-std::string makeManifest(const CompileOptions &options, const CompileFacts &facts, const artifact::Artifact &artifact,
-                         const std::vector<TargetCode> &codes);
+std::string makeManifest(const CompileOptions &options, const CompileFacts &facts,
+                         const artifact::Artifact &artifact, const std::vector<TargetCode> &codes);
 
 /// The screen that `ortc train` ends with.
-std::string makeSummary(const CompileOptions &options, const CompileFacts &facts, const artifact::Artifact &artifact,
-                        const std::vector<TargetCode> &codes, double seconds);
+std::string makeSummary(const CompileOptions &options, const CompileFacts &facts,
+                        const artifact::Artifact &artifact, const std::vector<TargetCode> &codes,
+                        double seconds);
 
 } // namespace ortc::driver

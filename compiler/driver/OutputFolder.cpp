@@ -54,7 +54,8 @@ bool OutputFolder::check(std::string &error) const {
     if (others.size() > 4)
       list += " and " + std::to_string(others.size() - 4) + " more";
     error = "output folder '" + target + "' holds " + list +
-            ": it is replaced whole, so only files of an artifact may be in it; move the others or name another folder";
+            ": it is replaced whole, so only files of an artifact may be in it; move the others or name "
+            "another folder";
     return false;
   }
   // The closest folder that is there must take a new entry.
@@ -66,7 +67,8 @@ bool OutputFolder::check(std::string &error) const {
     return false;
   }
   if (access(parent.c_str(), W_OK | X_OK) != 0) {
-    error = "cannot create output folder '" + target + "' in '" + parent.string() + "': " + std::strerror(errno);
+    error =
+        "cannot create output folder '" + target + "' in '" + parent.string() + "': " + std::strerror(errno);
     return false;
   }
   return true;
@@ -134,7 +136,7 @@ bool OutputFolder::commit(std::string &error) {
 
 bool canCreateFile(const std::string &path, std::string &error) {
   fs::path folder = fs::path(path).parent_path();
-  struct stat about {};
+  struct stat about{};
   bool isFolder = stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
   if (!isFolder && access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0)
     return true;

@@ -38,10 +38,12 @@ std::string makeBufferTable(ModuleOp module, const CompileOptions &options) {
     std::vector<Row> rows;
     for (auto buffer : program.getBody().front().getOps<plan::BufferOp>()) {
       std::string key = quoteField(entryName(program, options)) + "," + quoteField(buffer.getName()) + "," +
-                        plan::stringifyRegion(buffer.getRegion()).str() + "," + std::to_string(buffer.getOffset());
+                        plan::stringifyRegion(buffer.getRegion()).str() + "," +
+                        std::to_string(buffer.getOffset());
       int64_t bytes = plan::storedBytes(cast<ShapedType>(buffer.getType()));
       bool isTransient = buffer.getRegion() == plan::Region::transient;
-      auto row = isTransient ? rows.end() : llvm::find_if(rows, [&](const Row &other) { return other.key == key; });
+      auto row =
+          isTransient ? rows.end() : llvm::find_if(rows, [&](const Row &other) { return other.key == key; });
       for (Operation *user : buffer->getUsers()) {
         auto found = number.find(user);
         if (found == number.end())
@@ -67,14 +69,22 @@ std::string makeReport(const CompileFacts &facts, const std::vector<PhaseTime> &
   for (const PhaseTime &phase : phases)
     report["phases"].push_back({{"name", phase.name}, {"seconds", phase.seconds}});
   for (const CompileFacts::EntryFacts &entry : facts.entries)
-    report["entries"].push_back({{"name", entry.name}, {"steps", entry.steps}, {"flops", entry.flops},
-                                 {"bound", entry.bound}, {"source_order", entry.sourceOrder}});
+    report["entries"].push_back({{"name", entry.name},
+                                 {"steps", entry.steps},
+                                 {"flops", entry.flops},
+                                 {"bound", entry.bound},
+                                 {"source_order", entry.sourceOrder}});
   for (const TargetCode &code : codes) {
     Json kernels = Json::array();
     for (const codegen::KernelInfo &kernel : code.kernels)
-      kernels.push_back({{"name", kernel.name}, {"chunks", kernel.chunks}, {"workspace", kernel.workspaceBytesPerWorker},
-                         {"flops", kernel.flops}, {"bytes_read", kernel.bytesRead}, {"bytes_written", kernel.bytesWritten}});
-    report["targets"].push_back({{"name", code.target.name}, {"code_bytes", code.blob.bytes.size()}, {"kernels", kernels}});
+      kernels.push_back({{"name", kernel.name},
+                         {"chunks", kernel.chunks},
+                         {"workspace", kernel.workspaceBytesPerWorker},
+                         {"flops", kernel.flops},
+                         {"bytes_read", kernel.bytesRead},
+                         {"bytes_written", kernel.bytesWritten}});
+    report["targets"].push_back(
+        {{"name", code.target.name}, {"code_bytes", code.blob.bytes.size()}, {"kernels", kernels}});
   }
   return report.dump(1) + "\n";
 }

@@ -27,8 +27,8 @@ static void dropData(proto::TensorProto &tensor) {
   tensor.clear_data_location();
 }
 
-bool makeSource(const frontend::Model &model, const std::vector<artifact::Tensor> &tensors, artifact::Bytes &source,
-                std::string &error) {
+bool makeSource(const frontend::Model &model, const std::vector<artifact::Tensor> &tensors,
+                artifact::Bytes &source, std::string &error) {
   std::set<std::string> kept;
   for (const artifact::Tensor &tensor : tensors)
     if (tensor.flags & ORTC_TENSOR_IN_MODEL)

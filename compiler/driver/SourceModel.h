@@ -15,7 +15,7 @@ std::set<std::string> initializerNames(const frontend::Model &model);
 
 /// The model without the bytes of initializers that the tensor table has (flag IN_MODEL); other external data is taken in,
 /// so that the result is one self-contained message. False when a tensor cannot be read or the result passes 2 GiB.
-bool makeSource(const frontend::Model &model, const std::vector<artifact::Tensor> &tensors, artifact::Bytes &source,
-                std::string &error);
+bool makeSource(const frontend::Model &model, const std::vector<artifact::Tensor> &tensors,
+                artifact::Bytes &source, std::string &error);
 
 } // namespace ortc::driver

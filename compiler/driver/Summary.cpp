@@ -65,28 +65,33 @@ static void describeTrained(const CompileFacts &facts, const artifact::Artifact 
   }
 }
 
-std::string makeSummary(const CompileOptions &options, const CompileFacts &facts, const artifact::Artifact &artifact,
-                        const std::vector<TargetCode> &codes, double seconds) {
+std::string makeSummary(const CompileOptions &options, const CompileFacts &facts,
+                        const artifact::Artifact &artifact, const std::vector<TargetCode> &codes,
+                        double seconds) {
   std::string text;
   auto line = [&](const char *key, const std::string &value) {
     char head[24];
     std::snprintf(head, sizeof head, "%-10s ", key);
     text += head + value + "\n";
   };
-  line("model", facts.modelName + " (opset " + std::to_string(facts.opset) + ", " + std::to_string(facts.nodes) + " nodes)");
+  line("model", facts.modelName + " (opset " + std::to_string(facts.opset) + ", " +
+                    std::to_string(facts.nodes) + " nodes)");
   if (options.loss.kind == LossKind::None) {
     line("loss", "none: for prediction only");
     line("trained", "nothing: the weights are constants");
   } else {
-    line("loss", options.loss.text + (facts.lossOutput.empty() ? "" : " of '" + facts.lossOutput + "'") + ", " + options.optimizer.text);
+    line("loss", options.loss.text + (facts.lossOutput.empty() ? "" : " of '" + facts.lossOutput + "'") +
+                     ", " + options.optimizer.text);
     describeTrained(facts, artifact, line);
   }
-  line("persistent", humanBytes(artifact.persistentBytes) + ", constants " + humanBytes(artifact.constants.size()));
+  line("persistent",
+       humanBytes(artifact.persistentBytes) + ", constants " + humanBytes(artifact.constants.size()));
   for (size_t i = 0; i < artifact.entries.size(); ++i) {
     const artifact::Entry &entry = artifact.entries[i];
     const CompileFacts::EntryFacts &fact = facts.entries[i];
-    line(i == 0 ? "transient" : "", entry.name + ": " + humanBytes(entry.fixedBytes) + " + " + humanBytes(entry.workerBytes) +
-                                        " a worker (max-live " + humanBytes(fact.bound) + "), " + std::to_string(fact.steps) +
+    line(i == 0 ? "transient" : "", entry.name + ": " + humanBytes(entry.fixedBytes) + " + " +
+                                        humanBytes(entry.workerBytes) + " a worker (max-live " +
+                                        humanBytes(fact.bound) + "), " + std::to_string(fact.steps) +
                                         " steps, " + humanCount(static_cast<double>(fact.flops)) + "FLOP");
   }
   for (size_t i = 0; i < codes.size(); ++i)

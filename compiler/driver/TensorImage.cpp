@@ -25,15 +25,21 @@ uint8_t onnxDataType(Operation *declaration, Type element) {
   if (element.isBF16())
     return 16;
   switch (element.getIntOrFloatBitWidth()) {
-  case 1: return 9;
-  case 8: return element.isUnsignedInteger() ? 2 : 3;
-  case 16: return element.isUnsignedInteger() ? 4 : 5;
-  case 32: return element.isUnsignedInteger() ? 12 : 6;
-  default: return element.isUnsignedInteger() ? 13 : 7;
+  case 1:
+    return 9;
+  case 8:
+    return element.isUnsignedInteger() ? 2 : 3;
+  case 16:
+    return element.isUnsignedInteger() ? 4 : 5;
+  case 32:
+    return element.isUnsignedInteger() ? 12 : 6;
+  default:
+    return element.isUnsignedInteger() ? 13 : 7;
   }
 }
 
-std::vector<int64_t> stridesOf(ArrayRef<int64_t> stored, ArrayRef<int64_t> permutation, int64_t elementBytes) {
+std::vector<int64_t> stridesOf(ArrayRef<int64_t> stored, ArrayRef<int64_t> permutation,
+                               int64_t elementBytes) {
   std::vector<int64_t> strides(stored.size());
   int64_t step = elementBytes;
   for (int64_t i = static_cast<int64_t>(stored.size()) - 1; i >= 0; --i) {
@@ -76,7 +82,8 @@ static std::vector<uint8_t> denseBytes(ElementsAttr value, int64_t elementBytes)
   }
   ArrayRef<char> raw = dense.getRawData();
   for (int64_t i = 0; i < count; ++i)
-    std::memcpy(&bytes[i * elementBytes], raw.data() + (dense.isSplat() ? 0 : i * elementBytes), elementBytes);
+    std::memcpy(&bytes[i * elementBytes], raw.data() + (dense.isSplat() ? 0 : i * elementBytes),
+                elementBytes);
   return bytes;
 }
 

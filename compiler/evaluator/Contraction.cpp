@@ -63,11 +63,13 @@ static HostTensor dot(nn::DotOp op, const HostTensor &lhs, const HostTensor &rhs
 template <typename OpType>
 static void overConv(OpType op, RankedTensorType input, RankedTensorType filter, RankedTensorType output,
                      llvm::function_ref<void(int64_t, int64_t, int64_t)> visit) {
-  int64_t spatial = input.getRank() - 2, channels = filter.getDimSize(spatial), features = filter.getDimSize(spatial + 1);
+  int64_t spatial = input.getRank() - 2, channels = filter.getDimSize(spatial),
+          features = filter.getDimSize(spatial + 1);
   int64_t perGroup = features / static_cast<int64_t>(op.getGroups());
   auto window = filter.getShape().take_front(spatial);
   auto positions = output.getShape().slice(1, spatial);
-  auto inStrides = nn::rowMajorStrides(input.getShape()), outStrides = nn::rowMajorStrides(output.getShape()), filterStrides = nn::rowMajorStrides(filter.getShape());
+  auto inStrides = nn::rowMajorStrides(input.getShape()), outStrides = nn::rowMajorStrides(output.getShape()),
+       filterStrides = nn::rowMajorStrides(filter.getShape());
   for (int64_t n = 0; n < input.getDimSize(0); ++n) {
     SmallVector<int64_t> o(spatial, 0);
     do {
@@ -94,7 +96,8 @@ static void overConv(OpType op, RankedTensorType input, RankedTensorType filter,
 
 /// One of the three products of a convolution: result[to] += a[from] * b[other].
 template <typename OpType, typename Order>
-static HostTensor convolve(OpType op, RankedTensorType input, RankedTensorType filter, RankedTensorType output, Order order) {
+static HostTensor convolve(OpType op, RankedTensorType input, RankedTensorType filter,
+                           RankedTensorType output, Order order) {
   HostTensor result(resultType(op));
   overConv(op, input, filter, output, [&](int64_t i, int64_t f, int64_t o) {
     auto [to, value] = order(i, f, o);
@@ -118,7 +121,8 @@ static void overPool(OpType op, RankedTensorType input, RankedTensorType output,
       int64_t in = index[0] * inStrides[0] + index.back(), place = 0;
       bool inside = true;
       for (int64_t d = 0; d < spatial; ++d) {
-        int64_t position = index[d + 1] * op.getStrides()[d] - op.getPaddingLow()[d] + w[d] * op.getDilations()[d];
+        int64_t position =
+            index[d + 1] * op.getStrides()[d] - op.getPaddingLow()[d] + w[d] * op.getDilations()[d];
         inside &= position >= 0 && position < input.getDimSize(d + 1);
         in += position * inStrides[d + 1];
         place += position * (inStrides[d + 1] / channels);
@@ -168,23 +172,27 @@ static Results maxPool(nn::MaxPoolOp op, const HostTensor &input) {
 }
 
 FamilyResult evaluateContraction(Operation *op, Operands operands) {
-  const HostTensor *a = operands.size() > 0 ? operands[0] : nullptr, *b = operands.size() > 1 ? operands[1] : nullptr;
+  const HostTensor *a = operands.size() > 0 ? operands[0] : nullptr,
+                   *b = operands.size() > 1 ? operands[1] : nullptr;
   return llvm::TypeSwitch<Operation *, FamilyResult>(op)
       .Case([&](nn::DotOp op) { return single(dot(op, *a, *b)); })
       .Case([&](nn::ConvOp op) {
-        return single(convolve(op, a->getType(), b->getType(), resultType(op), [&](int64_t i, int64_t f, int64_t o) {
-          return std::pair(o, a->getFloat(i) * b->getFloat(f));
-        }));
+        return single(
+            convolve(op, a->getType(), b->getType(), resultType(op), [&](int64_t i, int64_t f, int64_t o) {
+              return std::pair(o, a->getFloat(i) * b->getFloat(f));
+            }));
       })
       .Case([&](nn::ConvInputGradOp op) {
-        return single(convolve(op, resultType(op), b->getType(), a->getType(), [&](int64_t i, int64_t f, int64_t o) {
-          return std::pair(i, a->getFloat(o) * b->getFloat(f));
-        }));
+        return single(
+            convolve(op, resultType(op), b->getType(), a->getType(), [&](int64_t i, int64_t f, int64_t o) {
+              return std::pair(i, a->getFloat(o) * b->getFloat(f));
+            }));
       })
       .Case([&](nn::ConvFilterGradOp op) {
-        return single(convolve(op, a->getType(), resultType(op), b->getType(), [&](int64_t i, int64_t f, int64_t o) {
-          return std::pair(f, a->getFloat(i) * b->getFloat(o));
-        }));
+        return single(
+            convolve(op, a->getType(), resultType(op), b->getType(), [&](int64_t i, int64_t f, int64_t o) {
+              return std::pair(f, a->getFloat(i) * b->getFloat(o));
+            }));
       })
       .Case([&](nn::MaxPoolOp op) { return FamilyResult(FailureOr<Results>(maxPool(op, *a))); })
       .Case([&](nn::MaxPoolGradOp op) {
@@ -198,8 +206,9 @@ FamilyResult evaluateContraction(Operation *op, Operands operands) {
       .Case([&](nn::AvgPoolOp op) {
         HostTensor result(resultType(op));
         auto counts = windowCounts(op, a->getType(), result.getType());
-        overPool(op, a->getType(), result.getType(),
-                 [&](int64_t o, int64_t i, int64_t) { result.setFloat(o, result.getFloat(o) + a->getFloat(i)); });
+        overPool(op, a->getType(), result.getType(), [&](int64_t o, int64_t i, int64_t) {
+          result.setFloat(o, result.getFloat(o) + a->getFloat(i));
+        });
         for (int64_t o = 0; o < result.size(); ++o)
           result.setFloat(o, result.getFloat(o) / counts[o]);
         return single(std::move(result));

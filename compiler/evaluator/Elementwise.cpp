@@ -91,7 +91,8 @@ static IntFunction findIntFunction(StringRef name) {
       {"arith.trunci", [](int64_t a, int64_t) { return a; }},
       {"arith.extsi", [](int64_t a, int64_t) { return a; }},
       {"math.absi", [](int64_t a, int64_t) { return a < 0 ? static_cast<int64_t>(-uint64_t(a)) : a; }},
-      {"math.ipowi", [](int64_t a, int64_t b) {
+      {"math.ipowi",
+       [](int64_t a, int64_t b) {
          if (b < 0)
            return a == 1 ? int64_t(1) : a == -1 ? (b & 1 ? int64_t(-1) : int64_t(1)) : int64_t(0);
          uint64_t result = 1, base = uint64_t(a);
@@ -136,22 +137,38 @@ static std::optional<int64_t> evaluateUnsigned(StringRef name, Operands operands
 static bool compareFloats(arith::CmpFPredicate predicate, double a, double b) {
   bool unordered = std::isnan(a) || std::isnan(b);
   switch (predicate) {
-  case arith::CmpFPredicate::AlwaysFalse: return false;
-  case arith::CmpFPredicate::OEQ: return !unordered && a == b;
-  case arith::CmpFPredicate::OGT: return !unordered && a > b;
-  case arith::CmpFPredicate::OGE: return !unordered && a >= b;
-  case arith::CmpFPredicate::OLT: return !unordered && a < b;
-  case arith::CmpFPredicate::OLE: return !unordered && a <= b;
-  case arith::CmpFPredicate::ONE: return !unordered && a != b;
-  case arith::CmpFPredicate::ORD: return !unordered;
-  case arith::CmpFPredicate::UEQ: return unordered || a == b;
-  case arith::CmpFPredicate::UGT: return unordered || a > b;
-  case arith::CmpFPredicate::UGE: return unordered || a >= b;
-  case arith::CmpFPredicate::ULT: return unordered || a < b;
-  case arith::CmpFPredicate::ULE: return unordered || a <= b;
-  case arith::CmpFPredicate::UNE: return unordered || a != b;
-  case arith::CmpFPredicate::UNO: return unordered;
-  case arith::CmpFPredicate::AlwaysTrue: return true;
+  case arith::CmpFPredicate::AlwaysFalse:
+    return false;
+  case arith::CmpFPredicate::OEQ:
+    return !unordered && a == b;
+  case arith::CmpFPredicate::OGT:
+    return !unordered && a > b;
+  case arith::CmpFPredicate::OGE:
+    return !unordered && a >= b;
+  case arith::CmpFPredicate::OLT:
+    return !unordered && a < b;
+  case arith::CmpFPredicate::OLE:
+    return !unordered && a <= b;
+  case arith::CmpFPredicate::ONE:
+    return !unordered && a != b;
+  case arith::CmpFPredicate::ORD:
+    return !unordered;
+  case arith::CmpFPredicate::UEQ:
+    return unordered || a == b;
+  case arith::CmpFPredicate::UGT:
+    return unordered || a > b;
+  case arith::CmpFPredicate::UGE:
+    return unordered || a >= b;
+  case arith::CmpFPredicate::ULT:
+    return unordered || a < b;
+  case arith::CmpFPredicate::ULE:
+    return unordered || a <= b;
+  case arith::CmpFPredicate::UNE:
+    return unordered || a != b;
+  case arith::CmpFPredicate::UNO:
+    return unordered;
+  case arith::CmpFPredicate::AlwaysTrue:
+    return true;
   }
   llvm_unreachable("all predicates are listed");
 }
@@ -160,16 +177,26 @@ static bool compareInts(arith::CmpIPredicate predicate, Operands operands, int64
   int64_t a = operands[0]->getInt(i), b = operands[1]->getInt(i);
   uint64_t ua = unsignedBits(*operands[0], i), ub = unsignedBits(*operands[1], i);
   switch (predicate) {
-  case arith::CmpIPredicate::eq: return a == b;
-  case arith::CmpIPredicate::ne: return a != b;
-  case arith::CmpIPredicate::slt: return a < b;
-  case arith::CmpIPredicate::sle: return a <= b;
-  case arith::CmpIPredicate::sgt: return a > b;
-  case arith::CmpIPredicate::sge: return a >= b;
-  case arith::CmpIPredicate::ult: return ua < ub;
-  case arith::CmpIPredicate::ule: return ua <= ub;
-  case arith::CmpIPredicate::ugt: return ua > ub;
-  case arith::CmpIPredicate::uge: return ua >= ub;
+  case arith::CmpIPredicate::eq:
+    return a == b;
+  case arith::CmpIPredicate::ne:
+    return a != b;
+  case arith::CmpIPredicate::slt:
+    return a < b;
+  case arith::CmpIPredicate::sle:
+    return a <= b;
+  case arith::CmpIPredicate::sgt:
+    return a > b;
+  case arith::CmpIPredicate::sge:
+    return a >= b;
+  case arith::CmpIPredicate::ult:
+    return ua < ub;
+  case arith::CmpIPredicate::ule:
+    return ua <= ub;
+  case arith::CmpIPredicate::ugt:
+    return ua > ub;
+  case arith::CmpIPredicate::uge:
+    return ua >= ub;
   }
   llvm_unreachable("all predicates are listed");
 }
@@ -217,13 +244,15 @@ FamilyResult evaluateElementwise(Operation *op, Operands operands) {
 
   if (FloatFunction function = findFloatFunction(name)) {
     for (int64_t i = 0; i < count; ++i)
-      result.setFloat(i, function(operands[0]->getFloat(i), operands.size() > 1 ? operands[1]->getFloat(i) : 0));
+      result.setFloat(i,
+                      function(operands[0]->getFloat(i), operands.size() > 1 ? operands[1]->getFloat(i) : 0));
   } else if (IntFunction function = findIntFunction(name)) {
     for (int64_t i = 0; i < count; ++i)
       result.setInt(i, function(operands[0]->getInt(i), operands.size() > 1 ? operands[1]->getInt(i) : 0));
   } else if (auto compare = dyn_cast<arith::CmpFOp>(op)) {
     for (int64_t i = 0; i < count; ++i)
-      result.setInt(i, compareFloats(compare.getPredicate(), operands[0]->getFloat(i), operands[1]->getFloat(i)));
+      result.setInt(
+          i, compareFloats(compare.getPredicate(), operands[0]->getFloat(i), operands[1]->getFloat(i)));
   } else if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
     for (int64_t i = 0; i < count; ++i)
       result.setInt(i, compareInts(compare.getPredicate(), operands, i));
@@ -240,17 +269,21 @@ FamilyResult evaluateElementwise(Operation *op, Operands operands) {
       result.setFloat(i, static_cast<double>(unsignedBits(*operands[0], i)));
   } else if (isa<arith::FPToSIOp, arith::FPToUIOp>(op)) {
     for (int64_t i = 0; i < count; ++i)
-      result.setInt(i, floatToInt(operands[0]->getFloat(i), element.getIntOrFloatBitWidth(), isa<arith::FPToSIOp>(op)));
+      result.setInt(
+          i, floatToInt(operands[0]->getFloat(i), element.getIntOrFloatBitWidth(), isa<arith::FPToSIOp>(op)));
   } else if (isa<arith::BitcastOp>(op)) {
     for (int64_t i = 0; i < count; ++i)
       bitcast(*operands[0], i, result);
   } else if (isa<math::FmaOp>(op)) {
     for (int64_t i = 0; i < count; ++i)
-      result.setFloat(i, std::fma(operands[0]->getFloat(i), operands[1]->getFloat(i), operands[2]->getFloat(i)));
+      result.setFloat(i,
+                      std::fma(operands[0]->getFloat(i), operands[1]->getFloat(i), operands[2]->getFloat(i)));
   } else if (isa<math::IsNaNOp, math::IsInfOp, math::IsFiniteOp>(op)) {
     for (int64_t i = 0; i < count; ++i) {
       double value = operands[0]->getFloat(i);
-      result.setInt(i, isa<math::IsNaNOp>(op) ? std::isnan(value) : isa<math::IsInfOp>(op) ? std::isinf(value) : std::isfinite(value));
+      result.setInt(i, isa<math::IsNaNOp>(op)   ? std::isnan(value)
+                       : isa<math::IsInfOp>(op) ? std::isinf(value)
+                                                : std::isfinite(value));
     }
   } else if (isa<math::FPowIOp>(op)) {
     for (int64_t i = 0; i < count; ++i)

@@ -24,7 +24,8 @@ static HostTensor sliceOf(const HostTensor &all, RankedTensorType type, int64_t 
   return slice;
 }
 
-FailureOr<SmallVector<HostTensor>> Evaluator::evaluateScan(nn::ScanOp scan, ArrayRef<const HostTensor *> operands) const {
+FailureOr<SmallVector<HostTensor>> Evaluator::evaluateScan(nn::ScanOp scan,
+                                                           ArrayRef<const HostTensor *> operands) const {
   Block &block = scan.getBlock();
   unsigned carried = scan.getNumCarried(), sequences = scan.getSequences().size();
   SmallVector<HostTensor> arguments(block.getNumArguments()), results(scan->getNumResults());
@@ -54,13 +55,15 @@ FailureOr<SmallVector<HostTensor>> Evaluator::evaluateScan(nn::ScanOp scan, Arra
   return results;
 }
 
-FailureOr<SmallVector<HostTensor>> Evaluator::evaluate(Operation *op, ArrayRef<const HostTensor *> operands) const {
+FailureOr<SmallVector<HostTensor>> Evaluator::evaluate(Operation *op,
+                                                       ArrayRef<const HostTensor *> operands) const {
   if (auto scan = dyn_cast<nn::ScanOp>(op))
     return evaluateScan(scan, operands);
   for (Type type : op->getResultTypes())
     if (!isa<RankedTensorType>(type))
       return failure();
-  for (auto family : {evaluateElementwise, evaluateMovement, evaluateReduction, evaluateContraction, evaluateIndexing}) {
+  for (auto family :
+       {evaluateElementwise, evaluateMovement, evaluateReduction, evaluateContraction, evaluateIndexing}) {
     FamilyResult results = family(op, operands);
     if (!results)
       continue;

@@ -25,18 +25,20 @@ public:
 
   /// Evaluates one operation. Fails, without a diagnostic, on an operation it does not know (see `isKnown`), and with
   /// one on an index out of range.
-  mlir::FailureOr<llvm::SmallVector<HostTensor>> evaluate(mlir::Operation *op, llvm::ArrayRef<const HostTensor *> operands) const;
+  mlir::FailureOr<llvm::SmallVector<HostTensor>> evaluate(mlir::Operation *op,
+                                                          llvm::ArrayRef<const HostTensor *> operands) const;
 
   /// Evaluates a single-block region from its arguments to its terminator's operands. Emits an error at the first
   /// operation that fails.
-  mlir::FailureOr<llvm::SmallVector<HostTensor>> evaluate(mlir::Block &block, llvm::ArrayRef<HostTensor> arguments) const;
+  mlir::FailureOr<llvm::SmallVector<HostTensor>> evaluate(mlir::Block &block,
+                                                          llvm::ArrayRef<HostTensor> arguments) const;
 
   /// Whether `evaluate` knows operations of this name.
   static bool isKnown(mlir::Operation *op);
 
 private:
-  mlir::FailureOr<llvm::SmallVector<HostTensor>> evaluateScan(nn::ScanOp scan,
-                                                              llvm::ArrayRef<const HostTensor *> operands) const;
+  mlir::FailureOr<llvm::SmallVector<HostTensor>>
+  evaluateScan(nn::ScanOp scan, llvm::ArrayRef<const HostTensor *> operands) const;
 
   Precision precision;
 };

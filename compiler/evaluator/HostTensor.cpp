@@ -74,10 +74,11 @@ FailureOr<HostTensor> HostTensor::fromAttribute(ElementsAttr attribute) {
 /// A name that no resource has yet. The blob manager would find one, too, by trying all numbers from the first on.
 static std::string freshName(MLIRContext *context, StringRef name) {
   std::string fresh = name.str();
-  DenseResourceElementsHandle::getManagerInterface(context).getBlobManager().getBlobMap([&](const auto &known) {
-    if (known.contains(name))
-      fresh += "." + std::to_string(known.size());
-  });
+  DenseResourceElementsHandle::getManagerInterface(context).getBlobManager().getBlobMap(
+      [&](const auto &known) {
+        if (known.contains(name))
+          fresh += "." + std::to_string(known.size());
+      });
   return fresh;
 }
 

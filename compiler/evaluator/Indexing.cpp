@@ -23,7 +23,8 @@ static LogicalResult checkRange(Operation *op, const HostTensor &indices, int64_
 /// For gather and scatter_add: calls `visit(position in the sliced tensor, position in the table)`.
 template <typename Visit>
 static void overSlices(ArrayRef<int64_t> table, int64_t axis, const HostTensor &indices, Visit visit) {
-  int64_t outer = nn::elementCount(table.take_front(axis)), inner = nn::elementCount(table.drop_front(axis + 1));
+  int64_t outer = nn::elementCount(table.take_front(axis)),
+          inner = nn::elementCount(table.drop_front(axis + 1));
   int64_t at = 0;
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < indices.size(); ++i)
@@ -49,28 +50,39 @@ static void overElements(ArrayRef<int64_t> data, int64_t axis, const HostTensor 
 
 static double meet(nn::ScatterMode mode, double old, double update) {
   switch (mode) {
-  case nn::ScatterMode::set: return update;
-  case nn::ScatterMode::add: return old + update;
-  case nn::ScatterMode::mul: return old * update;
-  case nn::ScatterMode::max: return std::isnan(old) || old >= update ? old : update;
-  case nn::ScatterMode::min: return std::isnan(old) || old <= update ? old : update;
+  case nn::ScatterMode::set:
+    return update;
+  case nn::ScatterMode::add:
+    return old + update;
+  case nn::ScatterMode::mul:
+    return old * update;
+  case nn::ScatterMode::max:
+    return std::isnan(old) || old >= update ? old : update;
+  case nn::ScatterMode::min:
+    return std::isnan(old) || old <= update ? old : update;
   }
   llvm_unreachable("all modes are listed");
 }
 
 static int64_t meet(nn::ScatterMode mode, int64_t old, int64_t update) {
   switch (mode) {
-  case nn::ScatterMode::set: return update;
-  case nn::ScatterMode::add: return static_cast<int64_t>(uint64_t(old) + uint64_t(update));
-  case nn::ScatterMode::mul: return static_cast<int64_t>(uint64_t(old) * uint64_t(update));
-  case nn::ScatterMode::max: return std::max(old, update);
-  case nn::ScatterMode::min: return std::min(old, update);
+  case nn::ScatterMode::set:
+    return update;
+  case nn::ScatterMode::add:
+    return static_cast<int64_t>(uint64_t(old) + uint64_t(update));
+  case nn::ScatterMode::mul:
+    return static_cast<int64_t>(uint64_t(old) * uint64_t(update));
+  case nn::ScatterMode::max:
+    return std::max(old, update);
+  case nn::ScatterMode::min:
+    return std::min(old, update);
   }
   llvm_unreachable("all modes are listed");
 }
 
 /// result[to] = mode(result[to], updates[from]).
-static void apply(HostTensor &result, int64_t to, nn::ScatterMode mode, const HostTensor &updates, int64_t from) {
+static void apply(HostTensor &result, int64_t to, nn::ScatterMode mode, const HostTensor &updates,
+                  int64_t from) {
   if (result.isFloat())
     result.setFloat(to, meet(mode, result.getFloat(to), updates.getFloat(from)));
   else
@@ -84,7 +96,8 @@ FamilyResult evaluateIndexing(Operation *op, Operands operands) {
         for (int64_t i = 0; i < operands[0]->size(); ++i) {
           int64_t value = operands[0]->getInt(i);
           bool ignored = op.getIgnore() && value == static_cast<int64_t>(*op.getIgnore());
-          if (!ignored && (value < static_cast<int64_t>(op.getLower()) || value >= static_cast<int64_t>(op.getUpper()))) {
+          if (!ignored &&
+              (value < static_cast<int64_t>(op.getLower()) || value >= static_cast<int64_t>(op.getUpper()))) {
             op.emitError() << "index " << value << " of " << op.getTensor() << " is out of range";
             return outOfRange;
           }
@@ -103,8 +116,9 @@ FamilyResult evaluateIndexing(Operation *op, Operands operands) {
         HostTensor result(resultType(op));
         if (failed(checkRange(op, *operands[0], result.getShape()[op.getAxis()])))
           return outOfRange;
-        overSlices(result.getShape(), op.getAxis(), *operands[0],
-                   [&](int64_t at, int64_t to) { apply(result, to, nn::ScatterMode::add, *operands[1], at); });
+        overSlices(result.getShape(), op.getAxis(), *operands[0], [&](int64_t at, int64_t to) {
+          apply(result, to, nn::ScatterMode::add, *operands[1], at);
+        });
         return single(std::move(result));
       })
       .Case([&](nn::GatherElementsOp op) -> FamilyResult {

@@ -116,7 +116,8 @@ FamilyResult evaluateMovement(Operation *op, Operands operands) {
       .Case([&](nn::DetachOp) { return single(*operands[0]); })
       .Case([&](nn::IotaOp op) {
         HostTensor result(resultType(op));
-        int64_t stride = nn::rowMajorStrides(result.getShape())[op.getAxis()], size = result.getShape()[op.getAxis()];
+        int64_t stride = nn::rowMajorStrides(result.getShape())[op.getAxis()],
+                size = result.getShape()[op.getAxis()];
         for (int64_t i = 0; i < result.size(); ++i) {
           int64_t position = i / stride % size;
           if (result.isFloat())

@@ -40,7 +40,10 @@ static HostTensor reduce(nn::ReduceOp op, const HostTensor &input) {
   unsigned width = result.getType().getElementType().getIntOrFloatBitWidth();
   bool boolean = width == 1;
   for (int64_t i = 0; i < result.size(); ++i) {
-    double start = kind == nn::ReduceKind::sum ? 0 : kind == nn::ReduceKind::prod ? 1 : kind == nn::ReduceKind::max ? -INFINITY : INFINITY;
+    double start = kind == nn::ReduceKind::sum    ? 0
+                   : kind == nn::ReduceKind::prod ? 1
+                   : kind == nn::ReduceKind::max  ? -INFINITY
+                                                  : INFINITY;
     if (result.isFloat())
       result.setFloat(i, start);
     else if (kind == nn::ReduceKind::max)
@@ -77,8 +80,9 @@ static Results moments(nn::MomentsOp op, const HostTensor &input) {
     for (int64_t i = 0; i < tensor.size(); ++i)
       tensor.setFloat(i, tensor.getFloat(i) / count);
   };
-  overReduction(input.getShape(), op.getAxes(),
-                [&](int64_t out, int64_t in) { mean.setFloat(out, mean.getFloat(out) + input.getFloat(in)); });
+  overReduction(input.getShape(), op.getAxes(), [&](int64_t out, int64_t in) {
+    mean.setFloat(out, mean.getFloat(out) + input.getFloat(in));
+  });
   scale(mean);
   overReduction(input.getShape(), op.getAxes(), [&](int64_t out, int64_t in) {
     double off = input.getFloat(in) - mean.getFloat(out);
@@ -90,7 +94,8 @@ static Results moments(nn::MomentsOp op, const HostTensor &input) {
 
 static HostTensor argReduce(nn::ArgReduceOp op, const HostTensor &input) {
   HostTensor result(resultType(op));
-  int64_t axis = op.getAxis(), stride = nn::rowMajorStrides(input.getShape())[axis], size = input.getShape()[axis];
+  int64_t axis = op.getAxis(), stride = nn::rowMajorStrides(input.getShape())[axis],
+          size = input.getShape()[axis];
   std::vector<int64_t> best(result.size(), -1);
   auto better = [&](int64_t candidate, int64_t current) {
     bool wantMax = op.getKind() == nn::ReduceKind::max;
@@ -114,7 +119,8 @@ static HostTensor argReduce(nn::ArgReduceOp op, const HostTensor &input) {
 
 static HostTensor argSort(nn::ArgSortOp op, const HostTensor &input) {
   HostTensor result(resultType(op));
-  int64_t axis = op.getAxis(), stride = nn::rowMajorStrides(input.getShape())[axis], size = input.getShape()[axis];
+  int64_t axis = op.getAxis(), stride = nn::rowMajorStrides(input.getShape())[axis],
+          size = input.getShape()[axis];
   int64_t taken = result.getShape()[axis], groups = input.size() / std::max<int64_t>(size, 1);
   bool descending = op.getDescending();
   std::vector<int64_t> order(size);
@@ -146,7 +152,8 @@ static HostTensor softmax(Operation *op, const HostTensor &input, int64_t axis, 
     if (std::isnan(value) || value > largest[out])
       largest[out] = value;
   });
-  overReduction(input.getShape(), axis, [&](int64_t out, int64_t in) { total[out] += std::exp(input.getFloat(in) - largest[out]); });
+  overReduction(input.getShape(), axis,
+                [&](int64_t out, int64_t in) { total[out] += std::exp(input.getFloat(in) - largest[out]); });
   overReduction(input.getShape(), axis, [&](int64_t out, int64_t in) {
     double shifted = input.getFloat(in) - largest[out];
     result.setFloat(in, logarithm ? shifted - std::log(total[out]) : std::exp(shifted) / total[out]);
@@ -156,7 +163,8 @@ static HostTensor softmax(Operation *op, const HostTensor &input, int64_t axis, 
 
 static HostTensor cumulativeSum(nn::CumSumOp op, const HostTensor &input) {
   HostTensor result(resultType(op));
-  int64_t axis = op.getAxis(), stride = nn::rowMajorStrides(input.getShape())[axis], size = input.getShape()[axis];
+  int64_t axis = op.getAxis(), stride = nn::rowMajorStrides(input.getShape())[axis],
+          size = input.getShape()[axis];
   if (input.size() == 0)
     return result;
   int64_t groups = input.size() / size;
@@ -168,7 +176,8 @@ static HostTensor cumulativeSum(nn::CumSumOp op, const HostTensor &input) {
       int64_t at = base + (op.getReverse() ? size - 1 - step : step) * stride;
       if (op.getExclusive())
         input.isFloat() ? result.setFloat(at, total) : result.setInt(at, static_cast<int64_t>(count));
-      input.isFloat() ? void(total += input.getFloat(at)) : void(count += static_cast<uint64_t>(input.getInt(at)));
+      input.isFloat() ? void(total += input.getFloat(at))
+                      : void(count += static_cast<uint64_t>(input.getInt(at)));
       if (!op.getExclusive())
         input.isFloat() ? result.setFloat(at, total) : result.setInt(at, static_cast<int64_t>(count));
     }

@@ -156,13 +156,14 @@ LogicalResult Importer::importInitializers(const proto::GraphProto &graph, Value
     auto input = inputs.find(name);
     IntegerAttr position = input == inputs.end() ? IntegerAttr() : builder.getI64IntegerAttr(input->second);
     ElementsAttr value = importTensor(context, name, data);
-    auto op = onnx::InitializerOp::create(builder, nameLoc(name), value.getType(), builder.getStringAttr(name), value,
-                                          position);
+    auto op = onnx::InitializerOp::create(builder, nameLoc(name), value.getType(),
+                                          builder.getStringAttr(name), value, position);
     values.byName[name] = op;
     if (auto origin = origins.find(name); origin != origins.end() && origin->second.origin != Origin::unknown)
-      op->setAttr(onnx::kOrigin, builder.getStringAttr(origin->second.origin == Origin::parameter ? "parameter"
-                                                       : origin->second.origin == Origin::buffer ? "buffer"
-                                                                                                 : "constant"));
+      op->setAttr(onnx::kOrigin,
+                  builder.getStringAttr(origin->second.origin == Origin::parameter ? "parameter"
+                                        : origin->second.origin == Origin::buffer  ? "buffer"
+                                                                                   : "constant"));
   };
   TensorData data;
   for (const proto::TensorProto &tensor : graph.initializer()) {

@@ -34,7 +34,8 @@ static std::set<std::string> parseList(std::string_view text) {
   return items;
 }
 
-template <typename Message> static std::string_view findMetadata(const Message &message, std::string_view key) {
+template <typename Message>
+static std::string_view findMetadata(const Message &message, std::string_view key) {
   for (const auto &entry : message.metadata_props())
     if (entry.key() == key)
       return entry.value();
@@ -73,7 +74,8 @@ std::vector<std::string> findLostParameters(const proto::GraphProto &graph, bool
     present.insert(origin.foldedFrom.begin(), origin.foldedFrom.end());
   std::vector<std::string> lost;
   for (const Target &target : findTargets(graph))
-    if ((target.origin == Origin::parameter || (buffers && target.origin == Origin::buffer)) && !present.count(target.name))
+    if ((target.origin == Origin::parameter || (buffers && target.origin == Origin::buffer)) &&
+        !present.count(target.name))
       lost.push_back(target.name);
   return lost;
 }
@@ -92,8 +94,8 @@ std::vector<TracedOperation> findOperations(const proto::GraphProto &graph) {
       while (end < text.size() && (isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
         ++end;
       auto found = names.find(std::string(text.substr(at + 1, end - at - 1)));
-      if (found != names.end() &&
-          std::find(operation.parameters.begin(), operation.parameters.end(), found->second) == operation.parameters.end())
+      if (found != names.end() && std::find(operation.parameters.begin(), operation.parameters.end(),
+                                            found->second) == operation.parameters.end())
         operation.parameters.push_back(found->second);
     }
   }
@@ -111,7 +113,8 @@ std::map<std::string, InitializerOrigin> findOrigins(const proto::GraphProto &gr
     origin.foldedFrom = parseList(findMetadata(message, "pkg.onnxscript.optimizer.folded_from"));
     if (origin.origin == Origin::unknown && !origin.foldedFrom.empty() && !signature.empty()) {
       for (const std::string &source : origin.foldedFrom)
-        if (auto found = signature.find(source); found != signature.end() && found->second == Origin::parameter)
+        if (auto found = signature.find(source);
+            found != signature.end() && found->second == Origin::parameter)
           origin.parameters.insert(source);
       origin.origin = origin.parameters.empty() ? Origin::constant : Origin::parameter;
     }

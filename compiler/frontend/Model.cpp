@@ -94,7 +94,8 @@ Status Model::parse(std::string_view bytes, const std::string &name, const std::
   return {};
 }
 
-Status Model::edit(const std::function<void(proto::ModelProto &)> &change, std::shared_ptr<const Model> &edited) const {
+Status Model::edit(const std::function<void(proto::ModelProto &)> &change,
+                   std::shared_ptr<const Model> &edited) const {
   std::shared_ptr<Model> copy(new Model(name, folder, limits));
   *copy->proto = *proto;
   change(*copy->proto);

@@ -62,7 +62,8 @@ public:
   static Status parse(std::string_view bytes, const std::string &name, const std::string &folder,
                       std::shared_ptr<const Model> &model, const Limits &limits = {});
   /// A copy of this model with its message changed, checked again.
-  Status edit(const std::function<void(proto::ModelProto &)> &change, std::shared_ptr<const Model> &edited) const;
+  Status edit(const std::function<void(proto::ModelProto &)> &change,
+              std::shared_ptr<const Model> &edited) const;
   ~Model();
 
   const proto::ModelProto &getProto() const { return *proto; }

@@ -137,8 +137,8 @@ Status Checker::checkOpsets(const Context &context, const std::string &where) {
     std::string shown = domain.empty() ? "the default domain" : "domain " + quote(opset.domain());
     auto [known, isNew] = domains.try_emplace(domain, opset.version());
     if (known->second != opset.version()) // some exporters repeat themselves
-      return Status::error(where + "imports " + shown + " in versions " + std::to_string(known->second) + " and " +
-                           std::to_string(opset.version()));
+      return Status::error(where + "imports " + shown + " in versions " + std::to_string(known->second) +
+                           " and " + std::to_string(opset.version()));
     if (!isNew)
       continue;
     if (!domain.empty())

@@ -39,8 +39,8 @@ public:
   }
   static bool isFloat(const proto::TensorProto &tensor) {
     int type = tensor.data_type();
-    return type == proto::TensorProto::FLOAT || type == proto::TensorProto::DOUBLE || type == proto::TensorProto::FLOAT16 ||
-           type == proto::TensorProto::BFLOAT16;
+    return type == proto::TensorProto::FLOAT || type == proto::TensorProto::DOUBLE ||
+           type == proto::TensorProto::FLOAT16 || type == proto::TensorProto::BFLOAT16;
   }
 
   const Model &model;
@@ -102,7 +102,8 @@ static Copy compare(const Model &model, const proto::TensorProto &a, const proto
   auto rows = static_cast<size_t>(a.dims(0)), columns = static_cast<size_t>(a.dims(1));
   for (size_t i = 0; i < rows; ++i)
     for (size_t k = 0; k < columns; ++k)
-      if (left.bytes.substr((i * columns + k) * width, width) != right.bytes.substr((k * rows + i) * width, width))
+      if (left.bytes.substr((i * columns + k) * width, width) !=
+          right.bytes.substr((k * rows + i) * width, width))
         return Copy::none;
   return Copy::transposed;
 }
@@ -127,10 +128,12 @@ static std::string describeElements(const Model &model, const proto::TensorProto
 
 /// Whether a node takes the input as the scale or bias of a normalisation.
 static bool isNormWeight(const proto::NodeProto &node, int input) {
-  static const char *const kNorms[] = {"BatchNormalization", "LayerNormalization", "InstanceNormalization", "GroupNormalization",
-                                       "RMSNormalization",   "SimplifiedLayerNormalization"};
-  return input >= 1 && input <= 2 &&
-         std::any_of(std::begin(kNorms), std::end(kNorms), [&](const char *norm) { return node.op_type() == norm; });
+  static const char *const kNorms[] = {"BatchNormalization",    "LayerNormalization",
+                                       "InstanceNormalization", "GroupNormalization",
+                                       "RMSNormalization",      "SimplifiedLayerNormalization"};
+  return input >= 1 && input <= 2 && std::any_of(std::begin(kNorms), std::end(kNorms), [&](const char *norm) {
+           return node.op_type() == norm;
+         });
 }
 
 static void warnOfSharedNorms(const Graph &g, SharingReport &report) {
@@ -144,11 +147,13 @@ static void warnOfSharedNorms(const Graph &g, SharingReport &report) {
     std::string elements = describeElements(g.model, *g.find(name));
     if (elements != "ones" && elements != "zeros")
       continue;
-    std::string list = norms[0] + " and " + norms[1] + (norms.size() > 2 ? " and " + std::to_string(norms.size() - 2) + " more" : "");
-    report.warnings.push_back("'" + name + "' (all " + elements + ") is read by " + std::to_string(norms.size()) +
-                              " normalisations, " + list +
-                              ": exporters merge fresh weights that are equal, and these are trained as one; --untie " + name +
-                              " gives each its own");
+    std::string list = norms[0] + " and " + norms[1] +
+                       (norms.size() > 2 ? " and " + std::to_string(norms.size() - 2) + " more" : "");
+    report.warnings.push_back(
+        "'" + name + "' (all " + elements + ") is read by " + std::to_string(norms.size()) +
+        " normalisations, " + list +
+        ": exporters merge fresh weights that are equal, and these are trained as one; --untie " + name +
+        " gives each its own");
   }
 }
 
@@ -166,8 +171,9 @@ static void noteCopiesOfEmbeddings(const Graph &g, SharingReport &report) {
         continue;
       Copy copy = compare(g.model, g.graph.initializer(index), table);
       if (copy != Copy::none)
-        report.notes.push_back("'" + other + "' is a " + (copy == Copy::transposed ? "transposed " : "") + "copy of '" + name +
-                               "', an embedding; they are trained apart. If the model ties them: --tie " + other + "=" + name);
+        report.notes.push_back(
+            "'" + other + "' is a " + (copy == Copy::transposed ? "transposed " : "") + "copy of '" + name +
+            "', an embedding; they are trained apart. If the model ties them: --tie " + other + "=" + name);
     }
   }
 }
@@ -193,7 +199,9 @@ static int64_t countLostBias(const Graph &g, const proto::NodeProto &node) {
     group = attribute.name() == "group" ? attribute.i() : group;
     transB = attribute.name() == "transB" ? attribute.i() : transB;
   }
-  return op == "Conv" ? weight->dims(0) : op == "ConvTranspose" ? weight->dims(1) * group : weight->dims(transB ? 0 : 1);
+  return op == "Conv"            ? weight->dims(0)
+         : op == "ConvTranspose" ? weight->dims(1) * group
+                                 : weight->dims(transB ? 0 : 1);
 }
 
 /// Where the operation of the exported program took parameters that the file has lost, and the nodes read as many others in their
@@ -224,7 +232,8 @@ static std::vector<Replacement> findReplaced(const Graph &g) {
             std::find(taken.begin(), taken.end(), origin->first) == taken.end())
           found.push_back({n, i, "", 0});
       }
-    if (found.empty() && missing.size() == 1 && taken.size() == 2 && missing[0] == taken[1] && members.size() == 1)
+    if (found.empty() && missing.size() == 1 && taken.size() == 2 && missing[0] == taken[1] &&
+        members.size() == 1)
       if (int64_t count = countLostBias(g, g.graph.node(members[0])))
         result.push_back({members[0], 2, missing[0], count});
     if (found.size() != missing.size())
@@ -236,14 +245,16 @@ static std::vector<Replacement> findReplaced(const Graph &g) {
   // A name stands for one initializer, or for none.
   std::map<std::string, std::set<std::string>> sources;
   for (const Replacement &each : result)
-    sources[each.name].insert(each.zeros ? std::to_string(each.zeros) + " zeros" : g.graph.node(each.node).input(each.input));
-  result.erase(std::remove_if(result.begin(), result.end(), [&](const Replacement &each) { return sources[each.name].size() > 1; }),
+    sources[each.name].insert(each.zeros ? std::to_string(each.zeros) + " zeros"
+                                         : g.graph.node(each.node).input(each.input));
+  result.erase(std::remove_if(result.begin(), result.end(),
+                              [&](const Replacement &each) { return sources[each.name].size() > 1; }),
                result.end());
   return result;
 }
 
-static void restoreReplaced(proto::GraphProto &graph, const Graph &g, const std::vector<Replacement> &replaced,
-                            SharingReport &report) {
+static void restoreReplaced(proto::GraphProto &graph, const Graph &g,
+                            const std::vector<Replacement> &replaced, SharingReport &report) {
   std::set<std::string> added, dropped;
   std::string list, listOfDropped;
   auto append = [](std::string &text, const std::set<std::string> &names, const std::string &name) {
@@ -258,7 +269,8 @@ static void restoreReplaced(proto::GraphProto &graph, const Graph &g, const std:
         bias.set_name(each.name);
         bias.set_data_type(g.find(node->input(1))->data_type());
         bias.add_dims(each.zeros);
-        bias.set_raw_data(std::string(static_cast<size_t>(each.zeros) * dataTypeBytes(bias.data_type()), '\0'));
+        bias.set_raw_data(
+            std::string(static_cast<size_t>(each.zeros) * dataTypeBytes(bias.data_type()), '\0'));
         *graph.add_initializer() = std::move(bias);
         append(listOfDropped, dropped, each.name);
       }
@@ -281,13 +293,15 @@ static void restoreReplaced(proto::GraphProto &graph, const Graph &g, const std:
     input = each.name;
   }
   if (!dropped.empty())
-    report.notes.push_back(std::to_string(dropped.size()) + (dropped.size() == 1 ? " bias of zeros that" : " biases of zeros that") +
-                           " the exporter had dropped " + (dropped.size() == 1 ? "is" : "are") + " there again: " + listOfDropped +
-                           (dropped.size() > 3 ? ", ..." : ""));
+    report.notes.push_back(std::to_string(dropped.size()) +
+                           (dropped.size() == 1 ? " bias of zeros that" : " biases of zeros that") +
+                           " the exporter had dropped " + (dropped.size() == 1 ? "is" : "are") +
+                           " there again: " + listOfDropped + (dropped.size() > 3 ? ", ..." : ""));
   if (!added.empty())
-    report.notes.push_back(std::to_string(added.size()) + (added.size() == 1 ? " parameter that" : " parameters that") +
-                         " the exporter had merged with equal ones " + (added.size() == 1 ? "is its own" : "are their own") +
-                         " again: " + list + (added.size() > 3 ? ", ..." : ""));
+    report.notes.push_back(
+        std::to_string(added.size()) + (added.size() == 1 ? " parameter that" : " parameters that") +
+        " the exporter had merged with equal ones " + (added.size() == 1 ? "is its own" : "are their own") +
+        " again: " + list + (added.size() > 3 ? ", ..." : ""));
 }
 
 /// Copies that the exporter says it folded from a parameter which the graph still reads, with that parameter.
@@ -300,8 +314,9 @@ static std::vector<std::pair<std::string, std::string>> findFoldedCopies(const G
       continue;
     for (const std::string &source : origin.foldedFrom) {
       auto known = origins.find(source);
-      if (known != origins.end() && known->second.origin == Origin::parameter && known->second.foldedFrom.empty() &&
-          g.readers.count(source) && compare(g.model, *copy, *g.find(source)) != Copy::none) {
+      if (known != origins.end() && known->second.origin == Origin::parameter &&
+          known->second.foldedFrom.empty() && g.readers.count(source) &&
+          compare(g.model, *copy, *g.find(source)) != Copy::none) {
         ties.push_back({name, source});
         break;
       }
@@ -324,14 +339,19 @@ static void reportLostParameters(const Graph &g, SharingReport &report) {
   for (size_t i = 0; i < used.size() && i < 4; ++i)
     listOfUsed += (i ? ", '" : "'") + used[i] + "'";
   if (!used.empty())
-    report.warnings.push_back("parameters that the exporter has dropped, or merged with equal ones: " + listOfUsed +
-                              (used.size() > 4 ? " and " + std::to_string(used.size() - 4) + " more" : "") +
-                              "; export without folding (PyTorch: optimize=False)");
+    report.warnings.push_back(
+        "parameters that the exporter has dropped, or merged with equal ones: " + listOfUsed +
+        (used.size() > 4 ? " and " + std::to_string(used.size() - 4) + " more" : "") +
+        "; export without folding (PyTorch: optimize=False)");
   for (size_t i = 0; i < lost.size() && i < 4; ++i)
     list += (i ? ", '" : "'") + lost[i] + "'";
   if (!lost.empty())
-    report.notes.push_back(std::to_string(lost.size()) + (lost.size() == 1 ? " parameter of the exported program is" : " parameters of the exported program are") +
-                           " not in the file (tied, merged with equal ones, folded into others, or of no use): " + list + (lost.size() > 4 ? ", ..." : ""));
+    report.notes.push_back(
+        std::to_string(lost.size()) +
+        (lost.size() == 1 ? " parameter of the exported program is"
+                          : " parameters of the exported program are") +
+        " not in the file (tied, merged with equal ones, folded into others, or of no use): " + list +
+        (lost.size() > 4 ? ", ..." : ""));
 }
 
 /// Whether a folded value has the elements of its parameters, moved at most: by the name of the operation that gave it. Values
@@ -340,12 +360,14 @@ static bool isMoved(const std::string &name, size_t parameters) {
   std::string base = name.substr(0, name.find_last_not_of("0123456789") + 1);
   if (base == "val_" || base == "cat" || base == "cat_" || base == "stack" || base == "stack_")
     return true;
-  static const char *const kViews[] = {"transpose", "permute", "t",     "view",       "reshape", "unsqueeze", "squeeze", "flatten",
-                                       "unflatten", "detach",  "clone", "contiguous", "alias",   "_to_copy",  "slice",   "select",
-                                       "split",     "chunk",   "flip",  "getitem",    "narrow",  "movedim"};
+  static const char *const kViews[] = {
+      "transpose", "permute", "t",     "view",       "reshape", "unsqueeze", "squeeze", "flatten",
+      "unflatten", "detach",  "clone", "contiguous", "alias",   "_to_copy",  "slice",   "select",
+      "split",     "chunk",   "flip",  "getitem",    "narrow",  "movedim"};
   if (base.size() > 1 && base.size() < name.size() && base.back() == '_')
     base.pop_back();
-  return parameters == 1 && std::any_of(std::begin(kViews), std::end(kViews), [&](const char *view) { return base == view; });
+  return parameters == 1 &&
+         std::any_of(std::begin(kViews), std::end(kViews), [&](const char *view) { return base == view; });
 }
 
 /// What was computed from parameters is trained in their place, and apart from them where they are still read.
@@ -355,8 +377,9 @@ static void warnOfComputed(const Graph &g, SharingReport &report) {
     const proto::TensorProto *tensor = g.find(name);
     if (!tensor || !Graph::isFloat(*tensor) || !g.readers.count(name) || origin.parameters.empty())
       continue;
-    bool isRead = std::any_of(origin.parameters.begin(), origin.parameters.end(),
-                              [&](const std::string &source) { return g.find(source) && g.readers.count(source); });
+    bool isRead =
+        std::any_of(origin.parameters.begin(), origin.parameters.end(),
+                    [&](const std::string &source) { return g.find(source) && g.readers.count(source); });
     if (isRead || !isMoved(name, origin.parameters.size()))
       computed.push_back("'" + name + "' (from '" + *origin.parameters.begin() + "'" +
                          (origin.parameters.size() > 1 ? " and others)" : ")"));
@@ -366,9 +389,10 @@ static void warnOfComputed(const Graph &g, SharingReport &report) {
   std::string list;
   for (size_t i = 0; i < computed.size() && i < 4; ++i)
     list += (i ? ", " : "") + computed[i];
-  report.warnings.push_back("trained in place of the parameters that the exporter computed it from, which is another training: " +
-                            list + (computed.size() > 4 ? " and " + std::to_string(computed.size() - 4) + " more" : "") +
-                            "; export without folding (PyTorch: optimize=False)");
+  report.warnings.push_back(
+      "trained in place of the parameters that the exporter computed it from, which is another training: " +
+      list + (computed.size() > 4 ? " and " + std::to_string(computed.size() - 4) + " more" : "") +
+      "; export without folding (PyTorch: optimize=False)");
 }
 
 /// A name that nothing in the graph has.
@@ -395,7 +419,8 @@ template <typename List> static void removeNamed(List &list, const std::string &
       list.DeleteSubrange(i, 1);
 }
 
-static void restoreMerged(proto::GraphProto &graph, const Graph &g, const std::vector<int> &nodes, SharingReport &report) {
+static void restoreMerged(proto::GraphProto &graph, const Graph &g, const std::vector<int> &nodes,
+                          SharingReport &report) {
   std::string list;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const auto &node = g.graph.node(nodes[i]);
@@ -408,10 +433,11 @@ static void restoreMerged(proto::GraphProto &graph, const Graph &g, const std::v
   for (size_t i = nodes.size(); i-- > 0;)
     graph.mutable_node()->DeleteSubrange(nodes[i], 1);
   const auto &first = g.graph.node(nodes[0]);
-  report.notes.push_back(std::to_string(nodes.size()) + (nodes.size() == 1 ? " parameter that" : " parameters that") +
-                         " the exporter had merged with an equal one " + (nodes.size() == 1 ? "is its own" : "are their own") +
-                         " again: " + list + (nodes.size() > 3 ? ", ..." : "") + "; if the model ties them: --tie " +
-                         first.output(0) + "=" + first.input(0));
+  report.notes.push_back(
+      std::to_string(nodes.size()) + (nodes.size() == 1 ? " parameter that" : " parameters that") +
+      " the exporter had merged with an equal one " + (nodes.size() == 1 ? "is its own" : "are their own") +
+      " again: " + list + (nodes.size() > 3 ? ", ..." : "") + "; if the model ties them: --tie " +
+      first.output(0) + "=" + first.input(0));
 }
 
 static Status untie(proto::GraphProto &graph, const std::string &name) {
@@ -427,7 +453,9 @@ static Status untie(proto::GraphProto &graph, const std::string &name) {
   if (!source)
     return Status::error("--untie " + name + ": the model has no initializer of that name");
   if (readers.size() < 2)
-    return Status::error("--untie " + name + ": it has " + (readers.empty() ? "no reader" : "one reader only, '" + nameOf(*readers[0].first) + "'"));
+    return Status::error(
+        "--untie " + name + ": it has " +
+        (readers.empty() ? "no reader" : "one reader only, '" + nameOf(*readers[0].first) + "'"));
   std::set<std::string> taken = listNames(graph);
   proto::TensorProto copy = *source;
   for (size_t i = 1; i < readers.size(); ++i) {
@@ -439,7 +467,8 @@ static Status untie(proto::GraphProto &graph, const std::string &name) {
   return {};
 }
 
-static Status tie(const Model &model, proto::GraphProto &graph, const std::string &copy, const std::string &original) {
+static Status tie(const Model &model, proto::GraphProto &graph, const std::string &copy,
+                  const std::string &original) {
   const proto::TensorProto *from = nullptr, *to = nullptr;
   for (const auto &tensor : graph.initializer()) {
     from = tensor.name() == copy ? &tensor : from;
@@ -476,16 +505,19 @@ static Status tie(const Model &model, proto::GraphProto &graph, const std::strin
 }
 
 static bool isTied(const SharingOptions &options, const std::string &copy) {
-  return std::any_of(options.ties.begin(), options.ties.end(), [&](const auto &pair) { return pair.first == copy; });
+  return std::any_of(options.ties.begin(), options.ties.end(),
+                     [&](const auto &pair) { return pair.first == copy; });
 }
 
-Status resolveSharedInitializers(std::shared_ptr<const Model> &model, const SharingOptions &options, SharingReport &report) {
+Status resolveSharedInitializers(std::shared_ptr<const Model> &model, const SharingOptions &options,
+                                 SharingReport &report) {
   {
     Graph graph(*model);
     std::vector<int> merged = findMergedParameters(graph);
     std::vector<Replacement> replaced = findReplaced(graph);
     std::vector<std::pair<std::string, std::string>> copies = findFoldedCopies(graph);
-    if (!merged.empty() || !replaced.empty() || !copies.empty() || !options.untie.empty() || !options.ties.empty()) {
+    if (!merged.empty() || !replaced.empty() || !copies.empty() || !options.untie.empty() ||
+        !options.ties.empty()) {
       Status outcome;
       std::shared_ptr<const Model> edited;
       ORTC_RETURN_IF_ERROR(model->edit(
@@ -499,8 +531,10 @@ Status resolveSharedInitializers(std::shared_ptr<const Model> &model, const Shar
               if (outcome.ok())
                 outcome = tie(*model, *proto.mutable_graph(), copy, original);
             for (const auto &[copy, original] : copies)
-              if (outcome.ok() && !isTied(options, copy) && tie(*model, *proto.mutable_graph(), copy, original).ok())
-                report.notes.push_back("'" + copy + "', which the exporter folded from '" + original + "', is tied to it again");
+              if (outcome.ok() && !isTied(options, copy) &&
+                  tie(*model, *proto.mutable_graph(), copy, original).ok())
+                report.notes.push_back("'" + copy + "', which the exporter folded from '" + original +
+                                       "', is tied to it again");
             for (const std::string &name : options.untie)
               if (outcome.ok())
                 outcome = untie(*proto.mutable_graph(), name);

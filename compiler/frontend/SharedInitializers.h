@@ -15,8 +15,9 @@
 namespace ortc::frontend {
 
 struct SharingOptions {
-  std::vector<std::string> untie;                          ///< initializers whose every reader gets its own
-  std::vector<std::pair<std::string, std::string>> ties;   ///< copy, original: the copy becomes the original again
+  std::vector<std::string> untie; ///< initializers whose every reader gets its own
+  std::vector<std::pair<std::string, std::string>>
+      ties; ///< copy, original: the copy becomes the original again
 };
 
 struct SharingReport {
@@ -33,6 +34,7 @@ struct SharingReport {
 ///  - `ties`: readers of the copy read the original, through a Transpose where the copy is the transpose.
 /// Reports initializers that norms share and that may have been merged, and copies of embeddings. Fails where a name is no
 /// initializer or what is to be tied is not equal.
-Status resolveSharedInitializers(std::shared_ptr<const Model> &model, const SharingOptions &options, SharingReport &report);
+Status resolveSharedInitializers(std::shared_ptr<const Model> &model, const SharingOptions &options,
+                                 SharingReport &report);
 
 } // namespace ortc::frontend

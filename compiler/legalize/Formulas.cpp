@@ -120,7 +120,8 @@ Value extremum(TensorBuilder &b, Value a, Value c, bool larger, bool isUnsigned)
 
 Value turnSign(TensorBuilder &b, Value x) {
   auto type = TensorBuilder::typeOf(x);
-  Attribute top = b.getIntegerAttr(type.getElementType(), APInt::getSignedMinValue(type.getElementTypeBitWidth()));
+  Attribute top =
+      b.getIntegerAttr(type.getElementType(), APInt::getSignedMinValue(type.getElementTypeBitWidth()));
   return b.createOrFold<arith::XOrIOp>(x, arith::ConstantOp::create(b, DenseElementsAttr::get(type, top)));
 }
 

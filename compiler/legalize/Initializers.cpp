@@ -77,7 +77,8 @@ static bool isBound(Value value) {
 /// The elements where they are stored as they are.
 static ArrayRef<char> rawElements(ElementsAttr value) {
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(value))
-    return resource.getRawHandle().getBlob() ? resource.getRawHandle().getBlob()->getData() : ArrayRef<char>();
+    return resource.getRawHandle().getBlob() ? resource.getRawHandle().getBlob()->getData()
+                                             : ArrayRef<char>();
   auto dense = dyn_cast<DenseElementsAttr>(value);
   return dense ? dense.getRawData() : ArrayRef<char>();
 }

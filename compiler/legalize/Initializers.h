@@ -15,9 +15,9 @@ struct Initializer {
   int64_t elements = 0;
   bool isFloat = false;
   bool trained = false;
-  bool requested = false; ///< a --train pattern names it
-  std::string reason;     ///< why it is not trained
-  std::string origin;     ///< "parameter", "buffer" or "constant" where the exporter says so
+  bool requested = false;         ///< a --train pattern names it
+  std::string reason;             ///< why it is not trained
+  std::string origin;             ///< "parameter", "buffer" or "constant" where the exporter says so
   mlir::ElementsAttr master = {}; ///< the initial value of a parameter, once it has been needed
 };
 

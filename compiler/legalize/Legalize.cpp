@@ -118,7 +118,8 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
                                                    : entry.reason});
     // What a node takes as its weight is one, whatever its name.
     onnx::InitializerOp op = entry.op;
-    if (entry.trained && entry.elements > 1 && !entry.requested && entry.origin.empty() && !isTakenAsWeight(op.getOutput())) {
+    if (entry.trained && entry.elements > 1 && !entry.requested && entry.origin.empty() &&
+        !isTakenAsWeight(op.getOutput())) {
       std::string text = "'" + entry.name + "' (" + std::to_string(entry.elements) + " elements)";
       if (looksLikeTable(entry))
         tables.push_back(text);
@@ -138,7 +139,8 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
   for (const Argument &argument : arguments) {
     bool isInitializer =
         llvm::any_of(initializers, [&](const Initializer &entry) { return entry.name == argument.name; });
-    if (argument.role == train::Role::state && !isInitializer && isa<FloatType>(argument.initial.getElementType()))
+    if (argument.role == train::Role::state && !isInitializer &&
+        isa<FloatType>(argument.initial.getElementType()))
       report.initializers.push_back({argument.name, argument.initial.getNumElements(), "state",
                                      "running statistic of a batch normalisation"});
   }
@@ -147,10 +149,11 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
 /// Whether the weights of a convolution bear the mark of a batch normalisation that was folded into it: a name that an
 /// exporter made up, or a bias named after them.
 static bool isFoldedConvolution(onnx::NodeOp op) {
-  if ((op.getOpType() != "Conv" && op.getOpType() != "ConvTranspose") || op.getInputs().size() < 3 || !op.getInput(1) ||
-      !op.getInput(2))
+  if ((op.getOpType() != "Conv" && op.getOpType() != "ConvTranspose") || op.getInputs().size() < 3 ||
+      !op.getInput(1) || !op.getInput(2))
     return false;
-  auto weight = op.getInput(1).getDefiningOp<onnx::InitializerOp>(), bias = op.getInput(2).getDefiningOp<onnx::InitializerOp>();
+  auto weight = op.getInput(1).getDefiningOp<onnx::InitializerOp>(),
+       bias = op.getInput(2).getDefiningOp<onnx::InitializerOp>();
   if (!weight || !bias)
     return false;
   StringRef name = weight.getName();
@@ -169,12 +172,14 @@ static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options
     if (isFoldedConvolution(op))
       folded.push_back("'" + op.getInput(1).getDefiningOp<onnx::InitializerOp>().getName().str() + "'");
   });
-  const char *const how = "; export without folding (PyTorch: training=TrainingMode.PRESERVE, or dynamo=True with "
-                          "optimize=False) to train it";
+  const char *const how =
+      "; export without folding (PyTorch: training=TrainingMode.PRESERVE, or dynamo=True with "
+      "optimize=False) to train it";
   if (options.batchNorm == BatchNormMode::Train && !isAny)
-    report.warnings.push_back(std::string("--batch-norm train does nothing: the model has no BatchNormalization; exporters "
-                                          "fold it into convolutions") +
-                              how);
+    report.warnings.push_back(
+        std::string("--batch-norm train does nothing: the model has no BatchNormalization; exporters "
+                    "fold it into convolutions") +
+        how);
   else if (!folded.empty())
     report.notes.push_back("batch normalisation seems to be folded into " + joinSome(folded) +
                            ", which are trained as they are" + how);
@@ -192,16 +197,18 @@ static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options
 
 /// Exporters in evaluation mode often leave dropout out altogether: nothing is left that could be trained. Some of them keep
 /// the nodes, with a ratio of 0.
-static void reportDropouts(onnx::GraphOp graph, const LegalizeOptions &options, bool drops, LegalizeReport &report) {
+static void reportDropouts(onnx::GraphOp graph, const LegalizeOptions &options, bool drops,
+                           LegalizeReport &report) {
   if (options.mode != Mode::train || options.dropout != DropoutMode::Train || drops)
     return;
   WalkResult found = graph.walk([](onnx::NodeOp op) {
     return op.getOpType() == "Dropout" ? WalkResult::interrupt() : WalkResult::advance();
   });
   report.warnings.push_back(std::string("--dropout train does nothing: ") +
-                            (found.wasInterrupted() ? "no Dropout node that outputs need has a ratio above 0"
-                                                    : "the model has no Dropout node (exporters in evaluation mode leave "
-                                                      "them out)") +
+                            (found.wasInterrupted()
+                                 ? "no Dropout node that outputs need has a ratio above 0"
+                                 : "the model has no Dropout node (exporters in evaluation mode leave "
+                                   "them out)") +
                             "; export it in training mode");
 }
 
@@ -223,7 +230,8 @@ LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &
     if (!llvm::is_contained(llvm::map_range(graph.getOutputNames(),
                                             [](Attribute a) { return cast<StringAttr>(a).getValue(); }),
                             name))
-      return fail("the model has no output '" + name + "' for the loss, and no node that gives a value of that name");
+      return fail("the model has no output '" + name +
+                  "' for the loss, and no node that gives a value of that name");
   SmallVector<SmallVector<int64_t>> inputs;
   if (failed(bindInputs(graph, options.shapes, inputs, report.error)))
     return failure();
@@ -251,7 +259,8 @@ LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &
     reportBatchNorms(graph, options, report);
     reportDropouts(graph, options, legalizer.drawsFor("Dropout"), report);
     for (const DroppedOutput &output : report.dropped)
-      report.notes.push_back("output '" + output.name + "' is left out, as the loss does not need it: " + output.reason);
+      report.notes.push_back("output '" + output.name +
+                             "' is left out, as the loss does not need it: " + output.reason);
     report.function = function;
     if (succeeded(verify(function)))
       return success();

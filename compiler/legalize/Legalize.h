@@ -30,7 +30,7 @@ struct LegalizeOptions {
   std::vector<std::string> lossOutputs;
   uint64_t seed = 0;    ///< of random operators without a seed of their own
   bool float64 = false; ///< every floating-point type becomes f64
-  bool trains = true; ///< false: every initializer is a constant, running statistics too
+  bool trains = true;   ///< false: every initializer is a constant, running statistics too
 };
 
 /// A part of the model that cannot be compiled.

@@ -16,8 +16,7 @@ namespace {
 struct LegalizePass : impl::LegalizePassBase<LegalizePass> {
   using Base::Base;
 
-  bool readPatterns(ArrayRef<std::string> texts, std::vector<NamePattern> &patterns,
-                    std::string &error) {
+  bool readPatterns(ArrayRef<std::string> texts, std::vector<NamePattern> &patterns, std::string &error) {
     return llvm::all_of(texts, [&](const std::string &text) {
       patterns.emplace_back();
       return NamePattern::parse(text, patterns.back(), error);

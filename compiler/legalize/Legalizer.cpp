@@ -174,7 +174,8 @@ Value Legalizer::randomStep() {
 }
 
 bool Legalizer::drawsFor(StringRef type) const {
-  return llvm::any_of(draws, [&](const auto &entry) { return cast<onnx::NodeOp>(entry.first.first).getOpType() == type; });
+  return llvm::any_of(
+      draws, [&](const auto &entry) { return cast<onnx::NodeOp>(entry.first.first).getOpType() == type; });
 }
 
 /// The finalizer of splitmix64.
@@ -219,8 +220,8 @@ std::string Legalizer::missingOutput(Value onnxValue) const {
   auto node = onnxValue.getDefiningOp<onnx::NodeOp>();
   if (!node || !legalized.contains(node))
     return "";
-  return ("output '" + node.getOutputName(cast<OpResult>(onnxValue).getResultNumber()) + "' of " + node.getOpType() +
-          " is not supported")
+  return ("output '" + node.getOutputName(cast<OpResult>(onnxValue).getResultNumber()) + "' of " +
+          node.getOpType() + " is not supported")
       .str();
 }
 
@@ -305,8 +306,8 @@ static int32_t onnxTypeOf(const Bound &bound) {
 
 /// Whether the standard allows operands of these types; returns what is wrong, or nothing.
 static std::string checkTypes(StringRef domain, onnx::NodeOp op, ArrayRef<Bound> operands) {
-  const frontend::OperatorDefinition *definition =
-      frontend::findDefinition(domain.str(), op.getOpType().str(), static_cast<int64_t>(op.getSinceVersion()));
+  const frontend::OperatorDefinition *definition = frontend::findDefinition(
+      domain.str(), op.getOpType().str(), static_cast<int64_t>(op.getSinceVersion()));
   if (!definition)
     return "";
   return frontend::checkTypes(*definition, llvm::map_to_vector(operands, onnxTypeOf));
@@ -335,8 +336,10 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
       continue;
     if (auto initializer = input.getDefiningOp<onnx::InitializerOp>())
       refuse(op, "initializer '" + initializer.getName() + "' has an element type that is not supported");
-    else if (auto argument = dyn_cast<BlockArgument>(input); argument && argument.getOwner() == &graph.getBlock())
-      refuse(op, "input '" + graph.getInputName(argument.getArgNumber()) + "' has an element type that is not supported");
+    else if (auto argument = dyn_cast<BlockArgument>(input);
+             argument && argument.getOwner() == &graph.getBlock())
+      refuse(op, "input '" + graph.getInputName(argument.getArgNumber()) +
+                     "' has an element type that is not supported");
     else if (std::string reason = missingOutput(input); !reason.empty())
       refuse(op, reason);
     return;
@@ -397,14 +400,16 @@ void Legalizer::legalizeNodes(onnx::GraphOp which) {
   }
 }
 
-LogicalResult Legalizer::inlineGraph(onnx::GraphOp which, ArrayRef<Bound> arguments, SmallVector<Bound> &outputs) {
+LogicalResult Legalizer::inlineGraph(onnx::GraphOp which, ArrayRef<Bound> arguments,
+                                     SmallVector<Bound> &outputs) {
   for (auto [argument, value] : llvm::zip_equal(which.getBlock().getArguments(), arguments))
     environment[argument] = value;
   auto nodes = which.getBlock().getOps<onnx::NodeOp>();
   inlined += std::distance(nodes.begin(), nodes.end());
   if (inlined > kMostInlined) {
     refuse(cast<onnx::NodeOp>(which->getParentOp()),
-           "with it, branches and copies of the bodies of loops come to more than " + Twine(kMostInlined) + " nodes");
+           "with it, branches and copies of the bodies of loops come to more than " + Twine(kMostInlined) +
+               " nodes");
     return failure();
   }
   legalizeNodes(which);
@@ -441,7 +446,8 @@ void Legalizer::discard(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 bool Legalizer::isKept(unsigned i) {
-  return llvm::none_of(report.dropped, [&](const DroppedOutput &output) { return output.name == graph.getOutputName(i); });
+  return llvm::none_of(report.dropped,
+                       [&](const DroppedOutput &output) { return output.name == graph.getOutputName(i); });
 }
 
 unsigned Legalizer::findLossOutput() {
@@ -479,7 +485,8 @@ bool Legalizer::dropOutputs() {
     for (const Unsupported &part : report.unsupported)
       if (llvm::any_of(live, [&](Operation *op) {
             auto node = dyn_cast<onnx::NodeOp>(op);
-            return node && part.op.find(node.getOpType().str()) != std::string::npos && part.node == nodeName(node);
+            return node && part.op.find(node.getOpType().str()) != std::string::npos &&
+                   part.node == nodeName(node);
           }))
         reason = part.op + " '" + part.node + "': " + part.reason;
     dropped.push_back({name.str(), reason});

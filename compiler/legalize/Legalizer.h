@@ -108,13 +108,14 @@ private:
   mlir::Block *block = nullptr; ///< of the function; the builder may stand in the body of a loop in it
   SmallVector<mlir::Operation *> discarded;
   llvm::DenseMap<Value, Bound> environment;
-  llvm::DenseSet<mlir::Operation *> legalized; ///< nodes; those of their results without a value are not supported
+  llvm::DenseSet<mlir::Operation *>
+      legalized; ///< nodes; those of their results without a value are not supported
   llvm::DenseMap<Value, Value> replaced;
   llvm::DenseMap<Value, std::unique_ptr<HostTensor>> constants;
   llvm::DenseMap<Value, mlir::ElementsAttr> argumentData;
   llvm::DenseMap<Value, size_t> parameters;                           ///< argument -> initializer
   llvm::DenseMap<std::pair<Value, mlir::Operation *>, size_t> states; ///< statistic and its user -> argument
-  int64_t inlined = 0; ///< nodes of subgraphs so far
+  int64_t inlined = 0;                                                ///< nodes of subgraphs so far
   std::optional<size_t> stepArgument;                                 ///< randomStep
   llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, unsigned> draws; ///< keys given to a node's part
 };

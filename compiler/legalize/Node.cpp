@@ -253,7 +253,8 @@ static bool arePlaces(Value indices, int64_t limit) {
   while (Operation *op = indices.getDefiningOp()) {
     if (auto place = dyn_cast<nn::ArgReduceOp>(op))
       return cast<RankedTensorType>(place.getInput().getType()).getDimSize(place.getAxis()) <= limit;
-    if (!isa<nn::ReshapeOp, nn::TransposeOp, nn::BroadcastOp, nn::SliceOp, arith::ExtSIOp, arith::TruncIOp>(op))
+    if (!isa<nn::ReshapeOp, nn::TransposeOp, nn::BroadcastOp, nn::SliceOp, arith::ExtSIOp, arith::TruncIOp>(
+            op))
       return false;
     indices = op->getOperand(0);
   }

@@ -43,7 +43,7 @@ inline constexpr int64_t kMostListed = int64_t(1) << 26;
 struct Bound {
   Value value;
   bool isUnsigned = false;
-  unsigned lowBits = 0; ///< 2 or 4; 0 for every other type
+  unsigned lowBits = 0;                                      ///< 2 or 4; 0 for every other type
   std::shared_ptr<const std::vector<Bound>> items = nullptr; ///< of a sequence
 
   explicit operator bool() const { return value || items; }

@@ -120,11 +120,14 @@ std::vector<OperatorRow> listOperators() {
 std::string OperatorRow::formatOpsets() const {
   std::string text;
   for (auto [first, last] : opsets)
-    text += (text.empty() ? "" : ", ") + std::to_string(first) + (first == last ? "" : " to " + std::to_string(last));
+    text += (text.empty() ? "" : ", ") + std::to_string(first) +
+            (first == last ? "" : " to " + std::to_string(last));
   return text.empty() ? "any" : text;
 }
 
-static std::string fullName(const OperatorRow &row) { return row.domain.empty() ? row.name : row.domain + "." + row.name; }
+static std::string fullName(const OperatorRow &row) {
+  return row.domain.empty() ? row.name : row.domain + "." + row.name;
+}
 
 static std::string formatJson(const std::vector<OperatorRow> &rows) {
   llvm::json::Array list;
@@ -135,7 +138,9 @@ static std::string formatJson(const std::vector<OperatorRow> &rows) {
     list.push_back(llvm::json::Object{{"domain", row.domain},
                                       {"name", row.name},
                                       {"forward", row.supported},
-                                      {"gradient", !row.supported ? "none" : row.hasGradient ? "yes" : "zero"},
+                                      {"gradient", !row.supported    ? "none"
+                                                   : row.hasGradient ? "yes"
+                                                                     : "zero"},
                                       {"opsets", std::move(opsets)},
                                       {"types", row.types},
                                       {"remarks", row.remarks}});
@@ -148,12 +153,14 @@ static std::string formatJson(const std::vector<OperatorRow> &rows) {
 static std::string formatMarkdown(const std::vector<OperatorRow> &rows) {
   auto supported = [](const OperatorRow &row) { return row.supported; };
   std::string text = std::to_string(llvm::count_if(rows, supported)) +
-                     " operators are supported. A gradient is \"zero\" where the result is an integer, a boolean, a constant or\n"
-                     "piecewise constant. f16 and bf16 are floating point too: they are stored, and computed with in f32.\n\n"
+                     " operators are supported. A gradient is \"zero\" where the result is an integer, a "
+                     "boolean, a constant or\n"
+                     "piecewise constant. f16 and bf16 are floating point too: they are stored, and computed "
+                     "with in f32.\n\n"
                      "| operator | opsets | gradient | element types | limits |\n|---|---|---|---|---|\n";
   for (const OperatorRow &row : llvm::make_filter_range(rows, supported))
-    text += "| " + fullName(row) + " | " + row.formatOpsets() + " | " + (row.hasGradient ? "yes" : "zero") + " | " +
-            row.types + " | " + row.remarks + " |\n";
+    text += "| " + fullName(row) + " | " + row.formatOpsets() + " | " + (row.hasGradient ? "yes" : "zero") +
+            " | " + row.types + " | " + row.remarks + " |\n";
   text += "\nOperators of the standard that are refused, and what to do:\n\n| operator | |\n|---|---|\n";
   for (const OperatorRow &row : rows)
     if (!row.supported)
@@ -172,12 +179,15 @@ static std::string formatText(const std::vector<OperatorRow> &rows) {
     text.resize(std::max(width, text.size()), ' ');
     return text + "  ";
   };
-  std::string text = pad("operator", widest) + pad("opsets", opsets) + pad("forward", 7) + pad("gradient", 8) +
-                     pad("element types", types) + "remarks\n";
+  std::string text = pad("operator", widest) + pad("opsets", opsets) + pad("forward", 7) +
+                     pad("gradient", 8) + pad("element types", types) + "remarks\n";
   for (const OperatorRow &row : rows) {
     std::string line = pad(fullName(row), widest) + pad(row.supported ? row.formatOpsets() : "-", opsets) +
                        pad(row.supported ? "yes" : "no", 7) +
-                       pad(!row.supported ? "-" : row.hasGradient ? "yes" : "zero", 8) +
+                       pad(!row.supported    ? "-"
+                           : row.hasGradient ? "yes"
+                                             : "zero",
+                           8) +
                        pad(row.supported ? row.types : "-", types) + row.remarks;
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }

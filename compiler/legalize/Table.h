@@ -17,11 +17,11 @@ using Handler = mlir::LogicalResult (*)(Node &);
 
 /// What the walk guarantees about operands before it calls the handler.
 enum class OperandKind {
-  any,    ///< anything; f16 and bf16 operands are extended to f32 and results rounded back
-  floats, ///< the same, and all operands have one floating-point type
-  moved,  ///< anything, as it is: the handler only moves elements
+  any,       ///< anything; f16 and bf16 operands are extended to f32 and results rounded back
+  floats,    ///< the same, and all operands have one floating-point type
+  moved,     ///< anything, as it is: the handler only moves elements
   sequences, ///< as it is, and an operand may be a sequence
-  spread, ///< as it is, or as `any` in training: where elements are repeated, gradients are summed
+  spread,    ///< as it is, or as `any` in training: where elements are repeated, gradients are summed
 };
 
 struct Operator {

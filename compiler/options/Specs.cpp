@@ -157,7 +157,8 @@ bool parseLoss(std::string_view text, LossSpec &loss, std::string &error) {
   if (hasRest && !parseKeys(rest, "loss " + quote(word), keys, error))
     return false;
   if (parsed.probabilities && parsed.ignoreIndex != LossSpec().ignoreIndex) {
-    error = "loss 'cross_entropy': probabilities have no index to ignore; leave ignore_index or probabilities out";
+    error = "loss 'cross_entropy': probabilities have no index to ignore; leave ignore_index or "
+            "probabilities out";
     return false;
   }
   loss = std::move(parsed);
@@ -243,7 +244,8 @@ bool parseGroup(std::string_view text, GroupSpec &group, std::string &error) {
 
 bool parseTie(std::string_view text, TieSpec &tie, std::string &error) {
   size_t equals = text.find('=');
-  tie = {std::string(text.substr(0, equals)), std::string(equals == text.npos ? "" : text.substr(equals + 1))};
+  tie = {std::string(text.substr(0, equals)),
+         std::string(equals == text.npos ? "" : text.substr(equals + 1))};
   if (!tie.copy.empty() && !tie.original.empty() && tie.copy != tie.original)
     return true;
   error = quote(text) + " names no two initializers; write COPY=ORIGINAL";
@@ -286,7 +288,8 @@ bool parseNumerics(std::string_view text, Numerics &numerics, std::string &error
 }
 
 bool parsePrecision(std::string_view text, Precision &precision, std::string &error) {
-  return parseWord(text, "the precision", {{"f32", Precision::F32}, {"f64", Precision::F64}}, precision, error);
+  return parseWord(text, "the precision", {{"f32", Precision::F32}, {"f64", Precision::F64}}, precision,
+                   error);
 }
 
 } // namespace ortc

@@ -43,8 +43,9 @@ std::vector<std::string> findUnmatchedPatterns(const CompileOptions &options,
                    const std::vector<std::string> &names) {
     auto isMatched = [&](const std::string &name) { return pattern.matches(name); };
     if (std::none_of(names.begin(), names.end(), isMatched))
-      found.push_back(std::string(flag) + " '" + pattern.getText() + "' matches no " + what +
-                      (names.empty() ? "; there is none" : "; closest: " + listClosest(pattern.getText(), names)));
+      found.push_back(
+          std::string(flag) + " '" + pattern.getText() + "' matches no " + what +
+          (names.empty() ? "; there is none" : "; closest: " + listClosest(pattern.getText(), names)));
   };
   for (const NamePattern &pattern : options.train)
     check("--train", pattern, "initializer", initializers);

@@ -64,10 +64,10 @@ public:
 
 private:
   struct Node {
-    uint64_t top = 0;            ///< highest floor below
-    uint64_t lowest = 0;         ///< lowest floor of a section with a queue
-    uint32_t at = 0;             ///< section that has `top`
-    uint32_t front = kNobody;    ///< best rank of all fronts below
+    uint64_t top = 0;               ///< highest floor below
+    uint64_t lowest = 0;            ///< lowest floor of a section with a queue
+    uint32_t at = 0;                ///< section that has `top`
+    uint32_t front = kNobody;       ///< best rank of all fronts below
     uint32_t lowestFront = kNobody; ///< best rank of the fronts at `lowest`
   };
   void assign(size_t node, uint64_t height);
@@ -90,7 +90,8 @@ bool placeLowestFirst(const Component &component, const std::vector<uint32_t> &r
                       uint64_t &work);
 
 /// Skyline placements, one per key (the first whatever the limit), then gravity, into `best`.
-void packByKeys(const Component &component, uint64_t target, uint64_t workLimit, Placement &best, uint64_t &work);
+void packByKeys(const Component &component, uint64_t target, uint64_t workLimit, Placement &best,
+                uint64_t &work);
 
 /// Improves `best` (which must hold a packing) by skyline placements with perturbed order.
 void packByPerturbation(const Component &component, uint64_t target, uint64_t workLimit, Placement &best,
@@ -102,7 +103,8 @@ void packByFirstFit(const Component &component, uint64_t target, Placement &best
 
 /// Exact search for a packing of at most `target`, then for the lowest one, into `best`.
 /// Needs component.singlePiece.
-void packExactly(const Component &component, uint64_t target, uint64_t workLimit, Placement &best, uint64_t &work);
+void packExactly(const Component &component, uint64_t target, uint64_t workLimit, Placement &best,
+                 uint64_t &work);
 
 } // namespace ortc::planning
 

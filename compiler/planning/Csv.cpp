@@ -47,7 +47,8 @@ public:
       } else if (text[at] == '\r' && (at + 1 == text.size() || text[at + 1] == '\n')) {
         advance();
       } else if (text[at] == '"' || text[at] == '\0') {
-        return fail(line, text[at] == '"' ? "a quote inside a field that does not start with one" : "a zero byte");
+        return fail(line,
+                    text[at] == '"' ? "a quote inside a field that does not start with one" : "a zero byte");
       } else {
         record.fields.back() += text[at];
         advance();
@@ -94,8 +95,8 @@ public:
 
   void count(size_t wanted) {
     if (record.fields.size() != wanted)
-      fail("'" + record.fields[0] + "' has " + std::to_string(record.fields.size() - 1) + " fields but needs " +
-           std::to_string(wanted - 1));
+      fail("'" + record.fields[0] + "' has " + std::to_string(record.fields.size() - 1) +
+           " fields but needs " + std::to_string(wanted - 1));
   }
 
   uint64_t number(size_t field, const char *what, uint64_t most = UINT64_MAX) {
@@ -110,7 +111,8 @@ public:
   void sequence(size_t field, const char *what, size_t expected) {
     uint64_t found = number(field, what);
     if (ok() && found != expected)
-      fail(std::string(what) + " is " + std::to_string(found) + " but the next one is " + std::to_string(expected));
+      fail(std::string(what) + " is " + std::to_string(found) + " but the next one is " +
+           std::to_string(expected));
   }
 
   std::vector<uint32_t> ids(size_t field, const char *what) {
@@ -127,7 +129,9 @@ public:
     return list;
   }
 
-  std::string text(size_t field) const { return field < record.fields.size() ? record.fields[field] : std::string(); }
+  std::string text(size_t field) const {
+    return field < record.fields.size() ? record.fields[field] : std::string();
+  }
   bool empty(size_t field) const { return field >= record.fields.size() || record.fields[field].empty(); }
 
   void fail(const std::string &what) {
@@ -194,8 +198,8 @@ void writeProblemRecords(const Problem &problem, std::string &out) {
     line(out, "view", view.view, view.base, view.offset);
   for (size_t s = 0; s < problem.steps.size(); ++s) {
     const Step &step = problem.steps[s];
-    line(out, "step", s, quote(step.name), step.segment, join(step.reads), join(step.writes), join(step.after),
-         step.workspaceFixed, step.workspacePerWorker);
+    line(out, "step", s, quote(step.name), step.segment, join(step.reads), join(step.writes),
+         join(step.after), step.workspaceFixed, step.workspacePerWorker);
     for (const InPlace &pair : step.inPlace)
       line(out, "inplace", s, pair.read, pair.write);
     if (step.inner) {
@@ -207,8 +211,8 @@ void writeProblemRecords(const Problem &problem, std::string &out) {
 }
 
 void writePlanRecords(const Plan &plan, std::string &out) {
-  line(out, "plan", 1, plan.arenaBytes, plan.perWorkerBytes, plan.arenaAlignment, plan.maxLive, plan.sourcePeak,
-       plan.orderBound);
+  line(out, "plan", 1, plan.arenaBytes, plan.perWorkerBytes, plan.arenaAlignment, plan.maxLive,
+       plan.sourcePeak, plan.orderBound);
   auto offset = [](uint64_t value) { return value == kNoOffset ? std::string() : std::to_string(value); };
   for (size_t p = 0; p < plan.order.size(); ++p) {
     StepId s = plan.order[p];
@@ -222,7 +226,8 @@ void writePlanRecords(const Plan &plan, std::string &out) {
     }
   }
   for (size_t b = 0; b < plan.storageOf.size(); ++b)
-    line(out, "buffer", b, plan.storageOf[b] == kNoStorage ? std::string() : std::to_string(plan.storageOf[b]),
+    line(out, "buffer", b,
+         plan.storageOf[b] == kNoStorage ? std::string() : std::to_string(plan.storageOf[b]),
          plan.offsetOf[b]);
 }
 
@@ -352,7 +357,8 @@ private:
     Fields fields(record);
     auto below = [&](uint32_t id, size_t count, const char *what) {
       if (fields.ok() && id >= count)
-        fields.fail(std::string(what) + " " + std::to_string(id) + " but the problem has " + std::to_string(count));
+        fields.fail(std::string(what) + " " + std::to_string(id) + " but the problem has " +
+                    std::to_string(count));
       return fields.ok();
     };
     size_t steps = level.problem->steps.size(), buffers = level.problem->buffers.size();
@@ -439,7 +445,9 @@ std::string writePlan(const Plan &plan) {
   return out;
 }
 
-Expected<Plan> readPlan(const Problem &problem, std::string_view text) { return PlanReader(problem, text).read(); }
+Expected<Plan> readPlan(const Problem &problem, std::string_view text) {
+  return PlanReader(problem, text).read();
+}
 
 Expected<PackingProblem> readPacking(std::string_view text, std::vector<std::string> *ids,
                                      std::vector<uint64_t> *offsets) {
@@ -469,9 +477,10 @@ Expected<PackingProblem> readPacking(std::string_view text, std::vector<std::str
   while (reader.next(record)) {
     Fields fields(record);
     if (record.fields.size() != width)
-      return syntax(record.line, "there are " + std::to_string(record.fields.size()) + " fields but the header has " +
-                                     std::to_string(width));
-    Piece piece{fields.id(lower, "lower"), uint32_t(fields.number(upper, "upper", UINT32_MAX - 1) + inclusive),
+      return syntax(record.line, "there are " + std::to_string(record.fields.size()) +
+                                     " fields but the header has " + std::to_string(width));
+    Piece piece{fields.id(lower, "lower"),
+                uint32_t(fields.number(upper, "upper", UINT32_MAX - 1) + inclusive),
                 fields.number(size, "size")};
     uint64_t align = alignment == kAbsent ? 1 : fields.number(alignment, "alignment", kMaxAlignment);
     if (piece.begin >= piece.end)
@@ -500,15 +509,17 @@ Expected<PackingProblem> readPacking(std::string_view text, std::vector<std::str
 
 std::string writePacking(const PackingProblem &problem, const std::vector<std::string> &ids,
                          const std::vector<uint64_t> &offsets) {
-  std::string out = offsets.empty() ? "id,lower,upper,size,alignment\n" : "id,lower,upper,size,alignment,offset\n";
+  std::string out =
+      offsets.empty() ? "id,lower,upper,size,alignment\n" : "id,lower,upper,size,alignment,offset\n";
   for (size_t i = 0; i < problem.items.size(); ++i) {
     const Item &item = problem.items[i];
     std::string id = i < ids.size() ? quote(ids[i]) : std::to_string(i);
     if (offsets.empty())
-      line(out, id, item.pieces.front().begin, item.pieces.back().end, item.pieces.front().size, item.alignment);
+      line(out, id, item.pieces.front().begin, item.pieces.back().end, item.pieces.front().size,
+           item.alignment);
     else
-      line(out, id, item.pieces.front().begin, item.pieces.back().end, item.pieces.front().size, item.alignment,
-           offsets[i]);
+      line(out, id, item.pieces.front().begin, item.pieces.back().end, item.pieces.front().size,
+           item.alignment, offsets[i]);
   }
   return out;
 }

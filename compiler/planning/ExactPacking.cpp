@@ -69,7 +69,8 @@ std::vector<Rectangle> reduceSections(const Component &component, uint32_t &sect
 class CanonicalSearch {
 public:
   /// `rectangles` are sorted by begin.
-  CanonicalSearch(const std::vector<Rectangle> &rectangles, uint32_t sections, uint64_t capacity, uint64_t limit)
+  CanonicalSearch(const std::vector<Rectangle> &rectangles, uint32_t sections, uint64_t capacity,
+                  uint64_t limit)
       : all(rectangles), capacity(capacity), limit(limit), lowest(sections), left(sections, 0),
         onTop(sections, kNothing), offsets(rectangles.size(), 0) {
     for (const Rectangle &r : all)
@@ -247,7 +248,8 @@ uint64_t luby(uint64_t i) {
 
 } // namespace
 
-void packExactly(const Component &component, uint64_t target, uint64_t workLimit, Placement &best, uint64_t &work) {
+void packExactly(const Component &component, uint64_t target, uint64_t workLimit, Placement &best,
+                 uint64_t &work) {
   if (!component.singlePiece || component.items.size() > kMaxItems)
     return;
   uint32_t sections = 0;

@@ -43,8 +43,10 @@ public:
     by([&](uint32_t i) { return std::pair(c.topLoad[i], c.size(i)); }, "first-fit:load,size");
     by([&](uint32_t i) { return std::pair(c.topLoad[i], uint64_t(c.width(i))); }, "first-fit:load,width");
     by([&](uint32_t i) { return std::pair(uint64_t(c.width(i)), c.size(i)); }, "first-fit:width");
-    by([&](uint32_t i) { return std::pair(uint64_t(neighbours[i].size()), c.size(i)); }, "first-fit:conflicts");
-    by([&](uint32_t i) { return std::pair(uint64_t(c.sections - c.begin(i)), c.size(i)); }, "first-fit:begin");
+    by([&](uint32_t i) { return std::pair(uint64_t(neighbours[i].size()), c.size(i)); },
+       "first-fit:conflicts");
+    by([&](uint32_t i) { return std::pair(uint64_t(c.sections - c.begin(i)), c.size(i)); },
+       "first-fit:begin");
     // Every item finds its own place free again, or a lower one.
     by([&](uint32_t i) { return std::pair(UINT64_MAX - best.offsets[i], c.size(i)); }, "first-fit:gravity");
   }
@@ -93,7 +95,8 @@ private:
       for (const Neighbour &n : neighbours[i])
         if (offsets[n.item] != UINT64_MAX)
           taken.push_back({offsets[n.item], n.above, n.below});
-      std::sort(taken.begin(), taken.end(), [](const Taken &x, const Taken &y) { return x.offset < y.offset; });
+      std::sort(taken.begin(), taken.end(),
+                [](const Taken &x, const Taken &y) { return x.offset < y.offset; });
       work += neighbours[i].size() + taken.size() * 8;
       uint64_t offset = lowest(component.items[i].alignment);
       offsets[i] = offset;

@@ -72,7 +72,8 @@ private:
       const View &view = problem.views[i];
       if (view.view >= count || view.base >= count)
         return invalid("view " + std::to_string(i) + " names buffer " +
-                       std::to_string(std::max(view.view, view.base)) + " but there are " + std::to_string(count));
+                       std::to_string(std::max(view.view, view.base)) + " but there are " +
+                       std::to_string(count));
       if (viewIndex[view.view] != kNone)
         return invalid(nameBuffer(problem, view.view) + " is a view of two buffers");
       viewIndex[view.view] = i;
@@ -95,12 +96,12 @@ private:
         const View &view = problem.views[viewIndex[chain.back()]];
         const Buffer &buffer = problem.buffers[view.view], &base = problem.buffers[view.base];
         if (view.offset > base.bytes || buffer.bytes > base.bytes - view.offset)
-          return invalid(nameBuffer(problem, view.view) + " has " + std::to_string(buffer.bytes) + " bytes at offset " +
-                         std::to_string(view.offset) + " of " + nameBuffer(problem, view.base) + " which has " +
-                         std::to_string(base.bytes));
+          return invalid(nameBuffer(problem, view.view) + " has " + std::to_string(buffer.bytes) +
+                         " bytes at offset " + std::to_string(view.offset) + " of " +
+                         nameBuffer(problem, view.base) + " which has " + std::to_string(base.bytes));
         if (view.offset % buffer.alignment != 0)
-          return invalid(nameBuffer(problem, view.view) + " starts at byte " + std::to_string(view.offset) + " of " +
-                         nameBuffer(problem, view.base) + ", which breaks its alignment of " +
+          return invalid(nameBuffer(problem, view.view) + " starts at byte " + std::to_string(view.offset) +
+                         " of " + nameBuffer(problem, view.base) + ", which breaks its alignment of " +
                          std::to_string(buffer.alignment));
         rootOf[view.view] = rootOf[view.base];
         graph.offsetInValue[view.view] = graph.offsetInValue[view.base] + view.offset;
@@ -128,11 +129,11 @@ private:
           return status;
       for (const InPlace &pair : step.inPlace) {
         if (std::find(step.reads.begin(), step.reads.end(), pair.read) == step.reads.end())
-          return invalid(nameStep(problem, s) + " has an in-place read of buffer " + std::to_string(pair.read) +
-                         " that it does not read");
+          return invalid(nameStep(problem, s) + " has an in-place read of buffer " +
+                         std::to_string(pair.read) + " that it does not read");
         if (std::find(step.writes.begin(), step.writes.end(), pair.write) == step.writes.end())
-          return invalid(nameStep(problem, s) + " has an in-place write of buffer " + std::to_string(pair.write) +
-                         " that it does not write");
+          return invalid(nameStep(problem, s) + " has an in-place write of buffer " +
+                         std::to_string(pair.write) + " that it does not write");
       }
       for (StepId before : step.after) {
         if (before >= s)
@@ -142,7 +143,8 @@ private:
       }
       if (s > 0 && step.segment < problem.steps[s - 1].segment)
         return invalid(nameStep(problem, s) + " is in segment " + std::to_string(step.segment) +
-                       " but the step before it is in segment " + std::to_string(problem.steps[s - 1].segment));
+                       " but the step before it is in segment " +
+                       std::to_string(problem.steps[s - 1].segment));
       graph.steps[s].segment = step.segment;
     }
     return {};
@@ -169,8 +171,9 @@ private:
       }
     emptyWriter = std::move(writer);
     for (std::vector<Write> &list : writes) {
-      std::sort(list.begin(), list.end(),
-                [](const Write &x, const Write &y) { return x.begin != y.begin ? x.begin < y.begin : x.buffer < y.buffer; });
+      std::sort(list.begin(), list.end(), [](const Write &x, const Write &y) {
+        return x.begin != y.begin ? x.begin < y.begin : x.buffer < y.buffer;
+      });
       // aliveAtStart may be said of a buffer and of views of it: one write covering the other.
       const Write *last = nullptr;
       for (const Write &write : list) {
@@ -186,8 +189,9 @@ private:
 
   Status writtenTwice(BufferId first, BufferId second, StepId firstStep, StepId secondStep) const {
     auto who = [&](StepId s) { return s == kNone ? std::string("the start") : nameStep(problem, s); };
-    return invalid(nameBuffer(problem, second) + " is written by " + who(secondStep) + " but its bytes are written by " +
-                   who(firstStep) + " already (" + nameBuffer(problem, first) + ")");
+    return invalid(nameBuffer(problem, second) + " is written by " + who(secondStep) +
+                   " but its bytes are written by " + who(firstStep) + " already (" +
+                   nameBuffer(problem, first) + ")");
   }
 
   /// Calls `visit` with the writes that overlap the bytes of `b`.
@@ -313,8 +317,8 @@ private:
         fits = addBytes(graph.totalBytes, step.fixedBytes) && addBytes(graph.totalBytes, step.innerBytes);
       }
       if (!fits)
-        return {Code::kTooLarge,
-                "the workspace of " + nameStep(problem, s) + " takes the sum of all sizes above 4611686018427387904"};
+        return {Code::kTooLarge, "the workspace of " + nameStep(problem, s) +
+                                     " takes the sum of all sizes above 4611686018427387904"};
       if (inner[s])
         step.innerAlignment = inner[s]->arenaAlignment;
       graph.alignment = std::max(graph.alignment, step.innerAlignment);

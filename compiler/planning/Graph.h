@@ -25,14 +25,14 @@ struct Value {
 /// An in-place candidate that liveness alone can still forbid: legal when `read` has its last use here.
 struct InPlaceEdge {
   ValueId read = 0, write = 0;
-  uint64_t bytes = 0;    ///< saved when taken: the bytes of `write`
+  uint64_t bytes = 0;     ///< saved when taken: the bytes of `write`
   uint32_t candidate = 0; ///< index into Step::inPlace
 };
 
 struct GraphStep {
   std::vector<ValueId> values; ///< read or written, ascending, each once
   std::vector<StepId> predecessors, successors;
-  std::vector<InPlaceEdge> inPlace; ///< by falling bytes, then by rising size of the read value
+  std::vector<InPlaceEdge> inPlace;        ///< by falling bytes, then by rising size of the read value
   uint64_t fixedBytes = 0, innerBytes = 0; ///< rounded workspaces
   uint64_t innerAlignment = kDefaultAlignment;
   uint32_t segment = 0;

@@ -59,7 +59,8 @@ private:
     expand(write, kNone);
     for (uint32_t at = 0; at < queue.size(); ++at) {
       ValueId read = edges[queue[at].edge].read;
-      auto holder = std::find_if(chosen.begin(), chosen.end(), [&](uint32_t e) { return edges[e].read == read; });
+      auto holder =
+          std::find_if(chosen.begin(), chosen.end(), [&](uint32_t e) { return edges[e].read == read; });
       if (holder != chosen.end()) {
         if (edges[*holder].write != edges[queue[at].edge].write)
           expand(edges[*holder].write, at);
@@ -68,8 +69,9 @@ private:
       for (uint32_t step = at; step != kNone; step = queue[step].from) {
         uint32_t parent = queue[step].from;
         if (parent != kNone) { // the read of `parent` is given up by the write that takes a new one here
-          auto old = std::find_if(chosen.begin(), chosen.end(),
-                                  [&](uint32_t e) { return edges[e].read == edges[queue[parent].edge].read; });
+          auto old = std::find_if(chosen.begin(), chosen.end(), [&](uint32_t e) {
+            return edges[e].read == edges[queue[parent].edge].read;
+          });
           *old = queue[step].edge;
         } else {
           chosen.push_back(queue[step].edge);

@@ -104,7 +104,8 @@ OrderBound::Result OrderBound::at(StepId id, uint64_t &work, uint64_t workLimit,
   if (ideal && flow.complete) {
     ideal->assign(graph.steps.size(), false);
     for (StepId s = 0; s < graph.steps.size(); ++s)
-      (*ideal)[s] = states[s] == State::kHasRun || (states[s] == State::kFree && network.onSourceSide(nodes[s]));
+      (*ideal)[s] =
+          states[s] == State::kHasRun || (states[s] == State::kFree && network.onSourceSide(nodes[s]));
   }
   return {own + flow.value, flow.complete};
 }

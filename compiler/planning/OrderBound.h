@@ -32,8 +32,8 @@ private:
 
   const Graph &graph;
   MinCut network;
-  std::vector<State> states;          ///< per step
-  std::vector<MinCut::Node> nodes;    ///< per free step
+  std::vector<State> states;       ///< per step
+  std::vector<MinCut::Node> nodes; ///< per free step
   std::vector<StepId> stack, freeUsers;
 };
 

@@ -31,8 +31,8 @@ void separateSegments(const Graph &graph, Order &order) {
 class Progress {
 public:
   explicit Progress(const Graph &graph)
-      : graph(graph), missing(graph.steps.size()), done(graph.steps.size(), false), usersLeft(graph.values.size()),
-        usersXor(graph.values.size(), 0), live(graph.values.size(), false) {
+      : graph(graph), missing(graph.steps.size()), done(graph.steps.size(), false),
+        usersLeft(graph.values.size()), usersXor(graph.values.size(), 0), live(graph.values.size(), false) {
     for (StepId s = 0; s < graph.steps.size(); ++s)
       missing[s] = uint32_t(graph.steps[s].predecessors.size());
     for (ValueId v = 0; v < graph.values.size(); ++v) {
@@ -102,7 +102,8 @@ private:
 };
 
 /// Goes through `base`, and after every step through the ready steps for which `early` holds.
-template <typename Early> Order hoist(const Graph &graph, const Order &base, Progress &progress, Early early) {
+template <typename Early>
+Order hoist(const Graph &graph, const Order &base, Progress &progress, Early early) {
   std::vector<uint32_t> place(base.size());
   for (uint32_t p = 0; p < base.size(); ++p)
     place[base[p]] = p;

@@ -93,8 +93,8 @@ std::vector<Component> split(const PackingProblem &problem) {
 
 /// Everything after the first placements, cheapest first. Small components are solved exactly before anything
 /// is tried at random; a gap below 0.1 % is worth an eighth of the work.
-void improve(const Component &component, uint64_t target, uint64_t next, uint64_t workLimit, uint64_t &exactLeft,
-             Placement &best, uint64_t &work, uint64_t &exactDone) {
+void improve(const Component &component, uint64_t target, uint64_t next, uint64_t workLimit,
+             uint64_t &exactLeft, Placement &best, uint64_t &work, uint64_t &exactDone) {
   auto exactly = [&](uint64_t limit) {
     uint64_t spent = 0;
     packExactly(component, target, limit, best, spent);
@@ -123,12 +123,14 @@ Packing pack(const PackingProblem &problem, const PackingOptions &options) {
   std::vector<Placement> placements(components.size());
   for (size_t c = 0; c < components.size(); ++c) {
     packByKeys(components[c], target, options.work, placements[c], packing.work);
-    if (placements[c].height > target && components[c].items.size() <= kFirstFitItems && packing.work < options.work)
+    if (placements[c].height > target && components[c].items.size() <= kFirstFitItems &&
+        packing.work < options.work)
       packByFirstFit(components[c], target, placements[c], packing.work);
   }
   // The highest component alone decides; work on it until it is as low as the next one.
   uint64_t exactLeft = options.exactWork, exactDone = 0;
-  for (size_t round = 0; round < 64 * components.size(); ++round) { // two hard ones overtake each other in turn
+  for (size_t round = 0; round < 64 * components.size();
+       ++round) { // two hard ones overtake each other in turn
     size_t worst = 0;
     uint64_t next = target;
     for (size_t c = 0; c < components.size(); ++c)

@@ -30,9 +30,9 @@ struct PackingProblem {
 };
 
 struct PackingOptions {
-  uint64_t work = 300'000'000; ///< limit of the improvement after the first placements
+  uint64_t work = 300'000'000;      ///< limit of the improvement after the first placements
   uint64_t exactWork = 100'000'000; ///< limit of the exact search, on top
-  uint64_t target = 0;         ///< stop as soon as the height is at most this (max-live is always enough)
+  uint64_t target = 0; ///< stop as soon as the height is at most this (max-live is always enough)
 };
 
 struct Packing {

@@ -17,7 +17,8 @@ struct PlanOptions {
   uint64_t orderWork = 200'000'000;  ///< local search over orders
   uint64_t boundWork = 200'000'000;  ///< lower bound of the order; a spent limit leaves a weaker bound
   uint64_t offsetWork = 300'000'000; ///< offsets beyond the first placements
-  uint64_t exactWork = 50'000'000; ///< exact offset search for small hard cases where the rest misses max-live
+  uint64_t exactWork =
+      50'000'000; ///< exact offset search for small hard cases where the rest misses max-live
 };
 
 inline constexpr uint32_t kNoStorage = UINT32_MAX;
@@ -25,9 +26,9 @@ inline constexpr uint64_t kNoOffset = UINT64_MAX;
 
 /// Figures about a plan that nothing depends on.
 struct PlanStatistics {
-  std::string orderSource;       ///< candidate the order came from, e.g. "source+release"
-  std::string offsetSource;      ///< placement the offsets came from, e.g. "skyline:area"
-  uint64_t plainSourcePeak = 0;  ///< max-live of the untouched source order
+  std::string orderSource;      ///< candidate the order came from, e.g. "source+release"
+  std::string offsetSource;     ///< placement the offsets came from, e.g. "skyline:area"
+  uint64_t plainSourcePeak = 0; ///< max-live of the untouched source order
   uint64_t inPlaceWrites = 0;
   uint64_t inPlaceBytes = 0;
   uint64_t storages = 0;
@@ -37,12 +38,12 @@ struct PlanStatistics {
 
 /// The plan of a problem; indices are those of the problem.
 struct Plan {
-  std::vector<StepId> order;           ///< steps in the order they run
-  std::vector<uint32_t> storageOf;     ///< per buffer: buffers of one storage share bytes; kNoStorage: 0 bytes
-  std::vector<uint64_t> offsetOf;      ///< per buffer: arena offset of its first byte
-  std::vector<uint64_t> workspaceOf;   ///< per step: arena offset of the fixed workspace, kNoOffset if none
-  std::vector<uint64_t> innerArenaOf;  ///< per step: arena offset where the inner arena starts, or kNoOffset
-  std::vector<std::vector<InPlace>> inPlace; ///< per step: the candidates taken
+  std::vector<StepId> order;          ///< steps in the order they run
+  std::vector<uint32_t> storageOf;    ///< per buffer: buffers of one storage share bytes; kNoStorage: 0 bytes
+  std::vector<uint64_t> offsetOf;     ///< per buffer: arena offset of its first byte
+  std::vector<uint64_t> workspaceOf;  ///< per step: arena offset of the fixed workspace, kNoOffset if none
+  std::vector<uint64_t> innerArenaOf; ///< per step: arena offset where the inner arena starts, or kNoOffset
+  std::vector<std::vector<InPlace>> inPlace;      ///< per step: the candidates taken
   std::vector<std::shared_ptr<const Plan>> inner; ///< per step: plan of the body, or null
 
   uint64_t arenaBytes = 0;     ///< transient bytes whatever the number of workers

@@ -16,8 +16,8 @@ constexpr unsigned kMaxNesting = 16;
 /// The items of a packing problem for one order, and what they are items of.
 struct Layout {
   PackingProblem packing;
-  std::vector<uint32_t> storageOf; ///< per value: item
-  std::vector<uint32_t> fixedItem, innerItem; ///< per step: item of its workspace, kNone if it has none
+  std::vector<uint32_t> storageOf;             ///< per value: item
+  std::vector<uint32_t> fixedItem, innerItem;  ///< per step: item of its workspace, kNone if it has none
   std::vector<std::vector<InPlaceEdge>> taken; ///< per step
 };
 
@@ -83,7 +83,8 @@ Layout layOut(const Graph &graph, const Order &order) {
 }
 
 /// Writes the places of everything into `plan`.
-void fillPlan(const Problem &problem, const Graph &graph, const Layout &layout, const Packing &packing, Plan &plan) {
+void fillPlan(const Problem &problem, const Graph &graph, const Layout &layout, const Packing &packing,
+              Plan &plan) {
   plan.storageOf.assign(problem.buffers.size(), kNoStorage);
   plan.offsetOf.assign(problem.buffers.size(), 0);
   for (BufferId b = 0; b < problem.buffers.size(); ++b)
@@ -119,8 +120,8 @@ void fillPlan(const Problem &problem, const Graph &graph, const Layout &layout, 
 }
 
 Status tooDeep(const Problem &problem, StepId s) {
-  return {Code::kInvalidProblem,
-          "the body of " + nameStep(problem, s) + " is nested more than " + std::to_string(kMaxNesting) + " deep"};
+  return {Code::kInvalidProblem, "the body of " + nameStep(problem, s) + " is nested more than " +
+                                     std::to_string(kMaxNesting) + " deep"};
 }
 
 Status inBody(const Problem &problem, StepId s, const Status &status) {

@@ -141,7 +141,7 @@ bool placeLowestFirst(const Component &component, const std::vector<uint32_t> &r
                       uint64_t workLimit, Skyline &skyline, std::vector<uint64_t> &offsets, uint64_t &height,
                       uint64_t &work) {
   struct Queue {
-    std::vector<uint32_t> ranks;         // a heap, best in front
+    std::vector<uint32_t> ranks;          // a heap, best in front
     uint32_t begin = 0, end = UINT32_MAX; // sections that all of its items cross, or fewer
   };
   uint32_t count = uint32_t(rank.size()), onGround = 0; // items from rank onGround on were not looked at yet
@@ -154,7 +154,8 @@ bool placeLowestFirst(const Component &component, const std::vector<uint32_t> &r
     std::push_heap(queue.ranks.begin(), queue.ranks.end(), std::greater<>());
   };
   auto showFront = [&](uint32_t section) {
-    skyline.setFront(section, queues[section].ranks.empty() ? Skyline::kNobody : queues[section].ranks.front());
+    skyline.setFront(section,
+                     queues[section].ranks.empty() ? Skyline::kNobody : queues[section].ranks.front());
   };
   skyline.clear();
   offsets.resize(count);
@@ -251,8 +252,9 @@ std::vector<uint32_t> rankBy(const Component &component, const std::vector<Key> 
 std::vector<uint32_t> rankByOffset(const std::vector<uint64_t> &offsets) {
   std::vector<uint32_t> order(offsets.size()), rank(offsets.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(),
-            [&](uint32_t x, uint32_t y) { return offsets[x] != offsets[y] ? offsets[x] < offsets[y] : x < y; });
+  std::sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) {
+    return offsets[x] != offsets[y] ? offsets[x] < offsets[y] : x < y;
+  });
   for (uint32_t r = 0; r < order.size(); ++r)
     rank[order[r]] = r;
   return rank;
@@ -304,9 +306,10 @@ class Perturbation {
 public:
   static constexpr int kMaxIdle = 3000; ///< placements without gain after which the search gives up
 
-  Perturbation(const Component &component, uint64_t target, uint64_t workLimit, Placement &best, uint64_t &work)
-      : component(component), base(rankByOffset(best.offsets)), target(target), workLimit(workLimit), best(best),
-        work(work), skyline(component.load) {}
+  Perturbation(const Component &component, uint64_t target, uint64_t workLimit, Placement &best,
+               uint64_t &work)
+      : component(component), base(rankByOffset(best.offsets)), target(target), workLimit(workLimit),
+        best(best), work(work), skyline(component.load) {}
 
   void run() {
     uint32_t count = uint32_t(component.items.size());
@@ -361,8 +364,8 @@ private:
       work += count / 4;
       for (uint32_t k = 0; k < count; ++k) {
         uint32_t i = (from + k) % count;
-        if (best.offsets[i] + component.size(i) == best.offsets[at] && component.begin(i) < component.end(at) &&
-            component.begin(at) < component.end(i)) {
+        if (best.offsets[i] + component.size(i) == best.offsets[at] &&
+            component.begin(i) < component.end(at) && component.begin(at) < component.end(i)) {
           below = i;
           break;
         }
@@ -421,7 +424,8 @@ constexpr KeyRule kKeyRules[] = {
 
 } // namespace
 
-void packByKeys(const Component &component, uint64_t target, uint64_t workLimit, Placement &best, uint64_t &work) {
+void packByKeys(const Component &component, uint64_t target, uint64_t workLimit, Placement &best,
+                uint64_t &work) {
   Skyline skyline(component.load);
   std::vector<uint64_t> offsets;
   std::vector<Key> keys(component.items.size());
@@ -429,7 +433,8 @@ void packByKeys(const Component &component, uint64_t target, uint64_t workLimit,
     for (uint32_t i = 0; i < keys.size(); ++i)
       keys[i] = rule.key(component, i);
     uint64_t height = 0, limit = best.offsets.empty() ? UINT64_MAX : workLimit; // one placement there must be
-    if (!placeLowestFirst(component, rankBy(component, keys), best.height, limit, skyline, offsets, height, work)) {
+    if (!placeLowestFirst(component, rankBy(component, keys), best.height, limit, skyline, offsets, height,
+                          work)) {
       if (work >= workLimit)
         break;
       continue;

@@ -29,7 +29,9 @@ struct [[nodiscard]] Status {
 template <typename T> class [[nodiscard]] Expected {
 public:
   Expected(T value) : held(std::move(value)) {}
-  Expected(Status why) : outcome(std::move(why)) { assert(!outcome.ok() && "a result needs a value or an error"); }
+  Expected(Status why) : outcome(std::move(why)) {
+    assert(!outcome.ok() && "a result needs a value or an error");
+  }
 
   bool ok() const { return outcome.ok(); }
   explicit operator bool() const { return ok(); }

@@ -21,8 +21,9 @@ public:
   Validator(const Problem &problem, const Plan &plan) : problem(problem), plan(plan) {}
 
   Status run() {
-    for (auto part : {&Validator::checkShape, &Validator::checkOrder, &Validator::findLifetimes,
-                      &Validator::checkPlaces, &Validator::checkReads, &Validator::replay, &Validator::checkBodies}) {
+    for (auto part :
+         {&Validator::checkShape, &Validator::checkOrder, &Validator::findLifetimes, &Validator::checkPlaces,
+          &Validator::checkReads, &Validator::replay, &Validator::checkBodies}) {
       if (Status status = (this->*part)(); !status.ok())
         return status;
     }
@@ -31,7 +32,9 @@ public:
 
 private:
   static Status refuse(std::string why) { return {Code::kInvalidPlan, std::move(why)}; }
-  std::string step(StepId s) const { return "step " + std::to_string(s) + " '" + problem.steps[s].name + "'"; }
+  std::string step(StepId s) const {
+    return "step " + std::to_string(s) + " '" + problem.steps[s].name + "'";
+  }
   std::string buffer(BufferId b) const {
     return "buffer " + std::to_string(b) + " '" + problem.buffers[b].name + "'";
   }
@@ -41,15 +44,16 @@ private:
     auto check = [&](const char *what, size_t has, size_t needs) -> Status {
       if (has == needs)
         return {};
-      return refuse(std::string("the plan has ") + std::to_string(has) + " " + what + " but the problem has " +
-                    std::to_string(needs));
+      return refuse(std::string("the plan has ") + std::to_string(has) + " " + what +
+                    " but the problem has " + std::to_string(needs));
     };
-    for (Status status : {check("steps", plan.order.size(), steps), check("storages", plan.storageOf.size(), buffers),
-                          check("offsets", plan.offsetOf.size(), buffers),
-                          check("workspaces", plan.workspaceOf.size(), steps),
-                          check("inner arenas", plan.innerArenaOf.size(), steps),
-                          check("in-place lists", plan.inPlace.size(), steps),
-                          check("inner plans", plan.inner.size(), steps)})
+    for (Status status :
+         {check("steps", plan.order.size(), steps), check("storages", plan.storageOf.size(), buffers),
+          check("offsets", plan.offsetOf.size(), buffers),
+          check("workspaces", plan.workspaceOf.size(), steps),
+          check("inner arenas", plan.innerArenaOf.size(), steps),
+          check("in-place lists", plan.inPlace.size(), steps),
+          check("inner plans", plan.inner.size(), steps)})
       if (!status.ok())
         return status;
     return {};
@@ -67,7 +71,8 @@ private:
       at[s] = p;
       if (p > 0 && problem.steps[s].segment < problem.steps[plan.order[p - 1]].segment)
         return refuse(step(s) + " of segment " + std::to_string(problem.steps[s].segment) +
-                      " runs after a step of segment " + std::to_string(problem.steps[plan.order[p - 1]].segment));
+                      " runs after a step of segment " +
+                      std::to_string(problem.steps[plan.order[p - 1]].segment));
     }
     for (StepId s = 0; s < problem.steps.size(); ++s)
       for (StepId before : problem.steps[s].after)
@@ -130,21 +135,24 @@ private:
         continue;
       uint64_t offset = plan.offsetOf[b];
       if (offset > plan.arenaBytes || is.bytes > plan.arenaBytes - offset)
-        return refuse(buffer(b) + " of " + std::to_string(is.bytes) + " bytes at offset " + std::to_string(offset) +
-                      " passes the end of the arena of " + std::to_string(plan.arenaBytes) + " bytes");
+        return refuse(buffer(b) + " of " + std::to_string(is.bytes) + " bytes at offset " +
+                      std::to_string(offset) + " passes the end of the arena of " +
+                      std::to_string(plan.arenaBytes) + " bytes");
       if (offset % is.alignment != 0)
         return refuse(buffer(b) + " at offset " + std::to_string(offset) + " breaks its alignment of " +
                       std::to_string(is.alignment));
       if (plan.arenaAlignment % is.alignment != 0)
-        return refuse("the arena's alignment of " + std::to_string(plan.arenaAlignment) + " is less than that of " +
-                      buffer(b));
+        return refuse("the arena's alignment of " + std::to_string(plan.arenaAlignment) +
+                      " is less than that of " + buffer(b));
       if (offset != plan.offsetOf[root[b]] + rootOffset[b] || plan.storageOf[b] != plan.storageOf[root[b]])
         return refuse(buffer(b) + " is not where it lies in " + buffer(root[b]));
     }
     if (plan.arenaAlignment == 0 || (plan.arenaAlignment & (plan.arenaAlignment - 1)) != 0)
-      return refuse("the arena's alignment of " + std::to_string(plan.arenaAlignment) + " is no power of two");
+      return refuse("the arena's alignment of " + std::to_string(plan.arenaAlignment) +
+                    " is no power of two");
     if (plan.perWorkerBytes % kDefaultAlignment != 0)
-      return refuse("the bytes per worker, " + std::to_string(plan.perWorkerBytes) + ", are not a multiple of 64");
+      return refuse("the bytes per worker, " + std::to_string(plan.perWorkerBytes) +
+                    ", are not a multiple of 64");
     return {};
   }
 
@@ -193,7 +201,8 @@ private:
     else if (next != inUse.begin() && std::prev(next)->second.end > offset)
       other = &std::prev(next)->second.owner;
     if (other)
-      return refuse(owner + " at offset " + std::to_string(offset) + " overlaps " + *other + " at " + step(when));
+      return refuse(owner + " at offset " + std::to_string(offset) + " overlaps " + *other + " at " +
+                    step(when));
     inUse[offset] = {offset + bytes, owner};
     return {};
   }
@@ -266,7 +275,8 @@ private:
           return status;
         if (!inPlace.insert({pair.write, root[pair.read]}).second ||
             !takenOver.insert({root[pair.read], pair.write}).second)
-          return refuse(step(s) + " uses " + buffer(pair.read) + " or " + buffer(pair.write) + " in place twice");
+          return refuse(step(s) + " uses " + buffer(pair.read) + " or " + buffer(pair.write) +
+                        " in place twice");
         saved += rounded(problem.buffers[pair.write].bytes);
       }
       for (BufferId r : starts[p]) {
@@ -282,8 +292,8 @@ private:
             !status.ok())
           return status;
       if (body > 0)
-        if (Status status =
-                takeWorkspace(s, plan.innerArenaOf[s], body, plan.inner[s]->arenaAlignment, "the inner arena");
+        if (Status status = takeWorkspace(s, plan.innerArenaOf[s], body, plan.inner[s]->arenaAlignment,
+                                          "the inner arena");
             !status.ok())
           return status;
       peak = std::max(peak, live + rounded(fixed) + rounded(body) - saved);
@@ -301,7 +311,8 @@ private:
           live -= rounded(problem.buffers[write].bytes);
           continue;
         }
-        if (Status status = take(plan.offsetOf[write], problem.buffers[write].bytes, buffer(write), s); !status.ok())
+        if (Status status = take(plan.offsetOf[write], problem.buffers[write].bytes, buffer(write), s);
+            !status.ok())
           return status;
       }
       if (problem.steps[s].workspacePerWorker > plan.perWorkerBytes)
@@ -309,9 +320,11 @@ private:
                       " bytes per worker but the plan has " + std::to_string(plan.perWorkerBytes));
     }
     if (peak != plan.maxLive)
-      return refuse("max-live is " + std::to_string(peak) + " but the plan says " + std::to_string(plan.maxLive));
+      return refuse("max-live is " + std::to_string(peak) + " but the plan says " +
+                    std::to_string(plan.maxLive));
     if (plan.orderBound > peak)
-      return refuse("the bound of " + std::to_string(plan.orderBound) + " is above max-live of " + std::to_string(peak));
+      return refuse("the bound of " + std::to_string(plan.orderBound) + " is above max-live of " +
+                    std::to_string(peak));
     if (plan.arenaBytes < peak)
       return refuse("the arena of " + std::to_string(plan.arenaBytes) + " bytes is below max-live of " +
                     std::to_string(peak));
@@ -321,7 +334,8 @@ private:
   Status checkBodies() {
     for (StepId s = 0; s < problem.steps.size(); ++s) {
       if (!problem.steps[s].inner != !plan.inner[s])
-        return refuse(step(s) + (plan.inner[s] ? " has a plan of a body but no body" : " has a body but no plan of it"));
+        return refuse(step(s) + (plan.inner[s] ? " has a plan of a body but no body"
+                                               : " has a body but no plan of it"));
       if (!plan.inner[s])
         continue;
       if (Status status = Validator(*problem.steps[s].inner, *plan.inner[s]).run(); !status.ok())
@@ -344,8 +358,8 @@ private:
   std::vector<BufferId> root;
   std::vector<uint64_t> rootOffset;
   std::vector<uint32_t> firstAt, lastAt; ///< per root
-  std::vector<bool> toEnd; ///< per root: never dies
-  std::vector<bool> lives; ///< per root: takes bytes
+  std::vector<bool> toEnd;               ///< per root: never dies
+  std::vector<bool> lives;               ///< per root: takes bytes
   uint64_t smallestAlignment = kDefaultAlignment;
   std::map<uint64_t, Range> inUse; ///< by first byte
 };
@@ -375,8 +389,9 @@ Status validatePacking(const PackingProblem &problem, const std::vector<uint64_t
     for (uint32_t k = 0; k < problem.items[i].pieces.size(); ++k) {
       const Piece &piece = problem.items[i].pieces[k];
       if (offsets[i] > height || piece.size > height - offsets[i])
-        return refuse("item " + std::to_string(i) + " of " + std::to_string(piece.size) + " bytes at offset " +
-                      std::to_string(offsets[i]) + " passes the height of " + std::to_string(height));
+        return refuse("item " + std::to_string(i) + " of " + std::to_string(piece.size) +
+                      " bytes at offset " + std::to_string(offsets[i]) + " passes the height of " +
+                      std::to_string(height));
       events.push_back({piece.begin, true, i, k});
       events.push_back({piece.end, false, i, k});
     }
@@ -396,8 +411,8 @@ Status validatePacking(const PackingProblem &problem, const std::vector<uint64_t
     else if (next != inUse.begin() && std::prev(next)->second.first > offset)
       other = std::prev(next)->second.second;
     if (other != kNever)
-      return refuse("items " + std::to_string(other) + " and " + std::to_string(event.item) + " overlap at time " +
-                    std::to_string(event.time));
+      return refuse("items " + std::to_string(other) + " and " + std::to_string(event.item) +
+                    " overlap at time " + std::to_string(event.time));
     inUse[offset] = {end, event.item};
   }
   return {};

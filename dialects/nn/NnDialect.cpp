@@ -22,7 +22,7 @@ void ortc::nn::NnDialect::initialize() {
       >();
 }
 
-mlir::Operation *ortc::nn::NnDialect::materializeConstant(mlir::OpBuilder &builder, mlir::Attribute value, mlir::Type type,
-                                                          mlir::Location loc) {
+mlir::Operation *ortc::nn::NnDialect::materializeConstant(mlir::OpBuilder &builder, mlir::Attribute value,
+                                                          mlir::Type type, mlir::Location loc) {
   return mlir::arith::ConstantOp::materialize(builder, value, type, loc);
 }

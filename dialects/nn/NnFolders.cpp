@@ -79,7 +79,8 @@ OpFoldResult ConcatOp::fold(FoldAdaptor adaptor) {
   auto isEmpty = [](Value input) { return cast<RankedTensorType>(input.getType()).getNumElements() == 0; };
   if (isEmpty(getResult()) || llvm::none_of(getInputs(), isEmpty))
     return {};
-  SmallVector<Value> inputs(llvm::make_filter_range(getInputs(), [&](Value input) { return !isEmpty(input); }));
+  SmallVector<Value> inputs(
+      llvm::make_filter_range(getInputs(), [&](Value input) { return !isEmpty(input); }));
   getInputsMutable().assign(inputs);
   return getResult();
 }

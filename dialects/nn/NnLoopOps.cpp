@@ -35,24 +35,26 @@ LogicalResult ScanOp::verify() {
   for (auto [i, sequence] : llvm::enumerate(getSequences())) {
     auto type = cast<RankedTensorType>(sequence.getType());
     if (type.getRank() == 0 || type.getDimSize(0) != count)
-      return emitOpError() << "C2: sequence " << i << " of type " << type << " does not have " << count << " slices";
+      return emitOpError() << "C2: sequence " << i << " of type " << type << " does not have " << count
+                           << " slices";
     arguments.push_back(sliceType(type));
   }
   llvm::append_range(arguments, getInvariants().getTypes());
   if (!llvm::equal(arguments, getBlock().getArgumentTypes()))
-    return emitOpError() << "C2: the body's arguments do not have the types of carried values, slices and invariants";
+    return emitOpError()
+           << "C2: the body's arguments do not have the types of carried values, slices and invariants";
   auto yield = dyn_cast<YieldOp>(getBlock().getTerminator());
   if (!yield)
     return emitOpError() << "C3: the body does not end with nn.yield";
   if (yield.getNumOperands() != getNumResults() || getNumResults() < getNumCarried())
-    return emitOpError() << "C3: the body yields " << yield.getNumOperands() << " values for " << getNumResults()
-                         << " results";
+    return emitOpError() << "C3: the body yields " << yield.getNumOperands() << " values for "
+                         << getNumResults() << " results";
   for (auto [i, value] : llvm::enumerate(yield.getOperands())) {
     Type wanted = i < getNumCarried() ? getInits()[i].getType() : Type(stackedType(value.getType(), count));
     Type given = i < getNumCarried() ? value.getType() : getResult(i).getType();
     if (given != wanted || getResult(i).getType() != wanted)
-      return emitOpError() << "C3: result " << i << " has type " << getResult(i).getType() << ", the body yields "
-                           << value.getType();
+      return emitOpError() << "C3: result " << i << " has type " << getResult(i).getType()
+                           << ", the body yields " << value.getType();
   }
   return success();
 }
@@ -66,8 +68,8 @@ ScanOp ScanOp::takeWithStacked(OpBuilder &builder, ValueRange items) {
   SmallVector<Type> types(getResultTypes());
   for (Value item : items)
     types.push_back(stackedType(item.getType(), getTripCount()));
-  auto fresh = ScanOp::create(builder, getLoc(), types, getTripCountAttr(), getReverseAttr(), getInits(), getSequences(),
-                              getInvariants());
+  auto fresh = ScanOp::create(builder, getLoc(), types, getTripCountAttr(), getReverseAttr(), getInits(),
+                              getSequences(), getInvariants());
   fresh.getBody().takeBody(getBody());
   getBody().emplaceBlock();
   Operation *terminator = fresh.getBlock().getTerminator();
@@ -75,13 +77,16 @@ ScanOp ScanOp::takeWithStacked(OpBuilder &builder, ValueRange items) {
   return fresh;
 }
 
-ResultRange buildScan(TensorBuilder &builder, int64_t count, bool reverse, ValueRange inits, ValueRange sequences,
-                      ValueRange invariants, llvm::function_ref<SmallVector<Value>(const ScanArguments &)> body) {
+ResultRange buildScan(TensorBuilder &builder, int64_t count, bool reverse, ValueRange inits,
+                      ValueRange sequences, ValueRange invariants,
+                      llvm::function_ref<SmallVector<Value>(const ScanArguments &)> body) {
   Region region;
   Block &block = region.emplaceBlock();
   SmallVector<Type> types(inits.getTypes());
   ScanArguments arguments;
-  auto add = [&](SmallVector<Value> &list, Type type) { list.push_back(block.addArgument(type, builder.getLoc())); };
+  auto add = [&](SmallVector<Value> &list, Type type) {
+    list.push_back(block.addArgument(type, builder.getLoc()));
+  };
   for (Value init : inits)
     add(arguments.carried, init.getType());
   for (Value sequence : sequences)
@@ -96,8 +101,8 @@ ResultRange buildScan(TensorBuilder &builder, int64_t count, bool reverse, Value
       types.push_back(stackedType(item.getType(), count));
     YieldOp::create(builder, yielded);
   }
-  auto scan = ScanOp::create(builder, types, builder.getI64IntegerAttr(count), reverse ? builder.getUnitAttr() : UnitAttr(),
-                             inits, sequences, invariants);
+  auto scan = ScanOp::create(builder, types, builder.getI64IntegerAttr(count),
+                             reverse ? builder.getUnitAttr() : UnitAttr(), inits, sequences, invariants);
   scan.getBody().takeBody(region);
   return scan.getResults();
 }
@@ -120,7 +125,8 @@ void ScanOp::captureOuterValues() {
       inside = OpBuilder::atBlockBegin(&getBlock()).clone(*value.getDefiningOp())->getResult(0);
     else
       inside = addInvariant(value);
-    value.replaceUsesWithIf(inside, [&](OpOperand &use) { return getBody().isAncestor(use.getOwner()->getParentRegion()); });
+    value.replaceUsesWithIf(
+        inside, [&](OpOperand &use) { return getBody().isAncestor(use.getOwner()->getParentRegion()); });
   }
 }
 
@@ -133,7 +139,8 @@ namespace {
 /// Puts a scan together again without some of its arguments and results.
 class ScanShrinker {
 public:
-  explicit ScanShrinker(ScanOp scan) : scan(scan), arguments(scan.getBlock().getNumArguments()), results(scan->getNumResults()) {}
+  explicit ScanShrinker(ScanOp scan)
+      : scan(scan), arguments(scan.getBlock().getNumArguments()), results(scan->getNumResults()) {}
 
   /// Argument i is replaced by `with` (an argument of the body, or an operation in it), if it has uses.
   void dropArgument(unsigned i, Value with) {
@@ -170,8 +177,8 @@ public:
         yielded.push_back(value);
         types.push_back(scan.getResult(i).getType());
       }
-    auto fresh = ScanOp::create(rewriter, scan.getLoc(), types, scan.getTripCountAttr(), scan.getReverseAttr(), inits,
-                                sequences, invariants);
+    auto fresh = ScanOp::create(rewriter, scan.getLoc(), types, scan.getTripCountAttr(),
+                                scan.getReverseAttr(), inits, sequences, invariants);
     fresh.getBody().takeBody(scan.getBody());
     Block &block = fresh.getBlock();
     block.eraseArguments(arguments);
@@ -237,9 +244,8 @@ struct SimplifyScan : OpRewritePattern<ScanOp> {
       if (isa<SplatElementsAttr>(constant.getValue()))
         continue;
       auto outer = cast<arith::ConstantOp>(rewriter.clone(*constant));
-      rewriter.modifyOpInPlace(scan, [&] {
-        constant.getResult().replaceAllUsesWith(scan.addInvariant(outer));
-      });
+      rewriter.modifyOpInPlace(scan,
+                               [&] { constant.getResult().replaceAllUsesWith(scan.addInvariant(outer)); });
       rewriter.eraseOp(constant);
       return success();
     }
@@ -252,7 +258,8 @@ struct SimplifyScan : OpRewritePattern<ScanOp> {
         if (i < carried) { // nothing that stays reads it
           rewriter.setInsertionPointToStart(&block);
           auto type = cast<RankedTensorType>(block.getArgument(i).getType());
-          Value zero = arith::ConstantOp::create(rewriter, scan.getLoc(), cast<TypedAttr>(rewriter.getZeroAttr(type)));
+          Value zero =
+              arith::ConstantOp::create(rewriter, scan.getLoc(), cast<TypedAttr>(rewriter.getZeroAttr(type)));
           shrink.dropArgument(i, zero);
         }
       } else if (i < carried && scan.getYielded()[i] == block.getArgument(i)) {

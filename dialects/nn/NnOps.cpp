@@ -86,7 +86,8 @@ int64_t elementCount(ArrayRef<int64_t> shape) {
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Checks that `value` has `shape` and `element`; `what` is the labelled constraint.
-static LogicalResult verifyResult(Operation *op, Value value, ArrayRef<int64_t> shape, Type element, StringRef what) {
+static LogicalResult verifyResult(Operation *op, Value value, ArrayRef<int64_t> shape, Type element,
+                                  StringRef what) {
   auto expected = RankedTensorType::get(shape, element);
   if (value.getType() != expected)
     return op->emitOpError() << what << ": result is " << value.getType() << " but must be " << expected;
@@ -109,7 +110,8 @@ LogicalResult BroadcastOp::verify() {
   auto from = typeOf(getInput()), to = typeOf(getResult());
   auto dims = getDimensions();
   if (static_cast<int64_t>(dims.size()) != from.getRank() || !areSortedAxes(dims, to.getRank()))
-    return emitOpError() << "C1: dimensions must list one strictly increasing result dimension per input dimension";
+    return emitOpError()
+           << "C1: dimensions must list one strictly increasing result dimension per input dimension";
   for (auto [i, dim] : llvm::enumerate(dims))
     if (from.getDimSize(i) != 1 && from.getDimSize(i) != to.getDimSize(dim))
       return emitOpError() << "C2: input dimension " << i << " has size " << from.getDimSize(i)
@@ -122,7 +124,8 @@ LogicalResult BroadcastOp::verify() {
 LogicalResult ReshapeOp::verify() {
   auto from = typeOf(getInput()), to = typeOf(getResult());
   if (from.getNumElements() != to.getNumElements() || from.getElementType() != to.getElementType())
-    return emitOpError() << "C1: " << from << " and " << to << " differ in element type or number of elements";
+    return emitOpError() << "C1: " << from << " and " << to
+                         << " differ in element type or number of elements";
   return success();
 }
 
@@ -133,7 +136,8 @@ LogicalResult TransposeOp::verify() {
   llvm::sort(sorted);
   if (static_cast<int64_t>(sorted.size()) != from.getRank() || !areSortedAxes(sorted, from.getRank()))
     return emitOpError() << "C1: not a permutation of " << from.getRank() << " dimensions";
-  return verifyResult(*this, getResult(), permuteShape(from.getShape(), permutation), from.getElementType(), "C2");
+  return verifyResult(*this, getResult(), permuteShape(from.getShape(), permutation), from.getElementType(),
+                      "C2");
 }
 
 LogicalResult SliceOp::verify() {
@@ -146,13 +150,14 @@ LogicalResult SliceOp::verify() {
   for (int64_t i = 0; i < from.getRank(); ++i) {
     int64_t start = getStarts()[i], stride = getStrides()[i];
     if (start < 0 || stride < 1)
-      return emitOpError() << "C1: start " << start << " or stride " << stride << " of dimension " << i << " is too small";
+      return emitOpError() << "C1: start " << start << " or stride " << stride << " of dimension " << i
+                           << " is too small";
     int64_t size = to.getDimSize(i);
     if (size > from.getDimSize(i))
       return emitOpError() << "C3: result dimension " << i << " is larger than the input's";
     if (size > 0 && start + (size - 1) * stride >= from.getDimSize(i))
-      return emitOpError() << "C2: dimension " << i << " reads element " << start + (size - 1) * stride << " of "
-                           << from.getDimSize(i);
+      return emitOpError() << "C2: dimension " << i << " reads element " << start + (size - 1) * stride
+                           << " of " << from.getDimSize(i);
   }
   return success();
 }
@@ -197,9 +202,7 @@ LogicalResult ConcatOp::verify() {
   return verifyResult(*this, getResult(), shape, first.getElementType(), "C3");
 }
 
-LogicalResult ReverseOp::verify() {
-  return verifyAxes(*this, getAxes(), typeOf(getInput()).getRank());
-}
+LogicalResult ReverseOp::verify() { return verifyAxes(*this, getAxes(), typeOf(getInput()).getRank()); }
 
 LogicalResult DetachOp::verify() { return success(); }
 
@@ -231,7 +234,8 @@ LogicalResult ArgReduceOp::verify() {
   int64_t axis = getAxis();
   if (failed(verifyAxis(*this, axis, from.getRank())))
     return failure();
-  return verifyResult(*this, getResult(), dropAxes(from.getShape(), axis), typeOf(getResult()).getElementType(), "C2");
+  return verifyResult(*this, getResult(), dropAxes(from.getShape(), axis),
+                      typeOf(getResult()).getElementType(), "C2");
 }
 
 LogicalResult ArgSortOp::verify() {
@@ -275,8 +279,10 @@ LogicalResult DotOp::verify() {
     return areSortedAxes(all, rank);
   };
   if (getLhsBatch().size() != getRhsBatch().size() || getLhsContract().size() != getRhsContract().size() ||
-      !distinct(getLhsBatch(), getLhsContract(), lhs.getRank()) || !distinct(getRhsBatch(), getRhsContract(), rhs.getRank()))
-    return emitOpError() << "C1: batch and contracted dimensions must be distinct, in range and equally many on both sides";
+      !distinct(getLhsBatch(), getLhsContract(), lhs.getRank()) ||
+      !distinct(getRhsBatch(), getRhsContract(), rhs.getRank()))
+    return emitOpError()
+           << "C1: batch and contracted dimensions must be distinct, in range and equally many on both sides";
   auto match = [&](ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
     return llvm::all_of(llvm::zip_equal(a, b), [&](auto pair) {
       return lhs.getDimSize(std::get<0>(pair)) == rhs.getDimSize(std::get<1>(pair));
@@ -297,7 +303,8 @@ LogicalResult DotOp::verify() {
 
 LogicalResult CheckIndexOp::verify() {
   if (static_cast<int64_t>(getLower()) >= static_cast<int64_t>(getUpper()))
-    return emitOpError() << "C1: the range [" << static_cast<int64_t>(getLower()) << ", " << static_cast<int64_t>(getUpper()) << ") is empty";
+    return emitOpError() << "C1: the range [" << static_cast<int64_t>(getLower()) << ", "
+                         << static_cast<int64_t>(getUpper()) << ") is empty";
   return success();
 }
 
@@ -315,14 +322,16 @@ LogicalResult ScatterAddOp::verify() {
   int64_t axis = getAxis();
   if (failed(verifyAxis(*this, axis, to.getRank())))
     return failure();
-  auto expected = RankedTensorType::get(replaceAxis(to.getShape(), axis, typeOf(getIndices()).getShape()), to.getElementType());
+  auto expected = RankedTensorType::get(replaceAxis(to.getShape(), axis, typeOf(getIndices()).getShape()),
+                                        to.getElementType());
   if (getUpdates().getType() != expected)
     return emitOpError() << "C2: updates are " << getUpdates().getType() << " but must be " << expected;
   return success();
 }
 
 /// Shared by gather_elements and scatter_elements.
-static LogicalResult verifyElementwiseIndex(Operation *op, RankedTensorType data, RankedTensorType indices, int64_t axis) {
+static LogicalResult verifyElementwiseIndex(Operation *op, RankedTensorType data, RankedTensorType indices,
+                                            int64_t axis) {
   if (data.getRank() != indices.getRank())
     return op->emitOpError() << "C1: ranks differ";
   if (failed(verifyAxis(op, axis, data.getRank())))

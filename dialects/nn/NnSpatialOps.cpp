@@ -15,28 +15,30 @@ static bool allAtLeast(ArrayRef<int64_t> values, int64_t least) {
 
 /// Checks a convolution given the types of its input, filter and output, whichever of them is the operation's result.
 template <typename OpType>
-static LogicalResult verifyConv(OpType op, RankedTensorType input, RankedTensorType filter, RankedTensorType output) {
+static LogicalResult verifyConv(OpType op, RankedTensorType input, RankedTensorType filter,
+                                RankedTensorType output) {
   int64_t rank = input.getRank(), spatial = rank - 2;
   if (spatial < 1 || spatial > 3 || filter.getRank() != rank || output.getRank() != rank)
     return op.emitOpError() << "C1: input, filter and output need rank 3 to 5, not " << rank;
   for (ArrayRef<int64_t> list : {op.getStrides(), op.getPaddingLow(), op.getPaddingHigh(), op.getDilations()})
     if (static_cast<int64_t>(list.size()) != spatial)
       return op.emitOpError() << "C1: window attributes need " << spatial << " entries";
-  if (!allAtLeast(op.getStrides(), 1) || !allAtLeast(op.getDilations(), 1) || !allAtLeast(op.getPaddingLow(), 0) ||
-      !allAtLeast(op.getPaddingHigh(), 0))
+  if (!allAtLeast(op.getStrides(), 1) || !allAtLeast(op.getDilations(), 1) ||
+      !allAtLeast(op.getPaddingLow(), 0) || !allAtLeast(op.getPaddingHigh(), 0))
     return op.emitOpError() << "C1: strides and dilations must be positive, paddings not negative";
   for (int64_t i = 0; i < spatial; ++i) {
     int64_t size = windowedSize(input.getDimSize(i + 1), op.getPaddingLow()[i] + op.getPaddingHigh()[i],
                                 filter.getDimSize(i), op.getStrides()[i], op.getDilations()[i]);
     if (size < 1 || size != output.getDimSize(i + 1))
-      return op.emitOpError() << "C2: spatial dimension " << i << " of the output is " << output.getDimSize(i + 1)
-                              << " but must be " << size;
+      return op.emitOpError() << "C2: spatial dimension " << i << " of the output is "
+                              << output.getDimSize(i + 1) << " but must be " << size;
   }
   int64_t groups = op.getGroups(), features = filter.getDimSize(rank - 1);
-  if (groups < 1 || input.getDimSize(rank - 1) != groups * filter.getDimSize(rank - 2) || features % groups != 0)
+  if (groups < 1 || input.getDimSize(rank - 1) != groups * filter.getDimSize(rank - 2) ||
+      features % groups != 0)
     return op.emitOpError() << "C3: " << input.getDimSize(rank - 1) << " channels and " << features
-                            << " features do not fit a filter of " << filter.getDimSize(rank - 2) << " channels and "
-                            << groups << " groups";
+                            << " features do not fit a filter of " << filter.getDimSize(rank - 2)
+                            << " channels and " << groups << " groups";
   if (input.getDimSize(0) != output.getDimSize(0) || output.getDimSize(rank - 1) != features ||
       input.getElementType() != filter.getElementType() || input.getElementType() != output.getElementType())
     return op.emitOpError() << "C4: batch sizes, features or element types differ";
@@ -63,16 +65,17 @@ static LogicalResult verifyPool(OpType op, RankedTensorType input, RankedTensorT
                                  op.getOverhang(), op.getDilations()})
     if (static_cast<int64_t>(list.size()) != spatial)
       return op.emitOpError() << "C1: window attributes need " << spatial << " entries";
-  if (!allAtLeast(op.getWindow(), 1) || !allAtLeast(op.getStrides(), 1) || !allAtLeast(op.getDilations(), 1) ||
-      !allAtLeast(op.getPaddingLow(), 0) || !allAtLeast(op.getPaddingHigh(), 0) || !allAtLeast(op.getOverhang(), 0))
+  if (!allAtLeast(op.getWindow(), 1) || !allAtLeast(op.getStrides(), 1) ||
+      !allAtLeast(op.getDilations(), 1) || !allAtLeast(op.getPaddingLow(), 0) ||
+      !allAtLeast(op.getPaddingHigh(), 0) || !allAtLeast(op.getOverhang(), 0))
     return op.emitOpError() << "C1: window, strides and dilations must be positive, the others not negative";
   for (int64_t i = 0; i < spatial; ++i) {
     int64_t in = input.getDimSize(i + 1), window = op.getWindow()[i], dilation = op.getDilations()[i];
-    int64_t size = windowedSize(in, op.getPaddingLow()[i] + op.getPaddingHigh()[i] + op.getOverhang()[i], window,
-                                op.getStrides()[i], dilation);
+    int64_t size = windowedSize(in, op.getPaddingLow()[i] + op.getPaddingHigh()[i] + op.getOverhang()[i],
+                                window, op.getStrides()[i], dilation);
     if (size < 1 || size != output.getDimSize(i + 1))
-      return op.emitOpError() << "C2: spatial dimension " << i << " of the output is " << output.getDimSize(i + 1)
-                              << " but must be " << size;
+      return op.emitOpError() << "C2: spatial dimension " << i << " of the output is "
+                              << output.getDimSize(i + 1) << " but must be " << size;
     for (int64_t o : {int64_t(0), size - 1}) {
       int64_t start = o * op.getStrides()[i] - op.getPaddingLow()[i];
       int64_t skipped = start < 0 ? (dilation - 1 - start) / dilation : 0; // places before the input
@@ -80,7 +83,8 @@ static LogicalResult verifyPool(OpType op, RankedTensorType input, RankedTensorT
         return op.emitOpError() << "C4: window " << o << " of dimension " << i << " lies outside the input";
     }
   }
-  if (input.getDimSize(0) != output.getDimSize(0) || input.getDimSize(rank - 1) != output.getDimSize(rank - 1) ||
+  if (input.getDimSize(0) != output.getDimSize(0) ||
+      input.getDimSize(rank - 1) != output.getDimSize(rank - 1) ||
       input.getElementType() != output.getElementType())
     return op.emitOpError() << "C3: batch, channels or element types differ";
   return success();
@@ -97,6 +101,8 @@ LogicalResult MaxPoolGradOp::verify() {
   return verifyPool(*this, typeOf(getResult()), typeOf(getGradient()));
 }
 LogicalResult AvgPoolOp::verify() { return verifyPool(*this, typeOf(getInput()), typeOf(getResult())); }
-LogicalResult AvgPoolGradOp::verify() { return verifyPool(*this, typeOf(getResult()), typeOf(getGradient())); }
+LogicalResult AvgPoolGradOp::verify() {
+  return verifyPool(*this, typeOf(getResult()), typeOf(getGradient()));
+}
 
 } // namespace ortc::nn

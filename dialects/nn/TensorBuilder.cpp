@@ -30,7 +30,8 @@ Value TensorBuilder::differsFrom(Value x, int64_t value) {
   unsigned width = elementOf(x).getIntOrFloatBitWidth();
   if (!llvm::isIntN(width, value))
     return constant(RankedTensorType::get(shapeOf(x), getI1Type()), 1);
-  auto number = DenseElementsAttr::get(typeOf(x), APInt(width, static_cast<uint64_t>(value), /*isSigned=*/true));
+  auto number =
+      DenseElementsAttr::get(typeOf(x), APInt(width, static_cast<uint64_t>(value), /*isSigned=*/true));
   return compare(arith::CmpIPredicate::ne, x, arith::ConstantOp::create(*this, number));
 }
 
@@ -57,13 +58,14 @@ Value TensorBuilder::reshape(Value x, Ints shape) {
 }
 
 Value TensorBuilder::transpose(Value x, Ints permutation) {
-  return createOrFold<TransposeOp>(RankedTensorType::get(permuteShape(shapeOf(x), permutation), elementOf(x)), x,
-                                   permutation);
+  return createOrFold<TransposeOp>(RankedTensorType::get(permuteShape(shapeOf(x), permutation), elementOf(x)),
+                                   x, permutation);
 }
 
 Value TensorBuilder::slice(Value x, Ints starts, Ints sizes, Ints strides) {
   SmallVector<int64_t> ones(starts.size(), 1);
-  return createOrFold<SliceOp>(RankedTensorType::get(sizes, elementOf(x)), x, starts, strides.empty() ? Ints(ones) : strides);
+  return createOrFold<SliceOp>(RankedTensorType::get(sizes, elementOf(x)), x, starts,
+                               strides.empty() ? Ints(ones) : strides);
 }
 
 Value TensorBuilder::sliceAxis(Value x, int64_t axis, int64_t start, int64_t size) {
@@ -123,9 +125,12 @@ std::pair<Value, Value> TensorBuilder::moments(Value x, Ints axes) {
 }
 
 Value TensorBuilder::softmax(Value x, int64_t axis) { return SoftmaxOp::create(*this, x.getType(), x, axis); }
-Value TensorBuilder::logSoftmax(Value x, int64_t axis) { return LogSoftmaxOp::create(*this, x.getType(), x, axis); }
+Value TensorBuilder::logSoftmax(Value x, int64_t axis) {
+  return LogSoftmaxOp::create(*this, x.getType(), x, axis);
+}
 
-Value TensorBuilder::dot(Value lhs, Value rhs, Ints lhsBatch, Ints rhsBatch, Ints lhsContract, Ints rhsContract) {
+Value TensorBuilder::dot(Value lhs, Value rhs, Ints lhsBatch, Ints rhsBatch, Ints lhsContract,
+                         Ints rhsContract) {
   Shape shape;
   for (int64_t dim : lhsBatch)
     shape.push_back(shapeOf(lhs)[dim]);
@@ -133,8 +138,8 @@ Value TensorBuilder::dot(Value lhs, Value rhs, Ints lhsBatch, Ints rhsBatch, Int
     shape.push_back(shapeOf(lhs)[dim]);
   for (int64_t dim : freeDimensions(rankOf(rhs), rhsBatch, rhsContract))
     shape.push_back(shapeOf(rhs)[dim]);
-  return DotOp::create(*this, RankedTensorType::get(shape, elementOf(lhs)), lhs, rhs, lhsBatch, rhsBatch, lhsContract,
-                       rhsContract);
+  return DotOp::create(*this, RankedTensorType::get(shape, elementOf(lhs)), lhs, rhs, lhsBatch, rhsBatch,
+                       lhsContract, rhsContract);
 }
 
 Value TensorBuilder::matmul(Value lhs, Value rhs, bool transposeLhs, bool transposeRhs) {
@@ -153,7 +158,9 @@ Value TensorBuilder::mul(Value a, Value b) {
 Value TensorBuilder::div(Value a, Value b) {
   return isFloat(a) ? createOrFold<arith::DivFOp>(a, b) : createOrFold<arith::DivSIOp>(a, b);
 }
-Value TensorBuilder::neg(Value a) { return isFloat(a) ? createOrFold<arith::NegFOp>(a) : sub(zerosLike(a), a); }
+Value TensorBuilder::neg(Value a) {
+  return isFloat(a) ? createOrFold<arith::NegFOp>(a) : sub(zerosLike(a), a);
+}
 
 Value TensorBuilder::compare(arith::CmpFPredicate predicate, Value a, Value b) {
   return createOrFold<arith::CmpFOp>(predicate, a, b);
@@ -161,7 +168,9 @@ Value TensorBuilder::compare(arith::CmpFPredicate predicate, Value a, Value b) {
 Value TensorBuilder::compare(arith::CmpIPredicate predicate, Value a, Value b) {
   return createOrFold<arith::CmpIOp>(predicate, a, b);
 }
-Value TensorBuilder::select(Value condition, Value a, Value b) { return createOrFold<arith::SelectOp>(condition, a, b); }
+Value TensorBuilder::select(Value condition, Value a, Value b) {
+  return createOrFold<arith::SelectOp>(condition, a, b);
+}
 
 // a > b or either is NaN picks a; a NaN in b is picked because no comparison with it is false under `ugt`
 // unless a is compared first, so b's NaN needs its own test.
@@ -184,7 +193,9 @@ Value TensorBuilder::sqrt(Value a) { return createOrFold<math::SqrtOp>(a); }
 Value TensorBuilder::rsqrt(Value a) { return createOrFold<math::RsqrtOp>(a); }
 Value TensorBuilder::tanh(Value a) { return createOrFold<math::TanhOp>(a); }
 Value TensorBuilder::erf(Value a) { return createOrFold<math::ErfOp>(a); }
-Value TensorBuilder::abs(Value a) { return isFloat(a) ? createOrFold<math::AbsFOp>(a) : createOrFold<math::AbsIOp>(a); }
+Value TensorBuilder::abs(Value a) {
+  return isFloat(a) ? createOrFold<math::AbsFOp>(a) : createOrFold<math::AbsIOp>(a);
+}
 Value TensorBuilder::pow(Value a, Value b) { return createOrFold<math::PowFOp>(a, b); }
 Value TensorBuilder::logicalNot(Value a) { return createOrFold<arith::XOrIOp>(a, constantLike(a, 1)); }
 Value TensorBuilder::logicalAnd(Value a, Value b) { return createOrFold<arith::AndIOp>(a, b); }
@@ -198,7 +209,8 @@ Value TensorBuilder::cast(Value a, Type to, bool fromUnsigned, bool toUnsigned) 
   bool fromFloat = isa<FloatType>(from), toFloat = isa<FloatType>(to);
   unsigned fromWidth = from.getIntOrFloatBitWidth(), toWidth = to.getIntOrFloatBitWidth();
   if (to.isInteger(1))
-    return fromFloat ? compare(arith::CmpFPredicate::UNE, a, zerosLike(a)) : compare(arith::CmpIPredicate::ne, a, zerosLike(a));
+    return fromFloat ? compare(arith::CmpFPredicate::UNE, a, zerosLike(a))
+                     : compare(arith::CmpIPredicate::ne, a, zerosLike(a));
   if (from.isInteger(1))
     fromUnsigned = true;
   if (fromFloat && toFloat) {

@@ -17,7 +17,9 @@ public:
   using Value = mlir::Value;
   using Ints = llvm::ArrayRef<int64_t>;
 
-  static mlir::RankedTensorType typeOf(Value value) { return mlir::cast<mlir::RankedTensorType>(value.getType()); }
+  static mlir::RankedTensorType typeOf(Value value) {
+    return mlir::cast<mlir::RankedTensorType>(value.getType());
+  }
   static Ints shapeOf(Value value) { return typeOf(value).getShape(); }
   static mlir::Type elementOf(Value value) { return typeOf(value).getElementType(); }
   static int64_t rankOf(Value value) { return typeOf(value).getRank(); }
@@ -25,7 +27,9 @@ public:
   // Constants: a splat of `type`; for integer and boolean types the value is truncated to an integer.
   Value constant(mlir::RankedTensorType type, double value);
   Value constantLike(Value like, double value) { return constant(typeOf(like), value); }
-  Value scalar(mlir::Type element, double value) { return constant(mlir::RankedTensorType::get({}, element), value); }
+  Value scalar(mlir::Type element, double value) {
+    return constant(mlir::RankedTensorType::get({}, element), value);
+  }
   /// i1: where elements of an integer tensor are not `value`, which need not fit their type.
   Value differsFrom(Value x, int64_t value);
   Value zerosLike(Value like) { return constantLike(like, 0); }

@@ -11,14 +11,17 @@ void KernelOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffe
     effects.emplace_back(MemoryEffects::Write::get());
 }
 
-int64_t storedBytes(ShapedType type) { return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8); }
+int64_t storedBytes(ShapedType type) {
+  return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
+}
 
 static int64_t bytesOf(Type type) { return storedBytes(cast<ShapedType>(type)); }
 
 LogicalResult KernelOp::verify() {
   Block &block = getBody().front();
   auto yield = dyn_cast<YieldOp>(block.getTerminator());
-  if (!yield || block.getArgumentTypes() != getInputs().getTypes() || yield.getValues().getTypes() != getResultTypes())
+  if (!yield || block.getArgumentTypes() != getInputs().getTypes() ||
+      yield.getValues().getTypes() != getResultTypes())
     return emitOpError() << "C1: arguments or yielded values do not have the types of operands and results";
   ArrayRef<int64_t> pairs = getInPlace().value_or(ArrayRef<int64_t>());
   if (pairs.size() % 2 != 0)

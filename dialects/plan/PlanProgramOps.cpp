@@ -39,7 +39,8 @@ static bool holds(Type buffer, Type tensor) {
 }
 
 LogicalResult StepOp::verify() {
-  auto kernel = SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>((*this)->getParentOp(), getKernelAttr());
+  auto kernel =
+      SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>((*this)->getParentOp(), getKernelAttr());
   if (!kernel)
     return emitOpError() << "C1: there is no kernel " << getKernelAttr();
   if (!llvm::equal(getInputs().getTypes(), kernel.getArgumentTypes(), holds) ||

@@ -27,7 +27,8 @@ inline constexpr llvm::StringLiteral kLoss = "train.loss";         // result: un
 inline constexpr llvm::StringLiteral kUpdate = "train.update";     // result: symbol
 inline constexpr llvm::StringLiteral kGradient = "train.gradient"; // result: symbol
 // On functions.
-inline constexpr llvm::StringLiteral kEntry = "train.entry";     // "train", "eval", "predict", "gradients", "update", "accumulate"
+inline constexpr llvm::StringLiteral kEntry =
+    "train.entry"; // "train", "eval", "predict", "gradients", "update", "accumulate"
 inline constexpr llvm::StringLiteral kBinding = "train.binding"; // i64
 
 /// The name that a label has as a `train.input`.

@@ -34,7 +34,8 @@ LogicalResult TensorOp::verify() {
       return emitOpError() << "C2: not a permutation of " << type.getRank() << " dimensions";
   }
   if (auto initial = getInitialAttr(); initial && initial.getShapedType() != type)
-    return emitOpError() << "C3: initial value has type " << initial.getShapedType() << " but must be " << type;
+    return emitOpError() << "C3: initial value has type " << initial.getShapedType() << " but must be "
+                         << type;
   if (auto owner = getOwnerAttr()) {
     auto target = SymbolTable::lookupNearestSymbolFrom<TensorOp>(*this, owner);
     if (!target || target.getRole() != Role::parameter)

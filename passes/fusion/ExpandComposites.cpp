@@ -113,8 +113,7 @@ struct ExpandCompositesPass : impl::ExpandCompositesPassBase<ExpandCompositesPas
   void runOnOperation() override {
     SmallVector<Operation *> composites;
     getOperation()->walk([&](Operation *op) {
-      if (isa<nn::SoftmaxOp, nn::LogSoftmaxOp, nn::MomentsOp, nn::DetachOp,
-              nn::StraightThroughOp>(op))
+      if (isa<nn::SoftmaxOp, nn::LogSoftmaxOp, nn::MomentsOp, nn::DetachOp, nn::StraightThroughOp>(op))
         composites.push_back(op);
     });
     for (Operation *op : composites) {

@@ -127,7 +127,8 @@ static void materializeConstants(Block &block) {
       OpBuilder builder(constant->getContext());
       builder.setInsertionPointAfterValue(value);
       auto type = cast<RankedTensorType>(value.getType());
-      auto copy = nn::SliceOp::create(builder, constant.getLoc(), type, value, SmallVector<int64_t>(type.getRank(), 0),
+      auto copy = nn::SliceOp::create(builder, constant.getLoc(), type, value,
+                                      SmallVector<int64_t>(type.getRank(), 0),
                                       SmallVector<int64_t>(type.getRank(), 1));
       use->set(copy);
     }
@@ -139,7 +140,9 @@ static plan::KernelKind kindOf(const FusionGroup &group) {
   Operation *op = group.ops.front();
   if (llvm::any_of(group.ops, [](Operation *member) { return isa<nn::DotOp>(member); }))
     return KernelKind::contraction;
-  if (llvm::any_of(group.ops, [](Operation *member) { return isa<nn::ConvOp, nn::ConvInputGradOp, nn::ConvFilterGradOp>(member); }))
+  if (llvm::any_of(group.ops, [](Operation *member) {
+        return isa<nn::ConvOp, nn::ConvInputGradOp, nn::ConvFilterGradOp>(member);
+      }))
     return KernelKind::conv;
   if (isa<nn::MaxPoolOp, nn::MaxPoolGradOp, nn::AvgPoolOp, nn::AvgPoolGradOp>(op))
     return KernelKind::pool;
@@ -170,7 +173,8 @@ static LogicalResult createKernel(const FusionGroup &group, llvm::DenseMap<Value
     inPlace = builder.getDenseI64ArrayAttr({0, 0});
   } else if (kind == plan::KernelKind::loop) {
     std::string reason;
-    bool isEmpty = llvm::all_of(outputs, [](Value value) { return cast<ShapedType>(value.getType()).getNumElements() == 0; });
+    bool isEmpty = llvm::all_of(
+        outputs, [](Value value) { return cast<ShapedType>(value.getType()).getNumElements() == 0; });
     auto program = codegen::analyzeLoops(inputs, outputs, reason);
     if (!program && !isEmpty)
       return group.ops.back()->emitError() << "no kernel can be made of this operation: " << reason;
@@ -229,7 +233,8 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
         functions.push_back(function);
     });
     for (func::FuncOp function : functions) {
-      WalkResult result = function.walk([&](nn::ScanOp loop) { return WalkResult(fuse(loop.getBlock())); }); // inner ones first
+      WalkResult result = function.walk(
+          [&](nn::ScanOp loop) { return WalkResult(fuse(loop.getBlock())); }); // inner ones first
       if (result.wasInterrupted() || failed(fuse(function.getBody().front())))
         return signalPassFailure();
     }

@@ -126,14 +126,16 @@ FusionGroups::Quality FusionGroups::judge(const FusionGroup &group) const {
     return quality;
   quality.valid = true;
   quality.nodes = program->nodes.size();
-  uint64_t reduced = program->reducedMask(), parallel = ((uint64_t(1) << program->dims.size()) - 1) & ~reduced;
+  uint64_t reduced = program->reducedMask(),
+           parallel = ((uint64_t(1) << program->dims.size()) - 1) & ~reduced;
   int64_t points = program->elements(false) * program->elements(true);
   if (program->laneDim >= 0) {
     uint64_t lane = uint64_t(1) << program->laneDim;
     for (const auto &node : program->nodes) {
       bool varies = node.dims & lane;
       // Values of a row are computed once per row; everything else should change with every dimension.
-      bool isRepeated = (node.dims & parallel) != parallel || ((node.dims & reduced) != 0 && (node.dims & reduced) != reduced);
+      bool isRepeated = (node.dims & parallel) != parallel ||
+                        ((node.dims & reduced) != 0 && (node.dims & reduced) != reduced);
       bool computes = node.kind == codegen::LoopNode::operation || node.kind == codegen::LoopNode::random;
       if (varies && computes && isRepeated && node.cost > kRepeatedCost)
         quality.wasted += node.cost * points;
@@ -197,7 +199,8 @@ bool FusionGroups::hasIndirectPath(unsigned from, unsigned to) const {
 }
 
 bool FusionGroups::tryJoin(unsigned a, unsigned b) {
-  if (!qualities[a].valid || !qualities[b].valid || groups[a].ops.size() + groups[b].ops.size() > kMaxOperations)
+  if (!qualities[a].valid || !qualities[b].valid ||
+      groups[a].ops.size() + groups[b].ops.size() > kMaxOperations)
     return false;
   if (isUpdateOnly(groups[a].ops.front()) != isUpdateOnly(groups[b].ops.front()))
     return false;
@@ -347,14 +350,16 @@ void FusionGroups::joinContractions() {
 /// Collects, producers first, the operations of `group` that compute `value` from what every consumer reads anyway, from
 /// small tensors, and from at most one large tensor that the consumers then read in place of `value`. False when that is
 /// not cheap.
-bool FusionGroups::collectCheap(Value value, unsigned group, ArrayRef<unsigned> consumers, SmallVectorImpl<Operation *> &ops) const {
+bool FusionGroups::collectCheap(Value value, unsigned group, ArrayRef<unsigned> consumers,
+                                SmallVectorImpl<Operation *> &ops) const {
   int64_t bytes = bytesOf(value), cost = 0;
   llvm::SetVector<Value> large;
   llvm::SetVector<Operation *> needed;
   SmallVector<Value> stack{value};
   auto isReadAnyway = [&](Value leaf) {
     return llvm::all_of(consumers, [&](unsigned consumer) {
-      return llvm::any_of(groups[consumer].inputs, [&](Value input) { return throughReshapes(input) == leaf; });
+      return llvm::any_of(groups[consumer].inputs,
+                          [&](Value input) { return throughReshapes(input) == leaf; });
     });
   };
   while (!stack.empty()) {
@@ -364,7 +369,8 @@ bool FusionGroups::collectCheap(Value value, unsigned group, ArrayRef<unsigned> 
       continue;
     if (next != value && (isReadAnyway(next) || bytesOf(next) * kSmall <= bytes))
       continue;
-    bool expands = op && groupOf(op) == group && (codegen::isElementwise(op) || isa<nn::BroadcastOp, nn::IotaOp>(op));
+    bool expands =
+        op && groupOf(op) == group && (codegen::isElementwise(op) || isa<nn::BroadcastOp, nn::IotaOp>(op));
     if (!expands) {
       if (next == value)
         return false;
@@ -387,10 +393,12 @@ bool FusionGroups::collectCheap(Value value, unsigned group, ArrayRef<unsigned> 
 
 /// Copies `ops` to the place before `first`, for `consumer`, and lets its uses among `uses` take the copies.
 /// Appends everything it creates to `copies`.
-void FusionGroups::copyInto(unsigned consumer, ArrayRef<Operation *> ops, ArrayRef<OpOperand *> uses, SmallVectorImpl<Operation *> &copies) {
+void FusionGroups::copyInto(unsigned consumer, ArrayRef<Operation *> ops, ArrayRef<OpOperand *> uses,
+                            SmallVectorImpl<Operation *> &copies) {
   Operation *first = nullptr;
   for (OpOperand *use : uses)
-    if (groupOf(use->getOwner()) == consumer && (!first || position.lookup(use->getOwner()) < position.lookup(first)))
+    if (groupOf(use->getOwner()) == consumer &&
+        (!first || position.lookup(use->getOwner()) < position.lookup(first)))
       first = use->getOwner();
   OpBuilder builder(first);
   IRMapping mapping;

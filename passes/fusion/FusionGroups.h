@@ -54,8 +54,8 @@ private:
   /// Gives the groups that take a cheap output of another group a copy of what computes it.
   void recomputeCheap(unsigned group);
   void removeUnused(unsigned group);
-  void copyInto(unsigned consumer, llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::OpOperand *> uses,
-                llvm::SmallVectorImpl<mlir::Operation *> &copies);
+  void copyInto(unsigned consumer, llvm::ArrayRef<mlir::Operation *> ops,
+                llvm::ArrayRef<mlir::OpOperand *> uses, llvm::SmallVectorImpl<mlir::Operation *> &copies);
   bool collectCheap(mlir::Value value, unsigned group, llvm::ArrayRef<unsigned> consumers,
                     llvm::SmallVectorImpl<mlir::Operation *> &ops) const;
   void renumber();

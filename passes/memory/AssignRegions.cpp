@@ -45,9 +45,11 @@ struct AssignRegionsPass : impl::AssignRegionsPassBase<AssignRegionsPass> {
     auto isOther = [&](train::TensorOp tensor) { return !isConstant(tensor) && !isParameter(tensor); };
     placeAll(plan::Region::constants, constants, isConstant);
     placeAll(plan::Region::persistent, persistent, isParameter);
-    placeAll(plan::Region::persistent, persistent, [&](auto tensor) { return isOther(tensor) && !startsAsZero(tensor); });
+    placeAll(plan::Region::persistent, persistent,
+             [&](auto tensor) { return isOther(tensor) && !startsAsZero(tensor); });
     int64_t stored = persistent;
-    placeAll(plan::Region::persistent, persistent, [&](auto tensor) { return isOther(tensor) && startsAsZero(tensor); });
+    placeAll(plan::Region::persistent, persistent,
+             [&](auto tensor) { return isOther(tensor) && startsAsZero(tensor); });
     Builder builder(&getContext());
     getOperation()->setAttr(kConstantBytes, builder.getI64IntegerAttr(constants));
     getOperation()->setAttr(kPersistentBytes, builder.getI64IntegerAttr(persistent));

@@ -45,7 +45,8 @@ FailureOr<EntryGraph> EntryGraph::build(SmallVector<Block *, 2> blocks) {
     graph.copyAllUpdates = true;
     graph.assignDestinations();
     if (!graph.sort())
-      return graph.blocks.front()->getParentOp()->emitError("the updates of this entry have no order"), failure();
+      return graph.blocks.front()->getParentOp()->emitError("the updates of this entry have no order"),
+             failure();
   }
   for (Operation *step : graph.order) {
     auto loop = dyn_cast<nn::ScanOp>(step);
@@ -100,14 +101,16 @@ StringAttr EntryGraph::tensorOf(BlockArgument argument) {
   Operation *parent = argument.getOwner()->getParentOp();
   unsigned number = argument.getArgNumber();
   if (auto loop = dyn_cast<nn::ScanOp>(parent))
-    return number < loop.getNumCarried() ? StringAttr::get(parent->getContext(), "carried." + Twine(number)) : StringAttr();
+    return number < loop.getNumCarried() ? StringAttr::get(parent->getContext(), "carried." + Twine(number))
+                                         : StringAttr();
   auto symbol = cast<func::FuncOp>(parent).getArgAttrOfType<FlatSymbolRefAttr>(number, train::kTensor);
   return symbol ? symbol.getAttr() : StringAttr();
 }
 
 StringAttr EntryGraph::gradientOf(BlockArgument argument) {
   auto entry = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  auto symbol = entry ? entry.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradient) : nullptr;
+  auto symbol =
+      entry ? entry.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradient) : nullptr;
   return symbol ? symbol.getAttr() : StringAttr();
 }
 
@@ -116,7 +119,9 @@ const EntryGraph::Destination *EntryGraph::getDestination(Value root) const {
   return found == destinations.end() ? nullptr : &found->second;
 }
 
-uint32_t EntryGraph::getSegment(Operation *step) const { return llvm::find(blocks, step->getBlock()) - blocks.begin(); }
+uint32_t EntryGraph::getSegment(Operation *step) const {
+  return llvm::find(blocks, step->getBlock()) - blocks.begin();
+}
 
 bool EntryGraph::isUpdate(Operation *step) const {
   return llvm::any_of(step->getResults(), [&](Value result) {
@@ -208,12 +213,14 @@ void EntryGraph::assignDestinations() {
   }
 }
 
-std::optional<EntryGraph::Destination> EntryGraph::describeResult(Block *block, unsigned result, int64_t &externals) const {
+std::optional<EntryGraph::Destination> EntryGraph::describeResult(Block *block, unsigned result,
+                                                                  int64_t &externals) const {
   MLIRContext *context = block->getParentOp()->getContext();
   if (auto loop = dyn_cast<nn::ScanOp>(block->getParentOp())) {
     if (result < loop.getNumCarried())
       return Destination{Destination::update, tensorOf(block->getArgument(result)), result, {}};
-    return Destination{Destination::output, StringAttr::get(context, "stacked"), result - loop.getNumCarried(), {}};
+    return Destination{
+        Destination::output, StringAttr::get(context, "stacked"), result - loop.getNumCarried(), {}};
   }
   auto entry = cast<func::FuncOp>(block->getParentOp());
   if (auto symbol = entry.getResultAttrOfType<FlatSymbolRefAttr>(result, train::kUpdate))

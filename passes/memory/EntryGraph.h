@@ -26,8 +26,9 @@ public:
   struct Destination {
     enum Kind { update, output, gradient, loss } kind;
     mlir::StringAttr name; ///< symbol, output name
-    int64_t index = 0; ///< of outputs: position among the external values of its entry; of a loop: among carried or stacked values
-    mlir::Type type;       ///< as the block returns it
+    int64_t index =
+        0; ///< of outputs: position among the external values of its entry; of a loop: among carried or stacked values
+    mlir::Type type;            ///< as the block returns it
     mlir::Attribute dtype = {}; ///< `train.dtype` of the result
   };
 

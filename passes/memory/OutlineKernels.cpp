@@ -5,8 +5,8 @@
 #include "dialects/plan/PlanDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/StringMap.h"
 #include "passes/memory/Passes.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 
@@ -24,7 +24,8 @@ static std::string keyOf(plan::KernelOp kernel) {
     stream << type << ',';
   // A detached copy numbers its values from zero, wherever the original stands.
   auto function = OwningOpRef<func::FuncOp>(func::FuncOp::create(
-      kernel.getLoc(), "k", FunctionType::get(kernel.getContext(), kernel->getOperandTypes(), kernel->getResultTypes())));
+      kernel.getLoc(), "k",
+      FunctionType::get(kernel.getContext(), kernel->getOperandTypes(), kernel->getResultTypes())));
   IRMapping mapping;
   kernel.getBody().cloneInto(&function->getBody(), mapping);
   for (Operation &op : function->getBody().front())

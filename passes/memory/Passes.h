@@ -13,7 +13,8 @@ namespace ortc::memory {
 
 /// Attributes that the passes leave on train.tensor and on the module.
 inline constexpr llvm::StringLiteral kRegion = "plan.region", kOffset = "plan.offset";
-inline constexpr llvm::StringLiteral kConstantBytes = "plan.constant_bytes", kPersistentBytes = "plan.persistent_bytes",
+inline constexpr llvm::StringLiteral kConstantBytes = "plan.constant_bytes",
+                                     kPersistentBytes = "plan.persistent_bytes",
                                      kStoredBytes = "plan.stored_bytes";
 
 } // namespace ortc::memory

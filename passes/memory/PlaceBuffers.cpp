@@ -91,7 +91,8 @@ void Planned::build() {
         Value operand = graph.rootOf(call.getOperand(pairs[i]));
         auto read = bufferOf(operand), write = bufferOf(call.getResult(pairs[i + 1]));
         // Another operand may be the same buffer, read in another order: then it must stay.
-        bool once = llvm::count_if(call.getOperands(), [&](Value other) { return graph.rootOf(other) == operand; }) == 1;
+        bool once = llvm::count_if(call.getOperands(),
+                                   [&](Value other) { return graph.rootOf(other) == operand; }) == 1;
         if (read && write && once && !problem.buffers[*read].aliveAtStart)
           step.inPlace.push_back({*read, *write});
       }
@@ -111,7 +112,8 @@ void Planned::build() {
 /// Writes one plan.program.
 class ProgramEmitter {
 public:
-  ProgramEmitter(Block *entry, uint32_t segment) : entry(cast<func::FuncOp>(entry->getParentOp())), segment(segment) {}
+  ProgramEmitter(Block *entry, uint32_t segment)
+      : entry(cast<func::FuncOp>(entry->getParentOp())), segment(segment) {}
 
   void run(Planned &planned, const planning::Plan &plan);
 
@@ -120,9 +122,9 @@ private:
   struct Scope {
     Planned &planned;
     const planning::Plan &plan;
-    uint64_t base;      ///< of the block's arena
-    Scope *outer;       ///< of the loop, in whose body the block is
-    nn::ScanOp loop;    ///< null at the top
+    uint64_t base;   ///< of the block's arena
+    Scope *outer;    ///< of the loop, in whose body the block is
+    nn::ScanOp loop; ///< null at the top
     llvm::DenseMap<std::pair<Value, Type>, Value> made = llvm::DenseMap<std::pair<Value, Type>, Value>();
   };
   /// Where a value lies.
@@ -199,8 +201,8 @@ ProgramEmitter::Place ProgramEmitter::placeOf(Scope &scope, Value root, Type typ
     if (!argument) // the new value of a carried one
       return placeInLoop(scope, scope.loop.getInits()[destination->index], false, {});
     unsigned number = argument.getArgNumber();
-    return placeInLoop(scope, scope.loop->getOperand(number), number >= carried && number < carried + sequences,
-                       argument.getType());
+    return placeInLoop(scope, scope.loop->getOperand(number),
+                       number >= carried && number < carried + sequences, argument.getType());
   }
   if (destination && destination->kind == EntryGraph::Destination::update)
     return placeOfTensor(destination->name);
@@ -231,10 +233,10 @@ Value ProgramEmitter::memoryOf(Scope &scope, Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   auto memref = MemRefType::get(type.getShape(), type.getElementType());
   bool moves = llvm::any_of(place.strides, [](int64_t stride) { return stride != 0; });
-  auto op = plan::BufferOp::create(*declare, root.getLoc(), memref, place.region, place.offset,
-                                   declare->getStringAttr(place.name),
-                                   place.usage.empty() ? StringAttr() : declare->getStringAttr(place.usage),
-                                   moves ? declare->getDenseI64ArrayAttr(place.strides) : DenseI64ArrayAttr());
+  auto op = plan::BufferOp::create(
+      *declare, root.getLoc(), memref, place.region, place.offset, declare->getStringAttr(place.name),
+      place.usage.empty() ? StringAttr() : declare->getStringAttr(place.usage),
+      moves ? declare->getDenseI64ArrayAttr(place.strides) : DenseI64ArrayAttr());
   if (place.dtype)
     op->setAttr(train::kDtype, place.dtype);
   return buffer = op;
@@ -270,8 +272,8 @@ void ProgramEmitter::emitSteps(Scope &scope, OpBuilder &steps) {
     if (!scope.outer)
       declare = &before;
     uint64_t arena = scope.plan.innerArenaOf[id];
-    Scope body{*scope.planned.loops.at(op), *scope.plan.inner[id], scope.base + (arena == planning::kNoOffset ? 0 : arena),
-               &scope, scan};
+    Scope body{*scope.planned.loops.at(op), *scope.plan.inner[id],
+               scope.base + (arena == planning::kNoOffset ? 0 : arena), &scope, scan};
     emitSteps(body, inside);
     declare = outer;
   }
@@ -282,16 +284,17 @@ void ProgramEmitter::run(Planned &planned, const planning::Plan &plan) {
   auto role = entry->getAttrOfType<StringAttr>(train::kEntry);
   auto binding = entry->getAttrOfType<IntegerAttr>(train::kBinding);
   auto i64 = [&](uint64_t value) { return builder.getI64IntegerAttr(static_cast<int64_t>(value)); };
-  auto program = plan::ProgramOp::create(builder, entry.getLoc(),
-                                         StringAttr::get(entry.getContext(), entry.getSymName() + "_program"), role,
-                                         binding ? binding : i64(0), i64((plan.arenaBytes + 63) / 64 * 64), i64(0),
-                                         i64(plan.maxLive), i64(plan.sourcePeak));
+  auto program = plan::ProgramOp::create(
+      builder, entry.getLoc(), StringAttr::get(entry.getContext(), entry.getSymName() + "_program"), role,
+      binding ? binding : i64(0), i64((plan.arenaBytes + 63) / 64 * 64), i64(0), i64(plan.maxLive),
+      i64(plan.sourcePeak));
   OpBuilder inner = OpBuilder::atBlockEnd(&program.getBody().emplaceBlock());
   declare = &inner;
   Scope scope{planned, plan, 0, nullptr, nullptr};
   // Every value of the host has its place, used or not.
   for (BlockArgument argument : entry.getArguments())
-    if (entry.getArgAttr(argument.getArgNumber(), train::kInput) || entry.getArgAttr(argument.getArgNumber(), train::kGradient))
+    if (entry.getArgAttr(argument.getArgNumber(), train::kInput) ||
+        entry.getArgAttr(argument.getArgNumber(), train::kGradient))
       memoryOf(scope, argument);
   // What the host looks at comes first, in the shape it sees; steps may write it in another.
   auto returned = cast<func::ReturnOp>(entry.getBody().front().getTerminator());
@@ -339,7 +342,8 @@ struct PlaceBuffersPass : impl::PlaceBuffersPassBase<PlaceBuffersPass> {
     }
     for (auto &[key, group] : groups) {
       llvm::sort(group, [](func::FuncOp a, func::FuncOp b) {
-        return a->getAttrOfType<StringAttr>(train::kEntry).getValue() < b->getAttrOfType<StringAttr>(train::kEntry).getValue();
+        return a->getAttrOfType<StringAttr>(train::kEntry).getValue() <
+               b->getAttrOfType<StringAttr>(train::kEntry).getValue();
       });
       all.push_back(group);
     }

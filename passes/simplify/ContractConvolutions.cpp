@@ -29,8 +29,9 @@ template <typename OpType> static bool coversImage(OpType op, Value input, Value
   ArrayRef<int64_t> window = cast<RankedTensorType>(filter.getType()).getShape().drop_back(2);
   auto isZero = [](int64_t value) { return value == 0; };
   auto isOne = [](int64_t value) { return value == 1; };
-  return op.getGroups() == 1 && llvm::all_of(op.getPaddingLow(), isZero) && llvm::all_of(op.getPaddingHigh(), isZero) &&
-         window == image && llvm::all_of(op.getDilations(), isOne);
+  return op.getGroups() == 1 && llvm::all_of(op.getPaddingLow(), isZero) &&
+         llvm::all_of(op.getPaddingHigh(), isZero) && window == image &&
+         llvm::all_of(op.getDilations(), isOne);
 }
 
 /// `value` without its dimensions [first, first + count), which have size 1.
@@ -38,12 +39,13 @@ static Value dropDimensions(PatternRewriter &rewriter, Value value, int64_t firs
   auto type = cast<RankedTensorType>(value.getType());
   SmallVector<int64_t> shape(type.getShape());
   shape.erase(shape.begin() + first, shape.begin() + first + count);
-  return rewriter.createOrFold<nn::ReshapeOp>(value.getLoc(), RankedTensorType::get(shape, type.getElementType()), value);
+  return rewriter.createOrFold<nn::ReshapeOp>(value.getLoc(),
+                                              RankedTensorType::get(shape, type.getElementType()), value);
 }
 
 /// Replaces `op` by the product of `lhs` and `rhs` over these dimensions, seen in the shape of its result.
-static void replaceByDot(PatternRewriter &rewriter, Operation *op, Value lhs, ArrayRef<int64_t> lhsContract, Value rhs,
-                         ArrayRef<int64_t> rhsContract) {
+static void replaceByDot(PatternRewriter &rewriter, Operation *op, Value lhs, ArrayRef<int64_t> lhsContract,
+                         Value rhs, ArrayRef<int64_t> rhsContract) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   SmallVector<int64_t> shape;
   auto appendFree = [&](Value side, ArrayRef<int64_t> contract) {
@@ -53,8 +55,8 @@ static void replaceByDot(PatternRewriter &rewriter, Operation *op, Value lhs, Ar
   };
   appendFree(lhs, lhsContract);
   appendFree(rhs, rhsContract);
-  Value dot = nn::DotOp::create(rewriter, op->getLoc(), RankedTensorType::get(shape, type.getElementType()), lhs, rhs,
-                                ArrayRef<int64_t>(), ArrayRef<int64_t>(), lhsContract, rhsContract);
+  Value dot = nn::DotOp::create(rewriter, op->getLoc(), RankedTensorType::get(shape, type.getElementType()),
+                                lhs, rhs, ArrayRef<int64_t>(), ArrayRef<int64_t>(), lhsContract, rhsContract);
   rewriter.replaceOp(op, rewriter.createOrFold<nn::ReshapeOp>(op->getLoc(), type, dot));
 }
 
@@ -62,7 +64,8 @@ static LogicalResult contractForward(nn::ConvOp op, PatternRewriter &rewriter) {
   int64_t rank = op.getStrides().size();
   if (!coversImage(op, op.getInput(), op.getFilter()))
     return rewriter.notifyMatchFailure(op, "there are several windows");
-  replaceByDot(rewriter, op, op.getInput(), ArrayRef(firstDimensions(rank + 2)).drop_front(), op.getFilter(), firstDimensions(rank + 1));
+  replaceByDot(rewriter, op, op.getInput(), ArrayRef(firstDimensions(rank + 2)).drop_front(), op.getFilter(),
+               firstDimensions(rank + 1));
   return success();
 }
 
@@ -70,7 +73,8 @@ static LogicalResult contractInputGradient(nn::ConvInputGradOp op, PatternRewrit
   int64_t rank = op.getStrides().size();
   if (!coversImage(op, op.getResult(), op.getFilter()))
     return rewriter.notifyMatchFailure(op, "there are several windows");
-  replaceByDot(rewriter, op, dropDimensions(rewriter, op.getGradient(), 1, rank), {1}, op.getFilter(), {rank + 1});
+  replaceByDot(rewriter, op, dropDimensions(rewriter, op.getGradient(), 1, rank), {1}, op.getFilter(),
+               {rank + 1});
   return success();
 }
 

@@ -7,8 +7,8 @@
 #include "dialects/nn/NnShapes.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/MapVector.h"
 #include "passes/simplify/Passes.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -71,7 +71,8 @@ struct FoldParameterLayoutsPass : impl::FoldParameterLayoutsPassBase<FoldParamet
   void runOnOperation() override {
     for (auto &[symbol, arguments] : collectArguments(getOperation())) {
       auto tensor = SymbolTable::lookupNearestSymbolFrom<train::TensorOp>(getOperation(), symbol);
-      bool fixed = !tensor || (tensor.getRole() != train::Role::parameter && tensor.getRole() != train::Role::constant);
+      bool fixed = !tensor ||
+                   (tensor.getRole() != train::Role::parameter && tensor.getRole() != train::Role::constant);
       if (fixed)
         continue;
       if (nn::TransposeOp transpose = commonTranspose(arguments))

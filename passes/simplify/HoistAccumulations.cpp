@@ -1,8 +1,8 @@
 //===- HoistAccumulations.cpp - sums over the iterations of loops ---------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/nn/TensorBuilder.h"
-#include "llvm/ADT/SetVector.h"
 #include "passes/simplify/Passes.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -105,8 +105,9 @@ static nn::Shape shifted(ArrayRef<int64_t> dimensions) {
 Value AccumulationHoister::build(Value term, TensorBuilder &b) {
   Operation *op = term.getDefiningOp();
   if (auto dot = dyn_cast<nn::DotOp>(op))
-    return b.dot(outsideOf(dot.getLhs()), outsideOf(dot.getRhs()), shifted(dot.getLhsBatch()), shifted(dot.getRhsBatch()),
-                 withLeading(dot.getLhsContract()), withLeading(dot.getRhsContract()));
+    return b.dot(outsideOf(dot.getLhs()), outsideOf(dot.getRhs()), shifted(dot.getLhsBatch()),
+                 shifted(dot.getRhsBatch()), withLeading(dot.getLhsContract()),
+                 withLeading(dot.getRhsContract()));
   if (auto reduce = dyn_cast<nn::ReduceOp>(op))
     return b.sum(outsideOf(reduce.getInput()), withLeading(reduce.getAxes()));
   if (auto reshape = dyn_cast<nn::ReshapeOp>(op))
@@ -148,7 +149,8 @@ void AccumulationHoister::run() {
     scan.getResult(each.index).replaceAllUsesWith(b.add(init, sum));
   }
   for (const Accumulation &each : found)
-    terminator->setOperand(each.index, scan.getBlock().getArgument(each.index)); // now unchanged: canonicalization drops it
+    terminator->setOperand(
+        each.index, scan.getBlock().getArgument(each.index)); // now unchanged: canonicalization drops it
 }
 
 struct HoistAccumulationsPass : impl::HoistAccumulationsPassBase<HoistAccumulationsPass> {

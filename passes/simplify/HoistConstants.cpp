@@ -57,8 +57,10 @@ struct HoistConstantsPass : impl::HoistConstantsPassBase<HoistConstantsPass> {
       std::string name = "constant_" + std::to_string(next++);
       while (symbols.lookup(name))
         name = "constant_" + std::to_string(next++);
-      tensor = train::TensorOp::create(builder, op.getLoc(), StringRef(name), train::Role::constant, StringRef(name), cast<RankedTensorType>(op.getType()),
-                                       /*permutation=*/DenseI64ArrayAttr(), value, /*owner=*/FlatSymbolRefAttr(), /*reason=*/StringAttr());
+      tensor = train::TensorOp::create(builder, op.getLoc(), StringRef(name), train::Role::constant,
+                                       StringRef(name), cast<RankedTensorType>(op.getType()),
+                                       /*permutation=*/DenseI64ArrayAttr(), value,
+                                       /*owner=*/FlatSymbolRefAttr(), /*reason=*/StringAttr());
       symbols.insert(tensor);
     }
     auto symbol = FlatSymbolRefAttr::get(tensor.getSymNameAttr());
@@ -68,7 +70,8 @@ struct HoistConstantsPass : impl::HoistConstantsPassBase<HoistConstantsPass> {
         argument = existing;
     if (!argument) {
       unsigned index = function.getNumArguments();
-      auto attributes = DictionaryAttr::get(&getContext(), NamedAttribute(StringAttr::get(&getContext(), train::kTensor), symbol));
+      auto attributes = DictionaryAttr::get(
+          &getContext(), NamedAttribute(StringAttr::get(&getContext(), train::kTensor), symbol));
       if (failed(function.insertArgument(index, op.getType(), attributes, op.getLoc())))
         return signalPassFailure();
       argument = function.getArgument(index);

@@ -32,12 +32,14 @@ template <typename OpType> static LogicalResult sinkAlongAxis(OpType op, Pattern
   moved.getInputMutable().assign(transpose.getInput());
   moved.setAxis(transpose.getPermutation()[op.getAxis()]);
   moved->getResult(0).setType(transpose.getInput().getType());
-  rewriter.replaceOpWithNewOp<nn::TransposeOp>(op, op.getType(), moved->getResult(0), transpose.getPermutation());
+  rewriter.replaceOpWithNewOp<nn::TransposeOp>(op, op.getType(), moved->getResult(0),
+                                               transpose.getPermutation());
   return success();
 }
 
 /// The axes of a reduction before the transpose, sorted, and how the kept dimensions of its result are permuted.
-static std::pair<SmallVector<int64_t>, SmallVector<int64_t>> axesBefore(ArrayRef<int64_t> axes, ArrayRef<int64_t> permutation) {
+static std::pair<SmallVector<int64_t>, SmallVector<int64_t>> axesBefore(ArrayRef<int64_t> axes,
+                                                                        ArrayRef<int64_t> permutation) {
   SmallVector<int64_t> moved, kept, keptBefore, order;
   for (int64_t axis : axes)
     moved.push_back(permutation[axis]);
@@ -99,9 +101,10 @@ static LogicalResult sinkThroughPad(nn::PadOp op, PatternRewriter &rewriter) {
   if (!transpose)
     return rewriter.notifyMatchFailure(op, "input is not transposed");
   auto permutation = transpose.getPermutation();
-  Value moved = nn::PadOp::create(rewriter, op.getLoc(), before(op.getType(), permutation), transpose.getInput(),
-                                  op.getValue(), valuesBefore(op.getLow(), permutation),
-                                  valuesBefore(op.getHigh(), permutation), valuesBefore(op.getInterior(), permutation));
+  Value moved =
+      nn::PadOp::create(rewriter, op.getLoc(), before(op.getType(), permutation), transpose.getInput(),
+                        op.getValue(), valuesBefore(op.getLow(), permutation),
+                        valuesBefore(op.getHigh(), permutation), valuesBefore(op.getInterior(), permutation));
   rewriter.replaceOpWithNewOp<nn::TransposeOp>(op, op.getType(), moved, permutation);
   return success();
 }
@@ -111,8 +114,9 @@ static LogicalResult sinkThroughSlice(nn::SliceOp op, PatternRewriter &rewriter)
   if (!transpose)
     return rewriter.notifyMatchFailure(op, "input is not transposed");
   auto permutation = transpose.getPermutation();
-  Value moved = nn::SliceOp::create(rewriter, op.getLoc(), before(op.getType(), permutation), transpose.getInput(),
-                                    valuesBefore(op.getStarts(), permutation), valuesBefore(op.getStrides(), permutation));
+  Value moved = nn::SliceOp::create(rewriter, op.getLoc(), before(op.getType(), permutation),
+                                    transpose.getInput(), valuesBefore(op.getStarts(), permutation),
+                                    valuesBefore(op.getStrides(), permutation));
   rewriter.replaceOpWithNewOp<nn::TransposeOp>(op, op.getType(), moved, permutation);
   return success();
 }
@@ -120,8 +124,8 @@ static LogicalResult sinkThroughSlice(nn::SliceOp op, PatternRewriter &rewriter)
 /// dot reads operands with any strides, so a transpose below it only renames dimensions, as long as the free ones keep
 /// their order (the result lists them in the operand's order).
 static LogicalResult absorbIntoDot(nn::DotOp op, PatternRewriter &rewriter) {
-  auto renamed = [&](Value operand, ArrayRef<int64_t> batch, ArrayRef<int64_t> contract, SmallVector<int64_t> &newBatch,
-                     SmallVector<int64_t> &newContract) -> Value {
+  auto renamed = [&](Value operand, ArrayRef<int64_t> batch, ArrayRef<int64_t> contract,
+                     SmallVector<int64_t> &newBatch, SmallVector<int64_t> &newContract) -> Value {
     newBatch.assign(batch.begin(), batch.end());
     newContract.assign(contract.begin(), contract.end());
     auto transpose = operand.getDefiningOp<nn::TransposeOp>();
@@ -144,7 +148,8 @@ static LogicalResult absorbIntoDot(nn::DotOp op, PatternRewriter &rewriter) {
   Value rhs = renamed(op.getRhs(), op.getRhsBatch(), op.getRhsContract(), rhsBatch, rhsContract);
   if (lhs == op.getLhs() && rhs == op.getRhs())
     return rewriter.notifyMatchFailure(op, "no operand is transposed in a way that dot can absorb");
-  rewriter.replaceOpWithNewOp<nn::DotOp>(op, op.getType(), lhs, rhs, lhsBatch, rhsBatch, lhsContract, rhsContract);
+  rewriter.replaceOpWithNewOp<nn::DotOp>(op, op.getType(), lhs, rhs, lhsBatch, rhsBatch, lhsContract,
+                                         rhsContract);
   return success();
 }
 

@@ -64,11 +64,14 @@ struct SinkThroughElementwise : RewritePattern {
       if (auto transpose = operand.getDefiningOp<nn::TransposeOp>())
         operands.push_back(transpose.getInput());
       else
-        operands.push_back(nn::TransposeOp::create(rewriter, op->getLoc(), permuted(operand.getType()), operand, inverse));
+        operands.push_back(
+            nn::TransposeOp::create(rewriter, op->getLoc(), permuted(operand.getType()), operand, inverse));
     }
-    OperationState state(op->getLoc(), op->getName(), operands, permuted(op->getResult(0).getType()), op->getAttrs());
+    OperationState state(op->getLoc(), op->getName(), operands, permuted(op->getResult(0).getType()),
+                         op->getAttrs());
     Operation *moved = rewriter.create(state);
-    rewriter.replaceOpWithNewOp<nn::TransposeOp>(op, op->getResult(0).getType(), moved->getResult(0), permutation);
+    rewriter.replaceOpWithNewOp<nn::TransposeOp>(op, op->getResult(0).getType(), moved->getResult(0),
+                                                 permutation);
     return success();
   }
 };
@@ -92,7 +95,8 @@ static LogicalResult pullThroughBroadcast(nn::TransposeOp op, PatternRewriter &r
     order.push_back(i);
   }
   auto inputType = cast<RankedTensorType>(broadcast.getInput().getType());
-  auto innerType = RankedTensorType::get(nn::permuteShape(inputType.getShape(), order), inputType.getElementType());
+  auto innerType =
+      RankedTensorType::get(nn::permuteShape(inputType.getShape(), order), inputType.getElementType());
   Value inner = rewriter.createOrFold<nn::TransposeOp>(op.getLoc(), innerType, broadcast.getInput(), order);
   rewriter.replaceOpWithNewOp<nn::BroadcastOp>(op, op.getType(), inner, dimensions);
   return success();

@@ -71,8 +71,7 @@ static bool holdsProbabilities(Type label, RankedTensorType prediction) {
 
 static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t binding, LossSpec loss,
                                  StringRef lossInput) {
-  FailureOr<Output> output =
-      chooseOutput(forward, loss.kind == LossKind::Output ? loss.output : lossInput);
+  FailureOr<Output> output = chooseOutput(forward, loss.kind == LossKind::Output ? loss.output : lossInput);
   if (failed(output))
     return failure();
   MLIRContext *context = module.getContext();

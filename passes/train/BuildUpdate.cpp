@@ -67,8 +67,9 @@ LogicalResult UpdateBuilder::scalar(StringRef name, double initial, Value &value
 LogicalResult UpdateBuilder::checkNames() {
   for (auto tensor : module.getOps<TensorOp>())
     if (tensor.getName() == "__metadata__" && tensor.getRole() != Role::constant)
-      return tensor.emitError() << "the model has a tensor named '__metadata__', which is the name of the metadata in a "
-                                   "checkpoint; rename it, or freeze it";
+      return tensor.emitError()
+             << "the model has a tensor named '__metadata__', which is the name of the metadata in a "
+                "checkpoint; rename it, or freeze it";
   return success();
 }
 
@@ -241,7 +242,8 @@ static LogicalResult buildAccumulate(ModuleOp module, int64_t steps) {
   Value share = b.div(b.constantLike(*count, 1), *count);
   SmallVector<Port> sums, updates;
   for (TensorOp parameter : findParameters(module)) {
-    FailureOr<Value> gradient = composer.getArgument(symbolAttribute(parameter, kGradient), parameter.getStoredType());
+    FailureOr<Value> gradient =
+        composer.getArgument(symbolAttribute(parameter, kGradient), parameter.getStoredType());
     FailureOr<Port> state = tensors.getState("accumulated", parameter);
     if (failed(gradient) || failed(state))
       return failure();

@@ -38,9 +38,9 @@ public:
       return module.emitError("gradients without @update: run ortc-build-update first");
     bool cut = options.gradients && backward;
     return success((!backward || succeeded(buildTrain())) &&
-                   (!backward || !accumulate || succeeded(buildAccumulate())) && (!forward || !loss || succeeded(buildEval())) &&
-                   (!forward || succeeded(buildPredict())) && (!cut || succeeded(buildGradients())) &&
-                   (!cut || succeeded(buildCutUpdate())));
+                   (!backward || !accumulate || succeeded(buildAccumulate())) &&
+                   (!forward || !loss || succeeded(buildEval())) && (!forward || succeeded(buildPredict())) &&
+                   (!cut || succeeded(buildGradients())) && (!cut || succeeded(buildCutUpdate())));
   }
 
 private:

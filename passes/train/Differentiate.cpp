@@ -60,7 +60,8 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
       }
   nn::TensorBuilder &builder = composer.getBuilder();
   Value value = losses->front().value;
-  auto result = autodiff::differentiate(builder, value, builder.constantLike(value, 1), withRespectTo, options);
+  auto result =
+      autodiff::differentiate(builder, value, builder.constantLike(value, 1), withRespectTo, options);
   if (failed(result))
     return failure();
   for (Port &port : backward.results)

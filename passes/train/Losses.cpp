@@ -118,8 +118,8 @@ static FailureOr<Value> prepareLabel(TensorBuilder &b, const LossSpec &loss, Val
   bool bothInteger = isa<IntegerType>(type.getElementType()) && isa<IntegerType>(expected.getElementType());
   bool bothFloat = isa<FloatType>(type.getElementType()) && isa<FloatType>(expected.getElementType());
   if (type.getShape() != expected.getShape() || !(bothInteger || bothFloat))
-    return emitError(b.getLoc()) << "the label has type " << type << " but loss "
-                                 << getLossName(loss.kind) << " needs " << expected;
+    return emitError(b.getLoc()) << "the label has type " << type << " but loss " << getLossName(loss.kind)
+                                 << " needs " << expected;
   if (type.getElementType().isInteger(32))
     return label; // an index type, too
   return b.cast(label, expected.getElementType());

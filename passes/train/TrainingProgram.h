@@ -30,7 +30,7 @@ mlir::LogicalResult differentiateLoss(mlir::ModuleOp module,
 
 struct UpdateOptions {
   OptimizerSpec optimizer;
-  std::vector<GroupSpec> groups;     ///< the first that matches a parameter's name is its group
+  std::vector<GroupSpec> groups;             ///< the first that matches a parameter's name is its group
   std::optional<double> clipNorm, clipValue; ///< > 0
   int64_t accumulate = 1;                    ///< gradient steps before an update
 };

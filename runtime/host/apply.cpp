@@ -202,7 +202,8 @@ Status computeGradients(const ApplyOptions &options) {
   for (const OutputArray &array : arrays)
     isTaken |= array.name == "loss";
   if (isTaken) {
-    application.reporter.note("'loss' is the gradient of a parameter of that name; the loss is in the file's metadata alone");
+    application.reporter.note(
+        "'loss' is the gradient of a parameter of that name; the loss is in the file's metadata alone");
   } else {
     DataType type = application.entry->lossType == DataType::Float64 ? DataType::Float64 : DataType::Float32;
     OutputArray scalar{"loss", type, {}, std::vector<uint8_t>(getElementBytes(type))};

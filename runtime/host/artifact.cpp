@@ -83,7 +83,8 @@ Status Artifact::open(const std::string &path, Artifact &artifact) {
   if (ortc_program_get_info(program, &artifact.info) != ORTC_OK ||
       ortc_program_section(program, ORTC_SECTION_MANIFEST, &manifest, &bytes) != ORTC_OK)
     return Status::failure(artifact.path + ": has no readable manifest; compile it again with ortc train");
-  ORTC_TRY(parseLossInfo(std::string(static_cast<const char *>(manifest), bytes), artifact.path, artifact.loss));
+  ORTC_TRY(
+      parseLossInfo(std::string(static_cast<const char *>(manifest), bytes), artifact.path, artifact.loss));
   artifact.entries.assign(artifact.info.entry_count, Entry());
   for (uint32_t i = 0; i < artifact.info.entry_count; ++i)
     if (Status read = readEntry(program, i, artifact.loss.kind == LossKind::Output, artifact.entries[i]);

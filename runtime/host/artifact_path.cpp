@@ -7,7 +7,7 @@
 namespace ortc::host {
 
 Status findArtifactFile(const std::string &path, std::string &file) {
-  struct stat about {};
+  struct stat about{};
   std::string advice = "; make one with ortc train MODEL.onnx -o " + path;
   if (stat(path.c_str(), &about) != 0)
     return Status::failure(path + ": there is no such artifact" + advice);

@@ -75,9 +75,10 @@ Status Batches::match(const DataSource &source, Field &field, size_t others,
   field.isEmpty = total == 0;
   if (field.isEmpty) {
     field.leading = 1;
-    return array.shape == wanted ? Status()
-                                 : Status::failure(where + " has shape " + formatShape(array.shape) +
-                                                   " but input '" + spec.name + "' is " + formatShape(wanted));
+    return array.shape == wanted
+               ? Status()
+               : Status::failure(where + " has shape " + formatShape(array.shape) + " but input '" +
+                                 spec.name + "' is " + formatShape(wanted));
   }
   if (array.bytes == 0)
     return Status::failure(where + " has shape " + formatShape(array.shape) + " and holds no elements");
@@ -149,8 +150,9 @@ Status Batches::count(const std::string &path, Remainder remainder) {
           " of a slice, and leading dimensions differ, so that no samples can be repeated");
     dropped = std::max(dropped, rest);
     if (slices == 0)
-      return Status::failure(path + ": array '" + field.array.name + "' has " + formatCount(field.rows(), "row") +
-                             " but a slice takes " + std::to_string(field.leading));
+      return Status::failure(path + ": array '" + field.array.name + "' has " +
+                             formatCount(field.rows(), "row") + " but a slice takes " +
+                             std::to_string(field.leading));
   }
   return Status();
 }
@@ -178,7 +180,8 @@ std::string Batches::describeDropped(const std::string &of) const {
   return path + ": " + formatCount(dropped, isBatch() ? "sample" : "row") +
          (isBatch() ? " of " + std::to_string(samples) : "") + " at the end of " + of +
          (dropped == 1 ? " does" : " do") + " not fill a " +
-         (isBatch() ? "batch of " + std::to_string(batch) : "slice") + (dropped == 1 ? " and is" : " and are") + " dropped";
+         (isBatch() ? "batch of " + std::to_string(batch) : "slice") +
+         (dropped == 1 ? " and is" : " and are") + " dropped";
 }
 
 int64_t Batches::getRealRows(int64_t slice) const {

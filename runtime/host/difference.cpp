@@ -39,7 +39,8 @@ Difference compareDerivative(const std::function<double(double)> &f, double valu
   }
   // One-sided derivatives of a smooth function come together with the step. At a kink they stay apart.
   for (int i = 2; i < kTries; ++i) {
-    double size = std::max({std::fabs(left[i]), std::fabs(right[i]), std::fabs(derivative), options.smallest});
+    double size =
+        std::max({std::fabs(left[i]), std::fabs(right[i]), std::fabs(derivative), options.smallest});
     double slack = options.tolerance * size + 2 * noise[i];
     double gap = std::fabs(right[i] - left[i]), earlier = std::fabs(right[i - 1] - left[i - 1]);
     bool staysApart = gap > 10 * slack && gap > 0.5 * earlier;

@@ -33,9 +33,9 @@ class Random {
 public:
   explicit Random(uint64_t seed) : state(seed) {}
   uint64_t next();
-  double uniform();              ///< in [0, 1)
-  double normal();               ///< mean 0, variance 1
-  int64_t below(int64_t limit);  ///< in [0, limit)
+  double uniform();             ///< in [0, 1)
+  double normal();              ///< mean 0, variance 1
+  int64_t below(int64_t limit); ///< in [0, limit)
 
 private:
   uint64_t state;

@@ -31,8 +31,8 @@ private:
   Status write(const Parameter &parameter, const std::vector<double> &values);
   /// The loss with `parameter` moved; not a number after a failure, which `problem` then has.
   double lossAt(const Parameter &parameter, const std::vector<double> &direction, double step);
-  Status probe(const Parameter &parameter, const std::vector<double> &direction, double step, const std::string &where,
-               TensorCheck &result);
+  Status probe(const Parameter &parameter, const std::vector<double> &direction, double step,
+               const std::string &where, TensorCheck &result);
   Status check(const Parameter &parameter, Random random, TensorCheck &result);
 
   Session &session;
@@ -51,7 +51,8 @@ Status Checker::load() {
   ORTC_TRY(session.step(entry, loss));
   if (!std::isfinite(loss))
     return Status::failure("the loss is " + formatNumber(loss) +
-                           ", and what is not finite cannot be differentiated; give data the model is made for with --data FILE");
+                           ", and what is not finite cannot be differentiated; give data the model is made "
+                           "for with --data FILE");
   double largest = 0;
   for (uint32_t i = 0; i < artifact.getInfo().tensor_count; ++i) {
     ortc_tensor_info tensor{};
@@ -79,7 +80,8 @@ Status Checker::load() {
 }
 
 Status Checker::write(const Parameter &parameter, const std::vector<double> &values) {
-  if (ortc_write(session.get(), parameter.name.c_str(), values.data(), values.size() * sizeof(double)) != ORTC_OK)
+  if (ortc_write(session.get(), parameter.name.c_str(), values.data(), values.size() * sizeof(double)) !=
+      ORTC_OK)
     return Status::failure("'" + parameter.name + "': " + ortc_session_message(session.get()));
   return Status();
 }
@@ -157,7 +159,8 @@ Status Checker::check(const Parameter &parameter, Random random, TensorCheck &re
   auto largest = std::max_element(parameter.gradient.begin(), parameter.gradient.end(),
                                   [&](double a, double b) { return size(a) < size(b); });
   for (int64_t k = 0; k < options.weights && (k == 0 || size_t(k) < count); ++k) {
-    size_t index = k == 0 ? size_t(largest - parameter.gradient.begin()) : size_t(random.below(int64_t(count)));
+    size_t index =
+        k == 0 ? size_t(largest - parameter.gradient.begin()) : size_t(random.below(int64_t(count)));
     std::fill(direction.begin(), direction.end(), 0.0);
     direction[index] = 1;
     ORTC_TRY(probe(parameter, direction, 1e-4 * std::max(1.0, size(parameter.values[index])),
@@ -169,12 +172,13 @@ Status Checker::check(const Parameter &parameter, Random random, TensorCheck &re
 Status Checker::run(std::vector<TensorCheck> &results) {
   ORTC_TRY(load());
   for (size_t i = 0; i < parameters.size(); ++i)
-    ORTC_TRY(check(parameters[i], Random(options.seed + 0x632be59bd9b4e019u * (i + 1)), results.emplace_back()));
+    ORTC_TRY(
+        check(parameters[i], Random(options.seed + 0x632be59bd9b4e019u * (i + 1)), results.emplace_back()));
   return Status();
 }
 
-Status checkGradients(Session &session, const Artifact &artifact, const Entry &entry, const GradientCheckOptions &options,
-                      std::vector<TensorCheck> &results) {
+Status checkGradients(Session &session, const Artifact &artifact, const Entry &entry,
+                      const GradientCheckOptions &options, std::vector<TensorCheck> &results) {
   results.clear();
   return Checker(session, artifact, entry, options).run(results);
 }
@@ -193,7 +197,8 @@ static void store(DataType type, double value, uint8_t *to) {
   }
 }
 
-Status fillInputs(Session &session, const Entry &entry, const std::map<std::string, InputRange> &ranges, uint64_t seed) {
+Status fillInputs(Session &session, const Entry &entry, const std::map<std::string, InputRange> &ranges,
+                  uint64_t seed) {
   for (size_t i = 0; i < entry.inputs.size(); ++i) {
     const InputSpec &input = entry.inputs[i];
     Random random(seed ^ 0xd1b54a32d192ed03u * (i + 1));
@@ -203,11 +208,12 @@ Status fillInputs(Session &session, const Entry &entry, const std::map<std::stri
     (void)countElements(input.shape, count);
     bool isFloat = input.type == DataType::Float64 || input.type == DataType::Float32;
     if (input.type == DataType::Float16 || input.type == DataType::BFloat16)
-      return Status::failure("input '" + input.name + "' is stored in 16 bits, although everything is float64");
+      return Status::failure("input '" + input.name +
+                             "' is stored in 16 bits, although everything is float64");
     auto found = ranges.find(input.name);
     InputRange range = found == ranges.end() ? InputRange() : found->second;
     for (int64_t k = 0; k < count; ++k) {
-      double value = isFloat              ? (input.isLabel ? random.uniform() : random.normal())
+      double value = isFloat                  ? (input.isLabel ? random.uniform() : random.normal())
                      : range.low < range.high ? double(range.low + random.below(range.high - range.low))
                                               : 1;
       store(input.type, value, data + size_t(k) * getElementBytes(input.type));
@@ -221,20 +227,25 @@ std::string formatChecks(std::vector<TensorCheck> results, double tolerance) {
     return std::tuple(a.isGood, -a.worst, a.name) < std::tuple(b.isGood, -b.worst, b.name);
   });
   constexpr size_t kShown = 16;
-  size_t wrong = size_t(std::count_if(results.begin(), results.end(), [](const TensorCheck &check) { return !check.isGood; }));
+  size_t wrong = size_t(
+      std::count_if(results.begin(), results.end(), [](const TensorCheck &check) { return !check.isGood; }));
   size_t shown = std::min(results.size(), std::max(kShown, wrong));
   size_t width = 6;
   for (size_t i = 0; i < shown; ++i)
     width = std::max(width, results[i].name.size());
-  auto pad = [](std::string text, size_t to) { return text.size() < to ? text + std::string(to - text.size(), ' ') : text; };
-  std::string text = pad("tensor", width) + "  elements  kinks  worst error  at              gradient      difference\n";
+  auto pad = [](std::string text, size_t to) {
+    return text.size() < to ? text + std::string(to - text.size(), ' ') : text;
+  };
+  std::string text =
+      pad("tensor", width) + "  elements  kinks  worst error  at              gradient      difference\n";
   for (size_t i = 0; i < shown; ++i) {
     const TensorCheck &check = results[i];
-    std::string line = pad(check.name, width) + "  " + pad(std::to_string(check.elements), 8) + "  " +
-                       pad(check.kinks ? std::to_string(check.kinks) : "", 5) + "  " +
-                       pad(check.where.empty() ? "" : formatShort(check.worst, 2), 11) + "  " + pad(check.where, 14) + "  " +
-                       pad(check.where.empty() ? "" : formatShort(check.gradient, 6), 12) + "  " +
-                       (check.where.empty() ? "" : formatShort(check.numeric, 6)) + (check.isGood ? "" : "  WRONG");
+    std::string line =
+        pad(check.name, width) + "  " + pad(std::to_string(check.elements), 8) + "  " +
+        pad(check.kinks ? std::to_string(check.kinks) : "", 5) + "  " +
+        pad(check.where.empty() ? "" : formatShort(check.worst, 2), 11) + "  " + pad(check.where, 14) + "  " +
+        pad(check.where.empty() ? "" : formatShort(check.gradient, 6), 12) + "  " +
+        (check.where.empty() ? "" : formatShort(check.numeric, 6)) + (check.isGood ? "" : "  WRONG");
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   if (shown < results.size())
@@ -246,9 +257,10 @@ std::string formatChecks(std::vector<TensorCheck> results, double tolerance) {
     kinks += check.kinks;
     worst = std::max(worst, check.worst);
   }
-  return text + (wrong ? std::to_string(wrong) + " of " : "") + formatCount(int64_t(results.size()), "tensor") +
-         (wrong ? " wrong" : " right") + ": " + formatCount(probes, "difference") + ", " + formatCount(kinks, "kink") +
-         ", worst relative error " + formatShort(worst, 2) + ", tolerance " + formatShort(tolerance, 2) + "\n";
+  return text + (wrong ? std::to_string(wrong) + " of " : "") +
+         formatCount(int64_t(results.size()), "tensor") + (wrong ? " wrong" : " right") + ": " +
+         formatCount(probes, "difference") + ", " + formatCount(kinks, "kink") + ", worst relative error " +
+         formatShort(worst, 2) + ", tolerance " + formatShort(tolerance, 2) + "\n";
 }
 
 } // namespace ortc::host

@@ -100,12 +100,14 @@ Status Session::use(const Entry &entry) {
     auto &buffer = state->buffers[{entry.binding, name}];
     size_t bytes = 0;
     if (!countBytes(shape, type, bytes))
-      return Status::failure(artifact->getPath() + ": '" + name + "' has shape " + formatShape(shape) + ", whose size overflows");
+      return Status::failure(artifact->getPath() + ": '" + name + "' has shape " + formatShape(shape) +
+                             ", whose size overflows");
     if (buffer && buffer->bytes == bytes)
       return Status();
     buffer = std::make_unique<Buffer>(bytes);
     ortc_status status = ortc_bind(get(), name.c_str(), buffer->data, bytes);
-    return status == ORTC_OK ? Status() : fail(artifact->getPath() + ": '" + name + "' cannot be bound", status);
+    return status == ORTC_OK ? Status()
+                             : fail(artifact->getPath() + ": '" + name + "' cannot be bound", status);
   };
   for (const InputSpec &input : entry.inputs)
     ORTC_TRY(bind(input.name, input.type, input.shape));
@@ -200,13 +202,15 @@ Status Session::checkScalars(const std::string &path) {
     double value = 0;
     if (ortc_tensor_get(artifact->getProgram(), i, &tensor) != ORTC_OK)
       continue;
-    bool isStep = tensor.role == ORTC_ROLE_STATE && !(tensor.flags & ORTC_TENSOR_IN_MODEL) && tensor.rank == 0 &&
-                  static_cast<DataType>(tensor.dtype) == DataType::Int64;
-    if ((tensor.role != ORTC_ROLE_SCALAR && !isStep) || ortc_get_scalar(get(), tensor.name, &value) != ORTC_OK)
+    bool isStep = tensor.role == ORTC_ROLE_STATE && !(tensor.flags & ORTC_TENSOR_IN_MODEL) &&
+                  tensor.rank == 0 && static_cast<DataType>(tensor.dtype) == DataType::Int64;
+    if ((tensor.role != ORTC_ROLE_SCALAR && !isStep) ||
+        ortc_get_scalar(get(), tensor.name, &value) != ORTC_OK)
       continue;
     if (!std::isfinite(value) || (isStep && value < 0))
-      return Status::failure(path + ": '" + tensor.name + "' is " + formatNumber(value) + ", but it must be " +
-                             (isStep ? "0 or more" : "finite") + "; no training has saved this");
+      return Status::failure(path + ": '" + tensor.name + "' is " + formatNumber(value) +
+                             ", but it must be " + (isStep ? "0 or more" : "finite") +
+                             "; no training has saved this");
   }
   return Status();
 }

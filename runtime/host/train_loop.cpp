@@ -48,7 +48,7 @@ private:
   int64_t accumulate = 1;                 // gradient steps before an update
   Batches data, evalData;
   Position position;
-  Schedule schedule; // the position's, with its end
+  Schedule schedule;                      // the position's, with its end
   int64_t stepsDone = 0, stepsWanted = 0; // of this run
   double setRate = 0, lastLoss = 0;
   int64_t savedStep = -1, evaluatedStep = -1;
@@ -63,8 +63,8 @@ Status Trainer::run() {
   ORTC_TRY(planRates());
   ORTC_TRY(loop());
   if (int64_t waiting = position.step % accumulate; waiting && stepsDone)
-    reporter.note("the gradients of the last " + formatCount(waiting, "step") + " wait for an update, which comes after " +
-                  std::to_string(accumulate) +
+    reporter.note("the gradients of the last " + formatCount(waiting, "step") +
+                  " wait for an update, which comes after " + std::to_string(accumulate) +
                   (options.save.empty() ? "; without --save they are lost" : "; they are in the checkpoint"));
   if (interrupted)
     ORTC_TRY(metrics.writeEvent("interrupted", {{"step", std::to_string(position.step)}}));
@@ -112,7 +112,8 @@ Status Trainer::open() {
     ORTC_TRY(Batches::create(*source, evalEntry->inputs, Remainder::Repeat, evalData, notes));
   }
   ORTC_TRY(checkOutputs(inputs, {{"--save", options.save}, {"--metrics", options.metrics}}));
-  ORTC_TRY(checkOutputs({{"--load", options.load}}, {{"--metrics", options.metrics}})); // --save may be --load
+  ORTC_TRY(
+      checkOutputs({{"--load", options.load}}, {{"--metrics", options.metrics}})); // --save may be --load
   ORTC_TRY(Session::create(artifact, {options.threads, options.stopOnNan}, session));
   for (const std::string &note : notes)
     reporter.note(note);
@@ -148,8 +149,9 @@ Status Trainer::resume() {
         reporter.note(stored->items != wanted.items
                           ? "the data has " + items + " but the checkpoint was made with " +
                                 std::to_string(stored->items) + ": the next epoch begins"
-                          : "an epoch has " + formatCount(data.getSlices(), "step") + " but the checkpoint was made after " +
-                                std::to_string(stored->slice) + " of one: the next epoch begins");
+                          : "an epoch has " + formatCount(data.getSlices(), "step") +
+                                " but the checkpoint was made after " + std::to_string(stored->slice) +
+                                " of one: the next epoch begins");
         position.items = wanted.items;
         position.epoch += stored->slice > 0;
         position.slice = 0;
@@ -191,14 +193,14 @@ Status Trainer::planRates() {
   if (schedule.total == 0) {
     schedule.total = end;
   } else if (schedule.isFalling() && end > schedule.total) {
-    std::string what = "the learning-rate schedule " + schedule.format() + " ends at step " +
-                       std::to_string(schedule.total);
+    std::string what =
+        "the learning-rate schedule " + schedule.format() + " ends at step " + std::to_string(schedule.total);
     std::string source = options.schedule ? "" : options.load + ": ";
     // Nothing but the smallest rate is left. That is fine where somebody asks for one that is not zero.
     if (stepsWanted > 0 && position.step >= schedule.total && (!options.schedule || schedule.minimum == 0))
-      return Status::refusal(source + what + ", and this run begins at step " + std::to_string(position.step) +
-                             "; give --lr-schedule with total=" + std::to_string(end) +
-                             " or more, or --lr for a constant rate");
+      return Status::refusal(
+          source + what + ", and this run begins at step " + std::to_string(position.step) +
+          "; give --lr-schedule with total=" + std::to_string(end) + " or more, or --lr for a constant rate");
     reporter.note(source + what + "; the steps after it train at " + formatShort(schedule.minimum));
   }
   ORTC_TRY(session.getScalar("lr", setRate));

@@ -195,7 +195,8 @@ ortc_status ortc_checkpoint_save(ortc_session *session, const char *path, const 
   char temporary[4096];
   arguments.set(0, path);
   // Process and session make the name this writer's own. It follows no link that somebody put there.
-  if (snprintf(temporary, sizeof temporary, "%s.%d.%p.tmp", path, getpid(), (void *)session) >= (int)sizeof temporary)
+  if (snprintf(temporary, sizeof temporary, "%s.%d.%p.tmp", path, getpid(), (void *)session) >=
+      (int)sizeof temporary)
     return report(&session->message, kTooLong, arguments);
   int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   ortc_status status = ORTC_E_IO;

@@ -41,7 +41,8 @@ bool isGood(const ortc_file_view &v, uint64_t size) {
             (dim > 1 && (__builtin_mul_overflow(dim - 1, stride, &step) ||
                          __builtin_add_overflow(extent, step, &extent)));
   }
-  return !isBad && dense == v.bytes && !(dense >> kRegionBits) && isWithin(v.offset, dense ? extent : 0, size);
+  return !isBad && dense == v.bytes && !(dense >> kRegionBits) &&
+         isWithin(v.offset, dense ? extent : 0, size);
 }
 
 constexpr char kNewer[] = E_VERSION "%s %u needs a newer runtime";

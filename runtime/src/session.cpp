@@ -186,7 +186,8 @@ __attribute__((noinline)) Error run(ortc_session *s, uint32_t role, double *loss
     const char *name = p->listed(ORTC_SECTION_CHECK_NAMES, s->detail.name);
     return s->arguments.set(0, (uint64_t)s->detail.index), s->arguments.set(1, name ? name : "?"),
            s->arguments.set(2, s->detail.from_end ? 0 - (uint64_t)s->detail.limit : 0),
-           s->arguments.set(3, (uint64_t)s->detail.limit), E_RANGE "index %d in '%s' is out of range [%d, %d)";
+           s->arguments.set(3, (uint64_t)s->detail.limit),
+           E_RANGE "index %d in '%s' is out of range [%d, %d)";
   }
   if (result == ORTC_STEP_NOT_FINITE)
     return E_NOT_FINITE "the loss is not finite";

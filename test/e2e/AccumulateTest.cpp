@@ -13,14 +13,17 @@ namespace {
 class AccumulateTest : public testing::Test {
 protected:
   void compile(const std::string &name, const std::string &batch, const std::vector<std::string> &more) {
-    std::vector<std::string> arguments{"train", entry.model(), "-o", folder / name, "--shape", "batch=" + batch,
-                                       "--optimizer", "adamw:lr=0.02", "--clip-norm", "0.5", "--target", "native", "--quiet"};
+    std::vector<std::string> arguments{
+        "train",         entry.model(), "-o",  folder / name, "--shape", "batch=" + batch, "--optimizer",
+        "adamw:lr=0.02", "--clip-norm", "0.5", "--target",    "native",  "--quiet"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     mustRun(arguments);
   }
-  void train(const std::string &name, const std::string &save, int steps, const std::vector<std::string> &more = {}) {
-    std::vector<std::string> arguments{"run", folder / name, "--data", entry.data(), "--no-shuffle", "--steps",
-                                       std::to_string(steps), "--save", folder / save, "--quiet"};
+  void train(const std::string &name, const std::string &save, int steps,
+             const std::vector<std::string> &more = {}) {
+    std::vector<std::string> arguments{
+        "run",     folder / name,         "--data", entry.data(),  "--no-shuffle",
+        "--steps", std::to_string(steps), "--save", folder / save, "--quiet"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     mustRun(arguments);
   }
@@ -81,7 +84,8 @@ TEST_F(AccumulateTest, TheUpdateEntryAppliesJustItsGradients) {
 /// Batch norm normalises every slice by itself and moves its running statistics with each.
 TEST_F(AccumulateTest, BatchNormSeesEverySlice) {
   ZooEntry residual("resnet-tiny");
-  std::vector<std::string> flags{"train", residual.model(), "--shape", "batch=8", "--batch-norm", "train", "--target", "native", "--quiet"};
+  std::vector<std::string> flags{"train", residual.model(), "--shape", "batch=8", "--batch-norm",
+                                 "train", "--target",       "native",  "--quiet"};
   auto compileAs = [&](const std::string &name, const std::vector<std::string> &more) {
     std::vector<std::string> arguments(flags);
     arguments.insert(arguments.end(), {"-o", folder / name});
@@ -89,7 +93,8 @@ TEST_F(AccumulateTest, BatchNormSeesEverySlice) {
     mustRun(arguments);
   };
   auto save = [&](const std::string &name, const std::string &steps, const std::string &file) {
-    mustRun({"run", folder / name, "--data", residual.data(), "--no-shuffle", "--steps", steps, "--save", folder / file, "--quiet"});
+    mustRun({"run", folder / name, "--data", residual.data(), "--no-shuffle", "--steps", steps, "--save",
+             folder / file, "--quiet"});
     return loadValues(folder / file);
   };
   constexpr double kRate = 0.5;
@@ -107,7 +112,8 @@ TEST_F(AccumulateTest, BatchNormSeesEverySlice) {
     ASSERT_EQ(ortc_gradients_step(session.get(), nullptr), ORTC_OK) << session.message();
     for (const auto &[name, values] : before) {
       std::vector<float> gradient(values.data.size());
-      if (ortc_read_gradient(session.get(), name.c_str(), gradient.data(), gradient.size() * sizeof(float)) != ORTC_OK)
+      if (ortc_read_gradient(session.get(), name.c_str(), gradient.data(), gradient.size() * sizeof(float)) !=
+          ORTC_OK)
         continue; // a statistic
       sums[name].resize(gradient.size());
       for (size_t i = 0; i < gradient.size(); ++i)
@@ -121,7 +127,9 @@ TEST_F(AccumulateTest, BatchNormSeesEverySlice) {
     bool isTrained = sums.count(name);
     statistics += !isTrained && values.data != moved[name].data;
     for (size_t i = 0; i < values.data.size(); ++i)
-      ASSERT_NEAR(pairs[name].data[i], isTrained ? values.data[i] - kRate * sums[name][i] / 2 : moved[name].data[i], 1e-6) << name;
+      ASSERT_NEAR(pairs[name].data[i],
+                  isTrained ? values.data[i] - kRate * sums[name][i] / 2 : moved[name].data[i], 1e-6)
+          << name;
   }
   EXPECT_GT(sums.size(), 20u);
   EXPECT_GT(statistics, 10u);
@@ -131,8 +139,13 @@ TEST_F(AccumulateTest, AnArtifactWithoutItHasNoSuchStep) {
   compile("a", "16", {});
   Session session(folder / "a");
   EXPECT_EQ(ortc_accumulate_step(session.get(), nullptr), ORTC_E_NOT_FOUND);
-  EXPECT_EQ(runTool({"train", entry.model(), "--shape", "batch=16", "-o", folder / "b", "--accumulate", "0"}).status, 2);
-  EXPECT_EQ(runTool({"train", entry.model(), "--shape", "batch=16", "-o", folder / "b", "--loss", "none", "--accumulate", "2"}).status, 2);
+  EXPECT_EQ(runTool({"train", entry.model(), "--shape", "batch=16", "-o", folder / "b", "--accumulate", "0"})
+                .status,
+            2);
+  EXPECT_EQ(runTool({"train", entry.model(), "--shape", "batch=16", "-o", folder / "b", "--loss", "none",
+                     "--accumulate", "2"})
+                .status,
+            2);
 }
 
 } // namespace

@@ -83,7 +83,8 @@ namespace {
 
 /// Whether `real` is what the documentation shows: the same keys in the same order, the same texts, and numbers except
 /// where they are sizes or counts. Lists may be shortened: their items with a name are looked up, others are the first.
-void expectDocumented(const nlohmann::ordered_json &shown, const nlohmann::ordered_json &real, const std::string &where) {
+void expectDocumented(const nlohmann::ordered_json &shown, const nlohmann::ordered_json &real,
+                      const std::string &where) {
   ASSERT_STREQ(shown.type_name(), real.type_name()) << where;
   if (shown.is_object()) {
     std::vector<std::string> wanted, got;
@@ -105,8 +106,9 @@ void expectDocumented(const nlohmann::ordered_json &shown, const nlohmann::order
       expectDocumented(shown[i], real[k], where + "/" + std::to_string(i));
     }
   } else {
-    static const std::set<std::string> kMoves = {"steps",      "flops",        "transient",  "fixed",   "per_worker", "bound",
-                                                 "persistent", "source_order", "code_bytes", "kernels", "offset"};
+    static const std::set<std::string> kMoves = {"steps",      "flops",   "transient",  "fixed",
+                                                 "per_worker", "bound",   "persistent", "source_order",
+                                                 "code_bytes", "kernels", "offset"};
     if (!kMoves.count(where.substr(where.rfind('/') + 1)))
       EXPECT_EQ(shown, real) << where;
   }
@@ -135,8 +137,9 @@ TEST_F(ArtifactTest, TheManifestIsAsDocumented) {
   std::string guide = readFile(sourcePath("../docs/manifest.md"));
   size_t begin = guide.find("```json\n") + 8, end = guide.find("```", begin);
   auto shown = nlohmann::ordered_json::parse(guide.substr(begin, end - begin));
-  mustRun({"train", ZooEntry("mlp-digits").model(), "-o", folder / "digits", "--shape", "batch=64", "--optimizer",
-           "adamw:lr=0.001", "--group", ".*bias:weight_decay=0", "--clip-norm", "1", "--target", "x86-64-v3", "--quiet"});
+  mustRun({"train", ZooEntry("mlp-digits").model(), "-o", folder / "digits", "--shape", "batch=64",
+           "--optimizer", "adamw:lr=0.001", "--group", ".*bias:weight_decay=0", "--clip-norm", "1",
+           "--target", "x86-64-v3", "--quiet"});
   auto real = nlohmann::ordered_json::parse(readFile(folder / "digits/manifest.json"));
   expectDocumented(shown, real, "");
   // 64 samples through 64x64 and 10x64 with biases; relu compares, which is no floating-point operation of this count.
@@ -220,8 +223,7 @@ TEST_F(ArtifactTest, ALabelOutOfRangeStopsTheStepAndChangesNothing) {
     ASSERT_EQ(ortc_write(session.get(), "label", labels.data(), 64 * 8), ORTC_OK);
     double loss = 0;
     EXPECT_EQ(ortc_train_step(session.get(), &loss), ORTC_E_RANGE) << wrong;
-    EXPECT_EQ(session.message(),
-              "index " + std::to_string(wrong) + " in 'label' is out of range [0, 10)");
+    EXPECT_EQ(session.message(), "index " + std::to_string(wrong) + " in 'label' is out of range [0, 10)");
     EXPECT_EQ(ortc_eval_step(session.get(), &loss), ORTC_E_RANGE) << wrong;
     EXPECT_EQ(ortc_gradients_step(session.get(), &loss), ORTC_E_RANGE) << wrong;
     EXPECT_EQ(ortc_update_step(session.get()), ORTC_E_STATE) << "no gradients were computed";
@@ -314,7 +316,8 @@ TEST_F(ArtifactTest, CheckpointsInTheFolderAreNotDeleted) {
   mustRun({"run", folder / "artifact", "--data", entry.data(), "--steps", "1", "--quiet", "--save",
            folder / "artifact/ck.safetensors"});
   std::string before = readFile(folder / "artifact/model.ortc");
-  Outcome outcome = runTool({"train", entry.model(), "-o", folder / "artifact", "--shape", "batch=64", "--gradients"});
+  Outcome outcome =
+      runTool({"train", entry.model(), "-o", folder / "artifact", "--shape", "batch=64", "--gradients"});
   EXPECT_EQ(outcome.status, 2);
   EXPECT_EQ(outcome.errors.substr(0, outcome.errors.find(": it is")),
             "ortc: error: output folder '" + (folder / "artifact") + "' holds 'ck.safetensors'");
@@ -325,24 +328,28 @@ TEST_F(ArtifactTest, CheckpointsInTheFolderAreNotDeleted) {
 // A forward-only artifact trains nothing: its weights are constants, and PyTorch's predictions come out all the same.
 TEST_F(ArtifactTest, WithoutALossAllWeightsAreConstants) {
   ZooEntry entry("mobilenetv2-tiny"); // with running statistics
-  std::vector<std::string> arguments{"train", entry.model(), "-o", folder / "none", "--loss", "none", "--target", "native"};
-  std::vector<std::string> both{"train", entry.model(), "-o", folder / "both", "--target", "native", "--quiet"};
+  std::vector<std::string> arguments{"train",  entry.model(), "-o",       folder / "none",
+                                     "--loss", "none",        "--target", "native"};
+  std::vector<std::string> both{"train",    entry.model(), "-o",     folder / "both",
+                                "--target", "native",      "--quiet"};
   for (size_t i = 0; i + 1 < entry.flags.size(); ++i)
     if (entry.flags[i] == "--shape")
       for (auto *list : {&arguments, &both})
         list->insert(list->end(), {"--shape", entry.flags[i + 1]});
   Outcome outcome = mustRun(arguments);
-  EXPECT_NE(outcome.text.find("\ntrained    nothing: the weights are constants\n"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("\ntrained    nothing: the weights are constants\n"), std::string::npos)
+      << outcome.text;
   EXPECT_NE(outcome.text.find("\npersistent 0 B, "), std::string::npos) << outcome.text;
   mustRun(both);
   for (const char *name : {"none", "both"})
-    mustRun({"predict", folder / name, "--data", entry.data(), "--steps", "1", "-o", folder / (std::string(name) + ".npz"),
-             "--quiet"});
+    mustRun({"predict", folder / name, "--data", entry.data(), "--steps", "1", "-o",
+             folder / (std::string(name) + ".npz"), "--quiet"});
   auto wanted = loadValues(folder / "both.npz"), got = loadValues(folder / "none.npz");
   EXPECT_LE(worstDistance(wanted, got), 1e-5) << "products of constants are folded";
   outcome = runTool({"train", entry.model(), "-o", folder / "x", "--loss", "none", "--optimizer", "sgd"});
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_EQ(outcome.errors, "ortc: error: --optimizer needs a loss, and --loss none compiles the forward part only\n");
+  EXPECT_EQ(outcome.errors,
+            "ortc: error: --optimizer needs a loss, and --loss none compiles the forward part only\n");
 }
 
 TEST_F(ArtifactTest, AFolderThatCannotBeWrittenIsAnError) {

@@ -17,10 +17,13 @@ Outcome check(const std::string &name, std::vector<std::string> more) {
   return runTool(arguments);
 }
 
-bool has(const Outcome &outcome, const std::string &text) { return outcome.text.find(text) != std::string::npos; }
+bool has(const Outcome &outcome, const std::string &text) {
+  return outcome.text.find(text) != std::string::npos;
+}
 
 TEST(CheckTest, PassesModelsThatAreRight) {
-  for (const char *name : {"mlp-digits", "lenet", "dlrm-tiny"}) { // dense; convolutions, pools, kinks; indices
+  for (const char *name :
+       {"mlp-digits", "lenet", "dlrm-tiny"}) { // dense; convolutions, pools, kinks; indices
     Outcome outcome = check(name, {});
     EXPECT_EQ(outcome.status, 0) << name << "\n" << outcome.text << outcome.errors;
     EXPECT_TRUE(has(outcome, " right: ")) << outcome.text;
@@ -49,7 +52,9 @@ TEST(CheckTest, CatchesAWrongRuleAndNamesTheOperation) {
     EXPECT_EQ(outcome.status, 1) << mutation << "\n" << outcome.text << outcome.errors;
     EXPECT_TRUE(has(outcome, "WRONG")) << outcome.text;
     EXPECT_TRUE(has(outcome, std::string("the first operation to suspect is ") + suspect)) << outcome.text;
-    EXPECT_TRUE(has(outcome, std::string("operand ") + mutation[std::string(mutation).size() - 1] + " is off by")) << outcome.text;
+    EXPECT_TRUE(
+        has(outcome, std::string("operand ") + mutation[std::string(mutation).size() - 1] + " is off by"))
+        << outcome.text;
   }
 }
 
@@ -57,7 +62,8 @@ TEST(CheckTest, TakesAnArtifactAndACheckpoint) {
   TemporaryFolder folder;
   ZooEntry entry("mlp-digits");
   std::string artifact = folder / "a", saved = folder / "a.safetensors";
-  mustRun({"train", entry.model(), "--shape", "batch=16", "--freeze", "0[.]bias", "--target", "native", "--quiet", "-o", artifact});
+  mustRun({"train", entry.model(), "--shape", "batch=16", "--freeze", "0[.]bias", "--target", "native",
+           "--quiet", "-o", artifact});
   mustRun({"run", artifact, "--data", entry.data(), "--steps", "3", "--save", saved, "--quiet"});
   Outcome plain = runTool({"check", artifact}), loaded = runTool({"check", artifact, "--load", saved});
   EXPECT_EQ(plain.status, 0) << plain.text << plain.errors;

@@ -19,12 +19,15 @@ struct Habit {
 
 const std::vector<Habit> kHabits = {
     // scikit-learn's classifier: the label's operators are dropped, the loss takes what goes into the softmax.
-    {"sklearn-mlp", {"--shape", "X=8x6", "--loss-input", "add_result1"}, {"output 'output_label' is left out", "'add_result1' is no output"}},
+    {"sklearn-mlp",
+     {"--shape", "X=8x6", "--loss-input", "add_result1"},
+     {"output 'output_label' is left out", "'add_result1' is no output"}},
     // The exporter says what is a buffer: tables and scalars stay as they are. The head is the embedding.
     {"torch-dynamo-buffers", {"--loss", "cross_entropy:axis=-1"}, {"is tied to it again"}},
     // The same module written by TorchScript, which says nothing.
     {"torchscript-buffers",
-     {"--loss", "cross_entropy:axis=-1", "--freeze", "cos|scale|onnx::Add.*", "--tie", "onnx::MatMul_58=embed.weight"},
+     {"--loss", "cross_entropy:axis=-1", "--freeze", "cos|scale|onnx::Add.*", "--tie",
+      "onnx::MatMul_58=embed.weight"},
      {},
      true},
     // Keras' GRU is a Loop whose condition is computed from lifted constants.
@@ -37,7 +40,8 @@ TEST_P(ExportersTest, TrainsWhatTheModelTrains) {
   const Habit &habit = GetParam();
   std::string folder = sourcePath("exporters/" + habit.name) + "/";
   TemporaryFolder out;
-  std::vector<std::string> command{"train", folder + "model.onnx", "-o", out / "a", "--target", "native", "--gradients"};
+  std::vector<std::string> command{"train",  folder + "model.onnx", "-o", out / "a", "--target",
+                                   "native", "--gradients"};
   command.insert(command.end(), habit.flags.begin(), habit.flags.end());
   Outcome outcome = mustRun(command);
   for (const std::string &text : habit.said)
@@ -60,7 +64,8 @@ TEST_P(ExportersTest, TrainsWhatTheModelTrains) {
   for (const auto &[name, values] : wanted) {
     ASSERT_EQ(got[name].shape, values.shape) << name;
     for (size_t i = 0; i < values.data.size(); ++i)
-      ASSERT_NEAR(got[name].data[i], values.data[i], name == "loss" ? 1e-5 : 1e-4 * largest) << name << " " << i;
+      ASSERT_NEAR(got[name].data[i], values.data[i], name == "loss" ? 1e-5 : 1e-4 * largest)
+          << name << " " << i;
   }
 }
 

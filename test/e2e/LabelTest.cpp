@@ -30,14 +30,17 @@ protected:
     for (size_t i = 0; i < label.data.size(); ++i)
       y[i * 10 + size_t(label.data[i])] = 1;
     std::string path = folder / "onehot.npz";
-    EXPECT_TRUE(host::writeNpz(path, {{"pixels", DataType::Float32, pixels.shape, bytesOfAll(x)},
-                                      {"label", DataType::Float32, {int64_t(label.data.size()), 10}, bytesOfAll(y)}})
-                    .isOk());
+    EXPECT_TRUE(
+        host::writeNpz(path, {{"pixels", DataType::Float32, pixels.shape, bytesOfAll(x)},
+                              {"label", DataType::Float32, {int64_t(label.data.size()), 10}, bytesOfAll(y)}})
+            .isOk());
     return path;
   }
   std::vector<double> losses(const std::string &model, const std::string &loss, const std::string &data) {
-    mustRun({"train", model, "--shape", "batch=64", "--loss", loss, "--precision", "f64", "--target", "native", "--quiet", "-o", folder / "a"});
-    mustRun({"run", folder / "a", "--data", data, "--no-shuffle", "--quiet", "--metrics", folder / "m.jsonl"});
+    mustRun({"train", model, "--shape", "batch=64", "--loss", loss, "--precision", "f64", "--target",
+             "native", "--quiet", "-o", folder / "a"});
+    mustRun(
+        {"run", folder / "a", "--data", data, "--no-shuffle", "--quiet", "--metrics", folder / "m.jsonl"});
     return loadLosses(folder / "m.jsonl");
   }
   void expectSame(const std::vector<double> &a, const std::vector<double> &b) {
@@ -55,7 +58,8 @@ TEST_F(LabelTest, OneHotLabelsAreClassIndices) {
   std::string soft = writeOneHot();
   for (const char *smoothing : {"0", "0.2"}) {
     std::string spec = std::string("cross_entropy:label_smoothing=") + smoothing;
-    expectSame(losses(entry.model(), spec, entry.data()), losses(entry.model(), spec + ",probabilities=1", soft));
+    expectSame(losses(entry.model(), spec, entry.data()),
+               losses(entry.model(), spec + ",probabilities=1", soft));
   }
   Outcome accuracy = mustRun({"eval", folder / "a", "--data", soft});
   EXPECT_NE(accuracy.text.find("accuracy"), std::string::npos) << accuracy.text;

@@ -11,7 +11,8 @@
 namespace ortc::test {
 
 /// Fills in a graph input or output: a tensor of that element type (TensorProto.DataType) and shape.
-inline void describe(proto::ValueInfoProto *value, const std::string &name, int type, const std::vector<int64_t> &dims) {
+inline void describe(proto::ValueInfoProto *value, const std::string &name, int type,
+                     const std::vector<int64_t> &dims) {
   value->set_name(name);
   auto *tensor = value->mutable_type()->mutable_tensor_type();
   tensor->set_elem_type(type);

@@ -62,12 +62,13 @@ void compare(const std::string &name, const Values &got, const Values &want, dou
 
 TEST_P(OperatorTest, GeneratedCodeGivesTheReferencesNumbers) {
   std::string base = casesFolder() + "/" + GetParam();
-  std::vector<std::string> command = {"train",    base + ".onnx", "-o",     folder / "artifact", "--loss", "none",
-                                      "--target", "native",       "--quiet"};
+  std::vector<std::string> command = {
+      "train", base + ".onnx", "-o", folder / "artifact", "--loss", "none", "--target", "native", "--quiet"};
   std::vector<std::string> flags = prepareInputs(base);
   command.insert(command.end(), flags.begin(), flags.end());
   mustRun(command);
-  mustRun({"predict", folder / "artifact", "--data", folder / "inputs.npz", "--steps", "1", "-o", folder / "out.npz", "--quiet"});
+  mustRun({"predict", folder / "artifact", "--data", folder / "inputs.npz", "--steps", "1", "-o",
+           folder / "out.npz", "--quiet"});
   auto got = loadValues(folder / "out.npz"), reference = loadValues(base + ".npz");
   unsigned compared = 0;
   for (const auto &[key, want] : reference) {
@@ -81,6 +82,7 @@ TEST_P(OperatorTest, GeneratedCodeGivesTheReferencesNumbers) {
   EXPECT_GT(compared, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, OperatorTest, testing::ValuesIn(host::test::listCases(casesFolder())), host::test::testName);
+INSTANTIATE_TEST_SUITE_P(Cases, OperatorTest, testing::ValuesIn(host::test::listCases(casesFolder())),
+                         host::test::testName);
 
 } // namespace

@@ -17,13 +17,15 @@ TEST_P(PrecisionTest, AgreesWithTheReferenceInFloat64) {
   ZooEntry entry(GetParam());
   TemporaryFolder folder;
   std::string artifact = folder / "a", saved = folder / "a.safetensors", metrics = folder / "a.jsonl";
-  std::vector<std::string> flags{"train", entry.model(), "-o", artifact, "--precision", "f64", "--optimizer",
-                                 entry.optimizers["adamw"], "--target", "native", "--quiet"};
+  std::vector<std::string> flags{"train",       entry.model(), "-o",          artifact,
+                                 "--precision", "f64",         "--optimizer", entry.optimizers["adamw"],
+                                 "--target",    "native",      "--quiet"};
   flags.insert(flags.end(), entry.flags.begin(), entry.flags.end());
   mustRun(flags);
-  mustRun({"run", artifact, "--data", entry.data(), "--no-shuffle", "--steps", std::to_string(entry.steps), "--metrics", metrics,
-           "--save", saved, "--quiet"});
-  std::vector<double> losses = loadLosses(metrics), wanted = loadValues(entry.folder + "/golden.npz")["loss/adamw"].data;
+  mustRun({"run", artifact, "--data", entry.data(), "--no-shuffle", "--steps", std::to_string(entry.steps),
+           "--metrics", metrics, "--save", saved, "--quiet"});
+  std::vector<double> losses = loadLosses(metrics),
+                      wanted = loadValues(entry.folder + "/golden.npz")["loss/adamw"].data;
   ASSERT_EQ(losses.size(), wanted.size());
   for (size_t i = 0; i < losses.size(); ++i)
     EXPECT_NEAR(losses[i], wanted[i], 1e-9 * std::fabs(wanted[i])) << "step " << i;
@@ -35,10 +37,11 @@ TEST_P(PrecisionTest, AgreesWithTheReferenceInFloat64) {
   mustRun(flags);
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, PrecisionTest, testing::Values("mlp-digits", "lenet", "gpt2-tiny"), [](const auto &info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Zoo, PrecisionTest, testing::Values("mlp-digits", "lenet", "gpt2-tiny"),
+                         [](const auto &info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 } // namespace

@@ -42,7 +42,8 @@ double correlation(const Numbers &x, const Numbers &y) {
 }
 
 /// 64 cells of equal probability: the sum has a mean of 63 and a deviation of 11.2. `distribution` maps to [0, 1).
-void expectFits(const Numbers &x, const std::function<double(double)> &distribution, const std::string &name) {
+void expectFits(const Numbers &x, const std::function<double(double)> &distribution,
+                const std::string &name) {
   Numbers cells(64);
   for (double value : x)
     cells[std::min(size_t(63), size_t(distribution(value) * 64))] += 1;
@@ -64,17 +65,22 @@ protected:
     graph->set_name("g");
   }
 
-  template <typename T> void addInitializer(const std::string &name, int type, const std::vector<int64_t> &dims, const std::vector<T> &values) {
+  template <typename T>
+  void addInitializer(const std::string &name, int type, const std::vector<int64_t> &dims,
+                      const std::vector<T> &values) {
     TensorProto *tensor = graph->add_initializer();
     tensor->set_name(name);
     tensor->set_data_type(type);
     tensor->mutable_dims()->Add(dims.begin(), dims.end());
-    tensor->set_raw_data(std::string(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T)));
+    tensor->set_raw_data(
+        std::string(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T)));
   }
-  void addFloats(const std::string &name, const std::vector<int64_t> &dims, const std::vector<float> &values) {
+  void addFloats(const std::string &name, const std::vector<int64_t> &dims,
+                 const std::vector<float> &values) {
     addInitializer(name, TensorProto::FLOAT, dims, values);
   }
-  proto::NodeProto *addNode(const std::string &op, const std::vector<std::string> &inputs, const std::string &output) {
+  proto::NodeProto *addNode(const std::string &op, const std::vector<std::string> &inputs,
+                            const std::string &output) {
     proto::NodeProto *node = graph->add_node();
     node->set_op_type(op);
     for (const std::string &input : inputs)
@@ -95,7 +101,8 @@ protected:
     attribute->set_f(value);
   }
   /// A random node without operands, whose result is an output.
-  proto::NodeProto *addSource(const std::string &op, const std::string &output, int type = TensorProto::FLOAT) {
+  proto::NodeProto *addSource(const std::string &op, const std::string &output,
+                              int type = TensorProto::FLOAT) {
     proto::NodeProto *node = addNode(op, {}, output);
     AttributeProto *shape = node->add_attribute();
     shape->set_name("shape");
@@ -157,21 +164,28 @@ protected:
   }
 
   std::vector<std::string> trainCommand(const std::string &name, const std::vector<std::string> &flags) {
-    std::vector<std::string> arguments{"train", folder.write("m.onnx", model.SerializeAsString()), "-o", folder / name,
-                                       "--target", "native", "--quiet"};
+    std::vector<std::string> arguments{"train",    folder.write("m.onnx", model.SerializeAsString()),
+                                       "-o",       folder / name,
+                                       "--target", "native",
+                                       "--quiet"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     return arguments;
   }
-  Outcome compile(const std::string &name, const std::vector<std::string> &flags) { return mustRun(trainCommand(name, flags)); }
-  std::map<std::string, Values> train(const std::string &name, const std::string &save, int steps, const std::vector<std::string> &more = {}) {
-    std::vector<std::string> arguments{"run", folder / name, "--data", folder / "data.npz", "--steps", std::to_string(steps),
-                                       "--save", folder / save, "--metrics", folder / (save + ".jsonl"), "--quiet"};
+  Outcome compile(const std::string &name, const std::vector<std::string> &flags) {
+    return mustRun(trainCommand(name, flags));
+  }
+  std::map<std::string, Values> train(const std::string &name, const std::string &save, int steps,
+                                      const std::vector<std::string> &more = {}) {
+    std::vector<std::string> arguments{
+        "run",    folder / name, "--data",    folder / "data.npz",        "--steps", std::to_string(steps),
+        "--save", folder / save, "--metrics", folder / (save + ".jsonl"), "--quiet"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     mustRun(arguments);
     return loadValues(folder / save);
   }
   std::map<std::string, Values> predict(const std::string &name, const std::vector<std::string> &more = {}) {
-    std::vector<std::string> arguments{"predict", folder / name, "--data", folder / "data.npz", "-o", folder / "p.npz", "--quiet"};
+    std::vector<std::string> arguments{"predict", folder / name,    "--data", folder / "data.npz",
+                                       "-o",      folder / "p.npz", "--quiet"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     mustRun(arguments);
     return loadValues(folder / "p.npz");
@@ -200,7 +214,9 @@ TEST_F(RandomTest, Distributions) {
   proto::NodeProto *scaled = addSource("RandomNormal", "scaled");
   setFloat(scaled, "mean", 3);
   setFloat(scaled, "scale", 0.5f);
-  for (auto [name, type] : {std::pair("uniform", TensorProto::FLOAT), std::pair("narrow", TensorProto::FLOAT16), std::pair("fine", TensorProto::DOUBLE)}) {
+  for (auto [name, type] :
+       {std::pair("uniform", TensorProto::FLOAT), std::pair("narrow", TensorProto::FLOAT16),
+        std::pair("fine", TensorProto::DOUBLE)}) {
     proto::NodeProto *uniform = addSource("RandomUniform", name, type);
     setFloat(uniform, "low", -1);
     setFloat(uniform, "high", 3);
@@ -360,7 +376,8 @@ TEST_F(RandomTest, SameBitsForThreadsAndResumption) {
   std::vector<std::string> flags = kNet;
   flags.insert(flags.end(), {"--max-workers", "4"});
   compile("a", flags);
-  auto run = [&](const std::string &save, int steps, const std::string &threads, const std::vector<std::string> &more = {}) {
+  auto run = [&](const std::string &save, int steps, const std::string &threads,
+                 const std::vector<std::string> &more = {}) {
     std::vector<std::string> arguments{"--threads", threads};
     arguments.insert(arguments.end(), more.begin(), more.end());
     train("a", save, steps, arguments);
@@ -404,7 +421,8 @@ TEST_F(RandomTest, SameBitsInTwoSegments) {
 
 TEST_F(RandomTest, GradientsAgreeWithDifferences) {
   buildNet();
-  mustRun({"check", folder.write("m.onnx", model.SerializeAsString()), "--data", folder / "data.npz", "--loss", "mse"});
+  mustRun({"check", folder.write("m.onnx", model.SerializeAsString()), "--data", folder / "data.npz",
+           "--loss", "mse"});
 }
 
 TEST_F(RandomTest, InferenceExportsTrainWhenAsked) {
@@ -427,7 +445,8 @@ TEST_F(RandomTest, NothingToDropIsSaid) {
   auto command = trainCommand("a", {"--loss", "mse", "--dropout", "train"});
   command.erase(std::find(command.begin(), command.end(), "--quiet"));
   Outcome outcome = mustRun(command);
-  EXPECT_NE((outcome.text + outcome.errors).find("the model has no Dropout node"), std::string::npos) << outcome.text << outcome.errors;
+  EXPECT_NE((outcome.text + outcome.errors).find("the model has no Dropout node"), std::string::npos)
+      << outcome.text << outcome.errors;
 }
 
 TEST_F(RandomTest, RatiosOfNothingAreSaid) {
@@ -437,14 +456,17 @@ TEST_F(RandomTest, RatiosOfNothingAreSaid) {
   auto command = trainCommand("a", flags);
   command.erase(std::find(command.begin(), command.end(), "--quiet"));
   Outcome outcome = mustRun(command);
-  EXPECT_NE((outcome.text + outcome.errors).find("no Dropout node that outputs need has a ratio above 0"), std::string::npos) << outcome.text << outcome.errors;
+  EXPECT_NE((outcome.text + outcome.errors).find("no Dropout node that outputs need has a ratio above 0"),
+            std::string::npos)
+      << outcome.text << outcome.errors;
 }
 
 TEST_F(RandomTest, RatiosOutOfRangeAreRefused) {
   buildSum(1, true);
   Outcome outcome = runTool(trainCommand("a", kSum));
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_NE(outcome.errors.find("its ratio is 1.000000; a ratio in [0, 1) can be trained"), std::string::npos) << outcome.errors;
+  EXPECT_NE(outcome.errors.find("its ratio is 1.000000; a ratio in [0, 1) can be trained"), std::string::npos)
+      << outcome.errors;
 }
 
 } // namespace

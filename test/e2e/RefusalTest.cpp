@@ -198,10 +198,8 @@ TEST_F(RefusalTest, MalformedModels) {
        [](auto &model) {
          model.mutable_graph()->mutable_initializer(1)->set_name(model.graph().initializer(0).name());
        }},
-      {"external data that is missing",
-       [](auto &model) { moveOut(model, "weights.bin"); }},
-      {"external data outside the folder",
-       [](auto &model) { moveOut(model, "../../../../etc/passwd"); }},
+      {"external data that is missing", [](auto &model) { moveOut(model, "weights.bin"); }},
+      {"external data outside the folder", [](auto &model) { moveOut(model, "../../../../etc/passwd"); }},
       {"weight whose shape does not fit",
        [](auto &model) {
          auto *tensor = model.mutable_graph()->mutable_initializer(0);

@@ -41,18 +41,22 @@ protected:
       labels[i * 8] = uint8_t(i * 3 % 5);
     }
     data = folder / "data.npz";
-    EXPECT_TRUE(host::writeNpz(data, {{"ids", host::DataType::Int64, {8}, ids}, {"label", host::DataType::Int64, {8}, labels}}).isOk());
+    EXPECT_TRUE(host::writeNpz(data, {{"ids", host::DataType::Int64, {8}, ids},
+                                      {"label", host::DataType::Int64, {8}, labels}})
+                    .isOk());
     path = folder.write("m.onnx", model.SerializeAsString());
   }
 
-  static void describe(proto::ValueInfoProto *value, const std::string &name, int type, const std::vector<int64_t> &dims) {
+  static void describe(proto::ValueInfoProto *value, const std::string &name, int type,
+                       const std::vector<int64_t> &dims) {
     value->set_name(name);
     auto *tensor = value->mutable_type()->mutable_tensor_type();
     tensor->set_elem_type(type);
     for (int64_t dim : dims)
       tensor->mutable_shape()->add_dim()->set_dim_value(dim);
   }
-  void addInitializer(const std::string &name, const std::vector<int64_t> &dims, const std::vector<float> &values) {
+  void addInitializer(const std::string &name, const std::vector<int64_t> &dims,
+                      const std::vector<float> &values) {
     TensorProto *tensor = graph->add_initializer();
     tensor->set_name(name);
     tensor->set_data_type(TensorProto::FLOAT);
@@ -69,7 +73,8 @@ protected:
     node->add_output(output);
   }
   Outcome compile(std::vector<std::string> flags) {
-    flags.insert(flags.begin(), {"train", path, "-o", folder / "a", "--target", "native", "--gradients", "--quiet"});
+    flags.insert(flags.begin(),
+                 {"train", path, "-o", folder / "a", "--target", "native", "--gradients", "--quiet"});
     return mustRun(flags);
   }
   /// Names of the gradients.
@@ -90,19 +95,24 @@ protected:
 
 TEST_F(SharingTest, SaysWhatTheExporterMayHaveDone) {
   Outcome outcome = compile({});
-  EXPECT_EQ(findTrained(), (std::set<std::string>{"embed.weight", "head", "first.weight", "second.weight", "zeros"}));
+  EXPECT_EQ(findTrained(),
+            (std::set<std::string>{"embed.weight", "head", "first.weight", "second.weight", "zeros"}));
   for (const char *text : {"--tie second.weight=first.weight", "--tie head=embed.weight", "--untie zeros"})
     EXPECT_NE(outcome.errors.find(text), std::string::npos) << text << "\n" << outcome.errors;
 }
 
 TEST_F(SharingTest, TheFlagsPutItRight) {
   compile({"--tie", "head=embed.weight", "--untie", "zeros"});
-  EXPECT_EQ(findTrained(), (std::set<std::string>{"embed.weight", "first.weight", "second.weight", "zeros", "b.zeros"}));
-  mustRun({"run", folder / "a", "--data", data, "--epochs", "2", "--save", folder / "s.safetensors", "--quiet"});
+  EXPECT_EQ(findTrained(),
+            (std::set<std::string>{"embed.weight", "first.weight", "second.weight", "zeros", "b.zeros"}));
+  mustRun(
+      {"run", folder / "a", "--data", data, "--epochs", "2", "--save", folder / "s.safetensors", "--quiet"});
   mustRun({"export", folder / "a", "--load", folder / "s.safetensors", "-o", folder / "e.onnx", "--quiet"});
   // What comes out says it all: it needs no flags, and gives the same predictions.
-  mustRun({"train", folder / "e.onnx", "-o", folder / "b", "--loss", "none", "--target", "native", "--quiet"});
-  mustRun({"predict", folder / "a", "--load", folder / "s.safetensors", "--data", data, "-o", folder / "pa.npz", "--quiet"});
+  mustRun(
+      {"train", folder / "e.onnx", "-o", folder / "b", "--loss", "none", "--target", "native", "--quiet"});
+  mustRun({"predict", folder / "a", "--load", folder / "s.safetensors", "--data", data, "-o",
+           folder / "pa.npz", "--quiet"});
   mustRun({"predict", folder / "b", "--data", data, "-o", folder / "pb.npz", "--quiet"});
   auto a = loadValues(folder / "pa.npz")["y"].data, b = loadValues(folder / "pb.npz")["y"].data;
   ASSERT_EQ(a.size(), b.size());
@@ -111,7 +121,8 @@ TEST_F(SharingTest, TheFlagsPutItRight) {
 }
 
 TEST_F(SharingTest, RefusesWhatIsNotThere) {
-  for (const char *flag : {"--tie=head=zeros", "--tie=head=nothing", "--untie=head", "--untie=nothing", "--tie=head"})
+  for (const char *flag :
+       {"--tie=head=zeros", "--tie=head=nothing", "--untie=head", "--untie=nothing", "--tie=head"})
     EXPECT_EQ(runTool({"train", path, "-o", folder / "a", flag}).status, 2) << flag;
 }
 

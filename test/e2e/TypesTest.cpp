@@ -31,14 +31,16 @@ protected:
   void addOutput(const std::string &name, int type, const std::vector<int64_t> &dims) {
     describe(model.mutable_graph()->add_output(), name, type, dims);
   }
-  void addInitializer(const std::string &name, int type, const std::vector<int64_t> &dims, const std::string &bytes) {
+  void addInitializer(const std::string &name, int type, const std::vector<int64_t> &dims,
+                      const std::string &bytes) {
     TensorProto *tensor = model.mutable_graph()->add_initializer();
     tensor->set_name(name);
     tensor->set_data_type(type);
     tensor->mutable_dims()->Add(dims.begin(), dims.end());
     tensor->set_raw_data(bytes);
   }
-  proto::NodeProto *addNode(const std::string &op, const std::vector<std::string> &inputs, const std::string &output) {
+  proto::NodeProto *addNode(const std::string &op, const std::vector<std::string> &inputs,
+                            const std::string &output) {
     proto::NodeProto *node = model.mutable_graph()->add_node();
     node->set_op_type(op);
     for (const std::string &input : inputs)
@@ -48,15 +50,17 @@ protected:
   }
 
   Outcome compile(const std::vector<std::string> &flags) {
-    std::vector<std::string> arguments{"train", folder.write("m.onnx", model.SerializeAsString()), "-o", folder / "a",
-                                       "--target", "native", "--quiet"};
+    std::vector<std::string> arguments{
+        "train",  folder.write("m.onnx", model.SerializeAsString()), "-o", folder / "a", "--target", "native",
+        "--quiet"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     return mustRun(arguments);
   }
 
   /// Predicts with these npy members and opens what came out.
   void predict(const std::vector<host::test::ZipMember> &members) {
-    mustRun({"predict", folder / "a", "--data", folder.write("d.npz", zip(members)), "-o", folder / "p.npz", "--quiet"});
+    mustRun({"predict", folder / "a", "--data", folder.write("d.npz", zip(members)), "-o", folder / "p.npz",
+             "--quiet"});
     ASSERT_TRUE(host::openData(folder / "p.npz", predicted).isOk());
   }
 
@@ -75,8 +79,10 @@ protected:
 };
 
 TEST_F(TypesTest, UnsignedIntegersStayUnsigned) {
-  const std::pair<const char *, int> types[] = {
-      {"u1", TensorProto::UINT8}, {"u2", TensorProto::UINT16}, {"u4", TensorProto::UINT32}, {"u8", TensorProto::UINT64}};
+  const std::pair<const char *, int> types[] = {{"u1", TensorProto::UINT8},
+                                                {"u2", TensorProto::UINT16},
+                                                {"u4", TensorProto::UINT32},
+                                                {"u8", TensorProto::UINT64}};
   for (auto [name, type] : types) {
     addInput(name, type, {2});
     addOutput(std::string("twice_") + name, type, {2});
@@ -96,23 +102,26 @@ TEST_F(TypesTest, UnsignedIntegersStayUnsigned) {
     return to;
   }());
   compile({"--loss", "none"});
-  ASSERT_NO_FATAL_FAILURE(predict({{"u1.npy", npyOf("|u1", "(2,)", bytesOf(std::vector<uint8_t>{100, 5}))},
-           {"u2.npy", npyOf("<u2", "(2,)", bytesOf(std::vector<uint16_t>{30000, 5}))},
-           {"u4.npy", npyOf("<u4", "(2,)", bytesOf(std::vector<uint32_t>{2000000000, 5}))},
-           {"u8.npy", npyOf("<u8", "(2,)", bytesOf(std::vector<uint64_t>{9000000000000000000u, 5}))},
-           {"flag.npy", npyOf("|b1", "(2,)", std::string("\1\0", 2))}}));
+  ASSERT_NO_FATAL_FAILURE(
+      predict({{"u1.npy", npyOf("|u1", "(2,)", bytesOf(std::vector<uint8_t>{100, 5}))},
+               {"u2.npy", npyOf("<u2", "(2,)", bytesOf(std::vector<uint16_t>{30000, 5}))},
+               {"u4.npy", npyOf("<u4", "(2,)", bytesOf(std::vector<uint32_t>{2000000000, 5}))},
+               {"u8.npy", npyOf("<u8", "(2,)", bytesOf(std::vector<uint64_t>{9000000000000000000u, 5}))},
+               {"flag.npy", npyOf("|b1", "(2,)", std::string("\1\0", 2))}}));
   EXPECT_EQ(output<uint8_t>("twice_u1", host::DataType::UInt8), (std::vector<uint8_t>{200, 10}));
   EXPECT_EQ(output<uint16_t>("twice_u2", host::DataType::UInt16), (std::vector<uint16_t>{60000, 10}));
   EXPECT_EQ(output<uint32_t>("twice_u4", host::DataType::UInt32), (std::vector<uint32_t>{4000000000, 10}));
-  EXPECT_EQ(output<uint64_t>("twice_u8", host::DataType::UInt64), (std::vector<uint64_t>{18000000000000000000u, 10}));
+  EXPECT_EQ(output<uint64_t>("twice_u8", host::DataType::UInt64),
+            (std::vector<uint64_t>{18000000000000000000u, 10}));
   EXPECT_EQ(output<uint8_t>("not", host::DataType::Bool), (std::vector<uint8_t>{0, 1}));
   EXPECT_EQ(output<uint8_t>("below", host::DataType::Bool), (std::vector<uint8_t>{0, 0}));
   // The upper half of the range can be fed.
-  ASSERT_NO_FATAL_FAILURE(predict({{"u1.npy", npyOf("|u1", "(2,)", bytesOf(std::vector<uint8_t>{200, 255}))},
-           {"u2.npy", npyOf("<u2", "(2,)", bytesOf(std::vector<uint16_t>{60000, 5}))},
-           {"u4.npy", npyOf("<u4", "(2,)", bytesOf(std::vector<uint32_t>{4000000000, 5}))},
-           {"u8.npy", npyOf("<u8", "(2,)", bytesOf(std::vector<uint64_t>{18000000000000000000u, 5}))},
-           {"flag.npy", npyOf("|b1", "(2,)", std::string("\1\0", 2))}}));
+  ASSERT_NO_FATAL_FAILURE(
+      predict({{"u1.npy", npyOf("|u1", "(2,)", bytesOf(std::vector<uint8_t>{200, 255}))},
+               {"u2.npy", npyOf("<u2", "(2,)", bytesOf(std::vector<uint16_t>{60000, 5}))},
+               {"u4.npy", npyOf("<u4", "(2,)", bytesOf(std::vector<uint32_t>{4000000000, 5}))},
+               {"u8.npy", npyOf("<u8", "(2,)", bytesOf(std::vector<uint64_t>{18000000000000000000u, 5}))},
+               {"flag.npy", npyOf("|b1", "(2,)", std::string("\1\0", 2))}}));
   EXPECT_EQ(output<float>("float", host::DataType::Float32), (std::vector<float>{200, 255}));
 }
 
@@ -186,7 +195,8 @@ TEST_F(TypesTest, OneOutputTwiceIsRefused) {
   addNode("Relu", {"x"}, "y");
   addOutput("y", TensorProto::FLOAT, {2});
   addOutput("y", TensorProto::FLOAT, {2});
-  Outcome outcome = runTool({"train", folder.write("m.onnx", model.SerializeAsString()), "-o", folder / "a", "--loss", "none"});
+  Outcome outcome = runTool(
+      {"train", folder.write("m.onnx", model.SerializeAsString()), "-o", folder / "a", "--loss", "none"});
   EXPECT_EQ(outcome.status, 2);
   EXPECT_NE(outcome.errors.find("two outputs are named 'y'"), std::string::npos) << outcome.errors;
 }
@@ -221,8 +231,8 @@ class NarrowTest : public TypesTest, public testing::WithParamInterface<int> {};
 TEST_P(NarrowTest, WeightsHaveWideMasters) {
   int type = GetParam();
   const std::vector<double> x = {0.5, -1, 0.25, 1, 0.75, -0.5, -0.25, 1, 1, 0.5, 0.5, -1}; // [4, 3]
-  const std::vector<double> label = {1, 0, 0.5, -0.5, 0, 1, -1, 0.25};                    // [4, 2]
-  std::vector<double> w = {1, -1.5, 1.25, 0.75, -1, 1.75};                                // [3, 2]
+  const std::vector<double> label = {1, 0, 0.5, -0.5, 0, 1, -1, 0.25};                     // [4, 2]
+  std::vector<double> w = {1, -1.5, 1.25, 0.75, -1, 1.75};                                 // [3, 2]
   double s = 1;
   addInput("x", TensorProto::FLOAT, {4, 3});
   addInitializer("w", type, {3, 2}, narrowBytes(w, type));
@@ -243,8 +253,8 @@ TEST_P(NarrowTest, WeightsHaveWideMasters) {
   std::vector<float> xs(x.begin(), x.end()), labels(label.begin(), label.end());
   std::string data = folder.write("t.npz", zip({{"x.npy", npyOf("<f4", "(4, 3)", bytesOf(xs))},
                                                 {"label.npy", npyOf("<f4", "(4, 2)", bytesOf(labels))}}));
-  mustRun({"run", folder / "a", "--data", data, "--steps", std::to_string(kSteps), "--no-shuffle", "--quiet", "--save",
-           folder / "s.safetensors"});
+  mustRun({"run", folder / "a", "--data", data, "--steps", std::to_string(kSteps), "--no-shuffle", "--quiet",
+           "--save", folder / "s.safetensors"});
   const std::vector<double> start = w;
   for (int step = 0; step < kSteps; ++step) {
     std::vector<double> dw(6, 0);
@@ -281,6 +291,7 @@ TEST_P(NarrowTest, WeightsHaveWideMasters) {
   EXPECT_EQ(exported.graph().initializer(0).raw_data(), narrowBytes(saved["w"].data, type));
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, NarrowTest, testing::Values(int(TensorProto::FLOAT16), int(TensorProto::BFLOAT16)));
+INSTANTIATE_TEST_SUITE_P(Types, NarrowTest,
+                         testing::Values(int(TensorProto::FLOAT16), int(TensorProto::BFLOAT16)));
 
 } // namespace

@@ -106,7 +106,8 @@ TEST_P(ZooTest, AgreesWithPyTorch) {
 }
 
 TEST_P(ZooTest, GeneratedCodeAgreesWithTheEvaluator) {
-  std::vector<std::string> arguments{"check", entry.model(), "--against", "evaluator", "--data", entry.data()};
+  std::vector<std::string> arguments{"check",     entry.model(), "--against",
+                                     "evaluator", "--data",      entry.data()};
   arguments.insert(arguments.end(), entry.flags.begin(), entry.flags.end());
   std::printf("%s: %s", GetParam().c_str(), mustRun(arguments).text.c_str());
 }

@@ -175,7 +175,8 @@ TEST_F(GradientRulesTest, EveryRuleHasItsProofs) {
     std::string rule = name.getStringRef().str();
     EXPECT_TRUE(numeric.count(rule)) << rule << " has a rule and no numeric case in Inputs/<family>.mlir";
     EXPECT_TRUE(special.count(rule)) << rule << " has a rule and no case in make_special_points.py";
-    EXPECT_TRUE(saved.count(rule)) << rule << " has a rule and no line in compiler/autodiff/saved-values.mlir";
+    EXPECT_TRUE(saved.count(rule)) << rule
+                                   << " has a rule and no line in compiler/autodiff/saved-values.mlir";
   }
   EXPECT_GT(rules, 60u);
 }

@@ -105,7 +105,8 @@ TEST(BatchesTest, TakesALoneNumberAsOneSlice) {
   Batches many = make({floats("time", {3})}, {input("time", {})}, Remainder::Repeat);
   EXPECT_EQ(many.getSlices(), 3);
   EXPECT_EQ(slice(many, 0, 2), (std::vector<float>{2}));
-  Batches beside = make({floats("x", {2, 3}), floats("time", {})}, {input("x", {2, 3}), input("time", {})}, Remainder::Repeat);
+  Batches beside = make({floats("x", {2, 3}), floats("time", {})}, {input("x", {2, 3}), input("time", {})},
+                        Remainder::Repeat);
   EXPECT_EQ(beside.getSlices(), 1);
 }
 
@@ -164,9 +165,11 @@ TEST(BatchesTest, RefusesShapesThatOnlyCountTheSame) {
 }
 
 TEST(BatchesTest, SaysWhatOneHotLabelsNeed) {
-  EXPECT_EQ(refuse({floats("x", {4, 3}), floats("label", {4, 10})}, {input("x", {2, 3}), input("label", {2})}),
-            "data.npz: array 'label' has shape [4, 10] but input 'label' is [2]: all dimensions after the first must "
-            "be equal; for one-hot or probability labels compile with --loss cross_entropy:probabilities=1");
+  EXPECT_EQ(
+      refuse({floats("x", {4, 3}), floats("label", {4, 10})}, {input("x", {2, 3}), input("label", {2})}),
+      "data.npz: array 'label' has shape [4, 10] but input 'label' is [2]: all dimensions after the first "
+      "must "
+      "be equal; for one-hot or probability labels compile with --loss cross_entropy:probabilities=1");
 }
 
 TEST(BatchesTest, RefusesCountsThatDisagree) {

@@ -37,7 +37,8 @@ TEST(DifferenceTest, AtAKinkEveryValueBetweenIsFine) {
   auto relu = [](double x) { return std::fmax(x, 0.0) + 1; };
   for (double derivative : {0.0, 0.5, 1.0}) {
     EXPECT_TRUE(compare(relu, derivative).isGood) << derivative;
-    EXPECT_EQ(compare(relu, derivative).isKink, derivative != 0.5) << derivative; // the central difference is 0.5
+    EXPECT_EQ(compare(relu, derivative).isKink, derivative != 0.5)
+        << derivative; // the central difference is 0.5
   }
   EXPECT_FALSE(compare(relu, 1.01).isGood);
   EXPECT_FALSE(compare(relu, -0.01).isGood);

@@ -159,8 +159,9 @@ TEST_F(LoopTest, RefusesToGoOnPastTheEndOfAFallingSchedule) {
   Status status = train(second, interrupted);
   EXPECT_EQ(status.getCode(), ExitCode::Refused);
   EXPECT_EQ(status.getMessage(),
-            second.load + ": the learning-rate schedule cosine:warmup=0,min=0.01,total=6 ends at step 6, and this run "
-                          "begins at step 6; give --lr-schedule with total=9 or more, or --lr for a constant rate");
+            second.load +
+                ": the learning-rate schedule cosine:warmup=0,min=0.01,total=6 ends at step 6, and this run "
+                "begins at step 6; give --lr-schedule with total=9 or more, or --lr for a constant rate");
   second.steps = 0;
   expectOk(train(second, interrupted)); // nothing would train at the wrong rate
   second.steps = 3;
@@ -280,7 +281,8 @@ TEST_F(LoopTest, EvaluationNamesTheFileWithTheLabelThatIsOutOfRange) {
   options.data = writeData("range.npz", 8, 0.5f, 7);
   Status status = evaluateData(options);
   EXPECT_EQ(status.getCode(), ExitCode::Failed);
-  EXPECT_NE(status.getMessage().find(" (slice 0 of " + options.data + ")"), std::string::npos) << status.getMessage();
+  EXPECT_NE(status.getMessage().find(" (slice 0 of " + options.data + ")"), std::string::npos)
+      << status.getMessage();
 }
 
 TEST_F(LoopTest, TheLossOfALineIsThatOfItsStep) {
@@ -376,12 +378,15 @@ TEST_F(LoopTest, NeverWritesOverItsInputs) {
   options.metrics = dataPath;
   expectRefused(train(options, interrupted), "--metrics " + dataPath + " would overwrite --data " + dataPath);
   options.metrics = options.load = first.save;
-  expectRefused(train(options, interrupted), "--metrics " + first.save + " would overwrite --load " + first.save);
+  expectRefused(train(options, interrupted),
+                "--metrics " + first.save + " would overwrite --load " + first.save);
   options.metrics = "";
   options.save = artifactPath;
-  expectRefused(train(options, interrupted), "--save " + artifactPath + " would overwrite the artifact " + artifactPath);
+  expectRefused(train(options, interrupted),
+                "--save " + artifactPath + " would overwrite the artifact " + artifactPath);
   options.evalData = options.save = writeData("eval.npz", 8);
-  expectRefused(train(options, interrupted), "--save " + options.save + " would overwrite --eval-data " + options.save);
+  expectRefused(train(options, interrupted),
+                "--save " + options.save + " would overwrite --eval-data " + options.save);
   ApplyOptions apply = makeApply("data.npz");
   expectRefused(predictData(apply), "-o " + dataPath + " would overwrite --data " + dataPath);
   apply.output = apply.load = first.save;
@@ -446,14 +451,17 @@ TEST_F(LoopTest, RefusesCheckpointsThatNoTrainingHasSaved) {
   EXPECT_EQ(refuse("", 0, "5"), "");
   EXPECT_EQ(refuse("step", int64_t(-5), "0"),
             second.load + ": 'step' is -5, but it must be 0 or more; no training has saved this");
-  EXPECT_EQ(refuse("lr", NAN, "0"), second.load + ": 'lr' is nan, but it must be finite; no training has saved this");
+  EXPECT_EQ(refuse("lr", NAN, "0"),
+            second.load + ": 'lr' is nan, but it must be finite; no training has saved this");
   EXPECT_EQ(refuse("", 0, "23"),
-            second.load + ": its metadata has 'run.slice' = '23', which is no position in 'run.items' = '22'");
+            second.load +
+                ": its metadata has 'run.slice' = '23', which is no position in 'run.items' = '22'");
   second.quiet = false;
   testing::internal::CaptureStderr();
   EXPECT_EQ(refuse("", 0, "11"), ""); // of another batch size, perhaps
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("an epoch has 5 steps but the checkpoint was made after 11 of "
-                                                        "one: the next epoch begins"),
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(
+                "an epoch has 5 steps but the checkpoint was made after 11 of "
+                "one: the next epoch begins"),
             std::string::npos);
 }
 
@@ -485,7 +493,9 @@ TEST_F(LoopTest, EvaluationReportsPredictionsThatAreNotNumbers) {
   expectOk(evaluateData(options));
   std::string text = testing::internal::GetCapturedStdout();
   EXPECT_EQ(text.find("loss nan, accuracy "), 0u) << text;
-  EXPECT_NE(text.find(" of 8; 1 prediction is NaN and counted as wrong), over 8 samples\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(" of 8; 1 prediction is NaN and counted as wrong), over 8 samples\n"),
+            std::string::npos)
+      << text;
 }
 
 TEST_F(LoopTest, RefusesWhatTheArtifactDoesNotHave) {

@@ -96,8 +96,8 @@ TEST(LossInfoTest, APredictionThatIsNotANumberIsWrong) {
   std::vector<float> x = {NAN, NAN, 0, 1, 2, NAN};
   std::vector<int64_t> labels = {0, 1, 0};
   int64_t right = 0, total = 0, notNumbers = 0;
-  ASSERT_TRUE(addAccuracy(loss, view(DataType::Float32, {3, 2}, x), view(DataType::Int64, {3}, labels), 3, right, total,
-                          notNumbers));
+  ASSERT_TRUE(addAccuracy(loss, view(DataType::Float32, {3, 2}, x), view(DataType::Int64, {3}, labels), 3,
+                          right, total, notNumbers));
   EXPECT_EQ(right, 1);
   EXPECT_EQ(total, 3);
   EXPECT_EQ(notNumbers, 2);

@@ -39,7 +39,8 @@ TEST_F(OutputPathsTest, AnOutputIsNoInputWhateverItsName) {
   for (const std::string &path : {data, hard, link, folder / "./data.npz"}) {
     Status status = checkOutputs({{"--data", data}}, {{"--save", ""}, {"--metrics", path}});
     EXPECT_EQ(status.getCode(), ExitCode::Refused);
-    EXPECT_EQ(status.getMessage(), "--metrics " + path + " would overwrite --data " + data + "; name another file");
+    EXPECT_EQ(status.getMessage(),
+              "--metrics " + path + " would overwrite --data " + data + "; name another file");
   }
   EXPECT_TRUE(checkOutputs({{"--data", data}}, {{"--metrics", folder / "new"}}).isOk());
   EXPECT_TRUE(checkOutputs({{"--data", folder / "none"}}, {{"--metrics", data}}).isOk());

@@ -82,7 +82,9 @@ TEST(WritersTest, AFailureLeavesTheOldFile) {
     ASSERT_TRUE(file.write("half").isOk());
   }
   EXPECT_EQ(readFile(path), "old");
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / ""), std::filesystem::directory_iterator{}), 1);
+  EXPECT_EQ(
+      std::distance(std::filesystem::directory_iterator(folder / ""), std::filesystem::directory_iterator{}),
+      1);
 }
 
 TEST(WritersTest, NamesAFolderThatIsNotThere) {

@@ -46,7 +46,9 @@ private:
   /// In [0, limit). The engine's numbers are the same everywhere, those of distributions are not.
   int64_t below(int64_t limit) { return static_cast<int64_t>(random() % static_cast<uint32_t>(limit)); }
   float number() { return static_cast<float>(below(2048) - 1024) / 1024; }
-  Value pick() { return values[values.size() - 1 - static_cast<size_t>(below(std::min<int64_t>(3, values.size())))]; }
+  Value pick() {
+    return values[values.size() - 1 - static_cast<size_t>(below(std::min<int64_t>(3, values.size())))];
+  }
   Shape shapeOf(int64_t rank) {
     Shape shape;
     for (int64_t i = 0; i < rank; ++i) {
@@ -127,7 +129,8 @@ std::string Generator::integers(const std::vector<int64_t> &data) {
   return tensor->name();
 }
 
-proto::NodeProto &Generator::node(const std::string &op, const std::vector<std::string> &inputs, const Shape &shape) {
+proto::NodeProto &Generator::node(const std::string &op, const std::vector<std::string> &inputs,
+                                  const Shape &shape) {
   proto::NodeProto *n = graph().add_node();
   n->set_op_type(op);
   for (const std::string &input : inputs)
@@ -161,8 +164,9 @@ void Generator::setString(proto::NodeProto &n, const std::string &name, const st
 }
 
 bool Generator::unary() {
-  static const char *const kOps[] = {"Tanh", "Sigmoid", "Relu",     "Softplus", "Sin",  "Cos",  "Erf",  "Abs",       "Neg",
-                                     "Elu",  "Gelu",    "Softsign", "Mish",     "Selu", "Celu", "Atan", "HardSwish", "LeakyRelu"};
+  static const char *const kOps[] = {"Tanh", "Sigmoid", "Relu", "Softplus", "Sin",       "Cos",
+                                     "Erf",  "Abs",     "Neg",  "Elu",      "Gelu",      "Softsign",
+                                     "Mish", "Selu",    "Celu", "Atan",     "HardSwish", "LeakyRelu"};
   Value x = pick();
   node(kOps[below(std::size(kOps))], {x.name}, x.shape);
   return true;
@@ -225,7 +229,8 @@ bool Generator::reduce() {
   Value x = pick();
   if (x.rank() < 2)
     return false;
-  static const char *const kOps[] = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceLogSumExp", "ReduceSumSquare", "ReduceProd"};
+  static const char *const kOps[] = {"ReduceSum",       "ReduceMean",      "ReduceMax", "ReduceMin",
+                                     "ReduceLogSumExp", "ReduceSumSquare", "ReduceProd"};
   const char *op = kOps[below(std::size(kOps))];
   int64_t axis = below(x.rank()), keeps = below(2);
   Shape shape = x.shape;
@@ -313,7 +318,10 @@ bool Generator::slice() {
   int64_t start = step > 0 ? below(size) : size - 1;
   Shape shape = x.shape;
   shape[axis] = step > 0 ? (size - start + step - 1) / step : size;
-  node("Slice", {x.name, integers({start}), integers({step > 0 ? size : -size - 1}), integers({axis}), integers({step})}, shape);
+  node("Slice",
+       {x.name, integers({start}), integers({step > 0 ? size : -size - 1}), integers({axis}),
+        integers({step})},
+       shape);
   return true;
 }
 
@@ -441,8 +449,8 @@ bool Generator::recur() {
   static const char *const kOps[] = {"RNN", "GRU", "LSTM"};
   static const int64_t kGates[] = {1, 3, 4};
   int64_t which = below(3), hidden = 1 + below(3), directions = 1 + below(2), gates = kGates[which];
-  Value w = weight({directions, gates * hidden, x.shape[2]}), r = weight({directions, gates * hidden, hidden}),
-        b = weight({directions, 2 * gates * hidden});
+  Value w = weight({directions, gates * hidden, x.shape[2]}),
+        r = weight({directions, gates * hidden, hidden}), b = weight({directions, 2 * gates * hidden});
   auto &n = node(kOps[which], {x.name, w.name, r.name, b.name}, {x.shape[0], directions, x.shape[1], hidden});
   setInt(n, "hidden_size", hidden);
   setString(n, "direction", directions == 2 ? "bidirectional" : "forward");
@@ -476,7 +484,8 @@ bool Generator::scatter() {
   for (int64_t i = 0; i < countOf(x.shape); ++i)
     tensor->add_int64_data(below(x.shape[0]));
   std::string indices = tensor->name();
-  setString(node("ScatterElements", {x.name, indices, updates.name}, x.shape), "reduction", below(2) ? "add" : "mul");
+  setString(node("ScatterElements", {x.name, indices, updates.name}, x.shape), "reduction",
+            below(2) ? "add" : "mul");
   return true;
 }
 
@@ -494,12 +503,14 @@ bool Generator::resize() {
 
 RandomModel Generator::run() {
   static const Maker kMakers[] = {
-      &Generator::unary,     &Generator::unary,   &Generator::guarded,    &Generator::binary,  &Generator::binary,
-      &Generator::product,   &Generator::linear,  &Generator::linear,     &Generator::reduce,  &Generator::softmax,
-      &Generator::normalize, &Generator::reshape, &Generator::transpose,  &Generator::concat,  &Generator::slice,
-      &Generator::pad,       &Generator::gather,  &Generator::tile,       &Generator::select,  &Generator::runningSum,
-      &Generator::largest,   &Generator::convolve, &Generator::convolve,  &Generator::pool,    &Generator::recur,
-      &Generator::recur,     &Generator::einsum,  &Generator::scatter,    &Generator::resize,
+      &Generator::unary,     &Generator::unary,    &Generator::guarded,   &Generator::binary,
+      &Generator::binary,    &Generator::product,  &Generator::linear,    &Generator::linear,
+      &Generator::reduce,    &Generator::softmax,  &Generator::normalize, &Generator::reshape,
+      &Generator::transpose, &Generator::concat,   &Generator::slice,     &Generator::pad,
+      &Generator::gather,    &Generator::tile,     &Generator::select,    &Generator::runningSum,
+      &Generator::largest,   &Generator::convolve, &Generator::convolve,  &Generator::pool,
+      &Generator::recur,     &Generator::recur,    &Generator::einsum,    &Generator::scatter,
+      &Generator::resize,
   };
   int64_t rank = 1 + below(4);
   values.push_back(feed(shapeOf(rank)));

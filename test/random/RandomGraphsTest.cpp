@@ -44,7 +44,8 @@ void writeArrays(const std::string &path, const std::string &prefix, const test:
   for (const auto &[name, array] : model.feeds) {
     const auto *bytes = reinterpret_cast<const uint8_t *>(array.data.data());
     host::Shape shape = array.shape.empty() ? host::Shape{1} : array.shape;
-    arrays.push_back({prefix + name, host::DataType::Float32, shape, {bytes, bytes + array.data.size() * sizeof(float)}});
+    arrays.push_back(
+        {prefix + name, host::DataType::Float32, shape, {bytes, bytes + array.data.size() * sizeof(float)}});
   }
   ASSERT_TRUE(host::writeNpz(path, arrays).isOk());
 }
@@ -127,7 +128,8 @@ private:
     return loss;
   }
 
-  std::string compareAlong(unsigned argument, const HostTensor &gradient, const HostTensor &direction, const std::string &what) {
+  std::string compareAlong(unsigned argument, const HostTensor &gradient, const HostTensor &direction,
+                           const std::string &what) {
     double slope = 0, scale = 1e-2;
     for (int64_t i = 0; i < gradient.size(); ++i) {
       slope += gradient.getFloat(i) * direction.getFloat(i);
@@ -136,13 +138,14 @@ private:
     std::string text;
     for (const Step &step : kSteps) {
       double difference =
-          (lossAround(argument, direction, step.size) - lossAround(argument, direction, -step.size)) / (2 * step.size);
+          (lossAround(argument, direction, step.size) - lossAround(argument, direction, -step.size)) /
+          (2 * step.size);
       if (std::fabs(difference - slope) <= step.tolerance * std::max(scale, std::fabs(difference)))
         return "";
       text += " " + std::to_string(difference);
     }
-    return "the gradient " + what + " of argument " + std::to_string(argument) + " is " + std::to_string(slope) +
-           ", differences give" + text + "\n";
+    return "the gradient " + what + " of argument " + std::to_string(argument) + " is " +
+           std::to_string(slope) + ", differences give" + text + "\n";
   }
 };
 
@@ -175,9 +178,10 @@ protected:
   }
 
   void compareGeneratedCode(const std::string &base, const Program &program) {
-    test::mustRun({"train", base + ".onnx", "-o", base + "-out", "--loss", "mse", "--train", "w[0-9]+", "--precision", "f64",
-                   "--gradients", "--target", "native", "--quiet"});
-    test::mustRun({"gradients", base + "-out", "--data", base + "-data.npz", "-o", base + ".safetensors", "--quiet"});
+    test::mustRun({"train", base + ".onnx", "-o", base + "-out", "--loss", "mse", "--train", "w[0-9]+",
+                   "--precision", "f64", "--gradients", "--target", "native", "--quiet"});
+    test::mustRun(
+        {"gradients", base + "-out", "--data", base + "-data.npz", "-o", base + ".safetensors", "--quiet"});
     auto compiled = test::loadValues(base + ".safetensors");
     for (const auto &[name, at] : program.gradientAt) {
       const HostTensor &want = program.results[at];
@@ -188,7 +192,8 @@ protected:
       for (int64_t i = 0; i < want.size(); ++i)
         scale = std::max(scale, std::fabs(want.getFloat(i)));
       for (int64_t i = 0; i < want.size(); ++i)
-        ASSERT_NEAR(got.data[i], want.getFloat(i), kCodeTolerance * scale) << name << "[" << i << "] of generated code";
+        ASSERT_NEAR(got.data[i], want.getFloat(i), kCodeTolerance * scale)
+            << name << "[" << i << "] of generated code";
     }
   }
 

@@ -114,15 +114,9 @@ const Mistake kMistakes[] = {
      "the persistent image has 256 bytes but its region 64"},
     {"unknown_tensor", [](Artifact &a) { a.entries[0].external[0].tensor = 99; },
      "a value of entry 'train/batch' refers to tensor 99 of 10"},
-    {"two_shapes_in_a_binding",
-     [](Artifact &a) {
-       a.entries[1].external[0].dims = {3, 3};
-     },
+    {"two_shapes_in_a_binding", [](Artifact &a) { a.entries[1].external[0].dims = {3, 3}; },
      "value 'x' of entry 'eval/batch' has another shape or place than in another entry of its binding"},
-    {"gradient_of_another_shape",
-     [](Artifact &a) {
-       a.entries[3].internal[1].dims = {3, 2};
-     },
+    {"gradient_of_another_shape", [](Artifact &a) { a.entries[3].internal[1].dims = {3, 2}; },
      "is not the gradient of a parameter of its shape"},
     {"loss_past_the_transient_region", [](Artifact &a) { a.entries[0].internal[0].offset = 256; },
      "value 'loss' of entry 'train/batch' reaches past its region of 256 bytes"},

@@ -138,7 +138,8 @@ static std::set<std::string> findFlags(const std::string &text, const std::strin
 
 TEST_F(OrtcToolTest, EveryFlagIsDocumentedAndNoOther) {
   std::string guide = readFile(ORTC_DOCS "/command-line.md");
-  for (const char *command : {"train", "run", "eval", "predict", "gradients", "export", "check", "ops", "inspect", "verify"}) {
+  for (const char *command :
+       {"train", "run", "eval", "predict", "gradients", "export", "check", "ops", "inspect", "verify"}) {
     size_t begin = guide.find(std::string("\n## ortc ") + command + "\n");
     ASSERT_NE(begin, std::string::npos) << command;
     std::string section = guide.substr(begin, guide.find("\n## ", begin + 1) - begin);
@@ -179,7 +180,8 @@ TEST_F(OrtcToolTest, EveryCommandSaysHowToMakeAnArtifact) {
     Outcome outcome = run(command + std::string(" ") + missing + (takesData ? " --data " + data : ""));
     EXPECT_EQ(outcome.status, 1) << command;
     EXPECT_EQ(outcome.text, "ortc: error: " + missing +
-                                ": there is no such artifact; make one with ortc train MODEL.onnx -o " + missing + "\n")
+                                ": there is no such artifact; make one with ortc train MODEL.onnx -o " +
+                                missing + "\n")
         << command;
   }
 }
@@ -228,7 +230,9 @@ void OrtcToolTest::interrupt(int signal) {
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 128 + signal);
   EXPECT_TRUE(std::filesystem::exists(saved));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / ""), std::filesystem::directory_iterator{}), 2);
+  EXPECT_EQ(
+      std::distance(std::filesystem::directory_iterator(folder / ""), std::filesystem::directory_iterator{}),
+      2);
   EXPECT_NE(readFile(folder / "m.jsonl").find("{\"event\":\"interrupted\",\"step\":"), std::string::npos);
 }
 

@@ -28,7 +28,9 @@ protected:
       output.commit(error);
     return error;
   }
-  size_t countEntries() { return size_t(std::distance(fs::directory_iterator(folder / ""), fs::directory_iterator{})); }
+  size_t countEntries() {
+    return size_t(std::distance(fs::directory_iterator(folder / ""), fs::directory_iterator{}));
+  }
 
   ortc::host::test::TemporaryFolder folder;
 };
@@ -47,9 +49,10 @@ TEST_F(OutputFolderTest, RefusesToDeleteWhatIsNotItsOwn) {
   std::string target = folder / "artifact", error;
   ASSERT_EQ(write(target, "one"), "");
   folder.write("artifact/ck.safetensors", "weights");
-  EXPECT_EQ(write(target, "two"), "output folder '" + target +
-                                      "' holds 'ck.safetensors': it is replaced whole, so only files of an artifact may "
-                                      "be in it; move the others or name another folder");
+  EXPECT_EQ(write(target, "two"),
+            "output folder '" + target +
+                "' holds 'ck.safetensors': it is replaced whole, so only files of an artifact may "
+                "be in it; move the others or name another folder");
   EXPECT_EQ(readFile(target + "/model.ortc"), "one");
   EXPECT_EQ(readFile(target + "/ck.safetensors"), "weights");
   for (const char *name : {"a", "b", "d", "e"})
@@ -87,7 +90,7 @@ TEST_F(OutputFolderTest, FollowsTheUmask) {
   std::string error = write(folder / "artifact", "one");
   umask(before);
   ASSERT_EQ(error, "");
-  struct stat about {};
+  struct stat about{};
   ASSERT_EQ(stat((folder / "artifact").c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0750u);
   ASSERT_EQ(stat((folder / "artifact/model.ortc").c_str(), &about), 0);

@@ -10,8 +10,9 @@ static bool parseMutation(const std::string &text, GradientMutation &mutation, s
   size_t colon = text.find(':'), second = text.find(':', colon + 1);
   int64_t operand = -1;
   mutation.operation = text.substr(0, colon);
-  bool isGood = colon != std::string::npos && parseInteger(text.substr(colon + 1, second - colon - 1), operand) &&
-                operand >= 0 && (second == std::string::npos || parseNumber(text.substr(second + 1), mutation.factor));
+  bool isGood = colon != std::string::npos &&
+                parseInteger(text.substr(colon + 1, second - colon - 1), operand) && operand >= 0 &&
+                (second == std::string::npos || parseNumber(text.substr(second + 1), mutation.factor));
   mutation.operand = static_cast<unsigned>(operand);
   error = "'" + text + "' is not OPERATION:OPERAND[:FACTOR]";
   return isGood;
@@ -20,7 +21,8 @@ static bool parseMutation(const std::string &text, GradientMutation &mutation, s
 void addCheckCommand(CLI::App &app, Action &action) {
   auto options = std::make_shared<driver::CheckOptions>();
   CompileOptions &compile = options->compile;
-  CommandLine line(app, "check", "compares gradients with differences of the loss, or generated code with the evaluator");
+  CommandLine line(app, "check",
+                   "compares gradients with differences of the loss, or generated code with the evaluator");
   line.addPositional("MODEL", "the ONNX file, or the folder of an artifact", compile.model);
   addModelFlags(line, compile);
   addGradientFlags(line, compile);
@@ -37,7 +39,8 @@ void addCheckCommand(CLI::App &app, Action &action) {
   line.addValue("--against", "differences|evaluator", "what to compare with; default: differences",
                 [options](const std::string &text, std::string &error) {
                   error = "'" + text + "' is neither differences nor evaluator";
-                  options->against = text == "evaluator" ? driver::CheckAgainst::Evaluator : driver::CheckAgainst::Differences;
+                  options->against = text == "evaluator" ? driver::CheckAgainst::Evaluator
+                                                         : driver::CheckAgainst::Differences;
                   return text == "evaluator" || text == "differences";
                 });
   line.addHidden("--mutate-gradient", "OPERATION:OPERAND[:FACTOR]", "for tests: makes a gradient rule wrong",

@@ -31,7 +31,8 @@ void CommandLine::addValue(const std::string &names, const std::string &type, co
       ->type_name(type);
 }
 
-void CommandLine::addHidden(const std::string &names, const std::string &type, const std::string &help, Handler handler) {
+void CommandLine::addHidden(const std::string &names, const std::string &type, const std::string &help,
+                            Handler handler) {
   addValue(names, type, help, std::move(handler));
   command->get_option(names)->group("");
 }
@@ -48,8 +49,7 @@ void CommandLine::addText(const std::string &names, const std::string &type, con
 }
 
 void CommandLine::addFlag(const std::string &names, const std::string &help, bool &target, bool value) {
-  command->add_flag_callback(
-      names, [&target, value] { target = value; }, help);
+  command->add_flag_callback(names, [&target, value] { target = value; }, help);
 }
 
 void CommandLine::addPositional(const std::string &name, const std::string &help, std::string &target) {

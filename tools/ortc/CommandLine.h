@@ -40,7 +40,6 @@ public:
   /// What runs when this command was given.
   void setAction(std::function<int()> &action, std::function<int()> run);
 
-
 private:
   CLI::App *command;
 };

@@ -13,7 +13,7 @@ static volatile std::sig_atomic_t interrupted = 0; // the number of the signal
 
 /// The first Ctrl-C (or SIGTERM) ends the loop after the step in progress; a second one has its usual effect.
 static void catchSignals() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = [](int signal) { interrupted = signal; };
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
@@ -81,7 +81,8 @@ void addRunCommand(CLI::App &app, Action &action) {
       return reportError("--save-every needs --save FILE", 2);
     catchSignals();
     int code = finish(host::train(*options, interrupted));
-    return code == 0 && interrupted ? 128 + interrupted : code; // as a shell counts a process that ended by the signal
+    return code == 0 && interrupted ? 128 + interrupted
+                                    : code; // as a shell counts a process that ended by the signal
   });
 }
 

@@ -37,12 +37,13 @@ void addModelFlags(CommandLine &line, CompileOptions &options) {
                 fill(addShapes, options), true);
   line.addValue("--binding", "NAME", "the --shape flags after it make another binding of the same parameters",
                 fill(addBinding, options), true);
-  line.addValue(
-      "--loss", "SPEC",
-      "cross_entropy[:axis=1,ignore_index=-100,label_smoothing=0,probabilities=0], nll[:axis=1,ignore_index=-100], "
-      "mse, l1, smooth_l1[:beta=1], bce_with_logits, output:NAME or none; default: cross_entropy. Labels are class "
-      "indices; with probabilities=1 they are one-hot or probabilities, of the logits' shape",
-      fill(parseLoss, options.loss));
+  line.addValue("--loss", "SPEC",
+                "cross_entropy[:axis=1,ignore_index=-100,label_smoothing=0,probabilities=0], "
+                "nll[:axis=1,ignore_index=-100], "
+                "mse, l1, smooth_l1[:beta=1], bce_with_logits, output:NAME or none; default: cross_entropy. "
+                "Labels are class "
+                "indices; with probabilities=1 they are one-hot or probabilities, of the logits' shape",
+                fill(parseLoss, options.loss));
   line.addText("--loss-input", "NAME", "the graph output that feeds the loss", options.lossInput);
 }
 
@@ -51,18 +52,22 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
                 true);
   line.addValue("--freeze", "REGEX", "float initializers not to train; wins over --train",
                 addPattern(options.freeze), true);
-  line.addValue("--untie", "NAME", "every reader of this initializer gets its own, as before an exporter merged equal ones",
-                [&options](const std::string &value, std::string &error) {
-                  error = "needs a name";
-                  options.untie.push_back(value);
-                  return !value.empty();
-                },
-                true);
-  line.addValue("--tie", "COPY=ORIGINAL", "an initializer that is a copy or the transpose of another becomes that one again",
-                [&options](const std::string &value, std::string &error) {
-                  return parseTie(value, options.ties.emplace_back(), error);
-                },
-                true);
+  line.addValue(
+      "--untie", "NAME",
+      "every reader of this initializer gets its own, as before an exporter merged equal ones",
+      [&options](const std::string &value, std::string &error) {
+        error = "needs a name";
+        options.untie.push_back(value);
+        return !value.empty();
+      },
+      true);
+  line.addValue(
+      "--tie", "COPY=ORIGINAL",
+      "an initializer that is a copy or the transpose of another becomes that one again",
+      [&options](const std::string &value, std::string &error) {
+        return parseTie(value, options.ties.emplace_back(), error);
+      },
+      true);
   line.addValue("--batch-norm", "MODE", "as-exported, train or frozen",
                 fill(parseBatchNorm, options.batchNorm));
   line.addValue("--dropout", "MODE", "as-exported or train", fill(parseDropout, options.dropout));
@@ -86,8 +91,8 @@ static void addTrainingFlags(CommandLine &line, CompileOptions &options) {
       true);
   line.addValue("--clip-norm", "X", "limits the norm of all gradients together", fillLimit(options.clipNorm));
   line.addValue("--clip-value", "X", "limits every element of a gradient", fillLimit(options.clipValue));
-  line.addWhole("--accumulate", "gradient steps before an update, which takes their mean; default: 1", options.accumulate, 1,
-                1 << 20);
+  line.addWhole("--accumulate", "gradient steps before an update, which takes their mean; default: 1",
+                options.accumulate, 1, 1 << 20);
   line.addFlag("--gradients", "adds the entry that leaves gradients readable", options.gradients);
 }
 
@@ -119,7 +124,8 @@ void addTrainCommand(CLI::App &app, Action &action) {
   auto state = std::make_shared<State>();
   CommandLine line(app, "train", "compiles MODEL into a training artifact");
   line.addPositional("MODEL", "the ONNX file", state->options.model);
-  line.addText("-o,--output", "DIR", "folder of the artifact: created, or replaced whole", state->options.output);
+  line.addText("-o,--output", "DIR", "folder of the artifact: created, or replaced whole",
+               state->options.output);
   addModelFlags(line, state->options);
   line.addFlag("--no-source", "leaves the ONNX graph out of the artifact", state->options.source, false);
   addGradientFlags(line, state->options);

@@ -52,13 +52,13 @@ private:
   llvm::BitVector isUseful;  ///< yielded values that have a cotangent and are varied
   llvm::DenseSet<Value> varied;
 
-  nn::ScanOp work;                             ///< the copy that is differentiated
-  llvm::DenseMap<unsigned, Value> cotangents;  ///< of yielded values, as arguments of `work`
-  SmallVector<unsigned> wanted;                ///< arguments that get a gradient
-  SmallVector<Value> gradients;                ///< of these
-  SmallVector<Operation *> backward;           ///< what the engine appended
-  llvm::SetVector<Value> saved;                ///< to be stacked
-  llvm::SetVector<Operation *> repeated;       ///< to be computed again
+  nn::ScanOp work;                              ///< the copy that is differentiated
+  llvm::DenseMap<unsigned, Value> cotangents;   ///< of yielded values, as arguments of `work`
+  SmallVector<unsigned> wanted;                 ///< arguments that get a gradient
+  SmallVector<Value> gradients;                 ///< of these
+  SmallVector<Operation *> backward;            ///< what the engine appended
+  llvm::SetVector<Value> saved;                 ///< to be stacked
+  llvm::SetVector<Operation *> repeated;        ///< to be computed again
   llvm::SetVector<Value> sequences, invariants; ///< arguments to be read again
 };
 
@@ -95,7 +95,8 @@ void ScanGradient::findUseful() {
     for (unsigned i : isUseful.set_bits())
       useful.insert(op.getYielded()[i]);
     for (Operation &inner : llvm::reverse(block.without_terminator()))
-      if (llvm::any_of(inner.getResults(), [&](Value result) { return useful.contains(result) && varied.contains(result); }))
+      if (llvm::any_of(inner.getResults(),
+                       [&](Value result) { return useful.contains(result) && varied.contains(result); }))
         useful.insert(inner.operand_begin(), inner.operand_end());
     for (unsigned i = 0; i < arguments; ++i) {
       if (!isVaried.test(i) || isReached.test(i) || !useful.contains(block.getArgument(i)))
@@ -192,7 +193,8 @@ Gradients ScanGradient::buildBackward(nn::ScanOp forward) {
   for (unsigned i : wanted)
     (i < carried ? back : isInvariant(i) ? sums : stacks).push_back(i);
   for (unsigned i : back)
-    inits.push_back(isUseful.test(i) && request.hasCotangent(i) ? request.cotangent(i) : b.zerosLike(op->getOperand(i)));
+    inits.push_back(isUseful.test(i) && request.hasCotangent(i) ? request.cotangent(i)
+                                                                : b.zerosLike(op->getOperand(i)));
   llvm::DenseMap<unsigned, Value> gradientOf;
   for (auto [i, gradient] : llvm::zip_equal(wanted, gradients))
     gradientOf[i] = gradient;
@@ -219,8 +221,8 @@ Gradients ScanGradient::buildBackward(nn::ScanOp forward) {
   for (Value argument : invariants)
     with.push_back(forward->getOperand(cast<BlockArgument>(argument).getArgNumber()));
 
-  auto scan = nn::ScanOp::create(b, types, op.getTripCountAttr(), op.getReverse() ? UnitAttr() : b.getUnitAttr(), inits, over,
-                                 with);
+  auto scan = nn::ScanOp::create(b, types, op.getTripCountAttr(),
+                                 op.getReverse() ? UnitAttr() : b.getUnitAttr(), inits, over, with);
   Block &block = scan.getBody().emplaceBlock();
   TensorBuilder inner(op.getLoc(), op.getContext());
   inner.setInsertionPointToEnd(&block);
@@ -291,7 +293,9 @@ Gradients ScanGradient::run() {
 // saved: carried values and results of the body that its gradient reads, stacked; what is cheap is computed again
 // special points: those of the body
 // accumulates: gradients of the invariants
-static Gradients differentiateScan(nn::ScanOp op, GradientRequest &request) { return ScanGradient(op, request).run(); }
+static Gradients differentiateScan(nn::ScanOp op, GradientRequest &request) {
+  return ScanGradient(op, request).run();
+}
 
 void attachScanRules(MLIRContext *context) { attachRule<nn::ScanOp, differentiateScan>(context); }
 

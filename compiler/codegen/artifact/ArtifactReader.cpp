@@ -24,9 +24,9 @@ const char *entryRoleName(uint32_t role) {
 }
 
 const char *dtypeName(uint8_t dtype) {
-  static const char *const kNames[] = {
-      "none",   "float32", "uint8",  "int8",      "uint16",     "int16",   "int32",        "int64",      "string",
-      "bool",   "float16", "float64", "uint32",   "uint64",     "complex64", "complex128", "bfloat16"};
+  static const char *const kNames[] = {"none",   "float32", "uint8",     "int8",       "uint16",  "int16",
+                                       "int32",  "int64",   "string",    "bool",       "float16", "float64",
+                                       "uint32", "uint64",  "complex64", "complex128", "bfloat16"};
   return dtype < std::size(kNames) ? kNames[dtype] : "unknown";
 }
 

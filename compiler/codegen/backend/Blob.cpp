@@ -124,7 +124,8 @@ static Error collectSymbols(const std::vector<Input> &inputs, CodeBlob &blob) {
   return Error::success();
 }
 
-static Error relocate(const Input &input, const Piece &piece, const RelocationRef &relocation, CodeBlob &blob) {
+static Error relocate(const Input &input, const Piece &piece, const RelocationRef &relocation,
+                      CodeBlob &blob) {
   ELFSymbolRef symbol = *relocation.getSymbol();
   Expected<StringRef> name = symbol.getName();
   if (!name)
@@ -185,7 +186,9 @@ static Error relocateAll(const std::vector<Input> &inputs, CodeBlob &blob) {
 
 /// Writes the head once symbols are known.
 static Error writeHead(ArrayRef<BlobEntry> entries, CodeBlob &blob) {
-  auto put = [&](size_t word, uint32_t value) { support::endian::write32le(blob.bytes.data() + 4 * word, value); };
+  auto put = [&](size_t word, uint32_t value) {
+    support::endian::write32le(blob.bytes.data() + 4 * word, value);
+  };
   put(0, ORTC_BLOB_MAGIC);
   put(1, ORTC_CALL_ABI);
   put(2, static_cast<uint32_t>(entries.size()));

@@ -20,7 +20,8 @@ llvm::Expected<LoadedBlob> LoadedBlob::load(CodeBlob blob) {
   loaded.base = static_cast<uint8_t *>(memory);
   std::memcpy(memory, loaded.contents.bytes.data(), size);
   if (mprotect(memory, size, PROT_READ | PROT_EXEC) != 0)
-    return llvm::createStringError(llvm::inconvertibleErrorCode(), "cannot make %zu bytes of code executable", size);
+    return llvm::createStringError(llvm::inconvertibleErrorCode(), "cannot make %zu bytes of code executable",
+                                   size);
   return loaded;
 }
 
@@ -46,14 +47,16 @@ ortc_task_fn LoadedBlob::kernel(llvm::StringRef name) const {
 ortc_step_fn LoadedBlob::step(uint32_t role, uint32_t binding, uint32_t segment) const {
   const auto *head = reinterpret_cast<const ortc_blob *>(base);
   for (uint32_t i = 0; i < head->count; ++i) {
-    const auto *entry = reinterpret_cast<const ortc_blob_entry *>(base + sizeof(ortc_blob) + i * head->entry_bytes);
+    const auto *entry =
+        reinterpret_cast<const ortc_blob_entry *>(base + sizeof(ortc_blob) + i * head->entry_bytes);
     if (entry->role == role && entry->binding == binding && entry->segment == segment)
       return reinterpret_cast<ortc_step_fn>(base + entry->offset);
   }
   return nullptr;
 }
 
-llvm::Expected<CodeBlob> compileModule(mlir::ModuleOp module, const Target &target, const ObjectOptions &options) {
+llvm::Expected<CodeBlob> compileModule(mlir::ModuleOp module, const Target &target,
+                                       const ObjectOptions &options) {
   if (failed(lowerToLLVM(module)))
     return llvm::createStringError(llvm::inconvertibleErrorCode(), "lowering to the LLVM dialect failed");
   llvm::Expected<Bytes> object = emitObject(module, target, options);

@@ -30,7 +30,8 @@ private:
 };
 
 /// Lowers `module` (changing it), emits and links it for `target`.
-llvm::Expected<CodeBlob> compileModule(mlir::ModuleOp module, const Target &target, const ObjectOptions &options = {});
+llvm::Expected<CodeBlob> compileModule(mlir::ModuleOp module, const Target &target,
+                                       const ObjectOptions &options = {});
 
 } // namespace ortc::codegen
 

@@ -27,8 +27,9 @@ namespace ortc::codegen {
 static bool hasReshapes(ModuleOp module) {
   return module
       ->walk([](Operation *op) {
-        return isa<memref::CollapseShapeOp, memref::ExpandShapeOp, memref::SubViewOp>(op) ? WalkResult::interrupt()
-                                                                                         : WalkResult::advance();
+        return isa<memref::CollapseShapeOp, memref::ExpandShapeOp, memref::SubViewOp>(op)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
       })
       .wasInterrupted();
 }
@@ -51,7 +52,8 @@ static void createEntry(LLVM::LLVMFuncOp kernel, int64_t workspaceBytesPerWorker
   Block *body = entry.addEntryBlock(builder);
   builder.setInsertionPointToStart(body);
   auto loadPointer = [&](int32_t index) -> Value {
-    Value slot = LLVM::GEPOp::create(builder, loc, pointer, pointer, body->getArgument(0), LLVM::GEPArg(index));
+    Value slot =
+        LLVM::GEPOp::create(builder, loc, pointer, pointer, body->getArgument(0), LLVM::GEPArg(index));
     return LLVM::LoadOp::create(builder, loc, pointer, slot);
   };
   // The last argument of the kernel is the chunk, the one before it the workspace if there is one.
@@ -60,7 +62,8 @@ static void createEntry(LLVM::LLVMFuncOp kernel, int64_t workspaceBytesPerWorker
   for (int32_t i = 0; i < buffers; ++i)
     operands.push_back(loadPointer(i));
   if (workspaceBytesPerWorker) {
-    Value bytes = LLVM::ConstantOp::create(builder, loc, i64, builder.getI64IntegerAttr(workspaceBytesPerWorker));
+    Value bytes =
+        LLVM::ConstantOp::create(builder, loc, i64, builder.getI64IntegerAttr(workspaceBytesPerWorker));
     Value offset = LLVM::MulOp::create(builder, loc, body->getArgument(2), bytes);
     operands.push_back(LLVM::GEPOp::create(builder, loc, pointer, builder.getI8Type(), loadPointer(buffers),
                                            ArrayRef<LLVM::GEPArg>{offset}));

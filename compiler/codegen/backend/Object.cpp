@@ -89,7 +89,8 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool op
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
   builder
-      .buildPerModuleDefaultPipeline(optimizeForSize ? llvm::OptimizationLevel::Os : llvm::OptimizationLevel::O2)
+      .buildPerModuleDefaultPipeline(optimizeForSize ? llvm::OptimizationLevel::Os
+                                                     : llvm::OptimizationLevel::O2)
       .run(module, modules);
 }
 

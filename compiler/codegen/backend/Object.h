@@ -29,7 +29,8 @@ struct ObjectOptions {
 /// Makes an ELF object of a module of llvm ops. Functions are hidden, may not unwind, have no red zone (code may run on
 /// operating systems that use the stack below the pointer) and are "no-builtins": LLVM must not turn loops into calls
 /// of memset or memcpy, which an artifact cannot import. Same input, same bytes. Thread safe for distinct contexts.
-llvm::Expected<Bytes> emitObject(mlir::ModuleOp module, const Target &target, const ObjectOptions &options = {});
+llvm::Expected<Bytes> emitObject(mlir::ModuleOp module, const Target &target,
+                                 const ObjectOptions &options = {});
 
 } // namespace ortc::codegen
 

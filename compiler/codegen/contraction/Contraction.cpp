@@ -80,9 +80,7 @@ private:
   Value widen(Value value, unsigned operand) {
     return narrow(operand) ? extendToF32(builder, loc, value, narrow(operand)) : value;
   }
-  Offset packedPlace(Offset column) {
-    return index.mul(index.sub(column, columns.begin), plan.blockDepth());
-  }
+  Offset packedPlace(Offset column) { return index.mul(index.sub(column, columns.begin), plan.blockDepth()); }
 
   OpBuilder &builder;
   Location loc;
@@ -95,12 +93,12 @@ private:
   KernelFunction kernel;
   Value packed, packedRows, partial, tileSums; ///< views of the workspace
   ChunkRange rows, columns;
-  SmallVector<Offset> bases;    ///< of every operand at the current outer indices
-  Offset blockBase[2];          ///< of A and B at the current block of k
+  SmallVector<Offset> bases; ///< of every operand at the current outer indices
+  Offset blockBase[2];       ///< of A and B at the current block of k
   SmallVector<ReductionLoop> reduction;
   std::optional<Offset> packedFrom; ///< first of the rows that are packed now
-  Value isFirstBlock, isLastBlock; ///< null when there is one block
-  Value isLastDepth;            ///< last block along the innermost k dim; null when there is one
+  Value isFirstBlock, isLastBlock;  ///< null when there is one block
+  Value isLastDepth;                ///< last block along the innermost k dim; null when there is one
 };
 
 /// Access of an epilogue at one vector of a tile.
@@ -136,7 +134,8 @@ private:
 
   ContractionEmitter &emitter;
   const TilePlace &place;
-  std::map<unsigned, Offset> tileBases; ///< computed where the epilogue starts, which all of it is dominated by
+  std::map<unsigned, Offset>
+      tileBases; ///< computed where the epilogue starts, which all of it is dominated by
   Offset row;
   int64_t vector = 0;
   LaneRange range;
@@ -201,13 +200,14 @@ KernelInfo ContractionEmitter::emit() {
   if (plan.packedElements)
     packed = kernel.workspaceView(builder, loc, 0, spec.accumulatorType, plan.packedElements);
   if (plan.packedRowElements)
-    packedRows = kernel.workspaceView(builder, loc, packedBytes, spec.accumulatorType, plan.packedRowElements);
+    packedRows =
+        kernel.workspaceView(builder, loc, packedBytes, spec.accumulatorType, plan.packedRowElements);
   if (plan.partialElements)
     partial = kernel.workspaceView(builder, loc, packedBytes + packedRowBytes, spec.accumulatorType,
                                    plan.partialElements);
   if (plan.tileElements)
-    tileSums = kernel.workspaceView(builder, loc, packedBytes + packedRowBytes + partialBytes, spec.accumulatorType,
-                                    plan.tileElements);
+    tileSums = kernel.workspaceView(builder, loc, packedBytes + packedRowBytes + partialBytes,
+                                    spec.accumulatorType, plan.tileElements);
 
   auto rangeOf = [&](Offset chunk, int64_t count, int64_t size, int64_t total) {
     ChunkRange range;
@@ -260,8 +260,7 @@ void ContractionEmitter::emitBlock(Offset block) {
   for (const ContractionDim &dim : plan.kLoops)
     reduction.push_back({dim.size, 1});
   if (innermost.size != plan.kBlock * plan.kBlockCount)
-    reduction.back().count =
-        index.min(plan.kBlock, index.sub(innermost.size, depthBegin));
+    reduction.back().count = index.min(plan.kBlock, index.sub(innermost.size, depthBegin));
   else
     reduction.back().count = plan.kBlock;
   reduction.back().unroll = 2; // four is no faster and a fifth more code
@@ -310,7 +309,8 @@ void ContractionEmitter::packStrip(const ContractionStrip &strip, Offset from, O
 }
 
 /// Calls `body` for all row tiles of the chunk.
-void ContractionEmitter::emitRows(const ContractionStrip &strip, llvm::function_ref<void(Offset, int64_t)> body) {
+void ContractionEmitter::emitRows(const ContractionStrip &strip,
+                                  llvm::function_ref<void(Offset, int64_t)> body) {
   int64_t whole = plan.row.size / strip.rows * strip.rows;
   Offset end = rows.isLast ? index.min(rows.end, whole) : Offset(whole);
   loop(rows.begin, end, strip.rows, [&](Offset row) { body(row, strip.rows); });
@@ -421,8 +421,8 @@ void ContractionEmitter::emitTile(const TilePlace &place) {
     return loadLanes(builder, loc, packed, at, 1, {plan.lanes, plan.lanes});
   };
   MicrokernelTile tile{place.rows, strip.vectors, plan.lanes};
-  SmallVector<Value> sums = emitMicrokernel(builder, loc, tile, reduction, initialSums(place), {loadRow, loadLane},
-                                            target.usesFma(spec.numerics));
+  SmallVector<Value> sums = emitMicrokernel(builder, loc, tile, reduction, initialSums(place),
+                                            {loadRow, loadLane}, target.usesFma(spec.numerics));
   finishTile(place, sums);
 }
 
@@ -525,7 +525,8 @@ void ContractionEmitter::finishRows(const TilePlace &place, TileAccess &access, 
   });
 }
 
-KernelInfo emitContraction(OpBuilder &builder, ModuleOp module, const ContractionSpec &spec, const Target &target) {
+KernelInfo emitContraction(OpBuilder &builder, ModuleOp module, const ContractionSpec &spec,
+                           const Target &target) {
   if (usesDotKernel(spec))
     return emitDotKernel(builder, module, spec, target);
   return ContractionEmitter(builder, module, spec, target).emit();

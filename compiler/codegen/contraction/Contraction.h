@@ -38,7 +38,8 @@ public:
 
 /// Called once per vector of finished accumulators (of `accumulatorType`) with builder and location of the place.
 /// Must store every written operand. Pure but for these loads and stores.
-using Epilogue = std::function<void(mlir::OpBuilder &, mlir::Location, EpilogueAccess &, mlir::Value accumulator)>;
+using Epilogue =
+    std::function<void(mlir::OpBuilder &, mlir::Location, EpilogueAccess &, mlir::Value accumulator)>;
 
 struct ContractionSpec {
   std::string name;

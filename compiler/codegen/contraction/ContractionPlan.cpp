@@ -117,7 +117,8 @@ double rowsCost(int64_t total, int64_t rows, int64_t vectors) {
 }
 
 /// The best tile height for strips of `vectors` vectors. `manyStreams`: rows may be many.
-int64_t pickRows(int64_t total, int64_t vectors, const Target &target, bool manyStreams, double *costOut = nullptr) {
+int64_t pickRows(int64_t total, int64_t vectors, const Target &target, bool manyStreams,
+                 double *costOut = nullptr) {
   int64_t best = 1;
   double bestCost = -1;
   for (int64_t rows : {12, 8, 6, 4, 3, 2, 1}) {
@@ -239,8 +240,9 @@ static bool wantsPacking(const ContractionPlan &plan, bool narrow) {
 static bool wantsRowPacking(const ContractionPlan &plan, int64_t elementBytes) {
   const ContractionStrip &strip = plan.strips[0];
   int64_t panels = std::min(plan.laneChunk, strip.end) / (strip.vectors * plan.lanes);
-  return plan.row.strides[plan.rowOperand] == 1 && panels >= 2 && plan.blockDepth() >= 256 && strip.rows >= 4 &&
-         plan.row.size >= 2 * kRowUnit && plan.kLoops.back().strides[plan.rowOperand] * elementBytes >= 1024;
+  return plan.row.strides[plan.rowOperand] == 1 && panels >= 2 && plan.blockDepth() >= 256 &&
+         strip.rows >= 4 && plan.row.size >= 2 * kRowUnit &&
+         plan.kLoops.back().strides[plan.rowOperand] * elementBytes >= 1024;
 }
 
 ContractionPlan planContraction(const ContractionSpec &spec, const Target &target) {

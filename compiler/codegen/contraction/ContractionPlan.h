@@ -19,27 +19,29 @@ struct ContractionStrip {
 struct ContractionPlan {
   /// The operand that is broadcast and the one whose vectors are loaded: 0 and 1, or swapped.
   unsigned rowOperand = 0, laneOperand = 1;
-  llvm::SmallVector<ContractionDim> outer;  ///< iterated around the tile: batch and all but one m and n dim
-  ContractionDim row, lane;                 ///< the dims of the tile
+  llvm::SmallVector<ContractionDim> outer;   ///< iterated around the tile: batch and all but one m and n dim
+  ContractionDim row, lane;                  ///< the dims of the tile
   llvm::SmallVector<ContractionDim> kBlocks; ///< outer k dims, one block per index
-  llvm::SmallVector<ContractionDim> kLoops;  ///< k dims inside the tile; the last one is cut in blocks of kBlock
+  llvm::SmallVector<ContractionDim>
+      kLoops; ///< k dims inside the tile; the last one is cut in blocks of kBlock
   int64_t kBlock = 0;
   int64_t kBlockCount = 1; ///< blocks along the last of kLoops
   int64_t lanes = 1;
 
-  bool packLanes = false; ///< copy the lane operand to the workspace, block by block
+  bool packLanes = false;     ///< copy the lane operand to the workspace, block by block
   ContractionStrip strips[2]; ///< main strip and edge; empty ones have begin == end
-  int64_t packedRows = 0;   ///< rows of the main strip that are copied tile by tile before going along the panels
+  int64_t packedRows =
+      0; ///< rows of the main strip that are copied tile by tile before going along the panels
 
   int64_t outerTotal = 1, outerPerChunk = 1, rowChunk = 0, laneChunk = 0;
   int64_t outerChunks = 1, rowChunks = 1, laneChunks = 1;
 
-  int64_t packedElements = 0;    ///< workspace for the packed operand
-  int64_t packedRowElements = 0; ///< workspace for packed rows
+  int64_t packedElements = 0;     ///< workspace for the packed operand
+  int64_t packedRowElements = 0;  ///< workspace for packed rows
   int64_t packedTileElements = 0; ///< of them for one tile, with a vector to spare
-  int64_t partialElements = 0; ///< workspace for partial sums
+  int64_t partialElements = 0;    ///< workspace for partial sums
   int64_t partialPitch = 0;
-  int64_t tileElements = 0;    ///< workspace for the sums of a tile on their way to a rolled epilogue
+  int64_t tileElements = 0; ///< workspace for the sums of a tile on their way to a rolled epilogue
 
   /// Blocks of k in all.
   int64_t blocks() const;

@@ -138,7 +138,8 @@ KernelInfo DotEmitter::emit() {
   int64_t rowChunks = (longDim.size + rowsPerChunk - 1) / rowsPerChunk;
   info.chunks = outerChunks * rowChunks;
   if (packsThin)
-    info.workspaceBytesPerWorker = thinDim.size * depth.size * spec.accumulatorType.getIntOrFloatBitWidth() / 8;
+    info.workspaceBytesPerWorker =
+        thinDim.size * depth.size * spec.accumulatorType.getIntOrFloatBitWidth() / 8;
 
   kernel = createKernelFunction(builder, module, info, spec.buffers);
   if (packsThin)
@@ -213,8 +214,8 @@ Offset DotEmitter::thinPlace(int64_t column, Offset k) {
 }
 
 /// One step of 16 values of k, of which `live` exist.
-void DotEmitter::accumulate(Offset k, int64_t live, Offset row, int64_t rows, int64_t firstColumn, int64_t columns,
-                            SmallVectorImpl<Value> &sums) {
+void DotEmitter::accumulate(Offset k, int64_t live, Offset row, int64_t rows, int64_t firstColumn,
+                            int64_t columns, SmallVectorImpl<Value> &sums) {
   int64_t stride = longDim.strides[longOperand];
   Offset base = index.add(index.add(bases[longOperand], index.mul(row, stride)), k);
   for (int64_t part = 0; part < parts; ++part) {
@@ -291,7 +292,8 @@ void DotEmitter::emitTile(Offset row, int64_t rows, int64_t firstColumn, int64_t
   }
 }
 
-KernelInfo emitDotKernel(OpBuilder &builder, ModuleOp module, const ContractionSpec &spec, const Target &target) {
+KernelInfo emitDotKernel(OpBuilder &builder, ModuleOp module, const ContractionSpec &spec,
+                         const Target &target) {
   return DotEmitter(builder, module, spec, target).emit();
 }
 

@@ -46,7 +46,8 @@ static std::optional<View> viewOfInput(ValueRange inputs, Value operand, std::st
     return std::nullopt;
   const LoopOutput &output = program->outputs[0];
   const LoopNode &node = program->nodes[output.node];
-  if (node.kind != LoopNode::load || !node.at.dynamic.empty() || !readDigits(*program, output.at, total, view.digits))
+  if (node.kind != LoopNode::load || !node.at.dynamic.empty() ||
+      !readDigits(*program, output.at, total, view.digits))
     return std::nullopt;
   addOperand(view, *program, output.at, node.at, node.buffer);
   return view;
@@ -63,7 +64,8 @@ static bool buildDims(Analysis &analysis, const View &lhs, const View &rhs) {
   bool isValid = true;
   size_t at = 0;
   for (auto [l, r] : llvm::zip_equal(dot.getLhsBatch(), dot.getRhsBatch()))
-    isValid &= appendDims(lhsShape[l], views, {lhsStrides[l], rhsStrides[r], resultStrides[at++]}, analysis.spec.batch);
+    isValid &= appendDims(lhsShape[l], views, {lhsStrides[l], rhsStrides[r], resultStrides[at++]},
+                          analysis.spec.batch);
   for (int64_t d : nn::freeDimensions(lhsShape.size(), dot.getLhsBatch(), dot.getLhsContract()))
     isValid &= appendDims(lhsShape[d], views, {lhsStrides[d], 0, resultStrides[at++]}, analysis.spec.m);
   for (int64_t d : nn::freeDimensions(rhsShape.size(), dot.getRhsBatch(), dot.getRhsContract()))
@@ -121,7 +123,8 @@ bool isFusedContraction(ValueRange inputs, ValueRange outputs, std::string &reas
   for (unsigned i = 2; i < spec.operands.size(); ++i)
     if (int64_t stride = plan.lane.strides[i]; stride != 0 && stride != 1 && plan.lane.size > 1)
       return false;
-  int64_t alongLanes = plan.lane.strides[plan.laneOperand], alongDepth = plan.kLoops.back().strides[plan.laneOperand];
+  int64_t alongLanes = plan.lane.strides[plan.laneOperand],
+          alongDepth = plan.kLoops.back().strides[plan.laneOperand];
   if (alongLanes != 1 && alongDepth != 1 && plan.lane.size > 1 && !usesDotKernel(spec))
     return false;
   // Cutting dims must not leave less of a tile than there was.
@@ -139,8 +142,9 @@ bool isFusedContraction(ValueRange inputs, ValueRange outputs, std::string &reas
          depth >= std::min<int64_t>(largest(spec.k), 16);
 }
 
-FailureOr<KernelInfo> generateFusedContraction(ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer> buffers,
-                                               const Target &target, Numerics numerics) {
+FailureOr<KernelInfo> generateFusedContraction(ModuleOp module, func::FuncOp function,
+                                               ArrayRef<KernelBuffer> buffers, const Target &target,
+                                               Numerics numerics) {
   std::string reason;
   Operation *terminator = function.getBody().front().getTerminator();
   std::unique_ptr<Analysis> analysis = analyze(function.getArguments(), terminator->getOperands(), reason);

@@ -22,8 +22,8 @@ bool isFusedContraction(mlir::ValueRange inputs, mlir::ValueRange outputs, std::
 /// Creates the kernel of a tensor program that `isFusedContraction` accepts, or that is a single nn.dot on its
 /// arguments. `buffers` are the function's arguments, then its results.
 mlir::FailureOr<KernelInfo> generateFusedContraction(mlir::ModuleOp module, mlir::func::FuncOp function,
-                                                     llvm::ArrayRef<KernelBuffer> buffers, const Target &target,
-                                                     Numerics numerics);
+                                                     llvm::ArrayRef<KernelBuffer> buffers,
+                                                     const Target &target, Numerics numerics);
 
 } // namespace ortc::codegen
 

@@ -13,7 +13,7 @@ namespace ortc::codegen {
 
 /// What is computed from `result`, the tensor that a contraction or convolution makes.
 struct FusedEpilogue {
-  mlir::Type element; ///< of the result
+  mlir::Type element;  ///< of the result
   LoopProgram program; ///< all values are lanes
   /// The operands that it touches, beside the positions of the result. The first of them is operand `firstOperand`.
   View view;
@@ -30,8 +30,8 @@ struct FusedEpilogue {
 
   /// Fails, with a `reason`, unless `outputs` are elementwise functions of every element of `result` once and of `inputs`;
   /// they may be reshaped and transposed, and inputs broadcast. Buffers are the inputs, then the outputs.
-  static std::shared_ptr<FusedEpilogue> analyze(mlir::ValueRange inputs, mlir::ValueRange outputs, mlir::Value result,
-                                                std::string &reason);
+  static std::shared_ptr<FusedEpilogue> analyze(mlir::ValueRange inputs, mlir::ValueRange outputs,
+                                                mlir::Value result, std::string &reason);
 
   /// As code on vectors; null when nothing is computed.
   static Epilogue code(std::shared_ptr<const FusedEpilogue> epilogue, MathOptions options);

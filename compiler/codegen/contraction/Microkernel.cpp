@@ -17,7 +17,8 @@ class Emitter {
 public:
   Emitter(OpBuilder &builder, Location loc, const MicrokernelTile &tile, ArrayRef<ReductionLoop> loops,
           const MicrokernelOperands &operands, bool fma)
-      : builder(builder), loc(loc), index(builder, loc), tile(tile), loops(loops), operands(operands), fma(fma) {}
+      : builder(builder), loc(loc), index(builder, loc), tile(tile), loops(loops), operands(operands),
+        fma(fma) {}
 
   /// Emits loops `depth` and inner; `position` holds the indices of the outer ones.
   SmallVector<Value> emit(size_t depth, SmallVector<Offset> position, SmallVector<Value> accumulators);
@@ -38,20 +39,24 @@ private:
 
 } // namespace
 
-SmallVector<Value> Emitter::loop(Offset from, Offset to, int64_t step, SmallVector<Value> accumulators, Body body) {
+SmallVector<Value> Emitter::loop(Offset from, Offset to, int64_t step, SmallVector<Value> accumulators,
+                                 Body body) {
   if (from.isStatic() && to.isStatic() && to.constant <= from.constant)
     return accumulators;
   if (from.isStatic() && to.isStatic() && to.constant - from.constant == step)
     return body(from, accumulators);
-  auto loop = scf::ForOp::create(builder, loc, index.value(from), index.value(to), index.constant(step), accumulators);
+  auto loop = scf::ForOp::create(builder, loc, index.value(from), index.value(to), index.constant(step),
+                                 accumulators);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
-  SmallVector<Value> results = body(Offset(loop.getInductionVar()), SmallVector<Value>(loop.getRegionIterArgs()));
+  SmallVector<Value> results =
+      body(Offset(loop.getInductionVar()), SmallVector<Value>(loop.getRegionIterArgs()));
   scf::YieldOp::create(builder, loc, results);
   return SmallVector<Value>(loop.getResults());
 }
 
-SmallVector<Value> Emitter::emit(size_t depth, SmallVector<Offset> position, SmallVector<Value> accumulators) {
+SmallVector<Value> Emitter::emit(size_t depth, SmallVector<Offset> position,
+                                 SmallVector<Value> accumulators) {
   if (depth == loops.size())
     return step(position, std::move(accumulators));
   const ReductionLoop &current = loops[depth];
@@ -96,8 +101,8 @@ SmallVector<Value> Emitter::step(ArrayRef<Offset> position, SmallVector<Value> a
 }
 
 SmallVector<Value> emitMicrokernel(OpBuilder &builder, Location loc, const MicrokernelTile &tile,
-                                   ArrayRef<ReductionLoop> loops, ValueRange init, const MicrokernelOperands &operands,
-                                   bool fma) {
+                                   ArrayRef<ReductionLoop> loops, ValueRange init,
+                                   const MicrokernelOperands &operands, bool fma) {
   return Emitter(builder, loc, tile, loops, operands, fma).emit(0, {}, SmallVector<Value>(init));
 }
 

@@ -38,8 +38,9 @@ struct MicrokernelOperands {
 /// ((init + a0 b0) + a1 b1) + ... in the order of the loops, fused where `fma`: the bits do not depend on the tile, the
 /// vector width or the unrolling.
 llvm::SmallVector<mlir::Value> emitMicrokernel(mlir::OpBuilder &builder, mlir::Location loc,
-                                               const MicrokernelTile &tile, llvm::ArrayRef<ReductionLoop> loops,
-                                               mlir::ValueRange init, const MicrokernelOperands &operands, bool fma);
+                                               const MicrokernelTile &tile,
+                                               llvm::ArrayRef<ReductionLoop> loops, mlir::ValueRange init,
+                                               const MicrokernelOperands &operands, bool fma);
 
 /// Accumulators that a kernel of independent sums may have.
 int64_t accumulatorLimit(const Target &target);

@@ -53,8 +53,7 @@ void PanelCopier::loop(Offset to, int64_t step, llvm::function_ref<void(Offset)>
     return;
   if (to.isStatic() && to.constant == step)
     return body(0);
-  auto loop =
-      scf::ForOp::create(builder, loc, index.constant(0), index.value(to), index.constant(step));
+  auto loop = scf::ForOp::create(builder, loc, index.constant(0), index.value(to), index.constant(step));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
   body(Offset(loop.getInductionVar()));
@@ -68,7 +67,8 @@ void PanelCopier::copyRows() {
       for (int64_t v = 0; v < copy.vectors; ++v) {
         Offset at = index.add(from, v * copy.lanes * copy.laneStride);
         Value value = loadLanes(builder, loc, copy.source, at, copy.laneStride, {copy.lanes, live(v)});
-        storeLanes(builder, loc, copy.panel, panelPlace(panel, k, v), 1, {copy.lanes, copy.lanes}, widen(value));
+        storeLanes(builder, loc, copy.panel, panelPlace(panel, k, v), 1, {copy.lanes, copy.lanes},
+                   widen(value));
       }
     });
   });
@@ -86,8 +86,8 @@ void PanelCopier::transposeBlock(Offset panel, Offset k, int64_t vector, int64_t
   columns.resize(copy.lanes, zero);
   SmallVector<Value> rows = emitTranspose(builder, loc, columns);
   for (int64_t d = 0; d < depth; ++d)
-    storeLanes(builder, loc, copy.panel, panelPlace(panel, index.add(k, d), vector), 1, {copy.lanes, copy.lanes},
-               rows[d]);
+    storeLanes(builder, loc, copy.panel, panelPlace(panel, index.add(k, d), vector), 1,
+               {copy.lanes, copy.lanes}, rows[d]);
 }
 
 void PanelCopier::copyTransposed() {

@@ -10,21 +10,21 @@ namespace ortc::codegen {
 /// Panels of `depth` rows of vectors * lanes elements, row after row. Columns beyond the live ones are zero.
 struct PanelCopy {
   mlir::Value source;
-  Offset sourceAt;          ///< of the first column at k = 0
-  int64_t laneStride = 1;   ///< between columns
-  int64_t depthStride = 1;  ///< between values of k
-  mlir::Type narrowType;    ///< f16 or bf16 stored as i16, converted while copying; null otherwise
+  Offset sourceAt;         ///< of the first column at k = 0
+  int64_t laneStride = 1;  ///< between columns
+  int64_t depthStride = 1; ///< between values of k
+  mlir::Type narrowType;   ///< f16 or bf16 stored as i16, converted while copying; null otherwise
 
   mlir::Value panel;
-  Offset panelAt;           ///< of the first panel
+  Offset panelAt; ///< of the first panel
   int64_t vectors = 1, lanes = 1, tail = 1;
-  Offset panels = 1;        ///< side by side in the source
-  int64_t panelStep = 0;    ///< between panels in the workspace
+  Offset panels = 1;     ///< side by side in the source
+  int64_t panelStep = 0; ///< between panels in the workspace
 
-  Offset depth;             ///< values of k
+  Offset depth; ///< values of k
   /// depth modulo lanes where that is known to be one of two numbers: zero, or this in the block where `isLast` holds.
   int64_t lastRemainder = 0;
-  mlir::Value isLast;       ///< null: always
+  mlir::Value isLast; ///< null: always
 };
 
 void emitPanelCopy(mlir::OpBuilder &builder, mlir::Location loc, const PanelCopy &copy);

@@ -9,7 +9,7 @@ using namespace mlir;
 namespace ortc::codegen {
 
 bool readDigits(const LoopProgram &program, const IndexExpr &position, int64_t total,
-                       SmallVectorImpl<Digit> &digits) {
+                SmallVectorImpl<Digit> &digits) {
   if (position.constant != 0 || !position.dynamic.empty())
     return false;
   SmallVector<std::pair<int64_t, unsigned>> byScale;
@@ -27,7 +27,7 @@ bool readDigits(const LoopProgram &program, const IndexExpr &position, int64_t t
 }
 
 void addOperand(View &view, const LoopProgram &program, const IndexExpr &position, const IndexExpr &at,
-                       unsigned buffer) {
+                unsigned buffer) {
   view.operands.push_back({buffer, at.constant});
   for (Digit &digit : view.digits)
     for (unsigned d = 0; d < program.dims.size(); ++d)
@@ -58,7 +58,7 @@ static bool appendStrides(const View &view, int64_t low, int64_t stride, SmallVe
 }
 
 bool appendDims(int64_t size, ArrayRef<const View *> views, ArrayRef<int64_t> strides,
-                       SmallVectorImpl<ContractionDim> &dims) {
+                SmallVectorImpl<ContractionDim> &dims) {
   std::set<int64_t> cuts{1, size};
   for (auto [view, stride] : llvm::zip_equal(views, strides))
     if (stride)

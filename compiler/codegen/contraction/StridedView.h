@@ -26,7 +26,8 @@ bool readDigits(const LoopProgram &program, const IndexExpr &position, int64_t t
                 llvm::SmallVectorImpl<Digit> &digits);
 
 /// Appends an operand that moves along the program's dims as `at` says; `position` is what the digits were read from.
-void addOperand(View &view, const LoopProgram &program, const IndexExpr &position, const IndexExpr &at, unsigned buffer);
+void addOperand(View &view, const LoopProgram &program, const IndexExpr &position, const IndexExpr &at,
+                unsigned buffer);
 
 /// One dim of a tensor (or of several, each with a view) as dims of a kernel, cut where a view asks for it. A stride of
 /// zero elements means that the tensor lacks the dim. Fails where views cut it in ways that do not fit.

@@ -30,8 +30,8 @@ Value loadLanes(OpBuilder &builder, Location loc, Value buffer, Offset at, int64
     return vector::LoadOp::create(builder, loc, type, buffer, index.value(at));
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   if (stride == 1)
-    return vector::MaskedLoadOp::create(builder, loc, type, buffer, index.value(at), maskOf(builder, loc, range),
-                                        zero);
+    return vector::MaskedLoadOp::create(builder, loc, type, buffer, index.value(at),
+                                        maskOf(builder, loc, range), zero);
   Value result = zero;
   for (int64_t lane = 0; lane < range.live; ++lane) {
     Value scalar = memref::LoadOp::create(builder, loc, buffer, index.value(index.add(at, lane * stride)));

@@ -15,8 +15,8 @@ struct LaneRange {
 };
 
 /// The elements at `at`, `at + stride`, ... Stride zero broadcasts. Lanes that do not exist are zero.
-mlir::Value loadLanes(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer, Offset at, int64_t stride,
-                      LaneRange range);
+mlir::Value loadLanes(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer, Offset at,
+                      int64_t stride, LaneRange range);
 
 /// Stores the live lanes.
 void storeLanes(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer, Offset at, int64_t stride,

@@ -41,7 +41,8 @@ Value ConvEmitter::linear(ArrayRef<int64_t> sizes, ArrayRef<Value> indices) {
 }
 
 void ConvEmitter::copyRun(Value from, Value at, Value to, Value place, int64_t count) {
-  tiles(count, lanes, [&](Value i, int64_t width) { store(load(from, add(at, i), width), to, add(place, i)); });
+  tiles(count, lanes,
+        [&](Value i, int64_t width) { store(load(from, add(at, i), width), to, add(place, i)); });
 }
 
 void ConvEmitter::zeroRun(Value buffer, Value at, int64_t count) {

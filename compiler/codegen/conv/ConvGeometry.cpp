@@ -19,21 +19,32 @@ int64_t ConvShape::flops() const {
   return 2 * batch * nn::elementCount(output) * nn::elementCount(filter) * groupChannels() * features;
 }
 
-template <typename OpType>
-static ConvShape makeShape(OpType op, Value input, Value filter, Value output) {
-  auto in = cast<RankedTensorType>(input.getType()).getShape(), f = cast<RankedTensorType>(filter.getType()).getShape(),
+template <typename OpType> static ConvShape makeShape(OpType op, Value input, Value filter, Value output) {
+  auto in = cast<RankedTensorType>(input.getType()).getShape(),
+       f = cast<RankedTensorType>(filter.getType()).getShape(),
        out = cast<RankedTensorType>(output.getType()).getShape();
   auto list = [](ArrayRef<int64_t> values) { return SmallVector<int64_t, 3>(values); };
-  return {in.front(), in.back(), f.back(), static_cast<int64_t>(op.getGroups()), list(in.drop_front().drop_back()),
-          list(f.drop_back(2)), list(out.drop_front().drop_back()), list(op.getStrides()), list(op.getPaddingLow()),
+  return {in.front(),
+          in.back(),
+          f.back(),
+          static_cast<int64_t>(op.getGroups()),
+          list(in.drop_front().drop_back()),
+          list(f.drop_back(2)),
+          list(out.drop_front().drop_back()),
+          list(op.getStrides()),
+          list(op.getPaddingLow()),
           list(op.getDilations())};
 }
 
 ConvShape shapeOfConv(Operation *op) {
   return llvm::TypeSwitch<Operation *, ConvShape>(op)
       .Case([](nn::ConvOp op) { return makeShape(op, op.getInput(), op.getFilter(), op.getResult()); })
-      .Case([](nn::ConvInputGradOp op) { return makeShape(op, op.getResult(), op.getFilter(), op.getGradient()); })
-      .Case([](nn::ConvFilterGradOp op) { return makeShape(op, op.getInput(), op.getResult(), op.getGradient()); });
+      .Case([](nn::ConvInputGradOp op) {
+        return makeShape(op, op.getResult(), op.getFilter(), op.getGradient());
+      })
+      .Case([](nn::ConvFilterGradOp op) {
+        return makeShape(op, op.getInput(), op.getResult(), op.getGradient());
+      });
 }
 
 Walk forwardWalk(const ConvShape &shape, int64_t d) {
@@ -92,14 +103,16 @@ SourceBlock planSource(ArrayRef<SmallVector<Walk, 3>> walks, ArrayRef<int64_t> i
     block.origin.assign(rank, 0);
   } else {
     for (int64_t d = 0; d < rank; ++d) {
-      int64_t before = std::max<int64_t>(0, -lowest[d]), after = std::max<int64_t>(0, highest[d] + 1 - image[d]);
+      int64_t before = std::max<int64_t>(0, -lowest[d]),
+              after = std::max<int64_t>(0, highest[d] + 1 - image[d]);
       block.origin.push_back(before);
       block.sizes.push_back(before + image[d] + after);
     }
     block.origin[0] = -lowest[0]; // block rows begin at the lowest row a block needs, inside the image or not
   }
   int64_t span = reach - lowest[0] + 1;
-  int64_t rowBytes = std::max<int64_t>(1, nn::elementCount(ArrayRef(block.sizes).drop_front()) * channels * elementBytes);
+  int64_t rowBytes =
+      std::max<int64_t>(1, nn::elementCount(ArrayRef(block.sizes).drop_front()) * channels * elementBytes);
   int64_t rows = std::max<int64_t>(span, kBlockBytes / rowBytes);
   block.blockPoints = std::clamp<int64_t>((rows - span) / block.rowStep + 1, 1, points);
   block.blocks = (points + block.blockPoints - 1) / block.blockPoints;

@@ -12,8 +12,8 @@ namespace ortc::codegen {
 
 /// Shapes and window of one of the three convolution operations, whichever of the tensors is its result.
 struct ConvShape {
-  int64_t batch, channels, features, groups;            // channels and features of all groups together
-  llvm::SmallVector<int64_t, 3> input, filter, output;  // spatial sizes
+  int64_t batch, channels, features, groups;           // channels and features of all groups together
+  llvm::SmallVector<int64_t, 3> input, filter, output; // spatial sizes
   llvm::SmallVector<int64_t, 3> strides, low, dilations;
 
   int64_t rank() const { return input.size(); }
@@ -51,8 +51,8 @@ struct SourceBlock {
   int64_t channels;
   int64_t blockPoints; // grid points of dimension 0 that a block serves
   int64_t blocks;      // per image
-  int64_t rowStep;     // image rows between the first rows of two blocks' neighbours: sourceStride of dimension 0
-  bool copied;         // into the workspace
+  int64_t rowStep; // image rows between the first rows of two blocks' neighbours: sourceStride of dimension 0
+  bool copied;     // into the workspace
 
   int64_t elements() const;
 };

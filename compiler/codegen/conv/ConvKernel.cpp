@@ -26,7 +26,8 @@ struct Phase {
 
 class ConvWalker : public ConvEmitter {
 public:
-  ConvWalker(ModuleOp module, const ConvSpec &spec, const Target &target) : ConvEmitter(module, spec, target) {
+  ConvWalker(ModuleOp module, const ConvSpec &spec, const Target &target)
+      : ConvEmitter(module, spec, target) {
     forward = isa<nn::ConvOp>(spec.op);
     source = forward ? shape.input : shape.output;
     result = forward ? shape.output : shape.input;
@@ -41,11 +42,13 @@ public:
       walks.push_back(phase.walks);
     block = planSource(walks, source, sourceChannels, elementBytes);
     int64_t units = shape.batch * block.blocks, flopsPerUnit = std::max<int64_t>(1, info.flops / units);
-    int64_t unitsPerChunk = std::clamp<int64_t>((kConvChunkFlops + flopsPerUnit - 1) / flopsPerUnit, 1, units);
+    int64_t unitsPerChunk =
+        std::clamp<int64_t>((kConvChunkFlops + flopsPerUnit - 1) / flopsPerUnit, 1, units);
     info.chunks = (units + unitsPerChunk - 1) / unitsPerChunk;
 
     int64_t blockBytes = block.copied ? (block.elements() * elementBytes + 63) / 64 * 64 : 0;
-    int64_t packedElements = forward ? 0 : nn::elementCount(shape.filter) * shape.groupFeatures() * shape.channels;
+    int64_t packedElements =
+        forward ? 0 : nn::elementCount(shape.filter) * shape.groupFeatures() * shape.channels;
     int64_t packedBytes = (packedElements * elementBytes + 63) / 64 * 64;
     int64_t tileElements = spec.rollEpilogue ? 6 * columns : 0; // rows of the largest tile
     begin(module, blockBytes + packedBytes + tileElements * elementBytes);
@@ -129,7 +132,8 @@ private:
 
   void packTap(const Phase &phase, Value tap, Value position) {
     int64_t channels = shape.groupChannels(), features = shape.groupFeatures();
-    Value to = add(mul(tap, features * shape.channels), phase.packedOffset), from = mul(position, channels * shape.features);
+    Value to = add(mul(tap, features * shape.channels), phase.packedOffset),
+          from = mul(position, channels * shape.features);
     if (shape.isDepthwise())
       return copyRun(operandBuffer(1), from, weights, to, shape.channels);
     loop(0, shape.groups, 1, [&](Value g) {
@@ -198,7 +202,8 @@ private:
   /// All results of one row along the last dimension, or those in `range`.
   void emitRow(const Phase &phase, ArrayRef<Value> grid, std::optional<IndexRange> range) {
     auto overColumns = [&](Value group, int64_t count) {
-      tiles(count, columns, [&](Value column, int64_t width) { emitTiles(phase, grid, range, group, column, width); });
+      tiles(count, columns,
+            [&](Value column, int64_t width) { emitTiles(phase, grid, range, group, column, width); });
     };
     if (shape.isDepthwise())
       overColumns(index(0), resultChannels);
@@ -206,26 +211,30 @@ private:
       loop(0, shape.groups, 1, [&](Value group) { overColumns(group, groupColumns()); });
   }
 
-  void emitTiles(const Phase &phase, ArrayRef<Value> grid, std::optional<IndexRange> range, Value group, Value column,
-                 int64_t width) {
-    int64_t vectors = (width + lanes - 1) / lanes, most = std::max<int64_t>(1, std::min<int64_t>(6, accumulatorLimit(target) / vectors));
+  void emitTiles(const Phase &phase, ArrayRef<Value> grid, std::optional<IndexRange> range, Value group,
+                 Value column, int64_t width) {
+    int64_t vectors = (width + lanes - 1) / lanes,
+            most = std::max<int64_t>(1, std::min<int64_t>(6, accumulatorLimit(target) / vectors));
     if (range) {
       // Whole tiles, then single rows.
       Value whole = add(range->begin, mul(div(sub(range->end, range->begin), most), most));
-      loop({range->begin, whole}, most, [&](Value q) { emitTile(phase, grid, q, most, group, column, width); });
+      loop({range->begin, whole}, most,
+           [&](Value q) { emitTile(phase, grid, q, most, group, column, width); });
       if (most > 1)
         loop({whole, range->end}, 1, [&](Value q) { emitTile(phase, grid, q, 1, group, column, width); });
       return;
     }
     int64_t from = 0;
     for (auto [size, count] : evenTiles(phase.walks.back().count, most)) {
-      loop(from, from + size * count, size, [&](Value q) { emitTile(phase, grid, q, size, group, column, width); });
+      loop(from, from + size * count, size,
+           [&](Value q) { emitTile(phase, grid, q, size, group, column, width); });
       from += size * count;
     }
   }
 
   /// `rows` results from grid position `last` on, `width` features from `column` of `group` on.
-  void emitTile(const Phase &phase, ArrayRef<Value> outer, Value last, int64_t rows, Value group, Value column, int64_t width) {
+  void emitTile(const Phase &phase, ArrayRef<Value> outer, Value last, int64_t rows, Value group,
+                Value column, int64_t width) {
     SmallVector<Value> grid(outer);
     grid.push_back(last);
     SmallVector<int64_t> widths;
@@ -241,8 +250,8 @@ private:
     storeTile(phase, grid, rows, firstColumn, widths, sums);
   }
 
-  SmallVector<Value> reduce(const Phase &phase, ArrayRef<Value> grid, int64_t rows, Value group, Value firstColumn,
-                            ArrayRef<int64_t> widths, SmallVector<Value> sums) {
+  SmallVector<Value> reduce(const Phase &phase, ArrayRef<Value> grid, int64_t rows, Value group,
+                            Value firstColumn, ArrayRef<int64_t> widths, SmallVector<Value> sums) {
     int64_t rank = shape.rank(), reduced = reducedChannels();
     bool depthwise = shape.isDepthwise();
     const Walk &lastWalk = phase.walks.back();
@@ -264,7 +273,8 @@ private:
     // Where tap 0 of row 0 reads.
     SmallVector<Value> position;
     for (int64_t d = 0; d < rank; ++d) {
-      Value at = add(mul(grid[d], phase.walks[d].sourceStride), phase.walks[d].base + (block.copied ? block.origin[d] : 0));
+      Value at = add(mul(grid[d], phase.walks[d].sourceStride),
+                     phase.walks[d].base + (block.copied ? block.origin[d] : 0));
       if (d == 0 && block.copied)
         at = sub(at, mul(blockIndex, block.blockPoints * block.rowStep));
       position.push_back(at);
@@ -320,9 +330,13 @@ private:
       };
       SmallVector<Value> out;
       if (depthwise) {
-        out = depthwiseReduce(loops, rows, count, init, [&](int64_t row, int64_t v, ReductionIndex k) {
-          return load(sourceBuffer, add(sourceStep(k), row * rowStride + (firstVector + v) * lanes), width);
-        }, loadB);
+        out = depthwiseReduce(
+            loops, rows, count, init,
+            [&](int64_t row, int64_t v, ReductionIndex k) {
+              return load(sourceBuffer, add(sourceStep(k), row * rowStride + (firstVector + v) * lanes),
+                          width);
+            },
+            loadB);
       } else {
         out = emitMicrokernel(*this, getLoc(), {rows, count, width}, loops, init, {loadA, loadB}, fma);
       }
@@ -339,7 +353,8 @@ private:
   }
 
   /// As emitMicrokernel, with a vector of channels for each row and column instead of a broadcast.
-  SmallVector<Value> depthwiseReduce(ArrayRef<ReductionLoop> loops, int64_t rows, int64_t vectors, SmallVector<Value> sums,
+  SmallVector<Value> depthwiseReduce(ArrayRef<ReductionLoop> loops, int64_t rows, int64_t vectors,
+                                     SmallVector<Value> sums,
                                      llvm::function_ref<Value(int64_t, int64_t, ReductionIndex)> loadA,
                                      llvm::function_ref<Value(int64_t, ReductionIndex)> loadB) {
     SmallVector<Value> result(sums.size());
@@ -360,10 +375,12 @@ private:
   /// The epilogue at one vector: `position` is that of its first element in the result.
   class VectorAtPosition final : public EpilogueAccess {
   public:
-    VectorAtPosition(ConvWalker &walker, ArrayRef<Value> position, int64_t width) : walker(walker), position(position), width(width) {}
+    VectorAtPosition(ConvWalker &walker, ArrayRef<Value> position, int64_t width)
+        : walker(walker), position(position), width(width) {}
     Value load(OpBuilder &, Location, unsigned operand) override {
       Value buffer = walker.operandBuffer(operand), at = place(operand);
-      return isBroadcast(operand) ? walker.spread(walker.loadScalar(buffer, at), width) : walker.load(buffer, at, width);
+      return isBroadcast(operand) ? walker.spread(walker.loadScalar(buffer, at), width)
+                                  : walker.load(buffer, at, width);
     }
     void store(OpBuilder &, Location, unsigned operand, Value value) override {
       walker.store(value, walker.operandBuffer(operand), place(operand));
@@ -386,7 +403,8 @@ private:
   };
 
   /// `row` results behind the first of a tile, `vector` vectors behind its first column.
-  void storeVector(const Phase &phase, ArrayRef<Value> grid, Value row, Value firstColumn, int64_t vector, Value sums) {
+  void storeVector(const Phase &phase, ArrayRef<Value> grid, Value row, Value firstColumn, int64_t vector,
+                   Value sums) {
     SmallVector<Value> position{image};
     for (int64_t d = 0, rank = shape.rank(); d < rank; ++d) {
       Value q = d == rank - 1 ? add(grid[d], row) : grid[d];
@@ -400,8 +418,8 @@ private:
       access.store(*this, getLoc(), 2, sums);
   }
 
-  void storeTile(const Phase &phase, ArrayRef<Value> grid, int64_t rows, Value firstColumn, ArrayRef<int64_t> widths,
-                 ArrayRef<Value> sums) {
+  void storeTile(const Phase &phase, ArrayRef<Value> grid, int64_t rows, Value firstColumn,
+                 ArrayRef<int64_t> widths, ArrayRef<Value> sums) {
     int64_t vectors = widths.size();
     if (!spec.rollEpilogue || rows == 1) {
       for (int64_t r = 0; r < rows; ++r)
@@ -413,7 +431,8 @@ private:
       store(sums[i], tileSums, index(i * lanes));
     loop(0, rows, 1, [&](Value r) {
       for (int64_t v = 0; v < vectors; ++v)
-        storeVector(phase, grid, r, firstColumn, v, load(tileSums, add(mul(r, vectors * lanes), v * lanes), widths[v]));
+        storeVector(phase, grid, r, firstColumn, v,
+                    load(tileSums, add(mul(r, vectors * lanes), v * lanes), widths[v]));
     });
   }
 

@@ -22,6 +22,7 @@ bool isFusedConv(mlir::ValueRange inputs, mlir::ValueRange outputs, std::string 
 /// channels innermost; one of conv_filter_grad in blocks of rows, image after image: bits depend on the shape alone.
 /// Workspace: the block, for conv_input_grad the transposed filter, for a long epilogue the sums of a tile.
 mlir::FailureOr<KernelInfo> generateConv(mlir::ModuleOp module, mlir::func::FuncOp function,
-                                         llvm::ArrayRef<KernelBuffer> buffers, const Target &target, Numerics numerics);
+                                         llvm::ArrayRef<KernelBuffer> buffers, const Target &target,
+                                         Numerics numerics);
 
 } // namespace ortc::codegen

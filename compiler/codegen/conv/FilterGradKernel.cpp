@@ -20,7 +20,8 @@ namespace {
 
 class FilterGradEmitter : public ConvEmitter {
 public:
-  FilterGradEmitter(ModuleOp module, const ConvSpec &spec, const Target &target) : ConvEmitter(module, spec, target) {
+  FilterGradEmitter(ModuleOp module, const ConvSpec &spec, const Target &target)
+      : ConvEmitter(module, spec, target) {
     for (int64_t d = 0; d < shape.rank(); ++d)
       walks.push_back(forwardWalk(shape, d));
   }
@@ -43,13 +44,15 @@ public:
     firstTap = div(kernel.chunk, ranges);
     Value range = rem(kernel.chunk, ranges);
     IndexRange own{mul(range, perRange), minimum(mul(add(range, 1), perRange), index(total))};
-    overOwnColumns(own, [&](Value group, Value column, int64_t width) { clearColumns(group, column, width); });
+    overOwnColumns(own,
+                   [&](Value group, Value column, int64_t width) { clearColumns(group, column, width); });
     loop(0, shape.batch, 1, [&](Value n) {
       loop(0, block.blocks, 1, [&](Value b) {
         image = n;
         blockIndex = b;
         fillBlock(block, operandBuffer(0), n, b);
-        overOwnColumns(own, [&](Value group, Value column, int64_t width) { addBlock(group, column, width); });
+        overOwnColumns(own,
+                       [&](Value group, Value column, int64_t width) { addBlock(group, column, width); });
       });
     });
     return info;
@@ -120,7 +123,8 @@ private:
   void addBlock(Value group, Value column, int64_t width) {
     overMiddleTaps({}, [&](ArrayRef<Value> middle) {
       int64_t channels = shape.groupChannels();
-      bool merged = !shape.isDepthwise() && shape.groups == 1 && walks.back().tapStep == 1 && shape.rank() > 1;
+      bool merged =
+          !shape.isDepthwise() && shape.groups == 1 && walks.back().tapStep == 1 && shape.rank() > 1;
       tiles(width, columns, [&](Value part, int64_t partWidth) {
         Value at = add(column, part);
         if (shape.isDepthwise()) {
@@ -128,7 +132,8 @@ private:
         } else if (merged) {
           tileRows(lastTaps() * channels, middle, group, at, partWidth, index(0), 1);
         } else {
-          loop(0, lastTaps(), 1, [&](Value tap) { tileRows(channels, middle, group, at, partWidth, tap, 1); });
+          loop(0, lastTaps(), 1,
+               [&](Value tap) { tileRows(channels, middle, group, at, partWidth, tap, 1); });
         }
       });
     });
@@ -136,7 +141,8 @@ private:
 
   /// Tiles over `count` rows whose operands lie `rowStride` apart in the source; the first belongs to filter position
   /// `tap` along the last dimension.
-  void tileRows(int64_t count, ArrayRef<Value> middle, Value group, Value column, int64_t width, Value tap, int64_t rowStride) {
+  void tileRows(int64_t count, ArrayRef<Value> middle, Value group, Value column, int64_t width, Value tap,
+                int64_t rowStride) {
     int64_t vectors = (width + lanes - 1) / lanes;
     int64_t most = std::max<int64_t>(1, std::min<int64_t>(6, accumulatorLimit(target) / vectors)), from = 0;
     for (auto [size, pieces] : evenTiles(count, most)) {
@@ -146,8 +152,8 @@ private:
     }
   }
 
-  void emitTile(int64_t rows, Value row, ArrayRef<Value> middle, Value group, Value column, int64_t width, Value tap,
-                int64_t rowStride) {
+  void emitTile(int64_t rows, Value row, ArrayRef<Value> middle, Value group, Value column, int64_t width,
+                Value tap, int64_t rowStride) {
     int64_t rank = shape.rank();
     bool depthwise = shape.isDepthwise();
     // Results of this block: points of dimension 0, then the other dimensions.
@@ -192,12 +198,15 @@ private:
       SmallVector<Value> init(rows * count, splat(element, 0, lanesUsed));
       auto loadA = [&](int64_t r, ReductionIndex k) -> Value {
         Value at = add(walk(sourceBase, k, sourceSteps), r * rowStride);
-        return depthwise ? load(sourceBuffer, add(at, firstVector * lanes), lanesUsed) : loadScalar(sourceBuffer, at);
+        return depthwise ? load(sourceBuffer, add(at, firstVector * lanes), lanesUsed)
+                         : loadScalar(sourceBuffer, at);
       };
       auto loadB = [&](int64_t v, ReductionIndex k) {
-        return load(operandBuffer(1), add(walk(gradientBase, k, gradientSteps), (firstVector + v) * lanes), lanesUsed);
+        return load(operandBuffer(1), add(walk(gradientBase, k, gradientSteps), (firstVector + v) * lanes),
+                    lanesUsed);
       };
-      auto sums = emitMicrokernel(*this, getLoc(), {rows, count, lanesUsed}, loops, init, {loadA, loadB}, fma);
+      auto sums =
+          emitMicrokernel(*this, getLoc(), {rows, count, lanesUsed}, loops, init, {loadA, loadB}, fma);
       for (int64_t r = 0; r < rows; ++r) {
         Value at = filterAt(middle, add(filterRow, r), featureColumn(group, column));
         for (int64_t v = 0; v < count; ++v) {

@@ -23,8 +23,8 @@ static bool isConv(Operation *op) {
 }
 
 /// A spec without name and buffers; its epilogue is given as it was analysed.
-static std::optional<ConvSpec> analyze(ValueRange inputs, ValueRange outputs, std::shared_ptr<FusedEpilogue> &epilogue,
-                                       std::string &reason) {
+static std::optional<ConvSpec> analyze(ValueRange inputs, ValueRange outputs,
+                                       std::shared_ptr<FusedEpilogue> &epilogue, std::string &reason) {
   ConvSpec spec;
   spec.op = findOnly(inputs, outputs, isConv);
   reason = "there is not exactly one convolution";

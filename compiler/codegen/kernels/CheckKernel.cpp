@@ -25,21 +25,27 @@ KernelInfo generateCheck(ModuleOp module, func::FuncOp function, uint32_t nameIn
   KernelInfo info;
   info.name = function.getSymName().str();
   info.bytesRead = info.bytesWritten = type.getNumElements() * type.getElementTypeBitWidth() / 8;
-  auto entry = LLVM::LLVMFuncOp::create(b, kernelEntryName(info.name), LLVM::LLVMFunctionType::get(i32, {pointer, pointer}));
+  auto entry = LLVM::LLVMFuncOp::create(b, kernelEntryName(info.name),
+                                        LLVM::LLVMFunctionType::get(i32, {pointer, pointer}));
   entry.setVisibility_(LLVM::Visibility::Hidden);
   Block *start = entry.addEntryBlock(b);
   auto newBlock = [&](TypeRange arguments = {}) {
     OpBuilder::InsertionGuard guard(b);
-    return b.createBlock(&entry.getBody(), entry.getBody().end(), arguments, SmallVector<Location>(arguments.size(), b.getLoc()));
+    return b.createBlock(&entry.getBody(), entry.getBody().end(), arguments,
+                         SmallVector<Location>(arguments.size(), b.getLoc()));
   };
   auto constant = [&](Type type, int64_t value) -> Value { return LLVM::ConstantOp::create(b, type, value); };
-  auto at = [&](Value base, Type type, LLVM::GEPArg offset) -> Value { return LLVM::GEPOp::create(b, pointer, type, base, offset); };
+  auto at = [&](Value base, Type type, LLVM::GEPArg offset) -> Value {
+    return LLVM::GEPOp::create(b, pointer, type, base, offset);
+  };
   Block *loop = newBlock({i64}), *inRange = newBlock(), *bad = newBlock(), *good = newBlock();
 
   b.setInsertionPointToStart(start);
   Value args = start->getArgument(0), detail = start->getArgument(1);
-  Value input = LLVM::LoadOp::create(b, pointer, args), output = LLVM::LoadOp::create(b, pointer, at(args, pointer, 1));
-  LLVM::BrOp::create(b, type.getNumElements() ? ValueRange{constant(i64, 0)} : ValueRange{}, type.getNumElements() ? loop : good);
+  Value input = LLVM::LoadOp::create(b, pointer, args),
+        output = LLVM::LoadOp::create(b, pointer, at(args, pointer, 1));
+  LLVM::BrOp::create(b, type.getNumElements() ? ValueRange{constant(i64, 0)} : ValueRange{},
+                     type.getNumElements() ? loop : good);
 
   b.setInsertionPointToStart(loop);
   Value i = loop->getArgument(0);
@@ -48,7 +54,8 @@ KernelInfo generateCheck(ModuleOp module, func::FuncOp function, uint32_t nameIn
   auto compare = [&](LLVM::ICmpPredicate predicate, int64_t limit) -> Value {
     return LLVM::ICmpOp::create(b, predicate, wide, constant(i64, limit));
   };
-  Value valid = LLVM::AndOp::create(b, compare(LLVM::ICmpPredicate::sge, check.getLower()), compare(LLVM::ICmpPredicate::slt, check.getUpper()));
+  Value valid = LLVM::AndOp::create(b, compare(LLVM::ICmpPredicate::sge, check.getLower()),
+                                    compare(LLVM::ICmpPredicate::slt, check.getUpper()));
   if (auto ignore = check.getIgnore())
     valid = LLVM::OrOp::create(b, valid, compare(LLVM::ICmpPredicate::eq, *ignore));
   LLVM::CondBrOp::create(b, valid, inRange, bad);
@@ -62,7 +69,8 @@ KernelInfo generateCheck(ModuleOp module, func::FuncOp function, uint32_t nameIn
   b.setInsertionPointToStart(bad);
   auto field = [&](size_t offset) { return at(detail, b.getI8Type(), static_cast<int32_t>(offset)); };
   LLVM::StoreOp::create(b, constant(i32, nameIndex), field(offsetof(ortc_detail, name)));
-  LLVM::StoreOp::create(b, constant(i32, static_cast<int64_t>(check.getLower()) < 0), field(offsetof(ortc_detail, from_end)));
+  LLVM::StoreOp::create(b, constant(i32, static_cast<int64_t>(check.getLower()) < 0),
+                        field(offsetof(ortc_detail, from_end)));
   LLVM::StoreOp::create(b, wide, field(offsetof(ortc_detail, index)));
   LLVM::StoreOp::create(b, constant(i64, check.getUpper()), field(offsetof(ortc_detail, limit)));
   LLVM::ReturnOp::create(b, constant(i32, ORTC_STEP_RANGE));

@@ -17,8 +17,8 @@ struct GeneratorOptions {
 
 /// Generates the kernel that `function` (marked `plan.kind`, a tensor program) stands for into the empty `module`, by the
 /// generator of its kind. Fails with a diagnostic on an operation that no generator makes.
-mlir::FailureOr<KernelInfo> generateKernel(mlir::ModuleOp module, mlir::func::FuncOp function, const Target &target,
-                                           const GeneratorOptions &options);
+mlir::FailureOr<KernelInfo> generateKernel(mlir::ModuleOp module, mlir::func::FuncOp function,
+                                           const Target &target, const GeneratorOptions &options);
 
 // Generators of single operations.
 

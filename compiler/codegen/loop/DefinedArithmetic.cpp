@@ -31,7 +31,9 @@ public:
     return splat(type, b.getFloatAttr(getElementTypeOrSelf(type), value));
   }
   Value zero(Type type) { return arith::ConstantOp::create(b, b.getZeroAttr(type)); }
-  Value select(Value condition, Value yes, Value no) { return arith::SelectOp::create(b, condition, yes, no); }
+  Value select(Value condition, Value yes, Value no) {
+    return arith::SelectOp::create(b, condition, yes, no);
+  }
   Value equal(Value x, Value y) { return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, x, y); }
   Value compare(arith::CmpFPredicate predicate, Value x, Value y) {
     return arith::CmpFOp::create(b, predicate, x, y);
@@ -67,12 +69,13 @@ public:
     APInt least = isSigned ? APInt::getSignedMinValue(width) : APInt::getZero(width);
     APInt most = isSigned ? APInt::getSignedMaxValue(width) : APInt::getMaxValue(width);
     // Powers of two, so exact: results are in [least, end); for unsigned numbers a fraction above -1 truncates to 0.
-    double start = isSigned ? least.signedRoundToDouble() : -1.0, end = std::ldexp(1.0, isSigned ? width - 1 : width);
+    double start = isSigned ? least.signedRoundToDouble() : -1.0,
+           end = std::ldexp(1.0, isSigned ? width - 1 : width);
     auto lowPredicate = isSigned ? arith::CmpFPredicate::OLT : arith::CmpFPredicate::OLE;
     Value low = compare(lowPredicate, x, constant(x.getType(), start));
     Value high = compare(arith::CmpFPredicate::OGE, x, constant(x.getType(), end));
-    Value outside = arith::OrIOp::create(b, arith::OrIOp::create(b, low, high),
-                                         compare(arith::CmpFPredicate::UNO, x, x));
+    Value outside =
+        arith::OrIOp::create(b, arith::OrIOp::create(b, low, high), compare(arith::CmpFPredicate::UNO, x, x));
     Value inside = select(outside, zero(x.getType()), x);
     Value result = isSigned ? arith::FPToSIOp::create(b, type, inside).getResult()
                             : arith::FPToUIOp::create(b, type, inside).getResult();
@@ -83,14 +86,17 @@ public:
   Value power(Value x, Value y) {
     Type type = x.getType();
     unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
-    Value none = zero(type), one = constant(type, APInt(width, 1)), minusOne = constant(type, APInt::getAllOnes(width));
-    auto loop = scf::ForOp::create(b, arith::ConstantIndexOp::create(b, 0), arith::ConstantIndexOp::create(b, width),
-                                   arith::ConstantIndexOp::create(b, 1), ValueRange{one, x, y});
+    Value none = zero(type), one = constant(type, APInt(width, 1)),
+          minusOne = constant(type, APInt::getAllOnes(width));
+    auto loop =
+        scf::ForOp::create(b, arith::ConstantIndexOp::create(b, 0), arith::ConstantIndexOp::create(b, width),
+                           arith::ConstantIndexOp::create(b, 1), ValueRange{one, x, y});
     auto isOdd = [&](Value number) { return equal(arith::AndIOp::create(b, number, one), one); };
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
-      Value result = loop.getRegionIterArgs()[0], base = loop.getRegionIterArgs()[1], rest = loop.getRegionIterArgs()[2];
+      Value result = loop.getRegionIterArgs()[0], base = loop.getRegionIterArgs()[1],
+            rest = loop.getRegionIterArgs()[2];
       Value next = select(isOdd(rest), arith::MulIOp::create(b, result, base), result);
       Value squared = arith::MulIOp::create(b, base, base), halved = arith::ShRUIOp::create(b, rest, one);
       scf::YieldOp::create(b, ValueRange{next, squared, halved});
@@ -112,7 +118,8 @@ public:
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     OpFoldResult lane(loop.getInductionVar());
-    Value rest = scalarRemainder(vector::ExtractOp::create(b, x, lane), vector::ExtractOp::create(b, y, lane));
+    Value rest =
+        scalarRemainder(vector::ExtractOp::create(b, x, lane), vector::ExtractOp::create(b, y, lane));
     Value next = vector::InsertOp::create(b, rest, loop.getRegionIterArgs()[0], lane);
     scf::YieldOp::create(b, next);
     return loop.getResult(0);
@@ -143,7 +150,8 @@ private:
           scf::ConditionOp::create(builder, loc, more, values);
         },
         [&](OpBuilder &builder, Location loc, ValueRange values) {
-          scf::YieldOp::create(builder, loc, ValueRange{arith::AddFOp::create(builder, loc, values[0], values[0])});
+          scf::YieldOp::create(builder, loc,
+                               ValueRange{arith::AddFOp::create(builder, loc, values[0], values[0])});
         });
     auto shrink = scf::WhileOp::create(
         b, TypeRange{type, type}, ValueRange{start, grow.getResult(0)},
@@ -172,7 +180,8 @@ Value emitDefined(ImplicitLocOpBuilder &b, Operation *op, ValueRange operands, T
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(
           [&](auto division) { return emitter.divide(division, operands); })
-      .Case<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>([&](auto shift) { return emitter.shift(shift, operands); })
+      .Case<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(
+          [&](auto shift) { return emitter.shift(shift, operands); })
       .Case([&](arith::FPToSIOp) { return emitter.toInteger(operands[0], type, true); })
       .Case([&](arith::FPToUIOp) { return emitter.toInteger(operands[0], type, false); })
       .Case([&](math::IPowIOp) { return emitter.power(operands[0], operands[1]); })

@@ -16,6 +16,7 @@ namespace ortc::codegen {
 
 /// The value of `op`, an operation of that kind, for `operands` (scalars or vectors); null for every other operation.
 /// `type` is the result's.
-mlir::Value emitDefined(mlir::ImplicitLocOpBuilder &b, mlir::Operation *op, mlir::ValueRange operands, mlir::Type type);
+mlir::Value emitDefined(mlir::ImplicitLocOpBuilder &b, mlir::Operation *op, mlir::ValueRange operands,
+                        mlir::Type type);
 
 } // namespace ortc::codegen

@@ -83,9 +83,7 @@ Value ElementEmitter::emitIndex(const IndexExpr &expr) {
   return total ? b.add(total, expr.constant) : b.index(expr.constant);
 }
 
-Value ElementEmitter::laneOf(Value value, int64_t lane) {
-  return vector::ExtractOp::create(b, value, lane);
-}
+Value ElementEmitter::laneOf(Value value, int64_t lane) { return vector::ExtractOp::create(b, value, lane); }
 
 Value ElementEmitter::laneIndices(const IndexExpr &expr) {
   auto type = VectorType::get({width}, b.getI64Type());
@@ -105,8 +103,8 @@ Value ElementEmitter::laneIndices(const IndexExpr &expr) {
     else if (from.getIntOrFloatBitWidth() < 64)
       value = arith::ExtSIOp::create(b, type, value);
     if (term.scale != 1)
-      value = arith::MulIOp::create(
-          b, value, arith::ConstantOp::create(b, DenseElementsAttr::get(type, term.scale)));
+      value = arith::MulIOp::create(b, value,
+                                    arith::ConstantOp::create(b, DenseElementsAttr::get(type, term.scale)));
     indices = arith::AddIOp::create(b, indices, value);
   }
   return indices;
@@ -115,7 +113,8 @@ Value ElementEmitter::laneIndices(const IndexExpr &expr) {
 /// Loads each lane on its own.
 Value ElementEmitter::loadLanes(const IndexExpr &expr, llvm::function_ref<Value(Value)> loadAt) {
   SmallVector<Value> lanes;
-  bool dynamic = llvm::any_of(expr.dynamic, [&](const IndexExpr::Dynamic &term) { return isLanes(term.node); });
+  bool dynamic =
+      llvm::any_of(expr.dynamic, [&](const IndexExpr::Dynamic &term) { return isLanes(term.node); });
   if (dynamic) {
     Value indices = laneIndices(expr);
     for (int64_t lane = 0; lane < width; ++lane)
@@ -157,7 +156,8 @@ Value ElementEmitter::createLoad(unsigned number, const LoopNode &node) {
   if (!isLanes(number))
     return fromStorage(b.loadScalar(buffer, emitIndex(node.at)), node.element);
   int64_t scale = node.at.scales[program.laneDim];
-  bool dynamic = llvm::any_of(node.at.dynamic, [&](const IndexExpr::Dynamic &term) { return isLanes(term.node); });
+  bool dynamic =
+      llvm::any_of(node.at.dynamic, [&](const IndexExpr::Dynamic &term) { return isLanes(term.node); });
   if (!dynamic && scale == 1)
     return loadContiguous(node.element, buffer, emitIndex(node.at));
   if (!dynamic && scale == -1) {
@@ -214,7 +214,8 @@ Value ElementEmitter::createIota(unsigned number, const LoopNode &node) {
     value = arith::TruncIOp::create(b, shaped(b.getI32Type()), value);
     return arith::SIToFPOp::create(b, shaped(element), value);
   }
-  return element.getIntOrFloatBitWidth() < 64 ? arith::TruncIOp::create(b, shaped(element), value).getResult() : value;
+  return element.getIntOrFloatBitWidth() < 64 ? arith::TruncIOp::create(b, shaped(element), value).getResult()
+                                              : value;
 }
 
 /// Ten rounds of Philox2x32 (dialects/nn/Philox.h). Who needs both words computes them twice;
@@ -231,7 +232,8 @@ Value ElementEmitter::createRandom(unsigned number, const LoopNode &node) {
     return arith::ConstantOp::create(b, scalar);
   };
   Value step = arith::TruncIOp::create(b, b.getI32Type(), emit(node.operands[0]));
-  Value at = lanes ? laneIndices(node.at) : arith::IndexCastOp::create(b, b.getI64Type(), emitIndex(node.at)).getResult();
+  Value at = lanes ? laneIndices(node.at)
+                   : arith::IndexCastOp::create(b, b.getI64Type(), emitIndex(node.at)).getResult();
   Value first = arith::TruncIOp::create(b, word, at), second = lanes ? spreadLanes(step) : step;
   auto key = static_cast<uint32_t>(cast<nn::RandomOp>(node.op).getKey());
   Value multiplier = constant(wide, nn::kPhiloxMultiplier), half = constant(wide, 32);
@@ -251,19 +253,21 @@ Value ElementEmitter::createDivision(unsigned number, const LoopNode &node) {
     return quotient ? b.div(at, node.step) : b.rem(at, node.step);
   }
   Value indices = laneIndices(node.at);
-  Value divisor = arith::ConstantOp::create(b, DenseElementsAttr::get(cast<ShapedType>(indices.getType()), node.step));
+  Value divisor =
+      arith::ConstantOp::create(b, DenseElementsAttr::get(cast<ShapedType>(indices.getType()), node.step));
   return quotient ? arith::DivUIOp::create(b, indices, divisor).getResult()
                   : arith::RemUIOp::create(b, indices, divisor).getResult();
 }
 
 Value ElementEmitter::inRange(Value index, const LoopNode &node) {
-  Value condition = arith::AndIOp::create(
-      b, arith::CmpIOp::create(b, arith::CmpIPredicate::sge, index, b.index(node.low)),
-      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, index, b.index(node.high)));
+  Value condition =
+      arith::AndIOp::create(b, arith::CmpIOp::create(b, arith::CmpIPredicate::sge, index, b.index(node.low)),
+                            arith::CmpIOp::create(b, arith::CmpIPredicate::slt, index, b.index(node.high)));
   if (node.step > 1) {
     // Below `low` the remainder means nothing, and the condition is false anyway.
     Value rest = arith::RemUIOp::create(b, b.sub(index, b.index(node.low)), b.index(node.step));
-    condition = arith::AndIOp::create(b, condition, arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rest, b.index(0)));
+    condition = arith::AndIOp::create(b, condition,
+                                      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rest, b.index(0)));
   }
   return condition;
 }
@@ -272,7 +276,8 @@ Value ElementEmitter::inRange(Value index, const LoopNode &node) {
 // lane by lane otherwise.
 Value ElementEmitter::createRange(unsigned number, const LoopNode &node) {
   Type element = registerType(node.element);
-  auto choose = [&](Value condition, Type type, llvm::function_ref<Value()> inside, llvm::function_ref<Value()> outside) {
+  auto choose = [&](Value condition, Type type, llvm::function_ref<Value()> inside,
+                    llvm::function_ref<Value()> outside) {
     auto op = scf::IfOp::create(b, TypeRange{type}, condition, /*addThenBlock=*/true, /*addElseBlock=*/true);
     OpBuilder::InsertionGuard guard(b);
     for (bool first : {true, false}) {
@@ -295,7 +300,9 @@ Value ElementEmitter::createRange(unsigned number, const LoopNode &node) {
   };
   if (!lanesTest) {
     Value condition = inRange(emitIndex(node.at), node);
-    return choose(condition, type, [&] { return valueOf(node.operands[0]); }, [&] { return valueOf(node.operands[1]); });
+    return choose(
+        condition, type, [&] { return valueOf(node.operands[0]); },
+        [&] { return valueOf(node.operands[1]); });
   }
 
   auto laneByLane = [&]() -> Value {
@@ -324,15 +331,18 @@ Value ElementEmitter::createRange(unsigned number, const LoopNode &node) {
     for (auto [n, value] : bound)
       bind(n, vector::ExtractOp::create(b, value, OpFoldResult(loop.getInductionVar())));
     Value condition = inRange(emitIndex(node.at), node);
-    Value one = choose(condition, element, [&] { return emit(node.operands[0]); }, [&] { return emit(node.operands[1]); });
-    Value next = vector::InsertOp::create(b, one, loop.getRegionIterArgs()[0], OpFoldResult(loop.getInductionVar()));
+    Value one = choose(
+        condition, element, [&] { return emit(node.operands[0]); }, [&] { return emit(node.operands[1]); });
+    Value next =
+        vector::InsertOp::create(b, one, loop.getRegionIterArgs()[0], OpFoldResult(loop.getInductionVar()));
     scf::YieldOp::create(b, next);
     width = lanesCount;
     position[program.laneDim] = start;
     scopes = saved;
     return loop.getResult(0);
   };
-  bool affine = llvm::none_of(node.at.dynamic, [&](const IndexExpr::Dynamic &term) { return isLanes(term.node); });
+  bool affine =
+      llvm::none_of(node.at.dynamic, [&](const IndexExpr::Dynamic &term) { return isLanes(term.node); });
   if (!affine || node.step != 1)
     return laneByLane();
   int64_t scale = node.at.scales[program.laneDim];
@@ -346,9 +356,9 @@ Value ElementEmitter::createRange(unsigned number, const LoopNode &node) {
                                           compare(arith::CmpIPredicate::slt, last, node.high));
   Value allOutside = arith::OrIOp::create(b, compare(arith::CmpIPredicate::slt, last, node.low),
                                           compare(arith::CmpIPredicate::sge, first, node.high));
-  return choose(allInside, type, [&] { return valueOf(node.operands[0]); }, [&] {
-    return choose(allOutside, type, [&] { return valueOf(node.operands[1]); }, laneByLane);
-  });
+  return choose(
+      allInside, type, [&] { return valueOf(node.operands[0]); },
+      [&] { return choose(allOutside, type, [&] { return valueOf(node.operands[1]); }, laneByLane); });
 }
 
 Value ElementEmitter::createOperation(unsigned number, const LoopNode &node) {
@@ -382,11 +392,13 @@ Value ElementEmitter::applyOperation(Operation *op, ArrayRef<Value> operands, bo
   }
   if (isa<arith::BitcastOp>(op)) {
     Type to = shaped(registerType(element)); // f16 and bf16 are bits already
-    return operands[0].getType() == to ? operands[0] : arith::BitcastOp::create(b, to, operands[0]).getResult();
+    return operands[0].getType() == to ? operands[0]
+                                       : arith::BitcastOp::create(b, to, operands[0]).getResult();
   }
   // Arithmetic on narrow types goes through f32 and is rounded at once.
-  bool narrow = !isa<arith::SelectOp>(op) &&
-                llvm::any_of(op->getOperandTypes(), [&](Type type) { return isNarrow(getElementTypeOrSelf(type)); });
+  bool narrow = !isa<arith::SelectOp>(op) && llvm::any_of(op->getOperandTypes(), [&](Type type) {
+    return isNarrow(getElementTypeOrSelf(type));
+  });
   bool narrowResult = isNarrow(element) && !isa<arith::SelectOp>(op);
   SmallVector<Value> inputs(operands);
   if (narrow)

@@ -24,7 +24,8 @@ public:
   /// Supplies a node's value (scalar or lanes, as isLanes says), or null for the ordinary way.
   using Supplier = std::function<Value(unsigned node)>;
 
-  ElementEmitter(LoopBuilder &builder, const LoopProgram &program, mlir::ValueRange buffers, const MathOptions &options)
+  ElementEmitter(LoopBuilder &builder, const LoopProgram &program, mlir::ValueRange buffers,
+                 const MathOptions &options)
       : b(builder), program(program), buffers(buffers.begin(), buffers.end()), options(options),
         position(program.dims.size()) {
     openScope();

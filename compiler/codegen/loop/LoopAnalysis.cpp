@@ -32,7 +32,8 @@ struct Split {
 
 class Analyzer {
 public:
-  Analyzer(ValueRange inputs, ValueRange outputs, std::string &reason) : inputs(inputs), outputs(outputs), reason(reason) {
+  Analyzer(ValueRange inputs, ValueRange outputs, std::string &reason)
+      : inputs(inputs), outputs(outputs), reason(reason) {
     for (auto [i, input] : llvm::enumerate(inputs))
       buffers.try_emplace(input, i);
   }
@@ -116,7 +117,8 @@ private:
         continue;
       Operation *op = value.getDefiningOp();
       if (!op || !isLoopOperation(op))
-        return fail(op ? "operation " + op->getName().getStringRef() + " is no loop operation" : Twine("value is no input"));
+        return fail(op ? "operation " + op->getName().getStringRef() + " is no loop operation"
+                       : Twine("value is no input"));
       if (auto reduce = dyn_cast<nn::ReduceOp>(op)) {
         if (typeOf(reduce.getInput()).getNumElements() == 0)
           return fail("empty tensor");
@@ -373,7 +375,8 @@ private:
           return walk(broadcast.getInput(), inner);
         })
         .Case([&](nn::ReshapeOp reshape) {
-          Indices inner = delinearize(linear(indices, type.getShape()), typeOf(reshape.getInput()).getShape());
+          Indices inner =
+              delinearize(linear(indices, type.getShape()), typeOf(reshape.getInput()).getShape());
           return walk(reshape.getInput(), inner);
         })
         .Case([&](nn::TransposeOp transpose) {
@@ -533,7 +536,8 @@ private:
       LoopDim &outer = program.dims[d], &inner = program.dims[d + 1];
       bool merges = outer.reduced == inner.reduced;
       if (merges)
-        forEachExpr([&](const IndexExpr &expr) { merges &= expr.scales[d] == expr.scales[d + 1] * inner.size; });
+        forEachExpr(
+            [&](const IndexExpr &expr) { merges &= expr.scales[d] == expr.scales[d + 1] * inner.size; });
       if (!merges) {
         ++d;
         continue;

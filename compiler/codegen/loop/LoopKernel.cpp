@@ -31,10 +31,12 @@ SmallVector<KernelBuffer> kernelBuffers(func::FuncOp function) {
 static Operation *exitOf(func::FuncOp function) { return function.getBody().front().getTerminator(); }
 
 static bool writesNothing(func::FuncOp function) {
-  return llvm::all_of(function.getResultTypes(), [](Type type) { return cast<ShapedType>(type).getNumElements() == 0; });
+  return llvm::all_of(function.getResultTypes(),
+                      [](Type type) { return cast<ShapedType>(type).getNumElements() == 0; });
 }
 
-FailureOr<KernelInfo> generateLoopKernel(ModuleOp module, func::FuncOp function, const Target &target, Numerics numerics) {
+FailureOr<KernelInfo> generateLoopKernel(ModuleOp module, func::FuncOp function, const Target &target,
+                                         Numerics numerics) {
   KernelInfo info;
   info.name = function.getSymName().str();
   LoopBuilder builder(UnknownLoc::get(module.getContext()), module.getContext());

@@ -17,7 +17,7 @@ llvm::SmallVector<KernelBuffer> kernelBuffers(mlir::func::FuncOp function);
 ///
 /// Reductions have a tree fixed by their shape. Over trailing dimensions: 32 interleaved sums (two vectors of 16 lanes),
 /// joined pairwise. Otherwise: one sum per element in blocks of 128, blocks joined in order.
-mlir::FailureOr<KernelInfo> generateLoopKernel(mlir::ModuleOp module, mlir::func::FuncOp function, const Target &target,
-                                               Numerics numerics);
+mlir::FailureOr<KernelInfo> generateLoopKernel(mlir::ModuleOp module, mlir::func::FuncOp function,
+                                               const Target &target, Numerics numerics);
 
 } // namespace ortc::codegen

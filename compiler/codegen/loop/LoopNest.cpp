@@ -18,13 +18,15 @@ Type accumulatorType(Type element) {
   return element.isF16() || element.isBF16() ? Float32Type::get(element.getContext()) : element;
 }
 
-
 /// The value of a reduction before its first element.
 static Value reductionIdentity(LoopBuilder &b, nn::ReduceKind kind, Type type, int64_t width) {
   TypedAttr attribute;
   if (auto floating = dyn_cast<FloatType>(type)) {
     double inf = std::numeric_limits<double>::infinity();
-    double value = kind == nn::ReduceKind::sum ? 0 : kind == nn::ReduceKind::prod ? 1 : kind == nn::ReduceKind::max ? -inf : inf;
+    double value = kind == nn::ReduceKind::sum    ? 0
+                   : kind == nn::ReduceKind::prod ? 1
+                   : kind == nn::ReduceKind::max  ? -inf
+                                                  : inf;
     attribute = b.getFloatAttr(floating, value);
   } else {
     unsigned bits = type.getIntOrFloatBitWidth();
@@ -38,7 +40,8 @@ static Value reductionIdentity(LoopBuilder &b, nn::ReduceKind kind, Type type, i
   }
   if (width == 0)
     return arith::ConstantOp::create(b, attribute);
-  return arith::ConstantOp::create(b, DenseElementsAttr::get(VectorType::get({width}, type), Attribute(attribute)));
+  return arith::ConstantOp::create(
+      b, DenseElementsAttr::get(VectorType::get({width}, type), Attribute(attribute)));
 }
 
 Value combine(LoopBuilder &b, nn::ReduceKind kind, Value x, Value y) {
@@ -92,7 +95,9 @@ static void chooseKept(const LoopProgram &program, LoopPlan &plan) {
       if (!reached[n])
         continue;
       bool scattered = node.kind == LoopNode::load && (node.at.scales[program.laneDim] & ~int64_t(1)) != 0;
-      bool costly = ((node.kind == LoopNode::operation || node.kind == LoopNode::random) && node.cost >= kKeepCost) || node.kind == LoopNode::range || scattered;
+      bool costly =
+          ((node.kind == LoopNode::operation || node.kind == LoopNode::random) && node.cost >= kKeepCost) ||
+          node.kind == LoopNode::range || scattered;
       if (costly && (node.dims >> program.laneDim & 1) && (node.dims & reduced) && firstPass[n] < pass) {
         if (!llvm::is_contained(plan.kept, n)) {
           plan.kept.push_back(n);
@@ -124,11 +129,13 @@ static void chooseTiles(const LoopProgram &program, LoopPlan &plan) {
   auto isLanes = [&](unsigned node) { return program.nodes[node].dims >> program.laneDim & 1; };
   for (auto [n, node] : llvm::enumerate(program.nodes)) {
     int64_t stride = node.at.scales[program.laneDim];
-    bool dynamic = llvm::any_of(node.at.dynamic, [&](const IndexExpr::Dynamic &term) { return isLanes(term.node); });
+    bool dynamic =
+        llvm::any_of(node.at.dynamic, [&](const IndexExpr::Dynamic &term) { return isLanes(term.node); });
     if (node.kind != LoopNode::load || dynamic || stride == 0 || stride == 1 || stride == -1)
       continue;
     for (auto [d, scale] : llvm::enumerate(node.at.scales))
-      if (scale == 1 && program.dims[d].size >= kTile && (plan.tileDim < 0 || plan.tileDim == static_cast<int>(d))) {
+      if (scale == 1 && program.dims[d].size >= kTile &&
+          (plan.tileDim < 0 || plan.tileDim == static_cast<int>(d))) {
         plan.tileDim = d;
         plan.tiled.push_back(n);
       }
@@ -159,7 +166,8 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target) {
     int64_t nodes = program.nodes.size();
     plan.unroll = nodes <= 8 ? 4 : nodes <= 20 ? 2 : 1;
     int64_t group = plan.width * plan.unroll;
-    int64_t wanted = std::max<int64_t>(group, kChunkCost / std::max<int64_t>(1, cost * reduced) / group * group);
+    int64_t wanted =
+        std::max<int64_t>(group, kChunkCost / std::max<int64_t>(1, cost * reduced) / group * group);
     // Few long columns: narrow blocks keep everybody busy.
     plan.block = std::min(lane, wanted);
     plan.blocks = (lane + plan.block - 1) / plan.block;
@@ -179,7 +187,8 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target) {
     plan.chunks = (plan.units + plan.unitsPerChunk - 1) / plan.unitsPerChunk;
     return plan;
   }
-  int64_t unitCost = std::max<int64_t>(1, plan.block * (program.lanesReduced() ? reduced / lane : reduced) * cost);
+  int64_t unitCost =
+      std::max<int64_t>(1, plan.block * (program.lanesReduced() ? reduced / lane : reduced) * cost);
   plan.unitsPerChunk = std::max<int64_t>(1, std::min(plan.units, kChunkCost / unitCost));
   plan.chunks = (plan.units + plan.unitsPerChunk - 1) / plan.unitsPerChunk;
   return plan;
@@ -193,14 +202,16 @@ namespace {
 
 class NestEmitter {
 public:
-  NestEmitter(LoopBuilder &builder, const LoopProgram &program, const LoopPlan &plan, const KernelFunction &kernel,
-              const MathOptions &options)
-      : b(builder), program(program), plan(plan), kernel(kernel), options(options), reducedMask(program.reducedMask()) {
+  NestEmitter(LoopBuilder &builder, const LoopProgram &program, const LoopPlan &plan,
+              const KernelFunction &kernel, const MathOptions &options)
+      : b(builder), program(program), plan(plan), kernel(kernel), options(options),
+        reducedMask(program.reducedMask()) {
     for (auto [d, dim] : llvm::enumerate(program.dims))
       if (dim.reduced && static_cast<int>(d) != program.laneDim)
         outerReduced.push_back(d);
     for (auto [i, node] : llvm::enumerate(plan.kept))
-      keptBuffers.push_back(kernel.workspaceView(b, b.getLoc(), plan.keptOffset[i], bufferType(program.nodes[node].element),
+      keptBuffers.push_back(kernel.workspaceView(b, b.getLoc(), plan.keptOffset[i],
+                                                 bufferType(program.nodes[node].element),
                                                  program.elements(true)));
   }
 
@@ -285,7 +296,8 @@ private:
 
   /// tileRows indices of the tiled dimension (fewer in the last block) for all lanes.
   void emitTiles(ElementEmitter &emitter, Value block) {
-    int64_t lane = program.dims[program.laneDim].size, rows = program.dims[plan.tileDim].size, whole = lane / kTile * kTile;
+    int64_t lane = program.dims[program.laneDim].size, rows = program.dims[plan.tileDim].size,
+            whole = lane / kTile * kTile;
     hoistRoots(emitter, (uint64_t(1) << program.laneDim) | (uint64_t(1) << plan.tileDim));
     Value begin = b.mul(block, plan.tileRows), end = b.add(begin, plan.tileRows);
     auto vectorAt = [&](ElementEmitter &at, Value row, Value start, int64_t width) {
@@ -350,7 +362,8 @@ private:
       emitter.closeScope();
       SmallVector<Value> columns;
       for (int64_t lane = 0; lane < kTile; ++lane)
-        columns.push_back(b.load(kernel.buffers[node.buffer], b.add(at, lane * node.at.scales[program.laneDim]), kTile));
+        columns.push_back(
+            b.load(kernel.buffers[node.buffer], b.add(at, lane * node.at.scales[program.laneDim]), kTile));
       rowsOf.push_back(emitTranspose(b, b.getLoc(), columns));
     }
     for (int64_t row = 0; row < kTile; ++row) {
@@ -396,7 +409,8 @@ private:
     return list;
   }
   bool storesIn(unsigned pass) const {
-    return llvm::any_of(program.outputs, [&](const LoopOutput &output) { return !output.perRow && output.pass == pass; });
+    return llvm::any_of(program.outputs,
+                        [&](const LoopOutput &output) { return !output.perRow && output.pass == pass; });
   }
 
   /// All passes for vectors side by side, each with its emitter.
@@ -428,7 +442,8 @@ private:
 
   /// Loops over the reduced dimensions from `level` on; returns the sums over them, reduction by reduction and member by
   /// member. Long loops are cut in blocks, whose sums are joined in order.
-  SmallVector<Value> walkReduced(ArrayRef<ElementEmitter *> members, unsigned pass, ArrayRef<unsigned> list, size_t level) {
+  SmallVector<Value> walkReduced(ArrayRef<ElementEmitter *> members, unsigned pass, ArrayRef<unsigned> list,
+                                 size_t level) {
     if (level == outerReduced.size())
       return emitPoint(members, pass, list);
     unsigned dim = outerReduced[level];
@@ -438,7 +453,8 @@ private:
       SmallVector<Value> values;
       for (unsigned r : list)
         for (ElementEmitter *member : members)
-          values.push_back(reductionIdentity(b, program.reductions[r].kind, accumulatorType(program.reductions[r].element),
+          values.push_back(reductionIdentity(b, program.reductions[r].kind,
+                                             accumulatorType(program.reductions[r].element),
                                              member->getWidth()));
       return values;
     };
@@ -463,9 +479,10 @@ private:
     if (!innermost || size <= kReductionBlock || list.empty())
       return over({b.index(0), b.index(size)}, identities());
     int64_t whole = size / kReductionBlock * kReductionBlock;
-    SmallVector<Value> total = b.fold({b.index(0), b.index(whole)}, kReductionBlock, identities(), [&](Value start, ValueRange carried) {
-      return join(carried, over({start, b.add(start, kReductionBlock)}, identities()));
-    });
+    SmallVector<Value> total = b.fold(
+        {b.index(0), b.index(whole)}, kReductionBlock, identities(), [&](Value start, ValueRange carried) {
+          return join(carried, over({start, b.add(start, kReductionBlock)}, identities()));
+        });
     if (whole < size)
       total = join(total, over({b.index(whole), b.index(size)}, identities()));
     return total;
@@ -491,7 +508,8 @@ private:
           stores.push_back({&output, member->emitVector(output.node)});
     for (auto [i, entry] : llvm::enumerate(stores)) {
       ElementEmitter &member = *members[i % members.size()];
-      member.store(entry.second, entry.first->element, kernel.buffers[entry.first->buffer], member.emitIndex(entry.first->at));
+      member.store(entry.second, entry.first->element, kernel.buffers[entry.first->buffer],
+                   member.emitIndex(entry.first->at));
     }
     return values;
   }
@@ -534,7 +552,8 @@ private:
       SmallVector<Value> sums;
       for (int64_t v = 0; v < vectors; ++v)
         for (unsigned r : list)
-          sums.push_back(reductionIdentity(b, program.reductions[r].kind, accumulatorType(program.reductions[r].element), plan.width));
+          sums.push_back(reductionIdentity(b, program.reductions[r].kind,
+                                           accumulatorType(program.reductions[r].element), plan.width));
       sums = walkRow(emitter, pass, list, 0, vectors, sums);
       emitter.setSupplier({});
       emitter.setWidth(0);
@@ -561,7 +580,8 @@ private:
         low.push_back(i);
         high.push_back(i + half);
       }
-      vector = combine(b, kind, vector::ShuffleOp::create(b, vector, vector, low), vector::ShuffleOp::create(b, vector, vector, high));
+      vector = combine(b, kind, vector::ShuffleOp::create(b, vector, vector, low),
+                       vector::ShuffleOp::create(b, vector, vector, high));
     }
     return vector::ExtractOp::create(b, vector, 0);
   }
@@ -585,22 +605,25 @@ private:
     return position;
   }
 
-  SmallVector<Value> walkRow(ElementEmitter &emitter, unsigned pass, ArrayRef<unsigned> list, size_t level, int64_t vectors,
-                             SmallVector<Value> sums) {
+  SmallVector<Value> walkRow(ElementEmitter &emitter, unsigned pass, ArrayRef<unsigned> list, size_t level,
+                             int64_t vectors, SmallVector<Value> sums) {
     if (level == outerReduced.size())
       return walkLanes(emitter, pass, list, vectors, sums);
     unsigned dim = outerReduced[level];
-    return b.fold({b.index(0), b.index(program.dims[dim].size)}, 1, sums, [&](Value index, ValueRange carried) {
-      emitter.openScope();
-      emitter.setIndex(dim, index);
-      auto result = walkRow(emitter, pass, list, level + 1, vectors, llvm::to_vector_of<Value>(carried));
-      emitter.closeScope();
-      return result;
-    });
+    return b.fold(
+        {b.index(0), b.index(program.dims[dim].size)}, 1, sums, [&](Value index, ValueRange carried) {
+          emitter.openScope();
+          emitter.setIndex(dim, index);
+          auto result = walkRow(emitter, pass, list, level + 1, vectors, llvm::to_vector_of<Value>(carried));
+          emitter.closeScope();
+          return result;
+        });
   }
 
-  SmallVector<Value> walkLanes(ElementEmitter &emitter, unsigned pass, ArrayRef<unsigned> list, int64_t vectors, SmallVector<Value> sums) {
-    int64_t lane = program.dims[program.laneDim].size, group = plan.width * vectors, whole = lane / group * group;
+  SmallVector<Value> walkLanes(ElementEmitter &emitter, unsigned pass, ArrayRef<unsigned> list,
+                               int64_t vectors, SmallVector<Value> sums) {
+    int64_t lane = program.dims[program.laneDim].size, group = plan.width * vectors,
+            whole = lane / group * group;
     // One vector at `start`, joined with the sums of vector `v`.
     auto step = [&](Value start, int64_t v, int64_t width, SmallVector<Value> &carried) {
       emitter.openScope();
@@ -641,7 +664,8 @@ private:
         stores.push_back({&output, emitter.emitVector(output.node)});
     for (auto [i, node] : llvm::enumerate(plan.kept))
       if (plan.keptPass[i] == pass)
-        emitter.store(emitter.emitVector(node), program.nodes[node].element, keptBuffers[i], rowPosition(emitter));
+        emitter.store(emitter.emitVector(node), program.nodes[node].element, keptBuffers[i],
+                      rowPosition(emitter));
     for (auto [output, value] : stores)
       emitter.store(value, output->element, kernel.buffers[output->buffer], emitter.emitIndex(output->at));
   }
@@ -658,8 +682,8 @@ private:
 
 } // namespace
 
-void emitLoops(LoopBuilder &builder, const LoopProgram &program, const LoopPlan &plan, const KernelFunction &kernel,
-               const MathOptions &options) {
+void emitLoops(LoopBuilder &builder, const LoopProgram &program, const LoopPlan &plan,
+               const KernelFunction &kernel, const MathOptions &options) {
   NestEmitter(builder, program, plan, kernel, options).emit();
 }
 

@@ -19,11 +19,12 @@ inline constexpr int64_t kTile = 16;
 
 /// How the work of a loop program is cut.
 struct LoopPlan {
-  int64_t width = 1;       ///< lanes
-  int64_t unroll = 1;      ///< vectors evaluated side by side
-  int64_t block = 1;       ///< extent of the lane dimension in a unit of work; a multiple of width * unroll, or all of it
-  int64_t blocks = 1;      ///< blocks along the lane dimension (1 when it is reduced)
-  int64_t units = 1;       ///< parallel positions without the lane dimension, times blocks
+  int64_t width = 1;  ///< lanes
+  int64_t unroll = 1; ///< vectors evaluated side by side
+  int64_t block =
+      1; ///< extent of the lane dimension in a unit of work; a multiple of width * unroll, or all of it
+  int64_t blocks = 1; ///< blocks along the lane dimension (1 when it is reduced)
+  int64_t units = 1;  ///< parallel positions without the lane dimension, times blocks
   int64_t unitsPerChunk = 1;
   /// The dimension along which loads are contiguous that are strided along the lanes: a unit is then a run of
   /// tileRows indices of it, and tiles of kTile x kTile elements are transposed in registers. -1: none.
@@ -41,8 +42,8 @@ struct LoopPlan {
 LoopPlan planLoops(const LoopProgram &program, const Target &target);
 
 /// Emits the body of the kernel at the builder's insertion point.
-void emitLoops(LoopBuilder &builder, const LoopProgram &program, const LoopPlan &plan, const KernelFunction &kernel,
-               const MathOptions &options);
+void emitLoops(LoopBuilder &builder, const LoopProgram &program, const LoopPlan &plan,
+               const KernelFunction &kernel, const MathOptions &options);
 
 /// Joins two partial results (scalars or vectors of equal type).
 mlir::Value combine(LoopBuilder &builder, nn::ReduceKind kind, mlir::Value a, mlir::Value b);

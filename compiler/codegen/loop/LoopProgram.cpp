@@ -25,9 +25,9 @@ bool isElementwise(Operation *op) {
 }
 
 bool isLoopOperation(Operation *op) {
-  return isElementwise(op) ||
-         isa<arith::ConstantOp, nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp, nn::SliceOp, nn::PadOp, nn::ConcatOp,
-             nn::ReverseOp, nn::IotaOp, nn::RandomOp, nn::GatherOp, nn::GatherElementsOp, nn::ReduceOp>(op);
+  return isElementwise(op) || isa<arith::ConstantOp, nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp,
+                                  nn::SliceOp, nn::PadOp, nn::ConcatOp, nn::ReverseOp, nn::IotaOp,
+                                  nn::RandomOp, nn::GatherOp, nn::GatherElementsOp, nn::ReduceOp>(op);
 }
 
 int64_t elementwiseCost(Operation *op) {
@@ -85,7 +85,8 @@ int64_t LoopProgram::costPerPoint() const {
 static int64_t flopsOf(Operation *op) {
   if (isa<math::AbsFOp, math::CopySignOp>(op))
     return 0;
-  return mathFunctionOf(op) || isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::RemFOp>(op);
+  return mathFunctionOf(op) ||
+         isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::RemFOp>(op);
 }
 
 int64_t LoopProgram::flops() const {

@@ -60,7 +60,8 @@ struct LoopNode {
 
   uint64_t dims = 0; ///< bit d: the value changes with dimension d
   int64_t cost = 0;  ///< of this node alone, in simple operations per element
-  unsigned depth = 0; ///< passes that must be over before it can be computed: 1 + that of the reductions it reads
+  unsigned depth =
+      0; ///< passes that must be over before it can be computed: 1 + that of the reductions it reads
 };
 
 /// A reduction over all reduced dimensions. Pass `pass` computes it.
@@ -88,8 +89,8 @@ struct LoopProgram {
   llvm::SmallVector<LoopReduction> reductions;
   llvm::SmallVector<LoopOutput> outputs;
   llvm::SmallVector<mlir::Type> buffers; ///< tensor types
-  unsigned passes = 1;             ///< walks over the reduced dimensions
-  int laneDim = -1;                ///< the dimension whose neighbours fill a vector: the last one, or none at all
+  unsigned passes = 1;                   ///< walks over the reduced dimensions
+  int laneDim = -1; ///< the dimension whose neighbours fill a vector: the last one, or none at all
 
   bool lanesReduced() const { return laneDim >= 0 && dims[laneDim].reduced; }
   int64_t elements(bool reduced) const;
@@ -107,7 +108,8 @@ struct LoopProgram {
 /// Writes `outputs` as functions of `inputs`, which are buffers 0, 1, ...; outputs are the buffers after them. Everything
 /// between is defined by operations outside of any plan.kernel boundary. Nothing and `reason` when one loop nest cannot
 /// compute them.
-std::optional<LoopProgram> analyzeLoops(mlir::ValueRange inputs, mlir::ValueRange outputs, std::string &reason);
+std::optional<LoopProgram> analyzeLoops(mlir::ValueRange inputs, mlir::ValueRange outputs,
+                                        std::string &reason);
 
 /// Whether `op` is elementwise: arith and math on tensors of one shape.
 bool isElementwise(mlir::Operation *op);

@@ -37,14 +37,16 @@ constexpr int64_t kChunkElements = 1 << 14;
 struct Extents {
   int64_t outer = 1, axis = 1, inner = 1;
   Extents(ArrayRef<int64_t> shape, int64_t at)
-      : outer(nn::elementCount(shape.take_front(at))), axis(shape[at]), inner(nn::elementCount(shape.drop_front(at + 1))) {}
+      : outer(nn::elementCount(shape.take_front(at))), axis(shape[at]),
+        inner(nn::elementCount(shape.drop_front(at + 1))) {}
 };
 
 class SingleEmitter {
 public:
-  SingleEmitter(LoopBuilder &builder, ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer> buffers, KernelInfo info,
-                const Target &target)
-      : b(builder), module(module), function(function), description(buffers), info(std::move(info)), target(target) {}
+  SingleEmitter(LoopBuilder &builder, ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer> buffers,
+                KernelInfo info, const Target &target)
+      : b(builder), module(module), function(function), description(buffers), info(std::move(info)),
+        target(target) {}
 
   FailureOr<KernelInfo> emit() {
     Operation *op = &function.getBody().front().front();
@@ -59,7 +61,8 @@ public:
     else
       emitArgReduce(cast<nn::ArgReduceOp>(op));
     // Additions; the other operations move and compare.
-    bool adds = isa<nn::CumSumOp, nn::ScatterAddOp>(op) && isa<FloatType>(cast<RankedTensorType>(op->getResult(0).getType()).getElementType());
+    bool adds = isa<nn::CumSumOp, nn::ScatterAddOp>(op) &&
+                isa<FloatType>(cast<RankedTensorType>(op->getResult(0).getType()).getElementType());
     info.flops = adds ? info.cost : 0;
     return info;
   }
@@ -72,7 +75,8 @@ private:
 
   /// Creates the kernel with `units` pieces of work of about `unitElements` elements and emits `body` for each.
   void overUnits(int64_t units, int64_t unitElements, llvm::function_ref<void(Value)> body) {
-    int64_t perChunk = std::clamp<int64_t>(kChunkElements / std::max<int64_t>(1, unitElements), 1, std::max<int64_t>(1, units));
+    int64_t perChunk = std::clamp<int64_t>(kChunkElements / std::max<int64_t>(1, unitElements), 1,
+                                           std::max<int64_t>(1, units));
     info.chunks = std::max<int64_t>(1, (units + perChunk - 1) / perChunk);
     info.cost = units * unitElements;
     kernel = createKernelFunction(b, module, info, description);
@@ -81,7 +85,8 @@ private:
   }
   /// As overUnits over (outer index, block of inner), then over the vectors of the block: body(outer, inner, width).
   /// width 0 is a scalar.
-  void overColumns(const Extents &extents, int64_t axisWork, int64_t lanes, llvm::function_ref<void(Value, Value, int64_t)> body) {
+  void overColumns(const Extents &extents, int64_t axisWork, int64_t lanes,
+                   llvm::function_ref<void(Value, Value, int64_t)> body) {
     int64_t width = std::min(lanes, extents.inner), blockVectors = 4, block = width * blockVectors;
     int64_t blocks = (extents.inner + block - 1) / block, whole = extents.inner / width;
     overUnits(extents.outer * blocks, axisWork * std::min(block, extents.inner), [&](Value unit) {
@@ -91,7 +96,8 @@ private:
       Value last = b.minimum(b.add(first, blockVectors), b.index(whole));
       b.loop({first, last}, 1, [&](Value vector) { body(outer, b.mul(vector, width), width); });
       if (int64_t rest = extents.inner - whole * width) {
-        Value isLast = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, b.rem(unit, blocks), b.index(blocks - 1));
+        Value isLast =
+            arith::CmpIOp::create(b, arith::CmpIPredicate::eq, b.rem(unit, blocks), b.index(blocks - 1));
         auto op = scf::IfOp::create(b, isLast, /*withElseRegion=*/false);
         OpBuilder::InsertionGuard guard(b);
         b.setInsertionPointToStart(op.thenBlock());
@@ -115,14 +121,16 @@ private:
   /// combine on values in the form of buffers.
   Value combineStored(nn::ReduceKind kind, Type element, Value x, Value y) {
     if (element.isF16() || element.isBF16()) {
-      Value sum = combine(b, kind, extendToF32(b, b.getLoc(), x, element), extendToF32(b, b.getLoc(), y, element));
+      Value sum =
+          combine(b, kind, extendToF32(b, b.getLoc(), x, element), extendToF32(b, b.getLoc(), y, element));
       return truncateFromF32(b, b.getLoc(), sum, element);
     }
     if (element.isInteger(1)) {
       // Bytes that are zero or one.
       if (kind == nn::ReduceKind::sum)
         return arith::XOrIOp::create(b, x, y);
-      return kind == nn::ReduceKind::max ? arith::OrIOp::create(b, x, y).getResult() : arith::AndIOp::create(b, x, y).getResult();
+      return kind == nn::ReduceKind::max ? arith::OrIOp::create(b, x, y).getResult()
+                                         : arith::AndIOp::create(b, x, y).getResult();
     }
     return combine(b, kind, x, y);
   }
@@ -130,7 +138,8 @@ private:
     return arith::IndexCastOp::create(b, b.getIndexType(), b.loadScalar(buffer, position));
   }
   Value zero(Type type, int64_t width) {
-    return arith::ConstantOp::create(b, b.getZeroAttr(width == 0 ? type : Type(VectorType::get({width}, type))));
+    return arith::ConstantOp::create(b,
+                                     b.getZeroAttr(width == 0 ? type : Type(VectorType::get({width}, type))));
   }
 
   void emitScatterAdd(nn::ScatterAddOp op) {
@@ -138,17 +147,20 @@ private:
     Extents extents(type.getShape(), op.getAxis());
     int64_t count = nn::elementCount(shapeOf(op.getIndices()));
     Type element = type.getElementType();
-    overColumns(extents, extents.axis + 2 * count, target.lanes(32), [&](Value outer, Value column, int64_t width) {
-      Value indices = bufferOf(op.getIndices()), updates = bufferOf(op.getUpdates());
-      b.loop(0, extents.axis, 1, [&](Value row) {
-        store(zero(bufferType(element), width), result(), at(outer, extents.axis, row, extents.inner, column));
-      });
-      b.loop(0, count, 1, [&](Value i) {
-        Value place = at(outer, extents.axis, indexAt(indices, i), extents.inner, column);
-        Value update = load(updates, at(outer, count, i, extents.inner, column), width);
-        store(combineStored(nn::ReduceKind::sum, element, load(result(), place, width), update), result(), place);
-      });
-    });
+    overColumns(extents, extents.axis + 2 * count, target.lanes(32),
+                [&](Value outer, Value column, int64_t width) {
+                  Value indices = bufferOf(op.getIndices()), updates = bufferOf(op.getUpdates());
+                  b.loop(0, extents.axis, 1, [&](Value row) {
+                    store(zero(bufferType(element), width), result(),
+                          at(outer, extents.axis, row, extents.inner, column));
+                  });
+                  b.loop(0, count, 1, [&](Value i) {
+                    Value place = at(outer, extents.axis, indexAt(indices, i), extents.inner, column);
+                    Value update = load(updates, at(outer, count, i, extents.inner, column), width);
+                    store(combineStored(nn::ReduceKind::sum, element, load(result(), place, width), update),
+                          result(), place);
+                  });
+                });
   }
 
   void emitScatterElements(nn::ScatterElementsOp op) {
@@ -160,9 +172,8 @@ private:
     int64_t units = axis > 0 ? type.getDimSize(0) : 1, unitElements = elements / std::max<int64_t>(1, units);
     overUnits(units, unitElements + nn::elementCount(updates) / std::max<int64_t>(1, units), [&](Value unit) {
       Value input = bufferOf(op.getInput()), start = b.mul(unit, unitElements);
-      b.loop(0, unitElements, 1, [&](Value i) {
-        store(b.loadScalar(input, b.add(start, i)), result(), b.add(start, i));
-      });
+      b.loop(0, unitElements, 1,
+             [&](Value i) { store(b.loadScalar(input, b.add(start, i)), result(), b.add(start, i)); });
       SmallVector<Value> position;
       auto nest = [&](auto &self, int64_t d) -> void {
         if (d < rank) {
@@ -212,18 +223,19 @@ private:
     overColumns(extents, extents.axis, target.lanes(32), [&](Value outer, Value column, int64_t width) {
       Value input = bufferOf(op.getInput());
       Value start = zero(boolean ? bufferType(element) : sumType, width);
-      b.fold({b.index(0), b.index(extents.axis)}, 1, start, [&](Value i, ValueRange carried) -> SmallVector<Value> {
-        Value row = op.getReverse() ? b.sub(b.index(extents.axis - 1), i) : i;
-        Value position = at(outer, extents.axis, row, extents.inner, column);
-        Value value = load(input, position, width);
-        if (narrow)
-          value = extendToF32(b, b.getLoc(), value, element);
-        Value sum = boolean ? arith::XOrIOp::create(b, carried[0], value).getResult()
-                            : combine(b, nn::ReduceKind::sum, carried[0], value);
-        Value shown = op.getExclusive() ? carried[0] : sum;
-        store(narrow ? truncateFromF32(b, b.getLoc(), shown, element) : shown, result(), position);
-        return {sum};
-      });
+      b.fold({b.index(0), b.index(extents.axis)}, 1, start,
+             [&](Value i, ValueRange carried) -> SmallVector<Value> {
+               Value row = op.getReverse() ? b.sub(b.index(extents.axis - 1), i) : i;
+               Value position = at(outer, extents.axis, row, extents.inner, column);
+               Value value = load(input, position, width);
+               if (narrow)
+                 value = extendToF32(b, b.getLoc(), value, element);
+               Value sum = boolean ? arith::XOrIOp::create(b, carried[0], value).getResult()
+                                   : combine(b, nn::ReduceKind::sum, carried[0], value);
+               Value shown = op.getExclusive() ? carried[0] : sum;
+               store(narrow ? truncateFromF32(b, b.getLoc(), shown, element) : shown, result(), position);
+               return {sum};
+             });
     });
   }
 
@@ -237,31 +249,36 @@ private:
     };
     overColumns(extents, extents.axis, target.lanes(32), [&](Value outer, Value column, int64_t width) {
       Value input = bufferOf(op.getInput());
-      auto valueAt = [&](Value row) { return wide(load(input, at(outer, extents.axis, row, extents.inner, column), width)); };
+      auto valueAt = [&](Value row) {
+        return wide(load(input, at(outer, extents.axis, row, extents.inner, column), width));
+      };
       Value best = valueAt(b.index(0));
       bool isFloat = isa<FloatType>(getElementTypeOrSelf(best.getType()));
-      auto found = b.fold({b.index(1), b.index(extents.axis)}, 1, {best, zero(indexType, width)},
-                          [&](Value row, ValueRange carried) -> SmallVector<Value> {
-        Value value = valueAt(row), better;
-        if (isFloat) {
-          // A number beats what it exceeds; NaN beats numbers, and with `last` another NaN.
-          auto predicate = max ? (last ? arith::CmpFPredicate::OGE : arith::CmpFPredicate::OGT)
-                               : (last ? arith::CmpFPredicate::OLE : arith::CmpFPredicate::OLT);
-          better = arith::CmpFOp::create(b, predicate, value, carried[0]);
-          Value isNan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, value, value);
-          if (!last)
-            isNan = arith::AndIOp::create(b, isNan, arith::CmpFOp::create(b, arith::CmpFPredicate::ORD, carried[0], carried[0]));
-          better = arith::OrIOp::create(b, better, isNan);
-        } else {
-          auto predicate = max ? (last ? arith::CmpIPredicate::sge : arith::CmpIPredicate::sgt)
-                               : (last ? arith::CmpIPredicate::sle : arith::CmpIPredicate::slt);
-          better = arith::CmpIOp::create(b, predicate, value, carried[0]);
-        }
-        Value number = arith::IndexCastOp::create(b, indexType, row);
-        if (width != 0)
-          number = b.spread(number, width);
-        return {arith::SelectOp::create(b, better, value, carried[0]), arith::SelectOp::create(b, better, number, carried[1])};
-      });
+      auto found = b.fold(
+          {b.index(1), b.index(extents.axis)}, 1, {best, zero(indexType, width)},
+          [&](Value row, ValueRange carried) -> SmallVector<Value> {
+            Value value = valueAt(row), better;
+            if (isFloat) {
+              // A number beats what it exceeds; NaN beats numbers, and with `last` another NaN.
+              auto predicate = max ? (last ? arith::CmpFPredicate::OGE : arith::CmpFPredicate::OGT)
+                                   : (last ? arith::CmpFPredicate::OLE : arith::CmpFPredicate::OLT);
+              better = arith::CmpFOp::create(b, predicate, value, carried[0]);
+              Value isNan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, value, value);
+              if (!last)
+                isNan = arith::AndIOp::create(
+                    b, isNan, arith::CmpFOp::create(b, arith::CmpFPredicate::ORD, carried[0], carried[0]));
+              better = arith::OrIOp::create(b, better, isNan);
+            } else {
+              auto predicate = max ? (last ? arith::CmpIPredicate::sge : arith::CmpIPredicate::sgt)
+                                   : (last ? arith::CmpIPredicate::sle : arith::CmpIPredicate::slt);
+              better = arith::CmpIOp::create(b, predicate, value, carried[0]);
+            }
+            Value number = arith::IndexCastOp::create(b, indexType, row);
+            if (width != 0)
+              number = b.spread(number, width);
+            return {arith::SelectOp::create(b, better, value, carried[0]),
+                    arith::SelectOp::create(b, better, number, carried[1])};
+          });
       store(found[1], result(), at(outer, 1, b.index(0), extents.inner, column));
     });
   }
@@ -270,7 +287,8 @@ private:
     Extents extents(shapeOf(op.getInput()), op.getAxis());
     SortPlan plan = planSort(op);
     info.workspaceBytesPerWorker = plan.workspaceBytes;
-    overUnits(extents.outer * extents.inner, plan.work, [&](Value column) { emitSort(b, op, kernel, column); });
+    overUnits(extents.outer * extents.inner, plan.work,
+              [&](Value column) { emitSort(b, op, kernel, column); });
   }
 
   LoopBuilder &b;
@@ -284,8 +302,9 @@ private:
 
 } // namespace
 
-FailureOr<KernelInfo> emitSingleKernel(LoopBuilder &builder, ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer> buffers,
-                                       KernelInfo info, const Target &target) {
+FailureOr<KernelInfo> emitSingleKernel(LoopBuilder &builder, ModuleOp module, func::FuncOp function,
+                                       ArrayRef<KernelBuffer> buffers, KernelInfo info,
+                                       const Target &target) {
   return SingleEmitter(builder, module, function, buffers, std::move(info), target).emit();
 }
 

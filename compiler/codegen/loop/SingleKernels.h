@@ -13,7 +13,9 @@ namespace ortc::codegen {
 bool isSingleKernel(mlir::func::FuncOp function);
 
 /// Emits the kernel of a function that `isSingleKernel` accepts. `info` has its name and bytes.
-mlir::FailureOr<KernelInfo> emitSingleKernel(LoopBuilder &builder, mlir::ModuleOp module, mlir::func::FuncOp function,
-                                             llvm::ArrayRef<KernelBuffer> buffers, KernelInfo info, const Target &target);
+mlir::FailureOr<KernelInfo> emitSingleKernel(LoopBuilder &builder, mlir::ModuleOp module,
+                                             mlir::func::FuncOp function,
+                                             llvm::ArrayRef<KernelBuffer> buffers, KernelInfo info,
+                                             const Target &target);
 
 } // namespace ortc::codegen

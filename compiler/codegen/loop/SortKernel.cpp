@@ -64,7 +64,9 @@ public:
 
 private:
   Value at(int64_t size, Value i) { return b.add(b.mul(b.add(b.mul(outer, size), i), inner), within); }
-  void store(Value value, Value buffer, Value position) { memref::StoreOp::create(b, value, buffer, ValueRange{position}); }
+  void store(Value value, Value buffer, Value position) {
+    memref::StoreOp::create(b, value, buffer, ValueRange{position});
+  }
   Value keyAt(Value i) {
     Value value = b.loadScalar(kernel.buffers[0], at(axis, i));
     return element.isF16() || element.isBF16() ? extendToF32(b, b.getLoc(), value, element) : value;
@@ -92,7 +94,8 @@ private:
     Value none = arith::ConstantIntOp::create(b, -1, 32);
     b.loop(0, taken, 1, [&](Value slot) { store(none, order, slot); });
     auto comesBefore = [&](Value x, Value slot) {
-      Value isEmpty = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, b.loadScalar(order, slot), arith::ConstantIntOp::create(b, 0, 32));
+      Value isEmpty = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, b.loadScalar(order, slot),
+                                            arith::ConstantIntOp::create(b, 0, 32));
       return logical(isEmpty, before(x, b.loadScalar(keys, slot)), false);
     };
     b.loop(0, axis, 1, [&](Value i) {
@@ -104,7 +107,8 @@ private:
       b.loop(0, taken - 1, 1, [&](Value back) {
         Value slot = b.sub(b.index(taken - 1), back), above = b.sub(slot, b.index(1));
         Value moves = comesBefore(x, above), lands = comesBefore(x, slot);
-        Value keyHere = choose(lands, x, b.loadScalar(keys, slot)), numberHere = choose(lands, number, b.loadScalar(order, slot));
+        Value keyHere = choose(lands, x, b.loadScalar(keys, slot)),
+              numberHere = choose(lands, number, b.loadScalar(order, slot));
         store(choose(moves, b.loadScalar(keys, above), keyHere), keys, slot);
         store(choose(moves, b.loadScalar(order, above), numberHere), order, slot);
       });
@@ -123,15 +127,17 @@ private:
     });
     Value size = b.index(axis);
     int64_t count = passes();
-    b.fold({b.index(0), b.index(count)}, 1, {b.index(1)}, [&](Value pass, ValueRange width) -> SmallVector<Value> {
-      Value from = b.mul(b.rem(pass, 2), axis), to = b.sub(size, from), twice = b.mul(width[0], 2);
-      Value runs = arith::CeilDivUIOp::create(b, size, twice);
-      b.loop({b.index(0), runs}, 1, [&](Value run) {
-        Value begin = arith::MulIOp::create(b, run, twice), middle = b.minimum(b.add(begin, width[0]), size);
-        mergeRuns(from, to, begin, middle, b.minimum(b.add(begin, twice), size));
-      });
-      return {twice};
-    });
+    b.fold({b.index(0), b.index(count)}, 1, {b.index(1)},
+           [&](Value pass, ValueRange width) -> SmallVector<Value> {
+             Value from = b.mul(b.rem(pass, 2), axis), to = b.sub(size, from), twice = b.mul(width[0], 2);
+             Value runs = arith::CeilDivUIOp::create(b, size, twice);
+             b.loop({b.index(0), runs}, 1, [&](Value run) {
+               Value begin = arith::MulIOp::create(b, run, twice),
+                     middle = b.minimum(b.add(begin, width[0]), size);
+               mergeRuns(from, to, begin, middle, b.minimum(b.add(begin, twice), size));
+             });
+             return {twice};
+           });
     return b.index(count % 2 * axis);
   }
 
@@ -141,7 +147,8 @@ private:
       Value left = b.add(from, b.minimum(next[0], last)), right = b.add(from, b.minimum(next[1], last));
       Value leftKey = b.loadScalar(keys, left), rightKey = b.loadScalar(keys, right);
       Value leftIsDone = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, next[0], middle);
-      Value takesRight = logical(below(next[1], end), logical(leftIsDone, before(rightKey, leftKey), false), true);
+      Value takesRight =
+          logical(below(next[1], end), logical(leftIsDone, before(rightKey, leftKey), false), true);
       store(choose(takesRight, rightKey, leftKey), keys, b.add(to, place));
       store(b.loadScalar(order, choose(takesRight, right, left)), order, b.add(to, place));
       return {choose(takesRight, next[0], b.add(next[0], 1)), choose(takesRight, b.add(next[1], 1), next[1])};
@@ -158,7 +165,8 @@ private:
 
 SortPlan planSort(nn::ArgSortOp op) {
   SortShape shape(op);
-  int64_t steps = shape.selects() ? shape.axis + shape.taken * shape.taken : shape.axis * (shape.passes() + 1);
+  int64_t steps =
+      shape.selects() ? shape.axis + shape.taken * shape.taken : shape.axis * (shape.passes() + 1);
   return {shape.keyBytes() + shape.slots() * 4, 4 * steps};
 }
 

@@ -40,9 +40,14 @@ public:
     llvm::TypeSwitch<Operation *>(op)
         .Case([&](nn::MaxPoolOp pool) { window = windowOf(pool); })
         .Case([&](nn::MaxPoolGradOp pool) { window = windowOf(pool); })
-        .Case([&](nn::AvgPoolOp pool) { window = windowOf(pool), window.countPadding = pool.getCountIncludePad(); })
-        .Case([&](nn::AvgPoolGradOp pool) { window = windowOf(pool), window.countPadding = pool.getCountIncludePad(); });
-    auto operand = cast<RankedTensorType>(op->getOperand(0).getType()), result = cast<RankedTensorType>(op->getResult(0).getType());
+        .Case([&](nn::AvgPoolOp pool) {
+          window = windowOf(pool), window.countPadding = pool.getCountIncludePad();
+        })
+        .Case([&](nn::AvgPoolGradOp pool) {
+          window = windowOf(pool), window.countPadding = pool.getCountIncludePad();
+        });
+    auto operand = cast<RankedTensorType>(op->getOperand(0).getType()),
+         result = cast<RankedTensorType>(op->getResult(0).getType());
     bool forward = isa<nn::MaxPoolOp, nn::AvgPoolOp>(op);
     input = llvm::to_vector((forward ? operand : result).getShape());
     output = llvm::to_vector((forward ? result : operand).getShape());
@@ -52,7 +57,8 @@ public:
     element = cast<FloatType>(result.getElementType());
     lanes = target.lanes(element.getWidth());
 
-    int64_t taps = nn::elementCount(window.size), perRow = std::max<int64_t>(1, nn::elementCount(ArrayRef(walked).drop_front(2)) * taps);
+    int64_t taps = nn::elementCount(window.size),
+            perRow = std::max<int64_t>(1, nn::elementCount(ArrayRef(walked).drop_front(2)) * taps);
     rows = walked[0] * walked[1];
     rowsPerChunk = std::min(rows, std::max<int64_t>(1, kChunkWork / perRow));
     info.name = name.str();
@@ -190,15 +196,18 @@ private:
     for (IndexRange range : ranges)
       first.push_back(range.begin);
     Value start = spread(toI32(place(tapIndices(position, first))), width);
-    auto best = nest(ranges, {}, {splat(element, -std::numeric_limits<double>::infinity(), width), start}, [&](ArrayRef<Value> w, ValueRange best) {
-      auto at = tapIndices(position, w);
-      Value value = load(kernel.buffers[0], linear(input, at, channel), width);
-      Value larger = arith::CmpFOp::create(*this, arith::CmpFPredicate::UGT, value, best[0]);
-      Value valid = arith::CmpFOp::create(*this, arith::CmpFPredicate::ORD, best[0], best[0]);
-      Value take = arith::AndIOp::create(*this, larger, valid);
-      return SmallVector<Value>{arith::SelectOp::create(*this, take, value, best[0]),
-                                arith::SelectOp::create(*this, take, spread(toI32(place(at)), width), best[1])};
-    });
+    auto best = nest(ranges, {}, {splat(element, -std::numeric_limits<double>::infinity(), width), start},
+                     [&](ArrayRef<Value> w, ValueRange best) {
+                       auto at = tapIndices(position, w);
+                       Value value = load(kernel.buffers[0], linear(input, at, channel), width);
+                       Value larger = arith::CmpFOp::create(*this, arith::CmpFPredicate::UGT, value, best[0]);
+                       Value valid =
+                           arith::CmpFOp::create(*this, arith::CmpFPredicate::ORD, best[0], best[0]);
+                       Value take = arith::AndIOp::create(*this, larger, valid);
+                       return SmallVector<Value>{
+                           arith::SelectOp::create(*this, take, value, best[0]),
+                           arith::SelectOp::create(*this, take, spread(toI32(place(at)), width), best[1])};
+                     });
     Value to = linear(output, position, channel);
     store(best[0], kernel.buffers[1], to);
     store(best[1], kernel.buffers[2], to);
@@ -222,30 +231,32 @@ private:
 
   void emitMaxGrad(ArrayRef<Value> position, Value channel, int64_t width) {
     Value mine = spread(toI32(place(position)), width);
-    auto sum = nest(windows(position), {}, {splat(element, 0, width)}, [&](ArrayRef<Value> o, ValueRange sum) {
-      SmallVector<Value> at{position[0]};
-      llvm::append_range(at, o);
-      Value from = linear(output, at, channel);
-      Value chosen = load(kernel.buffers[1], from, width);
-      Value hit = arith::CmpIOp::create(*this, arith::CmpIPredicate::eq, chosen, mine);
-      Value gradient = load(kernel.buffers[0], from, width);
-      Value added = arith::AddFOp::create(*this, sum[0], gradient);
-      return SmallVector<Value>{arith::SelectOp::create(*this, hit, added, sum[0])};
-    });
+    auto sum =
+        nest(windows(position), {}, {splat(element, 0, width)}, [&](ArrayRef<Value> o, ValueRange sum) {
+          SmallVector<Value> at{position[0]};
+          llvm::append_range(at, o);
+          Value from = linear(output, at, channel);
+          Value chosen = load(kernel.buffers[1], from, width);
+          Value hit = arith::CmpIOp::create(*this, arith::CmpIPredicate::eq, chosen, mine);
+          Value gradient = load(kernel.buffers[0], from, width);
+          Value added = arith::AddFOp::create(*this, sum[0], gradient);
+          return SmallVector<Value>{arith::SelectOp::create(*this, hit, added, sum[0])};
+        });
     store(sum[0], kernel.buffers[2], linear(input, position, channel));
   }
 
   void emitAvgGrad(ArrayRef<Value> position, Value channel, int64_t width) {
-    auto sum = nest(windows(position), {}, {splat(element, 0, width)}, [&](ArrayRef<Value> o, ValueRange sum) {
-      SmallVector<Value> at{position[0]};
-      llvm::append_range(at, o);
-      Value gradient = load(kernel.buffers[0], linear(output, at, channel), width);
-      Value share = arith::DivFOp::create(*this, gradient, spread(windowCount(o), width));
-      Value added = arith::AddFOp::create(*this, sum[0], share);
-      if (Value covered = isCovered(position, o))
-        added = arith::SelectOp::create(*this, covered, added, sum[0]);
-      return SmallVector<Value>{added};
-    });
+    auto sum =
+        nest(windows(position), {}, {splat(element, 0, width)}, [&](ArrayRef<Value> o, ValueRange sum) {
+          SmallVector<Value> at{position[0]};
+          llvm::append_range(at, o);
+          Value gradient = load(kernel.buffers[0], linear(output, at, channel), width);
+          Value share = arith::DivFOp::create(*this, gradient, spread(windowCount(o), width));
+          Value added = arith::AddFOp::create(*this, sum[0], share);
+          if (Value covered = isCovered(position, o))
+            added = arith::SelectOp::create(*this, covered, added, sum[0]);
+          return SmallVector<Value>{added};
+        });
     store(sum[0], kernel.buffers[1], linear(input, position, channel));
   }
 
@@ -256,7 +267,8 @@ private:
       if (window.dilations[d] == 1)
         continue;
       Value distance = sub(add(position[d + 1], index(window.low[d])), mul(o[d], window.strides[d]));
-      Value hit = arith::CmpIOp::create(*this, arith::CmpIPredicate::eq, rem(distance, window.dilations[d]), index(0));
+      Value hit = arith::CmpIOp::create(*this, arith::CmpIPredicate::eq, rem(distance, window.dilations[d]),
+                                        index(0));
       covered = covered ? arith::AndIOp::create(*this, covered, hit).getResult() : hit;
     }
     return covered;

@@ -27,20 +27,24 @@ public:
   Value address(Value base, int64_t bytes) {
     if (bytes == 0)
       return base;
-    return LLVM::GEPOp::create(*this, pointerType(), getI8Type(), base, LLVM::GEPArg(static_cast<int32_t>(bytes)),
-                               LLVM::GEPNoWrapFlags::inbounds);
+    return LLVM::GEPOp::create(*this, pointerType(), getI8Type(), base,
+                               LLVM::GEPArg(static_cast<int32_t>(bytes)), LLVM::GEPNoWrapFlags::inbounds);
   }
   /// As `address`, for offsets that a GEPArg cannot hold, too (256 MiB and more).
   Value farAddress(Value base, int64_t bytes) {
     if (llvm::isInt<29>(bytes))
       return address(base, bytes);
-    return LLVM::GEPOp::create(*this, pointerType(), getI8Type(), base, LLVM::GEPArg(integer(getI64Type(), bytes)),
-                               LLVM::GEPNoWrapFlags::inbounds);
+    return LLVM::GEPOp::create(*this, pointerType(), getI8Type(), base,
+                               LLVM::GEPArg(integer(getI64Type(), bytes)), LLVM::GEPNoWrapFlags::inbounds);
   }
-  Value load(Type type, Value base, int64_t offset) { return LLVM::LoadOp::create(*this, type, address(base, offset)); }
+  Value load(Type type, Value base, int64_t offset) {
+    return LLVM::LoadOp::create(*this, type, address(base, offset));
+  }
   Value loadPointer(Value base, int64_t offset) { return load(pointerType(), base, offset); }
   Value null() { return LLVM::ZeroOp::create(*this, pointerType()); }
-  Value compare(LLVM::ICmpPredicate predicate, Value a, Value b) { return LLVM::ICmpOp::create(*this, predicate, a, b); }
+  Value compare(LLVM::ICmpPredicate predicate, Value a, Value b) {
+    return LLVM::ICmpOp::create(*this, predicate, a, b);
+  }
 
   /// A new block after the current one; the builder moves into it when `enter`.
   Block *block(LLVM::LLVMFuncOp function) {
@@ -99,7 +103,8 @@ LLVM::LLVMFuncOp createDispatch(ModuleOp module) {
   Block *onPool = b.block(function), *loop = b.block(function), *done = b.block(function);
   Value zero = b.integer(i64, 0);
   loop->addArgument(i64, module.getLoc());
-  LLVM::CondBrOp::create(b, LLVM::AndOp::create(b, hasPool, parallel), onPool, ValueRange{}, loop, ValueRange{zero});
+  LLVM::CondBrOp::create(b, LLVM::AndOp::create(b, hasPool, parallel), onPool, ValueRange{}, loop,
+                         ValueRange{zero});
 
   b.setInsertionPointToStart(onPool);
   Value handle = b.loadPointer(call, offsetof(ortc_call, pool));
@@ -110,7 +115,8 @@ LLVM::LLVMFuncOp createDispatch(ModuleOp module) {
   Value chunk = loop->getArgument(0);
   LLVM::CallOp::create(b, taskType, ValueRange{task, args, chunk, b.integer(i64, 0)});
   Value next = LLVM::AddOp::create(b, chunk, b.integer(i64, 1));
-  LLVM::CondBrOp::create(b, b.compare(LLVM::ICmpPredicate::slt, next, chunks), loop, ValueRange{next}, done, ValueRange{});
+  LLVM::CondBrOp::create(b, b.compare(LLVM::ICmpPredicate::slt, next, chunks), loop, ValueRange{next}, done,
+                         ValueRange{});
 
   b.setInsertionPointToStart(done);
   trace(ORTC_TRACE_END);
@@ -122,7 +128,8 @@ LLVM::LLVMFuncOp createDispatch(ModuleOp module) {
 class StepEmitter {
 public:
   StepEmitter(ModuleOp module, const llvm::StringMap<StepKernel> &kernels, int64_t workspaceOffset)
-      : module(module), kernels(kernels), workspaceOffset(workspaceOffset), b(module.getLoc(), module.getContext()) {}
+      : module(module), kernels(kernels), workspaceOffset(workspaceOffset),
+        b(module.getLoc(), module.getContext()) {}
 
   void emit(plan::ProgramOp program, StringRef symbol) {
     dispatch = createDispatch(module);
@@ -160,7 +167,8 @@ private:
   void emitLoop(plan::LoopOp loop) {
     Type i64 = b.getI64Type();
     int64_t count = loop.getTripCount();
-    Value first = b.integer(i64, loop.getReverse() ? count - 1 : 0), last = b.integer(i64, loop.getReverse() ? 0 : count - 1);
+    Value first = b.integer(i64, loop.getReverse() ? count - 1 : 0),
+          last = b.integer(i64, loop.getReverse() ? 0 : count - 1);
     Value step = b.integer(i64, loop.getReverse() ? -1 : 1);
     Block *body = b.block(function), *done = b.block(function);
     body->addArgument(i64, b.getLoc());
@@ -170,7 +178,8 @@ private:
     emitSteps(loop.getBody().front());
     Value here = iterations.pop_back_val();
     Value next = LLVM::AddOp::create(b, here, step);
-    LLVM::CondBrOp::create(b, b.compare(LLVM::ICmpPredicate::eq, here, last), done, ValueRange{}, body, ValueRange{next});
+    LLVM::CondBrOp::create(b, b.compare(LLVM::ICmpPredicate::eq, here, last), done, ValueRange{}, body,
+                           ValueRange{next});
     b.setInsertionPointToStart(done);
   }
 
@@ -211,18 +220,21 @@ private:
       return;
     }
     auto none = LLVM::LLVMVoidType::get(b.getContext());
-    auto callee = declare(module, kernel.symbol, LLVM::LLVMFunctionType::get(none, {b.pointerType(), i64, i64}));
+    auto callee =
+        declare(module, kernel.symbol, LLVM::LLVMFunctionType::get(none, {b.pointerType(), i64, i64}));
     Value task = LLVM::AddressOfOp::create(b, callee);
     LLVM::CallOp::create(b, dispatch,
                          ValueRange{call, task, args, b.integer(i64, kernel.chunks),
-                                    b.integer(b.getI1Type(), kernel.isParallel), b.integer(i32, kernel.traceIndex)});
+                                    b.integer(b.getI1Type(), kernel.isParallel),
+                                    b.integer(i32, kernel.traceIndex)});
   }
 
   /// Not finite: all exponent bits set.
   void emitGuard(plan::GuardOp guard) {
     Type i32 = b.getI32Type();
     Value flags = b.load(i32, call, offsetof(ortc_call, flags));
-    Value asked = b.compare(LLVM::ICmpPredicate::ne, LLVM::AndOp::create(b, flags, b.integer(i32, ORTC_CALL_STOP_ON_NOT_FINITE)),
+    Value asked = b.compare(LLVM::ICmpPredicate::ne,
+                            LLVM::AndOp::create(b, flags, b.integer(i32, ORTC_CALL_STOP_ON_NOT_FINITE)),
                             b.integer(i32, 0));
     auto element = cast<FloatType>(cast<MemRefType>(guard.getLoss().getType()).getElementType());
     Type bitsType = b.getIntegerType(element.getWidth());

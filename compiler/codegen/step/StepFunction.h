@@ -11,12 +11,13 @@ namespace ortc::codegen {
 
 /// What the step function must know of a kernel, besides what its plan.step says.
 struct StepKernel {
-  std::string symbol;        ///< of the ABI entry
-  int64_t chunks = 1;        ///< pieces of work
-  bool isParallel = false;   ///< worth handing to the pool; otherwise its chunks run in order on the calling thread
+  std::string symbol; ///< of the ABI entry
+  int64_t chunks = 1; ///< pieces of work
+  bool isParallel =
+      false; ///< worth handing to the pool; otherwise its chunks run in order on the calling thread
   bool usesWorkspace = false; ///< takes the base of the workers' workspaces as its last pointer
-  bool isCheck = false;      ///< `i32 symbol(ptr args, ptr detail)`: not 0 ends the step with that status
-  uint32_t traceIndex = 0;   ///< position in the artifact's kernel names
+  bool isCheck = false;       ///< `i32 symbol(ptr args, ptr detail)`: not 0 ends the step with that status
+  uint32_t traceIndex = 0;    ///< position in the artifact's kernel names
 };
 
 /// Creates `int32_t symbol(const ortc_call *)` (ortc/call.h) for `program` in `module`, as llvm ops, and

@@ -89,8 +89,8 @@ LogicalResult softmax(Node &n) {
   Shape shape(n.shape(0));
   bool flatten = isMatrix && axis != rank - 1;
   if (flatten) {
-    x = b.reshape(
-        x, {elementCount(Ints(shape).take_front(axis)), elementCount(Ints(shape).drop_front(axis))});
+    x = b.reshape(x,
+                  {elementCount(Ints(shape).take_front(axis)), elementCount(Ints(shape).drop_front(axis))});
     axis = 1;
   }
   StringRef op = n.op.getOpType();

@@ -171,8 +171,8 @@ LogicalResult attention(Node &n) {
   int64_t queryHeads = n.getInt("q_num_heads", packed ? 0 : n.shape(0)[1]),
           heads = n.getInt("kv_num_heads", packed ? 0 : n.shape(1)[1]);
   if (!packed && (queryHeads != n.shape(0)[1] || heads != n.shape(1)[1]))
-    return n.refuse("q_num_heads = " + Twine(queryHeads) + " and kv_num_heads = " + Twine(heads) + " contradict query " +
-                    shapeText(n.shape(0)) + " and key " + shapeText(n.shape(1)));
+    return n.refuse("q_num_heads = " + Twine(queryHeads) + " and kv_num_heads = " + Twine(heads) +
+                    " contradict query " + shapeText(n.shape(0)) + " and key " + shapeText(n.shape(1)));
   if (heads < 1 || queryHeads < 1 || queryHeads % heads ||
       (packed && (n.shape(0)[2] % queryHeads || n.shape(1)[2] % heads || n.shape(2)[2] % heads)))
     return n.refuse(Twine(queryHeads) + " query heads and " + Twine(heads) + " key heads do not fit");
@@ -221,8 +221,7 @@ static Value modify(Node &n, StringRef name, Value x) {
   if (!graph)
     return x;
   SmallVector<Bound> outputs;
-  if (graph.getBlock().getNumArguments() != 1 ||
-      graph.getBlock().getTerminator()->getNumOperands() != 1) {
+  if (graph.getBlock().getNumArguments() != 1 || graph.getBlock().getTerminator()->getNumOperands() != 1) {
     (void)n.refuse("its " + name + " has not one input and one output");
     return {};
   }
@@ -241,9 +240,10 @@ LogicalResult flexAttention(Node &n) {
   if (n.rank(0) != 4 || n.rank(1) != 4 || n.rank(2) != 4)
     return n.refuse("query, key or value has not 4 dimensions");
   Shape q(n.shape(0)), k(n.shape(1)), v(n.shape(2));
-  if (k[0] != q[0] || v[0] != q[0] || k[1] < 1 || q[1] % k[1] || v[1] != k[1] || v[2] != k[2] || q[3] != k[3] ||
-      q[3] < 1)
-    return n.refuse("query " + shapeText(q) + ", key " + shapeText(k) + " and value " + shapeText(v) + " do not fit");
+  if (k[0] != q[0] || v[0] != q[0] || k[1] < 1 || q[1] % k[1] || v[1] != k[1] || v[2] != k[2] ||
+      q[3] != k[3] || q[3] < 1)
+    return n.refuse("query " + shapeText(q) + ", key " + shapeText(k) + " and value " + shapeText(v) +
+                    " do not fit");
   int64_t wanted = n.getInt("softmax_precision", 0);
   Type own = n.element(0), precision = wanted ? n.elementType(wanted).type : own;
   if (!precision || !isa<FloatType>(precision))

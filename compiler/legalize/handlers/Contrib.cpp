@@ -152,17 +152,18 @@ LogicalResult matMulNBits(Node &n) {
           block = n.getInt("block_size", 0);
   if ((bits != 2 && bits != 4 && bits != 8) || inner < 1 || outer < 1 || block < 1 || block % (8 / bits) ||
       inner > kMostElements || outer > kMostElements || block > kMostElements)
-    return n.refuse("K " + Twine(inner) + ", N " + Twine(outer) + ", bits " + Twine(bits) + " and block_size " +
-                    Twine(block));
+    return n.refuse("K " + Twine(inner) + ", N " + Twine(outer) + ", bits " + Twine(bits) +
+                    " and block_size " + Twine(block));
   if (n.has(4))
     return n.refuse("a group index is not supported");
   int64_t blocks = (inner + block - 1) / block, perByte = 8 / bits;
-  if (!n.isFloat(0) || !n.element(1).isInteger(8) || elementCount(n.shape(1)) != elementCount({outer, blocks, block / perByte}))
+  if (!n.isFloat(0) || !n.element(1).isInteger(8) ||
+      elementCount(n.shape(1)) != elementCount({outer, blocks, block / perByte}))
     return n.refuse("weights of shape " + shapeText(n.shape(1)) + " do not hold " + Twine(outer) + " times " +
                     Twine(blocks) + " blocks of " + Twine(block));
   if (!n.isFloat(2) || elementCount(n.shape(2)) != elementCount({outer, blocks}))
-    return n.refuse("scales of shape " + shapeText(n.shape(2)) + " for " + Twine(outer) + " times " + Twine(blocks) +
-                    " blocks");
+    return n.refuse("scales of shape " + shapeText(n.shape(2)) + " for " + Twine(outer) + " times " +
+                    Twine(blocks) + " blocks");
   Type type = n.element(0), wide = b.getI32Type();
   // [rows, bytes] -> [rows, bytes * perByte], as numbers.
   auto unpack = [&](Value packed, int64_t rows) {
@@ -210,7 +211,8 @@ struct Rows {
 } // namespace
 
 /// Over the last axis, times operand `scale`: a layer normalisation, or (`byRoot`) by the mean square alone.
-static LogicalResult normalizeRows(Node &n, Value x, bool byRoot, unsigned scale, double epsilon, Rows &rows) {
+static LogicalResult normalizeRows(Node &n, Value x, bool byRoot, unsigned scale, double epsilon,
+                                   Rows &rows) {
   int64_t axis = TensorBuilder::rankOf(x) - 1;
   Shape shape(TensorBuilder::shapeOf(x));
   if (n.shape(scale) != Ints({shape[axis]}))
@@ -247,7 +249,8 @@ LogicalResult embedLayerNormalization(Node &n) {
   if (failed(n.require({0, 2, 3, 5, 6})))
     return failure();
   TensorBuilder &b = n.b;
-  if (n.rank(0) != 2 || n.rank(2) != 2 || n.rank(3) != 2 || n.has(1) != n.has(4) || (n.has(4) && n.rank(4) != 2))
+  if (n.rank(0) != 2 || n.rank(2) != 2 || n.rank(3) != 2 || n.has(1) != n.has(4) ||
+      (n.has(4) && n.rank(4) != 2))
     return n.refuse("its operands have unexpected numbers of dimensions");
   Shape ids(n.shape(0)), shape = {ids[0], ids[1], n.shape(2)[1]};
   auto look = [&](Value places, unsigned place, unsigned table, Value &total) -> LogicalResult {
@@ -273,7 +276,8 @@ LogicalResult embedLayerNormalization(Node &n) {
       (n.has(4) && failed(look(n[1], 1, 4, total))))
     return failure();
   Rows rows;
-  if (failed(normalizeRows(n, total, false, 5, n.getFloat("epsilon", 1e-12f), rows)) || failed(addOperand(n, rows.y, 6)))
+  if (failed(normalizeRows(n, total, false, 5, n.getFloat("epsilon", 1e-12f), rows)) ||
+      failed(addOperand(n, rows.y, 6)))
     return failure();
   Value counts = b.constant(RankedTensorType::get({ids[0]}, b.getI32Type()), 0);
   if (n.has(7) && n.wants(1)) {

@@ -49,9 +49,10 @@ static Value turn(TensorBuilder &b, Value x, Value cosine, Value sine, Value pos
 /// Operands `cosine` and `cosine` + 1 are tables of half the rotated features.
 static LogicalResult checkTables(Node &n, unsigned cosine, int64_t features) {
   if (n.rank(cosine) != 2 || n.shape(cosine) != n.shape(cosine + 1) || n.shape(cosine)[1] < 1 ||
-      2 * n.shape(cosine)[1] > features || n.element(cosine) != n.element(0) || n.element(cosine + 1) != n.element(0))
-    return n.refuse("tables of shape " + shapeText(n.shape(cosine)) + " and " + shapeText(n.shape(cosine + 1)) +
-                    " for " + Twine(features) + " features");
+      2 * n.shape(cosine)[1] > features || n.element(cosine) != n.element(0) ||
+      n.element(cosine + 1) != n.element(0))
+    return n.refuse("tables of shape " + shapeText(n.shape(cosine)) + " and " +
+                    shapeText(n.shape(cosine + 1)) + " for " + Twine(features) + " features");
   return success();
 }
 
@@ -104,7 +105,8 @@ static LogicalResult seeOperands(Node &n, Ints scores, unsigned mask, unsigned b
     if (failed(n.broadcast(pair)))
       return failure();
     if (TensorBuilder::shapeOf(pair[0]) != scores)
-      return n.refuse("an attention_bias of shape " + shapeText(n.shape(bias)) + " for scores of shape " + shapeText(scores));
+      return n.refuse("an attention_bias of shape " + shapeText(n.shape(bias)) + " for scores of shape " +
+                      shapeText(scores));
     see.bias = pair[0];
   }
   if (!n.has(mask))
@@ -116,7 +118,8 @@ static LogicalResult seeOperands(Node &n, Ints scores, unsigned mask, unsigned b
   for (int64_t dimension : dimensions)
     wanted.push_back(scores[dimension]);
   if (n.isFloat(mask) || n.shape(mask) != Ints(wanted))
-    return n.refuse("a mask of shape " + shapeText(n.shape(mask)) + " for scores of shape " + shapeText(scores));
+    return n.refuse("a mask of shape " + shapeText(n.shape(mask)) + " for scores of shape " +
+                    shapeText(scores));
   Value wide = b.broadcast(n[mask], scores, dimensions);
   wide = rank == 1 ? b.compare(arith::CmpIPredicate::sge, b.iota(TensorBuilder::typeOf(wide), 3), wide)
                    : b.compare(arith::CmpIPredicate::eq, wide, b.zerosLike(wide));
@@ -138,14 +141,16 @@ LogicalResult packedAttention(Node &n) {
     return n.refuse("do_rotary is not supported");
   int64_t heads = n.getInt("num_heads", 0);
   if (!n.isFloat(0) || n.rank(0) != 3 || n.rank(1) != 2)
-    return n.refuse("an input of shape " + shapeText(n.shape(0)) + " and weights of shape " + shapeText(n.shape(1)));
+    return n.refuse("an input of shape " + shapeText(n.shape(0)) + " and weights of shape " +
+                    shapeText(n.shape(1)));
   SmallVector<int64_t> widths = n.getInts("qkv_hidden_sizes");
   if (widths.empty())
     widths.assign(3, n.shape(1)[1] / 3);
   int64_t total = 0;
   for (int64_t width : widths) {
     if (heads < 1 || width < 1 || width > n.shape(1)[1] || width % heads)
-      return n.refuse("num_heads " + Twine(heads) + " does not fit weights of shape " + shapeText(n.shape(1)));
+      return n.refuse("num_heads " + Twine(heads) + " does not fit weights of shape " +
+                      shapeText(n.shape(1)));
     total += width;
   }
   if (widths.size() != 3 || widths[0] != widths[1] || total != n.shape(1)[1])
@@ -252,7 +257,8 @@ LogicalResult groupQueryAttention(Node &n) {
   for (StringRef name : {"smooth_softmax", "qk_output", "k_quant_type", "v_quant_type"})
     if (n.hasAttribute(name) && n.getInt(name, 0) > 0)
       return n.refuse("attribute '" + name + "' is not supported");
-  if (n.rank(0) != 3 || heads < 1 || groups < 1 || heads % groups || heads > kMostElements || !n.isFloat(0) || n.has(1) != n.has(2))
+  if (n.rank(0) != 3 || heads < 1 || groups < 1 || heads % groups || heads > kMostElements || !n.isFloat(0) ||
+      n.has(1) != n.has(2))
     return n.refuse("a query of shape " + shapeText(n.shape(0)) + " with " + Twine(heads) + " heads and " +
                     Twine(groups) + " of keys");
   if (failed(n.sameElements({0, 1, 2, 3, 4})))
@@ -293,7 +299,8 @@ LogicalResult groupQueryAttention(Node &n) {
     if (!n.has(7) || !n.has(8) || failed(checkTables(n, 7, size)))
       return n.reason().empty() ? n.refuse("do_rotary without cos_cache and sin_cache") : failure();
     if (past + time > n.shape(7)[0])
-      return n.refuse("a cos_cache of " + Twine(n.shape(7)[0]) + " rows for " + Twine(past + time) + " places");
+      return n.refuse("a cos_cache of " + Twine(n.shape(7)[0]) + " rows for " + Twine(past + time) +
+                      " places");
     bool interleaved = n.getInt("rotary_interleaved", 0);
     q = turn(b, q, n[7], n[8], places(b, time, past), interleaved);
     k = turn(b, k, n[7], n[8], places(b, time, past), interleaved);

@@ -74,7 +74,8 @@ static LogicalResult readOutputShape(Node &n, const Window &window, SmallVector<
   if (wanted.size() == input.size() + 2) // exporters that count the batch and the channels
     wanted.erase(wanted.begin(), wanted.begin() + 2);
   if (n.hasAttribute("output_shape") && wanted.size() != input.size())
-    return n.refuse("output_shape has " + Twine(wanted.size()) + " entries instead of " + Twine(input.size()));
+    return n.refuse("output_shape has " + Twine(wanted.size()) + " entries instead of " +
+                    Twine(input.size()));
   for (int64_t size : wanted)
     if (size < 1 || size > kMostElements)
       return n.refuse("an output_shape of " + shapeText(wanted));

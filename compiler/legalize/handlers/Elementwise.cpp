@@ -103,7 +103,8 @@ LogicalResult pow(Node &n) {
     Value result = b.pow(pair[0], pair[1]);
     if (!n.isFloat(0)) { // a whole number must not fall short by the error of pow
       Value whole = math::RoundEvenOp::create(b, result), bound = b.mulScalar(b.abs(result), 1e-13);
-      result = b.select(b.compare(arith::CmpFPredicate::OLE, b.abs(b.sub(result, whole)), bound), whole, result);
+      result =
+          b.select(b.compare(arith::CmpFPredicate::OLE, b.abs(b.sub(result, whole)), bound), whole, result);
     }
     return n.yieldAs(b.cast(result, n.element(0), false, n.isUnsigned(0)), n.isUnsigned(0));
   }
@@ -304,7 +305,8 @@ LogicalResult cast(Node &n) {
     return n.refuse("casts to ONNX element type " + Twine(n.getInt("to", 0)) + " are not supported");
   Value result = n.b.cast(n[0], to.type, n.isUnsigned(0), to.isUnsigned && !to.lowBits);
   if (to.lowBits && n.typeOf(0).lowBits != to.lowBits)
-    result = wrapToLowBits(n.b, n.isFloat(0) ? n.b.cast(n.b.cast(n[0], n.b.getI32Type()), to.type) : result, to);
+    result =
+        wrapToLowBits(n.b, n.isFloat(0) ? n.b.cast(n.b.cast(n[0], n.b.getI32Type()), to.type) : result, to);
   return n.yieldAs(result, to.isUnsigned, to.lowBits);
 }
 
@@ -317,8 +319,8 @@ LogicalResult bitCast(Node &n) {
   if (!to.type || toBool)
     return n.refuse("bits as ONNX element type " + Twine(wanted) + " are not supported");
   if (bits(from) != bits(to))
-    return n.refuse("elements of " + Twine(bits(from)) + " bits cannot be read as elements of " + Twine(bits(to)) +
-                    " (floating point has 64 under --precision f64)");
+    return n.refuse("elements of " + Twine(bits(from)) + " bits cannot be read as elements of " +
+                    Twine(bits(to)) + " (floating point has 64 under --precision f64)");
   Value x = n[0];
   if (from.lowBits && to.isUnsigned != from.isUnsigned)
     x = wrapToLowBits(n.b, x, to);

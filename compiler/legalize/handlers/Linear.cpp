@@ -139,7 +139,8 @@ static LogicalResult takeDiagonals(Node &n, Value &x, std::string &labels) {
     Ints shape = TensorBuilder::shapeOf(x);
     int64_t size = shape[i];
     if (shape[j] != size)
-      return n.refuse("sizes " + Twine(size) + " and " + Twine(shape[j]) + " of one label of its equation differ");
+      return n.refuse("sizes " + Twine(size) + " and " + Twine(shape[j]) +
+                      " of one label of its equation differ");
     // Both dimensions go to the end; there the diagonal is every (size + 1)th element.
     SmallVector<int64_t> order;
     std::string rest;

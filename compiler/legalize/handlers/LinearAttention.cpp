@@ -30,12 +30,13 @@ LogicalResult linearAttention(Node &n) {
   for (unsigned i : {0u, 1u, 2u})
     if (n.rank(i) != 3 || n.shape(i)[0] != n.shape(0)[0] || n.shape(i)[1] != n.shape(0)[1] ||
         n.shape(i)[2] % (i == 0 ? queryHeads : heads) != 0)
-      return n.refuse("query, key and value of shapes " + shapeText(n.shape(0)) + ", " + shapeText(n.shape(1)) + " and " +
-                      shapeText(n.shape(2)));
+      return n.refuse("query, key and value of shapes " + shapeText(n.shape(0)) + ", " +
+                      shapeText(n.shape(1)) + " and " + shapeText(n.shape(2)));
   int64_t batch = n.shape(0)[0], steps = n.shape(0)[1], group = queryHeads / heads;
   int64_t keySize = n.shape(1)[2] / heads, valueSize = n.shape(2)[2] / heads;
   if (n.shape(0)[2] / queryHeads != keySize)
-    return n.refuse("queries of " + Twine(n.shape(0)[2] / queryHeads) + " elements for keys of " + Twine(keySize));
+    return n.refuse("queries of " + Twine(n.shape(0)[2] / queryHeads) + " elements for keys of " +
+                    Twine(keySize));
   if (batch < 1 || steps < 1 || keySize < 1 || valueSize < 1)
     return n.refuse("an empty query, key or value");
   if ((isGated && !n.has(4)) || (isDelta && !n.has(5)))
@@ -47,7 +48,8 @@ LogicalResult linearAttention(Node &n) {
   if (scale == 0)
     scale = 1 / std::sqrt(static_cast<double>(keySize));
 
-  Value query = b.reshape(unpack(b, b.mulScalar(n[0], scale), queryHeads), {steps, batch, heads, group, keySize});
+  Value query =
+      b.reshape(unpack(b, b.mulScalar(n[0], scale), queryHeads), {steps, batch, heads, group, keySize});
   SmallVector<Value> over{query, unpack(b, n[1], heads), unpack(b, n[2], heads)};
   auto addGate = [&](unsigned i, bool perKey) {
     Ints shape = n.shape(i);

@@ -48,8 +48,9 @@ Value asStack(TensorBuilder &b, Value x) {
 /// What Loop and Scan have in common.
 struct Iteration {
   onnx::GraphOp body;
-  int64_t count = 0;            ///< iterations, at most
-  bool hasCondition = false;    ///< Loop: the body takes iteration and condition first, and gives a condition first
+  int64_t count = 0; ///< iterations, at most
+  bool hasCondition =
+      false; ///< Loop: the body takes iteration and condition first, and gives a condition first
   SmallVector<Bound> carried;
   SmallVector<Bound> sequences; ///< along the leading dimension
   bool reverse = false;         ///< sequences and stacked results run from the end
@@ -94,8 +95,8 @@ LogicalResult LoopBuilder::asScan(SmallVector<Bound> &results) {
     over.push_back(b.iota(RankedTensorType::get({loop.count}, b.getI64Type()), 0));
   for (const Bound &bound : loop.sequences)
     over.push_back(bound.value);
-  auto scan = nn::ScanOp::create(b, types, b.getI64IntegerAttr(loop.count), loop.reverse ? b.getUnitAttr() : UnitAttr(),
-                                 inits, over, ValueRange());
+  auto scan = nn::ScanOp::create(b, types, b.getI64IntegerAttr(loop.count),
+                                 loop.reverse ? b.getUnitAttr() : UnitAttr(), inits, over, ValueRange());
   Block &body = scan.getBody().emplaceBlock();
   SmallVector<Bound> outputs;
   LogicalResult built = n.walk.attempt([&] {
@@ -105,7 +106,8 @@ LogicalResult LoopBuilder::asScan(SmallVector<Bound> &results) {
     for (const Bound &bound : loop.carried)
       arguments.push_back(bound.with(body.addArgument(bound.value.getType(), b.getLoc())));
     for (auto [i, sequence] : llvm::enumerate(over)) {
-      Type type = RankedTensorType::get(TensorBuilder::shapeOf(sequence).drop_front(), TensorBuilder::elementOf(sequence));
+      Type type = RankedTensorType::get(TensorBuilder::shapeOf(sequence).drop_front(),
+                                        TensorBuilder::elementOf(sequence));
       Value slice = body.addArgument(type, b.getLoc());
       slices.push_back(loop.hasCondition ? Bound{slice} : loop.sequences[i].with(slice));
     }
@@ -183,7 +185,8 @@ LogicalResult LoopBuilder::takeApart(SmallVector<Bound> &results) {
       return failure();
     if (loop.hasCondition) {
       if (!outputs.front().value || !n.walk.constantValue(outputs.front().value))
-        return n.refuse("its condition depends on data; only loops whose trip count is known at compile time are supported");
+        return n.refuse("its condition depends on data; only loops whose trip count is known at compile time "
+                        "are supported");
       isOn = isTrue(outputs.front());
       outputs.erase(outputs.begin());
     }
@@ -208,8 +211,8 @@ LogicalResult LoopBuilder::takeApart(SmallVector<Bound> &results) {
 LogicalResult iterate(Node &n, const Iteration &loop, SmallVector<Bound> &results) {
   int64_t outputs = countOutputs(loop.body, loop.hasCondition), carried = loop.carried.size();
   if (outputs < carried || outputs < static_cast<int64_t>(n.op.getNumResults()))
-    return n.refuse("its body gives " + Twine(std::max<int64_t>(outputs, 0)) + " values; it carries " + Twine(carried) +
-                    " and has " + Twine(n.op.getNumResults()) + " results");
+    return n.refuse("its body gives " + Twine(std::max<int64_t>(outputs, 0)) + " values; it carries " +
+                    Twine(carried) + " and has " + Twine(n.op.getNumResults()) + " results");
   LoopBuilder builder(n, loop);
   bool isBounded = loop.count < std::numeric_limits<int64_t>::max();
   if (isBounded && loop.count > 1 && succeeded(builder.asScan(results)))
@@ -260,7 +263,8 @@ static Value moveAxis(TensorBuilder &b, Value x, int64_t axis, bool back) {
   return b.transpose(x, back ? nn::invertPermutation(order) : nn::Shape(order.begin(), order.end()));
 }
 
-static constexpr llvm::StringLiteral kWrongList = " does not have one entry for each sequence, or has a direction other than 0 and 1";
+static constexpr llvm::StringLiteral kWrongList =
+    " does not have one entry for each sequence, or has a direction other than 0 and 1";
 
 /// An attribute with an entry for each of `size` sequences; zeros without it. `wrong` becomes its name when it is another list.
 static SmallVector<int64_t> listOf(Node &n, StringRef name, int64_t size, StringRef &wrong) {
@@ -276,7 +280,8 @@ static SmallVector<int64_t> listOf(Node &n, StringRef name, int64_t size, String
 /// The states and sequences of a Scan from operand `first` on, without axes and directions.
 static LogicalResult readScan(Node &n, unsigned first, Iteration &loop) {
   loop.body = n.op.getGraph("body");
-  int64_t sequences = n.getInt("num_scan_inputs", 0), states = static_cast<int64_t>(n.size()) - first - sequences;
+  int64_t sequences = n.getInt("num_scan_inputs", 0),
+          states = static_cast<int64_t>(n.size()) - first - sequences;
   if (sequences < 1 || states < 0)
     return n.refuse("num_scan_inputs is " + Twine(sequences));
   if (!loop.body || loop.body.getBlock().getNumArguments() != states + sequences)
@@ -294,8 +299,10 @@ LogicalResult scan(Node &n) {
   const int64_t states = loop.carried.size(), outputs = countOutputs(loop.body, false) - states;
   StringRef wrong;
   auto list = [&](StringRef name, int64_t size) { return listOf(n, name, size, wrong); };
-  SmallVector<int64_t> inAxes = list("scan_input_axes", loop.sequences.size()), outAxes = list("scan_output_axes", outputs),
-                       in = list("scan_input_directions", loop.sequences.size()), out = list("scan_output_directions", outputs);
+  SmallVector<int64_t> inAxes = list("scan_input_axes", loop.sequences.size()),
+                       outAxes = list("scan_output_axes", outputs),
+                       in = list("scan_input_directions", loop.sequences.size()),
+                       out = list("scan_output_directions", outputs);
   if (!wrong.empty())
     return n.refuse("its " + wrong + kWrongList);
   auto isBackward = [](int64_t direction) { return direction != 0; };
@@ -342,7 +349,8 @@ LogicalResult scanBatches(Node &n) {
   for (unsigned i = 1; i < n.size(); ++i) {
     bool isSequence = i > whole.carried.size();
     if (n.rank(i) < 1 + isSequence || n.shape(i)[0] != n.shape(n.size() - 1)[0] || n.shape(i)[0] < 1)
-      return n.refuse("operand " + Twine(i) + " of shape " + shapeText(n.shape(i)) + " has no dimension of samples as the others have");
+      return n.refuse("operand " + Twine(i) + " of shape " + shapeText(n.shape(i)) +
+                      " has no dimension of samples as the others have");
   }
   int64_t batch = n.shape(n.size() - 1)[0];
   SmallVector<SmallVector<Value>> rows(std::max<int64_t>(countOutputs(whole.body, false), 0));

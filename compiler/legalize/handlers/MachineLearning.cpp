@@ -16,7 +16,8 @@ static Value takeFloats(Node &n) {
   Value x = n[0];
   if (isa<FloatType>(TensorBuilder::elementOf(x)))
     return x;
-  return n.b.cast(x, n.options().float64 ? Type(n.b.getF64Type()) : Type(n.b.getF32Type()), n.bound(0).isUnsigned);
+  return n.b.cast(x, n.options().float64 ? Type(n.b.getF64Type()) : Type(n.b.getF32Type()),
+                  n.bound(0).isUnsigned);
 }
 
 LogicalResult scaler(Node &n) {
@@ -29,12 +30,13 @@ LogicalResult scaler(Node &n) {
       return success();
     auto count = static_cast<int64_t>(given.size());
     if (count != 1 && count != columns)
-      return n.refuse("`" + name + "` has " + Twine(count) + " elements, an input of shape " + shapeText(shape) + " has " +
-                      Twine(columns) + " columns");
+      return n.refuse("`" + name + "` has " + Twine(count) + " elements, an input of shape " +
+                      shapeText(shape) + " has " + Twine(columns) + " columns");
     SmallVector<int64_t> sizes;
     if (count > 1)
       sizes.push_back(count);
-    Value constant = n.floatConstant(SmallVector<double>(given.begin(), given.end()), sizes, TensorBuilder::elementOf(x));
+    Value constant =
+        n.floatConstant(SmallVector<double>(given.begin(), given.end()), sizes, TensorBuilder::elementOf(x));
     x = combine(x, n.b.broadcastTo(constant, shape));
     return success();
   };
@@ -48,7 +50,8 @@ LogicalResult binarizer(Node &n) {
   TensorBuilder &b = n.b;
   double threshold = n.getFloat("threshold", 0);
   Value limit = b.constantLike(n[0], n.isFloat(0) ? threshold : std::floor(threshold));
-  Value isAbove = n.isFloat(0) ? b.compare(arith::CmpFPredicate::OGT, n[0], limit) : b.compare(arith::CmpIPredicate::sgt, n[0], limit);
+  Value isAbove = n.isFloat(0) ? b.compare(arith::CmpFPredicate::OGT, n[0], limit)
+                               : b.compare(arith::CmpIPredicate::sgt, n[0], limit);
   return n.yield(b.select(isAbove, b.constantLike(n[0], 1), b.zerosLike(n[0])));
 }
 
@@ -78,8 +81,8 @@ LogicalResult normalizer(Node &n) {
   if (n.rank(0) < 1)
     return n.refuse("its operand is a scalar");
   int64_t axis = n.rank(0) - 1;
-  Value sum = norm == "L1"   ? b.sum(b.abs(x), {axis})
-              : norm == "L2" ? rootOrZero(b, b.sum(b.mul(x, x), {axis}))
+  Value sum = norm == "L1"    ? b.sum(b.abs(x), {axis})
+              : norm == "L2"  ? rootOrZero(b, b.sum(b.mul(x, x), {axis}))
               : norm == "MAX" ? b.reduce(nn::ReduceKind::max, x, {axis})
                               : Value();
   if (!sum)

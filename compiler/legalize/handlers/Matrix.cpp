@@ -29,7 +29,9 @@ static Value take(TensorBuilder &b, Value x, Value indices) {
   return nn::GatherElementsOp::create(b, type, x, indices, 1);
 }
 
-static Value isZero(TensorBuilder &b, Value x) { return b.compare(arith::CmpFPredicate::OEQ, x, b.zerosLike(x)); }
+static Value isZero(TensorBuilder &b, Value x) {
+  return b.compare(arith::CmpFPredicate::OEQ, x, b.zerosLike(x));
+}
 
 /// x [batch, n] and y [batch, m] to [batch, n, m], combined.
 template <typename Combine> static Value outer(TensorBuilder &b, Value x, Value y, Combine combine) {
@@ -49,7 +51,8 @@ LogicalResult determinant(Node &n) {
   Value result = b.constant(RankedTensorType::get({batch, 1}, element), 1);
   Value flat = b.reshape(x, {batch, rows * rows});
   for (int64_t left = rows; left > 1; --left) {
-    auto single = RankedTensorType::get({batch}, integer), line = RankedTensorType::get({batch, left - 1}, integer);
+    auto single = RankedTensorType::get({batch}, integer),
+         line = RankedTensorType::get({batch, left - 1}, integer);
     Value place = nn::ArgReduceOp::create(b, single, nn::ReduceKind::max, b.abs(flat), 1, false);
     Value size = b.constantLike(place, static_cast<double>(left));
     Value row = arith::DivSIOp::create(b, place, size), column = arith::RemSIOp::create(b, place, size);
@@ -57,7 +60,8 @@ LogicalResult determinant(Node &n) {
       Value i = b.iota(line, 1), wide = b.broadcast(at, {batch, left - 1}, {0});
       return b.select(b.compare(arith::CmpIPredicate::sge, i, wide), b.addScalar(i, 1), i);
     };
-    Value rowStarts = b.mulScalar(withoutPivot(row), static_cast<double>(left)), columns = withoutPivot(column);
+    Value rowStarts = b.mulScalar(withoutPivot(row), static_cast<double>(left)),
+          columns = withoutPivot(column);
     Value pivot = take(b, flat, b.reshape(place, {batch, 1}));
     Value pivotRow = take(b, flat, b.add(columns, b.broadcast(b.mul(row, size), {batch, left - 1}, {0})));
     Value pivotColumn = take(b, flat, b.add(rowStarts, b.broadcast(column, {batch, left - 1}, {0})));
@@ -91,9 +95,11 @@ LogicalResult inverse(Node &n) {
   if (batch == 0 || rows == 0)
     return n.yield(n[0]);
   auto integers = [&](Shape shape) { return RankedTensorType::get(shape, b.getI32Type()); };
-  Value diagonal = b.compare(arith::CmpIPredicate::eq, b.iota(integers({batch, rows, rows}), 1), b.iota(integers({batch, rows, rows}), 2));
+  Value diagonal = b.compare(arith::CmpIPredicate::eq, b.iota(integers({batch, rows, rows}), 1),
+                             b.iota(integers({batch, rows, rows}), 2));
   Value work = b.concat({b.detach(x), b.cast(diagonal, n.element(0))}, 2);
-  Value used = b.constant(RankedTensorType::get({batch, rows}, b.getI1Type()), 0), number = b.iota(integers({batch, rows}), 1);
+  Value used = b.constant(RankedTensorType::get({batch, rows}, b.getI1Type()), 0),
+        number = b.iota(integers({batch, rows}), 1);
   SmallVector<Value> order;
   for (int64_t column = 0; column < rows; ++column) {
     Value elements = b.reshape(b.sliceAxis(work, 2, column, 1), {batch, rows});

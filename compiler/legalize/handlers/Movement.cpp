@@ -49,7 +49,8 @@ LogicalResult split(Node &n) {
     return failure();
   int64_t parts = n.op.getNumResults(), size = n.shape(0)[axis];
   if (n.getInt("num_outputs", parts) != parts)
-    return n.refuse("it has " + Twine(parts) + " outputs, but num_outputs = " + Twine(n.getInt("num_outputs", parts)));
+    return n.refuse("it has " + Twine(parts) +
+                    " outputs, but num_outputs = " + Twine(n.getInt("num_outputs", parts)));
   if (!present) {
     // The last part is smaller where the size cannot be divided (num_outputs, opset 18).
     int64_t each = (size + parts - 1) / parts;

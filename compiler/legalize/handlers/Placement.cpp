@@ -21,7 +21,8 @@ LogicalResult reverseSequence(Node &n) {
   TensorBuilder &b = n.b;
   Ints x = n.shape(0);
   if (n.shape(1) != Ints({x[batch]}) || !TensorBuilder::elementOf(n[1]).isInteger(64))
-    return n.refuse("lengths of shape " + shapeText(n.shape(1)) + " do not fit an input of shape " + shapeText(x));
+    return n.refuse("lengths of shape " + shapeText(n.shape(1)) + " do not fit an input of shape " +
+                    shapeText(x));
   Value lengths = nn::CheckIndexOp::create(b, n[1].getType(), n[1], n.name(1), 0, x[time] + 1, IntegerAttr());
   auto type = RankedTensorType::get({x[0], x[1]}, b.getI64Type());
   Value step = b.iota(type, time), length = b.broadcast(lengths, {x[0], x[1]}, {batch});
@@ -42,8 +43,10 @@ LogicalResult tensorScatter(Node &n) {
   if (axis > 0 && n.rank(1) == n.rank(0))
     expected[axis] = n.shape(1)[axis];
   int64_t batch = n.shape(0)[0], size = n.shape(0)[axis], written = expected[axis];
-  if (axis == 0 || n.shape(1) != Ints(expected) || written > size || (n.has(2) && n.shape(2) != Ints({batch})))
-    return n.refuse("an update of shape " + shapeText(n.shape(1)) + " does not fit a cache of shape " + shapeText(n.shape(0)));
+  if (axis == 0 || n.shape(1) != Ints(expected) || written > size ||
+      (n.has(2) && n.shape(2) != Ints({batch})))
+    return n.refuse("an update of shape " + shapeText(n.shape(1)) + " does not fit a cache of shape " +
+                    shapeText(n.shape(0)));
   if (written == 0)
     return n.yield(n[0]);
   auto type = RankedTensorType::get({batch, size}, b.getI64Type());
@@ -57,11 +60,13 @@ LogicalResult tensorScatter(Node &n) {
     distance = b.sub(distance, b.broadcast(starts, {batch, size}, {0}));
     if (isCircular) {
       Value wrapped = b.addScalar(distance, static_cast<double>(size));
-      distance = b.select(b.compare(arith::CmpIPredicate::slt, distance, b.zerosLike(distance)), wrapped, distance);
+      distance =
+          b.select(b.compare(arith::CmpIPredicate::slt, distance, b.zerosLike(distance)), wrapped, distance);
     }
   }
   Value last = b.constantLike(distance, static_cast<double>(written - 1)), zero = b.zerosLike(distance);
-  Value isWritten = b.logicalAnd(b.compare(arith::CmpIPredicate::sge, distance, zero), b.compare(arith::CmpIPredicate::sle, distance, last));
+  Value isWritten = b.logicalAnd(b.compare(arith::CmpIPredicate::sge, distance, zero),
+                                 b.compare(arith::CmpIPredicate::sle, distance, last));
   Value from = b.select(isWritten, distance, zero);
   Value update = takeAlong(b, n[1], from, n.shape(0), {0, axis}, axis);
   return n.yield(b.select(b.broadcast(isWritten, n.shape(0), {0, axis}), update, n[0]));
@@ -78,7 +83,8 @@ LogicalResult centerCropPad(Node &n) {
   SmallVector<int64_t> sorted = axes;
   if (failed(n.axes(sorted, rank)))
     return failure();
-  if (wanted.size() != axes.size() || llvm::any_of(wanted, [](int64_t size) { return size < 0 || size > kMostElements; }))
+  if (wanted.size() != axes.size() ||
+      llvm::any_of(wanted, [](int64_t size) { return size < 0 || size > kMostElements; }))
     return n.refuse("a shape of " + shapeText(wanted) + " does not fit " + Twine(axes.size()) + " axes");
   SmallVector<int64_t> starts(rank, 0), sizes(n.shape(0)), low(rank, 0), high(rank, 0);
   for (auto [axis, size] : llvm::zip_equal(axes, wanted)) {
@@ -99,7 +105,8 @@ LogicalResult centerCropPad(Node &n) {
 /// Each element of a block is added at its place in the image; those beside it are added to an element behind it.
 LogicalResult col2im(Node &n) {
   TensorBuilder &b = n.b;
-  SmallVector<int64_t> image, block, strides = n.getInts("strides"), dilations = n.getInts("dilations"), pads = n.getInts("pads");
+  SmallVector<int64_t> image, block, strides = n.getInts("strides"), dilations = n.getInts("dilations"),
+                                     pads = n.getInts("pads");
   if (failed(n.ints(1, "image_shape", image)) || failed(n.ints(2, "block_shape", block)))
     return failure();
   size_t spatial = image.size();
@@ -109,10 +116,12 @@ LogicalResult col2im(Node &n) {
     dilations.assign(spatial, 1);
   if (pads.empty())
     pads.assign(2 * spatial, 0);
-  auto positive = [](Ints values) { return llvm::all_of(values, [](int64_t v) { return v >= 1 && v <= kMostListed; }); };
-  if (spatial == 0 || block.size() != spatial || strides.size() != spatial || dilations.size() != spatial || pads.size() != 2 * spatial ||
-      !positive(image) || !positive(block) || !positive(strides) || !positive(dilations) ||
-      llvm::any_of(pads, [](int64_t pad) { return pad < 0 || pad > kMostListed; }))
+  auto positive = [](Ints values) {
+    return llvm::all_of(values, [](int64_t v) { return v >= 1 && v <= kMostListed; });
+  };
+  if (spatial == 0 || block.size() != spatial || strides.size() != spatial || dilations.size() != spatial ||
+      pads.size() != 2 * spatial || !positive(image) || !positive(block) || !positive(strides) ||
+      !positive(dilations) || llvm::any_of(pads, [](int64_t pad) { return pad < 0 || pad > kMostListed; }))
     return n.refuse("its image, block, strides, dilations and pads do not fit together");
   Shape counts;
   for (size_t d = 0; d < spatial; ++d) {
@@ -121,7 +130,8 @@ LogicalResult col2im(Node &n) {
   }
   int64_t taps = elementCount(block), blocks = elementCount(counts), volume = elementCount(image);
   if (n.rank(0) != 3 || n.shape(0)[1] % taps || n.shape(0)[2] != blocks)
-    return n.refuse("an input of shape " + shapeText(n.shape(0)) + " does not hold " + Twine(blocks) + " blocks of " + shapeText(block));
+    return n.refuse("an input of shape " + shapeText(n.shape(0)) + " does not hold " + Twine(blocks) +
+                    " blocks of " + shapeText(block));
   if (taps > kMostListed / std::max<int64_t>(blocks, 1) || volume > kMostElements)
     return n.refuse("more blocks than supported, or a larger image");
   SmallVector<int64_t> places;
@@ -146,14 +156,17 @@ LogicalResult col2im(Node &n) {
 LogicalResult maxUnpool(Node &n) {
   TensorBuilder &b = n.b;
   int64_t rank = n.rank(0), spatial = rank - 2;
-  SmallVector<int64_t> kernel = n.getInts("kernel_shape"), strides = n.getInts("strides"), pads = n.getInts("pads"), wanted;
+  SmallVector<int64_t> kernel = n.getInts("kernel_shape"), strides = n.getInts("strides"),
+                       pads = n.getInts("pads"), wanted;
   if (strides.empty())
     strides.assign(std::max<int64_t>(spatial, 0), 1);
   if (pads.empty())
     pads.assign(2 * std::max<int64_t>(spatial, 0), 0);
-  if (spatial < 1 || static_cast<int64_t>(kernel.size()) != spatial || static_cast<int64_t>(strides.size()) != spatial ||
-      static_cast<int64_t>(pads.size()) != 2 * spatial || n.shape(1) != n.shape(0))
-    return n.refuse("its indices, kernel, strides or pads do not fit an input of shape " + shapeText(n.shape(0)));
+  if (spatial < 1 || static_cast<int64_t>(kernel.size()) != spatial ||
+      static_cast<int64_t>(strides.size()) != spatial || static_cast<int64_t>(pads.size()) != 2 * spatial ||
+      n.shape(1) != n.shape(0))
+    return n.refuse("its indices, kernel, strides or pads do not fit an input of shape " +
+                    shapeText(n.shape(0)));
   Shape natural(n.shape(0));
   for (Ints values : {Ints(kernel), Ints(strides), Ints(pads)})
     if (llvm::any_of(values, [](int64_t value) { return value < 0 || value > kMostListed; }))
@@ -180,7 +193,8 @@ LogicalResult maxUnpool(Node &n) {
   if (!indices)
     return failure();
   Value zeros = b.constant(RankedTensorType::get({total}, n.element(0)), 0);
-  Value flat = nn::ScatterElementsOp::create(b, zeros.getType(), nn::ScatterMode::set, zeros, indices, b.reshape(n[0], {count}), 0);
+  Value flat = nn::ScatterElementsOp::create(b, zeros.getType(), nn::ScatterMode::set, zeros, indices,
+                                             b.reshape(n[0], {count}), 0);
   return n.yield(b.padZeros(b.reshape(flat, natural), low, high));
 }
 

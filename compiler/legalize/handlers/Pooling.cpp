@@ -50,7 +50,8 @@ static Value columnMajor(TensorBuilder &b, Value indices, Ints dims) {
   for (int64_t size : llvm::reverse(dims)) {
     Value divisor = b.constantLike(rest, static_cast<double>(size));
     stride /= size;
-    result = b.add(result, b.mulScalar(arith::RemSIOp::create(b, rest, divisor), static_cast<double>(stride)));
+    result =
+        b.add(result, b.mulScalar(arith::RemSIOp::create(b, rest, divisor), static_cast<double>(stride)));
     rest = b.div(rest, divisor);
   }
   return result;
@@ -82,13 +83,14 @@ LogicalResult maxPool(Node &n) {
     x = b.cast(x, b.getF32Type(), n.isUnsigned(0));
   }
   auto pool = nn::MaxPoolOp::create(b, resultType(n, window, TensorBuilder::elementOf(x)),
-                                    resultType(n, window, b.getI32Type()), b.transpose(x, channelsLast(n.rank(0))),
-                                    window.size, window.strides, window.low, window.high, window.overhang,
-                                    window.dilations);
+                                    resultType(n, window, b.getI32Type()),
+                                    b.transpose(x, channelsLast(n.rank(0))), window.size, window.strides,
+                                    window.low, window.high, window.overhang, window.dilations);
   Value y = b.transpose(pool.getResult(), channelsFirst(n.rank(0)));
   if (!n.isFloat(0))
     y = b.cast(y, n.element(0), false, n.isUnsigned(0));
-  return n.yieldBound({{y, n.isUnsigned(0)}, {n.wants(1) ? wholePositions(n, pool.getIndices()) : Value(), false}});
+  return n.yieldBound(
+      {{y, n.isUnsigned(0)}, {n.wants(1) ? wholePositions(n, pool.getIndices()) : Value(), false}});
 }
 
 static Value averagePoolOf(Node &n, Value x, const Window &window, bool countPadding) {
@@ -119,7 +121,8 @@ static Value positiveRoot(TensorBuilder &b, Value x, int64_t p) {
     return x;
   if (p == 2)
     return rootOrZero(b, x);
-  Value isZero = b.compare(arith::CmpFPredicate::OEQ, x, b.zerosLike(x)), safe = b.select(isZero, b.constantLike(x, 1), x);
+  Value isZero = b.compare(arith::CmpFPredicate::OEQ, x, b.zerosLike(x)),
+        safe = b.select(isZero, b.constantLike(x, 1), x);
   return b.select(isZero, b.zerosLike(x), b.pow(safe, b.constantLike(x, 1.0 / static_cast<double>(p))));
 }
 

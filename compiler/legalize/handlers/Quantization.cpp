@@ -89,8 +89,8 @@ static LogicalResult spread(Node &n, unsigned i, Value &what) {
   if (failed(n.axis(axis, rank)))
     return failure();
   auto doesNotFit = [&] {
-    return n.refuse("operand " + Twine(i) + " of shape " + shapeText(given) + " does not fit an input of shape " +
-                    shapeText(x));
+    return n.refuse("operand " + Twine(i) + " of shape " + shapeText(given) +
+                    " does not fit an input of shape " + shapeText(x));
   };
   if (block == 0) {
     if (given.size() != 1 || given[0] != x[axis])
@@ -152,9 +152,9 @@ LogicalResult quantizeLinear(Node &n) {
     return failure();
   Value u = b.div(x, b.detach(scale));
   // The quotient is rounded to `precision`, or to the operands' type when both are narrow.
-  ElementType rounding = precision                          ? n.elementType(precision)
-                         : n.element(0) == n.element(1)     ? ElementType{n.element(0)}
-                                                            : ElementType{compute};
+  ElementType rounding = precision                      ? n.elementType(precision)
+                         : n.element(0) == n.element(1) ? ElementType{n.element(0)}
+                                                        : ElementType{compute};
   if (!rounding.type || !isa<FloatType>(rounding.type))
     return n.refuse("a precision of ONNX element type " + Twine(precision) + " is not supported");
   if (rounding.type.getIntOrFloatBitWidth() < compute.getIntOrFloatBitWidth())
@@ -221,7 +221,8 @@ static LogicalResult along(Node &n, unsigned i, Ints shape, int64_t axis, Value 
   if (failed(n.broadcastShape({value, n.b.constant(RankedTensorType::get(shape, n.b.getI1Type()), 0)}, wide)))
     return failure();
   if (Ints(wide) != shape)
-    return n.refuse("operand " + Twine(i) + " of shape " + shapeText(given) + " does not fit " + shapeText(shape));
+    return n.refuse("operand " + Twine(i) + " of shape " + shapeText(given) + " does not fit " +
+                    shapeText(shape));
   value = n.b.broadcastTo(value, shape);
   return success();
 }
@@ -252,8 +253,8 @@ static Value integerMatMul(Node &n, unsigned a, unsigned aZero, unsigned c, unsi
 
 static Value integerConv(Node &n, unsigned x, unsigned xZero, unsigned w, unsigned wZero, Value bias) {
   Value input, filter;
-  Type type = bias ? Type(n.b.getF64Type())
-                   : exactType(n.b, elementCount(n.shape(w).drop_front(n.rank(w) ? 1 : 0)));
+  Type type =
+      bias ? Type(n.b.getF64Type()) : exactType(n.b, elementCount(n.shape(w).drop_front(n.rank(w) ? 1 : 0)));
   if (failed(centre(n, x, xZero, -1, type, input)) || failed(centre(n, w, wZero, 0, type, filter)))
     return {};
   return convolve(n, input, filter, bias ? n.b.cast(bias, type) : Value());
@@ -279,7 +280,8 @@ static LogicalResult requantize(Node &n, Value y, std::pair<unsigned, int64_t> x
   TensorBuilder &b = n.b;
   Shape shape(TensorBuilder::shapeOf(y));
   Value scales[3];
-  for (auto [slot, operand] : llvm::zip_equal(scales, SmallVector<std::pair<unsigned, int64_t>>{xScale, wScale, yScale})) {
+  for (auto [slot, operand] :
+       llvm::zip_equal(scales, SmallVector<std::pair<unsigned, int64_t>>{xScale, wScale, yScale})) {
     slot = n[operand.first];
     if (!n.isFloat(operand.first))
       return n.refuse("a scale is not floating-point");

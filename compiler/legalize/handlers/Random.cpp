@@ -40,7 +40,8 @@ static Value upperBits(TensorBuilder &b, Value word, int bits, Type element) {
 }
 
 /// Two numbers in [0, 1): multiples of 2^-24 in f32, of 2^-53 in f64. `element` is one of these.
-static std::optional<std::pair<Value, Value>> drawUniform(Node &n, Ints shape, Type element, unsigned part = 0) {
+static std::optional<std::pair<Value, Value>> drawUniform(Node &n, Ints shape, Type element,
+                                                          unsigned part = 0) {
   TensorBuilder &b = n.b;
   auto words = drawBits(n, shape, part);
   if (!words)
@@ -163,7 +164,8 @@ LogicalResult multinomial(Node &n) {
   Value passed = b.compare(arith::CmpFPredicate::OLE, b.broadcast(sums, {rows, samples, classes}, {0, 2}),
                            b.broadcast(point, {rows, samples, classes}, {0, 1}));
   Value count = b.sum(b.cast(passed, b.getI32Type()), {2});
-  return n.yieldAs(b.cast(b.minimum(count, b.constantLike(count, classes - 1)), to.type), to.isUnsigned, to.lowBits);
+  return n.yieldAs(b.cast(b.minimum(count, b.constantLike(count, classes - 1)), to.type), to.isUnsigned,
+                   to.lowBits);
 }
 
 /// Whether a Dropout node drops anything in this function.
@@ -180,7 +182,8 @@ LogicalResult dropout(Node &n) {
   if (n.version() >= 12) {
     SmallVector<double> value;
     SmallVector<int64_t> mode;
-    if ((n.has(1) && failed(n.floats(1, "ratio", value))) || (n.has(2) && failed(n.ints(2, "training_mode", mode))))
+    if ((n.has(1) && failed(n.floats(1, "ratio", value))) ||
+        (n.has(2) && failed(n.ints(2, "training_mode", mode))))
       return failure();
     ratio = value.empty() ? 0.5 : value[0];
     trainingMode = !mode.empty() && mode[0];

@@ -24,18 +24,26 @@ const ActivationKind kActivations[] = {
     {"sigmoid", false, false, 0, 0, [](TensorBuilder &b, Value x, double, double) { return sigmoid(b, x); }},
     {"tanh", false, false, 0, 0, [](TensorBuilder &b, Value x, double, double) { return b.tanh(x); }},
     {"relu", false, false, 0, 0, [](TensorBuilder &b, Value x, double, double) { return relu(b, x); }},
-    {"softplus", false, false, 0, 0, [](TensorBuilder &b, Value x, double, double) { return softplus(b, x); }},
-    {"softsign", false, false, 0, 0, [](TensorBuilder &b, Value x, double, double) { return softsign(b, x); }},
-    {"leakyrelu", true, false, 0.01, 0, [](TensorBuilder &b, Value x, double alpha, double) { return leakyRelu(b, x, alpha); }},
-    {"elu", true, false, 1, 0, [](TensorBuilder &b, Value x, double alpha, double) { return elu(b, x, alpha); }},
+    {"softplus", false, false, 0, 0,
+     [](TensorBuilder &b, Value x, double, double) { return softplus(b, x); }},
+    {"softsign", false, false, 0, 0,
+     [](TensorBuilder &b, Value x, double, double) { return softsign(b, x); }},
+    {"leakyrelu", true, false, 0.01, 0,
+     [](TensorBuilder &b, Value x, double alpha, double) { return leakyRelu(b, x, alpha); }},
+    {"elu", true, false, 1, 0,
+     [](TensorBuilder &b, Value x, double alpha, double) { return elu(b, x, alpha); }},
     {"thresholdedrelu", true, false, 1, 0,
      [](TensorBuilder &b, Value x, double alpha, double) { return thresholdedRelu(b, x, alpha); }},
     {"hardsigmoid", true, true, 0.2, 0.5,
      [](TensorBuilder &b, Value x, double alpha, double beta) { return hardSigmoid(b, x, alpha, beta); }},
     {"affine", true, true, 1, 0,
-     [](TensorBuilder &b, Value x, double alpha, double beta) { return b.addScalar(b.mulScalar(x, alpha), beta); }},
+     [](TensorBuilder &b, Value x, double alpha, double beta) {
+       return b.addScalar(b.mulScalar(x, alpha), beta);
+     }},
     {"scaledtanh", true, true, 1, 1,
-     [](TensorBuilder &b, Value x, double alpha, double beta) { return b.mulScalar(b.tanh(b.mulScalar(x, beta)), alpha); }},
+     [](TensorBuilder &b, Value x, double alpha, double beta) {
+       return b.mulScalar(b.tanh(b.mulScalar(x, beta)), alpha);
+     }},
 };
 
 struct Activation {
@@ -46,11 +54,12 @@ struct Activation {
 /// One direction of a layer: its weights, what it starts from, and its functions.
 struct Direction {
   bool reverse;
-  Value input;            ///< the input's part of the gates, biases in: [steps, batch, gates * hidden]
-  Value recurrence;       ///< [gates * hidden, hidden]
-  Value candidateBias;    ///< GRU with linear_before_reset: the recurrent bias of the candidate, [hidden]; else null
-  Value peepholes;        ///< LSTM: [3 * hidden] or null
-  Value hidden, cell;     ///< initial states [batch, hidden]; cell null unless LSTM
+  Value input;      ///< the input's part of the gates, biases in: [steps, batch, gates * hidden]
+  Value recurrence; ///< [gates * hidden, hidden]
+  Value
+      candidateBias; ///< GRU with linear_before_reset: the recurrent bias of the candidate, [hidden]; else null
+  Value peepholes;   ///< LSTM: [3 * hidden] or null
+  Value hidden, cell; ///< initial states [batch, hidden]; cell null unless LSTM
   ArrayRef<Activation> activations;
 };
 
@@ -124,11 +133,12 @@ LogicalResult Layer::readShapes() {
     return isWrong;
   };
   Shape state = batchFirst ? Shape{batch, directions, hiddenSize} : Shape{directions, batch, hiddenSize};
-  bool isWrong = wrong(1, "W", {directions, gates * hiddenSize, inputSize}) ||
-                 wrong(2, "R", {directions, gates * hiddenSize, hiddenSize}) ||
-                 wrong(3, "B", {directions, 2 * gates * hiddenSize}) || wrong(4, "sequence_lens", {batch}) ||
-                 wrong(5, "initial_h", state) ||
-                 (op == "LSTM" && (wrong(6, "initial_c", state) || wrong(7, "P", {directions, 3 * hiddenSize})));
+  bool isWrong =
+      wrong(1, "W", {directions, gates * hiddenSize, inputSize}) ||
+      wrong(2, "R", {directions, gates * hiddenSize, hiddenSize}) ||
+      wrong(3, "B", {directions, 2 * gates * hiddenSize}) || wrong(4, "sequence_lens", {batch}) ||
+      wrong(5, "initial_h", state) ||
+      (op == "LSTM" && (wrong(6, "initial_c", state) || wrong(7, "P", {directions, 3 * hiddenSize})));
   return failure(isWrong);
 }
 
@@ -146,7 +156,8 @@ LogicalResult Layer::readActivations(int64_t directions) {
     return n.refuse(Twine(names.size()) + " activations, not " + Twine(each * directions));
   ArrayRef<float> alphas = n.op.getFloats("activation_alpha"), betas = n.op.getFloats("activation_beta");
   for (StringRef name : names) {
-    const auto *kind = llvm::find_if(kActivations, [&](const ActivationKind &k) { return name.equals_insensitive(k.name); });
+    const auto *kind =
+        llvm::find_if(kActivations, [&](const ActivationKind &k) { return name.equals_insensitive(k.name); });
     if (kind == std::end(kActivations))
       return n.refuse("activation '" + name + "'");
     Activation activation{kind, kind->alpha, kind->beta};
@@ -211,8 +222,8 @@ Value Layer::activate(const Direction &direction, unsigned which, Value x) {
 }
 
 /// The next states, by the equations of the standard; `input` is the input's part of the gates.
-Result Layer::step(const Direction &direction, Value input, Value hidden, Value cell, Value recurrence, Value bias,
-                   Value peepholes) {
+Result Layer::step(const Direction &direction, Value input, Value hidden, Value cell, Value recurrence,
+                   Value bias, Value peepholes) {
   if (op == "RNN")
     return {{}, activate(direction, 0, b.add(input, product(hidden, recurrence))), {}};
   if (op == "GRU") { // z r h
@@ -238,10 +249,12 @@ Result Layer::step(const Direction &direction, Value input, Value hidden, Value 
   // i o f c
   Value all = b.add(input, product(hidden, recurrence));
   auto peep = [&](Value x, int64_t index, Value state) {
-    return peepholes ? b.add(x, b.mul(row(b.sliceAxis(peepholes, 0, index * hiddenSize, hiddenSize)), state)) : x;
+    return peepholes ? b.add(x, b.mul(row(b.sliceAxis(peepholes, 0, index * hiddenSize, hiddenSize)), state))
+                     : x;
   };
   Value in = activate(direction, 0, peep(gate(all, 0), 0, cell));
-  Value forget = inputForget ? b.sub(b.constantLike(in, 1), in) : activate(direction, 0, peep(gate(all, 2), 2, cell));
+  Value forget =
+      inputForget ? b.sub(b.constantLike(in, 1), in) : activate(direction, 0, peep(gate(all, 2), 2, cell));
   Value candidate = activate(direction, 1, gate(all, 3));
   Value next = b.add(b.mul(forget, cell), b.mul(in, candidate));
   Value out = activate(direction, 0, peep(gate(all, 1), 1, next));
@@ -259,21 +272,23 @@ Result Layer::runDirection(const Direction &direction) {
   for (Value each : {direction.candidateBias, direction.peepholes})
     if (each)
       with.push_back(each);
-  auto results = nn::buildScan(b, steps, direction.reverse, inits, over, with, [&](const nn::ScanArguments &now) {
-    Value hidden = now.carried[0], cell = direction.cell ? now.carried[1] : Value();
-    Value bias = direction.candidateBias ? now.invariants[1] : Value();
-    Value peepholes = direction.peepholes ? now.invariants.back() : Value();
-    Result next = step(direction, now.slices[0], hidden, cell, now.invariants[0], bias, peepholes);
-    Value item = next.hidden;
-    if (valid) {
-      Value keep = b.broadcast(now.slices[1], {batch, hiddenSize}, {0});
-      item = b.select(keep, next.hidden, b.zerosLike(next.hidden));
-      next.hidden = b.select(keep, next.hidden, hidden);
-      if (cell)
-        next.cell = b.select(keep, next.cell, cell);
-    }
-    return cell ? SmallVector<Value>{next.hidden, next.cell, item} : SmallVector<Value>{next.hidden, item};
-  });
+  auto results =
+      nn::buildScan(b, steps, direction.reverse, inits, over, with, [&](const nn::ScanArguments &now) {
+        Value hidden = now.carried[0], cell = direction.cell ? now.carried[1] : Value();
+        Value bias = direction.candidateBias ? now.invariants[1] : Value();
+        Value peepholes = direction.peepholes ? now.invariants.back() : Value();
+        Result next = step(direction, now.slices[0], hidden, cell, now.invariants[0], bias, peepholes);
+        Value item = next.hidden;
+        if (valid) {
+          Value keep = b.broadcast(now.slices[1], {batch, hiddenSize}, {0});
+          item = b.select(keep, next.hidden, b.zerosLike(next.hidden));
+          next.hidden = b.select(keep, next.hidden, hidden);
+          if (cell)
+            next.cell = b.select(keep, next.cell, cell);
+        }
+        return cell ? SmallVector<Value>{next.hidden, next.cell, item}
+                    : SmallVector<Value>{next.hidden, item};
+      });
   return {results.back(), results[0], direction.cell ? Value(results[1]) : Value()};
 }
 
@@ -302,7 +317,9 @@ LogicalResult Layer::run() {
       cell.push_back(state(result.cell));
   }
   Value sequence = directions == 2 ? b.concat(all, 1) : all[0];
-  auto states = [&](ArrayRef<Value> values) { return directions == 2 ? b.concat(values, batchFirst ? 1 : 0) : values[0]; };
+  auto states = [&](ArrayRef<Value> values) {
+    return directions == 2 ? b.concat(values, batchFirst ? 1 : 0) : values[0];
+  };
   SmallVector<Value> results{batchFirst ? b.transpose(sequence, {2, 0, 1, 3}) : sequence, states(hidden)};
   if (!cell.empty())
     results.push_back(states(cell));

@@ -61,7 +61,8 @@ static std::optional<double> emptyValue(StringRef op, ElementType type) {
     return 0;
   if (type.type.isInteger(1) && op.ends_with("Min"))
     return 1;
-  if (auto integer = dyn_cast<IntegerType>(type.type); integer && (op.ends_with("Max") || op.ends_with("Min"))) {
+  if (auto integer = dyn_cast<IntegerType>(type.type);
+      integer && (op.ends_with("Max") || op.ends_with("Min"))) {
     double bit = std::ldexp(1.0, static_cast<int>(integer.getWidth()) - 1);
     if (type.isUnsigned)
       return op.ends_with("Max") ? 0 : -1; // all bits set

@@ -231,7 +231,8 @@ LogicalResult resize(Node &n) {
                            "pytorch_half_pixel", "half_pixel_symmetric", "half_pixel"},
                           StringRef(how.coordinates)))
     return n.refuse("coordinate_transformation_mode '" + how.coordinates + "' is not known");
-  if (!llvm::is_contained({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}, StringRef(how.rounding)))
+  if (!llvm::is_contained({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"},
+                          StringRef(how.rounding)))
     return n.refuse("nearest_mode '" + how.rounding + "' is not known");
   SmallVector<Axis> axes;
   if (failed(readAxes(n, axes)))

@@ -27,8 +27,10 @@ static constexpr int64_t kMostSpatial = 4;
 
 LogicalResult gridSample(Node &n) {
   TensorBuilder &b = n.b;
-  StringRef mode = n.getString("mode", n.version() < 20 ? "bilinear" : "linear"), padding = n.getString("padding_mode", "zeros");
-  bool align = n.getInt("align_corners", 0), isNearest = mode == "nearest", isCubic = mode == "cubic" || mode == "bicubic";
+  StringRef mode = n.getString("mode", n.version() < 20 ? "bilinear" : "linear"),
+            padding = n.getString("padding_mode", "zeros");
+  bool align = n.getInt("align_corners", 0), isNearest = mode == "nearest",
+       isCubic = mode == "cubic" || mode == "bicubic";
   if (!isNearest && !isCubic && mode != "linear" && mode != "bilinear")
     return n.refuse("mode '" + mode + "' is not supported");
   if (padding != "zeros" && padding != "border" && padding != "reflection")
@@ -61,7 +63,8 @@ LogicalResult gridSample(Node &n) {
       Value whole = math::RoundEvenOp::create(b, at);
       along = wholeTaps(b, b.reshape(whole, {x[0], points, 1}), x[2 + d], kind, index);
     } else {
-      along = tapsAround(n, at, x[2 + d], isCubic ? Interpolation::cubic : Interpolation::linear, kind, index);
+      along =
+          tapsAround(n, at, x[2 + d], isCubic ? Interpolation::cubic : Interpolation::linear, kind, index);
     }
     taps = crossTaps(b, taps, along, x[2 + d]);
   }
@@ -77,30 +80,37 @@ LogicalResult deformConv(Node &n) {
   if (n.rank(0) != 4 || n.rank(1) != 4 || n.rank(2) != 4)
     return n.refuse("only images with two spatial dimensions are supported");
   Ints x = n.shape(0), w = n.shape(1);
-  int64_t images = x[0], channels = x[1], features = w[0], groups = n.getInt("group", 1), offsetGroups = n.getInt("offset_group", 1);
-  SmallVector<int64_t> strides = n.getInts("strides"), dilations = n.getInts("dilations"), pads = n.getInts("pads");
+  int64_t images = x[0], channels = x[1], features = w[0], groups = n.getInt("group", 1),
+          offsetGroups = n.getInt("offset_group", 1);
+  SmallVector<int64_t> strides = n.getInts("strides"), dilations = n.getInts("dilations"),
+                       pads = n.getInts("pads");
   if (strides.empty())
     strides = {1, 1};
   if (dilations.empty())
     dilations = {1, 1};
   if (pads.empty())
     pads = {0, 0, 0, 0};
-  if (groups < 1 || offsetGroups < 1 || channels % groups || features % groups || channels % offsetGroups || w[1] != channels / groups)
-    return n.refuse("filters of shape " + shapeText(w) + " in " + Twine(groups) + " groups do not fit an input of shape " + shapeText(x));
+  if (groups < 1 || offsetGroups < 1 || channels % groups || features % groups || channels % offsetGroups ||
+      w[1] != channels / groups)
+    return n.refuse("filters of shape " + shapeText(w) + " in " + Twine(groups) +
+                    " groups do not fit an input of shape " + shapeText(x));
   auto within = [](Ints values, int64_t least) {
     return llvm::all_of(values, [&](int64_t value) { return value >= least && value <= kMostListed; });
   };
-  if (strides.size() != 2 || dilations.size() != 2 || pads.size() != 4 || !within(strides, 1) || !within(dilations, 1) || !within(pads, 0))
+  if (strides.size() != 2 || dilations.size() != 2 || pads.size() != 4 || !within(strides, 1) ||
+      !within(dilations, 1) || !within(pads, 0))
     return n.refuse("its strides, dilations or pads are not those of two dimensions");
   int64_t outputs[2], taps = w[2] * w[3];
   for (int64_t d = 0; d < 2; ++d) {
     int64_t room = x[2 + d] + pads[d] + pads[2 + d] - dilations[d] * (w[2 + d] - 1) - 1;
     outputs[d] = room < 0 ? 0 : room / strides[d] + 1;
   }
-  Shape offsets = {images, offsetGroups * taps * 2, outputs[0], outputs[1]}, masks = {images, offsetGroups * taps, outputs[0], outputs[1]};
+  Shape offsets = {images, offsetGroups * taps * 2, outputs[0], outputs[1]},
+        masks = {images, offsetGroups * taps, outputs[0], outputs[1]};
   if (n.shape(2) != Ints(offsets) || (n.has(4) && n.shape(4) != Ints(masks)))
-    return n.refuse("offsets of shape " + shapeText(n.shape(2)) + (n.has(4) ? " and a mask of shape " + shapeText(n.shape(4)) : "") +
-                    " do not fit " + shapeText(offsets));
+    return n.refuse("offsets of shape " + shapeText(n.shape(2)) +
+                    (n.has(4) ? " and a mask of shape " + shapeText(n.shape(4)) : "") + " do not fit " +
+                    shapeText(offsets));
   int64_t points = outputs[0] * outputs[1], volume = x[2] * x[3], wide = channels / offsetGroups;
   if (points == 0 || volume == 0)
     return n.refuse("its input or its output has no elements");
@@ -120,18 +130,22 @@ LogicalResult deformConv(Node &n) {
       }
     Value base = b.broadcast(n.floatConstant(start, {taps, points}, n.element(2)), positions, {2, 3});
     Value at = b.add(base, b.reshape(b.sliceAxis(shifts, 3, d, 1), positions));
-    places = crossTaps(b, places, tapsAround(n, at, x[2 + d], Interpolation::linear, Padding::zeros, index), x[2 + d]);
+    places = crossTaps(b, places, tapsAround(n, at, x[2 + d], Interpolation::linear, Padding::zeros, index),
+                       x[2 + d]);
   }
   // Each group of channels is an image of its own: [images, offset groups, taps, points, channels of a group].
   Value read = sumTaps(b, channelTable(b, n[0], images * offsetGroups, wide, volume), places);
   if (n.has(4))
     read = b.mul(read, b.broadcast(b.reshape(n[4], positions), TensorBuilder::shapeOf(read), {0, 1, 2, 3}));
-  Value columns = b.reshape(b.transpose(read, {0, 3, 1, 4, 2}), {images, points, groups, channels / groups, taps});
+  Value columns =
+      b.reshape(b.transpose(read, {0, 3, 1, 4, 2}), {images, points, groups, channels / groups, taps});
   Value filters = b.reshape(n[1], {groups, features / groups, channels / groups, taps});
-  Value y = b.reshape(contract(b, columns, "npgct", filters, "goct", "ngop"), {images, features, outputs[0], outputs[1]});
+  Value y = b.reshape(contract(b, columns, "npgct", filters, "goct", "ngop"),
+                      {images, features, outputs[0], outputs[1]});
   if (n.has(3)) {
     if (n.shape(3) != Ints({features}))
-      return n.refuse("a bias of shape " + shapeText(n.shape(3)) + " does not fit " + Twine(features) + " features");
+      return n.refuse("a bias of shape " + shapeText(n.shape(3)) + " does not fit " + Twine(features) +
+                      " features");
     y = b.add(y, b.broadcast(n[3], TensorBuilder::shapeOf(y), {1}));
   }
   return n.yield(y);

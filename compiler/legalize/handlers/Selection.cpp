@@ -36,8 +36,10 @@ LogicalResult topK(Node &n) {
   Value key = n.isUnsigned(0) ? turnSign(b, n[0]) : n[0];
   Shape shape(n.shape(0));
   shape[axis] = count;
-  Value order = nn::ArgSortOp::create(b, RankedTensorType::get(shape, b.getI64Type()), key, axis, n.getInt("largest", 1) != 0);
-  Value values = nn::GatherElementsOp::create(b, RankedTensorType::get(shape, n.element(0)), n[0], order, axis);
+  Value order = nn::ArgSortOp::create(b, RankedTensorType::get(shape, b.getI64Type()), key, axis,
+                                      n.getInt("largest", 1) != 0);
+  Value values =
+      nn::GatherElementsOp::create(b, RankedTensorType::get(shape, n.element(0)), n[0], order, axis);
   return n.yieldBound({{values, n.isUnsigned(0)}, {order, false}});
 }
 
@@ -58,7 +60,8 @@ LogicalResult compress(Node &n) {
     if (!condition->getInt(i))
       continue;
     if (i >= TensorBuilder::shapeOf(x)[axis])
-      return n.refuse("its condition chooses element " + Twine(i) + " of " + Twine(TensorBuilder::shapeOf(x)[axis]));
+      return n.refuse("its condition chooses element " + Twine(i) + " of " +
+                      Twine(TensorBuilder::shapeOf(x)[axis]));
     places.push_back(i);
   }
   int64_t count = places.size();
@@ -92,7 +95,8 @@ LogicalResult unique(Node &n) {
   if (!flat && failed(n.axis(axis, x->getRank())))
     return failure();
   Shape shape = flat ? Shape{x->size()} : Shape(x->getShape());
-  int64_t size = shape[axis], inner = elementCount(Ints(shape).drop_front(axis + 1)), outer = elementCount(Ints(shape).take_front(axis));
+  int64_t size = shape[axis], inner = elementCount(Ints(shape).drop_front(axis + 1)),
+          outer = elementCount(Ints(shape).take_front(axis));
   // Slices in row-major order of what is beside the axis.
   auto at = [&](int64_t slice, int64_t i) { return (i / inner * size + slice) * inner + i % inner; };
   bool isUnsigned = n.isUnsigned(0);
@@ -143,7 +147,10 @@ LogicalResult unique(Node &n) {
   Value values = flat ? b.reshape(n[0], shape) : n[0];
   auto type = RankedTensorType::get(nn::replaceAxis(shape, axis, {found}), n.element(0));
   values = nn::GatherOp::create(b, type, values, n.intVector(first), axis);
-  return n.yieldBound({{values, isUnsigned}, {n.intVector(first), false}, {n.intVector(place), false}, {n.intVector(counts), false}});
+  return n.yieldBound({{values, isUnsigned},
+                       {n.intVector(first), false},
+                       {n.intVector(place), false},
+                       {n.intVector(counts), false}});
 }
 
 namespace {
@@ -157,7 +164,8 @@ struct Box {
 } // namespace
 
 static double overlap(const Box &a, const Box &c) {
-  double height = std::min(a.bottom, c.bottom) - std::max(a.top, c.top), width = std::min(a.right, c.right) - std::max(a.left, c.left);
+  double height = std::min(a.bottom, c.bottom) - std::max(a.top, c.top),
+         width = std::min(a.right, c.right) - std::max(a.left, c.left);
   if (height <= 0 || width <= 0 || a.area() <= 0 || c.area() <= 0)
     return 0;
   return height * width / (a.area() + c.area() - height * width);
@@ -169,14 +177,17 @@ LogicalResult nonMaxSuppression(Node &n) {
     return failure();
   SmallVector<int64_t> most;
   SmallVector<double> limit, least;
-  if ((n.has(2) && failed(n.ints(2, "max_output_boxes_per_class", most))) || (n.has(3) && failed(n.floats(3, "iou_threshold", limit))) ||
+  if ((n.has(2) && failed(n.ints(2, "max_output_boxes_per_class", most))) ||
+      (n.has(3) && failed(n.floats(3, "iou_threshold", limit))) ||
       (n.has(4) && failed(n.floats(4, "score_threshold", least))))
     return failure();
   if (!n.isFloat(0) || !n.isFloat(1))
     return n.refuse("its boxes or scores are not floating-point");
   Ints shape = n.shape(0), scored = n.shape(1);
-  if (shape.size() != 3 || scored.size() != 3 || shape[0] != scored[0] || shape[1] != scored[2] || shape[2] != 4)
-    return n.refuse("boxes of shape " + shapeText(shape) + " and scores of shape " + shapeText(scored) + " do not fit");
+  if (shape.size() != 3 || scored.size() != 3 || shape[0] != scored[0] || shape[1] != scored[2] ||
+      shape[2] != 4)
+    return n.refuse("boxes of shape " + shapeText(shape) + " and scores of shape " + shapeText(scored) +
+                    " do not fit");
   int64_t count = shape[1], bound = most.empty() ? 0 : most[0];
   double mostOverlap = limit.empty() ? 0 : limit[0];
   bool centers = n.getInt("center_point_box", 0);
@@ -196,12 +207,16 @@ LogicalResult nonMaxSuppression(Node &n) {
       for (int64_t i = 0; i < count; ++i)
         if (least.empty() || score(i) > least[0])
           order.push_back(i);
-      llvm::sort(order, [&](int64_t a, int64_t c) { return score(a) > score(c) || (score(a) == score(c) && a < c); });
+      llvm::sort(order, [&](int64_t a, int64_t c) {
+        return score(a) > score(c) || (score(a) == score(c) && a < c);
+      });
       SmallVector<int64_t> kept;
       for (int64_t i : order) {
         if (static_cast<int64_t>(kept.size()) >= bound)
           break;
-        if (llvm::all_of(kept, [&](int64_t other) { return overlap(box(image, i), box(image, other)) <= mostOverlap; }))
+        if (llvm::all_of(kept, [&](int64_t other) {
+              return overlap(box(image, i), box(image, other)) <= mostOverlap;
+            }))
           kept.push_back(i);
       }
       for (int64_t i : kept)

@@ -102,7 +102,8 @@ LogicalResult sequenceMap(Node &n) {
     for (unsigned k = 0; k < n.size(); ++k) {
       const Items *each = n.items(k);
       if (each && each->size() != items->size())
-        return n.refuse("its sequences have " + Twine(items->size()) + " and " + Twine(each->size()) + " items");
+        return n.refuse("its sequences have " + Twine(items->size()) + " and " + Twine(each->size()) +
+                        " items");
       arguments.push_back(each ? (*each)[i] : n.bound(k));
     }
     if (failed(n.walk.inlineGraph(body, arguments, outputs)))
@@ -146,8 +147,9 @@ LogicalResult concatFromSequence(Node &n) {
       shape.insert(shape.begin() + axis, 1);
     }
     if (!fits)
-      return n.refuse("its tensors do not fit together: shapes " + shapeText(TensorBuilder::shapeOf(items->front().value)) +
-                      " and " + shapeText(TensorBuilder::shapeOf(item.value)));
+      return n.refuse("its tensors do not fit together: shapes " +
+                      shapeText(TensorBuilder::shapeOf(items->front().value)) + " and " +
+                      shapeText(TensorBuilder::shapeOf(item.value)));
     values.push_back(isNew ? n.b.reshape(item.value, shape) : item.value);
   }
   return n.yieldBound({items->front().with(n.b.concat(values, axis))});

@@ -108,8 +108,8 @@ LogicalResult flatten(Node &n) {
   if (axis != rank && failed(n.axis(axis, rank)))
     return failure();
   Ints shape = n.shape(0);
-  return n.yield(n.b.reshape(
-      n[0], {elementCount(shape.take_front(axis)), elementCount(shape.drop_front(axis))}));
+  return n.yield(
+      n.b.reshape(n[0], {elementCount(shape.take_front(axis)), elementCount(shape.drop_front(axis))}));
 }
 
 LogicalResult squeeze(Node &n) {

@@ -56,9 +56,9 @@ LogicalResult signalWindow(Node &n) {
 LogicalResult melWeightMatrix(Node &n) {
   int64_t bins, length, rate;
   SmallVector<double> edges;
-  if (failed(readLength(n, 0, "num_mel_bins", 0, bins)) || failed(readLength(n, 1, "dft_length", 0, length)) ||
-      failed(readLength(n, 2, "sample_rate", 1, rate)) || failed(n.floats(3, "lower_edge_hertz", edges)) ||
-      failed(n.floats(4, "upper_edge_hertz", edges)))
+  if (failed(readLength(n, 0, "num_mel_bins", 0, bins)) ||
+      failed(readLength(n, 1, "dft_length", 0, length)) || failed(readLength(n, 2, "sample_rate", 1, rate)) ||
+      failed(n.floats(3, "lower_edge_hertz", edges)) || failed(n.floats(4, "upper_edge_hertz", edges)))
     return failure();
   int64_t rows = length / 2 + 1;
   if (edges.size() != 2 || elementCount({rows, bins}) > kMostListed)
@@ -69,7 +69,8 @@ LogicalResult melWeightMatrix(Node &n) {
   for (int64_t i = 0; i < bins + 2; ++i) {
     double hertz = 700 * (std::pow(10, (low + step * static_cast<double>(i)) / 2595) - 1);
     double point = std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate));
-    if (!(point >= 0 && point <= static_cast<double>(rows)) || (i > 0 && point < static_cast<double>(points.back())))
+    if (!(point >= 0 && point <= static_cast<double>(rows)) ||
+        (i > 0 && point < static_cast<double>(points.back())))
       return n.refuse("its edges lie outside what the transform resolves");
     points.push_back(static_cast<int64_t>(point));
   }
@@ -216,8 +217,8 @@ LogicalResult causalConvWithState(Node &n) {
   Value padded = n.has(3) && past > 0 ? b.concat({n[3], n[0]}, 2) : b.padZeros(n[0], {0, 0, past}, {0, 0, 0});
   SmallVector<int64_t> one = {1}, none = {0};
   Value y = nn::ConvOp::create(b, RankedTensorType::get({x[0], x[2], x[1]}, n.element(0)),
-                               b.transpose(padded, channelsLast(3)), b.transpose(n[1], filterLast(3)), one, none,
-                               none, one, x[1]);
+                               b.transpose(padded, channelsLast(3)), b.transpose(n[1], filterLast(3)), one,
+                               none, none, one, x[1]);
   if (n.has(2))
     y = b.add(y, b.broadcast(n[2], TensorBuilder::shapeOf(y), {2}));
   y = b.transpose(y, channelsFirst(3));

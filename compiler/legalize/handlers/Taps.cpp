@@ -46,7 +46,8 @@ Taps wholeTaps(TensorBuilder &b, Value x, int64_t size, Padding padding, Type in
   Taps taps;
   Value last = b.constantLike(x, static_cast<double>(size) - 1), zero = b.zerosLike(x);
   if (padding == Padding::zeros)
-    taps.inside = b.logicalAnd(b.compare(arith::CmpFPredicate::OGE, x, zero), b.compare(arith::CmpFPredicate::OLE, x, last));
+    taps.inside = b.logicalAnd(b.compare(arith::CmpFPredicate::OGE, x, zero),
+                               b.compare(arith::CmpFPredicate::OLE, x, last));
   else
     x = padCoordinate(b, x, size, padding);
   // A coordinate that is no number is cast to 0.
@@ -58,9 +59,9 @@ Taps wholeTaps(TensorBuilder &b, Value x, int64_t size, Padding padding, Type in
 static ArrayRef<double> polynomials(Interpolation kind) {
   static constexpr double a = -0.75;
   static constexpr double linear[] = {1, 0, /**/ -1, 1};
-  static constexpr double cubic[] = {0,      1,        0,         0,  //
-                                     a,      0,        -a,        0,  //
-                                     -2 * a, -(a + 3), 2 * a + 3, a,  //
+  static constexpr double cubic[] = {0,      1,        0,         0, //
+                                     a,      0,        -a,        0, //
+                                     -2 * a, -(a + 3), 2 * a + 3, a, //
                                      a,      a + 2,    -(a + 2),  -a};
   return kind == Interpolation::linear ? ArrayRef<double>(linear) : ArrayRef<double>(cubic);
 }
@@ -75,8 +76,11 @@ Taps tapsAround(Node &n, Value x, int64_t size, Interpolation kind, Padding padd
   shape.push_back(count);
   SmallVector<int64_t> positions = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   Value first = floorOf(b, x), fraction = b.broadcast(b.sub(x, first), shape, positions);
-  auto perTap = [&](ArrayRef<double> values) { return b.broadcast(n.floatConstant(values, {count}, element), shape, {rank}); };
-  Value offsets = perTap(kind == Interpolation::linear ? ArrayRef<double>({0, 1}) : ArrayRef<double>({-1, 0, 1, 2}));
+  auto perTap = [&](ArrayRef<double> values) {
+    return b.broadcast(n.floatConstant(values, {count}, element), shape, {rank});
+  };
+  Value offsets =
+      perTap(kind == Interpolation::linear ? ArrayRef<double>({0, 1}) : ArrayRef<double>({-1, 0, 1, 2}));
   Taps taps = wholeTaps(b, b.add(b.broadcast(first, shape, positions), offsets), size, padding, index);
   ArrayRef<double> coefficients = polynomials(kind);
   for (int64_t power = powers; power-- > 0;) {
@@ -103,7 +107,8 @@ Taps crossTaps(TensorBuilder &b, const Taps &a, const Taps &c, int64_t size) {
     return b.reshape(result, joined);
   };
   Taps taps;
-  taps.index = both(a.index, c.index, [&](Value x, Value y) { return b.add(b.mulScalar(x, static_cast<double>(size)), y); });
+  taps.index = both(a.index, c.index,
+                    [&](Value x, Value y) { return b.add(b.mulScalar(x, static_cast<double>(size)), y); });
   taps.weight = both(a.weight, c.weight, [&](Value x, Value y) { return b.mul(x, y); });
   taps.inside = both(a.inside, c.inside, [&](Value x, Value y) { return b.logicalAnd(x, y); });
   return taps;
@@ -118,7 +123,8 @@ Value readTaps(TensorBuilder &b, Value table, const Taps &taps) {
   Shape shape(TensorBuilder::shapeOf(taps.index));
   SmallVector<int64_t> dimensions = llvm::to_vector(llvm::seq<int64_t>(0, shape.size()));
   shape.push_back(TensorBuilder::shapeOf(table).back());
-  Value read = nn::GatherOp::create(b, RankedTensorType::get(shape, TensorBuilder::elementOf(table)), table, taps.index, 0);
+  Value read = nn::GatherOp::create(b, RankedTensorType::get(shape, TensorBuilder::elementOf(table)), table,
+                                    taps.index, 0);
   if (taps.weight)
     read = b.mul(read, b.broadcast(b.cast(taps.weight, TensorBuilder::elementOf(table)), shape, dimensions));
   if (taps.inside)

@@ -18,9 +18,9 @@ enum class Interpolation { linear, cubic };
 enum class Padding { zeros, border, reflectElements, reflectEdges };
 
 struct Taps {
-  Value index;   ///< integers in range of the axes seen so far
-  Value weight;  ///< null: 1
-  Value inside;  ///< i1: elsewhere the element counts as zero; null: everywhere
+  Value index;  ///< integers in range of the axes seen so far
+  Value weight; ///< null: 1
+  Value inside; ///< i1: elsewhere the element counts as zero; null: everywhere
 };
 
 /// The integer type for indices of `count` elements.

@@ -16,7 +16,7 @@ Status MappedFile::open(const std::string &path, std::shared_ptr<const MappedFil
   if (descriptor < 0)
     return Status::failure(path + ": cannot be opened: " + std::strerror(errno));
   std::shared_ptr<MappedFile> mapped(new MappedFile());
-  struct stat about {};
+  struct stat about{};
   Status status;
   if (fstat(descriptor, &about) != 0) {
     status = Status::failure(path + ": cannot be read: " + std::strerror(errno));

@@ -12,7 +12,7 @@ namespace ortc::host {
 
 Status resolveOutput(const std::string &path, std::string &place) {
   place = path;
-  struct stat about {};
+  struct stat about{};
   if (stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode))
     return Status::refusal(path + ": is " + (S_ISDIR(about.st_mode) ? "a folder" : "no regular file") +
                            ", which is not replaced; name another file");
@@ -29,7 +29,7 @@ Status resolveOutput(const std::string &path, std::string &place) {
 
 /// What two names of one file have in common; "" for what is neither a regular file nor one that could be made.
 static std::string identify(const std::string &path) {
-  struct stat about {};
+  struct stat about{};
   auto number = [&about] { return std::to_string(about.st_dev) + ":" + std::to_string(about.st_ino); };
   if (stat(path.c_str(), &about) == 0)
     return S_ISREG(about.st_mode) ? number() : "";
@@ -53,8 +53,8 @@ Status checkOutputs(const std::vector<NamedFile> &inputs, const std::vector<Name
       continue;
     auto [other, isNew] = known.emplace(identity, &output);
     if (!isNew)
-      return Status::refusal(output.flag + " " + output.path + " would overwrite " + other->second->flag + " " +
-                             other->second->path + "; name another file");
+      return Status::refusal(output.flag + " " + output.path + " would overwrite " + other->second->flag +
+                             " " + other->second->path + "; name another file");
   }
   return Status();
 }
@@ -64,7 +64,8 @@ std::vector<NamedFile> listArtifactFiles(const std::string &path) {
   if (!fs::is_directory(path, code))
     return {{"the artifact", path}};
   fs::path folder = path;
-  return {{"the artifact's", (folder / "model.ortc").string()}, {"the artifact's", (folder / "manifest.json").string()}};
+  return {{"the artifact's", (folder / "model.ortc").string()},
+          {"the artifact's", (folder / "manifest.json").string()}};
 }
 
 } // namespace ortc::host

@@ -24,7 +24,8 @@ enum ortc_entry_role {
   ORTC_ENTRY_PREDICT = 2,   /* forward in eval mode, no label, no loss */
   ORTC_ENTRY_GRADIENTS = 3, /* forward, loss, gradients; leaves them in the transient region */
   ORTC_ENTRY_UPDATE = 4,    /* applies what ORTC_ENTRY_GRADIENTS left there, clipping included */
-  ORTC_ENTRY_ACCUMULATE = 5, /* forward, loss, gradients, which are added to what the next train entry applies */
+  ORTC_ENTRY_ACCUMULATE =
+      5, /* forward, loss, gradients, which are added to what the next train entry applies */
   ORTC_ENTRY_ROLES = 6
 };
 
@@ -75,7 +76,7 @@ enum ortc_trace_phase { ORTC_TRACE_BEGIN = 0, ORTC_TRACE_END = 1 };
 
 /* Filled by a step that returns ORTC_STEP_RANGE. */
 typedef struct ortc_detail {
-  uint32_t name; /* index in the check names section: the tensor that holds the index */
+  uint32_t name;     /* index in the check names section: the tensor that holds the index */
   uint32_t from_end; /* 1: the op counts negative values from the end; 0: it takes none */
   int64_t index;     /* the offending value */
   int64_t limit;     /* valid values are below it, and at least -limit with from_end, else at least 0 */

@@ -30,8 +30,8 @@ inline std::string list(const Sizes &sizes) {
 
 /// Makes the kernel of function @k in `module`.
 using Generate = std::function<mlir::FailureOr<KernelInfo>(mlir::ModuleOp module, mlir::func::FuncOp function,
-                                                           llvm::ArrayRef<KernelBuffer> buffers, const Target &target,
-                                                           Numerics numerics)>;
+                                                           llvm::ArrayRef<KernelBuffer> buffers,
+                                                           const Target &target, Numerics numerics)>;
 
 /// A program with function @k and, where its inputs are not just any numbers, @inputs that computes them from random
 /// ones in [-1, 1].
@@ -49,7 +49,8 @@ public:
     llvm::SmallVector<KernelBuffer> buffers;
     auto add = [&](mlir::Type type, bool written) {
       auto tensor = mlir::cast<mlir::RankedTensorType>(type);
-      mlir::Type element = tensor.getElementType().isInteger(1) ? m.builder.getI8Type() : tensor.getElementType();
+      mlir::Type element =
+          tensor.getElementType().isInteger(1) ? m.builder.getI8Type() : tensor.getElementType();
       buffers.push_back({element, tensor.getNumElements(), written, true});
     };
     for (mlir::Type type : function.getArgumentTypes())
@@ -103,10 +104,12 @@ public:
       for (int64_t i = 0; i < tensor.size(); ++i, at += width) {
         std::string where = target.name + " element " + std::to_string(i) + " of " + text;
         if (!tensor.isFloat()) {
-          ASSERT_EQ(width == 1 ? int64_t(outputs[at]) : int64_t(read<int32_t>(outputs, at)), tensor.getInt(i)) << where;
+          ASSERT_EQ(width == 1 ? int64_t(outputs[at]) : int64_t(read<int32_t>(outputs, at)), tensor.getInt(i))
+              << where;
           continue;
         }
-        double got = width == 4 ? double(read<float>(outputs, at)) : read<double>(outputs, at), value = tensor.getFloat(i);
+        double got = width == 4 ? double(read<float>(outputs, at)) : read<double>(outputs, at),
+               value = tensor.getFloat(i);
         if (std::isfinite(value))
           ASSERT_NEAR(got, value, tolerance) << where;
         else if (std::isnan(value))
@@ -139,7 +142,9 @@ private:
       float single = tensor.isFloat() ? float(tensor.getFloat(i)) : 0;
       double wide = tensor.isFloat() ? tensor.getFloat(i) : 0;
       int64_t integer = tensor.isFloat() ? 0 : tensor.getInt(i);
-      const void *from = !tensor.isFloat() ? static_cast<const void *>(&integer) : width == 4 ? static_cast<void *>(&single) : &wide;
+      const void *from = !tensor.isFloat() ? static_cast<const void *>(&integer)
+                         : width == 4      ? static_cast<void *>(&single)
+                                           : &wide;
       std::memcpy(memory.begin() + i * width, from, width);
     }
     return memory;
@@ -160,7 +165,8 @@ private:
     inputs = randomTensors(maker ? maker.getArgumentTypes() : function.getArgumentTypes());
     if (!maker)
       return;
-    auto made = evaluator::Evaluator(evaluator::Precision::declared).evaluate(maker.getBody().front(), inputs);
+    auto made =
+        evaluator::Evaluator(evaluator::Precision::declared).evaluate(maker.getBody().front(), inputs);
     ASSERT_TRUE(succeeded(made)) << text;
     inputs.assign(made->begin(), made->end());
   }
@@ -180,7 +186,8 @@ enum class Coverage {
 };
 
 /// Runs the program on targets of this machine and compares every result with the evaluator's, and the bits of all.
-inline void compareWithEvaluator(llvm::StringRef text, const Generate &generate, double tolerance, Coverage coverage = Coverage::All) {
+inline void compareWithEvaluator(llvm::StringRef text, const Generate &generate, double tolerance,
+                                 Coverage coverage = Coverage::All) {
   for (Numerics numerics : {Numerics::Fast, Numerics::Portable}) {
     std::vector<char> first;
     std::vector<Target> targets = runnableTargets();

@@ -97,20 +97,25 @@ static std::string typeError(const char *name, int64_t version, std::vector<int3
 
 TEST(OperatorTableTest, ElementTypesOfOperands) {
   using proto::TensorProto;
-  constexpr int32_t f32 = TensorProto::FLOAT, f64 = TensorProto::DOUBLE, f16 = TensorProto::FLOAT16, i8 = TensorProto::INT8,
-                    u8 = TensorProto::UINT8, i32 = TensorProto::INT32, i64 = TensorProto::INT64, boolean = TensorProto::BOOL;
+  constexpr int32_t f32 = TensorProto::FLOAT, f64 = TensorProto::DOUBLE, i8 = TensorProto::INT8,
+                    u8 = TensorProto::UINT8, i32 = TensorProto::INT32, i64 = TensorProto::INT64,
+                    boolean = TensorProto::BOOL;
   EXPECT_EQ(typeError("Less", 13, {i8, i8}), "");
   EXPECT_EQ(typeError("Less", 13, {i8, u8}), "operands 0 and 1 have different element types, int8 and uint8");
-  EXPECT_EQ(typeError("Less", 13, {f32, f64}), "operands 0 and 1 have different element types, float and double");
-  EXPECT_EQ(typeError("Compress", 11, {f32, f32}), "operand 1 has element type float, where Compress takes bool");
+  EXPECT_EQ(typeError("Less", 13, {f32, f64}),
+            "operands 0 and 1 have different element types, float and double");
+  EXPECT_EQ(typeError("Compress", 11, {f32, f32}),
+            "operand 1 has element type float, where Compress takes bool");
   EXPECT_EQ(typeError("Compress", 11, {f32, boolean}), "");
   // Types of their own: the exponent, and what a loop carries.
   EXPECT_EQ(typeError("Pow", 15, {f32, i64}), "");
   EXPECT_EQ(typeError("Loop", 13, {i64, boolean, f32, i8, f64}), "");
   // Absent operands; the last formal input stands for all that follow.
   EXPECT_EQ(typeError("Clip", 13, {f32, 0, f32}), "");
-  EXPECT_EQ(typeError("Clip", 13, {f32, 0, i32}), "operands 0 and 2 have different element types, float and int32");
-  EXPECT_EQ(typeError("Max", 13, {f32, f32, f32, i32}), "operands 0 and 3 have different element types, float and int32");
+  EXPECT_EQ(typeError("Clip", 13, {f32, 0, i32}),
+            "operands 0 and 2 have different element types, float and int32");
+  EXPECT_EQ(typeError("Max", 13, {f32, f32, f32, i32}),
+            "operands 0 and 3 have different element types, float and int32");
   // Scales of quantisation are float32 in the standard and f64 in a program that computes in float64.
   EXPECT_EQ(typeError("QLinearMatMul", 10, {u8, f64, u8, u8, f64, u8, f64, u8}), "");
   // What a later version takes is taken in earlier ones: integers by Relu, which had floats alone before 14.

@@ -26,7 +26,8 @@ protected:
     setType(graph->add_output(), "y", {2, 3});
   }
 
-  void addValues(const std::string &name, std::initializer_list<int64_t> dims, const std::vector<float> &values) {
+  void addValues(const std::string &name, std::initializer_list<int64_t> dims,
+                 const std::vector<float> &values) {
     std::string bytes(values.size() * sizeof(float), '\0');
     std::memcpy(bytes.data(), values.data(), bytes.size());
     addInitializer(graph, name, dims)->set_raw_data(bytes);
@@ -76,8 +77,9 @@ TEST_F(SharedInitializersTest, RestoresTheParameterThatAnIdentityBearsTheNameOf)
   ASSERT_EQ(model->getProto().graph().node_size(), 2);
   EXPECT_EQ(node(1).input(1), "norm2.weight");
   ASSERT_EQ(report.notes.size(), 1u);
-  EXPECT_EQ(report.notes[0], "1 parameter that the exporter had merged with an equal one is its own again: 'norm2.weight'; if "
-                             "the model ties them: --tie norm2.weight=norm1.weight");
+  EXPECT_EQ(report.notes[0],
+            "1 parameter that the exporter had merged with an equal one is its own again: 'norm2.weight'; if "
+            "the model ties them: --tie norm2.weight=norm1.weight");
   // As the note says.
   ASSERT_EQ(resolve({{}, {{"norm2.weight", "norm1.weight"}}}), "");
   EXPECT_EQ(node(1).input(1), "norm1.weight");
@@ -103,8 +105,10 @@ TEST_F(SharedInitializersTest, WarnsOfFreshNormsThatAreOneAndUntiesThem) {
   addNorms("ones", "ones", "bias");
   ASSERT_EQ(resolve(), "");
   ASSERT_EQ(report.warnings.size(), 1u); // the bias is no fresh one
-  EXPECT_EQ(report.warnings[0], "'ones' (all ones) is read by 2 normalisations, 'first' and 'second': exporters merge fresh weights "
-                                "that are equal, and these are trained as one; --untie ones gives each its own");
+  EXPECT_EQ(
+      report.warnings[0],
+      "'ones' (all ones) is read by 2 normalisations, 'first' and 'second': exporters merge fresh weights "
+      "that are equal, and these are trained as one; --untie ones gives each its own");
   ASSERT_EQ(resolve({{"ones"}, {}}), "");
   EXPECT_TRUE(report.warnings.empty());
   EXPECT_EQ(node(0).input(1), "ones");
@@ -122,8 +126,10 @@ TEST_F(SharedInitializersTest, NotesATransposedEmbeddingAndTiesIt) {
   addNode(graph, "Add", {"z", "x"}, {"y"}, "add");
   ASSERT_EQ(resolve(), "");
   ASSERT_EQ(report.notes.size(), 1u);
-  EXPECT_EQ(report.notes[0], "'head' is a transposed copy of 'table', an embedding; they are trained apart. If the model ties them: "
-                             "--tie head=table");
+  EXPECT_EQ(
+      report.notes[0],
+      "'head' is a transposed copy of 'table', an embedding; they are trained apart. If the model ties them: "
+      "--tie head=table");
   ASSERT_EQ(resolve({{}, {{"head", "table"}}}), "");
   EXPECT_TRUE(report.notes.empty());
   EXPECT_EQ(node(0).op_type(), "Transpose");
@@ -140,11 +146,13 @@ TEST_F(SharedInitializersTest, RefusesWhatIsNotThere) {
   EXPECT_EQ(resolve({{"c"}, {}}), "--untie c: the model has no initializer of that name");
   EXPECT_EQ(resolve({{"a"}, {}}), "--untie a: it has one reader only, 'first'");
   EXPECT_EQ(resolve({{}, {{"a", "c"}}}), "--tie a=c: the model has no initializer 'c'");
-  EXPECT_EQ(resolve({{}, {{"a", "b"}}}), "--tie a=b: the first is neither equal to the second nor its transpose");
+  EXPECT_EQ(resolve({{}, {{"a", "b"}}}),
+            "--tie a=b: the first is neither equal to the second nor its transpose");
 }
 
 /// What PyTorch's exporter writes down about `name`.
-void annotate(proto::GraphProto *graph, const std::string &name, const std::string &key, const std::string &value) {
+void annotate(proto::GraphProto *graph, const std::string &name, const std::string &key,
+              const std::string &value) {
   auto *info = graph->add_value_info();
   info->set_name(name);
   auto *entry = info->add_metadata_props();
@@ -163,7 +171,8 @@ TEST_F(SharedInitializersTest, TiesWhatWasFoldedFromAParameterThatIsRead) {
   addNode(graph, "MatMul", {"b", "val_1"}, {"y"}, "third");
   auto *signature = graph->add_metadata_props();
   signature->set_key("pkg.torch.export.ExportedProgram.graph_signature");
-  signature->set_value("\n# inputs\np_w: PARAMETER target='w'\np_g: PARAMETER target='gone'\nx: USER_INPUT\n");
+  signature->set_value(
+      "\n# inputs\np_w: PARAMETER target='w'\np_g: PARAMETER target='gone'\nx: USER_INPUT\n");
   annotate(graph, "w", kKind, "PARAMETER");
   annotate(graph, "val_0", kFoldedFrom, "['w']");
   annotate(graph, "val_1", kFoldedFrom, "['val_7', 'w']");
@@ -173,11 +182,13 @@ TEST_F(SharedInitializersTest, TiesWhatWasFoldedFromAParameterThatIsRead) {
   EXPECT_EQ(node(0).input(0), "w");
   ASSERT_EQ(report.notes.size(), 2u);
   EXPECT_EQ(report.notes[0], "'val_0', which the exporter folded from 'w', is tied to it again");
-  EXPECT_EQ(report.notes[1], "1 parameter of the exported program is not in the file (tied, merged with equal ones, folded "
-                             "into others, or of no use): 'gone'");
+  EXPECT_EQ(report.notes[1],
+            "1 parameter of the exported program is not in the file (tied, merged with equal ones, folded "
+            "into others, or of no use): 'gone'");
   ASSERT_EQ(report.warnings.size(), 1u);
-  EXPECT_EQ(report.warnings[0], "trained in place of the parameters that the exporter computed it from, which is another "
-                                "training: 'val_1' (from 'w'); export without folding (PyTorch: optimize=False)");
+  EXPECT_EQ(report.warnings[0],
+            "trained in place of the parameters that the exporter computed it from, which is another "
+            "training: 'val_1' (from 'w'); export without folding (PyTorch: optimize=False)");
 }
 
 TEST_F(SharedInitializersTest, KnowsWhatTheExporterSaysOfInitializers) {
@@ -185,7 +196,8 @@ TEST_F(SharedInitializersTest, KnowsWhatTheExporterSaysOfInitializers) {
     addValues(name, {3}, {1, 2, 3});
   auto *signature = graph->add_metadata_props();
   signature->set_key("pkg.torch.export.ExportedProgram.graph_signature");
-  signature->set_value("# inputs\np_weight: PARAMETER target='weight'\np_it: PARAMETER target=\"it's\"\nb_table: BUFFER target='table'\n");
+  signature->set_value("# inputs\np_weight: PARAMETER target='weight'\np_it: PARAMETER "
+                       "target=\"it's\"\nb_table: BUFFER target='table'\n");
   annotate(graph, "weight", kKind, "PARAMETER");
   annotate(graph, "table", kKind, "BUFFER");
   annotate(graph, "folded", kFoldedFrom, "['a', \"it's\"]");
@@ -200,7 +212,8 @@ TEST_F(SharedInitializersTest, KnowsWhatTheExporterSaysOfInitializers) {
 }
 
 TEST_F(SharedInitializersTest, WarnsOfWhatWasComputedFromParameters) {
-  const char *const names[] = {"val_3", "unsqueeze_1", "t", "cat", "expand", "embedding_1", "exp", "transpose"};
+  const char *const names[] = {"val_3",  "unsqueeze_1", "t",   "cat",
+                               "expand", "embedding_1", "exp", "transpose"};
   auto *signature = graph->add_metadata_props();
   signature->set_key("pkg.torch.export.ExportedProgram.graph_signature");
   signature->set_value("p_w: PARAMETER target='w'\np_b: PARAMETER target='b'\n");
@@ -218,9 +231,10 @@ TEST_F(SharedInitializersTest, WarnsOfWhatWasComputedFromParameters) {
     node->add_input(name);
   ASSERT_EQ(resolve(), "");
   ASSERT_EQ(report.warnings.size(), 1u);
-  EXPECT_EQ(report.warnings[0], "trained in place of the parameters that the exporter computed it from, which is another "
-                                "training: 'embedding_1' (from 'w'), 'exp' (from 'w'), 'expand' (from 'w'), 'transpose' (from "
-                                "'b' and others); export without folding (PyTorch: optimize=False)");
+  EXPECT_EQ(report.warnings[0],
+            "trained in place of the parameters that the exporter computed it from, which is another "
+            "training: 'embedding_1' (from 'w'), 'exp' (from 'w'), 'expand' (from 'w'), 'transpose' (from "
+            "'b' and others); export without folding (PyTorch: optimize=False)");
 }
 
 TEST_F(SharedInitializersTest, RestoresWhatTheExportedProgramTook) {
@@ -236,8 +250,9 @@ TEST_F(SharedInitializersTest, RestoresWhatTheExportedProgramTook) {
   signature->set_value("p_n1_weight: PARAMETER target='n1.weight'\np_n1_bias: PARAMETER target='n1.bias'\n"
                        "p_n2_weight: PARAMETER target='n2.weight'\np_n2_bias: PARAMETER target='n2.bias'\n"
                        "p_w: PARAMETER target='w'\np_v: PARAMETER target='v'\n");
-  const char *const operations[] = {"%n = norm(%x, %p_n1_weight, %p_n1_bias)", "%n_1 = norm(%n, %p_n2_weight, %p_n2_bias)",
-                                    "%l = f(%n_1, %p_w, %p_v)", "%l = f(%n_1, %p_w, %p_v)"};
+  const char *const operations[] = {"%n = norm(%x, %p_n1_weight, %p_n1_bias)",
+                                    "%n_1 = norm(%n, %p_n2_weight, %p_n2_bias)", "%l = f(%n_1, %p_w, %p_v)",
+                                    "%l = f(%n_1, %p_w, %p_v)"};
   for (int n = 0; n < 4; ++n) {
     auto *entry = graph->mutable_node(n)->add_metadata_props();
     entry->set_key("pkg.torch.onnx.fx_node");
@@ -251,10 +266,12 @@ TEST_F(SharedInitializersTest, RestoresWhatTheExportedProgramTook) {
   EXPECT_EQ(node(1).input(2), "n2.bias");
   EXPECT_EQ(node(3).input(1), "n1.bias"); // of w and v it may be either
   ASSERT_EQ(report.notes.size(), 1u);
-  EXPECT_EQ(report.notes[0], "2 parameters that the exporter had merged with equal ones are their own again: 'n2.weight', 'n2.bias'");
+  EXPECT_EQ(report.notes[0], "2 parameters that the exporter had merged with equal ones are their own again: "
+                             "'n2.weight', 'n2.bias'");
   ASSERT_EQ(report.warnings.size(), 1u);
-  EXPECT_EQ(report.warnings[0], "parameters that the exporter has dropped, or merged with equal ones: 'w', 'v'; export without "
-                                "folding (PyTorch: optimize=False)");
+  EXPECT_EQ(report.warnings[0],
+            "parameters that the exporter has dropped, or merged with equal ones: 'w', 'v'; export without "
+            "folding (PyTorch: optimize=False)");
 }
 
 TEST_F(SharedInitializersTest, RestoresBiasesOfZerosThatWereDropped) {

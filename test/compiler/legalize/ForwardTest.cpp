@@ -23,7 +23,8 @@ double hostValue(const HostTensor &tensor, int64_t i, Type dtype) {
   int64_t value = tensor.getInt(i);
   if (!dtype)
     return static_cast<double>(value);
-  return static_cast<double>(static_cast<uint64_t>(value) & llvm::maskTrailingOnes<uint64_t>(dtype.getIntOrFloatBitWidth()));
+  return static_cast<double>(static_cast<uint64_t>(value) &
+                             llvm::maskTrailingOnes<uint64_t>(dtype.getIntOrFloatBitWidth()));
 }
 
 /// The `train.dtype` that belongs to an array of the reference; null for types that need none.

@@ -49,8 +49,7 @@ Flags readFlags(const std::string &path) {
     return flags;
   }
   NamePattern weights;
-  EXPECT_TRUE(parseLoss("mse", flags.loss, error) &&
-              NamePattern::parse("p[0-9]+", weights, error));
+  EXPECT_TRUE(parseLoss("mse", flags.loss, error) && NamePattern::parse("p[0-9]+", weights, error));
   flags.options.train.push_back(weights);
   return flags;
 }

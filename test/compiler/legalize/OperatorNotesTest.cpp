@@ -30,7 +30,8 @@ TEST(OperatorNotesTest, AreAboutOperatorsThatExist) {
 TEST(OperatorNotesTest, RefuseNothingThatHasAnEntry) {
   for (const OperatorRow &row : listOperators())
     if (row.supported)
-      EXPECT_EQ(getRefusal(row.domain, row.name).str(), "") << row.name << " has an entry in Operators.inc: its note is out of date";
+      EXPECT_EQ(getRefusal(row.domain, row.name).str(), "")
+          << row.name << " has an entry in Operators.inc: its note is out of date";
 }
 
 TEST(OperatorNotesTest, GradientsAreAsTheNotesSay) {
@@ -41,16 +42,21 @@ TEST(OperatorNotesTest, GradientsAreAsTheNotesSay) {
     LegalizeOptions options;
     options.mode = Mode::eval;
     ASSERT_NO_FATAL_FAILURE(subject.load(folder + "/" + name, options)) << name;
-    auto nodes = llvm::to_vector((*subject.source->getOps<onnx::GraphOp>().begin()).getBlock().getOps<onnx::NodeOp>());
+    auto nodes =
+        llvm::to_vector((*subject.source->getOps<onnx::GraphOp>().begin()).getBlock().getOps<onnx::NodeOp>());
     if (nodes.size() != 1)
       continue;
     Block &body = subject.report.function.front();
-    llvm::DenseSet<Value> values = reachableArguments(body, llvm::to_vector(body.getTerminator()->getOperands()));
-    auto isFloat = [](Value value) { return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()); };
+    llvm::DenseSet<Value> values =
+        reachableArguments(body, llvm::to_vector(body.getTerminator()->getOperands()));
+    auto isFloat = [](Value value) {
+      return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
+    };
     if (llvm::none_of(body.getArguments(), isFloat)) // says nothing
       continue;
     bool &any = reached[nodes.front().getOpType().str()];
-    any |= llvm::any_of(body.getArguments(), [&](BlockArgument argument) { return values.contains(argument); });
+    any |=
+        llvm::any_of(body.getArguments(), [&](BlockArgument argument) { return values.contains(argument); });
   }
   EXPECT_GT(reached.size(), 60u);
   for (const OperatorRow &row : listOperators())

@@ -39,7 +39,8 @@ TEST(LossSpecTest, RefusesWithReason) {
   EXPECT_EQ(refuse("hinge"), "there is no loss 'hinge'; there are cross_entropy, nll, mse, l1, smooth_l1, "
                              "bce_with_logits, output:NAME and none");
   EXPECT_EQ(refuse("mse:beta=1"), "loss 'mse' has no option 'beta'; it takes none");
-  EXPECT_EQ(refuse("nll:label_smoothing=0"), "loss 'nll' has no option 'label_smoothing'; it takes axis, ignore_index");
+  EXPECT_EQ(refuse("nll:label_smoothing=0"),
+            "loss 'nll' has no option 'label_smoothing'; it takes axis, ignore_index");
   EXPECT_EQ(refuse("cross_entropy:axis=x"), "loss 'cross_entropy': axis is 'x' but must be a whole number");
   EXPECT_EQ(refuse("cross_entropy:label_smoothing=2"),
             "loss 'cross_entropy': label_smoothing is '2' but must be a number from 0 to 1");
@@ -209,10 +210,11 @@ TEST(PatternTest, WarnsOfEveryPatternThatMatchesNothing) {
   EXPECT_TRUE(findUnmatchedPatterns(options, names, names).empty());
   ASSERT_TRUE(NamePattern::parse("fc.wieght", options.freeze.emplace_back(), error));
   ASSERT_TRUE(parseGroup("fc.*:lr_scale=2", options.groups.emplace_back(), error));
-  EXPECT_EQ(findUnmatchedPatterns(options, names, {"conv1.weight"}),
-            (std::vector<std::string>{
-                "--freeze 'fc.wieght' matches no initializer; closest: 'fc.weight', 'fc.bias', 'conv1.weight', ...",
-                "--group 'fc.*' matches no trained tensor; closest: 'conv1.weight'"}));
+  EXPECT_EQ(
+      findUnmatchedPatterns(options, names, {"conv1.weight"}),
+      (std::vector<std::string>{
+          "--freeze 'fc.wieght' matches no initializer; closest: 'fc.weight', 'fc.bias', 'conv1.weight', ...",
+          "--group 'fc.*' matches no trained tensor; closest: 'conv1.weight'"}));
 }
 
 TEST(ModeTest, ListsWhatThereIs) {

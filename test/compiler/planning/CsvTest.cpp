@@ -74,16 +74,19 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"Negative", HEAD "buffer,1,b,-1,64,0,0\n", "line 3: size '-1' is not a number"},
         Hostile{"TooLarge", HEAD "buffer,1,b,18446744073709551616,64,0,0\n",
                 "line 3: size 18446744073709551616 is above 18446744073709551615"},
-        Hostile{"IdOutOfOrder", HEAD "buffer,5,b,64,64,0,0\n", "line 3: buffer id is 5 but the next one is 1"},
+        Hostile{"IdOutOfOrder", HEAD "buffer,5,b,64,64,0,0\n",
+                "line 3: buffer id is 5 but the next one is 1"},
         Hostile{"BadFlag", HEAD "buffer,1,b,64,64,2,0\n", "line 3: alive at start 2 is above 1"},
-        Hostile{"IdTooLarge", HEAD "step,0,s,0,4294967295,,,0,0\n", "line 3: buffer 4294967295 is above 4294967294"},
+        Hostile{"IdTooLarge", HEAD "step,0,s,0,4294967295,,,0,0\n",
+                "line 3: buffer 4294967295 is above 4294967294"},
         Hostile{"UnknownBuffer", HEAD "step,0,s,0,3,,,0,0\n", "step 0 's' reads buffer 3 but there are 1"},
         Hostile{"OpenQuote", HEAD "buffer,1,\"b,64,64,0,0\n", "line 3: a quoted field has no closing quote"},
         Hostile{"TextAfterQuote", HEAD "buffer,1,\"b\"x,64,64,0,0\n",
                 "line 3: a quoted field goes on after its closing quote"},
         Hostile{"StrayQuote", HEAD "buffer,1,b\"c,64,64,0,0\n",
                 "line 3: a quote inside a field that does not start with one"},
-        Hostile{"InPlaceElsewhere", HEAD "inplace,0,0,0\n", "line 3: 'inplace' of step 0 does not follow its step"},
+        Hostile{"InPlaceElsewhere", HEAD "inplace,0,0,0\n",
+                "line 3: 'inplace' of step 0 does not follow its step"},
         Hostile{"InnerElsewhere", HEAD "inner,4\n", "line 3: 'inner' of step 4 does not follow its step"},
         Hostile{"InnerOpen", HEAD "step,0,s,0,,,,0,0\ninner,0\n", "line 4: the body of 1 steps has no 'end'"},
         Hostile{"InnerTwice", HEAD "step,0,s,0,,,,0,0\ninner,0\nend\ninner,0\nend\n",
@@ -118,7 +121,8 @@ TEST(CsvTest, DamagedFilesNeverCrash) {
   for (int i = 0; i < 4000; ++i) {
     std::string damaged = i % 2 ? planText : text;
     for (uint32_t k = test::draw(random, 1, 3); k > 0; --k)
-      damaged[test::draw(random, 0, uint32_t(damaged.size()) - 1)] = bytes[test::draw(random, 0, sizeof(bytes) - 2)];
+      damaged[test::draw(random, 0, uint32_t(damaged.size()) - 1)] =
+          bytes[test::draw(random, 0, sizeof(bytes) - 2)];
     if (i % 7 == 0)
       damaged.resize(test::draw(random, 0, uint32_t(damaged.size())));
     PlanOptions limits;
@@ -189,7 +193,8 @@ INSTANTIATE_TEST_SUITE_P(
     Csv, HostilePackingTest,
     testing::Values(Hostile{"Empty", "", "line 1: the file is empty"},
                     Hostile{"NoSize", "id,lower,upper\n", "line 1: the header has no column 'size'"},
-                    Hostile{"Width", "id,lower,upper,size\n1,2\n", "line 2: there are 2 fields but the header has 4"},
+                    Hostile{"Width", "id,lower,upper,size\n1,2\n",
+                            "line 2: there are 2 fields but the header has 4"},
                     Hostile{"Backwards", "id,lower,upper,size\n1,5,5,8\n",
                             "line 2: the buffer ends at 5, not after it begins at 5"},
                     Hostile{"NoBytes", "id,lower,upper,size\n1,5,6,0\n", "line 2: the buffer has no bytes"},

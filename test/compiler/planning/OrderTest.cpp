@@ -13,7 +13,8 @@ namespace {
 /// in-place candidates, found by trying all subsets.
 class Oracle {
 public:
-  explicit Oracle(const Problem &problem) : problem(problem), root(problem.buffers.size()), offset(root.size(), 0) {
+  explicit Oracle(const Problem &problem)
+      : problem(problem), root(problem.buffers.size()), offset(root.size(), 0) {
     for (BufferId b = 0; b < root.size(); ++b) {
       root[b] = b;
       for (bool found = true; found;) {
@@ -87,8 +88,8 @@ public:
                    problem.buffers[write].bytes <= problem.buffers[read].bytes;
           for (const auto *list : {&step.reads, &step.writes})
             for (BufferId other : *list)
-              legal &= other == read || root[other] != root[read] || offset[other] >= problem.buffers[write].bytes ||
-                       problem.buffers[other].bytes == 0;
+              legal &= other == read || root[other] != root[read] ||
+                       offset[other] >= problem.buffers[write].bytes || problem.buffers[other].bytes == 0;
           legal &= std::count(taken.begin(), taken.end(), root[read]) == 0;
           legal &= std::count(taken.begin(), taken.end(), write) == 0;
           taken.push_back(root[read]);
@@ -170,7 +171,8 @@ TEST(OrderTest, SearchSeparatesInterleavedTowers) {
   std::vector<BufferId> left, right;
   auto tower = [&](const char *name, std::vector<BufferId> &list, uint64_t bytes) {
     BufferId b = test::addBuffer(problem, name, bytes);
-    test::addStep(problem, name, list.empty() ? std::vector<BufferId>{} : std::vector<BufferId>{list.back()}, {b});
+    test::addStep(problem, name, list.empty() ? std::vector<BufferId>{} : std::vector<BufferId>{list.back()},
+                  {b});
     list.push_back(b);
   };
   for (uint64_t bytes : {64, 6400, 6400, 64}) {
@@ -180,9 +182,9 @@ TEST(OrderTest, SearchSeparatesInterleavedTowers) {
   test::addStep(problem, "join", {left.back(), right.back()}, {});
   Expected<Plan> result = plan(problem);
   ASSERT_TRUE(result.ok());
-  EXPECT_EQ(result->sourcePeak, 6400u * 3);           // both towers at their widest
-  EXPECT_EQ(result->maxLive, 6400u + 6400u + 64u);    // one at its widest, the other at 64 bytes
-  EXPECT_EQ(result->orderBound, 6400u + 6400u);       // each step alone could do without the other tower
+  EXPECT_EQ(result->sourcePeak, 6400u * 3);        // both towers at their widest
+  EXPECT_EQ(result->maxLive, 6400u + 6400u + 64u); // one at its widest, the other at 64 bytes
+  EXPECT_EQ(result->orderBound, 6400u + 6400u);    // each step alone could do without the other tower
 }
 
 TEST(OrderTest, SpentLimitLeavesAValidWeakerBound) {

@@ -148,7 +148,8 @@ TEST(PackingTest, LargeRandomProblemIsCloseToMaxLive) {
   problem.sections = 1000;
   for (int i = 0; i < 2000; ++i) {
     uint32_t begin = test::draw(random, 0, 989);
-    problem.items.push_back({{{begin, begin + test::draw(random, 1, 10), 64ull * test::draw(random, 1, 1000)}}, 64});
+    problem.items.push_back(
+        {{{begin, begin + test::draw(random, 1, 10), 64ull * test::draw(random, 1, 1000)}}, 64});
   }
   Packing packing = pack(problem);
   EXPECT_TRUE(validatePacking(problem, packing.offsets, packing.height).ok());

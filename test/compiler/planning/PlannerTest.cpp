@@ -18,7 +18,8 @@ Plan planned(const Problem &problem, const PlanOptions &options = {}) {
 
 TEST(PlannerTest, ReusesGapLeftByFreedBuffer) {
   Problem problem;
-  BufferId a = addBuffer(problem, "a", 1024), b = addBuffer(problem, "b", 512), c = addBuffer(problem, "c", 1024);
+  BufferId a = addBuffer(problem, "a", 1024), b = addBuffer(problem, "b", 512),
+           c = addBuffer(problem, "c", 1024);
   addStep(problem, "make a", {}, {a});
   addStep(problem, "a to b", {a}, {b});
   addStep(problem, "b to c", {b}, {c});
@@ -73,7 +74,8 @@ TEST(PlannerTest, InPlaceIsRefusedWhileReadIsNeeded) {
 TEST(PlannerTest, SmallInPlaceWriteGivesTheTailBack) {
   // x (1024) -> y (64) in place; then z (960) fits behind y.
   Problem problem;
-  BufferId x = addBuffer(problem, "x", 1024), y = addBuffer(problem, "y", 64), z = addBuffer(problem, "z", 960);
+  BufferId x = addBuffer(problem, "x", 1024), y = addBuffer(problem, "y", 64),
+           z = addBuffer(problem, "z", 960);
   addStep(problem, "make", {}, {x});
   addStep(problem, "sum", {x}, {y}).inPlace = {{x, y}};
   addStep(problem, "more", {}, {z}).after = {1};
@@ -101,7 +103,8 @@ TEST(PlannerTest, InPlaceChoosesTheMatchingThatSavesMost) {
 TEST(PlannerTest, InPlaceRefusesBytesTheStepReadsAsView) {
   // y may take x's place, but the step also reads x's first half under another name.
   Problem problem;
-  BufferId x = addBuffer(problem, "x", 128), head = addBuffer(problem, "head", 64), y = addBuffer(problem, "y", 128);
+  BufferId x = addBuffer(problem, "x", 128), head = addBuffer(problem, "head", 64),
+           y = addBuffer(problem, "y", 128);
   problem.views = {{head, x, 0}};
   addStep(problem, "make", {}, {x});
   addStep(problem, "mix", {x, head}, {y}).inPlace = {{x, y}};
@@ -238,7 +241,8 @@ TEST(PlannerTest, TwoLevelsOfBodiesNest) {
   EXPECT_EQ(plan.arenaBytes, 1024u);
   EXPECT_EQ(plan.perWorkerBytes, 128u);
   // Offsets add up: the innermost t lies inside both arenas and apart from x.
-  uint64_t place = plan.innerArenaOf[1] + plan.inner[1]->innerArenaOf[1] + plan.inner[1]->inner[1]->offsetOf[t];
+  uint64_t place =
+      plan.innerArenaOf[1] + plan.inner[1]->innerArenaOf[1] + plan.inner[1]->inner[1]->offsetOf[t];
   EXPECT_LE(place + 256, plan.arenaBytes);
   EXPECT_TRUE(place + 256 <= plan.offsetOf[x] || place >= plan.offsetOf[x] + 512);
 }

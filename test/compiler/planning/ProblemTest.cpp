@@ -54,17 +54,19 @@ TEST(ProblemTest, WrittenTwice) {
   problem.views = {{half, a, 64}};
   addStep(problem, "all", {}, {a});
   addStep(problem, "again", {}, {half});
-  expectRefused(problem, Code::kInvalidProblem,
-                "buffer 1 'half' is written by step 1 'again' but its bytes are written by step 0 'all' already "
-                "(buffer 0 'a')");
+  expectRefused(
+      problem, Code::kInvalidProblem,
+      "buffer 1 'half' is written by step 1 'again' but its bytes are written by step 0 'all' already "
+      "(buffer 0 'a')");
 }
 
 TEST(ProblemTest, WrittenOverTheStart) {
   Problem problem;
   BufferId a = addBuffer(problem, "a", 128, true);
   addStep(problem, "s", {}, {a});
-  expectRefused(problem, Code::kInvalidProblem,
-                "buffer 0 'a' is written by step 0 's' but its bytes are written by the start already (buffer 0 'a')");
+  expectRefused(
+      problem, Code::kInvalidProblem,
+      "buffer 0 'a' is written by step 0 's' but its bytes are written by the start already (buffer 0 'a')");
 }
 
 TEST(ProblemTest, AliveAtEndButNeverWritten) {
@@ -147,7 +149,8 @@ TEST(ProblemTest, InPlaceOfWhatIsNotRead) {
   BufferId a = addBuffer(problem, "a", 64), b = addBuffer(problem, "b", 64);
   addStep(problem, "a", {}, {a});
   addStep(problem, "b", {}, {b}).inPlace = {{a, b}};
-  expectRefused(problem, Code::kInvalidProblem, "step 1 'b' has an in-place read of buffer 0 that it does not read");
+  expectRefused(problem, Code::kInvalidProblem,
+                "step 1 'b' has an in-place read of buffer 0 that it does not read");
 }
 
 TEST(ProblemTest, SizesThatOverflow) {
@@ -157,8 +160,9 @@ TEST(ProblemTest, SizesThatOverflow) {
   expectRefused(problem, Code::kTooLarge,
                 "buffer 1 'b' of 64 bytes takes the sum of all sizes above 4611686018427387904");
   problem.buffers[0].bytes = UINT64_MAX;
-  expectRefused(problem, Code::kTooLarge,
-                "buffer 0 'a' of 18446744073709551615 bytes takes the sum of all sizes above 4611686018427387904");
+  expectRefused(
+      problem, Code::kTooLarge,
+      "buffer 0 'a' of 18446744073709551615 bytes takes the sum of all sizes above 4611686018427387904");
 }
 
 TEST(ProblemTest, WorkspaceThatOverflows) {

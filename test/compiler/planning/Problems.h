@@ -17,7 +17,8 @@ inline BufferId addBuffer(Problem &problem, const char *name, uint64_t bytes, bo
   return BufferId(problem.buffers.size() - 1);
 }
 
-inline Step &addStep(Problem &problem, const char *name, std::vector<BufferId> reads, std::vector<BufferId> writes) {
+inline Step &addStep(Problem &problem, const char *name, std::vector<BufferId> reads,
+                     std::vector<BufferId> writes) {
   Step step;
   step.name = name;
   step.reads = std::move(reads);
@@ -27,7 +28,9 @@ inline Step &addStep(Problem &problem, const char *name, std::vector<BufferId> r
 }
 
 /// A number in [low, high] that is the same on every machine.
-inline uint32_t draw(std::mt19937 &random, uint32_t low, uint32_t high) { return low + random() % (high - low + 1); }
+inline uint32_t draw(std::mt19937 &random, uint32_t low, uint32_t high) {
+  return low + random() % (high - low + 1);
+}
 
 struct RandomOptions {
   uint32_t steps = 8;
@@ -49,7 +52,8 @@ inline Problem randomProblem(uint32_t seed, const RandomOptions &options) {
   };
   auto add = [&](uint64_t bytes, bool start, bool end) {
     problem.buffers.push_back({"b" + std::to_string(problem.buffers.size()), bytes,
-                               options.oddSizes ? 1ull << draw(random, 0, 8) : kDefaultAlignment, start, end});
+                               options.oddSizes ? 1ull << draw(random, 0, 8) : kDefaultAlignment, start,
+                               end});
     return BufferId(problem.buffers.size() - 1);
   };
   // One draw per statement: the order of arguments is the compiler's choice.

@@ -96,7 +96,8 @@ TEST_F(ValidatorTest, ViewElsewhere) {
 
 TEST_F(ValidatorTest, OverlapOfLiveBuffers) {
   plan.offsetOf[z] = plan.offsetOf[y];
-  expectRefused("buffer 2 'z' at offset " + std::to_string(plan.offsetOf[z]) + " overlaps buffer 1 'y' at step 2 'sum'");
+  expectRefused("buffer 2 'z' at offset " + std::to_string(plan.offsetOf[z]) +
+                " overlaps buffer 1 'y' at step 2 'sum'");
 }
 
 TEST_F(ValidatorTest, OverlapWithWorkspace) {
@@ -112,7 +113,8 @@ TEST_F(ValidatorTest, WorkspaceMissing) {
 
 TEST_F(ValidatorTest, InPlaceNotACandidate) {
   problem.steps[1].inPlace.clear();
-  expectRefused("step 1 'relu' writes buffer 1 'y' in place of buffer 0 'x', which is not one of its candidates");
+  expectRefused(
+      "step 1 'relu' writes buffer 1 'y' in place of buffer 0 'x', which is not one of its candidates");
 }
 
 TEST_F(ValidatorTest, InPlaceUnknownBuffer) {
@@ -168,7 +170,8 @@ TEST_F(ValidatorTest, DamagedBodyIsFound) {
   auto inner = std::make_shared<Plan>(*plan.inner[0]);
   inner->offsetOf[u] = inner->offsetOf[t];
   plan.inner[0] = inner;
-  expectRefused("in the body of step 0 'make': buffer 1 'u' at offset 0 overlaps buffer 0 't' at step 0 'both'");
+  expectRefused(
+      "in the body of step 0 'make': buffer 1 'u' at offset 0 overlaps buffer 0 't' at step 0 'both'");
 }
 
 /// Random damage to random plans: moving one buffer that others surround must be noticed or be harmless,
@@ -190,7 +193,8 @@ TEST(ValidatorRandomTest, AgreesWithPairwiseCheckOnDamagedPlans) {
     damaged.offsetOf[moved] = 64ull * test::draw(random, 0, uint32_t(damaged.arenaBytes / 64));
     std::vector<int> first(problem.buffers.size(), 1000), last(problem.buffers.size(), -1);
     for (int p = 0; p < int(damaged.order.size()); ++p)
-      for (const auto *list : {&problem.steps[damaged.order[p]].reads, &problem.steps[damaged.order[p]].writes})
+      for (const auto *list :
+           {&problem.steps[damaged.order[p]].reads, &problem.steps[damaged.order[p]].writes})
         for (BufferId b : *list) {
           first[b] = std::min(first[b], p);
           last[b] = std::max(last[b], p);

@@ -156,7 +156,7 @@ TEST_F(TrainingProgramTest, OptimizersAgreeWithTheirDefinitions) {
     UpdateOptions options;
     std::string error;
     ASSERT_TRUE(parseOptimizer(reference->getAttrOfType<StringAttr>("test.optimizer").getValue(),
-                                       options.optimizer, error))
+                               options.optimizer, error))
         << error;
     SmallVector<StringRef> groups;
     reference->getAttrOfType<StringAttr>("test.groups").getValue().split(groups, ';', -1, false);

@@ -20,7 +20,8 @@ static KernelInfo addOne(KernelModule &m, llvm::StringRef name) {
   info.workspaceBytesPerWorker = 100;
   KernelBuffer in{b.getF32Type(), 64, false, true}, out{b.getF32Type(), 64, true, true};
   KernelFunction kernel = createKernelFunction(b, *m.module, info, {in, out});
-  Value sixteen = arith::ConstantIndexOp::create(b, loc, 16), zero = arith::ConstantIndexOp::create(b, loc, 0);
+  Value sixteen = arith::ConstantIndexOp::create(b, loc, 16),
+        zero = arith::ConstantIndexOp::create(b, loc, 0);
   Value at = arith::MulIOp::create(b, loc, kernel.chunk, sixteen);
   auto type = VectorType::get({16}, b.getF32Type());
   Value one = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, 1.0f));

@@ -20,8 +20,8 @@ struct Case {
   const char *name;
   MathFunction function;
   Reference reference;
-  double low, high;       ///< samples are uniform here, and uniform in the exponent within it
-  double ulp32, ulp64;    ///< limits
+  double low, high;    ///< samples are uniform here, and uniform in the exponent within it
+  double ulp32, ulp64; ///< limits
 };
 
 constexpr int kSamples = 1 << 15;
@@ -44,12 +44,15 @@ const Case kCases[] = {
     {"log2", MathFunction::Log2, [](long double x, long double) { return std::log2(x); }, 0, 1e300, 4, 4},
     {"log10", MathFunction::Log10, [](long double x, long double) { return std::log10(x); }, 0, 1e300, 4, 4},
     {"log1p", MathFunction::Log1p, [](long double x, long double) { return std::log1p(x); }, -1, 1e300, 3, 3},
-    {"sqrt", MathFunction::Sqrt, [](long double x, long double) { return std::sqrt(x); }, 0, 1e300, 0.5001, 0.5001},
-    {"rsqrt", MathFunction::Rsqrt, [](long double x, long double) { return 1 / std::sqrt(x); }, 0, 1e300, 2, 2},
+    {"sqrt", MathFunction::Sqrt, [](long double x, long double) { return std::sqrt(x); }, 0, 1e300, 0.5001,
+     0.5001},
+    {"rsqrt", MathFunction::Rsqrt, [](long double x, long double) { return 1 / std::sqrt(x); }, 0, 1e300, 2,
+     2},
     {"tanh", MathFunction::Tanh, [](long double x, long double) { return std::tanh(x); }, -30, 30, 4, 4},
     {"sinh", MathFunction::Sinh, [](long double x, long double) { return std::sinh(x); }, -720, 720, 4, 4},
     {"cosh", MathFunction::Cosh, [](long double x, long double) { return std::cosh(x); }, -720, 720, 4, 4},
-    {"asinh", MathFunction::Asinh, [](long double x, long double) { return std::asinh(x); }, -1e300, 1e300, 4, 4},
+    {"asinh", MathFunction::Asinh, [](long double x, long double) { return std::asinh(x); }, -1e300, 1e300, 4,
+     4},
     {"acosh", MathFunction::Acosh, [](long double x, long double) { return std::acosh(x); }, 1, 1e300, 4, 4},
     {"atanh", MathFunction::Atanh, [](long double x, long double) { return std::atanh(x); }, -1, 1, 4, 4},
     {"erf", MathFunction::Erf, [](long double x, long double) { return std::erf(x); }, -7, 7, 3, 3},
@@ -58,14 +61,20 @@ const Case kCases[] = {
     {"tan", MathFunction::Tan, [](long double x, long double) { return std::tan(x); }, -1e6, 1e6, 4, 4},
     {"asin", MathFunction::Asin, [](long double x, long double) { return std::asin(x); }, -1, 1, 3, 3},
     {"acos", MathFunction::Acos, [](long double x, long double) { return std::acos(x); }, -1, 1, 3, 3},
-    {"atan", MathFunction::Atan, [](long double x, long double) { return std::atan(x); }, -1e300, 1e300, 3, 3},
-    {"atan2", MathFunction::Atan2, [](long double x, long double y) { return std::atan2(x, y); }, -100, 100, 4, 4},
+    {"atan", MathFunction::Atan, [](long double x, long double) { return std::atan(x); }, -1e300, 1e300, 3,
+     3},
+    {"atan2", MathFunction::Atan2, [](long double x, long double y) { return std::atan2(x, y); }, -100, 100,
+     4, 4},
     {"pow", MathFunction::Pow, [](long double x, long double y) { return std::pow(x, y); }, -100, 100, 2, 8},
-    {"floor", MathFunction::Floor, [](long double x, long double) { return std::floor(x); }, -1e10, 1e10, 0, 0},
+    {"floor", MathFunction::Floor, [](long double x, long double) { return std::floor(x); }, -1e10, 1e10, 0,
+     0},
     {"ceil", MathFunction::Ceil, [](long double x, long double) { return std::ceil(x); }, -1e10, 1e10, 0, 0},
-    {"trunc", MathFunction::Trunc, [](long double x, long double) { return std::trunc(x); }, -1e10, 1e10, 0, 0},
-    {"round", MathFunction::Round, [](long double x, long double) { return std::round(x); }, -1e10, 1e10, 0, 0},
-    {"roundeven", MathFunction::RoundEven, [](long double x, long double) { return std::nearbyint(x); }, -1e10, 1e10, 0, 0},
+    {"trunc", MathFunction::Trunc, [](long double x, long double) { return std::trunc(x); }, -1e10, 1e10, 0,
+     0},
+    {"round", MathFunction::Round, [](long double x, long double) { return std::round(x); }, -1e10, 1e10, 0,
+     0},
+    {"roundeven", MathFunction::RoundEven, [](long double x, long double) { return std::nearbyint(x); },
+     -1e10, 1e10, 0, 0},
 };
 
 bool isBinary(MathFunction f) { return f == MathFunction::Pow || f == MathFunction::Atan2; }
@@ -79,7 +88,8 @@ void emitLoop(KernelModule &m, const Case &c, Type element, const Target &target
   KernelBuffer in{element, kSamples, false, true}, out{element, kSamples, true, true};
   KernelFunction kernel = createKernelFunction(b, *m.module, info, {in, in, out});
   int64_t lanes = target.lanes(element.getIntOrFloatBitWidth());
-  Value zero = arith::ConstantIndexOp::create(b, loc, 0), step = arith::ConstantIndexOp::create(b, loc, lanes);
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0),
+        step = arith::ConstantIndexOp::create(b, loc, lanes);
   auto loop = scf::ForOp::create(b, loc, zero, arith::ConstantIndexOp::create(b, loc, kSamples), step);
   b.setInsertionPointToStart(loop.getBody());
   auto type = VectorType::get({lanes}, element);
@@ -94,10 +104,30 @@ void emitLoop(KernelModule &m, const Case &c, Type element, const Target &target
 
 template <typename T> void fillSamples(AlignedArray<T> &x, const Case &c, unsigned seed) {
   std::mt19937_64 random(seed);
-  const T special[] = {T(0), T(-0.0), T(1), T(-1), T(0.5), T(-0.5), T(2), T(-2), T(3), T(-3), T(2.5), T(-2.5), T(1.5),
-                       INFINITY, -INFINITY, NAN, std::numeric_limits<T>::min(), std::numeric_limits<T>::denorm_min(),
-                       std::numeric_limits<T>::min() / 3, std::numeric_limits<T>::max(), -std::numeric_limits<T>::max(),
-                       T(4503599627370497.0), T(8388609.0), T(0.49999997f)};
+  const T special[] = {T(0),
+                       T(-0.0),
+                       T(1),
+                       T(-1),
+                       T(0.5),
+                       T(-0.5),
+                       T(2),
+                       T(-2),
+                       T(3),
+                       T(-3),
+                       T(2.5),
+                       T(-2.5),
+                       T(1.5),
+                       INFINITY,
+                       -INFINITY,
+                       NAN,
+                       std::numeric_limits<T>::min(),
+                       std::numeric_limits<T>::denorm_min(),
+                       std::numeric_limits<T>::min() / 3,
+                       std::numeric_limits<T>::max(),
+                       -std::numeric_limits<T>::max(),
+                       T(4503599627370497.0),
+                       T(8388609.0),
+                       T(0.49999997f)};
   constexpr size_t specials = std::size(special);
   double low = std::max(c.low, double(-std::numeric_limits<T>::max()));
   double high = std::min(c.high, double(std::numeric_limits<T>::max()));
@@ -134,8 +164,9 @@ template <typename T> double errorInUlps(T got, long double want) {
     return beside && std::signbit(got) == std::signbit(rounded) ? 1 : INFINITY;
   }
   T magnitude = std::abs(rounded);
-  long double unit = std::max<long double>(static_cast<long double>(std::nextafter(magnitude, T(INFINITY))) - magnitude,
-                                           std::numeric_limits<T>::denorm_min());
+  long double unit =
+      std::max<long double>(static_cast<long double>(std::nextafter(magnitude, T(INFINITY))) - magnitude,
+                            std::numeric_limits<T>::denorm_min());
   return double(std::abs(static_cast<long double>(got) - want) / unit);
 }
 
@@ -154,17 +185,19 @@ template <typename T> void check(const Target &target, Numerics numerics) {
     double worst = 0;
     int at = 0;
     for (int i = 0; i < kSamples; ++i) {
-      bool trigonometric = c.function == MathFunction::Sin || c.function == MathFunction::Cos || c.function == MathFunction::Tan;
+      bool trigonometric = c.function == MathFunction::Sin || c.function == MathFunction::Cos ||
+                           c.function == MathFunction::Tan;
       if (trigonometric && std::isfinite(x[i]) && std::abs(x[i]) > c.high) {
-        EXPECT_TRUE(c.function == MathFunction::Tan || std::abs(z[i]) <= 1) << c.name << "(" << x[i] << ") = " << z[i];
+        EXPECT_TRUE(c.function == MathFunction::Tan || std::abs(z[i]) <= 1)
+            << c.name << "(" << x[i] << ") = " << z[i];
         continue;
       }
       double e = errorInUlps(z[i], c.reference(x[i], y[i]));
       if (!(e <= worst))
         worst = e, at = i;
     }
-    EXPECT_LE(worst, Limits<T>::ulp(c)) << target.name << " " << c.name << "(" << x[at] << ", " << y[at] << ") = " << z[at]
-                                        << ", want " << double(c.reference(x[at], y[at]));
+    EXPECT_LE(worst, Limits<T>::ulp(c)) << target.name << " " << c.name << "(" << x[at] << ", " << y[at]
+                                        << ") = " << z[at] << ", want " << double(c.reference(x[at], y[at]));
     testing::Test::RecordProperty(std::string(c.name) + std::to_string(sizeof(T) * 8), std::to_string(worst));
     if (std::getenv("ORTC_PRINT_ULPS"))
       std::printf("%-10s %s f%zu %.2f ulp\n", target.name.c_str(), c.name, sizeof(T) * 8, worst);
@@ -237,7 +270,8 @@ TEST(MathExpansionTest, NarrowFloatsConvertExactly) {
       KernelBuffer in{b.getI16Type(), 65536, false, true}, wide{b.getF32Type(), 65536, true, true},
           out{b.getI16Type(), 65536, true, true};
       KernelFunction kernel = createKernelFunction(b, *m.module, info, {in, wide, out});
-      Value zero = arith::ConstantIndexOp::create(b, loc, 0), step = arith::ConstantIndexOp::create(b, loc, 8);
+      Value zero = arith::ConstantIndexOp::create(b, loc, 0),
+            step = arith::ConstantIndexOp::create(b, loc, 8);
       auto loop = scf::ForOp::create(b, loc, zero, arith::ConstantIndexOp::create(b, loc, 65536), step);
       b.setInsertionPointToStart(loop.getBody());
       Value i = loop.getInductionVar();
@@ -259,8 +293,9 @@ TEST(MathExpansionTest, NarrowFloatsConvertExactly) {
           continue;
         }
         double want = exponent == (brain ? 0xff : 0x1f) ? INFINITY
-                      : exponent ? std::ldexp(1 + mantissa / (brain ? 128.0 : 1024.0), exponent - (brain ? 127 : 15))
-                                 : std::ldexp(mantissa / (brain ? 128.0 : 1024.0), brain ? -126 : -14);
+                      : exponent
+                          ? std::ldexp(1 + mantissa / (brain ? 128.0 : 1024.0), exponent - (brain ? 127 : 15))
+                          : std::ldexp(mantissa / (brain ? 128.0 : 1024.0), brain ? -126 : -14);
         ASSERT_EQ(w[k], float(k & 0x8000 ? -want : want)) << k;
         ASSERT_EQ(y[k], x[k]);
       }

@@ -22,8 +22,9 @@ struct Shape {
 };
 
 std::string describe(const Shape &s) {
-  return std::to_string(s.batch) + "x" + std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k) +
-         (s.transposeA ? " T" : " N") + (s.transposeB ? "T" : "N") + (s.transposeC ? "T" : "N");
+  return std::to_string(s.batch) + "x" + std::to_string(s.m) + "x" + std::to_string(s.n) + "x" +
+         std::to_string(s.k) + (s.transposeA ? " T" : " N") + (s.transposeB ? "T" : "N") +
+         (s.transposeC ? "T" : "N");
 }
 
 ContractionSpec specOf(const Shape &s, Type element) {
@@ -68,8 +69,8 @@ template <typename T> void fill(AlignedArray<T> &x, unsigned seed) {
 }
 
 template <typename T>
-double referenceAt(const Shape &s, const AlignedArray<T> &a, const AlignedArray<T> &b, int64_t batch, int64_t i,
-                   int64_t j) {
+double referenceAt(const Shape &s, const AlignedArray<T> &a, const AlignedArray<T> &b, int64_t batch,
+                   int64_t i, int64_t j) {
   double sum = 0;
   for (int64_t k = 0; k < s.k; ++k)
     sum += double(a[batch * s.m * s.k + (s.transposeA ? k * s.m + i : i * s.k + k)]) *
@@ -82,7 +83,8 @@ int64_t placeInC(const Shape &s, int64_t batch, int64_t i, int64_t j) {
 }
 
 /// Returns the bytes of C.
-template <typename T> std::vector<T> check(const Shape &s, const Target &target, Numerics numerics = Numerics::Fast) {
+template <typename T>
+std::vector<T> check(const Shape &s, const Target &target, Numerics numerics = Numerics::Fast) {
   KernelModule m;
   Type element = sizeof(T) == 4 ? Type(m.builder.getF32Type()) : Type(m.builder.getF64Type());
   ContractionSpec spec = specOf(s, element);
@@ -106,14 +108,16 @@ template <typename T> std::vector<T> check(const Shape &s, const Target &target,
       }
   EXPECT_LE(worst, tolerance) << describe(s) << " " << target.name << " f" << sizeof(T) * 8;
   for (int i = 0; i < 16; ++i)
-    EXPECT_EQ(c[s.batch * s.m * s.n + i], T(12345)) << "wrote beyond the end: " << describe(s) << " " << target.name;
+    EXPECT_EQ(c[s.batch * s.m * s.n + i], T(12345))
+        << "wrote beyond the end: " << describe(s) << " " << target.name;
   return std::vector<T>(c.begin(), c.begin() + s.batch * s.m * s.n);
 }
 
-const int64_t kSizes[][3] = {{1, 1, 1},    {1, 1, 300},   {5, 1, 700},   {1, 7, 100},  {3, 2, 65},   {2, 3, 1000},
-                             {4, 4, 4},    {7, 10, 84},   {6, 64, 1},    {16, 16, 16}, {10, 128, 32}, {32, 10, 128},
-                             {33, 77, 129}, {100, 300, 257}, {61, 200, 1030}, {13, 65, 40}, {130, 130, 600}, {1, 500, 64},
-                             {8, 96, 700}, {200, 9, 33}, {50, 4, 40}, {300, 3, 20}};
+const int64_t kSizes[][3] = {{1, 1, 1},     {1, 1, 300},     {5, 1, 700},   {1, 7, 100},     {3, 2, 65},
+                             {2, 3, 1000},  {4, 4, 4},       {7, 10, 84},   {6, 64, 1},      {16, 16, 16},
+                             {10, 128, 32}, {32, 10, 128},   {33, 77, 129}, {100, 300, 257}, {61, 200, 1030},
+                             {13, 65, 40},  {130, 130, 600}, {1, 500, 64},  {8, 96, 700},    {200, 9, 33},
+                             {50, 4, 40},   {300, 3, 20}};
 
 /// Right numbers for every layout, and the same bits whatever the width of vectors.
 TEST(ContractionTest, AllLayoutsOfOddShapes) {
@@ -172,12 +176,17 @@ TEST(ContractionTest, ChunksAreIndependent) {
 /// relu(A B + bias) with the sums kept as well, and a mask stored as bytes.
 TEST(ContractionTest, EpilogueReadsAndWritesOperands) {
   for (const Target &target : runnableTargets())
-    for (Shape s : {Shape{33, 77, 129}, Shape{40, 70, 1100, false, true}, Shape{64, 2, 80}, Shape{50, 20, 700, true, false, true}}) {
+    for (Shape s : {Shape{33, 77, 129}, Shape{40, 70, 1100, false, true}, Shape{64, 2, 80},
+                    Shape{50, 20, 700, true, false, true}}) {
       KernelModule m;
       Type f32 = m.builder.getF32Type();
       ContractionSpec spec = specOf(s, f32);
-      spec.buffers = {spec.buffers[0], spec.buffers[1], {f32, s.n, false, true}, {f32, s.m, false, true},
-                      {f32, s.m * s.n, true, true}, {m.builder.getI8Type(), s.m * s.n, true, true}};
+      spec.buffers = {spec.buffers[0],
+                      spec.buffers[1],
+                      {f32, s.n, false, true},
+                      {f32, s.m, false, true},
+                      {f32, s.m * s.n, true, true},
+                      {m.builder.getI8Type(), s.m * s.n, true, true}};
       spec.operands = {{0, 0}, {1, 0}, {4, 0}, {2, 0}, {3, 0}, {5, 0}};
       int64_t rowOfC = s.transposeC ? 1 : s.n, columnOfC = s.transposeC ? s.m : 1;
       for (ContractionDim &dim : spec.batch)
@@ -226,13 +235,16 @@ TEST(ContractionTest, SeveralDimsOfEveryKind) {
       ContractionSpec spec;
       spec.name = "contraction";
       spec.accumulatorType = f32;
-      spec.buffers = {{f32, kB * kH * sequence * kD, false, true}, {f32, kB * sequence * kE, false, true}, {f32, kH * kD * kE, true, true}};
+      spec.buffers = {{f32, kB * kH * sequence * kD, false, true},
+                      {f32, kB * sequence * kE, false, true},
+                      {f32, kH * kD * kE, true, true}};
       spec.operands = {{0, 0}, {1, 0}, {2, 0}};
       spec.m = {{kH, {sequence * kD, 0, kD * kE}}, {kD, {1, 0, kE}}};
       spec.n = {{kE, {0, 1, 1}}};
       spec.k = {{kB, {kH * sequence * kD, sequence * kE, 0}}, {sequence, {kD, kE, 0}}};
       Compiled compiled(spec, m, target);
-      AlignedArray<float> a(spec.buffers[0].elements), b(spec.buffers[1].elements), c(spec.buffers[2].elements);
+      AlignedArray<float> a(spec.buffers[0].elements), b(spec.buffers[1].elements),
+          c(spec.buffers[2].elements);
       fill(a, 1);
       fill(b, 2);
       compiled.run({a.begin(), b.begin(), c.begin()});
@@ -242,7 +254,8 @@ TEST(ContractionTest, SeveralDimsOfEveryKind) {
             double want = 0;
             for (int64_t n = 0; n < kB; ++n)
               for (int64_t s = 0; s < sequence; ++s)
-                want += double(a[((n * kH + h) * sequence + s) * kD + d]) * double(b[(n * sequence + s) * kE + e]);
+                want += double(a[((n * kH + h) * sequence + s) * kD + d]) *
+                        double(b[(n * sequence + s) * kE + e]);
             ASSERT_NEAR(c[(h * kD + d) * kE + e], want, 6e-8 * (8 + kB * sequence)) << target.name;
           }
     }

@@ -30,7 +30,8 @@ struct Program {
   }
 
   bool isAccepted(std::string &reason) {
-    return isFusedContraction(function.getArguments(), function.getBody().front().getTerminator()->getOperands(), reason);
+    return isFusedContraction(function.getArguments(),
+                              function.getBody().front().getTerminator()->getOperands(), reason);
   }
 
   SmallVector<KernelBuffer> buffers() {
@@ -86,25 +87,31 @@ void check(llvm::StringRef text, double tolerance) {
     for (int64_t chunk = info->chunks; chunk-- > 0;)
       blob.kernel(info->name)(args.data(), chunk, 0);
 
-    auto want = evaluator::Evaluator(evaluator::Precision::f64).evaluate(p.function.getBody().front(), inputs);
+    auto want =
+        evaluator::Evaluator(evaluator::Precision::f64).evaluate(p.function.getBody().front(), inputs);
     ASSERT_TRUE(succeeded(want));
     for (auto [number, tensor] : llvm::enumerate(*want)) {
       char *got = memory[inputs.size() + number].begin();
       for (int64_t i = 0; i < tensor.size(); ++i) {
         if (!tensor.isFloat()) {
-          ASSERT_EQ(int64_t(got[i]), tensor.getInt(i)) << target.name << " output " << number << " element " << i << "\n" << text.str();
+          ASSERT_EQ(int64_t(got[i]), tensor.getInt(i))
+              << target.name << " output " << number << " element " << i << "\n"
+              << text.str();
           continue;
         }
         float value;
         std::memcpy(&value, got + i * 4, 4);
-        ASSERT_NEAR(value, tensor.getFloat(i), tolerance) << target.name << " output " << number << " element " << i << "\n" << text.str();
+        ASSERT_NEAR(value, tensor.getFloat(i), tolerance)
+            << target.name << " output " << number << " element " << i << "\n"
+            << text.str();
       }
     }
   }
 }
 
 TEST(FusedContractionTest, BiasAndReluWithTheSumsKept) {
-  check(R"(func.func @k(%x: tensor<33x129xf32>, %w: tensor<129x77xf32>, %b: tensor<77xf32>) -> (tensor<33x77xf32>, tensor<33x77xf32>) {
+  check(
+      R"(func.func @k(%x: tensor<33x129xf32>, %w: tensor<129x77xf32>, %b: tensor<77xf32>) -> (tensor<33x77xf32>, tensor<33x77xf32>) {
     %z = arith.constant dense<0.0> : tensor<33x77xf32>
     %d = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<33x129xf32>, tensor<129x77xf32> -> tensor<33x77xf32>
     %s = nn.broadcast %b dims = [1] : tensor<77xf32> -> tensor<33x77xf32>
@@ -112,11 +119,13 @@ TEST(FusedContractionTest, BiasAndReluWithTheSumsKept) {
     %c = arith.cmpf ugt, %a, %z : tensor<33x77xf32>
     %r = arith.select %c, %a, %z : tensor<33x77xi1>, tensor<33x77xf32>
     return %r, %a : tensor<33x77xf32>, tensor<33x77xf32>
-  })", 2e-5);
+  })",
+      2e-5);
 }
 
 TEST(FusedContractionTest, LongEpilogueIsRolledAndSeveralBlocksOfDepth) {
-  check(R"(func.func @k(%x: tensor<70x1100xf32>, %w: tensor<50x1100xf32>, %r: tensor<70x50xf32>) -> tensor<70x50xf32> {
+  check(
+      R"(func.func @k(%x: tensor<70x1100xf32>, %w: tensor<50x1100xf32>, %r: tensor<70x50xf32>) -> tensor<70x50xf32> {
     %h = arith.constant dense<0.5> : tensor<70x50xf32>
     %d = nn.dot %x, %w batch = [] x [] contract = [1] x [1] : tensor<70x1100xf32>, tensor<50x1100xf32> -> tensor<70x50xf32>
     %t = math.tanh %d : tensor<70x50xf32>
@@ -124,22 +133,26 @@ TEST(FusedContractionTest, LongEpilogueIsRolledAndSeveralBlocksOfDepth) {
     %m = arith.mulf %e, %h : tensor<70x50xf32>
     %a = arith.addf %m, %r : tensor<70x50xf32>
     return %a : tensor<70x50xf32>
-  })", 1e-4);
+  })",
+      1e-4);
 }
 
 TEST(FusedContractionTest, ProjectionStoresHeadsApart) {
-  check(R"(func.func @k(%x: tensor<48x64xf32>, %w: tensor<64x96xf32>, %b: tensor<96xf32>) -> tensor<2x4x24x24xf32> {
+  check(
+      R"(func.func @k(%x: tensor<48x64xf32>, %w: tensor<64x96xf32>, %b: tensor<96xf32>) -> tensor<2x4x24x24xf32> {
     %d = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<48x64xf32>, tensor<64x96xf32> -> tensor<48x96xf32>
     %s = nn.broadcast %b dims = [1] : tensor<96xf32> -> tensor<48x96xf32>
     %a = arith.addf %d, %s : tensor<48x96xf32>
     %v = nn.reshape %a : tensor<48x96xf32> -> tensor<2x24x4x24xf32>
     %t = nn.transpose %v perm = [0, 2, 1, 3] : tensor<2x24x4x24xf32> -> tensor<2x4x24x24xf32>
     return %t : tensor<2x4x24x24xf32>
-  })", 2e-5);
+  })",
+      2e-5);
 }
 
 TEST(FusedContractionTest, AttentionScoresOfTransposedHeads) {
-  check(R"(func.func @k(%q: tensor<2x20x3x32xf32>, %k: tensor<2x20x3x32xf32>, %mask: tensor<20x20xf32>) -> tensor<2x3x20x20xf32> {
+  check(
+      R"(func.func @k(%q: tensor<2x20x3x32xf32>, %k: tensor<2x20x3x32xf32>, %mask: tensor<20x20xf32>) -> tensor<2x3x20x20xf32> {
     %c = arith.constant dense<0.125> : tensor<2x3x20x20xf32>
     %qt = nn.transpose %q perm = [0, 2, 1, 3] : tensor<2x20x3x32xf32> -> tensor<2x3x20x32xf32>
     %kt = nn.transpose %k perm = [0, 2, 1, 3] : tensor<2x20x3x32xf32> -> tensor<2x3x20x32xf32>
@@ -148,11 +161,13 @@ TEST(FusedContractionTest, AttentionScoresOfTransposedHeads) {
     %m = nn.broadcast %mask dims = [2, 3] : tensor<20x20xf32> -> tensor<2x3x20x20xf32>
     %a = arith.addf %s, %m : tensor<2x3x20x20xf32>
     return %a : tensor<2x3x20x20xf32>
-  })", 2e-5);
+  })",
+      2e-5);
 }
 
 TEST(FusedContractionTest, MatrixTimesVectorWithMask) {
-  check(R"(func.func @k(%x: tensor<50x300xf32>, %w: tensor<300x1xf32>, %b: tensor<1xf32>) -> (tensor<50x1xf32>, tensor<50x1xi1>) {
+  check(
+      R"(func.func @k(%x: tensor<50x300xf32>, %w: tensor<300x1xf32>, %b: tensor<1xf32>) -> (tensor<50x1xf32>, tensor<50x1xi1>) {
     %z = arith.constant dense<0.0> : tensor<50x1xf32>
     %d = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<50x300xf32>, tensor<300x1xf32> -> tensor<50x1xf32>
     %s = nn.broadcast %b dims = [1] : tensor<1xf32> -> tensor<50x1xf32>
@@ -160,7 +175,8 @@ TEST(FusedContractionTest, MatrixTimesVectorWithMask) {
     %c = arith.cmpf ogt, %a, %z : tensor<50x1xf32>
     %l = math.tanh %a : tensor<50x1xf32>
     return %l, %c : tensor<50x1xf32>, tensor<50x1xi1>
-  })", 2e-5);
+  })",
+      2e-5);
 }
 
 void refuse(llvm::StringRef text, llvm::StringRef want) {
@@ -175,7 +191,8 @@ TEST(FusedContractionTest, RefusesReductionsOfTheResult) {
     %d = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<32x64xf32>, tensor<64x32xf32> -> tensor<32x32xf32>
     %s = nn.reduce sum %d axes = [1] : tensor<32x32xf32> -> tensor<32xf32>
     return %s : tensor<32xf32>
-  })", "what follows is not elementwise on the result");
+  })",
+         "what follows is not elementwise on the result");
 }
 
 TEST(FusedContractionTest, RefusesTwoPlacesOfTheResult) {
@@ -184,16 +201,19 @@ TEST(FusedContractionTest, RefusesTwoPlacesOfTheResult) {
     %t = nn.transpose %d perm = [1, 0] : tensor<32x32xf32> -> tensor<32x32xf32>
     %s = arith.addf %d, %t : tensor<32x32xf32>
     return %s : tensor<32x32xf32>
-  })", "what follows is not elementwise on the result");
+  })",
+         "what follows is not elementwise on the result");
 }
 
 TEST(FusedContractionTest, RefusesScatteredVectors) {
-  refuse(R"(func.func @k(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>, %r: tensor<32x32xf32>) -> tensor<32x32xf32> {
+  refuse(
+      R"(func.func @k(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>, %r: tensor<32x32xf32>) -> tensor<32x32xf32> {
     %d = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<32x64xf32>, tensor<64x32xf32> -> tensor<32x32xf32>
     %t = nn.transpose %r perm = [1, 0] : tensor<32x32xf32> -> tensor<32x32xf32>
     %s = arith.addf %d, %t : tensor<32x32xf32>
     return %s : tensor<32x32xf32>
-  })", "vectors of the result would be scattered");
+  })",
+      "vectors of the result would be scattered");
 }
 
 TEST(FusedContractionTest, RefusesElementwiseOperands) {
@@ -201,7 +221,8 @@ TEST(FusedContractionTest, RefusesElementwiseOperands) {
     %n = arith.negf %x : tensor<32x64xf32>
     %d = nn.dot %n, %w batch = [] x [] contract = [1] x [0] : tensor<32x64xf32>, tensor<64x32xf32> -> tensor<32x32xf32>
     return %d : tensor<32x32xf32>
-  })", "an operand of the dot is more than a strided view of an input");
+  })",
+         "an operand of the dot is more than a strided view of an input");
 }
 
 } // namespace

@@ -47,26 +47,32 @@ Conv complete(Conv c) {
 Sizes outputOf(const Conv &c) {
   Sizes output;
   for (size_t d = 0; d < c.input.size(); ++d)
-    output.push_back((c.input[d] + c.low[d] + c.high[d] - c.dilations[d] * (c.filter[d] - 1) - 1) / c.strides[d] + 1);
+    output.push_back(
+        (c.input[d] + c.low[d] + c.high[d] - c.dilations[d] * (c.filter[d] - 1) - 1) / c.strides[d] + 1);
   return output;
 }
 
 std::string programOf(const Conv &c, Kind kind, const std::string &element) {
-  std::string x = tensor({c.batch}, c.input, {c.channels}, element), y = tensor({c.batch}, outputOf(c), {c.features}, element),
+  std::string x = tensor({c.batch}, c.input, {c.channels}, element),
+              y = tensor({c.batch}, outputOf(c), {c.features}, element),
               w = tensor({}, c.filter, {c.channels / c.groups, c.features}, element);
   std::string window = " strides = " + list(c.strides) + " padding = " + list(c.low) + " to " + list(c.high) +
                        " dilations = " + list(c.dilations) + " groups = " + std::to_string(c.groups);
   std::string a = kind == Kind::InputGrad ? y : x, b = kind == Kind::FilterGrad ? y : w;
   std::string result = kind == Kind::Forward ? y : kind == Kind::InputGrad ? x : w;
-  std::string name = kind == Kind::Forward ? "conv" : kind == Kind::InputGrad ? "conv_input_grad" : "conv_filter_grad";
-  return "func.func @k(%a: " + a + ", %b: " + b + ") -> " + result + " {\n  %r = nn." + name + " %a, %b" + window + " : " + a +
-         ", " + b + " -> " + result + "\n  return %r : " + result + "\n}";
+  std::string name = kind == Kind::Forward     ? "conv"
+                     : kind == Kind::InputGrad ? "conv_input_grad"
+                                               : "conv_filter_grad";
+  return "func.func @k(%a: " + a + ", %b: " + b + ") -> " + result + " {\n  %r = nn." + name + " %a, %b" +
+         window + " : " + a + ", " + b + " -> " + result + "\n  return %r : " + result + "\n}";
 }
 
-FailureOr<KernelInfo> generate(ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer> buffers, const Target &target,
-                               Numerics numerics) {
+FailureOr<KernelInfo> generate(ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer> buffers,
+                               const Target &target, Numerics numerics) {
   std::string reason;
-  EXPECT_TRUE(isFusedConv(function.getArguments(), function.getBody().front().getTerminator()->getOperands(), reason)) << reason;
+  EXPECT_TRUE(
+      isFusedConv(function.getArguments(), function.getBody().front().getTerminator()->getOperands(), reason))
+      << reason;
   return generateConv(module, function, buffers, target, numerics);
 }
 
@@ -79,7 +85,9 @@ void check(Conv given, Coverage coverage = Coverage::Targets) {
   for (int64_t size : outputOf(c))
     output *= double(size);
   for (Kind kind : {Kind::Forward, Kind::InputGrad, Kind::FilterGrad}) {
-    double summed = kind == Kind::FilterGrad ? output : filter * double(kind == Kind::Forward ? c.channels : c.features) / double(c.groups);
+    double summed = kind == Kind::FilterGrad
+                        ? output
+                        : filter * double(kind == Kind::Forward ? c.channels : c.features) / double(c.groups);
     // Rounding errors of `summed` sums of products below one.
     compareWithEvaluator(programOf(c, kind, "f32"), generate, 1.2e-7 * (4 + summed), coverage);
     compareWithEvaluator(programOf(c, kind, "f64"), generate, 2.3e-16 * (4 + summed), Coverage::Widest);
@@ -176,11 +184,16 @@ TEST(ConvTest, SeveralBlocksAndChunks) {
   check({1, {90, 64}, 20, {5, 3}, 6, {2, 1}, {2, 1}}, Coverage::Widest);
   check({1, {3000}, 32, {3}, 5, {}, {1}}, Coverage::Widest);
   Target target = runnableTargets().back();
-  EXPECT_GT(EvaluatedKernel(programOf(complete({2, {70, 66}, 18, {3, 3}, 5, {}, {1, 1}}), Kind::Forward, "f32"), generate, target, Numerics::Fast).info.chunks, 1);
+  EXPECT_GT(
+      EvaluatedKernel(programOf(complete({2, {70, 66}, 18, {3, 3}, 5, {}, {1, 1}}), Kind::Forward, "f32"),
+                      generate, target, Numerics::Fast)
+          .info.chunks,
+      1);
 }
 
 TEST(ConvTest, EpilogueOfBiasReluAndResidual) {
-  compareWithEvaluator(R"(func.func @k(%r: tensor<2x9x10x37xf32>, %x: tensor<2x9x10x5xf32>, %w: tensor<3x3x5x37xf32>, %b: tensor<37xf32>)
+  compareWithEvaluator(
+      R"(func.func @k(%r: tensor<2x9x10x37xf32>, %x: tensor<2x9x10x5xf32>, %w: tensor<3x3x5x37xf32>, %b: tensor<37xf32>)
       -> (tensor<2x9x10x37xf32>, tensor<2x9x10x37xi1>) {
     %z = arith.constant dense<0.0> : tensor<2x9x10x37xf32>
     %c = nn.conv %x, %w strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<2x9x10x5xf32>, tensor<3x3x5x37xf32> -> tensor<2x9x10x37xf32>
@@ -190,27 +203,32 @@ TEST(ConvTest, EpilogueOfBiasReluAndResidual) {
     %m = arith.cmpf ogt, %t, %z : tensor<2x9x10x37xf32>
     %y = arith.select %m, %t, %z : tensor<2x9x10x37xi1>, tensor<2x9x10x37xf32>
     return %y, %m : tensor<2x9x10x37xf32>, tensor<2x9x10x37xi1>
-  })", generate, 1e-5);
+  })",
+      generate, 1e-5);
 }
 
 TEST(ConvTest, LongEpilogueIsRolled) {
-  compareWithEvaluator(R"(func.func @k(%x: tensor<2x20x8xf32>, %w: tensor<3x8x40xf32>) -> tensor<2x20x40xf32> {
+  compareWithEvaluator(
+      R"(func.func @k(%x: tensor<2x20x8xf32>, %w: tensor<3x8x40xf32>) -> tensor<2x20x40xf32> {
     %c = nn.conv %x, %w strides = [1] padding = [1] to [1] dilations = [1] groups = 1 : tensor<2x20x8xf32>, tensor<3x8x40xf32> -> tensor<2x20x40xf32>
     %t = math.tanh %c : tensor<2x20x40xf32>
     %e = math.exp %t : tensor<2x20x40xf32>
     return %e : tensor<2x20x40xf32>
-  })", generate, 2e-5);
+  })",
+      generate, 2e-5);
 }
 
 /// Stride 2: every phase of the gradient finds its own place in the mask.
 TEST(ConvTest, EpilogueOfInputGradient) {
-  compareWithEvaluator(R"(func.func @k(%dy: tensor<2x5x4x12xf32>, %w: tensor<3x3x20x12xf32>, %v: tensor<2x9x8x20xf32>) -> tensor<2x9x8x20xf32> {
+  compareWithEvaluator(
+      R"(func.func @k(%dy: tensor<2x5x4x12xf32>, %w: tensor<3x3x20x12xf32>, %v: tensor<2x9x8x20xf32>) -> tensor<2x9x8x20xf32> {
     %z = arith.constant dense<0.0> : tensor<2x9x8x20xf32>
     %g = nn.conv_input_grad %dy, %w strides = [2, 2] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<2x5x4x12xf32>, tensor<3x3x20x12xf32> -> tensor<2x9x8x20xf32>
     %m = arith.cmpf ogt, %v, %z : tensor<2x9x8x20xf32>
     %y = arith.select %m, %g, %z : tensor<2x9x8x20xi1>, tensor<2x9x8x20xf32>
     return %y : tensor<2x9x8x20xf32>
-  })", generate, 1e-5);
+  })",
+      generate, 1e-5);
 }
 
 void refuse(llvm::StringRef text, llvm::StringRef want) {
@@ -220,7 +238,9 @@ void refuse(llvm::StringRef text, llvm::StringRef want) {
   ASSERT_TRUE(source) << text.str();
   auto function = *source->getOps<func::FuncOp>().begin();
   std::string reason;
-  EXPECT_FALSE(isFusedConv(function.getArguments(), function.getBody().front().getTerminator()->getOperands(), reason)) << text.str();
+  EXPECT_FALSE(
+      isFusedConv(function.getArguments(), function.getBody().front().getTerminator()->getOperands(), reason))
+      << text.str();
   EXPECT_EQ(reason, want.str());
 }
 
@@ -229,7 +249,8 @@ TEST(ConvTest, RefusesWhatIsNotElementwise) {
     %c = nn.conv %x, %w strides = [2] padding = [0] to [0] dilations = [1] groups = 1 : tensor<2x9x8xf32>, tensor<1x8x4xf32> -> tensor<2x5x4xf32>
     %s = nn.reduce sum %c axes = [1] : tensor<2x5x4xf32> -> tensor<2x4xf32>
     return %s : tensor<2x4xf32>
-  })", "what follows is not elementwise on the result");
+  })",
+         "what follows is not elementwise on the result");
 }
 
 TEST(ConvTest, RefusesTransposedResults) {
@@ -237,7 +258,8 @@ TEST(ConvTest, RefusesTransposedResults) {
     %c = nn.conv %x, %w strides = [2] padding = [0] to [0] dilations = [1] groups = 1 : tensor<2x9x8xf32>, tensor<1x8x4xf32> -> tensor<2x5x4xf32>
     %t = nn.transpose %c perm = [0, 2, 1] : tensor<2x5x4xf32> -> tensor<2x4x5xf32>
     return %t : tensor<2x4x5xf32>
-  })", "vectors of the result would be scattered");
+  })",
+         "vectors of the result would be scattered");
 }
 
 } // namespace

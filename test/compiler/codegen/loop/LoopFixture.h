@@ -127,7 +127,8 @@ inline std::vector<Buffer> runEverywhere(llvm::StringRef text, const std::vector
 }
 
 /// Compares floats with a reference in double precision, `tolerance` relative to the larger of one and the value.
-inline void expectClose(const Buffer &got, const std::vector<double> &want, double tolerance, const std::string &what) {
+inline void expectClose(const Buffer &got, const std::vector<double> &want, double tolerance,
+                        const std::string &what) {
   auto values = valuesOf<float>(got);
   ASSERT_EQ(values.size(), want.size()) << what;
   for (size_t i = 0; i < want.size(); ++i)

@@ -22,10 +22,16 @@ std::string dims(std::initializer_list<int64_t> sizes) {
 TEST(LoopKernelTest, ElementwiseOfAllLengths) {
   for (int64_t n : {1, 3, 16, 31, 64, 65, 200, 100003}) {
     std::string t = "tensor<" + dims({n}) + "f32>";
-    std::string text = "func.func @k(%x: " + t + ", %y: " + t + ", %s: tensor<f32>) -> " + t + " {\n"
-                       "%b = nn.broadcast %s dims = [] : tensor<f32> -> " + t + "\n"
-                       "%p = arith.mulf %x, %b : " + t + "\n%q = arith.addf %p, %y : " + t + "\n"
-                       "%e = math.tanh %q : " + t + "\nreturn %e : " + t + "\n}";
+    std::string text = "func.func @k(%x: " + t + ", %y: " + t + ", %s: tensor<f32>) -> " + t +
+                       " {\n"
+                       "%b = nn.broadcast %s dims = [] : tensor<f32> -> " +
+                       t +
+                       "\n"
+                       "%p = arith.mulf %x, %b : " +
+                       t + "\n%q = arith.addf %p, %y : " + t +
+                       "\n"
+                       "%e = math.tanh %q : " +
+                       t + "\nreturn %e : " + t + "\n}";
     auto x = randomFloats(n, 1), y = randomFloats(n, 2);
     auto out = runEverywhere(text, {bufferOf(x), bufferOf(y), bufferOf(std::vector<float>{0.75f})});
     std::vector<double> want(n);
@@ -39,13 +45,25 @@ TEST(LoopKernelTest, BiasAndMask) {
   for (auto [rows, columns] : {std::pair<int64_t, int64_t>{7, 5}, {33, 64}, {9, 100}, {300, 70}}) {
     std::string t = "tensor<" + dims({rows, columns}) + "f32>", v = "tensor<" + dims({columns}) + "f32>";
     std::string mask = "tensor<" + dims({rows, columns}) + "i1>";
-    std::string text = "func.func @k(%x: " + t + ", %b: " + v + ") -> (" + t + ", " + mask + ") {\n"
-                       "%z = arith.constant dense<0.0> : " + t + "\n"
-                       "%s = nn.broadcast %b dims = [1] : " + v + " -> " + t + "\n"
-                       "%a = arith.addf %x, %s : " + t + "\n"
-                       "%c = arith.cmpf ugt, %a, %z : " + t + "\n"
-                       "%r = arith.select %c, %a, %z : " + mask + ", " + t + "\n"
-                       "return %r, %c : " + t + ", " + mask + "\n}";
+    std::string text = "func.func @k(%x: " + t + ", %b: " + v + ") -> (" + t + ", " + mask +
+                       ") {\n"
+                       "%z = arith.constant dense<0.0> : " +
+                       t +
+                       "\n"
+                       "%s = nn.broadcast %b dims = [1] : " +
+                       v + " -> " + t +
+                       "\n"
+                       "%a = arith.addf %x, %s : " +
+                       t +
+                       "\n"
+                       "%c = arith.cmpf ugt, %a, %z : " +
+                       t +
+                       "\n"
+                       "%r = arith.select %c, %a, %z : " +
+                       mask + ", " + t +
+                       "\n"
+                       "return %r, %c : " +
+                       t + ", " + mask + "\n}";
     auto x = randomFloats(rows * columns, 1), b = randomFloats(columns, 2);
     auto out = runEverywhere(text, {bufferOf(x), bufferOf(b)});
     auto y = valuesOf<float>(out[0]);
@@ -60,13 +78,29 @@ TEST(LoopKernelTest, BiasAndMask) {
 }
 
 TEST(LoopKernelTest, ReductionsOverRowsAndColumns) {
-  struct Case { int64_t outer, reduced, inner; };
-  for (Case c : {Case{5, 7, 1}, {1, 1000, 1}, {33, 100, 1}, {300, 129, 1}, {2, 50257, 1}, {1, 300, 70}, {4, 1000, 33}, {3, 5, 16}, {1, 7, 3}}) {
+  struct Case {
+    int64_t outer, reduced, inner;
+  };
+  for (Case c : {Case{5, 7, 1},
+                 {1, 1000, 1},
+                 {33, 100, 1},
+                 {300, 129, 1},
+                 {2, 50257, 1},
+                 {1, 300, 70},
+                 {4, 1000, 33},
+                 {3, 5, 16},
+                 {1, 7, 3}}) {
     for (const char *kind : {"sum", "max", "min"}) {
-      std::string in = "tensor<" + dims({c.outer, c.reduced, c.inner}) + "f32>", result = "tensor<" + dims({c.outer, c.inner}) + "f32>";
-      std::string text = "func.func @k(%x: " + in + ") -> " + result + " {\n%s = arith.mulf %x, %x : " + in + "\n"
-                         "%d = arith.subf %s, %x : " + in + "\n"
-                         "%r = nn.reduce " + kind + " %d axes = [1] : " + in + " -> " + result + "\nreturn %r : " + result + "\n}";
+      std::string in = "tensor<" + dims({c.outer, c.reduced, c.inner}) + "f32>",
+                  result = "tensor<" + dims({c.outer, c.inner}) + "f32>";
+      std::string text = "func.func @k(%x: " + in + ") -> " + result + " {\n%s = arith.mulf %x, %x : " + in +
+                         "\n"
+                         "%d = arith.subf %s, %x : " +
+                         in +
+                         "\n"
+                         "%r = nn.reduce " +
+                         kind + " %d axes = [1] : " + in + " -> " + result + "\nreturn %r : " + result +
+                         "\n}";
       auto x = randomFloats(c.outer * c.reduced * c.inner, 3);
       auto out = runEverywhere(text, {bufferOf(x)});
       std::vector<double> want;
@@ -104,8 +138,8 @@ TEST(LoopKernelTest, NanPassesThroughMaxAndMin) {
     for (int64_t where : {int64_t(0), n / 2, n - 1})
       for (const char *kind : {"max", "min"}) {
         std::string in = "tensor<2x" + dims({n}) + "f32>";
-        std::string text = "func.func @k(%x: " + in + ") -> tensor<2xf32> {\n%r = nn.reduce " + kind + " %x axes = [1] : " + in +
-                           " -> tensor<2xf32>\nreturn %r : tensor<2xf32>\n}";
+        std::string text = "func.func @k(%x: " + in + ") -> tensor<2xf32> {\n%r = nn.reduce " + kind +
+                           " %x axes = [1] : " + in + " -> tensor<2xf32>\nreturn %r : tensor<2xf32>\n}";
         auto x = randomFloats(2 * n, 5);
         x[where] = NAN;
         auto y = valuesOf<float>(CompiledLoop(text, runnableTargets().back()).run({bufferOf(x)})[0]);
@@ -116,14 +150,28 @@ TEST(LoopKernelTest, NanPassesThroughMaxAndMin) {
 
 std::string softmaxText(int64_t rows, int64_t columns) {
   std::string t = "tensor<" + dims({rows, columns}) + "f32>", v = "tensor<" + dims({rows}) + "f32>";
-  return "func.func @k(%x: " + t + ") -> (" + t + ", " + v + ") {\n"
-         "%m = nn.reduce max %x axes = [1] : " + t + " -> " + v + "\n"
-         "%mb = nn.broadcast %m dims = [0] : " + v + " -> " + t + "\n"
-         "%d = arith.subf %x, %mb : " + t + "\n%e = math.exp %d : " + t + "\n"
-         "%s = nn.reduce sum %e axes = [1] : " + t + " -> " + v + "\n"
-         "%sb = nn.broadcast %s dims = [0] : " + v + " -> " + t + "\n"
-         "%y = arith.divf %e, %sb : " + t + "\n%l = math.log %s : " + v + "\n%z = arith.addf %l, %m : " + v + "\n"
-         "return %y, %z : " + t + ", " + v + "\n}";
+  return "func.func @k(%x: " + t + ") -> (" + t + ", " + v +
+         ") {\n"
+         "%m = nn.reduce max %x axes = [1] : " +
+         t + " -> " + v +
+         "\n"
+         "%mb = nn.broadcast %m dims = [0] : " +
+         v + " -> " + t +
+         "\n"
+         "%d = arith.subf %x, %mb : " +
+         t + "\n%e = math.exp %d : " + t +
+         "\n"
+         "%s = nn.reduce sum %e axes = [1] : " +
+         t + " -> " + v +
+         "\n"
+         "%sb = nn.broadcast %s dims = [0] : " +
+         v + " -> " + t +
+         "\n"
+         "%y = arith.divf %e, %sb : " +
+         t + "\n%l = math.log %s : " + v + "\n%z = arith.addf %l, %m : " + v +
+         "\n"
+         "return %y, %z : " +
+         t + ", " + v + "\n}";
 }
 
 TEST(LoopKernelTest, SoftmaxInOneKernel) {
@@ -173,21 +221,41 @@ std::vector<int64_t> indicesOf(int64_t position, const std::vector<int64_t> &sha
 TEST(LoopKernelTest, Movements) {
   using Indices = std::vector<int64_t>;
   std::vector<Movement> movements = {
-      {"nn.transpose %x perm = [1, 0]", {40, 50}, {50, 40}, [](const Indices &i) { return i[1] * 50 + i[0]; }},
-      {"nn.transpose %x perm = [1, 0]", {64, 64}, {64, 64}, [](const Indices &i) { return i[1] * 64 + i[0]; }},
-      {"nn.transpose %x perm = [0, 2, 1]", {3, 5, 7}, {3, 7, 5}, [](const Indices &i) { return (i[0] * 5 + i[2]) * 7 + i[1]; }},
-      {"nn.transpose %x perm = [0, 2, 3, 1]", {2, 3, 6, 8}, {2, 6, 8, 3},
+      {"nn.transpose %x perm = [1, 0]",
+       {40, 50},
+       {50, 40},
+       [](const Indices &i) { return i[1] * 50 + i[0]; }},
+      {"nn.transpose %x perm = [1, 0]",
+       {64, 64},
+       {64, 64},
+       [](const Indices &i) { return i[1] * 64 + i[0]; }},
+      {"nn.transpose %x perm = [0, 2, 1]",
+       {3, 5, 7},
+       {3, 7, 5},
+       [](const Indices &i) { return (i[0] * 5 + i[2]) * 7 + i[1]; }},
+      {"nn.transpose %x perm = [0, 2, 3, 1]",
+       {2, 3, 6, 8},
+       {2, 6, 8, 3},
        [](const Indices &i) { return ((i[0] * 3 + i[3]) * 6 + i[1]) * 8 + i[2]; }},
-      {"nn.transpose %x perm = [2, 0, 1, 3]", {4, 5, 6, 20}, {6, 4, 5, 20},
+      {"nn.transpose %x perm = [2, 0, 1, 3]",
+       {4, 5, 6, 20},
+       {6, 4, 5, 20},
        [](const Indices &i) { return ((i[1] * 5 + i[2]) * 6 + i[0]) * 20 + i[3]; }},
-      {"nn.slice %x starts = [1, 3] strides = [1, 1]", {5, 50}, {3, 40}, [](const Indices &i) { return (i[0] + 1) * 50 + i[1] + 3; }},
-      {"nn.slice %x starts = [0, 1] strides = [2, 3]", {5, 50}, {3, 16}, [](const Indices &i) { return i[0] * 100 + i[1] * 3 + 1; }},
+      {"nn.slice %x starts = [1, 3] strides = [1, 1]",
+       {5, 50},
+       {3, 40},
+       [](const Indices &i) { return (i[0] + 1) * 50 + i[1] + 3; }},
+      {"nn.slice %x starts = [0, 1] strides = [2, 3]",
+       {5, 50},
+       {3, 16},
+       [](const Indices &i) { return i[0] * 100 + i[1] * 3 + 1; }},
       {"nn.broadcast %x dims = [0, 2]", {4, 1}, {4, 3, 20}, [](const Indices &i) { return i[0]; }},
       {"nn.broadcast %x dims = [1]", {7}, {9, 7, 5}, [](const Indices &i) { return i[1]; }},
   };
   for (const Movement &m : movements) {
     std::string in = tensorOf(m.from, "f32"), out = tensorOf(m.to, "f32");
-    std::string text = "func.func @k(%x: " + in + ") -> " + out + " {\n%y = " + m.op + " : " + in + " -> " + out + "\nreturn %y : " + out + "\n}";
+    std::string text = "func.func @k(%x: " + in + ") -> " + out + " {\n%y = " + m.op + " : " + in + " -> " +
+                       out + "\nreturn %y : " + out + "\n}";
     std::vector<float> x(count(m.from));
     for (size_t i = 0; i < x.size(); ++i)
       x[i] = float(i);
@@ -214,8 +282,9 @@ TEST(LoopKernelTest, PadsAndConcats) {
   for (auto [low, high, interior] : {std::array<int64_t, 3>{2, 3, 0}, {20, 0, 0}, {1, 1, 1}, {0, 2, 2}}) {
     int64_t rows = 3, n = 21, wide = low + high + n + (n - 1) * interior, tall = rows + 1;
     std::string in = tensorOf({rows, n}, "f32"), out = tensorOf({tall, wide}, "f32");
-    std::string text = "func.func @k(%x: " + in + ", %v: tensor<f32>) -> " + out + " {\n%y = nn.pad %x, %v low = [1, " + std::to_string(low) +
-                       "] high = [0, " + std::to_string(high) + "] interior = [0, " + std::to_string(interior) + "] : " + in +
+    std::string text = "func.func @k(%x: " + in + ", %v: tensor<f32>) -> " + out +
+                       " {\n%y = nn.pad %x, %v low = [1, " + std::to_string(low) + "] high = [0, " +
+                       std::to_string(high) + "] interior = [0, " + std::to_string(interior) + "] : " + in +
                        ", tensor<f32> -> " + out + "\nreturn %y : " + out + "\n}";
     auto x = randomFloats(rows * n, 8);
     auto y = valuesOf<float>(runEverywhere(text, {bufferOf(x), bufferOf(std::vector<float>{-7})})[0]);
@@ -226,14 +295,18 @@ TEST(LoopKernelTest, PadsAndConcats) {
     ASSERT_EQ(y, want) << text;
   }
   for (int64_t first : {1, 16, 23}) {
-    std::string a = tensorOf({5, first}, "f32"), b = tensorOf({5, 30}, "f32"), out = tensorOf({5, first + 60}, "f32");
-    std::string text = "func.func @k(%a: " + a + ", %b: " + b + ") -> " + out + " {\n%e = arith.mulf %b, %b : " + b +
-                       "\n%y = nn.concat %a, %b, %e axis = 1 : " + a + ", " + b + ", " + b + " -> " + out + "\nreturn %y : " + out + "\n}";
+    std::string a = tensorOf({5, first}, "f32"), b = tensorOf({5, 30}, "f32"),
+                out = tensorOf({5, first + 60}, "f32");
+    std::string text = "func.func @k(%a: " + a + ", %b: " + b + ") -> " + out +
+                       " {\n%e = arith.mulf %b, %b : " + b + "\n%y = nn.concat %a, %b, %e axis = 1 : " + a +
+                       ", " + b + ", " + b + " -> " + out + "\nreturn %y : " + out + "\n}";
     auto x = randomFloats(5 * first, 9), z = randomFloats(150, 10);
     auto y = valuesOf<float>(runEverywhere(text, {bufferOf(x), bufferOf(z)})[0]);
     for (int64_t i = 0; i < 5; ++i)
       for (int64_t j = 0; j < first + 60; ++j) {
-        float w = j < first ? x[i * first + j] : j < first + 30 ? z[i * 30 + j - first] : z[i * 30 + j - first - 30] * z[i * 30 + j - first - 30];
+        float w = j < first        ? x[i * first + j]
+                  : j < first + 30 ? z[i * 30 + j - first]
+                                   : z[i * 30 + j - first - 30] * z[i * 30 + j - first - 30];
         ASSERT_EQ(y[i * (first + 60) + j], w) << i << " " << j;
       }
   }
@@ -241,13 +314,15 @@ TEST(LoopKernelTest, PadsAndConcats) {
 
 TEST(LoopKernelTest, ConcatenatesAScalar) {
   auto x = randomFloats(15, 13), s = randomFloats(1, 14);
-  auto y = valuesOf<float>(runEverywhere(R"(func.func @k(%s: tensor<f32>, %x: tensor<3x5xf32>) -> tensor<16xf32> {
+  auto y =
+      valuesOf<float>(runEverywhere(R"(func.func @k(%s: tensor<f32>, %x: tensor<3x5xf32>) -> tensor<16xf32> {
     %e = arith.mulf %s, %s : tensor<f32>
     %a = nn.reshape %e : tensor<f32> -> tensor<1xf32>
     %b = nn.reshape %x : tensor<3x5xf32> -> tensor<15xf32>
     %y = nn.concat %a, %b axis = 0 : tensor<1xf32>, tensor<15xf32> -> tensor<16xf32>
     return %y : tensor<16xf32>
-  })", {bufferOf(s), bufferOf(x)})[0]);
+  })",
+                                    {bufferOf(s), bufferOf(x)})[0]);
   EXPECT_EQ(y[0], s[0] * s[0]);
   for (int64_t i = 0; i < 15; ++i)
     EXPECT_EQ(y[i + 1], x[i]) << i;
@@ -256,30 +331,37 @@ TEST(LoopKernelTest, ConcatenatesAScalar) {
 TEST(LoopKernelTest, Gathers) {
   auto table = randomFloats(10 * 33, 11);
   auto indices = randomIndices(6, 12, 10);
-  auto y = valuesOf<float>(runEverywhere(R"(func.func @k(%x: tensor<10x33xf32>, %i: tensor<2x3xi64>) -> tensor<2x3x33xf32> {
+  auto y = valuesOf<float>(
+      runEverywhere(R"(func.func @k(%x: tensor<10x33xf32>, %i: tensor<2x3xi64>) -> tensor<2x3x33xf32> {
     %y = nn.gather %x, %i axis = 0 : tensor<10x33xf32>, tensor<2x3xi64> -> tensor<2x3x33xf32>
-    return %y : tensor<2x3x33xf32> })", {bufferOf(table), bufferOf(indices)})[0]);
+    return %y : tensor<2x3x33xf32> })",
+                    {bufferOf(table), bufferOf(indices)})[0]);
   for (int i = 0; i < 6; ++i)
     for (int j = 0; j < 33; ++j)
       ASSERT_EQ(y[i * 33 + j], table[indices[i] * 33 + j]);
   auto columns = randomIndices(20, 13, 33);
-  y = valuesOf<float>(runEverywhere(R"(func.func @k(%x: tensor<10x33xf32>, %i: tensor<20xi64>) -> tensor<10x20xf32> {
+  y = valuesOf<float>(
+      runEverywhere(R"(func.func @k(%x: tensor<10x33xf32>, %i: tensor<20xi64>) -> tensor<10x20xf32> {
     %y = nn.gather %x, %i axis = 1 : tensor<10x33xf32>, tensor<20xi64> -> tensor<10x20xf32>
-    return %y : tensor<10x20xf32> })", {bufferOf(table), bufferOf(columns)})[0]);
+    return %y : tensor<10x20xf32> })",
+                    {bufferOf(table), bufferOf(columns)})[0]);
   for (int i = 0; i < 10; ++i)
     for (int j = 0; j < 20; ++j)
       ASSERT_EQ(y[i * 20 + j], table[i * 33 + columns[j]]);
   auto elements = randomIndices(10 * 7, 14, 33);
-  y = valuesOf<float>(runEverywhere(R"(func.func @k(%x: tensor<10x33xf32>, %i: tensor<10x7xi64>) -> tensor<10x7xf32> {
+  y = valuesOf<float>(
+      runEverywhere(R"(func.func @k(%x: tensor<10x33xf32>, %i: tensor<10x7xi64>) -> tensor<10x7xf32> {
     %y = nn.gather_elements %x, %i axis = 1 : tensor<10x33xf32>, tensor<10x7xi64> -> tensor<10x7xf32>
-    return %y : tensor<10x7xf32> })", {bufferOf(table), bufferOf(elements)})[0]);
+    return %y : tensor<10x7xf32> })",
+                    {bufferOf(table), bufferOf(elements)})[0]);
   for (int i = 0; i < 70; ++i)
     ASSERT_EQ(y[i], table[i / 7 * 33 + elements[i]]);
 }
 
 TEST(LoopKernelTest, ReshapeIsIndexArithmetic) {
   // Merged, split and neither: 6 x 10 as 4 x 15 has no common dimensions.
-  std::string text = R"(func.func @k(%x: tensor<6x10xf32>, %b: tensor<15xf32>, %c: tensor<3xf32>) -> (tensor<4x15xf32>) {
+  std::string text =
+      R"(func.func @k(%x: tensor<6x10xf32>, %b: tensor<15xf32>, %c: tensor<3xf32>) -> (tensor<4x15xf32>) {
     %t = math.absf %x : tensor<6x10xf32>
     %r = nn.reshape %t : tensor<6x10xf32> -> tensor<4x15xf32>
     %w = nn.broadcast %b dims = [1] : tensor<15xf32> -> tensor<4x15xf32>
@@ -299,9 +381,15 @@ TEST(LoopKernelTest, ScattersAndScans) {
     std::string columns = std::to_string(inner);
     auto indices = randomIndices(12, 18, 9);
     auto updates = randomFloats(12 * inner, 19);
-    auto y = runEverywhere("func.func @k(%i: tensor<12xi64>, %u: tensor<12x" + columns + "xf32>) -> tensor<9x" + columns + "xf32> {\n"
-        "%y = nn.scatter_add %i, %u axis = 0 : tensor<12xi64>, tensor<12x" + columns + "xf32> -> tensor<9x" + columns + "xf32>\n"
-        "return %y : tensor<9x" + columns + "xf32>\n}", {bufferOf(indices), bufferOf(updates)});
+    auto y = runEverywhere("func.func @k(%i: tensor<12xi64>, %u: tensor<12x" + columns +
+                               "xf32>) -> tensor<9x" + columns +
+                               "xf32> {\n"
+                               "%y = nn.scatter_add %i, %u axis = 0 : tensor<12xi64>, tensor<12x" +
+                               columns + "xf32> -> tensor<9x" + columns +
+                               "xf32>\n"
+                               "return %y : tensor<9x" +
+                               columns + "xf32>\n}",
+                           {bufferOf(indices), bufferOf(updates)});
     std::vector<double> want(9 * inner, 0.0);
     for (int64_t i = 0; i < 12; ++i)
       for (int64_t j = 0; j < inner; ++j)
@@ -312,8 +400,10 @@ TEST(LoopKernelTest, ScattersAndScans) {
     std::string t = tensorOf({3, 11, inner}, "f32");
     for (bool exclusive : {false, true})
       for (bool reverse : {false, true}) {
-        y = runEverywhere("func.func @k(%x: " + t + ") -> " + t + " {\n%y = nn.cumsum %x axis = 1" + (exclusive ? " exclusive" : "") +
-                              (reverse ? " reverse" : "") + " : " + t + "\nreturn %y : " + t + "\n}", {bufferOf(x)});
+        y = runEverywhere("func.func @k(%x: " + t + ") -> " + t + " {\n%y = nn.cumsum %x axis = 1" +
+                              (exclusive ? " exclusive" : "") + (reverse ? " reverse" : "") + " : " + t +
+                              "\nreturn %y : " + t + "\n}",
+                          {bufferOf(x)});
         std::vector<double> sums(x.size());
         for (int64_t o = 0; o < 3; ++o)
           for (int64_t j = 0; j < inner; ++j) {
@@ -332,8 +422,10 @@ TEST(LoopKernelTest, ScattersAndScans) {
       for (float &v : z)
         v = std::round(v); // ties
       std::string r = tensorOf({3, inner}, "i64");
-      auto found = valuesOf<int64_t>(runEverywhere("func.func @k(%x: " + t + ") -> " + r + " {\n%y = nn.arg_reduce max %x axis = 1" +
-          (last ? " last" : "") + " : " + t + " -> " + r + "\nreturn %y : " + r + "\n}", {bufferOf(z)})[0]);
+      auto found = valuesOf<int64_t>(
+          runEverywhere("func.func @k(%x: " + t + ") -> " + r + " {\n%y = nn.arg_reduce max %x axis = 1" +
+                            (last ? " last" : "") + " : " + t + " -> " + r + "\nreturn %y : " + r + "\n}",
+                        {bufferOf(z)})[0]);
       for (int64_t o = 0; o < 3; ++o)
         for (int64_t j = 0; j < inner; ++j) {
           int64_t best = 0;
@@ -350,14 +442,22 @@ TEST(LoopKernelTest, ScattersAndScans) {
 
 /// Lists of the first few, merges of the rest, columns beside each other; equal elements and NaN.
 TEST(LoopKernelTest, ArgSort) {
-  for (auto [size, inner, taken] : {std::tuple<int64_t, int64_t, int64_t>{1, 3, 1}, {2, 1, 2}, {37, 1, 3}, {37, 5, 37}, {64, 2, 17}, {1000, 1, 1000}, {257, 1, 1}})
+  for (auto [size, inner, taken] : {std::tuple<int64_t, int64_t, int64_t>{1, 3, 1},
+                                    {2, 1, 2},
+                                    {37, 1, 3},
+                                    {37, 5, 37},
+                                    {64, 2, 17},
+                                    {1000, 1, 1000},
+                                    {257, 1, 1}})
     for (bool descending : {false, true}) {
       auto x = randomFloats(2 * size * inner, 27);
       for (float &v : x)
         v = v > 1.9f ? NAN : std::round(4 * v); // ties
       std::string from = tensorOf({2, size, inner}, "f32"), to = tensorOf({2, taken, inner}, "i64");
-      auto found = valuesOf<int64_t>(runEverywhere("func.func @k(%x: " + from + ") -> " + to + " {\n%y = nn.arg_sort %x axis = 1" +
-          (descending ? " descending" : "") + " : " + from + " -> " + to + "\nreturn %y : " + to + "\n}", {bufferOf(x)})[0]);
+      auto found = valuesOf<int64_t>(runEverywhere(
+          "func.func @k(%x: " + from + ") -> " + to + " {\n%y = nn.arg_sort %x axis = 1" +
+              (descending ? " descending" : "") + " : " + from + " -> " + to + "\nreturn %y : " + to + "\n}",
+          {bufferOf(x)})[0]);
       for (int64_t o = 0; o < 2; ++o)
         for (int64_t j = 0; j < inner; ++j) {
           std::vector<std::tuple<bool, float, int64_t>> order; // NaN is the largest
@@ -368,7 +468,8 @@ TEST(LoopKernelTest, ArgSort) {
           }
           std::sort(order.begin(), order.end());
           for (int64_t k = 0; k < taken; ++k)
-            ASSERT_EQ(found[(o * taken + k) * inner + j], std::get<2>(order[k])) << size << " " << inner << " " << taken << " " << descending;
+            ASSERT_EQ(found[(o * taken + k) * inner + j], std::get<2>(order[k]))
+                << size << " " << inner << " " << taken << " " << descending;
         }
     }
 }
@@ -377,13 +478,21 @@ TEST(LoopKernelTest, ScatterElements) {
   auto x = randomFloats(5 * 7, 21), u = randomFloats(4 * 3, 22);
   auto indices = randomIndices(4 * 3, 23, 7);
   for (std::string mode : {"set", "add", "mul", "max", "min"}) {
-    auto y = valuesOf<float>(runEverywhere("func.func @k(%x: tensor<5x7xf32>, %i: tensor<4x3xi64>, %u: tensor<4x3xf32>) -> tensor<5x7xf32> {\n"
-        "%y = nn.scatter_elements " + mode + " %x, %i, %u axis = 1 : tensor<5x7xf32>, tensor<4x3xi64>, tensor<4x3xf32> -> tensor<5x7xf32>\n"
-        "return %y : tensor<5x7xf32>\n}", {bufferOf(x), bufferOf(indices), bufferOf(u)})[0]);
+    auto y = valuesOf<float>(runEverywhere(
+        "func.func @k(%x: tensor<5x7xf32>, %i: tensor<4x3xi64>, %u: tensor<4x3xf32>) -> tensor<5x7xf32> {\n"
+        "%y = nn.scatter_elements " +
+            mode +
+            " %x, %i, %u axis = 1 : tensor<5x7xf32>, tensor<4x3xi64>, tensor<4x3xf32> -> tensor<5x7xf32>\n"
+            "return %y : tensor<5x7xf32>\n}",
+        {bufferOf(x), bufferOf(indices), bufferOf(u)})[0]);
     auto want = x;
     for (int i = 0; i < 12; ++i) {
       float &to = want[i / 3 * 7 + indices[i]], v = u[i];
-      to = mode == "set" ? v : mode == "add" ? to + v : mode == "mul" ? to * v : mode == "max" ? std::max(to, v) : std::min(to, v);
+      to = mode == "set"   ? v
+           : mode == "add" ? to + v
+           : mode == "mul" ? to * v
+           : mode == "max" ? std::max(to, v)
+                           : std::min(to, v);
     }
     ASSERT_EQ(y, want) << mode;
   }
@@ -397,19 +506,22 @@ TEST(LoopKernelTest, NarrowTypesAndIntegers) {
     %w = arith.extf %x : tensor<35xf16> to tensor<35xf32>
     %d = arith.addf %w, %w : tensor<35xf32>
     %y = arith.truncf %d : tensor<35xf32> to tensor<35xf16>
-    return %y : tensor<35xf16> })", {bufferOf(x)})[0]);
-  EXPECT_EQ(y[0], 0x4200); // 3
+    return %y : tensor<35xf16> })",
+                                            {bufferOf(x)})[0]);
+  EXPECT_EQ(y[0], 0x4200);  // 3
   EXPECT_EQ(y[34], 0xc400); // -4
   auto sum = valuesOf<uint16_t>(runEverywhere(R"(func.func @k(%x: tensor<35xf16>) -> tensor<f16> {
     %y = nn.reduce sum %x axes = [0] : tensor<35xf16> -> tensor<f16>
-    return %y : tensor<f16> })", {bufferOf(x)})[0]);
+    return %y : tensor<f16> })",
+                                              {bufferOf(x)})[0]);
   EXPECT_EQ(sum[0], 0x5220); // 49
   std::vector<int64_t> numbers = randomIndices(50, 24, 1000);
   auto z = valuesOf<int32_t>(runEverywhere(R"(func.func @k(%x: tensor<50xi64>) -> tensor<50xi32> {
     %c = arith.constant dense<7> : tensor<50xi64>
     %r = arith.remsi %x, %c : tensor<50xi64>
     %y = arith.trunci %r : tensor<50xi64> to tensor<50xi32>
-    return %y : tensor<50xi32> })", {bufferOf(numbers)})[0]);
+    return %y : tensor<50xi32> })",
+                                           {bufferOf(numbers)})[0]);
   for (int i = 0; i < 50; ++i)
     ASSERT_EQ(z[i], numbers[i] % 7);
 }
@@ -417,20 +529,31 @@ TEST(LoopKernelTest, NarrowTypesAndIntegers) {
 /// Published answers (Random123, philox2x32-10).
 static_assert(ortc::nn::philox({0, 0}, 0) == std::array<uint32_t, 2>{0xff1dae59, 0x6cd10df2});
 static_assert(ortc::nn::philox({~0u, ~0u}, ~0u) == std::array<uint32_t, 2>{0x2c3f628b, 0xab4fd7ad});
-static_assert(ortc::nn::philox({0x243f6a88, 0x85a308d3}, 0x13198a2e) == std::array<uint32_t, 2>{0xdd7ce038, 0xf62a4c12});
+static_assert(ortc::nn::philox({0x243f6a88, 0x85a308d3}, 0x13198a2e) ==
+              std::array<uint32_t, 2>{0xdd7ce038, 0xf62a4c12});
 
 /// The element's position is the counter, however the loops run: across rows, transposed, in parts.
 TEST(LoopKernelTest, RandomBits) {
   for (auto [rows, columns] : {std::pair<int64_t, int64_t>{1, 1}, {1, 3}, {7, 5}, {33, 64}, {300, 129}}) {
-    std::string t = "tensor<" + dims({rows, columns}) + "i32>", turned = "tensor<" + dims({columns, rows}) + "i32>";
-    std::string text = "func.func @k(%step: tensor<i64>) -> (" + t + ", " + turned + ", " + turned + ") {\n"
-                       "%a, %b = nn.random %step key = 4041519662 : tensor<i64> -> " + t + "\n"
-                       "%c = nn.transpose %b perm = [1, 0] : " + t + " -> " + turned + "\n"
-                       "%d = nn.reverse %c axes = [0] : " + turned + "\n"
-                       "return %a, %c, %d : " + t + ", " + turned + ", " + turned + "\n}";
+    std::string t = "tensor<" + dims({rows, columns}) + "i32>",
+                turned = "tensor<" + dims({columns, rows}) + "i32>";
+    std::string text = "func.func @k(%step: tensor<i64>) -> (" + t + ", " + turned + ", " + turned +
+                       ") {\n"
+                       "%a, %b = nn.random %step key = 4041519662 : tensor<i64> -> " +
+                       t +
+                       "\n"
+                       "%c = nn.transpose %b perm = [1, 0] : " +
+                       t + " -> " + turned +
+                       "\n"
+                       "%d = nn.reverse %c axes = [0] : " +
+                       turned +
+                       "\n"
+                       "return %a, %c, %d : " +
+                       t + ", " + turned + ", " + turned + "\n}";
     for (int64_t step : {int64_t(0), int64_t(1), (int64_t(5) << 32) + 0x85a308d3}) {
       auto out = runEverywhere(text, {bufferOf(std::vector<int64_t>{step})});
-      auto first = valuesOf<int32_t>(out[0]), second = valuesOf<int32_t>(out[1]), reversed = valuesOf<int32_t>(out[2]);
+      auto first = valuesOf<int32_t>(out[0]), second = valuesOf<int32_t>(out[1]),
+           reversed = valuesOf<int32_t>(out[2]);
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < columns; ++j) {
           auto want = ortc::nn::philox({uint32_t(i * columns + j), uint32_t(step)}, 4041519662u);
@@ -447,21 +570,27 @@ TEST(LoopKernelTest, IntegerArithmeticHasAResultForEveryOperand) {
   const int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
   std::vector<int64_t> x, y;
   for (int64_t a : {int64_t(0), int64_t(1), int64_t(-7), int64_t(100), least, most})
-    for (int64_t b : {int64_t(0), int64_t(1), int64_t(-1), int64_t(2), int64_t(-3), int64_t(64), int64_t(70), least}) {
+    for (int64_t b :
+         {int64_t(0), int64_t(1), int64_t(-1), int64_t(2), int64_t(-3), int64_t(64), int64_t(70), least}) {
       x.push_back(a);
       y.push_back(b);
     }
   std::string t = tensorOf({static_cast<int64_t>(x.size())}, "i64");
   auto run = [&](const std::string &op) {
-    return valuesOf<int64_t>(runEverywhere("func.func @k(%x: " + t + ", %y: " + t + ") -> " + t + " {\n%z = " + op +
-                                               " %x, %y : " + t + "\nreturn %z : " + t + "\n}",
+    return valuesOf<int64_t>(runEverywhere("func.func @k(%x: " + t + ", %y: " + t + ") -> " + t +
+                                               " {\n%z = " + op + " %x, %y : " + t + "\nreturn %z : " + t +
+                                               "\n}",
                                            {bufferOf(x), bufferOf(y)})[0]);
   };
-  auto quotient = run("arith.divsi"), rest = run("arith.remsi"), left = run("arith.shli"), right = run("arith.shrui"), power = run("math.ipowi");
+  auto quotient = run("arith.divsi"), rest = run("arith.remsi"), left = run("arith.shli"),
+       right = run("arith.shrui"), power = run("math.ipowi");
   for (size_t i = 0; i < x.size(); ++i) {
     auto a = static_cast<uint64_t>(x[i]);
     bool special = y[i] == 0 || y[i] == -1, fits = y[i] >= 0 && y[i] < 64;
-    EXPECT_EQ(quotient[i], y[i] == 0 ? 0 : y[i] == -1 ? static_cast<int64_t>(-a) : x[i] / y[i]) << x[i] << " / " << y[i];
+    EXPECT_EQ(quotient[i], y[i] == 0    ? 0
+                           : y[i] == -1 ? static_cast<int64_t>(-a)
+                                        : x[i] / y[i])
+        << x[i] << " / " << y[i];
     EXPECT_EQ(rest[i], special ? 0 : x[i] % y[i]) << x[i] << " % " << y[i];
     EXPECT_EQ(left[i], fits ? static_cast<int64_t>(a << y[i]) : 0) << x[i] << " << " << y[i];
     EXPECT_EQ(right[i], fits ? static_cast<int64_t>(a >> y[i]) : 0) << x[i] << " >> " << y[i];
@@ -475,18 +604,21 @@ TEST(LoopKernelTest, IntegerArithmeticHasAResultForEveryOperand) {
 }
 
 TEST(LoopKernelTest, CastsFromFloatsSaturate) {
-  std::vector<float> x = {0.0f, -0.0f, 1.9f, -1.9f, -0.5f, 127.5f, 128.0f, -128.9f, -129.0f, 255.9f, 256.0f, 2147483520.0f, 2147483648.0f,
-                          -2147483648.0f, 1e10f, -1e10f, 1e30f, INFINITY, -INFINITY, NAN};
+  std::vector<float> x = {0.0f,   -0.0f,         1.9f,          -1.9f,          -0.5f,
+                          127.5f, 128.0f,        -128.9f,       -129.0f,        255.9f,
+                          256.0f, 2147483520.0f, 2147483648.0f, -2147483648.0f, 1e10f,
+                          -1e10f, 1e30f,         INFINITY,      -INFINITY,      NAN};
   std::string from = tensorOf({static_cast<int64_t>(x.size())}, "f32");
   auto expectCast = [&](auto zero, const std::string &op) {
     using T = decltype(zero);
     std::string to = tensorOf({static_cast<int64_t>(x.size())}, "i" + std::to_string(8 * sizeof(T)));
-    auto got = valuesOf<T>(runEverywhere("func.func @k(%x: " + from + ") -> " + to + " {\n%y = " + op + " %x : " + from + " to " + to +
-                                             "\nreturn %y : " + to + "\n}",
+    auto got = valuesOf<T>(runEverywhere("func.func @k(%x: " + from + ") -> " + to + " {\n%y = " + op +
+                                             " %x : " + from + " to " + to + "\nreturn %y : " + to + "\n}",
                                          {bufferOf(x)})[0]);
     for (size_t i = 0; i < x.size(); ++i) {
       long double whole = std::isnan(x[i]) ? 0 : std::trunc(static_cast<long double>(x[i]));
-      whole = std::min<long double>(std::max<long double>(whole, std::numeric_limits<T>::min()), std::numeric_limits<T>::max());
+      whole = std::min<long double>(std::max<long double>(whole, std::numeric_limits<T>::min()),
+                                    std::numeric_limits<T>::max());
       EXPECT_EQ(got[i], static_cast<T>(whole)) << op << " " << x[i];
     }
   };
@@ -505,12 +637,14 @@ TEST(LoopKernelTest, FloatRemainderIsExact) {
       y.push_back(b);
     }
   std::string t = tensorOf({static_cast<int64_t>(x.size())}, "f32");
-  auto got = valuesOf<float>(runEverywhere("func.func @k(%x: " + t + ", %y: " + t + ") -> " + t + " {\n%z = arith.remf %x, %y : " + t +
-                                               "\nreturn %z : " + t + "\n}",
-                                           {bufferOf(x), bufferOf(y)})[0]);
+  auto got =
+      valuesOf<float>(runEverywhere("func.func @k(%x: " + t + ", %y: " + t + ") -> " + t +
+                                        " {\n%z = arith.remf %x, %y : " + t + "\nreturn %z : " + t + "\n}",
+                                    {bufferOf(x), bufferOf(y)})[0]);
   for (size_t i = 0; i < x.size(); ++i) {
     float want = std::fmod(x[i], y[i]);
-    EXPECT_TRUE(std::isnan(want) ? std::isnan(got[i]) : got[i] == want && std::signbit(got[i]) == std::signbit(want))
+    EXPECT_TRUE(std::isnan(want) ? std::isnan(got[i])
+                                 : got[i] == want && std::signbit(got[i]) == std::signbit(want))
         << x[i] << " mod " << y[i] << " = " << got[i];
   }
 }
@@ -519,12 +653,17 @@ TEST(LoopKernelTest, FloatRemainderIsExact) {
 TEST(LoopKernelTest, SharedPartsAreVisitedOnce) {
   for (bool reduces : {false, true}) {
     std::string t = tensorOf({9, 70}, "f32"), row = tensorOf({9}, "f32");
-    std::string text = "func.func @k(%v0: " + t + ") -> " + (reduces ? row : t) + " {\n%h = arith.constant dense<0.5> : " + t + "\n";
+    std::string text = "func.func @k(%v0: " + t + ") -> " + (reduces ? row : t) +
+                       " {\n%h = arith.constant dense<0.5> : " + t + "\n";
     for (int i = 0; i < 50; ++i) {
-      std::string from = "%v" + std::to_string(i), half = "%m" + std::to_string(i), to = "%v" + std::to_string(i + 1);
-      text += half + " = arith.mulf " + from + ", %h : " + t + "\n" + to + " = arith.addf " + half + ", " + half + " : " + t + "\n";
+      std::string from = "%v" + std::to_string(i), half = "%m" + std::to_string(i),
+                  to = "%v" + std::to_string(i + 1);
+      text += half + " = arith.mulf " + from + ", %h : " + t + "\n" + to + " = arith.addf " + half + ", " +
+              half + " : " + t + "\n";
     }
-    text += reduces ? "%s = nn.reduce sum %v50 axes = [1] : " + t + " -> " + row + "\nreturn %s : " + row + "\n}" : "return %v50 : " + t + "\n}";
+    text += reduces
+                ? "%s = nn.reduce sum %v50 axes = [1] : " + t + " -> " + row + "\nreturn %s : " + row + "\n}"
+                : "return %v50 : " + t + "\n}";
     auto x = randomFloats(9 * 70, 27);
     auto out = runEverywhere(text, {bufferOf(x)});
     std::vector<double> want(reduces ? 9 : 9 * 70, 0.0);
@@ -538,9 +677,11 @@ TEST(LoopKernelTest, SharedPartsAreVisitedOnce) {
 TEST(LoopKernelTest, ColumnSumsBesideTheirInput) {
   for (auto [rows, columns] : {std::pair<int64_t, int64_t>{300, 70}, {17, 5}}) {
     std::string t = tensorOf({rows, columns}, "f32"), v = tensorOf({columns}, "f32");
-    std::string text = "func.func @k(%x: " + t + ", %g: " + t + ") -> (" + t + ", " + v + ") {\n%z = arith.constant dense<0.0> : " + t +
-                       "\n%c = arith.cmpf ugt, %x, %z : " + t + "\n%m = arith.select %c, %g, %z : " + tensorOf({rows, columns}, "i1") + ", " + t +
-                       "\n%s = nn.reduce sum %m axes = [0] : " + t + " -> " + v + "\nreturn %m, %s : " + t + ", " + v + "\n}";
+    std::string text = "func.func @k(%x: " + t + ", %g: " + t + ") -> (" + t + ", " + v +
+                       ") {\n%z = arith.constant dense<0.0> : " + t + "\n%c = arith.cmpf ugt, %x, %z : " + t +
+                       "\n%m = arith.select %c, %g, %z : " + tensorOf({rows, columns}, "i1") + ", " + t +
+                       "\n%s = nn.reduce sum %m axes = [0] : " + t + " -> " + v + "\nreturn %m, %s : " + t +
+                       ", " + v + "\n}";
     auto x = randomFloats(rows * columns, 25), g = randomFloats(rows * columns, 26);
     auto out = runEverywhere(text, {bufferOf(x), bufferOf(g)});
     std::vector<double> masked, sums(columns, 0.0);

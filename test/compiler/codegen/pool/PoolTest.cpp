@@ -15,7 +15,8 @@ struct Pool {
   Sizes input; ///< spatial
   int64_t channels;
   Sizes window;
-  Sizes strides = {}, low = {}, high = {}, overhang = {}, dilations = {}; ///< empty: as window, 0, as low, 0, 1
+  Sizes strides = {}, low = {}, high = {}, overhang = {},
+        dilations = {}; ///< empty: as window, 0, as low, 0, 1
 };
 
 std::string tensor(int64_t batch, const Sizes &spatial, int64_t channels, const std::string &element) {
@@ -25,7 +26,8 @@ std::string tensor(int64_t batch, const Sizes &spatial, int64_t channels, const 
   return text + std::to_string(channels) + "x" + element + ">";
 }
 
-FailureOr<KernelInfo> generate(ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer>, const Target &target, Numerics) {
+FailureOr<KernelInfo> generate(ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer>,
+                               const Target &target, Numerics) {
   Operation &op = function.getBody().front().front();
   EXPECT_TRUE(isPool(&op));
   return generatePoolKernel(module, "kernel", &op, target);
@@ -46,20 +48,25 @@ struct Text {
     fill(p.dilations, Sizes(rank, 1));
     Sizes output;
     for (size_t d = 0; d < rank; ++d)
-      output.push_back((p.input[d] + p.low[d] + p.high[d] + p.overhang[d] - p.dilations[d] * (p.window[d] - 1) - 1) / p.strides[d] + 1);
+      output.push_back(
+          (p.input[d] + p.low[d] + p.high[d] + p.overhang[d] - p.dilations[d] * (p.window[d] - 1) - 1) /
+              p.strides[d] +
+          1);
     x = tensor(p.batch, p.input, p.channels, element);
     y = tensor(p.batch, output, p.channels, element);
     i = tensor(p.batch, output, p.channels, "i32");
-    attributes = " window = " + list(p.window) + " strides = " + list(p.strides) + " padding = " + list(p.low) + " to " +
-                 list(p.high) + " overhang = " + list(p.overhang) + " dilations = " + list(p.dilations);
+    attributes = " window = " + list(p.window) + " strides = " + list(p.strides) +
+                 " padding = " + list(p.low) + " to " + list(p.high) + " overhang = " + list(p.overhang) +
+                 " dilations = " + list(p.dilations);
   }
   std::string x, y, i, attributes;
 };
 
 std::string maxPool(const Pool &pool, const std::string &element) {
   Text t(pool, element);
-  return "func.func @k(%x: " + t.x + ") -> (" + t.y + ", " + t.i + ") {\n  %y, %i = nn.max_pool %x" + t.attributes + " : " + t.x +
-         " -> " + t.y + ", " + t.i + "\n  return %y, %i : " + t.y + ", " + t.i + "\n}\n";
+  return "func.func @k(%x: " + t.x + ") -> (" + t.y + ", " + t.i + ") {\n  %y, %i = nn.max_pool %x" +
+         t.attributes + " : " + t.x + " -> " + t.y + ", " + t.i + "\n  return %y, %i : " + t.y + ", " + t.i +
+         "\n}\n";
 }
 
 void checkMax(const Pool &pool) {
@@ -67,10 +74,12 @@ void checkMax(const Pool &pool) {
     Coverage coverage = element[1] == '3' ? Coverage::Targets : Coverage::Widest;
     Text t(pool, element);
     compareWithEvaluator(maxPool(pool, element), generate, element[1] == '3' ? 1e-7 : 0, coverage);
-    std::string inputs = "func.func @inputs(%x: " + t.x + ", %dy: " + t.y + ") -> (" + t.y + ", " + t.i + ") {\n  %y, %i = nn.max_pool %x" +
-                         t.attributes + " : " + t.x + " -> " + t.y + ", " + t.i + "\n  return %dy, %i : " + t.y + ", " + t.i + "\n}\n";
-    std::string gradient = "func.func @k(%dy: " + t.y + ", %i: " + t.i + ") -> " + t.x + " {\n  %dx = nn.max_pool_grad %dy, %i" +
-                           t.attributes + " : " + t.y + ", " + t.i + " -> " + t.x + "\n  return %dx : " + t.x + "\n}\n";
+    std::string inputs = "func.func @inputs(%x: " + t.x + ", %dy: " + t.y + ") -> (" + t.y + ", " + t.i +
+                         ") {\n  %y, %i = nn.max_pool %x" + t.attributes + " : " + t.x + " -> " + t.y + ", " +
+                         t.i + "\n  return %dy, %i : " + t.y + ", " + t.i + "\n}\n";
+    std::string gradient = "func.func @k(%dy: " + t.y + ", %i: " + t.i + ") -> " + t.x +
+                           " {\n  %dx = nn.max_pool_grad %dy, %i" + t.attributes + " : " + t.y + ", " + t.i +
+                           " -> " + t.x + "\n  return %dx : " + t.x + "\n}\n";
     compareWithEvaluator(inputs + gradient, generate, element[1] == '3' ? 2e-6 : 1e-14, coverage);
   }
 }
@@ -80,11 +89,13 @@ void checkAverage(const Pool &pool) {
     for (const char *counted : {"", " count_include_pad"}) {
       Coverage coverage = element[1] == '3' ? Coverage::Targets : Coverage::Widest;
       Text t(pool, element);
-      std::string forward = "func.func @k(%x: " + t.x + ") -> " + t.y + " {\n  %y = nn.avg_pool %x" + t.attributes + counted + " : " +
-                            t.x + " -> " + t.y + "\n  return %y : " + t.y + "\n}\n";
+      std::string forward = "func.func @k(%x: " + t.x + ") -> " + t.y + " {\n  %y = nn.avg_pool %x" +
+                            t.attributes + counted + " : " + t.x + " -> " + t.y + "\n  return %y : " + t.y +
+                            "\n}\n";
       compareWithEvaluator(forward, generate, element[1] == '3' ? 1e-6 : 1e-15, coverage);
-      std::string gradient = "func.func @k(%dy: " + t.y + ") -> " + t.x + " {\n  %dx = nn.avg_pool_grad %dy" + t.attributes + counted +
-                             " : " + t.y + " -> " + t.x + "\n  return %dx : " + t.x + "\n}\n";
+      std::string gradient = "func.func @k(%dy: " + t.y + ") -> " + t.x + " {\n  %dx = nn.avg_pool_grad %dy" +
+                             t.attributes + counted + " : " + t.y + " -> " + t.x + "\n  return %dx : " + t.x +
+                             "\n}\n";
       compareWithEvaluator(gradient, generate, element[1] == '3' ? 2e-6 : 2e-15, coverage);
     }
 }
