@@ -109,7 +109,7 @@ const Refusal kRefusals[] = {
      "output_shape has 1 entries instead of 2"},
     {"SplitOutputs", "Split", 18, {kImage}, "num_outputs = 3 : i64", "it has 1 outputs, but num_outputs = 3"},
     {"TriluEmptyK", "Trilu", 14, {kImage, "dense<> : tensor<0xi64>"}, "", "its k has 0 elements, not one"},
-    {"AttentionHeads",
+    {"AttentionContradictingHeads",
      "Attention",
      23,
      {kImage, kImage, kImage},
