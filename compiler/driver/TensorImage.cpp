@@ -16,26 +16,7 @@ namespace ortc::driver {
 uint8_t onnxDataType(Operation *declaration, Type element) {
   if (auto dtype = declaration->getAttrOfType<TypeAttr>(train::kDtype))
     element = dtype.getValue();
-  if (element.isF32())
-    return 1;
-  if (element.isF64())
-    return 11;
-  if (element.isF16())
-    return 10;
-  if (element.isBF16())
-    return 16;
-  switch (element.getIntOrFloatBitWidth()) {
-  case 1:
-    return 9;
-  case 8:
-    return element.isUnsignedInteger() ? 2 : 3;
-  case 16:
-    return element.isUnsignedInteger() ? 4 : 5;
-  case 32:
-    return element.isUnsignedInteger() ? 12 : 6;
-  default:
-    return element.isUnsignedInteger() ? 13 : 7;
-  }
+  return train::onnxElementType(element, element.isUnsignedInteger(), element.getIntOrFloatBitWidth());
 }
 
 std::vector<int64_t> stridesOf(ArrayRef<int64_t> stored, ArrayRef<int64_t> permutation,

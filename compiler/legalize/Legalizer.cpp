@@ -283,25 +283,8 @@ static int32_t onnxTypeOf(const Bound &bound) {
   if (!bound.value)
     return 0;
   Type element = TensorBuilder::elementOf(bound.value);
-  if (isa<FloatType>(element))
-    return element.isF32() ? 1 : element.isF16() ? 10 : element.isF64() ? 11 : element.isBF16() ? 16 : 0;
-  bool isUnsigned = bound.isUnsigned;
-  switch (bound.lowBits ? bound.lowBits : element.getIntOrFloatBitWidth()) {
-  case 1:
-    return 9;
-  case 2:
-    return isUnsigned ? 25 : 26;
-  case 4:
-    return isUnsigned ? 21 : 22;
-  case 8:
-    return isUnsigned ? 2 : 3;
-  case 16:
-    return isUnsigned ? 4 : 5;
-  case 32:
-    return isUnsigned ? 12 : 6;
-  default:
-    return isUnsigned ? 13 : 7;
-  }
+  unsigned bits = bound.lowBits ? bound.lowBits : element.getIntOrFloatBitWidth();
+  return train::onnxElementType(element, bound.isUnsigned, bits);
 }
 
 /// Whether the standard allows operands of these types; returns what is wrong, or nothing.
