@@ -62,7 +62,7 @@ double measureFmaPeak(int) { return 0; }
 
 double measureCopyBandwidth() {
   constexpr size_t kBytes = size_t(256) << 20;
-  static std::vector<char> from(kBytes, 1), to(kBytes, 2);
+  thread_local std::vector<char> from(kBytes, 1), to(kBytes, 2);
   double best = 1e9;
   for (int repeat = 0; repeat < 3; ++repeat) {
     double start = seconds();

@@ -1,20 +1,26 @@
 #!/usr/bin/env python3
-"""Times one training step of the zoo's entries in ortc and in PyTorch, on the same cores in the same run.
+"""Times one training step of the performance set in ortc and in other systems, on the same cores in the same run.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-usage: run.py [ENTRY ...] [--ortc build/bin/ortc] [--threads 1 2] [--seconds 1] [--json FILE]
-              [--write docs/benchmarks.md]
-       run.py --from FILE [--write docs/benchmarks.md]
+usage: run.py [NAME ...] [--systems ortc stock eager compile whole ort jax] [--threads 1 2] [--seconds 5] [--rounds 5]
+              [--ortc build/bin/ortc] [--cores 0 1] [--limit 1200] [--results FILE.jsonl] [--again SYSTEM ...]
+              [--table] [--write docs/benchmarks.md]
 
-All systems start from the weights of the ONNX file and train on its data with AdamW; their first five losses must agree.
-Each is a process of its own, pinned to as many cores as it has threads; they take turns, a fraction of --seconds at a time,
-until everyone has had all of it. The median step counts.
-PyTorch: eager (convolutional nets: both layouts, the faster counts) and torch.compile of forward and loss (convolutional
-nets: channels_last), with fused AdamW, in the environment where it is fastest (systems.tuned); and eager in the environment
-as it is.
-Prints JSON lines (or writes them to --json) and, at the end, a markdown table. Exit status 1 when losses disagree or a system
-failed.
+All systems start from the same weights and train on the same data with AdamW; their first five losses must agree.
+Each is a process of its own, pinned to as many cores as it has threads, the last of --cores; they take turns, a fraction of
+--seconds at a time, until everyone has had all of it. The median step counts. Where memory does not hold all systems of a
+model, they come in groups, and ortc takes turns with each group.
+    stock    PyTorch eager, fused AdamW, in the environment as it is
+    eager    the same in the environment where it is fastest (systems.tuned), both layouts of convolutional models
+    compile  torch.compile of forward and loss, fused AdamW, tuned, both layouts
+    whole    the step as one graph, torch.compile with max_autotune, tuned, both layouts
+    ort      ONNX Runtime Training, tuned
+    jax      JAX, the step under one jit, tuned, two vector widths, for the models that jax_models.py has
+A system that is not ready after --limit seconds is out, as is one that fails; the others go on.
+Results are JSON lines in --results. What is there is not run again (--again SYSTEM: it is, for the given names and
+threads), so an interrupted run goes on where it was. At the end: markdown tables; with --table nothing else.
+Exit status 1 when losses disagree or ortc failed.
 """
 
 import argparse
@@ -22,30 +28,21 @@ import datetime
 import json
 import os
 import pathlib
+import signal
 import statistics
+import subprocess
 import sys
 import tempfile
-from importlib.metadata import version
 
 import table
-from systems import Failure, Ortc, Worker, tuned
+from performance_set import CONVOLUTIONAL, IN_JAX, NAMES
+from systems import HERE, Failure, Ortc, TooSlow, Worker, digest, measure_machine, tuned
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-ENTRIES = [
-    "mlp-digits",
-    "lenet",
-    "resnet-tiny",
-    "mobilenetv2-tiny",
-    "vit-tiny-slim",
-    "mlp-mixer-tiny",
-    "unet",
-    "autoencoder-conv",
-    "bert-tiny",
-    "gpt2-tiny",
-    "dlrm-tiny",
-    "siren",
-]
-CONVOLUTIONAL = {"lenet", "resnet-tiny", "mobilenetv2-tiny", "unet", "autoencoder-conv"}
+ROOT = HERE.parents[1]
+PLACE = ROOT / "build/train-step"
+# Resident GiB of a system, at most: its libraries, and parameters, gradients, two moments, temporaries of the optimizer and
+# activations as multiples of the weights. From PyTorch with kept memory, which takes most.
+LIBRARIES_GIB, COPIES_OF_WEIGHTS = 1.5, 12
 
 
 def describe(args):
@@ -54,25 +51,74 @@ def describe(args):
         "unknown processor",
     )
     return {
-        "machine": args.machine or f"{len(os.sched_getaffinity(0))} cores of {model}",
+        "machine": args.machine or f"{len(args.cores)} cores of {model}",
         "date": datetime.date.today().isoformat(),
-        "torch": version("torch"),
         "seconds": args.seconds,
         "rounds": args.rounds,
     }
 
 
-def make_systems(args, entry, threads, cores, work, scratch):
-    """ortc first; its losses are what the others are compared with."""
-    folder = args.zoo / entry
-    fast = {**tuned(scratch), "TORCHINDUCTOR_CACHE_DIR": str(scratch / f"inductor-{threads}")}
-    worker = lambda name, env, *flags: Worker(name, "torch_worker.py", folder, threads, cores, env, work, *flags)
-    systems = [Ortc(args.ortc, folder, threads, cores, work), worker("torch stock", os.environ, "--stock")]
-    layouts = ["contiguous", "channels_last"] if entry in CONVOLUTIONAL else ["contiguous"]
-    variants = [("eager", layout) for layout in layouts] + ([("compile", layouts[-1])] if args.compile else [])
-    return systems + [
-        worker(f"torch {mode} {layout}", fast, "--mode", mode, "--layout", layout) for mode, layout in variants
-    ]
+class Results:
+    """The file of JSON lines: first the machine, then one line for every system."""
+
+    def __init__(self, path, machine):
+        self.path, self.machine, self.lines = path, machine, []
+        if path.exists():
+            read = []
+            for text in path.read_text().splitlines():
+                try:
+                    read.append(json.loads(text))
+                except ValueError:  # the end of an interrupted run
+                    break
+            if read:
+                self.machine, *self.lines = read
+
+    def save(self):
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        new = self.path.with_suffix(".new")
+        new.write_text("".join(json.dumps(line) + "\n" for line in (self.machine, *self.lines)))
+        new.replace(self.path)
+
+    def has(self, name, threads, system, variant):
+        return any(
+            (line["name"], line["threads"], line["system"], line["variant"]) == (name, threads, system, variant)
+            for line in self.lines
+        )
+
+    def select(self, names, threads):
+        return [line for line in self.lines if line["name"] in names and line["threads"] in threads]
+
+
+def list_variants(system, name):
+    if system in ("eager", "compile", "whole"):
+        return ["contiguous", "channels_last"] if name in CONVOLUTIONAL else ["contiguous"]
+    if system == "jax":
+        wide = "avx512f" in pathlib.Path("/proc/cpuinfo").read_text()
+        return [] if name not in IN_JAX else ["256", "512"] if wide else ["256"]
+    return [""]
+
+
+def make_system(args, name, threads, system, variant, scratch):
+    folder, cores = args.models / name, args.cores[-threads:]
+    work = scratch / f"{name}-{threads}-{system}-{variant}"
+    work.mkdir(exist_ok=True)
+    if system == "ortc":
+        return Ortc(args.ortc, folder, threads, cores, work, args.limit)
+    env = {**(os.environ if system == "stock" else tuned(scratch))}
+    # One process compiles on one core, and no earlier run has done it already.
+    env |= {"TORCHINDUCTOR_CACHE_DIR": str(work / "inductor"), "TORCHINDUCTOR_COMPILE_THREADS": str(threads)}
+    if system == "jax":
+        # XLA makes as many threads as it sees cores; on one it does better without a pool.
+        env["XLA_FLAGS"] = (
+            f"--xla_cpu_prefer_vector_width={variant} --xla_cpu_multi_thread_eigen={str(threads > 1).lower()}"
+        )
+        command = [args.python_jax, HERE / "jax_worker.py", folder]
+    elif system == "ort":
+        command = [args.python_ort, HERE / "ort_worker.py", folder, "--threads", threads]
+    else:
+        flags = ["--stock"] if system == "stock" else ["--mode", system, "--layout", variant]
+        command = [args.python_torch, HERE / "torch_worker.py", folder, "--threads", threads, *flags]
+    return Worker(system, variant, command, cores, env, work / "log", args.limit)
 
 
 def attempt(system, action):
@@ -80,119 +126,167 @@ def attempt(system, action):
     try:
         if "error" not in system.facts:
             return action()
-    except (Failure, OSError, ValueError) as error:
-        system.facts["error"] = f"failed: {error}"
+    except TooSlow as error:
+        system.facts |= {"error": str(error), "too_slow": True}
+    except (Failure, OSError, ValueError, KeyError, StopIteration) as error:
+        system.facts["error"] = f"{error}" or type(error).__name__
     return None
 
 
-def get_ready(systems):
-    """Compilers run alone, so that their time counts; the rest gets ready side by side."""
-    alone = [[s] for s in systems if s.name == "ortc" or s.name.startswith("torch compile")]
-    together = [s for s in systems if [s] not in alone]
-    for group in together, *alone:
-        for system in group:
-            attempt(system, system.start)
-        for system in group:
-            attempt(system, system.await_ready)
+def say(text):
+    print(f"{datetime.datetime.now():%H:%M:%S} {text}", file=sys.stderr, flush=True)
 
 
-def measure(args, entry, threads, cores, work, scratch):
-    """One JSON object for every system."""
-    systems = make_systems(args, entry, threads, cores, work, scratch)
-    times = {system.name: [] for system in systems}
+def get_ready(system):
+    """One after the other: who compiles has the cores alone, so that the time counts."""
+    say(f"  {system.system} {system.variant}".rstrip())
+    attempt(system, system.start)
+    attempt(system, system.await_ready)
+    if "error" in system.facts:
+        system.close()
+        say(f"    {system.facts['error']}")
+
+
+def fit_together(folder):
+    """How many systems of this model memory holds at a time."""
+    with open("/proc/meminfo") as meminfo:
+        free = next(int(line.split()[1]) for line in meminfo if line.startswith("MemAvailable")) / 2**20
+    weights = (folder / "weights.npz").stat().st_size / 2**30
+    return max(1, int(0.9 * free / (LIBRARIES_GIB + COPIES_OF_WEIGHTS * weights)))
+
+
+def finish(results, name, threads, system, times):
+    line = {"name": name, "threads": threads, "system": system.system, "variant": system.variant, **system.facts}
+    if times and "error" not in line:
+        line |= {
+            "median_ms": round(statistics.median(times), 5),
+            "min_ms": round(min(times), 5),
+            "steps": len(times),
+        }
+        say(f"  {system.system} {system.variant}: {line['median_ms']} ms")
+    results.lines.append(line)
+    results.save()
+
+
+def measure(args, results, name, threads, scratch):
+    """Runs what the results do not have yet."""
+    wanted = [(system, variant) for system in args.systems for variant in list_variants(system, name)]
+    wanted = [pair for pair in wanted if not results.has(name, threads, *pair)]
+    if not wanted:
+        return
+    say(f"{name}, {threads} thread{'s' * (threads > 1)}")
+    ortc = [make_system(args, name, threads, *pair, scratch) for pair in wanted if pair[0] == "ortc"]
+    others = [make_system(args, name, threads, *pair, scratch) for pair in wanted if pair[0] != "ortc"]
+    size = fit_together(args.models / name)
+    times = {system: [] for system in ortc + others}
     try:
-        get_ready(systems)
-        for _ in range(args.rounds):
-            for system in systems:
-                times[system.name] += attempt(system, lambda: system.run(args.seconds / args.rounds)) or []
+        for system in ortc:
+            get_ready(system)
+        for start in range(0, max(1, len(others)), size):
+            group = others[start : start + size]
+            for system in group:
+                get_ready(system)
+            for _ in range(args.rounds):
+                peaks = measure_machine(args.peaks, args.cores[-threads:]) if ortc else {}
+                for key, rate in peaks.items():
+                    ortc[0].facts[key] = max(rate, ortc[0].facts.get(key, 0))
+                for system in ortc + group:
+                    times[system] += attempt(system, lambda: system.run(args.seconds / args.rounds)) or []
+            for system in group:
+                system.close()
+                finish(results, name, threads, system, times[system])
+        for system in ortc:
+            finish(results, name, threads, system, times[system])
     finally:
-        for system in systems:
+        for system in ortc + others:
             system.close()
-    wanted = systems[0].facts.get("losses")
-    for system in systems:
-        line = {"entry": entry, "threads": threads, "system": system.name, **system.facts}
-        wrong = table.disagreement(line["losses"], wanted) if wanted and "losses" in line else None
-        if wrong:
-            line.setdefault("error", wrong)
-        if times[system.name] and "error" not in line:
-            line |= {
-                "median_ms": round(statistics.median(times[system.name]), 5),
-                "min_ms": round(min(times[system.name]), 5),
-                "steps": len(times[system.name]),
-            }
-        yield line
 
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("entries", nargs="*", metavar="ENTRY", default=ENTRIES)
+    number = {"type": int, "nargs": "+", "metavar": "N"}
+    parser.add_argument("names", nargs="*", metavar="NAME", default=NAMES, help=", ".join(NAMES))
+    parser.add_argument("--systems", nargs="+", choices=list(table.SYSTEMS), default=list(table.SYSTEMS))
+    parser.add_argument("--threads", **number, default=[1, 2])
+    parser.add_argument("--cores", **number, default=sorted(os.sched_getaffinity(0)), help="this run may use")
+    parser.add_argument("--seconds", type=float, default=5.0, help="of every system on every model")
+    parser.add_argument("--rounds", type=int, default=5, help="turns into which the seconds are cut")
+    parser.add_argument("--limit", type=float, default=1200, help="seconds in which a system must be ready")
     parser.add_argument("--ortc", type=pathlib.Path, default=ROOT / "build/bin/ortc")
-    parser.add_argument("--zoo", type=pathlib.Path, default=ROOT / "test/zoo")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--seconds", type=float, default=1.0, help="of every system on every entry")
-    parser.add_argument("--rounds", type=int, default=4, help="turns into which the seconds are cut")
+    parser.add_argument("--peaks", type=pathlib.Path, help="ortc-bench-machine; default: beside ortc")
+    for system in "torch", "ort", "jax":
+        parser.add_argument(
+            f"--python-{system}",
+            type=pathlib.Path,
+            default=PLACE / system / "bin/python",
+            metavar="PYTHON",
+            help="default: as `setup` made it",
+        )
     parser.add_argument(
-        "--no-compile", dest="compile", action="store_false", help="leaves torch.compile out: most of the run's time"
+        "--models",
+        type=pathlib.Path,
+        default=PLACE / "models",
+        help="folder of exported models; what is missing is made",
     )
-    parser.add_argument("--json", type=pathlib.Path, help="JSON lines go to this file instead of standard output")
+    parser.add_argument("--results", type=pathlib.Path, default=PLACE / "results.jsonl")
+    parser.add_argument("--again", nargs="+", choices=list(table.SYSTEMS), default=[], metavar="SYSTEM")
     parser.add_argument("--machine", help="how the table names this machine")
-    parser.add_argument(
-        "--from",
-        dest="earlier",
-        type=pathlib.Path,
-        metavar="FILE",
-        help="runs nothing: the table of what --json wrote (of the given entries and threads)",
-    )
-    parser.add_argument(
-        "--write",
-        type=pathlib.Path,
-        metavar="FILE.md",
-        help="also puts the table between the two markers in this document",
-    )
+    parser.add_argument("--table", action="store_true", help="runs nothing: the tables of what is there")
+    parser.add_argument("--write", type=pathlib.Path, metavar="FILE.md", help="puts them between two markers there")
     return parser, parser.parse_args()
 
 
-def run(parser, args):
-    """Every entry with every number of threads; the JSON lines."""
-    cores = sorted(os.sched_getaffinity(0))
-    if max(args.threads) > len(cores):
-        parser.error(f"{max(args.threads)} threads need as many cores; this process may use {len(cores)}")
-    unknown = set(args.entries) - set(ENTRIES)
-    if unknown:
-        parser.error(f"no such entry: {', '.join(sorted(unknown))}")
-    if not args.ortc.is_file():
-        parser.error(f"{args.ortc} is not there: build it, or name it with --ortc")
-    args.ortc = args.ortc.resolve()
+def export(args, name):
+    """The model is there after this, or a failure says why not."""
+    if not (args.models / name / "recipe.json").is_file():
+        say(f"exporting {name}")
+        made = subprocess.run(
+            [args.python_torch, HERE / "export.py", args.models, name], capture_output=True, text=True
+        )
+        if made.returncode:
+            raise Failure(f"cannot export {name}: {' '.join(made.stderr.split())[-300:]}")
 
-    lines = [describe(args)]
-    out = open(args.json, "w") if args.json else sys.stdout
+
+def run(parser, args, results):
+    if max(args.threads) > len(args.cores):
+        parser.error(f"{max(args.threads)} threads need as many cores; this run may use {len(args.cores)}")
+    if unknown := set(args.names) - set(NAMES):
+        parser.error(f"no such model: {', '.join(sorted(unknown))}")
+    if "ortc" in args.systems and not args.ortc.is_file():
+        parser.error(f"{args.ortc} is not there: build it, or name it with --ortc")
+    args.ortc, args.peaks = args.ortc.resolve(), args.peaks or args.ortc.parent / "ortc-bench-machine"
+    os.sched_setaffinity(0, args.cores)
+    dropped = [line for line in results.select(args.names, args.threads) if line["system"] in args.again]
+    results.lines = [line for line in results.lines if line not in dropped]
+    builds = {line["build"] for line in results.lines if "build" in line}
+    if "ortc" in args.systems and builds - {digest(args.ortc)}:
+        parser.error(f"{args.results} has results of another ortc: take another file, or --again ortc")
+    complete = True
     with tempfile.TemporaryDirectory() as scratch:
-        scratch = pathlib.Path(scratch)
-        print(json.dumps(lines[0]), file=out, flush=True)
-        for entry in args.entries:
-            (work := scratch / entry).mkdir()
-            for threads in args.threads:
-                for line in measure(args, entry, threads, cores[-threads:], work, scratch):
-                    lines.append(line)
-                    print(json.dumps(line), file=out, flush=True)
-    return lines
+        for name in args.names:
+            try:
+                export(args, name)
+                for threads in args.threads:
+                    measure(args, results, name, threads, pathlib.Path(scratch))
+            except (Failure, OSError) as error:
+                say(f"{name}: {error}")
+                complete = False
+    return complete
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that workers end with this process
     parser, args = parse()
-    if args.earlier:
-        machine, *lines = [json.loads(line) for line in args.earlier.read_text().splitlines()]
-        lines = [machine] + [
-            line for line in lines if line["entry"] in args.entries and line["threads"] in args.threads
-        ]
-        machine["machine"] = args.machine or machine["machine"]
-    else:
-        lines = run(parser, args)
-    text = table.markdown(lines)
+    results = Results(args.results, describe(args))
+    complete = args.table or run(parser, args, results)
+    lines = table.judge(results.select(args.names, args.threads))
+    order = {name: place for place, name in enumerate(NAMES)}
+    lines.sort(key=lambda line: (line["threads"], order[line["name"]]))
+    text = table.markdown({**results.machine, **({"machine": args.machine} if args.machine else {})}, lines)
     print(text)
     if args.write:
         table.write(args.write, text)
-    sys.exit(any("error" in line for line in lines))
+    sys.exit(not complete or any(line.get("wrong") or "error" in line and line["system"] == "ortc" for line in lines))
 
 
 if __name__ == "__main__":

@@ -3,23 +3,24 @@
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 Every system has start() and await_ready(), after which `facts` has its first losses, run(seconds), which gives step times in
-ms, and close().
+ms, and close(). Its processes stay on the cores that it is given, compilation included.
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
-import sys
 import threading
 import time
 
 import worker
 
 HERE = pathlib.Path(__file__).resolve().parent
-READY_SECONDS, TURN_SECONDS = 300, 60  # who takes longer to get ready, or longer than a turn and this, has failed
+TURN_SECONDS = 120  # who needs longer than a turn and this has failed
 # No page faults in each step.
 KEEP_MEMORY = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184:glibc.malloc.hugetlb=1"
 
@@ -28,8 +29,12 @@ class Failure(Exception):
     pass
 
 
+class TooSlow(Failure):
+    """Not ready in time."""
+
+
 def tuned(folder):
-    """The environment in which PyTorch runs fastest: freed memory is kept; on AMD processors MKL takes its AVX-512 kernels.
+    """The environment in which the other systems run fastest: freed memory is kept; MKL takes AVX-512 on AMD processors.
 
     MKL gives other processors than Intel's its AVX2 kernels unless a preloaded function says otherwise, as PyTorch's
     packagers recommend: https://github.com/pytorch/builder/pull/1245
@@ -37,11 +42,12 @@ def tuned(folder):
     env = {**os.environ, "GLIBC_TUNABLES": KEEP_MEMORY}
     if "AuthenticAMD" in pathlib.Path("/proc/cpuinfo").read_text() and shutil.which("cc"):
         library = folder / "mkl.so"
-        subprocess.run(
-            ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library],
-            input=b"int mkl_serv_intel_cpu_true(void) { return 1; }",
-            check=True,
-        )
+        if not library.exists():
+            subprocess.run(
+                ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library],
+                input=b"int mkl_serv_intel_cpu_true(void) { return 1; }",
+                check=True,
+            )
         env["LD_PRELOAD"] = str(library)
     return env
 
@@ -61,43 +67,62 @@ def tail(path):
     return " ".join(path.read_text(errors="replace").split())[-300:]
 
 
+def end(process):
+    """Ends the process and what it started: it leads a group of its own."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+class Alarm:
+    """Ends `process` when it takes longer than `seconds`, and says that it did."""
+
+    def __init__(self, process, seconds):
+        self.process, self.rang = process, False
+        self.timer = threading.Timer(seconds, self.ring)
+
+    def ring(self):
+        self.rang = True
+        end(self.process)
+
+    def __enter__(self):
+        self.timer.start()
+        return self
+
+    def __exit__(self, *_):
+        self.timer.cancel()
+
+
 class Worker:
     """A process that speaks worker.py's protocol."""
 
-    def __init__(self, name, script, folder, threads, cores, env, work, *flags):
-        self.name, self.facts, self.process = name, {}, None
-        self.command = [
-            sys.executable,
-            HERE / script,
-            folder,
-            "--threads",
-            str(threads),
-            "--cores",
-            ",".join(map(str, cores)),
-            *flags,
-        ]
-        self.env, self.log = env, work / f"{name.replace(' ', '-')}.{threads}.log"
+    def __init__(self, system, variant, command, cores, env, log, limit):
+        self.system, self.variant, self.facts, self.process = system, variant, {}, None
+        self.command, self.cores, self.env, self.log, self.limit = command, cores, env, log, limit
 
     def start(self):
         """Begins to get ready; await_ready() waits for the end of it."""
-        with open(self.log, "w") as log:
+        with open(self.log, "w") as log, pinned(self.cores):
             self.process = subprocess.Popen(
-                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=self.env
+                [str(part) for part in self.command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=self.env,
+                start_new_session=True,
             )
 
     def answer(self, seconds):
-        alarm = threading.Timer(seconds, self.process.kill)
-        alarm.start()
-        try:
+        with Alarm(self.process, seconds) as alarm:
             for line in self.process.stdout:
                 if line.startswith("{"):
                     return json.loads(line)
-        finally:
-            alarm.cancel()
+        if alarm.rang:
+            raise TooSlow(f"more than {seconds:g} s")
         raise Failure(tail(self.log) or f"exit {self.process.wait()}")
 
     def await_ready(self):
-        self.facts |= self.answer(READY_SECONDS)
+        self.facts |= self.answer(self.limit)
 
     def run(self, seconds):
         try:
@@ -111,72 +136,52 @@ class Worker:
 
     def close(self):
         if self.process:
-            self.process.stdin.close()
-            try:
-                self.process.wait(10)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+            end(self.process)
+            self.process.wait()
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
             self.process.stdout.close()
 
 
 class Ortc:
     """`ortc train` once; every turn is a process of `ortc run`, whose step times its metrics give."""
 
-    def __init__(self, ortc, folder, threads, cores, work):
-        self.name, self.facts, self.pace = "ortc", {}, 1.0
-        self.ortc, self.folder, self.threads, self.cores = ortc, folder, threads, cores
-        self.artifact, self.metrics, self.log = (
-            work / f"artifact.{threads}",
-            work / f"metrics.{threads}.jsonl",
-            work / f"ortc.{threads}.log",
+    system, variant = "ortc", ""
+
+    def __init__(self, ortc, folder, threads, cores, work, limit):
+        self.facts, self.pace = {}, 1.0
+        self.ortc, self.folder, self.threads, self.cores, self.limit = ortc, folder, threads, cores, limit
+        self.artifact, self.metrics, self.log, self.report = (
+            work / name for name in ("artifact", "metrics.jsonl", "ortc.log", "report.json")
         )
 
     def start(self):
         recipe = json.loads((self.folder / "recipe.json").read_text())
+        options = [*recipe["flags"], "--optimizer", recipe["optimizer"], "--target", "native", "--report", self.report]
+        if self.threads > 2:
+            options += ["--max-workers", self.threads]
         started = time.perf_counter()
-        self.call(
-            "train",
-            self.folder / "model.onnx",
-            "-o",
-            self.artifact,
-            *recipe["flags"],
-            "--optimizer",
-            recipe["optimizers"]["adamw"],
-            "--target",
-            "native",
-            "--quiet",
-        )
+        self.call("train", self.folder / "model.onnx", "-o", self.artifact, *options, "--quiet")
         self.facts["compile_s"] = round(time.perf_counter() - started, 2)
+        entry = next(e for e in json.loads(self.report.read_text())["entries"] if e["name"].startswith("train/"))
+        self.facts |= {key: entry[key] for key in ("flops", "bytes_read", "bytes_written") if key in entry}
 
     def await_ready(self):
         """The first five losses. The tool has the compiler in it: what that takes is told apart."""
+        self.facts["build"] = digest(self.ortc)
         self.facts["base_mib"] = self.call("--version")
         lines = self.steps(5)
         self.facts["losses"], self.pace = [line["loss"] for line in lines], min(line["ms"] for line in lines)
 
     def steps(self, count):
-        with pinned(self.cores):
-            peak = self.call(
-                "run",
-                self.artifact,
-                "--data",
-                self.folder / "data.npz",
-                "--steps",
-                count,
-                "--no-shuffle",
-                "--threads",
-                self.threads,
-                "--metrics",
-                self.metrics,
-                "--quiet",
-            )
+        options = ["--steps", count, "--no-shuffle", "--threads", self.threads, "--metrics", self.metrics, "--quiet"]
+        peak = self.call("run", self.artifact, "--data", self.folder / "data.npz", *options)
         self.facts["peak_mib"] = max(peak, self.facts.get("peak_mib", 0))
         with open(self.metrics) as metrics:
             return [line for line in map(json.loads, metrics) if "loss" in line]
 
     def run(self, seconds):
-        times = [line["ms"] for line in self.steps(max(20, int(1e3 * seconds / max(self.pace, 1e-3))))]
+        times = [line["ms"] for line in self.steps(max(5, int(1e3 * seconds / max(self.pace, 1e-3))))]
         skip, warm = 0, 0.0
         while warm < worker.WARM * sum(times) and skip < len(times) - 3:
             warm += times[skip]
@@ -185,16 +190,34 @@ class Ortc:
 
     def call(self, *arguments):
         """Runs it; returns its peak resident size in MiB (this process's own at least, which is a fraction)."""
-        with open(self.log, "w") as log:
-            process = subprocess.Popen([str(part) for part in (self.ortc, *arguments)], stdout=log, stderr=log)
-            alarm = threading.Timer(READY_SECONDS, process.kill)
-            alarm.start()
-            _, status, usage = os.wait4(process.pid, 0)
-            alarm.cancel()
+        command = [str(part) for part in (self.ortc, *arguments)]
+        with open(self.log, "w") as log, pinned(self.cores):
+            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        with Alarm(process, self.limit) as alarm:
+            try:
+                _, status, usage = os.wait4(process.pid, 0)
+            except BaseException:
+                end(process)
+                raise
         process.returncode = os.waitstatus_to_exitcode(status)
+        if alarm.rang:
+            raise TooSlow(f"more than {self.limit:g} s")
         if process.returncode:
             raise Failure(tail(self.log) or f"exit {process.returncode}")
         return round(usage.ru_maxrss / 1024, 1)
 
     def close(self):
-        pass
+        shutil.rmtree(self.artifact, ignore_errors=True)
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+
+
+def measure_machine(program, cores):
+    """What these cores do at most, all at once, or nothing without the program that measures it."""
+    try:
+        with pinned(cores):
+            return json.loads(subprocess.check_output([program, str(len(cores))], text=True))
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return {}

@@ -1,65 +1,59 @@
-"""A zoo entry in PyTorch: forward, loss, backward, fused AdamW. A worker (see worker.py).
+"""A model of the performance set in PyTorch: forward, loss, backward, AdamW. A worker (see worker.py).
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-usage: torch_worker.py ENTRY_FOLDER --threads N --cores 0,1 [--mode eager|compile]
-                       [--layout contiguous|channels_last] [--stock]
---stock leaves denormals as they are; its environment, too, is that of a user who tunes nothing.
+usage: torch_worker.py FOLDER --threads N [--mode eager|compile|whole] [--layout contiguous|channels_last] [--stock]
+eager: fused AdamW. compile: torch.compile of forward and loss, fused AdamW. whole: forward, backward and AdamW traced into
+one graph, compiled with max_autotune. --stock leaves denormals as they are; its environment, too, is that of a user who
+tunes nothing.
 """
 
 import argparse
 import itertools
 import json
 import pathlib
+import time
 
+import numpy as np
 import torch
 
 import models
-import weights
 import worker
 
+LEARNING_RATE, WEIGHT_DECAY, BETA1, BETA2, EPSILON = 1e-3, 0.01, 0.9, 0.999, 1e-8
 
-def warm_up(compiled):
-    """Brings libraries (and the compiler's own caches) in, so that what follows is the model's."""
+
+def warm_up():
+    """Brings the libraries in, so that what follows is the model's."""
     module = torch.nn.Sequential(
         torch.nn.Conv2d(1, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Flatten(), torch.nn.Linear(144, 4)
     )
     optimizer = torch.optim.AdamW(module.parameters(), fused=True)
-    run = torch.compile(module) if compiled else module
-    run(torch.randn(2, 1, 8, 8)).sum().backward()
+    module(torch.randn(2, 1, 8, 8)).sum().backward()
     optimizer.step()
 
 
-def make_optimizer(module, spec):
-    name, _, options = spec.partition(":")
-    if name != "adamw":
-        raise ValueError(f"no optimizer '{spec}' here")
-    o = {key: float(value) for key, value in (pair.split("=") for pair in options.split(","))}
-    return torch.optim.AdamW(
-        module.parameters(),
-        lr=o["lr"],
-        betas=(o["beta1"], o["beta2"]),
-        eps=o["epsilon"],
-        weight_decay=o["weight_decay"],
-        fused=True,
-    )
-
-
-def make_step(folder, compiled, layout):
-    recipe = json.loads((folder / "recipe.json").read_text())
-    module = models.NETWORKS[folder.name]().train()
-    weights.load(module, folder / "model.onnx", models.RENAMES.get(folder.name, []))
-    turns = itertools.cycle(weights.batches(folder / "data.npz", recipe["steps"]))
+def load(folder, layout):
+    """The module with the weights of the ONNX file, and the batches [(inputs, label)], in the layout."""
+    module = models.build(folder.name)
+    module.load_state_dict({name: torch.from_numpy(value) for name, value in np.load(folder / "weights.npz").items()})
+    arrays = {name: torch.from_numpy(value) for name, value in np.load(folder / "data.npz").items()}
+    turn = lambda t: t.clone()
     if layout == "channels_last":
         module.to(memory_format=torch.channels_last)
-        turn = lambda t: t.to(memory_format=torch.channels_last) if t.dim() == 4 else t
-        turns = itertools.cycle(
-            [([turn(t) for t in inputs], turn(label)) for inputs, label in itertools.islice(turns, recipe["steps"])]
-        )
-    loss = models.loss_function(recipe["flags"][recipe["flags"].index("--loss") + 1])
-    optimizer = make_optimizer(module, recipe["optimizers"]["adamw"])
+        turn = lambda t: t.clone(memory_format=torch.channels_last if t.dim() == 4 else torch.contiguous_format)
+    parts = {name: [turn(part) for part in value.chunk(models.BATCHES)] for name, value in arrays.items()}
+    labels = parts.pop("label")
+    return module, [(inputs, label) for *inputs, label in zip(*parts.values(), labels)]
+
+
+def make_usual(module, loss, batches, compiled):
+    optimizer = torch.optim.AdamW(
+        module.parameters(), lr=LEARNING_RATE, betas=(BETA1, BETA2), eps=EPSILON, weight_decay=WEIGHT_DECAY, fused=True
+    )
     run = lambda inputs, label: loss(module(*inputs), label)
     run = torch.compile(run) if compiled else run
+    turns = itertools.cycle(batches)
 
     def step():
         value = run(*next(turns))
@@ -71,21 +65,62 @@ def make_step(folder, compiled, layout):
     return step
 
 
+def make_whole(module, loss, batches):
+    """The step as one graph, as JAX's jit would see it."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
+    first, second = ([torch.zeros_like(p) for p in parameters.values()] for _ in range(2))
+    scales, count = (torch.zeros(()), torch.zeros(())), itertools.count(1)
+
+    def train(parameters, buffers, first, second, scales, inputs, label):
+        value = loss(torch.func.functional_call(module, (parameters, buffers), tuple(inputs)), label)
+        gradients = torch.autograd.grad(value, list(parameters.values()))
+        with torch.no_grad():
+            for p, g, m, v in zip(parameters.values(), gradients, first, second):
+                p.mul_(1 - LEARNING_RATE * WEIGHT_DECAY)
+                m.lerp_(g, 1 - BETA1)
+                v.mul_(BETA2).addcmul_(g, g, value=1 - BETA2)
+                p.sub_(scales[0] * m / (v.sqrt() * scales[1] + EPSILON))
+        return value.detach()
+
+    graph = make_fx(train, tracing_mode="fake")(parameters, buffers, first, second, scales, *batches[0])
+    run = torch.compile(graph, fullgraph=True, options={"max_autotune": True})
+    module.requires_grad_(False)
+    turns = itertools.cycle(batches)
+
+    def step():
+        t = next(count)
+        scales[0].fill_(LEARNING_RATE / (1 - BETA1**t))
+        scales[1].fill_((1 - BETA2**t) ** -0.5)
+        return run(parameters, buffers, first, second, scales, *next(turns)).clone()
+
+    return step
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--cores", required=True)
-    parser.add_argument("--mode", choices=["eager", "compile"], default="eager")
+    parser.add_argument("--mode", choices=["eager", "compile", "whole"], default="eager")
     parser.add_argument("--layout", choices=["contiguous", "channels_last"], default="contiguous")
     parser.add_argument("--stock", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.set_flush_denormal(not args.stock)
-    warm_up(args.mode == "compile")
+    warm_up()
     base = worker.reset_peak()
-    step = make_step(args.folder, args.mode == "compile", args.layout)
-    worker.serve(step, [int(core) for core in args.cores.split(",")], base_mib=base)
+    recipe = json.loads((args.folder / "recipe.json").read_text())
+    loss = models.LOSSES[recipe["flags"][recipe["flags"].index("--loss") + 1]]
+    module, batches = load(args.folder, args.layout)
+    facts = {"version": f"PyTorch {torch.__version__}", "base_mib": base}
+    started = time.perf_counter()
+    if args.mode == "whole":
+        step = make_whole(module, loss, batches)
+    else:
+        step = make_usual(module, loss, batches, args.mode == "compile")
+    compiles = args.mode != "eager"
+    worker.serve(step, time.perf_counter() - started if compiles else None, lazy=compiles, **facts)
 
 
 if __name__ == "__main__":

@@ -529,7 +529,10 @@ private:
         if (codes.empty())
           return;
         auto found = llvm::find(kernels.names, step.getKernel().str());
-        fact.flops += times * codes.front().kernels[found - kernels.names.begin()].flops;
+        const codegen::KernelInfo &kernel = codes.front().kernels[found - kernels.names.begin()];
+        fact.flops += times * kernel.flops;
+        fact.bytesRead += times * kernel.bytesRead;
+        fact.bytesWritten += times * kernel.bytesWritten;
       });
       facts.entries.push_back(fact);
     }

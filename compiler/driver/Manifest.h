@@ -21,7 +21,7 @@ struct CompileFacts {
   std::vector<std::string> warnings;
   struct EntryFacts {
     std::string name;
-    int64_t steps = 0, flops = 0;
+    int64_t steps = 0, flops = 0, bytesRead = 0, bytesWritten = 0;
     uint64_t bound = 0, sourceOrder = 0;
   };
   std::vector<EntryFacts> entries; ///< in the order of the artifact's

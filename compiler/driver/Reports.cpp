@@ -72,6 +72,8 @@ std::string makeReport(const CompileFacts &facts, const std::vector<PhaseTime> &
     report["entries"].push_back({{"name", entry.name},
                                  {"steps", entry.steps},
                                  {"flops", entry.flops},
+                                 {"bytes_read", entry.bytesRead},
+                                 {"bytes_written", entry.bytesWritten},
                                  {"bound", entry.bound},
                                  {"source_order", entry.sourceOrder}});
   for (const TargetCode &code : codes) {

@@ -13,6 +13,7 @@ model=$2/test/zoo/mlp-digits/model.onnx
 # With an artifact. Entries have the names of the manifest, tensors and inputs one line each.
 ortc -o "$folder/a" --report "$folder/report.json" --dump-buffers "$folder/buffers.csv" --dump-ir "$folder/ir"
 grep -q '"name": "train/default"' "$folder/report.json"
+grep -A4 '"name": "train/default"' "$folder/report.json" | grep -q '"bytes_read": [1-9]'
 grep -q '"name": "train/default"' "$folder/a/manifest.json"
 grep -q '^"train/default","pixels",external,0,16384,' "$folder/buffers.csv"
 test "$(grep -c '^"train/default","pixels"' "$folder/buffers.csv")" = 1

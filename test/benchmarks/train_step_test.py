@@ -1,0 +1,115 @@
+"""Breaks when the tables of benchmarks/train-step say something else than the measurements, or a wrong step counts.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "benchmarks/train-step"))
+
+import performance_set
+import run
+import table
+
+LOSSES = [2.0, 1.9, 1.8, 1.7, 1.5]
+MACHINE = {"machine": "a machine", "date": "2026-01-01", "seconds": 1.0}
+
+
+def line(system, ms, variant="", name="lenet", losses=LOSSES, **more):
+    times = {"median_ms": ms, "min_ms": ms} if ms else {}
+    return {
+        "name": name,
+        "threads": 1,
+        "system": system,
+        "variant": variant,
+        "losses": list(losses),
+        **times,
+        **more,
+    }
+
+
+def row(lines):
+    """The first row of the first table as a list of cells."""
+    text = table.markdown(MACHINE, table.judge(lines))
+    return [cell.strip() for cell in text.splitlines()[4].split("|")[1:-1]]
+
+
+class TableTest(unittest.TestCase):
+    def test_three_digits_never_in_scientific_notation(self):
+        self.assertEqual([table.digits(x) for x in (0.0056612, 1.234, 12345.6, 0)], ["0.00566", "1.23", "12346", "0"])
+
+    def test_ratio_is_of_the_fastest_variant_of_the_fastest_system(self):
+        lines = [
+            line("ortc", 2.0),
+            line("eager", 8.0, "contiguous"),
+            line("eager", 6.0, "channels_last"),
+            line("ort", 5.0),
+        ]
+        # model, threads, ortc, eager, ORT, best / ortc, eager / ortc, ORT / ortc, two shares
+        self.assertEqual(row(lines), ["lenet", "1", "2.00", "6.00", "5.00", "2.50", "3.00", "2.50", "–", "–"])
+
+    def test_shares_are_of_the_rates_of_the_same_run(self):
+        # 4 GFLOP and 1 GB in 100 ms of 80 GFLOP/s and 40 GB/s.
+        ortc = line("ortc", 100.0, flops=4e9, bytes_read=6e8, bytes_written=4e8, fma_gflops=80.0, copy_gbs=40.0)
+        self.assertEqual(row([ortc])[-2:], ["50 %", "25 %"])
+
+    def test_geometric_mean(self):
+        self.assertAlmostEqual(table.geometric_mean([2, 8]), 4)
+        self.assertIsNone(table.geometric_mean([]))
+
+    def test_fast_wrong_step_is_an_error(self):
+        wrong = [*LOSSES[:4], LOSSES[4] + 0.1]
+        lines = table.judge([line("ortc", 3.0), line("eager", 4.0), line("ort", 0.1, losses=wrong)])
+        self.assertEqual(["error" in each for each in lines], [False, False, True])
+        self.assertEqual(row(lines)[5], "1.33")
+
+    def test_ortc_can_be_the_wrong_one(self):
+        lines = table.judge([line("ortc", 3.0, losses=[1.0] * 5), line("eager", 4.0), line("ort", 5.0)])
+        self.assertEqual(["error" in each for each in lines], [True, False, False])
+
+    def test_nan_is_wrong(self):
+        lines = table.judge([line("ortc", 3.0), line("eager", 4.0), line("ort", 1.0, losses=[float("nan")] * 5)])
+        self.assertIn("wrong", lines[2])
+
+    def test_batch_norm_may_drift_after_the_first_loss_only(self):
+        drifted = [LOSSES[0], *(loss + 0.01 for loss in LOSSES[1:])]
+        judge = lambda name, losses: table.judge(
+            [line("ortc", 1.0, name=name, losses=losses), line("eager", 1.0, name=name), line("ort", 1.0, name=name)]
+        )[0]
+        self.assertNotIn("error", judge("mobilenetv2-224", drifted))
+        self.assertIn("error", judge("bert-mini", drifted))
+        self.assertIn("error", judge("mobilenetv2-224", [loss + 0.01 for loss in LOSSES]))
+
+    def test_disturbed_time_has_no_ratio(self):
+        lines = [line("ortc", 1.0), {**line("eager", 8.0), "min_ms": 3.0}]
+        self.assertEqual(row(lines)[3:6], ["8.00?", "–", "–"])
+
+    def test_failure_and_time_limit_are_told_apart(self):
+        failed = {"name": "lenet", "threads": 1, "variant": ""}
+        lines = [
+            line("ortc", 1.0),
+            {**failed, "system": "whole", "error": "more than 9 s", "too_slow": True},
+            {**failed, "system": "ort", "error": "no gradient"},
+        ]
+        self.assertEqual(row(lines)[3:5], ["too slow to compile", "failed"])
+
+    def test_interrupted_results_are_read_up_to_the_torn_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "results.jsonl"
+            path.write_text(json.dumps(MACHINE) + "\n" + json.dumps(line("ortc", 1.0)) + '\n{"name": "le')
+            results = run.Results(path, {})
+            self.assertEqual((results.machine, len(results.lines)), (MACHINE, 1))
+            self.assertTrue(results.has("lenet", 1, "ortc", ""))
+            self.assertFalse(results.has("lenet", 2, "ortc", ""))
+
+    def test_facts_name_models_of_the_set(self):
+        names = set(performance_set.NAMES)
+        self.assertLessEqual(performance_set.CONVOLUTIONAL | performance_set.IN_JAX | table.BATCH_NORM, names)
+
+
+if __name__ == "__main__":
+    unittest.main()
