@@ -120,13 +120,13 @@ bool fitsRegisters(int64_t rows, int64_t vectors, const Target &target) {
 SmallVector<Value> emitTranspose(OpBuilder &builder, Location loc, ArrayRef<Value> rows) {
   // Round with distance d swaps the off-diagonal d x d blocks of every 2d x 2d block.
   SmallVector<Value> current(rows);
-  int64_t n = rows.size();
+  int64_t n = rows.size(), lanes = cast<VectorType>(rows[0].getType()).getDimSize(0);
   for (int64_t distance = 1; distance < n; distance *= 2) {
     SmallVector<int64_t> low, high;
-    for (int64_t lane = 0; lane < n; ++lane) {
+    for (int64_t lane = 0; lane < lanes; ++lane) {
       bool upper = (lane & distance) != 0;
-      low.push_back(upper ? n + lane - distance : lane);
-      high.push_back(upper ? n + lane : lane + distance);
+      low.push_back(upper ? lanes + lane - distance : lane);
+      high.push_back(upper ? lanes + lane : lane + distance);
     }
     for (int64_t row = 0; row < n; ++row) {
       if (row & distance)

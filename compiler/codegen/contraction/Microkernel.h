@@ -49,7 +49,8 @@ int64_t accumulatorLimit(const Target &target);
 /// One vector of B too many and every fma loads its own: 25 % slower.
 bool fitsRegisters(int64_t rows, int64_t vectors, const Target &target);
 
-/// Transposes lanes.size() vectors of as many lanes in registers, with log2(n) rounds of shuffles. n is a power of two.
+/// Transposes n vectors of n lanes in registers, with log2(n) rounds of shuffles; of vectors of a multiple of n lanes, each
+/// square on its own. n is a power of two.
 llvm::SmallVector<mlir::Value> emitTranspose(mlir::OpBuilder &builder, mlir::Location loc,
                                              llvm::ArrayRef<mlir::Value> rows);
 

@@ -4,6 +4,7 @@
 
 #include "compiler/codegen/IndexBuilder.h"
 #include "dialects/nn/NnShapes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 
@@ -47,6 +48,55 @@ void ConvEmitter::copyRun(Value from, Value at, Value to, Value place, int64_t c
 
 void ConvEmitter::zeroRun(Value buffer, Value at, int64_t count) {
   tiles(count, lanes, [&](Value i, int64_t width) { store(splat(element, 0, width), buffer, add(at, i)); });
+}
+
+Value ConvEmitter::multiplyAdd(Value a, Value b, Value sum) {
+  if (fma)
+    return math::FmaOp::create(*this, a, b, sum);
+  return arith::AddFOp::create(*this, sum, arith::MulFOp::create(*this, a, b));
+}
+
+namespace {
+
+/// What an epilogue touches at one vector of results.
+class ResultAccess final : public EpilogueAccess {
+public:
+  ResultAccess(LoopBuilder &builder, const ConvSpec &spec, ArrayRef<Value> buffers, ArrayRef<Value> position,
+               int64_t width)
+      : builder(builder), spec(spec), buffers(buffers), position(position), width(width) {}
+  Value load(OpBuilder &, Location, unsigned operand) override {
+    Value buffer = buffers[spec.operands[operand].buffer], at = place(operand);
+    return spec.operands[operand].strides.back() == 0 ? builder.spread(builder.loadScalar(buffer, at), width)
+                                                      : builder.load(buffer, at, width);
+  }
+  void store(OpBuilder &, Location, unsigned operand, Value value) override {
+    builder.store(value, buffers[spec.operands[operand].buffer], place(operand));
+  }
+  int64_t lanes() const override { return width; }
+
+private:
+  Value place(unsigned operand) {
+    const ConvOperand &view = spec.operands[operand];
+    Value at = builder.index(view.offset);
+    for (auto [index, stride] : llvm::zip_equal(position, view.strides))
+      if (stride)
+        at = builder.add(at, builder.mul(index, stride));
+    return at;
+  }
+  LoopBuilder &builder;
+  const ConvSpec &spec;
+  ArrayRef<Value> buffers, position;
+  int64_t width;
+};
+
+} // namespace
+
+void ConvEmitter::storeResult(ArrayRef<Value> position, Value sums) {
+  ResultAccess access(*this, spec, kernel.buffers, position, cast<VectorType>(sums.getType()).getDimSize(0));
+  if (spec.epilogue)
+    spec.epilogue(*this, getLoc(), access, sums);
+  else
+    access.store(*this, getLoc(), 2, sums);
 }
 
 void ConvEmitter::clearBlock(const SourceBlock &block) {

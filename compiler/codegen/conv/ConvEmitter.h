@@ -55,6 +55,9 @@ protected:
   mlir::Value linear(mlir::ArrayRef<int64_t> sizes, mlir::ArrayRef<mlir::Value> indices);
   void copyRun(mlir::Value from, mlir::Value at, mlir::Value to, mlir::Value place, int64_t count);
   void zeroRun(mlir::Value buffer, mlir::Value at, int64_t count);
+  mlir::Value multiplyAdd(mlir::Value a, mlir::Value b, mlir::Value sum);
+  /// The epilogue on a vector of results; `position` is that of its first element in the result.
+  void storeResult(mlir::ArrayRef<mlir::Value> position, mlir::Value sums);
 
   const ConvSpec &spec;
   const Target &target;

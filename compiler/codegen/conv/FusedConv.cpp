@@ -3,8 +3,8 @@
 //
 // Turns a tensor program around one convolution into a ConvSpec. The epilogue is that of contractions; every dimension of
 // the result must be one dimension of it, since the walk over the result is a walk over images and positions.
-#include "compiler/codegen/conv/ConvEmitter.h"
 #include "compiler/codegen/conv/ConvKernel.h"
+#include "compiler/codegen/conv/NarrowGroups.h"
 
 #include "compiler/codegen/contraction/FusedEpilogue.h"
 #include "dialects/nn/NnDialect.h"
@@ -81,8 +81,11 @@ FailureOr<KernelInfo> generateConv(ModuleOp module, func::FuncOp function, Array
   spec->numerics = numerics;
   spec->epilogue = FusedEpilogue::code(epilogue, MathOptions::of(target, numerics));
   spec->rollEpilogue = epilogue->computes && epilogue->isLong();
-  FailureOr<KernelInfo> info = isa<nn::ConvFilterGradOp>(spec->op) ? emitConvFilterGrad(module, *spec, target)
-                                                                   : emitConvWalk(module, *spec, target);
+  bool narrow = hasNarrowGroups(shapeOfConv(spec->op));
+  FailureOr<KernelInfo> info =
+      isa<nn::ConvFilterGradOp>(spec->op)
+          ? (narrow ? emitNarrowFilterGrad(module, *spec, target) : emitConvFilterGrad(module, *spec, target))
+          : (narrow ? emitNarrowWalk(module, *spec, target) : emitConvWalk(module, *spec, target));
   if (succeeded(info))
     info->flops += epilogue->flops;
   return info;

@@ -151,6 +151,46 @@ TEST(ConvTest, Depthwise) {
   check({1, {8, 8}, 6, {3, 3}, 12, {}, {1, 1}, {}, {}, 6});
 }
 
+/// Lines of several tiles with an inside, vectors that are not full, and windows that reach over more than one tile.
+TEST(ConvTest, DepthwiseLines) {
+  check({2, {5, 61}, 24, {3, 3}, 24, {}, {1, 1}, {}, {}, 24}, Coverage::All);
+  check({1, {9, 58}, 40, {5, 5}, 40, {2, 2}, {2, 2}, {}, {}, 40});
+  check({1, {7, 40}, 33, {3, 5}, 33, {1, 3}, {0, 3}, {2, 1}, {}, 33});
+  check({2, {6, 37}, 16, {2, 4}, 16, {3, 4}, {1, 0}, {0, 2}, {}, 16});
+  check({1, {4, 50}, 8, {1, 3}, 8, {}, {0, 9}, {}, {1, 9}, 8});
+  check({1, {40, 41}, 20, {5, 5}, 20, {2, 2}, {8, 8}, {}, {4, 3}, 20});
+  check({1, {3, 20}, 17, {5, 7}, 17, {}, {2, 3}, {}, {}, 17});
+  check({3, {1, 1}, 48, {3, 3}, 48, {}, {1, 1}, {}, {}, 48});
+  // Wide windows, windows of nothing but padding, positions that nothing reads.
+  check({2, {70}, 18, {31}, 18, {}, {15}, {}, {}, 18});
+  check({1, {30}, 4, {40}, 4, {}, {20}, {}, {}, 4});
+  check({1, {4, 5}, 6, {2, 2}, 6, {}, {3, 4}, {4, 7}, {}, 6});
+  check({1, {10, 21}, 12, {1, 2}, 12, {3, 4}, {}, {}, {}, 12});
+  check({1, {3, 40}, 4, {2, 2}, 4, {1, 9}, {}, {}, {}, 4});
+}
+
+/// Features whose number makes chunks of unequal size and a last vector that is not full.
+TEST(ConvTest, DepthwiseChunks) {
+  for (int64_t channels : {72, 100, 144, 264})
+    check({2, {6, 7}, channels, {3, 3}, channels, {}, {1, 1}, {}, {}, channels}, Coverage::Widest);
+  check({3, {60, 31}, 32, {3, 3}, 32, {}, {1, 1}, {}, {}, 32}, Coverage::Widest);
+}
+
+TEST(ConvTest, NarrowGroups) {
+  check({2, {7, 19}, 64, {3, 3}, 64, {}, {1, 1}, {}, {}, 16}, Coverage::All);
+  check({2, {9, 8}, 32, {3, 3}, 32, {2, 2}, {1, 1}, {}, {}, 4});
+  check({1, {6, 13}, 24, {5, 3}, 24, {}, {2, 1}, {}, {}, 12});
+  check({1, {5, 9}, 12, {3, 3}, 24, {}, {1, 1}, {}, {}, 6});
+  check({1, {5, 9}, 24, {3, 3}, 12, {1, 2}, {1, 1}, {}, {}, 3});
+  check({1, {6, 6}, 8, {3, 3}, 64, {}, {1, 1}, {}, {}, 8});
+  check({1, {6, 6}, 64, {3, 3}, 8, {}, {1, 1}, {}, {}, 8});
+  check({1, {6, 6}, 40, {1, 1}, 40, {}, {}, {}, {}, 10});
+  check({1, {4, 4, 9}, 8, {2, 3, 3}, 8, {1, 2, 1}, {1, 0, 1}, {}, {}, 2});
+  // Not narrow: three and sixteen features a group.
+  check({1, {6, 6}, 4, {3, 3}, 12, {}, {1, 1}, {}, {}, 4});
+  check({1, {6, 6}, 32, {3, 3}, 32, {}, {1, 1}, {}, {}, 2});
+}
+
 TEST(ConvTest, OneDimension) {
   check({3, {40}, 16, {3}, 24, {}, {1}});
   check({2, {41}, 5, {4}, 11, {3}, {2}, {0}});
@@ -216,6 +256,39 @@ TEST(ConvTest, LongEpilogueIsRolled) {
     return %e : tensor<2x20x40xf32>
   })",
       generate, 2e-5);
+}
+
+TEST(ConvTest, EpiloguesOfDepthwise) {
+  compareWithEvaluator(
+      R"(func.func @k(%r: tensor<2x9x10x37xf32>, %x: tensor<2x9x10x37xf32>, %w: tensor<3x3x1x37xf32>, %b: tensor<37xf32>)
+      -> (tensor<2x9x10x37xf32>, tensor<2x9x10x37xi1>) {
+    %z = arith.constant dense<0.0> : tensor<2x9x10x37xf32>
+    %c = nn.conv %x, %w strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 37 : tensor<2x9x10x37xf32>, tensor<3x3x1x37xf32> -> tensor<2x9x10x37xf32>
+    %s = nn.broadcast %b dims = [3] : tensor<37xf32> -> tensor<2x9x10x37xf32>
+    %a = arith.addf %c, %s : tensor<2x9x10x37xf32>
+    %t = arith.addf %a, %r : tensor<2x9x10x37xf32>
+    %m = arith.cmpf ogt, %t, %z : tensor<2x9x10x37xf32>
+    %y = arith.select %m, %t, %z : tensor<2x9x10x37xi1>, tensor<2x9x10x37xf32>
+    return %y, %m : tensor<2x9x10x37xf32>, tensor<2x9x10x37xi1>
+  })",
+      generate, 1e-5);
+  compareWithEvaluator(
+      R"(func.func @k(%x: tensor<2x20x40xf32>, %w: tensor<3x1x40xf32>) -> tensor<2x20x40xf32> {
+    %c = nn.conv %x, %w strides = [1] padding = [1] to [1] dilations = [1] groups = 40 : tensor<2x20x40xf32>, tensor<3x1x40xf32> -> tensor<2x20x40xf32>
+    %t = math.tanh %c : tensor<2x20x40xf32>
+    %e = math.exp %t : tensor<2x20x40xf32>
+    return %e : tensor<2x20x40xf32>
+  })",
+      generate, 2e-5);
+  compareWithEvaluator(
+      R"(func.func @k(%dy: tensor<2x5x4x20xf32>, %w: tensor<3x3x1x20xf32>, %v: tensor<2x9x8x20xf32>) -> tensor<2x9x8x20xf32> {
+    %z = arith.constant dense<0.0> : tensor<2x9x8x20xf32>
+    %g = nn.conv_input_grad %dy, %w strides = [2, 2] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 20 : tensor<2x5x4x20xf32>, tensor<3x3x1x20xf32> -> tensor<2x9x8x20xf32>
+    %m = arith.cmpf ogt, %v, %z : tensor<2x9x8x20xf32>
+    %y = arith.select %m, %g, %z : tensor<2x9x8x20xi1>, tensor<2x9x8x20xf32>
+    return %y : tensor<2x9x8x20xf32>
+  })",
+      generate, 1e-5);
 }
 
 /// Stride 2: every phase of the gradient finds its own place in the mask.
