@@ -23,6 +23,9 @@ using EmitKernel =
 /// second of the best run), of_copy, code_bytes, compile_ms.
 void addKernel(const std::string &name, Limit limit, EmitKernel emit);
 
+/// GFLOP/s of arithmetic on the target's vectors, or GB/s of copies that no cache holds: of one core, now.
+double measurePeak(Limit limit);
+
 /// The families; Main.cpp calls them all. A new source adds its own here and there.
 void registerContractions();
 void registerConvolutions();

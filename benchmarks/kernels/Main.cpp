@@ -1,7 +1,6 @@
 // ortc-bench-kernels [--target=NAME] [benchmark flags]
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "benchmarks/kernels/KernelBenchmark.h"
-#include "benchmarks/kernels/Machine.h"
 
 #include <benchmark/benchmark.h>
 #include <cstdio>
@@ -27,7 +26,7 @@ int main(int argc, char **argv) {
     return 1;
   std::printf("target %s, %d lanes: FMA peak %.1f GF, copy %.1f GB/s (one core)\n",
               benchmarkTarget().name.c_str(), int(benchmarkTarget().vectorLanes),
-              measureFmaPeak(int(benchmarkTarget().vectorLanes)), measureCopyBandwidth());
+              measurePeak(Limit::Arithmetic), measurePeak(Limit::Memory));
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }

@@ -104,7 +104,8 @@ LogicalResult Engine::visit(Operation *op) {
   auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
   if (!differentiable)
     return op->emitError() << "no gradient rule for '" << op->getName() << "'";
-  builder.setLoc(op->getLoc());
+  MLIRContext *context = op->getContext();
+  builder.setLoc(FusedLoc::get({op->getLoc()}, StringAttr::get(context, kGradientLocation), context));
   Operation *before = last();
   GradientRequest request(builder, op, cotangents, wanted, options);
   Gradients results = differentiable.differentiate(request);

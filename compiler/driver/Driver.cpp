@@ -529,10 +529,12 @@ private:
         if (codes.empty())
           return;
         auto found = llvm::find(kernels.names, step.getKernel().str());
-        const codegen::KernelInfo &kernel = codes.front().kernels[found - kernels.names.begin()];
+        size_t number = found - kernels.names.begin();
+        const codegen::KernelInfo &kernel = codes.front().kernels[number];
         fact.flops += times * kernel.flops;
         fact.bytesRead += times * kernel.bytesRead;
         fact.bytesWritten += times * kernel.bytesWritten;
+        fact.calls[number] += times;
       });
       facts.entries.push_back(fact);
     }
@@ -546,9 +548,17 @@ private:
     if (!options.dumpBuffers.empty() &&
         !writeFile(options.dumpBuffers, makeBufferTable(*program, options), why))
       return fail(why, 1);
-    if (!options.report.empty() && !writeFile(options.report, makeReport(facts, phaseTimes, codes), why))
-      return fail(why, 1);
-    return true;
+    if (options.report.empty())
+      return true;
+    if (!codes.empty() && facts.kernels.empty())
+      facts.kernels = describeKernels(*program, kernels);
+    std::vector<KernelCosts> costs;
+    for (const TargetCode &code : codes) {
+      costs.emplace_back();
+      if (!findCosts(*program, kernels, code, options, costs.back(), why))
+        return fail("--report: " + why, 1);
+    }
+    return writeFile(options.report, makeReport(facts, phaseTimes, codes, costs), why) || fail(why, 1);
   }
 
   void warn() const {
@@ -564,6 +574,7 @@ private:
     if (!buildArtifact(*program, options, kernels, codes, initializerNames(*model), result, why))
       return fail(nameModel(why));
     describePrograms();
+    facts.kernels = describeKernels(*program, kernels);
     if (options.source && !makeSource(*written, result.tensors, result.source, why))
       return fail(nameModel(why));
     result.manifest = makeManifest(options, facts, result, codes);

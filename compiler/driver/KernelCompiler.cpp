@@ -101,8 +101,7 @@ private:
 
 } // namespace
 
-/// Whether a kernel is worth more than one thread.
-static bool isParallel(const codegen::KernelInfo &info) {
+bool isParallel(const codegen::KernelInfo &info) {
   double seconds = std::max(static_cast<double>(std::max(info.flops, info.cost)) / 50e9,
                             static_cast<double>(info.bytesRead + info.bytesWritten) / 20e9);
   return info.chunks > 1 && seconds > kSerialSeconds;

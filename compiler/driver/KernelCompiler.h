@@ -30,6 +30,9 @@ struct ProgramKernels {
 };
 ProgramKernels findKernels(mlir::ModuleOp module);
 
+/// Whether a kernel is worth more than one thread: its step hands it to the pool.
+bool isParallel(const codegen::KernelInfo &info);
+
 /// The number of an entry's role ("train", ...) in blobs and entry tables: enum ortc_entry_role.
 uint32_t entryRole(llvm::StringRef role);
 

@@ -148,6 +148,28 @@ static Json describeTensors(const artifact::Artifact &artifact) {
   return tensors;
 }
 
+/// Work is that of the first target: it follows from shapes.
+static Json describeKernels(const CompileFacts &facts, const std::vector<TargetCode> &codes) {
+  Json kernels = Json::array();
+  for (size_t i = 0; i < facts.kernels.size(); ++i) {
+    const KernelFacts &kernel = facts.kernels[i];
+    const codegen::KernelInfo &info = codes.front().kernels[i];
+    Json item{{"name", kernel.name}, {"kind", kernel.kind}, {"work", kernel.work}, {"shape", kernel.shape}};
+    auto list = [&](const char *key, const std::vector<std::string> &names) {
+      if (!names.empty())
+        item[key] = names;
+    };
+    list("nodes", kernel.nodes);
+    list("gradients", kernel.gradients);
+    list("updates", kernel.updates);
+    item["flops"] = info.flops;
+    item["bytes"] = info.bytesRead + info.bytesWritten;
+    item["parallel"] = isParallel(info);
+    kernels.push_back(item);
+  }
+  return kernels;
+}
+
 std::string makeManifest(const CompileOptions &options, const CompileFacts &facts,
                          const artifact::Artifact &artifact, const std::vector<TargetCode> &codes) {
   Json manifest{{"format", 1}, {"generator", "ortc " ORTC_VERSION}, {"name", facts.modelName}};
@@ -169,6 +191,7 @@ std::string makeManifest(const CompileOptions &options, const CompileFacts &fact
                        {"code_bytes", code.blob.bytes.size()},
                        {"kernels", code.kernels.size()}});
   manifest["targets"] = targets;
+  manifest["kernels"] = describeKernels(facts, codes);
   manifest["tensors"] = describeTensors(artifact);
   Json trained = Json::array(), frozen = Json::array();
   for (const legalize::InitializerReport &item : facts.initializers) {

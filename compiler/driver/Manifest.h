@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/codegen/artifact/Artifact.h"
-#include "compiler/driver/KernelCompiler.h"
+#include "compiler/driver/KernelFacts.h"
 #include "compiler/legalize/Legalize.h"
 #include "compiler/options/CompileOptions.h"
 
@@ -22,9 +22,11 @@ struct CompileFacts {
   struct EntryFacts {
     std::string name;
     int64_t steps = 0, flops = 0, bytesRead = 0, bytesWritten = 0;
+    std::map<size_t, int64_t> calls; ///< of a kernel, by its number
     uint64_t bound = 0, sourceOrder = 0;
   };
-  std::vector<EntryFacts> entries; ///< in the order of the artifact's
+  std::vector<EntryFacts> entries;  ///< in the order of the artifact's
+  std::vector<KernelFacts> kernels; ///< in the order of the artifact's kernel names
 };
 
 /// docs/manifest.md describes the layout.

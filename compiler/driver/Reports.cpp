@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Reports.h"
 
+#include "compiler/driver/MeasureKernels.h"
 #include "dialects/plan/PlanDialect.h"
 #include "passes/memory/Passes.h"
 #include "runtime/host/data/atomic_file.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 using namespace mlir;
@@ -62,9 +65,88 @@ std::string makeBufferTable(ModuleOp module, const CompileOptions &options) {
   return table;
 }
 
+bool findCosts(ModuleOp module, const ProgramKernels &kernels, const TargetCode &code,
+               const CompileOptions &options, KernelCosts &costs, std::string &error) {
+  bool runsHere = codegen::canRunHere(code.target);
+  int lanes = static_cast<int>(code.target.vectorLanes);
+  costs.model =
+      code.target.name == "native" ? codegen::measureCostModel(lanes) : codegen::getCostTable(lanes);
+  for (const codegen::KernelInfo &info : code.kernels) {
+    codegen::KernelWork work;
+    work.flops = static_cast<double>(info.flops);
+    work.operations = static_cast<double>(info.cost);
+    work.bytes = static_cast<double>(info.bytesRead + info.bytesWritten);
+    work.isDouble = options.precision == Precision::F64;
+    costs.estimates.push_back(codegen::estimateSeconds(work, costs.model));
+  }
+  if (runsHere)
+    costs.times = measureKernels(module, kernels, code, error);
+  return !runsHere || costs.times.size() == code.kernels.size();
+}
+
+using Json = nlohmann::ordered_json;
+
+/// Four digits are more than an estimate or a measurement has.
+static double roundNumber(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return std::strtod(text, nullptr);
+}
+
+static Json reportKernel(const CompileFacts &facts, const codegen::KernelInfo &info, size_t number) {
+  const KernelFacts &kernel = facts.kernels[number];
+  Json item{{"name", kernel.name}, {"work", kernel.work}, {"shape", kernel.shape}};
+  auto list = [&](const char *key, const std::vector<std::string> &names) {
+    if (!names.empty())
+      item[key] = names;
+  };
+  list("nodes", kernel.nodes);
+  list("gradients", kernel.gradients);
+  list("updates", kernel.updates);
+  for (const CompileFacts::EntryFacts &entry : facts.entries)
+    if (auto found = entry.calls.find(number); found != entry.calls.end())
+      item["calls"][entry.name] = found->second;
+  item["chunks"] = info.chunks;
+  item["workspace"] = info.workspaceBytesPerWorker;
+  item["flops"] = info.flops;
+  item["bytes_read"] = info.bytesRead;
+  item["bytes_written"] = info.bytesWritten;
+  return item;
+}
+
+static Json reportTarget(const CompileFacts &facts, const TargetCode &code, const KernelCosts &costs) {
+  Json target{{"name", code.target.name}, {"code_bytes", code.blob.bytes.size()}};
+  Json rates = Json::array();
+  for (const host::CopyRate &rate : costs.model.machine.rates)
+    rates.push_back({{"bytes", rate.bytes}, {"gbs", roundNumber(rate.bytesPerSecond * 1e-9)}});
+  target["machine"] = {{"from", costs.model.isMeasured ? "measurement" : "table"},
+                       {"gflops", roundNumber(costs.model.machine.flopRate * 1e-9)},
+                       {"call_us", roundNumber(costs.model.callSeconds * 1e6)},
+                       {"copies", rates}};
+  for (const CompileFacts::EntryFacts &entry : facts.entries) {
+    double estimated = 0, measured = 0;
+    for (auto [kernel, calls] : entry.calls) {
+      estimated += static_cast<double>(calls) * costs.estimates[kernel];
+      measured += costs.times.empty() ? 0 : static_cast<double>(calls) * costs.times[kernel];
+    }
+    Json item{{"name", entry.name}, {"estimated_ms", roundNumber(estimated * 1e3)}};
+    if (!costs.times.empty())
+      item["measured_ms"] = roundNumber(measured * 1e3);
+    target["entries"].push_back(item);
+  }
+  target["kernels"] = Json::array();
+  for (size_t i = 0; i < code.kernels.size(); ++i) {
+    Json item = reportKernel(facts, code.kernels[i], i);
+    item["estimated_us"] = roundNumber(costs.estimates[i] * 1e6);
+    if (!costs.times.empty() && costs.times[i] > 0)
+      item["measured_us"] = roundNumber(costs.times[i] * 1e6);
+    target["kernels"].push_back(item);
+  }
+  return target;
+}
+
 std::string makeReport(const CompileFacts &facts, const std::vector<PhaseTime> &phases,
-                       const std::vector<TargetCode> &codes) {
-  using Json = nlohmann::ordered_json;
+                       const std::vector<TargetCode> &codes, const std::vector<KernelCosts> &costs) {
   Json report{{"model", facts.modelFile}};
   for (const PhaseTime &phase : phases)
     report["phases"].push_back({{"name", phase.name}, {"seconds", phase.seconds}});
@@ -76,18 +158,8 @@ std::string makeReport(const CompileFacts &facts, const std::vector<PhaseTime> &
                                  {"bytes_written", entry.bytesWritten},
                                  {"bound", entry.bound},
                                  {"source_order", entry.sourceOrder}});
-  for (const TargetCode &code : codes) {
-    Json kernels = Json::array();
-    for (const codegen::KernelInfo &kernel : code.kernels)
-      kernels.push_back({{"name", kernel.name},
-                         {"chunks", kernel.chunks},
-                         {"workspace", kernel.workspaceBytesPerWorker},
-                         {"flops", kernel.flops},
-                         {"bytes_read", kernel.bytesRead},
-                         {"bytes_written", kernel.bytesWritten}});
-    report["targets"].push_back(
-        {{"name", code.target.name}, {"code_bytes", code.blob.bytes.size()}, {"kernels", kernels}});
-  }
+  for (size_t i = 0; i < codes.size(); ++i)
+    report["targets"].push_back(reportTarget(facts, codes[i], costs[i]));
   return report.dump(1) + "\n";
 }
 

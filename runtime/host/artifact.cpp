@@ -93,6 +93,22 @@ Status Artifact::open(const std::string &path, Artifact &artifact) {
   return Status();
 }
 
+KernelTable Artifact::readKernels() const {
+  KernelTable table;
+  const void *manifest = nullptr;
+  uint64_t bytes = 0;
+  if (ortc_program_section(program.get(), ORTC_SECTION_MANIFEST, &manifest, &bytes) == ORTC_OK)
+    table = parseKernelTable(std::string(static_cast<const char *>(manifest), bytes));
+  std::vector<KernelFacts> known = std::move(table.kernels);
+  table.kernels.clear();
+  for (uint32_t i = 0; const char *name = ortc_kernel_name(program.get(), i); ++i) {
+    bool isKnown = i < known.size() && known[i].name == name;
+    table.kernels.push_back(isKnown ? std::move(known[i]) : KernelFacts());
+    table.kernels.back().name = name;
+  }
+  return table;
+}
+
 Status Artifact::findEntry(uint32_t role, const std::string &binding, const Entry *&entry) const {
   if (!binding.empty() && ortc_binding_find(program.get(), binding.c_str()) == ORTC_NONE) {
     std::string names;

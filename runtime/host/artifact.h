@@ -7,6 +7,7 @@
 #include <ortc/ortc.h>
 
 #include "runtime/host/batches.h"
+#include "runtime/host/kernel_table.h"
 #include "runtime/host/loss_info.h"
 
 namespace ortc::host {
@@ -41,6 +42,8 @@ public:
   const std::string &getPath() const { return path; } ///< of model.ortc
   const ortc_program_info &getInfo() const { return info; }
   const LossInfo &getLoss() const { return loss; }
+  /// One entry for each number that a trace hook may get: names alone where the manifest does not tell more.
+  KernelTable readKernels() const;
   const std::vector<Entry> &getEntries() const { return entries; }
 
   /// The first entry of a role, in the binding of that name ("": in any). Refuses with what would make it

@@ -86,6 +86,12 @@ void Reporter::line(const std::string &text) {
   std::fflush(stdout);
 }
 
+void Reporter::result(const std::string &text) {
+  clearBar();
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
 void Reporter::note(const std::string &text) {
   if (quiet)
     return;

@@ -47,6 +47,8 @@ public:
   ~Reporter();
   /// A line that stays.
   void line(const std::string &text);
+  /// What was asked for: it is shown even when quiet.
+  void result(const std::string &text);
   /// "ortc: note: ..." on stderr.
   void note(const std::string &text);
   /// After every step; the loss shown is the step's own.

@@ -61,6 +61,7 @@ Status Session::create(const Artifact &artifact, const SessionOptions &options, 
   session.artifact = &artifact;
   uint32_t threads =
       options.threads ? options.threads : std::clamp(std::thread::hardware_concurrency(), 1u, most);
+  session.threads = threads;
   session.state = std::make_unique<State>();
   ortc_session_options settings{};
   settings.size = sizeof(settings);
@@ -68,6 +69,8 @@ Status Session::create(const Artifact &artifact, const SessionOptions &options, 
   if (options.stopOnNotFinite)
     settings.flags |= ORTC_SESSION_STOP_ON_NOT_FINITE;
   settings.workers = threads;
+  settings.trace = options.trace;
+  settings.trace_context = options.traceContext;
   if (threads > 1) {
     ortc_pool *pool = ortc_pool_create(threads);
     if (!pool)

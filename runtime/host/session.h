@@ -17,6 +17,8 @@ using Metadata = std::map<std::string, std::string>;
 struct SessionOptions {
   uint32_t threads = 0; ///< 0: as many as the artifact allows and the machine has
   bool stopOnNotFinite = false;
+  ortc_trace_fn trace = nullptr; ///< called around every kernel
+  void *traceContext = nullptr;
 };
 
 /// What loading a checkpoint found.
@@ -37,6 +39,7 @@ public:
   Session &operator=(Session &&);
 
   ortc_session *get() const { return session.get(); }
+  uint32_t getThreads() const { return threads; }
 
   /// Fills the inputs of an entry with slice k of the data.
   Status feed(const Entry &entry, const Batches &batches, int64_t slice, const std::vector<int64_t> *order);
@@ -65,6 +68,7 @@ private:
   Status checkScalars(const std::string &path);
 
   const Artifact *artifact = nullptr;
+  uint32_t threads = 1;
   std::unique_ptr<ortc_pool, DestroyPool> pool; // outlives the session below
   std::unique_ptr<ortc_session, Destroy> session;
   std::unique_ptr<State> state;

@@ -10,6 +10,7 @@
 #include "runtime/host/data/output_paths.h"
 #include "runtime/host/evaluate.h"
 #include "runtime/host/position.h"
+#include "runtime/host/profile.h"
 #include "runtime/host/report.h"
 #include "runtime/host/text.h"
 
@@ -34,6 +35,7 @@ private:
   Status trainStep(const std::vector<int64_t> *order);
   Status evaluateNow();
   Status save();
+  Status reportProfile();
   Status explain(const Status &status, ortc_status told);
 
   const TrainOptions &options;
@@ -41,6 +43,7 @@ private:
   Reporter reporter;
   MetricsFile metrics;
   Artifact artifact;
+  Profiler profiler; // outlives the session, whose kernels it is told of
   Session session;
   std::string savePlace; // --save with links followed
   const Entry *entry = nullptr, *evalEntry = nullptr;
@@ -80,7 +83,7 @@ Status Trainer::run() {
                            : "") +
                 (options.save.empty() ? (interrupted ? "; nothing saved (no --save)" : "")
                                       : "; saved to " + options.save));
-  return Status();
+  return options.profile && stepsDone ? reportProfile() : Status();
 }
 
 /// Everything that can be refused without running a step is refused here.
@@ -114,7 +117,12 @@ Status Trainer::open() {
   ORTC_TRY(checkOutputs(inputs, {{"--save", options.save}, {"--metrics", options.metrics}}));
   ORTC_TRY(
       checkOutputs({{"--load", options.load}}, {{"--metrics", options.metrics}})); // --save may be --load
-  ORTC_TRY(Session::create(artifact, {options.threads, options.stopOnNan}, session));
+  SessionOptions settings{options.threads, options.stopOnNan};
+  if (options.profile) {
+    settings.trace = Profiler::trace;
+    settings.traceContext = &profiler;
+  }
+  ORTC_TRY(Session::create(artifact, settings, session));
   for (const std::string &note : notes)
     reporter.note(note);
   if (data.getDropped())
@@ -208,6 +216,8 @@ Status Trainer::planRates() {
 }
 
 Status Trainer::loop() {
+  if (options.profile)
+    profiler.start(stepsWanted, artifact.readKernels().kernels.size());
   started = Clock::now();
   std::vector<int64_t> order;
   int64_t orderedEpoch = -1;
@@ -239,9 +249,16 @@ Status Trainer::trainStep(const std::vector<int64_t> *order) {
   ORTC_TRY(session.feed(*entry, data, position.slice, order));
   ortc_status told = ORTC_OK;
   bool updates = !accumulateEntry || (position.step + 1) % accumulate == 0;
+  auto fed = Clock::now();
+  if (options.profile)
+    profiler.beginStep();
   if (Status status = session.step(updates ? *entry : *accumulateEntry, lastLoss, &told); !status.isOk())
     return explain(status, told);
-  double milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  auto end = Clock::now();
+  if (options.profile)
+    profiler.endStep(std::chrono::duration<double>(fed - begin).count(),
+                     std::chrono::duration<double>(end - fed).count());
+  double milliseconds = std::chrono::duration<double, std::milli>(end - begin).count();
   int64_t epoch = position.epoch;
   ++position.step;
   ++position.slice;
@@ -290,6 +307,17 @@ Status Trainer::save() {
   savedStep = position.step;
   return metrics.writeEvent(
       "save", {{"step", std::to_string(position.step)}, {"file", formatJsonString(options.save)}});
+}
+
+/// The machine is measured now, when the step's caches and threads are no longer needed.
+Status Trainer::reportProfile() {
+  KernelTable table = artifact.readKernels();
+  const ortc_program_info &info = artifact.getInfo();
+  int lanes = countLanes(info.architecture, info.features), threads = int(session.getThreads());
+  Machine single = measureMachine(lanes, 1), all = threads > 1 ? measureMachine(lanes, threads) : single;
+  Profile profile = makeProfile(profiler.getTimes(), table, single, all);
+  reporter.result("\n" + formatProfile(profile, info.target_name ? info.target_name : "?"));
+  return metrics.writeEvent("profile", describeProfile(profile));
 }
 
 Status train(const TrainOptions &options, const volatile std::sig_atomic_t &interrupted) {

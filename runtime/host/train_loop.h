@@ -23,6 +23,7 @@ struct TrainOptions {
   std::string metrics, save, load;
   int64_t saveEvery = 0; ///< steps; 0: at the end only
   bool stopOnNan = false, quiet = false;
+  bool profile = false; ///< ends with a table of the kernels by time
   uint32_t threads = 0;
 };
 

@@ -22,6 +22,16 @@ if grep -q -- '-1' "$folder/buffers.csv"; then exit 1; fi
 test -s "$folder/ir/8-place.mlir"
 test ! -e "$folder/ir/9-code.mlir"
 
+# Estimates stand beside measurements: by the table for a level by name, by this machine's rates for "native".
+grep -q '"from": "table"' "$folder/report.json"
+test "$(grep -c '"estimated_us"' "$folder/report.json")" = "$(grep -c '"chunks"' "$folder/report.json")"
+test "$(grep -c '"measured_us"' "$folder/report.json")" -ge 15
+grep -q '"estimated_ms"' "$folder/report.json"
+grep -q '"measured_ms"' "$folder/report.json"
+if grep -q '_us": -\|_us": null\|_us": 0.0$' "$folder/report.json"; then exit 1; fi
+ortc --target native -o "$folder/n" --report "$folder/native.json"
+grep -q '"from": "measurement"' "$folder/native.json"
+
 # Without one: what is known by then.
 ortc --compile-to place --report "$folder/place.json" --dump-buffers "$folder/place.csv" >"$folder/place.mlir"
 cmp "$folder/buffers.csv" "$folder/place.csv"

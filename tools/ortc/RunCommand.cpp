@@ -73,6 +73,8 @@ void addRunCommand(CLI::App &app, Action &action) {
   line.addFlag("--stop-on-nan", "fails at the first loss that is not finite", options->stopOnNan);
   line.addWhole("--threads", "default: what the artifact allows and the machine has", options->threads, 1,
                 256);
+  line.addFlag("--profile", "ends with a table of the kernels by time, beside what the machine can do",
+               options->profile);
   line.addFlag("--quiet", "no output but errors", options->quiet);
   line.setAction(action, [options] {
     if (options->epochs && options->steps)
