@@ -124,9 +124,13 @@ std::string printCell(int width, double value) {
   return print("%*.*f", width, value < 10 ? 2 : value < 100 ? 1 : 0, value);
 }
 
+/// Steps that are shown in microseconds.
+bool isShort(double step) { return step < 1e-3; }
+
 std::string printLine(const ProfileRow &row, double step, const std::string &text) {
-  std::string line =
-      row.seconds >= 1e-3 ? print("%10.3f", row.seconds * 1e3) : print("%10.4f", row.seconds * 1e3);
+  std::string line = isShort(step)         ? print("%10.3f", row.seconds * 1e6)
+                     : row.seconds >= 1e-3 ? print("%10.3f", row.seconds * 1e3)
+                                           : print("%10.4f", row.seconds * 1e3);
   line += print(" %6.1f%%", step > 0 ? row.seconds / step * 100 : 0);
   line += row.calls > 0 ? print(" %7.*f", row.calls == std::floor(row.calls) ? 0 : 2, row.calls)
                         : print("%8s", "");
@@ -163,8 +167,9 @@ std::string formatProfile(const Profile &profile, const std::string &target, siz
   text += "machine: " + describeMachine(profile.single, unit) + "\n";
   if (profile.all.threads > 1)
     text += "         " + describeMachine(profile.all, unit) + "\n";
-  text += "\n   ms/step   share   calls  GFLOP/s    GB/s  of bound  kernel\n";
   double step = profile.total.seconds;
+  text += std::string("\n   ") + (isShort(step) ? "us" : "ms") +
+          "/step   share   calls  GFLOP/s    GB/s  of bound  kernel\n";
   ProfileRow others;
   size_t hidden = 0;
   for (size_t i = 0; i < profile.rows.size(); ++i) {

@@ -131,6 +131,33 @@ TEST_F(LoopTest, ResumedRunGivesTheBitsOfAnUninterruptedOne) {
   EXPECT_EQ(readSteps(first.metrics), steps);
 }
 
+// An artifact whose manifest says nothing of its kernels gives their names and times; evaluation is no part of a step.
+TEST_F(LoopTest, ProfilesTheKernelsOfTrainingSteps) {
+  TrainOptions options = makeTrain(12), alike = makeTrain(12);
+  options.profile = true;
+  options.evalData = dataPath;
+  options.metrics = folder / "profile.jsonl";
+  options.save = folder / "profile.safetensors";
+  alike.save = folder / "alike.safetensors";
+  testing::internal::CaptureStdout();
+  expectOk(train(options, interrupted));
+  std::string text = testing::internal::GetCapturedStdout();
+  expectOk(train(alike, interrupted));
+  EXPECT_EQ(readFile(options.save), readFile(alike.save));
+  EXPECT_NE(text.find("profile of 11 steps (1 step of warm-up left out), 1 thread"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("  forward\n"), std::string::npos) << text;
+  std::istringstream lines(readFile(options.metrics));
+  Json last;
+  for (std::string line; std::getline(lines, line);)
+    last = Json::parse(line);
+  ASSERT_EQ(last["event"], "profile");
+  ASSERT_EQ(last["kernels"].size(), 1u);
+  EXPECT_EQ(last["kernels"][0]["name"], "forward");
+  EXPECT_EQ(last["kernels"][0]["calls"], 1);
+  EXPECT_FALSE(last["kernels"][0].contains("bound_ms"));
+}
+
 TEST_F(LoopTest, AScheduleWithoutATotalEndsWhereItsRunEnds) {
   TrainOptions first = makeTrain(4), second = makeTrain(4);
   Schedule schedule;

@@ -121,18 +121,24 @@ TEST(ProfileTest, PrintsALineForEachKernel) {
             "machine: one core: 100 GFLOP/s; copies 50 GB/s of 1 KiB, 10 GB/s of 954 MiB\n"
             "         2 cores: 200 GFLOP/s; copies 100 GB/s of 1 KiB, 20 GB/s of 954 MiB\n"
             "\n"
-            "   ms/step   share   calls  GFLOP/s    GB/s  of bound  kernel\n"
-            "    0.0100   58.8%       1     0.00    10.0       50%  elementwise 100000 | gradient of Relu:r\n"
-            "    0.0040   23.5%       2     0.50    0.25        0%  dot 8x8 * 8x8 -> 8x8 | Gemm:a, Gemm:b "
+            "   us/step   share   calls  GFLOP/s    GB/s  of bound  kernel\n"
+            "    10.000   58.8%       1     0.00    10.0       50%  elementwise 100000 | gradient of Relu:r\n"
+            "     4.000   23.5%       2     0.50    0.25        0%  dot 8x8 * 8x8 -> 8x8 | Gemm:a, Gemm:b "
             "and 1 more; update "
             "of w\n"
-            "    0.0010    5.9%                                     (between kernels: dispatch, checks of "
+            "     1.000    5.9%                                     (between kernels: dispatch, checks of "
             "indices)\n"
-            "    0.0020   11.8%                                     (data: copies of the inputs)\n"
-            "    0.0170  100.0%       3     0.12    5.94       29%  the step\n");
+            "     2.000   11.8%                                     (data: copies of the inputs)\n"
+            "    17.000  100.0%       3     0.12    5.94       29%  the step\n");
   std::string one = formatProfile(profile, "x86-64-v3", 0);
   EXPECT_NE(one.find("(2 other kernels)"), std::string::npos) << one;
   EXPECT_EQ(one.find("elementwise"), std::string::npos) << one;
+  StepTimes slow = makeTimes();
+  slow.stepSeconds = 3;
+  std::string longer = formatProfile(makeProfile(slow, table, makeMachine(), makeMachine()), "x86-64-v3");
+  EXPECT_NE(longer.find("\n   ms/step"), std::string::npos) << longer;
+  EXPECT_NE(longer.find("\n    0.0100    0.0%"), std::string::npos) << longer;
+  EXPECT_NE(longer.find("\n  1500.002  100.0%"), std::string::npos) << longer;
   for (const auto &[key, value] : describeProfile(profile))
     EXPECT_TRUE(nlohmann::json::accept(value)) << key << ": " << value;
 }
