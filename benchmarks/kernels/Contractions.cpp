@@ -34,10 +34,17 @@ const Product kProducts[] = {
     {3072, 768, 512, true, false, 1},
     {784, 512, 64, true, false, 1},
     {512, 512, 512, true, false, 1},
+    {1024, 256, 2048, true, false, 1},
+    {256, 1024, 2048, true, false, 1},
+    {768, 192, 1576, true, false, 1},
+    {192, 768, 1576, true, false, 1},
     // attention
     {128, 128, 64, false, true, 96},
     {128, 64, 128, false, false, 96},
     {128, 64, 128, true, false, 96},
+    {197, 197, 64, false, true, 24},
+    {197, 64, 197, false, false, 24},
+    {197, 64, 197, true, false, 24},
     // small and thin
     {16, 16, 16, false, false, 1},
     {32, 10, 128, false, false, 1},

@@ -37,6 +37,8 @@ struct Target {
   int64_t l1Bytes = 32 << 10; ///< data cache next to the core
   int64_t l2Bytes = 256 << 10;
 
+  int64_t workers = 2; ///< threads that kernels are cut for; only cuts that change no bits may depend on it
+
   /// CPU features the loader must find, one bit each (ortc_x86_feature of ortc/format.h).
   uint64_t requiredFeatures = 0;
 

@@ -188,6 +188,7 @@ private:
       for (const codegen::Target &other : targets)
         if (other.name == target->name)
           return true;
+      target->workers = options.maxWorkers;
       targets.push_back(*target);
       return true;
     };

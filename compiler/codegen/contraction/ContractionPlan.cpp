@@ -14,15 +14,17 @@ namespace ortc::codegen {
 
 /// Work per chunk that makes handing it out worth while: about 20 microseconds.
 static constexpr int64_t kChunkFlops = 3'000'000;
-/// Chunks beyond this number only cost reuse.
-static constexpr int64_t kMaxChunks = 16;
+/// Outer indices share nothing: times as many chunks of them.
+static constexpr int64_t kOuterChunks = 4;
 /// Row chunks are multiples of all tile heights.
 static constexpr int64_t kRowUnit = 24;
-/// Rows of a chunk that make packing for it worth while.
-static constexpr int64_t kRowChunk = 192;
 /// Columns of a chunk: with kDepth, the packed block that has to stay in the second-level cache.
 static constexpr int64_t kLaneChunk = 256;
 static constexpr int64_t kDepth = 512;
+/// Elements of a chunk of columns that are read in place.
+static constexpr int64_t kInPlaceElements = 32 << 10;
+/// Multiply-adds of f32 in a cycle; cycles to pack an element, or to read one from a cache that all cores share.
+static constexpr double kMacsPerCycle = 28, kPackCycles = 0.7, kReadCycles = 0.4;
 
 static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
@@ -171,37 +173,57 @@ static void planStrips(ContractionPlan &plan, const Target &target) {
   }
 }
 
-/// Chunks by shape only: outer indices, then columns and rows. A packed block serves all rows of its chunk, so chunks
-/// are kept tall and wide before they are kept many.
-static void planChunks(ContractionPlan &plan) {
-  int64_t depth = plan.blocks() * plan.blockDepth();
-  double flops = 2.0 * plan.outerTotal * plan.row.size * plan.lane.size * depth;
-  int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(flops / kChunkFlops), 1, kMaxChunks);
-  plan.outerPerChunk = ceilDiv(plan.outerTotal, std::min(wanted, plan.outerTotal));
-  plan.outerChunks = ceilDiv(plan.outerTotal, plan.outerPerChunk);
-  wanted = ceilDiv(wanted, plan.outerChunks);
+/// Cycles that a cut of rows and columns costs: arithmetic of the busiest worker, copies or reads of B for every row
+/// chunk, those of A for every column chunk.
+static double chunkCost(const ContractionPlan &plan, int64_t rowChunks, int64_t laneChunks, int64_t workers) {
+  double depth = plan.blocks() * plan.blockDepth(), rows = plan.row.size, columns = plan.lane.size;
+  int64_t chunks = plan.outerChunks * rowChunks * laneChunks;
+  double turns = static_cast<double>(ceilDiv(chunks, workers) * workers) / chunks;
+  double packing = (plan.packLanes ? kPackCycles : kReadCycles) * rowChunks * columns * depth;
+  double reading =
+      (plan.row.strides[plan.rowOperand] == 1 ? kPackCycles : kReadCycles) * laneChunks * rows * depth;
+  return turns * (rows * columns * depth / kMacsPerCycle + packing + reading);
+}
 
-  // Whole panels, whose width divides 64 for most tiles.
-  int64_t laneUnit = 64;
-  if (plan.strips[0].end > 0)
-    laneUnit = std::lcm(plan.strips[0].vectors * plan.lanes, laneUnit);
-  int64_t units = ceilDiv(plan.lane.size, laneUnit);
-  int64_t unitsPerChunk = ceilDiv(units, std::min(wanted, units)), rowChunks;
-  if (plan.packLanes) {
-    unitsPerChunk = std::min(units, std::max<int64_t>(1, kLaneChunk / laneUnit));
-    int64_t laneChunks = ceilDiv(units, unitsPerChunk);
-    rowChunks = std::clamp<int64_t>(wanted / laneChunks, 1, std::max<int64_t>(1, plan.row.size / kRowChunk));
-    int64_t enough = std::min<int64_t>(wanted, kMaxChunks / 2);
-    if (laneChunks * rowChunks < enough)
-      unitsPerChunk = std::max<int64_t>(1, units * rowChunks / enough);
-  } else {
-    rowChunks = ceilDiv(wanted, ceilDiv(units, unitsPerChunk));
-  }
-  plan.laneChunk = unitsPerChunk * laneUnit;
-  plan.laneChunks = ceilDiv(plan.lane.size, plan.laneChunk);
+/// Whole panels, whose width divides 64 for most tiles.
+static int64_t laneUnitOf(const ContractionPlan &plan) {
+  return plan.strips[0].end > 0 ? std::lcm<int64_t>(plan.strips[0].vectors * plan.lanes, 64) : 64;
+}
+
+/// Chunks are outer indices, then rows and columns. The order of sums does not depend on them, so they may depend on the
+/// number of workers. As few as keep all workers busy: every chunk packs for itself.
+static void planChunks(ContractionPlan &plan, int64_t workers) {
+  double depth = plan.blocks() * plan.blockDepth();
+  double flops = 2.0 * plan.outerTotal * plan.row.size * plan.lane.size * depth;
+  // More than two workers may well be fewer in a session: twice as many chunks, then, to keep them even.
+  int64_t wanted = workers <= 2 ? workers : 2 * workers;
+  int64_t enough = std::clamp<int64_t>(static_cast<int64_t>(flops / kChunkFlops), 1, wanted);
+  int64_t outer = plan.outerTotal >= enough ? kOuterChunks * enough : enough;
+  plan.outerPerChunk = ceilDiv(plan.outerTotal, std::min(outer, plan.outerTotal));
+  plan.outerChunks = ceilDiv(plan.outerTotal, plan.outerPerChunk);
+  enough = ceilDiv(enough, plan.outerChunks);
+
+  int64_t laneUnit = laneUnitOf(plan), laneUnits = ceilDiv(plan.lane.size, laneUnit);
+  // Each tile reads all columns of its chunk: packed, from the second-level cache; in place, better from the first.
+  // Rows that are copied want many.
+  bool wide = plan.packLanes || plan.row.strides[plan.rowOperand] == 1;
+  int64_t widest = wide ? kLaneChunk : kInPlaceElements / std::max<int64_t>(1, plan.blockDepth());
+  int64_t most = std::clamp<int64_t>(widest / laneUnit, 1, laneUnits);
   int64_t rowUnits = ceilDiv(plan.row.size, 2 * kRowUnit);
-  plan.rowChunk = ceilDiv(rowUnits, std::min(rowChunks, rowUnits)) * 2 * kRowUnit;
-  plan.rowChunks = ceilDiv(plan.row.size, plan.rowChunk);
+  double bestCost = -1;
+  for (int64_t perChunk = most; perChunk >= 1; --perChunk) {
+    int64_t laneChunks = ceilDiv(laneUnits, perChunk);
+    int64_t perRowChunk = ceilDiv(rowUnits, std::clamp<int64_t>(ceilDiv(enough, laneChunks), 1, rowUnits));
+    int64_t rowChunks = ceilDiv(rowUnits, perRowChunk);
+    double cost = chunkCost(plan, rowChunks, laneChunks, workers);
+    if (bestCost >= 0 && cost >= bestCost)
+      continue;
+    bestCost = cost;
+    plan.laneChunk = perChunk * laneUnit, plan.laneChunks = laneChunks;
+    plan.rowChunk = perRowChunk * 2 * kRowUnit, plan.rowChunks = rowChunks;
+    if (laneChunks >= kOuterChunks * enough)
+      break;
+  }
 }
 
 /// k dims: as many as fit a block stay inside the tile, the rest is iterated block by block.
@@ -279,7 +301,7 @@ ContractionPlan planContraction(const ContractionSpec &spec, const Target &targe
   Type narrow = plan.laneOperand == 0 ? spec.narrowA : spec.narrowB;
   plan.packLanes = wantsPacking(plan, bool(narrow));
   planStrips(plan, target);
-  planChunks(plan);
+  planChunks(plan, target.workers);
   int64_t elementBytes = spec.accumulatorType.getIntOrFloatBitWidth() / 8;
   if (wantsRowPacking(plan, elementBytes)) {
     plan.packedRows = 2 * kRowUnit;
