@@ -51,16 +51,26 @@ static void expandMoments(TensorBuilder &b, nn::MomentsOp op) {
   op.getVariance().replaceAllUsesWith(b.cast(variance, element));
 }
 
-/// The smallest divisor of `size` from `wanted` to `limit`, or else the largest one below; 1 when there is none.
-static int64_t divisorFrom(int64_t size, int64_t wanted, int64_t limit) {
-  limit = std::min(size / 2, limit);
-  for (int64_t divisor = wanted; divisor <= limit; ++divisor)
-    if (size % divisor == 0)
-      return divisor;
-  for (int64_t divisor = std::min(wanted, limit); divisor > 1; --divisor)
-    if (size % divisor == 0)
-      return divisor;
-  return 1;
+/// In how many equal parts a run of dimensions can be cut with every part a product of dimensions and one part of a
+/// dimension: the smallest such number from `wanted` to `limit`, or else the largest one below; 1 when there is none. Other
+/// cuts would keep the reduction out of the loops of what computes its input.
+static int64_t cutOf(ArrayRef<int64_t> dims, int64_t wanted, int64_t limit) {
+  limit = std::min(nn::elementCount(dims) / 2, limit);
+  SmallVector<int64_t> cuts;
+  int64_t outer = 1;
+  for (int64_t size : dims) {
+    for (int64_t part = 1; part <= size && outer * part <= limit; ++part)
+      if (size % part == 0)
+        cuts.push_back(outer * part);
+    outer *= size;
+  }
+  int64_t below = 1;
+  for (int64_t cut : cuts) {
+    if (cut >= wanted)
+      return cut;
+    below = std::max(below, cut);
+  }
+  return below;
 }
 
 /// Cuts the outermost reduced dimensions in two stages when there is too little work side by side.
@@ -91,7 +101,8 @@ static void splitReduction(nn::ReduceOp op) {
   int64_t first = axes.front(), last = first, size = shape[first];
   while (llvm::is_contained(axes, last + 1))
     size *= shape[++last];
-  int64_t divisor = divisorFrom(size, (kPieces + pieces - 1) / pieces, elements / pieces / kPieceElements);
+  int64_t divisor = cutOf(ArrayRef(shape).slice(first, last - first + 1), (kPieces + pieces - 1) / pieces,
+                          elements / pieces / kPieceElements);
   if (divisor == 1)
     return;
   SmallVector<int64_t> cut(shape.begin(), shape.begin() + first), cutAxes{first + 1};

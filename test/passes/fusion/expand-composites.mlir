@@ -49,6 +49,16 @@ func.func @bias_gradient(%x: tensor<32x28x28x32xf32>) -> tensor<32xf32> {
 
 // -----
 
+// Six pieces are wanted; seven would divide the rows, but begin inside images.
+// CHECK-LABEL: func.func @whole_images
+// CHECK: nn.reshape %{{.*}} : tensor<8x56x56x144xf32> -> tensor<8x3136x144xf32>
+func.func @whole_images(%x: tensor<8x56x56x144xf32>) -> tensor<144xf32> {
+  %y = nn.reduce sum %x axes = [0, 1, 2] : tensor<8x56x56x144xf32> -> tensor<144xf32>
+  return %y : tensor<144xf32>
+}
+
+// -----
+
 // Enough rows to share out: left alone.
 // CHECK-LABEL: func.func @many_rows
 // CHECK-NOT: nn.reshape
