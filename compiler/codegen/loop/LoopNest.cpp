@@ -75,6 +75,8 @@ Value combine(LoopBuilder &b, nn::ReduceKind kind, Value x, Value y) {
 
 /// Simple operations that a chunk should at least do: about ten microseconds.
 static constexpr int64_t kChunkCost = 1 << 17;
+/// Units that sums over rows are cut in where there are fewer, and columns that one takes at least.
+static constexpr int64_t kStreamUnits = 8, kStreamColumns = 64;
 /// Nodes that cost at least this much are kept for later passes.
 static constexpr int64_t kKeepCost = 4;
 
@@ -145,6 +147,22 @@ static void chooseTiles(const LoopProgram &program, LoopPlan &plan) {
     plan.tileDim = -1;
 }
 
+/// Whether sums over many rows of more columns than are evaluated side by side are better done a few rows at a time, all
+/// columns of each: memory is then read as a stream. The totals are in the workspace. Pieces of kStreamColumns columns are
+/// long enough as they are, unless many of them are short.
+static bool streamsRows(const LoopProgram &program, int64_t group) {
+  int64_t lane = program.dims[program.laneDim].size, innermost = 1;
+  for (auto [d, dim] : llvm::enumerate(program.dims))
+    if (dim.reduced && static_cast<int>(d) != program.laneDim)
+      innermost = dim.size;
+  bool shortPieces = group < kStreamColumns || lane < 4 * group;
+  return program.passes == 1 && !program.reductions.empty() && lane > group && shortPieces &&
+         innermost >= kStreamedRows / 2 && program.elements(true) >= 4 * kStreamedRows &&
+         llvm::all_of(program.reductions, [](const LoopReduction &reduction) {
+           return accumulatorType(reduction.element).getIntOrFloatBitWidth() >= 32;
+         });
+}
+
 LoopPlan planLoops(const LoopProgram &program, const Target &target) {
   LoopPlan plan;
   int64_t cost = program.costPerPoint() + static_cast<int64_t>(program.outputs.size());
@@ -170,6 +188,16 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target) {
         std::max<int64_t>(group, kChunkCost / std::max<int64_t>(1, cost * reduced) / group * group);
     // Few long columns: narrow blocks keep everybody busy.
     plan.block = std::min(lane, wanted);
+    if (reduces && streamsRows(program, group)) {
+      int64_t blocks = (kStreamUnits + parallel / lane - 1) / (parallel / lane);
+      plan.block = std::min({lane, (lane / blocks + kStreamColumns - 1) / kStreamColumns * kStreamColumns,
+                             32 * kStreamColumns});
+      for (const LoopReduction &reduction : program.reductions) {
+        plan.totals.push_back(plan.workspaceBytes);
+        plan.workspaceBytes +=
+            (lane * accumulatorType(reduction.element).getIntOrFloatBitWidth() / 8 + 63) / 64 * 64;
+      }
+    }
     plan.blocks = (lane + plan.block - 1) / plan.block;
     plan.units = parallel / lane * plan.blocks;
   }
@@ -209,6 +237,10 @@ public:
     for (auto [d, dim] : llvm::enumerate(program.dims))
       if (dim.reduced && static_cast<int>(d) != program.laneDim)
         outerReduced.push_back(d);
+    for (auto [i, offset] : llvm::enumerate(plan.totals))
+      totals.push_back(kernel.workspaceView(b, b.getLoc(), offset,
+                                            accumulatorType(program.reductions[i].element),
+                                            program.dims[program.laneDim].size));
     for (auto [i, node] : llvm::enumerate(plan.kept))
       keptBuffers.push_back(kernel.workspaceView(b, b.getLoc(), plan.keptOffset[i],
                                                  bufferType(program.nodes[node].element),
@@ -255,11 +287,73 @@ private:
 
   //===--- lanes are parallel ---===//
 
-  /// The vectors [begin, end) of the lane dimension, both multiples of the width but for the very end.
+  using Group = ArrayRef<ElementEmitter *>;
+
   void emitBlock(ElementEmitter &emitter, Value block) {
+    emitter.setWidth(plan.width);
+    hoistRoots(emitter, (uint64_t(1) << program.laneDim) | reducedMask);
+    if (plan.totals.empty())
+      return overGroups(emitter, block, [&](Group members) { emitGroup(members); });
+    auto list = reductionsOf(0);
+    auto overTotals = [&](Group members, llvm::function_ref<void(unsigned, Value, ElementEmitter &)> body) {
+      for (unsigned r : list)
+        for (ElementEmitter *member : members)
+          body(r, member->getIndex(program.laneDim), *member);
+    };
+    overGroups(emitter, block, [&](Group members) {
+      overTotals(members, [&](unsigned r, Value at, ElementEmitter &member) {
+        b.store(identityOf(r, member), totals[r], at);
+      });
+    });
+    streamRows(emitter, block, list, 0);
+    overGroups(emitter, block, [&](Group members) {
+      SmallVector<Value> sums;
+      overTotals(members, [&](unsigned r, Value at, ElementEmitter &member) {
+        sums.push_back(b.load(totals[r], at, member.getWidth()));
+      });
+      finishPass(members, list, sums);
+      for (ElementEmitter *member : members)
+        storePerRow(*member);
+    });
+  }
+
+  /// Adds the sums over the reduced dimensions from `level` on to the totals, some rows after another.
+  void streamRows(ElementEmitter &emitter, Value block, ArrayRef<unsigned> list, size_t level) {
+    unsigned dim = outerReduced[level];
+    int64_t size = program.dims[dim].size;
+    if (level + 1 < outerReduced.size()) {
+      b.loop(0, size, 1, [&](Value index) {
+        emitter.openScope();
+        emitter.setIndex(dim, index);
+        streamRows(emitter, block, list, level + 1);
+        emitter.closeScope();
+      });
+      return;
+    }
+    b.loop(0, size, kStreamedRows, [&](Value row) {
+      Value end = b.minimum(b.add(row, kStreamedRows), b.index(size));
+      overGroups(emitter, block, [&](Group members) {
+        for (ElementEmitter *member : members)
+          hoistPass(*member, 0, reducedMask);
+        SmallVector<Value> start;
+        for (unsigned r : list)
+          for (ElementEmitter *member : members)
+            start.push_back(identityOf(r, *member));
+        SmallVector<Value> sums = walkRange(members, 0, list, level, {row, end}, start);
+        for (auto [i, sum] : llvm::enumerate(sums)) {
+          unsigned r = list[i / members.size()];
+          ElementEmitter &member = *members[i % members.size()];
+          Value at = member.getIndex(program.laneDim), old = b.load(totals[r], at, member.getWidth());
+          b.store(combine(b, program.reductions[r].kind, old, sum), totals[r], at);
+        }
+      });
+    });
+  }
+
+  /// The vectors of a block of the lane dimension, those evaluated side by side at once.
+  void overGroups(ElementEmitter &emitter, Value block, llvm::function_ref<void(Group)> body) {
     int64_t lane = program.dims[program.laneDim].size, group = plan.width * plan.unroll;
     int64_t groups = lane / group * group;
-    emitter.setWidth(plan.width);
     auto groupAt = [&](Value start, int64_t vectors, int64_t width) {
       std::vector<ElementEmitter> copies(vectors, emitter);
       SmallVector<ElementEmitter *> members;
@@ -268,9 +362,8 @@ private:
         copies[v].setIndex(program.laneDim, b.add(start, v * plan.width));
         members.push_back(&copies[v]);
       }
-      emitGroup(members);
+      body(members);
     };
-    hoistRoots(emitter, (uint64_t(1) << program.laneDim) | reducedMask);
     Value begin = b.mul(block, plan.block);
     Value end = plan.blocks == 1 ? b.index(groups) : b.minimum(b.add(begin, plan.block), b.index(groups));
     if (groups > 0)
@@ -453,28 +546,12 @@ private:
       SmallVector<Value> values;
       for (unsigned r : list)
         for (ElementEmitter *member : members)
-          values.push_back(reductionIdentity(b, program.reductions[r].kind,
-                                             accumulatorType(program.reductions[r].element),
-                                             member->getWidth()));
+          values.push_back(identityOf(r, *member));
       return values;
     };
-    auto join = [&](ValueRange total, ArrayRef<Value> part) {
-      SmallVector<Value> values;
-      for (size_t i = 0; i < part.size(); ++i)
-        values.push_back(combine(b, program.reductions[list[i / members.size()]].kind, total[i], part[i]));
-      return values;
-    };
+    auto join = [&](ValueRange total, ArrayRef<Value> part) { return joined(members, list, total, part); };
     auto over = [&](IndexRange range, ValueRange start) {
-      return b.fold(range, 1, start, [&](Value index, ValueRange carried) {
-        for (ElementEmitter *member : members) {
-          member->openScope();
-          member->setIndex(dim, index);
-        }
-        SmallVector<Value> inner = walkReduced(members, pass, list, level + 1);
-        for (ElementEmitter *member : members)
-          member->closeScope();
-        return join(carried, inner);
-      });
+      return walkRange(members, pass, list, level, range, start);
     };
     if (!innermost || size <= kReductionBlock || list.empty())
       return over({b.index(0), b.index(size)}, identities());
@@ -486,6 +563,34 @@ private:
     if (whole < size)
       total = join(total, over({b.index(whole), b.index(size)}, identities()));
     return total;
+  }
+
+  /// Adds the sums over `range` of the dimension at `level`, and all of those inside, to `start`.
+  SmallVector<Value> walkRange(ArrayRef<ElementEmitter *> members, unsigned pass, ArrayRef<unsigned> list,
+                               size_t level, IndexRange range, ValueRange start) {
+    return b.fold(range, 1, start, [&](Value index, ValueRange carried) {
+      for (ElementEmitter *member : members) {
+        member->openScope();
+        member->setIndex(outerReduced[level], index);
+      }
+      SmallVector<Value> inner = walkReduced(members, pass, list, level + 1);
+      for (ElementEmitter *member : members)
+        member->closeScope();
+      return joined(members, list, carried, inner);
+    });
+  }
+
+  SmallVector<Value> joined(ArrayRef<ElementEmitter *> members, ArrayRef<unsigned> list, ValueRange total,
+                            ArrayRef<Value> part) {
+    SmallVector<Value> values;
+    for (size_t i = 0; i < part.size(); ++i)
+      values.push_back(combine(b, program.reductions[list[i / members.size()]].kind, total[i], part[i]));
+    return values;
+  }
+
+  Value identityOf(unsigned number, const ElementEmitter &member) {
+    const LoopReduction &reduction = program.reductions[number];
+    return reductionIdentity(b, reduction.kind, accumulatorType(reduction.element), member.getWidth());
   }
 
   Value accumulated(ElementEmitter &emitter, const LoopReduction &reduction) {
@@ -677,7 +782,7 @@ private:
   MathOptions options;
   uint64_t reducedMask;
   SmallVector<unsigned> outerReduced; ///< reduced dimensions but the lane one
-  SmallVector<Value> keptBuffers;
+  SmallVector<Value> keptBuffers, totals;
 };
 
 } // namespace

@@ -88,6 +88,8 @@ TEST(LoopKernelTest, ReductionsOverRowsAndColumns) {
                  {2, 50257, 1},
                  {1, 300, 70},
                  {4, 1000, 33},
+                 {2, 90, 200},
+                 {9, 90, 150},
                  {3, 5, 16},
                  {1, 7, 3}}) {
     for (const char *kind : {"sum", "max", "min"}) {
@@ -675,7 +677,7 @@ TEST(LoopKernelTest, SharedPartsAreVisitedOnce) {
 
 /// One pass over the rows computes a masked gradient and its column sums.
 TEST(LoopKernelTest, ColumnSumsBesideTheirInput) {
-  for (auto [rows, columns] : {std::pair<int64_t, int64_t>{300, 70}, {17, 5}}) {
+  for (auto [rows, columns] : {std::pair<int64_t, int64_t>{300, 70}, {90, 1100}, {17, 5}}) {
     std::string t = tensorOf({rows, columns}, "f32"), v = tensorOf({columns}, "f32");
     std::string text = "func.func @k(%x: " + t + ", %g: " + t + ") -> (" + t + ", " + v +
                        ") {\n%z = arith.constant dense<0.0> : " + t + "\n%c = arith.cmpf ugt, %x, %z : " + t +
