@@ -21,6 +21,9 @@ constexpr int64_t kBlockBytes = 8 << 10;
 constexpr int64_t kVirtualLanes = 16;
 /// Chunks beyond two read at least this many times sixteen features: shorter pieces of memory are slow.
 constexpr int64_t kMostChunks = 8, kPiecesOfChunk = 8;
+/// Of more bytes than this with fewer operations a byte, a chunk reads pieces at least this long: the processor fetches
+/// what lies between shorter ones too, and two workers would read everything twice.
+constexpr int64_t kStreamBytes = 8 << 20, kStreamIntensity = 4, kPiecesOfStream = 16;
 /// Sums in registers at once, before they are split.
 constexpr int64_t kMostSums = 12;
 
@@ -37,7 +40,7 @@ public:
 
   KernelInfo emit(ModuleOp module) {
     int64_t features = shape.features, pieces = std::max<int64_t>(1, features / kVirtualLanes);
-    int64_t chunks = std::min<int64_t>(pieces, 2);
+    int64_t chunks = std::min<int64_t>(pieces, isStream() && pieces < 2 * kPiecesOfStream ? 1 : 2);
     while (chunks > 1 && chunks < kMostChunks && pieces / (2 * chunks) >= kPiecesOfChunk)
       chunks *= 2;
     info.chunks = chunks;
@@ -69,6 +72,11 @@ public:
   }
 
 private:
+  /// Whether memory is the limit: little arithmetic on more than a cache holds.
+  bool isStream() const {
+    return info.bytesRead > kStreamBytes && info.flops < kStreamIntensity * info.bytesRead;
+  }
+
   /// Blocks are single lines of all dimensions but the last of the outer ones, which has several.
   void overBlocks(SmallVector<IndexRange> block) {
     int64_t d = block.size();
