@@ -1,4 +1,4 @@
-//===- ConvKernel.cpp - convolution and its input gradient ----------------===//
+//===- ConvKernel.cpp - grouped convolution and its input gradient --------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Both are one walk (ConvGeometry.h): rows of a register tile are neighbouring results along the last spatial dimension,

@@ -17,10 +17,11 @@ namespace ortc::codegen {
 bool isFusedConv(mlir::ValueRange inputs, mlir::ValueRange outputs, std::string &reason);
 
 /// Creates the kernel of a tensor program that `isFusedConv` accepts. `buffers` are the function's arguments, then its
-/// results. Implicit GEMM: no im2col buffer; a block of the image is copied into the worker's workspace only where the
-/// window leaves the image. An element of conv and conv_input_grad is summed over the taps in order of source position,
-/// channels innermost; one of conv_filter_grad in blocks of rows, image after image: bits depend on the shape alone.
-/// Workspace: the block, for conv_input_grad the transposed filter, for a long epilogue the sums of a tile.
+/// results. Implicit GEMM: no im2col buffer; blocks of images are copied into the worker's workspace where the window
+/// leaves the image or the reduction is cut, panels of the filter always. An element of conv and conv_input_grad is summed
+/// in blocks of channels, in these over the taps in order of source position, channels innermost; one of
+/// conv_filter_grad in blocks of rows, image after image: bits depend on the shape alone. Points are products of matrices
+/// (Contraction.h). Workspace: the block, the panels, sums between blocks of the reduction.
 mlir::FailureOr<KernelInfo> generateConv(mlir::ModuleOp module, mlir::func::FuncOp function,
                                          llvm::ArrayRef<KernelBuffer> buffers, const Target &target,
                                          Numerics numerics);

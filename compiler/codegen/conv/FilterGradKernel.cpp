@@ -1,4 +1,4 @@
-//===- FilterGradKernel.cpp - the filter gradient of a convolution --------===//
+//===- FilterGradKernel.cpp - filter gradient of groups and of points -----===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // dW = A^T B: rows of a register tile are neighbours in (filter position along the last dimension, channel), columns are

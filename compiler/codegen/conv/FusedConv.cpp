@@ -4,6 +4,7 @@
 // Turns a tensor program around one convolution into a ConvSpec. The epilogue is that of contractions; every dimension of
 // the result must be one dimension of it, since the walk over the result is a walk over images and positions.
 #include "compiler/codegen/conv/ConvKernel.h"
+#include "compiler/codegen/conv/DenseConv.h"
 #include "compiler/codegen/conv/NarrowGroups.h"
 
 #include "compiler/codegen/contraction/FusedEpilogue.h"
@@ -68,6 +69,26 @@ bool isFusedConv(ValueRange inputs, ValueRange outputs, std::string &reason) {
   return analyze(inputs, outputs, epilogue, reason).has_value();
 }
 
+/// Which kernel makes which convolution.
+static KernelInfo emitConv(ModuleOp module, const ConvSpec &spec, const Target &target) {
+  ConvShape shape = shapeOfConv(spec.op);
+  if (isa<nn::ConvFilterGradOp>(spec.op)) {
+    if (hasNarrowGroups(shape))
+      return emitNarrowFilterGrad(module, spec, target);
+    // With one filter position there is nothing to gain from copies.
+    bool isPoint = nn::elementCount(shape.filter) == 1;
+    return shape.groups > 1 || isPoint ? emitConvFilterGrad(module, spec, target)
+                                       : emitDenseFilterGrad(module, spec, target);
+  }
+  if (shape.groups > 1)
+    return hasNarrowGroups(shape) ? emitNarrowWalk(module, spec, target) : emitConvWalk(module, spec, target);
+  if (std::optional<ContractionSpec> product = productOf(spec)) {
+    OpBuilder builder(module.getContext());
+    return emitContraction(builder, module, *product, target);
+  }
+  return emitDenseConv(module, spec, target);
+}
+
 FailureOr<KernelInfo> generateConv(ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer> buffers,
                                    const Target &target, Numerics numerics) {
   std::string reason;
@@ -81,11 +102,7 @@ FailureOr<KernelInfo> generateConv(ModuleOp module, func::FuncOp function, Array
   spec->numerics = numerics;
   spec->epilogue = FusedEpilogue::code(epilogue, MathOptions::of(target, numerics));
   spec->rollEpilogue = epilogue->computes && epilogue->isLong();
-  bool narrow = hasNarrowGroups(shapeOfConv(spec->op));
-  FailureOr<KernelInfo> info =
-      isa<nn::ConvFilterGradOp>(spec->op)
-          ? (narrow ? emitNarrowFilterGrad(module, *spec, target) : emitConvFilterGrad(module, *spec, target))
-          : (narrow ? emitNarrowWalk(module, *spec, target) : emitConvWalk(module, *spec, target));
+  FailureOr<KernelInfo> info = emitConv(module, *spec, target);
   if (succeeded(info))
     info->flops += epilogue->flops;
   return info;

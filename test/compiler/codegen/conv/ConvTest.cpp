@@ -231,6 +231,58 @@ TEST(ConvTest, SeveralBlocksAndChunks) {
       1);
 }
 
+/// Reductions that are cut by filter positions and by channels, groups of several images and parts of one.
+TEST(ConvTest, BlocksOfTheReduction) {
+  check({4, {7, 7}, 128, {3, 3}, 80, {}, {1, 1}}, Coverage::All);
+  check({3, {6, 5}, 96, {3, 3}, 144, {2, 2}, {1, 0}, {0, 1}}, Coverage::Widest);
+  check({1, {30, 27}, 80, {3, 3}, 70, {}, {2, 2}, {}, {2, 2}}, Coverage::Widest);
+  check({2, {4, 4}, 97, {5, 5}, 33, {}, {2, 2}}, Coverage::Widest);
+  check({1, {500}, 300, {3}, 17, {}, {1}}, Coverage::Widest);
+  check({1, {5, 5, 4}, 48, {3, 3, 3}, 20, {1, 2, 1}, {1, 1, 1}}, Coverage::Widest);
+}
+
+TEST(ConvTest, Points) {
+  check({2, {9, 8}, 40, {1, 1}, 72}, Coverage::Widest);
+  check({2, {9, 8}, 700, {1, 1}, 24, {2, 2}}, Coverage::Widest);
+  check({2, {9, 9}, 24, {1, 1}, 700, {2, 2}, {}, {}, {}}, Coverage::Widest);
+  check({1, {8, 8}, 20, {1, 1}, 20, {}, {1, 1}}, Coverage::Widest);
+}
+
+TEST(ConvTest, EpilogueBehindBlocksOfTheReduction) {
+  compareWithEvaluator(
+      R"(func.func @k(%r: tensor<2x8x7x37xf32>, %x: tensor<2x8x7x128xf32>, %w: tensor<3x3x128x37xf32>, %b: tensor<37xf32>)
+      -> (tensor<2x8x7x37xf32>, tensor<2x8x7x37xi1>) {
+    %z = arith.constant dense<0.0> : tensor<2x8x7x37xf32>
+    %c = nn.conv %x, %w strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<2x8x7x128xf32>, tensor<3x3x128x37xf32> -> tensor<2x8x7x37xf32>
+    %s = nn.broadcast %b dims = [3] : tensor<37xf32> -> tensor<2x8x7x37xf32>
+    %a = arith.addf %c, %s : tensor<2x8x7x37xf32>
+    %t = arith.addf %a, %r : tensor<2x8x7x37xf32>
+    %m = arith.cmpf ogt, %t, %z : tensor<2x8x7x37xf32>
+    %y = arith.select %m, %t, %z : tensor<2x8x7x37xi1>, tensor<2x8x7x37xf32>
+    return %y, %m : tensor<2x8x7x37xf32>, tensor<2x8x7x37xi1>
+  })",
+      generate, 2e-4);
+}
+
+TEST(ConvTest, EpilogueOfPoints) {
+  compareWithEvaluator(
+      R"(func.func @k(%r: tensor<2x5x6x24xf32>, %x: tensor<2x5x6x8xf32>, %w: tensor<1x1x8x24xf32>) -> tensor<2x5x6x24xf32> {
+    %c = nn.conv %x, %w strides = [1, 1] padding = [0, 0] to [0, 0] dilations = [1, 1] groups = 1 : tensor<2x5x6x8xf32>, tensor<1x1x8x24xf32> -> tensor<2x5x6x24xf32>
+    %a = arith.addf %c, %r : tensor<2x5x6x24xf32>
+    return %a : tensor<2x5x6x24xf32>
+  })",
+      generate, 1e-5);
+  // A bias for each image: no one stride over all points.
+  compareWithEvaluator(
+      R"(func.func @k(%x: tensor<2x5x6x8xf32>, %w: tensor<1x1x8x24xf32>, %b: tensor<2xf32>) -> tensor<2x5x6x24xf32> {
+    %c = nn.conv %x, %w strides = [1, 1] padding = [0, 0] to [0, 0] dilations = [1, 1] groups = 1 : tensor<2x5x6x8xf32>, tensor<1x1x8x24xf32> -> tensor<2x5x6x24xf32>
+    %s = nn.broadcast %b dims = [0] : tensor<2xf32> -> tensor<2x5x6x24xf32>
+    %a = arith.addf %c, %s : tensor<2x5x6x24xf32>
+    return %a : tensor<2x5x6x24xf32>
+  })",
+      generate, 1e-5);
+}
+
 TEST(ConvTest, EpilogueOfBiasReluAndResidual) {
   compareWithEvaluator(
       R"(func.func @k(%r: tensor<2x9x10x37xf32>, %x: tensor<2x9x10x5xf32>, %w: tensor<3x3x5x37xf32>, %b: tensor<37xf32>)
