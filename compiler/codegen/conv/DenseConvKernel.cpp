@@ -117,6 +117,19 @@ private:
     return block.images * block.blockPoints * resultsOfPoint() * partialPitch();
   }
   bool packsPanels() const { return !forward || resultColumns != vectors * lanes; }
+  /// Whether taps of a reduction of one block are left out where they meet rows of nothing but padding: if they are many.
+  bool skipsPadding() const {
+    if (isBlocked() || rank == 1)
+      return false;
+    int64_t all = 0, inside = 0;
+    for (const Walk &walk : walks[0])
+      for (int64_t q = 0; q < walk.count; ++q)
+        for (int64_t t = 0; t < walk.taps; ++t) {
+          int64_t row = q * walk.sourceStride + walk.base + t * walk.tapStep;
+          ++all, inside += row >= 0 && row < block.image[0];
+        }
+    return inside * 16 < all * 15;
+  }
   /// Rows of a panel.
   int64_t panelDepth() const { return tapsPerBlock * tapsInside() * block.channels; }
   int64_t panelElements() const {
@@ -161,6 +174,12 @@ private:
     columnChunks = (resultColumns + chunkColumns - 1) / chunkColumns;
     int64_t flops = std::max<int64_t>(1, info.flops / (groups * columnChunks));
     groupsPerChunk = std::clamp<int64_t>((kConvChunkFlops + flops - 1) / flops, 1, groups);
+    if (!isBlocked()) { // every chunk packs its panels
+      int64_t results = std::max<int64_t>(1, shape.batch * nn::elementCount(result) / groups);
+      int64_t several =
+          std::min((kGroupResults + results - 1) / results, groups * columnChunks / kEnoughChunks);
+      groupsPerChunk = std::max(groupsPerChunk, several);
+    }
     info.chunks = (groups + groupsPerChunk - 1) / groupsPerChunk * columnChunks;
   }
 
@@ -391,6 +410,16 @@ private:
     auto [grid, image, images, rows] = tile;
     int64_t count = images * rows;
     IndexBuilder at(*this, getLoc());
+    Value panelStart = panel.base;
+    if (skipsPadding()) {
+      // The taps on rows of the image.
+      Value top = add(mul(grid[0], walks[0][0].sourceStride), phase[0].base);
+      int64_t step = walks[0][0].tapStep;
+      firstTap = ceilDivPositive(sub(index(0), top), step);
+      taps = sub(minimum(taps, ceilDivPositive(sub(index(block.image[0]), top), step)), firstTap);
+      if (packsPanels())
+        panelStart = add(panelStart, mul(firstTap, tapsInside() * block.channels * panel.pitch));
+    }
     // The source at the first tap, and how it moves.
     SmallVector<Value> position;
     for (int64_t d = 0; d < rank; ++d)
@@ -422,7 +451,7 @@ private:
     sourceSteps.push_back(1);
     panelSteps.push_back(panel.pitch);
 
-    Offset panelBase = offsetOf(panel.base);
+    Offset panelBase = offsetOf(panelStart);
     if (!packsPanels()) {
       // The filter itself, from the block's first tap and channel on.
       Value tap = mul(firstTap, tapsInside());
