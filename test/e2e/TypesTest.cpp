@@ -125,6 +125,28 @@ TEST_F(TypesTest, UnsignedIntegersStayUnsigned) {
   EXPECT_EQ(output<float>("float", host::DataType::Float32), (std::vector<float>{200, 255}));
 }
 
+/// Large enough for several threads: the mode is one of the processor's, and every thread has its own.
+TEST_F(TypesTest, DenormalNumbersAreZeroOnEveryThread) {
+  const size_t count = 1 << 20;
+  std::string shape = "(" + std::to_string(count) + ",)";
+  addInput("x", TensorProto::FLOAT, {int64_t(count)});
+  addOutput("square", TensorProto::FLOAT, {int64_t(count)});
+  addOutput("twice", TensorProto::FLOAT, {int64_t(count)});
+  addNode("Mul", {"x", "x"}, "square");
+  addNode("Add", {"x", "x"}, "twice");
+  compile({"--loss", "none"});
+  for (const char *threads : {"1", "2"}) {
+    std::string data = folder.write(
+        "d.npz", zip({{"x.npy", npyOf("<f4", shape.c_str(), bytesOf(std::vector<float>(count, 1e-20f)))}}));
+    mustRun(
+        {"predict", folder / "a", "--data", data, "-o", folder / "p.npz", "--threads", threads, "--quiet"});
+    ASSERT_TRUE(host::openData(folder / "p.npz", predicted).isOk());
+    // 1e-40 is a float, but a denormal one.
+    EXPECT_EQ(output<float>("square", host::DataType::Float32), std::vector<float>(count, 0.0f)) << threads;
+    EXPECT_EQ(output<float>("twice", host::DataType::Float32), std::vector<float>(count, 2e-20f)) << threads;
+  }
+}
+
 TEST_F(TypesTest, LargeUnsignedConstantsAreExportedAsTheyWere) {
   std::string bytes(8192, '\0');
   for (size_t i = 0; i < bytes.size(); ++i)

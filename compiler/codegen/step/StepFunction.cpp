@@ -4,12 +4,16 @@
 // A step is straight-line code, but for its loops: for each kernel it stores the buffers' addresses in an array on the stack and calls
 // `ortc_dispatch`, which traces, and runs the chunks on the pool or in order. Checks return early with their status;
 // the guard returns when the loss is not finite and the host asked for that.
+// Denormal numbers count as zero while kernels run (a masked softmax or a moment that fades out would cost a hundred
+// times as much): the step sets the processor's mode and puts the caller's back; tasks on other threads do the same.
 #include "compiler/codegen/step/StepFunction.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 #include "ortc/call.h"
+
+#include <optional>
 
 using namespace mlir;
 
@@ -62,12 +66,57 @@ LLVM::LLVMFuncOp declare(ModuleOp module, StringRef name, LLVM::LLVMFunctionType
   return function;
 }
 
-constexpr StringLiteral kDispatch = "ortc_dispatch";
+/// The mode of the processor that says how denormal numbers are treated: MXCSR.
+class DenormalMode {
+public:
+  /// At the start of a function: saves the mode and sets flush-to-zero (bit 15) and denormals-are-zero (bit 6).
+  explicit DenormalMode(CodeBuilder &b) : b(b) {
+    Type i32 = b.getI32Type();
+    Value one = b.integer(b.getI64Type(), 1);
+    saved = LLVM::AllocaOp::create(b, b.pointerType(), i32, one, 4);
+    Value changed = LLVM::AllocaOp::create(b, b.pointerType(), i32, one, 4);
+    call("llvm.x86.sse.stmxcsr", saved);
+    Value mode = LLVM::OrOp::create(b, LLVM::LoadOp::create(b, i32, saved), b.integer(i32, 0x8040));
+    LLVM::StoreOp::create(b, mode, changed);
+    call("llvm.x86.sse.ldmxcsr", changed);
+  }
+  /// Before every return.
+  void restore() { call("llvm.x86.sse.ldmxcsr", saved); }
+
+private:
+  void call(StringRef intrinsic, Value place) {
+    LLVM::CallIntrinsicOp::create(b, b.getStringAttr(intrinsic), ValueRange{place});
+  }
+  CodeBuilder &b;
+  Value saved;
+};
+
+constexpr StringLiteral kDispatch = "ortc_dispatch", kTask = "ortc_task";
+
+/// `void ortc_task({task, args} *context, i64 chunk, i64 worker)`: a task on a thread of the pool.
+LLVM::LLVMFuncOp createTask(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  auto none = LLVM::LLVMVoidType::get(context);
+  OpBuilder outer = OpBuilder::atBlockBegin(module.getBody());
+  auto type = LLVM::LLVMFunctionType::get(none, {pointer, outer.getI64Type(), outer.getI64Type()});
+  auto function = LLVM::LLVMFuncOp::create(outer, module.getLoc(), kTask, type, LLVM::Linkage::Internal);
+  CodeBuilder b(module.getLoc(), context);
+  Block *entry = function.addEntryBlock(b);
+  b.setInsertionPointToStart(entry);
+  DenormalMode mode(b);
+  Value task = b.loadPointer(entry->getArgument(0), 0), args = b.loadPointer(entry->getArgument(0), 8);
+  LLVM::CallOp::create(b, type, ValueRange{task, args, entry->getArgument(1), entry->getArgument(2)});
+  mode.restore();
+  LLVM::ReturnOp::create(b, ValueRange{});
+  return function;
+}
 
 /// `void ortc_dispatch(ortc_call *call, task, void **args, i64 chunks, i1 parallel, i32 kernel)`.
 LLVM::LLVMFuncOp createDispatch(ModuleOp module) {
   if (auto existing = module.lookupSymbol<LLVM::LLVMFuncOp>(kDispatch))
     return existing;
+  LLVM::LLVMFuncOp onThread = createTask(module);
   MLIRContext *context = module.getContext();
   auto pointer = LLVM::LLVMPointerType::get(context);
   auto none = LLVM::LLVMVoidType::get(context);
@@ -85,6 +134,7 @@ LLVM::LLVMFuncOp createDispatch(ModuleOp module) {
   auto traceType = LLVM::LLVMFunctionType::get(none, {pointer, i32, i32});
   auto poolType = LLVM::LLVMFunctionType::get(none, {pointer, i64, pointer, pointer});
   b.setInsertionPointToStart(entry);
+  Value pair = LLVM::AllocaOp::create(b, pointer, pointer, b.integer(i64, 2), 16);
   // Calls trace(context, kernel, phase) when the host wants it, and goes on in a new block.
   auto trace = [&](uint32_t phase) {
     Value hook = b.loadPointer(call, offsetof(ortc_call, trace));
@@ -108,7 +158,10 @@ LLVM::LLVMFuncOp createDispatch(ModuleOp module) {
 
   b.setInsertionPointToStart(onPool);
   Value handle = b.loadPointer(call, offsetof(ortc_call, pool));
-  LLVM::CallOp::create(b, poolType, ValueRange{pool, handle, chunks, task, args});
+  LLVM::StoreOp::create(b, task, b.address(pair, 0));
+  LLVM::StoreOp::create(b, args, b.address(pair, 8));
+  Value wrapped = LLVM::AddressOfOp::create(b, onThread);
+  LLVM::CallOp::create(b, poolType, ValueRange{pool, handle, chunks, wrapped, pair});
   LLVM::BrOp::create(b, ValueRange{}, done);
 
   b.setInsertionPointToStart(loop);
@@ -144,11 +197,13 @@ public:
       most = std::max<size_t>(most, step.getInputs().size() + step.getOutputs().size() + 1);
     });
     args = LLVM::AllocaOp::create(b, b.pointerType(), b.pointerType(), b.integer(b.getI64Type(), most), 16);
+    mode.emplace(b);
     Value bases = b.loadPointer(call, offsetof(ortc_call, bases));
     for (int64_t region : {ORTC_BASE_CONSTANTS, ORTC_BASE_PERSISTENT, ORTC_BASE_TRANSIENT})
       regions.push_back(b.loadPointer(bases, region * 8));
     ext = b.loadPointer(call, offsetof(ortc_call, ext));
     emitSteps(program.getBody().front());
+    mode->restore();
     LLVM::ReturnOp::create(b, b.integer(b.getI32Type(), ORTC_STEP_OK));
   }
 
@@ -249,6 +304,7 @@ private:
     Block *leave = b.block(function), *next = b.block(function);
     LLVM::CondBrOp::create(b, condition, leave, next);
     b.setInsertionPointToStart(leave);
+    mode->restore();
     LLVM::ReturnOp::create(b, status);
     b.setInsertionPointToStart(next);
   }
@@ -258,6 +314,7 @@ private:
   int64_t workspaceOffset;
   CodeBuilder b;
   LLVM::LLVMFuncOp function, dispatch;
+  std::optional<DenormalMode> mode;
   Value call, args, ext;
   SmallVector<Value> regions;
   SmallVector<Value> iterations; ///< of the loops around, outermost first
