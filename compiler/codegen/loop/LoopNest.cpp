@@ -157,10 +157,20 @@ static bool streamsRows(const LoopProgram &program, int64_t group) {
       innermost = dim.size;
   bool shortPieces = group < kStreamColumns || lane < 4 * group;
   return program.passes == 1 && !program.reductions.empty() && lane > group && shortPieces &&
-         innermost >= kStreamedRows / 2 && program.elements(true) >= 4 * kStreamedRows &&
+         innermost >= kReductionBlock / 2 && program.elements(true) >= 4 * kReductionBlock &&
          llvm::all_of(program.reductions, [](const LoopReduction &reduction) {
            return accumulatorType(reduction.element).getIntOrFloatBitWidth() >= 32;
          });
+}
+
+/// Room for the totals of all reductions over one more dimension.
+static void addTotals(const LoopProgram &program, LoopPlan &plan) {
+  int64_t lane = program.dims[program.laneDim].size;
+  for (const LoopReduction &reduction : program.reductions) {
+    plan.totals.push_back(plan.workspaceBytes);
+    plan.workspaceBytes +=
+        (lane * accumulatorType(reduction.element).getIntOrFloatBitWidth() / 8 + 63) / 64 * 64;
+  }
 }
 
 LoopPlan planLoops(const LoopProgram &program, const Target &target) {
@@ -192,11 +202,9 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target) {
       int64_t blocks = (kStreamUnits + parallel / lane - 1) / (parallel / lane);
       plan.block = std::min({lane, (lane / blocks + kStreamColumns - 1) / kStreamColumns * kStreamColumns,
                              32 * kStreamColumns});
-      for (const LoopReduction &reduction : program.reductions) {
-        plan.totals.push_back(plan.workspaceBytes);
-        plan.workspaceBytes +=
-            (lane * accumulatorType(reduction.element).getIntOrFloatBitWidth() / 8 + 63) / 64 * 64;
-      }
+      for (auto [d, dim] : llvm::enumerate(program.dims))
+        if (dim.reduced && static_cast<int>(d) != program.laneDim)
+          addTotals(program, plan);
     }
     plan.blocks = (lane + plan.block - 1) / plan.block;
     plan.units = parallel / lane * plan.blocks;
@@ -238,9 +246,9 @@ public:
       if (dim.reduced && static_cast<int>(d) != program.laneDim)
         outerReduced.push_back(d);
     for (auto [i, offset] : llvm::enumerate(plan.totals))
-      totals.push_back(kernel.workspaceView(b, b.getLoc(), offset,
-                                            accumulatorType(program.reductions[i].element),
-                                            program.dims[program.laneDim].size));
+      totals.push_back(kernel.workspaceView(
+          b, b.getLoc(), offset, accumulatorType(program.reductions[i % program.reductions.size()].element),
+          program.dims[program.laneDim].size));
     for (auto [i, node] : llvm::enumerate(plan.kept))
       keptBuffers.push_back(kernel.workspaceView(b, b.getLoc(), plan.keptOffset[i],
                                                  bufferType(program.nodes[node].element),
@@ -295,29 +303,43 @@ private:
     if (plan.totals.empty())
       return overGroups(emitter, block, [&](Group members) { emitGroup(members); });
     auto list = reductionsOf(0);
-    auto overTotals = [&](Group members, llvm::function_ref<void(unsigned, Value, ElementEmitter &)> body) {
-      for (unsigned r : list)
-        for (ElementEmitter *member : members)
-          body(r, member->getIndex(program.laneDim), *member);
-    };
-    overGroups(emitter, block, [&](Group members) {
-      overTotals(members, [&](unsigned r, Value at, ElementEmitter &member) {
-        b.store(identityOf(r, member), totals[r], at);
-      });
-    });
+    clearTotals(emitter, block, list, 0);
     streamRows(emitter, block, list, 0);
     overGroups(emitter, block, [&](Group members) {
       SmallVector<Value> sums;
-      overTotals(members, [&](unsigned r, Value at, ElementEmitter &member) {
-        sums.push_back(b.load(totals[r], at, member.getWidth()));
-      });
+      overTotals(members, list,
+                 [&](unsigned r, ElementEmitter &member) { sums.push_back(loadTotal(0, r, member)); });
       finishPass(members, list, sums);
       for (ElementEmitter *member : members)
         storePerRow(*member);
     });
   }
 
-  /// Adds the sums over the reduced dimensions from `level` on to the totals, some rows after another.
+  void overTotals(Group members, ArrayRef<unsigned> list,
+                  llvm::function_ref<void(unsigned, ElementEmitter &)> body) {
+    for (unsigned r : list)
+      for (ElementEmitter *member : members)
+        body(r, *member);
+  }
+
+  Value totalsOf(size_t level, unsigned r) const { return totals[level * program.reductions.size() + r]; }
+  Value loadTotal(size_t level, unsigned r, ElementEmitter &member) {
+    return b.load(totalsOf(level, r), member.getIndex(program.laneDim), member.getWidth());
+  }
+  void addToTotal(size_t level, unsigned r, ElementEmitter &member, Value part) {
+    Value sum = combine(b, program.reductions[r].kind, loadTotal(level, r, member), part);
+    b.store(sum, totalsOf(level, r), member.getIndex(program.laneDim));
+  }
+  void clearTotals(ElementEmitter &emitter, Value block, ArrayRef<unsigned> list, size_t level) {
+    overGroups(emitter, block, [&](Group members) {
+      overTotals(members, list, [&](unsigned r, ElementEmitter &member) {
+        b.store(identityOf(r, member), totalsOf(level, r), member.getIndex(program.laneDim));
+      });
+    });
+  }
+
+  /// Adds the sums over the reduced dimensions from `level` on to the totals of that level, some rows after another: for
+  /// every column in the order of walkReduced.
   void streamRows(ElementEmitter &emitter, Value block, ArrayRef<unsigned> list, size_t level) {
     unsigned dim = outerReduced[level];
     int64_t size = program.dims[dim].size;
@@ -325,27 +347,29 @@ private:
       b.loop(0, size, 1, [&](Value index) {
         emitter.openScope();
         emitter.setIndex(dim, index);
+        clearTotals(emitter, block, list, level + 1);
         streamRows(emitter, block, list, level + 1);
+        overGroups(emitter, block, [&](Group members) {
+          overTotals(members, list, [&](unsigned r, ElementEmitter &member) {
+            addToTotal(level, r, member, loadTotal(level + 1, r, member));
+          });
+        });
         emitter.closeScope();
       });
       return;
     }
-    b.loop(0, size, kStreamedRows, [&](Value row) {
-      Value end = b.minimum(b.add(row, kStreamedRows), b.index(size));
+    b.loop(0, size, kReductionBlock, [&](Value row) {
+      Value end = b.minimum(b.add(row, kReductionBlock), b.index(size));
       overGroups(emitter, block, [&](Group members) {
         for (ElementEmitter *member : members)
           hoistPass(*member, 0, reducedMask);
         SmallVector<Value> start;
-        for (unsigned r : list)
-          for (ElementEmitter *member : members)
-            start.push_back(identityOf(r, *member));
+        overTotals(members, list,
+                   [&](unsigned r, ElementEmitter &member) { start.push_back(identityOf(r, member)); });
         SmallVector<Value> sums = walkRange(members, 0, list, level, {row, end}, start);
-        for (auto [i, sum] : llvm::enumerate(sums)) {
-          unsigned r = list[i / members.size()];
-          ElementEmitter &member = *members[i % members.size()];
-          Value at = member.getIndex(program.laneDim), old = b.load(totals[r], at, member.getWidth());
-          b.store(combine(b, program.reductions[r].kind, old, sum), totals[r], at);
-        }
+        size_t next = 0;
+        overTotals(members, list,
+                   [&](unsigned r, ElementEmitter &member) { addToTotal(level, r, member, sums[next++]); });
       });
     });
   }

@@ -11,11 +11,9 @@ namespace ortc::codegen {
 inline constexpr int64_t kReductionLanes = 16;
 /// Vectors that a reduction along the lanes keeps apart.
 inline constexpr int64_t kReductionVectors = 2;
-/// Elements that a reduction across the lanes adds up before it joins them with the rest.
-inline constexpr int64_t kReductionBlock = 128;
-
-/// Rows that a reduction over rows adds up at a time where it reads them as a stream.
-inline constexpr int64_t kStreamedRows = 16;
+/// Rows that a reduction adds up before it joins their sum with the rest
+/// (the innermost of its loops; the same number for all programs, since it decides about the order of sums).
+inline constexpr int64_t kReductionBlock = 16;
 
 /// Rows and columns of a tile that is transposed in registers.
 inline constexpr int64_t kTile = 16;
@@ -35,7 +33,8 @@ struct LoopPlan {
   int64_t tileRows = kTile; ///< a multiple of kTile: neighbouring cache lines, and pages, are used soon
   llvm::SmallVector<unsigned> tiled; ///< those loads
   int64_t chunks = 1;
-  /// Where the totals of the reductions are in the worker's workspace, in bytes, when rows are read as a stream.
+  /// Where the totals of the reductions are in the worker's workspace, in bytes, when rows are read as a stream: those
+  /// over all reduced dimensions, over all but the outermost one, and so on.
   llvm::SmallVector<int64_t> totals;
   /// Nodes kept in the worker's workspace between the passes over a row.
   llvm::SmallVector<unsigned> kept;
