@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/conv/NarrowGroups.h"
 
+#include <tuple>
+
 using namespace mlir;
 
 namespace ortc::codegen {
@@ -27,7 +29,9 @@ static LineTile makeTile(ArrayRef<Walk> phases, int64_t first, int64_t size, int
         tile.uses.push_back({position, r, walk.filterBase - t * walk.filterStep});
     }
   }
-  llvm::stable_sort(tile.uses, [](auto &a, auto &b) { return a.position < b.position; });
+  llvm::sort(tile.uses, [](auto &a, auto &b) {
+    return std::tie(a.position, a.result) < std::tie(b.position, b.result);
+  });
   return tile;
 }
 

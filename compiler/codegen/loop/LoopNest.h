@@ -11,8 +11,8 @@ namespace ortc::codegen {
 inline constexpr int64_t kReductionLanes = 16;
 /// Vectors that a reduction along the lanes keeps apart.
 inline constexpr int64_t kReductionVectors = 2;
-/// Rows that a reduction adds up before it joins their sum with the rest
-/// (the innermost of its loops; the same number for all programs, since it decides about the order of sums).
+/// Rows that the innermost loop of a reduction adds up before it joins their sum with the rest. The same for all programs,
+/// since the order of sums must not depend on what was fused with them.
 inline constexpr int64_t kReductionBlock = 16;
 
 /// Rows and columns of a tile that is transposed in registers.
