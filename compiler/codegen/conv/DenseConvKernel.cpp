@@ -187,9 +187,12 @@ private:
   void planTile() {
     const Walk &last = walks.back()[0];
     vectors = pickTile(last.count, block.images, resultColumns, tileOptions()).vectors;
-    for (const Walk &walk : walks.back())
+    for (const Walk &walk : walks.back()) {
+      if (walk.count == 0)
+        continue; // fewer results than phases
       for (auto [size, count] : heights(walk.count))
         mostRows = std::max(mostRows, size * pairsFor(walk.count));
+    }
   }
   TileOptions tileOptions() const {
     // Many points that lie far apart share few sets of a cache.

@@ -120,6 +120,10 @@ TEST(ConvTest, Strides) {
   // Positions that no window reads have no gradient.
   check({1, {10, 11}, 3, {1, 2}, 5, {3, 4}});
   check({2, {9, 9}, 8, {1, 1}, 16, {2, 2}});
+  // Fewer positions than phases.
+  check({2, {5, 1}, 4, {3, 3}, 8, {2, 2}, {1, 1}});
+  check({2, {2, 1}, 4, {3, 3}, 8, {3, 3}, {1, 1}});
+  check({3, {1}, 4, {3}, 8, {2}, {1}});
 }
 
 TEST(ConvTest, Dilations) {
