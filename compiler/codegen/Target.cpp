@@ -8,6 +8,11 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Host.h"
 
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace ortc::codegen {
 namespace {
 
@@ -26,12 +31,23 @@ constexpr llvm::StringLiteral kFeatureNames[] = {"sse3",         "ssse3",
                                                  "avx512vbmi2",  "avx512vnni",
                                                  "avx512bitalg", "avx512vpopcntdq",
                                                  "avx512bf16",   "avx512fp16",
-                                                 "gfni",         "avxvnni"};
+                                                 "gfni",         "avxvnni",
+                                                 "amx-bf16"};
 static_assert(std::size(kFeatureNames) == ORTC_X86_FEATURES, "one name per feature bit");
 
 constexpr llvm::StringLiteral kTriple = "x86_64-unknown-linux-gnu";
 
 } // namespace
+
+/// Whether this process may use tile registers: Linux gives them to who asks.
+static bool mayUseTiles() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
 
 /// Features of this machine as bits of ortc_x86_feature.
 static uint64_t hostFeatures() {
@@ -41,6 +57,8 @@ static uint64_t hostFeatures() {
   for (auto [index, name] : llvm::enumerate(kFeatureNames))
     if (features.lookup(name))
       bits |= uint64_t(1) << index;
+  if (!mayUseTiles())
+    bits &= ~(uint64_t(1) << ORTC_X86_AMX_BF16);
 #endif
   return bits;
 }
@@ -53,6 +71,7 @@ static void deriveFigures(Target &target) {
   target.vectorRegisters = avx512 ? 32 : 16;
   target.hasFma = has(ORTC_X86_FMA);
   target.hasRounding = has(ORTC_X86_SSE4_1);
+  target.hasMatrixUnit = avx512 && has(ORTC_X86_AMX_BF16);
   if (avx512)
     target.l2Bytes = 1 << 20;
 }

@@ -15,7 +15,7 @@ namespace ortc::codegen {
 /// What numbers a kernel may depend on. Bits never depend on anything else: not on the vector width, not on the number
 /// of workers, not on how ops were fused.
 enum class Numerics {
-  /// Fused multiply-add wherever the target has it: equal bits on all targets with fma.
+  /// Fused multiply-add, or the matrix unit: equal bits on all targets that have the first and not the second.
   Fast,
   /// Separate multiply and add: equal bits on every target.
   Portable,
@@ -33,6 +33,7 @@ struct Target {
   int64_t vectorRegisters = 16; ///< architectural vector registers
   bool hasFma = false;          ///< fused multiply-add as one instruction
   bool hasRounding = false;     ///< floor, ceil, trunc and roundeven as one instruction
+  bool hasMatrixUnit = false;   ///< tiles of bf16 are multiplied as one instruction (AMX)
 
   int64_t l1Bytes = 32 << 10; ///< data cache next to the core
   int64_t l2Bytes = 256 << 10;

@@ -470,6 +470,7 @@ private:
     return runPasses(*program, [](PassManager &passes) {
       passes.addPass(simplify::createHoistConstantsPass({/*limit=*/0}));
       passes.addPass(simplify::createContractConvolutionsPass());
+      passes.addPass(simplify::createMultiplyByReciprocalsPass());
       passes.addPass(fusion::createExpandCompositesPass());
       passes.addPass(createCanonicalizerPass());
       passes.addPass(createCSEPass());

@@ -22,10 +22,11 @@ static constexpr size_t kMaxOperations = 160, kMaxBuffers = 28;
 static constexpr size_t kMaxContractionOperations = 24;
 /// Cheaper work may be repeated along a dimension rather than stored.
 static constexpr int64_t kRepeatedCost = 3;
-/// What may be computed again in a consumer, rather than stored and loaded: about what the memory traffic costs.
-static constexpr int64_t kRecomputedCost = 6;
-/// Smaller tensors are not worth it.
-static constexpr int64_t kRecomputedBytes = 1024;
+/// What may be computed again in a consumer, rather than stored and loaded: about what the memory traffic costs, of tensors
+/// that stay in a core's caches and of larger ones. A mathematical function counts 20.
+static constexpr int64_t kRecomputedCost = 6, kRecomputedCostOfLarge = 24;
+/// Smaller tensors are not worth it; larger ones leave the caches.
+static constexpr int64_t kRecomputedBytes = 1024, kLargeBytes = 2 << 20;
 /// Values of an expression that may be computed twice: a chain of shifted sums would double them with every link.
 static constexpr size_t kRepeatedNodes = 64;
 /// Tensors so many times smaller than another one count as nothing beside it.
@@ -380,7 +381,7 @@ bool FusionGroups::collectCheap(Value value, unsigned group, ArrayRef<unsigned> 
     if (!needed.insert(op))
       continue;
     cost += codegen::isElementwise(op) ? codegen::elementwiseCost(op) : 0;
-    if (cost > kRecomputedCost || needed.size() > 8)
+    if (cost > (bytes > kLargeBytes ? kRecomputedCostOfLarge : kRecomputedCost) || needed.size() > 8)
       return false;
     stack.append(op->operand_begin(), op->operand_end());
   }

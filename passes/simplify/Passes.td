@@ -74,6 +74,23 @@ def HoistAccumulationsPass : Pass<"ortc-hoist-accumulations", "::mlir::ModuleOp"
   let dependentDialects = ["::ortc::nn::NnDialect"];
 }
 
+def MultiplyByReciprocalsPass : Pass<"ortc-multiply-by-reciprocals"> {
+  let summary = "multiply by the reciprocal instead of dividing by a constant";
+  let description = [{
+    Run when all arithmetic is there: after differentiation.
+    After: tensors are divided by a constant only where the quotient leads to a rounding, a comparison or a cast to integers
+    (there the last bit decides, as in quantisation) and the constant is no power of two, or where the reciprocal is zero,
+    infinite or denormal.
+
+    ```mlir
+    %y = arith.divf %x, %c : tensor<4xf32> // %c = dense<1.25>
+    // becomes
+    %y = arith.mulf %x, %r : tensor<4xf32> // %r = dense<0.8>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def HoistConstantsPass : Pass<"ortc-hoist-constants", "::mlir::ModuleOp"> {
   let summary = "turn large constants into constant tensors";
   let description = [{

@@ -22,44 +22,46 @@ __attribute__((noinline)) static void cpuid(uint32_t leaf, uint32_t subleaf, uin
           : "a"(leaf), "c"(subleaf));
 }
 
-/// Where cpuid shows a feature: leaf, register, bit, and what the operating system must save for it (0
-/// nothing, 1 YMM registers, 2 ZMM and mask registers too).
+/// Where cpuid shows a feature: leaf, register, bit, and the bit of XCR0 that says that the operating system saves its
+/// registers. Mask registers stand for ZMM, whose bits are set together; the first bit is always set.
 enum Leaf { L1, L7, L7Next, LExtended };
 enum Register { A, B, C, D };
-constexpr uint16_t at(Leaf leaf, Register reg, int bit, int saved) {
+enum Saved { Any = 0, Ymm = 2, Zmm = 5, Tiles = 18 };
+constexpr uint16_t at(Leaf leaf, Register reg, int bit, Saved saved) {
   return (uint16_t)(saved << 9 | (leaf * 4 + reg) << 5 | bit);
 }
 static const uint16_t kFeatures[] = {
-    at(L1, C, 0, 0),        // sse3
-    at(L1, C, 9, 0),        // ssse3
-    at(L1, C, 19, 0),       // sse4.1
-    at(L1, C, 20, 0),       // sse4.2
-    at(L1, C, 23, 0),       // popcnt
-    at(L1, C, 13, 0),       // cx16
-    at(LExtended, C, 0, 0), // sahf
-    at(L1, C, 28, 1),       // avx
-    at(L7, B, 5, 1),        // avx2
-    at(L7, B, 3, 1),        // bmi
-    at(L7, B, 8, 1),        // bmi2
-    at(L1, C, 29, 1),       // f16c
-    at(L1, C, 12, 1),       // fma
-    at(LExtended, C, 5, 0), // lzcnt
-    at(L1, C, 22, 0),       // movbe
-    at(L7, B, 16, 2),       // avx512f
-    at(L7, B, 30, 2),       // avx512bw
-    at(L7, B, 28, 2),       // avx512cd
-    at(L7, B, 17, 2),       // avx512dq
-    at(L7, B, 31, 2),       // avx512vl
-    at(L7, B, 21, 2),       // avx512ifma
-    at(L7, C, 1, 2),        // avx512vbmi
-    at(L7, C, 6, 2),        // avx512vbmi2
-    at(L7, C, 11, 2),       // avx512vnni
-    at(L7, C, 12, 2),       // avx512bitalg
-    at(L7, C, 14, 2),       // avx512vpopcntdq
-    at(L7Next, A, 5, 2),    // avx512bf16
-    at(L7, D, 23, 2),       // avx512fp16
-    at(L7, C, 8, 1),        // gfni
-    at(L7Next, A, 4, 1),    // avxvnni
+    at(L1, C, 0, Any),        // sse3
+    at(L1, C, 9, Any),        // ssse3
+    at(L1, C, 19, Any),       // sse4.1
+    at(L1, C, 20, Any),       // sse4.2
+    at(L1, C, 23, Any),       // popcnt
+    at(L1, C, 13, Any),       // cx16
+    at(LExtended, C, 0, Any), // sahf
+    at(L1, C, 28, Ymm),       // avx
+    at(L7, B, 5, Ymm),        // avx2
+    at(L7, B, 3, Ymm),        // bmi
+    at(L7, B, 8, Ymm),        // bmi2
+    at(L1, C, 29, Ymm),       // f16c
+    at(L1, C, 12, Ymm),       // fma
+    at(LExtended, C, 5, Any), // lzcnt
+    at(L1, C, 22, Any),       // movbe
+    at(L7, B, 16, Zmm),       // avx512f
+    at(L7, B, 30, Zmm),       // avx512bw
+    at(L7, B, 28, Zmm),       // avx512cd
+    at(L7, B, 17, Zmm),       // avx512dq
+    at(L7, B, 31, Zmm),       // avx512vl
+    at(L7, B, 21, Zmm),       // avx512ifma
+    at(L7, C, 1, Zmm),        // avx512vbmi
+    at(L7, C, 6, Zmm),        // avx512vbmi2
+    at(L7, C, 11, Zmm),       // avx512vnni
+    at(L7, C, 12, Zmm),       // avx512bitalg
+    at(L7, C, 14, Zmm),       // avx512vpopcntdq
+    at(L7Next, A, 5, Zmm),    // avx512bf16
+    at(L7, D, 23, Zmm),       // avx512fp16
+    at(L7, C, 8, Ymm),        // gfni
+    at(L7Next, A, 4, Ymm),    // avxvnni
+    at(L7, D, 22, Tiles),     // amx-bf16
 };
 static_assert(sizeof kFeatures / sizeof kFeatures[0] == ORTC_X86_FEATURES, "one place per feature");
 
@@ -67,21 +69,26 @@ static uint64_t x86Features() {
   uint32_t registers[4][4] = {};
   cpuid(1, 0, registers[L1]);
   // Processors that have no leaf 7 may answer with anything, but then save no AVX state, which its features
-  // need.
+  // need. Where only its second part is missing, it is zero.
   cpuid(7, 0, registers[L7]);
-  if (registers[L7][A])
-    cpuid(7, 1, registers[L7Next]);
+  cpuid(7, 1, registers[L7Next]);
   cpuid(0x80000001u, 0, registers[LExtended]); // every 64-bit processor has it
-  int saved = 0;
+  uint32_t saved = 1;
   if (registers[L1][C] >> 27 & 1) {
-    uint32_t low, high;
-    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    saved = (low & 0xe6) == 0xe6 ? 2 : (low & 6) == 6 ? 1 : 0;
+    uint32_t high;
+    __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+#if defined(__linux__)
+    // A process has tile registers when it asks: arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA).
+    int denied = 158;
+    __asm__ volatile("syscall" : "+a"(denied) : "D"(0x1023), "S"(Tiles) : "rcx", "r11", "memory");
+    if (denied)
+#endif
+      saved &= (1u << Tiles) - 1;
   }
   uint64_t features = 0;
   for (unsigned i = 0; i < ORTC_X86_FEATURES; i++) {
     unsigned place = kFeatures[i];
-    if ((int)(place >> 9) <= saved)
+    if (saved >> (place >> 9) & 1)
       features |= (uint64_t)((&registers[0][0])[place >> 5 & 15] >> (place & 31) & 1) << i;
   }
   return features;

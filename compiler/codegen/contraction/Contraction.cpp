@@ -6,6 +6,7 @@
 
 #include "compiler/codegen/MathExpansion.h"
 #include "compiler/codegen/contraction/ContractionPlan.h"
+#include "compiler/codegen/contraction/MatrixPlan.h"
 #include "compiler/codegen/contraction/Microkernel.h"
 #include "compiler/codegen/contraction/Packing.h"
 #include "compiler/codegen/contraction/VectorAccess.h"
@@ -529,6 +530,8 @@ KernelInfo emitContraction(OpBuilder &builder, ModuleOp module, const Contractio
                            const Target &target) {
   if (usesDotKernel(spec))
     return emitDotKernel(builder, module, spec, target);
+  if (std::optional<MatrixPlan> plan = planMatrix(spec, target); plan && isFasterOnUnit(*plan))
+    return emitMatrixContraction(builder, module, spec, *plan);
   return ContractionEmitter(builder, module, spec, target).emit();
 }
 

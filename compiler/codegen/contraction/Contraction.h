@@ -65,7 +65,7 @@ struct ContractionSpec {
 
 /// Emits the kernel into `module` and says what its caller must know. The order of summation of an element is that of
 /// the k dims (16 interleaved sums and a tree for the thin shapes that `usesDotKernel` names), whatever target,
-/// blocking and chunk.
+/// blocking and chunk. Only the matrix unit (MatrixPlan.h) has an order of its own, which depends on the shape alone.
 KernelInfo emitContraction(mlir::OpBuilder &builder, mlir::ModuleOp module, const ContractionSpec &spec,
                            const Target &target);
 

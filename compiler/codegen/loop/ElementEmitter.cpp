@@ -145,10 +145,18 @@ void ElementEmitter::store(Value value, Type element, Value buffer, Value at) {
       type = vector.clone(type);
     value = arith::ExtUIOp::create(b, type, value);
   }
-  if (isa<VectorType>(value.getType()))
+  if (isa<VectorType>(value.getType())) {
+    fetchAhead(buffer, at, /*writes=*/true);
     b.store(value, buffer, at);
-  else
+  } else {
     memref::StoreOp::create(b, value, buffer, ValueRange{at});
+  }
+}
+
+void ElementEmitter::fetchAhead(Value buffer, Value at, bool writes) {
+  if (fetch)
+    memref::PrefetchOp::create(b, buffer, ValueRange{b.add(at, fetch)}, writes, /*localityHint=*/3,
+                               /*isDataCache=*/true);
 }
 
 Value ElementEmitter::createLoad(unsigned number, const LoopNode &node) {
@@ -158,8 +166,11 @@ Value ElementEmitter::createLoad(unsigned number, const LoopNode &node) {
   int64_t scale = node.at.scales[program.laneDim];
   bool dynamic =
       llvm::any_of(node.at.dynamic, [&](const IndexExpr::Dynamic &term) { return isLanes(term.node); });
-  if (!dynamic && scale == 1)
-    return loadContiguous(node.element, buffer, emitIndex(node.at));
+  if (!dynamic && scale == 1) {
+    Value at = emitIndex(node.at);
+    fetchAhead(buffer, at, /*writes=*/false);
+    return loadContiguous(node.element, buffer, at);
+  }
   if (!dynamic && scale == -1) {
     Value start = b.add(emitIndex(node.at), 1 - width);
     Value forward = b.load(buffer, start, width);

@@ -40,6 +40,8 @@ public:
   /// 0: every dimension has one index, everything is scalar. Otherwise lanes lie along the lane dimension.
   void setWidth(int64_t lanes) { width = lanes; }
   int64_t getWidth() const { return width; }
+  /// Vectors that are loaded and stored fetch what lies so many elements behind them; 0: nothing.
+  void setFetch(int64_t elements) { fetch = elements; }
   void setSupplier(Supplier function) { supplier = std::move(function); }
 
   /// Binds a node to a value, in the innermost scope.
@@ -66,6 +68,7 @@ public:
 private:
   Value lookup(unsigned node) const;
   Value create(unsigned number, const LoopNode &node);
+  void fetchAhead(Value buffer, Value at, bool writes);
   Value createLoad(unsigned number, const LoopNode &node);
   Value createConstant(unsigned number, const LoopNode &node);
   Value createIota(unsigned number, const LoopNode &node);
@@ -86,7 +89,7 @@ private:
   llvm::SmallVector<Value> buffers;
   MathOptions options;
   llvm::SmallVector<Value> position;
-  int64_t width = 0;
+  int64_t width = 0, fetch = 0;
   Supplier supplier;
   llvm::SmallVector<llvm::DenseMap<unsigned, Value>, 4> scopes;
 };

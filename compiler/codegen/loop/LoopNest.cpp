@@ -192,8 +192,11 @@ private:
     b.loop(0, size, kReductionBlock, [&](Value row) {
       Value end = b.minimum(b.add(row, kReductionBlock), b.index(size));
       overGroups(emitter, block, [&](Group members) {
-        for (ElementEmitter *member : members)
+        for (ElementEmitter *member : members) {
           hoistPass(*member, 0, reducedMask);
+          // Some vectors of each of many rows: no processor sees that the rows go on.
+          member->setFetch(kFetchedGroups * plan.width * plan.unroll);
+        }
         SmallVector<Value> start;
         overTotals(members, list,
                    [&](unsigned r, ElementEmitter &member) { start.push_back(identityOf(r, member)); });

@@ -85,6 +85,7 @@ enum ortc_x86_feature {
   ORTC_X86_AVX512FP16,
   ORTC_X86_GFNI,
   ORTC_X86_AVXVNNI,
+  ORTC_X86_AMX_BF16, /* with amx-tile, which the process must have asked the operating system for */
   ORTC_X86_FEATURES
 };
 #define ORTC_X86_64_V1 UINT64_C(0)
