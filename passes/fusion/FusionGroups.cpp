@@ -65,6 +65,7 @@ FusionGroups::FusionGroups(Block &block) : block(block) {
     describe(group);
     qualities.push_back(judge(group));
   }
+  order.emplace(groups.size());
 }
 
 void FusionGroups::classify() {
@@ -171,38 +172,41 @@ bool FusionGroups::reads(unsigned reader, unsigned other) const {
   });
 }
 
-bool FusionGroups::hasIndirectPath(unsigned from, unsigned to) const {
-  // Operations reached from `from` directly (but for reshapes), and through another group.
-  llvm::DenseSet<Operation *> seen[2];
-  SmallVector<std::pair<Operation *, bool>> stack;
-  llvm::DenseSet<unsigned> expanded;
-  auto push = [&](Operation *op, bool indirect) {
-    for (Operation *user : op->getUsers())
-      if (seen[indirect].insert(user).second)
-        stack.push_back({user, indirect});
-  };
-  for (Operation *op : groups[from].ops)
-    push(op, false);
-  while (!stack.empty()) {
-    auto [op, indirect] = stack.pop_back_val();
-    unsigned group = groupOf(op);
-    if (group == to && indirect)
-      return true;
-    if (group == to || group == from)
-      continue;
-    if (group == ~0u)
-      push(op, indirect);
-    else if (expanded.insert(group).second)
-      for (Operation *member : groups[group].ops)
-        push(member, true);
-  }
-  return false;
+void FusionGroups::forReaders(unsigned group, llvm::function_ref<void(unsigned)> visit) const {
+  SmallVector<Value> stack(groups[group].outputs);
+  while (!stack.empty())
+    for (Operation *user : stack.pop_back_val().getUsers()) {
+      if (isa<nn::ReshapeOp>(user))
+        stack.push_back(user->getResult(0));
+      else if (unsigned reader = groupOf(user); reader != ~0u && reader != group)
+        visit(reader);
+    }
+}
+
+bool FusionGroups::hasIndirectPath(unsigned from, unsigned to) {
+  return order->hasIndirectPath(
+      from, to, [&](unsigned group, llvm::function_ref<void(unsigned)> visit) { forReaders(group, visit); });
+}
+
+void FusionGroups::join(unsigned a, unsigned b, FusionGroup whole) {
+  order->join(a, b,
+              [&](unsigned group, llvm::function_ref<void(unsigned)> visit) { forReaders(group, visit); });
+  for (Operation *op : groups[b].ops)
+    groupIndex[op] = a;
+  groups[a] = std::move(whole);
+  groups[b] = FusionGroup();
 }
 
 bool FusionGroups::tryJoin(unsigned a, unsigned b) {
   if (!qualities[a].valid || !qualities[b].valid ||
       groups[a].ops.size() + groups[b].ops.size() > kMaxOperations)
     return false;
+  // Groups grow, and paths stay: what was refused is refused again until one of the two has grown.
+  std::pair<size_t, size_t> sizes{groups[a].ops.size(), groups[b].ops.size()};
+  auto [refusal, isNew] = refused.try_emplace({a, b}, sizes);
+  if (!isNew && refusal->second == sizes)
+    return false;
+  refusal->second = sizes;
   if (isUpdateOnly(groups[a].ops.front()) != isUpdateOnly(groups[b].ops.front()))
     return false;
   FusionGroup whole = united(a, b);
@@ -224,10 +228,7 @@ bool FusionGroups::tryJoin(unsigned a, unsigned b) {
   // There is no cycle: where one group reads the other, no path leads back.
   if ((!reads(a, b) && hasIndirectPath(a, b)) || (!reads(b, a) && hasIndirectPath(b, a)))
     return false;
-  for (Operation *op : groups[b].ops)
-    groupIndex[op] = a;
-  groups[a] = std::move(whole);
-  groups[b] = FusionGroup();
+  join(a, b, std::move(whole));
   qualities[a] = quality;
   return true;
 }
@@ -309,10 +310,7 @@ bool FusionGroups::tryJoinContraction(unsigned dot, unsigned other) {
   if (whole.inputs.size() + whole.outputs.size() > kMaxBuffers || hasIndirectPath(dot, other) ||
       hasIndirectPath(other, dot) || !isFusedProduct(whole))
     return false;
-  for (Operation *op : groups[other].ops)
-    groupIndex[op] = dot;
-  groups[dot] = std::move(whole);
-  groups[other] = FusionGroup();
+  join(dot, other, std::move(whole));
   return true;
 }
 

@@ -4,8 +4,10 @@
 
 #include "compiler/codegen/loop/LoopProgram.h"
 #include "mlir/IR/Block.h"
+#include "passes/fusion/GroupOrder.h"
 #include "llvm/ADT/DenseMap.h"
 
+#include <optional>
 #include <vector>
 
 namespace ortc::fusion {
@@ -47,7 +49,11 @@ private:
   /// Whether `reader` takes a result of `other`, if through reshapes.
   bool reads(unsigned reader, unsigned other) const;
   /// Whether a path leads from group `from` to group `to` through anything but reshapes and members of the two.
-  bool hasIndirectPath(unsigned from, unsigned to) const;
+  bool hasIndirectPath(unsigned from, unsigned to);
+  /// Visits the groups that take a result of `group`, if through reshapes.
+  void forReaders(unsigned group, llvm::function_ref<void(unsigned)> visit) const;
+  /// Group `b` becomes part of `a`, which is `whole` then.
+  void join(unsigned a, unsigned b, FusionGroup whole);
   bool tryJoin(unsigned a, unsigned b);
   bool joinProducers();
   bool joinSiblings();
@@ -69,6 +75,9 @@ private:
   llvm::DenseMap<mlir::Operation *, bool> updateOnly;
   std::vector<FusionGroup> groups; ///< empty once joined to another
   std::vector<Quality> qualities;
+  /// Pairs that could not be joined, with the numbers of their operations then.
+  llvm::DenseMap<std::pair<unsigned, unsigned>, std::pair<size_t, size_t>> refused;
+  std::optional<GroupOrder> order; ///< of the groups: what one reads is before it
 };
 
 } // namespace ortc::fusion

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -45,6 +46,7 @@ public:
       program = LoopProgram();
       program.dims = domain;
       known.clear();
+      walked.clear();
       reductionOf.clear();
       split.reset();
       failed = false;
@@ -315,14 +317,26 @@ private:
   unsigned walk(Value value, const Indices &indices) {
     if (failed || split)
       return 0;
-    auto &entries = known[value];
-    for (auto &[at, node] : entries)
-      if (at == indices)
-        return node;
+    std::pair<Value, unsigned> key{value, hash(indices)};
+    for (unsigned i : known[key])
+      if (walked[i].first == indices)
+        return walked[i].second;
     unsigned node = createNode(value, indices);
-    if (!failed && !split)
-      known[value].push_back({indices, node});
+    if (!failed && !split) {
+      known[key].push_back(walked.size());
+      walked.push_back({indices, node});
+    }
     return node;
+  }
+
+  static unsigned hash(const Indices &indices) {
+    llvm::hash_code code = 0;
+    for (const IndexExpr &expr : indices) {
+      code = llvm::hash_combine(code, expr.constant, llvm::hash_combine_range(expr.scales));
+      for (const IndexExpr::Dynamic &term : expr.dynamic)
+        code = llvm::hash_combine(code, term.node, term.scale);
+    }
+    return static_cast<unsigned>(size_t(code));
   }
 
   unsigned createNode(Value value, const Indices &indices) {
@@ -585,7 +599,9 @@ private:
   SmallVector<LoopDim> domain;
   SmallVector<int64_t> tree; ///< of the reductions; empty without one
   LoopProgram program;
-  llvm::DenseMap<Value, SmallVector<std::pair<Indices, unsigned>, 1>> known;
+  std::vector<std::pair<Indices, unsigned>> walked; ///< where values were read, and their nodes
+  /// Positions in `walked` by value and hash of the indices: a value may be read in thousands of places.
+  llvm::DenseMap<std::pair<Value, unsigned>, SmallVector<unsigned, 1>> known;
   llvm::DenseMap<Operation *, unsigned> reductionOf;
   std::optional<Split> split;
   bool failed = false;
