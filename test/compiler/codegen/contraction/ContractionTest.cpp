@@ -24,8 +24,11 @@ TEST(ContractionTest, AllLayoutsOfOddShapes) {
         continue;
       Shape s{size[0], size[1], size[2], bool(layout & 1), bool(layout & 2), bool(layout & 4)};
       bool isPortable = ++count % 4 == 0;
+      std::vector<Target> targets = runnableTargets();
+      if (!isPortable && targets.size() > 2) // the widest and, in turns, one of the others
+        targets = {targets[count % (targets.size() - 1)], targets.back()};
       std::vector<std::vector<float>> results;
-      for (const Target &target : runnableTargets()) {
+      for (const Target &target : targets) {
         std::vector<float> c = check<float>(s, target, isPortable ? Numerics::Portable : Numerics::Fast);
         if (isPortable || target.hasFma)
           results.push_back(std::move(c));

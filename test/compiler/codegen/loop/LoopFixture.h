@@ -112,18 +112,28 @@ private:
   static constexpr size_t kGuard = 64;
 };
 
-/// Compiles and runs `text` on every target of this machine, and expects equal bits under portable numerics. Returns the
-/// outputs of the last target with fast numerics.
-inline std::vector<Buffer> runEverywhere(llvm::StringRef text, const std::vector<Buffer> &inputs) {
-  std::vector<Buffer> first, last;
+/// Compiles `text` on every target of this machine, runs it with each of the inputs, and expects equal bits under portable
+/// numerics. Returns the outputs of the last target with fast numerics.
+inline std::vector<std::vector<Buffer>> runEverywhere(llvm::StringRef text,
+                                                      const std::vector<std::vector<Buffer>> &inputs) {
+  std::vector<std::vector<Buffer>> first, last;
+  auto runAll = [&](CompiledLoop loop) {
+    std::vector<std::vector<Buffer>> outputs;
+    for (const std::vector<Buffer> &each : inputs)
+      outputs.push_back(loop.run(each));
+    return outputs;
+  };
   for (const Target &target : runnableTargets()) {
-    auto portable = CompiledLoop(text, target, Numerics::Portable).run(inputs);
+    auto portable = runAll(CompiledLoop(text, target, Numerics::Portable));
     if (first.empty())
       first = portable;
     EXPECT_EQ(first, portable) << "other bits on " << target.name << ": " << text.str();
-    last = CompiledLoop(text, target).run(inputs);
+    last = runAll(CompiledLoop(text, target));
   }
   return last;
+}
+inline std::vector<Buffer> runEverywhere(llvm::StringRef text, const std::vector<Buffer> &inputs) {
+  return runEverywhere(text, std::vector<std::vector<Buffer>>{inputs})[0];
 }
 
 /// Compares floats with a reference in double precision, `tolerance` relative to the larger of one and the value.

@@ -552,8 +552,11 @@ TEST(LoopKernelTest, RandomBits) {
                        "\n"
                        "return %a, %c, %d : " +
                        t + ", " + turned + ", " + turned + "\n}";
-    for (int64_t step : {int64_t(0), int64_t(1), (int64_t(5) << 32) + 0x85a308d3}) {
-      auto out = runEverywhere(text, {bufferOf(std::vector<int64_t>{step})});
+    const std::vector<int64_t> steps{0, 1, (int64_t(5) << 32) + 0x85a308d3};
+    std::vector<std::vector<Buffer>> inputs;
+    for (int64_t step : steps)
+      inputs.push_back({bufferOf(std::vector<int64_t>{step})});
+    for (auto [step, out] : llvm::zip_equal(steps, runEverywhere(text, inputs))) {
       auto first = valuesOf<int32_t>(out[0]), second = valuesOf<int32_t>(out[1]),
            reversed = valuesOf<int32_t>(out[2]);
       for (int64_t i = 0; i < rows; ++i)
