@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <span>
 
 #include "compiler/codegen/artifact/ArtifactReader.h"
 #include "runtime/src/sha256.h"
@@ -96,8 +97,8 @@ struct StringTable {
 struct Section {
   ortc_file_section row{};
   Bytes owned;
-  const Bytes *contents = nullptr; ///< null: `owned`
-  const Bytes &bytes() const { return contents ? *contents : owned; }
+  std::span<const uint8_t> contents; ///< empty: `owned`
+  std::span<const uint8_t> bytes() const { return contents.empty() ? owned : contents; }
 };
 
 uint64_t alignTo(uint64_t value, uint64_t alignment) {
@@ -312,14 +313,15 @@ Bytes Writer::assemble() {
     hash.update(&section.row, sizeof section.row);
   hash.finish(header.sha256);
 
-  Bytes file(position);
-  std::memcpy(file.data(), &header, sizeof header);
-  uint8_t *row = file.data() + sizeof header;
+  Bytes file;
+  file.reserve(position);
+  append(file, header);
+  for (const Section &section : sections)
+    append(file, section.row);
   for (const Section &section : sections) {
-    std::memcpy(row, &section.row, sizeof section.row);
-    row += sizeof section.row;
-    const Bytes &bytes = section.bytes();
-    std::copy(bytes.begin(), bytes.end(), file.begin() + static_cast<std::ptrdiff_t>(section.row.offset));
+    file.resize(section.row.offset);
+    std::span<const uint8_t> bytes = section.bytes();
+    file.insert(file.end(), bytes.begin(), bytes.end());
   }
   return file;
 }
@@ -332,9 +334,9 @@ std::optional<Bytes> Writer::write() {
   Section &manifest = add(ORTC_SECTION_MANIFEST);
   manifest.owned.assign(artifact.manifest.begin(), artifact.manifest.end());
   if (!artifact.source.empty())
-    add(ORTC_SECTION_SOURCE).contents = &artifact.source;
+    add(ORTC_SECTION_SOURCE).contents = artifact.source;
   if (!artifact.constants.empty())
-    add(ORTC_SECTION_CONSTANTS).contents = &artifact.constants;
+    add(ORTC_SECTION_CONSTANTS).contents = artifact.constants;
   if (artifact.persistent.size() > artifact.persistentBytes) {
     error = "the persistent image has " + std::to_string(artifact.persistent.size()) +
             " bytes but its region " + std::to_string(artifact.persistentBytes);
@@ -343,23 +345,17 @@ std::optional<Bytes> Writer::write() {
   size_t stored = artifact.persistent.size();
   while (stored && !artifact.persistent[stored - 1])
     --stored;
-  if (stored) {
-    Section &image = add(ORTC_SECTION_PERSISTENT);
-    if (stored == artifact.persistent.size())
-      image.contents = &artifact.persistent;
-    else
-      image.owned.assign(artifact.persistent.begin(),
-                         artifact.persistent.begin() + static_cast<std::ptrdiff_t>(stored));
-  }
+  if (stored)
+    add(ORTC_SECTION_PERSISTENT).contents = std::span(artifact.persistent).first(stored);
   for (const Code &code : artifact.codes) {
     Section &section = add(ORTC_SECTION_CODE);
     section.row.architecture = code.architecture;
     section.row.features = code.features;
     section.row.name = strings.add(code.name);
-    section.contents = &code.bytes;
+    section.contents = code.bytes;
   }
   if (!artifact.signature.empty())
-    add(ORTC_SECTION_SIGNATURE).contents = &artifact.signature;
+    add(ORTC_SECTION_SIGNATURE).contents = artifact.signature;
   Section texts = Section();
   texts.row.kind = ORTC_SECTION_STRINGS;
   texts.row.name = ORTC_NONE;
