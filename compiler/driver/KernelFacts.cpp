@@ -11,6 +11,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <nlohmann/json.hpp>
+
 using namespace mlir;
 
 namespace ortc::driver {
@@ -124,6 +126,16 @@ std::vector<KernelFacts> describeKernels(ModuleOp module, const ProgramKernels &
     addUpdates(module, step, facts);
   });
   return all;
+}
+
+void addOrigins(nlohmann::ordered_json &item, const KernelFacts &facts) {
+  auto list = [&](const char *key, const std::vector<std::string> &names) {
+    if (!names.empty())
+      item[key] = names;
+  };
+  list("nodes", facts.nodes);
+  list("gradients", facts.gradients);
+  list("updates", facts.updates);
 }
 
 } // namespace ortc::driver

@@ -4,6 +4,7 @@
 
 #include "compiler/driver/KernelCompiler.h"
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -22,5 +23,8 @@ struct KernelFacts {
 
 /// In the order of `kernels.names`.
 std::vector<KernelFacts> describeKernels(mlir::ModuleOp module, const ProgramKernels &kernels);
+
+/// Adds the nodes, gradients and updates that there are.
+void addOrigins(nlohmann::ordered_json &item, const KernelFacts &facts);
 
 } // namespace ortc::driver

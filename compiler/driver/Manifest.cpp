@@ -155,13 +155,7 @@ static Json describeKernels(const CompileFacts &facts, const std::vector<TargetC
     const KernelFacts &kernel = facts.kernels[i];
     const codegen::KernelInfo &info = codes.front().kernels[i];
     Json item{{"name", kernel.name}, {"kind", kernel.kind}, {"work", kernel.work}, {"shape", kernel.shape}};
-    auto list = [&](const char *key, const std::vector<std::string> &names) {
-      if (!names.empty())
-        item[key] = names;
-    };
-    list("nodes", kernel.nodes);
-    list("gradients", kernel.gradients);
-    list("updates", kernel.updates);
+    addOrigins(item, kernel);
     item["flops"] = info.flops;
     item["bytes"] = info.bytesRead + info.bytesWritten;
     item["parallel"] = isParallel(info);

@@ -96,13 +96,7 @@ static double roundNumber(double value) {
 static Json reportKernel(const CompileFacts &facts, const codegen::KernelInfo &info, size_t number) {
   const KernelFacts &kernel = facts.kernels[number];
   Json item{{"name", kernel.name}, {"work", kernel.work}, {"shape", kernel.shape}};
-  auto list = [&](const char *key, const std::vector<std::string> &names) {
-    if (!names.empty())
-      item[key] = names;
-  };
-  list("nodes", kernel.nodes);
-  list("gradients", kernel.gradients);
-  list("updates", kernel.updates);
+  addOrigins(item, kernel);
   for (const CompileFacts::EntryFacts &entry : facts.entries)
     if (auto found = entry.calls.find(number); found != entry.calls.end())
       item["calls"][entry.name] = found->second;

@@ -3,6 +3,7 @@
 #include "compiler/codegen/conv/ConvEmitter.h"
 
 #include "compiler/codegen/IndexBuilder.h"
+#include "compiler/codegen/contraction/VectorAccess.h"
 #include "dialects/nn/NnShapes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -62,37 +63,37 @@ namespace {
 class ResultAccess final : public EpilogueAccess {
 public:
   ResultAccess(LoopBuilder &builder, const ConvSpec &spec, ArrayRef<Value> buffers, ArrayRef<Value> position,
-               int64_t width)
-      : builder(builder), spec(spec), buffers(buffers), position(position), width(width) {}
-  Value load(OpBuilder &, Location, unsigned operand) override {
-    Value buffer = buffers[spec.operands[operand].buffer], at = place(operand);
-    return spec.operands[operand].strides.back() == 0 ? builder.spread(builder.loadScalar(buffer, at), width)
-                                                      : builder.load(buffer, at, width);
+               LaneRange range)
+      : builder(builder), spec(spec), buffers(buffers), position(position), range(range) {}
+  Value load(OpBuilder &, Location loc, unsigned operand) override {
+    const ConvOperand &view = spec.operands[operand];
+    return loadLanes(builder, loc, buffers[view.buffer], place(view), view.strides.back(), range);
   }
-  void store(OpBuilder &, Location, unsigned operand, Value value) override {
-    builder.store(value, buffers[spec.operands[operand].buffer], place(operand));
+  void store(OpBuilder &, Location loc, unsigned operand, Value value) override {
+    const ConvOperand &view = spec.operands[operand];
+    storeLanes(builder, loc, buffers[view.buffer], place(view), 1, range, value);
   }
-  int64_t lanes() const override { return width; }
+  int64_t lanes() const override { return range.lanes; }
 
 private:
-  Value place(unsigned operand) {
-    const ConvOperand &view = spec.operands[operand];
+  Offset place(const ConvOperand &view) {
     Value at = builder.index(view.offset);
     for (auto [index, stride] : llvm::zip_equal(position, view.strides))
       if (stride)
         at = builder.add(at, builder.mul(index, stride));
-    return at;
+    return Offset(at);
   }
   LoopBuilder &builder;
   const ConvSpec &spec;
   ArrayRef<Value> buffers, position;
-  int64_t width;
+  LaneRange range;
 };
 
 } // namespace
 
-void ConvEmitter::storeResult(ArrayRef<Value> position, Value sums) {
-  ResultAccess access(*this, spec, kernel.buffers, position, cast<VectorType>(sums.getType()).getDimSize(0));
+void ConvEmitter::storeResult(ArrayRef<Value> position, Value sums, std::optional<int64_t> live) {
+  int64_t width = cast<VectorType>(sums.getType()).getDimSize(0);
+  ResultAccess access(*this, spec, kernel.buffers, position, {width, live.value_or(width)});
   if (spec.epilogue)
     spec.epilogue(*this, getLoc(), access, sums);
   else

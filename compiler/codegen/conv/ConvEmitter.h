@@ -56,8 +56,9 @@ protected:
   void copyRun(mlir::Value from, mlir::Value at, mlir::Value to, mlir::Value place, int64_t count);
   void zeroRun(mlir::Value buffer, mlir::Value at, int64_t count);
   mlir::Value multiplyAdd(mlir::Value a, mlir::Value b, mlir::Value sum);
-  /// The epilogue on a vector of results; `position` is that of its first element in the result.
-  void storeResult(mlir::ArrayRef<mlir::Value> position, mlir::Value sums);
+  /// The epilogue on a vector of results of which the first `live` exist (all without it); `position` is that of its
+  /// first element in the result.
+  void storeResult(mlir::ArrayRef<mlir::Value> position, mlir::Value sums, std::optional<int64_t> live = {});
 
   const ConvSpec &spec;
   const Target &target;

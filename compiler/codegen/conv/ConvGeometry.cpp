@@ -72,6 +72,39 @@ Walk gradientWalk(const ConvShape &shape, int64_t d, int64_t phase) {
   return walk;
 }
 
+ConvSides sidesOf(const ConvShape &shape, bool forward) {
+  ConvSides sides{forward, shape.input,           shape.output,         shape.channels, shape.features,
+                  shape.groupChannels(), shape.groupFeatures(), {}};
+  if (!forward) {
+    std::swap(sides.source, sides.result);
+    std::swap(sides.sourceChannels, sides.resultChannels);
+    std::swap(sides.groupSource, sides.groupResult);
+  }
+  for (int64_t d = 0; d < shape.rank(); ++d) {
+    SmallVector<Walk> &walks = sides.walks.emplace_back();
+    if (forward)
+      walks.push_back(forwardWalk(shape, d));
+    else
+      for (int64_t phase = 0; phase < shape.strides[d]; ++phase)
+        walks.push_back(gradientWalk(shape, d, phase));
+  }
+  return sides;
+}
+
+SmallVector<SmallVector<Walk, 3>> phaseProduct(ArrayRef<SmallVector<Walk>> walks) {
+  SmallVector<SmallVector<Walk, 3>> all{{}};
+  for (ArrayRef<Walk> phases : walks) {
+    SmallVector<SmallVector<Walk, 3>> longer;
+    for (const auto &start : all)
+      for (const Walk &walk : phases) {
+        longer.push_back(start);
+        longer.back().push_back(walk);
+      }
+    all = std::move(longer);
+  }
+  return all;
+}
+
 int64_t SourceBlock::elements() const { return nn::elementCount(sizes) * channels; }
 
 SourceBlock planSource(ArrayRef<SmallVector<Walk, 3>> walks, ArrayRef<int64_t> image, int64_t channels,

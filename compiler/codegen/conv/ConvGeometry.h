@@ -43,6 +43,19 @@ Walk forwardWalk(const ConvShape &shape, int64_t d);
 /// there is zero.
 Walk gradientWalk(const ConvShape &shape, int64_t d, int64_t phase);
 
+/// A conv or conv_input_grad as walks from its source, input or gradient, to its result.
+struct ConvSides {
+  bool forward;
+  llvm::SmallVector<int64_t, 3> source, result; // spatial sizes
+  int64_t sourceChannels, resultChannels;       // of all groups together
+  int64_t groupSource, groupResult;             // of a group
+  llvm::SmallVector<llvm::SmallVector<Walk>> walks; // of every dimension, by phase; forward there is one phase
+};
+ConvSides sidesOf(const ConvShape &shape, bool forward);
+
+/// All combinations of the phases of the dimensions.
+llvm::SmallVector<llvm::SmallVector<Walk, 3>> phaseProduct(llvm::ArrayRef<llvm::SmallVector<Walk>> walks);
+
 /// A block of a source image in a kernel's workspace, with a border of zeros, or the image itself where no walk leaves it.
 struct SourceBlock {
   llvm::SmallVector<int64_t, 3> image;  // spatial sizes of the image

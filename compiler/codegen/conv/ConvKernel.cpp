@@ -27,20 +27,24 @@ struct Phase {
 class ConvWalker : public ConvEmitter {
 public:
   ConvWalker(ModuleOp module, const ConvSpec &spec, const Target &target)
-      : ConvEmitter(module, spec, target) {
-    forward = isa<nn::ConvOp>(spec.op);
-    source = forward ? shape.input : shape.output;
-    result = forward ? shape.output : shape.input;
-    sourceChannels = forward ? shape.channels : shape.features;
-    resultChannels = forward ? shape.features : shape.channels;
-    findPhases();
+      : ConvEmitter(module, spec, target), sides(sidesOf(shape, isa<nn::ConvOp>(spec.op))) {
+    int64_t packed = 0;
+    for (const SmallVector<Walk, 3> &walks : phaseProduct(sides.walks)) {
+      Phase phase{walks, packed};
+      int64_t taps = 1;
+      for (const Walk &walk : walks)
+        taps *= walk.taps;
+      packed += taps * shape.groupFeatures() * shape.channels;
+      if (llvm::all_of(walks, [](const Walk &walk) { return walk.count > 0; }))
+        phases.push_back(phase);
+    }
   }
 
   KernelInfo emit(ModuleOp module) {
     SmallVector<SmallVector<Walk, 3>> walks;
     for (const Phase &phase : phases)
       walks.push_back(phase.walks);
-    block = planSource(walks, source, sourceChannels, elementBytes);
+    block = planSource(walks, sides.source, sides.sourceChannels, elementBytes);
     int64_t units = shape.batch * block.blocks, flopsPerUnit = std::max<int64_t>(1, info.flops / units);
     int64_t unitsPerChunk =
         std::clamp<int64_t>((kConvChunkFlops + flopsPerUnit - 1) / flopsPerUnit, 1, units);
@@ -48,7 +52,7 @@ public:
 
     int64_t blockBytes = block.copied ? (block.elements() * elementBytes + 63) / 64 * 64 : 0;
     int64_t packedElements =
-        forward ? 0 : nn::elementCount(shape.filter) * shape.groupFeatures() * shape.channels;
+        sides.forward ? 0 : nn::elementCount(shape.filter) * shape.groupFeatures() * shape.channels;
     int64_t packedBytes = (packedElements * elementBytes + 63) / 64 * 64;
     int64_t tileElements = spec.rollEpilogue ? 6 * columns : 0; // rows of the largest tile
     begin(module, blockBytes + packedBytes + tileElements * elementBytes);
@@ -57,7 +61,7 @@ public:
     if (block.copied)
       blockBuffer = kernel.workspaceView(*this, getLoc(), 0, element, block.elements());
     weights = operandBuffer(1);
-    if (!forward) {
+    if (!sides.forward) {
       weights = kernel.workspaceView(*this, getLoc(), blockBytes, element, packedElements);
       packFilter();
     }
@@ -74,42 +78,6 @@ public:
   }
 
 private:
-  void findPhases() {
-    int64_t rank = shape.rank();
-    if (forward) {
-      Phase phase;
-      for (int64_t d = 0; d < rank; ++d)
-        phase.walks.push_back(forwardWalk(shape, d));
-      phases.push_back(phase);
-      return;
-    }
-    SmallVector<int64_t> index(rank, 0);
-    int64_t packed = 0;
-    for (bool more = true; more;) {
-      Phase phase;
-      int64_t taps = 1;
-      bool anyResult = true;
-      for (int64_t d = 0; d < rank; ++d) {
-        phase.walks.push_back(gradientWalk(shape, d, index[d]));
-        taps *= phase.walks.back().taps;
-        anyResult &= phase.walks.back().count > 0;
-      }
-      phase.packedOffset = packed;
-      packed += taps * shape.groupFeatures() * shape.channels;
-      if (anyResult)
-        phases.push_back(phase);
-      more = false;
-      for (int64_t d = rank - 1; d >= 0 && !more; --d) {
-        more = ++index[d] < shape.strides[d];
-        if (!more)
-          index[d] = 0;
-      }
-    }
-  }
-
-  int64_t reducedChannels() const { return forward ? shape.groupChannels() : shape.groupFeatures(); }
-  int64_t groupColumns() const { return forward ? shape.groupFeatures() : shape.groupChannels(); }
-
   /// packed[phase][taps...][feature of the group][channel] = filter[position of the tap][channel of the group][feature].
   void packFilter() {
     for (const Phase &phase : phases) {
@@ -206,9 +174,9 @@ private:
             [&](Value column, int64_t width) { emitTiles(phase, grid, range, group, column, width); });
     };
     if (shape.isDepthwise())
-      overColumns(index(0), resultChannels);
+      overColumns(index(0), sides.resultChannels);
     else
-      loop(0, shape.groups, 1, [&](Value group) { overColumns(group, groupColumns()); });
+      loop(0, shape.groups, 1, [&](Value group) { overColumns(group, sides.groupResult); });
   }
 
   void emitTiles(const Phase &phase, ArrayRef<Value> grid, std::optional<IndexRange> range, Value group,
@@ -244,7 +212,7 @@ private:
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t w : widths)
         sums.push_back(splat(element, 0, w));
-    Value firstColumn = add(mul(group, shape.isDepthwise() ? 0 : groupColumns()), column); // among all groups
+    Value firstColumn = add(mul(group, shape.isDepthwise() ? 0 : sides.groupResult), column); // among all groups
     if (!phase.isEmpty())
       sums = reduce(phase, grid, rows, group, firstColumn, widths, sums);
     storeTile(phase, grid, rows, firstColumn, widths, sums);
@@ -252,18 +220,14 @@ private:
 
   SmallVector<Value> reduce(const Phase &phase, ArrayRef<Value> grid, int64_t rows, Value group,
                             Value firstColumn, ArrayRef<int64_t> widths, SmallVector<Value> sums) {
-    int64_t rank = shape.rank(), reduced = reducedChannels();
+    int64_t rank = shape.rank(), reduced = sides.groupSource;
     bool depthwise = shape.isDepthwise();
     const Walk &lastWalk = phase.walks.back();
-    // Taps along the last dimension and channels are one run when neighbours in both.
-    bool merged = !depthwise && shape.groups == 1 && lastWalk.tapStep == 1;
     SmallVector<ReductionLoop> loops;
     for (int64_t d = 0; d < rank - 1; ++d)
       loops.push_back({Offset(phase.walks[d].taps), 1});
     auto unroll = [](int64_t count) { return std::min<int64_t>(count, 4); };
-    if (merged) {
-      loops.push_back({Offset(lastWalk.taps * reduced), unroll(lastWalk.taps * reduced)});
-    } else if (depthwise) {
+    if (depthwise) {
       loops.push_back({Offset(lastWalk.taps), unroll(lastWalk.taps)});
     } else {
       loops.push_back({Offset(lastWalk.taps), 1});
@@ -282,12 +246,12 @@ private:
     Value sourceBase = sourceOffset(block, image, position);
     sourceBase = add(sourceBase, depthwise ? firstColumn : mul(group, reduced));
     SmallVector<int64_t> tapStrides(rank); // in source elements
-    int64_t stride = sourceChannels;
+    int64_t stride = sides.sourceChannels;
     for (int64_t d = rank - 1; d >= 0; --d) {
       tapStrides[d] = stride * phase.walks[d].tapStep;
       stride *= block.sizes[d];
     }
-    int64_t rowStride = lastWalk.sourceStride * sourceChannels;
+    int64_t rowStride = lastWalk.sourceStride * sides.sourceChannels;
     Value sourceBuffer = block.copied ? blockBuffer : operandBuffer(0);
 
     /// Elements of the source from tap 0 to the tap and channel of `k`.
@@ -295,8 +259,6 @@ private:
       Value at = sourceBase;
       for (int64_t d = 0; d < rank - 1; ++d)
         at = add(at, mul(offsetValue(k[d]), tapStrides[d]));
-      if (merged)
-        return add(at, offsetValue(k[rank - 1]));
       at = add(at, mul(offsetValue(k[rank - 1]), tapStrides[rank - 1]));
       return depthwise ? at : add(at, offsetValue(k[rank]));
     };
@@ -305,8 +267,6 @@ private:
       Value at = index(0);
       for (int64_t d = 0; d < rank - 1; ++d)
         at = add(mul(at, phase.walks[d].taps), offsetValue(k[d]));
-      if (merged)
-        return add(mul(at, lastWalk.taps * reduced), offsetValue(k[rank - 1]));
       at = add(mul(at, lastWalk.taps), offsetValue(k[rank - 1]));
       return depthwise ? at : add(mul(at, reduced), offsetValue(k[rank]));
     };
@@ -325,7 +285,7 @@ private:
         return depthwise ? Value() : loadScalar(sourceBuffer, at);
       };
       auto loadB = [&](int64_t v, ReductionIndex k) {
-        Value at = add(mul(filterRow(k), resultChannels), filterBase);
+        Value at = add(mul(filterRow(k), sides.resultChannels), filterBase);
         return load(weights, add(at, (firstVector + v) * lanes), width);
       };
       SmallVector<Value> out;
@@ -372,36 +332,6 @@ private:
     return result;
   }
 
-  /// The epilogue at one vector: `position` is that of its first element in the result.
-  class VectorAtPosition final : public EpilogueAccess {
-  public:
-    VectorAtPosition(ConvWalker &walker, ArrayRef<Value> position, int64_t width)
-        : walker(walker), position(position), width(width) {}
-    Value load(OpBuilder &, Location, unsigned operand) override {
-      Value buffer = walker.operandBuffer(operand), at = place(operand);
-      return isBroadcast(operand) ? walker.spread(walker.loadScalar(buffer, at), width)
-                                  : walker.load(buffer, at, width);
-    }
-    void store(OpBuilder &, Location, unsigned operand, Value value) override {
-      walker.store(value, walker.operandBuffer(operand), place(operand));
-    }
-    int64_t lanes() const override { return width; }
-
-  private:
-    bool isBroadcast(unsigned operand) const { return walker.spec.operands[operand].strides.back() == 0; }
-    Value place(unsigned operand) {
-      const ConvOperand &view = walker.spec.operands[operand];
-      Value at = walker.index(view.offset);
-      for (auto [index, stride] : llvm::zip_equal(position, view.strides))
-        if (stride)
-          at = walker.add(at, walker.mul(index, stride));
-      return at;
-    }
-    ConvWalker &walker;
-    ArrayRef<Value> position;
-    int64_t width;
-  };
-
   /// `row` results behind the first of a tile, `vector` vectors behind its first column.
   void storeVector(const Phase &phase, ArrayRef<Value> grid, Value row, Value firstColumn, int64_t vector,
                    Value sums) {
@@ -411,11 +341,7 @@ private:
       position.push_back(add(mul(q, phase.walks[d].outStep), phase.walks[d].outBase));
     }
     position.push_back(add(firstColumn, vector * lanes));
-    VectorAtPosition access(*this, position, cast<VectorType>(sums.getType()).getDimSize(0));
-    if (spec.epilogue)
-      spec.epilogue(*this, getLoc(), access, sums);
-    else
-      access.store(*this, getLoc(), 2, sums);
+    storeResult(position, sums);
   }
 
   void storeTile(const Phase &phase, ArrayRef<Value> grid, int64_t rows, Value firstColumn,
@@ -436,9 +362,7 @@ private:
     });
   }
 
-  bool forward;
-  SmallVector<int64_t, 3> source, result;
-  int64_t sourceChannels, resultChannels;
+  ConvSides sides;
   SmallVector<Phase> phases;
   SourceBlock block;
   Value weights, image, blockIndex;

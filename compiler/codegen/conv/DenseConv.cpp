@@ -47,20 +47,6 @@ DepthBlocks planDepth(int64_t taps, int64_t tapsInside, int64_t channels) {
   return {1, channels};
 }
 
-SmallVector<SmallVector<Walk, 3>> phaseProduct(ArrayRef<SmallVector<Walk>> walks) {
-  SmallVector<SmallVector<Walk, 3>> all{{}};
-  for (ArrayRef<Walk> phases : walks) {
-    SmallVector<SmallVector<Walk, 3>> longer;
-    for (const auto &start : all)
-      for (const Walk &walk : phases) {
-        longer.push_back(start);
-        longer.back().push_back(walk);
-      }
-    all = std::move(longer);
-  }
-  return all;
-}
-
 ImageBlock planImages(ArrayRef<SmallVector<Walk, 3>> walks, ArrayRef<int64_t> image, int64_t allChannels,
                       int64_t channels, int64_t furthest) {
   int64_t rank = image.size();
@@ -251,6 +237,19 @@ Value DenseEmitter::imagePlace(const ImageBlock &block, Value firstImage, Value 
 }
 
 int64_t DenseEmitter::imageStep(const ImageBlock &block) const { return block.steps()[0] * block.sizes[0]; }
+
+void DenseEmitter::overColumns(IndexRange own, int64_t columns, int64_t vectors,
+                               llvm::function_ref<void(Value, int64_t, int64_t)> body) {
+  int64_t width = vectors * lanes, whole = columns / width * width, rest = columns - whole;
+  if (whole)
+    loop({own.begin, minimum(own.end, index(whole))}, width,
+         [&](Value column) { body(column, vectors, lanes); });
+  if (rest)
+    guarded(arith::CmpIPredicate::ugt, own.end, index(whole), [&] {
+      int64_t count = (rest + lanes - 1) / lanes;
+      body(index(whole), count, rest - (count - 1) * lanes);
+    });
+}
 
 void DenseEmitter::copyPanel(const Panel &panel, Value from, Value base, int64_t step, Value place,
                              Value depth) {

@@ -33,9 +33,6 @@ struct DepthBlocks {
 };
 DepthBlocks planDepth(int64_t taps, int64_t tapsInside, int64_t channels);
 
-/// All combinations of the phases of the dimensions.
-llvm::SmallVector<llvm::SmallVector<Walk, 3>> phaseProduct(llvm::ArrayRef<llvm::SmallVector<Walk>> walks);
-
 /// The border that the walks of all phases need, `channels` of `allChannels` at a time; cut into groups by cutGroups.
 /// Some channels of images without border are copied where windows are wider than a point or points lie `furthest`
 /// elements apart or more.
@@ -93,6 +90,9 @@ protected:
                    Value channelBlock, mlir::ArrayRef<Value> position);
   int64_t imageStep(const ImageBlock &block) const;
 
+  /// The panels of `vectors` vectors in the columns `own` of `columns`: body(first column, vectors, live lanes of the last).
+  void overColumns(IndexRange own, int64_t columns, int64_t vectors,
+                   llvm::function_ref<void(Value, int64_t, int64_t)> body);
   /// panel[place / pitch + k][i] = from[base + k * step + i] for `depth` values of k.
   void copyPanel(const Panel &panel, Value from, Value base, int64_t step, Value place, Value depth);
   /// panel[place / pitch + k][i] = from[base + i * step + k].

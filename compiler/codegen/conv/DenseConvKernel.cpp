@@ -52,19 +52,13 @@ struct Tile {
 class DenseWalker : public DenseEmitter {
 public:
   DenseWalker(ModuleOp module, const ConvSpec &spec, const Target &target)
-      : DenseEmitter(module, spec, target) {
-    forward = isa<nn::ConvOp>(spec.op);
-    rank = shape.rank();
-    result = forward ? shape.output : shape.input;
-    resultColumns = forward ? shape.features : shape.channels;
-    for (int64_t d = 0; d < rank; ++d) {
-      int64_t phases = forward ? 1 : shape.strides[d], most = 0;
-      walks.emplace_back();
-      for (int64_t phase = 0; phase < phases; ++phase) {
-        walks[d].push_back(forward ? forwardWalk(shape, d) : gradientWalk(shape, d, phase));
-        most = std::max(most, walks[d].back().taps);
-      }
-      mostTaps.push_back(most);
+      : DenseEmitter(module, spec, target), sides(sidesOf(shape, isa<nn::ConvOp>(spec.op))),
+        forward(sides.forward), rank(shape.rank()), result(sides.result), resultColumns(sides.resultChannels),
+        walks(sides.walks) {
+    for (ArrayRef<Walk> phases : walks) {
+      mostTaps.push_back(0);
+      for (const Walk &walk : phases)
+        mostTaps.back() = std::max(mostTaps.back(), walk.taps);
     }
   }
 
@@ -72,6 +66,7 @@ public:
     planBlocks();
     planGroups();
     planTile();
+    skipsPadding = findsPadding();
     int64_t blockBytes = bytesOf(block.copied ? block.elements() : 0), panelBytes = bytesOf(panelElements());
     int64_t partialBytes = bytesOf(isBlocked() ? partialElements() : 0);
     bool rolled = spec.rollEpilogue && !isBlocked();
@@ -106,7 +101,6 @@ public:
 
 private:
   bool isBlocked() const { return block.channelBlocks * tapBlocks > 1; }
-  int64_t sourceColumns() const { return forward ? shape.channels : shape.features; }
   int64_t tapsInside() const { return nn::elementCount(ArrayRef(mostTaps).drop_front()); }
   /// Results per grid point of the first dimension, of all phases.
   int64_t resultsOfPoint() const {
@@ -118,7 +112,7 @@ private:
   }
   bool packsPanels() const { return !forward || resultColumns != vectors * lanes; }
   /// Whether taps of a reduction of one block are left out where they meet rows of nothing but padding: if they are many.
-  bool skipsPadding() const {
+  bool findsPadding() const {
     if (isBlocked() || rank == 1)
       return false;
     int64_t all = 0, inside = 0;
@@ -149,12 +143,12 @@ private:
 
   /// Cuts the reduction: depends on the shape only, as the order of sums does.
   void planBlocks() {
-    int64_t columns = sourceColumns(), inside = tapsInside();
+    int64_t columns = sides.sourceChannels, inside = tapsInside();
     DepthBlocks depth = planDepth(mostTaps[0], inside, columns);
     tapsPerBlock = depth.taps;
     tapBlocks = (mostTaps[0] + tapsPerBlock - 1) / std::max<int64_t>(1, tapsPerBlock);
     SmallVector<SmallVector<Walk, 3>> all = phaseProduct(walks);
-    block = planImages(all, forward ? shape.input : shape.output, columns, depth.channels, kFarChannels);
+    block = planImages(all, sides.source, columns, depth.channels, kFarChannels);
   }
 
   void planGroups() {
@@ -305,23 +299,14 @@ private:
 
   /// The panels of this chunk's columns.
   void overPanels(ArrayRef<PhaseValues> phase, llvm::function_ref<void(Panel)> body) {
-    int64_t width = vectors * lanes, whole = resultColumns / width * width, rest = resultColumns - whole;
-    auto panelAt = [&](Value column, int64_t count, int64_t tail) {
+    overColumns(own, resultColumns, vectors, [&](Value column, int64_t count, int64_t tail) {
       if (!packsPanels())
         return body({column, count, tail, operandBuffer(1), index(0), resultColumns});
       Value place = index(0);
       if (!isBlocked())
         place = add(mul(phase.back().slot, phaseElements()), mul(sub(column, own.begin), panelDepth()));
       body({column, count, tail, panelBuffer, place, count * lanes});
-    };
-    if (whole)
-      loop({own.begin, minimum(own.end, index(whole))}, width,
-           [&](Value column) { panelAt(column, vectors, lanes); });
-    if (rest)
-      guarded(arith::CmpIPredicate::ugt, own.end, index(whole), [&] {
-        int64_t count = (rest + lanes - 1) / lanes;
-        panelAt(index(whole), count, rest - (count - 1) * lanes);
-      });
+    });
   }
 
   /// panel[tap...][reduced channel of the block][column], as much of it as the walk needs.
@@ -414,7 +399,7 @@ private:
     int64_t count = images * rows;
     IndexBuilder at(*this, getLoc());
     Value panelStart = panel.base;
-    if (skipsPadding()) {
+    if (skipsPadding) {
       // The taps on rows of the image.
       Value top = add(mul(grid[0], walks[0][0].sourceStride), phase[0].base);
       int64_t step = walks[0][0].tapStep;
@@ -514,7 +499,7 @@ private:
         position.push_back(add(mul(q, walks[d][0].outStep), phase[d].outBase));
       }
       position.push_back(add(panel.column, v * lanes));
-      finishVector(position, v + 1 == panel.vectors ? panel.tail : lanes, sum);
+      storeResult(position, sum, v + 1 == panel.vectors ? panel.tail : lanes);
     };
     int64_t width = panel.vectors;
     if (!tileSums || rows == 1) {
@@ -554,62 +539,22 @@ private:
   }
 
   void finishPoint(SmallVector<Value> position, Value at) {
-    int64_t whole = resultColumns / lanes * lanes;
-    auto finish = [&](Value column, int64_t live) {
+    overColumns(own, resultColumns, 1, [&](Value column, int64_t, int64_t live) {
       auto place = position;
       place.push_back(column);
-      finishVector(place, live, load(partial, add(at, sub(column, own.begin)), lanes));
-    };
-    if (whole)
-      loop({own.begin, minimum(own.end, index(whole))}, lanes, [&](Value column) { finish(column, lanes); });
-    if (whole < resultColumns)
-      guarded(arith::CmpIPredicate::ugt, own.end, index(whole),
-              [&] { finish(index(whole), resultColumns - whole); });
+      storeResult(place, load(partial, add(at, sub(column, own.begin)), lanes), live);
+    });
   }
 
-  /// The epilogue at one vector: `position` is that of its first element in the result.
-  class VectorAtPosition final : public EpilogueAccess {
-  public:
-    VectorAtPosition(DenseWalker &walker, ArrayRef<Value> position, int64_t live)
-        : walker(walker), position(position), live(live) {}
-    Value load(OpBuilder &builder, Location loc, unsigned operand) override {
-      int64_t stride = walker.spec.operands[operand].strides.back();
-      return loadLanes(builder, loc, walker.operandBuffer(operand), place(operand), stride,
-                       {walker.lanes, live});
-    }
-    void store(OpBuilder &builder, Location loc, unsigned operand, Value value) override {
-      storeLanes(builder, loc, walker.operandBuffer(operand), place(operand), 1, {walker.lanes, live}, value);
-    }
-    int64_t lanes() const override { return walker.lanes; }
-
-  private:
-    Offset place(unsigned operand) {
-      const ConvOperand &view = walker.spec.operands[operand];
-      Value at = walker.index(view.offset);
-      for (auto [index, stride] : llvm::zip_equal(position, view.strides))
-        if (stride)
-          at = walker.add(at, walker.mul(index, stride));
-      return Offset(at);
-    }
-    DenseWalker &walker;
-    ArrayRef<Value> position;
-    int64_t live;
-  };
-
-  void finishVector(ArrayRef<Value> position, int64_t live, Value sums) {
-    VectorAtPosition access(*this, position, live);
-    if (spec.epilogue)
-      spec.epilogue(*this, getLoc(), access, sums);
-    else
-      access.store(*this, getLoc(), 2, sums);
-  }
-
+  const ConvSides sides;
   bool forward;
   int64_t rank;
-  SmallVector<int64_t, 3> result, mostTaps;
+  ArrayRef<int64_t> result;
   int64_t resultColumns;
-  SmallVector<SmallVector<Walk>> walks; // of every dimension, by phase
+  ArrayRef<SmallVector<Walk>> walks;
+  SmallVector<int64_t, 3> mostTaps; // of all phases
   ImageBlock block;
+  bool skipsPadding = false;
   int64_t tapsPerBlock = 1, tapBlocks = 1; // of the first dimension
   int64_t groups = 1, groupsPerChunk = 1, chunkColumns = 0, columnChunks = 1;
   int64_t vectors = 0, mostRows = 1; // of a tile

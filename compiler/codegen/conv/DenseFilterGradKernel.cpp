@@ -156,20 +156,11 @@ private:
   }
 
   void overPanels(llvm::function_ref<void(Panel)> body) {
-    int64_t width = vectors * lanes, whole = shape.features / width * width, rest = shape.features - whole;
-    auto panelAt = [&](Value column, int64_t count, int64_t tail) {
+    overColumns(own, shape.features, vectors, [&](Value column, int64_t count, int64_t tail) {
       if (packsPanels())
         return body({column, count, tail, panelBuffer, index(0), count * lanes});
       body({column, count, tail, operandBuffer(1), index(0), shape.features});
-    };
-    if (whole)
-      loop({own.begin, minimum(own.end, index(whole))}, width,
-           [&](Value column) { panelAt(column, vectors, lanes); });
-    if (rest)
-      guarded(arith::CmpIPredicate::ugt, own.end, index(whole), [&] {
-        int64_t count = (rest + lanes - 1) / lanes;
-        panelAt(index(whole), count, rest - (count - 1) * lanes);
-      });
+    });
   }
 
   /// panel[image of the group][result][column].

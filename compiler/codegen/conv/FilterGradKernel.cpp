@@ -123,14 +123,10 @@ private:
   void addBlock(Value group, Value column, int64_t width) {
     overMiddleTaps({}, [&](ArrayRef<Value> middle) {
       int64_t channels = shape.groupChannels();
-      bool merged =
-          !shape.isDepthwise() && shape.groups == 1 && walks.back().tapStep == 1 && shape.rank() > 1;
       tiles(width, columns, [&](Value part, int64_t partWidth) {
         Value at = add(column, part);
         if (shape.isDepthwise()) {
           tileRows(lastTaps(), middle, group, at, partWidth, index(0), walks.back().tapStep * shape.channels);
-        } else if (merged) {
-          tileRows(lastTaps() * channels, middle, group, at, partWidth, index(0), 1);
         } else {
           loop(0, lastTaps(), 1,
                [&](Value tap) { tileRows(channels, middle, group, at, partWidth, tap, 1); });

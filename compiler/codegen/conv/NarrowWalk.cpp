@@ -26,33 +26,21 @@ struct Window {
 class NarrowWalker : public ConvEmitter {
 public:
   NarrowWalker(ModuleOp module, const ConvSpec &spec, const Target &target)
-      : ConvEmitter(module, spec, target) {
-    forward = isa<nn::ConvOp>(spec.op);
-    source = forward ? shape.input : shape.output;
-    result = forward ? shape.output : shape.input;
-    sourceChannels = forward ? shape.channels : shape.features;
-    resultChannels = forward ? shape.features : shape.channels;
-    summed = forward ? shape.groupChannels() : shape.groupFeatures();
-    results = forward ? shape.groupFeatures() : shape.groupChannels();
-    rank = shape.rank();
-    for (int64_t d = 0; d < rank; ++d) {
-      walks.emplace_back();
-      for (int64_t phase = 0; phase < (forward ? 1 : shape.strides[d]); ++phase)
-        walks.back().push_back(forward ? forwardWalk(shape, d) : gradientWalk(shape, d, phase));
-    }
-  }
+      : ConvEmitter(module, spec, target), sides(sidesOf(shape, isa<nn::ConvOp>(spec.op))),
+        rank(shape.rank()), source(sides.source), result(sides.result), summed(sides.groupSource),
+        results(sides.groupResult) {}
 
   KernelInfo emit(ModuleOp module) {
     int64_t lines = shape.batch * nn::elementCount(ArrayRef(result).drop_back());
     // A byte takes about as long as eight operations.
-    int64_t bytes = nn::elementCount(source) * sourceChannels + nn::elementCount(result) * resultChannels;
+    int64_t bytes = nn::elementCount(source) * sides.sourceChannels + nn::elementCount(result) * sides.resultChannels;
     int64_t work = std::max(info.flops, 8 * bytes * shape.batch * elementBytes);
     int64_t perChunk =
         std::clamp<int64_t>(2 * kConvChunkFlops / std::max<int64_t>(1, work / lines), 1, lines);
     info.chunks = (lines + perChunk - 1) / perChunk;
 
-    bool packs = !forward && summed * results > 1;
-    int64_t packed = packs ? nn::elementCount(shape.filter) * summed * resultChannels : 0;
+    bool packs = !sides.forward && summed * results > 1;
+    int64_t packed = packs ? nn::elementCount(shape.filter) * summed * sides.resultChannels : 0;
     int64_t packedBytes = (packed * elementBytes + 63) / 64 * 64;
     int64_t tileElements = spec.rollEpilogue ? mostResults() * lanes : 0;
     begin(module, packedBytes + tileElements * elementBytes);
@@ -70,7 +58,7 @@ public:
 
 private:
   /// Results of a tile: eight sums in flight hide the latency of two fma a cycle.
-  int64_t mostResults() const { return std::max<int64_t>(8, walks.back().size()); }
+  int64_t mostResults() const { return std::max<int64_t>(8, sides.walks.back().size()); }
 
   /// packed[tap][feature of the group][channel] = filter[tap][channel of the group][feature].
   void packFilter() {
@@ -108,15 +96,15 @@ private:
     windows.clear();
     for (int64_t d = 0; d < rank - 1; ++d)
       windows.push_back(windowAt(d, position[d]));
-    int64_t period = walks.back().size();
-    for (const LineTiles &run : tileLine(walks.back(), result.back(), source.back(), period, mostResults()))
+    int64_t period = sides.walks.back().size();
+    for (const LineTiles &run : tileLine(sides.walks.back(), result.back(), source.back(), period, mostResults()))
       loop(0, run.count, 1, [&](Value i) {
         overVectors([&](Value channel, int64_t width) { emitTile(run, i, channel, width); });
       });
   }
 
   Window windowAt(int64_t d, Value at) {
-    ArrayRef<Walk> phases = walks[d];
+    ArrayRef<Walk> phases = sides.walks[d];
     int64_t stride = phases.size();
     Value phase = rem(at, stride), q = div(at, stride);
     auto choose = [&](auto field) {
@@ -144,12 +132,12 @@ private:
   /// The channels of a result, one vector after another. A last one that is not full begins earlier, and computes some
   /// results twice, where the result shares memory with nothing.
   void overVectors(llvm::function_ref<void(Value, int64_t)> body) {
-    int64_t rest = resultChannels % lanes;
+    int64_t rest = sides.resultChannels % lanes;
     bool overlaps = llvm::all_of(spec.buffers, [](const KernelBuffer &buffer) { return buffer.distinct; });
-    if (rest == 0 || resultChannels < lanes || !overlaps)
-      return tiles(resultChannels, lanes, body);
-    loop(0, resultChannels, lanes,
-         [&](Value channel) { body(minimum(channel, index(resultChannels - lanes)), lanes); });
+    if (rest == 0 || sides.resultChannels < lanes || !overlaps)
+      return tiles(sides.resultChannels, lanes, body);
+    loop(0, sides.resultChannels, lanes,
+         [&](Value channel) { body(minimum(channel, index(sides.resultChannels - lanes)), lanes); });
   }
 
   void emitTile(const LineTiles &run, Value i, Value channel, int64_t width) {
@@ -158,8 +146,8 @@ private:
     SmallVector<Value> sums(run.tile.size, splat(element, 0, width));
     sums = overTaps(0, image, index(0), sums, [&](Value sourceLine, Value filterLine, ValueRange init) {
       Value from = add(mul(sourceLine, source.back()), mul(i, run.sourceStep));
-      from = add(mul(from, sourceChannels), sourceChannel);
-      Value filter = add(mul(filterLine, shape.filter.back() * summed * resultChannels), channel);
+      from = add(mul(from, sides.sourceChannels), sourceChannel);
+      Value filter = add(mul(filterLine, shape.filter.back() * summed * sides.resultChannels), channel);
       return addLine(run.tile, from, filter, map, init);
     });
     storeTile(add(mul(i, run.tile.size), run.tile.first), channel, sums);
@@ -189,14 +177,14 @@ private:
       auto tapVector = [&](int64_t tap, int64_t c) {
         Value &value = taps[{tap, c}];
         if (!value)
-          value = load(weights, add(filter, (tap * summed + c) * resultChannels), map.width);
+          value = load(weights, add(filter, (tap * summed + c) * sides.resultChannels), map.width);
         return value;
       };
       for (size_t begin = 0, end; begin < tile.uses.size(); begin = end) {
         int64_t at = tile.uses[begin].position;
         for (end = begin; end < tile.uses.size() && tile.uses[end].position == at;)
           ++end;
-        Value channels = load(operandBuffer(0), add(from, at * sourceChannels), map.span);
+        Value channels = load(operandBuffer(0), add(from, at * sides.sourceChannels), map.span);
         for (int64_t c = first; c < first + count; ++c) {
           Value spread = map.spread(*this, channels, c);
           for (const LineTile::Use &use : ArrayRef(tile.uses).slice(begin, end - begin))
@@ -228,11 +216,10 @@ private:
     });
   }
 
-  bool forward;
-  int64_t rank, sourceChannels, resultChannels;
-  int64_t summed, results; // channels of a group that are summed over, results of a group
+  ConvSides sides;
+  int64_t rank;
   SmallVector<int64_t, 3> source, result;
-  SmallVector<SmallVector<Walk, 2>, 3> walks; // [dimension][phase]
+  int64_t summed, results; // channels of a group that are summed over, results of a group
   Value weights, tileSums;                    // the latter of a rolled epilogue
   Value image;                                // of the line being emitted, as what follows
   SmallVector<Value> position;
