@@ -21,6 +21,7 @@
 #include <ctime>
 #include <optional>
 #include <random>
+#include <sys/mman.h>
 
 using namespace ortc::codegen;
 
@@ -34,8 +35,12 @@ double threadSeconds() {
   return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
 }
 
+/// In huge pages, as large sessions are.
 struct Memory {
-  explicit Memory(size_t bytes) : data(std::aligned_alloc(4096, (bytes + 8191) / 4096 * 4096)) {}
+  static constexpr size_t kPage = 2 << 20;
+  explicit Memory(size_t bytes) : data(std::aligned_alloc(kPage, (bytes / kPage + 1) * kPage)) {
+    madvise(data, (bytes / kPage + 1) * kPage, MADV_HUGEPAGE);
+  }
   Memory(Memory &&other) : data(std::exchange(other.data, nullptr)) {}
   ~Memory() { std::free(data); }
   void *data;
