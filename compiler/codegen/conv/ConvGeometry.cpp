@@ -73,8 +73,8 @@ Walk gradientWalk(const ConvShape &shape, int64_t d, int64_t phase) {
 }
 
 ConvSides sidesOf(const ConvShape &shape, bool forward) {
-  ConvSides sides{forward, shape.input,           shape.output,         shape.channels, shape.features,
-                  shape.groupChannels(), shape.groupFeatures(), {}};
+  ConvSides sides{forward,        shape.input,           shape.output,          shape.channels,
+                  shape.features, shape.groupChannels(), shape.groupFeatures(), {}};
   if (!forward) {
     std::swap(sides.source, sides.result);
     std::swap(sides.sourceChannels, sides.resultChannels);

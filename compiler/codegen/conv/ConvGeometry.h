@@ -49,7 +49,8 @@ struct ConvSides {
   llvm::SmallVector<int64_t, 3> source, result; // spatial sizes
   int64_t sourceChannels, resultChannels;       // of all groups together
   int64_t groupSource, groupResult;             // of a group
-  llvm::SmallVector<llvm::SmallVector<Walk>> walks; // of every dimension, by phase; forward there is one phase
+  llvm::SmallVector<llvm::SmallVector<Walk>>
+      walks; // of every dimension, by phase; forward there is one phase
 };
 ConvSides sidesOf(const ConvShape &shape, bool forward);
 

@@ -6,6 +6,7 @@
 #include "compiler/codegen/conv/ConvKernel.h"
 #include "compiler/codegen/conv/DenseConv.h"
 #include "compiler/codegen/conv/NarrowGroups.h"
+#include "compiler/codegen/conv/Winograd.h"
 
 #include "compiler/codegen/contraction/FusedEpilogue.h"
 #include "dialects/nn/NnDialect.h"
@@ -75,6 +76,8 @@ static KernelInfo emitConv(ModuleOp module, const ConvSpec &spec, const Target &
   if (isa<nn::ConvFilterGradOp>(spec.op)) {
     if (hasNarrowGroups(shape))
       return emitNarrowFilterGrad(module, spec, target);
+    if (usesWinograd(shape))
+      return emitWinogradFilterGrad(module, spec, target);
     // With one filter position there is nothing to gain from copies.
     bool isPoint = nn::elementCount(shape.filter) == 1;
     return shape.groups > 1 || isPoint ? emitConvFilterGrad(module, spec, target)
@@ -86,7 +89,7 @@ static KernelInfo emitConv(ModuleOp module, const ConvSpec &spec, const Target &
     OpBuilder builder(module.getContext());
     return emitContraction(builder, module, *product, target);
   }
-  return emitDenseConv(module, spec, target);
+  return usesWinograd(shape) ? emitWinogradConv(module, spec, target) : emitDenseConv(module, spec, target);
 }
 
 FailureOr<KernelInfo> generateConv(ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer> buffers,

@@ -33,7 +33,8 @@ public:
   KernelInfo emit(ModuleOp module) {
     int64_t lines = shape.batch * nn::elementCount(ArrayRef(result).drop_back());
     // A byte takes about as long as eight operations.
-    int64_t bytes = nn::elementCount(source) * sides.sourceChannels + nn::elementCount(result) * sides.resultChannels;
+    int64_t bytes =
+        nn::elementCount(source) * sides.sourceChannels + nn::elementCount(result) * sides.resultChannels;
     int64_t work = std::max(info.flops, 8 * bytes * shape.batch * elementBytes);
     int64_t perChunk =
         std::clamp<int64_t>(2 * kConvChunkFlops / std::max<int64_t>(1, work / lines), 1, lines);
@@ -97,7 +98,8 @@ private:
     for (int64_t d = 0; d < rank - 1; ++d)
       windows.push_back(windowAt(d, position[d]));
     int64_t period = sides.walks.back().size();
-    for (const LineTiles &run : tileLine(sides.walks.back(), result.back(), source.back(), period, mostResults()))
+    for (const LineTiles &run :
+         tileLine(sides.walks.back(), result.back(), source.back(), period, mostResults()))
       loop(0, run.count, 1, [&](Value i) {
         overVectors([&](Value channel, int64_t width) { emitTile(run, i, channel, width); });
       });
@@ -220,8 +222,8 @@ private:
   int64_t rank;
   SmallVector<int64_t, 3> source, result;
   int64_t summed, results; // channels of a group that are summed over, results of a group
-  Value weights, tileSums;                    // the latter of a rolled epilogue
-  Value image;                                // of the line being emitted, as what follows
+  Value weights, tileSums; // the latter of a rolled epilogue
+  Value image;             // of the line being emitted, as what follows
   SmallVector<Value> position;
   SmallVector<Window, 2> windows;
 };

@@ -252,6 +252,34 @@ TEST(ConvTest, BlocksOfTheReduction) {
   check({1, {5, 5, 4}, 48, {3, 3, 3}, 20, {1, 2, 1}, {1, 1, 1}}, Coverage::Widest);
 }
 
+/// Even and odd sizes, tiles at every edge, groups of tiles with a rest, blocks of channels, chunks of columns, filters
+/// that are transformed once and again for each group.
+TEST(ConvTest, FewerProducts) {
+  check({2, {8, 10}, 32, {3, 3}, 48, {}, {1, 1}}, Coverage::All);
+  check({3, {7, 9}, 64, {3, 3}, 32});
+  check({1, {5, 6}, 48, {3, 3}, 96, {}, {2, 1}, {1, 2}}, Coverage::Widest);
+  check({5, {33, 31}, 32, {3, 3}, 32, {}, {1, 1}}, Coverage::Widest);
+  check({2, {20, 21}, 160, {3, 3}, 144, {}, {1, 1}}, Coverage::Widest);
+  check({3, {15, 15}, 320, {3, 3}, 128, {}, {1, 1}}, Coverage::Widest);
+  check({1, {4, 4}, 32, {3, 3}, 32, {}, {3, 0}, {0, 4}}, Coverage::Widest);
+}
+
+TEST(ConvTest, EpilogueOfTiles) {
+  compareWithEvaluator(
+      R"(func.func @k(%r: tensor<2x7x9x48xf32>, %x: tensor<2x7x9x32xf32>, %w: tensor<3x3x32x48xf32>, %b: tensor<48xf32>)
+      -> (tensor<2x7x9x48xf32>, tensor<2x7x9x48xi1>) {
+    %z = arith.constant dense<0.0> : tensor<2x7x9x48xf32>
+    %c = nn.conv %x, %w strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<2x7x9x32xf32>, tensor<3x3x32x48xf32> -> tensor<2x7x9x48xf32>
+    %s = nn.broadcast %b dims = [3] : tensor<48xf32> -> tensor<2x7x9x48xf32>
+    %a = arith.addf %c, %s : tensor<2x7x9x48xf32>
+    %t = arith.addf %a, %r : tensor<2x7x9x48xf32>
+    %m = arith.cmpf ogt, %t, %z : tensor<2x7x9x48xf32>
+    %y = arith.select %m, %t, %z : tensor<2x7x9x48xi1>, tensor<2x7x9x48xf32>
+    return %y, %m : tensor<2x7x9x48xf32>, tensor<2x7x9x48xi1>
+  })",
+      generate, 5e-5);
+}
+
 TEST(ConvTest, Points) {
   check({2, {9, 8}, 40, {1, 1}, 72}, Coverage::Widest, /*isDoubleToo=*/true);
   check({2, {9, 8}, 700, {1, 1}, 24, {2, 2}}, Coverage::Widest);

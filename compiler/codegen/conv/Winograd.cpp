@@ -1,0 +1,164 @@
+//===- Winograd.cpp - transforms of tiles and filters ---------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/codegen/conv/Winograd.h"
+
+using namespace mlir;
+
+namespace ortc::codegen {
+
+/// With fewer channels the transforms cost what the products save.
+static constexpr int64_t kLeastChannels = 32;
+/// Rows of channels are whole vectors of every target.
+static constexpr int64_t kChannelUnit = 16;
+/// Smaller images are mostly border.
+static constexpr int64_t kLeastSide = 4;
+
+bool usesWinograd(const ConvShape &shape) {
+  auto all = [](ArrayRef<int64_t> values, int64_t wanted) {
+    return llvm::all_of(values, [&](int64_t value) { return value == wanted; });
+  };
+  auto isWide = [](int64_t channels) { return channels >= kLeastChannels && channels % kChannelUnit == 0; };
+  return shape.rank() == 2 && shape.groups == 1 && all(shape.filter, 3) && all(shape.strides, 1) &&
+         all(shape.dilations, 1) && isWide(shape.channels) && isWide(shape.features) &&
+         llvm::all_of(shape.output, [](int64_t size) { return size >= kLeastSide; });
+}
+
+WinogradEmitter::WinogradEmitter(ModuleOp module, const ConvSpec &spec, const Target &target, bool forward)
+    : DenseEmitter(module, spec, target), sides(sidesOf(shape, forward)) {}
+
+Value WinogradEmitter::half(Value a) {
+  int64_t width = cast<VectorType>(a.getType()).getDimSize(0);
+  return arith::MulFOp::create(*this, a, splat(element, 0.5, width));
+}
+
+WinogradEmitter::Square WinogradEmitter::bothWays(ArrayRef<Value> square, int64_t side,
+                                                  llvm::function_ref<Line(ArrayRef<Value>)> line) {
+  SmallVector<Line, 4> columns;
+  for (int64_t c = 0; c < side; ++c) {
+    Line column;
+    for (int64_t r = 0; r < side; ++r)
+      column.push_back(square[r * side + c]);
+    columns.push_back(line(column));
+  }
+  Square result;
+  for (size_t r = 0; r < columns[0].size(); ++r) {
+    Line row;
+    for (int64_t c = 0; c < side; ++c)
+      row.push_back(columns[c][r]);
+    llvm::append_range(result, line(row));
+  }
+  return result;
+}
+
+WinogradEmitter::Square WinogradEmitter::transformSource(ArrayRef<Value> tile) {
+  return bothWays(tile, 4, [&](ArrayRef<Value> d) {
+    return Line{minus(d[0], d[2]), plus(d[1], d[2]), minus(d[2], d[1]), minus(d[1], d[3])};
+  });
+}
+
+WinogradEmitter::Square WinogradEmitter::transformGradient(ArrayRef<Value> tile) {
+  return bothWays(tile, 2,
+                  [&](ArrayRef<Value> x) { return Line{x[0], plus(x[0], x[1]), minus(x[0], x[1]), x[1]}; });
+}
+
+WinogradEmitter::Square WinogradEmitter::transformFilter(ArrayRef<Value> filter) {
+  return bothWays(filter, 3, [&](ArrayRef<Value> g) {
+    Value ends = plus(g[0], g[2]);
+    return Line{g[0], half(plus(ends, g[1])), half(minus(ends, g[1])), g[2]};
+  });
+}
+
+WinogradEmitter::Square WinogradEmitter::transformResults(ArrayRef<Value> sums) {
+  return bothWays(sums, 4, [&](ArrayRef<Value> m) {
+    return Line{plus(m[0], plus(m[1], m[2])), minus(minus(m[1], m[2]), m[3])};
+  });
+}
+
+WinogradEmitter::Square WinogradEmitter::transformFilterSums(ArrayRef<Value> sums) {
+  return bothWays(sums, 4, [&](ArrayRef<Value> m) {
+    Value middle = half(plus(m[1], m[2]));
+    return Line{plus(m[0], middle), half(minus(m[1], m[2])), minus(middle, m[3])};
+  });
+}
+
+int64_t WinogradEmitter::blockOf(int64_t all, int64_t most) {
+  int64_t block = std::min(all, most) / kChannelUnit * kChannelUnit;
+  while (all % block)
+    block -= kChannelUnit;
+  return block;
+}
+
+TilePosition WinogradEmitter::positionOf(Value tile) {
+  int64_t across = tilesOf(1), ofImage = tilesOf(0) * across;
+  Value inImage = rem(tile, ofImage);
+  return {div(tile, ofImage), mul(div(inImage, across), kTileSide), mul(rem(inImage, across), kTileSide)};
+}
+
+void WinogradEmitter::storeSquare(const PositionMatrices &to, Value row, Value column,
+                                  ArrayRef<Value> values) {
+  Value at = add(mul(row, to.pitch), column);
+  for (auto [i, value] : llvm::enumerate(values))
+    store(value, to.buffer, add(at, static_cast<int64_t>(i) * to.step()));
+}
+
+WinogradEmitter::Square WinogradEmitter::loadSquare(const PositionMatrices &from, Value row, Value column) {
+  Square values;
+  Value at = add(mul(row, from.pitch), column);
+  for (int64_t i = 0; i < kTilePositions; ++i)
+    values.push_back(load(from.buffer, add(at, i * from.step()), lanes));
+  return values;
+}
+
+void WinogradEmitter::placeMatrices(PositionMatrices &matrices, int64_t byteOffset) {
+  matrices.buffer = kernel.workspaceView(*this, getLoc(), byteOffset, element, matrices.elements());
+}
+
+// A tile that reaches over the border is gathered first.
+void WinogradEmitter::transformSourceTile(const PositionMatrices &to, Value row, Value tile, Value first,
+                                          int64_t count) {
+  constexpr int64_t side = 4;
+  TilePosition place = positionOf(tile);
+  Value buffer = operandBuffer(0);
+  Value top = add(place.row, sides.walks[0][0].base), left = add(place.column, sides.walks[1][0].base);
+  int64_t rowStep = sides.source[1] * sides.sourceChannels, columnStep = sides.sourceChannels;
+  Value image = mul(place.image, sides.source[0] * rowStep);
+  auto transform = [&](Value from, Value at, int64_t stepDown, int64_t stepAcross) {
+    loop(0, count, lanes, [&](Value channel) {
+      Square values;
+      Value start = add(at, channel);
+      for (int64_t i = 0; i < kTilePositions; ++i)
+        values.push_back(load(from, add(start, i / side * stepDown + i % side * stepAcross), lanes));
+      storeSquare(to, row, channel, transformSource(values));
+    });
+  };
+  auto isInside = [&](Value at, int64_t reach, int64_t size) {
+    using arith::CmpIPredicate;
+    Value after = arith::CmpIOp::create(*this, CmpIPredicate::sge, at, index(0));
+    Value before = arith::CmpIOp::create(*this, CmpIPredicate::sle, at, index(size - reach));
+    return Value(arith::AndIOp::create(*this, after, before));
+  };
+  Value whole = arith::AndIOp::create(*this, isInside(top, side, sides.source[0]),
+                                      isInside(left, side, sides.source[1]));
+  auto branch = scf::IfOp::create(*this, whole, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(&branch.getThenRegion().front());
+  Value start = add(add(image, add(mul(top, rowStep), mul(left, columnStep))), first);
+  transform(buffer, start, rowStep, columnStep);
+  setInsertionPointToStart(&branch.getElseRegion().front());
+  loop(0, side, 1, [&](Value i) {
+    loop(0, side, 1, [&](Value j) {
+      Value y = add(top, i), x = add(left, j), to = mul(add(mul(i, side), j), count);
+      Value exists =
+          arith::AndIOp::create(*this, isInside(y, 1, sides.source[0]), isInside(x, 1, sides.source[1]));
+      auto pixel = scf::IfOp::create(*this, exists, /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard inner(*this);
+      setInsertionPointToStart(&pixel.getThenRegion().front());
+      copyRun(buffer, add(add(image, add(mul(y, rowStep), mul(x, columnStep))), first), patch, to, count);
+      setInsertionPointToStart(&pixel.getElseRegion().front());
+      zeroRun(patch, to, count);
+    });
+  });
+  transform(patch, index(0), side * count, count);
+}
+
+} // namespace ortc::codegen

@@ -1,0 +1,167 @@
+//===- WinogradFilterGrad.cpp - filter gradient of a 3x3 convolution ------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Tiles of all images are numbered in one row and cut in groups that, transformed, fit the second-level cache. For each
+// position of a tile, rows of the product are channels, columns features, and the reduction runs over the tiles of a
+// group; groups are added up one after another, so that no sum is one long chain. What the sums are of the filter's
+// gradient is found at the end.
+#include "compiler/codegen/conv/Winograd.h"
+
+using namespace mlir;
+
+namespace ortc::codegen {
+
+/// Channels and columns of a chunk.
+static constexpr int64_t kChunkChannels = 64, kChunkColumns = 128;
+/// Elements of a position's tiles in a group, of source and gradient.
+static constexpr int64_t kGroupElements = 12 << 10;
+
+namespace {
+
+class WinogradFilterGrad : public WinogradEmitter {
+public:
+  WinogradFilterGrad(ModuleOp module, const ConvSpec &spec, const Target &target)
+      : WinogradEmitter(module, spec, target, /*forward=*/true) {}
+
+  KernelInfo emit(ModuleOp module) {
+    plan();
+    int64_t tileBytes = bytesOf(tiles.elements()), gradientBytes = bytesOf(gradients.elements()),
+            sumBytes = bytesOf(sums.elements()), patchBytes = bytesOf(patchElements(channels));
+    begin(module, tileBytes + gradientBytes + sumBytes + patchBytes);
+    placeMatrices(tiles, 0);
+    placeMatrices(gradients, tileBytes);
+    placeMatrices(sums, tileBytes + gradientBytes);
+    patch = kernel.workspaceView(*this, getLoc(), tileBytes + gradientBytes + sumBytes, element,
+                                 patchBytes / elementBytes);
+    Value columnChunk = rem(kernel.chunk, columnChunks);
+    firstChannel = mul(div(kernel.chunk, columnChunks), channels);
+    own.begin = mul(columnChunk, chunkColumns);
+    own.end = minimum(add(own.begin, chunkColumns), index(shape.features));
+    if (groups > 1)
+      zeroRun(sums.buffer, index(0), sums.elements());
+    loop(0, groups, 1, [&](Value number) { addGroup(number); });
+    loop(0, channels, 1, [&](Value channel) { finishChannel(channel); });
+    return info;
+  }
+
+private:
+  void plan() {
+    channels = blockOf(shape.channels, kChunkChannels);
+    columnChunks = (shape.features + kChunkColumns - 1) / kChunkColumns;
+    if (columnChunks * (shape.channels / channels) == 1) // for a second worker
+      columnChunks = 2;
+    chunkColumns = ((shape.features + columnChunks - 1) / columnChunks + 31) / 32 * 32;
+    columnChunks = (shape.features + chunkColumns - 1) / chunkColumns;
+    info.chunks = shape.channels / channels * columnChunks;
+    TileChoice tile = pickTile(channels, 1, chunkColumns, {false, true, false});
+    rows = tile.rows, vectors = tile.vectors;
+    int64_t all = allTiles(), wanted = kGroupElements / (channels + chunkColumns);
+    groups = (all + wanted - 1) / wanted;
+    group = (all + groups - 1) / groups;
+    groups = (all + group - 1) / group;
+    tiles.rows = gradients.rows = group, sums.rows = channels;
+    tiles.pitch = channels, gradients.pitch = sums.pitch = chunkColumns;
+  }
+
+  void addGroup(Value number) {
+    Value first = mul(number, group);
+    Value count =
+        allTiles() % group == 0 ? index(group) : minimum(index(group), sub(index(allTiles()), first));
+    loop({index(0), count}, 1, [&](Value tile) {
+      transformSourceTile(tiles, tile, add(first, tile), firstChannel, channels);
+      transformGradientTile(tile, positionOf(add(first, tile)));
+    });
+    loop(0, kTilePositions, 1, [&](Value position) {
+      overColumns(own, shape.features, vectors, [&](Value column, int64_t width, int64_t) {
+        int64_t from = 0;
+        for (auto [size, number] : evenTiles(channels, rows)) {
+          loop(from, from + size * number, size,
+               [&](Value row) { addProduct(position, row, size, sub(column, own.begin), width, count); });
+          from += size * number;
+        }
+      });
+    });
+  }
+
+  void transformGradientTile(Value tile, const TilePosition &place) {
+    loop(own, lanes, [&](Value column) {
+      Square values;
+      for (int64_t i = 0; i < kTileSide; ++i)
+        for (int64_t j = 0; j < kTileSide; ++j)
+          values.push_back(loadGradient(place, i, j, column));
+      storeSquare(gradients, tile, sub(column, own.begin), transformGradient(values));
+    });
+  }
+
+  /// Zero where the tile reaches over an odd edge.
+  Value loadGradient(const TilePosition &place, int64_t i, int64_t j, Value column) {
+    Value y = add(place.row, i), x = add(place.column, j), exists;
+    for (auto [number, at, size] : {std::tuple{i, y, shape.output[0]}, {j, x, shape.output[1]}}) {
+      if (number == 0 || size % kTileSide == 0)
+        continue;
+      Value here = arith::CmpIOp::create(*this, arith::CmpIPredicate::slt, at, index(size));
+      exists = exists ? Value(arith::AndIOp::create(*this, exists, here)) : here;
+    }
+    Value point = add(mul(add(mul(place.image, shape.output[0]), y), shape.output[1]), x);
+    auto get = [&] { return load(operandBuffer(1), add(mul(point, shape.features), column), lanes); };
+    if (!exists)
+      return get();
+    Value zero = splat(element, 0, lanes);
+    auto branch = scf::IfOp::create(*this, zero.getType(), exists, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(*this);
+    setInsertionPointToStart(&branch.getThenRegion().front());
+    scf::YieldOp::create(*this, get());
+    setInsertionPointToStart(&branch.getElseRegion().front());
+    scf::YieldOp::create(*this, zero);
+    return branch.getResult(0);
+  }
+
+  void addProduct(Value position, Value row, int64_t height, Value column, int64_t width, Value count) {
+    IndexBuilder at(*this, getLoc());
+    Offset source(add(mul(position, tiles.step()), row));
+    Offset gradient(add(mul(position, gradients.step()), column));
+    auto loadA = [&](int64_t r, ReductionIndex k) -> Value {
+      return loadScalar(tiles.buffer, at.value(at.add(at.add(source, at.mul(k[0], tiles.pitch)), r)));
+    };
+    auto loadB = [&](int64_t v, ReductionIndex k) -> Value {
+      Offset place = at.add(at.add(gradient, at.mul(k[0], gradients.pitch)), v * lanes);
+      return load(gradients.buffer, at.value(place), lanes);
+    };
+    SmallVector<Value> products(height * width, splat(element, 0, lanes));
+    products =
+        emitMicrokernel(*this, getLoc(), {height, width, lanes},
+                        {{offsetOf(count), unrollOf(height * width, group)}}, products, {loadA, loadB}, fma);
+    Value place = add(add(mul(position, sums.step()), mul(row, sums.pitch)), column);
+    for (auto [i, product] : llvm::enumerate(products)) {
+      int64_t number = i;
+      Value to = add(place, number / width * sums.pitch + number % width * lanes);
+      if (groups > 1)
+        product = arith::AddFOp::create(*this, load(sums.buffer, to, lanes), product);
+      store(product, sums.buffer, to);
+    }
+  }
+
+  void finishChannel(Value channel) {
+    loop(own, lanes, [&](Value column) {
+      Square taps = transformFilterSums(loadSquare(sums, channel, sub(column, own.begin)));
+      Value at = add(mul(add(firstChannel, channel), shape.features), column);
+      for (auto [i, tap] : llvm::enumerate(taps))
+        store(tap, operandBuffer(2), add(at, static_cast<int64_t>(i) * shape.channels * shape.features));
+    });
+  }
+
+  int64_t channels = 0, chunkColumns = 0, columnChunks = 1;
+  int64_t group = 0, groups = 1; // tiles of a group
+  int64_t rows = 1, vectors = 1; // of a register tile
+  IndexRange own;                // columns of the chunk
+  Value firstChannel;
+  PositionMatrices tiles, gradients, sums;
+};
+
+} // namespace
+
+KernelInfo emitWinogradFilterGrad(ModuleOp module, const ConvSpec &spec, const Target &target) {
+  return WinogradFilterGrad(module, spec, target).emit(module);
+}
+
+} // namespace ortc::codegen
