@@ -107,6 +107,15 @@ SmallVector<SmallVector<Walk, 3>> phaseProduct(ArrayRef<SmallVector<Walk>> walks
 
 int64_t SourceBlock::elements() const { return nn::elementCount(sizes) * channels; }
 
+void SourceBlock::limitPoints(int64_t most, int64_t points) {
+  int64_t span = sizes[0] - (blockPoints - 1) * rowStep;
+  blocks = (points + most - 1) / most;
+  blockPoints = (points + blocks - 1) / blocks; // even blocks
+  blocks = (points + blockPoints - 1) / blockPoints;
+  if (copied)
+    sizes[0] = (blockPoints - 1) * rowStep + span;
+}
+
 SourceBlock planSource(ArrayRef<SmallVector<Walk, 3>> walks, ArrayRef<int64_t> image, int64_t channels,
                        int64_t elementBytes) {
   int64_t rank = image.size();
@@ -147,12 +156,10 @@ SourceBlock planSource(ArrayRef<SmallVector<Walk, 3>> walks, ArrayRef<int64_t> i
   int64_t rowBytes =
       std::max<int64_t>(1, nn::elementCount(ArrayRef(block.sizes).drop_front()) * channels * elementBytes);
   int64_t rows = std::max<int64_t>(span, kBlockBytes / rowBytes);
-  block.blockPoints = std::clamp<int64_t>((rows - span) / block.rowStep + 1, 1, points);
-  block.blocks = (points + block.blockPoints - 1) / block.blockPoints;
-  block.blockPoints = (points + block.blocks - 1) / block.blocks; // even blocks
-  block.blocks = (points + block.blockPoints - 1) / block.blockPoints;
+  block.blockPoints = 1;
   if (block.copied)
-    block.sizes[0] = (block.blockPoints - 1) * block.rowStep + span;
+    block.sizes[0] = span;
+  block.limitPoints(std::clamp<int64_t>((rows - span) / block.rowStep + 1, 1, points), points);
   return block;
 }
 

@@ -69,6 +69,8 @@ struct SourceBlock {
   bool copied;     // into the workspace
 
   int64_t elements() const;
+  /// Makes blocks of at most `most` grid points of `points`.
+  void limitPoints(int64_t most, int64_t points);
 };
 
 /// Chooses a block that fits a second-level cache for the walks of all phases (`walks[phase][d]`).

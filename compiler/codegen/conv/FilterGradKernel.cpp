@@ -13,6 +13,10 @@ using namespace mlir;
 
 namespace ortc::codegen {
 
+/// Of the gradient in a block: with the source's, in the second-level cache.
+static constexpr int64_t kGradientBytes = 256 << 10;
+/// More bytes than this with fewer operations a byte are a stream.
+static constexpr int64_t kStreamBytes = 8 << 20, kStreamIntensity = 12;
 /// Most ranges that the column blocks are split in.
 static constexpr int64_t kColumnRanges = 4;
 
@@ -29,10 +33,15 @@ public:
   KernelInfo emit(ModuleOp module) {
     block = planSource({walks}, shape.input, shape.channels, elementBytes);
     bool depthwise = shape.isDepthwise();
+    // Rows of the gradient are read again for every tile, as those of the source are.
+    int64_t rowBytes = nn::elementCount(ArrayRef(shape.output).drop_front()) * shape.features * elementBytes;
+    block.limitPoints(
+        std::clamp<int64_t>(kGradientBytes / std::max<int64_t>(1, rowBytes), 1, block.blockPoints),
+        shape.output[0]);
     groupColumns = depthwise ? shape.features : shape.groupFeatures();
     int64_t groups = depthwise ? 1 : shape.groups;
     columnBlocks = (groupColumns + kConvColumns - 1) / kConvColumns;
-    int64_t total = groups * columnBlocks, ranges = std::min(total, kColumnRanges);
+    int64_t total = groups * columnBlocks, ranges = isStream() ? 1 : std::min(total, kColumnRanges);
     perRange = (total + ranges - 1) / ranges;
     ranges = (total + perRange - 1) / perRange;
     info.chunks = shape.filter[0] * ranges;
@@ -59,6 +68,12 @@ public:
   }
 
 private:
+  /// Whether memory is the limit: little arithmetic on more than a cache holds. Workers that read pieces of the same lines
+  /// would fetch everything twice, and be no faster than one.
+  bool isStream() const {
+    return info.bytesRead > kStreamBytes && info.flops < kStreamIntensity * info.bytesRead;
+  }
+
   /// The column blocks of this chunk: body(group, first column in the group, width).
   void overOwnColumns(IndexRange own, llvm::function_ref<void(Value, Value, int64_t)> body) {
     int64_t rest = groupColumns % kConvColumns;
