@@ -6,8 +6,8 @@ using namespace mlir;
 
 namespace ortc::codegen {
 
-/// With fewer channels the transforms cost what the products save.
-static constexpr int64_t kLeastChannels = 32;
+/// Fewer channels are no whole vector: the transforms would cost more than the products save.
+static constexpr int64_t kLeastChannels = 16;
 /// Rows of channels are whole vectors of every target.
 static constexpr int64_t kChannelUnit = 16;
 /// Smaller images are mostly border.
