@@ -340,6 +340,8 @@ private:
   bool simplify() {
     return runPasses(*program, [](PassManager &passes) {
       addSimplification(passes);
+      passes.addNestedPass<func::FuncOp>(simplify::createSinkGathersPass());
+      passes.addPass(createCanonicalizerPass());
       passes.addPass(simplify::createFoldParameterLayoutsPass());
     });
   }

@@ -33,11 +33,18 @@ Value relu(TensorBuilder &b, Value x) {
 
 Value negativePart(TensorBuilder &b, Value x) { return b.select(isPositive(b, x), b.zerosLike(x), x); }
 
-// e = exp(-|x|) never overflows; 1 / (1 + e) or e / (1 + e).
+/// `y`, a function of x whose derivative is `slope`.
+static Value withSlope(TensorBuilder &b, Value x, Value y, Value slope) {
+  return nn::StraightThroughOp::create(b, y, b.mul(x, b.detach(slope)));
+}
+
+// e = exp(-|x|) never overflows; y = 1 / (1 + e) or e / (1 + e). The derivative is y (1 - y): that of the formula needs five
+// of its values.
 Value sigmoid(TensorBuilder &b, Value x) {
   Value positive = isPositive(b, x);
   Value e = b.exp(b.select(positive, b.neg(x), x)), one = b.constantLike(x, 1);
-  return b.div(b.select(positive, one, e), b.add(one, e));
+  Value y = b.div(b.select(positive, one, e), b.add(one, e));
+  return withSlope(b, x, y, b.mul(y, b.sub(one, y)));
 }
 
 // max(x, 0) + log1p(exp(-|x|)), with |x| written so that the gradient at 0 is one half.

@@ -21,6 +21,25 @@ def SinkTransposesPass : Pass<"ortc-sink-transposes"> {
   let dependentDialects = ["::ortc::nn::NnDialect"];
 }
 
+def SinkGathersPass : Pass<"ortc-sink-gathers"> {
+  let summary = "work on the rows of a table before they are gathered";
+  let description = [{
+    Run before differentiation, so that gradients are gathered up before they are multiplied.
+    After: where a table of vectors has at most half as many rows as are gathered from it, products of the gathered rows with
+    a matrix, and elementwise operations that treat all rows alike, are done on the table. Transposes and reshapes
+    between are those of the indices. Others are left alone.
+
+    ```mlir
+    %x = nn.gather %table, %i axis = 0 : tensor<96x8xf32>, tensor<2048xi64> -> tensor<2048x8xf32>
+    %y = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<2048x8xf32>, tensor<8x16xf32> -> tensor<2048x16xf32>
+    // becomes
+    %p = nn.dot %table, %w batch = [] x [] contract = [1] x [0] : tensor<96x8xf32>, tensor<8x16xf32> -> tensor<96x16xf32>
+    %y = nn.gather %p, %i axis = 0 : tensor<96x16xf32>, tensor<2048xi64> -> tensor<2048x16xf32>
+    ```
+  }];
+  let dependentDialects = ["::ortc::nn::NnDialect"];
+}
+
 def ContractConvolutionsPass : Pass<"ortc-contract-convolutions"> {
   let summary = "write convolutions over the whole image as products";
   let description = [{

@@ -31,12 +31,13 @@ static bool isFreelyPermutable(Value value) {
 
 namespace {
 
-/// f(transpose(x), transpose(y), free) -> transpose(f(x, y, permuted free)) for arith and math.
+/// f(transpose(x), transpose(y), free) -> transpose(f(x, y, permuted free)) for arith, math and what passes values on.
 struct SinkThroughElementwise : RewritePattern {
   SinkThroughElementwise(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
 
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
-    if (!isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) || op->getNumResults() != 1 ||
+    bool isArithmetic = isa<arith::ArithDialect, math::MathDialect>(op->getDialect());
+    if ((!isArithmetic && !isa<nn::DetachOp, nn::StraightThroughOp>(op)) || op->getNumResults() != 1 ||
         op->getNumOperands() == 0 || op->getNumRegions() != 0)
       return rewriter.notifyMatchFailure(op, "not elementwise");
     nn::TransposeOp first;

@@ -22,6 +22,26 @@ static bool isCheap(Operation *op) {
   return isa<arith::ConstantOp, nn::IotaOp, nn::BroadcastOp, nn::ReshapeOp>(op);
 }
 
+/// What costs little beside storing and loading its result.
+static bool isSimple(Operation *op) {
+  return isCheap(op) ||
+         isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp, arith::CmpFOp, arith::SelectOp>(op);
+}
+
+/// In front of `end`, where gradients have been taken: what chooses them is nothing but another name of a value.
+static void dropChosenGradients(Operation *end) {
+  for (Operation &op :
+       llvm::make_early_inc_range(llvm::make_range(end->getBlock()->begin(), end->getIterator()))) {
+    if (!isa<nn::DetachOp, nn::StraightThroughOp>(op))
+      continue;
+    op.getResult(0).replaceAllUsesWith(op.getOperand(0));
+    op.erase();
+  }
+}
+
+/// Simple operations that may stand for one saved value.
+static constexpr size_t kSimpleOperations = 6;
+
 namespace {
 
 class ScanGradient {
@@ -38,6 +58,8 @@ private:
   void findUseful();
   bool differentiateBody();
   void resolve(Value value);
+  void repeatSimple();
+  bool collectSimple(Value value, const llvm::SetVector<Value> &kept, llvm::SetVector<Operation *> &needed);
   nn::ScanOp buildForward();
   Gradients buildBackward(nn::ScanOp forward);
   bool isActive(unsigned argument) const { return isVaried.test(argument) && isReached.test(argument); }
@@ -58,7 +80,7 @@ private:
   SmallVector<Value> gradients;                 ///< of these
   SmallVector<Operation *> backward;            ///< what the engine appended
   llvm::SetVector<Value> saved;                 ///< to be stacked
-  llvm::SetVector<Operation *> repeated;        ///< to be computed again
+  llvm::SetVector<Operation *> repeated;        ///< to be computed again, in their order
   llvm::SetVector<Value> sequences, invariants; ///< arguments to be read again
 };
 
@@ -134,6 +156,7 @@ bool ScanGradient::differentiateBody() {
     return false;
   }
   gradients = result->gradients;
+  dropChosenGradients(mark);
   for (Operation *each = mark->getNextNode(); each != terminator; each = each->getNextNode())
     backward.push_back(each);
   llvm::DenseSet<Operation *> appended(backward.begin(), backward.end());
@@ -147,6 +170,7 @@ bool ScanGradient::differentiateBody() {
   for (Value gradient : gradients)
     need(gradient);
   mark->erase();
+  repeatSimple();
   return true;
 }
 
@@ -170,6 +194,58 @@ void ScanGradient::resolve(Value value) {
   for (Value operand : definition->getOperands())
     resolve(operand);
   repeated.insert(definition); // after what it needs
+}
+
+/// Whether few simple operations, collected in `needed`, compute `value` from what the backward loop has: values that are
+/// `kept`, and arguments that it reads outside.
+bool ScanGradient::collectSimple(Value value, const llvm::SetVector<Value> &kept,
+                                 llvm::SetVector<Operation *> &needed) {
+  SmallVector<Value> stack{value};
+  while (!stack.empty()) {
+    Value next = stack.pop_back_val();
+    if (kept.contains(next) || sequences.contains(next) || invariants.contains(next))
+      continue;
+    Operation *op = next.getDefiningOp();
+    if (!op || !isSimple(op))
+      return false;
+    if (repeated.contains(op) || !needed.insert(op))
+      continue;
+    if (needed.size() > kSimpleOperations)
+      return false;
+    stack.append(op->operand_begin(), op->operand_end());
+  }
+  return true;
+}
+
+/// Computes again what follows from other saved values with little work.
+void ScanGradient::repeatSimple() {
+  auto isEarlier = [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); };
+  auto stacked = work.getYielded().drop_front(carried);
+  llvm::SetVector<Value> kept;
+  SmallVector<Operation *> definitions;
+  for (Value value : saved) {
+    Operation *definition = value.getDefiningOp();
+    if (!definition || llvm::is_contained(stacked, value))
+      kept.insert(value);
+    else if (!llvm::is_contained(definitions, definition))
+      definitions.push_back(definition);
+  }
+  // Earlier ones are kept, what follows from them is not.
+  llvm::sort(definitions, isEarlier);
+  for (Operation *definition : definitions)
+    for (Value value : definition->getResults()) {
+      llvm::SetVector<Operation *> needed;
+      if (!saved.contains(value) || kept.contains(value))
+        continue;
+      if (collectSimple(value, kept, needed))
+        repeated.insert(needed.begin(), needed.end());
+      else
+        kept.insert(value);
+    }
+  saved.remove_if([&](Value value) { return !kept.contains(value); });
+  SmallVector<Operation *> order = repeated.takeVector();
+  llvm::sort(order, isEarlier);
+  repeated.insert(order.begin(), order.end());
 }
 
 /// The loop with the saved values as further results. Its body still has the cotangents and what the engine appended.

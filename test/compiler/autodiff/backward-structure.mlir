@@ -95,3 +95,32 @@ func.func private @forward_train_0(%w: tensor<3xf32> {train.tensor = @w}, %h: te
   %y = nn.reduce sum %all axes = [0, 1] : tensor<5x3xf32> -> tensor<f32>
   return %y : tensor<f32>
 }
+
+// -----
+
+// scan: what follows from saved values with little work is not saved but computed again, and what chooses gradients is
+// no value of its own.
+// CHECK-LABEL: func.func private @backward_0(
+// CHECK: %[[F:.*]]:3 = nn.scan 5 carry
+// CHECK: ^bb0(%[[A:.[^:]*]]: tensor<3xf32>,
+// CHECK: %[[E:.*]] = math.exp
+// CHECK-NOT: nn.straight_through
+// CHECK: nn.yield %{{.*}}, %{{.*}}, %[[E]] :
+// CHECK: nn.scan 5 reverse carry(%{{.*}}, %{{.*}}) over({{.*}}%[[F]]#2) with(%{{.*}})
+// CHECK: ^bb0({{.*}}, %[[SAVED:[^:]*]]: tensor<3xf32>, %{{[^:]*}}: tensor<3xf32>):
+// CHECK: %[[SQUARE:.*]] = arith.mulf %[[SAVED]], %[[SAVED]]
+// CHECK: arith.mulf %{{.*}}, %[[SQUARE]]
+train.tensor @w parameter "w" : tensor<3xf32>
+func.func private @forward_train_0(%w: tensor<3xf32> {train.tensor = @w}, %h: tensor<3xf32> {train.input = "h"})
+    -> (tensor<f32> {train.output = "y"}) {
+  %last, %all = nn.scan 5 carry(%h) over() with(%w) : (tensor<3xf32>, tensor<3xf32>) -> (tensor<3xf32>, tensor<5x3xf32>) {
+  ^bb0(%a: tensor<3xf32>, %v: tensor<3xf32>):
+    %e = math.exp %a : tensor<3xf32>
+    %chosen = nn.straight_through %e, %e : tensor<3xf32>
+    %d = arith.mulf %chosen, %chosen : tensor<3xf32>
+    %p = arith.mulf %d, %v : tensor<3xf32>
+    nn.yield %p, %p : tensor<3xf32>, tensor<3xf32>
+  }
+  %y = nn.reduce sum %all axes = [0, 1] : tensor<5x3xf32> -> tensor<f32>
+  return %y : tensor<f32>
+}

@@ -15,6 +15,24 @@ func.func @elementwise_cancels(%x: tensor<2x4x4x3xf32>) -> tensor<2x4x4x3xf32> {
 
 // -----
 
+// What chooses gradients passes values on.
+// CHECK-LABEL: func.func @chosen_gradient
+// CHECK-SAME: (%[[X:.*]]: tensor<2x4x4x3xf32>)
+// CHECK-NOT: nn.transpose
+// CHECK: nn.detach
+// CHECK: %[[Y:.*]] = nn.straight_through
+// CHECK-NOT: nn.transpose
+// CHECK: return %[[Y]]
+func.func @chosen_gradient(%x: tensor<2x4x4x3xf32>) -> tensor<2x4x4x3xf32> {
+  %0 = nn.transpose %x perm = [0, 3, 1, 2] : tensor<2x4x4x3xf32> -> tensor<2x3x4x4xf32>
+  %1 = nn.detach %0 : tensor<2x3x4x4xf32>
+  %2 = nn.straight_through %1, %0 : tensor<2x3x4x4xf32>
+  %3 = nn.transpose %2 perm = [0, 2, 3, 1] : tensor<2x3x4x4xf32> -> tensor<2x4x4x3xf32>
+  return %3 : tensor<2x4x4x3xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @bias_follows
 // CHECK: nn.broadcast %{{.*}} dims = [3] : tensor<3xf32> -> tensor<2x4x4x3xf32>
 // CHECK: %[[SUM:.*]] = arith.addf
