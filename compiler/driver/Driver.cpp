@@ -473,6 +473,7 @@ private:
       passes.addPass(simplify::createHoistConstantsPass({/*limit=*/0}));
       passes.addPass(simplify::createContractConvolutionsPass());
       passes.addPass(simplify::createMultiplyByReciprocalsPass());
+      passes.addPass(simplify::createHoistLayoutsPass());
       passes.addPass(fusion::createExpandCompositesPass());
       passes.addPass(createCanonicalizerPass());
       passes.addPass(createCSEPass());

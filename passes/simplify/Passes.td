@@ -110,6 +110,23 @@ def MultiplyByReciprocalsPass : Pass<"ortc-multiply-by-reciprocals"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def HoistLayoutsPass : Pass<"ortc-hoist-layouts", "::mlir::ModuleOp"> {
+  let summary = "lay out what a loop multiplies with in front of the loop";
+  let description = [{
+    Run behind differentiation, on loops whose bodies are what will be compiled.
+    After: where the right operand of a contraction in a loop is an invariant, or slices, transposes and reshapes of one,
+    the loop gets it as panels [n / width, k, width] (of 64, 48 or 32 columns, or all of them where none of these divides
+    their number), which are made once and which the contraction reads in place. Contractions of few rows, with batch dimensions, or with other operands stay.
+
+    ```mlir
+    nn.scan 64 carry(%h) ... with(%w) { ^bb0(...): nn.dot %hi, %wi ... : tensor<32x256xf32>, tensor<1024x256xf32> -> tensor<32x1024xf32> ... }
+    // becomes, with %p a transpose of %w
+    nn.scan 64 carry(%h) ... with(%p) { ^bb0(...): nn.dot %hi, %pi ... : tensor<32x256xf32>, tensor<16x256x64xf32> -> tensor<32x16x64xf32> ... }
+    ```
+  }];
+  let dependentDialects = ["::ortc::nn::NnDialect"];
+}
+
 def HoistConstantsPass : Pass<"ortc-hoist-constants", "::mlir::ModuleOp"> {
   let summary = "turn large constants into constant tensors";
   let description = [{
