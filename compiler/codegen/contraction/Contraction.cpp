@@ -58,6 +58,8 @@ private:
 
   void emitOuter(Offset outer);
   void emitBlock(Offset block);
+  void enterOuter(Offset outer);
+  void enterBlock(Offset block);
   void pack();
   void packStrip(const ContractionStrip &strip, Offset from, Offset to);
   void emitStrip(const ContractionStrip &strip);
@@ -228,19 +230,30 @@ KernelInfo ContractionEmitter::emit() {
   columns = rangeOf(laneChunk, plan.laneChunks, plan.laneChunk, plan.lane.size);
   rows = rangeOf(rowChunk, plan.rowChunks, plan.rowChunk, plan.row.size);
   ChunkRange outer = rangeOf(outerChunk, plan.outerChunks, plan.outerPerChunk, plan.outerTotal);
+  if (plan.packOnce) {
+    enterOuter(0);
+    enterBlock(0);
+    pack();
+  }
   loop(outer.begin, outer.end, 1, [&](Offset at) { emitOuter(at); });
   return info;
 }
 
-void ContractionEmitter::emitOuter(Offset outer) {
+/// Moves all operands to where the outer indices are.
+void ContractionEmitter::enterOuter(Offset outer) {
   SmallVector<Offset> position = delinearize(outer, plan.outer);
   bases.clear();
   for (size_t i = 0; i < spec.operands.size(); ++i)
     bases.push_back(moveBy(spec.operands[i].offset, position, plan.outer, i));
+}
+
+void ContractionEmitter::emitOuter(Offset outer) {
+  enterOuter(outer);
   loop(0, plan.blocks(), 1, [&](Offset block) { emitBlock(block); });
 }
 
-void ContractionEmitter::emitBlock(Offset block) {
+/// Moves A and B to a block of k.
+void ContractionEmitter::enterBlock(Offset block) {
   const ContractionDim &innermost = plan.kLoops.back();
   Offset depthBlock = index.rem(block, plan.kBlockCount);
   SmallVector<Offset> position = delinearize(index.div(block, plan.kBlockCount), plan.kBlocks);
@@ -265,8 +278,11 @@ void ContractionEmitter::emitBlock(Offset block) {
   else
     reduction.back().count = plan.kBlock;
   reduction.back().unroll = 2; // four is no faster and a fifth more code
+}
 
-  if (plan.packLanes)
+void ContractionEmitter::emitBlock(Offset block) {
+  enterBlock(block);
+  if (plan.packLanes && !plan.packOnce)
     pack();
   for (const ContractionStrip &strip : plan.strips)
     emitStrip(strip);

@@ -21,6 +21,9 @@ static constexpr int64_t kRowUnit = 24;
 /// Columns of a chunk: with kDepth, the packed block that has to stay in the second-level cache.
 static constexpr int64_t kLaneChunk = 256;
 static constexpr int64_t kDepth = 512;
+/// The depth of one block of many where rows are gathered too, and rows that are gathered at a time: long runs of the source, in a
+/// block that leaves the other one its place in the cache.
+static constexpr int64_t kGatheredDepth = 384, kGatheredRows = 4 * kRowUnit;
 /// Elements of a chunk of columns that are read in place.
 static constexpr int64_t kInPlaceElements = 32 << 10;
 /// Multiply-adds of f32 in a cycle; cycles to pack an element, or to read one from a cache that all cores share.
@@ -237,7 +240,8 @@ static void planDepth(ContractionPlan &plan, SmallVector<ContractionDim> k, cons
   plan.kBlocks.assign(k.begin(), k.begin() + inside);
   plan.kLoops.assign(k.begin() + inside, k.end());
   int64_t last = k.back().size;
-  plan.kBlockCount = ceilDiv(last, kDepth);
+  bool isGathered = plan.row.strides[plan.rowOperand] == 1 && last > kDepth;
+  plan.kBlockCount = ceilDiv(last, isGathered ? kGatheredDepth : kDepth);
   // Equal blocks, in whole vectors so that only the last one has a remainder.
   plan.kBlock = plan.kBlockCount == 1 ? last : roundUp(ceilDiv(last, plan.kBlockCount), 16);
   plan.kBlockCount = ceilDiv(last, plan.kBlock);
@@ -300,11 +304,14 @@ ContractionPlan planContraction(const ContractionSpec &spec, const Target &targe
   planDepth(plan, k, spec);
   Type narrow = plan.laneOperand == 0 ? spec.narrowA : spec.narrowB;
   plan.packLanes = wantsPacking(plan, bool(narrow));
+  plan.packOnce =
+      plan.packLanes && plan.blocks() == 1 &&
+      llvm::all_of(plan.outer, [&](const ContractionDim &dim) { return dim.strides[plan.laneOperand] == 0; });
   planStrips(plan, target);
   planChunks(plan, target.workers);
   int64_t elementBytes = spec.accumulatorType.getIntOrFloatBitWidth() / 8;
   if (wantsRowPacking(plan, elementBytes)) {
-    plan.packedRows = 2 * kRowUnit;
+    plan.packedRows = kGatheredRows;
     plan.packedTileElements = plan.blockDepth() * plan.strips[0].rows + plan.lanes;
     plan.packedRowElements = plan.packedTileElements * (plan.packedRows / plan.strips[0].rows);
   }

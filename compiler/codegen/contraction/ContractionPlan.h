@@ -29,6 +29,7 @@ struct ContractionPlan {
   int64_t lanes = 1;
 
   bool packLanes = false;     ///< copy the lane operand to the workspace, block by block
+  bool packOnce = false;      ///< for all outer indices of a chunk, which share it
   ContractionStrip strips[2]; ///< main strip and edge; empty ones have begin == end
   int64_t packedRows =
       0; ///< rows of the main strip that are copied tile by tile before going along the panels
