@@ -106,6 +106,13 @@ static void copyFreeProducers(Block &block) {
   }
 }
 
+/// An elementwise operation that changes nothing: the kernel that computes it writes `value` once more.
+static Value copyOf(OpBuilder &builder, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return nn::SliceOp::create(builder, value.getLoc(), type, value, SmallVector<int64_t>(type.getRank(), 0),
+                             SmallVector<int64_t>(type.getRank(), 1));
+}
+
 /// A constant that an operation takes which is no loop kernel must lie in memory: a broadcast of it is a kernel.
 static void materializeConstants(Block &block) {
   SmallVector<arith::ConstantOp> constants(block.getOps<arith::ConstantOp>());
@@ -122,16 +129,28 @@ static void materializeConstants(Block &block) {
     if (uses.empty())
       continue;
     for (OpOperand *use : uses) {
-      // An elementwise operation that changes nothing: the kernel writes the constant.
-      Value value = use->get();
       OpBuilder builder(constant->getContext());
-      builder.setInsertionPointAfterValue(value);
-      auto type = cast<RankedTensorType>(value.getType());
-      auto copy = nn::SliceOp::create(builder, constant.getLoc(), type, value,
-                                      SmallVector<int64_t>(type.getRank(), 0),
-                                      SmallVector<int64_t>(type.getRank(), 1));
-      use->set(copy);
+      builder.setInsertionPointAfterValue(use->get());
+      use->set(copyOf(builder, use->get())); // the kernel writes the constant
     }
+  }
+}
+
+/// What a loop carries on and stacks too, or stacks of what it carried, is written to both places by the kernel that has it at hand,
+/// where there is one.
+static void copyStacked(Block &block) {
+  auto scan = dyn_cast<nn::ScanOp>(block.getParentOp());
+  if (!scan)
+    return;
+  Operation *yield = block.getTerminator();
+  OpBuilder builder(yield); // behind what reads it, which takes the copy in
+  llvm::DenseSet<Value> written;
+  for (OpOperand &operand : yield->getOpOperands()) {
+    auto argument = dyn_cast<BlockArgument>(operand.get());
+    bool isCarried = argument && argument.getArgNumber() < scan.getNumCarried();
+    bool isStacked = operand.getOperandNumber() >= scan.getNumCarried();
+    if (!written.insert(operand.get()).second || (isCarried && isStacked))
+      operand.set(copyOf(builder, operand.get()));
   }
 }
 
@@ -242,6 +261,7 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
 
   LogicalResult fuse(Block &block) {
     materializeConstants(block);
+    copyStacked(block);
     copyDraws(block);
     copyFreeProducers(block);
     FusionGroups fusion(block);

@@ -235,3 +235,20 @@ func.func @loop(%h: tensor<2x3xf32>, %x: tensor<4x2x3xf32>, %w: tensor<3x3xf32>)
   %y = arith.negf %last : tensor<2x3xf32>
   return %y, %all : tensor<2x3xf32>, tensor<4x2x3xf32>
 }
+
+// -----
+
+// A loop carries a value on, stacks it, and stacks what it was before: the kernel that has both at hand writes all three.
+// CHECK-LABEL: func.func @stacked
+// CHECK: nn.scan 5
+// CHECK: ^bb0(%[[H:.*]]: tensor<64x64xf32>):
+// CHECK-NEXT: %[[K:.*]]:3 = plan.kernel loop(%[[H]])
+// CHECK: nn.yield %[[K]]#{{.}}, %[[K]]#{{.}}, %[[K]]#{{.}} :
+func.func @stacked(%h: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<5x64x64xf32>, tensor<5x64x64xf32>) {
+  %r:3 = nn.scan 5 carry(%h) over() with() : (tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<5x64x64xf32>, tensor<5x64x64xf32>) {
+  ^bb0(%a: tensor<64x64xf32>):
+    %t = math.tanh %a : tensor<64x64xf32>
+    nn.yield %t, %t, %a : tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>
+  }
+  return %r#0, %r#1, %r#2 : tensor<64x64xf32>, tensor<5x64x64xf32>, tensor<5x64x64xf32>
+}
