@@ -474,6 +474,7 @@ private:
       passes.addPass(simplify::createContractConvolutionsPass());
       passes.addPass(simplify::createMultiplyByReciprocalsPass());
       passes.addPass(simplify::createHoistLayoutsPass());
+      passes.addPass(simplify::createGatherInLoopsPass());
       passes.addPass(fusion::createExpandCompositesPass());
       passes.addPass(createCanonicalizerPass());
       passes.addPass(createCSEPass());

@@ -76,6 +76,23 @@ def FoldParameterLayoutsPass : Pass<"ortc-fold-parameter-layouts", "::mlir::Modu
   let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect"];
 }
 
+def GatherInLoopsPass : Pass<"ortc-gather-in-loops", "::mlir::ModuleOp"> {
+  let summary = "let loops gather the rows that they go over";
+  let description = [{
+    Run behind differentiation, which would sum up the table's gradient in every iteration.
+    After: a loop whose sequence is an nn.gather along the first axis that nothing else reads, and whose slices elementwise
+    operations read, takes the indices as sequence and the table as invariant, and gathers inside. Others stay.
+
+    ```mlir
+    %x = nn.gather %table, %i axis = 0 : tensor<96x8xf32>, tensor<64x32xi64> -> tensor<64x32x8xf32>
+    nn.scan 64 carry(%h) over(%x) with() { ^bb0(%hi: ..., %xi: tensor<32x8xf32>): ... }
+    // becomes
+    nn.scan 64 carry(%h) over(%i) with(%table) { ^bb0(%hi: ..., %ii: tensor<32xi64>, %t: tensor<96x8xf32>): %xi = nn.gather %t, %ii axis = 0 ... }
+    ```
+  }];
+  let dependentDialects = ["::ortc::nn::NnDialect"];
+}
+
 def HoistAccumulationsPass : Pass<"ortc-hoist-accumulations", "::mlir::ModuleOp"> {
   let summary = "sum products over the iterations of a loop at once, behind it";
   let description = [{
