@@ -5,6 +5,7 @@
 #include "compiler/codegen/contraction/Contraction.h"
 
 #include "compiler/codegen/MathExpansion.h"
+#include "compiler/codegen/contraction/BlockLoops.h"
 #include "compiler/codegen/contraction/ContractionPlan.h"
 #include "compiler/codegen/contraction/MatrixPlan.h"
 #include "compiler/codegen/contraction/Microkernel.h"
@@ -24,12 +25,6 @@ using namespace mlir;
 namespace ortc::codegen {
 namespace {
 
-/// A position in a range that is cut in chunks: bounds are static when there is one chunk.
-struct ChunkRange {
-  Offset begin, end;
-  Value isLast; ///< null when there is one chunk
-};
-
 /// Where a tile is.
 struct TilePlace {
   const ContractionStrip &strip;
@@ -39,20 +34,16 @@ struct TilePlace {
 
 class TileAccess;
 
-class ContractionEmitter {
+class ContractionEmitter : BlockLoops {
 public:
   ContractionEmitter(OpBuilder &builder, ModuleOp module, const ContractionSpec &spec, const Target &target)
-      : builder(builder), loc(builder.getUnknownLoc()), index(builder, loc), module(module), spec(spec),
-        target(target), plan(planContraction(spec, target)) {}
+      : BlockLoops(builder), module(module), spec(spec), target(target), plan(planContraction(spec, target)) {
+  }
 
   KernelInfo emit();
 
 private:
   friend class TileAccess;
-  using Body = llvm::function_ref<void(Offset)>;
-
-  void loop(Offset from, Offset to, int64_t step, Body body);
-  void guarded(Value condition, llvm::function_ref<void()> body);
   SmallVector<Offset> delinearize(Offset linear, ArrayRef<ContractionDim> dims);
   Offset moveBy(Offset start, ArrayRef<Offset> position, ArrayRef<ContractionDim> dims, unsigned operand);
 
@@ -85,9 +76,6 @@ private:
   }
   Offset packedPlace(Offset column) { return index.mul(index.sub(column, columns.begin), plan.blockDepth()); }
 
-  OpBuilder &builder;
-  Location loc;
-  IndexBuilder index;
   ModuleOp module;
   const ContractionSpec &spec;
   const Target &target;
@@ -146,27 +134,6 @@ private:
 
 } // namespace
 
-void ContractionEmitter::loop(Offset from, Offset to, int64_t step, Body body) {
-  if (from.isStatic() && to.isStatic() && to.constant <= from.constant)
-    return;
-  if (from.isStatic() && to.isStatic() && to.constant - from.constant <= step)
-    return body(from);
-  auto loop = scf::ForOp::create(builder, loc, index.value(from), index.value(to), index.constant(step));
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(loop.getBody());
-  body(Offset(loop.getInductionVar()));
-}
-
-/// `body` where `condition` holds; null holds always.
-void ContractionEmitter::guarded(Value condition, llvm::function_ref<void()> body) {
-  if (!condition)
-    return body();
-  auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&branch.getThenRegion().front());
-  body();
-}
-
 SmallVector<Offset> ContractionEmitter::delinearize(Offset linear, ArrayRef<ContractionDim> dims) {
   SmallVector<Offset> position(dims.size());
   for (size_t i = dims.size(); i-- > 0;) {
@@ -212,16 +179,6 @@ KernelInfo ContractionEmitter::emit() {
     tileSums = kernel.workspaceView(builder, loc, packedBytes + packedRowBytes + partialBytes,
                                     spec.accumulatorType, plan.tileElements);
 
-  auto rangeOf = [&](Offset chunk, int64_t count, int64_t size, int64_t total) {
-    ChunkRange range;
-    range.begin = index.mul(chunk, size);
-    range.end = index.min(index.add(range.begin, size), total);
-    if (count == 1)
-      range = {0, total, Value()};
-    else
-      range.isLast = index.equal(chunk, count - 1);
-    return range;
-  };
   Offset chunk(kernel.chunk);
   Offset laneChunk = index.rem(chunk, plan.laneChunks);
   Offset others = index.div(chunk, plan.laneChunks);

@@ -29,10 +29,7 @@ static constexpr int64_t kInPlaceElements = 32 << 10;
 /// Multiply-adds of f32 in a cycle; cycles to pack an element, or to read one from a cache that all cores share.
 static constexpr double kMacsPerCycle = 28, kPackCycles = 0.7, kReadCycles = 0.4;
 
-static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
-
-static int64_t sizeOf(ArrayRef<ContractionDim> dims) {
+int64_t sizeOf(ArrayRef<ContractionDim> dims) {
   int64_t size = 1;
   for (const ContractionDim &dim : dims)
     size *= dim.size;

@@ -50,6 +50,12 @@ struct ContractionPlan {
   int64_t blockDepth() const;
 };
 
+inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
+
+/// Positions over all of `dims`.
+int64_t sizeOf(llvm::ArrayRef<ContractionDim> dims);
+
 /// Removes dims of size one and merges dims that are one for every operand.
 llvm::SmallVector<ContractionDim> collapseDims(llvm::ArrayRef<ContractionDim> dims);
 

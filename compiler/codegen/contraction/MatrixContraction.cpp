@@ -1,6 +1,7 @@
 // Emits a contraction for the matrix unit from its plan. Sums leave the unit through memory; the epilogue runs on vectors
 // of them, row by row.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/codegen/contraction/BlockLoops.h"
 #include "compiler/codegen/contraction/MatrixPlan.h"
 #include "compiler/codegen/contraction/MatrixUnit.h"
 #include "compiler/codegen/contraction/VectorAccess.h"
@@ -21,28 +22,17 @@ struct TileRun {
   int64_t tiles = 2;
 };
 
-/// Lines of a chunk.
-struct LineRange {
-  Offset begin, end;
-  Value isLast; ///< null when there is one chunk
-};
-
-class MatrixEmitter {
+class MatrixEmitter : BlockLoops {
 public:
   MatrixEmitter(OpBuilder &builder, const ContractionSpec &spec, const MatrixPlan &plan)
-      : builder(builder), loc(builder.getUnknownLoc()), index(builder, loc), spec(spec), plan(plan) {}
+      : BlockLoops(builder), spec(spec), plan(plan) {}
 
   KernelInfo emit(ModuleOp module);
 
 private:
   friend class BlockAccess;
-  using Body = llvm::function_ref<void(Offset)>;
-
-  void loop(Offset from, Offset to, int64_t step, Body body);
-  void guarded(Value condition, llvm::function_ref<void()> body);
   Offset moveBy(Offset start, Offset linear, ArrayRef<ContractionDim> dims, unsigned operand);
-  LineRange rangeOf(Offset chunk, int64_t count, int64_t size, int64_t total);
-  void forRuns(const LineRange &range, int64_t total, llvm::function_ref<void(const TileRun &)> body);
+  void forRuns(const ChunkRange &range, int64_t total, llvm::function_ref<void(const TileRun &)> body);
   void emitOuter(Offset outer);
   void emitDepth(Offset block);
   void pack(bool isColumns, Offset from, Offset to);
@@ -53,15 +43,12 @@ private:
   Value buffer(unsigned operand) const { return kernel.buffers[spec.operands[operand].buffer]; }
   Offset panelOf(Offset line, Offset first) { return index.div(index.sub(line, first), kPanelLines); }
 
-  OpBuilder &builder;
-  Location loc;
-  IndexBuilder index;
   const ContractionSpec &spec;
   const MatrixPlan &plan;
 
   KernelFunction kernel;
   Value configuration, packedRows, packedColumns, sums; ///< views of the workspace
-  LineRange rows, columns;
+  ChunkRange rows, columns;
   SmallVector<Offset> bases;       ///< of every operand at the current outer indices
   Offset depthBase[2];             ///< of A and B at the current block of k
   Offset depth;                    ///< of the current block
@@ -98,27 +85,6 @@ private:
 
 } // namespace
 
-void MatrixEmitter::loop(Offset from, Offset to, int64_t step, Body body) {
-  if (from.isStatic() && to.isStatic() && to.constant <= from.constant)
-    return;
-  if (from.isStatic() && to.isStatic() && to.constant - from.constant <= step)
-    return body(from);
-  auto loop = scf::ForOp::create(builder, loc, index.value(from), index.value(to), index.constant(step));
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(loop.getBody());
-  body(Offset(loop.getInductionVar()));
-}
-
-/// `body` where `condition` holds; null holds always.
-void MatrixEmitter::guarded(Value condition, llvm::function_ref<void()> body) {
-  if (!condition)
-    return body();
-  auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&branch.getThenRegion().front());
-  body();
-}
-
 /// `start`, moved to the position `linear` of `dims`.
 Offset MatrixEmitter::moveBy(Offset start, Offset linear, ArrayRef<ContractionDim> dims, unsigned operand) {
   for (size_t i = dims.size(); i-- > 0;) {
@@ -129,18 +95,8 @@ Offset MatrixEmitter::moveBy(Offset start, Offset linear, ArrayRef<ContractionDi
   return start;
 }
 
-LineRange MatrixEmitter::rangeOf(Offset chunk, int64_t count, int64_t size, int64_t total) {
-  if (count == 1)
-    return {0, total, Value()};
-  LineRange range;
-  range.begin = index.mul(chunk, size);
-  range.end = index.min(index.add(range.begin, size), total);
-  range.isLast = index.equal(chunk, count - 1);
-  return range;
-}
-
 /// Calls `body` for the lines of a range in blocks of two tiles, and for those at the end that one tile holds.
-void MatrixEmitter::forRuns(const LineRange &range, int64_t total,
+void MatrixEmitter::forRuns(const ChunkRange &range, int64_t total,
                             llvm::function_ref<void(const TileRun &)> body) {
   int64_t rest = total % kPanelLines, whole = rest > 0 && rest <= kTileLines ? total - rest : total;
   if (whole > 0)
@@ -175,7 +131,7 @@ KernelInfo MatrixEmitter::emit(ModuleOp module) {
   columns = rangeOf(index.rem(chunk, plan.laneChunks), plan.laneChunks, plan.laneChunk, plan.lane.size);
   Offset others = index.div(chunk, plan.laneChunks);
   rows = rangeOf(index.rem(others, plan.rowChunks), plan.rowChunks, plan.rowChunk, plan.row.size);
-  LineRange outer =
+  ChunkRange outer =
       rangeOf(index.div(others, plan.rowChunks), plan.outerChunks, plan.outerPerChunk, plan.outerTotal);
   emitUnitBegin(builder, loc, configuration);
   loop(outer.begin, outer.end, 1, [&](Offset at) { emitOuter(at); });
@@ -199,8 +155,7 @@ void MatrixEmitter::emitDepth(Offset block) {
   }
   isFirstBlock = index.equal(block, 0);
   isLastBlock = plan.blocks() > 1 ? index.equal(block, plan.blocks() - 1) : Value();
-  bool packsOnce = plan.rowBlock >= std::min(plan.rowChunk, plan.row.size);
-  if (packsOnce)
+  if (plan.packsRowsOnce())
     pack(/*isColumns=*/false, rows.begin, rows.end);
   forRuns(columns, plan.lane.size, [&](const TileRun &run) {
     loop(run.begin, run.end, plan.laneBlock, [&](Offset from) {
@@ -231,7 +186,7 @@ void MatrixEmitter::emitColumns(Offset from, Offset to, int64_t tiles) {
   pack(/*isColumns=*/true, from, to);
   forRuns(rows, plan.row.size, [&](const TileRun &run) {
     loop(run.begin, run.end, kPanelLines, [&](Offset row) {
-      if (plan.rowBlock < std::min(plan.rowChunk, plan.row.size))
+      if (!plan.packsRowsOnce())
         pack(/*isColumns=*/false, row, index.min(index.add(row, kPanelLines), run.end));
       loop(from, to, kPanelLines, [&](Offset column) { emitBlock(row, run.tiles, column, tiles, from); });
     });
@@ -262,8 +217,8 @@ void MatrixEmitter::emitBlock(Offset row, int64_t rowTiles, Offset column, int64
   }
   BlockProduct product;
   product.rowTiles = rowTiles, product.columnTiles = columnTiles;
-  bool packsOnce = plan.rowBlock >= std::min(plan.rowChunk, plan.row.size);
-  product.rows = packedRows, product.rowsAt = packsOnce ? index.mul(rowPanel, plan.panelWords()) : Offset(0);
+  product.rows = packedRows,
+  product.rowsAt = plan.packsRowsOnce() ? index.mul(rowPanel, plan.panelWords()) : Offset(0);
   product.columns = packedColumns,
   product.columnsAt = index.mul(panelOf(column, firstColumn), plan.panelWords());
   product.steps = index.value(index.div(index.add(depth, kTileDepth - 1), kTileDepth));
@@ -272,7 +227,7 @@ void MatrixEmitter::emitBlock(Offset row, int64_t rowTiles, Offset column, int64
   // The next row of blocks reads other packed rows: each block of this one fetches a share of them.
   int64_t perRow =
       std::max<int64_t>(1, std::min({plan.laneBlock, plan.laneChunk, plan.lane.size}) / kPanelLines);
-  product.nextLines = packsOnce ? (kStepWords * 4 / 64 + perRow - 1) / perRow : 0;
+  product.nextLines = plan.packsRowsOnce() ? (kStepWords * 4 / 64 + perRow - 1) / perRow : 0;
   Offset share =
       index.mul(panelOf(column, firstColumn), plan.panelWords() / kStepWords * product.nextLines * 16);
   product.nextRowsAt = index.add(index.add(product.rowsAt, plan.panelWords()), share);

@@ -24,16 +24,6 @@ static constexpr double kUnitMacs = 46, kVectorMacs = 24, kPackCycles = 0.8, kTr
 static constexpr double kChunkCycles = 60'000;
 static constexpr int64_t kOuterChunks = 4;
 
-static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
-
-static int64_t sizeOf(ArrayRef<ContractionDim> dims) {
-  int64_t size = 1;
-  for (const ContractionDim &dim : dims)
-    size *= dim.size;
-  return size;
-}
-
 int64_t MatrixPlan::blocks() const { return sizeOf(depthOuter) * depthBlocks; }
 
 int64_t MatrixPlan::panelWords() const {

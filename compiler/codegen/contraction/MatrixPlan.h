@@ -25,6 +25,7 @@ struct MatrixPlan {
 
   /// Blocks of k in all; sums of one block wait in the workspace for the next.
   int64_t blocks() const;
+  bool packsRowsOnce() const { return rowBlock >= std::min(rowChunk, row.size); }
   int64_t panelWords() const;
   int64_t packedRowWords() const;
   int64_t packedLaneWords() const;
