@@ -13,11 +13,6 @@ using namespace ortc::codegen;
 namespace ortc::benchmarks {
 namespace {
 
-struct Convolution {
-  const char *name;
-  int64_t batch, size, channels, window, features, stride, padding, groups;
-};
-
 const Convolution kConvolutions[] = {
     // residual networks, from the first layer on
     {"7x7s2 3->64 224", 8, 224, 3, 7, 64, 2, 3, 1},
@@ -52,17 +47,36 @@ const Convolution kConvolutions[] = {
     {"5x5 6->16 14 b64", 64, 14, 6, 5, 16, 1, 0, 1},
     {"3x3 3->16 32 b32", 32, 32, 3, 3, 16, 1, 1, 1},
     {"3x3 16->16 32 b32", 32, 32, 16, 3, 16, 1, 1, 1},
+    {"10x4s2 1->64 49x10 b32", 32, {49, 10}, 1, {10, 4}, 64, 2, {5, 1}, 1},
+    {"dw 3x3 64 25x5 b32", 32, {25, 5}, 64, 3, 64, 1, 1, 64},
+    {"1x1 64->64 25x5 b32", 32, {25, 5}, 64, 1, 64, 1, 0, 1},
+    // of transposed layers: their forward pass is the input gradient
+    {"2x2s2 32->64 128 b4", 4, 128, 32, 2, 64, 2, 0, 1},
+    {"2x2s2 128->256 32 b4", 4, 32, 128, 2, 256, 2, 0, 1},
+    {"4x4s2 3->32 64 b32", 32, 64, 3, 4, 32, 2, 1, 1},
+    {"4x4s2 64->128 16 b32", 32, 16, 64, 4, 128, 2, 1, 1},
+    // other layers of U-Nets and autoencoders
+    {"3x3 3->32 128 b4", 4, 128, 3, 3, 32, 1, 1, 1},
+    {"3x3 64->32 128 b4", 4, 128, 64, 3, 32, 1, 1, 1},
+    {"1x1 32->1 128 b4", 4, 128, 32, 1, 1, 1, 0, 1},
+    {"3x3s2 3->32 64 b32", 32, 64, 3, 3, 32, 2, 1, 1},
+    {"3x3s2 64->128 16 b32", 32, 16, 64, 3, 128, 2, 1, 1},
+    // of residual networks
+    {"3x3s2 128->256 28", 8, 28, 128, 3, 256, 2, 1, 1},
+    {"3x3s2 256->512 14", 8, 14, 256, 3, 512, 2, 1, 1},
+    {"1x1s2 64->128 56", 8, 56, 64, 1, 128, 2, 0, 1},
+    {"3x3s2 3->32 224", 8, 224, 3, 3, 32, 2, 1, 1},
 };
 
-enum class Kind { Forward, InputGrad, FilterGrad };
+using Kind = ConvolutionKind;
 
 KernelInfo emit(const Convolution &c, Kind kind, OpBuilder &builder, ModuleOp module, const Target &target) {
   builder.getContext()->loadDialect<nn::NnDialect>();
-  int64_t size = (c.size + 2 * c.padding - c.window) / c.stride + 1;
+  Plane size = c.resultSize();
   Type f32 = builder.getF32Type();
-  auto x = RankedTensorType::get({c.batch, c.size, c.size, c.channels}, f32);
-  auto w = RankedTensorType::get({c.window, c.window, c.channels / c.groups, c.features}, f32);
-  auto y = RankedTensorType::get({c.batch, size, size, c.features}, f32);
+  auto x = RankedTensorType::get({c.batch, c.size.height, c.size.width, c.channels}, f32);
+  auto w = RankedTensorType::get({c.window.height, c.window.width, c.channels / c.groups, c.features}, f32);
+  auto y = RankedTensorType::get({c.batch, size.height, size.width, c.features}, f32);
   Type types[3][3] = {{x, w, y}, {y, w, x}, {x, y, w}};
   auto &[first, second, result] = types[int(kind)];
   // The operation lives beside the module that gets the kernel.
@@ -72,7 +86,7 @@ KernelInfo emit(const Convolution &c, Kind kind, OpBuilder &builder, ModuleOp mo
   auto function = func::FuncOp::create(b, "operation", b.getFunctionType({first, second}, result));
   b.setInsertionPointToStart(function.addEntryBlock());
   Value left = function.getArgument(0), right = function.getArgument(1);
-  SmallVector<int64_t> strides(2, c.stride), padding(2, c.padding), dilations(2, 1);
+  SmallVector<int64_t> strides(2, c.stride), padding{c.padding.height, c.padding.width}, dilations(2, 1);
   uint64_t groups = c.groups;
   Value value;
   if (kind == Kind::Forward)
@@ -89,16 +103,25 @@ KernelInfo emit(const Convolution &c, Kind kind, OpBuilder &builder, ModuleOp mo
   return *generateConv(module, function, buffers, target, Numerics::Fast);
 }
 
+void addConvolution(const Convolution &c, Kind kind) {
+  const char *kinds[] = {"forward", "input_grad", "filter_grad"};
+  KernelCase kernel;
+  kernel.name = std::string("conv/") + c.name + "/" + kinds[int(kind)];
+  kernel.group = c.groups > 1 ? "grouped convolutions" : "convolutions";
+  kernel.emit = [c, kind](OpBuilder &builder, ModuleOp module, const Target &target) {
+    return emit(c, kind, builder, module, target);
+  };
+  kernel.libraries = librariesFor(c, kind);
+  kernel.result = 2;
+  addKernel(std::move(kernel));
+}
+
 } // namespace
 
 void registerConvolutions() {
-  const char *kinds[] = {"forward", "input_grad", "filter_grad"};
   for (const Convolution &c : kConvolutions)
     for (Kind kind : {Kind::Forward, Kind::InputGrad, Kind::FilterGrad})
-      addKernel(std::string("conv/") + c.name + "/" + kinds[int(kind)], Limit::Arithmetic,
-                [c, kind](OpBuilder &builder, ModuleOp module, const Target &target) {
-                  return emit(c, kind, builder, module, target);
-                });
+      addConvolution(c, kind);
 }
 
 } // namespace ortc::benchmarks

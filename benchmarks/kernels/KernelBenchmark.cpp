@@ -1,4 +1,5 @@
-// One benchmark per kernel: compile on first use, run all chunks on one thread, keep the best time.
+// One benchmark per kernel: compile on first use, run all chunks on one thread, keep the best time. Libraries take
+// turns with it, since the clock of a core moves.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "benchmarks/kernels/KernelBenchmark.h"
 
@@ -13,12 +14,12 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/MLIRContext.h"
-#include "runtime/host/machine.h"
 
+#include <algorithm>
 #include <benchmark/benchmark.h>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <optional>
 #include <random>
 #include <sys/mman.h>
@@ -27,13 +28,6 @@ using namespace ortc::codegen;
 
 namespace ortc::benchmarks {
 namespace {
-
-/// Time of this thread on a CPU: what other programs take away meanwhile does not count.
-double threadSeconds() {
-  timespec time;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
-}
 
 /// In huge pages, as large sessions are.
 struct Memory {
@@ -69,10 +63,11 @@ struct Compiled {
   std::vector<Memory> memory;
   std::vector<void *> arguments;
   std::optional<LoadedBlob> blob;
+  std::vector<size_t> elements;
   double compileSeconds = 0;
 };
 
-Compiled compile(const EmitKernel &emit) {
+Compiled compile(const KernelCase &kernel) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect, mlir::func::FuncDialect,
                       mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::memref::MemRefDialect,
@@ -81,12 +76,19 @@ Compiled compile(const EmitKernel &emit) {
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(builder.getUnknownLoc());
   Compiled result;
   double start = threadSeconds();
-  result.info = emit(builder, *module, benchmarkTarget());
+  result.info = kernel.emit(builder, *module, benchmarkTarget());
   auto function = module->lookupSymbol<mlir::func::FuncOp>(result.info.name);
-  for (mlir::Type type : function.getArgumentTypes().drop_back())
-    result.memory.push_back(makeBuffer(mlir::cast<mlir::MemRefType>(type)));
+  for (mlir::Type type : function.getArgumentTypes().drop_back()) {
+    auto buffer = mlir::cast<mlir::MemRefType>(type);
+    result.memory.push_back(makeBuffer(buffer));
+    result.elements.push_back(buffer.getNumElements());
+  }
   for (Memory &memory : result.memory)
     result.arguments.push_back(memory.data);
+  for (auto [written, read] : kernel.inPlace)
+    result.arguments[written] = result.arguments[read];
+  if (kernel.fill)
+    kernel.fill(result.arguments);
   llvm::Expected<CodeBlob> blob = compileModule(*module, benchmarkTarget());
   if (!blob) {
     llvm::errs() << llvm::toString(blob.takeError()) << "\n";
@@ -97,43 +99,113 @@ Compiled compile(const EmitKernel &emit) {
   return result;
 }
 
-void runKernel(benchmark::State &state, const EmitKernel &emit, Limit limit) {
-  Compiled compiled = compile(emit);
-  ortc_task_fn kernel = compiled.blob->kernel(compiled.info.name);
-  auto once = [&] {
-    for (int64_t chunk = 0; chunk < compiled.info.chunks; ++chunk)
-      kernel(compiled.arguments.data(), chunk, 0);
-  };
-  // Measure at least 20 microseconds at a time: reading the clock costs up to one.
-  double start = threadSeconds();
-  once();
-  int64_t repeats =
-      std::max<int64_t>(1, static_cast<int64_t>(2e-5 / std::max(threadSeconds() - start, 5e-8)));
-  double peak = measurePeak(limit);
-  double best = 1e9;
-  for (auto _ : state) {
-    start = threadSeconds();
+/// Something that is timed in turns with others.
+struct Contender {
+  std::string name;
+  std::function<void()> run;
+  int64_t repeats = 1; ///< at a time: reading the clock costs up to a microsecond
+  double best = 1e9, spent = 0;
+  int rounds = 0;
+
+  void prepare() {
+    double start = threadSeconds();
+    run();
+    double once = std::max(threadSeconds() - start, 5e-8);
+    repeats = std::max<int64_t>(1, static_cast<int64_t>(2e-5 / once));
+  }
+  void measure() {
+    double start = threadSeconds();
     for (int64_t i = 0; i < repeats; ++i)
-      once();
-    double time = (threadSeconds() - start) / double(repeats);
-    best = std::min(best, time);
-    state.SetIterationTime(time);
+      run();
+    double time = threadSeconds() - start;
+    best = std::min(best, time / double(repeats));
+    spent += time;
+    ++rounds;
   }
-  // The clock of a core moves: the peak is the better of two, before and after.
-  peak = std::max(peak, measurePeak(limit));
-  double gigaflops = compiled.info.flops / best * 1e-9;
-  double gigabytes = (compiled.info.bytesRead + compiled.info.bytesWritten) / best * 1e-9;
-  if (limit == Limit::Arithmetic) {
-    state.counters["GF"] = gigaflops;
-    state.counters["of_peak"] = peak > 0 ? gigaflops / peak : 0;
-  } else {
-    state.counters["GB"] = gigabytes;
-    state.counters["of_copy"] = gigabytes / peak;
+};
+
+/// All in turns, until each had its share of the time, and the machine's peak in between. Returns the peak.
+double measureInTurns(std::vector<Contender> &contenders, Limit limit) {
+  constexpr double kSeconds = 0.15, kBetweenPeaks = 0.05;
+  constexpr int kLeastRounds = 3;
+  int lanes = int(benchmarkTarget().vectorLanes);
+  double peak = measureRate(limit, lanes), sincePeak = 0;
+  auto wantsMore = [](const Contender &c) { return c.rounds < kLeastRounds || c.spent < kSeconds; };
+  while (llvm::any_of(contenders, wantsMore))
+    for (Contender &contender : contenders) {
+      if (!wantsMore(contender))
+        continue;
+      double before = contender.spent;
+      contender.measure();
+      sincePeak += contender.spent - before;
+      if (limit == Limit::Arithmetic && sincePeak > kBetweenPeaks) {
+        peak = std::max(peak, measureRate(limit, lanes));
+        sincePeak = 0;
+      }
+    }
+  return std::max(peak, measureRate(limit, lanes));
+}
+
+/// A library that computes something else is compared with nothing.
+bool agree(const float *ours, const std::vector<float> &theirs) {
+  float largest = 0, distance = 0;
+  for (size_t i = 0; i < theirs.size(); ++i) {
+    largest = std::max(largest, std::abs(theirs[i]));
+    distance = std::max(distance, std::abs(ours[i] - theirs[i]));
   }
-  state.counters["best_us"] = best * 1e6;
+  return distance <= 1e-3f * largest; // false for NaN
+}
+
+std::vector<KernelResult> &mutableResults() {
+  static std::vector<KernelResult> results;
+  return results;
+}
+
+void runKernel(benchmark::State &state, const KernelCase &kernel) {
+  Compiled compiled = compile(kernel);
+  ortc_task_fn entry = compiled.blob->kernel(compiled.info.name);
+  std::vector<Contender> contenders;
+  contenders.push_back({"", [&] {
+                          for (int64_t chunk = 0; chunk < compiled.info.chunks; ++chunk)
+                            entry(compiled.arguments.data(), chunk, 0);
+                        }});
+  contenders[0].prepare();
+  std::vector<std::unique_ptr<LibraryRun>> runs;
+  for (const LibraryCase &library : kernel.libraries) {
+    std::unique_ptr<LibraryRun> run = library.prepare(compiled.arguments);
+    if (!run)
+      continue;
+    contenders.push_back({library.column, [work = run.get()] { work->run(); }});
+    contenders.back().prepare();
+    if (!agree(static_cast<float *>(compiled.arguments[kernel.result]), run->result()))
+      return state.SkipWithError((std::string(library.column) + " computes something else").c_str());
+    runs.push_back(std::move(run));
+  }
+  double peak = 0;
+  for (auto _ : state) {
+    peak = measureInTurns(contenders, kernel.limit);
+    state.SetIterationTime(contenders[0].best);
+  }
+  bool isArithmetic = kernel.limit == Limit::Arithmetic;
+  auto rateOf = [&](const Contender &contender) {
+    double work = isArithmetic ? double(compiled.info.flops)
+                               : double(compiled.info.bytesRead + compiled.info.bytesWritten);
+    return work / contender.best * 1e-9;
+  };
+  KernelResult result{kernel.name, kernel.group, kernel.limit, rateOf(contenders[0]), peak, kernel.liveLanes,
+                      {}};
+  state.counters[isArithmetic ? "GF" : "GB"] = result.rate;
+  state.counters[isArithmetic                   ? "of_peak"
+                 : kernel.limit == Limit::Triad ? "of_triad"
+                                                : "of_copy"] = peak > 0 ? result.rate / peak : 0;
+  for (const Contender &library : llvm::drop_begin(contenders)) {
+    result.libraries[library.name] = rateOf(library);
+    state.counters[library.name] = rateOf(library);
+  }
   state.counters["chunks"] = double(compiled.info.chunks);
   state.counters["code_bytes"] = double(compiled.blob->blob().bytes.size());
   state.counters["compile_ms"] = compiled.compileSeconds * 1e3;
+  mutableResults().push_back(std::move(result));
 }
 
 Target &mutableTarget() {
@@ -143,17 +215,16 @@ Target &mutableTarget() {
 
 } // namespace
 
-const Target &benchmarkTarget() { return mutableTarget(); }
-
-double measurePeak(Limit limit) {
-  constexpr size_t kBytes = size_t(512) << 20;
-  static std::optional<host::CopyTimer> timer; // its memory is touched once
-  if (limit == Limit::Arithmetic)
-    return host::measureFlopRate(int(benchmarkTarget().vectorLanes)) * 1e-9;
-  if (!timer)
-    timer.emplace(kBytes);
-  return timer->measure(kBytes) * 1e-9;
+double KernelResult::bestLibrary() const {
+  double best = 0;
+  for (const auto &[name, rate] : libraries)
+    best = std::max(best, rate);
+  return best;
 }
+
+const std::vector<KernelResult> &kernelResults() { return mutableResults(); }
+
+const Target &benchmarkTarget() { return mutableTarget(); }
 
 void setBenchmarkTarget(const std::string &name) {
   std::optional<Target> target = findTarget(name);
@@ -164,12 +235,13 @@ void setBenchmarkTarget(const std::string &name) {
   mutableTarget() = *target;
 }
 
-void addKernel(const std::string &name, Limit limit, EmitKernel emit) {
-  auto run = [emit = std::move(emit), limit](benchmark::State &state) { runKernel(state, emit, limit); };
+void addKernel(KernelCase kernel) {
+  std::string name = kernel.name;
+  auto run = [kernel = std::move(kernel)](benchmark::State &state) { runKernel(state, kernel); };
   benchmark::RegisterBenchmark(name.c_str(), run)
       ->UseManualTime()
       ->Unit(benchmark::kMicrosecond)
-      ->MinTime(0.3);
+      ->Iterations(1);
 }
 
 } // namespace ortc::benchmarks

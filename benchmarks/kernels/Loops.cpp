@@ -17,32 +17,55 @@ using nn::TensorBuilder;
 using Shape = llvm::SmallVector<int64_t>;
 using Program = std::function<llvm::SmallVector<Value>(TensorBuilder &, mlir::ValueRange)>;
 
-/// Makes one kernel of `program` over f32 tensors of the given shapes. `pairs` may share memory (here they do not, but the
-/// kernel must allow it).
-void addLoop(const std::string &name, std::vector<Shape> inputs, Program program, Limit limit,
-             std::vector<int64_t> pairs = {}) {
-  addKernel(
-      "loop/" + name, limit, [=](mlir::OpBuilder &builder, mlir::ModuleOp module, const Target &target) {
-        mlir::MLIRContext *context = module.getContext();
-        context->loadDialect<nn::NnDialect, plan::PlanDialect, mlir::func::FuncDialect,
-                             mlir::math::MathDialect>();
-        mlir::OwningOpRef<mlir::ModuleOp> source = mlir::ModuleOp::create(builder.getUnknownLoc());
-        llvm::SmallVector<mlir::Type> types;
-        for (const Shape &shape : inputs)
-          types.push_back(mlir::RankedTensorType::get(shape, builder.getF32Type()));
-        mlir::OpBuilder inside(source->getBodyRegion());
-        auto function = mlir::func::FuncOp::create(inside, builder.getUnknownLoc(), "kernel",
-                                                   builder.getFunctionType(types, {}));
-        mlir::Block *body = function.addEntryBlock();
-        TensorBuilder b(builder.getUnknownLoc(), context);
-        b.setInsertionPointToStart(body);
-        auto results = program(b, body->getArguments());
-        mlir::func::ReturnOp::create(b, results);
-        function.setFunctionType(builder.getFunctionType(types, mlir::TypeRange(mlir::ValueRange(results))));
-        if (!pairs.empty())
-          function->setAttr(plan::kInPlace, builder.getDenseI64ArrayAttr(pairs));
-        return *generateLoopKernel(module, function, target, Numerics::Fast);
-      });
+struct LoopCase {
+  std::string name;
+  std::vector<Shape> inputs;
+  Program program;
+  std::vector<int64_t> pairs = {}; ///< inputs and the results that lie in their place
+  Limit limit = Limit::Copy;
+  std::function<void(const std::vector<void *> &)> fill = {};
+  std::vector<LibraryCase> libraries = {};
+};
+
+/// One kernel of a program over f32 tensors.
+KernelInfo emit(const LoopCase &loop, mlir::OpBuilder &builder, mlir::ModuleOp module, const Target &target) {
+  mlir::MLIRContext *context = module.getContext();
+  context->loadDialect<nn::NnDialect, plan::PlanDialect, mlir::func::FuncDialect, mlir::math::MathDialect>();
+  mlir::OwningOpRef<mlir::ModuleOp> source = mlir::ModuleOp::create(builder.getUnknownLoc());
+  llvm::SmallVector<mlir::Type> types;
+  for (const Shape &shape : loop.inputs)
+    types.push_back(mlir::RankedTensorType::get(shape, builder.getF32Type()));
+  mlir::OpBuilder inside(source->getBodyRegion());
+  auto function = mlir::func::FuncOp::create(inside, builder.getUnknownLoc(), "kernel",
+                                             builder.getFunctionType(types, {}));
+  mlir::Block *body = function.addEntryBlock();
+  TensorBuilder b(builder.getUnknownLoc(), context);
+  b.setInsertionPointToStart(body);
+  auto results = loop.program(b, body->getArguments());
+  mlir::func::ReturnOp::create(b, results);
+  function.setFunctionType(builder.getFunctionType(types, mlir::TypeRange(mlir::ValueRange(results))));
+  if (!loop.pairs.empty())
+    function->setAttr(plan::kInPlace, builder.getDenseI64ArrayAttr(loop.pairs));
+  return *generateLoopKernel(module, function, target, Numerics::Fast);
+}
+
+void addLoop(LoopCase loop) {
+  KernelCase kernel;
+  kernel.name = "loop/" + loop.name;
+  kernel.group = "loops";
+  kernel.limit = loop.limit;
+  unsigned inputs = static_cast<unsigned>(loop.inputs.size());
+  for (size_t i = 0; i < loop.pairs.size(); i += 2)
+    kernel.inPlace.push_back(
+        {inputs + static_cast<unsigned>(loop.pairs[i + 1]), static_cast<unsigned>(loop.pairs[i])});
+  kernel.fill = loop.fill;
+  kernel.libraries = loop.libraries;
+  kernel.result = inputs;
+  kernel.emit = [loop = std::move(loop)](mlir::OpBuilder &builder, mlir::ModuleOp module,
+                                         const Target &target) {
+    return emit(loop, builder, module, target);
+  };
+  addKernel(std::move(kernel));
 }
 
 Value scaled(TensorBuilder &b, Value x, Value scalar) {
@@ -118,28 +141,77 @@ Program transposed(Shape permutation) {
   };
 }
 
+/// An update in place, as in training. The second moments of random numbers are not negative.
+void addAdamw(const std::string &name, const Shape &shape) {
+  int64_t elements = 1;
+  for (int64_t size : shape)
+    elements *= size;
+  auto fill = [=](const std::vector<void *> &arguments) {
+    float *v = static_cast<float *>(arguments[3]);
+    for (int64_t i = 0; i < elements; ++i)
+      v[i] *= v[i];
+    const float scalars[] = {1e-3f, 0.9f, 0.999f, 1e-8f, 0.01f};
+    for (size_t i = 0; i < std::size(scalars); ++i)
+      *static_cast<float *>(arguments[4 + i]) = scalars[i];
+  };
+  addLoop({.name = "adamw/" + name,
+           .inputs = {shape, shape, shape, shape, {}, {}, {}, {}, {}},
+           .program = adamw,
+           .pairs = {0, 0, 2, 1, 3, 2},
+           .limit = Limit::Triad,
+           .fill = fill});
+}
+
+void addLayerNorm(int64_t rows, int64_t columns) {
+  std::string size = std::to_string(rows) + "x" + std::to_string(columns);
+  Shape all = {rows, columns};
+  addLoop({.name = "layer_norm/" + size,
+           .inputs = {all, {columns}, {columns}},
+           .program = layerNorm,
+           .libraries = librariesForLayerNorm(rows, columns)});
+  auto fill = [=](const std::vector<void *> &arguments) {
+    float *inverse = static_cast<float *>(arguments[3]);
+    for (int64_t row = 0; row < rows; ++row)
+      inverse[row] = 1 + inverse[row] * inverse[row];
+    std::fill_n(static_cast<float *>(arguments[4]), columns, 1.0f);
+  };
+  addLoop({.name = "layer_norm_gradient/" + size,
+           .inputs = {all, all, {rows}, {rows}, {columns}},
+           .program = layerNormGradient,
+           .fill = fill,
+           .libraries = librariesForLayerNormGradient(rows, columns)});
+  addLoop({.name = "layer_norm_parameters/" + size,
+           .inputs = {all, all, {rows}, {rows}},
+           .program = layerNormParameters});
+}
+
+void addSoftmax(int64_t rows, int64_t columns) {
+  addLoop({.name = "softmax/" + std::to_string(rows) + "x" + std::to_string(columns),
+           .inputs = {{rows, columns}},
+           .program = softmax,
+           .libraries = librariesForSoftmax(rows, columns)});
+}
+
 } // namespace
 
 void registerLoops() {
-  const int64_t n = 8 << 20;
-  addLoop("adamw/8M", {{n}, {n}, {n}, {n}, {}, {}, {}, {}, {}}, adamw, Limit::Memory, {0, 0, 2, 1, 3, 2});
-  addLoop("adamw/512x512", {{512, 512}, {512, 512}, {512, 512}, {512, 512}, {}, {}, {}, {}, {}}, adamw,
-          Limit::Memory);
-  addLoop("layer_norm/4096x768", {{4096, 768}, {768}, {768}}, layerNorm, Limit::Memory);
-  addLoop("layer_norm_gradient/4096x768", {{4096, 768}, {4096, 768}, {4096}, {4096}, {768}},
-          layerNormGradient, Limit::Memory);
-  addLoop("layer_norm_parameters/4096x768", {{4096, 768}, {4096, 768}, {4096}, {4096}}, layerNormParameters,
-          Limit::Memory);
-  addLoop("softmax/12288x128", {{12288, 128}}, softmax, Limit::Memory);
-  addLoop("softmax/128x50257", {{128, 50257}}, softmax, Limit::Memory);
-  addLoop("gelu/512x3072", {{512, 3072}}, gelu, Limit::Memory);
-  addLoop("bias_relu/4096x768", {{4096, 768}, {768}}, biasRelu, Limit::Memory);
-  addLoop("bias_relu/32x28x28x6", {{32, 28, 28, 6}, {6}}, biasRelu, Limit::Memory);
-  addLoop("column_sums/4096x768", {{4096, 768}}, columnSums, Limit::Memory);
-  addLoop("column_sums/100352x64", {{100352, 64}}, columnSums, Limit::Memory);
-  addLoop("transpose/2048x2048", {{2048, 2048}}, transposed({1, 0}), Limit::Memory);
-  addLoop("transpose/heads", {{8, 128, 12, 64}}, transposed({0, 2, 1, 3}), Limit::Memory);
-  addLoop("transpose/nchw_to_nhwc", {{8, 64, 56, 56}}, transposed({0, 2, 3, 1}), Limit::Memory);
+  addAdamw("8M", {8 << 20});
+  addAdamw("512x512", {512, 512});
+  addLayerNorm(4096, 768);
+  addSoftmax(12288, 128);
+  addSoftmax(128, 50257);
+  addLoop({.name = "gelu/512x3072",
+           .inputs = {{512, 3072}},
+           .program = gelu,
+           .libraries = librariesForGelu(512 * 3072)});
+  addLoop({.name = "bias_relu/4096x768", .inputs = {{4096, 768}, {768}}, .program = biasRelu});
+  addLoop({.name = "bias_relu/32x28x28x6", .inputs = {{32, 28, 28, 6}, {6}}, .program = biasRelu});
+  addLoop({.name = "column_sums/4096x768", .inputs = {{4096, 768}}, .program = columnSums});
+  addLoop({.name = "column_sums/100352x64", .inputs = {{100352, 64}}, .program = columnSums});
+  addLoop({.name = "transpose/2048x2048", .inputs = {{2048, 2048}}, .program = transposed({1, 0})});
+  addLoop({.name = "transpose/heads", .inputs = {{8, 128, 12, 64}}, .program = transposed({0, 2, 1, 3})});
+  addLoop(
+      {.name = "transpose/nchw_to_nhwc", .inputs = {{8, 64, 56, 56}}, .program = transposed({0, 2, 3, 1})});
 }
 
 } // namespace ortc::benchmarks
