@@ -6,6 +6,7 @@
 #include "compiler/codegen/contraction/VectorAccess.h"
 #include "dialects/nn/NnShapes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 
@@ -57,6 +58,15 @@ Value ConvEmitter::multiplyAdd(Value a, Value b, Value sum) {
   return arith::AddFOp::create(*this, sum, arith::MulFOp::create(*this, a, b));
 }
 
+/// Where `position` of the result is in an operand.
+static Value placeOf(LoopBuilder &builder, const ConvOperand &view, ArrayRef<Value> position) {
+  Value at = builder.index(view.offset);
+  for (auto [index, stride] : llvm::zip_equal(position, view.strides))
+    if (stride)
+      at = builder.add(at, builder.mul(index, stride));
+  return at;
+}
+
 namespace {
 
 /// What an epilogue touches at one vector of results.
@@ -76,13 +86,7 @@ public:
   int64_t lanes() const override { return range.lanes; }
 
 private:
-  Offset place(const ConvOperand &view) {
-    Value at = builder.index(view.offset);
-    for (auto [index, stride] : llvm::zip_equal(position, view.strides))
-      if (stride)
-        at = builder.add(at, builder.mul(index, stride));
-    return Offset(at);
-  }
+  Offset place(const ConvOperand &view) { return Offset(placeOf(builder, view, position)); }
   LoopBuilder &builder;
   const ConvSpec &spec;
   ArrayRef<Value> buffers, position;
@@ -98,6 +102,16 @@ void ConvEmitter::storeResult(ArrayRef<Value> position, Value sums, std::optiona
     spec.epilogue(*this, getLoc(), access, sums);
   else
     access.store(*this, getLoc(), 2, sums);
+}
+
+void ConvEmitter::fetch(Value buffer, Value at, bool writes) {
+  memref::PrefetchOp::create(*this, buffer, ValueRange{at}, writes, /*localityHint=*/3, /*isDataCache=*/true);
+}
+
+void ConvEmitter::fetchResult(ArrayRef<Value> position) {
+  for (const ConvOperand &view : llvm::drop_begin(spec.operands, 2))
+    if (llvm::any_of(ArrayRef(view.strides).drop_back(), [](int64_t stride) { return stride != 0; }))
+      fetch(kernel.buffers[view.buffer], placeOf(*this, view, position), spec.buffers[view.buffer].written);
 }
 
 void ConvEmitter::clearBlock(const SourceBlock &block) {

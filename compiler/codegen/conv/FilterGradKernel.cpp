@@ -15,6 +15,9 @@ namespace ortc::codegen {
 
 /// Of the gradient in a block: with the source's, in the second-level cache.
 static constexpr int64_t kGradientBytes = 256 << 10;
+/// Results of a block, unless depthwise: two vectors of each gradient, and as many rows of the source as a tile reads, in
+/// the first-level cache.
+static constexpr int64_t kBlockResults = 128;
 /// More bytes than this with fewer operations a byte are a stream.
 static constexpr int64_t kStreamBytes = 8 << 20, kStreamIntensity = 12;
 /// Most ranges that the column blocks are split in.
@@ -26,6 +29,8 @@ class FilterGradEmitter : public ConvEmitter {
 public:
   FilterGradEmitter(ModuleOp module, const ConvSpec &spec, const Target &target)
       : ConvEmitter(module, spec, target) {
+    if (isMatrixProduct())
+      joinPoints();
     for (int64_t d = 0; d < shape.rank(); ++d)
       walks.push_back(forwardWalk(shape, d));
   }
@@ -38,6 +43,10 @@ public:
     block.limitPoints(
         std::clamp<int64_t>(kGradientBytes / std::max<int64_t>(1, rowBytes), 1, block.blockPoints),
         shape.output[0]);
+    if (!depthwise) {
+      int64_t ofPoint = nn::elementCount(ArrayRef(shape.output).drop_front());
+      block.limitPoints(std::clamp<int64_t>(kBlockResults / ofPoint, 1, block.blockPoints), shape.output[0]);
+    }
     groupColumns = depthwise ? shape.features : shape.groupFeatures();
     int64_t groups = depthwise ? 1 : shape.groups;
     columnBlocks = (groupColumns + kConvColumns - 1) / kConvColumns;
@@ -68,6 +77,23 @@ public:
   }
 
 private:
+  /// Whether the window is every point of the image.
+  bool isMatrixProduct() const {
+    auto all = [](ArrayRef<int64_t> values, int64_t wanted) {
+      return llvm::all_of(values, [&](int64_t value) { return value == wanted; });
+    };
+    return shape.groups == 1 && all(shape.filter, 1) && all(shape.strides, 1) && all(shape.low, 0) &&
+           shape.input == shape.output;
+  }
+  /// All points of all images become one line, which blocks cut anywhere.
+  void joinPoints() {
+    int64_t points = shape.batch * nn::elementCount(shape.input);
+    shape.batch = 1;
+    shape.input = shape.output = {points};
+    shape.filter = shape.strides = shape.dilations = {1};
+    shape.low = {0};
+  }
+
   /// Whether memory is the limit: little arithmetic on more than a cache holds. Workers that read pieces of the same lines
   /// would fetch everything twice, and be no faster than one.
   bool isStream() const {
@@ -173,8 +199,7 @@ private:
     SmallVector<ReductionLoop> loops{{Offset(points), 1}};
     for (int64_t d = 1; d < rank; ++d)
       loops.push_back({Offset(shape.output[d]), 1});
-    if (rank > 1)
-      loops.back().unroll = std::min<int64_t>(4, shape.output.back());
+    loops.back().unroll = std::min<int64_t>(4, shape.output.back());
 
     // Source position of the first result with this tile's taps.
     SmallVector<Value> position;

@@ -16,6 +16,10 @@ namespace ortc::codegen {
 
 namespace {
 
+/// Operands of more bytes than this are fetched ahead: pieces that lie as far apart as all channels are long are no stream
+/// that a processor sees.
+constexpr int64_t kFetchedBytes = 4 << 20;
+
 /// The taps of an outer dimension that hit the image from one result.
 struct Window {
   Value first, begin, end; // source position of tap 0; range of taps
@@ -40,6 +44,7 @@ public:
         std::clamp<int64_t>(2 * kConvChunkFlops / std::max<int64_t>(1, work / lines), 1, lines);
     info.chunks = (lines + perChunk - 1) / perChunk;
 
+    fetches = info.bytesRead + info.bytesWritten > kFetchedBytes;
     bool packs = !sides.forward && summed * results > 1;
     int64_t packed = packs ? nn::elementCount(shape.filter) * summed * sides.resultChannels : 0;
     int64_t packedBytes = (packed * elementBytes + 63) / 64 * 64;
@@ -152,7 +157,38 @@ private:
       Value filter = add(mul(filterLine, shape.filter.back() * summed * sides.resultChannels), channel);
       return addLine(run.tile, from, filter, map, init);
     });
-    storeTile(add(mul(i, run.tile.size), run.tile.first), channel, sums);
+    Value first = add(mul(i, run.tile.size), run.tile.first);
+    if (fetches)
+      fetchNext(run.tile, i, run.sourceStep, sourceChannel, first, channel);
+    storeTile(first, channel, sums);
+  }
+
+  /// Fetches what the next tile reads of the last source line, and where its results will be. Lines follow each other, so
+  /// the end of one leads on to the next.
+  void fetchNext(const LineTile &tile, Value i, int64_t sourceStep, Value sourceChannel, Value first,
+                 Value channel) {
+    if (tile.uses.empty())
+      return;
+    Value line = image;
+    for (int64_t d = 0; d < rank - 1; ++d) {
+      const Window &window = windows[d];
+      Value last = add(window.first, mul(sub(window.end, index(1)), window.tapStep));
+      line = add(mul(line, source[d]), last);
+    }
+    Value from = add(mul(line, source.back()), mul(i, sourceStep));
+    from = add(mul(from, sides.sourceChannels), sourceChannel);
+    ArrayRef<Walk> phases = sides.walks.back();
+    int64_t ahead = tile.size / static_cast<int64_t>(phases.size()) * phases[0].sourceStride;
+    for (int64_t at = 1; at <= ahead; ++at)
+      fetch(operandBuffer(0), add(from, (tile.uses.back().position + at) * sides.sourceChannels), false);
+    SmallVector<Value> at{image};
+    llvm::append_range(at, position);
+    at.push_back(first);
+    at.push_back(channel);
+    for (int64_t r = 0; r < tile.size; ++r) {
+      at[rank] = add(first, tile.size + r);
+      fetchResult(at);
+    }
   }
 
   using LineBody = llvm::function_ref<SmallVector<Value>(Value, Value, ValueRange)>;
@@ -221,6 +257,7 @@ private:
   ConvSides sides;
   int64_t rank;
   SmallVector<int64_t, 3> source, result;
+  bool fetches = false;    // memory ahead
   int64_t summed, results; // channels of a group that are summed over, results of a group
   Value weights, tileSums; // the latter of a rolled epilogue
   Value image;             // of the line being emitted, as what follows

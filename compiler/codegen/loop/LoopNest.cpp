@@ -55,11 +55,16 @@ Value combine(LoopBuilder &b, nn::ReduceKind kind, Value x, Value y) {
       return max ? arith::OrIOp::create(b, x, y).getResult() : arith::AndIOp::create(b, x, y).getResult();
     if (!isFloat)
       return max ? arith::MaxSIOp::create(b, x, y).getResult() : arith::MinSIOp::create(b, x, y).getResult();
-    // NaN passes through, from either side.
-    Value first = arith::CmpFOp::create(b, max ? arith::CmpFPredicate::UGT : arith::CmpFPredicate::ULT, x, y);
+    // One instruction of x86, which lets a NaN of x through. One of y makes all bits ones: a NaN, too.
+    Value first = arith::CmpFOp::create(b, max ? arith::CmpFPredicate::UGE : arith::CmpFPredicate::ULE, x, y);
     Value chosen = arith::SelectOp::create(b, first, x, y);
+    Type bitsType = b.getIntegerType(type.getIntOrFloatBitWidth());
+    if (auto vector = dyn_cast<VectorType>(x.getType()))
+      bitsType = vector.clone(bitsType);
     Value isNan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, y, y);
-    return arith::SelectOp::create(b, isNan, y, chosen);
+    Value bits = arith::BitcastOp::create(b, bitsType, chosen);
+    bits = arith::OrIOp::create(b, bits, arith::ExtSIOp::create(b, bitsType, isNan));
+    return arith::BitcastOp::create(b, x.getType(), bits);
   }
   }
   llvm_unreachable("all kinds are handled");

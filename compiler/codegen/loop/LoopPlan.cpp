@@ -18,6 +18,8 @@ static constexpr int64_t kChunkCost = 1 << 17;
 static constexpr int64_t kStreamUnits = 8, kStreamColumns = 64;
 /// Nodes that cost at least this much are kept for later passes.
 static constexpr int64_t kKeepCost = 4;
+/// Operations that cost at least this much are long chains of dependent ones.
+static constexpr int64_t kChainCost = 20;
 
 /// Chooses the nodes worth keeping from one pass over a row to the next.
 static void chooseKept(const LoopProgram &program, LoopPlan &plan) {
@@ -129,9 +131,17 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target) {
     chooseKept(program, plan);
   } else {
     bool reduces = reduced > 1 || !program.reductions.empty();
-    plan.width = reduces ? kReductionLanes : std::max<int64_t>(8, target.vectorLanes);
+    // Side by side LLVM still puts the operations of one vector after those of another. Processors that do not look far
+    // enough ahead wait for each; as halves of a wider vector, two chains alternate.
+    bool hasChains = llvm::any_of(program.nodes, [](const LoopNode &node) {
+      return node.kind == LoopNode::operation && node.cost >= kChainCost;
+    });
+    plan.width = std::max<int64_t>(hasChains ? 16 : 8, target.vectorLanes);
+    if (reduces)
+      plan.width = kReductionLanes;
     int64_t nodes = program.nodes.size();
-    plan.unroll = nodes <= 8 ? 4 : nodes <= 20 ? 2 : 1;
+    int64_t most = hasChains && plan.width > target.vectorLanes ? 2 : 4;
+    plan.unroll = nodes <= 8 ? most : nodes <= 20 ? 2 : 1;
     int64_t group = plan.width * plan.unroll;
     int64_t wanted =
         std::max<int64_t>(group, kChunkCost / std::max<int64_t>(1, cost * reduced) / group * group);

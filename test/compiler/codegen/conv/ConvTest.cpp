@@ -178,6 +178,12 @@ TEST(ConvTest, DepthwiseLines) {
   check({1, {3, 40}, 4, {2, 2}, 4, {1, 9}, {}, {}, {}, 4}, Coverage::Widest);
 }
 
+/// Operands larger than caches, which are fetched ahead: past their ends, too.
+TEST(ConvTest, DepthwiseFetched) {
+  check({2, {33, 65}, 136, {3, 3}, 136, {}, {1, 1}, {}, {}, 136}, Coverage::Widest);
+  check({1, {66, 80}, 160, {3, 5}, 160, {2, 2}, {1, 1}, {}, {}, 160}, Coverage::Widest);
+}
+
 /// Features whose number makes chunks of unequal size and a last vector that is not full.
 TEST(ConvTest, DepthwiseChunks) {
   for (int64_t channels : {72, 100, 144, 264})
@@ -282,6 +288,8 @@ TEST(ConvTest, EpilogueOfTiles) {
 
 TEST(ConvTest, Points) {
   check({2, {9, 8}, 40, {1, 1}, 72}, Coverage::Widest, /*isDoubleToo=*/true);
+  // Blocks of the filter gradient that end inside of images.
+  check({5, {7, 9}, 21, {1, 1}, 40}, Coverage::Widest);
   check({2, {9, 8}, 700, {1, 1}, 24, {2, 2}}, Coverage::Widest);
   check({2, {9, 9}, 24, {1, 1}, 700, {2, 2}, {}, {}, {}}, Coverage::Widest);
   check({1, {8, 8}, 20, {1, 1}, 20, {}, {1, 1}}, Coverage::Widest);
