@@ -62,7 +62,7 @@ KernelInfo emit(const Product &p, mlir::OpBuilder &builder, mlir::ModuleOp modul
   spec.n = {{p.n, {0, p.transposeB ? p.k : 1, 1}}};
   spec.k = {{p.k, {p.transposeA ? p.m : 1, p.transposeB ? 1 : p.n, 0}}};
   spec.partialOperand = 2;
-  return emitContraction(builder, module, spec, target);
+  return *emitContraction(builder, module, spec, target);
 }
 
 /// Columns lie along the lanes; fewer than a vector has are left to other ways.

@@ -3,7 +3,7 @@
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-usage: run.py [NAME ...] [--systems ortc stock eager compile whole ort jax] [--threads 1 2] [--seconds 5] [--rounds 5]
+usage: run.py [NAME ...] [--systems ortc tuned stock eager compile whole ort jax] [--threads 1 2] [--seconds 5] [--rounds 5]
               [--ortc build/bin/ortc] [--cores 0 1] [--limit 1200] [--results FILE.jsonl] [--again SYSTEM ...]
               [--table] [--write docs/benchmarks.md]
 
@@ -11,6 +11,7 @@ All systems start from the same weights and train on the same data with AdamW; t
 Each is a process of its own, pinned to as many cores as it has threads, the last of --cores; they take turns, a fraction of
 --seconds at a time, until everyone has had all of it. The median step counts. Where memory does not hold all systems of a
 model, they come in groups, and ortc takes turns with each group.
+    tuned    ortc train --tune, which measures how kernels are best cut; the ratios are those of ortc without
     stock    PyTorch eager, fused AdamW, in the environment as it is
     eager    the same in the environment where it is fastest (systems.tuned), both layouts of convolutional models
     compile  torch.compile of forward and loss, fused AdamW, tuned, both layouts
@@ -102,8 +103,8 @@ def make_system(args, name, threads, system, variant, scratch):
     folder, cores = args.models / name, args.cores[-threads:]
     work = scratch / f"{name}-{threads}-{system}-{variant}"
     work.mkdir(exist_ok=True)
-    if system == "ortc":
-        return Ortc(args.ortc, folder, threads, cores, work, args.limit)
+    if system in table.OWN:
+        return Ortc(system, args.ortc, folder, threads, cores, work, args.limit)
     env = {**(os.environ if system == "stock" else tuned(scratch))}
     # One process compiles on one core, and no earlier run has done it already.
     env |= {"TORCHINDUCTOR_CACHE_DIR": str(work / "inductor"), "TORCHINDUCTOR_COMPILE_THREADS": str(threads)}
@@ -175,8 +176,8 @@ def measure(args, results, name, threads, scratch):
     if not wanted:
         return
     say(f"{name}, {threads} thread{'s' * (threads > 1)}")
-    ortc = [make_system(args, name, threads, *pair, scratch) for pair in wanted if pair[0] == "ortc"]
-    others = [make_system(args, name, threads, *pair, scratch) for pair in wanted if pair[0] != "ortc"]
+    ortc = [make_system(args, name, threads, *pair, scratch) for pair in wanted if pair[0] in table.OWN]
+    others = [make_system(args, name, threads, *pair, scratch) for pair in wanted if pair[0] not in table.OWN]
     size = fit_together(args.models / name)
     times = {system: [] for system in ortc + others}
     try:
@@ -252,15 +253,16 @@ def run(parser, args, results):
         parser.error(f"{max(args.threads)} threads need as many cores; this run may use {len(args.cores)}")
     if unknown := set(args.names) - set(NAMES):
         parser.error(f"no such model: {', '.join(sorted(unknown))}")
-    if "ortc" in args.systems and not args.ortc.is_file():
+    own = set(table.OWN) & set(args.systems)
+    if own and not args.ortc.is_file():
         parser.error(f"{args.ortc} is not there: build it, or name it with --ortc")
     args.ortc, args.peaks = args.ortc.resolve(), args.peaks or args.ortc.parent / "ortc-bench-machine"
     os.sched_setaffinity(0, args.cores)
     dropped = [line for line in results.select(args.names, args.threads) if line["system"] in args.again]
     results.lines = [line for line in results.lines if line not in dropped]
     builds = {line["build"] for line in results.lines if "build" in line}
-    if "ortc" in args.systems and builds - {digest(args.ortc)}:
-        parser.error(f"{args.results} has results of another ortc: take another file, or --again ortc")
+    if own and builds - {digest(args.ortc)}:
+        parser.error(f"{args.results} has results of another ortc: take another file, or --again ortc tuned")
     complete = True
     with tempfile.TemporaryDirectory() as scratch:
         for name in args.names:
@@ -286,7 +288,7 @@ def main():
     print(text)
     if args.write:
         table.write(args.write, text)
-    sys.exit(not complete or any(line.get("wrong") or "error" in line and line["system"] == "ortc" for line in lines))
+    sys.exit(not complete or any(line.get("wrong") or "error" in line and line["system"] in table.OWN for line in lines))
 
 
 if __name__ == "__main__":

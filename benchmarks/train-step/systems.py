@@ -144,12 +144,14 @@ class Worker:
 
 
 class Ortc:
-    """`ortc train` once; every turn is a process of `ortc run`, whose step times its metrics give."""
+    """`ortc train` once, with what --tune measures where that is asked for; every turn is a process of `ortc run`, whose step
+    times its metrics give."""
 
-    system, variant = "ortc", ""
+    variant = ""
 
-    def __init__(self, ortc, folder, threads, cores, work, limit):
-        self.facts, self.pace = {}, 1.0
+    def __init__(self, system, ortc, folder, threads, cores, work, limit):
+        self.system, self.facts, self.pace = system, {}, 1.0
+        self.tuning = ["--tune", "--tune-cache", work / "tune.json"] if system == "tuned" else []
         self.ortc, self.folder, self.threads, self.cores, self.limit = ortc, folder, threads, cores, limit
         self.artifact, self.metrics, self.log, self.report = (
             work / name for name in ("artifact", "metrics.jsonl", "ortc.log", "report.json")
@@ -158,6 +160,7 @@ class Ortc:
     def start(self):
         recipe = json.loads((self.folder / "recipe.json").read_text())
         options = [*recipe["flags"], "--optimizer", recipe["optimizer"], "--target", "native", "--report", self.report]
+        options += self.tuning
         if self.threads > 2:
             options += ["--max-workers", self.threads]
         started = time.perf_counter()

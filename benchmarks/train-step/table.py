@@ -10,6 +10,7 @@ BEGIN, END = "<!-- train-step: begin -->", "<!-- train-step: end -->"
 DISTURBED = 2  # a median this many times the fastest step says that something else ran on these cores
 SYSTEMS = {
     "ortc": "ortc",
+    "tuned": "ortc tuned",
     "stock": "eager as it comes",
     "eager": "eager",
     "compile": "torch.compile",
@@ -17,7 +18,8 @@ SYSTEMS = {
     "ort": "ORT",
     "jax": "JAX",
 }
-OTHERS = list(SYSTEMS)[1:]
+OWN = ("ortc", "tuned")
+OTHERS = [system for system in SYSTEMS if system not in OWN]
 COMPARED = {"best of all": OTHERS, "eager": ["eager"], "ORT": ["ort"]}
 
 # How far losses of a system may be from the median of all systems, as a share of the largest of the five.
@@ -60,7 +62,7 @@ def judge(lines):
     """The lines, with an error in those whose losses are not those of the others: of the median of all systems."""
     groups, judged = {}, []
     for line in lines:
-        if "losses" in line:
+        if "losses" in line and line["system"] != "tuned":  # which has no opinion of its own
             groups.setdefault(line["name"], {}).setdefault(line["system"], []).append(line["losses"])
     wanted = {
         # A system counts once, however many variants and numbers of threads it ran with.
@@ -69,7 +71,8 @@ def judge(lines):
     }
     for line in lines:
         later = LATER_LOSSES_BATCH_NORM if line["name"] in BATCH_NORM else LATER_LOSSES
-        wrong = disagreement(line["losses"], wanted[line["name"]], later) if "losses" in line else None
+        compared = "losses" in line and line["name"] in wanted
+        wrong = disagreement(line["losses"], wanted[line["name"]], later) if compared else None
         judged.append({**line, "error": wrong, "wrong": True} if wrong else line)
     return judged
 

@@ -3,6 +3,8 @@
 #ifndef ORTC_COMPILER_CODEGEN_KERNELFUNCTION_H
 #define ORTC_COMPILER_CODEGEN_KERNELFUNCTION_H
 
+#include "compiler/codegen/KernelChoice.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Value.h"
@@ -23,6 +25,7 @@ struct KernelInfo {
   int64_t cost = 0; ///< the work in simple operations where that is not `flops`; for deciding about threads
   int64_t bytesRead = 0;
   int64_t bytesWritten = 0;
+  KernelBlocking blocking;
 };
 
 /// One buffer argument of a kernel: dense, row-major, aligned to its element (a host may bind memory of its own; buffers

@@ -12,6 +12,7 @@
 #include "compiler/driver/OutputFolder.h"
 #include "compiler/driver/Reports.h"
 #include "compiler/driver/SourceModel.h"
+#include "compiler/driver/TuneKernels.h"
 #include "compiler/frontend/Importer.h"
 #include "compiler/frontend/SharedInitializers.h"
 #include "compiler/frontend/onnx.pb.h"
@@ -57,8 +58,9 @@ namespace {
 /// One run of the compiler. Every phase returns false after it has set `error`, with the exit status in `status`.
 class Compilation {
 public:
-  Compilation(const CompileOptions &options, const std::function<int(ModuleOp parts)> &then)
-      : options(options), then(then), output(options.output) {
+  Compilation(const CompileOptions &options, const TuneOptions &tuning,
+              const std::function<int(ModuleOp parts)> &then)
+      : options(options), tuning(tuning), then(then), output(options.output) {
     DialectRegistry registry;
     autodiff::registerGradientRules(registry);
     context.appendDialectRegistry(registry);
@@ -78,7 +80,7 @@ public:
                             &Compilation::loss,    &Compilation::differentiate, &Compilation::update,
                             &Compilation::entries, &Compilation::fuse,          &Compilation::place,
                             &Compilation::code};
-    if (!checkPhase() || !findTargets() || !checkPaths())
+    if (!checkPhase() || !findTargets() || !checkPaths() || !readTuned())
       return report();
     for (size_t i = 0; kPhaseNames[i]; ++i) {
       auto begun = std::chrono::steady_clock::now();
@@ -141,6 +143,8 @@ private:
     std::string known;
     for (size_t i = 0; kPhaseNames[i]; ++i) {
       if (options.compileTo == kPhaseNames[i]) {
+        if (tuning.measures && options.compileTo != "code")
+          return fail("--tune measures code, and --compile-to " + options.compileTo + " ends before it");
         bool isPlaced = StringRef(kPhaseNames[i]) == "place" || StringRef(kPhaseNames[i]) == "code";
         return isPlaced || options.dumpBuffers.empty() ||
                fail("--dump-buffers shows the memory plan, and --compile-to " + options.compileTo +
@@ -156,7 +160,8 @@ private:
     std::string why;
     if (options.compileTo.empty() && !output.check(why))
       return fail(why);
-    for (const std::string &path : {options.dumpBuffers, options.report})
+    for (const std::string &path :
+         {options.dumpBuffers, options.report, tuning.measures ? tuning.path() : ""})
       if (!path.empty() && !canCreateFile(path, why))
         return fail(why, 1);
     return true;
@@ -166,6 +171,10 @@ private:
   bool checkOutputFiles() {
     std::vector<host::NamedFile> inputs{{"the model", options.model}},
         reports{{"--dump-buffers", options.dumpBuffers}, {"--report", options.report}}, outputs;
+    if (tuning.measures)
+      reports.push_back({"--tune-cache", tuning.path()});
+    else
+      inputs.push_back({"the tuning cache", tuning.path()});
     for (const std::string &file : model->getExternalFiles())
       inputs.push_back({"the model's data", file});
     if (options.compileTo.empty())
@@ -203,6 +212,10 @@ private:
         return fail("--target '" + name + "' is not known; known are host, native" + known);
       }
     }
+    for (const codegen::Target &target : targets)
+      if (tuning.measures && !codegen::canRunHere(target))
+        return fail("--tune measures on this machine, which cannot run code for " + target.name +
+                    "; give --target native, or a level that it can run");
     return true;
   }
 
@@ -490,18 +503,44 @@ private:
     });
   }
 
+  /// Known choices, before any work is done.
+  bool readTuned() {
+    std::string why;
+    return tuning.path().empty() || tuned.read(tuning.path(), /*mayBeMissing=*/tuning.measures, why) ||
+           fail(why);
+  }
+
   bool code() {
     kernels = findKernels(*program);
-    auto numerics =
-        options.numerics == Numerics::Fast ? codegen::Numerics::Fast : codegen::Numerics::Portable;
-    unsigned threads = countProcessors();
+    KernelOptions how;
+    how.numerics = options.numerics == Numerics::Fast ? codegen::Numerics::Fast : codegen::Numerics::Portable;
+    how.threads = countProcessors();
     for (const codegen::Target &target : targets) {
       codes.emplace_back();
       std::string why;
-      if (!compileKernels(*program, kernels, target, numerics, threads, codes.back(), why))
+      if (!compileFor(target, how, why) || (tuning.measures && !tuneFor(target, how, why)))
         return fail(nameModel("code for " + target.name + ": " + why));
     }
     return true;
+  }
+
+  bool compileFor(const codegen::Target &target, KernelOptions how, std::string &why) {
+    codegen::KernelChoices choices = tuned.choices(describePlace(target, how.numerics));
+    if (!tuning.path().empty())
+      how.choices = &choices;
+    codes.back() = TargetCode();
+    return compileKernels(*program, kernels, target, how, codes.back(), why);
+  }
+
+  /// Measures what the cache does not know yet, and compiles again what is faster otherwise.
+  bool tuneFor(const codegen::Target &target, const KernelOptions &how, std::string &why) {
+    TuneResult result;
+    if (!tuneKernels(*program, kernels, codes.back(), how, tuned, result, why))
+      return false;
+    facts.tuned.push_back(target.name + ": " + std::to_string(result.faster) + " of " +
+                          std::to_string(result.kernels) + " measured kernels are faster cut otherwise (" +
+                          std::to_string(result.variants) + " variants)");
+    return result.faster == 0 || compileFor(target, how, why);
   }
 
   bool dump(size_t number, const std::string &name) {
@@ -551,6 +590,8 @@ private:
     std::string why;
     if (facts.entries.empty())
       describePrograms();
+    if (tuning.measures && !codes.empty() && !writeFile(tuning.path(), tuned.write(), why))
+      return fail(why, 1);
     if (!options.dumpBuffers.empty() &&
         !writeFile(options.dumpBuffers, makeBufferTable(*program, options), why))
       return fail(why, 1);
@@ -605,6 +646,7 @@ private:
   }
 
   const CompileOptions &options;
+  const TuneOptions tuning;
   const std::function<int(ModuleOp parts)> then;
   OutputFolder output;
   MLIRContext context;
@@ -612,6 +654,7 @@ private:
   int status = 2;
   std::chrono::steady_clock::time_point started;
   std::vector<codegen::Target> targets;
+  TuneCache tuned;
   std::shared_ptr<const frontend::Model> model;
   std::shared_ptr<const frontend::Model> written; ///< what `ortc export` gives
   OwningOpRef<ModuleOp> source, program;
@@ -625,10 +668,12 @@ private:
 
 } // namespace
 
-int compile(const CompileOptions &options) { return Compilation(options, nullptr).run(); }
+int compile(const CompileOptions &options, const TuneOptions &tuning) {
+  return Compilation(options, tuning, nullptr).run();
+}
 
 int compile(const CompileOptions &options, const std::function<int(ModuleOp parts)> &then) {
-  return Compilation(options, then).run();
+  return Compilation(options, {}, then).run();
 }
 
 } // namespace ortc::driver

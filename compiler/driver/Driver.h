@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/options/CompileOptions.h"
+#include "compiler/options/TuneOptions.h"
 
 #include <functional>
 
@@ -12,12 +13,12 @@ class ModuleOp;
 
 namespace ortc::driver {
 
-/// Compiles as `options` say and writes the artifact's folder whole or not at all. Prints a summary on stdout and
+/// Compiles as `options` and `tuning` say and writes the artifact's folder whole or not at all. Prints a summary on stdout and
 /// messages on stderr. Returns the exit status of `ortc train`: 0 done, 1 a file could not be written, 2 the input was
 /// refused.
-int compile(const CompileOptions &options);
+int compile(const CompileOptions &options, const TuneOptions &tuning = {});
 
-/// The same; once the artifact is written, `then` gets the program as phase `differentiate` left it (forward, loss and
+/// The same without tuning; once the artifact is written, `then` gets the program as phase `differentiate` left it (forward, loss and
 /// backward functions), and what it returns is the exit status.
 int compile(const CompileOptions &options, const std::function<int(mlir::ModuleOp parts)> &then);
 

@@ -53,6 +53,8 @@ namespace {
 /// One kernel on its way to an object.
 struct Job {
   std::string text;
+  std::string name; ///< empty: its own
+  const codegen::KernelChoices *choices = nullptr;
   codegen::KernelInfo info;
   codegen::Bytes object;
   std::string error;
@@ -78,6 +80,9 @@ public:
     if (!source)
       return;
     auto function = *source->getOps<func::FuncOp>().begin();
+    if (!job.name.empty())
+      function.setSymName(job.name);
+    options.choices = job.choices;
     OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
     auto info = codegen::generateKernel(*module, function, target, options);
     if (failed(info) || failed(codegen::lowerToLLVM(*module))) {
@@ -95,7 +100,7 @@ public:
 
 private:
   const codegen::Target &target;
-  const codegen::GeneratorOptions &options;
+  codegen::GeneratorOptions options;
   MLIRContext context;
 };
 
@@ -155,19 +160,18 @@ static bool emitSteps(ModuleOp module, const ProgramKernels &kernels, TargetCode
   return true;
 }
 
-bool compileKernels(ModuleOp module, const ProgramKernels &kernels, const codegen::Target &target,
-                    codegen::Numerics numerics, unsigned threads, TargetCode &code, std::string &error) {
-  code.target = target;
-  codegen::GeneratorOptions options;
-  options.numerics = numerics;
-  for (auto [i, name] : llvm::enumerate(kernels.checkNames))
-    options.checkNames[name] = i;
+static std::string printKernel(ModuleOp module, StringRef name) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.lookupSymbol(name)->print(stream, OpPrintingFlags().useLocalScope());
+  return text;
+}
 
-  std::vector<Job> jobs(kernels.names.size());
-  for (auto [job, name] : llvm::zip_equal(jobs, kernels.names)) {
-    llvm::raw_string_ostream stream(job.text);
-    module.lookupSymbol(name)->print(stream, OpPrintingFlags().useLocalScope());
-  }
+/// Runs all jobs and moves their objects out; false with the first error.
+static bool runJobs(std::vector<Job> &jobs, const codegen::Target &target,
+                    const codegen::GeneratorOptions &options, unsigned threads,
+                    std::vector<codegen::KernelInfo> &infos, std::vector<codegen::Bytes> &objects,
+                    std::string &error) {
   std::atomic<size_t> next = 0;
   auto work = [&] {
     Worker worker(target, options);
@@ -180,17 +184,55 @@ bool compileKernels(ModuleOp module, const ProgramKernels &kernels, const codege
   work();
   for (std::thread &thread : pool)
     thread.join();
-
-  std::vector<codegen::Bytes> objects;
   for (Job &job : jobs) {
     if (!job.error.empty()) {
       error = job.error;
       return false;
     }
-    code.kernels.push_back(job.info);
+    infos.push_back(std::move(job.info));
     objects.push_back(std::move(job.object));
   }
-  return emitSteps(module, kernels, code, objects, error);
+  return true;
+}
+
+bool compileKernels(ModuleOp module, const ProgramKernels &kernels, const codegen::Target &target,
+                    const KernelOptions &options, TargetCode &code, std::string &error) {
+  code.target = target;
+  codegen::GeneratorOptions generator;
+  generator.numerics = options.numerics;
+  for (auto [i, name] : llvm::enumerate(kernels.checkNames))
+    generator.checkNames[name] = i;
+  std::vector<Job> jobs(kernels.names.size());
+  for (auto [job, name] : llvm::zip_equal(jobs, kernels.names)) {
+    job.text = printKernel(module, name);
+    job.choices = options.choices;
+  }
+  std::vector<codegen::Bytes> objects;
+  return runJobs(jobs, target, generator, options.threads, code.kernels, objects, error) &&
+         emitSteps(module, kernels, code, objects, error);
+}
+
+bool compileVariants(ModuleOp module, const std::vector<KernelVariant> &variants,
+                     const codegen::Target &target, const KernelOptions &options,
+                     std::vector<codegen::KernelInfo> &infos, codegen::CodeBlob &blob, std::string &error) {
+  codegen::GeneratorOptions generator;
+  generator.numerics = options.numerics;
+  std::vector<Job> jobs(variants.size());
+  for (auto [job, variant] : llvm::zip_equal(jobs, variants)) {
+    job.text = printKernel(module, variant.kernel);
+    job.name = variant.name;
+    job.choices = &variant.choices;
+  }
+  std::vector<codegen::Bytes> objects;
+  if (!runJobs(jobs, target, generator, options.threads, infos, objects, error))
+    return false;
+  auto linked = codegen::linkBlob(objects);
+  if (!linked) {
+    error = llvm::toString(linked.takeError());
+    return false;
+  }
+  blob = std::move(*linked);
+  return true;
 }
 
 } // namespace ortc::driver

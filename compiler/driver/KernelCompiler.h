@@ -36,9 +36,27 @@ bool isParallel(const codegen::KernelInfo &info);
 /// The number of an entry's role ("train", ...) in blobs and entry tables: enum ortc_entry_role.
 uint32_t entryRole(llvm::StringRef role);
 
-/// Generates and compiles every kernel, each in a module of its own, on `threads` threads, then the step functions, and
-/// links them. The same bytes whatever the number of threads. `error` says what failed.
+/// How kernels are compiled.
+struct KernelOptions {
+  codegen::Numerics numerics = codegen::Numerics::Fast;
+  unsigned threads = 1;
+  const codegen::KernelChoices *choices = nullptr; ///< as in GeneratorOptions
+};
+
+/// Generates and compiles every kernel, each in a module of its own, then the step functions, and links them. The same
+/// bytes whatever the number of threads. `error` says what failed.
 bool compileKernels(mlir::ModuleOp module, const ProgramKernels &kernels, const codegen::Target &target,
-                    codegen::Numerics numerics, unsigned threads, TargetCode &code, std::string &error);
+                    const KernelOptions &options, TargetCode &code, std::string &error);
+
+/// A kernel under another name, with choices of its own.
+struct KernelVariant {
+  std::string kernel, name;
+  codegen::KernelChoices choices;
+};
+
+/// Generates, compiles and links variants of kernels, without any step function. `infos` are in their order.
+bool compileVariants(mlir::ModuleOp module, const std::vector<KernelVariant> &variants,
+                     const codegen::Target &target, const KernelOptions &options,
+                     std::vector<codegen::KernelInfo> &infos, codegen::CodeBlob &blob, std::string &error);
 
 } // namespace ortc::driver

@@ -19,6 +19,7 @@ struct CompileFacts {
   bool labelIsAdded = false; ///< the compiler added the input "label"
   std::vector<legalize::InitializerReport> initializers;
   std::vector<std::string> warnings;
+  std::vector<std::string> tuned; ///< what --tune found, by target
   struct EntryFacts {
     std::string name;
     int64_t steps = 0, flops = 0, bytesRead = 0, bytesWritten = 0;

@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/MeasureKernels.h"
 
-#include "compiler/codegen/backend/BlobLoader.h"
 #include "passes/memory/Passes.h"
 
 #include <cstring>
 #include <ctime>
 #include <map>
-#include <new>
 #include <random>
 #include <sys/mman.h>
 
@@ -22,41 +20,11 @@ namespace ortc::driver {
 
 namespace {
 
-/// Memory that is zero, from and back to the system.
-class Scratch {
-public:
-  explicit Scratch(size_t bytes) : bytes(std::max<size_t>(bytes, 1)) {
-    void *memory = mmap(nullptr, this->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    data = memory == MAP_FAILED ? nullptr : static_cast<uint8_t *>(memory);
-  }
-  ~Scratch() {
-    if (data)
-      munmap(data, bytes);
-  }
-  Scratch(const Scratch &) = delete;
-  Scratch &operator=(const Scratch &) = delete;
-
-  uint8_t *data;
-  size_t bytes;
-};
-
 /// Where a step's buffers lie in its scratch memory.
 struct Layout {
   std::vector<size_t> offsets; ///< of inputs, then outputs
   std::vector<MemRefType> types;
   size_t workspace = 0, bytes = 0;
-};
-
-/// Values that came to lie below the normal ones would slow kernels down that run on their own results.
-class FlushDenormals {
-public:
-#if defined(__x86_64__)
-  FlushDenormals() : before(_mm_getcsr()) { _mm_setcsr(before | 0x8040); }
-  ~FlushDenormals() { _mm_setcsr(before); }
-
-private:
-  unsigned before;
-#endif
 };
 
 } // namespace
@@ -123,26 +91,100 @@ static void fill(MemRefType type, uint8_t *data) {
     std::memset(data, 0, static_cast<size_t>(plan::storedBytes(type)));
 }
 
-static double timeKernel(ortc_task_fn kernel, int64_t chunks, std::vector<void *> &arguments) {
-  auto once = [&] {
-    for (int64_t chunk = 0; chunk < chunks; ++chunk)
-      kernel(arguments.data(), chunk, 0);
-  };
+static constexpr size_t kHugePage = 2 << 20;
+
+KernelTrial::KernelTrial(plan::StepOp step, int64_t workspaceBytes) {
+#if defined(__x86_64__)
+  before = _mm_getcsr();
+  _mm_setcsr(before | 0x8040);
+#endif
+  Layout layout = layOut(step, workspaceBytes);
+  // In huge pages, as a session of `ortc run` is.
+  size = llvm::alignTo(std::max<size_t>(layout.bytes, 1), kHugePage) + kHugePage;
+  mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED)
+    return;
+  data = reinterpret_cast<uint8_t *>(llvm::alignTo(reinterpret_cast<uintptr_t>(mapping), kHugePage));
+#ifdef MADV_HUGEPAGE
+  madvise(data, size - kHugePage, MADV_HUGEPAGE); // a wish
+#endif
+  for (auto [offset, type] : llvm::zip_equal(layout.offsets, layout.types)) {
+    fill(type, data + offset);
+    arguments.push_back(data + offset);
+  }
+  if (workspaceBytes > 0)
+    arguments.push_back(data + layout.workspace);
+}
+
+KernelTrial::~KernelTrial() {
+  if (data)
+    munmap(mapping, size);
+#if defined(__x86_64__)
+  _mm_setcsr(before);
+#endif
+}
+
+void KernelTrial::run(const Code &code) {
+  for (int64_t chunk = 0; chunk < code.chunks; ++chunk)
+    code.kernel(arguments.data(), chunk, 0);
+}
+
+/// Calls of which one reading of the clock, which costs up to a microsecond, is a small part.
+static int64_t findRepeats(double took) { return static_cast<int64_t>(2e-5 / std::max(took, 5e-8)) + 1; }
+
+double KernelTrial::time(ortc_task_fn kernel, int64_t chunks) {
+  Code code{kernel, chunks};
   double start = seconds();
-  once(); // fills the caches
+  run(code); // fills the caches
   double took = seconds() - start;
-  // At least 20 microseconds at a time: reading the clock costs up to one.
-  auto repeats = static_cast<int64_t>(2e-5 / std::max(took, 5e-8)) + 1;
+  int64_t repeats = findRepeats(took);
   double best = took, spent = 0;
   for (int round = 0; round < 10 && spent < 0.02; ++round) {
     start = seconds();
     for (int64_t i = 0; i < repeats; ++i)
-      once();
+      run(code);
     took = seconds() - start;
     spent += took;
     best = std::min(best, took / double(repeats));
   }
   return best;
+}
+
+std::vector<double> KernelTrial::timeInTurns(const std::vector<Code> &codes) {
+  constexpr int kTurns = 12, kTurnsOfAll = 3;
+  constexpr double kSeconds = 0.03, kSlower = 1.1, kHopeless = 1.4, kLong = 2e-3;
+  std::vector<double> best(codes.size()), spent(codes.size(), 0);
+  if (!codes.empty())
+    run(codes.front()); // fills the caches
+  for (auto [time, code] : llvm::zip_equal(best, codes)) {
+    double start = seconds();
+    run(code);
+    time = seconds() - start;
+  }
+  for (int turn = 0; turn < kTurns; ++turn) {
+    double fastest = *std::min_element(best.begin(), best.end());
+    for (size_t i = 0; i < codes.size(); ++i) {
+      if (best[i] > (turn < kTurnsOfAll ? kHopeless : kSlower) * fastest ||
+          (turn >= kTurnsOfAll && spent[i] > kSeconds))
+        continue;
+      int64_t repeats = findRepeats(best[i]);
+      if (best[i] < kLong)
+        run(codes[i]); // its own data into the caches
+      double start = seconds();
+      for (int64_t call = 0; call < repeats; ++call)
+        run(codes[i]);
+      double took = seconds() - start;
+      spent[i] += took;
+      best[i] = std::min(best[i], took / double(repeats));
+    }
+  }
+  return best;
+}
+
+llvm::StringMap<plan::StepOp> findFirstSteps(ModuleOp module) {
+  llvm::StringMap<plan::StepOp> steps;
+  module.walk([&](plan::StepOp step) { steps.try_emplace(step.getKernel(), step); });
+  return steps;
 }
 
 std::vector<double> measureKernels(ModuleOp module, const ProgramKernels &kernels, const TargetCode &code,
@@ -152,9 +194,7 @@ std::vector<double> measureKernels(ModuleOp module, const ProgramKernels &kernel
     error = llvm::toString(blob.takeError());
     return {};
   }
-  llvm::StringMap<plan::StepOp> steps;
-  module.walk([&](plan::StepOp step) { steps.try_emplace(step.getKernel(), step); });
-  FlushDenormals flush;
+  llvm::StringMap<plan::StepOp> steps = findFirstSteps(module);
   std::vector<double> times;
   for (auto [i, name] : llvm::enumerate(kernels.names)) {
     times.push_back(0);
@@ -163,20 +203,12 @@ std::vector<double> measureKernels(ModuleOp module, const ProgramKernels &kernel
     ortc_task_fn kernel = blob->kernel(info.name);
     if (kind == plan::KernelKind::check || !kernel)
       continue;
-    Layout layout = layOut(steps.lookup(name), info.workspaceBytesPerWorker);
-    Scratch scratch(layout.bytes);
-    if (!scratch.data) {
-      error = "cannot get " + std::to_string(layout.bytes) + " bytes to measure " + name;
+    KernelTrial trial(steps.lookup(name), info.workspaceBytesPerWorker);
+    if (!trial.isReady()) {
+      error = "cannot get " + std::to_string(trial.bytes()) + " bytes to measure " + name;
       return {};
     }
-    std::vector<void *> arguments;
-    for (auto [offset, type] : llvm::zip_equal(layout.offsets, layout.types)) {
-      fill(type, scratch.data + offset);
-      arguments.push_back(scratch.data + offset);
-    }
-    if (info.workspaceBytesPerWorker > 0)
-      arguments.push_back(scratch.data + layout.workspace);
-    times.back() = timeKernel(kernel, info.chunks, arguments);
+    times.back() = trial.time(kernel, info.chunks);
   }
   return times;
 }

@@ -105,6 +105,9 @@ static Json reportKernel(const CompileFacts &facts, const codegen::KernelInfo &i
   item["flops"] = info.flops;
   item["bytes_read"] = info.bytesRead;
   item["bytes_written"] = info.bytesWritten;
+  if (const codegen::KernelBlocking &blocking = info.blocking; !blocking.key.empty())
+    item["blocking"] = {
+        {"key", blocking.key}, {"from", blocking.isGiven ? "tuning" : "table"}, {"choice", blocking.choice}};
   return item;
 }
 

@@ -97,6 +97,8 @@ std::string makeSummary(const CompileOptions &options, const CompileFacts &facts
   for (size_t i = 0; i < codes.size(); ++i)
     line(i == 0 ? "code" : "", codes[i].target.name + ": " + humanBytes(codes[i].blob.bytes.size()) + ", " +
                                    std::to_string(codes[i].kernels.size()) + " kernels");
+  for (size_t i = 0; i < facts.tuned.size(); ++i)
+    line(i == 0 ? "tuned" : "", facts.tuned[i]);
   char took[32];
   std::snprintf(took, sizeof took, "%.2f s", seconds);
   line("written", options.output + "/model.ortc in " + took);

@@ -52,6 +52,15 @@ class TableTest(unittest.TestCase):
         # model, threads, ortc, eager, ORT, best / ortc, eager / ortc, ORT / ortc, two shares
         self.assertEqual(row(lines), ["lenet", "1", "2.00", "6.00", "5.00", "2.50", "3.00", "2.50", "–", "–"])
 
+    def test_what_tuning_adds_is_a_column_and_nothing_else(self):
+        lines = [line("ortc", 2.0), line("tuned", 1.5), line("eager", 8.0), line("ort", 6.0)]
+        # Neither does it compete with ortc, nor is ortc tuned in the ratios.
+        self.assertEqual(row(lines), ["lenet", "1", "2.00", "1.50", "8.00", "6.00", "3.00", "4.00", "3.00", "–", "–"])
+        # It has the losses of ortc by construction: that is no second voice against the others.
+        wrong = [2.5] * 5
+        lines = [line("ortc", 2.0, losses=wrong), line("tuned", 1.5, losses=wrong), line("eager", 8.0), line("ort", 6.0)]
+        self.assertEqual([each.get("wrong") for each in table.judge(lines)], [True, True, None, None])
+
     def test_shares_are_of_the_rates_of_the_same_run(self):
         # 4 GFLOP and 1 GB in 100 ms of 80 GFLOP/s and 40 GB/s.
         ortc = line("ortc", 100.0, flops=4e9, bytes_read=6e8, bytes_written=4e8, fma_gflops=80.0, copy_gbs=40.0)

@@ -8,15 +8,18 @@
 using namespace ortc;
 
 static CompileOptions compiled;
+static TuneOptions tuned;
 
-int ortc::driver::compile(const CompileOptions &options) {
+int ortc::driver::compile(const CompileOptions &options, const TuneOptions &tuning) {
   compiled = options;
+  tuned = tuning;
   return 0;
 }
 
 /// Parses and runs a command line; returns the message of an error, or "".
 static std::string run(std::vector<std::string> arguments) {
   compiled = {};
+  tuned = {};
   CLI::App app;
   tool::Action action;
   tool::addTrainCommand(app, action);
@@ -50,6 +53,21 @@ TEST(TrainCommandTest, HasTheDocumentedDefaults) {
   EXPECT_EQ(compiled.targets, (std::vector<std::string>{"host"}));
   EXPECT_TRUE(compiled.source);
   EXPECT_FALSE(compiled.gradients);
+}
+
+TEST(TrainCommandTest, TuningHasAFileOfItsOwn) {
+  ASSERT_EQ(train({}), "");
+  EXPECT_FALSE(tuned.measures);
+  EXPECT_EQ(tuned.path(), "");
+  ASSERT_EQ(train({"--tune"}), "");
+  EXPECT_TRUE(tuned.measures);
+  EXPECT_EQ(tuned.path(), "ortc-tune.json");
+  ASSERT_EQ(train({"--tune-cache", "a.json"}), "");
+  EXPECT_FALSE(tuned.measures);
+  EXPECT_EQ(tuned.path(), "a.json");
+  ASSERT_EQ(train({"--tune-cache", "a.json", "--tune"}), "");
+  EXPECT_TRUE(tuned.measures);
+  EXPECT_EQ(tuned.path(), "a.json");
 }
 
 TEST(TrainCommandTest, TakesBindingsAndShapesInTheirOrder) {

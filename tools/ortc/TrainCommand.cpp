@@ -96,7 +96,8 @@ static void addTrainingFlags(CommandLine &line, CompileOptions &options) {
   line.addFlag("--gradients", "adds the entry that leaves gradients readable", options.gradients);
 }
 
-static void addCodeFlags(CommandLine &line, CompileOptions &options, bool &isFirstTarget) {
+static void addCodeFlags(CommandLine &line, CompileOptions &options, TuneOptions &tuning,
+                         bool &isFirstTarget) {
   line.addWhole("--max-workers", "the most threads a session may use; default: 2", options.maxWorkers, 1,
                 256);
   line.addValue(
@@ -109,6 +110,12 @@ static void addCodeFlags(CommandLine &line, CompileOptions &options, bool &isFir
                 fill(parseNumerics, options.numerics));
   line.addValue("--precision", "TYPE", "f32: the types of the file; f64: everything in float64, for checking",
                 fill(parsePrecision, options.precision));
+  line.addFlag("--tune", "measures on this machine how kernels are best cut, and keeps it in --tune-cache",
+               tuning.measures);
+  line.addText("--tune-cache", "FILE.json",
+               std::string("what was measured; taken without --tune, too. Default with --tune: ") +
+                   kTuneCache,
+               tuning.file);
   line.addText("--compile-to", "PHASE", "stops after a phase", options.compileTo);
   line.addText("--dump-ir", "DIR", "writes the IR after every phase", options.dumpIr);
   line.addText("--dump-buffers", "FILE.csv", "writes the memory plan", options.dumpBuffers);
@@ -119,6 +126,7 @@ static void addCodeFlags(CommandLine &line, CompileOptions &options, bool &isFir
 void addTrainCommand(CLI::App &app, Action &action) {
   struct State {
     CompileOptions options;
+    TuneOptions tuning;
     bool isFirstTarget = true;
   };
   auto state = std::make_shared<State>();
@@ -130,12 +138,12 @@ void addTrainCommand(CLI::App &app, Action &action) {
   line.addFlag("--no-source", "leaves the ONNX graph out of the artifact", state->options.source, false);
   addGradientFlags(line, state->options);
   addTrainingFlags(line, state->options);
-  addCodeFlags(line, state->options, state->isFirstTarget);
+  addCodeFlags(line, state->options, state->tuning, state->isFirstTarget);
   line.setAction(action, [state] {
     std::string error;
     if (!checkOptions(state->options, error))
       return reportError(error, 2);
-    return driver::compile(state->options);
+    return driver::compile(state->options, state->tuning);
   });
 }
 

@@ -6,7 +6,7 @@
 
 #include "compiler/codegen/MathExpansion.h"
 #include "compiler/codegen/contraction/BlockLoops.h"
-#include "compiler/codegen/contraction/ContractionPlan.h"
+#include "compiler/codegen/contraction/ContractionChoices.h"
 #include "compiler/codegen/contraction/MatrixPlan.h"
 #include "compiler/codegen/contraction/Microkernel.h"
 #include "compiler/codegen/contraction/Packing.h"
@@ -36,9 +36,9 @@ class TileAccess;
 
 class ContractionEmitter : BlockLoops {
 public:
-  ContractionEmitter(OpBuilder &builder, ModuleOp module, const ContractionSpec &spec, const Target &target)
-      : BlockLoops(builder), module(module), spec(spec), target(target), plan(planContraction(spec, target)) {
-  }
+  ContractionEmitter(OpBuilder &builder, ModuleOp module, const ContractionSpec &spec, const Target &target,
+                     ContractionPlan plan)
+      : BlockLoops(builder), module(module), spec(spec), target(target), plan(std::move(plan)) {}
 
   KernelInfo emit();
 
@@ -499,13 +499,19 @@ void ContractionEmitter::finishRows(const TilePlace &place, TileAccess &access, 
   });
 }
 
-KernelInfo emitContraction(OpBuilder &builder, ModuleOp module, const ContractionSpec &spec,
-                           const Target &target) {
+FailureOr<KernelInfo> emitContraction(OpBuilder &builder, ModuleOp module, const ContractionSpec &spec,
+                                      const Target &target) {
   if (usesDotKernel(spec))
     return emitDotKernel(builder, module, spec, target);
   if (std::optional<MatrixPlan> plan = planMatrix(spec, target); plan && isFasterOnUnit(*plan))
     return emitMatrixContraction(builder, module, spec, *plan);
-  return ContractionEmitter(builder, module, spec, target).emit();
+  KernelBlocking blocking;
+  FailureOr<ContractionPlan> plan = chooseContraction(module.getContext(), spec, target, blocking);
+  if (failed(plan))
+    return failure();
+  KernelInfo info = ContractionEmitter(builder, module, spec, target, std::move(*plan)).emit();
+  info.blocking = std::move(blocking);
+  return info;
 }
 
 } // namespace ortc::codegen

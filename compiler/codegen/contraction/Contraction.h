@@ -61,13 +61,15 @@ struct ContractionSpec {
   /// other operand: it holds partial sums between blocks of k. -1: partial sums live in the workspace.
   int partialOperand = -1;
   Numerics numerics = Numerics::Fast;
+  const KernelChoices *choices = nullptr; ///< KernelBlocking is complete only with them
 };
 
-/// Emits the kernel into `module` and says what its caller must know. The order of summation of an element is that of
+/// Emits the kernel into `module` and says what its caller must know; fails with a diagnostic when `spec.choices` have a
+/// choice for it that is impossible. The order of summation of an element is that of
 /// the k dims (16 interleaved sums and a tree for the thin shapes that `usesDotKernel` names), whatever target,
 /// blocking and chunk. Only the matrix unit (MatrixPlan.h) has an order of its own, which depends on the shape alone.
-KernelInfo emitContraction(mlir::OpBuilder &builder, mlir::ModuleOp module, const ContractionSpec &spec,
-                           const Target &target);
+llvm::FailureOr<KernelInfo> emitContraction(mlir::OpBuilder &builder, mlir::ModuleOp module,
+                                            const ContractionSpec &spec, const Target &target);
 
 } // namespace ortc::codegen
 

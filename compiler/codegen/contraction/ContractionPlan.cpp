@@ -20,12 +20,23 @@ static constexpr int64_t kOuterChunks = 4;
 static constexpr int64_t kRowUnit = 24;
 /// Columns of a chunk: with kDepth, the packed block that has to stay in the second-level cache.
 static constexpr int64_t kLaneChunk = 256;
+/// Of a shallow block, on CPUs with 16 registers.
+static constexpr int64_t kWideChunk = 512;
 static constexpr int64_t kDepth = 512;
 /// The depth of one block of many where rows are gathered too, and rows that are gathered at a time: long runs of the source, in a
 /// block that leaves the other one its place in the cache.
 static constexpr int64_t kGatheredDepth = 384, kGatheredRows = 4 * kRowUnit;
 /// Elements of a chunk of columns that are read in place.
 static constexpr int64_t kInPlaceElements = 32 << 10;
+/// Elements of an operand that a choice may have copied at a time, by every worker.
+static constexpr int64_t kMostPackedElements = 1 << 20;
+/// Cycles that a vector of columns costs beside the arithmetic; the same when it comes from the second-level cache, on CPUs with
+/// 16 registers; elements of a packed block that is nearer.
+static constexpr double kVectorCycles = 0.25, kFarVectorCycles = 0.35;
+static constexpr int64_t kNearElements = 8 << 10;
+/// Bytes from one k to the next from which rows are gathered, with 16 registers and with more: six rows of a tile find a line
+/// again in the first-level cache unless all lines meet in one of its sets.
+static constexpr int64_t kGatheredStride = 4096, kGatheredWideStride = 1024;
 /// Multiply-adds of f32 in a cycle; cycles to pack an element, or to read one from a cache that all cores share.
 static constexpr double kMacsPerCycle = 28, kPackCycles = 0.7, kReadCycles = 0.4;
 
@@ -59,8 +70,7 @@ SmallVector<ContractionDim> collapseDims(ArrayRef<ContractionDim> dims) {
   return result;
 }
 
-/// The operand that decides about the direction of lanes: the first one written, C without epilogue.
-static unsigned outputOperand(const ContractionSpec &spec) {
+unsigned findOutput(const ContractionSpec &spec) {
   for (size_t i = 2; i < spec.operands.size(); ++i)
     if (spec.buffers[spec.operands[i].buffer].written)
       return i;
@@ -109,68 +119,76 @@ namespace {
 /// Cycles of one step of k for a tile, on a CPU with two fma and two loads a cycle and four cycles of latency. Loads
 /// that hide behind arithmetic still cost a little (vectors come from the second-level cache, rows from the first):
 /// larger tiles win ties.
-double tileCost(int64_t rows, int64_t vectors) {
-  return std::max({rows * vectors / 2.0, (rows + vectors) / 2.0, 4.0}) + 0.15 * rows + 0.25 * vectors;
+double tileCost(int64_t rows, int64_t vectors, double vectorCycles) {
+  return std::max({rows * vectors / 2.0, (rows + vectors) / 2.0, 4.0}) + 0.15 * rows + vectorCycles * vectors;
 }
 
-double rowsCost(int64_t total, int64_t rows, int64_t vectors) {
-  double cost = total / rows * tileCost(rows, vectors);
-  return total % rows ? cost + tileCost(total % rows, vectors) : cost;
+double rowsCost(int64_t total, int64_t rows, int64_t vectors, double vectorCycles) {
+  double cost = total / rows * tileCost(rows, vectors, vectorCycles);
+  return total % rows ? cost + tileCost(total % rows, vectors, vectorCycles) : cost;
 }
 
 /// The best tile height for strips of `vectors` vectors. `manyStreams`: rows may be many.
-int64_t pickRows(int64_t total, int64_t vectors, const Target &target, bool manyStreams,
-                 double *costOut = nullptr) {
+int64_t pickRows(int64_t total, int64_t vectors, const Target &target, bool manyStreams) {
   int64_t best = 1;
   double bestCost = -1;
   for (int64_t rows : {12, 8, 6, 4, 3, 2, 1}) {
     if (!fitsRegisters(rows, vectors, target) || (rows > 8 && !manyStreams) || rows > total)
       continue;
-    double cost = rowsCost(total, rows, vectors);
+    double cost = rowsCost(total, rows, vectors, kVectorCycles);
     if (bestCost < 0 || cost < bestCost)
       best = rows, bestCost = cost;
   }
   // A height that is none of the list when it is all there is.
   if (total < 12 && fitsRegisters(total, vectors, target) && (total <= 8 || manyStreams)) {
-    double cost = tileCost(total, vectors);
-    if (cost < bestCost)
-      best = total, bestCost = cost;
+    if (tileCost(total, vectors, kVectorCycles) < bestCost)
+      best = total;
   }
-  if (costOut)
-    *costOut = bestCost;
   return best;
 }
 
 } // namespace
 
-/// Cuts columns into a main strip and an edge so that the estimated cycles are fewest.
+/// Rows of A that are neighbours in memory are one stream; else many rows of a large pitch share few cache sets.
+static bool hasManyStreams(const ContractionPlan &plan) { return plan.row.strides[plan.rowOperand] == 1; }
+
+/// Cuts columns into a main strip of tiles of `width` vectors and an edge.
+static void cutColumns(ContractionPlan &plan, int64_t width, const Target &target) {
+  int64_t columns = plan.lane.size, whole = columns / (width * plan.lanes) * (width * plan.lanes);
+  auto rows = [&](int64_t vectors) { return pickRows(plan.row.size, vectors, target, hasManyStreams(plan)); };
+  plan.strips[0] = {0, whole, width, plan.lanes, rows(width)};
+  if (whole < columns) {
+    int64_t rest = columns - whole, edgeVectors = ceilDiv(rest, plan.lanes);
+    plan.strips[1] = {whole, columns, edgeVectors, rest - (edgeVectors - 1) * plan.lanes, rows(edgeVectors)};
+  }
+}
+
+double estimateTiles(const ContractionPlan &plan) {
+  // Packed columns that are too many for the first-level cache. With 32 registers there is no choice that would matter.
+  int64_t block = std::min(plan.lane.size, kLaneChunk) * plan.blockDepth();
+  bool isFar = plan.packLanes && plan.hasFewRegisters && block > kNearElements;
+  double cycles = 0, vectorCycles = isFar ? kFarVectorCycles : kVectorCycles;
+  for (const ContractionStrip &strip : plan.strips)
+    if (strip.begin < strip.end)
+      cycles += rowsCost(plan.row.size, strip.rows, strip.vectors, vectorCycles) *
+                static_cast<double>(ceilDiv(strip.end - strip.begin, strip.vectors * plan.lanes));
+  return cycles;
+}
+
+/// The cut whose estimated cycles are fewest.
 static void planStrips(ContractionPlan &plan, const Target &target) {
-  int64_t columns = plan.lane.size, rows = plan.row.size;
-  int64_t vectors = ceilDiv(columns, plan.lanes);
-  // Rows of A that are neighbours in memory are one stream; else many rows of a large pitch share few cache sets.
-  bool manyStreams = plan.row.strides[plan.rowOperand] == 1;
+  int64_t vectors = ceilDiv(plan.lane.size, plan.lanes), best = 1;
   double bestCost = -1;
-  int64_t bestWidth = 1;
   for (int64_t width : {4, 3, 2, 6, 8, 1}) {
     if (width > vectors || !fitsRegisters(1, width, target))
       continue;
-    double cost, edge = 0;
-    pickRows(rows, width, target, manyStreams, &cost);
-    cost *= columns / (width * plan.lanes);
-    int64_t rest = columns % (width * plan.lanes);
-    if (rest)
-      pickRows(rows, ceilDiv(rest, plan.lanes), target, manyStreams, &edge);
-    if (bestCost < 0 || cost + edge < bestCost)
-      bestCost = cost + edge, bestWidth = width;
+    ContractionPlan cut = plan;
+    cutColumns(cut, width, target);
+    double cost = estimateTiles(cut);
+    if (bestCost < 0 || cost < bestCost)
+      bestCost = cost, best = width;
   }
-  int64_t width = bestWidth * plan.lanes;
-  int64_t whole = columns / width * width;
-  plan.strips[0] = {0, whole, bestWidth, plan.lanes, pickRows(rows, bestWidth, target, manyStreams)};
-  if (whole < columns) {
-    int64_t rest = columns - whole, edgeVectors = ceilDiv(rest, plan.lanes);
-    plan.strips[1] = {whole, columns, edgeVectors, rest - (edgeVectors - 1) * plan.lanes,
-                      pickRows(rows, edgeVectors, target, manyStreams)};
-  }
+  cutColumns(plan, best, target);
 }
 
 /// Cycles that a cut of rows and columns costs: arithmetic of the busiest worker, copies or reads of B for every row
@@ -185,10 +203,12 @@ static double chunkCost(const ContractionPlan &plan, int64_t rowChunks, int64_t 
   return turns * (rows * columns * depth / kMacsPerCycle + packing + reading);
 }
 
-/// Whole panels, whose width divides 64 for most tiles.
-static int64_t laneUnitOf(const ContractionPlan &plan) {
+// The width of most panels divides 64.
+int64_t laneUnitOf(const ContractionPlan &plan) {
   return plan.strips[0].end > 0 ? std::lcm<int64_t>(plan.strips[0].vectors * plan.lanes, 64) : 64;
 }
+
+int64_t rowUnitOf(const ContractionPlan &) { return 2 * kRowUnit; }
 
 /// Chunks are outer indices, then rows and columns. The order of sums does not depend on them, so they may depend on the
 /// number of workers. As few as keep all workers busy: every chunk packs for itself.
@@ -207,9 +227,13 @@ static void planChunks(ContractionPlan &plan, int64_t workers) {
   // Each tile reads all columns of its chunk: packed, from the second-level cache; in place, better from the first.
   // Rows that are copied want many.
   bool wide = plan.packLanes || plan.row.strides[plan.rowOperand] == 1;
-  int64_t widest = wide ? kLaneChunk : kInPlaceElements / std::max<int64_t>(1, plan.blockDepth());
+  int64_t depthOfBlock = std::max<int64_t>(1, plan.blockDepth());
+  int64_t widest = !wide ? kInPlaceElements / depthOfBlock
+                   : plan.hasFewRegisters
+                       ? std::clamp(kLaneChunk * kDepth / depthOfBlock, kLaneChunk, kWideChunk)
+                       : kLaneChunk;
   int64_t most = std::clamp<int64_t>(widest / laneUnit, 1, laneUnits);
-  int64_t rowUnits = ceilDiv(plan.row.size, 2 * kRowUnit);
+  int64_t rowUnits = ceilDiv(plan.row.size, rowUnitOf(plan));
   double bestCost = -1;
   for (int64_t perChunk = most; perChunk >= 1; --perChunk) {
     int64_t laneChunks = ceilDiv(laneUnits, perChunk);
@@ -220,7 +244,7 @@ static void planChunks(ContractionPlan &plan, int64_t workers) {
       continue;
     bestCost = cost;
     plan.laneChunk = perChunk * laneUnit, plan.laneChunks = laneChunks;
-    plan.rowChunk = perRowChunk * 2 * kRowUnit, plan.rowChunks = rowChunks;
+    plan.rowChunk = perRowChunk * rowUnitOf(plan), plan.rowChunks = rowChunks;
     if (laneChunks >= kOuterChunks * enough)
       break;
   }
@@ -265,14 +289,17 @@ static bool wantsRowPacking(const ContractionPlan &plan, int64_t elementBytes) {
   int64_t panels = std::min(plan.laneChunk, strip.end) / (strip.vectors * plan.lanes);
   return plan.row.strides[plan.rowOperand] == 1 && panels >= 2 && plan.blockDepth() >= 256 &&
          strip.rows >= 4 && plan.row.size >= 2 * kRowUnit &&
-         plan.kLoops.back().strides[plan.rowOperand] * elementBytes >= 1024;
+         plan.kLoops.back().strides[plan.rowOperand] * elementBytes >=
+             (plan.hasFewRegisters ? kGatheredStride : kGatheredWideStride);
 }
 
-ContractionPlan planContraction(const ContractionSpec &spec, const Target &target) {
+/// Which dims are iterated how, and blocks of k. The order of sums follows from it.
+static ContractionPlan planDims(const ContractionSpec &spec, const Target &target) {
   ContractionPlan plan;
+  plan.hasFewRegisters = target.vectorRegisters < 32;
   plan.lanes = target.lanes(spec.accumulatorType.getIntOrFloatBitWidth());
   SmallVector<ContractionDim> m = collapseDims(spec.m), n = collapseDims(spec.n), k = collapseDims(spec.k);
-  unsigned output = outputOperand(spec);
+  unsigned output = findOutput(spec);
 
   // Lanes go along n where the output is contiguous there, else along m; a few columns beside many contiguous rows are
   // better stored one by one than computed in nearly empty vectors.
@@ -299,20 +326,18 @@ ContractionPlan planContraction(const ContractionSpec &spec, const Target &targe
   plan.outerTotal = sizeOf(plan.outer);
 
   planDepth(plan, k, spec);
-  Type narrow = plan.laneOperand == 0 ? spec.narrowA : spec.narrowB;
-  plan.packLanes = wantsPacking(plan, bool(narrow));
+  return plan;
+}
+
+/// What the workspace holds.
+static void sizeWorkspace(ContractionPlan &plan, const ContractionSpec &spec) {
   plan.packOnce =
       plan.packLanes && plan.blocks() == 1 &&
       llvm::all_of(plan.outer, [&](const ContractionDim &dim) { return dim.strides[plan.laneOperand] == 0; });
-  planStrips(plan, target);
-  planChunks(plan, target.workers);
-  int64_t elementBytes = spec.accumulatorType.getIntOrFloatBitWidth() / 8;
-  if (wantsRowPacking(plan, elementBytes)) {
-    plan.packedRows = kGatheredRows;
+  if (plan.packedRows) {
     plan.packedTileElements = plan.blockDepth() * plan.strips[0].rows + plan.lanes;
     plan.packedRowElements = plan.packedTileElements * (plan.packedRows / plan.strips[0].rows);
   }
-
   if (plan.packLanes)
     plan.packedElements = roundUp(std::min(plan.laneChunk, roundUp(plan.lane.size, plan.lanes)), plan.lanes) *
                           plan.blockDepth();
@@ -324,6 +349,68 @@ ContractionPlan planContraction(const ContractionSpec &spec, const Target &targe
   if (spec.rollEpilogue)
     for (const ContractionStrip &strip : plan.strips)
       plan.tileElements = std::max(plan.tileElements, strip.rows * strip.vectors * plan.lanes);
+}
+
+ContractionPlan planContraction(const ContractionSpec &spec, const Target &target) {
+  ContractionPlan plan = planDims(spec, target);
+  plan.packLanes = wantsPacking(plan, bool(plan.laneOperand == 0 ? spec.narrowA : spec.narrowB));
+  planStrips(plan, target);
+  planChunks(plan, target.workers);
+  if (wantsRowPacking(plan, spec.accumulatorType.getIntOrFloatBitWidth() / 8))
+    plan.packedRows = kGatheredRows;
+  sizeWorkspace(plan, spec);
+  return plan;
+}
+
+/// Takes over the blocks of k. Several loops inside a block would be summed in another order if the last one were cut.
+static bool cutDepth(ContractionPlan &plan, int64_t depth) {
+  int64_t all = plan.kLoops.back().size;
+  if (depth != all && (depth < 16 || depth > all || depth % 16 != 0 || plan.kLoops.size() > 1))
+    return false;
+  plan.kBlock = depth, plan.kBlockCount = ceilDiv(all, depth);
+  return true;
+}
+
+/// Units of rows and columns divide it: a chunk of everything stays one with any tile.
+static constexpr int64_t kMostUnit = 192;
+
+/// Takes over the chunks: whole panels, and rows that are whole tiles.
+static bool cutChunks(ContractionPlan &plan, const ContractionChoice &choice) {
+  auto fits = [](int64_t chunk, int64_t unit, int64_t all) {
+    return chunk > 0 && chunk % unit == 0 && chunk <= roundUp(all, unit == 1 ? 1 : kMostUnit);
+  };
+  int64_t rowUnit = rowUnitOf(plan);
+  if (!fits(choice.outer, 1, plan.outerTotal) || !fits(choice.rowChunk, rowUnit, plan.row.size) ||
+      !fits(choice.laneChunk, laneUnitOf(plan), plan.lane.size))
+    return false;
+  plan.outerPerChunk = choice.outer, plan.outerChunks = ceilDiv(plan.outerTotal, choice.outer);
+  plan.rowChunk = choice.rowChunk, plan.rowChunks = ceilDiv(plan.row.size, choice.rowChunk);
+  plan.laneChunk = choice.laneChunk, plan.laneChunks = ceilDiv(plan.lane.size, choice.laneChunk);
+  return plan.rowChunks == 1 || llvm::all_of(plan.strips, [&](const ContractionStrip &strip) {
+           return strip.begin == strip.end || rowUnit % strip.rows == 0;
+         });
+}
+
+std::optional<ContractionPlan> planContraction(const ContractionSpec &spec, const Target &target,
+                                               const ContractionChoice &choice) {
+  ContractionPlan plan = planDims(spec, target);
+  if (!cutDepth(plan, choice.depth) || choice.vectors < 1 || choice.rows < 1 || choice.rows > plan.row.size ||
+      choice.vectors > ceilDiv(plan.lane.size, plan.lanes) ||
+      !fitsRegisters(choice.rows, choice.vectors, target))
+    return std::nullopt;
+  cutColumns(plan, choice.vectors, target);
+  ContractionStrip &strip = plan.strips[0].end > 0 ? plan.strips[0] : plan.strips[1];
+  strip.rows = choice.rows;
+  plan.packLanes = choice.packLanes, plan.packedRows = choice.packedRows;
+  if (!cutChunks(plan, choice) || (!plan.packLanes && plan.lane.strides[plan.laneOperand] != 1))
+    return std::nullopt;
+  bool mayPackRows = hasManyStreams(plan) && plan.strips[0].end > 0 && plan.packedRows > 0 &&
+                     plan.packedRows <= kMostPackedElements && plan.packedRows % plan.strips[0].rows == 0;
+  if (plan.packedRows != 0 && !mayPackRows)
+    return std::nullopt;
+  sizeWorkspace(plan, spec);
+  if (plan.packedElements > kMostPackedElements || plan.packedRowElements > kMostPackedElements)
+    return std::nullopt;
   return plan;
 }
 

@@ -5,6 +5,8 @@
 
 #include "compiler/codegen/contraction/Contraction.h"
 
+#include <optional>
+
 namespace ortc::codegen {
 
 /// A run of columns of one tile shape.
@@ -27,6 +29,7 @@ struct ContractionPlan {
   int64_t kBlock = 0;
   int64_t kBlockCount = 1; ///< blocks along the last of kLoops
   int64_t lanes = 1;
+  bool hasFewRegisters = false; ///< 16 of the target
 
   bool packLanes = false;     ///< copy the lane operand to the workspace, block by block
   bool packOnce = false;      ///< for all outer indices of a chunk, which share it
@@ -48,6 +51,8 @@ struct ContractionPlan {
   int64_t blocks() const;
   /// Elements of k in a block (the largest).
   int64_t blockDepth() const;
+  /// The strip that most columns are in.
+  const ContractionStrip &mainStrip() const { return strips[0].end > 0 ? strips[0] : strips[1]; }
 };
 
 inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -63,7 +68,34 @@ llvm::SmallVector<ContractionDim> collapseDims(llvm::ArrayRef<ContractionDim> di
 /// Depends on the shape only, since the order of summation does.
 bool usesDotKernel(const ContractionSpec &spec);
 
+/// What of a plan changes no order of sums, and may be chosen otherwise.
+struct ContractionChoice {
+  int64_t rows = 1, vectors = 1;                  ///< of the tile of most columns
+  int64_t depth = 1;                              ///< ContractionPlan::kBlock
+  int64_t outer = 1, rowChunk = 1, laneChunk = 1; ///< of a chunk: outer indices, rows, columns
+  bool packLanes = false;
+  int64_t packedRows = 0;
+
+  bool operator==(const ContractionChoice &) const = default;
+};
+
+/// The operand that decides about the direction of lanes: the first one written, C without epilogue.
+unsigned findOutput(const ContractionSpec &spec);
+
+/// The plan of the cost table. Orders of sums depend on the shape alone.
 ContractionPlan planContraction(const ContractionSpec &spec, const Target &target);
+
+/// The plan with another choice; nothing where the choice is impossible.
+std::optional<ContractionPlan> planContraction(const ContractionSpec &spec, const Target &target,
+                                               const ContractionChoice &choice);
+
+/// Estimated cycles of the tiles of one outer index and one k.
+double estimateTiles(const ContractionPlan &plan);
+
+/// Columns of a chunk are multiples of this: whole panels.
+int64_t laneUnitOf(const ContractionPlan &plan);
+/// Rows of a chunk are multiples of this.
+int64_t rowUnitOf(const ContractionPlan &plan);
 
 /// Emits the kernel for the shapes that `usesDotKernel` names (DotKernel.cpp).
 KernelInfo emitDotKernel(mlir::OpBuilder &builder, mlir::ModuleOp module, const ContractionSpec &spec,

@@ -144,7 +144,7 @@ bool isFusedContraction(ValueRange inputs, ValueRange outputs, std::string &reas
 
 FailureOr<KernelInfo> generateFusedContraction(ModuleOp module, func::FuncOp function,
                                                ArrayRef<KernelBuffer> buffers, const Target &target,
-                                               Numerics numerics) {
+                                               Numerics numerics, const KernelChoices *choices) {
   std::string reason;
   Operation *terminator = function.getBody().front().getTerminator();
   std::unique_ptr<Analysis> analysis = analyze(function.getArguments(), terminator->getOperands(), reason);
@@ -154,6 +154,7 @@ FailureOr<KernelInfo> generateFusedContraction(ModuleOp module, func::FuncOp fun
   spec.name = function.getSymName().str();
   spec.buffers.assign(buffers.begin(), buffers.end());
   spec.numerics = numerics;
+  spec.choices = choices;
   Type element = getElementTypeOrSelf(analysis->dot.getType());
   bool isNarrow = spec.accumulatorType != element;
   if (analysis->epilogue->computes) {

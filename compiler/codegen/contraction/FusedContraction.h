@@ -20,10 +20,11 @@ namespace ortc::codegen {
 bool isFusedContraction(mlir::ValueRange inputs, mlir::ValueRange outputs, std::string &reason);
 
 /// Creates the kernel of a tensor program that `isFusedContraction` accepts, or that is a single nn.dot on its
-/// arguments. `buffers` are the function's arguments, then its results.
+/// arguments. `buffers` are the function's arguments, then its results. `choices`: as in ContractionSpec.
 mlir::FailureOr<KernelInfo> generateFusedContraction(mlir::ModuleOp module, mlir::func::FuncOp function,
                                                      llvm::ArrayRef<KernelBuffer> buffers,
-                                                     const Target &target, Numerics numerics);
+                                                     const Target &target, Numerics numerics,
+                                                     const KernelChoices *choices = nullptr);
 
 } // namespace ortc::codegen
 

@@ -31,6 +31,7 @@ struct ConvSpec {
   Epilogue epilogue;         ///< not for conv_filter_grad
   bool rollEpilogue = false; ///< as in ContractionSpec
   Numerics numerics = Numerics::Fast;
+  const KernelChoices *choices = nullptr; ///< as in ContractionSpec
 };
 
 class ConvEmitter : public LoopBuilder {

@@ -25,6 +25,6 @@ bool isFusedConv(mlir::ValueRange inputs, mlir::ValueRange outputs, std::string 
 /// panels, sums between blocks of the reduction.
 mlir::FailureOr<KernelInfo> generateConv(mlir::ModuleOp module, mlir::func::FuncOp function,
                                          llvm::ArrayRef<KernelBuffer> buffers, const Target &target,
-                                         Numerics numerics);
+                                         Numerics numerics, const KernelChoices *choices = nullptr);
 
 } // namespace ortc::codegen

@@ -16,6 +16,8 @@ namespace ortc::codegen {
 static constexpr int64_t kDepth = 256;
 /// As many as this are summed in one go.
 static constexpr int64_t kWholeDepth = 640;
+/// Larger numbers of a choice are not even considered.
+static constexpr int64_t kMostWish = 1 << 20;
 /// A copied block of the image in the second-level cache.
 static constexpr int64_t kBlockBytes = 384 << 10;
 
@@ -145,12 +147,86 @@ static double stepCycles(int64_t rows, int64_t vectors) {
   return std::max({rows * vectors / 2.0, (rows + vectors) / 2.0, 4.0}) + 0.25 * vectors + 0.02 * rows;
 }
 
+/// Operation, type and shape, and what else a plan reads.
+static std::string makeKey(const ConvSpec &spec, const ConvShape &shape, StringRef algorithm) {
+  std::string key;
+  llvm::raw_string_ostream text(key);
+  auto sizes = [&](StringRef name, ArrayRef<int64_t> values) {
+    text << name;
+    llvm::interleave(values, text, "x");
+  };
+  text << algorithm << spec.op->getName().stripDialect() << " "
+       << getElementTypeOrSelf(spec.op->getResult(0).getType()) << " batch " << shape.batch;
+  sizes(" input ", shape.input);
+  text << " channels " << shape.channels;
+  sizes(" filter ", shape.filter);
+  text << " features " << shape.features;
+  sizes(" output ", shape.output);
+  sizes(" strides ", shape.strides);
+  sizes(" low ", shape.low);
+  sizes(" dilations ", shape.dilations);
+  if (spec.epilogue)
+    text << (spec.rollEpilogue ? " long epilogue" : " epilogue");
+  return key;
+}
+
+int64_t DenseEmitter::wish(const KernelChoice *choice, const char *name, int64_t usual) {
+  if (!choice)
+    return usual;
+  auto found = choice->find(name);
+  return found == choice->end() ? usual : std::clamp<int64_t>(found->second, 0, kMostWish);
+}
+
+LogicalResult DenseEmitter::choose(StringRef algorithm, Planner plan) {
+  KernelBlocking &blocking = info.blocking;
+  blocking.key = makeKey(spec, shape, algorithm);
+  const KernelChoice *given = findChoice(spec.choices, blocking.key);
+  blocking.choice = plan(given);
+  if (given && blocking.choice != *given)
+    return refuseChoice(getContext(), *spec.choices, blocking.key);
+  blocking.isGiven = given != nullptr;
+  blocking.imbalance = findImbalance(info.chunks, target.workers);
+  if (!spec.choices)
+    return success();
+  auto add = [&](const KernelChoice &wished) {
+    KernelChoice possible = plan(&wished);
+    if (possible != blocking.choice && plan(&possible) == possible &&
+        !llvm::is_contained(blocking.neighbours, possible))
+      blocking.neighbours.push_back(possible);
+  };
+  for (const auto &[name, value] : blocking.choice)
+    if (name != "rows" && name != "vectors")
+      for (int64_t other : {value / 2, 2 * value}) {
+        KernelChoice wished = blocking.choice;
+        wished[name] = other;
+        add(wished);
+      }
+  for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors) {
+    int64_t most = kMostRows;
+    while (most > 1 && !fits(most, vectors))
+      --most;
+    for (int64_t rows : {most, most - 1, most - 2}) {
+      KernelChoice wished = blocking.choice;
+      wished["rows"] = rows, wished["vectors"] = vectors;
+      add(wished);
+    }
+  }
+  plan(given);
+  return success();
+}
+
+int64_t DenseEmitter::possibleVectors(int64_t vectors, int64_t columns, bool mayBeThree) const {
+  bool isPossible = vectors > 0 && vectors <= std::min(kMostVectors, (columns + lanes - 1) / lanes) &&
+                    (vectors != 3 || mayBeThree);
+  return isPossible ? vectors : 0;
+}
+
 TileChoice DenseEmitter::pickTile(int64_t count, int64_t images, int64_t columns,
                                   const TileOptions &options) const {
   int64_t all = (columns + lanes - 1) / lanes;
   TileChoice best;
   double bestCost = -1;
-  for (int64_t vectors = 4; vectors > 0; --vectors) {
+  for (int64_t vectors = kMostVectors; vectors > 0; --vectors) {
     if (options.vectors ? vectors != options.vectors
                         : vectors > all || (vectors == 3 && !options.threeVectors))
       continue;
@@ -299,6 +375,7 @@ std::optional<ContractionSpec> productOf(const ConvSpec &spec) {
   product.epilogue = spec.epilogue;
   product.rollEpilogue = spec.rollEpilogue;
   product.numerics = spec.numerics;
+  product.choices = spec.choices;
   product.accumulatorType = getElementTypeOrSelf(spec.op->getResult(0).getType());
   int64_t points = shape.batch * nn::elementCount(shape.input), channels = shape.channels,
           features = shape.features;

@@ -43,6 +43,9 @@ ImageBlock planImages(llvm::ArrayRef<llvm::SmallVector<Walk, 3>> walks, llvm::Ar
 void cutGroups(ImageBlock &block, int64_t batch, int64_t points, int64_t wanted, int64_t mostImages,
                int64_t unit, int64_t elementBytes);
 
+/// Rows and vectors of a register tile are not more.
+inline constexpr int64_t kMostRows = 14, kMostVectors = 4;
+
 /// Rows of a register tile: `rows` neighbours in each of `images` images.
 struct TileChoice {
   int64_t rows = 1, images = 1, vectors = 1;
@@ -52,7 +55,7 @@ struct TileOptions {
   bool severalImages;  ///< a tile may have rows of several images
   bool threeVectors;   ///< panels need not divide blocks of 64 columns
   int64_t vectors = 0; ///< given ones, or 0
-  int64_t mostRows = 14;
+  int64_t mostRows = kMostRows;
 };
 
 /// A panel of columns of the operand that is loaded as vectors.
@@ -76,9 +79,20 @@ protected:
   /// `body` where a < b or the like holds.
   void guarded(mlir::arith::CmpIPredicate predicate, Value a, Value b, llvm::function_ref<void()> body);
 
+  /// Plans the kernel, with a choice as far as it is possible, or (null) as the cost table has it, and tells the choice
+  /// that came of it. May be called again.
+  using Planner = llvm::function_ref<KernelChoice(const KernelChoice *)>;
+  /// Plans with the choice of the spec for this kernel, or without, and fills in `info.blocking`. Fails with a diagnostic
+  /// where another choice comes out than went in: it is impossible.
+  llvm::LogicalResult choose(llvm::StringRef algorithm, Planner plan);
+  /// What `choice` (may be null) says of `name`.
+  static int64_t wish(const KernelChoice *choice, const char *name, int64_t usual);
+
   /// The tile of which `count` neighbours and `columns` columns take the fewest cycles.
   TileChoice pickTile(int64_t count, int64_t images, int64_t columns, const TileOptions &options) const;
   bool fits(int64_t rows, int64_t vectors) const;
+  /// `vectors` where a tile may have as many, else 0.
+  int64_t possibleVectors(int64_t vectors, int64_t columns, bool mayBeThree) const;
   /// Steps of a reduction of `steps` that a tile with `sums` accumulators takes at once.
   int64_t unrollOf(int64_t sums, int64_t steps) const;
 
@@ -104,7 +118,8 @@ protected:
 std::optional<ContractionSpec> productOf(const ConvSpec &spec);
 
 /// conv and conv_input_grad of one group, and conv_filter_grad.
-KernelInfo emitDenseConv(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
-KernelInfo emitDenseFilterGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
+llvm::FailureOr<KernelInfo> emitDenseConv(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
+llvm::FailureOr<KernelInfo> emitDenseFilterGrad(mlir::ModuleOp module, const ConvSpec &spec,
+                                                const Target &target);
 
 } // namespace ortc::codegen

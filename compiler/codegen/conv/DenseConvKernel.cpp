@@ -26,6 +26,8 @@ static constexpr int64_t kChunkColumns = 128;
 static constexpr int64_t kEnoughChunks = 4;
 /// Points with as many channels are copied when a block has but some of them: rows of a tile in few sets of a cache.
 static constexpr int64_t kFarChannels = 512;
+/// Points of the first dimension that a group may have.
+static constexpr int64_t kMostPoints = 1 << 20;
 /// Blocks of the only dimension are multiples of the heights of most tiles.
 static constexpr int64_t kPointUnit = 168;
 
@@ -62,10 +64,9 @@ public:
     }
   }
 
-  KernelInfo emit(ModuleOp module) {
-    planBlocks();
-    planGroups();
-    planTile();
+  FailureOr<KernelInfo> emit(ModuleOp module) {
+    if (failed(choose("", [&](const KernelChoice *choice) { return plan(choice); })))
+      return failure();
     skipsPadding = findsPadding();
     int64_t blockBytes = bytesOf(block.copied ? block.elements() : 0), panelBytes = bytesOf(panelElements());
     int64_t partialBytes = bytesOf(isBlocked() ? partialElements() : 0);
@@ -141,6 +142,17 @@ private:
     return panelDepth() * ((std::min(chunkColumns, resultColumns) + lanes - 1) / lanes * lanes);
   }
 
+  /// The choice: points of the first dimension in a group, columns of a chunk, and the tile.
+  KernelChoice plan(const KernelChoice *choice) {
+    planBlocks();
+    planGroups(choice);
+    planTile(choice);
+    return {{"group", block.images > 1 ? block.images * block.blockPoints : block.blockPoints},
+            {"columns", chunkColumns},
+            {"rows", tileRows},
+            {"vectors", vectors}};
+  }
+
   /// Cuts the reduction: depends on the shape only, as the order of sums does.
   void planBlocks() {
     int64_t columns = sides.sourceChannels, inside = tapsInside();
@@ -151,11 +163,12 @@ private:
     block = planImages(all, sides.source, columns, depth.channels, kFarChannels);
   }
 
-  void planGroups() {
+  void planGroups(const KernelChoice *choice) {
     int64_t points = 0;
     for (const Walk &walk : walks[0])
       points = std::max(points, walk.count);
     int64_t wantedPoints = std::max<int64_t>(1, (isBlocked() ? 1 : 2) * kGroupResults / resultsOfPoint());
+    wantedPoints = std::clamp<int64_t>(wish(choice, "group", wantedPoints), 1, kMostPoints);
     cutGroups(block, shape.batch, points, wantedPoints, isBlocked() ? shape.batch : shape.batch / 4,
               rank == 1 ? kPointUnit : 1, elementBytes);
     groups = shape.batch / block.images * block.blocks;
@@ -163,6 +176,9 @@ private:
     int64_t wanted = std::clamp<int64_t>(info.flops / kConvChunkFlops, 1, kEnoughChunks);
     if (groups * columnChunks < wanted)
       columnChunks = std::min((wanted + groups - 1) / groups, (resultColumns + 63) / 64);
+    int64_t wantedColumns = wish(choice, "columns", 0);
+    if (wantedColumns > 0)
+      columnChunks = (resultColumns + wantedColumns - 1) / wantedColumns;
     chunkColumns = columnChunks == 1 ? resultColumns
                                      : ((resultColumns + columnChunks - 1) / columnChunks + 63) / 64 * 64;
     columnChunks = (resultColumns + chunkColumns - 1) / chunkColumns;
@@ -178,21 +194,26 @@ private:
   }
 
   /// Rows and vectors of the register tile.
-  void planTile() {
+  void planTile(const KernelChoice *choice) {
     const Walk &last = walks.back()[0];
+    // Many points that lie far apart share few sets of a cache.
+    int64_t step = block.steps().back() * last.sourceStride;
+    vectors = 0;
+    highest = std::clamp<int64_t>(wish(choice, "rows", step >= kFarChannels ? 6 : kMostRows), 1, kMostRows);
+    vectors = possibleVectors(wish(choice, "vectors", 0), resultColumns, columnChunks == 1);
     vectors = pickTile(last.count, block.images, resultColumns, tileOptions()).vectors;
+    mostRows = tileRows = 1;
     for (const Walk &walk : walks.back()) {
       if (walk.count == 0)
         continue; // fewer results than phases
-      for (auto [size, count] : heights(walk.count))
+      for (auto [size, count] : heights(walk.count)) {
         mostRows = std::max(mostRows, size * pairsFor(walk.count));
+        tileRows = std::max(tileRows, size);
+      }
     }
   }
   TileOptions tileOptions() const {
-    // Many points that lie far apart share few sets of a cache.
-    int64_t step = block.steps().back() * walks.back()[0].sourceStride;
-    return {rank == 1 && block.blocks > 1, rank > 1, columnChunks == 1, vectors,
-            step >= kFarChannels ? 6 : 14};
+    return {rank == 1 && block.blocks > 1, rank > 1, columnChunks == 1, vectors, highest};
   }
   int64_t pairsFor(int64_t count) {
     return pickTile(count, block.images, resultColumns, tileOptions()).images;
@@ -557,15 +578,16 @@ private:
   bool skipsPadding = false;
   int64_t tapsPerBlock = 1, tapBlocks = 1; // of the first dimension
   int64_t groups = 1, groupsPerChunk = 1, chunkColumns = 0, columnChunks = 1;
-  int64_t vectors = 0, mostRows = 1; // of a tile
-  IndexRange own;                    // columns of the chunk
+  int64_t vectors = 0, mostRows = 1;         // of a tile
+  int64_t highest = kMostRows, tileRows = 1; // of one image: a limit, and what comes of it
+  IndexRange own;                            // columns of the chunk
   Value firstImage, blockIndex, channelBlock;
   Value panelBuffer, partial, tileSums;
 };
 
 } // namespace
 
-KernelInfo emitDenseConv(ModuleOp module, const ConvSpec &spec, const Target &target) {
+FailureOr<KernelInfo> emitDenseConv(ModuleOp module, const ConvSpec &spec, const Target &target) {
   return DenseWalker(module, spec, target).emit(module);
 }
 

@@ -20,6 +20,8 @@ static constexpr int64_t kGroupResults = 512;
 static constexpr int64_t kBlockChannels = 64;
 /// Chunks that there should be, if there is enough to do.
 static constexpr int64_t kWantedChunks = 4;
+/// Rows that do not share a tile with those of other filter positions.
+static constexpr int64_t kWholeRun = 15;
 /// Columns and rows that a chunk has at least.
 static constexpr int64_t kChunkColumns = 32, kChunkRows = 9;
 
@@ -42,10 +44,14 @@ public:
       walks.push_back(forwardWalk(shape, d));
   }
 
-  KernelInfo emit(ModuleOp module) {
+  FailureOr<KernelInfo> emit(ModuleOp module) {
     planGroups();
     planChunks();
-    planTile();
+    planTile(nullptr);
+    // A tile with rows of several filter positions sums zeros of the border, others leave them out.
+    if (run() >= kWholeRun &&
+        failed(choose("", [&](const KernelChoice *choice) { return planTile(choice); })))
+      return failure();
     int64_t blockBytes = bytesOf(block.copied ? block.elements() : 0);
     int64_t panelBytes = bytesOf(packsPanels() ? groupResults() * vectors * lanes : 0);
     begin(module, blockBytes + panelBytes);
@@ -132,24 +138,29 @@ private:
     info.chunks = block.channelBlocks * columnChunks * tapChunks;
   }
 
-  void planTile() {
+  /// Groups decide about the order of sums: the choice is the tile.
+  KernelChoice planTile(const KernelChoice *choice) {
     // A panel divides a chunk's columns.
-    TileOptions options{false, true, columnChunks == 1};
     int64_t widest = columnChunks == 1 ? shape.features : 32;
-    vectors = pickTile(run(), 1, widest, options).vectors;
+    highest = std::clamp<int64_t>(wish(choice, "rows", kMostRows), 1, kMostRows);
+    TileOptions options{false, true, columnChunks == 1,
+                        possibleVectors(wish(choice, "vectors", 0), widest, columnChunks == 1), highest};
+    TileChoice tile = pickTile(run(), 1, widest, options);
+    vectors = tile.vectors;
     // Rows of several filter positions of the first dimension where a run is short.
-    if (rank == 2 && run() * 2 <= 28)
+    if (rank == 2 && run() < kWholeRun)
       for (int64_t wider = std::min<int64_t>(4, (widest + lanes - 1) / lanes); wider > 0; --wider)
         if (wider != 3 && fits(run() * std::min<int64_t>(2, chunkTaps), wider)) {
           vectors = wider;
           break;
         }
+    return {{"rows", tile.rows}, {"vectors", vectors}};
   }
 
   /// Filter positions of the first dimension that a tile takes in, of `taps`.
   int64_t tapsOfTile(int64_t taps) const {
     int64_t best = 1;
-    for (int64_t several = 2; several <= taps && rank == 2 && run() < 14; ++several)
+    for (int64_t several = 2; several <= taps && rank == 2 && run() < kMostRows; ++several)
       if (taps % several == 0 && fits(several * run(), vectors) && several * run() <= 28)
         best = several;
     return best;
@@ -199,7 +210,8 @@ private:
   void overRows(const Panel &panel, ArrayRef<Value> taps, int64_t together) {
     if (together > 1)
       return emitTile(panel, taps, index(0), run(), together);
-    int64_t from = 0, rows = pickTile(run(), 1, shape.features, {false, true, false, panel.vectors}).rows;
+    int64_t from = 0,
+            rows = pickTile(run(), 1, shape.features, {false, true, false, panel.vectors, highest}).rows;
     for (auto [size, count] : evenTiles(run(), rows)) {
       loop(from, from + size * count, size, [&](Value row) { emitTile(panel, taps, row, size, 1); });
       from += size * count;
@@ -302,15 +314,15 @@ private:
   SmallVector<Walk, 3> walks;
   ImageBlock block;
   int64_t chunkColumns = 0, columnChunks = 1, chunkTaps = 1, tapChunks = 1;
-  int64_t vectors = 1;    // of a tile
-  IndexRange own, points; // columns of the chunk, grid points of dimension 0 of the group
+  int64_t vectors = 1, highest = kMostRows; // of a tile, and a limit of its rows
+  IndexRange own, points;                   // columns of the chunk, grid points of dimension 0 of the group
   Value firstImage, blockIndex, channelBlock, panelBuffer;
   Value isFirst; // group; null when there is one
 };
 
 } // namespace
 
-KernelInfo emitDenseFilterGrad(ModuleOp module, const ConvSpec &spec, const Target &target) {
+FailureOr<KernelInfo> emitDenseFilterGrad(ModuleOp module, const ConvSpec &spec, const Target &target) {
   return DenseFilterGradEmitter(module, spec, target).emit(module);
 }
 

@@ -71,7 +71,7 @@ bool isFusedConv(ValueRange inputs, ValueRange outputs, std::string &reason) {
 }
 
 /// Which kernel makes which convolution.
-static KernelInfo emitConv(ModuleOp module, const ConvSpec &spec, const Target &target) {
+static FailureOr<KernelInfo> emitConv(ModuleOp module, const ConvSpec &spec, const Target &target) {
   ConvShape shape = shapeOfConv(spec.op);
   if (isa<nn::ConvFilterGradOp>(spec.op)) {
     if (hasNarrowGroups(shape))
@@ -80,8 +80,9 @@ static KernelInfo emitConv(ModuleOp module, const ConvSpec &spec, const Target &
       return emitWinogradFilterGrad(module, spec, target);
     // With one filter position there is nothing to gain from copies.
     bool isPoint = nn::elementCount(shape.filter) == 1;
-    return shape.groups > 1 || isPoint ? emitConvFilterGrad(module, spec, target)
-                                       : emitDenseFilterGrad(module, spec, target);
+    if (shape.groups > 1 || isPoint)
+      return emitConvFilterGrad(module, spec, target);
+    return emitDenseFilterGrad(module, spec, target);
   }
   if (shape.groups > 1)
     return hasNarrowGroups(shape) ? emitNarrowWalk(module, spec, target) : emitConvWalk(module, spec, target);
@@ -93,7 +94,7 @@ static KernelInfo emitConv(ModuleOp module, const ConvSpec &spec, const Target &
 }
 
 FailureOr<KernelInfo> generateConv(ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer> buffers,
-                                   const Target &target, Numerics numerics) {
+                                   const Target &target, Numerics numerics, const KernelChoices *choices) {
   std::string reason;
   std::shared_ptr<FusedEpilogue> epilogue;
   auto outputs = function.getBody().front().getTerminator()->getOperands();
@@ -103,6 +104,7 @@ FailureOr<KernelInfo> generateConv(ModuleOp module, func::FuncOp function, Array
   spec->name = function.getSymName().str();
   spec->buffers.assign(buffers.begin(), buffers.end());
   spec->numerics = numerics;
+  spec->choices = choices;
   spec->epilogue = FusedEpilogue::code(epilogue, MathOptions::of(target, numerics));
   spec->rollEpilogue = epilogue->computes && epilogue->isLong();
   FailureOr<KernelInfo> info = emitConv(module, *spec, target);

@@ -8,8 +8,6 @@ namespace ortc::codegen {
 
 /// Fewer channels are no whole vector: the transforms would cost more than the products save.
 static constexpr int64_t kLeastChannels = 16;
-/// Rows of channels are whole vectors of every target.
-static constexpr int64_t kChannelUnit = 16;
 /// Smaller images are mostly border.
 static constexpr int64_t kLeastSide = 4;
 

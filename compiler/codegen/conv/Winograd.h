@@ -17,12 +17,16 @@ bool usesWinograd(const ConvShape &shape);
 
 /// conv and conv_input_grad. Chunks are groups of tiles and ranges of columns. Workspace: transformed filters, tiles and
 /// results of a group.
-KernelInfo emitWinogradConv(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
+llvm::FailureOr<KernelInfo> emitWinogradConv(mlir::ModuleOp module, const ConvSpec &spec,
+                                             const Target &target);
 /// conv_filter_grad. A chunk owns a block of channels and a range of columns.
-KernelInfo emitWinogradFilterGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
+llvm::FailureOr<KernelInfo> emitWinogradFilterGrad(mlir::ModuleOp module, const ConvSpec &spec,
+                                                   const Target &target);
 
 /// Results of a tile along a side, and positions.
 inline constexpr int64_t kTileSide = 2, kTilePositions = 16;
+/// Rows of channels are whole vectors of every target.
+inline constexpr int64_t kChannelUnit = 16;
 
 /// Matrices of one element per position of a tile, in the workspace: [position][row][column].
 struct PositionMatrices {

@@ -24,6 +24,8 @@ static constexpr int64_t kSharedBytes = 2 << 20;
 static constexpr int64_t kEnoughChunks = 4;
 /// Tiles for which a register tile is chosen: what is left over does not count.
 static constexpr int64_t kManyTiles = 168;
+/// Tiles that a group may have: all of their positions are in the workspace.
+static constexpr int64_t kMostTiles = 1024;
 
 namespace {
 
@@ -32,8 +34,9 @@ public:
   WinogradConv(ModuleOp module, const ConvSpec &spec, const Target &target)
       : WinogradEmitter(module, spec, target, isa<nn::ConvOp>(spec.op)) {}
 
-  KernelInfo emit(ModuleOp module) {
-    plan();
+  FailureOr<KernelInfo> emit(ModuleOp module) {
+    if (failed(choose("winograd ", [&](const KernelChoice *choice) { return plan(choice); })))
+      return failure();
     tiles.rows = group, tiles.pitch = channels;
     results.rows = group, results.pitch = chunkColumns;
     panels.rows = channels, panels.pitch = vectors * lanes;
@@ -65,26 +68,38 @@ public:
   }
 
 private:
-  void plan() {
+  /// The choice: channels of a block, columns of a chunk, tiles of a group, and the register tile. Blocks are summed in
+  /// one chain.
+  KernelChoice plan(const KernelChoice *choice) {
     int64_t summed = sides.sourceChannels, columns = sides.resultChannels;
-    columnChunks = (columns + kChunkColumns - 1) / kChunkColumns;
+    int64_t wantedColumns = std::max(kChannelUnit, wish(choice, "columns", kChunkColumns));
+    columnChunks = (columns + wantedColumns - 1) / wantedColumns;
     chunkColumns = columnChunks == 1 ? columns : ((columns + columnChunks - 1) / columnChunks + 63) / 64 * 64;
     columnChunks = (columns + chunkColumns - 1) / chunkColumns;
     isShared = kTilePositions * summed * chunkColumns * elementBytes <= kSharedBytes;
-    channels = blockOf(summed, isShared ? kBlockChannels : kBlockChannels / 2);
+    int64_t wantedChannels = wish(choice, "channels", isShared ? kBlockChannels : kBlockChannels / 2);
+    channels = blockOf(summed, std::max(kChannelUnit, wantedChannels));
     channelBlocks = summed / channels;
     // Fewer groups transform a filter that is not shared less often.
     int64_t wanted = (isShared ? 1 : 2) * kGroupElements / (channels + chunkColumns);
-    TileChoice tile = pickTile(kManyTiles, 1, chunkColumns, {false, false, false});
+    TileOptions options{false, false, false, possibleVectors(wish(choice, "vectors", 0), chunkColumns, false),
+                        std::clamp<int64_t>(wish(choice, "rows", kMostRows), 1, kMostRows)};
+    TileChoice tile = pickTile(kManyTiles, 1, chunkColumns, options);
     rows = tile.rows, vectors = tile.vectors;
     int64_t all = allTiles();
     groups = (all + wanted - 1) / wanted;
-    group = ((all + groups - 1) / groups + rows - 1) / rows * rows;
+    int64_t even = (all + groups - 1) / groups, most = std::min(all, kMostTiles) + kMostRows;
+    group = (std::clamp<int64_t>(wish(choice, "group", even), 1, most) + rows - 1) / rows * rows;
     groups = (all + group - 1) / group;
     int64_t chunks = std::min(groups, std::max<int64_t>(1, kEnoughChunks / columnChunks));
     groupsPerChunk = (groups + chunks - 1) / chunks;
     info.chunks = (groups + groupsPerChunk - 1) / groupsPerChunk * columnChunks;
     isShared &= groupsPerChunk > 1;
+    return {{"channels", channels},
+            {"columns", chunkColumns},
+            {"group", group},
+            {"rows", rows},
+            {"vectors", vectors}};
   }
 
   int64_t chunkPanels() const { return (chunkColumns + vectors * lanes - 1) / (vectors * lanes); }
@@ -234,7 +249,7 @@ private:
 
 } // namespace
 
-KernelInfo emitWinogradConv(ModuleOp module, const ConvSpec &spec, const Target &target) {
+FailureOr<KernelInfo> emitWinogradConv(ModuleOp module, const ConvSpec &spec, const Target &target) {
   return WinogradConv(module, spec, target).emit(module);
 }
 

@@ -13,6 +13,8 @@ namespace ortc::codegen {
 
 /// Channels and columns of a chunk.
 static constexpr int64_t kChunkChannels = 64, kChunkColumns = 128;
+/// Columns of chunks are multiples.
+static constexpr int64_t kColumnUnit = 32;
 /// Elements of a position's tiles in a group, of source and gradient.
 static constexpr int64_t kGroupElements = 12 << 10;
 
@@ -23,8 +25,9 @@ public:
   WinogradFilterGrad(ModuleOp module, const ConvSpec &spec, const Target &target)
       : WinogradEmitter(module, spec, target, /*forward=*/true) {}
 
-  KernelInfo emit(ModuleOp module) {
-    plan();
+  FailureOr<KernelInfo> emit(ModuleOp module) {
+    if (failed(choose("winograd ", [&](const KernelChoice *choice) { return plan(choice); })))
+      return failure();
     int64_t tileBytes = bytesOf(tiles.elements()), gradientBytes = bytesOf(gradients.elements()),
             sumBytes = bytesOf(sums.elements()), patchBytes = bytesOf(patchElements(channels));
     begin(module, tileBytes + gradientBytes + sumBytes + patchBytes);
@@ -45,15 +48,22 @@ public:
   }
 
 private:
-  void plan() {
+  /// Groups decide about the order of sums: the choice is the register tile.
+  KernelChoice plan(const KernelChoice *choice) {
     channels = blockOf(shape.channels, kChunkChannels);
     columnChunks = (shape.features + kChunkColumns - 1) / kChunkColumns;
     if (columnChunks * (shape.channels / channels) == 1) // for a second worker
       columnChunks = 2;
-    chunkColumns = ((shape.features + columnChunks - 1) / columnChunks + 31) / 32 * 32;
+    chunkColumns =
+        ((shape.features + columnChunks - 1) / columnChunks + kColumnUnit - 1) / kColumnUnit * kColumnUnit;
     columnChunks = (shape.features + chunkColumns - 1) / chunkColumns;
     info.chunks = shape.channels / channels * columnChunks;
-    TileChoice tile = pickTile(channels, 1, chunkColumns, {false, true, false});
+    // A panel divides a chunk's columns.
+    int64_t widest =
+        columnChunks == 1 || chunkColumns % (kMostVectors * lanes) == 0 ? chunkColumns : kColumnUnit;
+    TileOptions options{false, true, false, possibleVectors(wish(choice, "vectors", 0), widest, false),
+                        std::clamp<int64_t>(wish(choice, "rows", kMostRows), 1, kMostRows)};
+    TileChoice tile = pickTile(channels, 1, widest, options);
     rows = tile.rows, vectors = tile.vectors;
     int64_t all = allTiles(), wanted = kGroupElements / (channels + chunkColumns);
     groups = (all + wanted - 1) / wanted;
@@ -61,6 +71,7 @@ private:
     groups = (all + group - 1) / group;
     tiles.rows = gradients.rows = group, sums.rows = channels;
     tiles.pitch = channels, gradients.pitch = sums.pitch = chunkColumns;
+    return {{"rows", rows}, {"vectors", vectors}};
   }
 
   void addGroup(Value number) {
@@ -160,7 +171,7 @@ private:
 
 } // namespace
 
-KernelInfo emitWinogradFilterGrad(ModuleOp module, const ConvSpec &spec, const Target &target) {
+FailureOr<KernelInfo> emitWinogradFilterGrad(ModuleOp module, const ConvSpec &spec, const Target &target) {
   return WinogradFilterGrad(module, spec, target).emit(module);
 }
 

@@ -28,9 +28,10 @@ FailureOr<KernelInfo> generateKernel(ModuleOp module, func::FuncOp function, con
       return generatePoolKernel(module, name, &root, target);
     break;
   case plan::KernelKind::conv:
-    return generateConv(module, function, kernelBuffers(function), target, options.numerics);
+    return generateConv(module, function, kernelBuffers(function), target, options.numerics, options.choices);
   case plan::KernelKind::contraction:
-    return generateFusedContraction(module, function, kernelBuffers(function), target, options.numerics);
+    return generateFusedContraction(module, function, kernelBuffers(function), target, options.numerics,
+                                    options.choices);
   default:
     return generateLoopKernel(module, function, target, options.numerics);
   }

@@ -11,6 +11,7 @@ namespace ortc::codegen {
 
 struct GeneratorOptions {
   Numerics numerics = Numerics::Fast;
+  const KernelChoices *choices = nullptr; ///< KernelBlocking is complete only with them
   /// Position of the tensor names of index checks in the artifact's check names.
   llvm::StringMap<uint32_t> checkNames;
 };

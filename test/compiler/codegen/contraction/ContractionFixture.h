@@ -45,7 +45,7 @@ inline ContractionSpec specOf(const Shape &s, mlir::Type element) {
 /// A compiled contraction with its workspace.
 struct Compiled {
   Compiled(const ContractionSpec &spec, KernelModule &m, const Target &target)
-      : Compiled(emitContraction(m.builder, *m.module, spec, target), m, target) {}
+      : Compiled(*emitContraction(m.builder, *m.module, spec, target), m, target) {}
   Compiled(KernelInfo info, KernelModule &m, const Target &target)
       : info(std::move(info)), blob(m.load(target)), workspace(this->info.workspaceBytesPerWorker + 64) {}
 

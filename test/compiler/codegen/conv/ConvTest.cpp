@@ -1,8 +1,6 @@
 // Convolutions and their gradients against the evaluator, on all targets, in f32 and f64.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "test/compiler/codegen/EvaluatorFixture.h"
-
-#include "compiler/codegen/conv/ConvKernel.h"
+#include "test/compiler/codegen/conv/ConvFixture.h"
 
 using namespace mlir;
 using namespace ortc::codegen;
@@ -10,71 +8,7 @@ using namespace ortc::codegen::test;
 
 namespace {
 
-struct Conv {
-  int64_t batch;
-  Sizes input; ///< spatial
-  int64_t channels;
-  Sizes filter; ///< spatial
-  int64_t features;
-  Sizes strides = {}, low = {}, high = {}, dilations = {}; ///< empty: 1, 0, as low, 1
-  int64_t groups = 1;
-};
-
-enum class Kind { Forward, InputGrad, FilterGrad };
-
-std::string tensor(Sizes leading, const Sizes &spatial, Sizes trailing, const std::string &element) {
-  std::string text = "tensor<";
-  for (const Sizes &part : {leading, spatial, trailing})
-    for (int64_t size : part)
-      text += std::to_string(size) + "x";
-  return text + element + ">";
-}
-
-Conv complete(Conv c) {
-  size_t rank = c.input.size();
-  auto fill = [&](Sizes &sizes, int64_t value) {
-    if (sizes.empty())
-      sizes.assign(rank, value);
-  };
-  fill(c.strides, 1);
-  fill(c.low, 0);
-  if (c.high.empty())
-    c.high = c.low;
-  fill(c.dilations, 1);
-  return c;
-}
-
-Sizes outputOf(const Conv &c) {
-  Sizes output;
-  for (size_t d = 0; d < c.input.size(); ++d)
-    output.push_back(
-        (c.input[d] + c.low[d] + c.high[d] - c.dilations[d] * (c.filter[d] - 1) - 1) / c.strides[d] + 1);
-  return output;
-}
-
-std::string programOf(const Conv &c, Kind kind, const std::string &element) {
-  std::string x = tensor({c.batch}, c.input, {c.channels}, element),
-              y = tensor({c.batch}, outputOf(c), {c.features}, element),
-              w = tensor({}, c.filter, {c.channels / c.groups, c.features}, element);
-  std::string window = " strides = " + list(c.strides) + " padding = " + list(c.low) + " to " + list(c.high) +
-                       " dilations = " + list(c.dilations) + " groups = " + std::to_string(c.groups);
-  std::string a = kind == Kind::InputGrad ? y : x, b = kind == Kind::FilterGrad ? y : w;
-  std::string result = kind == Kind::Forward ? y : kind == Kind::InputGrad ? x : w;
-  std::string name = kind == Kind::Forward     ? "conv"
-                     : kind == Kind::InputGrad ? "conv_input_grad"
-                                               : "conv_filter_grad";
-  return "func.func @k(%a: " + a + ", %b: " + b + ") -> " + result + " {\n  %r = nn." + name + " %a, %b" +
-         window + " : " + a + ", " + b + " -> " + result + "\n  return %r : " + result + "\n}";
-}
-
-FailureOr<KernelInfo> generate(ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer> buffers,
-                               const Target &target, Numerics numerics) {
-  std::string reason;
-  EXPECT_TRUE(
-      isFusedConv(function.getArguments(), function.getBody().front().getTerminator()->getOperands(), reason))
-      << reason;
-  return generateConv(module, function, buffers, target, numerics);
-}
+const Generate generate = generateWith(nullptr);
 
 /// All three products; one case of each test on everything. In double precision, vectors have half the lanes.
 void check(Conv given, Coverage coverage, bool isDoubleToo) {

@@ -1,0 +1,138 @@
+//===- TuneCache.cpp - the choices that measurements made -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/TuneCache.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace ortc::driver {
+
+using Json = nlohmann::json; // sorts keys
+
+static constexpr int64_t kVersion = 1;
+static constexpr const char *kFormat = "ortc tuned kernels";
+
+std::string describePlace(const codegen::Target &target, codegen::Numerics numerics) {
+  std::ostringstream text;
+  text << target.name << (target.tuneCpu.empty() ? "" : " ") << target.tuneCpu << ", " << target.vectorLanes
+       << " lanes, " << target.vectorRegisters << " registers, "
+       << (target.usesFma(numerics) ? "fma" : "no fma") << ", " << target.workers << " workers";
+  return text.str();
+}
+
+namespace {
+
+/// Parts of the file, checked on the way. The first thing that is wrong stays in `error`.
+class Reader {
+public:
+  explicit Reader(std::string &error) : error(error) {}
+
+  bool fail(const std::string &why) {
+    if (error.empty())
+      error = why;
+    return false;
+  }
+
+  bool readFile(const Json &file, std::map<std::string, TuneCache::Kernels> &places) {
+    if (!file.is_object() || file.value("format", Json()) != kFormat || !file.contains("version"))
+      return fail("it is no file of --tune");
+    if (file["version"] != kVersion)
+      return fail("it has version " + file["version"].dump() + ", and this ortc reads version " +
+                  std::to_string(kVersion) + "; measure again into another file");
+    if (!file.contains("kernels") || !file["kernels"].is_object())
+      return fail("it has no 'kernels'");
+    for (const auto &[place, kernels] : file["kernels"].items()) {
+      if (!kernels.is_object())
+        return fail("'" + place + "' holds no kernels");
+      for (const auto &[key, kernel] : kernels.items())
+        if (!readKernel(kernel, places[place][key]))
+          return fail("'" + key + "' needs a 'choice' of whole numbers (or null), 'table_ns' and 'tuned_ns'");
+    }
+    return true;
+  }
+
+private:
+  static bool readKernel(const Json &kernel, TunedKernel &result) {
+    if (!kernel.is_object() || !kernel.contains("choice"))
+      return false;
+    const Json &choice = kernel["choice"];
+    if (!choice.is_null()) {
+      result.choice.emplace();
+      if (!choice.is_object() || choice.empty())
+        return false;
+      for (const auto &[name, value] : choice.items())
+        if (!readNumber(value, (*result.choice)[name]))
+          return false;
+    }
+    return readNumber(kernel.value("table_ns", Json()), result.usualNanoseconds) &&
+           readNumber(kernel.value("tuned_ns", Json()), result.tunedNanoseconds);
+  }
+
+  static bool readNumber(const Json &value, int64_t &result) {
+    if (!value.is_number_integer() || value < 0 || value > INT64_MAX)
+      return false;
+    result = value.get<int64_t>();
+    return true;
+  }
+
+  std::string &error;
+};
+
+} // namespace
+
+bool TuneCache::read(const std::string &path, bool mayBeMissing, std::string &error) {
+  source = "tuning cache '" + path + "'";
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file && errno == ENOENT && mayBeMissing)
+    return true;
+  std::ostringstream text;
+  if (file)
+    text << file.rdbuf();
+  if (!file || text.str().empty()) {
+    error = "cannot read " + source + ": " + (errno ? std::strerror(errno) : "it is empty");
+    return false;
+  }
+  std::string why;
+  Json parsed = Json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
+  if (!parsed.is_discarded() ? !Reader(why).readFile(parsed, places) : true) {
+    error = source + ": " + (why.empty() ? "it is not JSON" : why);
+    return false;
+  }
+  return true;
+}
+
+std::string TuneCache::write() const {
+  Json kernels = Json::object();
+  for (const auto &[place, ofPlace] : places)
+    for (const auto &[key, kernel] : ofPlace)
+      kernels[place][key] = {{"choice", kernel.choice ? Json(*kernel.choice) : Json()},
+                             {"table_ns", kernel.usualNanoseconds},
+                             {"tuned_ns", kernel.tunedNanoseconds}};
+  Json file{{"format", kFormat}, {"version", kVersion}, {"kernels", kernels}};
+  return file.dump(1) + "\n";
+}
+
+const TuneCache::Kernels &TuneCache::at(const std::string &place) const {
+  static const Kernels none;
+  auto found = places.find(place);
+  return found == places.end() ? none : found->second;
+}
+
+void TuneCache::set(const std::string &place, const std::string &key, TunedKernel kernel) {
+  places[place][key] = std::move(kernel);
+}
+
+codegen::KernelChoices TuneCache::choices(const std::string &place) const {
+  codegen::KernelChoices result;
+  result.source = source;
+  for (const auto &[key, kernel] : at(place))
+    if (kernel.choice)
+      result.byKey[key] = *kernel.choice;
+  return result;
+}
+
+} // namespace ortc::driver

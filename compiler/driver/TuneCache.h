@@ -1,0 +1,44 @@
+//===- TuneCache.h - the choices that measurements made -------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A JSON file to be committed: sorted, one line for each number, so that files of two branches can be merged.
+#pragma once
+
+#include "compiler/codegen/KernelChoice.h"
+#include "compiler/codegen/Target.h"
+
+#include <optional>
+
+namespace ortc::driver {
+
+/// What was measured of a kernel.
+struct TunedKernel {
+  std::optional<codegen::KernelChoice> choice; ///< nothing: none is faster than what the cost table has
+  int64_t usualNanoseconds = 0,
+          tunedNanoseconds = 0; ///< of a call on one core: the table's choice, and this one
+};
+
+/// Where figures hold: "native znver1, 8 lanes, 16 registers, fma, 2 workers". No other target's choices are taken.
+std::string describePlace(const codegen::Target &target, codegen::Numerics numerics);
+
+/// Measurements by place and by key (KernelBlocking).
+class TuneCache {
+public:
+  using Kernels = std::map<std::string, TunedKernel>;
+
+  /// Takes over what the file has. A file that is not there is empty where that `mayBeMissing`. False with `error` for what
+  /// is no such file, or has another version.
+  bool read(const std::string &path, bool mayBeMissing, std::string &error);
+  std::string write() const;
+
+  const Kernels &at(const std::string &place) const;
+  void set(const std::string &place, const std::string &key, TunedKernel kernel);
+  /// The choices of a place, for messages from the file that was read.
+  codegen::KernelChoices choices(const std::string &place) const;
+
+private:
+  std::string source;
+  std::map<std::string, Kernels> places;
+};
+
+} // namespace ortc::driver

@@ -1,0 +1,115 @@
+// The file of --tune: what it keeps, and what is no such file.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <gtest/gtest.h>
+
+#include "compiler/driver/TuneCache.h"
+#include "test/host/data_files.h"
+
+#include <fstream>
+
+using namespace ortc;
+using namespace ortc::driver;
+
+namespace {
+
+class TuneCacheTest : public testing::Test {
+protected:
+  void put(const std::string &text) { std::ofstream(path, std::ios::binary) << text; }
+  /// The message of the error, or "".
+  std::string read(TuneCache &cache, bool mayBeMissing = false) {
+    std::string error;
+    bool isRead = cache.read(path, mayBeMissing, error);
+    EXPECT_EQ(isRead, error.empty());
+    return error;
+  }
+  std::string readText(const std::string &text) {
+    put(text);
+    TuneCache cache;
+    return read(cache);
+  }
+
+  host::test::TemporaryFolder folder;
+  const std::string path = folder / "tune.json";
+  const std::string begin = R"({"format": "ortc tuned kernels", "version": 1, "kernels": )";
+};
+
+TEST_F(TuneCacheTest, KeepsEverythingSorted) {
+  TuneCache cache;
+  cache.set("z", "b", {{{{"rows", 6}, {"depth", 384}}}, 2000, 1500});
+  cache.set("z", "a", {std::nullopt, 700, 700});
+  cache.set("y", "a", {{{{"rows", 4}}}, 30, 20});
+  std::string text = cache.write();
+  EXPECT_EQ(text.back(), '\n');
+  EXPECT_LT(text.find("\"depth\""), text.find("\"rows\": 6"));
+  EXPECT_LT(text.find("\"y\""), text.find("\"z\""));
+  put(text);
+  TuneCache same;
+  ASSERT_EQ(read(same), "");
+  EXPECT_EQ(same.write(), text);
+  const TunedKernel &kernel = same.at("z").at("b");
+  EXPECT_EQ(kernel.choice, (codegen::KernelChoice{{"rows", 6}, {"depth", 384}}));
+  EXPECT_EQ(kernel.usualNanoseconds, 2000);
+  EXPECT_EQ(kernel.tunedNanoseconds, 1500);
+  EXPECT_FALSE(same.at("z").at("a").choice);
+  EXPECT_TRUE(same.at("x").empty());
+  codegen::KernelChoices choices = same.choices("z"); // without what stays as the table has it
+  EXPECT_EQ(choices.byKey.size(), 1u);
+  EXPECT_EQ(choices.source, "tuning cache '" + path + "'");
+}
+
+TEST_F(TuneCacheTest, AFileThatIsNotThereMayBeNew) {
+  TuneCache cache;
+  EXPECT_EQ(read(cache, /*mayBeMissing=*/true), "");
+  EXPECT_EQ(read(cache), "cannot read tuning cache '" + path + "': No such file or directory");
+}
+
+TEST_F(TuneCacheTest, WhatIsNoSuchFileIsRefused) {
+  std::string head = "tuning cache '" + path + "': ";
+  EXPECT_EQ(readText(""), "cannot read tuning cache '" + path + "': it is empty");
+  EXPECT_EQ(readText("\x01\xff garbage"), head + "it is not JSON");
+  EXPECT_EQ(readText("{\"format\": \"ortc tuned kernels\", "), head + "it is not JSON");
+  for (const char *text :
+       {"[]", "3", "{}", R"({"format": 7})", R"({"format": "other", "version": 1, "kernels": {}})",
+        R"({"format": "ortc tuned kernels", "kernels": {}})"})
+    EXPECT_EQ(readText(text), head + "it is no file of --tune") << text;
+  EXPECT_EQ(readText(R"({"format": "ortc tuned kernels", "version": 2, "kernels": {}})"),
+            head + "it has version 2, and this ortc reads version 1; measure again into another file");
+  EXPECT_EQ(readText(R"({"format": "ortc tuned kernels", "version": "1", "kernels": {}})"),
+            head + "it has version \"1\", and this ortc reads version 1; measure again into another file");
+  EXPECT_EQ(readText(begin + "[]}"), head + "it has no 'kernels'");
+  EXPECT_EQ(readText(begin + R"({"here": [1]}})"), head + "'here' holds no kernels");
+  EXPECT_EQ(readText(begin + R"({"here": {}}})"), "");
+}
+
+TEST_F(TuneCacheTest, EntriesAreWholeNumbers) {
+  auto entry = [&](const std::string &text) { return begin + R"({"here": {"k": )" + text + "}}}"; };
+  EXPECT_EQ(readText(entry(R"({"choice": {"rows": 6}, "table_ns": 2, "tuned_ns": 1})")), "");
+  EXPECT_EQ(readText(entry(R"({"choice": null, "table_ns": 2, "tuned_ns": 2})")), "");
+  for (const char *text :
+       {"3", "null", "{}", R"({"choice": 3, "table_ns": 2, "tuned_ns": 2})",
+        R"({"choice": {}, "table_ns": 2, "tuned_ns": 2})",
+        R"({"choice": {"rows": 1.5}, "table_ns": 2, "tuned_ns": 2})",
+        R"({"choice": {"rows": "6"}, "table_ns": 2, "tuned_ns": 2})",
+        R"({"choice": {"rows": -6}, "table_ns": 2, "tuned_ns": 2})",
+        R"({"choice": {"rows": 18446744073709551615}, "table_ns": 2, "tuned_ns": 2})",
+        R"({"choice": {"rows": null}, "table_ns": 2, "tuned_ns": 2})", R"({"choice": null, "tuned_ns": 2})",
+        R"({"choice": null, "table_ns": 2, "tuned_ns": "2"})"})
+    EXPECT_EQ(readText(entry(text)), "tuning cache '" + path +
+                                         "': 'k' needs a 'choice' of whole numbers (or null), 'table_ns' and "
+                                         "'tuned_ns'")
+        << text;
+}
+
+TEST_F(TuneCacheTest, APlaceIsWhatFiguresDependOn) {
+  codegen::Target target = *codegen::findTarget("x86-64-v3");
+  std::string place = describePlace(target, codegen::Numerics::Fast);
+  EXPECT_EQ(place, "x86-64-v3 haswell, 8 lanes, 16 registers, fma, 2 workers");
+  target.workers = 3;
+  EXPECT_NE(describePlace(target, codegen::Numerics::Fast), place);
+  target.workers = 2;
+  EXPECT_NE(describePlace(target, codegen::Numerics::Portable), place);
+  target.tuneCpu = "znver1";
+  EXPECT_NE(describePlace(target, codegen::Numerics::Fast), place);
+}
+
+} // namespace
