@@ -72,8 +72,7 @@ static void deriveFigures(Target &target) {
   target.hasFma = has(ORTC_X86_FMA);
   target.hasRounding = has(ORTC_X86_SSE4_1);
   target.hasMatrixUnit = avx512 && has(ORTC_X86_AMX_BF16);
-  if (avx512)
-    target.l2Bytes = 1 << 20;
+  target.l2Bytes = avx512 ? 1 << 20 : 512 << 10;
 }
 
 static Target level(llvm::StringRef name, uint64_t features, llvm::StringRef tune) {
@@ -99,6 +98,8 @@ static std::optional<Target> nativeTarget() {
     if (target.requiredFeatures >> index & 1)
       target.features += (target.features.empty() ? "+" : ",+") + feature.str();
   deriveFigures(target);
+  if (long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) // zero where a hypervisor hides it
+    target.l2Bytes = bytes;
   return target;
 #else
   return std::nullopt;

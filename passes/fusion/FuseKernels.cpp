@@ -5,6 +5,7 @@
 // stores them), and writes the kernels.
 #include "passes/fusion/Passes.h"
 
+#include "compiler/codegen/contraction/FusedContraction.h"
 #include "compiler/codegen/loop/SingleKernels.h"
 #include "dialects/plan/PlanDialect.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
@@ -200,6 +201,9 @@ static LogicalResult createKernel(const FusionGroup &group, llvm::DenseMap<Value
     if (program)
       if (auto pairs = program->inPlacePairs(); !pairs.empty())
         inPlace = builder.getDenseI64ArrayAttr(pairs);
+  } else if (kind == plan::KernelKind::contraction) {
+    if (auto pairs = codegen::contractionInPlacePairs(inputs, outputs); !pairs.empty())
+      inPlace = builder.getDenseI64ArrayAttr(pairs);
   }
   SmallVector<Location> locations;
   for (Operation *op : group.ops)

@@ -65,6 +65,7 @@ private:
   bool collectCheap(mlir::Value value, unsigned group, llvm::ArrayRef<unsigned> consumers,
                     llvm::SmallVectorImpl<mlir::Operation *> &ops) const;
   void renumber();
+  bool isUpdateApart(unsigned dot, unsigned other, const FusionGroup &whole) const;
   bool tryJoinContraction(unsigned dot, unsigned other);
   void joinContractions();
   int64_t sharedBytes(unsigned a, unsigned b) const;

@@ -336,6 +336,8 @@ void ContractionEmitter::packRows(Offset from, Offset to, int64_t height) {
     loop(0, reduction.back().count, 1, [&](Offset k) {
       Offset source = index.add(base, index.mul(k, innermost.strides[operand]));
       Offset place = index.mul(index.add(index.mul(run, plan.kBlock), k), height);
+      fetchRun(builder, loc, buffer(operand), index.add(source, kFetchedRows * innermost.strides[operand]),
+               plan.packedRows + plan.lanes);
       loop(0, tiles, 1, [&](Offset tile) {
         Offset tileSource = index.add(source, index.mul(tile, height));
         Offset tilePlace = index.add(place, index.mul(tile, plan.packedTileElements));

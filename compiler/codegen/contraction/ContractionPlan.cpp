@@ -18,11 +18,12 @@ static constexpr int64_t kChunkFlops = 3'000'000;
 static constexpr int64_t kOuterChunks = 4;
 /// Row chunks are multiples of all tile heights.
 static constexpr int64_t kRowUnit = 24;
-/// Columns of a chunk: with kDepth, the packed block that has to stay in the second-level cache.
-static constexpr int64_t kLaneChunk = 256;
-/// Of a shallow block, on CPUs with 16 registers.
-static constexpr int64_t kWideChunk = 512;
+/// Most columns of a chunk, in general and on CPUs with 16 registers, and the depth of a block of k.
+static constexpr int64_t kLaneChunk = 256, kWideChunk = 512;
 static constexpr int64_t kDepth = 512;
+/// The part of the second-level cache that a packed block may take. What passes by needs room, and small pages fall on some of
+/// its sets more often than on others: all of it halves the speed wherever there are no huge pages.
+static constexpr int64_t kPackedShare = 2;
 /// The depth of one block of many where rows are gathered too, and rows that are gathered at a time: long runs of the source, in a
 /// block that leaves the other one its place in the cache.
 static constexpr int64_t kGatheredDepth = 384, kGatheredRows = 4 * kRowUnit;
@@ -212,7 +213,8 @@ int64_t rowUnitOf(const ContractionPlan &) { return 2 * kRowUnit; }
 
 /// Chunks are outer indices, then rows and columns. The order of sums does not depend on them, so they may depend on the
 /// number of workers. As few as keep all workers busy: every chunk packs for itself.
-static void planChunks(ContractionPlan &plan, int64_t workers) {
+static void planChunks(ContractionPlan &plan, const Target &target) {
+  int64_t workers = target.workers;
   double depth = plan.blocks() * plan.blockDepth();
   double flops = 2.0 * plan.outerTotal * plan.row.size * plan.lane.size * depth;
   // More than two workers may well be fewer in a session: twice as many chunks, then, to keep them even.
@@ -228,10 +230,10 @@ static void planChunks(ContractionPlan &plan, int64_t workers) {
   // Rows that are copied want many.
   bool wide = plan.packLanes || plan.row.strides[plan.rowOperand] == 1;
   int64_t depthOfBlock = std::max<int64_t>(1, plan.blockDepth());
-  int64_t widest = !wide ? kInPlaceElements / depthOfBlock
-                   : plan.hasFewRegisters
-                       ? std::clamp(kLaneChunk * kDepth / depthOfBlock, kLaneChunk, kWideChunk)
-                       : kLaneChunk;
+  int64_t columnBytes = depthOfBlock * target.vectorLanes * 4 / plan.lanes; // of one column
+  int64_t widest = wide ? std::min(plan.hasFewRegisters ? kWideChunk : kLaneChunk,
+                                   target.l2Bytes / kPackedShare / columnBytes)
+                        : kInPlaceElements / depthOfBlock;
   int64_t most = std::clamp<int64_t>(widest / laneUnit, 1, laneUnits);
   int64_t rowUnits = ceilDiv(plan.row.size, rowUnitOf(plan));
   double bestCost = -1;
@@ -355,7 +357,7 @@ ContractionPlan planContraction(const ContractionSpec &spec, const Target &targe
   ContractionPlan plan = planDims(spec, target);
   plan.packLanes = wantsPacking(plan, bool(plan.laneOperand == 0 ? spec.narrowA : spec.narrowB));
   planStrips(plan, target);
-  planChunks(plan, target.workers);
+  planChunks(plan, target);
   if (wantsRowPacking(plan, spec.accumulatorType.getIntOrFloatBitWidth() / 8))
     plan.packedRows = kGatheredRows;
   sizeWorkspace(plan, spec);

@@ -19,6 +19,10 @@ namespace ortc::codegen {
 /// epilogue. `reason` says what stands against it.
 bool isFusedContraction(mlir::ValueRange inputs, mlir::ValueRange outputs, std::string &reason);
 
+/// Pairs of an input and an output, one after the other, that may share memory in that kernel: what hangs on the dot reads
+/// the input at the element that it writes, and nowhere else.
+llvm::SmallVector<int64_t> contractionInPlacePairs(mlir::ValueRange inputs, mlir::ValueRange outputs);
+
 /// Creates the kernel of a tensor program that `isFusedContraction` accepts, or that is a single nn.dot on its
 /// arguments. `buffers` are the function's arguments, then its results. `choices`: as in ContractionSpec.
 mlir::FailureOr<KernelInfo> generateFusedContraction(mlir::ModuleOp module, mlir::func::FuncOp function,

@@ -115,12 +115,16 @@ Epilogue FusedEpilogue::code(std::shared_ptr<const FusedEpilogue> analysis, Math
       Value zero = arith::ConstantOp::create(b, b.getZeroAttr(value.getType()));
       return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, value, zero);
     });
-    for (auto [output, operand] : llvm::zip_equal(analysis->program.outputs, analysis->outputs)) {
+    // Everything is read before anything is written: outputs may lie where inputs do.
+    SmallVector<Value> values;
+    for (const LoopOutput &output : analysis->program.outputs) {
       Value value = emitter.emitVector(output.node);
       if (output.element.isInteger(1))
         value = arith::ExtUIOp::create(b, VectorType::get({access.lanes()}, b.getI8Type()), value);
-      access.store(b, loc, operand.first, value);
+      values.push_back(value);
     }
+    for (auto [operand, value] : llvm::zip_equal(analysis->outputs, values))
+      access.store(b, loc, operand.first, value);
   };
 }
 

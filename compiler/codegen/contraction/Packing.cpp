@@ -7,6 +7,7 @@
 #include "compiler/codegen/contraction/Microkernel.h"
 #include "compiler/codegen/contraction/VectorAccess.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -64,6 +65,9 @@ void PanelCopier::copyRows() {
   loop(copy.depth, 1, [&](Offset k) {
     loop(copy.panels, 1, [&](Offset panel) {
       Offset from = sourcePlace(panel, k);
+      if (copy.laneStride == 1)
+        fetchRun(builder, loc, copy.source, index.add(from, kFetchedRows * copy.depthStride),
+                 copy.vectors * copy.lanes);
       for (int64_t v = 0; v < copy.vectors; ++v) {
         Offset at = index.add(from, v * copy.lanes * copy.laneStride);
         Value value = loadLanes(builder, loc, copy.source, at, copy.laneStride, {copy.lanes, live(v)});
@@ -110,6 +114,15 @@ void PanelCopier::copyTransposed() {
     builder.setInsertionPointToStart(&guarded.getThenRegion().front());
     rest();
   });
+}
+
+void fetchRun(OpBuilder &builder, Location loc, Value buffer, Offset at, int64_t elements) {
+  constexpr int64_t kLineBits = 512;
+  IndexBuilder index(builder, loc);
+  int64_t step = kLineBits / cast<MemRefType>(buffer.getType()).getElementTypeBitWidth();
+  for (int64_t element = 0; element < elements; element += step)
+    memref::PrefetchOp::create(builder, loc, buffer, index.value(index.add(at, element)), /*isWrite=*/false,
+                               /*localityHint=*/3, /*isDataCache=*/true);
 }
 
 void emitPanelCopy(OpBuilder &builder, Location loc, const PanelCopy &copy) {

@@ -27,6 +27,12 @@ struct PanelCopy {
   mlir::Value isLast; ///< null: always
 };
 
+/// Where rows lie far apart no processor fetches the next one by itself: copies ask for the row that comes so many later.
+constexpr int64_t kFetchedRows = 8;
+
+/// Fetches `elements` elements from `at` on into the cache. They need not exist.
+void fetchRun(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer, Offset at, int64_t elements);
+
 void emitPanelCopy(mlir::OpBuilder &builder, mlir::Location loc, const PanelCopy &copy);
 
 } // namespace ortc::codegen

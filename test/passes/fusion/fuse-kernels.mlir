@@ -101,6 +101,48 @@ func.func @updates_apart(%p: tensor<64xf32>) -> (tensor<64xf32> {train.output = 
 
 // -----
 
+// A product that makes a large gradient updates the parameter, where it lies.
+// CHECK-LABEL: func.func @update_behind_product
+// CHECK: plan.kernel contraction({{.*}}) in_place = [2, 0]
+// CHECK: nn.dot
+// CHECK: arith.subf
+// CHECK-NOT: plan.kernel
+// CHECK: return
+func.func @update_behind_product(%x: tensor<64x1024xf32>, %g: tensor<64x1024xf32>, %p: tensor<1024x1024xf32>) -> (tensor<1024x1024xf32> {train.update = @p}) {
+  %d = nn.dot %x, %g batch = [] x [] contract = [0] x [0] : tensor<64x1024xf32>, tensor<64x1024xf32> -> tensor<1024x1024xf32>
+  %n = arith.subf %p, %d : tensor<1024x1024xf32>
+  return %n : tensor<1024x1024xf32>
+}
+
+// -----
+
+// Somebody else wants the gradient, too: it is stored, and the update waits for the loss in a kernel of its own.
+// CHECK-LABEL: func.func @gradient_kept
+// CHECK: plan.kernel contraction
+// CHECK: nn.dot
+// CHECK-NEXT: plan.yield
+// CHECK: plan.kernel loop
+// CHECK: arith.subf
+func.func @gradient_kept(%x: tensor<64x1024xf32>, %g: tensor<64x1024xf32>, %p: tensor<1024x1024xf32>) -> (tensor<1024x1024xf32> {train.output = "g"}, tensor<1024x1024xf32> {train.update = @p}) {
+  %d = nn.dot %x, %g batch = [] x [] contract = [0] x [0] : tensor<64x1024xf32>, tensor<64x1024xf32> -> tensor<1024x1024xf32>
+  %n = arith.subf %p, %d : tensor<1024x1024xf32>
+  return %d, %n : tensor<1024x1024xf32>, tensor<1024x1024xf32>
+}
+
+// -----
+
+// A small gradient stays in a cache: loops are better at updates.
+// CHECK-LABEL: func.func @small_gradient
+// CHECK: plan.kernel contraction
+// CHECK: plan.kernel loop
+func.func @small_gradient(%x: tensor<64x32xf32>, %g: tensor<64x48xf32>, %p: tensor<32x48xf32>) -> (tensor<32x48xf32> {train.update = @p}) {
+  %d = nn.dot %x, %g batch = [] x [] contract = [0] x [0] : tensor<64x32xf32>, tensor<64x48xf32> -> tensor<32x48xf32>
+  %n = arith.subf %p, %d : tensor<32x48xf32>
+  return %n : tensor<32x48xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @kinds
 // CHECK-DAG: plan.kernel scan
 // CHECK-DAG: plan.kernel scatter

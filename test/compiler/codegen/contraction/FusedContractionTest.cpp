@@ -34,7 +34,8 @@ struct Program {
                               function.getBody().front().getTerminator()->getOperands(), reason);
   }
 
-  SmallVector<KernelBuffer> buffers() {
+  /// `pairs` of an argument and a result share memory.
+  SmallVector<KernelBuffer> buffers(ArrayRef<int64_t> pairs) {
     SmallVector<KernelBuffer> result;
     auto add = [&](Type type, bool written) {
       auto tensor = cast<RankedTensorType>(type);
@@ -44,6 +45,10 @@ struct Program {
       add(type, false);
     for (Type type : function.getResultTypes())
       add(type, true);
+    for (size_t i = 0; i < pairs.size(); i += 2) {
+      result[pairs[i]].distinct = false;
+      result[function.getNumArguments() + pairs[i + 1]].distinct = false;
+    }
     return result;
   }
 
@@ -52,13 +57,14 @@ struct Program {
   func::FuncOp function;
 };
 
-/// Compiles and runs f32 (and i1 output) programs; compares every output with the evaluator in double precision.
-void check(llvm::StringRef text, double tolerance) {
+/// Compiles and runs f32 (and i1 output) programs; compares every output with the evaluator in double precision. Results lie
+/// where the arguments of `pairs` do.
+void check(llvm::StringRef text, double tolerance, ArrayRef<int64_t> pairs = {}) {
   for (const Target &target : runnableTargets()) {
     Program p(text);
     std::string reason;
     EXPECT_TRUE(p.isAccepted(reason)) << reason << "\n" << text.str();
-    auto info = generateFusedContraction(*p.m.module, p.function, p.buffers(), target, Numerics::Fast);
+    auto info = generateFusedContraction(*p.m.module, p.function, p.buffers(pairs), target, Numerics::Fast);
     ASSERT_TRUE(succeeded(info)) << text.str();
     LoadedBlob blob = p.m.load(target);
 
@@ -84,6 +90,8 @@ void check(llvm::StringRef text, double tolerance) {
     std::vector<void *> args;
     for (auto &array : memory)
       args.push_back(array.begin());
+    for (size_t i = 0; i < pairs.size(); i += 2)
+      args[inputs.size() + pairs[i + 1]] = args[pairs[i]];
     for (int64_t chunk = info->chunks; chunk-- > 0;)
       blob.kernel(info->name)(args.data(), chunk, 0);
 
@@ -91,7 +99,7 @@ void check(llvm::StringRef text, double tolerance) {
         evaluator::Evaluator(evaluator::Precision::f64).evaluate(p.function.getBody().front(), inputs);
     ASSERT_TRUE(succeeded(want));
     for (auto [number, tensor] : llvm::enumerate(*want)) {
-      char *got = memory[inputs.size() + number].begin();
+      char *got = static_cast<char *>(args[inputs.size() + number]);
       for (int64_t i = 0; i < tensor.size(); ++i) {
         if (!tensor.isFloat()) {
           ASSERT_EQ(int64_t(got[i]), tensor.getInt(i))
@@ -135,6 +143,41 @@ TEST(FusedContractionTest, LongEpilogueIsRolledAndSeveralBlocksOfDepth) {
     return %a : tensor<70x50xf32>
   })",
       1e-4);
+}
+
+/// An update behind the product that makes its gradient, over several blocks of depth: what it writes lies where it reads.
+constexpr llvm::StringLiteral kUpdate =
+    R"(func.func @k(%x: tensor<1100x70xf32>, %g: tensor<1100x50xf32>, %p: tensor<70x50xf32>, %m: tensor<70x50xf32>, %lr: tensor<f32>) -> (tensor<70x50xf32>, tensor<70x50xf32>) {
+    %d = nn.dot %x, %g batch = [] x [] contract = [0] x [0] : tensor<1100x70xf32>, tensor<1100x50xf32> -> tensor<70x50xf32>
+    %n = arith.addf %m, %d : tensor<70x50xf32>
+    %b = nn.broadcast %lr dims = [] : tensor<f32> -> tensor<70x50xf32>
+    %s = arith.mulf %n, %b : tensor<70x50xf32>
+    %q = arith.subf %p, %s : tensor<70x50xf32>
+    return %n, %q : tensor<70x50xf32>, tensor<70x50xf32>
+  })";
+
+TEST(FusedContractionTest, UpdateInPlace) {
+  check(kUpdate, 1e-4, {3, 0, 2, 1});
+  check(kUpdate, 1e-4, {2, 0, 3, 1}); // written before the other result reads it
+}
+
+TEST(FusedContractionTest, PairsAreWhatIsReadWhereItIsWritten) {
+  Program update(kUpdate);
+  auto pairs = [](Program &p) {
+    return contractionInPlacePairs(p.function.getArguments(),
+                                   p.function.getBody().front().getTerminator()->getOperands());
+  };
+  EXPECT_EQ(pairs(update), (SmallVector<int64_t>{2, 0, 2, 1, 3, 0, 3, 1}));
+  // Other tiles read an operand of the dot, other elements of the result what is transposed.
+  Program residual(
+      R"(func.func @k(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>, %r: tensor<64x64xf32>) -> tensor<64x64xf32> {
+    %d = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+    %t = nn.transpose %r perm = [1, 0] : tensor<64x64xf32> -> tensor<64x64xf32>
+    %a = arith.addf %d, %x : tensor<64x64xf32>
+    %b = arith.addf %a, %t : tensor<64x64xf32>
+    return %b : tensor<64x64xf32>
+  })");
+  EXPECT_TRUE(pairs(residual).empty());
 }
 
 TEST(FusedContractionTest, ProjectionStoresHeadsApart) {
