@@ -66,7 +66,7 @@ double worstDistance(const std::map<std::string, Values> &wanted, std::map<std::
 }
 
 bool runs(uint64_t features) { return (ortc_host_features() & features) == features; }
-constexpr uint64_t kV3 = ORTC_X86_AVX2 | ORTC_X86_FMA, kV4 = kV3 | ORTC_X86_AVX512F;
+constexpr uint64_t kV3 = ORTC_X86_64_V3, kV4 = ORTC_X86_64_V4;
 
 } // namespace
 
