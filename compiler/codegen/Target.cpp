@@ -98,7 +98,7 @@ static std::optional<Target> nativeTarget() {
     if (target.requiredFeatures >> index & 1)
       target.features += (target.features.empty() ? "+" : ",+") + feature.str();
   deriveFigures(target);
-#ifdef _SC_LEVEL2_CACHE_SIZE // of glibc
+#ifdef _SC_LEVEL2_CACHE_SIZE                                  // of glibc
   if (long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) // zero where a hypervisor hides it
     target.l2Bytes = bytes;
 #endif
