@@ -177,6 +177,10 @@ int64_t DenseEmitter::wish(const KernelChoice *choice, const char *name, int64_t
   return found == choice->end() ? usual : std::clamp<int64_t>(found->second, 0, kMostWish);
 }
 
+int64_t DenseEmitter::wishRows(const KernelChoice *choice, int64_t usual) {
+  return std::clamp<int64_t>(wish(choice, "rows", usual), 1, kMostRows);
+}
+
 LogicalResult DenseEmitter::choose(StringRef algorithm, Planner plan) {
   KernelBlocking &blocking = info.blocking;
   blocking.key = makeKey(spec, shape, algorithm);

@@ -87,6 +87,8 @@ protected:
   llvm::LogicalResult choose(llvm::StringRef algorithm, Planner plan);
   /// What `choice` (may be null) says of `name`.
   static int64_t wish(const KernelChoice *choice, const char *name, int64_t usual);
+  /// The most rows of a tile that it says.
+  static int64_t wishRows(const KernelChoice *choice, int64_t usual = kMostRows);
 
   /// The tile of which `count` neighbours and `columns` columns take the fewest cycles.
   TileChoice pickTile(int64_t count, int64_t images, int64_t columns, const TileOptions &options) const;

@@ -199,7 +199,7 @@ private:
     // Many points that lie far apart share few sets of a cache.
     int64_t step = block.steps().back() * last.sourceStride;
     vectors = 0;
-    highest = std::clamp<int64_t>(wish(choice, "rows", step >= kFarChannels ? 6 : kMostRows), 1, kMostRows);
+    highest = wishRows(choice, step >= kFarChannels ? 6 : kMostRows);
     vectors = possibleVectors(wish(choice, "vectors", 0), resultColumns, columnChunks == 1);
     vectors = pickTile(last.count, block.images, resultColumns, tileOptions()).vectors;
     mostRows = tileRows = 1;

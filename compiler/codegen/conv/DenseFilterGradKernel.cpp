@@ -142,7 +142,7 @@ private:
   KernelChoice planTile(const KernelChoice *choice) {
     // A panel divides a chunk's columns.
     int64_t widest = columnChunks == 1 ? shape.features : 32;
-    highest = std::clamp<int64_t>(wish(choice, "rows", kMostRows), 1, kMostRows);
+    highest = wishRows(choice);
     TileOptions options{false, true, columnChunks == 1,
                         possibleVectors(wish(choice, "vectors", 0), widest, columnChunks == 1), highest};
     TileChoice tile = pickTile(run(), 1, widest, options);

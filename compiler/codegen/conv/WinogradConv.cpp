@@ -83,7 +83,7 @@ private:
     // Fewer groups transform a filter that is not shared less often.
     int64_t wanted = (isShared ? 1 : 2) * kGroupElements / (channels + chunkColumns);
     TileOptions options{false, false, false, possibleVectors(wish(choice, "vectors", 0), chunkColumns, false),
-                        std::clamp<int64_t>(wish(choice, "rows", kMostRows), 1, kMostRows)};
+                        wishRows(choice)};
     TileChoice tile = pickTile(kManyTiles, 1, chunkColumns, options);
     rows = tile.rows, vectors = tile.vectors;
     int64_t all = allTiles();

@@ -62,7 +62,7 @@ private:
     int64_t widest =
         columnChunks == 1 || chunkColumns % (kMostVectors * lanes) == 0 ? chunkColumns : kColumnUnit;
     TileOptions options{false, true, false, possibleVectors(wish(choice, "vectors", 0), widest, false),
-                        std::clamp<int64_t>(wish(choice, "rows", kMostRows), 1, kMostRows)};
+                        wishRows(choice)};
     TileChoice tile = pickTile(channels, 1, widest, options);
     rows = tile.rows, vectors = tile.vectors;
     int64_t all = allTiles(), wanted = kGroupElements / (channels + chunkColumns);
