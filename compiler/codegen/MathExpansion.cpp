@@ -8,6 +8,8 @@
 #include "compiler/codegen/FloatBuilder.h"
 #include "compiler/codegen/MathCoefficients.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
@@ -32,13 +34,14 @@ public:
   Value expand(MathFunction function, ValueRange x);
 
 private:
-  /// An integral float and the same number as an integer.
+  /// An integral float, and an integer that is equal to it in its lowest bits (f32: 22, f64: 51).
   struct Integral {
-    Value asFloat, asInt;
+    Value asFloat, lowBits;
   };
   /// exp(x) = (1 + tail) * 2^n.
   struct ExpParts {
-    Value tail, n;
+    Value tail;
+    Integral n;
   };
   /// x = 2^k * (1 + f), 1 + f in [sqrt(1/2), sqrt(2)].
   struct LogParts {
@@ -53,8 +56,9 @@ private:
 
   /// The sign of zero survives.
   Value keepZero(Value x, Value result) { return select(equal(x, constant(0)), x, result); }
-  Integral nearest(Value x);
-  Value scale(Value x, Value n);
+  Integral nearest(Value x, double factor);
+  Value scale(Value x, const Integral &n);
+  Value scaleBySteps(Value x, Value n);
   ExpParts expParts(Value x);
   Value exp(Value x);
   Value exp2(Value x);
@@ -101,30 +105,61 @@ private:
 
 } // namespace
 
-/// Nearest integer, for |x| < 2^22 (f32) or 2^51 (f64): adding 1.5 * 2^mantissa leaves it in the low bits.
-Expander::Integral Expander::nearest(Value x) {
+/// The integer nearest to x * factor, where that is below 2^22 (f32) or 2^51 (f64): adding 1.5 * 2^mantissa leaves it in
+/// the low bits.
+Expander::Integral Expander::nearest(Value x, double factor) {
   Value magic = constant(isDouble() ? 0x1.8p52 : 0x1.8p23);
-  Value shifted = add(x, magic);
-  return {sub(shifted, magic), isub(toBits(shifted), toBits(magic))};
+  Value shifted = factor == 1 ? add(x, magic) : mad(x, constant(factor), magic);
+  return {sub(shifted, magic), toBits(shifted)};
 }
 
-/// x * 2^n for integers |n| < 2 * bias, in two steps so that the result may be subnormal or overflow.
-Value Expander::scale(Value x, Value n) {
-  auto power = [&](Value e) { return fromBits(shiftLeft(iadd(e, integer(exponentBias())), mantissaBits())); };
-  Value half = shiftRightSigned(n, 1);
-  return mul(mul(x, power(half)), power(isub(n, half)));
+/// x * 2^n for integers |n| < 2 * bias, rounded once where the result is subnormal.
+Value Expander::scale(Value x, const Integral &n) {
+  auto vector = dyn_cast<VectorType>(type);
+  constexpr int64_t kPiece = 16;
+  if (!options.scaling || isDouble() || !vector || vector.getRank() != 1 ||
+      vector.getDimSize(0) % kPiece != 0)
+    return scaleBySteps(x, n.lowBits);
+  auto scalePiece = [&](Value piece, Value power) -> Value {
+    Value all = arith::ConstantOp::create(builder, loc, builder.getI16IntegerAttr(-1));
+    Value currentRounding = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(4));
+    return LLVM::CallIntrinsicOp::create(builder, loc, piece.getType(),
+                                         builder.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
+                                         ValueRange{piece, power, piece, all, currentRounding})
+        .getResult(0);
+  };
+  if (vector.getDimSize(0) == kPiece)
+    return scalePiece(x, n.asFloat);
+  Value result = x;
+  for (int64_t at = 0; at < vector.getDimSize(0); at += kPiece) {
+    auto slice = [&](Value whole) -> Value {
+      return vector::ExtractStridedSliceOp::create(builder, loc, whole, at, kPiece, 1);
+    };
+    result = vector::InsertStridedSliceOp::create(builder, loc, scalePiece(slice(x), slice(n.asFloat)),
+                                                  result, at, 1);
+  }
+  return result;
+}
+
+/// Two factors that are normal numbers: 2^floor(n / 2), and 2 to the rest.
+Value Expander::scaleBySteps(Value x, Value n) {
+  Value one = integer(exponentBias() << mantissaBits());
+  Value power = shiftLeft(n, mantissaBits());
+  Value half = iand(shiftRightSigned(power, 1), integer(-(int64_t(1) << mantissaBits())));
+  Value rest = isub(power, half);
+  return mul(mul(x, fromBits(iadd(half, one))), fromBits(iadd(rest, one)));
 }
 
 /// For x in the clamped range of exp: r = x - n ln 2 with ln 2 in two parts, the first short enough for n * high to be
 /// exact.
 Expander::ExpParts Expander::expParts(Value x) {
-  Integral n = nearest(mul(x, constant(1 / kLn2)));
+  Integral n = nearest(x, 1 / kLn2);
   double high = isDouble() ? 6.93147180369123816490e-01 : 0.693359375;
   double low = isDouble() ? 1.90821492927058770002e-10 : -2.12194440054690583e-4;
   Value r = mad(n.asFloat, constant(-high), x);
   r = mad(n.asFloat, constant(-low), r);
   Value p = polynomial(r, table(coefficients::kExpF32, coefficients::kExpF64));
-  return {mad(mul(r, r), p, r), n.asInt};
+  return {mad(mul(r, r), p, r), n};
 }
 
 Value Expander::exp(Value x) {
@@ -136,22 +171,23 @@ Value Expander::exp(Value x) {
 Value Expander::halfExp(Value x) {
   x = isDouble() ? clamp(x, -746, 711) : clamp(x, -104, 90);
   ExpParts parts = expParts(x);
-  return scale(add(parts.tail, constant(1)), isub(parts.n, integer(1)));
+  Integral lower = {sub(parts.n.asFloat, constant(1)), isub(parts.n.lowBits, integer(1))};
+  return scale(add(parts.tail, constant(1)), lower);
 }
 
 Value Expander::exp2(Value x) {
   x = isDouble() ? clamp(x, -1076, 1025) : clamp(x, -151, 129);
-  Integral n = nearest(x);
+  Integral n = nearest(x, 1);
   Value r = mul(sub(x, n.asFloat), constant(kLn2));
   Value p = polynomial(r, table(coefficients::kExpF32, coefficients::kExpF64));
-  return scale(add(mad(mul(r, r), p, r), constant(1)), n.asInt);
+  return scale(add(mad(mul(r, r), p, r), constant(1)), n);
 }
 
 /// 2^n tail + (2^n - 1), halved while 2^n could overflow. Keeps the sign of zero.
 Value Expander::expm1(Value x) {
   Value limited = isDouble() ? clamp(x, -40, 710) : clamp(x, -20, 89);
   ExpParts parts = expParts(limited);
-  Value half = fromBits(shiftLeft(iadd(parts.n, integer(exponentBias() - 1)), mantissaBits()));
+  Value half = fromBits(shiftLeft(iadd(parts.n.lowBits, integer(exponentBias() - 1)), mantissaBits()));
   Value result = mad(half, parts.tail, sub(half, constant(0.5)));
   return keepZero(x, add(result, result));
 }
@@ -270,20 +306,21 @@ Value Expander::atanh(Value x) {
   return copySign(result, x);
 }
 
-/// |x| < 1: x (1 + P(x^2)); above: 1 - exp(-g(|x|)), where an error in g weighs erfc(1) = 0.16 at most.
+/// |x| < 2: x P(x^2 - 2). Above: a polynomial around a point of the range that is left until erf is one.
 Value Expander::erf(Value x) {
   Value magnitude = abs(x);
-  Value square = mul(x, x);
-  Value small = mad(x, polynomial(square, table(coefficients::kErfSmallF32, coefficients::kErfSmallF64)), x);
-  Value limited = clamp(magnitude, 1, isDouble() ? 6 : 4);
-  Value g = polynomial(limited, table(coefficients::kErfLargeF32, coefficients::kErfLargeF64));
-  Value large = copySign(sub(constant(1), exp(neg(g))), x);
-  return select(less(magnitude, constant(1)), small, select(isNan(x), x, large));
+  Value small = mul(
+      x, polynomial(mad(x, x, constant(-2)), table(coefficients::kErfSmallF32, coefficients::kErfSmallF64)));
+  Value end = constant(isDouble() ? 5.93 : 3.93);
+  Value limited = select(greater(magnitude, end), end, magnitude);
+  Value large = polynomial(sub(limited, constant(isDouble() ? 4 : 3)),
+                           table(coefficients::kErfLargeF32, coefficients::kErfLargeF64));
+  return select(less(magnitude, constant(2)), small, copySign(large, x));
 }
 
 /// f64: pi/2 in three parts of 33 bits, exact products up to n = 2^20 (fdlibm's constants).
 Expander::Quadrant Expander::reduceQuadrantDouble(Value x) {
-  Integral n = nearest(mul(x, constant(2 / kPi)));
+  Integral n = nearest(x, 2 / kPi);
   Value r = x;
   // Products of the first parts are exact, fused or not.
   for (double part : {1.57079632673412561417e+00, 6.07710050630396597660e-11, 2.02226624871116645580e-21,
@@ -293,7 +330,7 @@ Expander::Quadrant Expander::reduceQuadrantDouble(Value x) {
   Value bounded = less(abs(r), constant(1));
   Value isFinite = less(abs(x), constant(kInfinity));
   r = select(bounded, r, select(isFinite, constant(0), constant(kNan)));
-  return {r, n.asInt};
+  return {r, n.lowBits};
 }
 
 /// f32 reduces in f64: exact enough next to every multiple of pi/2 up to 2^20, and still right to 1e-4 at 2^40.
@@ -636,56 +673,6 @@ std::optional<MathFunction> mathFunctionOf(Operation *op) {
 
 Value multiplyAdd(OpBuilder &builder, Location loc, Value a, Value b, Value c, const MathOptions &options) {
   return FloatBuilder(builder, loc, a.getType(), options.fma).mad(a, b, c);
-}
-
-/// Half of the bits of a f32 and back. bf16 is the upper half; f16 is rebased through a multiplication by a power of
-/// two, which also normalises subnormals.
-Value extendToF32(OpBuilder &builder, Location loc, Value bits, Type elementType) {
-  Type f32 = builder.getF32Type();
-  if (auto vector = dyn_cast<VectorType>(bits.getType()))
-    f32 = vector.clone(f32);
-  FloatBuilder b(builder, loc, f32, false);
-  Value wide = arith::ExtUIOp::create(builder, loc, b.intType(), bits);
-  if (elementType.isBF16())
-    return b.fromBits(b.shiftLeft(wide, 16));
-  Value sign = b.shiftLeft(b.iand(wide, b.integer(0x8000)), 16);
-  Value magnitude = b.shiftLeft(b.iand(wide, b.integer(0x7fff)), 13);
-  Value value = b.mul(b.fromBits(magnitude), b.constant(0x1p112));
-  // Infinity and NaN have all exponent bits: 2^16 and above after rebasing.
-  Value isSpecial = b.compare(arith::CmpFPredicate::OGE, value, b.constant(65536));
-  Value special = b.ior(b.toBits(value), b.integer(0x7f800000));
-  Value result = b.select(isSpecial, special, b.toBits(value));
-  return b.fromBits(b.ior(result, sign));
-}
-
-Value truncateFromF32(OpBuilder &builder, Location loc, Value value, Type elementType) {
-  FloatBuilder b(builder, loc, value.getType(), false);
-  Type i16 = b.withElement(builder.getIntegerType(16));
-  Value bits = b.toBits(value);
-  Value isNan = b.isNan(value);
-  Value result;
-  if (elementType.isBF16()) {
-    // Round to nearest even: add just under half, plus the lowest kept bit.
-    Value lowest = b.iand(b.shiftRight(bits, 16), b.integer(1));
-    result = b.shiftRight(b.iadd(bits, b.iadd(lowest, b.integer(0x7fff))), 16);
-    result = b.select(isNan, b.ior(b.shiftRight(bits, 16), b.integer(0x40)), result);
-  } else {
-    Value sign = b.iand(b.shiftRight(bits, 16), b.integer(0x8000));
-    Value magnitude = b.iand(bits, b.integer(0x7fffffff));
-    Value lowest = b.iand(b.shiftRight(magnitude, 13), b.integer(1));
-    Value normal = b.shiftRight(
-        b.iadd(b.isub(magnitude, b.integer(int64_t(112) << 23)), b.iadd(lowest, b.integer(0xfff))), 13);
-    // Below 2^-14 the sum with 0.5 has the rounded subnormal in its low bits.
-    Value subnormal = b.isub(b.toBits(b.add(b.fromBits(magnitude), b.constant(0.5))), b.integer(0x3f000000));
-    auto below = [&](int64_t limit) {
-      return Value(
-          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, magnitude, b.integer(limit)));
-    };
-    result = b.select(below(int64_t(113) << 23), subnormal, normal);
-    result = b.select(below(0x477ff000), result, b.integer(0x7c00)); // 65520 and above round to infinity
-    result = b.ior(b.select(isNan, b.integer(0x7e00), result), sign);
-  }
-  return arith::TruncIOp::create(builder, loc, i16, result);
 }
 
 } // namespace ortc::codegen

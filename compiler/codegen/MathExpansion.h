@@ -51,9 +51,10 @@ enum class MathFunction {
 struct MathOptions {
   bool fma = false;
   bool rounding = false; ///< floor and its kin are instructions of the target
+  bool scaling = false;  ///< x * 2^n is an instruction for 16 floats (AVX-512)
 
   static MathOptions of(const Target &target, Numerics numerics) {
-    return {target.usesFma(numerics), target.hasRounding};
+    return {target.usesFma(numerics), target.hasRounding, target.vectorLanes == 16};
   }
 };
 
@@ -69,11 +70,6 @@ std::optional<MathFunction> mathFunctionOf(mlir::Operation *op);
 /// expansion.
 mlir::Value multiplyAdd(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b,
                         mlir::Value c, const MathOptions &options);
-
-/// Storage conversions by integer operations: round to nearest even, NaN stays NaN. Vectors or scalars.
-/// `bits` is i16; `value` f32. `type` is f16 or bf16.
-mlir::Value extendToF32(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value bits, mlir::Type type);
-mlir::Value truncateFromF32(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type type);
 
 } // namespace ortc::codegen
 

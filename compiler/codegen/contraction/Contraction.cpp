@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/contraction/Contraction.h"
 
-#include "compiler/codegen/MathExpansion.h"
+#include "compiler/codegen/StorageConversion.h"
 #include "compiler/codegen/contraction/BlockLoops.h"
 #include "compiler/codegen/contraction/ContractionChoices.h"
 #include "compiler/codegen/contraction/MatrixPlan.h"

@@ -3,6 +3,7 @@
 // fixed tree: lane l with l + 8, then + 4, + 2, + 1.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/MathExpansion.h"
+#include "compiler/codegen/StorageConversion.h"
 #include "compiler/codegen/contraction/ContractionPlan.h"
 #include "compiler/codegen/contraction/Microkernel.h"
 #include "compiler/codegen/contraction/VectorAccess.h"

@@ -3,6 +3,7 @@
 // result, and every dim of the contraction is cut at the ends of the intervals.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/contraction/FusedContraction.h"
+#include "compiler/codegen/StorageConversion.h"
 
 #include "compiler/codegen/contraction/Contraction.h"
 #include "compiler/codegen/contraction/ContractionPlan.h"

@@ -1,6 +1,7 @@
 // The elementwise operations as a loop program whose lanes follow those of the result.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/contraction/FusedEpilogue.h"
+#include "compiler/codegen/StorageConversion.h"
 
 #include "compiler/codegen/loop/ElementEmitter.h"
 

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/contraction/Packing.h"
 
-#include "compiler/codegen/MathExpansion.h"
+#include "compiler/codegen/StorageConversion.h"
 #include "compiler/codegen/contraction/Microkernel.h"
 #include "compiler/codegen/contraction/VectorAccess.h"
 

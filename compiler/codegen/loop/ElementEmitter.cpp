@@ -1,6 +1,7 @@
 //===- ElementEmitter.cpp - code for the nodes of a loop program ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/loop/ElementEmitter.h"
+#include "compiler/codegen/StorageConversion.h"
 
 #include "compiler/codegen/loop/DefinedArithmetic.h"
 #include "dialects/nn/Philox.h"

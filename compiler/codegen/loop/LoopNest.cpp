@@ -5,6 +5,7 @@
 // accumulators that stay in registers. When it is reduced, a unit is a row: each pass walks it in vectors, and a reduction
 // ends in a tree over the lanes. What remains of a row after whole vectors is one shorter vector, so no masks are needed.
 #include "compiler/codegen/loop/LoopNest.h"
+#include "compiler/codegen/StorageConversion.h"
 
 #include "compiler/codegen/contraction/Microkernel.h"
 

@@ -5,7 +5,7 @@
 // [outer, axis, inner]; chunks divide what lies beside the axis, so the order along it holds for every chunk.
 #include "compiler/codegen/loop/SingleKernels.h"
 
-#include "compiler/codegen/MathExpansion.h"
+#include "compiler/codegen/StorageConversion.h"
 #include "compiler/codegen/loop/ElementEmitter.h"
 #include "compiler/codegen/loop/LoopNest.h"
 #include "compiler/codegen/loop/SortKernel.h"

@@ -6,7 +6,7 @@
 // and let the earlier one of equals stand first.
 #include "compiler/codegen/loop/SortKernel.h"
 
-#include "compiler/codegen/MathExpansion.h"
+#include "compiler/codegen/StorageConversion.h"
 #include "compiler/codegen/loop/ElementEmitter.h"
 #include "compiler/codegen/loop/LoopNest.h"
 #include "dialects/nn/NnShapes.h"

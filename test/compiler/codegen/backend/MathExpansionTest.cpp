@@ -3,6 +3,7 @@
 #include "test/compiler/codegen/KernelFixture.h"
 
 #include "compiler/codegen/MathExpansion.h"
+#include "compiler/codegen/StorageConversion.h"
 
 #include <cmath>
 #include <cstring>
