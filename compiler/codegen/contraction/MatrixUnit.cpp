@@ -4,6 +4,7 @@
 #include "compiler/codegen/contraction/MatrixUnit.h"
 
 #include "compiler/codegen/contraction/Microkernel.h"
+#include "compiler/codegen/contraction/Packing.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -54,8 +55,12 @@ Value TilePacker::load(Value line, Value k, bool isWhole) {
   Value depthOffset = arith::MulIOp::create(b, loc, k, constant(source.depthStride));
   Value at = arith::AddIOp::create(b, loc, arith::AddIOp::create(b, loc, lineOffset, depthOffset),
                                    index.value(source.at));
-  if (isWhole)
+  if (isWhole) {
+    // Short runs far apart: the processor does not foresee those of the next step.
+    if (!loadsLines())
+      fetchRun(b, loc, source.buffer, index.add(Offset(at), kTileDepth * source.depthStride), kLanes);
     return vector::LoadOp::create(b, loc, floats(), source.buffer, at);
+  }
   // Lanes run along k or along the lines; the other one is there or not.
   Value across = loadsLines() ? line : k, acrossEnd = loadsLines() ? source.lines : source.depth;
   Value along = loadsLines() ? k : line, alongEnd = loadsLines() ? source.depth : source.lines;
