@@ -104,8 +104,9 @@ void ConvEmitter::storeResult(ArrayRef<Value> position, Value sums, std::optiona
     access.store(*this, getLoc(), 2, sums);
 }
 
-void ConvEmitter::fetch(Value buffer, Value at, bool writes) {
-  memref::PrefetchOp::create(*this, buffer, ValueRange{at}, writes, /*localityHint=*/3, /*isDataCache=*/true);
+void ConvEmitter::fetch(Value buffer, Value at, bool writes, unsigned level) {
+  memref::PrefetchOp::create(*this, buffer, ValueRange{at}, writes, /*localityHint=*/4 - level,
+                             /*isDataCache=*/true);
 }
 
 void ConvEmitter::fetchResult(ArrayRef<Value> position) {

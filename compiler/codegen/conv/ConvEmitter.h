@@ -60,8 +60,8 @@ protected:
   /// The epilogue on a vector of results of which the first `live` exist (all without it); `position` is that of its
   /// first element in the result.
   void storeResult(mlir::ArrayRef<mlir::Value> position, mlir::Value sums, std::optional<int64_t> live = {});
-  /// Fetches the cache line of `buffer` that holds element `at`, inside of it or not.
-  void fetch(mlir::Value buffer, mlir::Value at, bool writes);
+  /// Fetches the cache line of `buffer` that holds element `at`, inside of it or not, into the cache of this level.
+  void fetch(mlir::Value buffer, mlir::Value at, bool writes, unsigned level = 1);
   /// Fetches what storeResult will touch at `position`, but for what all positions share.
   void fetchResult(mlir::ArrayRef<mlir::Value> position);
 

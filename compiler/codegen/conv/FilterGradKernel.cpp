@@ -22,6 +22,10 @@ static constexpr int64_t kBlockResults = 128;
 static constexpr int64_t kStreamBytes = 8 << 20, kStreamIntensity = 12;
 /// Most ranges that the column blocks are split in.
 static constexpr int64_t kColumnRanges = 4;
+/// With fewer operations a byte and lane on more than a second-level cache holds, the next block of points is fetched.
+static constexpr int64_t kFetchIntensity = 2;
+/// Rows of a tile, unless depthwise: with few vectors of columns, enough sums to be in flight.
+static constexpr int64_t kMostRows = 12;
 
 namespace {
 
@@ -29,8 +33,10 @@ class FilterGradEmitter : public ConvEmitter {
 public:
   FilterGradEmitter(ModuleOp module, const ConvSpec &spec, const Target &target)
       : ConvEmitter(module, spec, target) {
-    if (isMatrixProduct())
+    if (isMatrixProduct()) {
       joinPoints();
+      fetchesNext = info.bytesRead > target.l2Bytes && info.flops < kFetchIntensity * lanes * info.bytesRead;
+    }
     for (int64_t d = 0; d < shape.rank(); ++d)
       walks.push_back(forwardWalk(shape, d));
   }
@@ -50,7 +56,9 @@ public:
     groupColumns = depthwise ? shape.features : shape.groupFeatures();
     int64_t groups = depthwise ? 1 : shape.groups;
     columnBlocks = (groupColumns + kConvColumns - 1) / kConvColumns;
-    int64_t total = groups * columnBlocks, ranges = isStream() ? 1 : std::min(total, kColumnRanges);
+    // Every range reads the source again, and pieces of the gradient's lines.
+    int64_t total = groups * columnBlocks, most = std::min(kColumnRanges, target.workers),
+            ranges = isStream() ? 1 : std::min(total, most);
     perRange = (total + ranges - 1) / ranges;
     ranges = (total + perRange - 1) / perRange;
     info.chunks = shape.filter[0] * ranges;
@@ -181,7 +189,8 @@ private:
   void tileRows(int64_t count, ArrayRef<Value> middle, Value group, Value column, int64_t width, Value tap,
                 int64_t rowStride) {
     int64_t vectors = (width + lanes - 1) / lanes;
-    int64_t most = std::max<int64_t>(1, std::min<int64_t>(6, accumulatorLimit(target) / vectors)), from = 0;
+    int64_t highest = shape.isDepthwise() ? 6 : kMostRows;
+    int64_t most = std::clamp<int64_t>(accumulatorLimit(target) / vectors, 1, highest), from = 0;
     for (auto [size, pieces] : evenTiles(count, most)) {
       loop(from, from + size * pieces, size,
            [&](Value row) { emitTile(size, row, middle, group, column, width, tap, rowStride); });
@@ -231,6 +240,19 @@ private:
 
     Value filterRow = add(row, mul(tap, depthwise ? 1 : shape.groupChannels()));
     auto run = [&](int64_t firstVector, int64_t count, int64_t lanesUsed) {
+      // Tiles of rows take turns with the lines that the columns of a point have.
+      int64_t lineElements = 64 / elementBytes, lines = (count * lanes + lineElements - 1) / lineElements,
+              tiles = (shape.groupChannels() + rows - 1) / rows, linesOfTile = (lines + tiles - 1) / tiles;
+      Value firstLine = rem(div(row, rows), (lines + linesOfTile - 1) / linesOfTile);
+      Value nextSource = add(sourceBase, block.blockPoints * shape.channels);
+      Value nextGradient = add(add(gradientBase, mul(firstLine, linesOfTile * lineElements)),
+                               block.blockPoints * shape.features + firstVector * lanes);
+      auto fetchNext = [&](ReductionIndex k) {
+        fetch(sourceBuffer, walk(nextSource, k, sourceSteps), /*writes=*/false, /*level=*/2);
+        for (int64_t i = 0; i < linesOfTile; ++i)
+          fetch(operandBuffer(1), add(walk(nextGradient, k, gradientSteps), i * lineElements),
+                /*writes=*/false, /*level=*/2);
+      };
       SmallVector<Value> init(rows * count, splat(element, 0, lanesUsed));
       auto loadA = [&](int64_t r, ReductionIndex k) -> Value {
         Value at = add(walk(sourceBase, k, sourceSteps), r * rowStride);
@@ -238,6 +260,8 @@ private:
                          : loadScalar(sourceBuffer, at);
       };
       auto loadB = [&](int64_t v, ReductionIndex k) {
+        if (fetchesNext && v == 0)
+          fetchNext(k);
         return load(operandBuffer(1), add(walk(gradientBase, k, gradientSteps), (firstVector + v) * lanes),
                     lanesUsed);
       };
@@ -264,6 +288,7 @@ private:
       run(whole, 1, width - whole * lanes);
   }
 
+  bool fetchesNext = false;
   SmallVector<Walk, 3> walks;
   SourceBlock block;
   int64_t groupColumns = 0, columnBlocks = 0, perRange = 0;

@@ -229,6 +229,12 @@ TEST(ConvTest, Points) {
   check({1, {8, 8}, 20, {1, 1}, 20, {}, {1, 1}}, Coverage::Widest);
 }
 
+/// Filter gradients of images larger than caches: the next block of points is fetched, past the last one, too.
+TEST(ConvTest, PointsFetched) {
+  check({3, {37, 41}, 40, {1, 1}, 150}, Coverage::Widest);
+  check({2, {61, 52}, 100, {1, 1}, 21}, Coverage::Widest, /*isDoubleToo=*/true);
+}
+
 TEST(ConvTest, EpilogueBehindBlocksOfTheReduction) {
   compareWithEvaluator(
       R"(func.func @k(%r: tensor<2x8x7x37xf32>, %x: tensor<2x8x7x128xf32>, %w: tensor<3x3x128x37xf32>, %b: tensor<37xf32>)
