@@ -37,7 +37,7 @@ import tempfile
 
 import table
 from performance_set import CONVOLUTIONAL, IN_JAX, NAMES
-from systems import HERE, Failure, Ortc, TooSlow, Worker, digest, measure_machine, tuned
+from systems import HERE, Failure, Ortc, TooSlow, Worker, digest, find_reason, measure_machine, tuned
 
 ROOT = HERE.parents[1]
 PLACE = ROOT / "build/train-step"
@@ -245,7 +245,7 @@ def export(args, name):
             [args.python_torch, HERE / "export.py", args.models, name], capture_output=True, text=True
         )
         if made.returncode:
-            raise Failure(f"cannot export {name}: {' '.join(made.stderr.split())[-300:]}")
+            raise Failure(f"cannot export {name}: {find_reason(made.stderr)}")
 
 
 def run(parser, args, results):

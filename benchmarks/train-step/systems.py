@@ -21,6 +21,7 @@ import worker
 
 HERE = pathlib.Path(__file__).resolve().parent
 TURN_SECONDS = 120  # who needs longer than a turn and this has failed
+REASON_LENGTH = 300  # of a failure, in characters
 # No page faults in each step.
 KEEP_MEMORY = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184:glibc.malloc.hugetlb=1"
 
@@ -63,8 +64,13 @@ def pinned(cores):
         os.sched_setaffinity(0, before)
 
 
-def tail(path):
-    return " ".join(path.read_text(errors="replace").split())[-300:]
+def find_reason(log):
+    """The end of a log's last line that speaks of an error; without one, of all of it."""
+    errors = [line for line in log.splitlines() if "error" in line.lower()]
+    reason = " ".join((errors[-1] if errors else log).split())
+    while len(reason) > REASON_LENGTH and " " in reason:
+        reason = reason.partition(" ")[2]
+    return reason
 
 
 def end(process):
@@ -119,7 +125,7 @@ class Worker:
                     return json.loads(line)
         if alarm.rang:
             raise TooSlow(f"more than {seconds:g} s")
-        raise Failure(tail(self.log) or f"exit {self.process.wait()}")
+        raise Failure(find_reason(self.log.read_text(errors="replace")) or f"exit {self.process.wait()}")
 
     def await_ready(self):
         self.facts |= self.answer(self.limit)
@@ -129,7 +135,7 @@ class Worker:
             self.process.stdin.write(f"{seconds}\n")
             self.process.stdin.flush()
         except OSError:
-            raise Failure(tail(self.log) or "the process ended") from None
+            raise Failure(find_reason(self.log.read_text(errors="replace")) or "the process ended") from None
         turn = self.answer(seconds + TURN_SECONDS)
         self.facts["peak_mib"] = turn["peak_mib"]
         return turn["ms"]
@@ -206,7 +212,7 @@ class Ortc:
         if alarm.rang:
             raise TooSlow(f"more than {self.limit:g} s")
         if process.returncode:
-            raise Failure(tail(self.log) or f"exit {process.returncode}")
+            raise Failure(find_reason(self.log.read_text(errors="replace")) or f"exit {process.returncode}")
         return round(usage.ru_maxrss / 1024, 1)
 
     def close(self):

@@ -6,6 +6,8 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import math
 import statistics
 
+from performance_set import BATCH_NORM
+
 BEGIN, END = "<!-- train-step: begin -->", "<!-- train-step: end -->"
 DISTURBED = 2  # a median this many times the fastest step says that something else ran on these cores
 SYSTEMS = {
@@ -31,14 +33,6 @@ LATER_LOSSES = 2e-3
 # In front of batch norm such gradients are the rule (scale and shift of the weights do nothing), and the normalisation
 # hands what they did on in full: mobilenetv2 is 3e-3 to 8e-3 from PyTorch in every other system, from the second step on.
 LATER_LOSSES_BATCH_NORM = 2e-2
-BATCH_NORM = {
-    "ds-cnn",
-    "resnet8-cifar",
-    "unet-small",
-    "mobilenetv2-224",
-    "efficientnet-b0-224",
-    "resnet18-224",
-}
 
 
 def digits(value, count=3):

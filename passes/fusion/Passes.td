@@ -30,7 +30,9 @@ def FuseKernelsPass : Pass<"ortc-fuse-kernels"> {
     computes without repeating expensive work or reading memory out of order is one kernel: elementwise clusters,
     reductions with their producers and what hangs on them, all of an optimizer's update. Contractions and convolutions take
     the elementwise work on their results along. Everything else is a kernel of its own; random draws are copied into the
-    kernels that read them. Operations that only updates need are never in a kernel with others, which run before updates.
+    kernels that read them. Operations that only updates need are in no kernel with others, which run before updates, but
+    for the update of a weight of more than 2 MiB: it joins the product that makes its gradient where one kernel can compute
+    both and nothing else reads the gradient, which is then not stored.
     Functions without body, and those that hold a kernel already, are left alone.
 
     ```mlir

@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "benchmarks
 
 import performance_set
 import run
+import systems
 import table
 
 LOSSES = [2.0, 1.9, 1.8, 1.7, 1.5]
@@ -117,7 +118,19 @@ class TableTest(unittest.TestCase):
 
     def test_facts_name_models_of_the_set(self):
         names = set(performance_set.NAMES)
-        self.assertLessEqual(performance_set.CONVOLUTIONAL | performance_set.IN_JAX | table.BATCH_NORM, names)
+        for some in (performance_set.CONVOLUTIONAL, performance_set.BATCH_NORM, performance_set.IN_JAX):
+            self.assertLessEqual(some, names)
+
+    def test_reason_of_a_failure_is_its_last_error(self):
+        log = "loading\nRuntimeError: no  gradient of Pad\nclosing 3 files\n"
+        self.assertEqual(systems.find_reason(log), "RuntimeError: no gradient of Pad")
+        self.assertEqual(systems.find_reason("one\nKilled\n\n"), "one Killed")
+        self.assertEqual(systems.find_reason(""), "")
+
+    def test_long_reason_begins_with_a_word(self):
+        reason = systems.find_reason("error: " + "word " * 100)
+        self.assertEqual(set(reason.split()), {"word"})
+        self.assertLessEqual(len(reason), systems.REASON_LENGTH)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@
 //
 // A kernel keeps the arithmetic units busy, or the way to memory, or is so small that calling it is what takes time:
 //
-//   seconds = call + max(flops / flop rate, operations / operation rate, bytes / copy rate of that many bytes)
+//   seconds = call + max(flops / flop rate, operations / operation rate, bytes / copy rate of half as many)
 //
 // The flop rate is that of fused multiply-adds, which count as two; anything else is done at half of it. Bytes are those
-// of the buffers, each read or written once. They are taken to be in the smallest cache that holds them all, so the
-// estimate is near what a kernel takes when it runs again and again, and below what it takes when its data come from
-// farther away. Blocking that has to read something twice, vectors that are not full, and latencies are not in it: a kernel
+// of the buffers, each read or written once. They are taken to be in the smallest cache that holds half of them, as what
+// is written may lie where something was read (Machine::getBound), so the estimate is near what a kernel takes when it
+// runs again and again, and below what it takes when its data come from farther away. Blocking that has to read something twice, vectors that are not full, and latencies are not in it: a kernel
 // that takes much longer than its estimate is one to look at.
 #ifndef ORTC_COMPILER_CODEGEN_COST_COSTMODEL_H
 #define ORTC_COMPILER_CODEGEN_COST_COSTMODEL_H

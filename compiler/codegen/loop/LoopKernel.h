@@ -15,8 +15,8 @@ llvm::SmallVector<KernelBuffer> kernelBuffers(mlir::func::FuncOp function);
 /// reductions over one loop nest, or a single scatter, scan or arg_reduce. Buffers are the function's arguments, then its
 /// results; pairs of `plan.in_place` may share memory.
 ///
-/// Reductions have a tree fixed by their shape. Over trailing dimensions: 32 interleaved sums (two vectors of 16 lanes),
-/// joined pairwise. Otherwise: one sum per element in blocks of 128, blocks joined in order.
+/// Reductions have a tree fixed by their shape. Over trailing dimensions: interleaved sums (kReductionVectors of
+/// kReductionLanes), joined in halves. Otherwise: one sum per element in blocks of kReductionBlock, blocks joined in order.
 mlir::FailureOr<KernelInfo> generateLoopKernel(mlir::ModuleOp module, mlir::func::FuncOp function,
                                                const Target &target, Numerics numerics);
 
