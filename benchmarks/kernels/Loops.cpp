@@ -1,4 +1,4 @@
-// Elementwise kernels, row reductions and optimizer updates.
+// Elementwise kernels, row reductions, scatters and optimizer updates.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "benchmarks/kernels/KernelBenchmark.h"
 
@@ -6,6 +6,8 @@
 #include "dialects/nn/TensorBuilder.h"
 #include "dialects/plan/PlanDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+
+#include <random>
 
 using namespace ortc::codegen;
 
@@ -21,13 +23,14 @@ struct LoopCase {
   std::string name;
   std::vector<Shape> inputs;
   Program program;
+  Shape indices = {};              ///< of one more input, of i64
   std::vector<int64_t> pairs = {}; ///< inputs and the results that lie in their place
   Limit limit = Limit::Copy;
   std::function<void(const std::vector<void *> &)> fill = {};
   std::vector<LibraryCase> libraries = {};
 };
 
-/// One kernel of a program over f32 tensors.
+/// One kernel of a program over f32 tensors, and indices.
 KernelInfo emit(const LoopCase &loop, mlir::OpBuilder &builder, mlir::ModuleOp module, const Target &target) {
   mlir::MLIRContext *context = module.getContext();
   context->loadDialect<nn::NnDialect, plan::PlanDialect, mlir::func::FuncDialect, mlir::math::MathDialect>();
@@ -35,6 +38,8 @@ KernelInfo emit(const LoopCase &loop, mlir::OpBuilder &builder, mlir::ModuleOp m
   llvm::SmallVector<mlir::Type> types;
   for (const Shape &shape : loop.inputs)
     types.push_back(mlir::RankedTensorType::get(shape, builder.getF32Type()));
+  if (!loop.indices.empty())
+    types.push_back(mlir::RankedTensorType::get(loop.indices, builder.getI64Type()));
   mlir::OpBuilder inside(source->getBodyRegion());
   auto function = mlir::func::FuncOp::create(inside, builder.getUnknownLoc(), "kernel",
                                              builder.getFunctionType(types, {}));
@@ -54,7 +59,7 @@ void addLoop(LoopCase loop) {
   kernel.name = "loop/" + loop.name;
   kernel.group = "loops";
   kernel.limit = loop.limit;
-  unsigned inputs = static_cast<unsigned>(loop.inputs.size());
+  unsigned inputs = static_cast<unsigned>(loop.inputs.size() + !loop.indices.empty());
   for (size_t i = 0; i < loop.pairs.size(); i += 2)
     kernel.inPlace.push_back(
         {inputs + static_cast<unsigned>(loop.pairs[i + 1]), static_cast<unsigned>(loop.pairs[i])});
@@ -141,25 +146,64 @@ Program transposed(Shape permutation) {
   };
 }
 
-/// An update in place, as in training. The second moments of random numbers are not negative.
+/// The second moments of random numbers are not negative.
+void fillAdamw(const std::vector<void *> &arguments, int64_t elements) {
+  float *v = static_cast<float *>(arguments[3]);
+  for (int64_t i = 0; i < elements; ++i)
+    v[i] *= v[i];
+  const float scalars[] = {1e-3f, 0.9f, 0.999f, 1e-8f, 0.01f};
+  for (size_t i = 0; i < std::size(scalars); ++i)
+    *static_cast<float *>(arguments[4 + i]) = scalars[i];
+}
+
+/// An update in place, as in training.
 void addAdamw(const std::string &name, const Shape &shape) {
   int64_t elements = 1;
   for (int64_t size : shape)
     elements *= size;
-  auto fill = [=](const std::vector<void *> &arguments) {
-    float *v = static_cast<float *>(arguments[3]);
-    for (int64_t i = 0; i < elements; ++i)
-      v[i] *= v[i];
-    const float scalars[] = {1e-3f, 0.9f, 0.999f, 1e-8f, 0.01f};
-    for (size_t i = 0; i < std::size(scalars); ++i)
-      *static_cast<float *>(arguments[4 + i]) = scalars[i];
-  };
   addLoop({.name = "adamw/" + name,
            .inputs = {shape, shape, shape, shape, {}, {}, {}, {}, {}},
            .program = adamw,
            .pairs = {0, 0, 2, 1, 3, 2},
            .limit = Limit::Triad,
-           .fill = fill});
+           .fill = [=](const std::vector<void *> &arguments) { fillAdamw(arguments, elements); }});
+}
+
+/// The gradient of an embedding, alone and with the update of its table.
+void addEmbedding(int64_t rows, int64_t columns, int64_t count) {
+  std::string size = std::to_string(count) + "x" + std::to_string(columns) + "_" + std::to_string(rows);
+  Shape table = {rows, columns}, updates = {count, columns};
+  auto scatter = [=](TensorBuilder &b, Value values, Value indices) -> Value {
+    return nn::ScatterAddOp::create(b, mlir::RankedTensorType::get(table, b.getF32Type()), indices, values,
+                                    0);
+  };
+  auto fillIndices = [=](void *argument) {
+    std::minstd_rand random(1);
+    for (int64_t i = 0; i < count; ++i)
+      static_cast<int64_t *>(argument)[i] = random() % rows;
+  };
+  addLoop({.name = "scatter_add/" + size,
+           .inputs = {updates},
+           .program = [=](TensorBuilder &b,
+                          mlir::ValueRange in) { return llvm::SmallVector<Value>{scatter(b, in[0], in[1])}; },
+           .indices = {count},
+           .fill = [=](const std::vector<void *> &arguments) { fillIndices(arguments[1]); }});
+  addLoop({.name = "scatter_adamw/" + size,
+           .inputs = {table, updates, table, table, {}, {}, {}, {}, {}},
+           .program =
+               [=](TensorBuilder &b, mlir::ValueRange in) {
+                 llvm::SmallVector<Value> values(in);
+                 values[1] = scatter(b, in[1], in.back());
+                 return adamw(b, values);
+               },
+           .indices = {count},
+           .pairs = {0, 0, 2, 1, 3, 2},
+           .limit = Limit::Triad,
+           .fill =
+               [=](const std::vector<void *> &arguments) {
+                 fillAdamw(arguments, rows * columns);
+                 fillIndices(arguments[9]);
+               }});
 }
 
 void addLayerNorm(int64_t rows, int64_t columns) {
@@ -197,6 +241,8 @@ void addSoftmax(int64_t rows, int64_t columns) {
 void registerLoops() {
   addAdamw("8M", {8 << 20});
   addAdamw("512x512", {512, 512});
+  addEmbedding(30522, 256, 2048);
+  addEmbedding(10000, 16, 256);
   addLayerNorm(4096, 768);
   addSoftmax(12288, 128);
   addSoftmax(128, 50257);

@@ -6,7 +6,7 @@
 #include "passes/fusion/Passes.h"
 
 #include "compiler/codegen/contraction/FusedContraction.h"
-#include "compiler/codegen/loop/SingleKernels.h"
+#include "compiler/codegen/loop/FusedScatter.h"
 #include "dialects/plan/PlanDialect.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -166,7 +166,7 @@ static plan::KernelKind kindOf(const FusionGroup &group) {
     return KernelKind::conv;
   if (isa<nn::MaxPoolOp, nn::MaxPoolGradOp, nn::AvgPoolOp, nn::AvgPoolGradOp>(op))
     return KernelKind::pool;
-  if (isa<nn::ScatterAddOp, nn::ScatterElementsOp>(op))
+  if (llvm::any_of(group.ops, llvm::IsaPred<nn::ScatterAddOp, nn::ScatterElementsOp>))
     return KernelKind::scatter;
   if (isa<nn::CumSumOp, nn::ArgReduceOp, nn::ArgSortOp>(op))
     return KernelKind::scan;
@@ -204,6 +204,11 @@ static LogicalResult createKernel(const FusionGroup &group, llvm::DenseMap<Value
   } else if (kind == plan::KernelKind::contraction) {
     if (auto pairs = codegen::contractionInPlacePairs(inputs, outputs); !pairs.empty())
       inPlace = builder.getDenseI64ArrayAttr(pairs);
+  } else if (kind == plan::KernelKind::scatter) {
+    std::string reason;
+    if (auto fused = codegen::FusedScatter::analyze(inputs, outputs, reason))
+      if (auto pairs = fused->inPlacePairs(); !pairs.empty())
+        inPlace = builder.getDenseI64ArrayAttr(pairs);
   }
   SmallVector<Location> locations;
   for (Operation *op : group.ops)

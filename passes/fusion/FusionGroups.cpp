@@ -4,7 +4,7 @@
 
 #include "compiler/codegen/contraction/FusedContraction.h"
 #include "compiler/codegen/conv/ConvKernel.h"
-#include "compiler/codegen/loop/SingleKernels.h"
+#include "compiler/codegen/loop/FusedScatter.h"
 #include "dialects/plan/PlanDialect.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -291,10 +291,14 @@ bool FusionGroups::joinSiblings() {
 }
 
 /// Operations whose kernel can work on the result before it is stored.
-static bool isProduct(Operation *op) { return isa<nn::DotOp, nn::ConvOp, nn::ConvInputGradOp>(op); }
+static bool takesEpilogue(Operation *op) {
+  return isa<nn::DotOp, nn::ConvOp, nn::ConvInputGradOp, nn::ScatterAddOp>(op);
+}
 
-static bool isFusedProduct(const FusionGroup &group) {
+static bool isOneKernel(const FusionGroup &group) {
   std::string reason;
+  if (llvm::any_of(group.ops, llvm::IsaPred<nn::ScatterAddOp>))
+    return codegen::FusedScatter::analyze(group.inputs, group.outputs, reason).has_value();
   if (llvm::any_of(group.ops, [](Operation *op) { return isa<nn::DotOp>(op); }))
     return codegen::isFusedContraction(group.inputs, group.outputs, reason);
   return codegen::isFusedConv(group.inputs, group.outputs, reason);
@@ -302,24 +306,24 @@ static bool isFusedProduct(const FusionGroup &group) {
 
 /// Whether the update `other` should stay a kernel of its own: somebody else wants the gradient, too, or it is small. A small one
 /// waits in a cache, and a tile computes an update more slowly than a loop does (mlp: 7.1 ms a step apart, 7.8 together); a large
-/// one is spared its way to memory and back.
+/// one is spared its way to memory and back. Behind a scatter the update is a loop.
 bool FusionGroups::isUpdateApart(unsigned dot, unsigned other, const FusionGroup &whole) const {
-  if (!isUpdateOnly(groups[other].ops.front()))
+  if (!isUpdateOnly(groups[other].ops.front()) || isa<nn::ScatterAddOp>(groups[dot].ops.front()))
     return false;
   return llvm::any_of(groups[dot].outputs, [&](Value gradient) {
     return bytesOf(gradient) <= kLargeBytes || llvm::is_contained(whole.outputs, gradient);
   });
 }
 
-/// Joins the group of a dot or convolution with elementwise work on its result (or, the other way round, with views of its operands) when
-/// one contraction kernel computes both.
+/// Joins the group of a dot, convolution or scatter with elementwise work on its result (or, the other way round, with views of its operands) when
+/// one kernel computes both.
 bool FusionGroups::tryJoinContraction(unsigned dot, unsigned other) {
   if (!qualities[other].valid ||
       groups[dot].ops.size() + groups[other].ops.size() > kMaxContractionOperations)
     return false;
   FusionGroup whole = united(dot, other);
   if (isUpdateApart(dot, other, whole) || whole.inputs.size() + whole.outputs.size() > kMaxBuffers ||
-      hasIndirectPath(dot, other) || hasIndirectPath(other, dot) || !isFusedProduct(whole))
+      hasIndirectPath(dot, other) || hasIndirectPath(other, dot) || !isOneKernel(whole))
     return false;
   join(dot, other, std::move(whole));
   return true;
@@ -328,7 +332,7 @@ bool FusionGroups::tryJoinContraction(unsigned dot, unsigned other) {
 /// After loops have found together: what is left between a dot and the next kernel becomes its epilogue.
 void FusionGroups::joinContractions() {
   for (Operation &op : block) {
-    if (!isProduct(&op))
+    if (!takesEpilogue(&op))
       continue;
     unsigned dot = groupOf(&op);
     bool changed = true;

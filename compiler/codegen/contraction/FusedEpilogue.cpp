@@ -9,25 +9,6 @@ using namespace mlir;
 
 namespace ortc::codegen {
 
-Operation *findOnly(ValueRange inputs, ValueRange outputs, llvm::function_ref<bool(Operation *)> kind) {
-  llvm::DenseSet<Value> seen(inputs.begin(), inputs.end());
-  SmallVector<Value> stack(outputs);
-  Operation *found = nullptr;
-  while (!stack.empty()) {
-    Value value = stack.pop_back_val();
-    Operation *op = value.getDefiningOp();
-    if (!op || !seen.insert(value).second)
-      continue;
-    if (kind(op)) {
-      if (found && found != op)
-        return nullptr;
-      found = op;
-    }
-    stack.append(op->operand_begin(), op->operand_end());
-  }
-  return found;
-}
-
 std::shared_ptr<FusedEpilogue> FusedEpilogue::analyze(ValueRange inputs, ValueRange outputs, Value result,
                                                       std::string &reason) {
   auto analysis = std::make_shared<FusedEpilogue>();

@@ -39,10 +39,6 @@ struct FusedEpilogue {
   bool isLong() const;
 };
 
-/// The only operation of `kind` that `outputs` are computed with; null when there is none or more.
-mlir::Operation *findOnly(mlir::ValueRange inputs, mlir::ValueRange outputs,
-                          llvm::function_ref<bool(mlir::Operation *)> kind);
-
 } // namespace ortc::codegen
 
 #endif // ORTC_COMPILER_CODEGEN_CONTRACTION_FUSEDEPILOGUE_H

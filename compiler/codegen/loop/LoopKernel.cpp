@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/loop/LoopKernel.h"
 
+#include "compiler/codegen/loop/FusedScatter.h"
 #include "compiler/codegen/loop/LoopNest.h"
 #include "compiler/codegen/loop/SingleKernels.h"
 #include "dialects/plan/PlanDialect.h"
@@ -52,8 +53,11 @@ FailureOr<KernelInfo> generateLoopKernel(ModuleOp module, func::FuncOp function,
   if (isSingleKernel(function))
     return emitSingleKernel(builder, module, function, buffers, info, target);
 
+  ValueRange inputs = function.getArguments(), outputs = exitOf(function)->getOperands();
   std::string reason;
-  auto program = analyzeLoops(function.getArguments(), exitOf(function)->getOperands(), reason);
+  if (auto fused = FusedScatter::analyze(inputs, outputs, reason))
+    return fused->emit(builder, module, buffers, info, target, numerics);
+  auto program = analyzeLoops(inputs, outputs, reason);
   if (!program)
     return function.emitError() << "cannot be one loop kernel: " << reason, failure();
   LoopPlan plan = planLoops(*program, target);

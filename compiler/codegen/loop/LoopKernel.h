@@ -12,7 +12,7 @@ namespace ortc::codegen {
 llvm::SmallVector<KernelBuffer> kernelBuffers(mlir::func::FuncOp function);
 
 /// Creates kernel `function.getName()` in `module` for a tensor program: elementwise arithmetic, movement, gathers and
-/// reductions over one loop nest, or a single scatter, scan or arg_reduce. Buffers are the function's arguments, then its
+/// reductions over one loop nest, a single scatter, scan or arg_reduce, or a FusedScatter. Buffers are the function's arguments, then its
 /// results; pairs of `plan.in_place` may share memory.
 ///
 /// Reductions have a tree fixed by their shape. Over trailing dimensions: interleaved sums (kReductionVectors of

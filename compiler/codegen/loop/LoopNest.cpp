@@ -76,8 +76,8 @@ namespace {
 class NestEmitter {
 public:
   NestEmitter(LoopBuilder &builder, const LoopProgram &program, const LoopPlan &plan,
-              const KernelFunction &kernel, const MathOptions &options)
-      : b(builder), program(program), plan(plan), kernel(kernel), options(options),
+              const KernelFunction &kernel, const MathOptions &options, const BlockBuffer *blockBuffer)
+      : b(builder), program(program), plan(plan), kernel(kernel), options(options), blockBuffer(blockBuffer),
         reducedMask(program.reducedMask()) {
     for (auto [d, dim] : llvm::enumerate(program.dims))
       if (dim.reduced && static_cast<int>(d) != program.laneDim)
@@ -102,6 +102,8 @@ public:
       ElementEmitter emitter(b, program, kernel.buffers, options);
       Value block = b.rem(unit, plan.blocks);
       placeUnit(emitter, b.div(unit, plan.blocks));
+      if (blockBuffer)
+        blockBuffer->fill(block);
       if (program.laneDim < 0)
         emitGroup({&emitter});
       else if (plan.tileDim >= 0)
@@ -224,6 +226,8 @@ private:
       for (int64_t v = 0; v < vectors; ++v) {
         copies[v].setWidth(width);
         copies[v].setIndex(program.laneDim, b.add(start, v * plan.width));
+        if (blockBuffer)
+          supplyBlock(copies[v], block);
         members.push_back(&copies[v]);
       }
       body(members);
@@ -249,6 +253,16 @@ private:
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(op.thenBlock());
     rest();
+  }
+
+  void supplyBlock(ElementEmitter &emitter, Value block) {
+    emitter.setSupplier([this, &emitter, block](unsigned number) -> Value {
+      const LoopNode &node = program.nodes[number];
+      if (node.kind != LoopNode::load || node.buffer != blockBuffer->buffer)
+        return {};
+      Value at = b.sub(emitter.getIndex(program.laneDim), b.mul(block, plan.block));
+      return emitter.loadContiguous(node.element, kernel.buffers[node.buffer], at);
+    });
   }
 
   /// tileRows indices of the tiled dimension (fewer in the last block) for all lanes.
@@ -644,6 +658,7 @@ private:
   const LoopPlan &plan;
   const KernelFunction &kernel;
   MathOptions options;
+  const BlockBuffer *blockBuffer;
   uint64_t reducedMask;
   SmallVector<unsigned> outerReduced; ///< reduced dimensions but the lane one
   SmallVector<Value> keptBuffers, totals;
@@ -652,8 +667,8 @@ private:
 } // namespace
 
 void emitLoops(LoopBuilder &builder, const LoopProgram &program, const LoopPlan &plan,
-               const KernelFunction &kernel, const MathOptions &options) {
-  NestEmitter(builder, program, plan, kernel, options).emit();
+               const KernelFunction &kernel, const MathOptions &options, const BlockBuffer *blockBuffer) {
+  NestEmitter(builder, program, plan, kernel, options, blockBuffer).emit();
 }
 
 } // namespace ortc::codegen

@@ -148,4 +148,23 @@ SmallVector<int64_t> LoopProgram::inPlacePairs() const {
   return pairs;
 }
 
+Operation *findOnly(ValueRange inputs, ValueRange outputs, llvm::function_ref<bool(Operation *)> kind) {
+  llvm::DenseSet<Value> seen(inputs.begin(), inputs.end());
+  SmallVector<Value> stack(outputs);
+  Operation *found = nullptr;
+  while (!stack.empty()) {
+    Value value = stack.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || !seen.insert(value).second)
+      continue;
+    if (kind(op)) {
+      if (found && found != op)
+        return nullptr;
+      found = op;
+    }
+    stack.append(op->operand_begin(), op->operand_end());
+  }
+  return found;
+}
+
 } // namespace ortc::codegen

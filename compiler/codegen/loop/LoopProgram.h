@@ -118,4 +118,8 @@ bool isLoopOperation(mlir::Operation *op);
 /// Cost of an elementwise operation in simple operations.
 int64_t elementwiseCost(mlir::Operation *op);
 
+/// The only operation of `kind` that `outputs` are computed with; null when there is none or more.
+mlir::Operation *findOnly(mlir::ValueRange inputs, mlir::ValueRange outputs,
+                          llvm::function_ref<bool(mlir::Operation *)> kind);
+
 } // namespace ortc::codegen

@@ -8,6 +8,7 @@
 #include "compiler/codegen/StorageConversion.h"
 #include "compiler/codegen/loop/ElementEmitter.h"
 #include "compiler/codegen/loop/LoopNest.h"
+#include "compiler/codegen/loop/ScatterKernel.h"
 #include "compiler/codegen/loop/SortKernel.h"
 #include "dialects/nn/NnShapes.h"
 
@@ -118,22 +119,6 @@ private:
     else
       memref::StoreOp::create(b, value, buffer, ValueRange{position});
   }
-  /// combine on values in the form of buffers.
-  Value combineStored(nn::ReduceKind kind, Type element, Value x, Value y) {
-    if (element.isF16() || element.isBF16()) {
-      Value sum =
-          combine(b, kind, extendToF32(b, b.getLoc(), x, element), extendToF32(b, b.getLoc(), y, element));
-      return truncateFromF32(b, b.getLoc(), sum, element);
-    }
-    if (element.isInteger(1)) {
-      // Bytes that are zero or one.
-      if (kind == nn::ReduceKind::sum)
-        return arith::XOrIOp::create(b, x, y);
-      return kind == nn::ReduceKind::max ? arith::OrIOp::create(b, x, y).getResult()
-                                         : arith::AndIOp::create(b, x, y).getResult();
-    }
-    return combine(b, kind, x, y);
-  }
   Value indexAt(Value buffer, Value position) {
     return arith::IndexCastOp::create(b, b.getIndexType(), b.loadScalar(buffer, position));
   }
@@ -143,24 +128,16 @@ private:
   }
 
   void emitScatterAdd(nn::ScatterAddOp op) {
-    auto type = cast<RankedTensorType>(op.getType());
-    Extents extents(type.getShape(), op.getAxis());
-    int64_t count = nn::elementCount(shapeOf(op.getIndices()));
-    Type element = type.getElementType();
-    overColumns(extents, extents.axis + 2 * count, target.lanes(32),
-                [&](Value outer, Value column, int64_t width) {
-                  Value indices = bufferOf(op.getIndices()), updates = bufferOf(op.getUpdates());
-                  b.loop(0, extents.axis, 1, [&](Value row) {
-                    store(zero(bufferType(element), width), result(),
-                          at(outer, extents.axis, row, extents.inner, column));
-                  });
-                  b.loop(0, count, 1, [&](Value i) {
-                    Value place = at(outer, extents.axis, indexAt(indices, i), extents.inner, column);
-                    Value update = load(updates, at(outer, count, i, extents.inner, column), width);
-                    store(combineStored(nn::ReduceKind::sum, element, load(result(), place, width), update),
-                          result(), place);
-                  });
-                });
+    ScatterPlan plan(op);
+    Type element = cast<RankedTensorType>(op.getType()).getElementType();
+    int64_t blocks = plan.rowBlocks() * plan.columnBlocks();
+    overUnits(plan.outer * blocks, plan.work(), [&](Value unit) {
+      Value part = b.rem(unit, blocks);
+      ScatterBlock block{b.div(unit, blocks), b.mul(b.div(part, plan.columnBlocks()), plan.blockRows),
+                         b.mul(b.rem(part, plan.columnBlocks()), plan.blockColumns), result(), Value()};
+      block.start = at(block.outer, plan.rows, block.row, plan.columns, b.index(0));
+      emitScatterBlock(b, plan, element, bufferOf(op.getIndices()), bufferOf(op.getUpdates()), block, target);
+    });
   }
 
   void emitScatterElements(nn::ScatterElementsOp op) {
@@ -206,7 +183,7 @@ private:
                                 : op.getMode() == nn::ScatterMode::mul ? nn::ReduceKind::prod
                                 : op.getMode() == nn::ScatterMode::max ? nn::ReduceKind::max
                                                                        : nn::ReduceKind::min;
-          value = combineStored(kind, element, b.loadScalar(result(), to), value);
+          value = combineStored(b, kind, element, b.loadScalar(result(), to), value);
         }
         store(value, result(), to);
       };

@@ -171,6 +171,65 @@ func.func @constant_operand(%i: tensor<6xi64>) -> tensor<10x4xf32> {
 
 // -----
 
+// Sums of a large table that only an update reads stay in a workspace; the update takes the weights' place.
+// CHECK-LABEL: func.func @scatter_update
+// CHECK: plan.kernel scatter
+// CHECK-SAME: in_place = [2, 0] :
+// CHECK: nn.scatter_add
+// CHECK: arith.subf
+// CHECK-NOT: plan.kernel
+func.func @scatter_update(%w: tensor<4096x32xf32>, %i: tensor<6xi64>, %u: tensor<6x32xf32>) -> tensor<4096x32xf32> {
+  %s = nn.scatter_add %i, %u axis = 0 : tensor<6xi64>, tensor<6x32xf32> -> tensor<4096x32xf32>
+  %y = arith.subf %w, %s : tensor<4096x32xf32>
+  return %y : tensor<4096x32xf32>
+}
+
+// -----
+
+// What is scattered is as large as the table, but read all over: nothing is written to its place.
+// CHECK-LABEL: func.func @scatter_as_large
+// CHECK: plan.kernel scatter
+// CHECK-SAME: in_place = [2, 0] :
+// CHECK-NOT: plan.kernel
+func.func @scatter_as_large(%w: tensor<4096x32xf32>, %i: tensor<4096xi64>, %u: tensor<4096x32xf32>) -> tensor<4096x32xf32> {
+  %s = nn.scatter_add %i, %u axis = 0 : tensor<4096xi64>, tensor<4096x32xf32> -> tensor<4096x32xf32>
+  %y = arith.subf %w, %s : tensor<4096x32xf32>
+  return %y : tensor<4096x32xf32>
+}
+
+// -----
+
+// Sums that somebody else wants, a norm for instance, are stored.
+// CHECK-LABEL: func.func @scatter_and_norm
+// CHECK: plan.kernel scatter
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: nn.scatter_add
+// CHECK-NEXT: plan.yield
+// CHECK: plan.kernel loop
+func.func @scatter_and_norm(%w: tensor<4096x32xf32>, %i: tensor<6xi64>, %u: tensor<6x32xf32>) -> (tensor<4096x32xf32>, tensor<f32>) {
+  %s = nn.scatter_add %i, %u axis = 0 : tensor<6xi64>, tensor<6x32xf32> -> tensor<4096x32xf32>
+  %q = arith.mulf %s, %s : tensor<4096x32xf32>
+  %n = nn.reduce sum %q axes = [0, 1] : tensor<4096x32xf32> -> tensor<f32>
+  %b = nn.broadcast %n dims = [] : tensor<f32> -> tensor<4096x32xf32>
+  %d = arith.divf %s, %b : tensor<4096x32xf32>
+  %y = arith.subf %w, %d : tensor<4096x32xf32>
+  return %y, %n : tensor<4096x32xf32>, tensor<f32>
+}
+
+// -----
+
+// A small table waits in a cache.
+// CHECK-LABEL: func.func @scatter_small
+// CHECK: plan.kernel scatter
+// CHECK: plan.kernel loop
+func.func @scatter_small(%w: tensor<10x4xf32>, %i: tensor<6xi64>, %u: tensor<6x4xf32>) -> tensor<10x4xf32> {
+  %s = nn.scatter_add %i, %u axis = 0 : tensor<6xi64>, tensor<6x4xf32> -> tensor<10x4xf32>
+  %y = arith.subf %w, %s : tensor<10x4xf32>
+  return %y : tensor<10x4xf32>
+}
+
+// -----
+
 // The sum would be stored only to be read again: it is computed again from what the second kernel reads instead.
 // CHECK-LABEL: func.func @recomputed
 // CHECK: %[[M:.*]] = plan.kernel

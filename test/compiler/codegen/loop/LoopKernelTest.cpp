@@ -476,6 +476,66 @@ TEST(LoopKernelTest, ArgSort) {
     }
 }
 
+/// Sums of `updates`, which has `columns` for each of `indices`, in single precision and in order.
+static std::vector<float> scattered(const std::vector<int64_t> &indices, const std::vector<float> &updates,
+                                    int64_t rows, int64_t columns) {
+  std::vector<float> sums(rows * columns, 0.0f);
+  for (size_t i = 0; i < indices.size(); ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      sums[indices[i] * columns + j] += updates[i * columns + j];
+  return sums;
+}
+
+// A large table in blocks of rows, the last of which is shorter, and a small one in blocks of columns. Some rows get
+// many updates, most none.
+TEST(LoopKernelTest, ScattersInBlocks) {
+  struct {
+    int64_t rows, columns, count;
+  } cases[] = {{140001, 1, 100}, {16001, 9, 37}, {4103, 40, 531}, {2, 200, 2100}};
+  for (auto [rows, columns, count] : cases) {
+    auto indices = randomIndices(count, 31, rows);
+    for (int64_t i = 0; i < count; i += 3)
+      indices[i] = i % 2 ? 0 : rows - 1;
+    auto updates = randomFloats(count * columns, 32);
+    std::string i = tensorOf({count}, "i64"), u = tensorOf({count, columns}, "f32"),
+                t = tensorOf({rows, columns}, "f32");
+    auto y = runEverywhere("func.func @k(%i: " + i + ", %u: " + u + ") -> " + t +
+                               " {\n%y = nn.scatter_add %i, %u axis = 0 : " + i + ", " + u + " -> " + t +
+                               "\nreturn %y : " + t + "\n}",
+                           {bufferOf(indices), bufferOf(updates)});
+    EXPECT_EQ(valuesOf<float>(y[0]), scattered(indices, updates, rows, columns)) << rows << "x" << columns;
+  }
+}
+
+// Sums that only elementwise operations read are made and used block by block.
+TEST(LoopKernelTest, ScattersIntoAnUpdate) {
+  struct {
+    int64_t rows, columns, count;
+  } cases[] = {{140001, 1, 100}, {16001, 9, 37}, {4103, 40, 531}};
+  for (auto [rows, columns, count] : cases) {
+    std::vector<int32_t> indices(count);
+    for (int64_t i = 0; i < count; ++i)
+      indices[i] = i % 3 ? (i * 7919) % rows : i % 2 ? 0 : rows - 1;
+    auto updates = randomFloats(count * columns, 33), weights = randomFloats(rows * columns, 34);
+    std::string i = tensorOf({count}, "i32"), u = tensorOf({count, columns}, "f32"),
+                t = tensorOf({rows, columns}, "f32");
+    auto y = runEverywhere("func.func @k(%w: " + t + ", %i: " + i + ", %u: " + u + ") -> (" + t + ", " + t +
+                               ") {\n%s = nn.scatter_add %i, %u axis = 0 : " + i + ", " + u + " -> " + t +
+                               "\n%h = arith.constant dense<0.5> : " + t + "\n%d = arith.mulf %s, %h : " + t +
+                               "\n%y = arith.subf %w, %d : " + t + "\n%m = arith.maximumf %w, %s : " + t +
+                               "\nreturn %y, %m : " + t + ", " + t + "\n}",
+                           {bufferOf(weights), bufferOf(indices), bufferOf(updates)});
+    auto sums = scattered({indices.begin(), indices.end()}, updates, rows, columns);
+    std::vector<float> less(sums.size()), larger(sums.size());
+    for (size_t e = 0; e < sums.size(); ++e) {
+      less[e] = weights[e] - 0.5f * sums[e];
+      larger[e] = std::max(weights[e], sums[e]);
+    }
+    EXPECT_EQ(valuesOf<float>(y[0]), less) << rows << "x" << columns;
+    EXPECT_EQ(valuesOf<float>(y[1]), larger) << rows << "x" << columns;
+  }
+}
+
 TEST(LoopKernelTest, ScatterElements) {
   auto x = randomFloats(5 * 7, 21), u = randomFloats(4 * 3, 22);
   auto indices = randomIndices(4 * 3, 23, 7);
