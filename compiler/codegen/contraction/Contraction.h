@@ -71,6 +71,10 @@ struct ContractionSpec {
 llvm::FailureOr<KernelInfo> emitContraction(mlir::OpBuilder &builder, mlir::ModuleOp module,
                                             const ContractionSpec &spec, const Target &target);
 
+/// Whether a kernel for the matrix unit is estimated to be faster than one that reads both operands in place, with vectors.
+/// Depends on the shape and on whether there is a unit only.
+bool isFasterOnUnit(const ContractionSpec &spec, const Target &target);
+
 } // namespace ortc::codegen
 
 #endif // ORTC_COMPILER_CODEGEN_CONTRACTION_CONTRACTION_H

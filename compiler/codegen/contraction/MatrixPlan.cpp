@@ -16,10 +16,10 @@ static constexpr int64_t kDepth = 768;
 static constexpr int64_t kLaneBytes = 1200 << 10, kLaneBlockBytes = 768 << 10;
 /// Packed rows and waiting sums of a chunk.
 static constexpr int64_t kRowBytes = 4 << 20, kSumBytes = 4 << 20;
-/// Multiply-adds a cycle of the unit and of vectors; cycles to pack an element that lies as the unit wants it or not, and
+/// Multiply-adds a cycle of the unit, of vectors, and of vectors that are not packed; cycles to pack an element that lies as the unit wants it or not, and
 /// to hand a sum to the epilogue.
-static constexpr double kUnitMacs = 46, kVectorMacs = 24, kPackCycles = 0.8, kTransposeCycles = 1.1,
-                        kSumCycles = 1;
+static constexpr double kUnitMacs = 46, kVectorMacs = 24, kInPlaceMacs = 28, kPackCycles = 0.8,
+                        kTransposeCycles = 1.1, kSumCycles = 1;
 /// Work per chunk that makes handing it out worth while.
 static constexpr double kChunkCycles = 60'000;
 static constexpr int64_t kOuterChunks = 4;
@@ -121,10 +121,18 @@ std::optional<MatrixPlan> planMatrix(const ContractionSpec &spec, const Target &
   return plan;
 }
 
-bool isFasterOnUnit(const MatrixPlan &plan) {
+/// Not as it was cut: bits would depend on workers.
+static bool isFaster(const MatrixPlan &plan, double vectorMacs) {
   double macs =
       static_cast<double>(plan.row.size) * plan.lane.size * plan.depth.size * sizeOf(plan.depthOuter);
-  return cyclesOf(plan, 1, 1) < macs / kVectorMacs; // not as it was cut: bits would depend on workers
+  return cyclesOf(plan, 1, 1) < macs / vectorMacs;
+}
+
+bool isFasterOnUnit(const MatrixPlan &plan) { return isFaster(plan, kVectorMacs); }
+
+bool isFasterOnUnit(const ContractionSpec &spec, const Target &target) {
+  std::optional<MatrixPlan> plan = usesDotKernel(spec) ? std::nullopt : planMatrix(spec, target);
+  return plan && isFaster(*plan, kInPlaceMacs);
 }
 
 } // namespace ortc::codegen

@@ -386,6 +386,8 @@ std::optional<ContractionSpec> productOf(const ConvSpec &spec) {
   ContractionDim m, n, k;
   if (isa<nn::ConvOp>(spec.op))
     m = {points, {channels, 0}}, n = {features, {0, 1}}, k = {channels, {1, features}};
+  else if (isa<nn::ConvFilterGradOp>(spec.op))
+    m = {channels, {1, 0}}, n = {features, {0, 1}}, k = {points, {channels, features}};
   else
     m = {points, {features, 0}}, n = {channels, {0, features}}, k = {features, {1, 1}};
   ArrayRef<int64_t> result = cast<RankedTensorType>(spec.op->getResult(0).getType()).getShape();

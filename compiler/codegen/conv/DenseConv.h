@@ -115,7 +115,7 @@ protected:
   void transposePanel(const Panel &panel, Value from, Value base, int64_t step, Value place, int64_t depth);
 };
 
-/// The product of matrices that a conv or conv_input_grad of one group is whose window is a point: of all points of all
+/// The product of matrices that a convolution or gradient of one group is whose window is a point: of all points of all
 /// images. None where the epilogue's operands do not follow these in one stride.
 std::optional<ContractionSpec> productOf(const ConvSpec &spec);
 

@@ -56,9 +56,7 @@ public:
     groupColumns = depthwise ? shape.features : shape.groupFeatures();
     int64_t groups = depthwise ? 1 : shape.groups;
     columnBlocks = (groupColumns + kConvColumns - 1) / kConvColumns;
-    // Every range reads the source again, and pieces of the gradient's lines.
-    int64_t total = groups * columnBlocks, most = std::min(kColumnRanges, target.workers),
-            ranges = isStream() ? 1 : std::min(total, most);
+    int64_t total = groups * columnBlocks, ranges = isStream() ? 1 : rangesOf(total);
     perRange = (total + ranges - 1) / ranges;
     ranges = (total + perRange - 1) / perRange;
     info.chunks = shape.filter[0] * ranges;
@@ -106,6 +104,26 @@ private:
   /// would fetch everything twice, and be no faster than one.
   bool isStream() const {
     return info.bytesRead > kStreamBytes && info.flops < kStreamIntensity * info.bytesRead;
+  }
+
+  /// Ranges that `total` column blocks are split in: the fewest that keep workers as busy as more would. Every range reads
+  /// the source again, and pieces of the gradient's lines.
+  int64_t rangesOf(int64_t total) const {
+    int64_t best = 1;
+    double least = 0;
+    for (int64_t ranges = 1; ranges <= std::min(total, kColumnRanges); ++ranges) {
+      int64_t blocks = (total + ranges - 1) / ranges;
+      std::vector<int64_t> chunks((total + blocks - 1) / blocks, 0);
+      for (int64_t i = 0; i < total; ++i)
+        chunks[i / blocks] += std::min(kConvColumns, groupColumns - i % columnBlocks * kConvColumns);
+      std::vector<int64_t> all;
+      for (int64_t tap = 0; tap < shape.filter[0]; ++tap)
+        all.insert(all.end(), chunks.begin(), chunks.end());
+      double imbalance = findImbalance(all, target.workers);
+      if (ranges == 1 || imbalance < least)
+        best = ranges, least = imbalance;
+    }
+    return best;
   }
 
   /// The column blocks of this chunk: body(group, first column in the group, width).

@@ -78,7 +78,12 @@ static FailureOr<KernelInfo> emitConv(ModuleOp module, const ConvSpec &spec, con
       return emitNarrowFilterGrad(module, spec, target);
     if (usesWinograd(shape))
       return emitWinogradFilterGrad(module, spec, target);
-    // With one filter position there is nothing to gain from copies.
+    // Vectors gain nothing from copies where there is one filter position; the matrix unit needs them anyway.
+    if (std::optional<ContractionSpec> product = productOf(spec);
+        product && isFasterOnUnit(*product, target)) {
+      OpBuilder builder(module.getContext());
+      return emitContraction(builder, module, *product, target);
+    }
     bool isPoint = nn::elementCount(shape.filter) == 1;
     if (shape.groups > 1 || isPoint)
       return emitConvFilterGrad(module, spec, target);

@@ -229,6 +229,21 @@ TEST(ConvTest, Points) {
   check({1, {8, 8}, 20, {1, 1}, 20, {}, {1, 1}}, Coverage::Widest);
 }
 
+/// Filter gradients that the matrix unit computes where there is one.
+TEST(ConvTest, PointsOnTheMatrixUnit) {
+  Target target = *findTarget("native");
+  if (!target.hasMatrixUnit)
+    GTEST_SKIP() << "this machine has no matrix unit";
+  std::string text = programOf(complete({2, {24, 16}, 128, {1, 1}, 580}), Kind::FilterGrad, "f32");
+  EvaluatedKernel unit(text, generate, target, Numerics::Fast);
+  auto want = unit.evaluate();
+  ASSERT_TRUE(succeeded(want));
+  unit.compare(unit.run(), *want, 1.2e-7 * (4 + 768));
+  target.hasMatrixUnit = false;
+  EvaluatedKernel vectors(text, generate, target, Numerics::Fast);
+  EXPECT_GT(unit.info.workspaceBytesPerWorker, vectors.info.workspaceBytesPerWorker);
+}
+
 /// Filter gradients of images larger than caches: the next block of points is fetched, past the last one, too.
 TEST(ConvTest, PointsFetched) {
   check({3, {37, 41}, 40, {1, 1}, 150}, Coverage::Widest);
