@@ -306,15 +306,15 @@ Value Expander::atanh(Value x) {
   return copySign(result, x);
 }
 
-/// |x| < 2: x P(x^2 - 2). Above: a polynomial around a point of the range that is left until erf is one.
+/// |x| < 2: x P(x^2 - 2). Above: a polynomial around a point of the range that is left
+/// until erf rounds to one.
 Value Expander::erf(Value x) {
   Value magnitude = abs(x);
   Value small = mul(
       x, polynomial(mad(x, x, constant(-2)), table(coefficients::kErfSmallF32, coefficients::kErfSmallF64)));
-  Value end = constant(isDouble() ? 5.93 : 3.93);
-  Value limited = select(greater(magnitude, end), end, magnitude);
-  Value large = polynomial(sub(limited, constant(isDouble() ? 4 : 3)),
+  Value large = polynomial(sub(magnitude, constant(isDouble() ? 4 : 3)),
                            table(coefficients::kErfLargeF32, coefficients::kErfLargeF64));
+  large = select(greater(magnitude, constant(isDouble() ? 5.93 : 3.93)), constant(1), large);
   return select(less(magnitude, constant(2)), small, copySign(large, x));
 }
 

@@ -119,6 +119,11 @@ protected:
 /// images. None where the epilogue's operands do not follow these in one stride.
 std::optional<ContractionSpec> productOf(const ConvSpec &spec);
 
+/// Whether conv_input_grad of this shape has so few channels that a run of a window's row fills vectors better: decides for
+/// emitScatteredInputGrad.
+bool isScattered(const ConvShape &shape);
+KernelInfo emitScatteredInputGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
+
 /// conv and conv_input_grad of one group, and conv_filter_grad.
 llvm::FailureOr<KernelInfo> emitDenseConv(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 llvm::FailureOr<KernelInfo> emitDenseFilterGrad(mlir::ModuleOp module, const ConvSpec &spec,

@@ -95,6 +95,8 @@ static FailureOr<KernelInfo> emitConv(ModuleOp module, const ConvSpec &spec, con
     OpBuilder builder(module.getContext());
     return emitContraction(builder, module, *product, target);
   }
+  if (isa<nn::ConvInputGradOp>(spec.op) && isScattered(shape))
+    return emitScatteredInputGrad(module, spec, target);
   return usesWinograd(shape) ? emitWinogradConv(module, spec, target) : emitDenseConv(module, spec, target);
 }
 

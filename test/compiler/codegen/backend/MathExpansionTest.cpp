@@ -193,7 +193,11 @@ template <typename T> void check(const Target &target, Numerics numerics) {
             << c.name << "(" << x[i] << ") = " << z[i];
         continue;
       }
-      double e = errorInUlps(z[i], c.reference(x[i], y[i]));
+      long double want = c.reference(x[i], y[i]);
+      // GELU multiplies by x what erf misses of one.
+      if (c.function == MathFunction::Erf && 1 - std::abs(want) < std::numeric_limits<T>::epsilon() / 64)
+        EXPECT_EQ(z[i], std::copysign(T(1), x[i])) << target.name << " erf(" << x[i] << ")";
+      double e = errorInUlps(z[i], want);
       if (!(e <= worst))
         worst = e, at = i;
     }

@@ -345,6 +345,21 @@ TEST(ConvTest, EpiloguesOfDepthwise) {
       generate, 1e-5);
 }
 
+TEST(ConvTest, InputGradientsOfFewChannels) {
+  check({3, {13, 17}, 3, {4, 4}, 20, {2, 2}, {1, 1}}, Coverage::All);
+  check({2, {14, 14}, 6, {5, 5}, 16});
+  check({2, {21, 20}, 3, {7, 7}, 9, {2, 2}, {3, 3}});
+  check({2, {12, 11}, 1, {10, 4}, 16, {2, 2}, {4, 1}, {5, 2}});
+  check({2, {9, 40}, 7, {2, 3}, 8, {3, 3}, {0, 2}, {1, 3}});
+  check({5, {33}, 2, {6}, 12, {1}, {5}});
+  check({2, {5, 6, 7}, 2, {3, 2, 3}, 8, {1, 2, 1}, {1, 0, 1}, {}, {2, 1, 1}});
+  // Windows wider than the image, and results that no window reaches.
+  check({2, {4, 4}, 3, {5, 5}, 8, {}, {2, 2}});
+  check({2, {8, 11}, 3, {2, 2}, 8, {3, 3}});
+  // Each chunk has some of the images.
+  check({6, {40, 40}, 3, {4, 4}, 64, {2, 2}, {1, 1}}, Coverage::Widest);
+}
+
 /// Stride 2: every phase of the gradient finds its own place in the mask.
 TEST(ConvTest, EpilogueOfInputGradient) {
   compareWithEvaluator(
@@ -354,6 +369,17 @@ TEST(ConvTest, EpilogueOfInputGradient) {
     %m = arith.cmpf ogt, %v, %z : tensor<2x9x8x20xf32>
     %y = arith.select %m, %g, %z : tensor<2x9x8x20xi1>, tensor<2x9x8x20xf32>
     return %y : tensor<2x9x8x20xf32>
+  })",
+      generate, 1e-5);
+  compareWithEvaluator(
+      R"(func.func @k(%dy: tensor<2x5x4x12xf32>, %w: tensor<3x3x5x12xf32>, %b: tensor<5xf32>) -> tensor<2x9x8x5xf32> {
+    %z = arith.constant dense<0.0> : tensor<2x9x8x5xf32>
+    %g = nn.conv_input_grad %dy, %w strides = [2, 2] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<2x5x4x12xf32>, tensor<3x3x5x12xf32> -> tensor<2x9x8x5xf32>
+    %c = nn.broadcast %b dims = [3] : tensor<5xf32> -> tensor<2x9x8x5xf32>
+    %s = arith.addf %g, %c : tensor<2x9x8x5xf32>
+    %m = arith.cmpf ogt, %s, %z : tensor<2x9x8x5xf32>
+    %y = arith.select %m, %s, %z : tensor<2x9x8x5xi1>, tensor<2x9x8x5xf32>
+    return %y : tensor<2x9x8x5xf32>
   })",
       generate, 1e-5);
 }
