@@ -32,6 +32,7 @@
 #include "passes/simplify/Passes.h"
 #include "passes/train/TrainingProgram.h"
 #include "runtime/host/data/output_paths.h"
+#include "llvm/Support/raw_os_ostream.h"
 
 #include <chrono>
 #include <filesystem>
@@ -94,7 +95,8 @@ public:
         if (!writeReports())
           return report();
         warn();
-        (program->getBody()->empty() ? *source : *program)->print(llvm::outs());
+        llvm::raw_os_ostream out(std::cout); // whose failure main() finds
+        (program->getBody()->empty() ? *source : *program)->print(out);
         return 0;
       }
     }
@@ -155,38 +157,43 @@ private:
     return fail("--compile-to '" + options.compileTo + "' is not a phase; phases are " + known);
   }
 
+  bool fail(const host::Status &outcome) {
+    return fail(outcome.getMessage(), static_cast<int>(outcome.getCode()));
+  }
+
+  /// What is written besides the artifact.
+  std::vector<host::NamedFile> listReports() const {
+    return {{"--dump-buffers", options.dumpBuffers},
+            {"--report", options.report},
+            {"--tune-cache", tuning.measures ? tuning.path() : ""}};
+  }
+
   /// Files are written at the end: what would keep them from being written is found before the work is done.
   bool checkPaths() {
-    std::string why;
-    if (options.compileTo.empty() && !output.check(why))
-      return fail(why);
-    for (const std::string &path :
-         {options.dumpBuffers, options.report, tuning.measures ? tuning.path() : ""})
-      if (!path.empty() && !canCreateFile(path, why))
-        return fail(why, 1);
-    return true;
+    host::NamedFile folder{"-o", options.compileTo.empty() ? options.output : ""};
+    host::Status outcome = folder.path.empty() ? host::Status() : output.check();
+    if (outcome.isOk())
+      outcome = host::checkOutside(folder, {"--dump-ir", options.dumpIr});
+    for (const host::NamedFile &file : listReports())
+      if (outcome.isOk())
+        outcome = host::checkNewFile(folder, file);
+    return outcome.isOk() || fail(outcome);
   }
 
   /// What is written must not be what was read.
   bool checkOutputFiles() {
-    std::vector<host::NamedFile> inputs{{"the model", options.model}},
-        reports{{"--dump-buffers", options.dumpBuffers}, {"--report", options.report}}, outputs;
-    if (tuning.measures)
-      reports.push_back({"--tune-cache", tuning.path()});
-    else
+    std::vector<host::NamedFile> inputs{{"the model", options.model}}, outputs;
+    if (!tuning.measures)
       inputs.push_back({"the tuning cache", tuning.path()});
     for (const std::string &file : model->getExternalFiles())
       inputs.push_back({"the model's data", file});
     if (options.compileTo.empty())
       for (host::NamedFile &file : host::listArtifactFiles(options.output))
         outputs.push_back({"-o", std::move(file.path)});
-    outputs.insert(outputs.end(), reports.begin(), reports.end());
+    for (host::NamedFile &file : listReports())
+      outputs.push_back(std::move(file));
     host::Status outcome = host::checkOutputs(inputs, outputs);
-    std::string place;
-    for (const host::NamedFile &file : reports)
-      if (outcome.isOk())
-        outcome = host::resolveOutput(file.path, place);
-    return outcome.isOk() || fail(outcome.getMessage());
+    return outcome.isOk() || fail(outcome);
   }
 
   bool findTargets() {
@@ -629,14 +636,17 @@ private:
     if (!bytes)
       return fail(nameModel(why));
     std::string_view contents(reinterpret_cast<const char *>(bytes->data()), bytes->size());
-    if (!output.open(why))
-      return fail(why);
-    if (!output.write("model.ortc", contents, why) || !output.write("manifest.json", result.manifest, why))
-      return fail(why, 1);
+    host::Status outcome = output.open();
+    if (outcome.isOk())
+      outcome = output.write("model.ortc", contents);
+    if (outcome.isOk())
+      outcome = output.write("manifest.json", result.manifest);
+    if (!outcome.isOk())
+      return fail(outcome);
     if (!writeReports())
       return false;
-    if (!output.commit(why))
-      return fail(why, 1);
+    if (outcome = output.commit(); !outcome.isOk())
+      return fail(outcome);
     warn();
     if (!options.quiet) {
       std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;

@@ -16,6 +16,8 @@ namespace fs = std::filesystem;
 
 namespace ortc::driver {
 
+using host::Status;
+
 /// The files of an artifact: a folder with nothing else may be replaced.
 static constexpr std::string_view kArtifactFiles[] = {"manifest.json", "model.ortc"};
 
@@ -33,13 +35,11 @@ OutputFolder::~OutputFolder() {
     fs::remove_all(temporary, ignored);
 }
 
-bool OutputFolder::check(std::string &error) const {
+Status OutputFolder::check() const {
   std::error_code code;
   fs::file_status status = fs::status(place, code);
-  if (fs::exists(status) && !fs::is_directory(status)) {
-    error = "output '" + target + "' is a file; name a folder";
-    return false;
-  }
+  if (fs::exists(status) && !fs::is_directory(status))
+    return Status::refusal("output '" + target + "' is a file; name a folder");
   std::vector<std::string> others;
   for (const fs::directory_entry &item : fs::directory_iterator(place, code)) {
     std::string name = item.path().filename().string();
@@ -53,30 +53,26 @@ bool OutputFolder::check(std::string &error) const {
       list += (i ? ", '" : "'") + others[i] + "'";
     if (others.size() > 4)
       list += " and " + std::to_string(others.size() - 4) + " more";
-    error = "output folder '" + target + "' holds " + list +
-            ": it is replaced whole, so only files of an artifact may be in it; move the others or name "
-            "another folder";
-    return false;
+    return Status::refusal(
+        "output folder '" + target + "' holds " + list +
+        ": it is replaced whole, so only files of an artifact may be in it; move the others or name "
+        "another folder");
   }
   // The closest folder that is there must take a new entry.
   fs::path parent = fs::absolute(place, code).parent_path();
   while (!fs::exists(fs::symlink_status(parent, code)) && parent.has_relative_path())
     parent = parent.parent_path();
-  if (!fs::is_directory(parent, code)) {
-    error = "cannot create output folder '" + target + "': '" + parent.string() + "' is no folder";
-    return false;
-  }
-  if (access(parent.c_str(), W_OK | X_OK) != 0) {
-    error =
-        "cannot create output folder '" + target + "' in '" + parent.string() + "': " + std::strerror(errno);
-    return false;
-  }
-  return true;
+  if (!fs::is_directory(parent, code))
+    return Status::refusal("cannot create output folder '" + target + "': '" + parent.string() +
+                           "' is no folder");
+  if (access(parent.c_str(), W_OK | X_OK) != 0)
+    return Status::failure("cannot create output folder '" + target + "' in '" + parent.string() +
+                           "': " + std::strerror(errno));
+  return Status();
 }
 
-bool OutputFolder::open(std::string &error) {
-  if (!check(error))
-    return false;
+Status OutputFolder::open() {
+  ORTC_TRY(check());
   std::error_code code;
   if (fs::path parent = fs::path(place).parent_path(); !parent.empty())
     fs::create_directories(parent, code);
@@ -85,16 +81,15 @@ bool OutputFolder::open(std::string &error) {
     std::string name = place + "." + std::to_string(getpid()) + "." + std::to_string(number);
     if (mkdir(name.c_str(), 0777) == 0) {
       temporary = name;
-      return true;
+      return Status();
     }
     if (errno != EEXIST)
       break;
   }
-  error = "cannot create a folder beside '" + target + "': " + std::strerror(errno);
-  return false;
+  return Status::failure("cannot create a folder beside '" + target + "': " + std::strerror(errno));
 }
 
-bool OutputFolder::write(const std::string &name, std::string_view contents, std::string &error) {
+Status OutputFolder::write(const std::string &name, std::string_view contents) {
   std::string path = temporary + "/" + name;
   int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   bool ok = file >= 0;
@@ -105,43 +100,33 @@ bool OutputFolder::write(const std::string &name, std::string_view contents, std
       contents.remove_prefix(static_cast<size_t>(written));
   }
   ok = ok && ::fsync(file) == 0;
+  Status status;
   if (!ok)
-    error = "cannot write '" + target + "/" + name + "': " + std::strerror(errno);
+    status = Status::failure("cannot write '" + target + "/" + name + "': " + std::strerror(errno));
   if (file >= 0)
     ::close(file);
-  return ok;
+  return status;
 }
 
-bool OutputFolder::commit(std::string &error) {
+Status OutputFolder::commit() {
   // A rename replaces a folder that is empty or not there; an artifact changes places with the new one.
   if (std::rename(temporary.c_str(), place.c_str()) == 0) {
     temporary.clear();
-    return true;
+    return Status();
   }
   if (renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) == 0)
-    return true; // the destructor removes what was there
+    return Status(); // the destructor removes what was there
   std::string old = temporary + ".old";
   if (std::rename(place.c_str(), old.c_str()) == 0) {
     std::error_code ignored;
     if (std::rename(temporary.c_str(), place.c_str()) == 0) {
       temporary.clear();
       fs::remove_all(old, ignored);
-      return true;
+      return Status();
     }
     fs::rename(old, place, ignored);
   }
-  error = "cannot put the artifact at '" + target + "': " + std::strerror(errno);
-  return false;
-}
-
-bool canCreateFile(const std::string &path, std::string &error) {
-  fs::path folder = fs::path(path).parent_path();
-  struct stat about{};
-  bool isFolder = stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
-  if (!isFolder && access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0)
-    return true;
-  error = "cannot write '" + path + "': " + std::strerror(isFolder ? EISDIR : errno);
-  return false;
+  return Status::failure("cannot put the artifact at '" + target + "': " + std::strerror(errno));
 }
 
 } // namespace ortc::driver

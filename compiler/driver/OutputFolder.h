@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <string>
+#include "runtime/host/status.h"
+
 #include <string_view>
 
 namespace ortc::driver {
@@ -16,23 +17,20 @@ public:
   OutputFolder(const OutputFolder &) = delete;
   OutputFolder &operator=(const OutputFolder &) = delete;
 
-  /// Refuses a target that is a file, a folder with something else in it, or one that nobody can create. Touches
-  /// nothing; `error` says why.
-  bool check(std::string &error) const;
+  /// Refuses a target that is a file or a folder with something else in it; fails where it cannot be created. Touches
+  /// nothing.
+  host::Status check() const;
   /// Checks again and creates the folder that is written to.
-  bool open(std::string &error);
-  bool write(const std::string &name, std::string_view contents, std::string &error);
+  host::Status open();
+  host::Status write(const std::string &name, std::string_view contents);
   /// Puts the folder in its place. Where the file system can exchange two names, as those of Linux can, there is an
   /// artifact there at every moment.
-  bool commit(std::string &error);
+  host::Status commit();
 
 private:
   const std::string target; ///< as given, for messages
   std::string place;        ///< the same without links
   std::string temporary;    ///< empty: not open
 };
-
-/// Whether a file could be written at `path`: its folder is there and can be written to.
-bool canCreateFile(const std::string &path, std::string &error);
 
 } // namespace ortc::driver

@@ -7,12 +7,15 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <sys/stat.h>
 
 namespace ortc::driver {
 
 using Json = nlohmann::json; // sorts keys
 
 static constexpr int64_t kVersion = 1;
+/// Of the file: some hundred thousand kernels.
+static constexpr int64_t kMostBytes = 64 << 20;
 static constexpr const char *kFormat = "ortc tuned kernels";
 
 std::string describePlace(const codegen::Target &target, codegen::Numerics numerics) {
@@ -85,19 +88,26 @@ private:
 
 bool TuneCache::read(const std::string &path, bool mayBeMissing, std::string &error) {
   source = "tuning cache '" + path + "'";
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file && errno == ENOENT && mayBeMissing)
+  struct stat about{};
+  bool isThere = stat(path.c_str(), &about) == 0;
+  if (!isThere && errno == ENOENT && mayBeMissing)
     return true;
-  std::ostringstream text;
-  if (file)
-    text << file.rdbuf();
-  if (!file || text.str().empty()) {
-    error = "cannot read " + source + ": " + (errno ? std::strerror(errno) : "it is empty");
+  auto fail = [&](const std::string &reason) {
+    error = "cannot read " + source + ": " + reason;
     return false;
-  }
-  std::string why;
-  Json parsed = Json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
+  };
+  if (isThere && !S_ISREG(about.st_mode)) // which may have no end
+    return fail(S_ISDIR(about.st_mode) ? "it is a folder" : "it is no regular file");
+  if (isThere && about.st_size > kMostBytes)
+    return fail("it has " + std::to_string(about.st_size) + " bytes, and at most " +
+                std::to_string(kMostBytes) + " are read; measure again into another file");
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return fail(std::strerror(errno));
+  std::string text{std::istreambuf_iterator<char>(file), {}}, why;
+  if (text.empty())
+    return fail("it is empty");
+  Json parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!parsed.is_discarded() ? !Reader(why).readFile(parsed, places) : true) {
     error = source + ": " + (why.empty() ? "it is not JSON" : why);
     return false;

@@ -70,6 +70,17 @@ wanted="--report $folder/same would overwrite --dump-buffers $folder/same" \
   refuse -o "$folder/d" --report "$folder/same" --dump-buffers "$folder/same"
 wanted="$folder/fifo: is no regular file" refuse -o "$folder/d" --report "$folder/fifo"
 test -p "$folder/fifo"
+wanted="$folder/fifo: is no regular file" refuse -o "$folder/d" --target native --tune --tune-cache "$folder/fifo"
+wanted="'$folder/fifo': it is no regular file" refuse -o "$folder/d" --tune-cache "$folder/fifo"
+wanted="$folder/ir: is a folder" refuse -o "$folder/d" --report "$folder/ir"
+wanted="$folder/ir: is a folder" refuse -o "$folder/d" --target native --tune --tune-cache "$folder/ir"
+
+# The folder is replaced: what is put there would be lost.
+wanted="--report $folder/a/../d/r.json would lie in -o $folder/d" refuse -o "$folder/d" --report "$folder/a/../d/r.json"
+wanted="--dump-buffers $folder/d/b.csv would lie in" refuse -o "$folder/d/" --dump-buffers "$folder/d/b.csv"
+wanted="--dump-ir $folder/d would lie in" refuse -o "$folder/d" --dump-ir "$folder/d"
+wanted="--tune-cache $folder/d/t.json would lie in" \
+  refuse -o "$folder/d" --target native --tune --tune-cache "$folder/d/t.json"
 test ! -e "$folder/d"
 mkdir "$folder/e"
 mv "$folder/model.onnx" "$folder/e/model.ortc"

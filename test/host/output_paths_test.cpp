@@ -83,6 +83,39 @@ TEST_F(OutputPathsTest, OnlyRegularFilesAreReplaced) {
   EXPECT_EQ(countEntries(), 3);
 }
 
+TEST_F(OutputPathsTest, NothingIsWrittenIntoAFolderThatIsReplaced) {
+  fs::create_directory(folder / "artifact");
+  fs::create_directory_symlink("artifact", folder / "link");
+  fs::create_symlink("artifact/file", folder / "file");
+  for (const std::string &place : {folder / "artifact", folder / "artifact/", folder / "link"})
+    for (const std::string &path : {folder / "artifact/file", folder / "link/new/file", folder / "file",
+                                    folder / "nowhere/../artifact/file", folder / "artifact/."}) {
+      Status status = checkOutside({"-o", place}, {"--report", path});
+      EXPECT_EQ(status.getCode(), ExitCode::Refused) << place << " " << path;
+      EXPECT_EQ(status.getMessage(), "--report " + path + " would lie in -o " + place +
+                                         ", which is replaced whole; name a place outside");
+    }
+  EXPECT_FALSE(checkOutside({"-o", folder / "new"}, {"--report", folder / "new/file"}).isOk());
+  for (const std::string &path : {folder / "artifact.json", folder / "artifact/../file.json", folder / "new"})
+    EXPECT_TRUE(checkOutside({"-o", folder / "artifact/"}, {"--report", path}).isOk()) << path;
+}
+
+TEST_F(OutputPathsTest, AFileThatIsWrittenAtTheEndCanBeMade) {
+  NamedFile artifact{"-o", folder / "artifact"};
+  auto check = [&](const std::string &path) { return checkNewFile(artifact, {"--report", path}); };
+  EXPECT_TRUE(check("").isOk());
+  EXPECT_TRUE(check(folder / "new").isOk());
+  EXPECT_TRUE(check(folder.write("old", "text")).isOk());
+  EXPECT_EQ(check(folder / "artifact/new").getCode(), ExitCode::Refused);
+  EXPECT_EQ(check(folder / "").getMessage(),
+            (folder / "") + ": is a folder, which is not replaced; name another file");
+  EXPECT_EQ(check(folder / "").getCode(), ExitCode::Refused);
+  Status status = check(folder / "missing/report.json");
+  EXPECT_EQ(status.getCode(), ExitCode::Failed);
+  EXPECT_EQ(status.getMessage(),
+            "cannot write '" + (folder / "missing/report.json") + "': No such file or directory");
+}
+
 TEST_F(OutputPathsTest, ALinkStaysALink) {
   fs::create_directory(folder / "elsewhere");
   folder.write("elsewhere/file", "old");

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "test/host/data_files.h"
 
 using ortc::driver::OutputFolder;
+using ortc::host::ExitCode;
 using ortc::host::test::readFile;
 
 namespace fs = std::filesystem;
@@ -22,11 +24,13 @@ protected:
   /// Writes an artifact whose file holds `contents`; the message of an error, or "".
   std::string write(const std::string &target, const std::string &contents) {
     OutputFolder output(target);
-    std::string error;
-    if (output.open(error) && output.write("model.ortc", contents, error) &&
-        output.write("manifest.json", "{}", error))
-      output.commit(error);
-    return error;
+    auto put = [&]() -> ortc::host::Status {
+      ORTC_TRY(output.open());
+      ORTC_TRY(output.write("model.ortc", contents));
+      ORTC_TRY(output.write("manifest.json", "{}"));
+      return output.commit();
+    };
+    return put().getMessage();
   }
   size_t countEntries() {
     return size_t(std::distance(fs::directory_iterator(folder / ""), fs::directory_iterator{}));
@@ -46,7 +50,7 @@ TEST_F(OutputFolderTest, ReplacesAnArtifactAndLeavesNothingElse) {
 }
 
 TEST_F(OutputFolderTest, RefusesToDeleteWhatIsNotItsOwn) {
-  std::string target = folder / "artifact", error;
+  std::string target = folder / "artifact";
   ASSERT_EQ(write(target, "one"), "");
   folder.write("artifact/ck.safetensors", "weights");
   EXPECT_EQ(write(target, "two"),
@@ -57,30 +61,47 @@ TEST_F(OutputFolderTest, RefusesToDeleteWhatIsNotItsOwn) {
   EXPECT_EQ(readFile(target + "/ck.safetensors"), "weights");
   for (const char *name : {"a", "b", "d", "e"})
     folder.write(std::string("artifact/") + name, "");
-  EXPECT_FALSE(OutputFolder(target).check(error));
-  EXPECT_NE(error.find("holds 'a', 'b', 'ck.safetensors', 'd' and 1 more: "), std::string::npos) << error;
+  ortc::host::Status status = OutputFolder(target).check();
+  EXPECT_EQ(status.getCode(), ExitCode::Refused);
+  EXPECT_NE(status.getMessage().find("holds 'a', 'b', 'ck.safetensors', 'd' and 1 more: "), std::string::npos)
+      << status.getMessage();
   EXPECT_EQ(countEntries(), 1u);
 }
 
 TEST_F(OutputFolderTest, ChecksWithoutTouchingAnything) {
-  std::string error, file = folder.write("file", "");
-  EXPECT_TRUE(OutputFolder(folder / "some/where/new").check(error)) << error;
-  EXPECT_FALSE(OutputFolder(file).check(error));
-  EXPECT_EQ(error, "output '" + file + "' is a file; name a folder");
-  EXPECT_FALSE(OutputFolder(file + "/artifact").check(error));
-  EXPECT_EQ(error, "cannot create output folder '" + file + "/artifact': '" + file + "' is no folder");
-  EXPECT_FALSE(ortc::driver::canCreateFile(folder / "missing/report.json", error));
-  EXPECT_EQ(error, "cannot write '" + (folder / "missing/report.json") + "': No such file or directory");
-  EXPECT_FALSE(ortc::driver::canCreateFile(folder / "", error));
+  std::string file = folder.write("file", "");
+  EXPECT_EQ(OutputFolder(folder / "some/where/new").check().getMessage(), "");
+  auto expect = [](const std::string &target, ExitCode code, const std::string &message) {
+    ortc::host::Status status = OutputFolder(target).check();
+    EXPECT_EQ(status.getCode(), code);
+    EXPECT_EQ(status.getMessage(), message);
+  };
+  expect(file, ExitCode::Refused, "output '" + file + "' is a file; name a folder");
+  expect(file + "/artifact", ExitCode::Refused,
+         "cannot create output folder '" + file + "/artifact': '" + file + "' is no folder");
   EXPECT_EQ(countEntries(), 1u);
 }
 
+// That is the disk, not the flags.
+TEST_F(OutputFolderTest, FailsInAFolderThatIsReadOnly) {
+  ASSERT_EQ(chmod((folder / "").c_str(), 0555), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    if (geteuid() == 0 && setuid(65534) != 0) // who may write anywhere
+      _exit(99);
+    _exit(static_cast<int>(OutputFolder(folder / "artifact").check().getCode()));
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  chmod((folder / "").c_str(), 0755);
+  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::Failed));
+}
+
 TEST_F(OutputFolderTest, LeavesNothingWithoutCommit) {
-  std::string error;
   {
     OutputFolder output(folder / "artifact");
-    ASSERT_TRUE(output.open(error)) << error;
-    ASSERT_TRUE(output.write("model.ortc", "half", error)) << error;
+    ASSERT_TRUE(output.open().isOk());
+    ASSERT_TRUE(output.write("model.ortc", "half").isOk());
   }
   EXPECT_EQ(countEntries(), 0u);
 }

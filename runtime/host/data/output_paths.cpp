@@ -2,9 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/host/data/output_paths.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace fs = std::filesystem;
 
@@ -57,6 +61,39 @@ Status checkOutputs(const std::vector<NamedFile> &inputs, const std::vector<Name
                              " " + other->second->path + "; name another file");
   }
   return Status();
+}
+
+/// The path without links, "." and "..", as far as it is there.
+static fs::path simplify(const std::string &path) {
+  std::error_code code;
+  fs::path whole = fs::absolute(path, code), simple = fs::weakly_canonical(whole, code);
+  if (code)
+    simple = whole.lexically_normal();
+  return simple.has_filename() ? simple : simple.parent_path(); // without a slash at the end
+}
+
+Status checkOutside(const NamedFile &folder, const NamedFile &output) {
+  if (folder.path.empty() || output.path.empty())
+    return Status();
+  std::string place;
+  (void)resolveOutput(output.path, place); // what else is wrong with it is for others to say
+  fs::path outer = simplify(folder.path), inner = simplify(place);
+  if (std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first != outer.end())
+    return Status();
+  return Status::refusal(output.flag + " " + output.path + " would lie in " + folder.flag + " " +
+                         folder.path + ", which is replaced whole; name a place outside");
+}
+
+Status checkNewFile(const NamedFile &folder, const NamedFile &output) {
+  if (output.path.empty())
+    return Status();
+  std::string place;
+  ORTC_TRY(resolveOutput(output.path, place));
+  ORTC_TRY(checkOutside(folder, output));
+  fs::path parent = fs::path(place).parent_path();
+  if (access(parent.empty() ? "." : parent.c_str(), W_OK | X_OK) == 0)
+    return Status();
+  return Status::failure("cannot write '" + output.path + "': " + std::strerror(errno));
 }
 
 std::vector<NamedFile> listArtifactFiles(const std::string &path) {

@@ -23,6 +23,13 @@ Status resolveOutput(const std::string &path, std::string &place);
 /// apart by device and inode, others by folder and name. Empty paths are left out.
 Status checkOutputs(const std::vector<NamedFile> &inputs, const std::vector<NamedFile> &outputs);
 
+/// Refuses an output that would lie in a folder that is replaced whole, whatever the names are. Empty paths are fine.
+Status checkOutside(const NamedFile &folder, const NamedFile &output);
+
+/// The same for a file that is written at the end; refuses what is no regular file, too, and fails where none could be
+/// made: its folder is not there, or cannot be written to.
+Status checkNewFile(const NamedFile &folder, const NamedFile &output);
+
 /// The files of the artifact at `path`, as inputs.
 std::vector<NamedFile> listArtifactFiles(const std::string &path);
 

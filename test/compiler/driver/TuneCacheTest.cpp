@@ -6,6 +6,8 @@
 #include "test/host/data_files.h"
 
 #include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace ortc;
 using namespace ortc::driver;
@@ -79,6 +81,25 @@ TEST_F(TuneCacheTest, WhatIsNoSuchFileIsRefused) {
   EXPECT_EQ(readText(begin + "[]}"), head + "it has no 'kernels'");
   EXPECT_EQ(readText(begin + R"({"here": [1]}})"), head + "'here' holds no kernels");
   EXPECT_EQ(readText(begin + R"({"here": {}}})"), "");
+}
+
+// A pipe would be waited for, a device read for ever.
+TEST_F(TuneCacheTest, OnlyRegularFilesOfSomeSizeAreRead) {
+  auto refuse = [](const std::string &file, const std::string &want) {
+    for (bool mayBeMissing : {false, true}) {
+      std::string error;
+      EXPECT_FALSE(TuneCache().read(file, mayBeMissing, error));
+      EXPECT_EQ(error, "cannot read tuning cache '" + file + "': " + want);
+    }
+  };
+  std::string pipe = folder / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  refuse(pipe, "it is no regular file");
+  refuse("/dev/zero", "it is no regular file");
+  refuse(folder / "", "it is a folder");
+  put("");
+  ASSERT_EQ(truncate(path.c_str(), (64 << 20) + 1), 0);
+  refuse(path, "it has 67108865 bytes, and at most 67108864 are read; measure again into another file");
 }
 
 TEST_F(TuneCacheTest, EntriesAreWholeNumbers) {
