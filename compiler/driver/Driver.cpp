@@ -597,7 +597,9 @@ private:
     std::string why;
     if (facts.entries.empty())
       describePrograms();
-    if (tuning.measures && !codes.empty() && !writeFile(tuning.path(), tuned.write(), why))
+    bool isMeasured = tuning.measures && !codes.empty(); // another run may have written there since
+    if (isMeasured && !(tuned.read(tuning.path(), /*mayBeMissing=*/true, why) &&
+                        writeFile(tuning.path(), tuned.write(), why)))
       return fail(why, 1);
     if (!options.dumpBuffers.empty() &&
         !writeFile(options.dumpBuffers, makeBufferTable(*program, options), why))

@@ -108,10 +108,13 @@ bool TuneCache::read(const std::string &path, bool mayBeMissing, std::string &er
   if (text.empty())
     return fail("it is empty");
   Json parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!parsed.is_discarded() ? !Reader(why).readFile(parsed, places) : true) {
+  std::map<std::string, Kernels> others;
+  if (parsed.is_discarded() || !Reader(why).readFile(parsed, others)) {
     error = source + ": " + (why.empty() ? "it is not JSON" : why);
     return false;
   }
+  for (auto &[place, kernels] : others)
+    places[place].merge(kernels);
   return true;
 }
 

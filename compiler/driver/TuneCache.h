@@ -26,7 +26,7 @@ class TuneCache {
 public:
   using Kernels = std::map<std::string, TunedKernel>;
 
-  /// Takes over what the file has. A file that is not there is empty where that `mayBeMissing`. False with `error` for what
+  /// Takes over what the file has besides what is known already. A file that is not there is empty where that `mayBeMissing`. False with `error` for what
   /// is no such file, or has another version.
   bool read(const std::string &path, bool mayBeMissing, std::string &error);
   std::string write() const;

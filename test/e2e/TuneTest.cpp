@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // usage: e2e-tune [gtest flags]
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "test/e2e/Session.h"
 
@@ -92,6 +94,27 @@ TEST_F(TuneTest, WhatIsMeasuredIsKeptAndFoundAgain) {
   mustRun(command(digits, "c", {"--tune-cache", cache}));
   EXPECT_TRUE(readFile(folder / "a/model.ortc") == readFile(folder / "b/model.ortc"));
   EXPECT_TRUE(readFile(folder / "a/model.ortc") == readFile(folder / "c/model.ortc"));
+}
+
+TEST_F(TuneTest, WhatAnotherRunHasWrittenSinceIsKept) {
+  std::string cache = folder / "tune.json";
+  Json other = {{"choice", nullptr}, {"table_ns", 2}, {"tuned_ns", 2}};
+  std::thread writer(
+      [&] { // when this run has read the cache, which is not there yet, and measures nothing yet
+        while (!std::filesystem::exists(folder / "ir/0-import.mlir"))
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        put("tune.json", Json{{"format", "ortc tuned kernels"},
+                              {"version", 1},
+                              {"kernels", {{"elsewhere", {{"k", other}}}}}}
+                             .dump());
+      });
+  Outcome outcome =
+      runTool(command(digits, "a", {"--tune", "--tune-cache", cache, "--dump-ir", folder / "ir"}));
+  writer.join();
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  Json file = Json::parse(readFile(cache));
+  EXPECT_EQ(file["kernels"].size(), 2u);
+  EXPECT_EQ(file["kernels"]["elsewhere"]["k"], other);
 }
 
 /// Whatever the choices are: every kernel that can be cut otherwise is.

@@ -83,6 +83,19 @@ TEST_F(TuneCacheTest, WhatIsNoSuchFileIsRefused) {
   EXPECT_EQ(readText(begin + R"({"here": {}}})"), "");
 }
 
+TEST_F(TuneCacheTest, WhatIsKnownStays) {
+  TuneCache cache, other;
+  cache.set("z", "a", {std::nullopt, 700, 700});
+  other.set("z", "a", {{{{"rows", 6}}}, 800, 600});
+  other.set("z", "b", {std::nullopt, 50, 50});
+  other.set("y", "a", {std::nullopt, 40, 40});
+  put(other.write());
+  ASSERT_EQ(read(cache), "");
+  EXPECT_EQ(cache.at("z").at("a").usualNanoseconds, 700);
+  EXPECT_EQ(cache.at("z").at("b").usualNanoseconds, 50);
+  EXPECT_EQ(cache.at("y").at("a").usualNanoseconds, 40);
+}
+
 // A pipe would be waited for, a device read for ever.
 TEST_F(TuneCacheTest, OnlyRegularFilesOfSomeSizeAreRead) {
   auto refuse = [](const std::string &file, const std::string &want) {
