@@ -39,10 +39,10 @@ Status MetricsFile::writeLine(const std::string &line) {
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0) {
-      int reason = errno;
-      if (before >= 0 && ftruncate(file, before) != 0)
-        reason = errno;
-      return Status::failure(path + ": cannot be written: " + std::strerror(reason));
+      Status status = Status::failure(path + ": cannot be written: " + std::strerror(errno));
+      [[maybe_unused]] bool isUndone =
+          before >= 0 && ftruncate(file, before) == 0; // a device has nothing to undo
+      return status;
     }
     at += size_t(count);
   }

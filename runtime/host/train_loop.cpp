@@ -83,6 +83,8 @@ Status Trainer::run() {
                            : "") +
                 (options.save.empty() ? (interrupted ? "; nothing saved (no --save)" : "")
                                       : "; saved to " + options.save));
+  if (options.profile && stepsDone == 0)
+    reporter.note("--profile has nothing to show: no step was run");
   return options.profile && stepsDone ? reportProfile() : Status();
 }
 

@@ -25,8 +25,8 @@ struct Outcome {
 };
 
 /// Runs the tool through a shell.
-Outcome run(const std::string &arguments) {
-  std::FILE *pipe = popen((std::string(ORTC_TOOL) + " " + arguments + " 2>&1").c_str(), "r");
+Outcome run(const std::string &arguments, const std::string &redirection = "2>&1") {
+  std::FILE *pipe = popen((std::string(ORTC_TOOL) + " " + arguments + " " + redirection).c_str(), "r");
   Outcome outcome;
   char buffer[4096];
   for (size_t count; (count = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
@@ -106,6 +106,8 @@ TEST_F(OrtcToolTest, RefusesBadCommandLinesWithStatus2) {
       {"run a --data b --lr -1", "ortc: error: --lr: '-1' must be a number of at least 0\n"},
       {"run a --data b --steps 1 --epochs 1",
        "ortc: error: --epochs and --steps are both given; one of them says how long to train\n"},
+      {"run a --data b --quiet=false", "ortc: error: --quiet takes no value\n"},
+      {"train a -o b --tune=3", "ortc: error: --tune takes no value\n"},
       {"run a --data b --save-every 1", "ortc: error: --save-every needs --save FILE\n"},
       {"eval a --data b --threads 0",
        "ortc: error: --threads: '0' must be a whole number of at least 1 and at most 256\n"}};
@@ -204,6 +206,46 @@ TEST_F(OrtcToolTest, QuietRunsSayNothing) {
   Outcome outcome = run("run " + path + " --data " + data + " --quiet");
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.text, "");
+}
+
+TEST_F(OrtcToolTest, AResultThatCannotBePrintedIsAFailure) {
+  std::string missing = folder / "missing.npz";
+  for (const std::string &arguments :
+       std::vector<std::string>{"inspect " + path, "verify " + path, "ops --json", "--help", "--version",
+                                "eval " + path + " --data " + data,
+                                "predict " + path + " --data " + data + " -o " + (folder / "y.npz"),
+                                "run --profile " + path + " --data " + data}) {
+    Outcome full = run(arguments, "2>&1 >/dev/full"), closed = run(arguments, "2>&1 >&-");
+    for (const Outcome &outcome : {full, closed}) {
+      EXPECT_EQ(outcome.status, 1) << arguments;
+      EXPECT_NE(outcome.text.find("ortc: error: standard output cannot be written"), std::string::npos)
+          << arguments << ": " << outcome.text;
+    }
+  }
+  EXPECT_EQ(run("verify " + path, "2>&1 >/dev/full").text,
+            "ortc: error: standard output cannot be written: No space left on device\n");
+  // Who prints nothing has lost nothing, and files that are opened do not become what was closed.
+  std::string saved = folder / "saved.safetensors", same = folder / "same.safetensors";
+  std::string quiet = "run " + path + " --data " + data + " --threads 1 --quiet --save ";
+  EXPECT_EQ(run(quiet + saved, "2>&1 >&- <&-").status, 0);
+  EXPECT_EQ(run(quiet + same).status, 0);
+  EXPECT_TRUE(readFile(saved) == readFile(same));
+  EXPECT_EQ(run("run " + path + " --data " + missing, "2>&1 >/dev/full").text,
+            "ortc: error: " + missing + ": cannot be opened: No such file or directory\n");
+}
+
+TEST_F(OrtcToolTest, MetricsThatFillTheDiskSaySo) {
+  Outcome outcome = run("run " + path + " --data " + data + " --quiet --metrics /dev/full");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.text, "ortc: error: /dev/full: cannot be written: No space left on device\n");
+}
+
+TEST_F(OrtcToolTest, AProfileOfNothingSaysSo) {
+  Outcome outcome = run("run " + path + " --data " + data + " --profile --steps 0");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.text.find("ortc: note: --profile has nothing to show: no step was run\n"),
+            std::string::npos)
+      << outcome.text;
 }
 
 TEST_F(OrtcToolTest, AnInterruptSavesAndEndsWithTheStatusOfItsSignal) {

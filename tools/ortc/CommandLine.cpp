@@ -49,7 +49,7 @@ void CommandLine::addText(const std::string &names, const std::string &type, con
 }
 
 void CommandLine::addFlag(const std::string &names, const std::string &help, bool &target, bool value) {
-  command->add_flag_callback(names, [&target, value] { target = value; }, help);
+  command->add_flag_callback(names, [&target, value] { target = value; }, help)->disable_flag_override();
 }
 
 void CommandLine::addPositional(const std::string &name, const std::string &help, std::string &target) {

@@ -1,6 +1,10 @@
 //===- main.cpp - the command line of ortc --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cctype>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "tools/ortc/Commands.h"
 
@@ -37,7 +41,7 @@ static std::string describe(const CLI::Error &error) {
   return text;
 }
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
   CLI::App app{"ortc compiles ONNX models into training steps and runs them", "ortc"};
   app.set_version_flag("--version", "ortc " ORTC_VERSION);
   app.allow_extras();
@@ -58,8 +62,11 @@ int main(int argc, char **argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success &success) { // --help, --version
     return app.exit(success);
-  } catch (const CLI::ArgumentMismatch &error) { // "--flag: 1 required TYPE missing"
+  } catch (const CLI::ArgumentMismatch
+               &error) { // "--flag: 1 required TYPE missing", "flag was given a disallowed .."
     std::string text = error.what();
+    if (size_t end = text.find(" was given a disallowed flag override"); end != std::string::npos)
+      return tool::reportError("--" + text.substr(text.find_first_not_of('-'), end) + " takes no value", 2);
     return tool::reportError(text.substr(0, text.find(':')) + " needs a value", 2);
   } catch (const CLI::Error &error) {
     std::string extras = describeExtras(app);
@@ -76,4 +83,25 @@ int main(int argc, char **argv) {
   } catch (const std::bad_alloc &) {
     return tool::reportError("out of memory", 1);
   }
+}
+
+/// A file that is opened must not get the number of a stream that the caller closed: what is printed would go there. Writing to
+/// what takes the number instead fails, as it does to a closed one.
+static void holdStreams() {
+  int file = -1;
+  do
+    file = open("/dev/null", O_RDONLY);
+  while (file >= 0 && file <= STDERR_FILENO);
+  close(file);
+}
+
+/// What a command prints is its result: to have lost it is a failure.
+int main(int argc, char **argv) {
+  holdStreams();
+  int code = run(argc, argv);
+  bool isLost = std::fflush(stdout) != 0;
+  std::string reason = isLost ? std::string(": ") + std::strerror(errno) : "";
+  return code == 0 && (isLost || std::ferror(stdout))
+             ? tool::reportError("standard output cannot be written" + reason, 1)
+             : code;
 }
