@@ -138,8 +138,10 @@ Value TensorBuilder::dot(Value lhs, Value rhs, Ints lhsBatch, Ints rhsBatch, Int
     shape.push_back(shapeOf(lhs)[dim]);
   for (int64_t dim : freeDimensions(rankOf(rhs), rhsBatch, rhsContract))
     shape.push_back(shapeOf(rhs)[dim]);
-  return DotOp::create(*this, RankedTensorType::get(shape, elementOf(lhs)), lhs, rhs, lhsBatch, rhsBatch,
-                       lhsContract, rhsContract);
+  auto type = RankedTensorType::get(shape, elementOf(lhs));
+  if (llvm::any_of(lhsContract, [&](int64_t dim) { return shapeOf(lhs)[dim] == 0; }))
+    return constant(type, 0); // a sum of nothing
+  return DotOp::create(*this, type, lhs, rhs, lhsBatch, rhsBatch, lhsContract, rhsContract);
 }
 
 Value TensorBuilder::matmul(Value lhs, Value rhs, bool transposeLhs, bool transposeRhs) {

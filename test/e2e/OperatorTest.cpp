@@ -33,7 +33,7 @@ protected:
       std::string shape;
       for (int64_t size : array.shape)
         shape += (shape.empty() ? "" : "x") + std::to_string(size);
-      if (!shape.empty())
+      if (!shape.empty() && array.bytes > 0) // which a flag cannot say, and the model says itself
         flags.insert(flags.end(), {"--shape", name.substr(3) + "=" + shape});
       if (array.shape.empty())
         array.shape = {1}; // one slice of a scalar

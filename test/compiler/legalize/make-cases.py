@@ -136,6 +136,7 @@ def movement():
 
 
 def linear():
+    case("gemm-of-nothing", "Gemm", 13, [values("ga", (4, 0))], [values("gb", (0, 5)), values("gc", (5,))])
     case("gemm-transposed", "Gemm", 13, [values("ga", (4, 3)), values("gb", (5, 4)), values("gc", (5,))], transA=1, transB=1, alpha=0.5, beta=2.0)
     case("matmul-vector", "MatMul", 13, [values("ma", (2, 3, 4)), values("mb", (4,))])
     case("matmul-broadcast", "MatMul", 13, [values("ma", (2, 1, 3, 4)), values("mb", (5, 4, 2))])
