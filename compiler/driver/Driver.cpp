@@ -503,11 +503,14 @@ private:
   }
 
   bool place() {
-    return runPasses(*program, [](PassManager &passes) {
+    bool isPlaced = runPasses(*program, [](PassManager &passes) {
       passes.addPass(memory::createAssignRegionsPass());
       passes.addPass(memory::createOutlineKernelsPass());
       passes.addPass(memory::createPlaceBuffersPass());
     });
+    if (isPlaced)
+      kernels = findKernels(*program);
+    return isPlaced;
   }
 
   /// Known choices, before any work is done.
@@ -518,7 +521,6 @@ private:
   }
 
   bool code() {
-    kernels = findKernels(*program);
     KernelOptions how;
     how.numerics = options.numerics == Numerics::Fast ? codegen::Numerics::Fast : codegen::Numerics::Portable;
     how.threads = countProcessors();
@@ -572,22 +574,16 @@ private:
       fact.name = entryName(entry, options);
       fact.bound = entry.getPeakBytes();
       fact.sourceOrder = entry.getSourcePeakBytes();
-      entry.walk([&](plan::StepOp step) {
-        int64_t times = 1;
-        for (auto loop = step->getParentOfType<plan::LoopOp>(); loop;
-             loop = loop->getParentOfType<plan::LoopOp>())
-          times *= loop.getTripCount();
+      for (auto [number, times] : llvm::enumerate(countCalls(entry, kernels))) {
         fact.steps += times;
-        if (codes.empty())
-          return;
-        auto found = llvm::find(kernels.names, step.getKernel().str());
-        size_t number = found - kernels.names.begin();
+        if (codes.empty() || times == 0)
+          continue;
         const codegen::KernelInfo &kernel = codes.front().kernels[number];
         fact.flops += times * kernel.flops;
         fact.bytesRead += times * kernel.bytesRead;
         fact.bytesWritten += times * kernel.bytesWritten;
-        fact.calls[number] += times;
-      });
+        fact.calls[number] = times;
+      }
       facts.entries.push_back(fact);
     }
   }

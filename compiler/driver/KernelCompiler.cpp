@@ -34,9 +34,9 @@ static constexpr double kSerialSeconds = 10e-6;
 
 ProgramKernels findKernels(ModuleOp module) {
   ProgramKernels result;
-  std::set<std::string> kernels, checks;
+  std::set<std::string> checks;
   module.walk([&](plan::StepOp step) {
-    if (!kernels.insert(step.getKernel().str()).second)
+    if (!result.numbers.try_emplace(step.getKernel().str(), result.names.size()).second)
       return;
     result.names.push_back(step.getKernel().str());
     auto function = module.lookupSymbol<func::FuncOp>(step.getKernel());
@@ -46,6 +46,18 @@ ProgramKernels findKernels(ModuleOp module) {
     });
   });
   return result;
+}
+
+std::vector<int64_t> countCalls(Operation *scope, const ProgramKernels &kernels) {
+  std::vector<int64_t> calls(kernels.names.size(), 0);
+  scope->walk([&](plan::StepOp step) {
+    int64_t times = 1;
+    for (auto loop = step->getParentOfType<plan::LoopOp>(); loop;
+         loop = loop->getParentOfType<plan::LoopOp>())
+      times *= loop.getTripCount();
+    calls[kernels.numbers.at(step.getKernel().str())] += times;
+  });
+  return calls;
 }
 
 namespace {
@@ -137,8 +149,8 @@ static bool emitSteps(ModuleOp module, const ProgramKernels &kernels, TargetCode
   for (auto program : module.getOps<plan::ProgramOp>()) {
     int64_t worker = 0;
     program.walk([&](plan::StepOp step) {
-      auto found = llvm::find(kernels.names, step.getKernel().str());
-      worker = std::max(worker, code.kernels[found - kernels.names.begin()].workspaceBytesPerWorker);
+      const codegen::KernelInfo &info = code.kernels[kernels.numbers.at(step.getKernel().str())];
+      worker = std::max(worker, info.workspaceBytesPerWorker);
     });
     code.workerBytes[program.getSymName().str()] = worker;
     std::string symbol = "step_" + program.getSymName().str();

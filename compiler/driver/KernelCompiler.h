@@ -26,9 +26,13 @@ struct TargetCode {
 /// checks name.
 struct ProgramKernels {
   std::vector<std::string> names;
+  std::map<std::string, size_t> numbers; ///< in `names`
   std::vector<std::string> checkNames;
 };
 ProgramKernels findKernels(mlir::ModuleOp module);
+
+/// How often the steps in `scope`, a program or a module, call each kernel; in the order of `kernels.names`.
+std::vector<int64_t> countCalls(mlir::Operation *scope, const ProgramKernels &kernels);
 
 /// Whether a kernel is worth more than one thread: its step hands it to the pool.
 bool isParallel(const codegen::KernelInfo &info);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/MeasureKernels.h"
 
+#include "compiler/codegen/step/StepFunction.h"
 #include "passes/memory/Passes.h"
 
 #include <cstring>
@@ -96,7 +97,7 @@ static constexpr size_t kHugePage = 2 << 20;
 KernelTrial::KernelTrial(plan::StepOp step, int64_t workspaceBytes) {
 #if defined(__x86_64__)
   before = _mm_getcsr();
-  _mm_setcsr(before | 0x8040);
+  _mm_setcsr(before | codegen::kDenormalsAreZero);
 #endif
   Layout layout = layOut(step, workspaceBytes);
   // In huge pages, as a session of `ortc run` is.

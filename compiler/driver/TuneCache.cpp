@@ -21,7 +21,7 @@ static constexpr const char *kFormat = "ortc tuned kernels";
 std::string describePlace(const codegen::Target &target, codegen::Numerics numerics) {
   std::ostringstream text;
   text << target.name << (target.tuneCpu.empty() ? "" : " ") << target.tuneCpu << ", " << target.vectorLanes
-       << " lanes, " << target.vectorRegisters << " registers, "
+       << " lanes, " << target.vectorRegisters << " registers, " << target.l2Bytes / 1024 << " KiB, "
        << (target.usesFma(numerics) ? "fma" : "no fma") << ", " << target.workers << " workers";
   return text.str();
 }

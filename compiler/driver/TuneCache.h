@@ -18,7 +18,8 @@ struct TunedKernel {
           tunedNanoseconds = 0; ///< of a call on one core: the table's choice, and this one
 };
 
-/// Where figures hold: "native znver1, 8 lanes, 16 registers, fma, 2 workers". No other target's choices are taken.
+/// Where figures hold: "native znver1, 8 lanes, 16 registers, 512 KiB, fma, 2 workers", with the size of the second-level
+/// cache. No other target's choices are taken.
 std::string describePlace(const codegen::Target &target, codegen::Numerics numerics);
 
 /// Measurements by place and by key (KernelBlocking).

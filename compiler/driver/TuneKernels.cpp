@@ -140,18 +140,6 @@ private:
     double seconds = 0; ///< infinite where workers would be less busy
   };
 
-  static std::vector<int64_t> countCalls(ModuleOp module, const ProgramKernels &kernels) {
-    std::vector<int64_t> calls(kernels.names.size(), 0);
-    module.walk([&](plan::StepOp step) {
-      int64_t times = 1;
-      for (auto loop = step->getParentOfType<plan::LoopOp>(); loop;
-           loop = loop->getParentOfType<plan::LoopOp>())
-        times *= loop.getTripCount();
-      calls[llvm::find(kernels.names, step.getKernel().str()) - kernels.names.begin()] += times;
-    });
-    return calls;
-  }
-
   static void offer(Climb &climb, const codegen::KernelBlocking &blocking) {
     for (const KernelChoice &choice : blocking.neighbours)
       if (climb.seen.insert(choice).second)

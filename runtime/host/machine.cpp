@@ -178,7 +178,8 @@ int countLanes(uint32_t architecture, uint64_t features) {
   auto has = [&](int bit) { return (features >> bit & 1) != 0; };
   if (architecture != ORTC_ARCH_X86_64)
     return 4;
-  return has(ORTC_X86_AVX512F) ? 16 : has(ORTC_X86_FMA) && has(ORTC_X86_AVX2) ? 8 : 4;
+  bool avx512 = (features & ORTC_X86_64_V4) == ORTC_X86_64_V4;
+  return avx512 ? 16 : has(ORTC_X86_FMA) && has(ORTC_X86_AVX2) ? 8 : 4;
 }
 
 } // namespace ortc::host

@@ -31,6 +31,14 @@ TEST(MachineTest, BoundIsTheLongerOfArithmeticAndMemory) {
   EXPECT_DOUBLE_EQ(Machine().getBound(1e9, 1e9), 0); // not known
 }
 
+TEST(MachineTest, LanesAreThoseOfGeneratedCode) {
+  EXPECT_EQ(countLanes(ORTC_ARCH_X86_64, ORTC_X86_64_V1), 4);
+  EXPECT_EQ(countLanes(ORTC_ARCH_X86_64, ORTC_X86_64_V3), 8);
+  EXPECT_EQ(countLanes(ORTC_ARCH_X86_64, ORTC_X86_64_V3 | uint64_t(1) << ORTC_X86_AVX512F),
+            8); // none of v4's others
+  EXPECT_EQ(countLanes(ORTC_ARCH_X86_64, ORTC_X86_64_V4), 16);
+}
+
 TEST(MachineTest, MeasuresInAFractionOfASecond) {
   for (int threads : {1, 2}) {
     Machine machine = measureMachine(countLanes(ORTC_ARCH_X86_64, ORTC_X86_64_V1), threads);

@@ -120,20 +120,20 @@ private:
       return roundUp(ceilDiv(all, std::max<int64_t>(1, chunks)), unit);
     };
     ContractionChoice choice = own;
-    int64_t laneUnit = laneUnitOf(plan), rowUnit = rowUnitOf(plan);
+    int64_t laneUnit = laneUnitOf(plan);
     for (int64_t chunks : {2 * plan.laneChunks, plan.laneChunks / 2}) {
       choice.laneChunk = cut(plan.lane.size, chunks, laneUnit);
       add(choice);
     }
     choice = own;
     for (int64_t chunks : {2 * plan.rowChunks, plan.rowChunks / 2}) {
-      choice.rowChunk = cut(plan.row.size, chunks, rowUnit);
+      choice.rowChunk = cut(plan.row.size, chunks, kRowUnit);
       add(choice);
     }
     // The same number of chunks, cut the other way.
     choice = own;
     choice.laneChunk = cut(plan.lane.size, plan.laneChunks / 2, laneUnit);
-    choice.rowChunk = cut(plan.row.size, 2 * plan.rowChunks, rowUnit);
+    choice.rowChunk = cut(plan.row.size, 2 * plan.rowChunks, kRowUnit);
     add(choice);
   }
 

@@ -16,30 +16,40 @@ namespace ortc::codegen {
 static constexpr int64_t kChunkFlops = 3'000'000;
 /// Outer indices share nothing: times as many chunks of them.
 static constexpr int64_t kOuterChunks = 4;
-/// Row chunks are multiples of all tile heights.
-static constexpr int64_t kRowUnit = 24;
-/// Most columns of a chunk, in general and on CPUs with 16 registers, and the depth of a block of k.
-static constexpr int64_t kLaneChunk = 256, kWideChunk = 512;
+/// Most columns of a chunk; the same on CPUs with 16 registers.
+static constexpr int64_t kLaneChunk = 256;
+static constexpr int64_t kWideChunk = 512;
+/// The depth of a block of k.
 static constexpr int64_t kDepth = 512;
 /// The part of the second-level cache that a packed block may take. What passes by needs room, and small pages fall on some of
 /// its sets more often than on others: all of it halves the speed wherever there are no huge pages.
 static constexpr int64_t kPackedShare = 2;
-/// The depth of one block of many where rows are gathered too, and rows that are gathered at a time: long runs of the source, in a
-/// block that leaves the other one its place in the cache.
-static constexpr int64_t kGatheredDepth = 384, kGatheredRows = 4 * kRowUnit;
+/// The depth of one block of many where rows are gathered too: long runs of the source, in a block that leaves the other one its
+/// place in the cache.
+static constexpr int64_t kGatheredDepth = 384;
+/// Rows that are gathered at a time.
+static constexpr int64_t kGatheredRows = 96;
 /// Elements of a chunk of columns that are read in place.
 static constexpr int64_t kInPlaceElements = 32 << 10;
 /// Elements of an operand that a choice may have copied at a time, by every worker.
 static constexpr int64_t kMostPackedElements = 1 << 20;
-/// Cycles that a vector of columns costs beside the arithmetic; the same when it comes from the second-level cache, on CPUs with
-/// 16 registers; elements of a packed block that is nearer.
-static constexpr double kVectorCycles = 0.25, kFarVectorCycles = 0.35;
+/// Cycles that a vector of columns costs beside the arithmetic.
+static constexpr double kVectorCycles = 0.25;
+/// The same when it comes from the second-level cache, on CPUs with 16 registers.
+static constexpr double kFarVectorCycles = 0.35;
+/// Elements of a packed block that is nearer than that.
 static constexpr int64_t kNearElements = 8 << 10;
-/// Bytes from one k to the next from which rows are gathered, with 16 registers and with more: six rows of a tile find a line
-/// again in the first-level cache unless all lines meet in one of its sets.
-static constexpr int64_t kGatheredStride = 4096, kGatheredWideStride = 1024;
-/// Multiply-adds of f32 in a cycle; cycles to pack an element, or to read one from a cache that all cores share.
-static constexpr double kMacsPerCycle = 28, kPackCycles = 0.7, kReadCycles = 0.4;
+/// Bytes from one k to the next from which rows are gathered, with 16 registers: six rows of a tile find a line again in the
+/// first-level cache unless all lines meet in one of its sets.
+static constexpr int64_t kGatheredStride = 4096;
+/// The same with more registers.
+static constexpr int64_t kGatheredWideStride = 1024;
+/// Multiply-adds of f32 in a cycle.
+static constexpr double kMacsPerCycle = 28;
+/// Cycles to pack an element.
+static constexpr double kPackCycles = 0.7;
+/// Cycles to read an element from a cache that all cores share.
+static constexpr double kReadCycles = 0.4;
 
 int64_t sizeOf(ArrayRef<ContractionDim> dims) {
   int64_t size = 1;
@@ -129,38 +139,41 @@ double rowsCost(int64_t total, int64_t rows, int64_t vectors, double vectorCycle
   return total % rows ? cost + tileCost(total % rows, vectors, vectorCycles) : cost;
 }
 
-/// The best tile height for strips of `vectors` vectors. `manyStreams`: rows may be many.
-int64_t pickRows(int64_t total, int64_t vectors, const Target &target, bool manyStreams) {
+/// Whether rows of the broadcast operand are neighbours in memory. Else each is a stream of its own, and many rows of a large
+/// pitch share few cache sets.
+bool areRowsContiguous(const ContractionPlan &plan) { return plan.row.strides[plan.rowOperand] == 1; }
+
+/// The best tile height for strips of `vectors` vectors.
+int64_t pickRows(const ContractionPlan &plan, int64_t vectors, const Target &target) {
+  int64_t total = plan.row.size, most = areRowsContiguous(plan) ? 12 : 8;
+  auto fits = [&](int64_t rows) {
+    return rows <= most && fitsRegisters(rows, vectors, target, plan.usesFma);
+  };
   int64_t best = 1;
   double bestCost = -1;
   for (int64_t rows : {12, 8, 6, 4, 3, 2, 1}) {
-    if (!fitsRegisters(rows, vectors, target) || (rows > 8 && !manyStreams) || rows > total)
+    if (!fits(rows) || rows > total)
       continue;
     double cost = rowsCost(total, rows, vectors, kVectorCycles);
     if (bestCost < 0 || cost < bestCost)
       best = rows, bestCost = cost;
   }
   // A height that is none of the list when it is all there is.
-  if (total < 12 && fitsRegisters(total, vectors, target) && (total <= 8 || manyStreams)) {
-    if (tileCost(total, vectors, kVectorCycles) < bestCost)
-      best = total;
-  }
+  if (total < 12 && fits(total) && tileCost(total, vectors, kVectorCycles) < bestCost)
+    best = total;
   return best;
 }
 
 } // namespace
 
-/// Rows of A that are neighbours in memory are one stream; else many rows of a large pitch share few cache sets.
-static bool hasManyStreams(const ContractionPlan &plan) { return plan.row.strides[plan.rowOperand] == 1; }
-
 /// Cuts columns into a main strip of tiles of `width` vectors and an edge.
 static void cutColumns(ContractionPlan &plan, int64_t width, const Target &target) {
   int64_t columns = plan.lane.size, whole = columns / (width * plan.lanes) * (width * plan.lanes);
-  auto rows = [&](int64_t vectors) { return pickRows(plan.row.size, vectors, target, hasManyStreams(plan)); };
-  plan.strips[0] = {0, whole, width, plan.lanes, rows(width)};
+  plan.strips[0] = {0, whole, width, plan.lanes, pickRows(plan, width, target)};
   if (whole < columns) {
     int64_t rest = columns - whole, edgeVectors = ceilDiv(rest, plan.lanes);
-    plan.strips[1] = {whole, columns, edgeVectors, rest - (edgeVectors - 1) * plan.lanes, rows(edgeVectors)};
+    plan.strips[1] = {whole, columns, edgeVectors, rest - (edgeVectors - 1) * plan.lanes,
+                      pickRows(plan, edgeVectors, target)};
   }
 }
 
@@ -181,7 +194,7 @@ static void planStrips(ContractionPlan &plan, const Target &target) {
   int64_t vectors = ceilDiv(plan.lane.size, plan.lanes), best = 1;
   double bestCost = -1;
   for (int64_t width : {4, 3, 2, 6, 8, 1}) {
-    if (width > vectors || !fitsRegisters(1, width, target))
+    if (width > vectors || !fitsRegisters(1, width, target, plan.usesFma))
       continue;
     ContractionPlan cut = plan;
     cutColumns(cut, width, target);
@@ -199,8 +212,7 @@ static double chunkCost(const ContractionPlan &plan, int64_t rowChunks, int64_t 
   int64_t chunks = plan.outerChunks * rowChunks * laneChunks;
   double turns = static_cast<double>(ceilDiv(chunks, workers) * workers) / chunks;
   double packing = (plan.packLanes ? kPackCycles : kReadCycles) * rowChunks * columns * depth;
-  double reading =
-      (plan.row.strides[plan.rowOperand] == 1 ? kPackCycles : kReadCycles) * laneChunks * rows * depth;
+  double reading = (areRowsContiguous(plan) ? kPackCycles : kReadCycles) * laneChunks * rows * depth;
   return turns * (rows * columns * depth / kMacsPerCycle + packing + reading);
 }
 
@@ -208,8 +220,6 @@ static double chunkCost(const ContractionPlan &plan, int64_t rowChunks, int64_t 
 int64_t laneUnitOf(const ContractionPlan &plan) {
   return plan.strips[0].end > 0 ? std::lcm<int64_t>(plan.strips[0].vectors * plan.lanes, 64) : 64;
 }
-
-int64_t rowUnitOf(const ContractionPlan &) { return 2 * kRowUnit; }
 
 /// Chunks are outer indices, then rows and columns. The order of sums does not depend on them, so they may depend on the
 /// number of workers. As few as keep all workers busy: every chunk packs for itself.
@@ -228,14 +238,14 @@ static void planChunks(ContractionPlan &plan, const Target &target) {
   int64_t laneUnit = laneUnitOf(plan), laneUnits = ceilDiv(plan.lane.size, laneUnit);
   // Each tile reads all columns of its chunk: packed, from the second-level cache; in place, better from the first.
   // Rows that are copied want many.
-  bool wide = plan.packLanes || plan.row.strides[plan.rowOperand] == 1;
+  bool wide = plan.packLanes || areRowsContiguous(plan);
   int64_t depthOfBlock = std::max<int64_t>(1, plan.blockDepth());
   int64_t columnBytes = depthOfBlock * target.vectorLanes * 4 / plan.lanes; // of one column
   int64_t widest = wide ? std::min(plan.hasFewRegisters ? kWideChunk : kLaneChunk,
                                    target.l2Bytes / kPackedShare / columnBytes)
                         : kInPlaceElements / depthOfBlock;
   int64_t most = std::clamp<int64_t>(widest / laneUnit, 1, laneUnits);
-  int64_t rowUnits = ceilDiv(plan.row.size, rowUnitOf(plan));
+  int64_t rowUnits = ceilDiv(plan.row.size, kRowUnit);
   double bestCost = -1;
   for (int64_t perChunk = most; perChunk >= 1; --perChunk) {
     int64_t laneChunks = ceilDiv(laneUnits, perChunk);
@@ -246,7 +256,7 @@ static void planChunks(ContractionPlan &plan, const Target &target) {
       continue;
     bestCost = cost;
     plan.laneChunk = perChunk * laneUnit, plan.laneChunks = laneChunks;
-    plan.rowChunk = perRowChunk * rowUnitOf(plan), plan.rowChunks = rowChunks;
+    plan.rowChunk = perRowChunk * kRowUnit, plan.rowChunks = rowChunks;
     if (laneChunks >= kOuterChunks * enough)
       break;
   }
@@ -263,7 +273,7 @@ static void planDepth(ContractionPlan &plan, SmallVector<ContractionDim> k, cons
   plan.kBlocks.assign(k.begin(), k.begin() + inside);
   plan.kLoops.assign(k.begin() + inside, k.end());
   int64_t last = k.back().size;
-  bool isGathered = plan.row.strides[plan.rowOperand] == 1 && last > kDepth;
+  bool isGathered = areRowsContiguous(plan) && last > kDepth;
   plan.kBlockCount = ceilDiv(last, isGathered ? kGatheredDepth : kDepth);
   // Equal blocks, in whole vectors so that only the last one has a remainder.
   plan.kBlock = plan.kBlockCount == 1 ? last : roundUp(ceilDiv(last, plan.kBlockCount), 16);
@@ -289,8 +299,8 @@ static bool wantsPacking(const ContractionPlan &plan, bool narrow) {
 static bool wantsRowPacking(const ContractionPlan &plan, int64_t elementBytes) {
   const ContractionStrip &strip = plan.strips[0];
   int64_t panels = std::min(plan.laneChunk, strip.end) / (strip.vectors * plan.lanes);
-  return plan.row.strides[plan.rowOperand] == 1 && panels >= 2 && plan.blockDepth() >= 256 &&
-         strip.rows >= 4 && plan.row.size >= 2 * kRowUnit &&
+  return areRowsContiguous(plan) && panels >= 2 && plan.blockDepth() >= 256 && strip.rows >= 4 &&
+         plan.row.size >= kRowUnit &&
          plan.kLoops.back().strides[plan.rowOperand] * elementBytes >=
              (plan.hasFewRegisters ? kGatheredStride : kGatheredWideStride);
 }
@@ -299,6 +309,7 @@ static bool wantsRowPacking(const ContractionPlan &plan, int64_t elementBytes) {
 static ContractionPlan planDims(const ContractionSpec &spec, const Target &target) {
   ContractionPlan plan;
   plan.hasFewRegisters = target.vectorRegisters < 32;
+  plan.usesFma = target.usesFma(spec.numerics);
   plan.lanes = target.lanes(spec.accumulatorType.getIntOrFloatBitWidth());
   SmallVector<ContractionDim> m = collapseDims(spec.m), n = collapseDims(spec.n), k = collapseDims(spec.k);
   unsigned output = findOutput(spec);
@@ -373,23 +384,22 @@ static bool cutDepth(ContractionPlan &plan, int64_t depth) {
   return true;
 }
 
-/// Units of rows and columns divide it: a chunk of everything stays one with any tile.
-static constexpr int64_t kMostUnit = 192;
+/// All units of rows and columns divide it (of columns 64, 128 and 192): a chunk of everything stays one with any tile.
+static constexpr int64_t kCommonUnit = 384;
 
 /// Takes over the chunks: whole panels, and rows that are whole tiles.
 static bool cutChunks(ContractionPlan &plan, const ContractionChoice &choice) {
   auto fits = [](int64_t chunk, int64_t unit, int64_t all) {
-    return chunk > 0 && chunk % unit == 0 && chunk <= roundUp(all, unit == 1 ? 1 : kMostUnit);
+    return chunk > 0 && chunk % unit == 0 && chunk <= roundUp(all, unit == 1 ? 1 : kCommonUnit);
   };
-  int64_t rowUnit = rowUnitOf(plan);
-  if (!fits(choice.outer, 1, plan.outerTotal) || !fits(choice.rowChunk, rowUnit, plan.row.size) ||
+  if (!fits(choice.outer, 1, plan.outerTotal) || !fits(choice.rowChunk, kRowUnit, plan.row.size) ||
       !fits(choice.laneChunk, laneUnitOf(plan), plan.lane.size))
     return false;
   plan.outerPerChunk = choice.outer, plan.outerChunks = ceilDiv(plan.outerTotal, choice.outer);
   plan.rowChunk = choice.rowChunk, plan.rowChunks = ceilDiv(plan.row.size, choice.rowChunk);
   plan.laneChunk = choice.laneChunk, plan.laneChunks = ceilDiv(plan.lane.size, choice.laneChunk);
   return plan.rowChunks == 1 || llvm::all_of(plan.strips, [&](const ContractionStrip &strip) {
-           return strip.begin == strip.end || rowUnit % strip.rows == 0;
+           return strip.begin == strip.end || kRowUnit % strip.rows == 0;
          });
 }
 
@@ -398,7 +408,7 @@ std::optional<ContractionPlan> planContraction(const ContractionSpec &spec, cons
   ContractionPlan plan = planDims(spec, target);
   if (!cutDepth(plan, choice.depth) || choice.vectors < 1 || choice.rows < 1 || choice.rows > plan.row.size ||
       choice.vectors > ceilDiv(plan.lane.size, plan.lanes) ||
-      !fitsRegisters(choice.rows, choice.vectors, target))
+      !fitsRegisters(choice.rows, choice.vectors, target, plan.usesFma))
     return std::nullopt;
   cutColumns(plan, choice.vectors, target);
   ContractionStrip &strip = plan.strips[0].end > 0 ? plan.strips[0] : plan.strips[1];
@@ -406,7 +416,7 @@ std::optional<ContractionPlan> planContraction(const ContractionSpec &spec, cons
   plan.packLanes = choice.packLanes, plan.packedRows = choice.packedRows;
   if (!cutChunks(plan, choice) || (!plan.packLanes && plan.lane.strides[plan.laneOperand] != 1))
     return std::nullopt;
-  bool mayPackRows = hasManyStreams(plan) && plan.strips[0].end > 0 && plan.packedRows > 0 &&
+  bool mayPackRows = areRowsContiguous(plan) && plan.strips[0].end > 0 && plan.packedRows > 0 &&
                      plan.packedRows <= kMostPackedElements && plan.packedRows % plan.strips[0].rows == 0;
   if (plan.packedRows != 0 && !mayPackRows)
     return std::nullopt;

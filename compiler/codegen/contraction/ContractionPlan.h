@@ -30,6 +30,7 @@ struct ContractionPlan {
   int64_t kBlockCount = 1; ///< blocks along the last of kLoops
   int64_t lanes = 1;
   bool hasFewRegisters = false; ///< 16 of the target
+  bool usesFma = true;          ///< sums need no register for a product
 
   bool packLanes = false;     ///< copy the lane operand to the workspace, block by block
   bool packOnce = false;      ///< for all outer indices of a chunk, which share it
@@ -94,8 +95,8 @@ double estimateTiles(const ContractionPlan &plan);
 
 /// Columns of a chunk are multiples of this: whole panels.
 int64_t laneUnitOf(const ContractionPlan &plan);
-/// Rows of a chunk are multiples of this.
-int64_t rowUnitOf(const ContractionPlan &plan);
+/// Rows of a chunk are multiples of this: whole tiles of all heights.
+inline constexpr int64_t kRowUnit = 48;
 
 /// Emits the kernel for the shapes that `usesDotKernel` names (DotKernel.cpp).
 KernelInfo emitDotKernel(mlir::OpBuilder &builder, mlir::ModuleOp module, const ContractionSpec &spec,

@@ -129,18 +129,12 @@ bool isFusedContraction(ValueRange inputs, ValueRange outputs, std::string &reas
   if (alongLanes != 1 && alongDepth != 1 && plan.lane.size > 1 && !usesDotKernel(spec))
     return false;
   // Cutting dims must not leave less of a tile than there was.
-  auto largest = [](ArrayRef<ContractionDim> dims) {
-    int64_t size = 1;
-    for (const ContractionDim &dim : dims)
-      size *= dim.size;
-    return size;
-  };
   reason = "dims would be cut too small";
-  int64_t columns = largest(plan.laneOperand == 1 ? spec.n : spec.m);
-  int64_t rows = largest(plan.laneOperand == 1 ? spec.m : spec.n);
+  int64_t columns = sizeOf(plan.laneOperand == 1 ? spec.n : spec.m);
+  int64_t rows = sizeOf(plan.laneOperand == 1 ? spec.m : spec.n);
   int64_t depth = plan.kLoops.back().size;
   return plan.lane.size >= std::min<int64_t>(columns, 16) && plan.row.size >= std::min<int64_t>(rows, 12) &&
-         depth >= std::min<int64_t>(largest(spec.k), 16);
+         depth >= std::min<int64_t>(sizeOf(spec.k), 16);
 }
 
 SmallVector<int64_t> contractionInPlacePairs(ValueRange inputs, ValueRange outputs) {

@@ -12,16 +12,29 @@ namespace ortc::codegen {
 
 /// Depth of a block: what a block of packed columns in the second-level cache allows.
 static constexpr int64_t kDepth = 768;
-/// Bytes of a block of packed columns, beside the rows that pass by: all columns of a chunk, or equal blocks of them.
-static constexpr int64_t kLaneBytes = 1200 << 10, kLaneBlockBytes = 768 << 10;
-/// Packed rows and waiting sums of a chunk.
-static constexpr int64_t kRowBytes = 4 << 20, kSumBytes = 4 << 20;
-/// Multiply-adds a cycle of the unit, of vectors, and of vectors that are not packed; cycles to pack an element that lies as the unit wants it or not, and
-/// to hand a sum to the epilogue.
-static constexpr double kUnitMacs = 46, kVectorMacs = 24, kInPlaceMacs = 28, kPackCycles = 0.8,
-                        kTransposeCycles = 1.1, kSumCycles = 1;
+/// Most bytes of packed columns, beside the rows that pass by, when all columns of a chunk are one block.
+static constexpr int64_t kLaneBytes = 1200 << 10;
+/// Bytes of a block of packed columns when there are several.
+static constexpr int64_t kLaneBlockBytes = 768 << 10;
+/// Bytes of a chunk's packed rows.
+static constexpr int64_t kRowBytes = 4 << 20;
+/// Bytes of a chunk's waiting sums.
+static constexpr int64_t kSumBytes = 4 << 20;
+/// Multiply-adds a cycle of the unit.
+static constexpr double kUnitMacs = 46;
+/// Multiply-adds a cycle of vectors.
+static constexpr double kVectorMacs = 24;
+/// The same where vectors are not packed.
+static constexpr double kInPlaceMacs = 28;
+/// Cycles to pack an element that lies as the unit wants it.
+static constexpr double kPackCycles = 0.8;
+/// Cycles to pack any other element.
+static constexpr double kTransposeCycles = 1.1;
+/// Cycles to hand a sum to the epilogue.
+static constexpr double kSumCycles = 1;
 /// Work per chunk that makes handing it out worth while.
 static constexpr double kChunkCycles = 60'000;
+/// Outer indices share nothing: times as many chunks of them.
 static constexpr int64_t kOuterChunks = 4;
 
 int64_t MatrixPlan::blocks() const { return sizeOf(depthOuter) * depthBlocks; }

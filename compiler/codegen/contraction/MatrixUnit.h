@@ -13,8 +13,8 @@ namespace ortc::codegen {
 inline constexpr int64_t kTileLines = 16, kTileDepth = 32, kTileWords = 256, kTileParts = 3;
 /// Two lines of tiles of an operand, which a step of the product reads together.
 inline constexpr int64_t kPanelLines = 2 * kTileLines, kStepWords = kTileParts * 2 * kTileWords;
-/// Elements of a packed step per element of a panel and k: times 4 bytes, 6 bytes each.
-inline constexpr int64_t kBlockElements = kPanelLines * kPanelLines; ///< sums of a block of 2 x 2 tiles
+/// Sums of a block of 2 x 2 tiles.
+inline constexpr int64_t kBlockElements = kPanelLines * kPanelLines;
 
 /// Where the f32 operand of a packed panel lies.
 struct SplitSource {
@@ -25,8 +25,8 @@ struct SplitSource {
   bool isColumns; ///< a tile's vector is a pair of k over 16 columns (B), not a row over 16 pairs (A)
 };
 
-/// Copies panel after panel, each `steps` steps of `kStepWords`, to `packed` (words, i32) from element `place`.
-/// `panels` and `steps` are indices.
+/// Copies panel after panel, each `steps` steps of `kStepWords`, to the beginning of `packed` (words, i32); a panel begins
+/// `panelWords` behind the one before. `panels` and `steps` are indices.
 void emitSplitPanels(mlir::OpBuilder &builder, mlir::Location loc, const SplitSource &source,
                      mlir::Value packed, mlir::Value panels, mlir::Value steps, int64_t panelWords);
 

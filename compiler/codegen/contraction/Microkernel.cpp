@@ -112,8 +112,8 @@ int64_t accumulatorLimit(const Target &target) {
   return 12;
 }
 
-bool fitsRegisters(int64_t rows, int64_t vectors, const Target &target) {
-  int64_t others = vectors + 1 + (target.hasFma ? 0 : 1);
+bool fitsRegisters(int64_t rows, int64_t vectors, const Target &target, bool usesFma) {
+  int64_t others = vectors + 1 + (usesFma ? 0 : 1);
   return rows * vectors <= accumulatorLimit(target) && rows * vectors + others <= target.vectorRegisters;
 }
 

@@ -47,7 +47,7 @@ int64_t accumulatorLimit(const Target &target);
 
 /// Whether the accumulators of a tile leave registers for one row of B, a broadcast of A and (without fma) a product.
 /// One vector of B too many and every fma loads its own: 25 % slower.
-bool fitsRegisters(int64_t rows, int64_t vectors, const Target &target);
+bool fitsRegisters(int64_t rows, int64_t vectors, const Target &target, bool usesFma);
 
 /// Transposes n vectors of n lanes in registers, with log2(n) rounds of shuffles; of vectors of a multiple of n lanes, each
 /// square on its own. n is a power of two.

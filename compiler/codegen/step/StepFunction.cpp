@@ -69,14 +69,15 @@ LLVM::LLVMFuncOp declare(ModuleOp module, StringRef name, LLVM::LLVMFunctionType
 /// The mode of the processor that says how denormal numbers are treated: MXCSR.
 class DenormalMode {
 public:
-  /// At the start of a function: saves the mode and sets flush-to-zero (bit 15) and denormals-are-zero (bit 6).
+  /// At the start of a function: saves the mode and sets kDenormalsAreZero.
   explicit DenormalMode(CodeBuilder &b) : b(b) {
     Type i32 = b.getI32Type();
     Value one = b.integer(b.getI64Type(), 1);
     saved = LLVM::AllocaOp::create(b, b.pointerType(), i32, one, 4);
     Value changed = LLVM::AllocaOp::create(b, b.pointerType(), i32, one, 4);
     call("llvm.x86.sse.stmxcsr", saved);
-    Value mode = LLVM::OrOp::create(b, LLVM::LoadOp::create(b, i32, saved), b.integer(i32, 0x8040));
+    Value mode =
+        LLVM::OrOp::create(b, LLVM::LoadOp::create(b, i32, saved), b.integer(i32, kDenormalsAreZero));
     LLVM::StoreOp::create(b, mode, changed);
     call("llvm.x86.sse.ldmxcsr", changed);
   }

@@ -9,6 +9,9 @@
 
 namespace ortc::codegen {
 
+/// The bits of MXCSR that make denormal numbers count as zero: flush-to-zero and denormals-are-zero.
+inline constexpr unsigned kDenormalsAreZero = 1 << 15 | 1 << 6;
+
 /// What the step function must know of a kernel, besides what its plan.step says.
 struct StepKernel {
   std::string symbol; ///< of the ABI entry

@@ -137,10 +137,13 @@ TEST_F(TuneCacheTest, EntriesAreWholeNumbers) {
 TEST_F(TuneCacheTest, APlaceIsWhatFiguresDependOn) {
   codegen::Target target = *codegen::findTarget("x86-64-v3");
   std::string place = describePlace(target, codegen::Numerics::Fast);
-  EXPECT_EQ(place, "x86-64-v3 haswell, 8 lanes, 16 registers, fma, 2 workers");
+  EXPECT_EQ(place, "x86-64-v3 haswell, 8 lanes, 16 registers, 512 KiB, fma, 2 workers");
   target.workers = 3;
   EXPECT_NE(describePlace(target, codegen::Numerics::Fast), place);
   target.workers = 2;
+  target.l2Bytes = 1 << 20;
+  EXPECT_NE(describePlace(target, codegen::Numerics::Fast), place);
+  target.l2Bytes = 512 << 10;
   EXPECT_NE(describePlace(target, codegen::Numerics::Portable), place);
   target.tuneCpu = "znver1";
   EXPECT_NE(describePlace(target, codegen::Numerics::Fast), place);

@@ -160,29 +160,49 @@ TEST(ContractionChoicesTest, ImpossibleChoicesAreRefused) {
   EXPECT_FALSE(planContraction(columns, target, choice));
 }
 
-/// The table's plan is one of the choices, for any shape.
+/// The table's plan is one of the choices, for any shape and number of workers.
 TEST(ContractionChoicesTest, TheTablesChoiceIsPossible) {
   KernelModule m;
-  for (StringRef name : targetNames()) {
-    const Target target = *findTarget(name);
-    for (int64_t rows : {1, 5, 11, 50, 300})
-      for (int64_t columns : {1, 3, 20, 100, 1000})
-        for (int64_t k : {1, 40, 600, 5000})
-          for (int layout = 0; layout < 8; ++layout) {
-            Shape s{rows, columns, k, bool(layout & 1), bool(layout & 2), bool(layout & 4), 3};
-            ContractionSpec spec = specOf(s, m.builder.getF32Type());
-            ContractionPlan plan = planContraction(spec, target);
-            auto same = planContraction(spec, target, choiceOf(plan));
-            ASSERT_TRUE(same) << describe(s) << " " << target.name;
-            EXPECT_EQ(same->kBlockCount, plan.kBlockCount);
-            EXPECT_EQ(same->packedElements, plan.packedElements);
-            EXPECT_EQ(same->packedRowElements, plan.packedRowElements);
-            EXPECT_EQ(same->partialElements, plan.partialElements);
-            EXPECT_EQ(same->strips[0].rows, plan.strips[0].rows);
-            EXPECT_EQ(same->strips[1].rows, plan.strips[1].rows);
-            EXPECT_EQ(same->outerChunks * same->rowChunks * same->laneChunks,
-                      plan.outerChunks * plan.rowChunks * plan.laneChunks);
-          }
+  auto check = [&](const Shape &s, const Target &target) {
+    ContractionSpec spec = specOf(s, m.builder.getF32Type());
+    ContractionPlan plan = planContraction(spec, target);
+    auto same = planContraction(spec, target, choiceOf(plan));
+    ASSERT_TRUE(same) << describe(s) << " " << target.name << ", " << target.workers << " workers";
+    EXPECT_EQ(same->kBlockCount, plan.kBlockCount);
+    EXPECT_EQ(same->packedElements, plan.packedElements);
+    EXPECT_EQ(same->packedRowElements, plan.packedRowElements);
+    EXPECT_EQ(same->partialElements, plan.partialElements);
+    EXPECT_EQ(same->strips[0].rows, plan.strips[0].rows);
+    EXPECT_EQ(same->strips[1].rows, plan.strips[1].rows);
+    EXPECT_EQ(same->outerChunks * same->rowChunks * same->laneChunks,
+              plan.outerChunks * plan.rowChunks * plan.laneChunks);
+  };
+  for (StringRef name : targetNames())
+    for (int64_t workers : {1, 2}) {
+      Target target = *findTarget(name);
+      target.workers = workers;
+      for (int64_t rows : {1, 5, 11, 50, 300})
+        for (int64_t columns : {1, 3, 20, 100, 540, 1000})
+          for (int64_t k : {1, 40, 51, 600, 5000})
+            for (int layout = 0; layout < 8; ++layout)
+              for (int64_t batch : {1, 3})
+                check({rows, columns, k, bool(layout & 1), bool(layout & 2), bool(layout & 4), batch},
+                      target);
+    }
+}
+
+/// Otherwise vectors of columns are stored and loaded again in every step of k.
+TEST(ContractionChoicesTest, PortableTilesHaveARegisterForTheProduct) {
+  KernelModule m;
+  const Target target = *findTarget("x86-64-v3");
+  ContractionSpec spec = specOf({64, 512, 512}, m.builder.getF32Type());
+  for (Numerics numerics : {Numerics::Fast, Numerics::Portable}) {
+    spec.numerics = numerics;
+    const ContractionPlan plan = planContraction(spec, target);
+    const ContractionStrip &tile = plan.mainStrip();
+    int64_t registers = tile.rows * tile.vectors + tile.vectors + (numerics == Numerics::Fast ? 1 : 2);
+    EXPECT_LE(registers, target.vectorRegisters);
+    EXPECT_GE(tile.rows * tile.vectors, 12);
   }
 }
 
