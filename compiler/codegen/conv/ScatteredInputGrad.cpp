@@ -83,16 +83,10 @@ public:
 private:
   /// filter[feature][row of the window][position along it, channel], rows in whole vectors.
   void packFilter() {
-    zeroRun(filter, index(0), shape.features * window * lanes);
+    Panel panel{Value(), runVectors, run - (runVectors - 1) * lanes, filter, Value(), window * lanes};
     loop(0, window / runVectors, 1, [&](Value row) {
-      loop(0, run, 1, [&](Value i) {
-        Value from = mul(add(mul(row, run), i), shape.features);
-        Value to = add(mul(row, runVectors * lanes), i);
-        loop(0, shape.features, 1, [&](Value feature) {
-          Value number = loadScalar(operandBuffer(1), add(from, feature));
-          memref::StoreOp::create(*this, number, filter, ValueRange{add(to, mul(feature, window * lanes))});
-        });
-      });
+      transposePanel(panel, operandBuffer(1), mul(row, run * shape.features), shape.features,
+                     mul(row, runVectors * lanes), shape.features);
     });
   }
 
