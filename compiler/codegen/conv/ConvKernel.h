@@ -22,8 +22,8 @@ bool isFusedConv(mlir::ValueRange inputs, mlir::ValueRange outputs, std::string 
 /// in blocks of channels, in these over the taps in order of source position, channels innermost; one of
 /// conv_filter_grad in blocks of rows, image after image; towards few channels a point's share is summed over features, then
 /// added to its window's (ScatteredInputGrad.cpp): bits depend on the shape alone. Points are products of matrices
-/// (Contraction.h), dense 3x3 windows have an algorithm with fewer products (Winograd.h). Workspace: the block, the
-/// panels, sums between blocks of the reduction.
+/// (Contraction.h), dense ones with small windows have an algorithm with fewer products (Winograd.h). Workspace: the block,
+/// the panels, sums between blocks of the reduction.
 mlir::FailureOr<KernelInfo> generateConv(mlir::ModuleOp module, mlir::func::FuncOp function,
                                          llvm::ArrayRef<KernelBuffer> buffers, const Target &target,
                                          Numerics numerics, const KernelChoices *choices = nullptr);

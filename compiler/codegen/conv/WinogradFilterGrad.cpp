@@ -1,10 +1,10 @@
-//===- WinogradFilterGrad.cpp - filter gradient of a 3x3 convolution ------===//
+//===- WinogradFilterGrad.cpp - filter gradients with fewer products ------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Tiles of all images are numbered in one row and cut in groups that, transformed, fit the second-level cache. For each
 // position of a tile, rows of the product are channels, columns features, and the reduction runs over the tiles of a
 // group; groups are added up one after another, so that no sum is one long chain. What the sums are of the filter's
-// gradient is found at the end.
+// gradient is found at the end. Every phase of a stride has taps of its own.
 #include "compiler/codegen/conv/Winograd.h"
 
 using namespace mlir;
@@ -37,7 +37,10 @@ public:
     patch = kernel.workspaceView(*this, getLoc(), tileBytes + gradientBytes + sumBytes, element,
                                  patchBytes / elementBytes);
     Value columnChunk = rem(kernel.chunk, columnChunks);
-    firstChannel = mul(div(kernel.chunk, columnChunks), channels);
+    Value others = div(kernel.chunk, columnChunks);
+    int64_t channelChunks = shape.channels / channels;
+    firstChannel = mul(rem(others, channelChunks), channels);
+    phase = phaseOf(div(others, channelChunks));
     own.begin = mul(columnChunk, chunkColumns);
     own.end = minimum(add(own.begin, chunkColumns), index(shape.features));
     if (groups > 1)
@@ -52,12 +55,12 @@ private:
   KernelChoice plan(const KernelChoice *choice) {
     channels = blockOf(shape.channels, kChunkChannels);
     columnChunks = (shape.features + kChunkColumns - 1) / kChunkColumns;
-    if (columnChunks * (shape.channels / channels) == 1) // for a second worker
+    if (phases() * columnChunks * (shape.channels / channels) == 1) // for a second worker
       columnChunks = 2;
     chunkColumns =
         ((shape.features + columnChunks - 1) / columnChunks + kColumnUnit - 1) / kColumnUnit * kColumnUnit;
     columnChunks = (shape.features + chunkColumns - 1) / chunkColumns;
-    info.chunks = shape.channels / channels * columnChunks;
+    info.chunks = phases() * (shape.channels / channels) * columnChunks;
     // A panel divides a chunk's columns.
     int64_t widest =
         columnChunks == 1 || chunkColumns % (kMostVectors * lanes) == 0 ? chunkColumns : kColumnUnit;
@@ -69,8 +72,9 @@ private:
     groups = (all + wanted - 1) / wanted;
     group = (all + groups - 1) / groups;
     groups = (all + group - 1) / group;
-    tiles.rows = gradients.rows = group, sums.rows = channels;
-    tiles.pitch = channels, gradients.pitch = sums.pitch = chunkColumns;
+    tiles = {Value(), positions(), group, channels};
+    gradients = {Value(), positions(), group, chunkColumns};
+    sums = {Value(), positions(), channels, chunkColumns};
     return {{"rows", rows}, {"vectors", vectors}};
   }
 
@@ -79,10 +83,10 @@ private:
     Value count =
         allTiles() % group == 0 ? index(group) : minimum(index(group), sub(index(allTiles()), first));
     loop({index(0), count}, 1, [&](Value tile) {
-      transformSourceTile(tiles, tile, add(first, tile), firstChannel, channels);
+      transformSourceTile(tiles, tile, index(0), add(first, tile), phase, firstChannel, channels);
       transformGradientTile(tile, positionOf(add(first, tile)));
     });
-    loop(0, kTilePositions, 1, [&](Value position) {
+    overPositions([&](Value position) {
       overColumns(own, shape.features, vectors, [&](Value column, int64_t width, int64_t) {
         int64_t from = 0;
         for (auto [size, number] : evenTiles(channels, rows)) {
@@ -92,6 +96,15 @@ private:
         }
       });
     });
+  }
+
+  /// The positions of a tile that taps of this phase need.
+  void overPositions(llvm::function_ref<void(Value)> body) {
+    auto end = [&](int64_t d) {
+      return hasShortPhases(d) ? sub(index(side()), firstTap(d, phase)) : index(side());
+    };
+    loop({index(0), end(0)}, 1,
+         [&](Value i) { loop({index(0), end(1)}, 1, [&](Value j) { body(add(mul(i, side()), j)); }); });
   }
 
   void transformGradientTile(Value tile, const TilePosition &place) {
@@ -154,10 +167,19 @@ private:
 
   void finishChannel(Value channel) {
     loop(own, lanes, [&](Value column) {
-      Square taps = transformFilterSums(loadSquare(sums, channel, sub(column, own.begin)));
+      Square window = transformFilterSums(loadSquare(sums, channel, sub(column, own.begin)));
       Value at = add(mul(add(firstChannel, channel), shape.features), column);
-      for (auto [i, tap] : llvm::enumerate(taps))
-        store(tap, operandBuffer(2), add(at, static_cast<int64_t>(i) * shape.channels * shape.features));
+      for (int64_t t = 0; t < taps * taps; ++t) {
+        auto [y, hasRow] = windowPosition(0, phase, index(t / taps));
+        auto [x, hasColumn] = windowPosition(1, phase, index(t % taps));
+        Value place = add(at, mul(add(mul(y, shape.filter[1]), x), shape.channels * shape.features));
+        auto put = [&] { store(window[t], operandBuffer(2), place); };
+        if (Value exists = both(hasRow, hasColumn))
+          guarded(arith::CmpIPredicate::ne, exists, arith::ConstantOp::create(*this, getBoolAttr(false)),
+                  put);
+        else
+          put();
+      }
     });
   }
 
@@ -166,6 +188,7 @@ private:
   int64_t rows = 1, vectors = 1; // of a register tile
   IndexRange own;                // columns of the chunk
   Value firstChannel;
+  WinogradPhase phase;
   PositionMatrices tiles, gradients, sums;
 };
 

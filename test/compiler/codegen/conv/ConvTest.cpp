@@ -204,6 +204,18 @@ TEST(ConvTest, FewerProducts) {
   check({1, {4, 4}, 32, {3, 3}, 32, {}, {3, 0}, {0, 4}}, Coverage::Widest);
 }
 
+/// With stride 2: windows of 3 and 4, phases of one and two taps, phases of fewer results, blocks of channels.
+TEST(ConvTest, FewerProductsOfStrides) {
+  check({2, {16, 20}, 32, {4, 4}, 48, {2, 2}, {1, 1}}, Coverage::All);
+  check({3, {12, 16}, 16, {3, 3}, 32, {2, 2}, {1, 1}}, Coverage::All);
+  check({2, {17, 19}, 48, {4, 3}, 64, {2, 2}, {1, 1}});
+  check({1, {24, 23}, 32, {3, 4}, 32, {2, 2}, {0, 2}, {1, 0}}, Coverage::Widest);
+  check({1, {18, 25}, 32, {4, 4}, 16, {2, 2}, {3, 0}, {2, 3}}, Coverage::Widest);
+  check({2, {16, 17}, 160, {3, 3}, 144, {2, 2}, {1, 1}}, Coverage::Widest);
+  check({9, {16, 16}, 128, {4, 4}, 96, {2, 2}, {1, 1}}, Coverage::Widest);
+  check({1, {26, 27}, 192, {4, 3}, 160, {2, 2}, {2, 0}, {1, 1}}, Coverage::Widest);
+}
+
 TEST(ConvTest, EpilogueOfTiles) {
   compareWithEvaluator(
       R"(func.func @k(%r: tensor<2x7x9x48xf32>, %x: tensor<2x7x9x32xf32>, %w: tensor<3x3x32x48xf32>, %b: tensor<48xf32>)
