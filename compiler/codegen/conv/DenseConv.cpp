@@ -318,6 +318,16 @@ Value DenseEmitter::imagePlace(const ImageBlock &block, Value firstImage, Value 
 
 int64_t DenseEmitter::imageStep(const ImageBlock &block) const { return block.steps()[0] * block.sizes[0]; }
 
+void DenseEmitter::addTo(Value place, int64_t live, Value sum, Value isFirst) {
+  LaneRange range{lanes, live};
+  if (isFirst) {
+    Value old = loadLanes(*this, getLoc(), operandBuffer(2), Offset(place), 1, range);
+    old = arith::SelectOp::create(*this, isFirst, splat(element, 0, lanes), old);
+    sum = arith::AddFOp::create(*this, old, sum);
+  }
+  storeLanes(*this, getLoc(), operandBuffer(2), Offset(place), 1, range, sum);
+}
+
 void DenseEmitter::overColumns(IndexRange own, int64_t columns, int64_t vectors,
                                llvm::function_ref<void(Value, int64_t, int64_t)> body) {
   int64_t width = vectors * lanes, whole = columns / width * width, rest = columns - whole;

@@ -106,6 +106,9 @@ protected:
                    Value channelBlock, mlir::ArrayRef<Value> position);
   int64_t imageStep(const ImageBlock &block) const;
 
+  /// Adds the live lanes of `sum` to the filter's gradient, or stores them where `isFirst` holds or is null.
+  void addTo(Value place, int64_t live, Value sum, Value isFirst);
+
   /// The panels of `vectors` vectors in the columns `own` of `columns`: body(first column, vectors, live lanes of the last).
   void overColumns(IndexRange own, int64_t columns, int64_t vectors,
                    llvm::function_ref<void(Value, int64_t, int64_t)> body);
@@ -123,6 +126,11 @@ std::optional<ContractionSpec> productOf(const ConvSpec &spec);
 /// emitScatteredInputGrad.
 bool isScattered(const ConvShape &shape);
 KernelInfo emitScatteredInputGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
+
+/// Whether the filter gradient of this shape has so few channels that a register tile takes in rows of the window: decides
+/// for emitShallowFilterGrad.
+bool isShallow(const ConvShape &shape);
+KernelInfo emitShallowFilterGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 
 /// conv and conv_input_grad of one group, and conv_filter_grad.
 llvm::FailureOr<KernelInfo> emitDenseConv(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);

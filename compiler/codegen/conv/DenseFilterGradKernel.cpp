@@ -294,20 +294,9 @@ private:
       place = add(place, r / rows * shape.channels * nn::elementCount(shape.filter) / shape.filter[0]);
       place = add(mul(place, shape.features), panel.column);
       for (int64_t v = 0; v < panel.vectors; ++v)
-        addTo(add(place, v * lanes), v + 1 == panel.vectors ? panel.tail : lanes,
-              sums[r * panel.vectors + v]);
+        addTo(add(place, v * lanes), v + 1 == panel.vectors ? panel.tail : lanes, sums[r * panel.vectors + v],
+              isFirst);
     }
-  }
-
-  /// Sums of the first group are the filter's gradient so far.
-  void addTo(Value place, int64_t live, Value sum) {
-    LaneRange range{lanes, live};
-    if (isFirst) {
-      Value old = loadLanes(*this, getLoc(), operandBuffer(2), Offset(place), 1, range);
-      old = arith::SelectOp::create(*this, isFirst, splat(element, 0, lanes), old);
-      sum = arith::AddFOp::create(*this, old, sum);
-    }
-    storeLanes(*this, getLoc(), operandBuffer(2), Offset(place), 1, range, sum);
   }
 
   int64_t rank;

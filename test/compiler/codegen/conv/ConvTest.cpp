@@ -52,6 +52,15 @@ TEST(ConvTest, FirstLayers) {
   check({2, {16, 16}, 3, {3, 3}, 8, {}, {1, 1}});
 }
 
+/// Chunks of rows and of columns with a narrow last vector, groups of several images, windows that reach out of the image
+/// in every way.
+TEST(ConvTest, FilterGradientsOfFirstLayers) {
+  check({2, {50, 52}, 3, {3, 3}, 16, {}, {1, 1}}, Coverage::Widest);
+  check({3, {65, 64}, 3, {3, 3}, 40, {2, 2}, {1, 1}}, Coverage::Targets);
+  check({6, {9, 11}, 2, {4, 3}, 21, {1, 2}, {1, 1}, {}, {2, 1}}, Coverage::All);
+  check({2, {20, 17}, 1, {2, 5}, 33, {2, 1}, {1, 0}, {0, 2}, {1, 3}}, Coverage::Targets);
+}
+
 TEST(ConvTest, Strides) {
   check({2, {11, 14}, 12, {3, 3}, 20, {2, 2}, {1, 1}}, Coverage::All);
   check({2, {13, 13}, 4, {3, 3}, 9, {3, 2}, {0, 1}});
