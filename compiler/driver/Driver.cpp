@@ -493,6 +493,7 @@ private:
       passes.addPass(simplify::createHoistConstantsPass({/*limit=*/0}));
       passes.addPass(simplify::createContractConvolutionsPass());
       passes.addPass(simplify::createMultiplyByReciprocalsPass());
+      passes.addPass(simplify::createFactorSumsPass());
       passes.addPass(simplify::createHoistLayoutsPass());
       passes.addPass(simplify::createGatherInLoopsPass());
       passes.addPass(fusion::createExpandCompositesPass());

@@ -22,6 +22,11 @@ static constexpr int64_t kPieces = 16, kPieceElements = 4096;
 /// Columns that one piece of a reduction over leading dimensions covers.
 static constexpr int64_t kColumns = 64;
 
+/// Tensors of so many elements leave the caches between two readings.
+static constexpr int64_t kLargeMoments = 1 << 19;
+/// Elements of a block of moments for each of its results, at most and at least.
+static constexpr int64_t kMomentsBlock = 256, kLeastMomentsBlock = 32;
+
 static Value widened(TensorBuilder &b, Value x) {
   unsigned width = TensorBuilder::elementOf(x).getIntOrFloatBitWidth();
   return width < 32 ? b.cast(x, b.getF32Type()) : x;
@@ -39,13 +44,58 @@ static Value expandSoftmax(TensorBuilder &b, Value x, int64_t axis, bool logarit
   return b.cast(result, element);
 }
 
-static void expandMoments(TensorBuilder &b, nn::MomentsOp op) {
-  Value x = widened(b, op.getInput());
-  auto axes = llvm::to_vector(op.getAxes());
+/// Mean and variance of blocks that stay in a core's caches while they are read twice, then those of all blocks: memory is
+/// read once (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979).
+/// `dims` runs over the reduced dimensions, which are one run, from `first` on.
+static std::pair<Value, Value> blockedMoments(TensorBuilder &b, Value x, int64_t first, int64_t dims,
+                                              int64_t block) {
   auto shape = llvm::to_vector(TensorBuilder::shapeOf(x));
+  int64_t all = nn::elementCount(ArrayRef(shape).slice(first, dims)), blocks = all / block;
+  SmallVector<int64_t> cut(shape.begin(), shape.begin() + first);
+  cut.append({blocks, block});
+  cut.append(shape.begin() + first + dims, shape.end());
+  Value cutInput = b.reshape(x, cut), means = b.mean(cutInput, {first + 1});
+  Value centered = b.sub(cutInput, b.broadcastAlong(means, cut, {first + 1}));
+  Value squares = b.sum(b.mul(centered, centered), {first + 1});
+  Value mean = b.mean(means, {first});
+  Value apart = b.sub(means, b.broadcastAlong(mean, TensorBuilder::shapeOf(means), {first}));
+  Value variance = b.add(b.mulScalar(b.sum(squares, {first}), 1.0 / static_cast<double>(all)),
+                         b.mean(b.mul(apart, apart), {first}));
+  return {mean, variance};
+}
+
+/// Elements of a block of `blockedMoments` for each result, of the reduced dimensions `sizes`: whole inner dimensions and a part
+/// of the next. 1 where no number of them is about right.
+static int64_t momentsBlockOf(ArrayRef<int64_t> sizes) {
+  int64_t block = 1;
+  for (int64_t size : llvm::reverse(sizes)) {
+    int64_t part = size;
+    while (block * part > kMomentsBlock || size % part != 0)
+      --part;
+    block *= part;
+    if (part < size)
+      break;
+  }
+  return block >= kLeastMomentsBlock ? block : 1;
+}
+
+static std::pair<Value, Value> momentsOf(TensorBuilder &b, Value x, ArrayRef<int64_t> axes) {
+  auto shape = llvm::to_vector(TensorBuilder::shapeOf(x));
+  bool isOneRun = !axes.empty() && axes.back() - axes.front() + 1 == static_cast<int64_t>(axes.size());
+  if (isOneRun && axes.back() + 1 < static_cast<int64_t>(shape.size()) &&
+      nn::elementCount(shape) >= kLargeMoments) {
+    ArrayRef<int64_t> sizes = ArrayRef(shape).slice(axes.front(), axes.size());
+    int64_t block = momentsBlockOf(sizes);
+    if (block > 1 && block < nn::elementCount(sizes))
+      return blockedMoments(b, x, axes.front(), axes.size(), block);
+  }
   Value mean = b.mean(x, axes);
   Value centered = b.sub(x, b.broadcastAlong(mean, shape, axes));
-  Value variance = b.mean(b.mul(centered, centered), axes);
+  return {mean, b.mean(b.mul(centered, centered), axes)};
+}
+
+static void expandMoments(TensorBuilder &b, nn::MomentsOp op) {
+  auto [mean, variance] = momentsOf(b, widened(b, op.getInput()), llvm::to_vector(op.getAxes()));
   Type element = TensorBuilder::elementOf(op.getInput());
   op.getMean().replaceAllUsesWith(b.cast(mean, element));
   op.getVariance().replaceAllUsesWith(b.cast(variance, element));

@@ -110,6 +110,25 @@ def HoistAccumulationsPass : Pass<"ortc-hoist-accumulations", "::mlir::ModuleOp"
   let dependentDialects = ["::ortc::nn::NnDialect"];
 }
 
+def FactorSumsPass : Pass<"ortc-factor-sums"> {
+  let summary = "multiply a sum instead of what is summed";
+  let description = [{
+    Run when all arithmetic is there: after differentiation.
+    After: no sum of f32 or f64 runs over a product with factors that do not change along its axes (broadcasts, constants)
+    or over negations; these are applied to the sum. Products of nothing else stay.
+
+    ```mlir
+    %b = nn.broadcast %g dims = [1] : tensor<3xf32> -> tensor<4x3xf32>
+    %p = arith.mulf %x, %b : tensor<4x3xf32>
+    %s = nn.reduce sum %p axes = [0] : tensor<4x3xf32> -> tensor<3xf32>
+    // becomes
+    %t = nn.reduce sum %x axes = [0] : tensor<4x3xf32> -> tensor<3xf32>
+    %s = arith.mulf %t, %g : tensor<3xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def MultiplyByReciprocalsPass : Pass<"ortc-multiply-by-reciprocals"> {
   let summary = "multiply by the reciprocal instead of dividing by a constant";
   let description = [{

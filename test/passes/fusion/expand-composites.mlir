@@ -37,6 +37,24 @@ func.func @narrow(%x: tensor<2x3xf16>) -> (tensor<2xf16>, tensor<2xf16>) {
 
 // -----
 
+// Large ones in blocks of whole rows of pixels, which are read from memory once: 112 means and sums of squares around them.
+// CHECK-LABEL: func.func @blocks
+// CHECK: %[[CUT:.*]] = nn.reshape %{{.*}} : tensor<8x56x56x32xf32> -> tensor<112x224x32xf32>
+// CHECK: %[[SUMS:.*]] = nn.reduce sum %[[CUT]] axes = [1]
+// CHECK: %[[MEANS:.*]] = arith.{{mul|div}}f %[[SUMS]], %{{.*}} : tensor<112x32xf32>
+// CHECK: %[[WIDE:.*]] = nn.broadcast %[[MEANS]] dims = [0, 2]
+// CHECK: %[[CENTERED:.*]] = arith.subf %[[CUT]], %[[WIDE]]
+// CHECK: %[[SQUARES:.*]] = arith.mulf %[[CENTERED]], %[[CENTERED]]
+// CHECK: nn.reduce sum %[[SQUARES]] axes = [1] : tensor<112x224x32xf32> -> tensor<112x32xf32>
+// CHECK: %[[APART:.*]] = arith.subf %[[MEANS]], %{{.*}} : tensor<112x32xf32>
+// CHECK: arith.mulf %[[APART]], %[[APART]]
+func.func @blocks(%x: tensor<8x56x56x32xf32>) -> (tensor<32xf32>, tensor<32xf32>) {
+  %mean, %variance = nn.moments %x axes = [0, 1, 2] : tensor<8x56x56x32xf32> -> tensor<32xf32>
+  return %mean, %variance : tensor<32xf32>, tensor<32xf32>
+}
+
+// -----
+
 // 25088 rows of 32 columns: one block of columns, so 16 pieces of 1568 rows each.
 // CHECK-LABEL: func.func @bias_gradient
 // CHECK: %[[CUT:.*]] = nn.reshape %{{.*}} : tensor<32x28x28x32xf32> -> tensor<16x1568x32xf32>
