@@ -127,6 +127,11 @@ std::optional<ContractionSpec> productOf(const ConvSpec &spec);
 bool isScattered(const ConvShape &shape);
 KernelInfo emitScatteredInputGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 
+/// Whether conv of this shape has so few channels that images and filter are better read in place: decides for
+/// emitShallowConv.
+bool isShallowConv(const ConvShape &shape);
+KernelInfo emitShallowConv(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
+
 /// Whether the filter gradient of this shape has so few channels that a register tile takes in rows of the window: decides
 /// for emitShallowFilterGrad.
 bool isShallow(const ConvShape &shape);

@@ -99,6 +99,8 @@ static FailureOr<KernelInfo> emitConv(ModuleOp module, const ConvSpec &spec, con
   }
   if (isa<nn::ConvInputGradOp>(spec.op) && isScattered(shape))
     return emitScatteredInputGrad(module, spec, target);
+  if (isa<nn::ConvOp>(spec.op) && isShallowConv(shape))
+    return emitShallowConv(module, spec, target);
   return usesWinograd(shape) ? emitWinogradConv(module, spec, target) : emitDenseConv(module, spec, target);
 }
 

@@ -333,6 +333,20 @@ TEST(ConvTest, LongEpilogueIsRolled) {
       generate, 2e-5);
 }
 
+/// Few channels: one, whose neighbouring windows share what they read, and a long epilogue in tiles at the border.
+TEST(ConvTest, ForwardOfFirstLayers) {
+  check({2, {9, 30}, 1, {3, 3}, 32, {}, {1, 1}}, Coverage::Targets);
+  check({1, {12, 29}, 3, {5, 5}, 24, {}, {2, 2}}, Coverage::Widest);
+  compareWithEvaluator(
+      R"(func.func @k(%x: tensor<2x7x30x3xf32>, %w: tensor<3x3x3x40xf32>) -> tensor<2x7x30x40xf32> {
+    %c = nn.conv %x, %w strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<2x7x30x3xf32>, tensor<3x3x3x40xf32> -> tensor<2x7x30x40xf32>
+    %t = math.tanh %c : tensor<2x7x30x40xf32>
+    %e = math.exp %t : tensor<2x7x30x40xf32>
+    return %e : tensor<2x7x30x40xf32>
+  })",
+      generate, 2e-5);
+}
+
 TEST(ConvTest, EpiloguesOfDepthwise) {
   compareWithEvaluator(
       R"(func.func @k(%r: tensor<2x9x10x37xf32>, %x: tensor<2x9x10x37xf32>, %w: tensor<3x3x1x37xf32>, %b: tensor<37xf32>)
