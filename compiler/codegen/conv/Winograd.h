@@ -25,7 +25,7 @@ bool usesWinograd(const ConvShape &shape);
 /// results of a group.
 llvm::FailureOr<KernelInfo> emitWinogradConv(mlir::ModuleOp module, const ConvSpec &spec,
                                              const Target &target);
-/// conv_filter_grad. A chunk owns a block of channels and a range of columns.
+/// conv_filter_grad. A chunk owns a phase of the window, a block of channels and a range of columns.
 llvm::FailureOr<KernelInfo> emitWinogradFilterGrad(mlir::ModuleOp module, const ConvSpec &spec,
                                                    const Target &target);
 
