@@ -26,7 +26,7 @@ static constexpr int64_t kRepeatedCost = 3;
 /// that stay in a core's caches and of larger ones. A mathematical function counts 20.
 static constexpr int64_t kRecomputedCost = 6, kRecomputedCostOfLarge = 24;
 /// Operations of such a copy, broadcasts included.
-static constexpr size_t kRecomputedOperations = 8, kRecomputedOperationsOfLarge = 32;
+static constexpr size_t kRecomputedOperations = 32;
 /// Smaller tensors are not worth it; larger ones leave the caches.
 static constexpr int64_t kRecomputedBytes = 1024, kLargeBytes = 2 << 20;
 /// Values of an expression that may be computed twice: a chain of shifted sums would double them with every link.
@@ -396,9 +396,8 @@ bool FusionGroups::collectCheap(Value value, unsigned group, ArrayRef<unsigned> 
     if (!needed.insert(op))
       continue;
     cost += codegen::isElementwise(op) ? codegen::elementwiseCost(op) : 0;
-    bool isLarge = bytes > kLargeBytes;
-    if (cost > (isLarge ? kRecomputedCostOfLarge : kRecomputedCost) ||
-        needed.size() > (isLarge ? kRecomputedOperationsOfLarge : kRecomputedOperations))
+    if (cost > (bytes > kLargeBytes ? kRecomputedCostOfLarge : kRecomputedCost) ||
+        needed.size() > kRecomputedOperations)
       return false;
     stack.append(op->operand_begin(), op->operand_end());
   }
