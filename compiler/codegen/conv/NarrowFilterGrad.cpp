@@ -1,9 +1,10 @@
 //===- NarrowFilterGrad.cpp - narrow groups: filter gradient --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A chunk walks all images in blocks of lines that fit a first-level cache. In a block, for one vector of features and one
-// tap of the outer dimensions, the sums of all taps of the last dimension stay in registers; few of them are split in
-// interleaved partial sums, so that enough are in flight. The sums of blocks are added up in the workspace.
+// A chunk walks all images in blocks of one tile of a few lines, and in a block all its features: what it reads is then
+// close to a stream. For one vector of features the sums of a window stay in registers over the block, of all its lines
+// where they fit, else of one line after another; few of them are split in interleaved partial sums, so that enough are in
+// flight. The sums of blocks are added up in the workspace.
 #include "compiler/codegen/conv/NarrowGroups.h"
 #include "dialects/nn/NnShapes.h"
 
@@ -15,9 +16,9 @@ namespace ortc::codegen {
 
 namespace {
 
-/// Bytes of both operands that a block holds for sixteen channels and features of f32. Small blocks: what one reads is
-/// then close to a stream.
-constexpr int64_t kBlockBytes = 8 << 10;
+/// Results along a line that a block holds where all sums of a window are in registers. Others read and write their sums
+/// more often: their blocks have longer tiles and several lines.
+constexpr int64_t kTileResults = 8, kLongTileResults = 16, kBlockResults = 32;
 constexpr int64_t kVirtualLanes = 16;
 /// Chunks beyond two read at least this many times sixteen features: shorter pieces of memory are slow.
 constexpr int64_t kMostChunks = 8, kPiecesOfChunk = 8;
@@ -36,6 +37,14 @@ public:
       walks.push_back(forwardWalk(shape, d));
     summed = shape.groupChannels();
     results = shape.groupFeatures();
+    channels = std::min(summed, kNarrowChannels);
+    taps = std::min(shape.filter.back(), std::max<int64_t>(1, kMostSums / channels));
+    int64_t lines = rank > 1 ? shape.filter[rank - 2] : 1;
+    for (int64_t count = 2; count <= lines && count * shape.filter.back() * channels <= kMostSums; ++count)
+      rows = lines % count ? rows : count;
+    int64_t sums = rows * taps * channels;
+    splits = sums >= 6 ? 1 : sums >= 3 ? 2 : 4;
+    isWhole = sums == lines * shape.filter.back() * summed;
   }
 
   KernelInfo emit(ModuleOp module) {
@@ -46,9 +55,9 @@ public:
     info.chunks = chunks;
     int64_t widest = (pieces + chunks - 1) / chunks * kVirtualLanes + features % kVirtualLanes;
     slots = (widest + lanes - 1) / lanes * lanes;
-    int64_t rows = nn::elementCount(shape.filter) * summed;
-    begin(module, rows * slots * elementBytes);
-    total = kernel.workspaceView(*this, getLoc(), 0, element, rows * slots);
+    int64_t sums = nn::elementCount(shape.filter) * summed;
+    begin(module, sums * slots * elementBytes);
+    total = kernel.workspaceView(*this, getLoc(), 0, element, sums * slots);
     auto border = [&](Value chunk) { return mul(div(mul(chunk, pieces), chunks), kVirtualLanes); };
     Value isLast = arith::CmpIOp::create(*this, arith::CmpIPredicate::eq, kernel.chunk, index(chunks - 1));
     firstFeature = chunks == 1 ? index(0) : border(kernel.chunk);
@@ -57,12 +66,12 @@ public:
             ? index(features)
             : Value(arith::SelectOp::create(*this, isLast, index(features), border(add(kernel.chunk, 1))));
 
-    zeroRun(total, index(0), rows * slots);
+    zeroRun(total, index(0), sums * slots);
     loop(0, shape.batch, 1, [&](Value n) {
       image = n;
       overBlocks({});
     });
-    loop(0, rows, 1, [&](Value row) {
+    loop(0, sums, 1, [&](Value row) {
       overVectors([&](Value feature, Value slot, int64_t width) {
         store(load(total, add(mul(row, slots), slot), width), operandBuffer(2),
               add(mul(row, features), feature));
@@ -77,25 +86,34 @@ private:
     return info.bytesRead > kStreamBytes && info.flops < kStreamIntensity * info.bytesRead;
   }
 
-  /// Blocks are single lines of all dimensions but the last of the outer ones, which has several.
-  void overBlocks(SmallVector<IndexRange> block) {
-    int64_t d = block.size();
+  /// Tiles of a line, and lines of the outer dimensions.
+  struct Block {
+    LineTiles tiles;
+    Value tile; // which of the tiles
+    SmallVector<IndexRange, 2> lines;
+  };
+
+  /// Blocks are single lines of all dimensions but the last of the outer ones, which may have several.
+  void overBlocks(SmallVector<IndexRange, 2> lines) {
+    int64_t d = lines.size();
     if (d == rank - 1) {
-      overVectors([&](Value feature, Value slot, int64_t width) { addBlock(block, feature, slot, width); });
+      for (const LineTiles &run : tileLine({walks.back()}, shape.output.back(), shape.input.back(), splits,
+                                           isWhole ? kTileResults : kLongTileResults))
+        loop(0, run.count, 1, [&](Value tile) {
+          overVectors([&](Value feature, Value slot, int64_t width) {
+            addBlock({run, tile, lines}, feature, slot, width);
+          });
+        });
       return;
     }
-    int64_t lines = 1;
-    if (d == rank - 2) {
-      int64_t lineBytes = (shape.output.back() * results + shape.input.back() * shape.strides[d] * summed) /
-                          std::max(summed, results) * kVirtualLanes * 4;
-      lines = std::clamp<int64_t>(kBlockBytes / std::max<int64_t>(1, lineBytes), 1, shape.output[d]);
-      int64_t blocks = (shape.output[d] + lines - 1) / lines;
-      lines = (shape.output[d] + blocks - 1) / blocks;
-    }
-    loop(0, shape.output[d], lines, [&](Value first) {
-      block.push_back({first, minimum(add(first, lines), index(shape.output[d]))});
-      overBlocks(block);
-      block.pop_back();
+    int64_t count = 1;
+    if (d == rank - 2 && !isWhole)
+      count = std::clamp<int64_t>(kBlockResults / std::min(kLongTileResults, shape.output.back()), 1,
+                                  shape.output[d]);
+    loop(0, shape.output[d], count, [&](Value first) {
+      lines.push_back({first, minimum(add(first, count), index(shape.output[d]))});
+      overBlocks(lines);
+      lines.pop_back();
     });
   }
 
@@ -109,32 +127,25 @@ private:
     });
   }
 
-  void addBlock(ArrayRef<IndexRange> block, Value feature, Value slot, int64_t width) {
-    overOuterTaps({}, index(0), [&](ArrayRef<Value> taps, Value filterLine) {
-      SmallVector<IndexRange> ranges;
-      for (int64_t d = 0; d < rank - 1; ++d)
-        ranges.push_back(hits(d, taps[d], block[d]));
-      int64_t channels = std::min(summed, kNarrowChannels), step = std::max<int64_t>(1, kMostSums / channels);
-      int64_t window = shape.filter.back();
-      for (int64_t firstTap = 0; firstTap < window; firstTap += step)
-        for (int64_t channel = 0; channel < summed; channel += channels) {
-          Part part{firstTap, std::min(step, window - firstTap), channel, channels, 1};
-          int64_t count = part.taps * channels;
-          part.splits = count >= 6 ? 1 : count >= 3 ? 2 : 4;
-          addPart(part, ranges, taps, filterLine, feature, slot, width);
-        }
+  void addBlock(const Block &block, Value feature, Value slot, int64_t width) {
+    overOuterTaps({}, index(0), [&](ArrayRef<Value> outerTaps, Value filterLine) {
+      for (int64_t tap = 0; tap < shape.filter.back(); tap += taps)
+        for (int64_t channel = 0; channel < summed; channel += channels)
+          addPart({tap, std::min(taps, shape.filter.back() - tap), channel}, block, outerTaps, filterLine,
+                  feature, slot, width);
     });
   }
 
-  void overOuterTaps(SmallVector<Value> taps, Value filterLine,
+  /// The taps of the outer dimensions, `rows` at once of the last of them: body(first taps, line of the filter).
+  void overOuterTaps(SmallVector<Value> outerTaps, Value filterLine,
                      llvm::function_ref<void(ArrayRef<Value>, Value)> body) {
-    int64_t d = taps.size();
+    int64_t d = outerTaps.size();
     if (d == rank - 1)
-      return body(taps, filterLine);
-    loop(0, shape.filter[d], 1, [&](Value t) {
-      taps.push_back(t);
-      overOuterTaps(taps, add(mul(filterLine, shape.filter[d]), t), body);
-      taps.pop_back();
+      return body(outerTaps, filterLine);
+    loop(0, shape.filter[d], d == rank - 2 ? rows : 1, [&](Value t) {
+      outerTaps.push_back(t);
+      overOuterTaps(outerTaps, add(mul(filterLine, shape.filter[d]), t), body);
+      outerTaps.pop_back();
     });
   }
 
@@ -146,60 +157,93 @@ private:
             minimum(range.end, ceilDivPositive(sub(index(shape.input[d]), start), walk.sourceStride))};
   }
 
-  /// Taps along the last dimension and channels of a group whose sums are in registers together, each in `splits`.
+  /// Taps along the last dimension and channels of a group whose sums are in registers together.
   struct Part {
-    int64_t firstTap, taps, firstChannel, channels, splits;
-    int64_t sumAt(int64_t tap, int64_t channel, int64_t result) const {
-      return ((tap - firstTap) * channels + channel - firstChannel) * splits + result % splits;
-    }
+    int64_t firstTap, taps, firstChannel;
   };
+  int64_t sumAt(const Part &part, int64_t row, int64_t tap, int64_t channel, int64_t result) const {
+    int64_t place = (row * part.taps + tap - part.firstTap) * channels + channel - part.firstChannel;
+    return place * splits + result % splits;
+  }
 
-  void addPart(const Part &part, ArrayRef<IndexRange> ranges, ArrayRef<Value> taps, Value filterLine,
+  void addPart(const Part &part, const Block &block, ArrayRef<Value> outerTaps, Value filterLine,
                Value feature, Value slot, int64_t width) {
     LaneMap map(width, results, summed);
-    auto runs = tileLine({walks.back()}, shape.output.back(), shape.input.back(), part.splits, 8);
     Value channel = map.sourceChannel(*this, feature);
-    SmallVector<Value> sums(part.taps * part.channels * part.splits, splat(element, 0, width));
-    sums = overLines(ranges, taps, image, image, sums, [&](Value from, Value gradient, ValueRange init) {
-      SmallVector<Value> carried(init);
-      Value sourceLine = add(mul(mul(from, shape.input.back()), shape.channels), channel);
-      Value gradientLine = add(mul(mul(gradient, shape.output.back()), shape.features), feature);
-      for (const LineTiles &run : runs)
-        carried = fold({index(0), index(run.count)}, 1, carried, [&](Value i, ValueRange values) {
-          return addTile(part, run.tile, map, add(sourceLine, mul(i, run.sourceStep * shape.channels)),
-                         add(gradientLine, mul(i, run.tile.size * shape.features)), values);
+    SmallVector<Value> sums(rows * part.taps * channels * splits, splat(element, 0, width));
+    auto addLine = [&](ArrayRef<Line> sources, Value gradient, ValueRange init) {
+      SmallVector<Value> next(init);
+      Value gradientTile = add(mul(gradient, shape.output.back()), mul(block.tile, block.tiles.tile.size));
+      gradientTile = add(mul(gradientTile, shape.features), feature);
+      for (auto [row, source] : llvm::enumerate(sources)) {
+        Value sourceTile = add(mul(source.at, shape.input.back()), mul(block.tile, block.tiles.sourceStep));
+        sourceTile = add(mul(sourceTile, shape.channels), channel);
+        next = where(source.exists, next, [&](ValueRange values) {
+          return addTile(part, row, block.tiles.tile, map, sourceTile, gradientTile, values);
         });
-      return carried;
-    });
-    for (int64_t tap = part.firstTap; tap < part.firstTap + part.taps; ++tap)
-      for (int64_t c = part.firstChannel; c < part.firstChannel + part.channels; ++c) {
-        SmallVector<Value> terms;
-        for (int64_t i = 0; i < part.splits; ++i)
-          terms.push_back(sums[part.sumAt(tap, c, i)]);
-        for (; terms.size() > 1; terms.resize(terms.size() / 2))
-          for (size_t i = 0; i < terms.size() / 2; ++i)
-            terms[i] = arith::AddFOp::create(*this, terms[2 * i], terms[2 * i + 1]);
-        Value row = add(mul(add(mul(filterLine, shape.filter.back()), tap), summed), c);
-        Value place = add(mul(row, slots), slot);
-        store(arith::AddFOp::create(*this, load(total, place, width), terms[0]), total, place);
       }
+      return next;
+    };
+    sums = overLines(block.lines, outerTaps, image, image, sums, addLine);
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t tap = part.firstTap; tap < part.firstTap + part.taps; ++tap)
+        for (int64_t c = part.firstChannel; c < part.firstChannel + channels; ++c) {
+          SmallVector<Value> terms;
+          for (int64_t i = 0; i < splits; ++i)
+            terms.push_back(sums[sumAt(part, row, tap, c, i)]);
+          for (; terms.size() > 1; terms.resize(terms.size() / 2))
+            for (size_t i = 0; i < terms.size() / 2; ++i)
+              terms[i] = arith::AddFOp::create(*this, terms[2 * i], terms[2 * i + 1]);
+          Value position = add(mul(add(filterLine, row), shape.filter.back()), tap);
+          Value place = add(mul(add(mul(position, summed), c), slots), slot);
+          store(arith::AddFOp::create(*this, load(total, place, width), terms[0]), total, place);
+        }
   }
 
-  using LineBody = llvm::function_ref<SmallVector<Value>(Value, Value, ValueRange)>;
-  SmallVector<Value> overLines(ArrayRef<IndexRange> ranges, ArrayRef<Value> taps, Value from, Value gradient,
-                               ValueRange sums, LineBody body, int64_t d = 0) {
+  /// A line of the source, and whether it is inside the image (null: known to be).
+  struct Line {
+    Value at, exists;
+  };
+  using LineBody = llvm::function_ref<SmallVector<Value>(ArrayRef<Line>, Value, ValueRange)>;
+  /// The lines of results of a block: body(source lines of `rows` taps from the last of `outerTaps` on, line, sums).
+  SmallVector<Value> overLines(ArrayRef<IndexRange> lines, ArrayRef<Value> outerTaps, Value from,
+                               Value gradient, ValueRange sums, LineBody body, int64_t d = 0) {
     if (d == rank - 1)
-      return body(from, gradient, sums);
-    return fold(ranges[d], 1, sums, [&](Value at, ValueRange carried) {
-      Value position =
-          add(add(mul(at, walks[d].sourceStride), mul(taps[d], walks[d].tapStep)), walks[d].base);
-      return overLines(ranges, taps, add(mul(from, shape.input[d]), position),
-                       add(mul(gradient, shape.output[d]), at), carried, body, d + 1);
+      return body({Line{from, {}}}, gradient, sums);
+    bool takesRows = d == rank - 2 && rows > 1;
+    IndexRange range = takesRows ? lines[d] : hits(d, outerTaps[d], lines[d]);
+    return fold(range, 1, sums, [&](Value at, ValueRange carried) {
+      const Walk &walk = walks[d];
+      Value position = add(add(mul(at, walk.sourceStride), mul(outerTaps[d], walk.tapStep)), walk.base);
+      Value source = add(mul(from, shape.input[d]), position);
+      Value line = add(mul(gradient, shape.output[d]), at);
+      if (!takesRows)
+        return overLines(lines, outerTaps, source, line, carried, body, d + 1);
+      SmallVector<Line> sources;
+      for (int64_t row = 0; row < rows; ++row)
+        sources.push_back({add(source, row * walk.tapStep),
+                           arith::CmpIOp::create(*this, arith::CmpIPredicate::ult,
+                                                 add(position, row * walk.tapStep), index(shape.input[d]))});
+      return body(sources, line, carried);
     });
   }
 
-  SmallVector<Value> addTile(const Part &part, const LineTile &tile, const LaneMap &map, Value from,
-                             Value gradient, ValueRange init) {
+  /// body(values) where the condition holds, `values` elsewhere.
+  SmallVector<Value> where(Value condition, ValueRange values,
+                           llvm::function_ref<SmallVector<Value>(ValueRange)> body) {
+    if (!condition)
+      return body(values);
+    auto branch = scf::IfOp::create(*this, values.getTypes(), condition, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(*this);
+    setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(*this, body(values));
+    setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(*this, values);
+    return llvm::to_vector_of<Value>(branch.getResults());
+  }
+
+  SmallVector<Value> addTile(const Part &part, int64_t row, const LineTile &tile, const LaneMap &map,
+                             Value from, Value gradient, ValueRange init) {
     SmallVector<Value> sums(init), gradients(tile.size);
     for (size_t begin = 0, end; begin < tile.uses.size(); begin = end) {
       int64_t at = tile.uses[begin].position;
@@ -209,15 +253,15 @@ private:
           uses.push_back(tile.uses[end]);
       if (uses.empty())
         continue;
-      Value channels = load(operandBuffer(0), add(from, at * shape.channels), map.span);
-      for (int64_t c = part.firstChannel; c < part.firstChannel + part.channels; ++c) {
-        Value spread = map.spread(*this, channels, c);
+      Value source = load(operandBuffer(0), add(from, at * shape.channels), map.span);
+      for (int64_t c = part.firstChannel; c < part.firstChannel + channels; ++c) {
+        Value spread = map.spread(*this, source, c);
         for (const LineTile::Use &use : uses) {
           Value &value = gradients[use.result];
           if (!value)
             value =
                 load(operandBuffer(1), add(gradient, (tile.first + use.result) * shape.features), map.width);
-          Value &sum = sums[part.sumAt(use.tap, c, tile.first + use.result)];
+          Value &sum = sums[sumAt(part, row, use.tap, c, tile.first + use.result)];
           sum = multiplyAdd(spread, value, sum);
         }
       }
@@ -226,6 +270,10 @@ private:
   }
 
   int64_t rank, summed, results, slots = 0; // slots: features that a chunk has sums for
+  // The sums of a part: of so many taps of the last dimension and the one before (`rows`), channels of a group, and results
+  // in turns. isWhole: no sum of a window is missing.
+  int64_t taps, rows = 1, channels, splits;
+  bool isWhole;
   SmallVector<Walk, 3> walks;
   Value total, firstFeature, endFeature, image;
 };

@@ -121,6 +121,14 @@ TEST(ConvTest, DepthwiseLines) {
   check({1, {3, 40}, 4, {2, 2}, 4, {1, 9}, {}, {}, {}, 4}, Coverage::Widest);
 }
 
+/// Windows whose filter gradients are summed several lines of the filter at once: all, or half of them.
+TEST(ConvTest, DepthwiseWindowLines) {
+  check({2, {9, 21}, 20, {6, 3}, 20, {2, 1}, {3, 1}, {}, {}, 20}, Coverage::Widest);
+  check({1, {8, 35}, 36, {4, 5}, 36, {}, {4, 2}, {1, 2}, {2, 1}, 36}, Coverage::Widest, /*isDoubleToo=*/true);
+  check({2, {3, 19}, 17, {5, 2}, 17, {1, 2}, {2, 1}, {}, {}, 17}, Coverage::Widest);
+  check({1, {4, 5, 18}, 12, {2, 4, 3}, 12, {}, {1, 2, 1}, {}, {}, 12}, Coverage::Widest);
+}
+
 /// Operands larger than caches, which are fetched ahead: past their ends, too.
 TEST(ConvTest, DepthwiseFetched) {
   check({2, {33, 65}, 136, {3, 3}, 136, {}, {1, 1}, {}, {}, 136}, Coverage::Widest);
