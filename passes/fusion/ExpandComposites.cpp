@@ -1,7 +1,8 @@
 //===- ExpandComposites.cpp - normalisations as reductions and arithmetic -===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One generator then makes every normalisation, forward and backward, and fusion sees what they share. Reductions over
+// One generator then makes every normalisation, forward and backward, and fusion sees what they share. Moments of large
+// tensors are those of blocks, so that memory is read once (decision 0012). Reductions over
 // many elements that leave few results are cut here: the first stage has enough independent pieces for the workers.
 #include "passes/fusion/Passes.h"
 
@@ -69,8 +70,8 @@ static std::pair<Value, Value> blockedMoments(TensorBuilder &b, Value x, int64_t
 static int64_t momentsBlockOf(ArrayRef<int64_t> sizes) {
   int64_t block = 1;
   for (int64_t size : llvm::reverse(sizes)) {
-    int64_t part = size;
-    while (block * part > kMomentsBlock || size % part != 0)
+    int64_t part = std::min(size, kMomentsBlock / block);
+    while (size % part != 0)
       --part;
     block *= part;
     if (part < size)

@@ -517,8 +517,11 @@ void FusionGroups::recomputeCheap(unsigned group) {
     for (unsigned consumer : consumers) {
       describe(groups[consumer]);
       after.push_back(judge(groups[consumer]));
+      const FusionGroup &grown = groups[consumer];
       valid &= after.back().valid && after.back().wasted <= qualities[consumer].wasted &&
-               after.back().scattered <= qualities[consumer].scattered;
+               after.back().scattered <= qualities[consumer].scattered &&
+               grown.ops.size() <= kMaxOperations &&
+               grown.inputs.size() + grown.outputs.size() <= kMaxBuffers;
     }
     if (!valid) {
       for (auto [use, value] : llvm::zip_equal(uses, taken))

@@ -18,6 +18,8 @@ namespace ortc::simplify {
 
 /// Factors of a product beyond which it stays as it is.
 static constexpr size_t kMostFactors = 8;
+/// Larger constants, or smaller ones than its reciprocal, may be there to keep squares within the range of numbers.
+static constexpr double kLargestConstant = 0x1p32;
 
 namespace {
 
@@ -73,10 +75,18 @@ struct FactorSumsPass : impl::FactorSumsPassBase<FactorSumsPass> {
     return product;
   }
 
+  static double numberOf(arith::ConstantOp constant) {
+    return cast<SplatElementsAttr>(constant.getValue()).getSplatValue<APFloat>().convertToDouble();
+  }
+
   static void factor(nn::ReduceOp op) {
     Product product = factorsOf(op);
+    double scale = 1;
+    for (arith::ConstantOp constant : product.everywhere)
+      scale *= numberOf(constant);
+    bool isInRange = std::abs(scale) <= kLargestConstant && std::abs(scale) >= 1 / kLargestConstant;
     bool isOnlySummed = product.constant.empty() && product.everywhere.empty() && !product.isNegative;
-    if (isOnlySummed || product.summed.empty())
+    if (isOnlySummed || product.summed.empty() || !isInRange)
       return;
     nn::TensorBuilder b(op.getLoc(), op);
     Value summed = product.summed.front();
@@ -90,10 +100,8 @@ struct FactorSumsPass : impl::FactorSumsPassBase<FactorSumsPass> {
         dimensions.push_back(d - llvm::count_if(op.getAxes(), [&](int64_t axis) { return axis < d; }));
       result = b.mul(result, b.broadcast(broadcast.getInput(), shape, dimensions));
     }
-    for (arith::ConstantOp constant : product.everywhere) {
-      auto number = cast<SplatElementsAttr>(constant.getValue()).getSplatValue<APFloat>();
-      result = b.mul(result, b.constantLike(result, number.convertToDouble()));
-    }
+    for (arith::ConstantOp constant : product.everywhere)
+      result = b.mul(result, b.constantLike(result, numberOf(constant)));
     if (product.isNegative)
       result = b.neg(result);
     op.replaceAllUsesWith(result);

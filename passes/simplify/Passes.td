@@ -114,8 +114,9 @@ def FactorSumsPass : Pass<"ortc-factor-sums"> {
   let summary = "multiply a sum instead of what is summed";
   let description = [{
     Run when all arithmetic is there: after differentiation.
-    After: no sum of f32 or f64 runs over a product with factors that do not change along its axes (broadcasts, constants)
-    or over negations; these are applied to the sum. Products of nothing else stay.
+    After: sums of f32 and f64 run over products (of up to eight factors) without those that do not change along their axes
+    (broadcasts, constants) and without negations; these are applied to the sum. Products of nothing else stay, and those
+    with constants of a product below 2^-32 or above 2^32: squares of what is summed might leave the range without them.
 
     ```mlir
     %b = nn.broadcast %g dims = [1] : tensor<3xf32> -> tensor<4x3xf32>

@@ -134,7 +134,7 @@ KernelInfo emitShallowConv(mlir::ModuleOp module, const ConvSpec &spec, const Ta
 
 /// Whether the filter gradient of this shape has so few channels that a register tile takes in rows of the window: decides
 /// for emitShallowFilterGrad.
-bool isShallow(const ConvShape &shape);
+bool isShallowFilterGrad(const ConvShape &shape);
 KernelInfo emitShallowFilterGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 
 /// conv and conv_input_grad of one group, and conv_filter_grad.

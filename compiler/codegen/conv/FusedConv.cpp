@@ -87,7 +87,7 @@ static FailureOr<KernelInfo> emitConv(ModuleOp module, const ConvSpec &spec, con
     bool isPoint = nn::elementCount(shape.filter) == 1;
     if (shape.groups > 1 || isPoint)
       return emitConvFilterGrad(module, spec, target);
-    if (isShallow(shape))
+    if (isShallowFilterGrad(shape))
       return emitShallowFilterGrad(module, spec, target);
     return emitDenseFilterGrad(module, spec, target);
   }

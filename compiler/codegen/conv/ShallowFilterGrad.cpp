@@ -18,11 +18,13 @@ namespace ortc::codegen {
 static constexpr int64_t kGroupResults = 256;
 /// Rows of the filter's gradient at most, and of one row of the window: more do well with tiles of a row of the window.
 static constexpr int64_t kMostFilterRows = 64, kMostRun = 14;
+/// Results of a line at most: they are summed in one go.
+static constexpr int64_t kLongestLine = 4096;
 /// Kinds of results at most, by the part of the window that lies in the image.
 static constexpr int64_t kMostKinds = 9;
 /// Columns of a chunk, and rows where columns are cut in such.
 static constexpr int64_t kChunkColumns = 16, kEnoughRows = 18;
-/// Chunks that there should be, and how many there are at least if rows are cut.
+/// Chunks that there should be, and how many there are at most if rows are cut.
 static constexpr int64_t kWantedChunks = 4, kWantedRowChunks = 2;
 /// Rows of a tile.
 static constexpr int64_t kMostTileRows = 28;
@@ -231,8 +233,8 @@ private:
 
 } // namespace
 
-bool isShallow(const ConvShape &shape) {
-  if (shape.rank() != 2 || shape.groups > 1)
+bool isShallowFilterGrad(const ConvShape &shape) {
+  if (shape.rank() != 2 || shape.groups > 1 || shape.output[1] > kLongestLine)
     return false;
   int64_t run = shape.filter[1] * shape.channels;
   size_t kinds = kindsOf(shape, 0).size() * kindsOf(shape, 1).size();

@@ -27,7 +27,6 @@ static bool isStrided(const ConvShape &shape) {
   auto isShort = [](int64_t size) { return size == 3 || size == 4; };
   return llvm::all_of(shape.filter, isShort) &&
          llvm::all_of(shape.strides, [](int64_t stride) { return stride == 2; }) &&
-         llvm::all_of(shape.low, [](int64_t low) { return low >= 0; }) &&
          shareOfProducts(shape, 0) * shareOfProducts(shape, 1) <= kMostProducts;
 }
 

@@ -38,6 +38,19 @@ func.func @dimensions(%x: tensor<2x4x3xf32>, %g: tensor<2x3xf32>) -> tensor<2x3x
   return %s : tensor<2x3xf32>
 }
 
+// Squares of small numbers need the scale before they are taken.
+// CHECK-LABEL: @range
+func.func @range(%x: tensor<4xf32>) -> tensor<f32> {
+  %c = arith.constant dense<1.0e+10> : tensor<4xf32>
+  // CHECK: %[[P:.*]] = arith.mulf %arg0, %{{.*}} : tensor<4xf32>
+  // CHECK: %[[S:.*]] = nn.reduce  sum
+  // CHECK: return %[[S]]
+  %s = arith.mulf %x, %c : tensor<4xf32>
+  %q = arith.mulf %s, %s : tensor<4xf32>
+  %r = nn.reduce sum %q axes = [0] : tensor<4xf32> -> tensor<f32>
+  return %r : tensor<f32>
+}
+
 // CHECK-LABEL: @along_the_axis
 func.func @along_the_axis(%x: tensor<4x3xf32>, %g: tensor<3xf32>) -> tensor<4xf32> {
   %b = nn.broadcast %g dims = [1] : tensor<3xf32> -> tensor<4x3xf32>

@@ -56,6 +56,9 @@ TEST(ConvChoicesTest, TransformedWindowsKeepTheirBits) {
   check({3, {15, 14}, 96, {3, 3}, 144, {}, {1, 1}}, Kind::Forward, 5);
   check({3, {15, 14}, 160, {3, 3}, 64, {}, {1, 1}}, Kind::InputGrad, 5);
   check({2, {16, 17}, 64, {3, 3}, 192, {}, {1, 1}}, Kind::FilterGrad, 2);
+  for (Kind kind : {Kind::Forward, Kind::InputGrad, Kind::FilterGrad})
+    check({2, {16, 18}, 160, {3, 3}, 144, {2, 2}, {1, 1}}, kind, 2);
+  check({2, {16, 16}, 160, {4, 4}, 192, {2, 2}, {1, 1}}, Kind::InputGrad, 3);
 }
 
 TEST(ConvChoicesTest, PointsAreContractions) {

@@ -233,6 +233,20 @@ TEST(ConvTest, FewerProductsOfStrides) {
   check({1, {26, 27}, 192, {4, 3}, 160, {2, 2}, {2, 0}, {1, 1}}, Coverage::Widest);
 }
 
+/// Which of them are transformed: not results whose last tiles are half empty.
+TEST(ConvTest, FewerProductsWhereTheyPay) {
+  auto isTransformed = [](Conv given, Kind kind) {
+    EvaluatedKernel kernel(programOf(complete(std::move(given)), kind, "f32"), generate,
+                           runnableTargets().back(), Numerics::Fast);
+    return llvm::StringRef(kernel.info.blocking.key).starts_with("winograd ");
+  };
+  for (Kind kind : {Kind::Forward, Kind::InputGrad, Kind::FilterGrad}) {
+    EXPECT_TRUE(isTransformed({1, {16, 16}, 16, {3, 3}, 16, {2, 2}, {1, 1}}, kind));
+    EXPECT_TRUE(isTransformed({1, {14, 14}, 16, {4, 4}, 16, {2, 2}, {1, 1}}, kind));
+    EXPECT_FALSE(isTransformed({1, {14, 14}, 16, {3, 3}, 16, {2, 2}, {1, 1}}, kind));
+  }
+}
+
 TEST(ConvTest, EpilogueOfTiles) {
   compareWithEvaluator(
       R"(func.func @k(%r: tensor<2x7x9x48xf32>, %x: tensor<2x7x9x32xf32>, %w: tensor<3x3x32x48xf32>, %b: tensor<48xf32>)
@@ -353,6 +367,11 @@ TEST(ConvTest, ForwardOfFirstLayers) {
     return %e : tensor<2x7x30x40xf32>
   })",
       generate, 2e-5);
+  // Dilated lines, and windows of nothing but padding.
+  check({2, {11, 14}, 3, {3, 3}, 16, {2, 1}, {2, 1}, {1, 0}, {2, 1}}, Coverage::Widest);
+  check({1, {5, 6}, 3, {2, 2}, 8, {}, {3, 3}, {4, 4}}, Coverage::Widest);
+  // Groups of several images.
+  check({6, {8, 8}, 3, {3, 3}, 16, {}, {1, 1}}, Coverage::Widest);
 }
 
 TEST(ConvTest, EpiloguesOfDepthwise) {
