@@ -18,7 +18,7 @@ namespace ortc::simplify {
 
 /// Factors of a product beyond which it stays as it is.
 static constexpr size_t kMostFactors = 8;
-/// Larger constants, or smaller ones than its reciprocal, may be there to keep squares within the range of numbers.
+/// Larger constants, or smaller ones than its reciprocal, may be there to keep sums within the range of numbers.
 static constexpr double kLargestConstant = 0x1p32;
 
 namespace {
@@ -79,14 +79,23 @@ struct FactorSumsPass : impl::FactorSumsPassBase<FactorSumsPass> {
     return cast<SplatElementsAttr>(constant.getValue()).getSplatValue<APFloat>().convertToDouble();
   }
 
-  static void factor(nn::ReduceOp op) {
-    Product product = factorsOf(op);
+  /// Whether the product may need its factors to stay within the range of numbers: they are extreme, or there twice, as
+  /// where numbers are scaled before they are squared.
+  static bool keepsRange(const Product &product) {
     double scale = 1;
     for (arith::ConstantOp constant : product.everywhere)
       scale *= numberOf(constant);
-    bool isInRange = std::abs(scale) <= kLargestConstant && std::abs(scale) >= 1 / kLargestConstant;
+    llvm::SmallDenseSet<Value> inputs;
+    for (nn::BroadcastOp broadcast : product.constant)
+      inputs.insert(broadcast.getInput());
+    return !(std::abs(scale) <= kLargestConstant && std::abs(scale) >= 1 / kLargestConstant) ||
+           inputs.size() < product.constant.size();
+  }
+
+  static void factor(nn::ReduceOp op) {
+    Product product = factorsOf(op);
     bool isOnlySummed = product.constant.empty() && product.everywhere.empty() && !product.isNegative;
-    if (isOnlySummed || product.summed.empty() || !isInRange)
+    if (isOnlySummed || product.summed.empty() || keepsRange(product))
       return;
     nn::TensorBuilder b(op.getLoc(), op);
     Value summed = product.summed.front();

@@ -116,7 +116,7 @@ def FactorSumsPass : Pass<"ortc-factor-sums"> {
     Run when all arithmetic is there: after differentiation.
     After: sums of f32 and f64 run over products (of up to eight factors) without those that do not change along their axes
     (broadcasts, constants) and without negations; these are applied to the sum. Products of nothing else stay, and those
-    with constants of a product below 2^-32 or above 2^32: squares of what is summed might leave the range without them.
+    with a broadcast twice or constants of a product below 2^-32 or above 2^32: such factors keep squares within the range of numbers.
 
     ```mlir
     %b = nn.broadcast %g dims = [1] : tensor<3xf32> -> tensor<4x3xf32>

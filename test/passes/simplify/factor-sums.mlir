@@ -51,6 +51,19 @@ func.func @range(%x: tensor<4xf32>) -> tensor<f32> {
   return %r : tensor<f32>
 }
 
+// Rows are scaled before they are squared.
+// CHECK-LABEL: @scaled_rows
+func.func @scaled_rows(%x: tensor<3x4xf32>, %r: tensor<3xf32>) -> tensor<3xf32> {
+  %b = nn.broadcast %r dims = [0] : tensor<3xf32> -> tensor<3x4xf32>
+  // CHECK: %[[P:.*]] = arith.mulf %arg0, %{{.*}} : tensor<3x4xf32>
+  // CHECK: %[[Q:.*]] = arith.mulf %[[P]], %[[P]]
+  // CHECK: nn.reduce  sum %[[Q]] axes = [1]
+  %s = arith.mulf %x, %b : tensor<3x4xf32>
+  %q = arith.mulf %s, %s : tensor<3x4xf32>
+  %t = nn.reduce sum %q axes = [1] : tensor<3x4xf32> -> tensor<3xf32>
+  return %t : tensor<3xf32>
+}
+
 // CHECK-LABEL: @along_the_axis
 func.func @along_the_axis(%x: tensor<4x3xf32>, %g: tensor<3xf32>) -> tensor<4xf32> {
   %b = nn.broadcast %g dims = [1] : tensor<3xf32> -> tensor<4x3xf32>
