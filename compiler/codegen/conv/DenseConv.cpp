@@ -318,6 +318,18 @@ Value DenseEmitter::imagePlace(const ImageBlock &block, Value firstImage, Value 
 
 int64_t DenseEmitter::imageStep(const ImageBlock &block) const { return block.steps()[0] * block.sizes[0]; }
 
+void DenseEmitter::sumRows(ArrayRef<int64_t> live, int64_t vectors, MutableArrayRef<Value> sums,
+                           ReductionLoop run, const MicrokernelOperands &operands) {
+  SmallVector<Value> own;
+  for (int64_t r : live)
+    for (int64_t v = 0; v < vectors; ++v)
+      own.push_back(sums[r * vectors + v]);
+  own = emitMicrokernel(*this, getLoc(), {int64_t(live.size()), vectors, lanes}, {run}, own, operands, fma);
+  for (auto [i, r] : llvm::enumerate(live))
+    for (int64_t v = 0; v < vectors; ++v)
+      sums[r * vectors + v] = own[i * vectors + v];
+}
+
 void DenseEmitter::addTo(Value place, int64_t live, Value sum, Value isFirst) {
   LaneRange range{lanes, live};
   if (isFirst) {

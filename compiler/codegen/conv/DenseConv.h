@@ -106,6 +106,10 @@ protected:
                    Value channelBlock, mlir::ArrayRef<Value> position);
   int64_t imageStep(const ImageBlock &block) const;
 
+  /// The microkernel on the rows `live` of a tile of `vectors` vectors, whose sums are among `sums`. Rows that `operands`
+  /// are asked for count the live ones only.
+  void sumRows(llvm::ArrayRef<int64_t> live, int64_t vectors, llvm::MutableArrayRef<Value> sums,
+               ReductionLoop run, const MicrokernelOperands &operands);
   /// Adds the live lanes of `sum` to the filter's gradient, or stores them where `isFirst` holds or is null.
   void addTo(Value place, int64_t live, Value sum, Value isFirst);
 

@@ -126,16 +126,9 @@ private:
           return loadLanes(*this, getLoc(), panel.buffer, place, 1,
                            {lanes, v + 1 == panel.vectors ? panel.tail : lanes});
         };
-        SmallVector<Value> own;
-        for (int64_t r : live)
-          for (int64_t v = 0; v < panel.vectors; ++v)
-            own.push_back(sums[r * panel.vectors + v]);
-        own = emitMicrokernel(*this, getLoc(), {int64_t(live.size()), panel.vectors, lanes},
-                              {{end - begin, unrolls ? unrollOf(own.size(), end - begin) : 1}}, own,
-                              {loadA, loadB}, fma);
-        for (auto [i, r] : llvm::enumerate(live))
-          for (int64_t v = 0; v < panel.vectors; ++v)
-            sums[r * panel.vectors + v] = own[i * panel.vectors + v];
+        int64_t count = live.size() * panel.vectors;
+        sumRows(live, panel.vectors, sums, {end - begin, unrolls ? unrollOf(count, end - begin) : 1},
+                {loadA, loadB});
       };
       for (int64_t k = 0; k < commonBegin; k += shape.channels)
         part(k, k + shape.channels, false);

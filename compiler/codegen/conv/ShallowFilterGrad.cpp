@@ -210,15 +210,7 @@ private:
       return loadLanes(*this, getLoc(), panel.buffer, place, 1,
                        {lanes, v + 1 == panel.vectors ? panel.tail : lanes});
     };
-    SmallVector<Value> own;
-    for (int64_t r : live)
-      for (int64_t v = 0; v < panel.vectors; ++v)
-        own.push_back(sums[r * panel.vectors + v]);
-    own = emitMicrokernel(*this, getLoc(), {int64_t(live.size()), panel.vectors, lanes},
-                          {ReductionLoop{inner.end - inner.begin, 1}}, own, {loadA, loadB}, fma);
-    for (auto [i, r] : llvm::enumerate(live))
-      for (int64_t v = 0; v < panel.vectors; ++v)
-        sums[r * panel.vectors + v] = own[i * panel.vectors + v];
+    sumRows(live, panel.vectors, sums, {inner.end - inner.begin, 1}, {loadA, loadB});
   }
 
   SmallVector<ResultKind> kinds[2];
