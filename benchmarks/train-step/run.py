@@ -4,8 +4,8 @@
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 usage: run.py [NAME ...] [--systems ortc tuned stock eager compile whole ort jax] [--threads 1 2] [--seconds 5] [--rounds 5]
-              [--ortc build/bin/ortc] [--cores 0 1] [--limit 1200] [--results FILE.jsonl] [--again SYSTEM ...]
-              [--table] [--write docs/benchmarks.md]
+              [--ortc build/bin/ortc] [--cores 0 1] [--limit 1200] [--inductor-cache FOLDER] [--results FILE.jsonl]
+              [--again SYSTEM ...] [--table] [--write docs/benchmarks.md]
 
 All systems start from the same weights and train on the same data with AdamW; their first five losses must agree.
 Each is a process of its own, pinned to as many cores as it has threads, the last of --cores; they take turns, a fraction of
@@ -18,6 +18,8 @@ model, they come in groups, and ortc takes turns with each group.
     whole    the step as one graph, torch.compile with max_autotune, tuned, both layouts
     ort      ONNX Runtime Training, tuned
     jax      JAX, the step under one jit, tuned, two vector widths, for the models that jax_models.py has
+torch.compile takes minutes for most models; with --inductor-cache a later run finds what an earlier one has generated, and
+tells no compile times of its own.
 A system that is not ready after --limit seconds is out, as is one that fails; the others go on.
 Results are JSON lines in --results. What is there is not run again (--again SYSTEM: it is, for the given names and
 threads), so an interrupted run goes on where it was. At the end: markdown tables; with --table nothing else.
@@ -106,8 +108,9 @@ def make_system(args, name, threads, system, variant, scratch):
     if system in table.OWN:
         return Ortc(system, args.ortc, folder, threads, cores, work, args.limit)
     env = {**(os.environ if system == "stock" else tuned(scratch))}
-    # One process compiles on one core, and no earlier run has done it already.
-    env |= {"TORCHINDUCTOR_CACHE_DIR": str(work / "inductor"), "TORCHINDUCTOR_COMPILE_THREADS": str(threads)}
+    # One process compiles on one core, and no earlier run has done it already unless --inductor-cache says so.
+    kept = (args.inductor_cache or scratch) / f"{name}-{threads}-{system}-{variant}" / "inductor"
+    env |= {"TORCHINDUCTOR_CACHE_DIR": str(kept), "TORCHINDUCTOR_COMPILE_THREADS": str(threads)}
     if system == "jax":
         # XLA makes as many threads as it sees cores; on one it does better without a pool.
         env["XLA_FLAGS"] = (
@@ -156,8 +159,10 @@ def fit_together(folder):
     return max(1, int(0.9 * free / (LIBRARIES_GIB + COPIES_OF_WEIGHTS * weights)))
 
 
-def finish(results, name, threads, system, times):
+def finish(results, name, threads, system, times, inductor_cache):
     line = {"name": name, "threads": threads, "system": system.system, "variant": system.variant, **system.facts}
+    if inductor_cache and system.system in ("compile", "whole"):
+        line.pop("compile_s", None)
     if times and "error" not in line:
         line |= {
             "median_ms": round(statistics.median(times), 5),
@@ -195,9 +200,9 @@ def measure(args, results, name, threads, scratch):
                     times[system] += attempt(system, lambda: system.run(args.seconds / args.rounds)) or []
             for system in group:
                 system.close()
-                finish(results, name, threads, system, times[system])
+                finish(results, name, threads, system, times[system], args.inductor_cache)
         for system in ortc:
-            finish(results, name, threads, system, times[system])
+            finish(results, name, threads, system, times[system], args.inductor_cache)
     finally:
         for system in ortc + others:
             system.close()
@@ -213,6 +218,7 @@ def parse():
     parser.add_argument("--seconds", type=float, default=5.0, help="of every system on every model")
     parser.add_argument("--rounds", type=int, default=5, help="turns into which the seconds are cut")
     parser.add_argument("--limit", type=float, default=1200, help="seconds in which a system must be ready")
+    parser.add_argument("--inductor-cache", type=pathlib.Path, help="where torch.compile keeps its graphs; default: nowhere")
     parser.add_argument("--ortc", type=pathlib.Path, default=ROOT / "build/bin/ortc")
     parser.add_argument("--peaks", type=pathlib.Path, help="ortc-bench-machine; default: beside ortc")
     for system in "torch", "ort", "jax":

@@ -1,5 +1,4 @@
-// bf16 is the upper half of a f32; f16 is rebased through a multiplication by a power of two, which also normalises
-// subnormals.
+// bf16 is the upper half of a f32; f16 has another bias, and subnormals within the range of normal f32 numbers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/StorageConversion.h"
 
@@ -19,11 +18,15 @@ Value extendToF32(OpBuilder &builder, Location loc, Value bits, Type elementType
     return b.fromBits(b.shiftLeft(wide, 16));
   Value sign = b.shiftLeft(b.iand(wide, b.integer(0x8000)), 16);
   Value magnitude = b.shiftLeft(b.iand(wide, b.integer(0x7fff)), 13);
-  Value value = b.mul(b.fromBits(magnitude), b.constant(0x1p112));
-  // Infinity and NaN have all exponent bits: 2^16 and above after rebasing.
-  Value isSpecial = b.compare(arith::CmpFPredicate::OGE, value, b.constant(65536));
-  Value special = b.ior(b.toBits(value), b.integer(0x7f800000));
-  Value result = b.select(isSpecial, special, b.toBits(value));
+  auto below = [&](int64_t limit) {
+    return Value(
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, magnitude, b.integer(limit << 13)));
+  };
+  auto rebased = [&](int64_t exponents) { return b.iadd(magnitude, b.integer(exponents << 23)); };
+  // A subnormal counts units of 2^-24: as the fraction of a number in [2^-14, 2^-13) it is no denormal f32, which a
+  // step would take for zero. Infinity and NaN have all exponent bits in both formats.
+  Value subnormal = b.toBits(b.sub(b.fromBits(rebased(113)), b.constant(0x1p-14)));
+  Value result = b.select(below(0x400), subnormal, b.select(below(0x7c00), rebased(112), rebased(224)));
   return b.fromBits(b.ior(result, sign));
 }
 

@@ -35,7 +35,6 @@ struct Target {
   bool hasRounding = false;     ///< floor, ceil, trunc and roundeven as one instruction
   bool hasMatrixUnit = false;   ///< tiles of bf16 are multiplied as one instruction (AMX)
 
-  int64_t l1Bytes = 32 << 10; ///< data cache next to the core
   int64_t l2Bytes = 256 << 10;
 
   int64_t workers = 2; ///< threads that kernels are cut for; only cuts that change no bits may depend on it

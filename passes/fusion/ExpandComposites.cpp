@@ -60,9 +60,11 @@ static std::pair<Value, Value> blockedMoments(TensorBuilder &b, Value x, int64_t
   Value squares = b.sum(b.mul(centered, centered), {first + 1});
   Value mean = b.mean(means, {first});
   Value apart = b.sub(means, b.broadcastAlong(mean, TensorBuilder::shapeOf(means), {first}));
-  Value variance = b.add(b.mulScalar(b.sum(squares, {first}), 1.0 / static_cast<double>(all)),
-                         b.mean(b.mul(apart, apart), {first}));
-  return {mean, variance};
+  // The sum of many means has lost digits: what is left of their distances is the error of the mean.
+  Value error = b.mean(apart, {first});
+  Value between = b.sub(b.mean(b.mul(apart, apart), {first}), b.mul(error, error));
+  Value variance = b.add(b.mulScalar(b.sum(squares, {first}), 1.0 / static_cast<double>(all)), between);
+  return {b.add(mean, error), variance};
 }
 
 /// Elements of a block of `blockedMoments` for each result, of the reduced dimensions `sizes`: whole inner dimensions and a part

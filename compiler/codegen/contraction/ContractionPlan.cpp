@@ -14,8 +14,6 @@ namespace ortc::codegen {
 
 /// Work per chunk that makes handing it out worth while: about 20 microseconds.
 static constexpr int64_t kChunkFlops = 3'000'000;
-/// Outer indices share nothing: times as many chunks of them.
-static constexpr int64_t kOuterChunks = 4;
 /// Most columns of a chunk; the same on CPUs with 16 registers.
 static constexpr int64_t kLaneChunk = 256;
 static constexpr int64_t kWideChunk = 512;

@@ -97,6 +97,8 @@ double estimateTiles(const ContractionPlan &plan);
 int64_t laneUnitOf(const ContractionPlan &plan);
 /// Rows of a chunk are multiples of this: whole tiles of all heights.
 inline constexpr int64_t kRowUnit = 48;
+/// Outer indices share nothing: times as many chunks of them as are enough.
+inline constexpr int64_t kOuterChunks = 4;
 
 /// Emits the kernel for the shapes that `usesDotKernel` names (DotKernel.cpp).
 KernelInfo emitDotKernel(mlir::OpBuilder &builder, mlir::ModuleOp module, const ContractionSpec &spec,

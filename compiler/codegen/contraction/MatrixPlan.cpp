@@ -34,8 +34,6 @@ static constexpr double kTransposeCycles = 1.1;
 static constexpr double kSumCycles = 1;
 /// Work per chunk that makes handing it out worth while.
 static constexpr double kChunkCycles = 60'000;
-/// Outer indices share nothing: times as many chunks of them.
-static constexpr int64_t kOuterChunks = 4;
 
 int64_t MatrixPlan::blocks() const { return sizeOf(depthOuter) * depthBlocks; }
 
