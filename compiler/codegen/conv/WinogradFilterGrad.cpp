@@ -55,8 +55,12 @@ private:
   KernelChoice plan(const KernelChoice *choice) {
     channels = blockOf(shape.channels, kChunkChannels);
     columnChunks = (shape.features + kChunkColumns - 1) / kChunkColumns;
-    if (phases() * columnChunks * (shape.channels / channels) == 1) // for a second worker
-      columnChunks = 2;
+    if (phases() * columnChunks * (shape.channels / channels) == 1) { // for a second worker
+      if (shape.features > kColumnUnit)
+        columnChunks = 2;
+      else if (channels % (2 * kChannelUnit) == 0)
+        channels /= 2;
+    }
     chunkColumns =
         ((shape.features + columnChunks - 1) / columnChunks + kColumnUnit - 1) / kColumnUnit * kColumnUnit;
     columnChunks = (shape.features + chunkColumns - 1) / chunkColumns;
