@@ -189,10 +189,11 @@ FamilyResult evaluateContraction(Operation *op, Operands operands) {
             }));
       })
       .Case([&](nn::ConvFilterGradOp op) {
-        return single(
-            convolve(op, a->getType(), resultType(op), b->getType(), [&](int64_t i, int64_t f, int64_t o) {
-              return std::pair(f, a->getFloat(i) * b->getFloat(o));
-            }));
+        RankedTensorType filter = op.getFilterType();
+        int64_t ofPart = b->size() / op.getParts(), elements = filter.getNumElements();
+        return single(convolve(op, a->getType(), filter, b->getType(), [&](int64_t i, int64_t f, int64_t o) {
+          return std::pair(o / ofPart * elements + f, a->getFloat(i) * b->getFloat(o));
+        }));
       })
       .Case([&](nn::MaxPoolOp op) { return FamilyResult(FailureOr<Results>(maxPool(op, *a))); })
       .Case([&](nn::MaxPoolGradOp op) {

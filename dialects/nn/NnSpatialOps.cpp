@@ -51,8 +51,20 @@ LogicalResult ConvOp::verify() {
 LogicalResult ConvInputGradOp::verify() {
   return verifyConv(*this, typeOf(getResult()), typeOf(getFilter()), typeOf(getGradient()));
 }
+int64_t ConvFilterGradOp::getParts() {
+  auto result = typeOf(getResult());
+  return result.getRank() > typeOf(getInput()).getRank() ? result.getDimSize(0) : 1;
+}
+RankedTensorType ConvFilterGradOp::getFilterType() {
+  auto result = typeOf(getResult());
+  return result.clone(result.getShape().take_back(typeOf(getInput()).getRank()));
+}
 LogicalResult ConvFilterGradOp::verify() {
-  return verifyConv(*this, typeOf(getInput()), typeOf(getResult()), typeOf(getGradient()));
+  int64_t parts = getParts();
+  if (parts < 1 || typeOf(getInput()).getDimSize(0) % parts != 0)
+    return emitOpError() << "C5: " << parts << " parts do not divide a batch of "
+                         << typeOf(getInput()).getDimSize(0);
+  return verifyConv(*this, typeOf(getInput()), getFilterType(), typeOf(getGradient()));
 }
 
 /// Checks a pool given the types of its input and output, whichever of them is the operation's result.

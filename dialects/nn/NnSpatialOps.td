@@ -55,14 +55,23 @@ def Nn_ConvInputGradOp : Nn_ConvBase<"conv_input_grad"> {
 def Nn_ConvFilterGradOp : Nn_ConvBase<"conv_filter_grad"> {
   let summary = "the gradient of conv for its filter";
   let description = [{
-    The result is the filter of the conv that takes `input` and has `gradient` as its output's gradient.
+    The result is the gradient of the filter of the conv that takes `input` and has `gradient` as its output's gradient.
+    With one dimension more in front, of size P, it holds P such gradients: those of P equal parts of the batch, whose
+    sum is the gradient (parts are made side by side).
+
+    C5 P divides the batch.
   }] # window # [{
     ```mlir
     %dw = nn.conv_filter_grad %x, %dy strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<2x8x8x3xf32>, tensor<2x8x8x4xf32> -> tensor<3x3x3x4xf32>
     ```
   }];
   let arguments = !con((ins Nn_FloatTensor:$input, Nn_FloatTensor:$gradient), windowArguments);
-  let results = (outs Nn_FloatTensor:$result /*C2, C4*/);
+  let results = (outs Nn_FloatTensor:$result /*C2, C4, C5*/);
+  let extraClassDeclaration = [{
+    /// P, 1 without that dimension, and the type of one filter.
+    int64_t getParts();
+    ::mlir::RankedTensorType getFilterType();
+  }];
   let assemblyFormat = [{
     $input `,` $gradient `strides` `=` $strides `padding` `=` $paddingLow `to` $paddingHigh `dilations` `=` $dilations
     `groups` `=` $groups attr-dict `:` type($input) `,` type($gradient) `->` type($result)

@@ -23,6 +23,10 @@ static constexpr int64_t kPieces = 16, kPieceElements = 4096;
 /// Columns that one piece of a reduction over leading dimensions covers.
 static constexpr int64_t kColumns = 64;
 
+/// Parts of the batch that a filter gradient is cut in, positions of the gradient that a part has at least, and elements
+/// of the filter at most: larger ones have results enough.
+static constexpr int64_t kParts = 4, kPartPositions = 1024, kSmallFilter = 10240;
+
 /// Tensors of so many elements leave the caches between two readings.
 static constexpr int64_t kLargeMoments = 1 << 19;
 /// Elements of a block of moments for each of its results, at most and at least.
@@ -169,6 +173,27 @@ static void splitReduction(nn::ReduceOp op) {
   op.erase();
 }
 
+/// Filter gradients with few results for much work: the batch is cut in parts, so that there is work for several workers.
+static void splitFilterGradient(nn::ConvFilterGradOp op) {
+  TensorBuilder b(op.getLoc(), op);
+  RankedTensorType filter = op.getFilterType();
+  ArrayRef<int64_t> gradient = TensorBuilder::shapeOf(op.getGradient());
+  int64_t parts = kParts;
+  while (parts > 1 &&
+         (gradient.front() % parts != 0 || nn::elementCount(gradient.drop_back()) / parts < kPartPositions))
+    parts /= 2;
+  if (parts == 1 || filter.getNumElements() > kSmallFilter ||
+      filter.getElementType().getIntOrFloatBitWidth() < 32)
+    return;
+  SmallVector<int64_t> shape{parts};
+  llvm::append_range(shape, filter.getShape());
+  auto split = nn::ConvFilterGradOp::create(b, filter.clone(shape), op.getInput(), op.getGradient(),
+                                            op.getStrides(), op.getPaddingLow(), op.getPaddingHigh(),
+                                            op.getDilations(), op.getGroups());
+  op.replaceAllUsesWith(b.sum(split, {0}));
+  op.erase();
+}
+
 namespace {
 
 struct ExpandCompositesPass : impl::ExpandCompositesPassBase<ExpandCompositesPass> {
@@ -198,6 +223,10 @@ struct ExpandCompositesPass : impl::ExpandCompositesPassBase<ExpandCompositesPas
     getOperation()->walk([&](nn::ReduceOp op) { reductions.push_back(op); });
     for (nn::ReduceOp op : reductions)
       splitReduction(op);
+    SmallVector<nn::ConvFilterGradOp> filterGradients;
+    getOperation()->walk([&](nn::ConvFilterGradOp op) { filterGradients.push_back(op); });
+    for (nn::ConvFilterGradOp op : filterGradients)
+      splitFilterGradient(op);
   }
 };
 

@@ -31,7 +31,23 @@ ConvEmitter::ConvEmitter(ModuleOp module, const ConvSpec &spec, const Target &ta
 
 void ConvEmitter::begin(ModuleOp module, int64_t workspaceBytes) {
   info.workspaceBytesPerWorker = workspaceBytes;
+  int64_t chunksOfPart = info.chunks;
+  info.chunks *= shape.parts;
   kernel = createKernelFunction(*this, module, info, spec.buffers);
+  if (shape.parts == 1)
+    return;
+  // A chunk sees the images and the result of its part only.
+  Value part = div(kernel.chunk, chunksOfPart);
+  kernel.chunk = rem(kernel.chunk, chunksOfPart);
+  for (Value &buffer : kernel.buffers) {
+    auto type = cast<MemRefType>(buffer.getType());
+    int64_t elements = type.getNumElements() / shape.parts;
+    auto layout = StridedLayoutAttr::get(getContext(), ShapedType::kDynamic, {1});
+    buffer = memref::ReinterpretCastOp::create(
+        *this, MemRefType::get({elements}, type.getElementType(), layout), buffer,
+        OpFoldResult(mul(part, elements)), ArrayRef<OpFoldResult>{getIndexAttr(elements)},
+        ArrayRef<OpFoldResult>{getIndexAttr(1)});
+  }
 }
 
 Value ConvEmitter::offsetValue(const Offset &offset) { return IndexBuilder(*this, getLoc()).value(offset); }

@@ -16,15 +16,15 @@ namespace ortc::codegen {
 static constexpr int64_t kBlockBytes = 256 << 10;
 
 int64_t ConvShape::flops() const {
-  return 2 * batch * nn::elementCount(output) * nn::elementCount(filter) * groupChannels() * features;
+  return 2 * parts * batch * nn::elementCount(output) * nn::elementCount(filter) * groupChannels() * features;
 }
 
-template <typename OpType> static ConvShape makeShape(OpType op, Value input, Value filter, Value output) {
-  auto in = cast<RankedTensorType>(input.getType()).getShape(),
-       f = cast<RankedTensorType>(filter.getType()).getShape(),
+template <typename OpType>
+static ConvShape makeShape(OpType op, Value input, Type filter, Value output, int64_t parts = 1) {
+  auto in = cast<RankedTensorType>(input.getType()).getShape(), f = cast<RankedTensorType>(filter).getShape(),
        out = cast<RankedTensorType>(output.getType()).getShape();
   auto list = [](ArrayRef<int64_t> values) { return SmallVector<int64_t, 3>(values); };
-  return {in.front(),
+  return {in.front() / parts,
           in.back(),
           f.back(),
           static_cast<int64_t>(op.getGroups()),
@@ -33,17 +33,20 @@ template <typename OpType> static ConvShape makeShape(OpType op, Value input, Va
           list(out.drop_front().drop_back()),
           list(op.getStrides()),
           list(op.getPaddingLow()),
-          list(op.getDilations())};
+          list(op.getDilations()),
+          parts};
 }
 
 ConvShape shapeOfConv(Operation *op) {
   return llvm::TypeSwitch<Operation *, ConvShape>(op)
-      .Case([](nn::ConvOp op) { return makeShape(op, op.getInput(), op.getFilter(), op.getResult()); })
+      .Case([](nn::ConvOp op) {
+        return makeShape(op, op.getInput(), op.getFilter().getType(), op.getResult());
+      })
       .Case([](nn::ConvInputGradOp op) {
-        return makeShape(op, op.getResult(), op.getFilter(), op.getGradient());
+        return makeShape(op, op.getResult(), op.getFilter().getType(), op.getGradient());
       })
       .Case([](nn::ConvFilterGradOp op) {
-        return makeShape(op, op.getInput(), op.getResult(), op.getGradient());
+        return makeShape(op, op.getInput(), op.getFilterType(), op.getGradient(), op.getParts());
       });
 }
 

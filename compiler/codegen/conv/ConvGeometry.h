@@ -15,6 +15,8 @@ struct ConvShape {
   int64_t batch, channels, features, groups;           // channels and features of all groups together
   llvm::SmallVector<int64_t, 3> input, filter, output; // spatial sizes
   llvm::SmallVector<int64_t, 3> strides, low, dilations;
+  /// Filter gradients of so many parts of the batch are made side by side; `batch` is that of one part.
+  int64_t parts = 1;
 
   int64_t rank() const { return input.size(); }
   int64_t groupChannels() const { return channels / groups; }

@@ -413,6 +413,10 @@ std::optional<ContractionSpec> productOf(const ConvSpec &spec) {
   else
     m = {points, {features, 0}}, n = {channels, {0, features}}, k = {features, {1, 1}};
   ArrayRef<int64_t> result = cast<RankedTensorType>(spec.op->getResult(0).getType()).getShape();
+  if (shape.parts > 1) {
+    result = result.drop_front();
+    product.batch.push_back({shape.parts, {points * channels, points * features, channels * features}});
+  }
   for (auto [i, operand] : llvm::enumerate(spec.operands)) {
     product.operands.push_back({operand.buffer, operand.offset});
     if (i < 2)
@@ -423,11 +427,12 @@ std::optional<ContractionSpec> productOf(const ConvSpec &spec) {
     for (size_t d = result.size() - 1; d-- > 0;) {
       if (result[d] == 1)
         continue;
+      int64_t stride = ArrayRef(operand.strides).take_back(result.size())[d];
       if (!next)
-        step = operand.strides[d];
-      else if (operand.strides[d] != *next)
+        step = stride;
+      else if (stride != *next)
         return std::nullopt;
-      next = operand.strides[d] * result[d];
+      next = stride * result[d];
     }
     m.strides.push_back(step), n.strides.push_back(operand.strides.back()), k.strides.push_back(0);
     const KernelBuffer &buffer = spec.buffers[operand.buffer];

@@ -56,7 +56,7 @@ public:
     groupColumns = depthwise ? shape.features : shape.groupFeatures();
     int64_t groups = depthwise ? 1 : shape.groups;
     columnBlocks = (groupColumns + kConvColumns - 1) / kConvColumns;
-    int64_t total = groups * columnBlocks, ranges = isStream() ? 1 : rangesOf(total);
+    int64_t total = groups * columnBlocks, ranges = isStream() || shape.parts > 1 ? 1 : rangesOf(total);
     perRange = (total + ranges - 1) / ranges;
     ranges = (total + perRange - 1) / perRange;
     info.chunks = shape.filter[0] * ranges;

@@ -49,7 +49,8 @@ public:
 
   KernelInfo emit(ModuleOp module) {
     int64_t features = shape.features, pieces = std::max<int64_t>(1, features / kVirtualLanes);
-    int64_t chunks = std::min<int64_t>(pieces, isStream() && pieces < 2 * kPiecesOfStream ? 1 : 2);
+    int64_t chunks =
+        std::min<int64_t>(pieces, shape.parts > 1 || (isStream() && pieces < 2 * kPiecesOfStream) ? 1 : 2);
     while (chunks > 1 && chunks < kMostChunks && pieces / (2 * chunks) >= kPiecesOfChunk)
       chunks *= 2;
     info.chunks = chunks;

@@ -114,6 +114,7 @@ private:
 
   void planChunks() {
     int64_t wanted = std::clamp<int64_t>(info.flops / kConvChunkFlops, 1, kWantedChunks);
+    wanted = (wanted + shape.parts - 1) / shape.parts;
     if (filterRows >= kEnoughRows)
       columnChunks = std::clamp<int64_t>(shape.features / kChunkColumns, 1, wanted);
     chunkColumns = shape.features;

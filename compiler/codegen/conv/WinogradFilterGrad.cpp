@@ -55,7 +55,7 @@ private:
   KernelChoice plan(const KernelChoice *choice) {
     channels = blockOf(shape.channels, kChunkChannels);
     columnChunks = (shape.features + kChunkColumns - 1) / kChunkColumns;
-    if (phases() * columnChunks * (shape.channels / channels) == 1) { // for a second worker
+    if (shape.parts * phases() * columnChunks * (shape.channels / channels) == 1) { // for a second worker
       if (shape.features > kColumnUnit)
         columnChunks = 2;
       else if (channels % (2 * kChannelUnit) == 0)

@@ -89,6 +89,14 @@ func.func @conv_c3(%x: tensor<1x8x3xf32>, %w: tensor<3x3x4xf32>) {
 
 // -----
 
+func.func @conv_filter_grad_c5(%x: tensor<4x8x3xf32>, %dy: tensor<4x6x4xf32>) {
+  // expected-error @below {{C5: 3 parts do not divide a batch of 4}}
+  %0 = nn.conv_filter_grad %x, %dy strides = [1] padding = [0] to [0] dilations = [1] groups = 1 : tensor<4x8x3xf32>, tensor<4x6x4xf32> -> tensor<3x3x3x4xf32>
+  return
+}
+
+// -----
+
 func.func @max_pool_c4(%x: tensor<1x4x3xf32>) {
   // expected-error @below {{C4: window 0 of dimension 0 lies outside the input}}
   %0, %1 = nn.max_pool %x window = [2] strides = [1] padding = [3] to [0] overhang = [0] dilations = [1] : tensor<1x4x3xf32> -> tensor<1x6x3xf32>, tensor<1x6x3xi32>

@@ -85,3 +85,26 @@ func.func @many_rows(%x: tensor<4096x768xf32>) -> tensor<4096xf32> {
   %y = nn.reduce sum %x axes = [1] : tensor<4096x768xf32> -> tensor<4096xf32>
   return %y : tensor<4096xf32>
 }
+
+// -----
+
+// A filter gradient with few results for much work is made of parts of the batch, which are added up.
+// CHECK-LABEL: func.func @filter_gradient
+// CHECK: %[[PARTS:.*]] = nn.conv_filter_grad %{{.*}} -> tensor<4x3x3x16x16xf32>
+// CHECK: nn.reduce sum %[[PARTS]] axes = [0] : tensor<4x3x3x16x16xf32> -> tensor<3x3x16x16xf32>
+func.func @filter_gradient(%x: tensor<8x32x32x16xf32>, %dy: tensor<8x32x32x16xf32>) -> tensor<3x3x16x16xf32> {
+  %dw = nn.conv_filter_grad %x, %dy strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<8x32x32x16xf32>, tensor<8x32x32x16xf32> -> tensor<3x3x16x16xf32>
+  return %dw : tensor<3x3x16x16xf32>
+}
+
+// -----
+
+// Six images: two parts. 1024 positions of a part at least.
+// CHECK-LABEL: func.func @two_parts
+// CHECK: nn.conv_filter_grad %{{.*}} -> tensor<2x1x1x16x32xf32>
+// CHECK: nn.conv_filter_grad %{{.*}} -> tensor<1x1x16x32xf32>
+func.func @two_parts(%x: tensor<6x24x24x16xf32>, %dy: tensor<6x24x24x32xf32>, %few: tensor<2x8x8x16xf32>, %dfew: tensor<2x8x8x32xf32>) -> (tensor<1x1x16x32xf32>, tensor<1x1x16x32xf32>) {
+  %dw = nn.conv_filter_grad %x, %dy strides = [1, 1] padding = [0, 0] to [0, 0] dilations = [1, 1] groups = 1 : tensor<6x24x24x16xf32>, tensor<6x24x24x32xf32> -> tensor<1x1x16x32xf32>
+  %dv = nn.conv_filter_grad %few, %dfew strides = [1, 1] padding = [0, 0] to [0, 0] dilations = [1, 1] groups = 1 : tensor<2x8x8x16xf32>, tensor<2x8x8x32xf32> -> tensor<1x1x16x32xf32>
+  return %dw, %dv : tensor<1x1x16x32xf32>, tensor<1x1x16x32xf32>
+}

@@ -17,6 +17,7 @@ struct Conv {
   int64_t features;
   Sizes strides = {}, low = {}, high = {}, dilations = {}; ///< empty: 1, 0, as low, 1
   int64_t groups = 1;
+  int64_t parts = 1; ///< of the batch, with a filter gradient of their own each
 };
 
 enum class Kind { Forward, InputGrad, FilterGrad };
@@ -54,11 +55,12 @@ inline Sizes outputOf(const Conv &c) {
 inline std::string programOf(const Conv &c, Kind kind, const std::string &element) {
   std::string x = tensor({c.batch}, c.input, {c.channels}, element),
               y = tensor({c.batch}, outputOf(c), {c.features}, element),
-              w = tensor({}, c.filter, {c.channels / c.groups, c.features}, element);
+              w = tensor({}, c.filter, {c.channels / c.groups, c.features}, element),
+              parts = tensor({c.parts}, c.filter, {c.channels / c.groups, c.features}, element);
   std::string window = " strides = " + list(c.strides) + " padding = " + list(c.low) + " to " + list(c.high) +
                        " dilations = " + list(c.dilations) + " groups = " + std::to_string(c.groups);
   std::string a = kind == Kind::InputGrad ? y : x, b = kind == Kind::FilterGrad ? y : w;
-  std::string result = kind == Kind::Forward ? y : kind == Kind::InputGrad ? x : w;
+  std::string result = kind == Kind::Forward ? y : kind == Kind::InputGrad ? x : c.parts > 1 ? parts : w;
   std::string name = kind == Kind::Forward     ? "conv"
                      : kind == Kind::InputGrad ? "conv_input_grad"
                                                : "conv_filter_grad";

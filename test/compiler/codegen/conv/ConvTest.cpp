@@ -52,6 +52,28 @@ TEST(ConvTest, FirstLayers) {
   check({2, {16, 16}, 3, {3, 3}, 8, {}, {1, 1}});
 }
 
+/// Of parts of the batch, by every kernel that makes filter gradients.
+TEST(ConvTest, FilterGradientsInParts) {
+  for (Conv c : {Conv{4, {9, 8}, 16, {3, 3}, 16, {}, {1, 1}},                 // Winograd
+                 Conv{4, {9, 8}, 24, {3, 3}, 24, {2, 2}, {1, 1}, {}, {}, 24}, // depthwise
+                 Conv{4, {9, 8}, 24, {3, 3}, 24, {}, {1, 1}, {}, {}, 2},      // groups
+                 Conv{4, {9, 8}, 24, {1, 1}, 72},                             // points
+                 Conv{4, {9, 8}, 24, {1, 1}, 40, {2, 2}},
+                 Conv{4, {32, 30}, 3, {3, 3}, 16, {}, {1, 1}}, // a first layer
+                 Conv{4, {9, 8}, 6, {5, 5}, 16, {}, {2, 2}}, Conv{4, {9, 8, 3}, 4, {3, 2, 2}, 5}}) {
+    c = complete(c);
+    double summed = double(c.batch);
+    for (int64_t size : outputOf(c))
+      summed *= double(size);
+    for (c.parts = 2; c.parts <= 4; c.parts += 2) {
+      compareWithEvaluator(programOf(c, Kind::FilterGrad, "f32"), generate, 1.2e-7 * (4 + summed),
+                           Coverage::Targets);
+      compareWithEvaluator(programOf(c, Kind::FilterGrad, "f64"), generate, 2.3e-16 * (4 + summed),
+                           Coverage::Widest);
+    }
+  }
+}
+
 /// Chunks of rows and of columns with a narrow last vector, groups of several images, windows that reach out of the image
 /// in every way.
 TEST(ConvTest, FilterGradientsOfFirstLayers) {
