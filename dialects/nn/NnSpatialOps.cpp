@@ -60,6 +60,9 @@ RankedTensorType ConvFilterGradOp::getFilterType() {
   return result.clone(result.getShape().take_back(typeOf(getInput()).getRank()));
 }
 LogicalResult ConvFilterGradOp::verify() {
+  int64_t more = typeOf(getResult()).getRank() - typeOf(getInput()).getRank();
+  if (more != 0 && more != 1)
+    return emitOpError() << "C1: the result needs the rank of the input or one more";
   int64_t parts = getParts();
   if (parts < 1 || typeOf(getInput()).getDimSize(0) % parts != 0)
     return emitOpError() << "C5: " << parts << " parts do not divide a batch of "

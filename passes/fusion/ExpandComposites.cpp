@@ -62,13 +62,16 @@ static std::pair<Value, Value> blockedMoments(TensorBuilder &b, Value x, int64_t
   Value cutInput = b.reshape(x, cut), means = b.mean(cutInput, {first + 1});
   Value centered = b.sub(cutInput, b.broadcastAlong(means, cut, {first + 1}));
   Value squares = b.sum(b.mul(centered, centered), {first + 1});
+  auto apartFrom = [&](Value center) {
+    return b.sub(means, b.broadcastAlong(center, TensorBuilder::shapeOf(means), {first}));
+  };
   Value mean = b.mean(means, {first});
-  Value apart = b.sub(means, b.broadcastAlong(mean, TensorBuilder::shapeOf(means), {first}));
-  // The sum of many means has lost digits: what is left of their distances is the error of the mean.
-  Value error = b.mean(apart, {first});
-  Value between = b.sub(b.mean(b.mul(apart, apart), {first}), b.mul(error, error));
-  Value variance = b.add(b.mulScalar(b.sum(squares, {first}), 1.0 / static_cast<double>(all)), between);
-  return {b.add(mean, error), variance};
+  // The sum of many means has lost digits: the mean of their distances is the error.
+  mean = b.add(mean, b.mean(apartFrom(mean), {first}));
+  Value apart = apartFrom(mean);
+  Value variance = b.add(b.mulScalar(b.sum(squares, {first}), 1.0 / static_cast<double>(all)),
+                         b.mean(b.mul(apart, apart), {first}));
+  return {mean, variance};
 }
 
 /// Elements of a block of `blockedMoments` for each result, of the reduced dimensions `sizes`: whole inner dimensions and a part
@@ -182,7 +185,7 @@ static void splitFilterGradient(nn::ConvFilterGradOp op) {
   while (parts > 1 &&
          (gradient.front() % parts != 0 || nn::elementCount(gradient.drop_back()) / parts < kPartPositions))
     parts /= 2;
-  if (parts == 1 || filter.getNumElements() > kSmallFilter ||
+  if (op.getParts() > 1 || parts == 1 || filter.getNumElements() > kSmallFilter ||
       filter.getElementType().getIntOrFloatBitWidth() < 32)
     return;
   SmallVector<int64_t> shape{parts};

@@ -415,7 +415,8 @@ std::optional<ContractionSpec> productOf(const ConvSpec &spec) {
   ArrayRef<int64_t> result = cast<RankedTensorType>(spec.op->getResult(0).getType()).getShape();
   if (shape.parts > 1) {
     result = result.drop_front();
-    product.batch.push_back({shape.parts, {points * channels, points * features, channels * features}});
+    product.batch.push_back(
+        {shape.parts, {points * channels, points * features, spec.operands[2].strides.front()}});
   }
   for (auto [i, operand] : llvm::enumerate(spec.operands)) {
     product.operands.push_back({operand.buffer, operand.offset});

@@ -89,6 +89,14 @@ func.func @conv_c3(%x: tensor<1x8x3xf32>, %w: tensor<3x3x4xf32>) {
 
 // -----
 
+func.func @conv_filter_grad_c1(%x: tensor<4x8x3xf32>, %dy: tensor<4x6x4xf32>) {
+  // expected-error @below {{C1: the result needs the rank of the input or one more}}
+  %0 = nn.conv_filter_grad %x, %dy strides = [1] padding = [0] to [0] dilations = [1] groups = 1 : tensor<4x8x3xf32>, tensor<4x6x4xf32> -> tensor<3x4xf32>
+  return
+}
+
+// -----
+
 func.func @conv_filter_grad_c5(%x: tensor<4x8x3xf32>, %dy: tensor<4x6x4xf32>) {
   // expected-error @below {{C5: 3 parts do not divide a batch of 4}}
   %0 = nn.conv_filter_grad %x, %dy strides = [1] padding = [0] to [0] dilations = [1] groups = 1 : tensor<4x8x3xf32>, tensor<4x6x4xf32> -> tensor<3x3x3x4xf32>
