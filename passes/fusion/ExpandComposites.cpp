@@ -62,13 +62,8 @@ static std::pair<Value, Value> blockedMoments(TensorBuilder &b, Value x, int64_t
   Value cutInput = b.reshape(x, cut), means = b.mean(cutInput, {first + 1});
   Value centered = b.sub(cutInput, b.broadcastAlong(means, cut, {first + 1}));
   Value squares = b.sum(b.mul(centered, centered), {first + 1});
-  auto apartFrom = [&](Value center) {
-    return b.sub(means, b.broadcastAlong(center, TensorBuilder::shapeOf(means), {first}));
-  };
   Value mean = b.mean(means, {first});
-  // The sum of many means has lost digits: the mean of their distances is the error.
-  mean = b.add(mean, b.mean(apartFrom(mean), {first}));
-  Value apart = apartFrom(mean);
+  Value apart = b.sub(means, b.broadcastAlong(mean, TensorBuilder::shapeOf(means), {first}));
   Value variance = b.add(b.mulScalar(b.sum(squares, {first}), 1.0 / static_cast<double>(all)),
                          b.mean(b.mul(apart, apart), {first}));
   return {mean, variance};
