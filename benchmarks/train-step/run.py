@@ -18,8 +18,8 @@ model, they come in groups, and ortc takes turns with each group.
     whole    the step as one graph, torch.compile with max_autotune, tuned, both layouts
     ort      ONNX Runtime Training, tuned
     jax      JAX, the step under one jit, tuned, two vector widths, for the models that jax_models.py has
-torch.compile takes minutes for most models; with --inductor-cache a later run finds what an earlier one has generated, and
-tells no compile times of its own.
+torch.compile takes minutes for most models; with --inductor-cache a run finds what an earlier one has generated, and
+tells no compile times of torch.compile.
 A system that is not ready after --limit seconds is out, as is one that fails; the others go on.
 Results are JSON lines in --results. What is there is not run again (--again SYSTEM: it is, for the given names and
 threads), so an interrupted run goes on where it was. At the end: markdown tables; with --table nothing else.

@@ -3,7 +3,8 @@
 //
 // One generator then makes every normalisation, forward and backward, and fusion sees what they share. Moments of large
 // tensors are those of blocks, so that memory is read once (decision 0012). Reductions over
-// many elements that leave few results are cut here: the first stage has enough independent pieces for the workers.
+// many elements that leave few results are cut here: the first stage has enough independent pieces for the workers. So
+// are filter gradients (decision 0013).
 #include "passes/fusion/Passes.h"
 
 #include "dialects/nn/TensorBuilder.h"
@@ -172,6 +173,7 @@ static void splitReduction(nn::ReduceOp op) {
 }
 
 /// Filter gradients with few results for much work: the batch is cut in parts, so that there is work for several workers.
+/// Kernels are made of f32 and f64.
 static void splitFilterGradient(nn::ConvFilterGradOp op) {
   TensorBuilder b(op.getLoc(), op);
   RankedTensorType filter = op.getFilterType();

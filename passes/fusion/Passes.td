@@ -3,12 +3,13 @@
 include "mlir/Pass/PassBase.td"
 
 def ExpandCompositesPass : Pass<"ortc-expand-composites"> {
-  let summary = "write normalisations as reductions and arithmetic";
+  let summary = "write normalisations as reductions and arithmetic, and cut long sums";
   let description = [{
     Run when nothing needs the composites any more: after differentiation, just before fusion.
     After: no softmax, log_softmax or moments is left, so one generator makes all normalisations; and long reductions
     with too little beside them to share out are in two stages, of partial results and of their combination. Whether and
-    how a reduction is cut depends on its shape alone. Sums of f16 and bf16 are taken in f32.
+    how a reduction is cut depends on its shape alone. Filter gradients of f32 and f64 with few results are likewise made
+    of parts of the batch, which a reduction adds up. Sums of f16 and bf16 are taken in f32.
 
     ```mlir
     %y = nn.log_softmax %x axis = 1 : tensor<2x3xf32>

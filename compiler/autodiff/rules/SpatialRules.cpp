@@ -48,7 +48,8 @@ static Gradients differentiateConvInputGrad(nn::ConvInputGradOp op, GradientRequ
           request.wants(1) ? Gradient(convolveToFilter(op, dy, g, w, b)) : request.unwanted()};
 }
 
-// "nn.conv_filter_grad": y = the w-gradient of a convolution with input x and output gradient g; bilinear in x and g
+// "nn.conv_filter_grad": y = the w-gradient of a convolution with input x and output gradient g; bilinear in x and g.
+// Parts of a batch are cut after differentiation.
 // dx = conv_input_grad(g, dy); dg = conv(x, dy)
 // saved: each operand, when the other one is differentiated
 // special points: none

@@ -23,7 +23,7 @@ struct ConvShape {
   int64_t groupFeatures() const { return features / groups; }
   /// One channel and one feature a group: no channel is summed over.
   bool isDepthwise() const { return groups > 1 && groupChannels() == 1 && groupFeatures() == 1; }
-  int64_t flops() const;
+  int64_t flops() const; ///< of all parts
 };
 ConvShape shapeOfConv(mlir::Operation *op);
 

@@ -157,6 +157,8 @@ static std::string makeKey(const ConvSpec &spec, const ConvShape &shape, StringR
   };
   text << algorithm << spec.op->getName().stripDialect() << " "
        << getElementTypeOrSelf(spec.op->getResult(0).getType()) << " batch " << shape.batch;
+  if (shape.parts > 1)
+    text << " parts " << shape.parts;
   sizes(" input ", shape.input);
   text << " channels " << shape.channels;
   sizes(" filter ", shape.filter);
@@ -189,7 +191,7 @@ LogicalResult DenseEmitter::choose(StringRef algorithm, Planner plan) {
   if (given && blocking.choice != *given)
     return refuseChoice(getContext(), *spec.choices, blocking.key);
   blocking.isGiven = given != nullptr;
-  blocking.imbalance = findImbalance(info.chunks, target.workers);
+  blocking.imbalance = findImbalance(info.chunks * shape.parts, target.workers);
   if (!spec.choices)
     return success();
   auto add = [&](const KernelChoice &wished) {

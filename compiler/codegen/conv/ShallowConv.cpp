@@ -23,7 +23,7 @@ static constexpr int64_t kMostSharedRows = 8;
 namespace {
 
 /// Neighbouring tiles of a line: `count` of `rows` results from `first` on.
-struct TileRun {
+struct TilesOfLine {
   int64_t first, rows, count;
   bool isInside; // all windows lie in the image in the last dimension
 };
@@ -53,7 +53,7 @@ public:
     Value first = mul(kernel.chunk, linesOfChunk);
     loop({first, minimum(add(first, linesOfChunk), index(lines))}, 1, [&](Value line) {
       image = div(line, shape.output[0]), point = rem(line, shape.output[0]);
-      for (const TileRun &tiles : tilesOf(tile.rows))
+      for (const TilesOfLine &tiles : tilesOf(tile.rows))
         loop(tiles.first, tiles.first + tiles.count * tiles.rows, tiles.rows, [&](Value at) {
           overColumns({index(0), index(shape.features)}, shape.features, vectors,
                       [&](Value column, int64_t count, int64_t tail) {
@@ -66,8 +66,8 @@ public:
 
 private:
   /// Neighbouring tiles of one height inside the image share their code.
-  SmallVector<TileRun> tilesOf(int64_t most) const {
-    SmallVector<TileRun> all;
+  SmallVector<TilesOfLine> tilesOf(int64_t most) const {
+    SmallVector<TilesOfLine> all;
     int64_t from = 0;
     for (auto [rows, count] : evenTiles(shape.output[1], most))
       for (int64_t i = 0; i < count; ++i, from += rows) {
@@ -80,7 +80,7 @@ private:
     return all;
   }
 
-  void emitTile(const Panel &panel, Value first, const TileRun &tiles) {
+  void emitTile(const Panel &panel, Value first, const TilesOfLine &tiles) {
     IndexBuilder at(*this, getLoc());
     int64_t run = shape.filter[1] * shape.channels, rows = tiles.rows;
     int64_t pointStep = walks[1].sourceStride * shape.channels;

@@ -99,6 +99,22 @@ func.func @filter_gradient(%x: tensor<8x32x32x16xf32>, %dy: tensor<8x32x32x16xf3
 
 // -----
 
+// Too large a filter, and f16, stay whole; with 4096 positions there are four parts, below two.
+// CHECK-LABEL: func.func @limits
+// CHECK: nn.conv_filter_grad %{{.*}} -> tensor<1x1x128x128xf32>
+// CHECK: nn.conv_filter_grad %{{.*}} -> tensor<1x1x16x16xf16>
+// CHECK: nn.conv_filter_grad %{{.*}} -> tensor<4x1x1x16x16xf32>
+// CHECK: nn.conv_filter_grad %{{.*}} -> tensor<2x1x1x16x16xf32>
+func.func @limits(%x: tensor<8x32x32x128xf32>, %h: tensor<8x32x32x16xf16>, %a: tensor<4x32x32x16xf32>, %b: tensor<4x32x31x16xf32>) -> (tensor<1x1x128x128xf32>, tensor<1x1x16x16xf16>, tensor<1x1x16x16xf32>, tensor<1x1x16x16xf32>) {
+  %0 = nn.conv_filter_grad %x, %x strides = [1, 1] padding = [0, 0] to [0, 0] dilations = [1, 1] groups = 1 : tensor<8x32x32x128xf32>, tensor<8x32x32x128xf32> -> tensor<1x1x128x128xf32>
+  %1 = nn.conv_filter_grad %h, %h strides = [1, 1] padding = [0, 0] to [0, 0] dilations = [1, 1] groups = 1 : tensor<8x32x32x16xf16>, tensor<8x32x32x16xf16> -> tensor<1x1x16x16xf16>
+  %2 = nn.conv_filter_grad %a, %a strides = [1, 1] padding = [0, 0] to [0, 0] dilations = [1, 1] groups = 1 : tensor<4x32x32x16xf32>, tensor<4x32x32x16xf32> -> tensor<1x1x16x16xf32>
+  %3 = nn.conv_filter_grad %b, %b strides = [1, 1] padding = [0, 0] to [0, 0] dilations = [1, 1] groups = 1 : tensor<4x32x31x16xf32>, tensor<4x32x31x16xf32> -> tensor<1x1x16x16xf32>
+  return %0, %1, %2, %3 : tensor<1x1x128x128xf32>, tensor<1x1x16x16xf16>, tensor<1x1x16x16xf32>, tensor<1x1x16x16xf32>
+}
+
+// -----
+
 // Six images: two parts. 1024 positions of a part at least.
 // CHECK-LABEL: func.func @two_parts
 // CHECK: nn.conv_filter_grad %{{.*}} -> tensor<2x1x1x16x32xf32>

@@ -50,6 +50,7 @@ TEST(ConvChoicesTest, DenseWindowsKeepTheirBits) {
   check({4, {9, 9}, 72, {3, 3}, 128, {2, 2}, {1, 1}}, Kind::InputGrad, 4);
   check({3, {9, 8}, 72, {3, 3}, 136, {2, 2}, {1, 1}}, Kind::FilterGrad, 3);
   check({2, {300}, 40, {3}, 130, {}, {1}}, Kind::Forward, 3);
+  check({4, {14, 13}, 24, {5, 5}, 40, {}, {2, 2}, {}, {}, 1, 2}, Kind::FilterGrad, 3);
 }
 
 TEST(ConvChoicesTest, TransformedWindowsKeepTheirBits) {
@@ -64,6 +65,15 @@ TEST(ConvChoicesTest, TransformedWindowsKeepTheirBits) {
 TEST(ConvChoicesTest, PointsAreContractions) {
   check({2, {14, 14}, 96, {1, 1}, 130}, Kind::Forward, 5);
   check({2, {14, 14}, 300, {1, 1}, 64}, Kind::InputGrad, 5);
+}
+
+/// Parts are cut in other ways than their batch alone would be: choices are not shared.
+TEST(ConvChoicesTest, PartsHaveKeysOfTheirOwn) {
+  Conv whole = complete({2, {28, 28}, 6, {5, 5}, 64}), parts = complete({4, {28, 28}, 6, {5, 5}, 64});
+  parts.parts = 2;
+  auto key = [](const Conv &c) { return make(programOf(c, Kind::FilterGrad, "f32"), {})->info.blocking.key; };
+  EXPECT_FALSE(key(whole).empty());
+  EXPECT_NE(key(whole), key(parts));
 }
 
 /// What cannot be is refused, whatever it is.

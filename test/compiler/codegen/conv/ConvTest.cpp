@@ -52,7 +52,7 @@ TEST(ConvTest, FirstLayers) {
   check({2, {16, 16}, 3, {3, 3}, 8, {}, {1, 1}});
 }
 
-/// Of parts of the batch, by every kernel that makes filter gradients.
+/// Of parts of the batch, by every kernel that makes filter gradients with vectors.
 TEST(ConvTest, FilterGradientsInParts) {
   for (Conv c : {Conv{4, {9, 8}, 16, {3, 3}, 16, {}, {1, 1}},                 // Winograd
                  Conv{4, {9, 8}, 24, {3, 3}, 24, {2, 2}, {1, 1}, {}, {}, 24}, // depthwise
@@ -299,14 +299,19 @@ TEST(ConvTest, PointsOnTheMatrixUnit) {
   Target target = *findTarget("native");
   if (!target.hasMatrixUnit)
     GTEST_SKIP() << "this machine has no matrix unit";
-  std::string text = programOf(complete({2, {24, 16}, 128, {1, 1}, 580}), Kind::FilterGrad, "f32");
-  EvaluatedKernel unit(text, generate, target, Numerics::Fast);
-  auto want = unit.evaluate();
-  ASSERT_TRUE(succeeded(want));
-  unit.compare(unit.run(), *want, 1.2e-7 * (4 + 768));
-  target.hasMatrixUnit = false;
-  EvaluatedKernel vectors(text, generate, target, Numerics::Fast);
-  EXPECT_GT(unit.info.workspaceBytesPerWorker, vectors.info.workspaceBytesPerWorker);
+  for (int64_t parts : {1, 2}) {
+    Conv c = complete({2 * parts, {24, 16}, 128, {1, 1}, 580});
+    c.parts = parts;
+    std::string text = programOf(c, Kind::FilterGrad, "f32");
+    EvaluatedKernel unit(text, generate, target, Numerics::Fast);
+    auto want = unit.evaluate();
+    ASSERT_TRUE(succeeded(want));
+    unit.compare(unit.run(), *want, 1.2e-7 * (4 + 768));
+    Target vectors = target;
+    vectors.hasMatrixUnit = false;
+    EvaluatedKernel other(text, generate, vectors, Numerics::Fast);
+    EXPECT_GT(unit.info.workspaceBytesPerWorker, other.info.workspaceBytesPerWorker);
+  }
 }
 
 /// Filter gradients of images larger than caches: the next block of points is fetched, past the last one, too.
