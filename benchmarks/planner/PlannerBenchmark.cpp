@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "benchmarks/planner/TrainingGraphs.h"
 #include "compiler/planning/Csv.h"
+#include "compiler/planning/PackingCsv.h"
 
 #include <cstdio>
 #include <cstring>
@@ -104,20 +105,21 @@ void packFile(Report &report, const std::string &path, uint64_t capacity, uint64
     report.plan(name, *problem, *planned, clock.seconds());
     return;
   }
-  Expected<PackingProblem> problem = readPacking(text);
-  if (!problem) {
-    std::fprintf(stderr, "%s: %s\n", path.c_str(), problem.status().message.c_str());
+  Expected<PackingFile> file = readPacking(text);
+  if (!file) {
+    std::fprintf(stderr, "%s: %s\n", path.c_str(), file.status().message.c_str());
     report.failed = true;
     return;
   }
+  const PackingProblem &problem = file->problem;
   PackingOptions options;
   options.target = capacity;
   options.exactWork = exactWork;
   Clock clock;
-  Packing packing = pack(*problem, options);
+  Packing packing = pack(problem, options);
   double seconds = clock.seconds();
-  bool valid = validatePacking(*problem, packing.offsets, packing.height).ok();
-  report.packing(name, problem->items.size(), capacity, packing, valid, seconds);
+  bool valid = validatePacking(problem, packing.offsets, packing.height).ok();
+  report.packing(name, problem.items.size(), capacity, packing, valid, seconds);
 }
 
 } // namespace

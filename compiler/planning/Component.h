@@ -15,11 +15,18 @@ struct Component {
   std::vector<uint64_t> load;    ///< bytes alive, per section
   std::vector<uint64_t> topLoad; ///< per item: highest load of its sections
   uint64_t maxLive = 0;
-  bool singlePiece = true; ///< no item has more than one piece
+  std::vector<uint64_t> extents; ///< per item: end of its highest byte, from its offset on
+  uint64_t fixedTop = 0;         ///< end of the highest fixed item
+  bool singlePiece = true;       ///< every item is one rectangle
+  bool hasGaps = false;          ///< some pieces are not chains of falling size from the lowest byte on
+  bool hasFixed = false, hasHints = false;
 
   uint32_t begin(uint32_t i) const { return items[i].pieces.front().begin; }
   uint32_t end(uint32_t i) const { return items[i].pieces.back().end; }
-  uint64_t size(uint32_t i) const { return items[i].pieces.front().size; } ///< the largest: sizes fall
+  uint64_t size(uint32_t i) const { return extents[i]; }
+  bool isFixed(uint32_t i) const { return items[i].fixed != kAnywhere; }
+  /// No packing of this component is lower.
+  uint64_t bound() const { return maxLive > fixedTop ? maxLive : fixedTop; }
   uint32_t width(uint32_t i) const { return end(i) - begin(i); }
 };
 
@@ -96,6 +103,9 @@ void packByKeys(const Component &component, uint64_t target, uint64_t workLimit,
 /// Improves `best` (which must hold a packing) by skyline placements with perturbed order.
 void packByPerturbation(const Component &component, uint64_t target, uint64_t workLimit, Placement &best,
                         uint64_t &work);
+
+/// First fit with every item at its hint where that is free, into `best`. Limited as packByFirstFit().
+void packByHints(const Component &component, uint64_t target, Placement &best, uint64_t &work);
 
 /// First fit in several orders, into `best`. Only for components of at most kFirstFitItems items.
 inline constexpr uint32_t kFirstFitItems = 4096;

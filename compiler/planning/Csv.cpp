@@ -1,4 +1,4 @@
-// Problems, plans and packings as CSV, both ways.
+// Problems and plans as CSV, both ways.
 //
 // Reading trusts nothing: every field is checked where it is used, and a message names the line. Bodies of
 // loops are read with an explicit stack, so depth is not limited by the machine's.
@@ -6,177 +6,15 @@
 #include "compiler/planning/Csv.h"
 
 #include "compiler/planning/Arithmetic.h"
-
-#include <charconv>
+#include "compiler/planning/CsvRecords.h"
 
 namespace ortc::planning {
+
+using namespace csv;
 
 namespace {
 
 constexpr size_t kMaxDepth = 16; ///< of nested bodies, as plan() has it
-
-Status syntax(size_t line, const std::string &what) {
-  return {Code::kSyntax, "line " + std::to_string(line) + ": " + what};
-}
-
-struct Record {
-  size_t line = 0;
-  std::vector<std::string> fields;
-};
-
-/// Cuts text into records, one at a time; empty lines are passed over.
-class RecordReader {
-public:
-  explicit RecordReader(std::string_view text) : text(text) {}
-
-  /// False at the end of the text or on an error, which `status` then holds.
-  bool next(Record &record) {
-    while (at < text.size() && (text[at] == '\n' || text[at] == '\r'))
-      advance();
-    if (at >= text.size())
-      return false;
-    record.line = line;
-    record.fields.assign(1, {});
-    while (at < text.size() && text[at] != '\n') {
-      if (text[at] == ',') {
-        record.fields.emplace_back();
-        advance();
-      } else if (text[at] == '"' && record.fields.back().empty()) {
-        if (!quoted(record))
-          return false;
-      } else if (text[at] == '\r' && (at + 1 == text.size() || text[at + 1] == '\n')) {
-        advance();
-      } else if (text[at] == '"' || text[at] == '\0') {
-        return fail(line,
-                    text[at] == '"' ? "a quote inside a field that does not start with one" : "a zero byte");
-      } else {
-        record.fields.back() += text[at];
-        advance();
-      }
-    }
-    return true;
-  }
-
-  Status status;
-
-private:
-  bool quoted(Record &record) {
-    size_t opened = line;
-    for (advance(); at < text.size(); advance()) {
-      if (text[at] != '"') {
-        record.fields.back() += text[at];
-        continue;
-      }
-      advance();
-      if (at >= text.size() || text[at] == ',' || text[at] == '\n' || text[at] == '\r')
-        return true;
-      if (text[at] != '"')
-        return fail(line, "a quoted field goes on after its closing quote");
-      record.fields.back() += '"';
-    }
-    return fail(opened, "a quoted field has no closing quote");
-  }
-
-  bool fail(size_t where, const char *what) {
-    status = syntax(where, what);
-    return false;
-  }
-
-  void advance() { line += text[at++] == '\n'; }
-
-  std::string_view text;
-  size_t at = 0, line = 1;
-};
-
-/// Typed access to the fields of a record; the first error stays.
-class Fields {
-public:
-  explicit Fields(const Record &record) : record(record) {}
-
-  void count(size_t wanted) {
-    if (record.fields.size() != wanted)
-      fail("'" + record.fields[0] + "' has " + std::to_string(record.fields.size() - 1) +
-           " fields but needs " + std::to_string(wanted - 1));
-  }
-
-  uint64_t number(size_t field, const char *what, uint64_t most = UINT64_MAX) {
-    return field < record.fields.size() ? parse(record.fields[field], what, most) : 0;
-  }
-
-  uint32_t id(size_t field, const char *what) { return uint32_t(number(field, what, UINT32_MAX - 1)); }
-
-  bool flag(size_t field, const char *what) { return number(field, what, 1) != 0; }
-
-  /// An id that must be the next one.
-  void sequence(size_t field, const char *what, size_t expected) {
-    uint64_t found = number(field, what);
-    if (ok() && found != expected)
-      fail(std::string(what) + " is " + std::to_string(found) + " but the next one is " +
-           std::to_string(expected));
-  }
-
-  std::vector<uint32_t> ids(size_t field, const char *what) {
-    std::vector<uint32_t> list;
-    if (field >= record.fields.size())
-      return list;
-    std::string_view rest = record.fields[field];
-    while (!rest.empty() && ok()) {
-      size_t end = std::min(rest.find(' '), rest.size());
-      if (end > 0)
-        list.push_back(uint32_t(parse(rest.substr(0, end), what, UINT32_MAX - 1)));
-      rest.remove_prefix(std::min(rest.size(), end + 1));
-    }
-    return list;
-  }
-
-  std::string text(size_t field) const {
-    return field < record.fields.size() ? record.fields[field] : std::string();
-  }
-  bool empty(size_t field) const { return field >= record.fields.size() || record.fields[field].empty(); }
-
-  void fail(const std::string &what) {
-    if (ok())
-      status = syntax(record.line, what);
-  }
-  bool ok() const { return status.ok(); }
-
-  Status status;
-
-private:
-  uint64_t parse(std::string_view digits, const char *what, uint64_t most) {
-    uint64_t value = 0;
-    auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error == std::errc::result_out_of_range || (error == std::errc() && value > most))
-      fail(std::string(what) + " " + std::string(digits) + " is above " + std::to_string(most));
-    else if (error != std::errc() || end != digits.data() + digits.size())
-      fail(std::string(what) + " '" + std::string(digits) + "' is not a number");
-    return value;
-  }
-
-  const Record &record;
-};
-
-std::string quote(const std::string &field) {
-  if (field.find_first_of(",\"\n\r") == std::string::npos)
-    return field;
-  std::string result(1, '"');
-  for (char c : field)
-    result.append(c == '"' ? 2 : 1, c);
-  result += '"';
-  return result;
-}
-
-/// Joins the fields of one record.
-template <typename... Values> void line(std::string &out, const Values &...values) {
-  auto text = [](const auto &value) {
-    if constexpr (std::is_convertible_v<decltype(value), std::string>)
-      return std::string(value);
-    else
-      return std::to_string(value);
-  };
-  ((out += text(values), out += ','), ...);
-  out.back() = '\n';
-}
 
 std::string join(const std::vector<uint32_t> &ids) {
   std::string result;
@@ -447,81 +285,6 @@ std::string writePlan(const Plan &plan) {
 
 Expected<Plan> readPlan(const Problem &problem, std::string_view text) {
   return PlanReader(problem, text).read();
-}
-
-Expected<PackingProblem> readPacking(std::string_view text, std::vector<std::string> *ids,
-                                     std::vector<uint64_t> *offsets) {
-  RecordReader reader(text);
-  Record record;
-  if (!reader.next(record))
-    return reader.status.ok() ? syntax(1, "the file is empty") : reader.status;
-  constexpr size_t kAbsent = SIZE_MAX;
-  auto find = [&](const char *name) {
-    for (size_t i = 0; i < record.fields.size(); ++i)
-      if (record.fields[i] == name)
-        return i;
-    return kAbsent;
-  };
-  size_t width = record.fields.size(), id = find("id"), lower = find("lower"), upper = find("upper"),
-         size = find("size"), alignment = find("alignment"), offset = find("offset");
-  bool inclusive = upper == kAbsent;
-  if (lower == kAbsent)
-    lower = find("start");
-  if (inclusive)
-    upper = find("end");
-  for (auto [column, name] : {std::pair(id, "id"), {lower, "lower"}, {upper, "upper"}, {size, "size"}})
-    if (column == kAbsent)
-      return syntax(record.line, std::string("the header has no column '") + name + "'");
-  PackingProblem problem;
-  uint64_t total = 0;
-  while (reader.next(record)) {
-    Fields fields(record);
-    if (record.fields.size() != width)
-      return syntax(record.line, "there are " + std::to_string(record.fields.size()) +
-                                     " fields but the header has " + std::to_string(width));
-    Piece piece{fields.id(lower, "lower"),
-                uint32_t(fields.number(upper, "upper", UINT32_MAX - 1) + inclusive),
-                fields.number(size, "size")};
-    uint64_t align = alignment == kAbsent ? 1 : fields.number(alignment, "alignment", kMaxAlignment);
-    if (piece.begin >= piece.end)
-      fields.fail("the buffer ends at " + std::to_string(piece.end) + ", not after it begins at " +
-                  std::to_string(piece.begin));
-    if (piece.size == 0)
-      fields.fail("the buffer has no bytes");
-    if (align == 0 || (align & (align - 1)) != 0)
-      fields.fail("alignment " + std::to_string(align) + " is not a power of two");
-    if (!addBytes(total, piece.size))
-      fields.fail("the sum of all sizes is above " + std::to_string(kMaxTotalBytes));
-    uint64_t placed = offset != kAbsent ? fields.number(offset, "offset", kMaxTotalBytes) : 0;
-    if (!fields.ok())
-      return fields.status;
-    problem.items.push_back({{piece}, align});
-    problem.sections = std::max(problem.sections, piece.end);
-    if (ids)
-      ids->push_back(record.fields[id]);
-    if (offsets && offset != kAbsent)
-      offsets->push_back(placed);
-  }
-  if (!reader.status.ok())
-    return reader.status;
-  return problem;
-}
-
-std::string writePacking(const PackingProblem &problem, const std::vector<std::string> &ids,
-                         const std::vector<uint64_t> &offsets) {
-  std::string out =
-      offsets.empty() ? "id,lower,upper,size,alignment\n" : "id,lower,upper,size,alignment,offset\n";
-  for (size_t i = 0; i < problem.items.size(); ++i) {
-    const Item &item = problem.items[i];
-    std::string id = i < ids.size() ? quote(ids[i]) : std::to_string(i);
-    if (offsets.empty())
-      line(out, id, item.pieces.front().begin, item.pieces.back().end, item.pieces.front().size,
-           item.alignment);
-    else
-      line(out, id, item.pieces.front().begin, item.pieces.back().end, item.pieces.front().size,
-           item.alignment, offsets[i]);
-  }
-  return out;
 }
 
 } // namespace ortc::planning

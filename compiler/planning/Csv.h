@@ -1,9 +1,8 @@
-// Problems, plans and packings as CSV, both ways.
+// Problems and plans as CSV, both ways.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef ORTC_COMPILER_PLANNING_CSV_H
 #define ORTC_COMPILER_PLANNING_CSV_H
 
-#include "compiler/planning/Packing.h"
 #include "compiler/planning/Plan.h"
 
 #include <string_view>
@@ -36,17 +35,6 @@ std::string writePlan(const Plan &plan);
 
 /// Fails with kSyntax. The result has the sizes of `problem` but is not validated.
 Expected<Plan> readPlan(const Problem &problem, std::string_view text);
-
-/// The CSV of MiniMalloc: a header with `id`, `lower`, `upper`, `size` and perhaps `alignment` and
-/// `offset` in any order, then a line per buffer that lives in [lower, upper). `start` and `end` stand for
-/// lower and an inclusive upper end. `ids` (may be null) gets the first column, `offsets` (may be null) the
-/// offsets when there are any.
-Expected<PackingProblem> readPacking(std::string_view text, std::vector<std::string> *ids = nullptr,
-                                     std::vector<uint64_t> *offsets = nullptr);
-
-/// The same with the offsets of a solution (none: without that column). Items have one piece each.
-std::string writePacking(const PackingProblem &problem, const std::vector<std::string> &ids,
-                         const std::vector<uint64_t> &offsets);
 
 } // namespace ortc::planning
 

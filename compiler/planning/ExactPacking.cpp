@@ -11,6 +11,8 @@
 // - a section is too full when the lowest start of any item left in it plus all their sizes pass the
 //   capacity: this ends most branches;
 // - when no item left crosses a section border, the two sides are solved alone.
+// A fixed item takes its turn when the others have reached its offset; one that can no longer lie there ends the
+// branch.
 // Sections whose items all exist in a neighbouring one as well say nothing and are dropped beforehand.
 // Three orders of preference take turns and are restarted with noise, for none is good everywhere.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -32,7 +34,7 @@ enum class Answer { kFound, kImpossible, kLimit };
 /// An item of the search: its sections among those that matter, and its rank of preference.
 struct Rectangle {
   uint32_t begin, end;
-  uint64_t size, alignment;
+  uint64_t size, alignment, fixed;
   uint32_t preference; ///< 0 is tried first among equally low starts
   uint32_t item;
 };
@@ -62,17 +64,17 @@ std::vector<Rectangle> reduceSections(const Component &component, uint32_t &sect
   std::vector<Rectangle> rectangles;
   for (uint32_t i = 0; i < component.items.size(); ++i)
     rectangles.push_back({keptBefore[component.begin(i)], keptBefore[component.end(i)], component.size(i),
-                          component.items[i].alignment, 0, i});
+                          component.items[i].alignment, component.items[i].fixed, 0, i});
   return rectangles;
 }
 
 class CanonicalSearch {
 public:
-  /// `rectangles` are sorted by begin.
+  /// `rectangles` are sorted by begin, end, preference.
   CanonicalSearch(const std::vector<Rectangle> &rectangles, uint32_t sections, uint64_t capacity,
                   uint64_t limit)
       : all(rectangles), capacity(capacity), limit(limit), lowest(sections), left(sections, 0),
-        onTop(sections, kNothing), offsets(rectangles.size(), 0) {
+        onTop(sections, kNothing), offsets(rectangles.size(), 0), conflicts(rectangles.size() + 1) {
     for (const Rectangle &r : all)
       for (uint32_t s = r.begin; s < r.end; ++s)
         left[s] += r.size;
@@ -81,8 +83,8 @@ public:
   Answer run() {
     std::vector<Waiting> items(all.size());
     for (uint32_t i = 0; i < all.size(); ++i)
-      items[i] = {i, 0};
-    bool found = solve(items.data(), items.data() + items.size(), 0, 0);
+      items[i] = {i, all[i].fixed == kAnywhere ? 0 : all[i].fixed};
+    bool found = solve(items.data(), items.data() + items.size(), kNothing, 0);
     return found ? Answer::kFound : work > limit ? Answer::kLimit : Answer::kImpossible;
   }
 
@@ -92,72 +94,93 @@ public:
 private:
   static constexpr uint32_t kNothing = UINT32_MAX;
 
-  /// A rectangle not yet placed and the highest floor over its sections.
+  /// A rectangle not yet placed and the lowest start that is left to it.
   struct Waiting {
     uint32_t index;
     uint64_t floor;
   };
 
-  /// Places the items (in the order of begin), none below `last`; those at `last` only with a preference of at
-  /// least `turn`. Splits them where none crosses.
-  bool solve(Waiting *first, Waiting *stop, uint64_t last, uint32_t turn) {
+  /// Why a branch failed. Per rectangle: 0 when it has no part in it. For one not yet placed, 1 + a start: the
+  /// rectangles of the conflict cannot all be packed when none starts below its own. For one that is placed, 1: that
+  /// it was placed before others excluded something.
+  using Conflict = std::vector<uint64_t>;
+
+  struct Candidate {
+    uint64_t offset;
+    uint32_t preference, index;
+    bool isDone;
+  };
+
+  /// Places the items (in the order of begin) after `before`. Splits them where none crosses.
+  bool solve(Waiting *first, Waiting *stop, uint32_t before, uint32_t depth) {
     Waiting *from = first;
     uint32_t reach = all[first->index].end;
     for (Waiting *at = first + 1; at < stop; ++at) {
       if (all[at->index].begin >= reach) {
-        if (!branch(from, at, last, turn))
+        if (!branch(from, at, before, depth))
           return false;
         from = at;
       }
       reach = std::max(reach, all[at->index].end);
     }
-    return branch(from, stop, last, turn);
+    return branch(from, stop, before, depth);
   }
 
-  bool branch(Waiting *first, Waiting *stop, uint64_t last, uint32_t turn) {
+  bool branch(Waiting *first, Waiting *stop, uint32_t before, uint32_t depth) {
     size_t count = size_t(stop - first);
     uint32_t begin = all[first->index].begin, end = 0;
-    uint64_t lowestEnd = UINT64_MAX;
+    uint64_t last = before == kNothing ? 0 : offsets[before];
+    Conflict &conflict = conflicts[depth];
+    conflict.assign(all.size(), 0);
+    work += count + all.size() / 8;
+    const Waiting *lowestEnding = first;
     for (Waiting *at = first; at < stop; ++at) {
       const Rectangle &r = all[at->index];
       at->floor = alignUp(std::max(at->floor, last), r.alignment);
-      if (at->floor + r.size > capacity)
+      uint64_t most = r.fixed != kAnywhere ? std::min(r.fixed, capacity - r.size) : capacity - r.size;
+      if (at->floor > most) {
+        conflict[at->index] = most + 2;
         return false;
-      lowestEnd = std::min(lowestEnd, at->floor + r.size);
+      }
+      if (at->floor + r.size < lowestEnding->floor + all[lowestEnding->index].size)
+        lowestEnding = at;
       end = std::max(end, r.end);
     }
-    work += count;
     if (count == 1) {
       offsets[first->index] = first->floor;
       return true;
     }
-    std::fill(lowest.begin() + begin, lowest.begin() + end, UINT64_MAX);
-    for (Waiting *at = first; at < stop; ++at) {
-      const Rectangle &r = all[at->index];
-      for (uint32_t s = r.begin; s < r.end; ++s)
-        lowest[s] = std::min(lowest[s], at->floor);
-      work += (r.end - r.begin) / 4;
-    }
-    for (uint32_t s = begin; s < end; ++s)
-      if (lowest[s] != UINT64_MAX && lowest[s] + left[s] > capacity)
-        return false;
-    work += (end - begin) / 2;
+    if (!sectionsHold(first, stop, begin, end, conflict))
+      return false;
 
-    std::vector<std::pair<uint64_t, uint32_t>> candidates; // start and preference, then index by preference
+    uint64_t lowestEnd = lowestEnding->floor + all[lowestEnding->index].size;
+    std::vector<Candidate> candidates;
     for (Waiting *at = first; at < stop; ++at)
-      if (at->floor < lowestEnd && mayGoNow(*at, first, last, turn))
-        candidates.push_back({at->floor, all[at->index].preference});
-    std::sort(candidates.begin(), candidates.end());
+      if (at->floor < lowestEnd)
+        candidates.push_back({at->floor, all[at->index].preference, at->index, false});
+    std::sort(candidates.begin(), candidates.end(), [](const Candidate &x, const Candidate &y) {
+      return x.offset != y.offset ? x.offset < y.offset : x.preference < y.preference;
+    });
+    conflict[lowestEnding->index] = lowestEnding->floor + 1;
 
     std::vector<Waiting> rest(count - 1);
     std::vector<uint32_t> savedTop;
-    for (auto [offset, preference] : candidates) {
-      if (work > limit)
+    // The first candidate is tried whether it takes part in the conflict or not, the others only when they do.
+    for (bool isFirst = true;;) {
+      Candidate *next = nullptr;
+      for (Candidate &c : candidates)
+        if (!c.isDone && (isFirst || conflict[c.index] != 0)) {
+          next = &c;
+          break;
+        }
+      if (!next)
         return false;
-      uint32_t chosen = kNothing;
-      for (Waiting *at = first; at < stop; ++at)
-        if (all[at->index].preference == preference)
-          chosen = at->index;
+      next->isDone = true;
+      uint32_t chosen = next->index;
+      uint64_t offset = next->offset;
+      if (!mayGoNow(chosen, offset, first, stop, before, conflict))
+        continue;
+      isFirst = false;
       const Rectangle &r = all[chosen];
       size_t k = 0;
       for (Waiting *at = first; at < stop; ++at) {
@@ -173,7 +196,7 @@ private:
       }
       work += (r.end - r.begin) / 2 + 2 * count;
       offsets[chosen] = offset;
-      bool found = solve(rest.data(), rest.data() + rest.size(), offset, preference + 1);
+      bool found = solve(rest.data(), rest.data() + rest.size(), chosen, depth + 1);
       // Also after success: the part beside this one may still fail, and then all of it is tried again.
       for (uint32_t s = r.begin; s < r.end; ++s) {
         onTop[s] = savedTop[s - r.begin];
@@ -181,27 +204,97 @@ private:
       }
       if (found)
         return true;
+      if (work > limit)
+        return false;
+      if (!learn(first, stop, chosen, offset, lowestEnd, conflicts[depth + 1], conflict))
+        return false;
     }
-    return false;
   }
 
-  /// False when placing this one now gives a packing that another branch also gives.
-  bool mayGoNow(const Waiting &waiting, const Waiting *first, uint64_t last, uint32_t turn) const {
-    const Rectangle &r = all[waiting.index];
-    if (waiting.floor == last && r.preference < turn)
+  /// Adds the conflict of a child to that of its parent, where `chosen` was placed at `offset`. False when the child
+  /// would have failed without it: the parent fails as a whole.
+  bool learn(const Waiting *first, const Waiting *stop, uint32_t chosen, uint64_t offset, uint64_t lowestEnd,
+             const Conflict &child, Conflict &conflict) {
+    work += size_t(stop - first);
+    bool takesPart = child[chosen] != 0;
+    for (const Waiting *at = first; at < stop && !takesPart; ++at)
+      takesPart = child[at->index] > at->floor + 1;
+    if (!takesPart) {
+      conflict = child;
       return false;
+    }
+    const Rectangle &r = all[chosen];
+    for (uint32_t i = 0; i < all.size(); ++i)
+      if (child[i] != 0 && conflict[i] == 0)
+        conflict[i] = 1;
+    work += all.size() / 4;
+    for (const Waiting *at = first; at < stop; ++at) {
+      if (child[at->index] == 0)
+        continue;
+      const Rectangle &other = all[at->index];
+      uint64_t start = child[at->index] - 1;
+      bool meets = other.begin < r.end && r.begin < other.end;
+      if (start <= alignUp(meets ? offset + r.size : offset, other.alignment))
+        start = 0; // it follows from the place of the chosen one
+      if (at->floor < lowestEnd)
+        start = at->floor;
+      else
+        start = std::max(start, lowestEnd);
+      conflict[at->index] = std::max(conflict[at->index], start + 1);
+    }
+    for (const Waiting *at = first; at < stop; ++at)
+      if (at->index == chosen)
+        conflict[chosen] = at->floor + 1;
+    return true;
+  }
+
+  /// Whether every section can still hold what is left in it, from its lowest start on.
+  bool sectionsHold(const Waiting *first, const Waiting *stop, uint32_t begin, uint32_t end,
+                    Conflict &conflict) {
+    std::fill(lowest.begin() + begin, lowest.begin() + end, UINT64_MAX);
+    for (const Waiting *at = first; at < stop; ++at) {
+      const Rectangle &r = all[at->index];
+      for (uint32_t s = r.begin; s < r.end; ++s)
+        lowest[s] = std::min(lowest[s], at->floor);
+      work += (r.end - r.begin) / 4;
+    }
+    work += (end - begin) / 2;
+    for (uint32_t s = begin; s < end; ++s) {
+      if (lowest[s] == UINT64_MAX || lowest[s] + left[s] <= capacity)
+        continue;
+      uint64_t start = left[s] > capacity ? 0 : capacity - left[s] + 1;
+      for (const Waiting *at = first; at < stop; ++at)
+        if (all[at->index].begin <= s && s < all[at->index].end)
+          conflict[at->index] = start + 1;
+      return false;
+    }
+    return true;
+  }
+
+  /// False when placing this one now gives a packing that another branch also gives; adds to the conflict what made
+  /// that branch another one.
+  bool mayGoNow(uint32_t index, uint64_t offset, const Waiting *first, const Waiting *stop, uint32_t before,
+                Conflict &conflict) const {
+    const Rectangle &r = all[index];
+    if (before != kNothing && offset == offsets[before] && r.preference < all[before].preference) {
+      conflict[before] = 1;
+      return false;
+    }
     if (uint32_t below = onTop[r.begin]; below != kNothing) {
       const Rectangle &b = all[below];
       if (b.begin == r.begin && b.end == r.end && b.alignment == r.alignment && r.preference < b.preference &&
-          offsets[below] + b.size == waiting.floor)
+          r.fixed == b.fixed && r.size % r.alignment == 0 && offsets[below] + b.size == offset) {
+        conflict[below] = 1;
         return false;
+      }
     }
-    for (const Waiting *at = &waiting; at-- > first;) { // items of one lifetime are neighbours
+    for (const Waiting *at = first; at < stop; ++at) {
       const Rectangle &other = all[at->index];
-      if (other.begin != r.begin || other.end != r.end)
-        break;
-      if (other.size == r.size && other.alignment == r.alignment)
+      if (at->index != index && other.begin == r.begin && other.end == r.end && other.size == r.size &&
+          other.alignment == r.alignment && other.fixed == r.fixed && other.preference < r.preference) {
+        conflict[at->index] = at->floor + 1;
         return false;
+      }
     }
     return true;
   }
@@ -211,6 +304,7 @@ private:
   std::vector<uint64_t> lowest, left; ///< per section
   std::vector<uint32_t> onTop;        ///< per section: the last one placed there
   std::vector<uint64_t> offsets;
+  std::vector<Conflict> conflicts; ///< per depth
 };
 
 std::vector<std::vector<uint32_t>> preferences(const Component &c) {
@@ -292,11 +386,11 @@ void packExactly(const Component &component, uint64_t target, uint64_t workLimit
     }
     return Answer::kLimit;
   };
-  // Half of the work for the target itself, the rest for heights between it and the best known.
-  uint64_t low = std::max(target, component.maxLive), spent = work;
-  if (attempt(low, workLimit / 2) == Answer::kFound)
+  // Most of the work for the target itself, the rest for heights between it and the best known.
+  uint64_t low = std::max(target, component.bound()), spent = work;
+  if (attempt(low, workLimit / 4 * 3) == Answer::kFound)
     return;
-  while (best.height - low > low / 1000 && work - spent < workLimit) {
+  while (best.height - low > low / 1000 + 1 && work - spent < workLimit) {
     uint64_t middle = low + (best.height - low) / 2;
     if (attempt(middle, std::min(workLimit / 8, workLimit - (work - spent))) != Answer::kFound)
       low = middle;

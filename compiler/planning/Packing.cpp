@@ -5,6 +5,7 @@
 #include "compiler/planning/Component.h"
 
 #include <algorithm>
+#include <map>
 
 namespace ortc::planning {
 
@@ -50,12 +51,24 @@ void finish(Component &component) {
   };
   std::vector<uint64_t> change(component.sections + 1, 0); // wraps around below zero and back
   for (Item &item : component.items) {
-    component.singlePiece &= item.pieces.size() == 1;
+    uint64_t extent = 0;
+    const Piece *before = nullptr;
     for (Piece &piece : item.pieces) {
       piece.begin = section(piece.begin);
       piece.end = section(piece.end);
       change[piece.begin] += piece.size;
       change[piece.end] -= piece.size;
+      extent = std::max(extent, piece.low + piece.size);
+      component.hasGaps |=
+          piece.low > 0 || (before && (before->end < piece.begin || before->size < piece.size));
+      before = &piece;
+    }
+    component.extents.push_back(extent);
+    component.singlePiece &= item.pieces.size() == 1 && item.pieces[0].low == 0;
+    component.hasHints |= item.hint != kAnywhere;
+    if (item.fixed != kAnywhere) {
+      component.hasFixed = true;
+      component.fixedTop = std::max(component.fixedTop, item.fixed + extent);
     }
   }
   component.load.resize(component.sections);
@@ -113,16 +126,36 @@ void improve(const Component &component, uint64_t target, uint64_t next, uint64_
 
 } // namespace
 
+std::vector<Pool> splitPools(const PackingProblem &problem, const std::vector<uint32_t> &poolOf) {
+  std::map<uint32_t, Pool> pools;
+  for (uint32_t i = 0; i < problem.items.size(); ++i) {
+    Pool &pool = pools[poolOf[i]];
+    pool.number = poolOf[i];
+    pool.items.push_back(i);
+    pool.problem.items.push_back(problem.items[i]);
+    pool.problem.sections = problem.sections;
+  }
+  std::vector<Pool> result;
+  for (auto &[number, pool] : pools)
+    result.push_back(std::move(pool));
+  return result;
+}
+
 Packing pack(const PackingProblem &problem, const PackingOptions &options) {
   Packing packing;
   packing.offsets.assign(problem.items.size(), 0);
   std::vector<Component> components = split(problem);
-  for (const Component &component : components)
+  for (const Component &component : components) {
     packing.maxLive = std::max(packing.maxLive, component.maxLive);
-  uint64_t target = std::max(packing.maxLive, options.target);
+    packing.bound = std::max(packing.bound, component.bound());
+  }
+  uint64_t target = std::max(packing.bound, options.target);
   std::vector<Placement> placements(components.size());
   for (size_t c = 0; c < components.size(); ++c) {
-    packByKeys(components[c], target, options.work, placements[c], packing.work);
+    if (components[c].hasHints && components[c].items.size() <= kFirstFitItems)
+      packByHints(components[c], target, placements[c], packing.work);
+    if (placements[c].height > target)
+      packByKeys(components[c], target, options.work, placements[c], packing.work);
     if (placements[c].height > target && components[c].items.size() <= kFirstFitItems &&
         packing.work < options.work)
       packByFirstFit(components[c], target, placements[c], packing.work);

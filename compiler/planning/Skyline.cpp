@@ -137,6 +137,34 @@ Skyline::Lowest Skyline::lowest() {
   return {nodes[1].lowest, nodes[1].lowestFront, uint32_t(node - leaves)};
 }
 
+/// Lowest offset of an item on the floors as they are. Where it has gaps, it may sink deeper than the floor
+/// over its whole life.
+static uint64_t restingOffset(const Component &component, const Item &item, uint64_t floor,
+                              Skyline &skyline) {
+  if (component.hasGaps) {
+    floor = 0;
+    for (const Piece &piece : item.pieces)
+      floor = std::max(floor, std::max(skyline.highest(piece.begin, piece.end).floor, piece.low) - piece.low);
+  }
+  return alignUp(floor, item.alignment);
+}
+
+/// Puts the fixed items in their places and raises the floors to the tops of the highest.
+static void placeFixed(const Component &component, Skyline &skyline, std::vector<uint64_t> &offsets) {
+  std::vector<std::pair<uint64_t, const Piece *>> tops;
+  for (uint32_t i = 0; i < component.items.size(); ++i) {
+    const Item &item = component.items[i];
+    if (!component.isFixed(i))
+      continue;
+    offsets[i] = item.fixed;
+    for (const Piece &piece : item.pieces)
+      tops.push_back({item.fixed + piece.low + piece.size, &piece});
+  }
+  std::sort(tops.begin(), tops.end(), [](const auto &x, const auto &y) { return x.first < y.first; });
+  for (auto [top, piece] : tops)
+    skyline.raise(piece->begin, piece->end, top);
+}
+
 bool placeLowestFirst(const Component &component, const std::vector<uint32_t> &rank, uint64_t cutoff,
                       uint64_t workLimit, Skyline &skyline, std::vector<uint64_t> &offsets, uint64_t &height,
                       uint64_t &work) {
@@ -159,7 +187,11 @@ bool placeLowestFirst(const Component &component, const std::vector<uint32_t> &r
   };
   skyline.clear();
   offsets.resize(count);
-  height = 0;
+  height = component.fixedTop;
+  if (height >= cutoff)
+    return false;
+  if (component.hasFixed)
+    placeFixed(component, skyline, offsets);
   uint64_t cost = 2 + 2 * skyline.levels();
   work += 4 * count + 6 * component.sections;
   for (uint32_t placed = 0; placed < count;) {
@@ -174,6 +206,10 @@ bool placeLowestFirst(const Component &component, const std::vector<uint32_t> &r
       next.rank = onGround++;
     uint32_t i = itemOf[next.rank];
     const Item &item = component.items[i];
+    if (component.isFixed(i)) {
+      ++placed;
+      continue;
+    }
     Skyline::Highest highest = skyline.highest(component.begin(i), component.end(i));
     Queue &other = queues[highest.section];
     if (!fromGround) {
@@ -209,9 +245,9 @@ bool placeLowestFirst(const Component &component, const std::vector<uint32_t> &r
       continue;
     }
     ++placed;
-    offsets[i] = alignUp(highest.floor, item.alignment);
+    offsets[i] = restingOffset(component, item, highest.floor, skyline);
     for (const Piece &piece : item.pieces) {
-      skyline.raise(piece.begin, piece.end, offsets[i] + piece.size);
+      skyline.raise(piece.begin, piece.end, offsets[i] + piece.low + piece.size);
       work += cost;
     }
     height = std::max(height, offsets[i] + component.size(i));
@@ -284,7 +320,7 @@ bool drop(const Component &component, const std::vector<uint64_t> &from, Skyline
 
 /// Upside down and dropped, then back: closes gaps that the first placement left under the top.
 void settle(const Component &component, Skyline &skyline, Placement &best, uint64_t &work) {
-  if (!component.singlePiece)
+  if (!component.singlePiece || component.hasFixed)
     return; // a chain of falling sizes stands on its offset and has no mirror image
   std::vector<uint64_t> flipped(best.offsets.size()), dropped;
   for (int turn = 0; turn < 4; ++turn) {
@@ -450,7 +486,7 @@ void packByKeys(const Component &component, uint64_t target, uint64_t workLimit,
 
 void packByPerturbation(const Component &component, uint64_t target, uint64_t workLimit, Placement &best,
                         uint64_t &work) {
-  if (best.height > target)
+  if (best.height > target && !component.hasFixed)
     Perturbation(component, target, workLimit, best, work).run();
 }
 

@@ -1,10 +1,9 @@
-// The judge: checks a plan against its problem, and packings, with none of the planner's code.
+// The judge: checks a plan against its problem, with none of the planner's code.
 //
 // It goes through the plan as a machine would, one step after the other, with a map of the bytes in use.
 // Everything is derived again from the problem: which buffers are views, when each lives, what an in-place
 // write may take over. O(size * log size).
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/planning/Packing.h"
 #include "compiler/planning/Plan.h"
 
 #include <algorithm>
@@ -367,55 +366,5 @@ private:
 } // namespace
 
 Status validate(const Problem &problem, const Plan &plan) { return Validator(problem, plan).run(); }
-
-Status validatePacking(const PackingProblem &problem, const std::vector<uint64_t> &offsets, uint64_t height) {
-  auto refuse = [](std::string why) { return Status{Code::kInvalidPlan, std::move(why)}; };
-  if (offsets.size() != problem.items.size())
-    return refuse("there are " + std::to_string(offsets.size()) + " offsets for " +
-                  std::to_string(problem.items.size()) + " items");
-  struct Event {
-    uint32_t time;
-    bool begins; // ends come first: lifetimes are half open
-    uint32_t item, piece;
-    bool operator<(const Event &other) const {
-      return time != other.time ? time < other.time : begins < other.begins;
-    }
-  };
-  std::vector<Event> events;
-  for (uint32_t i = 0; i < problem.items.size(); ++i) {
-    if (offsets[i] % problem.items[i].alignment != 0)
-      return refuse("item " + std::to_string(i) + " at offset " + std::to_string(offsets[i]) +
-                    " breaks its alignment of " + std::to_string(problem.items[i].alignment));
-    for (uint32_t k = 0; k < problem.items[i].pieces.size(); ++k) {
-      const Piece &piece = problem.items[i].pieces[k];
-      if (offsets[i] > height || piece.size > height - offsets[i])
-        return refuse("item " + std::to_string(i) + " of " + std::to_string(piece.size) +
-                      " bytes at offset " + std::to_string(offsets[i]) + " passes the height of " +
-                      std::to_string(height));
-      events.push_back({piece.begin, true, i, k});
-      events.push_back({piece.end, false, i, k});
-    }
-  }
-  std::sort(events.begin(), events.end());
-  std::map<uint64_t, std::pair<uint64_t, uint32_t>> inUse; // first byte -> end, item
-  for (const Event &event : events) {
-    uint64_t offset = offsets[event.item], end = offset + problem.items[event.item].pieces[event.piece].size;
-    if (!event.begins) {
-      inUse.erase(offset);
-      continue;
-    }
-    auto next = inUse.lower_bound(offset);
-    uint32_t other = kNever;
-    if (next != inUse.end() && next->first < end)
-      other = next->second.second;
-    else if (next != inUse.begin() && std::prev(next)->second.first > offset)
-      other = std::prev(next)->second.second;
-    if (other != kNever)
-      return refuse("items " + std::to_string(other) + " and " + std::to_string(event.item) +
-                    " overlap at time " + std::to_string(event.time));
-    inUse[offset] = {end, event.item};
-  }
-  return {};
-}
 
 } // namespace ortc::planning

@@ -161,50 +161,5 @@ INSTANTIATE_TEST_SUITE_P(
                     Hostile{"EndAlone", PLAN "end\n", "line 2: 'end' without 'inner'"}),
     [](const testing::TestParamInfo<Hostile> &info) { return std::string(info.param.name); });
 
-TEST(CsvTest, PackingReadsMiniMallocColumns) {
-  std::vector<std::string> ids;
-  std::vector<uint64_t> offsets;
-  Expected<PackingProblem> read =
-      readPacking("size,id,lower,upper,alignment,offset\n8,a,0,3,4,16\n4,b,2,5,1,0\n", &ids, &offsets);
-  ASSERT_TRUE(read.ok()) << read.status().message;
-  EXPECT_EQ(ids, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(offsets, (std::vector<uint64_t>{16, 0}));
-  EXPECT_EQ(read->items[0].alignment, 4u);
-  EXPECT_EQ(read->items[1].pieces[0].end, 5u);
-  EXPECT_EQ(writePacking(*read, ids, offsets),
-            "id,lower,upper,size,alignment,offset\na,0,3,8,4,16\nb,2,5,4,1,0\n");
-}
-
-TEST(CsvTest, PackingReadsInclusiveEnds) {
-  Expected<PackingProblem> read = readPacking("id,start,end,size\n0,0,3,8\n");
-  ASSERT_TRUE(read.ok()) << read.status().message;
-  EXPECT_EQ(read->items[0].pieces[0].end, 4u);
-}
-
-class HostilePackingTest : public testing::TestWithParam<Hostile> {};
-
-TEST_P(HostilePackingTest, IsRefused) {
-  Expected<PackingProblem> read = readPacking(GetParam().text);
-  ASSERT_FALSE(read.ok());
-  EXPECT_EQ(read.status().message, GetParam().message);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Csv, HostilePackingTest,
-    testing::Values(Hostile{"Empty", "", "line 1: the file is empty"},
-                    Hostile{"NoSize", "id,lower,upper\n", "line 1: the header has no column 'size'"},
-                    Hostile{"Width", "id,lower,upper,size\n1,2\n",
-                            "line 2: there are 2 fields but the header has 4"},
-                    Hostile{"Backwards", "id,lower,upper,size\n1,5,5,8\n",
-                            "line 2: the buffer ends at 5, not after it begins at 5"},
-                    Hostile{"NoBytes", "id,lower,upper,size\n1,5,6,0\n", "line 2: the buffer has no bytes"},
-                    Hostile{"Alignment", "id,lower,upper,size,alignment\n1,5,6,8,3\n",
-                            "line 2: alignment 3 is not a power of two"},
-                    Hostile{"Overflow", "id,lower,upper,size\n1,0,1,4611686018427387904\n2,0,1,1\n",
-                            "line 3: the sum of all sizes is above 4611686018427387904"},
-                    Hostile{"LateTime", "id,lower,upper,size\n1,0,99999999999,1\n",
-                            "line 2: upper 99999999999 is above 4294967294"}),
-    [](const testing::TestParamInfo<Hostile> &info) { return std::string(info.param.name); });
-
 } // namespace
 } // namespace ortc::planning

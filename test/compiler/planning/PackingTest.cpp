@@ -156,16 +156,113 @@ TEST(PackingTest, LargeRandomProblemIsCloseToMaxLive) {
   EXPECT_LE(double(packing.height), 1.05 * double(packing.maxLive));
 }
 
-TEST(PackingTest, ValidatorSeesOverlapsAndBounds) {
+TEST(PackingTest, ItemsSinkIntoGaps) {
+  // x is away in the middle, where y, which is as large, takes its place.
+  PackingProblem problem;
+  problem.sections = 9;
+  problem.items = {{{{0, 3, 64}, {6, 9, 64}}, 64}, {{{3, 6, 64}}, 64}};
+  EXPECT_EQ(pack(problem).height, 64u);
+  // It keeps its upper half: y goes below.
+  problem.items = {{{{0, 3, 64}, {3, 6, 32, 32}, {6, 9, 64}}, 32}, {{{3, 6, 32}}, 32}};
+  EXPECT_EQ(pack(problem).height, 64u);
+}
+
+TEST(PackingTest, FixedItemsStayAndOthersGoAround) {
+  PackingProblem problem;
+  problem.sections = 4;
+  problem.items = {{{{0, 4, 2}}, 1, 4}, {{{0, 4, 4}}, 1}, {{{1, 3, 1}}, 1}, {{{2, 3, 3}}, 1}};
+  Packing packing = pack(problem);
+  EXPECT_TRUE(validatePacking(problem, packing.offsets, packing.height).ok());
+  EXPECT_EQ(packing.offsets[0], 4u);
+  EXPECT_EQ(packing.height, 10u); // 4 below, 2 fixed, 1 + 3 above
+  problem.items[0].fixed = 100;
+  packing = pack(problem);
+  EXPECT_EQ(packing.maxLive, 10u);
+  EXPECT_EQ(packing.bound, 102u);
+  EXPECT_EQ(packing.height, 102u);
+}
+
+TEST(PackingTest, HintsAreKeptWhereTheyFit) {
+  PackingProblem problem;
+  problem.sections = 2;
+  problem.items = {{{{0, 2, 4}}, 1}, {{{0, 2, 8}}, 1}, {{{0, 2, 2}}, 1}};
+  const uint64_t hints[] = {10, 2, 0};
+  for (int i = 0; i < 3; ++i)
+    problem.items[i].hint = hints[i];
+  Packing packing = pack(problem);
+  EXPECT_EQ(packing.height, 14u);
+  EXPECT_EQ(packing.offsets, (std::vector<uint64_t>{10, 2, 0}));
+  EXPECT_EQ(packing.source, "first-fit:hints");
+  problem.items[0].hint = 1000; // no use: the height would be 1004
+  packing = pack(problem);
+  EXPECT_EQ(packing.height, 14u);
+}
+
+TEST(PackingTest, PoolsArePackedAlone) {
+  PackingProblem problem;
+  problem.sections = 2;
+  for (uint64_t size : {1, 2, 3, 4})
+    problem.items.push_back({{{0, 2, size}}, 1});
+  std::vector<Pool> pools = splitPools(problem, {7, 2, 7, 2});
+  ASSERT_EQ(pools.size(), 2u);
+  EXPECT_EQ(pools[0].number, 2u);
+  EXPECT_EQ(pools[0].items, (std::vector<uint32_t>{1, 3}));
+  EXPECT_EQ(pack(pools[0].problem).height, 6u);
+  EXPECT_EQ(pack(pools[1].problem).height, 4u);
+}
+
+/// Every rule of the validator, broken once.
+TEST(PackingTest, ValidatorSeesEveryFault) {
   PackingProblem problem;
   problem.sections = 3;
   problem.items = {{{{0, 2, 64}}, 64}, {{{1, 3, 64}}, 64}};
   EXPECT_TRUE(validatePacking(problem, {0, 64}, 128).ok());
   EXPECT_EQ(validatePacking(problem, {0, 0}, 128).message, "items 0 and 1 overlap at time 1");
-  EXPECT_EQ(validatePacking(problem, {0, 64}, 127).message,
-            "item 1 of 64 bytes at offset 64 passes the height of 127");
+  EXPECT_EQ(validatePacking(problem, {64, 0}, 127).message,
+            "item 0 of 64 bytes at offset 64 passes the height of 127");
+  EXPECT_EQ(validatePacking(problem, {0, UINT64_MAX - 63}, 128).message,
+            "item 1 of 64 bytes at offset 18446744073709551552 passes the height of 128");
   EXPECT_EQ(validatePacking(problem, {0, 65}, 200).message, "item 1 at offset 65 breaks its alignment of 64");
   EXPECT_EQ(validatePacking(problem, {0}, 200).message, "there are 1 offsets for 2 items");
+  problem.items[1].fixed = 128;
+  EXPECT_EQ(validatePacking(problem, {0, 64}, 200).message,
+            "item 1 at offset 64 is not at its fixed offset of 128");
+  // A window is where it lies in its item: item 1 needs its upper half only while item 0 is there.
+  problem.items[1] = {{{1, 2, 32, 32}, {2, 3, 64}}, 32};
+  EXPECT_TRUE(validatePacking(problem, {0, 32}, 96).ok());
+  EXPECT_EQ(validatePacking(problem, {0, 0}, 96).message, "items 0 and 1 overlap at time 1");
+  EXPECT_EQ(validatePacking(problem, {0, 64}, 96).message,
+            "item 1 of 64 bytes at offset 64 passes the height of 96");
+}
+
+TEST(PackingTest, ProblemsThatContradictThemselvesAreRefused) {
+  PackingProblem problem;
+  problem.sections = 3;
+  auto refused = [&](Item item) {
+    problem.items = {{{{0, 2, 64}}, 64, 0}, item};
+    return checkPacking(problem).message;
+  };
+  EXPECT_EQ(refused({{{2, 3, 64}}, 64, 0}), "");
+  EXPECT_EQ(refused({{}, 64}), "item 1 has no piece");
+  EXPECT_EQ(refused({{{1, 1, 64}}, 64}),
+            "item 1 has a piece from 1 to 1 but it must lie between 0 and 3 and not be empty");
+  EXPECT_EQ(refused({{{0, 2, 64}, {1, 3, 64}}, 64}),
+            "item 1 has a piece from 1 to 3 but it must lie between 2 and 3 and not be empty");
+  EXPECT_EQ(refused({{{0, 4, 64}}, 64}),
+            "item 1 has a piece from 0 to 4 but it must lie between 0 and 3 and not be empty");
+  EXPECT_EQ(refused({{{0, 1, 0}}, 64}),
+            "item 1 has a piece of 0 bytes from byte 0 on but a piece has at least 1 "
+            "and ends at 4611686018427387904 or below");
+  EXPECT_EQ(refused({{{0, 1, 64}}, 48}),
+            "item 1 has an alignment of 48 but it must be a power of two up to 1048576");
+  EXPECT_EQ(refused({{{0, 1, 64}}, 64, 32}),
+            "item 1 has a fixed offset of 32, which breaks its alignment of 64");
+  EXPECT_EQ(refused({{{1, 3, 64}}, 1, 63}),
+            "items 0 and 1 have fixed offsets at which they overlap at time 1");
+  EXPECT_EQ(refused({{{1, 3, 64}}, 1, uint64_t(1) << 62}),
+            "the sum of all sizes on top of the highest offset, 4611686018427387904, is above "
+            "4611686018427387904");
+  EXPECT_EQ(refused({{{1, 3, uint64_t(1) << 62}}, 1}), "the sum of all sizes is above 4611686018427387904");
 }
 
 } // namespace

@@ -1,0 +1,125 @@
+// Thousands of random packings with alignments, fixed offsets, chains and gaps: every solver against the
+// validator, an overlap check of pairs against the validator, and the exhaustive optimum of tiny problems.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/compiler/planning/Packings.h"
+
+#include <gtest/gtest.h>
+
+namespace ortc::planning {
+namespace {
+
+using test::PackingFeatures;
+
+/// Whether items from `next` on find offsets below `height`, all others having theirs.
+bool canPlace(const PackingProblem &problem, uint64_t height, size_t next, std::vector<uint64_t> &offsets) {
+  if (next == problem.items.size())
+    return true;
+  const Item &item = problem.items[next];
+  uint64_t extent = test::extentOf(item);
+  for (uint64_t offset = 0; offset + extent <= height; offset += item.alignment) {
+    if (item.fixed != kAnywhere && item.fixed != offset)
+      continue;
+    bool isFree = true;
+    for (size_t i = 0; i < next && isFree; ++i)
+      isFree = !test::overlap(problem.items[i], offsets[i], item, offset);
+    offsets[next] = offset;
+    if (isFree && canPlace(problem, height, next + 1, offsets))
+      return true;
+  }
+  return false;
+}
+
+/// The optimum, by trying every offset of every item at rising heights.
+uint64_t exhaustiveHeight(const PackingProblem &problem, uint64_t from) {
+  std::vector<uint64_t> offsets(problem.items.size());
+  while (!canPlace(problem, from, 0, offsets))
+    ++from;
+  return from;
+}
+
+PackingFeatures featuresOf(uint32_t seed) {
+  return {(seed & 1) != 0, (seed & 2) != 0, (seed & 4) != 0, (seed & 8) != 0};
+}
+
+TEST(PackingPropertyTest, EveryPackingIsValid) {
+  for (uint32_t seed = 0; seed < 4000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    PackingProblem problem = test::randomPacking(seed, 2 + seed % 40, 4 + seed % 30, featuresOf(seed));
+    ASSERT_TRUE(checkPacking(problem).ok());
+    PackingOptions options;
+    options.work = seed % 3 == 0 ? 0 : 200'000; // 0: the first placement only
+    options.exactWork = seed % 5 == 0 ? 200'000 : 0;
+    Packing packing = pack(problem, options);
+    Status status = validatePacking(problem, packing.offsets, packing.height);
+    ASSERT_TRUE(status.ok()) << status.message << ", " << packing.source;
+    ASSERT_GE(packing.height, packing.bound);
+    ASSERT_GE(packing.bound, packing.maxLive);
+    uint64_t top = 0;
+    for (size_t i = 0; i < problem.items.size(); ++i)
+      top = std::max(top, packing.offsets[i] + test::extentOf(problem.items[i]));
+    ASSERT_EQ(packing.height, top);
+    Packing again = pack(problem, options);
+    ASSERT_EQ(again.offsets, packing.offsets);
+  }
+}
+
+TEST(PackingPropertyTest, ExactSearchFindsTheOptimumWithAlignmentsAndFixedOffsets) {
+  for (uint32_t seed = 0; seed < 1500; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    PackingProblem problem = test::randomPacking(seed, 2 + seed % 4, 6, {(seed & 1) != 0, (seed & 2) != 0});
+    PackingOptions options;
+    options.work = 1000;
+    options.exactWork = 10'000'000;
+    Packing packing = pack(problem, options);
+    ASSERT_TRUE(validatePacking(problem, packing.offsets, packing.height).ok());
+    ASSERT_EQ(packing.height, exhaustiveHeight(problem, packing.bound)) << packing.source;
+  }
+}
+
+TEST(PackingPropertyTest, HeuristicsAreCloseToTheOptimumWithGaps) {
+  uint32_t optimal = 0, total = 600;
+  for (uint32_t seed = 0; seed < total; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    PackingProblem problem = test::randomPacking(seed, 2 + seed % 4, 6, featuresOf(seed | 8));
+    PackingOptions options;
+    options.work = 100'000;
+    options.exactWork = 100'000;
+    Packing packing = pack(problem, options);
+    ASSERT_TRUE(validatePacking(problem, packing.offsets, packing.height).ok());
+    uint64_t optimum = exhaustiveHeight(problem, packing.bound);
+    ASSERT_GE(packing.height, optimum);
+    optimal += packing.height == optimum;
+  }
+  RecordProperty("optimal", int(optimal));
+  EXPECT_GE(optimal, total * 95 / 100);
+}
+
+/// Moves one item of a valid packing; the validator must agree with the check of all pairs.
+TEST(PackingPropertyTest, ValidatorAgreesWithPairsOnDamagedPackings) {
+  uint32_t refused = 0;
+  for (uint32_t seed = 0; seed < 3000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    PackingProblem problem = test::randomPacking(seed, 2 + seed % 10, 8, featuresOf(seed));
+    PackingOptions options;
+    options.work = options.exactWork = 0;
+    Packing packing = pack(problem, options);
+    std::mt19937 random(seed);
+    size_t moved = random() % problem.items.size();
+    packing.offsets[moved] = test::draw(random, 0, uint32_t(packing.height));
+    bool bad = false;
+    for (size_t i = 0; i < problem.items.size(); ++i) {
+      const Item &item = problem.items[i];
+      uint64_t offset = packing.offsets[i];
+      bad |= offset % item.alignment != 0 || offset + test::extentOf(item) > packing.height ||
+             (item.fixed != kAnywhere && item.fixed != offset);
+      for (size_t k = 0; k < i; ++k)
+        bad |= test::overlap(item, offset, problem.items[k], packing.offsets[k]);
+    }
+    ASSERT_EQ(!validatePacking(problem, packing.offsets, packing.height).ok(), bad);
+    refused += bad;
+  }
+  EXPECT_GT(refused, 1000u);
+}
+
+} // namespace
+} // namespace ortc::planning
