@@ -112,7 +112,8 @@ inline constexpr uint32_t kFirstFitItems = 4096;
 void packByFirstFit(const Component &component, uint64_t target, Placement &best, uint64_t &work);
 
 /// Exact search for a packing of at most `target`, then for the lowest one, into `best`.
-/// Needs component.singlePiece.
+/// Does nothing unless component.singlePiece, nor for more than kExactItems items: it recurses once per item.
+inline constexpr uint32_t kExactItems = 2000;
 void packExactly(const Component &component, uint64_t target, uint64_t workLimit, Placement &best,
                  uint64_t &work);
 

@@ -27,8 +27,6 @@ namespace ortc::planning {
 
 namespace {
 
-constexpr size_t kMaxItems = 2000; ///< the search recurses once per item
-
 enum class Answer { kFound, kImpossible, kLimit };
 
 /// An item of the search: its sections among those that matter, and its rank of preference.
@@ -344,7 +342,7 @@ uint64_t luby(uint64_t i) {
 
 void packExactly(const Component &component, uint64_t target, uint64_t workLimit, Placement &best,
                  uint64_t &work) {
-  if (!component.singlePiece || component.items.size() > kMaxItems)
+  if (!component.singlePiece || component.items.size() > kExactItems)
     return;
   uint32_t sections = 0;
   std::vector<Rectangle> rectangles = reduceSections(component, sections);

@@ -117,8 +117,10 @@ void improve(const Component &component, uint64_t target, uint64_t next, uint64_
   if (component.items.size() <= 64)
     exactly(std::min<uint64_t>(exactLeft, 4'000'000));
   if (best.height > next && work < workLimit) {
+    // Also where the exact search has more to spend than this: on the cases that are left to it, it is better.
     bool close = best.height - target < target / 1000;
-    packByPerturbation(component, next, work + (workLimit - work) / (close ? 8 : 1), best, work);
+    bool isExact = component.singlePiece && component.items.size() <= kExactItems && exactLeft > workLimit;
+    packByPerturbation(component, next, work + (workLimit - work) / (close || isExact ? 8 : 1), best, work);
   }
   if (best.height > next && exactLeft > 0)
     exactly(exactLeft);
