@@ -263,7 +263,7 @@ ortc_status ortc_checkpoint_read(ortc_session *session, const void *data, size_t
   if (!error)
     error = checkpoint.checkComplete();
   if (error)
-    return report(&session->message, error, session->arguments);
+    return report(&session->message, error, &session->arguments);
   session->gradients = nullptr;
   if (checkpoint.info.fresh_state)
     ortc_session_reset(session);
@@ -273,12 +273,13 @@ ortc_status ortc_checkpoint_read(ortc_session *session, const void *data, size_t
     info->loaded = checkpoint.info.loaded;
     info->ignored = checkpoint.info.ignored;
   }
-  return report(&session->message, error, session->arguments);
+  return report(&session->message, error, &session->arguments);
 }
 
 ortc_status ortc_checkpoint_load(ortc_session *session, const char *path, ortc_load_info *info) {
   MappedFile file;
-  ortc_status status = report(&session->message, mapFile(path, file, session->arguments), session->arguments);
+  ortc_status status =
+      report(&session->message, mapFile(path, file, session->arguments), &session->arguments);
   if (status)
     return status;
   status = ortc_checkpoint_read(session, file.data, file.bytes, info);

@@ -174,7 +174,7 @@ ortc_status ortc_checkpoint_write(ortc_session *session, ortc_sink_fn sink, void
   for (size_t i = 0; i < count; i++) {
     const char *key = metadata[i].key, *value = metadata[i].value;
     if (!strncmp(key, "ortc.", 5) || strlen(key) + strlen(value) >= kTextLimit)
-      return arguments.set(0, key), report(&session->message, kTooLong, arguments);
+      return arguments.set(0, key), report(&session->message, kTooLong, &arguments);
   }
   uint64_t sum = 0;
   Output out = {};
@@ -186,7 +186,7 @@ ortc_status ortc_checkpoint_write(ortc_session *session, ortc_sink_fn sink, void
   memcpy(out.buffer, &headerBytes, 8);
   out.held = 8;
   writeFile(session, out, sum, metadata, count);
-  return report(&session->message, out.isBroken ? E_IO "the sink has failed" : nullptr, arguments);
+  return report(&session->message, out.isBroken ? E_IO "the sink has failed" : nullptr, &arguments);
 }
 
 ortc_status ortc_checkpoint_save(ortc_session *session, const char *path, const ortc_metadata *metadata,
@@ -197,7 +197,7 @@ ortc_status ortc_checkpoint_save(ortc_session *session, const char *path, const 
   // Process and session make the name this writer's own. It follows no link that somebody put there.
   if (snprintf(temporary, sizeof temporary, "%s.%d.%p.tmp", path, getpid(), (void *)session) >=
       (int)sizeof temporary)
-    return report(&session->message, kTooLong, arguments);
+    return report(&session->message, kTooLong, &arguments);
   int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   ortc_status status = ORTC_E_IO;
   if (file >= 0) {
@@ -212,6 +212,6 @@ ortc_status ortc_checkpoint_save(ortc_session *session, const char *path, const 
   arguments.set(1, (uint64_t)errno);
   unlink(temporary);
   return status == ORTC_E_ARGUMENT ? status
-                                   : report(&session->message, E_IO "cannot write %s (errno %u)", arguments);
+                                   : report(&session->message, E_IO "cannot write %s (errno %u)", &arguments);
 }
 }

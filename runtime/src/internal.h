@@ -36,7 +36,7 @@ struct Arguments {
   void set(int i, const char *text) { at[i] = (uint64_t)(uintptr_t)text; }
 };
 /// The status of an error, and its text in `message`, if there is one.
-ortc_status report(ortc_message *message, Error error, const Arguments &arguments);
+ortc_status report(ortc_message *message, Error error, const Arguments *arguments = nullptr);
 
 /// Writes `value` in base 10 before `end`, where it puts a terminator; returns the first digit.
 char *putDigits(uint64_t value, char *end);
@@ -84,6 +84,8 @@ struct MappedFile {
 };
 Error mapFile(const char *path, MappedFile &file, Arguments &arguments);
 void unmapFile(const MappedFile &file);
+/// Lets go of its pages, which come back when they are read again: they count as memory of the process.
+void forgetPages(const MappedFile &file);
 /// Makes an executable copy of `code`; the copy, not the original, is what must have the digest.
 Error makeExecutable(const void *code, size_t bytes, const uint8_t digest[32], void **copy);
 void releaseExecutable(void *copy, size_t bytes);

@@ -15,13 +15,13 @@ char *putDigits(uint64_t value, char *end) {
 }
 
 // Not snprintf: on a microcontroller that one is larger than the whole runtime.
-ortc_status report(ortc_message *message, Error error, const Arguments &arguments) {
+ortc_status report(ortc_message *message, Error error, const Arguments *arguments) {
   if (!error)
     return ORTC_OK;
   ortc_status status = *error;
   if (!message)
     return status;
-  const uint64_t *argument = arguments.at;
+  const uint64_t *argument = arguments ? arguments->at : nullptr;
   char *at = message->text, *end = at + sizeof message->text - 1;
   while (*++error) {
     char digits[24], *text = digits + sizeof digits - 1;

@@ -116,6 +116,8 @@ void unmapFile(const MappedFile &file) {
     munmap((void *)file.data, file.bytes);
 }
 
+void forgetPages(const MappedFile &file) { madvise((void *)file.data, file.bytes, MADV_DONTNEED); }
+
 // Never the file's own pages: those may change after they were hashed. Writable and executable never at once.
 Error makeExecutable(const void *code, size_t bytes, const uint8_t digest[32], void **copy) {
   void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -131,10 +133,7 @@ Error makeExecutable(const void *code, size_t bytes, const uint8_t digest[32], v
   return nullptr;
 }
 
-void releaseExecutable(void *copy, size_t bytes) {
-  if (copy)
-    munmap(copy, bytes);
-}
+void releaseExecutable(void *copy, size_t bytes) { munmap(copy, bytes); }
 
 } // namespace ortc
 

@@ -268,7 +268,7 @@ __attribute__((noinline)) ortc_status open(const void *image, size_t bytes, Mapp
   ortc_program *p = (ortc_program *)allocate(hooks, sizeof *p);
   if (!p) {
     unmapFile(file);
-    return report(m, kNoMemory, Arguments());
+    return report(m, kNoMemory);
   }
   memset((void *)p, 0, sizeof *p);
   p->host = hooks;
@@ -276,7 +276,7 @@ __attribute__((noinline)) ortc_status open(const void *image, size_t bytes, Mapp
   p->image = (const uint8_t *)image;
   p->imageBytes = bytes;
   p->features = ortc_host_features();
-  ortc_status status = report(m, load(p), p->arguments);
+  ortc_status status = report(m, load(p), &p->arguments);
   if (status)
     ortc_program_close(p);
   else
@@ -334,7 +334,7 @@ ortc_status ortc_program_open_file(const char *path, const ortc_host *host, ortc
   MappedFile file;
   Arguments arguments;
   *program = nullptr;
-  ortc_status status = report(message, mapFile(path, file, arguments), arguments);
+  ortc_status status = report(message, mapFile(path, file, arguments), &arguments);
   return status ? status : open(file.data, file.bytes, file, host, program, message);
 }
 
@@ -342,7 +342,7 @@ ortc_status ortc_program_open_memory(const void *image, size_t bytes, const ortc
                                      ortc_program **program, ortc_message *message) {
   *program = nullptr;
   if ((uintptr_t)image % ORTC_ALIGNMENT)
-    return report(message, E_ARGUMENT "misaligned memory", Arguments());
+    return report(message, E_ARGUMENT "misaligned memory");
   return open(image, bytes, MappedFile(), host, program, message);
 }
 

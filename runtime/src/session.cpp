@@ -149,7 +149,7 @@ Error access(ortc_session *s, const char *name, Operation operation, void *data,
 }
 
 ortc_status perform(ortc_session *s, const char *name, Operation operation, void *data, size_t bytes) {
-  return s ? report(&s->message, access(s, name, operation, data, bytes), s->arguments) : ORTC_E_ARGUMENT;
+  return s ? report(&s->message, access(s, name, operation, data, bytes), &s->arguments) : ORTC_E_ARGUMENT;
 }
 
 __attribute__((noinline)) Error run(ortc_session *s, uint32_t role, double *loss) {
@@ -198,7 +198,7 @@ __attribute__((noinline)) Error run(ortc_session *s, uint32_t role, double *loss
   return nullptr;
 }
 ortc_status runStep(ortc_session *s, uint32_t role, double *loss) {
-  return s ? report(&s->message, run(s, role, loss), s->arguments) : ORTC_E_ARGUMENT;
+  return s ? report(&s->message, run(s, role, loss), &s->arguments) : ORTC_E_ARGUMENT;
 }
 static_assert((int)ORTC_SESSION_STOP_ON_NOT_FINITE == ORTC_CALL_STOP_ON_NOT_FINITE, "passed on as it is");
 
@@ -242,7 +242,7 @@ ortc_status ortc_session_sizes(const ortc_program *program, const ortc_session_o
                                ortc_sizes *sizes) {
   ortc_session_options own = copyIn(options);
   Arguments arguments;
-  return report(nullptr, plan(program, own, *sizes, arguments), arguments);
+  return report(nullptr, plan(program, own, *sizes, arguments), &arguments);
 }
 
 ortc_status ortc_session_create(const ortc_program *program, const ortc_session_options *options,
@@ -251,7 +251,7 @@ ortc_status ortc_session_create(const ortc_program *program, const ortc_session_
   ortc_sizes sizes;
   Arguments arguments;
   *session = nullptr;
-  if (ortc_status status = report(message, plan(program, own, sizes, arguments), arguments))
+  if (ortc_status status = report(message, plan(program, own, sizes, arguments), &arguments))
     return status;
   // One piece of memory for the handle and the regions that are not given.
   struct {
@@ -263,7 +263,7 @@ ortc_status ortc_session_create(const ortc_program *program, const ortc_session_
     total += part.given ? 0 : part.bytes;
   uint8_t *memory = (uint8_t *)allocate(program->host, total);
   if (!memory)
-    return report(message, E_MEMORY "out of memory", arguments);
+    return report(message, E_MEMORY "out of memory");
   ortc_session *s = (ortc_session *)memset(memory, 0, sizes.handle);
   s->program = program;
   s->allocated = total;
@@ -281,11 +281,8 @@ ortc_status ortc_session_create(const ortc_program *program, const ortc_session_
   call.flags = own.flags & ORTC_CALL_STOP_ON_NOT_FINITE;
   call.bases = (void *const *)s->regions;
   call.detail = &s->detail;
-  call.workers = 1;
-  if (own.parallel_for) {
-    call.parallel_for = own.parallel_for;
-    call.workers = own.workers;
-  }
+  call.parallel_for = own.parallel_for;
+  call.workers = own.parallel_for ? own.workers : 1;
   call.pool = own.pool;
   call.trace = own.trace;
   call.trace_context = own.trace_context;
@@ -301,13 +298,17 @@ void ortc_session_destroy(ortc_session *session) {
 const char *ortc_session_message(const ortc_session *session) { return session->message.text; }
 
 ortc_status ortc_session_reset(ortc_session *session) {
-  const Table &image = session->program->tables[ORTC_SECTION_PERSISTENT];
+  const ortc_program *p = session->program;
+  const Table image = p->tables[ORTC_SECTION_PERSISTENT];
   uint8_t *target = session->regions[ORTC_REGION_PERSISTENT];
+  uint64_t rest = p->head->persistent_bytes - image.bytes;
   session->gradients = nullptr;
-  if (target)
-    memset(target, 0, session->program->head->persistent_bytes);
   if (image.bytes)
     memcpy(target, image.data, image.bytes);
+  // Before the rest is touched: a second copy of the parameters is no part of the peak.
+  forgetPages(p->file);
+  if (rest)
+    memset(target + image.bytes, 0, rest);
   return ORTC_OK;
 }
 

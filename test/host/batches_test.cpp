@@ -1,6 +1,7 @@
 // How arrays are cut into slices, shuffled and filled up.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <numeric>
 
@@ -198,6 +199,35 @@ TEST(BatchesTest, RefusesARestOfRowsWhereNothingCanBeRepeated) {
              Remainder::Repeat),
       "data.npz: array 'edges' has 7 rows, which is no multiple of the 3 of a slice, and leading dimensions "
       "differ, so that no samples can be repeated");
+}
+
+TEST(BatchesTest, WhatIsCopiedFromAFileDoesNotStayResident) {
+  constexpr int64_t kRow = 1 << 16, kRows = 8; // 256 KiB a row: what is smaller stays
+  NamedArray array = floats("x", {kRows, kRow});
+  TemporaryFolder folder;
+  std::string shape = "(" + std::to_string(kRows) + ", " + std::to_string(kRow) + ")";
+  std::string path = folder.write("data.npz", zip({{"x.npy", npyOf("<f4", shape, array.data)}}));
+  auto countResident = [&] {
+    std::ifstream maps("/proc/self/smaps");
+    std::string line;
+    while (std::getline(maps, line) && !line.ends_with(path)) {
+    }
+    while (std::getline(maps, line) && !line.starts_with("Rss:")) {
+    }
+    return line.starts_with("Rss:") ? std::stol(line.substr(4)) : -1;
+  };
+  std::unique_ptr<DataSource> source;
+  ASSERT_TRUE(openData(path, source).isOk());
+  Batches batches;
+  std::vector<std::string> notes;
+  ASSERT_TRUE(Batches::create(*source, {input("x", {2, kRow})}, Remainder::Drop, batches, notes).isOk());
+  std::vector<int64_t> order = shuffle(1, 0, kRows);
+  for (int64_t k = 0; k < kRows / 2; ++k) {
+    EXPECT_EQ(slice(batches, 0, k)[kRow], float((2 * k + 1) * kRow));
+    EXPECT_EQ(slice(batches, 0, k, &order)[kRow], float(order[size_t(2 * k + 1)] * kRow));
+  }
+  EXPECT_GE(countResident(), 0);
+  EXPECT_LE(countResident(), 64 * 4) << "a few pages beside what was copied last, of 2 MiB";
 }
 
 TEST(ShuffleTest, IsAPermutationThatDependsOnSeedAndEpochOnly) {

@@ -3,6 +3,7 @@
 #include "test/runtime/TestArtifact.h"
 
 #include <cmath>
+#include <fstream>
 #include <limits>
 
 namespace ortc::test {
@@ -420,6 +421,34 @@ TEST(ProgramTest, OpensFiles) {
   EXPECT_EQ(std::string(message.text), "cannot read " + folder + "/none (errno 2)");
   EXPECT_EQ(ortc_program_open_file(folder.c_str(), nullptr, &program, &message), ORTC_E_IO);
   EXPECT_EQ(program, nullptr);
+}
+
+/// KiB of a mapped file that are resident in this process; -1 when it is not mapped.
+static long countResident(const std::string &path) {
+  std::ifstream maps("/proc/self/smaps");
+  std::string line;
+  while (std::getline(maps, line) && !line.ends_with(path)) {
+  }
+  while (std::getline(maps, line))
+    if (line.starts_with("Rss:"))
+      return std::stol(line.substr(4));
+  return -1;
+}
+
+TEST(ProgramTest, InitialParametersDoNotStayResidentTwice) {
+  std::string path = makeFolder("resident") + "/model.ortc";
+  Artifact a = makeArtifact();
+  a.persistentBytes = 1 << 20;
+  a.persistent.resize(1 << 20, 1); // all of it is in the file
+  writeFile(path, makeFile(a));
+  ortc_program *program = nullptr;
+  ortc_message message{};
+  ASSERT_EQ(ortc_program_open_file(path.c_str(), nullptr, &program, &message), ORTC_OK) << message.text;
+  ProgramHandle handle(program);
+  EXPECT_GE(countResident(path), 1024) << "hashed";
+  SessionHandle session = makeSession(program);
+  EXPECT_EQ(countResident(path), 0);
+  EXPECT_EQ(ortc_session_reset(session.get()), ORTC_OK) << "pages come back";
 }
 
 TEST(ProgramTest, TheHostMayRefuseByDigestAndSignature) {

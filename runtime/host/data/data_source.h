@@ -20,6 +20,7 @@ struct Array {
   const uint8_t *data = nullptr;
   size_t bytes = 0;
   std::shared_ptr<const void> owner;
+  bool isMapped = false; ///< the bytes are those of the file
 };
 
 /// An open file. The directory is read and checked when it is opened, an array when it is asked for, so that

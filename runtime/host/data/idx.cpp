@@ -94,6 +94,7 @@ static Status loadIdx(const std::string &path, Array &array) {
                  std::to_string(array.bytes) + " bytes, but holds " + std::to_string(bytes - headBytes));
     array.data = data + headBytes;
     array.owner = file;
+    array.isMapped = true;
   }
   size_t element = getElementBytes(array.type);
   if (element > 1 && array.bytes) {
@@ -102,6 +103,7 @@ static Status loadIdx(const std::string &path, Array &array) {
     swapBytes(copy.get(), array.bytes / element, element);
     array.data = copy.get();
     array.owner = copy;
+    array.isMapped = false;
   }
   return Status();
 }

@@ -41,6 +41,12 @@ MappedFile::~MappedFile() {
     munmap(const_cast<uint8_t *>(data), bytes);
 }
 
+void forgetPages(const uint8_t *data, size_t bytes) {
+  static const auto page = uintptr_t(sysconf(_SC_PAGESIZE));
+  uintptr_t begin = uintptr_t(data) / page * page;
+  madvise(reinterpret_cast<void *>(begin), uintptr_t(data) + bytes - begin, MADV_DONTNEED);
+}
+
 void swapBytes(uint8_t *data, size_t count, size_t elementBytes) {
   for (size_t i = 0; i < count; ++i)
     std::reverse(data + i * elementBytes, data + (i + 1) * elementBytes);

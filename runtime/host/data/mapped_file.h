@@ -30,6 +30,10 @@ private:
   size_t bytes = 0;
 };
 
+/// Lets go of the pages that hold these bytes of a mapped file, which come back when they are read again: until then
+/// they do not count as memory of this process.
+void forgetPages(const uint8_t *data, size_t bytes);
+
 /// Little-endian and big-endian loads from any address.
 template <typename T> T loadLittle(const uint8_t *from) {
   T value;

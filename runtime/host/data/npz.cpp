@@ -20,6 +20,8 @@ constexpr uint32_t kLocalMagic = 0x04034b50, kCentralMagic = 0x02014b50, kEndMag
 constexpr uint32_t kEnd64Magic = 0x06064b50, kLocator64Magic = 0x07064b50;
 constexpr size_t kLocalBytes = 30, kCentralBytes = 46, kEndBytes = 22, kEnd64Bytes = 56, kLocator64Bytes = 20;
 
+constexpr uint64_t kPiece = 1 << 20; ///< bytes of an array that are resident while it is checked
+
 struct Member {
   uint16_t flags = 0, method = 0;
   uint32_t crc = 0;
@@ -196,10 +198,19 @@ Status NpzSource::load(const std::string &name, Array &array) const {
     data = inflated.get();
     owner = inflated;
   }
-  if (crc32_z(crc32_z(0, nullptr, 0), data, member.uncompressed) != member.crc)
+  uLong crc = crc32_z(0, nullptr, 0);
+  for (uint64_t at = 0; at < member.uncompressed; at += kPiece) {
+    size_t bytes = size_t(std::min(kPiece, member.uncompressed - at));
+    crc = crc32_z(crc, data + at, bytes);
+    if (member.method == 0)
+      forgetPages(data + at, bytes);
+  }
+  if (crc != member.crc)
     return wrong("is damaged: its CRC-32 does not match");
   array.name = name;
-  return parseNpy(data, member.uncompressed, where, std::move(owner), array);
+  ORTC_TRY(parseNpy(data, member.uncompressed, where, std::move(owner), array));
+  array.isMapped = array.owner == file;
+  return Status();
 }
 
 Status openNpz(const std::string &path, std::unique_ptr<DataSource> &source) {

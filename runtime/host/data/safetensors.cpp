@@ -118,6 +118,7 @@ Status SafetensorsSource::load(const std::string &name, Array &array) const {
                  std::to_string(entry.end - entry.begin));
   array.data = file->getData() + dataOffset + entry.begin;
   array.owner = file;
+  array.isMapped = true;
   return Status();
 }
 
