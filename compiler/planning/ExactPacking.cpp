@@ -6,13 +6,18 @@
 // - an item can start no lower than the floor over its sections, nor below the last item placed;
 // - items that start at or above the lowest possible end of any other are left for later (that other one
 //   would have to go below them);
-// - equal items go in one order, and so do items of one lifetime that lie on each other: swapping them
-//   gives another packing of the same height;
+// - equal items go in one order;
 // - a section is too full when the lowest start of any item left in it plus all their sizes pass the
 //   capacity: this ends most branches;
 // - when no item left crosses a section border, the two sides are solved alone.
 // A fixed item takes its turn when the others have reached its offset; one that can no longer lie there ends the
 // branch.
+//
+// A branch that fails says why: some of the items left, each with a start below which it need not be looked for,
+// cannot all be packed. Where that is true without the item placed last, the node above fails with it; where it is
+// not, only items of the conflict are tried in its place. All that a branch rules out must therefore hold whatever
+// other items there are. The order of placement is such a thing, for it is kept as a bound on starts; swapping
+// items of one lifetime that lie on each other is not, and was left out.
 // Sections whose items all exist in a neighbouring one as well say nothing and are dropped beforehand.
 // Three orders of preference take turns and are restarted with noise, for none is good everywhere.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -66,13 +71,34 @@ std::vector<Rectangle> reduceSections(const Component &component, uint32_t &sect
   return rectangles;
 }
 
+/// Divides all sizes and places by their greatest common divisor, which is returned: one byte more is then as much as
+/// a place can be off.
+uint64_t scaleSizes(std::vector<Rectangle> &rectangles) {
+  uint64_t unit = 0;
+  for (const Rectangle &r : rectangles) {
+    unit = std::gcd(unit, r.size);
+    if (r.fixed != kAnywhere)
+      unit = std::gcd(unit, r.fixed);
+  }
+  for (const Rectangle &r : rectangles)
+    if (unit % r.alignment != 0)
+      unit = std::gcd(unit, r.alignment);
+  for (Rectangle &r : rectangles) {
+    r.size /= unit;
+    r.alignment = unit % r.alignment == 0 ? 1 : r.alignment / unit;
+    if (r.fixed != kAnywhere)
+      r.fixed /= unit;
+  }
+  return unit;
+}
+
 class CanonicalSearch {
 public:
   /// `rectangles` are sorted by begin, end, preference.
   CanonicalSearch(const std::vector<Rectangle> &rectangles, uint32_t sections, uint64_t capacity,
                   uint64_t limit)
       : all(rectangles), capacity(capacity), limit(limit), lowest(sections), left(sections, 0),
-        onTop(sections, kNothing), offsets(rectangles.size(), 0), conflicts(rectangles.size() + 1) {
+        offsets(rectangles.size(), 0), conflicts(rectangles.size() + 1) {
     for (const Rectangle &r : all)
       for (uint32_t s = r.begin; s < r.end; ++s)
         left[s] += r.size;
@@ -98,9 +124,8 @@ private:
     uint64_t floor;
   };
 
-  /// Why a branch failed. Per rectangle: 0 when it has no part in it. For one not yet placed, 1 + a start: the
-  /// rectangles of the conflict cannot all be packed when none starts below its own. For one that is placed, 1: that
-  /// it was placed before others excluded something.
+  /// Why a branch failed. Per rectangle: 0 when it has no part in it, or 1 + a start: the rectangles of the conflict
+  /// cannot all be packed when none starts below its own, whatever else there is.
   using Conflict = std::vector<uint64_t>;
 
   struct Candidate {
@@ -128,13 +153,14 @@ private:
     size_t count = size_t(stop - first);
     uint32_t begin = all[first->index].begin, end = 0;
     uint64_t last = before == kNothing ? 0 : offsets[before];
+    uint32_t turn = before == kNothing ? 0 : all[before].preference;
     Conflict &conflict = conflicts[depth];
     conflict.assign(all.size(), 0);
     work += count + all.size() / 8;
     const Waiting *lowestEnding = first;
     for (Waiting *at = first; at < stop; ++at) {
       const Rectangle &r = all[at->index];
-      at->floor = alignUp(std::max(at->floor, last), r.alignment);
+      at->floor = alignUp(std::max(at->floor, last + (r.preference < turn)), r.alignment);
       uint64_t most = r.fixed != kAnywhere ? std::min(r.fixed, capacity - r.size) : capacity - r.size;
       if (at->floor > most) {
         conflict[at->index] = most + 2;
@@ -162,7 +188,6 @@ private:
     conflict[lowestEnding->index] = lowestEnding->floor + 1;
 
     std::vector<Waiting> rest(count - 1);
-    std::vector<uint32_t> savedTop;
     // The first candidate is tried whether it takes part in the conflict or not, the others only when they do.
     for (bool isFirst = true;;) {
       Candidate *next = nullptr;
@@ -176,7 +201,7 @@ private:
       next->isDone = true;
       uint32_t chosen = next->index;
       uint64_t offset = next->offset;
-      if (!mayGoNow(chosen, offset, first, stop, before, conflict))
+      if (isSecondTwin(*next, first, stop, conflict))
         continue;
       isFirst = false;
       const Rectangle &r = all[chosen];
@@ -187,19 +212,14 @@ private:
         bool meets = all[at->index].begin < r.end && r.begin < all[at->index].end;
         rest[k++] = {at->index, meets ? std::max(at->floor, offset + r.size) : at->floor};
       }
-      savedTop.assign(onTop.begin() + r.begin, onTop.begin() + r.end);
-      for (uint32_t s = r.begin; s < r.end; ++s) {
-        onTop[s] = chosen;
+      for (uint32_t s = r.begin; s < r.end; ++s)
         left[s] -= r.size;
-      }
       work += (r.end - r.begin) / 2 + 2 * count;
       offsets[chosen] = offset;
       bool found = solve(rest.data(), rest.data() + rest.size(), chosen, depth + 1);
       // Also after success: the part beside this one may still fail, and then all of it is tried again.
-      for (uint32_t s = r.begin; s < r.end; ++s) {
-        onTop[s] = savedTop[s - r.begin];
+      for (uint32_t s = r.begin; s < r.end; ++s)
         left[s] += r.size;
-      }
       if (found)
         return true;
       if (work > limit)
@@ -222,17 +242,14 @@ private:
       return false;
     }
     const Rectangle &r = all[chosen];
-    for (uint32_t i = 0; i < all.size(); ++i)
-      if (child[i] != 0 && conflict[i] == 0)
-        conflict[i] = 1;
-    work += all.size() / 4;
     for (const Waiting *at = first; at < stop; ++at) {
       if (child[at->index] == 0)
         continue;
       const Rectangle &other = all[at->index];
       uint64_t start = child[at->index] - 1;
       bool meets = other.begin < r.end && r.begin < other.end;
-      if (start <= alignUp(meets ? offset + r.size : offset, other.alignment))
+      if (start <=
+          alignUp(meets ? offset + r.size : offset + (other.preference < r.preference), other.alignment))
         start = 0; // it follows from the place of the chosen one
       if (at->floor < lowestEnd)
         start = at->floor;
@@ -269,38 +286,25 @@ private:
     return true;
   }
 
-  /// False when placing this one now gives a packing that another branch also gives; adds to the conflict what made
-  /// that branch another one.
-  bool mayGoNow(uint32_t index, uint64_t offset, const Waiting *first, const Waiting *stop, uint32_t before,
-                Conflict &conflict) const {
-    const Rectangle &r = all[index];
-    if (before != kNothing && offset == offsets[before] && r.preference < all[before].preference) {
-      conflict[before] = 1;
-      return false;
-    }
-    if (uint32_t below = onTop[r.begin]; below != kNothing) {
-      const Rectangle &b = all[below];
-      if (b.begin == r.begin && b.end == r.end && b.alignment == r.alignment && r.preference < b.preference &&
-          r.fixed == b.fixed && r.size % r.alignment == 0 && offsets[below] + b.size == offset) {
-        conflict[below] = 1;
-        return false;
-      }
-    }
+  /// Whether an equal rectangle with the same start goes first; adds that one to the conflict.
+  bool isSecondTwin(const Candidate &candidate, const Waiting *first, const Waiting *stop,
+                    Conflict &conflict) const {
+    const Rectangle &r = all[candidate.index];
     for (const Waiting *at = first; at < stop; ++at) {
       const Rectangle &other = all[at->index];
-      if (at->index != index && other.begin == r.begin && other.end == r.end && other.size == r.size &&
-          other.alignment == r.alignment && other.fixed == r.fixed && other.preference < r.preference) {
+      if (other.begin == r.begin && other.end == r.end && other.size == r.size &&
+          other.alignment == r.alignment && other.fixed == r.fixed && other.preference < r.preference &&
+          at->floor == candidate.offset) {
         conflict[at->index] = at->floor + 1;
-        return false;
+        return true;
       }
     }
-    return true;
+    return false;
   }
 
   const std::vector<Rectangle> &all;
   uint64_t capacity, limit;
   std::vector<uint64_t> lowest, left; ///< per section
-  std::vector<uint32_t> onTop;        ///< per section: the last one placed there
   std::vector<uint64_t> offsets;
   std::vector<Conflict> conflicts; ///< per depth
 };
@@ -346,6 +350,7 @@ void packExactly(const Component &component, uint64_t target, uint64_t workLimit
     return;
   uint32_t sections = 0;
   std::vector<Rectangle> rectangles = reduceSections(component, sections);
+  uint64_t unit = scaleSizes(rectangles);
   const std::vector<std::vector<uint32_t>> orders = preferences(component);
   uint32_t count = uint32_t(rectangles.size());
   auto attempt = [&](uint64_t capacity, uint64_t limit) {
@@ -368,14 +373,14 @@ void packExactly(const Component &component, uint64_t target, uint64_t workLimit
         return std::tuple(x.begin, x.end, x.preference) < std::tuple(y.begin, y.end, y.preference);
       });
       uint64_t share = 1'000'000 * luby(run / orders.size() + 1);
-      CanonicalSearch search(rectangles, sections, capacity, std::min(share, until - work));
+      CanonicalSearch search(rectangles, sections, capacity / unit, std::min(share, until - work));
       Answer answer = search.run();
       work += search.work + 20 * count;
       if (answer == Answer::kFound) {
         best.height = 0;
         for (uint32_t k = 0; k < count; ++k) {
-          best.offsets[rectangles[k].item] = search.result()[k];
-          best.height = std::max(best.height, search.result()[k] + rectangles[k].size);
+          best.offsets[rectangles[k].item] = unit * search.result()[k];
+          best.height = std::max(best.height, unit * (search.result()[k] + rectangles[k].size));
         }
         best.source = "exact";
       }

@@ -76,6 +76,64 @@ TEST(PackingPropertyTest, ExactSearchFindsTheOptimumWithAlignmentsAndFixedOffset
   }
 }
 
+/// A rectangle cut in up to 26 parts, some of them left out, some fixed where they lie, some aligned.
+PackingProblem cutAndFixed(uint32_t seed, uint64_t &height) {
+  std::mt19937 random(seed);
+  struct Part {
+    uint32_t begin, end;
+    uint64_t low, high;
+  };
+  uint32_t sections = test::draw(random, 6, 25), count = test::draw(random, 5, 26);
+  height = test::draw(random, 5, 34);
+  std::vector<Part> parts{{0, sections, 0, height}};
+  for (int tries = 0; parts.size() < count && tries < 1000; ++tries) {
+    Part &part = parts[random() % parts.size()];
+    Part rest = part;
+    if (random() % 2 == 0 && part.end - part.begin > 1)
+      part.end = rest.begin = test::draw(random, part.begin + 1, part.end - 1);
+    else if (part.high - part.low > 1)
+      part.high = rest.low = test::draw(random, uint32_t(part.low) + 1, uint32_t(part.high) - 1);
+    else
+      continue;
+    parts.push_back(rest);
+  }
+  uint32_t leftOut = random() % 4, fixed = random() % 3, aligned = random() % 3;
+  PackingProblem problem;
+  problem.sections = sections;
+  for (const Part &part : parts) {
+    if (random() % 20 < leftOut)
+      continue;
+    Item item{{{part.begin, part.end, part.high - part.low}}};
+    if (fixed == 0 && random() % 8 == 0)
+      item.fixed = part.low;
+    if (aligned == 0 && random() % 2 == 0)
+      item.alignment = part.low % 4 == 0 ? 4 : part.low % 2 == 0 ? 2 : 1;
+    problem.items.push_back(item);
+  }
+  return problem;
+}
+
+/// A search that learns wrongly from a failed branch says that there is no packing after little work.
+TEST(PackingPropertyTest, ExactSearchNeverMissesAPackingThatExists) {
+  uint32_t open = 0;
+  for (uint32_t seed = 0; seed < 10'000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    uint64_t height = 0;
+    PackingProblem problem = cutAndFixed(seed, height);
+    PackingOptions options;
+    options.work = 0;
+    options.exactWork = 1'000'000;
+    options.target = height;
+    Packing packing = pack(problem, options);
+    ASSERT_TRUE(validatePacking(problem, packing.offsets, packing.height).ok());
+    if (packing.height > height) {
+      ASSERT_GE(packing.work, options.exactWork * 3 / 4) << "no packing of " << height << " was found";
+      ++open;
+    }
+  }
+  EXPECT_LE(open, 100u); // hard ones, which the limit ends
+}
+
 TEST(PackingPropertyTest, HeuristicsAreCloseToTheOptimumWithGaps) {
   uint32_t optimal = 0, total = 600;
   for (uint32_t seed = 0; seed < total; ++seed) {
