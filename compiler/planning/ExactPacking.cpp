@@ -16,10 +16,11 @@
 // A branch that fails says why: some of the items left, each with a start below which it need not be looked for,
 // cannot all be packed. Where that is true without the item placed last, the node above fails with it; where it is
 // not, only items of the conflict are tried in its place. All that a branch rules out must therefore hold whatever
-// other items there are. The order of placement is such a thing, for it is kept as a bound on starts; swapping
-// items of one lifetime that lie on each other is not, and was left out.
+// other items there are: the order of placement is kept as a bound on starts, and of two packings that differ by a
+// swap of items of one lifetime both are searched, for the bounds may allow only one.
 // Sections whose items all exist in a neighbouring one as well say nothing and are dropped beforehand.
-// Three orders of preference take turns and are restarted with noise, for none is good everywhere.
+// Three orders of preference take turns and are restarted with noise, for none is good everywhere; restarts prefer
+// items that were often in sections that were too full.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/planning/Arithmetic.h"
 #include "compiler/planning/Component.h"
@@ -94,11 +95,12 @@ uint64_t scaleSizes(std::vector<Rectangle> &rectangles) {
 
 class CanonicalSearch {
 public:
-  /// `rectangles` are sorted by begin, end, preference.
+  /// `rectangles` are sorted by begin, end, preference. `failures`, per item: how often it was in a section that was
+  /// too full.
   CanonicalSearch(const std::vector<Rectangle> &rectangles, uint32_t sections, uint64_t capacity,
-                  uint64_t limit)
-      : all(rectangles), capacity(capacity), limit(limit), lowest(sections), left(sections, 0),
-        offsets(rectangles.size(), 0), conflicts(rectangles.size() + 1) {
+                  uint64_t limit, std::vector<uint64_t> &failures)
+      : all(rectangles), capacity(capacity), limit(limit), failures(failures), lowest(sections),
+        left(sections, 0), offsets(rectangles.size(), 0), conflicts(rectangles.size() + 1) {
     for (const Rectangle &r : all)
       for (uint32_t s = r.begin; s < r.end; ++s)
         left[s] += r.size;
@@ -274,16 +276,22 @@ private:
       work += (r.end - r.begin) / 4;
     }
     work += (end - begin) / 2;
-    for (uint32_t s = begin; s < end; ++s) {
-      if (lowest[s] == UINT64_MAX || lowest[s] + left[s] <= capacity)
+    uint32_t full = kNothing; // of several, the one with most left in it says most
+    for (uint32_t s = begin; s < end; ++s)
+      if (lowest[s] != UINT64_MAX && lowest[s] + left[s] > capacity &&
+          (full == kNothing || left[s] > left[full]))
+        full = s;
+    if (full == kNothing)
+      return true;
+    uint64_t start = left[full] > capacity ? 0 : capacity - left[full] + 1;
+    for (const Waiting *at = first; at < stop; ++at) {
+      const Rectangle &r = all[at->index];
+      if (r.begin > full || full >= r.end)
         continue;
-      uint64_t start = left[s] > capacity ? 0 : capacity - left[s] + 1;
-      for (const Waiting *at = first; at < stop; ++at)
-        if (all[at->index].begin <= s && s < all[at->index].end)
-          conflict[at->index] = start + 1;
-      return false;
+      conflict[at->index] = start + 1;
+      ++failures[r.item];
     }
-    return true;
+    return false;
   }
 
   /// Whether an equal rectangle with the same start goes first; adds that one to the conflict.
@@ -304,23 +312,27 @@ private:
 
   const std::vector<Rectangle> &all;
   uint64_t capacity, limit;
+  std::vector<uint64_t> &failures;
   std::vector<uint64_t> lowest, left; ///< per section
   std::vector<uint64_t> offsets;
   std::vector<Conflict> conflicts; ///< per depth
 };
 
+/// Per index, its place in the order of falling keys.
+template <typename Rank> std::vector<uint32_t> rankBy(size_t count, Rank key) {
+  std::vector<uint32_t> order(count), result(count);
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) {
+    auto left = key(x), right = key(y);
+    return left != right ? left > right : x < y;
+  });
+  for (uint32_t r = 0; r < order.size(); ++r)
+    result[order[r]] = r;
+  return result;
+}
+
 std::vector<std::vector<uint32_t>> preferences(const Component &c) {
-  auto rank = [&](auto key) {
-    std::vector<uint32_t> order(c.items.size()), result(c.items.size());
-    std::iota(order.begin(), order.end(), 0u);
-    std::sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) {
-      auto left = key(x), right = key(y);
-      return left != right ? left > right : x < y;
-    });
-    for (uint32_t r = 0; r < order.size(); ++r)
-      result[order[r]] = r;
-    return result;
-  };
+  auto rank = [&](auto key) { return rankBy(c.items.size(), key); };
   unsigned shift = 0;
   while ((c.maxLive >> shift) >= (uint64_t(1) << 31))
     ++shift;
@@ -356,13 +368,18 @@ void packExactly(const Component &component, uint64_t target, uint64_t workLimit
   auto attempt = [&](uint64_t capacity, uint64_t limit) {
     uint64_t until = work + limit;
     Random random(1);
+    std::vector<uint64_t> failures(count, 0);
     for (uint32_t run = 0; work < until; ++run) {
       // The three orders as they are, then with some noise: where one run is lost in a bad first choice,
       // another is not, so many short runs and few long ones do best (limits after Luby, Sinclair, Zuckerman).
+      // Items that were often in the way go earlier, by how much differs too.
       const std::vector<uint32_t> &order = orders[run % orders.size()];
-      uint32_t noise = run < orders.size() ? 0 : std::max<uint32_t>(1, count >> (1 + random.below(5)));
+      bool isPlain = run < orders.size();
+      uint32_t noise = isPlain ? 1 : std::max<uint32_t>(1, count >> (1 + random.below(5)));
+      uint32_t weight = isPlain ? 0 : random.below(7);
+      std::vector<uint32_t> byFailures = rankBy(count, [&](uint32_t i) { return failures[i]; });
       for (Rectangle &r : rectangles)
-        r.preference = 2 * order[r.item] + (noise > 0 ? 2 * random.below(noise) : 0);
+        r.preference = 2 * (order[r.item] + random.below(noise)) + weight * byFailures[r.item];
       std::sort(rectangles.begin(), rectangles.end(), [](const Rectangle &x, const Rectangle &y) {
         return std::tuple(x.preference, x.item) < std::tuple(y.preference, y.item);
       });
@@ -373,7 +390,7 @@ void packExactly(const Component &component, uint64_t target, uint64_t workLimit
         return std::tuple(x.begin, x.end, x.preference) < std::tuple(y.begin, y.end, y.preference);
       });
       uint64_t share = 1'000'000 * luby(run / orders.size() + 1);
-      CanonicalSearch search(rectangles, sections, capacity / unit, std::min(share, until - work));
+      CanonicalSearch search(rectangles, sections, capacity / unit, std::min(share, until - work), failures);
       Answer answer = search.run();
       work += search.work + 20 * count;
       if (answer == Answer::kFound) {
