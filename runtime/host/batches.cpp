@@ -13,6 +13,8 @@ namespace ortc::host {
 
 /// When a step reads this many bytes of neighbouring rows from a file, their pages are let go.
 static constexpr size_t kForgotten = 256 << 10;
+/// At most so much comes back in front of a page that is read: Linux maps 64 KiB, or a whole piece of its cache.
+static constexpr size_t kMappedAround = 2 << 20;
 
 /// Whether a row of shape a can be read as one of shape b without anybody being surprised: one is the other
 /// with neighbouring dimensions merged or dimensions of 1 put in. [8, 8] is [64] and [1, 8, 8]; [3, 32, 32]
@@ -197,7 +199,7 @@ void Batches::gather(size_t input, int64_t slice, const std::vector<int64_t> *or
   if (field.isEmpty)
     return;
   auto copy = [&](int64_t fromRow, int64_t toRow, int64_t rows) {
-    // Reading on costs a page fault for every 64 KiB: nothing beside copying as much, but a lot beside a small row.
+    // Reading on costs a page fault for every 64 KiB: little beside copying as much, but a lot beside a small row.
     bool forgets = field.array.isMapped && size_t(rows) * field.fromRow >= kForgotten;
     int64_t most = forgets ? std::max(int64_t(kForgotten / field.fromRow), int64_t(1)) : rows;
     for (int64_t piece; rows; fromRow += piece, toRow += piece, rows -= piece) {
@@ -208,8 +210,10 @@ void Batches::gather(size_t input, int64_t slice, const std::vector<int64_t> *or
         field.conversion.convert(from, target, size_t(piece * field.rowElements));
       else
         std::memcpy(target, from, size_t(piece) * field.toRow);
+      // The kernel maps pages around the one that is read, so those of the piece before came back.
+      size_t before = std::min(size_t(from - field.array.data), kMappedAround);
       if (forgets)
-        forgetPages(from, size_t(piece) * field.fromRow);
+        forgetPages(from - before, before + size_t(piece) * field.fromRow);
     }
   };
   if (!isBatch()) {

@@ -207,6 +207,8 @@ Status NpzSource::load(const std::string &name, Array &array) const {
   }
   if (crc != member.crc)
     return wrong("is damaged: its CRC-32 does not match");
+  if (member.method == 0)
+    forgetPages(data, member.uncompressed); // some came back around those that were read
   array.name = name;
   ORTC_TRY(parseNpy(data, member.uncompressed, where, std::move(owner), array));
   array.isMapped = array.owner == file;
