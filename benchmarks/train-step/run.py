@@ -48,13 +48,16 @@ PLACE = ROOT / "build/train-step"
 LIBRARIES_GIB, COPIES_OF_WEIGHTS = 1.5, 12
 
 
-def describe(args):
-    model = next(
+def describe_processor():
+    return next(
         (line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
         "unknown processor",
     )
+
+
+def describe(args):
     return {
-        "machine": args.machine or f"{len(args.cores)} cores of {model}",
+        "machine": args.machine or f"{len(args.cores)} cores of {describe_processor()}",
         "date": datetime.date.today().isoformat(),
         "seconds": args.seconds,
         "rounds": args.rounds,

@@ -204,7 +204,7 @@ class Ortc:
             process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         with Alarm(process, self.limit) as alarm:
             try:
-                _, status, usage = os.wait4(process.pid, 0)
+                status, peak = self.wait(process)
             except BaseException:
                 end(process)
                 raise
@@ -213,7 +213,12 @@ class Ortc:
             raise TooSlow(f"more than {self.limit:g} s")
         if process.returncode:
             raise Failure(find_reason(self.log.read_text(errors="replace")) or f"exit {process.returncode}")
-        return round(usage.ru_maxrss / 1024, 1)
+        return round(peak, 1)
+
+    def wait(self, process):
+        """Its status and its peak resident size in MiB, once it has ended."""
+        _, status, usage = os.wait4(process.pid, 0)
+        return status, usage.ru_maxrss / 1024
 
     def close(self):
         shutil.rmtree(self.artifact, ignore_errors=True)

@@ -8,7 +8,6 @@ import statistics
 
 from performance_set import BATCH_NORM
 
-BEGIN, END = "<!-- train-step: begin -->", "<!-- train-step: end -->"
 DISTURBED = 2  # a median this many times the fastest step says that something else ran on these cores
 SYSTEMS = {
     "ortc": "ortc",
@@ -203,9 +202,10 @@ def markdown(machine, lines):
     return "\n".join(parts + (["Without a result:", "", *failed, ""] if failed else []))
 
 
-def write(path, text):
-    """Replaces what is between the two markers of the document."""
+def write(path, text, name="train-step"):
+    """Replaces what is between the two markers of that name in the document."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     old = path.read_text()
-    if old.count(BEGIN) != 1 or old.count(END) != 1 or old.index(BEGIN) > old.index(END):
-        raise SystemExit(f"{path}: needs the lines '{BEGIN}' and '{END}', once each, in this order")
-    path.write_text(f"{old[:old.index(BEGIN)]}{BEGIN}\n{text}{old[old.index(END):]}")
+    if old.count(begin) != 1 or old.count(end) != 1 or old.index(begin) > old.index(end):
+        raise SystemExit(f"{path}: needs the lines '{begin}' and '{end}', once each, in this order")
+    path.write_text(f"{old[:old.index(begin)]}{begin}\n{text}{old[old.index(end):]}")

@@ -47,6 +47,12 @@ def load(folder, layout):
     return module, [(inputs, label) for *inputs, label in zip(*parts.values(), labels)]
 
 
+def count_state(module):
+    """Bytes of what stays between steps: trained parameters with two moments, the other tensors."""
+    trained = sum(p.nbytes for p in module.parameters() if p.requires_grad)
+    return 2 * trained + sum(t.nbytes for t in (*module.parameters(), *module.buffers()))
+
+
 def make_usual(module, loss, batches, compiled):
     optimizer = torch.optim.AdamW(
         module.parameters(), lr=LEARNING_RATE, betas=(BETA1, BETA2), eps=EPSILON, weight_decay=WEIGHT_DECAY, fused=True
@@ -113,7 +119,7 @@ def main():
     recipe = json.loads((args.folder / "recipe.json").read_text())
     loss = models.LOSSES[recipe["flags"][recipe["flags"].index("--loss") + 1]]
     module, batches = load(args.folder, args.layout)
-    facts = {"version": f"PyTorch {torch.__version__}", "base_mib": base}
+    facts = {"version": f"PyTorch {torch.__version__}", "base_mib": base, "state_mib": round(count_state(module) / 2**20, 3)}
     started = time.perf_counter()
     if args.mode == "whole":
         step = make_whole(module, loss, batches)
