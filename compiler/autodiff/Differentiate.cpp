@@ -8,6 +8,7 @@
 #include "compiler/autodiff/Differentiate.h"
 
 #include "compiler/autodiff/DifferentiableOpInterface.h"
+#include "dialects/nn/ValueNames.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -82,6 +83,7 @@ void Engine::collectActive(ValueRange outputs) {
 void Engine::accumulate(Value value, Value contribution) {
   Value &sum = gradients[value];
   sum = sum ? addGradients(builder, sum, contribution) : contribution;
+  nn::nameGradient(sum, value, builder.getLoc());
 }
 
 Value Engine::mutate(Operation *op, unsigned operand, Value gradient) {
@@ -105,7 +107,7 @@ LogicalResult Engine::visit(Operation *op) {
   if (!differentiable)
     return op->emitError() << "no gradient rule for '" << op->getName() << "'";
   MLIRContext *context = op->getContext();
-  builder.setLoc(FusedLoc::get({op->getLoc()}, StringAttr::get(context, kGradientLocation), context));
+  builder.setLoc(FusedLoc::get({op->getLoc()}, StringAttr::get(context, nn::kGradientLocation), context));
   Operation *before = last();
   GradientRequest request(builder, op, cotangents, wanted, options);
   Gradients results = differentiable.differentiate(request);

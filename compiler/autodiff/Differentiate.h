@@ -14,9 +14,6 @@ namespace ortc::autodiff {
 /// Attaches every rule of compiler/autodiff/rules to its operation when its dialect is loaded.
 void registerGradientRules(mlir::DialectRegistry &registry);
 
-/// Metadata of the fused location that operations of a gradient have; inside is the location of what was differentiated.
-inline constexpr llvm::StringLiteral kGradientLocation = "gradient";
-
 /// Scales one operand's gradient of every operation of one name. For tests only: shows that a check of
 /// gradients notices a wrong rule.
 struct Mutation {

@@ -8,7 +8,10 @@
 #include "compiler/codegen/artifact/ArtifactWriter.h"
 #include "compiler/driver/ArtifactBuilder.h"
 #include "compiler/driver/CheckNames.h"
+#include "compiler/driver/LossWarning.h"
 #include "compiler/driver/Manifest.h"
+#include "compiler/driver/MemoryReport.h"
+#include "compiler/driver/MemoryText.h"
 #include "compiler/driver/OutputFolder.h"
 #include "compiler/driver/Reports.h"
 #include "compiler/driver/SourceModel.h"
@@ -37,6 +40,7 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <sched.h>
 #include <thread>
 
@@ -60,8 +64,8 @@ namespace {
 class Compilation {
 public:
   Compilation(const CompileOptions &options, const TuneOptions &tuning,
-              const std::function<int(ModuleOp parts)> &then)
-      : options(options), tuning(tuning), then(then), output(options.output) {
+              const std::function<int(ModuleOp parts)> &then, const PlanOptions *planning = nullptr)
+      : options(options), tuning(tuning), then(then), planning(planning), output(options.output) {
     DialectRegistry registry;
     autodiff::registerGradientRules(registry);
     context.appendDialectRegistry(registry);
@@ -91,6 +95,8 @@ public:
           {kPhaseNames[i], std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()});
       if (!dump(i, kPhaseNames[i]))
         return report();
+      if (planning && phases[i] == &Compilation::place)
+        return showPlan() ? 0 : report();
       if (options.compileTo == kPhaseNames[i]) {
         if (!writeReports())
           return report();
@@ -165,6 +171,7 @@ private:
   std::vector<host::NamedFile> listReports() const {
     return {{"--dump-buffers", options.dumpBuffers},
             {"--report", options.report},
+            {"--html", planning ? planning->page : ""},
             {"--tune-cache", tuning.measures ? tuning.path() : ""}};
   }
 
@@ -372,49 +379,10 @@ private:
     if (failed(train::buildLoss(*program, options.loss, options.lossInput)))
       return false;
     describeLoss();
-    warnOfProbabilities();
+    if (std::string warning = warnOfProbabilities(*source, model->getProto(), options.loss, facts.lossOutput);
+        !warning.empty())
+      facts.warnings.push_back(std::move(warning));
     return true;
-  }
-
-  /// Many models end with the softmax, or the sigmoid, that the loss has in itself.
-  void warnOfProbabilities() {
-    auto graphs = source->getOps<onnx::GraphOp>();
-    Value value;
-    for (auto [i, output] : llvm::enumerate((*graphs.begin()).getBlock().getTerminator()->getOperands()))
-      if ((*graphs.begin()).getOutputName(i) == facts.lossOutput)
-        value = output;
-    auto node = value ? value.getDefiningOp<onnx::NodeOp>() : onnx::NodeOp();
-    static constexpr StringLiteral kViews[] = {"Identity",  "Reshape", "Flatten", "Squeeze",
-                                               "Unsqueeze", "Cast",    "ZipMap"};
-    while (node && llvm::is_contained(kViews, node.getOpType()))
-      node = node.getInput(0) ? node.getInput(0).getDefiningOp<onnx::NodeOp>() : onnx::NodeOp();
-    if (!node)
-      return;
-    const bool isCrossEntropy = options.loss.kind == LossKind::CrossEntropy,
-               isNll = options.loss.kind == LossKind::Nll;
-    std::string flag = isNll ? "--loss cross_entropy " : "", input;
-    if (node.getOpType() == "Concat" && isCrossEntropy) // 1 - p and p
-      for (Value part : node.getInputs())
-        if (auto each = part.getDefiningOp<onnx::NodeOp>(); each && each.getOpType() == "Sigmoid") {
-          flag = "--loss bce_with_logits ";
-          node = each;
-        }
-    bool isSoftmax = node.getOpType() == "Softmax", isSigmoid = node.getOpType() == "Sigmoid";
-    const char *what = isCrossEntropy && isSoftmax ? "cross_entropy applies a softmax itself"
-                       : isCrossEntropy && isSigmoid && !flag.empty() ? "cross_entropy takes logits"
-                       : isNll && isSoftmax ? "nll takes logarithms of probabilities"
-                       : options.loss.kind == LossKind::BceWithLogits && isSigmoid
-                           ? "bce_with_logits applies a sigmoid itself"
-                           : nullptr;
-    if (!what)
-      return;
-    if (auto before = node.getInput(0).getDefiningOp<onnx::NodeOp>())
-      input = before.getOutputName(cast<OpResult>(node.getInput(0)).getResultNumber()).str();
-    bool isKnown = llvm::any_of(model->getProto().graph().node(),
-                                [&](const auto &each) { return llvm::is_contained(each.output(), input); });
-    facts.warnings.push_back(
-        std::string(what) + ", and '" + facts.lossOutput + "' comes from a " + node.getOpType().str() +
-        (isKnown ? "; " + flag + "--loss-input " + input + " gives the loss what goes into it" : ""));
   }
 
   /// What the loss is computed from, for the manifest.
@@ -573,8 +541,7 @@ private:
     for (auto entry : program->getOps<plan::ProgramOp>()) {
       CompileFacts::EntryFacts fact;
       fact.name = entryName(entry, options);
-      fact.bound = entry.getPeakBytes();
-      fact.sourceOrder = entry.getSourcePeakBytes();
+      fact.memory = describeMemory(entry, options);
       for (auto [number, times] : llvm::enumerate(countCalls(entry, kernels))) {
         fact.steps += times;
         if (codes.empty() || times == 0)
@@ -598,8 +565,7 @@ private:
     if (isMeasured && !(tuned.read(tuning.path(), /*mayBeMissing=*/true, why) &&
                         writeFile(tuning.path(), tuned.write(), why)))
       return fail(why, 1);
-    if (!options.dumpBuffers.empty() &&
-        !writeFile(options.dumpBuffers, makeBufferTable(*program, options), why))
+    if (!options.dumpBuffers.empty() && !writeFile(options.dumpBuffers, makeBufferTable(listPlans()), why))
       return fail(why, 1);
     if (options.report.empty())
       return true;
@@ -612,6 +578,34 @@ private:
         return fail("--report: " + why, 1);
     }
     return writeFile(options.report, makeReport(facts, phaseTimes, codes, costs), why) || fail(why, 1);
+  }
+
+  std::vector<MemoryPlan> listPlans() const {
+    std::vector<MemoryPlan> plans;
+    for (const CompileFacts::EntryFacts &entry : facts.entries)
+      plans.push_back(entry.memory);
+    return plans;
+  }
+
+  /// `ortc plan`: what there is to say without code.
+  bool showPlan() {
+    describePrograms();
+    std::vector<MemoryPlan> plans = listPlans();
+    auto bytes = [&](StringRef name) {
+      auto attribute = (*program)->getAttrOfType<IntegerAttr>(name);
+      return attribute ? static_cast<uint64_t>(attribute.getInt()) : 0;
+    };
+    SharedMemory shared{bytes(memory::kPersistentBytes), bytes(memory::kConstantBytes), options.maxWorkers};
+    nlohmann::ordered_json report = makePlanReport(facts.modelFile, shared, plans);
+    std::string why;
+    if ((!options.dumpBuffers.empty() && !writeFile(options.dumpBuffers, makeBufferTable(plans), why)) ||
+        (!options.report.empty() && !writeFile(options.report, writePlanReport(report), why)) ||
+        (!planning->page.empty() && !writeFile(planning->page, makePlanPage(report), why)))
+      return fail(why, 1);
+    warn();
+    if (!options.quiet)
+      std::cout << describePlanReport(report, planning->everyEntry);
+    return true;
   }
 
   void warn() const {
@@ -657,6 +651,7 @@ private:
   const CompileOptions &options;
   const TuneOptions tuning;
   const std::function<int(ModuleOp parts)> then;
+  const PlanOptions *planning; ///< null: an artifact is wanted
   OutputFolder output;
   MLIRContext context;
   std::string error;
@@ -683,6 +678,12 @@ int compile(const CompileOptions &options, const TuneOptions &tuning) {
 
 int compile(const CompileOptions &options, const std::function<int(ModuleOp parts)> &then) {
   return Compilation(options, {}, then).run();
+}
+
+int plan(const CompileOptions &options, const PlanOptions &planning) {
+  CompileOptions placed = options;
+  placed.compileTo = "place";
+  return Compilation(placed, {}, nullptr, &planning).run();
 }
 
 } // namespace ortc::driver

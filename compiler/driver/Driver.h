@@ -22,6 +22,16 @@ int compile(const CompileOptions &options, const TuneOptions &tuning = {});
 /// backward functions), and what it returns is the exit status.
 int compile(const CompileOptions &options, const std::function<int(mlir::ModuleOp parts)> &then);
 
+/// What `ortc plan` is asked for, beside the options of the compilation.
+struct PlanOptions {
+  std::string page;        ///< HTML file; empty: none
+  bool everyEntry = false; ///< details of every entry, not of the first only
+};
+
+/// Plans the memory of what `options` would compile, without generating code for it, prints the plan, and writes what
+/// `planning` and the options' `report` (as plan.json) and `dumpBuffers` say. Returns the exit status of `ortc plan`.
+int plan(const CompileOptions &options, const PlanOptions &planning);
+
 /// Names of the phases that `--compile-to` takes, in order.
 extern const char *const kPhaseNames[];
 

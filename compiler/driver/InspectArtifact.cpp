@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "compiler/codegen/artifact/ArtifactReader.h"
+#include "compiler/driver/MemoryText.h"
 #include "runtime/host/artifact_path.h"
 #include "runtime/host/text.h"
 
@@ -75,6 +76,15 @@ static void printManifest(const Json &manifest) {
       printRow("frozen", getText(frozen, "name") + ": " + getText(frozen, "reason"));
 }
 
+/// What the manifest says of an entry's memory plan; null when it says nothing.
+static const Json *findMemory(const Json &manifest, const std::string &entry) {
+  if (manifest.is_object() && manifest.contains("entries"))
+    for (const Json &each : manifest["entries"])
+      if (getText(each, "name") == entry && each.contains("memory"))
+        return &each["memory"];
+  return nullptr;
+}
+
 Status inspectArtifact(const std::string &path) {
   std::string file, error;
   if (Status found = host::findArtifactFile(path, file); !found.isOk())
@@ -105,6 +115,8 @@ Status inspectArtifact(const std::string &path) {
     printRow("entry", entry.name + ", " + target + ": transient " + formatBytes(total) + " (" +
                           formatBytes(entry.fixedBytes) + " + " + formatBytes(entry.workerBytes) +
                           " a worker)");
+    if (const Json *memory = findMemory(manifest, entry.name))
+      std::fputs(describePlan(*memory).c_str(), stdout);
   }
   std::printf("tensors\n");
   for (const artifact::Tensor &tensor : artifact.tensors)

@@ -5,8 +5,8 @@
 // mark around it where it is part of a gradient, and a step has those of all operations of its kernel.
 #include "compiler/driver/KernelFacts.h"
 
-#include "compiler/autodiff/Differentiate.h"
 #include "dialects/nn/NnDialect.h"
+#include "dialects/nn/ValueNames.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -32,7 +32,7 @@ static void addNodes(Location location, bool isGradient, KernelFacts &facts) {
   } else if (auto fused = dyn_cast<FusedLoc>(location)) {
     auto mark = dyn_cast_or_null<StringAttr>(fused.getMetadata());
     for (Location part : fused.getLocations())
-      addNodes(part, isGradient || (mark && mark == autodiff::kGradientLocation), facts);
+      addNodes(part, isGradient || (mark && mark == nn::kGradientLocation), facts);
   }
 }
 
@@ -43,7 +43,7 @@ static std::string inWords(StringRef mnemonic) {
   return StringRef(words).ends_with(" grad") ? words + "ient" : words;
 }
 
-static std::string describeType(Type type) {
+std::string describeShape(Type type) {
   auto shaped = cast<ShapedType>(type);
   std::string text;
   for (int64_t dim : shaped.getShape())
@@ -78,9 +78,9 @@ static void describeBody(func::FuncOp function, KernelFacts &facts) {
     else if (!isa<nn::ReshapeOp, nn::DetachOp>(op))
       addOnce(work, inWords(mnemonic));
     if (facts.shape.empty() && isa<nn::DotOp, nn::ConvOp, nn::ConvInputGradOp, nn::ConvFilterGradOp>(op))
-      facts.shape = describeType(op->getOperand(0).getType()) + " * " +
-                    describeType(op->getOperand(1).getType()) + " -> " +
-                    describeType(op->getResult(0).getType());
+      facts.shape = describeShape(op->getOperand(0).getType()) + " * " +
+                    describeShape(op->getOperand(1).getType()) + " -> " +
+                    describeShape(op->getResult(0).getType());
   });
   if (isElementwise)
     work.push_back("elementwise");
@@ -91,7 +91,8 @@ static void describeBody(func::FuncOp function, KernelFacts &facts) {
   Type from = findLargest(function.getArgumentTypes()), to = findLargest(function.getResultTypes());
   if (from && to && cast<ShapedType>(from).getShape() == cast<ShapedType>(to).getShape())
     from = Type();
-  facts.shape = (from ? describeType(from) : "") + (from && to ? " -> " : "") + (to ? describeType(to) : "");
+  facts.shape =
+      (from ? describeShape(from) : "") + (from && to ? " -> " : "") + (to ? describeShape(to) : "");
 }
 
 /// Parameters that a step gives new values; other tensors when it does so to no parameter.
@@ -109,6 +110,11 @@ static void addUpdates(ModuleOp module, plan::StepOp step, KernelFacts &facts) {
     addOnce(facts.updates, name);
 }
 
+void addStepOrigins(ModuleOp module, plan::StepOp step, KernelFacts &facts) {
+  addNodes(step.getLoc(), false, facts);
+  addUpdates(module, step, facts);
+}
+
 std::vector<KernelFacts> describeKernels(ModuleOp module, const ProgramKernels &kernels) {
   std::vector<KernelFacts> all(kernels.names.size());
   llvm::StringMap<KernelFacts *> byName;
@@ -120,11 +126,7 @@ std::vector<KernelFacts> describeKernels(ModuleOp module, const ProgramKernels &
     describeBody(function, facts);
     byName[name] = &facts;
   }
-  module.walk([&](plan::StepOp step) {
-    KernelFacts &facts = *byName.lookup(step.getKernel());
-    addNodes(step.getLoc(), false, facts);
-    addUpdates(module, step, facts);
-  });
+  module.walk([&](plan::StepOp step) { addStepOrigins(module, step, *byName.lookup(step.getKernel())); });
   return all;
 }
 

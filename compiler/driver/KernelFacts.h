@@ -24,6 +24,12 @@ struct KernelFacts {
 /// In the order of `kernels.names`.
 std::vector<KernelFacts> describeKernels(mlir::ModuleOp module, const ProgramKernels &kernels);
 
+/// Adds what a step is there for: nodes, gradients and updates.
+void addStepOrigins(mlir::ModuleOp module, plan::StepOp step, KernelFacts &facts);
+
+/// "64x10", "64xi64", "scalar": f32 goes without saying.
+std::string describeShape(mlir::Type type);
+
 /// Adds the nodes, gradients and updates that there are.
 void addOrigins(nlohmann::ordered_json &item, const KernelFacts &facts);
 

@@ -3,6 +3,7 @@
 #include "compiler/driver/Manifest.h"
 
 #include "compiler/codegen/artifact/ArtifactReader.h"
+#include "compiler/driver/MemoryReport.h"
 
 #include <nlohmann/json.hpp>
 
@@ -115,17 +116,14 @@ static Json describeEntries(const CompileOptions &options, const CompileFacts &f
   for (size_t i = 0; i < artifact.entries.size(); ++i) {
     const artifact::Entry &entry = artifact.entries[i];
     const CompileFacts::EntryFacts &fact = facts.entries[i];
+    MemoryPlan memory = fact.memory;
+    memory.workerBytes = entry.workerBytes; // of the code, whatever was thought before
     entries.push_back({{"name", entry.name},
                        {"role", artifact::entryRoleName(entry.role)},
                        {"binding", artifact.bindings[entry.binding]},
                        {"steps", fact.steps},
                        {"flops", fact.flops},
-                       {"memory",
-                        {{"transient", entry.fixedBytes + options.maxWorkers * entry.workerBytes},
-                         {"fixed", entry.fixedBytes},
-                         {"per_worker", entry.workerBytes},
-                         {"bound", fact.bound},
-                         {"source_order", fact.sourceOrder}}}});
+                       {"memory", summarizeMemory(memory, options.maxWorkers)}});
   }
   return entries;
 }

@@ -4,6 +4,7 @@
 
 #include "compiler/codegen/artifact/Artifact.h"
 #include "compiler/driver/KernelFacts.h"
+#include "compiler/driver/MemoryPlan.h"
 #include "compiler/legalize/Legalize.h"
 #include "compiler/options/CompileOptions.h"
 
@@ -24,7 +25,7 @@ struct CompileFacts {
     std::string name;
     int64_t steps = 0, flops = 0, bytesRead = 0, bytesWritten = 0;
     std::map<size_t, int64_t> calls; ///< of a kernel, by its number
-    uint64_t bound = 0, sourceOrder = 0;
+    MemoryPlan memory;
   };
   std::vector<EntryFacts> entries;  ///< in the order of the artifact's
   std::vector<KernelFacts> kernels; ///< in the order of the artifact's kernel names

@@ -1,10 +1,8 @@
-//===- Reports.cpp - what --dump-buffers and --report write ---------------===//
+//===- Reports.cpp - what --report writes -----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Reports.h"
 
 #include "compiler/driver/MeasureKernels.h"
-#include "dialects/plan/PlanDialect.h"
-#include "passes/memory/Passes.h"
 #include "runtime/host/data/atomic_file.h"
 
 #include <cstdio>
@@ -14,56 +12,6 @@
 using namespace mlir;
 
 namespace ortc::driver {
-
-std::string entryName(plan::ProgramOp program, const CompileOptions &options) {
-  return program.getRole().str() + "/" + options.bindings[program.getBinding()].name;
-}
-
-/// Text in quotation marks, its own doubled (RFC 4180).
-static std::string quoteField(StringRef text) {
-  std::string quoted = "\"";
-  for (char letter : text)
-    quoted += letter == '"' ? std::string("\"\"") : std::string(1, letter);
-  return quoted + "\"";
-}
-
-std::string makeBufferTable(ModuleOp module, const CompileOptions &options) {
-  std::string table = "entry,name,region,offset,bytes,first,last\n";
-  for (auto program : module.getOps<plan::ProgramOp>()) {
-    llvm::DenseMap<Operation *, int64_t> number;
-    int64_t steps = 0;
-    program.walk([&](plan::StepOp step) { number[step] = steps++; });
-    // A tensor, input or output has a buffer for every shape that it is seen with.
-    struct Row {
-      std::string key;
-      int64_t bytes, first, last;
-    };
-    std::vector<Row> rows;
-    for (auto buffer : program.getBody().front().getOps<plan::BufferOp>()) {
-      std::string key = quoteField(entryName(program, options)) + "," + quoteField(buffer.getName()) + "," +
-                        plan::stringifyRegion(buffer.getRegion()).str() + "," +
-                        std::to_string(buffer.getOffset());
-      int64_t bytes = plan::storedBytes(cast<ShapedType>(buffer.getType()));
-      bool isTransient = buffer.getRegion() == plan::Region::transient;
-      auto row =
-          isTransient ? rows.end() : llvm::find_if(rows, [&](const Row &other) { return other.key == key; });
-      for (Operation *user : buffer->getUsers()) {
-        auto found = number.find(user);
-        if (found == number.end())
-          continue;
-        if (row == rows.end())
-          row = rows.insert(rows.end(), {key, bytes, found->second, found->second});
-        row->bytes = std::max(row->bytes, bytes);
-        row->first = std::min(row->first, found->second);
-        row->last = std::max(row->last, found->second);
-      }
-    }
-    for (const Row &row : rows)
-      table += row.key + "," + std::to_string(row.bytes) + "," + std::to_string(row.first) + "," +
-               std::to_string(row.last) + "\n";
-  }
-  return table;
-}
 
 bool findCosts(ModuleOp module, const ProgramKernels &kernels, const TargetCode &code,
                const CompileOptions &options, KernelCosts &costs, std::string &error) {
@@ -153,8 +101,8 @@ std::string makeReport(const CompileFacts &facts, const std::vector<PhaseTime> &
                                  {"flops", entry.flops},
                                  {"bytes_read", entry.bytesRead},
                                  {"bytes_written", entry.bytesWritten},
-                                 {"bound", entry.bound},
-                                 {"source_order", entry.sourceOrder}});
+                                 {"bound", entry.memory.maxLive},
+                                 {"source_order", entry.memory.sourceOrder}});
   for (size_t i = 0; i < codes.size(); ++i)
     report["targets"].push_back(reportTarget(facts, codes[i], costs[i]));
   return report.dump(1) + "\n";

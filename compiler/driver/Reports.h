@@ -1,4 +1,4 @@
-//===- Reports.h - what --dump-buffers and --report write -----------------===//
+//===- Reports.h - what --report writes -------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -14,13 +14,6 @@ struct PhaseTime {
   std::string name;
   double seconds;
 };
-
-/// "train/default": the name that the artifact's entry has.
-std::string entryName(plan::ProgramOp program, const CompileOptions &options);
-
-/// The memory plan as CSV: entry, name, region, offset, bytes, and the first and last step that use the buffer, from 0.
-/// One line for each piece of memory and name; what no step uses has no line. Text is quoted.
-std::string makeBufferTable(mlir::ModuleOp module, const CompileOptions &options);
 
 /// What the kernels of a target should take and do take, on one core, in the order of the artifact's kernels.
 struct KernelCosts {

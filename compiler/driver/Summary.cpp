@@ -91,7 +91,7 @@ std::string makeSummary(const CompileOptions &options, const CompileFacts &facts
     const CompileFacts::EntryFacts &fact = facts.entries[i];
     line(i == 0 ? "transient" : "", entry.name + ": " + humanBytes(entry.fixedBytes) + " + " +
                                         humanBytes(entry.workerBytes) + " a worker (max-live " +
-                                        humanBytes(fact.bound) + "), " + std::to_string(fact.steps) +
+                                        humanBytes(fact.memory.maxLive) + "), " + std::to_string(fact.steps) +
                                         " steps, " + humanCount(static_cast<double>(fact.flops)) + "FLOP");
   }
   for (size_t i = 0; i < codes.size(); ++i)

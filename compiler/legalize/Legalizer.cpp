@@ -10,6 +10,7 @@
 #include "compiler/evaluator/Evaluator.h"
 #include "compiler/frontend/OnnxOperators.h"
 #include "compiler/legalize/OperatorList.h"
+#include "dialects/nn/ValueNames.h"
 #include "dialects/train/ElementTypes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -352,9 +353,13 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
   if (failed(foldSince(mark, error)))
     return refuse(op, error);
   legalized.insert(op);
-  for (auto [value, result] : llvm::zip_equal(op.getResults(), results))
-    if (result)
-      environment[value] = {resolve(result.value), result.isUnsigned, result.lowBits, result.items};
+  for (auto [i, value] : llvm::enumerate(op.getResults())) {
+    const Bound &result = results[i];
+    if (!result)
+      continue;
+    environment[value] = {resolve(result.value), result.isUnsigned, result.lowBits, result.items};
+    nn::nameValue(environment[value].value, op.getOutputName(i), b->getLoc());
+  }
 }
 
 /// The nodes of the graph's block that these values need.

@@ -22,15 +22,16 @@ def Plan_ProgramOp : Op<Plan_Dialect, "program", [Symbol, IsolatedFromAbove, NoT
     `role` is the entry's ("train", "eval", "predict", "gradients", "update", "accumulate"), `binding` its binding.
     The transient region takes `fixedBytes` + workers * `workerBytes`. `peakBytes` is the largest sum of live buffers,
     the bound that no placement of this order can beat; `sourcePeakBytes` that of the order the program was written in,
-    with every update right after its gradient.
+    with every update right after its gradient; `orderBoundBytes` what every order needs at least.
     C1 offsets and sizes are not negative; fixedBytes and workerBytes are multiples of 64.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$role, I64Attr:$binding, I64Attr:$fixedBytes /*C1*/,
-                       I64Attr:$workerBytes /*C1*/, I64Attr:$peakBytes, I64Attr:$sourcePeakBytes);
+                       I64Attr:$workerBytes /*C1*/, I64Attr:$peakBytes, I64Attr:$sourcePeakBytes,
+                       I64Attr:$orderBoundBytes);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name $role `binding` $binding `fixed` $fixedBytes `worker` $workerBytes `peak` $peakBytes
-    `source_peak` $sourcePeakBytes $body attr-dict
+    `source_peak` $sourcePeakBytes `order_bound` $orderBoundBytes $body attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -40,7 +41,8 @@ def Plan_BufferOp : Op<Plan_Dialect, "buffer", [HasParent<"ProgramOp">]> {
   let description = [{
     `offset` is in bytes from the start of the region; for `external` buffers it is the index of the value among those
     that the host passes. `name` is the symbol of a train.tensor (constants, persistent), the name of an input or
-    output (external), or of the value it holds, for reports. `usage` says what a host may look for in it: "loss",
+    output (external), or of the value it holds (transient): that of the model, "gradient of" it, or "part of" a node. Buffers of
+    one program with one name are one value, seen with several shapes. `usage` says what a host may look for in it: "loss",
     "gradient", "input", "output", or nothing. `strides` are the bytes that the buffer moves on with every iteration of the
     loops around the steps that use it, outermost first: a slice of something larger, or an item of a stack.
     C1 the offset is not negative and, but for external buffers, a multiple of 64.

@@ -7,6 +7,7 @@
 
 #include "compiler/codegen/contraction/FusedContraction.h"
 #include "compiler/codegen/loop/FusedScatter.h"
+#include "dialects/nn/ValueNames.h"
 #include "dialects/plan/PlanDialect.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -213,7 +214,10 @@ static LogicalResult createKernel(const FusionGroup &group, llvm::DenseMap<Value
   SmallVector<Location> locations;
   for (Operation *op : group.ops)
     locations.push_back(op->getLoc());
-  Location loc = FusedLoc::get(builder.getContext(), locations);
+  std::vector<std::string> names;
+  for (Value output : outputs)
+    names.push_back(nn::findValueName(output.getLoc()));
+  Location loc = nn::nameResults(FusedLoc::get(builder.getContext(), locations), names);
   auto kernel = plan::KernelOp::create(builder, loc, TypeRange(ValueRange(outputs)), kind, inputs, inPlace);
   Block *body = builder.createBlock(&kernel.getBody());
   IRMapping mapping;

@@ -5,10 +5,12 @@
 // of the transient region are buffers of the problem; accesses to tensors and to the host's values are ordered by edges.
 #include "compiler/planning/Plan.h"
 #include "dialects/nn/NnDialect.h"
+#include "dialects/nn/ValueNames.h"
 #include "dialects/plan/PlanDialect.h"
 #include "dialects/train/ElementTypes.h"
 #include "passes/memory/EntryGraph.h"
 #include "passes/memory/Passes.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <map>
 #include <memory>
@@ -59,12 +61,11 @@ std::optional<planning::BufferId> Planned::bufferOf(Value root) {
 std::string Planned::nameOf(Value root) const {
   if (const EntryGraph::Destination *destination = graph.getDestination(root))
     return destination->name.str();
-  std::string name;
-  if (auto call = root.getDefiningOp<func::CallOp>())
-    name = call.getCallee().str();
-  else if (root.getDefiningOp<nn::ScanOp>())
-    name = "stacked";
-  return name + "." + std::to_string(buffers.size());
+  auto call = root.getDefiningOp<func::CallOp>();
+  std::string name = call ? nn::findResultName(call.getLoc(), cast<OpResult>(root).getResultNumber()) : "";
+  if (name.empty() && root.getDefiningOp())
+    name = nn::findValueName(root.getLoc());
+  return !name.empty() ? name : call ? call.getCallee().str() : "stacked";
 }
 
 void Planned::build() {
@@ -140,6 +141,7 @@ private:
   Place placeOf(Scope &scope, Value root, Type type);
   Place placeOfTensor(StringAttr symbol);
   Place placeInLoop(Scope &scope, Value outside, bool isSliced, Type item);
+  std::string nameBuffer(Scope &scope, planning::BufferId buffer, Value root);
   Value memoryOf(Scope &scope, Value value);
   void emitSteps(Scope &scope, OpBuilder &steps);
 
@@ -148,6 +150,8 @@ private:
   OpBuilder *declare = nullptr; ///< where buffers are declared: in front of the outermost loop
   Value loss;
   bool guarded = false;
+  std::map<std::pair<const Planned *, planning::BufferId>, std::string> names; ///< of transient values
+  llvm::StringMap<unsigned> named;                                             ///< values of a name
 };
 
 /// The position of an argument among the values that the host passes.
@@ -178,6 +182,17 @@ ProgramEmitter::Place ProgramEmitter::placeInLoop(Scope &scope, Value outside, b
   return place;
 }
 
+/// What a transient value is called: two values of a program never have the same name, whatever types they are seen with.
+std::string ProgramEmitter::nameBuffer(Scope &scope, planning::BufferId buffer, Value root) {
+  std::string &name = names[{&scope.planned, buffer}];
+  if (name.empty()) {
+    name = scope.planned.nameOf(root);
+    if (unsigned number = ++named[name]; number > 1)
+      name += " #" + std::to_string(number);
+  }
+  return name;
+}
+
 /// `type` is the one that the value at hand, a reshape of `root`, has.
 ProgramEmitter::Place ProgramEmitter::placeOf(Scope &scope, Value root, Type type) {
   const EntryGraph::Destination *destination = scope.planned.graph.getDestination(root);
@@ -185,7 +200,7 @@ ProgramEmitter::Place ProgramEmitter::placeOf(Scope &scope, Value root, Type typ
   Place place;
   if (auto buffer = scope.planned.bufferOf(root)) {
     place.offset = scope.base + scope.plan.offsetOf[*buffer];
-    place.name = argument ? EntryGraph::gradientOf(argument).str() : scope.planned.nameOf(root);
+    place.name = argument ? EntryGraph::gradientOf(argument).str() : nameBuffer(scope, *buffer, root);
     if (argument)
       place.usage = "gradient";
     else if (destination && destination->type == type)
@@ -287,7 +302,7 @@ void ProgramEmitter::run(Planned &planned, const planning::Plan &plan) {
   auto program = plan::ProgramOp::create(
       builder, entry.getLoc(), StringAttr::get(entry.getContext(), entry.getSymName() + "_program"), role,
       binding ? binding : i64(0), i64((plan.arenaBytes + 63) / 64 * 64), i64(0), i64(plan.maxLive),
-      i64(plan.sourcePeak));
+      i64(plan.sourcePeak), i64(plan.orderBound));
   OpBuilder inner = OpBuilder::atBlockEnd(&program.getBody().emplaceBlock());
   declare = &inner;
   Scope scope{planned, plan, 0, nullptr, nullptr};

@@ -6,6 +6,7 @@
 // recomputed comes later.
 #include "compiler/autodiff/Differentiate.h"
 
+#include "dialects/nn/ValueNames.h"
 #include "passes/train/Passes.h"
 #include "passes/train/ProgramParts.h"
 #include "passes/train/TrainingProgram.h"
@@ -30,6 +31,17 @@ struct Backward {
 };
 
 } // namespace
+
+/// So that gradients of parameters and inputs have names.
+static void nameArguments(func::FuncOp function) {
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    if (auto symbol = function.getArgAttrOfType<FlatSymbolRefAttr>(number, kTensor))
+      nn::nameArgument(argument, symbol.getValue());
+    else if (auto name = function.getArgAttrOfType<StringAttr>(number, kInput))
+      nn::nameArgument(argument, name.getValue());
+  }
+}
 
 static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding,
                                                 ArrayRef<TensorOp> parameters,
@@ -58,6 +70,7 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
         backward.values.insert({parameter, argument});
         withRespectTo.push_back(argument);
       }
+  nameArguments(composer.getFunction());
   nn::TensorBuilder &builder = composer.getBuilder();
   Value value = losses->front().value;
   auto result =

@@ -19,11 +19,15 @@ namespace ortc::tool {
 /// What the command line asks for; set while it is parsed, run after it. Returns the exit status.
 using Action = std::function<int()>;
 
-/// Flags that `train` and `check` share: what is compiled and what its loss is; what is trained and how it runs.
+/// Flags that `train`, `plan` and `check` share: what is compiled and what its loss is; what is trained and how it runs.
 void addModelFlags(CommandLine &line, CompileOptions &options);
 void addGradientFlags(CommandLine &line, CompileOptions &options);
+/// Flags that `train` and `plan` share: how it is trained; what the code is for. `isFirstTarget` is true at first.
+void addTrainingFlags(CommandLine &line, CompileOptions &options);
+void addTargetFlags(CommandLine &line, CompileOptions &options, bool &isFirstTarget);
 
 void addTrainCommand(CLI::App &app, Action &action);
+void addPlanCommand(CLI::App &app, Action &action);
 void addCheckCommand(CLI::App &app, Action &action);
 void addOpsCommand(CLI::App &app, Action &action);
 void addRunCommand(CLI::App &app, Action &action);

@@ -78,7 +78,7 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
                 });
 }
 
-static void addTrainingFlags(CommandLine &line, CompileOptions &options) {
+void addTrainingFlags(CommandLine &line, CompileOptions &options) {
   line.addValue("--optimizer", "SPEC",
                 "sgd[:lr=,momentum=0,weight_decay=0,nesterov=0], adam or "
                 "adamw[:lr=,beta1=,beta2=,epsilon=,weight_decay=]; default: sgd",
@@ -96,8 +96,7 @@ static void addTrainingFlags(CommandLine &line, CompileOptions &options) {
   line.addFlag("--gradients", "adds the entry that leaves gradients readable", options.gradients);
 }
 
-static void addCodeFlags(CommandLine &line, CompileOptions &options, TuneOptions &tuning,
-                         bool &isFirstTarget) {
+void addTargetFlags(CommandLine &line, CompileOptions &options, bool &isFirstTarget) {
   line.addWhole("--max-workers", "the most threads a session may use; default: 2", options.maxWorkers, 1,
                 256);
   line.addValue(
@@ -110,6 +109,9 @@ static void addCodeFlags(CommandLine &line, CompileOptions &options, TuneOptions
                 fill(parseNumerics, options.numerics));
   line.addValue("--precision", "TYPE", "f32: the types of the file; f64: everything in float64, for checking",
                 fill(parsePrecision, options.precision));
+}
+
+static void addReportFlags(CommandLine &line, CompileOptions &options, TuneOptions &tuning) {
   line.addFlag("--tune", "measures on this machine how kernels are best cut, and keeps it in --tune-cache",
                tuning.measures);
   line.addText("--tune-cache", "FILE.json",
@@ -138,7 +140,8 @@ void addTrainCommand(CLI::App &app, Action &action) {
   line.addFlag("--no-source", "leaves the ONNX graph out of the artifact", state->options.source, false);
   addGradientFlags(line, state->options);
   addTrainingFlags(line, state->options);
-  addCodeFlags(line, state->options, state->tuning, state->isFirstTarget);
+  addTargetFlags(line, state->options, state->isFirstTarget);
+  addReportFlags(line, state->options, state->tuning);
   line.setAction(action, [state] {
     std::string error;
     if (!checkOptions(state->options, error))

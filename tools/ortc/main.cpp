@@ -48,6 +48,7 @@ static int run(int argc, char **argv) {
   tool::Action action;
 #ifdef ORTC_HAS_COMPILER
   tool::addTrainCommand(app, action);
+  tool::addPlanCommand(app, action);
   tool::addCheckCommand(app, action);
   tool::addOpsCommand(app, action);
 #endif

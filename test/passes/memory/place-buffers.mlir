@@ -47,9 +47,9 @@ func.func @train_0(%w: tensor<4xf32> {train.tensor = @w}) -> (tensor<4xf32> {tra
 // A loop works on its carried value in place; slices and items move on; reverse loops run downwards over the same places.
 // CHECK-LABEL: plan.program @predict_0_program "predict"
 // CHECK: plan.step @copy_0(%{{.*}}) -> (%{{.*}})
-// CHECK-DAG: %[[H:.*]] = plan.buffer transient {{.*}} "copy_0.{{.*}}" : memref<2xf32>
+// CHECK-DAG: %[[H:.*]] = plan.buffer transient {{.*}} "copy_0{{.*}}" : memref<2xf32>
 // CHECK-DAG: %[[X:.*]] = plan.buffer external 1 "x" strides = [8] : memref<2xf32>
-// CHECK-DAG: %[[Y:.*]] = plan.buffer transient {{.*}} "stacked.{{.*}}" strides = [8] : memref<2xf32>
+// CHECK-DAG: %[[Y:.*]] = plan.buffer transient {{.*}} "stacked{{.*}}" strides = [8] : memref<2xf32>
 // CHECK: plan.loop 4 reverse {
 // CHECK-NEXT: plan.step @kernel_{{.*}}(%[[H]], %[[X]]) -> (%{{.*}}, %[[Y]])
 // CHECK-NOT: plan.step @copy

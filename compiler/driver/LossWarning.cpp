@@ -1,0 +1,50 @@
+//===- LossWarning.cpp - models that apply what the loss applies ----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/LossWarning.h"
+
+#include "dialects/onnx/OnnxDialect.h"
+
+using namespace mlir;
+
+namespace ortc::driver {
+
+std::string warnOfProbabilities(ModuleOp source, const proto::ModelProto &model, const LossSpec &loss,
+                                const std::string &output) {
+  auto graphs = source.getOps<onnx::GraphOp>();
+  Value value;
+  for (auto [i, each] : llvm::enumerate((*graphs.begin()).getBlock().getTerminator()->getOperands()))
+    if ((*graphs.begin()).getOutputName(i) == output)
+      value = each;
+  auto node = value ? value.getDefiningOp<onnx::NodeOp>() : onnx::NodeOp();
+  static constexpr StringLiteral kViews[] = {"Identity",  "Reshape", "Flatten", "Squeeze",
+                                             "Unsqueeze", "Cast",    "ZipMap"};
+  while (node && llvm::is_contained(kViews, node.getOpType()))
+    node = node.getInput(0) ? node.getInput(0).getDefiningOp<onnx::NodeOp>() : onnx::NodeOp();
+  if (!node)
+    return "";
+  const bool isCrossEntropy = loss.kind == LossKind::CrossEntropy, isNll = loss.kind == LossKind::Nll;
+  std::string flag = isNll ? "--loss cross_entropy " : "", input;
+  if (node.getOpType() == "Concat" && isCrossEntropy) // 1 - p and p
+    for (Value part : node.getInputs())
+      if (auto each = part.getDefiningOp<onnx::NodeOp>(); each && each.getOpType() == "Sigmoid") {
+        flag = "--loss bce_with_logits ";
+        node = each;
+      }
+  bool isSoftmax = node.getOpType() == "Softmax", isSigmoid = node.getOpType() == "Sigmoid";
+  const char *what = isCrossEntropy && isSoftmax                    ? "cross_entropy applies a softmax itself"
+                     : isCrossEntropy && isSigmoid && !flag.empty() ? "cross_entropy takes logits"
+                     : isNll && isSoftmax                           ? "nll takes logarithms of probabilities"
+                     : loss.kind == LossKind::BceWithLogits && isSigmoid
+                         ? "bce_with_logits applies a sigmoid itself"
+                         : nullptr;
+  if (!what)
+    return "";
+  if (auto before = node.getInput(0).getDefiningOp<onnx::NodeOp>())
+    input = before.getOutputName(cast<OpResult>(node.getInput(0)).getResultNumber()).str();
+  bool isKnown = llvm::any_of(model.graph().node(),
+                              [&](const auto &each) { return llvm::is_contained(each.output(), input); });
+  return std::string(what) + ", and '" + output + "' comes from a " + node.getOpType().str() +
+         (isKnown ? "; " + flag + "--loss-input " + input + " gives the loss what goes into it" : "");
+}
+
+} // namespace ortc::driver

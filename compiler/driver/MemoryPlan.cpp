@@ -1,0 +1,220 @@
+//===- MemoryPlan.cpp - the memory of an entry, as its plan has it --------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/MemoryPlan.h"
+
+#include "compiler/driver/KernelFacts.h"
+
+#include <algorithm>
+#include <tuple>
+
+using namespace mlir;
+
+namespace ortc::driver {
+
+/// What the planner gives every buffer at least.
+static constexpr uint64_t kUnit = 64;
+
+std::string entryName(plan::ProgramOp program, const CompileOptions &options) {
+  return program.getRole().str() + "/" + options.bindings[program.getBinding()].name;
+}
+
+namespace {
+
+/// Steps of an operation: a step itself, or those of a loop.
+struct Span {
+  int64_t first = 0, last = -1;
+};
+
+/// Reads the buffers of one program. A value may be seen with several shapes, and item by item in loops: operations of one name
+/// are one value.
+class BufferReader {
+public:
+  explicit BufferReader(plan::ProgramOp program) : program(program) {
+    program.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<plan::StepOp>(op)) {
+        spans[op] = {count, count};
+        for (Operation *loop = op->getParentOp(); isa<plan::LoopOp>(loop); loop = loop->getParentOp()) {
+          Span &span = spans.try_emplace(loop, Span{count, count}).first->second;
+          span.last = count;
+        }
+        ++count;
+      }
+    });
+  }
+
+  std::vector<PlannedBuffer> read() {
+    llvm::StringMap<size_t> number;
+    for (auto op : program.getBody().getOps<plan::BufferOp>())
+      add(op, number);
+    std::vector<PlannedBuffer> buffers;
+    for (Value &value : values)
+      buffers.push_back(finish(value));
+    std::sort(buffers.begin(), buffers.end(), [](const PlannedBuffer &a, const PlannedBuffer &b) {
+      return std::tie(a.offset, a.first, a.name) < std::tie(b.offset, b.first, b.name);
+    });
+    return buffers;
+  }
+
+private:
+  struct Value {
+    PlannedBuffer buffer;
+    SmallVector<Operation *> users;
+    llvm::SmallPtrSet<Operation *, 4> around; ///< loops that it moves on with: it is no value of their bodies
+    bool isWritten = false, isSeenByHost = false;
+  };
+
+  void add(plan::BufferOp op, llvm::StringMap<size_t> &number) {
+    if (op.getRegion() != plan::Region::transient)
+      return;
+    auto [known, isNew] = number.try_emplace(op.getName(), values.size());
+    if (isNew)
+      values.emplace_back();
+    Value &value = values[known->second];
+    auto type = cast<MemRefType>(op.getType());
+    value.buffer.name = op.getName();
+    value.buffer.offset = isNew ? op.getOffset() : std::min<uint64_t>(value.buffer.offset, op.getOffset());
+    value.isSeenByHost |= op.getUsage().has_value();
+    grow(value.buffer, describeShape(type), plan::storedBytes(type));
+    for (Operation *user : op->getUsers())
+      if (auto step = dyn_cast<plan::StepOp>(user)) {
+        value.users.push_back(step);
+        value.isWritten |= llvm::is_contained(step.getOutputs(), op.getResult());
+        followStrides(value, op, step);
+      }
+  }
+
+  static void grow(PlannedBuffer &buffer, const std::string &type, uint64_t bytes) {
+    if (bytes > buffer.bytes || buffer.type.empty()) {
+      buffer.type = type;
+      buffer.bytes = bytes;
+    }
+  }
+
+  /// What a step in loops sees an item of has room for the items of all iterations, and is there before and after the loop.
+  static void followStrides(Value &value, plan::BufferOp op, plan::StepOp step) {
+    auto type = cast<MemRefType>(op.getType());
+    std::string shape = describeShape(type);
+    uint64_t bytes = plan::storedBytes(type);
+    ArrayRef<int64_t> strides = op.getStrides().value_or(ArrayRef<int64_t>());
+    auto loop = dyn_cast<plan::LoopOp>(step->getParentOp());
+    for (size_t i = strides.size(); i-- > 0 && loop; loop = dyn_cast<plan::LoopOp>(loop->getParentOp()))
+      if (strides[i] != 0) {
+        value.around.insert(loop);
+        shape = std::to_string(loop.getTripCount()) + "x" + shape;
+        bytes += strides[i] * (loop.getTripCount() - 1);
+      }
+    grow(value.buffer, shape, bytes);
+  }
+
+  /// From the first to the last step that uses a value. A loop around some of them keeps it from its first to its last step.
+  PlannedBuffer finish(Value &value) const {
+    PlannedBuffer &buffer = value.buffer;
+    int64_t end = std::max<int64_t>(count - 1, 0);
+    buffer.first = value.isWritten ? end : 0; // what nobody writes is there from the start
+    buffer.last = (value.isWritten && value.isSeenByHost) || value.users.empty() ? end : 0;
+    for (Operation *user : value.users) {
+      Operation *top = user;
+      for (Operation *loop = user->getParentOp(); isa<plan::LoopOp>(loop); loop = loop->getParentOp())
+        if (value.around.contains(loop) ||
+            llvm::any_of(value.users, [&](Operation *other) { return !loop->isAncestor(other); }))
+          top = loop;
+      const Span &span = spans.find(top)->second;
+      buffer.first = std::min(buffer.first, span.first);
+      buffer.last = std::max(buffer.last, span.last);
+    }
+    return buffer;
+  }
+
+  plan::ProgramOp program;
+  llvm::DenseMap<Operation *, Span> spans;
+  std::vector<Value> values;
+  int64_t count = 0;
+};
+
+} // namespace
+
+/// Bytes of the arena that the buffers of a step cover together: those written in place share theirs.
+static uint64_t coveredBytes(std::vector<std::pair<uint64_t, uint64_t>> pieces) {
+  std::sort(pieces.begin(), pieces.end());
+  uint64_t covered = 0, end = 0;
+  for (auto [from, to] : pieces) {
+    from = std::max(from, end);
+    covered += to > from ? to - from : 0;
+    end = std::max(end, to);
+  }
+  return covered;
+}
+
+static void measureSteps(MemoryPlan &plan) {
+  std::vector<std::vector<std::pair<uint64_t, uint64_t>>> pieces(plan.steps.size());
+  for (const PlannedBuffer &buffer : plan.buffers)
+    for (int64_t step = buffer.first; step <= buffer.last && step < int64_t(pieces.size()); ++step)
+      pieces[step].push_back({buffer.offset, buffer.offset + (buffer.bytes + kUnit - 1) / kUnit * kUnit});
+  for (size_t i = 0; i < plan.steps.size(); ++i)
+    plan.steps[i].live = coveredBytes(std::move(pieces[i]));
+}
+
+static std::vector<std::string> listOrigins(ModuleOp module, plan::StepOp step) {
+  KernelFacts facts;
+  addStepOrigins(module, step, facts);
+  std::vector<std::string> origins = facts.nodes;
+  for (const std::string &name : facts.gradients)
+    origins.push_back("gradient of " + name);
+  for (const std::string &name : facts.updates)
+    origins.push_back("update of " + name);
+  return origins;
+}
+
+static std::optional<Recomputation> readRecomputation(plan::ProgramOp program) {
+  auto figures = program->getAttrOfType<DictionaryAttr>("plan.recompute");
+  if (!figures)
+    return std::nullopt;
+  auto number = [&](StringRef key) {
+    auto value = figures.getAs<IntegerAttr>(key);
+    return value ? value.getInt() : 0;
+  };
+  return Recomputation{number("time"), number("plain_time"), number("least_time"), number("least_bytes"),
+                       number("repeated")};
+}
+
+MemoryPlan describeMemory(plan::ProgramOp program, const CompileOptions &options) {
+  auto module = program->getParentOfType<ModuleOp>();
+  SymbolTable symbols(module);
+  MemoryPlan plan;
+  plan.entry = entryName(program, options);
+  plan.fixedBytes = program.getFixedBytes();
+  plan.workerBytes = program.getWorkerBytes();
+  plan.maxLive = program.getPeakBytes();
+  plan.orderBound = program.getOrderBoundBytes();
+  plan.sourceOrder = program.getSourcePeakBytes();
+  plan.buffers = BufferReader(program).read();
+  program.walk([&](plan::StepOp step) {
+    plan.steps.push_back({step.getKernel().str(), listOrigins(module, step), 0});
+    if (auto bytes = symbols.lookup(step.getKernel())->getAttrOfType<IntegerAttr>("plan.worker_bytes"))
+      plan.workerBytes = std::max<uint64_t>(plan.workerBytes, bytes.getInt());
+  });
+  measureSteps(plan);
+  plan.recomputation = readRecomputation(program);
+  return plan;
+}
+
+size_t MemoryPlan::findPeak() const {
+  size_t peak = 0;
+  for (size_t i = 1; i < steps.size(); ++i)
+    if (steps[i].live > steps[peak].live)
+      peak = i;
+  return peak;
+}
+
+std::vector<const PlannedBuffer *> MemoryPlan::findAlive(size_t step) const {
+  std::vector<const PlannedBuffer *> alive;
+  for (const PlannedBuffer &buffer : buffers)
+    if (buffer.first <= int64_t(step) && int64_t(step) <= buffer.last)
+      alive.push_back(&buffer);
+  std::sort(alive.begin(), alive.end(), [](const PlannedBuffer *a, const PlannedBuffer *b) {
+    return a->bytes != b->bytes ? a->bytes > b->bytes : a < b; // in the order of `buffers`
+  });
+  return alive;
+}
+
+} // namespace ortc::driver

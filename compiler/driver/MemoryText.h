@@ -1,0 +1,22 @@
+//===- MemoryText.h - memory plans for people -----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Both `ortc plan` and `ortc inspect` print what stands in JSON, the latter from the manifest of an artifact.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace ortc::driver {
+
+/// One line: "1.3 MiB = 1.2 MiB + 2 workers x 64.0 KiB". `memory` is `entries[].memory` of a manifest.
+std::string describeTransient(const nlohmann::ordered_json &memory);
+
+/// The peak with its largest tensors, the certificates, and the curve of budgets: lines that each end with a newline. What is
+/// missing, as in the manifest of an older version, is left out; nothing else is taken for granted either.
+std::string describePlan(const nlohmann::ordered_json &memory);
+
+/// The screen of `ortc plan`, from a plan report (MemoryReport.h): `describePlan` of the first entry, or of every one.
+std::string describePlanReport(const nlohmann::ordered_json &report, bool everyEntry);
+
+} // namespace ortc::driver

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Breaks when the page of `ortc plan --html` does not show every buffer, or asks for anything but itself: run-plan-page.sh ORTC SOURCE.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+set -euo pipefail
+tool=$1
+source=$2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$tool" plan "$source/test/zoo/lenet/model.onnx" --loss nll --report "$folder/plan.json" --html "$folder/plan.html" --quiet
+
+# One file: nothing is loaded, and nothing could be.
+if grep -nEi '(src|href|action|url|import|fetch|XMLHttpRequest|WebSocket)[ ]*[=(]' "$folder/plan.html"; then exit 1; fi
+if grep -n 'https\?:' "$folder/plan.html"; then exit 1; fi
+grep -q "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\"" "$folder/plan.html"
+test "$(grep -c '<script' "$folder/plan.html")" = 2
+test "$(grep -c '%PLAN%' "$folder/plan.html")" = 0
+
+browser=
+for name in chromium-headless-shell chromium google-chrome; do
+  if [ -z "$browser" ] && command -v "$name" >/dev/null; then browser=$name; fi
+done
+if [ -z "$browser" ]; then
+  echo "SKIPPED: no chromium-headless-shell, chromium or google-chrome is installed; the page was not opened"
+  exit 77
+fi
+# The page as it is once its script has run.
+open_page() {
+  HOME=$folder "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$folder/profile" --virtual-time-budget=2000 \
+    --window-size=1200,1000 --dump-dom "file://$folder/plan.html$1" 2>"$folder/log" >"$folder/dom" || { cat "$folder/log"; exit 1; }
+}
+attribute() {
+  sed -n "s/.*<html[^>]* data-$1=\"\([^\"]*\)\".*/\1/p" "$folder/dom" | head -n 1
+}
+open_page ""
+test "$(attribute errors)" = 0
+test "$(attribute entry)" = train/default
+# In the report, buffers are the objects with an offset behind "buffers", and each entry ends with them.
+count_buffers() {
+  sed -n "/\"name\": \"$1\"/,/^  }/p" "$folder/plan.json" | sed -n '/"buffers"/,$p' | grep -c '"offset"'
+}
+test "$(attribute rectangles)" = "$(count_buffers 'train\/default')"
+test "$(attribute rectangles)" -ge 20
+grep -q '<div id="hover"></div>' "$folder/dom"
+
+open_page '#entry=eval/default'
+test "$(attribute entry)" = eval/default
+test "$(attribute rectangles)" = "$(count_buffers 'eval\/default')"
+
+open_page '#hover=0'
+test "$(attribute errors)" = 0
+grep -A2 '<div id="hover" style="display: block;' "$folder/dom" >"$folder/hover"
+grep -q '/1/Tanh_output_0' "$folder/hover"
+grep -q '8x28x28x6, 150528 bytes (147.0 KiB) at offset 0' "$folder/hover"
+grep -q 'steps [0-9]* (kernel_[0-9]*) to [0-9]* (kernel_[0-9]*)' "$folder/hover"

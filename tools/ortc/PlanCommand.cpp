@@ -1,0 +1,38 @@
+//===- PlanCommand.cpp - ortc plan ----------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/Driver.h"
+#include "tools/ortc/Commands.h"
+
+namespace ortc::tool {
+
+void addPlanCommand(CLI::App &app, Action &action) {
+  struct State {
+    CompileOptions options;
+    driver::PlanOptions planning;
+    bool isFirstTarget = true;
+  };
+  auto state = std::make_shared<State>();
+  CompileOptions &options = state->options;
+  options.compileTo = "place"; // there is no artifact, so none must be named
+  CommandLine line(app, "plan", "shows the memory plan of MODEL, without generating code");
+  line.addPositional("MODEL", "the ONNX file", options.model);
+  addModelFlags(line, options);
+  addGradientFlags(line, options);
+  addTrainingFlags(line, options);
+  addTargetFlags(line, options, state->isFirstTarget);
+  line.addFlag("--every-entry", "details of every entry, not of the first only", state->planning.everyEntry);
+  line.addText("--report", "FILE.json", "writes every figure, step and buffer", options.report);
+  line.addText("--html", "FILE.html", "writes a page that shows the arena over time", state->planning.page);
+  line.addText("--dump-buffers", "FILE.csv", "writes the buffers in MiniMalloc's format",
+               options.dumpBuffers);
+  line.addText("--dump-ir", "DIR", "writes the IR after every phase", options.dumpIr);
+  line.addFlag("--quiet", "prints nothing but warnings", options.quiet);
+  line.setAction(action, [state] {
+    std::string error;
+    if (!checkOptions(state->options, error))
+      return reportError(error, 2);
+    return driver::plan(state->options, state->planning);
+  });
+}
+
+} // namespace ortc::tool
