@@ -8,6 +8,7 @@
 #include "compiler/codegen/artifact/ArtifactWriter.h"
 #include "compiler/driver/ArtifactBuilder.h"
 #include "compiler/driver/CheckNames.h"
+#include "compiler/driver/FindTargets.h"
 #include "compiler/driver/LossWarning.h"
 #include "compiler/driver/Manifest.h"
 #include "compiler/driver/MemoryReport.h"
@@ -15,6 +16,7 @@
 #include "compiler/driver/OutputFolder.h"
 #include "compiler/driver/Reports.h"
 #include "compiler/driver/SourceModel.h"
+#include "compiler/driver/TrainChoices.h"
 #include "compiler/driver/TuneKernels.h"
 #include "compiler/frontend/Importer.h"
 #include "compiler/frontend/SharedInitializers.h"
@@ -111,6 +113,9 @@ public:
     return then ? then(*parts) : 0;
   }
 
+  const TrainChoice &getAsked() const { return asked; }
+  const std::vector<TrainChoice> &getChoices() const { return choices; }
+
 private:
   /// The message with the node it belongs to.
   static std::string describe(Diagnostic &diagnostic) {
@@ -128,7 +133,8 @@ private:
   int report() {
     if (error.empty())
       error = options.model + ": the compiler failed without a reason; please report this with the model";
-    std::cerr << "ortc: error: " << error << "\n";
+    if (!planning || !planning->isTrial)
+      std::cerr << "ortc: error: " << error << "\n";
     return status;
   }
 
@@ -204,33 +210,8 @@ private:
   }
 
   bool findTargets() {
-    auto add = [&](StringRef name) {
-      auto target = codegen::findTarget(name);
-      if (!target)
-        return false;
-      for (const codegen::Target &other : targets)
-        if (other.name == target->name)
-          return true;
-      target->workers = options.maxWorkers;
-      targets.push_back(*target);
-      return true;
-    };
-    for (const std::string &name : options.targets) {
-      if (name == "host") {
-        for (StringRef level : codegen::targetNames())
-          add(level);
-      } else if (!add(name)) {
-        std::string known;
-        for (StringRef level : codegen::targetNames())
-          known += ", " + level.str();
-        return fail("--target '" + name + "' is not known; known are host, native" + known);
-      }
-    }
-    for (const codegen::Target &target : targets)
-      if (tuning.measures && !codegen::canRunHere(target))
-        return fail("--tune measures on this machine, which cannot run code for " + target.name +
-                    "; give --target native, or a level that it can run");
-    return true;
+    std::string why;
+    return driver::findTargets(options, tuning.measures, targets, why) || fail(why);
   }
 
   bool import() {
@@ -281,24 +262,12 @@ private:
   /// A value of the graph that is no output becomes one where the loss takes it. What is exported stays as it was.
   bool exposeLossInput() {
     const std::string &name = namedLossInput();
-    const auto &graph = model->getProto().graph();
-    auto isNamed = [&](const auto &value) { return value.name() == name; };
-    bool isValue =
-        llvm::any_of(graph.node(), [&](const auto &node) { return llvm::is_contained(node.output(), name); });
-    if (name.empty() || !isValue || llvm::any_of(graph.output(), isNamed))
-      return true;
-    std::shared_ptr<const frontend::Model> edited;
-    frontend::Status outcome = model->edit(
-        [&](proto::ModelProto &proto) {
-          auto *output = proto.mutable_graph()->add_output();
-          for (const auto &value : proto.graph().value_info())
-            if (isNamed(value))
-              *output = value;
-          output->set_name(name);
-        },
-        edited);
+    frontend::Status outcome;
+    std::shared_ptr<const frontend::Model> edited = exposeValue(*model, name, outcome);
     if (!outcome.ok())
       return fail(nameModel(outcome.message()));
+    if (!edited)
+      return true;
     model = std::move(edited);
     notes.push_back("'" + name +
                     "' is no output of the model; the loss takes it all the same, and it is predicted, too");
@@ -596,6 +565,17 @@ private:
       return attribute ? static_cast<uint64_t>(attribute.getInt()) : 0;
     };
     SharedMemory shared{bytes(memory::kPersistentBytes), bytes(memory::kConstantBytes), options.maxWorkers};
+    asked.what = "as asked";
+    for (const legalize::InitializerReport &item : facts.initializers)
+      if (item.trained())
+        asked.tensors.push_back(item.name);
+    asked.persistent = shared.persistent;
+    asked.constants = shared.constants;
+    asked.transient = plans.empty() ? 0 : plans.front().transientBytes(options.maxWorkers);
+    if (planning->isTrial)
+      return true;
+    if (planning->trainChoices)
+      choices = listTrainChoices(model->getProto().graph(), asked.tensors);
     nlohmann::ordered_json report = makePlanReport(facts.modelFile, shared, plans);
     std::string why;
     if ((!options.dumpBuffers.empty() && !writeFile(options.dumpBuffers, makeBufferTable(plans), why)) ||
@@ -665,6 +645,8 @@ private:
   OwningOpRef<ModuleOp> parts; ///< for `then`
   std::vector<std::string> notes;
   CompileFacts facts;
+  TrainChoice asked;                ///< of a plan
+  std::vector<TrainChoice> choices; ///< instead of it
   ProgramKernels kernels;
   std::vector<TargetCode> codes;
   std::vector<PhaseTime> phaseTimes;
@@ -683,7 +665,23 @@ int compile(const CompileOptions &options, const std::function<int(ModuleOp part
 int plan(const CompileOptions &options, const PlanOptions &planning) {
   CompileOptions placed = options;
   placed.compileTo = "place";
-  return Compilation(placed, {}, nullptr, &planning).run();
+  Compilation compilation(placed, {}, nullptr, &planning);
+  int status = compilation.run();
+  if (status || !planning.trainChoices)
+    return status;
+  auto planOne = [](const CompileOptions &changed, TrainChoice &choice) {
+    PlanOptions trial;
+    trial.isTrial = true;
+    Compilation other(changed, {}, nullptr, &trial);
+    bool isPlanned = other.run() == 0;
+    choice = other.getAsked();
+    return isPlanned;
+  };
+  std::vector<TrainChoice> choices{compilation.getAsked()};
+  planChoices(placed, compilation.getChoices(), planOne, choices);
+  if (!options.quiet)
+    std::cout << describeTrainChoices(choices);
+  return 0;
 }
 
 } // namespace ortc::driver

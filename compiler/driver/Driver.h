@@ -24,8 +24,10 @@ int compile(const CompileOptions &options, const std::function<int(mlir::ModuleO
 
 /// What `ortc plan` is asked for, beside the options of the compilation.
 struct PlanOptions {
-  std::string page;        ///< HTML file; empty: none
-  bool everyEntry = false; ///< details of every entry, not of the first only
+  std::string page;          ///< HTML file; empty: none
+  bool everyEntry = false;   ///< details of every entry, not of the first only
+  bool trainChoices = false; ///< also plans with fewer tensors trained, for a table of what that saves
+  bool isTrial = false;      ///< one of those: nothing is printed or written
 };
 
 /// Plans the memory of what `options` would compile, without generating code for it, prints the plan, and writes what

@@ -4,6 +4,8 @@
 
 #include "compiler/frontend/onnx.pb.h"
 
+#include <algorithm>
+
 namespace ortc::driver {
 
 std::set<std::string> initializerNames(const frontend::Model &model) {
@@ -13,6 +15,28 @@ std::set<std::string> initializerNames(const frontend::Model &model) {
   for (const auto &tensor : model.getProto().graph().sparse_initializer())
     names.insert(tensor.values().name());
   return names;
+}
+
+std::shared_ptr<const frontend::Model> exposeValue(const frontend::Model &model, const std::string &name,
+                                                   frontend::Status &outcome) {
+  const auto &graph = model.getProto().graph();
+  auto isNamed = [&](const auto &value) { return value.name() == name; };
+  bool isValue = std::any_of(graph.node().begin(), graph.node().end(), [&](const auto &node) {
+    return std::find(node.output().begin(), node.output().end(), name) != node.output().end();
+  });
+  if (name.empty() || !isValue || std::any_of(graph.output().begin(), graph.output().end(), isNamed))
+    return nullptr;
+  std::shared_ptr<const frontend::Model> edited;
+  outcome = model.edit(
+      [&](proto::ModelProto &proto) {
+        auto *output = proto.mutable_graph()->add_output();
+        for (const auto &value : proto.graph().value_info())
+          if (isNamed(value))
+            *output = value;
+        output->set_name(name);
+      },
+      edited);
+  return edited;
 }
 
 /// Removes the data of a tensor, wherever it is.

@@ -11,6 +11,7 @@
 #include "compiler/frontend/onnx.pb.h"
 #include "compiler/planning/PackingCsv.h"
 #include "ortc/ortc.h"
+#include "runtime/host/text.h"
 #include "test/e2e/Models.h"
 #include "test/e2e/Tool.h"
 
@@ -247,6 +248,31 @@ TEST(PlanNamesTest, TheDocumentationShowsWhatIsPrinted) {
   EXPECT_EQ(
       mustRun({"plan", ZooEntry("mlp-digits").model(), "--shape", "batch=64", "--target", "x86-64-v3"}).text,
       shown);
+}
+
+TEST(PlanNamesTest, ShowsWhatTrainingLessWouldSave) {
+  ZooEntry entry("mlp-digits");
+  std::vector<std::string> flags{"--shape", "batch=64", "--optimizer", "adamw"},
+      plan{"plan", entry.model(), "--train-choices"};
+  plan.insert(plan.end(), flags.begin(), flags.end());
+  std::string text = mustRun(plan).text;
+  auto line = [&](const std::string &start) {
+    size_t from = text.find("\n  " + start);
+    return from == std::string::npos ? "" : text.substr(from + 1, text.find('\n', from + 1) - from - 1);
+  };
+  EXPECT_NE(line("as asked"), "") << text;
+  EXPECT_NE(line("biases and norms"), "") << text;
+  // A choice takes what the flags that say the same take.
+  TemporaryFolder folder;
+  std::vector<std::string> same{"plan",    entry.model(), "--train",        "2\\..*",
+                                "--quiet", "--report",    folder / "p.json"};
+  same.insert(same.end(), flags.begin(), flags.end());
+  mustRun(same);
+  Json report = Json::parse(readFile(folder / "p.json"));
+  std::string last = line("last 1 of 2 layers");
+  for (const Json &bytes : {report["memory"]["persistent"], report["memory"]["constants"],
+                            report["entries"][0]["memory"]["transient"]})
+    EXPECT_NE(last.find(host::formatBytes(bytes)), std::string::npos) << bytes << " " << text;
 }
 
 TEST(PlanNamesTest, IsRefusedAsTrainIs) {

@@ -21,6 +21,8 @@ void addPlanCommand(CLI::App &app, Action &action) {
   addTrainingFlags(line, options);
   addTargetFlags(line, options, state->isFirstTarget);
   line.addFlag("--every-entry", "details of every entry, not of the first only", state->planning.everyEntry);
+  line.addFlag("--train-choices", "ends with a table of what training fewer tensors would save",
+               state->planning.trainChoices);
   line.addText("--report", "FILE.json", "writes every figure, step and buffer", options.report);
   line.addText("--html", "FILE.html", "writes a page that shows the arena over time", state->planning.page);
   line.addText("--dump-buffers", "FILE.csv", "writes the buffers in MiniMalloc's format",

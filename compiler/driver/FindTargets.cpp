@@ -1,0 +1,44 @@
+//===- FindTargets.cpp - the targets that --target names ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/FindTargets.h"
+
+using namespace llvm;
+
+namespace ortc::driver {
+
+bool findTargets(const CompileOptions &options, bool measures, std::vector<codegen::Target> &targets,
+                 std::string &error) {
+  auto fail = [&](const std::string &why) {
+    error = why;
+    return false;
+  };
+  auto add = [&](StringRef name) {
+    auto target = codegen::findTarget(name);
+    if (!target)
+      return false;
+    for (const codegen::Target &other : targets)
+      if (other.name == target->name)
+        return true;
+    target->workers = options.maxWorkers;
+    targets.push_back(*target);
+    return true;
+  };
+  for (const std::string &name : options.targets) {
+    if (name == "host") {
+      for (StringRef level : codegen::targetNames())
+        add(level);
+    } else if (!add(name)) {
+      std::string known;
+      for (StringRef level : codegen::targetNames())
+        known += ", " + level.str();
+      return fail("--target '" + name + "' is not known; known are host, native" + known);
+    }
+  }
+  for (const codegen::Target &target : targets)
+    if (measures && !codegen::canRunHere(target))
+      return fail("--tune measures on this machine, which cannot run code for " + target.name +
+                  "; give --target native, or a level that it can run");
+  return true;
+}
+
+} // namespace ortc::driver
