@@ -9,41 +9,28 @@
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
 namespace ortc::fusion {
 
-/// Larger kernels are not better ones.
-static constexpr size_t kMaxOperations = 160, kMaxBuffers = 28;
 /// An epilogue is emitted once per tile shape and vector.
 static constexpr size_t kMaxContractionOperations = 32;
 /// Cheaper work may be repeated along a dimension rather than stored.
 static constexpr int64_t kRepeatedCost = 3;
-/// What may be computed again in a consumer, rather than stored and loaded: about what the memory traffic costs, of tensors
-/// that stay in a core's caches and of larger ones. A mathematical function counts 20.
-static constexpr int64_t kRecomputedCost = 6, kRecomputedCostOfLarge = 24;
-/// Operations of such a copy, broadcasts included.
-static constexpr size_t kRecomputedOperations = 32;
-/// Smaller tensors are not worth it; larger ones leave the caches.
-static constexpr int64_t kRecomputedBytes = 1024, kLargeBytes = 2 << 20;
 /// Values of an expression that may be computed twice: a chain of shifted sums would double them with every link.
 static constexpr size_t kRepeatedNodes = 64;
-/// Tensors so many times smaller than another one count as nothing beside it.
-static constexpr int64_t kSmall = 8;
 /// Pieces of work below which joining must not reduce their number.
 static constexpr int64_t kParallelPieces = 8;
 
-/// The value that `value` is a reshape of, through any number of them.
-static Value throughReshapes(Value value) {
+Value throughReshapes(Value value) {
   while (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
     value = reshape.getInput();
   return value;
 }
 
-static int64_t bytesOf(Value value) { return plan::storedBytes(cast<ShapedType>(value.getType())); }
+int64_t bytesOf(Value value) { return plan::storedBytes(cast<ShapedType>(value.getType())); }
 
 static bool belongsToNoGroup(Operation *op) {
   return isa<nn::ReshapeOp, arith::ConstantOp>(op) || op->hasTrait<OpTrait::IsTerminator>();
@@ -360,191 +347,6 @@ void FusionGroups::joinContractions() {
       if (from != ~0u && from != dot)
         tryJoinContraction(dot, from);
     }
-  }
-}
-
-/// Collects, producers first, the operations of `group` that compute `value` from what every consumer reads anyway, from
-/// small tensors, and from at most one large tensor that the consumers then read in place of `value`. False when that is
-/// not cheap.
-bool FusionGroups::collectCheap(Value value, unsigned group, ArrayRef<unsigned> consumers,
-                                SmallVectorImpl<Operation *> &ops) const {
-  int64_t bytes = bytesOf(value), cost = 0;
-  llvm::SetVector<Value> large;
-  llvm::SetVector<Operation *> needed;
-  SmallVector<Value> stack{value};
-  auto isReadAnyway = [&](Value leaf) {
-    return llvm::all_of(consumers, [&](unsigned consumer) {
-      return llvm::any_of(groups[consumer].inputs,
-                          [&](Value input) { return throughReshapes(input) == leaf; });
-    });
-  };
-  while (!stack.empty()) {
-    Value next = throughReshapes(stack.pop_back_val());
-    Operation *op = next.getDefiningOp();
-    if (op && isa<arith::ConstantOp>(op))
-      continue;
-    if (next != value && (isReadAnyway(next) || bytesOf(next) * kSmall <= bytes))
-      continue;
-    bool expands =
-        op && groupOf(op) == group && (codegen::isElementwise(op) || isa<nn::BroadcastOp, nn::IotaOp>(op));
-    if (!expands) {
-      if (next == value)
-        return false;
-      large.insert(next);
-      continue;
-    }
-    if (!needed.insert(op))
-      continue;
-    cost += codegen::isElementwise(op) ? codegen::elementwiseCost(op) : 0;
-    if (cost > (bytes > kLargeBytes ? kRecomputedCostOfLarge : kRecomputedCost) ||
-        needed.size() > kRecomputedOperations)
-      return false;
-    stack.append(op->operand_begin(), op->operand_end());
-  }
-  if (large.size() > 1 || (large.size() == 1 && bytesOf(large[0]) > bytes))
-    return false;
-  ops.assign(needed.begin(), needed.end());
-  llvm::sort(ops, [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); });
-  return true;
-}
-
-/// Copies `ops` to the place before `first`, for `consumer`, and lets its uses among `uses` take the copies.
-/// Appends everything it creates to `copies`.
-void FusionGroups::copyInto(unsigned consumer, ArrayRef<Operation *> ops, ArrayRef<OpOperand *> uses,
-                            SmallVectorImpl<Operation *> &copies) {
-  Operation *first = nullptr;
-  for (OpOperand *use : uses)
-    if (groupOf(use->getOwner()) == consumer &&
-        (!first || position.lookup(use->getOwner()) < position.lookup(first)))
-      first = use->getOwner();
-  OpBuilder builder(first);
-  IRMapping mapping;
-  // Reshapes of copies are copied, too.
-  auto copyReshapes = [&](Value value) {
-    SmallVector<Operation *> chain;
-    while (!mapping.contains(value) && value.getDefiningOp<nn::ReshapeOp>()) {
-      chain.push_back(value.getDefiningOp());
-      value = chain.back()->getOperand(0);
-    }
-    if (mapping.contains(value))
-      for (Operation *reshape : llvm::reverse(chain))
-        copies.push_back(builder.clone(*reshape, mapping));
-  };
-  for (Operation *op : ops) {
-    for (Value operand : op->getOperands())
-      copyReshapes(operand);
-    Operation *copy = builder.clone(*op, mapping);
-    copies.push_back(copy);
-    groupIndex[copy] = consumer;
-    updateOnly[copy] = updateOnly.lookup(first);
-    groups[consumer].ops.push_back(copy);
-  }
-  for (OpOperand *use : uses)
-    if (groupOf(use->getOwner()) == consumer) {
-      copyReshapes(use->get());
-      use->set(mapping.lookup(use->get()));
-    }
-}
-
-/// Erases the operations of a group that nobody uses, with the reshapes behind them.
-void FusionGroups::removeUnused(unsigned group) {
-  auto isUnused = [](Operation *op) {
-    SmallVector<Operation *> stack{op}, reshapes;
-    while (!stack.empty())
-      for (Operation *user : stack.pop_back_val()->getUsers()) {
-        if (!isa<nn::ReshapeOp>(user))
-          return false;
-        reshapes.push_back(user);
-        stack.push_back(user);
-      }
-    for (Operation *reshape : llvm::reverse(reshapes))
-      reshape->erase();
-    return true;
-  };
-  SmallVector<Operation *> kept;
-  for (Operation *op : llvm::reverse(groups[group].ops)) {
-    if (!isUnused(op)) {
-      kept.push_back(op);
-      continue;
-    }
-    groupIndex.erase(op);
-    updateOnly.erase(op);
-    position.erase(op);
-    op->erase();
-  }
-  groups[group].ops.assign(kept.rbegin(), kept.rend());
-}
-
-void FusionGroups::recomputeCheap(unsigned group) {
-  // Later outputs first: they may be computed from earlier ones.
-  SmallVector<Value> outputs = groups[group].outputs;
-  for (Value output : llvm::reverse(outputs)) {
-    if (!llvm::is_contained(groups[group].outputs, output)) // went with a later one
-      continue;
-    SmallVector<OpOperand *> uses;
-    llvm::SetVector<unsigned> consumers;
-    SmallVector<Value> stack{output};
-    bool possible = bytesOf(output) >= kRecomputedBytes;
-    while (!stack.empty())
-      for (OpOperand &use : stack.pop_back_val().getUses()) {
-        unsigned user = groupOf(use.getOwner());
-        if (isa<nn::ReshapeOp>(use.getOwner())) {
-          stack.push_back(use.getOwner()->getResult(0));
-        } else if (user != group) {
-          possible &= user != ~0u && qualities[user].valid;
-          if (user != ~0u)
-            consumers.insert(user);
-          uses.push_back(&use);
-        }
-      }
-    SmallVector<Operation *> ops;
-    if (!possible || !collectCheap(output, group, consumers.getArrayRef(), ops))
-      continue;
-    // Try it; take it back when a kernel could no longer be one loop nest.
-    std::vector<FusionGroup> before{groups[group]};
-    SmallVector<Value> taken;
-    for (OpOperand *use : uses)
-      taken.push_back(use->get());
-    SmallVector<Operation *> copies;
-    for (unsigned consumer : consumers) {
-      before.push_back(groups[consumer]);
-      copyInto(consumer, ops, uses, copies);
-    }
-    renumber();
-    describe(groups[group]);
-    SmallVector<Quality> after{groups[group].outputs.empty() ? qualities[group] : judge(groups[group])};
-    bool valid = after.back().valid;
-    for (unsigned consumer : consumers) {
-      describe(groups[consumer]);
-      after.push_back(judge(groups[consumer]));
-      const FusionGroup &grown = groups[consumer];
-      valid &= after.back().valid && after.back().wasted <= qualities[consumer].wasted &&
-               after.back().scattered <= qualities[consumer].scattered &&
-               grown.ops.size() <= kMaxOperations &&
-               grown.inputs.size() + grown.outputs.size() <= kMaxBuffers;
-    }
-    if (!valid) {
-      for (auto [use, value] : llvm::zip_equal(uses, taken))
-        use->set(value);
-      for (Operation *copy : llvm::reverse(copies)) {
-        groupIndex.erase(copy);
-        updateOnly.erase(copy);
-        position.erase(copy);
-        copy->erase();
-      }
-      groups[group] = before[0];
-      for (auto [i, consumer] : llvm::enumerate(consumers))
-        groups[consumer] = before[i + 1];
-      continue;
-    }
-    qualities[group] = after[0];
-    for (auto [i, consumer] : llvm::enumerate(consumers))
-      qualities[consumer] = after[i + 1];
-    removeUnused(group);
-    renumber();
-    describe(groups[group]);
-    if (groups[group].ops.empty())
-      return;
   }
 }
 

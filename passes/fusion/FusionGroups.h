@@ -4,8 +4,10 @@
 
 #include "compiler/codegen/loop/LoopProgram.h"
 #include "mlir/IR/Block.h"
+#include "mlir/IR/IRMapping.h"
 #include "passes/fusion/GroupOrder.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
 
 #include <optional>
 #include <vector>
@@ -19,6 +21,15 @@ struct FusionGroup {
   llvm::SmallVector<mlir::Value> inputs;  ///< what the operations take from outside, reshaped as they see it
   llvm::SmallVector<mlir::Value> outputs; ///< results that others take, in program order
 };
+
+/// Larger kernels are not better ones.
+inline constexpr size_t kMaxOperations = 160, kMaxBuffers = 28;
+/// Larger tensors leave a core's caches.
+inline constexpr int64_t kLargeBytes = 2 << 20;
+
+/// The value that `value` is a reshape of, through any number of them.
+mlir::Value throughReshapes(mlir::Value value);
+int64_t bytesOf(mlir::Value value);
 
 /// Groups the operations of a straight-line block. Starts from one group per operation and joins producers with consumers,
 /// then groups that read the same, as long as one loop nest computes the whole, nothing expensive is repeated, memory
@@ -40,6 +51,13 @@ private:
     size_t nodes = 0;      ///< values of the expression
   };
 
+  /// What was copied, and what was there before.
+  struct Copies {
+    llvm::SmallVector<mlir::Operation *> ops;
+    llvm::SmallVector<std::pair<mlir::OpOperand *, mlir::Value>> uses;
+    llvm::SmallVector<std::pair<unsigned, FusionGroup>> before;
+  };
+
   void classify();
   unsigned groupOf(mlir::Operation *op) const;
   void describe(FusionGroup &group) const;
@@ -59,11 +77,22 @@ private:
   bool joinSiblings();
   /// Gives the groups that take a cheap output of another group a copy of what computes it.
   void recomputeCheap(unsigned group);
-  void removeUnused(unsigned group);
-  void copyInto(unsigned consumer, llvm::ArrayRef<mlir::Operation *> ops,
-                llvm::ArrayRef<mlir::OpOperand *> uses, llvm::SmallVectorImpl<mlir::Operation *> &copies);
-  bool collectCheap(mlir::Value value, unsigned group, llvm::ArrayRef<unsigned> consumers,
+  /// Collects, producers first, the operations of `group` that compute `value` from what every consumer reads anyway, from
+  /// small tensors, and from at most one large tensor that the consumers then read in place of `value`; whether through other
+  /// outputs of the group as well, `expandsKept` says. False when that is not cheap.
+  bool collectCheap(mlir::Value value, unsigned group, llvm::ArrayRef<unsigned> consumers, bool expandsKept,
                     llvm::SmallVectorImpl<mlir::Operation *> &ops) const;
+  /// Copies `ops` to the place before `place`, for the group `owner`, and lets `uses` take the copies.
+  void copyInto(unsigned owner, mlir::Operation *place, llvm::ArrayRef<mlir::Operation *> ops,
+                llvm::ArrayRef<mlir::OpOperand *> uses, Copies &copies);
+  /// Takes copies of operations of `group` back when a kernel could no longer be one loop nest, or a worse one.
+  bool keepIfGood(unsigned group, const Copies &copies);
+  /// Erases the operations of a group that nobody uses, with the reshapes behind them.
+  void removeUnused(unsigned group);
+  /// Whether all that use `value`, if through reshapes, are in groups. Its uses in other groups, by group.
+  bool findUses(mlir::Value value,
+                llvm::MapVector<unsigned, llvm::SmallVector<mlir::OpOperand *>> &uses) const;
+  bool readsValue(unsigned reader, mlir::Value value) const;
   void renumber();
   bool isUpdateApart(unsigned dot, unsigned other, const FusionGroup &whole) const;
   bool tryJoinContraction(unsigned dot, unsigned other);

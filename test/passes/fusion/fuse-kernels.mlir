@@ -248,6 +248,53 @@ func.func @recomputed(%x: tensor<64x100xf32>, %b: tensor<64x100xf32>) -> (tensor
 
 // -----
 
+// The last kernel reads what the sigmoid is computed from anyway: the sigmoid is computed twice and not stored.
+// CHECK-LABEL: func.func @recomputed_sigmoid
+// CHECK: plan.kernel loop
+// CHECK: math.exp
+// CHECK: plan.yield %{{[0-9]+}} : tensor<1024x1024xf32>
+// CHECK: nn.dot
+// CHECK: nn.dot
+// CHECK: math.exp
+func.func @recomputed_sigmoid(%z: tensor<1024x1024xf32>, %w: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {
+  %one = arith.constant dense<1.0> : tensor<1024x1024xf32>
+  %n = arith.negf %z : tensor<1024x1024xf32>
+  %e = math.exp %n : tensor<1024x1024xf32>
+  %a = arith.addf %e, %one : tensor<1024x1024xf32>
+  %s = arith.divf %one, %a : tensor<1024x1024xf32>
+  %y = arith.mulf %z, %s : tensor<1024x1024xf32>
+  %d = nn.dot %y, %w batch = [] x [] contract = [1] x [0] : tensor<1024x1024xf32>, tensor<1024x1024xf32> -> tensor<1024x1024xf32>
+  %i = nn.dot %d, %w batch = [] x [] contract = [1] x [1] : tensor<1024x1024xf32>, tensor<1024x1024xf32> -> tensor<1024x1024xf32>
+  %l = arith.mulf %z, %i : tensor<1024x1024xf32>
+  %g = arith.mulf %l, %s : tensor<1024x1024xf32>
+  return %g : tensor<1024x1024xf32>
+}
+
+// -----
+
+// As long as one large tensor is read in place of another: the centred rows are stored in any case, the normalised ones need not be.
+// CHECK-LABEL: func.func @recomputed_from_kept
+// CHECK: %[[C:.*]]:2 = plan.kernel {{ *}}loop
+// CHECK-SAME: -> (tensor<64x100xf32>, tensor<64xf32>)
+// CHECK: nn.dot
+// CHECK: plan.kernel {{ *}}loop({{.*}}%[[C]]#0,
+func.func @recomputed_from_kept(%x: tensor<64x100xf32>, %b: tensor<64x100xf32>, %w: tensor<100x100xf32>) -> (tensor<64x100xf32>, tensor<100xf32>) {
+  %s = arith.addf %x, %b : tensor<64x100xf32>
+  %m = nn.reduce max %s axes = [1] : tensor<64x100xf32> -> tensor<64xf32>
+  %mb = nn.broadcast %m dims = [0] : tensor<64xf32> -> tensor<64x100xf32>
+  %c = arith.subf %s, %mb : tensor<64x100xf32>
+  %q = arith.mulf %c, %c : tensor<64x100xf32>
+  %v = nn.reduce sum %q axes = [1] : tensor<64x100xf32> -> tensor<64xf32>
+  %vb = nn.broadcast %v dims = [0] : tensor<64xf32> -> tensor<64x100xf32>
+  %h = arith.mulf %c, %vb : tensor<64x100xf32>
+  %g = nn.dot %c, %w batch = [] x [] contract = [1] x [0] : tensor<64x100xf32>, tensor<100x100xf32> -> tensor<64x100xf32>
+  %gh = arith.mulf %g, %h : tensor<64x100xf32>
+  %r = nn.reduce sum %gh axes = [0] : tensor<64x100xf32> -> tensor<100xf32>
+  return %c, %r : tensor<64x100xf32>, tensor<100xf32>
+}
+
+// -----
+
 // One kernel would compute the first product 256 times for each element of the last.
 // CHECK-LABEL: func.func @shifted_products
 // CHECK-COUNT-2: plan.kernel
