@@ -161,15 +161,23 @@ bool FusionGroups::reads(unsigned reader, unsigned other) const {
   });
 }
 
-void FusionGroups::forReaders(unsigned group, llvm::function_ref<void(unsigned)> visit) const {
-  SmallVector<Value> stack(groups[group].outputs);
+void FusionGroups::forReaders(Value value, llvm::function_ref<void(unsigned)> visit) const {
+  SmallVector<Value> stack{value};
   while (!stack.empty())
     for (Operation *user : stack.pop_back_val().getUsers()) {
       if (isa<nn::ReshapeOp>(user))
         stack.push_back(user->getResult(0));
-      else if (unsigned reader = groupOf(user); reader != ~0u && reader != group)
+      else if (unsigned reader = groupOf(user); reader != ~0u)
         visit(reader);
     }
+}
+
+void FusionGroups::forReaders(unsigned group, llvm::function_ref<void(unsigned)> visit) const {
+  for (Value output : groups[group].outputs)
+    forReaders(output, [&](unsigned reader) {
+      if (reader != group)
+        visit(reader);
+    });
 }
 
 bool FusionGroups::hasIndirectPath(unsigned from, unsigned to) {
@@ -253,16 +261,11 @@ bool FusionGroups::joinSiblings() {
       continue;
     // Groups that read what this one reads.
     llvm::SetVector<unsigned> others;
-    for (Value input : groups[a].inputs) {
-      SmallVector<Value> stack{throughReshapes(input)};
-      while (!stack.empty())
-        for (Operation *user : stack.pop_back_val().getUsers()) {
-          if (isa<nn::ReshapeOp>(user))
-            stack.push_back(user->getResult(0));
-          else if (unsigned other = groupOf(user); other != ~0u && other > a)
-            others.insert(other);
-        }
-    }
+    for (Value input : groups[a].inputs)
+      forReaders(throughReshapes(input), [&](unsigned other) {
+        if (other > a)
+          others.insert(other);
+      });
     SmallVector<unsigned> sorted(others.begin(), others.end());
     llvm::sort(sorted);
     for (unsigned b : sorted) {
@@ -328,14 +331,7 @@ void FusionGroups::joinContractions() {
     while (changed) {
       changed = false;
       llvm::SetVector<unsigned> others;
-      SmallVector<Value> stack(groups[dot].outputs);
-      while (!stack.empty())
-        for (Operation *user : stack.pop_back_val().getUsers()) {
-          if (isa<nn::ReshapeOp>(user))
-            stack.push_back(user->getResult(0));
-          else if (unsigned group = groupOf(user); group != ~0u && group != dot)
-            others.insert(group);
-        }
+      forReaders(dot, [&](unsigned other) { others.insert(other); });
       SmallVector<unsigned> sorted(others.begin(), others.end());
       llvm::sort(sorted);
       for (unsigned other : sorted)
@@ -358,6 +354,9 @@ void FusionGroups::fuse() {
   for (unsigned group = 0; group < groups.size(); ++group)
     if (!groups[group].ops.empty() && qualities[group].valid)
       recomputeCheap(group);
+  for (unsigned group = 0; group < groups.size(); ++group)
+    if (!groups[group].ops.empty() && qualities[group].valid)
+      emitAgain(group);
   joinContractions();
 }
 

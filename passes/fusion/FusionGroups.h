@@ -8,6 +8,7 @@
 #include "passes/fusion/GroupOrder.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 #include <optional>
 #include <vector>
@@ -55,7 +56,13 @@ private:
   struct Copies {
     llvm::SmallVector<mlir::Operation *> ops;
     llvm::SmallVector<std::pair<mlir::OpOperand *, mlir::Value>> uses;
-    llvm::SmallVector<std::pair<unsigned, FusionGroup>> before;
+    llvm::SmallVector<std::pair<unsigned, FusionGroup>> before; ///< groups that took copies
+    llvm::SetVector<unsigned> readers;                          ///< others that take results of copies
+  };
+
+  struct Expression {
+    llvm::SmallVector<mlir::Operation *> ops; ///< producers first
+    llvm::SmallVector<mlir::Value> large;     ///< what has to be read for it
   };
 
   void classify();
@@ -70,6 +77,7 @@ private:
   bool hasIndirectPath(unsigned from, unsigned to);
   /// Visits the groups that take a result of `group`, if through reshapes.
   void forReaders(unsigned group, llvm::function_ref<void(unsigned)> visit) const;
+  void forReaders(mlir::Value value, llvm::function_ref<void(unsigned)> visit) const;
   /// Group `b` becomes part of `a`, which is `whole` then.
   void join(unsigned a, unsigned b, FusionGroup whole);
   bool tryJoin(unsigned a, unsigned b);
@@ -77,14 +85,20 @@ private:
   bool joinSiblings();
   /// Gives the groups that take a cheap output of another group a copy of what computes it.
   void recomputeCheap(unsigned group);
-  /// Collects, producers first, the operations of `group` that compute `value` from what every consumer reads anyway, from
-  /// small tensors, and from at most one large tensor that the consumers then read in place of `value`; whether through other
-  /// outputs of the group as well, `expandsKept` says. False when that is not cheap.
-  bool collectCheap(mlir::Value value, unsigned group, llvm::ArrayRef<unsigned> consumers, bool expandsKept,
-                    llvm::SmallVectorImpl<mlir::Operation *> &ops) const;
-  /// Copies `ops` to the place before `place`, for the group `owner`, and lets `uses` take the copies.
+  /// How `value`, an output of `group`, is computed from what every consumer reads anyway, from small tensors and from others,
+  /// which are large; whether through other outputs of the group as well, `expandsKept` says.
+  Expression collect(mlir::Value value, unsigned group, llvm::ArrayRef<unsigned> consumers,
+                     bool expandsKept) const;
+  /// Copies `ops` to the place before `place`, for the group `owner`, but for those in `mapping`, and lets `uses` take the
+  /// copies.
   void copyInto(unsigned owner, mlir::Operation *place, llvm::ArrayRef<mlir::Operation *> ops,
-                llvm::ArrayRef<mlir::OpOperand *> uses, Copies &copies);
+                llvm::ArrayRef<mlir::OpOperand *> uses, Copies &copies, mlir::IRMapping mapping = {});
+  /// Operations of `owner` that compute what `ops` compute.
+  mlir::IRMapping findSame(llvm::ArrayRef<mlir::Operation *> ops, unsigned owner) const;
+  /// Lets products that take outputs of `group` take them from a kernel that reads what they are computed from, where that
+  /// kernel comes later than other consumers of them: they need not be kept in between.
+  void emitAgain(unsigned group);
+  bool emitAgain(mlir::Value value, unsigned group, unsigned owner);
   /// Takes copies of operations of `group` back when a kernel could no longer be one loop nest, or a worse one.
   bool keepIfGood(unsigned group, const Copies &copies);
   /// Erases the operations of a group that nobody uses, with the reshapes behind them.

@@ -60,4 +60,29 @@ void GroupOrder::join(unsigned a, unsigned b, Successors successors) {
     nodes[place++] = kNone;
 }
 
+void GroupOrder::putBefore(unsigned a, unsigned b, Successors successors) {
+  unsigned first = places[b], last = places[a];
+  if (last < first)
+    return;
+  mark(b, a, last, successors);
+  // What follows b goes behind a with it.
+  llvm::SmallVector<unsigned> behind{b};
+  unsigned place = first;
+  auto put = [&](unsigned node) {
+    nodes[place] = node;
+    places[node] = place++;
+  };
+  for (unsigned i = first + 1; i <= last; ++i) {
+    unsigned node = nodes[i];
+    if (node != kNone && isMarked(node))
+      behind.push_back(node);
+    else if (node != kNone)
+      put(node);
+  }
+  for (unsigned node : behind)
+    put(node);
+  while (place <= last)
+    nodes[place++] = kNone;
+}
+
 } // namespace ortc::fusion

@@ -24,6 +24,8 @@ public:
   bool hasIndirectPath(unsigned from, unsigned to, Successors successors);
   /// Node `b` becomes part of `a`. There must be no indirect path between them; `successors` still knows both.
   void join(unsigned a, unsigned b, Successors successors);
+  /// There is an edge from `a` to `b` now, and no path the other way.
+  void putBefore(unsigned a, unsigned b, Successors successors);
 
 private:
   /// Marks everything that paths from `from` reach before place `end`, but for paths over `to`. True when a path of more than one

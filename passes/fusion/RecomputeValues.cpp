@@ -19,8 +19,10 @@ static constexpr int64_t kRecomputedCost = 6, kRecomputedCostOfLarge = 24;
 static constexpr int64_t kRecomputedCostOfRead = 32;
 /// Operations of such a copy, broadcasts included.
 static constexpr size_t kRecomputedOperations = 32;
+/// What a copy may cost, beside what its kernel computes anyway, that only shortens the life of a tensor.
+static constexpr int64_t kEmittedCost = 6;
 /// Smaller tensors are not worth it.
-static constexpr int64_t kRecomputedBytes = 1024;
+static constexpr int64_t kRecomputedBytes = 1024, kEmittedBytes = 1 << 20;
 /// Tensors so many times smaller than another one count as nothing beside it.
 static constexpr int64_t kSmall = 8;
 
@@ -28,55 +30,58 @@ bool FusionGroups::readsValue(unsigned reader, Value value) const {
   return llvm::any_of(groups[reader].inputs, [&](Value input) { return throughReshapes(input) == value; });
 }
 
-bool FusionGroups::collectCheap(Value value, unsigned group, ArrayRef<unsigned> consumers, bool expandsKept,
-                                SmallVectorImpl<Operation *> &ops) const {
-  int64_t bytes = bytesOf(value), cost = 0;
+FusionGroups::Expression FusionGroups::collect(Value value, unsigned group, ArrayRef<unsigned> consumers,
+                                               bool expandsKept) const {
+  int64_t bytes = bytesOf(value);
+  Expression found;
   llvm::SetVector<Value> large;
   llvm::SetVector<Operation *> needed;
   SmallVector<Value> stack{value};
   auto isReadAnyway = [&](Value leaf) {
     return llvm::all_of(consumers, [&](unsigned consumer) { return readsValue(consumer, leaf); });
   };
-  while (!stack.empty()) {
+  while (!stack.empty() && needed.size() <= kRecomputedOperations) {
     Value next = throughReshapes(stack.pop_back_val());
     Operation *op = next.getDefiningOp();
     if (op && isa<arith::ConstantOp>(op))
       continue;
     if (next != value && (isReadAnyway(next) || bytesOf(next) * kSmall <= bytes))
       continue;
-    bool expands =
-        op && groupOf(op) == group && (codegen::isElementwise(op) || isa<nn::BroadcastOp, nn::IotaOp>(op)) &&
-        (next == value || expandsKept || !llvm::is_contained(groups[group].outputs, next));
-    if (!expands) {
-      if (next == value)
-        return false;
+    bool expands = op && groupOf(op) == group &&
+                   (codegen::isElementwise(op) || isa<nn::BroadcastOp, nn::IotaOp>(op)) &&
+                   (next == value || expandsKept || !llvm::is_contained(groups[group].outputs, next));
+    if (!expands)
       large.insert(next);
-      continue;
-    }
-    if (!needed.insert(op))
-      continue;
-    cost += codegen::isElementwise(op) ? codegen::elementwiseCost(op) : 0;
-    if (needed.size() > kRecomputedOperations)
-      return false;
-    stack.append(op->operand_begin(), op->operand_end());
+    else if (needed.insert(op))
+      stack.append(op->operand_begin(), op->operand_end());
   }
-  if (large.size() > 1 || (large.size() == 1 && bytesOf(large[0]) > bytes))
+  found.ops = needed.takeVector();
+  found.large = large.takeVector();
+  llvm::sort(found.ops, [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); });
+  return found;
+}
+
+static int64_t costOf(ArrayRef<Operation *> ops) {
+  int64_t cost = 0;
+  for (Operation *op : ops)
+    cost += codegen::isElementwise(op) ? codegen::elementwiseCost(op) : 0;
+  return cost;
+}
+
+static bool isCheap(Value value, ArrayRef<Operation *> ops, ArrayRef<Value> large) {
+  if (ops.empty() || ops.size() > kRecomputedOperations || large.size() > 1)
     return false;
-  int64_t limit = bytes <= kLargeBytes ? kRecomputedCost
-                  : large.empty()      ? kRecomputedCostOfRead
-                                       : kRecomputedCostOfLarge;
-  if (cost > limit)
-    return false;
-  ops.assign(needed.begin(), needed.end());
-  llvm::sort(ops, [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); });
-  return true;
+  int64_t bytes = bytesOf(value), cost = costOf(ops);
+  if (large.empty())
+    return cost <= (bytes > kLargeBytes ? kRecomputedCostOfRead : kRecomputedCost);
+  return bytesOf(large[0]) <= bytes &&
+         cost <= (bytes > kLargeBytes ? kRecomputedCostOfLarge : kRecomputedCost);
 }
 
 void FusionGroups::copyInto(unsigned owner, Operation *place, ArrayRef<Operation *> ops,
-                            ArrayRef<OpOperand *> uses, Copies &copies) {
+                            ArrayRef<OpOperand *> uses, Copies &copies, IRMapping mapping) {
   copies.before.emplace_back(owner, groups[owner]);
   OpBuilder builder(place);
-  IRMapping mapping;
   // Reshapes of copies are copied, too.
   auto copyReshapes = [&](Value value) {
     SmallVector<Operation *> chain;
@@ -89,6 +94,8 @@ void FusionGroups::copyInto(unsigned owner, Operation *place, ArrayRef<Operation
         copies.ops.push_back(builder.clone(*reshape, mapping));
   };
   for (Operation *op : ops) {
+    if (mapping.contains(op->getResult(0)))
+      continue;
     for (Value operand : op->getOperands())
       copyReshapes(operand);
     Operation *copy = builder.clone(*op, mapping);
@@ -101,6 +108,8 @@ void FusionGroups::copyInto(unsigned owner, Operation *place, ArrayRef<Operation
     copies.uses.emplace_back(use, use->get());
     copyReshapes(use->get());
     use->set(mapping.lookup(use->get()));
+    if (groupOf(use->getOwner()) != owner)
+      copies.readers.insert(groupOf(use->getOwner()));
   }
 }
 
@@ -108,6 +117,8 @@ bool FusionGroups::keepIfGood(unsigned group, const Copies &copies) {
   FusionGroup before = groups[group];
   renumber();
   describe(groups[group]);
+  for (unsigned reader : copies.readers)
+    describe(groups[reader]);
   Quality rest = groups[group].outputs.empty() ? qualities[group] : judge(groups[group]);
   bool isGood = rest.valid;
   SmallVector<Quality> grown;
@@ -136,6 +147,8 @@ bool FusionGroups::keepIfGood(unsigned group, const Copies &copies) {
   groups[group] = before;
   for (const auto &[owner, old] : copies.before)
     groups[owner] = old;
+  for (unsigned reader : copies.readers)
+    describe(groups[reader]);
   return false;
 }
 
@@ -199,8 +212,8 @@ void FusionGroups::recomputeCheap(unsigned group) {
     auto consumers = llvm::map_to_vector(uses, [](auto &use) { return use.first; });
     // From as little as possible; or from another tensor that is stored in any case.
     for (bool expandsKept : {true, false}) {
-      SmallVector<Operation *> ops;
-      if (!collectCheap(output, group, consumers, expandsKept, ops))
+      Expression expression = collect(output, group, consumers, expandsKept);
+      if (!isCheap(output, expression.ops, expression.large))
         continue;
       Copies copies;
       for (auto &[consumer, operands] : uses) {
@@ -208,7 +221,7 @@ void FusionGroups::recomputeCheap(unsigned group) {
         for (OpOperand *use : operands)
           if (position.lookup(use->getOwner()) < position.lookup(first))
             first = use->getOwner();
-        copyInto(consumer, first, ops, operands, copies);
+        copyInto(consumer, first, expression.ops, operands, copies);
       }
       if (!keepIfGood(group, copies))
         continue;
@@ -217,6 +230,78 @@ void FusionGroups::recomputeCheap(unsigned group) {
         return;
       break;
     }
+  }
+}
+
+IRMapping FusionGroups::findSame(ArrayRef<Operation *> ops, unsigned owner) const {
+  IRMapping same;
+  auto areSame = [&](Value a, Value b) {
+    Value x = throughReshapes(a), y = throughReshapes(b);
+    auto constant = x.getDefiningOp<arith::ConstantOp>(), other = y.getDefiningOp<arith::ConstantOp>();
+    bool isSame = constant && other ? constant.getValue() == other.getValue() : same.lookupOrDefault(x) == y;
+    return success(isSame && a.getType() == b.getType());
+  };
+  for (Operation *op : ops)
+    for (Operation *other : groups[owner].ops)
+      if (OperationEquivalence::isEquivalentTo(op, other, areSame, nullptr,
+                                               OperationEquivalence::IgnoreLocations)) {
+        same.map(op->getResults(), other->getResults());
+        break;
+      }
+  return same;
+}
+
+bool FusionGroups::emitAgain(Value value, unsigned group, unsigned owner) {
+  llvm::MapVector<unsigned, SmallVector<OpOperand *>> uses;
+  if (owner == group || !qualities[owner].valid || !findUses(value, uses) || uses.contains(owner))
+    return false;
+  Expression expression = collect(value, group, owner, true);
+  if (expression.ops.empty() || expression.ops.size() > kRecomputedOperations || !expression.large.empty())
+    return false;
+  IRMapping same = findSame(expression.ops, owner);
+  auto added =
+      llvm::filter_to_vector(expression.ops, [&](Operation *op) { return !same.contains(op->getResult(0)); });
+  if (costOf(added) > kEmittedCost)
+    return false;
+  // Some need the value before the kernel can run, and the others, products, can wait for it.
+  SmallVector<OpOperand *> late;
+  llvm::SetVector<unsigned> products;
+  for (auto &[user, operands] : uses) {
+    if (reads(owner, user) || hasIndirectPath(user, owner))
+      continue;
+    if (!isa<nn::DotOp>(groups[user].ops.front()) ||
+        (isUpdateOnly(groups[owner].ops.front()) && !isUpdateOnly(groups[user].ops.front())))
+      return false;
+    products.insert(user);
+    llvm::append_range(late, operands);
+  }
+  if (products.empty() || products.size() == uses.size())
+    return false;
+  Copies copies;
+  copyInto(owner, groups[owner].ops.back()->getNextNode(), expression.ops, late, copies, same);
+  if (!keepIfGood(group, copies))
+    return false;
+  for (unsigned product : products)
+    order->putBefore(owner, product, [&](unsigned from, llvm::function_ref<void(unsigned)> visit) {
+      forReaders(from, visit);
+    });
+  return true;
+}
+
+void FusionGroups::emitAgain(unsigned group) {
+  SmallVector<Value> outputs = groups[group].outputs;
+  for (Value output : outputs) {
+    if (bytesOf(output) < kEmittedBytes)
+      continue;
+    llvm::SetVector<unsigned> owners;
+    auto insert = [&](unsigned reader) { owners.insert(reader); };
+    for (ArrayRef<Value> values : {ArrayRef(groups[group].inputs), ArrayRef(groups[group].outputs)})
+      for (Value value : values)
+        if (bytesOf(value) * kSmall > bytesOf(output))
+          forReaders(throughReshapes(value), insert);
+    for (unsigned owner : owners)
+      if (emitAgain(output, group, owner))
+        break;
   }
 }
 

@@ -42,7 +42,7 @@ struct Graph {
 };
 
 TEST(GroupOrderTest, FindsTheIndirectPathsOfRandomGraphsWhileTheyAreJoined) {
-  int found = 0, joined = 0;
+  int found = 0, joined = 0, put = 0;
   for (unsigned seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
     unsigned count = 5 + random() % 36, degree = 1 + random() % 3;
@@ -71,6 +71,12 @@ TEST(GroupOrderTest, FindsTheIndirectPathsOfRandomGraphsWhileTheyAreJoined) {
       found += ahead || back;
       if (ahead || back)
         continue;
+      if (random() % 4 == 0 && !graph.successors[b].contains(a)) {
+        graph.successors[a].insert(b);
+        order.putBefore(a, b, visit);
+        ++put;
+        continue;
+      }
       order.join(a, b, visit);
       graph.join(a, b);
       alive.erase(alive.begin() + j);
@@ -79,6 +85,7 @@ TEST(GroupOrderTest, FindsTheIndirectPathsOfRandomGraphsWhileTheyAreJoined) {
   }
   EXPECT_GT(found, 1000);
   EXPECT_GT(joined, 300);
+  EXPECT_GT(put, 100);
 }
 
 } // namespace

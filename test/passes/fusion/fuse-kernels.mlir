@@ -295,6 +295,53 @@ func.func @recomputed_from_kept(%x: tensor<64x100xf32>, %b: tensor<64x100xf32>, 
 
 // -----
 
+// The second product is computed from what a kernel behind the first one has at hand anyway: the first kernel's result need not be
+// kept for it, and the exponential is computed once in either kernel.
+// CHECK-LABEL: func.func @emitted_again
+// CHECK: %[[Y:.*]] = plan.kernel {{ *}}loop(%arg0)
+// CHECK: plan.kernel {{ *}}contraction(%[[Y]], %arg1)
+// CHECK: %[[G:.*]]:3 = plan.kernel {{ *}}loop(
+// CHECK-SAME: -> (tensor<1024x512xf32>, tensor<1x512xf32>, tensor<1024x512xf32>)
+// CHECK: math.exp
+// CHECK-NOT: math.exp
+// CHECK: plan.kernel {{ *}}contraction(%{{.*}}, %[[G]]#2)
+func.func @emitted_again(%z: tensor<1024x512xf32>, %w: tensor<512x512xf32>) -> (tensor<1024x512xf32>, tensor<1x512xf32>, tensor<512x512xf32>) {
+  %half = arith.constant dense<0.5> : tensor<1024x512xf32>
+  %e = math.exp %z : tensor<1024x512xf32>
+  %y = arith.mulf %e, %half : tensor<1024x512xf32>
+  %d = nn.dot %y, %w batch = [] x [] contract = [1] x [0] : tensor<1024x512xf32>, tensor<512x512xf32> -> tensor<1024x512xf32>
+  %dw = nn.dot %d, %y batch = [] x [] contract = [0] x [0] : tensor<1024x512xf32>, tensor<1024x512xf32> -> tensor<512x512xf32>
+  %i = nn.dot %d, %w batch = [] x [] contract = [1] x [1] : tensor<1024x512xf32>, tensor<512x512xf32> -> tensor<1024x512xf32>
+  %f = math.exp %z : tensor<1024x512xf32>
+  %q = arith.addf %f, %z : tensor<1024x512xf32>
+  %g = arith.mulf %i, %q : tensor<1024x512xf32>
+  %r = nn.reshape %g : tensor<1024x512xf32> -> tensor<1x1024x512xf32>
+  %b = nn.reduce sum %r axes = [1] : tensor<1x1024x512xf32> -> tensor<1x512xf32>
+  return %g, %b, %dw : tensor<1024x512xf32>, tensor<1x512xf32>, tensor<512x512xf32>
+}
+
+// -----
+
+// The kernel that has everything at hand waits for the second product: it cannot compute that product's operand.
+// CHECK-LABEL: func.func @not_emitted_again
+// CHECK: %[[Y:.*]] = plan.kernel {{ *}}loop(%arg0)
+// CHECK: %[[D:.*]] = plan.kernel {{ *}}contraction(%[[Y]], %arg1)
+// CHECK: plan.kernel {{ *}}contraction(%[[D]], %[[Y]])
+func.func @not_emitted_again(%z: tensor<512x512xf32>, %w: tensor<512x512xf32>) -> (tensor<512x512xf32>, tensor<512xf32>) {
+  %half = arith.constant dense<0.5> : tensor<512x512xf32>
+  %e = math.exp %z : tensor<512x512xf32>
+  %y = arith.mulf %e, %half : tensor<512x512xf32>
+  %d = nn.dot %y, %w batch = [] x [] contract = [1] x [0] : tensor<512x512xf32>, tensor<512x512xf32> -> tensor<512x512xf32>
+  %dw = nn.dot %d, %y batch = [] x [] contract = [0] x [0] : tensor<512x512xf32>, tensor<512x512xf32> -> tensor<512x512xf32>
+  %f = math.exp %z : tensor<512x512xf32>
+  %q = arith.addf %f, %z : tensor<512x512xf32>
+  %g = arith.mulf %dw, %q : tensor<512x512xf32>
+  %b = nn.reduce sum %g axes = [0] : tensor<512x512xf32> -> tensor<512xf32>
+  return %g, %b : tensor<512x512xf32>, tensor<512xf32>
+}
+
+// -----
+
 // One kernel would compute the first product 256 times for each element of the last.
 // CHECK-LABEL: func.func @shifted_products
 // CHECK-COUNT-2: plan.kernel
