@@ -9,6 +9,7 @@
 #include "compiler/driver/ArtifactBuilder.h"
 #include "compiler/driver/CheckNames.h"
 #include "compiler/driver/FindTargets.h"
+#include "compiler/driver/KernelSurvey.h"
 #include "compiler/driver/LossWarning.h"
 #include "compiler/driver/Manifest.h"
 #include "compiler/driver/MemoryReport.h"
@@ -441,14 +442,30 @@ private:
   }
 
   bool place() {
-    bool isPlaced = runPasses(*program, [](PassManager &passes) {
+    bool isOutlined = runPasses(*program, [](PassManager &passes) {
       passes.addPass(memory::createAssignRegionsPass());
       passes.addPass(memory::createOutlineKernelsPass());
+    });
+    if (!isOutlined || (options.memoryBudget && !survey()))
+      return false;
+    bool isPlaced = runPasses(*program, [&](PassManager &passes) {
+      if (options.memoryBudget)
+        passes.addPass(memory::createRecomputeStepsPass({*options.memoryBudget, options.maxWorkers}));
       passes.addPass(memory::createPlaceBuffersPass());
     });
     if (isPlaced)
       kernels = findKernels(*program);
     return isPlaced;
+  }
+
+  /// Notes on every kernel what it takes: time on the last target, scratch on the target that needs most.
+  bool survey() {
+    std::string why;
+    for (const codegen::Target &target : targets)
+      if (codegen::KernelChoices choices;
+          !annotateKernels(*program, target, kernelOptions(target, choices), why))
+        return fail(nameModel("code for " + target.name + ": " + why));
+    return true;
   }
 
   /// Known choices, before any work is done.
@@ -459,35 +476,42 @@ private:
   }
 
   bool code() {
-    KernelOptions how;
-    how.numerics = options.numerics == Numerics::Fast ? codegen::Numerics::Fast : codegen::Numerics::Portable;
-    how.threads = countProcessors();
     for (const codegen::Target &target : targets) {
       codes.emplace_back();
       std::string why;
-      if (!compileFor(target, how, why) || (tuning.measures && !tuneFor(target, how, why)))
+      if (!compileFor(target, why) || (tuning.measures && !tuneFor(target, why)))
         return fail(nameModel("code for " + target.name + ": " + why));
     }
     return true;
   }
 
-  bool compileFor(const codegen::Target &target, KernelOptions how, std::string &why) {
-    codegen::KernelChoices choices = tuned.choices(describePlace(target, how.numerics));
+  /// `choices` must outlive what is returned.
+  KernelOptions kernelOptions(const codegen::Target &target, codegen::KernelChoices &choices) {
+    KernelOptions how;
+    how.numerics = options.numerics == Numerics::Fast ? codegen::Numerics::Fast : codegen::Numerics::Portable;
+    how.threads = countProcessors();
+    choices = tuned.choices(describePlace(target, how.numerics));
     if (!tuning.path().empty())
       how.choices = &choices;
+    return how;
+  }
+
+  bool compileFor(const codegen::Target &target, std::string &why) {
+    codegen::KernelChoices choices;
     codes.back() = TargetCode();
-    return compileKernels(*program, kernels, target, how, codes.back(), why);
+    return compileKernels(*program, kernels, target, kernelOptions(target, choices), codes.back(), why);
   }
 
   /// Measures what the cache does not know yet, and compiles again what is faster otherwise.
-  bool tuneFor(const codegen::Target &target, const KernelOptions &how, std::string &why) {
+  bool tuneFor(const codegen::Target &target, std::string &why) {
     TuneResult result;
-    if (!tuneKernels(*program, kernels, codes.back(), how, tuned, result, why))
+    codegen::KernelChoices choices;
+    if (!tuneKernels(*program, kernels, codes.back(), kernelOptions(target, choices), tuned, result, why))
       return false;
     facts.tuned.push_back(target.name + ": " + std::to_string(result.faster) + " of " +
                           std::to_string(result.kernels) + " measured kernels are faster cut otherwise (" +
                           std::to_string(result.variants) + " variants)");
-    return result.faster == 0 || compileFor(target, how, why);
+    return result.faster == 0 || compileFor(target, why);
   }
 
   bool dump(size_t number, const std::string &name) {

@@ -67,6 +67,7 @@ struct Job {
   std::string text;
   std::string name; ///< empty: its own
   const codegen::KernelChoices *choices = nullptr;
+  bool isSurvey = false; ///< it ends with `info`
   codegen::KernelInfo info;
   codegen::Bytes object;
   std::string error;
@@ -97,12 +98,15 @@ public:
     options.choices = job.choices;
     OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
     auto info = codegen::generateKernel(*module, function, target, options);
+    if (succeeded(info))
+      job.info = *info;
+    if (succeeded(info) && job.isSurvey)
+      return;
     if (failed(info) || failed(codegen::lowerToLLVM(*module))) {
       if (job.error.empty())
         job.error = "kernel " + function.getSymName().str() + " cannot be generated";
       return;
     }
-    job.info = *info;
     auto object = codegen::emitObject(*module, target);
     if (object)
       job.object = std::move(*object);
@@ -207,20 +211,44 @@ static bool runJobs(std::vector<Job> &jobs, const codegen::Target &target,
   return true;
 }
 
+/// The names that index checks use, numbered.
+static codegen::GeneratorOptions makeGeneratorOptions(const KernelOptions &options,
+                                                      const std::vector<std::string> &checkNames) {
+  codegen::GeneratorOptions generator;
+  generator.numerics = options.numerics;
+  for (auto [i, name] : llvm::enumerate(checkNames))
+    generator.checkNames[name] = i;
+  return generator;
+}
+
+bool surveyKernels(ModuleOp module, const std::vector<std::string> &names, const codegen::Target &target,
+                   const KernelOptions &options, std::vector<codegen::KernelInfo> &infos,
+                   std::string &error) {
+  std::vector<std::string> checkNames;
+  std::vector<Job> jobs(names.size());
+  for (auto [job, name] : llvm::zip_equal(jobs, names)) {
+    job.text = printKernel(module, name);
+    job.choices = options.choices;
+    job.isSurvey = true;
+    module.lookupSymbol(name)->walk(
+        [&](nn::CheckIndexOp check) { checkNames.push_back(check.getTensor().str()); });
+  }
+  std::vector<codegen::Bytes> objects;
+  return runJobs(jobs, target, makeGeneratorOptions(options, checkNames), options.threads, infos, objects,
+                 error);
+}
+
 bool compileKernels(ModuleOp module, const ProgramKernels &kernels, const codegen::Target &target,
                     const KernelOptions &options, TargetCode &code, std::string &error) {
   code.target = target;
-  codegen::GeneratorOptions generator;
-  generator.numerics = options.numerics;
-  for (auto [i, name] : llvm::enumerate(kernels.checkNames))
-    generator.checkNames[name] = i;
   std::vector<Job> jobs(kernels.names.size());
   for (auto [job, name] : llvm::zip_equal(jobs, kernels.names)) {
     job.text = printKernel(module, name);
     job.choices = options.choices;
   }
   std::vector<codegen::Bytes> objects;
-  return runJobs(jobs, target, generator, options.threads, code.kernels, objects, error) &&
+  return runJobs(jobs, target, makeGeneratorOptions(options, kernels.checkNames), options.threads,
+                 code.kernels, objects, error) &&
          emitSteps(module, kernels, code, objects, error);
 }
 

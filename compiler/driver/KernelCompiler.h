@@ -52,6 +52,12 @@ struct KernelOptions {
 bool compileKernels(mlir::ModuleOp module, const ProgramKernels &kernels, const codegen::Target &target,
                     const KernelOptions &options, TargetCode &code, std::string &error);
 
+/// Generates kernels without compiling them, for what is known of them then: their counts and their workspaces. `infos` are
+/// in the order of `names`.
+bool surveyKernels(mlir::ModuleOp module, const std::vector<std::string> &names,
+                   const codegen::Target &target, const KernelOptions &options,
+                   std::vector<codegen::KernelInfo> &infos, std::string &error);
+
 /// A kernel under another name, with choices of its own.
 struct KernelVariant {
   std::string kernel, name;

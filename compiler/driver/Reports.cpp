@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Reports.h"
 
+#include "compiler/driver/KernelSurvey.h"
 #include "compiler/driver/MeasureKernels.h"
 #include "runtime/host/data/atomic_file.h"
 
@@ -20,11 +21,7 @@ bool findCosts(ModuleOp module, const ProgramKernels &kernels, const TargetCode 
   costs.model =
       code.target.name == "native" ? codegen::measureCostModel(lanes) : codegen::getCostTable(lanes);
   for (const codegen::KernelInfo &info : code.kernels) {
-    codegen::KernelWork work;
-    work.flops = static_cast<double>(info.flops);
-    work.operations = static_cast<double>(info.cost);
-    work.bytes = static_cast<double>(info.bytesRead + info.bytesWritten);
-    work.isDouble = options.precision == Precision::F64;
+    codegen::KernelWork work = workOf(info, options.precision == Precision::F64);
     costs.estimates.push_back(codegen::estimateSeconds(work, costs.model));
   }
   if (runsHere)

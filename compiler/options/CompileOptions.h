@@ -120,7 +120,8 @@ struct CompileOptions {
   std::vector<TieSpec> ties;                 ///< initializers that become another one again
   BatchNormMode batchNorm = BatchNormMode::AsExported;
   DropoutMode dropout = DropoutMode::AsExported;
-  bool gradients = false; ///< also the gradients and update entries
+  bool gradients = false;               ///< also the gradients and update entries
+  std::optional<uint64_t> memoryBudget; ///< most bytes of the transient region of any entry
   uint32_t maxWorkers = 2;
   std::vector<std::string> targets{"host"}; ///< as given; never empty, no name twice
   Numerics numerics = Numerics::Fast;
@@ -145,6 +146,8 @@ bool parseBatchNorm(std::string_view text, BatchNormMode &mode, std::string &err
 bool parseDropout(std::string_view text, DropoutMode &mode, std::string &error);
 bool parseNumerics(std::string_view text, Numerics &numerics, std::string &error);
 bool parsePrecision(std::string_view text, Precision &precision, std::string &error);
+/// "65536", "64KiB", "1.5GB": whole bytes above 0; units of 1000 (kB, MB, GB) and of 1024 (KiB, MiB, GiB).
+bool parseBytes(std::string_view text, std::optional<uint64_t> &bytes, std::string &error);
 
 /// Adds the items of one `--shape` flag to the last binding.
 bool addShapes(std::string_view text, CompileOptions &options, std::string &error);

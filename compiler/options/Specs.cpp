@@ -292,4 +292,32 @@ bool parsePrecision(std::string_view text, Precision &precision, std::string &er
                    error);
 }
 
+bool parseBytes(std::string_view text, std::optional<uint64_t> &bytes, std::string &error) {
+  static constexpr std::pair<std::string_view, uint64_t> kUnits[] = {
+      {"KiB", 1ull << 10}, {"MiB", 1ull << 20}, {"GiB", 1ull << 30},  {"TiB", 1ull << 40},      {"kB", 1000},
+      {"KB", 1000},        {"MB", 1000'000},    {"GB", 1000'000'000}, {"TB", 1000'000'000'000}, {"B", 1}};
+  uint64_t unit = 1;
+  std::string_view number = text;
+  for (const auto &[name, size] : kUnits)
+    if (number.ends_with(name)) {
+      number.remove_suffix(name.size());
+      unit = size;
+      break;
+    }
+  uint64_t whole = 0;
+  double parsed = 0;
+  constexpr uint64_t kMost = uint64_t(1) << 60;
+  if (parseUnsigned(number, whole) && whole > 0 && whole <= kMost / unit) {
+    bytes = whole * unit;
+    return true;
+  }
+  if (unit > 1 && parseNumber(number, parsed) && parsed > 0 && parsed * static_cast<double>(unit) >= 1 &&
+      parsed * static_cast<double>(unit) <= static_cast<double>(kMost)) {
+    bytes = static_cast<uint64_t>(parsed * static_cast<double>(unit));
+    return true;
+  }
+  error = quote(text) + " must be a number of bytes above 0, such as 65536, 300KiB or 1.5GiB";
+  return false;
+}
+
 } // namespace ortc

@@ -26,6 +26,16 @@ inline constexpr llvm::StringLiteral kKind = "plan.kind";
 /// On the same functions: their `inPlace` pairs (see plan.kernel).
 inline constexpr llvm::StringLiteral kInPlace = "plan.in_place";
 
+/// On the same functions, where a survey has been made: picoseconds that a call is estimated to take, and the scratch bytes
+/// of each worker.
+inline constexpr llvm::StringLiteral kTime = "plan.time", kWorkerBytes = "plan.worker_bytes";
+/// On a call or plan.step: it computes again what another call has computed.
+inline constexpr llvm::StringLiteral kRepeated = "plan.repeated";
+/// On an entry or program: what recomputation found. Picoseconds of all steps (`time`), of each once (`plain_time`) and that
+/// no schedule within the budget is below (`least_time`); bytes that no schedule is below (`least_bytes`); how many calls
+/// are repeated (`repeated`).
+inline constexpr llvm::StringLiteral kRecompute = "plan.recompute";
+
 /// Bytes of a tensor in memory: booleans and narrower take one byte each.
 int64_t storedBytes(mlir::ShapedType type);
 

@@ -36,6 +36,22 @@ def OutlineKernelsPass : Pass<"ortc-outline-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
 }
 
+def RecomputeStepsPass : Pass<"ortc-recompute-steps", "::mlir::ModuleOp"> {
+  let summary = "run steps again so that every entry keeps to a memory budget";
+  let description = [{
+    Before: as for ortc-place-buffers; functions of kernels say what a call takes (`plan.time`, picoseconds) and its scratch
+    (`plan.worker_bytes`). After: the transient bytes of every entry, scratch of all workers included, are at most
+    `budget`. Calls whose results are cheaper to make again than to keep are repeated, marked `plan.repeated`, and steps
+    are in the order that was planned; no simplification may run from here on. `plan.recompute` of an entry has the
+    figures. Fails with the smallest possible budget when there is no such schedule.
+  }];
+  let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
+  let options = [
+    Option<"budget", "budget", "uint64_t", "UINT64_MAX", "most transient bytes of an entry">,
+    Option<"maxWorkers", "max-workers", "uint64_t", "2", "workers that have scratch">
+  ];
+}
+
 def PlaceBuffersPass : Pass<"ortc-place-buffers", "::mlir::ModuleOp"> {
   let summary = "schedule entry functions and place their buffers";
   let description = [{

@@ -8,12 +8,9 @@
 #include "dialects/nn/ValueNames.h"
 #include "dialects/plan/PlanDialect.h"
 #include "dialects/train/ElementTypes.h"
-#include "passes/memory/EntryGraph.h"
+#include "passes/memory/EntryProblem.h"
 #include "passes/memory/Passes.h"
 #include "llvm/ADT/StringMap.h"
-
-#include <map>
-#include <memory>
 
 using namespace mlir;
 
@@ -24,104 +21,18 @@ namespace ortc::memory {
 
 namespace {
 
-/// The steps of one block, or of several that are planned together, as a planning problem; loops have problems of their own
-/// inside.
-struct Planned {
-  explicit Planned(const EntryGraph &graph) : graph(graph) {}
-
-  void build();
-  /// The transient buffer of a root, made at its first use; nothing for roots that live elsewhere.
-  std::optional<planning::BufferId> bufferOf(Value root);
-  std::string nameOf(Value root) const;
-
-  const EntryGraph &graph;
-  planning::Problem problem;
-  llvm::DenseMap<Value, planning::BufferId> buffers;
-  std::map<Operation *, std::unique_ptr<Planned>> loops;
-};
-
-std::optional<planning::BufferId> Planned::bufferOf(Value root) {
-  if (auto known = buffers.find(root); known != buffers.end())
-    return known->second;
-  const EntryGraph::Destination *destination = graph.getDestination(root);
-  auto argument = dyn_cast<BlockArgument>(root);
-  if (argument ? !EntryGraph::gradientOf(argument)
-               : destination && (destination->kind == EntryGraph::Destination::update ||
-                                 destination->kind == EntryGraph::Destination::output))
-    return std::nullopt;
-  planning::Buffer buffer;
-  buffer.name = nameOf(root);
-  buffer.bytes = plan::storedBytes(cast<ShapedType>(root.getType()));
-  buffer.aliveAtEnd = destination != nullptr;
-  buffer.aliveAtStart = argument != nullptr; // a gradient that the host provides
-  problem.buffers.push_back(buffer);
-  return buffers[root] = problem.buffers.size() - 1;
-}
-
-std::string Planned::nameOf(Value root) const {
-  if (const EntryGraph::Destination *destination = graph.getDestination(root))
-    return destination->name.str();
-  auto call = root.getDefiningOp<func::CallOp>();
-  std::string name = call ? nn::findResultName(call.getLoc(), cast<OpResult>(root).getResultNumber()) : "";
-  if (name.empty() && root.getDefiningOp())
-    name = nn::findValueName(root.getLoc());
-  return !name.empty() ? name : call ? call.getCallee().str() : "stacked";
-}
-
-void Planned::build() {
-  llvm::DenseMap<Operation *, planning::StepId> steps;
-  for (Operation *op : graph.getSteps()) {
-    planning::Step step;
-    step.segment = graph.getSegment(op);
-    auto addUnique = [](std::vector<planning::BufferId> &list, planning::BufferId id) {
-      if (!llvm::is_contained(list, id))
-        list.push_back(id);
-    };
-    for (Value operand : op->getOperands())
-      if (auto buffer = bufferOf(graph.rootOf(operand)))
-        addUnique(step.reads, *buffer);
-    for (Value result : op->getResults())
-      if (graph.rootOf(result) == result) // a loop's carried values lie where they start
-        if (auto buffer = bufferOf(result))
-          addUnique(step.writes, *buffer);
-    if (auto call = dyn_cast<func::CallOp>(op)) {
-      step.name = call.getCallee().str();
-      auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
-      auto pairs = callee->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace);
-      for (int64_t i = 0; pairs && i + 1 < pairs.size(); i += 2) {
-        Value operand = graph.rootOf(call.getOperand(pairs[i]));
-        auto read = bufferOf(operand), write = bufferOf(call.getResult(pairs[i + 1]));
-        // Another operand may be the same buffer, read in another order: then it must stay.
-        bool once = llvm::count_if(call.getOperands(),
-                                   [&](Value other) { return graph.rootOf(other) == operand; }) == 1;
-        if (read && write && once && !problem.buffers[*read].aliveAtStart)
-          step.inPlace.push_back({*read, *write});
-      }
-    } else {
-      step.name = "loop";
-      std::unique_ptr<Planned> &body = loops[op] = std::make_unique<Planned>(graph.getBody(op));
-      body->build();
-      step.inner = std::make_shared<planning::Problem>(body->problem);
-    }
-    for (Operation *earlier : graph.getAfter(op))
-      step.after.push_back(steps.lookup(earlier));
-    steps[op] = problem.steps.size();
-    problem.steps.push_back(std::move(step));
-  }
-}
-
 /// Writes one plan.program.
 class ProgramEmitter {
 public:
   ProgramEmitter(Block *entry, uint32_t segment)
       : entry(cast<func::FuncOp>(entry->getParentOp())), segment(segment) {}
 
-  void run(Planned &planned, const planning::Plan &plan);
+  void run(EntryProblem &planned, const planning::Plan &plan);
 
 private:
   /// The steps of one block while they are written.
   struct Scope {
-    Planned &planned;
+    EntryProblem &planned;
     const planning::Plan &plan;
     uint64_t base;   ///< of the block's arena
     Scope *outer;    ///< of the loop, in whose body the block is
@@ -277,7 +188,9 @@ void ProgramEmitter::emitSteps(Scope &scope, OpBuilder &steps) {
         if (destination && destination->kind == EntryGraph::Destination::loss)
           loss = outputs.back();
       }
-      plan::StepOp::create(steps, call.getLoc(), call.getCalleeAttr(), inputs, outputs);
+      auto step = plan::StepOp::create(steps, call.getLoc(), call.getCalleeAttr(), inputs, outputs);
+      if (Attribute repeated = call->getAttr(plan::kRepeated))
+        step->setAttr(plan::kRepeated, repeated);
       continue;
     }
     auto scan = cast<nn::ScanOp>(op);
@@ -294,7 +207,7 @@ void ProgramEmitter::emitSteps(Scope &scope, OpBuilder &steps) {
   }
 }
 
-void ProgramEmitter::run(Planned &planned, const planning::Plan &plan) {
+void ProgramEmitter::run(EntryProblem &planned, const planning::Plan &plan) {
   OpBuilder builder(entry);
   auto role = entry->getAttrOfType<StringAttr>(train::kEntry);
   auto binding = entry->getAttrOfType<IntegerAttr>(train::kBinding);
@@ -303,6 +216,8 @@ void ProgramEmitter::run(Planned &planned, const planning::Plan &plan) {
       builder, entry.getLoc(), StringAttr::get(entry.getContext(), entry.getSymName() + "_program"), role,
       binding ? binding : i64(0), i64((plan.arenaBytes + 63) / 64 * 64), i64(0), i64(plan.maxLive),
       i64(plan.sourcePeak), i64(plan.orderBound));
+  if (Attribute recompute = entry->getAttr(plan::kRecompute))
+    program->setAttr(plan::kRecompute, recompute);
   OpBuilder inner = OpBuilder::atBlockEnd(&program.getBody().emplaceBlock());
   declare = &inner;
   Scope scope{planned, plan, 0, nullptr, nullptr};
@@ -325,7 +240,7 @@ LogicalResult placeGroup(ArrayRef<func::FuncOp> group, bool reorder) {
   auto graph = EntryGraph::build(group);
   if (failed(graph))
     return failure();
-  Planned planned(*graph);
+  EntryProblem planned(*graph);
   planned.build();
   planning::PlanOptions options;
   options.reorder = reorder;
@@ -343,26 +258,7 @@ struct PlaceBuffersPass : impl::PlaceBuffersPassBase<PlaceBuffersPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    // A gradients entry and the update entry of its binding form one group.
-    llvm::MapVector<Attribute, SmallVector<func::FuncOp>> groups;
-    SmallVector<SmallVector<func::FuncOp>> all;
-    for (auto function : getOperation().getOps<func::FuncOp>()) {
-      auto role = function->getAttrOfType<StringAttr>(train::kEntry);
-      if (!role)
-        continue;
-      if (role.getValue() == "gradients" || role.getValue() == "update")
-        groups[function->getAttr(train::kBinding)].push_back(function);
-      else
-        all.push_back({function});
-    }
-    for (auto &[key, group] : groups) {
-      llvm::sort(group, [](func::FuncOp a, func::FuncOp b) {
-        return a->getAttrOfType<StringAttr>(train::kEntry).getValue() <
-               b->getAttrOfType<StringAttr>(train::kEntry).getValue();
-      });
-      all.push_back(group);
-    }
-    for (ArrayRef<func::FuncOp> group : all)
+    for (ArrayRef<func::FuncOp> group : groupEntries(getOperation()))
       if (failed(placeGroup(group, reorder)))
         return signalPassFailure();
   }

@@ -100,6 +100,10 @@ void addTargetFlags(CommandLine &line, CompileOptions &options, bool &isFirstTar
   line.addWhole("--max-workers", "the most threads a session may use; default: 2", options.maxWorkers, 1,
                 256);
   line.addValue(
+      "--memory-budget", "BYTES",
+      "most bytes of the transient region, such as 512MiB: what is cheaper to compute again is not kept",
+      fill(parseBytes, options.memoryBudget));
+  line.addValue(
       "--target", "NAME", "host, native, or a level such as x86-64-v3; repeatable",
       [&](const std::string &value, std::string &error) {
         return addTarget(value, options, isFirstTarget, error);
