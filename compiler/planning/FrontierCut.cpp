@@ -14,11 +14,13 @@ static constexpr uint64_t kMostCapacity = uint64_t(1) << 45;
 
 FrontierCut::FrontierCut(const RecomputeGraph &graph)
     : graph(graph), hasRun(graph.steps.size()), isFree(graph.maker.size()),
-      valueNode(graph.maker.size(), kNone), stepNode(graph.steps.size(), kNone) {}
+      decisions(graph.maker.size(), Decision::kOpen), valueNode(graph.maker.size(), kNone),
+      stepNode(graph.steps.size(), kNone) {}
 
 void FrontierCut::clear() {
   fixed = 0;
   std::fill(isFree.begin(), isFree.end(), 0);
+  std::fill(decisions.begin(), decisions.end(), Decision::kOpen);
   wanted.clear();
 }
 
@@ -132,6 +134,8 @@ FrontierCut::Choice FrontierCut::choose(Price price, const std::vector<uint32_t>
       cost = cost * weights[v] >> 8;
     cost >>= kPriceShift;
     uint64_t capacity = cost < kMostCapacity ? uint64_t(cost) : kMostCapacity;
+    if (decisions[v] != Decision::kOpen)
+      capacity = decisions[v] == Decision::kKept ? 0 : MinCut::kInfinite;
     network.addEdge(valueNode[v], graph.maker[v] == kNone ? kSink : stepNode[graph.maker[v]], capacity);
   }
   for (StepId s : makers) {
@@ -144,7 +148,7 @@ FrontierCut::Choice FrontierCut::choose(Price price, const std::vector<uint32_t>
   Choice choice;
   choice.cost = network.run(kSource, kSink, work, UINT64_MAX).value;
   for (ValueId v : considered)
-    if (isKept(v))
+    if (decisions[v] != Decision::kKept && isKept(v))
       choice.keptBytes += graph.graph.values[v].bytes;
   for (StepId s : makers)
     if (network.onSourceSide(stepNode[s]))

@@ -34,8 +34,12 @@ public:
   /// and its workspace, less what it can write in place.
   uint64_t fixedBytes() const { return fixed; }
 
+  /// What choose() has no choice about, until the next moment is set: kept (its bytes are the caller's to count) or not kept.
+  enum class Decision : uint8_t { kOpen, kKept, kDropped };
+  void decide(ValueId value, Decision decision) { decisions[value] = decision; }
+
   struct Choice {
-    uint64_t keptBytes = 0; ///< beside fixedBytes()
+    uint64_t keptBytes = 0; ///< beside fixedBytes() and what decide() says is kept
     uint64_t time = 0;      ///< of the steps that run again
     uint64_t cost = 0;      ///< at most time + price * keptBytes: bytes' prices are rounded down
   };
@@ -55,6 +59,7 @@ private:
   const RecomputeGraph &graph;
   uint64_t fixed = 0;
   std::vector<uint8_t> hasRun, isFree; ///< per step, per value: at hand without a choice
+  std::vector<Decision> decisions;     ///< per value
   std::vector<ValueId> wanted, considered;
   std::vector<StepId> makers;
   std::vector<uint32_t> valueNode, stepNode;
