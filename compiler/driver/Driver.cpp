@@ -446,11 +446,13 @@ private:
       passes.addPass(memory::createAssignRegionsPass());
       passes.addPass(memory::createOutlineKernelsPass());
     });
-    if (!isOutlined || (options.memoryBudget && !survey()))
+    const bool isShown = planning && !planning->isTrial;
+    if (!isOutlined || ((planning || options.memoryBudget) && !survey()))
       return false;
     bool isPlaced = runPasses(*program, [&](PassManager &passes) {
-      if (options.memoryBudget)
-        passes.addPass(memory::createRecomputeStepsPass({*options.memoryBudget, options.maxWorkers}));
+      if (isShown || options.memoryBudget)
+        passes.addPass(memory::createRecomputeStepsPass(
+            {options.memoryBudget.value_or(UINT64_MAX), options.maxWorkers, isShown}));
       passes.addPass(memory::createPlaceBuffersPass());
     });
     if (isPlaced)

@@ -166,7 +166,7 @@ static std::vector<std::string> listOrigins(ModuleOp module, plan::StepOp step) 
 }
 
 static std::optional<Recomputation> readRecomputation(plan::ProgramOp program) {
-  auto figures = program->getAttrOfType<DictionaryAttr>("plan.recompute");
+  auto figures = program->getAttrOfType<DictionaryAttr>(plan::kRecompute);
   if (!figures)
     return std::nullopt;
   auto number = [&](StringRef key) {
@@ -175,6 +175,19 @@ static std::optional<Recomputation> readRecomputation(plan::ProgramOp program) {
   };
   return Recomputation{number("time"), number("plain_time"), number("least_time"), number("least_bytes"),
                        number("repeated")};
+}
+
+static std::vector<BudgetPoint> readCurve(plan::ProgramOp program) {
+  std::vector<BudgetPoint> points;
+  auto curve = program->getAttrOfType<ArrayAttr>(plan::kCurve);
+  for (Attribute each : curve ? curve.getValue() : ArrayRef<Attribute>()) {
+    ArrayRef<int64_t> figures = cast<DenseI64ArrayAttr>(each).asArrayRef();
+    auto plain = static_cast<double>(std::max<int64_t>(1, figures[4]));
+    points.push_back({uint64_t(figures[0]), uint64_t(figures[1]),
+                      static_cast<double>(figures[2] - figures[4]) / plain,
+                      static_cast<double>(figures[3] - figures[4]) / plain, figures[5] != 0});
+  }
+  return points;
 }
 
 MemoryPlan describeMemory(plan::ProgramOp program, const CompileOptions &options) {
@@ -195,6 +208,7 @@ MemoryPlan describeMemory(plan::ProgramOp program, const CompileOptions &options
   });
   measureSteps(plan);
   plan.recomputation = readRecomputation(program);
+  plan.curve = readCurve(program);
   return plan;
 }
 

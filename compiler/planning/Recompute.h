@@ -9,7 +9,7 @@ namespace ortc::planning {
 
 /// What a step costs, and whether it may run more than once.
 struct StepCost {
-  uint64_t time = 0;       ///< of one run, in a unit of the caller's; all steps together at most 2^50
+  uint64_t time = 0;       ///< of one run, in a unit of the caller's; all steps together at most 2^44
   bool repeatable = false; ///< a second run writes the same bytes, and does nothing else that anybody sees
 };
 

@@ -35,6 +35,9 @@ inline constexpr llvm::StringLiteral kRepeated = "plan.repeated";
 /// no schedule within the budget is below (`least_time`); bytes that no schedule is below (`least_bytes`); how many calls
 /// are repeated (`repeated`).
 inline constexpr llvm::StringLiteral kRecompute = "plan.recompute";
+/// On an entry or program: an array of what budgets would take, each [budget, transient bytes, time, least time, time of each
+/// step once, whether it can be kept].
+inline constexpr llvm::StringLiteral kCurve = "plan.curve";
 
 /// Bytes of a tensor in memory: booleans and narrower take one byte each.
 int64_t storedBytes(mlir::ShapedType type);

@@ -48,7 +48,8 @@ def RecomputeStepsPass : Pass<"ortc-recompute-steps", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
   let options = [
     Option<"budget", "budget", "uint64_t", "UINT64_MAX", "most transient bytes of an entry">,
-    Option<"maxWorkers", "max-workers", "uint64_t", "2", "workers that have scratch">
+    Option<"maxWorkers", "max-workers", "uint64_t", "2", "workers that have scratch">,
+    Option<"curve", "curve", "bool", "false", "note what smaller budgets would take (`plan.curve`)">
   ];
 }
 

@@ -61,8 +61,8 @@ private:
   OpBuilder *declare = nullptr; ///< where buffers are declared: in front of the outermost loop
   Value loss;
   bool guarded = false;
-  std::map<std::pair<const Planned *, planning::BufferId>, std::string> names; ///< of transient values
-  llvm::StringMap<unsigned> named;                                             ///< values of a name
+  std::map<std::pair<const EntryProblem *, planning::BufferId>, std::string> names; ///< of transient values
+  llvm::StringMap<unsigned> named;                                                  ///< values of a name
 };
 
 /// The position of an argument among the values that the host passes.
@@ -216,8 +216,9 @@ void ProgramEmitter::run(EntryProblem &planned, const planning::Plan &plan) {
       builder, entry.getLoc(), StringAttr::get(entry.getContext(), entry.getSymName() + "_program"), role,
       binding ? binding : i64(0), i64((plan.arenaBytes + 63) / 64 * 64), i64(0), i64(plan.maxLive),
       i64(plan.sourcePeak), i64(plan.orderBound));
-  if (Attribute recompute = entry->getAttr(plan::kRecompute))
-    program->setAttr(plan::kRecompute, recompute);
+  for (StringRef name : {plan::kRecompute, plan::kCurve})
+    if (Attribute figures = entry->getAttr(name))
+      program->setAttr(name, figures);
   OpBuilder inner = OpBuilder::atBlockEnd(&program.getBody().emplaceBlock());
   declare = &inner;
   Scope scope{planned, plan, 0, nullptr, nullptr};

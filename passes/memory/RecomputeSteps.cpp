@@ -142,6 +142,31 @@ private:
   llvm::DenseMap<std::pair<Value, Type>, Value> views;
 };
 
+/// What the steps of a group of entries take.
+struct Costs {
+  Costs(const EntryGraph &graph, uint64_t workers) {
+    uint64_t total = 0;
+    for (Operation *step : graph.getSteps()) {
+      steps.push_back({timeOf(step), isRepeatable(step, graph)});
+      total += steps.back().time;
+      scratch = std::max(scratch, workerBytesOf(step));
+    }
+    while (total >> shift > kMostTime)
+      ++shift;
+    for (planning::StepCost &cost : steps)
+      cost.time = std::max<uint64_t>(1, cost.time >> shift);
+    scratch = (scratch + 63) / 64 * 64 * workers;
+  }
+
+  static constexpr uint64_t kMostTime = uint64_t(1) << 43; ///< planning::StepCost has a limit
+  std::vector<planning::StepCost> steps;
+  unsigned shift = 0;   ///< of times, to picoseconds
+  uint64_t scratch = 0; ///< bytes, of all workers
+};
+
+/// Work of each search and bound of the curve: a small part of what a budget gets.
+constexpr uint64_t kCurveWork = 20'000'000;
+
 struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
   using Base::Base;
 
@@ -157,48 +182,66 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
       return failure();
     EntryProblem entry(*graph);
     entry.build();
-    std::vector<planning::StepCost> costs;
-    uint64_t total = 0, workers = 0;
-    for (Operation *step : graph->getSteps()) {
-      costs.push_back({timeOf(step), isRepeatable(step, *graph)});
-      total += costs.back().time;
-      workers = std::max(workers, workerBytesOf(step));
-    }
-    unsigned shift = 0;
-    while (total >> shift > uint64_t(1) << 43)
-      ++shift;
-    for (planning::StepCost &cost : costs)
-      cost.time = std::max<uint64_t>(1, cost.time >> shift);
-    workers = (workers + 63) / 64 * 64 * maxWorkers;
-
+    Costs costs(*graph, maxWorkers);
     planning::RecomputeOptions options;
-    options.budget = budget > workers ? budget - workers : 0;
-    auto found = planning::recompute(entry.problem, costs, options);
+    options.budget = budget > costs.scratch ? budget - costs.scratch : 0;
     func::FuncOp first = group.front();
+    auto found = planning::recompute(entry.problem, costs.steps, options);
     if (!found.ok())
       return first.emitError(found.status().message);
     auto role = first->getAttrOfType<StringAttr>(train::kEntry).getValue();
     if (!found->fits)
       return first.emitError() << "--memory-budget " << uint64_t(budget)
-                               << ": the smallest possible budget is " << found->plan.arenaBytes + workers
-                               << " bytes (entry '" << role << "': " << found->plan.arenaBytes
-                               << " bytes of values and " << workers << " bytes of scratch for "
-                               << uint64_t(maxWorkers)
+                               << ": the smallest possible budget is "
+                               << found->plan.arenaBytes + costs.scratch << " bytes (entry '" << role
+                               << "': " << found->plan.arenaBytes << " bytes of values and " << costs.scratch
+                               << " bytes of scratch for " << uint64_t(maxWorkers)
                                << " workers); give that, a smaller batch, or train less (--freeze)";
-    if (found->runs.size() > costs.size())
+    Attribute points = curve ? describeCurve(entry, costs, *found) : Attribute();
+    for (func::FuncOp each : group) {
+      each->setAttr(plan::kRecompute, describe(*found, costs));
+      if (points)
+        each->setAttr(plan::kCurve, points);
+    }
+    if (found->runs.size() > costs.steps.size())
       Rewriter(entry, found->runs).run();
+    return success();
+  }
+
+  DictionaryAttr describe(const planning::Recomputation &found, const Costs &costs) {
     Builder builder(&getContext());
     auto number = [&](StringRef name, uint64_t value) {
       return builder.getNamedAttr(name, builder.getI64IntegerAttr(static_cast<int64_t>(value)));
     };
-    for (func::FuncOp each : group)
-      each->setAttr(plan::kRecompute,
-                    builder.getDictionaryAttr({number("time", found->time << shift),
-                                               number("plain_time", found->plainTime << shift),
-                                               number("least_time", found->leastTime << shift),
-                                               number("least_bytes", found->leastBudget + workers),
-                                               number("repeated", found->runs.size() - costs.size())}));
-    return success();
+    return builder.getDictionaryAttr({number("time", found.time << costs.shift),
+                                      number("plain_time", found.plainTime << costs.shift),
+                                      number("least_time", found.leastTime << costs.shift),
+                                      number("least_bytes", found.leastBudget + costs.scratch),
+                                      number("repeated", found.runs.size() - costs.steps.size())});
+  }
+
+  /// What budgets from nine to three tenths of the whole would take, with a shorter search than a budget that is asked for
+  /// gets. Nothing for entries that repeat nothing.
+  Attribute describeCurve(EntryProblem &entry, const Costs &costs, const planning::Recomputation &whole) {
+    if (llvm::none_of(costs.steps, [](const planning::StepCost &cost) { return cost.repeatable; }))
+      return {};
+    Builder builder(&getContext());
+    SmallVector<Attribute> points;
+    uint64_t all = whole.plan.arenaBytes + costs.scratch;
+    for (uint64_t tenths : {9, 8, 7, 6, 5, 4, 3}) {
+      planning::RecomputeOptions options;
+      uint64_t asked = all / 10 * tenths;
+      options.budget = asked > costs.scratch ? asked - costs.scratch : 0;
+      options.searchWork = options.boundWork = kCurveWork;
+      auto found = planning::recompute(entry.problem, costs.steps, options);
+      if (!found.ok())
+        return {};
+      points.push_back(builder.getDenseI64ArrayAttr(
+          {int64_t(asked), int64_t(found->plan.arenaBytes + costs.scratch),
+           int64_t(found->time << costs.shift), int64_t(found->leastTime << costs.shift),
+           int64_t(found->plainTime << costs.shift), found->fits}));
+    }
+    return builder.getArrayAttr(points);
   }
 };
 
