@@ -44,8 +44,6 @@
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <sched.h>
-#include <thread>
 
 using namespace mlir;
 
@@ -53,13 +51,6 @@ namespace ortc::driver {
 
 const char *const kPhaseNames[] = {"import",  "legalize", "simplify", "loss", "differentiate", "update",
                                    "entries", "fuse",     "place",    "code", nullptr};
-
-/// How many processors this process may run on: fewer than the machine has under taskset or in a container.
-static unsigned countProcessors() {
-  cpu_set_t allowed;
-  int count = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
-  return count > 0 ? static_cast<unsigned>(count) : std::max(1u, std::thread::hardware_concurrency());
-}
 
 namespace {
 
@@ -586,11 +577,7 @@ private:
   bool showPlan() {
     describePrograms();
     std::vector<MemoryPlan> plans = listPlans();
-    auto bytes = [&](StringRef name) {
-      auto attribute = (*program)->getAttrOfType<IntegerAttr>(name);
-      return attribute ? static_cast<uint64_t>(attribute.getInt()) : 0;
-    };
-    SharedMemory shared{bytes(memory::kPersistentBytes), bytes(memory::kConstantBytes), options.maxWorkers};
+    SharedMemory shared = describeShared(*program, options.maxWorkers);
     asked.what = "as asked";
     for (const legalize::InitializerReport &item : facts.initializers)
       if (item.trained())

@@ -22,6 +22,7 @@
 #include "ortc/call.h"
 
 #include <atomic>
+#include <sched.h>
 #include <set>
 #include <thread>
 
@@ -31,6 +32,12 @@ namespace ortc::driver {
 
 /// Work below this is done by the calling thread: waking the pool costs as much.
 static constexpr double kSerialSeconds = 10e-6;
+
+unsigned countProcessors() {
+  cpu_set_t allowed;
+  int count = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
+  return count > 0 ? static_cast<unsigned>(count) : std::max(1u, std::thread::hardware_concurrency());
+}
 
 ProgramKernels findKernels(ModuleOp module) {
   ProgramKernels result;

@@ -40,6 +40,9 @@ bool isParallel(const codegen::KernelInfo &info);
 /// The number of an entry's role ("train", ...) in blobs and entry tables: enum ortc_entry_role.
 uint32_t entryRole(llvm::StringRef role);
 
+/// How many processors this process may run on: fewer than the machine has under taskset or in a container.
+unsigned countProcessors();
+
 /// How kernels are compiled.
 struct KernelOptions {
   codegen::Numerics numerics = codegen::Numerics::Fast;

@@ -3,6 +3,7 @@
 #include "compiler/driver/MemoryPlan.h"
 
 #include "compiler/driver/KernelFacts.h"
+#include "passes/memory/Passes.h"
 
 #include <algorithm>
 #include <tuple>
@@ -203,13 +204,21 @@ MemoryPlan describeMemory(plan::ProgramOp program, const CompileOptions &options
   plan.buffers = BufferReader(program).read();
   program.walk([&](plan::StepOp step) {
     plan.steps.push_back({step.getKernel().str(), listOrigins(module, step), 0});
-    if (auto bytes = symbols.lookup(step.getKernel())->getAttrOfType<IntegerAttr>("plan.worker_bytes"))
+    if (auto bytes = symbols.lookup(step.getKernel())->getAttrOfType<IntegerAttr>(plan::kWorkerBytes))
       plan.workerBytes = std::max<uint64_t>(plan.workerBytes, bytes.getInt());
   });
   measureSteps(plan);
   plan.recomputation = readRecomputation(program);
   plan.curve = readCurve(program);
   return plan;
+}
+
+SharedMemory describeShared(ModuleOp module, uint32_t workers) {
+  auto number = [&](StringRef name) {
+    auto attribute = module->getAttrOfType<IntegerAttr>(name);
+    return attribute ? static_cast<uint64_t>(attribute.getInt()) : 0;
+  };
+  return {number(memory::kPersistentBytes), number(memory::kConstantBytes), workers};
 }
 
 size_t MemoryPlan::findPeak() const {

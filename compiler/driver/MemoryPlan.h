@@ -6,6 +6,7 @@
 
 #include "compiler/options/CompileOptions.h"
 #include "dialects/plan/PlanDialect.h"
+#include "mlir/IR/BuiltinOps.h"
 
 #include <optional>
 #include <string>
@@ -67,5 +68,13 @@ std::string entryName(plan::ProgramOp program, const CompileOptions &options);
 /// Memory per worker is what the survey of the kernels says (`plan.worker_bytes` of their functions): whoever has code knows
 /// better.
 MemoryPlan describeMemory(plan::ProgramOp program, const CompileOptions &options);
+
+/// What the entries of a module share.
+struct SharedMemory {
+  uint64_t persistent = 0, constants = 0;
+  uint32_t workers = 1; ///< the most that a session may use
+};
+
+SharedMemory describeShared(mlir::ModuleOp module, uint32_t workers);
 
 } // namespace ortc::driver

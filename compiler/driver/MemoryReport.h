@@ -12,12 +12,6 @@ namespace ortc::driver {
 /// most that a session may use.
 nlohmann::ordered_json summarizeMemory(const MemoryPlan &plan, uint32_t workers);
 
-/// What the entries of a module share.
-struct SharedMemory {
-  uint64_t persistent = 0, constants = 0;
-  uint32_t workers = 1; ///< the most that a session may use
-};
-
 /// What `ortc plan --report` writes (docs/command-line.md): the summary of every entry, its steps and its buffers.
 nlohmann::ordered_json makePlanReport(const std::string &model, const SharedMemory &shared,
                                       const std::vector<MemoryPlan> &plans);

@@ -37,7 +37,9 @@ std::string EntryProblem::nameOf(Value root) const {
   std::string name = call ? nn::findResultName(call.getLoc(), cast<OpResult>(root).getResultNumber()) : "";
   if (name.empty() && root.getDefiningOp())
     name = nn::findValueName(root.getLoc());
-  return !name.empty() ? name : call ? call.getCallee().str() : "stacked";
+  if (name.empty())
+    name = call ? call.getCallee().str() : "stacked";
+  return call && call->hasAttr(plan::kRepeated) ? name + ", again" : name;
 }
 
 void EntryProblem::build() {

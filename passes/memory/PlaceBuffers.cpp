@@ -5,7 +5,6 @@
 // of the transient region are buffers of the problem; accesses to tensors and to the host's values are ordered by edges.
 #include "compiler/planning/Plan.h"
 #include "dialects/nn/NnDialect.h"
-#include "dialects/nn/ValueNames.h"
 #include "dialects/plan/PlanDialect.h"
 #include "dialects/train/ElementTypes.h"
 #include "passes/memory/EntryProblem.h"
