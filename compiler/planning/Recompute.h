@@ -14,9 +14,9 @@ struct StepCost {
 };
 
 struct RecomputeOptions {
-  uint64_t budget = 0;                 ///< that Plan::arenaBytes has to keep to
-  uint64_t searchWork = 1'500'000'000; ///< of the search for what to run again
-  uint64_t boundWork = 600'000'000;    ///< of the lower bound
+  uint64_t budget = 0;               ///< that Plan::arenaBytes has to keep to
+  uint64_t searchWork = 500'000'000; ///< of the search for what to run again
+  uint64_t boundWork = 600'000'000;  ///< of the lower bound
   uint64_t seed = 1;
   PlanOptions plan;
 };
