@@ -199,7 +199,8 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
                                << " workers); give that, a smaller batch, or train less (--freeze)";
     Attribute points = curve ? describeCurve(entry, costs, *found) : Attribute();
     for (func::FuncOp each : group) {
-      each->setAttr(plan::kRecompute, describe(*found, costs));
+      if (budget != UINT64_MAX)
+        each->setAttr(plan::kRecompute, describe(*found, costs));
       if (points)
         each->setAttr(plan::kCurve, points);
     }

@@ -80,7 +80,9 @@ TEST_P(PlanTest, IsThePlanOfTheArtifact) {
   ASSERT_EQ(report["entries"].size(), manifest["entries"].size());
   for (size_t i = 0; i < report["entries"].size(); ++i) {
     EXPECT_EQ(report["entries"][i]["name"], manifest["entries"][i]["name"]);
-    EXPECT_EQ(report["entries"][i]["memory"].dump(1), manifest["entries"][i]["memory"].dump(1));
+    Json memory = report["entries"][i]["memory"];
+    memory.erase("curve"); // of plans that are no artifact
+    EXPECT_EQ(memory.dump(1), manifest["entries"][i]["memory"].dump(1));
   }
   EXPECT_EQ(readFile(folder / "buffers.csv"), readFile(folder / "artifact.csv"));
   // What `ortc inspect` prints of the first entry is what `ortc plan` has printed.
