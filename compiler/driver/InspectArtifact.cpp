@@ -115,6 +115,7 @@ Status inspectArtifact(const std::string &path) {
     printRow("entry", entry.name + ", " + target + ": transient " + formatBytes(total) + " (" +
                           formatBytes(entry.fixedBytes) + " + " + formatBytes(entry.workerBytes) +
                           " a worker)");
+    std::fputs(describeStack(manifest, entry.name).c_str(), stdout);
     if (const Json *memory = findMemory(manifest, entry.name))
       std::fputs(describePlan(*memory).c_str(), stdout);
   }

@@ -76,7 +76,7 @@ struct Job {
   const codegen::KernelChoices *choices = nullptr;
   bool isSurvey = false; ///< it ends with `info`
   codegen::KernelInfo info;
-  codegen::Bytes object;
+  codegen::Object object;
   std::string error;
 };
 
@@ -142,8 +142,17 @@ uint32_t entryRole(StringRef role) {
   return number;
 }
 
+static StackUse findStack(const codegen::StackFrames &frames, const codegen::PointerCalls &pointers,
+                          const std::string &step) {
+  StackUse use;
+  use.caller = codegen::findStackUse(frames, pointers, step);
+  std::string task = codegen::kTaskFunction.str();
+  use.worker = pointers.count(task) ? codegen::findStackUse(frames, pointers, task) : 0;
+  return use;
+}
+
 static bool emitSteps(ModuleOp module, const ProgramKernels &kernels, TargetCode &code,
-                      std::vector<codegen::Bytes> &objects, std::string &error) {
+                      std::vector<codegen::Object> &objects, std::string &error) {
   llvm::StringMap<codegen::StepKernel> steps;
   for (auto [i, name] : llvm::enumerate(kernels.names)) {
     const codegen::KernelInfo &info = code.kernels[i];
@@ -157,6 +166,7 @@ static bool emitSteps(ModuleOp module, const ProgramKernels &kernels, TargetCode
   }
   OwningOpRef<ModuleOp> stepModule = ModuleOp::create(UnknownLoc::get(module.getContext()));
   std::vector<codegen::BlobEntry> entries;
+  std::vector<codegen::PointerCalls> pointerCalls;
   for (auto program : module.getOps<plan::ProgramOp>()) {
     int64_t worker = 0;
     program.walk([&](plan::StepOp step) {
@@ -165,7 +175,8 @@ static bool emitSteps(ModuleOp module, const ProgramKernels &kernels, TargetCode
     });
     code.workerBytes[program.getSymName().str()] = worker;
     std::string symbol = "step_" + program.getSymName().str();
-    codegen::createStepFunction(*stepModule, program, symbol, steps, program.getFixedBytes());
+    pointerCalls.push_back(
+        codegen::createStepFunction(*stepModule, program, symbol, steps, program.getFixedBytes()));
     entries.push_back({entryRole(program.getRole()), static_cast<uint32_t>(program.getBinding()), 0, symbol});
   }
   auto object = codegen::emitObject(*stepModule, code.target);
@@ -180,6 +191,8 @@ static bool emitSteps(ModuleOp module, const ProgramKernels &kernels, TargetCode
     return false;
   }
   code.blob = std::move(*blob);
+  for (auto [entry, pointers] : llvm::zip_equal(entries, pointerCalls))
+    code.stack.push_back(findStack(code.blob.frames, pointers, entry.symbol));
   return true;
 }
 
@@ -193,7 +206,7 @@ static std::string printKernel(ModuleOp module, StringRef name) {
 /// Runs all jobs and moves their objects out; false with the first error.
 static bool runJobs(std::vector<Job> &jobs, const codegen::Target &target,
                     const codegen::GeneratorOptions &options, unsigned threads,
-                    std::vector<codegen::KernelInfo> &infos, std::vector<codegen::Bytes> &objects,
+                    std::vector<codegen::KernelInfo> &infos, std::vector<codegen::Object> &objects,
                     std::string &error) {
   std::atomic<size_t> next = 0;
   auto work = [&] {
@@ -240,7 +253,7 @@ bool surveyKernels(ModuleOp module, const std::vector<std::string> &names, const
     module.lookupSymbol(name)->walk(
         [&](nn::CheckIndexOp check) { checkNames.push_back(check.getTensor().str()); });
   }
-  std::vector<codegen::Bytes> objects;
+  std::vector<codegen::Object> objects;
   return runJobs(jobs, target, makeGeneratorOptions(options, checkNames), options.threads, infos, objects,
                  error);
 }
@@ -253,7 +266,7 @@ bool compileKernels(ModuleOp module, const ProgramKernels &kernels, const codege
     job.text = printKernel(module, name);
     job.choices = options.choices;
   }
-  std::vector<codegen::Bytes> objects;
+  std::vector<codegen::Object> objects;
   return runJobs(jobs, target, makeGeneratorOptions(options, kernels.checkNames), options.threads,
                  code.kernels, objects, error) &&
          emitSteps(module, kernels, code, objects, error);
@@ -270,7 +283,7 @@ bool compileVariants(ModuleOp module, const std::vector<KernelVariant> &variants
     job.name = variant.name;
     job.choices = &variant.choices;
   }
-  std::vector<codegen::Bytes> objects;
+  std::vector<codegen::Object> objects;
   if (!runJobs(jobs, target, generator, options.threads, infos, objects, error))
     return false;
   auto linked = codegen::linkBlob(objects);

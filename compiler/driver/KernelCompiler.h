@@ -9,10 +9,17 @@
 #include "mlir/IR/BuiltinOps.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace ortc::driver {
+
+/// Bytes of stack that the code of a program takes, without the host's functions that it calls; absent where not known.
+struct StackUse {
+  std::optional<uint64_t> caller; ///< of the thread that calls the step
+  std::optional<uint64_t> worker; ///< of a thread of the pool
+};
 
 /// The code of all programs of a module for one target.
 struct TargetCode {
@@ -20,6 +27,7 @@ struct TargetCode {
   codegen::CodeBlob blob;
   std::vector<codegen::KernelInfo> kernels;   ///< in the order of `ProgramKernels::names`
   std::map<std::string, int64_t> workerBytes; ///< by program symbol
+  std::vector<StackUse> stack;                ///< in the order of the programs
 };
 
 /// What is the same for all targets: the kernels that programs use, in order of first use, and the tensors that index

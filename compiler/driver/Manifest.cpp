@@ -162,6 +162,24 @@ static Json describeKernels(const CompileFacts &facts, const std::vector<TargetC
   return kernels;
 }
 
+void addStack(Json &item, const StackUse &use) {
+  if (use.caller)
+    item["caller"] = *use.caller;
+  if (use.worker)
+    item["worker"] = *use.worker;
+}
+
+static Json describeTarget(const CompileFacts &facts, const TargetCode &code) {
+  Json target{
+      {"name", code.target.name}, {"code_bytes", code.blob.bytes.size()}, {"kernels", code.kernels.size()}};
+  for (size_t i = 0; i < code.stack.size(); ++i) {
+    Json item{{"name", facts.entries[i].name}};
+    addStack(item, code.stack[i]);
+    target["stack"].push_back(item);
+  }
+  return target;
+}
+
 std::string makeManifest(const CompileOptions &options, const CompileFacts &facts,
                          const artifact::Artifact &artifact, const std::vector<TargetCode> &codes) {
   Json manifest{{"format", 1}, {"generator", "ortc " ORTC_VERSION}, {"name", facts.modelName}};
@@ -179,9 +197,7 @@ std::string makeManifest(const CompileOptions &options, const CompileFacts &fact
   manifest["memory"] = {{"constants", artifact.constants.size()}, {"persistent", artifact.persistentBytes}};
   Json targets = Json::array();
   for (const TargetCode &code : codes)
-    targets.push_back({{"name", code.target.name},
-                       {"code_bytes", code.blob.bytes.size()},
-                       {"kernels", code.kernels.size()}});
+    targets.push_back(describeTarget(facts, code));
   manifest["targets"] = targets;
   manifest["kernels"] = describeKernels(facts, codes);
   manifest["tensors"] = describeTensors(artifact);

@@ -31,6 +31,9 @@ struct CompileFacts {
   std::vector<KernelFacts> kernels; ///< in the order of the artifact's kernel names
 };
 
+/// Adds "caller" and "worker", as far as they are known.
+void addStack(nlohmann::ordered_json &item, const StackUse &use);
+
 /// docs/manifest.md describes the layout.
 std::string makeManifest(const CompileOptions &options, const CompileFacts &facts,
                          const artifact::Artifact &artifact, const std::vector<TargetCode> &codes);

@@ -138,6 +138,29 @@ std::string describePlan(const Json &memory) {
   return text;
 }
 
+/// To the byte: this is for those who have few.
+static std::string formatStack(const Json &use) {
+  auto format = [&](const char *key) {
+    return use.contains(key) ? std::to_string(getNumber(use, key)) + " B" : "unknown";
+  };
+  std::string text = format("caller");
+  if (!use.contains("worker") || getNumber(use, "worker") > 0)
+    text += " (a worker " + format("worker") + ")";
+  return text;
+}
+
+std::string describeStack(const Json &manifest, const std::string &entry) {
+  std::string text;
+  if (!manifest.is_object() || !manifest.contains("targets"))
+    return text;
+  for (const Json &target : manifest["targets"])
+    if (target.is_object() && target.contains("stack"))
+      for (const Json &use : target["stack"])
+        if (getText(use, "name") == entry)
+          text += (text.empty() ? "" : ", ") + getText(target, "name") + " " + formatStack(use);
+  return text.empty() ? text : makeLine("stack", text);
+}
+
 std::string describePlanReport(const Json &report, bool everyEntry) {
   std::string text = "model      " + getText(report, "model") + "\n";
   text += "persistent " + formatBytes(getNumber(report["memory"], "persistent")) + ", constants " +

@@ -16,6 +16,9 @@ std::string describeTransient(const nlohmann::ordered_json &memory);
 /// missing, as in the manifest of an older version, is left out; nothing else is taken for granted either.
 std::string describePlan(const nlohmann::ordered_json &memory);
 
+/// One line: what the code of an entry takes of the stack, by target; empty when the manifest does not say.
+std::string describeStack(const nlohmann::ordered_json &manifest, const std::string &entry);
+
 /// The screen of `ortc plan`, from a plan report (MemoryReport.h): `describePlan` of the first entry, or of every one.
 std::string describePlanReport(const nlohmann::ordered_json &report, bool everyEntry);
 

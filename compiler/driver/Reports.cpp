@@ -65,7 +65,8 @@ static Json reportTarget(const CompileFacts &facts, const TargetCode &code, cons
                        {"gflops", roundNumber(costs.model.machine.flopRate * 1e-9)},
                        {"call_us", roundNumber(costs.model.callSeconds * 1e6)},
                        {"copies", rates}};
-  for (const CompileFacts::EntryFacts &entry : facts.entries) {
+  for (size_t i = 0; i < facts.entries.size(); ++i) {
+    const CompileFacts::EntryFacts &entry = facts.entries[i];
     double estimated = 0, measured = 0;
     for (auto [kernel, calls] : entry.calls) {
       estimated += static_cast<double>(calls) * costs.estimates[kernel];
@@ -74,6 +75,8 @@ static Json reportTarget(const CompileFacts &facts, const TargetCode &code, cons
     Json item{{"name", entry.name}, {"estimated_ms", roundNumber(estimated * 1e3)}};
     if (!costs.times.empty())
       item["measured_ms"] = roundNumber(measured * 1e3);
+    item["stack"] = Json::object();
+    addStack(item["stack"], code.stack[i]);
     target["entries"].push_back(item);
   }
   target["kernels"] = Json::array();

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Manifest.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -65,6 +66,17 @@ static void describeTrained(const CompileFacts &facts, const artifact::Artifact 
   }
 }
 
+/// The most that one thread needs in any entry.
+static std::string describeStack(const TargetCode &code) {
+  uint64_t most = 0;
+  for (const StackUse &use : code.stack) {
+    if (!use.caller || !use.worker)
+      return "stack not known";
+    most = std::max({most, *use.caller, *use.worker});
+  }
+  return humanBytes(most) + " of stack";
+}
+
 std::string makeSummary(const CompileOptions &options, const CompileFacts &facts,
                         const artifact::Artifact &artifact, const std::vector<TargetCode> &codes,
                         double seconds) {
@@ -96,7 +108,8 @@ std::string makeSummary(const CompileOptions &options, const CompileFacts &facts
   }
   for (size_t i = 0; i < codes.size(); ++i)
     line(i == 0 ? "code" : "", codes[i].target.name + ": " + humanBytes(codes[i].blob.bytes.size()) + ", " +
-                                   std::to_string(codes[i].kernels.size()) + " kernels");
+                                   std::to_string(codes[i].kernels.size()) + " kernels, " +
+                                   describeStack(codes[i]));
   for (size_t i = 0; i < facts.tuned.size(); ++i)
     line(i == 0 ? "tuned" : "", facts.tuned[i]);
   char took[32];

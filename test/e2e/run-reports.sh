@@ -27,6 +27,7 @@ grep -q '"from": "table"' "$folder/report.json"
 test "$(grep -c '"estimated_us"' "$folder/report.json")" = "$(grep -c '"chunks"' "$folder/report.json")"
 test "$(grep -c '"measured_us"' "$folder/report.json")" -ge 15
 grep -q '"estimated_ms"' "$folder/report.json"
+test "$(grep -A1 '"stack"' "$folder/report.json" | grep -c '"caller": [1-9]')" = 3
 grep -q '"measured_ms"' "$folder/report.json"
 if grep -q '_us": -\|_us": null\|_us": 0.0$' "$folder/report.json"; then exit 1; fi
 ortc --target native -o "$folder/n" --report "$folder/native.json"

@@ -79,7 +79,8 @@ protected:
     ortc::artifact::Artifact artifact = ortc::test::makeArtifact();
     artifact.manifest =
         R"({"name": "test", "generator": "ortc", "loss": {"kind": "nll", "output": "y", "axis": 1},)"
-        R"( "bindings": [{"name": "batch", "dimensions": {"n": 4}}]})";
+        R"( "bindings": [{"name": "batch", "dimensions": {"n": 4}}], "targets": [1, {"name": "baseline",)"
+        R"( "stack": [{"name": "train/batch", "caller": 120, "worker": 40}, {"name": "eval/batch"}, 2]}]})";
     std::string source = model.SerializeAsString();
     artifact.source.assign(source.begin(), source.end());
     ortc::test::Bytes bytes = ortc::test::makeFile(artifact);
@@ -310,8 +311,10 @@ TEST_F(OrtcToolTest, RefusesToExportAnInitializerThatIsNowhere) {
 TEST_F(OrtcToolTest, InspectsAndVerifies) {
   Outcome outcome = run("inspect " + path);
   EXPECT_EQ(outcome.status, 0) << outcome.text;
-  for (const char *part : {"binding    batch (n=4)\n", "entry      train/batch, all targets: transient 512 B",
-                           "parameter  fc.weight ", "target     baseline, "})
+  for (const char *part :
+       {"binding    batch (n=4)\n", "entry      train/batch, all targets: transient 512 B",
+        "parameter  fc.weight ", "target     baseline, ", "  stack      baseline 120 B (a worker 40 B)\n",
+        "  stack      baseline unknown (a worker unknown)\n"})
     EXPECT_NE(outcome.text.find(part), std::string::npos) << part << "\n" << outcome.text;
   EXPECT_EQ(run("verify " + path).status, 0);
 }

@@ -204,10 +204,10 @@ static Error writeHead(ArrayRef<BlobEntry> entries, CodeBlob &blob) {
   return Error::success();
 }
 
-Expected<CodeBlob> linkBlob(ArrayRef<Bytes> objects, ArrayRef<BlobEntry> entries) {
+Expected<CodeBlob> linkBlob(ArrayRef<Object> objects, ArrayRef<BlobEntry> entries) {
   std::vector<Input> inputs;
-  for (const Bytes &object : objects) {
-    Expected<Input> input = readObject(object);
+  for (const Object &object : objects) {
+    Expected<Input> input = readObject(object.bytes);
     if (!input)
       return input.takeError();
     inputs.push_back(std::move(*input));
@@ -227,6 +227,10 @@ Expected<CodeBlob> linkBlob(ArrayRef<Bytes> objects, ArrayRef<BlobEntry> entries
     return failed;
   if (Error failed = writeHead(entries, blob))
     return failed;
+  for (const Object &object : objects)
+    for (const auto &[name, frame] : object.frames)
+      if (auto [known, isNew] = blob.frames.try_emplace(name, frame); !isNew)
+        known->second.bytes.reset();
   return blob;
 }
 

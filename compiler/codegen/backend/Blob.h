@@ -26,12 +26,14 @@ struct CodeBlob {
   std::map<std::string, uint32_t> symbols;
   uint64_t textBytes = 0;
   uint64_t constantBytes = 0;
+  /// Of all functions. Those of one name in several objects, which only local ones can have, have no bytes.
+  StackFrames frames;
 };
 
 /// Lays out head, code and constants of `objects` (in this order, by the sections' alignment, at most 64) and resolves
 /// all references. Refuses, naming it: an undefined symbol, one defined twice, writable data, and a relocation that is
 /// not relative to its own place (so the result runs at any 64-byte aligned address without a loader's help).
-llvm::Expected<CodeBlob> linkBlob(llvm::ArrayRef<Bytes> objects, llvm::ArrayRef<BlobEntry> entries = {});
+llvm::Expected<CodeBlob> linkBlob(llvm::ArrayRef<Object> objects, llvm::ArrayRef<BlobEntry> entries = {});
 
 } // namespace ortc::codegen
 

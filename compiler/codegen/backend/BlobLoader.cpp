@@ -59,7 +59,7 @@ llvm::Expected<CodeBlob> compileModule(mlir::ModuleOp module, const Target &targ
                                        const ObjectOptions &options) {
   if (failed(lowerToLLVM(module)))
     return llvm::createStringError(llvm::inconvertibleErrorCode(), "lowering to the LLVM dialect failed");
-  llvm::Expected<Bytes> object = emitObject(module, target, options);
+  llvm::Expected<Object> object = emitObject(module, target, options);
   if (!object)
     return object.takeError();
   return linkBlob(*object);

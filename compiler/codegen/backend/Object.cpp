@@ -5,6 +5,8 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/CodeGen/AsmPrinter.h"
+#include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -95,7 +97,25 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool op
       .run(module, modules);
 }
 
-llvm::Expected<Bytes> emitObject(mlir::ModuleOp module, const Target &target, const ObjectOptions &options) {
+namespace {
+
+/// LLVM's own pipeline, with a look at the frames before the code is printed.
+class EmissionPasses : public llvm::legacy::PassManager {
+public:
+  explicit EmissionPasses(StackFrames &frames) : frames(frames) {}
+  void add(llvm::Pass *pass) override {
+    if (dynamic_cast<llvm::AsmPrinter *>(pass))
+      PassManager::add(createStackFramePass(frames));
+    PassManager::add(pass);
+  }
+
+private:
+  StackFrames &frames;
+};
+
+} // namespace
+
+llvm::Expected<Object> emitObject(mlir::ModuleOp module, const Target &target, const ObjectOptions &options) {
   auto machine = createMachine(target);
   if (!machine)
     return machine.takeError();
@@ -123,12 +143,14 @@ llvm::Expected<Bytes> emitObject(mlir::ModuleOp module, const Target &target, co
 
   llvm::SmallVector<char, 0> buffer;
   llvm::raw_svector_ostream stream(buffer);
-  llvm::legacy::PassManager passes;
+  Object object;
+  EmissionPasses passes(object.frames);
   if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile,
                                       /*DisableVerify=*/true))
     return error("LLVM cannot emit objects for target '" + target.name + "'");
   passes.run(*code);
-  return Bytes(buffer.begin(), buffer.end());
+  object.bytes.assign(buffer.begin(), buffer.end());
+  return object;
 }
 
 } // namespace ortc::codegen

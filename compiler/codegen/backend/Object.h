@@ -4,6 +4,7 @@
 #define ORTC_COMPILER_CODEGEN_BACKEND_OBJECT_H
 
 #include "compiler/codegen/Target.h"
+#include "compiler/codegen/backend/StackUse.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
@@ -19,6 +20,12 @@ namespace ortc::codegen {
 
 using Bytes = std::vector<uint8_t>;
 
+/// A relocatable object, and what its functions take of the stack.
+struct Object {
+  Bytes bytes;
+  StackFrames frames;
+};
+
 struct ObjectOptions {
   /// Small code instead of fast code: two to six times slower, a third of the size.
   bool optimizeForSize = false;
@@ -29,8 +36,8 @@ struct ObjectOptions {
 /// Makes an ELF object of a module of llvm ops. Functions are hidden, may not unwind, have no red zone (code may run on
 /// operating systems that use the stack below the pointer) and are "no-builtins": LLVM must not turn loops into calls
 /// of memset or memcpy, which an artifact cannot import. Same input, same bytes. Thread safe for distinct contexts.
-llvm::Expected<Bytes> emitObject(mlir::ModuleOp module, const Target &target,
-                                 const ObjectOptions &options = {});
+llvm::Expected<Object> emitObject(mlir::ModuleOp module, const Target &target,
+                                  const ObjectOptions &options = {});
 
 } // namespace ortc::codegen
 

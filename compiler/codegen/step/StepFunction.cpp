@@ -92,7 +92,7 @@ private:
   Value saved;
 };
 
-constexpr StringLiteral kDispatch = "ortc_dispatch", kTask = "ortc_task";
+constexpr StringLiteral kDispatch = "ortc_dispatch";
 
 /// `void ortc_task({task, args} *context, i64 chunk, i64 worker)`: a task on a thread of the pool.
 LLVM::LLVMFuncOp createTask(ModuleOp module) {
@@ -101,7 +101,8 @@ LLVM::LLVMFuncOp createTask(ModuleOp module) {
   auto none = LLVM::LLVMVoidType::get(context);
   OpBuilder outer = OpBuilder::atBlockBegin(module.getBody());
   auto type = LLVM::LLVMFunctionType::get(none, {pointer, outer.getI64Type(), outer.getI64Type()});
-  auto function = LLVM::LLVMFuncOp::create(outer, module.getLoc(), kTask, type, LLVM::Linkage::Internal);
+  auto function =
+      LLVM::LLVMFuncOp::create(outer, module.getLoc(), kTaskFunction, type, LLVM::Linkage::Internal);
   CodeBuilder b(module.getLoc(), context);
   Block *entry = function.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
@@ -185,7 +186,7 @@ public:
       : module(module), kernels(kernels), workspaceOffset(workspaceOffset),
         b(module.getLoc(), module.getContext()) {}
 
-  void emit(plan::ProgramOp program, StringRef symbol) {
+  PointerCalls emit(plan::ProgramOp program, StringRef symbol) {
     dispatch = createDispatch(module);
     auto type = LLVM::LLVMFunctionType::get(b.getI32Type(), {b.pointerType()});
     function = declare(module, symbol, type);
@@ -206,6 +207,7 @@ public:
     emitSteps(program.getBody().front());
     mode->restore();
     LLVM::ReturnOp::create(b, b.integer(b.getI32Type(), ORTC_STEP_OK));
+    return std::move(pointerCalls);
   }
 
 private:
@@ -278,6 +280,11 @@ private:
     auto none = LLVM::LLVMVoidType::get(b.getContext());
     auto callee =
         declare(module, kernel.symbol, LLVM::LLVMFunctionType::get(none, {b.pointerType(), i64, i64}));
+    pointerCalls[kDispatch.str()].insert(kernel.symbol); // also when there is no pool
+    if (kernel.isParallel) {
+      pointerCalls[kDispatch.str()].insert(kTaskFunction.str());
+      pointerCalls[kTaskFunction.str()].insert(kernel.symbol);
+    }
     Value task = LLVM::AddressOfOp::create(b, callee);
     LLVM::CallOp::create(b, dispatch,
                          ValueRange{call, task, args, b.integer(i64, kernel.chunks),
@@ -319,13 +326,14 @@ private:
   Value call, args, ext;
   SmallVector<Value> regions;
   SmallVector<Value> iterations; ///< of the loops around, outermost first
+  PointerCalls pointerCalls;
 };
 
 } // namespace
 
-void createStepFunction(ModuleOp module, plan::ProgramOp program, StringRef symbol,
-                        const llvm::StringMap<StepKernel> &kernels, int64_t workspaceOffset) {
-  StepEmitter(module, kernels, workspaceOffset).emit(program, symbol);
+PointerCalls createStepFunction(ModuleOp module, plan::ProgramOp program, StringRef symbol,
+                                const llvm::StringMap<StepKernel> &kernels, int64_t workspaceOffset) {
+  return StepEmitter(module, kernels, workspaceOffset).emit(program, symbol);
 }
 
 } // namespace ortc::codegen

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/codegen/KernelFunction.h"
+#include "compiler/codegen/backend/StackUse.h"
 #include "dialects/plan/PlanDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
@@ -11,6 +12,9 @@ namespace ortc::codegen {
 
 /// The bits of MXCSR that make denormal numbers count as zero: flush-to-zero and denormals-are-zero.
 inline constexpr unsigned kDenormalsAreZero = 1 << 15 | 1 << 6;
+
+/// `void ortc_task(context, chunk, worker)`: what a step hands to the pool, for threads of the host to call.
+inline constexpr llvm::StringLiteral kTaskFunction = "ortc_task";
 
 /// What the step function must know of a kernel, besides what its plan.step says.
 struct StepKernel {
@@ -26,8 +30,8 @@ struct StepKernel {
 /// Creates `int32_t symbol(const ortc_call *)` (ortc/call.h) for `program` in `module`, as llvm ops, and
 /// `ortc_dispatch`, which all step functions of a module share. Kernels are declared, to be linked from their objects.
 /// `kernels` is keyed by the name of the kernel that a plan.step refers to. `workspaceOffset` is where the workers'
-/// workspaces begin in the transient region.
-void createStepFunction(mlir::ModuleOp module, plan::ProgramOp program, llvm::StringRef symbol,
-                        const llvm::StringMap<StepKernel> &kernels, int64_t workspaceOffset);
+/// workspaces begin in the transient region. Returns where calls through pointers lead when this step runs.
+PointerCalls createStepFunction(mlir::ModuleOp module, plan::ProgramOp program, llvm::StringRef symbol,
+                                const llvm::StringMap<StepKernel> &kernels, int64_t workspaceOffset);
 
 } // namespace ortc::codegen

@@ -68,7 +68,7 @@ TEST(BlobTest, SameInputGivesSameBytes) {
   EXPECT_EQ(seen[0], seen[1]);
 }
 
-static llvm::Expected<Bytes> objectOf(MLIRContext &context, llvm::StringRef text) {
+static llvm::Expected<Object> objectOf(MLIRContext &context, llvm::StringRef text) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
   EXPECT_TRUE(module);
   EXPECT_TRUE(succeeded(lowerToLLVM(*module)));
