@@ -1,5 +1,6 @@
-// Runs the planner on packings from files and on generated training graphs; a table, or JSON with --json.
+// Runs the planner on packings, training graphs and coarsened training steps; a table, or JSON with --json.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "benchmarks/planner/CoarseRecompute.h"
 #include "benchmarks/planner/TrainingGraphs.h"
 #include "compiler/planning/Csv.h"
 #include "compiler/planning/PackingCsv.h"
@@ -75,6 +76,48 @@ struct Report {
     first = false;
     std::fflush(stdout);
   }
+
+  /// Added times in percent of that of every step once.
+  void recomputation(const std::string &name, uint32_t buffers, uint32_t percent,
+                     const benchmark::CoarseResult &result) {
+    using Outcome = test::ExactRecomputation::Outcome;
+    const Recomputation &found = result.found;
+    auto added = [&](uint64_t time) {
+      return 100 * double(time - found.plainTime) / double(found.plainTime);
+    };
+    auto outcome = [](const test::ExactRecomputation &exact) {
+      return exact.outcome == Outcome::kOptimal      ? "optimal"
+             : exact.outcome == Outcome::kImpossible ? "impossible"
+                                                     : "at least";
+    };
+    auto inWords = [&](const test::ExactRecomputation &exact) {
+      char number[32];
+      std::snprintf(number, sizeof number, " +%.2f %%", added(exact.time));
+      return std::string(outcome(exact)) + (exact.outcome == Outcome::kImpossible ? "" : number);
+    };
+    bool isWrong = result.exact.outcome == Outcome::kOptimal && found.leastTime > result.exact.time;
+    isWrong |= found.fits && (result.exact.outcome == Outcome::kImpossible || found.time < result.exact.time);
+    failed |= isWrong;
+    if (json)
+      std::printf(
+          "%s\n  {\"recomputation\": \"%s\", \"buffers\": %u, \"budget_percent\": %u, \"budget\": %llu, "
+          "\"exact\": \"%s\", \"exact_added\": %.4f, \"plan_order\": \"%s\", \"plan_order_added\": %.4f, "
+          "\"fits\": %s, \"added\": %.4f, \"bound_added\": %.4f, \"states\": %zu, "
+          "\"exact_seconds\": %.3f, \"seconds\": %.3f}",
+          first ? "[" : ",", name.c_str(), buffers, percent, (unsigned long long)result.budget,
+          outcome(result.exact), added(result.exact.time), outcome(result.fixed), added(result.fixed.time),
+          found.fits ? "true" : "false", added(found.time), added(found.leastTime), result.exact.states,
+          result.exactSeconds, result.foundSeconds);
+    else
+      std::printf(
+          "%-14s %2u buffers %2u %%   %s (in the plan's order: %s)   found %s+%.2f %%   bound +%.2f %%   %zu "
+          "states %.2f s   found in %.2f s%s\n",
+          name.c_str(), buffers, percent, inWords(result.exact).c_str(), inWords(result.fixed).c_str(),
+          found.fits ? "" : "nothing, smallest ", added(found.time), added(found.leastTime),
+          result.exact.states, result.exactSeconds, result.foundSeconds, isWrong ? "  WRONG" : "");
+    first = false;
+    std::fflush(stdout);
+  }
 };
 
 bool readFile(const std::string &path, std::string &text) {
@@ -122,11 +165,41 @@ void packFile(Report &report, const std::string &path, uint64_t capacity, uint64
   report.packing(name, problem.items.size(), capacity, packing, valid, seconds);
 }
 
+void recomputeFile(Report &report, const std::string &name) {
+  std::string path = ORTC_BENCHMARK_DATA "/" + name, text, costText;
+  if (!readFile(path + ".csv", text) || !readFile(path + ".cost", costText)) {
+    std::fprintf(stderr, "%s: cannot be read\n", path.c_str());
+    report.failed = true;
+    return;
+  }
+  Expected<Problem> problem = readProblem(text);
+  std::vector<StepCost> costs = benchmark::readCosts(costText);
+  for (uint32_t buffers : {24, 32, 40})
+    for (uint32_t percent : {70, 60, 50, 40}) {
+      Expected<benchmark::CoarseResult> result =
+          problem ? benchmark::recomputeCoarsened(benchmark::coarsen(*problem, buffers), costs, percent)
+                  : Expected<benchmark::CoarseResult>(problem.status());
+      if (!result) {
+        std::fprintf(stderr, "%s: %s\n", path.c_str(), result.status().message.c_str());
+        report.failed = true;
+        return;
+      }
+      report.recomputation(name, buffers, percent, *result);
+    }
+}
+
+void recomputeAll(Report &report) {
+  for (const char *name : {"unet-small", "resnet18-224"})
+    recomputeFile(report, name);
+}
+
 } // namespace
 
-/// planner_benchmark [--json] [--exact-work N] [FILE.csv ...]: the files (problems or packings), else all.
+/// planner_benchmark [--json] [--exact-work N] [--recompute] [FILE.csv ...]: the files (problems or packings), or the
+/// recomputation of coarsened training steps, else all.
 int main(int count, char **arguments) {
   Report report;
+  bool onlyRecompute = false;
   uint64_t exactWork = 20'000'000'000;
   std::vector<std::string> files;
   for (int i = 1; i < count; ++i) {
@@ -134,12 +207,16 @@ int main(int count, char **arguments) {
       report.json = true;
     else if (std::strcmp(arguments[i], "--exact-work") == 0 && i + 1 < count)
       exactWork = std::strtoull(arguments[++i], nullptr, 10);
+    else if (std::strcmp(arguments[i], "--recompute") == 0)
+      onlyRecompute = true;
     else
       files.push_back(arguments[i]);
   }
   for (const std::string &file : files)
     packFile(report, file, 0, exactWork);
-  if (files.empty()) {
+  if (onlyRecompute)
+    recomputeAll(report);
+  else if (files.empty()) {
     for (const char *name : {"A", "B", "C", "D", "E", "F"})
       packFile(report, std::string(ORTC_BENCHMARK_DATA "/") + name + ".1048576.csv", 1048576, exactWork);
     using benchmark::TrainingGraph;
@@ -162,6 +239,7 @@ int main(int count, char **arguments) {
       }
       report.plan(graph.name, problem, *planned, clock.seconds());
     }
+    recomputeAll(report);
   }
   if (report.json)
     std::printf("%s\n]\n", report.first ? "[" : "");
