@@ -10,6 +10,7 @@
 #include "compiler/planning/OrderSearch.h"
 
 #include "compiler/planning/Arithmetic.h"
+#include "compiler/planning/ExactOrder.h"
 #include "compiler/planning/Liveness.h"
 #include "compiler/planning/OrderBound.h"
 
@@ -414,6 +415,15 @@ OrderChoice chooseOrder(const Graph &graph, const PlanOptions &options) {
       choice.source += "+search";
   }
   bound.finish();
+  if (options.reorder && choice.peak > choice.bound) {
+    uint64_t searchedPeak = choice.peak;
+    bool isProved = searchAllOrders(graph, choice.order, choice.peak, choice.bound, options.exactOrderWork,
+                                    choice.searchWork);
+    if (isProved)
+      choice.bound = choice.peak;
+    if (choice.peak < searchedPeak)
+      choice.source += "+exact";
+  }
   return choice;
 }
 

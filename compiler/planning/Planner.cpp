@@ -161,13 +161,15 @@ Expected<Plan> planNested(const Problem &problem, const PlanOptions &options, un
   PackingOptions packingOptions;
   packingOptions.work = options.offsetWork;
   packingOptions.exactWork = options.exactWork;
+  packingOptions.target = options.arenaTarget;
   Layout layout = layOut(*graph, choice.order);
   Packing packing = pack(layout.packing, packingOptions);
   uint64_t offsetWork = packing.work;
-  if (options.reorder && packing.height > choice.sourcePeak && choice.order != choice.released) {
+  if (options.reorder && packing.height > std::max(choice.sourcePeak, options.arenaTarget) &&
+      choice.order != choice.released) {
     // A better order that packs worse than the source order is no gain.
     Layout other = layOut(*graph, choice.released);
-    packingOptions.target = choice.sourcePeak;
+    packingOptions.target = std::max(choice.sourcePeak, options.arenaTarget);
     Packing second = pack(other.packing, packingOptions);
     offsetWork += second.work;
     if (second.height < packing.height) {

@@ -3,16 +3,20 @@
 #include "compiler/planning/Recompute.h"
 
 #include "compiler/planning/Liveness.h"
+#include "compiler/planning/OrderCandidates.h"
 #include "compiler/planning/RecomputeBound.h"
 #include "compiler/planning/RecomputeSearch.h"
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 
 namespace ortc::planning {
 
 namespace {
+
+constexpr uint64_t kWorkForStep = 10'000'000;
 
 /// Makes the problem whose steps are runs. Buffers are numbered by their first use.
 class Expansion {
@@ -89,63 +93,103 @@ private:
   Problem result;
 };
 
-/// Searches until a plan keeps to the budget; the search counts live bytes, and offsets may need a little more.
+/// Searches and plans in turns. The planner may find a better order for the steps and what repeats of them, and the next
+/// search goes on in that one.
 class Attempts {
 public:
-  Attempts(const Problem &problem, const RecomputeGraph &graph, const Order &base,
-           const RecomputeOptions &options, const Recomputation &known)
-      : problem(problem), graph(graph), base(base), options(options), result(known) {}
+  Attempts(const Problem &problem, const RecomputeGraph &graph, const RecomputeOptions &options,
+           const Recomputation &known)
+      : problem(problem), graph(graph), options(options), result(known) {}
 
-  Expected<Recomputation> run() {
-    RecomputeSearch search(graph, base, options.seed);
-    uint64_t target = options.budget;
-    for (int round = 0; round < 4 && !result.fits; ++round) {
-      search.run(target, options.searchWork >> (round > 0));
-      Expected<uint64_t> arena = consider(search);
-      if (!arena)
-        return arena.status();
-      // Gaps between buffers: aim lower by as much.
-      if (result.fits || search.result().peak > target || *arena - options.budget >= target)
-        break;
-      target -= *arena - options.budget;
-    }
-    result.searchWork += search.work();
-    if (result.fits)
+  /// Half of the work goes to the orders, one search each, half to going on from the best.
+  Expected<Recomputation> run(const std::vector<Order> &orders) {
+    auto isDone = [&] { return result.fits && result.time <= result.leastTime; };
+    uint64_t work = options.searchWork / 2,
+             least = kLeastWorkForStep * std::max<size_t>(1, problem.steps.size());
+    uint64_t count = std::clamp<uint64_t>(work / least, 1, orders.size());
+    for (uint64_t i = 0; i < count && !isDone(); ++i)
+      if (Status status = search(orders[i], work / count, nullptr); !status.ok())
+        return status;
+    uint64_t rounds = std::clamp<uint64_t>(work / least, 1, kRounds);
+    for (uint64_t i = 0; i < rounds && !isDone(); ++i)
+      if (Status status = search(best.order, work / rounds, best.search); !status.ok())
+        return status;
+    if (result.fits || !options.findSmallest)
       return std::move(result);
     // The smallest plan there is, found in a way that does not depend on the budget: what an error says, and with that
     // as the budget the answer.
-    RecomputeSearch smallest(graph, base, options.seed);
-    smallest.run(result.leastBudget, options.searchWork);
-    result.runs.clear();
-    Expected<uint64_t> arena = consider(smallest);
-    if (!arena)
-      return arena.status();
+    RecomputeSearch smallest(graph, orders.front(), options.seed);
+    smallest.shrink(result.leastBudget, options.searchWork);
     result.searchWork += smallest.work();
+    result.runs.clear();
+    if (Expected<Plan> next = consider(smallest); !next)
+      return next.status();
     return std::move(result);
   }
 
 private:
-  /// Plans what a search has found, keeps it if it is the first or fits, and gives its arena bytes.
-  Expected<uint64_t> consider(RecomputeSearch &search) {
+  static constexpr unsigned kRounds = 8;
+  static constexpr uint64_t kLeastWorkForStep = 20'000; ///< a search with less is none
+
+  /// A search in one order, from what another has found, if any.
+  Status search(const Order &base, uint64_t work, std::shared_ptr<const RecomputeSearch> start) {
+    auto found = std::make_shared<RecomputeSearch>(graph, base, options.seed + searches++);
+    found->run(target, work, start.get());
+    result.searchWork += found->work();
+    Expected<Plan> next = consider(*found);
+    if (!next)
+      return next.status();
+    uint64_t arena = next->arenaBytes, time = found->result().time;
+    bool fits = arena <= options.budget;
+    if (!best.search || (fits != best.fits ? fits : fits ? time < best.time : arena < best.arena))
+      best = {found, firstRuns(next->order, found->runs(problem)), fits, arena, time};
+    // Gaps between buffers: aim lower by as much.
+    if (!fits && found->result().peak <= target && arena - options.budget < target)
+      target -= arena - options.budget;
+    return {};
+  }
+
+  /// The order in which steps run for the first time.
+  Order firstRuns(const Order &planned, const std::vector<StepRun> &runs) const {
+    Order order;
+    std::vector<bool> seen(problem.steps.size(), false);
+    for (StepId run : planned)
+      if (StepId step = runs[run].step; !seen[step]) {
+        seen[step] = true;
+        order.push_back(step);
+      }
+    return order;
+  }
+
+  /// Plans what a search has found, and keeps it if it is the first, or fits and takes less time.
+  Expected<Plan> consider(RecomputeSearch &search) {
     std::vector<StepRun> runs = search.runs(problem);
     Expected<Plan> next = plan(expand(problem, runs), options.plan);
     if (!next)
       return next.status();
-    uint64_t arena = next->arenaBytes;
-    if (result.runs.empty() || arena <= options.budget) {
-      result.fits = arena <= options.budget;
+    bool fits = next->arenaBytes <= options.budget;
+    bool isBetter = result.runs.empty() || (fits && (!result.fits || search.result().time < result.time));
+    if (isBetter) {
+      result.fits = fits;
       result.runs = std::move(runs);
-      result.plan = std::move(*next);
+      result.plan = *next;
       result.time = search.result().time;
     }
-    return arena;
+    return next;
   }
 
   const Problem &problem;
   const RecomputeGraph &graph;
-  const Order &base;
   const RecomputeOptions &options;
   Recomputation result;
+  uint64_t target = options.budget; ///< of live bytes; offsets may need a little more
+  unsigned searches = 0;
+  struct {
+    std::shared_ptr<RecomputeSearch> search;
+    Order order; ///< as the planner has put it
+    bool fits = false;
+    uint64_t arena = 0, time = 0;
+  } best;
 };
 
 } // namespace
@@ -155,17 +199,22 @@ Problem expand(const Problem &problem, const std::vector<StepRun> &runs) {
 }
 
 Expected<Recomputation> recompute(const Problem &problem, const std::vector<StepCost> &costs,
-                                  const RecomputeOptions &options) {
+                                  const RecomputeOptions &options, const Plan *whole) {
   if (costs.size() != problem.steps.size())
     return Status{Code::kInvalidProblem, "there are costs of " + std::to_string(costs.size()) +
                                              " steps, but " + std::to_string(problem.steps.size()) +
                                              " steps"};
-  Expected<Plan> whole = plan(problem, options.plan);
-  if (!whole)
-    return whole.status();
+  Plan own;
+  if (!whole) {
+    Expected<Plan> planned = plan(problem, options.plan);
+    if (!planned)
+      return planned.status();
+    own = std::move(*planned);
+    whole = &own;
+  }
   Recomputation result;
-  for (StepId s : whole->order)
-    result.plainTime += costs[s].time;
+  for (const StepCost &cost : costs)
+    result.plainTime += cost.time;
   Expected<Graph> graph = buildGraph(problem, whole->inner, options.plan.inPlace);
   if (!graph)
     return graph.status();
@@ -178,8 +227,11 @@ Expected<Recomputation> recompute(const Problem &problem, const std::vector<Step
   result.leastTime = result.plainTime + bound.extraTime;
   result.leastBudget = bound.bytes;
 
-  Attempts attempts(problem, steps, whole->order, options, result);
-  return attempts.run();
+  RecomputeOptions limited = options;
+  limited.searchWork = std::min<uint64_t>(options.searchWork, kWorkForStep * costs.size());
+  limited.plan.arenaTarget = std::max(options.plan.arenaTarget, options.budget);
+  Attempts attempts(problem, steps, limited, result);
+  return attempts.run({whole->order, releaseEarly(*graph, sourceOrder(*graph)), leastPeakFirst(*graph)});
 }
 
 } // namespace ortc::planning

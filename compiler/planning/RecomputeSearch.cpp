@@ -205,6 +205,7 @@ Replay::Result RecomputeSearch::repair(KeptGaps &kept, uint64_t limit) {
     kept[chosen] &= uint8_t(kept[chosen] & kKeepAtBegin ? ~kKeepAtBegin : ~kKeepInside);
     cutWork += 256;
     result = replay.run(kept);
+    consider(kept, result);
   }
   return result;
 }
@@ -231,7 +232,7 @@ void RecomputeSearch::ruin(KeptGaps &kept, const std::vector<GapId> &large) {
     }
 }
 
-void RecomputeSearch::searchGaps(uint64_t workLimit) {
+void RecomputeSearch::searchGaps(uint64_t workLimit, bool untilFits) {
   const std::vector<Gap> &gaps = replay.gaps();
   std::vector<GapId> large;
   for (GapId g = 0; g < gaps.size(); ++g)
@@ -242,7 +243,7 @@ void RecomputeSearch::searchGaps(uint64_t workLimit) {
     return;
   KeptGaps present = best, next;
   uint64_t presentScore = score(bestResult), begin = work();
-  while (work() < workLimit) {
+  while (work() < workLimit && !(untilFits && bestResult.peak <= budget)) {
     next = present;
     ruin(next, large);
     uint64_t limit = presentScore + threshold(9, begin, workLimit);
@@ -255,7 +256,22 @@ void RecomputeSearch::searchGaps(uint64_t workLimit) {
   }
 }
 
-void RecomputeSearch::run(uint64_t most, uint64_t workLimit) {
+/// The best decisions of another search, in gaps of this one: those behind the same use of the same value.
+KeptGaps RecomputeSearch::translate(const RecomputeSearch &other) const {
+  KeptGaps result = plain;
+  for (GapId g = 0; g < result.size(); ++g) {
+    const Gap &gap = replay.gaps()[g];
+    StepId step = replay.baseOrder()[gap.begin];
+    const Order &base = other.replay.baseOrder();
+    auto position = uint32_t(std::find(base.begin(), base.end(), step) - base.begin());
+    GapId from = other.replay.gapAt(gap.value, position);
+    uint8_t dropped = uint8_t(other.plain[from] & ~other.best[from]);
+    result[g] &= uint8_t(~dropped);
+  }
+  return result;
+}
+
+void RecomputeSearch::run(uint64_t most, uint64_t workLimit, const RecomputeSearch *start) {
   budget = most;
   bestResult = Replay::Result();
   Replay::Result whole = replay.run(plain);
@@ -264,9 +280,32 @@ void RecomputeSearch::run(uint64_t most, uint64_t workLimit) {
   if (whole.peak <= budget)
     return;
   uint64_t begin = work(), limit = begin + workLimit;
+  if (start) {
+    KeptGaps kept = translate(*start);
+    consider(kept, replay.run(kept));
+    Replay::Result result = repair(kept, UINT64_MAX);
+    consider(kept, result);
+  } else {
+    sweep();
+    searchPrices(begin + workLimit / 3);
+  }
+  searchGaps(limit, /*untilFits=*/false);
+}
+
+void RecomputeSearch::shrink(uint64_t least, uint64_t workLimit) {
+  budget = least;
+  bestResult = Replay::Result();
+  Replay::Result whole = replay.run(plain);
+  plainTime = whole.time;
+  consider(plain, whole);
+  uint64_t limit = work() + workLimit;
   sweep();
-  searchPrices(begin + workLimit / 3);
-  searchGaps(limit);
+  // A budget a little below the best so far is found or not; then one further below, or less far.
+  for (unsigned shift = 2; shift < 10 && bestResult.peak > least && work() < limit;) {
+    budget = std::max(least, bestResult.peak - (bestResult.peak >> shift));
+    searchGaps(std::min(limit, work() + workLimit / 16), /*untilFits=*/true);
+    shift += bestResult.peak > budget;
+  }
 }
 
 std::vector<StepRun> RecomputeSearch::runs(const Problem &problem) {

@@ -15,8 +15,10 @@ class RecomputeSearch {
 public:
   RecomputeSearch(const RecomputeGraph &graph, const Order &base, uint64_t seed);
 
-  /// The best schedule that the work allows.
-  void run(uint64_t budget, uint64_t workLimit);
+  /// The best schedule that the work allows. `start`, of a search with perhaps another base order: where to begin.
+  void run(uint64_t budget, uint64_t workLimit, const RecomputeSearch *start = nullptr);
+  /// The schedule of smallest peak that the work allows; none is below `least` bytes.
+  void shrink(uint64_t least, uint64_t workLimit);
 
   const Replay::Result &result() const { return bestResult; }
   /// The schedule behind result().
@@ -28,10 +30,11 @@ private:
   uint32_t findFrontier() const;
   void cutAt(FrontierCut::Price price, const std::vector<uint32_t> &weights, KeptGaps &kept);
   bool isBetter(const Replay::Result &one, const Replay::Result &other) const;
+  KeptGaps translate(const RecomputeSearch &other) const;
   bool consider(const KeptGaps &kept, const Replay::Result &result);
   void sweep();
   void searchPrices(uint64_t workLimit);
-  void searchGaps(uint64_t workLimit);
+  void searchGaps(uint64_t workLimit, bool untilFits);
   void ruin(KeptGaps &kept, const std::vector<GapId> &large);
   Replay::Result repair(KeptGaps &kept, uint64_t limit);
   uint64_t remakingTime(const KeptGaps &kept, GapId gap);

@@ -164,8 +164,8 @@ struct Costs {
   uint64_t scratch = 0; ///< bytes, of all workers
 };
 
-/// Work of each search and bound of the curve: a small part of what a budget gets.
-constexpr uint64_t kCurveWork = 20'000'000;
+/// Work of each search and bound of the curve, for every step: a small part of what a budget gets.
+constexpr uint64_t kCurveWorkForStep = 40'000;
 
 struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
   using Base::Base;
@@ -186,7 +186,16 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
     planning::RecomputeOptions options;
     options.budget = budget > costs.scratch ? budget - costs.scratch : 0;
     func::FuncOp first = group.front();
-    auto found = planning::recompute(entry.problem, costs.steps, options);
+    auto whole = planning::plan(entry.problem, options.plan);
+    if (!whole.ok())
+      return first.emitError(whole.status().message);
+    Attribute points = curve ? describeCurve(entry, costs, *whole) : Attribute();
+    for (func::FuncOp each : group)
+      if (points)
+        each->setAttr(plan::kCurve, points);
+    if (budget == UINT64_MAX)
+      return success();
+    auto found = planning::recompute(entry.problem, costs.steps, options, &*whole);
     if (!found.ok())
       return first.emitError(found.status().message);
     auto role = first->getAttrOfType<StringAttr>(train::kEntry).getValue();
@@ -197,13 +206,8 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
                                << "': " << found->plan.arenaBytes << " bytes of values and " << costs.scratch
                                << " bytes of scratch for " << uint64_t(maxWorkers)
                                << " workers); give that, a smaller batch, or train less (--freeze)";
-    Attribute points = curve ? describeCurve(entry, costs, *found) : Attribute();
-    for (func::FuncOp each : group) {
-      if (budget != UINT64_MAX)
-        each->setAttr(plan::kRecompute, describe(*found, costs));
-      if (points)
-        each->setAttr(plan::kCurve, points);
-    }
+    for (func::FuncOp each : group)
+      each->setAttr(plan::kRecompute, describe(*found, costs));
     if (found->runs.size() > costs.steps.size())
       Rewriter(entry, found->runs).run();
     return success();
@@ -223,24 +227,27 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
 
   /// What budgets from nine to three tenths of the whole would take, with a shorter search than a budget that is asked for
   /// gets. Nothing for entries that repeat nothing.
-  Attribute describeCurve(EntryProblem &entry, const Costs &costs, const planning::Recomputation &whole) {
+  Attribute describeCurve(EntryProblem &entry, const Costs &costs, const planning::Plan &whole) {
     if (llvm::none_of(costs.steps, [](const planning::StepCost &cost) { return cost.repeatable; }))
       return {};
     Builder builder(&getContext());
     SmallVector<Attribute> points;
-    uint64_t all = whole.plan.arenaBytes + costs.scratch;
+    uint64_t all = whole.arenaBytes + costs.scratch;
     for (uint64_t tenths : {9, 8, 7, 6, 5, 4, 3}) {
       planning::RecomputeOptions options;
       uint64_t asked = all / 10 * tenths;
       options.budget = asked > costs.scratch ? asked - costs.scratch : 0;
-      options.searchWork = options.boundWork = kCurveWork;
-      auto found = planning::recompute(entry.problem, costs.steps, options);
+      options.searchWork = options.boundWork = kCurveWorkForStep * costs.steps.size();
+      options.findSmallest = false;
+      auto found = planning::recompute(entry.problem, costs.steps, options, &whole);
       if (!found.ok())
         return {};
       points.push_back(builder.getDenseI64ArrayAttr(
           {int64_t(asked), int64_t(found->plan.arenaBytes + costs.scratch),
            int64_t(found->time << costs.shift), int64_t(found->leastTime << costs.shift),
            int64_t(found->plainTime << costs.shift), found->fits}));
+      if (!found->fits) // nor does a smaller one
+        break;
     }
     return builder.getArrayAttr(points);
   }
