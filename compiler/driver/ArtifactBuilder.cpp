@@ -149,6 +149,25 @@ private:
   std::optional<size_t> lossIndex;
 };
 
+/// Whether all entries keep to the budget with the kernels that the code has: measured ones may take other scratch than those
+/// that the steps were planned for.
+bool keepsBudget(const artifact::Artifact &artifact, uint64_t budget, std::string &error) {
+  uint64_t most = 0;
+  const artifact::Entry *largest = nullptr;
+  for (const artifact::Entry &entry : artifact.entries)
+    if (uint64_t bytes = entry.fixedBytes + artifact.maxWorkers * entry.workerBytes; bytes > most) {
+      most = bytes;
+      largest = &entry;
+    }
+  if (most <= budget)
+    return true;
+  error = "--memory-budget " + std::to_string(budget) + ": entry '" + largest->name + "' takes " +
+          std::to_string(most) + " bytes with the kernels chosen by measurement, whose scratch is " +
+          std::to_string(largest->workerBytes) + " bytes for each of " + std::to_string(artifact.maxWorkers) +
+          " workers; give more, or leave --tune out";
+  return false;
+}
+
 } // namespace
 
 bool buildArtifact(ModuleOp module, const CompileOptions &options, const ProgramKernels &kernels,
@@ -173,7 +192,7 @@ bool buildArtifact(ModuleOp module, const CompileOptions &options, const Program
         {code.target.name, ORTC_ARCH_X86_64, code.target.requiredFeatures, code.blob.bytes});
   artifact.checkNames = kernels.checkNames;
   artifact.kernelNames = kernels.names;
-  return true;
+  return !options.memoryBudget || keepsBudget(artifact, *options.memoryBudget, error);
 }
 
 } // namespace ortc::driver

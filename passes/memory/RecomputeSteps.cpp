@@ -184,12 +184,13 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
     entry.build();
     Costs costs(*graph, maxWorkers);
     planning::RecomputeOptions options;
+    options.plan.exactOrderWork = 0; // what places the buffers looks at all orders, once
     options.budget = budget > costs.scratch ? budget - costs.scratch : 0;
     func::FuncOp first = group.front();
     auto whole = planning::plan(entry.problem, options.plan);
     if (!whole.ok())
       return first.emitError(whole.status().message);
-    Attribute points = curve ? describeCurve(entry, costs, *whole) : Attribute();
+    Attribute points = curve ? describeCurve(entry, costs, *whole, options) : Attribute();
     for (func::FuncOp each : group)
       if (points)
         each->setAttr(plan::kCurve, points);
@@ -227,14 +228,14 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
 
   /// What budgets from nine to three tenths of the whole would take, with a shorter search than a budget that is asked for
   /// gets. Nothing for entries that repeat nothing.
-  Attribute describeCurve(EntryProblem &entry, const Costs &costs, const planning::Plan &whole) {
+  Attribute describeCurve(EntryProblem &entry, const Costs &costs, const planning::Plan &whole,
+                          planning::RecomputeOptions options) {
     if (llvm::none_of(costs.steps, [](const planning::StepCost &cost) { return cost.repeatable; }))
       return {};
     Builder builder(&getContext());
     SmallVector<Attribute> points;
     uint64_t all = whole.arenaBytes + costs.scratch;
     for (uint64_t tenths : {9, 8, 7, 6, 5, 4, 3}) {
-      planning::RecomputeOptions options;
       uint64_t asked = all / 10 * tenths;
       options.budget = asked > costs.scratch ? asked - costs.scratch : 0;
       options.searchWork = options.boundWork = kCurveWorkForStep * costs.steps.size();
