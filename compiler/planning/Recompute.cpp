@@ -111,9 +111,12 @@ public:
       if (Status status = search(orders[i], work / count, nullptr); !status.ok())
         return status;
     uint64_t rounds = std::clamp<uint64_t>(work / least, 1, kRounds);
-    for (uint64_t i = 0; i < rounds && !isDone(); ++i)
-      if (Status status = search(best.order, work / rounds, best.search); !status.ok())
+    for (uint64_t i = 0; i < rounds && !isDone(); ++i) {
+      bool isNew =
+          best.number + 1 == searches; // what brought nothing is not tried twice: begin again in that order
+      if (Status status = search(best.order, work / rounds, isNew ? best.search : nullptr); !status.ok())
         return status;
+    }
     if (result.fits || !options.findSmallest)
       return std::move(result);
     // The smallest plan there is, found in a way that does not depend on the budget: what an error says, and with that
@@ -142,7 +145,7 @@ private:
     uint64_t arena = next->arenaBytes, time = found->result().time;
     bool fits = arena <= options.budget;
     if (!best.search || (fits != best.fits ? fits : fits ? time < best.time : arena < best.arena))
-      best = {found, firstRuns(next->order, found->runs(problem)), fits, arena, time};
+      best = {found, firstRuns(next->order, found->runs(problem)), searches - 1, fits, arena, time};
     // Gaps between buffers: aim lower by as much.
     if (!fits && found->result().peak <= target && arena - options.budget < target)
       target -= arena - options.budget;
@@ -186,7 +189,8 @@ private:
   unsigned searches = 0;
   struct {
     std::shared_ptr<RecomputeSearch> search;
-    Order order; ///< as the planner has put it
+    Order order;         ///< as the planner has put it
+    unsigned number = 0; ///< of the search
     bool fits = false;
     uint64_t arena = 0, time = 0;
   } best;
