@@ -236,7 +236,7 @@ void RecomputeSearch::searchGaps(uint64_t workLimit, bool untilFits) {
   const std::vector<Gap> &gaps = replay.gaps();
   std::vector<GapId> large;
   for (GapId g = 0; g < gaps.size(); ++g)
-    if (graph.maker[gaps[g].value] != kNone && (gaps[g].end == kNone || gaps[g].end > gaps[g].begin + 1) &&
+    if (graph.maker[gaps[g].value] != kNone &&
         graph.graph.values[gaps[g].value].bytes > bestResult.peak / 20000)
       large.push_back(g);
   if (large.empty())

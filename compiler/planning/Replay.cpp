@@ -34,6 +34,8 @@ GapId Replay::gapAt(ValueId value, uint32_t position) const {
 bool Replay::emit(StepId id, uint32_t position, bool isFirst) {
   if (sequence.size() >= runLimit)
     return false;
+  if (!isFirst && graph.graph.steps[id].segment != graph.graph.steps[base[position]].segment)
+    return false;
   const RecomputeStep &step = graph.steps[id];
   uint32_t number = uint32_t(sequence.size());
   sequence.push_back({id, position, uint32_t(readInstances.size()), uint32_t(writeInstances.size())});
@@ -49,9 +51,10 @@ bool Replay::emit(StepId id, uint32_t position, bool isFirst) {
       instances[v].maker = number;
     }
     writeInstances.push_back(instance);
-    if (!isPinned && current[v] == kNone) {
+    if (!isPinned) { // who reads it from now on takes the newest
+      if (current[v] == kNone)
+        made.push_back(v);
       current[v] = instance;
-      made.push_back(v);
     }
   }
   workDone += 4 + step.reads.size() + 2 * step.writes.size();
