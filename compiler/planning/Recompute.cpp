@@ -16,7 +16,7 @@ namespace ortc::planning {
 
 namespace {
 
-constexpr uint64_t kWorkForStep = 10'000'000;
+constexpr uint64_t kWorkForStep = 4'000'000;
 
 /// Makes the problem whose steps are runs. Buffers are numbered by their first use.
 class Expansion {
