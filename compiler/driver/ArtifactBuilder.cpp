@@ -162,9 +162,9 @@ bool keepsBudget(const artifact::Artifact &artifact, uint64_t budget, std::strin
   if (most <= budget)
     return true;
   error = "--memory-budget " + std::to_string(budget) + ": entry '" + largest->name + "' takes " +
-          std::to_string(most) + " bytes with the kernels chosen by measurement, whose scratch is " +
-          std::to_string(largest->workerBytes) + " bytes for each of " + std::to_string(artifact.maxWorkers) +
-          " workers; give more, or leave --tune out";
+          std::to_string(most) + " bytes, for the kernels that were chosen need " +
+          std::to_string(largest->workerBytes) + " bytes of scratch for each of " +
+          std::to_string(artifact.maxWorkers) + " workers; give as much, or leave --tune out if it was given";
   return false;
 }
 

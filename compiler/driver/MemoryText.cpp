@@ -113,7 +113,7 @@ static std::string describeCurve(const Json &curve) {
   for (const Json &point : curve) {
     bool isPossible = point.is_object() && point.contains("possible") && point["possible"] == true;
     text += "  " + pad(formatBytes(getNumber(point, "budget")), 10, false) + " " +
-            pad(isPossible ? formatBytes(getNumber(point, "transient")) : "impossible", 13, false) +
+            pad(isPossible ? formatBytes(getNumber(point, "transient")) : "not found", 13, false) +
             pad(isPossible ? formatShare(getFraction(point, "added_time")) : "", 13, false) +
             pad(formatShare(getFraction(point, "least_added_time")), 13, false) + "\n";
   }

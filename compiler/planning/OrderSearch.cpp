@@ -419,8 +419,10 @@ OrderChoice chooseOrder(const Graph &graph, const PlanOptions &options) {
     uint64_t searchedPeak = choice.peak;
     bool isProved = searchAllOrders(graph, choice.order, choice.peak, choice.bound, options.exactOrderWork,
                                     choice.searchWork);
-    if (isProved)
+    if (isProved) {
       choice.bound = choice.peak;
+      choice.boundComplete = true;
+    }
     if (choice.peak < searchedPeak)
       choice.source += "+exact";
   }

@@ -143,12 +143,14 @@ Status checkNested(const Problem &problem, unsigned depth) {
 Expected<Plan> planNested(const Problem &problem, const PlanOptions &options, unsigned depth) {
   Plan plan;
   plan.inner.resize(problem.steps.size());
+  PlanOptions bodyOptions = options;
+  bodyOptions.arenaTarget = 0;
   for (StepId s = 0; s < problem.steps.size(); ++s) {
     if (!problem.steps[s].inner)
       continue;
     if (depth == kMaxNesting)
       return tooDeep(problem, s);
-    Expected<Plan> body = planNested(*problem.steps[s].inner, options, depth + 1);
+    Expected<Plan> body = planNested(*problem.steps[s].inner, bodyOptions, depth + 1);
     if (!body)
       return inBody(problem, s, body.status());
     plan.inner[s] = std::make_shared<const Plan>(std::move(*body));

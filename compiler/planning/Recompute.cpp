@@ -107,10 +107,13 @@ public:
     uint64_t work = options.searchWork / 2,
              least = kLeastWorkForStep * std::max<size_t>(1, problem.steps.size());
     uint64_t count = std::clamp<uint64_t>(work / least, 1, orders.size());
+    if (result.leastBudget > options.budget) // nothing to look for
+      count = options.findSmallest ? 0 : 1;
     for (uint64_t i = 0; i < count && !isDone(); ++i)
       if (Status status = search(orders[i], work / count, nullptr); !status.ok())
         return status;
-    uint64_t rounds = std::clamp<uint64_t>(work / least, 1, kRounds);
+    uint64_t rounds =
+        result.leastBudget > options.budget ? 0 : std::clamp<uint64_t>(work / least, 1, kRounds);
     for (uint64_t i = 0; i < rounds && !isDone(); ++i) {
       bool isNew =
           best.number + 1 == searches; // what brought nothing is not tried twice: begin again in that order
@@ -119,8 +122,8 @@ public:
     }
     if (result.fits || !options.findSmallest)
       return std::move(result);
-    // The smallest plan there is, found in a way that does not depend on the budget: what an error says, and with that
-    // as the budget the answer.
+    // The smallest plan that a search finds which hardly depends on the budget: what an error says, and with that as the
+    // budget the answer.
     RecomputeSearch smallest(graph, orders.front(), options.seed);
     smallest.shrink(result.leastBudget, options.searchWork);
     result.searchWork += smallest.work();
@@ -167,7 +170,7 @@ private:
   /// Plans what a search has found, and keeps it if it is the first, or fits and takes less time.
   Expected<Plan> consider(RecomputeSearch &search) {
     std::vector<StepRun> runs = search.runs(problem);
-    Expected<Plan> next = plan(expand(problem, runs), options.plan);
+    Expected<Plan> next = plan(expand(problem, runs), planWithin(options.budget));
     if (!next)
       return next.status();
     bool fits = next->arenaBytes <= options.budget;
@@ -198,6 +201,13 @@ private:
 
 } // namespace
 
+PlanOptions planWithin(uint64_t budget) {
+  PlanOptions options;
+  options.exactOrderWork = 0;
+  options.arenaTarget = budget;
+  return options;
+}
+
 Problem expand(const Problem &problem, const std::vector<StepRun> &runs) {
   return Expansion(problem, runs).build();
 }
@@ -210,7 +220,7 @@ Expected<Recomputation> recompute(const Problem &problem, const std::vector<Step
                                              " steps"};
   Plan own;
   if (!whole) {
-    Expected<Plan> planned = plan(problem, options.plan);
+    Expected<Plan> planned = plan(problem);
     if (!planned)
       return planned.status();
     own = std::move(*planned);
@@ -219,7 +229,7 @@ Expected<Recomputation> recompute(const Problem &problem, const std::vector<Step
   Recomputation result;
   for (const StepCost &cost : costs)
     result.plainTime += cost.time;
-  Expected<Graph> graph = buildGraph(problem, whole->inner, options.plan.inPlace);
+  Expected<Graph> graph = buildGraph(problem, whole->inner, PlanOptions().inPlace);
   if (!graph)
     return graph.status();
   RecomputeGraph steps(problem, *graph, costs);
@@ -227,13 +237,27 @@ Expected<Recomputation> recompute(const Problem &problem, const std::vector<Step
   std::vector<uint64_t> usage(costs.size());
   for (StepId s = 0; s < usage.size(); ++s)
     usage[s] = live.usage[live.position[s]];
+  if (whole->arenaBytes <= options.budget) {
+    RecomputeSearch once(steps, sourceOrder(*graph), options.seed);
+    once.run(UINT64_MAX, 0);
+    std::vector<StepRun> runs = once.runs(problem);
+    Expected<Plan> next = plan(expand(problem, runs));
+    if (!next)
+      return next.status();
+    if (next->arenaBytes <= options.budget) {
+      result.fits = true;
+      result.runs = std::move(runs);
+      result.plan = std::move(*next);
+      result.time = result.leastTime = result.plainTime;
+      return result;
+    }
+  }
   RecomputeBound bound = boundRecompute(steps, usage, options.budget, result.boundWork, options.boundWork);
   result.leastTime = result.plainTime + bound.extraTime;
   result.leastBudget = bound.bytes;
 
   RecomputeOptions limited = options;
   limited.searchWork = std::min<uint64_t>(options.searchWork, kWorkForStep * costs.size());
-  limited.plan.arenaTarget = std::max(options.plan.arenaTarget, options.budget);
   Attempts attempts(problem, steps, limited, result);
   return attempts.run({whole->order, releaseEarly(*graph, sourceOrder(*graph)), leastPeakFirst(*graph)});
 }

@@ -16,12 +16,15 @@ struct StepCost {
 struct RecomputeOptions {
   uint64_t budget = 0; ///< that Plan::arenaBytes has to keep to
   /// Of the search for what to run again; of that at most four million units for each step of the problem.
+  /// What cannot be kept to may cost it twice.
   uint64_t searchWork = 1'000'000'000;
   uint64_t boundWork = 600'000'000; ///< of the lower bound
   bool findSmallest = true;         ///< when nothing fits: look for the smallest plan there is
   uint64_t seed = 1;
-  PlanOptions plan;
 };
+
+/// How recomputation plans within a budget: every attempt, so in less time than plan() takes by default.
+PlanOptions planWithin(uint64_t budget);
 
 /// One run of a step.
 struct StepRun {
@@ -33,7 +36,7 @@ struct StepRun {
 
 /// Which steps run again, and where.
 struct Recomputation {
-  /// False: nothing within the budget was found. With `findSmallest` this is the smallest plan there is, and its size is kept
+  /// False: nothing within the budget was found. With `findSmallest` this is the smallest plan found, and its size is kept
   /// when it is the budget.
   bool fits = false;
   std::vector<StepRun> runs; ///< a legal order; the first run of each step is that of the problem
@@ -50,13 +53,13 @@ struct Recomputation {
 Problem expand(const Problem &problem, const std::vector<StepRun> &runs);
 
 /// Finds runs whose plan takes at most `options.budget` bytes of arena and as little time as the search can do. `costs` has
-/// one entry a step; `whole`, where it is known, is what plan() makes of the problem. Deterministic. Fails as plan() does; a budget that cannot be kept is no failure.
+/// one entry a step; `whole`, where it is known, is what plan() makes of the problem by default. Deterministic. Fails as plan() does; a budget that cannot be kept is no failure.
 ///
 /// Method: a value may be dropped between two of its uses and made again, with what that needs, before the next one. What
 /// to drop at the frontier of forward and backward steps is a minimum cut between bytes and time under a price of a byte;
 /// prices are perturbed, and single gaps flipped, under an exact simulation of the resulting schedule. That is done in several
 /// orders of the steps, and again in the order that the planner gives to what was found. The bound is the
-/// cut's Lagrangian dual, at many frontiers (DESIGN: "Recompute").
+/// cut's Lagrangian dual, at many frontiers (docs/memory-planning.md).
 Expected<Recomputation> recompute(const Problem &problem, const std::vector<StepCost> &costs,
                                   const RecomputeOptions &options, const Plan *whole = nullptr);
 

@@ -93,7 +93,8 @@ uint64_t RecomputeSearch::threshold(uint64_t shift, uint64_t begin, uint64_t lim
     return 0;
   uint64_t most = plainTime >> shift;
   uint64_t left = uint64_t((unsigned __int128)most * (limit - now) / (limit - begin));
-  return uint64_t((unsigned __int128)left * random.below(1u << 16) >> 16) * random.below(1u << 16) >> 16;
+  uint64_t first = random.below(1u << 16), second = random.below(1u << 16); // draws in a fixed order
+  return uint64_t((unsigned __int128)left * first >> 16) * second >> 16;
 }
 
 /// Factors between 1/8 and 8 on some prices: of single values, of many, or of a run of layers.
@@ -123,9 +124,10 @@ void RecomputeSearch::perturb(std::vector<uint32_t> &weights, const std::vector<
     return;
   }
   uint32_t times = mode == 0 ? 1 + random.below(3) : mode == 1 ? 1 + count / 32 : 1 + count / 5;
-  for (uint32_t i = 0; i < times; ++i)
-    scale(values[random.below(count)],
-          mode == 0 ? kFactors[random.below(10)] : kFactors[2 + random.below(6)]);
+  for (uint32_t i = 0; i < times; ++i) {
+    ValueId value = values[random.below(count)];
+    scale(value, mode == 0 ? kFactors[random.below(10)] : kFactors[2 + random.below(6)]);
+  }
 }
 
 void RecomputeSearch::searchPrices(uint64_t workLimit) {
@@ -259,12 +261,12 @@ void RecomputeSearch::searchGaps(uint64_t workLimit, bool untilFits) {
 /// The best decisions of another search, in gaps of this one: those behind the same use of the same value.
 KeptGaps RecomputeSearch::translate(const RecomputeSearch &other) const {
   KeptGaps result = plain;
+  std::vector<uint32_t> position(graph.steps.size());
+  for (uint32_t p = 0; p < position.size(); ++p)
+    position[other.replay.baseOrder()[p]] = p;
   for (GapId g = 0; g < result.size(); ++g) {
     const Gap &gap = replay.gaps()[g];
-    StepId step = replay.baseOrder()[gap.begin];
-    const Order &base = other.replay.baseOrder();
-    auto position = uint32_t(std::find(base.begin(), base.end(), step) - base.begin());
-    GapId from = other.replay.gapAt(gap.value, position);
+    GapId from = other.replay.gapAt(gap.value, position[replay.baseOrder()[gap.begin]]);
     uint8_t dropped = uint8_t(other.plain[from] & ~other.best[from]);
     result[g] &= uint8_t(~dropped);
   }

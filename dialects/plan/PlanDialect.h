@@ -31,6 +31,8 @@ inline constexpr llvm::StringLiteral kInPlace = "plan.in_place";
 inline constexpr llvm::StringLiteral kTime = "plan.time", kWorkerBytes = "plan.worker_bytes";
 /// On a call or plan.step: it computes again what another call has computed.
 inline constexpr llvm::StringLiteral kRepeated = "plan.repeated";
+/// On an entry with a memory budget: bytes that are left of it for values (i64).
+inline constexpr llvm::StringLiteral kBudget = "plan.budget";
 /// On an entry or program: what recomputation found. Picoseconds of all steps (`time`), of each once (`plain_time`) and that
 /// no schedule within the budget is below (`least_time`); bytes that no schedule is below (`least_bytes`); how many calls
 /// are repeated (`repeated`).

@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace ortc::memory {
 
-static func::FuncOp calleeOf(func::CallOp call) {
+func::FuncOp calleeOf(func::CallOp call) {
   return SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
 }
 

@@ -13,6 +13,9 @@
 
 namespace ortc::memory {
 
+/// The kernel that a step calls.
+mlir::func::FuncOp calleeOf(mlir::func::CallOp call);
+
 /// Blocks that are planned together: an entry function, a gradients entry and its update entry, or the body of a loop. All
 /// their work is steps: func.call operations of kernels and nn.scan operations, with reshapes between them. To the body of a
 /// loop a carried value is what a tensor is to an entry: read as an argument, overwritten by a result.

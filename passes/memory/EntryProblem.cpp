@@ -60,8 +60,7 @@ void EntryProblem::build() {
           addUnique(step.writes, *buffer);
     if (auto call = dyn_cast<func::CallOp>(op)) {
       step.name = call.getCallee().str();
-      auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
-      auto pairs = callee->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace);
+      auto pairs = calleeOf(call)->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace);
       for (int64_t i = 0; pairs && i + 1 < pairs.size(); i += 2) {
         Value operand = graph.rootOf(call.getOperand(pairs[i]));
         auto read = bufferOf(operand), write = bufferOf(call.getResult(pairs[i + 1]));

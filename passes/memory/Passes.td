@@ -41,9 +41,10 @@ def RecomputeStepsPass : Pass<"ortc-recompute-steps", "::mlir::ModuleOp"> {
   let description = [{
     Before: as for ortc-place-buffers; functions of kernels say what a call takes (`plan.time`, picoseconds) and its scratch
     (`plan.worker_bytes`). After: the transient bytes of every entry, scratch of all workers included, are at most
-    `budget`. Calls whose results are cheaper to make again than to keep are repeated, marked `plan.repeated`, and steps
-    are in the order that was planned; no simplification may run from here on. `plan.recompute` of an entry has the
-    figures. Fails with the smallest possible budget when there is no such schedule.
+    `budget`. Where that takes it, calls whose results are cheaper to make again than to keep are repeated, marked
+    `plan.repeated`, and steps are in the order that was searched; no simplification may run from here on.
+    `plan.recompute` of an entry has the figures, `plan.budget` what is left for values. Fails with the smallest budget
+    that was found, of the entry that needs most, when no such schedule was.
   }];
   let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
   let options = [

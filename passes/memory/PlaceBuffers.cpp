@@ -3,7 +3,7 @@
 //
 // Turns each entry into a planning problem (compiler/planning), and the plan into plan.program operations. Only values
 // of the transient region are buffers of the problem; accesses to tensors and to the host's values are ordered by edges.
-#include "compiler/planning/Plan.h"
+#include "compiler/planning/Recompute.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/plan/PlanDialect.h"
 #include "dialects/train/ElementTypes.h"
@@ -236,17 +236,33 @@ void ProgramEmitter::run(EntryProblem &planned, const planning::Plan &plan) {
     plan::GuardOp::create(inner, entry.getLoc(), loss);
 }
 
+/// The plan of an entry, or of one with a budget: the best there is, and where its offsets need more than that, the one that
+/// recomputation has found.
+planning::Expected<planning::Plan> planEntry(const EntryProblem &entry, bool reorder, IntegerAttr budget) {
+  planning::PlanOptions options;
+  options.reorder = reorder;
+  auto plan = planning::plan(entry.problem, options);
+  if (!plan.ok() || !budget || plan->arenaBytes <= uint64_t(budget.getInt()))
+    return plan;
+  auto other = planning::plan(entry.problem, planning::planWithin(budget.getInt()));
+  return other.ok() && other->arenaBytes < plan->arenaBytes ? other : plan;
+}
+
 LogicalResult placeGroup(ArrayRef<func::FuncOp> group, bool reorder) {
   auto graph = EntryGraph::build(group);
   if (failed(graph))
     return failure();
   EntryProblem planned(*graph);
   planned.build();
-  planning::PlanOptions options;
-  options.reorder = reorder;
-  auto plan = planning::plan(planned.problem, options);
+  func::FuncOp first = group.front();
+  auto budget = first->getAttrOfType<IntegerAttr>(plan::kBudget);
+  auto plan = planEntry(planned, reorder, budget);
   if (!plan.ok())
-    return func::FuncOp(group.front()).emitError(plan.status().message);
+    return first.emitError(plan.status().message);
+  if (budget && plan->arenaBytes > uint64_t(budget.getInt()))
+    return first.emitError() << "--memory-budget: the values take " << plan->arenaBytes << " bytes, "
+                             << budget.getInt() << " are left for them; give "
+                             << plan->arenaBytes - budget.getInt() << " more";
   for (auto [segment, block] : llvm::enumerate(graph->getBlocks()))
     ProgramEmitter(block, segment).run(planned, *plan);
   for (func::FuncOp entry : llvm::reverse(group))

@@ -17,10 +17,6 @@ namespace ortc::memory {
 
 namespace {
 
-func::FuncOp calleeOf(func::CallOp call) {
-  return SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
-}
-
 int64_t numberOf(Operation *op, StringRef attribute) {
   auto number = op->getAttrOfType<IntegerAttr>(attribute);
   return number ? std::max<int64_t>(0, number.getInt()) : 0;
@@ -166,50 +162,69 @@ struct Costs {
 
 /// Work of each search and bound of the curve, for every step: a small part of what a budget gets.
 constexpr uint64_t kCurveWorkForStep = 40'000;
+constexpr size_t kMostCurveSteps = 2'000;
 
 struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
   using Base::Base;
 
+  /// The entry that needs the largest of the smallest budgets.
+  struct Refusal {
+    func::FuncOp entry;
+    uint64_t bytes = 0, scratch = 0, least = 0;
+  };
+
   void runOnOperation() override {
+    Refusal refusal;
     for (ArrayRef<func::FuncOp> group : groupEntries(getOperation()))
-      if (failed(fit(group)))
+      if (failed(fit(group, refusal)))
         return signalPassFailure();
+    if (!refusal.entry)
+      return;
+    auto role = refusal.entry->getAttrOfType<StringAttr>(train::kEntry).getValue();
+    refusal.entry.emitError() << "--memory-budget " << uint64_t(budget)
+                              << ": the smallest possible budget is " << refusal.bytes + refusal.scratch
+                              << " bytes (entry '" << role << "': " << refusal.bytes
+                              << " bytes of values and " << refusal.scratch << " bytes of scratch for "
+                              << uint64_t(maxWorkers)
+                              << " workers; that is the smallest plan found, and there is none below "
+                              << refusal.least << "); give that, a smaller batch, or train less (--freeze)";
+    signalPassFailure();
   }
 
-  LogicalResult fit(ArrayRef<func::FuncOp> group) {
+  LogicalResult fit(ArrayRef<func::FuncOp> group, Refusal &refusal) {
     auto graph = EntryGraph::build(group);
     if (failed(graph))
       return failure();
     EntryProblem entry(*graph);
     entry.build();
     Costs costs(*graph, maxWorkers);
-    planning::RecomputeOptions options;
-    options.plan.exactOrderWork = 0; // what places the buffers looks at all orders, once
-    options.budget = budget > costs.scratch ? budget - costs.scratch : 0;
     func::FuncOp first = group.front();
-    auto whole = planning::plan(entry.problem, options.plan);
+    auto whole = planning::plan(entry.problem);
     if (!whole.ok())
       return first.emitError(whole.status().message);
-    Attribute points = curve ? describeCurve(entry, costs, *whole, options) : Attribute();
-    for (func::FuncOp each : group)
-      if (points)
+    if (Attribute points = curve ? describeCurve(entry, costs, *whole) : Attribute())
+      for (func::FuncOp each : group)
         each->setAttr(plan::kCurve, points);
     if (budget == UINT64_MAX)
       return success();
+    planning::RecomputeOptions options;
+    options.budget = budget > costs.scratch ? budget - costs.scratch : 0;
     auto found = planning::recompute(entry.problem, costs.steps, options, &*whole);
     if (!found.ok())
       return first.emitError(found.status().message);
-    auto role = first->getAttrOfType<StringAttr>(train::kEntry).getValue();
-    if (!found->fits)
-      return first.emitError() << "--memory-budget " << uint64_t(budget)
-                               << ": the smallest possible budget is "
-                               << found->plan.arenaBytes + costs.scratch << " bytes (entry '" << role
-                               << "': " << found->plan.arenaBytes << " bytes of values and " << costs.scratch
-                               << " bytes of scratch for " << uint64_t(maxWorkers)
-                               << " workers); give that, a smaller batch, or train less (--freeze)";
-    for (func::FuncOp each : group)
+    if (!found->fits) {
+      uint64_t bytes = found->plan.arenaBytes;
+      if (!refusal.entry || bytes + costs.scratch > refusal.bytes + refusal.scratch)
+        refusal = {first, bytes, costs.scratch, found->leastBudget + costs.scratch};
+      return success();
+    }
+    Builder builder(&getContext());
+    for (func::FuncOp each : group) {
       each->setAttr(plan::kRecompute, describe(*found, costs));
-    if (found->runs.size() > costs.steps.size())
+      each->setAttr(plan::kBudget,
+                    builder.getI64IntegerAttr(int64_t(std::min<uint64_t>(options.budget, INT64_MAX))));
+    }
+    if (whole->arenaBytes > options.budget)
       Rewriter(entry, found->runs).run();
     return success();
   }
@@ -228,14 +243,15 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
 
   /// What budgets from nine to three tenths of the whole would take, with a shorter search than a budget that is asked for
   /// gets. Nothing for entries that repeat nothing.
-  Attribute describeCurve(EntryProblem &entry, const Costs &costs, const planning::Plan &whole,
-                          planning::RecomputeOptions options) {
-    if (llvm::none_of(costs.steps, [](const planning::StepCost &cost) { return cost.repeatable; }))
+  Attribute describeCurve(EntryProblem &entry, const Costs &costs, const planning::Plan &whole) {
+    bool isAny = llvm::any_of(costs.steps, [](const planning::StepCost &cost) { return cost.repeatable; });
+    if (!isAny || costs.steps.size() > kMostCurveSteps)
       return {};
     Builder builder(&getContext());
     SmallVector<Attribute> points;
     uint64_t all = whole.arenaBytes + costs.scratch;
     for (uint64_t tenths : {9, 8, 7, 6, 5, 4, 3}) {
+      planning::RecomputeOptions options;
       uint64_t asked = all / 10 * tenths;
       options.budget = asked > costs.scratch ? asked - costs.scratch : 0;
       options.searchWork = options.boundWork = kCurveWorkForStep * costs.steps.size();

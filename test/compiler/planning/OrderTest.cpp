@@ -221,6 +221,7 @@ TEST(OrderTest, SpentLimitLeavesAValidWeakerBound) {
   PlanOptions limits;
   limits.boundWork = 1;
   limits.orderWork = 1;
+  limits.exactOrderWork = 0;
   Expected<Plan> weak = plan(problem, limits), strong = plan(problem);
   ASSERT_TRUE(weak.ok() && strong.ok());
   EXPECT_FALSE(weak->statistics.boundComplete);

@@ -157,6 +157,22 @@ TEST(Recompute, KeepsToTheBudget) {
   }
 }
 
+TEST(Recompute, WhatFitsAnywayRepeatsNothing) {
+  for (uint32_t seed = 0; seed < 100; ++seed) {
+    test::RandomOptions random;
+    random.steps = 12;
+    Problem problem = test::randomProblem(seed, random);
+    std::vector<StepCost> costs(problem.steps.size(), {10, true});
+    RecomputeOptions options;
+    options.budget = plan(problem)->arenaBytes;
+    options.searchWork = options.boundWork = 100'000;
+    Expected<Recomputation> found = recompute(problem, costs, options);
+    ASSERT_TRUE(found.ok()) << found.status().message;
+    EXPECT_TRUE(found->fits) << "seed " << seed;
+    EXPECT_EQ(found->runs.size(), problem.steps.size()) << "seed " << seed;
+  }
+}
+
 TEST(Recompute, TheSmallestBudgetIsKept) {
   std::vector<StepCost> costs;
   Problem problem = makeChain(10, 64 * 100, costs);
