@@ -304,7 +304,7 @@ void RecomputeSearch::shrink(uint64_t least, uint64_t workLimit) {
   sweep();
   // A budget a little below the best so far is found or not; then one further below, or less far.
   for (unsigned shift = 2; shift < 10 && bestResult.peak > least && work() < limit;) {
-    budget = std::max(least, bestResult.peak - (bestResult.peak >> shift));
+    budget = std::max(least, bestResult.peak - std::max<uint64_t>(1, bestResult.peak >> shift));
     searchGaps(std::min(limit, work() + workLimit / 16), /*untilFits=*/true);
     shift += bestResult.peak > budget;
   }

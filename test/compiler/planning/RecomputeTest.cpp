@@ -157,6 +157,24 @@ TEST(Recompute, KeepsToTheBudget) {
   }
 }
 
+TEST(Recompute, RefusesTinyProblemsToo) {
+  for (uint32_t seed = 0; seed < 100; ++seed) {
+    test::RandomOptions random;
+    random.steps = 6;
+    Problem problem = test::randomProblem(seed, random);
+    for (Buffer &buffer : problem.buffers)
+      buffer.bytes = std::min<uint64_t>(buffer.bytes, 64);
+    problem.views.clear();
+    std::vector<StepCost> costs(problem.steps.size(), {10, true});
+    RecomputeOptions options;
+    options.budget = 1;
+    options.searchWork = 100'000;
+    Expected<Recomputation> none = recompute(problem, costs, options);
+    if (none.ok()) // without views some are no problems
+      EXPECT_GE(none->plan.arenaBytes, none->leastBudget);
+  }
+}
+
 TEST(Recompute, WhatFitsAnywayRepeatsNothing) {
   for (uint32_t seed = 0; seed < 100; ++seed) {
     test::RandomOptions random;
