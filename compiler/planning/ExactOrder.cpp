@@ -25,7 +25,6 @@ public:
       wanted[v] = uint32_t(graph.values[v].users.size()) + graph.values[v].atEnd;
       live += graph.values[v].atStart ? graph.values[v].bytes : 0;
     }
-    stepsOf.resize(graph.steps.empty() ? 0 : 1 + graph.steps.back().segment);
     for (StepId s = 0; s < graph.steps.size(); ++s) {
       if (graph.steps[s].segment >= stepsOf.size())
         stepsOf.resize(graph.steps[s].segment + 1);

@@ -106,14 +106,14 @@ public:
     auto isDone = [&] { return result.fits && result.time <= result.leastTime; };
     uint64_t work = options.searchWork / 2,
              least = kLeastWorkForStep * std::max<size_t>(1, problem.steps.size());
+    bool isHopeless = result.leastBudget > options.budget;
     uint64_t count = std::clamp<uint64_t>(work / least, 1, orders.size());
-    if (result.leastBudget > options.budget) // nothing to look for
+    if (isHopeless)
       count = options.findSmallest ? 0 : 1;
     for (uint64_t i = 0; i < count && !isDone(); ++i)
       if (Status status = search(orders[i], work / count, nullptr); !status.ok())
         return status;
-    uint64_t rounds =
-        result.leastBudget > options.budget ? 0 : std::clamp<uint64_t>(work / least, 1, kRounds);
+    uint64_t rounds = isHopeless ? 0 : std::clamp<uint64_t>(work / least, 1, kRounds);
     for (uint64_t i = 0; i < rounds && !isDone(); ++i) {
       bool isNew =
           best.number + 1 == searches; // what brought nothing is not tried twice: begin again in that order
@@ -127,9 +127,11 @@ public:
     RecomputeSearch smallest(graph, orders.front(), options.seed);
     smallest.shrink(result.leastBudget, options.searchWork);
     result.searchWork += smallest.work();
-    result.runs.clear();
-    if (Expected<Plan> next = consider(smallest); !next)
+    std::vector<StepRun> runs = smallest.runs(problem);
+    Expected<Plan> next = plan(expand(problem, runs), planWithin(options.budget));
+    if (!next)
       return next.status();
+    keep(std::move(runs), std::move(*next), smallest.result().time);
     return std::move(result);
   }
 
@@ -142,13 +144,16 @@ private:
     auto found = std::make_shared<RecomputeSearch>(graph, base, options.seed + searches++);
     found->run(target, work, start.get());
     result.searchWork += found->work();
-    Expected<Plan> next = consider(*found);
+    std::vector<StepRun> runs = found->runs(problem);
+    Expected<Plan> next = plan(expand(problem, runs), planWithin(options.budget));
     if (!next)
       return next.status();
     uint64_t arena = next->arenaBytes, time = found->result().time;
     bool fits = arena <= options.budget;
-    if (!best.search || (fits != best.fits ? fits : fits ? time < best.time : arena < best.arena))
-      best = {found, firstRuns(next->order, found->runs(problem)), searches - 1, fits, arena, time};
+    if (isBetter(arena, time)) {
+      best = {found, firstRuns(next->order, runs), searches - 1};
+      keep(std::move(runs), std::move(*next), time);
+    }
     // Gaps between buffers: aim lower by as much.
     if (!fits && found->result().peak <= target && arena - options.budget < target)
       target -= arena - options.budget;
@@ -167,21 +172,19 @@ private:
     return order;
   }
 
-  /// Plans what a search has found, and keeps it if it is the first, or fits and takes less time.
-  Expected<Plan> consider(RecomputeSearch &search) {
-    std::vector<StepRun> runs = search.runs(problem);
-    Expected<Plan> next = plan(expand(problem, runs), planWithin(options.budget));
-    if (!next)
-      return next.status();
-    bool fits = next->arenaBytes <= options.budget;
-    bool isBetter = result.runs.empty() || (fits && (!result.fits || search.result().time < result.time));
-    if (isBetter) {
-      result.fits = fits;
-      result.runs = std::move(runs);
-      result.plan = *next;
-      result.time = search.result().time;
-    }
-    return next;
+  /// Whether that is better than the result so far: within the budget first, then by time; above it by bytes.
+  bool isBetter(uint64_t arena, uint64_t time) const {
+    bool fits = arena <= options.budget;
+    if (result.runs.empty() || fits != result.fits)
+      return result.runs.empty() || fits;
+    return fits ? time < result.time : arena < result.plan.arenaBytes;
+  }
+
+  void keep(std::vector<StepRun> runs, Plan plan, uint64_t time) {
+    result.fits = plan.arenaBytes <= options.budget;
+    result.runs = std::move(runs);
+    result.plan = std::move(plan);
+    result.time = time;
   }
 
   const Problem &problem;
@@ -194,9 +197,7 @@ private:
     std::shared_ptr<RecomputeSearch> search;
     Order order;         ///< as the planner has put it
     unsigned number = 0; ///< of the search
-    bool fits = false;
-    uint64_t arena = 0, time = 0;
-  } best;
+  } best;                ///< behind `result`
 };
 
 } // namespace
@@ -233,10 +234,6 @@ Expected<Recomputation> recompute(const Problem &problem, const std::vector<Step
   if (!graph)
     return graph.status();
   RecomputeGraph steps(problem, *graph, costs);
-  Liveness live(*graph, whole->order);
-  std::vector<uint64_t> usage(costs.size());
-  for (StepId s = 0; s < usage.size(); ++s)
-    usage[s] = live.usage[live.position[s]];
   if (whole->arenaBytes <= options.budget) {
     RecomputeSearch once(steps, sourceOrder(*graph), options.seed);
     once.run(UINT64_MAX, 0);
@@ -252,6 +249,10 @@ Expected<Recomputation> recompute(const Problem &problem, const std::vector<Step
       return result;
     }
   }
+  Liveness live(*graph, whole->order);
+  std::vector<uint64_t> usage(costs.size());
+  for (StepId s = 0; s < usage.size(); ++s)
+    usage[s] = live.usage[live.position[s]];
   RecomputeBound bound = boundRecompute(steps, usage, options.budget, result.boundWork, options.boundWork);
   result.leastTime = result.plainTime + bound.extraTime;
   result.leastBudget = bound.bytes;

@@ -53,7 +53,8 @@ struct Recomputation {
 Problem expand(const Problem &problem, const std::vector<StepRun> &runs);
 
 /// Finds runs whose plan takes at most `options.budget` bytes of arena and as little time as the search can do. `costs` has
-/// one entry a step; `whole`, where it is known, is what plan() makes of the problem by default. Deterministic. Fails as plan() does; a budget that cannot be kept is no failure.
+/// one entry a step; `whole`, where it is known, is what plan() makes of the problem by default. Deterministic. Fails as plan()
+/// does; a budget that cannot be kept is no failure.
 ///
 /// Method: a value may be dropped between two of its uses and made again, with what that needs, before the next one. What
 /// to drop at the frontier of forward and backward steps is a minimum cut between bytes and time under a price of a byte;

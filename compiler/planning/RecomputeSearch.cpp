@@ -273,20 +273,24 @@ KeptGaps RecomputeSearch::translate(const RecomputeSearch &other) const {
   return result;
 }
 
-void RecomputeSearch::run(uint64_t most, uint64_t workLimit, const RecomputeSearch *start) {
+/// Forgets what was found: nothing is dropped.
+void RecomputeSearch::start(uint64_t most) {
   budget = most;
   bestResult = Replay::Result();
   Replay::Result whole = replay.run(plain);
   plainTime = whole.time;
   consider(plain, whole);
-  if (whole.peak <= budget)
+}
+
+void RecomputeSearch::run(uint64_t most, uint64_t workLimit, const RecomputeSearch *before) {
+  start(most);
+  if (bestResult.peak <= budget)
     return;
   uint64_t begin = work(), limit = begin + workLimit;
-  if (start) {
-    KeptGaps kept = translate(*start);
+  if (before) {
+    KeptGaps kept = translate(*before);
     consider(kept, replay.run(kept));
-    Replay::Result result = repair(kept, UINT64_MAX);
-    consider(kept, result);
+    repair(kept, UINT64_MAX); // which considers what it makes of it
   } else {
     sweep();
     searchPrices(begin + workLimit / 3);
@@ -295,11 +299,7 @@ void RecomputeSearch::run(uint64_t most, uint64_t workLimit, const RecomputeSear
 }
 
 void RecomputeSearch::shrink(uint64_t least, uint64_t workLimit) {
-  budget = least;
-  bestResult = Replay::Result();
-  Replay::Result whole = replay.run(plain);
-  plainTime = whole.time;
-  consider(plain, whole);
+  start(least);
   uint64_t limit = work() + workLimit;
   sweep();
   // A budget a little below the best so far is found or not; then one further below, or less far.

@@ -15,8 +15,8 @@ class RecomputeSearch {
 public:
   RecomputeSearch(const RecomputeGraph &graph, const Order &base, uint64_t seed);
 
-  /// The best schedule that the work allows. `start`, of a search with perhaps another base order: where to begin.
-  void run(uint64_t budget, uint64_t workLimit, const RecomputeSearch *start = nullptr);
+  /// The best schedule that the work allows. `before`, of a search with perhaps another base order: where to begin.
+  void run(uint64_t budget, uint64_t workLimit, const RecomputeSearch *before = nullptr);
   /// The schedule of smallest peak that the work allows; none is below `least` bytes.
   void shrink(uint64_t least, uint64_t workLimit);
 
@@ -32,6 +32,7 @@ private:
   bool isBetter(const Replay::Result &one, const Replay::Result &other) const;
   KeptGaps translate(const RecomputeSearch &other) const;
   bool consider(const KeptGaps &kept, const Replay::Result &result);
+  void start(uint64_t budget);
   void sweep();
   void searchPrices(uint64_t workLimit);
   void searchGaps(uint64_t workLimit, bool untilFits);
