@@ -72,7 +72,7 @@ class WatchedOrtc(Ortc):
         manifest = json.loads((self.artifact / "manifest.json").read_text())
         entry = next(e for e in manifest["entries"] if e["role"] == "train")
         sizes = {"persistent": manifest["memory"]["persistent"], **entry["memory"]}
-        self.facts |= {f"{key}_mib": round(sizes[key] / 2**20, 3) for key in ("persistent", "fixed", "per_worker")}
+        self.facts |= {f"{key}_mib": round(sizes[key] / 2**20, 3) for key in ("persistent", "transient")}
         return self.facts
 
 
@@ -133,11 +133,11 @@ def markdown(machine, lines):
             if ratio and ratio > 0:
                 kept.setdefault(threads, []).append(ratio)
         plan = found.get("ortc", {})
-        fixed = plan["fixed_mib"] + threads * plan["per_worker_mib"] if "fixed_mib" in plan else None
+        arena = plan.get("transient_mib")
         first.append([name, threads, *map(cell, seen), table.ratio_cell(ratios[0])])
         second.append(
             [name, threads, mib(state) if state is not None else "–", *map(parts, seen), table.ratio_cell(ratios[1])]
-            + [mib(fixed) if fixed is not None else "–"]
+            + [mib(arena) if arena is not None else "–"]
         )
     for threads in sorted({threads for _, threads in groups}):
         mean = lambda kept: table.ratio_cell(table.geometric_mean(kept.get(threads, [])))

@@ -60,8 +60,7 @@ private:
       // Paths differ in width, or all would be equal and every order as good.
       uint64_t width = bytes / (1 + (path + d) % 3);
       Layer made{ends[path], buffer("contracted", width), buffer("statistics", 2048), 0, weight};
-      Step &contraction = step("contraction", {made.input}, {made.contracted});
-      contraction.workspacePerWorker = 65536;
+      step("contraction", {made.input}, {made.contracted});
       step("statistics", {made.contracted}, {made.statistics});
       made.output = buffer("output", width);
       step("normalise", {made.contracted, made.statistics}, {made.output}).inPlace = {
@@ -97,9 +96,9 @@ private:
         step("normalise backward", {gradient, layer.contracted, layer.statistics}, {inner}).inPlace = {
             {gradient, inner}, {layer.contracted, inner}};
         BufferId dw = buffer("weight gradient", layer.weight);
-        step("weight gradient", {inner, layer.input}, {dw}).workspacePerWorker = 65536;
+        step("weight gradient", {inner, layer.input}, {dw});
         BufferId dx = buffer("input gradient", problem.buffers[layer.input].bytes);
-        step("input gradient", {inner}, {dx}).workspacePerWorker = 65536;
+        step("input gradient", {inner}, {dx});
         gradients.push_back({dw, StepId(problem.steps.size() - 1)});
         gradient = dx;
       }

@@ -58,13 +58,12 @@ public:
     });
   }
 
-  void addEntry(plan::ProgramOp program, StringRef binding, int64_t workerBytes) {
+  void addEntry(plan::ProgramOp program, StringRef binding) {
     artifact::Entry entry;
     entry.name = (program.getRole() + "/" + binding).str();
     entry.role = static_cast<ortc_entry_role>(entryRole(program.getRole()));
     entry.binding = program.getBinding();
-    entry.fixedBytes = program.getFixedBytes();
-    entry.workerBytes = workerBytes;
+    entry.fixedBytes = program.getBytes();
     std::map<int64_t, artifact::Value> externals;
     std::set<std::string> seen;
     program.walk([&](plan::BufferOp buffer) {
@@ -149,25 +148,6 @@ private:
   std::optional<size_t> lossIndex;
 };
 
-/// Whether all entries keep to the budget with the kernels that the code has: measured ones may take other scratch than those
-/// that the steps were planned for.
-bool keepsBudget(const artifact::Artifact &artifact, uint64_t budget, std::string &error) {
-  uint64_t most = 0;
-  const artifact::Entry *largest = nullptr;
-  for (const artifact::Entry &entry : artifact.entries)
-    if (uint64_t bytes = entry.fixedBytes + artifact.maxWorkers * entry.workerBytes; bytes > most) {
-      most = bytes;
-      largest = &entry;
-    }
-  if (most <= budget)
-    return true;
-  error = "--memory-budget " + std::to_string(budget) + ": entry '" + largest->name + "' takes " +
-          std::to_string(most) + " bytes, for the kernels that were chosen need " +
-          std::to_string(largest->workerBytes) + " bytes of scratch for each of " +
-          std::to_string(artifact.maxWorkers) + " workers; give as much, or leave --tune out if it was given";
-  return false;
-}
-
 } // namespace
 
 bool buildArtifact(ModuleOp module, const CompileOptions &options, const ProgramKernels &kernels,
@@ -180,19 +160,15 @@ bool buildArtifact(ModuleOp module, const CompileOptions &options, const Program
     artifact.bindings.push_back(binding.name);
   for (auto program : module.getOps<plan::ProgramOp>())
     builder.addInputs(program);
-  for (auto program : module.getOps<plan::ProgramOp>()) {
-    int64_t worker = 0;
-    for (const TargetCode &code : codes)
-      worker = std::max(worker, code.workerBytes.at(program.getSymName().str()));
-    builder.addEntry(program, options.bindings[program.getBinding()].name, worker);
-  }
+  for (auto program : module.getOps<plan::ProgramOp>())
+    builder.addEntry(program, options.bindings[program.getBinding()].name);
   artifact.maxWorkers = options.maxWorkers;
   for (const TargetCode &code : codes)
     artifact.codes.push_back(
         {code.target.name, ORTC_ARCH_X86_64, code.target.requiredFeatures, code.blob.bytes});
   artifact.checkNames = kernels.checkNames;
   artifact.kernelNames = kernels.names;
-  return !options.memoryBudget || keepsBudget(artifact, *options.memoryBudget, error);
+  return true;
 }
 
 } // namespace ortc::driver

@@ -10,7 +10,7 @@
 #include "compiler/driver/CheckNames.h"
 #include "compiler/driver/FindTargets.h"
 #include "compiler/driver/KernelSurvey.h"
-#include "compiler/driver/LossWarning.h"
+#include "compiler/driver/LossFacts.h"
 #include "compiler/driver/Manifest.h"
 #include "compiler/driver/MemoryReport.h"
 #include "compiler/driver/MemoryText.h"
@@ -339,26 +339,11 @@ private:
       return true;
     if (failed(train::buildLoss(*program, options.loss, options.lossInput)))
       return false;
-    describeLoss();
+    describeLoss(*program, facts);
     if (std::string warning = warnOfProbabilities(*source, model->getProto(), options.loss, facts.lossOutput);
         !warning.empty())
       facts.warnings.push_back(std::move(warning));
     return true;
-  }
-
-  /// What the loss is computed from, for the manifest.
-  void describeLoss() {
-    auto function = program->lookupSymbol<func::FuncOp>("loss_0");
-    for (unsigned i = 0; function && i < function.getNumArguments(); ++i) {
-      auto type = cast<RankedTensorType>(function.getArgument(i).getType());
-      if (auto name = function.getArgAttrOfType<StringAttr>(i, train::kOutput);
-          name && facts.lossOutput.empty()) {
-        facts.lossOutput = name.str();
-        facts.lossShape.assign(type.getShape().begin(), type.getShape().end());
-      } else if (function.getArgAttrOfType<StringAttr>(i, train::kInput)) {
-        facts.labelIsIndices = isa<IntegerType>(type.getElementType());
-      }
-    }
   }
 
   bool differentiate() {
@@ -437,13 +422,19 @@ private:
       passes.addPass(memory::createAssignRegionsPass());
       passes.addPass(memory::createOutlineKernelsPass());
     });
+    if (isOutlined && tuning.measures)
+      outlined = cast<ModuleOp>((*program)->clone());
+    return isOutlined && placeOutlined();
+  }
+
+  bool placeOutlined() {
     const bool isShown = planning && !planning->isTrial;
-    if (!isOutlined || ((planning || options.memoryBudget) && !survey()))
+    if (!survey())
       return false;
     bool isPlaced = runPasses(*program, [&](PassManager &passes) {
       if (isShown || options.memoryBudget)
-        passes.addPass(memory::createRecomputeStepsPass(
-            {options.memoryBudget.value_or(UINT64_MAX), options.maxWorkers, isShown}));
+        passes.addPass(
+            memory::createRecomputeStepsPass({options.memoryBudget.value_or(UINT64_MAX), isShown}));
       passes.addPass(memory::createPlaceBuffersPass());
     });
     if (isPlaced)
@@ -469,10 +460,27 @@ private:
   }
 
   bool code() {
+    if (!compileAll())
+      return false;
+    bool isFaster = false;
+    std::string why;
+    for (const TargetCode &code : codes)
+      if (tuning.measures && !tuneFor(code, isFaster, why))
+        return fail(nameModel("code for " + code.target.name + ": " + why));
+    if (!isFaster)
+      return true;
+    // Other kernels take other scratch.
+    program = std::move(outlined);
+    return placeOutlined() && compileAll();
+  }
+
+  bool compileAll() {
+    codes.clear();
     for (const codegen::Target &target : targets) {
-      codes.emplace_back();
+      codegen::KernelChoices choices;
       std::string why;
-      if (!compileFor(target, why) || (tuning.measures && !tuneFor(target, why)))
+      if (!compileKernels(*program, kernels, target, kernelOptions(target, choices), codes.emplace_back(),
+                          why))
         return fail(nameModel("code for " + target.name + ": " + why));
     }
     return true;
@@ -483,28 +491,24 @@ private:
     KernelOptions how;
     how.numerics = options.numerics == Numerics::Fast ? codegen::Numerics::Fast : codegen::Numerics::Portable;
     how.threads = countProcessors();
+    how.workers = options.maxWorkers;
     choices = tuned.choices(describePlace(target, how.numerics));
     if (!tuning.path().empty())
       how.choices = &choices;
     return how;
   }
 
-  bool compileFor(const codegen::Target &target, std::string &why) {
-    codegen::KernelChoices choices;
-    codes.back() = TargetCode();
-    return compileKernels(*program, kernels, target, kernelOptions(target, choices), codes.back(), why);
-  }
-
-  /// Measures what the cache does not know yet, and compiles again what is faster otherwise.
-  bool tuneFor(const codegen::Target &target, std::string &why) {
+  /// Measures what the cache does not know yet.
+  bool tuneFor(const TargetCode &code, bool &isFaster, std::string &why) {
     TuneResult result;
     codegen::KernelChoices choices;
-    if (!tuneKernels(*program, kernels, codes.back(), kernelOptions(target, choices), tuned, result, why))
+    if (!tuneKernels(*program, kernels, code, kernelOptions(code.target, choices), tuned, result, why))
       return false;
-    facts.tuned.push_back(target.name + ": " + std::to_string(result.faster) + " of " +
+    facts.tuned.push_back(code.target.name + ": " + std::to_string(result.faster) + " of " +
                           std::to_string(result.kernels) + " measured kernels are faster cut otherwise (" +
                           std::to_string(result.variants) + " variants)");
-    return result.faster == 0 || compileFor(target, why);
+    isFaster |= result.faster > 0;
+    return true;
   }
 
   bool dump(size_t number, const std::string &name) {
@@ -584,7 +588,7 @@ private:
         asked.tensors.push_back(item.name);
     asked.persistent = shared.persistent;
     asked.constants = shared.constants;
-    asked.transient = plans.empty() ? 0 : plans.front().transientBytes(options.maxWorkers);
+    asked.transient = plans.empty() ? 0 : plans.front().bytes;
     if (planning->isTrial)
       return true;
     if (planning->trainChoices)
@@ -655,7 +659,8 @@ private:
   std::shared_ptr<const frontend::Model> model;
   std::shared_ptr<const frontend::Model> written; ///< what `ortc export` gives
   OwningOpRef<ModuleOp> source, program;
-  OwningOpRef<ModuleOp> parts; ///< for `then`
+  OwningOpRef<ModuleOp> outlined; ///< the program before it was placed, where --tune may place it again
+  OwningOpRef<ModuleOp> parts;    ///< for `then`
   std::vector<std::string> notes;
   CompileFacts facts;
   TrainChoice asked;                ///< of a plan

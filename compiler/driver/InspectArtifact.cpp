@@ -111,10 +111,8 @@ Status inspectArtifact(const std::string &path) {
     std::string target = entry.target == ORTC_NONE || entry.target >= artifact.codes.size()
                              ? "all targets"
                              : artifact.codes[entry.target].name;
-    uint64_t total = entry.fixedBytes + artifact.maxWorkers * entry.workerBytes;
-    printRow("entry", entry.name + ", " + target + ": transient " + formatBytes(total) + " (" +
-                          formatBytes(entry.fixedBytes) + " + " + formatBytes(entry.workerBytes) +
-                          " a worker)");
+    printRow("entry", entry.name + ", " + target + ": transient " +
+                          formatBytes(entry.fixedBytes + artifact.maxWorkers * entry.workerBytes));
     std::fputs(describeStack(manifest, entry.name).c_str(), stdout);
     if (const Json *memory = findMemory(manifest, entry.name))
       std::fputs(describePlan(*memory).c_str(), stdout);

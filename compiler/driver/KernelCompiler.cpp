@@ -135,6 +135,10 @@ bool isParallel(const codegen::KernelInfo &info) {
   return info.chunks > 1 && seconds > kSerialSeconds;
 }
 
+int64_t scratchBytes(const codegen::KernelInfo &info, uint32_t workers) {
+  return info.workspaceBytesPerWorker * (isParallel(info) ? workers : 1);
+}
+
 uint32_t entryRole(StringRef role) {
   uint32_t number = 0;
   while (number + 1 < ORTC_ENTRY_ROLES && role != artifact::entryRoleName(number))
@@ -168,15 +172,8 @@ static bool emitSteps(ModuleOp module, const ProgramKernels &kernels, TargetCode
   std::vector<codegen::BlobEntry> entries;
   std::vector<codegen::PointerCalls> pointerCalls;
   for (auto program : module.getOps<plan::ProgramOp>()) {
-    int64_t worker = 0;
-    program.walk([&](plan::StepOp step) {
-      const codegen::KernelInfo &info = code.kernels[kernels.numbers.at(step.getKernel().str())];
-      worker = std::max(worker, info.workspaceBytesPerWorker);
-    });
-    code.workerBytes[program.getSymName().str()] = worker;
     std::string symbol = "step_" + program.getSymName().str();
-    pointerCalls.push_back(
-        codegen::createStepFunction(*stepModule, program, symbol, steps, program.getFixedBytes()));
+    pointerCalls.push_back(codegen::createStepFunction(*stepModule, program, symbol, steps));
     entries.push_back({entryRole(program.getRole()), static_cast<uint32_t>(program.getBinding()), 0, symbol});
   }
   auto object = codegen::emitObject(*stepModule, code.target);
@@ -258,6 +255,21 @@ bool surveyKernels(ModuleOp module, const std::vector<std::string> &names, const
                  error);
 }
 
+/// Whether the scratch of every kernel has the room that was planned for it.
+static bool checkScratch(ModuleOp module, const ProgramKernels &kernels, ArrayRef<codegen::KernelInfo> infos,
+                         uint32_t workers, std::string &error) {
+  for (auto [name, info] : llvm::zip_equal(kernels.names, infos)) {
+    auto room = module.lookupSymbol(name)->getAttrOfType<IntegerAttr>(plan::kScratch);
+    int64_t bytes = scratchBytes(info, workers), planned = room ? room.getInt() : 0;
+    if (bytes <= planned)
+      continue;
+    error = "kernel " + name + " needs " + std::to_string(bytes) + " bytes of scratch, and the plan has " +
+            std::to_string(planned) + "; please report this with the model";
+    return false;
+  }
+  return true;
+}
+
 bool compileKernels(ModuleOp module, const ProgramKernels &kernels, const codegen::Target &target,
                     const KernelOptions &options, TargetCode &code, std::string &error) {
   code.target = target;
@@ -269,6 +281,7 @@ bool compileKernels(ModuleOp module, const ProgramKernels &kernels, const codege
   std::vector<codegen::Object> objects;
   return runJobs(jobs, target, makeGeneratorOptions(options, kernels.checkNames), options.threads,
                  code.kernels, objects, error) &&
+         checkScratch(module, kernels, code.kernels, options.workers, error) &&
          emitSteps(module, kernels, code, objects, error);
 }
 

@@ -25,9 +25,8 @@ struct StackUse {
 struct TargetCode {
   codegen::Target target;
   codegen::CodeBlob blob;
-  std::vector<codegen::KernelInfo> kernels;   ///< in the order of `ProgramKernels::names`
-  std::map<std::string, int64_t> workerBytes; ///< by program symbol
-  std::vector<StackUse> stack;                ///< in the order of the programs
+  std::vector<codegen::KernelInfo> kernels; ///< in the order of `ProgramKernels::names`
+  std::vector<StackUse> stack;              ///< in the order of the programs
 };
 
 /// What is the same for all targets: the kernels that programs use, in order of first use, and the tensors that index
@@ -45,6 +44,9 @@ std::vector<int64_t> countCalls(mlir::Operation *scope, const ProgramKernels &ke
 /// Whether a kernel is worth more than one thread: its step hands it to the pool.
 bool isParallel(const codegen::KernelInfo &info);
 
+/// Scratch of one call: of all `workers` where it is handed to the pool, otherwise of the thread that calls.
+int64_t scratchBytes(const codegen::KernelInfo &info, uint32_t workers);
+
 /// The number of an entry's role ("train", ...) in blobs and entry tables: enum ortc_entry_role.
 uint32_t entryRole(llvm::StringRef role);
 
@@ -54,12 +56,14 @@ unsigned countProcessors();
 /// How kernels are compiled.
 struct KernelOptions {
   codegen::Numerics numerics = codegen::Numerics::Fast;
-  unsigned threads = 1;
+  unsigned threads = 1;                            ///< of the compiler
+  uint32_t workers = 1;                            ///< the most that a session may use
   const codegen::KernelChoices *choices = nullptr; ///< as in GeneratorOptions
 };
 
 /// Generates and compiles every kernel, each in a module of its own, then the step functions, and links them. The same
-/// bytes whatever the number of threads. `error` says what failed.
+/// bytes whatever the number of threads. `error` says what failed: kernels must keep to the scratch that their functions say
+/// (annotateKernels).
 bool compileKernels(mlir::ModuleOp module, const ProgramKernels &kernels, const codegen::Target &target,
                     const KernelOptions &options, TargetCode &code, std::string &error);
 

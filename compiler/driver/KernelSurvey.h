@@ -8,8 +8,8 @@
 namespace ortc::driver {
 
 /// Generates every outlined kernel of `module` for `target`, and notes on its function the time that a call is estimated to
-/// take (`plan.time`: by the table of the cost model, so that it is the same on every machine) and the largest scratch of a
-/// worker seen so far (`plan.worker_bytes`).
+/// take (`plan.time`: by the table of the cost model, so that it is the same on every machine) and the scratch that it needs
+/// (`plan.scratch`), the most of all targets seen so far.
 bool annotateKernels(mlir::ModuleOp module, const codegen::Target &target, const KernelOptions &options,
                      std::string &error);
 

@@ -110,20 +110,17 @@ static Json describeBindings(const CompileOptions &options, const artifact::Arti
   return bindings;
 }
 
-static Json describeEntries(const CompileOptions &options, const CompileFacts &facts,
-                            const artifact::Artifact &artifact) {
+static Json describeEntries(const CompileFacts &facts, const artifact::Artifact &artifact) {
   Json entries = Json::array();
   for (size_t i = 0; i < artifact.entries.size(); ++i) {
     const artifact::Entry &entry = artifact.entries[i];
     const CompileFacts::EntryFacts &fact = facts.entries[i];
-    MemoryPlan memory = fact.memory;
-    memory.workerBytes = entry.workerBytes; // of the code, whatever was thought before
     entries.push_back({{"name", entry.name},
                        {"role", artifact::entryRoleName(entry.role)},
                        {"binding", artifact.bindings[entry.binding]},
                        {"steps", fact.steps},
                        {"flops", fact.flops},
-                       {"memory", summarizeMemory(memory, options.maxWorkers)}});
+                       {"memory", summarizeMemory(fact.memory)}});
   }
   return entries;
 }
@@ -193,7 +190,7 @@ std::string makeManifest(const CompileOptions &options, const CompileFacts &fact
   if (options.loss.kind != LossKind::None)
     manifest["optimizer"] = describeOptimizer(options);
   manifest["bindings"] = describeBindings(options, artifact);
-  manifest["entries"] = describeEntries(options, facts, artifact);
+  manifest["entries"] = describeEntries(facts, artifact);
   manifest["memory"] = {{"constants", artifact.constants.size()}, {"persistent", artifact.persistentBytes}};
   Json targets = Json::array();
   for (const TargetCode &code : codes)

@@ -17,7 +17,6 @@ struct CompileFacts {
   std::string lossOutput;         ///< graph output that feeds the loss
   std::vector<int64_t> lossShape; ///< of it
   bool labelIsIndices = false;
-  bool labelIsAdded = false; ///< the compiler added the input "label"
   std::vector<legalize::InitializerReport> initializers;
   std::vector<std::string> warnings;
   std::vector<std::string> tuned; ///< what --tune found, by target

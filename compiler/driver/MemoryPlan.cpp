@@ -30,7 +30,8 @@ struct Span {
 /// are one value.
 class BufferReader {
 public:
-  explicit BufferReader(plan::ProgramOp program) : program(program) {
+  explicit BufferReader(plan::ProgramOp program)
+      : program(program), symbols(program->getParentOfType<ModuleOp>()) {
     program.walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (isa<plan::StepOp>(op)) {
         spans[op] = {count, count};
@@ -47,6 +48,7 @@ public:
     llvm::StringMap<size_t> number;
     for (auto op : program.getBody().getOps<plan::BufferOp>())
       add(op, number);
+    program.walk([&](plan::StepOp step) { addScratch(step, number); });
     std::vector<PlannedBuffer> buffers;
     for (Value &value : values)
       buffers.push_back(finish(value));
@@ -82,6 +84,22 @@ private:
         value.isWritten |= llvm::is_contained(step.getOutputs(), op.getResult());
         followStrides(value, op, step);
       }
+  }
+
+  void addScratch(plan::StepOp step, const llvm::StringMap<size_t> &taken) {
+    if (!step.getScratch())
+      return;
+    Value value;
+    value.buffer.name = "scratch of step " + std::to_string(spans.lookup(step).first);
+    while (taken.contains(value.buffer.name))
+      value.buffer.name += "'";
+    value.buffer.type = "scratch";
+    value.buffer.offset = *step.getScratch();
+    value.buffer.bytes =
+        symbols.lookup(step.getKernel())->getAttrOfType<IntegerAttr>(plan::kScratch).getInt();
+    value.users.push_back(step);
+    value.isWritten = true;
+    values.push_back(std::move(value));
   }
 
   static void grow(PlannedBuffer &buffer, const std::string &type, uint64_t bytes) {
@@ -127,6 +145,7 @@ private:
   }
 
   plan::ProgramOp program;
+  SymbolTable symbols;
   llvm::DenseMap<Operation *, Span> spans;
   std::vector<Value> values;
   int64_t count = 0;
@@ -193,19 +212,15 @@ static std::vector<BudgetPoint> readCurve(plan::ProgramOp program) {
 
 MemoryPlan describeMemory(plan::ProgramOp program, const CompileOptions &options) {
   auto module = program->getParentOfType<ModuleOp>();
-  SymbolTable symbols(module);
   MemoryPlan plan;
   plan.entry = entryName(program, options);
-  plan.fixedBytes = program.getFixedBytes();
-  plan.workerBytes = program.getWorkerBytes();
+  plan.bytes = program.getBytes();
   plan.maxLive = program.getPeakBytes();
   plan.orderBound = program.getOrderBoundBytes();
   plan.sourceOrder = program.getSourcePeakBytes();
   plan.buffers = BufferReader(program).read();
   program.walk([&](plan::StepOp step) {
     plan.steps.push_back({step.getKernel().str(), listOrigins(module, step), 0});
-    if (auto bytes = symbols.lookup(step.getKernel())->getAttrOfType<IntegerAttr>(plan::kWorkerBytes))
-      plan.workerBytes = std::max<uint64_t>(plan.workerBytes, bytes.getInt());
   });
   measureSteps(plan);
   plan.recomputation = readRecomputation(program);

@@ -14,10 +14,11 @@
 
 namespace ortc::driver {
 
-/// A value in the transient region. Where a kernel writes in place, two of them meet in one step at one offset.
+/// A value in the transient region, or the scratch of a step. Where a kernel writes in place, two of them meet in one step at one offset.
 struct PlannedBuffer {
-  std::string name; ///< of the model's value, if it has one; no two of an entry are equal
-  std::string type; ///< "64x10xf32": the largest that it is seen as
+  std::string
+      name; ///< of the model's value, if it has one; "scratch of step 7"; no two of an entry are equal
+  std::string type; ///< "64x10xf32": the largest that it is seen as; "scratch"
   uint64_t offset = 0, bytes = 0;
   int64_t first = 0,
           last = 0; ///< steps that need it, from 0; from the first to the last of a loop around some of them
@@ -47,15 +48,14 @@ struct BudgetPoint {
 };
 
 struct MemoryPlan {
-  std::string entry; ///< "train/default"
-  uint64_t fixedBytes = 0, workerBytes = 0;
+  std::string entry;                                     ///< "train/default"
+  uint64_t bytes = 0;                                    ///< transient, scratch included
   uint64_t maxLive = 0, orderBound = 0, sourceOrder = 0; ///< of the plan, which entries with segments share
   std::vector<PlannedStep> steps;
   std::vector<PlannedBuffer> buffers; ///< by offset, then by first step
   std::optional<Recomputation> recomputation;
   std::vector<BudgetPoint> curve; ///< empty where nobody asked for it
 
-  uint64_t transientBytes(uint32_t workers) const { return fixedBytes + workers * workerBytes; }
   /// The first step with the most bytes in use; 0 when there is no step.
   size_t findPeak() const;
   /// Buffers that `step` needs, the largest first.
@@ -65,8 +65,6 @@ struct MemoryPlan {
 /// "train/default": the name that the artifact's entry has.
 std::string entryName(plan::ProgramOp program, const CompileOptions &options);
 
-/// Memory per worker is what the survey of the kernels says (`plan.worker_bytes` of their functions): whoever has code knows
-/// better.
 MemoryPlan describeMemory(plan::ProgramOp program, const CompileOptions &options);
 
 /// What the entries of a module share.

@@ -32,10 +32,8 @@ static Json describePeak(const MemoryPlan &plan) {
           {"tensors", tensors}};
 }
 
-Json summarizeMemory(const MemoryPlan &plan, uint32_t workers) {
-  Json memory{{"transient", plan.transientBytes(workers)},
-              {"fixed", plan.fixedBytes},
-              {"per_worker", plan.workerBytes},
+Json summarizeMemory(const MemoryPlan &plan) {
+  Json memory{{"transient", plan.bytes},
               {"bound", plan.maxLive},
               {"order_bound", plan.orderBound},
               {"source_order", plan.sourceOrder}};
@@ -73,10 +71,8 @@ Json makePlanReport(const std::string &model, const SharedMemory &shared,
       steps.push_back({{"kernel", step.kernel}, {"for", step.origins}, {"bytes", step.live}});
     for (const PlannedBuffer &buffer : plan.buffers)
       buffers.push_back(describeBuffer(buffer));
-    report["entries"].push_back({{"name", plan.entry},
-                                 {"memory", summarizeMemory(plan, shared.workers)},
-                                 {"steps", steps},
-                                 {"buffers", buffers}});
+    report["entries"].push_back(
+        {{"name", plan.entry}, {"memory", summarizeMemory(plan)}, {"steps", steps}, {"buffers", buffers}});
   }
   return report;
 }

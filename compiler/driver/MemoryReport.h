@@ -8,9 +8,8 @@
 
 namespace ortc::driver {
 
-/// Figures, certificates and the peak: `entries[].memory` of the manifest (docs/manifest.md) and of plan.json. `workers` is the
-/// most that a session may use.
-nlohmann::ordered_json summarizeMemory(const MemoryPlan &plan, uint32_t workers);
+/// Figures, certificates and the peak: `entries[].memory` of the manifest (docs/manifest.md) and of plan.json.
+nlohmann::ordered_json summarizeMemory(const MemoryPlan &plan);
 
 /// What `ortc plan --report` writes (docs/command-line.md): the summary of every entry, its steps and its buffers.
 nlohmann::ordered_json makePlanReport(const std::string &model, const SharedMemory &shared,

@@ -57,16 +57,6 @@ static std::string pad(const std::string &text, size_t width, bool atEnd) {
   return atEnd ? text + blanks : blanks + text;
 }
 
-std::string describeTransient(const Json &memory) {
-  uint64_t worker = getNumber(memory, "per_worker"), fixed = getNumber(memory, "fixed");
-  std::string text = formatBytes(getNumber(memory, "transient"));
-  if (worker > 0)
-    text += " = " + formatBytes(fixed) + " + " +
-            host::formatCount(int64_t((getNumber(memory, "transient") - fixed) / worker), "worker") + " x " +
-            formatBytes(worker);
-  return text;
-}
-
 static std::string describePeak(const Json &peak) {
   std::string why;
   if (peak.contains("for") && peak["for"].is_array() && !peak["for"].empty()) {
@@ -124,8 +114,8 @@ std::string describePlan(const Json &memory) {
   std::string text;
   if (memory.contains("peak"))
     text += describePeak(memory["peak"]);
-  uint64_t fixed = getNumber(memory, "fixed"), live = getNumber(memory, "bound");
-  text += makeLine("offsets", formatBytes(fixed) + ", " + formatGap(fixed, live) +
+  uint64_t transient = getNumber(memory, "transient"), live = getNumber(memory, "bound");
+  text += makeLine("offsets", formatBytes(transient) + ", " + formatGap(transient, live) +
                                   " above the bytes alive at once: no placement of this order is below " +
                                   formatBytes(live));
   if (memory.contains("order_bound"))
@@ -167,7 +157,8 @@ std::string describePlanReport(const Json &report, bool everyEntry) {
           formatBytes(getNumber(report["memory"], "constants")) + "\n";
   bool isFirst = true;
   for (const Json &entry : report["entries"]) {
-    text += "transient  " + getText(entry, "name") + ": " + describeTransient(entry["memory"]) + ", " +
+    text += "transient  " + getText(entry, "name") + ": " +
+            formatBytes(getNumber(entry["memory"], "transient")) + ", " +
             host::formatCount(int64_t(entry["steps"].size()), "step") + "\n";
     if (isFirst || everyEntry)
       text += describePlan(entry["memory"]);

@@ -9,11 +9,8 @@
 
 namespace ortc::driver {
 
-/// One line: "1.3 MiB = 1.2 MiB + 2 workers x 64.0 KiB". `memory` is `entries[].memory` of a manifest.
-std::string describeTransient(const nlohmann::ordered_json &memory);
-
-/// The peak with its largest tensors, the certificates, and the curve of budgets: lines that each end with a newline. What is
-/// missing, as in the manifest of an older version, is left out; nothing else is taken for granted either.
+/// The peak with its largest tensors, the certificates, and the curve of budgets: lines that each end with a newline.
+/// `memory` is `entries[].memory` of a manifest. What is missing, as in the manifest of an older version, is left out; nothing else is taken for granted either.
 std::string describePlan(const nlohmann::ordered_json &memory);
 
 /// One line: what the code of an entry takes of the stack, by target; empty when the manifest does not say.

@@ -101,8 +101,7 @@ std::string makeSummary(const CompileOptions &options, const CompileFacts &facts
   for (size_t i = 0; i < artifact.entries.size(); ++i) {
     const artifact::Entry &entry = artifact.entries[i];
     const CompileFacts::EntryFacts &fact = facts.entries[i];
-    line(i == 0 ? "transient" : "", entry.name + ": " + humanBytes(entry.fixedBytes) + " + " +
-                                        humanBytes(entry.workerBytes) + " a worker (max-live " +
+    line(i == 0 ? "transient" : "", entry.name + ": " + humanBytes(entry.fixedBytes) + " (max-live " +
                                         humanBytes(fact.memory.maxLive) + "), " + std::to_string(fact.steps) +
                                         " steps, " + humanCount(static_cast<double>(fact.flops)) + "FLOP");
   }

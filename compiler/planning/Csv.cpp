@@ -37,7 +37,7 @@ void writeProblemRecords(const Problem &problem, std::string &out) {
   for (size_t s = 0; s < problem.steps.size(); ++s) {
     const Step &step = problem.steps[s];
     line(out, "step", s, quote(step.name), step.segment, join(step.reads), join(step.writes),
-         join(step.after), step.workspaceFixed, step.workspacePerWorker);
+         join(step.after), step.workspace);
     for (const InPlace &pair : step.inPlace)
       line(out, "inplace", s, pair.read, pair.write);
     if (step.inner) {
@@ -49,8 +49,7 @@ void writeProblemRecords(const Problem &problem, std::string &out) {
 }
 
 void writePlanRecords(const Plan &plan, std::string &out) {
-  line(out, "plan", 1, plan.arenaBytes, plan.perWorkerBytes, plan.arenaAlignment, plan.maxLive,
-       plan.sourcePeak, plan.orderBound);
+  line(out, "plan", 1, plan.arenaBytes, plan.arenaAlignment, plan.maxLive, plan.sourcePeak, plan.orderBound);
   auto offset = [](uint64_t value) { return value == kNoOffset ? std::string() : std::to_string(value); };
   for (size_t p = 0; p < plan.order.size(); ++p) {
     StepId s = plan.order[p];
@@ -106,7 +105,7 @@ private:
       fields.count(4);
       problem.views.push_back({fields.id(1, "buffer"), fields.id(2, "buffer"), fields.number(3, "offset")});
     } else if (kind == "step") {
-      fields.count(9);
+      fields.count(8);
       fields.sequence(1, "step id", problem.steps.size());
       Step step;
       step.name = fields.text(2);
@@ -114,8 +113,7 @@ private:
       step.reads = fields.ids(4, "buffer");
       step.writes = fields.ids(5, "buffer");
       step.after = fields.ids(6, "step");
-      step.workspaceFixed = fields.number(7, "workspace");
-      step.workspacePerWorker = fields.number(8, "workspace");
+      step.workspace = fields.number(7, "workspace");
       problem.steps.push_back(std::move(step));
     } else if (kind == "inplace") {
       fields.count(4);
@@ -201,18 +199,17 @@ private:
     };
     size_t steps = level.problem->steps.size(), buffers = level.problem->buffers.size();
     if (kind == "plan") {
-      fields.count(8);
+      fields.count(7);
       if (fields.number(1, "version") != 1)
         fields.fail("a plan starts with 'plan,1'");
       if (level.begun)
         fields.fail("a second 'plan'");
       level.begun = true;
       plan.arenaBytes = fields.number(2, "arena", kMaxTotalBytes);
-      plan.perWorkerBytes = fields.number(3, "bytes per worker", kMaxTotalBytes);
-      plan.arenaAlignment = fields.number(4, "alignment", kMaxAlignment);
-      plan.maxLive = fields.number(5, "max-live");
-      plan.sourcePeak = fields.number(6, "source peak");
-      plan.orderBound = fields.number(7, "bound");
+      plan.arenaAlignment = fields.number(3, "alignment", kMaxAlignment);
+      plan.maxLive = fields.number(4, "max-live");
+      plan.sourcePeak = fields.number(5, "source peak");
+      plan.orderBound = fields.number(6, "bound");
     } else if (!level.begun) {
       fields.fail("a plan starts with 'plan,1'");
     } else if (kind == "step") {

@@ -15,7 +15,7 @@ namespace ortc::planning {
 ///   problem,1
 ///   buffer,ID,NAME,BYTES,ALIGNMENT,ALIVE_AT_START,ALIVE_AT_END
 ///   view,BUFFER,BASE,OFFSET
-///   step,ID,NAME,SEGMENT,READS,WRITES,AFTER,WORKSPACE_FIXED,WORKSPACE_PER_WORKER
+///   step,ID,NAME,SEGMENT,READS,WRITES,AFTER,WORKSPACE
 ///   inplace,STEP,READ,WRITE
 ///   inner,STEP        the records up to the matching `end` are the body of the step
 ///   end
@@ -26,7 +26,7 @@ Expected<Problem> readProblem(std::string_view text);
 
 /// A plan, with the ids of its problem:
 ///
-///   plan,1,ARENA_BYTES,PER_WORKER_BYTES,ARENA_ALIGNMENT,MAX_LIVE,SOURCE_PEAK,ORDER_BOUND
+///   plan,1,ARENA_BYTES,ARENA_ALIGNMENT,MAX_LIVE,SOURCE_PEAK,ORDER_BOUND
 ///   step,POSITION,STEP,WORKSPACE_OFFSET,INNER_ARENA_OFFSET    an empty field: there is none
 ///   buffer,ID,STORAGE,OFFSET                                  an empty STORAGE: it takes no place
 ///   inplace,STEP,READ,WRITE

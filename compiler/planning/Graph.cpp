@@ -308,9 +308,8 @@ private:
   Status addWorkspaces() {
     for (StepId s = 0; s < problem.steps.size(); ++s) {
       GraphStep &step = graph.steps[s];
-      uint64_t fixed = problem.steps[s].workspaceFixed, body = inner[s] ? inner[s]->arenaBytes : 0;
-      bool fits = fixed <= kMaxTotalBytes && problem.steps[s].workspacePerWorker <= kMaxTotalBytes &&
-                  body <= kMaxTotalBytes;
+      uint64_t fixed = problem.steps[s].workspace, body = inner[s] ? inner[s]->arenaBytes : 0;
+      bool fits = fixed <= kMaxTotalBytes && body <= kMaxTotalBytes;
       if (fits) {
         step.fixedBytes = alignUp(fixed, graph.granule);
         step.innerBytes = alignUp(body, graph.granule);

@@ -44,13 +44,12 @@ struct Plan {
   std::vector<StepId> order;          ///< steps in the order they run
   std::vector<uint32_t> storageOf;    ///< per buffer: buffers of one storage share bytes; kNoStorage: 0 bytes
   std::vector<uint64_t> offsetOf;     ///< per buffer: arena offset of its first byte
-  std::vector<uint64_t> workspaceOf;  ///< per step: arena offset of the fixed workspace, kNoOffset if none
+  std::vector<uint64_t> workspaceOf;  ///< per step: arena offset of the workspace, kNoOffset if none
   std::vector<uint64_t> innerArenaOf; ///< per step: arena offset where the inner arena starts, or kNoOffset
   std::vector<std::vector<InPlace>> inPlace;      ///< per step: the candidates taken
   std::vector<std::shared_ptr<const Plan>> inner; ///< per step: plan of the body, or null
 
-  uint64_t arenaBytes = 0;     ///< transient bytes whatever the number of workers
-  uint64_t perWorkerBytes = 0; ///< transient bytes per worker; worker w has [arenaBytes + w * this, + this)
+  uint64_t arenaBytes = 0;
   uint64_t arenaAlignment = kDefaultAlignment; ///< of the arena's first byte
 
   /// Most bytes alive at one step of `order`, sizes rounded up to the smallest alignment of the problem (at

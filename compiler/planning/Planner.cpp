@@ -103,18 +103,14 @@ void fillPlan(const Problem &problem, const Graph &graph, const Layout &layout, 
       plan.innerArenaOf[s] = packing.offsets[layout.innerItem[s]];
     else if (plan.inner[s])
       plan.innerArenaOf[s] = 0;
-    plan.perWorkerBytes = std::max(plan.perWorkerBytes, problem.steps[s].workspacePerWorker);
-    if (plan.inner[s])
-      plan.perWorkerBytes = std::max(plan.perWorkerBytes, plan.inner[s]->perWorkerBytes);
     for (const InPlaceEdge &edge : layout.taken[s]) {
       plan.inPlace[s].push_back(problem.steps[s].inPlace[edge.candidate]);
       ++plan.statistics.inPlaceWrites;
       plan.statistics.inPlaceBytes += edge.bytes;
     }
   }
-  plan.perWorkerBytes = alignUp(plan.perWorkerBytes, kDefaultAlignment);
   plan.arenaAlignment = graph.alignment;
-  plan.arenaBytes = alignUp(packing.height, kDefaultAlignment); // workers' scratch follows it
+  plan.arenaBytes = alignUp(packing.height, kDefaultAlignment);
   plan.statistics.storages = layout.packing.items.size();
   plan.statistics.offsetSource = packing.source;
 }

@@ -59,8 +59,7 @@ struct Step {
   std::vector<InPlace> inPlace; ///< candidates; each pair is one of `reads` and one of `writes`
   std::vector<StepId> after;    ///< must run after these (earlier in the source order): write-after-read of
                                 ///< persistent tensors, checks before updates
-  uint64_t workspaceFixed = 0;  ///< scratch bytes of the step, aligned to kDefaultAlignment
-  uint64_t workspacePerWorker = 0; ///< scratch bytes of each worker
+  uint64_t workspace = 0;       ///< scratch bytes of the step, aligned to kDefaultAlignment
   uint32_t segment =
       0; ///< never decreases along the source order; all steps of a segment run before the next
   /// The body of a loop: its steps and the buffers that exist inside one iteration. Buffers of the outer

@@ -149,9 +149,6 @@ private:
     if (plan.arenaAlignment == 0 || (plan.arenaAlignment & (plan.arenaAlignment - 1)) != 0)
       return refuse("the arena's alignment of " + std::to_string(plan.arenaAlignment) +
                     " is no power of two");
-    if (plan.perWorkerBytes % kDefaultAlignment != 0)
-      return refuse("the bytes per worker, " + std::to_string(plan.perWorkerBytes) +
-                    ", are not a multiple of 64");
     return {};
   }
 
@@ -285,7 +282,7 @@ private:
         if (Status status = take(plan.offsetOf[r], problem.buffers[r].bytes, buffer(r), s); !status.ok())
           return status;
       }
-      uint64_t fixed = problem.steps[s].workspaceFixed, body = plan.inner[s] ? plan.inner[s]->arenaBytes : 0;
+      uint64_t fixed = problem.steps[s].workspace, body = plan.inner[s] ? plan.inner[s]->arenaBytes : 0;
       if (fixed > 0)
         if (Status status = takeWorkspace(s, plan.workspaceOf[s], fixed, kDefaultAlignment, "the workspace");
             !status.ok())
@@ -314,9 +311,6 @@ private:
             !status.ok())
           return status;
       }
-      if (problem.steps[s].workspacePerWorker > plan.perWorkerBytes)
-        return refuse(step(s) + " needs " + std::to_string(problem.steps[s].workspacePerWorker) +
-                      " bytes per worker but the plan has " + std::to_string(plan.perWorkerBytes));
     }
     if (peak != plan.maxLive)
       return refuse("max-live is " + std::to_string(peak) + " but the plan says " +
@@ -339,9 +333,6 @@ private:
         continue;
       if (Status status = Validator(*problem.steps[s].inner, *plan.inner[s]).run(); !status.ok())
         return refuse("in the body of " + step(s) + ": " + status.message);
-      if (plan.inner[s]->perWorkerBytes > plan.perWorkerBytes)
-        return refuse("the body of " + step(s) + " needs " + std::to_string(plan.inner[s]->perWorkerBytes) +
-                      " bytes per worker but the plan has " + std::to_string(plan.perWorkerBytes));
     }
     return {};
   }

@@ -26,12 +26,12 @@ inline constexpr llvm::StringLiteral kKind = "plan.kind";
 /// On the same functions: their `inPlace` pairs (see plan.kernel).
 inline constexpr llvm::StringLiteral kInPlace = "plan.in_place";
 
-/// On the same functions, where a survey has been made: picoseconds that a call is estimated to take, and the scratch bytes
-/// of each worker.
-inline constexpr llvm::StringLiteral kTime = "plan.time", kWorkerBytes = "plan.worker_bytes";
+/// On the same functions, where a survey has been made: picoseconds that a call is estimated to take, and the bytes of scratch
+/// that it needs while it runs, of all workers together.
+inline constexpr llvm::StringLiteral kTime = "plan.time", kScratch = "plan.scratch";
 /// On a call or plan.step: it computes again what another call has computed.
 inline constexpr llvm::StringLiteral kRepeated = "plan.repeated";
-/// On an entry with a memory budget: bytes that are left of it for values (i64).
+/// On an entry with a memory budget: the most transient bytes that it may take (i64).
 inline constexpr llvm::StringLiteral kBudget = "plan.budget";
 /// On an entry or program: what recomputation found. Picoseconds of all steps (`time`), of each once (`plain_time`) and that
 /// no schedule within the budget is below (`least_time`); bytes that no schedule is below (`least_bytes`); how many calls

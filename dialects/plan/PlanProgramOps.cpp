@@ -9,9 +9,8 @@ using namespace mlir;
 namespace ortc::plan {
 
 LogicalResult ProgramOp::verify() {
-  for (int64_t bytes : {int64_t(getFixedBytes()), int64_t(getWorkerBytes())})
-    if (bytes < 0 || bytes % 64 != 0)
-      return emitOpError() << "C1: " << bytes << " is no multiple of 64";
+  if (int64_t bytes = getBytes(); bytes < 0 || bytes % 64 != 0)
+    return emitOpError() << "C1: " << bytes << " is negative or no multiple of 64";
   return success();
 }
 
@@ -46,6 +45,8 @@ LogicalResult StepOp::verify() {
   if (!llvm::equal(getInputs().getTypes(), kernel.getArgumentTypes(), holds) ||
       !llvm::equal(getOutputs().getTypes(), kernel.getResultTypes(), holds))
     return emitOpError() << "C1: buffers do not fit the arguments and results of " << getKernelAttr();
+  if (int64_t offset = getScratch().value_or(0); offset < 0 || offset % 64 != 0)
+    return emitOpError() << "C2: scratch at " << offset << ", which is negative or no multiple of 64";
   return success();
 }
 

@@ -20,17 +20,16 @@ def Plan_ProgramOp : Op<Plan_Dialect, "program", [Symbol, IsolatedFromAbove, NoT
   let summary = "the steps of one entry, in order, with every buffer placed";
   let description = [{
     `role` is the entry's ("train", "eval", "predict", "gradients", "update", "accumulate"), `binding` its binding.
-    The transient region takes `fixedBytes` + workers * `workerBytes`. `peakBytes` is the largest sum of live buffers,
-    the bound that no placement of this order can beat; `sourcePeakBytes` that of the order the program was written in,
+    The transient region takes `bytes`, scratch of all workers included. `peakBytes` is the largest sum of live buffers
+    and scratch, the bound that no placement of this order can beat; `sourcePeakBytes` that of the order the program was written in,
     with every update right after its gradient; `orderBoundBytes` what every order needs at least.
-    C1 offsets and sizes are not negative; fixedBytes and workerBytes are multiples of 64.
+    C1 `bytes` is not negative and a multiple of 64.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$role, I64Attr:$binding, I64Attr:$fixedBytes /*C1*/,
-                       I64Attr:$workerBytes /*C1*/, I64Attr:$peakBytes, I64Attr:$sourcePeakBytes,
-                       I64Attr:$orderBoundBytes);
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$role, I64Attr:$binding, I64Attr:$bytes /*C1*/,
+                       I64Attr:$peakBytes, I64Attr:$sourcePeakBytes, I64Attr:$orderBoundBytes);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name $role `binding` $binding `fixed` $fixedBytes `worker` $workerBytes `peak` $peakBytes
+    $sym_name $role `binding` $binding `bytes` $bytes `peak` $peakBytes
     `source_peak` $sourcePeakBytes `order_bound` $orderBoundBytes $body attr-dict
   }];
   let hasVerifier = 1;
@@ -81,18 +80,21 @@ def Plan_StepOp : Op<Plan_Dialect, "step", [AttrSizedOperandSegments, ParentOneO
   let summary = "one call of a kernel";
   let description = [{
     Calls `kernel` (a function on tensors marked `plan.kind`) with its inputs read from and its results written to
-    buffers. An output may be the same buffer as an input where the kernel allows that.
+    buffers. An output may be the same buffer as an input where the kernel allows that. `scratch` is where in the transient
+    region the kernel's scratch begins, worker by worker; absent where it has none (`plan.scratch` of `kernel`).
     C1 `kernel` is a function with one argument per input and one result per output, of the buffers' shapes and element
     types.
+    C2 `scratch` is not negative and a multiple of 64.
 
     ```mlir
     plan.step @relu(%0) -> (%1) : memref<4x8xf32> -> memref<4x8xf32>
+    plan.step @softmax(%1) -> (%2) scratch 256 : memref<4x8xf32> -> memref<4x8xf32>
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel /*C1*/, Variadic<AnyStaticShapeMemRef>:$inputs,
-                       Variadic<AnyStaticShapeMemRef>:$outputs);
+                       Variadic<AnyStaticShapeMemRef>:$outputs, OptionalAttr<I64Attr>:$scratch /*C2*/);
   let assemblyFormat = [{
-    $kernel `(` $inputs `)` `->` `(` $outputs `)` attr-dict `:` type($inputs) `->` type($outputs)
+    $kernel `(` $inputs `)` `->` `(` $outputs `)` (`scratch` $scratch^)? attr-dict `:` type($inputs) `->` type($outputs)
   }];
   let hasVerifier = 1;
 }

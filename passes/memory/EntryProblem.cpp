@@ -1,7 +1,7 @@
 //===- EntryProblem.cpp - entries as planning problems --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Only values of the transient region are buffers of the problem; accesses to tensors and to the host's values are ordered by
+// Only values of the transient region are buffers of the problem, and kernels' scratch the workspaces of its steps; accesses to tensors and to the host's values are ordered by
 // edges.
 #include "passes/memory/EntryProblem.h"
 
@@ -60,6 +60,8 @@ void EntryProblem::build() {
           addUnique(step.writes, *buffer);
     if (auto call = dyn_cast<func::CallOp>(op)) {
       step.name = call.getCallee().str();
+      if (auto scratch = calleeOf(call)->getAttrOfType<IntegerAttr>(plan::kScratch))
+        step.workspace = scratch.getInt();
       auto pairs = calleeOf(call)->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace);
       for (int64_t i = 0; pairs && i + 1 < pairs.size(); i += 2) {
         Value operand = graph.rootOf(call.getOperand(pairs[i]));

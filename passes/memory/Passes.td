@@ -39,17 +39,15 @@ def OutlineKernelsPass : Pass<"ortc-outline-kernels", "::mlir::ModuleOp"> {
 def RecomputeStepsPass : Pass<"ortc-recompute-steps", "::mlir::ModuleOp"> {
   let summary = "run steps again so that every entry keeps to a memory budget";
   let description = [{
-    Before: as for ortc-place-buffers; functions of kernels say what a call takes (`plan.time`, picoseconds) and its scratch
-    (`plan.worker_bytes`). After: the transient bytes of every entry, scratch of all workers included, are at most
-    `budget`. Where that takes it, calls whose results are cheaper to make again than to keep are repeated, marked
+    Before: as for ortc-place-buffers; functions of kernels say what a call takes (`plan.time`, picoseconds). After: the
+    transient bytes of every entry, scratch included, are at most `budget`. Where that takes it, calls whose results are cheaper to make again than to keep are repeated, marked
     `plan.repeated`, and steps are in the order that was searched; no simplification may run from here on.
-    `plan.recompute` of an entry has the figures, `plan.budget` what is left for values. Fails with the smallest budget
+    `plan.recompute` of an entry has the figures, `plan.budget` the budget. Fails with the smallest budget
     that was found, of the entry that needs most, when no such schedule was.
   }];
   let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
   let options = [
     Option<"budget", "budget", "uint64_t", "UINT64_MAX", "most transient bytes of an entry">,
-    Option<"maxWorkers", "max-workers", "uint64_t", "2", "workers that have scratch">,
     Option<"curve", "curve", "bool", "false", "note what smaller budgets would take (`plan.curve`)">
   ];
 }
@@ -57,7 +55,8 @@ def RecomputeStepsPass : Pass<"ortc-recompute-steps", "::mlir::ModuleOp"> {
 def PlaceBuffersPass : Pass<"ortc-place-buffers", "::mlir::ModuleOp"> {
   let summary = "schedule entry functions and place their buffers";
   let description = [{
-    Before: entry functions are calls of kernels and reshapes; regions are assigned.
+    Before: entry functions are calls of kernels and reshapes; regions are assigned. Functions of kernels say how much
+    scratch a call needs (`plan.scratch`), which is placed like a value that is alive in that step alone.
     After: each entry is a plan.program, and the functions are gone. New values of tensors are written over the old ones,
     after every reader of the old value and after every index check and the loss; where a kernel cannot do that, it
     writes to the transient region and a copy follows. A gradients entry and its update entry are planned as two segments

@@ -187,7 +187,10 @@ void ProgramEmitter::emitSteps(Scope &scope, OpBuilder &steps) {
         if (destination && destination->kind == EntryGraph::Destination::loss)
           loss = outputs.back();
       }
-      auto step = plan::StepOp::create(steps, call.getLoc(), call.getCalleeAttr(), inputs, outputs);
+      uint64_t scratch = scope.plan.workspaceOf[id];
+      auto step = plan::StepOp::create(
+          steps, call.getLoc(), call.getCalleeAttr(), inputs, outputs,
+          scratch == planning::kNoOffset ? IntegerAttr() : steps.getI64IntegerAttr(scope.base + scratch));
       if (Attribute repeated = call->getAttr(plan::kRepeated))
         step->setAttr(plan::kRepeated, repeated);
       continue;
@@ -213,7 +216,7 @@ void ProgramEmitter::run(EntryProblem &planned, const planning::Plan &plan) {
   auto i64 = [&](uint64_t value) { return builder.getI64IntegerAttr(static_cast<int64_t>(value)); };
   auto program = plan::ProgramOp::create(
       builder, entry.getLoc(), StringAttr::get(entry.getContext(), entry.getSymName() + "_program"), role,
-      binding ? binding : i64(0), i64((plan.arenaBytes + 63) / 64 * 64), i64(0), i64(plan.maxLive),
+      binding ? binding : i64(0), i64((plan.arenaBytes + 63) / 64 * 64), i64(plan.maxLive),
       i64(plan.sourcePeak), i64(plan.orderBound));
   for (StringRef name : {plan::kRecompute, plan::kCurve})
     if (Attribute figures = entry->getAttr(name))
@@ -260,9 +263,8 @@ LogicalResult placeGroup(ArrayRef<func::FuncOp> group, bool reorder) {
   if (!plan.ok())
     return first.emitError(plan.status().message);
   if (budget && plan->arenaBytes > uint64_t(budget.getInt()))
-    return first.emitError() << "--memory-budget: the values take " << plan->arenaBytes << " bytes, "
-                             << budget.getInt() << " are left for them; give "
-                             << plan->arenaBytes - budget.getInt() << " more";
+    return first.emitError() << "--memory-budget " << budget.getInt() << ": the steps that were found take "
+                             << plan->arenaBytes << " bytes when they are placed; give that";
   for (auto [segment, block] : llvm::enumerate(graph->getBlocks()))
     ProgramEmitter(block, segment).run(planned, *plan);
   for (func::FuncOp entry : llvm::reverse(group))

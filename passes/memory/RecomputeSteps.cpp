@@ -33,14 +33,6 @@ uint64_t timeOf(Operation *step) {
   return time * cast<nn::ScanOp>(step).getTripCount();
 }
 
-uint64_t workerBytesOf(Operation *step) {
-  uint64_t bytes = 0;
-  step->walk([&](func::CallOp call) {
-    bytes = std::max<uint64_t>(bytes, numberOf(calleeOf(call), plan::kWorkerBytes));
-  });
-  return bytes;
-}
-
 /// Whether a second run of a step gives the same and does nothing else: a kernel whose results stay in the transient region
 /// and are no place where a loop goes on.
 bool isRepeatable(Operation *step, const EntryGraph &graph) {
@@ -140,24 +132,21 @@ private:
 
 /// What the steps of a group of entries take.
 struct Costs {
-  Costs(const EntryGraph &graph, uint64_t workers) {
+  explicit Costs(const EntryGraph &graph) {
     uint64_t total = 0;
     for (Operation *step : graph.getSteps()) {
       steps.push_back({timeOf(step), isRepeatable(step, graph)});
       total += steps.back().time;
-      scratch = std::max(scratch, workerBytesOf(step));
     }
     while (total >> shift > kMostTime)
       ++shift;
     for (planning::StepCost &cost : steps)
       cost.time = std::max<uint64_t>(1, cost.time >> shift);
-    scratch = (scratch + 63) / 64 * 64 * workers;
   }
 
   static constexpr uint64_t kMostTime = uint64_t(1) << 43; ///< planning::StepCost has a limit
   std::vector<planning::StepCost> steps;
-  unsigned shift = 0;   ///< of times, to picoseconds
-  uint64_t scratch = 0; ///< bytes, of all workers
+  unsigned shift = 0; ///< of times, to picoseconds
 };
 
 /// Work of each search and bound of the curve, for every step: a small part of what a budget gets.
@@ -170,7 +159,7 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
   /// The entry that needs the largest of the smallest budgets.
   struct Refusal {
     func::FuncOp entry;
-    uint64_t bytes = 0, scratch = 0, least = 0;
+    uint64_t bytes = 0, least = 0;
   };
 
   void runOnOperation() override {
@@ -182,12 +171,10 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
       return;
     auto role = refusal.entry->getAttrOfType<StringAttr>(train::kEntry).getValue();
     refusal.entry.emitError() << "--memory-budget " << uint64_t(budget)
-                              << ": the smallest possible budget is " << refusal.bytes + refusal.scratch
-                              << " bytes (entry '" << role << "': " << refusal.bytes
-                              << " bytes of values and " << refusal.scratch << " bytes of scratch for "
-                              << uint64_t(maxWorkers)
-                              << " workers; that is the smallest plan found, and there is none below "
-                              << refusal.least << "); give that, a smaller batch, or train less (--freeze)";
+                              << ": the smallest possible budget is " << refusal.bytes << " bytes (entry '"
+                              << role << "'; that is the smallest plan found, and there is none below "
+                              << refusal.least << "); give that, or a smaller batch"
+                              << (role == "predict" || role == "eval" ? "" : ", or train less (--freeze)");
     signalPassFailure();
   }
 
@@ -197,7 +184,7 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
       return failure();
     EntryProblem entry(*graph);
     entry.build();
-    Costs costs(*graph, maxWorkers);
+    Costs costs(*graph);
     func::FuncOp first = group.front();
     auto whole = planning::plan(entry.problem);
     if (!whole.ok())
@@ -208,14 +195,13 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
     if (budget == UINT64_MAX)
       return success();
     planning::RecomputeOptions options;
-    options.budget = budget > costs.scratch ? budget - costs.scratch : 0;
+    options.budget = budget;
     auto found = planning::recompute(entry.problem, costs.steps, options, &*whole);
     if (!found.ok())
       return first.emitError(found.status().message);
     if (!found->fits) {
-      uint64_t bytes = found->plan.arenaBytes;
-      if (!refusal.entry || bytes + costs.scratch > refusal.bytes + refusal.scratch)
-        refusal = {first, bytes, costs.scratch, found->leastBudget + costs.scratch};
+      if (!refusal.entry || found->plan.arenaBytes > refusal.bytes)
+        refusal = {first, found->plan.arenaBytes, found->leastBudget};
       return success();
     }
     Builder builder(&getContext());
@@ -234,11 +220,10 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
     auto number = [&](StringRef name, uint64_t value) {
       return builder.getNamedAttr(name, builder.getI64IntegerAttr(static_cast<int64_t>(value)));
     };
-    return builder.getDictionaryAttr({number("time", found.time << costs.shift),
-                                      number("plain_time", found.plainTime << costs.shift),
-                                      number("least_time", found.leastTime << costs.shift),
-                                      number("least_bytes", found.leastBudget + costs.scratch),
-                                      number("repeated", found.runs.size() - costs.steps.size())});
+    return builder.getDictionaryAttr(
+        {number("time", found.time << costs.shift), number("plain_time", found.plainTime << costs.shift),
+         number("least_time", found.leastTime << costs.shift), number("least_bytes", found.leastBudget),
+         number("repeated", found.runs.size() - costs.steps.size())});
   }
 
   /// What budgets from nine to three tenths of the whole would take, with a shorter search than a budget that is asked for
@@ -249,20 +234,17 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
       return {};
     Builder builder(&getContext());
     SmallVector<Attribute> points;
-    uint64_t all = whole.arenaBytes + costs.scratch;
     for (uint64_t tenths : {9, 8, 7, 6, 5, 4, 3}) {
       planning::RecomputeOptions options;
-      uint64_t asked = all / 10 * tenths;
-      options.budget = asked > costs.scratch ? asked - costs.scratch : 0;
+      options.budget = whole.arenaBytes / 10 * tenths;
       options.searchWork = options.boundWork = kCurveWorkForStep * costs.steps.size();
       options.findSmallest = false;
       auto found = planning::recompute(entry.problem, costs.steps, options, &whole);
       if (!found.ok())
         return {};
       points.push_back(builder.getDenseI64ArrayAttr(
-          {int64_t(asked), int64_t(found->plan.arenaBytes + costs.scratch),
-           int64_t(found->time << costs.shift), int64_t(found->leastTime << costs.shift),
-           int64_t(found->plainTime << costs.shift), found->fits}));
+          {int64_t(options.budget), int64_t(found->plan.arenaBytes), int64_t(found->time << costs.shift),
+           int64_t(found->leastTime << costs.shift), int64_t(found->plainTime << costs.shift), found->fits}));
       if (!found->fits) // nor does a smaller one
         break;
     }

@@ -27,7 +27,7 @@ def rows(lines, which):
 
 class MemoryTest(unittest.TestCase):
     def setUp(self):
-        plan = {"fixed_mib": 20.0, "per_worker_mib": 2.5, "persistent_mib": 30.0}
+        plan = {"transient_mib": 22.5, "persistent_mib": 30.0}
         # Beside libraries and state: ortc 25, eager 100, eager with kept memory 200.
         self.lines = [
             line("ortc", 80.0, 135.0, **plan),

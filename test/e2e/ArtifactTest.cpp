@@ -107,9 +107,9 @@ void expectDocumented(const nlohmann::ordered_json &shown, const nlohmann::order
     }
   } else {
     static const std::set<std::string> kMoves = {
-        "steps",        "flops",      "transient", "fixed",  "per_worker", "bound",       "persistent",
-        "source_order", "code_bytes", "kernels",   "offset", "bytes",      "order_bound", "step",
-        "alive",        "first",      "last",      "caller", "worker"};
+        "steps",      "flops",   "transient", "bound",  "persistent",  "source_order",
+        "code_bytes", "kernels", "offset",    "bytes",  "order_bound", "step",
+        "alive",      "first",   "last",      "caller", "worker"};
     if (!kMoves.count(where.substr(where.rfind('/') + 1)))
       EXPECT_EQ(shown, real) << where;
   }

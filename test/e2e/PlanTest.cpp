@@ -116,8 +116,8 @@ TEST_P(PlanTest, IsWhatTheRuntimeAllocates) {
   for (uint32_t i = 0; ortc_entry_get(program, i, &info) == ORTC_OK; ++i)
     for (const Json &entry : report["entries"])
       if (entry["name"] == info.name) {
-        EXPECT_EQ(info.fixed_bytes, entry["memory"]["fixed"].get<uint64_t>()) << info.name;
-        EXPECT_EQ(info.worker_bytes, entry["memory"]["per_worker"].get<uint64_t>()) << info.name;
+        EXPECT_EQ(info.fixed_bytes, entry["memory"]["transient"].get<uint64_t>()) << info.name;
+        EXPECT_EQ(info.worker_bytes, 0u) << info.name;
       }
   ortc_session *session = nullptr;
   uint64_t before = counting.bytes;
@@ -136,8 +136,8 @@ TEST_P(PlanTest, BuffersAreAPackingOfTheArena) {
     std::vector<uint64_t> offsets;
     for (const planning::Item &item : pool.problem.items)
       offsets.push_back(item.fixed);
-    uint64_t fixed = report["entries"][pool.number]["memory"]["fixed"];
-    planning::Status status = planning::validatePacking(pool.problem, offsets, fixed);
+    uint64_t transient = report["entries"][pool.number]["memory"]["transient"];
+    planning::Status status = planning::validatePacking(pool.problem, offsets, transient);
     EXPECT_TRUE(status.ok()) << report["entries"][pool.number]["name"] << ": " << status.message;
   }
 }
@@ -153,7 +153,7 @@ TEST_P(PlanTest, ThePeakIsTheStepWithMostBytes) {
     EXPECT_EQ(entry["steps"][memory["peak"]["step"].get<size_t>()]["bytes"], most);
     EXPECT_LE(most, memory["bound"].get<uint64_t>());
     EXPECT_LE(memory["order_bound"].get<uint64_t>(), memory["bound"].get<uint64_t>());
-    EXPECT_LE(memory["bound"].get<uint64_t>(), memory["fixed"].get<uint64_t>());
+    EXPECT_LE(memory["bound"].get<uint64_t>(), memory["transient"].get<uint64_t>());
     // A loop's arena counts as a whole, and two entries may share a plan.
     bool isWhole = std::string(GetParam()) != "gru-forecast" && entry["name"] != "gradients/default" &&
                    entry["name"] != "update/default";

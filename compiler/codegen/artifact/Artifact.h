@@ -47,7 +47,8 @@ struct Entry {
   std::vector<Value> internal; ///< gradients and loss, in memory of the session
   uint32_t loss = ORTC_NONE; ///< ordinal of the loss, which is internal, in `external` followed by `internal`
   uint64_t fixedBytes =
-      0; ///< transient bytes = fixedBytes + workers * workerBytes; rounded up to ORTC_ALIGNMENT
+      0; ///< transient bytes = fixedBytes + workers * workerBytes; rounded up to ORTC_ALIGNMENT. The compiler
+         ///< places scratch among the values: 0 a worker
   uint64_t workerBytes = 0;
 };
 

@@ -182,9 +182,8 @@ LLVM::LLVMFuncOp createDispatch(ModuleOp module) {
 /// Emits one step function.
 class StepEmitter {
 public:
-  StepEmitter(ModuleOp module, const llvm::StringMap<StepKernel> &kernels, int64_t workspaceOffset)
-      : module(module), kernels(kernels), workspaceOffset(workspaceOffset),
-        b(module.getLoc(), module.getContext()) {}
+  StepEmitter(ModuleOp module, const llvm::StringMap<StepKernel> &kernels)
+      : module(module), kernels(kernels), b(module.getLoc(), module.getContext()) {}
 
   PointerCalls emit(plan::ProgramOp program, StringRef symbol) {
     dispatch = createDispatch(module);
@@ -266,7 +265,7 @@ private:
     for (Value buffer : step.getOutputs())
       pass(addressOf(buffer));
     if (kernel.usesWorkspace)
-      pass(b.farAddress(regions[ORTC_BASE_TRANSIENT], workspaceOffset));
+      pass(b.farAddress(regions[ORTC_BASE_TRANSIENT], step.getScratch().value()));
 
     Type i32 = b.getI32Type(), i64 = b.getI64Type();
     if (kernel.isCheck) {
@@ -319,7 +318,6 @@ private:
 
   ModuleOp module;
   const llvm::StringMap<StepKernel> &kernels;
-  int64_t workspaceOffset;
   CodeBuilder b;
   LLVM::LLVMFuncOp function, dispatch;
   std::optional<DenormalMode> mode;
@@ -332,8 +330,8 @@ private:
 } // namespace
 
 PointerCalls createStepFunction(ModuleOp module, plan::ProgramOp program, StringRef symbol,
-                                const llvm::StringMap<StepKernel> &kernels, int64_t workspaceOffset) {
-  return StepEmitter(module, kernels, workspaceOffset).emit(program, symbol);
+                                const llvm::StringMap<StepKernel> &kernels) {
+  return StepEmitter(module, kernels).emit(program, symbol);
 }
 
 } // namespace ortc::codegen

@@ -43,7 +43,7 @@ TEST(CsvTest, NamesWithCommasQuotesAndLineBreaks) {
 }
 
 TEST(CsvTest, WindowsLineEndsAndEmptyLines) {
-  Expected<Problem> read = readProblem("problem,1\r\n\r\nbuffer,0,a,64,64,1,0\r\nstep,0,s,0,0,,,0,0\r\n");
+  Expected<Problem> read = readProblem("problem,1\r\n\r\nbuffer,0,a,64,64,1,0\r\nstep,0,s,0,0,,,0\r\n");
   ASSERT_TRUE(read.ok()) << read.status().message;
   EXPECT_EQ(read->steps[0].reads, std::vector<BufferId>{0});
 }
@@ -77,9 +77,9 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"IdOutOfOrder", HEAD "buffer,5,b,64,64,0,0\n",
                 "line 3: buffer id is 5 but the next one is 1"},
         Hostile{"BadFlag", HEAD "buffer,1,b,64,64,2,0\n", "line 3: alive at start 2 is above 1"},
-        Hostile{"IdTooLarge", HEAD "step,0,s,0,4294967295,,,0,0\n",
+        Hostile{"IdTooLarge", HEAD "step,0,s,0,4294967295,,,0\n",
                 "line 3: buffer 4294967295 is above 4294967294"},
-        Hostile{"UnknownBuffer", HEAD "step,0,s,0,3,,,0,0\n", "step 0 's' reads buffer 3 but there are 1"},
+        Hostile{"UnknownBuffer", HEAD "step,0,s,0,3,,,0\n", "step 0 's' reads buffer 3 but there are 1"},
         Hostile{"OpenQuote", HEAD "buffer,1,\"b,64,64,0,0\n", "line 3: a quoted field has no closing quote"},
         Hostile{"TextAfterQuote", HEAD "buffer,1,\"b\"x,64,64,0,0\n",
                 "line 3: a quoted field goes on after its closing quote"},
@@ -88,19 +88,19 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"InPlaceElsewhere", HEAD "inplace,0,0,0\n",
                 "line 3: 'inplace' of step 0 does not follow its step"},
         Hostile{"InnerElsewhere", HEAD "inner,4\n", "line 3: 'inner' of step 4 does not follow its step"},
-        Hostile{"InnerOpen", HEAD "step,0,s,0,,,,0,0\ninner,0\n", "line 4: the body of 1 steps has no 'end'"},
-        Hostile{"InnerTwice", HEAD "step,0,s,0,,,,0,0\ninner,0\nend\ninner,0\nend\n",
+        Hostile{"InnerOpen", HEAD "step,0,s,0,,,,0\ninner,0\n", "line 4: the body of 1 steps has no 'end'"},
+        Hostile{"InnerTwice", HEAD "step,0,s,0,,,,0\ninner,0\nend\ninner,0\nend\n",
                 "line 6: step 0 has two bodies"},
         Hostile{"EndAlone", HEAD "end\n", "line 3: 'end' without 'inner'"},
         Hostile{"SelfView", HEAD "view,0,0,0\n", "buffer 0 'a' is a view of itself"},
-        Hostile{"WorkspaceOverflows", HEAD "step,0,s,0,0,,,18446744073709551615,0\n",
+        Hostile{"WorkspaceOverflows", HEAD "step,0,s,0,0,,,18446744073709551615\n",
                 "the workspace of step 0 's' takes the sum of all sizes above 4611686018427387904"}),
     [](const testing::TestParamInfo<Hostile> &info) { return std::string(info.param.name); });
 
 TEST(CsvTest, BodiesNestedTooDeepAreRefused) {
   std::string text = "problem,1\n";
   for (int i = 0; i < 1000; ++i)
-    text += "step,0,s,0,,,,0,0\ninner,0\n";
+    text += "step,0,s,0,,,,0\ninner,0\n";
   EXPECT_EQ(readProblem(text).status().message, "line 35: bodies are nested more than 16 deep");
 }
 
@@ -140,14 +140,14 @@ TEST(CsvTest, DamagedFilesNeverCrash) {
 class HostilePlanTest : public testing::TestWithParam<Hostile> {};
 
 TEST_P(HostilePlanTest, IsRefused) {
-  Expected<Problem> problem = readProblem(HEAD "step,0,s,0,0,,,0,0\n");
+  Expected<Problem> problem = readProblem(HEAD "step,0,s,0,0,,,0\n");
   ASSERT_TRUE(problem.ok());
   Expected<Plan> read = readPlan(*problem, GetParam().text);
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.status().message, GetParam().message);
 }
 
-#define PLAN "plan,1,64,0,64,64,64,64\n"
+#define PLAN "plan,1,64,64,64,64,64\n"
 INSTANTIATE_TEST_SUITE_P(
     Csv, HostilePlanTest,
     testing::Values(Hostile{"Empty", "", "line 1: a plan starts with 'plan,1'"},

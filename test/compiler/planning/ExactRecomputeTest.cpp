@@ -58,7 +58,7 @@ Problem makeTraining(uint32_t seed, Costs &costs) {
   auto finish = [&](bool repeatable) {
     Step &step = problem.steps.back();
     if (draw(random, 0, 5) == 0)
-      step.workspaceFixed = 64 * draw(random, 1, 6);
+      step.workspace = 64 * draw(random, 1, 6);
     for (BufferId read : step.reads)
       if (draw(random, 0, 3) == 0 && !step.writes.empty())
         step.inPlace.push_back({read, step.writes[0]});
@@ -236,7 +236,7 @@ TEST(ExactRecompute, DropsAcrossADetour) {
 
 TEST(ExactRecompute, CountsWorkspaces) {
   Problem problem = makeDetour();
-  problem.steps[0].workspaceFixed = 512; // its second run stands beside y: 256 + 64 + 512
+  problem.steps[0].workspace = 512; // its second run stands beside y: 256 + 64 + 512
   expectTime(problem, kDetourCosts, 832, 305);
   expectImpossible(problem, kDetourCosts, 831);
 }

@@ -66,7 +66,7 @@ public:
     uint64_t result = 0;
     for (int p = 0; p < int(order.size()); ++p) {
       const Step &step = problem.steps[order[p]];
-      uint64_t bytes = rounded(step.workspaceFixed);
+      uint64_t bytes = rounded(step.workspace);
       auto dies = [&](BufferId r) { return last[r] == p && !end[r]; };
       for (BufferId r = 0; r < count; ++r) {
         if (root[r] != r || (first[r] < 0 && !start[r]))

@@ -32,7 +32,6 @@ TEST(PlannerTest, ReusesGapLeftByFreedBuffer) {
 TEST(PlannerTest, EmptyProblemNeedsNothing) {
   Plan plan = planned(Problem{});
   EXPECT_EQ(plan.arenaBytes, 0u);
-  EXPECT_EQ(plan.perWorkerBytes, 0u);
 }
 
 TEST(PlannerTest, BuffersWithoutStepsAreKeptApart) {
@@ -194,14 +193,11 @@ TEST(PlannerTest, WorkspaceLivesForItsStepOnly) {
   Problem problem;
   BufferId x = addBuffer(problem, "x", 64), y = addBuffer(problem, "y", 64);
   Step &first = addStep(problem, "first", {}, {x});
-  first.workspaceFixed = 1000; // rounded to 1024
-  first.workspacePerWorker = 100;
+  first.workspace = 1000; // rounded to 1024
   Step &second = addStep(problem, "second", {x}, {y});
-  second.workspaceFixed = 500; // rounded to 512
-  second.workspacePerWorker = 300;
+  second.workspace = 500; // rounded to 512
   Plan plan = planned(problem);
   EXPECT_EQ(plan.arenaBytes, 64u + 1024u);
-  EXPECT_EQ(plan.perWorkerBytes, 320u); // the larger of 100 and 300, rounded to 64
   EXPECT_NE(plan.workspaceOf[0], kNoOffset);
 }
 
@@ -222,7 +218,7 @@ TEST(PlannerTest, TwoLevelsOfBodiesNest) {
   auto innermost = std::make_shared<Problem>();
   BufferId t = addBuffer(*innermost, "t", 256), u = addBuffer(*innermost, "u", 64);
   addStep(*innermost, "t", {}, {t});
-  addStep(*innermost, "u", {t}, {u}).workspacePerWorker = 128;
+  addStep(*innermost, "u", {t}, {u});
   auto middle = std::make_shared<Problem>();
   BufferId m = addBuffer(*middle, "m", 128);
   addStep(*middle, "m", {}, {m});
@@ -239,7 +235,6 @@ TEST(PlannerTest, TwoLevelsOfBodiesNest) {
   EXPECT_EQ(plan.inner[1]->arenaBytes, 448u);           // m + 320
   EXPECT_EQ(plan.maxLive, 1024u);                       // x + 448 = 960 while looping, then y alone
   EXPECT_EQ(plan.arenaBytes, 1024u);
-  EXPECT_EQ(plan.perWorkerBytes, 128u);
   // Offsets add up: the innermost t lies inside both arenas and apart from x.
   uint64_t place =
       plan.innerArenaOf[1] + plan.inner[1]->innerArenaOf[1] + plan.inner[1]->inner[1]->offsetOf[t];

@@ -167,7 +167,7 @@ TEST(ProblemTest, SizesThatOverflow) {
 
 TEST(ProblemTest, WorkspaceThatOverflows) {
   Problem problem;
-  addStep(problem, "s", {}, {}).workspaceFixed = UINT64_MAX - 5;
+  addStep(problem, "s", {}, {}).workspace = UINT64_MAX - 5;
   expectRefused(problem, Code::kTooLarge,
                 "the workspace of step 0 's' takes the sum of all sizes above 4611686018427387904");
 }

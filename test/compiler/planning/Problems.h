@@ -98,10 +98,8 @@ inline Problem randomProblem(uint32_t seed, const RandomOptions &options) {
     }
     if (s > 0 && draw(random, 0, 4) == 0)
       step.after.push_back(draw(random, 0, s - 1));
-    if (options.workspaces && draw(random, 0, 3) == 0) {
-      step.workspaceFixed = draw(random, 1, 64 * options.largest);
-      step.workspacePerWorker = draw(random, 0, 1000);
-    }
+    if (options.workspaces && draw(random, 0, 3) == 0)
+      step.workspace = draw(random, 1, 64 * options.largest);
     if (options.segments)
       step.segment = s / 3;
     if (options.bodies && draw(random, 0, 3) == 0) {

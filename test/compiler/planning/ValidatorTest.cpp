@@ -20,9 +20,8 @@ protected:
     problem.views = {{flat, y, 0}};
     addStep(problem, "make", {}, {x});
     addStep(problem, "relu", {x}, {y}).inPlace = {{x, y}};
-    addStep(problem, "sum", {flat}, {z}).workspaceFixed = 64;
+    addStep(problem, "sum", {flat}, {z}).workspace = 64;
     addStep(problem, "check", {z}, {}).after = {1};
-    problem.steps[3].workspacePerWorker = 64;
     Expected<Plan> result = ortc::planning::plan(problem);
     EXPECT_TRUE(result.ok()) << result.status().message;
     plan = *result;
@@ -146,11 +145,6 @@ TEST_F(ValidatorTest, WrongMaxLive) {
 TEST_F(ValidatorTest, BoundAboveMaxLive) {
   plan.orderBound = 512;
   expectRefused("the bound of 512 is above max-live of 448");
-}
-
-TEST_F(ValidatorTest, PerWorkerTooSmall) {
-  plan.perWorkerBytes = 0;
-  expectRefused("step 3 'check' needs 64 bytes per worker but the plan has 0");
 }
 
 TEST_F(ValidatorTest, BodyWithoutPlan) {

@@ -1,13 +1,13 @@
-// RUN: ortc-opt %s --ortc-assign-regions --ortc-recompute-steps="budget=4992 max-workers=1" | FileCheck %s
-// RUN: ortc-opt %s --ortc-assign-regions --ortc-recompute-steps="budget=4992 max-workers=1" --ortc-place-buffers | FileCheck %s --check-prefix=PLACED
+// RUN: ortc-opt %s --ortc-assign-regions --ortc-recompute-steps="budget=4928" | FileCheck %s
+// RUN: ortc-opt %s --ortc-assign-regions --ortc-recompute-steps="budget=4928" --ortc-place-buffers | FileCheck %s --check-prefix=PLACED
 // RUN: ortc-opt %s --ortc-assign-regions --ortc-recompute-steps="budget=1000000" | FileCheck %s --check-prefix=ROOM
-// RUN: not ortc-opt %s --ortc-assign-regions --ortc-recompute-steps="budget=2048 max-workers=2" 2>&1 | FileCheck %s --check-prefix=REFUSED
+// RUN: not ortc-opt %s --ortc-assign-regions --ortc-recompute-steps="budget=2048" 2>&1 | FileCheck %s --check-prefix=REFUSED
 // Breaks when a budget is not kept, when a copy reads a parameter that has been updated, or when the wrong result is taken.
 
 train.tensor @w parameter "w" : tensor<256xf32>
 
 func.func private @cheap(%x: tensor<256xf32>, %w: tensor<256xf32>) -> tensor<256xf32>
-    attributes {plan.kind = #plan<kernel_kind loop>, plan.time = 100 : i64, plan.worker_bytes = 64 : i64} {
+    attributes {plan.kind = #plan<kernel_kind loop>, plan.time = 100 : i64, plan.scratch = 64 : i64} {
   %0 = arith.mulf %x, %w : tensor<256xf32>
   return %0 : tensor<256xf32>
 }
@@ -44,13 +44,13 @@ func.func private @update(%w: tensor<256xf32>, %g: tensor<256xf32>) -> tensor<25
 // CHECK: call @back(%{{.*}}, %[[VIEW]])
 // CHECK: call @update
 
-// 1 KiB each: four values and the loss, instead of five.
-// PLACED: plan.program @train_0_program "train" binding 0 fixed 4160 worker 0 peak 4160
-// PLACED: plan.step @cheap({{.*}}) -> ({{.*}}) {plan.repeated}
+// 1 KiB each: four values and the loss, instead of five. Scratch is needed in steps that have room for it.
+// PLACED: plan.program @train_0_program "train" binding 0 bytes 4160 peak 4160
+// PLACED: plan.step @cheap({{.*}}) -> ({{.*}}) scratch {{[0-9]+}} {plan.repeated}
 // PLACED: plan.recompute = {
 
 // ROOM-NOT: plan.repeated
-// REFUSED: error: --memory-budget 2048: the smallest possible budget is {{[0-9]+}} bytes (entry 'train': {{[0-9]+}} bytes of values and 128 bytes of scratch for 2 workers; that is the smallest plan found, and there is none below {{[0-9]+}})
+// REFUSED: error: --memory-budget 2048: the smallest possible budget is {{[0-9]+}} bytes (entry 'train'; that is the smallest plan found, and there is none below {{[0-9]+}}); give that, or a smaller batch, or train less (--freeze)
 func.func @train_0(%x: tensor<256xf32> {train.input = "x"}, %w: tensor<256xf32> {train.tensor = @w})
     -> (tensor<f32> {train.loss}, tensor<256xf32> {train.update = @w}) attributes {train.entry = "train", train.binding = 0 : i64} {
   %a = func.call @dear(%x) : (tensor<256xf32>) -> tensor<256xf32>

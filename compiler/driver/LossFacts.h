@@ -1,12 +1,16 @@
-//===- LossWarning.h - models that apply what the loss applies ------------===//
+//===- LossFacts.h - what is said of a loss -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "compiler/driver/Manifest.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "compiler/options/CompileOptions.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace ortc::driver {
+
+/// What the loss of `program` is computed from, for the manifest.
+void describeLoss(mlir::ModuleOp program, CompileFacts &facts);
 
 /// Many models end with the softmax, or the sigmoid, that the loss has in itself: the warning for `output`, which feeds the
 /// loss, or "". `source` is the imported graph, `model` the file.

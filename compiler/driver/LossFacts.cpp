@@ -1,12 +1,28 @@
-//===- LossWarning.cpp - models that apply what the loss applies ----------===//
+//===- LossFacts.cpp - what is said of a loss -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/driver/LossWarning.h"
+#include "compiler/driver/LossFacts.h"
 
 #include "dialects/onnx/OnnxDialect.h"
+#include "dialects/train/TrainDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 
 namespace ortc::driver {
+
+void describeLoss(ModuleOp program, CompileFacts &facts) {
+  auto function = program.lookupSymbol<func::FuncOp>("loss_0");
+  for (unsigned i = 0; function && i < function.getNumArguments(); ++i) {
+    auto type = cast<RankedTensorType>(function.getArgument(i).getType());
+    if (auto name = function.getArgAttrOfType<StringAttr>(i, train::kOutput);
+        name && facts.lossOutput.empty()) {
+      facts.lossOutput = name.str();
+      facts.lossShape.assign(type.getShape().begin(), type.getShape().end());
+    } else if (function.getArgAttrOfType<StringAttr>(i, train::kInput)) {
+      facts.labelIsIndices = isa<IntegerType>(type.getElementType());
+    }
+  }
+}
 
 std::string warnOfProbabilities(ModuleOp source, const proto::ModelProto &model, const LossSpec &loss,
                                 const std::string &output) {
