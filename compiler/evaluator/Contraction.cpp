@@ -106,29 +106,30 @@ static HostTensor convolve(OpType op, RankedTensorType input, RankedTensorType f
   return result;
 }
 
-/// Calls `visit(output position, input position, spatial position of the input)` for every element of every window.
+/// Calls `visit(output position, input position, number of the window's place)` for every element of every window.
 template <typename OpType>
 static void overPool(OpType op, RankedTensorType input, RankedTensorType output,
                      llvm::function_ref<void(int64_t, int64_t, int64_t)> visit) {
-  int64_t spatial = input.getRank() - 2, channels = input.getShape().back();
+  int64_t spatial = input.getRank() - 2;
   auto inStrides = nn::rowMajorStrides(input.getShape());
   auto window = op.getWindow();
   SmallVector<int64_t> index(output.getRank(), 0);
   int64_t at = 0;
   do {
     SmallVector<int64_t> w(spatial, 0);
+    int64_t tap = 0;
     do {
-      int64_t in = index[0] * inStrides[0] + index.back(), place = 0;
+      int64_t in = index[0] * inStrides[0] + index.back();
       bool inside = true;
       for (int64_t d = 0; d < spatial; ++d) {
         int64_t position =
             index[d + 1] * op.getStrides()[d] - op.getPaddingLow()[d] + w[d] * op.getDilations()[d];
         inside &= position >= 0 && position < input.getDimSize(d + 1);
         in += position * inStrides[d + 1];
-        place += position * (inStrides[d + 1] / channels);
       }
       if (inside)
-        visit(at, in, place);
+        visit(at, in, tap);
+      ++tap;
     } while (nextIndex(w, window));
     ++at;
   } while (nextIndex(index, output.getShape()));
@@ -158,17 +159,17 @@ static std::vector<double> windowCounts(OpType op, RankedTensorType input, Ranke
 }
 
 static Results maxPool(nn::MaxPoolOp op, const HostTensor &input) {
-  HostTensor result(resultType(op)), indices(resultType(op, 1));
+  HostTensor result(resultType(op)), taps(resultType(op, 1));
   std::vector<bool> seen(result.size(), false);
-  overPool(op, input.getType(), result.getType(), [&](int64_t o, int64_t i, int64_t place) {
+  overPool(op, input.getType(), result.getType(), [&](int64_t o, int64_t i, int64_t tap) {
     double value = input.getFloat(i), best = result.getFloat(o);
     if (seen[o] && (std::isnan(best) || !(value > best || std::isnan(value))))
       return;
     seen[o] = true;
     result.setFloat(o, value);
-    indices.setInt(o, place);
+    taps.setInt(o, tap);
   });
-  return {std::move(result), std::move(indices)};
+  return {std::move(result), std::move(taps)};
 }
 
 FamilyResult evaluateContraction(Operation *op, Operands operands) {
@@ -198,8 +199,8 @@ FamilyResult evaluateContraction(Operation *op, Operands operands) {
       .Case([&](nn::MaxPoolOp op) { return FamilyResult(FailureOr<Results>(maxPool(op, *a))); })
       .Case([&](nn::MaxPoolGradOp op) {
         HostTensor result(resultType(op));
-        overPool(op, result.getType(), a->getType(), [&](int64_t o, int64_t i, int64_t place) {
-          if (b->getInt(o) == place)
+        overPool(op, result.getType(), a->getType(), [&](int64_t o, int64_t i, int64_t tap) {
+          if (b->getInt(o) == tap)
             result.setFloat(i, result.getFloat(i) + a->getFloat(o));
         });
         return single(std::move(result));

@@ -79,6 +79,10 @@ int64_t elementCount(ArrayRef<int64_t> shape) {
   return count;
 }
 
+Type tapType(MLIRContext *context, ArrayRef<int64_t> window) {
+  return IntegerType::get(context, elementCount(window) <= 128 ? 8 : 32);
+}
+
 //===----------------------------------------------------------------------===//
 // Verifiers
 //===----------------------------------------------------------------------===//

@@ -105,14 +105,26 @@ static LogicalResult verifyPool(OpType op, RankedTensorType input, RankedTensorT
   return success();
 }
 
+template <typename OpType> static LogicalResult verifyTaps(OpType op) {
+  Type needed = tapType(op.getContext(), op.getWindow()), type = typeOf(op.getTaps()).getElementType();
+  if (type != needed)
+    return op.emitOpError() << "C5: taps are " << type << " but must be " << needed << " for windows of "
+                            << elementCount(op.getWindow());
+  return success();
+}
+
 LogicalResult MaxPoolOp::verify() {
-  if (typeOf(getIndices()).getShape() != typeOf(getResult()).getShape())
-    return emitOpError() << "C3: result and indices differ in shape";
+  if (typeOf(getTaps()).getShape() != typeOf(getResult()).getShape())
+    return emitOpError() << "C3: result and taps differ in shape";
+  if (failed(verifyTaps(*this)))
+    return failure();
   return verifyPool(*this, typeOf(getInput()), typeOf(getResult()));
 }
 LogicalResult MaxPoolGradOp::verify() {
-  if (typeOf(getIndices()).getShape() != typeOf(getGradient()).getShape())
-    return emitOpError() << "C3: gradient and indices differ in shape";
+  if (typeOf(getTaps()).getShape() != typeOf(getGradient()).getShape())
+    return emitOpError() << "C3: gradient and taps differ in shape";
+  if (failed(verifyTaps(*this)))
+    return failure();
   return verifyPool(*this, typeOf(getResult()), typeOf(getGradient()));
 }
 LogicalResult AvgPoolOp::verify() { return verifyPool(*this, typeOf(getInput()), typeOf(getResult())); }

@@ -95,34 +95,36 @@ class Nn_PoolBase<string mnemonic> : Nn_Op<mnemonic> {
 def Nn_MaxPoolOp : Nn_PoolBase<"max_pool"> {
   let summary = "the largest element of each window and where it is";
   let description = [{
-    `indices` are positions in the input's spatial volume (row-major, of one image and channel); the first of equals. NaN wins.
+    `taps` says where in its window: the place's number, row-major from 0; the first of equals. NaN wins.
   }] # poolWindow # [{
+    C5 the type of `taps` is tapType(window): i8 for windows of at most 128 places, i32 for larger ones.
     ```mlir
-    %y, %i = nn.max_pool %x window = [2, 2] strides = [2, 2] padding = [0, 0] to [0, 0] overhang = [0, 0] dilations = [1, 1] : tensor<1x4x4x3xf32> -> tensor<1x2x2x3xf32>, tensor<1x2x2x3xi32>
+    %y, %t = nn.max_pool %x window = [2, 2] strides = [2, 2] padding = [0, 0] to [0, 0] overhang = [0, 0] dilations = [1, 1] : tensor<1x4x4x3xf32> -> tensor<1x2x2x3xf32>, tensor<1x2x2x3xi8>
     ```
   }];
   let arguments = !con((ins Nn_FloatTensor:$input), poolArguments);
-  let results = (outs Nn_FloatTensor:$result /*C2, C3*/, StaticShapeTensorOf<[I32]>:$indices /*C3*/);
+  let results = (outs Nn_FloatTensor:$result /*C2, C3*/, StaticShapeTensorOf<[I8, I32]>:$taps /*C3, C5*/);
   let assemblyFormat = [{
     $input `window` `=` $window `strides` `=` $strides `padding` `=` $paddingLow `to` $paddingHigh `overhang` `=` $overhang
-    `dilations` `=` $dilations attr-dict `:` type($input) `->` type($result) `,` type($indices)
+    `dilations` `=` $dilations attr-dict `:` type($input) `->` type($result) `,` type($taps)
   }];
 }
 
 def Nn_MaxPoolGradOp : Nn_PoolBase<"max_pool_grad"> {
   let summary = "the gradient of max_pool for its input";
   let description = [{
-    Each gradient goes to the element its index names.
+    Each gradient goes to the element of its window that `taps` names, as max_pool gives them.
   }] # poolWindow # [{
+    C5 as for max_pool.
     ```mlir
-    %dx = nn.max_pool_grad %dy, %i window = [2, 2] strides = [2, 2] padding = [0, 0] to [0, 0] overhang = [0, 0] dilations = [1, 1] : tensor<1x2x2x3xf32>, tensor<1x2x2x3xi32> -> tensor<1x4x4x3xf32>
+    %dx = nn.max_pool_grad %dy, %t window = [2, 2] strides = [2, 2] padding = [0, 0] to [0, 0] overhang = [0, 0] dilations = [1, 1] : tensor<1x2x2x3xf32>, tensor<1x2x2x3xi8> -> tensor<1x4x4x3xf32>
     ```
   }];
-  let arguments = !con((ins Nn_FloatTensor:$gradient, StaticShapeTensorOf<[I32]>:$indices), poolArguments);
+  let arguments = !con((ins Nn_FloatTensor:$gradient, StaticShapeTensorOf<[I8, I32]>:$taps), poolArguments);
   let results = (outs Nn_FloatTensor:$result /*C2, C3*/);
   let assemblyFormat = [{
-    $gradient `,` $indices `window` `=` $window `strides` `=` $strides `padding` `=` $paddingLow `to` $paddingHigh
-    `overhang` `=` $overhang `dilations` `=` $dilations attr-dict `:` type($gradient) `,` type($indices) `->` type($result)
+    $gradient `,` $taps `window` `=` $window `strides` `=` $strides `padding` `=` $paddingLow `to` $paddingHigh
+    `overhang` `=` $overhang `dilations` `=` $dilations attr-dict `:` type($gradient) `,` type($taps) `->` type($result)
   }];
 }
 

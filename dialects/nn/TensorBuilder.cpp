@@ -203,6 +203,25 @@ Value TensorBuilder::logicalNot(Value a) { return createOrFold<arith::XOrIOp>(a,
 Value TensorBuilder::logicalAnd(Value a, Value b) { return createOrFold<arith::AndIOp>(a, b); }
 Value TensorBuilder::logicalOr(Value a, Value b) { return createOrFold<arith::OrIOp>(a, b); }
 
+Value TensorBuilder::tapPositions(Value taps, Ints input, Ints window, Ints strides, Ints low,
+                                  Ints dilations) {
+  Value rest = cast(taps, getI32Type()), positions;
+  int64_t stride = 1; // of the dimension, in the volume
+  for (size_t d = window.size(); d-- > 0;) {
+    Value size = constantLike(rest, static_cast<double>(window[d]));
+    Value inside = d == 0 ? rest : arith::RemSIOp::create(*this, rest, size).getResult();
+    Value start =
+        addScalar(mulScalar(iota(typeOf(rest), static_cast<int64_t>(d) + 1), static_cast<double>(strides[d])),
+                  static_cast<double>(-low[d]));
+    Value at = mulScalar(add(start, mulScalar(inside, static_cast<double>(dilations[d]))),
+                         static_cast<double>(stride));
+    positions = positions ? add(positions, at) : at;
+    rest = d == 0 ? rest : div(rest, size);
+    stride *= input[d];
+  }
+  return positions;
+}
+
 Value TensorBuilder::cast(Value a, Type to, bool fromUnsigned, bool toUnsigned) {
   Type from = elementOf(a);
   if (from == to)

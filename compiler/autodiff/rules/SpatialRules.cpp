@@ -68,15 +68,15 @@ static Gradients differentiateConvFilterGrad(nn::ConvFilterGradOp op, GradientRe
 // accumulates: in max_pool_grad, where windows overlap
 static Gradients differentiateMaxPool(nn::MaxPoolOp op, GradientRequest &request) {
   Value x = op.getInput();
-  return {nn::MaxPoolGradOp::create(request.builder, x.getType(), request.cotangent(), op.getIndices(),
+  return {nn::MaxPoolGradOp::create(request.builder, x.getType(), request.cotangent(), op.getTaps(),
                                     op.getWindow(), op.getStrides(), op.getPaddingLow(), op.getPaddingHigh(),
                                     op.getOverhang(), op.getDilations())
               .getResult()};
 }
 
-// "nn.max_pool_grad": y = g added up where the indices say
-// dg = dy taken where the indices say
-// saved: the indices
+// "nn.max_pool_grad": y = g added up where the taps say
+// dg = dy taken where the taps say
+// saved: the taps
 // special points: none
 // accumulates: nothing
 static Gradients differentiateMaxPoolGrad(nn::MaxPoolGradOp op, GradientRequest &request) {
@@ -86,10 +86,13 @@ static Gradients differentiateMaxPoolGrad(nn::MaxPoolGradOp op, GradientRequest 
     auto shape = TensorBuilder::shapeOf(value);
     return b.reshape(value, {shape.front(), nn::elementCount(shape.drop_front().drop_back()), shape.back()});
   };
-  Value dy = flatten(request.cotangent()), indices = flatten(op.getIndices());
+  Value positions =
+      b.tapPositions(op.getTaps(), TensorBuilder::shapeOf(op.getResult()).drop_front().drop_back(),
+                     op.getWindow(), op.getStrides(), op.getPaddingLow(), op.getDilations());
+  Value dy = flatten(request.cotangent()), indices = flatten(positions);
   auto type = RankedTensorType::get(TensorBuilder::shapeOf(indices), TensorBuilder::elementOf(dy));
   Value taken = nn::GatherElementsOp::create(b, type, dy, indices, 1);
-  return {b.reshape(taken, TensorBuilder::shapeOf(op.getGradient())), noGradient("positions are integers")};
+  return {b.reshape(taken, TensorBuilder::shapeOf(op.getGradient())), noGradient("taps are integers")};
 }
 
 // "nn.avg_pool": y = the mean of each window

@@ -182,12 +182,12 @@ private:
       at.push_back(tapPosition(d, position[d + 1], w[d]));
     return at;
   }
-  /// Row-major position in the spatial volume.
-  Value place(ArrayRef<Value> indices) {
-    Value at = indices[1];
+  /// Row-major number of a place in its window.
+  Value numberOf(ArrayRef<Value> w) {
+    Value number = w[0];
     for (int64_t d = 1; d < spatial; ++d)
-      at = add(mul(at, input[d + 1]), indices[d + 1]);
-    return at;
+      number = add(mul(number, window.size[d]), w[d]);
+    return number;
   }
 
   void emitMax(ArrayRef<Value> position, Value channel, int64_t width) {
@@ -195,7 +195,7 @@ private:
     SmallVector<Value> first;
     for (IndexRange range : ranges)
       first.push_back(range.begin);
-    Value start = spread(toI32(place(tapIndices(position, first))), width);
+    Value start = spread(toI32(numberOf(first)), width);
     auto best = nest(ranges, {}, {splat(element, -std::numeric_limits<double>::infinity(), width), start},
                      [&](ArrayRef<Value> w, ValueRange best) {
                        auto at = tapIndices(position, w);
@@ -206,10 +206,12 @@ private:
                        Value take = arith::AndIOp::create(*this, larger, valid);
                        return SmallVector<Value>{
                            arith::SelectOp::create(*this, take, value, best[0]),
-                           arith::SelectOp::create(*this, take, spread(toI32(place(at)), width), best[1])};
+                           arith::SelectOp::create(*this, take, spread(toI32(numberOf(w)), width), best[1])};
                      });
     Value to = linear(output, position, channel);
     store(best[0], kernel.buffers[1], to);
+    if (Type stored = cast<MemRefType>(kernel.buffers[2].getType()).getElementType(); !stored.isInteger(32))
+      best[1] = arith::TruncIOp::create(*this, VectorType::get({width}, stored), best[1]);
     store(best[1], kernel.buffers[2], to);
   }
 
@@ -229,15 +231,32 @@ private:
     return ranges;
   }
 
+  /// The places of windows at `o` that lie on `position`, as far as isCovered() says that they do.
+  SmallVector<Value> tapsAt(ArrayRef<Value> position, ArrayRef<Value> o) {
+    SmallVector<Value> w;
+    for (int64_t d = 0; d < spatial; ++d)
+      w.push_back(div(distance(position, o, d), window.dilations[d]));
+    return w;
+  }
+
+  /// How far `position` is from where the window at `o` starts, in dimension `d`; not negative for windowsOver().
+  Value distance(ArrayRef<Value> position, ArrayRef<Value> o, int64_t d) {
+    return sub(add(position[d + 1], index(window.low[d])), mul(o[d], window.strides[d]));
+  }
+
   void emitMaxGrad(ArrayRef<Value> position, Value channel, int64_t width) {
-    Value mine = spread(toI32(place(position)), width);
     auto sum =
         nest(windows(position), {}, {splat(element, 0, width)}, [&](ArrayRef<Value> o, ValueRange sum) {
           SmallVector<Value> at{position[0]};
           llvm::append_range(at, o);
           Value from = linear(output, at, channel);
           Value chosen = load(kernel.buffers[1], from, width);
+          if (auto i32 = VectorType::get({width}, getI32Type()); chosen.getType() != i32)
+            chosen = arith::ExtUIOp::create(*this, i32, chosen);
+          Value mine = spread(toI32(numberOf(tapsAt(position, o))), width);
           Value hit = arith::CmpIOp::create(*this, arith::CmpIPredicate::eq, chosen, mine);
+          if (Value covered = isCovered(position, o))
+            hit = arith::AndIOp::create(*this, hit, spread(covered, width));
           Value gradient = load(kernel.buffers[0], from, width);
           Value added = arith::AddFOp::create(*this, sum[0], gradient);
           return SmallVector<Value>{arith::SelectOp::create(*this, hit, added, sum[0])};
@@ -266,9 +285,8 @@ private:
     for (int64_t d = 0; d < spatial; ++d) {
       if (window.dilations[d] == 1)
         continue;
-      Value distance = sub(add(position[d + 1], index(window.low[d])), mul(o[d], window.strides[d]));
-      Value hit = arith::CmpIOp::create(*this, arith::CmpIPredicate::eq, rem(distance, window.dilations[d]),
-                                        index(0));
+      Value hit = arith::CmpIOp::create(*this, arith::CmpIPredicate::eq,
+                                        rem(distance(position, o, d), window.dilations[d]), index(0));
       covered = covered ? arith::AndIOp::create(*this, covered, hit).getResult() : hit;
     }
     return covered;

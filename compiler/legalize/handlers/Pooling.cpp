@@ -57,10 +57,12 @@ static Value columnMajor(TensorBuilder &b, Value indices, Ints dims) {
   return result;
 }
 
-/// Positions in the whole input, as ONNX counts them, from positions in one image and channel.
-static Value wholePositions(Node &n, Value indices) {
+/// Positions in the whole input, as ONNX counts them.
+static Value wholePositions(Node &n, const Window &window, Value taps) {
   TensorBuilder &b = n.b;
   Ints x = n.shape(0);
+  Value indices =
+      b.tapPositions(taps, x.drop_front(2), window.size, window.strides, window.low, window.dilations);
   if (n.getInt("storage_order", 0))
     indices = columnMajor(b, indices, x.drop_front(2));
   int64_t volume = elementCount(x.drop_front(2)), rank = n.rank(0);
@@ -83,14 +85,14 @@ LogicalResult maxPool(Node &n) {
     x = b.cast(x, b.getF32Type(), n.isUnsigned(0));
   }
   auto pool = nn::MaxPoolOp::create(b, resultType(n, window, TensorBuilder::elementOf(x)),
-                                    resultType(n, window, b.getI32Type()),
+                                    resultType(n, window, nn::tapType(b.getContext(), window.size)),
                                     b.transpose(x, channelsLast(n.rank(0))), window.size, window.strides,
                                     window.low, window.high, window.overhang, window.dilations);
   Value y = b.transpose(pool.getResult(), channelsFirst(n.rank(0)));
   if (!n.isFloat(0))
     y = b.cast(y, n.element(0), false, n.isUnsigned(0));
   return n.yieldBound(
-      {{y, n.isUnsigned(0)}, {n.wants(1) ? wholePositions(n, pool.getIndices()) : Value(), false}});
+      {{y, n.isUnsigned(0)}, {n.wants(1) ? wholePositions(n, window, pool.getTaps()) : Value(), false}});
 }
 
 static Value averagePoolOf(Node &n, Value x, const Window &window, bool countPadding) {
@@ -171,8 +173,8 @@ LogicalResult globalPool(Node &n) {
   int64_t volume = elementCount(x.drop_front(2));
   Value flat = b.transpose(b.reshape(n[0], {x[0], x[1], volume}), {0, 2, 1});
   auto type = RankedTensorType::get({x[0], 1, x[1]}, n.element(0));
-  auto pool = nn::MaxPoolOp::create(b, type, type.clone(b.getI32Type()), flat, Ints{volume}, Ints{volume},
-                                    Ints{0}, Ints{0}, Ints{0}, Ints{1});
+  auto pool = nn::MaxPoolOp::create(b, type, type.clone(nn::tapType(b.getContext(), {volume})), flat,
+                                    Ints{volume}, Ints{volume}, Ints{0}, Ints{0}, Ints{0}, Ints{1});
   Shape shape(x);
   std::fill(shape.begin() + 2, shape.end(), 1);
   return n.yield(b.reshape(pool.getResult(), shape));

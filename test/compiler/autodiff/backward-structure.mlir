@@ -34,7 +34,7 @@ train.tensor @x parameter "x" : tensor<1x4x4x2xf32>
 train.tensor @w constant "w" : tensor<3x3x2x2xf32>
 func.func private @forward_train_0(%x: tensor<1x4x4x2xf32> {train.tensor = @x}, %w: tensor<3x3x2x2xf32> {train.tensor = @w}) -> (tensor<f32> {train.output = "y"}) {
   %c = nn.conv %x, %w strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<1x4x4x2xf32>, tensor<3x3x2x2xf32> -> tensor<1x4x4x2xf32>
-  %m, %i = nn.max_pool %c window = [2, 2] strides = [2, 2] padding = [0, 0] to [0, 0] overhang = [0, 0] dilations = [1, 1] : tensor<1x4x4x2xf32> -> tensor<1x2x2x2xf32>, tensor<1x2x2x2xi32>
+  %m, %i = nn.max_pool %c window = [2, 2] strides = [2, 2] padding = [0, 0] to [0, 0] overhang = [0, 0] dilations = [1, 1] : tensor<1x4x4x2xf32> -> tensor<1x2x2x2xf32>, tensor<1x2x2x2xi8>
   %y = nn.reduce sum %m axes = [0, 1, 2, 3] : tensor<1x2x2x2xf32> -> tensor<f32>
   return %y : tensor<f32>
 }

@@ -266,11 +266,11 @@ func.func private @forward_train_0(%x: tensor<4x3xf32> {train.tensor = @x}, %b: 
 
 // Pooling: the indices of max pooling.
 train.tensor @x parameter "x" : tensor<1x4x2xf32>
-func.func private @forward_train_0(%x: tensor<1x4x2xf32> {train.tensor = @x}, %i: tensor<1x2x2xi32> {train.input = "i"}) -> (tensor<f32> {train.output = "y"}) {
+func.func private @forward_train_0(%x: tensor<1x4x2xf32> {train.tensor = @x}, %i: tensor<1x2x2xi8> {train.input = "i"}) -> (tensor<f32> {train.output = "y"}) {
   // expected-remark@+1 {{saves [result 1]}}
-  %0, %j = nn.max_pool %x window = [2] strides = [2] padding = [0] to [0] overhang = [0] dilations = [1] : tensor<1x4x2xf32> -> tensor<1x2x2xf32>, tensor<1x2x2xi32>
+  %0, %j = nn.max_pool %x window = [2] strides = [2] padding = [0] to [0] overhang = [0] dilations = [1] : tensor<1x4x2xf32> -> tensor<1x2x2xf32>, tensor<1x2x2xi8>
   // expected-remark@+1 {{saves [operand 1]}}
-  %1 = nn.max_pool_grad %0, %i window = [2] strides = [2] padding = [0] to [0] overhang = [0] dilations = [1] : tensor<1x2x2xf32>, tensor<1x2x2xi32> -> tensor<1x4x2xf32>
+  %1 = nn.max_pool_grad %0, %i window = [2] strides = [2] padding = [0] to [0] overhang = [0] dilations = [1] : tensor<1x2x2xf32>, tensor<1x2x2xi8> -> tensor<1x4x2xf32>
   // expected-remark@+1 {{saves []}}
   %2 = nn.avg_pool %1 window = [2] strides = [2] padding = [0] to [0] overhang = [0] dilations = [1] : tensor<1x4x2xf32> -> tensor<1x2x2xf32>
   // expected-remark@+1 {{saves []}}

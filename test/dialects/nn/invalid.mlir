@@ -107,7 +107,15 @@ func.func @conv_filter_grad_c5(%x: tensor<4x8x3xf32>, %dy: tensor<4x6x4xf32>) {
 
 func.func @max_pool_c4(%x: tensor<1x4x3xf32>) {
   // expected-error @below {{C4: window 0 of dimension 0 lies outside the input}}
-  %0, %1 = nn.max_pool %x window = [2] strides = [1] padding = [3] to [0] overhang = [0] dilations = [1] : tensor<1x4x3xf32> -> tensor<1x6x3xf32>, tensor<1x6x3xi32>
+  %0, %1 = nn.max_pool %x window = [2] strides = [1] padding = [3] to [0] overhang = [0] dilations = [1] : tensor<1x4x3xf32> -> tensor<1x6x3xf32>, tensor<1x6x3xi8>
+  return
+}
+
+// -----
+
+func.func @max_pool_c5(%x: tensor<1x300x3xf32>) {
+  // expected-error @below {{C5: taps are 'i8' but must be 'i32' for windows of 129}}
+  %0, %1 = nn.max_pool %x window = [129] strides = [1] padding = [0] to [0] overhang = [0] dilations = [1] : tensor<1x300x3xf32> -> tensor<1x172x3xf32>, tensor<1x172x3xi8>
   return
 }
 

@@ -428,17 +428,17 @@ func.func @conv_filter_grad_unread_elements(%x: tensor<1x6x1xf64> {test.value = 
 }
 
 func.func @max_pool_ties(%x: tensor<1x4x1xf64> {test.value = dense<[[[2.0], [2.0], [1.0], [1.0]]]> : tensor<1x4x1xf64>, test.gradient = dense<[[[1.0], [0.0], [1.0], [0.0]]]> : tensor<1x4x1xf64>}) -> tensor<1x2x1xf64> {
-  %y, %i = nn.max_pool %x window = [2] strides = [2] padding = [0] to [0] overhang = [0] dilations = [1] : tensor<1x4x1xf64> -> tensor<1x2x1xf64>, tensor<1x2x1xi32>
+  %y, %i = nn.max_pool %x window = [2] strides = [2] padding = [0] to [0] overhang = [0] dilations = [1] : tensor<1x4x1xf64> -> tensor<1x2x1xf64>, tensor<1x2x1xi8>
   return %y : tensor<1x2x1xf64>
 }
 
 func.func @max_pool_infinities(%x: tensor<1x5x1xf64> {test.value = dense<[[[0x7FF0000000000000], [1.0], [0x7FF0000000000000], [0xFFF0000000000000], [0xFFF0000000000000]]]> : tensor<1x5x1xf64>, test.gradient = dense<[[[2.0], [0.0], [2.0], [1.0], [0.0]]]> : tensor<1x5x1xf64>}) -> tensor<1x5x1xf64> {
-  %y, %i = nn.max_pool %x window = [3] strides = [1] padding = [1] to [1] overhang = [0] dilations = [1] : tensor<1x5x1xf64> -> tensor<1x5x1xf64>, tensor<1x5x1xi32>
+  %y, %i = nn.max_pool %x window = [3] strides = [1] padding = [1] to [1] overhang = [0] dilations = [1] : tensor<1x5x1xf64> -> tensor<1x5x1xf64>, tensor<1x5x1xi8>
   return %y : tensor<1x5x1xf64>
 }
 
 func.func @max_pool_grad_repeated(%g: tensor<1x3x1xf64> {test.value = dense<[[[1.0], [0x7FF0000000000000], [2.0]]]> : tensor<1x3x1xf64>, test.gradient = dense<[[[1.0], [1.0], [1.0]]]> : tensor<1x3x1xf64>}, %i: tensor<1x3x1xi32> {test.value = dense<[[[1], [1], [2]]]> : tensor<1x3x1xi32>}) -> tensor<1x3x1xf64> {
-  %y = nn.max_pool_grad %g, %i window = [3] strides = [1] padding = [1] to [1] overhang = [0] dilations = [1] : tensor<1x3x1xf64>, tensor<1x3x1xi32> -> tensor<1x3x1xf64>
+  %y = nn.max_pool_grad %g, %i window = [3] strides = [1] padding = [1] to [1] overhang = [0] dilations = [1] : tensor<1x3x1xf64>, tensor<1x3x1xi8> -> tensor<1x3x1xf64>
   return %y : tensor<1x3x1xf64>
 }
 

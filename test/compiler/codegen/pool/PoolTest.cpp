@@ -54,7 +54,10 @@ struct Text {
           1);
     x = tensor(p.batch, p.input, p.channels, element);
     y = tensor(p.batch, output, p.channels, element);
-    i = tensor(p.batch, output, p.channels, "i32");
+    int64_t places = 1;
+    for (int64_t size : p.window)
+      places *= size;
+    i = tensor(p.batch, output, p.channels, places > 128 ? "i32" : "i8");
     attributes = " window = " + list(p.window) + " strides = " + list(p.strides) +
                  " padding = " + list(p.low) + " to " + list(p.high) + " overhang = " + list(p.overhang) +
                  " dilations = " + list(p.dilations);
@@ -115,6 +118,9 @@ const Pool kPools[] = {
     // The whole image; windows apart from each other.
     {3, {5, 4}, 20, {5, 4}},
     {1, {11, 11}, 2, {2, 2}, {3, 4}},
+    // Windows with more places than a byte has numbers for.
+    {2, {12, 13}, 9, {12, 11}, {1, 1}},
+    {1, {300}, 4, {129}, {85}},
     // More than one chunk.
     {2, {60, 50}, 40, {3, 3}, {1, 1}, {1, 1}},
 };
