@@ -372,15 +372,12 @@ private:
 
   /// A pattern that matches nothing does nothing, and would do so in silence.
   void warnOfPatterns() {
-    std::vector<std::string> names, trained;
+    std::vector<std::string> trained;
     for (const legalize::InitializerReport &item : facts.initializers)
       if (item.trained())
         trained.push_back(item.name);
-    for (const auto &tensor : model->getProto().graph().initializer())
-      names.push_back(tensor.name());
-    for (const auto &tensor : model->getProto().graph().sparse_initializer())
-      names.push_back(tensor.values().name());
-    for (std::string &sentence : findUnmatchedPatterns(options, names, trained))
+    std::set<std::string> all = initializerNames(*model);
+    for (std::string &sentence : findUnmatchedPatterns(options, {all.begin(), all.end()}, trained))
       facts.warnings.push_back(std::move(sentence));
   }
 
@@ -446,8 +443,7 @@ private:
   bool survey() {
     std::string why;
     for (const codegen::Target &target : targets)
-      if (codegen::KernelChoices choices;
-          !annotateKernels(*program, target, kernelOptions(target, choices), why))
+      if (!annotateKernels(*program, target, kernelOptions(target), why))
         return fail(nameModel("code for " + target.name + ": " + why));
     return true;
   }
@@ -477,32 +473,27 @@ private:
   bool compileAll() {
     codes.clear();
     for (const codegen::Target &target : targets) {
-      codegen::KernelChoices choices;
       std::string why;
-      if (!compileKernels(*program, kernels, target, kernelOptions(target, choices), codes.emplace_back(),
-                          why))
+      if (!compileKernels(*program, kernels, target, kernelOptions(target), codes.emplace_back(), why))
         return fail(nameModel("code for " + target.name + ": " + why));
     }
     return true;
   }
 
-  /// `choices` must outlive what is returned.
-  KernelOptions kernelOptions(const codegen::Target &target, codegen::KernelChoices &choices) {
+  KernelOptions kernelOptions(const codegen::Target &target) const {
     KernelOptions how;
     how.numerics = options.numerics == Numerics::Fast ? codegen::Numerics::Fast : codegen::Numerics::Portable;
     how.threads = countProcessors();
     how.workers = options.maxWorkers;
-    choices = tuned.choices(describePlace(target, how.numerics));
     if (!tuning.path().empty())
-      how.choices = &choices;
+      how.choices = tuned.choices(describePlace(target, how.numerics));
     return how;
   }
 
   /// Measures what the cache does not know yet.
   bool tuneFor(const TargetCode &code, bool &isFaster, std::string &why) {
     TuneResult result;
-    codegen::KernelChoices choices;
-    if (!tuneKernels(*program, kernels, code, kernelOptions(code.target, choices), tuned, result, why))
+    if (!tuneKernels(*program, kernels, code, kernelOptions(code.target), tuned, result, why))
       return false;
     facts.tuned.push_back(code.target.name + ": " + std::to_string(result.faster) + " of " +
                           std::to_string(result.kernels) + " measured kernels are faster cut otherwise (" +

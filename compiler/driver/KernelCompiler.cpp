@@ -245,7 +245,7 @@ bool surveyKernels(ModuleOp module, const std::vector<std::string> &names, const
   std::vector<Job> jobs(names.size());
   for (auto [job, name] : llvm::zip_equal(jobs, names)) {
     job.text = printKernel(module, name);
-    job.choices = options.choices;
+    job.choices = options.choices ? &*options.choices : nullptr;
     job.isSurvey = true;
     module.lookupSymbol(name)->walk(
         [&](nn::CheckIndexOp check) { checkNames.push_back(check.getTensor().str()); });
@@ -276,7 +276,7 @@ bool compileKernels(ModuleOp module, const ProgramKernels &kernels, const codege
   std::vector<Job> jobs(kernels.names.size());
   for (auto [job, name] : llvm::zip_equal(jobs, kernels.names)) {
     job.text = printKernel(module, name);
-    job.choices = options.choices;
+    job.choices = options.choices ? &*options.choices : nullptr;
   }
   std::vector<codegen::Object> objects;
   return runJobs(jobs, target, makeGeneratorOptions(options, kernels.checkNames), options.threads,

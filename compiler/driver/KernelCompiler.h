@@ -56,9 +56,9 @@ unsigned countProcessors();
 /// How kernels are compiled.
 struct KernelOptions {
   codegen::Numerics numerics = codegen::Numerics::Fast;
-  unsigned threads = 1;                            ///< of the compiler
-  uint32_t workers = 1;                            ///< the most that a session may use
-  const codegen::KernelChoices *choices = nullptr; ///< as in GeneratorOptions
+  unsigned threads = 1;                               ///< of the compiler
+  uint32_t workers = 1;                               ///< the most that a session may use
+  std::optional<codegen::KernelChoices> choices = {}; ///< as in GeneratorOptions
 };
 
 /// Generates and compiles every kernel, each in a module of its own, then the step functions, and links them. The same
