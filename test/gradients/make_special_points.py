@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 
 inf, nan = math.inf, math.nan
-NAMES = {torch.float64: "f64", torch.float32: "f32", torch.int64: "i64", torch.int32: "i32", torch.bool: "i1"}
+NAMES = {torch.float64: "f64", torch.float32: "f32", torch.int64: "i64", torch.int32: "i32", torch.int8: "i8", torch.bool: "i1"}
 
 
 def number(value):
@@ -236,13 +236,13 @@ def max_pool(x, window, stride, padding, dilation=1):
     return channels_last(F.max_pool1d(channels_first(x), window, stride, padding, dilation))
 
 
-case("max_pool_ties", f"%y, %i = nn.max_pool %x {POOL} : {{x}} -> {{y}}, tensor<1x2x1xi32>", lambda x: max_pool(x, 2, 2, 0),
+case("max_pool_ties", f"%y, %i = nn.max_pool %x {POOL} : {{x}} -> {{y}}, tensor<1x2x1xi8>", lambda x: max_pool(x, 2, 2, 0),
      x=[[[2.0], [2.0], [1.0], [1.0]]])
-case("max_pool_infinities", f"%y, %i = nn.max_pool %x {OVERLAP} : {{x}} -> {{y}}, tensor<1x5x1xi32>",
+case("max_pool_infinities", f"%y, %i = nn.max_pool %x {OVERLAP} : {{x}} -> {{y}}, tensor<1x5x1xi8>",
      lambda x: max_pool(x, 3, 1, 1), x=[[[inf], [1.0], [inf], [-inf], [-inf]]])
 case("max_pool_grad_repeated", f"%y = nn.max_pool_grad %g, %i {OVERLAP} : {{g}}, {{i}} -> {{y}}",
-     lambda g, i: torch.zeros(1, 3, 1, dtype=torch.float64).scatter_add(1, i.long(), g), g=[[[1.0], [inf], [2.0]]],
-     i=torch.tensor([[[1], [1], [2]]], dtype=torch.int32))
+     lambda g, i: torch.zeros(1, 3, 1, dtype=torch.float64).scatter_add(1, i + torch.arange(3).view(1, 3, 1) - 1, g),
+     g=[[[1.0], [inf], [2.0]]], i=torch.tensor([[[2], [1], [1]]], dtype=torch.int8))  # elements 1, 1 and 2
 
 
 def avg_pool(x, window, stride, padding, counted=False):

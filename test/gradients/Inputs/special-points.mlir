@@ -437,7 +437,7 @@ func.func @max_pool_infinities(%x: tensor<1x5x1xf64> {test.value = dense<[[[0x7F
   return %y : tensor<1x5x1xf64>
 }
 
-func.func @max_pool_grad_repeated(%g: tensor<1x3x1xf64> {test.value = dense<[[[1.0], [0x7FF0000000000000], [2.0]]]> : tensor<1x3x1xf64>, test.gradient = dense<[[[1.0], [1.0], [1.0]]]> : tensor<1x3x1xf64>}, %i: tensor<1x3x1xi32> {test.value = dense<[[[1], [1], [2]]]> : tensor<1x3x1xi32>}) -> tensor<1x3x1xf64> {
+func.func @max_pool_grad_repeated(%g: tensor<1x3x1xf64> {test.value = dense<[[[1.0], [0x7FF0000000000000], [2.0]]]> : tensor<1x3x1xf64>, test.gradient = dense<[[[1.0], [1.0], [1.0]]]> : tensor<1x3x1xf64>}, %i: tensor<1x3x1xi8> {test.value = dense<[[[2], [1], [1]]]> : tensor<1x3x1xi8>}) -> tensor<1x3x1xf64> {
   %y = nn.max_pool_grad %g, %i window = [3] strides = [1] padding = [1] to [1] overhang = [0] dilations = [1] : tensor<1x3x1xf64>, tensor<1x3x1xi8> -> tensor<1x3x1xf64>
   return %y : tensor<1x3x1xf64>
 }
