@@ -37,7 +37,9 @@ struct Target {
 
   int64_t l2Bytes = 256 << 10;
 
-  int64_t workers = 2; ///< threads that kernels are cut for; only cuts that change no bits may depend on it
+  /// Threads that kernels are cut for and that scratch is planned for: the most that a session may use. Only cuts that
+  /// change no bits may depend on it.
+  int64_t workers = 2;
 
   /// CPU features the loader must find, one bit each (ortc_x86_feature of ortc/format.h).
   uint64_t requiredFeatures = 0;

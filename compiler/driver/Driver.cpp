@@ -87,7 +87,7 @@ public:
         return report();
       phaseTimes.push_back(
           {kPhaseNames[i], std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()});
-      if (!dump(i, kPhaseNames[i]))
+      if (phases[i] != &Compilation::code && !dump(kPhaseNames[i])) // code() does so where it places anew
         return report();
       if (planning && phases[i] == &Compilation::place)
         return showPlan() ? 0 : report();
@@ -465,9 +465,9 @@ private:
         return fail(nameModel("code for " + code.target.name + ": " + why));
     if (!isFaster)
       return true;
-    // Other kernels take other scratch.
+    // Other kernels take other scratch. What was measured is kept, whatever comes of it.
     program = std::move(outlined);
-    return placeOutlined() && compileAll();
+    return saveTuned() && placeOutlined() && dump("place") && compileAll();
   }
 
   bool compileAll() {
@@ -484,10 +484,17 @@ private:
     KernelOptions how;
     how.numerics = options.numerics == Numerics::Fast ? codegen::Numerics::Fast : codegen::Numerics::Portable;
     how.threads = countProcessors();
-    how.workers = options.maxWorkers;
     if (!tuning.path().empty())
       how.choices = tuned.choices(describePlace(target, how.numerics));
     return how;
+  }
+
+  /// Another run may have written there since it was read.
+  bool saveTuned() {
+    std::string why;
+    return (tuned.read(tuning.path(), /*mayBeMissing=*/true, why) &&
+            writeFile(tuning.path(), tuned.write(), why)) ||
+           fail(why, 1);
   }
 
   /// Measures what the cache does not know yet.
@@ -502,12 +509,15 @@ private:
     return true;
   }
 
-  bool dump(size_t number, const std::string &name) {
-    if (options.dumpIr.empty() || name == "code") // which leaves the program as it was
+  bool dump(StringRef phase) {
+    if (options.dumpIr.empty())
       return true;
+    size_t number = 0;
+    while (phase != kPhaseNames[number])
+      ++number;
     std::error_code code;
     std::filesystem::create_directories(options.dumpIr, code);
-    std::string path = options.dumpIr + "/" + std::to_string(number) + "-" + name + ".mlir";
+    std::string path = options.dumpIr + "/" + std::to_string(number) + "-" + phase.str() + ".mlir";
     llvm::raw_fd_ostream file(path, code);
     if (code)
       return fail("cannot write '" + path + "': " + code.message(), 1);
@@ -542,10 +552,8 @@ private:
     std::string why;
     if (facts.entries.empty())
       describePrograms();
-    bool isMeasured = tuning.measures && !codes.empty(); // another run may have written there since
-    if (isMeasured && !(tuned.read(tuning.path(), /*mayBeMissing=*/true, why) &&
-                        writeFile(tuning.path(), tuned.write(), why)))
-      return fail(why, 1);
+    if (tuning.measures && !codes.empty() && !saveTuned())
+      return false;
     if (!options.dumpBuffers.empty() && !writeFile(options.dumpBuffers, makeBufferTable(listPlans()), why))
       return fail(why, 1);
     if (options.report.empty())

@@ -26,7 +26,7 @@ static Status fail(const std::string &file, const std::string &error) {
 }
 
 static void printRow(const char *key, const std::string &text) {
-  std::printf("%-10s %s\n", key, text.c_str());
+  std::printf("%-10s %s\n", key, host::makePrintable(text).c_str());
 }
 
 static std::string getText(const Json &from, const char *key) {
@@ -54,9 +54,10 @@ static void printTensor(const artifact::Tensor &tensor) {
   }
   uint32_t element = artifact::elementBytes(tensor.dtype);
   bool isDense = tensor.strides.empty() || tensor.strides == artifact::denseStrides(tensor.dims, element);
-  std::printf("  %-9s  %-40s %-8s %-22s %10s%s\n", artifact::roleName(tensor.role), tensor.name.c_str(),
-              artifact::dtypeName(tensor.dtype), (shape + "]").c_str(),
-              formatBytes(uint64_t(count) * element).c_str(), isDense ? "" : "  permuted");
+  std::printf("  %-9s  %-40s %-8s %-22s %10s%s\n", artifact::roleName(tensor.role),
+              host::makePrintable(tensor.name).c_str(), artifact::dtypeName(tensor.dtype),
+              (shape + "]").c_str(), formatBytes(uint64_t(count) * element).c_str(),
+              isDense ? "" : "  permuted");
 }
 
 /// Prints what only the manifest says: model, loss, optimizer, and what is not trained.

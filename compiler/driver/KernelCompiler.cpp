@@ -135,8 +135,8 @@ bool isParallel(const codegen::KernelInfo &info) {
   return info.chunks > 1 && seconds > kSerialSeconds;
 }
 
-int64_t scratchBytes(const codegen::KernelInfo &info, uint32_t workers) {
-  return info.workspaceBytesPerWorker * (isParallel(info) ? workers : 1);
+int64_t scratchBytes(const codegen::KernelInfo &info, const codegen::Target &target) {
+  return info.workspaceBytesPerWorker * (isParallel(info) ? target.workers : 1);
 }
 
 uint32_t entryRole(StringRef role) {
@@ -257,10 +257,10 @@ bool surveyKernels(ModuleOp module, const std::vector<std::string> &names, const
 
 /// Whether the scratch of every kernel has the room that was planned for it.
 static bool checkScratch(ModuleOp module, const ProgramKernels &kernels, ArrayRef<codegen::KernelInfo> infos,
-                         uint32_t workers, std::string &error) {
+                         const codegen::Target &target, std::string &error) {
   for (auto [name, info] : llvm::zip_equal(kernels.names, infos)) {
     auto room = module.lookupSymbol(name)->getAttrOfType<IntegerAttr>(plan::kScratch);
-    int64_t bytes = scratchBytes(info, workers), planned = room ? room.getInt() : 0;
+    int64_t bytes = scratchBytes(info, target), planned = room ? room.getInt() : 0;
     if (bytes <= planned)
       continue;
     error = "kernel " + name + " needs " + std::to_string(bytes) + " bytes of scratch, and the plan has " +
@@ -281,7 +281,7 @@ bool compileKernels(ModuleOp module, const ProgramKernels &kernels, const codege
   std::vector<codegen::Object> objects;
   return runJobs(jobs, target, makeGeneratorOptions(options, kernels.checkNames), options.threads,
                  code.kernels, objects, error) &&
-         checkScratch(module, kernels, code.kernels, options.workers, error) &&
+         checkScratch(module, kernels, code.kernels, target, error) &&
          emitSteps(module, kernels, code, objects, error);
 }
 

@@ -44,8 +44,8 @@ std::vector<int64_t> countCalls(mlir::Operation *scope, const ProgramKernels &ke
 /// Whether a kernel is worth more than one thread: its step hands it to the pool.
 bool isParallel(const codegen::KernelInfo &info);
 
-/// Scratch of one call: of all `workers` where it is handed to the pool, otherwise of the thread that calls.
-int64_t scratchBytes(const codegen::KernelInfo &info, uint32_t workers);
+/// Scratch of one call: of all `target.workers` where it is handed to the pool, otherwise of the thread that calls.
+int64_t scratchBytes(const codegen::KernelInfo &info, const codegen::Target &target);
 
 /// The number of an entry's role ("train", ...) in blobs and entry tables: enum ortc_entry_role.
 uint32_t entryRole(llvm::StringRef role);
@@ -57,7 +57,6 @@ unsigned countProcessors();
 struct KernelOptions {
   codegen::Numerics numerics = codegen::Numerics::Fast;
   unsigned threads = 1;                               ///< of the compiler
-  uint32_t workers = 1;                               ///< the most that a session may use
   std::optional<codegen::KernelChoices> choices = {}; ///< as in GeneratorOptions
 };
 

@@ -94,6 +94,7 @@ private:
     while (taken.contains(value.buffer.name))
       value.buffer.name += "'";
     value.buffer.type = "scratch";
+    value.buffer.isScratch = true;
     value.buffer.offset = *step.getScratch();
     value.buffer.bytes =
         symbols.lookup(step.getKernel())->getAttrOfType<IntegerAttr>(plan::kScratch).getInt();

@@ -1,7 +1,8 @@
 //===- MemoryPlan.h - the memory of an entry, as its plan has it ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Plain figures for reports, read from a placed plan.program and from nothing else: what is shown is what runs.
+// Plain figures for reports, read from a placed plan.program and its kernels, and from nothing else: what is shown is what
+// runs.
 #pragma once
 
 #include "compiler/options/CompileOptions.h"
@@ -17,9 +18,10 @@ namespace ortc::driver {
 /// A value in the transient region, or the scratch of a step. Where a kernel writes in place, two of them meet in one step at one offset.
 struct PlannedBuffer {
   std::string
-      name; ///< of the model's value, if it has one; "scratch of step 7"; no two of an entry are equal
-  std::string type; ///< "64x10xf32": the largest that it is seen as; "scratch"
+      name; ///< of the model's value, if it has one, "scratch of step 7"; no two of an entry are equal
+  std::string type; ///< "64x10xf32", the largest that it is seen as; "scratch"
   uint64_t offset = 0, bytes = 0;
+  bool isScratch = false; ///< of a kernel: nothing is written in place of another buffer there
   int64_t first = 0,
           last = 0; ///< steps that need it, from 0; from the first to the last of a loop around some of them
 };

@@ -92,8 +92,8 @@ std::string makeBufferTable(const std::vector<MemoryPlan> &plans) {
       // At the step that writes in place of it, a buffer is no longer needed but for what is not written.
       uint64_t taken = 0;
       for (const PlannedBuffer &other : plans[pool].buffers)
-        if (&other != &buffer && other.offset == buffer.offset && other.first == buffer.last &&
-            other.first > buffer.first)
+        if (&other != &buffer && !other.isScratch && other.offset == buffer.offset &&
+            other.first == buffer.last && other.first > buffer.first)
           taken = std::max(taken, other.bytes);
       field(planning::csv::quote(buffer.name), ',');
       number(buffer.first);

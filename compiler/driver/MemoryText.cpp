@@ -25,13 +25,9 @@ static double getFraction(const Json &from, const char *key) {
   return from.is_object() && from.contains(key) && from[key].is_number() ? from[key].get<double>() : 0;
 }
 
-/// Without what would act on a terminal: names are the model's.
 static std::string getText(const Json &from, const char *key) {
-  std::string text =
-      from.is_object() && from.contains(key) && from[key].is_string() ? from[key].get<std::string>() : "";
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char letter) { return letter < 32 || letter == 127; }, '?');
-  return text;
+  bool isText = from.is_object() && from.contains(key) && from[key].is_string();
+  return isText ? host::makePrintable(from[key].get<std::string>()) : "";
 }
 
 /// "3.1 %".

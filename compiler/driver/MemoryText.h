@@ -10,7 +10,7 @@
 namespace ortc::driver {
 
 /// The peak with its largest tensors, the certificates, and the curve of budgets: lines that each end with a newline.
-/// `memory` is `entries[].memory` of a manifest. What is missing, as in the manifest of an older version, is left out; nothing else is taken for granted either.
+/// `memory` is `entries[].memory` of a manifest. What is missing is left out; nothing else is taken for granted either.
 std::string describePlan(const nlohmann::ordered_json &memory);
 
 /// One line: what the code of an entry takes of the stack, by target; empty when the manifest does not say.

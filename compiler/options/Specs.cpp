@@ -316,7 +316,7 @@ bool parseBytes(std::string_view text, std::optional<uint64_t> &bytes, std::stri
     bytes = static_cast<uint64_t>(parsed * static_cast<double>(unit));
     return true;
   }
-  error = quote(text) + " must be a number of bytes above 0, such as 65536, 300KiB or 1.5GiB";
+  error = quote(text) + " must be a number of bytes from 1 to 1048576TiB, such as 65536, 300KiB or 1.5GiB";
   return false;
 }
 

@@ -19,10 +19,10 @@ struct Record {
   std::vector<std::string> fields;
 };
 
-/// Cuts text into records, one at a time; empty lines are passed over.
+/// Cuts text into records, one at a time; empty lines are passed over, and the mark that some editors put in front of UTF-8.
 class RecordReader {
 public:
-  explicit RecordReader(std::string_view text) : text(text) {}
+  explicit RecordReader(std::string_view text) : text(text), at(text.starts_with("\xEF\xBB\xBF") ? 3 : 0) {}
 
   /// False at the end of the text or on an error, which `status` then holds.
   bool next(Record &record);
@@ -40,7 +40,7 @@ private:
   void advance() { line += text[at++] == '\n'; }
 
   std::string_view text;
-  size_t at = 0, line = 1;
+  size_t at, line = 1;
 };
 
 /// Typed access to the fields of a record; the first error stays.

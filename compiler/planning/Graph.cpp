@@ -308,12 +308,12 @@ private:
   Status addWorkspaces() {
     for (StepId s = 0; s < problem.steps.size(); ++s) {
       GraphStep &step = graph.steps[s];
-      uint64_t fixed = problem.steps[s].workspace, body = inner[s] ? inner[s]->arenaBytes : 0;
-      bool fits = fixed <= kMaxTotalBytes && body <= kMaxTotalBytes;
+      uint64_t workspace = problem.steps[s].workspace, body = inner[s] ? inner[s]->arenaBytes : 0;
+      bool fits = workspace <= kMaxTotalBytes && body <= kMaxTotalBytes;
       if (fits) {
-        step.fixedBytes = alignUp(fixed, graph.granule);
+        step.workspaceBytes = alignUp(workspace, graph.granule);
         step.innerBytes = alignUp(body, graph.granule);
-        fits = addBytes(graph.totalBytes, step.fixedBytes) && addBytes(graph.totalBytes, step.innerBytes);
+        fits = addBytes(graph.totalBytes, step.workspaceBytes) && addBytes(graph.totalBytes, step.innerBytes);
       }
       if (!fits)
         return {Code::kTooLarge, "the workspace of " + nameStep(problem, s) +

@@ -32,12 +32,12 @@ struct InPlaceEdge {
 struct GraphStep {
   std::vector<ValueId> values; ///< read or written, ascending, each once
   std::vector<StepId> predecessors, successors;
-  std::vector<InPlaceEdge> inPlace;        ///< by falling bytes, then by rising size of the read value
-  uint64_t fixedBytes = 0, innerBytes = 0; ///< rounded workspaces
+  std::vector<InPlaceEdge> inPlace;            ///< by falling bytes, then by rising size of the read value
+  uint64_t workspaceBytes = 0, innerBytes = 0; ///< rounded workspaces
   uint64_t innerAlignment = kDefaultAlignment;
   uint32_t segment = 0;
 
-  uint64_t workspace() const { return fixedBytes + innerBytes; }
+  uint64_t workspace() const { return workspaceBytes + innerBytes; }
 };
 
 struct Graph {

@@ -16,9 +16,9 @@ constexpr unsigned kMaxNesting = 16;
 /// The items of a packing problem for one order, and what they are items of.
 struct Layout {
   PackingProblem packing;
-  std::vector<uint32_t> storageOf;             ///< per value: item
-  std::vector<uint32_t> fixedItem, innerItem;  ///< per step: item of its workspace, kNone if it has none
-  std::vector<std::vector<InPlaceEdge>> taken; ///< per step
+  std::vector<uint32_t> storageOf;                ///< per value: item
+  std::vector<uint32_t> workspaceItem, innerItem; ///< per step: item of its workspace, kNone if it has none
+  std::vector<std::vector<InPlaceEdge>> taken;    ///< per step
 };
 
 /// Joins values that are written in place of each other into one item each, in the order of time.
@@ -28,7 +28,7 @@ Layout layOut(const Graph &graph, const Order &order) {
   Layout layout;
   layout.packing.sections = end;
   layout.taken.resize(order.size());
-  layout.fixedItem.assign(order.size(), kNone);
+  layout.workspaceItem.assign(order.size(), kNone);
   layout.innerItem.assign(order.size(), kNone);
   layout.storageOf.assign(graph.values.size(), kNone);
   std::vector<ValueId> inPlaceOf(graph.values.size(), kNone);
@@ -70,9 +70,9 @@ Layout layOut(const Graph &graph, const Order &order) {
     for (ValueId v : step.values)
       if (live.firstUse[v] == s)
         addValue(v);
-    if (step.fixedBytes > 0) {
-      layout.fixedItem[s] = uint32_t(items.size());
-      items.push_back({{{p, p + 1, step.fixedBytes}}, kDefaultAlignment});
+    if (step.workspaceBytes > 0) {
+      layout.workspaceItem[s] = uint32_t(items.size());
+      items.push_back({{{p, p + 1, step.workspaceBytes}}, kDefaultAlignment});
     }
     if (step.innerBytes > 0) {
       layout.innerItem[s] = uint32_t(items.size());
@@ -97,8 +97,8 @@ void fillPlan(const Problem &problem, const Graph &graph, const Layout &layout, 
   plan.innerArenaOf.assign(steps, kNoOffset);
   plan.inPlace.assign(steps, {});
   for (StepId s = 0; s < steps; ++s) {
-    if (layout.fixedItem[s] != kNone)
-      plan.workspaceOf[s] = packing.offsets[layout.fixedItem[s]];
+    if (layout.workspaceItem[s] != kNone)
+      plan.workspaceOf[s] = packing.offsets[layout.workspaceItem[s]];
     if (layout.innerItem[s] != kNone)
       plan.innerArenaOf[s] = packing.offsets[layout.innerItem[s]];
     else if (plan.inner[s])

@@ -30,7 +30,7 @@ int64_t windowedSize(int64_t input, int64_t padding, int64_t window, int64_t str
 Shape rowMajorStrides(llvm::ArrayRef<int64_t> shape);
 /// Product of the dimensions.
 int64_t elementCount(llvm::ArrayRef<int64_t> shape);
-/// The smallest integer type that numbers the places of a window: what max_pool says where with.
+/// The type of max_pool's taps: i8 for windows of at most 128 places, i32 for larger ones.
 mlir::Type tapType(mlir::MLIRContext *context, llvm::ArrayRef<int64_t> window);
 
 } // namespace ortc::nn

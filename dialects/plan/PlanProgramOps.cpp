@@ -10,7 +10,7 @@ namespace ortc::plan {
 
 LogicalResult ProgramOp::verify() {
   if (int64_t bytes = getBytes(); bytes < 0 || bytes % 64 != 0)
-    return emitOpError() << "C1: " << bytes << " is negative or no multiple of 64";
+    return emitOpError() << "C1: bytes " << bytes << " is negative or no multiple of 64";
   return success();
 }
 
@@ -45,8 +45,14 @@ LogicalResult StepOp::verify() {
   if (!llvm::equal(getInputs().getTypes(), kernel.getArgumentTypes(), holds) ||
       !llvm::equal(getOutputs().getTypes(), kernel.getResultTypes(), holds))
     return emitOpError() << "C1: buffers do not fit the arguments and results of " << getKernelAttr();
-  if (int64_t offset = getScratch().value_or(0); offset < 0 || offset % 64 != 0)
-    return emitOpError() << "C2: scratch at " << offset << ", which is negative or no multiple of 64";
+  auto bytes = kernel->getAttrOfType<IntegerAttr>(kScratch);
+  int64_t needed = bytes ? bytes.getInt() : 0;
+  if (getScratch().has_value() != (needed > 0))
+    return emitOpError() << "C2: " << getKernelAttr() << " needs " << needed << " bytes of scratch";
+  int64_t offset = getScratch().value_or(0), room = (*this)->getParentOfType<ProgramOp>().getBytes();
+  if (offset < 0 || offset % 64 != 0 || (needed > 0 && (needed > room || offset > room - needed)))
+    return emitOpError() << "C2: scratch of " << needed << " bytes at " << offset
+                         << " is no place in a program of " << room;
   return success();
 }
 

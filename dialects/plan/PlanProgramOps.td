@@ -24,6 +24,14 @@ def Plan_ProgramOp : Op<Plan_Dialect, "program", [Symbol, IsolatedFromAbove, NoT
     and scratch, the bound that no placement of this order can beat; `sourcePeakBytes` that of the order the program was written in,
     with every update right after its gradient; `orderBoundBytes` what every order needs at least.
     C1 `bytes` is not negative and a multiple of 64.
+
+    ```mlir
+    plan.program @predict_0_program "predict" binding 0 bytes 128 peak 128 source_peak 192 order_bound 128 {
+      %0 = plan.buffer external 0 "x" "input" : memref<4x8xf32>
+      %1 = plan.buffer external 1 "y" "output" : memref<4x8xf32>
+      plan.step @relu(%0) -> (%1) : memref<4x8xf32> -> memref<4x8xf32>
+    }
+    ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$role, I64Attr:$binding, I64Attr:$bytes /*C1*/,
                        I64Attr:$peakBytes, I64Attr:$sourcePeakBytes, I64Attr:$orderBoundBytes);
@@ -84,10 +92,10 @@ def Plan_StepOp : Op<Plan_Dialect, "step", [AttrSizedOperandSegments, ParentOneO
     region the kernel's scratch begins, worker by worker; absent where it has none (`plan.scratch` of `kernel`).
     C1 `kernel` is a function with one argument per input and one result per output, of the buffers' shapes and element
     types.
-    C2 `scratch` is not negative and a multiple of 64.
+    C2 `scratch` is there where `plan.scratch` of `kernel` is above 0, is not negative and a multiple of 64, and the scratch
+       ends within `bytes` of the program.
 
     ```mlir
-    plan.step @relu(%0) -> (%1) : memref<4x8xf32> -> memref<4x8xf32>
     plan.step @softmax(%1) -> (%2) scratch 256 : memref<4x8xf32> -> memref<4x8xf32>
     ```
   }];

@@ -40,10 +40,10 @@ def RecomputeStepsPass : Pass<"ortc-recompute-steps", "::mlir::ModuleOp"> {
   let summary = "run steps again so that every entry keeps to a memory budget";
   let description = [{
     Before: as for ortc-place-buffers; functions of kernels say what a call takes (`plan.time`, picoseconds). After: the
-    transient bytes of every entry, scratch included, are at most `budget`. Where that takes it, calls whose results are cheaper to make again than to keep are repeated, marked
-    `plan.repeated`, and steps are in the order that was searched; no simplification may run from here on.
-    `plan.recompute` of an entry has the figures, `plan.budget` the budget. Fails with the smallest budget
-    that was found, of the entry that needs most, when no such schedule was.
+    transient bytes of every entry, scratch included, are at most `budget`. Where that takes it, calls whose results are
+    cheaper to make again than to keep are repeated, marked `plan.repeated`, and steps are in the order that was searched;
+    no simplification may run from here on. `plan.recompute` of an entry has the figures, `plan.budget` the budget. Fails
+    with the smallest budget that was found, of the entry that needs most, when no such schedule was.
   }];
   let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
   let options = [

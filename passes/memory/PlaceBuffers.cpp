@@ -1,8 +1,7 @@
 //===- PlaceBuffers.cpp - schedule entry functions and place their buffers ===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Turns each entry into a planning problem (compiler/planning), and the plan into plan.program operations. Only values
-// of the transient region are buffers of the problem; accesses to tensors and to the host's values are ordered by edges.
+// Turns the plan of an entry (EntryProblem, compiler/planning) into plan.program operations.
 #include "compiler/planning/Recompute.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/plan/PlanDialect.h"
@@ -214,10 +213,10 @@ void ProgramEmitter::run(EntryProblem &planned, const planning::Plan &plan) {
   auto role = entry->getAttrOfType<StringAttr>(train::kEntry);
   auto binding = entry->getAttrOfType<IntegerAttr>(train::kBinding);
   auto i64 = [&](uint64_t value) { return builder.getI64IntegerAttr(static_cast<int64_t>(value)); };
-  auto program = plan::ProgramOp::create(
-      builder, entry.getLoc(), StringAttr::get(entry.getContext(), entry.getSymName() + "_program"), role,
-      binding ? binding : i64(0), i64((plan.arenaBytes + 63) / 64 * 64), i64(plan.maxLive),
-      i64(plan.sourcePeak), i64(plan.orderBound));
+  auto program = plan::ProgramOp::create(builder, entry.getLoc(),
+                                         StringAttr::get(entry.getContext(), entry.getSymName() + "_program"),
+                                         role, binding ? binding : i64(0), i64(plan.arenaBytes),
+                                         i64(plan.maxLive), i64(plan.sourcePeak), i64(plan.orderBound));
   for (StringRef name : {plan::kRecompute, plan::kCurve})
     if (Attribute figures = entry->getAttr(name))
       program->setAttr(name, figures);

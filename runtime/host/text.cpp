@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/host/text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -53,6 +54,12 @@ std::string formatBytes(uint64_t bytes) {
   }
   char text[64];
   std::snprintf(text, sizeof(text), value < 10 ? "%.2f %s" : "%.1f %s", value, unit);
+  return text;
+}
+
+std::string makePrintable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char letter) { return letter < 32 || letter == 127; }, '?');
   return text;
 }
 

@@ -21,6 +21,8 @@ std::string formatJsonString(const std::string &text);
 std::string formatShort(double value, int digits = 4);
 /// "512 B", "1.5 KiB", "3.2 MiB".
 std::string formatBytes(uint64_t bytes);
+/// `text` without what would act on a terminal: names are the model's.
+std::string makePrintable(std::string text);
 /// "1 step", "2 steps".
 std::string formatCount(int64_t count, const std::string &noun);
 

@@ -62,8 +62,8 @@ static Gradients differentiateConvFilterGrad(nn::ConvFilterGradOp op, GradientRe
 }
 
 // "nn.max_pool": y = the largest element of each window
-// dx = max_pool_grad(dy, indices)
-// saved: the indices
+// dx = max_pool_grad(dy, taps)
+// saved: the taps
 // special points: the first of equal elements, in row-major order, has it all
 // accumulates: in max_pool_grad, where windows overlap
 static Gradients differentiateMaxPool(nn::MaxPoolOp op, GradientRequest &request) {

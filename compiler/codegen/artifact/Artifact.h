@@ -46,10 +46,9 @@ struct Entry {
   std::vector<Value> external; ///< inputs and outputs: ortc_call.ext in this order, dense, in ONNX layout
   std::vector<Value> internal; ///< gradients and loss, in memory of the session
   uint32_t loss = ORTC_NONE; ///< ordinal of the loss, which is internal, in `external` followed by `internal`
-  uint64_t fixedBytes =
-      0; ///< transient bytes = fixedBytes + workers * workerBytes; rounded up to ORTC_ALIGNMENT. The compiler
-         ///< places scratch among the values: 0 a worker
-  uint64_t workerBytes = 0;
+  /// Transient bytes = fixedBytes + workers * workerBytes; rounded up to ORTC_ALIGNMENT. The compiler places scratch among
+  /// the values: 0 a worker.
+  uint64_t fixedBytes = 0, workerBytes = 0;
 };
 
 struct Code {

@@ -20,13 +20,13 @@ func.func private @forward_train_0(%x: tensor<6x4xf32> {train.tensor = @x}) -> (
 
 // -----
 
-// Pooling saves the indices alone; the gradient of a frozen filter's convolution needs no input.
+// Pooling saves the taps alone; the gradient of a frozen filter's convolution needs no input.
 // CHECK-LABEL: func.func private @backward_0(
 // CHECK-SAME: %[[X:[^:]*]]: tensor<1x4x4x2xf32>
 // CHECK-SAME: %[[W:[^:]*]]: tensor<3x3x2x2xf32>
 // CHECK: nn.conv %[[X]], %[[W]]
-// CHECK: %{{.*}}, %[[INDICES:.*]] = nn.max_pool
-// CHECK: %[[G:.*]] = nn.max_pool_grad %{{.*}}, %[[INDICES]]
+// CHECK: %{{.*}}, %[[TAPS:.*]] = nn.max_pool
+// CHECK: %[[G:.*]] = nn.max_pool_grad %{{.*}}, %[[TAPS]]
 // CHECK: nn.conv_input_grad %[[G]], %[[W]]
 // CHECK-NOT: conv_filter_grad
 // CHECK: return

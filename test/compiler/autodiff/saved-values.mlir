@@ -264,7 +264,7 @@ func.func private @forward_train_0(%x: tensor<4x3xf32> {train.tensor = @x}, %b: 
 
 // -----
 
-// Pooling: the indices of max pooling.
+// Pooling: the taps of max pooling.
 train.tensor @x parameter "x" : tensor<1x4x2xf32>
 func.func private @forward_train_0(%x: tensor<1x4x2xf32> {train.tensor = @x}, %i: tensor<1x2x2xi8> {train.input = "i"}) -> (tensor<f32> {train.output = "y"}) {
   // expected-remark@+1 {{saves [result 1]}}

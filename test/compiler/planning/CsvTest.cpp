@@ -42,8 +42,9 @@ TEST(CsvTest, NamesWithCommasQuotesAndLineBreaks) {
   EXPECT_EQ(read->buffers[0].name, "a,\"b\"\nc");
 }
 
-TEST(CsvTest, WindowsLineEndsAndEmptyLines) {
-  Expected<Problem> read = readProblem("problem,1\r\n\r\nbuffer,0,a,64,64,1,0\r\nstep,0,s,0,0,,,0\r\n");
+TEST(CsvTest, WindowsLineEndsByteOrderMarkAndEmptyLines) {
+  Expected<Problem> read =
+      readProblem("\xEF\xBB\xBFproblem,1\r\n\r\nbuffer,0,a,64,64,1,0\r\nstep,0,s,0,0,,,0\r\n");
   ASSERT_TRUE(read.ok()) << read.status().message;
   EXPECT_EQ(read->steps[0].reads, std::vector<BufferId>{0});
 }

@@ -121,6 +121,22 @@ func.func @max_pool_c5(%x: tensor<1x300x3xf32>) {
 
 // -----
 
+func.func @max_pool_c5_small(%x: tensor<1x4x3xf32>) {
+  // expected-error @below {{C5: taps are 'i32' but must be 'i8' for windows of 2}}
+  %0, %1 = nn.max_pool %x window = [2] strides = [2] padding = [0] to [0] overhang = [0] dilations = [1] : tensor<1x4x3xf32> -> tensor<1x2x3xf32>, tensor<1x2x3xi32>
+  return
+}
+
+// -----
+
+func.func @max_pool_grad_c5(%g: tensor<1x2x3xf32>, %t: tensor<1x2x3xi32>) {
+  // expected-error @below {{C5: taps are 'i32' but must be 'i8' for windows of 2}}
+  %0 = nn.max_pool_grad %g, %t window = [2] strides = [2] padding = [0] to [0] overhang = [0] dilations = [1] : tensor<1x2x3xf32>, tensor<1x2x3xi32> -> tensor<1x4x3xf32>
+  return
+}
+
+// -----
+
 func.func @arg_sort_c1(%x: tensor<2x3xf32>) {
   // expected-error @below {{C1: axis 2 is not in [0, 2)}}
   %0 = nn.arg_sort %x axis = 2 : tensor<2x3xf32> -> tensor<2x3xi64>

@@ -18,10 +18,11 @@ func.func private @none(%x: tensor<64xf32>) -> tensor<64xf32> attributes {plan.k
 
 // 256 bytes a value. The first step has one value and 1024 bytes of scratch; the others' three values and scratch lie in the same bytes.
 // CHECK-LABEL: plan.program @predict_0_program "predict" binding 0 bytes 1280 peak 1280
-// CHECK-DAG: %[[A:.*]] = plan.buffer transient [[AT:0|1024]] "large"
-// CHECK: plan.step @large(%{{.*}}) -> (%[[A]]) scratch {{0|256}} :
-// CHECK: plan.step @none(%[[A]]) -> (%{{.*}}) : memref
-// CHECK: plan.step @small(%{{.*}}) -> (%{{.*}}) scratch {{[0-9]+}} :
+// CHECK: %[[A:.*]] = plan.buffer transient 1024 "large"
+// CHECK: plan.step @large(%{{.*}}) -> (%[[A]]) scratch 0 :
+// CHECK: %[[B:.*]] = plan.buffer transient 0 "none"
+// CHECK: plan.step @none(%[[A]]) -> (%[[B]]) : memref
+// CHECK: plan.step @small(%[[A]], %[[B]]) -> (%{{.*}}) scratch 256 :
 func.func @predict_0(%x: tensor<64xf32> {train.input = "x"}) -> (tensor<64xf32> {train.output = "y"})
     attributes {train.entry = "predict", train.binding = 0 : i64} {
   %a = func.call @large(%x) : (tensor<64xf32>) -> tensor<64xf32>
@@ -32,28 +33,28 @@ func.func @predict_0(%x: tensor<64xf32> {train.input = "x"}) -> (tensor<64xf32> 
 
 // -----
 
-func.func private @cell(%h: tensor<2xf32>, %x: tensor<2xf32>) -> tensor<2xf32>
+func.func private @cell(%h: tensor<64xf32>, %x: tensor<64xf32>) -> tensor<64xf32>
     attributes {plan.kind = #plan<kernel_kind loop>, plan.in_place = array<i64: 0, 0>, plan.scratch = 128 : i64} {
-  %0 = arith.addf %h, %x : tensor<2xf32>
-  return %0 : tensor<2xf32>
+  %0 = arith.addf %h, %x : tensor<64xf32>
+  return %0 : tensor<64xf32>
 }
-func.func private @start(%h: tensor<2xf32>) -> tensor<2xf32> attributes {plan.kind = #plan<kernel_kind loop>} {
-  %0 = math.tanh %h : tensor<2xf32>
-  return %0 : tensor<2xf32>
+func.func private @start(%h: tensor<64xf32>) -> tensor<64xf32> attributes {plan.kind = #plan<kernel_kind loop>} {
+  %0 = math.tanh %h : tensor<64xf32>
+  return %0 : tensor<64xf32>
 }
 
 // In a loop: in the arena of its body, which lies beside the carried value.
-// CHECK-LABEL: plan.program @predict_0_program "predict" binding 0 bytes 192 peak 192
-// CHECK: plan.buffer transient [[H:[0-9]+]] "start"
+// CHECK-LABEL: plan.program @predict_0_program "predict" binding 0 bytes 384 peak 384
+// CHECK: plan.buffer transient 0 "start"
 // CHECK: plan.loop 4 {
-// CHECK-NEXT: plan.step @cell(%{{.*}}, %{{.*}}) -> (%{{.*}}) scratch {{0|64}} :
-func.func @predict_0(%h: tensor<2xf32> {train.input = "h"}, %x: tensor<4x2xf32> {train.input = "x"})
-    -> (tensor<2xf32> {train.output = "last"}) attributes {train.entry = "predict", train.binding = 0 : i64} {
-  %s = func.call @start(%h) : (tensor<2xf32>) -> tensor<2xf32>
-  %last = nn.scan 4 carry(%s) over(%x) with() : (tensor<2xf32>, tensor<4x2xf32>) -> (tensor<2xf32>) {
-  ^bb0(%a: tensor<2xf32>, %xi: tensor<2xf32>):
-    %new = func.call @cell(%a, %xi) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
-    nn.yield %new : tensor<2xf32>
+// CHECK-NEXT: plan.step @cell(%{{.*}}, %{{.*}}) -> (%{{.*}}) scratch 256 :
+func.func @predict_0(%h: tensor<64xf32> {train.input = "h"}, %x: tensor<4x64xf32> {train.input = "x"})
+    -> (tensor<64xf32> {train.output = "last"}) attributes {train.entry = "predict", train.binding = 0 : i64} {
+  %s = func.call @start(%h) : (tensor<64xf32>) -> tensor<64xf32>
+  %last = nn.scan 4 carry(%s) over(%x) with() : (tensor<64xf32>, tensor<4x64xf32>) -> (tensor<64xf32>) {
+  ^bb0(%a: tensor<64xf32>, %xi: tensor<64xf32>):
+    %new = func.call @cell(%a, %xi) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    nn.yield %new : tensor<64xf32>
   }
-  return %last : tensor<2xf32>
+  return %last : tensor<64xf32>
 }

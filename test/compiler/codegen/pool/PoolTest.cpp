@@ -120,6 +120,7 @@ const Pool kPools[] = {
     {1, {11, 11}, 2, {2, 2}, {3, 4}},
     // Windows with more places than a byte has numbers for.
     {2, {12, 13}, 9, {12, 11}, {1, 1}},
+    {1, {17, 9}, 5, {16, 8}, {1, 1}},
     {1, {300}, 4, {129}, {85}},
     // More than one chunk.
     {2, {60, 50}, 40, {3, 3}, {1, 1}, {1, 1}},
