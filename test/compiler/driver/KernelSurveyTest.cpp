@@ -22,10 +22,10 @@ func.func private @large(%a: tensor<512x300xf32>, %b: tensor<300x512xf32>) -> te
   %0 = nn.dot %a, %b batch = [] x [] contract = [1] x [0] : tensor<512x300xf32>, tensor<300x512xf32> -> tensor<512x512xf32>
   return %0 : tensor<512x512xf32>
 }
-func.func private @small(%a: tensor<8x30xf32>, %b: tensor<30x8xf32>) -> tensor<8x8xf32>
+func.func private @small(%a: tensor<48x64xf32>, %b: tensor<64x64xf32>) -> tensor<48x64xf32>
     attributes {plan.kind = #plan<kernel_kind contraction>} {
-  %0 = nn.dot %a, %b batch = [] x [] contract = [1] x [0] : tensor<8x30xf32>, tensor<30x8xf32> -> tensor<8x8xf32>
-  return %0 : tensor<8x8xf32>
+  %0 = nn.dot %a, %b batch = [] x [] contract = [1] x [1] : tensor<48x64xf32>, tensor<64x64xf32> -> tensor<48x64xf32>
+  return %0 : tensor<48x64xf32>
 }
 )";
 
@@ -90,10 +90,10 @@ TEST_F(KernelSurveyTest, TheTargetThatNeedsMostCounts) {
 TEST_F(KernelSurveyTest, CodeThatNeedsMoreThanWasPlannedIsRefused) {
   auto program = parseSourceString<ModuleOp>(std::string(kModule) + R"(
     plan.program @predict_0_program "predict" binding 0 bytes 0 peak 0 source_peak 0 order_bound 0 {
-      %a = plan.buffer external 0 "a" "input" : memref<8x30xf32>
-      %b = plan.buffer external 1 "b" "input" : memref<30x8xf32>
-      %y = plan.buffer external 2 "y" "output" : memref<8x8xf32>
-      plan.step @small(%a, %b) -> (%y) : memref<8x30xf32>, memref<30x8xf32> -> memref<8x8xf32>
+      %a = plan.buffer external 0 "a" "input" : memref<48x64xf32>
+      %b = plan.buffer external 1 "b" "input" : memref<64x64xf32>
+      %y = plan.buffer external 2 "y" "output" : memref<48x64xf32>
+      plan.step @small(%a, %b) -> (%y) : memref<48x64xf32>, memref<64x64xf32> -> memref<48x64xf32>
     }
   )",
                                              &context);
