@@ -38,6 +38,7 @@
 #include "passes/simplify/Passes.h"
 #include "passes/train/TrainingProgram.h"
 #include "runtime/host/data/output_paths.h"
+#include "runtime/host/text.h"
 #include "llvm/Support/raw_os_ostream.h"
 
 #include <chrono>
@@ -126,7 +127,7 @@ private:
     if (error.empty())
       error = options.model + ": the compiler failed without a reason; please report this with the model";
     if (!planning || !planning->isTrial)
-      std::cerr << "ortc: error: " << error << "\n";
+      std::cerr << "ortc: error: " << host::makePrintable(error) << "\n";
     return status;
   }
 
@@ -606,9 +607,9 @@ private:
 
   void warn() const {
     for (const std::string &note : notes)
-      std::cerr << "ortc: note: " << note << "\n";
+      std::cerr << "ortc: note: " << host::makePrintable(note) << "\n";
     for (const std::string &warning : facts.warnings)
-      std::cerr << "ortc: warning: " << warning << "\n";
+      std::cerr << "ortc: warning: " << host::makePrintable(warning) << "\n";
   }
 
   bool write() {

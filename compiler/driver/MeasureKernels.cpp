@@ -205,11 +205,8 @@ std::vector<double> measureKernels(ModuleOp module, const ProgramKernels &kernel
     if (kind == plan::KernelKind::check || !kernel)
       continue;
     KernelTrial trial(steps.lookup(name), info.workspaceBytesPerWorker);
-    if (!trial.isReady()) {
-      error = "cannot get " + std::to_string(trial.bytes()) + " bytes to measure " + name;
-      return {};
-    }
-    times.back() = trial.time(kernel, info.chunks);
+    if (trial.isReady()) // otherwise there is no memory for its buffers: not measured
+      times.back() = trial.time(kernel, info.chunks);
   }
   return times;
 }

@@ -82,7 +82,7 @@ static std::string describePeak(const Json &peak) {
 }
 
 static std::string describeRecomputation(const Json &memory) {
-  if (!memory.contains("recompute"))
+  if (!memory.contains("recompute") || getNumber(memory["recompute"], "repeated") == 0)
     return makeLine("recompute", "nothing is computed twice");
   const Json &made = memory["recompute"];
   uint64_t plain = getNumber(made, "plain_picoseconds");

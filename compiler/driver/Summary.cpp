@@ -1,6 +1,7 @@
 //===- Summary.cpp - the screen that `ortc train` ends with ---------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Manifest.h"
+#include "runtime/host/text.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -84,7 +85,7 @@ std::string makeSummary(const CompileOptions &options, const CompileFacts &facts
   auto line = [&](const char *key, const std::string &value) {
     char head[24];
     std::snprintf(head, sizeof head, "%-10s ", key);
-    text += head + value + "\n";
+    text += head + host::makePrintable(value) + "\n";
   };
   line("model", facts.modelName + " (opset " + std::to_string(facts.opset) + ", " +
                     std::to_string(facts.nodes) + " nodes)");

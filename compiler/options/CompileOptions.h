@@ -146,7 +146,7 @@ bool parseBatchNorm(std::string_view text, BatchNormMode &mode, std::string &err
 bool parseDropout(std::string_view text, DropoutMode &mode, std::string &error);
 bool parseNumerics(std::string_view text, Numerics &numerics, std::string &error);
 bool parsePrecision(std::string_view text, Precision &precision, std::string &error);
-/// "65536", "64KiB", "1.5GB": whole bytes above 0; units of 1000 (kB, MB, GB) and of 1024 (KiB, MiB, GiB).
+/// "65536", "64KiB", "1.5GB": whole bytes from 1 to 2^60; units of 1000 (kB to PB) and of 1024 (KiB to PiB).
 bool parseBytes(std::string_view text, std::optional<uint64_t> &bytes, std::string &error);
 
 /// Adds the items of one `--shape` flag to the last binding.

@@ -293,9 +293,18 @@ bool parsePrecision(std::string_view text, Precision &precision, std::string &er
 }
 
 bool parseBytes(std::string_view text, std::optional<uint64_t> &bytes, std::string &error) {
-  static constexpr std::pair<std::string_view, uint64_t> kUnits[] = {
-      {"KiB", 1ull << 10}, {"MiB", 1ull << 20}, {"GiB", 1ull << 30},  {"TiB", 1ull << 40},      {"kB", 1000},
-      {"KB", 1000},        {"MB", 1000'000},    {"GB", 1000'000'000}, {"TB", 1000'000'000'000}, {"B", 1}};
+  static constexpr std::pair<std::string_view, uint64_t> kUnits[] = {{"KiB", 1ull << 10},
+                                                                     {"MiB", 1ull << 20},
+                                                                     {"GiB", 1ull << 30},
+                                                                     {"TiB", 1ull << 40},
+                                                                     {"PiB", 1ull << 50},
+                                                                     {"kB", 1000},
+                                                                     {"KB", 1000},
+                                                                     {"MB", 1000'000},
+                                                                     {"GB", 1000'000'000},
+                                                                     {"TB", 1000'000'000'000},
+                                                                     {"PB", 1000'000'000'000'000},
+                                                                     {"B", 1}};
   uint64_t unit = 1;
   std::string_view number = text;
   for (const auto &[name, size] : kUnits)
@@ -316,7 +325,7 @@ bool parseBytes(std::string_view text, std::optional<uint64_t> &bytes, std::stri
     bytes = static_cast<uint64_t>(parsed * static_cast<double>(unit));
     return true;
   }
-  error = quote(text) + " must be a number of bytes from 1 to 1048576TiB, such as 65536, 300KiB or 1.5GiB";
+  error = quote(text) + " must be a number of bytes from 1 to 1024PiB, such as 65536, 300KiB or 1.5GiB";
   return false;
 }
 

@@ -122,21 +122,13 @@ public:
     }
     if (result.fits || !options.findSmallest)
       return std::move(result);
-    // The smallest plan that a search finds which hardly depends on the budget: what an error says, and with that as the
-    // budget the answer.
-    RecomputeSearch smallest(graph, orders.front(), options.seed);
-    smallest.shrink(result.leastBudget, options.searchWork);
-    result.searchWork += smallest.work();
-    std::vector<StepRun> runs = smallest.runs(problem);
-    Expected<Plan> next = plan(expand(problem, runs), planWithin(options.budget));
-    if (!next)
-      return next.status();
-    keep(std::move(runs), std::move(*next), smallest.result().time);
+    if (Status status = findSmallest(orders); !status.ok())
+      return status;
     return std::move(result);
   }
 
 private:
-  static constexpr unsigned kRounds = 8;
+  static constexpr unsigned kRounds = 8, kBelow = 6;
   static constexpr uint64_t kLeastWorkForStep = 20'000; ///< a search with less is none
 
   /// A search in one order, from what another has found, if any.
@@ -157,6 +149,37 @@ private:
     // Gaps between buffers: aim lower by as much.
     if (!fits && found->result().peak <= target && arena - options.budget < target)
       target -= arena - options.budget;
+    return {};
+  }
+
+  /// The smallest plan of searches that hardly depend on the budget: what an error says, and with that as the budget the
+  /// answer. First down from budget to budget, then in every order for what is a little below the best so far.
+  Status findSmallest(const std::vector<Order> &orders) {
+    result.fits = false;
+    result.runs.clear();
+    RecomputeSearch smallest(graph, orders.front(), options.seed);
+    smallest.shrink(result.leastBudget, options.searchWork);
+    if (Status status = consider(smallest); !status.ok())
+      return status;
+    for (unsigned i = 0; i < kBelow && result.plan.arenaBytes > result.leastBudget; ++i) {
+      RecomputeSearch below(graph, orders[i % orders.size()], options.seed + i);
+      uint64_t arena = result.plan.arenaBytes;
+      below.run(std::max(result.leastBudget, arena - arena / 16), options.searchWork / (2 * kBelow));
+      if (Status status = consider(below); !status.ok())
+        return status;
+    }
+    return {};
+  }
+
+  /// Plans what a search has found, and keeps it where that is smaller.
+  Status consider(RecomputeSearch &search) {
+    result.searchWork += search.work();
+    std::vector<StepRun> runs = search.runs(problem);
+    Expected<Plan> next = plan(expand(problem, runs), planWithin(options.budget));
+    if (!next)
+      return next.status();
+    if (result.runs.empty() || next->arenaBytes < result.plan.arenaBytes)
+      keep(std::move(runs), std::move(*next), search.result().time);
     return {};
   }
 

@@ -5,6 +5,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace ortc::nn {
@@ -205,7 +207,8 @@ Value TensorBuilder::logicalOr(Value a, Value b) { return createOrFold<arith::Or
 
 Value TensorBuilder::tapPositions(Value taps, Ints input, Ints window, Ints strides, Ints low,
                                   Ints dilations) {
-  Value rest = cast(taps, getI32Type()), positions;
+  bool isLarge = elementCount(input) > std::numeric_limits<int32_t>::max();
+  Value rest = cast(taps, isLarge ? getI64Type() : getI32Type()), positions;
   int64_t stride = 1; // of the dimension, in the volume
   for (size_t d = window.size(); d-- > 0;) {
     Value size = constantLike(rest, static_cast<double>(window[d]));

@@ -160,6 +160,7 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
   struct Refusal {
     func::FuncOp entry;
     uint64_t bytes = 0, least = 0;
+    bool hasScratch = false;
   };
 
   void runOnOperation() override {
@@ -170,11 +171,12 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
     if (!refusal.entry)
       return;
     auto role = refusal.entry->getAttrOfType<StringAttr>(train::kEntry).getValue();
-    refusal.entry.emitError() << "--memory-budget " << uint64_t(budget)
-                              << ": the smallest possible budget is " << refusal.bytes << " bytes (entry '"
-                              << role << "'; that is the smallest plan found, and there is none below "
-                              << refusal.least << "); give that, or a smaller batch"
-                              << (role == "predict" || role == "eval" ? "" : ", or train less (--freeze)");
+    emitError(UnknownLoc::get(&getContext()))
+        << "--memory-budget " << uint64_t(budget) << ": the smallest possible budget is " << refusal.bytes
+        << " bytes (entry '" << role << "'; that is the smallest plan found, and there is none below "
+        << refusal.least << "); give that, or a smaller batch"
+        << (refusal.hasScratch ? ", or a smaller --max-workers, for the scratch of each" : "")
+        << (role == "predict" || role == "eval" ? "" : ", or train less (--freeze)");
     signalPassFailure();
   }
 
@@ -201,7 +203,9 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
       return first.emitError(found.status().message);
     if (!found->fits) {
       if (!refusal.entry || found->plan.arenaBytes > refusal.bytes)
-        refusal = {first, found->plan.arenaBytes, found->leastBudget};
+        refusal = {
+            first, found->plan.arenaBytes, found->leastBudget,
+            llvm::any_of(entry.problem.steps, [](const planning::Step &step) { return step.workspace > 0; })};
       return success();
     }
     Builder builder(&getContext());

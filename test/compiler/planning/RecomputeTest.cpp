@@ -232,6 +232,24 @@ Problem makeTiny(uint32_t seed, std::vector<StepCost> &costs) {
   return problem;
 }
 
+TEST(Recompute, NothingFromTheSmallestBudgetOnIsRefused) {
+  for (uint32_t seed = 1; seed <= 60; ++seed) {
+    std::vector<StepCost> costs;
+    Problem problem = makeTiny(seed, costs);
+    RecomputeOptions options;
+    options.searchWork = options.boundWork = 500'000;
+    options.budget = 1;
+    Expected<Recomputation> none = recompute(problem, costs, options);
+    ASSERT_TRUE(none.ok()) << none.status().message;
+    uint64_t whole = plan(problem)->arenaBytes;
+    for (options.budget = none->plan.arenaBytes; options.budget <= whole; options.budget += 64) {
+      Expected<Recomputation> found = recompute(problem, costs, options);
+      ASSERT_TRUE(found.ok()) << found.status().message;
+      EXPECT_TRUE(found->fits) << "seed " << seed << ", budget " << options.budget;
+    }
+  }
+}
+
 /// The least time of any choice of gaps within the budget: 0 when there is none.
 uint64_t bruteForce(Replay &replay, const RecomputeGraph &graph, uint64_t budget) {
   std::vector<GapId> free;
