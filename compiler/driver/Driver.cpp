@@ -15,6 +15,7 @@
 #include "compiler/driver/MemoryReport.h"
 #include "compiler/driver/MemoryText.h"
 #include "compiler/driver/OutputFolder.h"
+#include "compiler/driver/Phases.h"
 #include "compiler/driver/Reports.h"
 #include "compiler/driver/SourceModel.h"
 #include "compiler/driver/TrainChoices.h"
@@ -49,9 +50,6 @@
 using namespace mlir;
 
 namespace ortc::driver {
-
-const char *const kPhaseNames[] = {"import",  "legalize", "simplify", "loss", "differentiate", "update",
-                                   "entries", "fuse",     "place",    "code", nullptr};
 
 namespace {
 
@@ -145,21 +143,8 @@ private:
   }
 
   bool checkPhase() {
-    if (options.compileTo.empty())
-      return true;
-    std::string known;
-    for (size_t i = 0; kPhaseNames[i]; ++i) {
-      if (options.compileTo == kPhaseNames[i]) {
-        if (tuning.measures && options.compileTo != "code")
-          return fail("--tune measures code, and --compile-to " + options.compileTo + " ends before it");
-        bool isPlaced = StringRef(kPhaseNames[i]) == "place" || StringRef(kPhaseNames[i]) == "code";
-        return isPlaced || options.dumpBuffers.empty() ||
-               fail("--dump-buffers shows the memory plan, and --compile-to " + options.compileTo +
-                    " ends before it; compile to place or further");
-      }
-      known += (i ? ", " : "") + std::string(kPhaseNames[i]);
-    }
-    return fail("--compile-to '" + options.compileTo + "' is not a phase; phases are " + known);
+    std::string why;
+    return driver::checkPhase(options, tuning.measures, why) || fail(why);
   }
 
   bool fail(const host::Status &outcome) {

@@ -34,7 +34,4 @@ struct PlanOptions {
 /// `planning` and the options' `report` (as plan.json) and `dumpBuffers` say. Returns the exit status of `ortc plan`.
 int plan(const CompileOptions &options, const PlanOptions &planning);
 
-/// Names of the phases that `--compile-to` takes, in order.
-extern const char *const kPhaseNames[];
-
 } // namespace ortc::driver

@@ -1,0 +1,31 @@
+//===- Phases.cpp - the names of the phases -------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/Phases.h"
+
+namespace ortc::driver {
+
+const char *const kPhaseNames[] = {"import",  "legalize", "simplify", "loss", "differentiate", "update",
+                                   "entries", "fuse",     "place",    "code", nullptr};
+
+bool checkPhase(const CompileOptions &options, bool measures, std::string &error) {
+  if (options.compileTo.empty())
+    return true;
+  std::string known;
+  for (size_t i = 0; kPhaseNames[i]; ++i) {
+    std::string name = kPhaseNames[i];
+    if (options.compileTo != name) {
+      known += (i ? ", " : "") + name;
+      continue;
+    }
+    if (measures && name != "code")
+      error = "--tune measures code, and --compile-to " + name + " ends before it";
+    else if (name != "place" && name != "code" && !options.dumpBuffers.empty())
+      error = "--dump-buffers shows the memory plan, and --compile-to " + name +
+              " ends before it; compile to place or further";
+    return error.empty();
+  }
+  error = "--compile-to '" + options.compileTo + "' is not a phase; phases are " + known;
+  return false;
+}
+
+} // namespace ortc::driver
