@@ -128,7 +128,7 @@ public:
   }
 
 private:
-  static constexpr unsigned kRounds = 8, kBelow = 6;
+  static constexpr unsigned kRounds = 8, kBelow = 12;
   static constexpr uint64_t kLeastWorkForStep = 20'000; ///< a search with less is none
 
   /// A search in one order, from what another has found, if any.
@@ -153,7 +153,8 @@ private:
   }
 
   /// The smallest plan of searches that hardly depend on the budget: what an error says, and with that as the budget the
-  /// answer. First down from budget to budget, then in every order for what is a little below the best so far.
+  /// answer. First down from budget to budget, then in every order, and in the planner's, for what is a little below the best
+  /// so far.
   Status findSmallest(const std::vector<Order> &orders) {
     result.fits = false;
     result.runs.clear();
@@ -162,9 +163,11 @@ private:
     if (Status status = consider(smallest); !status.ok())
       return status;
     for (unsigned i = 0; i < kBelow && result.plan.arenaBytes > result.leastBudget; ++i) {
-      RecomputeSearch below(graph, orders[i % orders.size()], options.seed + i);
-      uint64_t arena = result.plan.arenaBytes;
-      below.run(std::max(result.leastBudget, arena - arena / 16), options.searchWork / (2 * kBelow));
+      size_t number = i % (orders.size() + 1);
+      RecomputeSearch below(graph, number ? orders[number - 1] : firstRuns(result.plan.order, result.runs),
+                            options.seed + i);
+      uint64_t arena = result.plan.arenaBytes, step = arena >> (4 + i % 3); // a 16th to a 64th
+      below.run(std::max(result.leastBudget, arena - step), options.searchWork / (2 * kBelow));
       if (Status status = consider(below); !status.ok())
         return status;
     }
