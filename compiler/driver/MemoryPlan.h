@@ -15,10 +15,10 @@
 
 namespace ortc::driver {
 
-/// A value in the transient region, or the scratch of a step. Where a kernel writes in place, two of them meet in one step at one offset.
+/// A value in the transient region, or the scratch of a step. Where a kernel writes in place, two of them meet in one step at
+/// one offset.
 struct PlannedBuffer {
-  std::string
-      name; ///< of the model's value, if it has one, "scratch of step 7"; no two of an entry are equal
+  std::string name; ///< of the model's value, or "scratch of step 7"; no two of an entry are equal
   std::string type; ///< "64x10xf32", the largest that it is seen as; "scratch"
   uint64_t offset = 0, bytes = 0;
   bool isScratch = false; ///< of a kernel: nothing is written in place of another buffer there

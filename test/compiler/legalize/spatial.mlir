@@ -43,3 +43,28 @@ onnx.graph "ceil" ["x"] [[]] -> ["y"] [!onnx.any] [[]] {
     : (tensor<1x1x6x5xf32>) -> !onnx.any
   onnx.return %y : !onnx.any
 }
+
+// -----
+
+// Positions are computed from the taps: here in i32, for a volume of 2^31 and more in i64.
+// CHECK-LABEL: func.func @forward_train_0
+// CHECK: %{{.*}}, %[[TAPS:.*]] = nn.max_pool {{.*}} -> tensor<1x3x1xf32>, tensor<1x3x1xi8>
+// CHECK: arith.extsi %[[TAPS]] : tensor<1x3x1xi8> to tensor<1x3x1xi32>
+onnx.graph "indices" ["x"] [[]] -> ["y", "i"] [!onnx.any, !onnx.any] [[], []] {
+^bb0(%x: tensor<1x1x6xf32>):
+  %y, %i = onnx.node "MaxPool" since 12 (%x) {kernel_shape = array<i64: 2>, strides = array<i64: 2>} -> ["y", "i"]
+    : (tensor<1x1x6xf32>) -> (!onnx.any, !onnx.any)
+  onnx.return %y, %i : !onnx.any, !onnx.any
+}
+
+// -----
+
+// CHECK-LABEL: func.func @forward_train_0
+// CHECK: %{{.*}}, %[[TAPS:.*]] = nn.max_pool {{.*}} -> tensor<1x2049x1xf32>, tensor<1x2049x1xi8>
+// CHECK: arith.extsi %[[TAPS]] : tensor<1x2049x1xi8> to tensor<1x2049x1xi64>
+onnx.graph "large" ["x"] [[]] -> ["y", "i"] [!onnx.any, !onnx.any] [[], []] {
+^bb0(%x: tensor<1x1x2148532224xf32>):
+  %y, %i = onnx.node "MaxPool" since 12 (%x) {kernel_shape = array<i64: 2>, strides = array<i64: 1048576>} -> ["y", "i"]
+    : (tensor<1x1x2148532224xf32>) -> (!onnx.any, !onnx.any)
+  onnx.return %y, %i : !onnx.any, !onnx.any
+}
