@@ -444,16 +444,20 @@ private:
   bool code() {
     if (!compileAll())
       return false;
+    if (!tuning.measures)
+      return true;
     bool isFaster = false;
     std::string why;
     for (const TargetCode &code : codes)
-      if (tuning.measures && !tuneFor(code, isFaster, why))
+      if (!tuneFor(code, isFaster, why))
         return fail(nameModel("code for " + code.target.name + ": " + why));
+    if (!saveTuned()) // now: what was measured is kept, whatever comes of it
+      return false;
     if (!isFaster)
       return true;
-    // Other kernels take other scratch. What was measured is kept, whatever comes of it.
+    // Other kernels take other scratch.
     program = std::move(outlined);
-    return saveTuned() && placeOutlined() && dump("place") && compileAll();
+    return placeOutlined() && dump("place") && compileAll();
   }
 
   bool compileAll() {
@@ -538,8 +542,6 @@ private:
     std::string why;
     if (facts.entries.empty())
       describePrograms();
-    if (tuning.measures && !codes.empty() && !saveTuned())
-      return false;
     if (!options.dumpBuffers.empty() && !writeFile(options.dumpBuffers, makeBufferTable(listPlans()), why))
       return fail(why, 1);
     if (options.report.empty())

@@ -200,6 +200,17 @@ static std::string printKernel(ModuleOp module, StringRef name) {
   return text;
 }
 
+/// A job for each kernel; `options` must outlive them.
+static std::vector<Job> makeJobs(ModuleOp module, const std::vector<std::string> &names,
+                                 const KernelOptions &options) {
+  std::vector<Job> jobs(names.size());
+  for (auto [job, name] : llvm::zip_equal(jobs, names)) {
+    job.text = printKernel(module, name);
+    job.choices = options.choices ? &*options.choices : nullptr;
+  }
+  return jobs;
+}
+
 /// Runs all jobs and moves their objects out; false with the first error.
 static bool runJobs(std::vector<Job> &jobs, const codegen::Target &target,
                     const codegen::GeneratorOptions &options, unsigned threads,
@@ -242,10 +253,8 @@ bool surveyKernels(ModuleOp module, const std::vector<std::string> &names, const
                    const KernelOptions &options, std::vector<codegen::KernelInfo> &infos,
                    std::string &error) {
   std::vector<std::string> checkNames;
-  std::vector<Job> jobs(names.size());
+  std::vector<Job> jobs = makeJobs(module, names, options);
   for (auto [job, name] : llvm::zip_equal(jobs, names)) {
-    job.text = printKernel(module, name);
-    job.choices = options.choices ? &*options.choices : nullptr;
     job.isSurvey = true;
     module.lookupSymbol(name)->walk(
         [&](nn::CheckIndexOp check) { checkNames.push_back(check.getTensor().str()); });
@@ -273,11 +282,7 @@ static bool checkScratch(ModuleOp module, const ProgramKernels &kernels, ArrayRe
 bool compileKernels(ModuleOp module, const ProgramKernels &kernels, const codegen::Target &target,
                     const KernelOptions &options, TargetCode &code, std::string &error) {
   code.target = target;
-  std::vector<Job> jobs(kernels.names.size());
-  for (auto [job, name] : llvm::zip_equal(jobs, kernels.names)) {
-    job.text = printKernel(module, name);
-    job.choices = options.choices ? &*options.choices : nullptr;
-  }
+  std::vector<Job> jobs = makeJobs(module, kernels.names, options);
   std::vector<codegen::Object> objects;
   return runJobs(jobs, target, makeGeneratorOptions(options, kernels.checkNames), options.threads,
                  code.kernels, objects, error) &&

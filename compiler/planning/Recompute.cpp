@@ -135,9 +135,8 @@ private:
   Status search(const Order &base, uint64_t work, std::shared_ptr<const RecomputeSearch> start) {
     auto found = std::make_shared<RecomputeSearch>(graph, base, options.seed + searches++);
     found->run(target, work, start.get());
-    result.searchWork += found->work();
-    std::vector<StepRun> runs = found->runs(problem);
-    Expected<Plan> next = plan(expand(problem, runs), planWithin(options.budget));
+    std::vector<StepRun> runs;
+    Expected<Plan> next = planFound(*found, runs);
     if (!next)
       return next.status();
     uint64_t arena = next->arenaBytes, time = found->result().time;
@@ -174,11 +173,17 @@ private:
     return {};
   }
 
+  /// The runs that a search has found, and their plan.
+  Expected<Plan> planFound(RecomputeSearch &search, std::vector<StepRun> &runs) {
+    result.searchWork += search.work();
+    runs = search.runs(problem);
+    return plan(expand(problem, runs), planWithin(options.budget));
+  }
+
   /// Plans what a search has found, and keeps it where that is smaller.
   Status consider(RecomputeSearch &search) {
-    result.searchWork += search.work();
-    std::vector<StepRun> runs = search.runs(problem);
-    Expected<Plan> next = plan(expand(problem, runs), planWithin(options.budget));
+    std::vector<StepRun> runs;
+    Expected<Plan> next = planFound(search, runs);
     if (!next)
       return next.status();
     if (result.runs.empty() || next->arenaBytes < result.plan.arenaBytes)
