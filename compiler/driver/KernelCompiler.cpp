@@ -268,8 +268,7 @@ bool surveyKernels(ModuleOp module, const std::vector<std::string> &names, const
 static bool checkScratch(ModuleOp module, const ProgramKernels &kernels, ArrayRef<codegen::KernelInfo> infos,
                          const codegen::Target &target, std::string &error) {
   for (auto [name, info] : llvm::zip_equal(kernels.names, infos)) {
-    auto room = module.lookupSymbol(name)->getAttrOfType<IntegerAttr>(plan::kScratch);
-    int64_t bytes = scratchBytes(info, target), planned = room ? room.getInt() : 0;
+    int64_t bytes = scratchBytes(info, target), planned = plan::scratchOf(module.lookupSymbol(name));
     if (bytes <= planned)
       continue;
     error = "kernel " + name + " needs " + std::to_string(bytes) + " bytes of scratch, and the plan has " +

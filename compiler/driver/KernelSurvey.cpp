@@ -39,8 +39,7 @@ bool annotateKernels(ModuleOp module, const codegen::Target &target, const Kerne
   for (auto [function, info] : llvm::zip_equal(functions, infos)) {
     double seconds = codegen::estimateSeconds(workOf(info, usesDoubles(function)), model);
     function->setAttr(plan::kTime, builder.getI64IntegerAttr(static_cast<int64_t>(seconds * 1e12)));
-    auto known = function->getAttrOfType<IntegerAttr>(plan::kScratch);
-    int64_t bytes = std::max(scratchBytes(info, target), known ? known.getInt() : 0);
+    int64_t bytes = std::max(scratchBytes(info, target), plan::scratchOf(function));
     function->setAttr(plan::kScratch, builder.getI64IntegerAttr(bytes));
   }
   return true;

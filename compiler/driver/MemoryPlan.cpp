@@ -96,8 +96,7 @@ private:
     value.buffer.type = "scratch";
     value.buffer.isScratch = true;
     value.buffer.offset = *step.getScratch();
-    value.buffer.bytes =
-        symbols.lookup(step.getKernel())->getAttrOfType<IntegerAttr>(plan::kScratch).getInt();
+    value.buffer.bytes = plan::scratchOf(symbols.lookup(step.getKernel()));
     value.users.push_back(step);
     value.isWritten = true;
     values.push_back(std::move(value));

@@ -17,8 +17,8 @@ struct RecomputeOptions {
   uint64_t budget = 0; ///< that Plan::arenaBytes has to keep to
   /// Of the search for what to run again; of that at most four million units for each step of the problem.
   /// What cannot be kept to may cost it two and a half times.
-  uint64_t searchWork = 1'000'000'000;
-  uint64_t boundWork = 600'000'000; ///< of the lower bound
+  uint64_t searchWork = 700'000'000;
+  uint64_t boundWork = 400'000'000; ///< of the lower bound
   bool findSmallest = true;         ///< when nothing fits: look for the smallest plan there is
   uint64_t seed = 1;
 };

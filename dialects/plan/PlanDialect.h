@@ -43,5 +43,7 @@ inline constexpr llvm::StringLiteral kCurve = "plan.curve";
 
 /// Bytes of a tensor in memory: booleans and narrower take one byte each.
 int64_t storedBytes(mlir::ShapedType type);
+/// What kScratch says on the function of a kernel; 0 where it says nothing.
+int64_t scratchOf(mlir::Operation *kernel);
 
 } // namespace ortc::plan

@@ -15,6 +15,11 @@ int64_t storedBytes(ShapedType type) {
   return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
 }
 
+int64_t scratchOf(Operation *kernel) {
+  auto bytes = kernel->getAttrOfType<IntegerAttr>(kScratch);
+  return bytes ? bytes.getInt() : 0;
+}
+
 static int64_t bytesOf(Type type) { return storedBytes(cast<ShapedType>(type)); }
 
 LogicalResult KernelOp::verify() {

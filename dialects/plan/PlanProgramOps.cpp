@@ -45,8 +45,7 @@ LogicalResult StepOp::verify() {
   if (!llvm::equal(getInputs().getTypes(), kernel.getArgumentTypes(), holds) ||
       !llvm::equal(getOutputs().getTypes(), kernel.getResultTypes(), holds))
     return emitOpError() << "C1: buffers do not fit the arguments and results of " << getKernelAttr();
-  auto bytes = kernel->getAttrOfType<IntegerAttr>(kScratch);
-  int64_t needed = bytes ? bytes.getInt() : 0;
+  int64_t needed = scratchOf(kernel);
   if (getScratch().has_value() != (needed > 0))
     return emitOpError() << "C2: " << getKernelAttr() << " needs " << needed << " bytes of scratch";
   int64_t offset = getScratch().value_or(0), room = (*this)->getParentOfType<ProgramOp>().getBytes();

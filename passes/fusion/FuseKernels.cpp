@@ -6,6 +6,7 @@
 #include "passes/fusion/Passes.h"
 
 #include "compiler/codegen/contraction/FusedContraction.h"
+#include "compiler/codegen/conv/ConvKernel.h"
 #include "compiler/codegen/loop/FusedScatter.h"
 #include "dialects/nn/ValueNames.h"
 #include "dialects/plan/PlanDialect.h"
@@ -204,6 +205,9 @@ static LogicalResult createKernel(const FusionGroup &group, llvm::DenseMap<Value
         inPlace = builder.getDenseI64ArrayAttr(pairs);
   } else if (kind == plan::KernelKind::contraction) {
     if (auto pairs = codegen::contractionInPlacePairs(inputs, outputs); !pairs.empty())
+      inPlace = builder.getDenseI64ArrayAttr(pairs);
+  } else if (kind == plan::KernelKind::conv) {
+    if (auto pairs = codegen::convInPlacePairs(inputs, outputs); !pairs.empty())
       inPlace = builder.getDenseI64ArrayAttr(pairs);
   } else if (kind == plan::KernelKind::scatter) {
     std::string reason;

@@ -60,8 +60,7 @@ void EntryProblem::build() {
           addUnique(step.writes, *buffer);
     if (auto call = dyn_cast<func::CallOp>(op)) {
       step.name = call.getCallee().str();
-      if (auto scratch = calleeOf(call)->getAttrOfType<IntegerAttr>(plan::kScratch))
-        step.workspace = scratch.getInt();
+      step.workspace = plan::scratchOf(calleeOf(call));
       auto pairs = calleeOf(call)->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace);
       for (int64_t i = 0; pairs && i + 1 < pairs.size(); i += 2) {
         Value operand = graph.rootOf(call.getOperand(pairs[i]));

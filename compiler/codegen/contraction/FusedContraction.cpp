@@ -140,19 +140,10 @@ bool isFusedContraction(ValueRange inputs, ValueRange outputs, std::string &reas
 SmallVector<int64_t> contractionInPlacePairs(ValueRange inputs, ValueRange outputs) {
   std::string reason;
   std::unique_ptr<Analysis> analysis = analyze(inputs, outputs, reason);
-  SmallVector<int64_t> pairs;
-  if (!analysis || !analysis->epilogue->computes)
-    return pairs;
-  // The operands of the dot are read by other tiles, too; the result is no buffer.
+  if (!analysis)
+    return {};
   ArrayRef<ContractionOperand> operands = analysis->spec.operands;
-  SmallVector<int64_t> all = analysis->epilogue->program.inPlacePairs();
-  for (size_t i = 0; i < all.size(); i += 2) {
-    int64_t input = all[i];
-    if (input != operands[0].buffer && input != operands[1].buffer &&
-        input != static_cast<int64_t>(inputs.size()))
-      pairs.append({input, all[i + 1]});
-  }
-  return pairs;
+  return analysis->epilogue->inPlacePairs({operands[0].buffer, operands[1].buffer});
 }
 
 FailureOr<KernelInfo> generateFusedContraction(ModuleOp module, func::FuncOp function,

@@ -77,6 +77,19 @@ std::shared_ptr<FusedEpilogue> FusedEpilogue::analyze(ValueRange inputs, ValueRa
   return analysis;
 }
 
+SmallVector<int64_t> FusedEpilogue::inPlacePairs(ArrayRef<unsigned> operands) const {
+  SmallVector<int64_t> pairs;
+  if (!computes)
+    return pairs;
+  SmallVector<int64_t> all = program.inPlacePairs();
+  // The result of the operation in front stands behind the inputs and is no buffer of the kernel.
+  int64_t inputs = program.buffers.size() - program.outputs.size() - 1;
+  for (size_t i = 0; i < all.size(); i += 2)
+    if (all[i] < inputs && !llvm::is_contained(operands, all[i]))
+      pairs.append({all[i], all[i + 1]});
+  return pairs;
+}
+
 Epilogue FusedEpilogue::code(std::shared_ptr<const FusedEpilogue> analysis, MathOptions options) {
   if (!analysis->computes)
     return nullptr;

@@ -33,6 +33,10 @@ struct FusedEpilogue {
   static std::shared_ptr<FusedEpilogue> analyze(mlir::ValueRange inputs, mlir::ValueRange outputs,
                                                 mlir::Value result, std::string &reason);
 
+  /// Pairs of an input and an output, one after the other, that may share memory: what is computed reads the input at the
+  /// element that it writes, and nowhere else. `operands`: buffers that the operation in front reads, wherever it likes.
+  llvm::SmallVector<int64_t> inPlacePairs(llvm::ArrayRef<unsigned> operands) const;
+
   /// As code on vectors; null when nothing is computed.
   static Epilogue code(std::shared_ptr<const FusedEpilogue> epilogue, MathOptions options);
   /// Whether it is too long to be emitted for every vector of a tile.

@@ -28,7 +28,7 @@ struct ConvSpec {
   llvm::SmallVector<KernelBuffer> buffers; ///< in ABI order
   /// Those of the operation, then what the epilogue touches; without epilogue operand 2 is the result.
   llvm::SmallVector<ConvOperand> operands;
-  Epilogue epilogue;         ///< not for conv_filter_grad
+  Epilogue epilogue;
   bool rollEpilogue = false; ///< as in ContractionSpec
   Numerics numerics = Numerics::Fast;
   const KernelChoices *choices = nullptr; ///< as in ContractionSpec

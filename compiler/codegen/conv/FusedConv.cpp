@@ -24,6 +24,11 @@ static bool isConv(Operation *op) {
   return element.isF32() || element.isF64();
 }
 
+/// Whether the kernel of this filter gradient has the whole sum of an element before it stores it, once.
+static bool storesWholeSums(const ConvShape &shape) {
+  return shape.parts == 1 && !hasNarrowGroups(shape) && usesWinograd(shape);
+}
+
 /// A spec without name and buffers; its epilogue is given as it was analysed.
 static std::optional<ConvSpec> analyze(ValueRange inputs, ValueRange outputs,
                                        std::shared_ptr<FusedEpilogue> &epilogue, std::string &reason) {
@@ -43,8 +48,8 @@ static std::optional<ConvSpec> analyze(ValueRange inputs, ValueRange outputs,
   epilogue = FusedEpilogue::analyze(inputs, outputs, result, reason);
   if (!epilogue)
     return std::nullopt;
-  reason = "filter gradients are stored as they are";
-  if (epilogue->computes && isa<nn::ConvFilterGradOp>(spec.op))
+  reason = "this filter gradient is stored as it is";
+  if (epilogue->computes && isa<nn::ConvFilterGradOp>(spec.op) && !storesWholeSums(shapeOfConv(spec.op)))
     return std::nullopt;
   for (const ContractionOperand &operand : epilogue->view.operands)
     spec.operands.push_back({operand.buffer, operand.offset, {}});
@@ -68,6 +73,15 @@ static std::optional<ConvSpec> analyze(ValueRange inputs, ValueRange outputs,
 bool isFusedConv(ValueRange inputs, ValueRange outputs, std::string &reason) {
   std::shared_ptr<FusedEpilogue> epilogue;
   return analyze(inputs, outputs, epilogue, reason).has_value();
+}
+
+SmallVector<int64_t> convInPlacePairs(ValueRange inputs, ValueRange outputs) {
+  std::string reason;
+  std::shared_ptr<FusedEpilogue> epilogue;
+  auto spec = analyze(inputs, outputs, epilogue, reason);
+  if (!spec)
+    return {};
+  return epilogue->inPlacePairs({spec->operands[0].buffer, spec->operands[1].buffer});
 }
 
 /// Which kernel makes which convolution.

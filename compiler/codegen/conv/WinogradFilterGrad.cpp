@@ -4,7 +4,8 @@
 // Tiles of all images are numbered in one row and cut in groups that, transformed, fit the second-level cache. For each
 // position of a tile, rows of the product are channels, columns features, and the reduction runs over the tiles of a
 // group; groups are added up one after another, so that no sum is one long chain. What the sums are of the filter's
-// gradient is found at the end. Every phase of a stride has taps of its own.
+// gradient is found at the end, and an epilogue (the update of the filter) works on it there. Every phase of a stride has
+// taps of its own.
 #include "compiler/codegen/conv/Winograd.h"
 
 using namespace mlir;
@@ -17,6 +18,9 @@ static constexpr int64_t kChunkChannels = 64, kChunkColumns = 128;
 static constexpr int64_t kColumnUnit = 32;
 /// Elements of a position's tiles in a group, of source and gradient.
 static constexpr int64_t kGroupElements = 12 << 10;
+/// Channels by which what an epilogue reads is fetched ahead.
+static constexpr int64_t kFetchedAhead = 4;
+static constexpr int64_t kLineBytes = 64;
 
 namespace {
 
@@ -46,7 +50,7 @@ public:
     if (groups > 1)
       zeroRun(sums.buffer, index(0), sums.elements());
     loop(0, groups, 1, [&](Value number) { addGroup(number); });
-    loop(0, channels, 1, [&](Value channel) { finishChannel(channel); });
+    finish();
     return info;
   }
 
@@ -169,21 +173,47 @@ private:
     }
   }
 
-  void finishChannel(Value channel) {
-    loop(own, lanes, [&](Value column) {
-      Square window = transformFilterSums(loadSquare(sums, channel, sub(column, own.begin)));
-      Value at = add(mul(add(firstChannel, channel), shape.features), column);
-      for (int64_t t = 0; t < taps * taps; ++t) {
-        auto [y, hasRow] = windowPosition(0, phase, index(t / taps));
-        auto [x, hasColumn] = windowPosition(1, phase, index(t % taps));
-        Value place = add(at, mul(add(mul(y, shape.filter[1]), x), shape.channels * shape.features));
-        auto put = [&] { store(window[t], operandBuffer(2), place); };
+  /// Filters take the place of their sums, then go to memory one tap after the other: in long runs, with what is done to
+  /// them before.
+  void finish() {
+    loop(0, channels, 1, [&](Value channel) {
+      loop(own, lanes, [&](Value column) {
+        Value at = sub(column, own.begin);
+        storeSquare(sums, channel, at, transformFilterSums(loadSquare(sums, channel, at)));
+      });
+    });
+    loop(0, taps, 1, [&](Value i) {
+      auto [y, hasRow] = windowPosition(0, phase, i);
+      loop(0, taps, 1, [&](Value j) {
+        auto [x, hasColumn] = windowPosition(1, phase, j);
+        Value tap = mul(add(mul(i, taps), j), sums.step());
+        auto put = [&] { storeTap(tap, y, x); };
         if (Value exists = both(hasRow, hasColumn))
           guarded(arith::CmpIPredicate::ne, exists, arith::ConstantOp::create(*this, getBoolAttr(false)),
                   put);
         else
           put();
-      }
+      });
+    });
+  }
+
+  /// Stores the filter gradient of all channels of the chunk at position (y, x) of the window, which lies at `tap` of `sums`.
+  void storeTap(Value tap, Value y, Value x) {
+    auto positionOf = [&](Value channel, Value column) {
+      SmallVector<Value> position{y, x, add(firstChannel, channel), column};
+      if (shape.parts > 1)
+        position.insert(position.begin(), index(0)); // of what the part has of the result
+      return position;
+    };
+    loop(0, channels, 1, [&](Value channel) {
+      // A run is too short for the processor to see what comes.
+      if (spec.epilogue)
+        loop(own, kLineBytes / elementBytes,
+             [&](Value column) { fetchResult(positionOf(add(channel, kFetchedAhead), column)); });
+      Value from = add(tap, mul(channel, sums.pitch));
+      loop(own, lanes, [&](Value column) {
+        storeResult(positionOf(channel, column), load(sums.buffer, add(from, sub(column, own.begin)), lanes));
+      });
     });
   }
 

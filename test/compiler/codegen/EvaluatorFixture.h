@@ -38,8 +38,10 @@ using Generate = std::function<mlir::FailureOr<KernelInfo>(mlir::ModuleOp module
 /// ones in [-1, 1].
 class EvaluatedKernel {
 public:
-  EvaluatedKernel(llvm::StringRef text, const Generate &generate, const Target &target, Numerics numerics)
-      : text(text), target(target) {
+  /// Results lie where the arguments of `pairs`, argument and result in turns, do.
+  EvaluatedKernel(llvm::StringRef text, const Generate &generate, const Target &target, Numerics numerics,
+                  llvm::ArrayRef<int64_t> pairs = {})
+      : text(text), target(target), pairs(pairs) {
     m.context.loadDialect<nn::NnDialect, plan::PlanDialect>();
     source = mlir::parseSourceString<mlir::ModuleOp>(text, &m.context);
     if (!source) {
@@ -58,6 +60,8 @@ public:
       add(type, false);
     for (mlir::Type type : function.getResultTypes())
       add(type, true);
+    for (size_t i = 0; i < pairs.size(); i += 2)
+      buffers[pairs[i]].distinct = buffers[function.getNumArguments() + pairs[i + 1]].distinct = false;
     auto result = generate(*m.module, function, buffers, target, numerics);
     if (failed(result)) {
       ADD_FAILURE() << "no kernel: " << text.str();
@@ -82,13 +86,16 @@ public:
     std::vector<void *> args;
     for (auto &array : memory)
       args.push_back(array.begin());
+    for (size_t i = 0; i < pairs.size(); i += 2)
+      args[inputs.size() + pairs[i + 1]] = args[pairs[i]];
     args.push_back(workspace.begin());
     for (int64_t chunk = info.chunks; chunk-- > 0;)
       blob->kernel(info.name)(args.data(), chunk, 0);
     std::vector<char> outputs;
     for (auto [number, type] : llvm::enumerate(function.getResultTypes())) {
+      auto *from = static_cast<char *>(args[inputs.size() + number]);
+      outputs.insert(outputs.end(), from, from + sizeOf(type));
       auto &array = memory[inputs.size() + number];
-      outputs.insert(outputs.end(), array.begin(), array.begin() + sizeOf(type));
       for (size_t i = 0; i < kGuard; ++i)
         EXPECT_EQ(array[sizeOf(type) + i], 0x5a) << "wrote beyond the end of an output: " << text;
     }
@@ -179,6 +186,7 @@ private:
 
   std::string text;
   Target target;
+  llvm::SmallVector<int64_t> pairs;
   KernelModule m;
   mlir::OwningOpRef<mlir::ModuleOp> source;
   mlir::func::FuncOp function;
@@ -204,15 +212,16 @@ inline std::vector<Target> targetsFor(llvm::StringRef text, Coverage coverage) {
 }
 
 /// Runs the program on targets of this machine and compares every result with the evaluator's, and the bits of all.
+/// `pairs`: of EvaluatedKernel.
 inline void compareWithEvaluator(llvm::StringRef text, const Generate &generate, double tolerance,
-                                 Coverage coverage = Coverage::All) {
+                                 Coverage coverage = Coverage::All, llvm::ArrayRef<int64_t> pairs = {}) {
   // Results belong to the context of the kernel that they were evaluated for.
   std::unique_ptr<EvaluatedKernel> evaluated;
   llvm::SmallVector<evaluator::HostTensor> want;
   for (Numerics numerics : {Numerics::Fast, Numerics::Portable}) {
     std::vector<char> first;
     for (const Target &target : targetsFor(text, coverage)) {
-      auto kernel = std::make_unique<EvaluatedKernel>(text, generate, target, numerics);
+      auto kernel = std::make_unique<EvaluatedKernel>(text, generate, target, numerics, pairs);
       std::vector<char> outputs = kernel->run();
       if (!evaluated) {
         auto results = kernel->evaluate();

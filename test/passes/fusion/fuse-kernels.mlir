@@ -116,6 +116,45 @@ func.func @update_behind_product(%x: tensor<64x1024xf32>, %g: tensor<64x1024xf32
 
 // -----
 
+// So does a convolution that has whole sums before it stores any,
+// CHECK-LABEL: func.func @update_behind_filter_gradient
+// CHECK: plan.kernel conv({{.*}}) in_place = [2, 0]
+// CHECK: nn.conv_filter_grad
+// CHECK: arith.subf
+// CHECK-NOT: plan.kernel
+// CHECK: return
+func.func @update_behind_filter_gradient(%x: tensor<2x7x7x256xf32>, %g: tensor<2x7x7x256xf32>, %p: tensor<3x3x256x256xf32>) -> (tensor<3x3x256x256xf32> {train.update = @p}) {
+  %d = nn.conv_filter_grad %x, %g strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<2x7x7x256xf32>, tensor<2x7x7x256xf32> -> tensor<3x3x256x256xf32>
+  %n = arith.subf %p, %d : tensor<3x3x256x256xf32>
+  return %n : tensor<3x3x256x256xf32>
+}
+
+// -----
+
+// but not one that sums in memory,
+// CHECK-LABEL: func.func @update_behind_sums_in_memory
+// CHECK: plan.kernel conv
+// CHECK: plan.kernel loop
+func.func @update_behind_sums_in_memory(%x: tensor<2x7x7x256xf32>, %g: tensor<2x7x7x256xf32>, %p: tensor<5x5x256x256xf32>) -> (tensor<5x5x256x256xf32> {train.update = @p}) {
+  %d = nn.conv_filter_grad %x, %g strides = [1, 1] padding = [2, 2] to [2, 2] dilations = [1, 1] groups = 1 : tensor<2x7x7x256xf32>, tensor<2x7x7x256xf32> -> tensor<5x5x256x256xf32>
+  %n = arith.subf %p, %d : tensor<5x5x256x256xf32>
+  return %n : tensor<5x5x256x256xf32>
+}
+
+// -----
+
+// nor one that reads more than it makes: the images would wait for the last reader of the filter.
+// CHECK-LABEL: func.func @update_behind_large_images
+// CHECK: plan.kernel conv
+// CHECK: plan.kernel loop
+func.func @update_behind_large_images(%x: tensor<8x28x28x256xf32>, %g: tensor<8x28x28x256xf32>, %p: tensor<3x3x256x256xf32>) -> (tensor<3x3x256x256xf32> {train.update = @p}) {
+  %d = nn.conv_filter_grad %x, %g strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<8x28x28x256xf32>, tensor<8x28x28x256xf32> -> tensor<3x3x256x256xf32>
+  %n = arith.subf %p, %d : tensor<3x3x256x256xf32>
+  return %n : tensor<3x3x256x256xf32>
+}
+
+// -----
+
 // Somebody else wants the gradient, too: it is stored, and the update waits for the loss in a kernel of its own.
 // CHECK-LABEL: func.func @gradient_kept
 // CHECK: plan.kernel contraction

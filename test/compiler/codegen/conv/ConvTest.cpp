@@ -473,6 +473,69 @@ TEST(ConvTest, EpilogueOfInputGradient) {
       generate, 1e-5);
 }
 
+/// Momentum behind a transformed filter gradient: groups of tiles, two chunks of columns; phases with taps of their own.
+const char *const kUpdate =
+    R"(func.func @k(%x: tensor<2x20x21x48xf32>, %g: tensor<2x20x21x144xf32>, %p: tensor<3x3x48x144xf32>, %m: tensor<3x3x48x144xf32>, %r: tensor<f32>)
+      -> (tensor<3x3x48x144xf32>, tensor<3x3x48x144xf32>) {
+    %d = nn.conv_filter_grad %x, %g strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<2x20x21x48xf32>, tensor<2x20x21x144xf32> -> tensor<3x3x48x144xf32>
+    %n = arith.addf %m, %d : tensor<3x3x48x144xf32>
+    %b = nn.broadcast %r dims = [] : tensor<f32> -> tensor<3x3x48x144xf32>
+    %s = arith.mulf %n, %b : tensor<3x3x48x144xf32>
+    %q = arith.subf %p, %s : tensor<3x3x48x144xf32>
+    return %n, %q : tensor<3x3x48x144xf32>, tensor<3x3x48x144xf32>
+  })";
+const char *const kStridedUpdate =
+    R"(func.func @k(%x: tensor<2x17x19x48xf32>, %g: tensor<2x8x10x64xf32>, %p: tensor<4x3x48x64xf32>) -> tensor<4x3x48x64xf32> {
+    %d = nn.conv_filter_grad %x, %g strides = [2, 2] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<2x17x19x48xf32>, tensor<2x8x10x64xf32> -> tensor<4x3x48x64xf32>
+    %q = arith.subf %p, %d : tensor<4x3x48x64xf32>
+    return %q : tensor<4x3x48x64xf32>
+  })";
+
+TEST(ConvTest, UpdateOfFilters) {
+  compareWithEvaluator(kUpdate, generate, 2e-4);
+  compareWithEvaluator(kUpdate, generate, 2e-4, Coverage::Targets, {3, 0, 2, 1});
+  compareWithEvaluator(kUpdate, generate, 2e-4, Coverage::Targets, {2, 0, 3, 1});
+  compareWithEvaluator(kStridedUpdate, generate, 5e-5);
+  compareWithEvaluator(kStridedUpdate, generate, 5e-5, Coverage::Targets, {2, 0});
+}
+
+/// In place: what the epilogue reads where it writes, not what the convolution reads, if as something else again.
+TEST(ConvTest, PairsAreWhatIsReadWhereItIsWritten) {
+  auto pairsOf = [](llvm::StringRef text) {
+    KernelModule m;
+    m.context.loadDialect<ortc::nn::NnDialect>();
+    auto source = parseSourceString<ModuleOp>(text, &m.context);
+    auto function = *source->getOps<func::FuncOp>().begin();
+    return convInPlacePairs(function.getArguments(),
+                            function.getBody().front().getTerminator()->getOperands());
+  };
+  EXPECT_EQ(pairsOf(kUpdate), (SmallVector<int64_t>{2, 0, 2, 1, 3, 0, 3, 1}));
+  EXPECT_EQ(pairsOf(kStridedUpdate), (SmallVector<int64_t>{2, 0}));
+  EXPECT_TRUE(pairsOf(R"(func.func @k(%x: tensor<2x9x8xf32>, %w: tensor<3x8x8xf32>) -> tensor<2x9x8xf32> {
+    %c = nn.conv %x, %w strides = [1] padding = [1] to [1] dilations = [1] groups = 1 : tensor<2x9x8xf32>, tensor<3x8x8xf32> -> tensor<2x9x8xf32>
+    %s = arith.addf %c, %x : tensor<2x9x8xf32>
+    return %s : tensor<2x9x8xf32>
+  })")
+                  .empty());
+}
+
+/// What a convolution's result is added to, and the gradient of what it was added to, may be written over.
+TEST(ConvTest, ResidualInPlace) {
+  for (llvm::StringRef window : {"3x3", "1x1"})
+    for (llvm::StringRef channels : {"5", "32", "80"})
+      for (llvm::StringRef kind : {"conv", "conv_input_grad"}) {
+        std::string tensor = ("tensor<2x9x10x" + channels + "xf32>").str(),
+                    filter = ("tensor<" + window + "x" + channels + "x" + channels + "xf32>").str(),
+                    low = window == "3x3" ? "[1, 1]" : "[0, 0]";
+        std::string text = "func.func @k(%r: " + tensor + ", %x: " + tensor + ", %w: " + filter + ") -> " +
+                           tensor + " {\n  %c = nn." + kind.str() +
+                           " %x, %w strides = [1, 1] padding = " + low + " to " + low +
+                           " dilations = [1, 1] groups = 1 : " + tensor + ", " + filter + " -> " + tensor +
+                           "\n  %s = arith.addf %c, %r : " + tensor + "\n  return %s : " + tensor + "\n}";
+        compareWithEvaluator(text, generate, 2e-4, Coverage::Targets, {0, 0});
+      }
+}
+
 void refuse(llvm::StringRef text, llvm::StringRef want) {
   KernelModule m;
   m.context.loadDialect<ortc::nn::NnDialect>();
@@ -493,6 +556,16 @@ TEST(ConvTest, RefusesWhatIsNotElementwise) {
     return %s : tensor<2x4xf32>
   })",
          "what follows is not elementwise on the result");
+}
+
+TEST(ConvTest, RefusesEpiloguesOfFilterGradientsThatAreSummedInMemory) {
+  refuse(
+      R"(func.func @k(%x: tensor<2x9x8xf32>, %g: tensor<2x5x4xf32>, %p: tensor<1x8x4xf32>) -> tensor<1x8x4xf32> {
+    %d = nn.conv_filter_grad %x, %g strides = [2] padding = [0] to [0] dilations = [1] groups = 1 : tensor<2x9x8xf32>, tensor<2x5x4xf32> -> tensor<1x8x4xf32>
+    %q = arith.subf %p, %d : tensor<1x8x4xf32>
+    return %q : tensor<1x8x4xf32>
+  })",
+      "this filter gradient is stored as it is");
 }
 
 TEST(ConvTest, RefusesTransposedResults) {
