@@ -60,7 +60,8 @@ protected:
   void zeroRun(mlir::Value buffer, mlir::Value at, int64_t count);
   mlir::Value multiplyAdd(mlir::Value a, mlir::Value b, mlir::Value sum);
   /// The epilogue on a vector of results of which the first `live` exist (all without it); `position` is that of its
-  /// first element in the result.
+  /// first element in the result. For every element once, unless all buffers are distinct: the result may lie over what
+  /// the epilogue reads.
   void storeResult(mlir::ArrayRef<mlir::Value> position, mlir::Value sums, std::optional<int64_t> live = {});
   /// Fetches the cache line of `buffer` that holds element `at`, inside of it or not, into the cache of this level.
   void fetch(mlir::Value buffer, mlir::Value at, bool writes, unsigned level = 1);

@@ -88,6 +88,7 @@ SmallVector<int64_t> convInPlacePairs(ValueRange inputs, ValueRange outputs) {
 static FailureOr<KernelInfo> emitConv(ModuleOp module, const ConvSpec &spec, const Target &target) {
   ConvShape shape = shapeOfConv(spec.op);
   if (isa<nn::ConvFilterGradOp>(spec.op)) {
+    assert((!spec.epilogue || storesWholeSums(shape)) && "other kernels store what they have summed so far");
     if (hasNarrowGroups(shape))
       return emitNarrowFilterGrad(module, spec, target);
     if (usesWinograd(shape))

@@ -491,7 +491,28 @@ const char *const kStridedUpdate =
     return %q : tensor<4x3x48x64xf32>
   })";
 
+/// Adam's, in double precision: vectors of half the lanes, a long epilogue, a factor for each feature.
+const char *const kAdamUpdate =
+    R"(func.func @k(%x: tensor<1x9x10x32xf64>, %g: tensor<1x9x10x48xf64>, %p: tensor<3x3x32x48xf64>, %m: tensor<3x3x32x48xf64>, %v: tensor<3x3x32x48xf64>, %r: tensor<48xf64>)
+      -> (tensor<3x3x32x48xf64>, tensor<3x3x32x48xf64>, tensor<3x3x32x48xf64>) {
+    %one = arith.constant dense<1.5> : tensor<3x3x32x48xf64>
+    %d = nn.conv_filter_grad %x, %g strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<1x9x10x32xf64>, tensor<1x9x10x48xf64> -> tensor<3x3x32x48xf64>
+    %n = arith.addf %m, %d : tensor<3x3x32x48xf64>
+    %dd = arith.mulf %d, %d : tensor<3x3x32x48xf64>
+    %w = arith.addf %v, %dd : tensor<3x3x32x48xf64>
+    %s = arith.addf %w, %one : tensor<3x3x32x48xf64>
+    %a = math.absf %s : tensor<3x3x32x48xf64>
+    %sq = math.sqrt %a : tensor<3x3x32x48xf64>
+    %den = arith.addf %sq, %one : tensor<3x3x32x48xf64>
+    %q = arith.divf %n, %den : tensor<3x3x32x48xf64>
+    %b = nn.broadcast %r dims = [3] : tensor<48xf64> -> tensor<3x3x32x48xf64>
+    %u = arith.mulf %q, %b : tensor<3x3x32x48xf64>
+    %z = arith.subf %p, %u : tensor<3x3x32x48xf64>
+    return %n, %w, %z : tensor<3x3x32x48xf64>, tensor<3x3x32x48xf64>, tensor<3x3x32x48xf64>
+  })";
+
 TEST(ConvTest, UpdateOfFilters) {
+  compareWithEvaluator(kAdamUpdate, generate, 1e-12, Coverage::Targets, {3, 0, 4, 1, 2, 2});
   compareWithEvaluator(kUpdate, generate, 2e-4);
   compareWithEvaluator(kUpdate, generate, 2e-4, Coverage::Targets, {3, 0, 2, 1});
   compareWithEvaluator(kUpdate, generate, 2e-4, Coverage::Targets, {2, 0, 3, 1});
@@ -517,23 +538,57 @@ TEST(ConvTest, PairsAreWhatIsReadWhereItIsWritten) {
     return %s : tensor<2x9x8xf32>
   })")
                   .empty());
+  EXPECT_TRUE(
+      pairsOf(R"(func.func @k(%x: tensor<3x3x16x16xf32>, %w: tensor<3x3x16x16xf32>) -> tensor<3x3x16x16xf32> {
+    %c = nn.conv %x, %w strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<3x3x16x16xf32>, tensor<3x3x16x16xf32> -> tensor<3x3x16x16xf32>
+    %s = arith.addf %c, %w : tensor<3x3x16x16xf32>
+    return %s : tensor<3x3x16x16xf32>
+  })")
+          .empty());
 }
 
-/// What a convolution's result is added to, and the gradient of what it was added to, may be written over.
+/// The result of a convolution, or of its input's gradient, over what it is added to; `isLong`: behind more work than that.
+void checkInPlace(Conv given, Kind kind, bool isLong = false) {
+  Conv c = complete(std::move(given));
+  std::string program = programOf(c, kind, "f32");
+  Sizes spatial = kind == Kind::Forward ? outputOf(c) : c.input;
+  std::string type = tensor({c.batch}, spatial, {kind == Kind::Forward ? c.features : c.channels}, "f32");
+  auto insertBefore = [&](const std::string &place, const std::string &text) {
+    program.insert(program.rfind(place), text);
+  };
+  program.insert(program.find(") ->"), ", %p: " + type);
+  std::string sum = isLong ? "  %t = math.tanh %r : " + type + "\n  %e = math.exp %t : " + type + "\n" : "";
+  insertBefore("  return", sum + "  %s = arith.addf " + (isLong ? "%e" : "%r") + ", %p : " + type + "\n");
+  program.replace(program.rfind("%r :"), 2, "%s");
+  compareWithEvaluator(program, generate, 2e-4, Coverage::Targets, {2, 0});
+}
+
+/// By all kernels: each stores an element once.
 TEST(ConvTest, ResidualInPlace) {
-  for (llvm::StringRef window : {"3x3", "1x1"})
-    for (llvm::StringRef channels : {"5", "32", "80"})
-      for (llvm::StringRef kind : {"conv", "conv_input_grad"}) {
-        std::string tensor = ("tensor<2x9x10x" + channels + "xf32>").str(),
-                    filter = ("tensor<" + window + "x" + channels + "x" + channels + "xf32>").str(),
-                    low = window == "3x3" ? "[1, 1]" : "[0, 0]";
-        std::string text = "func.func @k(%r: " + tensor + ", %x: " + tensor + ", %w: " + filter + ") -> " +
-                           tensor + " {\n  %c = nn." + kind.str() +
-                           " %x, %w strides = [1, 1] padding = " + low + " to " + low +
-                           " dilations = [1, 1] groups = 1 : " + tensor + ", " + filter + " -> " + tensor +
-                           "\n  %s = arith.addf %c, %r : " + tensor + "\n  return %s : " + tensor + "\n}";
-        compareWithEvaluator(text, generate, 2e-4, Coverage::Targets, {0, 0});
-      }
+  for (Kind kind : {Kind::Forward, Kind::InputGrad}) {
+    bool isForward = kind == Kind::Forward;
+    for (int64_t channels : {5, 32, 80}) {
+      checkInPlace({2, {9, 10}, channels, {3, 3}, channels, {}, {1, 1}}, kind);
+      checkInPlace({2, {9, 10}, channels, {1, 1}, channels}, kind);
+    }
+    checkInPlace({2, {13, 17}, isForward ? 3 : 20, {3, 3}, isForward ? 20 : 3, {}, {1, 1}}, kind);
+    checkInPlace({2, {13, 17}, 3, {4, 4}, 24, {2, 2}, {1, 1}}, kind); // few channels on one side
+    checkInPlace({2, {17, 19}, 48, {4, 3}, 64, {2, 2}, {1, 1}}, kind);
+    checkInPlace({2, {10, 11}, 24, {5, 5}, 40, {2, 2}, {2, 2}}, kind);
+    checkInPlace({1, {1100}, 16, {3}, 24, {}, {1}}, kind);
+    for (int64_t channels : {20, 33}) { // depthwise, the last vector in part
+      Conv depthwise{2, {9, 10}, channels, {3, 3}, channels, {}, {1, 1}};
+      depthwise.groups = channels;
+      checkInPlace(depthwise, kind);
+      checkInPlace(depthwise, kind, /*isLong=*/true);
+    }
+    Conv narrow{2, {9, 10}, 12, {3, 3}, 12, {}, {1, 1}}, wide{2, {9, 10}, 40, {3, 3}, 60, {}, {1, 1}};
+    narrow.groups = 6;
+    wide.groups = 2;
+    checkInPlace(narrow, kind);
+    checkInPlace(wide, kind);
+    checkInPlace({2, {9, 10}, 24, {3, 3}, 24, {2, 2}, {1, 1}}, kind, /*isLong=*/true);
+  }
 }
 
 void refuse(llvm::StringRef text, llvm::StringRef want) {
