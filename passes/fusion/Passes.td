@@ -34,7 +34,8 @@ def FuseKernelsPass : Pass<"ortc-fuse-kernels"> {
     kernels that read them. What is cheap beside storing it is computed again by kernels that read its inputs anyway; a product
     that takes such a tensor long after others do takes it from a kernel just before, which has it at hand. Operations that only updates need are in no kernel with others, which run before updates, but
     for the update of a weight of more than 2 MiB: it joins the product or convolution that makes its gradient where one kernel
-    can compute both and nothing else reads the gradient, which is then not stored. Images larger than it keep them apart.
+    can compute both and nothing else reads the gradient, which is then not stored. A convolution that reads a tensor larger than
+    that gradient stays apart.
     Functions without body, and those that hold a kernel already, are left alone.
 
     ```mlir

@@ -155,6 +155,18 @@ func.func @update_behind_large_images(%x: tensor<8x28x28x256xf32>, %g: tensor<8x
 
 // -----
 
+// Whichever of its operands is the image: that of a transposed convolution is the second one.
+// CHECK-LABEL: func.func @update_behind_large_transposed_images
+// CHECK: plan.kernel conv
+// CHECK: plan.kernel loop
+func.func @update_behind_large_transposed_images(%g: tensor<4x28x28x64xf32>, %x: tensor<4x28x28x1024xf32>, %p: tensor<3x3x64x1024xf32>) -> (tensor<3x3x64x1024xf32> {train.update = @p}) {
+  %d = nn.conv_filter_grad %g, %x strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<4x28x28x64xf32>, tensor<4x28x28x1024xf32> -> tensor<3x3x64x1024xf32>
+  %n = arith.subf %p, %d : tensor<3x3x64x1024xf32>
+  return %n : tensor<3x3x64x1024xf32>
+}
+
+// -----
+
 // Somebody else wants the gradient, too: it is stored, and the update waits for the loss in a kernel of its own.
 // CHECK-LABEL: func.func @gradient_kept
 // CHECK: plan.kernel contraction
