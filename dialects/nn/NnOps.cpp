@@ -257,8 +257,10 @@ LogicalResult ArgSortOp::verify() {
 
 LogicalResult MomentsOp::verify() {
   auto from = typeOf(getInput());
-  if (getAxes().empty() || failed(verifyAxes(*this, getAxes(), from.getRank())))
+  if (getAxes().empty())
     return emitOpError() << "C1: axes must not be empty";
+  if (failed(verifyAxes(*this, getAxes(), from.getRank())))
+    return failure();
   Shape shape = dropAxes(from.getShape(), getAxes());
   if (failed(verifyResult(*this, getMean(), shape, from.getElementType(), "C2")))
     return failure();

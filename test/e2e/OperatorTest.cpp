@@ -46,9 +46,14 @@ protected:
   TemporaryFolder folder;
 };
 
-/// The largest magnitude counts: 1e-5 of it, as in the evaluator's test, 1e-3 where the model computes in float16.
+/// Type, shape and every bit of integers and booleans. Of floating-point numbers the largest magnitude counts: 1e-5 of it,
+/// as in the evaluator's test, 1e-3 where the model computes in float16.
 void compare(const std::string &name, const Values &got, const Values &want, double tolerance) {
+  ASSERT_EQ(got.type, want.type) << name;
+  // A scalar of one step is an array of one.
+  ASSERT_EQ(got.shape, want.shape.empty() ? host::Shape{1} : want.shape) << name;
   ASSERT_EQ(got.data.size(), want.data.size()) << name;
+  ASSERT_EQ(got.bits, want.bits) << name;
   double largest = 0.1;
   for (double value : want.data)
     if (std::isfinite(value))

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/e2e/Tool.h"
 
+#include "test/compiler/legalize/Exact.h"
 #include "test/host/cases.h"
 
 #include <cstdlib>
@@ -59,10 +60,13 @@ std::map<std::string, Values> loadValues(const std::string &path) {
       continue;
     }
     Values &values = result[name];
+    values.type = array.type;
     values.shape = array.shape;
     int64_t count = static_cast<int64_t>(array.bytes / host::getElementBytes(array.type));
     for (int64_t i = 0; i < count; ++i)
       values.data.push_back(host::test::elementOf(array, i));
+    for (int64_t i = 0; isExact(array.type) && i < count; ++i)
+      values.bits.push_back(bitsOf(array, i));
   }
   return result;
 }

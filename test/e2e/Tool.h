@@ -29,10 +29,12 @@ Outcome runTool(const std::vector<std::string> &arguments);
 /// The same, and the test fails when the exit status is not 0.
 Outcome mustRun(const std::vector<std::string> &arguments);
 
-/// An array whose values are exact in double (integers beyond 2^53 are not used in these tests).
+/// An array; integers and booleans with their bits, since a double does not hold all of 64.
 struct Values {
+  host::DataType type = host::DataType::None;
   host::Shape shape;
   std::vector<double> data;
+  std::vector<uint64_t> bits; ///< empty for floating point
 };
 
 /// All arrays of an npz or safetensors file by name; empty, with a failure of the test, when it cannot be

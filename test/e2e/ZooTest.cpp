@@ -13,6 +13,7 @@
 
 #include "test/e2e/Tool.h"
 
+using namespace ortc;
 using namespace ortc::test;
 
 namespace {
@@ -101,6 +102,9 @@ TEST_P(ZooTest, AgreesWithPyTorch) {
     else if (key.starts_with("param/"))
       compare(key, trained, 1e-6);
   }
+  ASSERT_TRUE(predicted.contains(entry.predict)) << "there is no prediction of '" << entry.predict << "'";
+  const host::Shape &shape = golden["predict"].shape; // a scalar of one step is an array of one
+  ASSERT_EQ(predicted[entry.predict].shape, shape.empty() ? host::Shape{1} : shape);
   compare("predict", predicted[entry.predict].data, 1e-6, 2e-4);
   EXPECT_EQ(compared, golden.size());
   std::printf("%s: %zu arrays, worst %.2f of its tolerance\n", GetParam().c_str(), compared, worst);

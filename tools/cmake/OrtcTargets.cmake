@@ -62,15 +62,16 @@ function(ortc_pass_library stage)
   set_property(GLOBAL APPEND PROPERTY ORTC_PASS_STAGES ${stage})  # ortc-opt registers them all
 endfunction()
 
-# ortc_gtest(NAME SOURCES ... DEPENDS ...): a GoogleTest program, run by ctest as one test.
+# ortc_gtest(NAME SOURCES ... DEPENDS ...): a GoogleTest program, run by ctest as one test. Skipped when a case was.
 function(ortc_gtest name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   find_package(GTest REQUIRED)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ortc_test_main)
   target_compile_definitions(${name} PRIVATE ORTC_TEST_DATA="${PROJECT_SOURCE_DIR}/test")
   add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()
 
 # ortc_opt_extension(FUNCTION HEADER LIBRARY): ortc-opt calls `FUNCTION(mlir::DialectRegistry &)`, declared in HEADER.

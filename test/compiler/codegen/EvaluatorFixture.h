@@ -117,8 +117,7 @@ public:
       for (int64_t i = 0; i < tensor.size(); ++i, at += width) {
         std::string where = target.name + " element " + std::to_string(i) + " of " + text;
         if (!tensor.isFloat()) {
-          ASSERT_EQ(width == 1 ? int64_t(outputs[at]) : int64_t(read<int32_t>(outputs, at)), tensor.getInt(i))
-              << where;
+          ASSERT_EQ(readInteger(outputs, at, width), tensor.getInt(i)) << where;
           continue;
         }
         double got = width == 4 ? double(read<float>(outputs, at)) : read<double>(outputs, at),
@@ -131,6 +130,7 @@ public:
           ASSERT_EQ(got, value) << where;
       }
     }
+    ASSERT_EQ(at, outputs.size()) << "not all outputs were compared: " << text;
   }
 
   KernelInfo info;
@@ -143,6 +143,19 @@ private:
     T value;
     std::memcpy(&value, bytes.data() + at, sizeof(T));
     return value;
+  }
+  /// All bits of an integer of so many bytes, with its sign.
+  static int64_t readInteger(const std::vector<char> &bytes, size_t at, size_t width) {
+    switch (width) {
+    case 1:
+      return read<int8_t>(bytes, at);
+    case 2:
+      return read<int16_t>(bytes, at);
+    case 4:
+      return read<int32_t>(bytes, at);
+    default:
+      return read<int64_t>(bytes, at);
+    }
   }
   static size_t sizeOf(mlir::Type type) {
     auto tensor = mlir::cast<mlir::RankedTensorType>(type);
@@ -168,6 +181,7 @@ private:
       std::mt19937 random(seed + 1);
       std::uniform_real_distribution<float> uniform(-1, 1);
       tensors.emplace_back(mlir::cast<mlir::RankedTensorType>(type));
+      EXPECT_TRUE(tensors.back().isFloat()) << "integers come from @inputs";
       for (int64_t i = 0; i < tensors.back().size(); ++i)
         tensors.back().setFloat(i, uniform(random));
     }

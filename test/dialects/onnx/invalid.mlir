@@ -241,3 +241,19 @@ onnx.function @f "d" "F" ["a"] -> [] attributes ["k"] defaults {k = 1 : i64} ops
 ^bb0(%a: !onnx.any):
   onnx.return
 }
+
+// -----
+
+// function C3: one with a default and one without
+// expected-error @+1 {{has two attributes named 'k'}}
+onnx.function @f "d" "F" ["a"] -> [] attributes ["k", "k"] defaults {} opsets {} {
+^bb0(%a: !onnx.any):
+  onnx.return
+}
+
+// -----
+
+// expected-error @+1 {{has no onnx.return at its end}}
+onnx.function @f "d" "F" [] -> [] attributes [] defaults {} opsets {} {
+  %none = onnx.none
+}

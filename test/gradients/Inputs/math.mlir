@@ -126,7 +126,7 @@ func.func @atan2(%a: tensor<3x5xf64> {test.low = 0.3 : f64}, %b: tensor<3x5xf64>
   return %y : tensor<3x5xf64>
 }
 
-func.func @copysign(%a: tensor<3x5xf64>, %b: tensor<3x5xf64>) -> tensor<3x5xf64> attributes {test.zero} {
+func.func @copysign(%a: tensor<3x5xf64>, %b: tensor<3x5xf64>) -> tensor<3x5xf64> {
   %y = math.copysign %a, %b : tensor<3x5xf64>
   return %y : tensor<3x5xf64>
 }
@@ -150,31 +150,31 @@ func.func @powf_constant(%a: tensor<3x5xf64>) -> tensor<3x5xf64> {
   return %y : tensor<3x5xf64>
 }
 
-func.func @floor(%a: tensor<3x5xf64> {test.value = dense<[[0.25, -0.75, 1.3, 2.7, -3.1], [0.1, 0.2, 0.3, 0.4, -0.1], [5.2, 6.8, -7.3, 8.4, 9.1]]> : tensor<3x5xf64>}) -> tensor<3x5xf64> attributes {test.zero} {
+func.func @floor(%a: tensor<3x5xf64> {test.value = dense<[[0.25, -0.75, 1.3, 2.7, -3.1], [0.1, 0.2, 0.3, 0.4, -0.1], [5.2, 6.8, -7.3, 8.4, 9.1]]> : tensor<3x5xf64>}) -> tensor<3x5xf64> {
   %f = math.floor %a : tensor<3x5xf64>
   %y = arith.mulf %f, %a : tensor<3x5xf64>
   return %y : tensor<3x5xf64>
 }
 
-func.func @ceil(%a: tensor<3x5xf64> {test.value = dense<[[0.25, -0.75, 1.3, 2.7, -3.1], [0.1, 0.2, 0.3, 0.4, -0.1], [5.2, 6.8, -7.3, 8.4, 9.1]]> : tensor<3x5xf64>}) -> tensor<3x5xf64> attributes {test.zero} {
+func.func @ceil(%a: tensor<3x5xf64> {test.value = dense<[[0.25, -0.75, 1.3, 2.7, -3.1], [0.1, 0.2, 0.3, 0.4, -0.1], [5.2, 6.8, -7.3, 8.4, 9.1]]> : tensor<3x5xf64>}) -> tensor<3x5xf64> {
   %f = math.ceil %a : tensor<3x5xf64>
   %y = arith.mulf %f, %a : tensor<3x5xf64>
   return %y : tensor<3x5xf64>
 }
 
-func.func @round(%a: tensor<3x5xf64> {test.value = dense<[[0.25, -0.75, 1.3, 2.7, -3.1], [0.1, 0.2, 0.3, 0.4, -0.1], [5.2, 6.8, -7.3, 8.4, 9.1]]> : tensor<3x5xf64>}) -> tensor<3x5xf64> attributes {test.zero} {
+func.func @round(%a: tensor<3x5xf64> {test.value = dense<[[0.25, -0.75, 1.3, 2.7, -3.1], [0.1, 0.2, 0.3, 0.4, -0.1], [5.2, 6.8, -7.3, 8.4, 9.1]]> : tensor<3x5xf64>}) -> tensor<3x5xf64> {
   %f = math.round %a : tensor<3x5xf64>
   %y = arith.mulf %f, %a : tensor<3x5xf64>
   return %y : tensor<3x5xf64>
 }
 
-func.func @roundeven(%a: tensor<3x5xf64> {test.value = dense<[[0.25, -0.75, 1.3, 2.7, -3.1], [0.1, 0.2, 0.3, 0.4, -0.1], [5.2, 6.8, -7.3, 8.4, 9.1]]> : tensor<3x5xf64>}) -> tensor<3x5xf64> attributes {test.zero} {
+func.func @roundeven(%a: tensor<3x5xf64> {test.value = dense<[[0.25, -0.75, 1.3, 2.7, -3.1], [0.1, 0.2, 0.3, 0.4, -0.1], [5.2, 6.8, -7.3, 8.4, 9.1]]> : tensor<3x5xf64>}) -> tensor<3x5xf64> {
   %f = math.roundeven %a : tensor<3x5xf64>
   %y = arith.mulf %f, %a : tensor<3x5xf64>
   return %y : tensor<3x5xf64>
 }
 
-func.func @trunc(%a: tensor<3x5xf64> {test.value = dense<[[0.25, -0.75, 1.3, 2.7, -3.1], [0.1, 0.2, 0.3, 0.4, -0.1], [5.2, 6.8, -7.3, 8.4, 9.1]]> : tensor<3x5xf64>}) -> tensor<3x5xf64> attributes {test.zero} {
+func.func @trunc(%a: tensor<3x5xf64> {test.value = dense<[[0.25, -0.75, 1.3, 2.7, -3.1], [0.1, 0.2, 0.3, 0.4, -0.1], [5.2, 6.8, -7.3, 8.4, 9.1]]> : tensor<3x5xf64>}) -> tensor<3x5xf64> {
   %f = math.trunc %a : tensor<3x5xf64>
   %y = arith.mulf %f, %a : tensor<3x5xf64>
   return %y : tensor<3x5xf64>

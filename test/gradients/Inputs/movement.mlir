@@ -62,7 +62,7 @@ func.func @reverse(%x: tensor<2x3x5xf64>) -> tensor<2x3x5xf64> {
 }
 
 // Central differences do not see a constant either when it is a whole number.
-func.func @detach(%a: tensor<2x3xf64> {test.value = dense<[[0.25, -0.75, 1.3], [5.2, 6.8, -7.3]]> : tensor<2x3xf64>}) -> tensor<2x3xf64> attributes {test.zero} {
+func.func @detach(%a: tensor<2x3xf64> {test.value = dense<[[0.25, -0.75, 1.3], [5.2, 6.8, -7.3]]> : tensor<2x3xf64>}) -> tensor<2x3xf64> {
   %f = math.floor %a : tensor<2x3xf64>
   %d = nn.detach %f : tensor<2x3xf64>
   %y = arith.mulf %d, %a : tensor<2x3xf64>
@@ -81,7 +81,7 @@ func.func @random(%x: tensor<4x5xf64>) -> tensor<4x5xf64> {
   return %y : tensor<4x5xf64>
 }
 
-func.func @straight_through(%x: tensor<3x2xf64>) -> tensor<3x2xf64> attributes {test.zero} {
+func.func @straight_through(%x: tensor<3x2xf64>) -> tensor<3x2xf64> {
   %value = math.sin %x : tensor<3x2xf64>
   %through = math.sin %x : tensor<3x2xf64>
   %y = nn.straight_through %value, %through : tensor<3x2xf64>

@@ -156,7 +156,7 @@ func.func @log_softmax_2(%x: tensor<3x5x2xf64>) -> tensor<3x5x2xf64> {
   return %y : tensor<3x5x2xf64>
 }
 
-func.func @arg_reduce(%x: tensor<3x5xf64>) -> tensor<3xf64> attributes {test.zero} {
+func.func @arg_reduce(%x: tensor<3x5xf64>) -> tensor<3xf64> {
   %i = nn.arg_reduce max %x axis = 1 : tensor<3x5xf64> -> tensor<3xi64>
   %f = arith.sitofp %i : tensor<3xi64> to tensor<3xf64>
   %m = nn.reduce max %x axes = [1] : tensor<3x5xf64> -> tensor<3xf64>

@@ -96,7 +96,7 @@ func.func @max_pool_plain(%x: tensor<2x4x6x3xf64>) -> tensor<2x2x3x3xf64> {
   return %y : tensor<2x2x3x3xf64>
 }
 
-func.func @max_pool_grad_plain(%x: tensor<2x4x6x3xf64>, %g: tensor<2x2x3x3xf64>) -> tensor<2x4x6x3xf64> attributes {test.zero} {
+func.func @max_pool_grad_plain(%x: tensor<2x4x6x3xf64>, %g: tensor<2x2x3x3xf64>) -> tensor<2x4x6x3xf64> {
   %m, %i = nn.max_pool %x window = [2, 2] strides = [2, 2] padding = [0, 0] to [0, 0] overhang = [0, 0] dilations = [1, 1] : tensor<2x4x6x3xf64> -> tensor<2x2x3x3xf64>, tensor<2x2x3x3xi8>
   %y = nn.max_pool_grad %g, %i window = [2, 2] strides = [2, 2] padding = [0, 0] to [0, 0] overhang = [0, 0] dilations = [1, 1] : tensor<2x2x3x3xf64>, tensor<2x2x3x3xi8> -> tensor<2x4x6x3xf64>
   return %y : tensor<2x4x6x3xf64>
@@ -117,7 +117,7 @@ func.func @max_pool_overlapping(%x: tensor<1x5x7x2xf64>) -> tensor<1x3x4x2xf64> 
   return %y : tensor<1x3x4x2xf64>
 }
 
-func.func @max_pool_grad_overlapping(%x: tensor<1x5x7x2xf64>, %g: tensor<1x3x4x2xf64>) -> tensor<1x5x7x2xf64> attributes {test.zero} {
+func.func @max_pool_grad_overlapping(%x: tensor<1x5x7x2xf64>, %g: tensor<1x3x4x2xf64>) -> tensor<1x5x7x2xf64> {
   %m, %i = nn.max_pool %x window = [3, 3] strides = [2, 2] padding = [1, 1] to [1, 1] overhang = [0, 0] dilations = [1, 1] : tensor<1x5x7x2xf64> -> tensor<1x3x4x2xf64>, tensor<1x3x4x2xi8>
   %y = nn.max_pool_grad %g, %i window = [3, 3] strides = [2, 2] padding = [1, 1] to [1, 1] overhang = [0, 0] dilations = [1, 1] : tensor<1x3x4x2xf64>, tensor<1x3x4x2xi8> -> tensor<1x5x7x2xf64>
   return %y : tensor<1x5x7x2xf64>
@@ -138,7 +138,7 @@ func.func @max_pool_overhang(%x: tensor<1x5x6x2xf64>) -> tensor<1x3x3x2xf64> {
   return %y : tensor<1x3x3x2xf64>
 }
 
-func.func @max_pool_grad_overhang(%x: tensor<1x5x6x2xf64>, %g: tensor<1x3x3x2xf64>) -> tensor<1x5x6x2xf64> attributes {test.zero} {
+func.func @max_pool_grad_overhang(%x: tensor<1x5x6x2xf64>, %g: tensor<1x3x3x2xf64>) -> tensor<1x5x6x2xf64> {
   %m, %i = nn.max_pool %x window = [2, 3] strides = [2, 2] padding = [0, 1] to [0, 0] overhang = [1, 0] dilations = [1, 1] : tensor<1x5x6x2xf64> -> tensor<1x3x3x2xf64>, tensor<1x3x3x2xi8>
   %y = nn.max_pool_grad %g, %i window = [2, 3] strides = [2, 2] padding = [0, 1] to [0, 0] overhang = [1, 0] dilations = [1, 1] : tensor<1x3x3x2xf64>, tensor<1x3x3x2xi8> -> tensor<1x5x6x2xf64>
   return %y : tensor<1x5x6x2xf64>
@@ -159,7 +159,7 @@ func.func @max_pool_dilated(%x: tensor<1x7x6x1xf64>) -> tensor<1x5x2x1xf64> {
   return %y : tensor<1x5x2x1xf64>
 }
 
-func.func @max_pool_grad_dilated(%x: tensor<1x7x6x1xf64>, %g: tensor<1x5x2x1xf64>) -> tensor<1x7x6x1xf64> attributes {test.zero} {
+func.func @max_pool_grad_dilated(%x: tensor<1x7x6x1xf64>, %g: tensor<1x5x2x1xf64>) -> tensor<1x7x6x1xf64> {
   %m, %i = nn.max_pool %x window = [2, 2] strides = [1, 2] padding = [0, 0] to [0, 0] overhang = [0, 0] dilations = [2, 3] : tensor<1x7x6x1xf64> -> tensor<1x5x2x1xf64>, tensor<1x5x2x1xi8>
   %y = nn.max_pool_grad %g, %i window = [2, 2] strides = [1, 2] padding = [0, 0] to [0, 0] overhang = [0, 0] dilations = [2, 3] : tensor<1x5x2x1xf64>, tensor<1x5x2x1xi8> -> tensor<1x7x6x1xf64>
   return %y : tensor<1x7x6x1xf64>
@@ -190,7 +190,7 @@ func.func @max_pool_one_dimension(%x: tensor<2x7x3xf64>) -> tensor<2x3x3xf64> {
   return %y : tensor<2x3x3xf64>
 }
 
-func.func @max_pool_grad_one_dimension(%x: tensor<2x7x3xf64>, %g: tensor<2x3x3xf64>) -> tensor<2x7x3xf64> attributes {test.zero} {
+func.func @max_pool_grad_one_dimension(%x: tensor<2x7x3xf64>, %g: tensor<2x3x3xf64>) -> tensor<2x7x3xf64> {
   %m, %i = nn.max_pool %x window = [3] strides = [2] padding = [1] to [0] overhang = [0] dilations = [1] : tensor<2x7x3xf64> -> tensor<2x3x3xf64>, tensor<2x3x3xi8>
   %y = nn.max_pool_grad %g, %i window = [3] strides = [2] padding = [1] to [0] overhang = [0] dilations = [1] : tensor<2x3x3xf64>, tensor<2x3x3xi8> -> tensor<2x7x3xf64>
   return %y : tensor<2x7x3xf64>
@@ -211,7 +211,7 @@ func.func @max_pool_three_dimensions(%x: tensor<1x3x4x3x2xf64>) -> tensor<1x2x2x
   return %y : tensor<1x2x2x3x2xf64>
 }
 
-func.func @max_pool_grad_three_dimensions(%x: tensor<1x3x4x3x2xf64>, %g: tensor<1x2x2x3x2xf64>) -> tensor<1x3x4x3x2xf64> attributes {test.zero} {
+func.func @max_pool_grad_three_dimensions(%x: tensor<1x3x4x3x2xf64>, %g: tensor<1x2x2x3x2xf64>) -> tensor<1x3x4x3x2xf64> {
   %m, %i = nn.max_pool %x window = [2, 2, 2] strides = [1, 2, 1] padding = [0, 0, 1] to [0, 0, 0] overhang = [0, 0, 0] dilations = [1, 1, 1] : tensor<1x3x4x3x2xf64> -> tensor<1x2x2x3x2xf64>, tensor<1x2x2x3x2xi8>
   %y = nn.max_pool_grad %g, %i window = [2, 2, 2] strides = [1, 2, 1] padding = [0, 0, 1] to [0, 0, 0] overhang = [0, 0, 0] dilations = [1, 1, 1] : tensor<1x2x2x3x2xf64>, tensor<1x2x2x3x2xi8> -> tensor<1x3x4x3x2xf64>
   return %y : tensor<1x3x4x3x2xf64>
