@@ -43,7 +43,7 @@ LogicalResult ScanOp::verify() {
   if (!llvm::equal(arguments, getBlock().getArgumentTypes()))
     return emitOpError()
            << "C2: the body's arguments do not have the types of carried values, slices and invariants";
-  auto yield = getBlock().empty() ? YieldOp() : dyn_cast<YieldOp>(getBlock().back());
+  auto yield = dyn_cast<YieldOp>(getBlock().getTerminator());
   if (!yield)
     return emitOpError() << "C3: the body does not end with nn.yield";
   if (yield.getNumOperands() != getNumResults() || getNumResults() < getNumCarried())

@@ -24,7 +24,7 @@ static int64_t bytesOf(Type type) { return storedBytes(cast<ShapedType>(type)); 
 
 LogicalResult KernelOp::verify() {
   Block &block = getBody().front();
-  auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
+  auto yield = dyn_cast<YieldOp>(block.getTerminator());
   if (!yield || block.getArgumentTypes() != getInputs().getTypes() ||
       yield.getValues().getTypes() != getResultTypes())
     return emitOpError() << "C1: arguments or yielded values do not have the types of operands and results";

@@ -47,18 +47,22 @@ protected:
 };
 
 /// The largest distance of `got` from `wanted`, relative to the largest magnitude of each tensor; 0 is bit
-/// for bit.
-double worstDistance(const std::map<std::string, Values> &wanted, std::map<std::string, Values> &got) {
+/// for bit, infinite where a number is none.
+double worstDistance(const std::map<std::string, Values> &wanted, const std::map<std::string, Values> &got) {
+  EXPECT_FALSE(wanted.empty());
   EXPECT_EQ(wanted.size(), got.size());
   double worst = 0;
   for (const auto &[name, values] : wanted) {
     double largest = 1e-6, off = 0;
-    EXPECT_EQ(values.shape, got[name].shape) << name;
-    if (values.shape != got[name].shape)
-      continue;
+    const Values &other = valuesOf(got, name);
+    EXPECT_EQ(values.type, other.type) << name;
+    EXPECT_EQ(values.shape, other.shape) << name;
+    if (values.shape != other.shape)
+      return INFINITY;
     for (size_t i = 0; i < values.data.size(); ++i) {
       largest = std::max(largest, std::fabs(values.data[i]));
-      off = std::max(off, std::fabs(values.data[i] - got[name].data[i]));
+      double difference = std::fabs(values.data[i] - other.data[i]);
+      off = std::isnan(difference) ? INFINITY : std::max(off, difference);
     }
     worst = std::max(worst, off / largest);
   }
@@ -165,6 +169,8 @@ TEST_F(ArtifactTest, TrainsAtBatch32AndPredictsAtBatch1) {
   auto single = loadValues(folder / "single.npz"), batch = loadValues(folder / "train.npz");
   EXPECT_LE(worstDistance(batch, single), 1e-6);
   auto labels = loadValues(digits + "test.npz")["label"].data;
+  ASSERT_EQ(labels.size(), 360u);
+  ASSERT_EQ(valuesOf(single, "output").shape, (host::Shape{360, 10}));
   size_t right = 0;
   for (size_t i = 0; i < labels.size(); ++i) {
     auto row = single["output"].data.begin() + 10 * i;

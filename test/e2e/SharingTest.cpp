@@ -115,7 +115,8 @@ TEST_F(SharingTest, TheFlagsPutItRight) {
            folder / "pa.npz", "--quiet"});
   mustRun({"predict", folder / "b", "--data", data, "-o", folder / "pb.npz", "--quiet"});
   auto a = loadValues(folder / "pa.npz")["y"].data, b = loadValues(folder / "pb.npz")["y"].data;
-  ASSERT_EQ(a.size(), b.size());
+  ASSERT_EQ(a.size(), 2u * 4 * 5);
+  ASSERT_EQ(b.size(), a.size());
   for (size_t i = 0; i < a.size(); ++i)
     EXPECT_NEAR(a[i], b[i], 1e-5);
 }

@@ -136,6 +136,7 @@ protected:
     auto read = artifact::readArtifactFile(folder / "model/model.ortc", error);
     ASSERT_TRUE(read) << error;
     artifact = std::move(read->artifact);
+    ASSERT_FALSE(artifact.codes.empty() || artifact.entries.empty());
     targets = Json::parse(artifact.manifest)["targets"];
   }
 

@@ -71,6 +71,15 @@ std::map<std::string, Values> loadValues(const std::string &path) {
   return result;
 }
 
+const Values &valuesOf(const std::map<std::string, Values> &arrays, const std::string &name) {
+  static const Values kNone;
+  auto found = arrays.find(name);
+  if (found != arrays.end())
+    return found->second;
+  ADD_FAILURE() << "there is no array '" << name << "'";
+  return kNone;
+}
+
 std::vector<double> loadLosses(const std::string &path) {
   std::vector<double> losses;
   std::istringstream lines(readFile(path));

@@ -41,6 +41,9 @@ struct Values {
 /// read.
 std::map<std::string, Values> loadValues(const std::string &path);
 
+/// The array called `name`; without one the test fails, and the array is empty.
+const Values &valuesOf(const std::map<std::string, Values> &arrays, const std::string &name);
+
 /// The losses of the steps in a metrics file, in order.
 std::vector<double> loadLosses(const std::string &path);
 

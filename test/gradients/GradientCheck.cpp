@@ -143,6 +143,8 @@ double distance(ArrayRef<HostTensor> engine, ArrayRef<HostTensor> numeric) {
   for (auto [a, b] : llvm::zip_equal(engine, numeric)) {
     if (!b.getType() || !b.isFloat())
       continue;
+    if (a.getType() != b.getType())
+      return INFINITY;
     double span = 1e-3, off = 0;
     for (int64_t j = 0; j < b.size(); ++j) {
       span = std::max(span, std::fabs(b.getFloat(j)));

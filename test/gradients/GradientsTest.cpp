@@ -144,6 +144,7 @@ TEST_F(GradientRulesTest, SpecialPointsFollowTheConventions) {
         continue;
       isCompared = true;
       HostTensor expected = *HostTensor::fromAttribute(attribute);
+      ASSERT_EQ((*engine)[i].getType(), expected.getType()) << "argument " << i;
       for (int64_t j = 0; j < expected.size(); ++j)
         EXPECT_TRUE(isSame((*engine)[i].getFloat(j), expected.getFloat(j)))
             << "argument " << i << ", element " << j << ": " << (*engine)[i].getFloat(j) << " instead of "

@@ -1,4 +1,5 @@
-// Tile instructions of x86-64 (AMX-TILE, AMX-BF16) carried out by a signal handler.
+// Tile instructions of x86-64 (AMX-TILE, AMX-BF16) carried out by a signal handler. Opcode map 0F38 has no other
+// instructions of 128 bits with their prefixes and opcodes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/compiler/codegen/MatrixUnitFixture.h"
 
@@ -174,9 +175,11 @@ bool carryOut(const Instruction &i) {
   switch (i.opcode << 4 | i.prefix) {
   case 0x490: // LDTILECFG, TILERELEASE
     if (i.hasMemory)
-      return configure(at<const uint8_t>(i.address));
+      return i.reg == 0 && configure(at<const uint8_t>(i.address));
+    if (i.reg != 0 || i.rm != 0)
+      return false;
     state.isConfigured = false;
-    return i.reg == 0 && i.rm == 0;
+    return true;
   case 0x493: // TILEZERO
     if (i.hasMemory || !isUsable(i.reg))
       return false;
@@ -202,11 +205,16 @@ bool carryOut(const Instruction &i) {
 
 void onIllegalInstruction(int, siginfo_t *, void *context) {
   auto &machine = static_cast<ucontext_t *>(context)->uc_mcontext;
-  Instruction instruction;
-  const auto *code = at<const uint8_t>(static_cast<uint64_t>(machine.gregs[REG_RIP]));
-  if (decode(code, machine.gregs, instruction) && carryOut(instruction))
-    machine.gregs[REG_RIP] += instruction.length;
-  else
+  // Tile instructions stand one behind the other, and a signal takes longer than what it is for.
+  uint64_t before = static_cast<uint64_t>(machine.gregs[REG_RIP]), place = before;
+  for (bool goesOn = true; goesOn;) {
+    machine.gregs[REG_RIP] = static_cast<greg_t>(place);
+    Instruction instruction;
+    goesOn = decode(at<const uint8_t>(place), machine.gregs, instruction) && carryOut(instruction);
+    if (goesOn)
+      place += instruction.length;
+  }
+  if (place == before)
     sigaction(SIGILL, &previousAction, nullptr); // and once more, to its end
 }
 

@@ -460,16 +460,6 @@ func.func @scan_c3_end(%x: tensor<2xf32>) {
 
 // -----
 
-func.func @scan_c3_empty(%x: tensor<2xf32>) {
-  // expected-error @below {{C3: the body does not end with nn.yield}}
-  %0 = nn.scan 2 carry(%x) over() with() : (tensor<2xf32>) -> (tensor<2xf32>) {
-  ^bb0(%a: tensor<2xf32>):
-  }
-  return
-}
-
-// -----
-
 func.func @scan_c3_count(%x: tensor<2xf32>) {
   // expected-error @below {{C3: the body yields 2 values for 1 results}}
   %0 = nn.scan 2 carry(%x) over() with() : (tensor<2xf32>) -> (tensor<2xf32>) {

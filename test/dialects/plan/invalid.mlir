@@ -112,13 +112,3 @@ func.func @kernel_c2_sizes(%x: tensor<4xf32>) {
   }
   return
 }
-
-// -----
-
-func.func @kernel_c1_empty(%x: tensor<4xf32>) {
-  // expected-error @below {{C1: arguments or yielded values do not have the types of operands and results}}
-  %0 = plan.kernel loop (%x) : (tensor<4xf32>) -> tensor<4xf32> {
-  ^bb0(%a: tensor<4xf32>):
-  }
-  return
-}

@@ -46,6 +46,9 @@ HostTensor attributeOf(func::FuncOp function, unsigned i, StringRef name) {
 
 /// The largest distance relative to the largest expected magnitude (at least `floor`).
 double distance(const HostTensor &got, const HostTensor &expected, double floor = 1e-3) {
+  EXPECT_EQ(got.getType(), expected.getType());
+  if (got.getType() != expected.getType())
+    return INFINITY;
   double span = floor, off = 0;
   for (int64_t i = 0; i < expected.size(); ++i) {
     span = std::max(span, std::fabs(expected.getFloat(i)));
