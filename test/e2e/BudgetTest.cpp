@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "test/e2e/Tool.h"
@@ -15,48 +16,30 @@ using namespace ortc::test;
 
 namespace {
 
-/// Every folder of test/zoo.
-std::vector<std::string> listEntries() {
-  std::vector<std::string> names;
-  for (const auto &folder : std::filesystem::directory_iterator(sourcePath("zoo")))
-    if (std::filesystem::exists(folder.path() / "recipe.json"))
-      names.push_back(folder.path().filename());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 class BudgetTest : public testing::TestWithParam<std::string> {
 protected:
   BudgetTest() : entry(GetParam()) {}
 
-  std::vector<std::string> trainFlags(const std::string &artifact) const {
+  Outcome compile(const std::string &artifact, const std::string &target, uint64_t budget = 0) {
     std::vector<std::string> flags{"train",    entry.model(), "-o",
                                    artifact,   "--optimizer", entry.optimizers.at("adamw"),
-                                   "--target", "native",      "--quiet"};
+                                   "--target", target,        "--quiet"};
     flags.insert(flags.end(), entry.flags.begin(), entry.flags.end());
-    return flags;
+    if (budget > 0)
+      flags.insert(flags.end(), {"--memory-budget", std::to_string(budget)});
+    return runTool(flags);
   }
 
-  /// Compiles with a budget; where that is refused, with the smallest one that the message names. The budget used.
-  uint64_t trainWithin(uint64_t budget, const std::string &artifact) {
-    std::vector<std::string> flags = trainFlags(artifact);
-    flags.insert(flags.end(), {"--memory-budget", std::to_string(budget)});
-    Outcome outcome = runTool(flags);
-    if (outcome.status == 2) {
-      const std::string before = "the smallest possible budget is ";
-      size_t at = outcome.errors.find(before);
-      EXPECT_NE(at, std::string::npos) << outcome.errors;
-      EXPECT_FALSE(std::filesystem::exists(artifact)) << "a refused budget leaves something behind";
-      if (at == std::string::npos)
-        return 0;
-      uint64_t smallest = std::stoull(outcome.errors.substr(at + before.size()));
-      EXPECT_GT(smallest, budget);
-      budget = smallest;
-      flags.back() = std::to_string(budget);
-      outcome = runTool(flags);
-    }
-    EXPECT_EQ(outcome.status, 0) << "budget " << budget << ": " << outcome.errors;
-    return budget;
+  /// The smallest budget that the refusal of this one names.
+  uint64_t refuse(const std::string &target, uint64_t budget) {
+    std::string artifact = folder / "refused";
+    Outcome outcome = compile(artifact, target, budget);
+    EXPECT_EQ(outcome.status, 2) << "budget " << budget << ": " << outcome.errors;
+    EXPECT_FALSE(std::filesystem::exists(artifact)) << "a refused budget leaves something behind";
+    const std::string before = "the smallest possible budget is ";
+    size_t at = outcome.errors.find(before);
+    EXPECT_NE(at, std::string::npos) << outcome.errors;
+    return at == std::string::npos ? 0 : std::stoull(outcome.errors.substr(at + before.size()));
   }
 
   /// The most that any entry of an artifact takes.
@@ -86,18 +69,53 @@ protected:
 
 TEST_P(BudgetTest, IsKeptAndChangesNoBit) {
   std::string whole = folder / "whole";
-  mustRun(trainFlags(whole));
-  uint64_t all = transientOf(whole);
+  Outcome outcome = compile(whole, "native");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  uint64_t all = transientOf(whole), least = refuse("native", 1);
   std::string wanted = train(whole);
   ASSERT_FALSE(wanted.empty());
-  for (uint64_t percent : {70, 40}) {
-    std::string artifact = folder / std::to_string(percent);
-    uint64_t budget = trainWithin(all * percent / 100, artifact);
-    ASSERT_GT(budget, 0u);
+  ASSERT_GT(least, 1u);
+  ASSERT_LE(least, all);
+  EXPECT_EQ(refuse("native", least - 1), least);
+  for (uint64_t budget : {least, least + (all - least) / 2}) {
+    std::string artifact = folder / std::to_string(budget);
+    outcome = compile(artifact, "native", budget);
+    ASSERT_EQ(outcome.status, 0) << "budget " << budget << " of " << all << ": " << outcome.errors;
     EXPECT_LE(transientOf(artifact), budget);
-    EXPECT_LE(transientOf(artifact), all);
-    EXPECT_TRUE(train(artifact) == wanted) << percent << " %: other bits";
+    EXPECT_TRUE(train(artifact) == wanted) << "budget " << budget << " of " << all << ": other bits";
   }
+}
+
+/// The smallest budget is as small as it was when this was written. Per cent of the memory without one, for a fixed target:
+/// long chains of activations can be computed again, a step whose largest kernel reads and writes most of it cannot.
+TEST_P(BudgetTest, IsAsSmallAsItCanBe) {
+  static const std::map<std::string, unsigned> kPercent = {
+      {"autoencoder-conv", 60},
+      {"bert-tiny", 31},
+      {"conv3d-tiny", 100},
+      {"dlrm-tiny", 90},
+      {"fasttext", 100},
+      {"gcn", 94},
+      {"gpt2-tiny", 36},
+      {"gru-forecast", 100},
+      {"lenet", 91},
+      {"llama-tiny", 25},
+      {"loss-in-graph", 91},
+      {"lstm-dynamo", 96},
+      {"mlp-digits", 100},
+      {"mlp-mixer-tiny", 32},
+      {"mobilenetv2-tiny", 24},
+      {"resnet-tiny", 88},
+      {"roberta-tiny", 27},
+      {"siren", 70},
+      {"unet", 28},
+      {"vit-tiny-slim", 25},
+  };
+  ASSERT_TRUE(kPercent.count(GetParam())) << "who adds an entry says what is possible";
+  std::string whole = folder / "whole";
+  Outcome outcome = compile(whole, "x86-64-v3");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  EXPECT_LE(100 * refuse("x86-64-v3", 1), kPercent.at(GetParam()) * transientOf(whole));
 }
 
 INSTANTIATE_TEST_SUITE_P(Budget, BudgetTest, testing::ValuesIn(listEntries()),

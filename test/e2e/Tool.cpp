@@ -5,9 +5,11 @@
 #include "test/compiler/legalize/Exact.h"
 #include "test/host/cases.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -89,6 +91,15 @@ std::vector<double> loadLosses(const std::string &path) {
       losses.push_back(object["loss"].get<double>());
   }
   return losses;
+}
+
+std::vector<std::string> listEntries() {
+  std::vector<std::string> names;
+  for (const auto &folder : std::filesystem::directory_iterator(sourcePath("zoo")))
+    if (std::filesystem::exists(folder.path() / "recipe.json"))
+      names.push_back(folder.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 ZooEntry::ZooEntry(const std::string &name) : folder(sourcePath("zoo/" + name)) {

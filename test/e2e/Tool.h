@@ -60,6 +60,9 @@ struct ZooEntry {
   int steps = 0;
 };
 
+/// Every folder of test/zoo with a recipe, sorted.
+std::vector<std::string> listEntries();
+
 } // namespace ortc::test
 
 #endif // ORTC_TEST_E2E_TOOL_H

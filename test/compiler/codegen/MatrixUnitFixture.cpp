@@ -97,7 +97,8 @@ template <typename T> T *at(uint64_t address) { return reinterpret_cast<T *>(add
 bool configure(const uint8_t *bytes) {
   static constexpr uint8_t kZeros[kRowBytes] = {};
   if (bytes[0] != kPalette || bytes[1] != 0 || std::memcmp(bytes + 2, kZeros, 14) != 0 ||
-      std::memcmp(bytes + 16 + 2 * kTiles, kZeros, 16) != 0 || std::memcmp(bytes + 48 + kTiles, kZeros, 8) != 0)
+      std::memcmp(bytes + 16 + 2 * kTiles, kZeros, 16) != 0 ||
+      std::memcmp(bytes + 48 + kTiles, kZeros, 8) != 0)
     return false;
   State next;
   next.products = state.products;

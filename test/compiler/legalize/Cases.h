@@ -89,9 +89,10 @@ struct LegalCase {
       EXPECT_EQ(array.bytes, host::getElementBytes(array.type) * static_cast<size_t>(tensor.size())) << name;
       if (array.bytes == host::getElementBytes(array.type) * static_cast<size_t>(tensor.size()))
         for (int64_t k = 0; k < tensor.size(); ++k)
-          tensor.isFloat() ? tensor.setFloat(k, elementOf(array, k))
-                           : tensor.setInt(k, evaluator::wrapTo(tensor.getType().getElementType(),
-                                                                 static_cast<int64_t>(test::bitsOf(array, k))));
+          tensor.isFloat()
+              ? tensor.setFloat(k, elementOf(array, k))
+              : tensor.setInt(k, evaluator::wrapTo(tensor.getType().getElementType(),
+                                                   static_cast<int64_t>(test::bitsOf(array, k))));
       arguments.push_back(std::move(tensor));
     }
     return arguments;
