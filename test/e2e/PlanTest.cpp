@@ -77,6 +77,7 @@ protected:
 TEST_P(PlanTest, IsThePlanOfTheArtifact) {
   EXPECT_EQ(report["memory"]["persistent"], manifest["memory"]["persistent"]);
   EXPECT_EQ(report["memory"]["constants"], manifest["memory"]["constants"]);
+  ASSERT_FALSE(manifest["entries"].empty());
   ASSERT_EQ(report["entries"].size(), manifest["entries"].size());
   for (size_t i = 0; i < report["entries"].size(); ++i) {
     EXPECT_EQ(report["entries"][i]["name"], manifest["entries"][i]["name"]);
@@ -113,12 +114,16 @@ TEST_P(PlanTest, IsWhatTheRuntimeAllocates) {
   EXPECT_EQ(sizes.persistent, report["memory"]["persistent"].get<uint64_t>());
   ortc_entry_info info{};
   info.size = sizeof info;
+  size_t found = 0;
   for (uint32_t i = 0; ortc_entry_get(program, i, &info) == ORTC_OK; ++i)
     for (const Json &entry : report["entries"])
       if (entry["name"] == info.name) {
+        ++found;
         EXPECT_EQ(info.fixed_bytes, entry["memory"]["transient"].get<uint64_t>()) << info.name;
         EXPECT_EQ(info.worker_bytes, 0u) << info.name;
       }
+  EXPECT_EQ(found, report["entries"].size());
+  EXPECT_GT(found, 0u);
   ortc_session *session = nullptr;
   uint64_t before = counting.bytes;
   ASSERT_EQ(ortc_session_create(program, &options, &session, nullptr), ORTC_OK);
@@ -132,7 +137,9 @@ TEST_P(PlanTest, BuffersAreAPackingOfTheArena) {
   ASSERT_TRUE(file.ok()) << file.status().message;
   std::vector<uint32_t> pools = file->pools;
   pools.resize(file->ids.size(), 0);
-  for (const planning::Pool &pool : planning::splitPools(file->problem, pools)) {
+  auto split = planning::splitPools(file->problem, pools);
+  EXPECT_FALSE(split.empty());
+  for (const planning::Pool &pool : split) {
     std::vector<uint64_t> offsets;
     for (const planning::Item &item : pool.problem.items)
       offsets.push_back(item.fixed);
@@ -143,6 +150,7 @@ TEST_P(PlanTest, BuffersAreAPackingOfTheArena) {
 }
 
 TEST_P(PlanTest, ThePeakIsTheStepWithMostBytes) {
+  ASSERT_FALSE(report["entries"].empty());
   for (const Json &entry : report["entries"]) {
     const Json &memory = entry["memory"];
     uint64_t most = 0;

@@ -13,9 +13,14 @@ using namespace ortc::test;
 
 namespace {
 
-/// References of tensors are float64 rounded to float32, and the module's constants (1e-5, the root of two) stand in the file
-/// as float32: both are half a unit in the last place, 6e-8, and the second goes through five steps.
-constexpr double kRounded = 2e-7;
+/// References of tensors are float64 rounded to float32, which is half a unit in the last place: 6e-8.
+constexpr double kRounded = 6.5e-8;
+/// The file has the momentum of running statistics, 0.9, as float32: what a step adds, a tenth, is off by 2.4e-7.
+constexpr double kStatistics = 2.4e-7 + kRounded;
+/// Constants of the module, like 1e-5 or the root of two, stand in the file as float32, too.
+constexpr double kLoss = 1e-9;
+/// Here some, like 0.7 and 1.2, are weights in the loss itself.
+constexpr double kLossInGraph = 6e-8;
 
 std::string nameOf(const testing::TestParamInfo<std::string> &info) {
   std::string name = info.param;
@@ -76,13 +81,14 @@ TEST_P(PrecisionTest, AgreesWithTheReference) {
         largest = std::max(largest, std::fabs(values.data[i]));
         off = std::max(off, std::fabs(got.data[i] - values.data[i]));
       }
-      EXPECT_LE(off, kRounded * largest) << key;
+      bool isStatistic = key.find(".running_") != std::string::npos;
+      EXPECT_LE(off, (isStatistic ? kStatistics : kRounded) * largest) << key;
       worst = std::max(worst, off / largest);
       ++compared;
     }
     EXPECT_GT(compared, 0u);
   }
-  EXPECT_LE(worstLoss, 1e-9);
+  EXPECT_LE(worstLoss, GetParam() == "loss-in-graph" ? kLossInGraph : kLoss);
   std::printf("%s: losses within %.1e, parameters within %.1e\n", GetParam().c_str(), worstLoss, worst);
 }
 

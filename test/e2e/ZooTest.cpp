@@ -113,8 +113,8 @@ TEST_P(ZooTest, AgreesWithPyTorch) {
     for (const char *kind : {"grad/", "param/", "adamw/"})
       EXPECT_TRUE(name == "loss" || golden.contains(kind + name))
           << name << " is trained and has no reference " << kind;
-  EXPECT_EQ(valuesOf(gradients, "loss").data.size(), 1u);
-  EXPECT_EQ(valuesOf(gradients, "loss").data, std::vector<double>(1, firstLoss)) << "the step's own loss";
+  ASSERT_EQ(valuesOf(gradients, "loss").data.size(), 1u);
+  EXPECT_EQ(float(gradients["loss"].data[0]), float(firstLoss)); // metrics have so many digits
   ASSERT_TRUE(predicted.contains(entry.predict)) << "there is no prediction of '" << entry.predict << "'";
   const host::Shape &shape = golden["predict"].shape; // a scalar of one step is an array of one
   ASSERT_EQ(predicted[entry.predict].shape, shape.empty() ? host::Shape{1} : shape);

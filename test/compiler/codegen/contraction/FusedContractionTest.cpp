@@ -1,18 +1,8 @@
 // Dots with views before and elementwise operations behind them, against the evaluator, on all targets.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "test/compiler/codegen/KernelFixture.h"
+#include "test/compiler/codegen/EvaluatorFixture.h"
 
 #include "compiler/codegen/contraction/FusedContraction.h"
-#include "compiler/codegen/loop/ElementEmitter.h"
-#include "compiler/evaluator/Evaluator.h"
-#include "dialects/nn/NnDialect.h"
-#include "dialects/plan/PlanDialect.h"
-
-#include "mlir/Parser/Parser.h"
-
-#include <cmath>
-#include <cstring>
-#include <random>
 
 using namespace mlir;
 using namespace ortc;
@@ -34,87 +24,23 @@ struct Program {
                               function.getBody().front().getTerminator()->getOperands(), reason);
   }
 
-  /// `pairs` of an argument and a result share memory.
-  SmallVector<KernelBuffer> buffers(ArrayRef<int64_t> pairs) {
-    SmallVector<KernelBuffer> result;
-    auto add = [&](Type type, bool written) {
-      auto tensor = cast<RankedTensorType>(type);
-      result.push_back({bufferType(tensor.getElementType()), tensor.getNumElements(), written, true});
-    };
-    for (Type type : function.getArgumentTypes())
-      add(type, false);
-    for (Type type : function.getResultTypes())
-      add(type, true);
-    for (size_t i = 0; i < pairs.size(); i += 2) {
-      result[pairs[i]].distinct = false;
-      result[function.getNumArguments() + pairs[i + 1]].distinct = false;
-    }
-    return result;
-  }
-
   KernelModule m;
   OwningOpRef<ModuleOp> source;
   func::FuncOp function;
 };
 
-/// Compiles and runs f32 (and i1 output) programs; compares every output with the evaluator in double precision. Results lie
-/// where the arguments of `pairs` do.
+FailureOr<KernelInfo> generate(ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer> buffers,
+                               const Target &target, Numerics numerics) {
+  std::string reason;
+  EXPECT_TRUE(isFusedContraction(function.getArguments(),
+                                 function.getBody().front().getTerminator()->getOperands(), reason))
+      << reason;
+  return generateFusedContraction(module, function, buffers, target, numerics);
+}
+
+/// On all targets, against the evaluator in double precision. Results lie where the arguments of `pairs` do.
 void check(llvm::StringRef text, double tolerance, ArrayRef<int64_t> pairs = {}) {
-  for (const Target &target : runnableTargets()) {
-    Program p(text);
-    std::string reason;
-    EXPECT_TRUE(p.isAccepted(reason)) << reason << "\n" << text.str();
-    auto info = generateFusedContraction(*p.m.module, p.function, p.buffers(pairs), target, Numerics::Fast);
-    ASSERT_TRUE(succeeded(info)) << text.str();
-    LoadedBlob blob = p.m.load(target);
-
-    std::vector<evaluator::HostTensor> inputs;
-    std::vector<AlignedArray<char>> memory;
-    unsigned seed = 0;
-    for (Type type : p.function.getArgumentTypes()) {
-      auto tensor = cast<RankedTensorType>(type);
-      inputs.emplace_back(tensor);
-      memory.emplace_back(tensor.getNumElements() * 4);
-      std::mt19937 random(++seed);
-      std::uniform_real_distribution<float> uniform(-1, 1);
-      for (int64_t i = 0; i < tensor.getNumElements(); ++i) {
-        float value = uniform(random);
-        inputs.back().setFloat(i, value);
-        std::memcpy(memory.back().begin() + i * 4, &value, 4);
-      }
-    }
-    for (Type type : p.function.getResultTypes())
-      memory.emplace_back(cast<RankedTensorType>(type).getNumElements() * 4);
-    memory.emplace_back(info->workspaceBytesPerWorker + 64);
-    std::memset(memory.back().begin(), 0x7f, memory.back().size);
-    std::vector<void *> args;
-    for (auto &array : memory)
-      args.push_back(array.begin());
-    for (size_t i = 0; i < pairs.size(); i += 2)
-      args[inputs.size() + pairs[i + 1]] = args[pairs[i]];
-    for (int64_t chunk = info->chunks; chunk-- > 0;)
-      blob.kernel(info->name)(args.data(), chunk, 0);
-
-    auto want =
-        evaluator::Evaluator(evaluator::Precision::f64).evaluate(p.function.getBody().front(), inputs);
-    ASSERT_TRUE(succeeded(want));
-    for (auto [number, tensor] : llvm::enumerate(*want)) {
-      char *got = static_cast<char *>(args[inputs.size() + number]);
-      for (int64_t i = 0; i < tensor.size(); ++i) {
-        if (!tensor.isFloat()) {
-          ASSERT_EQ(int64_t(got[i]), tensor.getInt(i))
-              << target.name << " output " << number << " element " << i << "\n"
-              << text.str();
-          continue;
-        }
-        float value;
-        std::memcpy(&value, got + i * 4, 4);
-        ASSERT_NEAR(value, tensor.getFloat(i), tolerance)
-            << target.name << " output " << number << " element " << i << "\n"
-            << text.str();
-      }
-    }
-  }
+  compareWithEvaluator(text, generate, tolerance, Coverage::All, pairs);
 }
 
 TEST(FusedContractionTest, BiasAndReluWithTheSumsKept) {

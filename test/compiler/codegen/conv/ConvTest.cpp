@@ -1,5 +1,6 @@
 // Convolutions and their gradients against the evaluator, on all targets, in f32 and f64.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/compiler/codegen/MatrixUnitFixture.h"
 #include "test/compiler/codegen/conv/ConvFixture.h"
 
 using namespace mlir;
