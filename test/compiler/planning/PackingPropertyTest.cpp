@@ -176,7 +176,7 @@ TEST(PackingPropertyTest, ValidatorAgreesWithPairsOnDamagedPackings) {
     ASSERT_EQ(!validatePacking(problem, packing.offsets, packing.height).ok(), bad);
     refused += bad;
   }
-  EXPECT_EQ(refused, 0u);
+  EXPECT_GE(refused, 2500u); // 2563 when written; depends on packings
 }
 
 } // namespace

@@ -97,7 +97,7 @@ TEST(Replay, CountsWhatTheExpandedProblemNeeds) {
       repeated += uint32_t(runs.size() - problem.steps.size());
     }
   }
-  EXPECT_EQ(repeated, 0u); // or nothing was tested
+  EXPECT_EQ(repeated, 10826u); // or less was tested than was meant
   EXPECT_LT(refused, 2000u);
 }
 
@@ -302,9 +302,9 @@ TEST(Recompute, AgreesWithBruteForceOnTinyProblems) {
     equal += search.result().time == best;
     tight += bound.extraTime > 0;
   }
-  EXPECT_EQ(compared, 0u);
-  EXPECT_EQ(repeats, 0u);
-  EXPECT_EQ(tight, 0u);
+  EXPECT_EQ(compared, 124u);
+  EXPECT_EQ(repeats, 124u);
+  EXPECT_GE(tight, 118u);
   EXPECT_GE(equal * 100, compared * 97) << equal << " of " << compared;
 }
 

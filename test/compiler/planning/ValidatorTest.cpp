@@ -213,7 +213,7 @@ TEST(ValidatorRandomTest, AgreesWithPairwiseCheckOnDamagedPlans) {
     EXPECT_EQ(!validate(problem, damaged).ok(), bad) << "seed " << seed;
     refused += bad;
   }
-  EXPECT_EQ(refused, 0);
+  EXPECT_GE(refused, 260); // 264 when written; depends on plans
 }
 
 } // namespace
