@@ -508,13 +508,12 @@ private:
     std::error_code code;
     std::filesystem::create_directories(options.dumpIr, code);
     std::string path = options.dumpIr + "/" + std::to_string(number) + "-" + phase.str() + ".mlir";
-    llvm::raw_fd_ostream file(path, code);
-    if (code)
-      return fail("cannot write '" + path + "': " + code.message(), 1);
+    std::string text, why;
+    llvm::raw_string_ostream stream(text);
     OpPrintingFlags flags;
     flags.elideLargeElementsAttrs(64).elideLargeResourceString(64);
-    (program->getBody()->empty() ? *source : *program)->print(file, flags);
-    return true;
+    (program->getBody()->empty() ? *source : *program)->print(stream, flags);
+    return writeFile(path, text, why) || fail(why, 1);
   }
 
   /// Figures of the programs, in the order of the artifact's entries. Work is known when there is code.
@@ -613,11 +612,7 @@ private:
     if (!bytes)
       return fail(nameModel(why));
     std::string_view contents(reinterpret_cast<const char *>(bytes->data()), bytes->size());
-    host::Status outcome = output.open();
-    if (outcome.isOk())
-      outcome = output.write("model.ortc", contents);
-    if (outcome.isOk())
-      outcome = output.write("manifest.json", result.manifest);
+    host::Status outcome = output.write(contents, result.manifest);
     if (!outcome.isOk())
       return fail(outcome);
     if (!writeReports())

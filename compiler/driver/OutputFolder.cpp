@@ -1,51 +1,63 @@
-//===- OutputFolder.cpp - a folder written whole or not at all ------------===//
+//===- OutputFolder.cpp - an artifact's folder, written whole or not at all ===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/OutputFolder.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <vector>
 
 namespace fs = std::filesystem;
 
 namespace ortc::driver {
 
+using host::AtomicFile;
 using host::Status;
 
-/// The files of an artifact: a folder with nothing else may be replaced.
-static constexpr std::string_view kArtifactFiles[] = {"manifest.json", "model.ortc"};
+/// The files of an artifact.
+static constexpr const char *kModel = "model.ortc", *kManifest = "manifest.json";
 
-OutputFolder::OutputFolder(std::string given) : target(std::move(given)), place(target) {
-  while (place.size() > 1 && place.back() == '/')
-    place.pop_back();
-  std::error_code code;
-  if (fs::path resolved = fs::canonical(place, code); !code)
-    place = resolved.string();
+static std::string trim(std::string path) {
+  while (path.size() > 1 && path.back() == '/')
+    path.pop_back();
+  return path;
 }
 
+OutputFolder::OutputFolder(std::string given)
+    : target(std::move(given)), place(trim(target)), model(place + "/" + kModel),
+      manifest(place + "/" + kManifest) {}
+
 OutputFolder::~OutputFolder() {
-  std::error_code ignored;
-  if (!temporary.empty())
-    fs::remove_all(temporary, ignored);
+  model.drop();
+  manifest.drop();
+  for (size_t i = made.size(); i-- > 0;)
+    rmdir(made[i]->path.c_str()); // which says no where something is in it
+}
+
+/// A folder with nothing else may be written to. What a compilation that was killed has left is nobody's.
+static bool isOwn(const std::string &name) {
+  return name == kModel || name == kManifest || AtomicFile::isTemporary(name, kModel) ||
+         AtomicFile::isTemporary(name, kManifest);
 }
 
 Status OutputFolder::check() const {
   std::error_code code;
   fs::file_status status = fs::status(place, code);
-  if (fs::exists(status) && !fs::is_directory(status))
+  bool isThere = fs::exists(status);
+  if (isThere && !fs::is_directory(status))
     return Status::refusal("output '" + target + "' is a file; name a folder");
+  if (!isThere && fs::is_symlink(fs::symlink_status(place, code)))
+    return Status::refusal("output '" + target + "' is a link that leads nowhere; name a folder");
   std::vector<std::string> others;
-  for (const fs::directory_entry &item : fs::directory_iterator(place, code)) {
-    std::string name = item.path().filename().string();
-    if (std::find(std::begin(kArtifactFiles), std::end(kArtifactFiles), name) == std::end(kArtifactFiles))
+  for (const fs::directory_entry &item : fs::directory_iterator(place, code))
+    if (std::string name = item.path().filename().string(); !isOwn(name))
       others.push_back(name);
-  }
   if (!others.empty()) {
     std::sort(others.begin(), others.end());
     std::string list;
@@ -58,6 +70,10 @@ Status OutputFolder::check() const {
         ": it is replaced whole, so only files of an artifact may be in it; move the others or name "
         "another folder");
   }
+  if (isThere)
+    return access(place.c_str(), W_OK | X_OK) == 0
+               ? Status()
+               : Status::failure("cannot write to output folder '" + target + "': " + std::strerror(errno));
   // The closest folder that is there must take a new entry.
   fs::path parent = fs::absolute(place, code).parent_path();
   while (!fs::exists(fs::symlink_status(parent, code)) && parent.has_relative_path())
@@ -71,62 +87,59 @@ Status OutputFolder::check() const {
   return Status();
 }
 
-Status OutputFolder::open() {
-  ORTC_TRY(check());
-  std::error_code code;
-  if (fs::path parent = fs::path(place).parent_path(); !parent.empty())
-    fs::create_directories(parent, code);
-  // Not mkdtemp: the folder gets the permissions that the umask leaves, as any other.
-  for (int number = 0; number < 1000; ++number) {
-    std::string name = place + "." + std::to_string(getpid()) + "." + std::to_string(number);
-    if (mkdir(name.c_str(), 0777) == 0) {
-      temporary = name;
-      return Status();
+/// Those that are not there yet; they are removed again where there is no commit.
+Status OutputFolder::makeFolders() {
+  fs::path way;
+  for (const fs::path &part : fs::path(place)) {
+    way /= part;
+    auto folder = std::make_unique<Made>();
+    folder->path = way.string();
+    host::SignalsWait signals;
+    if (mkdir(folder->path.c_str(), 0777) == 0) {
+      folder->guard.remember(folder->path.c_str(), -1);
+      made.push_back(std::move(folder));
+    } else if (std::error_code code; !fs::is_directory(way, code)) {
+      return Status::failure("cannot create output folder '" + target + "': " + std::strerror(errno));
     }
-    if (errno != EEXIST)
-      break;
   }
-  return Status::failure("cannot create a folder beside '" + target + "': " + std::strerror(errno));
+  return Status();
 }
 
-Status OutputFolder::write(const std::string &name, std::string_view contents) {
-  std::string path = temporary + "/" + name;
-  int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  bool ok = file >= 0;
-  while (ok && !contents.empty()) {
-    ssize_t written = ::write(file, contents.data(), contents.size());
-    ok = written > 0 || (written < 0 && errno == EINTR);
-    if (written > 0)
-      contents.remove_prefix(static_cast<size_t>(written));
-  }
-  ok = ok && ::fsync(file) == 0;
-  Status status;
-  if (!ok)
-    status = Status::failure("cannot write '" + target + "/" + name + "': " + std::strerror(errno));
-  if (file >= 0)
-    ::close(file);
-  return status;
+Status OutputFolder::write(std::string_view modelText, std::string_view manifestText) {
+  ORTC_TRY(check());
+  ORTC_TRY(makeFolders());
+  ORTC_TRY(model.open());
+  ORTC_TRY(model.write(modelText.data(), modelText.size()));
+  ORTC_TRY(model.flush());
+  ORTC_TRY(manifest.open());
+  ORTC_TRY(manifest.write(manifestText.data(), manifestText.size()));
+  return manifest.flush();
 }
 
 Status OutputFolder::commit() {
-  // A rename replaces a folder that is empty or not there; an artifact changes places with the new one.
-  if (std::rename(temporary.c_str(), place.c_str()) == 0) {
-    temporary.clear();
-    return Status();
+  // Two that write to one folder must not mix their files. Where there are no locks they are quick, at least.
+  int folder = ::open(place.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  while (flock(folder, LOCK_EX) != 0 && errno == EINTR) {
   }
-  if (renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) == 0)
-    return Status(); // the destructor removes what was there
-  std::string old = temporary + ".old";
-  if (std::rename(place.c_str(), old.c_str()) == 0) {
-    std::error_code ignored;
-    if (std::rename(temporary.c_str(), place.c_str()) == 0) {
-      temporary.clear();
-      fs::remove_all(old, ignored);
-      return Status();
-    }
-    fs::rename(old, place, ignored);
+  Status status = swap();
+  ::close(folder);
+  return status;
+}
+
+/// The old copy goes before the old artifact, so that no manifest is ever beside an artifact that is not its own.
+Status OutputFolder::swap() {
+  std::ostringstream old;
+  bool wasThere = bool(old << std::ifstream(manifest.getPlace(), std::ios::binary).rdbuf());
+  if (unlink(manifest.getPlace().c_str()) != 0 && errno != ENOENT)
+    return Status::failure(manifest.getPlace() + ": cannot be replaced: " + std::strerror(errno));
+  if (Status status = model.commit(); !status.isOk()) {
+    AtomicFile again(manifest.getPlace());
+    if (wasThere && again.open().isOk() && again.write(old.str()).isOk())
+      (void)again.commit();
+    return status;
   }
-  return Status::failure("cannot put the artifact at '" + target + "': " + std::strerror(errno));
+  made.clear(); // the artifact is there
+  return manifest.commit();
 }
 
 } // namespace ortc::driver

@@ -1,15 +1,19 @@
-//===- OutputFolder.h - a folder written whole or not at all --------------===//
+//===- OutputFolder.h - an artifact's folder, written whole or not at all -===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "runtime/host/status.h"
+#include "runtime/host/data/atomic_file.h"
 
+#include <memory>
 #include <string_view>
+#include <vector>
 
 namespace ortc::driver {
 
-/// A folder next to its final place, moved there by `commit`. What stands there before is replaced only when it holds
-/// nothing but an artifact's own files. Destroyed without commit, it leaves nothing behind.
+/// The folder of an artifact. A folder that is there stays the same folder, a mounted one or somebody's working directory,
+/// say; its files are replaced, and only an artifact's own files may be in it. `model.ortc` is the artifact, manifest and
+/// all: its rename decides, and `manifest.json`, a copy for people, is never that of another one. Destroyed without commit,
+/// it leaves nothing behind, the folders that it made neither.
 class OutputFolder {
 public:
   explicit OutputFolder(std::string target);
@@ -17,20 +21,27 @@ public:
   OutputFolder(const OutputFolder &) = delete;
   OutputFolder &operator=(const OutputFolder &) = delete;
 
-  /// Refuses a target that is a file or a folder with something else in it; fails where it cannot be created. Touches
-  /// nothing.
+  /// Refuses a target that is a file or a folder with something else in it; fails where it cannot be created or written
+  /// to. Touches nothing.
   host::Status check() const;
-  /// Checks again and creates the folder that is written to.
-  host::Status open();
-  host::Status write(const std::string &name, std::string_view contents);
-  /// Puts the folder in its place. Where the file system can exchange two names, as those of Linux can, there is an
-  /// artifact there at every moment.
+  /// Checks again, makes the folder and writes both files beside their places.
+  host::Status write(std::string_view model, std::string_view manifest);
+  /// Puts them in their places. There is an artifact at every moment, where there was one.
   host::Status commit();
 
 private:
-  const std::string target; ///< as given, for messages
-  std::string place;        ///< the same without links
-  std::string temporary;    ///< empty: not open
+  struct Made {
+    std::string path;
+    host::HalfMade guard;
+  };
+  host::Status makeFolders();
+  host::Status describe(const host::Status &status) const;
+  host::Status swap();
+
+  const std::string target;                ///< as given, for messages
+  std::string place;                       ///< the same without slashes at its end
+  std::vector<std::unique_ptr<Made>> made; ///< folders, the outermost first
+  host::AtomicFile model, manifest;
 };
 
 } // namespace ortc::driver

@@ -88,6 +88,22 @@ private:
 
 } // namespace
 
+/// `item`: what is counted.
+static std::string formatJson(const Evaluation &result, const char *item) {
+  std::string text = "{\"loss\":" + formatJsonNumber(float(result.loss.mean()));
+  auto add = [&text](const std::string &key, const std::string &value) {
+    text += ",\"" + key + "\":" + value;
+  };
+  if (result.hasAccuracy) {
+    add("accuracy", formatJsonNumber(result.getAccuracy()));
+    add("right", std::to_string(result.right));
+    add("counted", std::to_string(result.counted));
+    add("not_numbers", std::to_string(result.notNumbers));
+  }
+  add(std::string(item) + "s", std::to_string(result.items));
+  return text + "}";
+}
+
 Status evaluateData(const ApplyOptions &options) {
   Application application(options);
   ORTC_TRY(application.open(ORTC_ENTRY_EVAL));
@@ -95,15 +111,23 @@ Status evaluateData(const ApplyOptions &options) {
   Evaluation result;
   ORTC_TRY(evaluate(
       application.session, application.artifact, *application.entry, application.data, application.slices,
-      [&](int64_t slice) { reporter.count("slice", slice + 1, application.slices); }, result));
+      [&](int64_t slice) {
+        reporter.count("slice", slice + 1, application.slices);
+        return true;
+      },
+      result));
   if (!result.note.empty())
     reporter.note(result.note);
+  const char *item = application.data.isBatch() ? "sample" : "slice";
+  if (options.json) {
+    reporter.result(formatJson(result, item) + "\n");
+    return Status();
+  }
   std::string text = "loss " + formatNumber(float(result.loss.mean()));
   if (result.hasAccuracy)
     text += ", " + result.formatAccuracy();
   // The result itself is no chatter: quiet keeps it.
-  Reporter(false).line(text + ", over " +
-                       formatCount(result.items, application.data.isBatch() ? "sample" : "slice"));
+  reporter.result(text + ", over " + formatCount(result.items, item) + "\n");
   return Status();
 }
 

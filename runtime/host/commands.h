@@ -17,6 +17,7 @@ struct ApplyOptions {
   std::optional<int64_t> steps; ///< slices; absent: all (gradients: the first)
   uint32_t threads = 0;
   bool quiet = false;
+  bool json = false; ///< eval: the result as one JSON object
 };
 
 /// Prints mean loss and accuracy in eval mode.

@@ -90,15 +90,15 @@ std::string Evaluation::formatAccuracy() const {
 }
 
 Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, const Batches &batches,
-                int64_t slices, const std::function<void(int64_t slice)> &progress, Evaluation &result) {
+                int64_t slices, const std::function<bool(int64_t slice)> &progress, Evaluation &result) {
   result = Evaluation();
   SliceEvaluator evaluator(session, artifact, entry, result);
   for (int64_t slice = 0; slice < slices; ++slice) {
     if (Status status = evaluator.run(batches, slice); !status.isOk())
       return Status::failure(status.getMessage() + " (slice " + std::to_string(slice) + " of " +
                              batches.getPath() + ")");
-    if (progress)
-      progress(slice);
+    if (!progress(slice))
+      return Status();
   }
   return Status();
 }

@@ -22,9 +22,10 @@ struct Evaluation {
 
 /// Runs `entry` (of role eval) over the first `slices` slices. A short last batch is filled by repeating
 /// samples, and their part in the loss is taken out again: labels that may be ignored are, and losses that
-/// average over values are computed on the host from the outputs of the real samples.
+/// average over values are computed on the host from the outputs of the real samples. `progress` says after every slice
+/// whether to go on.
 Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, const Batches &batches,
-                int64_t slices, const std::function<void(int64_t slice)> &progress, Evaluation &result);
+                int64_t slices, const std::function<bool(int64_t slice)> &progress, Evaluation &result);
 
 } // namespace ortc::host
 

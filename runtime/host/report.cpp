@@ -23,7 +23,9 @@ Status MetricsFile::open(const std::string &wanted, bool append) {
   path = wanted;
   if (path.empty())
     return Status();
-  file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (append ? 0 : O_TRUNC), 0666);
+  do
+    file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (append ? 0 : O_TRUNC), 0666);
+  while (file < 0 && errno == EINTR);
   if (file < 0)
     return Status::failure(path + ": cannot be written: " + std::strerror(errno));
   return Status();
@@ -92,12 +94,16 @@ void Reporter::result(const std::string &text) {
   std::fflush(stdout);
 }
 
-void Reporter::note(const std::string &text) {
+void Reporter::note(const std::string &text) { remark("note", text); }
+
+void Reporter::warn(const std::string &text) { remark("warning", text); }
+
+void Reporter::remark(const char *kind, const std::string &text) {
   if (quiet)
     return;
   clearBar();
   std::fflush(stdout);
-  std::fprintf(stderr, "ortc: note: %s\n", text.c_str());
+  std::fprintf(stderr, "ortc: %s: %s\n", kind, text.c_str());
 }
 
 void Reporter::drawBar(const std::string &text, double share) {
@@ -139,6 +145,20 @@ void Reporter::progress(const Progress &now) {
               formatShort(seconds * 1e3 / double(now.done), 3) + " ms/step  " +
               std::to_string(int64_t(std::ceil(left))) + " s left",
           double(now.done) / double(now.total));
+}
+
+void Reporter::epoch(const EpochEnd &end) {
+  std::string text = "epoch " + std::to_string(end.epoch) + ": ";
+  if (!isTerminal) {
+    if (!end.evaluation.empty())
+      line(text + end.evaluation);
+    return;
+  }
+  if (end.steps && end.steps < end.slices)
+    text += std::to_string(end.steps) + " of " + formatCount(end.slices, "step") + ", ";
+  if (end.steps)
+    text += "mean loss " + formatShort(end.loss, 5) + ", ";
+  line(text + (end.evaluation.empty() ? "" : end.evaluation + ", ") + formatShort(end.seconds, 3) + " s");
 }
 
 void Reporter::count(const std::string &what, int64_t done, int64_t total) {

@@ -39,6 +39,13 @@ struct Progress {
   double loss = 0, lr = 0;
 };
 
+/// The end of an epoch, or of the part of it that a run has trained.
+struct EpochEnd {
+  int64_t epoch = 0, steps = 0, slices = 0; ///< steps of this run, of `slices` that a whole epoch has
+  double loss = 0, seconds = 0;             ///< mean loss of these steps
+  std::string evaluation;                   ///< "" or what was found
+};
+
 /// Text on stdout: a bar that renews itself on a terminal, about twenty lines elsewhere, nothing when quiet.
 /// Notes go to stderr.
 class Reporter {
@@ -51,8 +58,11 @@ public:
   void result(const std::string &text);
   /// "ortc: note: ..." on stderr.
   void note(const std::string &text);
+  void warn(const std::string &text);
   /// After every step; the loss shown is the step's own.
   void progress(const Progress &progress);
+  /// On a terminal one line that stays when the bar is gone; elsewhere the evaluation, where there is one.
+  void epoch(const EpochEnd &end);
   /// Of work without a loss: `what` n of total.
   void count(const std::string &what, int64_t done, int64_t total);
   bool isQuiet() const { return quiet; }
@@ -60,6 +70,7 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
   void clearBar();
+  void remark(const char *kind, const std::string &text);
   void drawBar(const std::string &text, double share);
 
   bool quiet, isTerminal, hasBar = false;

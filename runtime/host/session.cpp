@@ -9,6 +9,7 @@
 #include <ortc/threads.h>
 #include <thread>
 
+#include "runtime/host/data/atomic_file.h"
 #include "runtime/host/text.h"
 
 namespace ortc::host {
@@ -222,8 +223,19 @@ Status Session::save(const std::string &path, const Metadata &metadata) {
   std::vector<ortc_metadata> pairs;
   for (const auto &[key, value] : metadata)
     pairs.push_back({key.c_str(), value.c_str()});
-  ortc_status status = ortc_checkpoint_save(get(), path.c_str(), pairs.data(), pairs.size());
-  return status == ORTC_OK ? Status() : fail(path, status);
+  struct Sink {
+    AtomicFile file;
+    Status status;
+  } sink{AtomicFile(path), Status()};
+  ORTC_TRY(sink.file.open());
+  auto write = [](void *context, const void *data, size_t bytes) -> int32_t {
+    auto *to = static_cast<Sink *>(context);
+    to->status = to->file.write(data, bytes);
+    return !to->status.isOk();
+  };
+  ortc_status status = ortc_checkpoint_write(get(), write, &sink, pairs.data(), pairs.size());
+  ORTC_TRY(sink.status);
+  return status == ORTC_OK ? sink.file.commit() : fail(path, status);
 }
 
 Status Session::getScalar(const std::string &name, double &value) {

@@ -37,6 +37,10 @@ private:
   Status save();
   Status reportProfile();
   Status explain(const Status &status, ortc_status told);
+  Status warnOfLoss();
+  void endEpoch();
+  Status keep(const Status &failure);
+  Status saveCheckpoint();
 
   const TrainOptions &options;
   const volatile std::sig_atomic_t &interrupted;
@@ -45,7 +49,6 @@ private:
   Artifact artifact;
   Profiler profiler; // outlives the session, whose kernels it is told of
   Session session;
-  std::string savePlace; // --save with links followed
   const Entry *entry = nullptr, *evalEntry = nullptr;
   const Entry *accumulateEntry = nullptr; // of steps that end without an update; null: every step has one
   int64_t accumulate = 1;                 // gradient steps before an update
@@ -55,7 +58,14 @@ private:
   int64_t stepsDone = 0, stepsWanted = 0; // of this run
   double setRate = 0, lastLoss = 0;
   int64_t savedStep = -1, evaluatedStep = -1;
-  Clock::time_point started;
+  int64_t finiteStep = -1; ///< the last one of this run with a loss that is finite
+  double finiteLoss = 0;
+  bool hasFailedLoss = false; ///< one was not finite, and that was said
+  bool isLossFailure = false; ///< the run has ended for it
+  WeightedSum epochLoss;      ///< of the epoch's steps in this run
+  int64_t epochSteps = 0;
+  std::string evaluation; ///< what was found since the last line of an epoch
+  Clock::time_point started, epochStarted;
 };
 
 } // namespace
@@ -64,7 +74,8 @@ Status Trainer::run() {
   ORTC_TRY(open());
   ORTC_TRY(resume());
   ORTC_TRY(planRates());
-  ORTC_TRY(loop());
+  if (Status status = loop(); !status.isOk())
+    return keep(status);
   if (int64_t waiting = position.step % accumulate; waiting && stepsDone)
     reporter.note("the gradients of the last " + formatCount(waiting, "step") +
                   " wait for an update, which comes after " + std::to_string(accumulate) +
@@ -72,7 +83,9 @@ Status Trainer::run() {
   if (interrupted)
     ORTC_TRY(metrics.writeEvent("interrupted", {{"step", std::to_string(position.step)}}));
   else if (evalEntry && evaluatedStep != position.step)
-    ORTC_TRY(evaluateNow());
+    if (Status status = evaluateNow(); !status.isOk())
+      return keep(status);
+  endEpoch();
   if (!options.save.empty() && savedStep != position.step)
     ORTC_TRY(save());
   double seconds = std::chrono::duration<double>(Clock::now() - started).count();
@@ -81,8 +94,9 @@ Status Trainer::run() {
                 (stepsDone ? " (" + formatShort(seconds * 1e3 / double(stepsDone), 3) +
                                  " ms each), last loss " + formatShort(lastLoss, 5)
                            : "") +
-                (options.save.empty() ? (interrupted ? "; nothing saved (no --save)" : "")
-                                      : "; saved to " + options.save));
+                (options.save.empty() ? "" : "; saved to " + options.save));
+  if (options.save.empty() && stepsDone)
+    reporter.note("the trained weights are gone with this run; --save FILE.safetensors keeps them");
   if (options.profile && stepsDone == 0)
     reporter.note("--profile has nothing to show: no step was run");
   return options.profile && stepsDone ? reportProfile() : Status();
@@ -91,6 +105,7 @@ Status Trainer::run() {
 /// Everything that can be refused without running a step is refused here.
 Status Trainer::open() {
   if (!options.save.empty()) {
+    std::string savePlace; // links are followed
     ORTC_TRY(resolveOutput(options.save, savePlace));
     std::filesystem::path folder = std::filesystem::path(savePlace).parent_path();
     std::string where = folder.empty() ? "." : folder.string();
@@ -220,7 +235,7 @@ Status Trainer::planRates() {
 Status Trainer::loop() {
   if (options.profile)
     profiler.start(stepsWanted, artifact.readKernels().kernels.size());
-  started = Clock::now();
+  started = epochStarted = Clock::now();
   std::vector<int64_t> order;
   int64_t orderedEpoch = -1;
   while (stepsDone < stepsWanted && !interrupted) {
@@ -233,8 +248,11 @@ Status Trainer::loop() {
       orderedEpoch = position.epoch;
     }
     ORTC_TRY(trainStep(position.shuffle ? &order : nullptr));
-    if (evalEntry && position.slice == data.getSlices())
-      ORTC_TRY(evaluateNow());
+    if (position.slice == data.getSlices()) {
+      if (evalEntry)
+        ORTC_TRY(evaluateNow());
+      endEpoch();
+    }
     if (!options.save.empty() && options.saveEvery && stepsDone % options.saveEvery == 0)
       ORTC_TRY(save());
   }
@@ -265,9 +283,54 @@ Status Trainer::trainStep(const std::vector<int64_t> *order) {
   ++position.step;
   ++position.slice;
   ++stepsDone;
+  ++epochSteps;
+  epochLoss.add(lastLoss, 1);
   ORTC_TRY(metrics.writeStep(position.step, epoch, lastLoss, rate, milliseconds));
+  if (std::isfinite(lastLoss)) {
+    finiteStep = position.step;
+    finiteLoss = lastLoss;
+  } else if (!hasFailedLoss) {
+    ORTC_TRY(warnOfLoss());
+  }
   reporter.progress({stepsDone, stepsWanted, position.step, epoch, lastLoss, rate});
   return Status();
+}
+
+/// Once: what comes after it is seldom finite again.
+Status Trainer::warnOfLoss() {
+  hasFailedLoss = true;
+  reporter.warn("the loss is " + formatShort(lastLoss) + " in step " + std::to_string(position.step) +
+                " (epoch " + std::to_string(position.epoch) + "); " +
+                (finiteStep < 0 ? "no step of this run had a finite one"
+                                : "the last finite one was " + formatShort(finiteLoss, 5) + " in step " +
+                                      std::to_string(finiteStep)) +
+                "; try a smaller --lr, or --stop-on-nan with --save-every");
+  return metrics.writeEvent("not_finite", {{"step", std::to_string(position.step)}});
+}
+
+/// Of an epoch, or what there is of one.
+void Trainer::endEpoch() {
+  int64_t epoch = position.slice == 0 && position.epoch > 0 ? position.epoch - 1 : position.epoch;
+  auto now = Clock::now();
+  if (epochSteps || !evaluation.empty())
+    reporter.epoch({epoch, epochSteps, data.getSlices(), epochLoss.mean(),
+                    std::chrono::duration<double>(now - epochStarted).count(), evaluation});
+  epochStarted = now;
+  epochSteps = 0;
+  epochLoss = WeightedSum();
+  evaluation.clear();
+}
+
+/// What was trained before a failure that is not the training's own: the data end early, a disk is full.
+Status Trainer::keep(const Status &failure) {
+  if (options.save.empty() || stepsDone == 0 || savedStep == position.step || isLossFailure)
+    return failure;
+  Status saved = saveCheckpoint();
+  if (saved.getMessage() == failure.getMessage()) // that was the failure
+    return failure;
+  return Status::failure(failure.getMessage() + "; " +
+                         (saved.isOk() ? options.save + " holds step " + std::to_string(savedStep)
+                                       : "nor could it be saved: " + saved.getMessage()));
 }
 
 /// Adds to a failed step where in the data and in the training it happened.
@@ -275,7 +338,8 @@ Status Trainer::explain(const Status &status, ortc_status told) {
   std::string where = " (step " + std::to_string(position.step + 1) + ", epoch " +
                       std::to_string(position.epoch) + ", slice " + std::to_string(position.slice) + " of " +
                       options.data + ")";
-  if (told != ORTC_E_NOT_FINITE)
+  isLossFailure = told == ORTC_E_NOT_FINITE;
+  if (!isLossFailure)
     return Status::failure(status.getMessage() + where);
   ORTC_TRY(metrics.writeEvent("not_finite", {{"step", std::to_string(position.step + 1)}}));
   return Status::failure("the loss is not finite" + where + "; no parameter was changed by this step" +
@@ -286,27 +350,36 @@ Status Trainer::explain(const Status &status, ortc_status told) {
 
 Status Trainer::evaluateNow() {
   Evaluation result;
-  ORTC_TRY(evaluate(session, artifact, *evalEntry, evalData, evalData.getSlices(), nullptr, result));
+  ORTC_TRY(evaluate(
+      session, artifact, *evalEntry, evalData, evalData.getSlices(), [this](int64_t) { return !interrupted; },
+      result));
+  if (interrupted) // and half of an evaluation is none
+    return Status();
   evaluatedStep = position.step;
   int64_t epoch = position.slice == 0 && position.epoch > 0 ? position.epoch - 1 : position.epoch;
   std::vector<std::pair<std::string, std::string>> fields = {
       {"step", std::to_string(position.step)},
       {"epoch", std::to_string(epoch)},
       {"eval_loss", formatJsonNumber(result.loss.mean())}};
-  std::string text = "epoch " + std::to_string(epoch) + ": eval loss " + formatShort(result.loss.mean(), 5);
+  std::string text = "eval loss " + formatShort(result.loss.mean(), 5);
   if (result.hasAccuracy) {
     fields.push_back({"accuracy", formatJsonNumber(result.getAccuracy())});
     text += ", " + result.formatAccuracy();
   }
   if (!result.note.empty())
     reporter.note(result.note);
-  reporter.line(text);
+  evaluation = text;
   return metrics.writeEvent("eval", fields);
 }
 
-Status Trainer::save() {
-  ORTC_TRY(session.save(savePlace, formatPosition(position)));
+Status Trainer::saveCheckpoint() {
+  ORTC_TRY(session.save(options.save, formatPosition(position)));
   savedStep = position.step;
+  return Status();
+}
+
+Status Trainer::save() {
+  ORTC_TRY(saveCheckpoint());
   return metrics.writeEvent(
       "save", {{"step", std::to_string(position.step)}, {"file", formatJsonString(options.save)}});
 }

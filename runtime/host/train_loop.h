@@ -28,7 +28,8 @@ struct TrainOptions {
 };
 
 /// Trains. When `interrupted` becomes nonzero the loop ends after the step in progress, saves as at the end,
-/// and returns fine. A failure leaves the last complete checkpoint and nothing half-written.
+/// and returns fine. A failure that is not the loss's saves what was trained before it, too; whatever happens, the last
+/// complete checkpoint is there, and nothing half-written.
 Status train(const TrainOptions &options, const volatile std::sig_atomic_t &interrupted);
 
 } // namespace ortc::host

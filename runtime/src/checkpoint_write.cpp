@@ -60,6 +60,14 @@ struct Output {
     char digits[24];
     text(putDigits(value, digits + sizeof digits - 1));
   }
+  void list(const char *before, const int64_t *values, uint32_t count) {
+    text(before);
+    for (uint32_t i = 0; i < count; i++) {
+      if (i)
+        put(',');
+      number((uint64_t)values[i]);
+    }
+  }
   void quoted(char before, const char *s) {
     put(before);
     put('"');
@@ -68,7 +76,8 @@ struct Output {
       if (c < 0x20) {
         text("\\u00");
         put((char)('0' + (c >> 4)));
-        put("0123456789abcdef"[c & 15]);
+        c &= 15;
+        put((char)(c + (c < 10 ? '0' : 'a' - 10)));
         continue;
       }
       if (c == '"' || c == '\\')
@@ -101,39 +110,35 @@ void writeFile(const ortc_session *s, Output &out, uint64_t &sum, const ortc_met
     out.quoted(':', metadata[i].value);
   }
   out.put('}');
-  uint64_t offset = 0;
-  for (uint32_t i = 0; i < p->tensorCount(); i++) {
-    const ortc_file_tensor &t = p->tensor(i);
-    if (!isCheckpointed(t))
-      continue;
-    out.quoted(',', p->string(t.name));
-    out.text(":{\"dtype\"");
-    out.quoted(':', safetensorsDtype(t.view.dtype));
-    out.text(",\"shape\":[");
-    for (uint32_t d = 0; d < t.view.rank; d++) {
-      if (d)
-        out.put(',');
-      out.number((uint64_t)t.view.dims[d]);
+  int64_t offset = 0;
+  for (bool isData = false;; isData = true) {
+    for (uint32_t i = 0; i < p->tensorCount(); i++) {
+      const ortc_file_tensor &t = p->tensor(i);
+      if (!isCheckpointed(t))
+        continue;
+      const char *name = p->string(t.name);
+      if (isData) {
+        out.hash = hashName(kHashSeed, name, strlen(name));
+        out.tensor(locate(s, t.view));
+        if (!out.sink)
+          sum += out.hash;
+        continue;
+      }
+      out.quoted(',', name);
+      out.text(":{\"dtype\"");
+      out.quoted(':', safetensorsDtype(t.view.dtype));
+      out.list(",\"shape\":[", t.view.dims, t.view.rank);
+      int64_t offsets[] = {offset, offset + (int64_t)t.view.bytes};
+      out.list("],\"data_offsets\":[", offsets, 2);
+      out.text("]}");
+      offset = offsets[1];
     }
-    out.text("],\"data_offsets\":[");
-    out.number(offset);
-    out.put(',');
-    out.number(offset += t.view.bytes);
-    out.text("]}");
-  }
-  out.put('}');
-  while (out.total % 8)
-    out.put(' ');
-  out.flush();
-  for (uint32_t i = 0; i < p->tensorCount(); i++) {
-    const ortc_file_tensor &t = p->tensor(i);
-    if (!isCheckpointed(t))
-      continue;
-    const char *name = p->string(t.name);
-    out.hash = hashName(kHashSeed, name, strlen(name));
-    out.tensor(locate(s, t.view));
-    if (!out.sink)
-      sum += out.hash;
+    if (isData)
+      return;
+    out.put('}');
+    while (out.total % 8)
+      out.put(' ');
+    out.flush();
   }
 }
 
@@ -141,8 +146,11 @@ int32_t fileSink(void *context, const void *data, size_t bytes) {
   const char *p = (const char *)data;
   while (bytes) {
     ssize_t written = write(*(int *)context, p, bytes);
-    if (written <= 0)
-      return 1;
+    if (written < 0) {
+      if (errno != EINTR)
+        return 1;
+      written = 0;
+    }
     p += written;
     bytes -= (size_t)written;
   }
@@ -151,14 +159,22 @@ int32_t fileSink(void *context, const void *data, size_t bytes) {
 
 constexpr char kTooLong[] = E_ARGUMENT "'%s' is too long, or reserved";
 
+/// False when the data may not be on the disk. Closes, too.
+bool flush(int file) {
+  int failed;
+  do
+    failed = fsync(file);
+  while (failed && errno == EINTR);
+  close(file); // what that could say, fsync has said
+  return !failed;
+}
+
 /// Makes a rename survive a power failure. Best effort: not every file system can.
 void syncFolder(char *path) {
   char *slash = strrchr(path, '/');
   if (slash)
     slash[slash == path] = 0;
-  int folder = open(slash ? path : ".", O_RDONLY | O_CLOEXEC);
-  fsync(folder);
-  close(folder);
+  flush(open(slash ? path : ".", O_RDONLY | O_CLOEXEC));
 }
 
 } // namespace
@@ -192,25 +208,26 @@ ortc_status ortc_checkpoint_write(ortc_session *session, ortc_sink_fn sink, void
 ortc_status ortc_checkpoint_save(ortc_session *session, const char *path, const ortc_metadata *metadata,
                                  size_t count) {
   Arguments &arguments = session->arguments;
-  char temporary[4096];
   arguments.set(0, path);
-  // Process and session make the name this writer's own. It follows no link that somebody put there.
-  if (snprintf(temporary, sizeof temporary, "%s.%d.%p.tmp", path, getpid(), (void *)session) >=
-      (int)sizeof temporary)
-    return report(&session->message, kTooLong, &arguments);
-  int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  // The first name that is free: a process number may be that of one that was killed, in containers most of all.
+  char temporary[4352]; // what does not fit here is too long for every system
+  int file, number = 0;
+  do {
+    snprintf(temporary, sizeof temporary, "%s.%d.tmp", path, number++);
+    file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  } while (file < 0 && (errno == EEXIST || errno == EINTR));
   ortc_status status = ORTC_E_IO;
   if (file >= 0) {
     status = ortc_checkpoint_write(session, fileSink, &file, metadata, count);
-    bool isSafe = !status && !fsync(file);
-    if (!close(file) && isSafe && !rename(temporary, path)) {
+    bool isSafe = flush(file) && !status;
+    if (isSafe && !rename(temporary, path)) {
       syncFolder(temporary);
       return ORTC_OK;
     }
+    unlink(temporary);
   }
   arguments.set(0, path);
   arguments.set(1, (uint64_t)errno);
-  unlink(temporary);
   return status == ORTC_E_ARGUMENT ? status
                                    : report(&session->message, E_IO "cannot write %s (errno %u)", &arguments);
 }

@@ -1,10 +1,14 @@
 // What a command may write over: never its own inputs, never what is no regular file.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <atomic>
+#include <fcntl.h>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <memory>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 
 #include "runtime/host/data/atomic_file.h"
 #include "runtime/host/data/output_paths.h"
@@ -127,6 +131,49 @@ TEST_F(OutputPathsTest, ALinkStaysALink) {
   EXPECT_EQ(readFile(folder / "elsewhere/file"), "one");
   EXPECT_EQ(readFile(folder / "elsewhere/new"), "two");
   EXPECT_EQ(countEntries(), 3);
+}
+
+// Files that somebody has locked are being written. Others of that name were left by a process that was killed. What has no
+// such name is none of ours.
+TEST_F(OutputPathsTest, RemovesWhatAKilledProcessHasLeft) {
+  std::string path = folder / "file", live = folder.write("file.ortc-b.tmp", "live");
+  for (const char *name : {"file.ortc-a.tmp", "file.ortc-z.tmp"})
+    folder.write(name, "left");
+  const char *others[] = {"file.tmp", "file.ortc-A.tmp", "file.ortc-ab.tmp", "other.ortc-a.tmp",
+                          "file.0.tmp"};
+  for (const char *name : others)
+    folder.write(name, "kept");
+  fs::create_symlink("file.tmp", folder / "file.ortc-d.tmp");
+  int file = open(live.c_str(), O_RDONLY);
+  ASSERT_EQ(flock(file, LOCK_EX), 0);
+  EXPECT_EQ(write(path, "new").getMessage(), "");
+  EXPECT_EQ(readFile(path), "new");
+  for (const char *name : others)
+    EXPECT_EQ(readFile(folder / name), "kept") << name;
+  EXPECT_EQ(readFile(live), "live");
+  EXPECT_EQ(countEntries(), 8);
+  close(file);
+  EXPECT_EQ(write(path, "again").getMessage(), "");
+  EXPECT_FALSE(fs::exists(live));
+  EXPECT_EQ(countEntries(), 7);
+}
+
+// As many as can write at the same time have names; one more says so and takes nobody's.
+TEST_F(OutputPathsTest, NamesDoNotCollide) {
+  std::string path = folder / "file";
+  std::vector<std::unique_ptr<AtomicFile>> files;
+  for (int i = 0; i < 26; ++i) {
+    files.push_back(std::make_unique<AtomicFile>(path));
+    ASSERT_EQ(files.back()->open().getMessage(), "");
+    ASSERT_TRUE(files.back()->write(std::to_string(i)).isOk());
+  }
+  EXPECT_EQ(write(path, "x").getMessage(), path + ": cannot be written: File exists");
+  EXPECT_EQ(countEntries(), 26);
+  for (int i = 0; i < 26; ++i) {
+    ASSERT_EQ(files[size_t(i)]->commit().getMessage(), "");
+    EXPECT_EQ(readFile(path), std::to_string(i));
+  }
+  EXPECT_EQ(countEntries(), 1);
 }
 
 TEST_F(OutputPathsTest, WritersOfOnePathDoNotDisturbEachOther) {

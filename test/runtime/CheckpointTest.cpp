@@ -1,9 +1,12 @@
 // Checkpoints: resuming, weights of others, metadata, atomic writing.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <thread>
+#include <unistd.h>
 
 #include "test/runtime/TestArtifact.h"
 
@@ -202,6 +205,33 @@ TEST_F(CheckpointTest, AFailedSaveLeavesTheOldFile) {
   EXPECT_EQ(ortc_checkpoint_save(s(), (folder + "/taken").c_str(), nullptr, 0), ORTC_E_IO);
   EXPECT_EQ(readFile(path), old);
   EXPECT_EQ(countEntries(folder), 2) << "the checkpoint and the folder, nothing half-written";
+}
+
+// In a container every process may have the same number, and every session the same address.
+TEST_F(CheckpointTest, WhatIsInTheWayStaysAndBlocksNothing) {
+  std::string folder = makeFolder("remnants"), path = folder + "/ck.safetensors";
+  std::set<std::string> wanted{path};
+  auto put = [&](const std::string &name) {
+    writeFile(path + name, {'x'});
+    wanted.insert(path + name);
+  };
+  char session[64];
+  std::snprintf(session, sizeof session, ".%d.%p.tmp", getpid(), static_cast<void *>(s()));
+  put(session);
+  put(".0.tmp");
+  put(".1.tmp");
+  for (int i = 0; i < 3; ++i)
+    ASSERT_EQ(ortc_checkpoint_save(s(), path.c_str(), nullptr, 0), ORTC_OK) << message();
+  std::filesystem::create_directories(folder + "/taken/in");
+  EXPECT_EQ(ortc_checkpoint_save(s(), (folder + "/taken").c_str(), nullptr, 0), ORTC_E_IO);
+  wanted.insert(folder + "/taken");
+  std::set<std::string> found;
+  for (const auto &item : std::filesystem::directory_iterator(folder))
+    found.insert(item.path().string());
+  EXPECT_EQ(found, wanted);
+  EXPECT_EQ(ortc_checkpoint_save(s(), (folder + "/" + std::string(5000, 'a')).c_str(), nullptr, 0),
+            ORTC_E_IO);
+  EXPECT_EQ(message().substr(0, 13), "cannot write ");
 }
 
 TEST_F(CheckpointTest, WritersOfOnePathDoNotDisturbEachOther) {

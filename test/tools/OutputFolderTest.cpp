@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 #include "compiler/driver/OutputFolder.h"
 #include "test/host/data_files.h"
@@ -25,9 +26,7 @@ protected:
   std::string write(const std::string &target, const std::string &contents) {
     OutputFolder output(target);
     auto put = [&]() -> ortc::host::Status {
-      ORTC_TRY(output.open());
-      ORTC_TRY(output.write("model.ortc", contents));
-      ORTC_TRY(output.write("manifest.json", "{}"));
+      ORTC_TRY(output.write(contents, "manifest of " + contents));
       return output.commit();
     };
     return put().getMessage();
@@ -100,10 +99,15 @@ TEST_F(OutputFolderTest, FailsInAFolderThatIsReadOnly) {
 TEST_F(OutputFolderTest, LeavesNothingWithoutCommit) {
   {
     OutputFolder output(folder / "artifact");
-    ASSERT_TRUE(output.open().isOk());
-    ASSERT_TRUE(output.write("model.ortc", "half").isOk());
+    ASSERT_TRUE(output.write("half", "{}").isOk());
+    EXPECT_EQ(countEntries(), 1u);
   }
   EXPECT_EQ(countEntries(), 0u);
+  {
+    OutputFolder output(folder / "some/where/new");
+    ASSERT_TRUE(output.write("half", "{}").isOk());
+  }
+  EXPECT_EQ(countEntries(), 0u) << "folders that were made for it";
 }
 
 TEST_F(OutputFolderTest, FollowsTheUmask) {
@@ -116,6 +120,100 @@ TEST_F(OutputFolderTest, FollowsTheUmask) {
   EXPECT_EQ(about.st_mode & 0777, 0750u);
   ASSERT_EQ(stat((folder / "artifact/model.ortc").c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0640u);
+}
+
+/// Device and inode.
+static std::pair<dev_t, ino_t> identify(const std::string &path) {
+  struct stat about{};
+  EXPECT_EQ(stat(path.c_str(), &about), 0) << path;
+  return {about.st_dev, about.st_ino};
+}
+
+// It may be somebody's working directory, or where a file system is mounted. Nor need the folder above be writable.
+TEST_F(OutputFolderTest, AFolderThatIsThereStaysTheSame) {
+  std::string target = folder / "above/artifact";
+  fs::create_directories(target);
+  auto before = identify(target);
+  for (const char *contents : {"one", "two"}) { // empty, and with an artifact in it
+    EXPECT_EQ(write(target, contents), "");
+    EXPECT_EQ(identify(target), before) << contents;
+    EXPECT_EQ(readFile(target + "/model.ortc"), contents);
+    EXPECT_EQ(readFile(target + "/manifest.json"), std::string("manifest of ") + contents);
+  }
+  pid_t child = fork();
+  if (child == 0) {
+    bool isReady = chdir(target.c_str()) == 0 && chown(target.c_str(), 65534, 65534) == 0 &&
+                   chmod((folder / "above").c_str(), 0555) == 0;
+    for (const char *name : {"model.ortc", "manifest.json"})
+      isReady = isReady && chown(name, 65534, 65534) == 0;
+    if (geteuid() == 0 && (!isReady || setuid(65534) != 0)) // who may write anywhere
+      _exit(99);
+    _exit(write(".", "three").empty() ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  chmod((folder / "above").c_str(), 0755);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(identify(target), before);
+  EXPECT_EQ(readFile(target + "/model.ortc"), "three");
+  EXPECT_EQ(std::distance(fs::directory_iterator(target), fs::directory_iterator{}), 2);
+}
+
+// What a compilation that was killed has left is removed; what one that goes on is writing is not.
+TEST_F(OutputFolderTest, RemovesWhatAKilledOneHasLeft) {
+  std::string target = folder / "artifact";
+  ASSERT_EQ(write(target, "one"), "");
+  for (const char *name : {"model.ortc.ortc-a.tmp", "model.ortc.ortc-q.tmp", "manifest.json.ortc-b.tmp"})
+    folder.write(std::string("artifact/") + name, "half");
+  {
+    OutputFolder other(target);
+    ASSERT_TRUE(other.write("other", "manifest of other").isOk());
+    ASSERT_EQ(write(target, "two"), "");
+    EXPECT_EQ(readFile(target + "/model.ortc"), "two");
+    EXPECT_EQ(std::distance(fs::directory_iterator(target), fs::directory_iterator{}), 4);
+    ASSERT_EQ(other.commit().getMessage(), "");
+  }
+  EXPECT_EQ(readFile(target + "/manifest.json"), "manifest of other");
+  EXPECT_EQ(std::distance(fs::directory_iterator(target), fs::directory_iterator{}), 2);
+}
+
+TEST_F(OutputFolderTest, AFailureLeavesBothFiles) {
+  std::string target = folder / "artifact";
+  ASSERT_EQ(write(target, "one"), "");
+  OutputFolder output(target);
+  ASSERT_TRUE(output.write("two", "manifest of two").isOk());
+  fs::remove(target + "/model.ortc"); // a place that no file can be renamed to
+  fs::create_directories(target + "/model.ortc/in");
+  EXPECT_EQ(output.commit().getCode(), ExitCode::Failed);
+  EXPECT_EQ(readFile(target + "/manifest.json"), "manifest of one");
+}
+
+// A manifest of another artifact would mislead; writers come in pairs here, to mix what they write.
+TEST_F(OutputFolderTest, TheManifestIsThatOfTheArtifact) {
+  std::string target = folder / "artifact";
+  ASSERT_EQ(write(target, "0"), "");
+  std::atomic<int> running = 2;
+  std::vector<std::thread> writers;
+  for (const char *name : {"a", "b"})
+    writers.emplace_back([&, name] {
+      for (int i = 0; i < 40; ++i)
+        EXPECT_EQ(write(target, name + std::to_string(i)), "");
+      --running;
+    });
+  int seen = 0;
+  while (running > 0) {
+    // Between two reads of one artifact there is the manifest of no other.
+    std::string before = readFile(target + "/model.ortc"), manifest = readFile(target + "/manifest.json"),
+                after = readFile(target + "/model.ortc");
+    if (before != after || manifest.empty())
+      continue;
+    EXPECT_EQ(manifest, "manifest of " + before);
+    ++seen;
+  }
+  for (std::thread &writer : writers)
+    writer.join();
+  EXPECT_GT(seen, 0);
+  EXPECT_EQ(readFile(target + "/manifest.json"), "manifest of " + readFile(target + "/model.ortc"));
 }
 
 // Two renames would leave a moment without an artifact, which a kill could make permanent.

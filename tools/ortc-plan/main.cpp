@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "runtime/host/signals.h"
 #include "tools/ortc-plan/PackFile.h"
 
 using namespace ortc;
@@ -111,6 +112,7 @@ int run(int argc, char **argv) {
 
 /// What the tool prints is a result: to have lost it is a failure.
 int main(int argc, char **argv) {
+  host::catchSignals(host::OnSignal::End);
   int code = run(argc, argv);
   bool isLost = std::fflush(stdout) != 0;
   std::string reason = isLost ? std::string(": ") + std::strerror(errno) : "";

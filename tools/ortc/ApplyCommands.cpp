@@ -23,6 +23,8 @@ static void addApply(CLI::App &app, Action &action, const char *name, const char
                 options->steps, 1, INT64_MAX);
   line.addWhole("--threads", "default: what the artifact allows and the machine has", options->threads, 1,
                 256);
+  if (run == host::evaluateData)
+    line.addFlag("--json", "the result as one JSON object", options->json);
   line.addFlag("--quiet", "no output but results and errors", options->quiet);
   line.setAction(action, [options, run] { return finish(run(*options)); });
 }

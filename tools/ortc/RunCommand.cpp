@@ -2,23 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <charconv>
 #include <cmath>
-#include <csignal>
 
+#include "runtime/host/signals.h"
 #include "runtime/host/train_loop.h"
 #include "tools/ortc/Commands.h"
 
 namespace ortc::tool {
-
-static volatile std::sig_atomic_t interrupted = 0; // the number of the signal
-
-/// The first Ctrl-C (or SIGTERM) ends the loop after the step in progress; a second one has its usual effect.
-static void catchSignals() {
-  struct sigaction action{};
-  action.sa_handler = [](int signal) { interrupted = signal; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
 
 static bool parseRate(const std::string &text, std::optional<double> &rate, std::string &error) {
   double value = 0;
@@ -81,10 +70,7 @@ void addRunCommand(CLI::App &app, Action &action) {
       return reportError("--epochs and --steps are both given; one of them says how long to train", 2);
     if (options->saveEvery && options->save.empty())
       return reportError("--save-every needs --save FILE", 2);
-    catchSignals();
-    int code = finish(host::train(*options, interrupted));
-    return code == 0 && interrupted ? 128 + interrupted
-                                    : code; // as a shell counts a process that ended by the signal
+    return finish(host::train(*options, host::interruption));
   });
 }
 

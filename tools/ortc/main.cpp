@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "runtime/host/signals.h"
 #include "tools/ortc/Commands.h"
 
 using namespace ortc;
@@ -96,10 +97,15 @@ static void holdStreams() {
   close(file);
 }
 
-/// What a command prints is its result: to have lost it is a failure.
+/// What a command prints is its result: to have lost it is a failure. Signals come before everything else: there is none that
+/// finds `run` without a way to save.
 int main(int argc, char **argv) {
+  bool canSave = argc > 1 && std::strcmp(argv[1], "run") == 0;
+  host::catchSignals(canSave ? host::OnSignal::Remember : host::OnSignal::End);
   holdStreams();
   int code = run(argc, argv);
+  if (code == 0 && host::interruption) // as a shell counts a process that ended by the signal
+    return 128 + host::interruption;
   bool isLost = std::fflush(stdout) != 0;
   std::string reason = isLost ? std::string(": ") + std::strerror(errno) : "";
   return code == 0 && (isLost || std::ferror(stdout))

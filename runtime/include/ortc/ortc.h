@@ -238,8 +238,8 @@ typedef struct ortc_metadata {
   const char *key, *value; /* UTF-8 */
 } ortc_metadata;
 
-/* Writes path.PID.SESSION.tmp, flushes it to the disk and renames it: `path` is the old file or the whole new one, and
- * several writers do not disturb each other. A link at `path` is replaced, not followed.
+/* Writes path.N.tmp with the first number N that is free, flushes it to the disk and renames it: `path` is the old file or the
+ * whole new one, and several writers do not disturb each other. What a killed process leaves has that name. A link at `path` is replaced, not followed.
  * `metadata` (seed, data position, ...) is kept in the file; keys that begin with "ortc." are the runtime's.
  * Fails with IO, ARGUMENT. */
 ORTC_API ortc_status ortc_checkpoint_save(ortc_session *session, const char *path,
