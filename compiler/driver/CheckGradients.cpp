@@ -330,14 +330,6 @@ Status Check::run(bool &isGood) {
   return options.against == CheckAgainst::Evaluator ? checkEvaluator(isGood) : checkDifferences(isGood);
 }
 
-/// A pattern that matches just this name.
-static std::string quotePattern(const std::string &name) {
-  std::string text;
-  for (char c : name)
-    text += (std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? "" : "\\") + std::string(1, c);
-  return text;
-}
-
 /// The options that an artifact was compiled with, as far as gradients depend on them.
 static Status readArtifact(const CheckOptions &check, const std::string &folder, CompileOptions &options) {
   host::Artifact artifact;
@@ -365,11 +357,11 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
         options.bindings[0].shapes.push_back({name, size.is_array()
                                                         ? size.get<std::vector<int64_t>>()
                                                         : std::vector<int64_t>{size.get<int64_t>()}});
+    std::vector<std::string> trained;
     for (const auto &tensor : manifest.at("tensors"))
-      if (tensor.at("role") == "parameter" &&
-          !NamePattern::parse(quotePattern(tensor.at("name").get<std::string>()),
-                              options.train.emplace_back(), error))
-        return Status::failure(damaged + ": " + error);
+      if (tensor.at("role") == "parameter")
+        trained.push_back(tensor.at("name").get<std::string>());
+    options.train.push_back(NamePattern::list(std::move(trained), "of the artifact"));
   } catch (const nlohmann::json::exception &) {
     return Status::failure(damaged);
   }

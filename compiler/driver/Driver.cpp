@@ -198,6 +198,7 @@ private:
       return fail(nameModel(outcome.message()));
     if (!checkOutputFiles())
       return false;
+    facts.floatValues = countFloatValues(*model);
     frontend::SharingOptions sharing{options.untie, {}};
     for (const TieSpec &tie : options.ties)
       sharing.ties.push_back({tie.copy, tie.original});
@@ -208,6 +209,7 @@ private:
     if (trains()) {
       facts.warnings = shared.warnings;
       notes = shared.notes;
+      findNameLists();
     }
     written = model;
     if (!exposeLossInput())
@@ -227,6 +229,16 @@ private:
     facts.nodes = proto.graph().node_size();
     return runPasses(*source,
                      [](PassManager &passes) { passes.addPass(import::createInlineFunctionsPass()); });
+  }
+
+  /// What the model's metadata says about what is trained. Flags win.
+  void findNameLists() {
+    trainable = findNameList(*model, "ortc.trainable");
+    frozen = findNameList(*model, "ortc.frozen");
+    for (const auto &[list, effect] : {std::pair(&trainable, "to be trained"), std::pair(&frozen, "not to be trained")})
+      if (*list)
+        notes.push_back((*list)->getText() + " names " + std::to_string((*list)->getNames()->size()) + " tensors " +
+                        effect + (options.train.empty() ? "" : "; --train decides instead"));
   }
 
   /// The output, or the value, that the options say the loss is computed from; empty when they do not say.
@@ -263,6 +275,8 @@ private:
         legal.shapes = options.bindings[binding].shapes;
         legal.train = options.train;
         legal.freeze = options.freeze;
+        legal.trainable = trainable;
+        legal.frozen = frozen;
         legal.batchNorm = options.batchNorm;
         legal.dropout = options.dropout;
         legal.seed = options.seed;
@@ -358,12 +372,16 @@ private:
 
   /// A pattern that matches nothing does nothing, and would do so in silence.
   void warnOfPatterns() {
-    std::vector<std::string> trained;
+    std::set<std::string> all = initializerNames(*model);
+    KnownNames known{{all.begin(), all.end()}, {}, listSources(*model)};
     for (const legalize::InitializerReport &item : facts.initializers)
       if (item.trained())
-        trained.push_back(item.name);
-    std::set<std::string> all = initializerNames(*model);
-    for (std::string &sentence : findUnmatchedPatterns(options, {all.begin(), all.end()}, trained))
+        known.trained.push_back(item.name);
+    std::vector<NamePattern> lists;
+    for (const std::optional<NamePattern> *list : {&trainable, &frozen})
+      if (*list)
+        lists.push_back(**list);
+    for (std::string &sentence : findUnmatchedPatterns(options, lists, known))
       facts.warnings.push_back(std::move(sentence));
   }
 
@@ -640,6 +658,7 @@ private:
   TuneCache tuned;
   std::shared_ptr<const frontend::Model> model;
   std::shared_ptr<const frontend::Model> written; ///< what `ortc export` gives
+  std::optional<NamePattern> trainable, frozen;   ///< of the model's metadata
   OwningOpRef<ModuleOp> source, program;
   OwningOpRef<ModuleOp> outlined; ///< the program before it was placed, where --tune may place it again
   OwningOpRef<ModuleOp> parts;    ///< for `then`

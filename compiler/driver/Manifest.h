@@ -17,6 +17,7 @@ struct CompileFacts {
   std::string lossOutput;         ///< graph output that feeds the loss
   std::vector<int64_t> lossShape; ///< of it
   bool labelIsIndices = false;
+  int64_t floatValues = 0; ///< of the floating-point initializers of the file
   std::vector<legalize::InitializerReport> initializers;
   std::vector<std::string> warnings;
   std::vector<std::string> tuned; ///< what --tune found, by target

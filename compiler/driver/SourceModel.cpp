@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/SourceModel.h"
 
+#include "compiler/frontend/InitializerOrigins.h"
 #include "compiler/frontend/onnx.pb.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 namespace ortc::driver {
 
@@ -15,6 +18,38 @@ std::set<std::string> initializerNames(const frontend::Model &model) {
   for (const auto &tensor : model.getProto().graph().sparse_initializer())
     names.insert(tensor.values().name());
   return names;
+}
+
+int64_t countFloatValues(const frontend::Model &model) {
+  uint64_t count = 0; // unsigned: what overflows is refused later
+  auto add = [&](int32_t type, const auto &dims) {
+    using proto::TensorProto;
+    if (type == TensorProto::FLOAT || type == TensorProto::DOUBLE || type == TensorProto::FLOAT16 ||
+        type == TensorProto::BFLOAT16)
+      count += std::accumulate(dims.begin(), dims.end(), uint64_t(1), std::multiplies<uint64_t>());
+  };
+  for (const auto &tensor : model.getProto().graph().initializer())
+    add(tensor.data_type(), tensor.dims());
+  for (const auto &tensor : model.getProto().graph().sparse_initializer())
+    add(tensor.values().data_type(), tensor.dims());
+  return static_cast<int64_t>(count);
+}
+
+std::optional<NamePattern> findNameList(const frontend::Model &model, const std::string &key) {
+  std::optional<std::vector<std::string>> names;
+  for (const auto &entry : model.getProto().metadata_props())
+    if (entry.key() == key)
+      names = splitNames(entry.value());
+  if (!names)
+    return std::nullopt;
+  return NamePattern::list(std::move(*names), key + " of the model");
+}
+
+std::vector<std::string> listSources(const frontend::Model &model) {
+  std::vector<std::string> sources;
+  for (const auto &[name, origin] : frontend::findOrigins(model.getProto().graph()))
+    sources.insert(sources.end(), origin.parameters.begin(), origin.parameters.end());
+  return sources;
 }
 
 std::shared_ptr<const frontend::Model> exposeValue(const frontend::Model &model, const std::string &name,

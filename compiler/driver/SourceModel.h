@@ -4,15 +4,27 @@
 
 #include "compiler/codegen/artifact/Artifact.h"
 #include "compiler/frontend/Model.h"
+#include "compiler/options/CompileOptions.h"
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace ortc::driver {
 
 /// Names of the initializers of the main graph.
 std::set<std::string> initializerNames(const frontend::Model &model);
+
+/// Values of the floating-point initializers of the main graph, as the file has them.
+int64_t countFloatValues(const frontend::Model &model);
+
+/// The list of names, one a line, that the model's metadata has under `key`.
+std::optional<NamePattern> findNameList(const frontend::Model &model, const std::string &key);
+
+/// Parameters of the exported program that initializers were computed from, as far as the file says.
+std::vector<std::string> listSources(const frontend::Model &model);
 
 /// The model with the value `name` of its graph as one more output; null when that is no value of a node, or an output already.
 std::shared_ptr<const frontend::Model> exposeValue(const frontend::Model &model, const std::string &name,

@@ -43,28 +43,52 @@ static int64_t elements(const artifact::Tensor &tensor) {
   return count;
 }
 
-/// How much is trained, and what is not for which reason.
+/// "1 value", "12 values".
+static std::string countValues(int64_t count) {
+  return std::to_string(count) + (count == 1 ? " value" : " values");
+}
+
+static std::string joinNames(const std::vector<std::string> &names, size_t most) {
+  std::string list;
+  for (size_t i = 0; i < names.size() && i < most; ++i)
+    list += (i ? ", " : "") + names[i];
+  return names.size() > most ? list + ", ... (" + std::to_string(names.size()) + " tensors)" : list;
+}
+
+/// How much is trained, and what makes the difference to the file: what is frozen for which reason, and what was shared anew.
 static void describeTrained(const CompileFacts &facts, const artifact::Artifact &artifact,
                             const std::function<void(const char *, const std::string &)> &line) {
-  int64_t parameters = 0, trained = 0;
+  int64_t parameters = 0, trained = 0, frozen = 0;
+  std::vector<std::string> single;
   for (const artifact::Tensor &tensor : artifact.tensors)
     if (tensor.role == ORTC_ROLE_PARAMETER) {
       parameters += elements(tensor);
       ++trained;
+      if (elements(tensor) == 1)
+        single.push_back(tensor.name);
     }
-  line("trained", std::to_string(trained) + " tensors, " + std::to_string(parameters) + " values");
-  std::map<std::string, std::vector<std::string>> frozen;
+  struct Group {
+    std::vector<std::string> names;
+    int64_t values = 0;
+  };
+  std::map<std::string, Group> reasons;
   for (const legalize::InitializerReport &item : facts.initializers)
-    if (!item.trained())
-      frozen[item.reason].push_back(item.name);
-  for (const auto &[reason, names] : frozen) {
-    std::string list;
-    for (size_t i = 0; i < names.size() && i < 4; ++i)
-      list += (i ? ", " : "") + names[i];
-    if (names.size() > 4)
-      list += ", ... (" + std::to_string(names.size()) + " tensors)";
-    line("frozen", list + ": " + reason);
-  }
+    if (!item.trained()) {
+      Group &group = reasons[item.reason];
+      group.names.push_back(item.name);
+      group.values += item.elements;
+      frozen += item.elements;
+    }
+  line("trained", std::to_string(trained) + " tensors, " + std::to_string(parameters) + " of the " +
+                      countValues(facts.floatValues) + " in the file's float initializers");
+  if (!single.empty())
+    line("", "of one element: " + joinNames(single, single.size()));
+  for (const auto &[reason, group] : reasons)
+    line("frozen", joinNames(group.names, 4) + ": " + countValues(group.values) + ", " + reason);
+  if (int64_t shared = facts.floatValues - parameters - frozen; shared > 0)
+    line("tied", countValues(shared) + " of the file are copies of others");
+  else if (shared < 0)
+    line("copied", countValues(-shared) + " were merged with others in the file, or are read by several nodes");
 }
 
 /// The most that one thread needs in any entry.

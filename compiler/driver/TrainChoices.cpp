@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <set>
 
 namespace ortc::driver {
@@ -47,30 +46,15 @@ std::vector<TrainChoice> listTrainChoices(const proto::GraphProto &graph,
   return choices;
 }
 
-/// A pattern that matches `name` and nothing else.
-static std::string quotePattern(const std::string &name) {
-  std::string pattern;
-  for (char letter : name) {
-    if (std::strchr("^$\\.*+?()[]{}|/", letter) && letter != '\0')
-      pattern += '\\';
-    pattern += letter;
-  }
-  return pattern;
-}
-
 void planChoices(CompileOptions options, const std::vector<TrainChoice> &choices,
                  const std::function<bool(const CompileOptions &, TrainChoice &)> &planOne,
                  std::vector<TrainChoice> &planned) {
   options.freeze.clear();
   options.dumpIr.clear();
   for (const TrainChoice &choice : choices) {
-    options.train.clear();
-    bool isGood = true;
-    std::string error;
-    for (const std::string &tensor : choice.tensors)
-      isGood &= NamePattern::parse(quotePattern(tensor), options.train.emplace_back(), error);
+    options.train = {NamePattern::list(choice.tensors, choice.what)};
     TrainChoice plan;
-    if (!isGood || !planOne(options, plan))
+    if (!planOne(options, plan))
       continue;
     plan.what = choice.what;
     planned.push_back(std::move(plan));

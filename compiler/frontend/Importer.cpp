@@ -159,11 +159,16 @@ LogicalResult Importer::importInitializers(const proto::GraphProto &graph, Value
     auto op = onnx::InitializerOp::create(builder, nameLoc(name), value.getType(),
                                           builder.getStringAttr(name), value, position);
     values.byName[name] = op;
-    if (auto origin = origins.find(name); origin != origins.end() && origin->second.origin != Origin::unknown)
-      op->setAttr(onnx::kOrigin,
-                  builder.getStringAttr(origin->second.origin == Origin::parameter ? "parameter"
-                                        : origin->second.origin == Origin::buffer  ? "buffer"
-                                                                                   : "constant"));
+    auto origin = origins.find(name);
+    if (origin == origins.end())
+      return;
+    const InitializerOrigin &said = origin->second;
+    if (said.origin != Origin::unknown)
+      op->setAttr(onnx::kOrigin, builder.getStringAttr(said.origin == Origin::parameter ? "parameter"
+                                                       : said.origin == Origin::buffer  ? "buffer"
+                                                                                        : "constant"));
+    if (!said.parameters.empty())
+      op->setAttr(onnx::kSources, names(SmallVector<StringRef>(said.parameters.begin(), said.parameters.end())));
   };
   TensorData data;
   for (const proto::TensorProto &tensor : graph.initializer()) {

@@ -42,7 +42,7 @@ static bool isWeightOperand(StringRef op, unsigned operand) {
 
 static bool isView(StringRef op) {
   return llvm::StringSwitch<bool>(op)
-      .Cases({"Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Flatten", "Cast"}, true)
+      .Cases({"Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Flatten", "Cast", "CastLike"}, true)
       .Default(false);
 }
 
@@ -66,12 +66,29 @@ bool isTakenAsWeight(Value value) {
   return false;
 }
 
-/// Whether every use is a bound of Clip. Learned ones are rare, and named by --train.
-static bool isBound(Value value) {
+/// Whether every use is a bound of Clip, which has one element.
+static bool isClipBound(Value value) {
   return !value.use_empty() && llvm::all_of(value.getUses(), [](OpOperand &use) {
     auto node = dyn_cast<onnx::NodeOp>(use.getOwner());
     return node && node.getOpType() == "Clip" && use.getOperandNumber() >= 1;
   });
+}
+
+/// Names in files of a converter from JAX, where nothing has a name of its own.
+static bool isCountedName(StringRef name) {
+  StringRef head = name.rtrim("0123456789");
+  return head.size() < name.size() && head.ends_with("_");
+}
+
+/// Whether a converter wrote a number of a formula so: one element, and a name that it made up.
+static bool isLiftedConstant(const Initializer &entry, bool isFromJax) {
+  onnx::InitializerOp op = entry.op;
+  Value value = op.getOutput();
+  auto type = cast<RankedTensorType>(value.getType());
+  if (entry.elements != 1 || !entry.isMadeUp || isTakenAsWeight(value) || isReparametrized(value))
+    return false;
+  // Numbers of a program in JAX have no dimensions; arrays of one element have.
+  return type.getRank() == 0 || !(isFromJax || isBias(value));
 }
 
 /// The elements where they are stored as they are.
@@ -113,8 +130,100 @@ bool isRunningStatistic(Value value) {
   });
 }
 
+bool freezeFormulaConstants(std::vector<Initializer> &initializers, const ShapeOf &shapeOf) {
+  bool isAny = false;
+  for (Initializer &entry : initializers) {
+    if (!entry.trained || !entry.requestedBy.empty() || !entry.origin.empty() ||
+        isTakenAsWeight(entry.op.getOutput()))
+      continue;
+    std::string role = findFormulaRole(entry.op, entry.isMadeUp, shapeOf);
+    if (role.empty())
+      continue;
+    entry.trained = false;
+    entry.isFormula = true;
+    entry.reason = "a constant of a formula: " + role;
+    isAny = true;
+  }
+  return isAny;
+}
+
+namespace {
+
+/// The flags, and the lists in the model's metadata, that have a say on one initializer.
+class Choice {
+public:
+  Choice(const Initializer &entry) : name(entry.name) {
+    onnx::InitializerOp op = entry.op;
+    if (auto list = op->getAttrOfType<ArrayAttr>(onnx::kSources))
+      for (Attribute source : list)
+        sources.push_back(cast<StringAttr>(source).str());
+  }
+  /// What was computed from parameters is meant by a list that names any of them, or `all`.
+  bool isNamedBy(const NamePattern &pattern, bool all) const {
+    auto matches = [&](const std::string &source) { return pattern.matches(source); };
+    return pattern.matches(name) ||
+           (pattern.getNames() && !sources.empty() &&
+            (all ? llvm::all_of(sources, matches) : llvm::any_of(sources, matches)));
+  }
+  const NamePattern *findFirst(const std::vector<NamePattern> &patterns, bool all) const {
+    auto found = llvm::find_if(patterns, [&](const NamePattern &each) { return isNamedBy(each, all); });
+    return found == patterns.end() ? nullptr : &*found;
+  }
+
+private:
+  const std::string &name;
+  std::vector<std::string> sources;
+};
+
+} // namespace
+
+/// Decides where flags or the model's metadata do; false where they leave it open.
+static bool decideByChoice(Initializer &entry, const LegalizeOptions &options) {
+  Choice choice(entry);
+  if (const NamePattern *frozen = choice.findFirst(options.freeze, /*all=*/true)) {
+    entry.reason = "frozen by --freeze " + frozen->getText();
+  } else if (!options.train.empty()) {
+    entry.trained = choice.findFirst(options.train, /*all=*/false);
+    (entry.trained ? entry.requestedBy : entry.reason) = entry.trained ? "--train" : "not named by --train";
+  } else if (options.frozen && choice.isNamedBy(*options.frozen, /*all=*/true)) {
+    entry.reason = "frozen by " + options.frozen->getText();
+  } else if (options.trainable) {
+    entry.trained = choice.isNamedBy(*options.trainable, /*all=*/false);
+    (entry.trained ? entry.requestedBy : entry.reason) =
+        (entry.trained ? "" : "not named by ") + options.trainable->getText();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// The default rule, as far as it needs no shapes.
+static void decideByUse(Initializer &entry, bool isFromJax, bool isStatistic) {
+  Value value = onnx::InitializerOp(entry.op).getOutput();
+  if (value.use_empty())
+    entry.reason = "used by no node";
+  else if (isRunningStatistic(value))
+    entry.reason = "running statistic of a batch normalisation";
+  else if (entry.origin == "buffer" || entry.origin == "constant")
+    entry.reason = "a " + entry.origin + " of the exported program";
+  else if (entry.origin == "parameter")
+    entry.trained = true;
+  else if (isLiftedConstant(entry, isFromJax))
+    entry.reason = "a constant lifted by the exporter: one element and a generated name";
+  else if (isClipBound(value))
+    entry.reason = "a bound of Clip";
+  else if (isStatistic)
+    entry.reason = "running statistic of a batch normalisation that is written as its formula";
+  else
+    entry.trained = true;
+  entry.isFormula = isStatistic && !entry.trained;
+}
+
 std::vector<Initializer> classifyInitializers(onnx::GraphOp graph, const LegalizeOptions &options) {
   std::vector<Initializer> result;
+  auto producer = graph->getParentOp()->getAttrOfType<StringAttr>("onnx.producer");
+  bool isFromJax = producer && producer == "jax2onnx";
+  llvm::DenseSet<Operation *> statistics = findNormStatistics(graph);
   for (auto op : graph.getBlock().getOps<onnx::InitializerOp>()) {
     Initializer entry;
     entry.op = op;
@@ -123,42 +232,18 @@ std::vector<Initializer> classifyInitializers(onnx::GraphOp graph, const Legaliz
     entry.elements = type ? type.getNumElements() : 0;
     entry.isFloat = type && (type.getElementType().isF32() || type.getElementType().isF64() ||
                              type.getElementType().isF16() || type.getElementType().isBF16());
-    auto firstMatch = [&](const std::vector<NamePattern> &patterns) -> const NamePattern * {
-      for (const NamePattern &pattern : patterns)
-        if (pattern.matches(entry.name))
-          return &pattern;
-      return nullptr;
-    };
-    const NamePattern *frozen = firstMatch(options.freeze);
-    entry.requested = firstMatch(options.train);
+    entry.isMadeUp = isGeneratedName(entry.name) || (isFromJax && isCountedName(entry.name));
     if (auto origin = op->getAttrOfType<StringAttr>(onnx::kOrigin))
       entry.origin = origin.str();
     if (!entry.isFloat)
       entry.reason = "not floating-point";
     else if (!options.trains)
       entry.reason = "there is no loss";
-    else if (frozen)
-      entry.reason = "frozen by --freeze " + frozen->getText();
-    else if (!options.train.empty() && !entry.requested)
-      entry.reason = "not named by --train";
-    else if (entry.requested)
-      entry.trained = true;
-    else if (op.getOutput().use_empty())
-      entry.reason = "used by no node";
-    else if (isRunningStatistic(op.getOutput()))
-      entry.reason = "running statistic of a batch normalisation";
-    else if (entry.origin == "buffer" || entry.origin == "constant")
-      entry.reason = "a " + entry.origin + " of the exported program";
-    else if (entry.origin == "parameter")
-      entry.trained = true;
-    else if (entry.elements == 1 && isGeneratedName(entry.name) && !isTakenAsWeight(op.getOutput()))
-      entry.reason = "a constant lifted by the exporter: one element and a generated name";
-    else if (isBound(op.getOutput()))
-      entry.reason = "a bound of Clip";
-    else
-      entry.trained = true;
+    else if (!decideByChoice(entry, options))
+      decideByUse(entry, isFromJax, statistics.contains(op));
     result.push_back(std::move(entry));
   }
+  freezeFormulaConstants(result, statedShape);
   return result;
 }
 

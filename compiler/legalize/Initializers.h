@@ -4,6 +4,7 @@
 // The rule of `--train` and `--freeze`, and what it needs to know about the graph.
 #pragma once
 
+#include "compiler/legalize/FormulaConstants.h"
 #include "compiler/legalize/Legalize.h"
 #include "dialects/onnx/OnnxDialect.h"
 
@@ -15,7 +16,9 @@ struct Initializer {
   int64_t elements = 0;
   bool isFloat = false;
   bool trained = false;
-  bool requested = false;         ///< a --train pattern names it
+  bool isMadeUp = false;          ///< its name is a converter's
+  bool isFormula = false;         ///< not trained because of what it does in a formula
+  std::string requestedBy;        ///< what names it as trained: "--train", or a list of the model's metadata
   std::string reason;             ///< why it is not trained
   std::string origin;             ///< "parameter", "buffer" or "constant" where the exporter says so
   mlir::ElementsAttr master = {}; ///< the initial value of a parameter, once it has been needed
@@ -24,6 +27,9 @@ struct Initializer {
 /// Decides from names, patterns and the nodes that use them, before anything is legalised. Whether a gradient
 /// can arrive is found out later.
 std::vector<Initializer> classifyInitializers(onnx::GraphOp graph, const LegalizeOptions &options);
+
+/// Freezes those that are trained by default, and are constants of formulas as far as shapes are known. Whether there are any.
+bool freezeFormulaConstants(std::vector<Initializer> &initializers, const ShapeOf &shapeOf);
 
 /// Whether an exporter made the name up: "val_12", "onnx::Mul_40", "/layer/Constant_output_0", "123", ...
 bool isGeneratedName(llvm::StringRef name);

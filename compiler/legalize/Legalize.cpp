@@ -13,6 +13,8 @@
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <map>
+
 using namespace mlir;
 
 namespace ortc::legalize {
@@ -103,6 +105,7 @@ static std::string joinSome(ArrayRef<std::string> items) {
 static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argument> arguments,
                                LegalizeReport &report) {
   std::vector<std::string> generated, tables;
+  std::map<std::string, std::vector<std::string>> formulas, ignored; // by reason
   for (const Initializer &entry : initializers) {
     bool isState = llvm::any_of(arguments, [&](const Argument &argument) {
       return argument.role == train::Role::state && argument.name == entry.name;
@@ -118,7 +121,7 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
                                                    : entry.reason});
     // What a node takes as its weight is one, whatever its name.
     onnx::InitializerOp op = entry.op;
-    if (entry.trained && entry.elements > 1 && !entry.requested && entry.origin.empty() &&
+    if (entry.trained && entry.elements > 1 && entry.requestedBy.empty() && entry.origin.empty() &&
         !isTakenAsWeight(op.getOutput())) {
       std::string text = "'" + entry.name + "' (" + std::to_string(entry.elements) + " elements)";
       if (looksLikeTable(entry))
@@ -126,10 +129,20 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
       else if (isGeneratedName(entry.name))
         generated.push_back(text);
     }
-    if (!entry.trained && entry.requested && !isState)
-      report.warnings.push_back("'" + entry.name +
-                                "' is named by --train but stays constant: " + entry.reason);
+    if (!entry.trained && entry.isFormula)
+      formulas[entry.reason].push_back("'" + entry.name + "'");
+    if (!entry.trained && !entry.requestedBy.empty() && !isState)
+      ignored[(" named by " + entry.requestedBy) + "\n" + entry.reason].push_back("'" + entry.name + "'");
   }
+  for (const auto &[what, names] : ignored) {
+    auto [by, reason] = StringRef(what).split('\n');
+    bool isOne = names.size() == 1;
+    report.warnings.push_back(joinSome(names) + (isOne ? " is" : " are") + by.str() +
+                              (isOne ? " but stays constant: " : " but stay constant: ") + reason.str());
+  }
+  for (const auto &[reason, names] : formulas)
+    report.notes.push_back(joinSome(names) + (names.size() == 1 ? " is" : " are") + " not trained, as " + reason +
+                           "; --train decides otherwise");
   if (!tables.empty())
     report.warnings.push_back("trained although it looks like a mask or a table: " + joinSome(tables) +
                               "; --freeze what is no weight");

@@ -23,6 +23,7 @@ struct LegalizeOptions {
   unsigned binding = 0; ///< number in the function's name and in its `train.binding`
   std::vector<ShapeSpec> shapes;
   std::vector<NamePattern> train, freeze;
+  std::optional<NamePattern> trainable, frozen; ///< what the model's metadata says; flags win
   BatchNormMode batchNorm = BatchNormMode::AsExported;
   DropoutMode dropout = DropoutMode::AsExported;
   /// Graph outputs that the loss is computed from; empty: all floating-point ones. An initializer is trained

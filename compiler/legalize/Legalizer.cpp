@@ -536,6 +536,12 @@ Outcome Legalizer::run(func::FuncOp function, ArrayRef<SmallVector<int64_t>> inp
     report.error = unsupported;
   if (!report.unsupported.empty() || !unsupported.empty())
     return dropOutputs() ? Outcome::again : Outcome::failed;
+  auto shapeOf = [&](Value onnxValue) {
+    Value value = environment.lookup(onnxValue).value;
+    return value ? statedShape(value) : std::nullopt;
+  };
+  if (!rolesAreFixed && freezeFormulaConstants(initializers, shapeOf))
+    return Outcome::again;
   return finish(function);
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
+#include <fstream>
 #include <regex>
 
 namespace ortc {
@@ -46,7 +48,60 @@ struct NamePattern::Expression {
   std::regex regex;
 };
 
-bool NamePattern::matches(const std::string &name) const { return std::regex_match(name, expression->regex); }
+bool NamePattern::matches(const std::string &name) const {
+  return names ? std::binary_search(names->begin(), names->end(), name)
+               : std::regex_match(name, expression->regex);
+}
+
+NamePattern NamePattern::list(std::vector<std::string> names, std::string text) {
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  NamePattern pattern;
+  pattern.text = std::move(text);
+  pattern.names = std::make_shared<const std::vector<std::string>>(std::move(names));
+  return pattern;
+}
+
+std::vector<std::string> splitNames(std::string_view text) {
+  std::vector<std::string> names;
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (!line.empty() && line.back() == '\r')
+      line.remove_suffix(1);
+    if (!line.empty())
+      names.emplace_back(line);
+  }
+  return names;
+}
+
+bool NamePattern::read(std::string_view text, NamePattern &pattern, std::string &error) {
+  constexpr uintmax_t kMostBytes = 64 << 20; // names of a million tensors
+  if (text.empty() || text.front() != '@')
+    return parse(text, pattern, error);
+  std::string path(text.substr(1));
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(path, code)) {
+    error = "'" + path + "' is no file with names, one a line" + (code ? ": " + code.message() : "");
+    return false;
+  }
+  if (std::filesystem::file_size(path, code) > kMostBytes || code) {
+    error = "'" + path + "' has more than 64 MiB, too many for a list of names";
+    return false;
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string contents((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!file.is_open() || file.bad()) {
+    error = "'" + path + "' cannot be read";
+    return false;
+  }
+  constexpr std::string_view kMark = "\xef\xbb\xbf"; // of UTF-8, which some editors write
+  std::string_view lines = contents;
+  if (lines.substr(0, kMark.size()) == kMark)
+    lines.remove_prefix(kMark.size());
+  pattern = list(splitNames(lines), std::string(text));
+  return true;
+}
 
 bool NamePattern::parse(std::string_view text, NamePattern &pattern, std::string &error) {
   if (text.empty()) {

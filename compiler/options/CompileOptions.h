@@ -18,20 +18,30 @@
 
 namespace ortc {
 
-/// A regular expression over tensor names (ECMAScript, as std::regex has it). It matches whole names only.
+/// Tensor names: a regular expression (ECMAScript, as std::regex has it) that matches whole names only, or a list.
 class NamePattern {
 public:
   /// Compiles `text`; on failure returns false and says why in `error`.
   static bool parse(std::string_view text, NamePattern &pattern, std::string &error);
+  /// The same, but "@FILE" is the list of names in a file, one a line.
+  static bool read(std::string_view text, NamePattern &pattern, std::string &error);
+  /// The list of these names; `text` stands for it in messages.
+  static NamePattern list(std::vector<std::string> names, std::string text);
 
   bool matches(const std::string &name) const;
   const std::string &getText() const { return text; }
+  /// Null for a regular expression; else sorted, each once.
+  const std::vector<std::string> *getNames() const { return names.get(); }
 
 private:
   struct Expression; // hides std::regex, which is slow to compile
   std::string text;
   std::shared_ptr<const Expression> expression;
+  std::shared_ptr<const std::vector<std::string>> names;
 };
+
+/// The lines of a text that are not empty, without what ends them.
+std::vector<std::string> splitNames(std::string_view text);
 
 enum class LossKind { CrossEntropy, Nll, Mse, L1, SmoothL1, BceWithLogits, Output, None };
 
@@ -159,11 +169,17 @@ bool addTarget(std::string_view name, CompileOptions &options, bool &first, std:
 /// What depends on several flags together; called once after all of them.
 bool checkOptions(const CompileOptions &options, std::string &error);
 
+/// What names in flags can refer to.
+struct KnownNames {
+  std::vector<std::string> initializers; ///< what --train and --freeze choose from
+  std::vector<std::string> trained;      ///< what --group chooses from
+  std::vector<std::string> sources;      ///< what lists may name, too: parameters that an initializer was computed from
+};
+
 /// A sentence for every --train, --freeze and --group pattern that matches no name, with the names closest to it: it
-/// most likely has a typo. `initializers`: what --train and --freeze choose from; `trained`: what --group does.
+/// most likely has a typo. And one for every list, of flags and of `more`, that has names which are not known.
 std::vector<std::string> findUnmatchedPatterns(const CompileOptions &options,
-                                               const std::vector<std::string> &initializers,
-                                               const std::vector<std::string> &trained);
+                                               const std::vector<NamePattern> &more, const KnownNames &known);
 
 /// Whole-string number parsers that refuse blanks, signs where there are none, and values that do not fit.
 bool parseInteger(std::string_view text, int64_t &value);

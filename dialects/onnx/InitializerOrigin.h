@@ -1,4 +1,4 @@
-//===- InitializerOrigin.h - the attribute that names an origin -----------===//
+//===- InitializerOrigin.h - attributes that name an origin ------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -8,5 +8,8 @@ namespace ortc::onnx {
 
 /// Attribute of an initializer: "parameter", "buffer" or "constant", where the exporter says so.
 inline constexpr llvm::StringLiteral kOrigin = "onnx.origin";
+
+/// Attribute of an initializer that was computed from parameters of the exported program: their names.
+inline constexpr llvm::StringLiteral kSources = "onnx.sources";
 
 } // namespace ortc::onnx

@@ -13,7 +13,7 @@ template <typename Parser, typename Field> CommandLine::Handler fill(Parser pars
 
 CommandLine::Handler addPattern(std::vector<NamePattern> &patterns) {
   return [&patterns](const std::string &value, std::string &error) {
-    return NamePattern::parse(value, patterns.emplace_back(), error);
+    return NamePattern::read(value, patterns.emplace_back(), error);
   };
 }
 
@@ -48,9 +48,10 @@ void addModelFlags(CommandLine &line, CompileOptions &options) {
 }
 
 void addGradientFlags(CommandLine &line, CompileOptions &options) {
-  line.addValue("--train", "REGEX", "float initializers to train (whole names)", addPattern(options.train),
-                true);
-  line.addValue("--freeze", "REGEX", "float initializers not to train; wins over --train",
+  line.addValue("--train", "REGEX|@FILE",
+                "float initializers to train (whole names, or a file with a name a line)",
+                addPattern(options.train), true);
+  line.addValue("--freeze", "REGEX|@FILE", "float initializers not to train; wins over --train",
                 addPattern(options.freeze), true);
   line.addValue(
       "--untie", "NAME",
