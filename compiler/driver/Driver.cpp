@@ -235,10 +235,11 @@ private:
   void findNameLists() {
     trainable = findNameList(*model, "ortc.trainable");
     frozen = findNameList(*model, "ortc.frozen");
-    for (const auto &[list, effect] : {std::pair(&trainable, "to be trained"), std::pair(&frozen, "not to be trained")})
+    for (const auto &[list, effect] :
+         {std::pair(&trainable, "to be trained"), std::pair(&frozen, "not to be trained")})
       if (*list)
-        notes.push_back((*list)->getText() + " names " + std::to_string((*list)->getNames()->size()) + " tensors " +
-                        effect + (options.train.empty() ? "" : "; --train decides instead"));
+        notes.push_back((*list)->getText() + " names " + std::to_string((*list)->getNames()->size()) +
+                        " tensors " + effect + (options.train.empty() ? "" : "; --train decides instead"));
   }
 
   /// The output, or the value, that the options say the loss is computed from; empty when they do not say.

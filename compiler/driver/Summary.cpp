@@ -88,7 +88,8 @@ static void describeTrained(const CompileFacts &facts, const artifact::Artifact 
   if (int64_t shared = facts.floatValues - parameters - frozen; shared > 0)
     line("tied", countValues(shared) + " of the file are copies of others");
   else if (shared < 0)
-    line("copied", countValues(-shared) + " were merged with others in the file, or are read by several nodes");
+    line("copied",
+         countValues(-shared) + " were merged with others in the file, or are read by several nodes");
 }
 
 /// The most that one thread needs in any entry.

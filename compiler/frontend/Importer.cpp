@@ -168,7 +168,8 @@ LogicalResult Importer::importInitializers(const proto::GraphProto &graph, Value
                                                        : said.origin == Origin::buffer  ? "buffer"
                                                                                         : "constant"));
     if (!said.parameters.empty())
-      op->setAttr(onnx::kSources, names(SmallVector<StringRef>(said.parameters.begin(), said.parameters.end())));
+      op->setAttr(onnx::kSources,
+                  names(SmallVector<StringRef>(said.parameters.begin(), said.parameters.end())));
   };
   TensorData data;
   for (const proto::TensorProto &tensor : graph.initializer()) {

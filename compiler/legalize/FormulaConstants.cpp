@@ -53,10 +53,11 @@ static onnx::NodeOp nodeOf(Value value) {
 }
 
 bool passesElements(onnx::NodeOp node) {
-  return node.getDomainName().empty() && llvm::StringSwitch<bool>(node.getOpType())
-                                             .Cases({"Identity", "Unsqueeze", "Squeeze", "Reshape"}, true)
-                                             .Cases({"Transpose", "Flatten", "Cast", "CastLike", "Expand"}, true)
-                                             .Default(false);
+  return node.getDomainName().empty() &&
+         llvm::StringSwitch<bool>(node.getOpType())
+             .Cases({"Identity", "Unsqueeze", "Squeeze", "Reshape"}, true)
+             .Cases({"Transpose", "Flatten", "Cast", "CastLike", "Expand"}, true)
+             .Default(false);
 }
 
 /// The value before views, casts and broadcasts.
@@ -103,7 +104,8 @@ static std::optional<double> uniformElement(ElementsAttr value) {
       std::memcmp(bytes.data(), bytes.data() + width, bytes.size() - width) != 0)
     return std::nullopt;
   APInt bits(type.getWidth(), 0);
-  llvm::LoadIntFromMemory(bits, reinterpret_cast<const uint8_t *>(bytes.data()), static_cast<unsigned>(width));
+  llvm::LoadIntFromMemory(bits, reinterpret_cast<const uint8_t *>(bytes.data()),
+                          static_cast<unsigned>(width));
   APFloat number(type.getFloatSemantics(), bits);
   bool isRounded = false;
   number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &isRounded);
@@ -112,7 +114,8 @@ static std::optional<double> uniformElement(ElementsAttr value) {
 
 /// Whether `number` is `wanted` but for rounding in its type.
 static bool isRounded(double number, double wanted, FloatType type) {
-  double unit = std::ldexp(1.0, 2 - static_cast<int>(llvm::APFloat::semanticsPrecision(type.getFloatSemantics())));
+  double unit =
+      std::ldexp(1.0, 2 - static_cast<int>(llvm::APFloat::semanticsPrecision(type.getFloatSemantics())));
   return std::fabs(number - wanted) <= unit * std::fabs(wanted);
 }
 
@@ -176,7 +179,8 @@ static bool isRootedOrDivides(Value value) {
           if (llvm::is_contained({"Sqrt", "Reciprocal", "Log"}, type) || (type == "Pow" && operand == 0) ||
               (type == "Div" && operand == 1))
             return true;
-          bool isPassed = passesElements(node) || type == "Max" || type == "Min" || type == "Clip" || type == "Div" ||
+          bool isPassed = passesElements(node) || type == "Max" || type == "Min" || type == "Clip" ||
+                          type == "Div" ||
                           ((type == "Mul" || type == "Add") && isConstant(node.getInput(1 - operand)));
           if (isPassed && (operand == 0 || !passesElements(node)))
             search.push(node.getResult(0));
@@ -193,7 +197,7 @@ static std::string roleInSum(onnx::NodeOp node, unsigned operand, double number)
   bool isAdded = false;
   for (auto [i, other] : llvm::enumerate(node.getInputs()))
     isAdded |= i != operand && isSpread(other);
-  return isAdded              ? "added to a variance or a sum of squares"
+  return isAdded             ? "added to a variance or a sum of squares"
          : isGuard && isTiny ? "keeps a root, a logarithm or a divisor from 0"
                              : "";
 }
@@ -348,7 +352,8 @@ static SmallVector<Alias> findAliases(onnx::InitializerOp op, double number) {
 }
 
 static bool isBoundOf(onnx::NodeOp node, unsigned operand) {
-  return (node.getOpType() == "Clip" && operand >= 1) || node.getOpType() == "Max" || node.getOpType() == "Min";
+  return (node.getOpType() == "Clip" && operand >= 1) || node.getOpType() == "Max" ||
+         node.getOpType() == "Min";
 }
 
 static bool isAlias(ArrayRef<Alias> aliases, Value value) {
@@ -389,8 +394,7 @@ std::string findFormulaRole(onnx::InitializerOp op, bool isMadeUp, const ShapeOf
     return "";
   if (!std::isfinite(*number) || *number <= -1e4)
     return "fills what a mask leaves out";
-  bool mayScaleScores =
-      isMadeUp || (type.getRank() == 0 && !std::regex_match(op.getName().str(), learned));
+  bool mayScaleScores = isMadeUp || (type.getRank() == 0 && !std::regex_match(op.getName().str(), learned));
   SmallVector<Alias> aliases = findAliases(op, *number);
   if (isBound(aliases))
     return "a bound of Max, Min or Clip";
@@ -401,8 +405,8 @@ std::string findFormulaRole(onnx::InitializerOp op, bool isMadeUp, const ShapeOf
       if (kind == "Add" || kind == "Sum")
         role = roleInSum(node, operand, alias.number);
       else if (kind == "Mul" || (kind == "Div" && operand == 1))
-        role = roleInScale(node, node.getInput(1 - operand), alias.number, kind == "Div", element, mayScaleScores,
-                           shapeOf);
+        role = roleInScale(node, node.getInput(1 - operand), alias.number, kind == "Div", element,
+                           mayScaleScores, shapeOf);
       return !role.empty();
     });
   return role;
@@ -442,9 +446,9 @@ static void collectRoots(Value variance, llvm::DenseSet<Value> &roots) {
       auto other = node.getOpType() == "Add" ? strip(node.getInput(1 - operand)) : Value();
       auto epsilon = other ? other.getDefiningOp<onnx::InitializerOp>() : onnx::InitializerOp();
       auto constant = nodeOf(other);
-      ElementsAttr elements = epsilon                                           ? epsilon.getValue()
+      ElementsAttr elements = epsilon                                          ? epsilon.getValue()
                               : constant && constant.getOpType() == "Constant" ? constant.getTensor("value")
-                                                                                : ElementsAttr();
+                                                                               : ElementsAttr();
       std::optional<double> number = elements ? uniformElement(elements) : std::nullopt;
       if (number && *number > 0 && *number <= 1e-2)
         addResults(node.getResult(0));

@@ -42,7 +42,8 @@ static bool isWeightOperand(StringRef op, unsigned operand) {
 
 static bool isView(StringRef op) {
   return llvm::StringSwitch<bool>(op)
-      .Cases({"Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Flatten", "Cast", "CastLike"}, true)
+      .Cases({"Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Flatten", "Cast", "CastLike"},
+             true)
       .Default(false);
 }
 
@@ -161,9 +162,8 @@ public:
   /// What was computed from parameters is meant by a list that names any of them, or `all`.
   bool isNamedBy(const NamePattern &pattern, bool all) const {
     auto matches = [&](const std::string &source) { return pattern.matches(source); };
-    return pattern.matches(name) ||
-           (pattern.getNames() && !sources.empty() &&
-            (all ? llvm::all_of(sources, matches) : llvm::any_of(sources, matches)));
+    return pattern.matches(name) || (pattern.getNames() && !sources.empty() &&
+                                     (all ? llvm::all_of(sources, matches) : llvm::any_of(sources, matches)));
   }
   const NamePattern *findFirst(const std::vector<NamePattern> &patterns, bool all) const {
     auto found = llvm::find_if(patterns, [&](const NamePattern &each) { return isNamedBy(each, all); });

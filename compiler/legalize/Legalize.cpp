@@ -141,8 +141,8 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
                               (isOne ? " but stays constant: " : " but stay constant: ") + reason.str());
   }
   for (const auto &[reason, names] : formulas)
-    report.notes.push_back(joinSome(names) + (names.size() == 1 ? " is" : " are") + " not trained, as " + reason +
-                           "; --train decides otherwise");
+    report.notes.push_back(joinSome(names) + (names.size() == 1 ? " is" : " are") + " not trained, as " +
+                           reason + "; --train decides otherwise");
   if (!tables.empty())
     report.warnings.push_back("trained although it looks like a mask or a table: " + joinSome(tables) +
                               "; --freeze what is no weight");

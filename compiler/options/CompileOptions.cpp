@@ -108,6 +108,7 @@ bool NamePattern::parse(std::string_view text, NamePattern &pattern, std::string
     error = "the regular expression is empty; '.*' matches every name";
     return false;
   }
+  pattern = NamePattern();
   pattern.text = std::string(text);
   try {
     pattern.expression =

@@ -173,7 +173,8 @@ bool checkOptions(const CompileOptions &options, std::string &error);
 struct KnownNames {
   std::vector<std::string> initializers; ///< what --train and --freeze choose from
   std::vector<std::string> trained;      ///< what --group chooses from
-  std::vector<std::string> sources;      ///< what lists may name, too: parameters that an initializer was computed from
+  std::vector<std::string>
+      sources; ///< what lists may name, too: parameters that an initializer was computed from
 };
 
 /// A sentence for every --train, --freeze and --group pattern that matches no name, with the names closest to it: it

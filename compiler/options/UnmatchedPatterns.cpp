@@ -37,7 +37,8 @@ static std::string listClosest(const std::string &pattern, const std::vector<std
 }
 
 /// What is wrong with a list: names that nothing has. Empty when there are none.
-static std::string describeUnknown(const std::string &what, const NamePattern &list, const KnownNames &known) {
+static std::string describeUnknown(const std::string &what, const NamePattern &list,
+                                   const KnownNames &known) {
   constexpr size_t kShown = 4;
   std::vector<std::string> all = known.initializers, unknown;
   all.insert(all.end(), known.sources.begin(), known.sources.end());
@@ -46,9 +47,9 @@ static std::string describeUnknown(const std::string &what, const NamePattern &l
                       std::back_inserter(unknown));
   if (unknown.empty())
     return "";
-  std::string text = what + " has " + std::to_string(unknown.size()) +
-                     (unknown.size() == 1 ? " name that is no initializer: "
-                                          : " names that are no initializers: ");
+  std::string text =
+      what + " has " + std::to_string(unknown.size()) +
+      (unknown.size() == 1 ? " name that is no initializer: " : " names that are no initializers: ");
   for (size_t i = 0; i < unknown.size() && i < kShown; ++i)
     text += (i ? ", '" : "'") + unknown[i] + "'";
   return text + (unknown.size() > kShown ? ", ..." : "") +

@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cmath>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include "compiler/frontend/onnx.pb.h"
 #include "test/e2e/Tool.h"
 
+using namespace ortc;
 using namespace ortc::test;
 
 namespace {
@@ -13,8 +16,9 @@ namespace {
 struct Habit {
   std::string name;
   std::vector<std::string> flags;
-  std::vector<std::string> said; ///< parts of notes and warnings
-  bool isQuiet = false;          ///< nothing is said
+  std::vector<std::string> said;       ///< parts of notes and warnings
+  bool isQuiet = false;                ///< nothing is said
+  std::vector<std::string> shown = {}; ///< parts of the summary
 };
 
 const std::vector<Habit> kHabits = {
@@ -32,6 +36,37 @@ const std::vector<Habit> kHabits = {
      true},
     // Keras' GRU is a Loop whose condition is computed from lifted constants.
     {"keras-gru", {"--shape", "ids=8x7"}, {}, true},
+    // JAX: epsilons behind CastLike and elsewhere, bounds, counts, a scale of scores, NaN for a mean of nothing. Weights of one
+    // element (a slope, a layer scale, the logarithm of a temperature, a bias) are no such numbers.
+    {"flax-norms",
+     {"--loss", "mse"},
+     {"'const_35' is not trained, as a constant of a formula: fills what a mask leaves out"},
+     false,
+     {"\ntrained    18 tensors, 380 of the 415 values in the file's float initializers\n"
+      "           of one element: const_3, const_15, const_20, const_40\n"
+      "frozen     eps_0, const_18, const_19, dpa_scale_0, ... (14 tensors): 14 values, "}},
+    // Keras on JAX: a batch normalisation is its formula, whose statistics stay; a slope, a scale and a bias of one element.
+    {"keras-norms",
+     {"--loss", "mse", "--shape", "batch=4"},
+     {"'const_13', 'const_14' are not trained, as running statistic of a batch normalisation"},
+     false,
+     {"20 tensors, 396 of the 428 values", "of one element: const_4, const_18, const_21, const_40\n"}},
+    // A frozen backbone, named by the model itself, whose weights the exporter has transposed and renamed.
+    {"torch-dynamo-frozen",
+     {"--loss", "mse"},
+     {"ortc: note: ortc.frozen of the model names 5 tensors not to be trained\n"},
+     false,
+     {"10 tensors, 92 of the 263 values", "of one element: temperature, layer_scale, head.bias, val_13\n",
+      "frozen     positions, backbone.0.bias, backbone.2.bias, val_0, ... (5 tensors): 168 values, frozen by "
+      "ortc.frozen of the model\n"}},
+    // The same module written by TorchScript, which does not say what is a buffer; the names stand in a file.
+    {"torchscript-frozen",
+     {"--loss", "mse", "--freeze", "@" + sourcePath("exporters/torchscript-frozen/frozen.txt")},
+     {"'norm.eps' is not trained, as a constant of a formula: added to a variance or a sum of squares",
+      "'most' is not trained, as a constant of a formula: a bound of Max, Min or Clip",
+      "'scale' is not trained, as a constant of a formula: scales attention scores by the size of the heads"},
+     false,
+     {"of one element: temperature, layer_scale, slope.weight, head.bias\n"}},
 };
 
 class ExportersTest : public testing::TestWithParam<Habit> {};
@@ -48,6 +83,8 @@ TEST_P(ExportersTest, TrainsWhatTheModelTrains) {
     EXPECT_NE(outcome.errors.find(text), std::string::npos) << text << "\n" << outcome.errors;
   if (habit.isQuiet)
     EXPECT_EQ(outcome.errors, "");
+  for (const std::string &text : habit.shown)
+    EXPECT_NE(outcome.text.find(text), std::string::npos) << text << "\n" << outcome.text;
   mustRun({"gradients", out / "a", "--data", folder + "data.npz", "-o", out / "g.safetensors", "--quiet"});
   auto got = loadValues(out / "g.safetensors"), wanted = loadValues(folder + "golden.npz");
   std::set<std::string> names, known;
@@ -67,6 +104,60 @@ TEST_P(ExportersTest, TrainsWhatTheModelTrains) {
       ASSERT_NEAR(got[name].data[i], values.data[i], name == "loss" ? 1e-5 : 1e-4 * largest)
           << name << " " << i;
   }
+}
+
+/// The model of torch-dynamo-frozen with other metadata, compiled with more flags: the manifest's "trained".
+class NameListTest : public testing::Test {
+protected:
+  std::set<std::string> train(const std::map<std::string, std::string> &metadata,
+                              const std::vector<std::string> &flags) {
+    proto::ModelProto model;
+    EXPECT_TRUE(model.ParseFromString(readFile(sourcePath("exporters/torch-dynamo-frozen/model.onnx"))));
+    model.clear_metadata_props();
+    for (const auto &[key, value] : metadata) {
+      auto *entry = model.add_metadata_props();
+      entry->set_key(key);
+      entry->set_value(value);
+    }
+    std::vector<std::string> command{"train",    folder.write("m.onnx", model.SerializeAsString()),
+                                     "-o",       folder / "a",
+                                     "--loss",   "mse",
+                                     "--target", "native"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    outcome = mustRun(command);
+    std::set<std::string> names;
+    auto manifest = nlohmann::json::parse(readFile(folder / "a/manifest.json"));
+    for (const auto &name : manifest["trained"])
+      names.insert(name.get<std::string>());
+    return names;
+  }
+  TemporaryFolder folder;
+  Outcome outcome;
+};
+
+TEST_F(NameListTest, TrainableMeansNothingElse) {
+  // val_14 was computed from head.weight.
+  EXPECT_EQ(train({{"ortc.trainable", "head.weight\r\nhead.bias\nnorm.eps\nlost"}}, {}),
+            (std::set<std::string>{"val_14", "head.bias", "norm.eps"}));
+  EXPECT_NE(outcome.errors.find("note: ortc.trainable of the model names 4 tensors to be trained\n"),
+            std::string::npos);
+  EXPECT_NE(outcome.errors.find("ortc.trainable of the model has 1 name that is no initializer: 'lost'"),
+            std::string::npos);
+  EXPECT_NE(outcome.text.find("not named by ortc.trainable of the model\n"), std::string::npos)
+      << outcome.text;
+}
+
+TEST_F(NameListTest, FrozenWinsOverTrainableAndFlagsOverBoth) {
+  std::map<std::string, std::string> lists{{"ortc.trainable", "head.weight\nhead.bias"},
+                                           {"ortc.frozen", "head.bias"}};
+  EXPECT_EQ(train(lists, {}), (std::set<std::string>{"val_14"}));
+  std::string file = folder.write("names", "norm.weight\nhead.bias\nkey.bias\n");
+  EXPECT_EQ(train(lists, {"--train", "@" + file, "--freeze", "key.*"}),
+            (std::set<std::string>{"norm.weight", "head.bias"}));
+}
+
+TEST_F(NameListTest, AListWithoutNamesFreezesNothing) {
+  EXPECT_EQ(train({{"ortc.frozen", ""}}, {"--freeze", "@" + folder.write("none", "\n")}).size(), 15u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Exporters, ExportersTest, testing::ValuesIn(kHabits), [](const auto &info) {

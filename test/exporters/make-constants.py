@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 
 HERE = pathlib.Path(__file__).resolve().parent
-KEPT = ("pkg.torch.export.graph_signature", "pkg.torch.onnx.fx_node", "pkg.onnxscript.optimizer.folded_from", "ortc.")
+KEPT = ("graph_signature", "pkg.torch.onnx.fx_node", "pkg.onnxscript.optimizer.folded_from", "ortc.")
 
 
 def write(name, model, data, golden):

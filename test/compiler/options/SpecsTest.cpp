@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/options/CompileOptions.h"
+#include "test/host/data_files.h"
 
 using namespace ortc;
 
@@ -207,14 +208,46 @@ TEST(PatternTest, WarnsOfEveryPatternThatMatchesNothing) {
   std::string error;
   std::vector<std::string> names = {"conv1.weight", "conv1.bias", "fc.weight", "fc.bias"};
   ASSERT_TRUE(NamePattern::parse("conv1\\..*", options.train.emplace_back(), error));
-  EXPECT_TRUE(findUnmatchedPatterns(options, names, names).empty());
+  EXPECT_TRUE(findUnmatchedPatterns(options, {}, {names, names, {}}).empty());
   ASSERT_TRUE(NamePattern::parse("fc.wieght", options.freeze.emplace_back(), error));
   ASSERT_TRUE(parseGroup("fc.*:lr_scale=2", options.groups.emplace_back(), error));
   EXPECT_EQ(
-      findUnmatchedPatterns(options, names, {"conv1.weight"}),
+      findUnmatchedPatterns(options, {}, {names, {"conv1.weight"}, {}}),
       (std::vector<std::string>{
           "--freeze 'fc.wieght' matches no initializer; closest: 'fc.weight', 'fc.bias', 'conv1.weight', ...",
           "--group 'fc.*' matches no trained tensor; closest: 'conv1.weight'"}));
+}
+
+TEST(PatternTest, ReadsListsOfNames) {
+  host::test::TemporaryFolder folder;
+  std::string path = folder.write("names.txt", "\xef\xbb\xbf"
+                                               "fc.weight\r\n\nconv.*\nlost\nlost"),
+              error;
+  NamePattern list;
+  ASSERT_TRUE(NamePattern::read("@" + path, list, error)) << error;
+  EXPECT_EQ(list.getText(), "@" + path);
+  EXPECT_EQ(*list.getNames(), (std::vector<std::string>{"conv.*", "fc.weight", "lost"}));
+  EXPECT_TRUE(list.matches("fc.weight"));
+  EXPECT_FALSE(list.matches("fc_weight")); // names, no regular expressions
+  EXPECT_FALSE(list.matches("conv1"));
+  CompileOptions options;
+  options.freeze.push_back(list);
+  EXPECT_EQ(
+      findUnmatchedPatterns(options, {NamePattern::list({"gone", "conv.*"}, "ortc.trainable of the model")},
+                            {{"fc.weight", "val_1"}, {}, {"conv.*"}}),
+      (std::vector<std::string>{"--freeze @" + path +
+                                    " has 1 name that is no initializer: 'lost'; exporters leave out what "
+                                    "no output needs, and rename what they fold",
+                                "ortc.trainable of the model has 1 name that is no initializer: 'gone'; "
+                                "exporters leave out what no output needs, and rename what they fold"}));
+  ASSERT_TRUE(NamePattern::read("[@]x", list, error)); // a regular expression
+  EXPECT_EQ(list.getNames(), nullptr);
+  EXPECT_TRUE(list.matches("@x"));
+  EXPECT_FALSE(NamePattern::read("@" + (folder / "none.txt"), list, error));
+  EXPECT_EQ(error,
+            "'" + (folder / "none.txt") + "' is no file with names, one a line: No such file or directory");
+  EXPECT_FALSE(NamePattern::read("@" + (folder / "."), list, error));
+  EXPECT_EQ(error, "'" + (folder / ".") + "' is no file with names, one a line");
 }
 
 TEST(ModeTest, ListsWhatThereIs) {
