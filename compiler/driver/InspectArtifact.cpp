@@ -12,6 +12,7 @@
 #include "compiler/codegen/artifact/ArtifactReader.h"
 #include "compiler/driver/MemoryText.h"
 #include "runtime/host/artifact_path.h"
+#include "runtime/host/data/mapped_file.h"
 #include "runtime/host/text.h"
 
 namespace ortc::driver {
@@ -145,6 +146,8 @@ Status verifyArtifact(const std::string &path, bool quiet) {
   std::filesystem::path beside = std::filesystem::path(file).parent_path() / "manifest.json";
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored) && std::filesystem::exists(beside, ignored)) {
+    if (Status regular = host::checkRegularFile(beside.string()); !regular.isOk())
+      return regular;
     std::ostringstream text;
     text << std::ifstream(beside, std::ios::binary).rdbuf();
     if (text.str() != read->artifact.manifest)

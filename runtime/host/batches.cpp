@@ -65,10 +65,10 @@ Status Batches::match(const DataSource &source, Field &field, size_t others,
     name = candidates[0];
     notes.push_back(path + ": array '" + name + "' is taken for the graph's only input '" + spec.name + "'");
   }
-  ORTC_TRY(source.load(name, field.array));
-  if (field.array.shape.empty()) // a lone number is one slice
-    field.array.shape = {1};
-  const Array &array = field.array;
+  Array &array = field.array;
+  ORTC_TRY(source.describe(name, array));
+  if (array.shape.empty()) // a lone number is one slice
+    array.shape = {1};
   std::string where = path + ": array '" + name + "'";
   field.leading = spec.shape.empty() ? 1 : spec.shape[0];
   Shape wanted = spec.shape.empty() ? Shape{1} : spec.shape;
@@ -100,6 +100,9 @@ Status Batches::match(const DataSource &source, Field &field, size_t others,
     notes.push_back(where + " of shape " + formatShape(array.shape) + " is read as slices of " +
                     formatShape(wanted));
   }
+  Shape shape = array.shape;
+  ORTC_TRY(source.load(name, array));
+  array.shape = shape;
   ORTC_TRY(planConversion(array, spec.type, where, field.conversion));
   if (!field.conversion.note.empty())
     notes.push_back(field.conversion.note);
@@ -194,43 +197,48 @@ int64_t Batches::getRealRows(int64_t slice) const {
   return isBatch() ? std::min(batch, samples - slice * batch) : fields.empty() ? 1 : fields[0].leading;
 }
 
-void Batches::gather(size_t input, int64_t slice, const std::vector<int64_t> *order, uint8_t *to) const {
-  const Field &field = fields[input];
-  if (field.isEmpty)
-    return;
-  auto copy = [&](int64_t fromRow, int64_t toRow, int64_t rows) {
-    // Reading on costs a page fault for every 64 KiB: little beside copying as much, but a lot beside a small row.
-    bool forgets = field.array.isMapped && size_t(rows) * field.fromRow >= kForgotten;
-    int64_t most = forgets ? std::max(int64_t(kForgotten / field.fromRow), int64_t(1)) : rows;
-    for (int64_t piece; rows; fromRow += piece, toRow += piece, rows -= piece) {
-      piece = std::min(rows, most);
-      const uint8_t *from = field.array.data + size_t(fromRow) * field.fromRow;
-      uint8_t *target = to + size_t(toRow) * field.toRow;
-      if (field.conversion.convert)
-        field.conversion.convert(from, target, size_t(piece * field.rowElements));
-      else
-        std::memcpy(target, from, size_t(piece) * field.toRow);
-      // The kernel maps pages around the one that is read, so those of the piece before came back.
-      size_t before = std::min(size_t(from - field.array.data), kMappedAround);
-      if (forgets)
-        forgetPages(from - before, before + size_t(piece) * field.fromRow);
-    }
-  };
-  if (!isBatch()) {
-    copy((order ? (*order)[size_t(slice)] : slice) * field.leading, 0, field.leading);
-    return;
+/// Copies rows that follow each other.
+void Batches::Field::copy(int64_t row, int64_t rows, uint8_t *to) const {
+  // Reading on costs a page fault for every 64 KiB: little beside copying as much, but a lot beside a small row.
+  bool forgets = array.file && size_t(rows) * fromRow >= kForgotten;
+  int64_t most = forgets ? std::max(int64_t(kForgotten / fromRow), int64_t(1)) : rows;
+  for (int64_t piece; rows; row += piece, to += size_t(piece) * toRow, rows -= piece) {
+    piece = std::min(rows, most);
+    const uint8_t *from = array.data + size_t(row) * fromRow;
+    if (conversion.convert)
+      conversion.convert(from, to, size_t(piece * rowElements));
+    else
+      std::memcpy(to, from, size_t(piece) * toRow);
+    // The kernel maps pages around the one that is read, so those of the piece before came back.
+    size_t before = std::min(size_t(from - array.data), kMappedAround);
+    if (forgets)
+      forgetPages(from - before, before + size_t(piece) * fromRow);
   }
+}
+
+/// Owns nothing: it may be left in the middle (MappedFile::read).
+void Batches::copySlice(const Field &field, int64_t slice, const std::vector<int64_t> *order,
+                        uint8_t *to) const {
+  if (!isBatch())
+    return field.copy((order ? (*order)[size_t(slice)] : slice) * field.leading, field.leading, to);
   int64_t first = slice * batch, real = getRealRows(slice);
   for (int64_t row = 0; row < batch;) {
-    int64_t item = first + row % real;
-    if (order) {
-      copy((*order)[size_t(item)], row++, 1);
-    } else {
-      int64_t run = std::min(batch - row, real - row % real);
-      copy(item, row, run);
-      row += run;
-    }
+    uint8_t *target = to + size_t(row) * field.toRow;
+    int64_t item = first + row % real, run = order ? 1 : std::min(batch - row, real - row % real);
+    field.copy(order ? (*order)[size_t(item)] : item, run, target);
+    row += run;
   }
+}
+
+Status Batches::gather(size_t input, int64_t slice, const std::vector<int64_t> *order, uint8_t *to) const {
+  const Field &field = fields[input];
+  if (field.isEmpty)
+    return Status();
+  auto copy = [&] { copySlice(field, slice, order, to); };
+  if (field.array.file)
+    return field.array.file->read(copy);
+  copy();
+  return Status();
 }
 
 /// The finaliser of splitmix64: a bijection whose output bits depend on all input bits.

@@ -26,7 +26,7 @@ enum class Remainder { Drop, Repeat };
 class Batches {
 public:
   /// Loads what `inputs` need from `source` (which may be closed afterwards) and checks types, shapes and
-  /// counts. `notes` receives what the log should say.
+  /// counts, shapes before anything is loaded. `notes` receives what the log should say.
   static Status create(const DataSource &source, const std::vector<InputSpec> &inputs, Remainder remainder,
                        Batches &batches, std::vector<std::string> &notes);
 
@@ -44,8 +44,9 @@ public:
   int64_t getItems() const { return isBatch() ? samples : slices; }
 
   size_t getInputBytes(size_t input) const { return fields[input].sliceBytes; }
-  /// Copies slice k of an input to `to`. `order` permutes the items; nullptr: as the file has them.
-  void gather(size_t input, int64_t slice, const std::vector<int64_t> *order, uint8_t *to) const;
+  /// Copies slice k of an input to `to`. `order` permutes the items; nullptr: as the file has them. Fails when the file has
+  /// changed since it was opened.
+  Status gather(size_t input, int64_t slice, const std::vector<int64_t> *order, uint8_t *to) const;
 
 private:
   struct Field {
@@ -56,8 +57,10 @@ private:
     int64_t leading = 1;                           ///< rows of a slice
     int64_t rowElements = 0;                       ///< elements of a row
     size_t fromRow = 0, toRow = 0, sliceBytes = 0; ///< bytes
+    void copy(int64_t fromRow, int64_t rows, uint8_t *to) const;
     int64_t rows() const { return array.shape[0]; }
   };
+  void copySlice(const Field &field, int64_t slice, const std::vector<int64_t> *order, uint8_t *to) const;
   Status match(const DataSource &source, Field &field, size_t others, std::vector<std::string> &notes);
   Status count(const std::string &path, Remainder remainder);
 

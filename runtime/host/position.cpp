@@ -38,7 +38,7 @@ Status parsePosition(const std::map<std::string, std::string> &metadata, const s
                              "', which is no position");
     return Status();
   };
-  auto isCount = [](int64_t value) { return value >= 0; };
+  auto isCount = [](int64_t value) { return value >= 0 && value <= kMostSteps; };
   int64_t shuffles = 1;
   ORTC_TRY(read("run.seed", parsed.seed, [](uint64_t) { return true; }));
   ORTC_TRY(read("run.shuffle", shuffles, [](int64_t value) { return value == 0 || value == 1; }));

@@ -23,6 +23,10 @@ struct Position {
   Schedule schedule;
 };
 
+/// The most steps, epochs, slices and items of a training, and the most steps of a run: what a double counts exactly. Sums of
+/// them do not overflow.
+constexpr int64_t kMostSteps = int64_t(1) << 53;
+
 std::map<std::string, std::string> formatPosition(const Position &position);
 
 /// Reads it back. No "run." keys: `position` stays empty, which is fine. Anything that is missing or

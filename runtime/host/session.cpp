@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "runtime/host/data/atomic_file.h"
+#include "runtime/host/data/data_source.h"
+#include "runtime/host/position.h"
 #include "runtime/host/text.h"
 
 namespace ortc::host {
@@ -125,7 +127,7 @@ Status Session::feed(const Entry &entry, const Batches &batches, int64_t slice,
                      const std::vector<int64_t> *order) {
   ORTC_TRY(use(entry));
   for (size_t i = 0; i < entry.inputs.size(); ++i)
-    batches.gather(i, slice, order, state->buffers.at({entry.binding, entry.inputs[i].name})->data);
+    ORTC_TRY(batches.gather(i, slice, order, state->buffers.at({entry.binding, entry.inputs[i].name})->data));
   return Status();
 }
 
@@ -183,6 +185,9 @@ TensorView Session::view(const Entry &entry, const std::string &name) {
 
 Status Session::load(const std::string &path, LoadResult &result) {
   result = LoadResult();
+  std::unique_ptr<DataSource>
+      strict; // sees keys that are there twice, too, for which the runtime has no memory
+  ORTC_TRY(openSafetensors(path, strict));
   ortc_load_info info{};
   info.size = sizeof(info);
   info.metadata_context = &result.metadata;
@@ -211,10 +216,10 @@ Status Session::checkScalars(const std::string &path) {
     if ((tensor.role != ORTC_ROLE_SCALAR && !isStep) ||
         ortc_get_scalar(get(), tensor.name, &value) != ORTC_OK)
       continue;
-    if (!std::isfinite(value) || (isStep && value < 0))
-      return Status::failure(path + ": '" + tensor.name + "' is " + formatNumber(value) +
-                             ", but it must be " + (isStep ? "0 or more" : "finite") +
-                             "; no training has saved this");
+    if (!std::isfinite(value) || (isStep && (value < 0 || value > double(kMostSteps))))
+      return Status::failure(
+          path + ": '" + tensor.name + "' is " + formatNumber(value) + ", but it must be " +
+          (isStep ? "from 0 to " + std::to_string(kMostSteps) : "finite") + "; no training has saved this");
   }
   return Status();
 }

@@ -71,7 +71,12 @@ private:
 } // namespace
 
 Status Trainer::run() {
-  ORTC_TRY(open());
+  if (Status opened = open(); !opened.isOk()) {
+    if (!interrupted)
+      return opened;
+    reporter.line("interrupted before the first step: " + opened.getMessage());
+    return Status();
+  }
   ORTC_TRY(resume());
   ORTC_TRY(planRates());
   if (Status status = loop(); !status.isOk())
@@ -116,7 +121,7 @@ Status Trainer::open() {
   ORTC_TRY(artifact.findEntry(ORTC_ENTRY_TRAIN, options.binding, entry));
   std::vector<std::string> notes;
   std::unique_ptr<DataSource> source;
-  ORTC_TRY(openData(options.data, source));
+  ORTC_TRY(openData(options.data, source, &interrupted));
   std::vector<NamedFile> inputs = listArtifactFiles(options.artifact);
   for (const std::string &file : source->getFiles())
     inputs.push_back({"--data", file});
@@ -126,7 +131,7 @@ Status Trainer::open() {
       accumulateEntry = &candidate;
   if (!options.evalData.empty()) {
     ORTC_TRY(artifact.findEntry(ORTC_ENTRY_EVAL, options.binding, evalEntry));
-    ORTC_TRY(openData(options.evalData, source));
+    ORTC_TRY(openData(options.evalData, source, &interrupted));
     for (const std::string &file : source->getFiles())
       inputs.push_back({"--eval-data", file});
     ORTC_TRY(Batches::create(*source, evalEntry->inputs, Remainder::Repeat, evalData, notes));
@@ -198,8 +203,12 @@ Status Trainer::resume() {
   if (options.steps)
     stepsWanted = *options.steps;
   else if (__builtin_mul_overflow(options.epochs.value_or(1), slices, &stepsWanted))
-    return Status::refusal("--epochs " + std::to_string(*options.epochs) + " of " +
-                           formatCount(slices, "step") + " are too many");
+    stepsWanted = INT64_MAX;
+  if (stepsWanted > kMostSteps)
+    return Status::refusal((options.steps ? "--steps " + std::to_string(*options.steps)
+                                          : "--epochs " + std::to_string(options.epochs.value_or(1)) +
+                                                " of " + formatCount(slices, "step")) +
+                           " are too many; there are at most " + std::to_string(kMostSteps));
   return Status();
 }
 
@@ -266,7 +275,8 @@ Status Trainer::trainStep(const std::vector<int64_t> *order) {
     setRate = rate;
   }
   auto begin = Clock::now();
-  ORTC_TRY(session.feed(*entry, data, position.slice, order));
+  if (Status fed = session.feed(*entry, data, position.slice, order); !fed.isOk())
+    return keep(fed);
   ortc_status told = ORTC_OK;
   bool updates = !accumulateEntry || (position.step + 1) % accumulate == 0;
   auto fed = Clock::now();

@@ -26,7 +26,8 @@ static InputSpec input(const std::string &name, const Shape &shape) {
 static std::vector<float> slice(const Batches &batches, size_t field, int64_t k,
                                 const std::vector<int64_t> *order = nullptr) {
   std::vector<float> values(batches.getInputBytes(field) / 4);
-  batches.gather(field, k, order, reinterpret_cast<uint8_t *>(values.data()));
+  Status status = batches.gather(field, k, order, reinterpret_cast<uint8_t *>(values.data()));
+  EXPECT_TRUE(status.isOk()) << status.getMessage();
   return values;
 }
 

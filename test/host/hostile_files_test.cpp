@@ -40,6 +40,12 @@ std::vector<Case> cases() {
   auto entry = [](const std::string &text) {
     return safetensors("{\"x\":" + text + "}", std::string(16, '\0'));
   };
+  auto bytes = [](const std::string &range) {
+    return "{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":" + range + "}";
+  };
+  auto pair = [&](const std::string &x, const std::string &y) {
+    return safetensors("{\"x\":" + bytes(x) + ",\"y\":" + bytes(y) + "}", std::string(16, '\0'));
+  };
   std::vector<Case> list = {
       // zip
       {"Empty", "a.npz", "", "is empty; an npz file was expected"},
@@ -155,6 +161,28 @@ std::vector<Case> cases() {
       {"SafetensorsType", "a.safetensors",
        entry("{\"dtype\":\"F8_E4M3\",\"shape\":[16],\"data_offsets\":[0,16]}"),
        "array 'x': has elements of type 'F8_E4M3', which is not read; convert it to F32 or I64"},
+      // All bytes belong to one array each.
+      {"SafetensorsOverlap", "a.safetensors", pair("[0,8]", "[4,16]"),
+       "arrays 'x' and 'y' overlap at byte 4 of the data"},
+      {"SafetensorsSameBytes", "a.safetensors", pair("[8,16]", "[8,16]"),
+       "bytes [0, 8) of the data belong to no array"},
+      {"SafetensorsInside", "a.safetensors", pair("[4,8]", "[0,16]"),
+       "arrays 'y' and 'x' overlap at byte 4 of the data"},
+      {"SafetensorsHole", "a.safetensors", pair("[0,4]", "[12,16]"),
+       "bytes [4, 12) of the data belong to no array"},
+      {"SafetensorsHoleAtTheEnd", "a.safetensors", pair("[8,12]", "[0,8]"),
+       "bytes [12, 16) of the data belong to no array"},
+      {"SafetensorsNoArrays", "a.safetensors", safetensors("{}", "abcd"),
+       "bytes [0, 4) of the data belong to no array"},
+      {"SafetensorsArrayTwice", "a.safetensors",
+       safetensors("{\"x\":" + bytes("[0,8]") + ",\"x\":" + bytes("[8,16]") + "}", std::string(16, '\0')),
+       "has the key 'x' twice in its header"},
+      {"SafetensorsFieldTwice", "a.safetensors",
+       entry("{\"dtype\":\"U8\",\"shape\":[16],\"dtype\":\"F32\",\"data_offsets\":[0,16]}"),
+       "has the key 'dtype' twice in its header"},
+      {"SafetensorsMetadataTwice", "a.safetensors",
+       safetensors(R"({"__metadata__":{"a":"1","b":"2","a":"3"}})", ""),
+       "has the key 'a' twice in its header"},
       // IDX
       {"IdxType", "a-idx", std::string("\0\0\7\1", 4) + big32(1) + "x",
        "is no IDX file: it does not begin with two zero bytes and a type"},
@@ -216,7 +244,7 @@ TEST(HostileFileTest, SurvivesEveryTruncationAndEveryFlippedByte) {
       Array array;
       if (openData(folder.write("a.npz", bytes), source).isOk())
         for (const std::string &name : source->getNames())
-          (void)source->load(name, array).isOk();
+          (void)(source->describe(name, array).isOk() && source->load(name, array).isOk());
     }
   }
 }

@@ -12,6 +12,7 @@
 #include "runtime/host/commands.h"
 #include "runtime/host/data/writers.h"
 #include "runtime/host/position.h"
+#include "runtime/host/text.h"
 #include "runtime/host/train_loop.h"
 #include "test/host/data_files.h"
 #include "test/runtime/TestArtifact.h"
@@ -450,6 +451,55 @@ TEST_F(LoopTest, MetricsOnAFullDiskAreWholeLines) {
   EXPECT_EQ(readFile(options.metrics).back(), '\n');
 }
 
+/// The runtime has no memory for the names of tensors that nobody knows; this reader has.
+TEST_F(LoopTest, RefusesCheckpointsWithKeysThatAreThereTwice) {
+  TrainOptions first = makeTrain(1), second = makeTrain(1);
+  first.save = folder / "good.safetensors";
+  expectOk(train(first, interrupted));
+  std::string good = readFile(first.save), key = "\"run.epoch\":\"0\"";
+  size_t at = good.find(key);
+  ASSERT_NE(at, std::string::npos);
+  uint64_t headerBytes = 0;
+  std::memcpy(&headerBytes, good.data(), 8);
+  std::string bad = good;
+  bad.insert(at, key + ",");
+  headerBytes += key.size() + 1;
+  std::memcpy(bad.data(), &headerBytes, 8);
+  second.load = folder.write("bad.safetensors", bad);
+  EXPECT_EQ(train(second, interrupted).getMessage(),
+            second.load + ": has the key 'run.epoch' twice in its header");
+}
+
+TEST_F(LoopTest, RefusesMoreStepsThanATrainingCanHave) {
+  TrainOptions options = makeTrain(INT64_MAX);
+  EXPECT_EQ(train(options, interrupted).getMessage(),
+            "--steps 9223372036854775807 are too many; there are at most 9007199254740992");
+  options.steps.reset();
+  for (int64_t epochs : {INT64_MAX, kMostSteps / 5 + 1}) {
+    options.epochs = epochs;
+    EXPECT_EQ(train(options, interrupted).getMessage(), "--epochs " + std::to_string(epochs) +
+                                                            " of 5 steps are too many; there are at most "
+                                                            "9007199254740992");
+  }
+}
+
+/// What is large is not read to its end; nothing was trained, so nothing is saved.
+TEST_F(LoopTest, AnInterruptEndsTheReadingOfLargeData) {
+  TrainOptions options = makeTrain(1);
+  std::string ones(96 << 20, '\1');
+  options.data = folder.write(
+      "large.npz", zip({{"x.npy", npyOf("<f4", "(" + std::to_string(ones.size() / 12) + ", 3)", ones), 8},
+                        {"label.npy", npyOf("<i8", "(1,)", std::string(8, '\0'))}}));
+  options.save = folder / "saved.safetensors";
+  interrupted = SIGINT;
+  auto begin = std::chrono::steady_clock::now();
+  expectOk(train(options, interrupted));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+  EXPECT_FALSE(std::filesystem::exists(options.save));
+  interrupted = 0;
+  EXPECT_NE(train(options, interrupted).getMessage(), "") << "8 M samples, one label";
+}
+
 /// Checkpoints that no training has saved.
 TEST_F(LoopTest, RefusesCheckpointsThatNoTrainingHasSaved) {
   TrainOptions first = makeTrain(3), second = makeTrain(1);
@@ -476,8 +526,10 @@ TEST_F(LoopTest, RefusesCheckpointsThatNoTrainingHasSaved) {
     return train(second, interrupted).getMessage();
   };
   EXPECT_EQ(refuse("", 0, "5"), "");
-  EXPECT_EQ(refuse("step", int64_t(-5), "0"),
-            second.load + ": 'step' is -5, but it must be 0 or more; no training has saved this");
+  for (int64_t step : {int64_t(-5), kMostSteps + 2, INT64_MAX})
+    EXPECT_EQ(refuse("step", step, "0"), second.load + ": 'step' is " + formatNumber(double(step)) +
+                                             ", but it must be from 0 to 9007199254740992; no training has "
+                                             "saved this");
   EXPECT_EQ(refuse("lr", NAN, "0"),
             second.load + ": 'lr' is nan, but it must be finite; no training has saved this");
   EXPECT_EQ(refuse("", 0, "23"),

@@ -115,6 +115,23 @@ TEST(PositionTest, RefusesHalfAPosition) {
             "a: its metadata has no 'run.slice': it is not a checkpoint of ortc run");
 }
 
+/// Sums with what a run adds must not overflow.
+TEST(PositionTest, RefusesCountsThatNoTrainingReaches) {
+  Position good;
+  good.items = kMostSteps;
+  good.step = good.epoch = good.slice = kMostSteps;
+  std::optional<Position> read;
+  ASSERT_TRUE(parsePosition(formatPosition(good), "a", read).isOk());
+  EXPECT_EQ(read->step, kMostSteps);
+  for (const char *key : {"run.step", "run.epoch", "run.slice", "run.items"})
+    for (const char *value : {"9007199254740993", "9223372036854775807", "9223372036854775808", "-1"}) {
+      auto metadata = formatPosition(good);
+      metadata[key] = value;
+      EXPECT_EQ(parsePosition(metadata, "a", read).getMessage(),
+                std::string("a: its metadata has '") + key + "' = '" + value + "', which is no position");
+    }
+}
+
 TEST(TextTest, NumbersAreShortAndReadBack) {
   EXPECT_EQ(formatNumber(double(0.1f)), "0.1");
   EXPECT_EQ(formatNumber(0.1), "0.1");

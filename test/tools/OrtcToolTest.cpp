@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <set>
 #include <sstream>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,8 +26,9 @@ struct Outcome {
 };
 
 /// Runs the tool through a shell.
-Outcome run(const std::string &arguments, const std::string &redirection = "2>&1") {
-  std::FILE *pipe = popen((std::string(ORTC_TOOL) + " " + arguments + " " + redirection).c_str(), "r");
+Outcome run(const std::string &arguments, const std::string &redirection = "2>&1",
+            const std::string &before = "") {
+  std::FILE *pipe = popen((before + ORTC_TOOL + " " + arguments + " " + redirection).c_str(), "r");
   Outcome outcome;
   char buffer[4096];
   for (size_t count; (count = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;)
@@ -277,6 +279,66 @@ void OrtcToolTest::interrupt(int signal) {
       std::distance(std::filesystem::directory_iterator(folder / ""), std::filesystem::directory_iterator{}),
       2);
   EXPECT_NE(readFile(folder / "m.jsonl").find("{\"event\":\"interrupted\",\"step\":"), std::string::npos);
+}
+
+/// A data file that is cut, or written anew in its place, while a run reads it.
+TEST_F(OrtcToolTest, DataThatChangeEndTheRunWhichSaves) {
+  for (int64_t bytes : {0, 1}) {
+    TemporaryFolder folder;
+    std::string saved = folder / "saved.safetensors", messages = folder / "messages",
+                own = folder / "data.npz";
+    std::filesystem::copy_file(data, own);
+    pid_t child = fork();
+    if (child == 0) {
+      std::freopen("/dev/null", "w", stdout);
+      std::freopen(messages.c_str(), "w", stderr);
+      execl(ORTC_TOOL, "ortc", "run", path.c_str(), "--data", own.c_str(), "--steps", "1000000000",
+            "--threads", "1", "--save", saved.c_str(), "--metrics", (folder / "m.jsonl").c_str(),
+            static_cast<char *>(nullptr));
+      _exit(127);
+    }
+    for (int i = 0; i < 1000 && readFile(folder / "m.jsonl").size() < 100; ++i)
+      usleep(10000);
+    std::filesystem::resize_file(own, bytes ? std::filesystem::file_size(own) - uintmax_t(bytes) : 0);
+    int status = 0;
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 1);
+    std::string text = readFile(messages);
+    EXPECT_NE(text.find("ortc: error: " + own + ": has changed since it was opened"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("; " + saved + " holds step "), std::string::npos) << text;
+    EXPECT_EQ(run("eval " + path + " --data " + data + " --load " + saved).status, 0);
+  }
+}
+
+/// Whatever is opened: a pipe without a writer is refused at once. `timeout` answers 124.
+TEST_F(OrtcToolTest, PipesAreRefusedWithoutWaiting) {
+  std::string pipe = folder / "pipe", npz = folder / "pipe.npz", onnx = folder / "pipe.onnx",
+              here = " --data " + data, out = " -o " + (folder / "out.safetensors");
+  std::filesystem::create_directory(folder / "dir");
+  for (const std::string &each : {pipe, npz, onnx, folder / "dir/model.ortc"})
+    ASSERT_EQ(mkfifo(each.c_str(), 0600), 0);
+  for (const std::string &artifact : {pipe, folder / "dir"})
+    for (const std::string &command :
+         {"run " + artifact + here, "eval " + artifact + here,
+          "predict " + artifact + here + " -o " + npz + ".npz", "gradients " + artifact + here + out,
+          "export " + artifact + " -o " + (folder / "out.onnx"), "inspect " + artifact,
+          "verify " + artifact}) {
+      Outcome outcome = run(command, "2>&1", "timeout 20 ");
+      EXPECT_EQ(outcome.status, 1) << command << "\n" << outcome.text;
+      EXPECT_EQ(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 1) << outcome.text;
+    }
+  for (const std::string &command :
+       {"run " + path + " --data " + npz, "eval " + path + " --data " + pipe,
+        "eval " + path + " --data " + pipe + "," + pipe, "run " + path + here + " --eval-data " + npz,
+        "run " + path + here + " --load " + pipe, "eval " + path + here + " --load " + pipe,
+        "export " + path + " --load " + pipe + " -o " + (folder / "out.onnx")}) {
+    Outcome outcome = run(command, "2>&1", "timeout 20 ");
+    EXPECT_EQ(outcome.status, 1) << command << "\n" << outcome.text;
+    EXPECT_NE(outcome.text.find("is not a regular file\n"), std::string::npos) << outcome.text;
+  }
+  EXPECT_EQ(run("train " + onnx + " -o " + (folder / "new"), "2>&1", "timeout 20 ").status, 2);
 }
 
 TEST_F(OrtcToolTest, ExportsTrainedWeightsInTheirPlace) {

@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "runtime/host/data/file_guard.h"
 #include "runtime/host/signals.h"
 #include "tools/ortc-plan/PackFile.h"
 
@@ -112,6 +113,7 @@ int run(int argc, char **argv) {
 
 /// What the tool prints is a result: to have lost it is a failure.
 int main(int argc, char **argv) {
+  host::guardMappedFiles("ortc-plan");
   host::catchSignals(host::OnSignal::End);
   int code = run(argc, argv);
   bool isLost = std::fflush(stdout) != 0;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "runtime/host/data/file_guard.h"
 #include "runtime/host/signals.h"
 #include "tools/ortc/Commands.h"
 
@@ -103,6 +104,7 @@ int main(int argc, char **argv) {
   bool canSave = argc > 1 && std::strcmp(argv[1], "run") == 0;
   host::catchSignals(canSave ? host::OnSignal::Remember : host::OnSignal::End);
   holdStreams();
+  host::guardMappedFiles("ortc");
   int code = run(argc, argv);
   if (code == 0 && host::interruption) // as a shell counts a process that ended by the signal
     return 128 + host::interruption;

@@ -3,13 +3,16 @@
 #include "runtime/host/data/inflate.h"
 
 #include <algorithm>
+#include <new>
+#include <unistd.h>
 #include <zlib.h>
 
 namespace ortc::host {
 
-std::string inflateExactly(const uint8_t *from, size_t bytes, Compression compression, uint8_t *to,
-                           size_t wanted, bool prefix) {
-  constexpr size_t kPiece = size_t(1) << 30;
+/// With `prefix` the stream may go on after `wanted` bytes.
+static std::string inflateInto(const uint8_t *from, size_t bytes, Compression compression, uint8_t *to,
+                               size_t wanted, bool prefix, const volatile std::sig_atomic_t *stop) {
+  constexpr size_t kPiece = size_t(16) << 20; // some hundredths of a second
   z_stream stream{};
   if (inflateInit2(&stream, compression == Compression::Gzip ? 16 + MAX_WBITS : -MAX_WBITS) != Z_OK)
     return "cannot be inflated: out of memory";
@@ -17,6 +20,10 @@ std::string inflateExactly(const uint8_t *from, size_t bytes, Compression compre
   int status = Z_OK;
   uint8_t beyond = 0; // room for one byte too many tells that there is more
   while (status == Z_OK) {
+    if (stop && *stop && made >= kPiece) {
+      inflateEnd(&stream);
+      return "was not inflated to its end: interrupted";
+    }
     size_t input = std::min(bytes - taken, kPiece), room = std::min(wanted - made, kPiece);
     bool full = room == 0;
     stream.next_in = const_cast<Bytef *>(from + taken);
@@ -43,6 +50,25 @@ std::string inflateExactly(const uint8_t *from, size_t bytes, Compression compre
   if (made != wanted)
     return "inflates to " + std::to_string(made) + " bytes instead of " + std::to_string(wanted);
   return "";
+}
+
+std::string inflateExactly(const uint8_t *from, size_t bytes, Compression compression, uint8_t *to,
+                           size_t wanted, const volatile std::sig_atomic_t *stop) {
+  return inflateInto(from, bytes, compression, to, wanted, false, stop);
+}
+
+std::string inflatePrefix(const uint8_t *from, size_t bytes, Compression compression, uint8_t *to,
+                          size_t wanted) {
+  return inflateInto(from, bytes, compression, to, wanted, true, nullptr);
+}
+
+std::string allocateInflated(size_t bytes, std::shared_ptr<uint8_t[]> &memory) {
+  uint64_t most = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
+  memory.reset(bytes <= most ? new (std::nothrow) uint8_t[bytes] : nullptr);
+  return memory ? ""
+                : "inflates to " + std::to_string(bytes) +
+                      " bytes, and there is no memory for them (the machine has " + std::to_string(most) +
+                      "); an array that is not compressed stays in its file";
 }
 
 } // namespace ortc::host

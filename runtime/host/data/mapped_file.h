@@ -4,14 +4,16 @@
 #define ORTC_RUNTIME_HOST_DATA_MAPPED_FILE_H
 
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <string>
 
+#include "runtime/host/data/file_guard.h"
 #include "runtime/host/status.h"
 
 namespace ortc::host {
 
-/// The bytes of a file, mapped; unmapped when the last owner goes.
+/// The bytes of a regular file, mapped; unmapped when the last owner goes. Nothing waits for the writer of a pipe.
 class MappedFile {
 public:
   static Status open(const std::string &path, std::shared_ptr<const MappedFile> &file);
@@ -24,8 +26,23 @@ public:
   /// Whether [offset, offset + count) lies inside.
   bool contains(uint64_t offset, uint64_t count) const { return offset <= bytes && count <= bytes - offset; }
 
+  /// Calls `copy`, which copies from these bytes and owns nothing. Fails when the file was cut or written to since it was
+  /// opened: then what was copied may be anything.
+  template <typename Copy> Status read(const Copy &copy) const {
+    bool isThere = readGuarded(data, bytes, copy);
+    return isThere && isUnchanged()
+               ? Status()
+               : Status::failure(path + ": has changed since it was opened; while a file is "
+                                        "in use, write a new one and rename it");
+  }
+
 private:
   MappedFile() = default;
+  bool isUnchanged() const;
+
+  std::string path;
+  int descriptor = -1;
+  struct timespec changed{};
   const uint8_t *data = nullptr;
   size_t bytes = 0;
 };
@@ -33,6 +50,9 @@ private:
 /// Lets go of the pages that hold these bytes of a mapped file, which come back when they are read again: until then
 /// they do not count as memory of this process.
 void forgetPages(const uint8_t *data, size_t bytes);
+
+/// Fails unless there is a regular file, or a link to one: whoever opens anything else may wait for ever.
+Status checkRegularFile(const std::string &path);
 
 /// Little-endian and big-endian loads from any address.
 template <typename T> T loadLittle(const uint8_t *from) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/host/data/npy.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -10,9 +11,10 @@
 namespace ortc::host {
 namespace {
 
-constexpr size_t kMaxRank = 32; // numpy's own limit
+constexpr size_t kMaxRank = 32;              // numpy's own limit
+constexpr size_t kMostHeaderBytes = 1 << 20; // numpy itself stops at 10,000
 
-/// What the header says.
+/// The header's fields as they are written.
 struct Header {
   std::string descr;
   bool isFortran = false;
@@ -168,51 +170,74 @@ static void copyFromFortran(const uint8_t *from, uint8_t *to, const Shape &shape
   }
 }
 
-Status parseNpy(const uint8_t *data, size_t bytes, const std::string &where,
-                std::shared_ptr<const void> owner, Array &array) {
+Status parseNpyHeader(const uint8_t *data, size_t bytes, size_t total, const std::string &where,
+                      NpyHeader &header, size_t &needed) {
   auto bad = [&](const std::string &what) { return Status::failure(where + ": " + what); };
-  if (bytes < 10 || std::memcmp(data, "\x93NUMPY", 6) != 0)
+  constexpr size_t kLongestPrefix = 12;
+  needed = std::min(kLongestPrefix, total);
+  if (bytes < needed)
+    return Status();
+  needed = 0;
+  if (total < 10 || std::memcmp(data, "\x93NUMPY", 6) != 0)
     return bad("is no npy array: its first bytes are not '\\x93NUMPY'");
   unsigned major = data[6];
   if (major < 1 || major > 3)
     return bad("has npy version " + std::to_string(major) + "." + std::to_string(data[7]) +
                " but 1 to 3 are read; save it with numpy.savez");
-  size_t prefix = major == 1 ? 10 : 12;
-  if (bytes < prefix)
-    return bad("is truncated in its header: " + std::to_string(bytes) + " bytes");
+  size_t prefix = major == 1 ? 10 : kLongestPrefix;
+  if (total < prefix)
+    return bad("is truncated in its header: " + std::to_string(total) + " bytes");
   size_t length = major == 1 ? loadLittle<uint16_t>(data + 8) : loadLittle<uint32_t>(data + 8);
-  if (length > bytes - prefix)
+  if (length > total - prefix)
     return bad("has a header of " + std::to_string(length) + " bytes but only " +
-               std::to_string(bytes - prefix) + " bytes follow");
-  Header header;
-  std::string wrong = HeaderParser({reinterpret_cast<const char *>(data) + prefix, length}).parse(header);
+               std::to_string(total - prefix) + " bytes follow");
+  if (length > kMostHeaderBytes)
+    return bad("has a header of " + std::to_string(length) + " bytes but at most " +
+               std::to_string(kMostHeaderBytes) + " are read");
+  if (bytes < prefix + length) {
+    needed = prefix + length;
+    return Status();
+  }
+  Header fields;
+  std::string wrong = HeaderParser({reinterpret_cast<const char *>(data) + prefix, length}).parse(fields);
   if (!wrong.empty())
     return bad(wrong);
-  bool isBig = false;
-  array.type = parseDescr(header.descr, isBig);
-  if (array.type == DataType::None)
-    return bad("has elements of type '" + header.descr +
+  header = NpyHeader();
+  header.type = parseDescr(fields.descr, header.isBigEndian);
+  if (header.type == DataType::None)
+    return bad("has elements of type '" + fields.descr +
                "' but only bool, integers and float16 to float64 are read; convert it with numpy's astype");
+  header.shape = fields.shape;
+  header.offset = prefix + length;
+  header.isFortran = fields.isFortran && header.shape.size() > 1;
+  size_t present = total - header.offset;
+  if (!countBytes(header.shape, header.type, header.bytes))
+    return bad("has shape " + formatShape(header.shape) + ", whose size overflows");
+  if (header.bytes != present)
+    return bad("has shape " + formatShape(header.shape) + " of " + getTypeName(header.type) + ", which is " +
+               std::to_string(header.bytes) + " bytes, but holds " + std::to_string(present));
+  return Status();
+}
+
+Status parseNpy(const uint8_t *data, size_t bytes, const std::string &where,
+                std::shared_ptr<const void> owner, Array &array) {
+  NpyHeader header;
+  size_t needed = 0;
+  ORTC_TRY(parseNpyHeader(data, bytes, bytes, where, header, needed));
+  array.type = header.type;
   array.shape = header.shape;
-  size_t wanted = 0, present = bytes - prefix - length;
-  if (!countBytes(array.shape, array.type, wanted))
-    return bad("has shape " + formatShape(array.shape) + ", whose size overflows");
-  if (wanted != present)
-    return bad("has shape " + formatShape(array.shape) + " of " + getTypeName(array.type) + ", which is " +
-               std::to_string(wanted) + " bytes, but holds " + std::to_string(present));
-  array.data = data + prefix + length;
-  array.bytes = wanted;
+  array.data = data + header.offset;
+  array.bytes = header.bytes;
   array.owner = std::move(owner);
   size_t element = getElementBytes(array.type);
-  bool transposes = header.isFortran && array.shape.size() > 1;
-  if (wanted && (transposes || (isBig && element > 1))) {
-    std::shared_ptr<uint8_t[]> copy(new uint8_t[wanted]);
-    if (transposes)
+  if (header.bytes && (header.isFortran || (header.isBigEndian && element > 1))) {
+    std::shared_ptr<uint8_t[]> copy(new uint8_t[header.bytes]);
+    if (header.isFortran)
       copyFromFortran(array.data, copy.get(), array.shape, element);
     else
-      std::memcpy(copy.get(), array.data, wanted);
-    if (isBig)
-      swapBytes(copy.get(), wanted / element, element);
+      std::memcpy(copy.get(), array.data, header.bytes);
+    if (header.isBigEndian)
+      swapBytes(copy.get(), header.bytes / element, element);
     array.data = copy.get();
     array.owner = copy;
   }

@@ -20,7 +20,8 @@ constexpr uint32_t kLocalMagic = 0x04034b50, kCentralMagic = 0x02014b50, kEndMag
 constexpr uint32_t kEnd64Magic = 0x06064b50, kLocator64Magic = 0x07064b50;
 constexpr size_t kLocalBytes = 30, kCentralBytes = 46, kEndBytes = 22, kEnd64Bytes = 56, kLocator64Bytes = 20;
 
-constexpr uint64_t kPiece = 1 << 20; ///< bytes of an array that are resident while it is checked
+constexpr uint64_t kPiece = 1 << 20;          ///< bytes of an array that are resident while it is checked
+constexpr uint64_t kUninterrupted = 64 << 20; ///< bytes that take no time worth an interruption
 
 struct Member {
   uint16_t flags = 0, method = 0;
@@ -28,10 +29,18 @@ struct Member {
   uint64_t compressed = 0, uncompressed = 0, header = 0; ///< `header`: offset of the local header
 };
 
+/// Where the bytes of a member are.
+struct Place {
+  Member member;
+  const uint8_t *data = nullptr;
+  std::string where; ///< begins messages
+};
+
 class NpzSource final : public DataSource {
 public:
-  explicit NpzSource(std::string path) : DataSource(std::move(path)) {}
+  NpzSource(std::string path, const StopFlag *stop) : DataSource(std::move(path)), stop(stop) {}
   Status open();
+  Status describe(const std::string &name, Array &array) const override;
   Status load(const std::string &name, Array &array) const override;
 
 private:
@@ -39,6 +48,9 @@ private:
   Status findDirectory(uint64_t &offset, uint64_t &bytes, uint64_t &count) const;
   Status readDirectory(uint64_t offset, uint64_t bytes, uint64_t count);
 
+  Status find(const std::string &name, Place &place) const;
+
+  const StopFlag *stop;
   std::shared_ptr<const MappedFile> file;
   std::map<std::string, Member> members;
 };
@@ -161,13 +173,15 @@ Status NpzSource::readDirectory(uint64_t offset, uint64_t bytes, uint64_t count)
   return Status();
 }
 
-Status NpzSource::load(const std::string &name, Array &array) const {
+/// Finds a member, and checks what can be checked without inflating it.
+Status NpzSource::find(const std::string &name, Place &place) const {
   auto found = members.find(name);
   if (found == members.end())
     return bad("has no array '" + name + "'");
   const Member &member = found->second;
-  std::string where = path + ": array '" + name + "'";
-  auto wrong = [&](const std::string &what) { return Status::failure(where + ": " + what); };
+  place.member = member;
+  place.where = path + ": array '" + name + "'";
+  auto wrong = [&](const std::string &what) { return Status::failure(place.where + ": " + what); };
   if (member.flags & 1)
     return wrong("is encrypted");
   if (member.method != 0 && member.method != 8)
@@ -181,18 +195,56 @@ Status NpzSource::load(const std::string &name, Array &array) const {
   if (!file->contains(begin, member.compressed))
     return wrong("needs " + std::to_string(member.compressed) + " bytes from byte " + std::to_string(begin) +
                  " but the file has " + std::to_string(file->getBytes()));
-  const uint8_t *data = file->getData() + begin;
-  std::shared_ptr<const void> owner = file;
+  place.data = file->getData() + begin;
   if (member.method == 0 && member.compressed != member.uncompressed)
     return wrong("is stored but has sizes " + std::to_string(member.compressed) + " and " +
                  std::to_string(member.uncompressed));
+  if (member.method == 8 && !canExpandTo(member.compressed, member.uncompressed))
+    return wrong("claims " + std::to_string(member.uncompressed) + " bytes, more than its " +
+                 std::to_string(member.compressed) + " compressed bytes can hold");
+  return Status();
+}
+
+Status NpzSource::describe(const std::string &name, Array &array) const {
+  Place place;
+  ORTC_TRY(find(name, place));
+  const Member &member = place.member;
+  NpyHeader header;
+  std::vector<uint8_t> inflated;
+  size_t present = member.method == 0 ? member.uncompressed : 0, needed = 0;
+  do {
+    if (needed) {
+      inflated.resize(needed);
+      std::string problem =
+          inflatePrefix(place.data, member.compressed, Compression::Raw, inflated.data(), needed);
+      if (!problem.empty())
+        return Status::failure(place.where + ": " + problem);
+      present = needed;
+    }
+    ORTC_TRY(parseNpyHeader(member.method == 0 ? place.data : inflated.data(), present, member.uncompressed,
+                            place.where, header, needed));
+  } while (needed);
+  array = Array();
+  array.name = name;
+  array.type = header.type;
+  array.shape = header.shape;
+  array.bytes = header.bytes;
+  return Status();
+}
+
+Status NpzSource::load(const std::string &name, Array &array) const {
+  Place place;
+  ORTC_TRY(find(name, place));
+  const Member &member = place.member;
+  auto wrong = [&](const std::string &what) { return Status::failure(place.where + ": " + what); };
+  const uint8_t *data = place.data;
+  std::shared_ptr<const void> owner = file;
   if (member.method == 8) {
-    if (!canExpandTo(member.compressed, member.uncompressed))
-      return wrong("claims " + std::to_string(member.uncompressed) + " bytes, more than its " +
-                   std::to_string(member.compressed) + " compressed bytes can hold");
-    std::shared_ptr<uint8_t[]> inflated(new uint8_t[member.uncompressed]);
-    std::string problem =
-        inflateExactly(data, member.compressed, Compression::Raw, inflated.get(), member.uncompressed);
+    std::shared_ptr<uint8_t[]> inflated;
+    std::string problem = allocateInflated(member.uncompressed, inflated);
+    if (problem.empty())
+      problem = inflateExactly(data, member.compressed, Compression::Raw, inflated.get(), member.uncompressed,
+                               stop);
     if (!problem.empty())
       return wrong(problem);
     data = inflated.get();
@@ -200,6 +252,8 @@ Status NpzSource::load(const std::string &name, Array &array) const {
   }
   uLong crc = crc32_z(0, nullptr, 0);
   for (uint64_t at = 0; at < member.uncompressed; at += kPiece) {
+    if (stop && *stop && at >= kUninterrupted)
+      return wrong("was not read to its end: interrupted");
     size_t bytes = size_t(std::min(kPiece, member.uncompressed - at));
     crc = crc32_z(crc, data + at, bytes);
     if (member.method == 0)
@@ -209,14 +263,16 @@ Status NpzSource::load(const std::string &name, Array &array) const {
     return wrong("is damaged: its CRC-32 does not match");
   if (member.method == 0)
     forgetPages(data, member.uncompressed); // some came back around those that were read
+  array = Array();
   array.name = name;
-  ORTC_TRY(parseNpy(data, member.uncompressed, where, std::move(owner), array));
-  array.isMapped = array.owner == file;
+  ORTC_TRY(parseNpy(data, member.uncompressed, place.where, std::move(owner), array));
+  if (array.owner == file)
+    array.file = file;
   return Status();
 }
 
-Status openNpz(const std::string &path, std::unique_ptr<DataSource> &source) {
-  auto npz = std::make_unique<NpzSource>(path);
+Status openNpz(const std::string &path, std::unique_ptr<DataSource> &source, const StopFlag *stop) {
+  auto npz = std::make_unique<NpzSource>(path, stop);
   ORTC_TRY(npz->open());
   source = std::move(npz);
   return Status();

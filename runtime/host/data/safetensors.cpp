@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
 
 #include "runtime/host/data/data_source.h"
 #include "runtime/host/data/mapped_file.h"
@@ -21,6 +23,7 @@ public:
 
 private:
   Status bad(const std::string &what) const { return Status::failure(path + ": " + what); }
+  Status checkCoverage(uint64_t dataBytes) const;
   Status readEntry(const std::string &name, const Json &entry, uint64_t dataBytes);
 
   struct Entry {
@@ -58,20 +61,55 @@ Status SafetensorsSource::open() {
                " are allowed");
   dataOffset = 8 + length;
   const char *text = reinterpret_cast<const char *>(file->getData()) + 8;
-  // Entries nest two deep; anything deeper is dropped while parsing, which keeps hostile nesting cheap.
+  // Entries nest two deep; anything deeper is dropped while parsing, which keeps hostile nesting cheap. The parser keeps one of
+  // two equal keys, so they are counted here, where all are seen.
   bool isDeep = false;
-  auto limitDepth = [&](int depth, Json::parse_event_t, Json &) {
+  std::string twice;
+  std::vector<std::set<std::string>> keys;
+  auto watch = [&](int depth, Json::parse_event_t event, Json &value) {
     isDeep |= depth > 4;
+    if (event == Json::parse_event_t::object_start)
+      keys.emplace_back();
+    else if (event == Json::parse_event_t::object_end)
+      keys.pop_back();
+    else if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
+      twice = value.get<std::string>();
     return depth <= 4;
   };
-  Json header = Json::parse(text, text + length, limitDepth, /*allow_exceptions=*/false);
+  Json header = Json::parse(text, text + length, watch, /*allow_exceptions=*/false);
   if (isDeep || header.is_discarded() || !header.is_object())
     return bad("has a header that is no JSON object of arrays");
+  if (!twice.empty())
+    return bad("has the key '" + twice + "' twice in its header");
   for (const auto &[name, entry] : header.items()) {
     if (name == "__metadata__")
       continue;
     ORTC_TRY(readEntry(name, entry, file->getBytes() - dataOffset));
   }
+  return checkCoverage(file->getBytes() - dataOffset);
+}
+
+/// The format wants every byte to belong to one array.
+Status SafetensorsSource::checkCoverage(uint64_t dataBytes) const {
+  std::vector<std::tuple<uint64_t, uint64_t, std::string>> sorted;
+  for (const auto &[name, entry] : entries)
+    sorted.emplace_back(entry.begin, entry.end, name);
+  std::sort(sorted.begin(), sorted.end());
+  uint64_t end = 0;
+  const std::string *before = nullptr;
+  for (const auto &[begin, after, name] : sorted) {
+    if (begin < end)
+      return bad("arrays '" + *before + "' and '" + name + "' overlap at byte " + std::to_string(begin) +
+                 " of the data");
+    if (begin > end)
+      return bad("bytes [" + std::to_string(end) + ", " + std::to_string(begin) +
+                 ") of the data belong to no array");
+    end = after;
+    before = &name;
+  }
+  if (end != dataBytes)
+    return bad("bytes [" + std::to_string(end) + ", " + std::to_string(dataBytes) +
+               ") of the data belong to no array");
   return Status();
 }
 
@@ -93,8 +131,7 @@ Status SafetensorsSource::readEntry(const std::string &name, const Json &entry, 
     return wrong("lies at [" + std::to_string(parsed.begin) + ", " + std::to_string(parsed.end) + ") of " +
                  std::to_string(dataBytes) + " bytes of data");
   names.push_back(name);
-  if (!entries.emplace(name, std::move(parsed)).second)
-    return wrong("is there twice");
+  entries.emplace(name, std::move(parsed)); // no key is there twice
   return Status();
 }
 
@@ -117,8 +154,7 @@ Status SafetensorsSource::load(const std::string &name, Array &array) const {
                  std::to_string(array.bytes) + " bytes, but holds " +
                  std::to_string(entry.end - entry.begin));
   array.data = file->getData() + dataOffset + entry.begin;
-  array.owner = file;
-  array.isMapped = true;
+  array.owner = array.file = file;
   return Status();
 }
 
