@@ -16,6 +16,7 @@
 #include "compiler/driver/MemoryText.h"
 #include "compiler/driver/OutputFolder.h"
 #include "compiler/driver/Phases.h"
+#include "compiler/driver/Progress.h"
 #include "compiler/driver/Reports.h"
 #include "compiler/driver/SourceModel.h"
 #include "compiler/driver/TrainChoices.h"
@@ -58,7 +59,8 @@ class Compilation {
 public:
   Compilation(const CompileOptions &options, const TuneOptions &tuning,
               const std::function<int(ModuleOp parts)> &then, const PlanOptions *planning = nullptr)
-      : options(options), tuning(tuning), then(then), planning(planning), output(options.output) {
+      : options(options), tuning(tuning), then(then), planning(planning), output(options.output),
+        progress(options.quiet || (planning && planning->isTrial)) {
     DialectRegistry registry;
     autodiff::registerGradientRules(registry);
     context.appendDialectRegistry(registry);
@@ -82,6 +84,7 @@ public:
       return report();
     for (size_t i = 0; kPhaseNames[i]; ++i) {
       auto begun = std::chrono::steady_clock::now();
+      progress.begin(kPhaseWork[i]);
       if (!(this->*phases[i])())
         return report();
       phaseTimes.push_back(
@@ -122,6 +125,7 @@ private:
   }
 
   int report() {
+    progress.end();
     if (error.empty())
       error = options.model + ": the compiler failed without a reason; please report this with the model";
     if (!planning || !planning->isTrial)
@@ -341,6 +345,8 @@ private:
     if (failed(train::buildLoss(*program, options.loss, options.lossInput)))
       return false;
     describeLoss(*program, facts);
+    if (std::string note = tellClassAxis(options.loss, facts); !note.empty())
+      notes.push_back(std::move(note));
     if (std::string warning = warnOfProbabilities(*source, model->getProto(), options.loss, facts.lossOutput);
         !warning.empty())
       facts.warnings.push_back(std::move(warning));
@@ -483,6 +489,11 @@ private:
     codes.clear();
     for (const codegen::Target &target : targets) {
       std::string why;
+      progress.begin("making code for " + target.name +
+                     (targets.size() > 1 ? ", " + std::to_string(codes.size() + 1) + " of " +
+                                               std::to_string(targets.size()) +
+                                               "; --target native makes it for this machine only"
+                                         : ""));
       if (!compileKernels(*program, kernels, target, kernelOptions(target), codes.emplace_back(), why))
         return fail(nameModel("code for " + target.name + ": " + why));
     }
@@ -508,6 +519,7 @@ private:
 
   /// Measures what the cache does not know yet.
   bool tuneFor(const TargetCode &code, bool &isFaster, std::string &why) {
+    progress.begin("measuring kernels for " + code.target.name);
     TuneResult result;
     if (!tuneKernels(*program, kernels, code, kernelOptions(code.target), tuned, result, why))
       return false;
@@ -610,7 +622,8 @@ private:
     return true;
   }
 
-  void warn() const {
+  void warn() {
+    progress.end();
     for (const std::string &note : notes)
       std::cerr << "ortc: note: " << host::makePrintable(note) << "\n";
     for (const std::string &warning : facts.warnings)
@@ -618,6 +631,7 @@ private:
   }
 
   bool write() {
+    progress.begin("writing " + host::makePrintable(options.output));
     artifact::Artifact result;
     std::string why;
     if (!buildArtifact(*program, options, kernels, codes, initializerNames(*model), result, why))
@@ -651,6 +665,7 @@ private:
   const std::function<int(ModuleOp parts)> then;
   const PlanOptions *planning; ///< null: an artifact is wanted
   OutputFolder output;
+  Progress progress;
   MLIRContext context;
   std::string error;
   int status = 2;

@@ -24,6 +24,19 @@ void describeLoss(ModuleOp program, CompileFacts &facts) {
   }
 }
 
+std::string tellClassAxis(const LossSpec &loss, const CompileFacts &facts) {
+  bool takesClasses = loss.kind == LossKind::CrossEntropy || loss.kind == LossKind::Nll;
+  if (!takesClasses || facts.lossShape.size() != 3 || StringRef(loss.text).contains("axis="))
+    return "";
+  std::string shape;
+  for (int64_t size : facts.lossShape)
+    shape += (shape.empty() ? "[" : ", ") + std::to_string(size);
+  return "'" + facts.lossOutput + "' is " + shape + "]: the loss takes axis 1 as the " +
+         std::to_string(facts.lossShape[1]) +
+         " classes, as PyTorch does; where the last axis has the classes, give --loss " +
+         getLossName(loss.kind) + ":axis=2";
+}
+
 std::string warnOfProbabilities(ModuleOp source, const proto::ModelProto &model, const LossSpec &loss,
                                 const std::string &output) {
   auto graphs = source.getOps<onnx::GraphOp>();

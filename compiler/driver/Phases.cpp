@@ -7,6 +7,17 @@ namespace ortc::driver {
 const char *const kPhaseNames[] = {"import",  "legalize", "simplify", "loss", "differentiate", "update",
                                    "entries", "fuse",     "place",    "code", nullptr};
 
+const char *const kPhaseWork[] = {"reading the model",
+                                  "legalizing the graph",
+                                  "simplifying",
+                                  "adding the loss",
+                                  "differentiating",
+                                  "adding the optimizer",
+                                  "composing the entries",
+                                  "fusing kernels",
+                                  "ordering the steps and placing their buffers",
+                                  "making code"};
+
 bool checkPhase(const CompileOptions &options, bool measures, std::string &error) {
   if (options.compileTo.empty())
     return true;

@@ -74,6 +74,12 @@ static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t 
   FailureOr<Output> output = chooseOutput(forward, loss.kind == LossKind::Output ? loss.output : lossInput);
   if (failed(output))
     return failure();
+  bool takesClasses = loss.kind == LossKind::CrossEntropy || loss.kind == LossKind::Nll;
+  if (takesClasses && output->type.getRank() <= 1 && output->type.getNumElements() == 1)
+    return forward.emitError() << "output '" << output->name.getValue() << "' is one number, and loss "
+                               << getLossName(loss.kind)
+                               << " needs classes; if the graph computes its loss, give --loss output:"
+                               << output->name.getValue();
   MLIRContext *context = module.getContext();
   FunctionComposer composer(module, partName("loss", binding),
                             NameLoc::get(StringAttr::get(context, "loss"), forward.getLoc()));

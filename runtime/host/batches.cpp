@@ -44,6 +44,16 @@ static std::string listNames(const std::vector<std::string> &names) {
   return names.empty() ? "none" : text + (names.size() > 8 ? ", ..." : "");
 }
 
+/// Logits [batch, tokens, classes] whose classes were taken to be the tokens, as PyTorch's convention has it.
+static std::string adviseAxis(const InputSpec &spec, const Shape &shape) {
+  bool isPlausible =
+      spec.isLabel && !isFloat(spec.type) && shape.size() == spec.shape.size() && shape.size() >= 2;
+  return isPlausible ? "; where the last axis of the output has the classes, compile with --loss "
+                       "cross_entropy:axis=" +
+                           std::to_string(shape.size())
+                     : "";
+}
+
 /// Finds and loads the array of an input. `others`: graph inputs beside the label; the only one takes the
 /// only array beside the label, whatever its name.
 Status Batches::match(const DataSource &source, Field &field, size_t others,
@@ -96,7 +106,8 @@ Status Batches::match(const DataSource &source, Field &field, size_t others,
                              (spec.isLabel && array.shape.size() == wanted.size() + 1
                                   ? "; for one-hot or probability labels compile with --loss "
                                     "cross_entropy:probabilities=1"
-                                  : ""));
+                                  : "") +
+                             adviseAxis(spec, array.shape));
     notes.push_back(where + " of shape " + formatShape(array.shape) + " is read as slices of " +
                     formatShape(wanted));
   }

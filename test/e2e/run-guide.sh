@@ -6,11 +6,10 @@ ortc=$(realpath "$1")
 source=$(realpath "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/bin"
-ln -s "$ortc" "$work/bin/ortc"
+mkdir -p "$work/build/bin" # where tools/build leaves it
+ln -s "$ortc" "$work/build/bin/ortc"
 ln -s "$source/test" "$work/test"
 cd "$work"
-export PATH=$work/bin:$PATH
 sed -n '/^```sh$/,/^```$/{/^```/d;p}' "$source/docs/getting-started.md" >commands
 test "$(grep -c '^ortc ' commands)" -ge 8
 bash -euxo pipefail commands | tee output

@@ -15,6 +15,16 @@ grep -q "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'un
 test "$(grep -c '<script' "$folder/plan.html")" = 2
 test "$(grep -c '%PLAN%' "$folder/plan.html")" = 0
 
+# Without scripts: every buffer of every entry, and the tensors of every peak.
+sed '/<script/,$d' "$folder/plan.html" >"$folder/plain.html"
+test "$(grep -c '<rect .*class="buffer"' "$folder/plain.html")" = "$(grep -c '"offset"' "$folder/plan.json")"
+test "$(grep -c '<rect .*class="buffer"' "$folder/plain.html")" -ge 20
+test "$(grep -c '<h2>' "$folder/plain.html")" = "$(grep -c '"buffers": \[$' "$folder/plan.json")"
+test "$(grep -c '<table class="peak">' "$folder/plain.html")" = "$(grep -c '<svg ' "$folder/plain.html")"
+grep -q '<h2>train/default</h2>' "$folder/plain.html"
+grep -q '<title>/1/Tanh_output_0, 8x28x28x6, 147.0 KiB at offset 0, steps ' "$folder/plain.html"
+grep -q '<td>147.0 KiB</td><td>/1/Tanh_output_0</td><td>8x28x28x6</td><td>0</td>' "$folder/plain.html"
+
 browser=
 for name in chromium-headless-shell chromium google-chrome; do
   if [ -z "$browser" ] && command -v "$name" >/dev/null; then browser=$name; fi

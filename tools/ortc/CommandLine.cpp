@@ -56,6 +56,8 @@ void CommandLine::addPositional(const std::string &name, const std::string &help
   command->add_option(name, target, help)->required()->type_name("");
 }
 
+void CommandLine::setExample(const std::string &text) { command->footer("\nExample:\n  " + text); }
+
 void CommandLine::setAction(std::function<int()> &action, std::function<int()> run) {
   command->callback([&action, run = std::move(run)] { action = run; });
 }

@@ -37,6 +37,8 @@ public:
   void addFlag(const std::string &names, const std::string &help, bool &target, bool value = true);
   /// An argument without a name; required.
   void addPositional(const std::string &name, const std::string &help, std::string &target);
+  /// What --help ends with.
+  void setExample(const std::string &text);
   /// What runs when this command was given.
   void setAction(std::function<int()> &action, std::function<int()> run);
 

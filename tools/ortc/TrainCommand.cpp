@@ -33,25 +33,28 @@ CommandLine::Handler fillLimit(std::optional<double> &limit) {
 
 void addModelFlags(CommandLine &line, CompileOptions &options) {
   line.addValue("--shape", "NAME=N|INPUT=AxBxC",
-                "binds symbolic dimensions (a comma between more), or a whole input",
+                "binds symbolic dimensions (a comma between more), or a whole input; all must be bound",
                 fill(addShapes, options), true);
   line.addValue("--binding", "NAME", "the --shape flags after it make another binding of the same parameters",
                 fill(addBinding, options), true);
-  line.addValue("--loss", "SPEC",
-                "cross_entropy[:axis=1,ignore_index=-100,label_smoothing=0,probabilities=0], "
-                "nll[:axis=1,ignore_index=-100], "
-                "mse, l1, smooth_l1[:beta=1], bce_with_logits, output:NAME or none; default: cross_entropy. "
-                "Labels are class "
-                "indices; with probabilities=1 they are one-hot or probabilities, of the logits' shape",
-                fill(parseLoss, options.loss));
-  line.addText("--loss-input", "NAME", "the graph output that feeds the loss", options.lossInput);
+  line.addValue(
+      "--loss", "SPEC",
+      "cross_entropy[:axis=1,ignore_index=-100,label_smoothing=0,probabilities=0], "
+      "nll[:axis=1,ignore_index=-100], mse, l1, smooth_l1[:beta=1], bce_with_logits, output:NAME (the "
+      "graph computes its loss) or none; default: cross_entropy",
+      fill(parseLoss, options.loss));
+  line.addText("--loss-input", "NAME",
+               "the value that feeds the loss; default: the only output, or the first of floats",
+               options.lossInput);
 }
 
 void addGradientFlags(CommandLine &line, CompileOptions &options) {
-  line.addValue("--train", "REGEX|@FILE",
-                "float initializers to train (whole names, or a file with a name a line)",
-                addPattern(options.train), true);
-  line.addValue("--freeze", "REGEX|@FILE", "float initializers not to train; wins over --train",
+  line.addValue(
+      "--train", "REGEX|@FILE",
+      "float initializers to train: whole names, or a file with a name a line; default: all that are weights",
+      addPattern(options.train), true);
+  line.addValue("--freeze", "REGEX|@FILE",
+                "float initializers not to train; wins over --train; default: none",
                 addPattern(options.freeze), true);
   line.addValue(
       "--untie", "NAME",
@@ -69,10 +72,11 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
         return parseTie(value, options.ties.emplace_back(), error);
       },
       true);
-  line.addValue("--batch-norm", "MODE", "as-exported, train or frozen",
+  line.addValue("--batch-norm", "MODE", "as-exported, train or frozen; default: as-exported",
                 fill(parseBatchNorm, options.batchNorm));
-  line.addValue("--dropout", "MODE", "as-exported or train", fill(parseDropout, options.dropout));
-  line.addValue("--seed", "N", "of dropout and other random ops",
+  line.addValue("--dropout", "MODE", "as-exported or train; default: as-exported",
+                fill(parseDropout, options.dropout));
+  line.addValue("--seed", "N", "of dropout and other random ops; default: 0",
                 [&options](const std::string &value, std::string &error) {
                   error = "'" + value + "' must be a whole number from 0 to 18446744073709551615";
                   return parseUnsigned(value, options.seed);
@@ -80,18 +84,21 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
 }
 
 void addTrainingFlags(CommandLine &line, CompileOptions &options) {
-  line.addValue("--optimizer", "SPEC",
-                "sgd[:lr=,momentum=0,weight_decay=0,nesterov=0], adam or "
-                "adamw[:lr=,beta1=,beta2=,epsilon=,weight_decay=]; default: sgd",
-                fill(parseOptimizer, options.optimizer));
+  line.addValue(
+      "--optimizer", "SPEC",
+      "sgd[:lr=0.001,momentum=0,weight_decay=0,nesterov=0], adam or "
+      "adamw[:lr=0.001,beta1=0.9,beta2=0.999,epsilon=1e-8,weight_decay=0; adamw 0.01]; default: sgd",
+      fill(parseOptimizer, options.optimizer));
   line.addValue(
       "--group", "REGEX:lr_scale=1,weight_decay=0", "a parameter group; the first match wins",
       [&options](const std::string &value, std::string &error) {
         return parseGroup(value, options.groups.emplace_back(), error);
       },
       true);
-  line.addValue("--clip-norm", "X", "limits the norm of all gradients together", fillLimit(options.clipNorm));
-  line.addValue("--clip-value", "X", "limits every element of a gradient", fillLimit(options.clipValue));
+  line.addValue("--clip-norm", "X", "limits the norm of all gradients together; default: no limit",
+                fillLimit(options.clipNorm));
+  line.addValue("--clip-value", "X", "limits every element of a gradient; default: no limit",
+                fillLimit(options.clipValue));
   line.addWhole("--accumulate", "gradient steps before an update, which takes their mean; default: 1",
                 options.accumulate, 1, 1 << 20);
   line.addFlag("--gradients", "adds the entry that leaves gradients readable", options.gradients);
@@ -100,19 +107,23 @@ void addTrainingFlags(CommandLine &line, CompileOptions &options) {
 void addTargetFlags(CommandLine &line, CompileOptions &options, bool &isFirstTarget) {
   line.addWhole("--max-workers", "the most threads a session may use; default: 2", options.maxWorkers, 1,
                 256);
+  line.addValue("--memory-budget", "BYTES",
+                "most bytes of the transient region, such as 512MiB: what is cheaper to compute again is not "
+                "kept; default: no limit",
+                fill(parseBytes, options.memoryBudget));
   line.addValue(
-      "--memory-budget", "BYTES",
-      "most bytes of the transient region, such as 512MiB: what is cheaper to compute again is not kept",
-      fill(parseBytes, options.memoryBudget));
-  line.addValue(
-      "--target", "NAME", "host, native, or a level such as x86-64-v3; repeatable",
+      "--target", "NAME",
+      "host (three levels of x86-64: runs everywhere), native (this machine only, compiles in a third of the "
+      "time), or a level "
+      "such as x86-64-v3; repeatable; default: host",
       [&](const std::string &value, std::string &error) {
         return addTarget(value, options, isFirstTarget, error);
       },
       true);
-  line.addValue("--numerics", "MODE", "fast, or portable: the same bits on every target",
+  line.addValue("--numerics", "MODE", "fast, or portable: the same bits on every target; default: fast",
                 fill(parseNumerics, options.numerics));
-  line.addValue("--precision", "TYPE", "f32: the types of the file; f64: everything in float64, for checking",
+  line.addValue("--precision", "TYPE",
+                "f32: the types of the file; f64: everything in float64, for checking; default: f32",
                 fill(parsePrecision, options.precision));
 }
 
@@ -147,6 +158,9 @@ void addTrainCommand(CLI::App &app, Action &action) {
   addTrainingFlags(line, state->options);
   addTargetFlags(line, state->options, state->isFirstTarget);
   addReportFlags(line, state->options, state->tuning);
+  line.setExample("ortc train model.onnx -o model --shape batch=64 --loss cross_entropy --optimizer "
+                  "adamw:lr=3e-3 --target native\n"
+                  "  ortc run model --data train.npz --epochs 10 --save trained.safetensors");
   line.setAction(action, [state] {
     std::string error;
     if (!checkOptions(state->options, error))

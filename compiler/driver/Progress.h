@@ -1,0 +1,40 @@
+//===- Progress.h - what a compilation that takes long is doing -----------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace ortc::driver {
+
+/// Says nothing for two seconds; then what is being done, and from then on whatever begins. Notes on stderr: a log of a build
+/// needs them as much as a terminal does.
+class Progress {
+public:
+  explicit Progress(bool isQuiet);
+  ~Progress();
+  Progress(const Progress &) = delete;
+  Progress &operator=(const Progress &) = delete;
+
+  /// "placing the buffers".
+  void begin(std::string what);
+  /// Nothing more is said.
+  void end();
+
+private:
+  using Clock = std::chrono::steady_clock;
+  void wait();
+  void say() const;
+
+  const Clock::time_point started = Clock::now();
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::string doing;
+  bool isTalking = false, isOver = false;
+  std::thread thread;
+};
+
+} // namespace ortc::driver
