@@ -194,6 +194,16 @@ TEST(BatchesTest, RefusesTooLittleData) {
             "data.npz: array 'time' has 1 slice but 'x' has 2");
 }
 
+TEST(BatchesTest, NamesTheAxisOfLogitsWithClassesLast) {
+  NamedArray label{"label", DataType::Int64, {8, 16}, std::string(8 * 16 * 8, '\0')};
+  InputSpec classes{"label", DataType::Int64, {4, 96}, true}; // of logits [4, 16, 96]
+  EXPECT_EQ(refuse({label}, {classes}),
+            "data.npz: array 'label' has shape [8, 16] but input 'label' is [4, 96]: all dimensions after "
+            "the first "
+            "must be equal; where the last axis of the output has the classes, compile with --loss "
+            "cross_entropy:axis=2");
+}
+
 TEST(BatchesTest, RefusesARestOfRowsWhereNothingCanBeRepeated) {
   EXPECT_EQ(
       refuse({floats("x", {4}), floats("edges", {7})}, {input("x", {2}), input("edges", {3})},

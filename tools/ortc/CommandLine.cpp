@@ -13,6 +13,23 @@ CommandLine::CommandLine(CLI::App &app, const std::string &name, const std::stri
   command->allow_extras(); // main() tells unknown flags apart itself, with a better message
 }
 
+/// Lines of a width that stays readable beside the column of flags.
+static std::string wrap(const std::string &text) {
+  constexpr size_t kWidth = 90;
+  std::string wrapped;
+  size_t begin = 0;
+  while (text.size() - begin > kWidth) {
+    size_t blank = text.rfind(' ', begin + kWidth), comma = text.rfind(',', begin + kWidth - 1);
+    bool hasBlank = blank != std::string::npos && blank > begin;
+    if (!hasBlank && (comma == std::string::npos || comma <= begin))
+      break;
+    size_t end = hasBlank ? blank : comma + 1;
+    wrapped += text.substr(begin, end - begin) + "\n";
+    begin = hasBlank ? end + 1 : end;
+  }
+  return wrapped + text.substr(begin);
+}
+
 void CommandLine::addValue(const std::string &names, const std::string &type, const std::string &help,
                            Handler handler, bool isRepeatable) {
   auto isGiven = std::make_shared<bool>(false);
@@ -25,7 +42,7 @@ void CommandLine::addValue(const std::string &names, const std::string &type, co
     if (!handler(value, error))
       throw CLI::ValidationError(shown, error);
   };
-  command->add_option_function<std::string>(names, run, help)
+  command->add_option_function<std::string>(names, run, wrap(help))
       ->trigger_on_parse()
       ->allow_extra_args(false)
       ->type_name(type);
@@ -49,7 +66,9 @@ void CommandLine::addText(const std::string &names, const std::string &type, con
 }
 
 void CommandLine::addFlag(const std::string &names, const std::string &help, bool &target, bool value) {
-  command->add_flag_callback(names, [&target, value] { target = value; }, help)->disable_flag_override();
+  command->add_flag_callback(
+             names, [&target, value] { target = value; }, wrap(help))
+      ->disable_flag_override();
 }
 
 void CommandLine::addPositional(const std::string &name, const std::string &help, std::string &target) {
