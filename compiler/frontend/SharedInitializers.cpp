@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/SharedInitializers.h"
 
+#include "compiler/frontend/CopiedInitializers.h"
+#include "compiler/frontend/GeneratedNames.h"
+#include "compiler/frontend/InitializerGraph.h"
 #include "compiler/frontend/InitializerOrigins.h"
-#include "compiler/frontend/onnx.pb.h"
+#include "compiler/frontend/UnitNorms.h"
 
 #include <algorithm>
 #include <iterator>
@@ -12,63 +15,8 @@
 
 namespace ortc::frontend {
 
-namespace {
-
-/// One place where a node of the graph reads an initializer.
-struct Reader {
-  int node, input;
-};
-
-/// The graph of a model with its initializers by name. Nodes of branches and loop bodies are not looked at.
-class Graph {
-public:
-  explicit Graph(const Model &model) : model(model), graph(model.getProto().graph()) {
-    for (int i = 0; i < graph.initializer_size(); ++i)
-      initializers[graph.initializer(i).name()] = i;
-    for (int n = 0; n < graph.node_size(); ++n)
-      for (int i = 0; i < graph.node(n).input_size(); ++i)
-        if (initializers.count(graph.node(n).input(i)))
-          readers[graph.node(n).input(i)].push_back({n, i});
-    for (const auto &output : graph.output())
-      outputs.insert(output.name());
-  }
-
-  const proto::TensorProto *find(const std::string &name) const {
-    auto found = initializers.find(name);
-    return found == initializers.end() ? nullptr : &graph.initializer(found->second);
-  }
-  static bool isFloat(const proto::TensorProto &tensor) {
-    int type = tensor.data_type();
-    return type == proto::TensorProto::FLOAT || type == proto::TensorProto::DOUBLE ||
-           type == proto::TensorProto::FLOAT16 || type == proto::TensorProto::BFLOAT16;
-  }
-
-  const Model &model;
-  const proto::GraphProto &graph;
-  std::map<std::string, int> initializers;
-  std::map<std::string, std::vector<Reader>> readers;
-  std::set<std::string> outputs;
-};
-
-/// How one matrix relates to another.
-enum class Copy { none, equal, transposed };
-
-} // namespace
-
-/// Whether a name looks like a parameter's: "norm.weight", "encoder.0.bn.running_var", and not like one that an exporter
-/// makes up for a result.
-static bool isParameterName(const std::string &name) {
-  auto has = [&](const char *part) { return name.find(part) != std::string::npos; };
-  auto endsWith = [&](std::string_view part) {
-    return name.size() >= part.size() && name.compare(name.size() - part.size(), part.size(), part) == 0;
-  };
-  if (has("/") || has(":") || has("_output_") || endsWith("_output"))
-    return false;
-  return has(".") || endsWith("weight") || endsWith("bias");
-}
-
 /// Identity nodes that stand for a parameter which the exporter found equal to another one.
-static std::vector<int> findMergedParameters(const Graph &g) {
+static std::vector<int> findMergedParameters(const InitializerGraph &g) {
   std::vector<int> nodes;
   for (int n = 0; n < g.graph.node_size(); ++n) {
     const auto &node = g.graph.node(n);
@@ -76,54 +24,20 @@ static std::vector<int> findMergedParameters(const Graph &g) {
         node.output_size() != 1 || g.outputs.count(node.output(0)) || g.initializers.count(node.output(0)))
       continue;
     const proto::TensorProto *source = g.find(node.input(0));
-    if (source && Graph::isFloat(*source) && isParameterName(node.output(0)))
+    if (source && InitializerGraph::isFloat(*source) && isParameterName(node.output(0)))
       nodes.push_back(n);
   }
   return nodes;
 }
 
-static std::string nameOf(const proto::NodeProto &node) {
-  return !node.name().empty() || node.output_size() == 0 ? node.name() : node.output(0);
-}
-
-static Copy compare(const Model &model, const proto::TensorProto &a, const proto::TensorProto &b) {
-  if (a.data_type() != b.data_type() || a.dims_size() != b.dims_size())
-    return Copy::none;
-  bool same = std::equal(a.dims().begin(), a.dims().end(), b.dims().begin());
-  bool reversed = a.dims_size() == 2 && a.dims(0) == b.dims(1) && a.dims(1) == b.dims(0);
-  TensorData left, right;
-  if ((!same && !reversed) || !model.tensor(a, left).ok() || !model.tensor(b, right).ok())
-    return Copy::none;
-  if (same && left.bytes == right.bytes)
-    return Copy::equal;
-  if (!reversed)
-    return Copy::none;
-  auto width = static_cast<size_t>(dataTypeBytes(a.data_type()));
-  auto rows = static_cast<size_t>(a.dims(0)), columns = static_cast<size_t>(a.dims(1));
-  for (size_t i = 0; i < rows; ++i)
-    for (size_t k = 0; k < columns; ++k)
-      if (left.bytes.substr((i * columns + k) * width, width) !=
-          right.bytes.substr((k * rows + i) * width, width))
-        return Copy::none;
-  return Copy::transposed;
-}
-
-/// "ones" or "zeros" where all elements are; "" otherwise, "equal" where they are something else.
-static std::string describeElements(const Model &model, const proto::TensorProto &tensor) {
-  TensorData data;
-  if (!model.tensor(tensor, data).ok() || data.bytes.empty())
-    return "";
-  auto width = static_cast<size_t>(dataTypeBytes(tensor.data_type()));
-  std::string_view first = data.bytes.substr(0, width);
-  for (size_t at = 0; at < data.bytes.size(); at += width)
-    if (data.bytes.substr(at, width) != first)
-      return "";
-  if (first.find_first_not_of('\0') == std::string_view::npos)
-    return "zeros";
-  using namespace std::string_view_literals;
-  bool isOne = first == "\0\0\x80\x3f"sv || first == "\0\0\0\0\0\0\xf0\x3f"sv ||
-               first == (tensor.data_type() == proto::TensorProto::FLOAT16 ? "\0\x3c"sv : "\x80\x3f"sv);
-  return isOne ? "ones" : "equal";
+/// How `copy` is a view of `original`; nothing where it is none.
+static std::optional<TensorView> compare(const Model &model, const proto::TensorProto &original,
+                                         const proto::TensorProto &copy) {
+  TensorData from, to;
+  if (original.data_type() != copy.data_type() || !model.tensor(original, from).ok() ||
+      !model.tensor(copy, to).ok())
+    return std::nullopt;
+  return findView(from, to);
 }
 
 /// Whether a node takes the input as the scale or bias of a normalisation.
@@ -136,15 +50,27 @@ static bool isNormWeight(const proto::NodeProto &node, int input) {
          });
 }
 
-static void warnOfSharedNorms(const Graph &g, SharingReport &report) {
+/// Whether a tool that stores equal tensors once may have made the name up: not a parameter's own.
+static bool isMergedName(const std::string &name) {
+  size_t at = name.find_last_of("./");
+  std::string last = at == name.npos ? name : name.substr(at + 1);
+  return isGeneratedName(name) || last.rfind("ones", 0) == 0 || last.rfind("zeros", 0) == 0;
+}
+
+static void warnOfSharedNorms(const InitializerGraph &g, SharingReport &report) {
+  std::map<std::string, InitializerOrigin> origins = findOrigins(g.graph);
   for (const auto &[name, readers] : g.readers) {
+    auto origin = origins.find(name);
+    if (!g.find(name) || !isMergedName(name) ||
+        (origin != origins.end() && origin->second.origin != Origin::unknown))
+      continue;
     std::vector<std::string> norms;
     for (const Reader &reader : readers)
       if (isNormWeight(g.graph.node(reader.node), reader.input))
         norms.push_back("'" + nameOf(g.graph.node(reader.node)) + "'");
-    if (norms.size() < 2 || !Graph::isFloat(*g.find(name)))
+    if (norms.size() < 2 || !InitializerGraph::isFloat(*g.find(name)))
       continue;
-    std::string elements = describeElements(g.model, *g.find(name));
+    std::string elements = g.describeElements(*g.find(name));
     if (elements != "ones" && elements != "zeros")
       continue;
     std::string list = norms[0] + " and " + norms[1] +
@@ -157,22 +83,24 @@ static void warnOfSharedNorms(const Graph &g, SharingReport &report) {
   }
 }
 
-static void noteCopiesOfEmbeddings(const Graph &g, SharingReport &report) {
+static void noteCopiesOfEmbeddings(const InitializerGraph &g, SharingReport &report) {
   for (const auto &[name, readers] : g.readers) {
+    if (!g.find(name))
+      continue;
     const proto::TensorProto &table = *g.find(name);
-    bool isEmbedding = table.dims_size() == 2 && Graph::isFloat(table) &&
+    bool isEmbedding = table.dims_size() == 2 && InitializerGraph::isFloat(table) &&
                        std::any_of(readers.begin(), readers.end(), [&](const Reader &reader) {
                          return reader.input == 0 && g.graph.node(reader.node).op_type() == "Gather";
                        });
-    if (!isEmbedding || table.dims(0) * table.dims(1) < 2 || !describeElements(g.model, table).empty())
+    if (!isEmbedding || table.dims(0) * table.dims(1) < 2 || !g.describeElements(table).empty())
       continue;
     for (const auto &[other, index] : g.initializers) {
       if (other == name || !g.readers.count(other))
         continue;
-      Copy copy = compare(g.model, g.graph.initializer(index), table);
-      if (copy != Copy::none)
+      std::optional<TensorView> copy = compare(g.model, table, g.graph.initializer(index));
+      if (copy)
         report.notes.push_back(
-            "'" + other + "' is a " + (copy == Copy::transposed ? "transposed " : "") + "copy of '" + name +
+            "'" + other + "' is a " + (copy->isTransposed() ? "transposed " : "") + "copy of '" + name +
             "', an embedding; they are trained apart. If the model ties them: --tie " + other + "=" + name);
     }
   }
@@ -184,15 +112,16 @@ struct Replacement {
   int node, input;
   std::string name;
   int64_t zeros = 0;
+  bool isFolded = false; ///< it reads what was folded from a parameter
 };
 
 /// How many elements the bias of a convolution or Gemm has that has lost it: exporters drop biases of zeros. Else 0.
-static int64_t countLostBias(const Graph &g, const proto::NodeProto &node) {
+static int64_t countLostBias(const InitializerGraph &g, const proto::NodeProto &node) {
   const std::string &op = node.op_type();
   if ((op != "Conv" && op != "ConvTranspose" && op != "Gemm") || node.input_size() != 2)
     return 0;
   const proto::TensorProto *weight = g.find(node.input(1));
-  if (!weight || weight->dims_size() < 2 || !Graph::isFloat(*weight))
+  if (!weight || weight->dims_size() < 2 || !InitializerGraph::isFloat(*weight))
     return 0;
   int64_t group = 1, transB = 0;
   for (const auto &attribute : node.attribute()) {
@@ -206,7 +135,7 @@ static int64_t countLostBias(const Graph &g, const proto::NodeProto &node) {
 
 /// Where the operation of the exported program took parameters that the file has lost, and the nodes read as many others in their
 /// place: exporters merge equal ones.
-static std::vector<Replacement> findReplaced(const Graph &g) {
+static std::vector<Replacement> findReplaced(const InitializerGraph &g) {
   std::vector<std::string> names = findLostParameters(g.graph, /*buffers=*/true);
   std::set<std::string> lost(names.begin(), names.end());
   if (lost.empty())
@@ -227,15 +156,29 @@ static std::vector<Replacement> findReplaced(const Graph &g) {
     for (int n : members)
       for (int i = 0; i < g.graph.node(n).input_size(); ++i) {
         auto origin = origins.find(g.graph.node(n).input(i));
-        if (origin != origins.end() && origin->second.foldedFrom.empty() &&
-            (origin->second.origin == Origin::parameter || origin->second.origin == Origin::buffer) &&
-            std::find(taken.begin(), taken.end(), origin->first) == taken.end())
-          found.push_back({n, i, "", 0});
+        if (origin == origins.end())
+          continue;
+        auto takes = [&](const std::string &name) {
+          return std::find(taken.begin(), taken.end(), name) != taken.end();
+        };
+        const std::set<std::string> &folded = origin->second.parameters;
+        bool isOther = origin->second.foldedFrom.empty() ? (origin->second.origin == Origin::parameter ||
+                                                            origin->second.origin == Origin::buffer) &&
+                                                               !takes(origin->first)
+                                                         : folded.size() == 1 && !takes(*folded.begin());
+        if (isOther)
+          found.push_back({n, i, "", 0, !origin->second.foldedFrom.empty()});
       }
-    if (found.empty() && missing.size() == 1 && taken.size() == 2 && missing[0] == taken[1] &&
+    if (found.size() + 1 == missing.size() && taken.size() == 2 && missing.back() == taken[1] &&
         members.size() == 1)
-      if (int64_t count = countLostBias(g, g.graph.node(members[0])))
-        result.push_back({members[0], 2, missing[0], count});
+      if (int64_t count = countLostBias(g, g.graph.node(members[0]))) {
+        result.push_back({members[0], 2, missing.back(), count});
+        missing.pop_back();
+      }
+    if (found.size() > missing.size()) // a result of other operations, folded
+      found.erase(
+          std::remove_if(found.begin(), found.end(), [](const Replacement &each) { return each.isFolded; }),
+          found.end());
     if (found.size() != missing.size())
       continue;
     for (size_t i = 0; i < found.size(); ++i)
@@ -253,9 +196,10 @@ static std::vector<Replacement> findReplaced(const Graph &g) {
   return result;
 }
 
-static void restoreReplaced(proto::GraphProto &graph, const Graph &g,
+static void restoreReplaced(proto::GraphProto &graph, const InitializerGraph &g,
                             const std::vector<Replacement> &replaced, SharingReport &report) {
-  std::set<std::string> added, dropped;
+  std::set<std::string> added, dropped, taken = listNames(graph);
+  std::map<std::string, std::string> folded; // the initializers of parameters that were folded
   std::string list, listOfDropped;
   auto append = [](std::string &text, const std::set<std::string> &names, const std::string &name) {
     if (names.size() <= 3)
@@ -278,6 +222,23 @@ static void restoreReplaced(proto::GraphProto &graph, const Graph &g,
       continue;
     }
     std::string &input = *graph.mutable_node(each.node)->mutable_input(each.input);
+    if (each.isFolded) { // it has the file's layout, and so not the parameter's name
+      auto [known, isNew] = folded.insert({each.name, ""});
+      if (isNew) {
+        known->second = makeUnique(nameOf(g.graph.node(each.node)) + "." + input, taken);
+        taken.insert(known->second);
+        proto::TensorProto copy = *g.find(input);
+        copy.set_name(known->second);
+        auto *entry = copy.add_metadata_props();
+        entry->set_key("pkg.onnxscript.optimizer.folded_from");
+        entry->set_value("['" + each.name + "']");
+        *graph.add_initializer() = std::move(copy);
+        added.insert(each.name);
+        append(list, added, each.name);
+      }
+      input = known->second;
+      continue;
+    }
     if (added.insert(each.name).second) {
       proto::TensorProto copy = *g.find(input);
       copy.set_name(each.name);
@@ -304,28 +265,7 @@ static void restoreReplaced(proto::GraphProto &graph, const Graph &g,
         " again: " + list + (added.size() > 3 ? ", ..." : ""));
 }
 
-/// Copies that the exporter says it folded from a parameter which the graph still reads, with that parameter.
-static std::vector<std::pair<std::string, std::string>> findFoldedCopies(const Graph &g) {
-  std::vector<std::pair<std::string, std::string>> ties;
-  std::map<std::string, InitializerOrigin> origins = findOrigins(g.graph);
-  for (const auto &[name, origin] : origins) {
-    const proto::TensorProto *copy = g.find(name);
-    if (!copy || !Graph::isFloat(*copy) || !g.readers.count(name))
-      continue;
-    for (const std::string &source : origin.foldedFrom) {
-      auto known = origins.find(source);
-      if (known != origins.end() && known->second.origin == Origin::parameter &&
-          known->second.foldedFrom.empty() && g.readers.count(source) &&
-          compare(g.model, *copy, *g.find(source)) != Copy::none) {
-        ties.push_back({name, source});
-        break;
-      }
-    }
-  }
-  return ties;
-}
-
-static void reportLostParameters(const Graph &g, SharingReport &report) {
+static void reportLostParameters(const InitializerGraph &g, SharingReport &report) {
   std::vector<std::string> lost = findLostParameters(g.graph);
   std::set<std::string> taken;
   for (const TracedOperation &operation : findOperations(g.graph))
@@ -360,22 +300,15 @@ static bool isMoved(const std::string &name, size_t parameters) {
   std::string base = name.substr(0, name.find_last_not_of("0123456789") + 1);
   if (base == "val_" || base == "cat" || base == "cat_" || base == "stack" || base == "stack_")
     return true;
-  static const char *const kViews[] = {
-      "transpose", "permute", "t",     "view",       "reshape", "unsqueeze", "squeeze", "flatten",
-      "unflatten", "detach",  "clone", "contiguous", "alias",   "_to_copy",  "slice",   "select",
-      "split",     "chunk",   "flip",  "getitem",    "narrow",  "movedim"};
-  if (base.size() > 1 && base.size() < name.size() && base.back() == '_')
-    base.pop_back();
-  return parameters == 1 &&
-         std::any_of(std::begin(kViews), std::end(kViews), [&](const char *view) { return base == view; });
+  return parameters == 1 && isViewName(name);
 }
 
 /// What was computed from parameters is trained in their place, and apart from them where they are still read.
-static void warnOfComputed(const Graph &g, SharingReport &report) {
+static void warnOfComputed(const InitializerGraph &g, SharingReport &report) {
   std::vector<std::string> computed;
   for (const auto &[name, origin] : findOrigins(g.graph)) {
     const proto::TensorProto *tensor = g.find(name);
-    if (!tensor || !Graph::isFloat(*tensor) || !g.readers.count(name) || origin.parameters.empty())
+    if (!tensor || !InitializerGraph::isFloat(*tensor) || !g.readers.count(name) || origin.parameters.empty())
       continue;
     bool isRead =
         std::any_of(origin.parameters.begin(), origin.parameters.end(),
@@ -395,31 +328,13 @@ static void warnOfComputed(const Graph &g, SharingReport &report) {
       "; export without folding (PyTorch: optimize=False)");
 }
 
-/// A name that nothing in the graph has.
-static std::string makeUnique(std::string name, const std::set<std::string> &taken) {
-  while (taken.count(name))
-    name += "_";
-  return name;
-}
-
-static std::set<std::string> listNames(const proto::GraphProto &graph) {
-  std::set<std::string> names;
-  for (const auto &tensor : graph.initializer())
-    names.insert(tensor.name());
-  for (const auto &input : graph.input())
-    names.insert(input.name());
-  for (const auto &node : graph.node())
-    names.insert(node.output().begin(), node.output().end());
-  return names;
-}
-
 template <typename List> static void removeNamed(List &list, const std::string &name) {
   for (int i = list.size(); i-- > 0;)
     if (list.Get(i).name() == name)
       list.DeleteSubrange(i, 1);
 }
 
-static void restoreMerged(proto::GraphProto &graph, const Graph &g, const std::vector<int> &nodes,
+static void restoreMerged(proto::GraphProto &graph, const InitializerGraph &g, const std::vector<int> &nodes,
                           SharingReport &report) {
   std::string list;
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -467,86 +382,217 @@ static Status untie(proto::GraphProto &graph, const std::string &name) {
   return {};
 }
 
+/// Reads of a name become reads of another one, in branches and loop bodies, too, where they see it.
+static void rename(proto::GraphProto &graph, const std::string &from, const std::string &to) {
+  for (auto &node : *graph.mutable_node()) {
+    for (std::string &input : *node.mutable_input())
+      if (input == from)
+        input = to;
+    for (auto &attribute : *node.mutable_attribute()) {
+      if (attribute.has_g() && !listNames(attribute.g()).count(from))
+        rename(*attribute.mutable_g(), from, to);
+      for (auto &body : *attribute.mutable_graphs())
+        if (!listNames(body).count(from))
+          rename(body, from, to);
+    }
+  }
+  for (auto &output : *graph.mutable_output()) // of a branch
+    if (output.name() == from)
+      output.set_name(to);
+}
+
+/// The copy becomes a view of the original: its readers read that one, or what nodes at the front make of it.
+static void replaceByView(proto::GraphProto &graph, const std::string &copy, const std::string &original,
+                          const std::vector<int64_t> &from, const std::vector<int64_t> &to,
+                          const TensorView &view) {
+  removeNamed(*graph.mutable_initializer(), copy);
+  removeNamed(*graph.mutable_input(), copy); // opset 7 and 8 list initializers there
+  removeNamed(*graph.mutable_value_info(), copy);
+  std::vector<int64_t> shape = from;
+  if (!view.isTransposed() && from == to)
+    return rename(graph, copy, original);
+  std::set<std::string> taken = listNames(graph);
+  std::string value = original;
+  int before = graph.node_size();
+  auto add = [&](const char *type, bool isLast) {
+    auto *node = graph.add_node();
+    node->set_op_type(type);
+    node->set_name(makeUnique("tie." + copy, taken));
+    taken.insert(node->name());
+    node->add_input(value);
+    value = isLast ? copy : makeUnique(node->name() + ".value", taken);
+    taken.insert(value);
+    node->add_output(value);
+    return node;
+  };
+  auto reshape = [&](const std::vector<int64_t> &dims, bool isLast) {
+    auto *node = add("Reshape", isLast);
+    auto *tensor = graph.add_initializer();
+    tensor->set_name(makeUnique(node->name() + ".shape", taken));
+    taken.insert(tensor->name());
+    tensor->set_data_type(proto::TensorProto::INT64);
+    tensor->add_dims(static_cast<int64_t>(dims.size()));
+    tensor->set_raw_data(
+        std::string(reinterpret_cast<const char *>(dims.data()), dims.size() * sizeof(int64_t)));
+    node->add_input(tensor->name());
+    shape = dims;
+  };
+  if (view.isTransposed()) {
+    if (shape != view.shape)
+      reshape(view.shape, false);
+    std::vector<int64_t> turned;
+    for (int64_t axis : view.permutation)
+      turned.push_back(view.shape[static_cast<size_t>(axis)]);
+    auto *permutation = add("Transpose", turned == to)->add_attribute();
+    permutation->set_name("perm");
+    permutation->set_type(proto::AttributeProto::INTS);
+    for (int64_t axis : view.permutation)
+      permutation->add_ints(axis);
+    shape = turned;
+  }
+  if (shape != to)
+    reshape(to, true);
+  auto *nodes = graph.mutable_node();
+  std::rotate(nodes->pointer_begin(), nodes->pointer_begin() + before, nodes->pointer_end());
+}
+
+static std::vector<int64_t> dimsOf(const proto::TensorProto &tensor) {
+  return {tensor.dims().begin(), tensor.dims().end()};
+}
+
 static Status tie(const Model &model, proto::GraphProto &graph, const std::string &copy,
                   const std::string &original) {
   const proto::TensorProto *from = nullptr, *to = nullptr;
   for (const auto &tensor : graph.initializer()) {
-    from = tensor.name() == copy ? &tensor : from;
-    to = tensor.name() == original ? &tensor : to;
+    from = tensor.name() == original ? &tensor : from;
+    to = tensor.name() == copy ? &tensor : to;
   }
   std::string flag = "--tie " + copy + "=" + original + ": ";
   if (!from || !to)
-    return Status::error(flag + "the model has no initializer '" + (from ? original : copy) + "'");
-  Copy relation = compare(model, *from, *to);
-  if (relation == Copy::none)
+    return Status::error(flag + "the model has no initializer '" + (to ? original : copy) + "'");
+  std::optional<TensorView> view = copy == original ? std::nullopt : compare(model, *from, *to);
+  if (!view)
     return Status::error(flag + "the first is neither equal to the second nor its transpose");
-  if (relation == Copy::equal) {
-    for (auto &node : *graph.mutable_node())
-      for (std::string &input : *node.mutable_input())
-        if (input == copy)
-          input = original;
-  } else {
-    auto *node = graph.add_node();
-    node->set_op_type("Transpose");
-    node->set_name(makeUnique("tie." + copy, listNames(graph)));
-    node->add_input(original);
-    node->add_output(copy);
-    auto *permutation = node->add_attribute();
-    permutation->set_name("perm");
-    permutation->set_type(proto::AttributeProto::INTS);
-    permutation->add_ints(1);
-    permutation->add_ints(0);
-    for (int i = graph.node_size() - 1; i > 0; --i)
-      graph.mutable_node()->SwapElements(i, i - 1);
-  }
-  removeNamed(*graph.mutable_initializer(), copy);
-  removeNamed(*graph.mutable_input(), copy); // opset 7 and 8 list initializers there
+  replaceByView(graph, copy, original, dimsOf(*from), dimsOf(*to), *view);
   return {};
 }
 
 static bool isTied(const SharingOptions &options, const std::string &copy) {
   return std::any_of(options.ties.begin(), options.ties.end(),
-                     [&](const auto &pair) { return pair.first == copy; });
+                     [&](const auto &pair) { return pair.first == copy || pair.second == copy; });
+}
+
+static bool isUntied(const SharingOptions &options, const FoundCopy &found) {
+  auto isNamed = [&](const std::string &name) {
+    return std::find(options.untie.begin(), options.untie.end(), name) != options.untie.end();
+  };
+  return isNamed(found.copy) || isNamed(found.original);
+}
+
+/// "'val_7' (transposed 'val_3')".
+static std::string describeCopy(const FoundCopy &found) {
+  return "'" + found.copy + "' (" + (found.view.isTransposed() ? "transposed " : "") + "'" + found.original +
+         "')";
+}
+
+static std::string joinCopies(const std::vector<const FoundCopy *> &copies) {
+  std::string list;
+  for (size_t i = 0; i < copies.size() && i < 3; ++i)
+    list += (i ? ", " : "") + describeCopy(*copies[i]);
+  return list + (copies.size() > 3 ? " and " + std::to_string(copies.size() - 3) + " more" : "");
+}
+
+static void reportCopies(const FoundCopies &copies, const SharingOptions &options, SharingReport &report) {
+  std::vector<const FoundCopy *> tied, perhaps;
+  for (const FoundCopy &found : copies.same) {
+    if (isTied(options, found.copy) || isUntied(options, found))
+      continue;
+    if (found.isFolded && !isGeneratedName(found.original))
+      report.notes.push_back("'" + found.copy + "', which the exporter folded from '" + found.original +
+                             "', is tied to it again");
+    else
+      tied.push_back(&found);
+  }
+  for (const FoundCopy &found : copies.perhaps)
+    if (!isTied(options, found.copy) && !isUntied(options, found))
+      perhaps.push_back(&found);
+  if (!tied.empty())
+    report.notes.push_back(std::to_string(tied.size()) +
+                           (tied.size() == 1 ? " initializer with a name" : " initializers with names") +
+                           " that the exporter made up " +
+                           (tied.size() == 1 ? "equals another one and is" : "equal others and are") +
+                           " one parameter with it: " + joinCopies(tied) + "; --untie " + tied[0]->copy +
+                           " trains it apart");
+  if (!perhaps.empty())
+    report.warnings.push_back("equal, perhaps by chance, and trained apart: " + joinCopies(perhaps) +
+                              "; if the model has one parameter there: --tie " + perhaps[0]->copy + "=" +
+                              perhaps[0]->original);
+}
+
+/// Gives nodes that read merged parameters their own.
+static Status restore(std::shared_ptr<const Model> &model, const SharingOptions &options,
+                      SharingReport &report) {
+  InitializerGraph graph(*model);
+  std::vector<int> merged = findMergedParameters(graph), apart = findCopies(graph).merged;
+  std::vector<Replacement> replaced = findReplaced(graph);
+  if (merged.empty() && replaced.empty() && apart.empty())
+    return {};
+  merged.insert(merged.end(), apart.begin(), apart.end());
+  std::sort(merged.begin(), merged.end());
+  std::shared_ptr<const Model> edited;
+  SharingReport restored;
+  ORTC_RETURN_IF_ERROR(model->edit(
+      [&](proto::ModelProto &proto) {
+        if (!replaced.empty())
+          restoreReplaced(*proto.mutable_graph(), graph, replaced, report);
+        if (!merged.empty())
+          restoreMerged(*proto.mutable_graph(), graph, merged, restored);
+      },
+      edited));
+  if (options.ties.empty()) // else the user knows
+    report.notes.insert(report.notes.begin(), restored.notes.begin(), restored.notes.end());
+  model = std::move(edited);
+  return {};
+}
+
+/// Makes one parameter of what is one, and several of what the user says.
+static Status tieAndUntie(std::shared_ptr<const Model> &model, const SharingOptions &options,
+                          SharingReport &report) {
+  InitializerGraph graph(*model);
+  FoundCopies copies = findCopies(graph);
+  reportCopies(copies, options, report);
+  if (copies.same.empty() && options.untie.empty() && options.ties.empty())
+    return {};
+  Status outcome;
+  std::shared_ptr<const Model> edited;
+  ORTC_RETURN_IF_ERROR(model->edit(
+      [&](proto::ModelProto &proto) {
+        for (const auto &[copy, original] : options.ties)
+          if (outcome.ok())
+            outcome = tie(*model, *proto.mutable_graph(), copy, original);
+        std::set<std::string> apart; // what --untie has kept from being tied
+        for (const FoundCopy &found : copies.same)
+          if (isUntied(options, found))
+            apart.insert({found.copy, found.original});
+          else if (!isTied(options, found.copy))
+            replaceByView(*proto.mutable_graph(), found.copy, found.original,
+                          dimsOf(*graph.find(found.original)), dimsOf(*graph.find(found.copy)), found.view);
+        for (const std::string &name : options.untie)
+          if (outcome.ok() && !(apart.count(name) && graph.readers.at(name).size() < 2))
+            outcome = untie(*proto.mutable_graph(), name);
+      },
+      edited));
+  ORTC_RETURN_IF_ERROR(outcome);
+  model = std::move(edited);
+  return {};
 }
 
 Status resolveSharedInitializers(std::shared_ptr<const Model> &model, const SharingOptions &options,
                                  SharingReport &report) {
-  {
-    Graph graph(*model);
-    std::vector<int> merged = findMergedParameters(graph);
-    std::vector<Replacement> replaced = findReplaced(graph);
-    std::vector<std::pair<std::string, std::string>> copies = findFoldedCopies(graph);
-    if (!merged.empty() || !replaced.empty() || !copies.empty() || !options.untie.empty() ||
-        !options.ties.empty()) {
-      Status outcome;
-      std::shared_ptr<const Model> edited;
-      ORTC_RETURN_IF_ERROR(model->edit(
-          [&](proto::ModelProto &proto) {
-            SharingReport restored;
-            if (!replaced.empty())
-              restoreReplaced(*proto.mutable_graph(), graph, replaced, report);
-            if (!merged.empty())
-              restoreMerged(*proto.mutable_graph(), graph, merged, restored);
-            for (const auto &[copy, original] : options.ties)
-              if (outcome.ok())
-                outcome = tie(*model, *proto.mutable_graph(), copy, original);
-            for (const auto &[copy, original] : copies)
-              if (outcome.ok() && !isTied(options, copy) &&
-                  tie(*model, *proto.mutable_graph(), copy, original).ok())
-                report.notes.push_back("'" + copy + "', which the exporter folded from '" + original +
-                                       "', is tied to it again");
-            for (const std::string &name : options.untie)
-              if (outcome.ok())
-                outcome = untie(*proto.mutable_graph(), name);
-            if (options.ties.empty()) // else the user knows
-              report.notes.insert(report.notes.begin(), restored.notes.begin(), restored.notes.end());
-          },
-          edited));
-      ORTC_RETURN_IF_ERROR(outcome);
-      model = std::move(edited);
-    }
-  }
-  Graph graph(*model);
+  ORTC_RETURN_IF_ERROR(markUnitNorms(model, report.notes));
+  ORTC_RETURN_IF_ERROR(restore(model, options, report));
+  ORTC_RETURN_IF_ERROR(tieAndUntie(model, options, report));
+  InitializerGraph graph(*model);
   warnOfSharedNorms(graph, report);
   noteCopiesOfEmbeddings(graph, report);
   warnOfComputed(graph, report);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Initializers.h"
 
+#include "compiler/frontend/GeneratedNames.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/onnx/InitializerOrigin.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,13 +18,7 @@ using namespace mlir;
 
 namespace ortc::legalize {
 
-bool isGeneratedName(StringRef name) {
-  static const std::regex pattern(
-      R"(\d+|onnx::.*|/.*|.*Constant(_\d+)?(_output_\d+)?|_?(val|tmp|const|constant|int64|float32)_?\d*)"
-      R"(|scalar_tensor_default.*|.*_(output|cast|to_copy)(_\d+)?|_inlfunc_.*|ortshared_.*)"
-      R"(|.*__\d+(:\d+)?|.*/(x|y|Const(_\d+)?)(:\d+)?|unity\d*)"); // of tf2onnx, of TensorFlow and of skl2onnx
-  return std::regex_match(name.str(), pattern);
-}
+bool isGeneratedName(StringRef name) { return frontend::isGeneratedName(name.str()); }
 
 /// Operand numbers that an operator takes as weights.
 static bool isWeightOperand(StringRef op, unsigned operand) {

@@ -12,10 +12,24 @@ static Value perChannel(TensorBuilder &b, Value vector, Ints shape) {
   return b.broadcast(vector, shape, {1});
 }
 
-/// y * scale + bias, both over the channels.
+/// Whether operand i is known, and every element of it is `value`.
+static bool isFilled(Node &n, unsigned i, double value) {
+  const HostTensor *known = n.constant(i);
+  if (!known)
+    return false;
+  for (int64_t k = 0, count = elementCount(n.shape(i)); k < count; ++k)
+    if (known->getFloat(k) != value)
+      return false;
+  return true;
+}
+
+/// y * scale + bias, both over the channels. Ones and zeros, as exporters write them for a norm without weights, are left out:
+/// what stays is the norm itself, of which nothing but its input is kept for the gradient.
 static Value scaleAndShift(Node &n, Value y, unsigned scale, unsigned bias) {
   Ints shape = TensorBuilder::shapeOf(y);
-  return n.b.add(n.b.mul(y, perChannel(n.b, n[scale], shape)), perChannel(n.b, n[bias], shape));
+  if (!isFilled(n, scale, 1))
+    y = n.b.mul(y, perChannel(n.b, n[scale], shape));
+  return isFilled(n, bias, 0) ? y : n.b.add(y, perChannel(n.b, n[bias], shape));
 }
 
 /// Operands `first` to `last` have one element for each of `count` channels or groups.

@@ -1,0 +1,76 @@
+//===- InitializerGraph.cpp - initializers and their readers --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/frontend/InitializerGraph.h"
+
+namespace ortc::frontend {
+
+InitializerGraph::InitializerGraph(const Model &model) : model(model), graph(model.getProto().graph()) {
+  std::set<std::string> copies;
+  for (int i = 0; i < graph.initializer_size(); ++i)
+    initializers[graph.initializer(i).name()] = i;
+  for (const auto &node : graph.node())
+    if (isNode(node, "Identity") && node.input_size() == 1 && node.output_size() == 1 &&
+        initializers.count(node.input(0)))
+      copies.insert(node.output(0));
+  for (int n = 0; n < graph.node_size(); ++n)
+    for (int i = 0; i < graph.node(n).input_size(); ++i)
+      if (const std::string &name = graph.node(n).input(i); initializers.count(name) || copies.count(name))
+        readers[name].push_back({n, i});
+  for (const auto &output : graph.output())
+    outputs.insert(output.name());
+}
+
+const proto::TensorProto *InitializerGraph::find(const std::string &name) const {
+  auto found = initializers.find(name);
+  return found == initializers.end() ? nullptr : &graph.initializer(found->second);
+}
+
+bool InitializerGraph::isFloat(const proto::TensorProto &tensor) {
+  int type = tensor.data_type();
+  return type == proto::TensorProto::FLOAT || type == proto::TensorProto::DOUBLE ||
+         type == proto::TensorProto::FLOAT16 || type == proto::TensorProto::BFLOAT16;
+}
+
+std::string InitializerGraph::describeElements(const proto::TensorProto &tensor) const {
+  TensorData data;
+  if (!model.tensor(tensor, data).ok() || data.bytes.empty())
+    return "";
+  auto width = static_cast<size_t>(dataTypeBytes(tensor.data_type()));
+  std::string_view first = data.bytes.substr(0, width);
+  for (size_t at = 0; at < data.bytes.size(); at += width)
+    if (data.bytes.substr(at, width) != first)
+      return "";
+  if (first.find_first_not_of('\0') == std::string_view::npos)
+    return "zeros";
+  using namespace std::string_view_literals;
+  bool isOne = first == "\0\0\x80\x3f"sv || first == "\0\0\0\0\0\0\xf0\x3f"sv ||
+               first == (tensor.data_type() == proto::TensorProto::FLOAT16 ? "\0\x3c"sv : "\x80\x3f"sv);
+  return isOne ? "ones" : "equal";
+}
+
+std::string nameOf(const proto::NodeProto &node) {
+  return !node.name().empty() || node.output_size() == 0 ? node.name() : node.output(0);
+}
+
+bool isNode(const proto::NodeProto &node, const char *type) {
+  return node.op_type() == type && canonicalDomain(node.domain()).empty();
+}
+
+std::string makeUnique(std::string name, const std::set<std::string> &taken) {
+  while (taken.count(name))
+    name += "_";
+  return name;
+}
+
+std::set<std::string> listNames(const proto::GraphProto &graph) {
+  std::set<std::string> names;
+  for (const auto &tensor : graph.initializer())
+    names.insert(tensor.name());
+  for (const auto &input : graph.input())
+    names.insert(input.name());
+  for (const auto &node : graph.node())
+    names.insert(node.output().begin(), node.output().end());
+  return names;
+}
+
+} // namespace ortc::frontend

@@ -1,0 +1,197 @@
+//===- UnitNorms.cpp - norms written with a scale that nobody learns ------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/frontend/UnitNorms.h"
+
+#include "compiler/frontend/GeneratedNames.h"
+#include "compiler/frontend/InitializerGraph.h"
+#include "compiler/frontend/InitializerOrigins.h"
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+
+namespace ortc::frontend {
+
+namespace {
+
+/// Where a constant of ones or zeros enters a norm: the reader of the initializer, the norm itself or a view before it.
+struct Slot {
+  int node, input;
+  std::string initializer;
+  bool isGroupNorm = false; ///< the norm stands between Reshapes
+
+  bool operator<(const Slot &other) const {
+    return std::tie(node, input) < std::tie(other.node, other.input);
+  }
+};
+
+/// The graph with who gives and who reads every value.
+class NormFinder {
+public:
+  explicit NormFinder(const InitializerGraph &g) : g(g) {
+    for (int n = 0; n < g.graph.node_size(); ++n) {
+      for (const std::string &output : g.graph.node(n).output())
+        producers[output] = n;
+      for (const std::string &input : g.graph.node(n).input())
+        users[input].push_back(n);
+    }
+  }
+
+  /// The slots of all norms whose scale is all ones and whose bias is all zeros.
+  std::vector<Slot> find() const {
+    std::vector<Slot> slots;
+    for (int n = 0; n < g.graph.node_size(); ++n) {
+      if (!isNode(g.graph.node(n), "InstanceNormalization") || g.graph.node(n).input_size() != 3)
+        continue;
+      bool isGroupNorm = standsBetweenReshapes(g.graph.node(n));
+      Slot scale = follow(n, 1), bias = follow(n, 2);
+      // A norm of which only one is a constant has learned that one, too.
+      if (!isFilled(n, 1, scale, "ones") || !isFilled(n, 2, bias, "zeros"))
+        continue;
+      scale.isGroupNorm = bias.isGroupNorm = isGroupNorm;
+      for (const Slot &slot : {scale, bias})
+        if (!slot.initializer.empty())
+          slots.push_back(slot);
+    }
+    return slots;
+  }
+
+private:
+  const proto::NodeProto *producerOf(const std::string &value) const {
+    auto found = producers.find(value);
+    return found == producers.end() ? nullptr : &g.graph.node(found->second);
+  }
+
+  bool standsBetweenReshapes(const proto::NodeProto &norm) const {
+    const proto::NodeProto *before = producerOf(norm.input(0));
+    auto after = users.find(norm.output(0));
+    return before && isNode(*before, "Reshape") && after != users.end() && !g.outputs.count(norm.output(0)) &&
+           std::all_of(after->second.begin(), after->second.end(), [&](int user) {
+             return isNode(g.graph.node(user), "Reshape") && g.graph.node(user).input(0) == norm.output(0);
+           });
+  }
+
+  /// From an operand of a norm back to the initializer; without one where something else gives it.
+  Slot follow(int node, int input) const {
+    static const char *const kViews[] = {"Identity",  "Cast",    "CastLike", "Expand",
+                                         "Unsqueeze", "Squeeze", "Reshape"};
+    Slot slot{node, input, "", false};
+    for (;;) {
+      const std::string &value = g.graph.node(slot.node).input(slot.input);
+      if (g.find(value)) {
+        slot.initializer = value;
+        return slot;
+      }
+      auto found = producers.find(value);
+      if (found == producers.end() || found->second >= slot.node) // nodes are in order
+        return slot;
+      const proto::NodeProto &view = g.graph.node(found->second);
+      if (view.input_size() == 0 || std::none_of(std::begin(kViews), std::end(kViews),
+                                                 [&](const char *type) { return isNode(view, type); }))
+        return slot;
+      slot.node = found->second;
+      slot.input = 0;
+    }
+  }
+
+  /// Whether an operand of a norm is all ones or all zeros: an initializer, or what the graph makes of constants.
+  bool isFilled(int norm, int input, const Slot &slot, const char *elements) const {
+    if (!slot.initializer.empty()) {
+      const proto::TensorProto &tensor = *g.find(slot.initializer);
+      return InitializerGraph::isFloat(tensor) && g.describeElements(tensor) == elements;
+    }
+    const proto::NodeProto *made = producerOf(g.graph.node(norm).input(input));
+    return made && (isNode(*made, "Constant") || isNode(*made, "ConstantOfShape") || isNode(*made, "Expand"));
+  }
+
+  const InitializerGraph &g;
+  std::map<std::string, int> producers;
+  std::map<std::string, std::vector<int>> users;
+};
+
+/// What is to be done to a slot.
+struct Change {
+  Slot slot;
+  bool copies; ///< others read the initializer for what it is
+};
+
+} // namespace
+
+static std::vector<Change> planChanges(const InitializerGraph &g) {
+  std::vector<Slot> slots = NormFinder(g).find();
+  std::map<std::string, std::set<Slot>> byInitializer;
+  for (const Slot &slot : slots)
+    byInitializer[slot.initializer].insert(slot);
+  std::map<std::string, InitializerOrigin> origins = findOrigins(g.graph);
+  std::vector<Change> changes;
+  for (const auto &[name, group] : byInitializer) {
+    auto origin = origins.find(name);
+    if (origin != origins.end() && origin->second.origin == Origin::constant)
+      continue; // known already
+    bool isParameter = origin != origins.end() && origin->second.origin == Origin::parameter;
+    bool isMadeUp = isGeneratedName(name) && !isParameter;
+    // Learned: its own name, and read by norms alone. Where others read it, too, the exporter has merged the ones of a group
+    // norm with a parameter that is equal: the weight behind it, or that of another norm.
+    auto isOfGroup = [](const Slot &slot) { return slot.isGroupNorm; };
+    auto marked =
+        isMadeUp ? group.size() : static_cast<size_t>(std::count_if(group.begin(), group.end(), isOfGroup));
+    bool isShared = g.readers.at(name).size() > marked || g.outputs.count(name);
+    for (const Slot &slot : group)
+      if (isMadeUp || (slot.isGroupNorm && isShared))
+        changes.push_back({slot, isShared});
+  }
+  return changes;
+}
+
+static void markConstant(proto::TensorProto &tensor) {
+  auto *entry = tensor.add_metadata_props();
+  entry->set_key("pkg.torch.export.graph_signature.InputSpec.kind");
+  entry->set_value("CONSTANT_TENSOR");
+}
+
+static void apply(proto::GraphProto &graph, const InitializerGraph &g, const std::vector<Change> &changes) {
+  std::set<std::string> taken = listNames(graph);
+  std::map<std::string, std::string> copies;
+  for (const Change &change : changes) {
+    const std::string &name = change.slot.initializer;
+    auto [known, isNew] = copies.insert({name, name});
+    if (isNew && change.copies) {
+      known->second = makeUnique(nameOf(g.graph.node(change.slot.node)) + "." + name, taken);
+      taken.insert(known->second);
+      *graph.add_initializer() = *g.find(name);
+      auto &copy = *graph.mutable_initializer(graph.initializer_size() - 1);
+      copy.set_name(known->second);
+      copy.clear_metadata_props();
+    }
+    if (isNew)
+      for (auto &tensor : *graph.mutable_initializer())
+        if (tensor.name() == known->second)
+          markConstant(tensor);
+    graph.mutable_node(change.slot.node)->set_input(change.slot.input, known->second);
+  }
+}
+
+Status markUnitNorms(std::shared_ptr<const Model> &model, std::vector<std::string> &notes) {
+  InitializerGraph g(*model);
+  std::vector<Change> changes = planChanges(g);
+  if (changes.empty())
+    return {};
+  std::set<std::string> names;
+  for (const Change &change : changes)
+    names.insert(change.slot.initializer);
+  std::string list;
+  size_t shown = 0;
+  for (const std::string &name : names)
+    if (++shown <= 4)
+      list += (shown > 1 ? ", '" : "'") + name + "'";
+  std::shared_ptr<const Model> edited;
+  ORTC_RETURN_IF_ERROR(
+      model->edit([&](proto::ModelProto &proto) { apply(*proto.mutable_graph(), g, changes); }, edited));
+  notes.push_back("the ones and zeros of group or instance norms without weights of their own are constants "
+                  "and not trained: " +
+                  list + (names.size() > 4 ? " and " + std::to_string(names.size() - 4) + " more" : ""));
+  model = std::move(edited);
+  return {};
+}
+
+} // namespace ortc::frontend
