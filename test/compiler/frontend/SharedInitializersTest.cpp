@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 
 using namespace ortc;
 using namespace ortc::frontend;
@@ -219,7 +220,8 @@ TEST_F(SharedInitializersTest, WarnsOfWhatWasComputedFromParameters) {
   signature->set_value("p_w: PARAMETER target='w'\np_b: PARAMETER target='b'\n");
   std::vector<std::string> all{"x"};
   for (const char *name : names) {
-    addValues(name, {3}, {1, 2, 3});
+    auto first = static_cast<float>(all.size()); // all differ: equal ones folded from one parameter are one
+    addValues(name, {3}, {first, 2, 3});
     bool isBoth = name == std::string("cat") || name == std::string("transpose");
     annotate(graph, name, kFoldedFrom, isBoth ? "['b', 'w']" : "['w']");
     all.push_back(name);
@@ -272,6 +274,158 @@ TEST_F(SharedInitializersTest, RestoresWhatTheExportedProgramTook) {
   EXPECT_EQ(report.warnings[0],
             "parameters that the exporter has dropped, or merged with equal ones: 'w', 'v'; export without "
             "folding (PyTorch: optimize=False)");
+}
+
+TEST_F(SharedInitializersTest, SaysNothingOfNormsThatShareAParameter) {
+  addValues("norm.weight", {3}, {1, 1, 1});
+  addValues("norm.bias", {3}, {0, 0, 0});
+  addNorms("norm.weight", "norm.weight", "norm.bias");
+  ASSERT_EQ(resolve(), "");
+  EXPECT_TRUE(report.warnings.empty() && report.notes.empty());
+  EXPECT_EQ(node(1).input(1), "norm.weight");
+}
+
+/// Values as a random initialization gives them.
+std::vector<float> randomValues(size_t count, unsigned seed) {
+  std::vector<float> values(count);
+  for (float &value : values)
+    value = static_cast<float>((seed = seed * 1664525 + 1013904223) >> 8) / 16777216.0f - 0.5f;
+  return values;
+}
+
+TEST_F(SharedInitializersTest, TiesViewsOfOneParameterWithMadeUpNames) {
+  std::vector<float> values = randomValues(24, 1), turned(24), last(24);
+  for (size_t i = 0; i < 2; ++i)
+    for (size_t j = 0; j < 3; ++j)
+      for (size_t k = 0; k < 4; ++k) {
+        turned[(k * 2 + i) * 3 + j] = values[(i * 3 + j) * 4 + k]; // [4, 2, 3]
+        last[k * 6 + i * 3 + j] = values[(i * 3 + j) * 4 + k];     // [4, 6]
+      }
+  addValues("val_0", {2, 3, 4}, values);
+  addValues("val_1", {4, 2, 3}, turned);
+  addValues("val_2", {6, 4}, values);
+  addValues("val_3", {4, 6, 1}, last);
+  addValues("val_4", {2, 3, 4}, randomValues(24, 2));
+  addValues("mine", {2, 3, 4}, values); // a name of its own is nobody's copy, and an original
+  auto *sum = graph->add_node();
+  sum->set_op_type("Sum");
+  sum->add_output("y");
+  for (const char *name : {"val_0", "val_1", "val_2", "val_3", "val_4", "mine"})
+    sum->add_input(name);
+  ASSERT_EQ(resolve(), "");
+  std::set<std::string> floats;
+  for (const auto &tensor : model->getProto().graph().initializer())
+    if (tensor.data_type() == proto::TensorProto::FLOAT)
+      floats.insert(tensor.name());
+  EXPECT_EQ(floats, (std::set<std::string>{"mine", "val_4"}));
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_EQ(report.notes[0].rfind("4 initializers with names that the exporter made up equal others", 0), 0u)
+      << report.notes[0];
+  // --untie takes the name of a copy, or of the original of all.
+  ASSERT_EQ(resolve({{"val_2"}, {}}), "");
+  EXPECT_EQ(bytes("val_2"), bytes("mine"));
+  ASSERT_EQ(resolve({{"mine"}, {}}), "");
+  EXPECT_EQ(model->getProto().SerializeAsString(), message.SerializeAsString());
+  EXPECT_TRUE(report.notes.empty());
+}
+
+TEST_F(SharedInitializersTest, WarnsOfCopiesThatMayBeEqualByChance) {
+  std::vector<std::vector<float>> patterns = {std::vector<float>(9, 0.25f),
+                                              {1, 0, 0, 0, 1, 0, 0, 0, 1},
+                                              {0, 1, 2, 3, 4, 5, 6, 7, 8},
+                                              {1, 2, 4, 8, 16, 32, 64, 128, 256}};
+  for (const auto &pattern : patterns) {
+    graph->clear_node();
+    graph->clear_initializer();
+    addValues("val_0", {3, 3}, pattern);
+    addValues("val_1", {3, 3}, pattern);
+    addNode(graph, "MatMul", {"x", "val_0"}, {"h"}, "first");
+    addNode(graph, "MatMul", {"h", "val_1"}, {"y"}, "second");
+    ASSERT_EQ(resolve(), "");
+    EXPECT_TRUE(report.notes.empty());
+    ASSERT_EQ(report.warnings.size(), 1u);
+    EXPECT_EQ(report.warnings[0], "equal, perhaps by chance, and trained apart: 'val_1' ('val_0'); if the model "
+                                  "has one parameter there: --tie val_1=val_0");
+    EXPECT_EQ(bytes("val_1"), bytes("val_0"));
+    ASSERT_EQ(resolve({{}, {{"val_1", "val_0"}}}), "");
+    EXPECT_TRUE(report.warnings.empty());
+    EXPECT_EQ(node(1).input(1), "val_0");
+  }
+}
+
+TEST_F(SharedInitializersTest, LeavesCopiedLayersApart) {
+  std::vector<float> weight = randomValues(9, 1), bias = randomValues(3, 2);
+  addValues("onnx::MatMul_1", {3, 3}, weight);
+  addValues("onnx::MatMul_2", {3, 3}, weight);
+  addValues("onnx::MatMul_3", {3, 3}, weight);
+  addValues("layers.0.fc.bias", {3}, bias);
+  addValues("layers.1.fc.bias", {3}, bias);
+  addNode(graph, "MatMul", {"x", "onnx::MatMul_1"}, {"a"}, "/layers.0/fc/MatMul");
+  addNode(graph, "Add", {"a", "layers.0.fc.bias"}, {"b"}, "/layers.0/fc/Add");
+  addNode(graph, "MatMul", {"b", "onnx::MatMul_2"}, {"c"}, "/layers.1/fc/MatMul");
+  addNode(graph, "Add", {"c", "layers.1.fc.bias"}, {"d"}, "/layers.1/fc/Add");
+  addNode(graph, "MatMul", {"d", "onnx::MatMul_3"}, {"e"}, "/layers.0/fc_1/MatMul"); // called again
+  addNode(graph, "Add", {"e", "layers.0.fc.bias"}, {"y"}, "/layers.0/fc_1/Add");
+  ASSERT_EQ(resolve(), "");
+  EXPECT_EQ(node(0).input(1), "onnx::MatMul_1");
+  EXPECT_EQ(node(2).input(1), "onnx::MatMul_2");
+  EXPECT_EQ(node(4).input(1), "onnx::MatMul_1");
+  // Other biases: a weight alone is shared.
+  graph->mutable_initializer(4)->set_raw_data(std::string(12, '\1'));
+  ASSERT_EQ(resolve(), "");
+  EXPECT_EQ(node(2).input(1), "onnx::MatMul_1");
+}
+
+TEST_F(SharedInitializersTest, GivesFreshModulesBackWhatTheExporterMerged) {
+  addValues("onnx::Mul_1", {3}, {1, 1, 1});
+  addNode(graph, "Identity", {"onnx::Mul_1"}, {"onnx::Mul_2"}, "Identity_0");
+  addNode(graph, "Identity", {"onnx::Mul_1"}, {"onnx::Mul_3"}, "Identity_1");
+  addNode(graph, "Mul", {"x", "onnx::Mul_1"}, {"a"}, "/gn/Mul");
+  addNode(graph, "Mul", {"a", "onnx::Mul_2"}, {"b"}, "/other/Mul");
+  addNode(graph, "Mul", {"b", "onnx::Mul_3"}, {"y"}, "/gn_1/Mul");
+  ASSERT_EQ(resolve(), "");
+  EXPECT_EQ(bytes("onnx::Mul_2"), bytes("onnx::Mul_1"));
+  EXPECT_EQ(model->getProto().graph().initializer_size(), 2); // gn is called twice
+  ASSERT_EQ(report.notes.size(), 1u);
+}
+
+/// The ones and zeros that legalisation will not train.
+std::set<std::string> listConstants(const Model &model) {
+  std::set<std::string> names;
+  for (const auto &[name, origin] : findOrigins(model.getProto().graph()))
+    if (origin.origin == Origin::constant)
+      names.insert(name);
+  return names;
+}
+
+TEST_F(SharedInitializersTest, OnesAndZerosOfGroupNormsAreConstants) {
+  addValues("val_1", {1}, {1});
+  addValues("val_0", {1}, {0});
+  addValues("val_5", {3}, {1, 1, 1});
+  addValues("val_6", {3}, {0, 0, 0});
+  addValues("scale", {3}, {1, 2, 1});
+  addValues("shift", {3}, {0, 0, 0});
+  addValues("norm.weight", {3}, {1, 1, 1});
+  addValues("norm.bias", {3}, {0, 0, 0});
+  addNode(graph, "Reshape", {"x", "s"}, {"a"}, "cut");
+  addNode(graph, "InstanceNormalization", {"a", "val_1", "val_0"}, {"b"}, "group");
+  addNode(graph, "Reshape", {"b", "s"}, {"c"}, "back");
+  addNode(graph, "Mul", {"c", "val_5"}, {"d"}, "weight"); // fresh, and no constant
+  addNode(graph, "InstanceNormalization", {"d", "scale", "shift"}, {"e"}, "learned");
+  addNode(graph, "InstanceNormalization", {"e", "norm.weight", "norm.bias"}, {"f"}, "fresh");
+  // The exporter has merged the ones of this one with the weight of the last.
+  addNode(graph, "Reshape", {"f", "s"}, {"g"}, "cut again");
+  addNode(graph, "InstanceNormalization", {"g", "norm.weight", "norm.bias"}, {"h"}, "merged");
+  addNode(graph, "Reshape", {"h", "s"}, {"y"}, "back again");
+  setType(graph->add_input(), "s", {2})->mutable_type()->mutable_tensor_type()->set_elem_type(proto::TensorProto::INT64);
+  ASSERT_EQ(resolve(), "");
+  EXPECT_EQ(listConstants(*model),
+            (std::set<std::string>{"val_0", "val_1", "merged.norm.bias", "merged.norm.weight"}));
+  EXPECT_EQ(node(5).input(1), "norm.weight");
+  EXPECT_EQ(node(7).input(1), "merged.norm.weight");
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_EQ(report.notes[0], "the ones and zeros of group or instance norms without weights of their own are "
+                             "constants and not trained: 'norm.bias', 'norm.weight', 'val_0', 'val_1'");
 }
 
 TEST_F(SharedInitializersTest, RestoresBiasesOfZerosThatWereDropped) {
