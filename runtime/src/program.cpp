@@ -1,7 +1,7 @@
 // Opening an artifact: everything in the file is checked here, once, so that nothing later has to.
 //
-// Order: header and section table (a copy of them), bounds of every section, choice of the code, hashes of
-// what will be used, structure of every row. Tables of a mapped file are copied before they are hashed,
+// Order: header and section table (a copy of them), bounds of every section, choice of the code, the host's verdict,
+// hashes of what will be used, structure of every row. Tables of a mapped file are copied before they are hashed,
 // because somebody may write to the file afterwards; constants are used where they are. String offsets are
 // checked when they are used. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/src/internal.h"
@@ -10,7 +10,6 @@
 namespace ortc {
 namespace {
 
-constexpr unsigned kRegionBits = 62; ///< of region sizes, so that sums of two never overflow
 constexpr uint32_t kLastTable = ORTC_SECTION_KERNEL_NAMES;
 /// Bytes of a row, by section kind; 1: no rows, 0: no table.
 constexpr uint8_t kRowBytes[kLastTable + 1] = {0,
@@ -31,17 +30,18 @@ bool isWithin(uint64_t offset, uint64_t bytes, uint64_t size) {
 /// Whether a table is copied from a mapped file: all but the two images.
 bool isCopied(uint32_t kind) { return kind != ORTC_SECTION_CONSTANTS && kind != ORTC_SECTION_PERSISTENT; }
 
-/// True when the shape gives its size and every element of the view, if there is any, lies within a region of `size` bytes.
+/// True when the shape gives its size and every element of the view, if there is any, lies within a region of `size` bytes,
+/// aligned. Dimensions times strides then are no overflow either.
 bool isGood(const ortc_file_view &v, uint64_t size) {
   uint64_t dense = elementSize(v.dtype), extent = dense, step;
-  bool isBad = !dense || v.rank > ORTC_MAX_RANK;
+  bool isBad = !dense || v.rank > ORTC_MAX_RANK || v.offset & (dense - 1);
   for (uint32_t i = 0; !isBad && i < v.rank; i++) {
     uint64_t dim = (uint64_t)v.dims[i], stride = (uint64_t)v.strides[i];
     isBad = (int64_t)(dim | stride) < 0 || __builtin_mul_overflow(dense, dim, &dense) ||
             (dim > 1 && (__builtin_mul_overflow(dim - 1, stride, &step) ||
                          __builtin_add_overflow(extent, step, &extent)));
   }
-  return !isBad && dense == v.bytes && !(dense >> kRegionBits) &&
+  return !isBad && dense == v.bytes && !(dense >> ORTC_REGION_BITS) &&
          isWithin(v.offset, dense ? extent : 0, size);
 }
 
@@ -76,7 +76,7 @@ __attribute__((noinline)) Error readHead(ortc_program *p) {
     return E_FORMAT "the artifact is cut short";
   if (h.header_bytes != sizeof h || h.section_bytes != sizeof(ortc_file_section) ||
       h.section_count * (uint64_t)sizeof(ortc_file_section) != tableBytes ||
-      (h.persistent_bytes | h.io_bytes) >> kRegionBits ||
+      (h.persistent_bytes | h.io_bytes) >> ORTC_REGION_BITS ||
       (h.persistent_bytes | h.io_bytes) % ORTC_ALIGNMENT || !h.max_workers)
     return error;
   Sha256 hash;
@@ -120,20 +120,17 @@ Error takeTables(ortc_program *p) {
     if (!s)
       continue;
     Error error = malformed(p, "section kind", kind);
-    Table &table = p->tables[kind];
     uint32_t row = kRowBytes[kind];
-    table.data = p->image + s->offset;
-    table.bytes = s->bytes;
-    table.count = s->bytes / row;
+    Table table = {p->image + s->offset, s->bytes, s->bytes / row};
     if (row > 1 && (s->row_bytes != row || s->bytes % row || table.count >= ORTC_NONE))
       return error;
     if (p->file.data && isCopied(kind)) {
       void *copy = allocate(p->host, s->bytes);
-      table.data = (const uint8_t *)copy;
       if (!copy)
         return kNoMemory;
-      memcpy(copy, p->image + s->offset, s->bytes);
+      table.data = (const uint8_t *)memcpy(copy, table.data, s->bytes);
     }
+    p->tables[kind] = table; // from here on closing the program releases the copy
     if (!hasDigest(table.data, s->bytes, s->sha256))
       return kHash;
   }
@@ -150,15 +147,18 @@ Error takeTables(ortc_program *p) {
 }
 
 Error checkTensors(ortc_program *p) {
+  uint64_t free = p->head->persistent_bytes; // what is stored has a place of its own
   for (uint32_t i = 0; i < p->tensorCount(); i++) {
     const ortc_file_tensor &t = p->tensor(i);
     Error error = malformed(p, "tensor", i);
-    uint64_t size = UINT64_MAX; // for those that have no place of their own
+    uint64_t size = (uint64_t)1 << ORTC_REGION_BITS; // for those that have no place of their own
     if (t.role <= ORTC_ROLE_SCALAR) {
       uint32_t region = t.role == ORTC_ROLE_CONSTANT ? ORTC_REGION_CONSTANTS : ORTC_REGION_PERSISTENT;
       if (t.view.region != region || (region && !safetensorsDtype(t.view.dtype)))
         return error;
       size = p->regionBytes[region];
+      if (region && __builtin_sub_overflow(free, t.view.bytes, &free))
+        return error;
     }
     if (t.role >= ORTC_ROLES || (t.owner != ORTC_NONE && t.owner >= p->tensorCount()) ||
         !isGood(t.view, size))
@@ -179,6 +179,8 @@ Error checkValues(ortc_program *p, const ortc_file_entry &e) {
         !isGood(v, p->regionBytes[v.region]))
       return error;
     const ortc_file_tensor &t = p->tensor(value.tensor);
+    if (v.dtype != t.view.dtype || v.rank != t.view.rank)
+      return error;
     bool isIo = t.role == ORTC_ROLE_INPUT || t.role == ORTC_ROLE_OUTPUT;
     if (isIo != (i < e.ext_count) || isIo != (v.region == ORTC_REGION_IO) || t.role < ORTC_ROLE_INPUT ||
         (isIo && !makeView(nullptr, v).isDense()))
@@ -206,6 +208,7 @@ __attribute__((noinline)) Error findSteps(ortc_program *p) {
   p->steps = (Step *)allocate(p->host, entries.count * sizeof(Step));
   if (!p->steps)
     return kNoMemory;
+  uint32_t nextValue = 0;
   for (uint32_t i = 0; i < entries.count; i++) {
     const ortc_file_entry &e = p->row<ortc_file_entry>(ORTC_SECTION_ENTRIES, i);
     if (e.target != ORTC_NONE && e.target != p->codeOrdinal)
@@ -214,11 +217,13 @@ __attribute__((noinline)) Error findSteps(ortc_program *p) {
     malformed(p, "entry", i);
     if (e.role >= ORTC_ENTRY_ROLES || e.binding >= p->tables[ORTC_SECTION_BINDINGS].count ||
         !isWithin(e.first_value, e.value_count, p->tables[ORTC_SECTION_VALUES].count) ||
-        e.ext_count > e.value_count || (e.loss != ORTC_NONE && e.loss >= e.value_count) ||
+        e.first_value < nextValue || e.ext_count > e.value_count ||
+        (e.loss != ORTC_NONE && e.loss >= e.value_count) ||
         (e.fixed_bytes | e.worker_bytes) % ORTC_ALIGNMENT ||
         __builtin_mul_overflow(e.worker_bytes, (uint64_t)p->head->max_workers, &workers) ||
-        (e.fixed_bytes | workers) >> kRegionBits)
+        (e.fixed_bytes | workers) >> ORTC_REGION_BITS)
       return error;
+    nextValue = e.first_value + e.value_count;
     Step &step = p->steps[p->stepCount++];
     step = {&e, nullptr};
     for (uint32_t k = 0; k < head->count; k++) {
@@ -242,14 +247,15 @@ Error load(ortc_program *p) {
   Error error = readHead(p);
   if (!error)
     error = chooseSections(p);
-  if (!error)
-    error = takeTables(p);
+  // The host is asked before anything but header and section table is looked at.
   if (!error && p->host.verify) {
     const ortc_file_section *s = p->chosen[ORTC_SECTION_SIGNATURE];
     if (p->host.verify(p->host.context, p->head->sha256, s ? p->image + s->offset : nullptr,
                        s ? (size_t)s->bytes : 0))
       error = E_HASH "not trusted by the host";
   }
+  if (!error)
+    error = takeTables(p);
   if (!error)
     error = checkTensors(p);
   if (error)

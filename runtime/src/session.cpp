@@ -258,10 +258,11 @@ ortc_status ortc_session_create(const ortc_program *program, const ortc_session_
     uint64_t bytes;
     void *given;
   } parts[] = {{sizes.persistent, own.persistent}, {sizes.transient, own.transient}, {sizes.io, own.io}};
-  uint64_t total = sizes.handle;
+  size_t total = sizes.handle;
+  bool isTooMuch = false; // where addresses have 32 bits
   for (auto &part : parts)
-    total += part.given ? 0 : part.bytes;
-  uint8_t *memory = (uint8_t *)allocate(program->host, total);
+    isTooMuch |= __builtin_add_overflow(total, part.given ? 0 : part.bytes, &total);
+  uint8_t *memory = isTooMuch ? nullptr : (uint8_t *)allocate(program->host, total);
   if (!memory)
     return report(message, E_MEMORY "out of memory");
   ortc_session *s = (ortc_session *)memset(memory, 0, sizes.handle);

@@ -1,61 +1,10 @@
 // Malformed, truncated and flipped artifacts: refused with the expected words, by the runtime and by the reader.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/artifact/ArtifactReader.h"
-#include "runtime/src/sha256.h"
-#include "test/runtime/TestArtifact.h"
+#include "test/runtime/ArtifactEditor.h"
 
 namespace ortc::test {
 namespace {
-
-/// A file to be damaged, whose hashes can be made right again.
-class Editor {
-public:
-  Bytes file = makeFile();
-
-  ortc_file_header &header() { return *reinterpret_cast<ortc_file_header *>(file.data()); }
-  ortc_file_section &row(uint32_t i) {
-    return *reinterpret_cast<ortc_file_section *>(file.data() + sizeof(ortc_file_header) +
-                                                  i * sizeof(ortc_file_section));
-  }
-  ortc_file_section &section(uint32_t kind) {
-    for (uint32_t i = 0; i < header().section_count; ++i)
-      if (row(i).kind == kind)
-        return row(i);
-    ADD_FAILURE() << "no section of kind " << kind;
-    return row(0);
-  }
-  template <typename Row> Row &at(uint32_t kind, uint32_t i) {
-    return *reinterpret_cast<Row *>(file.data() + section(kind).offset + i * sizeof(Row));
-  }
-  ortc_file_tensor &tensor(uint32_t i) { return at<ortc_file_tensor>(ORTC_SECTION_TENSORS, i); }
-  ortc_file_entry &entry(uint32_t i) { return at<ortc_file_entry>(ORTC_SECTION_ENTRIES, i); }
-  ortc_file_value &value(uint32_t i) { return at<ortc_file_value>(ORTC_SECTION_VALUES, i); }
-  ortc_blob &blob() { return at<ortc_blob>(ORTC_SECTION_CODE, 0); }
-
-  /// Makes all hashes right.
-  void seal() {
-    for (uint32_t i = 0; i < header().section_count; ++i)
-      if (row(i).offset <= file.size() && row(i).bytes <= file.size() - row(i).offset)
-        digest(file.data() + row(i).offset, row(i).bytes, row(i).sha256);
-    sealHeader();
-  }
-  void sealHeader() {
-    size_t tableBytes = header().section_count * sizeof(ortc_file_section);
-    if (file.size() < sizeof(ortc_file_header) + tableBytes)
-      return;
-    Sha256 hash;
-    hash.update(file.data(), offsetof(ortc_file_header, sha256));
-    hash.update(file.data() + sizeof(ortc_file_header), tableBytes);
-    hash.finish(header().sha256);
-  }
-
-private:
-  static void digest(const void *data, size_t bytes, uint8_t out[32]) {
-    Sha256 hash;
-    hash.update(data, bytes);
-    hash.finish(out);
-  }
-};
 
 struct Case {
   const char *name;
@@ -106,7 +55,13 @@ const Case kCases[] = {
        e.header().persistent_bytes = ~uint64_t(63);
        e.seal();
      },
-     ORTC_E_FORMAT, "header 0 of the artifact is malformed", nullptr},
+     ORTC_E_FORMAT, "header 0 of the artifact is malformed", "the header has a persistent region of"},
+    {"huge-io-region",
+     [](Editor &e) {
+       e.header().io_bytes = uint64_t(1) << ORTC_REGION_BITS;
+       e.seal();
+     },
+     ORTC_E_FORMAT, "header 0 of the artifact is malformed", "the limit of each is 2^60"},
     {"section-past-the-end",
      [](Editor &e) {
        e.section(ORTC_SECTION_TENSORS).offset = e.file.size() / 64 * 64 + 64;
@@ -249,10 +204,33 @@ const Case kCases[] = {
      "tensor 'fc.weight' reaches past its region of 256 bytes"},
     {"tensor-offset-overflows",
      [](Editor &e) {
-       e.tensor(0).view.offset = ~uint64_t(0) - 8;
+       e.tensor(0).view.offset = ~uint64_t(0) - 7;
        e.seal();
      },
      ORTC_E_FORMAT, "tensor 0 of the artifact is malformed", "reaches past its region"},
+    {"tensor-misaligned",
+     [](Editor &e) {
+       e.tensor(0).view.offset = 2;
+       e.seal();
+     },
+     ORTC_E_FORMAT, "tensor 0 of the artifact is malformed", "which is not aligned to its elements"},
+    {"tensors-that-share-their-place",
+     [](Editor &e) {
+       e.tensor(kW).view.dims[0] = 20; // without strides: a terabyte of them would fit as well
+       e.tensor(kW).view.strides[0] = 0;
+       e.tensor(kW).view.bytes = 240;
+       e.seal();
+     },
+     ORTC_E_FORMAT, "tensor 1 of the artifact is malformed", "shares its place"},
+    {"tensor-of-places-that-overflow",
+     [](Editor &e) { // has no place of its own, but its strides are multiplied where it is described
+       e.tensor(kX).view.dims[0] = 2;
+       e.tensor(kX).view.dims[1] = 1;
+       e.tensor(kX).view.bytes = 8;
+       e.tensor(kX).view.strides[0] = int64_t(1) << 62;
+       e.seal();
+     },
+     ORTC_E_FORMAT, "tensor 5 of the artifact is malformed", "reaches past its region"},
     {"tensor-stride",
      [](Editor &e) {
        e.tensor(0).view.strides[1] = 1000;
@@ -320,6 +298,26 @@ const Case kCases[] = {
      },
      ORTC_E_FORMAT, "entry 0 of the artifact is malformed",
      "has a transient size that is not aligned or overflows"},
+    {"entry-transient-too-large",
+     [](Editor &e) {
+       e.entry(0).fixed_bytes = uint64_t(1) << ORTC_REGION_BITS;
+       e.seal();
+     },
+     ORTC_E_FORMAT, "entry 0 of the artifact is malformed",
+     "has a transient size that is not aligned or overflows"},
+    {"entry-workers-too-large",
+     [](Editor &e) { // for its 4 workers
+       e.entry(0).worker_bytes = uint64_t(1) << (ORTC_REGION_BITS - 2);
+       e.seal();
+     },
+     ORTC_E_FORMAT, "entry 0 of the artifact is malformed",
+     "has a transient size that is not aligned or overflows"},
+    {"entries-that-share-values",
+     [](Editor &e) {
+       e.entry(1).first_value = e.entry(0).first_value;
+       e.seal();
+     },
+     ORTC_E_FORMAT, "entry 1 of the artifact is malformed", "has values of the entry before it"},
     {"entry-loss",
      [](Editor &e) {
        e.entry(0).loss = 4;
@@ -345,6 +343,15 @@ const Case kCases[] = {
        e.seal();
      },
      ORTC_E_FORMAT, "value 2 of the artifact is malformed", "refers to a tensor that does not exist"},
+    {"value-dtype",
+     [](Editor &e) { // of one byte, where scalar access would write the tensor's eight
+       ortc_file_view &label = e.value(1).view;
+       label.dtype = 2;
+       label.bytes = 4;
+       label.strides[0] = 1;
+       e.seal();
+     },
+     ORTC_E_FORMAT, "value 1 of the artifact is malformed", "has another dtype or rank than its tensor"},
     {"value-size",
      [](Editor &e) {
        e.value(0).view.dims[0] = 1000;

@@ -3,10 +3,13 @@
 #include "compiler/codegen/artifact/ArtifactReader.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "compiler/codegen/artifact/ArtifactWriter.h"
 
@@ -49,6 +52,9 @@ std::string hex(const uint8_t *bytes, size_t count) {
   return text;
 }
 
+// Every table refers into others, so a small file could ask for work without end. What no compiler writes is refused.
+constexpr size_t kMostEntries = 1 << 14, kMostCodes = 256, kMostNameBytes = size_t(256) << 20;
+
 class Reader {
 public:
   Reader(const Bytes &file, std::string &error) : file(file), error(error) {}
@@ -73,12 +79,7 @@ private:
   bool readNames(ortc_section_kind kind, std::vector<std::string> &names);
   /// Rows of a table, cut or filled to the size this version knows. A missing section has no rows.
   template <typename Row> bool rows(ortc_section_kind kind, std::vector<Row> &table);
-  const ortc_file_section *find(uint32_t kind) const {
-    for (const ortc_file_section &section : table)
-      if (section.kind == kind)
-        return &section;
-    return nullptr;
-  }
+  const ortc_file_section *find(uint32_t kind) const { return kinds[kind]; }
   Bytes contents(const ortc_file_section &section) const {
     auto begin = file.begin() + static_cast<std::ptrdiff_t>(section.offset);
     return Bytes(begin, begin + static_cast<std::ptrdiff_t>(section.bytes));
@@ -88,7 +89,11 @@ private:
   std::string &error;
   ortc_file_header header{};
   std::vector<ortc_file_section> table;
+  const ortc_file_section *kinds[ORTC_SECTION_SIGNATURE + 1] = {}; ///< the first of each
   std::vector<ortc_file_value> values;
+  uint64_t persistentLeft = 0; ///< of the region, by what the tensors so far have not taken
+  uint32_t nextValue = 0;      ///< the first one that no entry has
+  size_t nameBytes = 0;        ///< of the names that were read
   std::map<std::pair<uint32_t, uint32_t>, ortc_file_value> ioPlaces; ///< (binding, tensor)
 };
 
@@ -110,6 +115,11 @@ bool Reader::readHeader() {
     return fail("the section table does not fit in the file");
   if (!header.max_workers || header.persistent_bytes % ORTC_ALIGNMENT || header.io_bytes % ORTC_ALIGNMENT)
     return fail("the header has sizes that are not aligned, or no workers");
+  if ((header.persistent_bytes | header.io_bytes) >> ORTC_REGION_BITS)
+    return fail("the header has a persistent region of " + number(header.persistent_bytes) +
+                " bytes and one for inputs and outputs of " + number(header.io_bytes) +
+                "; the limit of each is 2^" + number(ORTC_REGION_BITS));
+  persistentLeft = header.persistent_bytes;
   Bytes covered(file.begin(), file.begin() + offsetof(ortc_file_header, sha256));
   auto tableBegin = file.begin() + sizeof header;
   auto tableBytes = static_cast<std::ptrdiff_t>(header.section_count * sizeof(ortc_file_section));
@@ -137,6 +147,7 @@ bool Reader::readSections() {
     if (first.empty())
       first = message;
   };
+  uint64_t total = 0; // within the size of the file, or the same bytes would be hashed again and again
   for (size_t i = 0; i < table.size(); ++i) {
     const ortc_file_section &row = table[i];
     SectionReport &report = result.sections.emplace_back();
@@ -145,16 +156,21 @@ bool Reader::readSections() {
     report.offset = row.offset;
     report.bytes = row.bytes;
     report.sha256 = hex(row.sha256, 32);
+    bool isKnown = row.kind < std::size(kinds), isFirst = isKnown && !kinds[row.kind];
+    if (isFirst)
+      kinds[row.kind] = &row;
     std::string what = "section " + number(i) + " (" + report.kindName + ")";
     uint64_t alignment = row.kind == ORTC_SECTION_CODE ? ORTC_CODE_ALIGNMENT : ORTC_ALIGNMENT;
     if (row.offset > file.size() || row.bytes > file.size() - row.offset || row.offset % alignment)
       note(what + " does not fit in the file or is not aligned");
-    else if (row.kind != ORTC_SECTION_SIGNATURE &&
-             sha256Hex(file.data() + row.offset, row.bytes) != report.sha256)
+    else if (row.bytes > file.size() - total)
+      note(what + " overlaps another one: together they have more bytes than the file");
+    else if (total += row.bytes; row.kind != ORTC_SECTION_SIGNATURE &&
+                                 sha256Hex(file.data() + row.offset, row.bytes) != report.sha256)
       note(what + " does not match its hash");
-    else if (row.kind != ORTC_SECTION_CODE && row.kind <= ORTC_SECTION_SIGNATURE && find(row.kind) != &row)
+    else if (row.kind != ORTC_SECTION_CODE && isKnown && !isFirst)
       note(what + " occurs twice");
-    else if (row.kind > ORTC_SECTION_SIGNATURE && row.flags & ORTC_SECTION_REQUIRED)
+    else if (!isKnown && row.flags & ORTC_SECTION_REQUIRED)
       note(what + " of kind " + number(row.kind) + " is required but not known to this tool");
     else
       report.ok = true;
@@ -198,7 +214,9 @@ bool Reader::readString(uint32_t offset, std::string &text) {
     return fail("string offset " + number(offset) + " is past the " + number(strings->bytes) +
                 " bytes of strings");
   text = reinterpret_cast<const char *>(file.data() + strings->offset + offset);
-  return true;
+  nameBytes += text.size();
+  return nameBytes <= kMostNameBytes ||
+         fail("the names have more than " + number(kMostNameBytes) + " bytes in all");
 }
 
 bool Reader::readNames(ortc_section_kind kind, std::vector<std::string> &names) {
@@ -212,7 +230,7 @@ bool Reader::readNames(ortc_section_kind kind, std::vector<std::string> &names) 
 }
 
 bool Reader::checkView(const std::string &what, const ortc_file_view &view, uint64_t regionBytes) {
-  uint64_t element = elementBytes(view.dtype), dense = element, extent = element;
+  uint64_t element = elementBytes(view.dtype), dense = element, extent = element, room = element;
   if (!element)
     return fail(what + " has dtype " + number(view.dtype) + ", which cannot be stored");
   if (view.rank > ORTC_MAX_RANK)
@@ -224,13 +242,17 @@ bool Reader::checkView(const std::string &what, const ortc_file_view &view, uint
     if (dim < 0 || stride < 0)
       return fail(what + " has a negative dimension or stride");
     overflow |= __builtin_mul_overflow(dense, static_cast<uint64_t>(dim), &dense);
+    // Also where another dimension is 0: strides are made of these.
+    overflow |= __builtin_mul_overflow(room, static_cast<uint64_t>(std::max<int64_t>(dim, 1)), &room);
     if (dim > 0)
       overflow |=
           __builtin_mul_overflow(static_cast<uint64_t>(dim - 1), static_cast<uint64_t>(stride), &step) ||
           __builtin_add_overflow(extent, step, &extent);
   }
-  if (overflow || dense != view.bytes)
+  if (overflow || room >> ORTC_REGION_BITS || dense != view.bytes)
     return fail(what + " has " + number(view.bytes) + " bytes, which its shape does not give");
+  if (view.offset % element)
+    return fail(what + " begins at byte " + number(view.offset) + ", which is not aligned to its elements");
   if (dense == 0) // nothing is there, wherever the strides lead
     extent = 0;
   if (view.offset > regionBytes || extent > regionBytes - view.offset)
@@ -251,11 +273,15 @@ bool Reader::readTensor(const ortc_file_tensor &row) {
   if (isStored && view.region != region)
     return fail(what + " is in region " + number(view.region) + ", where a " + roleName(row.role) +
                 " cannot be");
-  uint64_t size = !isStored                         ? UINT64_MAX
+  uint64_t size = !isStored                         ? uint64_t(1) << ORTC_REGION_BITS
                   : region == ORTC_REGION_CONSTANTS ? result.artifact.constants.size()
                                                     : header.persistent_bytes;
   if (!checkView(what, view, size))
     return false;
+  if (region == ORTC_REGION_PERSISTENT && isStored &&
+      __builtin_sub_overflow(persistentLeft, view.bytes, &persistentLeft))
+    return fail(what + " shares its place: the tensors have more bytes than the persistent region of " +
+                number(header.persistent_bytes));
   tensor.role = static_cast<ortc_tensor_role>(row.role);
   tensor.dtype = view.dtype;
   tensor.dims.assign(view.dims, view.dims + view.rank);
@@ -315,7 +341,7 @@ bool Reader::readEntry(const ortc_file_entry &row) {
   if (!readString(row.name, entry.name))
     return false;
   std::string what = "entry '" + entry.name + "'";
-  uint64_t total = 0, workers = 0;
+  uint64_t workers = 0;
   if (row.role >= ORTC_ENTRY_ROLES || row.binding >= result.artifact.bindings.size())
     return fail(what + " has an unknown role or binding");
   if (row.target != ORTC_NONE && row.target >= result.artifact.codes.size())
@@ -323,9 +349,12 @@ bool Reader::readEntry(const ortc_file_entry &row) {
   if (row.first_value > values.size() || row.value_count > values.size() - row.first_value ||
       row.ext_count > row.value_count || (row.loss != ORTC_NONE && row.loss >= row.value_count))
     return fail(what + " has values outside the values table");
+  if (row.first_value < nextValue)
+    return fail(what + " has values of the entry before it");
+  nextValue = row.first_value + row.value_count;
   if (row.fixed_bytes % ORTC_ALIGNMENT || row.worker_bytes % ORTC_ALIGNMENT ||
       __builtin_mul_overflow(row.worker_bytes, uint64_t(header.max_workers), &workers) ||
-      __builtin_add_overflow(row.fixed_bytes, workers, &total))
+      (row.fixed_bytes | workers) >> ORTC_REGION_BITS)
     return fail(what + " has a transient size that is not aligned or overflows");
   entry.role = static_cast<ortc_entry_role>(row.role);
   entry.binding = row.binding;
@@ -358,20 +387,18 @@ bool Reader::checkCode(const Code &code, uint32_t ordinal) {
   if (head.entry_bytes < sizeof(ortc_blob_entry) || head.entry_bytes % 4 ||
       head.count > (code.bytes.size() - sizeof head) / head.entry_bytes)
     return fail(what + " has a head that does not fit");
-  for (const Entry &entry : result.artifact.entries) {
-    if (entry.target != ORTC_NONE && entry.target != ordinal)
-      continue;
-    bool found = false;
-    for (uint32_t i = 0; i < head.count && !found; ++i) {
-      ortc_blob_entry step;
-      std::memcpy(&step, code.bytes.data() + sizeof head + size_t(i) * head.entry_bytes, sizeof step);
-      found = step.role == entry.role && step.binding == entry.binding && step.segment == entry.segment &&
-              step.offset >= sizeof head + size_t(head.count) * head.entry_bytes &&
-              step.offset < code.bytes.size();
-    }
-    if (!found)
-      return fail(what + " has no step function for entry '" + entry.name + "'");
+  size_t headBytes = sizeof head + size_t(head.count) * head.entry_bytes;
+  std::set<std::array<uint32_t, 3>> steps; // role, binding, segment
+  for (uint32_t i = 0; i < head.count; ++i) {
+    ortc_blob_entry step;
+    std::memcpy(&step, code.bytes.data() + sizeof head + size_t(i) * head.entry_bytes, sizeof step);
+    if (step.offset >= headBytes && step.offset < code.bytes.size())
+      steps.insert({step.role, step.binding, step.segment});
   }
+  for (const Entry &entry : result.artifact.entries)
+    if ((entry.target == ORTC_NONE || entry.target == ordinal) &&
+        !steps.contains({uint32_t(entry.role), entry.binding, entry.segment}))
+      return fail(what + " has no step function for entry '" + entry.name + "'");
   return true;
 }
 
@@ -395,6 +422,8 @@ bool Reader::readTables() {
   for (size_t i = 0; i < table.size(); ++i) {
     if (table[i].kind != ORTC_SECTION_CODE)
       continue;
+    if (artifact.codes.size() == kMostCodes)
+      return fail("there are more than " + number(kMostCodes) + " code sections");
     Code &code = artifact.codes.emplace_back();
     if (!readString(table[i].name, code.name))
       return false;
@@ -409,6 +438,8 @@ bool Reader::readTables() {
   if (!rows(ORTC_SECTION_TENSORS, tensors) || !rows(ORTC_SECTION_BINDINGS, bindings) ||
       !rows(ORTC_SECTION_ENTRIES, entries) || !rows(ORTC_SECTION_VALUES, values))
     return false;
+  if (entries.size() > kMostEntries)
+    return fail("there are " + number(entries.size()) + " entries; the limit is " + number(kMostEntries));
   for (const ortc_file_binding &row : bindings)
     if (!readString(row.name, artifact.bindings.emplace_back()))
       return false;
@@ -449,6 +480,12 @@ std::optional<ArtifactFile> readArtifact(const Bytes &file, std::string &error,
 
 std::optional<ArtifactFile> readArtifactFile(const std::string &path, std::string &error,
                                              std::vector<SectionReport> *sections) {
+  std::error_code unknown;
+  auto kind = std::filesystem::status(path, unknown).type();
+  if (kind != std::filesystem::file_type::regular && kind != std::filesystem::file_type::not_found) {
+    error = "cannot read " + path + ": it is not a file";
+    return std::nullopt;
+  }
   std::unique_ptr<std::FILE, int (*)(std::FILE *)> file(std::fopen(path.c_str(), "rb"), std::fclose);
   Bytes bytes;
   uint8_t buffer[1 << 16];

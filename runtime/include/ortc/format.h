@@ -18,6 +18,7 @@
 #define ORTC_ALIGNMENT 64u
 #define ORTC_CODE_ALIGNMENT 4096u
 #define ORTC_MAX_RANK 8
+#define ORTC_REGION_BITS 60   /* of the size of a region or tensor: sums of a few never overflow */
 #define ORTC_NONE 0xffffffffu /* "no index" */
 
 enum ortc_section_kind {
@@ -128,7 +129,7 @@ typedef struct ortc_file_header {
   uint64_t file_bytes;
   uint32_t section_count;
   uint32_t section_bytes;    /* sizeof(ortc_file_section) */
-  uint64_t persistent_bytes; /* sizes of the regions, multiples of ORTC_ALIGNMENT; */
+  uint64_t persistent_bytes; /* sizes of the regions, multiples of ORTC_ALIGNMENT below 2^ORTC_REGION_BITS; */
   uint64_t io_bytes;         /* constants are as large as their section */
   uint32_t max_workers;      /* at least 1 */
   uint32_t reserved;
@@ -149,8 +150,8 @@ typedef struct ortc_file_section {
   uint8_t sha256[32];
 } ortc_file_section;
 
-/* Where a tensor or value lies: element (i0, i1, ...) at offset + sum(ik * strides[k]) of the region. dtype
- * is ONNX's TensorProto.DataType. */
+/* Where a tensor or value lies: element (i0, i1, ...) at offset + sum(ik * strides[k]) of the region, whose offset is a
+ * multiple of the element's size. dtype is ONNX's TensorProto.DataType. */
 typedef struct ortc_file_view {
   uint8_t dtype, rank;
   uint8_t region; /* enum ortc_region */
@@ -183,9 +184,11 @@ typedef struct ortc_file_binding {
 typedef struct ortc_file_entry {
   uint32_t role, binding, segment; /* as in ortc_blob_entry */
   uint32_t target; /* ordinal of the code section among the code sections, or ORTC_NONE: the same for all */
-  uint32_t first_value, value_count, ext_count;
+  uint32_t first_value, value_count,
+      ext_count;                      /* entries have their values in order, none of them in common */
   uint32_t loss;                      /* ordinal of the loss among the values, or ORTC_NONE */
-  uint64_t fixed_bytes, worker_bytes; /* multiples of ORTC_ALIGNMENT */
+  uint64_t fixed_bytes, worker_bytes; /* multiples of ORTC_ALIGNMENT; the first, and the second times
+                                         max_workers, below 2^ORTC_REGION_BITS */
   uint32_t name;                      /* string, e.g. "train/default" */
   uint32_t reserved;
 } ortc_file_entry;
