@@ -5,7 +5,7 @@
  * session is used by one thread at a time and is not re-entrant. Nothing here throws, keeps globals or
  * prints. Memory is allocated by the open and create functions only, through the hooks of ortc_host where
  * given. Tensors are known by their ONNX names and are read and written densely, row-major, in the ONNX
- * layout and dtype. Structures have a `size` field the caller sets to sizeof; they grow at the end only.
+ * layout and dtype. Structures have a `size` field the caller sets to sizeof (ORTC_INIT does); they grow at the end only.
  * Pointers must be valid: NULL is allowed only where it says so. */
 #ifndef ORTC_H
 #define ORTC_H
@@ -268,5 +268,18 @@ ORTC_API ortc_status ortc_checkpoint_read(ortc_session *session, const void *dat
 
 #ifdef __cplusplus
 }
+#endif
+
+/* A structure with its size set and all else zero, without warnings in C99 and C++11:
+ *   ortc_session_options options = ORTC_INIT(ortc_session_options);  */
+#ifdef __cplusplus
+template <typename T> inline T ortc_initialised() {
+  T structure = T();
+  structure.size = sizeof(T);
+  return structure;
+}
+#define ORTC_INIT(type) (ortc_initialised<type>())
+#else
+#define ORTC_INIT(type) ((type){.size = sizeof(type)})
 #endif
 #endif

@@ -1,0 +1,11 @@
+/* ORTC_INIT in C; compiled with every warning as an error.
+ * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#include "ortc/ortc.h"
+
+uint32_t ortc_test_init_in_c(void);
+
+uint32_t ortc_test_init_in_c(void) {
+  ortc_host host = ORTC_INIT(ortc_host);
+  ortc_session_options options = ORTC_INIT(ortc_session_options);
+  return host.size == sizeof host && !host.flags && options.size == sizeof options && !options.workers;
+}
