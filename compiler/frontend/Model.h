@@ -30,7 +30,7 @@ struct Limits {
   size_t modelBytes = (size_t(1) << 31) - 1; ///< protobuf itself stops at 2 GiB
   size_t externalBytes = size_t(1) << 40;    ///< of one external data file; it is mapped, not read
   size_t convertedBytes = size_t(1) << 32;   ///< of one tensor that has to be converted or made dense
-  int64_t inlinedNodes = 10'000'000;         ///< after all calls of model-local functions are expanded
+  int64_t inlinedNodes = 200'000;            ///< after all calls of model-local functions are expanded
 };
 
 /// The elements of a constant tensor.

@@ -5,6 +5,7 @@
 // Scope. Depth is bounded because protobuf limits the nesting of messages it parses to 100.
 #include "compiler/frontend/ModelChecker.h"
 
+#include "compiler/frontend/NameChecker.h"
 #include "compiler/frontend/NodeOrder.h"
 #include "compiler/frontend/OnnxOperators.h"
 #include "compiler/frontend/onnx.pb.h"
@@ -161,6 +162,7 @@ Status Checker::run() {
   if (proto.ir_version() <= 0)
     return Status::error("the IR version is " + std::to_string(proto.ir_version()) +
                          "; it is no ONNX model, or is damaged");
+  ORTC_RETURN_IF_ERROR(checkNames(proto));
   Context context{proto.opset_import(), nullptr};
   // Before IR version 3 there were no opset imports, and only opset 1.
   if (proto.opset_import().empty())
@@ -485,14 +487,12 @@ Status Checker::checkAttribute(proto::AttributeProto &attribute, const Scope &sc
   return {};
 }
 
-/// Checks a node of a standard operator; names the standard does not know are left to the legaliser's report.
+/// Checks a node of a known operator; other names are left to the legaliser's report.
 Status Checker::checkDefinition(const proto::NodeProto &node, const Context &context,
                                 const std::string &where) {
   std::string_view domain = canonicalDomain(node.domain());
-  if (!isStandardDomain(domain))
-    return {};
-  int64_t opset = opsetOf(context.opsets, domain);
-  if (!opset)
+  int64_t opset = std::max<int64_t>(opsetOf(context.opsets, domain), 0);
+  if (!opset && isStandardDomain(domain))
     return at(where, domain.empty() ? "no opset is imported for the default domain"
                                     : "no opset is imported for domain " + quote(node.domain()));
   const OperatorDefinition *definition = findOperator(domain, node.op_type(), opset);

@@ -38,7 +38,7 @@ std::span<const OperatorDefinition> listDefinitions() { return kOperators; }
 
 bool isStandardDomain(std::string_view domain) {
   return std::any_of(std::begin(kOperators), std::end(kOperators),
-                     [&](const OperatorDefinition &d) { return d.domain == domain; });
+                     [&](const OperatorDefinition &d) { return d.domain == domain && d.since > 0; });
 }
 
 /// "2", "2 to 3", "at least 1".
@@ -56,10 +56,17 @@ static bool fits(size_t count, size_t least, std::string_view formals) {
   return count >= least && (variadic || count <= formals.size());
 }
 
+/// "Conv of version 11"; the domain for what is no part of the standard.
+static std::string nameOf(const OperatorDefinition &definition) {
+  std::string name(definition.name);
+  if (definition.since > 0)
+    return name + " of version " + std::to_string(definition.since);
+  return definition.domain.empty() ? name : std::string(definition.domain) + "." + name;
+}
+
 std::string checkArity(const OperatorDefinition &definition, const std::vector<bool> &present,
                        size_t outputs) {
-  std::string head =
-      std::string(definition.name) + " of version " + std::to_string(definition.since) + " takes ";
+  std::string head = nameOf(definition) + " takes ";
   if (!fits(present.size(), definition.minInputs, definition.inputs))
     return head + range(definition.minInputs, definition.inputs) + " inputs, not " +
            std::to_string(present.size());
@@ -67,8 +74,8 @@ std::string checkArity(const OperatorDefinition &definition, const std::vector<b
     if (!present[i] && (i >= definition.inputs.size() || definition.inputs[i] != 'o'))
       return head + "no empty name for input " + std::to_string(i) + ", which is required";
   if (!fits(outputs, definition.minOutputs, definition.outputs))
-    return std::string(definition.name) + " of version " + std::to_string(definition.since) + " has " +
-           range(definition.minOutputs, definition.outputs) + " outputs, not " + std::to_string(outputs);
+    return nameOf(definition) + " has " + range(definition.minOutputs, definition.outputs) + " outputs, not " +
+           std::to_string(outputs);
   return "";
 }
 
@@ -149,7 +156,7 @@ template <typename Visit> static void forEachAttribute(std::string_view list, Vi
 
 std::string checkAttributes(const OperatorDefinition &definition,
                             const std::vector<std::pair<std::string_view, char>> &attributes) {
-  std::string head = std::string(definition.name) + " of version " + std::to_string(definition.since);
+  std::string head = nameOf(definition);
   for (auto [name, kind] : attributes) {
     char expected = 0;
     forEachAttribute(definition.attributes, [&, wanted = name](std::string_view known, char k, bool) {

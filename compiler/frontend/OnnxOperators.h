@@ -19,6 +19,7 @@ constexpr int64_t kNewestOpset = 28;
 /// One definition of an operator. The default domain is "".
 struct OperatorDefinition {
   std::string_view domain, name;
+  /// 0: no part of the standard, or of a later version alone; ONNX Runtime writes such nodes into files of any opset.
   int64_t since;
   /// One letter for each formal parameter: r required, o optional, v variadic (only the last).
   std::string_view inputs;
@@ -33,7 +34,8 @@ struct OperatorDefinition {
   std::string_view types;
 };
 
-/// The definition that `opset` selects: the newest that is not above it; null when there is none.
+/// The definition that `opset` (0: the domain is not imported) selects: the newest that is not above it; null when there is
+/// none.
 const OperatorDefinition *findOperator(std::string_view domain, std::string_view name, int64_t opset);
 
 /// The definition of exactly that version, or null.
@@ -42,7 +44,7 @@ const OperatorDefinition *findDefinition(std::string_view domain, std::string_vi
 /// All of them, sorted by domain, name and version.
 std::span<const OperatorDefinition> listDefinitions();
 
-/// Whether the standard knows that domain.
+/// Whether the standard has operators of that domain.
 bool isStandardDomain(std::string_view domain);
 
 /// Checks the numbers of inputs and outputs; `present[i]` tells whether input i is given. Returns what is

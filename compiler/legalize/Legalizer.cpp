@@ -11,6 +11,7 @@
 #include "compiler/frontend/OnnxOperators.h"
 #include "compiler/legalize/OperatorList.h"
 #include "dialects/nn/ValueNames.h"
+#include "dialects/onnx/NodeDefinition.h"
 #include "dialects/train/ElementTypes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -288,13 +289,9 @@ static int32_t onnxTypeOf(const Bound &bound) {
   return train::onnxElementType(element, bound.isUnsigned, bits);
 }
 
-/// Whether the standard allows operands of these types; returns what is wrong, or nothing.
-static std::string checkTypes(StringRef domain, onnx::NodeOp op, ArrayRef<Bound> operands) {
-  const frontend::OperatorDefinition *definition = frontend::findDefinition(
-      domain.str(), op.getOpType().str(), static_cast<int64_t>(op.getSinceVersion()));
-  if (!definition)
-    return "";
-  return frontend::checkTypes(*definition, llvm::map_to_vector(operands, onnxTypeOf));
+/// The definition of a node's operator; null for one that nothing is known of.
+static const frontend::OperatorDefinition *definitionOf(StringRef domain, onnx::NodeOp op) {
+  return frontend::findDefinition(domain, op.getOpType(), static_cast<int64_t>(op.getSinceVersion()));
 }
 
 void Legalizer::legalizeNode(onnx::NodeOp op) {
@@ -307,6 +304,11 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
       findOperator(domain, op.getOpType(), static_cast<int64_t>(op.getSinceVersion()), known);
   if (!entry)
     return refuse(op, missingReason(op, known));
+  const frontend::OperatorDefinition *definition = definitionOf(domain, op);
+  if (!definition)
+    return refuse(op, "nothing is known of its operands");
+  if (std::string wrong = onnx::checkDefinition(op, *definition); !wrong.empty())
+    return refuse(op, wrong);
   b->setLoc(NameLoc::get(b->getStringAttr(op.getOpType() + ":" + nodeName(op))));
 
   // Initializers come before the mark: they are not part of what the node builds.
@@ -328,7 +330,8 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
       refuse(op, reason);
     return;
   }
-  if (std::string wrong = checkTypes(domain, op, operands); !wrong.empty())
+  SmallVector<int32_t> types = llvm::map_to_vector(operands, onnxTypeOf);
+  if (std::string wrong = frontend::checkTypes(*definition, types); !wrong.empty())
     return refuse(op, wrong);
   Block *here = b->getInsertionBlock();
   Operation *mark = here->empty() ? nullptr : &here->back();

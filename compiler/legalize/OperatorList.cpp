@@ -66,7 +66,7 @@ static std::vector<std::pair<int64_t, int64_t>> findOpsets(StringRef domain, Str
   for (int64_t opset = frontend::kOldestOpset; opset <= frontend::kNewestOpset; ++opset) {
     auto *definition = frontend::findOperator(domain.str(), name.str(), opset);
     bool known = false;
-    if (!definition || !findOperator(domain, name, definition->since, known))
+    if (!definition || !definition->since || !findOperator(domain, name, definition->since, known))
       continue;
     if (!ranges.empty() && ranges.back().second == opset - 1)
       ranges.back().second = opset;

@@ -1,6 +1,6 @@
 //===- OnnxOps.cpp - verifiers and accessors of the onnx dialect ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialects/onnx/OnnxDialect.h"
+#include "dialects/onnx/NodeDefinition.h"
 
 #include "compiler/frontend/OnnxOperators.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -210,14 +210,18 @@ static char wantedKind(const frontend::OperatorDefinition &definition, StringRef
   return 0;
 }
 
-/// node C1, C2, C5: what the definition says.
-static LogicalResult verifyDefinition(NodeOp op, const frontend::OperatorDefinition &definition) {
+std::string checkDefinition(NodeOp op, const frontend::OperatorDefinition &definition) {
   std::vector<bool> present;
   for (Value input : op.getInputs())
     present.push_back(!isa<NoneType>(input.getType()));
-  std::string wrong = frontend::checkArity(definition, present, op.getNumResults()); // node C1
+  while (!present.empty() && !present.back()) // a call may leave out what its function hands on
+    present.pop_back();
+  size_t outputs = op.getNumResults();
+  while (outputs > 0 && op.getOutputName(static_cast<unsigned>(outputs - 1)).empty())
+    --outputs;
+  std::string wrong = frontend::checkArity(definition, present, outputs); // node C1
   if (!wrong.empty())
-    return op.emitError() << op.describe() << ": " << wrong;
+    return wrong;
   std::vector<std::pair<std::string_view, char>> attributes;
   for (NamedAttribute attribute : op.getOnnxAttributes()) {
     char kind = kindOf(attribute.getValue()), wanted = wantedKind(definition, attribute.getName());
@@ -227,10 +231,7 @@ static LogicalResult verifyDefinition(NodeOp op, const frontend::OperatorDefinit
   if (ArrayAttr names = op.getGraphNamesAttr())
     for (StringAttr name : names.getAsRange<StringAttr>())
       attributes.push_back({name.getValue(), wantedKind(definition, name) == 'G' ? 'G' : 'g'});
-  wrong = frontend::checkAttributes(definition, attributes); // node C2
-  if (!wrong.empty())
-    return op.emitError() << op.describe() << ": " << wrong;
-  return success();
+  return frontend::checkAttributes(definition, attributes); // node C2
 }
 
 LogicalResult NodeOp::verify() {
@@ -258,7 +259,9 @@ LogicalResult NodeOp::verify() {
       frontend::findDefinition(getDomainName(), getOpType(), static_cast<int64_t>(getSinceVersion()));
   if (!definition) // node C5
     return emitOpError() << "there is no version " << getSinceVersion() << " of '" << getOpType() << "'";
-  return verifyDefinition(*this, *definition);
+  if (std::string wrong = checkDefinition(*this, *definition); !wrong.empty()) // node C1, C2
+    return emitError() << describe() << ": " << wrong;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

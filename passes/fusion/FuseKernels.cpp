@@ -16,6 +16,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "passes/fusion/FusionGroups.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -49,9 +50,11 @@ static bool isDrawn(Operation *op, const llvm::DenseSet<Operation *> &drawn) {
 static void copyDraws(Block &block) {
   llvm::DenseSet<Operation *> drawn;
   SmallVector<Operation *> order;
+  llvm::DenseMap<Operation *, size_t> place; // in `order`
   for (Operation &op : block)
     if (isDrawn(&op, drawn)) {
       drawn.insert(&op);
+      place[&op] = order.size();
       order.push_back(&op);
     }
   // Users with the parts that they take; what is drawn with one such user stays as it is.
@@ -61,13 +64,13 @@ static void copyDraws(Block &block) {
       if (!drawn.contains(use.getOwner()) && codegen::isLoopOperation(use.getOwner()))
         users[use.getOwner()].push_back(&use);
   for (auto &[user, uses] : users) {
-    llvm::DenseSet<Operation *> needed;
+    llvm::SetVector<Operation *> needed;
     SmallVector<Operation *> stack;
     for (OpOperand *use : uses)
       stack.push_back(use->get().getDefiningOp());
     while (!stack.empty()) {
       Operation *op = stack.pop_back_val();
-      if (!drawn.contains(op) || !needed.insert(op).second)
+      if (!drawn.contains(op) || !needed.insert(op))
         continue;
       for (Value operand : op->getOperands())
         if (Operation *producer = operand.getDefiningOp())
@@ -75,9 +78,10 @@ static void copyDraws(Block &block) {
     }
     OpBuilder builder(user);
     IRMapping mapping;
-    for (Operation *op : order)
-      if (needed.contains(op))
-        builder.clone(*op, mapping);
+    SmallVector<Operation *> sorted = needed.takeVector();
+    llvm::sort(sorted, [&](Operation *a, Operation *b) { return place.at(a) < place.at(b); });
+    for (Operation *op : sorted)
+      builder.clone(*op, mapping);
     for (OpOperand *use : uses)
       use->set(mapping.lookup(use->get()));
   }

@@ -27,7 +27,7 @@ def InlineFunctionsPass : Pass<"ortc-inline-functions", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"maxNodes", "max-nodes", "int64_t", "10000000", "most nodes that expansion may make, at least 1">,
+    Option<"maxNodes", "max-nodes", "int64_t", "200000", "most nodes that expansion may make, at least 1">,
   ];
   let dependentDialects = ["::ortc::onnx::OnnxDialect"];
 }

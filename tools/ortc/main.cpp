@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cctype>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,6 +10,12 @@
 #include "runtime/host/data/file_guard.h"
 #include "runtime/host/signals.h"
 #include "tools/ortc/Commands.h"
+
+#include <exception>
+#include <new>
+#ifdef ORTC_HAS_COMPILER
+#include "llvm/Support/ErrorHandling.h"
+#endif
 
 using namespace ortc;
 
@@ -88,6 +95,31 @@ static int run(int argc, char **argv) {
   }
 }
 
+/// Nothing here may allocate.
+[[noreturn]] static void endWithoutMemory() {
+  static const char kText[] = "ortc: error: out of memory\n";
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, kText, sizeof kText - 1);
+  _exit(1);
+}
+
+/// Where memory runs out behind code that lets no exception pass (LLVM, threads), nothing reaches the handler in `run`.
+static void endOnMissingMemory() {
+  std::set_terminate([] {
+    if (std::exception_ptr error = std::current_exception()) {
+      try {
+        std::rethrow_exception(error);
+      } catch (const std::bad_alloc &) {
+        endWithoutMemory();
+      } catch (...) { // a bug, which a core file explains
+      }
+    }
+    std::abort();
+  });
+#ifdef ORTC_HAS_COMPILER
+  llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { endWithoutMemory(); });
+#endif
+}
+
 /// A file that is opened must not get the number of a stream that the caller closed: what is printed would go there. Writing to
 /// what takes the number instead fails, as it does to a closed one.
 static void holdStreams() {
@@ -105,6 +137,7 @@ int main(int argc, char **argv) {
   host::catchSignals(canSave ? host::OnSignal::Remember : host::OnSignal::End);
   holdStreams();
   host::guardMappedFiles("ortc");
+  endOnMissingMemory();
   int code = run(argc, argv);
   if (code == 0 && host::interruption) // as a shell counts a process that ended by the signal
     return 128 + host::interruption;

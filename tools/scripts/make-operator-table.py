@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes compiler/frontend/OperatorTable.inc from the operator definitions of the onnx Python package.
+"""Writes compiler/frontend/OperatorTable.inc from the operator definitions of the onnx and onnxruntime Python packages.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
@@ -11,12 +11,25 @@ Inputs and outputs: one letter each, r required, o optional, v variadic (only th
 Attributes: name:k separated by spaces, k as in OnnxOperators.h, with ! when required.
 Types: for each input a letter and, in hexadecimal, the set of element types (bit i: TensorProto.DataType i) that any version
 of the operator takes under that name. Inputs with one letter have one type; - is an input whose types are its own.
+
+Operators that are no part of the standard have version 0: what ONNX Runtime writes into the files that it optimises.
 """
 import collections
 import re
 
 import onnx
 from onnx import defs
+from onnxruntime.capi import onnxruntime_pybind11_state as onnxruntime
+
+# What compiler/legalize/Operators.inc legalises without the standard; ONNX Runtime has one version of each.
+CONTRIBUTED = {"": ["LayerNormalization", "SimplifiedLayerNormalization"],
+               "com.microsoft": [
+                   "Attention", "BiasAdd", "BiasGelu", "BiasSplitGelu", "DequantizeLinear", "EmbedLayerNormalization",
+                   "FastGelu", "FusedConv", "FusedGemm", "FusedMatMul", "Gelu", "GroupQueryAttention", "Inverse",
+                   "MatMulNBits", "MultiHeadAttention", "QuantizeLinear", "QuickGelu", "RotaryEmbedding",
+                   "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"]}
+# Files hold it in both domains.
+ALIASES = {("", "SimplifiedLayerNormalization"): ("com.microsoft", "SimplifiedLayerNormalization")}
 
 KINDS = {"FLOAT": "f", "INT": "i", "STRING": "s", "TENSOR": "t", "GRAPH": "g", "SPARSE_TENSOR": "p", "TYPE_PROTO": "y",
          "FLOATS": "F", "INTS": "I", "STRINGS": "S", "TENSORS": "T", "GRAPHS": "G", "SPARSE_TENSORS": "P",
@@ -30,9 +43,18 @@ def parameters(formals):
 
 def element_types(schema, formal):
     """Bits of the element types of tensors that the formal input may be."""
-    strings = next((c.allowed_type_strs for c in schema.type_constraints if c.type_param_str == formal.type_str), [formal.type_str])
+    strings = next((c.allowed_type_strs for c in schema.type_constraints if c.type_param_str == text_of(formal)), [text_of(formal)])
     names = re.findall(r"(?:^|optional\()tensor\((\w+)\)", " ".join(strings).replace(" ", "\n"), re.MULTILINE)
     return {onnx.TensorProto.DataType.Value(n.upper()) for n in names}
+
+
+def text_of(formal):
+    """The type variable of a formal; the two packages spell it differently."""
+    return formal.type_str if hasattr(formal, "type_str") else formal.typeStr
+
+
+def homogeneous(formal):
+    return formal.is_homogeneous if hasattr(formal, "is_homogeneous") else formal.isHomogeneous
 
 
 def types(schema, union):
@@ -40,8 +62,8 @@ def types(schema, union):
     letters, out = {}, []
     variables = {c.type_param_str for c in schema.type_constraints}
     for f in schema.inputs:
-        shared = f.type_str in variables and f.is_homogeneous
-        letter = letters.setdefault(f.type_str, chr(ord("a") + len(letters))) if shared else "-"
+        shared = text_of(f) in variables and homogeneous(f)
+        letter = letters.setdefault(text_of(f), chr(ord("a") + len(letters))) if shared else "-"
         out.append("%s%x" % (letter, sum(1 << bit for bit in union[schema.domain, schema.name, f.name])))
     return " ".join(out)
 
@@ -54,19 +76,29 @@ def attributes(schema):
     return " ".join(out)
 
 
-def main():
-    schemas = sorted(defs.get_all_schemas_with_history(), key=lambda s: (s.domain, s.name, s.since_version))
+def rows(schemas, versions):
+    """(domain, operator, version, the rest of the line) of each; `versions` gives the version of a schema."""
     union = collections.defaultdict(set)
     for s in schemas:
         for f in s.inputs:
             union[s.domain, s.name, f.name] |= element_types(s, f)
+    return [(s.domain, s.name, versions(s), '"%s", %d, "%s", %d, "%s", "%s"' % (
+        parameters(s.inputs), s.min_input, parameters(s.outputs), s.min_output, attributes(s), types(s, union)))
+            for s in schemas]
+
+
+def main():
+    table = rows(defs.get_all_schemas_with_history(), lambda s: s.since_version)
+    extra = rows([s for s in onnxruntime.get_all_operator_schema()
+                  if s.since_version == 1 and s.name in CONTRIBUTED.get(s.domain, [])], lambda s: 0)
+    missing = {(d, n) for d in CONTRIBUTED for n in CONTRIBUTED[d]} - {row[:2] for row in extra}
+    assert not missing, missing
+    extra += [ALIASES[row[:2]] + row[2:] for row in extra if row[:2] in ALIASES]
     newest = defs.onnx_opset_version()
     print("// Operator definitions of ONNX up to opset %d. Written by tools/scripts/make-operator-table.py; do not edit." % newest)
     print("// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
-    for s in schemas:
-        print('ORTC_OPERATOR("%s", "%s", %d, "%s", %d, "%s", %d, "%s", "%s")' % (
-            s.domain, s.name, s.since_version, parameters(s.inputs), s.min_input,
-            parameters(s.outputs), s.min_output, attributes(s), types(s, union)))
+    for row in sorted(table + extra):
+        print('ORTC_OPERATOR("%s", "%s", %d, %s)' % row)
 
 
 if __name__ == "__main__":

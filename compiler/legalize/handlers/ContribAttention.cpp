@@ -254,8 +254,13 @@ LogicalResult groupQueryAttention(Node &n) {
   for (unsigned i = 9; i < n.size(); ++i)
     if (n.has(i))
       return n.refuse("operand " + Twine(i) + " is not supported");
-  for (StringRef name : {"smooth_softmax", "qk_output", "k_quant_type", "v_quant_type"})
-    if (n.hasAttribute(name) && n.getInt(name, 0) > 0)
+  for (StringRef name : {"smooth_softmax", "qk_output", "sliding_window_cache"})
+    if (n.getInt(name, 0) > 0)
+      return n.refuse("attribute '" + name + "' is not supported");
+  if (n.getInt("causal", 1) == 0)
+    return n.refuse("causal = 0 is not supported");
+  for (StringRef name : {"k_quant_type", "v_quant_type"})
+    if (n.getString(name, "NONE") != "NONE")
       return n.refuse("attribute '" + name + "' is not supported");
   if (n.rank(0) != 3 || heads < 1 || groups < 1 || heads % groups || heads > kMostElements || !n.isFloat(0) ||
       n.has(1) != n.has(2))

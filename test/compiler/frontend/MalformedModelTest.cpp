@@ -355,7 +355,45 @@ const Malformed kMalformed[] = {
        }
        relu(m)->set_op_type("G39");
      },
-     "the model has more than 10000000 nodes once its functions are inlined"},
+     "the model has more than 200000 nodes once its functions are inlined"},
+    {"NormWithoutScaleBeforeItsOpset",
+     [](auto &m) {
+       m.mutable_opset_import(0)->set_version(14);
+       relu(m)->set_op_type("LayerNormalization");
+     },
+     "node 'act' (LayerNormalization): LayerNormalization takes 2 to 3 inputs, not 1"},
+    {"ContributedArity",
+     [](auto &m) {
+       relu(m)->set_op_type("FusedMatMul");
+       relu(m)->set_domain("com.microsoft");
+     },
+     "com.microsoft.FusedMatMul takes 2 inputs, not 1"},
+    {"ContributedAttribute",
+     [](auto &m) {
+       relu(m)->set_op_type("MultiHeadAttention");
+       relu(m)->set_domain("com.microsoft");
+     },
+     "com.microsoft.MultiHeadAttention needs the attribute 'num_heads'"},
+    {"NameThatIsNoText",
+     [](auto &m) {
+       m.mutable_graph()->mutable_initializer(0)->set_name("w\xff");
+       m.mutable_graph()->mutable_node(0)->set_input(1, "w\xff");
+     },
+     "the initializer 'w\\xff' is not text in UTF-8; rename it, or export the model again"},
+    {"NameWithZeroByte", [](auto &m) { relu(m)->set_name(std::string("a\0b", 3)); }, "the node name 'a\\x00b'"},
+    {"DimensionThatIsNoText",
+     [](auto &m) {
+       auto *shape = m.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+       shape->mutable_dim(0)->set_dim_param("n\xc0\x80");
+     },
+     "the dimension 'n\\xc0\\x80'"},
+    {"MetadataThatIsNoText",
+     [](auto &m) {
+       auto *entry = m.add_metadata_props();
+       entry->set_key("k");
+       entry->set_value("\xed\xa0\x80"); // a surrogate
+     },
+     "the value of metadata '\\xed\\xa0\\x80'"},
 };
 
 class MalformedModelTest : public testing::TestWithParam<Malformed> {};

@@ -1,0 +1,200 @@
+//===- NameChecker.cpp - the text of a model ------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One walk over the messages that hold text. Depth is bounded because protobuf limits the nesting of messages it parses.
+#include "compiler/frontend/NameChecker.h"
+
+#include "compiler/frontend/onnx.pb.h"
+
+#include <cstdint>
+
+namespace ortc::frontend {
+
+/// Bytes of the character that `bytes` begin with; 0 when it is none.
+static size_t characterSize(std::string_view bytes) {
+  auto at = [&](size_t i) -> uint32_t { return static_cast<unsigned char>(bytes[i]); };
+  uint32_t first = at(0);
+  if (first < 0x80)
+    return first ? 1 : 0;
+  size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || bytes.size() < size)
+    return 0;
+  uint32_t code = first & (0x7fu >> size);
+  for (size_t i = 1; i < size; ++i) {
+    if ((at(i) & 0xc0) != 0x80)
+      return 0;
+    code = code << 6 | (at(i) & 0x3f);
+  }
+  bool isShort = size == 3 ? code >= 0x800 : size == 4 ? code >= 0x10000 : true;
+  return isShort && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? size : 0;
+}
+
+bool isText(std::string_view bytes) {
+  while (!bytes.empty()) {
+    size_t size = characterSize(bytes);
+    if (!size)
+      return false;
+    bytes.remove_prefix(size);
+  }
+  return true;
+}
+
+std::string printable(std::string_view bytes) {
+  static const char *kDigits = "0123456789abcdef";
+  std::string text;
+  while (!bytes.empty()) {
+    size_t size = characterSize(bytes);
+    auto byte = static_cast<unsigned char>(bytes[0]);
+    if (size && byte >= 0x20 && byte != 0x7f)
+      text += bytes.substr(0, size);
+    else
+      text += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    bytes.remove_prefix(size ? size : 1);
+  }
+  return text;
+}
+
+namespace {
+
+/// Finds the first text that is none.
+class NameChecker {
+public:
+  Status model(const proto::ModelProto &model) {
+    text("the producer's name", model.producer_name());
+    text("the producer's version", model.producer_version());
+    text("the domain of the model", model.domain());
+    opsets(model.opset_import());
+    metadata(model.metadata_props());
+    for (const proto::FunctionProto &function : model.functions())
+      this->function(function);
+    graph(model.graph());
+    return std::move(status);
+  }
+
+private:
+  void text(const char *what, const std::string &bytes) {
+    constexpr size_t kShown = 200;
+    if (!status.ok() || isText(bytes))
+      return;
+    std::string shown = printable(std::string_view(bytes).substr(0, kShown)) + (bytes.size() > kShown ? "..." : "");
+    status = Status::error(std::string(what) + " '" + shown +
+                           "' is not text in UTF-8; rename it, or export the model again");
+  }
+
+  template <typename Names> void names(const char *what, const Names &names) {
+    for (const std::string &name : names)
+      text(what, name);
+  }
+
+  template <typename Imports> void opsets(const Imports &imports) {
+    for (const proto::OperatorSetIdProto &import : imports)
+      text("the domain of an opset", import.domain());
+  }
+
+  template <typename Entries> void metadata(const Entries &entries) {
+    for (const proto::StringStringEntryProto &entry : entries) {
+      text("the key of metadata", entry.key());
+      text("the value of metadata", entry.value());
+    }
+  }
+
+  void shape(const proto::TensorShapeProto &shape) {
+    for (const proto::TensorShapeProto::Dimension &dim : shape.dim()) {
+      text("the dimension", dim.dim_param());
+      text("the denotation", dim.denotation());
+    }
+  }
+
+  void type(const proto::TypeProto &type) {
+    text("the denotation", type.denotation());
+    if (type.has_tensor_type())
+      shape(type.tensor_type().shape());
+    if (type.has_sparse_tensor_type())
+      shape(type.sparse_tensor_type().shape());
+    if (type.has_sequence_type())
+      this->type(type.sequence_type().elem_type());
+    if (type.has_optional_type())
+      this->type(type.optional_type().elem_type());
+    if (type.has_map_type())
+      this->type(type.map_type().value_type());
+    if (type.has_opaque_type()) {
+      text("the domain of a type", type.opaque_type().domain());
+      text("the name of a type", type.opaque_type().name());
+    }
+  }
+
+  template <typename Values> void values(const char *what, const Values &values) {
+    for (const proto::ValueInfoProto &value : values) {
+      text(what, value.name());
+      type(value.type());
+    }
+  }
+
+  void attribute(const proto::AttributeProto &attribute) {
+    text("the attribute", attribute.name());
+    text("the attribute", attribute.ref_attr_name());
+    text("the string of an attribute", attribute.s());
+    names("the string of an attribute", attribute.strings());
+    text("the tensor", attribute.t().name());
+    for (const proto::TensorProto &tensor : attribute.tensors())
+      text("the tensor", tensor.name());
+    if (attribute.has_tp())
+      type(attribute.tp());
+    for (const proto::TypeProto &each : attribute.type_protos())
+      type(each);
+    if (attribute.has_g())
+      graph(attribute.g());
+    for (const proto::GraphProto &each : attribute.graphs())
+      graph(each);
+  }
+
+  template <typename Nodes> void nodes(const Nodes &nodes) {
+    for (const proto::NodeProto &node : nodes) {
+      text("the node name", node.name());
+      text("the operator", node.op_type());
+      text("the domain", node.domain());
+      text("the overload", node.overload());
+      names("the input", node.input());
+      names("the output", node.output());
+      metadata(node.metadata_props());
+      for (const proto::AttributeProto &each : node.attribute())
+        attribute(each);
+    }
+  }
+
+  void function(const proto::FunctionProto &function) {
+    text("the function", function.name());
+    text("the domain", function.domain());
+    text("the overload", function.overload());
+    names("the input", function.input());
+    names("the output", function.output());
+    names("the attribute", function.attribute());
+    for (const proto::AttributeProto &each : function.attribute_proto())
+      attribute(each);
+    opsets(function.opset_import());
+    values("the value", function.value_info());
+    metadata(function.metadata_props());
+    nodes(function.node());
+  }
+
+  void graph(const proto::GraphProto &graph) {
+    text("the graph", graph.name());
+    values("the input", graph.input());
+    values("the output", graph.output());
+    values("the value", graph.value_info());
+    for (const proto::TensorProto &tensor : graph.initializer())
+      text("the initializer", tensor.name());
+    for (const proto::SparseTensorProto &tensor : graph.sparse_initializer())
+      text("the initializer", tensor.values().name());
+    metadata(graph.metadata_props());
+    nodes(graph.node());
+  }
+
+  Status status;
+};
+
+} // namespace
+
+Status checkNames(const proto::ModelProto &model) { return NameChecker().model(model); }
+
+} // namespace ortc::frontend
