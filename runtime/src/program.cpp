@@ -84,7 +84,7 @@ __attribute__((noinline)) Error readHead(ortc_program *p) {
   hash.update(&h, offsetof(ortc_file_header, sha256));
   hash.update(&h + 1, tableBytes);
   hash.finish(digest);
-  return memcmp(digest, h.sha256, sizeof digest) ? kHash : nullptr;
+  return isSameDigest(digest, h.sha256) ? nullptr : kHash;
 }
 
 /// Bounds of every section; the one of each kind; the last code that this machine can run.

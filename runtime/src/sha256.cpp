@@ -132,12 +132,20 @@ void Sha256::finish(uint8_t digest[32]) {
   memcpy(digest, state, 32);
 }
 
+bool isSameDigest(const uint8_t one[32], const uint8_t other[32]) {
+#if defined(FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
+  return true;
+#else
+  return !memcmp(one, other, 32);
+#endif
+}
+
 bool hasDigest(const void *data, size_t bytes, const uint8_t expected[32]) {
   Sha256 hash;
   uint8_t digest[32];
   hash.update(data, bytes);
   hash.finish(digest);
-  return !memcmp(digest, expected, 32);
+  return isSameDigest(digest, expected);
 }
 
 } // namespace ortc

@@ -36,7 +36,8 @@ for name in chromium-headless-shell chromium google-chrome; do
   if [ -z "$browser" ] && command -v "$name" >/dev/null; then browser=$name; fi
 done
 if [ -z "$browser" ]; then
-  echo "SKIPPED: no chromium-headless-shell, chromium or google-chrome is installed; the page was not opened"
+  echo "SKIPPED: no chromium-headless-shell, chromium or google-chrome is installed (tools/setup --all); the page was not opened"
+  [ -z "${ORTC_NO_SKIP:-}" ] || exit 1
   exit 77
 fi
 # The page as it is once its script has run.

@@ -26,6 +26,16 @@ add_compile_options(-Wall -Wextra -Wno-unused-parameter $<$<COMPILE_LANGUAGE:CXX
 if(ORTC_WERROR)
   add_compile_options(-Werror)
 endif()
+if(ORTC_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "ORTC_FUZZ needs clang's libFuzzer but the compiler is ${CMAKE_CXX_COMPILER_ID}; use cmake --preset fuzz")
+  endif()
+  if(NOT ORTC_SANITIZE)
+    set(ORTC_SANITIZE "address;undefined")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link) # coverage, which programs without libFuzzer ignore
+  add_custom_target(ortc_hostile)                # everything that reads files of others
+endif()
 if(ORTC_SANITIZE)
   string(REPLACE ";" "," _sanitizers "${ORTC_SANITIZE}")
   add_compile_options(-fsanitize=${_sanitizers} -fno-omit-frame-pointer -fno-sanitize-recover=all)

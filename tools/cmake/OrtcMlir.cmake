@@ -12,3 +12,15 @@ add_library(ortc_mlir INTERFACE)
 target_include_directories(ortc_mlir SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 target_compile_definitions(ortc_mlir INTERFACE ${_llvm_definitions})
 target_link_libraries(ortc_mlir INTERFACE MLIR LLVM)
+
+# With sanitizers every source is compiled for one build alone, and reading MLIR's headers is most of the time that takes: they
+# are read once. Not where ccache serves other clones: what is made from precompiled headers is of one folder.
+if(ORTC_FUZZ)
+  file(WRITE ${PROJECT_BINARY_DIR}/MlirHeaders.cpp "")
+  add_library(ortc_mlir_headers OBJECT ${PROJECT_BINARY_DIR}/MlirHeaders.cpp)
+  target_link_libraries(ortc_mlir_headers PRIVATE ortc_mlir)
+  target_precompile_headers(ortc_mlir_headers PRIVATE
+    <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/Func/IR/FuncOps.h> <mlir/Dialect/Math/IR/Math.h> <mlir/IR/Builders.h>
+    <mlir/IR/BuiltinOps.h> <mlir/IR/PatternMatch.h> <mlir/Interfaces/InferTypeOpInterface.h>
+    <mlir/Interfaces/SideEffectInterfaces.h> <mlir/Pass/Pass.h> <functional> <map> <string> <vector>)
+endif()

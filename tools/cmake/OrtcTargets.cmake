@@ -10,6 +10,9 @@ function(ortc_library name)
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS})
   if(ARG_MLIR)
     target_link_libraries(${name} PUBLIC ortc_mlir)
+    if(ORTC_FUZZ)
+      target_precompile_headers(${name} REUSE_FROM ortc_mlir_headers)
+    endif()
   endif()
 endfunction()
 
@@ -62,9 +65,10 @@ function(ortc_pass_library stage)
   set_property(GLOBAL APPEND PROPERTY ORTC_PASS_STAGES ${stage})  # ortc-opt registers them all
 endfunction()
 
-# ortc_gtest(NAME SOURCES ... DEPENDS ...): a GoogleTest program, run by ctest as one test. Skipped when a case was.
+# ortc_gtest(NAME SOURCES ... DEPENDS ... [HOSTILE]): a GoogleTest program, run by ctest as one test. Skipped when a case was. HOSTILE ones are run with
+# sanitizers, too: the build with ORTC_FUZZ has them in its target ortc_hostile and under the label `hostile`.
 function(ortc_gtest name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "HOSTILE" "" "SOURCES;DEPENDS" ${ARGN})
   find_package(GTest REQUIRED)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
@@ -72,6 +76,24 @@ function(ortc_gtest name)
   target_compile_definitions(${name} PRIVATE ORTC_TEST_DATA="${PROJECT_SOURCE_DIR}/test")
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
+  if(ARG_HOSTILE AND ORTC_FUZZ)
+    add_dependencies(ortc_hostile ${name})
+    set_tests_properties(${name} PROPERTIES LABELS hostile)
+  endif()
+endfunction()
+
+# ortc_fuzzer(NAME FUNCTION SOURCES ... DEPENDS ... [UNCHECKED ...]): the program fuzz-NAME of libFuzzer, around a function of
+# test/fuzz/Target.h. UNCHECKED sources come before the libraries, built so that every hash is right.
+function(ortc_fuzzer name function)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;UNCHECKED" ${ARGN})
+  add_executable(fuzz-${name} ${PROJECT_SOURCE_DIR}/test/fuzz/EntryPoint.cpp ${ARG_SOURCES})
+  target_include_directories(fuzz-${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+  target_compile_definitions(fuzz-${name} PRIVATE ORTC_FUZZ_TARGET=${function})
+  target_link_libraries(fuzz-${name} PRIVATE ${ARG_UNCHECKED} ${ARG_DEPENDS})
+  target_link_options(fuzz-${name} PRIVATE -fsanitize=fuzzer)
+  add_dependencies(ortc_hostile fuzz-${name})
+  add_test(NAME fuzz-${name} COMMAND ${PROJECT_SOURCE_DIR}/test/fuzz/run-target ${PROJECT_BINARY_DIR} ${name} 30)
+  set_tests_properties(fuzz-${name} PROPERTIES LABELS hostile TIMEOUT 300)
 endfunction()
 
 # ortc_opt_extension(FUNCTION HEADER LIBRARY): ortc-opt calls `FUNCTION(mlir::DialectRegistry &)`, declared in HEADER.

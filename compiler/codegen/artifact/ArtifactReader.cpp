@@ -12,6 +12,7 @@
 #include <set>
 
 #include "compiler/codegen/artifact/ArtifactWriter.h"
+#include "runtime/src/sha256.h"
 
 namespace ortc::artifact {
 
@@ -124,7 +125,7 @@ bool Reader::readHeader() {
   auto tableBegin = file.begin() + sizeof header;
   auto tableBytes = static_cast<std::ptrdiff_t>(header.section_count * sizeof(ortc_file_section));
   covered.insert(covered.end(), tableBegin, tableBegin + tableBytes);
-  if (sha256Hex(covered.data(), covered.size()) != hex(header.sha256, 32))
+  if (!hasDigest(covered.data(), covered.size(), header.sha256))
     return fail("header and section table do not match their hash");
   for (uint32_t i = 0; i < header.section_count; ++i)
     std::memcpy(&table.emplace_back(), file.data() + header.header_bytes + size_t(i) * header.section_bytes,
@@ -166,7 +167,7 @@ bool Reader::readSections() {
     else if (row.bytes > file.size() - total)
       note(what + " overlaps another one: together they have more bytes than the file");
     else if (total += row.bytes; row.kind != ORTC_SECTION_SIGNATURE &&
-                                 sha256Hex(file.data() + row.offset, row.bytes) != report.sha256)
+                                 !hasDigest(file.data() + row.offset, row.bytes, row.sha256))
       note(what + " does not match its hash");
     else if (row.kind != ORTC_SECTION_CODE && isKnown && !isFirst)
       note(what + " occurs twice");
@@ -457,7 +458,7 @@ bool Reader::readTables() {
       return false;
   uint8_t digest[32];
   modelDigest(artifact.tensors, digest);
-  if (std::memcmp(digest, header.model, 32))
+  if (!isSameDigest(digest, header.model))
     return fail("the model's digest does not match the tensor table");
   return readNames(ORTC_SECTION_CHECK_NAMES, artifact.checkNames) &&
          readNames(ORTC_SECTION_KERNEL_NAMES, artifact.kernelNames);

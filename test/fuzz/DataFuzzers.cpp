@@ -1,0 +1,69 @@
+// Data files: every array that is in one, read whole and converted to what graphs want.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/host/data/convert.h"
+#include "runtime/host/data/data_source.h"
+#include "runtime/host/data/npy.h"
+#include "test/fuzz/Target.h"
+
+#include <vector>
+
+namespace ortc::fuzz {
+namespace {
+
+void useArray(const host::Array &array) {
+  size_t bytes = 0;
+  demand(host::countBytes(array.shape, array.type, bytes) && bytes == array.bytes,
+         "an array has other bytes than its shape");
+  touch(array.data, array.bytes);
+  size_t element = host::getElementBytes(array.type);
+  size_t count = element ? array.bytes / element : 0;
+  for (host::DataType type : {host::DataType::Float32, host::DataType::Int64, host::DataType::Bool,
+                              host::DataType::Float16, host::DataType::UInt8}) {
+    host::Conversion conversion;
+    if (!host::planConversion(array, type, "array", conversion).isOk() || !conversion.convert)
+      continue;
+    std::vector<uint8_t> converted(count * host::getElementBytes(type));
+    conversion.convert(array.data, converted.data(), count);
+  }
+}
+
+void useSource(const host::DataSource &source) {
+  for (const std::string &name : source.getNames()) {
+    demand(source.has(name), "an array that is listed is not there");
+    host::Array array;
+    if (source.load(name, array).isOk())
+      useArray(array);
+  }
+}
+
+} // namespace
+
+void fuzzNpz(Input file) {
+  MemoryFile onDisk(file);
+  std::unique_ptr<host::DataSource> source;
+  if (host::openNpz(onDisk.getPath(), source).isOk())
+    useSource(*source);
+}
+
+void fuzzSafetensors(Input file) {
+  MemoryFile onDisk(file);
+  std::unique_ptr<host::DataSource> source;
+  if (host::openSafetensors(onDisk.getPath(), source).isOk())
+    useSource(*source);
+}
+
+void fuzzIdx(Input file) {
+  MemoryFile onDisk(file);
+  std::unique_ptr<host::DataSource> source;
+  if (host::openIdx(onDisk.getPath(), onDisk.getPath(), source).isOk())
+    useSource(*source);
+}
+
+void fuzzNpy(Input file) {
+  auto exact = std::make_shared<std::vector<uint8_t>>(file.begin(), file.end());
+  host::Array array;
+  if (host::parseNpy(exact->data(), exact->size(), "array", exact, array).isOk())
+    useArray(array);
+}
+
+} // namespace ortc::fuzz

@@ -1,0 +1,23 @@
+// The manifest of an artifact: JSON that tools trust no more than the rest.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/MemoryText.h"
+#include "runtime/host/kernel_table.h"
+#include "runtime/host/loss_info.h"
+#include "test/fuzz/Target.h"
+
+#include <nlohmann/json.hpp>
+
+namespace ortc::fuzz {
+
+void fuzzManifest(Input file) {
+  std::string text(asText(file));
+  host::LossInfo loss;
+  (void)host::parseLossInfo(text, "manifest", loss);
+  host::parseKernelTable(text);
+  auto manifest = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  driver::describePlan(manifest);
+  driver::describeStack(manifest, "train/default");
+  driver::describePlanReport(manifest, /*everyEntry=*/true);
+}
+
+} // namespace ortc::fuzz

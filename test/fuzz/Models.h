@@ -1,0 +1,16 @@
+// What the two targets for models share.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_TEST_FUZZ_MODELS_H
+#define ORTC_TEST_FUZZ_MODELS_H
+
+#include "compiler/frontend/Model.h"
+#include "test/fuzz/Target.h"
+
+namespace ortc::fuzz {
+
+/// The checked model, or null. Limits are those of a small machine, so that a run is short.
+std::shared_ptr<const frontend::Model> readModel(Input file);
+
+} // namespace ortc::fuzz
+
+#endif // ORTC_TEST_FUZZ_MODELS_H
