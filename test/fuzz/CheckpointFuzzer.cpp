@@ -32,7 +32,8 @@ int32_t keep(void *context, const void *data, size_t bytes) {
 
 std::vector<uint8_t> write(ortc_session *session) {
   std::vector<uint8_t> file;
-  demand(ortc_checkpoint_write(session, keep, &file, nullptr, 0) == ORTC_OK, "a checkpoint cannot be written");
+  demand(ortc_checkpoint_write(session, keep, &file, nullptr, 0) == ORTC_OK,
+         "a checkpoint cannot be written");
   return file;
 }
 

@@ -38,9 +38,25 @@ private:
 
   /// Numbers near which mistakes are.
   int64_t number() {
-    static const int64_t kNumbers[] = {0,         1,         -1,        2,         3,         4,       7,
-                                       8,         -2,        16,        255,       1024,      65536,   INT32_MAX,
-                                       INT32_MIN, INT64_MAX, INT64_MIN, int64_t(1) << 32, int64_t(1) << 62};
+    static const int64_t kNumbers[] = {0,
+                                       1,
+                                       -1,
+                                       2,
+                                       3,
+                                       4,
+                                       7,
+                                       8,
+                                       -2,
+                                       16,
+                                       255,
+                                       1024,
+                                       65536,
+                                       INT32_MAX,
+                                       INT32_MIN,
+                                       INT64_MAX,
+                                       INT64_MIN,
+                                       int64_t(1) << 32,
+                                       int64_t(1) << 62};
     return kNumbers[pick(std::size(kNumbers))];
   }
   float real() {
@@ -136,8 +152,9 @@ private:
     else if (tensor.shape().dim_size() && pick(4) == 0)
       tensor.mutable_shape()->mutable_dim()->RemoveLast();
     else if (tensor.shape().dim_size())
-      tensor.mutable_shape()->mutable_dim(int(pick(tensor.shape().dim_size())))->set_dim_value(
-          pick(4) == 0 ? number() : int64_t(pick(9)));
+      tensor.mutable_shape()
+          ->mutable_dim(int(pick(tensor.shape().dim_size())))
+          ->set_dim_value(pick(4) == 0 ? number() : int64_t(pick(9)));
   }
 
   void mutateTensor(TensorProto &tensor) {
@@ -244,7 +261,8 @@ private:
   }
 
   void mutateAttribute(AttributeProto &attribute) {
-    static const char *const kTexts[] = {"", "SAME_UPPER", "VALID", "constant", "linear", "nearest", "sum", "ij,jk->ik", "\xff"};
+    static const char *const kTexts[] = {"",        "SAME_UPPER", "VALID",     "constant", "linear",
+                                         "nearest", "sum",        "ij,jk->ik", "\xff"};
     switch (attribute.type()) {
     case AttributeProto::FLOAT:
       attribute.set_f(real());

@@ -73,9 +73,9 @@ INSTANTIATE_TEST_SUITE_P(Targets, ReplayTest, testing::ValuesIn(kTargets),
 TEST(ReplayTest, EveryFolderHasATarget) {
   for (const char *kind : {"corpus", "found"})
     for (const auto &folder : listFiles(std::filesystem::path(ORTC_TEST_DATA) / "fuzz" / kind))
-      EXPECT_TRUE(std::any_of(std::begin(kTargets), std::end(kTargets),
-                              [&](const Target &target) { return folder.filename() == target.name; }))
-          << folder;
+      EXPECT_TRUE(std::any_of(std::begin(kTargets), std::end(kTargets), [&](const Target &target) {
+        return folder.filename() == target.name;
+      })) << folder;
 }
 
 } // namespace

@@ -17,7 +17,8 @@ using Input = std::span<const uint8_t>;
 
 /// In a build with ORTC_FUZZ each is a program of libFuzzer; everywhere else ReplayTest.cpp runs them on the files of
 /// corpus/ and found/. Code of a file is never run. What a target finds wrong, beside what sanitizers see, goes to demand().
-void fuzzArtifact(Input file);    ///< the runtime: open, create a session, use its tensors; what `ortc run` reads of it
+void fuzzArtifact(
+    Input file); ///< the runtime: open, create a session, use its tensors; what `ortc run` reads of it
 void fuzzInspect(Input file);     ///< `ortc verify` and `ortc inspect`
 void fuzzManifest(Input file);    ///< what tools read in the manifest of an artifact
 void fuzzCheckpoint(Input file);  ///< into a session of a small artifact
