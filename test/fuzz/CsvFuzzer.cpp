@@ -1,7 +1,8 @@
-// The planner's files. What is read is written and read again; packings are solved, and the validator judges them.
+// The planner's files. What is read is written and read again; problems are solved, and the validators judge the solutions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/planning/Csv.h"
 #include "compiler/planning/PackingCsv.h"
+#include "compiler/planning/Plan.h"
 #include "test/fuzz/Target.h"
 
 namespace ortc::fuzz {
@@ -26,7 +27,7 @@ static void usePacking(std::string_view text) {
   }
 }
 
-/// A problem, and behind the first empty line that starts with `plan,` a plan of it.
+/// A problem, and from the first line that begins with `plan,` on a plan of it.
 static void useProblem(std::string_view text) {
   size_t cut = text.find("\nplan,");
   Expected<Problem> problem = readProblem(text.substr(0, cut == text.npos ? cut : cut + 1));
@@ -35,10 +36,20 @@ static void useProblem(std::string_view text) {
   std::string written = writeProblem(*problem);
   Expected<Problem> again = readProblem(written);
   demand(again.ok() && writeProblem(*again) == written, "a problem that is written cannot be read");
+  if (problem->steps.size() <= 16 && problem->buffers.size() <= 64) {
+    PlanOptions limits;
+    limits.orderWork = limits.boundWork = limits.offsetWork = limits.exactWork = 10'000;
+    Expected<Plan> solved = plan(*problem, limits);
+    demand(solved.ok(), "a problem that passed every check has no plan");
+    demand(validate(*problem, *solved).ok(), "a plan is not valid");
+    demand(readPlan(*problem, writePlan(*solved)).ok(), "a plan cannot be read");
+  }
   if (cut == text.npos)
     return;
-  if (Expected<Plan> plan = readPlan(*problem, text.substr(cut + 1)); plan.ok())
-    demand(readPlan(*problem, writePlan(*plan)).ok(), "a plan that is written cannot be read");
+  if (Expected<Plan> given = readPlan(*problem, text.substr(cut + 1)); given.ok()) {
+    (void)validate(*problem, *given);
+    demand(readPlan(*problem, writePlan(*given)).ok(), "a plan that is written cannot be read");
+  }
 }
 
 void fuzzCsv(Input file) {

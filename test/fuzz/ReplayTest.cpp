@@ -20,11 +20,11 @@ struct Target {
 
 const Target kTargets[] = {
     {"artifact", fuzzArtifact},
-    {"inspect", fuzzInspect},
+    {"inspect", fuzzInspect, "fuzz/corpus/artifact"},
     {"manifest", fuzzManifest},
     {"checkpoint", fuzzCheckpoint},
     {"onnx", fuzzOnnx, "compiler/legalize/cases"},
-    {"import", fuzzImport},
+    {"import", fuzzImport, "compiler/legalize/cases"},
     {"npz", fuzzNpz, "compiler/legalize/cases"},
     {"npy", fuzzNpy},
     {"idx", fuzzIdx},
