@@ -41,6 +41,8 @@ bool RecordReader::next(Record &record) {
 bool RecordReader::quoted(Record &record) {
   size_t opened = line;
   for (advance(); at < text.size(); advance()) {
+    if (text[at] == '\0')
+      return fail(line, "a zero byte");
     if (text[at] != '"') {
       record.fields.back() += text[at];
       continue;

@@ -107,6 +107,8 @@ TEST(CsvTest, BodiesNestedTooDeepAreRefused) {
 
 TEST(CsvTest, ZeroByteIsRefused) {
   EXPECT_EQ(readProblem(std::string_view("problem,1\nbu\0ffer", 17)).status().message, "line 2: a zero byte");
+  EXPECT_EQ(readProblem(std::string_view("problem,1\nbuffer,0,\"\0\",", 21)).status().message,
+            "line 2: a zero byte");
 }
 
 TEST(CsvTest, DamagedFilesNeverCrash) {
