@@ -15,6 +15,7 @@
 #include "compiler/driver/MemoryReport.h"
 #include "compiler/driver/MemoryText.h"
 #include "compiler/driver/OutputFolder.h"
+#include "compiler/driver/OutputPaths.h"
 #include "compiler/driver/Phases.h"
 #include "compiler/driver/Progress.h"
 #include "compiler/driver/Reports.h"
@@ -80,7 +81,7 @@ public:
                             &Compilation::loss,    &Compilation::differentiate, &Compilation::update,
                             &Compilation::entries, &Compilation::fuse,          &Compilation::place,
                             &Compilation::code};
-    if (!checkPhase() || !findTargets() || !checkPaths() || !readTuned())
+    if (!checkPhase() || !findTargets() || !check(checkPaths(options, listReports(), output)) || !readTuned())
       return report();
     for (size_t i = 0; kPhaseNames[i]; ++i) {
       auto begun = std::chrono::steady_clock::now();
@@ -155,40 +156,11 @@ private:
     return fail(outcome.getMessage(), static_cast<int>(outcome.getCode()));
   }
 
+  bool check(const host::Status &outcome) { return outcome.isOk() || fail(outcome); }
+
   /// What is written besides the artifact.
   std::vector<host::NamedFile> listReports() const {
-    return {{"--dump-buffers", options.dumpBuffers},
-            {"--report", options.report},
-            {"--html", planning ? planning->page : ""},
-            {"--tune-cache", tuning.measures ? tuning.path() : ""}};
-  }
-
-  /// Files are written at the end: what would keep them from being written is found before the work is done.
-  bool checkPaths() {
-    host::NamedFile folder{"-o", options.compileTo.empty() ? options.output : ""};
-    host::Status outcome = folder.path.empty() ? host::Status() : output.check();
-    if (outcome.isOk())
-      outcome = host::checkOutside(folder, {"--dump-ir", options.dumpIr});
-    for (const host::NamedFile &file : listReports())
-      if (outcome.isOk())
-        outcome = host::checkNewFile(folder, file);
-    return outcome.isOk() || fail(outcome);
-  }
-
-  /// What is written must not be what was read.
-  bool checkOutputFiles() {
-    std::vector<host::NamedFile> inputs{{"the model", options.model}}, outputs;
-    if (!tuning.measures)
-      inputs.push_back({"the tuning cache", tuning.path()});
-    for (const std::string &file : model->getExternalFiles())
-      inputs.push_back({"the model's data", file});
-    if (options.compileTo.empty())
-      for (host::NamedFile &file : host::listArtifactFiles(options.output))
-        outputs.push_back({"-o", std::move(file.path)});
-    for (host::NamedFile &file : listReports())
-      outputs.push_back(std::move(file));
-    host::Status outcome = host::checkOutputs(inputs, outputs);
-    return outcome.isOk() || fail(outcome);
+    return driver::listReports(options, tuning, planning ? planning->page : "");
   }
 
   bool findTargets() {
@@ -200,7 +172,7 @@ private:
     frontend::Status outcome = frontend::Model::load(options.model, model);
     if (!outcome.ok())
       return fail(nameModel(outcome.message()));
-    if (!checkOutputFiles())
+    if (!check(checkFiles(options, tuning, listReports(), *model)))
       return false;
     facts.floatValues = countFloatValues(*model);
     frontend::SharingOptions sharing{options.untie, {}};
