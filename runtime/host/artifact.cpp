@@ -3,7 +3,6 @@
 #include "runtime/host/artifact.h"
 
 #include "runtime/host/artifact_path.h"
-#include "runtime/host/memory.h"
 
 namespace ortc::host {
 
@@ -72,8 +71,7 @@ Status Artifact::open(const std::string &path, Artifact &artifact) {
   ORTC_TRY(findArtifactFile(path, artifact.path));
   ortc_message message{};
   ortc_program *program = nullptr;
-  ortc_host hooks = memoryHooks();
-  ortc_status status = ortc_program_open_file(artifact.path.c_str(), &hooks, &program, &message);
+  ortc_status status = ortc_program_open_file(artifact.path.c_str(), nullptr, &program, &message);
   if (status != ORTC_OK)
     return Status::failure(artifact.path + ": " +
                            (message.text[0] ? message.text : ortc_status_name(status)));

@@ -28,6 +28,8 @@ using Error = const char *;
 #define E_NOT_FINITE "\13"
 #define E_STATE "\14"
 #define E_INTERNAL "\15"
+/// Of a part of the artifact, and its number.
+#define E_DAMAGED E_HASH "%s %u does not match its hash"
 
 /// What a text speaks about: numbers, or strings that live as long as the call.
 struct Arguments {
@@ -41,7 +43,7 @@ ortc_status report(ortc_message *message, Error error, const Arguments *argument
 /// Writes `value` in base 10 before `end`, where it puts a terminator; returns the first digit.
 char *putDigits(uint64_t value, char *end);
 
-/// Memory aligned to ORTC_ALIGNMENT; nullptr when there is none.
+/// Memory aligned to ORTC_ALIGNMENT; nullptr when there is none. Without hooks of the host it is whole pages of zeros.
 void *allocate(const ortc_host &host, size_t bytes);
 void release(const ortc_host &host, void *memory, size_t bytes);
 
@@ -86,9 +88,11 @@ Error mapFile(const char *path, MappedFile &file, Arguments &arguments);
 void unmapFile(const MappedFile &file);
 /// Lets go of its pages, which come back when they are read again: they count as memory of the process.
 void forgetPages(const MappedFile &file);
+/// Zeroed memory, in huge pages where there are some: filling it takes half the time, and steps are faster.
+void *allocatePages(size_t bytes);
+void releasePages(void *memory, size_t bytes);
 /// Makes an executable copy of `code`; the copy, not the original, is what must have the digest.
 Error makeExecutable(const void *code, size_t bytes, const uint8_t digest[32], void **copy);
-void releaseExecutable(void *copy, size_t bytes);
 
 /// An entry that can be run here: its row and its code.
 struct Step {
@@ -116,6 +120,7 @@ struct ortc_program {
   uint64_t regionBytes[4]; ///< by enum ortc_region; transient: of the entry that is being checked
   ortc_host host;
   const ortc_file_section *chosen[ORTC_SECTION_SIGNATURE + 1]; ///< by kind, but for code
+  mutable uint32_t areImagesGood; ///< atomic: several threads may find 0 and check
 
   template <typename Row> const Row &row(uint32_t kind, uint64_t i) const {
     return ((const Row *)tables[kind].data)[i];

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/src/internal.h"
 
-#include <stdlib.h>
-
 namespace ortc {
 
 char *putDigits(uint64_t value, char *end) {
@@ -45,17 +43,18 @@ ortc_status report(ortc_message *message, Error error, const Arguments *argument
 }
 
 void *allocate(const ortc_host &host, size_t bytes) {
-  if (host.allocate)
-    return host.allocate(host.context, bytes + !bytes, ORTC_ALIGNMENT);
-  void *memory = nullptr;
-  return posix_memalign(&memory, ORTC_ALIGNMENT, bytes + !bytes) ? nullptr : memory;
+  bytes += !bytes;
+  return host.allocate ? host.allocate(host.context, bytes, ORTC_ALIGNMENT) : allocatePages(bytes);
 }
 
 void release(const ortc_host &host, void *memory, size_t bytes) {
+  bytes += !bytes;
+  if (!memory)
+    return;
   if (!host.allocate)
-    free(memory);
-  else if (memory && host.release)
-    host.release(host.context, memory, bytes + !bytes);
+    releasePages(memory, bytes);
+  else if (host.release)
+    host.release(host.context, memory, bytes);
 }
 
 void readStructure(void *own, const void *given, uint32_t bytes) {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #if defined(__aarch64__) || defined(__riscv)
 #include <sys/auxv.h>
@@ -97,18 +98,25 @@ static uint64_t x86Features() {
 
 Error mapFile(const char *path, MappedFile &file, Arguments &arguments) {
   file = {};
-  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);     // never wait for the writer of a pipe
-  off_t bytes = descriptor < 0 ? -1 : lseek(descriptor, 0, SEEK_END); // -1 also for a pipe
-  bool isRead = bytes >= 0;
-  if (bytes > 0) {
-    file = {(const uint8_t *)mmap(nullptr, (size_t)bytes, PROT_READ, MAP_PRIVATE, descriptor, 0),
-            (size_t)bytes};
-    isRead = file.data != MAP_FAILED;
+  void *data;
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // never wait for the writer of a pipe
+  struct stat about;
+  Error error = E_IO "cannot read %s (errno %u)";
+  if (descriptor >= 0 && !fstat(descriptor, &about)) {
+    if (!S_ISREG(about.st_mode))
+      error = E_IO "%s is a folder or a device, not a file";
+    else if (!about.st_size)
+      error = nullptr;
+    else if ((data = mmap(nullptr, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0)) !=
+             MAP_FAILED) {
+      file = {(const uint8_t *)data, (size_t)about.st_size};
+      error = nullptr;
+    }
   }
   arguments.set(0, path);
   arguments.set(1, (uint64_t)errno);
   close(descriptor);
-  return isRead ? nullptr : E_IO "cannot read %s (errno %u)";
+  return error;
 }
 
 void unmapFile(const MappedFile &file) {
@@ -118,22 +126,31 @@ void unmapFile(const MappedFile &file) {
 
 void forgetPages(const MappedFile &file) { madvise((void *)file.data, file.bytes, MADV_DONTNEED); }
 
-// Never the file's own pages: those may change after they were hashed. Writable and executable never at once.
-Error makeExecutable(const void *code, size_t bytes, const uint8_t digest[32], void **copy) {
+void *allocatePages(size_t bytes) {
   void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
+    return nullptr;
+#if defined(MADV_HUGEPAGE)
+  madvise(memory, bytes, MADV_HUGEPAGE); // a wish
+#endif
+  return memory;
+}
+
+void releasePages(void *memory, size_t bytes) { munmap(memory, bytes); }
+
+// Never the file's own pages: those may change after they were hashed. Writable and executable never at once.
+Error makeExecutable(const void *code, size_t bytes, const uint8_t digest[32], void **copy) {
+  void *memory = *copy = allocatePages(bytes); // the caller releases it, whatever happens
+  if (!memory)
     return E_MEMORY "out of memory";
-  *copy = memory; // the caller releases it, whatever happens
   memcpy(memory, code, bytes);
   if (!hasDigest(memory, bytes, digest))
-    return E_HASH "%s %u does not match its hash";
+    return E_DAMAGED;
   __builtin___clear_cache((char *)memory, (char *)memory + bytes);
   if (mprotect(memory, bytes, PROT_READ | PROT_EXEC))
     return E_TARGET "%s %u cannot be executed here";
   return nullptr;
 }
-
-void releaseExecutable(void *copy, size_t bytes) { munmap(copy, bytes); }
 
 } // namespace ortc
 

@@ -1,9 +1,10 @@
 // Opening an artifact: everything in the file is checked here, once, so that nothing later has to.
 //
 // Order: header and section table (a copy of them), bounds of every section, choice of the code, the host's verdict,
-// hashes of what will be used, structure of every row. Tables of a mapped file are copied before they are hashed,
-// because somebody may write to the file afterwards; constants are used where they are. String offsets are
-// checked when they are used. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// hashes of tables and code, structure of every row. Tables of a mapped file are copied before they are hashed,
+// because somebody may write to the file afterwards. The images are hashed by sessions. String offsets are
+// checked when they are used.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/src/internal.h"
 #include "runtime/src/sha256.h"
 
@@ -27,8 +28,8 @@ constexpr uint8_t kRowBytes[kLastTable + 1] = {0,
 bool isWithin(uint64_t offset, uint64_t bytes, uint64_t size) {
   return offset <= size && bytes <= size - offset;
 }
-/// Whether a table is copied from a mapped file: all but the two images.
-bool isCopied(uint32_t kind) { return kind != ORTC_SECTION_CONSTANTS && kind != ORTC_SECTION_PERSISTENT; }
+/// Whether a section is hashed now, and copied from a mapped file: all but the two images, which sessions take over.
+bool isTable(uint32_t kind) { return kind != ORTC_SECTION_CONSTANTS && kind != ORTC_SECTION_PERSISTENT; }
 
 /// True when the shape gives its size and every element of the view, if there is any, lies within a region of `size` bytes,
 /// aligned. Dimensions times strides then are no overflow either.
@@ -46,7 +47,6 @@ bool isGood(const ortc_file_view &v, uint64_t size) {
 }
 
 constexpr char kNewer[] = E_VERSION "%s %u needs a newer runtime";
-constexpr char kHash[] = E_HASH "%s %u does not match its hash";
 constexpr char kNoMemory[] = E_MEMORY "out of memory";
 
 /// Also names the part that the texts above speak of.
@@ -84,7 +84,7 @@ __attribute__((noinline)) Error readHead(ortc_program *p) {
   hash.update(&h, offsetof(ortc_file_header, sha256));
   hash.update(&h + 1, tableBytes);
   hash.finish(digest);
-  return isSameDigest(digest, h.sha256) ? nullptr : kHash;
+  return isSameDigest(digest, h.sha256) ? nullptr : E_DAMAGED;
 }
 
 /// Bounds of every section; the one of each kind; the last code that this machine can run.
@@ -124,15 +124,15 @@ Error takeTables(ortc_program *p) {
     Table table = {p->image + s->offset, s->bytes, s->bytes / row};
     if (row > 1 && (s->row_bytes != row || s->bytes % row || table.count >= ORTC_NONE))
       return error;
-    if (p->file.data && isCopied(kind)) {
+    if (p->file.data && isTable(kind)) {
       void *copy = allocate(p->host, s->bytes);
       if (!copy)
         return kNoMemory;
       table.data = (const uint8_t *)memcpy(copy, table.data, s->bytes);
     }
     p->tables[kind] = table; // from here on closing the program releases the copy
-    if (!hasDigest(table.data, s->bytes, s->sha256))
-      return kHash;
+    if (isTable(kind) && !hasDigest(table.data, s->bytes, s->sha256))
+      return E_DAMAGED;
   }
   const Table &strings = p->tables[ORTC_SECTION_STRINGS];
   p->regionBytes[ORTC_REGION_CONSTANTS] = p->tables[ORTC_SECTION_CONSTANTS].bytes;
@@ -279,6 +279,7 @@ __attribute__((noinline)) ortc_status open(const void *image, size_t bytes, Mapp
   memset((void *)p, 0, sizeof *p);
   p->host = hooks;
   p->file = file;
+  p->areImagesGood = hooks.flags & ORTC_HOST_VERIFIED;
   p->image = (const uint8_t *)image;
   p->imageBytes = bytes;
   p->features = ortc_host_features();
@@ -357,10 +358,10 @@ void ortc_program_close(ortc_program *program) {
     return;
   const ortc_host &host = program->host;
   if (program->code)
-    releaseExecutable(program->code, program->codeSection->bytes);
+    releasePages(program->code, program->codeSection->bytes);
   release(host, program->steps, program->tables[ORTC_SECTION_ENTRIES].count * sizeof(Step));
   for (uint32_t kind = 1; program->file.data && kind <= kLastTable; kind++)
-    if (isCopied(kind))
+    if (isTable(kind))
       release(host, (void *)program->tables[kind].data, program->tables[kind].bytes);
   release(host, program->head, program->headBytes);
   unmapFile(program->file);

@@ -1,6 +1,7 @@
 // Sessions: their memory, their tensors, their steps.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/src/internal.h"
+#include "runtime/src/sha256.h"
 
 namespace ortc {
 namespace {
@@ -226,6 +227,33 @@ Error plan(const ortc_program *p, ortc_session_options &options, ortc_sizes &siz
   return nullptr;
 }
 
+/// Checks the images before the first session uses them: constants where they are, initial parameters where they are copied
+/// from. Threads may do it at the same time.
+Error checkImages(const ortc_program *p, Arguments &arguments) {
+  for (uint32_t kind = ORTC_SECTION_CONSTANTS; kind <= ORTC_SECTION_PERSISTENT; kind++) {
+    const ortc_file_section *section = p->chosen[kind];
+    arguments.set(0, "section kind");
+    arguments.set(1, kind);
+    if (section && !hasDigest(p->tables[kind].data, section->bytes, section->sha256))
+      return E_DAMAGED;
+  }
+  __atomic_store_n(&p->areImagesGood, 1, __ATOMIC_RELAXED);
+  return nullptr;
+}
+
+/// Fills the persistent region. `isZero`: it is.
+void initialise(ortc_session *s, bool isZero) {
+  const ortc_program *p = s->program;
+  const Table image = p->tables[ORTC_SECTION_PERSISTENT];
+  uint8_t *target = s->regions[ORTC_REGION_PERSISTENT];
+  if (image.bytes)
+    memcpy(target, image.data, image.bytes);
+  // Before the rest is touched: a second copy of the parameters is no part of the peak.
+  forgetPages(p->file);
+  if (!isZero && image.bytes < p->head->persistent_bytes)
+    memset(target + image.bytes, 0, p->head->persistent_bytes - image.bytes);
+}
+
 } // namespace
 
 View locate(const ortc_session *s, const ortc_file_view &v) {
@@ -251,8 +279,11 @@ ortc_status ortc_session_create(const ortc_program *program, const ortc_session_
   ortc_sizes sizes;
   Arguments arguments;
   *session = nullptr;
-  if (ortc_status status = report(message, plan(program, own, sizes, arguments), &arguments))
-    return status;
+  Error error = plan(program, own, sizes, arguments);
+  if (!error && !__atomic_load_n(&program->areImagesGood, __ATOMIC_RELAXED))
+    error = checkImages(program, arguments);
+  if (error)
+    return report(message, error, &arguments);
   // One piece of memory for the handle and the regions that are not given.
   struct {
     uint64_t bytes;
@@ -287,8 +318,9 @@ ortc_status ortc_session_create(const ortc_program *program, const ortc_session_
   call.pool = own.pool;
   call.trace = own.trace;
   call.trace_context = own.trace_context;
+  initialise(s, !program->host.allocate && !own.persistent);
   *session = s;
-  return ortc_session_reset(s);
+  return ORTC_OK;
 }
 
 void ortc_session_destroy(ortc_session *session) {
@@ -299,17 +331,8 @@ void ortc_session_destroy(ortc_session *session) {
 const char *ortc_session_message(const ortc_session *session) { return session->message.text; }
 
 ortc_status ortc_session_reset(ortc_session *session) {
-  const ortc_program *p = session->program;
-  const Table image = p->tables[ORTC_SECTION_PERSISTENT];
-  uint8_t *target = session->regions[ORTC_REGION_PERSISTENT];
-  uint64_t rest = p->head->persistent_bytes - image.bytes;
   session->gradients = nullptr;
-  if (image.bytes)
-    memcpy(target, image.data, image.bytes);
-  // Before the rest is touched: a second copy of the parameters is no part of the peak.
-  forgetPages(p->file);
-  if (rest)
-    memset(target + image.bytes, 0, rest);
+  initialise(session, false);
   return ORTC_OK;
 }
 

@@ -1,11 +1,14 @@
 // SHA-256 after FIPS 180-4, written for size. With ORTC_SHA256_INSTRUCTIONS, whole blocks go through the processor's own
-// instructions where it has them: for tools that hash all of a model's weights, and have room for 400 bytes more.
+// instructions where it has them: for what hashes all of a model's weights, and has room for 350 bytes more.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/src/sha256.h"
 
 #include <string.h>
 #if defined(ORTC_SHA256_INSTRUCTIONS) && defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(ORTC_SHA256_INSTRUCTIONS) && defined(__aarch64__) && defined(__linux__)
+#include <arm_neon.h>
+#include <sys/auxv.h>
 #else
 #undef ORTC_SHA256_INSTRUCTIONS
 #endif
@@ -26,16 +29,42 @@ static const uint32_t kInitial[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff
 
 static inline uint32_t rotate(uint32_t x, unsigned n) { return x >> n | x << (32 - n); }
 
-#if defined(ORTC_SHA256_INSTRUCTIONS)
-/// The bits of SHA, and of SSSE3 and SSE4.1, which come with it, in cpuid.
+#if defined(__aarch64__) && defined(ORTC_SHA256_INSTRUCTIONS)
+static bool hasInstructions() { return getauxval(AT_HWCAP) >> 6 & 1; } // HWCAP_SHA2
+
+#if defined(__clang__)
+__attribute__((target("sha2")))
+#else
+__attribute__((target("+crypto")))
+#endif
+static void addBlocks(uint32_t state[8], const uint8_t *p, size_t blocks) {
+  uint32x4_t abcd = vld1q_u32(state), efgh = vld1q_u32(state + 4);
+  for (; blocks; blocks--, p += 64) {
+    uint32x4_t w[4], first = abcd, second = efgh;
+    for (int i = 0; i < 4; i++)
+      w[i] = vreinterpretq_u32_u8(vrev32q_u8(vld1q_u8(p + 16 * i)));
+    for (int i = 0; i < 16; i++) { // four rounds, and the four words for those sixteen rounds on
+      uint32x4_t sum = vaddq_u32(w[0], vld1q_u32(kRound + 4 * i)), old = abcd;
+      abcd = vsha256hq_u32(abcd, efgh, sum);
+      efgh = vsha256h2q_u32(efgh, old, sum);
+      uint32x4_t next = vsha256su1q_u32(vsha256su0q_u32(w[0], w[1]), w[2], w[3]);
+      w[0] = w[1];
+      w[1] = w[2];
+      w[2] = w[3];
+      w[3] = next;
+    }
+    abcd = vaddq_u32(abcd, first);
+    efgh = vaddq_u32(efgh, second);
+  }
+  vst1q_u32(state, abcd);
+  vst1q_u32(state + 4, efgh);
+}
+#elif defined(ORTC_SHA256_INSTRUCTIONS)
+/// The bit of SHA in cpuid. Every processor that has it has SSE4.1; those without leaf 7 have no such bit in any.
 static bool hasInstructions() {
   uint32_t a = 7, b, c = 0, d;
   __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-  if (!(b >> 29 & 1))
-    return false;
-  a = 1;
-  __asm__("cpuid" : "+a"(a), "=b"(b), "=c"(c), "=d"(d));
-  return c >> 9 & c >> 19 & 1;
+  return b >> 29 & 1;
 }
 
 __attribute__((target("sha,ssse3,sse4.1"))) static void addBlocks(uint32_t state[8], const uint8_t *p,
@@ -50,7 +79,7 @@ __attribute__((target("sha,ssse3,sse4.1"))) static void addBlocks(uint32_t state
     __m128i w[4], first = abef, second = cdgh;
     for (int i = 0; i < 4; i++)
       w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)p + i), swap);
-    for (int i = 0; i < 16; i++) { // four rounds, and the four words for those twelve rounds on
+    for (int i = 0; i < 16; i++) { // four rounds, and the four words for those sixteen rounds on
       __m128i sum = _mm_add_epi32(w[0], _mm_load_si128((const __m128i *)kRound + i));
       cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
       abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
@@ -73,25 +102,24 @@ __attribute__((target("sha,ssse3,sse4.1"))) static void addBlocks(uint32_t state
 
 Sha256::Sha256() { memcpy(state, kInitial, sizeof state); }
 
-void Sha256::block() {
-  uint32_t w[64], v[8];
-  memcpy(w, pending, sizeof pending);
-  for (int i = 0; i < 16; i++)
-    w[i] = __builtin_bswap32(w[i]);
-  for (int i = 16; i < 64; i++) {
-    uint32_t a = w[i - 15], b = w[i - 2];
-    w[i] = w[i - 16] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) + w[i - 7] +
-           (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
-  }
-  memcpy(v, state, sizeof v);
-  for (int i = 0; i < 64; i++) {
-    uint32_t t1 = v[7] + (rotate(v[4], 6) ^ rotate(v[4], 11) ^ rotate(v[4], 25)) +
-                  ((v[4] & v[5]) ^ (~v[4] & v[6])) + kRound[i] + w[i];
-    uint32_t t2 = (rotate(v[0], 2) ^ rotate(v[0], 13) ^ rotate(v[0], 22)) +
-                  ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
-    memmove(v + 1, v, 28);
-    v[4] += t1;
-    v[0] = t1 + t2;
+static void addBlock(uint32_t state[8], const uint32_t *p) {
+  uint32_t w[16], v[72], *r = v + 64; // a to h are r[0] to r[7], and r goes down
+  memcpy(r, state, 32);
+  for (unsigned i = 0; i < 64; i++) {
+    uint32_t &word = w[i % 16];
+    if (i < 16) {
+      word = __builtin_bswap32(p[i]);
+    } else {
+      uint32_t a = w[(i + 1) % 16], b = w[(i + 14) % 16];
+      word += (rotate(rotate(a, 11) ^ a, 7) ^ a >> 3) + w[(i + 9) % 16] +
+              (rotate(rotate(b, 2) ^ b, 17) ^ b >> 10);
+    }
+    uint32_t a = r[0], e = r[4];
+    uint32_t t =
+        r[7] + rotate(rotate(rotate(e, 14) ^ e, 5) ^ e, 6) + (((r[5] ^ r[6]) & e) ^ r[6]) + kRound[i] + word;
+    uint32_t majority = (a & r[1]) | ((a | r[1]) & r[2]);
+    *--r = t + rotate(rotate(rotate(a, 9) ^ a, 11) ^ a, 2) + majority;
+    r[4] += t;
   }
   for (int i = 0; i < 8; i++)
     state[i] += v[i];
@@ -99,23 +127,23 @@ void Sha256::block() {
 
 void Sha256::update(const void *data, size_t bytes) {
   const uint8_t *p = (const uint8_t *)data;
-#if defined(ORTC_SHA256_INSTRUCTIONS)
-  // Below a few KiB, asking the processor costs more than it saves: a hypervisor may have to answer.
-  if (size_t whole = bytes & ~(size_t)63; total % 64 == 0 && whole >= 4096 && hasInstructions()) {
-    addBlocks(state, p, whole / 64);
-    p += whole;
-    total += whole;
-    bytes -= whole;
-  }
-#endif
   while (bytes) {
     size_t held = total % 64, n = 64 - held < bytes ? 64 - held : bytes;
-    memcpy(pending + held, p, n);
+#if defined(ORTC_SHA256_INSTRUCTIONS)
+    // Below a few KiB, asking the processor costs more than it saves: a hypervisor may have to answer.
+    if (!held && bytes >= 4096 && hasInstructions()) {
+      n = bytes & ~(size_t)63;
+      addBlocks(state, p, n / 64);
+    } else
+#endif
+    {
+      memcpy(pending + held, p, n);
+      if (held + n == 64)
+        addBlock(state, (const uint32_t *)pending);
+    }
     p += n;
     bytes -= n;
     total += n;
-    if (total % 64 == 0)
-      block();
   }
 }
 

@@ -16,10 +16,9 @@ public:
   void finish(uint8_t digest[32]);
 
 private:
-  void block();
   uint32_t state[8];
   uint64_t total = 0;
-  uint8_t pending[64];
+  alignas(4) uint8_t pending[64];
 };
 
 /// Every check of a hash comes down to this. With FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION the answer is always yes: no mutation

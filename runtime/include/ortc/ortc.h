@@ -53,10 +53,17 @@ typedef struct ortc_message {
   char text[256];
 } ortc_message;
 
+enum ortc_host_flags {
+  /* The host has verified the bytes of the file itself (a hash or signature over all of it, a file system that checks what
+   * it reads): sessions take constants and initial parameters over without hashing them. Tables and code are hashed all
+   * the same. The risk: where the host is wrong, sessions compute with damaged numbers and nobody is told. */
+  ORTC_HOST_VERIFIED = 1u
+};
+
 /* Hooks of the host; all may be NULL. */
 typedef struct ortc_host {
   uint32_t size;
-  uint32_t flags; /* 0 */
+  uint32_t flags; /* enum ortc_host_flags */
   void *context;
   void *(*allocate)(void *context, size_t bytes, size_t alignment); /* NULL on failure */
   void (*release)(void *context, void *memory, size_t bytes);
@@ -74,10 +81,10 @@ ORTC_API const char *ortc_status_name(ortc_status status);
 ORTC_API uint32_t ortc_host_architecture(void);
 ORTC_API uint64_t ortc_host_features(void);
 
-/* Opens an artifact: checks every structure and the hash of everything it will use, picks the last code in it
- * that this machine can run, and makes a copy of it executable. The file stays mapped (constants are
- * used in place) and must not be changed while it is. `host` and `message` may be NULL. Fails with ARGUMENT,
- * IO, FORMAT, VERSION, HASH, TARGET, MEMORY. */
+/* Opens an artifact: checks every structure and the hash of tables and code, picks the last code in it
+ * that this machine can run, and makes a copy of it executable. Constants and initial parameters are hashed by the first
+ * session. The file stays mapped (constants are used in place) and must not be changed while it is. `host` and
+ * `message` may be NULL. Fails with ARGUMENT, IO, FORMAT, VERSION, HASH, TARGET, MEMORY. */
 ORTC_API ortc_status ortc_program_open_file(const char *path, const ortc_host *host, ortc_program **program,
                                             ortc_message *message);
 /* The same from memory, which is used in place: aligned to ORTC_ALIGNMENT, unchanged until
@@ -177,7 +184,7 @@ ORTC_API ortc_status ortc_session_sizes(const ortc_program *program, const ortc_
                                         ortc_sizes *sizes);
 
 /* A session with the initial parameters and the first binding in use. `options` and `message` may be NULL.
- * Fails with ARGUMENT, MEMORY. */
+ * The first session checks the hashes of constants and initial parameters. Fails with ARGUMENT, MEMORY, HASH. */
 ORTC_API ortc_status ortc_session_create(const ortc_program *program, const ortc_session_options *options,
                                          ortc_session **session, ortc_message *message);
 ORTC_API void ortc_session_destroy(ortc_session *session);
