@@ -76,7 +76,8 @@ private:
     constexpr size_t kShown = 200;
     if (!status.ok() || isText(bytes))
       return;
-    std::string shown = printable(std::string_view(bytes).substr(0, kShown)) + (bytes.size() > kShown ? "..." : "");
+    std::string shown =
+        printable(std::string_view(bytes).substr(0, kShown)) + (bytes.size() > kShown ? "..." : "");
     status = Status::error(std::string(what) + " '" + shown +
                            "' is not text in UTF-8; rename it, or export the model again");
   }

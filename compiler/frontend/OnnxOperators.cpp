@@ -74,8 +74,8 @@ std::string checkArity(const OperatorDefinition &definition, const std::vector<b
     if (!present[i] && (i >= definition.inputs.size() || definition.inputs[i] != 'o'))
       return head + "no empty name for input " + std::to_string(i) + ", which is required";
   if (!fits(outputs, definition.minOutputs, definition.outputs))
-    return nameOf(definition) + " has " + range(definition.minOutputs, definition.outputs) + " outputs, not " +
-           std::to_string(outputs);
+    return nameOf(definition) + " has " + range(definition.minOutputs, definition.outputs) +
+           " outputs, not " + std::to_string(outputs);
   return "";
 }
 

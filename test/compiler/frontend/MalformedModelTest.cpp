@@ -367,33 +367,35 @@ const Malformed kMalformed[] = {
        relu(m)->set_op_type("FusedMatMul");
        relu(m)->set_domain("com.microsoft");
      },
-     "com.microsoft.FusedMatMul takes 2 inputs, not 1"},
+     "node 'act' (FusedMatMul): com.microsoft.FusedMatMul takes 2 inputs, not 1"},
     {"ContributedAttribute",
      [](auto &m) {
        relu(m)->set_op_type("MultiHeadAttention");
        relu(m)->set_domain("com.microsoft");
      },
-     "com.microsoft.MultiHeadAttention needs the attribute 'num_heads'"},
+     "node 'act' (MultiHeadAttention): com.microsoft.MultiHeadAttention needs the attribute 'num_heads'"},
     {"NameThatIsNoText",
      [](auto &m) {
        m.mutable_graph()->mutable_initializer(0)->set_name("w\xff");
        m.mutable_graph()->mutable_node(0)->set_input(1, "w\xff");
      },
      "the initializer 'w\\xff' is not text in UTF-8; rename it, or export the model again"},
-    {"NameWithZeroByte", [](auto &m) { relu(m)->set_name(std::string("a\0b", 3)); }, "the node name 'a\\x00b'"},
+    {"NameWithZeroByte", [](auto &m) { relu(m)->set_name(std::string("a\0b", 3)); },
+     "the node name 'a\\x00b' is not text in UTF-8; rename it, or export the model again"},
     {"DimensionThatIsNoText",
      [](auto &m) {
-       auto *shape = m.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+       auto *shape =
+           m.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
        shape->mutable_dim(0)->set_dim_param("n\xc0\x80");
      },
-     "the dimension 'n\\xc0\\x80'"},
+     "the dimension 'n\\xc0\\x80' is not text in UTF-8; rename it, or export the model again"},
     {"MetadataThatIsNoText",
      [](auto &m) {
        auto *entry = m.add_metadata_props();
        entry->set_key("k");
        entry->set_value("\xed\xa0\x80"); // a surrogate
      },
-     "the value of metadata '\\xed\\xa0\\x80'"},
+     "the value of metadata '\\xed\\xa0\\x80' is not text in UTF-8; rename it, or export the model again"},
 };
 
 class MalformedModelTest : public testing::TestWithParam<Malformed> {};
