@@ -13,6 +13,7 @@
 
 #include <exception>
 #include <new>
+#include <system_error>
 #ifdef ORTC_HAS_COMPILER
 #include "llvm/Support/ErrorHandling.h"
 #endif
@@ -97,23 +98,26 @@ static int run(int argc, char **argv) {
 
 /// Nothing here may allocate.
 [[noreturn]] static void endWithoutMemory() {
-  static const char kText[] = "ortc: error: out of memory\n";
+  static const char kText[] = "ortc: error: out of memory, or no thread can be started\n";
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, kText, sizeof kText - 1);
   _exit(1);
 }
 
 /// Where memory runs out behind code that lets no exception pass (LLVM, threads), nothing reaches the handler in `run`.
 static void endOnMissingMemory() {
-  std::set_terminate([] {
+  static const std::terminate_handler other = std::set_terminate([] {
     if (std::exception_ptr error = std::current_exception()) {
       try {
         std::rethrow_exception(error);
       } catch (const std::bad_alloc &) {
         endWithoutMemory();
-      } catch (...) { // a bug, which a core file explains
+      } catch (const std::system_error &error) {
+        if (error.code() == std::errc::resource_unavailable_try_again)
+          endWithoutMemory();
+      } catch (...) { // a bug, which the usual handler shows
       }
     }
-    std::abort();
+    other();
   });
 #ifdef ORTC_HAS_COMPILER
   llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { endWithoutMemory(); });
