@@ -297,10 +297,12 @@ static void reportLostParameters(const InitializerGraph &g, SharingReport &repor
 /// Whether a folded value has the elements of its parameters, moved at most: by the name of the operation that gave it. Values
 /// inside an operation ("val_3") are the transposed weights of matrix products and the merged gates of recurrent layers.
 static bool isMoved(const std::string &name, size_t parameters) {
-  std::string base = name.substr(0, name.find_last_not_of("0123456789") + 1);
+  // What was merged, and has its own again, is called NODE.NAME.
+  std::string last = name.substr(name.rfind('.') + 1),
+              base = last.substr(0, last.find_last_not_of("0123456789") + 1);
   if (base == "val_" || base == "cat" || base == "cat_" || base == "stack" || base == "stack_")
     return true;
-  return parameters == 1 && isViewName(name);
+  return parameters == 1 && isViewName(last);
 }
 
 /// What was computed from parameters is trained in their place, and apart from them where they are still read.

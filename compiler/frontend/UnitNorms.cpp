@@ -18,7 +18,8 @@ namespace {
 struct Slot {
   int node, input;
   std::string initializer;
-  bool isGroupNorm = false; ///< the norm stands between Reshapes
+  bool learnsNothing =
+      false; ///< the norm has no weights: it stands between Reshapes, or the exporter says so
 
   bool operator<(const Slot &other) const {
     return std::tie(node, input) < std::tie(other.node, other.input);
@@ -37,18 +38,27 @@ public:
     }
   }
 
-  /// The slots of all norms whose scale is all ones and whose bias is all zeros.
+  /// The slots of all norms whose scale is all ones and whose bias is all zeros: of instance norms, and of others that the
+  /// exporter says take no parameters.
   std::vector<Slot> find() const {
+    static const char *const kNorms[] = {"InstanceNormalization", "GroupNormalization", "LayerNormalization",
+                                         "BatchNormalization"};
+    std::vector<TracedOperation> operations = findOperations(g.graph);
     std::vector<Slot> slots;
     for (int n = 0; n < g.graph.node_size(); ++n) {
-      if (!isNode(g.graph.node(n), "InstanceNormalization") || g.graph.node(n).input_size() != 3)
+      const proto::NodeProto &norm = g.graph.node(n);
+      const TracedOperation &operation = operations[static_cast<size_t>(n)];
+      bool isInstanceNorm = isNode(norm, kNorms[0]),
+           isBare = !operation.text.empty() && operation.parameters.empty();
+      if (norm.input_size() < 3 || !(isInstanceNorm || isBare) ||
+          std::none_of(std::begin(kNorms), std::end(kNorms),
+                       [&](const char *type) { return isNode(norm, type); }))
         continue;
-      bool isGroupNorm = standsBetweenReshapes(g.graph.node(n));
       Slot scale = follow(n, 1), bias = follow(n, 2);
       // A norm of which only one is a constant has learned that one, too.
       if (!isFilled(n, 1, scale, "ones") || !isFilled(n, 2, bias, "zeros"))
         continue;
-      scale.isGroupNorm = bias.isGroupNorm = isGroupNorm;
+      scale.learnsNothing = bias.learnsNothing = isBare || (isInstanceNorm && standsBetweenReshapes(norm));
       for (const Slot &slot : {scale, bias})
         if (!slot.initializer.empty())
           slots.push_back(slot);
@@ -132,12 +142,12 @@ static std::vector<Change> planChanges(const InitializerGraph &g) {
     bool isMadeUp = isGeneratedName(name) && !isParameter;
     // Learned: its own name, and read by norms alone. Where others read it, too, the exporter has merged the ones of a group
     // norm with a parameter that is equal: the weight behind it, or that of another norm.
-    auto isOfGroup = [](const Slot &slot) { return slot.isGroupNorm; };
+    auto isKnown = [](const Slot &slot) { return slot.learnsNothing; };
     auto marked =
-        isMadeUp ? group.size() : static_cast<size_t>(std::count_if(group.begin(), group.end(), isOfGroup));
+        isMadeUp ? group.size() : static_cast<size_t>(std::count_if(group.begin(), group.end(), isKnown));
     bool isShared = g.readers.at(name).size() > marked || g.outputs.count(name);
     for (const Slot &slot : group)
-      if (isMadeUp || (slot.isGroupNorm && isShared))
+      if (isMadeUp || (slot.learnsNothing && isShared))
         changes.push_back({slot, isShared});
   }
   return changes;

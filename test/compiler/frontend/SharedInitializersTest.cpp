@@ -344,8 +344,9 @@ TEST_F(SharedInitializersTest, WarnsOfCopiesThatMayBeEqualByChance) {
     ASSERT_EQ(resolve(), "");
     EXPECT_TRUE(report.notes.empty());
     ASSERT_EQ(report.warnings.size(), 1u);
-    EXPECT_EQ(report.warnings[0], "equal, perhaps by chance, and trained apart: 'val_1' ('val_0'); if the model "
-                                  "has one parameter there: --tie val_1=val_0");
+    EXPECT_EQ(report.warnings[0],
+              "equal, perhaps by chance, and trained apart: 'val_1' ('val_0'); if the model "
+              "has one parameter there: --tie val_1=val_0");
     EXPECT_EQ(bytes("val_1"), bytes("val_0"));
     ASSERT_EQ(resolve({{}, {{"val_1", "val_0"}}}), "");
     EXPECT_TRUE(report.warnings.empty());
@@ -417,7 +418,10 @@ TEST_F(SharedInitializersTest, OnesAndZerosOfGroupNormsAreConstants) {
   addNode(graph, "Reshape", {"f", "s"}, {"g"}, "cut again");
   addNode(graph, "InstanceNormalization", {"g", "norm.weight", "norm.bias"}, {"h"}, "merged");
   addNode(graph, "Reshape", {"h", "s"}, {"y"}, "back again");
-  setType(graph->add_input(), "s", {2})->mutable_type()->mutable_tensor_type()->set_elem_type(proto::TensorProto::INT64);
+  setType(graph->add_input(), "s", {2})
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->set_elem_type(proto::TensorProto::INT64);
   ASSERT_EQ(resolve(), "");
   EXPECT_EQ(listConstants(*model),
             (std::set<std::string>{"val_0", "val_1", "merged.norm.bias", "merged.norm.weight"}));
