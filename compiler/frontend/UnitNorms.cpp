@@ -45,6 +45,7 @@ public:
                                          "BatchNormalization"};
     std::vector<TracedOperation> operations = findOperations(g.graph);
     std::vector<Slot> slots;
+    std::set<std::string> bare; // operations
     for (int n = 0; n < g.graph.node_size(); ++n) {
       const proto::NodeProto &norm = g.graph.node(n);
       const TracedOperation &operation = operations[static_cast<size_t>(n)];
@@ -58,9 +59,22 @@ public:
       // A norm of which only one is a constant has learned that one, too.
       if (!isFilled(n, 1, scale, "ones") || !isFilled(n, 2, bias, "zeros"))
         continue;
+      if (isBare)
+        bare.insert(operation.text);
       scale.learnsNothing = bias.learnsNothing = isBare || (isInstanceNorm && standsBetweenReshapes(norm));
       for (const Slot &slot : {scale, bias})
         if (!slot.initializer.empty())
+          slots.push_back(slot);
+    }
+    // A group norm without weights has them all the same, behind its norm.
+    for (int n = 0; n < g.graph.node_size(); ++n) {
+      const proto::NodeProto &node = g.graph.node(n);
+      bool scales = isNode(node, "Mul");
+      if (!bare.count(operations[static_cast<size_t>(n)].text) || !(scales || isNode(node, "Add")))
+        continue;
+      for (int i = 0; i < node.input_size(); ++i)
+        if (Slot slot{n, i, node.input(i), true};
+            g.find(slot.initializer) && isFilled(n, i, slot, scales ? "ones" : "zeros"))
           slots.push_back(slot);
     }
     return slots;
