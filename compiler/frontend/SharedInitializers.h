@@ -28,10 +28,11 @@ struct SharingReport {
 ///  - an Identity of an initializer whose output bears a parameter's name becomes an initializer of that name;
 ///  - a node that reads an initializer where the exported program took another parameter, which the file has lost, reads a copy
 ///    under that name;
-///  - what the exporter says it folded from a parameter that is read elsewhere, too, and that is equal to it or to its
-///    transpose, becomes that parameter again;
-///  - `untie`: all readers but the first get a copy, named NODE.NAME;
-///  - `ties`: readers of the copy read the original, through a Transpose where the copy is the transpose.
+///  - ones and zeros of norms without weights are marked as constants (UnitNorms.h);
+///  - an Identity with a made-up name that another module reads becomes an initializer, and made-up names of one parameter that
+///    was folded several times become that parameter again (CopiedInitializers.h);
+///  - `untie`: all readers but the first get a copy, named NODE.NAME; copies of it, and it as a copy, are not tied;
+///  - `ties`: readers of the copy read the original, through Transpose and Reshape where the copy is a view of it.
 /// Reports initializers that norms share and that may have been merged, and copies of embeddings. Fails where a name is no
 /// initializer or what is to be tied is not equal.
 Status resolveSharedInitializers(std::shared_ptr<const Model> &model, const SharingOptions &options,
