@@ -30,11 +30,15 @@ if(ORTC_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     message(FATAL_ERROR "ORTC_FUZZ needs clang's libFuzzer but the compiler is ${CMAKE_CXX_COMPILER_ID}; use cmake --preset fuzz")
   endif()
-  if(NOT ORTC_SANITIZE)
+  if(ORTC_COUNT_LINES)
+    add_compile_options(-fprofile-instr-generate -fcoverage-mapping)
+    add_link_options(-fprofile-instr-generate)
+  elseif(NOT ORTC_SANITIZE)
     set(ORTC_SANITIZE "address;undefined")
   endif()
   add_compile_options(-fsanitize=fuzzer-no-link) # coverage, which programs without libFuzzer ignore
-  add_custom_target(ortc_hostile)                # everything that reads files of others
+  add_custom_target(ortc_fuzzers)
+  add_custom_target(ortc_hostile DEPENDS ortc_fuzzers) # everything that reads files of others
 endif()
 if(ORTC_SANITIZE)
   string(REPLACE ";" "," _sanitizers "${ORTC_SANITIZE}")
