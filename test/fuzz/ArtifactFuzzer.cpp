@@ -110,14 +110,15 @@ void useProgram(const ortc_program *program) {
 
 } // namespace
 
-void fuzzArtifact(Input file) {
+bool fuzzArtifact(Input file) {
   // From memory, whose end is exact, and from a file, of which the runtime copies tables.
   void *image = nullptr;
   demand(posix_memalign(&image, ORTC_ALIGNMENT, std::max<size_t>(file.size(), 1)) == 0, "no memory");
   std::copy(file.begin(), file.end(), static_cast<uint8_t *>(image));
   ortc_program *program = nullptr;
   ortc_message message{};
-  if (ortc_program_open_memory(image, file.size(), &kHost, &program, &message) == ORTC_OK)
+  bool isTaken = ortc_program_open_memory(image, file.size(), &kHost, &program, &message) == ORTC_OK;
+  if (isTaken)
     useProgram(program);
   ortc_program_close(program);
   std::free(image);
@@ -130,6 +131,7 @@ void fuzzArtifact(Input file) {
   host::Artifact artifact;
   if (host::Artifact::open(onDisk.getPath(), artifact).isOk())
     artifact.readKernels();
+  return isTaken;
 }
 
 } // namespace ortc::fuzz

@@ -43,7 +43,7 @@ void note(void *context, const char *key, const char *value) {
 
 } // namespace
 
-void fuzzCheckpoint(Input file) {
+bool fuzzCheckpoint(Input file) {
   static ortc_session *const session = openSession();
   static const std::vector<uint8_t> before = write(session);
   std::vector<uint8_t> exact(file.begin(), file.end());
@@ -56,7 +56,7 @@ void fuzzCheckpoint(Input file) {
   std::vector<uint8_t> after = write(session);
   if (!isTaken) {
     demand(after == before, "a refused checkpoint changed the session");
-    return;
+    return false;
   }
   std::optional<host::Position> position;
   (void)host::parsePosition(metadata, "checkpoint", position);
@@ -64,6 +64,7 @@ void fuzzCheckpoint(Input file) {
          "what was taken cannot be written and read again");
   demand(write(session) == after, "what was taken is not what is written");
   demand(ortc_checkpoint_read(session, before.data(), before.size(), nullptr) == ORTC_OK, "no way back");
+  return true;
 }
 
 } // namespace ortc::fuzz

@@ -27,43 +27,52 @@ void useArray(const host::Array &array) {
   }
 }
 
-void useSource(const host::DataSource &source) {
+bool useSource(const host::DataSource &source) {
+  bool isTaken = false;
   for (const std::string &name : source.getNames()) {
     demand(source.has(name), "an array that is listed is not there");
     host::Array array;
-    if (source.load(name, array).isOk())
-      useArray(array);
+    if (!source.load(name, array).isOk())
+      continue;
+    useArray(array);
+    isTaken = true;
   }
+  return isTaken;
 }
 
 } // namespace
 
-void fuzzNpz(Input file) {
+bool fuzzNpz(Input file) {
   MemoryFile onDisk(file);
   std::unique_ptr<host::DataSource> source;
   if (host::openNpz(onDisk.getPath(), source).isOk())
-    useSource(*source);
+    return useSource(*source);
+  return false;
 }
 
-void fuzzSafetensors(Input file) {
+bool fuzzSafetensors(Input file) {
   MemoryFile onDisk(file);
   std::unique_ptr<host::DataSource> source;
   if (host::openSafetensors(onDisk.getPath(), source).isOk())
-    useSource(*source);
+    return useSource(*source);
+  return false;
 }
 
-void fuzzIdx(Input file) {
+bool fuzzIdx(Input file) {
   MemoryFile onDisk(file);
   std::unique_ptr<host::DataSource> source;
   if (host::openIdx(onDisk.getPath(), onDisk.getPath(), source).isOk())
-    useSource(*source);
+    return useSource(*source);
+  return false;
 }
 
-void fuzzNpy(Input file) {
+bool fuzzNpy(Input file) {
   auto exact = std::make_shared<std::vector<uint8_t>>(file.begin(), file.end());
   host::Array array;
-  if (host::parseNpy(exact->data(), exact->size(), "array", exact, array).isOk())
-    useArray(array);
+  if (!host::parseNpy(exact->data(), exact->size(), "array", exact, array).isOk())
+    return false;
+  useArray(array);
+  return true;
 }
 
 } // namespace ortc::fuzz

@@ -34,10 +34,10 @@ static std::vector<ShapeSpec> bindAll(const proto::GraphProto &graph) {
   return shapes;
 }
 
-void fuzzImport(Input file) {
+bool fuzzImport(Input file) {
   std::shared_ptr<const frontend::Model> model = readModel(file);
   if (!model)
-    return;
+    return false;
   MLIRContext context(MLIRContext::Threading::DISABLED);
   context.loadDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect, nn::NnDialect,
                       onnx::OnnxDialect, train::TrainDialect>();
@@ -51,13 +51,13 @@ void fuzzImport(Input file) {
   auto source = frontend::importModel(model, context, outcome);
   if (failed(source)) {
     demand(!outcome.ok(), "a refusal has no reason");
-    return;
+    return false;
   }
   PassManager passes(&context);
   passes.addPass(import::createInlineFunctionsPass());
   if (failed(passes.run(**source))) {
     demand(!error.empty(), "a refusal has no reason");
-    return;
+    return false;
   }
   OwningOpRef<ModuleOp> program = ModuleOp::create(UnknownLoc::get(&context));
   legalize::LegalizeOptions options;
@@ -67,11 +67,12 @@ void fuzzImport(Input file) {
     legalize::LegalizeReport report;
     if (failed(legalize::legalize(**source, *program, options, report))) {
       demand(!report.message().empty(), "a refusal has no reason");
-      return;
+      return false;
     }
     if (failed(verify(*program)))
       demand(false, ("legalised IR is not valid: " + error).c_str());
   }
+  return true;
 }
 
 } // namespace ortc::fuzz

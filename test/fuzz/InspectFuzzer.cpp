@@ -5,10 +5,11 @@
 
 namespace ortc::fuzz {
 
-void fuzzInspect(Input file) {
+bool fuzzInspect(Input file) {
   MemoryFile onDisk(file);
   bool isGood = driver::verifyArtifact(onDisk.getPath(), /*quiet=*/true).isOk();
   demand(driver::inspectArtifact(onDisk.getPath()).isOk() == isGood, "verify and inspect disagree");
+  return isGood;
 }
 
 } // namespace ortc::fuzz

@@ -9,14 +9,15 @@
 
 namespace ortc::fuzz {
 
-void fuzzManifest(Input file) {
+bool fuzzManifest(Input file) {
   std::string text(asText(file));
   host::LossInfo loss;
-  (void)host::parseLossInfo(text, "manifest", loss);
+  bool isTaken = host::parseLossInfo(text, "manifest", loss).isOk();
   host::parseKernelTable(text);
   auto manifest = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   driver::describePlan(manifest);
   driver::describeStack(manifest, "train/default");
+  return isTaken;
 }
 
 } // namespace ortc::fuzz

@@ -21,10 +21,10 @@ std::shared_ptr<const Model> readModel(Input file) {
   return model;
 }
 
-void fuzzOnnx(Input file) {
+bool fuzzOnnx(Input file) {
   std::shared_ptr<const Model> model = readModel(file);
   if (!model)
-    return;
+    return false;
   TensorData data;
   for (const proto::TensorProto &tensor : model->getProto().graph().initializer())
     if (model->tensor(tensor, data).ok())
@@ -32,6 +32,7 @@ void fuzzOnnx(Input file) {
   for (const proto::SparseTensorProto &tensor : model->getProto().graph().sparse_initializer())
     if (model->sparseTensor(tensor, data).ok())
       touch(data.bytes.data(), data.bytes.size());
+  return true;
 }
 
 } // namespace ortc::fuzz

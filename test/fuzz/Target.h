@@ -16,20 +16,20 @@ namespace ortc::fuzz {
 using Input = std::span<const uint8_t>;
 
 /// In a build with ORTC_FUZZ each is a program of libFuzzer; everywhere else ReplayTest.cpp runs them on the files of
-/// corpus/ and found/. Code of a file is never run. What a target finds wrong, beside what sanitizers see, goes to demand().
-void fuzzArtifact(
+/// corpus/ and found/. True when the file was taken. Code of a file is never run. What a target finds wrong, beside what sanitizers see, goes to demand().
+bool fuzzArtifact(
     Input file); ///< the runtime: open, create a session, use its tensors; what `ortc run` reads of it
-void fuzzInspect(Input file);     ///< `ortc verify` and `ortc inspect`
-void fuzzManifest(Input file);    ///< what tools read in the manifest of an artifact
-void fuzzCheckpoint(Input file);  ///< into a session of a small artifact
-void fuzzOnnx(Input file);        ///< the checker of models, without MLIR
-void fuzzImport(Input file);      ///< the same into MLIR, and legalised for training and for evaluation
-void fuzzNpz(Input file);         ///< a data file; every array in it
-void fuzzNpy(Input file);         ///< one array
-void fuzzIdx(Input file);         ///< a data file, plain or gzipped
-void fuzzSafetensors(Input file); ///< a data file; every array in it
-void fuzzCsv(Input file);         ///< problems and plans of the planner; packings are solved and validated
-void fuzzTune(Input file);        ///< the file of --tune
+bool fuzzInspect(Input file);     ///< `ortc verify` and `ortc inspect`
+bool fuzzManifest(Input file);    ///< what tools read in the manifest of an artifact
+bool fuzzCheckpoint(Input file);  ///< into a session of a small artifact
+bool fuzzOnnx(Input file);        ///< the checker of models, without MLIR
+bool fuzzImport(Input file);      ///< the same into MLIR, and legalised for training and for evaluation
+bool fuzzNpz(Input file);         ///< a data file; every array in it
+bool fuzzNpy(Input file);         ///< one array
+bool fuzzIdx(Input file);         ///< a data file, plain or gzipped
+bool fuzzSafetensors(Input file); ///< a data file; every array in it
+bool fuzzCsv(Input file);         ///< problems and plans of the planner; packings are solved and validated
+bool fuzzTune(Input file);        ///< the file of --tune
 
 inline void demand(bool holds, const char *what) {
   if (holds)

@@ -5,18 +5,19 @@
 
 namespace ortc::fuzz {
 
-void fuzzTune(Input file) {
+bool fuzzTune(Input file) {
   MemoryFile onDisk(file);
   std::string error;
   driver::TuneCache cache, again;
   if (!cache.read(onDisk.getPath(), /*mayBeMissing=*/false, error)) {
     demand(!error.empty(), "a refusal has no reason");
-    return;
+    return false;
   }
   std::string written = cache.write();
   MemoryFile second({reinterpret_cast<const uint8_t *>(written.data()), written.size()});
   demand(again.read(second.getPath(), false, error) && again.write() == written,
          "what was written is read as something else");
+  return true;
 }
 
 } // namespace ortc::fuzz

@@ -171,10 +171,13 @@ def make_texts():
     write("csv", "packing.csv", "id,lower,upper,size,alignment,gaps,hint,offset,pool\n"
           "a,0,4,64,1,,,0,0\nb,2,9,32,16,3-5 6-8@0:16,64,,0\n\"c,\"\"d\",5,7,128,64,,-1,,1\n")
     write("csv", "minimalloc.csv", "buffer_id,start,end,size\n0,0,3,10\n1,2,5,20\n2,4,9,30\n")
-    write("csv", "plan.csv", "problem,1\nbuffer,0,a,64,64,1,0\nbuffer,1,b,64,64,0,0\nbuffer,2,c,32,64,0,1\nview,2,1,0\n"
-          "step,0,s,0,0,1,,16\ninplace,0,0,1\nstep,1,t,0,1,2,0,0\n"
-          "plan,1,128,64,128,128,128\nstep,0,0,64,\nstep,1,1,,\nbuffer,0,0,0\nbuffer,1,1,0\nbuffer,2,,0\ninplace,0,0,1\n")
-    write("csv", "body.csv", "problem,1\nbuffer,0,a,64,64,1,0\nstep,0,s,0,0,,,0\ninner,0\nproblem,1\nbuffer,0,x,8,8,0,0\n"
+    write("csv", "plan.csv",
+          "problem,1\nbuffer,0,a,64,64,1,0\nbuffer,1,b,64,64,0,0\nbuffer,2,c,32,64,0,1\n"
+          "buffer,3,d,32,32,0,0\nview,3,1,32\nstep,0,s,0,0,1,,16\ninplace,0,0,1\n"
+          "step,1,t,0,3,2,0,0\n"
+          "plan,1,128,64,96,96,96\nstep,0,0,64,\ninplace,0,0,1\nstep,1,1,,\n"
+          "buffer,0,0,0\nbuffer,1,0,0\nbuffer,2,2,64\nbuffer,3,0,32\n")
+    write("csv", "body.csv", "problem,1\nbuffer,0,a,64,64,1,0\nstep,0,s,0,0,,,0\ninner,0\nbuffer,0,x,8,8,0,0\n"
           "step,0,u,0,,0,,8\nend\n")
     write("tune", "tuned.json", json.dumps({"format": "ortc tuned kernels", "version": 1, "kernels": {
         "native, 8 lanes": {"dot f32 8x8x8": {"choice": {"rows": 4, "vectors": 2}, "table_ns": 120, "tuned_ns": 100},
