@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares compiler/frontend/onnx.proto and OperatorTable.inc with the onnx Python package.
+"""Compares compiler/frontend/onnx.proto and OperatorTable.inc with the onnx and onnxruntime Python packages.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
     check-onnx-proto.py [PROTOC]
 
 Every message, field (name, number, type, label, packing, oneof) and enum value of the package has to be in our file and
-the other way round, and the operator table has to be what make-operator-table.py writes. Exit status 77: no package
+the other way round, and the operator table has to be what make-operator-table.py writes. Exit status 77: a package is missing
 (1 with ORTC_NO_SKIP in the environment).
 """
 import os
@@ -16,10 +16,11 @@ import tempfile
 
 try:
     import onnx
+    import onnxruntime  # what make-operator-table.py reads, too
     from google.protobuf import descriptor_pb2
     from onnx import onnx_ml_pb2
 except ImportError:
-    print("the onnx Python package is not installed; tools/setup --all installs it")
+    print("the onnx and onnxruntime Python packages are not installed; tools/setup --all installs them")
     sys.exit(1 if os.environ.get("ORTC_NO_SKIP") else 77)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
