@@ -21,7 +21,7 @@ std::string sourcePath(const std::string &name);
 struct Outcome {
   int status = -1;    ///< of exit; minus the signal when one ended the process
   std::string text;   ///< stdout
-  std::string errors; ///< stderr
+  std::string errors; ///< stderr, without notes of progress ("after N s")
 };
 
 /// Runs the tool with these arguments, no shell in between.
