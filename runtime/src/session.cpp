@@ -164,12 +164,12 @@ __attribute__((noinline)) Error run(ortc_session *s, uint32_t role, double *loss
     const ortc_file_value &v = p->value(e.first_value + i);
     const ortc_file_tensor &t = p->tensor(v.tensor);
     uint8_t *io = s->regions[ORTC_REGION_IO];
-    void *place = io + v.view.offset;
     s->arguments.set(0, p->string(t.name));
     if (ext[i])
       continue;
     if (!io || t.role == ORTC_ROLE_INPUT)
       return E_STATE "'%s' is neither bound nor written";
+    void *place = io + v.view.offset;
     findExternal(s, v.tensor, &place);
   }
   if (role == ORTC_ENTRY_UPDATE && (!s->gradients || s->gradients->binding != s->binding))

@@ -49,6 +49,8 @@ TEST(ConvertTest, RefusesIntegersThatDoNotFit) {
   EXPECT_EQ(
       refuse(makeArray<uint64_t>(DataType::UInt64, {~uint64_t(0)}), DataType::Int64),
       "data.npz: array 'x' holds 18446744073709551615 at element 0, which does not fit the graph's int64");
+  // Rounded up to 2^32, which is no value of the type any more.
+  EXPECT_NE(refuse(makeArray<uint32_t>(DataType::UInt32, {0xffffffffu}), DataType::Float32), "");
   EXPECT_EQ(refuse(makeArray<int8_t>(DataType::Int8, {-1}), DataType::UInt32),
             "data.npz: array 'x' holds -1 at element 0, which does not fit the graph's uint32");
   EXPECT_EQ(refuse(makeArray<uint8_t>(DataType::UInt8, {0, 1, 2}), DataType::Bool),

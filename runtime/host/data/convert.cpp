@@ -62,8 +62,10 @@ template <typename From, typename To> bool fits(From raw) {
     return !std::isfinite(value) || std::isfinite(widen(narrow<To>(value)));
   } else if constexpr (kIsFloat<To>) {
     auto converted = static_cast<double>(widen(narrow<To>(value)));
-    // Converting back needs a value below 2^64, and above 2^53 doubles are no longer exact: both are refused.
-    return std::abs(converted) <= 0x1p53 && static_cast<From>(converted) == value;
+    // Above 2^53 doubles are no longer exact; rounding up may have left the type, which cannot be converted back.
+    return std::abs(converted) <= 0x1p53 &&
+           converted < static_cast<double>(std::numeric_limits<From>::max()) + 1 &&
+           static_cast<From>(converted) == value;
   } else if constexpr (std::is_same_v<To, bool>) {
     return value == From(0) || value == From(1);
   } else if constexpr (std::is_same_v<From, bool>) {
