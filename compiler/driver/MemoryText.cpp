@@ -30,15 +30,13 @@ static std::string getText(const Json &from, const char *key) {
   return isText ? host::makePrintable(from[key].get<std::string>()) : "";
 }
 
-/// "3.1 %".
-static std::string formatShare(double share) {
+std::string formatShare(double share) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %%", share * 100);
   return text;
 }
 
-/// By how much `value` is above `bound`, of the latter.
-static std::string formatGap(uint64_t value, uint64_t bound) {
+std::string formatGap(uint64_t value, uint64_t bound) {
   return formatShare(bound == 0 ? 0 : (double(value) - double(bound)) / double(bound));
 }
 

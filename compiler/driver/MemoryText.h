@@ -4,10 +4,17 @@
 // Both `ortc plan` and `ortc inspect` print what stands in JSON, the latter from the manifest of an artifact.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace ortc::driver {
+
+/// "3.1 %".
+std::string formatShare(double share);
+
+/// By how much `value` is above `bound`, of the latter, as a share.
+std::string formatGap(uint64_t value, uint64_t bound);
 
 /// The peak with its largest tensors, the certificates, and the curve of budgets: lines that each end with a newline.
 /// `memory` is `entries[].memory` of a manifest. What is missing is left out; nothing else is taken for granted either.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/PlanFigures.h"
 
+#include "compiler/driver/MemoryText.h"
 #include "runtime/host/text.h"
 
 #include <algorithm>
@@ -34,17 +35,6 @@ std::string escapeHtml(const std::string &text) {
 static uint64_t numberOf(const Json &from, const char *key) { return from.value(key, uint64_t(0)); }
 static std::string textOf(const Json &from, const char *key) {
   return escapeHtml(from.value(key, std::string()));
-}
-
-static std::string formatShare(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", share * 100);
-  return text;
-}
-
-/// By how much `value` is above `bound`.
-static std::string formatGap(uint64_t value, uint64_t bound) {
-  return formatShare(bound == 0 ? 0 : (double(value) - double(bound)) / double(bound));
 }
 
 static std::string makeRow(const std::vector<std::string> &cells, const char *tag = "td") {
