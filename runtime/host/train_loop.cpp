@@ -275,8 +275,7 @@ Status Trainer::trainStep(const std::vector<int64_t> *order) {
     setRate = rate;
   }
   auto begin = Clock::now();
-  if (Status fed = session.feed(*entry, data, position.slice, order); !fed.isOk())
-    return keep(fed);
+  ORTC_TRY(session.feed(*entry, data, position.slice, order));
   ortc_status told = ORTC_OK;
   bool updates = !accumulateEntry || (position.step + 1) % accumulate == 0;
   auto fed = Clock::now();
