@@ -35,7 +35,6 @@ private:
     host::HalfMade guard;
   };
   host::Status makeFolders();
-  host::Status describe(const host::Status &status) const;
   host::Status swap();
 
   const std::string target;                ///< as given, for messages
