@@ -21,8 +21,9 @@ model, they come in groups, and ortc takes turns with each group.
 torch.compile takes minutes for most models; with --inductor-cache a run finds what an earlier one has generated, and
 tells no compile times of torch.compile.
 A system that is not ready after --limit seconds is out, as is one that fails; the others go on.
-Results are JSON lines in --results. What is there is not run again (--again SYSTEM: it is, for the given names and
-threads), so an interrupted run goes on where it was. At the end: markdown tables; with --table nothing else.
+Results are JSON lines in --results, each with the commit, and the time when its systems began to take turns. What is there
+is not run again (--again SYSTEM: it is, for the given names and threads), so an interrupted run goes on where it was. At the
+end: markdown tables, in which a time is marked that was not taken in turns with ortc; with --table nothing else.
 Exit status 1 when losses disagree or ortc failed.
 """
 
@@ -162,8 +163,18 @@ def fit_together(folder):
     return max(1, int(0.9 * free / (LIBRARIES_GIB + COPIES_OF_WEIGHTS * weights)))
 
 
-def finish(results, name, threads, system, times, inductor_cache):
-    line = {"name": name, "threads": threads, "system": system.system, "variant": system.variant, **system.facts}
+def describe_commit():
+    """What is checked out, with a plus where files differ from it; None where git does not say."""
+    try:
+        git = lambda *words: subprocess.check_output(["git", "-C", ROOT, *words], text=True, stderr=subprocess.DEVNULL)
+        changed = git("status", "--porcelain", "--untracked-files=no").strip()
+        return git("rev-parse", "--short=9", "HEAD").strip() + ("+" if changed else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def finish(results, name, threads, system, times, inductor_cache, taken):
+    line = {"name": name, "threads": threads, "system": system.system, "variant": system.variant, **taken, **system.facts}
     if inductor_cache and system.system in ("compile", "whole"):
         line.pop("compile_s", None)
     if times and "error" not in line:
@@ -184,6 +195,7 @@ def measure(args, results, name, threads, scratch):
     if not wanted:
         return
     say(f"{name}, {threads} thread{'s' * (threads > 1)}")
+    taken = {"commit": describe_commit(), "taken": datetime.datetime.now().isoformat(timespec="seconds")}
     ortc = [make_system(args, name, threads, *pair, scratch) for pair in wanted if pair[0] in table.OWN]
     others = [make_system(args, name, threads, *pair, scratch) for pair in wanted if pair[0] not in table.OWN]
     size = fit_together(args.models / name)
@@ -203,9 +215,9 @@ def measure(args, results, name, threads, scratch):
                     times[system] += attempt(system, lambda: system.run(args.seconds / args.rounds)) or []
             for system in group:
                 system.close()
-                finish(results, name, threads, system, times[system], args.inductor_cache)
+                finish(results, name, threads, system, times[system], args.inductor_cache, taken)
         for system in ortc:
-            finish(results, name, threads, system, times[system], args.inductor_cache)
+            finish(results, name, threads, system, times[system], args.inductor_cache, taken)
     finally:
         for system in ortc + others:
             system.close()

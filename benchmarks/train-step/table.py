@@ -84,11 +84,16 @@ def is_quiet(line):
     return line["median_ms"] < DISTURBED * line["min_ms"]
 
 
-def time_cell(line):
+def in_turns(line, ortc):
+    """Whether the two were measured in one run, in turns."""
+    return ortc is None or line.get("taken") == ortc.get("taken")
+
+
+def time_cell(line, ortc=None):
     if line is None:
         return "–"
     if has_time(line):
-        return digits(line["median_ms"]) + ("" if is_quiet(line) else "?")
+        return digits(line["median_ms"]) + ("" if is_quiet(line) else "?") + ("" if in_turns(line, ortc) else " \\*")
     if line.get("wrong"):
         return f"**{line['error']}**"
     return "too slow to compile" if line.get("too_slow") else "failed"
@@ -119,6 +124,11 @@ def shares(ortc):
     )
 
 
+def origin(line):
+    """When a line was measured, and what was checked out."""
+    return (line.get("taken") or "–").partition("T")[0], line.get("commit") or "–"
+
+
 def percent(value):
     return "–" if value is None else f"{100 * value:.0f} %"
 
@@ -143,19 +153,20 @@ def time_table(groups, seen):
     ratios, rows = {}, []
     for (name, threads), lines in groups.items():
         ortc = best(lines, ["ortc"])
-        row = [name, threads, *(time_cell(best(lines, [system])) for system in seen)]
+        row = [name, threads, *(time_cell(best(lines, [system]), ortc) for system in seen)]
         for label, systems in COMPARED.items():
             value = ratio(best(lines, systems), ortc)
             row.append(ratio_cell(value))
             if value:
                 ratios.setdefault((label, threads), []).append(value)
-        rows.append([*row, *map(percent, shares(ortc))])
+        rows.append([*row, *map(percent, shares(ortc)), *origin(ortc or lines[0])])
     for threads in sorted({threads for _, threads in groups}):
         means = [ratio_cell(geometric_mean(ratios.get((label, threads), []))) for label in COMPARED]
-        rows.append(["geometric mean", threads, *[""] * len(seen), *means, "", ""])
+        rows.append(["geometric mean", threads, *[""] * len(seen), *means, *[""] * 4])
     units = [f"{SYSTEMS[system]} ms" for system in seen]
     return table(
-        ["model", "threads", *units, *(f"{label} / ortc" for label in COMPARED), "peak FLOP/s", "copy rate"], rows
+        ["model", "threads", *units, *(f"{label} / ortc" for label in COMPARED), "peak FLOP/s", "copy rate", "date", "commit"],
+        rows,
     )
 
 
@@ -171,13 +182,16 @@ def cost_table(groups, seen):
     for (name, threads), lines in groups.items():
         seconds = [best(lines, [system]) for system in compiled]
         seconds = [digits(line["compile_s"], 2) if line and "compile_s" in line else "–" for line in seconds]
-        rows.append([name, threads, *seconds, *(memory_cell(best(lines, [system])) for system in seen)])
+        ortc = best(lines, ["ortc"]) or lines[0]
+        rows.append([name, threads, *seconds, *(memory_cell(best(lines, [system])) for system in seen), *origin(ortc)])
     return table(
         [
             "model",
             "threads",
             *(f"{SYSTEMS[system]}, compile s" for system in compiled),
             *(f"{SYSTEMS[system]}, peak MiB" for system in seen),
+            "date",
+            "commit",
         ],
         rows,
     )
@@ -199,6 +213,8 @@ def markdown(machine, lines):
         if "error" in line
     ]
     parts = [title, "", time_table(groups, seen), cost_table(groups, seen)]
+    if any(not in_turns(line, best(group, ["ortc"])) for group in groups.values() for line in group):
+        parts.insert(3, "\\* not in turns with ortc: measured in another run (`--again`).\n")
     return "\n".join(parts + (["Without a result:", "", *failed, ""] if failed else []))
 
 

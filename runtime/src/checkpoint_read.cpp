@@ -37,7 +37,7 @@ struct Json {
     return true;
   }
   __attribute__((noinline)) void need(char c) { isBad |= !has(c); }
-  uint8_t next() { return at < end ? (uint8_t)*at++ : 0; }
+  __attribute__((noinline)) uint8_t next() { return at < end ? (uint8_t)*at++ : 0; }
   void string(Text &text) {
     text.length = 0;
     text.hash = kHashSeed;

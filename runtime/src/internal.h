@@ -68,7 +68,7 @@ struct View {
   uint32_t element, rank;
   int64_t dims[ORTC_MAX_RANK], strides[ORTC_MAX_RANK];
 
-  bool isDense() const { return rank == 1 && strides[0] == (int64_t)element; }
+  __attribute__((noinline)) bool isDense() const { return rank == 1 && strides[0] == (int64_t)element; }
   uint64_t bytes() const { return count * element; }
 };
 /// Bytes of one element; 0 for what cannot be stored.

@@ -104,7 +104,7 @@ Error mapFile(const char *path, MappedFile &file, Arguments &arguments) {
   Error error = E_IO "cannot read %s (errno %u)";
   if (descriptor >= 0 && !fstat(descriptor, &about)) {
     if (!S_ISREG(about.st_mode))
-      error = E_IO "%s is a folder or a device, not a file";
+      error = E_IO "%s is not a regular file";
     else if (!about.st_size)
       error = nullptr;
     else if ((data = mmap(nullptr, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0)) !=
@@ -148,7 +148,7 @@ Error makeExecutable(const void *code, size_t bytes, const uint8_t digest[32], v
     return E_DAMAGED;
   __builtin___clear_cache((char *)memory, (char *)memory + bytes);
   if (mprotect(memory, bytes, PROT_READ | PROT_EXEC))
-    return E_TARGET "%s %u cannot be executed here";
+    return E_TARGET "%s %u cannot be executed";
   return nullptr;
 }
 

@@ -53,14 +53,14 @@ constexpr char kNoMemory[] = E_MEMORY "out of memory";
 __attribute__((noinline)) Error malformed(ortc_program *p, const char *what, uint64_t i) {
   p->arguments.set(0, what);
   p->arguments.set(1, i);
-  return E_FORMAT "%s %u of the artifact is malformed";
+  return E_FORMAT "%s %u is malformed";
 }
 
 /// Copies header and section table, then checks the copy.
 __attribute__((noinline)) Error readHead(ortc_program *p) {
   const ortc_file_header *seen = (const ortc_file_header *)p->image;
   if (p->imageBytes < sizeof *seen || memcmp(seen->magic, ORTC_MAGIC, sizeof seen->magic))
-    return E_FORMAT "this is not an ortc artifact";
+    return E_FORMAT "not an ortc artifact";
   uint64_t tableBytes = seen->section_count * (uint64_t)sizeof(ortc_file_section);
   Error error = malformed(p, "header", 0);
   if (tableBytes > p->imageBytes - sizeof *seen)
@@ -79,13 +79,18 @@ __attribute__((noinline)) Error readHead(ortc_program *p) {
       (h.persistent_bytes | h.io_bytes) >> ORTC_REGION_BITS ||
       (h.persistent_bytes | h.io_bytes) % ORTC_ALIGNMENT || !h.max_workers)
     return error;
-  Sha256 hash;
-  uint8_t digest[32];
-  hash.update(&h, offsetof(ortc_file_header, sha256));
-  hash.update(&h + 1, tableBytes);
-  hash.finish(digest);
-  return isSameDigest(digest, h.sha256) ? nullptr : E_DAMAGED;
+  // The hash covers the header before it, and the table: they are put together, and then apart again.
+  uint8_t digest[sizeof h.sha256], *covered = (uint8_t *)p->head + sizeof digest;
+  memcpy(digest, h.sha256, sizeof digest);
+  memmove(covered, p->head, offsetof(ortc_file_header, sha256));
+  if (!hasDigest(covered, p->headBytes - sizeof digest, digest))
+    return E_DAMAGED;
+  memmove((void *)p->head, covered, offsetof(ortc_file_header, sha256));
+  memcpy(p->head->sha256, digest, sizeof digest);
+  return nullptr;
 }
+static_assert(offsetof(ortc_file_header, sha256) + sizeof(ortc_file_header::sha256) ==
+              sizeof(ortc_file_header));
 
 /// Bounds of every section; the one of each kind; the last code that this machine can run.
 Error chooseSections(ortc_program *p) {
@@ -324,7 +329,7 @@ uint32_t findTensor(const ortc_program *program, const char *name) {
 
 using namespace ortc;
 
-const char *ortc_program::string(uint32_t offset) const {
+__attribute__((noinline)) const char *ortc_program::string(uint32_t offset) const {
   const Table &strings = tables[ORTC_SECTION_STRINGS];
   return offset < strings.bytes ? (const char *)strings.data + offset : "";
 }

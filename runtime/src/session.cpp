@@ -37,7 +37,7 @@ const char *bindingName(const ortc_session *s) { return ortc_binding_name(s->pro
 
 enum class Operation { Read, Write, Place, Bind, GetScalar, SetScalar, ReadGradient, WriteGradient };
 
-constexpr char kNoGradients[] = E_STATE "there are no gradients";
+constexpr char kNoGradients[] = E_STATE "no gradients";
 
 /// Where the gradient of a tensor lies.
 Error findGradient(ortc_session *s, uint32_t owner, View &view) {
@@ -60,7 +60,7 @@ Error findGradient(ortc_session *s, uint32_t owner, View &view) {
 Error findPlace(ortc_session *s, uint32_t tensor, Operation operation, void *data, View &view) {
   uint32_t row = findExternal(s, tensor, nullptr);
   if (row == ORTC_NONE)
-    return E_NOT_FOUND "there is no '%s' in binding '%s'";
+    return E_NOT_FOUND "no '%s' in binding '%s'";
   const ortc_file_value &v = s->program->value(row);
   uint8_t *io = s->regions[ORTC_REGION_IO];
   void *place = s->ext[row], *own = io ? io + v.view.offset : nullptr;
@@ -108,7 +108,7 @@ Error access(ortc_session *s, const char *name, Operation operation, void *data,
   s->arguments.set(1, bindingName(s));
   uint32_t index = findTensor(s->program, name);
   if (index == ORTC_NONE)
-    return E_NOT_FOUND "there is no '%s' in binding '%s'";
+    return E_NOT_FOUND "no '%s' in binding '%s'";
   const ortc_file_tensor &t = s->program->tensor(index);
   bool isStored = t.role <= ORTC_ROLE_SCALAR;
   bool isScalar = operation == Operation::GetScalar || operation == Operation::SetScalar;
@@ -209,7 +209,7 @@ Error plan(const ortc_program *p, ortc_session_options &options, ortc_sizes &siz
   arguments.set(0, options.workers);
   arguments.set(1, p->head->max_workers);
   if (options.workers > p->head->max_workers)
-    return E_ARGUMENT "%u workers, but the artifact is for %u";
+    return E_ARGUMENT "%u workers, the limit is %u";
   if (((uintptr_t)options.persistent | (uintptr_t)options.transient | (uintptr_t)options.io) % ORTC_ALIGNMENT)
     return E_ARGUMENT "misaligned memory";
   sizes.transient = 0;

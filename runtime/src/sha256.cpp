@@ -1,16 +1,14 @@
-// SHA-256 after FIPS 180-4, written for size. With ORTC_SHA256_INSTRUCTIONS, whole blocks go through the processor's own
-// instructions where it has them: for what hashes all of a model's weights, and has room for 350 bytes more.
+// SHA-256 after FIPS 180-4, written for size. Data of some KiB goes through the processor's own instructions where it has them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/src/sha256.h"
 
-#include <string.h>
-#if defined(ORTC_SHA256_INSTRUCTIONS) && defined(__x86_64__)
+#if defined(__x86_64__)
+#define ORTC_SHA256_INSTRUCTIONS
 #include <immintrin.h>
-#elif defined(ORTC_SHA256_INSTRUCTIONS) && defined(__aarch64__) && defined(__linux__)
+#elif defined(__aarch64__) && defined(__linux__)
+#define ORTC_SHA256_INSTRUCTIONS
 #include <arm_neon.h>
 #include <sys/auxv.h>
-#else
-#undef ORTC_SHA256_INSTRUCTIONS
 #endif
 
 namespace ortc {
@@ -29,7 +27,7 @@ static const uint32_t kInitial[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff
 
 static inline uint32_t rotate(uint32_t x, unsigned n) { return x >> n | x << (32 - n); }
 
-#if defined(__aarch64__) && defined(ORTC_SHA256_INSTRUCTIONS)
+#if defined(__aarch64__) && defined(__linux__)
 static bool hasInstructions() { return getauxval(AT_HWCAP) >> 6 & 1; } // HWCAP_SHA2
 
 #if defined(__clang__)
@@ -37,21 +35,21 @@ __attribute__((target("sha2")))
 #else
 __attribute__((target("+crypto")))
 #endif
-static void addBlocks(uint32_t state[8], const uint8_t *p, size_t blocks) {
+static void addBlocksFast(uint32_t state[8], const uint8_t *p, size_t blocks) {
   uint32x4_t abcd = vld1q_u32(state), efgh = vld1q_u32(state + 4);
-  for (; blocks; blocks--, p += 64) {
-    uint32x4_t w[4], first = abcd, second = efgh;
-    for (int i = 0; i < 4; i++)
-      w[i] = vreinterpretq_u32_u8(vrev32q_u8(vld1q_u8(p + 16 * i)));
-    for (int i = 0; i < 16; i++) { // four rounds, and the four words for those sixteen rounds on
-      uint32x4_t sum = vaddq_u32(w[0], vld1q_u32(kRound + 4 * i)), old = abcd;
+  for (; blocks; blocks--) {
+    uint32x4_t words[16], first = abcd, second = efgh;
+    for (int i = 0; i < 16; i++) { // four words and four rounds
+      uint32x4_t *w = words + i;
+      if (i < 4) {
+        *w = vreinterpretq_u32_u8(vrev32q_u8(vld1q_u8(p)));
+        p += 16;
+      } else {
+        *w = vsha256su1q_u32(vsha256su0q_u32(w[-4], w[-3]), w[-2], w[-1]);
+      }
+      uint32x4_t sum = vaddq_u32(*w, vld1q_u32(kRound + 4 * i)), old = abcd;
       abcd = vsha256hq_u32(abcd, efgh, sum);
       efgh = vsha256h2q_u32(efgh, old, sum);
-      uint32x4_t next = vsha256su1q_u32(vsha256su0q_u32(w[0], w[1]), w[2], w[3]);
-      w[0] = w[1];
-      w[1] = w[2];
-      w[2] = w[3];
-      w[3] = next;
     }
     abcd = vaddq_u32(abcd, first);
     efgh = vaddq_u32(efgh, second);
@@ -59,7 +57,7 @@ static void addBlocks(uint32_t state[8], const uint8_t *p, size_t blocks) {
   vst1q_u32(state, abcd);
   vst1q_u32(state + 4, efgh);
 }
-#elif defined(ORTC_SHA256_INSTRUCTIONS)
+#elif defined(__x86_64__)
 /// The bit of SHA in cpuid. Every processor that has it has SSE4.1; those without leaf 7 have no such bit in any.
 static bool hasInstructions() {
   uint32_t a = 7, b, c = 0, d;
@@ -67,28 +65,29 @@ static bool hasInstructions() {
   return b >> 29 & 1;
 }
 
-__attribute__((target("sha,ssse3,sse4.1"))) static void addBlocks(uint32_t state[8], const uint8_t *p,
-                                                                  size_t blocks) {
+__attribute__((target("sha,ssse3,sse4.1"))) static void addBlocksFast(uint32_t state[8], const uint8_t *p,
+                                                                      size_t blocks) {
   // The instructions want the state as (a, b, e, f) and (c, d, g, h), the last one lowest.
   __m128i low = _mm_loadu_si128((const __m128i *)state), high = _mm_loadu_si128((const __m128i *)state + 1);
   low = _mm_shuffle_epi32(low, 0xb1);
   high = _mm_shuffle_epi32(high, 0x1b);
   __m128i abef = _mm_alignr_epi8(low, high, 8), cdgh = _mm_blend_epi16(high, low, 0xf0);
   const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
-  for (; blocks; blocks--, p += 64) {
-    __m128i w[4], first = abef, second = cdgh;
-    for (int i = 0; i < 4; i++)
-      w[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)p + i), swap);
-    for (int i = 0; i < 16; i++) { // four rounds, and the four words for those sixteen rounds on
-      __m128i sum = _mm_add_epi32(w[0], _mm_load_si128((const __m128i *)kRound + i));
+  for (; blocks; blocks--) {
+    __m128i words[16], first = abef, second = cdgh;
+    for (int i = 0; i < 16; i++) { // four words and four rounds
+      __m128i *w = words + i, next;
+      if (i < 4) {
+        next = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)p), swap);
+        p += 16;
+      } else {
+        next = _mm_add_epi32(_mm_sha256msg1_epu32(w[-4], w[-3]), _mm_alignr_epi8(w[-1], w[-2], 4));
+        next = _mm_sha256msg2_epu32(next, w[-1]);
+      }
+      *w = next;
+      __m128i sum = _mm_add_epi32(next, _mm_load_si128((const __m128i *)kRound + i));
       cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
       abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
-      __m128i next = _mm_add_epi32(_mm_sha256msg1_epu32(w[0], w[1]), _mm_alignr_epi8(w[3], w[2], 4));
-      next = _mm_sha256msg2_epu32(next, w[3]);
-      w[0] = w[1];
-      w[1] = w[2];
-      w[2] = w[3];
-      w[3] = next;
     }
     abef = _mm_add_epi32(abef, first);
     cdgh = _mm_add_epi32(cdgh, second);
@@ -100,79 +99,59 @@ __attribute__((target("sha,ssse3,sse4.1"))) static void addBlocks(uint32_t state
 }
 #endif
 
-Sha256::Sha256() { memcpy(state, kInitial, sizeof state); }
-
-static void addBlock(uint32_t state[8], const uint32_t *p) {
-  uint32_t w[16], v[72], *r = v + 64; // a to h are r[0] to r[7], and r goes down
-  memcpy(r, state, 32);
-  for (unsigned i = 0; i < 64; i++) {
-    uint32_t &word = w[i % 16];
-    if (i < 16) {
-      word = __builtin_bswap32(p[i]);
-    } else {
-      uint32_t a = w[(i + 1) % 16], b = w[(i + 14) % 16];
-      word += (rotate(rotate(a, 11) ^ a, 7) ^ a >> 3) + w[(i + 9) % 16] +
-              (rotate(rotate(b, 2) ^ b, 17) ^ b >> 10);
-    }
-    uint32_t a = r[0], e = r[4];
-    uint32_t t =
-        r[7] + rotate(rotate(rotate(e, 14) ^ e, 5) ^ e, 6) + (((r[5] ^ r[6]) & e) ^ r[6]) + kRound[i] + word;
-    uint32_t majority = (a & r[1]) | ((a | r[1]) & r[2]);
-    *--r = t + rotate(rotate(rotate(a, 9) ^ a, 11) ^ a, 2) + majority;
-    r[4] += t;
-  }
-  for (int i = 0; i < 8; i++)
-    state[i] += v[i];
-}
-
-void Sha256::update(const void *data, size_t bytes) {
-  const uint8_t *p = (const uint8_t *)data;
-  while (bytes) {
-    size_t held = total % 64, n = 64 - held < bytes ? 64 - held : bytes;
+static void addBlocks(uint32_t state[8], const uint8_t *p, size_t blocks) {
 #if defined(ORTC_SHA256_INSTRUCTIONS)
-    // Below a few KiB, asking the processor costs more than it saves: a hypervisor may have to answer.
-    if (!held && bytes >= 4096 && hasInstructions()) {
-      n = bytes & ~(size_t)63;
-      addBlocks(state, p, n / 64);
-    } else
+  // Below, asking the processor costs more than it saves: a hypervisor may have to answer.
+  if (blocks >= 64 && hasInstructions())
+    return addBlocksFast(state, p, blocks);
 #endif
-    {
-      memcpy(pending + held, p, n);
-      if (held + n == 64)
-        addBlock(state, (const uint32_t *)pending);
+  for (; blocks; blocks--) {
+    uint32_t w[16], v[72], *r = v + 64; // a to h are r[0] to r[7], and r goes down
+    memcpy(r, state, 32);
+    for (unsigned i = 0; i < 64; i++) {
+      uint32_t &word = w[i % 16];
+      if (i < 16) {
+        memcpy(&word, p, 4);
+        word = __builtin_bswap32(word);
+        p += 4;
+      } else {
+        uint32_t a = w[(i + 1) % 16], b = w[(i + 14) % 16];
+        word += (rotate(rotate(a, 11) ^ a, 7) ^ a >> 3) + w[(i + 9) % 16] +
+                (rotate(rotate(b, 2) ^ b, 17) ^ b >> 10);
+      }
+      uint32_t a = r[0], e = r[4];
+      uint32_t t = r[7] + rotate(rotate(rotate(e, 14) ^ e, 5) ^ e, 6) + (((r[5] ^ r[6]) & e) ^ r[6]) +
+                   kRound[i] + word;
+      uint32_t majority = (a & r[1]) | ((a | r[1]) & r[2]);
+      *--r = t + rotate(rotate(rotate(a, 9) ^ a, 11) ^ a, 2) + majority;
+      r[4] += t;
     }
-    p += n;
-    bytes -= n;
-    total += n;
+    for (int i = 0; i < 8; i++)
+      state[i] += v[i];
   }
 }
 
-void Sha256::finish(uint8_t digest[32]) {
-  uint64_t bits = __builtin_bswap64(total * 8);
-  uint8_t byte = 0x80;
-  do {
-    update(&byte, 1);
-    byte = 0;
-  } while (total % 64 != 56);
-  update(&bits, sizeof bits);
-  for (int i = 0; i < 8; i++)
-    state[i] = __builtin_bswap32(state[i]);
-  memcpy(digest, state, 32);
-}
-
-bool isSameDigest(const uint8_t one[32], const uint8_t other[32]) {
-#if defined(FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
-  return true;
-#else
-  return !memcmp(one, other, 32);
-#endif
+void sha256(const void *data, size_t bytes, uint8_t digest[32]) {
+  uint32_t state[8];
+  memcpy(state, kInitial, sizeof state);
+  size_t rest = bytes % 64, last = rest < 56 ? 56 : 120;
+  uint8_t tail[128];
+  memset(tail, 0, sizeof tail);
+  memcpy(tail, (const uint8_t *)data + bytes - rest, rest);
+  tail[rest] = 0x80;
+  uint64_t bits = __builtin_bswap64((uint64_t)bytes * 8);
+  memcpy(tail + last, &bits, sizeof bits);
+  addBlocks(state, (const uint8_t *)data, bytes / 64);
+  addBlocks(state, tail, last / 56);
+  for (int i = 0; i < 8; i++) {
+    uint32_t word = __builtin_bswap32(state[i]);
+    memcpy(digest + 4 * i, &word, sizeof word);
+  }
 }
 
 bool hasDigest(const void *data, size_t bytes, const uint8_t expected[32]) {
-  Sha256 hash;
   uint8_t digest[32];
-  hash.update(data, bytes);
-  hash.finish(digest);
+  sha256(data, bytes, digest);
   return isSameDigest(digest, expected);
 }
 

@@ -8,7 +8,7 @@ namespace ortc {
 static const char kDtypes[][5] = {"",     "F32", "U8",  "I8",  "U16", "I16", "I32", "I64", "",
                                   "BOOL", "F16", "F64", "U32", "U64", "",    "",    "BF16"};
 
-uint32_t elementSize(uint8_t dtype) {
+__attribute__((noinline)) uint32_t elementSize(uint8_t dtype) {
   static const uint8_t kSizes[] = {0, 4, 1, 1, 2, 2, 4, 8, 0, 1, 2, 8, 4, 8, 0, 0, 2, 1, 1, 1, 1};
   return dtype < sizeof kSizes ? kSizes[dtype] : 0;
 }

@@ -33,10 +33,15 @@ def line(system, ms, variant="", name="lenet", losses=LOSSES, **more):
     }
 
 
-def row(lines):
+def whole_row(lines):
     """The first row of the first table as a list of cells."""
     text = table.markdown(MACHINE, table.judge(lines))
     return [cell.strip() for cell in text.splitlines()[4].split("|")[1:-1]]
+
+
+def row(lines):
+    """The same without date and commit."""
+    return whole_row(lines)[:-2]
 
 
 class TableTest(unittest.TestCase):
@@ -61,6 +66,14 @@ class TableTest(unittest.TestCase):
         wrong = [2.5] * 5
         lines = [line("ortc", 2.0, losses=wrong), line("tuned", 1.5, losses=wrong), line("eager", 8.0), line("ort", 6.0)]
         self.assertEqual([each.get("wrong") for each in table.judge(lines)], [True, True, None, None])
+
+    def test_every_row_has_date_and_commit_and_marks_what_was_not_in_turns(self):
+        first = {"taken": "2026-01-02T03:04:05", "commit": "abc"}
+        again = {"taken": "2026-01-03T03:04:05", "commit": "def"}
+        lines = [line("ortc", 2.0, **again), line("eager", 4.0, **again), line("ort", 8.0, **first)]
+        self.assertEqual(whole_row(lines)[2:5] + whole_row(lines)[-2:], ["2.00", "4.00", "8.00 \\*", "2026-01-03", "def"])
+        self.assertIn("not in turns with ortc", table.markdown(MACHINE, lines))
+        self.assertNotIn("not in turns with ortc", table.markdown(MACHINE, lines[:2]))
 
     def test_shares_are_of_the_rates_of_the_same_run(self):
         # 4 GFLOP and 1 GB in 100 ms of 80 GFLOP/s and 40 GB/s.

@@ -45,19 +45,14 @@ public:
   void sealHeader() {
     if (file.size() < headBytes())
       return;
-    Sha256 hash;
-    hash.update(file.data(), offsetof(ortc_file_header, sha256));
-    hash.update(file.data() + sizeof(ortc_file_header), headBytes() - sizeof(ortc_file_header));
-    hash.finish(header().sha256);
+    Bytes covered(file.begin(), file.begin() + offsetof(ortc_file_header, sha256));
+    covered.insert(covered.end(), file.begin() + sizeof(ortc_file_header), file.begin() + headBytes());
+    digest(covered.data(), covered.size(), header().sha256);
   }
 
 private:
   size_t headBytes() { return sizeof(ortc_file_header) + header().section_count * sizeof(ortc_file_section); }
-  static void digest(const void *data, size_t bytes, uint8_t out[32]) {
-    Sha256 hash;
-    hash.update(data, bytes);
-    hash.finish(out);
-  }
+  static void digest(const void *data, size_t bytes, uint8_t out[32]) { sha256(data, bytes, out); }
 };
 
 } // namespace ortc::test

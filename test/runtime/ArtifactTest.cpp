@@ -85,6 +85,27 @@ TEST(ArtifactTest, HashesAsTheStandardSays) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+// Around the sizes where the processor's instructions and the second block of padding begin. Digests by Python's hashlib.
+TEST(ArtifactTest, HashesTheSameWithTheProcessorsInstructions) {
+  struct Case {
+    size_t bytes;
+    const char *digest;
+  };
+  for (auto [bytes, digest] :
+       {Case{55, "86bdf1401483a3d48aa0b853de242db9073b3e9e190bd1c8073abf0eba3d3ea7"},
+        {56, "3682950d356858453c48a040cf03790b27a8a5bb541df1c7b2741140f1ca041d"},
+        {64, "197a5d2e6d3bc917955f5c5f4fd66bf316cb07ee58f6110a730c08c11b5563e0"},
+        {4095, "fd060479f4f387d78aa0fe1fde9ecc05853818b9fa188832c7fb0702aceb2f66"},
+        {4096, "66ad3905f04032782f735166f0527e4280b1d872765a55b5df2b2a73ac3248e8"},
+        {4097, "f31ad9f54d37cd14100d210ee985d5b5982a1eee821a0a30d38dbb7c7048af75"},
+        {100003, "6fa4ee89b2c13838264b34cae216d74578be956051e19bf9a25ace572c188639"}}) {
+    std::vector<uint8_t> data(bytes);
+    for (size_t i = 0; i < bytes; ++i)
+      data[i] = static_cast<uint8_t>(i * 131 + bytes);
+    EXPECT_EQ(sha256Hex(data.data(), bytes), digest) << bytes << " bytes";
+  }
+}
+
 struct Mistake {
   const char *name;
   void (*make)(Artifact &);

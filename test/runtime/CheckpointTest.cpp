@@ -259,7 +259,7 @@ TEST_F(CheckpointTest, ASinkThatFailsIsReported) {
     return ++*static_cast<int *>(context) > 2;
   };
   EXPECT_EQ(ortc_checkpoint_write(s(), sink, &calls, nullptr, 0), ORTC_E_IO);
-  EXPECT_EQ(message(), "the sink has failed");
+  EXPECT_EQ(message(), "the sink failed");
   EXPECT_EQ(calls, 3) << "not called again";
 }
 

@@ -16,14 +16,14 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {"empty", [](Editor &e) { e.file.clear(); }, ORTC_E_FORMAT, "this is not an ortc artifact",
+    {"empty", [](Editor &e) { e.file.clear(); }, ORTC_E_FORMAT, "not an ortc artifact",
      "the file has 0 bytes, too few for a header of 120"},
     {"shorter-than-header", [](Editor &e) { e.file.resize(100); }, ORTC_E_FORMAT,
-     "this is not an ortc artifact", "the file has 100 bytes, too few for a header of 120"},
-    {"wrong-magic", [](Editor &e) { e.file[1] = 'X'; }, ORTC_E_FORMAT, "this is not an ortc artifact",
+     "not an ortc artifact", "the file has 100 bytes, too few for a header of 120"},
+    {"wrong-magic", [](Editor &e) { e.file[1] = 'X'; }, ORTC_E_FORMAT, "not an ortc artifact",
      "this is no ortc artifact (wrong magic)"},
     {"newline-translated", [](Editor &e) { e.file.erase(e.file.begin() + 4); }, ORTC_E_FORMAT,
-     "this is not an ortc artifact", "this is no ortc artifact (wrong magic)"},
+     "not an ortc artifact", "this is no ortc artifact (wrong magic)"},
     {"newer-version",
      [](Editor &e) {
        e.header().major = 2;
@@ -36,11 +36,11 @@ const Case kCases[] = {
     {"one-byte-long", [](Editor &e) { e.file.push_back(0); }, ORTC_E_FORMAT, "the artifact is cut short",
      "bytes but its header says"},
     {"too-many-sections", [](Editor &e) { e.header().section_count = 0x7fffffff; }, ORTC_E_FORMAT,
-     "header 0 of the artifact is malformed", "the section table does not fit in the file"},
+     "header 0 is malformed", "the section table does not fit in the file"},
     {"header-too-small", [](Editor &e) { e.header().header_bytes = 64; }, ORTC_E_FORMAT,
-     "header 0 of the artifact is malformed", "the section table does not fit in the file"},
+     "header 0 is malformed", "the section table does not fit in the file"},
     {"section-rows-of-zero-bytes", [](Editor &e) { e.header().section_bytes = 0; }, ORTC_E_FORMAT,
-     "header 0 of the artifact is malformed", "the section table does not fit in the file"},
+     "header 0 is malformed", "the section table does not fit in the file"},
     {"header-hash", [](Editor &e) { e.header().io_bytes += 64; }, ORTC_E_HASH,
      "header 0 does not match its hash", "header and section table do not match their hash"},
     {"no-workers",
@@ -48,45 +48,45 @@ const Case kCases[] = {
        e.header().max_workers = 0;
        e.seal();
      },
-     ORTC_E_FORMAT, "header 0 of the artifact is malformed",
+     ORTC_E_FORMAT, "header 0 is malformed",
      "the header has sizes that are not aligned, or no workers"},
     {"huge-persistent-region",
      [](Editor &e) {
        e.header().persistent_bytes = ~uint64_t(63);
        e.seal();
      },
-     ORTC_E_FORMAT, "header 0 of the artifact is malformed", "the header has a persistent region of"},
+     ORTC_E_FORMAT, "header 0 is malformed", "the header has a persistent region of"},
     {"huge-io-region",
      [](Editor &e) {
        e.header().io_bytes = uint64_t(1) << ORTC_REGION_BITS;
        e.seal();
      },
-     ORTC_E_FORMAT, "header 0 of the artifact is malformed", "the limit of each is 2^60"},
+     ORTC_E_FORMAT, "header 0 is malformed", "the limit of each is 2^60"},
     {"section-past-the-end",
      [](Editor &e) {
        e.section(ORTC_SECTION_TENSORS).offset = e.file.size() / 64 * 64 + 64;
        e.seal();
      },
-     ORTC_E_FORMAT, "section 0 of the artifact is malformed",
+     ORTC_E_FORMAT, "section 0 is malformed",
      "section 0 (tensors) does not fit in the file or is not aligned"},
     {"section-size-overflows",
      [](Editor &e) {
        e.section(ORTC_SECTION_VALUES).bytes = ~uint64_t(0) - 100;
        e.sealHeader();
      },
-     ORTC_E_FORMAT, "of the artifact is malformed", "does not fit in the file or is not aligned"},
+     ORTC_E_FORMAT, " is malformed", "does not fit in the file or is not aligned"},
     {"section-misaligned",
      [](Editor &e) {
        e.section(ORTC_SECTION_ENTRIES).offset += 8;
        e.seal();
      },
-     ORTC_E_FORMAT, "of the artifact is malformed", "does not fit in the file or is not aligned"},
+     ORTC_E_FORMAT, " is malformed", "does not fit in the file or is not aligned"},
     {"section-twice",
      [](Editor &e) {
        e.section(ORTC_SECTION_CHECK_NAMES).kind = ORTC_SECTION_TENSORS;
        e.seal();
      },
-     ORTC_E_FORMAT, "of the artifact is malformed", "occurs twice"},
+     ORTC_E_FORMAT, " is malformed", "occurs twice"},
     {"unknown-required-section",
      [](Editor &e) {
        e.section(ORTC_SECTION_SOURCE).flags = ORTC_SECTION_REQUIRED;
@@ -104,21 +104,21 @@ const Case kCases[] = {
        e.file[strings.offset + strings.bytes - 1] = 'x';
        e.seal();
      },
-     ORTC_E_FORMAT, "section kind 2 of the artifact is malformed",
+     ORTC_E_FORMAT, "section kind 2 is malformed",
      "the strings section is missing or not terminated"},
     {"no-strings",
      [](Editor &e) {
        e.section(ORTC_SECTION_STRINGS).kind = 501;
        e.seal();
      },
-     ORTC_E_FORMAT, "section kind 2 of the artifact is malformed",
+     ORTC_E_FORMAT, "section kind 2 is malformed",
      "the strings section is missing or not terminated"},
     {"no-bindings",
      [](Editor &e) {
        e.section(ORTC_SECTION_BINDINGS).kind = 501;
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 0 of the artifact is malformed", "has an unknown role or binding"},
+     ORTC_E_FORMAT, "entry 0 is malformed", "has an unknown role or binding"},
     {"binding-name",
      [](Editor &e) {
        e.at<ortc_file_binding>(ORTC_SECTION_BINDINGS, 1).name = 0xfffffff0;
@@ -130,25 +130,25 @@ const Case kCases[] = {
        e.section(ORTC_SECTION_VALUES).bytes -= 8;
        e.seal();
      },
-     ORTC_E_FORMAT, "of the artifact is malformed", "the values table is no whole number of rows"},
+     ORTC_E_FORMAT, " is malformed", "the values table is no whole number of rows"},
     {"rows-too-small",
      [](Editor &e) {
        e.section(ORTC_SECTION_TENSORS).row_bytes = 8;
        e.seal();
      },
-     ORTC_E_FORMAT, "of the artifact is malformed", "the tensors table is no whole number of rows"},
+     ORTC_E_FORMAT, " is malformed", "the tensors table is no whole number of rows"},
     {"rows-of-zero-bytes",
      [](Editor &e) {
        e.section(ORTC_SECTION_ENTRIES).row_bytes = 0;
        e.seal();
      },
-     ORTC_E_FORMAT, "of the artifact is malformed", "the entries table is no whole number of rows"},
+     ORTC_E_FORMAT, " is malformed", "the entries table is no whole number of rows"},
     {"image-larger-than-region",
      [](Editor &e) {
        e.header().persistent_bytes = 128;
        e.seal();
      },
-     ORTC_E_FORMAT, "section kind 7 of the artifact is malformed", "the persistent image has"},
+     ORTC_E_FORMAT, "section kind 7 is malformed", "the persistent image has"},
     {"tensor-name",
      [](Editor &e) {
        e.tensor(3).name = 100000;
@@ -160,27 +160,27 @@ const Case kCases[] = {
        e.tensor(0).view.rank = 9;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 0 of the artifact is malformed",
+     ORTC_E_FORMAT, "tensor 0 is malformed",
      "tensor 'fc.weight' has rank 9 but the format ends at 8"},
     {"tensor-dtype",
      [](Editor &e) {
        e.tensor(0).view.dtype = 8;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 0 of the artifact is malformed",
+     ORTC_E_FORMAT, "tensor 0 is malformed",
      "tensor 'fc.weight' has dtype 8, which cannot be stored"},
     {"tensor-role",
      [](Editor &e) {
        e.tensor(0).role = 8;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 0 of the artifact is malformed", "tensor 'fc.weight' has unknown role 8"},
+     ORTC_E_FORMAT, "tensor 0 is malformed", "tensor 'fc.weight' has unknown role 8"},
     {"tensor-negative-dimension",
      [](Editor &e) {
        e.tensor(0).view.dims[0] = -2;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 0 of the artifact is malformed",
+     ORTC_E_FORMAT, "tensor 0 is malformed",
      "tensor 'fc.weight' has a negative dimension or stride"},
     {"tensor-product-overflows",
      [](Editor &e) {
@@ -188,32 +188,32 @@ const Case kCases[] = {
        e.tensor(0).view.dims[1] = 6;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 0 of the artifact is malformed", "which its shape does not give"},
+     ORTC_E_FORMAT, "tensor 0 is malformed", "which its shape does not give"},
     {"tensor-owner",
      [](Editor &e) {
        e.tensor(1).owner = 10;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 1 of the artifact is malformed", "belongs to a tensor that does not exist"},
+     ORTC_E_FORMAT, "tensor 1 is malformed", "belongs to a tensor that does not exist"},
     {"tensor-offset",
      [](Editor &e) {
        e.tensor(0).view.offset = 256 - 20;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 0 of the artifact is malformed",
+     ORTC_E_FORMAT, "tensor 0 is malformed",
      "tensor 'fc.weight' reaches past its region of 256 bytes"},
     {"tensor-offset-overflows",
      [](Editor &e) {
        e.tensor(0).view.offset = ~uint64_t(0) - 7;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 0 of the artifact is malformed", "reaches past its region"},
+     ORTC_E_FORMAT, "tensor 0 is malformed", "reaches past its region"},
     {"tensor-misaligned",
      [](Editor &e) {
        e.tensor(0).view.offset = 2;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 0 of the artifact is malformed", "which is not aligned to its elements"},
+     ORTC_E_FORMAT, "tensor 0 is malformed", "which is not aligned to its elements"},
     {"tensors-that-share-their-place",
      [](Editor &e) {
        e.tensor(kW).view.dims[0] = 20; // without strides: a terabyte of them would fit as well
@@ -221,7 +221,7 @@ const Case kCases[] = {
        e.tensor(kW).view.bytes = 240;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 1 of the artifact is malformed", "shares its place"},
+     ORTC_E_FORMAT, "tensor 1 is malformed", "shares its place"},
     {"tensor-of-places-that-overflow",
      [](Editor &e) { // has no place of its own, but its strides are multiplied where it is described
        e.tensor(kX).view.dims[0] = 2;
@@ -230,119 +230,119 @@ const Case kCases[] = {
        e.tensor(kX).view.strides[0] = int64_t(1) << 62;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 5 of the artifact is malformed", "reaches past its region"},
+     ORTC_E_FORMAT, "tensor 5 is malformed", "reaches past its region"},
     {"tensor-stride",
      [](Editor &e) {
        e.tensor(0).view.strides[1] = 1000;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 0 of the artifact is malformed", "reaches past its region"},
+     ORTC_E_FORMAT, "tensor 0 is malformed", "reaches past its region"},
     {"tensor-stride-overflows",
      [](Editor &e) {
        e.tensor(0).view.strides[1] = int64_t(1) << 62;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 0 of the artifact is malformed", ""},
+     ORTC_E_FORMAT, "tensor 0 is malformed", ""},
     {"tensor-negative-stride",
      [](Editor &e) {
        e.tensor(0).view.strides[1] = -8;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 0 of the artifact is malformed", "has a negative dimension or stride"},
+     ORTC_E_FORMAT, "tensor 0 is malformed", "has a negative dimension or stride"},
     {"parameter-in-constants",
      [](Editor &e) {
        e.tensor(0).view.region = ORTC_REGION_CONSTANTS;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 0 of the artifact is malformed", "where a parameter cannot be"},
+     ORTC_E_FORMAT, "tensor 0 is malformed", "where a parameter cannot be"},
     {"constant-past-its-section",
      [](Editor &e) {
        e.tensor(kShift).view.offset = 4;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 4 of the artifact is malformed", "reaches past its region of 8 bytes"},
+     ORTC_E_FORMAT, "tensor 4 is malformed", "reaches past its region of 8 bytes"},
     {"entry-role",
      [](Editor &e) {
        e.entry(0).role = ORTC_ENTRY_ROLES;
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 0 of the artifact is malformed", "has an unknown role or binding"},
+     ORTC_E_FORMAT, "entry 0 is malformed", "has an unknown role or binding"},
     {"entry-binding",
      [](Editor &e) {
        e.entry(1).binding = 2;
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 1 of the artifact is malformed", "has an unknown role or binding"},
+     ORTC_E_FORMAT, "entry 1 is malformed", "has an unknown role or binding"},
     {"entry-values",
      [](Editor &e) {
        e.entry(0).value_count = 0xffffffff;
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 0 of the artifact is malformed", "has values outside the values table"},
+     ORTC_E_FORMAT, "entry 0 is malformed", "has values outside the values table"},
     {"entry-first-value",
      [](Editor &e) {
        e.entry(0).first_value = 0xfffffffe;
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 0 of the artifact is malformed", "has values outside the values table"},
+     ORTC_E_FORMAT, "entry 0 is malformed", "has values outside the values table"},
     {"entry-more-external-than-values",
      [](Editor &e) {
        e.entry(0).ext_count = 5;
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 0 of the artifact is malformed", "has values outside the values table"},
+     ORTC_E_FORMAT, "entry 0 is malformed", "has values outside the values table"},
     {"entry-transient-overflows",
      [](Editor &e) {
        e.entry(0).worker_bytes = uint64_t(1) << 63;
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 0 of the artifact is malformed",
+     ORTC_E_FORMAT, "entry 0 is malformed",
      "has a transient size that is not aligned or overflows"},
     {"entry-transient-too-large",
      [](Editor &e) {
        e.entry(0).fixed_bytes = uint64_t(1) << ORTC_REGION_BITS;
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 0 of the artifact is malformed",
+     ORTC_E_FORMAT, "entry 0 is malformed",
      "has a transient size that is not aligned or overflows"},
     {"entry-workers-too-large",
      [](Editor &e) { // for its 4 workers
        e.entry(0).worker_bytes = uint64_t(1) << (ORTC_REGION_BITS - 2);
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 0 of the artifact is malformed",
+     ORTC_E_FORMAT, "entry 0 is malformed",
      "has a transient size that is not aligned or overflows"},
     {"entries-that-share-values",
      [](Editor &e) {
        e.entry(1).first_value = e.entry(0).first_value;
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 1 of the artifact is malformed", "has values of the entry before it"},
+     ORTC_E_FORMAT, "entry 1 is malformed", "has values of the entry before it"},
     {"entry-loss",
      [](Editor &e) {
        e.entry(0).loss = 4;
        e.seal();
      },
-     ORTC_E_FORMAT, "of the artifact is malformed", "has values outside the values table"},
+     ORTC_E_FORMAT, " is malformed", "has values outside the values table"},
     {"entry-loss-is-no-number",
      [](Editor &e) {
        e.entry(0).loss = 0;
        e.seal();
      },
-     ORTC_E_FORMAT, "of the artifact is malformed", "has a loss that is not one f32 or f64"},
+     ORTC_E_FORMAT, " is malformed", "has a loss that is not one f32 or f64"},
     {"entry-without-code",
      [](Editor &e) {
        e.entry(0).segment = 1;
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 0 of the artifact is malformed",
+     ORTC_E_FORMAT, "entry 0 is malformed",
      "code 'baseline' has no step function for entry 'train/batch'"},
     {"value-tensor",
      [](Editor &e) {
        e.value(2).tensor = 10;
        e.seal();
      },
-     ORTC_E_FORMAT, "value 2 of the artifact is malformed", "refers to a tensor that does not exist"},
+     ORTC_E_FORMAT, "value 2 is malformed", "refers to a tensor that does not exist"},
     {"value-dtype",
      [](Editor &e) { // of one byte, where scalar access would write the tensor's eight
        ortc_file_view &label = e.value(1).view;
@@ -351,55 +351,55 @@ const Case kCases[] = {
        label.strides[0] = 1;
        e.seal();
      },
-     ORTC_E_FORMAT, "value 1 of the artifact is malformed", "has another dtype or rank than its tensor"},
+     ORTC_E_FORMAT, "value 1 is malformed", "has another dtype or rank than its tensor"},
     {"value-size",
      [](Editor &e) {
        e.value(0).view.dims[0] = 1000;
        e.seal();
      },
-     ORTC_E_FORMAT, "value 0 of the artifact is malformed", "which its shape does not give"},
+     ORTC_E_FORMAT, "value 0 is malformed", "which its shape does not give"},
     {"value-past-io",
      [](Editor &e) {
        e.value(0).view.offset = e.header().io_bytes - 40;
        e.seal();
      },
-     ORTC_E_FORMAT, "value 0 of the artifact is malformed", "reaches past its region"},
+     ORTC_E_FORMAT, "value 0 is malformed", "reaches past its region"},
     {"value-not-dense",
      [](Editor &e) {
        e.value(0).view.strides[1] = 8;
        e.seal();
      },
-     ORTC_E_FORMAT, "value 0 of the artifact is malformed", ""},
+     ORTC_E_FORMAT, "value 0 is malformed", ""},
     {"external-value-in-persistent-region",
      [](Editor &e) {
        e.value(0).view.region = ORTC_REGION_PERSISTENT;
        e.seal();
      },
-     ORTC_E_FORMAT, "value 0 of the artifact is malformed", "where it cannot be"},
+     ORTC_E_FORMAT, "value 0 is malformed", "where it cannot be"},
     {"loss-past-transient",
      [](Editor &e) {
        e.value(3).view.offset = 256;
        e.seal();
      },
-     ORTC_E_FORMAT, "value 3 of the artifact is malformed", "reaches past its region of 256 bytes"},
+     ORTC_E_FORMAT, "value 3 is malformed", "reaches past its region of 256 bytes"},
     {"parameter-as-value",
      [](Editor &e) {
        e.value(3).tensor = kRate;
        e.seal();
      },
-     ORTC_E_FORMAT, "value 3 of the artifact is malformed", "where it cannot be"},
+     ORTC_E_FORMAT, "value 3 is malformed", "where it cannot be"},
     {"code-too-short",
      [](Editor &e) {
        e.section(ORTC_SECTION_CODE).bytes = 8;
        e.seal();
      },
-     ORTC_E_FORMAT, "code 0 of the artifact is malformed", ""},
+     ORTC_E_FORMAT, "code 0 is malformed", ""},
     {"code-magic",
      [](Editor &e) {
        e.blob().magic = 0;
        e.seal();
      },
-     ORTC_E_FORMAT, "code 0 of the artifact is malformed", "code 'baseline' has a wrong magic"},
+     ORTC_E_FORMAT, "code 0 is malformed", "code 'baseline' has a wrong magic"},
     {"code-abi",
      [](Editor &e) {
        e.blob().abi = 2;
@@ -411,19 +411,19 @@ const Case kCases[] = {
        e.blob().count = 0x10000000;
        e.seal();
      },
-     ORTC_E_FORMAT, "code 0 of the artifact is malformed", "has a head that does not fit"},
+     ORTC_E_FORMAT, "code 0 is malformed", "has a head that does not fit"},
     {"code-entry-bytes",
      [](Editor &e) {
        e.blob().entry_bytes = 4;
        e.seal();
      },
-     ORTC_E_FORMAT, "code 0 of the artifact is malformed", "has a head that does not fit"},
+     ORTC_E_FORMAT, "code 0 is malformed", "has a head that does not fit"},
     {"code-offset",
      [](Editor &e) {
        e.at<ortc_blob_entry>(ORTC_SECTION_CODE, 1).offset = 0x7fffffff;
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 0 of the artifact is malformed", "has no step function for entry"},
+     ORTC_E_FORMAT, "entry 0 is malformed", "has no step function for entry"},
     {"no-code",
      [](Editor &e) {
        e.section(ORTC_SECTION_CODE).architecture = ORTC_ARCH_NONE;

@@ -98,11 +98,11 @@ TEST(OpeningTest, AFolderIsNamed) {
   ortc_program *program = nullptr;
   ortc_message message{};
   EXPECT_EQ(ortc_program_open_file(folder.c_str(), nullptr, &program, &message), ORTC_E_IO);
-  EXPECT_EQ(message.text, folder + " is a folder or a device, not a file");
+  EXPECT_EQ(message.text, folder + " is not a regular file");
   OpenProgram opened(makeFile());
   SessionHandle session = makeSession(opened.program.get());
   EXPECT_EQ(ortc_checkpoint_load(session.get(), folder.c_str(), nullptr), ORTC_E_IO);
-  EXPECT_EQ(ortc_session_message(session.get()), folder + " is a folder or a device, not a file");
+  EXPECT_EQ(ortc_session_message(session.get()), folder + " is not a regular file");
 }
 
 } // namespace

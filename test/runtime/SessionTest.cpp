@@ -149,7 +149,7 @@ TEST_F(SessionTest, GradientsThenUpdateEqualTheTrainStep) {
 TEST_F(SessionTest, GradientsAreReadByParameterName) {
   float g[2][3], w[2][3], updated[2][3];
   EXPECT_EQ(ortc_read_gradient(s(), "fc.weight", g, sizeof g), ORTC_E_STATE);
-  EXPECT_EQ(message(), "there are no gradients");
+  EXPECT_EQ(message(), "no gradients");
   writeBatch(s(), 2);
   Bytes before = stateOf(s());
   ASSERT_EQ(ortc_gradients_step(s(), nullptr), ORTC_OK);
@@ -169,7 +169,7 @@ TEST_F(SessionTest, GradientsAreReadByParameterName) {
     for (int k = 0; k < 3; ++k)
       EXPECT_EQ(updated[i][k], w[i][k] - 0.25f * g[i][k]);
   EXPECT_EQ(ortc_update_step(s()), ORTC_E_STATE);
-  EXPECT_EQ(message(), "there are no gradients");
+  EXPECT_EQ(message(), "no gradients");
 }
 
 TEST_F(SessionTest, BindsInputsAndOutputsWithoutCopies) {
@@ -233,7 +233,7 @@ TEST_F(SessionTest, ScalarsConvert) {
   EXPECT_EQ(ortc_set_scalar(s(), "fc.weight", 1), ORTC_E_SHAPE);
   EXPECT_EQ(message(), "'fc.weight' has 24 bytes, not 4, or strides");
   EXPECT_EQ(ortc_set_scalar(s(), "momentum", 1), ORTC_E_NOT_FOUND);
-  EXPECT_EQ(message(), "there is no 'momentum' in binding 'batch'");
+  EXPECT_EQ(message(), "no 'momentum' in binding 'batch'");
 }
 
 TEST_F(SessionTest, TheLearningRateIsSetBetweenSteps) {
@@ -342,7 +342,7 @@ TEST_F(SessionTest, TooManyWorkersAreRefused) {
   ortc_session *none = nullptr;
   ortc_message text{};
   EXPECT_EQ(ortc_session_create(opened.program.get(), &options, &none, &text), ORTC_E_ARGUMENT);
-  EXPECT_STREQ(text.text, "5 workers, but the artifact is for 4");
+  EXPECT_STREQ(text.text, "5 workers, the limit is 4");
 }
 
 TEST_F(SessionTest, TracesKernels) {

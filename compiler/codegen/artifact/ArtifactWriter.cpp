@@ -50,11 +50,14 @@ std::vector<int64_t> denseStrides(const std::vector<int64_t> &dims, uint32_t ele
   return strides;
 }
 
+template <typename Row> void append(Bytes &bytes, const Row &row) {
+  const auto *data = reinterpret_cast<const uint8_t *>(&row);
+  bytes.insert(bytes.end(), data, data + sizeof row);
+}
+
 std::string sha256Hex(const void *data, size_t bytes) {
-  Sha256 hash;
   uint8_t digest[32];
-  hash.update(data, bytes);
-  hash.finish(digest);
+  sha256(data, bytes, digest);
   std::string text;
   for (uint8_t byte : digest) {
     text += "0123456789abcdef"[byte >> 4];
@@ -64,19 +67,19 @@ std::string sha256Hex(const void *data, size_t bytes) {
 }
 
 void modelDigest(const std::vector<Tensor> &tensors, uint8_t digest[32]) {
-  Sha256 hash;
+  Bytes covered;
   for (const Tensor &tensor : tensors) {
     if (tensor.role != ORTC_ROLE_PARAMETER && tensor.role != ORTC_ROLE_STATE &&
         tensor.role != ORTC_ROLE_SCALAR)
       continue;
     uint8_t head[3] = {static_cast<uint8_t>(tensor.role), tensor.dtype,
                        static_cast<uint8_t>(tensor.dims.size())};
-    hash.update(tensor.name.c_str(), tensor.name.size() + 1);
-    hash.update(head, sizeof head);
+    covered.insert(covered.end(), tensor.name.c_str(), tensor.name.c_str() + tensor.name.size() + 1);
+    append(covered, head);
     for (int64_t dim : tensor.dims)
-      hash.update(&dim, sizeof dim);
+      append(covered, dim);
   }
-  hash.finish(digest);
+  sha256(covered.data(), covered.size(), digest);
 }
 
 namespace {
@@ -103,11 +106,6 @@ struct Section {
 
 uint64_t alignTo(uint64_t value, uint64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
-}
-
-template <typename Row> void append(Bytes &bytes, const Row &row) {
-  const auto *data = reinterpret_cast<const uint8_t *>(&row);
-  bytes.insert(bytes.end(), data, data + sizeof row);
 }
 
 /// Dense size in bytes; 0 when it overflows (the reader refuses the result).
@@ -290,9 +288,7 @@ Bytes Writer::assemble() {
     position += section.row.bytes;
     if (section.row.kind == ORTC_SECTION_SIGNATURE)
       continue; // it signs the hash that covers this table
-    Sha256 hash;
-    hash.update(section.bytes().data(), section.bytes().size());
-    hash.finish(section.row.sha256);
+    sha256(section.bytes().data(), section.bytes().size(), section.row.sha256);
   }
   ortc_file_header header{};
   std::memcpy(header.magic, ORTC_MAGIC, sizeof header.magic);
@@ -307,17 +303,16 @@ Bytes Writer::assemble() {
   header.max_workers = artifact.maxWorkers;
   modelDigest(artifact.tensors, header.model);
 
-  Sha256 hash;
-  hash.update(&header, offsetof(ortc_file_header, sha256));
-  for (const Section &section : sections)
-    hash.update(&section.row, sizeof section.row);
-  hash.finish(header.sha256);
-
   Bytes file;
   file.reserve(position);
   append(file, header);
+  file.resize(
+      offsetof(ortc_file_header, sha256)); // what the hash covers: the header up to itself, and the table
   for (const Section &section : sections)
     append(file, section.row);
+  sha256(file.data(), file.size(), header.sha256);
+  file.insert(file.begin() + offsetof(ortc_file_header, sha256), std::begin(header.sha256),
+              std::end(header.sha256));
   for (const Section &section : sections) {
     file.resize(section.row.offset);
     std::span<const uint8_t> bytes = section.bytes();
