@@ -2,18 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Progress.h"
 
-#include <cstdio>
 #include <system_error>
 
 namespace ortc::driver {
 
-static constexpr std::chrono::seconds kSilence{2};
-
-Progress::Progress(bool isQuiet) : isOver(isQuiet) {
+Progress::Progress(bool isQuiet, std::chrono::milliseconds silence, std::FILE *file)
+    : file(file), isOver(isQuiet) {
   if (isQuiet)
     return;
   try {
-    thread = std::thread([this] { wait(); });
+    thread = std::thread([this, silence] { wait(silence); });
   } catch (const std::system_error &) { // no thread to spare: then nothing is said
     isOver = true;
   }
@@ -40,9 +38,9 @@ void Progress::end() {
   wake.notify_all();
 }
 
-void Progress::wait() {
+void Progress::wait(std::chrono::milliseconds silence) {
   std::unique_lock lock(mutex);
-  if (wake.wait_until(lock, started + kSilence, [this] { return isOver; }))
+  if (wake.wait_until(lock, started + silence, [this] { return isOver; }))
     return;
   isTalking = true;
   if (!doing.empty())
@@ -50,7 +48,7 @@ void Progress::wait() {
 }
 
 void Progress::say() const {
-  std::fprintf(stderr, "ortc: note: after %.0f s: %s\n",
+  std::fprintf(file, "ortc: note: after %.0f s: %s\n",
                std::chrono::duration<double>(Clock::now() - started).count(), doing.c_str());
 }
 

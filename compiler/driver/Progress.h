@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -14,7 +15,8 @@ namespace ortc::driver {
 /// needs them as much as a terminal does.
 class Progress {
 public:
-  explicit Progress(bool isQuiet);
+  explicit Progress(bool isQuiet, std::chrono::milliseconds silence = std::chrono::seconds(2),
+                    std::FILE *file = stderr);
   ~Progress();
   Progress(const Progress &) = delete;
   Progress &operator=(const Progress &) = delete;
@@ -26,9 +28,10 @@ public:
 
 private:
   using Clock = std::chrono::steady_clock;
-  void wait();
+  void wait(std::chrono::milliseconds silence);
   void say() const;
 
+  std::FILE *const file;
   const Clock::time_point started = Clock::now();
   std::mutex mutex;
   std::condition_variable wake;

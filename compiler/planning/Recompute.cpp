@@ -136,7 +136,7 @@ private:
     auto found = std::make_shared<RecomputeSearch>(graph, base, options.seed + searches++);
     found->run(target, work, start.get());
     std::vector<StepRun> runs;
-    Expected<Plan> next = planFound(*found, runs);
+    Expected<Plan> next = planFound(*found, runs, options.budget);
     if (!next)
       return next.status();
     uint64_t arena = next->arenaBytes, time = found->result().time;
@@ -151,9 +151,8 @@ private:
     return {};
   }
 
-  /// The smallest plan of searches that hardly depend on the budget: what an error says, and with that as the budget the
-  /// answer. First down from budget to budget, then in every order, and in the planner's, for what is a little below the best
-  /// so far.
+  /// The smallest plan of searches that do not depend on the budget: no larger budget is refused. First down from budget to
+  /// budget, then in every order, and in the planner's, for what is a little below the best so far.
   Status findSmallest(const std::vector<Order> &orders) {
     result.fits = false;
     result.runs.clear();
@@ -173,17 +172,17 @@ private:
     return {};
   }
 
-  /// The runs that a search has found, and their plan.
-  Expected<Plan> planFound(RecomputeSearch &search, std::vector<StepRun> &runs) {
+  /// The runs that a search has found, and their plan, with no more work once it is within `budget`.
+  Expected<Plan> planFound(RecomputeSearch &search, std::vector<StepRun> &runs, uint64_t budget) {
     result.searchWork += search.work();
     runs = search.runs(problem);
-    return plan(expand(problem, runs), planWithin(options.budget));
+    return plan(expand(problem, runs), planWithin(budget));
   }
 
   /// Plans what a search has found, and keeps it where that is smaller.
   Status consider(RecomputeSearch &search) {
     std::vector<StepRun> runs;
-    Expected<Plan> next = planFound(search, runs);
+    Expected<Plan> next = planFound(search, runs, result.leastBudget);
     if (!next)
       return next.status();
     if (result.runs.empty() || next->arenaBytes < result.plan.arenaBytes)
@@ -230,6 +229,32 @@ private:
     unsigned number = 0; ///< of the search
   } best;                ///< behind `result`
 };
+
+/// Replaces `found` by what recompute() gives for smaller budgets, down to one that fits `options.budget` or to one of which
+/// the budget a byte below is refused. Steps grow while they lead to a plan, for what takes least time takes all that it may;
+/// behind one that led to none comes a byte again.
+Status descend(const Problem &problem, const std::vector<StepCost> &costs, const RecomputeOptions &options,
+               const Plan &whole, Recomputation &found) {
+  RecomputeOptions below = options;
+  below.findSmallest = false;
+  for (uint64_t step = 1; step > 0 && !found.fits && found.plan.arenaBytes > found.leastBudget;) {
+    step = std::min(step, found.plan.arenaBytes - found.leastBudget);
+    below.budget = found.plan.arenaBytes - step;
+    Expected<Recomputation> next = recompute(problem, costs, below, &whole);
+    if (!next)
+      return next.status();
+    found.searchWork += next->searchWork;
+    found.boundWork += next->boundWork;
+    if (next->fits) {
+      found.fits = next->plan.arenaBytes <= options.budget;
+      found.runs = std::move(next->runs);
+      found.plan = std::move(next->plan);
+      found.time = next->time;
+    }
+    step = next->fits ? step * 8 : step > 1 ? 1 : 0;
+  }
+  return {};
+}
 
 } // namespace
 
@@ -291,7 +316,13 @@ Expected<Recomputation> recompute(const Problem &problem, const std::vector<Step
   RecomputeOptions limited = options;
   limited.searchWork = std::min<uint64_t>(options.searchWork, kWorkForStep * costs.size());
   Attempts attempts(problem, steps, limited, result);
-  return attempts.run({whole->order, releaseEarly(*graph, sourceOrder(*graph)), leastPeakFirst(*graph)});
+  Expected<Recomputation> found =
+      attempts.run({whole->order, releaseEarly(*graph, sourceOrder(*graph)), leastPeakFirst(*graph)});
+  if (!found || found->fits || !options.findSmallest)
+    return found;
+  if (Status status = descend(problem, costs, options, *whole, *found); !status.ok())
+    return status;
+  return found;
 }
 
 } // namespace ortc::planning

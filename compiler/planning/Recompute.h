@@ -16,7 +16,7 @@ struct StepCost {
 struct RecomputeOptions {
   uint64_t budget = 0; ///< that Plan::arenaBytes has to keep to
   /// Of the search for what to run again; of that at most four million units for each step of the problem.
-  /// What cannot be kept to may cost it two and a half times.
+  /// What cannot be kept to costs it two and a half times, and once more for each budget that is tried on the way down.
   uint64_t searchWork = 700'000'000;
   uint64_t boundWork = 400'000'000; ///< of the lower bound
   bool findSmallest = true;         ///< when nothing fits: look for the smallest plan there is
@@ -36,8 +36,8 @@ struct StepRun {
 
 /// Which steps run again, and where.
 struct Recomputation {
-  /// False: nothing within the budget was found. With `findSmallest` this is the smallest plan found, and its size is kept
-  /// when it is the budget.
+  /// False: nothing within the budget was found. With `findSmallest` this is the smallest plan found: its size and
+  /// everything above are kept to as budgets, and a byte less is not. Sizes are multiples of the smallest alignment.
   bool fits = false;
   std::vector<StepRun> runs; ///< a legal order; the first run of each step is that of the problem
   Plan plan;                 ///< of expand(problem, runs)

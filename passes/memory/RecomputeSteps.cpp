@@ -172,9 +172,9 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
       return;
     auto role = refusal.entry->getAttrOfType<StringAttr>(train::kEntry).getValue();
     emitError(UnknownLoc::get(&getContext()))
-        << "--memory-budget " << uint64_t(budget) << ": the smallest possible budget is " << refusal.bytes
-        << " bytes (entry '" << role << "'; that is the smallest plan found, and there is none below "
-        << refusal.least << "); give that, or a smaller batch"
+        << "--memory-budget " << uint64_t(budget) << ": the smallest budget found to be enough is "
+        << refusal.bytes << " bytes (entry '" << role << "'; no plan takes less than " << refusal.least
+        << "); give that, or a smaller batch"
         << (refusal.hasScratch ? ", or a smaller --max-workers, for the scratch of each" : "")
         << (role == "predict" || role == "eval" ? "" : ", or train less (--freeze)");
     signalPassFailure();

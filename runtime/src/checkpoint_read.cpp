@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The header is walked two times, first to check everything, then to take it, so a bad file changes nothing. The walk
-// checks bounds both times, because a file that is mapped may change in between.
+// checks bounds both times, because a file that is mapped may change in between. Between the two come walks that line the
+// tensors up, none where they stand in the order of their data.
 #include "runtime/src/internal.h"
 
 namespace ortc {
@@ -92,23 +93,27 @@ struct Json {
   }
 };
 
+/// What a walk is for.
+enum class Purpose { LineUp, Check, Take };
+
 constexpr char kMalformed[] = E_FORMAT "the checkpoint is malformed";
 
 struct Checkpoint : Json {
   ortc_session *s;
   const uint8_t *file, *data; ///< data: behind the header
-  uint64_t fileBytes, dataBytes, claimedBytes, sum;
+  uint64_t fileBytes, dataBytes, claimedBytes, linedUpBytes, sum;
   uint64_t expectedSum; ///< 0: none
   ortc_load_info info;
   Text key, value;
 
-  Error walk(bool isTaking);
-  Error walkMetadata(bool isTaking);
-  Error walkTensor(bool isTaking);
+  Error walk(Purpose purpose);
+  Error walkMetadata(Purpose purpose);
+  Error walkTensor(Purpose purpose);
+  Error lineUp();
   Error checkComplete();
 };
 
-Error Checkpoint::walkMetadata(bool isTaking) {
+Error Checkpoint::walkMetadata(Purpose purpose) {
   need('{');
   if (has('}'))
     return nullptr;
@@ -116,7 +121,7 @@ Error Checkpoint::walkMetadata(bool isTaking) {
     name(key);
     string(value);
     bool isOurs = !strncmp(key.text, "ortc.", 5);
-    if (isTaking && info.metadata && !isOurs && !key.isCut() && !value.isCut())
+    if (purpose == Purpose::Take && info.metadata && !isOurs && !key.isCut() && !value.isCut())
       info.metadata(info.metadata_context, key.text, value.text);
     isBad |= key.is("ortc.format") && !value.is("1");
     if (key.is("ortc.checksum")) {
@@ -130,7 +135,7 @@ Error Checkpoint::walkMetadata(bool isTaking) {
 }
 
 /// One tensor, whose name is in `key`.
-Error Checkpoint::walkTensor(bool isTaking) {
+Error Checkpoint::walkTensor(Purpose purpose) {
   char dtype[6] = "";
   uint64_t shape[ORTC_MAX_RANK], range[ORTC_MAX_RANK] = {1, 0};
   uint32_t rank = ORTC_NONE;
@@ -166,11 +171,15 @@ Error Checkpoint::walkTensor(bool isTaking) {
   // More than there are: some are claimed twice, and not worth the time to hash them.
   if (range[0] > range[1] || range[1] > dataBytes || claimedBytes > dataBytes)
     return E_FORMAT "the checkpoint ends before '%s'";
-  if (!isTaking)
+  if (range[0] == linedUpBytes)
+    linedUpBytes = range[1];
+  if (purpose == Purpose::LineUp)
+    return nullptr;
+  if (purpose == Purpose::Check)
     sum += hashData(key.hash, data + range[0], bytes);
   uint32_t index = key.isCut() ? ORTC_NONE : findTensor(s->program, key.text);
   if (index == ORTC_NONE || !isCheckpointed(s->program->tensor(index))) {
-    info.ignored += !isTaking;
+    info.ignored += purpose == Purpose::Check;
     return nullptr;
   }
   const ortc_file_tensor &t = s->program->tensor(index);
@@ -179,7 +188,7 @@ Error Checkpoint::walkTensor(bool isTaking) {
                 !memcmp(shape, t.view.dims, rank * sizeof *shape);
   if (!isSame)
     return E_SHAPE "'%s' has another shape or dtype";
-  if (isTaking) {
+  if (purpose == Purpose::Take) {
     View view = locate(s, t.view);
     transfer(view, 0, view.count, (uint8_t *)data + range[0], false);
     return nullptr;
@@ -190,7 +199,7 @@ Error Checkpoint::walkTensor(bool isTaking) {
   return nullptr;
 }
 
-Error Checkpoint::walk(bool isTaking) {
+Error Checkpoint::walk(Purpose purpose) {
   uint64_t headerBytes = ~(uint64_t)0;
   s->arguments.set(0, key.text); // whatever it is by then
   if (fileBytes >= 8)
@@ -209,13 +218,28 @@ Error Checkpoint::walk(bool isTaking) {
       name(key);
       if (isBad)
         break;
-      if (Error error = key.is("__metadata__") ? walkMetadata(isTaking) : walkTensor(isTaking))
+      if (Error error = key.is("__metadata__") ? walkMetadata(purpose) : walkTensor(purpose))
         return error;
     } while (has(','));
     need('}');
   }
   has(' '); // only skips
   return isBad || at != end ? kMalformed : nullptr;
+}
+
+/// Whether the tensors are a partition of the data. When they have as many bytes as there are, they are one exactly when some
+/// of them reach from its beginning to its end, each beginning where another ends: nothing is left for the rest to overlap with.
+/// A walk finds of that chain what stands in order, which is all of it in a file of ours. Without memory for a sorted table
+/// another walk comes for every step back; what is wrong ends with the first that finds nothing.
+Error Checkpoint::lineUp() {
+  uint64_t before;
+  do {
+    if (linedUpBytes == dataBytes && claimedBytes == dataBytes)
+      return nullptr;
+    before = linedUpBytes;
+    walk(Purpose::LineUp);
+  } while (linedUpBytes != before);
+  return kMalformed;
 }
 
 /// Whether everything is there that has to be; decides about fresh state.
@@ -237,8 +261,8 @@ Error Checkpoint::checkComplete() {
   if (isStateAbsent && isStatePresent)
     return s->arguments.set(0, absent), E_NOT_FOUND "the checkpoint has no '%s'";
   info.fresh_state = isStateAbsent;
-  if (claimedBytes != dataBytes)
-    return kMalformed;
+  if (Error error = lineUp())
+    return error;
   return expectedSum && checksumOf(sum) != expectedSum ? E_HASH "wrong checksum" : nullptr;
 }
 
@@ -259,7 +283,7 @@ ortc_status ortc_checkpoint_read(ortc_session *session, const void *data, size_t
   checkpoint.info = copyIn(info);
   checkpoint.info.loaded = checkpoint.info.ignored = 0;
   memset(session->seen, 0, session->program->tensorCount());
-  Error error = checkpoint.walk(false);
+  Error error = checkpoint.walk(Purpose::Check);
   if (!error)
     error = checkpoint.checkComplete();
   if (error)
@@ -267,7 +291,7 @@ ortc_status ortc_checkpoint_read(ortc_session *session, const void *data, size_t
   session->gradients = nullptr;
   if (checkpoint.info.fresh_state)
     ortc_session_reset(session);
-  error = checkpoint.walk(true);
+  error = checkpoint.walk(Purpose::Take);
   if (info) {
     info->fresh_state = checkpoint.info.fresh_state;
     info->loaded = checkpoint.info.loaded;

@@ -36,7 +36,7 @@ protected:
     Outcome outcome = compile(artifact, target, budget);
     EXPECT_EQ(outcome.status, 2) << "budget " << budget << ": " << outcome.errors;
     EXPECT_FALSE(std::filesystem::exists(artifact)) << "a refused budget leaves something behind";
-    const std::string before = "the smallest possible budget is ";
+    const std::string before = "the smallest budget found to be enough is ";
     size_t at = outcome.errors.find(before);
     EXPECT_NE(at, std::string::npos) << outcome.errors;
     return at == std::string::npos ? 0 : std::stoull(outcome.errors.substr(at + before.size()));
@@ -76,6 +76,7 @@ TEST_P(BudgetTest, IsKeptAndChangesNoBit) {
   ASSERT_FALSE(wanted.empty());
   ASSERT_GT(least, 1u);
   ASSERT_LE(least, all);
+  EXPECT_EQ(refuse("native", least - 1), least) << "a byte less is enough too";
   for (uint64_t budget : {least, least + (all - least) / 2}) {
     std::string artifact = folder / std::to_string(budget);
     outcome = compile(artifact, "native", budget);

@@ -107,6 +107,25 @@ TEST_F(RefusalTest, FlagsThatDoNotFitTheModel) {
     expectRefused(bytes, flags.back(), flags);
 }
 
+TEST_F(RefusalTest, ALossThatTheGraphComputesIsRecognised) {
+  auto *keep = addNode(model, "ReduceMean", "mean", model.graph().output(0).name(), "total")->add_attribute();
+  keep->set_name("keepdims");
+  keep->set_type(proto::AttributeProto::INT);
+  keep->set_i(0);
+  model.mutable_graph()->clear_output();
+  model.mutable_graph()->add_output()->set_name("total");
+  std::string scalar = model.SerializeAsString();
+  expectRefused(scalar, "one number for cross_entropy");
+  Outcome outcome = compile(scalar);
+  EXPECT_NE(
+      outcome.errors.find("output 'total' is one number, and loss cross_entropy needs classes; if the graph "
+                          "computes its loss, give --loss output:total"),
+      std::string::npos)
+      << outcome.errors;
+  outcome = compile(scalar, {"--shape", "batch=64", "--loss", "output:total"}); // as the message says
+  EXPECT_EQ(outcome.status, 0) << outcome.errors;
+}
+
 TEST_F(RefusalTest, MalformedFiles) {
   expectRefused("", "empty");
   expectRefused("this is no model", "text");

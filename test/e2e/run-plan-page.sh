@@ -30,6 +30,8 @@ test "$(grep -c '<table class="peak">' "$folder/plain.html")" = "$(grep -c '<svg
 grep -q '<h2>train/default</h2>' "$folder/plain.html"
 grep -q '<title>/1/Tanh_output_0, 8x28x28x6, 147.0 KiB at offset 0, steps ' "$folder/plain.html"
 grep -q '<td>147.0 KiB</td><td>/1/Tanh_output_0</td><td>8x28x28x6</td><td>0</td>' "$folder/plain.html"
+# The largest tensor comes first.
+grep -A2 '<table class="peak">' "$folder/plain.html" | sed -n 3p | grep -q '<td>147.0 KiB</td>'
 
 browser=
 for name in chromium-headless-shell chromium google-chrome; do

@@ -36,7 +36,9 @@ std::string endRecord(uint16_t count, uint32_t bytes, uint32_t offset) {
 
 std::vector<Case> cases() {
   std::string zeros(1000, '\0');
-  std::string deep(10000, '[');
+  std::string deep(10000, '['), ones;
+  for (int i = 0; i < 32; ++i)
+    ones += ",1";
   auto entry = [](const std::string &text) {
     return safetensors("{\"x\":" + text + "}", std::string(16, '\0'));
   };
@@ -142,6 +144,19 @@ std::vector<Case> cases() {
        "has a header that is no JSON object of arrays"},
       {"SafetensorsDeep", "a.safetensors", safetensors("{\"x\":" + deep, ""),
        "has a header that is no JSON object of arrays"},
+      {"SafetensorsHeaderTooLong", "a.safetensors",
+       bytesOf(uint64_t(100000001)) + std::string(100000001, ' '),
+       "claims a header of 100000001 bytes but 100000001 follow and 100000000 are allowed"},
+      {"SafetensorsHeaderCut", "a.safetensors", safetensors("{}", "").substr(0, 9),
+       "claims a header of 2 bytes but 1 follow and 100000000 are allowed"},
+      {"SafetensorsNested", "a.safetensors", entry("{\"a\":{\"a\":{\"a\":{\"a\":{}}}}}"),
+       "has a header that is no JSON object of arrays"},
+      {"SafetensorsThreeOffsets", "a.safetensors",
+       entry("{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16,16]}"),
+       "array 'x': its entry needs dtype, shape and two data_offsets"},
+      {"SafetensorsRank", "a.safetensors",
+       entry("{\"dtype\":\"F32\",\"shape\":[4" + ones + "],\"data_offsets\":[0,16]}"),
+       "array 'x': its shape is not a list of at most 32 whole numbers"},
       {"SafetensorsNoOffsets", "a.safetensors", entry("{\"dtype\":\"F32\",\"shape\":[4]}"),
        "array 'x': its entry needs dtype, shape and two data_offsets"},
       {"SafetensorsOutside", "a.safetensors",

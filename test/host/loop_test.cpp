@@ -28,10 +28,8 @@ using Json = nlohmann::json;
 class LoopTest : public testing::Test {
 protected:
   LoopTest() {
-    ortc::artifact::Artifact artifact = ortc::test::makeArtifact();
-    artifact.manifest = R"({"loss": {"kind": "nll", "output": "y", "axis": 1}})";
-    ortc::test::Bytes bytes = ortc::test::makeFile(artifact);
-    artifactPath = folder.write("model.ortc", std::string(bytes.begin(), bytes.end()));
+    artifactPath = folder / "model.ortc";
+    ortc::test::writeTestArtifact(artifactPath);
     dataPath = writeData("data.npz", 22);
   }
 

@@ -1,9 +1,11 @@
 // Checkpoints: resuming, weights of others, metadata, atomic writing.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <random>
 #include <set>
 #include <thread>
 #include <unistd.h>
@@ -340,6 +342,14 @@ static std::vector<Case> cases() {
       {"overlapping_data",
        "{" + weight + ",\"other\":{\"dtype\":\"F32\",\"shape\":[6],\"data_offsets\":[0,24]}}", 24,
        ORTC_E_FORMAT, "the checkpoint ends before 'other'"},
+      {"overlap_and_hole",
+       "{" + weight + ",\"other\":{\"dtype\":\"F32\",\"shape\":[6],\"data_offsets\":[12,36]}}", 48,
+       ORTC_E_FORMAT, malformed},
+      {"hole_at_the_beginning", // and an overlap behind it
+       "{\"fc.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[4,28]},\"other\":{\"dtype\":"
+       "\"F32\","
+       "\"shape\":[],\"data_offsets\":[8,12]}}",
+       28, ORTC_E_FORMAT, malformed},
       {"data_left_over", "{" + weight + "}", 32, ORTC_E_FORMAT, malformed},
       {"weights_missing", "{\"other\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", 4,
        ORTC_E_NOT_FOUND, "the checkpoint has no 'fc.weight'"},
@@ -376,6 +386,36 @@ TEST_P(HostileCheckpointTest, IsRefusedAndChangesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, HostileCheckpointTest, testing::ValuesIn(cases()),
                          [](const auto &info) { return info.param.name; });
+
+/// A header may name tensors in another order than that of their data.
+TEST_F(CheckpointTest, TensorsAreTakenInAnyOrder) {
+  constexpr unsigned kOthers = 100;
+  std::vector<std::string> entries{
+      "\"fc.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[40,64]}"};
+  for (unsigned i = 0; i < kOthers; ++i) {
+    unsigned begin = i < 10 ? 4 * i : 4 * i + 24;
+    entries.push_back("\"t" + std::to_string(i) + "\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[" +
+                      std::to_string(begin) + "," + std::to_string(begin + 4) + "]}");
+  }
+  entries.push_back("\"empty\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[424,424]}");
+  auto read = [&] {
+    std::string header;
+    for (const std::string &entry : entries)
+      header += (header.empty() ? "{" : ",") + entry;
+    Bytes file = makeSafetensors(header + "}", Bytes(24 + 4 * kOthers));
+    return ortc_checkpoint_read(s(), file.data(), file.size(), nullptr);
+  };
+  EXPECT_EQ(read(), ORTC_OK) << message();
+  std::reverse(entries.begin(), entries.end());
+  EXPECT_EQ(read(), ORTC_OK) << message();
+  std::shuffle(entries.begin(), entries.end(), std::mt19937(7));
+  EXPECT_EQ(read(), ORTC_OK) << message();
+  // Two of the others at one place: as many bytes, but four of them are nobody's.
+  for (std::string &entry : entries)
+    if (entry.starts_with("\"t99\""))
+      entry = "\"t99\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[0,4]}";
+  EXPECT_EQ(read(), ORTC_E_FORMAT);
+}
 
 TEST_F(CheckpointTest, HeaderLengthsAreChecked) {
   for (uint64_t length : {uint64_t(25), uint64_t(1) << 32, ~uint64_t(0), ~uint64_t(7)}) {

@@ -19,6 +19,12 @@ void writeFile(const std::string &path, const Bytes &bytes) {
   file.write(reinterpret_cast<const char *>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
+void writeTestArtifact(const std::string &path) {
+  Artifact artifact = makeArtifact();
+  artifact.manifest = R"({"loss": {"kind": "nll", "output": "y", "axis": 1}})";
+  writeFile(path, makeFile(artifact));
+}
+
 static Tensor tensor(const char *name, ortc_tensor_role role, uint8_t dtype, std::vector<int64_t> dims,
                      uint64_t offset = 0) {
   Tensor result;

@@ -28,6 +28,8 @@ enum TestTensor { kW, kMomentum, kStep, kRate, kShift, kX, kLabel, kY, kGradient
 Artifact makeArtifact();
 /// Its file; fails the test when it cannot be written.
 Bytes makeFile(const Artifact &artifact = makeArtifact());
+/// Writes it to `path` with a manifest that says what the loss is made of, as hosts need it.
+void writeTestArtifact(const std::string &path);
 /// The contents of a file.
 Bytes readFile(const std::string &path);
 void writeFile(const std::string &path, const Bytes &bytes);

@@ -37,10 +37,8 @@ constexpr const char *kModel = ORTC_TEST_DATA "/zoo/mlp-digits/model.onnx";
 class SignalsTest : public testing::Test {
 protected:
   SignalsTest() {
-    ortc::artifact::Artifact made = ortc::test::makeArtifact();
-    made.manifest = R"({"loss": {"kind": "nll", "output": "y", "axis": 1}})";
-    ortc::test::Bytes bytes = ortc::test::makeFile(made);
-    artifact = inputs.write("model.ortc", std::string(bytes.begin(), bytes.end()));
+    artifact = inputs / "model.ortc";
+    ortc::test::writeTestArtifact(artifact);
     data = writeData("data.npz", 0.5f);
   }
   /// 12 samples, three batches; `first` is one of their values.

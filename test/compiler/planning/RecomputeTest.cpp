@@ -208,11 +208,11 @@ TEST(Recompute, TheSmallestBudgetIsKept) {
 }
 
 /// Forward and backward steps over a few values of random sizes, with skips; forward steps can run again.
-Problem makeTiny(uint32_t seed, std::vector<StepCost> &costs) {
+Problem makeTiny(uint32_t seed, std::vector<StepCost> &costs, uint32_t more = 0) {
   std::mt19937 random(seed);
   Problem problem;
   std::vector<BufferId> values{addBuffer(problem, "x", 64, true)};
-  for (uint32_t i = draw(random, 2, 3); i > 0; --i) {
+  for (uint32_t i = draw(random, 2, 3) + more; i > 0; --i) {
     std::vector<BufferId> reads{values.back()};
     if (draw(random, 0, 2) == 0)
       reads.push_back(values[draw(random, 0, uint32_t(values.size()) - 1)]);
@@ -232,7 +232,7 @@ Problem makeTiny(uint32_t seed, std::vector<StepCost> &costs) {
   return problem;
 }
 
-TEST(Recompute, NothingFromTheSmallestBudgetOnIsRefused) {
+TEST(Recompute, OnlyBudgetsBelowTheSmallestAreRefused) {
   for (uint32_t seed = 1; seed <= 60; ++seed) {
     std::vector<StepCost> costs;
     Problem problem = makeTiny(seed, costs);
@@ -242,11 +242,37 @@ TEST(Recompute, NothingFromTheSmallestBudgetOnIsRefused) {
     Expected<Recomputation> none = recompute(problem, costs, options);
     ASSERT_TRUE(none.ok()) << none.status().message;
     uint64_t whole = plan(problem)->arenaBytes;
+    options.budget = none->plan.arenaBytes - 1;
+    Expected<Recomputation> below = recompute(problem, costs, options);
+    ASSERT_TRUE(below.ok()) << below.status().message;
+    EXPECT_FALSE(below->fits) << "seed " << seed << ", budget " << options.budget << " of "
+                              << none->leastBudget;
     for (options.budget = none->plan.arenaBytes; options.budget <= whole; options.budget += 64) {
       Expected<Recomputation> found = recompute(problem, costs, options);
       ASSERT_TRUE(found.ok()) << found.status().message;
       EXPECT_TRUE(found->fits) << "seed " << seed << ", budget " << options.budget;
     }
+  }
+}
+
+/// Where offsets need more than the live bytes, the search for a smaller budget may find what the others do not.
+TEST(Recompute, AByteLessThanTheSmallestBudgetIsRefused) {
+  for (uint32_t seed = 1; seed <= 60; ++seed) {
+    std::vector<StepCost> costs;
+    Problem problem = makeTiny(seed, costs, 6);
+    RecomputeOptions options;
+    options.searchWork = options.boundWork = 300'000;
+    options.budget = 1;
+    Expected<Recomputation> none = recompute(problem, costs, options);
+    ASSERT_TRUE(none.ok()) << none.status().message;
+    options.budget = none->plan.arenaBytes;
+    Expected<Recomputation> enough = recompute(problem, costs, options);
+    ASSERT_TRUE(enough.ok()) << enough.status().message;
+    EXPECT_TRUE(enough->fits) << "seed " << seed << ", budget " << options.budget;
+    --options.budget;
+    Expected<Recomputation> below = recompute(problem, costs, options);
+    ASSERT_TRUE(below.ok()) << below.status().message;
+    EXPECT_FALSE(below->fits) << "seed " << seed << ", budget " << options.budget;
   }
 }
 

@@ -50,7 +50,7 @@ func.func private @update(%w: tensor<256xf32>, %g: tensor<256xf32>) -> tensor<25
 // PLACED: plan.recompute = {
 
 // ROOM-NOT: plan.repeated
-// REFUSED: error: --memory-budget 2048: the smallest possible budget is {{[0-9]+}} bytes (entry 'train'; that is the smallest plan found, and there is none below {{[0-9]+}}); give that, or a smaller batch, or a smaller --max-workers, for the scratch of each, or train less (--freeze)
+// REFUSED: error: --memory-budget 2048: the smallest budget found to be enough is {{[0-9]+}} bytes (entry 'train'; no plan takes less than {{[0-9]+}}); give that, or a smaller batch, or a smaller --max-workers, for the scratch of each, or train less (--freeze)
 func.func @train_0(%x: tensor<256xf32> {train.input = "x"}, %w: tensor<256xf32> {train.tensor = @w})
     -> (tensor<f32> {train.loss}, tensor<256xf32> {train.update = @w}) attributes {train.entry = "train", train.binding = 0 : i64} {
   %a = func.call @dear(%x) : (tensor<256xf32>) -> tensor<256xf32>

@@ -46,6 +46,20 @@ inline std::vector<int64_t> randomIndices(size_t count, unsigned seed, int64_t l
   return values;
 }
 
+/// "2x3x", for the middle of a type.
+inline std::string dims(std::initializer_list<int64_t> sizes) {
+  std::string text;
+  for (int64_t size : sizes)
+    text += std::to_string(size) + "x";
+  return text;
+}
+inline std::string tensorOf(const std::vector<int64_t> &shape, const std::string &element) {
+  std::string text = "tensor<";
+  for (int64_t size : shape)
+    text += std::to_string(size) + "x";
+  return text + element + ">";
+}
+
 /// A program of one function, compiled for a target.
 class CompiledLoop {
 public:
