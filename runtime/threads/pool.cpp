@@ -10,15 +10,20 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace {
 
 constexpr uint32_t kLine = 64; ///< bytes of a cache line
-constexpr int kSpins =
-    4000; ///< about 20 to 100 microseconds: longer than the serial part between two kernels
+constexpr int kLooks =
+    64; ///< of a waiting thread at the word, before it looks at the clock and lets others run
+/// How long threads wait awake. Many times what it takes to wake a processor that sleeps, 50 us under a hypervisor: were both alike,
+/// one late waking would keep a step slow for good, because the other side, which waits for it, falls asleep meanwhile.
+constexpr int64_t kSpinNanoseconds = 500000;
 constexpr uint32_t kAsleep = 1u << 31;
 
 struct Worker {
@@ -31,8 +36,8 @@ struct Worker {
 
 struct ortc_pool {
   uint32_t workers;
-  int spins; ///< 0 when there are more workers than processors: a spinning one would keep another from its
-             ///< work
+  bool
+      maySpin; ///< not when there are more workers than processors: a spinning one would keep another from its work
   // The job, written before `epoch` moves on.
   ortc_task_fn task;
   void *context;
@@ -65,13 +70,34 @@ void runShare(ortc_pool *pool, int64_t worker) {
     pool->task(pool->context, chunk, worker);
 }
 
+int64_t nanoseconds() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * (int64_t)1000000000 + time.tv_nsec;
+}
+
+/// Waits awake for a while; true when the condition is met. Yields in between: where the scheduler has put both sides on one
+/// processor, the other one needs it.
+template <typename Condition> bool spinUntil(const ortc_pool *pool, Condition isMet) {
+  for (int64_t begin = 0; pool->maySpin; sched_yield()) {
+    for (int i = 0; i < kLooks; i++) {
+      if (isMet())
+        return true;
+      pause();
+    }
+    int64_t now = nanoseconds();
+    if (!begin)
+      begin = now;
+    if (now - begin >= kSpinNanoseconds)
+      break;
+  }
+  return false;
+}
+
 /// Waits until the epoch is no longer `seen`.
 void awaitJob(ortc_pool *pool, uint32_t seen) {
-  for (int i = 0; i < pool->spins; i++) {
-    if (__atomic_load_n(&pool->epoch, __ATOMIC_ACQUIRE) != seen)
-      return;
-    pause();
-  }
+  if (spinUntil(pool, [&] { return __atomic_load_n(&pool->epoch, __ATOMIC_ACQUIRE) != seen; }))
+    return;
   // Sequentially consistent here and in announce: either the announcer sees the sleeper, or the sleeper the
   // job.
   __atomic_fetch_add(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
@@ -88,11 +114,8 @@ void announce(ortc_pool *pool) {
 }
 
 void awaitWorkers(ortc_pool *pool) {
-  for (int i = 0; i < pool->spins; i++) {
-    if (!__atomic_load_n(&pool->running, __ATOMIC_ACQUIRE))
-      return;
-    pause();
-  }
+  if (spinUntil(pool, [&] { return !__atomic_load_n(&pool->running, __ATOMIC_ACQUIRE); }))
+    return;
   uint32_t left = __atomic_or_fetch(&pool->running, kAsleep, __ATOMIC_ACQUIRE);
   while (left != kAsleep) {
     futex(&pool->running, FUTEX_WAIT, left);
@@ -125,7 +148,7 @@ ortc_pool *ortc_pool_create(uint32_t workers) {
     return nullptr;
   auto *pool = (ortc_pool *)memory;
   pool->isEnding = false;
-  pool->spins = (long)workers <= sysconf(_SC_NPROCESSORS_ONLN) ? kSpins : 0;
+  pool->maySpin = (long)workers <= sysconf(_SC_NPROCESSORS_ONLN);
   pool->epoch = pool->sleepers = pool->running = 0;
   for (pool->workers = 1; pool->workers < workers; pool->workers++) {
     Worker &member = pool->members[pool->workers - 1];

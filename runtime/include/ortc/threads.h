@@ -26,7 +26,7 @@ extern "C" {
 typedef struct ortc_pool ortc_pool;
 
 /* A pool of `workers` (1 to ORTC_POOL_MAX_WORKERS): the thread that calls ortc_pool_parallel_for, as worker
- * 0, and workers - 1 threads that wait for it, at first spinning for some microseconds and then asleep. NULL
+ * 0, and workers - 1 threads that wait for it, at first awake for half a millisecond and then asleep. NULL
  * when memory or threads cannot be had. */
 ORTC_THREADS_API ortc_pool *ortc_pool_create(uint32_t workers);
 /* Ends the threads. NULL is allowed. */
