@@ -35,8 +35,9 @@ struct Budget {
   Allowance listed{int64_t(5) << 23};
   /// Elements that folding looks at. What is not reached is left to the program.
   Allowance folded{int64_t(1) << 26};
-  /// Nodes that branches, copies of the bodies of loops, and items of sequences come to. A node that needs more is refused.
-  Allowance nodes{200000};
+  /// Nodes that copies of the bodies of loops, and items of sequences come to, beyond what the file holds. Each may become a kernel
+  /// of its own, which takes 20 to 50 ms. A node that needs more is refused.
+  Allowance nodes{20000};
 };
 
 } // namespace ortc::legalize

@@ -177,7 +177,7 @@ LogicalResult Node::expand(int64_t count) {
     return success();
   return refuse(
       "it comes to " + Twine(count) +
-      " nodes; branches, bodies of loops that are taken apart and items of sequences may come to " +
+      " nodes; bodies of loops that are taken apart and items of sequences may come to " +
       Twine(allowance.getMost()) + ", of which " + Twine(allowance.getLeft()) +
       " are left: let it have fewer iterations or items, or keep the shapes of what a loop carries");
 }

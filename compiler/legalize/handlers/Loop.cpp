@@ -12,9 +12,6 @@ using namespace mlir;
 
 namespace ortc::legalize::handlers {
 
-/// Nodes that a loop may become when it is taken apart.
-static constexpr int64_t kMostNodes = 20000;
-
 LogicalResult ifThenElse(Node &n) {
   const HostTensor *condition = n.constant(0);
   if (condition && (condition->size() != 1 || condition->isFloat()))
@@ -179,17 +176,13 @@ LogicalResult LoopBuilder::takeApart(SmallVector<Bound> &results) {
   int64_t nodes = 1; // a body without nodes costs something, too
   loop.body.walk([&](onnx::NodeOp) { ++nodes; });
   bool isKnown = !loop.hasCondition || !mayEnd(loop.body);
-  auto tooMany = [&](int64_t count) {
-    return n.refuse("taken apart, it has " + Twine(count) + " iterations of " + Twine(nodes) +
-                    " nodes, and " + Twine(kMostNodes) +
-                    " nodes are supported; only loops that keep the shapes of what they carry may be longer");
-  };
+  int64_t all = elementCount({loop.count, nodes});
+  if (isKnown && all > n.walk.budget().nodes.getLeft()) // each copy takes its part
+    return n.expand(all);
   SmallVector<Bound> carried(loop.carried);
   std::vector<SmallVector<Bound>> stacked;
   bool isOn = true;
   for (int64_t i = 0; isOn && i < loop.count; ++i) {
-    if (int64_t count = isKnown ? loop.count : i + 1; count > kMostNodes / nodes)
-      return tooMany(count);
     SmallVector<Bound> arguments, outputs;
     int64_t at = loop.reverse ? loop.count - 1 - i : i;
     if (loop.hasCondition)
