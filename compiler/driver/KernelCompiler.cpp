@@ -24,6 +24,7 @@
 #include <atomic>
 #include <sched.h>
 #include <set>
+#include <system_error>
 #include <thread>
 
 using namespace mlir;
@@ -223,8 +224,11 @@ static bool runJobs(std::vector<Job> &jobs, const codegen::Target &target,
       worker.run(jobs[i]);
   };
   std::vector<std::thread> pool;
-  for (unsigned i = 1; i < std::min<size_t>(threads, jobs.size()); ++i)
-    pool.emplace_back(work);
+  try {
+    for (unsigned i = 1; i < std::min<size_t>(threads, jobs.size()); ++i)
+      pool.emplace_back(work);
+  } catch (const std::system_error &) { // those that could be started do all the work
+  }
   work();
   for (std::thread &thread : pool)
     thread.join();

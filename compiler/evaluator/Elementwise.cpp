@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <cmath>
 
@@ -105,33 +106,31 @@ static IntFunction findIntFunction(StringRef name) {
   return table.lookup(name);
 }
 
-/// The bits of an integer operand without its sign extension.
-static uint64_t unsignedBits(const HostTensor &tensor, int64_t i) {
-  unsigned width = tensor.getType().getElementType().getIntOrFloatBitWidth();
-  return APInt(64, static_cast<uint64_t>(tensor.getInt(i))).trunc(width).getZExtValue();
+/// An integer without its sign extension.
+static uint64_t unsignedBits(int64_t value, unsigned width) {
+  return static_cast<uint64_t>(value) & llvm::maskTrailingOnes<uint64_t>(width);
 }
 
+using UnsignedFunction = int64_t (*)(uint64_t, uint64_t, unsigned width);
+
 /// Unsigned operations and shifts, which need the operands' width.
-static std::optional<int64_t> evaluateUnsigned(StringRef name, Operands operands, int64_t i) {
-  uint64_t a = unsignedBits(*operands[0], i), b = operands.size() > 1 ? unsignedBits(*operands[1], i) : 0;
-  unsigned width = operands[0]->getType().getElementType().getIntOrFloatBitWidth();
-  if (name == "arith.extui")
-    return a;
-  if (name == "arith.divui")
-    return b ? a / b : 0;
-  if (name == "arith.remui")
-    return b ? a % b : 0;
-  if (name == "arith.maxui")
-    return std::max(a, b);
-  if (name == "arith.minui")
-    return std::min(a, b);
-  if (name == "arith.shli")
-    return b < width ? static_cast<int64_t>(a << b) : 0;
-  if (name == "arith.shrui")
-    return b < width ? static_cast<int64_t>(a >> b) : 0;
-  if (name == "arith.shrsi")
-    return operands[0]->getInt(i) >> std::min<uint64_t>(b, 63);
-  return std::nullopt;
+static UnsignedFunction findUnsignedFunction(StringRef name) {
+  static const llvm::StringMap<UnsignedFunction> table = {
+      {"arith.extui", [](uint64_t a, uint64_t, unsigned) { return static_cast<int64_t>(a); }},
+      {"arith.divui", [](uint64_t a, uint64_t b, unsigned) { return static_cast<int64_t>(b ? a / b : 0); }},
+      {"arith.remui", [](uint64_t a, uint64_t b, unsigned) { return static_cast<int64_t>(b ? a % b : 0); }},
+      {"arith.maxui", [](uint64_t a, uint64_t b, unsigned) { return static_cast<int64_t>(a > b ? a : b); }},
+      {"arith.minui", [](uint64_t a, uint64_t b, unsigned) { return static_cast<int64_t>(a < b ? a : b); }},
+      {"arith.shli",
+       [](uint64_t a, uint64_t b, unsigned width) { return static_cast<int64_t>(b < width ? a << b : 0); }},
+      {"arith.shrui",
+       [](uint64_t a, uint64_t b, unsigned width) { return static_cast<int64_t>(b < width ? a >> b : 0); }},
+      {"arith.shrsi",
+       [](uint64_t a, uint64_t b, unsigned width) {
+         return llvm::SignExtend64(a, width) >> std::min<uint64_t>(b, 63);
+       }},
+  };
+  return table.lookup(name);
 }
 
 static bool compareFloats(arith::CmpFPredicate predicate, double a, double b) {
@@ -173,9 +172,8 @@ static bool compareFloats(arith::CmpFPredicate predicate, double a, double b) {
   llvm_unreachable("all predicates are listed");
 }
 
-static bool compareInts(arith::CmpIPredicate predicate, Operands operands, int64_t i) {
-  int64_t a = operands[0]->getInt(i), b = operands[1]->getInt(i);
-  uint64_t ua = unsignedBits(*operands[0], i), ub = unsignedBits(*operands[1], i);
+static bool compareInts(arith::CmpIPredicate predicate, int64_t a, int64_t b, unsigned width) {
+  uint64_t ua = unsignedBits(a, width), ub = unsignedBits(b, width);
   switch (predicate) {
   case arith::CmpIPredicate::eq:
     return a == b;
@@ -203,10 +201,15 @@ static bool compareInts(arith::CmpIPredicate predicate, Operands operands, int64
 
 /// Truncation towards zero; what does not fit saturates and NaN gives 0, as generated code does.
 static int64_t floatToInt(double value, unsigned width, bool isSigned) {
-  APSInt bits(width, !isSigned);
-  bool exact;
-  APFloat(value).convertToInteger(bits, APFloat::rmTowardZero, &exact);
-  return isSigned ? bits.getSExtValue() : static_cast<int64_t>(bits.getZExtValue());
+  if (std::isnan(value))
+    return 0;
+  double limit =
+      std::ldexp(1.0, static_cast<int>(isSigned ? width - 1 : width)); // the first number that is too large
+  if (value >= limit)
+    return isSigned ? llvm::maxIntN(width) : static_cast<int64_t>(llvm::maxUIntN(width));
+  if (isSigned)
+    return value < -limit ? llvm::minIntN(width) : static_cast<int64_t>(value);
+  return value < 0 ? 0 : static_cast<int64_t>(static_cast<uint64_t>(value));
 }
 
 /// Element i of `from` with its bits read as the type of `to`.
@@ -241,6 +244,7 @@ FamilyResult evaluateElementwise(Operation *op, Operands operands) {
   HostTensor result(resultType(op));
   int64_t count = result.size();
   Type element = result.getType().getElementType();
+  unsigned width = operands.empty() ? 0 : operands[0]->getType().getElementType().getIntOrFloatBitWidth();
 
   if (FloatFunction function = findFloatFunction(name)) {
     for (int64_t i = 0; i < count; ++i)
@@ -255,7 +259,8 @@ FamilyResult evaluateElementwise(Operation *op, Operands operands) {
           i, compareFloats(compare.getPredicate(), operands[0]->getFloat(i), operands[1]->getFloat(i)));
   } else if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
     for (int64_t i = 0; i < count; ++i)
-      result.setInt(i, compareInts(compare.getPredicate(), operands, i));
+      result.setInt(
+          i, compareInts(compare.getPredicate(), operands[0]->getInt(i), operands[1]->getInt(i), width));
   } else if (isa<arith::SelectOp>(op)) {
     bool uniform = operands[0]->size() == 1 && count != 1;
     for (int64_t i = 0; i < count; ++i)
@@ -266,7 +271,7 @@ FamilyResult evaluateElementwise(Operation *op, Operands operands) {
       result.setFloat(i, static_cast<double>(boolean ? -operands[0]->getInt(i) : operands[0]->getInt(i)));
   } else if (isa<arith::UIToFPOp>(op)) {
     for (int64_t i = 0; i < count; ++i)
-      result.setFloat(i, static_cast<double>(unsignedBits(*operands[0], i)));
+      result.setFloat(i, static_cast<double>(unsignedBits(operands[0]->getInt(i), width)));
   } else if (isa<arith::FPToSIOp, arith::FPToUIOp>(op)) {
     for (int64_t i = 0; i < count; ++i)
       result.setInt(
@@ -288,15 +293,13 @@ FamilyResult evaluateElementwise(Operation *op, Operands operands) {
   } else if (isa<math::FPowIOp>(op)) {
     for (int64_t i = 0; i < count; ++i)
       result.setFloat(i, std::pow(operands[0]->getFloat(i), static_cast<double>(operands[1]->getInt(i))));
+  } else if (UnsignedFunction function = findUnsignedFunction(name)) {
+    for (int64_t i = 0; i < count; ++i)
+      result.setInt(i,
+                    function(unsignedBits(operands[0]->getInt(i), width),
+                             operands.size() > 1 ? unsignedBits(operands[1]->getInt(i), width) : 0, width));
   } else {
-    for (int64_t i = 0; i < count; ++i) {
-      if (result.isFloat() || operands.empty() || operands[0]->isFloat())
-        return std::nullopt;
-      auto value = evaluateUnsigned(name, operands, i);
-      if (!value)
-        return std::nullopt;
-      result.setInt(i, *value);
-    }
+    return std::nullopt;
   }
   return single(std::move(result));
 }

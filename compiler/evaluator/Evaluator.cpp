@@ -19,8 +19,7 @@ bool Evaluator::isKnown(Operation *op) {
 /// Slice `at` along the leading dimension.
 static HostTensor sliceOf(const HostTensor &all, RankedTensorType type, int64_t at) {
   HostTensor slice(type);
-  for (int64_t i = 0, e = slice.size(); i < e; ++i)
-    slice.copy(i, all, at * e + i);
+  slice.copy(0, all, at * slice.size(), slice.size());
   return slice;
 }
 
@@ -47,8 +46,7 @@ FailureOr<SmallVector<HostTensor>> Evaluator::evaluateScan(nn::ScanOp scan,
         continue;
       }
       const HostTensor &item = (*yielded)[i];
-      for (int64_t k = 0; k < item.size(); ++k)
-        results[i].copy(at * item.size() + k, item, k);
+      results[i].copy(at * item.size(), item, 0, item.size());
     }
   }
   std::move(arguments.begin(), arguments.begin() + carried, results.begin());
@@ -69,15 +67,11 @@ FailureOr<SmallVector<HostTensor>> Evaluator::evaluate(Operation *op,
       continue;
     if (failed(*results))
       return failure();
-    for (HostTensor &tensor : **results) {
-      Type element = tensor.getType().getElementType();
-      for (int64_t i = 0, e = tensor.size(); i < e; ++i) {
-        if (!tensor.isFloat())
-          tensor.setInt(i, wrapTo(element, tensor.getInt(i)));
-        else if (precision == Precision::declared)
-          tensor.setFloat(i, roundTo(element, tensor.getFloat(i)));
-      }
-    }
+    for (HostTensor &tensor : **results)
+      if (!tensor.isFloat())
+        tensor.wrap();
+      else if (precision == Precision::declared)
+        tensor.round();
     return std::move(**results);
   }
   return failure();

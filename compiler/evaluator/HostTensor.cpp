@@ -6,6 +6,8 @@
 #include "mlir/IR/BuiltinDialect.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <cstring>
 
@@ -20,11 +22,91 @@ HostTensor::HostTensor(RankedTensorType type) : type(type) {
     ints.assign(size(), 0);
 }
 
-/// The value of one stored element, little-endian, `width` bits.
-static APInt loadBits(const char *data, unsigned width) {
-  uint64_t raw = 0;
-  std::memcpy(&raw, data, (width + 7) / 8);
-  return APInt(64, raw).trunc(width);
+/// Element `i` of little-endian data in whole bytes.
+template <typename T> static T load(const char *data, int64_t i) {
+  T value;
+  std::memcpy(&value, data + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+/// Fills `values` with the elements of `data` as they are stored, widened.
+template <typename T, typename Wide> static void loadAll(const char *data, std::vector<Wide> &values) {
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<Wide>(load<T>(data, static_cast<int64_t>(i)));
+}
+
+static double toDouble(APFloat number) {
+  bool losesInfo;
+  number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
+  return number.convertToDouble();
+}
+
+/// The bits of `value` in a floating-point type of at most 64 bits.
+static uint64_t floatBits(FloatType type, double value) {
+  APFloat number(value);
+  bool losesInfo;
+  number.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
+  return number.bitcastToAPInt().getZExtValue();
+}
+
+static int64_t strideOf(Type element) { return (element.getIntOrFloatBitWidth() + 7) / 8; }
+
+void HostTensor::read(const char *data) {
+  Type element = type.getElementType();
+  if (element.isF64())
+    return loadAll<double>(data, floats);
+  if (element.isF32())
+    return loadAll<float>(data, floats);
+  if (auto floating = dyn_cast<FloatType>(element)) {
+    unsigned width = element.getIntOrFloatBitWidth();
+    int64_t stride = strideOf(element);
+    for (size_t i = 0; i < floats.size(); ++i) {
+      uint64_t raw = 0;
+      std::memcpy(&raw, data + static_cast<int64_t>(i) * stride, stride);
+      floats[i] = toDouble(APFloat(floating.getFloatSemantics(), APInt(64, raw).trunc(width)));
+    }
+    return;
+  }
+  switch (strideOf(element)) {
+  case 1:
+    loadAll<int8_t>(data, ints);
+    break;
+  case 2:
+    loadAll<int16_t>(data, ints);
+    break;
+  case 4:
+    loadAll<int32_t>(data, ints);
+    break;
+  default:
+    loadAll<int64_t>(data, ints);
+  }
+  unsigned width = element.getIntOrFloatBitWidth();
+  if (width == 1)
+    for (int64_t &value : ints)
+      value = value != 0;
+  else if (width % 8 != 0)
+    for (int64_t &value : ints)
+      value = wrapTo(element, value);
+}
+
+void HostTensor::write(char *data) const {
+  Type element = type.getElementType();
+  int64_t stride = strideOf(element);
+  auto store = [&](int64_t i, const auto &value) { std::memcpy(data + i * stride, &value, stride); };
+  if (element.isF64()) {
+    std::memcpy(data, floats.data(), floats.size() * sizeof(double));
+  } else if (element.isF32()) {
+    for (int64_t i = 0, e = size(); i < e; ++i)
+      store(i, static_cast<float>(floats[i]));
+  } else if (auto floating = dyn_cast<FloatType>(element)) {
+    for (int64_t i = 0, e = size(); i < e; ++i)
+      store(i, floatBits(floating, floats[i]));
+  } else {
+    unsigned width = element.getIntOrFloatBitWidth();
+    uint64_t mask = width < 64 ? (uint64_t(1) << width) - 1 : ~uint64_t(0);
+    for (int64_t i = 0, e = size(); i < e; ++i)
+      store(i, static_cast<uint64_t>(ints[i]) & mask);
+  }
 }
 
 FailureOr<HostTensor> HostTensor::fromAttribute(ElementsAttr attribute) {
@@ -32,42 +114,30 @@ FailureOr<HostTensor> HostTensor::fromAttribute(ElementsAttr attribute) {
   if (!type || !type.hasStaticShape())
     return failure();
   HostTensor result(type);
-  Type element = type.getElementType();
-  auto floating = dyn_cast<FloatType>(element);
-  auto toDouble = [](APFloat number) {
-    bool losesInfo;
-    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
-    return number.convertToDouble();
-  };
-  auto toInt = [&](const APInt &bits) {
-    return element.isInteger(1) ? static_cast<int64_t>(!bits.isZero()) : bits.getSExtValue();
-  };
   if (auto dense = dyn_cast<DenseElementsAttr>(attribute)) {
-    if (floating) {
-      int64_t i = 0;
-      for (const APFloat &number : dense.getValues<APFloat>())
-        result.floats[i++] = toDouble(number);
-    } else {
-      int64_t i = 0;
-      for (const APInt &number : dense.getValues<APInt>())
-        result.ints[i++] = toInt(number);
+    bool isPacked = type.getElementType().isInteger(1) || dense.isSplat(); // bits, or one element
+    if (!isPacked) {
+      result.read(dense.getRawData().data());
+      return result;
     }
+    if (dense.isSplat() && result.isFloat())
+      llvm::fill(result.floats, toDouble(dense.getSplatValue<APFloat>()));
+    else if (dense.isSplat())
+      llvm::fill(result.ints, type.getElementType().isInteger(1)
+                                  ? !dense.getSplatValue<APInt>().isZero()
+                                  : dense.getSplatValue<APInt>().getSExtValue());
+    else
+      for (auto [value, bit] : llvm::zip_equal(result.ints, dense.getValues<bool>()))
+        value = bit;
     return result;
   }
   auto resource = dyn_cast<DenseResourceElementsAttr>(attribute);
   if (!resource || !resource.getRawHandle().getBlob())
     return failure();
   ArrayRef<char> bytes = resource.getRawHandle().getBlob()->getData();
-  unsigned width = element.getIntOrFloatBitWidth(), stride = (width + 7) / 8;
-  if (static_cast<int64_t>(bytes.size()) != result.size() * stride)
+  if (static_cast<int64_t>(bytes.size()) != result.size() * strideOf(type.getElementType()))
     return failure();
-  for (int64_t i = 0, e = result.size(); i < e; ++i) {
-    APInt bits = loadBits(bytes.data() + i * stride, width);
-    if (floating)
-      result.floats[i] = toDouble(APFloat(floating.getFloatSemantics(), bits));
-    else
-      result.ints[i] = toInt(bits);
-  }
+  result.read(bytes.data());
   return result;
 }
 
@@ -84,35 +154,18 @@ static std::string freshName(MLIRContext *context, StringRef name) {
 
 ElementsAttr HostTensor::toAttribute(StringRef name) const {
   Type element = type.getElementType();
-  unsigned width = element.getIntOrFloatBitWidth(), stride = (width + 7) / 8;
-  auto floating = dyn_cast<FloatType>(element);
-  auto bitsOf = [&](int64_t i) {
-    if (!floating)
-      return APInt(64, static_cast<uint64_t>(ints[i])).trunc(width);
-    APFloat number(floats[i]);
-    bool losesInfo;
-    number.convert(floating.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
-    return number.bitcastToAPInt();
-  };
-  if (size() * stride <= kInlineConstantBytes) {
-    if (floating) {
-      SmallVector<APFloat> values;
-      for (int64_t i = 0; i < size(); ++i)
-        values.emplace_back(floating.getFloatSemantics(), bitsOf(i));
-      return DenseElementsAttr::get(type, values);
-    }
-    SmallVector<APInt> values;
-    for (int64_t i = 0; i < size(); ++i)
-      values.push_back(bitsOf(i));
-    return DenseElementsAttr::get(type, values);
+  int64_t stride = strideOf(element);
+  if (size() * stride > kInlineConstantBytes) {
+    AsmResourceBlob blob = HeapAsmResourceBlob::allocate(size() * stride, 64);
+    write(blob.getMutableData().data());
+    return DenseResourceElementsAttr::get(type, freshName(type.getContext(), name), std::move(blob));
   }
-  AsmResourceBlob blob = HeapAsmResourceBlob::allocate(size() * stride, 64);
-  char *data = blob.getMutableData().data();
-  for (int64_t i = 0; i < size(); ++i) {
-    uint64_t raw = bitsOf(i).getZExtValue();
-    std::memcpy(data + i * stride, &raw, stride);
-  }
-  return DenseResourceElementsAttr::get(type, freshName(type.getContext(), name), std::move(blob));
+  if (element.isInteger(1))
+    return DenseElementsAttr::get(
+        type, ArrayRef<bool>(llvm::map_to_vector(ints, [](int64_t value) { return value != 0; })));
+  std::vector<char> bytes(size() * stride);
+  write(bytes.data());
+  return DenseElementsAttr::getFromRawBuffer(type, bytes);
 }
 
 HostTensor HostTensor::withType(RankedTensorType other) const {
@@ -126,18 +179,37 @@ double roundTo(Type element, double value) {
     return value;
   if (element.isF32())
     return static_cast<float>(value);
-  APFloat number(value);
-  bool losesInfo;
-  number.convert(cast<FloatType>(element).getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
-  number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
-  return number.convertToDouble();
+  auto type = cast<FloatType>(element);
+  uint64_t bits = floatBits(type, value);
+  return toDouble(APFloat(type.getFloatSemantics(), APInt(64, bits).trunc(type.getWidth())));
 }
 
 int64_t wrapTo(Type element, int64_t value) {
   unsigned width = element.getIntOrFloatBitWidth();
+  return width == 1 ? value & 1 : llvm::SignExtend64(static_cast<uint64_t>(value), width);
+}
+
+void HostTensor::round() {
+  Type element = type.getElementType();
+  if (element.isF64())
+    return;
+  if (element.isF32())
+    for (double &value : floats)
+      value = static_cast<float>(value);
+  else
+    for (double &value : floats)
+      value = roundTo(element, value);
+}
+
+void HostTensor::wrap() {
+  Type element = type.getElementType();
+  unsigned width = element.getIntOrFloatBitWidth();
   if (width == 1)
-    return value & 1;
-  return APInt(64, static_cast<uint64_t>(value)).trunc(width).getSExtValue();
+    for (int64_t &value : ints)
+      value &= 1;
+  else if (width < 64)
+    for (int64_t &value : ints)
+      value = llvm::SignExtend64(static_cast<uint64_t>(value), width);
 }
 
 bool nextIndex(MutableArrayRef<int64_t> index, ArrayRef<int64_t> shape) {

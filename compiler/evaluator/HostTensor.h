@@ -9,6 +9,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/ArrayRef.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -46,8 +47,22 @@ public:
   }
   /// The same elements under another type of equal count and kind.
   HostTensor withType(mlir::RankedTensorType other) const;
+  /// `count` elements from `at` on, all of a tensor of the same kind, to `to`.
+  void copy(int64_t to, const HostTensor &from, int64_t at, int64_t count) {
+    if (isFloat())
+      std::copy_n(from.floats.begin() + at, count, floats.begin() + to);
+    else
+      std::copy_n(from.ints.begin() + at, count, ints.begin() + to);
+  }
+  /// Rounds every number (of a floating-point type) or wraps every integer to its element type.
+  void round();
+  void wrap();
 
 private:
+  /// From and to little-endian elements in whole bytes.
+  void read(const char *data);
+  void write(char *data) const;
+
   mlir::RankedTensorType type;
   std::vector<double> floats;
   std::vector<int64_t> ints;

@@ -46,19 +46,12 @@ static HostTensor pad(nn::PadOp op, const HostTensor &input, const HostTensor &v
 
 static HostTensor concat(nn::ConcatOp op, Operands operands) {
   HostTensor result(resultType(op));
-  int64_t axis = op.getAxis(), begin = 0;
+  int64_t axis = op.getAxis(), row = nn::elementCount(result.getShape().drop_front(axis)), begin = 0;
   for (const HostTensor *input : operands) {
-    auto strides = nn::rowMajorStrides(input->getShape());
-    int64_t size = input->getShape()[axis];
-    moveElements(result, *input, [&](ArrayRef<int64_t> index) {
-      if (index[axis] < begin || index[axis] >= begin + size)
-        return int64_t(-1);
-      int64_t from = 0;
-      for (auto [d, i] : llvm::enumerate(index))
-        from += (static_cast<int64_t>(d) == axis ? i - begin : i) * strides[d];
-      return from;
-    });
-    begin += size;
+    int64_t part = nn::elementCount(input->getShape().drop_front(axis));
+    for (int64_t from = 0, to = begin; from < input->size(); from += part, to += row)
+      result.copy(to, *input, from, part);
+    begin += part;
   }
   return result;
 }

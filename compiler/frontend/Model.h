@@ -30,7 +30,8 @@ struct Limits {
   size_t modelBytes = (size_t(1) << 31) - 1; ///< protobuf itself stops at 2 GiB
   size_t externalBytes = size_t(1) << 40;    ///< of one external data file; it is mapped, not read
   size_t convertedBytes = size_t(1) << 32;   ///< of one tensor that has to be converted or made dense
-  int64_t inlinedNodes = 200'000;            ///< after all calls of model-local functions are expanded
+  size_t sparseBytes = size_t(1) << 28; ///< of all sparse tensors made dense, beside 64 times their values
+  int64_t inlinedNodes = 200'000;       ///< after all calls of model-local functions are expanded
 };
 
 /// The elements of a constant tensor.
@@ -73,6 +74,8 @@ public:
 
   /// The data of a tensor, without a copy where the file stores it packed. Messages do not name the tensor.
   Status tensor(const proto::TensorProto &tensor, TensorData &data) const;
+  /// Bytes that a sparse tensor may be when made dense, because the file holds a part of it.
+  static size_t sparseAllowance(const proto::SparseTensorProto &tensor);
   /// A sparse tensor made dense.
   Status sparseTensor(const proto::SparseTensorProto &tensor, TensorData &data) const;
 

@@ -51,6 +51,7 @@ private:
   Status checkExpansion();
   Status checkGraph(proto::GraphProto &graph, const Scope *outer, const Context &context,
                     const std::string &where);
+  Status checkSparse(const proto::SparseTensorProto &tensor);
   Status checkInitializers(const proto::GraphProto &graph, Scope &scope, const std::string &where);
   Status checkNodes(google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes, Scope &scope,
                     const Context &context, const std::string &where);
@@ -65,6 +66,7 @@ private:
   proto::ModelProto &proto;
   const Limits &limits;
   std::unordered_map<std::string, proto::FunctionProto *> functions;
+  size_t sparseBytes = 0; ///< of sparse tensors made dense so far
 };
 
 } // namespace
@@ -287,6 +289,18 @@ Status Checker::checkExpansion() {
 // Graphs
 //===----------------------------------------------------------------------===//
 
+/// A few bytes of a file are a sparse tensor of any size; together they take no more than the limit.
+Status Checker::checkSparse(const proto::SparseTensorProto &tensor) {
+  TensorData data;
+  ORTC_RETURN_IF_ERROR(model.sparseTensor(tensor, data));
+  size_t stored = Model::sparseAllowance(tensor);
+  sparseBytes += data.bytes.size() > stored ? data.bytes.size() - stored : 0;
+  if (sparseBytes > limits.sparseBytes)
+    return Status::error("with it, sparse tensors need more than " + std::to_string(limits.sparseBytes) +
+                         " bytes when made dense; store the larger ones dense");
+  return {};
+}
+
 Status Checker::checkInitializers(const proto::GraphProto &graph, Scope &scope, const std::string &where) {
   std::unordered_map<std::string_view, const proto::ValueInfoProto *> inputs;
   for (const proto::ValueInfoProto &input : graph.input())
@@ -315,7 +329,7 @@ Status Checker::checkInitializers(const proto::GraphProto &graph, Scope &scope, 
   }
   for (const proto::SparseTensorProto &tensor : graph.sparse_initializer()) {
     ORTC_RETURN_IF_ERROR(define(tensor.values().name(), tensor.values().data_type()));
-    if (Status status = model.sparseTensor(tensor, data); !status.ok())
+    if (Status status = checkSparse(tensor); !status.ok())
       return at(where + "initializer " + quote(tensor.values().name()), status.message());
   }
   return {};
@@ -465,7 +479,7 @@ Status Checker::checkAttribute(proto::AttributeProto &attribute, const Scope &sc
     return status.ok() ? status : at(where, status.message());
   };
   auto sparse = [&](const proto::SparseTensorProto &t) {
-    Status status = model.sparseTensor(t, data);
+    Status status = checkSparse(t);
     return status.ok() ? status : at(where, status.message());
   };
   if (attribute.has_t())

@@ -384,6 +384,11 @@ static Status linearIndex(const TensorData &indices, const std::vector<int64_t> 
   return {};
 }
 
+size_t Model::sparseAllowance(const proto::SparseTensorProto &sparse) {
+  size_t entries = sparse.values().dims_size() ? static_cast<size_t>(sparse.values().dims(0)) : 0;
+  return 64 * entries * static_cast<size_t>(std::max(1, dataTypeBytes(sparse.values().data_type())));
+}
+
 Status Model::sparseTensor(const proto::SparseTensorProto &sparse, TensorData &data) const {
   TensorData values, indices;
   if (Status status = tensor(sparse.values(), values); !status.ok())
@@ -405,9 +410,10 @@ Status Model::sparseTensor(const proto::SparseTensorProto &sparse, TensorData &d
                          shapeText(indices.dims) + ", not INT64 [" + std::to_string(entries) + "] or [" +
                          std::to_string(entries) + "," + std::to_string(rank) + "]");
   size_t width = static_cast<size_t>(dataTypeBytes(values.type)), size = static_cast<size_t>(count) * width;
-  if (size > limits.convertedBytes)
+  size_t limit = std::min(limits.convertedBytes, limits.sparseBytes + sparseAllowance(sparse));
+  if (size > limit)
     return Status::error("a sparse tensor of shape " + shapeText(dims) + " needs " + text(size) +
-                         " bytes when made dense, the limit is " + text(limits.convertedBytes));
+                         " bytes when made dense, the limit is " + text(limit));
   data = TensorData();
   data.type = values.type;
   data.dims = dims;

@@ -9,6 +9,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -20,8 +21,9 @@ static constexpr int64_t kFoldBytes = 1 << 20;
 /// literal.
 static constexpr int64_t kFoldBroadcastBytes = evaluator::kInlineConstantBytes;
 
-/// An operation that takes more multiplications than this is left to the program.
-static constexpr int64_t kFoldWork = int64_t(1) << 28;
+/// An operation that looks at no more elements than this, as arithmetic on shapes does, costs nothing: it is never left to
+/// the program.
+static constexpr int64_t kFreeWork = 1024;
 
 static int64_t countOf(Type type) { return elementCount(cast<RankedTensorType>(type).getShape()); }
 
@@ -31,37 +33,58 @@ int64_t bytesOf(Type type) {
 }
 
 /// How many elements an operation looks at for each one of its first result, at most.
-static int64_t workOf(Operation *op) {
+static int64_t workPerElement(Operation *op) {
   return llvm::TypeSwitch<Operation *, int64_t>(op)
       .Case<nn::MaxPoolOp, nn::AvgPoolOp, nn::MaxPoolGradOp, nn::AvgPoolGradOp>(
           [](auto pool) { return elementCount(pool.getWindow()); })
       .Case<nn::ConvOp, nn::ConvInputGradOp>([](auto conv) { return countOf(conv.getFilter().getType()); })
+      .Case([](nn::ArgSortOp sort) { // comparisons
+        return static_cast<int64_t>(llvm::Log2_64_Ceil(countOf(sort.getInput().getType()) + 2));
+      })
       .Case<nn::DotOp>([](nn::DotOp dot) {
         int64_t count = 1;
         for (int64_t dim : dot.getLhsContract())
           count *= cast<RankedTensorType>(dot.getLhs().getType()).getDimSize(dim);
         return count;
       })
-      .Case<nn::ScanOp>([](nn::ScanOp scan) {
-        int64_t work = 0;
-        scan.getBody().walk([&](Operation *op) {
-          for (Type type : op->getResultTypes())
-            work += countOf(type);
-        });
-        return std::min(work, kMostElements) * scan.getTripCount();
-      })
       .Default(int64_t(1));
 }
 
-const HostTensor *Legalizer::constantValue(Value value) {
+/// How many elements an operation looks at, at most; saturates far above what is folded.
+static int64_t workOf(Operation *op) {
+  auto add = [](int64_t a, int64_t b) { return std::min(a + b, kMostElements); };
+  int64_t results = 0, operands = 0;
+  for (Type type : op->getResultTypes())
+    results = add(results, countOf(type));
+  for (Type type : op->getOperandTypes())
+    operands = add(operands, countOf(type));
+  int64_t work = add(elementCount({results, workPerElement(op)}), operands);
+  if (auto scan = dyn_cast<nn::ScanOp>(op))
+    for (Operation &inner : scan.getBlock())
+      work = add(work, elementCount({workOf(&inner), static_cast<int64_t>(scan.getTripCount())}));
+  return work;
+}
+
+ElementsAttr Legalizer::constantAttribute(Value value) const {
+  value = resolve(value);
+  if (auto constant = value.getDefiningOp<arith::ConstantOp>())
+    return dyn_cast<ElementsAttr>(constant.getValue());
+  return argumentData.lookup(value);
+}
+
+int64_t Legalizer::constantSize(Value value) {
+  ElementsAttr attribute = constantAttribute(value);
+  return attribute ? elementCount(attribute.getShapedType().getShape()) : 0;
+}
+
+const HostTensor *Legalizer::readConstant(Value value, Allowance &allowance) {
   value = resolve(value);
   auto found = constants.find(value);
   if (found != constants.end())
     return found->second.get();
-  ElementsAttr attribute = argumentData.lookup(value);
-  if (auto constant = value.getDefiningOp<arith::ConstantOp>())
-    attribute = dyn_cast<ElementsAttr>(constant.getValue());
-  if (!attribute || attribute.size() > kMostListed) // a splat would be listed, too
+  ElementsAttr attribute = constantAttribute(value);
+  if (!attribute ||
+      (constantSize(value) > kFreeWork && !allowance.take(constantSize(value)))) // splats are listed, too
     return nullptr;
   auto tensor = HostTensor::fromAttribute(attribute);
   if (failed(tensor))
@@ -70,20 +93,33 @@ const HostTensor *Legalizer::constantValue(Value value) {
 }
 
 bool Legalizer::keepConstant(Value value, StringRef why) {
-  if (auto widened = value.getDefiningOp<arith::ExtFOp>()) // by prepareOperands
-    value = widened.getIn();
-  auto found = parameters.find(resolve(value));
+  auto widened = value.getDefiningOp<arith::ExtFOp>(); // by prepareOperands
+  auto found = parameters.find(resolve(widened ? widened.getIn() : value));
   if (found == parameters.end() || rolesAreFixed)
     return false;
-  initializers[found->second].trained = false;
-  initializers[found->second].reason = why;
+  Initializer &entry = initializers[found->second];
+  entry.trained = false;
+  entry.reason = why;
   again = true;
+  argumentData[resolve(value)] = signlessAttribute(entry.op.getValue(), settings.float64, entry.name);
   return true;
 }
 
 Value Legalizer::resolve(Value value) const {
   auto found = replaced.find(value);
   return found == replaced.end() ? value : found->second;
+}
+
+Bound Legalizer::resolve(const Bound &bound) const {
+  Bound result = bound;
+  result.value = resolve(bound.value);
+  if (bound.items) {
+    Items items(*bound.items);
+    for (Bound &item : items)
+      item = resolve(item);
+    result.items = std::make_shared<const Items>(std::move(items));
+  }
+  return result;
 }
 
 Value Legalizer::constantOf(ElementsAttr value) {
@@ -103,6 +139,15 @@ static ElementsAttr attributeOf(const HostTensor &tensor) {
   HostTensor one(RankedTensorType::get({}, type.getElementType()));
   one.copy(0, tensor, 0);
   return cast<DenseElementsAttr>(one.toAttribute()).resizeSplat(type);
+}
+
+bool Legalizer::mayFold(Operation *op) {
+  int64_t limit = isa<nn::BroadcastOp>(op) ? kFoldBroadcastBytes : kFoldBytes;
+  if (!evaluator::Evaluator::isKnown(op) ||
+      llvm::any_of(op->getResultTypes(), [&](Type type) { return bytesOf(type) > limit; }))
+    return false;
+  int64_t work = workOf(op);
+  return work <= kFreeWork || spending.folded.take(work);
 }
 
 LogicalResult Legalizer::foldOne(Operation *op, std::string &error) {
@@ -135,14 +180,11 @@ LogicalResult Legalizer::foldOne(Operation *op, std::string &error) {
                                          : constantOf(cast<ElementsAttr>(cast<Attribute>(folded))));
     return success();
   }
-  int64_t limit = isa<nn::BroadcastOp>(op) ? kFoldBroadcastBytes : kFoldBytes;
-  if (!evaluator::Evaluator::isKnown(op) ||
-      llvm::any_of(op->getResultTypes(), [&](Type type) { return bytesOf(type) > limit; }) ||
-      workOf(op) > kFoldWork / countOf(op->getResult(0).getType()))
+  if (!mayFold(op))
     return success();
   SmallVector<const HostTensor *> operands;
   for (Value operand : op->getOperands()) {
-    operands.push_back(constantValue(operand));
+    operands.push_back(readConstant(operand, spending.folded));
     if (!operands.back())
       return success();
   }
@@ -159,10 +201,11 @@ LogicalResult Legalizer::foldOne(Operation *op, std::string &error) {
 }
 
 LogicalResult Legalizer::foldSince(Operation *from, std::string &error) {
-  SmallVector<Operation *> fresh;
+  SmallVector<Operation *> fresh; // what the nodes of a subgraph have folded is still there, without users
   Block *here = b->getInsertionBlock();
   for (auto it = from ? std::next(from->getIterator()) : here->begin(); it != here->end(); ++it)
-    if (!isa<arith::ConstantOp>(*it))
+    if (!isa<arith::ConstantOp>(*it) &&
+        !llvm::all_of(it->getResults(), [&](Value value) { return replaced.contains(value); }))
       fresh.push_back(&*it);
   for (Operation *op : fresh)
     if (failed(foldOne(op, error)))

@@ -20,9 +20,6 @@ using namespace mlir;
 
 namespace ortc::legalize {
 
-/// Nodes that subgraphs may come to, all copies of the bodies of loops counted.
-static constexpr int64_t kMostInlined = 200000;
-
 static bool isNarrow(Type element) { return element.isF16() || element.isBF16(); }
 
 void SizeGuard::notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) {
@@ -203,14 +200,8 @@ uint32_t Legalizer::randomKey(onnx::NodeOp user, std::optional<uint64_t> seed, u
 
 Bound Legalizer::lookup(Value onnxValue) {
   auto found = environment.find(onnxValue);
-  if (found != environment.end()) {
+  if (found != environment.end()) { // items are resolved once, when a node gives them
     Bound bound = found->second;
-    if (bound.items) {
-      Items items(*bound.items);
-      for (Bound &item : items)
-        item.value = resolve(item.value);
-      bound.items = std::make_shared<const Items>(std::move(items));
-    }
     bound.value = resolve(bound.value);
     return bound;
   }
@@ -341,8 +332,6 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
   Node node(op, *b, *this, std::move(operands));
   LogicalResult built = entry->handler(node);
   std::string tooLarge = sizes.take();
-  if (again)
-    return;
   if (!tooLarge.empty())
     return refuse(op, tooLarge);
   if (failed(built))
@@ -360,7 +349,7 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
     const Bound &result = results[i];
     if (!result)
       continue;
-    environment[value] = {resolve(result.value), result.isUnsigned, result.lowBits, result.items};
+    environment[value] = resolve(result);
     nn::nameValue(environment[value].value, op.getOutputName(i), b->getLoc());
   }
 }
@@ -386,26 +375,22 @@ void Legalizer::legalizeNodes(onnx::GraphOp which) {
   for (auto op : which.getBlock().getOps<onnx::NodeOp>()) {
     if (live.contains(op))
       legalizeNode(op);
-    if (again)
-      return;
   }
 }
 
-LogicalResult Legalizer::inlineGraph(onnx::GraphOp which, ArrayRef<Bound> arguments,
+LogicalResult Legalizer::inlineGraph(Node &node, onnx::GraphOp which, ArrayRef<Bound> arguments,
                                      SmallVector<Bound> &outputs) {
   for (auto [argument, value] : llvm::zip_equal(which.getBlock().getArguments(), arguments))
     environment[argument] = value;
-  auto nodes = which.getBlock().getOps<onnx::NodeOp>();
-  inlined += std::distance(nodes.begin(), nodes.end());
-  if (inlined > kMostInlined) {
-    refuse(cast<onnx::NodeOp>(which->getParentOp()),
-           "with it, branches and copies of the bodies of loops come to more than " + Twine(kMostInlined) +
-               " nodes");
+  // What the file holds once may be there once.
+  int64_t &nodes = nodesIn[which];
+  if (nodes && failed(node.expand(nodes)))
     return failure();
+  if (!nodes) {
+    nodes = 1; // what has no nodes costs something, too
+    which.walk([&](onnx::NodeOp) { ++nodes; });
   }
   legalizeNodes(which);
-  if (again)
-    return failure();
   for (Value output : which.getBlock().getTerminator()->getOperands()) {
     outputs.push_back(lookup(output));
     if (!outputs.back())

@@ -61,13 +61,15 @@ public:
   bool drawsFor(llvm::StringRef type) const;
 
   const LegalizeOptions &options() const override { return settings; }
-  const HostTensor *constantValue(Value value) override;
+  Budget &budget() override { return spending; }
+  const HostTensor *constantValue(Value value) override { return readConstant(value, spending.listed); }
+  int64_t constantSize(Value value) override;
   bool keepConstant(Value value, llvm::StringRef why) override;
   Value stateOf(Value onnxValue, onnx::NodeOp user) override;
   void updateState(Value onnxValue, onnx::NodeOp user, Value newValue) override;
   Value randomStep() override;
   uint32_t randomKey(onnx::NodeOp user, std::optional<uint64_t> seed, unsigned part) override;
-  LogicalResult inlineGraph(onnx::GraphOp graph, llvm::ArrayRef<Bound> arguments,
+  LogicalResult inlineGraph(Node &node, onnx::GraphOp graph, llvm::ArrayRef<Bound> arguments,
                             SmallVector<Bound> &outputs) override;
   LogicalResult attempt(llvm::function_ref<LogicalResult()> build) override;
   void discard(mlir::Operation *op) override;
@@ -89,10 +91,17 @@ private:
   Bound materialize(onnx::InitializerOp op);
   Value addArgument(Argument argument);
   Value constantOf(mlir::ElementsAttr value);
+  /// The attribute of a constant, or null.
+  mlir::ElementsAttr constantAttribute(Value value) const;
+  /// The value of a constant, whose elements are taken from `allowance` the first time; null when it has no such.
+  const HostTensor *readConstant(Value value, Allowance &allowance);
+  /// Whether folding may compute the operation; takes what that is.
+  bool mayFold(mlir::Operation *op);
   /// Evaluates what has been built since `from` where operands are constants. On failure says why.
   LogicalResult foldSince(mlir::Operation *from, std::string &error);
   LogicalResult foldOne(mlir::Operation *op, std::string &error);
   Value resolve(Value value) const;
+  Bound resolve(const Bound &bound) const;
   Outcome finish(mlir::func::FuncOp function);
   bool dropUnreachable(mlir::Block &block, llvm::ArrayRef<Value> losses);
 
@@ -115,8 +124,9 @@ private:
   llvm::DenseMap<Value, mlir::ElementsAttr> argumentData;
   llvm::DenseMap<Value, size_t> parameters;                           ///< argument -> initializer
   llvm::DenseMap<std::pair<Value, mlir::Operation *>, size_t> states; ///< statistic and its user -> argument
-  int64_t inlined = 0;                                                ///< nodes of subgraphs so far
-  std::optional<size_t> stepArgument;                                 ///< randomStep
+  llvm::DenseMap<mlir::Operation *, int64_t> nodesIn;                 ///< a subgraph, all levels
+  Budget spending;
+  std::optional<size_t> stepArgument;                                     ///< randomStep
   llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, unsigned> draws; ///< keys given to a node's part
 };
 

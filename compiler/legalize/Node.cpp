@@ -44,7 +44,11 @@ LogicalResult Node::constant(unsigned i, StringRef what, const HostTensor *&valu
     return success();
   if (walk.keepConstant((*this)[i],
                         (what + " of " + op.getOpType() + " has to be known at compile time").str()))
-    return failure();
+    value = constant(i);
+  if (value)
+    return success();
+  if (int64_t count = walk.constantSize((*this)[i]))
+    return list(count);
   return refuse("its " + what + " depends on data, which would make shapes depend on data");
 }
 
@@ -157,6 +161,27 @@ LogicalResult Node::refuse(const Twine &reason) {
   return failure();
 }
 
+LogicalResult Node::list(int64_t count) {
+  Allowance &allowance = walk.budget().listed;
+  if (allowance.take(count))
+    return success();
+  return refuse(
+      "it needs " + Twine(count) + " numbers at compile time; a model may need " +
+      Twine(allowance.getMost()) + ", of which " + Twine(allowance.getLeft()) +
+      " are left: make it smaller, or compute its result outside the model and feed it as an input");
+}
+
+LogicalResult Node::expand(int64_t count) {
+  Allowance &allowance = walk.budget().nodes;
+  if (allowance.take(count))
+    return success();
+  return refuse(
+      "it comes to " + Twine(count) +
+      " nodes; bodies of loops that are taken apart and items of sequences may come to " +
+      Twine(allowance.getMost()) + ", of which " + Twine(allowance.getLeft()) +
+      " are left: let it have fewer iterations or items, or keep the shapes of what a loop carries");
+}
+
 LogicalResult Node::require(ArrayRef<unsigned> which) {
   for (unsigned i : which)
     if (!has(i))
@@ -232,20 +257,24 @@ LogicalResult Node::sameElements(ArrayRef<unsigned> which) {
   return success();
 }
 
+Value Node::constantOf(const HostTensor &tensor) {
+  return arith::ConstantOp::create(b, cast<TypedAttr>(tensor.toAttribute()));
+}
+
 Value Node::intConstant(Ints values, Ints shape, Type element) {
   if (!element)
     element = b.getI64Type();
   HostTensor tensor(RankedTensorType::get(shape, element));
   for (auto [i, value] : llvm::enumerate(values))
     tensor.setInt(i, value);
-  return arith::ConstantOp::create(b, cast<TypedAttr>(tensor.toAttribute()));
+  return constantOf(tensor);
 }
 
 Value Node::floatConstant(ArrayRef<double> values, Ints shape, Type element) {
   HostTensor tensor(RankedTensorType::get(shape, element));
   for (auto [i, value] : llvm::enumerate(values))
     tensor.setFloat(i, value);
-  return arith::ConstantOp::create(b, cast<TypedAttr>(tensor.toAttribute()));
+  return constantOf(tensor);
 }
 
 /// Whether the numbers are places in a dimension of at most `limit` elements, as ArgMax gives them.

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "compiler/evaluator/HostTensor.h"
+#include "compiler/legalize/Budget.h"
 #include "compiler/legalize/Legalize.h"
 #include "dialects/nn/TensorBuilder.h"
 #include "dialects/onnx/OnnxDialect.h"
@@ -35,7 +36,7 @@ inline constexpr int64_t kMostElements = int64_t(1) << 40;
 /// Product of the dimensions; kMostElements + 1 when it is larger than kMostElements.
 int64_t elementCount(Ints shape);
 
-/// No handler makes a constant with more elements by listing them (ranges, grids, interpolation weights).
+/// Sizes, pads and strides beyond this are taken for damage. What lists numbers takes them from the budget besides.
 inline constexpr int64_t kMostListed = int64_t(1) << 26;
 
 /// A legalised ONNX value: a tensor, or a sequence of them, which exists at compile time only. Signedness is no part of the
@@ -63,15 +64,21 @@ struct ElementType {
   unsigned width() const { return lowBits ? lowBits : type.getIntOrFloatBitWidth(); }
 };
 
+class Node;
+
 /// What handlers need from the walk around them.
 class Walk {
 public:
   virtual ~Walk() = default;
   virtual const LegalizeOptions &options() const = 0;
-  /// The value of a constant: an arith.constant or an initializer that is not trained. Null otherwise.
+  virtual Budget &budget() = 0;
+  /// The value of a constant: an arith.constant or an initializer that is not trained. Null otherwise, and when the budget does
+  /// not allow its elements.
   virtual const HostTensor *constantValue(Value value) = 0;
-  /// An initializer that would be trained is needed at compile time: keeps it constant. False if `value` is
-  /// none.
+  /// How many elements a constant has; 0 for other values.
+  virtual int64_t constantSize(Value value) = 0;
+  /// An initializer that would be trained is needed at compile time: keeps it constant, for this node at once and for the
+  /// whole program in another walk. False if `value` is none.
   virtual bool keepConstant(Value value, llvm::StringRef why) = 0;
   /// The running statistic behind an ONNX value as a state tensor, or null when it is not a constant.
   virtual Value stateOf(Value onnxValue, onnx::NodeOp user) = 0;
@@ -82,9 +89,9 @@ public:
   /// The key of a node's draws: from the seed (the node's own, or else the caller's) and the name of its first
   /// output, so that it does not depend on what else the model holds. `part` tells several draws of a node apart.
   virtual uint32_t randomKey(onnx::NodeOp user, std::optional<uint64_t> seed, unsigned part) = 0;
-  /// Legalises a subgraph in place, at the builder's insertion point, and returns its outputs. Fails when a node of it is
+  /// Legalises a subgraph of `node` in place, at the builder's insertion point, and returns its outputs. Fails when a node of it is
   /// refused, which is in the report then.
-  virtual LogicalResult inlineGraph(onnx::GraphOp graph, llvm::ArrayRef<Bound> arguments,
+  virtual LogicalResult inlineGraph(Node &node, onnx::GraphOp graph, llvm::ArrayRef<Bound> arguments,
                                     SmallVector<Bound> &outputs) = 0;
   /// Runs `build`, which makes a body that runs several times. Fails when it fails or draws random numbers, which no two
   /// runs may share; what it has refused is forgotten then.
@@ -155,6 +162,12 @@ public:
   /// Says why the node cannot be compiled (lower case, no full stop).
   LogicalResult refuse(const llvm::Twine &reason);
 
+  // Before any work and allocation, what it takes; refuses what the budget does not allow.
+  /// Numbers at compile time, of which the node holds `count` at once.
+  LogicalResult list(int64_t count);
+  /// Nodes, or items of sequences, that the node is expanded to.
+  LogicalResult expand(int64_t count);
+
   // Helpers that many handlers share.
   /// Refuses a node without one of these operands. The importer has checked operators of the standard already.
   LogicalResult require(llvm::ArrayRef<unsigned> which);
@@ -168,6 +181,7 @@ public:
   LogicalResult broadcast(llvm::MutableArrayRef<Value> values);
   /// Refuses operands whose element types differ; those that are absent do not count.
   LogicalResult sameElements(llvm::ArrayRef<unsigned> which);
+  Value constantOf(const HostTensor &tensor);
   /// A constant of integers (i64 unless said otherwise) of that shape.
   Value intConstant(Ints values, Ints shape, Type element = {});
   Value intVector(Ints values) { return intConstant(values, {static_cast<int64_t>(values.size())}); }

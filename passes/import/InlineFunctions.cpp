@@ -176,9 +176,32 @@ static void adoptResult(NodeOp call, unsigned i, Value value, const SmallPtrSetI
     value.setType(call.getResult(i).getType());
 }
 
+/// What expansion makes. Each copy has the names of all calls around it in its own.
+struct Expansion {
+  int64_t nodes = 0;
+  int64_t nameBytes = 0;
+};
+
+/// Adds what the expansion of `call` makes, the graphs that take the place of references included.
+static void addExpansion(NodeOp call, FunctionOp function, StringRef prefix, Expansion &made) {
+  llvm::StringMap<int64_t> graphs; // nodes by name
+  if (ArrayAttr names = call.getGraphNamesAttr())
+    for (auto [name, region] : llvm::zip(names.getAsRange<StringAttr>(), call.getGraphs()))
+      region.walk([&, &count = graphs[name.getValue()]](NodeOp) { ++count; });
+  function.getBody().walk([&](NodeOp node) {
+    ++made.nodes;
+    made.nameBytes += prefix.size() + node.getNodeName().size();
+    for (StringAttr name : node.getOutputNames().getAsRange<StringAttr>())
+      made.nameBytes += prefix.size() + name.size();
+    for (NamedAttribute attribute : node.getOnnxAttributes())
+      if (auto reference = dyn_cast<ortc::onnx::ReferenceAttr>(attribute.getValue()))
+        made.nodes += graphs.lookup(reference.getName());
+  });
+}
+
 /// Replaces the call by the function's body. The calls among the copied nodes are added to `calls`.
 static LogicalResult inlineCall(NodeOp call, FunctionOp function, const Functions &functions,
-                                llvm::SetVector<Operation *> &calls, int64_t &nodes) {
+                                llvm::SetVector<Operation *> &calls, StringRef prefix) {
   Block &body = function.getBody().front();
   if (call.getInputs().size() > body.getNumArguments() ||
       call.getNumResults() > body.getTerminator()->getNumOperands())
@@ -204,8 +227,6 @@ static LogicalResult inlineCall(NodeOp call, FunctionOp function, const Function
       none = ortc::onnx::NoneOp::create(builder, call.getLoc(), builder.getNoneType());
     mapping.map(argument, none);
   }
-  std::string prefix = call.getNodeName().empty() && call.getNumResults() ? call.getOutputName(0).str()
-                                                                          : call.getNodeName().str();
   SmallPtrSet<Operation *, 16> copies;
   SmallVector<NodeOp> inner;
   for (Operation &op : body.without_terminator()) {
@@ -217,7 +238,6 @@ static LogicalResult inlineCall(NodeOp call, FunctionOp function, const Function
   SmallVector<Value> results;
   for (Value output : body.getTerminator()->getOperands().take_front(call.getNumResults()))
     results.push_back(mapping.lookupOrDefault(output));
-  nodes += static_cast<int64_t>(inner.size());
   for (NodeOp node : inner)
     rename(node, prefix);
   for (auto [i, result] : llvm::enumerate(results))
@@ -256,15 +276,24 @@ void InlineFunctions::runOnOperation() {
       if (functions.find(node))
         calls.insert(node);
     });
-  int64_t nodes = 0;
+  Expansion made;
   while (!calls.empty()) {
     auto call = cast<NodeOp>(calls.pop_back_val());
-    if (failed(inlineCall(call, functions.find(call), functions, calls, nodes)))
-      return signalPassFailure();
-    if (nodes > maxNodes) {
+    FunctionOp function = functions.find(call);
+    std::string prefix = call.getNodeName().empty() && call.getNumResults() ? call.getOutputName(0).str()
+                                                                            : call.getNodeName().str();
+    addExpansion(call, function, prefix, made);
+    if (made.nodes > maxNodes) {
       module.emitError() << "inlining functions makes more than " << maxNodes.getValue() << " nodes";
       return signalPassFailure();
     }
+    if (made.nameBytes > maxNameBytes) {
+      module.emitError() << "inlining functions makes names of more than " << maxNameBytes.getValue()
+                         << " bytes in all; give calls and nodes shorter names";
+      return signalPassFailure();
+    }
+    if (failed(inlineCall(call, function, functions, calls, prefix)))
+      return signalPassFailure();
   }
   for (FunctionOp function : llvm::make_early_inc_range(module.getOps<FunctionOp>()))
     function.erase();

@@ -28,6 +28,8 @@ def InlineFunctionsPass : Pass<"ortc-inline-functions", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"maxNodes", "max-nodes", "int64_t", "200000", "most nodes that expansion may make, at least 1">,
+    Option<"maxNameBytes", "max-name-bytes", "int64_t", "134217728",
+           "most bytes of all names of what expansion makes, at least 1">,
   ];
   let dependentDialects = ["::ortc::onnx::OnnxDialect"];
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 #include <ortc/format.h>
+#include <system_error>
 #include <thread>
 
 #if defined(__x86_64__)
@@ -132,10 +133,12 @@ Machine measureMachine(int lanes, int threads) {
                                       size_t(8) << 20,  size_t(32) << 20,  size_t(128) << 20};
   constexpr size_t kCount = std::size(kSizes);
   Machine machine;
-  machine.threads = threads;
   std::vector<std::vector<double>> measured(static_cast<size_t>(threads));
   std::atomic<int> arrived = 0;
+  std::atomic<bool> areThere = false; // the threads that can be started: no other one is waited for
   auto work = [&](int thread) {
+    while (!areThere)
+      std::this_thread::yield();
     auto share = [&](size_t bytes) { return bytes / static_cast<size_t>(threads); };
     CopyTimer timer(share(kSizes[kCount - 1]));
     int meetings = 0;
@@ -153,8 +156,15 @@ Machine measureMachine(int lanes, int threads) {
     }
   };
   std::vector<std::thread> others;
-  for (int thread = 1; thread < threads; ++thread)
-    others.emplace_back(work, thread);
+  try {
+    for (int thread = 1; thread < threads; ++thread)
+      others.emplace_back(work, thread);
+  } catch (const std::system_error &) {
+    threads = static_cast<int>(others.size()) + 1;
+  }
+  machine.threads = threads;
+  measured.resize(static_cast<size_t>(threads));
+  areThere = true;
   work(0);
   for (std::thread &other : others)
     other.join();

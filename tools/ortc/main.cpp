@@ -10,13 +10,9 @@
 #include "runtime/host/data/file_guard.h"
 #include "runtime/host/signals.h"
 #include "tools/ortc/Commands.h"
+#include "tools/ortc/MissingMemory.h"
 
-#include <exception>
 #include <new>
-#include <system_error>
-#ifdef ORTC_HAS_COMPILER
-#include "llvm/Support/ErrorHandling.h"
-#endif
 
 using namespace ortc;
 
@@ -61,6 +57,8 @@ static int run(int argc, char **argv) {
   tool::addPlanCommand(app, action);
   tool::addCheckCommand(app, action);
   tool::addOpsCommand(app, action);
+  for (CLI::App *command : app.get_subcommands({}))
+    command->parse_complete_callback(tool::endOnFailedAllocation);
 #endif
   tool::addRunCommand(app, action);
   tool::addEvalCommand(app, action);
@@ -96,34 +94,6 @@ static int run(int argc, char **argv) {
   }
 }
 
-/// Nothing here may allocate.
-[[noreturn]] static void endWithoutMemory() {
-  static const char kText[] = "ortc: error: out of memory, or no thread can be started\n";
-  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, kText, sizeof kText - 1);
-  _exit(1);
-}
-
-/// Where memory runs out behind code that lets no exception pass (LLVM, threads), nothing reaches the handler in `run`.
-static void endOnMissingMemory() {
-  static const std::terminate_handler other = std::set_terminate([] {
-    if (std::exception_ptr error = std::current_exception()) {
-      try {
-        std::rethrow_exception(error);
-      } catch (const std::bad_alloc &) {
-        endWithoutMemory();
-      } catch (const std::system_error &error) {
-        if (error.code() == std::errc::resource_unavailable_try_again)
-          endWithoutMemory();
-      } catch (...) { // a bug, which the usual handler shows
-      }
-    }
-    other();
-  });
-#ifdef ORTC_HAS_COMPILER
-  llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { endWithoutMemory(); });
-#endif
-}
-
 /// A file that is opened must not get the number of a stream that the caller closed: what is printed would go there. Writing to
 /// what takes the number instead fails, as it does to a closed one.
 static void holdStreams() {
@@ -141,7 +111,7 @@ int main(int argc, char **argv) {
   host::catchSignals(canSave ? host::OnSignal::Remember : host::OnSignal::End);
   holdStreams();
   host::guardMappedFiles("ortc");
-  endOnMissingMemory();
+  tool::endOnMissingMemory();
   int code = run(argc, argv);
   if (code == 0 && host::interruption) // as a shell counts a process that ended by the signal
     return 128 + host::interruption;

@@ -225,7 +225,7 @@ static Value modify(Node &n, StringRef name, Value x) {
     (void)n.refuse("its " + name + " has not one input and one output");
     return {};
   }
-  if (failed(n.walk.inlineGraph(graph, {{x}}, outputs)))
+  if (failed(n.walk.inlineGraph(n, graph, {{x}}, outputs)))
     return {};
   if (outputs[0].value.getType() != x.getType()) {
     (void)n.refuse("its " + name + " changes the shape or the type");

@@ -12,9 +12,6 @@ using namespace mlir;
 
 namespace ortc::legalize::handlers {
 
-/// Nodes that a loop may become when it is taken apart.
-static constexpr int64_t kMostNodes = 20000;
-
 LogicalResult ifThenElse(Node &n) {
   const HostTensor *condition = n.constant(0);
   if (condition && (condition->size() != 1 || condition->isFloat()))
@@ -25,7 +22,7 @@ LogicalResult ifThenElse(Node &n) {
   SmallVector<Bound> outputs;
   if (!branch || branch.getBlock().getTerminator()->getNumOperands() != n.op.getNumResults())
     return n.refuse("its branch does not give its results");
-  if (failed(n.walk.inlineGraph(branch, {}, outputs)))
+  if (failed(n.walk.inlineGraph(n, branch, {}, outputs)))
     return failure();
   return n.yieldBound(outputs);
 }
@@ -117,7 +114,7 @@ LogicalResult LoopBuilder::asScan(SmallVector<Bound> &results) {
       slices.erase(slices.begin());
     }
     arguments.append(slices);
-    if (failed(n.walk.inlineGraph(loop.body, arguments, outputs)))
+    if (failed(n.walk.inlineGraph(n, loop.body, arguments, outputs)))
       return failure();
     if (loop.hasCondition) {
       if (!isTrue(outputs.front()))
@@ -164,16 +161,28 @@ LogicalResult LoopBuilder::stack(ArrayRef<Bound> items, Bound &result) {
   return success();
 }
 
+/// Whether the body itself may end the loop: it gives another condition than the one that it takes.
+bool mayEnd(onnx::GraphOp body) {
+  Value condition = body.getBlock().getTerminator()->getOperand(0);
+  while (auto node = condition.getDefiningOp<onnx::NodeOp>()) {
+    if (node.getOpType() != "Identity" || !node.getDomainName().empty())
+      return true;
+    condition = node.getInput(0);
+  }
+  return condition != body.getBlock().getArgument(1);
+}
+
 LogicalResult LoopBuilder::takeApart(SmallVector<Bound> &results) {
   int64_t nodes = 1; // a body without nodes costs something, too
   loop.body.walk([&](onnx::NodeOp) { ++nodes; });
+  bool isKnown = !loop.hasCondition || !mayEnd(loop.body);
+  int64_t all = elementCount({loop.count, nodes});
+  if (isKnown && all > n.walk.budget().nodes.getLeft()) // each copy takes its part
+    return n.expand(all);
   SmallVector<Bound> carried(loop.carried);
   std::vector<SmallVector<Bound>> stacked;
   bool isOn = true;
   for (int64_t i = 0; isOn && i < loop.count; ++i) {
-    if (i * nodes > kMostNodes)
-      return n.refuse("taken apart, it has more than " + Twine(kMostNodes) +
-                      " nodes; only loops that keep the shapes of what they carry may be longer");
     SmallVector<Bound> arguments, outputs;
     int64_t at = loop.reverse ? loop.count - 1 - i : i;
     if (loop.hasCondition)
@@ -181,7 +190,7 @@ LogicalResult LoopBuilder::takeApart(SmallVector<Bound> &results) {
     arguments.append(carried);
     for (const Bound &sequence : loop.sequences)
       arguments.push_back(sequence.with(takeSlice(b, sequence.value, at)));
-    if (failed(n.walk.inlineGraph(loop.body, arguments, outputs)))
+    if (failed(n.walk.inlineGraph(n, loop.body, arguments, outputs)))
       return failure();
     if (loop.hasCondition) {
       if (!outputs.front().value || !n.walk.constantValue(outputs.front().value))

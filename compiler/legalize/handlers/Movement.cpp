@@ -216,15 +216,16 @@ LogicalResult pad(Node &n) {
     return n.refuse("mode '" + mode + "' is not supported");
   for (int64_t i = 0; i < rank; ++i) {
     int64_t size = n.shape(0)[i];
-    if (size + low[i] + high[i] > kMostListed)
-      return n.refuse("dimension " + Twine(i) + " would have too many elements for mode '" + mode + "'");
     if (size == 0 || size + low[i] + high[i] <= 0)
       return n.refuse("its pads leave nothing of dimension " + Twine(i));
+    if (!low[i] && !high[i])
+      continue;
+    if (failed(n.list(size + low[i] + high[i])))
+      return failure();
     SmallVector<int64_t> positions;
     for (int64_t p = -low[i]; p < size + high[i]; ++p)
       positions.push_back(mirrored(mode, p, size));
-    if (low[i] || high[i])
-      x = pick(n, x, i, positions);
+    x = pick(n, x, i, positions);
   }
   return n.yield(x);
 }

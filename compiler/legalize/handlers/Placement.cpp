@@ -132,9 +132,12 @@ LogicalResult col2im(Node &n) {
   if (n.rank(0) != 3 || n.shape(0)[1] % taps || n.shape(0)[2] != blocks)
     return n.refuse("an input of shape " + shapeText(n.shape(0)) + " does not hold " + Twine(blocks) +
                     " blocks of " + shapeText(block));
-  if (taps > kMostListed / std::max<int64_t>(blocks, 1) || volume > kMostElements)
-    return n.refuse("more blocks than supported, or a larger image");
-  SmallVector<int64_t> places;
+  if (volume > kMostElements)
+    return n.refuse("an image of shape " + shapeText(image) + " has more than " + Twine(kMostElements) +
+                    " elements");
+  if (failed(n.list(elementCount({taps, blocks}))))
+    return failure();
+  HostTensor places(RankedTensorType::get({taps * blocks}, b.getI64Type()));
   for (int64_t i = 0; i < taps * blocks; ++i) {
     int64_t place = 0, stride = 1, tap = i / blocks, at = i % blocks;
     for (size_t d = spatial; d-- > 0; tap /= block[d], at /= counts[d]) {
@@ -142,12 +145,12 @@ LogicalResult col2im(Node &n) {
       place = x < 0 || x >= image[d] || place < 0 ? -1 : place + x * stride;
       stride *= image[d];
     }
-    places.push_back(place < 0 ? volume : place);
+    places.setInt(i, place < 0 ? volume : place);
   }
   int64_t planes = n.shape(0)[0] * (n.shape(0)[1] / taps);
   auto type = RankedTensorType::get({planes, volume + 1}, n.element(0));
   Value columns = b.reshape(n[0], {planes, taps * blocks});
-  Value sum = nn::ScatterAddOp::create(b, type, n.intVector(places), columns, 1);
+  Value sum = nn::ScatterAddOp::create(b, type, n.constantOf(places), columns, 1);
   Shape shape = {n.shape(0)[0], n.shape(0)[1] / taps};
   llvm::append_range(shape, image);
   return n.yield(b.reshape(b.sliceAxis(sum, 1, 0, volume), shape));

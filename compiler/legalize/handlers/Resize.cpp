@@ -28,7 +28,8 @@ struct Resampling {
   double source(const Axis &axis, int64_t at) const;
   int64_t nearest(double position) const;
   double kernel(double x) const;
-  std::vector<double> matrix(const Axis &axis) const;
+  /// [output, input] interpolation weights.
+  HostTensor matrix(const Axis &axis, Type element) const;
 };
 
 } // namespace
@@ -71,9 +72,8 @@ double Resampling::kernel(double x) const {
   return x < 2 ? ((cubic * x - 5 * cubic) * x + 8 * cubic) * x - 4 * cubic : 0;
 }
 
-/// [output, input] interpolation weights.
-std::vector<double> Resampling::matrix(const Axis &axis) const {
-  std::vector<double> weights(axis.output * axis.input, 0.0); // at most kMostListed
+HostTensor Resampling::matrix(const Axis &axis, Type element) const {
+  HostTensor weights(RankedTensorType::get({axis.output, axis.input}, element));
   double stretch = antialias ? std::max(1.0, 1 / axis.scale) : 1,
          radius = (mode == "linear" ? 1 : 2) * stretch;
   for (int64_t row = 0; row < axis.output; ++row) {
@@ -84,9 +84,11 @@ std::vector<double> Resampling::matrix(const Axis &axis) const {
     for (int64_t i = first; i <= last; ++i)
       total += counts(i) ? kernel((static_cast<double>(i) - position) / stretch) : 0;
     for (int64_t i = first; i <= last; ++i)
-      if (counts(i))
-        weights[row * axis.input + std::clamp<int64_t>(i, 0, axis.input - 1)] +=
-            kernel((static_cast<double>(i) - position) / stretch) / total;
+      if (counts(i)) {
+        int64_t at = row * axis.input + std::clamp<int64_t>(i, 0, axis.input - 1);
+        weights.setFloat(at, weights.getFloat(at) +
+                                 kernel((static_cast<double>(i) - position) / stretch) / total);
+      }
   }
   return weights;
 }
@@ -122,11 +124,10 @@ static Value takePositions(Node &n, Value x, int64_t dim, Ints positions) {
 static constexpr int64_t kMostDimensions = 8;
 
 /// y[.., o, ..] = sum over i of weights[o, i] x[.., i, ..].
-static Value multiplyAxis(Node &n, Value x, const Axis &axis, ArrayRef<double> weights) {
+static Value multiplyAxis(Node &n, Value x, const Axis &axis, const HostTensor &weights) {
   std::string labels = StringRef("abcdefgh").take_front(TensorBuilder::rankOf(x)).str(), result = labels;
   result[axis.dim] = 'o';
-  Value matrix = n.floatConstant(weights, {axis.output, axis.input}, TensorBuilder::elementOf(x));
-  return contract(n.b, x, labels, matrix, std::string("o") + labels[axis.dim], result);
+  return contract(n.b, x, labels, n.constantOf(weights), std::string("o") + labels[axis.dim], result);
 }
 
 /// No axis is larger than this before or after.
@@ -246,9 +247,8 @@ LogicalResult resize(Node &n) {
     bool whole = axis.start == 0 && axis.end == 1;
     if (axis.output == axis.input && axis.scale == 1 && whole)
       continue;
-    if (how.mode != "nearest" && axis.output * axis.input > kMostListed)
-      return n.refuse("resizing " + Twine(axis.input) + " elements to " + Twine(axis.output) +
-                      " needs more interpolation weights than supported");
+    if (failed(n.list(axis.output * ((how.mode == "nearest" ? 0 : axis.input) + 2)))) // at most 2^41
+      return failure();
     SmallVector<int64_t> positions;
     bool isOutside = false;
     SmallVector<int64_t> outside;
@@ -260,7 +260,7 @@ LogicalResult resize(Node &n) {
       isOutside |= outside.back() != 0;
     }
     y = how.mode == "nearest" ? takePositions(n, y, axis.dim, positions)
-                              : multiplyAxis(n, y, axis, how.matrix(axis));
+                              : multiplyAxis(n, y, axis, how.matrix(axis, TensorBuilder::elementOf(y)));
     if (!isOutside)
       continue;
     Ints shape = TensorBuilder::shapeOf(y);
@@ -285,23 +285,21 @@ LogicalResult affineGrid(Node &n) {
     return n.refuse("theta of shape " + shapeText(n.shape(0)) + " does not fit a size of " + shapeText(size));
   Ints dims = Ints(size).drop_front(2);
   int64_t volume = elementCount(dims);
-  if (volume > kMostListed / (spatial + 1))
-    return n.refuse("a grid of " + shapeText(dims) + " points is more than supported");
+  if (failed(n.list(elementCount({volume, spatial + 1}))))
+    return failure();
   bool align = n.getInt("align_corners", 0);
-  std::vector<double> base;
+  HostTensor base(RankedTensorType::get({volume, spatial + 1}, n.element(0)));
   for (int64_t i = 0; i < volume; ++i) {
-    int64_t rest = i;
-    std::vector<double> point(spatial + 1, 1.0);
+    int64_t rest = i, first = i * (spatial + 1);
+    base.setFloat(first + spatial, 1);
     for (int64_t d = spatial; d-- > 0; rest /= dims[d]) { // x is the last dimension
       double at = static_cast<double>(rest % dims[d]), extent = static_cast<double>(dims[d]);
-      point[spatial - 1 - d] =
-          align ? (extent == 1 ? 0 : -1 + 2 * at / (extent - 1)) : (2 * at + 1) / extent - 1;
+      base.setFloat(first + spatial - 1 - d,
+                    align ? (extent == 1 ? 0 : -1 + 2 * at / (extent - 1)) : (2 * at + 1) / extent - 1);
     }
-    base.insert(base.end(), point.begin(), point.end());
   }
   TensorBuilder &b = n.b;
-  Value grid =
-      contract(b, n[0], "nij", n.floatConstant(base, {volume, spatial + 1}, n.element(0)), "vj", "nvi");
+  Value grid = contract(b, n[0], "nij", n.constantOf(base), "vj", "nvi");
   Shape shape = {size[0]};
   shape.append(dims.begin(), dims.end());
   shape.push_back(spatial);

@@ -114,21 +114,21 @@ LogicalResult deformConv(Node &n) {
   int64_t points = outputs[0] * outputs[1], volume = x[2] * x[3], wide = channels / offsetGroups;
   if (points == 0 || volume == 0)
     return n.refuse("its input or its output has no elements");
-  if (taps * points > kMostListed)
-    return n.refuse("more places than supported");
+  if (failed(n.list(elementCount({2, taps, points}))))
+    return failure();
   // [images, offset groups, taps, axis, points]
   Value shifts = b.reshape(n[2], {images, offsetGroups, taps, 2, points});
   Shape positions = {images, offsetGroups, taps, points};
   Type index = indexType(b, images * offsetGroups * volume);
   Taps places = tableStart(b, positions, true, index);
   for (int64_t d = 0; d < 2; ++d) {
-    std::vector<double> start;
+    HostTensor start(RankedTensorType::get({taps, points}, n.element(2)));
     for (int64_t tap = 0; tap < taps; ++tap)
       for (int64_t o = 0; o < points; ++o) {
         int64_t at = d == 0 ? o / outputs[1] : o % outputs[1], of = d == 0 ? tap / w[3] : tap % w[3];
-        start.push_back(static_cast<double>(at * strides[d] - pads[d] + of * dilations[d]));
+        start.setFloat(tap * points + o, static_cast<double>(at * strides[d] - pads[d] + of * dilations[d]));
       }
-    Value base = b.broadcast(n.floatConstant(start, {taps, points}, n.element(2)), positions, {2, 3});
+    Value base = b.broadcast(n.constantOf(start), positions, {2, 3});
     Value at = b.add(base, b.reshape(b.sliceAxis(shifts, 3, d, 1), positions));
     places = crossTaps(b, places, tapsAround(n, at, x[2 + d], Interpolation::linear, Padding::zeros, index),
                        x[2 + d]);

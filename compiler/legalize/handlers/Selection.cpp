@@ -55,6 +55,8 @@ LogicalResult compress(Node &n) {
   int64_t axis = flat ? 0 : n.getInt("axis", 0);
   if (failed(n.axis(axis, TensorBuilder::rankOf(x))))
     return failure();
+  if (failed(n.list(condition->size())))
+    return failure();
   SmallVector<int64_t> places;
   for (int64_t i = 0; i < condition->size(); ++i) {
     if (!condition->getInt(i))
@@ -73,17 +75,20 @@ LogicalResult nonZero(Node &n) {
   const HostTensor *x = nullptr;
   if (failed(n.constant(0, "input", x)))
     return failure();
-  SmallVector<int64_t> found;
-  for (int64_t i = 0; i < x->size(); ++i)
-    if (x->isFloat() ? x->getFloat(i) != 0 : x->getInt(i) != 0)
-      found.push_back(i);
-  int64_t rank = x->getRank(), count = found.size();
-  Shape strides = nn::rowMajorStrides(x->getShape());
-  SmallVector<int64_t> places;
-  for (int64_t d = 0; d < rank; ++d)
-    for (int64_t at : found)
-      places.push_back(at / strides[d] % x->getShape()[d]);
-  return n.yieldAs(n.intConstant(places, {rank, count}), false);
+  auto isFound = [&](int64_t i) { return x->isFloat() ? x->getFloat(i) != 0 : x->getInt(i) != 0; };
+  int64_t rank = x->getRank(), count = llvm::count_if(llvm::seq<int64_t>(0, x->size()), isFound);
+  if (failed(n.list(elementCount({rank, count}))))
+    return failure();
+  HostTensor places(RankedTensorType::get({rank, count}, n.b.getI64Type()));
+  SmallVector<int64_t> index(rank, 0);
+  for (int64_t i = 0, at = 0; i < x->size(); ++i, evaluator::nextIndex(index, x->getShape())) {
+    if (!isFound(i))
+      continue;
+    for (int64_t d = 0; d < rank; ++d)
+      places.setInt(d * count + at, index[d]);
+    ++at;
+  }
+  return n.yieldAs(n.constantOf(places), false);
 }
 
 LogicalResult unique(Node &n) {
@@ -97,6 +102,9 @@ LogicalResult unique(Node &n) {
   Shape shape = flat ? Shape{x->size()} : Shape(x->getShape());
   int64_t size = shape[axis], inner = elementCount(Ints(shape).drop_front(axis + 1)),
           outer = elementCount(Ints(shape).take_front(axis));
+  // The order of slices, the first ones, counts, places; comparing equal slices looks at all of their elements.
+  if (failed(n.list(elementCount({4, std::max(x->size(), size)}))))
+    return failure();
   // Slices in row-major order of what is beside the axis.
   auto at = [&](int64_t slice, int64_t i) { return (i / inner * size + slice) * inner + i % inner; };
   bool isUnsigned = n.isUnsigned(0);
@@ -189,6 +197,10 @@ LogicalResult nonMaxSuppression(Node &n) {
     return n.refuse("boxes of shape " + shapeText(shape) + " and scores of shape " + shapeText(scored) +
                     " do not fit");
   int64_t count = shape[1], bound = most.empty() ? 0 : most[0];
+  // Each box of each class is compared with those that are kept.
+  if (failed(n.list(elementCount(
+          {scored[0], scored[1], count, std::clamp<int64_t>(bound, 1, std::max<int64_t>(count, 1))}))))
+    return failure();
   double mostOverlap = limit.empty() ? 0 : limit[0];
   bool centers = n.getInt("center_point_box", 0);
   auto box = [&](int64_t image, int64_t i) -> Box {

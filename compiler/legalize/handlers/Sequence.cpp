@@ -8,6 +8,9 @@ using namespace mlir;
 
 namespace ortc::legalize::handlers {
 
+/// Sequences are copied, as numbers are.
+static constexpr int64_t kNumbersPerItem = sizeof(Bound) / sizeof(int64_t);
+
 static LogicalResult yieldItems(Node &n, Items items) {
   Bound bound;
   bound.items = std::make_shared<const Items>(std::move(items));
@@ -53,6 +56,8 @@ LogicalResult sequenceInsert(Node &n) {
   int64_t size = items->size(), position = size;
   if (n.has(2) && failed(positionAt(n, 2, size, size + 1, position)))
     return failure();
+  if (failed(n.list((size + 1) * kNumbersPerItem)))
+    return failure();
   Items result(*items);
   result.insert(result.begin() + position, n.bound(1));
   return yieldItems(n, std::move(result));
@@ -66,6 +71,8 @@ LogicalResult sequenceErase(Node &n) {
   if (size == 0)
     return n.refuse("an empty sequence");
   if (n.has(1) && failed(positionAt(n, 1, size, size, position)))
+    return failure();
+  if (failed(n.list(size * kNumbersPerItem)))
     return failure();
   Items result(*items);
   result.erase(result.begin() + position);
@@ -106,7 +113,7 @@ LogicalResult sequenceMap(Node &n) {
                         " items");
       arguments.push_back(each ? (*each)[i] : n.bound(k));
     }
-    if (failed(n.walk.inlineGraph(body, arguments, outputs)))
+    if (failed(n.walk.inlineGraph(n, body, arguments, outputs)))
       return failure();
     for (auto [list, output] : llvm::zip(results, outputs)) {
       if (!output.value)
@@ -169,12 +176,18 @@ LogicalResult splitToSequence(Node &n) {
     if (n.rank(1) == 0) {
       if (split[0] < 1)
         return n.refuse("a split of " + Twine(split[0]));
+      if (failed(n.expand(size / split[0])))
+        return failure();
       for (int64_t at = 0; at < size; at += split[0])
         sizes.push_back(std::min(split[0], size - at));
     } else {
+      if (failed(n.expand(split.size())))
+        return failure();
       sizes = split;
     }
   } else {
+    if (failed(n.expand(size)))
+      return failure();
     sizes.assign(size, 1);
     keepsAxis = n.getInt("keepdims", 1) != 0;
   }

@@ -170,32 +170,31 @@ LogicalResult range(Node &n) {
   for (const HostTensor *bound : bounds)
     if (bound->size() != 1)
       return n.refuse("its operands are no scalars");
-  auto tooMany = [&] { return n.refuse("it has more than " + Twine(kMostListed) + " elements"); };
   if (n.isFloat(0)) {
     double start = bounds[0]->getFloat(0), limit = bounds[1]->getFloat(0), delta = bounds[2]->getFloat(0);
     if (delta == 0 || !std::isfinite(start) || !std::isfinite(limit) || !std::isfinite(delta))
       return n.refuse("its start, limit or delta is not finite, or its delta is 0");
     double steps = std::ceil((limit - start) / delta);
-    if (!(steps <= static_cast<double>(kMostListed)))
-      return tooMany();
-    int64_t count = steps > 0 ? static_cast<int64_t>(steps) : 0;
-    SmallVector<double> values;
+    int64_t count = static_cast<int64_t>(std::clamp(steps, 0.0, static_cast<double>(kMostElements)));
+    if (failed(n.list(count)))
+      return failure();
+    HostTensor values(RankedTensorType::get({count}, n.element(0)));
     for (int64_t i = 0; i < count; ++i)
-      values.push_back(start + static_cast<double>(i) * delta);
-    return n.yield(n.floatConstant(values, {count}, n.element(0)));
+      values.setFloat(i, start + static_cast<double>(i) * delta);
+    return n.yield(n.constantOf(values));
   }
   int64_t start = bounds[0]->getInt(0), limit = bounds[1]->getInt(0), delta = bounds[2]->getInt(0);
   if (delta == 0)
     return n.refuse("its delta is 0");
   __extension__ using Wide = __int128; // the distance of two int64 does not fit one
   Wide distance = Wide(limit) - start, steps = (distance + delta - (delta > 0 ? 1 : -1)) / delta;
-  if (steps > kMostListed)
-    return tooMany();
-  int64_t count = steps > 0 ? static_cast<int64_t>(steps) : 0;
-  SmallVector<int64_t> values;
+  int64_t count = static_cast<int64_t>(std::clamp<Wide>(steps, 0, kMostElements));
+  if (failed(n.list(count)))
+    return failure();
+  HostTensor values(RankedTensorType::get({count}, n.element(0)));
   for (int64_t i = 0; i < count; ++i)
-    values.push_back(static_cast<int64_t>(Wide(start) + Wide(i) * delta));
-  return n.yield(n.intConstant(values, {count}, n.element(0)));
+    values.setInt(i, static_cast<int64_t>(Wide(start) + Wide(i) * delta));
+  return n.yield(n.constantOf(values));
 }
 
 /// A diagonal's number within what any matrix has, so that it may be added to a row.

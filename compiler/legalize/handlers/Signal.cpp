@@ -23,33 +23,34 @@ static LogicalResult readLength(Node &n, unsigned i, StringRef what, int64_t lea
   return success();
 }
 
-/// Yields numbers as the type that `output_datatype` asks for.
-static LogicalResult yieldNumbers(Node &n, ArrayRef<double> values, Ints shape) {
+/// Yields `count` numbers as the type that `output_datatype` asks for.
+static LogicalResult yieldNumbers(Node &n, Ints shape, llvm::function_ref<double(int64_t)> number) {
   int64_t wanted = n.getInt("output_datatype", 1);
   ElementType type = n.elementType(wanted);
   if (!type.type)
     return n.refuse("results of ONNX element type " + Twine(wanted) + " are not supported");
-  if (isa<FloatType>(type.type))
-    return n.yield(n.floatConstant(values, shape, type.type));
-  SmallVector<int64_t> whole(values.begin(), values.end());
-  return n.yieldAs(n.intConstant(whole, shape, type.type), type.isUnsigned, type.lowBits);
+  HostTensor values(RankedTensorType::get(shape, type.type));
+  for (int64_t i = 0, count = values.size(); i < count; ++i)
+    if (values.isFloat())
+      values.setFloat(i, number(i));
+    else
+      values.setInt(i, static_cast<int64_t>(number(i)));
+  return n.yieldAs(n.constantOf(values), type.isUnsigned, type.lowBits);
 }
 
 /// Hann, Hamming and Blackman: a0 - a1 cos(x) + a2 cos(2 x).
 LogicalResult signalWindow(Node &n) {
   int64_t size;
-  if (failed(readLength(n, 0, "size", 0, size)))
+  if (failed(readLength(n, 0, "size", 0, size)) || failed(n.list(size)))
     return failure();
   StringRef op = n.op.getOpType();
   double a0 = op == "HannWindow" ? 0.5 : op == "HammingWindow" ? 25.0 / 46 : 0.42;
   double a1 = op == "BlackmanWindow" ? 0.5 : 1 - a0, a2 = op == "BlackmanWindow" ? 0.08 : 0;
   int64_t period = std::max<int64_t>(n.getInt("periodic", 1) ? size : size - 1, 1);
-  SmallVector<double> values;
-  for (int64_t i = 0; i < size; ++i) {
+  return yieldNumbers(n, {size}, [&](int64_t i) {
     double x = 2 * M_PI * static_cast<double>(i) / static_cast<double>(period);
-    values.push_back(a0 - a1 * std::cos(x) + a2 * std::cos(2 * x));
-  }
-  return yieldNumbers(n, values, {size});
+    return a0 - a1 * std::cos(x) + a2 * std::cos(2 * x);
+  });
 }
 
 /// Triangles between neighbouring mel points, measured in whole bins of the spectrogram.
@@ -61,8 +62,10 @@ LogicalResult melWeightMatrix(Node &n) {
       failed(n.floats(3, "lower_edge_hertz", edges)) || failed(n.floats(4, "upper_edge_hertz", edges)))
     return failure();
   int64_t rows = length / 2 + 1;
-  if (edges.size() != 2 || elementCount({rows, bins}) > kMostListed)
-    return n.refuse("its edges are no scalars, or its result is too large");
+  if (edges.size() != 2)
+    return n.refuse("its edges are no scalars");
+  if (failed(n.list(elementCount({rows + 1, bins + 2}))))
+    return failure();
   auto melOf = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   double low = melOf(edges[0]), step = (melOf(edges[1]) - low) / static_cast<double>(bins + 2);
   SmallVector<int64_t> points;
@@ -92,7 +95,7 @@ LogicalResult melWeightMatrix(Node &n) {
   }
   if (!fits)
     return n.refuse("its edges lie outside what the transform resolves");
-  return yieldNumbers(n, values, {rows, bins});
+  return yieldNumbers(n, {rows, bins}, [&](int64_t i) { return values[i]; });
 }
 
 namespace {
@@ -110,10 +113,8 @@ static Value transform(Node &n, Value x, int64_t axis, const Transform &how) {
   bool toReal = how.inverse && how.onesided;
   int64_t half = length / 2 + 1, used = std::min(toReal ? half : length, shape[axis]);
   int64_t results = how.onesided && !how.inverse ? half : length, resultParts = toReal ? 1 : 2;
-  if (elementCount({used, parts, results, resultParts}) > kMostListed) {
-    (void)n.refuse("a transform of length " + Twine(length) + " is too large");
+  if (failed(n.list(elementCount({used, parts, results, resultParts}) + 2 * length)))
     return {};
-  }
   // matrix[i, p, k, q]: what part p of place i adds to part q of place k.
   std::vector<double> cosines(length), sines(length);
   for (int64_t i = 0; i < length; ++i) {
@@ -121,7 +122,8 @@ static Value transform(Node &n, Value x, int64_t axis, const Transform &how) {
     cosines[i] = 4 * i == length || 4 * i == 3 * length ? 0 : std::cos(angle);
     sines[i] = 2 * i == length ? 0 : std::sin(angle);
   }
-  std::vector<double> matrix;
+  HostTensor matrix(RankedTensorType::get({used, parts, results, resultParts}, TensorBuilder::elementOf(x)));
+  int64_t at = 0;
   for (int64_t i = 0; i < used; ++i)
     for (int64_t p = 0; p < parts; ++p)
       for (int64_t k = 0; k < results; ++k)
@@ -134,9 +136,9 @@ static Value transform(Node &n, Value x, int64_t axis, const Transform &how) {
             value /= static_cast<double>(length);
           if (toReal && i > 0 && 2 * i != length) // its mirror image is not there
             value *= 2;
-          matrix.push_back(value);
+          matrix.setFloat(at++, value);
         }
-  Value weights = n.floatConstant(matrix, {used, parts, results, resultParts}, TensorBuilder::elementOf(x));
+  Value weights = n.constantOf(matrix);
   std::string labels, wanted;
   for (int64_t d = 0; d + 1 < rank; ++d) {
     labels += d == axis ? 'N' : static_cast<char>('a' + d);
@@ -184,15 +186,14 @@ LogicalResult stft(Node &n) {
   if (n.has(2) && n.shape(2) != Ints({length}))
     return n.refuse("a window of shape " + shapeText(n.shape(2)) + " for frames of length " + Twine(length));
   int64_t frames = 1 + (x[1] - length) / step;
-  if (elementCount({frames, length}) > kMostListed)
-    return n.refuse(Twine(frames) + " frames of length " + Twine(length) + " are too many");
-  SmallVector<int64_t> places;
+  if (failed(n.list(elementCount({frames, length}))))
+    return failure();
+  HostTensor places(RankedTensorType::get({frames, length}, b.getI64Type()));
   for (int64_t f = 0; f < frames; ++f)
     for (int64_t i = 0; i < length; ++i)
-      places.push_back(f * step + i);
+      places.setInt(f * length + i, f * step + i);
   Shape cut = {x[0], frames, length, x[2]};
-  Value y = nn::GatherOp::create(b, RankedTensorType::get(cut, n.element(0)), n[0],
-                                 n.intConstant(places, {frames, length}), 1);
+  Value y = nn::GatherOp::create(b, RankedTensorType::get(cut, n.element(0)), n[0], n.constantOf(places), 1);
   if (n.has(2))
     y = b.mul(y, b.broadcast(n[2], cut, {2}));
   y = transform(n, y, 2, {length, false, n.getInt("onesided", 1) != 0});

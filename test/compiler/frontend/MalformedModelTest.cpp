@@ -237,7 +237,7 @@ const Malformed kMalformed[] = {
     {"SparseTooLarge", [](auto &m) { makeSparse(m, {1})->set_dims(0, int64_t(1) << 40); },
      "initializer 's': a sparse tensor of shape [1099511627776,3] needs 13194139533312 bytes when made "
      "dense, the limit "
-     "is 4294967296"},
+     "is 268435712"},
     {"TensorAttribute",
      [](auto &m) {
        relu(m)->clear_input();
@@ -408,6 +408,24 @@ TEST_P(MalformedModelTest, IsRefusedWithItsMessage) {
 
 INSTANTIATE_TEST_SUITE_P(All, MalformedModelTest, testing::ValuesIn(kMalformed),
                          [](const auto &info) { return std::string(info.param.name); });
+
+TEST(SparseTensorsTest, AreMadeDenseWithinALimitForAll) {
+  proto::ModelProto m = smallModel();
+  for (int i = 0; i < 3; ++i) {
+    proto::SparseTensorProto *sparse = makeSparse(m, {1});
+    sparse->mutable_values()->set_name("s" + std::to_string(i));
+    sparse->set_dims(0, 1000);
+  }
+  std::shared_ptr<const Model> checked;
+  Limits limits;
+  limits.sparseBytes = 30000; // of 3 * (2 * 3 * 1000 / 2 * 4 - 64 * 4)
+  Status status = Model::parse(m.SerializeAsString(), "m", ".", checked, limits);
+  EXPECT_NE(status.message().find("with it, sparse tensors need more than 30000 bytes when made dense"),
+            std::string::npos)
+      << status.message();
+  limits.sparseBytes = 40000;
+  EXPECT_TRUE(Model::parse(m.SerializeAsString(), "m", ".", checked, limits).ok());
+}
 
 TEST(NotAModelTest, SaysWhatTheFileIs) {
   EXPECT_EQ(check(std::string()), "'m.onnx' is empty; export the model again");

@@ -32,7 +32,9 @@ struct Trial {
   std::vector<bool> inputs; ///< whether each is given
   size_t outputs = 1;
   std::vector<int64_t> shape = {2, 4};
-  int32_t type = 0;      ///< of all inputs; 0: one that the definition takes
+  int32_t type = 0;    ///< of all inputs; 0: one that the definition takes
+  size_t oddInput = 0; ///< this one has another type, unless that is 0
+  int32_t oddType = 0;
   std::string attribute; ///< this one is missing, or
   char kind = 0;         ///< of this kind
   bool isCall = false;   ///< the node stands in a function, and what is absent is absent in its call
@@ -56,14 +58,33 @@ std::vector<Formal> attributesOf(const OperatorDefinition &definition) {
   return formals;
 }
 
-/// A type that input `i` may have.
-int32_t typeOf(const OperatorDefinition &definition, size_t i) {
+/// The letter of formal input `i` and the set of its types; '-' and 0 where nothing is said.
+std::pair<char, uint32_t> typesOf(const OperatorDefinition &definition, size_t i) {
   llvm::SmallVector<llvm::StringRef> items;
   llvm::StringRef(definition.types).split(items, ' ', -1, false);
-  if (items.empty())
-    return proto::TensorProto::FLOAT;
   uint32_t set = 0;
-  (void)items[std::min(i, items.size() - 1)].drop_front().getAsInteger(16, set);
+  if (items.empty())
+    return {'-', set};
+  llvm::StringRef item = items[std::min(i, items.size() - 1)];
+  (void)item.drop_front().getAsInteger(16, set);
+  return {item.front(), set};
+}
+
+/// Types that stand for each other: programs in float64 have no other floating-point type.
+constexpr int32_t kFloats[] = {proto::TensorProto::FLOAT, proto::TensorProto::FLOAT16,
+                               proto::TensorProto::DOUBLE, proto::TensorProto::BFLOAT16};
+
+/// Whether the definition lets input `i` have that type.
+bool takes(const OperatorDefinition &definition, size_t i, int32_t type) {
+  uint32_t set = typesOf(definition, i).second;
+  return !set || set >> type & 1 ||
+         (llvm::is_contained(kFloats, type) &&
+          llvm::any_of(kFloats, [&](int32_t other) { return set >> other & 1; }));
+}
+
+/// A type that input `i` may have.
+int32_t typeOf(const OperatorDefinition &definition, size_t i) {
+  uint32_t set = typesOf(definition, i).second;
   for (int32_t type : {proto::TensorProto::FLOAT, proto::TensorProto::INT64, proto::TensorProto::INT32,
                        proto::TensorProto::BOOL, proto::TensorProto::UINT8, proto::TensorProto::INT8})
     if (set >> type & 1)
@@ -137,7 +158,8 @@ proto::ModelProto modelOf(const Trial &trial) {
       continue;
     proto::ValueInfoProto *input = frontend::test::setType(graph->add_input(), name, {});
     auto *type = input->mutable_type()->mutable_tensor_type();
-    type->set_elem_type(trial.type ? trial.type : typeOf(definition, i));
+    bool isOdd = trial.oddType && i == trial.oddInput;
+    type->set_elem_type(isOdd ? trial.oddType : trial.type ? trial.type : typeOf(definition, i));
     for (int64_t size : trial.shape)
       type->mutable_shape()->add_dim()->set_dim_value(size);
   }
@@ -199,6 +221,9 @@ std::string refusalOf(const Trial &trial, MLIRContext &context) {
     return "";
   return report.message();
 }
+
+/// Types are looked at before anything else of the operands.
+bool isAboutTypes(const std::string &message) { return message.find("element type") != std::string::npos; }
 
 class OperandSweepTest : public testing::TestWithParam<std::string> {};
 
@@ -273,8 +298,30 @@ TEST_P(OperandSweepTest, IsRefusedOrCompiled) {
             trial.inputs.assign(count, true);
             trial.type = type;
             trial.shape = shape;
-            (void)refusalOf(trial, context);
+            bool fits = true;
+            for (size_t i = 0; type && i < count; ++i)
+              fits &= takes(*definition, i, type);
+            std::string message = refusalOf(trial, context);
+            EXPECT_TRUE(fits || isAboutTypes(message))
+                << count << " inputs of type " << type << ": " << message;
           }
+      // One input of a type that it may not have, or not beside the others.
+      for (int32_t type : {proto::TensorProto::FLOAT, proto::TensorProto::DOUBLE, proto::TensorProto::INT64,
+                           proto::TensorProto::INT32, proto::TensorProto::BOOL, proto::TensorProto::UINT8})
+        for (size_t odd = 0; odd < formal; ++odd) {
+          Trial trial = base;
+          trial.inputs.assign(formal, true);
+          trial.oddInput = odd;
+          trial.oddType = type;
+          char letter = typesOf(*definition, odd).first;
+          bool fits = takes(*definition, odd, type);
+          for (size_t i = 0; i < formal; ++i)
+            fits &= i == odd || letter == '-' || typesOf(*definition, i).first != letter ||
+                    typeOf(*definition, i) == type;
+          std::string message = refusalOf(trial, context);
+          EXPECT_TRUE(fits || isAboutTypes(message))
+              << "input " << odd << " of type " << type << ": " << message;
+        }
     }
   EXPECT_FALSE(tried.empty()) << "no opset selects it, or nothing is known of its operands";
 }

@@ -20,16 +20,31 @@ struct Refusal {
   const char *name;
   const char *op;
   int since;
-  /// Types of graph inputs, or initializers ("dense<..> : type").
+  /// Types of graph inputs, or initializers ("dense<..> : type"); "" is absent.
   std::vector<std::string> operands;
   std::string attributes;
   const char *reason;
+  const char *domain = "";
 };
 
 void PrintTo(const Refusal &refusal, std::ostream *stream) { *stream << refusal.name; }
 
 const std::string kImage = "tensor<1x2x8x8xf32>", kFilter = "dense<0.5> : tensor<2x2x3x3xf32>",
                   kNone = "dense<> : tensor<0xf32>";
+
+/// GroupQueryAttention of 2 heads of size 4, 4 places, and what each case has besides: `rest` from operand 3 on (past_key, past_value,
+/// seqlens_k, total_sequence_length, cos_cache, ..).
+Refusal groupQuery(const char *name, const std::vector<std::string> &rest, const std::string &attributes,
+                   const char *reason) {
+  const std::string sequence = "tensor<1x4x8xf32>", heads = "num_heads = 2 : i64, kv_num_heads = 2 : i64";
+  std::vector<std::string> operands = {sequence, sequence, sequence};
+  operands.insert(operands.end(), rest.begin(), rest.end());
+  return {name,   "GroupQueryAttention", 0, operands, attributes.empty() ? heads : heads + ", " + attributes,
+          reason, "com.microsoft"};
+}
+
+const std::string kLengths = "dense<3> : tensor<1xi32>", kTotal = "dense<4> : tensor<1xi32>",
+                  kPast = "tensor<1x2x6x4xf32>", kAngles = "tensor<8x2xf32>";
 
 const Refusal kRefusals[] = {
     {"ConvStride",
@@ -222,19 +237,21 @@ const Refusal kRefusals[] = {
      20,
      {"tensor<1x2x3xf32>", "dense<[1, 1, 1048576, 1048576]> : tensor<4xi64>"},
      "",
-     "a grid of 1048576x1048576 points is more than supported"},
+     "it needs 1099511627777 numbers at compile time; a model may need 41943040"},
     {"RangeFloat",
      "Range",
      11,
      {"dense<0.0> : tensor<f32>", "dense<2.0e10> : tensor<f32>", "dense<1.0> : tensor<f32>"},
      "",
-     "it has more than 67108864 elements"},
+     "it needs 20000000000 numbers at compile time; a model may need 41943040, of which 41943040 are left: "
+     "make it smaller, "
+     "or compute its result outside the model and feed it as an input"},
     {"RangeFloatHuge",
      "Range",
      11,
      {"dense<0.0> : tensor<f32>", "dense<1.0e30> : tensor<f32>", "dense<1.0> : tensor<f32>"},
      "",
-     "it has more than 67108864 elements"},
+     "it needs 1099511627776 numbers at compile time"},
     {"RangeInfinite",
      "Range",
      11,
@@ -247,7 +264,7 @@ const Refusal kRefusals[] = {
      {"dense<-9223372036854775808> : tensor<i64>", "dense<9223372036854775807> : tensor<i64>",
       "dense<1> : tensor<i64>"},
      "",
-     "it has more than 67108864 elements"},
+     "it needs 1099511627776 numbers at compile time"},
     {"ConstantOfShapeHuge", "ConstantOfShape", 9, {"dense<4294967296> : tensor<2xi64>"}, "", "is too large"},
     {"ExpandHuge",
      "Expand",
@@ -290,7 +307,7 @@ const Refusal kRefusals[] = {
      19,
      {"tensor<2xf32>", "dense<2000000000> : tensor<2xi64>"},
      "mode = \"wrap\"",
-     "too many elements"},
+     "it needs 4000000002 numbers at compile time"},
     {"ReshapeOverflow",
      "Reshape",
      14,
@@ -398,6 +415,54 @@ const Refusal kRefusals[] = {
      {"tensor<4294967296x4294967296xf32>"},
      "",
      "has more than 1099511627776 elements"},
+    groupQuery("GroupQueryPlaces", {"", "", kLengths, kTotal, "", "", "tensor<1x4xi64>"}, "",
+               "operand 9 is not supported"),
+    groupQuery("GroupQueryBias", {"", "", kLengths, kTotal, "", "", "", "tensor<1x2x4x4xf32>"}, "",
+               "operand 10 is not supported"),
+    groupQuery("GroupQuerySink", {"", "", kLengths, kTotal, "", "", "", "", "tensor<2xf32>"}, "",
+               "operand 11 is not supported"),
+    groupQuery("GroupQuerySmoothSoftmax", {"", "", kLengths, kTotal}, "smooth_softmax = 1 : i64",
+               "attribute 'smooth_softmax' is not supported"),
+    groupQuery("GroupQueryScores", {"", "", kLengths, kTotal}, "qk_output = 1 : i64",
+               "attribute 'qk_output' is not supported"),
+    groupQuery("GroupQuerySlidingCache", {"", "", kLengths, kTotal}, "sliding_window_cache = 1 : i64",
+               "attribute 'sliding_window_cache' is not supported"),
+    groupQuery("GroupQueryNotCausal", {"", "", kLengths, kTotal}, "causal = 0 : i64",
+               "causal = 0 is not supported"),
+    groupQuery("GroupQueryQuantizedKeys", {"", "", kLengths, kTotal}, "k_quant_type = \"PER_TENSOR\"",
+               "attribute 'k_quant_type' is not supported"),
+    groupQuery("GroupQueryQuantizedValues", {"", "", kLengths, kTotal}, "v_quant_type = \"PER_CHANNEL\"",
+               "attribute 'v_quant_type' is not supported"),
+    groupQuery("GroupQueryHalfAPast", {kPast, "", "dense<9> : tensor<1xi32>", "dense<10> : tensor<1xi32>"},
+               "", "only one of past_key and past_value is there"),
+    groupQuery("GroupQueryOtherPast",
+               {kPast, "tensor<1x2x5x4xf32>", "dense<9> : tensor<1xi32>", "dense<10> : tensor<1xi32>"}, "",
+               "a past of shape 1x2x5x4 does not fit"),
+    groupQuery("GroupQueryPartOfPast", {kPast, kPast, kLengths, kTotal}, "",
+               "a past that is not known to be full (seqlens_k) is not supported"),
+    groupQuery("GroupQueryUnknownPast", {kPast, kPast, "tensor<1xi32>", "dense<10> : tensor<1xi32>"}, "",
+               "a past that is not known to be full (seqlens_k) is not supported"),
+    groupQuery("GroupQueryNoAngles", {"", "", kLengths, kTotal}, "do_rotary = 1 : i64",
+               "do_rotary without cos_cache and sin_cache"),
+    groupQuery("GroupQueryFewAngles",
+               {kPast, kPast, "dense<9> : tensor<1xi32>", "dense<10> : tensor<1xi32>", kAngles, kAngles},
+               "do_rotary = 1 : i64", "a cos_cache of 8 rows for 10 places"),
+    groupQuery("GroupQueryOtherType", {"", "", "dense<3> : tensor<1xi64>", kTotal}, "",
+               "operand 5 has element type int64, where GroupQueryAttention takes int32"),
+    {"GroupQueryHeads",
+     "GroupQueryAttention",
+     0,
+     {"tensor<1x4x8xf32>", "tensor<1x4x8xf32>", "tensor<1x4x8xf32>", "", "", kLengths, kTotal},
+     "num_heads = 3 : i64, kv_num_heads = 2 : i64",
+     "a query of shape 1x4x8 with 3 heads and 2 of keys",
+     "com.microsoft"},
+    {"GroupQueryPacked",
+     "GroupQueryAttention",
+     0,
+     {"tensor<1x4x8xf32>", "", "", "", "", kLengths, kTotal},
+     "num_heads = 2 : i64, kv_num_heads = 2 : i64",
+     "8 features for 6 heads",
+     "com.microsoft"},
 };
 
 class RefusalTest : public testing::TestWithParam<Refusal> {};
@@ -407,6 +472,11 @@ std::string graphOf(const Refusal &refusal) {
   std::string names, inputs, inputDims, initializers, operands, types;
   for (size_t i = 0; i < refusal.operands.size(); ++i) {
     std::string name = "x" + std::to_string(i), text = refusal.operands[i], separator = i ? ", " : "";
+    if (text.empty()) {
+      operands += separator + "%none";
+      types += separator + "none";
+      continue;
+    }
     size_t colon = text.find(" : ");
     std::string type = colon == std::string::npos ? text : text.substr(colon + 3);
     operands += separator + "%" + name;
@@ -420,9 +490,11 @@ std::string graphOf(const Refusal &refusal) {
     inputDims += separator + "[]";
     inputs += separator + "%" + name + ": " + type;
   }
-  std::string body = initializers + "  %y = onnx.node \"" + refusal.op + "\" since " +
-                     std::to_string(refusal.since) + " (" + operands + ") {" + refusal.attributes +
-                     "} -> [\"y\"] : (" + types + ") -> !onnx.any\n" + "  onnx.return %y : !onnx.any\n";
+  std::string domain = *refusal.domain ? std::string(" of \"") + refusal.domain + "\"" : "";
+  std::string body = "  %none = onnx.none\n" + initializers + "  %y = onnx.node \"" + refusal.op + "\"" +
+                     domain + " since " + std::to_string(refusal.since) + " (" + operands + ") {" +
+                     refusal.attributes + "} -> [\"y\"] : (" + types + ") -> !onnx.any\n" +
+                     "  onnx.return %y : !onnx.any\n";
   return "onnx.graph \"g\" [" + names + "] [" + inputDims + "] -> [\"y\"] [!onnx.any] [[]] {\n" +
          (inputs.empty() ? "" : "^bb0(" + inputs + "):\n") + body + "}\n";
 }

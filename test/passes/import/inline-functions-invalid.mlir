@@ -1,4 +1,4 @@
-// RUN: ortc-opt %s -split-input-file -verify-diagnostics -pass-pipeline='builtin.module(ortc-inline-functions{max-nodes=3})'
+// RUN: ortc-opt %s -split-input-file -verify-diagnostics -pass-pipeline='builtin.module(ortc-inline-functions{max-nodes=3 max-name-bytes=64})'
 // What cannot be inlined is refused with its reason.
 
 onnx.function @d.F "d" "F" ["a"] -> ["b"] attributes [] defaults {} opsets {} {
@@ -64,6 +64,46 @@ module {
   ^bb0(%x: tensor<2xf32>):
     %y = onnx.node "F" of "d" since 0 (%x) {} -> ["y"] : (tensor<2xf32>) -> !onnx.any
     %z = onnx.node "F" of "d" since 0 (%y) {} -> ["z"] : (!onnx.any) -> !onnx.any
+    onnx.return
+  }
+}
+
+// -----
+
+// The graph that a call gives is copied for each reference to it.
+// expected-error @+1 {{inlining functions makes more than 3 nodes}}
+module {
+  onnx.function @d.F "d" "F" ["c"] -> ["r"] attributes ["g"] defaults {} opsets {} {
+  ^bb0(%c: !onnx.any):
+    %r = onnx.node "If" since 16 (%c) {then_branch = #onnx.ref<"g" : "graph">, else_branch = #onnx.ref<"g" : "graph">} -> ["r"] : (!onnx.any) -> !onnx.any
+    onnx.return %r : !onnx.any
+  }
+  onnx.graph "too_large" ["c"] [[]] -> [] [] [] {
+  ^bb0(%c: tensor<i1>):
+    %y = onnx.node "F" of "d" since 0 (%c) {} -> ["y"] graphs ["g"] {
+      onnx.graph "t" [] [] -> ["u"] [!onnx.any] [[]] {
+        %t = onnx.node "Not" since 1 (%c) {} -> ["t"] : (tensor<i1>) -> !onnx.any
+        %u = onnx.node "Not" since 1 (%t) {} -> ["u"] : (!onnx.any) -> !onnx.any
+        onnx.return %u : !onnx.any
+      }
+    } : (tensor<i1>) -> !onnx.any
+    onnx.return
+  }
+}
+
+// -----
+
+// Names are those of all calls around a node.
+// expected-error @+1 {{inlining functions makes names of more than 64 bytes in all; give calls and nodes shorter names}}
+module {
+  onnx.function @d.F "d" "F" ["a"] -> ["c"] attributes [] defaults {} opsets {} {
+  ^bb0(%a: !onnx.any):
+    %b = onnx.node "Exp" since 13 (%a) "exponential" {} -> ["b"] : (!onnx.any) -> !onnx.any
+    onnx.return %b : !onnx.any
+  }
+  onnx.graph "long_names" ["x"] [[]] -> [] [] [] {
+  ^bb0(%x: tensor<2xf32>):
+    %y = onnx.node "F" of "d" since 0 (%x) "a call with a name that is long" {} -> ["y"] : (tensor<2xf32>) -> !onnx.any
     onnx.return
   }
 }
