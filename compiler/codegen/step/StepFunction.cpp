@@ -172,25 +172,27 @@ LLVM::LLVMFuncOp createDispatch(ModuleOp module) {
   return function;
 }
 
-/// Calls in one function, those in its loops included.
-constexpr size_t kMaxCalls = 1000;
+/// Calls in one function, those in its loops included, and the pointers that they pass.
+constexpr size_t kMaxPlaces = 3000;
 
-size_t sumCalls(Block &block);
+size_t sumPlaces(Block &block);
 
-/// Calls that `op` is in the function it is written to: a loop with too many has parts in it.
-size_t countCalls(Operation &op) {
+/// What `op` counts in the function it is written to: a loop with too much in it has calls of parts there.
+size_t countPlaces(Operation &op) {
+  if (isa<plan::BufferOp>(op))
+    return 0;
   auto loop = dyn_cast<plan::LoopOp>(op);
   if (!loop)
-    return 1;
-  size_t calls = sumCalls(loop.getBody().front());
-  return calls <= kMaxCalls ? calls : 2 * calls / kMaxCalls;
+    return 1 + op.getNumOperands();
+  size_t places = sumPlaces(loop.getBody().front());
+  return places <= kMaxPlaces ? places : 2 * places / kMaxPlaces;
 }
 
-size_t sumCalls(Block &block) {
-  size_t calls = 0;
+size_t sumPlaces(Block &block) {
+  size_t places = 0;
   for (Operation &op : block)
-    calls += isa<plan::BufferOp>(op) ? 0 : countCalls(op);
-  return calls;
+    places += countPlaces(op);
+  return places;
 }
 
 /// What a step and its parts share.
@@ -276,29 +278,32 @@ private:
   }
 
   void emitSteps(Block &block) {
-    if (sumCalls(block) <= kMaxCalls) {
+    if (sumPlaces(block) <= kMaxPlaces) {
       for (Operation &op : block)
         emitOperation(op);
       return;
     }
     SmallVector<Operation *> part;
-    size_t calls = 0;
+    size_t places = 0;
     auto callPart = [&] {
+      if (part.empty())
+        return;
       LLVM::LLVMFuncOp callee = FunctionEmitter(code).emitPart(part, iterations.size());
       SmallVector<Value> operands{call};
       llvm::append_range(operands, iterations);
       Value status = LLVM::CallOp::create(b, callee, operands).getResult();
       returnWhen(b.compare(LLVM::ICmpPredicate::ne, status, b.integer(b.getI32Type(), ORTC_STEP_OK)), status);
       part.clear();
-      calls = 0;
+      places = 0;
     };
     for (Operation &op : block) {
-      if (isa<plan::BufferOp>(op))
+      size_t more = countPlaces(op);
+      if (more == 0)
         continue;
-      if (calls + countCalls(op) > kMaxCalls)
+      if (places + more > kMaxPlaces)
         callPart();
       part.push_back(&op);
-      calls += countCalls(op);
+      places += more;
     }
     callPart();
   }
