@@ -5,6 +5,7 @@
 #include "compiler/driver/TensorImage.h"
 #include "dialects/train/TrainDialect.h"
 #include "passes/memory/Passes.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -14,7 +15,8 @@ namespace {
 
 class Builder {
 public:
-  Builder(ModuleOp module, artifact::Artifact &artifact) : module(module), artifact(artifact) {}
+  Builder(ModuleOp module, artifact::Artifact &artifact)
+      : module(module), symbols(module), artifact(artifact) {}
 
   bool addTensors(const std::set<std::string> &initializers, std::string &error) {
     auto bytes = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
@@ -32,6 +34,7 @@ public:
       artifact::Tensor &row = artifact.tensors[tensors[tensor.getSymName()]];
       row.name = tensor.getName().str();
       row.role = static_cast<ortc_tensor_role>(tensor.getRole());
+      taken.insert(row.name);
       row.dtype = onnxDataType(tensor, type.getElementType());
       row.dims.assign(type.getShape().begin(), type.getShape().end());
       row.strides = storedStrides(tensor);
@@ -80,7 +83,7 @@ public:
       }
       // New state that crosses from a gradients entry to its update entry is nobody's gradient.
       if (usage == "gradient" &&
-          module.lookupSymbol<train::TensorOp>(buffer.getName()).getRole() != train::Role::parameter)
+          symbols.lookup<train::TensorOp>(buffer.getName()).getRole() != train::Role::parameter)
         return;
       value.region = ORTC_REGION_TRANSIENT;
       value.offset = buffer.getOffset();
@@ -104,11 +107,7 @@ public:
 
 private:
   /// Whether a tensor or an input has the name, which a graph's output may have as well: then it gives back their value.
-  bool isTaken(const std::string &name) const {
-    return llvm::any_of(artifact.tensors, [&](const artifact::Tensor &row) {
-      return row.role <= ORTC_ROLE_INPUT && row.name == name;
-    });
-  }
+  bool isTaken(const std::string &name) const { return taken.contains(name); }
 
   /// The row of an input, output, gradient or loss; one per role and name.
   uint32_t ioTensor(plan::BufferOp buffer, ortc_tensor_role role, uint32_t owner) {
@@ -127,6 +126,8 @@ private:
       else if (role != ORTC_ROLE_LOSS)
         row.dims.assign(type.getShape().begin(), type.getShape().end());
       row.owner = owner;
+      if (role == ORTC_ROLE_INPUT)
+        taken.insert(row.name);
       artifact.tensors.push_back(row);
     }
     return found->second;
@@ -135,16 +136,18 @@ private:
   /// A gradient lies in the layout of its parameter.
   void addGradient(plan::BufferOp buffer, artifact::Value &value) {
     uint32_t owner = tensors.lookup(buffer.getName());
-    auto tensor = module.lookupSymbol<train::TensorOp>(buffer.getName());
+    auto tensor = symbols.lookup<train::TensorOp>(buffer.getName());
     value.tensor = ioTensor(buffer, ORTC_ROLE_GRADIENT, owner);
     value.dims = artifact.tensors[owner].dims;
     value.strides = storedStrides(tensor);
   }
 
   ModuleOp module;
+  SymbolTable symbols;
   artifact::Artifact &artifact;
   llvm::StringMap<uint32_t> tensors;
   std::map<std::pair<uint32_t, std::string>, uint32_t> others;
+  llvm::StringSet<> taken; ///< names of tensors and inputs
   std::optional<size_t> lossIndex;
 };
 

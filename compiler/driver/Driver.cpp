@@ -338,13 +338,15 @@ private:
     how.mutation = {options.mutation.operation, options.mutation.operand, options.mutation.factor};
     if (failed(train::differentiateLoss(*program, how)))
       return false;
-    for (legalize::InitializerReport &item : facts.initializers) {
-      for (auto tensor : program->getOps<train::TensorOp>())
-        if (tensor.getName() == item.name && tensor.getRole() == train::Role::constant && item.trained()) {
-          item.role = "constant";
-          item.reason = tensor.getReason().value_or("no gradient reaches it").str();
-        }
-    }
+    llvm::StringMap<train::TensorOp> constants;
+    for (auto tensor : program->getOps<train::TensorOp>())
+      if (tensor.getRole() == train::Role::constant)
+        constants[tensor.getName()] = tensor;
+    for (legalize::InitializerReport &item : facts.initializers)
+      if (train::TensorOp tensor = constants.lookup(item.name); tensor && item.trained()) {
+        item.role = "constant";
+        item.reason = tensor.getReason().value_or("no gradient reaches it").str();
+      }
     warnOfPatterns();
     return true;
   }

@@ -43,11 +43,12 @@ unsigned countProcessors() {
 ProgramKernels findKernels(ModuleOp module) {
   ProgramKernels result;
   std::set<std::string> checks;
+  SymbolTable symbols(module);
   module.walk([&](plan::StepOp step) {
     if (!result.numbers.try_emplace(step.getKernel().str(), result.names.size()).second)
       return;
     result.names.push_back(step.getKernel().str());
-    auto function = module.lookupSymbol<func::FuncOp>(step.getKernel());
+    auto function = symbols.lookup<func::FuncOp>(step.getKernel());
     function.walk([&](nn::CheckIndexOp check) {
       if (checks.insert(check.getTensor().str()).second)
         result.checkNames.push_back(check.getTensor().str());
@@ -158,10 +159,11 @@ static StackUse findStack(const codegen::StackFrames &frames, const codegen::Poi
 
 static bool emitSteps(ModuleOp module, const ProgramKernels &kernels, TargetCode &code,
                       std::vector<codegen::Object> &objects, std::string &error) {
+  SymbolTable symbols(module);
   llvm::StringMap<codegen::StepKernel> steps;
   for (auto [i, name] : llvm::enumerate(kernels.names)) {
     const codegen::KernelInfo &info = code.kernels[i];
-    auto kind = module.lookupSymbol(name)->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue();
+    auto kind = symbols.lookup(name)->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue();
     steps[name] = {codegen::kernelEntryName(info.name),
                    info.chunks,
                    isParallel(info),
@@ -194,19 +196,20 @@ static bool emitSteps(ModuleOp module, const ProgramKernels &kernels, TargetCode
   return true;
 }
 
-static std::string printKernel(ModuleOp module, StringRef name) {
+static std::string printKernel(const SymbolTable &symbols, StringRef name) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  module.lookupSymbol(name)->print(stream, OpPrintingFlags().useLocalScope());
+  symbols.lookup(name)->print(stream, OpPrintingFlags().useLocalScope());
   return text;
 }
 
 /// A job for each kernel; `options` must outlive them.
 static std::vector<Job> makeJobs(ModuleOp module, const std::vector<std::string> &names,
                                  const KernelOptions &options) {
+  SymbolTable symbols(module);
   std::vector<Job> jobs(names.size());
   for (auto [job, name] : llvm::zip_equal(jobs, names)) {
-    job.text = printKernel(module, name);
+    job.text = printKernel(symbols, name);
     job.choices = options.choices ? &*options.choices : nullptr;
   }
   return jobs;
@@ -258,9 +261,10 @@ bool surveyKernels(ModuleOp module, const std::vector<std::string> &names, const
                    std::string &error) {
   std::vector<std::string> checkNames;
   std::vector<Job> jobs = makeJobs(module, names, options);
+  SymbolTable symbols(module);
   for (auto [job, name] : llvm::zip_equal(jobs, names)) {
     job.isSurvey = true;
-    module.lookupSymbol(name)->walk(
+    symbols.lookup(name)->walk(
         [&](nn::CheckIndexOp check) { checkNames.push_back(check.getTensor().str()); });
   }
   std::vector<codegen::Object> objects;
@@ -271,8 +275,9 @@ bool surveyKernels(ModuleOp module, const std::vector<std::string> &names, const
 /// Whether the scratch of every kernel has the room that was planned for it.
 static bool checkScratch(ModuleOp module, const ProgramKernels &kernels, ArrayRef<codegen::KernelInfo> infos,
                          const codegen::Target &target, std::string &error) {
+  SymbolTable symbols(module);
   for (auto [name, info] : llvm::zip_equal(kernels.names, infos)) {
-    int64_t bytes = scratchBytes(info, target), planned = plan::scratchOf(module.lookupSymbol(name));
+    int64_t bytes = scratchBytes(info, target), planned = plan::scratchOf(symbols.lookup(name));
     if (bytes <= planned)
       continue;
     error = "kernel " + name + " needs " + std::to_string(bytes) + " bytes of scratch, and the plan has " +
@@ -298,9 +303,10 @@ bool compileVariants(ModuleOp module, const std::vector<KernelVariant> &variants
                      std::vector<codegen::KernelInfo> &infos, codegen::CodeBlob &blob, std::string &error) {
   codegen::GeneratorOptions generator;
   generator.numerics = options.numerics;
+  SymbolTable symbols(module);
   std::vector<Job> jobs(variants.size());
   for (auto [job, variant] : llvm::zip_equal(jobs, variants)) {
-    job.text = printKernel(module, variant.kernel);
+    job.text = printKernel(symbols, variant.kernel);
     job.name = variant.name;
     job.choices = &variant.choices;
   }

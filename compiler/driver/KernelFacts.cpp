@@ -10,6 +10,7 @@
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <nlohmann/json.hpp>
 
@@ -22,11 +23,18 @@ static void addOnce(std::vector<std::string> &list, StringRef text) {
     list.push_back(text.str());
 }
 
+/// Leaves the first one of equal texts, in linear time: thousands of nodes may share one kernel.
+static void dropRepeated(std::vector<std::string> &list) {
+  llvm::StringSet<> known;
+  llvm::erase_if(list, [&](const std::string &text) { return !known.insert(text).second; });
+}
+
+/// With repetitions.
 static void addNodes(Location location, bool isGradient, KernelFacts &facts) {
   if (auto name = dyn_cast<NameLoc>(location)) {
     StringRef text = name.getName();
     if (text.contains(':') || text == "loss")
-      addOnce(isGradient ? facts.gradients : facts.nodes, text);
+      (isGradient ? facts.gradients : facts.nodes).push_back(text.str());
   } else if (auto call = dyn_cast<CallSiteLoc>(location)) {
     addNodes(call.getCallee(), isGradient, facts);
   } else if (auto fused = dyn_cast<FusedLoc>(location)) {
@@ -95,38 +103,52 @@ static void describeBody(func::FuncOp function, KernelFacts &facts) {
       (from ? describeShape(from) : "") + (from && to ? " -> " : "") + (to ? describeShape(to) : "");
 }
 
-/// Parameters that a step gives new values; other tensors when it does so to no parameter.
-static void addUpdates(ModuleOp module, plan::StepOp step, KernelFacts &facts) {
+/// Parameters that a step gives new values; other tensors when it does so to no parameter. With repetitions.
+static void addUpdates(const SymbolTable &symbols, plan::StepOp step, KernelFacts &facts) {
   std::vector<StringRef> parameters, others;
   for (Value output : step.getOutputs()) {
     auto buffer = output.getDefiningOp<plan::BufferOp>();
     if (!buffer || buffer.getRegion() != plan::Region::persistent)
       continue;
-    auto tensor = module.lookupSymbol<train::TensorOp>(buffer.getName());
+    auto tensor = symbols.lookup<train::TensorOp>(buffer.getName());
     bool isParameter = tensor && tensor.getRole() == train::Role::parameter;
     (isParameter ? parameters : others).push_back(tensor ? tensor.getName() : buffer.getName());
   }
   for (StringRef name : parameters.empty() ? others : parameters)
-    addOnce(facts.updates, name);
+    if (!name.empty())
+      facts.updates.push_back(name.str());
 }
 
-void addStepOrigins(ModuleOp module, plan::StepOp step, KernelFacts &facts) {
+static void collectOrigins(const SymbolTable &symbols, plan::StepOp step, KernelFacts &facts) {
   addNodes(step.getLoc(), false, facts);
-  addUpdates(module, step, facts);
+  addUpdates(symbols, step, facts);
+}
+
+static void dropRepeatedOrigins(KernelFacts &facts) {
+  for (std::vector<std::string> *list : {&facts.nodes, &facts.gradients, &facts.updates})
+    dropRepeated(*list);
+}
+
+void addStepOrigins(const SymbolTable &symbols, plan::StepOp step, KernelFacts &facts) {
+  collectOrigins(symbols, step, facts);
+  dropRepeatedOrigins(facts);
 }
 
 std::vector<KernelFacts> describeKernels(ModuleOp module, const ProgramKernels &kernels) {
   std::vector<KernelFacts> all(kernels.names.size());
+  SymbolTable symbols(module);
   llvm::StringMap<KernelFacts *> byName;
   for (auto [name, facts] : llvm::zip_equal(kernels.names, all)) {
-    auto function = module.lookupSymbol<func::FuncOp>(name);
+    auto function = symbols.lookup<func::FuncOp>(name);
     facts.name = name;
     facts.kind =
         plan::stringifyKernelKind(function->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue());
     describeBody(function, facts);
     byName[name] = &facts;
   }
-  module.walk([&](plan::StepOp step) { addStepOrigins(module, step, *byName.lookup(step.getKernel())); });
+  module.walk([&](plan::StepOp step) { collectOrigins(symbols, step, *byName.lookup(step.getKernel())); });
+  for (KernelFacts &facts : all)
+    dropRepeatedOrigins(facts);
   return all;
 }
 

@@ -25,7 +25,7 @@ struct KernelFacts {
 std::vector<KernelFacts> describeKernels(mlir::ModuleOp module, const ProgramKernels &kernels);
 
 /// Adds what a step is there for: nodes, gradients and updates.
-void addStepOrigins(mlir::ModuleOp module, plan::StepOp step, KernelFacts &facts);
+void addStepOrigins(const mlir::SymbolTable &symbols, plan::StepOp step, KernelFacts &facts);
 
 /// "64x10", "64xi64", "scalar": f32 goes without saying.
 std::string describeShape(mlir::Type type);

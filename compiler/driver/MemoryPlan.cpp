@@ -153,30 +153,88 @@ private:
 
 } // namespace
 
-/// Bytes of the arena that the buffers of a step cover together: those written in place share theirs.
-static uint64_t coveredBytes(std::vector<std::pair<uint64_t, uint64_t>> pieces) {
-  std::sort(pieces.begin(), pieces.end());
-  uint64_t covered = 0, end = 0;
-  for (auto [from, to] : pieces) {
-    from = std::max(from, end);
-    covered += to > from ? to - from : 0;
-    end = std::max(end, to);
+namespace {
+
+/// How many bytes of the arena some pieces cover together, while pieces come and go: a tree over the bytes between all ends of
+/// pieces, which counts those that cover a node whole.
+class CoveredBytes {
+public:
+  /// `ends` has both ends of every piece.
+  explicit CoveredBytes(std::vector<uint64_t> ends) : ends(std::move(ends)) {
+    std::sort(this->ends.begin(), this->ends.end());
+    this->ends.erase(std::unique(this->ends.begin(), this->ends.end()), this->ends.end());
+    nodes.resize(4 * this->ends.size() + 4);
   }
-  return covered;
-}
 
+  void add(uint64_t begin, uint64_t end, int64_t pieces) {
+    if (begin < end)
+      add(0, 0, ends.size() - 1, {placeOf(begin), placeOf(end)}, pieces);
+  }
+  uint64_t count() const { return nodes.front().bytes; }
+
+private:
+  struct Node {
+    int64_t pieces = 0; ///< that cover it whole, and not its parent
+    uint64_t bytes = 0; ///< that are covered by pieces here and below
+  };
+
+  size_t placeOf(uint64_t end) const {
+    return std::lower_bound(ends.begin(), ends.end(), end) - ends.begin();
+  }
+
+  /// Node `number` covers the bytes between the places `low` and `high`.
+  void add(size_t number, size_t low, size_t high, std::pair<size_t, size_t> piece, int64_t pieces) {
+    Node &node = nodes[number];
+    if (piece.first <= low && high <= piece.second) {
+      node.pieces += pieces;
+    } else {
+      size_t middle = (low + high) / 2;
+      if (piece.first < middle)
+        add(2 * number + 1, low, middle, piece, pieces);
+      if (middle < piece.second)
+        add(2 * number + 2, middle, high, piece, pieces);
+    }
+    bool isLeaf = high - low == 1;
+    node.bytes = node.pieces > 0 ? ends[high] - ends[low]
+                 : isLeaf        ? 0
+                                 : nodes[2 * number + 1].bytes + nodes[2 * number + 2].bytes;
+  }
+
+  std::vector<uint64_t> ends;
+  std::vector<Node> nodes;
+};
+
+} // namespace
+
+/// Bytes of the arena that the buffers of a step cover together: those written in place share theirs.
 static void measureSteps(MemoryPlan &plan) {
-  std::vector<std::vector<std::pair<uint64_t, uint64_t>>> pieces(plan.steps.size());
-  for (const PlannedBuffer &buffer : plan.buffers)
-    for (int64_t step = buffer.first; step <= buffer.last && step < int64_t(pieces.size()); ++step)
-      pieces[step].push_back({buffer.offset, buffer.offset + (buffer.bytes + kUnit - 1) / kUnit * kUnit});
-  for (size_t i = 0; i < plan.steps.size(); ++i)
-    plan.steps[i].live = coveredBytes(std::move(pieces[i]));
+  auto endOf = [](const PlannedBuffer &buffer) {
+    return buffer.offset + (buffer.bytes + kUnit - 1) / kUnit * kUnit;
+  };
+  std::vector<uint64_t> ends;
+  std::vector<std::vector<const PlannedBuffer *>> begin(plan.steps.size() + 1), gone(plan.steps.size() + 1);
+  for (const PlannedBuffer &buffer : plan.buffers) {
+    ends.push_back(buffer.offset);
+    ends.push_back(endOf(buffer));
+    int64_t first = std::max<int64_t>(buffer.first, 0), steps = static_cast<int64_t>(plan.steps.size());
+    if (first > buffer.last || first >= steps)
+      continue;
+    begin[first].push_back(&buffer);
+    gone[std::min(buffer.last + 1, steps)].push_back(&buffer);
+  }
+  CoveredBytes covered(std::move(ends));
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    for (const PlannedBuffer *buffer : begin[i])
+      covered.add(buffer->offset, endOf(*buffer), 1);
+    for (const PlannedBuffer *buffer : gone[i])
+      covered.add(buffer->offset, endOf(*buffer), -1);
+    plan.steps[i].live = covered.count();
+  }
 }
 
-static std::vector<std::string> listOrigins(ModuleOp module, plan::StepOp step) {
+static std::vector<std::string> listOrigins(const SymbolTable &symbols, plan::StepOp step) {
   KernelFacts facts;
-  addStepOrigins(module, step, facts);
+  addStepOrigins(symbols, step, facts);
   std::vector<std::string> origins = facts.nodes;
   for (const std::string &name : facts.gradients)
     origins.push_back("gradient of " + name);
@@ -219,8 +277,9 @@ MemoryPlan describeMemory(plan::ProgramOp program, const CompileOptions &options
   plan.orderBound = program.getOrderBoundBytes();
   plan.sourceOrder = program.getSourcePeakBytes();
   plan.buffers = BufferReader(program).read();
+  SymbolTable symbols(module);
   program.walk([&](plan::StepOp step) {
-    plan.steps.push_back({step.getKernel().str(), listOrigins(module, step), 0});
+    plan.steps.push_back({step.getKernel().str(), listOrigins(symbols, step), 0});
   });
   measureSteps(plan);
   plan.recomputation = readRecomputation(program);

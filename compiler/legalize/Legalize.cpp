@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <map>
 
@@ -87,11 +88,22 @@ static void declareTensors(ModuleOp target, func::FuncOp function, ArrayRef<Argu
     references[argument->name] = FlatSymbolRefAttr::get(symbols.insert(tensor, builder.getInsertionPoint()));
   }
   unsigned first = function.getNumArguments() - arguments.size();
+  // All at once: an attribute that is set alone costs as much as those of all arguments.
+  auto with = [&](DictionaryAttr attributes, StringRef key, Attribute value) {
+    NamedAttrList list(attributes);
+    list.set(key, value);
+    return list.getDictionary(context);
+  };
+  SmallVector<DictionaryAttr> ofArguments, ofResults;
+  function.getAllArgAttrs(ofArguments);
+  function.getAllResultAttrs(ofResults);
   for (auto [i, argument] : llvm::enumerate(arguments))
-    function.setArgAttr(first + i, train::kTensor, references[argument.name]);
-  for (unsigned i = 0; i < function.getNumResults(); ++i)
-    if (auto name = function.getResultAttrOfType<StringAttr>(i, train::kUpdate))
-      function.setResultAttr(i, train::kUpdate, references[name.getValue()]);
+    ofArguments[first + i] = with(ofArguments[first + i], train::kTensor, references[argument.name]);
+  for (DictionaryAttr &attributes : ofResults)
+    if (auto name = attributes ? attributes.getAs<StringAttr>(train::kUpdate) : StringAttr())
+      attributes = with(attributes, train::kUpdate, references[name.getValue()]);
+  function.setAllArgAttrs(ofArguments);
+  function.setAllResultAttrs(ofResults);
 }
 
 /// "'a' (3 elements), 'b' (4 elements) and 2 more".
@@ -106,10 +118,13 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
                                LegalizeReport &report) {
   std::vector<std::string> generated, tables;
   std::map<std::string, std::vector<std::string>> formulas, ignored; // by reason
+  llvm::StringSet<> states, names;
+  for (const Argument &argument : arguments)
+    if (argument.role == train::Role::state)
+      states.insert(argument.name);
   for (const Initializer &entry : initializers) {
-    bool isState = llvm::any_of(arguments, [&](const Argument &argument) {
-      return argument.role == train::Role::state && argument.name == entry.name;
-    });
+    bool isState = states.contains(entry.name);
+    names.insert(entry.name);
     if (!entry.isFloat)
       continue;
     report.initializers.push_back({entry.name, entry.elements,
@@ -150,9 +165,7 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
     report.warnings.push_back("trained although the exporter made up the name: " + joinSome(generated) +
                               "; --freeze what is a table and no weight");
   for (const Argument &argument : arguments) {
-    bool isInitializer =
-        llvm::any_of(initializers, [&](const Initializer &entry) { return entry.name == argument.name; });
-    if (argument.role == train::Role::state && !isInitializer &&
+    if (argument.role == train::Role::state && !names.contains(argument.name) &&
         isa<FloatType>(argument.initial.getElementType()))
       report.initializers.push_back({argument.name, argument.initial.getNumElements(), "state",
                                      "running statistic of a batch normalisation"});

@@ -584,20 +584,25 @@ Outcome Legalizer::finish(func::FuncOp function) {
     if (op.use_empty() && !op.hasTrait<OpTrait::IsTerminator>() && !isa<nn::CheckIndexOp>(op))
       op.erase();
   // Tensors that only shapes or dead values needed.
-  for (size_t i = arguments.size(); i-- > 0;) {
-    if (!arguments[i].value.use_empty())
-      continue;
-    block->eraseArgument(cast<BlockArgument>(arguments[i].value).getArgNumber());
-    arguments.erase(arguments.begin() + i);
-  }
+  llvm::BitVector unused(block->getNumArguments());
+  llvm::erase_if(arguments, [&](const Argument &argument) {
+    if (argument.value.use_empty())
+      unused.set(cast<BlockArgument>(argument.value).getArgNumber());
+    return argument.value.use_empty();
+  });
+  block->eraseArguments(unused);
   SmallVector<Type> resultTypes(ValueRange(results).getTypes());
   function.setType(FunctionType::get(context, block->getArgumentTypes(), resultTypes));
   function.setAllResultAttrs(resultAttributes);
+  SmallVector<DictionaryAttr> argumentAttributes(block->getNumArguments(), DictionaryAttr::get(context));
   for (unsigned i = 0; i < graph.getBlock().getNumArguments(); ++i) {
-    function.setArgAttr(i, train::kInput, StringAttr::get(context, graph.getInputName(i)));
+    NamedAttrList list;
+    list.set(train::kInput, StringAttr::get(context, graph.getInputName(i)));
     if (Attribute dtype = dtypeOf(environment[graph.getBlock().getArgument(i)]))
-      function.setArgAttr(i, train::kDtype, dtype);
+      list.set(train::kDtype, dtype);
+    argumentAttributes[i] = list.getDictionary(context);
   }
+  function.setAllArgAttrs(argumentAttributes);
   return Outcome::done;
 }
 

@@ -37,9 +37,8 @@ static bool holds(Type buffer, Type tensor) {
   return type && type.getShape() == memref.getShape() && type.getElementType() == memref.getElementType();
 }
 
-LogicalResult StepOp::verify() {
-  auto kernel =
-      SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>((*this)->getParentOp(), getKernelAttr());
+LogicalResult StepOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto kernel = symbols.lookupNearestSymbolFrom<FunctionOpInterface>((*this)->getParentOp(), getKernelAttr());
   if (!kernel)
     return emitOpError() << "C1: there is no kernel " << getKernelAttr();
   if (!llvm::equal(getInputs().getTypes(), kernel.getArgumentTypes(), holds) ||

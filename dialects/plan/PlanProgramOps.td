@@ -84,7 +84,8 @@ def Plan_LoopOp : Op<Plan_Dialect, "loop", [NoTerminator, SingleBlock, ParentOne
   let hasVerifier = 1;
 }
 
-def Plan_StepOp : Op<Plan_Dialect, "step", [AttrSizedOperandSegments, ParentOneOf<["ProgramOp", "LoopOp"]>]> {
+def Plan_StepOp : Op<Plan_Dialect, "step", [AttrSizedOperandSegments, ParentOneOf<["ProgramOp", "LoopOp"]>,
+                                           DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "one call of a kernel";
   let description = [{
     Calls `kernel` (a function on tensors marked `plan.kind`) with its inputs read from and its results written to
@@ -104,7 +105,6 @@ def Plan_StepOp : Op<Plan_Dialect, "step", [AttrSizedOperandSegments, ParentOneO
   let assemblyFormat = [{
     $kernel `(` $inputs `)` `->` `(` $outputs `)` (`scratch` $scratch^)? attr-dict `:` type($inputs) `->` type($outputs)
   }];
-  let hasVerifier = 1;
 }
 
 def Plan_GuardOp : Op<Plan_Dialect, "guard", [HasParent<"ProgramOp">]> {

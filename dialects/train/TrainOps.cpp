@@ -36,11 +36,16 @@ LogicalResult TensorOp::verify() {
   if (auto initial = getInitialAttr(); initial && initial.getShapedType() != type)
     return emitOpError() << "C3: initial value has type " << initial.getShapedType() << " but must be "
                          << type;
-  if (auto owner = getOwnerAttr()) {
-    auto target = SymbolTable::lookupNearestSymbolFrom<TensorOp>(*this, owner);
-    if (!target || target.getRole() != Role::parameter)
-      return emitOpError() << "C4: owner " << owner << " is no parameter";
-  }
+  return success();
+}
+
+LogicalResult TensorOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FlatSymbolRefAttr owner = getOwnerAttr();
+  if (!owner)
+    return success();
+  auto target = symbols.lookupNearestSymbolFrom<TensorOp>(*this, owner);
+  if (!target || target.getRole() != Role::parameter)
+    return emitOpError() << "C4: owner " << owner << " is no parameter";
   return success();
 }
 

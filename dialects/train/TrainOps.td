@@ -29,7 +29,7 @@ def Train_Role : I32EnumAttr<"Role", "what a tensor is for", [
 }
 def Train_RoleAttr : EnumAttr<Train_Dialect, Train_Role, "role">;
 
-def Train_TensorOp : Op<Train_Dialect, "tensor", [Symbol]> {
+def Train_TensorOp : Op<Train_Dialect, "tensor", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a tensor that lives from step to step";
   let description = [{
     `type` is the tensor as the ONNX file has it. The program sees it with its dimensions permuted by `permutation`

@@ -4,7 +4,7 @@
 // One generator then makes every normalisation, forward and backward, and fusion sees what they share. Moments of large
 // tensors are those of blocks, so that memory is read once (decision 0012). Reductions over
 // many elements that leave few results are cut here: the first stage has enough independent pieces for the workers. So
-// are filter gradients (decision 0013).
+// are filter gradients (decision 0013), and concatenations of many parts.
 #include "passes/fusion/Passes.h"
 
 #include "dialects/nn/TensorBuilder.h"
@@ -27,6 +27,9 @@ static constexpr int64_t kColumns = 64;
 /// Parts of the batch that a filter gradient is cut in, positions of the gradient that a part has at least, and elements
 /// of the filter at most: larger ones have results enough.
 static constexpr int64_t kParts = 4, kPartPositions = 1024, kSmallFilter = 10240;
+
+/// Parts that one kernel concatenates.
+static constexpr size_t kMaxParts = 32;
 
 /// Tensors of so many elements leave the caches between two readings.
 static constexpr int64_t kLargeMoments = 1 << 19;
@@ -105,6 +108,22 @@ static void expandMoments(TensorBuilder &b, nn::MomentsOp op) {
   Type element = TensorBuilder::elementOf(op.getInput());
   op.getMean().replaceAllUsesWith(b.cast(mean, element));
   op.getVariance().replaceAllUsesWith(b.cast(variance, element));
+}
+
+/// Cuts a concatenation of many parts in concatenations of some of them: the code for a part of one knows of all parts before it.
+static void splitConcat(nn::ConcatOp op) {
+  TensorBuilder b(op.getLoc(), op);
+  SmallVector<Value> parts(op.getInputs());
+  while (parts.size() > kMaxParts) {
+    SmallVector<Value> joined;
+    for (size_t at = 0; at < parts.size(); at += kMaxParts) {
+      ArrayRef<Value> some = ArrayRef(parts).slice(at, std::min(kMaxParts, parts.size() - at));
+      joined.push_back(some.size() == 1 ? some.front() : b.concat(some, op.getAxis()));
+    }
+    parts = std::move(joined);
+  }
+  if (parts.size() != op.getInputs().size())
+    op.getInputsMutable().assign(parts);
 }
 
 /// In how many equal parts a run of dimensions can be cut with every part a product of dimensions and one part of a
@@ -219,6 +238,10 @@ struct ExpandCompositesPass : impl::ExpandCompositesPassBase<ExpandCompositesPas
         expandMoments(b, cast<nn::MomentsOp>(op));
       op->erase();
     }
+    SmallVector<nn::ConcatOp> concatenations;
+    getOperation()->walk([&](nn::ConcatOp op) { concatenations.push_back(op); });
+    for (nn::ConcatOp op : concatenations)
+      splitConcat(op);
     SmallVector<nn::ReduceOp> reductions;
     getOperation()->walk([&](nn::ReduceOp op) { reductions.push_back(op); });
     for (nn::ReduceOp op : reductions)

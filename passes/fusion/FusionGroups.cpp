@@ -21,6 +21,10 @@ static constexpr size_t kMaxContractionOperations = 32;
 static constexpr int64_t kRepeatedCost = 3;
 /// Values of an expression that may be computed twice: a chain of shifted sums would double them with every link.
 static constexpr size_t kRepeatedNodes = 64;
+/// Readers of one value: every pair of more would take too long to look at. Then so many next ones are, as one kernel takes no more.
+static constexpr size_t kMaxReaders = 256, kNextReaders = 32;
+/// Between the positions of neighbours.
+static constexpr uint64_t kGap = uint64_t(1) << 20;
 /// Pieces of work below which joining must not reduce their number.
 static constexpr int64_t kParallelPieces = 8;
 
@@ -38,7 +42,32 @@ static bool belongsToNoGroup(Operation *op) {
 
 void FusionGroups::renumber() {
   for (auto [i, op] : llvm::enumerate(block))
-    position[&op] = i;
+    position[&op] = (i + 1) * kGap;
+}
+
+void FusionGroups::number(ArrayRef<Operation *> copies) {
+  if (copies.empty())
+    return;
+  Operation *before = copies.front()->getPrevNode(), *behind = copies.back()->getNextNode();
+  uint64_t first = before ? position.lookup(before) : 0, last = position.lookup(behind),
+           step = (last - first) / (copies.size() + 1);
+  if (step == 0)
+    return renumber();
+  for (auto [i, copy] : llvm::enumerate(copies))
+    position[copy] = first + (i + 1) * step;
+}
+
+bool FusionGroups::hasManyReaders(Value value) const {
+  SmallVector<Value> stack{value};
+  size_t readers = 0;
+  while (!stack.empty())
+    for (Operation *user : stack.pop_back_val().getUsers()) {
+      if (++readers > kMaxReaders)
+        return true;
+      if (isa<nn::ReshapeOp>(user))
+        stack.push_back(user->getResult(0));
+    }
+  return false;
 }
 
 FusionGroups::FusionGroups(Block &block) : block(block) {
@@ -95,10 +124,12 @@ void FusionGroups::describe(FusionGroup &group) const {
       bool leaves = false;
       while (!stack.empty() && !leaves)
         for (Operation *user : stack.pop_back_val().getUsers()) {
-          if (isa<nn::ReshapeOp>(user))
+          if (isa<nn::ReshapeOp>(user)) {
             stack.push_back(user->getResult(0));
-          else
-            leaves |= !members.contains(user);
+          } else if (!members.contains(user)) {
+            leaves = true;
+            break;
+          }
         }
       if (leaves)
         group.outputs.push_back(result);
@@ -254,18 +285,34 @@ int64_t FusionGroups::sharedBytes(unsigned a, unsigned b) const {
   return bytes;
 }
 
+void FusionGroups::forSiblings(unsigned group, Value value, llvm::function_ref<void(unsigned)> visit) {
+  if (!hasManyReaders(value))
+    return forReaders(value, [&](unsigned other) {
+      if (other > group)
+        visit(other);
+    });
+  auto [known, isNew] = crowds.try_emplace(value);
+  std::vector<unsigned> &readers = known->second;
+  if (isNew) {
+    forReaders(value, [&](unsigned reader) { readers.push_back(reader); });
+    llvm::sort(readers);
+    readers.erase(llvm::unique(readers), readers.end());
+  }
+  auto next = llvm::upper_bound(readers, group);
+  for (size_t i = 0; i < kNextReaders && next != readers.end(); ++next, ++i)
+    visit(*next);
+}
+
 bool FusionGroups::joinSiblings() {
   bool changed = false;
+  crowds.clear();
   for (unsigned a = 0; a < groups.size(); ++a) {
     if (groups[a].ops.empty() || !qualities[a].valid)
       continue;
     // Groups that read what this one reads.
     llvm::SetVector<unsigned> others;
     for (Value input : groups[a].inputs)
-      forReaders(throughReshapes(input), [&](unsigned other) {
-        if (other > a)
-          others.insert(other);
-      });
+      forSiblings(a, throughReshapes(input), [&](unsigned other) { others.insert(other); });
     SmallVector<unsigned> sorted(others.begin(), others.end());
     llvm::sort(sorted);
     for (unsigned b : sorted) {
@@ -332,7 +379,7 @@ void FusionGroups::joinContractions() {
     if (!takesEpilogue(&op))
       continue;
     unsigned dot = groupOf(&op);
-    bool changed = true;
+    bool changed = !llvm::any_of(op.getResults(), [&](Value result) { return hasManyReaders(result); });
     while (changed) {
       changed = false;
       llvm::SetVector<unsigned> others;

@@ -108,19 +108,27 @@ private:
                 llvm::MapVector<unsigned, llvm::SmallVector<mlir::OpOperand *>> &uses) const;
   bool readsValue(unsigned reader, mlir::Value value) const;
   void renumber();
+  /// Numbers `copies`, which stand in a row.
+  void number(llvm::ArrayRef<mlir::Operation *> copies);
+  /// Whether more operations read a value, if through reshapes, than are looked at in pairs.
+  bool hasManyReaders(mlir::Value value) const;
+  /// Visits groups behind `group` that read `value`: all, or where they are many, the next ones.
+  void forSiblings(unsigned group, mlir::Value value, llvm::function_ref<void(unsigned)> visit);
   bool isUpdateApart(unsigned dot, unsigned other, const FusionGroup &whole) const;
   bool tryJoinContraction(unsigned dot, unsigned other);
   void joinContractions();
   int64_t sharedBytes(unsigned a, unsigned b) const;
 
   mlir::Block &block;
-  llvm::DenseMap<mlir::Operation *, unsigned> position; ///< in the block
+  llvm::DenseMap<mlir::Operation *, uint64_t> position; ///< in the block; with gaps, for copies
   llvm::DenseMap<mlir::Operation *, unsigned> groupIndex;
   llvm::DenseMap<mlir::Operation *, bool> updateOnly;
   std::vector<FusionGroup> groups; ///< empty once joined to another
   std::vector<Quality> qualities;
   /// Pairs that could not be joined, with the numbers of their operations then.
   llvm::DenseMap<std::pair<unsigned, unsigned>, std::pair<size_t, size_t>> refused;
+  llvm::DenseMap<mlir::Value, std::vector<unsigned>>
+      crowds;                      ///< sorted readers of what many read, in a round of joinSiblings
   std::optional<GroupOrder> order; ///< of the groups: what one reads is before it
 };
 

@@ -9,7 +9,8 @@ def ExpandCompositesPass : Pass<"ortc-expand-composites"> {
     After: no softmax, log_softmax or moments is left, so one generator makes all normalisations; and long reductions
     with too little beside them to share out are in two stages, of partial results and of their combination. Whether and
     how a reduction is cut depends on its shape alone. Filter gradients of f32 and f64 with few results are likewise made
-    of parts of the batch, which a reduction adds up. Sums of f16 and bf16 are taken in f32.
+    of parts of the batch, which a reduction adds up. Concatenations of more than 32 parts
+    are made of smaller ones. Sums of f16 and bf16 are taken in f32.
 
     ```mlir
     %y = nn.log_softmax %x axis = 1 : tensor<2x3xf32>

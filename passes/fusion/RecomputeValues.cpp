@@ -81,6 +81,7 @@ static bool isCheap(Value value, ArrayRef<Operation *> ops, ArrayRef<Value> larg
 void FusionGroups::copyInto(unsigned owner, Operation *place, ArrayRef<Operation *> ops,
                             ArrayRef<OpOperand *> uses, Copies &copies, IRMapping mapping) {
   copies.before.emplace_back(owner, groups[owner]);
+  size_t first = copies.ops.size();
   OpBuilder builder(place);
   // Reshapes of copies are copied, too.
   auto copyReshapes = [&](Value value) {
@@ -111,11 +112,11 @@ void FusionGroups::copyInto(unsigned owner, Operation *place, ArrayRef<Operation
     if (groupOf(use->getOwner()) != owner)
       copies.readers.insert(groupOf(use->getOwner()));
   }
+  number(ArrayRef(copies.ops).drop_front(first));
 }
 
 bool FusionGroups::keepIfGood(unsigned group, const Copies &copies) {
   FusionGroup before = groups[group];
-  renumber();
   describe(groups[group]);
   for (unsigned reader : copies.readers)
     describe(groups[reader]);
@@ -178,7 +179,6 @@ void FusionGroups::removeUnused(unsigned group) {
     op->erase();
   }
   groups[group].ops.assign(kept.rbegin(), kept.rend());
-  renumber();
   describe(groups[group]);
 }
 

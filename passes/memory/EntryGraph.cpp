@@ -11,13 +11,9 @@ using namespace mlir;
 
 namespace ortc::memory {
 
-func::FuncOp calleeOf(func::CallOp call) {
-  return SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
-}
-
 static bool isStep(Operation *op) { return isa_and_nonnull<func::CallOp, nn::ScanOp>(op); }
 
-bool EntryGraph::isCheck(Operation *step) {
+bool EntryGraph::isCheck(Operation *step) const {
   bool found = false;
   step->walk([&](func::CallOp call) {
     auto kind = calleeOf(call)->getAttrOfType<plan::KernelKindAttr>(plan::kKind);
@@ -30,12 +26,18 @@ FailureOr<EntryGraph> EntryGraph::build(ArrayRef<func::FuncOp> entries) {
   SmallVector<Block *, 2> blocks;
   for (func::FuncOp entry : entries)
     blocks.push_back(&entry.getBody().front());
-  return build(std::move(blocks));
+  func::FuncOp first = entries.front();
+  return build(std::move(blocks), std::make_shared<Kernels>(first->getParentOfType<ModuleOp>()));
 }
 
-FailureOr<EntryGraph> EntryGraph::build(SmallVector<Block *, 2> blocks) {
+FailureOr<EntryGraph> EntryGraph::build(SmallVector<Block *, 2> blocks, std::shared_ptr<Kernels> kernels) {
   EntryGraph graph;
   graph.blocks = std::move(blocks);
+  graph.kernels = std::move(kernels);
+  for (Block *block : graph.blocks)
+    for (BlockArgument argument : block->getArguments())
+      if (StringAttr tensor = tensorOf(argument))
+        graph.argumentsOf[tensor].push_back(argument);
   if (failed(graph.checkContents()))
     return failure();
   graph.prepareLoops();
@@ -52,7 +54,7 @@ FailureOr<EntryGraph> EntryGraph::build(SmallVector<Block *, 2> blocks) {
     auto loop = dyn_cast<nn::ScanOp>(step);
     if (!loop)
       continue;
-    auto body = build(SmallVector<Block *, 2>{&loop.getBlock()});
+    auto body = build(SmallVector<Block *, 2>{&loop.getBlock()}, graph.kernels);
     if (failed(body))
       return failure();
     graph.bodies[loop] = std::make_unique<EntryGraph>(std::move(*body));
@@ -143,30 +145,36 @@ static bool isCopy(func::FuncOp function) {
   return isa<func::ReturnOp>(only) && llvm::equal(only.getOperands(), function.getArguments());
 }
 
+Kernels::Kernels(ModuleOp module) : module(module), symbols(module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    if (isCopy(function)) {
+      ++numberOfCopies;
+      copies[function.getFunctionType()] = function;
+    }
+}
+
+func::FuncOp Kernels::getCopy(Type type, Location loc) {
+  func::FuncOp &copy = copies[FunctionType::get(module.getContext(), type, type)];
+  if (copy)
+    return copy;
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  copy = func::FuncOp::create(builder, loc, "copy_" + std::to_string(numberOfCopies++),
+                              builder.getFunctionType(type, type));
+  copy.setPrivate();
+  copy->setAttr(plan::kKind, plan::KernelKindAttr::get(module.getContext(), plan::KernelKind::loop));
+  Block *body = copy.addEntryBlock();
+  builder.setInsertionPointToStart(body);
+  func::ReturnOp::create(builder, loc, body->getArguments());
+  symbols.insert(copy);
+  return copy;
+}
+
 /// A copy of `value`, made in front of `user`.
-static Value makeCopy(Value value, Operation *user) {
-  auto module = user->getParentOfType<ModuleOp>();
-  auto type = FunctionType::get(user->getContext(), value.getType(), value.getType());
-  func::FuncOp copy;
-  unsigned number = 0;
-  for (auto function : module.getOps<func::FuncOp>()) {
-    if (!isCopy(function))
-      continue;
-    ++number;
-    if (function.getFunctionType() == type)
-      copy = function;
-  }
-  if (!copy) {
-    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-    copy = func::FuncOp::create(builder, user->getLoc(), "copy_" + std::to_string(number), type);
-    copy.setPrivate();
-    copy->setAttr(plan::kKind, plan::KernelKindAttr::get(user->getContext(), plan::KernelKind::loop));
-    Block *body = copy.addEntryBlock();
-    builder.setInsertionPointToStart(body);
-    func::ReturnOp::create(builder, user->getLoc(), body->getArguments());
-  }
+Value EntryGraph::makeCopy(Value value, Operation *user) {
   OpBuilder builder(user);
-  return func::CallOp::create(builder, user->getLoc(), copy, value).getResult(0);
+  return func::CallOp::create(builder, user->getLoc(), kernels->getCopy(value.getType(), user->getLoc()),
+                              value)
+      .getResult(0);
 }
 
 /// Whether `value` is, but for reshapes, the result of a call that nobody else reads.
@@ -258,25 +266,28 @@ void EntryGraph::assignDestination(Block *block, unsigned result, int64_t &exter
 
 SmallVector<Operation *> EntryGraph::readersOf(StringAttr tensor) const {
   SmallVector<Operation *> readers;
-  for (Block *block : blocks) {
-    for (BlockArgument argument : block->getArguments()) {
-      if (tensorOf(argument) != tensor)
-        continue;
-      SmallVector<Value> values{argument};
-      while (!values.empty()) {
-        for (Operation *user : values.pop_back_val().getUsers()) {
-          if (isStep(user))
-            readers.push_back(user);
-          else if (auto reshape = dyn_cast<nn::ReshapeOp>(user))
-            values.push_back(reshape.getResult());
-        }
+  auto arguments = argumentsOf.find(tensor);
+  if (arguments == argumentsOf.end())
+    return readers;
+  for (BlockArgument argument : arguments->second) {
+    SmallVector<Value> values{argument};
+    while (!values.empty()) {
+      for (Operation *user : values.pop_back_val().getUsers()) {
+        if (isStep(user))
+          readers.push_back(user);
+        else if (auto reshape = dyn_cast<nn::ReshapeOp>(user))
+          values.push_back(reshape.getResult());
       }
     }
   }
   return readers;
 }
 
-/// Whether `to` runs after `from` because of the values it reads.
+bool EntryGraph::isBefore(Operation *a, Operation *b) const {
+  return a->getBlock() == b->getBlock() ? a->isBeforeInBlock(b) : getSegment(a) < getSegment(b);
+}
+
+/// Whether `to` runs after `from` because of the values it reads, all of which are written before it in the program.
 bool EntryGraph::reaches(Operation *from, Operation *to) const {
   SmallVector<Operation *> stack{to};
   llvm::SmallPtrSet<Operation *, 16> seen;
@@ -284,7 +295,7 @@ bool EntryGraph::reaches(Operation *from, Operation *to) const {
     Operation *op = stack.pop_back_val();
     if (op == from)
       return true;
-    if (!seen.insert(op).second)
+    if (isBefore(op, from) || !seen.insert(op).second)
       continue;
     for (Value operand : op->getOperands())
       llvm::append_range(stack, producersOf(operand));
@@ -319,7 +330,7 @@ bool EntryGraph::canOverwrite(Value root, StringAttr symbol) const {
   return true;
 }
 
-// Kahn's algorithm; of the calls that could come next, the one that was written first.
+// Kahn's algorithm; of the calls that could come next, the one that was written first, so that segments stay apart.
 bool EntryGraph::sort() {
   SmallVector<Operation *> steps;
   llvm::DenseMap<Operation *, size_t> position;
@@ -377,10 +388,6 @@ bool EntryGraph::sort() {
         addEdge(producer, i);
     for (Operation *earlier : getAfter(step))
       addEdge(earlier, i);
-    if (getSegment(step) > 0)
-      for (Operation *earlier : steps)
-        if (getSegment(earlier) < getSegment(step))
-          addEdge(earlier, i);
   }
   std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
   for (size_t i = 0; i < steps.size(); ++i)
@@ -395,7 +402,9 @@ bool EntryGraph::sort() {
       if (--waiting[follower] == 0)
         ready.push(follower);
   }
-  return order.size() == steps.size();
+  // Steps are numbered segment by segment: one of a later segment comes too early only where an earlier one waits for it.
+  return order.size() == steps.size() &&
+         llvm::is_sorted(order, [&](Operation *a, Operation *b) { return getSegment(a) < getSegment(b); });
 }
 
 } // namespace ortc::memory

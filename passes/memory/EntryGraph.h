@@ -13,8 +13,24 @@
 
 namespace ortc::memory {
 
-/// The kernel that a step calls.
-mlir::func::FuncOp calleeOf(mlir::func::CallOp call);
+/// The kernels of a module, found by name without going through all of them.
+class Kernels {
+public:
+  explicit Kernels(mlir::ModuleOp module);
+
+  /// The kernel that a step calls.
+  mlir::func::FuncOp calleeOf(mlir::func::CallOp call) const {
+    return symbols.lookup<mlir::func::FuncOp>(call.getCallee());
+  }
+  /// A kernel that gives back its operand of type `type`, made when there is none.
+  mlir::func::FuncOp getCopy(mlir::Type type, mlir::Location loc);
+
+private:
+  mlir::ModuleOp module;
+  mlir::SymbolTable symbols;
+  llvm::DenseMap<mlir::FunctionType, mlir::func::FuncOp> copies; ///< by type
+  unsigned numberOfCopies = 0;
+};
 
 /// Blocks that are planned together: an entry function, a gradients entry and its update entry, or the body of a loop. All
 /// their work is steps: func.call operations of kernels and nn.scan operations, with reshapes between them. To the body of a
@@ -53,7 +69,8 @@ public:
   /// Whether a step writes a tensor.
   bool isUpdate(mlir::Operation *step) const;
   /// Whether a step may stop the program.
-  static bool isCheck(mlir::Operation *step);
+  bool isCheck(mlir::Operation *step) const;
+  mlir::func::FuncOp calleeOf(mlir::func::CallOp call) const { return kernels->calleeOf(call); }
   /// The steps in the body of a loop.
   const EntryGraph &getBody(mlir::Operation *loop) const { return *bodies.at(loop); }
 
@@ -63,7 +80,9 @@ public:
   static mlir::StringAttr gradientOf(mlir::BlockArgument argument);
 
 private:
-  static mlir::FailureOr<EntryGraph> build(llvm::SmallVector<mlir::Block *, 2> blocks);
+  static mlir::FailureOr<EntryGraph> build(llvm::SmallVector<mlir::Block *, 2> blocks,
+                                           std::shared_ptr<Kernels> kernels);
+  mlir::Value makeCopy(mlir::Value value, mlir::Operation *user);
   mlir::LogicalResult checkContents() const;
   void prepareLoops();
   void assignDestinations();
@@ -77,8 +96,11 @@ private:
   llvm::SmallVector<mlir::Operation *> producersOf(mlir::Value value) const;
   bool reaches(mlir::Operation *from, mlir::Operation *to) const;
   llvm::SmallVector<mlir::Operation *> readersOf(mlir::StringAttr tensor) const;
+  bool isBefore(mlir::Operation *a, mlir::Operation *b) const;
 
   llvm::SmallVector<mlir::Block *, 2> blocks;
+  std::shared_ptr<Kernels> kernels;
+  llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::BlockArgument>> argumentsOf; ///< by tensor
   llvm::SmallVector<mlir::Operation *> order;
   llvm::MapVector<mlir::Value, Destination> destinations;
   llvm::DenseMap<mlir::Value, mlir::Value> carried; // gradient arguments to the gradients they carry

@@ -60,8 +60,8 @@ void EntryProblem::build() {
           addUnique(step.writes, *buffer);
     if (auto call = dyn_cast<func::CallOp>(op)) {
       step.name = call.getCallee().str();
-      step.workspace = plan::scratchOf(calleeOf(call));
-      auto pairs = calleeOf(call)->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace);
+      step.workspace = plan::scratchOf(graph.calleeOf(call));
+      auto pairs = graph.calleeOf(call)->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace);
       for (int64_t i = 0; pairs && i + 1 < pairs.size(); i += 2) {
         Value operand = graph.rootOf(call.getOperand(pairs[i]));
         auto read = bufferOf(operand), write = bufferOf(call.getResult(pairs[i + 1]));

@@ -22,8 +22,8 @@ namespace {
 /// Writes one plan.program.
 class ProgramEmitter {
 public:
-  ProgramEmitter(Block *entry, uint32_t segment)
-      : entry(cast<func::FuncOp>(entry->getParentOp())), segment(segment) {}
+  ProgramEmitter(Block *entry, uint32_t segment, const SymbolTable &symbols)
+      : entry(cast<func::FuncOp>(entry->getParentOp())), segment(segment), symbols(symbols) {}
 
   void run(EntryProblem &planned, const planning::Plan &plan);
 
@@ -56,24 +56,17 @@ private:
 
   func::FuncOp entry;
   uint32_t segment;
-  OpBuilder *declare = nullptr; ///< where buffers are declared: in front of the outermost loop
+  const SymbolTable &symbols;
+  llvm::DenseMap<Value, unsigned> externals; ///< positions of arguments among the values that the host passes
+  OpBuilder *declare = nullptr;              ///< where buffers are declared: in front of the outermost loop
   Value loss;
   bool guarded = false;
   std::map<std::pair<const EntryProblem *, planning::BufferId>, std::string> names; ///< of transient values
   llvm::StringMap<unsigned> named;                                                  ///< values of a name
 };
 
-/// The position of an argument among the values that the host passes.
-static unsigned externalIndex(BlockArgument argument) {
-  auto entry = cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  unsigned index = 0;
-  for (unsigned i = 0; i < argument.getArgNumber(); ++i)
-    index += entry.getArgAttr(i, train::kInput) != nullptr;
-  return index;
-}
-
 ProgramEmitter::Place ProgramEmitter::placeOfTensor(StringAttr symbol) {
-  auto tensor = cast<train::TensorOp>(SymbolTable::lookupSymbolIn(entry->getParentOp(), symbol));
+  auto tensor = symbols.lookup<train::TensorOp>(symbol);
   Place place;
   place.region = tensor->getAttrOfType<plan::RegionAttr>(kRegion).getValue();
   place.offset = tensor->getAttrOfType<IntegerAttr>(kOffset).getInt();
@@ -140,7 +133,7 @@ ProgramEmitter::Place ProgramEmitter::placeOf(Scope &scope, Value root, Type typ
     place.usage = destination->type == type ? "output" : "";
     place.dtype = destination->dtype;
   } else {
-    place.offset = externalIndex(argument);
+    place.offset = externals.at(argument);
     place.name = entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kInput).str();
     place.usage = "input";
     place.dtype = entry.getArgAttr(argument.getArgNumber(), train::kDtype);
@@ -223,6 +216,9 @@ void ProgramEmitter::run(EntryProblem &planned, const planning::Plan &plan) {
   OpBuilder inner = OpBuilder::atBlockEnd(&program.getBody().emplaceBlock());
   declare = &inner;
   Scope scope{planned, plan, 0, nullptr, nullptr};
+  for (BlockArgument argument : entry.getArguments())
+    if (entry.getArgAttr(argument.getArgNumber(), train::kInput))
+      externals.try_emplace(argument, externals.size());
   // Every value of the host has its place, used or not.
   for (BlockArgument argument : entry.getArguments())
     if (entry.getArgAttr(argument.getArgNumber(), train::kInput) ||
@@ -264,8 +260,9 @@ LogicalResult placeGroup(ArrayRef<func::FuncOp> group, bool reorder) {
   if (budget && plan->arenaBytes > uint64_t(budget.getInt()))
     return first.emitError() << "--memory-budget " << budget.getInt() << ": the steps that were found take "
                              << plan->arenaBytes << " bytes when they are placed; give that";
+  SymbolTable symbols(first->getParentOfType<ModuleOp>());
   for (auto [segment, block] : llvm::enumerate(graph->getBlocks()))
-    ProgramEmitter(block, segment).run(planned, *plan);
+    ProgramEmitter(block, segment, symbols).run(planned, *plan);
   for (func::FuncOp entry : llvm::reverse(group))
     entry.erase();
   return success();

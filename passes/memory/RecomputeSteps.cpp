@@ -23,13 +23,13 @@ int64_t numberOf(Operation *op, StringRef attribute) {
 }
 
 /// Picoseconds of one run of a step; those of a loop are those of all its iterations.
-uint64_t timeOf(Operation *step) {
+uint64_t timeOf(Operation *step, const EntryGraph &graph) {
   if (auto call = dyn_cast<func::CallOp>(step))
-    return numberOf(calleeOf(call), plan::kTime);
+    return numberOf(graph.calleeOf(call), plan::kTime);
   uint64_t time = 0;
   for (Operation &op : cast<nn::ScanOp>(step).getBlock().without_terminator())
     if (isa<func::CallOp, nn::ScanOp>(op))
-      time += timeOf(&op);
+      time += timeOf(&op, graph);
   return time * cast<nn::ScanOp>(step).getTripCount();
 }
 
@@ -37,7 +37,7 @@ uint64_t timeOf(Operation *step) {
 /// and are no place where a loop goes on.
 bool isRepeatable(Operation *step, const EntryGraph &graph) {
   auto call = dyn_cast<func::CallOp>(step);
-  if (!call || EntryGraph::isCheck(step))
+  if (!call || graph.isCheck(step))
     return false;
   for (Value result : call.getResults()) {
     if (graph.getDestination(result))
@@ -135,7 +135,7 @@ struct Costs {
   explicit Costs(const EntryGraph &graph) {
     uint64_t total = 0;
     for (Operation *step : graph.getSteps()) {
-      steps.push_back({timeOf(step), isRepeatable(step, graph)});
+      steps.push_back({timeOf(step, graph), isRepeatable(step, graph)});
       total += steps.back().time;
     }
     while (total >> shift > kMostTime)

@@ -46,6 +46,7 @@ static nn::TransposeOp commonTranspose(ArrayRef<BlockArgument> arguments) {
   return common;
 }
 
+/// The types of the functions are not yet those of their arguments then.
 static void foldLayout(train::TensorOp tensor, ArrayRef<BlockArgument> arguments, nn::TransposeOp transpose) {
   SmallVector<int64_t> permutation(transpose.getPermutation());
   if (auto stored = tensor.getPermutation())
@@ -58,9 +59,6 @@ static void foldLayout(train::TensorOp tensor, ArrayRef<BlockArgument> arguments
       user->getResult(0).replaceAllUsesWith(argument);
       user->erase();
     }
-    auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
-    function.setType(FunctionType::get(function.getContext(), function.getBody().getArgumentTypes(),
-                                       function.getResultTypes()));
   }
 }
 
@@ -69,8 +67,9 @@ namespace {
 struct FoldParameterLayoutsPass : impl::FoldParameterLayoutsPassBase<FoldParameterLayoutsPass> {
   using Base::Base;
   void runOnOperation() override {
+    SymbolTable symbols(getOperation());
     for (auto &[symbol, arguments] : collectArguments(getOperation())) {
-      auto tensor = SymbolTable::lookupNearestSymbolFrom<train::TensorOp>(getOperation(), symbol);
+      auto tensor = symbols.lookup<train::TensorOp>(symbol.getValue());
       bool fixed = !tensor ||
                    (tensor.getRole() != train::Role::parameter && tensor.getRole() != train::Role::constant);
       if (fixed)
@@ -78,6 +77,10 @@ struct FoldParameterLayoutsPass : impl::FoldParameterLayoutsPassBase<FoldParamet
       if (nn::TransposeOp transpose = commonTranspose(arguments))
         foldLayout(tensor, arguments, transpose);
     }
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal())
+        function.setType(FunctionType::get(function.getContext(), function.getBody().getArgumentTypes(),
+                                           function.getResultTypes()));
   }
 };
 

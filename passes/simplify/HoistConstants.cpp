@@ -42,14 +42,46 @@ struct HoistConstantsPass : impl::HoistConstantsPassBase<HoistConstantsPass> {
         if (value && isLarge(value, limit))
           large.push_back(op);
       });
-      for (arith::ConstantOp op : large)
-        hoist(op, function, symbols, tensors);
+      hoist(large, function, symbols, tensors);
     }
   }
 
-  /// Replaces `op` by an argument of `function` that carries a constant tensor of its value.
-  void hoist(arith::ConstantOp op, func::FuncOp function, SymbolTable &symbols,
+  /// Replaces `constants` by arguments of `function` that carry constant tensors of their values.
+  void hoist(ArrayRef<arith::ConstantOp> constants, func::FuncOp function, SymbolTable &symbols,
              llvm::DenseMap<Attribute, train::TensorOp> &tensors) {
+    unsigned count = function.getNumArguments();
+    llvm::DenseMap<Attribute, unsigned> numbers; // of arguments, by tensor; the last one of equal ones
+    for (unsigned i = 0; i < count; ++i)
+      if (Attribute symbol = function.getArgAttr(i, train::kTensor))
+        numbers[symbol] = i;
+    SmallVector<unsigned> number; // of each constant's argument
+    SmallVector<Type> types;
+    SmallVector<DictionaryAttr> attributes;
+    SmallVector<Location> locations;
+    for (arith::ConstantOp op : constants) {
+      auto symbol = FlatSymbolRefAttr::get(declare(op, symbols, tensors).getSymNameAttr());
+      auto [known, isNew] = numbers.try_emplace(symbol, count + types.size());
+      number.push_back(known->second);
+      if (!isNew)
+        continue;
+      types.push_back(op.getType());
+      attributes.push_back(DictionaryAttr::get(
+          &getContext(), NamedAttribute(StringAttr::get(&getContext(), train::kTensor), symbol)));
+      locations.push_back(op.getLoc());
+    }
+    SmallVector<unsigned> places(types.size(), count);
+    if (failed(function.insertArguments(places, types, attributes, locations)))
+      return signalPassFailure();
+    for (auto [op, index] : llvm::zip_equal(constants, number)) {
+      arith::ConstantOp constant = op;
+      constant.replaceAllUsesWith(Value(function.getArgument(index)));
+      constant.erase();
+    }
+  }
+
+  /// The constant tensor that has the value of `op`.
+  train::TensorOp declare(arith::ConstantOp op, SymbolTable &symbols,
+                          llvm::DenseMap<Attribute, train::TensorOp> &tensors) {
     auto value = cast<ElementsAttr>(op.getValue());
     train::TensorOp &tensor = tensors[value];
     if (!tensor) {
@@ -63,21 +95,7 @@ struct HoistConstantsPass : impl::HoistConstantsPassBase<HoistConstantsPass> {
                                        /*owner=*/FlatSymbolRefAttr(), /*reason=*/StringAttr());
       symbols.insert(tensor);
     }
-    auto symbol = FlatSymbolRefAttr::get(tensor.getSymNameAttr());
-    Value argument;
-    for (BlockArgument existing : function.getArguments())
-      if (function.getArgAttr(existing.getArgNumber(), train::kTensor) == symbol)
-        argument = existing;
-    if (!argument) {
-      unsigned index = function.getNumArguments();
-      auto attributes = DictionaryAttr::get(
-          &getContext(), NamedAttribute(StringAttr::get(&getContext(), train::kTensor), symbol));
-      if (failed(function.insertArgument(index, op.getType(), attributes, op.getLoc())))
-        return signalPassFailure();
-      argument = function.getArgument(index);
-    }
-    op.replaceAllUsesWith(argument);
-    op.erase();
+    return tensor;
   }
 
   int64_t next = 0;

@@ -22,6 +22,9 @@ namespace ortc::simplify {
 #define GEN_PASS_DEF_SINKTRANSPOSESPASS
 #include "passes/simplify/Passes.h.inc"
 
+/// Transposes of a function that are moved from below.
+static constexpr size_t kMaxFromBelow = 500;
+
 /// Whether permuting `value` costs nothing: a splat, or a broadcast of fewer elements.
 static bool isFreelyPermutable(Value value) {
   if (DenseElementsAttr elements; matchPattern(value, m_Constant(&elements)))
@@ -129,7 +132,13 @@ struct SinkTransposesPass : impl::SinkTransposesPassBase<SinkTransposesPass> {
     patterns.add(turnIntoReshape);
     populateSinkThroughOps(patterns);
     nn::BroadcastOp::getCanonicalizationPatterns(patterns, &getContext());
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    // From below, every transpose sinks through all that is below it before the one above it arrives: more free operands are
+    // met on the way, but the time is quadratic.
+    size_t transposes = 0;
+    getOperation()->walk([&](nn::TransposeOp) { ++transposes; });
+    GreedyRewriteConfig config;
+    config.setUseTopDownTraversal(transposes > kMaxFromBelow);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), config)))
       signalPassFailure();
   }
 };

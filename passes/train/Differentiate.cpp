@@ -33,12 +33,12 @@ struct Backward {
 } // namespace
 
 /// So that gradients of parameters and inputs have names.
-static void nameArguments(func::FuncOp function) {
-  for (BlockArgument argument : function.getArguments()) {
-    unsigned number = argument.getArgNumber();
-    if (auto symbol = function.getArgAttrOfType<FlatSymbolRefAttr>(number, kTensor))
+static void nameArguments(FunctionComposer &composer) {
+  for (auto [argument, attributes] :
+       llvm::zip_equal(composer.getFunction().front().getArguments(), composer.getArgumentAttributes())) {
+    if (auto symbol = attributes.getAs<FlatSymbolRefAttr>(kTensor))
       nn::nameArgument(argument, symbol.getValue());
-    else if (auto name = function.getArgAttrOfType<StringAttr>(number, kInput))
+    else if (auto name = attributes.getAs<StringAttr>(kInput))
       nn::nameArgument(argument, name.getValue());
   }
 }
@@ -64,13 +64,11 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
 
   SmallVector<Value> withRespectTo;
   for (TensorOp parameter : parameters)
-    for (BlockArgument argument : composer.getFunction().getArguments())
-      if (composer.getFunction().getArgAttr(argument.getArgNumber(), kTensor) ==
-          FlatSymbolRefAttr::get(parameter)) {
-        backward.values.insert({parameter, argument});
-        withRespectTo.push_back(argument);
-      }
-  nameArguments(composer.getFunction());
+    if (Value argument = composer.findArgument(symbolAttribute(parameter, kTensor))) {
+      backward.values.insert({parameter, argument});
+      withRespectTo.push_back(argument);
+    }
+  nameArguments(composer);
   nn::TensorBuilder &builder = composer.getBuilder();
   Value value = losses->front().value;
   auto result =

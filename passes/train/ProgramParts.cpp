@@ -37,12 +37,8 @@ NamedAttribute nameAttribute(MLIRContext *context, StringRef name, StringRef val
   return {name, StringAttr::get(context, value)};
 }
 
-/// The value among `ports` under `attribute`, or null.
-static Value findPort(ArrayRef<Port> ports, NamedAttribute attribute) {
-  for (const Port &port : ports)
-    if (port.attribute == attribute)
-      return port.value;
-  return nullptr;
+static std::pair<Attribute, Attribute> keyOf(NamedAttribute attribute) {
+  return {attribute.getName(), attribute.getValue()};
 }
 
 /// What an argument or result stands for: the first of the known attributes in its dictionary.
@@ -64,29 +60,33 @@ FunctionComposer::FunctionComposer(ModuleOp module, StringRef name, Location loc
 }
 
 FailureOr<Value> FunctionComposer::getArgument(NamedAttribute attribute, Type type, DictionaryAttr all) {
-  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    if (function.getArgAttr(i, attribute.getName()) != attribute.getValue())
-      continue;
-    if (function.getArgument(i).getType() != type)
-      return emitError(builder.getLoc())
-             << attribute.getName() << " = " << attribute.getValue() << " is used as "
-             << function.getArgument(i).getType() << " and as " << type;
-    return Value(function.getArgument(i));
+  if (Value known = findArgument(attribute)) {
+    if (known.getType() != type)
+      return emitError(builder.getLoc()) << attribute.getName() << " = " << attribute.getValue()
+                                         << " is used as " << known.getType() << " and as " << type;
+    return known;
   }
-  unsigned index = function.getNumArguments();
-  if (failed(function.insertArgument(index, type, all ? all : builder.getDictionaryAttr(attribute),
-                                     builder.getLoc())))
-    return failure();
-  return Value(function.getArgument(index));
+  Value argument = function.front().addArgument(type, builder.getLoc());
+  argumentAttributes.push_back(all ? all : builder.getDictionaryAttr(attribute));
+  for (NamedAttribute each : argumentAttributes.back())
+    arguments.try_emplace(keyOf(each), argument);
+  return argument;
+}
+
+Value FunctionComposer::findArgument(NamedAttribute attribute) const {
+  return arguments.lookup(keyOf(attribute));
 }
 
 FailureOr<SmallVector<Port>> FunctionComposer::inlinePart(func::FuncOp part, ArrayRef<Port> given) {
   IRMapping mapping;
+  ValuesByAttribute taken;
+  for (const Port &port : given)
+    taken.try_emplace(keyOf(port.attribute), port.value);
   for (unsigned i = 0; i < part.getNumArguments(); ++i) {
     auto key = findKey(part.getArgAttrDict(i));
     if (!key)
       return part.emitError() << "argument " << i << " bears no train attribute";
-    Value value = findPort(given, *key);
+    Value value = taken.lookup(keyOf(*key));
     if (value && value.getType() != part.getArgument(i).getType())
       return part.emitError() << "argument " << i << " has type " << part.getArgument(i).getType() << " but "
                               << key->getName() << " = " << key->getValue() << " is " << value.getType();
@@ -127,6 +127,7 @@ void FunctionComposer::finish(ArrayRef<Port> results, bool dropArguments) {
   }
   function.setType(builder.getFunctionType(block.getArgumentTypes(), TypeRange(ValueRange(values))));
   function.setAllResultAttrs(attributes);
+  function.setAllArgAttrs(argumentAttributes);
   llvm::BitVector unused(function.getNumArguments());
   for (BlockArgument argument : block.getArguments())
     if (dropArguments && argument.use_empty())

@@ -5,6 +5,7 @@
 #include "dialects/nn/TensorBuilder.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace ortc::train {
 
@@ -22,7 +23,11 @@ struct Port {
   mlir::DictionaryAttr all = {}; ///< every attribute of the result it was, if it was one
 };
 
-/// A function being put together from others: arguments with equal attributes are one.
+/// Values by the name and the value of an attribute.
+using ValuesByAttribute = llvm::DenseMap<std::pair<mlir::Attribute, mlir::Attribute>, mlir::Value>;
+
+/// A function being put together from others: arguments with equal attributes are one. Its type and the attributes of its arguments
+/// are set at the end, at once: one after the other, each would cost as much as all before it.
 class FunctionComposer {
 public:
   /// Appends a private function named `name` to the module.
@@ -35,6 +40,10 @@ public:
   /// `all` holds further attributes that a new argument gets.
   mlir::FailureOr<mlir::Value> getArgument(mlir::NamedAttribute attribute, mlir::Type type,
                                            mlir::DictionaryAttr all = {});
+  /// The argument under `attribute`, or null.
+  mlir::Value findArgument(mlir::NamedAttribute attribute) const;
+  /// The attributes of every argument so far.
+  llvm::ArrayRef<mlir::DictionaryAttr> getArgumentAttributes() const { return argumentAttributes; }
   /// Clones the body of `part`; its arguments are taken from `given` where the attribute is there, from this
   /// function's arguments elsewhere. Returns its results.
   mlir::FailureOr<llvm::SmallVector<Port>> inlinePart(mlir::func::FuncOp part,
@@ -45,6 +54,8 @@ public:
 private:
   mlir::func::FuncOp function;
   nn::TensorBuilder builder;
+  llvm::SmallVector<mlir::DictionaryAttr> argumentAttributes;
+  ValuesByAttribute arguments;
 };
 
 /// Parameters of floating point, in the order of declaration.

@@ -4,6 +4,8 @@
 // A step is straight-line code, but for its loops: for each kernel it stores the buffers' addresses in an array on the stack and calls
 // `ortc_dispatch`, which traces, and runs the chunks on the pool or in order. Checks return early with their status;
 // the guard returns when the loss is not finite and the host asked for that.
+// Code generators take more than linear time over one function, so long steps are cut: functions of their own, called one after the
+// other, hold so many kernels each, and end with a status as the step does.
 // Denormal numbers count as zero while kernels run (a masked softmax or a moment that fades out would cost a hundred
 // times as much): the step sets the processor's mode and puts the caller's back; tasks on other threads do the same.
 #include "compiler/codegen/step/StepFunction.h"
@@ -56,15 +58,6 @@ public:
     return createBlock(&function.getBody(), function.getBody().end());
   }
 };
-
-LLVM::LLVMFuncOp declare(ModuleOp module, StringRef name, LLVM::LLVMFunctionType type) {
-  if (auto existing = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
-    return existing;
-  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  auto function = LLVM::LLVMFuncOp::create(builder, module.getLoc(), name, type);
-  function.setVisibility_(LLVM::Visibility::Hidden);
-  return function;
-}
 
 /// The mode of the processor that says how denormal numbers are treated: MXCSR.
 class DenormalMode {
@@ -179,46 +172,149 @@ LLVM::LLVMFuncOp createDispatch(ModuleOp module) {
   return function;
 }
 
-/// Emits one step function.
-class StepEmitter {
-public:
-  StepEmitter(ModuleOp module, const llvm::StringMap<StepKernel> &kernels)
-      : module(module), kernels(kernels), b(module.getLoc(), module.getContext()) {}
+/// Calls in one function, those in its loops included, and the pointers that they pass.
+constexpr size_t kMaxPlaces = 3000;
 
-  PointerCalls emit(plan::ProgramOp program, StringRef symbol) {
-    dispatch = createDispatch(module);
-    auto type = LLVM::LLVMFunctionType::get(b.getI32Type(), {b.pointerType()});
-    function = declare(module, symbol, type);
-    function.setPassthroughAttr(b.getArrayAttr({b.getStringAttr("optsize")}));
-    Block *entry = function.addEntryBlock(b);
-    call = entry->getArgument(0);
-    b.setInsertionPointToStart(entry);
-    size_t most = 1;
+size_t sumPlaces(Block &block);
+
+/// What `op` counts in the function it is written to: a loop with too much in it has calls of parts there.
+size_t countPlaces(Operation &op) {
+  if (isa<plan::BufferOp>(op))
+    return 0;
+  auto loop = dyn_cast<plan::LoopOp>(op);
+  if (!loop)
+    return 1 + op.getNumOperands();
+  size_t places = sumPlaces(loop.getBody().front());
+  return places <= kMaxPlaces ? places : 2 * places / kMaxPlaces;
+}
+
+size_t sumPlaces(Block &block) {
+  size_t places = 0;
+  for (Operation &op : block)
+    places += countPlaces(op);
+  return places;
+}
+
+/// What a step and its parts share.
+struct StepCode {
+  ModuleOp module;
+  const llvm::StringMap<StepKernel> &kernels;
+  std::string name; ///< of the step
+  LLVM::LLVMFuncOp dispatch;
+  SymbolTable symbols;
+  size_t most = 1; ///< pointers that a kernel takes
+  size_t parts = 0;
+  PointerCalls pointerCalls;
+
+  StepCode(ModuleOp module, plan::ProgramOp program, StringRef name,
+           const llvm::StringMap<StepKernel> &kernels)
+      : module(module), kernels(kernels), name(name), dispatch(createDispatch(module)), symbols(module) {
     program.walk([&](plan::StepOp step) {
       most = std::max<size_t>(most, step.getInputs().size() + step.getOutputs().size() + 1);
     });
-    args = LLVM::AllocaOp::create(b, b.pointerType(), b.pointerType(), b.integer(b.getI64Type(), most), 16);
-    mode.emplace(b);
+  }
+
+  LLVM::LLVMFuncOp declare(StringRef name, LLVM::LLVMFunctionType type) {
+    if (auto existing = symbols.lookup<LLVM::LLVMFuncOp>(name))
+      return existing;
+    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+    auto function = LLVM::LLVMFuncOp::create(builder, module.getLoc(), name, type);
+    function.setVisibility_(LLVM::Visibility::Hidden);
+    symbols.insert(function);
+    return function;
+  }
+};
+
+/// Emits one function: a step or a part of it.
+class FunctionEmitter {
+public:
+  explicit FunctionEmitter(StepCode &code) : code(code), b(code.module.getLoc(), code.module.getContext()) {}
+
+  void emitStepFunction(plan::ProgramOp program) {
+    function = code.declare(code.name, LLVM::LLVMFunctionType::get(b.getI32Type(), {b.pointerType()}));
+    function.setPassthroughAttr(b.getArrayAttr({b.getStringAttr("optsize")}));
+    enter([&] { mode.emplace(b); });
+    emitSteps(program.getBody().front());
+    emitReturn(b.integer(b.getI32Type(), ORTC_STEP_OK));
+  }
+
+private:
+  /// The function of a part in so many loops, `i32(call, iterations...)`. The step has set the mode of the processor.
+  LLVM::LLVMFuncOp emitPart(ArrayRef<Operation *> ops, size_t loops) {
+    SmallVector<Type> types{b.pointerType()};
+    types.append(loops, b.getI64Type());
+    OpBuilder outer = OpBuilder::atBlockEnd(code.module.getBody());
+    function = LLVM::LLVMFuncOp::create(
+        outer, code.module.getLoc(), code.name + "_part_" + std::to_string(code.parts++),
+        LLVM::LLVMFunctionType::get(b.getI32Type(), types), LLVM::Linkage::Internal);
+    code.symbols.insert(function);
+    function.setPassthroughAttr(b.getArrayAttr({b.getStringAttr("noinline"), b.getStringAttr("optsize")}));
+    enter([] {});
+    llvm::append_range(iterations, function.getArguments().drop_front());
+    for (Operation *op : ops)
+      emitOperation(*op);
+    emitReturn(b.integer(b.getI32Type(), ORTC_STEP_OK));
+    return function;
+  }
+
+  /// Begins the function; `setMode` comes behind the array for pointers.
+  void enter(llvm::function_ref<void()> setMode) {
+    Block *entry = function.addEntryBlock(b);
+    call = entry->getArgument(0);
+    b.setInsertionPointToStart(entry);
+    args =
+        LLVM::AllocaOp::create(b, b.pointerType(), b.pointerType(), b.integer(b.getI64Type(), code.most), 16);
+    setMode();
     Value bases = b.loadPointer(call, offsetof(ortc_call, bases));
     for (int64_t region : {ORTC_BASE_CONSTANTS, ORTC_BASE_PERSISTENT, ORTC_BASE_TRANSIENT})
       regions.push_back(b.loadPointer(bases, region * 8));
     ext = b.loadPointer(call, offsetof(ortc_call, ext));
-    emitSteps(program.getBody().front());
-    mode->restore();
-    LLVM::ReturnOp::create(b, b.integer(b.getI32Type(), ORTC_STEP_OK));
-    return std::move(pointerCalls);
   }
 
-private:
+  void emitReturn(Value status) {
+    if (mode)
+      mode->restore();
+    LLVM::ReturnOp::create(b, status);
+  }
+
   void emitSteps(Block &block) {
-    for (Operation &op : block) {
-      if (auto step = dyn_cast<plan::StepOp>(op))
-        emitStep(step);
-      else if (auto guard = dyn_cast<plan::GuardOp>(op))
-        emitGuard(guard);
-      else if (auto loop = dyn_cast<plan::LoopOp>(op))
-        emitLoop(loop);
+    if (sumPlaces(block) <= kMaxPlaces) {
+      for (Operation &op : block)
+        emitOperation(op);
+      return;
     }
+    SmallVector<Operation *> part;
+    size_t places = 0;
+    auto callPart = [&] {
+      if (part.empty())
+        return;
+      LLVM::LLVMFuncOp callee = FunctionEmitter(code).emitPart(part, iterations.size());
+      SmallVector<Value> operands{call};
+      llvm::append_range(operands, iterations);
+      Value status = LLVM::CallOp::create(b, callee, operands).getResult();
+      returnWhen(b.compare(LLVM::ICmpPredicate::ne, status, b.integer(b.getI32Type(), ORTC_STEP_OK)), status);
+      part.clear();
+      places = 0;
+    };
+    for (Operation &op : block) {
+      size_t more = countPlaces(op);
+      if (more == 0)
+        continue;
+      if (places + more > kMaxPlaces)
+        callPart();
+      part.push_back(&op);
+      places += more;
+    }
+    callPart();
+  }
+
+  void emitOperation(Operation &op) {
+    if (auto step = dyn_cast<plan::StepOp>(op))
+      emitStep(step);
+    else if (auto guard = dyn_cast<plan::GuardOp>(op))
+      emitGuard(guard);
+    else if (auto loop = dyn_cast<plan::LoopOp>(op))
+      emitLoop(loop);
   }
 
   void emitLoop(plan::LoopOp loop) {
@@ -257,7 +353,7 @@ private:
   }
 
   void emitStep(plan::StepOp step) {
-    const StepKernel &kernel = kernels.find(step.getKernel())->second;
+    const StepKernel &kernel = code.kernels.find(step.getKernel())->second;
     int64_t slot = 0;
     auto pass = [&](Value pointer) { LLVM::StoreOp::create(b, pointer, b.address(args, 8 * slot++)); };
     for (Value buffer : step.getInputs())
@@ -270,22 +366,21 @@ private:
     Type i32 = b.getI32Type(), i64 = b.getI64Type();
     if (kernel.isCheck) {
       auto type = LLVM::LLVMFunctionType::get(i32, {b.pointerType(), b.pointerType()});
-      auto callee = declare(module, kernel.symbol, type);
+      auto callee = code.declare(kernel.symbol, type);
       Value detail = b.loadPointer(call, offsetof(ortc_call, detail));
       Value status = LLVM::CallOp::create(b, callee, ValueRange{args, detail}).getResult();
       returnWhen(b.compare(LLVM::ICmpPredicate::ne, status, b.integer(i32, ORTC_STEP_OK)), status);
       return;
     }
     auto none = LLVM::LLVMVoidType::get(b.getContext());
-    auto callee =
-        declare(module, kernel.symbol, LLVM::LLVMFunctionType::get(none, {b.pointerType(), i64, i64}));
-    pointerCalls[kDispatch.str()].insert(kernel.symbol); // also when there is no pool
+    auto callee = code.declare(kernel.symbol, LLVM::LLVMFunctionType::get(none, {b.pointerType(), i64, i64}));
+    code.pointerCalls[kDispatch.str()].insert(kernel.symbol); // also when there is no pool
     if (kernel.isParallel) {
-      pointerCalls[kDispatch.str()].insert(kTaskFunction.str());
-      pointerCalls[kTaskFunction.str()].insert(kernel.symbol);
+      code.pointerCalls[kDispatch.str()].insert(kTaskFunction.str());
+      code.pointerCalls[kTaskFunction.str()].insert(kernel.symbol);
     }
     Value task = LLVM::AddressOfOp::create(b, callee);
-    LLVM::CallOp::create(b, dispatch,
+    LLVM::CallOp::create(b, code.dispatch,
                          ValueRange{call, task, args, b.integer(i64, kernel.chunks),
                                     b.integer(b.getI1Type(), kernel.isParallel),
                                     b.integer(i32, kernel.traceIndex)});
@@ -311,27 +406,26 @@ private:
     Block *leave = b.block(function), *next = b.block(function);
     LLVM::CondBrOp::create(b, condition, leave, next);
     b.setInsertionPointToStart(leave);
-    mode->restore();
-    LLVM::ReturnOp::create(b, status);
+    emitReturn(status);
     b.setInsertionPointToStart(next);
   }
 
-  ModuleOp module;
-  const llvm::StringMap<StepKernel> &kernels;
+  StepCode &code;
   CodeBuilder b;
-  LLVM::LLVMFuncOp function, dispatch;
-  std::optional<DenormalMode> mode;
+  LLVM::LLVMFuncOp function;
+  std::optional<DenormalMode> mode; ///< absent in parts
   Value call, args, ext;
   SmallVector<Value> regions;
   SmallVector<Value> iterations; ///< of the loops around, outermost first
-  PointerCalls pointerCalls;
 };
 
 } // namespace
 
 PointerCalls createStepFunction(ModuleOp module, plan::ProgramOp program, StringRef symbol,
                                 const llvm::StringMap<StepKernel> &kernels) {
-  return StepEmitter(module, kernels).emit(program, symbol);
+  StepCode code(module, program, symbol, kernels);
+  FunctionEmitter(code).emitStepFunction(program);
+  return std::move(code.pointerCalls);
 }
 
 } // namespace ortc::codegen

@@ -124,3 +124,25 @@ func.func @two_parts(%x: tensor<6x24x24x16xf32>, %dy: tensor<6x24x24x32xf32>, %f
   %dv = nn.conv_filter_grad %few, %dfew strides = [1, 1] padding = [0, 0] to [0, 0] dilations = [1, 1] groups = 1 : tensor<2x8x8x16xf32>, tensor<2x8x8x32xf32> -> tensor<1x1x16x32xf32>
   return %dw, %dv : tensor<1x1x16x32xf32>, tensor<1x1x16x32xf32>
 }
+
+// -----
+
+// A kernel joins 32 parts at most: 70 are joined in three pieces.
+// CHECK-LABEL: func.func @many_parts
+// CHECK-COUNT-2: nn.concat {{(%[a-z0-9]+, ){31}%[a-z0-9]+}} axis = 0 :
+// CHECK: nn.concat {{(%[a-z0-9]+, ){5}%[a-z0-9]+}} axis = 0 :
+// CHECK: nn.concat %{{[a-z0-9]+}}, %{{[a-z0-9]+}}, %{{[a-z0-9]+}} axis = 0 : tensor<64x3xf32>, tensor<64x3xf32>, tensor<12x3xf32> -> tensor<140x3xf32>
+func.func @many_parts(%x: tensor<2x3xf32>) -> tensor<140x3xf32> {
+  %y = nn.concat %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x axis = 0 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32> -> tensor<140x3xf32>
+  return %y : tensor<140x3xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @few_parts
+// CHECK-COUNT-1: nn.concat
+// CHECK-NOT: nn.concat
+func.func @few_parts(%x: tensor<2x3xf32>) -> tensor<64x3xf32> {
+  %y = nn.concat %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x axis = 0 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32> -> tensor<64x3xf32>
+  return %y : tensor<64x3xf32>
+}
