@@ -96,7 +96,7 @@ struct Json {
 /// What a walk is for.
 enum class Purpose { LineUp, Check, Take };
 
-constexpr char kMalformed[] = E_FORMAT "the checkpoint is malformed";
+constexpr char kMalformed[] = E_FORMAT "malformed checkpoint";
 
 struct Checkpoint : Json {
   ortc_session *s;
@@ -170,7 +170,7 @@ Error Checkpoint::walkTensor(Purpose purpose) {
   claimedBytes += bytes;
   // More than there are: some are claimed twice, and not worth the time to hash them.
   if (range[0] > range[1] || range[1] > dataBytes || claimedBytes > dataBytes)
-    return E_FORMAT "the checkpoint ends before '%s'";
+    return E_FORMAT "checkpoint ends before '%s'";
   if (range[0] == linedUpBytes)
     linedUpBytes = range[1];
   if (purpose == Purpose::LineUp)
@@ -194,7 +194,7 @@ Error Checkpoint::walkTensor(Purpose purpose) {
     return nullptr;
   }
   if (s->seen[index]++)
-    return E_FORMAT "the checkpoint has '%s' twice";
+    return E_FORMAT "checkpoint has '%s' twice";
   info.loaded++;
   return nullptr;
 }
@@ -255,11 +255,11 @@ Error Checkpoint::checkComplete() {
       continue;
     absent = p->string(t.name);
     if (!isState)
-      return s->arguments.set(0, absent), E_NOT_FOUND "the checkpoint has no '%s'";
+      return s->arguments.set(0, absent), E_NOT_FOUND "checkpoint has no '%s'";
     isStateAbsent = true;
   }
   if (isStateAbsent && isStatePresent)
-    return s->arguments.set(0, absent), E_NOT_FOUND "the checkpoint has no '%s'";
+    return s->arguments.set(0, absent), E_NOT_FOUND "checkpoint has no '%s'";
   info.fresh_state = isStateAbsent;
   if (Error error = lineUp())
     return error;

@@ -202,7 +202,7 @@ ortc_status ortc_checkpoint_write(ortc_session *session, ortc_sink_fn sink, void
   memcpy(out.buffer, &headerBytes, 8);
   out.held = 8;
   writeFile(session, out, sum, metadata, count);
-  return report(&session->message, out.isBroken ? E_IO "the sink failed" : nullptr, &arguments);
+  return report(&session->message, out.isBroken ? E_IO "sink failed" : nullptr, &arguments);
 }
 
 ortc_status ortc_checkpoint_save(ortc_session *session, const char *path, const ortc_metadata *metadata,

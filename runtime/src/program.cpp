@@ -73,7 +73,7 @@ __attribute__((noinline)) Error readHead(ortc_program *p) {
   if (h.major != ORTC_FORMAT_MAJOR)
     return malformed(p, "format", h.major), kNewer;
   if (h.file_bytes != p->imageBytes)
-    return E_FORMAT "the artifact is cut short";
+    return E_FORMAT "artifact is cut short";
   if (h.header_bytes != sizeof h || h.section_bytes != sizeof(ortc_file_section) ||
       h.section_count * (uint64_t)sizeof(ortc_file_section) != tableBytes ||
       (h.persistent_bytes | h.io_bytes) >> ORTC_REGION_BITS ||
@@ -257,7 +257,7 @@ Error load(ortc_program *p) {
     const ortc_file_section *s = p->chosen[ORTC_SECTION_SIGNATURE];
     if (p->host.verify(p->host.context, p->head->sha256, s ? p->image + s->offset : nullptr,
                        s ? (size_t)s->bytes : 0))
-      error = E_HASH "not trusted by the host";
+      error = E_HASH "not trusted by host";
   }
   if (!error)
     error = takeTables(p);

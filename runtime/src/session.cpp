@@ -68,11 +68,11 @@ Error findPlace(ortc_session *s, uint32_t tensor, Operation operation, void *dat
   if (operation == Operation::Bind)
     place = data ? data : own;
   else if (operation == Operation::Write && !isInput)
-    return E_ARGUMENT "'%s' can only be read";
+    return E_ARGUMENT "'%s' is read-only";
   else if (operation == Operation::Write || (operation != Operation::Read && !place))
     place = own;
   view = makeView(place, v.view);
-  return place || operation == Operation::Bind ? nullptr : E_STATE "'%s' is neither bound nor written";
+  return place || operation == Operation::Bind ? nullptr : E_STATE "'%s' is not bound or written";
 }
 
 /// Converts between a number and the one element of a tensor. False for dtypes that no scalar has.
@@ -121,7 +121,7 @@ Error access(ortc_session *s, const char *name, Operation operation, void *data,
   else if (isBind)
     error = E_NOT_FOUND "'%s' cannot be bound";
   else if (t.role == ORTC_ROLE_CONSTANT && operation != Operation::Read)
-    error = E_ARGUMENT "'%s' can only be read";
+    error = E_ARGUMENT "'%s' is read-only";
   else
     view = locate(s, t.view);
   if (error)
@@ -168,7 +168,7 @@ __attribute__((noinline)) Error run(ortc_session *s, uint32_t role, double *loss
     if (ext[i])
       continue;
     if (!io || t.role == ORTC_ROLE_INPUT)
-      return E_STATE "'%s' is neither bound nor written";
+      return E_STATE "'%s' is not bound or written";
     void *place = io + v.view.offset;
     findExternal(s, v.tensor, &place);
   }
@@ -193,7 +193,7 @@ __attribute__((noinline)) Error run(ortc_session *s, uint32_t role, double *loss
   if (result == ORTC_STEP_NOT_FINITE)
     return E_NOT_FINITE "the loss is not finite";
   if (result != ORTC_STEP_OK)
-    return s->arguments.set(0, (uint64_t)result), E_INTERNAL "the step returned %d";
+    return s->arguments.set(0, (uint64_t)result), E_INTERNAL "step returned %d";
   if (role == ORTC_ENTRY_GRADIENTS)
     s->gradients = &e;
   return nullptr;

@@ -261,7 +261,7 @@ TEST_F(CheckpointTest, ASinkThatFailsIsReported) {
     return ++*static_cast<int *>(context) > 2;
   };
   EXPECT_EQ(ortc_checkpoint_write(s(), sink, &calls, nullptr, 0), ORTC_E_IO);
-  EXPECT_EQ(message(), "the sink failed");
+  EXPECT_EQ(message(), "sink failed");
   EXPECT_EQ(calls, 3) << "not called again";
 }
 
@@ -282,13 +282,13 @@ struct Case {
 
 static std::vector<Case> cases() {
   std::string weight = kWeight, state = kState;
-  const char *atWeight = "the checkpoint is malformed";
-  const char *malformed = "the checkpoint is malformed";
+  const char *atWeight = "malformed checkpoint";
+  const char *malformed = "malformed checkpoint";
   auto with = [&](const std::string &fields) { return "{\"fc.weight\":{" + fields + "}}"; };
   return {
       {"empty_header", "", 24, ORTC_E_FORMAT, malformed},
       {"no_object", "[]", 24, ORTC_E_FORMAT, malformed},
-      {"no_tensors", "{}", 24, ORTC_E_NOT_FOUND, "the checkpoint has no 'fc.weight'"},
+      {"no_tensors", "{}", 24, ORTC_E_NOT_FOUND, "checkpoint has no 'fc.weight'"},
       {"open_object", "{" + weight, 24, ORTC_E_FORMAT, malformed},
       {"trailing_comma", "{" + weight + ",}", 24, ORTC_E_FORMAT, malformed},
       {"trailing_text", "{" + weight + "}x", 24, ORTC_E_FORMAT, malformed},
@@ -302,7 +302,7 @@ static std::vector<Case> cases() {
       {"control_character", "{\"fc\n.weight\":{}}", 24, ORTC_E_FORMAT, malformed},
       {"empty_tensor", with(""), 24, ORTC_E_FORMAT, atWeight},
       {"no_offsets", with("\"dtype\":\"F32\",\"shape\":[2,3]"), 24, ORTC_E_FORMAT,
-       "the checkpoint ends before 'fc.weight'"},
+       "checkpoint ends before 'fc.weight'"},
       {"no_shape", with("\"dtype\":\"F32\",\"data_offsets\":[0,24]"), 24, ORTC_E_SHAPE,
        "'fc.weight' has another shape or dtype"},
       {"no_dtype", with("\"shape\":[2,3],\"data_offsets\":[0,24]"), 24, ORTC_E_SHAPE,
@@ -321,9 +321,9 @@ static std::vector<Case> cases() {
        with("\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,99999999999999999999]"), 24, ORTC_E_FORMAT,
        atWeight},
       {"offsets_reversed", with("\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[24,0]"), 24,
-       ORTC_E_FORMAT, "the checkpoint ends before 'fc.weight'"},
+       ORTC_E_FORMAT, "checkpoint ends before 'fc.weight'"},
       {"offset_past_the_end", with("\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[8,32]"), 24,
-       ORTC_E_FORMAT, "the checkpoint ends before 'fc.weight'"},
+       ORTC_E_FORMAT, "checkpoint ends before 'fc.weight'"},
       {"wrong_size", with("\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,20]"), 24, ORTC_E_SHAPE,
        "'fc.weight' has another shape or dtype"},
       {"transposed", with("\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]"), 24, ORTC_E_SHAPE,
@@ -338,10 +338,10 @@ static std::vector<Case> cases() {
        "{\"lr\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]},\"lr\":{\"dtype\":\"F32\",\"shape\":["
        "],"
        "\"data_offsets\":[4,8]}}",
-       8, ORTC_E_FORMAT, "the checkpoint has 'lr' twice"},
+       8, ORTC_E_FORMAT, "checkpoint has 'lr' twice"},
       {"overlapping_data",
        "{" + weight + ",\"other\":{\"dtype\":\"F32\",\"shape\":[6],\"data_offsets\":[0,24]}}", 24,
-       ORTC_E_FORMAT, "the checkpoint ends before 'other'"},
+       ORTC_E_FORMAT, "checkpoint ends before 'other'"},
       {"overlap_and_hole",
        "{" + weight + ",\"other\":{\"dtype\":\"F32\",\"shape\":[6],\"data_offsets\":[12,36]}}", 48,
        ORTC_E_FORMAT, malformed},
@@ -352,10 +352,10 @@ static std::vector<Case> cases() {
        28, ORTC_E_FORMAT, malformed},
       {"data_left_over", "{" + weight + "}", 32, ORTC_E_FORMAT, malformed},
       {"weights_missing", "{\"other\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", 4,
-       ORTC_E_NOT_FOUND, "the checkpoint has no 'fc.weight'"},
+       ORTC_E_NOT_FOUND, "checkpoint has no 'fc.weight'"},
       {"half_the_state",
        "{" + weight + ",\"step\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[24,32]}}", 32,
-       ORTC_E_NOT_FOUND, "the checkpoint has no 'fc.weight.momentum'"},
+       ORTC_E_NOT_FOUND, "checkpoint has no 'fc.weight.momentum'"},
       {"newer_format", "{\"__metadata__\":{\"ortc.format\":\"2\"}," + weight + state + "}", 56, ORTC_E_FORMAT,
        malformed},
       {"short_checksum", "{\"__metadata__\":{\"ortc.checksum\":\"12\"}," + weight + state + "}", 56,
@@ -422,10 +422,10 @@ TEST_F(CheckpointTest, HeaderLengthsAreChecked) {
     Bytes file(32);
     std::memcpy(file.data(), &length, 8);
     EXPECT_EQ(ortc_checkpoint_read(s(), file.data(), file.size(), nullptr), ORTC_E_FORMAT);
-    EXPECT_EQ(message(), "the checkpoint is malformed");
+    EXPECT_EQ(message(), "malformed checkpoint");
   }
   EXPECT_EQ(ortc_checkpoint_read(s(), "1234567", 7, nullptr), ORTC_E_FORMAT);
-  EXPECT_EQ(message(), "the checkpoint is malformed");
+  EXPECT_EQ(message(), "malformed checkpoint");
   std::string folder = makeFolder("load");
   writeFile(folder + "/empty", {});
   EXPECT_EQ(ortc_checkpoint_load(s(), (folder + "/empty").c_str(), nullptr), ORTC_E_FORMAT);

@@ -292,7 +292,7 @@ TEST(MutatedArtifactTest, TheHostIsAskedBeforeTables) {
   host.hooks.verify = [](void *, const uint8_t *, const void *, size_t) -> int32_t { return 1; };
   OpenProgram opened(editor.file, &host.hooks);
   EXPECT_EQ(opened.status, ORTC_E_HASH);
-  EXPECT_STREQ(opened.message.text, "not trusted by the host");
+  EXPECT_STREQ(opened.message.text, "not trusted by host");
 }
 
 /// Sizes whose sum is a few bytes more than 2^64 would make the session's memory as small as these few.

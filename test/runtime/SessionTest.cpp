@@ -199,7 +199,7 @@ TEST_F(SessionTest, BindsInputsAndOutputsWithoutCopies) {
 
 TEST_F(SessionTest, AnInputThatWasNeverGivenIsRefused) {
   EXPECT_EQ(ortc_train_step(s(), nullptr), ORTC_E_STATE);
-  EXPECT_EQ(message(), "'x' is neither bound nor written");
+  EXPECT_EQ(message(), "'x' is not bound or written");
   writeBatch(s(), 0);
   EXPECT_EQ(ortc_train_step(s(), nullptr), ORTC_OK);
 }
@@ -253,9 +253,9 @@ TEST_F(SessionTest, WrongSizesAndRolesAreRefused) {
   EXPECT_EQ(ortc_write(s(), "x", nullptr, 48), ORTC_E_ARGUMENT);
   EXPECT_EQ(ortc_write(s(), nullptr, buffer, 48), ORTC_E_ARGUMENT);
   EXPECT_EQ(ortc_write(s(), "shift", buffer, 8), ORTC_E_ARGUMENT);
-  EXPECT_EQ(message(), "'shift' can only be read");
+  EXPECT_EQ(message(), "'shift' is read-only");
   EXPECT_EQ(ortc_write(s(), "y", buffer, 32), ORTC_E_ARGUMENT);
-  EXPECT_EQ(message(), "'y' can only be read");
+  EXPECT_EQ(message(), "'y' is read-only");
   EXPECT_EQ(ortc_read(nullptr, "x", buffer, 4), ORTC_E_ARGUMENT);
 }
 
@@ -316,12 +316,12 @@ TEST_F(SessionTest, RunsInTheCallersMemory) {
   SessionHandle own = makeSession(opened.program.get(), &options);
   Batch batch = makeBatch(1);
   EXPECT_EQ(ortc_write(own.get(), "x", batch.x, sizeof batch.x), ORTC_E_STATE);
-  EXPECT_STREQ(ortc_session_message(own.get()), "'x' is neither bound nor written");
+  EXPECT_STREQ(ortc_session_message(own.get()), "'x' is not bound or written");
   float y[4][2];
   ASSERT_EQ(ortc_bind(own.get(), "x", batch.x, sizeof batch.x), ORTC_OK);
   ASSERT_EQ(ortc_bind(own.get(), "label", batch.label, sizeof batch.label), ORTC_OK);
   EXPECT_EQ(ortc_train_step(own.get(), nullptr), ORTC_E_STATE);
-  EXPECT_STREQ(ortc_session_message(own.get()), "'y' is neither bound nor written");
+  EXPECT_STREQ(ortc_session_message(own.get()), "'y' is not bound or written");
   ASSERT_EQ(ortc_bind(own.get(), "y", y, sizeof y), ORTC_OK);
   double loss = 0;
   ASSERT_EQ(ortc_train_step(own.get(), &loss), ORTC_OK);
@@ -464,7 +464,7 @@ TEST(ProgramTest, TheHostMayRefuseByDigestAndSignature) {
   };
   OpenProgram opened(makeFile(a), &host);
   EXPECT_EQ(opened.status, ORTC_E_HASH);
-  EXPECT_STREQ(opened.message.text, "not trusted by the host");
+  EXPECT_STREQ(opened.message.text, "not trusted by host");
   EXPECT_EQ(seen, "sig");
 }
 
