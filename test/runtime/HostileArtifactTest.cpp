@@ -18,8 +18,8 @@ struct Case {
 const Case kCases[] = {
     {"empty", [](Editor &e) { e.file.clear(); }, ORTC_E_FORMAT, "not an ortc artifact",
      "the file has 0 bytes, too few for a header of 120"},
-    {"shorter-than-header", [](Editor &e) { e.file.resize(100); }, ORTC_E_FORMAT,
-     "not an ortc artifact", "the file has 100 bytes, too few for a header of 120"},
+    {"shorter-than-header", [](Editor &e) { e.file.resize(100); }, ORTC_E_FORMAT, "not an ortc artifact",
+     "the file has 100 bytes, too few for a header of 120"},
     {"wrong-magic", [](Editor &e) { e.file[1] = 'X'; }, ORTC_E_FORMAT, "not an ortc artifact",
      "this is no ortc artifact (wrong magic)"},
     {"newline-translated", [](Editor &e) { e.file.erase(e.file.begin() + 4); }, ORTC_E_FORMAT,
@@ -48,8 +48,7 @@ const Case kCases[] = {
        e.header().max_workers = 0;
        e.seal();
      },
-     ORTC_E_FORMAT, "header 0 is malformed",
-     "the header has sizes that are not aligned, or no workers"},
+     ORTC_E_FORMAT, "header 0 is malformed", "the header has sizes that are not aligned, or no workers"},
     {"huge-persistent-region",
      [](Editor &e) {
        e.header().persistent_bytes = ~uint64_t(63);
@@ -104,15 +103,13 @@ const Case kCases[] = {
        e.file[strings.offset + strings.bytes - 1] = 'x';
        e.seal();
      },
-     ORTC_E_FORMAT, "section kind 2 is malformed",
-     "the strings section is missing or not terminated"},
+     ORTC_E_FORMAT, "section kind 2 is malformed", "the strings section is missing or not terminated"},
     {"no-strings",
      [](Editor &e) {
        e.section(ORTC_SECTION_STRINGS).kind = 501;
        e.seal();
      },
-     ORTC_E_FORMAT, "section kind 2 is malformed",
-     "the strings section is missing or not terminated"},
+     ORTC_E_FORMAT, "section kind 2 is malformed", "the strings section is missing or not terminated"},
     {"no-bindings",
      [](Editor &e) {
        e.section(ORTC_SECTION_BINDINGS).kind = 501;
@@ -160,15 +157,13 @@ const Case kCases[] = {
        e.tensor(0).view.rank = 9;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 0 is malformed",
-     "tensor 'fc.weight' has rank 9 but the format ends at 8"},
+     ORTC_E_FORMAT, "tensor 0 is malformed", "tensor 'fc.weight' has rank 9 but the format ends at 8"},
     {"tensor-dtype",
      [](Editor &e) {
        e.tensor(0).view.dtype = 8;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 0 is malformed",
-     "tensor 'fc.weight' has dtype 8, which cannot be stored"},
+     ORTC_E_FORMAT, "tensor 0 is malformed", "tensor 'fc.weight' has dtype 8, which cannot be stored"},
     {"tensor-role",
      [](Editor &e) {
        e.tensor(0).role = 8;
@@ -180,8 +175,7 @@ const Case kCases[] = {
        e.tensor(0).view.dims[0] = -2;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 0 is malformed",
-     "tensor 'fc.weight' has a negative dimension or stride"},
+     ORTC_E_FORMAT, "tensor 0 is malformed", "tensor 'fc.weight' has a negative dimension or stride"},
     {"tensor-product-overflows",
      [](Editor &e) {
        e.tensor(0).view.dims[0] = int64_t(1) << 62;
@@ -200,8 +194,7 @@ const Case kCases[] = {
        e.tensor(0).view.offset = 256 - 20;
        e.seal();
      },
-     ORTC_E_FORMAT, "tensor 0 is malformed",
-     "tensor 'fc.weight' reaches past its region of 256 bytes"},
+     ORTC_E_FORMAT, "tensor 0 is malformed", "tensor 'fc.weight' reaches past its region of 256 bytes"},
     {"tensor-offset-overflows",
      [](Editor &e) {
        e.tensor(0).view.offset = ~uint64_t(0) - 7;
@@ -296,22 +289,19 @@ const Case kCases[] = {
        e.entry(0).worker_bytes = uint64_t(1) << 63;
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 0 is malformed",
-     "has a transient size that is not aligned or overflows"},
+     ORTC_E_FORMAT, "entry 0 is malformed", "has a transient size that is not aligned or overflows"},
     {"entry-transient-too-large",
      [](Editor &e) {
        e.entry(0).fixed_bytes = uint64_t(1) << ORTC_REGION_BITS;
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 0 is malformed",
-     "has a transient size that is not aligned or overflows"},
+     ORTC_E_FORMAT, "entry 0 is malformed", "has a transient size that is not aligned or overflows"},
     {"entry-workers-too-large",
      [](Editor &e) { // for its 4 workers
        e.entry(0).worker_bytes = uint64_t(1) << (ORTC_REGION_BITS - 2);
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 0 is malformed",
-     "has a transient size that is not aligned or overflows"},
+     ORTC_E_FORMAT, "entry 0 is malformed", "has a transient size that is not aligned or overflows"},
     {"entries-that-share-values",
      [](Editor &e) {
        e.entry(1).first_value = e.entry(0).first_value;
@@ -335,8 +325,7 @@ const Case kCases[] = {
        e.entry(0).segment = 1;
        e.seal();
      },
-     ORTC_E_FORMAT, "entry 0 is malformed",
-     "code 'baseline' has no step function for entry 'train/batch'"},
+     ORTC_E_FORMAT, "entry 0 is malformed", "code 'baseline' has no step function for entry 'train/batch'"},
     {"value-tensor",
      [](Editor &e) {
        e.value(2).tensor = 10;
