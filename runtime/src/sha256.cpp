@@ -137,7 +137,8 @@ void sha256(const void *data, size_t bytes, uint8_t digest[32]) {
   size_t rest = bytes % 64, last = rest < 56 ? 56 : 120;
   uint8_t tail[128];
   memset(tail, 0, sizeof tail);
-  memcpy(tail, (const uint8_t *)data + bytes - rest, rest);
+  for (size_t i = 0; i < rest; i++) // no memcpy: data may be null where there is none
+    tail[i] = ((const uint8_t *)data)[bytes - rest + i];
   tail[rest] = 0x80;
   uint64_t bits = __builtin_bswap64((uint64_t)bytes * 8);
   memcpy(tail + last, &bits, sizeof bits);

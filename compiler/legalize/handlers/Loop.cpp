@@ -289,10 +289,10 @@ static SmallVector<int64_t> listOf(Node &n, StringRef name, int64_t size, String
 /// The states and sequences of a Scan from operand `first` on, without axes and directions.
 static LogicalResult readScan(Node &n, unsigned first, Iteration &loop) {
   loop.body = n.op.getGraph("body");
-  int64_t sequences = n.getInt("num_scan_inputs", 0),
-          states = static_cast<int64_t>(n.size()) - first - sequences;
-  if (sequences < 1 || states < 0)
+  int64_t sequences = n.getInt("num_scan_inputs", 0), operands = static_cast<int64_t>(n.size()) - first;
+  if (sequences < 1 || sequences > operands)
     return n.refuse("num_scan_inputs is " + Twine(sequences));
+  int64_t states = operands - sequences;
   if (!loop.body || loop.body.getBlock().getNumArguments() != states + sequences)
     return n.refuse("its body does not take its states and slices");
   for (unsigned i = first; i < n.size(); ++i)
