@@ -624,6 +624,8 @@ private:
       return fail(outcome);
     if (!writeReports())
       return false;
+    if (frontend::Status kept = model->checkExternalFiles(); !kept.ok())
+      return fail(kept.message(), 1);
     if (outcome = output.commit(); !outcome.isOk())
       return fail(outcome);
     warn();

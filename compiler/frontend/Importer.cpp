@@ -271,7 +271,9 @@ template <typename Names> static int usedNames(const Names &names) {
 
 LogicalResult Importer::importNode(const proto::NodeProto &node, Values &values, const StatedTypes &types,
                                    const Opsets &opsets) {
-  Location location = nameLoc(!node.name().empty() || !node.output_size() ? node.name() : node.output(0));
+  if (usedNames(node.output()) == 0) // nothing can read what it computes
+    return success();
+  Location location = nameLoc(node.name().empty() ? node.output(0) : node.name());
   FailureOr<DictionaryAttr> attributes = importAttributes(node);
   if (failed(attributes))
     return failure();

@@ -38,8 +38,9 @@ Status MappedFile::open(const std::string &path, size_t limit, std::shared_ptr<c
       return Status::error("cannot map " + quoted + ": " + reason);
     }
   }
-  close(descriptor);
   std::shared_ptr<MappedFile> mapped(new MappedFile);
+  mapped->descriptor = descriptor;
+  mapped->changed = info.st_mtim;
   mapped->address = address;
   mapped->size = size;
   file = std::move(mapped);
@@ -49,6 +50,13 @@ Status MappedFile::open(const std::string &path, size_t limit, std::shared_ptr<c
 MappedFile::~MappedFile() {
   if (address)
     munmap(address, size);
+  close(descriptor);
+}
+
+bool MappedFile::isUnchanged() const {
+  struct stat info{};
+  return fstat(descriptor, &info) == 0 && static_cast<size_t>(info.st_size) == size &&
+         info.st_mtim.tv_sec == changed.tv_sec && info.st_mtim.tv_nsec == changed.tv_nsec;
 }
 
 } // namespace ortc::frontend

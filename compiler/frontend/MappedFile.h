@@ -4,6 +4,7 @@
 
 #include "compiler/frontend/Status.h"
 
+#include <ctime>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,7 +12,7 @@
 namespace ortc::frontend {
 
 /// The bytes of a file, mapped for as long as the object lives. A file that shrinks meanwhile faults, as with
-/// any mapping.
+/// any mapping, but for the rest of its last page, which reads as zeros.
 class MappedFile {
 public:
   /// Fails for a missing file, for anything but a regular file, and above `limit` bytes.
@@ -21,9 +22,13 @@ public:
   MappedFile &operator=(const MappedFile &) = delete;
 
   std::string_view bytes() const { return {static_cast<const char *>(address), size}; }
+  /// Whether the file has the size and the time of change that it had when it was opened.
+  bool isUnchanged() const;
 
 private:
   MappedFile() = default;
+  int descriptor = -1;
+  struct timespec changed = {};
   void *address = nullptr;
   size_t size = 0;
 };

@@ -110,7 +110,11 @@ Status Model::load(const std::string &path, std::shared_ptr<const Model> &model,
   ORTC_RETURN_IF_ERROR(MappedFile::open(path, limits.modelBytes, file));
   size_t slash = path.rfind('/');
   std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  return parse(file->bytes(), path, folder, model, limits);
+  ORTC_RETURN_IF_ERROR(parse(file->bytes(), path, folder, model, limits));
+  if (file->isUnchanged())
+    return {};
+  model = nullptr;
+  return Status::error("'" + path + "' was changed while it was read");
 }
 
 char attributeKind(const proto::AttributeProto &a) {

@@ -71,6 +71,8 @@ public:
   const std::string &getName() const { return name; }
   /// The external data files that were opened.
   std::vector<std::string> getExternalFiles() const;
+  /// Fails where one of them was changed since: constants are views of it.
+  Status checkExternalFiles() const;
 
   /// The data of a tensor, without a copy where the file stores it packed. Messages do not name the tensor.
   Status tensor(const proto::TensorProto &tensor, TensorData &data) const;

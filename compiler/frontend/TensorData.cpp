@@ -238,6 +238,15 @@ std::vector<std::string> Model::getExternalFiles() const {
   return files;
 }
 
+Status Model::checkExternalFiles() const {
+  std::lock_guard<std::mutex> guard(lock);
+  for (const auto &[location, file] : external)
+    if (!file->isUnchanged())
+      return Status::error("'" + name + "': external data file '" + location +
+                           "' was changed while it was read");
+  return {};
+}
+
 /// Maps an external data file, which has to lie in the model's folder after all links are followed.
 Status Model::openExternal(const std::string &location, std::shared_ptr<const MappedFile> &file) const {
   namespace fs = std::filesystem;

@@ -235,6 +235,8 @@ std::string checkDefinition(NodeOp op, const frontend::OperatorDefinition &defin
 }
 
 LogicalResult NodeOp::verify() {
+  if (getNumResults() == 0) // node C7
+    return emitOpError("has no results");
   if (getOutputNames().size() != getNumResults()) // node C3
     return emitOpError() << "has " << getNumResults() << " results but " << getOutputNames().size()
                          << " output names";

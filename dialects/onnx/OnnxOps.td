@@ -97,6 +97,7 @@ def Onnx_NodeOp : Onnx_Op<"node", [NoTerminator, SingleBlock, Onnx_NamedResults]
     C4 `graph_names` has one entry for each region, and each region holds one `onnx.graph`.
     C5 `since_version` is 0 or a version in which the operator changed.
     C6 `onnx.ref` attributes stand only inside `onnx.function`.
+    C7 it has a result: what nothing can read is not imported.
 
     ```mlir
     %y = onnx.node "Conv" since 11 (%x, %w) "conv1" {group = 1 : i64} -> ["y"]

@@ -74,6 +74,21 @@ TEST(ImporterTest, ReportsThroughStatusOnly) {
   EXPECT_EQ(diagnostics, 0u);
 }
 
+TEST(ImporterTest, NodesWithoutOutputsAreLeftOut) {
+  proto::ModelProto proto = smallModel();
+  addNode(proto.mutable_graph(), "Unheard", {"h"}, {});
+  addNode(proto.mutable_graph(), "Unheard", {"w"}, {"", ""});
+  std::shared_ptr<const Model> model;
+  ASSERT_TRUE(Model::parse(proto.SerializeAsString(), "m", ".", model).ok());
+  mlir::MLIRContext context;
+  Status status;
+  auto module = importModel(model, context, status);
+  ASSERT_TRUE(mlir::succeeded(module)) << status.message();
+  std::vector<std::string> ops;
+  (*module)->walk([&](onnx::NodeOp node) { ops.push_back(node.getOpType().str()); });
+  EXPECT_EQ(ops, (std::vector<std::string>{"MatMul", "Relu"}));
+}
+
 TEST(ImporterTest, DefaultsThatAreGraphsAreRefused) {
   proto::ModelProto proto = smallModel();
   proto::FunctionProto *function = proto.add_functions();

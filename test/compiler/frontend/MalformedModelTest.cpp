@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "ModelBuilder.h"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -507,6 +508,24 @@ TEST_F(ExternalDataTest, AcceptsDataInTheFolder) {
   EXPECT_EQ(message({{"location", "w.bin"}, {"offset", "4"}, {"length", "48"}, {"checksum", "0"}}), "");
   std::filesystem::create_symlink("w.bin", folder + "/inside");
   EXPECT_EQ(message({{"location", "./inside"}, {"length", "48"}}), "");
+}
+
+TEST_F(ExternalDataTest, NoticesFilesThatChange) {
+  const std::string file = folder + "/w.bin";
+  for (size_t bytes :
+       {size_t(47), size_t(48)}) { // cut inside the last page, which reads as zeros; written again
+    write(file, 48);
+    proto::ModelProto proto = smallModel();
+    setExternal(weight(proto), {{"location", "w.bin"}});
+    std::shared_ptr<const Model> model;
+    ASSERT_TRUE(Model::parse(proto.SerializeAsString(), "m.onnx", folder, model).ok());
+    EXPECT_EQ(model->checkExternalFiles().message(), "");
+    write(file, bytes);
+    std::filesystem::last_write_time(file,
+                                     std::filesystem::file_time_type::clock::now() + std::chrono::seconds(1));
+    EXPECT_EQ(model->checkExternalFiles().message(),
+              "'m.onnx': external data file 'w.bin' was changed while it was read");
+  }
 }
 
 TEST_F(ExternalDataTest, RefusesMissingFiles) {

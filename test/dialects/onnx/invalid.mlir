@@ -199,6 +199,16 @@ onnx.graph "g" ["x"] [[]] -> [] [] [] {
 
 // -----
 
+// node C7
+onnx.graph "g" ["x"] [[]] -> [] [] [] {
+^bb0(%x: tensor<2xf32>):
+  // expected-error @+1 {{has no results}}
+  onnx.node "Custom" since 0 (%x) {} -> [] : (tensor<2xf32>) -> ()
+  onnx.return
+}
+
+// -----
+
 // function C1: count
 // expected-error @+1 {{has 1 arguments but 2 input names}}
 onnx.function @f "d" "F" ["a", "b"] -> [] attributes [] defaults {} opsets {} {
