@@ -90,6 +90,8 @@ public:
         return report();
       phaseTimes.push_back(
           {kPhaseNames[i], std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()});
+      if (!checkModelFiles())
+        return report();
       if (phases[i] != &Compilation::code && !dump(kPhaseNames[i])) // code() does so where it places anew
         return report();
       if (planning && phases[i] == &Compilation::place)
@@ -205,6 +207,12 @@ private:
     facts.nodes = proto.graph().node_size();
     return runPasses(*source,
                      [](PassManager &passes) { passes.addPass(import::createInlineFunctionsPass()); });
+  }
+
+  /// Whether the files that constants are views of are what they were.
+  bool checkModelFiles() {
+    frontend::Status kept = model->checkFiles();
+    return kept.ok() || fail(kept.message(), 1);
   }
 
   /// What the model's metadata says about what is trained. Flags win.
@@ -622,10 +630,8 @@ private:
     host::Status outcome = output.write(contents, result.manifest);
     if (!outcome.isOk())
       return fail(outcome);
-    if (!writeReports())
+    if (!checkModelFiles() || !writeReports())
       return false;
-    if (frontend::Status kept = model->checkExternalFiles(); !kept.ok())
-      return fail(kept.message(), 1);
     if (outcome = output.commit(); !outcome.isOk())
       return fail(outcome);
     warn();

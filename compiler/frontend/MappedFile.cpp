@@ -53,6 +53,11 @@ MappedFile::~MappedFile() {
   close(descriptor);
 }
 
+void MappedFile::forget() const {
+  if (address)
+    madvise(address, size, MADV_DONTNEED);
+}
+
 bool MappedFile::isUnchanged() const {
   struct stat info{};
   return fstat(descriptor, &info) == 0 && static_cast<size_t>(info.st_size) == size &&

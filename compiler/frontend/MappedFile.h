@@ -22,6 +22,8 @@ public:
   MappedFile &operator=(const MappedFile &) = delete;
 
   std::string_view bytes() const { return {static_cast<const char *>(address), size}; }
+  /// Gives back the memory of its pages; what is used again is read again.
+  void forget() const;
   /// Whether the file has the size and the time of change that it had when it was opened.
   bool isUnchanged() const;
 

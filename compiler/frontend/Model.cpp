@@ -78,19 +78,24 @@ static std::string explainParseFailure(std::string_view bytes) {
 
 Status Model::parse(std::string_view bytes, const std::string &name, const std::string &folder,
                     std::shared_ptr<const Model> &model, const Limits &limits) {
+  std::shared_ptr<Model> parsed(new Model(name, folder, limits));
+  ORTC_RETURN_IF_ERROR(parsed->read(bytes));
+  model = std::move(parsed);
+  return {};
+}
+
+Status Model::read(std::string_view bytes) {
   std::string quoted = "'" + name + "'";
   if (bytes.empty())
     return Status::error(quoted + " is empty; export the model again");
   if (bytes.size() > limits.modelBytes)
     return Status::error(quoted + " has " + std::to_string(bytes.size()) + " bytes, the limit is " +
                          std::to_string(limits.modelBytes) + "; store its tensors as external data");
-  std::shared_ptr<Model> parsed(new Model(name, folder, limits));
   google::protobuf::LogSilencer silence; // the reason is in our message
-  if (!parsed->proto->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+  if (!proto->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return Status::error(quoted + " " + explainParseFailure(bytes));
-  if (Status status = checkModel(*parsed, *parsed->proto, limits); !status.ok())
+  if (Status status = checkModel(*this, *proto, limits); !status.ok())
     return Status::error(quoted + ": " + status.message());
-  model = std::move(parsed);
   return {};
 }
 
@@ -98,6 +103,11 @@ Status Model::edit(const std::function<void(proto::ModelProto &)> &change,
                    std::shared_ptr<const Model> &edited) const {
   std::shared_ptr<Model> copy(new Model(name, folder, limits));
   *copy->proto = *proto;
+  copy->file = file;
+  {
+    std::lock_guard<std::mutex> guard(lock);
+    copy->external = external;
+  }
   change(*copy->proto);
   if (Status status = checkModel(*copy, *copy->proto, limits); !status.ok())
     return Status::error("'" + name + "': " + status.message());
@@ -110,11 +120,12 @@ Status Model::load(const std::string &path, std::shared_ptr<const Model> &model,
   ORTC_RETURN_IF_ERROR(MappedFile::open(path, limits.modelBytes, file));
   size_t slash = path.rfind('/');
   std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  ORTC_RETURN_IF_ERROR(parse(file->bytes(), path, folder, model, limits));
-  if (file->isUnchanged())
-    return {};
-  model = nullptr;
-  return Status::error("'" + path + "' was changed while it was read");
+  std::shared_ptr<Model> loaded(new Model(path, folder, limits));
+  ORTC_RETURN_IF_ERROR(loaded->read(file->bytes()));
+  file->forget(); // protobuf has copied it
+  loaded->file = std::move(file);
+  model = std::move(loaded);
+  return {};
 }
 
 char attributeKind(const proto::AttributeProto &a) {

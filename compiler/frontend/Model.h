@@ -71,8 +71,8 @@ public:
   const std::string &getName() const { return name; }
   /// The external data files that were opened.
   std::vector<std::string> getExternalFiles() const;
-  /// Fails where one of them was changed since: constants are views of it.
-  Status checkExternalFiles() const;
+  /// Fails where the model's file or one of them was changed since it was opened: constants are views of them.
+  Status checkFiles() const;
 
   /// The data of a tensor, without a copy where the file stores it packed. Messages do not name the tensor.
   Status tensor(const proto::TensorProto &tensor, TensorData &data) const;
@@ -83,13 +83,15 @@ public:
 
 private:
   Model(std::string name, std::string folder, const Limits &limits);
+  Status read(std::string_view bytes);
   Status externalBytes(const proto::TensorProto &tensor, size_t needed, TensorData &data) const;
   Status openExternal(const std::string &location, std::shared_ptr<const MappedFile> &file) const;
 
   std::string name, folder;
   Limits limits;
   std::unique_ptr<proto::ModelProto> proto;
-  mutable std::mutex lock; ///< guards `external`
+  std::shared_ptr<const MappedFile> file; ///< null where it was parsed from memory
+  mutable std::mutex lock;                ///< guards `external`
   mutable std::map<std::string, std::shared_ptr<const MappedFile>> external;
 };
 

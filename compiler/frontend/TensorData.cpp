@@ -238,12 +238,14 @@ std::vector<std::string> Model::getExternalFiles() const {
   return files;
 }
 
-Status Model::checkExternalFiles() const {
+Status Model::checkFiles() const {
+  constexpr char changed[] = " was changed while it was read";
+  if (file && !file->isUnchanged())
+    return Status::error("'" + name + "'" + changed);
   std::lock_guard<std::mutex> guard(lock);
-  for (const auto &[location, file] : external)
-    if (!file->isUnchanged())
-      return Status::error("'" + name + "': external data file '" + location +
-                           "' was changed while it was read");
+  for (const auto &[location, data] : external)
+    if (!data->isUnchanged())
+      return Status::error("'" + name + "': external data file '" + location + "'" + changed);
   return {};
 }
 

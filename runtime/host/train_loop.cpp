@@ -79,6 +79,8 @@ Status Trainer::run() {
   }
   ORTC_TRY(resume());
   ORTC_TRY(planRates());
+  ORTC_TRY(metrics.open(options.metrics,
+                        /*append=*/!options.load.empty())); // nothing refuses the run from here on
   if (Status status = loop(); !status.isOk())
     return keep(status);
   if (int64_t waiting = position.step % accumulate; waiting && stepsDone)
@@ -107,7 +109,7 @@ Status Trainer::run() {
   return options.profile && stepsDone ? reportProfile() : Status();
 }
 
-/// Everything that can be refused without running a step is refused here.
+/// Refuses what can be refused without a session: files, data, the folder of --save.
 Status Trainer::open() {
   if (!options.save.empty()) {
     std::string savePlace; // links are followed
@@ -198,7 +200,6 @@ Status Trainer::resume() {
       return Status::failure(options.load + ": 'accumulate' is " + formatNumber(value) +
                              ", but it must be a whole number from 1");
   }
-  ORTC_TRY(metrics.open(options.metrics, /*append=*/!options.load.empty()));
   int64_t slices = data.getSlices();
   if (options.steps)
     stepsWanted = *options.steps;

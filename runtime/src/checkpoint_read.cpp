@@ -95,6 +95,8 @@ struct Json {
 
 /// What a walk is for.
 enum class Purpose { LineUp, Check, Take };
+/// Over a header whose tensors stand in another order than their data; more would be a way to keep a host busy.
+constexpr uint32_t kMostWalks = 1000;
 
 constexpr char kMalformed[] = E_FORMAT "malformed checkpoint";
 
@@ -179,7 +181,7 @@ Error Checkpoint::walkTensor(Purpose purpose) {
     sum += hashData(key.hash, data + range[0], bytes);
   uint32_t index = key.isCut() ? ORTC_NONE : findTensor(s->program, key.text);
   if (index == ORTC_NONE || !isCheckpointed(s->program->tensor(index))) {
-    info.ignored += purpose == Purpose::Check;
+    info.ignored++;
     return nullptr;
   }
   const ortc_file_tensor &t = s->program->tensor(index);
@@ -227,19 +229,17 @@ Error Checkpoint::walk(Purpose purpose) {
   return isBad || at != end ? kMalformed : nullptr;
 }
 
-/// Whether the tensors are a partition of the data. When they have as many bytes as there are, they are one exactly when some
-/// of them reach from its beginning to its end, each beginning where another ends: nothing is left for the rest to overlap with.
-/// A walk finds of that chain what stands in order, which is all of it in a file of ours. Without memory for a sorted table
-/// another walk comes for every step back; what is wrong ends with the first that finds nothing.
+/// Whether the tensors are a partition of the data: their sizes add up to it, and a chain of them covers it, each beginning
+/// where another ends. Then nothing is left for the rest to overlap with. A walk finds the part of the chain that stands in
+/// order: all of it in a file of ours. Without memory for a sorted table, every step back costs another walk.
 Error Checkpoint::lineUp() {
-  uint64_t before;
-  do {
-    if (linedUpBytes == dataBytes && claimedBytes == dataBytes)
-      return nullptr;
-    before = linedUpBytes;
+  uint32_t walks = kMostWalks;
+  while (linedUpBytes != dataBytes || claimedBytes != dataBytes) {
+    if (!walks--)
+      return kMalformed;
     walk(Purpose::LineUp);
-  } while (linedUpBytes != before);
-  return kMalformed;
+  }
+  return nullptr;
 }
 
 /// Whether everything is there that has to be; decides about fresh state.
@@ -291,12 +291,12 @@ ortc_status ortc_checkpoint_read(ortc_session *session, const void *data, size_t
   session->gradients = nullptr;
   if (checkpoint.info.fresh_state)
     ortc_session_reset(session);
-  error = checkpoint.walk(Purpose::Take);
   if (info) {
     info->fresh_state = checkpoint.info.fresh_state;
     info->loaded = checkpoint.info.loaded;
     info->ignored = checkpoint.info.ignored;
   }
+  error = checkpoint.walk(Purpose::Take); // counts once more
   return report(&session->message, error, &session->arguments);
 }
 

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -479,6 +480,14 @@ TEST_F(LoopTest, RefusesMoreStepsThanATrainingCanHave) {
                                                             " of 5 steps are too many; there are at most "
                                                             "9007199254740992");
   }
+}
+
+TEST_F(LoopTest, ARefusedRunLeavesTheMetricsOfAnEarlierOne) {
+  TrainOptions options = makeTrain(INT64_MAX);
+  options.metrics = folder / "metrics.jsonl";
+  std::ofstream(options.metrics) << "{}\n";
+  EXPECT_FALSE(train(options, interrupted).isOk());
+  EXPECT_EQ(readFile(options.metrics), "{}\n");
 }
 
 /// What is large is not read to its end; nothing was trained, so nothing is saved.

@@ -417,6 +417,23 @@ TEST_F(CheckpointTest, TensorsAreTakenInAnyOrder) {
   EXPECT_EQ(read(), ORTC_E_FORMAT);
 }
 
+/// Another order costs time, which has an end.
+TEST_F(CheckpointTest, StepsBackInAHeaderAreLimited) {
+  auto read = [&](unsigned others) {
+    std::string header;
+    for (unsigned i = others; i-- > 0;)
+      header += (header.empty() ? "{\"t" : ",\"t") + std::to_string(i) +
+                "\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[" + std::to_string(24 + 4 * i) + "," +
+                std::to_string(28 + 4 * i) + "]}";
+    header += ",\"fc.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}";
+    Bytes file = makeSafetensors(header, Bytes(24 + 4 * others));
+    return ortc_checkpoint_read(s(), file.data(), file.size(), nullptr);
+  };
+  EXPECT_EQ(read(1000), ORTC_OK) << message();
+  EXPECT_EQ(read(1100), ORTC_E_FORMAT);
+  EXPECT_EQ(message(), "malformed checkpoint");
+}
+
 TEST_F(CheckpointTest, HeaderLengthsAreChecked) {
   for (uint64_t length : {uint64_t(25), uint64_t(1) << 32, ~uint64_t(0), ~uint64_t(7)}) {
     Bytes file(32);

@@ -177,7 +177,8 @@ constexpr size_t kMaxPlaces = 3000;
 
 size_t sumPlaces(Block &block);
 
-/// What `op` counts in the function it is written to: a loop with too much in it has calls of parts there.
+/// The places that `op` takes in the function it is written to. A loop with too many is cut into functions of its own, and takes
+/// as many as it has calls of them.
 size_t countPlaces(Operation &op) {
   if (isa<plan::BufferOp>(op))
     return 0;

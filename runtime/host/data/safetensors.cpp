@@ -12,7 +12,7 @@
 namespace ortc::host {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json; // an object is a map: ordered_json looks for a key among all before it
 constexpr uint64_t kMostHeaderBytes = 100'000'000; // the format's own limit
 
 class SafetensorsSource final : public DataSource {

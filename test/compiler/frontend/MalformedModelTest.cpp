@@ -519,13 +519,25 @@ TEST_F(ExternalDataTest, NoticesFilesThatChange) {
     setExternal(weight(proto), {{"location", "w.bin"}});
     std::shared_ptr<const Model> model;
     ASSERT_TRUE(Model::parse(proto.SerializeAsString(), "m.onnx", folder, model).ok());
-    EXPECT_EQ(model->checkExternalFiles().message(), "");
+    EXPECT_EQ(model->checkFiles().message(), "");
     write(file, bytes);
     std::filesystem::last_write_time(file,
                                      std::filesystem::file_time_type::clock::now() + std::chrono::seconds(1));
-    EXPECT_EQ(model->checkExternalFiles().message(),
+    EXPECT_EQ(model->checkFiles().message(),
               "'m.onnx': external data file 'w.bin' was changed while it was read");
   }
+}
+
+TEST_F(ExternalDataTest, NoticesAModelThatChanges) {
+  const std::string file = folder + "/m.onnx";
+  std::ofstream(file, std::ios::binary) << smallModel().SerializeAsString();
+  std::shared_ptr<const Model> model, edited;
+  ASSERT_TRUE(Model::load(file, model).ok());
+  ASSERT_TRUE(model->edit([](proto::ModelProto &proto) { proto.set_doc_string("edited"); }, edited).ok());
+  EXPECT_EQ(edited->checkFiles().message(), "");
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  for (const Model *each : {model.get(), edited.get()})
+    EXPECT_EQ(each->checkFiles().message(), "'" + file + "' was changed while it was read");
 }
 
 TEST_F(ExternalDataTest, RefusesMissingFiles) {
