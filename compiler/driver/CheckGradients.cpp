@@ -89,7 +89,7 @@ private:
 /// Fails the process's way: as the host's commands do.
 static int report(const Status &status) {
   if (!status.isOk())
-    std::cerr << "ortc: error: " << status.getMessage() << "\n";
+    std::cerr << "ortc: error: " << host::makeLinesPrintable(status.getMessage()) << "\n";
   return static_cast<int>(status.getCode());
 }
 
@@ -330,8 +330,27 @@ Status Check::run(bool &isGood) {
   return options.against == CheckAgainst::Evaluator ? checkEvaluator(isGood) : checkDifferences(isGood);
 }
 
+/// A flag that was given about what an artifact says itself; null where none was.
+static const char *findGraphFlag(const CompileOptions &given) {
+  const BindingSpec &binding = given.bindings.front();
+  bool isBound = given.bindings.size() > 1 || !binding.shapes.empty() || binding.name != BindingSpec().name;
+  return given.loss.isGiven                             ? "--loss"
+         : !given.lossInput.empty()                     ? "--loss-input"
+         : isBound                                      ? "--shape or --binding"
+         : !given.train.empty()                         ? "--train"
+         : !given.freeze.empty()                        ? "--freeze"
+         : !given.untie.empty()                         ? "--untie"
+         : !given.ties.empty()                          ? "--tie"
+         : given.batchNorm != BatchNormMode::AsExported ? "--batch-norm"
+         : given.dropout != DropoutMode::AsExported     ? "--dropout"
+                                                        : nullptr;
+}
+
 /// The options that an artifact was compiled with, as far as gradients depend on them.
 static Status readArtifact(const CheckOptions &check, const std::string &folder, CompileOptions &options) {
+  if (const char *flag = findGraphFlag(options))
+    return Status::refusal(options.model + ": " + flag +
+                           " cannot be given for an artifact, which was compiled with its own; leave it out");
   host::Artifact artifact;
   ORTC_TRY(host::Artifact::open(options.model, artifact));
   const void *section = nullptr;

@@ -132,7 +132,7 @@ private:
     if (error.empty())
       error = options.model + ": the compiler failed without a reason; please report this with the model";
     if (!planning || !planning->isTrial)
-      std::cerr << "ortc: error: " << host::makePrintable(error) << "\n";
+      std::cerr << "ortc: error: " << host::makeLinesPrintable(error) << "\n";
     return status;
   }
 
@@ -356,7 +356,7 @@ private:
         item.reason = tensor.getReason().value_or("no gradient reaches it").str();
       }
     warnOfPatterns();
-    return true;
+    return checkTrained();
   }
 
   /// A pattern that matches nothing does nothing, and would do so in silence.

@@ -306,8 +306,8 @@ Status Model::externalBytes(const Type &tensor, size_t needed, TensorData &data)
   if (offset > size || needed > size - offset)
     return Status::error("external data file '" + location + "' has " + text(size) + " bytes, but bytes " +
                          text(offset) + " to " + text(offset) + " + " + text(needed) + " are needed");
-  if (!hasLength)
-    length = size - offset;
+  if (!hasLength) // the standard leaves it to the tensor
+    length = needed;
   if (length != needed)
     return Status::error("external data has " + text(length) + " bytes but shape " +
                          shapeText(tensor.dims()) + " of " + dataTypeName(tensor.data_type()) + " needs " +

@@ -212,16 +212,18 @@ bool checkOptions(const CompileOptions &options, std::string &error) {
     return false;
   }
   if (options.loss.kind == LossKind::None) {
-    const char *flag = options.gradients            ? "--gradients"
-                       : options.optimizer.isGiven  ? "--optimizer"
-                       : options.clipNorm           ? "--clip-norm"
-                       : options.clipValue          ? "--clip-value"
-                       : options.accumulate > 1     ? "--accumulate"
-                       : !options.train.empty()     ? "--train"
-                       : !options.freeze.empty()    ? "--freeze"
-                       : !options.lossInput.empty() ? "--loss-input"
-                       : !options.groups.empty()    ? "--group"
-                                                    : nullptr;
+    const char *flag = options.gradients                           ? "--gradients"
+                       : options.optimizer.isGiven                 ? "--optimizer"
+                       : options.clipNorm                          ? "--clip-norm"
+                       : options.clipValue                         ? "--clip-value"
+                       : options.accumulate > 1                    ? "--accumulate"
+                       : !options.train.empty()                    ? "--train"
+                       : !options.freeze.empty()                   ? "--freeze"
+                       : !options.lossInput.empty()                ? "--loss-input"
+                       : !options.groups.empty()                   ? "--group"
+                       : options.batchNorm == BatchNormMode::Train ? "--batch-norm train"
+                       : options.dropout == DropoutMode::Train     ? "--dropout train"
+                                                                   : nullptr;
     if (flag) {
       error = std::string(flag) + " needs a loss, and --loss none compiles the forward part only";
       return false;

@@ -52,9 +52,10 @@ struct LossSpec {
   int64_t ignoreIndex = -100; ///< cross_entropy, nll: labels of this value take no part
   double labelSmoothing = 0;  ///< cross_entropy: in [0, 1]
   bool probabilities =
-      false;          ///< cross_entropy: labels are probabilities of the logits' shape, not class indices
-  double beta = 1;    ///< smooth_l1: > 0
-  std::string output; ///< output: name of the graph output that is the loss
+      false;            ///< cross_entropy: labels are probabilities of the logits' shape, not class indices
+  double beta = 1;      ///< smooth_l1: > 0
+  std::string output;   ///< output: name of the graph output that is the loss
+  bool isGiven = false; ///< whether a flag said so
   std::string text = "cross_entropy"; ///< as given, for the manifest and messages
 };
 

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
+#include <limits>
 
 namespace ortc {
 
@@ -38,8 +39,12 @@ struct Key {
   bool (*allowed)(double) = nullptr; ///< of numbers
 };
 
-bool isNotNegative(double value) { return value >= 0; }
-bool isPositive(double value) { return value > 0; }
+// Steps compute with them in float32, which has no larger numbers, and no smaller ones that it can divide by.
+constexpr const char *kNotNegative = "a number from 0 to 3.4e38",
+                     *kPositive = "a number from 1.2e-38 to 3.4e38";
+constexpr double kLargest = std::numeric_limits<float>::max(), kSmallest = std::numeric_limits<float>::min();
+bool isNotNegative(double value) { return value >= 0 && value <= kLargest; }
+bool isPositive(double value) { return value >= kSmallest && value <= kLargest; }
 bool isFraction(double value) { return value >= 0 && value < 1; }
 bool isShare(double value) { return value >= 0 && value <= 1; }
 
@@ -117,6 +122,7 @@ bool parseLoss(std::string_view text, LossSpec &loss, std::string &error) {
   splitSpec(text, word, rest, hasRest);
   LossSpec parsed;
   parsed.text = std::string(text);
+  parsed.isGiven = true;
   std::vector<Key> keys;
   bool found = false;
   for (LossKind kind : {LossKind::CrossEntropy, LossKind::Nll, LossKind::Mse, LossKind::L1,
@@ -152,7 +158,7 @@ bool parseLoss(std::string_view text, LossSpec &loss, std::string &error) {
     keys = {{.name = "axis", .range = "a whole number", .integer = &parsed.axis},
             {.name = "ignore_index", .range = "a whole number", .integer = &parsed.ignoreIndex}};
   } else if (parsed.kind == LossKind::SmoothL1) {
-    keys = {{.name = "beta", .range = "a number above 0", .number = &parsed.beta, .allowed = isPositive}};
+    keys = {{.name = "beta", .range = kPositive, .number = &parsed.beta, .allowed = isPositive}};
   }
   if (hasRest && !parseKeys(rest, "loss " + quote(word), keys, error))
     return false;
@@ -173,13 +179,11 @@ bool parseOptimizer(std::string_view text, OptimizerSpec &optimizer, std::string
   parsed.text = std::string(text);
   parsed.isGiven = true;
   std::vector<Key> keys = {
-      {.name = "lr", .range = "a number of at least 0", .number = &parsed.lr, .allowed = isNotNegative}};
+      {.name = "lr", .range = kNotNegative, .number = &parsed.lr, .allowed = isNotNegative}};
   if (word == "sgd") {
     parsed.kind = OptimizerKind::Sgd;
-    keys.push_back({.name = "momentum",
-                    .range = "a number of at least 0",
-                    .number = &parsed.momentum,
-                    .allowed = isNotNegative});
+    keys.push_back(
+        {.name = "momentum", .range = kNotNegative, .number = &parsed.momentum, .allowed = isNotNegative});
   } else if (word == "adam" || word == "adamw") {
     parsed.kind = word == "adam" ? OptimizerKind::Adam : OptimizerKind::AdamW;
     parsed.beta1 = 0.9;
@@ -189,16 +193,14 @@ bool parseOptimizer(std::string_view text, OptimizerSpec &optimizer, std::string
     const char *range = "a number of at least 0 and below 1";
     keys.push_back({.name = "beta1", .range = range, .number = &parsed.beta1, .allowed = isFraction});
     keys.push_back({.name = "beta2", .range = range, .number = &parsed.beta2, .allowed = isFraction});
-    keys.push_back({.name = "epsilon",
-                    .range = "a number of at least 0",
-                    .number = &parsed.epsilon,
-                    .allowed = isNotNegative});
+    keys.push_back(
+        {.name = "epsilon", .range = kNotNegative, .number = &parsed.epsilon, .allowed = isNotNegative});
   } else {
     error = "there is no optimizer " + quote(word) + "; there are sgd, adam and adamw";
     return false;
   }
   keys.push_back({.name = "weight_decay",
-                  .range = "a number of at least 0",
+                  .range = kNotNegative,
                   .number = &parsed.weightDecay,
                   .allowed = isNotNegative});
   if (parsed.kind == OptimizerKind::Sgd)
@@ -224,14 +226,9 @@ bool parseGroup(std::string_view text, GroupSpec &group, std::string &error) {
   GroupSpec parsed;
   parsed.text = std::string(text);
   double weightDecay = -1;
-  std::vector<Key> keys = {{.name = "lr_scale",
-                            .range = "a number of at least 0",
-                            .number = &parsed.lrScale,
-                            .allowed = isNotNegative},
-                           {.name = "weight_decay",
-                            .range = "a number of at least 0",
-                            .number = &weightDecay,
-                            .allowed = isNotNegative}};
+  std::vector<Key> keys = {
+      {.name = "lr_scale", .range = kNotNegative, .number = &parsed.lrScale, .allowed = isNotNegative},
+      {.name = "weight_decay", .range = kNotNegative, .number = &weightDecay, .allowed = isNotNegative}};
   std::string_view regex = text.substr(0, colon);
   if (!NamePattern::parse(regex, parsed.pattern, error) ||
       !parseKeys(text.substr(colon + 1), "group " + quote(regex), keys, error))

@@ -84,8 +84,12 @@ ProgramEmitter::Place ProgramEmitter::placeInLoop(Scope &scope, Value outside, b
   return place;
 }
 
-/// What a transient value is called: two values of a program never have the same name, whatever types they are seen with.
+/// What a transient value is called: a gradient as its tensor is; two others of a program never have the same name, whatever
+/// types they are seen with.
 std::string ProgramEmitter::nameBuffer(Scope &scope, planning::BufferId buffer, Value root) {
+  const EntryGraph::Destination *destination = scope.planned.graph.getDestination(root);
+  if (destination && destination->kind == EntryGraph::Destination::gradient)
+    return destination->name.str();
   std::string &name = names[{&scope.planned, buffer}];
   if (name.empty()) {
     name = scope.planned.nameOf(root);

@@ -63,6 +63,16 @@ std::string makePrintable(std::string text) {
   return text;
 }
 
+std::string makeLinesPrintable(const std::string &text) {
+  std::string printable;
+  for (size_t at = 0; at <= text.size();) {
+    size_t end = text.find("\n  ", at);
+    printable += (at ? "\n" : "") + makePrintable(text.substr(at, end == text.npos ? end : end - at));
+    at = end == text.npos ? text.size() + 1 : end + 1;
+  }
+  return printable;
+}
+
 std::string formatCount(int64_t count, const std::string &noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }

@@ -23,6 +23,8 @@ std::string formatShort(double value, int digits = 4);
 std::string formatBytes(uint64_t bytes);
 /// `text` without what would act on a terminal: names are the model's.
 std::string makePrintable(std::string text);
+/// The same of several lines, of which all but the first begin with two spaces.
+std::string makeLinesPrintable(const std::string &text);
 /// "1 step", "2 steps".
 std::string formatCount(int64_t count, const std::string &noun);
 

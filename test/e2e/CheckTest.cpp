@@ -70,6 +70,18 @@ TEST(CheckTest, TakesAnArtifactAndACheckpoint) {
   EXPECT_EQ(loaded.status, 0) << loaded.text << loaded.errors;
   EXPECT_TRUE(has(plain, "3 tensors right")) << plain.text; // what is frozen stays frozen
   EXPECT_NE(plain.text, loaded.text);
+  // What it was compiled with is not to be changed, and cannot be.
+  for (const std::vector<std::string> &flags :
+       std::vector<std::vector<std::string>>{{"--freeze", "0[.]weight"},
+                                             {"--shape", "batch=9"},
+                                             {"--loss", "cross_entropy"},
+                                             {"--untie", "0.weight"}}) {
+    std::vector<std::string> arguments{"check", artifact};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    Outcome outcome = runTool(arguments);
+    EXPECT_EQ(outcome.status, 2) << flags[0];
+    EXPECT_TRUE(outcome.errors.starts_with("ortc: error: " + artifact + ": " + flags[0])) << outcome.errors;
+  }
 }
 
 /// Rounding is the only difference (test zoo-* checks the models); asked for less than that, the check fails.

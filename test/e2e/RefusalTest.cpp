@@ -81,6 +81,58 @@ TEST_F(RefusalTest, AllUnsupportedPartsStandInOneReport) {
   for (const char *part :
        {"NonZero", "first_unsupported", "StringNormalizer", "second_unsupported", "Det", "third_unsupported"})
     EXPECT_NE(outcome.errors.find(part), std::string::npos) << part << " is missing in\n" << outcome.errors;
+  EXPECT_NE(outcome.errors.find("cannot be compiled:\n  NonZero"), std::string::npos) << outcome.errors;
+}
+
+/// A name may hold what acts on a terminal.
+TEST_F(RefusalTest, NamesAreShownOnOneLine) {
+  addNode(model, "Det", "evil\nname\x1b[2J", "output", "determinant");
+  model.mutable_graph()->add_output()->set_name("determinant");
+  Outcome outcome = compile(model.SerializeAsString(), {"--shape", "batch=64", "--loss", "none"});
+  EXPECT_NE(outcome.errors.find("'evil?name?[2J'"), std::string::npos) << outcome.errors;
+  Outcome flag = compile(bytes, {"--shape", "batch=64", "--target", "a\nb"});
+  EXPECT_EQ(flag.status, 2);
+  EXPECT_NE(flag.errors.find("a?b"), std::string::npos) << flag.errors;
+}
+
+/// What is known only behind the loss: no gradient reaches the only weight.
+TEST_F(RefusalTest, LossesThatReachNothingAreRefused) {
+  proto::GraphProto *graph = model.mutable_graph();
+  addNode(model, "Equal", "same", "output", "same")->add_input("output");
+  addNode(model, "Cast", "cast", "same", "score")->add_attribute()->set_name("to");
+  auto *attribute = graph->mutable_node(graph->node_size() - 1)->mutable_attribute(0);
+  attribute->set_type(proto::AttributeProto::INT);
+  attribute->set_i(proto::TensorProto::FLOAT);
+  graph->add_output()->set_name("score");
+  Outcome outcome =
+      compile(model.SerializeAsString(), {"--shape", "batch=64", "--loss", "mse", "--loss-input", "score"});
+  EXPECT_EQ(outcome.status, 2) << outcome.text;
+  EXPECT_NE(outcome.errors.find("there is nothing to train"), std::string::npos) << outcome.errors;
+}
+
+/// Buffers of a plan have such names of their own: a gradient is found by the name of its tensor all the same.
+TEST_F(RefusalTest, WeightsMayHaveTheNamesOfBuffers) {
+  std::map<std::string, Values> wanted;
+  const std::string bias = "0.bias";
+  for (const std::string &name : {bias, std::string("loss"), std::string("part of loss")}) {
+    proto::ModelProto renamed = model;
+    for (auto &tensor : *renamed.mutable_graph()->mutable_initializer())
+      if (tensor.name() == bias)
+        tensor.set_name(name);
+    for (auto &node : *renamed.mutable_graph()->mutable_node())
+      for (std::string &input : *node.mutable_input())
+        if (input == bias)
+          input = name;
+    Outcome outcome = compile(renamed.SerializeAsString(), {"--shape", "batch=64", "--gradients"});
+    ASSERT_EQ(outcome.status, 0) << outcome.errors;
+    mustRun({"gradients", folder / "inside/artifact", "--data", ZooEntry("mlp-digits").data(), "-o",
+             folder / "gradients.safetensors", "--quiet"});
+    auto gradients = loadValues(folder / "gradients.safetensors");
+    if (wanted.empty())
+      wanted = gradients;
+    EXPECT_EQ(valuesOf(gradients, name).bits, valuesOf(wanted, bias).bits) << name;
+    EXPECT_EQ(valuesOf(gradients, name).data, valuesOf(wanted, bias).data) << name;
+  }
 }
 
 TEST_F(RefusalTest, UnboundDimensionsStandInOneMessage) {
@@ -102,6 +154,8 @@ TEST_F(RefusalTest, FlagsThatDoNotFitTheModel) {
       {"--shape", "batch=64", "--train", "["},
       {"--shape", "batch=64", "--freeze", ".*"},
       {"--shape", "batch=64", "--target", "pdp11"},
+      {"--shape", "batch=64", "--loss", "none", "--batch-norm", "train"},
+      {"--shape", "batch=64", "--loss", "none", "--dropout", "train"},
       {"--shape", "batch=64", "--compile-to", "nowhere"}};
   for (const auto &flags : cases)
     expectRefused(bytes, flags.back(), flags);

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <memory>
 
+#include "runtime/host/text.h"
+
 namespace ortc::tool {
 
 CommandLine::CommandLine(CLI::App &app, const std::string &name, const std::string &summary)
@@ -83,7 +85,7 @@ void CommandLine::setAction(std::function<int()> &action, std::function<int()> r
 
 int reportError(const std::string &message, int exitCode) {
   std::fflush(stdout);
-  std::fprintf(stderr, "ortc: error: %s\n", message.c_str());
+  std::fprintf(stderr, "ortc: error: %s\n", host::makeLinesPrintable(message).c_str());
   return exitCode;
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "runtime/host/signals.h"
 #include "runtime/host/train_loop.h"
@@ -12,8 +13,9 @@ namespace ortc::tool {
 static bool parseRate(const std::string &text, std::optional<double> &rate, std::string &error) {
   double value = 0;
   auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < 0) {
-    error = "'" + text + "' must be a number of at least 0";
+  bool isNumber = status == std::errc() && end == text.data() + text.size();
+  if (!isNumber || !(value >= 0 && value <= double(std::numeric_limits<float>::max()))) {
+    error = "'" + text + "' must be a number from 0 to 3.4e38";
     return false;
   }
   rate = value;

