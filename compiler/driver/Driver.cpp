@@ -274,6 +274,9 @@ private:
           return fail(options.model + ": " + result.message());
         if (binding == 0 && (mode == legalize::Mode::train || !trains())) {
           facts.initializers = result.initializers;
+          for (auto &[name, elements] : listInnerInitializers(*model))
+            facts.initializers.push_back(
+                {name, elements, "constant", "it belongs to a branch or a loop body"});
           facts.warnings.insert(facts.warnings.end(), result.warnings.begin(), result.warnings.end());
           notes.insert(notes.end(), result.notes.begin(), result.notes.end());
         }

@@ -20,19 +20,52 @@ std::set<std::string> initializerNames(const frontend::Model &model) {
   return names;
 }
 
-int64_t countFloatValues(const frontend::Model &model) {
-  uint64_t count = 0; // unsigned: what overflows is refused later
-  auto add = [&](int32_t type, const auto &dims) {
+/// Calls `visit(name, elements)` for the float initializers of a graph. What overflows is refused later.
+static void visitFloats(const proto::GraphProto &graph,
+                        const std::function<void(const std::string &, uint64_t)> &visit) {
+  auto add = [&](const std::string &name, int32_t type, const auto &dims) {
     using proto::TensorProto;
     if (type == TensorProto::FLOAT || type == TensorProto::DOUBLE || type == TensorProto::FLOAT16 ||
         type == TensorProto::BFLOAT16)
-      count += std::accumulate(dims.begin(), dims.end(), uint64_t(1), std::multiplies<uint64_t>());
+      visit(name, std::accumulate(dims.begin(), dims.end(), uint64_t(1), std::multiplies<uint64_t>()));
   };
-  for (const auto &tensor : model.getProto().graph().initializer())
-    add(tensor.data_type(), tensor.dims());
-  for (const auto &tensor : model.getProto().graph().sparse_initializer())
-    add(tensor.values().data_type(), tensor.dims());
+  for (const auto &tensor : graph.initializer())
+    add(tensor.name(), tensor.data_type(), tensor.dims());
+  for (const auto &tensor : graph.sparse_initializer())
+    add(tensor.values().name(), tensor.values().data_type(), tensor.dims());
+}
+
+/// Calls `visit` for the graphs of branches and loop bodies, those inside of others too.
+static void visitBodies(const proto::GraphProto &graph,
+                        const std::function<void(const proto::GraphProto &)> &visit) {
+  auto inside = [&](const proto::GraphProto &body) {
+    visit(body);
+    visitBodies(body, visit);
+  };
+  for (const auto &node : graph.node())
+    for (const auto &attribute : node.attribute()) {
+      if (attribute.has_g())
+        inside(attribute.g());
+      for (const auto &body : attribute.graphs())
+        inside(body);
+    }
+}
+
+int64_t countFloatValues(const frontend::Model &model) {
+  const proto::GraphProto &graph = model.getProto().graph();
+  uint64_t count = 0;
+  auto add = [&](const std::string &, uint64_t elements) { count += elements; };
+  visitFloats(graph, add);
+  visitBodies(graph, [&](const proto::GraphProto &body) { visitFloats(body, add); });
   return static_cast<int64_t>(count);
+}
+
+std::vector<std::pair<std::string, int64_t>> listInnerInitializers(const frontend::Model &model) {
+  std::vector<std::pair<std::string, int64_t>> list;
+  visitBodies(model.getProto().graph(), [&](const proto::GraphProto &body) {
+    visitFloats(body, [&](const std::string &name, uint64_t elements) { list.emplace_back(name, elements); });
+  });
+  return list;
 }
 
 std::optional<NamePattern> findNameList(const frontend::Model &model, const std::string &key) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ortc::driver {
@@ -17,8 +18,11 @@ namespace ortc::driver {
 /// Names of the initializers of the main graph.
 std::set<std::string> initializerNames(const frontend::Model &model);
 
-/// Values of the floating-point initializers of the main graph, as the file has them.
+/// Values of the floating-point initializers of all graphs, as the file has them.
 int64_t countFloatValues(const frontend::Model &model);
+
+/// Floating-point initializers of branches and loop bodies, with their numbers of values: constants, which are never trained.
+std::vector<std::pair<std::string, int64_t>> listInnerInitializers(const frontend::Model &model);
 
 /// The list of names, one a line, that the model's metadata has under `key`.
 std::optional<NamePattern> findNameList(const frontend::Model &model, const std::string &key);

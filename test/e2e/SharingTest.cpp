@@ -121,6 +121,37 @@ TEST_F(SharingTest, TheFlagsPutItRight) {
     EXPECT_NEAR(a[i], b[i], 1e-5);
 }
 
+/// An initializer of a branch is a constant; the summary accounts for it.
+TEST_F(SharingTest, InitializersOfBranchesAreListed) {
+  TensorProto *condition = graph->add_initializer();
+  condition->set_name("condition");
+  condition->set_data_type(TensorProto::BOOL);
+  condition->set_raw_data(std::string(1, '\1'));
+  graph->mutable_output(0)->set_name("z");
+  addNode("If", {"condition"}, "z");
+  for (const char *name : {"then_branch", "else_branch"}) {
+    proto::AttributeProto *attribute =
+        graph->mutable_node(graph->node_size() - 1)->mutable_attribute()->Add();
+    attribute->set_name(name);
+    attribute->set_type(proto::AttributeProto::GRAPH);
+    proto::GraphProto *outer = graph;
+    graph = attribute->mutable_g();
+    graph->set_name(name);
+    describe(graph->add_output(), name, TensorProto::FLOAT, {4, 5});
+    addInitializer("inner", {5}, {1, 2, 3, 4, 5});
+    addNode("Mul", {"y", "inner"}, name);
+    graph = outer;
+  }
+  Outcome outcome = mustRun({"train", folder.write("if.onnx", model.SerializeAsString()), "-o", folder / "a",
+                             "--target", "native"});
+  EXPECT_NE(outcome.text.find("trained    5 tensors, 39 of the 46 values in the file's float initializers"),
+            std::string::npos)
+      << outcome.text;
+  EXPECT_NE(outcome.text.find("inner, inner: 10 values, it belongs to a branch or a loop body"),
+            std::string::npos)
+      << outcome.text;
+}
+
 TEST_F(SharingTest, RefusesWhatIsNotThere) {
   for (const char *flag :
        {"--tie=head=zeros", "--tie=head=nothing", "--untie=head", "--untie=nothing", "--tie=head"})
