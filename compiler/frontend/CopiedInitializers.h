@@ -24,12 +24,15 @@ struct FoundCopy {
 struct FoundCopies {
   std::vector<FoundCopy> same;    ///< one parameter
   std::vector<FoundCopy> perhaps; ///< nothing in the file tells, and the elements may be equal by chance
-  std::vector<int> merged; ///< Identity nodes that stand for a parameter of another module of the model
 };
 
 /// Which copies with made-up names are the parameters that they are equal to. What the file says decides: the parameters that
 /// a value was folded from, and the modules in the names of nodes ("/layers.0/fc/MatMul"). Where it says nothing, elements that
-/// look drawn at random do. Costs one pass over the tensors of which another one has the type, the size and both ends.
+/// look drawn at random do. Costs a few passes over the tensors of which another one has the type, the size and both ends:
+/// what would take longer is left apart.
 FoundCopies findCopies(const InitializerGraph &g);
+
+/// Identity nodes with made-up names that stand for a parameter of another module of the model, in order.
+std::vector<int> findMergedCopies(const InitializerGraph &g);
 
 } // namespace ortc::frontend

@@ -13,6 +13,13 @@ namespace ortc::frontend {
 
 /// Permutations of so many dimensions are tried: 720.
 static constexpr size_t kMostPermuted = 6;
+/// Passes over two tensors, one after the other in the shape of either: 4 dimensions have 23 permutations that are not the
+/// identity.
+static constexpr size_t kPasses = 2 * 24;
+/// To begin with a permutation costs as much as so many comparisons.
+static constexpr size_t kBeginning = 64;
+/// Comparisons that are for nothing: permutations of 6 dimensions of 512 elements take that many.
+static constexpr size_t kFreeComparisons = 2 * 720 * (512 + kBeginning);
 /// Elements of a stretch that is looked at, and stretches of a tensor.
 static constexpr size_t kStretch = 4096, kStretches = 16;
 
@@ -44,11 +51,13 @@ static std::vector<int64_t> dropOnes(const std::vector<int64_t> &dims) {
   return kept;
 }
 
-/// Whether `copy` has the elements of `original`, a tensor of the shape `dims`, in the order of its transpose.
+/// Whether `copy` has the elements of `original`, a tensor of the shape `dims`, in the order of its transpose. False when there
+/// are no comparisons left.
 template <typename Element>
 static bool isTranspose(const char *original, const std::vector<int64_t> &dims,
-                        const std::vector<int64_t> &permutation, const char *copy) {
+                        const std::vector<int64_t> &permutation, const char *copy, size_t &comparisons) {
   size_t rank = dims.size();
+  comparisons -= std::min(comparisons, kBeginning);
   std::vector<size_t> strides(rank, 1), sizes(rank), steps(rank), at(rank, 0);
   for (size_t i = rank - 1; i-- > 0;)
     strides[i] = strides[i + 1] * static_cast<size_t>(dims[i + 1]);
@@ -58,9 +67,15 @@ static bool isTranspose(const char *original, const std::vector<int64_t> &dims,
   }
   size_t row = sizes[rank - 1], step = steps[rank - 1], offset = 0;
   for (;;) {
-    for (size_t i = 0; i < row; ++i)
-      if (elementAt<Element>(original, offset + i * step) != elementAt<Element>(copy, i))
-        return false;
+    if (comparisons < row)
+      return false;
+    size_t equal = 0;
+    while (equal < row &&
+           elementAt<Element>(original, offset + equal * step) == elementAt<Element>(copy, equal))
+      ++equal;
+    comparisons -= equal;
+    if (equal < row)
+      return false;
     copy += row * sizeof(Element);
     size_t axis = rank - 1;
     while (axis-- > 0) {
@@ -79,31 +94,42 @@ static bool isTranspose(const char *original, const std::vector<int64_t> &dims,
 
 /// A permutation under which `copy` is a transpose of `original` as a tensor of the shape `dims`, but not the identity.
 static std::vector<int64_t> findPermutation(const TensorData &original, const std::vector<int64_t> &dims,
-                                            const TensorData &copy) {
+                                            const TensorData &copy, size_t &comparisons) {
   if (dims.size() < 2 || dims.size() > kMostPermuted)
     return {};
   std::vector<int64_t> permutation(dims.size());
   std::iota(permutation.begin(), permutation.end(), 0);
   return withElement(widthOf(original), [&](auto element) {
-    while (std::next_permutation(permutation.begin(), permutation.end()))
-      if (isTranspose<decltype(element)>(original.bytes.data(), dims, permutation, copy.bytes.data()))
+    while (comparisons && std::next_permutation(permutation.begin(), permutation.end()))
+      if (isTranspose<decltype(element)>(original.bytes.data(), dims, permutation, copy.bytes.data(),
+                                         comparisons))
         return permutation;
     return std::vector<int64_t>();
   });
 }
 
+size_t comparisonsFor(size_t elements) { return kPasses * elements + kFreeComparisons; }
+
 std::optional<TensorView> findView(const TensorData &original, const TensorData &copy) {
+  size_t width = std::max(widthOf(original), size_t(1)),
+         comparisons = comparisonsFor(original.bytes.size() / width);
+  return findView(original, copy, comparisons);
+}
+
+std::optional<TensorView> findView(const TensorData &original, const TensorData &copy, size_t &comparisons) {
   if (original.type != copy.type || original.bytes.size() != copy.bytes.size() || !original.strings.empty() ||
       !copy.strings.empty())
     return std::nullopt;
   if (original.bytes == copy.bytes)
     return TensorView{original.dims, {}};
+  comparisons -= std::min(comparisons, original.bytes.size() / 16); // many at a time
   std::vector<int64_t> dims = dropOnes(original.dims);
-  if (std::vector<int64_t> permutation = findPermutation(original, dims, copy); !permutation.empty())
+  if (std::vector<int64_t> permutation = findPermutation(original, dims, copy, comparisons);
+      !permutation.empty())
     return TensorView{dims, permutation};
   // The other way round: the original is a transpose of the copy, which is cut into more dimensions, or others.
   dims = dropOnes(copy.dims);
-  std::vector<int64_t> back = findPermutation(copy, dims, original);
+  std::vector<int64_t> back = findPermutation(copy, dims, original, comparisons);
   if (back.empty())
     return std::nullopt;
   TensorView view{std::vector<int64_t>(dims.size()), std::vector<int64_t>(dims.size())};

@@ -21,8 +21,15 @@ struct TensorView {
   bool isTransposed() const { return !permutation.empty(); }
 };
 
-/// How `copy` is a view of `original`, bit for bit; nothing where it is none. The cost is one pass over the elements: a wrong
-/// permutation ends at its first difference. More than 6 dimensions above 1 are compared in their own order only.
+/// Elements that may be compared to find out whether tensors of that many, all together, are views: enough for all permutations
+/// of 4 dimensions, and of 6 where one tensor has no more than 512 elements.
+size_t comparisonsFor(size_t elements);
+
+/// How `copy` is a view of `original`, bit for bit; nothing where it is none, or where finding it takes more comparisons of
+/// elements than `comparisons`, which it takes from. A wrong permutation ends at its first difference: early in elements drawn at
+/// random, at the end in those that are nearly all zero. More than 6 dimensions above 1 are compared in their own order only.
+std::optional<TensorView> findView(const TensorData &original, const TensorData &copy, size_t &comparisons);
+/// With as many comparisons as one pair needs.
 std::optional<TensorView> findView(const TensorData &original, const TensorData &copy);
 
 /// The same for all views of one tensor, and different for tensors that differ, but for chance. Constant time: reads the ends.

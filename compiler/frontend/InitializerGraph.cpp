@@ -2,15 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/InitializerGraph.h"
 
+#include "compiler/frontend/NodeOrder.h"
+
 namespace ortc::frontend {
 
 InitializerGraph::InitializerGraph(const Model &model) : model(model), graph(model.getProto().graph()) {
+  for (const auto &function : model.getProto().functions())
+    functions.insert({std::string(canonicalDomain(function.domain())), function.name(), function.overload()});
   std::set<std::string> copies;
   for (int i = 0; i < graph.initializer_size(); ++i)
     initializers[graph.initializer(i).name()] = i;
   for (const auto &node : graph.node())
-    if (isNode(node, "Identity") && node.input_size() == 1 && node.output_size() == 1 &&
-        initializers.count(node.input(0)))
+    if (isIdentity(node) && initializers.count(node.input(0)))
       copies.insert(node.output(0));
   for (int n = 0; n < graph.node_size(); ++n)
     for (int i = 0; i < graph.node(n).input_size(); ++i)
@@ -18,6 +21,21 @@ InitializerGraph::InitializerGraph(const Model &model) : model(model), graph(mod
         readers[name].push_back({n, i});
   for (const auto &output : graph.output())
     outputs.insert(output.name());
+  for (std::string_view name : findNamesReadInside(graph))
+    readInside.emplace(name);
+}
+
+bool InitializerGraph::isCall(const proto::NodeProto &node) const {
+  return !functions.empty() &&
+         functions.count({std::string(canonicalDomain(node.domain())), node.op_type(), node.overload()});
+}
+
+bool InitializerGraph::isNode(const proto::NodeProto &node, std::string_view type) const {
+  return node.op_type() == type && canonicalDomain(node.domain()).empty() && !isCall(node);
+}
+
+bool InitializerGraph::isIdentity(const proto::NodeProto &node) const {
+  return isNode(node, "Identity") && node.input_size() == 1 && node.output_size() == 1;
 }
 
 const proto::TensorProto *InitializerGraph::find(const std::string &name) const {
@@ -50,27 +68,6 @@ std::string InitializerGraph::describeElements(const proto::TensorProto &tensor)
 
 std::string nameOf(const proto::NodeProto &node) {
   return !node.name().empty() || node.output_size() == 0 ? node.name() : node.output(0);
-}
-
-bool isNode(const proto::NodeProto &node, const char *type) {
-  return node.op_type() == type && canonicalDomain(node.domain()).empty();
-}
-
-std::string makeUnique(std::string name, const std::set<std::string> &taken) {
-  while (taken.count(name))
-    name += "_";
-  return name;
-}
-
-std::set<std::string> listNames(const proto::GraphProto &graph) {
-  std::set<std::string> names;
-  for (const auto &tensor : graph.initializer())
-    names.insert(tensor.name());
-  for (const auto &input : graph.input())
-    names.insert(input.name());
-  for (const auto &node : graph.node())
-    names.insert(node.output().begin(), node.output().end());
-  return names;
 }
 
 } // namespace ortc::frontend

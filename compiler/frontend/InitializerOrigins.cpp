@@ -89,13 +89,13 @@ std::vector<TracedOperation> findOperations(const proto::GraphProto &graph) {
     std::string_view text = findMetadata(node, "pkg.torch.onnx.fx_node");
     TracedOperation &operation = operations.emplace_back();
     operation.text = text;
+    std::set<std::string> seen;
     for (size_t at = text.find('%'); at != text.npos; at = text.find('%', at + 1)) {
       size_t end = at + 1;
       while (end < text.size() && (isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
         ++end;
       auto found = names.find(std::string(text.substr(at + 1, end - at - 1)));
-      if (found != names.end() && std::find(operation.parameters.begin(), operation.parameters.end(),
-                                            found->second) == operation.parameters.end())
+      if (found != names.end() && seen.insert(found->second).second)
         operation.parameters.push_back(found->second);
     }
   }

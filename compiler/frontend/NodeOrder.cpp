@@ -57,6 +57,18 @@ static void addFreeNames(const proto::GraphProto &graph, Names &free) {
       free.insert(name);
 }
 
+std::unordered_set<std::string_view> findNamesReadInside(const proto::GraphProto &graph) {
+  Names read;
+  for (const proto::NodeProto &node : graph.node())
+    for (const proto::AttributeProto &attribute : node.attribute()) {
+      if (attribute.has_g())
+        addFreeNames(attribute.g(), read);
+      for (const proto::GraphProto &body : attribute.graphs())
+        addFreeNames(body, read);
+    }
+  return read;
+}
+
 static Dependencies findDependencies(const Nodes &nodes) {
   std::unordered_map<std::string_view, int> producer;
   for (int i = 0; i < nodes.size(); ++i)

@@ -5,6 +5,9 @@
 #include "compiler/frontend/Status.h"
 #include "compiler/frontend/onnx.pb.h"
 
+#include <string_view>
+#include <unordered_set>
+
 namespace ortc::frontend {
 
 /// Sorts nodes so that every value stands before its uses, those in graph attributes included. An order that
@@ -12,5 +15,8 @@ namespace ortc::frontend {
 /// in `nodes` produces are no dependencies. Output names are distinct. Fails on a cycle and names its nodes.
 /// O(names + nodes log nodes); graph attributes are read once for each graph around them.
 Status sortNodes(google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes);
+
+/// The names that branches and loop bodies in attributes of the nodes take from the graph, or from around it.
+std::unordered_set<std::string_view> findNamesReadInside(const proto::GraphProto &graph);
 
 } // namespace ortc::frontend

@@ -3,11 +3,14 @@
 #include "compiler/frontend/UnitNorms.h"
 
 #include "compiler/frontend/GeneratedNames.h"
+#include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/InitializerGraph.h"
 #include "compiler/frontend/InitializerOrigins.h"
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <string_view>
 #include <tuple>
 
 namespace ortc::frontend {
@@ -36,6 +39,8 @@ public:
       for (const std::string &input : g.graph.node(n).input())
         users[input].push_back(n);
     }
+    for (int n = 0; n < g.graph.node_size(); ++n) // nodes are in order
+      firstViews.push_back(isView(g.graph.node(n)) ? firstView(g.graph.node(n).input(0)).value_or(n) : -1);
   }
 
   /// The slots of all norms whose scale is all ones and whose bias is all zeros: of instance norms, and of others that the
@@ -49,15 +54,15 @@ public:
     for (int n = 0; n < g.graph.node_size(); ++n) {
       const proto::NodeProto &norm = g.graph.node(n);
       const TracedOperation &operation = operations[static_cast<size_t>(n)];
-      bool isInstanceNorm = isNode(norm, kNorms[0]),
+      bool isInstanceNorm = g.isNode(norm, kNorms[0]),
            isBare = !operation.text.empty() && operation.parameters.empty();
       if (norm.input_size() < 3 || !(isInstanceNorm || isBare) ||
           std::none_of(std::begin(kNorms), std::end(kNorms),
-                       [&](const char *type) { return isNode(norm, type); }))
+                       [&](const char *type) { return g.isNode(norm, type); }))
         continue;
       Slot scale = follow(n, 1), bias = follow(n, 2);
       // A norm of which only one is a constant has learned that one, too.
-      if (!isFilled(n, 1, scale, "ones") || !isFilled(n, 2, bias, "zeros"))
+      if (!isFilled(scale, "ones") || !isFilled(bias, "zeros"))
         continue;
       if (isBare)
         bare.insert(operation.text);
@@ -69,12 +74,12 @@ public:
     // A group norm without weights has them all the same, behind its norm.
     for (int n = 0; n < g.graph.node_size(); ++n) {
       const proto::NodeProto &node = g.graph.node(n);
-      bool scales = isNode(node, "Mul");
-      if (!bare.count(operations[static_cast<size_t>(n)].text) || !(scales || isNode(node, "Add")))
+      bool scales = g.isNode(node, "Mul");
+      if (!bare.count(operations[static_cast<size_t>(n)].text) || !(scales || g.isNode(node, "Add")))
         continue;
       for (int i = 0; i < node.input_size(); ++i)
         if (Slot slot{n, i, node.input(i), true};
-            g.find(slot.initializer) && isFilled(n, i, slot, scales ? "ones" : "zeros"))
+            g.find(slot.initializer) && isFilled(slot, scales ? "ones" : "zeros"))
           slots.push_back(slot);
     }
     return slots;
@@ -88,49 +93,73 @@ private:
 
   bool standsBetweenReshapes(const proto::NodeProto &norm) const {
     const proto::NodeProto *before = producerOf(norm.input(0));
+    if (norm.output_size() == 0)
+      return false;
     auto after = users.find(norm.output(0));
-    return before && isNode(*before, "Reshape") && after != users.end() && !g.outputs.count(norm.output(0)) &&
+    return before && g.isNode(*before, "Reshape") && after != users.end() &&
+           !g.outputs.count(norm.output(0)) && !g.readInside.count(norm.output(0)) &&
            std::all_of(after->second.begin(), after->second.end(), [&](int user) {
-             return isNode(g.graph.node(user), "Reshape") && g.graph.node(user).input(0) == norm.output(0);
+             return g.isNode(g.graph.node(user), "Reshape") && g.graph.node(user).input(0) == norm.output(0);
            });
+  }
+
+  bool isView(const proto::NodeProto &node) const {
+    static const char *const kViews[] = {"Identity",  "Cast",    "CastLike", "Expand",
+                                         "Unsqueeze", "Squeeze", "Reshape"};
+    return node.input_size() != 0 && std::any_of(std::begin(kViews), std::end(kViews),
+                                                 [&](const char *type) { return g.isNode(node, type); });
+  }
+  /// The first of the views, one behind the other, that give a value.
+  std::optional<int> firstView(const std::string &value) const {
+    auto found = producers.find(value);
+    if (found == producers.end() || found->second >= static_cast<int>(firstViews.size()) ||
+        firstViews[static_cast<size_t>(found->second)] < 0)
+      return std::nullopt;
+    return firstViews[static_cast<size_t>(found->second)];
   }
 
   /// From an operand of a norm back to the initializer; without one where something else gives it.
   Slot follow(int node, int input) const {
-    static const char *const kViews[] = {"Identity",  "Cast",    "CastLike", "Expand",
-                                         "Unsqueeze", "Squeeze", "Reshape"};
     Slot slot{node, input, "", false};
-    for (;;) {
-      const std::string &value = g.graph.node(slot.node).input(slot.input);
-      if (g.find(value)) {
-        slot.initializer = value;
-        return slot;
-      }
-      auto found = producers.find(value);
-      if (found == producers.end() || found->second >= slot.node) // nodes are in order
-        return slot;
-      const proto::NodeProto &view = g.graph.node(found->second);
-      if (view.input_size() == 0 || std::none_of(std::begin(kViews), std::end(kViews),
-                                                 [&](const char *type) { return isNode(view, type); }))
-        return slot;
-      slot.node = found->second;
+    if (std::optional<int> view = firstView(g.graph.node(node).input(input))) {
+      slot.node = *view;
       slot.input = 0;
     }
+    const std::string &value = g.graph.node(slot.node).input(slot.input);
+    if (g.find(value))
+      slot.initializer = value;
+    return slot;
   }
 
-  /// Whether an operand of a norm is all ones or all zeros: an initializer, or what the graph makes of constants.
-  bool isFilled(int norm, int input, const Slot &slot, const char *elements) const {
-    if (!slot.initializer.empty()) {
-      const proto::TensorProto &tensor = *g.find(slot.initializer);
-      return InitializerGraph::isFloat(tensor) && g.describeElements(tensor) == elements;
+  /// Whether an operand of a norm is all ones or all zeros: `slot` is where its initializer is read, or the last that could be
+  /// followed back.
+  bool isFilled(const Slot &slot, std::string_view elements) const {
+    const std::string &value = g.graph.node(slot.node).input(slot.input);
+    if (const proto::TensorProto *tensor = g.find(value))
+      return InitializerGraph::isFloat(*tensor) && g.describeElements(*tensor) == elements;
+    const proto::NodeProto *made = producerOf(value);
+    if (!made)
+      return false;
+    bool isFill = g.isNode(*made, "ConstantOfShape");
+    if (!isFill && !g.isNode(*made, "Constant"))
+      return false;
+    float wanted = elements == "ones" ? 1 : 0;
+    for (const auto &attribute : made->attribute()) {
+      if (attribute.name() == "value")
+        return g.describeElements(attribute.t()) == elements;
+      if (attribute.name() == "value_float")
+        return attribute.f() == wanted;
+      if (attribute.name() == "value_floats")
+        return std::all_of(attribute.floats().begin(), attribute.floats().end(),
+                           [&](float each) { return each == wanted; });
     }
-    const proto::NodeProto *made = producerOf(g.graph.node(norm).input(input));
-    return made && (isNode(*made, "Constant") || isNode(*made, "ConstantOfShape") || isNode(*made, "Expand"));
+    return isFill && wanted == 0; // what it is filled with where nothing is said
   }
 
   const InitializerGraph &g;
   std::map<std::string, int> producers;
   std::map<std::string, std::vector<int>> users;
+  std::vector<int> firstViews; ///< by node; -1 for those that are no views
 };
 
 /// What is to be done to a slot.
@@ -159,7 +188,7 @@ static std::vector<Change> planChanges(const InitializerGraph &g) {
     auto isKnown = [](const Slot &slot) { return slot.learnsNothing; };
     auto marked =
         isMadeUp ? group.size() : static_cast<size_t>(std::count_if(group.begin(), group.end(), isKnown));
-    bool isShared = g.readers.at(name).size() > marked || g.outputs.count(name);
+    bool isShared = g.readers.at(name).size() > marked || g.outputs.count(name) || g.readInside.count(name);
     for (const Slot &slot : group)
       if (isMadeUp || (slot.learnsNothing && isShared))
         changes.push_back({slot, isShared});
@@ -174,23 +203,22 @@ static void markConstant(proto::TensorProto &tensor) {
 }
 
 static void apply(proto::GraphProto &graph, const InitializerGraph &g, const std::vector<Change> &changes) {
-  std::set<std::string> taken = listNames(graph);
-  std::map<std::string, std::string> copies;
+  NewNames names(graph);
+  std::map<std::string, std::string>
+      constants; // what is marked, by the initializer that it is or was copied from
   for (const Change &change : changes) {
     const std::string &name = change.slot.initializer;
-    auto [known, isNew] = copies.insert({name, name});
+    auto [known, isNew] = constants.insert({name, name});
     if (isNew && change.copies) {
-      known->second = makeUnique(nameOf(g.graph.node(change.slot.node)) + "." + name, taken);
-      taken.insert(known->second);
-      *graph.add_initializer() = *g.find(name);
-      auto &copy = *graph.mutable_initializer(graph.initializer_size() - 1);
+      known->second = names.make(nameOf(g.graph.node(change.slot.node)) + "." + name);
+      auto &copy = *graph.add_initializer();
+      copy = *g.find(name);
       copy.set_name(known->second);
       copy.clear_metadata_props();
+      markConstant(copy);
+    } else if (isNew) {
+      markConstant(*graph.mutable_initializer(g.initializers.at(name)));
     }
-    if (isNew)
-      for (auto &tensor : *graph.mutable_initializer())
-        if (tensor.name() == known->second)
-          markConstant(tensor);
     graph.mutable_node(change.slot.node)->set_input(change.slot.input, known->second);
   }
 }
@@ -203,17 +231,12 @@ Status markUnitNorms(std::shared_ptr<const Model> &model, std::vector<std::strin
   std::set<std::string> names;
   for (const Change &change : changes)
     names.insert(change.slot.initializer);
-  std::string list;
-  size_t shown = 0;
-  for (const std::string &name : names)
-    if (++shown <= 4)
-      list += (shown > 1 ? ", '" : "'") + name + "'";
   std::shared_ptr<const Model> edited;
   ORTC_RETURN_IF_ERROR(
       model->edit([&](proto::ModelProto &proto) { apply(*proto.mutable_graph(), g, changes); }, edited));
   notes.push_back("the ones and zeros of group or instance norms without weights of their own are constants "
                   "and not trained: " +
-                  list + (names.size() > 4 ? " and " + std::to_string(names.size() - 4) + " more" : ""));
+                  quoteSome({names.begin(), names.end()}, 4));
   model = std::move(edited);
   return {};
 }

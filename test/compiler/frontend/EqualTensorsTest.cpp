@@ -103,6 +103,28 @@ TEST(EqualTensorsTest, MoreThanSixDimensionsStayInTheirOrder) {
   EXPECT_TRUE(findView(Floats(twos, values).data, Floats({128}, values).data));
 }
 
+/// One element that is not zero, at the end of all dimensions but this one.
+std::vector<float> sparseValues(size_t rank, size_t size, size_t axis) {
+  size_t count = 1, at = 0;
+  for (size_t i = 0; i < rank; ++i) {
+    count *= size;
+    at = at * size + size - (i == axis ? 2 : 1);
+  }
+  std::vector<float> values(count);
+  values[at] = 1;
+  return values;
+}
+
+TEST(EqualTensorsTest, SparseTensorsAreComparedForABoundedTime) {
+  // All permutations of four dimensions are tried, and those of six where there is little to compare.
+  std::vector<int64_t> four(4, 16), six(6, 3), large(6, 8);
+  EXPECT_TRUE(findView(Floats(four, sparseValues(4, 16, 3)).data, Floats(four, sparseValues(4, 16, 0)).data));
+  EXPECT_TRUE(findView(Floats(six, sparseValues(6, 3, 5)).data, Floats(six, sparseValues(6, 3, 0)).data));
+  // The first permutation that fits comes after 600 that differ at the end.
+  EXPECT_FALSE(
+      findView(Floats(large, sparseValues(6, 8, 5)).data, Floats(large, sparseValues(6, 8, 0)).data));
+}
+
 TEST(EqualTensorsTest, OneStretchOfRandomElementsIsEnough) {
   std::vector<float> values(16384, 0.0f); // four stretches
   EXPECT_FALSE(looksRandom(Floats({16384}, values).data));

@@ -7,7 +7,10 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
 #include <cstring>
+#include <ctime>
 #include <set>
 
 using namespace ortc;
@@ -449,6 +452,312 @@ TEST_F(SharedInitializersTest, RestoresBiasesOfZerosThatWereDropped) {
   ASSERT_EQ(report.notes.size(), 1u);
   EXPECT_EQ(report.notes[0], "1 bias of zeros that the exporter had dropped is there again: 'fc.bias'");
   EXPECT_EQ(report.warnings.size(), 0u);
+}
+
+TEST_F(SharedInitializersTest, TiesTheOriginalOfACopyToAThirdOne) {
+  std::vector<float> values = randomValues(9, 1);
+  for (const char *name : {"a.weight", "b.weight", "val_0", "val_1"})
+    addValues(name, {3, 3}, values);
+  addNode(graph, "MatMul", {"x", "a.weight"}, {"h"}, "first");
+  addNode(graph, "MatMul", {"h", "b.weight"}, {"i"}, "second");
+  addNode(graph, "MatMul", {"i", "val_0"}, {"j"}, "third");
+  addNode(graph, "MatMul", {"j", "val_1"}, {"y"}, "fourth");
+  ASSERT_EQ(resolve(), "");
+  EXPECT_EQ(node(3).input(1), "val_0");
+  ASSERT_EQ(report.warnings.size(), 1u);
+  EXPECT_NE(report.warnings[0].find("--tie val_0=a.weight"), std::string::npos) << report.warnings[0];
+  // As the warning says.
+  ASSERT_EQ(resolve({{}, {{"val_0", "a.weight"}}}), "");
+  EXPECT_EQ(node(2).input(1), "a.weight");
+  EXPECT_EQ(node(3).input(1), "a.weight");
+  EXPECT_EQ(model->getProto().graph().initializer_size(), 2);
+}
+
+TEST_F(SharedInitializersTest, RestoresAParameterOnceWhoseNameMayBeMadeUp) {
+  addValues("m.w_cast", {3}, {1, 1, 1});
+  addNode(graph, "Identity", {"m.w_cast"}, {"n.w_cast"}, "Identity_0");
+  addNode(graph, "Mul", {"x", "m.w_cast"}, {"h"}, "/m/Mul");
+  addNode(graph, "Mul", {"h", "n.w_cast"}, {"y"}, "/n/Mul");
+  ASSERT_EQ(resolve(), "");
+  EXPECT_EQ(bytes("n.w_cast"), bytes("m.w_cast"));
+  EXPECT_EQ(model->getProto().graph().node_size(), 2);
+}
+
+/// What PyTorch's exporter writes down about a model whose only node took a weight and a bias.
+void traceWeightAndBias(proto::GraphProto *graph) {
+  auto *signature = graph->add_metadata_props();
+  signature->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+  signature->set_value("p_w: PARAMETER target='up.weight'\np_b: PARAMETER target='up.bias'\n");
+  auto *entry = graph->mutable_node(0)->add_metadata_props();
+  entry->set_key("pkg.torch.onnx.fx_node");
+  entry->set_value("%up = up(%x, %p_w, %p_b)");
+  annotate(graph, "up.weight", kKind, "PARAMETER");
+}
+
+TEST_F(SharedInitializersTest, RestoresNoBiasOfAnImpossibleSize) {
+  for (auto [group, elements] :
+       std::vector<std::pair<int64_t, size_t>>{{3, 6}, {1, 2}, {-1, 0}, {0, 0}, {2, 0}, {INT64_MAX, 0}}) {
+    graph->clear_node();
+    graph->clear_initializer();
+    graph->clear_metadata_props();
+    graph->clear_value_info();
+    addInitializer(graph, "up.weight", {3, 2, 1, 1});
+    addAttribute(addNode(graph, "ConvTranspose", {"x", "up.weight"}, {"y"}, "up"), "group",
+                 proto::AttributeProto::INT)
+        ->set_i(group);
+    traceWeightAndBias(graph);
+    ASSERT_EQ(resolve(), "");
+    EXPECT_EQ(node(0).input_size(), elements ? 3 : 2) << group;
+    if (elements)
+      EXPECT_EQ(bytes("up.bias").size(), elements * sizeof(float)) << group;
+  }
+  graph->clear_node();
+  graph->clear_initializer();
+  graph->clear_metadata_props();
+  addInitializer(graph, "up.weight", {int64_t(1) << 40, 0, 1, 1});
+  addNode(graph, "Conv", {"x", "up.weight"}, {"y"}, "up");
+  traceWeightAndBias(graph);
+  ASSERT_EQ(resolve(), "");
+  EXPECT_EQ(node(0).input_size(), 2);
+}
+
+TEST_F(SharedInitializersTest, RestoresNoParameterWhoseNameIsTaken) {
+  addInitializer(graph, "up.weight", {2, 3});
+  addNode(graph, "Gemm", {"x", "up.weight"}, {"h"}, "up");
+  addNode(graph, "Relu", {"h"}, {"up.bias"}, "act");
+  addNode(graph, "Relu", {"up.bias"}, {"y"}, "again");
+  traceWeightAndBias(graph);
+  ASSERT_EQ(resolve(), "");
+  EXPECT_EQ(node(0).input_size(), 2);
+}
+
+/// A function of the model that has the name of a standard operator, and gives its first input.
+void addFunction(proto::ModelProto &message, const std::string &name, int inputs) {
+  auto *function = message.add_functions();
+  function->set_name(name);
+  function->add_opset_import()->set_version(17);
+  for (int i = 0; i < inputs; ++i)
+    function->add_input("in" + std::to_string(i));
+  function->add_output("out");
+  addNode(function->mutable_node(), "Relu", {"in0"}, {"out"});
+}
+
+TEST_F(SharedInitializersTest, CallsOfFunctionsAreNoStandardOperators) {
+  addFunction(message, "Identity", 1);
+  addFunction(message, "InstanceNormalization", 3);
+  addFunction(message, "Gather", 2);
+  addFunction(message, "Gemm", 3);
+  addValues("up.weight", {2, 3}, {1, 2, 3, 4, 5, 6});
+  addValues("val_1", {3}, {1, 1, 1});
+  addValues("val_0", {3}, {0, 0, 0});
+  addValues("copy", {2, 3}, {1, 2, 3, 4, 5, 6});
+  addNode(graph, "Gemm", {"x", "up.weight"}, {"a"}, "up");
+  addNode(graph, "Reshape", {"a", "s"}, {"b"}, "cut");
+  addNode(graph, "InstanceNormalization", {"b", "val_1", "val_0"}, {}, "no outputs");
+  addNode(graph, "InstanceNormalization", {"b", "val_1", "val_0"}, {"c"}, "norm");
+  addNode(graph, "Identity", {"val_1"}, {}, "no outputs either");
+  addNode(graph, "Identity", {"val_1"}, {"norm.weight"}, "call");
+  addNode(graph, "Gather", {"up.weight", "s"}, {"d"}, "table");
+  auto *sum = addNode(graph, "Sum", {"b", "c", "d", "norm.weight", "copy"}, {"y"}, "sum");
+  EXPECT_EQ(sum->input_size(), 5);
+  setType(graph->add_input(), "s", {2})
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->set_elem_type(proto::TensorProto::INT64);
+  traceWeightAndBias(graph);
+  ASSERT_EQ(resolve(), "");
+  EXPECT_EQ(model->getProto().SerializeAsString(), message.SerializeAsString());
+}
+
+TEST_F(SharedInitializersTest, ANormWithLearnedNumbersInAConstantIsLearned) {
+  for (bool isLearned : {false, true})
+    for (const char *attribute : {"value_floats", "value", "value_float"}) {
+      graph->clear_node();
+      graph->clear_initializer();
+      addValues("val_1", {3}, {1, 1, 1});
+      auto *constant = addNode(graph, "Constant", {}, {"bias"}, "bias");
+      std::vector<float> values(std::string(attribute) == "value_float" ? 1 : 3, 0.0f);
+      values.back() = isLearned ? 2 : 0;
+      if (attribute == std::string("value")) {
+        proto::GraphProto tensors;
+        std::string bytes(12, '\0');
+        std::memcpy(bytes.data(), values.data(), bytes.size());
+        addInitializer(&tensors, "", {3})->set_raw_data(bytes);
+        *addAttribute(constant, attribute, proto::AttributeProto::TENSOR)->mutable_t() =
+            tensors.initializer(0);
+      } else if (values.size() > 1) {
+        auto *list = addAttribute(constant, attribute, proto::AttributeProto::FLOATS);
+        list->mutable_floats()->Add(values.begin(), values.end());
+      } else {
+        addAttribute(constant, attribute, proto::AttributeProto::FLOAT)->set_f(values[0]);
+      }
+      addNode(graph, "InstanceNormalization", {"x", "val_1", "bias"}, {"y"}, "norm");
+      ASSERT_EQ(resolve(), "");
+      EXPECT_EQ(listConstants(*model), isLearned ? std::set<std::string>{} : std::set<std::string>{"val_1"})
+          << attribute;
+    }
+}
+
+/// An If of which both branches are this graph.
+void addBranches(proto::GraphProto *graph, const proto::GraphProto &body, const std::string &output) {
+  setType(graph->add_input(), "flag", {})
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->set_elem_type(proto::TensorProto::BOOL);
+  auto *branches = addNode(graph, "If", {"flag"}, {output}, "branches");
+  for (const char *name : {"then_branch", "else_branch"})
+    *addAttribute(branches, name, proto::AttributeProto::GRAPH)->mutable_g() = body;
+}
+
+TEST_F(SharedInitializersTest, OnesThatABranchReadsAreNotFrozen) {
+  addValues("val_1", {3}, {1, 1, 1});
+  addValues("val_0", {3}, {0, 0, 0});
+  addNode(graph, "InstanceNormalization", {"x", "val_1", "val_0"}, {"a"}, "norm");
+  proto::GraphProto body;
+  body.set_name("body");
+  addNode(&body, "Mul", {"a", "val_1"}, {"scaled"}, "scale");
+  setType(body.add_output(), "scaled", {2, 3});
+  addBranches(graph, body, "y");
+  ASSERT_EQ(resolve(), "");
+  EXPECT_EQ(listConstants(*model), (std::set<std::string>{"norm.val_1", "val_0"}));
+  EXPECT_EQ(node(0).input(1), "norm.val_1");
+}
+
+TEST_F(SharedInitializersTest, NewNamesAreNewInTheWholeModel) {
+  addValues("ones", {3}, {1, 1, 1});
+  addValues("bias", {3}, {1, 2, 3});
+  addNode(graph, "LayerNormalization", {"x", "ones", "bias"}, {"a"}, "first");
+  addNode(graph, "LayerNormalization", {"a", "ones", "bias"}, {"b"}, "second");
+  addNode(graph, "LayerNormalization", {"b", "ones", "bias"}, {"c"}, "third");
+  auto *sparse = graph->add_sparse_initializer();
+  sparse->mutable_values()->set_name("second.ones");
+  sparse->mutable_values()->set_data_type(proto::TensorProto::FLOAT);
+  sparse->mutable_values()->add_dims(1);
+  sparse->mutable_values()->add_float_data(1);
+  sparse->mutable_indices()->set_data_type(proto::TensorProto::INT64);
+  sparse->mutable_indices()->add_dims(1);
+  sparse->mutable_indices()->add_int64_data(0);
+  sparse->add_dims(3);
+  proto::GraphProto body;
+  body.set_name("body");
+  addNode(&body, "Mul", {"c", "second.ones"}, {"third.ones"}, "scale");
+  setType(body.add_output(), "third.ones", {2, 3});
+  addBranches(graph, body, "y");
+  ASSERT_EQ(resolve({{"ones"}, {}}), "");
+  EXPECT_EQ(node(1).input(1), "second.ones_");
+  EXPECT_EQ(node(2).input(1), "third.ones_");
+}
+
+TEST_F(SharedInitializersTest, TiesWhatIsAnOutputOrHasANameThatABranchUses) {
+  addValues("val_0", {2, 3}, {1, 2, 3, 4, 5, 6});
+  addValues("w", {2, 3}, {1, 2, 3, 4, 5, 6});
+  proto::GraphProto body;
+  body.set_name("body");
+  addNode(&body, "Add", {"x", "val_0"}, {"w"}, "own"); // its own w
+  addNode(&body, "Add", {"w", "val_0"}, {"sum"}, "sum");
+  setType(body.add_output(), "sum", {2, 3});
+  addNode(graph, "Add", {"x", "w"}, {"a"}, "outer");
+  addBranches(graph, body, "y");
+  ASSERT_EQ(resolve({{}, {{"val_0", "w"}}}), "");
+  EXPECT_EQ(model->getProto().graph().initializer_size(), 1);
+  for (const auto &each : model->getProto().graph().node())
+    for (const auto &attribute : each.attribute())
+      if (attribute.has_g())
+        EXPECT_EQ(attribute.g().node(0).input(1), "val_0");
+  setType(graph->add_output(), "val_0", {2, 3});
+  ASSERT_EQ(resolve({{}, {{"val_0", "w"}}}), "");
+  EXPECT_EQ(model->getProto().graph().output(1).name(), "val_0");
+}
+
+/// How much time of the processor, and how much more memory, `work` takes.
+struct Cost {
+  double seconds, mebibytes;
+};
+template <typename Work> Cost measure(Work work) {
+  auto peak = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<double>(usage.ru_maxrss) / 1024; // KiB
+  };
+  double before = peak();
+  std::clock_t start = std::clock();
+  work();
+  return {static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, peak() - before};
+}
+
+/// What is linear takes a tenth of it, or less.
+constexpr double kMostSeconds = 8;
+
+TEST_F(SharedInitializersTest, EqualTensorsOfManyModulesTakeLinearTime) {
+  std::string value = "x";
+  for (int i = 0; i < 10000; ++i) {
+    std::string number = std::to_string(i), next = i == 9999 ? "y" : "h" + number;
+    addValues("onnx::Add_" + number, {3}, {0, 0, 0});
+    addNode(graph, "Add", {value, "onnx::Add_" + number}, {next}, "/l." + number + "/Add");
+    value = next;
+  }
+  EXPECT_LT(measure([&] { ASSERT_EQ(resolve(), ""); }).seconds, kMostSeconds);
+  EXPECT_EQ(model->getProto().graph().initializer_size(), 10000);
+}
+
+TEST_F(SharedInitializersTest, ManyCopiesTakeLinearTime) {
+  std::string value = "x";
+  for (int i = 0; i < 40000; ++i) {
+    std::string number = std::to_string(i), next = i == 39999 ? "y" : "h" + number;
+    addValues("val_" + number, {3, 3}, randomValues(9, static_cast<unsigned>(i / 2)));
+    addNode(graph, "MatMul", {value, "val_" + number}, {next}, "m" + number);
+    value = next;
+  }
+  EXPECT_LT(measure([&] { ASSERT_EQ(resolve(), ""); }).seconds, kMostSeconds);
+  EXPECT_EQ(model->getProto().graph().initializer_size(), 20000);
+}
+
+TEST_F(SharedInitializersTest, ManyNormsTakeLinearTime) {
+  addValues("val_0", {3}, {0, 0, 0});
+  std::string value = "x";
+  for (int i = 0; i < 40000; ++i) {
+    std::string number = std::to_string(i), next = i == 39999 ? "y" : "h" + number;
+    addValues("onnx::I_" + number, {3}, {1, 1, 1});
+    addNode(graph, "InstanceNormalization", {value, "onnx::I_" + number, "val_0"}, {next}, "n" + number);
+    value = next;
+  }
+  EXPECT_LT(measure([&] { ASSERT_EQ(resolve(), ""); }).seconds, kMostSeconds);
+  EXPECT_EQ(listConstants(*model).size(), 40001u);
+}
+
+TEST_F(SharedInitializersTest, ManyEmbeddingsTakeLinearTime) {
+  addInitializer(graph, "rows", {2})->set_raw_data(std::string(16, '\0'));
+  graph->mutable_initializer(0)->set_data_type(proto::TensorProto::INT64);
+  auto *sum = graph->add_node();
+  sum->set_op_type("Sum");
+  sum->add_output("y");
+  for (int i = 0; i < 6000; ++i) { // the last one is a copy
+    std::string number = std::to_string(i);
+    addValues("table." + number, {3, 3}, randomValues(9, static_cast<unsigned>(i == 5999 ? 17 : i)));
+    addNode(graph, "Gather", {"table." + number, "rows"}, {"g" + number}, "gather" + number);
+    sum->add_input("g" + number);
+  }
+  EXPECT_LT(measure([&] { ASSERT_EQ(resolve(), ""); }).seconds, kMostSeconds);
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_EQ(report.notes[0],
+            "'table.5999' is a copy of 'table.17', an embedding; they are trained apart. If the model "
+            "ties them: --tie table.5999=table.17");
+}
+
+TEST_F(SharedInitializersTest, ModulesOfDeepNamesTakeLinearMemory) {
+  std::string path, value = "x";
+  for (int i = 0; i < 1800; ++i)
+    path += ".m";
+  for (int i = 0; i < 300; ++i) {
+    std::string number = std::to_string(i), name = "l" + number + path + ".weight",
+                next = i == 299 ? "y" : "h" + number;
+    addInitializer(graph, name, {3});
+    addNode(graph, "Add", {value, name}, {next}, "/l" + number + path + "/Add");
+    value = next;
+  }
+  Cost cost = measure([&] { ASSERT_EQ(resolve(), ""); });
+  EXPECT_LT(cost.mebibytes, 300);
+  EXPECT_LT(cost.seconds, kMostSeconds);
 }
 
 } // namespace

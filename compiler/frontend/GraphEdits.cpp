@@ -1,0 +1,63 @@
+//===- GraphEdits.cpp - what edits of a graph share -----------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/frontend/GraphEdits.h"
+
+#include <algorithm>
+
+namespace ortc::frontend {
+
+std::set<std::string> listNames(const proto::GraphProto &graph) {
+  std::set<std::string> names;
+  for (const auto &tensor : graph.initializer())
+    names.insert(tensor.name());
+  for (const auto &tensor : graph.sparse_initializer())
+    names.insert(tensor.values().name());
+  for (const auto &input : graph.input())
+    names.insert(input.name());
+  for (const auto &node : graph.node())
+    names.insert(node.output().begin(), node.output().end());
+  return names;
+}
+
+/// Calls `visit` for the graphs in the attributes of the nodes.
+template <typename Visit> static void visitBodies(const proto::GraphProto &graph, Visit visit) {
+  for (const auto &node : graph.node())
+    for (const auto &attribute : node.attribute()) {
+      if (attribute.has_g())
+        visit(attribute.g());
+      for (const auto &body : attribute.graphs())
+        visit(body);
+    }
+}
+
+void NewNames::addInside(const proto::GraphProto &graph) {
+  inside.merge(listNames(graph));
+  visitBodies(graph, [&](const proto::GraphProto &body) { addInside(body); });
+}
+
+NewNames::NewNames(const proto::GraphProto &graph) : taken(listNames(graph)) {
+  visitBodies(graph, [&](const proto::GraphProto &body) { addInside(body); });
+}
+
+std::string NewNames::make(const std::string &name) {
+  std::string result = name;
+  for (size_t &ending = endings[name]; inside.count(result) || !taken.insert(result).second; ++ending)
+    result = name + "_" + (ending ? std::to_string(ending) : "");
+  return result;
+}
+
+std::string joinSome(const std::vector<std::string> &items, size_t shown) {
+  std::string list;
+  for (size_t i = 0; i < std::min(items.size(), shown); ++i)
+    list += (i ? ", " : "") + items[i];
+  return list + (items.size() > shown ? " and " + std::to_string(items.size() - shown) + " more" : "");
+}
+
+std::string quoteSome(const std::vector<std::string> &names, size_t shown) {
+  std::vector<std::string> quoted;
+  for (size_t i = 0; i < names.size(); ++i) // those behind are counted only
+    quoted.push_back(i < shown ? "'" + names[i] + "'" : "");
+  return joinSome(quoted, shown);
+}
+
+} // namespace ortc::frontend

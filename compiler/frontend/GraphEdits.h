@@ -1,0 +1,48 @@
+//===- GraphEdits.h - what edits of a graph share -------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/frontend/onnx.pb.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ortc::frontend {
+
+/// The names that a graph gives: of initializers, inputs and results. Those of branches and loop bodies are not among them.
+std::set<std::string> listNames(const proto::GraphProto &graph);
+
+/// Gives names that nothing in the graph has, nor in branches and loop bodies.
+class NewNames {
+public:
+  explicit NewNames(const proto::GraphProto &graph);
+
+  /// `name`, or what it becomes with an ending; it is taken from now on.
+  std::string make(const std::string &name);
+  /// Whether a branch or a loop body has a value of its own of that name, and so cannot read one around it.
+  bool isNameInside(const std::string &name) const { return inside.count(name) != 0; }
+
+private:
+  void addInside(const proto::GraphProto &graph);
+
+  std::set<std::string> taken, inside;
+  std::map<std::string, size_t> endings; ///< given so far, by name
+};
+
+/// Removes what `isGone(element, index)` holds for, in one pass.
+template <typename List, typename Predicate> void removeIf(List &list, Predicate isGone) {
+  int kept = 0;
+  for (int i = 0; i < list.size(); ++i)
+    if (!isGone(list.Get(i), i))
+      list.SwapElements(kept++, i);
+  list.DeleteSubrange(kept, list.size() - kept);
+}
+
+/// "'a', 'b', 'c' and 2 more": `shown` of these.
+std::string joinSome(const std::vector<std::string> &items, size_t shown);
+/// The same, in quotes.
+std::string quoteSome(const std::vector<std::string> &names, size_t shown);
+
+} // namespace ortc::frontend
