@@ -1,66 +1,12 @@
 //===- SharedInitializersTest.cpp - merged and copied parameters ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/frontend/SharedInitializers.h"
-
-#include "compiler/frontend/InitializerOrigins.h"
-#include "test/compiler/frontend/ModelBuilder.h"
-
-#include <gtest/gtest.h>
-
-#include <sys/resource.h>
-
-#include <cstring>
-#include <ctime>
-#include <set>
+#include "test/compiler/frontend/SharedInitializersFixture.h"
 
 using namespace ortc;
 using namespace ortc::frontend;
 using namespace ortc::frontend::test;
 
 namespace {
-
-class SharedInitializersTest : public testing::Test {
-protected:
-  SharedInitializersTest() {
-    message.set_ir_version(8);
-    message.add_opset_import()->set_version(17);
-    graph = message.mutable_graph();
-    graph->set_name("g");
-    setType(graph->add_input(), "x", {2, 3});
-    setType(graph->add_output(), "y", {2, 3});
-  }
-
-  void addValues(const std::string &name, std::initializer_list<int64_t> dims,
-                 const std::vector<float> &values) {
-    std::string bytes(values.size() * sizeof(float), '\0');
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-    addInitializer(graph, name, dims)->set_raw_data(bytes);
-  }
-  /// Two norms, one after the other, that read these.
-  void addNorms(const std::string &scale, const std::string &otherScale, const std::string &bias) {
-    addNode(graph, "LayerNormalization", {"x", scale, bias}, {"h"}, "first");
-    addNode(graph, "LayerNormalization", {"h", otherScale, bias}, {"y"}, "second");
-  }
-  std::string resolve(const SharingOptions &options = {}) {
-    EXPECT_EQ(Model::parse(message.SerializeAsString(), "m.onnx", ".", model).message(), "");
-    report = {};
-    return resolveSharedInitializers(model, options, report).message();
-  }
-  const proto::NodeProto &node(int i) const { return model->getProto().graph().node(i); }
-  /// The data of an initializer; fails where there is none.
-  std::string bytes(const std::string &name) const {
-    for (const auto &tensor : model->getProto().graph().initializer())
-      if (tensor.name() == name)
-        return tensor.raw_data();
-    ADD_FAILURE() << "no initializer " << name;
-    return "";
-  }
-
-  proto::ModelProto message;
-  proto::GraphProto *graph;
-  std::shared_ptr<const Model> model;
-  SharingReport report;
-};
 
 TEST_F(SharedInitializersTest, LeavesOrdinaryModelsAlone) {
   addValues("a", {3}, {1, 2, 3});
@@ -153,18 +99,6 @@ TEST_F(SharedInitializersTest, RefusesWhatIsNotThere) {
   EXPECT_EQ(resolve({{}, {{"a", "b"}}}),
             "--tie a=b: the first is neither equal to the second nor its transpose");
 }
-
-/// What PyTorch's exporter writes down about `name`.
-void annotate(proto::GraphProto *graph, const std::string &name, const std::string &key,
-              const std::string &value) {
-  auto *info = graph->add_value_info();
-  info->set_name(name);
-  auto *entry = info->add_metadata_props();
-  entry->set_key(key);
-  entry->set_value(value);
-}
-constexpr char kKind[] = "pkg.torch.export.graph_signature.InputSpec.kind";
-constexpr char kFoldedFrom[] = "pkg.onnxscript.optimizer.folded_from";
 
 TEST_F(SharedInitializersTest, TiesWhatWasFoldedFromAParameterThatIsRead) {
   addValues("w", {3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
@@ -288,14 +222,6 @@ TEST_F(SharedInitializersTest, SaysNothingOfNormsThatShareAParameter) {
   EXPECT_EQ(node(1).input(1), "norm.weight");
 }
 
-/// Values as a random initialization gives them.
-std::vector<float> randomValues(size_t count, unsigned seed) {
-  std::vector<float> values(count);
-  for (float &value : values)
-    value = static_cast<float>((seed = seed * 1664525 + 1013904223) >> 8) / 16777216.0f - 0.5f;
-  return values;
-}
-
 TEST_F(SharedInitializersTest, TiesViewsOfOneParameterWithMadeUpNames) {
   std::vector<float> values = randomValues(24, 1), turned(24), last(24);
   for (size_t i = 0; i < 2; ++i)
@@ -391,15 +317,6 @@ TEST_F(SharedInitializersTest, GivesFreshModulesBackWhatTheExporterMerged) {
   EXPECT_EQ(bytes("onnx::Mul_2"), bytes("onnx::Mul_1"));
   EXPECT_EQ(model->getProto().graph().initializer_size(), 2); // gn is called twice
   ASSERT_EQ(report.notes.size(), 1u);
-}
-
-/// The ones and zeros that legalisation will not train.
-std::set<std::string> listConstants(const Model &model) {
-  std::set<std::string> names;
-  for (const auto &[name, origin] : findOrigins(model.getProto().graph()))
-    if (origin.origin == Origin::constant)
-      names.insert(name);
-  return names;
 }
 
 TEST_F(SharedInitializersTest, OnesAndZerosOfGroupNormsAreConstants) {
@@ -667,97 +584,6 @@ TEST_F(SharedInitializersTest, TiesWhatIsAnOutputOrHasANameThatABranchUses) {
   setType(graph->add_output(), "val_0", {2, 3});
   ASSERT_EQ(resolve({{}, {{"val_0", "w"}}}), "");
   EXPECT_EQ(model->getProto().graph().output(1).name(), "val_0");
-}
-
-/// How much time of the processor, and how much more memory, `work` takes.
-struct Cost {
-  double seconds, mebibytes;
-};
-template <typename Work> Cost measure(Work work) {
-  auto peak = [] {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    return static_cast<double>(usage.ru_maxrss) / 1024; // KiB
-  };
-  double before = peak();
-  std::clock_t start = std::clock();
-  work();
-  return {static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, peak() - before};
-}
-
-/// What is linear takes a tenth of it, or less.
-constexpr double kMostSeconds = 8;
-
-TEST_F(SharedInitializersTest, EqualTensorsOfManyModulesTakeLinearTime) {
-  std::string value = "x";
-  for (int i = 0; i < 10000; ++i) {
-    std::string number = std::to_string(i), next = i == 9999 ? "y" : "h" + number;
-    addValues("onnx::Add_" + number, {3}, {0, 0, 0});
-    addNode(graph, "Add", {value, "onnx::Add_" + number}, {next}, "/l." + number + "/Add");
-    value = next;
-  }
-  EXPECT_LT(measure([&] { ASSERT_EQ(resolve(), ""); }).seconds, kMostSeconds);
-  EXPECT_EQ(model->getProto().graph().initializer_size(), 10000);
-}
-
-TEST_F(SharedInitializersTest, ManyCopiesTakeLinearTime) {
-  std::string value = "x";
-  for (int i = 0; i < 40000; ++i) {
-    std::string number = std::to_string(i), next = i == 39999 ? "y" : "h" + number;
-    addValues("val_" + number, {3, 3}, randomValues(9, static_cast<unsigned>(i / 2)));
-    addNode(graph, "MatMul", {value, "val_" + number}, {next}, "m" + number);
-    value = next;
-  }
-  EXPECT_LT(measure([&] { ASSERT_EQ(resolve(), ""); }).seconds, kMostSeconds);
-  EXPECT_EQ(model->getProto().graph().initializer_size(), 20000);
-}
-
-TEST_F(SharedInitializersTest, ManyNormsTakeLinearTime) {
-  addValues("val_0", {3}, {0, 0, 0});
-  std::string value = "x";
-  for (int i = 0; i < 40000; ++i) {
-    std::string number = std::to_string(i), next = i == 39999 ? "y" : "h" + number;
-    addValues("onnx::I_" + number, {3}, {1, 1, 1});
-    addNode(graph, "InstanceNormalization", {value, "onnx::I_" + number, "val_0"}, {next}, "n" + number);
-    value = next;
-  }
-  EXPECT_LT(measure([&] { ASSERT_EQ(resolve(), ""); }).seconds, kMostSeconds);
-  EXPECT_EQ(listConstants(*model).size(), 40001u);
-}
-
-TEST_F(SharedInitializersTest, ManyEmbeddingsTakeLinearTime) {
-  addInitializer(graph, "rows", {2})->set_raw_data(std::string(16, '\0'));
-  graph->mutable_initializer(0)->set_data_type(proto::TensorProto::INT64);
-  auto *sum = graph->add_node();
-  sum->set_op_type("Sum");
-  sum->add_output("y");
-  for (int i = 0; i < 6000; ++i) { // the last one is a copy
-    std::string number = std::to_string(i);
-    addValues("table." + number, {3, 3}, randomValues(9, static_cast<unsigned>(i == 5999 ? 17 : i)));
-    addNode(graph, "Gather", {"table." + number, "rows"}, {"g" + number}, "gather" + number);
-    sum->add_input("g" + number);
-  }
-  EXPECT_LT(measure([&] { ASSERT_EQ(resolve(), ""); }).seconds, kMostSeconds);
-  ASSERT_EQ(report.notes.size(), 1u);
-  EXPECT_EQ(report.notes[0],
-            "'table.5999' is a copy of 'table.17', an embedding; they are trained apart. If the model "
-            "ties them: --tie table.5999=table.17");
-}
-
-TEST_F(SharedInitializersTest, ModulesOfDeepNamesTakeLinearMemory) {
-  std::string path, value = "x";
-  for (int i = 0; i < 1800; ++i)
-    path += ".m";
-  for (int i = 0; i < 300; ++i) {
-    std::string number = std::to_string(i), name = "l" + number + path + ".weight",
-                next = i == 299 ? "y" : "h" + number;
-    addInitializer(graph, name, {3});
-    addNode(graph, "Add", {value, name}, {next}, "/l" + number + path + "/Add");
-    value = next;
-  }
-  Cost cost = measure([&] { ASSERT_EQ(resolve(), ""); });
-  EXPECT_LT(cost.mebibytes, 300);
-  EXPECT_LT(cost.seconds, kMostSeconds);
 }
 
 } // namespace
