@@ -6,6 +6,7 @@
 
 #include "compiler/frontend/onnx.pb.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace ortc::frontend {
@@ -54,15 +55,23 @@ std::string printable(std::string_view bytes) {
   return text;
 }
 
+/// The first characters of a text, and whether there are more, as a message may show them.
+static std::string beginning(std::string_view text, size_t characters) {
+  size_t end = 0;
+  for (; characters > 0 && end < text.size(); --characters)
+    end += std::max<size_t>(characterSize(text.substr(end)), 1);
+  return printable(text.substr(0, end)) + (end < text.size() ? "..." : "");
+}
+
 namespace {
 
-/// Finds the first text that is none.
+/// Finds the first text that is none, or the first name that is too long.
 class NameChecker {
 public:
   Status model(const proto::ModelProto &model) {
-    text("the producer's name", model.producer_name());
-    text("the producer's version", model.producer_version());
-    text("the domain of the model", model.domain());
+    name("the producer's name", model.producer_name());
+    name("the producer's version", model.producer_version());
+    name("the domain of the model", model.domain());
     opsets(model.opset_import());
     metadata(model.metadata_props());
     for (const proto::FunctionProto &function : model.functions())
@@ -72,42 +81,46 @@ public:
   }
 
 private:
+  void name(const char *what, const std::string &bytes) {
+    if (status.ok() && bytes.size() > kMostNameBytes)
+      status = Status::error(std::string(what) + " '" + beginning(bytes, 40) + "': names have at most " +
+                             std::to_string(kMostNameBytes) + " bytes, this one has " +
+                             std::to_string(bytes.size()) + "; rename it, or export the model again");
+    text(what, bytes);
+  }
+
   void text(const char *what, const std::string &bytes) {
-    constexpr size_t kShown = 200;
-    if (!status.ok() || isText(bytes))
-      return;
-    std::string shown =
-        printable(std::string_view(bytes).substr(0, kShown)) + (bytes.size() > kShown ? "..." : "");
-    status = Status::error(std::string(what) + " '" + shown +
-                           "' is not text in UTF-8; rename it, or export the model again");
+    if (status.ok() && !isText(bytes))
+      status = Status::error(std::string(what) + " '" + beginning(bytes, 200) +
+                             "' is not text in UTF-8; rename it, or export the model again");
   }
 
   template <typename Names> void names(const char *what, const Names &names) {
-    for (const std::string &name : names)
-      text(what, name);
+    for (const std::string &each : names)
+      name(what, each);
   }
 
   template <typename Imports> void opsets(const Imports &imports) {
     for (const proto::OperatorSetIdProto &import : imports)
-      text("the domain of an opset", import.domain());
+      name("the domain of an opset", import.domain());
   }
 
   template <typename Entries> void metadata(const Entries &entries) {
     for (const proto::StringStringEntryProto &entry : entries) {
-      text("the key of metadata", entry.key());
+      name("the key of metadata", entry.key());
       text("the value of metadata", entry.value());
     }
   }
 
   void shape(const proto::TensorShapeProto &shape) {
     for (const proto::TensorShapeProto::Dimension &dim : shape.dim()) {
-      text("the dimension", dim.dim_param());
-      text("the denotation", dim.denotation());
+      name("the dimension", dim.dim_param());
+      name("the denotation", dim.denotation());
     }
   }
 
   void type(const proto::TypeProto &type) {
-    text("the denotation", type.denotation());
+    name("the denotation", type.denotation());
     if (type.has_tensor_type())
       shape(type.tensor_type().shape());
     if (type.has_sparse_tensor_type())
@@ -119,26 +132,27 @@ private:
     if (type.has_map_type())
       this->type(type.map_type().value_type());
     if (type.has_opaque_type()) {
-      text("the domain of a type", type.opaque_type().domain());
-      text("the name of a type", type.opaque_type().name());
+      name("the domain of a type", type.opaque_type().domain());
+      name("the name of a type", type.opaque_type().name());
     }
   }
 
   template <typename Values> void values(const char *what, const Values &values) {
     for (const proto::ValueInfoProto &value : values) {
-      text(what, value.name());
+      name(what, value.name());
       type(value.type());
     }
   }
 
   void attribute(const proto::AttributeProto &attribute) {
-    text("the attribute", attribute.name());
-    text("the attribute", attribute.ref_attr_name());
+    name("the attribute", attribute.name());
+    name("the attribute", attribute.ref_attr_name());
     text("the string of an attribute", attribute.s());
-    names("the string of an attribute", attribute.strings());
-    text("the tensor", attribute.t().name());
+    for (const std::string &each : attribute.strings())
+      text("the string of an attribute", each);
+    name("the tensor", attribute.t().name());
     for (const proto::TensorProto &tensor : attribute.tensors())
-      text("the tensor", tensor.name());
+      name("the tensor", tensor.name());
     if (attribute.has_tp())
       type(attribute.tp());
     for (const proto::TypeProto &each : attribute.type_protos())
@@ -151,10 +165,10 @@ private:
 
   template <typename Nodes> void nodes(const Nodes &nodes) {
     for (const proto::NodeProto &node : nodes) {
-      text("the node name", node.name());
-      text("the operator", node.op_type());
-      text("the domain", node.domain());
-      text("the overload", node.overload());
+      name("the node name", node.name());
+      name("the operator", node.op_type());
+      name("the domain", node.domain());
+      name("the overload", node.overload());
       names("the input", node.input());
       names("the output", node.output());
       metadata(node.metadata_props());
@@ -164,9 +178,9 @@ private:
   }
 
   void function(const proto::FunctionProto &function) {
-    text("the function", function.name());
-    text("the domain", function.domain());
-    text("the overload", function.overload());
+    name("the function", function.name());
+    name("the domain", function.domain());
+    name("the overload", function.overload());
     names("the input", function.input());
     names("the output", function.output());
     names("the attribute", function.attribute());
@@ -179,14 +193,14 @@ private:
   }
 
   void graph(const proto::GraphProto &graph) {
-    text("the graph", graph.name());
+    name("the graph", graph.name());
     values("the input", graph.input());
     values("the output", graph.output());
     values("the value", graph.value_info());
     for (const proto::TensorProto &tensor : graph.initializer())
-      text("the initializer", tensor.name());
+      name("the initializer", tensor.name());
     for (const proto::SparseTensorProto &tensor : graph.sparse_initializer())
-      text("the initializer", tensor.values().name());
+      name("the initializer", tensor.values().name());
     metadata(graph.metadata_props());
     nodes(graph.node());
   }

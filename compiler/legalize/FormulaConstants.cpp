@@ -13,7 +13,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <regex>
 
 using namespace mlir;
 
@@ -383,7 +382,6 @@ std::optional<SmallVector<int64_t>> statedShape(Value value) {
 }
 
 std::string findFormulaRole(onnx::InitializerOp op, bool isMadeUp, const ShapeOf &shapeOf) {
-  static const std::regex learned(R"(.*(temp|tau|logit|learn).*)", std::regex::icase);
   auto type = cast<ShapedType>(op.getOutput().getType());
   auto element = dyn_cast<FloatType>(type.getElementType());
   if (!element || !type.hasStaticShape() || type.getNumElements() == 0 ||
@@ -394,7 +392,9 @@ std::string findFormulaRole(onnx::InitializerOp op, bool isMadeUp, const ShapeOf
     return "";
   if (!std::isfinite(*number) || *number <= -1e4)
     return "fills what a mask leaves out";
-  bool mayScaleScores = isMadeUp || (type.getRank() == 0 && !std::regex_match(op.getName().str(), learned));
+  bool isLearned = llvm::any_of(ArrayRef<StringRef>{"temp", "tau", "logit", "learn"},
+                                [&](StringRef part) { return op.getName().contains_insensitive(part); });
+  bool mayScaleScores = isMadeUp || (type.getRank() == 0 && !isLearned);
   SmallVector<Alias> aliases = findAliases(op, *number);
   if (isBound(aliases))
     return "a bound of Max, Min or Clip";

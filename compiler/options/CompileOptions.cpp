@@ -103,9 +103,17 @@ bool NamePattern::read(std::string_view text, NamePattern &pattern, std::string 
   return true;
 }
 
+/// std::regex recurses for every character of an expression.
+static constexpr size_t kMostPatternBytes = 4096;
+
 bool NamePattern::parse(std::string_view text, NamePattern &pattern, std::string &error) {
   if (text.empty()) {
     error = "the regular expression is empty; '.*' matches every name";
+    return false;
+  }
+  if (text.size() > kMostPatternBytes) {
+    error = "the regular expression has " + std::to_string(text.size()) + " bytes, the limit is " +
+            std::to_string(kMostPatternBytes) + "; write the names into a file, one a line, and give @FILE";
     return false;
   }
   pattern = NamePattern();

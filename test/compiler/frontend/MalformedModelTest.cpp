@@ -410,6 +410,109 @@ TEST_P(MalformedModelTest, IsRefusedWithItsMessage) {
 INSTANTIATE_TEST_SUITE_P(All, MalformedModelTest, testing::ValuesIn(kMalformed),
                          [](const auto &info) { return std::string(info.param.name); });
 
+/// A place for a name, and what messages call it. The model is well-formed with any name there.
+struct Place {
+  const char *name, *what;
+  std::function<void(proto::ModelProto &, const std::string &)> set;
+};
+
+std::ostream &operator<<(std::ostream &out, const Place &place) { return out << place.name; }
+
+proto::TensorShapeProto::Dimension *rows(proto::ValueInfoProto *value) {
+  return value->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0);
+}
+
+const Place kPlaces[] = {
+    {"Producer", "the producer's name", [](auto &m, auto &name) { m.set_producer_name(name); }},
+    {"Graph", "the graph", [](auto &m, auto &name) { graphOf(m)->set_name(name); }},
+    {"Node", "the node name", [](auto &m, auto &name) { relu(m)->set_name(name); }},
+    {"Input", "the input",
+     [](auto &m, auto &name) {
+       graphOf(m)->mutable_input(0)->set_name(name);
+       graphOf(m)->mutable_node(0)->set_input(0, name);
+     }},
+    {"Output", "the output",
+     [](auto &m, auto &name) {
+       graphOf(m)->mutable_output(0)->set_name(name);
+       relu(m)->set_output(0, name);
+     }},
+    {"Initializer", "the initializer",
+     [](auto &m, auto &name) {
+       weight(m)->set_name(name);
+       graphOf(m)->mutable_node(0)->set_input(1, name);
+     }},
+    {"Result", "the output", // of the node that comes first
+     [](auto &m, auto &name) {
+       graphOf(m)->mutable_node(0)->set_output(0, name);
+       relu(m)->set_input(0, name);
+     }},
+    {"Value", "the value", [](auto &m, auto &name) { setType(graphOf(m)->add_value_info(), name, {2, 4}); }},
+    {"Dimension", "the dimension",
+     [](auto &m, auto &name) { rows(graphOf(m)->mutable_input(0))->set_dim_param(name); }},
+    {"Attribute", "the attribute",
+     [](auto &m, auto &name) {
+       makeFunction(m)->add_attribute(name);
+       addAttribute(relu(m), name, AttributeProto::INT);
+     }},
+    {"Operator", "the operator",
+     [](auto &m, auto &name) {
+       m.add_opset_import()->set_domain("custom");
+       m.mutable_opset_import(1)->set_version(1);
+       relu(m)->set_op_type(name);
+       relu(m)->set_domain("custom");
+     }},
+    {"Function", "the function",
+     [](auto &m, auto &name) {
+       makeFunction(m)->set_name(name);
+       relu(m)->set_op_type(name);
+     }},
+    {"Domain", "the domain of an opset",
+     [](auto &m, auto &name) {
+       m.add_opset_import()->set_domain(name);
+       m.mutable_opset_import(1)->set_version(1);
+     }},
+    {"DomainOfFunction", "the domain",
+     [](auto &m, auto &name) {
+       makeFunction(m)->set_domain(name);
+       relu(m)->set_domain(name);
+     }},
+    {"KeyOfMetadata", "the key of metadata",
+     [](auto &m, auto &name) { m.add_metadata_props()->set_key(name); }},
+};
+
+class LongNamesTest : public testing::TestWithParam<Place> {};
+
+TEST_P(LongNamesTest, AreRefused) {
+  for (size_t size : {4096, 4097, 1 << 20}) {
+    // Two bytes of a character are no half of it in a message.
+    std::string name = std::string(39, 'n') + "\xc3\xa4";
+    name.append(size - name.size(), 'n');
+    proto::ModelProto model = smallModel();
+    GetParam().set(model, name);
+    EXPECT_EQ(check(model), size == 4096
+                                ? ""
+                                : std::string("'m.onnx': ") + GetParam().what + " '" + name.substr(0, 41) +
+                                      "...': names have at most 4096 bytes, this one has " +
+                                      std::to_string(size) + "; rename it, or export the model again");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LongNamesTest, testing::ValuesIn(kPlaces),
+                         [](const auto &info) { return std::string(info.param.name); });
+
+TEST(LongTextTest, IsNoName) {
+  const std::string text(1 << 20, 't');
+  proto::ModelProto model = smallModel();
+  model.set_doc_string(text);
+  relu(model)->set_doc_string(text);
+  auto *entry = model.add_metadata_props();
+  entry->set_key("k");
+  entry->set_value(text);
+  makeFunction(model)->add_attribute("a");
+  addAttribute(relu(model), "a", AttributeProto::STRING)->set_s(text);
+  EXPECT_EQ(check(model), "");
+}
+
 TEST(SparseTensorsTest, AreMadeDenseWithinALimitForAll) {
   proto::ModelProto m = smallModel();
   for (int i = 0; i < 3; ++i) {

@@ -254,6 +254,24 @@ TEST(PatternTest, ReadsListsOfNames) {
   EXPECT_EQ(error, "'" + (folder / ".") + "' is no file with names, one a line");
 }
 
+TEST(PatternTest, LongExpressionsAreRefused) {
+  NamePattern pattern;
+  std::string error, nested = std::string(2047, '(') + "a|" + std::string(2047, ')');
+  ASSERT_EQ(nested.size(), 4096u);
+  EXPECT_TRUE(NamePattern::parse(nested, pattern, error)) << error;
+  EXPECT_TRUE(pattern.matches("a"));
+  const std::string message =
+      "the regular expression has 4097 bytes, the limit is 4096; write the names into a "
+      "file, one a line, and give @FILE";
+  EXPECT_FALSE(NamePattern::parse(nested + "b", pattern, error));
+  EXPECT_EQ(error, message);
+  GroupSpec group;
+  error.clear();
+  EXPECT_FALSE(parseGroup(nested + "b:lr_scale=2", group, error));
+  EXPECT_EQ(error, message);
+  EXPECT_FALSE(NamePattern::parse(std::string(1 << 20, '('), pattern, error));
+}
+
 TEST(ModeTest, ListsWhatThereIs) {
   BatchNormMode mode;
   Numerics numerics;
