@@ -110,16 +110,18 @@ Value Legalizer::resolve(Value value) const {
   return found == replaced.end() ? value : found->second;
 }
 
-Bound Legalizer::resolve(const Bound &bound) const {
-  Bound result = bound;
-  result.value = resolve(bound.value);
-  if (bound.items) {
-    Items items(*bound.items);
-    for (Bound &item : items)
-      item = resolve(item);
-    result.items = std::make_shared<const Items>(std::move(items));
-  }
-  return result;
+LogicalResult Legalizer::resolve(Node &node, Bound &bound) {
+  bound.value = resolve(bound.value);
+  if (!bound.items ||
+      llvm::none_of(*bound.items, [&](const Bound &item) { return replaced.contains(item.value); }))
+    return success();
+  if (failed(node.list(static_cast<int64_t>(bound.items->size()) * kNumbersPerItem)))
+    return failure();
+  Items items(*bound.items); // tensors: there are no sequences of sequences
+  for (Bound &item : items)
+    item.value = resolve(item.value);
+  bound.items = std::make_shared<const Items>(std::move(items));
+  return success();
 }
 
 Value Legalizer::constantOf(ElementsAttr value) {

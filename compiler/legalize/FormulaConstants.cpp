@@ -1,8 +1,8 @@
 //===- FormulaConstants.cpp - constants of formulas among initializers ----===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every question is a search along the uses or the operands of a value that stops after a fixed number of values: formulas are
-// short, graphs are not, and a model may have as many initializers as nodes.
+// Every question is a search along the uses or the operands of a value that stops after a fixed number of values and of their
+// uses: formulas are short, graphs are not, and a model may have as many initializers as nodes. What lies beyond is not found.
 #include "compiler/legalize/FormulaConstants.h"
 
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -20,6 +20,23 @@ namespace ortc::legalize {
 
 namespace {
 
+/// So many values are looked at for one question, so many operands of a node, and views before a value.
+constexpr unsigned kMostValues = 64;
+/// And so many uses of all of these values.
+constexpr unsigned kMostUses = 1024;
+
+/// Calls `visit` if the use is one by a node of the standard.
+template <typename Visit> bool visitUse(OpOperand &use, Visit visit) {
+  auto node = dyn_cast<onnx::NodeOp>(use.getOwner());
+  return node && node.getDomainName().empty() && node.getNumResults() > 0 &&
+         visit(node, use.getOperandNumber());
+}
+
+/// Calls `visit` with the standard's nodes that read the value, and with the number of the operand, until it returns true.
+template <typename Visit> bool anyUse(Value value, Visit visit) {
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) { return visitUse(use, visit); });
+}
+
 /// A search over values: each is looked at once, and so many in all.
 class Search {
 public:
@@ -30,10 +47,26 @@ public:
       --left;
     }
   }
+  void push(ValueRange values) {
+    for (Value value : values.take_front(kMostValues))
+      push(value);
+  }
   Value next() { return todo.empty() ? Value() : todo.pop_back_val(); }
 
+  /// As the function, as far as there are uses left to be looked at.
+  template <typename Visit> bool anyUse(Value value, Visit visit) {
+    for (OpOperand &use : value.getUses()) {
+      if (usesLeft == 0)
+        return false;
+      --usesLeft;
+      if (visitUse(use, visit))
+        return true;
+    }
+    return false;
+  }
+
 private:
-  unsigned left = 64;
+  unsigned left = kMostValues, usesLeft = kMostUses;
   SmallVector<Value> todo;
   llvm::DenseSet<Value> seen;
 };
@@ -51,18 +84,26 @@ static onnx::NodeOp nodeOf(Value value) {
   return node && node.getDomainName().empty() ? node : onnx::NodeOp();
 }
 
-bool passesElements(onnx::NodeOp node) {
-  return node.getDomainName().empty() &&
-         llvm::StringSwitch<bool>(node.getOpType())
-             .Cases({"Identity", "Unsqueeze", "Squeeze", "Reshape"}, true)
-             .Cases({"Transpose", "Flatten", "Cast", "CastLike", "Expand"}, true)
-             .Default(false);
+bool isView(onnx::NodeOp node) {
+  return node.getDomainName().empty() && llvm::StringSwitch<bool>(node.getOpType())
+                                             .Cases({"Identity", "Unsqueeze", "Squeeze", "Reshape"}, true)
+                                             .Cases({"Transpose", "Flatten", "Cast", "CastLike"}, true)
+                                             .Default(false);
 }
 
-/// The value before views, casts and broadcasts.
+/// Whether the node passes on the elements of operand 0: a view, a cast, a broadcast.
+static bool passesElements(onnx::NodeOp node) {
+  return isView(node) || (node.getDomainName().empty() && node.getOpType() == "Expand");
+}
+
+/// The value before views, casts and broadcasts, of which there may be so many.
 static Value strip(Value value) {
-  for (onnx::NodeOp node = nodeOf(value); node && passesElements(node); node = nodeOf(value))
+  for (unsigned i = 0; i < kMostValues; ++i) {
+    onnx::NodeOp node = nodeOf(value);
+    if (!node || !passesElements(node))
+      break;
     value = node.getInput(0);
+  }
   return value;
 }
 
@@ -72,21 +113,11 @@ static bool isConstant(Value value) {
   return source && (source.getDefiningOp<onnx::InitializerOp>() || (node && node.getOpType() == "Constant"));
 }
 
-/// Calls `visit` with the standard's nodes that read the value, and with the number of the operand, until it returns true.
-template <typename Visit> static bool anyUse(Value value, Visit visit) {
-  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
-    auto node = dyn_cast<onnx::NodeOp>(use.getOwner());
-    return node && node.getDomainName().empty() && node.getNumResults() > 0 &&
-           visit(node, use.getOperandNumber());
-  });
-}
-
 //===----------------------------------------------------------------------===//
 // Elements
 //===----------------------------------------------------------------------===//
 
-/// The elements where they are stored as they are; one of them where all are equal.
-static ArrayRef<char> storedElements(ElementsAttr value) {
+ArrayRef<char> storedElements(ElementsAttr value) {
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(value))
     return resource.getRawHandle().getBlob() ? resource.getRawHandle().getBlob()->getData()
                                              : ArrayRef<char>();
@@ -141,7 +172,7 @@ static bool isSpread(Value value) {
     else if (llvm::is_contained({"Sqrt", "Abs", "Relu", "Clip", "Sub", "Div"}, type))
       sums.push(node.getInput(0));
     else if (llvm::is_contained({"Max", "Min", "Add", "Sum", "Where"}, type))
-      llvm::for_each(node.getInputs(), [&](Value input) { sums.push(input); });
+      sums.push(node.getInputs());
     else if (type == "Mul")
       for (unsigned i = 0; i < 2; ++i)
         if (isConstant(node.getInput(i)))
@@ -173,7 +204,7 @@ static bool isSpread(Value value) {
 static bool isRootedOrDivides(Value value) {
   Search search(value);
   while (Value next = search.next())
-    if (anyUse(next, [&](onnx::NodeOp node, unsigned operand) {
+    if (search.anyUse(next, [&](onnx::NodeOp node, unsigned operand) {
           StringRef type = node.getOpType();
           if (llvm::is_contained({"Sqrt", "Reciprocal", "Log"}, type) || (type == "Pow" && operand == 0) ||
               (type == "Div" && operand == 1))
@@ -194,7 +225,7 @@ static std::string roleInSum(onnx::NodeOp node, unsigned operand, double number)
   if (!isGuard && !isTiny)
     return "";
   bool isAdded = false;
-  for (auto [i, other] : llvm::enumerate(node.getInputs()))
+  for (auto [i, other] : llvm::enumerate(node.getInputs().take_front(kMostValues)))
     isAdded |= i != operand && isSpread(other);
   return isAdded             ? "added to a variance or a sum of squares"
          : isGuard && isTiny ? "keeps a root, a logarithm or a divisor from 0"
@@ -268,7 +299,7 @@ static bool passesScores(onnx::NodeOp node, unsigned operand) {
 static bool reachesSoftmax(Value value) {
   Search search(value);
   while (Value next = search.next())
-    if (anyUse(next, [&](onnx::NodeOp node, unsigned operand) {
+    if (search.anyUse(next, [&](onnx::NodeOp node, unsigned operand) {
           if (node.getOpType() == "Softmax" || node.getOpType() == "Exp")
             return true;
           if (passesScores(node, operand))
@@ -292,13 +323,13 @@ static SmallVector<double> findHeadSizes(onnx::NodeOp node, Value other, const S
     if (from && isProduct(from))
       reachesSoftmax(node.getResult(0)) ? add(from) : void();
     else if (from)
-      for (auto [i, input] : llvm::enumerate(from.getInputs()))
+      for (auto [i, input] : llvm::enumerate(from.getInputs().take_front(kMostValues)))
         if (passesScores(from, static_cast<unsigned>(i)))
           before.push(input);
   }
   Search after(node.getResult(0));
   while (Value next = after.next())
-    anyUse(next, [&](onnx::NodeOp to, unsigned operand) {
+    after.anyUse(next, [&](onnx::NodeOp to, unsigned operand) {
       if (isProduct(to))
         reachesSoftmax(to.getResult(0)) ? add(to) : void();
       else if (passesScores(to, operand))
@@ -328,11 +359,10 @@ static std::string roleInScale(onnx::NodeOp node, Value other, double number, bo
 // Roles
 //===----------------------------------------------------------------------===//
 
-/// The initializer, and what is computed from it alone.
+/// The initializer, and what is computed from it alone, as far as that is no more than so many values.
 static SmallVector<Alias> findAliases(onnx::InitializerOp op, double number) {
-  constexpr size_t kMost = 64;
   SmallVector<Alias> aliases = {{op.getOutput(), number}};
-  for (size_t i = 0; i < aliases.size(); ++i) {
+  for (size_t i = 0; i < aliases.size() && aliases.size() < kMostValues; ++i) {
     Alias alias = aliases[i];
     anyUse(alias.value, [&](onnx::NodeOp node, unsigned operand) {
       StringRef type = node.getOpType();
@@ -344,7 +374,7 @@ static SmallVector<Alias> findAliases(onnx::InitializerOp op, double number) {
         aliases.push_back({node.getResult(0), 1 / alias.number});
       else if (type == "Neg")
         aliases.push_back({node.getResult(0), -alias.number});
-      return aliases.size() >= kMost;
+      return aliases.size() >= kMostValues;
     });
   }
   return aliases;
@@ -400,15 +430,16 @@ std::string findFormulaRole(onnx::InitializerOp op, bool isMadeUp, const ShapeOf
     return "a bound of Max, Min or Clip";
   std::string role;
   for (const Alias &alias : aliases)
-    anyUse(alias.value, [&](onnx::NodeOp node, unsigned operand) {
-      StringRef kind = node.getOpType();
-      if (kind == "Add" || kind == "Sum")
-        role = roleInSum(node, operand, alias.number);
-      else if (kind == "Mul" || (kind == "Div" && operand == 1))
-        role = roleInScale(node, node.getInput(1 - operand), alias.number, kind == "Div", element,
-                           mayScaleScores, shapeOf);
-      return !role.empty();
-    });
+    if (anyUse(alias.value, [&](onnx::NodeOp node, unsigned operand) {
+          StringRef kind = node.getOpType();
+          if (kind == "Add" || kind == "Sum")
+            role = roleInSum(node, operand, alias.number);
+          else if (kind == "Mul" || (kind == "Div" && operand == 1))
+            role = roleInScale(node, node.getInput(1 - operand), alias.number, kind == "Div", element,
+                               mayScaleScores, shapeOf);
+          return !role.empty();
+        }))
+      break;
   return role;
 }
 
@@ -416,15 +447,32 @@ std::string findFormulaRole(onnx::InitializerOp op, bool isMadeUp, const ShapeOf
 // Statistics of batch normalisations
 //===----------------------------------------------------------------------===//
 
+/// What is known of the numbers that are added to variances: comparing the elements of one takes time.
+using Numbers = llvm::DenseMap<Value, std::optional<double>>;
+
+/// Whether the value is an initializer or a constant that may be an epsilon.
+static bool isEpsilon(Value value, Numbers &numbers) {
+  auto initializer = value ? value.getDefiningOp<onnx::InitializerOp>() : onnx::InitializerOp();
+  onnx::NodeOp node = nodeOf(value);
+  if (!initializer && !(node && node.getOpType() == "Constant"))
+    return false;
+  auto [known, isNew] = numbers.try_emplace(value);
+  if (isNew)
+    if (ElementsAttr elements = initializer ? initializer.getValue() : node.getTensor("value"))
+      known->second = uniformElement(elements);
+  std::optional<double> number = known->second;
+  return number && *number > 0 && *number <= 1e-2;
+}
+
 /// Adds to `roots` what is computed from the root of the value alone, if an epsilon is added to the value and its root taken.
-static void collectRoots(Value variance, llvm::DenseSet<Value> &roots) {
+static void collectRoots(Value variance, Numbers &numbers, llvm::DenseSet<Value> &roots) {
   auto addResults = [&](Value sum) {
     Search search(sum);
     bool isRooted = false;
     SmallVector<Value> found;
     while (Value next = search.next()) {
       found.push_back(next);
-      anyUse(next, [&](onnx::NodeOp node, unsigned operand) {
+      search.anyUse(next, [&](onnx::NodeOp node, unsigned operand) {
         StringRef type = node.getOpType();
         isRooted |= type == "Sqrt" || (type == "Pow" && operand == 0);
         bool isScale = type == "Mul" && isConstant(node.getInput(1 - operand));
@@ -440,17 +488,10 @@ static void collectRoots(Value variance, llvm::DenseSet<Value> &roots) {
   };
   Search views(variance);
   while (Value next = views.next())
-    anyUse(next, [&](onnx::NodeOp node, unsigned operand) {
+    views.anyUse(next, [&](onnx::NodeOp node, unsigned operand) {
       if (passesElements(node) && operand == 0)
         views.push(node.getResult(0));
-      auto other = node.getOpType() == "Add" ? strip(node.getInput(1 - operand)) : Value();
-      auto epsilon = other ? other.getDefiningOp<onnx::InitializerOp>() : onnx::InitializerOp();
-      auto constant = nodeOf(other);
-      ElementsAttr elements = epsilon                                          ? epsilon.getValue()
-                              : constant && constant.getOpType() == "Constant" ? constant.getTensor("value")
-                                                                               : ElementsAttr();
-      std::optional<double> number = elements ? uniformElement(elements) : std::nullopt;
-      if (number && *number > 0 && *number <= 1e-2)
+      if (node.getOpType() == "Add" && isEpsilon(strip(node.getInput(1 - operand)), numbers))
         addResults(node.getResult(0));
       return false;
     });
@@ -467,7 +508,7 @@ static bool scalesWith(Value value, const llvm::DenseSet<Value> &roots) {
 static bool isMeanOf(Value mean, const llvm::DenseSet<Value> &roots) {
   Search views(mean);
   while (Value next = views.next())
-    if (anyUse(next, [&](onnx::NodeOp node, unsigned operand) {
+    if (views.anyUse(next, [&](onnx::NodeOp node, unsigned operand) {
           StringRef type = node.getOpType();
           if (passesElements(node) && operand == 0)
             views.push(node.getResult(0));
@@ -485,9 +526,10 @@ static bool isMeanOf(Value mean, const llvm::DenseSet<Value> &roots) {
 llvm::DenseSet<Operation *> findNormStatistics(onnx::GraphOp graph) {
   llvm::DenseSet<Operation *> statistics;
   llvm::DenseMap<Type, llvm::DenseSet<Value>> roots; // of variances, by their type
+  Numbers numbers;
   for (auto op : graph.getBlock().getOps<onnx::InitializerOp>()) {
     llvm::DenseSet<Value> found;
-    collectRoots(op.getOutput(), found);
+    collectRoots(op.getOutput(), numbers, found);
     if (found.empty())
       continue;
     statistics.insert(op);
@@ -507,7 +549,7 @@ llvm::DenseSet<Operation *> findNormStatistics(onnx::GraphOp graph) {
 bool isReparametrized(Value value) {
   Search views(value);
   while (Value next = views.next())
-    if (anyUse(next, [&](onnx::NodeOp node, unsigned operand) {
+    if (views.anyUse(next, [&](onnx::NodeOp node, unsigned operand) {
           if (passesElements(node) && operand == 0)
             views.push(node.getResult(0));
           return llvm::is_contained({"Exp", "Softplus", "Sigmoid", "Tanh"}, node.getOpType());
@@ -519,7 +561,7 @@ bool isReparametrized(Value value) {
 bool isBias(Value value) {
   Search views(value);
   while (Value next = views.next())
-    if (anyUse(next, [&](onnx::NodeOp node, unsigned operand) {
+    if (views.anyUse(next, [&](onnx::NodeOp node, unsigned operand) {
           if (passesElements(node) && operand == 0)
             views.push(node.getResult(0));
           if (node.getOpType() != "Add")

@@ -22,9 +22,10 @@ std::optional<llvm::SmallVector<int64_t>> statedShape(mlir::Value value);
 
 /// What the initializer does in a formula, as a phrase: "added to a variance or a sum of squares"; empty where it may be a
 /// weight. Only initializers of one element are constants of formulas, and those whose elements are all equal where
-/// `isMadeUp` says that a converter gave them their names. Takes time in proportion to their uses.
-///  - It is added to a variance, a sum of squares or a norm, and what comes of it is rooted, divided by or taken the logarithm
-///    of; or two of the three hold: it is added to such a thing, such a thing is done, it is above 0 and at most 1e-3.
+/// `isMadeUp` says that a converter gave them their names. Takes time in proportion to the elements and the uses of the
+/// initializer and of its first 64 views, and a bounded time for each use.
+///  - Any two of these hold: it is added to a variance, a sum of squares or a norm; a root or a logarithm of the sum is taken,
+///    or something divided by it; it is above 0 and at most 1e-3.
 ///  - It is a bound: all its uses are as operands of Max and Min, or as bounds of Clip.
 ///  - It divides a sum by the number of elements that were summed, or by one less; or multiplies by the reciprocal.
 ///  - It is the size of attention heads to the power of -1/2 or -1/4, to the last bits, and scales scores (what a MatMul
@@ -43,7 +44,10 @@ bool isReparametrized(mlir::Value value);
 /// Whether the value is added to what a matrix product or a convolution gives.
 bool isBias(mlir::Value value);
 
-/// Whether the node passes on the elements of operand 0: a view, a cast, a broadcast.
-bool passesElements(onnx::NodeOp node);
+/// Whether the node gives the elements of operand 0 another shape, order or type.
+bool isView(onnx::NodeOp node);
+
+/// The elements where they are stored as they are; one of them where all are equal.
+llvm::ArrayRef<char> storedElements(mlir::ElementsAttr value);
 
 } // namespace ortc::legalize

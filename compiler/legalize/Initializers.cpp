@@ -7,7 +7,6 @@
 #include "dialects/onnx/InitializerOrigin.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -17,8 +16,6 @@
 using namespace mlir;
 
 namespace ortc::legalize {
-
-bool isGeneratedName(StringRef name) { return frontend::isGeneratedName(name.str()); }
 
 /// Operand numbers that an operator takes as weights.
 static bool isWeightOperand(StringRef op, unsigned operand) {
@@ -35,13 +32,6 @@ static bool isWeightOperand(StringRef op, unsigned operand) {
          (operand == 1 || operand == 2 || (operand == 3 && (op == "RNN" || op == "GRU" || op == "LSTM")));
 }
 
-static bool isView(StringRef op) {
-  return llvm::StringSwitch<bool>(op)
-      .Cases({"Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Flatten", "Cast", "CastLike"},
-             true)
-      .Default(false);
-}
-
 bool isTakenAsWeight(Value value) {
   SmallVector<Value> todo = {value};
   llvm::DenseSet<Value> seen;
@@ -55,7 +45,7 @@ bool isTakenAsWeight(Value value) {
         continue;
       if (isWeightOperand(node.getOpType(), use.getOperandNumber()))
         return true;
-      if (isView(node.getOpType()) && use.getOperandNumber() == 0)
+      if (isView(node) && use.getOperandNumber() == 0)
         todo.push_back(node.getResult(0));
     }
   }
@@ -87,15 +77,6 @@ static bool isLiftedConstant(const Initializer &entry, bool isFromJax) {
   return type.getRank() == 0 || !(isFromJax || isBias(value));
 }
 
-/// The elements where they are stored as they are.
-static ArrayRef<char> rawElements(ElementsAttr value) {
-  if (auto resource = dyn_cast<DenseResourceElementsAttr>(value))
-    return resource.getRawHandle().getBlob() ? resource.getRawHandle().getBlob()->getData()
-                                             : ArrayRef<char>();
-  auto dense = dyn_cast<DenseElementsAttr>(value);
-  return dense ? dense.getRawData() : ArrayRef<char>();
-}
-
 /// Whether the elements are 0, and 1 or something hugely negative, both at least once.
 template <typename Float> static bool isMask(ArrayRef<char> bytes) {
   bool hasZero = false, hasOther = false;
@@ -115,8 +96,8 @@ bool looksLikeTable(const Initializer &entry) {
       std::regex::icase);
   ElementsAttr value = onnx::InitializerOp(entry.op).getValue();
   return std::regex_match(entry.name, pattern) ||
-         (value.getElementType().isF32() && isMask<float>(rawElements(value))) ||
-         (value.getElementType().isF64() && isMask<double>(rawElements(value)));
+         (value.getElementType().isF32() && isMask<float>(storedElements(value))) ||
+         (value.getElementType().isF64() && isMask<double>(storedElements(value)));
 }
 
 bool isRunningStatistic(Value value) {
@@ -227,7 +208,7 @@ std::vector<Initializer> classifyInitializers(onnx::GraphOp graph, const Legaliz
     entry.elements = type ? type.getNumElements() : 0;
     entry.isFloat = type && (type.getElementType().isF32() || type.getElementType().isF64() ||
                              type.getElementType().isF16() || type.getElementType().isBF16());
-    entry.isMadeUp = isGeneratedName(entry.name) || (isFromJax && isCountedName(entry.name));
+    entry.isMadeUp = frontend::isGeneratedName(entry.name) || (isFromJax && isCountedName(entry.name));
     if (auto origin = op->getAttrOfType<StringAttr>(onnx::kOrigin))
       entry.origin = origin.str();
     if (!entry.isFloat)

@@ -31,9 +31,6 @@ std::vector<Initializer> classifyInitializers(onnx::GraphOp graph, const Legaliz
 /// Freezes those that are trained by default, and are constants of formulas as far as shapes are known. Whether there are any.
 bool freezeFormulaConstants(std::vector<Initializer> &initializers, const ShapeOf &shapeOf);
 
-/// Whether an exporter made the name up: "val_12", "onnx::Mul_40", "/layer/Constant_output_0", "123", ...
-bool isGeneratedName(llvm::StringRef name);
-
 /// Whether some node takes `value`, or a view of it, as a weight: the filter of a convolution, the scale of a norm, ...
 bool isTakenAsWeight(mlir::Value value);
 

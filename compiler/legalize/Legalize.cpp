@@ -6,6 +6,7 @@
 // walks are the rule.
 #include "compiler/legalize/Legalize.h"
 
+#include "compiler/frontend/GeneratedNames.h"
 #include "compiler/legalize/Bindings.h"
 #include "compiler/legalize/Legalizer.h"
 #include "dialects/train/ElementTypes.h"
@@ -141,7 +142,7 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
       std::string text = "'" + entry.name + "' (" + std::to_string(entry.elements) + " elements)";
       if (looksLikeTable(entry))
         tables.push_back(text);
-      else if (isGeneratedName(entry.name))
+      else if (frontend::isGeneratedName(entry.name))
         generated.push_back(text);
     }
     if (!entry.trained && entry.isFormula)

@@ -34,8 +34,12 @@ Legalizer::Legalizer(onnx::GraphOp graph, const LegalizeOptions &options,
                      std::vector<Initializer> &initializers, bool rolesAreFixed, LegalizeReport &report)
     : graph(graph), settings(options), initializers(initializers), rolesAreFixed(rolesAreFixed),
       report(report) {
-  for (auto [i, entry] : llvm::enumerate(initializers))
+  for (auto [i, entry] : llvm::enumerate(initializers)) {
     initializerIndex[entry.op] = i;
+    initializersByName[entry.name] = i;
+  }
+  for (const DroppedOutput &output : report.dropped)
+    droppedBefore.insert(output.name);
 }
 
 Legalizer::~Legalizer() {
@@ -50,6 +54,7 @@ Legalizer::~Legalizer() {
 Value Legalizer::addArgument(Argument argument) {
   argument.value = block->addArgument(argument.initial.getShapedType(), b->getLoc());
   arguments.push_back(argument);
+  argumentNames[argument.name] |= argument.role != train::Role::constant;
   return argument.value;
 }
 
@@ -106,6 +111,21 @@ Bound Legalizer::materialize(onnx::InitializerOp op) {
   return bound;
 }
 
+bool Legalizer::isOnlyStatistic(onnx::InitializerOp op) {
+  auto [known, isNew] = onlyStatistics.try_emplace(op, false);
+  if (isNew)
+    known->second = isRunningStatistic(op.getOutput());
+  return known->second;
+}
+
+bool Legalizer::isTaken(StringRef name, bool besidesConstants) const {
+  if (auto argument = argumentNames.find(name);
+      argument != argumentNames.end() && (argument->second || !besidesConstants))
+    return true;
+  auto initializer = initializersByName.find(name);
+  return initializer != initializersByName.end() && initializers[initializer->second].trained;
+}
+
 Value Legalizer::stateOf(Value onnxValue, onnx::NodeOp user) {
   if (auto found = states.find({onnxValue, user}); found != states.end())
     return arguments[found->second].value;
@@ -130,17 +150,7 @@ Value Legalizer::stateOf(Value onnxValue, onnx::NodeOp user) {
     name = initializer.getName().str();
   // The first layer that reads a statistic has its name; further ones, and statistics whose initial values
   // are also weights, are named after their layer.
-  bool isOnlyStatistic = initializer && isRunningStatistic(initializer.getOutput());
-  auto isTaken = [&](StringRef candidate) {
-    return llvm::any_of(arguments,
-                        [&](const Argument &argument) {
-                          return argument.name == candidate &&
-                                 (argument.role != train::Role::constant || !isOnlyStatistic);
-                        }) ||
-           llvm::any_of(initializers,
-                        [&](const Initializer &entry) { return entry.trained && entry.name == candidate; });
-  };
-  if (isTaken(name))
+  if (isTaken(name, isOnlyStatistic(initializer)))
     name = (user.getNodeName().empty() ? user.getOutputName(0) : user.getNodeName()).str() + "." + name;
   size_t order = index == initializerIndex.end() ? initializers.size() : index->second;
   Value value = addArgument({name, train::Role::state, initial, "", order, {}, {}});
@@ -158,11 +168,8 @@ void Legalizer::updateState(Value onnxValue, onnx::NodeOp user, Value newValue) 
 
 Value Legalizer::randomStep() {
   if (!stepArgument) {
-    auto isTaken = [&](StringRef name) {
-      return llvm::any_of(initializers, [&](const Initializer &entry) { return entry.name == name; });
-    };
     std::string name = "random.step";
-    while (isTaken(name))
+    while (initializersByName.contains(name))
       name += "_";
     auto type = RankedTensorType::get({}, b->getI64Type());
     auto zero = DenseElementsAttr::get(type, APInt(64, 0));
@@ -228,6 +235,7 @@ void Legalizer::refuse(onnx::NodeOp op, const Twine &reason) {
   if (!op.getDomainName().empty())
     name = op.getDomainName().str() + "." + name;
   report.unsupported.push_back({name, static_cast<int64_t>(op.getSinceVersion()), node, reason.str()});
+  refused.push_back(op);
 }
 
 /// Why an operator without an entry is not supported.
@@ -344,13 +352,16 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
   std::string error;
   if (failed(foldSince(mark, error)))
     return refuse(op, error);
+  for (Bound &result : results)
+    if (failed(resolve(node, result)))
+      return refuse(op, node.reason());
   legalized.insert(op);
   for (auto [i, value] : llvm::enumerate(op.getResults())) {
     const Bound &result = results[i];
     if (!result)
       continue;
-    environment[value] = resolve(result);
-    nn::nameValue(environment[value].value, op.getOutputName(i), b->getLoc());
+    environment[value] = result;
+    nn::nameValue(result.value, op.getOutputName(i), b->getLoc());
   }
 }
 
@@ -406,6 +417,7 @@ LogicalResult Legalizer::attempt(llvm::function_ref<LogicalResult()> build) {
   // What every iteration draws must differ: the loop is taken apart.
   bool isWrong = report.unsupported.size() > before || draws != drawn;
   report.unsupported.resize(before);
+  refused.resize(before);
   draws = std::move(drawn);
   return failure(failed(result) || isWrong);
 }
@@ -420,11 +432,6 @@ void Legalizer::discard(Operation *op) {
 //===----------------------------------------------------------------------===//
 // Outputs
 //===----------------------------------------------------------------------===//
-
-bool Legalizer::isKept(unsigned i) {
-  return llvm::none_of(report.dropped,
-                       [&](const DroppedOutput &output) { return output.name == graph.getOutputName(i); });
-}
 
 unsigned Legalizer::findLossOutput() {
   auto outputs = graph.getBlock().getTerminator()->getOperands();
@@ -441,11 +448,29 @@ unsigned Legalizer::findLossOutput() {
   return 0;
 }
 
+llvm::DenseMap<Operation *, size_t> Legalizer::findLastRefusals() const {
+  Block &nodes = onnx::GraphOp(graph).getBlock();
+  llvm::DenseMap<Operation *, size_t> last;
+  for (auto [i, op] : llvm::enumerate(refused))
+    last[nodes.findAncestorOpInBlock(*op)] = i + 1;
+  for (Operation &op : nodes) { // what a node needs comes before it
+    size_t found = last.lookup(&op);
+    op.walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        found = std::max(found, last.lookup(operand.getDefiningOp()));
+    });
+    if (found)
+      last[&op] = found;
+  }
+  return last;
+}
+
 bool Legalizer::dropOutputs() {
   auto outputs = graph.getBlock().getTerminator()->getOperands();
   if (!settings.trains || outputs.size() < 2)
     return false;
   unsigned lossOutput = settings.lossOutputs.empty() ? findLossOutput() : 0;
+  llvm::DenseMap<Operation *, size_t> lastRefusals = findLastRefusals();
   std::vector<DroppedOutput> dropped;
   for (auto [i, output] : llvm::enumerate(outputs)) {
     StringRef name = graph.getOutputName(i);
@@ -454,17 +479,13 @@ bool Legalizer::dropOutputs() {
       continue;
     if (settings.lossOutputs.empty() ? i == lossOutput : llvm::is_contained(settings.lossOutputs, name))
       return false;
-    llvm::DenseSet<Operation *> live = findLive(graph, {output});
     std::string reason = bound.items ? "it is a sequence" : missingOutput(output);
     if (reason.empty())
       reason = "its element type is not supported";
-    for (const Unsupported &part : report.unsupported)
-      if (llvm::any_of(live, [&](Operation *op) {
-            auto node = dyn_cast<onnx::NodeOp>(op);
-            return node && part.op.find(node.getOpType().str()) != std::string::npos &&
-                   part.node == nodeName(node);
-          }))
-        reason = part.op + " '" + part.node + "': " + part.reason;
+    if (size_t last = lastRefusals.lookup(output.getDefiningOp())) {
+      const Unsupported &part = report.unsupported[last - 1];
+      reason = part.op + " '" + part.node + "': " + part.reason;
+    }
     dropped.push_back({name.str(), reason});
   }
   llvm::append_range(report.dropped, dropped);
@@ -477,17 +498,17 @@ bool Legalizer::dropOutputs() {
 
 bool Legalizer::dropUnreachable(Block &body, ArrayRef<Value> losses) {
   llvm::DenseSet<Value> reached = reachableArguments(body, losses);
+  SmallVector<Value> values(initializers.size()); // of parameters
+  for (const Argument &argument : arguments)
+    if (argument.role == train::Role::parameter)
+      values[argument.order] = argument.value;
   bool dropped = false;
-  for (Initializer &entry : initializers) {
-    auto argument = llvm::find_if(arguments, [&](const Argument &each) {
-      return each.role == train::Role::parameter && each.name == entry.name;
-    });
-    if (!entry.trained || (argument != arguments.end() && reached.contains(argument->value)))
+  for (auto [entry, value] : llvm::zip_equal(initializers, values)) {
+    if (!entry.trained || (value && reached.contains(value)))
       continue;
     entry.trained = false;
-    entry.reason = argument == arguments.end() ? "its values play no part in the outputs"
-                                               : "no gradient of the loss can reach it";
-    dropped |= argument != arguments.end();
+    entry.reason = value ? "no gradient of the loss can reach it" : "its values play no part in the outputs";
+    dropped |= static_cast<bool>(value);
   }
   return dropped;
 }

@@ -9,6 +9,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace ortc::legalize {
 
@@ -77,7 +78,7 @@ public:
 private:
   void legalizeNodes(onnx::GraphOp graph);
   /// Whether something is to be computed for output `i` of the graph.
-  bool isKept(unsigned i);
+  bool isKept(unsigned i) { return !droppedBefore.contains(graph.getOutputName(i)); }
   /// The output that feeds the loss when nothing names it, as far as the file tells.
   unsigned findLossOutput();
   /// Leaves out outputs without a value when the loss does not need them. False when there is none, or when it does.
@@ -90,6 +91,12 @@ private:
   std::string missingOutput(Value onnxValue) const;
   Bound materialize(onnx::InitializerOp op);
   Value addArgument(Argument argument);
+  /// Whether every use of the initializer is as a running statistic.
+  bool isOnlyStatistic(onnx::InitializerOp op);
+  /// Whether a state cannot have the name. Constants have no say where `besidesConstants`.
+  bool isTaken(llvm::StringRef name, bool besidesConstants) const;
+  /// For each node of the graph with a refused node in it or in what it needs: the place of the last one, from 1 on.
+  llvm::DenseMap<mlir::Operation *, size_t> findLastRefusals() const;
   Value constantOf(mlir::ElementsAttr value);
   /// The attribute of a constant, or null.
   mlir::ElementsAttr constantAttribute(Value value) const;
@@ -101,7 +108,9 @@ private:
   LogicalResult foldSince(mlir::Operation *from, std::string &error);
   LogicalResult foldOne(mlir::Operation *op, std::string &error);
   Value resolve(Value value) const;
-  Bound resolve(const Bound &bound) const;
+  /// The same for what a node gives. Sequences are shared by all that hold them, unless folding has replaced an item: then they
+  /// are copied, which the node is refused for where the budget does not allow it.
+  LogicalResult resolve(Node &node, Bound &bound);
   Outcome finish(mlir::func::FuncOp function);
   bool dropUnreachable(mlir::Block &block, llvm::ArrayRef<Value> losses);
 
@@ -111,6 +120,11 @@ private:
   bool rolesAreFixed;
   LegalizeReport &report;
   llvm::DenseMap<mlir::Operation *, size_t> initializerIndex;
+  llvm::StringMap<size_t> initializersByName;
+  llvm::StringSet<> droppedBefore;                        ///< outputs that earlier walks left out
+  SmallVector<mlir::Operation *> refused;                 ///< the nodes of report.unsupported
+  llvm::StringMap<bool> argumentNames;                    ///< whether one is no constant
+  llvm::DenseMap<mlir::Operation *, bool> onlyStatistics; ///< answers of isOnlyStatistic
   bool again = false;
   SizeGuard sizes;
   TensorBuilder *b = nullptr;

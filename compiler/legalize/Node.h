@@ -36,8 +36,8 @@ inline constexpr int64_t kMostElements = int64_t(1) << 40;
 /// Product of the dimensions; kMostElements + 1 when it is larger than kMostElements.
 int64_t elementCount(Ints shape);
 
-/// Sizes, pads and strides beyond this are taken for damage. What lists numbers takes them from the budget besides.
-inline constexpr int64_t kMostListed = int64_t(1) << 26;
+/// Sizes, counts, pads and strides beyond this are taken for damage. What a node lists has limits of its own (`Node::list`).
+inline constexpr int64_t kMostSize = int64_t(1) << 26;
 
 /// A legalised ONNX value: a tensor, or a sequence of them, which exists at compile time only. Signedness is no part of the
 /// types: unsigned integers are marked here, and so are integers of 2 and 4 bits, which programs hold as i8.
@@ -54,6 +54,8 @@ struct Bound {
   bool isLike(const Bound &other) const { return isUnsigned == other.isUnsigned && lowBits == other.lowBits; }
 };
 using Items = std::vector<Bound>;
+/// What an item that is copied takes from the numbers of the budget.
+inline constexpr int64_t kNumbersPerItem = sizeof(Bound) / sizeof(int64_t);
 
 /// An ONNX element type in a program.
 struct ElementType {

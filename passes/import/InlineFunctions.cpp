@@ -151,6 +151,11 @@ static NodeOp resolveReferences(NodeOp node, Arguments &arguments) {
   return wider;
 }
 
+/// The name of a node of a function, which a copy has behind the name of its call.
+static StringRef innerName(NodeOp node) {
+  return node.getNodeName().empty() ? node.getOpType() : node.getNodeName();
+}
+
 /// Gives a cloned node its names: those of the call where it produces one of the call's outputs.
 static void rename(NodeOp node, StringRef prefix) {
   Builder b(node.getContext());
@@ -158,8 +163,16 @@ static void rename(NodeOp node, StringRef prefix) {
   for (StringAttr name : node.getOutputNames().getAsRange<StringAttr>())
     outputs.push_back(b.getStringAttr(name.empty() ? "" : join(prefix, name.getValue())));
   node.setOutputNamesAttr(b.getArrayAttr(outputs));
-  node.setNameAttr(
-      b.getStringAttr(join(prefix, node.getNodeName().empty() ? node.getOpType() : node.getNodeName())));
+  node.setNameAttr(b.getStringAttr(join(prefix, innerName(node))));
+}
+
+/// Bytes of the names that `rename` gives.
+static int64_t countNameBytes(NodeOp node, StringRef prefix) {
+  auto joined = [&](StringRef inner) { return prefix.size() + !prefix.empty() + inner.size(); };
+  size_t bytes = joined(innerName(node));
+  for (StringAttr name : node.getOutputNames().getAsRange<StringAttr>())
+    bytes += name.empty() ? 0 : joined(name.getValue());
+  return static_cast<int64_t>(bytes);
 }
 
 /// Lets the call's result `i` stand for `value`: the node that produces it takes the result's name and stated
@@ -190,9 +203,7 @@ static void addExpansion(NodeOp call, FunctionOp function, StringRef prefix, Exp
       region.walk([&, &count = graphs[name.getValue()]](NodeOp) { ++count; });
   function.getBody().walk([&](NodeOp node) {
     ++made.nodes;
-    made.nameBytes += prefix.size() + node.getNodeName().size();
-    for (StringAttr name : node.getOutputNames().getAsRange<StringAttr>())
-      made.nameBytes += prefix.size() + name.size();
+    made.nameBytes += countNameBytes(node, prefix);
     for (NamedAttribute attribute : node.getOnnxAttributes())
       if (auto reference = dyn_cast<ortc::onnx::ReferenceAttr>(attribute.getValue()))
         made.nodes += graphs.lookup(reference.getName());

@@ -117,11 +117,11 @@ LogicalResult col2im(Node &n) {
   if (pads.empty())
     pads.assign(2 * spatial, 0);
   auto positive = [](Ints values) {
-    return llvm::all_of(values, [](int64_t v) { return v >= 1 && v <= kMostListed; });
+    return llvm::all_of(values, [](int64_t v) { return v >= 1 && v <= kMostSize; });
   };
   if (spatial == 0 || block.size() != spatial || strides.size() != spatial || dilations.size() != spatial ||
       pads.size() != 2 * spatial || !positive(image) || !positive(block) || !positive(strides) ||
-      !positive(dilations) || llvm::any_of(pads, [](int64_t pad) { return pad < 0 || pad > kMostListed; }))
+      !positive(dilations) || llvm::any_of(pads, [](int64_t pad) { return pad < 0 || pad > kMostSize; }))
     return n.refuse("its image, block, strides, dilations and pads do not fit together");
   Shape counts;
   for (size_t d = 0; d < spatial; ++d) {
@@ -172,8 +172,8 @@ LogicalResult maxUnpool(Node &n) {
                     shapeText(n.shape(0)));
   Shape natural(n.shape(0));
   for (Ints values : {Ints(kernel), Ints(strides), Ints(pads)})
-    if (llvm::any_of(values, [](int64_t value) { return value < 0 || value > kMostListed; }))
-      return n.refuse("its kernel, strides or pads hold a number below 0 or above " + Twine(kMostListed));
+    if (llvm::any_of(values, [](int64_t value) { return value < 0 || value > kMostSize; }))
+      return n.refuse("its kernel, strides or pads hold a number below 0 or above " + Twine(kMostSize));
   for (int64_t d = 0; d < spatial; ++d) {
     natural[2 + d] = (natural[2 + d] - 1) * strides[d] - pads[d] - pads[spatial + d] + kernel[d];
     if (natural[2 + d] < 1 || natural[2 + d] > kMostElements)

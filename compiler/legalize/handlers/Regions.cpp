@@ -112,12 +112,12 @@ LogicalResult roiAlign(Node &n) {
   double scale = n.getFloat("spatial_scale", 1), offset = isShifted ? 0.5 : 0;
   RegionAxis axes[2] = {{x[2], n.getInt("output_height", 1), ratio, 1},
                         {x[3], n.getInt("output_width", 1), ratio, 0}};
-  auto isCount = [](int64_t value) { return value >= 1 && value <= kMostListed; };
+  auto isCount = [](int64_t value) { return value >= 1 && value <= kMostSize; };
   if (!isCount(axes[0].bins) || !isCount(axes[1].bins) || volume == 0)
     return n.refuse("its input or its output is empty or too large");
   int64_t samples[2] = {ratio > 0 ? ratio : mostSamples(n, axes[0], scale, offset),
                         ratio > 0 ? ratio : mostSamples(n, axes[1], scale, offset)};
-  if (elementCount({regions, axes[0].bins, axes[1].bins, samples[0], samples[1]}) > kMostListed)
+  if (elementCount({regions, axes[0].bins, axes[1].bins, samples[0], samples[1]}) > kMostSize)
     return n.refuse("its regions have more samples than supported");
   Value image = n.index(n[2], x[0], n.name(2));
   if (!image)
@@ -219,7 +219,7 @@ LogicalResult maxRoiPool(Node &n) {
                     shapeText(n.shape(0)));
   Ints x = n.shape(0);
   int64_t regions = n.shape(1)[0], channels = x[1], volume = x[2] * x[3];
-  if (volume == 0 || volume > kMostListed ||
+  if (volume == 0 || volume > kMostSize ||
       elementCount({regions, bins[0], bins[1], volume, channels}) > kMostElements)
     return n.refuse("its input or its output is empty or too large");
   double scale = n.getFloat("spatial_scale", 1);

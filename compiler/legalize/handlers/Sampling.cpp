@@ -95,7 +95,7 @@ LogicalResult deformConv(Node &n) {
     return n.refuse("filters of shape " + shapeText(w) + " in " + Twine(groups) +
                     " groups do not fit an input of shape " + shapeText(x));
   auto within = [](Ints values, int64_t least) {
-    return llvm::all_of(values, [&](int64_t value) { return value >= least && value <= kMostListed; });
+    return llvm::all_of(values, [&](int64_t value) { return value >= least && value <= kMostSize; });
   };
   if (strides.size() != 2 || dilations.size() != 2 || pads.size() != 4 || !within(strides, 1) ||
       !within(dilations, 1) || !within(pads, 0))

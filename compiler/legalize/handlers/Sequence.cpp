@@ -8,9 +8,6 @@ using namespace mlir;
 
 namespace ortc::legalize::handlers {
 
-/// Sequences are copied, as numbers are.
-static constexpr int64_t kNumbersPerItem = sizeof(Bound) / sizeof(int64_t);
-
 static LogicalResult yieldItems(Node &n, Items items) {
   Bound bound;
   bound.items = std::make_shared<const Items>(std::move(items));
@@ -103,6 +100,9 @@ LogicalResult sequenceMap(Node &n) {
     return n.refuse("its body does not take its operands");
   if (body.getBlock().getTerminator()->getNumOperands() < n.op.getNumResults())
     return n.refuse("its body gives fewer values than it has results");
+  int64_t size = items->size(), lists = n.op.getNumResults();
+  if (failed(n.list(elementCount({size, lists, kNumbersPerItem}))))
+    return failure();
   std::vector<Items> results(n.op.getNumResults());
   for (size_t i = 0; i < items->size(); ++i) {
     SmallVector<Bound> arguments, outputs;

@@ -17,8 +17,8 @@ static LogicalResult readLength(Node &n, unsigned i, StringRef what, int64_t lea
   SmallVector<int64_t> values;
   if (failed(n.ints(i, what, values)))
     return failure();
-  if (values.size() != 1 || values[0] < least || values[0] > kMostListed)
-    return n.refuse("its " + what + " is not one integer from " + Twine(least) + " to " + Twine(kMostListed));
+  if (values.size() != 1 || values[0] < least || values[0] > kMostSize)
+    return n.refuse("its " + what + " is not one integer from " + Twine(least) + " to " + Twine(kMostSize));
   value = values[0];
   return success();
 }

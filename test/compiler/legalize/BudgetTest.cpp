@@ -10,7 +10,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <sys/resource.h>
 
 using namespace mlir;
 using namespace ortc;
@@ -27,11 +29,25 @@ protected:
     if (!source)
       return "no IR: " + text;
     target = ModuleOp::create(UnknownLoc::get(&context));
-    LegalizeReport report;
+    report = LegalizeReport();
     auto begun = std::chrono::steady_clock::now();
     bool isDone = succeeded(ortc::legalize::legalize(*source, *target, {}, report));
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
     return isDone ? "" : report.message();
+  }
+
+  /// Legalises `text(n)` and `text(4 * n)`, which must take about four times as long. What is below `kFloor` is noise.
+  template <typename Text> void expectLinear(Text text, int n, const std::string &message = "") {
+    constexpr double kFloor = 0.2;
+    ASSERT_EQ(legalizeText(text(n)), message);
+    double small = seconds;
+    ASSERT_EQ(legalizeText(text(4 * n)), message);
+    EXPECT_LT(seconds, 8 * std::max(small, kFloor)) << n << " take " << small << " s";
+  }
+
+  bool isTrained(const std::string &name) {
+    return llvm::any_of(report.initializers,
+                        [&](const InitializerReport &each) { return each.name == name && each.trained(); });
   }
 
   template <typename Op> int64_t count() {
@@ -42,8 +58,16 @@ protected:
 
   MLIRContext context;
   OwningOpRef<ModuleOp> source, target;
+  LegalizeReport report;
   double seconds = 0;
 };
+
+/// The most memory that this process has held so far.
+int64_t peakKilobytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
 
 /// A graph with the input %x (tensor<2x2xf32>) that gives %y.
 std::string graph(const std::string &nodes, const std::string &input = "tensor<2x2xf32>") {
@@ -170,6 +194,226 @@ TEST_F(BudgetTest, CopiesOfSequencesAreCounted) {
   EXPECT_NE(legalizeText(graph(text, "tensor<15000x2xf32>")).find("SequenceErase (since opset 11)"),
             std::string::npos);
   EXPECT_LT(seconds, 30);
+}
+
+// Nodes that pass on a sequence share it.
+TEST_F(BudgetTest, SequencesAreNotCopiedWithoutNeed) {
+  std::string text = node("s0", "SplitToSequence", 11, {"x"}, "tensor<15000x2xf32>");
+  for (int i = 0; i < 10000; ++i)
+    text += node("s" + std::to_string(i + 1), "Identity", 19, {"s" + std::to_string(i)}, "!onnx.any");
+  text += node("y", "SequenceLength", 11, {"s10000"}, "!onnx.any");
+  int64_t before = peakKilobytes();
+  EXPECT_EQ(legalizeText(graph(text, "tensor<15000x2xf32>")), "");
+  EXPECT_LT(peakKilobytes() - before, 1 << 20);
+  EXPECT_LT(seconds, 30);
+}
+
+// A map with many results makes as many sequences.
+TEST_F(BudgetTest, SequencesOfAMapAreCounted) {
+  constexpr int kResults = 2000;
+  std::string results, names, types, values;
+  for (int i = 0; i < kResults; ++i) {
+    const char *comma = i ? ", " : "";
+    results += comma + ("%r" + std::to_string(i));
+    names += comma + ("\"r" + std::to_string(i) + "\"");
+    types += comma + std::string("!onnx.any");
+    values += comma + std::string("%u");
+  }
+  std::string nothing;
+  for (int i = 0; i < kResults; ++i)
+    nothing += i ? ", []" : "[]";
+  std::string text = node("s", "SplitToSequence", 11, {"x"}, "tensor<6000x2xf32>") + "  " + results +
+                     " = onnx.node \"SequenceMap\" since 17 (%s) {} -> [" + names +
+                     "] graphs [\"body\"] {\n    onnx.graph \"b\" [\"t\"] [[]] -> [" + names + "] [" + types +
+                     "] [" + nothing + "] {\n    ^bb0(%t: !onnx.any):\n" +
+                     node("u", "Neg", 13, {"t"}, "!onnx.any") + "    onnx.return " + values + " : " + types +
+                     "\n    }\n  } : (!onnx.any) -> (" + types + ")\n" +
+                     node("y", "SequenceLength", 11, {"r0"}, "!onnx.any");
+  EXPECT_NE(legalizeText(graph(text, "tensor<6000x2xf32>"))
+                .find("SequenceMap (since opset 17) 'r0': it needs 48000000 numbers at compile time"),
+            std::string::npos)
+      << report.message();
+}
+
+/// y = x + b0 + b1 + ...
+std::string manyBiases(int count) {
+  std::string text, last = "x", type = "tensor<2x2xf32>";
+  for (int i = 0; i < count; ++i) {
+    std::string bias = "b" + std::to_string(i), next = i + 1 == count ? "y" : "h" + std::to_string(i);
+    text += initializer(bias, "[1.0, 2.0]", "tensor<2xf32>") +
+            node(next, "Add", 14, {last, bias}, type + ", tensor<2xf32>");
+    last = next;
+    type = "!onnx.any";
+  }
+  return graph(text);
+}
+
+TEST_F(BudgetTest, ParametersTakeLinearTime) { expectLinear(manyBiases, 16000); }
+
+TEST_F(BudgetTest, RunningStatisticsTakeLinearTime) {
+  expectLinear(
+      [](int count) {
+        std::string text, last = "x", type = "tensor<2x2xf32>", channels = "tensor<2xf32>";
+        for (int i = 0; i < count; ++i) {
+          std::string number = std::to_string(i), next = i + 1 == count ? "y" : "h" + number;
+          std::vector<std::string> operands = {last};
+          for (const char *kind : {"scale", "bias", "mean", "var"}) {
+            operands.push_back(kind + number);
+            text += initializer(operands.back(), "[1.0, 2.0]", channels);
+          }
+          text += node(next, "BatchNormalization", 15, operands,
+                       type + ", " + channels + ", " + channels + ", " + channels + ", " + channels,
+                       "training_mode = 1 : i64");
+          last = next;
+          type = "!onnx.any";
+        }
+        return graph(text);
+      },
+      4000);
+}
+
+// The layers of a model that share their statistics.
+TEST_F(BudgetTest, SharedStatisticsTakeLinearTime) {
+  expectLinear(
+      [](int count) {
+        std::string text, last = "x", type = "tensor<2x2xf32>", channels = "tensor<2xf32>";
+        for (const char *kind : {"scale", "bias", "mean", "var"})
+          text += initializer(kind, "[1.0, 2.0]", channels);
+        for (int i = 0; i < count; ++i) {
+          std::string next = i + 1 == count ? "y" : "h" + std::to_string(i);
+          text += node(next, "BatchNormalization", 15, {last, "scale", "bias", "mean", "var"},
+                       type + ", " + channels + ", " + channels + ", " + channels + ", " + channels,
+                       "training_mode = 1 : i64");
+          last = next;
+          type = "!onnx.any";
+        }
+        return graph(text);
+      },
+      8000);
+}
+
+/// A chain of nodes, and an output of each that no program can have.
+std::string manyUnsupported(int count) {
+  std::string names = "\"y\"", types = "!onnx.any", dims = "[]", values = "%y", text, last = "x",
+              type = "tensor<2x2xf32>";
+  for (int i = 0; i < count; ++i) {
+    std::string number = std::to_string(i), next = i + 1 == count ? "y" : "h" + number;
+    text += node(next, "Neg", 13, {last}, type);
+    text += "  %o" + number + " = onnx.node \"Nope\" of \"custom\" since 0 (%" + next + ") {} -> [\"o" +
+            number + "\"] : (!onnx.any) -> !onnx.any\n";
+    names += ", \"o" + number + "\"";
+    types += ", !onnx.any";
+    dims += ", []";
+    values += ", %o" + number;
+    last = next;
+    type = "!onnx.any";
+  }
+  return "onnx.graph \"g\" [\"x\"] [[]] -> [" + names + "] [" + types + "] [" + dims +
+         "] {\n^bb0(%x: tensor<2x2xf32>):\n" + text + "  onnx.return " + values + " : " + types + "\n}\n";
+}
+
+TEST_F(BudgetTest, OutputsAreLeftOutInLinearTime) {
+  expectLinear(manyUnsupported, 4000);
+  ASSERT_EQ(report.dropped.size(), 16000u);
+  for (int i : {0, 15999}) {
+    std::string name = "o" + std::to_string(i);
+    EXPECT_EQ(report.dropped[i].name, name);
+    EXPECT_EQ(report.dropped[i].reason,
+              "custom.Nope '" + name +
+                  "': no such operator in the standard, and no model-local function "
+                  "of that name");
+  }
+}
+
+/// `count` views of the initializer c, one of the other, of which the last is a bound.
+std::string boundBehindViews(int count) {
+  std::string text = initializer("c", "0.5", "tensor<f32>"), last = "c", type = "tensor<f32>";
+  for (int i = 0; i < count; ++i) {
+    text += node("c" + std::to_string(i), "Identity", 16, {last}, type);
+    last = "c" + std::to_string(i);
+    type = "!onnx.any";
+  }
+  return graph(text + node("y", "Max", 13, {"x", last}, "tensor<2x2xf32>, " + type));
+}
+
+// What a search does not reach is no constant of a formula.
+TEST_F(BudgetTest, SearchesForFormulasEnd) {
+  EXPECT_EQ(legalizeText(boundBehindViews(60)), "");
+  EXPECT_FALSE(isTrained("c"));
+  EXPECT_EQ(legalizeText(boundBehindViews(100)), "");
+  EXPECT_TRUE(isTrained("c"));
+  expectLinear(boundBehindViews, 15000);
+}
+
+// Numbers are added to what lies behind as many views.
+TEST_F(BudgetTest, ViewsBeforeSumsTakeLinearTime) {
+  expectLinear(
+      [](int count) {
+        std::string text, last = "x", type = "tensor<2x2xf32>";
+        for (int i = 0; i < count; ++i) {
+          text += node("v" + std::to_string(i), "Identity", 16, {last}, type);
+          last = "v" + std::to_string(i);
+          type = "!onnx.any";
+        }
+        std::string sums, types;
+        for (int i = 0; i < count; ++i) {
+          std::string number = std::to_string(i);
+          text += initializer("c" + number, "0.0001", "tensor<f32>") +
+                  node("s" + number, "Add", 14, {last, "c" + number}, "!onnx.any, tensor<f32>");
+          sums += (i ? ", %s" : "%s") + number;
+          types += i ? ", !onnx.any" : "!onnx.any";
+        }
+        return graph(text + "  %y = onnx.node \"Sum\" since 13 (" + sums + ") {} -> [\"y\"] : (" + types +
+                     ") -> !onnx.any\n");
+      },
+      4000);
+}
+
+// All numbers of one sum, whose result many nodes read.
+TEST_F(BudgetTest, SumsOfNumbersTakeLinearTime) {
+  expectLinear(
+      [](int count) {
+        std::string text, numbers, numberTypes, results, resultTypes;
+        for (int i = 0; i < count; ++i) {
+          text += initializer("c" + std::to_string(i), "0.0001", "tensor<f32>");
+          numbers += ", %c" + std::to_string(i);
+          numberTypes += ", tensor<f32>";
+        }
+        text += "  %s = onnx.node \"Sum\" since 13 (%x" + numbers + ") {} -> [\"s\"] : (tensor<2x2xf32>" +
+                numberTypes + ") -> !onnx.any\n";
+        for (int i = 0; i < count; ++i) {
+          text += node("r" + std::to_string(i), "Neg", 13, {"s"}, "!onnx.any");
+          results += (i ? ", %r" : "%r") + std::to_string(i);
+          resultTypes += i ? ", !onnx.any" : "!onnx.any";
+        }
+        return graph(text + "  %y = onnx.node \"Sum\" since 13 (" + results + ") {} -> [\"y\"] : (" +
+                     resultTypes + ") -> !onnx.any\n");
+      },
+      4000);
+}
+
+// The elements of a tensor are compared once, however many values it is added to.
+TEST_F(BudgetTest, ElementsAreComparedOnce) {
+  auto take = [&](int width) {
+    std::string shape = "tensor<" + std::to_string(width) + "xf32>";
+    // Where the elements of an attribute lie is in the file of the model, or in a resource like this one, aligned to 4 bytes.
+    std::string resource =
+        "{-# dialect_resources: { builtin: { z: \"0x04000000" + std::string(8 * width, '0') + "\" } } #-}\n";
+    std::string text = "  %z = onnx.initializer \"z\" dense_resource<z> : " + shape + "\n", last = "x",
+                type = "tensor<1x1xf32>";
+    for (int i = 0; i < 2000; ++i) {
+      std::string number = std::to_string(i), next = i + 1 == 2000 ? "y" : "h" + number;
+      text += initializer("v" + number, "[2.0]", "tensor<1xf32>") +
+              node("s" + number, "Add", 14, {"v" + number, "z"}, "tensor<1xf32>, " + shape) +
+              node(next, "Mul", 14, {last, "s" + number}, type + ", !onnx.any");
+      last = next;
+      type = "!onnx.any";
+    }
+    EXPECT_EQ(legalizeText(graph(text, "tensor<1x1xf32>") + resource), "");
+    return seconds;
+  };
+  double narrow = take(2);
+  EXPECT_LT(take(1 << 22), 4 * std::max(narrow, 0.3)) << narrow;
 }
 
 } // namespace

@@ -107,3 +107,20 @@ module {
     onnx.return
   }
 }
+
+// -----
+
+// Copies are named after their call and their operator where they have no name: "CALL/Exp" and "CALL/b" are 68 bytes.
+// expected-error @+1 {{inlining functions makes names of more than 64 bytes in all; give calls and nodes shorter names}}
+module {
+  onnx.function @d.F "d" "F" ["a"] -> ["b"] attributes [] defaults {} opsets {} {
+  ^bb0(%a: !onnx.any):
+    %b = onnx.node "Exp" since 13 (%a) {} -> ["b"] : (!onnx.any) -> !onnx.any
+    onnx.return %b : !onnx.any
+  }
+  onnx.graph "nodes_without_names" ["x"] [[]] -> [] [] [] {
+  ^bb0(%x: tensor<2xf32>):
+    %y = onnx.node "F" of "d" since 0 (%x) "a call with a name that is long" {} -> ["y"] : (tensor<2xf32>) -> !onnx.any
+    onnx.return
+  }
+}
