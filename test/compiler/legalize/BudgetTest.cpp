@@ -401,8 +401,8 @@ TEST_F(BudgetTest, ElementsAreComparedOnce) {
         "{-# dialect_resources: { builtin: { z: \"0x04000000" + std::string(8 * width, '0') + "\" } } #-}\n";
     std::string text = "  %z = onnx.initializer \"z\" dense_resource<z> : " + shape + "\n", last = "x",
                 type = "tensor<1x1xf32>";
-    for (int i = 0; i < 2000; ++i) {
-      std::string number = std::to_string(i), next = i + 1 == 2000 ? "y" : "h" + number;
+    for (int i = 0; i < 8000; ++i) {
+      std::string number = std::to_string(i), next = i + 1 == 8000 ? "y" : "h" + number;
       text += initializer("v" + number, "[2.0]", "tensor<1xf32>") +
               node("s" + number, "Add", 14, {"v" + number, "z"}, "tensor<1xf32>, " + shape) +
               node(next, "Mul", 14, {last, "s" + number}, type + ", !onnx.any");
