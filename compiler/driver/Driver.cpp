@@ -623,6 +623,7 @@ private:
       return fail(nameModel(why));
     describePrograms();
     facts.kernels = describeKernels(*program, kernels);
+    describeBatch(*source, options.loss, facts);
     if (options.source && !makeSource(*written, result.tensors, result.source, why))
       return fail(nameModel(why));
     result.manifest = makeManifest(options, facts, result, codes);

@@ -24,6 +24,12 @@ void describeLoss(ModuleOp program, CompileFacts &facts) {
   }
 }
 
+void describeBatch(ModuleOp source, const LossSpec &loss, CompileFacts &facts) {
+  // A label of class indices is the output without its classes.
+  facts.batch =
+      findBatch(source, facts.lossOutput, facts.labelIsIndices ? findClassAxis(loss, facts) : std::nullopt);
+}
+
 std::string tellClassAxis(const LossSpec &loss, const CompileFacts &facts) {
   bool takesClasses = loss.kind == LossKind::CrossEntropy || loss.kind == LossKind::Nll;
   if (!takesClasses || facts.lossShape.size() != 3 || StringRef(loss.text).contains("axis="))

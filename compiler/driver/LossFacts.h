@@ -12,6 +12,9 @@ namespace ortc::driver {
 /// What the loss of `program` is computed from, for the manifest.
 void describeLoss(mlir::ModuleOp program, CompileFacts &facts);
 
+/// Which inputs of the program have the batch in front, for the manifest. `source` is the imported graph. After describeLoss().
+void describeBatch(mlir::ModuleOp source, const LossSpec &loss, CompileFacts &facts);
+
 /// Logits with two more axes than classes are [batch, classes, ...] for PyTorch, but often [batch, tokens, classes]: a note on
 /// which axis is taken where no flag says so, or "".
 std::string tellClassAxis(const LossSpec &loss, const CompileFacts &facts);

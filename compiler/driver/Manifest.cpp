@@ -13,6 +13,13 @@ using Json = nlohmann::ordered_json;
 
 using artifact::dtypeName;
 
+std::optional<int64_t> findClassAxis(const LossSpec &loss, const CompileFacts &facts) {
+  int64_t rank = facts.lossShape.size();
+  if ((loss.kind != LossKind::CrossEntropy && loss.kind != LossKind::Nll) || rank == 0)
+    return std::nullopt;
+  return rank == 1 ? 0 : loss.axis < 0 ? loss.axis + rank : loss.axis;
+}
+
 static Json describeLoss(const CompileOptions &options, const CompileFacts &facts) {
   const LossSpec &spec = options.loss;
   Json loss{{"kind", getLossName(spec.kind)}};
@@ -20,11 +27,9 @@ static Json describeLoss(const CompileOptions &options, const CompileFacts &fact
     return loss;
   loss["output"] = facts.lossOutput;
   bool classes = spec.kind == LossKind::CrossEntropy || spec.kind == LossKind::Nll;
-  int64_t rank = facts.lossShape.size();
-  if (classes && rank > 0) {
-    int64_t axis = rank == 1 ? 0 : spec.axis < 0 ? spec.axis + rank : spec.axis;
-    loss["axis"] = axis;
-    loss["classes"] = facts.lossShape[axis];
+  if (std::optional<int64_t> axis = findClassAxis(spec, facts)) {
+    loss["axis"] = *axis;
+    loss["classes"] = facts.lossShape[*axis];
     loss["ignore_index"] = spec.ignoreIndex;
   }
   if (spec.kind == LossKind::CrossEntropy)
@@ -78,22 +83,43 @@ static Json describeFlags(const CompileOptions &options) {
           {"max_workers", options.maxWorkers}};
 }
 
+/// Whether the leading dimension of an input or output is the batch; nullopt where the model does not say.
+static std::optional<bool> isBatch(const BatchFacts &facts, const artifact::Tensor &tensor) {
+  if (tensor.role == ORTC_ROLE_INPUT) {
+    auto found = facts.inputs.find(tensor.name);
+    return found == facts.inputs.end() ? facts.label : found->second;
+  }
+  const std::string prefix = "output:"; // of what has the name of a tensor or an input
+  auto found = facts.outputs.find(tensor.name);
+  if (found == facts.outputs.end() && tensor.name.starts_with(prefix))
+    found = facts.outputs.find(tensor.name.substr(prefix.size()));
+  return found == facts.outputs.end() ? std::nullopt : found->second;
+}
+
 /// Inputs and outputs of a binding, from the first of its entries that has most of them.
-static Json describeBindings(const CompileOptions &options, const artifact::Artifact &artifact) {
+static Json describeBindings(const CompileOptions &options, const CompileFacts &facts,
+                             const artifact::Artifact &artifact) {
   Json bindings = Json::array();
   for (size_t b = 0; b < artifact.bindings.size(); ++b) {
     Json inputs = Json::array(), outputs = Json::array(), dimensions = Json::object();
-    std::set<uint32_t> seen;
-    for (const artifact::Entry &entry : artifact.entries) {
-      if (entry.binding != b)
-        continue;
-      for (const artifact::Value &value : entry.external) {
-        if (!seen.insert(value.tensor).second)
-          continue;
-        const artifact::Tensor &tensor = artifact.tensors[value.tensor];
-        Json item{{"name", tensor.name}, {"dtype", dtypeName(tensor.dtype)}, {"shape", value.dims}};
-        (tensor.role == ORTC_ROLE_INPUT ? inputs : outputs).push_back(item);
-      }
+    std::map<uint32_t, const artifact::Value *> values;
+    std::vector<uint32_t> order;
+    for (const artifact::Entry &entry : artifact.entries)
+      for (const artifact::Value &value : entry.external)
+        if (entry.binding == b && values.try_emplace(value.tensor, &value).second)
+          order.push_back(value.tensor);
+    std::optional<int64_t> batch; // samples of a step
+    for (const auto &[index, value] : values)
+      if (artifact.tensors[index].role == ORTC_ROLE_INPUT &&
+          artifact.tensors[index].name == facts.batch.input)
+        batch = value->dims.front();
+    for (uint32_t index : order) {
+      const artifact::Tensor &tensor = artifact.tensors[index];
+      const std::vector<int64_t> &dims = values[index]->dims;
+      Json item{{"name", tensor.name}, {"dtype", dtypeName(tensor.dtype)}, {"shape", dims}};
+      if (std::optional<bool> known = isBatch(facts.batch, tensor))
+        item["batch"] = *known && (!batch || (!dims.empty() && dims.front() == *batch));
+      (tensor.role == ORTC_ROLE_INPUT ? inputs : outputs).push_back(item);
     }
     for (const ShapeSpec &shape : options.bindings[b].shapes)
       if (shape.dims.size() == 1)
@@ -189,7 +215,7 @@ std::string makeManifest(const CompileOptions &options, const CompileFacts &fact
   manifest["loss"] = describeLoss(options, facts);
   if (options.loss.kind != LossKind::None)
     manifest["optimizer"] = describeOptimizer(options);
-  manifest["bindings"] = describeBindings(options, artifact);
+  manifest["bindings"] = describeBindings(options, facts, artifact);
   manifest["entries"] = describeEntries(facts, artifact);
   manifest["memory"] = {{"constants", artifact.constants.size()}, {"persistent", artifact.persistentBytes}};
   Json targets = Json::array();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/codegen/artifact/Artifact.h"
+#include "compiler/driver/BatchFacts.h"
 #include "compiler/driver/KernelFacts.h"
 #include "compiler/driver/MemoryPlan.h"
 #include "compiler/legalize/Legalize.h"
@@ -17,6 +18,7 @@ struct CompileFacts {
   std::string lossOutput;         ///< graph output that feeds the loss
   std::vector<int64_t> lossShape; ///< of it
   bool labelIsIndices = false;
+  BatchFacts batch;
   int64_t floatValues = 0; ///< of the floating-point initializers of the file
   std::vector<legalize::InitializerReport> initializers;
   std::vector<std::string> warnings;
@@ -30,6 +32,9 @@ struct CompileFacts {
   std::vector<EntryFacts> entries;  ///< in the order of the artifact's
   std::vector<KernelFacts> kernels; ///< in the order of the artifact's kernel names
 };
+
+/// The axis of the loss' output that has the classes; nullopt where the loss knows no classes.
+std::optional<int64_t> findClassAxis(const LossSpec &loss, const CompileFacts &facts);
 
 /// Adds "caller" and "worker", as far as they are known.
 void addStack(nlohmann::ordered_json &item, const StackUse &use);

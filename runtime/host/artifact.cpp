@@ -3,6 +3,7 @@
 #include "runtime/host/artifact.h"
 
 #include "runtime/host/artifact_path.h"
+#include "runtime/host/batch_table.h"
 
 namespace ortc::host {
 
@@ -38,7 +39,8 @@ static std::string findGraphName(ortc_program *program, const std::string &name)
 
 /// Takes the values of an entry apart. The loss reads "label", unless the graph computes its loss: then a
 /// label is an input like any other.
-static Status readEntry(ortc_program *program, uint32_t index, bool graphComputesLoss, Entry &entry) {
+static Status readEntry(ortc_program *program, uint32_t index, bool graphComputesLoss,
+                        const BatchTable &batches, Entry &entry) {
   ortc_entry_info about{};
   about.size = sizeof(about);
   if (ortc_entry_get(program, index, &about) != ORTC_OK)
@@ -57,10 +59,12 @@ static Status readEntry(ortc_program *program, uint32_t index, bool graphCompute
     Shape shape(value.dims, value.dims + value.rank);
     std::string name = value.name ? value.name : "";
     auto type = static_cast<DataType>(value.dtype);
+    std::optional<bool> isBatch =
+        batches.find(entry.bindingName, name, /*isInput=*/value.role == ORTC_ROLE_INPUT);
     if (value.role == ORTC_ROLE_INPUT)
-      entry.inputs.push_back({name, type, shape, name == "label" && !graphComputesLoss});
+      entry.inputs.push_back({name, type, shape, name == "label" && !graphComputesLoss, isBatch});
     else if (value.role == ORTC_ROLE_OUTPUT)
-      entry.outputs.push_back({name, findGraphName(program, name), type, shape});
+      entry.outputs.push_back({name, findGraphName(program, name), type, shape, isBatch});
     else if (value.role == ORTC_ROLE_LOSS)
       entry.lossType = type;
   }
@@ -83,11 +87,13 @@ Status Artifact::open(const std::string &path, Artifact &artifact) {
   if (ortc_program_get_info(program, &artifact.info) != ORTC_OK ||
       ortc_program_section(program, ORTC_SECTION_MANIFEST, &manifest, &bytes) != ORTC_OK)
     return Status::failure(artifact.path + ": has no readable manifest; compile it again with ortc train");
-  ORTC_TRY(
-      parseLossInfo(std::string(static_cast<const char *>(manifest), bytes), artifact.path, artifact.loss));
+  std::string text(static_cast<const char *>(manifest), bytes);
+  ORTC_TRY(parseLossInfo(text, artifact.path, artifact.loss));
+  BatchTable batches = BatchTable::parse(text);
   artifact.entries.assign(artifact.info.entry_count, Entry());
   for (uint32_t i = 0; i < artifact.info.entry_count; ++i)
-    if (Status read = readEntry(program, i, artifact.loss.kind == LossKind::Output, artifact.entries[i]);
+    if (Status read =
+            readEntry(program, i, artifact.loss.kind == LossKind::Output, batches, artifact.entries[i]);
         !read.isOk())
       return Status::failure(artifact.path + ": " + read.getMessage());
   return Status();

@@ -18,6 +18,7 @@ struct OutputSpec {
   std::string graphName; ///< differs where a tensor or an input has the same name: that of "output:x" is "x"
   DataType type = DataType::None;
   Shape shape;
+  std::optional<bool> isBatch; ///< as of an input
 };
 
 /// One entry of one binding, for the code that was chosen on this machine.

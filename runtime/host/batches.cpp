@@ -135,12 +135,18 @@ Status Batches::count(const std::string &path, Remainder remainder) {
   bool equal = std::all_of(fields.begin(), fields.end(), [&](const Field &field) {
     return field.isEmpty || (!field.spec.shape.empty() && field.leading == first.leading);
   });
+  auto isOther = [](const Field &field) { return !field.isEmpty && field.spec.isBatch == false; };
+  auto other = std::find_if(fields.begin(), fields.end(), isOther);
+  if (equal && other != fields.end())
+    otherInput = other->spec.name;
   auto disagree = [&](const Field &field, const char *what, int64_t ours, int64_t theirs) {
     return Status::failure(path + ": array '" + field.array.name + "' has " + formatCount(ours, what) +
                            " but '" + first.array.name + "' has " + std::to_string(theirs));
   };
-  if (equal) {
+  if (equal && other == fields.end()) {
     batch = first.leading;
+    isAssumed = std::any_of(fields.begin(), fields.end(),
+                            [](const Field &field) { return !field.isEmpty && !field.spec.isBatch; });
     samples = first.rows();
     for (const Field &field : fields)
       if (!field.isEmpty && field.rows() != samples)
@@ -164,10 +170,12 @@ Status Batches::count(const std::string &path, Remainder remainder) {
       return disagree(field, "slice", field.rows() / field.leading, slices);
     int64_t rest = field.rows() % field.leading;
     if (rest && remainder == Remainder::Repeat)
-      return Status::failure(
-          path + ": array '" + field.array.name + "' has " + formatCount(field.rows(), "row") +
-          ", which is no multiple of the " + std::to_string(field.leading) +
-          " of a slice, and leading dimensions differ, so that no samples can be repeated");
+      return Status::failure(path + ": array '" + field.array.name + "' has " +
+                             formatCount(field.rows(), "row") + ", which is no multiple of the " +
+                             std::to_string(field.leading) + " of a slice, and no samples can be repeated: " +
+                             (otherInput.empty()
+                                  ? "leading dimensions differ"
+                                  : "the leading dimension of '" + otherInput + "' is not the batch"));
     dropped = std::max(dropped, rest);
     if (slices == 0)
       return Status::failure(path + ": array '" + field.array.name + "' has " +
@@ -202,6 +210,18 @@ std::string Batches::describeDropped(const std::string &of) const {
          (dropped == 1 ? " does" : " do") + " not fill a " +
          (isBatch() ? "batch of " + std::to_string(batch) : "slice") +
          (dropped == 1 ? " and is" : " and are") + " dropped";
+}
+
+std::string Batches::describeShuffling() const {
+  if (isAssumed && batch > 1)
+    return path + ": the leading dimension, " + std::to_string(batch) +
+           (fields.size() > 1 ? " in every input" : "") +
+           ", is taken for a batch, and samples of all steps are mixed; where the rows of a step belong "
+           "together, give --no-shuffle, or export the model with a symbolic batch dimension";
+  if (!otherInput.empty() && slices > 1 && fields[0].leading > 1)
+    return path + ": whole slices change places, and no samples: the leading dimension of '" + otherInput +
+           "' is not the batch";
+  return "";
 }
 
 int64_t Batches::getRealRows(int64_t slice) const {

@@ -4,6 +4,7 @@
 #define ORTC_RUNTIME_HOST_BATCHES_H
 
 #include <memory>
+#include <optional>
 
 #include "runtime/host/data/convert.h"
 
@@ -15,14 +16,16 @@ struct InputSpec {
   DataType type = DataType::None;
   Shape shape;
   bool isLabel = false; ///< the loss reads it: never matched to an array of another name
+  /// Whether the leading dimension is the batch, by the model; nullopt where it does not say.
+  std::optional<bool> isBatch = std::nullopt;
 };
 
 /// What to do with samples that do not fill a slice.
 enum class Remainder { Drop, Repeat };
 
 /// The arrays of a data file matched to the inputs of a step. The leading axis of an array holds slices of
-/// the input's own leading dimension. When these are equal for all inputs (a batch), rows are samples and may
-/// be mixed freely; otherwise only whole slices can change places.
+/// the input's own leading dimension. When these are equal for all inputs and the model has none of them for another dimension
+/// (a batch), rows are samples and may be mixed freely; otherwise only whole slices can change places.
 class Batches {
 public:
   /// Loads what `inputs` need from `source` (which may be closed afterwards) and checks types, shapes and
@@ -38,6 +41,9 @@ public:
   int64_t getDropped() const { return dropped; } ///< samples (or rows) an epoch leaves out
   /// Says so. `of`: what they are at the end of.
   std::string describeDropped(const std::string &of) const;
+  /// What should be said before slices are shuffled: that rows are mixed where nothing but equal numbers tells that they are
+  /// samples, or that rows are not mixed though the numbers are equal. "" when there is nothing to say.
+  std::string describeShuffling() const;
   /// How many rows of slice k are real; the others repeat the first rows of the slice.
   int64_t getRealRows(int64_t slice) const;
   /// How many things an order permutes: samples of a batch, else slices.
@@ -67,6 +73,9 @@ private:
   std::vector<Field> fields;
   std::string path;
   int64_t batch = 0, samples = 0, slices = 0, dropped = 0;
+  bool isAssumed = false; ///< the batch is: the model does not say that equal leading dimensions are one
+  std::string
+      otherInput; ///< whose leading dimension is no batch in the model, though all are equal; "" without one
 };
 
 /// The order of an epoch: a permutation of [0, items) that depends on nothing but its arguments (Fisher-Yates

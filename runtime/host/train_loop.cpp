@@ -79,6 +79,9 @@ Status Trainer::run() {
   }
   ORTC_TRY(resume());
   ORTC_TRY(planRates());
+  if (std::string shuffling = data.describeShuffling();
+      position.shuffle && stepsWanted > 0 && !shuffling.empty())
+    reporter.note(shuffling);
   ORTC_TRY(metrics.open(options.metrics,
                         /*append=*/!options.load.empty())); // nothing refuses the run from here on
   if (Status status = loop(); !status.isOk())

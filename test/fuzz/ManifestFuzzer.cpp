@@ -1,6 +1,7 @@
 // The manifest of an artifact: JSON that tools trust no more than the rest.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/MemoryText.h"
+#include "runtime/host/batch_table.h"
 #include "runtime/host/kernel_table.h"
 #include "runtime/host/loss_info.h"
 #include "test/fuzz/Target.h"
@@ -14,6 +15,7 @@ bool fuzzManifest(Input file) {
   host::LossInfo loss;
   bool isTaken = host::parseLossInfo(text, "manifest", loss).isOk();
   host::parseKernelTable(text);
+  host::BatchTable::parse(text);
   auto manifest = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   driver::describePlan(manifest);
   driver::describeStack(manifest, "train/default");

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
+#include "runtime/host/batch_table.h"
 #include "runtime/host/batches.h"
 #include "test/host/data_files.h"
 
@@ -90,6 +91,64 @@ TEST(BatchesTest, PermutesWholeSlicesWhenLeadingDimensionsDiffer) {
   std::vector<int64_t> order = {1, 0};
   EXPECT_EQ(slice(batches, 0, 0, &order), (std::vector<float>{3, 4, 5}));
   EXPECT_EQ(slice(batches, 1, 1, &order), (std::vector<float>{0, 1, 2, 3}));
+}
+
+/// Equal numbers are no batch where the model has another dimension there.
+TEST(BatchesTest, PermutesWholeSlicesWhereTheModelKnowsOfNoBatch) {
+  InputSpec x = input("x", {2, 2}), graph = input("graph", {2, 2});
+  x.isBatch = true;
+  graph.isBatch = false;
+  Batches batches = make({floats("x", {4, 2}), floats("graph", {4, 2})}, {x, graph}, Remainder::Drop);
+  EXPECT_FALSE(batches.isBatch());
+  EXPECT_EQ(batches.getItems(), 2);
+  std::vector<int64_t> order = {1, 0};
+  EXPECT_EQ(slice(batches, 0, 0, &order), (std::vector<float>{4, 5, 6, 7}));
+  EXPECT_EQ(slice(batches, 1, 1, &order), (std::vector<float>{0, 1, 2, 3}));
+  EXPECT_EQ(batches.describeShuffling(),
+            "data.npz: whole slices change places, and no samples: the leading dimension of 'graph' is not "
+            "the batch");
+  EXPECT_EQ(refuse({floats("x", {3, 2}), floats("graph", {3, 2})}, {x, graph}, Remainder::Repeat),
+            "data.npz: array 'x' has 3 rows, which is no multiple of the 2 of a slice, and no samples can be "
+            "repeated: the leading dimension of 'graph' is not the batch");
+  EXPECT_EQ(
+      make({floats("x", {2, 2}), floats("graph", {2, 2})}, {x, graph}, Remainder::Drop).describeShuffling(),
+      ""); // of one slice
+}
+
+TEST(BatchesTest, SaysWhenABatchIsNothingButEqualNumbers) {
+  InputSpec x = input("x", {2, 2}), label = input("label", {2});
+  auto describe = [&] {
+    return make({floats("x", {4, 2}), floats("label", {4})}, {x, label}, Remainder::Drop).describeShuffling();
+  };
+  const std::string note =
+      "data.npz: the leading dimension, 2 in every input, is taken for a batch, and samples of all steps are "
+      "mixed; where the rows of a step belong together, give --no-shuffle, or export the model with a "
+      "symbolic batch dimension";
+  EXPECT_EQ(describe(), note);
+  x.isBatch = true;
+  EXPECT_EQ(describe(), note);
+  label.isBatch = true;
+  EXPECT_EQ(describe(), "");
+  EXPECT_EQ(make({floats("x", {4, 2})}, {input("x", {1, 2})}, Remainder::Drop).describeShuffling(), "")
+      << "a slice of one sample";
+  EXPECT_EQ(make({floats("x", {4, 2}), floats("edges", {6})}, {input("x", {2, 2}), input("edges", {3})},
+                 Remainder::Drop)
+                .describeShuffling(),
+            "");
+}
+
+TEST(BatchTableTest, TakesWhatAManifestSays) {
+  BatchTable table = BatchTable::parse(
+      R"({"bindings": [{"name": "a", "inputs": [{"name": "x", "batch": true}, {"name": "y", "batch": false},)"
+      R"( {"name": "z"}, {"name": "w", "batch": 1}, 7], "outputs": [{"name": "x", "batch": false}]}, 3]})");
+  EXPECT_EQ(table.find("a", "x", true), std::optional(true));
+  EXPECT_EQ(table.find("a", "y", true), std::optional(false));
+  EXPECT_EQ(table.find("a", "x", false), std::optional(false));
+  for (const char *name : {"z", "w", "v"})
+    EXPECT_EQ(table.find("a", name, true), std::nullopt) << name;
+  EXPECT_EQ(table.find("b", "x", true), std::nullopt);
+  for (const char *text : {"", "[]", "{}", R"({"bindings": {"inputs": 1}})", R"({"bindings": [[]]})"})
+    EXPECT_EQ(BatchTable::parse(text).find("a", "x", true), std::nullopt) << text;
 }
 
 TEST(BatchesTest, GivesAScalarInputOneValueASlice) {
@@ -208,8 +267,8 @@ TEST(BatchesTest, RefusesARestOfRowsWhereNothingCanBeRepeated) {
   EXPECT_EQ(
       refuse({floats("x", {4}), floats("edges", {7})}, {input("x", {2}), input("edges", {3})},
              Remainder::Repeat),
-      "data.npz: array 'edges' has 7 rows, which is no multiple of the 3 of a slice, and leading dimensions "
-      "differ, so that no samples can be repeated");
+      "data.npz: array 'edges' has 7 rows, which is no multiple of the 3 of a slice, and no samples can be "
+      "repeated: leading dimensions differ");
 }
 
 TEST(BatchesTest, WhatIsCopiedFromAFileDoesNotStayResident) {
