@@ -37,6 +37,13 @@ struct Application {
     return Status();
   }
 
+  /// Says that the last slice was filled up, where it was run, and what `more` there is to say of it.
+  void noteFilling(const std::string &more = "") {
+    std::string filling = slices == data.getSlices() ? data.describeFilling() : "";
+    if (std::string text = filling + (filling.empty() || more.empty() ? "" : "; ") + more; !text.empty())
+      reporter.note(text);
+  }
+
   Status checkOutput(const DataSource &source) const {
     std::vector<NamedFile> inputs = listArtifactFiles(options.artifact);
     inputs.push_back({"--load", options.load});
@@ -117,8 +124,7 @@ Status evaluateData(const ApplyOptions &options) {
         return true;
       },
       result));
-  if (!result.note.empty())
-    reporter.note(result.note);
+  application.noteFilling(result.note);
   const char *item = application.data.isBatch() ? "sample" : "slice";
   if (options.json) {
     reporter.result(formatJson(result, item) + "\n");
@@ -158,6 +164,7 @@ Status predictData(const ApplyOptions &options) {
     arrays.push_back(std::move(collector.array));
   }
   ORTC_TRY(writeNpz(options.output, arrays));
+  application.noteFilling();
   application.reporter.line("wrote " + options.output + ": " + shapes);
   return Status();
 }

@@ -224,6 +224,15 @@ std::string Batches::describeShuffling() const {
   return "";
 }
 
+std::string Batches::describeFilling() const {
+  int64_t rest = isBatch() ? samples % batch : 0;
+  if (rest == 0)
+    return "";
+  return path + ": the last slice has " + formatCount(rest, "sample") + " and is filled to " +
+         std::to_string(batch) + " by repeating " + (rest == 1 ? "it" : "them") +
+         ", which changes results where the model lets samples depend on each other";
+}
+
 int64_t Batches::getRealRows(int64_t slice) const {
   return isBatch() ? std::min(batch, samples - slice * batch) : fields.empty() ? 1 : fields[0].leading;
 }

@@ -44,6 +44,8 @@ public:
   /// What should be said before slices are shuffled: that rows are mixed where nothing but equal numbers tells that they are
   /// samples, or that rows are not mixed though the numbers are equal. "" when there is nothing to say.
   std::string describeShuffling() const;
+  /// Says how the last slice is filled up; "" when it is full.
+  std::string describeFilling() const;
   /// How many rows of slice k are real; the others repeat the first rows of the slice.
   int64_t getRealRows(int64_t slice) const;
   /// How many things an order permutes: samples of a batch, else slices.

@@ -137,6 +137,19 @@ TEST(BatchesTest, SaysWhenABatchIsNothingButEqualNumbers) {
             "");
 }
 
+TEST(BatchesTest, SaysHowTheLastSliceIsFilled) {
+  auto describe = [](int64_t samples) {
+    return make({floats("x", {samples})}, {input("x", {5})}, Remainder::Repeat).describeFilling();
+  };
+  EXPECT_EQ(describe(10), "");
+  EXPECT_EQ(describe(8),
+            "data.npz: the last slice has 3 samples and is filled to 5 by repeating them, which changes "
+            "results where the model lets samples depend on each other");
+  EXPECT_EQ(describe(6),
+            "data.npz: the last slice has 1 sample and is filled to 5 by repeating it, which changes "
+            "results where the model lets samples depend on each other");
+}
+
 TEST(BatchTableTest, TakesWhatAManifestSays) {
   BatchTable table = BatchTable::parse(
       R"({"bindings": [{"name": "a", "inputs": [{"name": "x", "batch": true}, {"name": "y", "batch": false},)"

@@ -584,6 +584,34 @@ TEST_F(LoopTest, EvaluationReportsPredictionsThatAreNotNumbers) {
       << text;
 }
 
+/// In one line on stderr: what is printed as JSON stays JSON.
+TEST_F(LoopTest, SaysThatTheLastSliceWasFilled) {
+  const std::string note =
+      "ortc: note: " + dataPath +
+      ": the last slice has 2 samples and is filled to 4 by repeating them, which changes results where the "
+      "model lets samples depend on each other";
+  ApplyOptions options = makeApply("y.npz");
+  options.json = true;
+  auto evaluate = [&] {
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    expectOk(evaluateData(options));
+    Json result = Json::parse(testing::internal::GetCapturedStdout());
+    EXPECT_EQ(result["samples"], options.steps ? 20 : 22);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(evaluate(), "");
+  options.quiet = false;
+  EXPECT_EQ(evaluate(), note + "; the loss of the last slice averages over 4 samples, of which only 2 are "
+                               "different\n");
+  options.steps = 5;
+  EXPECT_EQ(evaluate(), "");
+  options.steps.reset();
+  testing::internal::CaptureStderr();
+  expectOk(predictData(options));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), note + "\n");
+}
+
 TEST_F(LoopTest, RefusesWhatTheArtifactDoesNotHave) {
   TrainOptions options = makeTrain(1);
   options.binding = "single";
