@@ -37,6 +37,8 @@ Status Schedule::parse(const std::string &text, Schedule &schedule) {
       auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), steps);
       if (error != std::errc() || end != value.data() + value.size() || steps < 0)
         return bad(std::string(key) + " must be a number of steps");
+      if (key == "total" && steps == 0)
+        return bad("total is 0, but it must be at least 1; without it the schedule ends where the run ends");
       (key == "warmup" ? parsed.warmup : parsed.total) = steps;
     } else if (key == "min") {
       auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), parsed.minimum);
@@ -49,6 +51,29 @@ Status Schedule::parse(const std::string &text, Schedule &schedule) {
   }
   schedule = parsed;
   return Status();
+}
+
+Status Schedule::check(const std::string &text) const {
+  auto bad = [&](const std::string &what) {
+    return Status::refusal("learning-rate schedule '" + text + "': " + what);
+  };
+  const char *const other = "; linear and cosine take it";
+  if (!isFalling() && total != 0)
+    return bad("total " + std::to_string(total) + " has no effect on a constant rate" + other);
+  if (!isFalling() && minimum != 0)
+    return bad("min " + formatShort(minimum) + " has no effect on a constant rate" + other);
+  if (total != 0 && total <= warmup)
+    return bad("total " + std::to_string(total) + " must be more than the " + formatCount(warmup, "step") +
+               " of warmup, after which the rate falls");
+  return Status();
+}
+
+Status Schedule::checkRate(double base) const {
+  if (!isFalling() || minimum <= base)
+    return Status();
+  return Status::refusal("learning-rate schedule '" + format() + "': min " + formatNumber(minimum) +
+                         " must be at most the learning rate of " + formatNumber(base) +
+                         ", which falls towards it; give a smaller min or a larger --lr");
 }
 
 std::string Schedule::format() const {

@@ -21,6 +21,10 @@ struct Schedule {
   double minimum = 0; ///< what linear and cosine end at
 
   static Status parse(const std::string &text, Schedule &schedule);
+  /// Refuses what parse() has read but has no effect, where somebody wrote `text`: checkpoints have the keys of format().
+  Status check(const std::string &text) const;
+  /// Refuses a minimum that the rate would rise to.
+  Status checkRate(double base) const;
   /// The text parse() takes; without a total where none is given.
   std::string format() const;
 

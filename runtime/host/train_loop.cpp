@@ -224,8 +224,10 @@ Status Trainer::planRates() {
     if (!options.schedule)
       position.schedule = Schedule();
   }
-  if (options.schedule)
+  if (options.schedule) {
+    ORTC_TRY(options.schedule->checkRate(position.lr));
     position.schedule = *options.schedule;
+  }
   schedule = position.schedule;
   int64_t end = position.step + stepsWanted;
   if (schedule.total == 0) {

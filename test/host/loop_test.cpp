@@ -203,6 +203,20 @@ TEST_F(LoopTest, RefusesToGoOnPastTheEndOfAFallingSchedule) {
   EXPECT_NEAR(double(readSteps(second.metrics).back()["lr"]), 0.1, 1e-6);
 }
 
+TEST_F(LoopTest, RefusesAScheduleThatEndsAboveItsRate) {
+  TrainOptions options = makeTrain(6);
+  options.schedule.emplace();
+  expectOk(Schedule::parse("cosine:min=0.5", *options.schedule)); // the artifact's rate is 0.25
+  options.metrics = folder / "refused.jsonl";
+  Status status = train(options, interrupted);
+  EXPECT_EQ(status.getCode(), ExitCode::Refused);
+  EXPECT_NE(status.getMessage().find("min 0.5 must be at most the learning rate of 0.25"), std::string::npos)
+      << status.getMessage();
+  EXPECT_FALSE(std::filesystem::exists(options.metrics));
+  options.lr = 0.5;
+  expectOk(train(options, interrupted));
+}
+
 TEST_F(LoopTest, EveryNumberOfThreadsGivesTheSameBits) {
   std::string wanted;
   for (uint32_t threads : {1u, 2u, 4u}) {

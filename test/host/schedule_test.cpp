@@ -75,6 +75,38 @@ TEST(ScheduleTest, RefusesWhatItDoesNotKnow) {
             "learning-rate schedule 'linear:warmup': warmup must be a number of steps");
 }
 
+TEST(ScheduleTest, RefusesKeysWithoutAnEffect) {
+  auto check = [](const std::string &text) {
+    Status status = make(text).check(text);
+    EXPECT_TRUE(status.isOk() || status.getCode() == ExitCode::Refused);
+    return status.getMessage();
+  };
+  const std::string where = "learning-rate schedule ";
+  EXPECT_EQ(refuse("cosine:total=0"),
+            where + "'cosine:total=0': total is 0, but it must be at least 1; without it the schedule ends "
+                    "where the run ends");
+  EXPECT_EQ(check("constant:total=5"),
+            where + "'constant:total=5': total 5 has no effect on a constant rate; linear and "
+                    "cosine take it");
+  EXPECT_EQ(check("constant:min=0.5"),
+            where + "'constant:min=0.5': min 0.5 has no effect on a constant rate; linear and cosine "
+                    "take it");
+  EXPECT_EQ(check("linear:warmup=5,total=5"),
+            where + "'linear:warmup=5,total=5': total 5 must be more than the 5 steps of warmup, after "
+                    "which the rate falls");
+  for (const char *text : {"constant", "constant:warmup=3", "linear", "cosine:warmup=5,total=6,min=0.5",
+                           "linear:total=1", "cosine:warmup=9"})
+    EXPECT_EQ(check(text), "");
+}
+
+TEST(ScheduleTest, RefusesAMinimumAboveTheRate) {
+  EXPECT_EQ(make("cosine:min=0.5").checkRate(0.1).getMessage(),
+            "learning-rate schedule 'cosine:warmup=0,min=0.5': min 0.5 must be at most the learning rate of "
+            "0.1, which falls towards it; give a smaller min or a larger --lr");
+  EXPECT_TRUE(make("cosine:min=0.5").checkRate(0.5).isOk());
+  EXPECT_TRUE(make("constant:warmup=2").checkRate(0).isOk());
+}
+
 TEST(PositionTest, RoundTripsExactly) {
   Position position;
   position.seed = ~uint64_t(0);

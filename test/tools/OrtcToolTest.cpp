@@ -112,6 +112,12 @@ TEST_F(OrtcToolTest, RefusesBadCommandLinesWithStatus2) {
        "ortc: error: --epochs and --steps are both given; one of them says how long to train\n"},
       {"run a --data b --quiet=false", "ortc: error: --quiet takes no value\n"},
       {"train a -o b --tune=3", "ortc: error: --tune takes no value\n"},
+      {"run a --data b --lr-schedule constant:total=5",
+       "ortc: error: --lr-schedule: learning-rate schedule 'constant:total=5': total 5 has no effect on a "
+       "constant rate; linear and cosine take it\n"},
+      {"run a --data b --lr-schedule cosine:warmup=9,total=5",
+       "ortc: error: --lr-schedule: learning-rate schedule 'cosine:warmup=9,total=5': total 5 must be more "
+       "than the 9 steps of warmup, after which the rate falls\n"},
       {"run a --data b --save-every 1", "ortc: error: --save-every needs --save FILE\n"},
       {"eval a --data b --threads 0",
        "ortc: error: --threads: '0' must be a whole number of at least 1 and at most 256\n"}};

@@ -51,6 +51,7 @@ void addRunCommand(CLI::App &app, Action &action) {
                 [options](const std::string &text, std::string &error) {
                   host::Schedule schedule;
                   host::Status status = host::Schedule::parse(text, schedule);
+                  status = status.isOk() ? schedule.check(text) : status;
                   error = status.getMessage();
                   options->schedule = schedule;
                   return status.isOk();
