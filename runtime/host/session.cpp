@@ -9,6 +9,7 @@
 #include <ortc/threads.h>
 #include <thread>
 
+#include "runtime/host/checkpoint_facts.h"
 #include "runtime/host/data/atomic_file.h"
 #include "runtime/host/data/data_source.h"
 #include "runtime/host/position.h"
@@ -188,6 +189,7 @@ Status Session::load(const std::string &path, LoadResult &result) {
   std::unique_ptr<DataSource>
       strict; // sees keys that are there twice, too, for which the runtime has no memory
   ORTC_TRY(openSafetensors(path, strict));
+  Scalars before = readScalars(artifact->getProgram(), get());
   ortc_load_info info{};
   info.size = sizeof(info);
   info.metadata_context = &result.metadata;
@@ -196,11 +198,17 @@ Status Session::load(const std::string &path, LoadResult &result) {
   };
   ortc_status status = ortc_checkpoint_load(get(), path.c_str(), &info);
   if (status != ORTC_OK)
-    return fail(path, status);
+    return Status::failure(
+        explainRefusal(artifact->getProgram(), *strict, status, fail(path, status).getMessage()));
   result.freshState = info.fresh_state != 0;
   result.loaded = info.loaded;
   result.ignored = info.ignored;
-  return checkScalars(path);
+  ORTC_TRY(checkScalars(path));
+  for (const std::string &note : {describeChanges(path, before, readScalars(artifact->getProgram(), get())),
+                                  describeUnused(artifact->getProgram(), *strict)})
+    if (!note.empty())
+      result.notes.push_back(note);
+  return Status();
 }
 
 /// What no training leaves behind: hyper-parameters that are not finite, a negative number of steps.

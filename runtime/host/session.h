@@ -26,6 +26,8 @@ struct LoadResult {
   bool freshState = false; ///< the file had weights alone
   uint32_t loaded = 0, ignored = 0;
   Metadata metadata;
+  std::vector<std::string>
+      notes; ///< what a training that goes on should say: values that it replaces, state that is dropped
 };
 
 /// One session; the artifact must outlive it. Inputs and outputs live in buffers of this class, one for each

@@ -165,6 +165,8 @@ Status Trainer::resume() {
   if (!options.load.empty()) {
     LoadResult loaded;
     ORTC_TRY(session.load(options.load, loaded));
+    for (const std::string &note : loaded.notes)
+      reporter.note(note);
     std::optional<Position> stored;
     if (loaded.freshState)
       reporter.note(options.load + ": has weights alone; optimizer state and step counter start anew");

@@ -1,0 +1,105 @@
+// Checkpoints of other artifacts of one model: what they change is said, what does not fit is refused with the reason.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <gtest/gtest.h>
+
+#include "test/e2e/Tool.h"
+
+using namespace ortc;
+using namespace ortc::test;
+
+namespace {
+
+class CheckpointTest : public testing::Test {
+protected:
+  void compile(const std::string &name, const std::vector<std::string> &flags) {
+    std::vector<std::string> arguments{"train",    entry.model(), "-o",     folder / name, "--shape",
+                                       "batch=64", "--target",    "native", "--quiet"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    mustRun(arguments);
+  }
+  std::vector<std::string> makeRun(const std::string &artifact, const std::string &load,
+                                   const std::string &save = "ck") {
+    std::vector<std::string> arguments{"run", folder / artifact, "--data",     entry.data(), "--steps",
+                                       "3",   "--save",          folder / save};
+    if (!load.empty())
+      arguments.insert(arguments.end(), {"--load", folder / load});
+    return arguments;
+  }
+  /// What the run says of the checkpoint.
+  std::string noteOn(const std::string &artifact, const std::string &load) {
+    Outcome outcome = mustRun(makeRun(artifact, load));
+    std::string notes, mark = "ortc: note: " + folder / load + ": ";
+    for (size_t at = 0; (at = outcome.errors.find(mark, at)) != std::string::npos;) {
+      at += mark.size();
+      notes += outcome.errors.substr(at, outcome.errors.find('\n', at) + 1 - at);
+    }
+    return notes;
+  }
+  std::string refusal(const std::string &artifact, const std::string &load) {
+    std::vector<std::string> arguments = makeRun(artifact, load);
+    arguments.push_back("--quiet");
+    Outcome outcome = runTool(arguments);
+    EXPECT_EQ(outcome.status, 1);
+    std::string mark = "ortc: error: " + folder / load + ": ";
+    return outcome.errors.starts_with(mark) ? outcome.errors.substr(mark.size()) : outcome.errors;
+  }
+
+  TemporaryFolder folder;
+  ZooEntry entry{"mlp-digits"};
+};
+
+TEST_F(CheckpointTest, WhatItChangesIsSaid) {
+  compile("a", {"--optimizer", "adamw:beta1=0.8,epsilon=1e-06", "--accumulate", "2"});
+  compile("b", {"--optimizer", "adamw", "--accumulate", "3"});
+  mustRun(makeRun("a", "", "a.ck"));
+  EXPECT_EQ(noteOn("a", "a.ck"), "");
+  EXPECT_EQ(noteOn("b", "a.ck"),
+            "its values replace those of the artifact: accumulate 2 instead of 3, beta1 0.8 "
+            "instead of 0.9, epsilon 1e-06 instead of 1e-08\n");
+  std::vector<std::string> quiet = makeRun("b", "a.ck");
+  quiet.push_back("--quiet");
+  EXPECT_EQ(mustRun(quiet).errors, "");
+}
+
+TEST_F(CheckpointTest, WhatIsDroppedIsSaid) {
+  compile("plain", {"--optimizer", "sgd"});
+  compile("accumulating", {"--optimizer", "sgd", "--accumulate", "2"});
+  compile("adam", {"--optimizer", "adam"});
+  mustRun(makeRun("adam", "", "adam.ck"));
+  mustRun(makeRun("accumulating", "", "accumulating.ck"));
+  for (const char *name : {"adam.ck", "accumulating.ck"}) {
+    std::string note = noteOn("plain", name);
+    EXPECT_TRUE(note.starts_with("the artifact has no use for ")) << note;
+    EXPECT_NE(note.find(name[1] == 'd' ? "'0.bias.exp_avg'" : "'0.bias.accumulated'"), std::string::npos)
+        << note;
+    EXPECT_NE(
+        note.find(" more); optimizer state and gradients that wait for an update are dropped with them\n"),
+        std::string::npos)
+        << note;
+  }
+  // An evaluation takes the weights, and nothing is lost with it.
+  EXPECT_EQ(mustRun({"eval", folder / "plain", "--data", entry.data(), "--load", folder / "adam.ck"}).errors,
+            "");
+}
+
+TEST_F(CheckpointTest, RefusalsSayWhatDoesNotFit) {
+  compile("momentum", {"--optimizer", "sgd:momentum=0.9"});
+  compile("adam", {"--optimizer", "adam"});
+  compile("double", {"--optimizer", "adam", "--precision", "f64"});
+  compile("half", {"--optimizer", "adam", "--freeze", "2.*"});
+  for (const char *name : {"adam", "half"})
+    mustRun(makeRun(name, "", std::string(name) + ".ck"));
+  EXPECT_EQ(
+      refusal("momentum", "adam.ck"),
+      "checkpoint has no '2.bias.momentum_buffer'; it has the state of another optimizer: compile with "
+      "the --optimizer and the --accumulate that it was saved with, or load a file with weights alone\n");
+  EXPECT_EQ(
+      refusal("double", "adam.ck"),
+      "'0.bias' is float32 [64], but the artifact needs float64 [64]; compile with the --precision that "
+      "it was saved with\n");
+  EXPECT_EQ(refusal("adam", "half.ck"),
+            "checkpoint has no '2.weight'; it was saved with another model, or with "
+            "other tensors trained (--train, --freeze)\n");
+}
+
+} // namespace
