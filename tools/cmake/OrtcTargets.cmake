@@ -65,10 +65,11 @@ function(ortc_pass_library stage)
   set_property(GLOBAL APPEND PROPERTY ORTC_PASS_STAGES ${stage})  # ortc-opt registers them all
 endfunction()
 
-# ortc_gtest(NAME SOURCES ... DEPENDS ... [HOSTILE]): a GoogleTest program, run by ctest as one test. Skipped when a case was. HOSTILE ones are run with
-# sanitizers, too: the build with ORTC_FUZZ has them in its target ortc_hostile and under the label `hostile`.
+# ortc_gtest(NAME SOURCES ... DEPENDS ... [HOSTILE] [PLAIN]): a GoogleTest program, run by ctest as one test. Skipped when a case was.
+# HOSTILE ones are run with sanitizers, too: the build with ORTC_FUZZ has them in its target ortc_hostile and under the label
+# `hostile`. They and PLAIN ones, whose time is spent in libraries or other programs, are compiled without optimisation: half the time.
 function(ortc_gtest name)
-  cmake_parse_arguments(ARG "HOSTILE" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "HOSTILE;PLAIN" "" "SOURCES;DEPENDS" ${ARGN})
   find_package(GTest REQUIRED)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
@@ -76,8 +77,10 @@ function(ortc_gtest name)
   target_compile_definitions(${name} PRIVATE ORTC_TEST_DATA="${PROJECT_SOURCE_DIR}/test")
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
+  if(ARG_HOSTILE OR ARG_PLAIN)
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   if(ARG_HOSTILE AND ORTC_FUZZ)
-    target_compile_options(${name} PRIVATE -O0) # half the time of compiling; what is tested is in libraries
     add_dependencies(ortc_hostile ${name})
     set_tests_properties(${name} PROPERTIES LABELS hostile)
   endif()
