@@ -18,7 +18,11 @@ namespace ortc::frontend::test {
 
 class SharedInitializersTest : public testing::Test {
 protected:
-  SharedInitializersTest() {
+  SharedInitializersTest() { startModel(); }
+
+  /// A model without nodes, from x to y.
+  void startModel() {
+    message.Clear();
     message.set_ir_version(8);
     message.add_opset_import()->set_version(17);
     graph = message.mutable_graph();
