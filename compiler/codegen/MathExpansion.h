@@ -4,48 +4,12 @@
 #define ORTC_COMPILER_CODEGEN_MATHEXPANSION_H
 
 #include "compiler/codegen/Target.h"
+#include "compiler/kernels/MathFunction.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Value.h"
 
-#include <optional>
-
 namespace ortc::codegen {
-
-/// Functions with an expansion. All take one operand but Pow and Atan2. Special values follow C99 Annex F; results
-/// are within 4 ulp of the true value (f64 Pow 8), also where they are subnormal. Limits of arguments: sin, cos and tan
-/// of f64 are that good up to |x| = 1e6 and stay within [-1, 1] (sin, cos) beyond.
-enum class MathFunction {
-  Exp,
-  Exp2,
-  Expm1,
-  Log,
-  Log2,
-  Log10,
-  Log1p,
-  Sqrt,
-  Rsqrt,
-  Tanh,
-  Sinh,
-  Cosh,
-  Asinh,
-  Acosh,
-  Atanh,
-  Erf,
-  Sin,
-  Cos,
-  Tan,
-  Asin,
-  Acos,
-  Atan,
-  Atan2,
-  Pow,
-  Floor,
-  Ceil,
-  Trunc,
-  Round,
-  RoundEven,
-};
 
 /// How to expand. `fma` must be true only where the target has the instruction.
 struct MathOptions {
@@ -58,13 +22,11 @@ struct MathOptions {
   }
 };
 
-/// `function` of `operands` (scalars or vectors of f32 or f64, all of one type) as arith ops at the insertion point.
+/// `function` of `operands` (scalars or vectors of f32 or f64, all of one type) as arith ops at the insertion point. Special
+/// values follow C99 Annex F; results are within 4 ulp of the true value (f64 Pow 8), also where they are subnormal. Limits of
+/// arguments: sin, cos and tan of f64 are that good up to |x| = 1e6 and stay within [-1, 1] (sin, cos) beyond.
 mlir::Value expandMath(mlir::OpBuilder &builder, mlir::Location loc, MathFunction function,
                        mlir::ValueRange operands, const MathOptions &options);
-
-/// The function that a `math` op computes, or nothing when the op needs no expansion (absf, copysign, fma, ...) or has
-/// none.
-std::optional<MathFunction> mathFunctionOf(mlir::Operation *op);
 
 /// a * b + c on floats: one fma with `options.fma`, a multiply and an add otherwise. Only for use inside one op's own
 /// expansion.

@@ -10,7 +10,11 @@
 #include <optional>
 #include <string>
 
+namespace ortc::kernels {}
+
 namespace ortc::codegen {
+
+using namespace kernels; // the forms that kernels are generated for
 
 /// What numbers a kernel may depend on. Bits never depend on anything else: not on the vector width, not on the number
 /// of workers, not on how ops were fused.

@@ -5,9 +5,8 @@
 // stores them), and writes the kernels.
 #include "passes/fusion/Passes.h"
 
-#include "compiler/codegen/contraction/FusedContraction.h"
-#include "compiler/codegen/conv/ConvKernel.h"
-#include "compiler/codegen/loop/FusedScatter.h"
+#include "compiler/kernels/KernelForm.h"
+#include "compiler/kernels/loop/LoopProgram.h"
 #include "dialects/nn/ValueNames.h"
 #include "dialects/plan/PlanDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,7 +27,7 @@ namespace ortc::fusion {
 static bool isDrawn(Operation *op, const llvm::DenseSet<Operation *> &drawn) {
   if (isa<nn::RandomOp>(op))
     return true;
-  if (!codegen::isElementwise(op) && !isa<nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp>(op))
+  if (!kernels::isElementwise(op) && !isa<nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp>(op))
     return false;
   bool isRandom = false;
   for (Value operand : op->getOperands()) {
@@ -60,7 +59,7 @@ static void copyDraws(Block &block) {
   llvm::MapVector<Operation *, SmallVector<OpOperand *>> users;
   for (Operation *op : order)
     for (OpOperand &use : op->getUses())
-      if (!drawn.contains(use.getOwner()) && codegen::isLoopOperation(use.getOwner()))
+      if (!drawn.contains(use.getOwner()) && kernels::isLoopOperation(use.getOwner()))
         users[use.getOwner()].push_back(&use);
   for (auto &[user, uses] : users) {
     llvm::SetVector<Operation *> needed;
@@ -99,7 +98,7 @@ static void copyFreeProducers(Block &block) {
   for (Operation *op : llvm::reverse(producers)) {
     bool isFirst = true;
     for (OpOperand &use : llvm::make_early_inc_range(op->getUses())) {
-      if (!codegen::isLoopOperation(use.getOwner()))
+      if (!kernels::isLoopOperation(use.getOwner()))
         continue;
       if (isFirst && op->hasOneUse())
         break;
@@ -129,7 +128,7 @@ static void materializeConstants(Block &block) {
       for (OpOperand &use : stack.pop_back_val().getUses()) {
         if (isa<nn::ReshapeOp>(use.getOwner()))
           stack.push_back(use.getOwner()->getResult(0));
-        else if (!codegen::isLoopOperation(use.getOwner()))
+        else if (!kernels::isLoopOperation(use.getOwner()))
           uses.push_back(&use);
       }
     if (uses.empty())
@@ -201,64 +200,24 @@ static void sortByDependence(Block &block) {
       ops[i]->moveBefore(block.getTerminator());
 }
 
-static plan::KernelKind kindOf(const FusionGroup &group) {
-  using plan::KernelKind;
-  Operation *op = group.ops.front();
-  if (llvm::any_of(group.ops, [](Operation *member) { return isa<nn::DotOp>(member); }))
-    return KernelKind::contraction;
-  if (llvm::any_of(group.ops, [](Operation *member) {
-        return isa<nn::ConvOp, nn::ConvInputGradOp, nn::ConvFilterGradOp>(member);
-      }))
-    return KernelKind::conv;
-  if (isa<nn::MaxPoolOp, nn::MaxPoolGradOp, nn::AvgPoolOp, nn::AvgPoolGradOp>(op))
-    return KernelKind::pool;
-  if (llvm::any_of(group.ops, llvm::IsaPred<nn::ScatterAddOp, nn::ScatterElementsOp>))
-    return KernelKind::scatter;
-  if (isa<nn::CumSumOp, nn::ArgReduceOp, nn::ArgSortOp>(op))
-    return KernelKind::scan;
-  if (isa<nn::CheckIndexOp>(op))
-    return KernelKind::check;
-  return KernelKind::loop;
-}
-
 /// Creates the kernel of a group at its last operation and lets its users take the kernel's results. `replaced` knows what
 /// earlier kernels have replaced.
 static LogicalResult createKernel(const FusionGroup &group, llvm::DenseMap<Value, Value> &replaced) {
-  auto kind = kindOf(group);
+  const kernels::KernelForm &form = kernels::formOf(group.ops);
   SmallVector<Value> outputs = group.outputs, inputs = group.inputs;
   for (Value &input : inputs)
     if (Value now = replaced.lookup(input))
       input = now;
   if (outputs.empty()) // a check that nobody looks at
     llvm::append_range(outputs, group.ops.back()->getResults());
-  else if (kind != plan::KernelKind::loop && group.ops.size() == 1)
+  else if (form.kind != plan::KernelKind::loop && group.ops.size() == 1)
     outputs = llvm::to_vector_of<Value>(group.ops.front()->getResults());
-  DenseI64ArrayAttr inPlace;
+  std::string reason;
+  auto pairs = form.inPlacePairs(inputs, outputs, reason);
+  if (failed(pairs))
+    return group.ops.back()->emitError() << "no kernel can be made of this operation: " << reason;
   OpBuilder builder(group.ops.back());
-  if (kind == plan::KernelKind::check) {
-    inPlace = builder.getDenseI64ArrayAttr({0, 0});
-  } else if (kind == plan::KernelKind::loop) {
-    std::string reason;
-    bool isEmpty = llvm::all_of(
-        outputs, [](Value value) { return cast<ShapedType>(value.getType()).getNumElements() == 0; });
-    auto program = codegen::analyzeLoops(inputs, outputs, reason);
-    if (!program && !isEmpty)
-      return group.ops.back()->emitError() << "no kernel can be made of this operation: " << reason;
-    if (program)
-      if (auto pairs = program->inPlacePairs(); !pairs.empty())
-        inPlace = builder.getDenseI64ArrayAttr(pairs);
-  } else if (kind == plan::KernelKind::contraction) {
-    if (auto pairs = codegen::contractionInPlacePairs(inputs, outputs); !pairs.empty())
-      inPlace = builder.getDenseI64ArrayAttr(pairs);
-  } else if (kind == plan::KernelKind::conv) {
-    if (auto pairs = codegen::convInPlacePairs(inputs, outputs); !pairs.empty())
-      inPlace = builder.getDenseI64ArrayAttr(pairs);
-  } else if (kind == plan::KernelKind::scatter) {
-    std::string reason;
-    if (auto fused = codegen::FusedScatter::analyze(inputs, outputs, reason))
-      if (auto pairs = fused->inPlacePairs(); !pairs.empty())
-        inPlace = builder.getDenseI64ArrayAttr(pairs);
-  }
+  auto inPlace = pairs->empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(*pairs);
   SmallVector<Location> locations;
   for (Operation *op : group.ops)
     locations.push_back(op->getLoc());
@@ -266,7 +225,7 @@ static LogicalResult createKernel(const FusionGroup &group, llvm::DenseMap<Value
   for (Value output : outputs)
     names.push_back(nn::findValueName(output.getLoc()));
   Location loc = nn::nameResults(FusedLoc::get(builder.getContext(), locations), names);
-  auto kernel = plan::KernelOp::create(builder, loc, TypeRange(ValueRange(outputs)), kind, inputs, inPlace);
+  auto kernel = plan::KernelOp::create(builder, loc, TypeRange(ValueRange(outputs)), form.kind, inputs, inPlace);
   Block *body = builder.createBlock(&kernel.getBody());
   IRMapping mapping;
   for (Value input : inputs)
@@ -305,6 +264,7 @@ namespace {
 
 struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
   using Base::Base;
+  explicit FuseKernelsPass(const kernels::FusionLimits &limits) : limits(limits) {}
 
   void runOnOperation() override {
     SmallVector<func::FuncOp> functions;
@@ -325,7 +285,7 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
     copyStacked(block);
     copyDraws(block);
     copyFreeProducers(block);
-    FusionGroups fusion(block);
+    FusionGroups fusion(block, limits);
     fusion.fuse();
     std::vector<FusionGroup> groups = fusion.take();
     llvm::erase_if(groups, [](const FusionGroup &group) { return isa<nn::ScanOp>(group.ops.front()); });
@@ -345,7 +305,14 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
     sortByDependence(block);
     return success();
   }
+
+  kernels::FusionLimits limits;
 };
 
 } // namespace
+
+std::unique_ptr<Pass> createFuseKernelsPass(const kernels::FusionLimits &limits) {
+  return std::make_unique<FuseKernelsPass>(limits);
+}
+
 } // namespace ortc::fusion

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/fusion/FusionGroups.h"
 
-#include "compiler/codegen/contraction/FusedContraction.h"
-#include "compiler/codegen/conv/ConvKernel.h"
-#include "compiler/codegen/loop/FusedScatter.h"
+#include "compiler/kernels/KernelForm.h"
+#include "compiler/kernels/loop/LoopProgram.h"
 #include "dialects/plan/PlanDialect.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,8 +14,6 @@ using namespace mlir;
 
 namespace ortc::fusion {
 
-/// An epilogue is emitted once per tile shape and vector.
-static constexpr size_t kMaxContractionOperations = 32;
 /// Cheaper work may be repeated along a dimension rather than stored.
 static constexpr int64_t kRepeatedCost = 3;
 /// Values of an expression that may be computed twice: a chain of shifted sums would double them with every link.
@@ -25,8 +22,6 @@ static constexpr size_t kRepeatedNodes = 64;
 static constexpr size_t kMaxReaders = 256, kNextReaders = 32;
 /// Between the positions of neighbours.
 static constexpr uint64_t kGap = uint64_t(1) << 20;
-/// Pieces of work below which joining must not reduce their number.
-static constexpr int64_t kParallelPieces = 8;
 
 Value throughReshapes(Value value) {
   while (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
@@ -70,7 +65,7 @@ bool FusionGroups::hasManyReaders(Value value) const {
   return false;
 }
 
-FusionGroups::FusionGroups(Block &block) : block(block) {
+FusionGroups::FusionGroups(Block &block, const kernels::FusionLimits &limits) : block(block), limits(limits) {
   renumber();
   classify();
   for (Operation &op : block) {
@@ -140,10 +135,10 @@ void FusionGroups::describe(FusionGroup &group) const {
 
 FusionGroups::Quality FusionGroups::judge(const FusionGroup &group) const {
   Quality quality;
-  if (!llvm::all_of(group.ops, codegen::isLoopOperation) || group.outputs.empty())
+  if (!llvm::all_of(group.ops, kernels::isLoopOperation) || group.outputs.empty())
     return quality;
   std::string reason;
-  auto program = codegen::analyzeLoops(group.inputs, group.outputs, reason);
+  auto program = kernels::analyzeLoops(group.inputs, group.outputs, reason);
   if (!program)
     return quality;
   quality.valid = true;
@@ -158,10 +153,10 @@ FusionGroups::Quality FusionGroups::judge(const FusionGroup &group) const {
       // Values of a row are computed once per row; everything else should change with every dimension.
       bool isRepeated = (node.dims & parallel) != parallel ||
                         ((node.dims & reduced) != 0 && (node.dims & reduced) != reduced);
-      bool computes = node.kind == codegen::LoopNode::operation || node.kind == codegen::LoopNode::random;
+      bool computes = node.kind == kernels::LoopNode::operation || node.kind == kernels::LoopNode::random;
       if (varies && computes && isRepeated && node.cost > kRepeatedCost)
         quality.wasted += node.cost * points;
-      if (!varies || node.kind != codegen::LoopNode::load)
+      if (!varies || node.kind != kernels::LoopNode::load)
         continue;
       int64_t scale = node.at.scales[program->laneDim];
       bool scattered = scale != 0 && scale != 1 && scale != -1;
@@ -227,7 +222,7 @@ void FusionGroups::join(unsigned a, unsigned b, FusionGroup whole) {
 
 bool FusionGroups::tryJoin(unsigned a, unsigned b) {
   if (!qualities[a].valid || !qualities[b].valid ||
-      groups[a].ops.size() + groups[b].ops.size() > kMaxOperations)
+      groups[a].ops.size() + groups[b].ops.size() > limits.operations)
     return false;
   // Groups grow, and paths stay: what was refused is refused again until one of the two has grown.
   std::pair<size_t, size_t> sizes{groups[a].ops.size(), groups[b].ops.size()};
@@ -238,7 +233,7 @@ bool FusionGroups::tryJoin(unsigned a, unsigned b) {
   if (isUpdateOnly(groups[a].ops.front()) != isUpdateOnly(groups[b].ops.front()))
     return false;
   FusionGroup whole = united(a, b);
-  if (whole.inputs.size() + whole.outputs.size() > kMaxBuffers)
+  if (whole.inputs.size() + whole.outputs.size() > limits.buffers)
     return false;
   Quality quality = judge(whole);
   if (!quality.valid || quality.wasted > qualities[a].wasted + qualities[b].wasted ||
@@ -246,7 +241,7 @@ bool FusionGroups::tryJoin(unsigned a, unsigned b) {
       2 * quality.nodes > 3 * (qualities[a].nodes + qualities[b].nodes) + kRepeatedNodes)
     return false;
   int64_t parallel = std::max(qualities[a].parallel, qualities[b].parallel);
-  if (quality.parallel < parallel && quality.parallel < kParallelPieces) {
+  if (quality.parallel < parallel && quality.parallel < limits.parallelPieces) {
     int64_t bytes = 0;
     for (Value value : whole.inputs)
       bytes = std::max(bytes, bytesOf(value));
@@ -329,18 +324,10 @@ bool FusionGroups::joinSiblings() {
   return changed;
 }
 
-/// Operations whose kernel can work on the result before it is stored.
+/// Whether the kernel of `op` can work on the result before it is stored.
 static bool takesEpilogue(Operation *op) {
-  return isa<nn::DotOp, nn::ConvOp, nn::ConvInputGradOp, nn::ConvFilterGradOp, nn::ScatterAddOp>(op);
-}
-
-static bool isOneKernel(const FusionGroup &group) {
-  std::string reason;
-  if (llvm::any_of(group.ops, llvm::IsaPred<nn::ScatterAddOp>))
-    return codegen::FusedScatter::analyze(group.inputs, group.outputs, reason).has_value();
-  if (llvm::any_of(group.ops, [](Operation *op) { return isa<nn::DotOp>(op); }))
-    return codegen::isFusedContraction(group.inputs, group.outputs, reason);
-  return codegen::isFusedConv(group.inputs, group.outputs, reason);
+  const kernels::KernelForm &form = kernels::formOf(op);
+  return form.isRoot(op) && form.takesEpilogue(op);
 }
 
 /// Whether the update `other` should stay a kernel of its own: somebody else wants the gradient, too, or it is small. A small one
@@ -355,7 +342,7 @@ bool FusionGroups::isUpdateApart(unsigned dot, unsigned other, const FusionGroup
   if (isa<nn::ConvFilterGradOp>(op) && llvm::any_of(op->getOperands(), isLarger))
     return true;
   return llvm::any_of(groups[dot].outputs, [&](Value gradient) {
-    return bytesOf(gradient) <= kLargeBytes || llvm::is_contained(whole.outputs, gradient);
+    return bytesOf(gradient) <= limits.largeBytes || llvm::is_contained(whole.outputs, gradient);
   });
 }
 
@@ -363,11 +350,12 @@ bool FusionGroups::isUpdateApart(unsigned dot, unsigned other, const FusionGroup
 /// one kernel computes both.
 bool FusionGroups::tryJoinContraction(unsigned dot, unsigned other) {
   if (!qualities[other].valid ||
-      groups[dot].ops.size() + groups[other].ops.size() > kMaxContractionOperations)
+      groups[dot].ops.size() + groups[other].ops.size() > limits.epilogueOperations)
     return false;
   FusionGroup whole = united(dot, other);
-  if (isUpdateApart(dot, other, whole) || whole.inputs.size() + whole.outputs.size() > kMaxBuffers ||
-      hasIndirectPath(dot, other) || hasIndirectPath(other, dot) || !isOneKernel(whole))
+  std::string reason;
+  if (isUpdateApart(dot, other, whole) || whole.inputs.size() + whole.outputs.size() > limits.buffers ||
+      hasIndirectPath(dot, other) || hasIndirectPath(other, dot) || !kernels::formOf(whole.ops).suits(whole.inputs, whole.outputs, limits, reason))
     return false;
   join(dot, other, std::move(whole));
   return true;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/codegen/loop/LoopProgram.h"
+#include "compiler/kernels/FusionLimits.h"
 #include "mlir/IR/Block.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/fusion/GroupOrder.h"
@@ -23,21 +23,16 @@ struct FusionGroup {
   llvm::SmallVector<mlir::Value> outputs; ///< results that others take, in program order
 };
 
-/// Larger kernels are not better ones.
-inline constexpr size_t kMaxOperations = 160, kMaxBuffers = 28;
-/// Larger tensors leave a core's caches.
-inline constexpr int64_t kLargeBytes = 2 << 20;
-
 /// The value that `value` is a reshape of, through any number of them.
 mlir::Value throughReshapes(mlir::Value value);
 int64_t bytesOf(mlir::Value value);
 
 /// Groups the operations of a straight-line block. Starts from one group per operation and joins producers with consumers,
 /// then groups that read the same, as long as one loop nest computes the whole, nothing expensive is repeated, memory
-/// is read in order, and no cycle of kernels appears. Depends on the program's text only.
+/// is read in order, and no cycle of kernels appears. Depends on the program's text and the limits only.
 class FusionGroups {
 public:
-  explicit FusionGroups(mlir::Block &block);
+  FusionGroups(mlir::Block &block, const kernels::FusionLimits &limits);
 
   void fuse();
   /// The groups in the order of their last operations.
@@ -120,6 +115,7 @@ private:
   int64_t sharedBytes(unsigned a, unsigned b) const;
 
   mlir::Block &block;
+  const kernels::FusionLimits &limits;
   llvm::DenseMap<mlir::Operation *, uint64_t> position; ///< in the block; with gaps, for copies
   llvm::DenseMap<mlir::Operation *, unsigned> groupIndex;
   llvm::DenseMap<mlir::Operation *, bool> updateOnly;

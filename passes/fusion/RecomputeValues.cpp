@@ -5,6 +5,7 @@
 // it.
 #include "passes/fusion/FusionGroups.h"
 
+#include "compiler/kernels/loop/LoopProgram.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -48,7 +49,7 @@ FusionGroups::Expression FusionGroups::collect(Value value, unsigned group, Arra
     if (next != value && (isReadAnyway(next) || bytesOf(next) * kSmall <= bytes))
       continue;
     bool expands = op && groupOf(op) == group &&
-                   (codegen::isElementwise(op) || isa<nn::BroadcastOp, nn::IotaOp>(op)) &&
+                   (kernels::isElementwise(op) || isa<nn::BroadcastOp, nn::IotaOp>(op)) &&
                    (next == value || expandsKept || !llvm::is_contained(groups[group].outputs, next));
     if (!expands)
       large.insert(next);
@@ -64,18 +65,18 @@ FusionGroups::Expression FusionGroups::collect(Value value, unsigned group, Arra
 static int64_t costOf(ArrayRef<Operation *> ops) {
   int64_t cost = 0;
   for (Operation *op : ops)
-    cost += codegen::isElementwise(op) ? codegen::elementwiseCost(op) : 0;
+    cost += kernels::isElementwise(op) ? kernels::elementwiseCost(op) : 0;
   return cost;
 }
 
-static bool isCheap(Value value, ArrayRef<Operation *> ops, ArrayRef<Value> large) {
+static bool isCheap(Value value, ArrayRef<Operation *> ops, ArrayRef<Value> large, int64_t largeBytes) {
   if (ops.empty() || ops.size() > kRecomputedOperations || large.size() > 1)
     return false;
   int64_t bytes = bytesOf(value), cost = costOf(ops);
   if (large.empty())
-    return cost <= (bytes > kLargeBytes ? kRecomputedCostOfRead : kRecomputedCost);
+    return cost <= (bytes > largeBytes ? kRecomputedCostOfRead : kRecomputedCost);
   return bytesOf(large[0]) <= bytes &&
-         cost <= (bytes > kLargeBytes ? kRecomputedCostOfLarge : kRecomputedCost);
+         cost <= (bytes > largeBytes ? kRecomputedCostOfLarge : kRecomputedCost);
 }
 
 void FusionGroups::copyInto(unsigned owner, Operation *place, ArrayRef<Operation *> ops,
@@ -128,8 +129,8 @@ bool FusionGroups::keepIfGood(unsigned group, const Copies &copies) {
     describe(whole);
     grown.push_back(judge(whole));
     isGood &= grown.back().valid && grown.back().wasted <= qualities[owner].wasted &&
-              grown.back().scattered <= qualities[owner].scattered && whole.ops.size() <= kMaxOperations &&
-              whole.inputs.size() + whole.outputs.size() <= kMaxBuffers;
+              grown.back().scattered <= qualities[owner].scattered && whole.ops.size() <= limits.operations &&
+              whole.inputs.size() + whole.outputs.size() <= limits.buffers;
   }
   if (isGood) {
     qualities[group] = rest;
@@ -213,7 +214,7 @@ void FusionGroups::recomputeCheap(unsigned group) {
     // From as little as possible; or from another tensor that is stored in any case.
     for (bool expandsKept : {true, false}) {
       Expression expression = collect(output, group, consumers, expandsKept);
-      if (!isCheap(output, expression.ops, expression.large))
+      if (!isCheap(output, expression.ops, expression.large, limits.largeBytes))
         continue;
       Copies copies;
       for (auto &[consumer, operands] : uses) {

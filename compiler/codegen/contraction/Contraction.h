@@ -5,24 +5,11 @@
 
 #include "compiler/codegen/KernelFunction.h"
 #include "compiler/codegen/Target.h"
+#include "compiler/kernels/contraction/ContractionShape.h"
 
 #include <functional>
 
 namespace ortc::codegen {
-
-/// One dimension of a contraction: how far each operand moves per step, in elements (`strides[i]` belongs to
-/// `operands[i]`; 0 = the operand does not have the dimension).
-struct ContractionDim {
-  int64_t size = 1;
-  llvm::SmallVector<int64_t, 4> strides;
-};
-
-/// A buffer as the contraction sees it. Operands 0 and 1 are A and B; the others belong to the epilogue, which reads
-/// or writes them at the position of an element of C.
-struct ContractionOperand {
-  unsigned buffer = 0; ///< index in ContractionSpec::buffers
-  int64_t offset = 0;  ///< of the first element
-};
 
 /// Handed to the epilogue: one vector of accumulators and access to the operands at its position.
 class EpilogueAccess {
@@ -41,18 +28,11 @@ public:
 using Epilogue =
     std::function<void(mlir::OpBuilder &, mlir::Location, EpilogueAccess &, mlir::Value accumulator)>;
 
-struct ContractionSpec {
+/// A contraction as a kernel of its own.
+struct ContractionSpec : ContractionShape {
   std::string name;
-  /// Arguments of the kernel in ABI order.
+  /// Arguments of the kernel in ABI order; the operands' `buffer` counts these.
   llvm::SmallVector<KernelBuffer> buffers;
-  /// A, B, then what the epilogue touches. Without epilogue operand 2 is C and gets the sums as they are.
-  llvm::SmallVector<ContractionOperand> operands;
-  /// Outermost first. m has A and not B, n has B and not A, k has A and B and nothing else.
-  llvm::SmallVector<ContractionDim> batch, m, n, k;
-  /// f32 or f64. A and B have this element type, or i16 with `narrowA`, `narrowB`.
-  mlir::Type accumulatorType;
-  /// Type of f16 or bf16 operands stored as i16; null otherwise.
-  mlir::Type narrowA, narrowB;
   Epilogue epilogue;
   /// The epilogue is long: emit it once per vector of a row instead of once per vector of a tile, at the price of a trip
   /// of the sums through memory.

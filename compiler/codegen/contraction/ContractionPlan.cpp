@@ -17,14 +17,9 @@ static constexpr int64_t kChunkFlops = 3'000'000;
 /// Most columns of a chunk; the same on CPUs with 16 registers.
 static constexpr int64_t kLaneChunk = 256;
 static constexpr int64_t kWideChunk = 512;
-/// The depth of a block of k.
-static constexpr int64_t kDepth = 512;
 /// The part of the second-level cache that a packed block may take. What passes by needs room, and small pages fall on some of
 /// its sets more often than on others: all of it halves the speed wherever there are no huge pages.
 static constexpr int64_t kPackedShare = 2;
-/// The depth of one block of many where rows are gathered too: long runs of the source, in a block that leaves the other one its
-/// place in the cache.
-static constexpr int64_t kGatheredDepth = 384;
 /// Rows that are gathered at a time.
 static constexpr int64_t kGatheredRows = 96;
 /// Elements of a chunk of columns that are read in place.
@@ -49,78 +44,11 @@ static constexpr double kPackCycles = 0.7;
 /// Cycles to read an element from a cache that all cores share.
 static constexpr double kReadCycles = 0.4;
 
-int64_t sizeOf(ArrayRef<ContractionDim> dims) {
-  int64_t size = 1;
-  for (const ContractionDim &dim : dims)
-    size *= dim.size;
-  return size;
-}
-
-int64_t ContractionPlan::blocks() const { return sizeOf(kBlocks) * kBlockCount; }
-
-int64_t ContractionPlan::blockDepth() const {
-  return sizeOf(ArrayRef<ContractionDim>(kLoops).drop_back()) * kBlock;
-}
-
-SmallVector<ContractionDim> collapseDims(ArrayRef<ContractionDim> dims) {
-  SmallVector<ContractionDim> result;
-  for (const ContractionDim &dim : dims) {
-    if (dim.size == 1)
-      continue;
-    bool merges = !result.empty();
-    if (merges)
-      for (auto [outer, inner] : llvm::zip_equal(result.back().strides, dim.strides))
-        merges &= outer == inner * dim.size;
-    if (merges)
-      result.back() = {result.back().size * dim.size, dim.strides};
-    else
-      result.push_back(dim);
-  }
-  return result;
-}
-
 unsigned findOutput(const ContractionSpec &spec) {
   for (size_t i = 2; i < spec.operands.size(); ++i)
     if (spec.buffers[spec.operands[i].buffer].written)
       return i;
   return 2;
-}
-
-/// Index of the dim with stride one for `operand`, or of the largest; -1 without dims.
-static int pickDim(ArrayRef<ContractionDim> dims, unsigned operand) {
-  int best = -1;
-  for (int i = 0, e = dims.size(); i < e; ++i) {
-    if (dims[i].strides[operand] == 1)
-      return i;
-    if (best < 0 || dims[i].size > dims[best].size)
-      best = i;
-  }
-  return best;
-}
-
-static ContractionDim unitDim(const ContractionSpec &spec) {
-  return {1, SmallVector<int64_t, 4>(spec.operands.size(), 0)};
-}
-
-/// Takes the dim `which` out of `dims` as the dim of a tile; the others are iterated around it.
-static ContractionDim takeDim(SmallVector<ContractionDim> dims, int which, const ContractionSpec &spec,
-                              SmallVectorImpl<ContractionDim> &outer) {
-  if (which < 0)
-    return unitDim(spec);
-  ContractionDim taken = dims[which];
-  dims.erase(dims.begin() + which);
-  outer.append(dims.begin(), dims.end());
-  return taken;
-}
-
-bool usesDotKernel(const ContractionSpec &spec) {
-  SmallVector<ContractionDim> m = collapseDims(spec.m), n = collapseDims(spec.n), k = collapseDims(spec.k);
-  if (m.size() > 1 || n.size() > 1 || k.size() != 1 || k[0].size < 32)
-    return false;
-  int64_t rows = sizeOf(m), columns = sizeOf(n);
-  unsigned large = rows >= columns ? 0 : 1;
-  bool bothContiguous = k[0].strides[0] == 1 && k[0].strides[1] == 1;
-  return std::min(rows, columns) <= (bothContiguous ? 8 : 4) && k[0].strides[large] == 1;
 }
 
 namespace {
@@ -137,13 +65,9 @@ double rowsCost(int64_t total, int64_t rows, int64_t vectors, double vectorCycle
   return total % rows ? cost + tileCost(total % rows, vectors, vectorCycles) : cost;
 }
 
-/// Whether rows of the broadcast operand are neighbours in memory. Else each is a stream of its own, and many rows of a large
-/// pitch share few cache sets.
-bool areRowsContiguous(const ContractionPlan &plan) { return plan.row.strides[plan.rowOperand] == 1; }
-
 /// The best tile height for strips of `vectors` vectors.
 int64_t pickRows(const ContractionPlan &plan, int64_t vectors, const Target &target) {
-  int64_t total = plan.row.size, most = areRowsContiguous(plan) ? 12 : 8;
+  int64_t total = plan.row.size, most = plan.areRowsContiguous() ? 12 : 8;
   auto fits = [&](int64_t rows) {
     return rows <= most && fitsRegisters(rows, vectors, target, plan.usesFma);
   };
@@ -210,7 +134,7 @@ static double chunkCost(const ContractionPlan &plan, int64_t rowChunks, int64_t 
   int64_t chunks = plan.outerChunks * rowChunks * laneChunks;
   double turns = static_cast<double>(ceilDiv(chunks, workers) * workers) / chunks;
   double packing = (plan.packLanes ? kPackCycles : kReadCycles) * rowChunks * columns * depth;
-  double reading = (areRowsContiguous(plan) ? kPackCycles : kReadCycles) * laneChunks * rows * depth;
+  double reading = (plan.areRowsContiguous() ? kPackCycles : kReadCycles) * laneChunks * rows * depth;
   return turns * (rows * columns * depth / kMacsPerCycle + packing + reading);
 }
 
@@ -236,7 +160,7 @@ static void planChunks(ContractionPlan &plan, const Target &target) {
   int64_t laneUnit = laneUnitOf(plan), laneUnits = ceilDiv(plan.lane.size, laneUnit);
   // Each tile reads all columns of its chunk: packed, from the second-level cache; in place, better from the first.
   // Rows that are copied want many.
-  bool wide = plan.packLanes || areRowsContiguous(plan);
+  bool wide = plan.packLanes || plan.areRowsContiguous();
   int64_t depthOfBlock = std::max<int64_t>(1, plan.blockDepth());
   int64_t columnBytes = depthOfBlock * target.vectorLanes * 4 / plan.lanes; // of one column
   int64_t widest = wide ? std::min(plan.hasFewRegisters ? kWideChunk : kLaneChunk,
@@ -260,24 +184,6 @@ static void planChunks(ContractionPlan &plan, const Target &target) {
   }
 }
 
-/// k dims: as many as fit a block stay inside the tile, the rest is iterated block by block.
-static void planDepth(ContractionPlan &plan, SmallVector<ContractionDim> k, const ContractionSpec &spec) {
-  if (k.empty())
-    k.push_back(unitDim(spec));
-  size_t inside = k.size() - 1;
-  int64_t depth = k.back().size;
-  while (inside > 0 && depth * k[inside - 1].size <= kDepth)
-    depth *= k[--inside].size;
-  plan.kBlocks.assign(k.begin(), k.begin() + inside);
-  plan.kLoops.assign(k.begin() + inside, k.end());
-  int64_t last = k.back().size;
-  bool isGathered = areRowsContiguous(plan) && last > kDepth;
-  plan.kBlockCount = ceilDiv(last, isGathered ? kGatheredDepth : kDepth);
-  // Equal blocks, in whole vectors so that only the last one has a remainder.
-  plan.kBlock = plan.kBlockCount == 1 ? last : roundUp(ceilDiv(last, plan.kBlockCount), 16);
-  plan.kBlockCount = ceilDiv(last, plan.kBlock);
-}
-
 /// Whether vectors of the lane operand are copied to the workspace first.
 static bool wantsPacking(const ContractionPlan &plan, bool narrow) {
   int64_t rows = plan.row.size, columns = plan.lane.size;
@@ -297,47 +203,10 @@ static bool wantsPacking(const ContractionPlan &plan, bool narrow) {
 static bool wantsRowPacking(const ContractionPlan &plan, int64_t elementBytes) {
   const ContractionStrip &strip = plan.strips[0];
   int64_t panels = std::min(plan.laneChunk, strip.end) / (strip.vectors * plan.lanes);
-  return areRowsContiguous(plan) && panels >= 2 && plan.blockDepth() >= 256 && strip.rows >= 4 &&
+  return plan.areRowsContiguous() && panels >= 2 && plan.blockDepth() >= 256 && strip.rows >= 4 &&
          plan.row.size >= kRowUnit &&
          plan.kLoops.back().strides[plan.rowOperand] * elementBytes >=
              (plan.hasFewRegisters ? kGatheredStride : kGatheredWideStride);
-}
-
-/// Which dims are iterated how, and blocks of k. The order of sums follows from it.
-static ContractionPlan planDims(const ContractionSpec &spec, const Target &target) {
-  ContractionPlan plan;
-  plan.hasFewRegisters = target.vectorRegisters < 32;
-  plan.usesFma = target.usesFma(spec.numerics);
-  plan.lanes = target.lanes(spec.accumulatorType.getIntOrFloatBitWidth());
-  SmallVector<ContractionDim> m = collapseDims(spec.m), n = collapseDims(spec.n), k = collapseDims(spec.k);
-  unsigned output = findOutput(spec);
-
-  // Lanes go along n where the output is contiguous there, else along m; a few columns beside many contiguous rows are
-  // better stored one by one than computed in nearly empty vectors.
-  int mLane = pickDim(m, output), nLane = pickDim(n, output);
-  bool mContiguous = mLane >= 0 && m[mLane].strides[output] == 1;
-  bool nContiguous = nLane >= 0 && n[nLane].strides[output] == 1;
-  int64_t columns = nLane >= 0 ? n[nLane].size : 1;
-  int mInput = pickDim(m, 0);
-  bool thin = columns <= 4 && mInput >= 0 && m[mInput].strides[0] == 1 && m[mInput].size >= 16;
-  bool swap = (mContiguous && !nContiguous) || thin;
-  if (swap) {
-    plan.rowOperand = 1;
-    plan.laneOperand = 0;
-    std::swap(m, n);
-  }
-  plan.outer = collapseDims(spec.batch);
-  int laneIndex = thin ? mInput : pickDim(n, output);
-  plan.lane = takeDim(n, laneIndex, spec, plan.outer);
-  int rowIndex = -1;
-  for (int i = 0, e = m.size(); i < e; ++i)
-    if (rowIndex < 0 || m[i].size > m[rowIndex].size)
-      rowIndex = i;
-  plan.row = takeDim(m, rowIndex, spec, plan.outer);
-  plan.outerTotal = sizeOf(plan.outer);
-
-  planDepth(plan, k, spec);
-  return plan;
 }
 
 /// What the workspace holds.
@@ -360,6 +229,16 @@ static void sizeWorkspace(ContractionPlan &plan, const ContractionSpec &spec) {
   if (spec.rollEpilogue)
     for (const ContractionStrip &strip : plan.strips)
       plan.tileElements = std::max(plan.tileElements, strip.rows * strip.vectors * plan.lanes);
+}
+
+/// The dims of the kernel on a target, without tiles and chunks.
+static ContractionPlan planDims(const ContractionSpec &spec, const Target &target) {
+  ContractionPlan plan;
+  static_cast<ContractionAxes &>(plan) = chooseAxes(spec, findOutput(spec));
+  plan.hasFewRegisters = target.vectorRegisters < 32;
+  plan.usesFma = target.usesFma(spec.numerics);
+  plan.lanes = target.lanes(spec.accumulatorType.getIntOrFloatBitWidth());
+  return plan;
 }
 
 ContractionPlan planContraction(const ContractionSpec &spec, const Target &target) {
@@ -414,7 +293,7 @@ std::optional<ContractionPlan> planContraction(const ContractionSpec &spec, cons
   plan.packLanes = choice.packLanes, plan.packedRows = choice.packedRows;
   if (!cutChunks(plan, choice) || (!plan.packLanes && plan.lane.strides[plan.laneOperand] != 1))
     return std::nullopt;
-  bool mayPackRows = areRowsContiguous(plan) && plan.strips[0].end > 0 && plan.packedRows > 0 &&
+  bool mayPackRows = plan.areRowsContiguous() && plan.strips[0].end > 0 && plan.packedRows > 0 &&
                      plan.packedRows <= kMostPackedElements && plan.packedRows % plan.strips[0].rows == 0;
   if (plan.packedRows != 0 && !mayPackRows)
     return std::nullopt;

@@ -18,16 +18,7 @@ struct ContractionStrip {
 };
 
 /// Everything the emitter decides before it emits.
-struct ContractionPlan {
-  /// The operand that is broadcast and the one whose vectors are loaded: 0 and 1, or swapped.
-  unsigned rowOperand = 0, laneOperand = 1;
-  llvm::SmallVector<ContractionDim> outer;   ///< iterated around the tile: batch and all but one m and n dim
-  ContractionDim row, lane;                  ///< the dims of the tile
-  llvm::SmallVector<ContractionDim> kBlocks; ///< outer k dims, one block per index
-  llvm::SmallVector<ContractionDim>
-      kLoops; ///< k dims inside the tile; the last one is cut in blocks of kBlock
-  int64_t kBlock = 0;
-  int64_t kBlockCount = 1; ///< blocks along the last of kLoops
+struct ContractionPlan : ContractionAxes {
   int64_t lanes = 1;
   bool hasFewRegisters = false; ///< 16 of the target
   bool usesFma = true;          ///< sums need no register for a product
@@ -38,7 +29,7 @@ struct ContractionPlan {
   int64_t packedRows =
       0; ///< rows of the main strip that are copied tile by tile before going along the panels
 
-  int64_t outerTotal = 1, outerPerChunk = 1, rowChunk = 0, laneChunk = 0;
+  int64_t outerPerChunk = 1, rowChunk = 0, laneChunk = 0;
   int64_t outerChunks = 1, rowChunks = 1, laneChunks = 1;
 
   int64_t packedElements = 0;     ///< workspace for the packed operand
@@ -48,26 +39,12 @@ struct ContractionPlan {
   int64_t partialPitch = 0;
   int64_t tileElements = 0; ///< workspace for the sums of a tile on their way to a rolled epilogue
 
-  /// Blocks of k in all.
-  int64_t blocks() const;
-  /// Elements of k in a block (the largest).
-  int64_t blockDepth() const;
   /// The strip that most columns are in.
   const ContractionStrip &mainStrip() const { return strips[0].end > 0 ? strips[0] : strips[1]; }
 };
 
 inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
-
-/// Positions over all of `dims`.
-int64_t sizeOf(llvm::ArrayRef<ContractionDim> dims);
-
-/// Removes dims of size one and merges dims that are one for every operand.
-llvm::SmallVector<ContractionDim> collapseDims(llvm::ArrayRef<ContractionDim> dims);
-
-/// True for thin shapes whose long dim is contiguous along k in both operands: they are summed along k in 16 lanes.
-/// Depends on the shape only, since the order of summation does.
-bool usesDotKernel(const ContractionSpec &spec);
 
 /// What of a plan changes no order of sums, and may be chosen otherwise.
 struct ContractionChoice {

@@ -5,7 +5,8 @@
 #include "compiler/codegen/LoopBuilder.h"
 #include "compiler/codegen/contraction/Contraction.h"
 #include "compiler/codegen/contraction/Microkernel.h"
-#include "compiler/codegen/conv/ConvGeometry.h"
+#include "compiler/codegen/conv/SourceBlock.h"
+#include "compiler/kernels/conv/ConvForm.h"
 
 namespace ortc::codegen {
 
@@ -13,13 +14,6 @@ namespace ortc::codegen {
 inline constexpr int64_t kConvChunkFlops = 2 << 20;
 /// Features that a block of columns holds at most.
 inline constexpr int64_t kConvColumns = 64;
-
-/// A buffer and how it follows the dimensions of the result (strides are empty for the convolution's own operands).
-struct ConvOperand {
-  unsigned buffer = 0; ///< index in ConvSpec::buffers
-  int64_t offset = 0;  ///< of the first element
-  llvm::SmallVector<int64_t, 5> strides;
-};
 
 /// What a convolution kernel computes.
 struct ConvSpec {

@@ -8,16 +8,6 @@ using namespace mlir;
 
 namespace ortc::codegen {
 
-/// Wider windows are unrolled too far.
-static constexpr int64_t kMostTaps = 32;
-static constexpr int64_t kMostStride = 8;
-
-bool hasNarrowGroups(const ConvShape &shape) {
-  auto isNarrow = [](int64_t count) { return count == 1 || count == 2 || count == 4 || count == 8; };
-  return shape.groups > 1 && isNarrow(shape.groupChannels()) && isNarrow(shape.groupFeatures()) &&
-         shape.filter.back() <= kMostTaps && shape.strides.back() <= kMostStride;
-}
-
 static LineTile makeTile(ArrayRef<Walk> phases, int64_t first, int64_t size, int64_t positions) {
   LineTile tile{first, size, {}};
   int64_t stride = phases.size();

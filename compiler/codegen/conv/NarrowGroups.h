@@ -10,9 +10,6 @@
 
 namespace ortc::codegen {
 
-/// Whether emitNarrowWalk and emitNarrowFilterGrad are for this shape.
-bool hasNarrowGroups(const ConvShape &shape);
-
 /// conv and conv_input_grad. An element is summed over the taps in order of source position, then over the channels of
 /// its group (by four where there are eight).
 KernelInfo emitNarrowWalk(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);

@@ -6,41 +6,6 @@ using namespace mlir;
 
 namespace ortc::codegen {
 
-/// Fewer channels are no whole vector: the transforms would cost more than the products save.
-static constexpr int64_t kLeastChannels = 16;
-/// Smaller images are mostly border.
-static constexpr int64_t kLeastSide = 4;
-
-/// Strided windows whose tiles take more than this share of the products are better summed directly. Sizes that are odd in
-/// tiles waste part of them.
-static constexpr double kMostProducts = 0.85;
-
-/// Products with transformed tiles for one without, along a dimension of a strided window.
-static double shareOfProducts(const ConvShape &shape, int64_t d) {
-  int64_t size = shape.output[d], tiles = (size + kTileSide - 1) / kTileSide;
-  // A phase of two taps has three positions, one of one tap two.
-  int64_t positions = shape.filter[d] == 4 ? 6 : 5;
-  return static_cast<double>(tiles * positions) / static_cast<double>(size * shape.filter[d]);
-}
-
-static bool isStrided(const ConvShape &shape) {
-  auto isShort = [](int64_t size) { return size == 3 || size == 4; };
-  return llvm::all_of(shape.filter, isShort) &&
-         llvm::all_of(shape.strides, [](int64_t stride) { return stride == 2; }) &&
-         shareOfProducts(shape, 0) * shareOfProducts(shape, 1) <= kMostProducts;
-}
-
-bool usesWinograd(const ConvShape &shape) {
-  auto all = [](ArrayRef<int64_t> values, int64_t wanted) {
-    return llvm::all_of(values, [&](int64_t value) { return value == wanted; });
-  };
-  auto isWide = [](int64_t channels) { return channels >= kLeastChannels && channels % kChannelUnit == 0; };
-  if (shape.rank() != 2 || shape.groups != 1 || !all(shape.dilations, 1) || !isWide(shape.channels) ||
-      !isWide(shape.features) || llvm::any_of(shape.output, [](int64_t size) { return size < kLeastSide; }))
-    return false;
-  return all(shape.strides, 1) ? all(shape.filter, 3) : isStrided(shape);
-}
-
 WinogradEmitter::WinogradEmitter(ModuleOp module, const ConvSpec &spec, const Target &target, bool forward)
     : DenseEmitter(module, spec, target), sides(sidesOf(shape, forward)), stride(shape.strides[0]),
       taps(stride == 1 ? 3 : 2) {}
@@ -148,13 +113,13 @@ int64_t WinogradEmitter::blockOf(int64_t all, int64_t most) {
 
 int64_t WinogradEmitter::tilesOf(int64_t d) const {
   int64_t step = sides.forward ? 1 : stride, results = (sides.result[d] + step - 1) / step;
-  return (results + kTileSide - 1) / kTileSide;
+  return (results + kWinogradTile - 1) / kWinogradTile;
 }
 
 TilePosition WinogradEmitter::positionOf(Value tile) {
   int64_t across = tilesOf(1), ofImage = tilesOf(0) * across;
   Value inImage = rem(tile, ofImage);
-  return {div(tile, ofImage), mul(div(inImage, across), kTileSide), mul(rem(inImage, across), kTileSide)};
+  return {div(tile, ofImage), mul(div(inImage, across), kWinogradTile), mul(rem(inImage, across), kWinogradTile)};
 }
 
 void WinogradEmitter::storeSquare(const PositionMatrices &to, Value row, Value column,

@@ -17,10 +17,6 @@
 
 namespace ortc::codegen {
 
-/// Whether emitWinogradConv and emitWinogradFilterGrad are for this shape. Depends on the shape only, as the order of
-/// sums does.
-bool usesWinograd(const ConvShape &shape);
-
 /// conv and conv_input_grad. Chunks are groups of tiles and ranges of columns. Workspace: transformed filters, tiles and
 /// results of a group.
 llvm::FailureOr<KernelInfo> emitWinogradConv(mlir::ModuleOp module, const ConvSpec &spec,
@@ -28,11 +24,6 @@ llvm::FailureOr<KernelInfo> emitWinogradConv(mlir::ModuleOp module, const ConvSp
 /// conv_filter_grad. A chunk owns a phase of the window, a block of channels and a range of columns.
 llvm::FailureOr<KernelInfo> emitWinogradFilterGrad(mlir::ModuleOp module, const ConvSpec &spec,
                                                    const Target &target);
-
-/// Results of a tile along a side.
-inline constexpr int64_t kTileSide = 2;
-/// Rows of channels are whole vectors of every target.
-inline constexpr int64_t kChannelUnit = 16;
 
 /// Matrices of one element per position of a tile, in the workspace: [position][row][column].
 struct PositionMatrices {

@@ -317,11 +317,11 @@ private:
   void finishTile(Value tile, const TilePosition &place, const WinogradPhase &phase) {
     loop(own, lanes, [&](Value column) {
       Square values = transformResults(loadSquare(results, tile, sub(column, own.begin)));
-      for (int64_t i = 0; i < kTileSide; ++i)
+      for (int64_t i = 0; i < kWinogradTile; ++i)
         whereInside(0, add(place.row, i), i, phase, [&](Value y) {
-          for (int64_t j = 0; j < kTileSide; ++j)
+          for (int64_t j = 0; j < kWinogradTile; ++j)
             whereInside(1, add(place.column, j), j, phase, [&](Value x) {
-              storeResult({place.image, y, x, column}, values[i * kTileSide + j]);
+              storeResult({place.image, y, x, column}, values[i * kWinogradTile + j]);
             });
         });
     });
@@ -334,7 +334,7 @@ private:
     int64_t step = sides.forward ? 1 : stride, size = sides.result[d];
     if (step > 1)
       at = add(mul(at, step), phase.remainders[d]);
-    if (size % step == 0 && (number == 0 || size / step % kTileSide == 0))
+    if (size % step == 0 && (number == 0 || size / step % kWinogradTile == 0))
       return body(at);
     guarded(arith::CmpIPredicate::slt, at, index(size), [&] { body(at); });
   }

@@ -118,8 +118,8 @@ private:
   void transformGradientTile(Value tile, const TilePosition &place) {
     loop(own, lanes, [&](Value column) {
       Square values;
-      for (int64_t i = 0; i < kTileSide; ++i)
-        for (int64_t j = 0; j < kTileSide; ++j)
+      for (int64_t i = 0; i < kWinogradTile; ++i)
+        for (int64_t j = 0; j < kWinogradTile; ++j)
           values.push_back(loadGradient(place, i, j, column));
       storeSquare(gradients, tile, sub(column, own.begin), transformGradient(values));
     });
@@ -129,7 +129,7 @@ private:
   Value loadGradient(const TilePosition &place, int64_t i, int64_t j, Value column) {
     Value y = add(place.row, i), x = add(place.column, j), exists;
     for (auto [number, at, size] : {std::tuple{i, y, shape.output[0]}, {j, x, shape.output[1]}}) {
-      if (number == 0 || size % kTileSide == 0)
+      if (number == 0 || size % kWinogradTile == 0)
         continue;
       Value here = arith::CmpIOp::create(*this, arith::CmpIPredicate::slt, at, index(size));
       exists = exists ? Value(arith::AndIOp::create(*this, exists, here)) : here;

@@ -4,7 +4,7 @@
 
 #include "compiler/codegen/LoopBuilder.h"
 #include "compiler/codegen/MathExpansion.h"
-#include "compiler/codegen/loop/LoopProgram.h"
+#include "compiler/kernels/loop/LoopProgram.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 

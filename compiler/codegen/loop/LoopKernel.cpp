@@ -56,7 +56,7 @@ FailureOr<KernelInfo> generateLoopKernel(ModuleOp module, func::FuncOp function,
   ValueRange inputs = function.getArguments(), outputs = exitOf(function)->getOperands();
   std::string reason;
   if (auto fused = FusedScatter::analyze(inputs, outputs, reason))
-    return fused->emit(builder, module, buffers, info, target, numerics);
+    return emitFusedScatter(*fused, builder, module, buffers, info, target, numerics);
   auto program = analyzeLoops(inputs, outputs, reason);
   if (!program)
     return function.emitError() << "cannot be one loop kernel: " << reason, failure();

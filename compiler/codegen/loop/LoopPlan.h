@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/codegen/Target.h"
-#include "compiler/codegen/loop/LoopProgram.h"
+#include "compiler/kernels/loop/LoopProgram.h"
 
 namespace ortc::codegen {
 

@@ -8,41 +8,13 @@
 #include "compiler/codegen/StorageConversion.h"
 #include "compiler/codegen/loop/ElementEmitter.h"
 #include "compiler/codegen/loop/LoopNest.h"
-#include "dialects/nn/NnShapes.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
 namespace ortc::codegen {
 
-/// Elements of a block of rows: as many as there are indices to look through for it, but in a second-level cache.
-static constexpr int64_t kLeastBlock = 1 << 14, kLargestBlock = 1 << 16;
-/// Fewer blocks of rows than these are rather blocks of columns.
-static constexpr int64_t kRowBlocks = 8;
-/// Columns that are read together at least, and elements that a block of columns should touch.
-static constexpr int64_t kColumns = 64, kColumnWork = 1 << 14;
 /// Indices compared at once.
 static constexpr int64_t kCompared = 16;
-
-ScatterPlan::ScatterPlan(nn::ScatterAddOp op) {
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getType()).getShape();
-  int64_t axis = op.getAxis();
-  outer = nn::elementCount(shape.take_front(axis));
-  rows = shape[axis];
-  columns = nn::elementCount(shape.drop_front(axis + 1));
-  count = cast<RankedTensorType>(op.getIndices().getType()).getNumElements();
-  blockRows = std::max<int64_t>(1, std::clamp(count, kLeastBlock, kLargestBlock) / columns);
-  blockColumns = columns;
-  if (outer * rowBlocks() >= kRowBlocks)
-    return;
-  blockRows = rows;
-  blockColumns = std::min<int64_t>(columns, llvm::alignTo(kColumnWork / (rows + 2 * count) + 1, kColumns));
-}
-
-int64_t ScatterPlan::work() const {
-  int64_t added = count / rowBlocks() + 1, compared = cutsRows() ? count / 8 : 0;
-  return (std::min(blockRows, rows) + 2 * added) * blockColumns + compared;
-}
 
 Value combineStored(LoopBuilder &b, nn::ReduceKind kind, Type element, Value x, Value y) {
   if (element.isF16() || element.isBF16()) {

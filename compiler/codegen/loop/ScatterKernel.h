@@ -5,23 +5,9 @@
 #include "compiler/codegen/KernelFunction.h"
 #include "compiler/codegen/LoopBuilder.h"
 #include "compiler/codegen/Target.h"
-#include "dialects/nn/NnDialect.h"
+#include "compiler/kernels/scatter/ScatterForm.h"
 
 namespace ortc::codegen {
-
-/// How the work of a scatter_add is cut, whose tensors are seen as [outer, rows, columns] and [outer, count, columns]. A block
-/// has all columns of some rows or, where there are few rows, some columns of all.
-struct ScatterPlan {
-  explicit ScatterPlan(nn::ScatterAddOp op);
-  bool cutsRows() const { return blockRows < rows; }
-  int64_t rowBlocks() const { return (rows + blockRows - 1) / blockRows; }
-  int64_t columnBlocks() const { return (columns + blockColumns - 1) / blockColumns; }
-  /// Steps for one block, about.
-  int64_t work() const;
-
-  int64_t outer, rows, columns, count;
-  int64_t blockRows, blockColumns;
-};
 
 /// A block of the sums.
 struct ScatterBlock {

@@ -1,6 +1,6 @@
-//===- ConvGeometry.cpp - the integers of a convolution -------------------===//
+//===- ConvShape.cpp - the integers of a convolution ----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/codegen/conv/ConvGeometry.h"
+#include "compiler/kernels/conv/ConvShape.h"
 
 #include "dialects/nn/NnDialect.h"
 #include "dialects/nn/NnShapes.h"
@@ -10,10 +10,20 @@
 
 using namespace mlir;
 
-namespace ortc::codegen {
+namespace ortc::kernels {
 
-/// What a block and its border may take in the second-level cache.
-static constexpr int64_t kBlockBytes = 256 << 10;
+/// Fewer channels are no whole vector: the transforms would cost more than the products save.
+static constexpr int64_t kLeastChannels = 16;
+/// Smaller images are mostly border.
+static constexpr int64_t kLeastSide = 4;
+
+/// Strided windows whose tiles take more than this share of the products are better summed directly. Sizes that are odd in
+/// tiles waste part of them.
+static constexpr double kMostProducts = 0.85;
+
+/// Wider windows of narrow groups are unrolled too far.
+static constexpr int64_t kMostTaps = 32;
+static constexpr int64_t kMostStride = 8;
 
 int64_t ConvShape::flops() const {
   return 2 * parts * batch * nn::elementCount(output) * nn::elementCount(filter) * groupChannels() * features;
@@ -108,62 +118,36 @@ SmallVector<SmallVector<Walk, 3>> phaseProduct(ArrayRef<SmallVector<Walk>> walks
   return all;
 }
 
-int64_t SourceBlock::elements() const { return nn::elementCount(sizes) * channels; }
-
-void SourceBlock::limitPoints(int64_t most, int64_t points) {
-  int64_t span = sizes[0] - (blockPoints - 1) * rowStep;
-  blocks = (points + most - 1) / most;
-  blockPoints = (points + blocks - 1) / blocks; // even blocks
-  blocks = (points + blockPoints - 1) / blockPoints;
-  if (copied)
-    sizes[0] = (blockPoints - 1) * rowStep + span;
+/// Products with transformed tiles for one without, along a dimension of a strided window.
+static double shareOfProducts(const ConvShape &shape, int64_t d) {
+  int64_t size = shape.output[d], tiles = (size + kWinogradTile - 1) / kWinogradTile;
+  // A phase of two taps has three positions, one of one tap two.
+  int64_t positions = shape.filter[d] == 4 ? 6 : 5;
+  return static_cast<double>(tiles * positions) / static_cast<double>(size * shape.filter[d]);
 }
 
-SourceBlock planSource(ArrayRef<SmallVector<Walk, 3>> walks, ArrayRef<int64_t> image, int64_t channels,
-                       int64_t elementBytes) {
-  int64_t rank = image.size();
-  SmallVector<int64_t, 3> lowest(rank, 0), highest(rank, 0);
-  int64_t points = 1, reach = 0;
-  bool any = false;
-  for (ArrayRef<Walk> phase : walks) {
-    points = std::max(points, phase[0].count);
-    if (llvm::any_of(phase, [](const Walk &walk) { return walk.isEmpty(); }))
-      continue;
-    for (int64_t d = 0; d < rank; ++d) {
-      lowest[d] = any ? std::min(lowest[d], phase[d].lowest()) : phase[d].lowest();
-      highest[d] = any ? std::max(highest[d], phase[d].highest()) : phase[d].highest();
-    }
-    reach = std::max(reach, phase[0].base + (phase[0].taps - 1) * phase[0].tapStep);
-    any = true;
-  }
-  SourceBlock block;
-  block.image.assign(image.begin(), image.end());
-  block.channels = channels;
-  block.rowStep = walks.front()[0].sourceStride;
-  block.copied = false;
-  for (int64_t d = 0; d < rank; ++d)
-    block.copied |= lowest[d] < 0 || highest[d] >= image[d];
-  if (!block.copied) {
-    block.sizes = block.image;
-    block.origin.assign(rank, 0);
-  } else {
-    for (int64_t d = 0; d < rank; ++d) {
-      int64_t before = std::max<int64_t>(0, -lowest[d]),
-              after = std::max<int64_t>(0, highest[d] + 1 - image[d]);
-      block.origin.push_back(before);
-      block.sizes.push_back(before + image[d] + after);
-    }
-    block.origin[0] = -lowest[0]; // block rows begin at the lowest row a block needs, inside the image or not
-  }
-  int64_t span = reach - lowest[0] + 1;
-  int64_t rowBytes =
-      std::max<int64_t>(1, nn::elementCount(ArrayRef(block.sizes).drop_front()) * channels * elementBytes);
-  int64_t rows = std::max<int64_t>(span, kBlockBytes / rowBytes);
-  block.blockPoints = 1;
-  if (block.copied)
-    block.sizes[0] = span;
-  block.limitPoints(std::clamp<int64_t>((rows - span) / block.rowStep + 1, 1, points), points);
-  return block;
+static bool isStrided(const ConvShape &shape) {
+  auto isShort = [](int64_t size) { return size == 3 || size == 4; };
+  return llvm::all_of(shape.filter, isShort) &&
+         llvm::all_of(shape.strides, [](int64_t stride) { return stride == 2; }) &&
+         shareOfProducts(shape, 0) * shareOfProducts(shape, 1) <= kMostProducts;
 }
 
-} // namespace ortc::codegen
+bool usesWinograd(const ConvShape &shape) {
+  auto all = [](ArrayRef<int64_t> values, int64_t wanted) {
+    return llvm::all_of(values, [&](int64_t value) { return value == wanted; });
+  };
+  auto isWide = [](int64_t channels) { return channels >= kLeastChannels && channels % kChannelUnit == 0; };
+  if (shape.rank() != 2 || shape.groups != 1 || !all(shape.dilations, 1) || !isWide(shape.channels) ||
+      !isWide(shape.features) || llvm::any_of(shape.output, [](int64_t size) { return size < kLeastSide; }))
+    return false;
+  return all(shape.strides, 1) ? all(shape.filter, 3) : isStrided(shape);
+}
+
+bool hasNarrowGroups(const ConvShape &shape) {
+  auto isNarrow = [](int64_t count) { return count == 1 || count == 2 || count == 4 || count == 8; };
+  return shape.groups > 1 && isNarrow(shape.groupChannels()) && isNarrow(shape.groupFeatures()) &&
+         shape.filter.back() <= kMostTaps && shape.strides.back() <= kMostStride;
+}
+
+} // namespace ortc::kernels

@@ -1,13 +1,12 @@
 // The elementwise operations as a loop program whose lanes follow those of the result.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/codegen/contraction/FusedEpilogue.h"
-#include "compiler/codegen/StorageConversion.h"
+#include "compiler/kernels/contraction/FusedEpilogue.h"
 
-#include "compiler/codegen/loop/ElementEmitter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 
-namespace ortc::codegen {
+namespace ortc::kernels {
 
 std::shared_ptr<FusedEpilogue> FusedEpilogue::analyze(ValueRange inputs, ValueRange outputs, Value result,
                                                       std::string &reason) {
@@ -90,39 +89,6 @@ SmallVector<int64_t> FusedEpilogue::inPlacePairs(ArrayRef<unsigned> operands) co
   return pairs;
 }
 
-Epilogue FusedEpilogue::code(std::shared_ptr<const FusedEpilogue> analysis, MathOptions options) {
-  if (!analysis->computes)
-    return nullptr;
-  return [analysis, options](OpBuilder &builder, Location loc, EpilogueAccess &access, Value sum) {
-    Type element = analysis->element;
-    LoopBuilder b(loc, builder);
-    ElementEmitter emitter(b, analysis->program, {}, options);
-    emitter.setWidth(access.lanes());
-    emitter.setSupplier([&](unsigned number) -> Value {
-      const LoopNode &node = analysis->program.nodes[number];
-      if (node.kind != LoopNode::load)
-        return {};
-      if (analysis->resultNodes.contains(number))
-        return element.isF16() || element.isBF16() ? truncateFromF32(b, loc, sum, element) : sum;
-      Value value = access.load(b, loc, analysis->loadOperand.lookup(number));
-      if (!node.element.isInteger(1))
-        return value;
-      Value zero = arith::ConstantOp::create(b, b.getZeroAttr(value.getType()));
-      return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, value, zero);
-    });
-    // Everything is read before anything is written: outputs may lie where inputs do.
-    SmallVector<Value> values;
-    for (const LoopOutput &output : analysis->program.outputs) {
-      Value value = emitter.emitVector(output.node);
-      if (output.element.isInteger(1))
-        value = arith::ExtUIOp::create(b, VectorType::get({access.lanes()}, b.getI8Type()), value);
-      values.push_back(value);
-    }
-    for (auto [operand, value] : llvm::zip_equal(analysis->outputs, values))
-      access.store(b, loc, operand.first, value);
-  };
-}
-
 bool FusedEpilogue::isLong() const {
   int64_t cost = 0;
   for (const LoopNode &node : program.nodes)
@@ -130,4 +96,4 @@ bool FusedEpilogue::isLong() const {
   return cost > 12;
 }
 
-} // namespace ortc::codegen
+} // namespace ortc::kernels

@@ -1,12 +1,12 @@
 // Positions of a row-major tensor as digits, one per dim of a loop program.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/codegen/contraction/StridedView.h"
+#include "compiler/kernels/contraction/StridedView.h"
 
 #include <set>
 
 using namespace mlir;
 
-namespace ortc::codegen {
+namespace ortc::kernels {
 
 bool readDigits(const LoopProgram &program, const IndexExpr &position, int64_t total,
                 SmallVectorImpl<Digit> &digits) {
@@ -83,4 +83,4 @@ bool appendDims(int64_t size, ArrayRef<const View *> views, ArrayRef<int64_t> st
   return true;
 }
 
-} // namespace ortc::codegen
+} // namespace ortc::kernels

@@ -1,4 +1,4 @@
-//===- ConvGeometry.h - the integers of a convolution ---------------------===//
+//===- ConvShape.h - the integers of a convolution ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // No IR is made here. A convolution, and each phase of its input gradient, is a walk over a grid of results; a result
@@ -8,7 +8,7 @@
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/SmallVector.h"
 
-namespace ortc::codegen {
+namespace ortc::kernels {
 
 /// Shapes and window of one of the three convolution operations, whichever of the tensors is its result.
 struct ConvShape {
@@ -59,24 +59,15 @@ ConvSides sidesOf(const ConvShape &shape, bool forward);
 /// All combinations of the phases of the dimensions.
 llvm::SmallVector<llvm::SmallVector<Walk, 3>> phaseProduct(llvm::ArrayRef<llvm::SmallVector<Walk>> walks);
 
-/// A block of a source image in a kernel's workspace, with a border of zeros, or the image itself where no walk leaves it.
-struct SourceBlock {
-  llvm::SmallVector<int64_t, 3> image;  // spatial sizes of the image
-  llvm::SmallVector<int64_t, 3> sizes;  // of the block
-  llvm::SmallVector<int64_t, 3> origin; // block index of image position 0, in dimension 0 for grid block 0
-  int64_t channels;
-  int64_t blockPoints; // grid points of dimension 0 that a block serves
-  int64_t blocks;      // per image
-  int64_t rowStep; // image rows between the first rows of two blocks' neighbours: sourceStride of dimension 0
-  bool copied;     // into the workspace
+/// Whether a convolution of this shape is summed by Winograd's algorithm: 2x2 results of a tile at once, from transformed tiles
+/// and filters. The order of sums follows from it, so it depends on the shape only.
+bool usesWinograd(const ConvShape &shape);
+/// Results of a tile along a side.
+inline constexpr int64_t kWinogradTile = 2;
+/// Rows of channels of Winograd's matrices are whole vectors of every target.
+inline constexpr int64_t kChannelUnit = 16;
 
-  int64_t elements() const;
-  /// Makes blocks of at most `most` grid points of `points`.
-  void limitPoints(int64_t most, int64_t points);
-};
+/// Whether groups are so narrow that lanes run across them: a depthwise convolution, or another with few channels a group.
+bool hasNarrowGroups(const ConvShape &shape);
 
-/// Chooses a block that fits a second-level cache for the walks of all phases (`walks[phase][d]`).
-SourceBlock planSource(llvm::ArrayRef<llvm::SmallVector<Walk, 3>> walks, llvm::ArrayRef<int64_t> image,
-                       int64_t channels, int64_t elementBytes);
-
-} // namespace ortc::codegen
+} // namespace ortc::kernels

@@ -1,8 +1,8 @@
 //===- LoopProgram.cpp - costs and aliasing of loop programs --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/codegen/loop/LoopProgram.h"
+#include "compiler/kernels/loop/LoopProgram.h"
 
-#include "compiler/codegen/MathExpansion.h"
+#include "compiler/kernels/MathFunction.h"
 #include "dialects/nn/NnShapes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -11,7 +11,7 @@
 
 using namespace mlir;
 
-namespace ortc::codegen {
+namespace ortc::kernels {
 
 bool isElementwise(Operation *op) {
   if (!isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) || isa<arith::ConstantOp>(op) ||
@@ -167,4 +167,4 @@ Operation *findOnly(ValueRange inputs, ValueRange outputs, llvm::function_ref<bo
   return found;
 }
 
-} // namespace ortc::codegen
+} // namespace ortc::kernels

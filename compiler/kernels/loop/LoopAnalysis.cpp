@@ -5,7 +5,7 @@
 // cuts through a dimension asks for that dimension to be split, and the walk starts again with the finer domain; at the
 // end neighbouring dimensions that every expression sees as one are merged again. A reduction's tree depends on its own
 // shape and axes, so its reduced dimensions must come out of this unsplit.
-#include "compiler/codegen/loop/LoopProgram.h"
+#include "compiler/kernels/loop/LoopProgram.h"
 
 #include "dialects/nn/NnShapes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,7 +16,7 @@
 
 using namespace mlir;
 
-namespace ortc::codegen {
+namespace ortc::kernels {
 
 namespace {
 
@@ -613,4 +613,4 @@ std::optional<LoopProgram> analyzeLoops(ValueRange inputs, ValueRange outputs, s
   return Analyzer(inputs, outputs, reason).run();
 }
 
-} // namespace ortc::codegen
+} // namespace ortc::kernels

@@ -1,12 +1,11 @@
 // How the operands of a kernel follow the positions of one tensor, and dims cut so that all do so in strides.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_CODEGEN_CONTRACTION_STRIDEDVIEW_H
-#define ORTC_COMPILER_CODEGEN_CONTRACTION_STRIDEDVIEW_H
+#pragma once
 
-#include "compiler/codegen/contraction/Contraction.h"
-#include "compiler/codegen/loop/LoopProgram.h"
+#include "compiler/kernels/contraction/ContractionShape.h"
+#include "compiler/kernels/loop/LoopProgram.h"
 
-namespace ortc::codegen {
+namespace ortc::kernels {
 
 /// The elements at positions [low, high) of a row-major tensor, in steps of `low`: a digit of the position. Per step,
 /// operand i moves by strides[i].
@@ -34,6 +33,4 @@ void addOperand(View &view, const LoopProgram &program, const IndexExpr &positio
 bool appendDims(int64_t size, llvm::ArrayRef<const View *> views, llvm::ArrayRef<int64_t> strides,
                 llvm::SmallVectorImpl<ContractionDim> &dims);
 
-} // namespace ortc::codegen
-
-#endif // ORTC_COMPILER_CODEGEN_CONTRACTION_STRIDEDVIEW_H
+} // namespace ortc::kernels

@@ -1,15 +1,15 @@
 // Elementwise operations behind a tensor that a kernel computes: on its vectors, before they are stored.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_CODEGEN_CONTRACTION_FUSEDEPILOGUE_H
-#define ORTC_COMPILER_CODEGEN_CONTRACTION_FUSEDEPILOGUE_H
+#pragma once
 
-#include "compiler/codegen/MathExpansion.h"
-#include "compiler/codegen/contraction/StridedView.h"
+#include "compiler/kernels/contraction/StridedView.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <memory>
 #include <string>
 
-namespace ortc::codegen {
+namespace ortc::kernels {
 
 /// What is computed from `result`, the tensor that a contraction or convolution makes.
 struct FusedEpilogue {
@@ -37,12 +37,8 @@ struct FusedEpilogue {
   /// element that it writes, and nowhere else. `operands`: buffers that the operation in front reads, wherever it likes.
   llvm::SmallVector<int64_t> inPlacePairs(llvm::ArrayRef<unsigned> operands) const;
 
-  /// As code on vectors; null when nothing is computed.
-  static Epilogue code(std::shared_ptr<const FusedEpilogue> epilogue, MathOptions options);
   /// Whether it is too long to be emitted for every vector of a tile.
   bool isLong() const;
 };
 
-} // namespace ortc::codegen
-
-#endif // ORTC_COMPILER_CODEGEN_CONTRACTION_FUSEDEPILOGUE_H
+} // namespace ortc::kernels

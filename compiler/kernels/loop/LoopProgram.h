@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace ortc::codegen {
+namespace ortc::kernels {
 
 /// constant + sum of scales[d] * index of dimension d + sum of dynamic[i].scale * value of node dynamic[i].node.
 struct IndexExpr {
@@ -122,4 +122,4 @@ int64_t elementwiseCost(mlir::Operation *op);
 mlir::Operation *findOnly(mlir::ValueRange inputs, mlir::ValueRange outputs,
                           llvm::function_ref<bool(mlir::Operation *)> kind);
 
-} // namespace ortc::codegen
+} // namespace ortc::kernels

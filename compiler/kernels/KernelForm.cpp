@@ -1,0 +1,91 @@
+// One row for each kind of kernel.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/kernels/KernelForm.h"
+
+#include "compiler/kernels/contraction/ContractionForm.h"
+#include "compiler/kernels/conv/ConvForm.h"
+#include "compiler/kernels/loop/LoopProgram.h"
+#include "compiler/kernels/scatter/ScatterForm.h"
+
+using namespace mlir;
+
+namespace ortc::kernels {
+
+using Pairs = FailureOr<SmallVector<int64_t>>;
+
+template <typename... Ops> static bool isAny(Operation *op) { return isa<Ops...>(op); }
+
+static bool always(Operation *) { return true; }
+static bool never(Operation *) { return false; }
+
+/// Of kernels that are one operation, and write where nothing is read.
+static bool suitsAlone(ValueRange, ValueRange, const FusionLimits &, std::string &reason) {
+  reason = "the operation is a kernel of its own";
+  return false;
+}
+static Pairs sharesNothing(ValueRange, ValueRange, std::string &) { return SmallVector<int64_t>(); }
+
+static bool suitsLoop(ValueRange inputs, ValueRange outputs, const FusionLimits &, std::string &reason) {
+  return analyzeLoops(inputs, outputs, reason).has_value();
+}
+static Pairs pairsOfLoop(ValueRange inputs, ValueRange outputs, std::string &reason) {
+  bool isEmpty = llvm::all_of(
+      outputs, [](Value value) { return cast<ShapedType>(value.getType()).getNumElements() == 0; });
+  if (auto program = analyzeLoops(inputs, outputs, reason))
+    return program->inPlacePairs();
+  if (isEmpty)
+    return SmallVector<int64_t>();
+  return failure();
+}
+
+static bool suitsContraction(ValueRange inputs, ValueRange outputs, const FusionLimits &limits,
+                             std::string &reason) {
+  auto form = ContractionForm::analyze(inputs, outputs, reason);
+  return form && form->suits(limits, reason);
+}
+static bool suitsConv(ValueRange inputs, ValueRange outputs, const FusionLimits &, std::string &reason) {
+  return ConvForm::analyze(inputs, outputs, reason).has_value();
+}
+static bool suitsScatter(ValueRange inputs, ValueRange outputs, const FusionLimits &, std::string &reason) {
+  return FusedScatter::analyze(inputs, outputs, reason).has_value();
+}
+
+/// Of forms whose kernel takes an epilogue. One operation alone shares nothing, whatever it is.
+template <typename Form> static Pairs pairsOf(ValueRange inputs, ValueRange outputs, std::string &reason) {
+  auto form = Form::analyze(inputs, outputs, reason);
+  return form ? form->inPlacePairs() : SmallVector<int64_t>();
+}
+
+/// Every index is read before it is written.
+static Pairs pairsOfCheck(ValueRange, ValueRange, std::string &) { return SmallVector<int64_t>{0, 0}; }
+
+ArrayRef<KernelForm> kernelForms() {
+  using plan::KernelKind;
+  static constexpr KernelForm forms[] = {
+      {KernelKind::contraction, isAny<nn::DotOp>, always, suitsContraction, pairsOf<ContractionForm>},
+      {KernelKind::conv, isAny<nn::ConvOp, nn::ConvInputGradOp, nn::ConvFilterGradOp>, always, suitsConv,
+       pairsOf<ConvForm>},
+      {KernelKind::pool, isAny<nn::MaxPoolOp, nn::MaxPoolGradOp, nn::AvgPoolOp, nn::AvgPoolGradOp>, never,
+       suitsAlone, sharesNothing},
+      {KernelKind::scatter, isAny<nn::ScatterAddOp, nn::ScatterElementsOp>, isAny<nn::ScatterAddOp>,
+       suitsScatter, pairsOf<FusedScatter>},
+      {KernelKind::scan, isAny<nn::CumSumOp, nn::ArgReduceOp, nn::ArgSortOp>, never, suitsAlone,
+       sharesNothing},
+      {KernelKind::check, isAny<nn::CheckIndexOp>, never, suitsAlone, pairsOfCheck},
+      {KernelKind::loop, isLoopOperation, never, suitsLoop, pairsOfLoop},
+  };
+  return forms;
+}
+
+const KernelForm &formOf(plan::KernelKind kind) {
+  return *llvm::find_if(kernelForms(), [&](const KernelForm &form) { return form.kind == kind; });
+}
+
+const KernelForm &formOf(ArrayRef<Operation *> ops) {
+  for (const KernelForm &form : kernelForms())
+    if (llvm::any_of(ops, form.isRoot))
+      return form;
+  return formOf(plan::KernelKind::loop);
+}
+
+} // namespace ortc::kernels
