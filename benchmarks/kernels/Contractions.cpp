@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "benchmarks/kernels/KernelBenchmark.h"
 
-#include "compiler/codegen/contraction/Contraction.h"
+#include "compiler/backends/cpu/contraction/Contraction.h"
 
-using namespace ortc::codegen;
+using namespace ortc::cpu;
 
 namespace ortc::benchmarks {
 namespace {

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "benchmarks/kernels/KernelBenchmark.h"
 
-#include "compiler/codegen/conv/ConvKernel.h"
+#include "compiler/backends/cpu/conv/ConvKernel.h"
 #include "dialects/nn/NnDialect.h"
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 using namespace mlir;
-using namespace ortc::codegen;
+using namespace ortc::cpu;
 
 namespace ortc::benchmarks {
 namespace {

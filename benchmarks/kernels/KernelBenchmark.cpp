@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "benchmarks/kernels/KernelBenchmark.h"
 
-#include "compiler/codegen/backend/BlobLoader.h"
+#include "compiler/backends/cpu/object/BlobLoader.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -24,7 +24,7 @@
 #include <random>
 #include <sys/mman.h>
 
-using namespace ortc::codegen;
+using namespace ortc::cpu;
 
 namespace ortc::benchmarks {
 namespace {

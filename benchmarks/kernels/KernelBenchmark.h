@@ -5,8 +5,8 @@
 
 #include "benchmarks/kernels/Libraries.h"
 #include "benchmarks/kernels/MachineRates.h"
-#include "compiler/codegen/KernelFunction.h"
-#include "compiler/codegen/Target.h"
+#include "compiler/backends/cpu/KernelFunction.h"
+#include "compiler/backends/cpu/Target.h"
 
 #include <functional>
 #include <map>
@@ -16,8 +16,7 @@
 namespace ortc::benchmarks {
 
 /// Emits one kernel into the module and tells its figures.
-using EmitKernel =
-    std::function<codegen::KernelInfo(mlir::OpBuilder &, mlir::ModuleOp, const codegen::Target &)>;
+using EmitKernel = std::function<cpu::KernelInfo(mlir::OpBuilder &, mlir::ModuleOp, const cpu::Target &)>;
 
 struct KernelCase {
   std::string name;
@@ -59,7 +58,7 @@ void registerConvolutions();
 void registerLoops();
 
 /// The target of --target=NAME, "native" without.
-const codegen::Target &benchmarkTarget();
+const cpu::Target &benchmarkTarget();
 void setBenchmarkTarget(const std::string &name);
 
 } // namespace ortc::benchmarks

@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "benchmarks/kernels/KernelBenchmark.h"
 
-#include "compiler/codegen/loop/LoopKernel.h"
+#include "compiler/backends/cpu/loop/LoopKernel.h"
 #include "dialects/nn/TensorBuilder.h"
 #include "dialects/plan/PlanDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 #include <random>
 
-using namespace ortc::codegen;
+using namespace ortc::cpu;
 
 namespace ortc::benchmarks {
 namespace {

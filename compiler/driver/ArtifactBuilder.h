@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/codegen/artifact/Artifact.h"
+#include "compiler/artifact/Artifact.h"
 #include "compiler/driver/KernelCompiler.h"
 #include "compiler/options/CompileOptions.h"
 

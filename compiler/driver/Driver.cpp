@@ -4,8 +4,8 @@
 // The only place that knows the order of the phases.
 #include "compiler/driver/Driver.h"
 
+#include "compiler/artifact/ArtifactWriter.h"
 #include "compiler/autodiff/Differentiate.h"
-#include "compiler/codegen/artifact/ArtifactWriter.h"
 #include "compiler/driver/ArtifactBuilder.h"
 #include "compiler/driver/CheckNames.h"
 #include "compiler/driver/FindTargets.h"
@@ -438,7 +438,7 @@ private:
   /// Notes on every kernel what it takes: time on the last target, scratch on the target that needs most.
   bool survey() {
     std::string why;
-    for (const codegen::Target &target : targets)
+    for (const cpu::Target &target : targets)
       if (!annotateKernels(*program, target, kernelOptions(target), why))
         return fail(nameModel("code for " + target.name + ": " + why));
     return true;
@@ -472,7 +472,7 @@ private:
 
   bool compileAll() {
     codes.clear();
-    for (const codegen::Target &target : targets) {
+    for (const cpu::Target &target : targets) {
       std::string why;
       progress.begin("making code for " + target.name +
                      (targets.size() > 1 ? ", " + std::to_string(codes.size() + 1) + " of " +
@@ -485,9 +485,9 @@ private:
     return true;
   }
 
-  KernelOptions kernelOptions(const codegen::Target &target) const {
+  KernelOptions kernelOptions(const cpu::Target &target) const {
     KernelOptions how;
-    how.numerics = options.numerics == Numerics::Fast ? codegen::Numerics::Fast : codegen::Numerics::Portable;
+    how.numerics = options.numerics == Numerics::Fast ? cpu::Numerics::Fast : cpu::Numerics::Portable;
     how.threads = countProcessors();
     if (!tuning.path().empty())
       how.choices = tuned.choices(describePlace(target, how.numerics));
@@ -542,7 +542,7 @@ private:
         fact.steps += times;
         if (codes.empty() || times == 0)
           continue;
-        const codegen::KernelInfo &kernel = codes.front().kernels[number];
+        const cpu::KernelInfo &kernel = codes.front().kernels[number];
         fact.flops += times * kernel.flops;
         fact.bytesRead += times * kernel.bytesRead;
         fact.bytesWritten += times * kernel.bytesWritten;
@@ -656,7 +656,7 @@ private:
   std::string error;
   int status = 2;
   std::chrono::steady_clock::time_point started;
-  std::vector<codegen::Target> targets;
+  std::vector<cpu::Target> targets;
   TuneCache tuned;
   std::shared_ptr<const frontend::Model> model;
   std::shared_ptr<const frontend::Model> written; ///< what `ortc export` gives

@@ -6,17 +6,17 @@ using namespace llvm;
 
 namespace ortc::driver {
 
-bool findTargets(const CompileOptions &options, bool measures, std::vector<codegen::Target> &targets,
+bool findTargets(const CompileOptions &options, bool measures, std::vector<cpu::Target> &targets,
                  std::string &error) {
   auto fail = [&](const std::string &why) {
     error = why;
     return false;
   };
   auto add = [&](StringRef name) {
-    auto target = codegen::findTarget(name);
+    auto target = cpu::findTarget(name);
     if (!target)
       return false;
-    for (const codegen::Target &other : targets)
+    for (const cpu::Target &other : targets)
       if (other.name == target->name)
         return true;
     target->workers = options.maxWorkers;
@@ -25,17 +25,17 @@ bool findTargets(const CompileOptions &options, bool measures, std::vector<codeg
   };
   for (const std::string &name : options.targets) {
     if (name == "host") {
-      for (StringRef level : codegen::targetNames())
+      for (StringRef level : cpu::targetNames())
         add(level);
     } else if (!add(name)) {
       std::string known;
-      for (StringRef level : codegen::targetNames())
+      for (StringRef level : cpu::targetNames())
         known += ", " + level.str();
       return fail("--target '" + name + "' is not known; known are host, native" + known);
     }
   }
-  for (const codegen::Target &target : targets)
-    if (measures && !codegen::canRunHere(target))
+  for (const cpu::Target &target : targets)
+    if (measures && !cpu::canRunHere(target))
       return fail("--tune measures on this machine, which cannot run code for " + target.name +
                   "; give --target native, or a level that it can run");
   return true;

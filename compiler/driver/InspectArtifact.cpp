@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "compiler/codegen/artifact/ArtifactReader.h"
+#include "compiler/artifact/ArtifactReader.h"
 #include "compiler/driver/MemoryText.h"
 #include "runtime/host/artifact_path.h"
 #include "runtime/host/data/mapped_file.h"

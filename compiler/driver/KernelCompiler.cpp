@@ -4,11 +4,11 @@
 // A context of MLIR belongs to one thread while passes run, so every worker has its own and reads kernels as text.
 #include "compiler/driver/KernelCompiler.h"
 
-#include "compiler/codegen/artifact/ArtifactReader.h"
-#include "compiler/codegen/backend/BlobLoader.h"
-#include "compiler/codegen/backend/Lowering.h"
-#include "compiler/codegen/kernels/KernelGenerator.h"
-#include "compiler/codegen/step/StepFunction.h"
+#include "compiler/artifact/ArtifactReader.h"
+#include "compiler/backends/cpu/KernelGenerator.h"
+#include "compiler/backends/cpu/object/BlobLoader.h"
+#include "compiler/backends/cpu/object/Lowering.h"
+#include "compiler/backends/cpu/step/StepFunction.h"
 #include "dialects/nn/NnDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -75,17 +75,17 @@ namespace {
 struct Job {
   std::string text;
   std::string name; ///< empty: its own
-  const codegen::KernelChoices *choices = nullptr;
+  const cpu::KernelChoices *choices = nullptr;
   bool isSurvey = false; ///< it ends with `info`
-  codegen::KernelInfo info;
-  codegen::Object object;
+  cpu::KernelInfo info;
+  cpu::Object object;
   std::string error;
 };
 
 /// Runs jobs in a context of its own.
 class Worker {
 public:
-  Worker(const codegen::Target &target, const codegen::GeneratorOptions &options)
+  Worker(const cpu::Target &target, const cpu::GeneratorOptions &options)
       : target(target), options(options), context(MLIRContext::Threading::DISABLED) {
     context.loadDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect, memref::MemRefDialect,
                         nn::NnDialect, plan::PlanDialect, scf::SCFDialect, vector::VectorDialect,
@@ -106,17 +106,17 @@ public:
       function.setSymName(job.name);
     options.choices = job.choices;
     OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
-    auto info = codegen::generateKernel(*module, function, target, options);
+    auto info = cpu::generateKernel(*module, function, target, options);
     if (succeeded(info))
       job.info = *info;
     if (succeeded(info) && job.isSurvey)
       return;
-    if (failed(info) || failed(codegen::lowerToLLVM(*module))) {
+    if (failed(info) || failed(cpu::lowerToLLVM(*module))) {
       if (job.error.empty())
         job.error = "kernel " + function.getSymName().str() + " cannot be generated";
       return;
     }
-    auto object = codegen::emitObject(*module, target);
+    auto object = cpu::emitObject(*module, target);
     if (object)
       job.object = std::move(*object);
     else
@@ -124,20 +124,20 @@ public:
   }
 
 private:
-  const codegen::Target &target;
-  codegen::GeneratorOptions options;
+  const cpu::Target &target;
+  cpu::GeneratorOptions options;
   MLIRContext context;
 };
 
 } // namespace
 
-bool isParallel(const codegen::KernelInfo &info) {
+bool isParallel(const cpu::KernelInfo &info) {
   double seconds = std::max(static_cast<double>(std::max(info.flops, info.cost)) / 50e9,
                             static_cast<double>(info.bytesRead + info.bytesWritten) / 20e9);
   return info.chunks > 1 && seconds > kSerialSeconds;
 }
 
-int64_t scratchBytes(const codegen::KernelInfo &info, const codegen::Target &target) {
+int64_t scratchBytes(const cpu::KernelInfo &info, const cpu::Target &target) {
   return info.workspaceBytesPerWorker * (isParallel(info) ? target.workers : 1);
 }
 
@@ -148,23 +148,23 @@ uint32_t entryRole(StringRef role) {
   return number;
 }
 
-static StackUse findStack(const codegen::StackFrames &frames, const codegen::PointerCalls &pointers,
+static StackUse findStack(const cpu::StackFrames &frames, const cpu::PointerCalls &pointers,
                           const std::string &step) {
   StackUse use;
-  use.caller = codegen::findStackUse(frames, pointers, step);
-  std::string task = codegen::kTaskFunction.str();
-  use.worker = pointers.count(task) ? codegen::findStackUse(frames, pointers, task) : 0;
+  use.caller = cpu::findStackUse(frames, pointers, step);
+  std::string task = cpu::kTaskFunction.str();
+  use.worker = pointers.count(task) ? cpu::findStackUse(frames, pointers, task) : 0;
   return use;
 }
 
 static bool emitSteps(ModuleOp module, const ProgramKernels &kernels, TargetCode &code,
-                      std::vector<codegen::Object> &objects, std::string &error) {
+                      std::vector<cpu::Object> &objects, std::string &error) {
   SymbolTable symbols(module);
-  llvm::StringMap<codegen::StepKernel> steps;
+  llvm::StringMap<cpu::StepKernel> steps;
   for (auto [i, name] : llvm::enumerate(kernels.names)) {
-    const codegen::KernelInfo &info = code.kernels[i];
+    const cpu::KernelInfo &info = code.kernels[i];
     auto kind = symbols.lookup(name)->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue();
-    steps[name] = {codegen::kernelEntryName(info.name),
+    steps[name] = {cpu::kernelEntryName(info.name),
                    info.chunks,
                    isParallel(info),
                    info.workspaceBytesPerWorker > 0,
@@ -172,20 +172,20 @@ static bool emitSteps(ModuleOp module, const ProgramKernels &kernels, TargetCode
                    static_cast<uint32_t>(i)};
   }
   OwningOpRef<ModuleOp> stepModule = ModuleOp::create(UnknownLoc::get(module.getContext()));
-  std::vector<codegen::BlobEntry> entries;
-  std::vector<codegen::PointerCalls> pointerCalls;
+  std::vector<cpu::BlobEntry> entries;
+  std::vector<cpu::PointerCalls> pointerCalls;
   for (auto program : module.getOps<plan::ProgramOp>()) {
     std::string symbol = "step_" + program.getSymName().str();
-    pointerCalls.push_back(codegen::createStepFunction(*stepModule, program, symbol, steps));
+    pointerCalls.push_back(cpu::createStepFunction(*stepModule, program, symbol, steps));
     entries.push_back({entryRole(program.getRole()), static_cast<uint32_t>(program.getBinding()), 0, symbol});
   }
-  auto object = codegen::emitObject(*stepModule, code.target);
+  auto object = cpu::emitObject(*stepModule, code.target);
   if (!object) {
     error = llvm::toString(object.takeError());
     return false;
   }
   objects.push_back(std::move(*object));
-  auto blob = codegen::linkBlob(objects, entries);
+  auto blob = cpu::linkBlob(objects, entries);
   if (!blob) {
     error = llvm::toString(blob.takeError());
     return false;
@@ -216,9 +216,8 @@ static std::vector<Job> makeJobs(ModuleOp module, const std::vector<std::string>
 }
 
 /// Runs all jobs and moves their objects out; false with the first error.
-static bool runJobs(std::vector<Job> &jobs, const codegen::Target &target,
-                    const codegen::GeneratorOptions &options, unsigned threads,
-                    std::vector<codegen::KernelInfo> &infos, std::vector<codegen::Object> &objects,
+static bool runJobs(std::vector<Job> &jobs, const cpu::Target &target, const cpu::GeneratorOptions &options,
+                    unsigned threads, std::vector<cpu::KernelInfo> &infos, std::vector<cpu::Object> &objects,
                     std::string &error) {
   std::atomic<size_t> next = 0;
   auto work = [&] {
@@ -247,18 +246,17 @@ static bool runJobs(std::vector<Job> &jobs, const codegen::Target &target,
 }
 
 /// The names that index checks use, numbered.
-static codegen::GeneratorOptions makeGeneratorOptions(const KernelOptions &options,
-                                                      const std::vector<std::string> &checkNames) {
-  codegen::GeneratorOptions generator;
+static cpu::GeneratorOptions makeGeneratorOptions(const KernelOptions &options,
+                                                  const std::vector<std::string> &checkNames) {
+  cpu::GeneratorOptions generator;
   generator.numerics = options.numerics;
   for (auto [i, name] : llvm::enumerate(checkNames))
     generator.checkNames[name] = i;
   return generator;
 }
 
-bool surveyKernels(ModuleOp module, const std::vector<std::string> &names, const codegen::Target &target,
-                   const KernelOptions &options, std::vector<codegen::KernelInfo> &infos,
-                   std::string &error) {
+bool surveyKernels(ModuleOp module, const std::vector<std::string> &names, const cpu::Target &target,
+                   const KernelOptions &options, std::vector<cpu::KernelInfo> &infos, std::string &error) {
   std::vector<std::string> checkNames;
   std::vector<Job> jobs = makeJobs(module, names, options);
   SymbolTable symbols(module);
@@ -267,14 +265,14 @@ bool surveyKernels(ModuleOp module, const std::vector<std::string> &names, const
     symbols.lookup(name)->walk(
         [&](nn::CheckIndexOp check) { checkNames.push_back(check.getTensor().str()); });
   }
-  std::vector<codegen::Object> objects;
+  std::vector<cpu::Object> objects;
   return runJobs(jobs, target, makeGeneratorOptions(options, checkNames), options.threads, infos, objects,
                  error);
 }
 
 /// Whether the scratch of every kernel has the room that was planned for it.
-static bool checkScratch(ModuleOp module, const ProgramKernels &kernels, ArrayRef<codegen::KernelInfo> infos,
-                         const codegen::Target &target, std::string &error) {
+static bool checkScratch(ModuleOp module, const ProgramKernels &kernels, ArrayRef<cpu::KernelInfo> infos,
+                         const cpu::Target &target, std::string &error) {
   SymbolTable symbols(module);
   for (auto [name, info] : llvm::zip_equal(kernels.names, infos)) {
     int64_t bytes = scratchBytes(info, target), planned = plan::scratchOf(symbols.lookup(name));
@@ -287,21 +285,21 @@ static bool checkScratch(ModuleOp module, const ProgramKernels &kernels, ArrayRe
   return true;
 }
 
-bool compileKernels(ModuleOp module, const ProgramKernels &kernels, const codegen::Target &target,
+bool compileKernels(ModuleOp module, const ProgramKernels &kernels, const cpu::Target &target,
                     const KernelOptions &options, TargetCode &code, std::string &error) {
   code.target = target;
   std::vector<Job> jobs = makeJobs(module, kernels.names, options);
-  std::vector<codegen::Object> objects;
+  std::vector<cpu::Object> objects;
   return runJobs(jobs, target, makeGeneratorOptions(options, kernels.checkNames), options.threads,
                  code.kernels, objects, error) &&
          checkScratch(module, kernels, code.kernels, target, error) &&
          emitSteps(module, kernels, code, objects, error);
 }
 
-bool compileVariants(ModuleOp module, const std::vector<KernelVariant> &variants,
-                     const codegen::Target &target, const KernelOptions &options,
-                     std::vector<codegen::KernelInfo> &infos, codegen::CodeBlob &blob, std::string &error) {
-  codegen::GeneratorOptions generator;
+bool compileVariants(ModuleOp module, const std::vector<KernelVariant> &variants, const cpu::Target &target,
+                     const KernelOptions &options, std::vector<cpu::KernelInfo> &infos, cpu::CodeBlob &blob,
+                     std::string &error) {
+  cpu::GeneratorOptions generator;
   generator.numerics = options.numerics;
   SymbolTable symbols(module);
   std::vector<Job> jobs(variants.size());
@@ -310,10 +308,10 @@ bool compileVariants(ModuleOp module, const std::vector<KernelVariant> &variants
     job.name = variant.name;
     job.choices = &variant.choices;
   }
-  std::vector<codegen::Object> objects;
+  std::vector<cpu::Object> objects;
   if (!runJobs(jobs, target, generator, options.threads, infos, objects, error))
     return false;
-  auto linked = codegen::linkBlob(objects);
+  auto linked = cpu::linkBlob(objects);
   if (!linked) {
     error = llvm::toString(linked.takeError());
     return false;

@@ -8,8 +8,8 @@ using namespace mlir;
 
 namespace ortc::driver {
 
-codegen::KernelWork workOf(const codegen::KernelInfo &info, bool isDouble) {
-  codegen::KernelWork work;
+cpu::KernelWork workOf(const cpu::KernelInfo &info, bool isDouble) {
+  cpu::KernelWork work;
   work.flops = static_cast<double>(info.flops);
   work.operations = static_cast<double>(info.cost);
   work.bytes = static_cast<double>(info.bytesRead + info.bytesWritten);
@@ -22,7 +22,7 @@ static bool usesDoubles(func::FuncOp function) {
   return llvm::any_of(function.getResultTypes(), isDouble);
 }
 
-bool annotateKernels(ModuleOp module, const codegen::Target &target, const KernelOptions &options,
+bool annotateKernels(ModuleOp module, const cpu::Target &target, const KernelOptions &options,
                      std::string &error) {
   std::vector<func::FuncOp> functions;
   std::vector<std::string> names;
@@ -31,13 +31,13 @@ bool annotateKernels(ModuleOp module, const codegen::Target &target, const Kerne
       functions.push_back(function);
       names.push_back(function.getSymName().str());
     }
-  std::vector<codegen::KernelInfo> infos;
+  std::vector<cpu::KernelInfo> infos;
   if (!surveyKernels(module, names, target, options, infos, error))
     return false;
   Builder builder(module.getContext());
-  codegen::CostModel model = codegen::getCostTable(static_cast<int>(target.vectorLanes));
+  cpu::CostModel model = cpu::getCostTable(static_cast<int>(target.vectorLanes));
   for (auto [function, info] : llvm::zip_equal(functions, infos)) {
-    double seconds = codegen::estimateSeconds(workOf(info, usesDoubles(function)), model);
+    double seconds = cpu::estimateSeconds(workOf(info, usesDoubles(function)), model);
     function->setAttr(plan::kTime, builder.getI64IntegerAttr(static_cast<int64_t>(seconds * 1e12)));
     int64_t bytes = std::max(scratchBytes(info, target), plan::scratchOf(function));
     function->setAttr(plan::kScratch, builder.getI64IntegerAttr(bytes));

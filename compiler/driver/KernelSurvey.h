@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/codegen/cost/CostModel.h"
+#include "compiler/backends/cpu/cost/CostModel.h"
 #include "compiler/driver/KernelCompiler.h"
 
 namespace ortc::driver {
@@ -10,10 +10,10 @@ namespace ortc::driver {
 /// Generates every outlined kernel of `module` for `target`, and notes on its function the time that a call is estimated to
 /// take (`plan.time`: by the table of the cost model, so that it is the same on every machine) and the scratch that it needs
 /// (`plan.scratch`), the most of all targets seen so far.
-bool annotateKernels(mlir::ModuleOp module, const codegen::Target &target, const KernelOptions &options,
+bool annotateKernels(mlir::ModuleOp module, const cpu::Target &target, const KernelOptions &options,
                      std::string &error);
 
 /// The counts of a kernel, for the cost model.
-codegen::KernelWork workOf(const codegen::KernelInfo &info, bool isDouble);
+cpu::KernelWork workOf(const cpu::KernelInfo &info, bool isDouble);
 
 } // namespace ortc::driver

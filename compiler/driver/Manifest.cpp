@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Manifest.h"
 
-#include "compiler/codegen/artifact/ArtifactReader.h"
+#include "compiler/artifact/ArtifactReader.h"
 #include "compiler/driver/MemoryReport.h"
 
 #include <nlohmann/json.hpp>
@@ -174,7 +174,7 @@ static Json describeKernels(const CompileFacts &facts, const std::vector<TargetC
   Json kernels = Json::array();
   for (size_t i = 0; i < facts.kernels.size(); ++i) {
     const KernelFacts &kernel = facts.kernels[i];
-    const codegen::KernelInfo &info = codes.front().kernels[i];
+    const cpu::KernelInfo &info = codes.front().kernels[i];
     Json item{{"name", kernel.name}, {"kind", kernel.kind}, {"work", kernel.work}, {"shape", kernel.shape}};
     addOrigins(item, kernel);
     item["flops"] = info.flops;

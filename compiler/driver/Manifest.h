@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/codegen/artifact/Artifact.h"
+#include "compiler/artifact/Artifact.h"
 #include "compiler/driver/BatchFacts.h"
 #include "compiler/driver/KernelFacts.h"
 #include "compiler/driver/MemoryPlan.h"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/MeasureKernels.h"
 
-#include "compiler/codegen/step/StepFunction.h"
+#include "compiler/backends/cpu/step/StepFunction.h"
 #include "passes/memory/Passes.h"
 
 #include <cstring>
@@ -97,7 +97,7 @@ static constexpr size_t kHugePage = 2 << 20;
 KernelTrial::KernelTrial(plan::StepOp step, int64_t workspaceBytes) {
 #if defined(__x86_64__)
   before = _mm_getcsr();
-  _mm_setcsr(before | codegen::kDenormalsAreZero);
+  _mm_setcsr(before | cpu::kDenormalsAreZero);
 #endif
   Layout layout = layOut(step, workspaceBytes);
   // In huge pages, as a session of `ortc run` is.
@@ -190,7 +190,7 @@ llvm::StringMap<plan::StepOp> findFirstSteps(ModuleOp module) {
 
 std::vector<double> measureKernels(ModuleOp module, const ProgramKernels &kernels, const TargetCode &code,
                                    std::string &error) {
-  auto blob = codegen::LoadedBlob::load(code.blob);
+  auto blob = cpu::LoadedBlob::load(code.blob);
   if (!blob) {
     error = llvm::toString(blob.takeError());
     return {};
@@ -199,7 +199,7 @@ std::vector<double> measureKernels(ModuleOp module, const ProgramKernels &kernel
   std::vector<double> times;
   for (auto [i, name] : llvm::enumerate(kernels.names)) {
     times.push_back(0);
-    const codegen::KernelInfo &info = code.kernels[i];
+    const cpu::KernelInfo &info = code.kernels[i];
     auto kind = module.lookupSymbol(name)->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue();
     ortc_task_fn kernel = blob->kernel(info.name);
     if (kind == plan::KernelKind::check || !kernel)

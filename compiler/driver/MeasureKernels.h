@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/codegen/backend/BlobLoader.h"
+#include "compiler/backends/cpu/object/BlobLoader.h"
 #include "compiler/driver/KernelCompiler.h"
 
 #include "llvm/ADT/StringMap.h"

@@ -16,13 +16,12 @@ namespace ortc::driver {
 
 bool findCosts(ModuleOp module, const ProgramKernels &kernels, const TargetCode &code,
                const CompileOptions &options, KernelCosts &costs, std::string &error) {
-  bool runsHere = codegen::canRunHere(code.target);
+  bool runsHere = cpu::canRunHere(code.target);
   int lanes = static_cast<int>(code.target.vectorLanes);
-  costs.model =
-      code.target.name == "native" ? codegen::measureCostModel(lanes) : codegen::getCostTable(lanes);
-  for (const codegen::KernelInfo &info : code.kernels) {
-    codegen::KernelWork work = workOf(info, options.precision == Precision::F64);
-    costs.estimates.push_back(codegen::estimateSeconds(work, costs.model));
+  costs.model = code.target.name == "native" ? cpu::measureCostModel(lanes) : cpu::getCostTable(lanes);
+  for (const cpu::KernelInfo &info : code.kernels) {
+    cpu::KernelWork work = workOf(info, options.precision == Precision::F64);
+    costs.estimates.push_back(cpu::estimateSeconds(work, costs.model));
   }
   if (runsHere)
     costs.times = measureKernels(module, kernels, code, error);
@@ -38,7 +37,7 @@ static double roundNumber(double value) {
   return std::strtod(text, nullptr);
 }
 
-static Json reportKernel(const CompileFacts &facts, const codegen::KernelInfo &info, size_t number) {
+static Json reportKernel(const CompileFacts &facts, const cpu::KernelInfo &info, size_t number) {
   const KernelFacts &kernel = facts.kernels[number];
   Json item{{"name", kernel.name}, {"work", kernel.work}, {"shape", kernel.shape}};
   addOrigins(item, kernel);
@@ -50,7 +49,7 @@ static Json reportKernel(const CompileFacts &facts, const codegen::KernelInfo &i
   item["flops"] = info.flops;
   item["bytes_read"] = info.bytesRead;
   item["bytes_written"] = info.bytesWritten;
-  if (const codegen::KernelBlocking &blocking = info.blocking; !blocking.key.empty())
+  if (const cpu::KernelBlocking &blocking = info.blocking; !blocking.key.empty())
     item["blocking"] = {
         {"key", blocking.key}, {"from", blocking.isGiven ? "tuning" : "table"}, {"choice", blocking.choice}};
   return item;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/codegen/cost/CostModel.h"
+#include "compiler/backends/cpu/cost/CostModel.h"
 #include "compiler/driver/Manifest.h"
 #include "dialects/plan/PlanDialect.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -17,7 +17,7 @@ struct PhaseTime {
 
 /// What the kernels of a target should take and do take, on one core, in the order of the artifact's kernels.
 struct KernelCosts {
-  codegen::CostModel model;
+  cpu::CostModel model;
   std::vector<double> estimates; ///< in seconds
   std::vector<double>
       times; ///< in seconds; 0: not measured. Empty where the target cannot run on this machine

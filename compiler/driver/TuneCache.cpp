@@ -18,7 +18,7 @@ static constexpr int64_t kVersion = 1;
 static constexpr int64_t kMostBytes = 64 << 20;
 static constexpr const char *kFormat = "ortc tuned kernels";
 
-std::string describePlace(const codegen::Target &target, codegen::Numerics numerics) {
+std::string describePlace(const cpu::Target &target, cpu::Numerics numerics) {
   std::ostringstream text;
   text << target.name << (target.tuneCpu.empty() ? "" : " ") << target.tuneCpu << ", " << target.vectorLanes
        << " lanes, " << target.vectorRegisters << " registers, " << target.l2Bytes / 1024 << " KiB, "
@@ -139,8 +139,8 @@ void TuneCache::set(const std::string &place, const std::string &key, TunedKerne
   places[place][key] = std::move(kernel);
 }
 
-codegen::KernelChoices TuneCache::choices(const std::string &place) const {
-  codegen::KernelChoices result;
+cpu::KernelChoices TuneCache::choices(const std::string &place) const {
+  cpu::KernelChoices result;
   result.source = source;
   for (const auto &[key, kernel] : at(place))
     if (kernel.choice)

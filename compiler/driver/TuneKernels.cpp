@@ -15,7 +15,7 @@ using namespace mlir;
 
 namespace ortc::driver {
 
-using codegen::KernelChoice;
+using cpu::KernelChoice;
 
 /// Kernels that take a smaller share of all are left alone.
 static constexpr double kLeastShare = 0.01;
@@ -56,7 +56,7 @@ public:
     for (size_t i = 0; i < times.size(); ++i) {
       double seconds = times[i] * static_cast<double>(calls[i]);
       all += seconds;
-      const codegen::KernelBlocking &blocking = code.kernels[i].blocking;
+      const cpu::KernelBlocking &blocking = code.kernels[i].blocking;
       if (blocking.neighbours.empty() || known.count(blocking.key))
         continue;
       auto [found, isNew] = byKey.try_emplace(blocking.key);
@@ -68,7 +68,7 @@ public:
     for (auto &[key, climb] : byKey) {
       if (climb.share < kLeastShare * all)
         continue;
-      const codegen::KernelBlocking &blocking = code.kernels[climb.number].blocking;
+      const cpu::KernelBlocking &blocking = code.kernels[climb.number].blocking;
       climb.key = key;
       climb.seen.insert(blocking.choice);
       offer(climb, blocking);
@@ -136,11 +136,11 @@ public:
 
 private:
   struct Measured {
-    codegen::KernelInfo info;
+    cpu::KernelInfo info;
     double seconds = 0; ///< infinite where workers would be less busy
   };
 
-  static void offer(Climb &climb, const codegen::KernelBlocking &blocking) {
+  static void offer(Climb &climb, const cpu::KernelBlocking &blocking) {
     for (const KernelChoice &choice : blocking.neighbours)
       if (climb.seen.insert(choice).second)
         climb.next.push_back(choice);
@@ -159,18 +159,18 @@ private:
         all.push_back(std::move(variant));
       }
     variants += all.size();
-    std::vector<codegen::KernelInfo> infos;
-    codegen::CodeBlob linked;
+    std::vector<cpu::KernelInfo> infos;
+    cpu::CodeBlob linked;
     if (all.empty())
       return true;
     if (!compileVariants(module, all, code.target, options, infos, linked, error))
       return false;
-    auto blob = codegen::LoadedBlob::load(std::move(linked));
+    auto blob = cpu::LoadedBlob::load(std::move(linked));
     if (!blob) {
       error = llvm::toString(blob.takeError());
       return false;
     }
-    ArrayRef<codegen::KernelInfo> rest = infos;
+    ArrayRef<cpu::KernelInfo> rest = infos;
     for (size_t i = 0; i < active.size(); ++i) {
       if (!measureOne(*active[i], rest.take_front(choices[i].size()), *blob, measured.emplace_back()))
         return false;
@@ -179,13 +179,13 @@ private:
     return true;
   }
 
-  bool measureOne(const Climb &climb, ArrayRef<codegen::KernelInfo> infos, const codegen::LoadedBlob &blob,
+  bool measureOne(const Climb &climb, ArrayRef<cpu::KernelInfo> infos, const cpu::LoadedBlob &blob,
                   std::vector<Measured> &measured) {
-    const codegen::KernelInfo &usual = code.kernels[climb.number];
+    const cpu::KernelInfo &usual = code.kernels[climb.number];
     int64_t workspace = 0;
     std::vector<KernelTrial::Code> codes;
     std::vector<size_t> numbers;
-    for (const codegen::KernelInfo &info : infos) {
+    for (const cpu::KernelInfo &info : infos) {
       measured.push_back({info, INFINITY});
       if (isParallel(usual) && info.blocking.imbalance > kImbalance * usual.blocking.imbalance)
         continue;

@@ -5,14 +5,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "compiler/codegen/artifact/ArtifactReader.h"
-#include "compiler/codegen/backend/BlobLoader.h"
-#include "test/compiler/codegen/PaintedStack.h"
+#include "compiler/artifact/ArtifactReader.h"
+#include "compiler/backends/cpu/object/BlobLoader.h"
+#include "test/compiler/backends/cpu/PaintedStack.h"
 #include "test/e2e/Session.h"
 
 using namespace ortc;
 using namespace ortc::test;
-using codegen::test::measureStack;
+using cpu::test::measureStack;
 using Json = nlohmann::json;
 
 namespace {
@@ -50,7 +50,7 @@ void runOnPool(void *pool, int64_t chunks, ortc_task_fn task, void *context) {
 class DirectSteps {
 public:
   DirectSteps(const artifact::Artifact &artifact, const artifact::Code &code)
-      : artifact(artifact), blob(llvm::cantFail(codegen::LoadedBlob::load(wrap(code)))),
+      : artifact(artifact), blob(llvm::cantFail(cpu::LoadedBlob::load(wrap(code)))),
         constants(artifact.constants.size(), artifact.constants),
         persistent(artifact.persistentBytes, artifact.persistent), transient(transientBytes(artifact)),
         bases{constants.get(), persistent.get(), transient.get()} {
@@ -77,8 +77,8 @@ public:
   }
 
 private:
-  static codegen::CodeBlob wrap(const artifact::Code &code) {
-    codegen::CodeBlob blob;
+  static cpu::CodeBlob wrap(const artifact::Code &code) {
+    cpu::CodeBlob blob;
     blob.bytes = code.bytes;
     return blob;
   }
@@ -115,7 +115,7 @@ private:
   }
 
   const artifact::Artifact &artifact;
-  codegen::LoadedBlob blob;
+  cpu::LoadedBlob blob;
   Memory constants, persistent, transient;
   void *bases[ORTC_BASES];
   std::vector<Memory> values;

@@ -1,6 +1,6 @@
 // The artifact writer and reader: what goes in comes out, twice the same bytes, and mistakes are named.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/codegen/artifact/ArtifactReader.h"
+#include "compiler/artifact/ArtifactReader.h"
 #include "test/runtime/TestArtifact.h"
 
 namespace ortc::test {

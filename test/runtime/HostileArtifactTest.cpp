@@ -1,6 +1,6 @@
 // Malformed, truncated and flipped artifacts: refused with the expected words, by the runtime and by the reader.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/codegen/artifact/ArtifactReader.h"
+#include "compiler/artifact/ArtifactReader.h"
 #include "test/runtime/ArtifactEditor.h"
 
 namespace ortc::test {

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "compiler/codegen/artifact/ArtifactReader.h"
+#include "compiler/artifact/ArtifactReader.h"
 #include "test/runtime/ArtifactEditor.h"
 
 namespace ortc::test {

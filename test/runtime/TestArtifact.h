@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/codegen/artifact/ArtifactWriter.h"
+#include "compiler/artifact/ArtifactWriter.h"
 #include "ortc/ortc.h"
 
 namespace ortc::test {

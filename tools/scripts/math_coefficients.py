@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# Makes compiler/codegen/MathCoefficients.h: polynomial coefficients of the elementary functions (needs mpmath).
+# Makes compiler/backends/cpu/MathCoefficients.h: polynomial coefficients of the elementary functions (needs mpmath).
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Every polynomial is a least-squares fit on Chebyshev nodes, in 60 digits: within a factor of two of the
 minimax error. The error printed beside each polynomial is the largest one on the interval."""

@@ -38,12 +38,12 @@ protected:
     module = parseSourceString<ModuleOp>(kModule, &context);
   }
 
-  static codegen::Target targetOf(StringRef name, int64_t workers) {
-    codegen::Target target = *codegen::findTarget(name);
+  static cpu::Target targetOf(StringRef name, int64_t workers) {
+    cpu::Target target = *cpu::findTarget(name);
     target.workers = workers;
     return target;
   }
-  void annotate(const codegen::Target &target) {
+  void annotate(const cpu::Target &target) {
     std::string error;
     ASSERT_TRUE(annotateKernels(*module, target, {}, error)) << error;
   }
@@ -72,7 +72,7 @@ TEST_F(KernelSurveyTest, ParallelKernelsHaveScratchForEveryWorker) {
 }
 
 TEST_F(KernelSurveyTest, TheTargetThatNeedsMostCounts) {
-  codegen::Target narrow = targetOf("x86-64", 2), wide = targetOf("x86-64-v4", 2);
+  cpu::Target narrow = targetOf("x86-64", 2), wide = targetOf("x86-64-v4", 2);
   annotate(narrow);
   int64_t first = scratchOf("large");
   forget();

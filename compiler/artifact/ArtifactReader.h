@@ -1,0 +1,51 @@
+// Reads and verifies model.ortc on the host, every section of it, independent of the loader of the runtime.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_COMPILER_BACKENDS_CPU_ARTIFACT_ARTIFACTREADER_H
+#define ORTC_COMPILER_BACKENDS_CPU_ARTIFACT_ARTIFACTREADER_H
+
+#include <optional>
+#include <string>
+
+#include "compiler/artifact/Artifact.h"
+
+namespace ortc::artifact {
+
+/// What `verify` finds about one section.
+struct SectionReport {
+  uint32_t kind = 0;
+  std::string kindName; ///< "tensors", ..., "unknown"
+  std::string name;     ///< of code: its target; else empty
+  uint64_t offset = 0, bytes = 0;
+  std::string sha256; ///< as the section table has it
+  bool ok = false;
+};
+
+/// A file taken apart.
+struct ArtifactFile {
+  Artifact artifact;
+  uint64_t bytes = 0, ioBytes = 0;
+  uint16_t major = 0, minor = 0;
+  std::string digest; ///< of the header: identifies the artifact
+  std::string model;  ///< identifies the model
+  std::vector<SectionReport> sections;
+};
+
+/// Checks header, section table, every section's hash and every table, and that the bytes between sections
+/// are zero. On failure, `error` names the first thing that is wrong; `sections`, when given, then still has
+/// what was found.
+std::optional<ArtifactFile> readArtifact(const Bytes &file, std::string &error,
+                                         std::vector<SectionReport> *sections = nullptr);
+
+/// The same for a file on disk.
+std::optional<ArtifactFile> readArtifactFile(const std::string &path, std::string &error,
+                                             std::vector<SectionReport> *sections = nullptr);
+
+/// "parameter", ...; "train", ...; "float32", ... (numpy's names, and "bfloat16"); "tensors", ...
+const char *roleName(uint32_t role);
+const char *entryRoleName(uint32_t role);
+const char *dtypeName(uint8_t dtype);
+const char *sectionKindName(uint32_t kind);
+
+} // namespace ortc::artifact
+
+#endif // ORTC_COMPILER_BACKENDS_CPU_ARTIFACT_ARTIFACTREADER_H

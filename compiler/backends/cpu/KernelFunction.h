@@ -1,0 +1,70 @@
+// The common shape of a generated kernel.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_COMPILER_BACKENDS_CPU_KERNELFUNCTION_H
+#define ORTC_COMPILER_BACKENDS_CPU_KERNELFUNCTION_H
+
+#include "compiler/backends/cpu/KernelChoice.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Value.h"
+
+#include <cstdint>
+#include <string>
+
+namespace ortc::cpu {
+
+/// What the caller of a kernel must know.
+struct KernelInfo {
+  std::string name;                    ///< symbol of the kernel; its ABI entry is `kernelEntryName(name)`
+  int64_t chunks = 1;                  ///< independent pieces of work, fixed by shape
+  int64_t workspaceBytesPerWorker = 0; ///< multiple of 64; 0 = the kernel has no workspace argument
+  int64_t flops =
+      0; ///< additions, subtractions, multiplications and divisions of floating-point numbers, an fma as two,
+         ///< and one for each mathematical function
+  int64_t cost = 0; ///< the work in simple operations where that is not `flops`; for deciding about threads
+  int64_t bytesRead = 0;
+  int64_t bytesWritten = 0;
+  KernelBlocking blocking;
+};
+
+/// One buffer argument of a kernel: dense, row-major, aligned to its element (a host may bind memory of its own; buffers
+/// of the plan are 64-byte aligned). Booleans are i8, f16 and bf16 are i16.
+struct KernelBuffer {
+  mlir::Type elementType;
+  int64_t elements = 0;
+  bool written = false;
+  /// False when the buffer shares memory with another argument of the same call (in-place): it is then not `noalias`.
+  bool distinct = true;
+};
+
+/// A kernel function being built: `func.func private @name(%buffer0: memref<Nxf32>, ..., %workspace: memref<Wxi8>,
+/// %chunk: index)`. Buffers are flat memrefs in ABI order: inputs, then outputs. The workspace argument is that of the
+/// worker that runs the chunk and exists only when `workspaceBytesPerWorker` > 0.
+///
+/// The backend adds the ABI entry `void name.entry(ptr args, i64 chunk, i64 worker)` after lowering: `args` holds the
+/// buffer pointers in order, then the base of the workspaces of all workers.
+struct KernelFunction {
+  llvm::SmallVector<mlir::Value> buffers;
+  mlir::Value workspace; ///< null without workspace
+  mlir::Value chunk;
+
+  /// A typed, 64-byte aligned view of `elements` elements at `byteOffset` of the workspace.
+  mlir::Value workspaceView(mlir::OpBuilder &builder, mlir::Location loc, int64_t byteOffset,
+                            mlir::Type elementType, int64_t elements) const;
+};
+
+/// Creates the function with an empty body that ends in `func.return`, and leaves `builder` before the return.
+/// `info.workspaceBytesPerWorker` is rounded up to a multiple of 64.
+KernelFunction createKernelFunction(mlir::OpBuilder &builder, mlir::ModuleOp module, KernelInfo &info,
+                                    llvm::ArrayRef<KernelBuffer> buffers);
+
+/// Symbol of the ABI entry of kernel `name`.
+std::string kernelEntryName(llvm::StringRef name);
+
+/// Attribute on a kernel function: workspace bytes per worker as an integer. Marks functions that get an ABI entry.
+inline constexpr llvm::StringLiteral kKernelAttribute = "ortc.kernel";
+
+} // namespace ortc::cpu
+
+#endif // ORTC_COMPILER_BACKENDS_CPU_KERNELFUNCTION_H

@@ -1,0 +1,68 @@
+// The CPUs that kernels are generated for, with the figures that kernel generators read.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_COMPILER_BACKENDS_CPU_TARGET_H
+#define ORTC_COMPILER_BACKENDS_CPU_TARGET_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace ortc::kernels {}
+
+namespace ortc::cpu {
+
+using namespace kernels; // the forms that kernels are generated for
+
+/// What numbers a kernel may depend on. Bits never depend on anything else: not on the vector width, not on the number
+/// of workers, not on how ops were fused.
+enum class Numerics {
+  /// Fused multiply-add, or the matrix unit: equal bits on all targets that have the first and not the second.
+  Fast,
+  /// Separate multiply and add: equal bits on every target.
+  Portable,
+};
+
+/// A CPU target. Plain data: copy freely.
+struct Target {
+  std::string name;     ///< name on the command line, e.g. "x86-64-v3"
+  std::string triple;   ///< LLVM triple
+  std::string cpu;      ///< LLVM -mcpu: with `features`, the instructions that may be used
+  std::string features; ///< LLVM -mattr, comma separated, may be empty
+  std::string tuneCpu;  ///< LLVM -mtune, may be empty
+
+  int64_t vectorLanes = 4;      ///< f32 lanes of one vector register
+  int64_t vectorRegisters = 16; ///< architectural vector registers
+  bool hasFma = false;          ///< fused multiply-add as one instruction
+  bool hasRounding = false;     ///< floor, ceil, trunc and roundeven as one instruction
+  bool hasMatrixUnit = false;   ///< tiles of bf16 are multiplied as one instruction (AMX)
+
+  int64_t l2Bytes = 256 << 10;
+
+  /// Threads that kernels are cut for and that scratch is planned for: the most that a session may use. Only cuts that
+  /// change no bits may depend on it.
+  int64_t workers = 2;
+
+  /// CPU features the loader must find, one bit each (ortc_x86_feature of ortc/format.h).
+  uint64_t requiredFeatures = 0;
+
+  /// Lanes of a vector register for elements of `bits` bits.
+  int64_t lanes(unsigned bits) const { return vectorLanes * 32 / bits; }
+  /// True when kernels may contain fused multiply-adds under `numerics`.
+  bool usesFma(Numerics numerics) const { return hasFma && numerics == Numerics::Fast; }
+};
+
+/// Names that `findTarget` knows, in order of preference of the loader (most capable last), "native" excluded.
+llvm::ArrayRef<llvm::StringRef> targetNames();
+
+/// The target called `name`: one of `targetNames()` or "native" (this machine). Empty when there is none.
+std::optional<Target> findTarget(llvm::StringRef name);
+
+/// True when this machine can execute code made for `target`.
+bool canRunHere(const Target &target);
+
+} // namespace ortc::cpu
+
+#endif // ORTC_COMPILER_BACKENDS_CPU_TARGET_H

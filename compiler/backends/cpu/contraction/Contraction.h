@@ -1,0 +1,60 @@
+// Kernels for C[b, m, n] = epilogue(sum over k of A[b, m, k] * B[b, k, n]).
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_CONTRACTION_H
+#define ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_CONTRACTION_H
+
+#include "compiler/backends/cpu/KernelFunction.h"
+#include "compiler/backends/cpu/Target.h"
+#include "compiler/kernels/contraction/ContractionShape.h"
+
+#include <functional>
+
+namespace ortc::cpu {
+
+/// Handed to the epilogue: one vector of accumulators and access to the operands at its position.
+class EpilogueAccess {
+public:
+  virtual ~EpilogueAccess() = default;
+  /// Elements of `operand` at the position of the lanes, as a vector of `lanes()` elements of the buffer's element
+  /// type (broadcast where the operand does not move with the lanes). Lanes beyond the edge hold zero or anything.
+  virtual mlir::Value load(mlir::OpBuilder &builder, mlir::Location loc, unsigned operand) = 0;
+  /// Stores the live lanes.
+  virtual void store(mlir::OpBuilder &builder, mlir::Location loc, unsigned operand, mlir::Value value) = 0;
+  virtual int64_t lanes() const = 0;
+};
+
+/// Called once per vector of finished accumulators (of `accumulatorType`) with builder and location of the place.
+/// Must store every written operand. Pure but for these loads and stores.
+using Epilogue =
+    std::function<void(mlir::OpBuilder &, mlir::Location, EpilogueAccess &, mlir::Value accumulator)>;
+
+/// A contraction as a kernel of its own.
+struct ContractionSpec : ContractionShape {
+  std::string name;
+  /// Arguments of the kernel in ABI order; the operands' `buffer` counts these.
+  llvm::SmallVector<KernelBuffer> buffers;
+  Epilogue epilogue;
+  /// The epilogue is long: emit it once per vector of a row instead of once per vector of a tile, at the price of a trip
+  /// of the sums through memory.
+  bool rollEpilogue = false;
+  /// An operand that is only written, has the accumulator's type, every element of C once, and shares memory with no
+  /// other operand: it holds partial sums between blocks of k. -1: partial sums live in the workspace.
+  int partialOperand = -1;
+  Numerics numerics = Numerics::Fast;
+  const KernelChoices *choices = nullptr; ///< KernelBlocking is complete only with them
+};
+
+/// Emits the kernel into `module` and says what its caller must know; fails with a diagnostic when `spec.choices` have a
+/// choice for it that is impossible. The order of summation of an element is that of
+/// the k dims (16 interleaved sums and a tree for the thin shapes that `usesDotKernel` names), whatever target,
+/// blocking and chunk. Only the matrix unit (MatrixPlan.h) has an order of its own, which depends on the shape alone.
+llvm::FailureOr<KernelInfo> emitContraction(mlir::OpBuilder &builder, mlir::ModuleOp module,
+                                            const ContractionSpec &spec, const Target &target);
+
+/// Whether a kernel for the matrix unit is estimated to be faster than one that reads both operands in place, with vectors.
+/// Depends on the shape and on whether there is a unit only.
+bool isFasterOnUnit(const ContractionSpec &spec, const Target &target);
+
+} // namespace ortc::cpu
+
+#endif // ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_CONTRACTION_H

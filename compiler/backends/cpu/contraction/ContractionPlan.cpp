@@ -1,0 +1,306 @@
+// Chooses lanes, tiles, blocks and chunks of a contraction. Figures behind the choices: docs/benchmarks.md.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/cpu/contraction/ContractionPlan.h"
+
+#include "compiler/backends/cpu/contraction/Microkernel.h"
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+
+using namespace mlir;
+
+namespace ortc::cpu {
+
+/// Work per chunk that makes handing it out worth while: about 20 microseconds.
+static constexpr int64_t kChunkFlops = 3'000'000;
+/// Most columns of a chunk; the same on CPUs with 16 registers.
+static constexpr int64_t kLaneChunk = 256;
+static constexpr int64_t kWideChunk = 512;
+/// The part of the second-level cache that a packed block may take. What passes by needs room, and small pages fall on some of
+/// its sets more often than on others: all of it halves the speed wherever there are no huge pages.
+static constexpr int64_t kPackedShare = 2;
+/// Rows that are gathered at a time.
+static constexpr int64_t kGatheredRows = 96;
+/// Elements of a chunk of columns that are read in place.
+static constexpr int64_t kInPlaceElements = 32 << 10;
+/// Elements of an operand that a choice may have copied at a time, by every worker.
+static constexpr int64_t kMostPackedElements = 1 << 20;
+/// Cycles that a vector of columns costs beside the arithmetic.
+static constexpr double kVectorCycles = 0.25;
+/// The same when it comes from the second-level cache, on CPUs with 16 registers.
+static constexpr double kFarVectorCycles = 0.35;
+/// Elements of a packed block that is nearer than that.
+static constexpr int64_t kNearElements = 8 << 10;
+/// Bytes from one k to the next from which rows are gathered, with 16 registers: six rows of a tile find a line again in the
+/// first-level cache unless all lines meet in one of its sets.
+static constexpr int64_t kGatheredStride = 4096;
+/// The same with more registers.
+static constexpr int64_t kGatheredWideStride = 1024;
+/// Multiply-adds of f32 in a cycle.
+static constexpr double kMacsPerCycle = 28;
+/// Cycles to pack an element.
+static constexpr double kPackCycles = 0.7;
+/// Cycles to read an element from a cache that all cores share.
+static constexpr double kReadCycles = 0.4;
+
+unsigned findOutput(const ContractionSpec &spec) {
+  for (size_t i = 2; i < spec.operands.size(); ++i)
+    if (spec.buffers[spec.operands[i].buffer].written)
+      return i;
+  return 2;
+}
+
+namespace {
+
+/// Cycles of one step of k for a tile, on a CPU with two fma and two loads a cycle and four cycles of latency. Loads
+/// that hide behind arithmetic still cost a little (vectors come from the second-level cache, rows from the first):
+/// larger tiles win ties.
+double tileCost(int64_t rows, int64_t vectors, double vectorCycles) {
+  return std::max({rows * vectors / 2.0, (rows + vectors) / 2.0, 4.0}) + 0.15 * rows + vectorCycles * vectors;
+}
+
+double rowsCost(int64_t total, int64_t rows, int64_t vectors, double vectorCycles) {
+  double cost = total / rows * tileCost(rows, vectors, vectorCycles);
+  return total % rows ? cost + tileCost(total % rows, vectors, vectorCycles) : cost;
+}
+
+/// The best tile height for strips of `vectors` vectors.
+int64_t pickRows(const ContractionPlan &plan, int64_t vectors, const Target &target) {
+  int64_t total = plan.row.size, most = plan.areRowsContiguous() ? 12 : 8;
+  auto fits = [&](int64_t rows) {
+    return rows <= most && fitsRegisters(rows, vectors, target, plan.usesFma);
+  };
+  int64_t best = 1;
+  double bestCost = -1;
+  for (int64_t rows : {12, 8, 6, 4, 3, 2, 1}) {
+    if (!fits(rows) || rows > total)
+      continue;
+    double cost = rowsCost(total, rows, vectors, kVectorCycles);
+    if (bestCost < 0 || cost < bestCost)
+      best = rows, bestCost = cost;
+  }
+  // A height that is none of the list when it is all there is.
+  if (total < 12 && fits(total) && tileCost(total, vectors, kVectorCycles) < bestCost)
+    best = total;
+  return best;
+}
+
+} // namespace
+
+/// Cuts columns into a main strip of tiles of `width` vectors and an edge.
+static void cutColumns(ContractionPlan &plan, int64_t width, const Target &target) {
+  int64_t columns = plan.lane.size, whole = columns / (width * plan.lanes) * (width * plan.lanes);
+  plan.strips[0] = {0, whole, width, plan.lanes, pickRows(plan, width, target)};
+  if (whole < columns) {
+    int64_t rest = columns - whole, edgeVectors = ceilDiv(rest, plan.lanes);
+    plan.strips[1] = {whole, columns, edgeVectors, rest - (edgeVectors - 1) * plan.lanes,
+                      pickRows(plan, edgeVectors, target)};
+  }
+}
+
+double estimateTiles(const ContractionPlan &plan) {
+  // Packed columns that are too many for the first-level cache. With 32 registers there is no choice that would matter.
+  int64_t block = std::min(plan.lane.size, kLaneChunk) * plan.blockDepth();
+  bool isFar = plan.packLanes && plan.hasFewRegisters && block > kNearElements;
+  double cycles = 0, vectorCycles = isFar ? kFarVectorCycles : kVectorCycles;
+  for (const ContractionStrip &strip : plan.strips)
+    if (strip.begin < strip.end)
+      cycles += rowsCost(plan.row.size, strip.rows, strip.vectors, vectorCycles) *
+                static_cast<double>(ceilDiv(strip.end - strip.begin, strip.vectors * plan.lanes));
+  return cycles;
+}
+
+/// The cut whose estimated cycles are fewest.
+static void planStrips(ContractionPlan &plan, const Target &target) {
+  int64_t vectors = ceilDiv(plan.lane.size, plan.lanes), best = 1;
+  double bestCost = -1;
+  for (int64_t width : {4, 3, 2, 6, 8, 1}) {
+    if (width > vectors || !fitsRegisters(1, width, target, plan.usesFma))
+      continue;
+    ContractionPlan cut = plan;
+    cutColumns(cut, width, target);
+    double cost = estimateTiles(cut);
+    if (bestCost < 0 || cost < bestCost)
+      bestCost = cost, best = width;
+  }
+  cutColumns(plan, best, target);
+}
+
+/// Cycles that a cut of rows and columns costs: arithmetic of the busiest worker, copies or reads of B for every row
+/// chunk, those of A for every column chunk.
+static double chunkCost(const ContractionPlan &plan, int64_t rowChunks, int64_t laneChunks, int64_t workers) {
+  double depth = plan.blocks() * plan.blockDepth(), rows = plan.row.size, columns = plan.lane.size;
+  int64_t chunks = plan.outerChunks * rowChunks * laneChunks;
+  double turns = static_cast<double>(ceilDiv(chunks, workers) * workers) / chunks;
+  double packing = (plan.packLanes ? kPackCycles : kReadCycles) * rowChunks * columns * depth;
+  double reading = (plan.areRowsContiguous() ? kPackCycles : kReadCycles) * laneChunks * rows * depth;
+  return turns * (rows * columns * depth / kMacsPerCycle + packing + reading);
+}
+
+// The width of most panels divides 64.
+int64_t laneUnitOf(const ContractionPlan &plan) {
+  return plan.strips[0].end > 0 ? std::lcm<int64_t>(plan.strips[0].vectors * plan.lanes, 64) : 64;
+}
+
+/// Chunks are outer indices, then rows and columns. The order of sums does not depend on them, so they may depend on the
+/// number of workers. As few as keep all workers busy: every chunk packs for itself.
+static void planChunks(ContractionPlan &plan, const Target &target) {
+  int64_t workers = target.workers;
+  double depth = plan.blocks() * plan.blockDepth();
+  double flops = 2.0 * plan.outerTotal * plan.row.size * plan.lane.size * depth;
+  // More than two workers may well be fewer in a session: twice as many chunks, then, to keep them even.
+  int64_t wanted = workers <= 2 ? workers : 2 * workers;
+  int64_t enough = std::clamp<int64_t>(static_cast<int64_t>(flops / kChunkFlops), 1, wanted);
+  int64_t outer = plan.outerTotal >= enough ? kOuterChunks * enough : enough;
+  plan.outerPerChunk = ceilDiv(plan.outerTotal, std::min(outer, plan.outerTotal));
+  plan.outerChunks = ceilDiv(plan.outerTotal, plan.outerPerChunk);
+  enough = ceilDiv(enough, plan.outerChunks);
+
+  int64_t laneUnit = laneUnitOf(plan), laneUnits = ceilDiv(plan.lane.size, laneUnit);
+  // Each tile reads all columns of its chunk: packed, from the second-level cache; in place, better from the first.
+  // Rows that are copied want many.
+  bool wide = plan.packLanes || plan.areRowsContiguous();
+  int64_t depthOfBlock = std::max<int64_t>(1, plan.blockDepth());
+  int64_t columnBytes = depthOfBlock * target.vectorLanes * 4 / plan.lanes; // of one column
+  int64_t widest = wide ? std::min(plan.hasFewRegisters ? kWideChunk : kLaneChunk,
+                                   target.l2Bytes / kPackedShare / columnBytes)
+                        : kInPlaceElements / depthOfBlock;
+  int64_t most = std::clamp<int64_t>(widest / laneUnit, 1, laneUnits);
+  int64_t rowUnits = ceilDiv(plan.row.size, kRowUnit);
+  double bestCost = -1;
+  for (int64_t perChunk = most; perChunk >= 1; --perChunk) {
+    int64_t laneChunks = ceilDiv(laneUnits, perChunk);
+    int64_t perRowChunk = ceilDiv(rowUnits, std::clamp<int64_t>(ceilDiv(enough, laneChunks), 1, rowUnits));
+    int64_t rowChunks = ceilDiv(rowUnits, perRowChunk);
+    double cost = chunkCost(plan, rowChunks, laneChunks, workers);
+    if (bestCost >= 0 && cost >= bestCost)
+      continue;
+    bestCost = cost;
+    plan.laneChunk = perChunk * laneUnit, plan.laneChunks = laneChunks;
+    plan.rowChunk = perRowChunk * kRowUnit, plan.rowChunks = rowChunks;
+    if (laneChunks >= kOuterChunks * enough)
+      break;
+  }
+}
+
+/// Whether vectors of the lane operand are copied to the workspace first.
+static bool wantsPacking(const ContractionPlan &plan, bool narrow) {
+  int64_t rows = plan.row.size, columns = plan.lane.size;
+  if (plan.lane.strides[plan.laneOperand] != 1)
+    return true; // no vectors to load in place
+  if (rows <= 8)
+    return false;
+  if (narrow && rows > 24)
+    return true; // convert once
+  // In place: rows of B must be close enough for the TLB, and whole lines enough for the load ports.
+  bool aligned = plan.kLoops.back().strides[plan.laneOperand] % 16 == 0;
+  return !(rows <= (aligned ? 192 : 48) && columns <= 2048);
+}
+
+/// Whether rows of the broadcast operand that lie k by k far apart are gathered first: every k of a tile would be
+/// another cache line (and often the same cache set) of which few bytes are used. Worth it for two panels or more.
+static bool wantsRowPacking(const ContractionPlan &plan, int64_t elementBytes) {
+  const ContractionStrip &strip = plan.strips[0];
+  int64_t panels = std::min(plan.laneChunk, strip.end) / (strip.vectors * plan.lanes);
+  return plan.areRowsContiguous() && panels >= 2 && plan.blockDepth() >= 256 && strip.rows >= 4 &&
+         plan.row.size >= kRowUnit &&
+         plan.kLoops.back().strides[plan.rowOperand] * elementBytes >=
+             (plan.hasFewRegisters ? kGatheredStride : kGatheredWideStride);
+}
+
+/// What the workspace holds.
+static void sizeWorkspace(ContractionPlan &plan, const ContractionSpec &spec) {
+  plan.packOnce =
+      plan.packLanes && plan.blocks() == 1 &&
+      llvm::all_of(plan.outer, [&](const ContractionDim &dim) { return dim.strides[plan.laneOperand] == 0; });
+  if (plan.packedRows) {
+    plan.packedTileElements = plan.blockDepth() * plan.strips[0].rows + plan.lanes;
+    plan.packedRowElements = plan.packedTileElements * (plan.packedRows / plan.strips[0].rows);
+  }
+  if (plan.packLanes)
+    plan.packedElements = roundUp(std::min(plan.laneChunk, roundUp(plan.lane.size, plan.lanes)), plan.lanes) *
+                          plan.blockDepth();
+  bool inPlace = spec.partialOperand >= 0 && plan.lane.strides[spec.partialOperand] == 1;
+  if (plan.blocks() > 1 && !inPlace) {
+    plan.partialPitch = roundUp(std::min(plan.laneChunk, plan.lane.size), plan.lanes);
+    plan.partialElements = plan.partialPitch * std::min(plan.rowChunk, plan.row.size);
+  }
+  if (spec.rollEpilogue)
+    for (const ContractionStrip &strip : plan.strips)
+      plan.tileElements = std::max(plan.tileElements, strip.rows * strip.vectors * plan.lanes);
+}
+
+/// The dims of the kernel on a target, without tiles and chunks.
+static ContractionPlan planDims(const ContractionSpec &spec, const Target &target) {
+  ContractionPlan plan;
+  static_cast<ContractionAxes &>(plan) = chooseAxes(spec, findOutput(spec));
+  plan.hasFewRegisters = target.vectorRegisters < 32;
+  plan.usesFma = target.usesFma(spec.numerics);
+  plan.lanes = target.lanes(spec.accumulatorType.getIntOrFloatBitWidth());
+  return plan;
+}
+
+ContractionPlan planContraction(const ContractionSpec &spec, const Target &target) {
+  ContractionPlan plan = planDims(spec, target);
+  plan.packLanes = wantsPacking(plan, bool(plan.laneOperand == 0 ? spec.narrowA : spec.narrowB));
+  planStrips(plan, target);
+  planChunks(plan, target);
+  if (wantsRowPacking(plan, spec.accumulatorType.getIntOrFloatBitWidth() / 8))
+    plan.packedRows = kGatheredRows;
+  sizeWorkspace(plan, spec);
+  return plan;
+}
+
+/// Takes over the blocks of k. Several loops inside a block would be summed in another order if the last one were cut.
+static bool cutDepth(ContractionPlan &plan, int64_t depth) {
+  int64_t all = plan.kLoops.back().size;
+  if (depth != all && (depth < 16 || depth > all || depth % 16 != 0 || plan.kLoops.size() > 1))
+    return false;
+  plan.kBlock = depth, plan.kBlockCount = ceilDiv(all, depth);
+  return true;
+}
+
+/// All units of rows and columns divide it (of columns 64, 128 and 192): a chunk of everything stays one with any tile.
+static constexpr int64_t kCommonUnit = 384;
+
+/// Takes over the chunks: whole panels, and rows that are whole tiles.
+static bool cutChunks(ContractionPlan &plan, const ContractionChoice &choice) {
+  auto fits = [](int64_t chunk, int64_t unit, int64_t all) {
+    return chunk > 0 && chunk % unit == 0 && chunk <= roundUp(all, unit == 1 ? 1 : kCommonUnit);
+  };
+  if (!fits(choice.outer, 1, plan.outerTotal) || !fits(choice.rowChunk, kRowUnit, plan.row.size) ||
+      !fits(choice.laneChunk, laneUnitOf(plan), plan.lane.size))
+    return false;
+  plan.outerPerChunk = choice.outer, plan.outerChunks = ceilDiv(plan.outerTotal, choice.outer);
+  plan.rowChunk = choice.rowChunk, plan.rowChunks = ceilDiv(plan.row.size, choice.rowChunk);
+  plan.laneChunk = choice.laneChunk, plan.laneChunks = ceilDiv(plan.lane.size, choice.laneChunk);
+  return plan.rowChunks == 1 || llvm::all_of(plan.strips, [&](const ContractionStrip &strip) {
+           return strip.begin == strip.end || kRowUnit % strip.rows == 0;
+         });
+}
+
+std::optional<ContractionPlan> planContraction(const ContractionSpec &spec, const Target &target,
+                                               const ContractionChoice &choice) {
+  ContractionPlan plan = planDims(spec, target);
+  if (!cutDepth(plan, choice.depth) || choice.vectors < 1 || choice.rows < 1 || choice.rows > plan.row.size ||
+      choice.vectors > ceilDiv(plan.lane.size, plan.lanes) ||
+      !fitsRegisters(choice.rows, choice.vectors, target, plan.usesFma))
+    return std::nullopt;
+  cutColumns(plan, choice.vectors, target);
+  ContractionStrip &strip = plan.strips[0].end > 0 ? plan.strips[0] : plan.strips[1];
+  strip.rows = choice.rows;
+  plan.packLanes = choice.packLanes, plan.packedRows = choice.packedRows;
+  if (!cutChunks(plan, choice) || (!plan.packLanes && plan.lane.strides[plan.laneOperand] != 1))
+    return std::nullopt;
+  bool mayPackRows = plan.areRowsContiguous() && plan.strips[0].end > 0 && plan.packedRows > 0 &&
+                     plan.packedRows <= kMostPackedElements && plan.packedRows % plan.strips[0].rows == 0;
+  if (plan.packedRows != 0 && !mayPackRows)
+    return std::nullopt;
+  sizeWorkspace(plan, spec);
+  if (plan.packedElements > kMostPackedElements || plan.packedRowElements > kMostPackedElements)
+    return std::nullopt;
+  return plan;
+}
+
+} // namespace ortc::cpu

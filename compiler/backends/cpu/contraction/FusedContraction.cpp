@@ -1,0 +1,51 @@
+// From the form of a contraction to its kernel.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/cpu/contraction/FusedContraction.h"
+
+#include "compiler/backends/cpu/StorageConversion.h"
+#include "compiler/backends/cpu/contraction/Contraction.h"
+#include "compiler/backends/cpu/contraction/EpilogueCode.h"
+#include "compiler/kernels/contraction/ContractionForm.h"
+
+using namespace mlir;
+
+namespace ortc::cpu {
+
+FailureOr<KernelInfo> generateFusedContraction(ModuleOp module, func::FuncOp function,
+                                               ArrayRef<KernelBuffer> buffers, const Target &target,
+                                               Numerics numerics, const KernelChoices *choices) {
+  std::string reason;
+  Operation *terminator = function.getBody().front().getTerminator();
+  auto form = ContractionForm::analyze(function.getArguments(), terminator->getOperands(), reason);
+  if (!form)
+    return function.emitError() << "no contraction kernel can be made of this program: " << reason, failure();
+  ContractionSpec spec;
+  static_cast<ContractionShape &>(spec) = form->shape;
+  spec.name = function.getSymName().str();
+  spec.buffers.assign(buffers.begin(), buffers.end());
+  spec.numerics = numerics;
+  spec.choices = choices;
+  Type element = getElementTypeOrSelf(form->dot.getType());
+  bool isNarrow = spec.accumulatorType != element;
+  if (form->epilogue->computes) {
+    spec.epilogue = codeOf(form->epilogue, MathOptions::of(target, numerics));
+    spec.rollEpilogue = form->epilogue->isLong();
+  } else if (isNarrow) {
+    spec.epilogue = [element](OpBuilder &b, Location loc, EpilogueAccess &access, Value sum) {
+      access.store(b, loc, 2, truncateFromF32(b, loc, sum, element));
+    };
+  }
+  // Partial sums may lie in an output that holds sums of this type and shares memory with nobody.
+  for (auto [operand, node] : form->epilogue->outputs) {
+    const KernelBuffer &buffer = buffers[spec.operands[operand].buffer];
+    if (spec.partialOperand < 0 && buffer.distinct && buffer.elementType == spec.accumulatorType)
+      spec.partialOperand = static_cast<int>(operand);
+  }
+  OpBuilder builder(module.getContext());
+  FailureOr<KernelInfo> info = emitContraction(builder, module, spec, target);
+  if (succeeded(info))
+    info->flops += form->epilogue->flops;
+  return info;
+}
+
+} // namespace ortc::cpu

@@ -1,0 +1,48 @@
+// Which contractions the matrix unit computes, and how they are cut for it.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_MATRIXPLAN_H
+#define ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_MATRIXPLAN_H
+
+#include "compiler/backends/cpu/contraction/ContractionPlan.h"
+
+namespace ortc::cpu {
+
+/// chunk (outer indices, rows, columns) -> outer -> block of k -> block of columns: packed columns -> block of rows: packed
+/// rows -> panels.
+struct MatrixPlan {
+  unsigned rowOperand = 0, laneOperand = 1; ///< the operands whose lines are rows and columns
+  llvm::SmallVector<ContractionDim> outer;
+  ContractionDim row, lane;
+  llvm::SmallVector<ContractionDim> depthOuter; ///< k dims around `depth`, which is cut in blocks
+  ContractionDim depth;
+  int64_t depthBlock = 0, depthBlocks = 1; ///< of `depth`; a multiple of kTileDepth
+  int64_t laneBlock = 0;                   ///< columns that are packed at a time
+  int64_t rowBlock =
+      0; ///< rows that are packed at a time: all of a chunk, once, or one panel again for each block of columns
+
+  int64_t outerTotal = 1, outerPerChunk = 1, rowChunk = 0, laneChunk = 0;
+  int64_t outerChunks = 1, rowChunks = 1, laneChunks = 1;
+
+  /// Blocks of k in all; sums of one block wait in the workspace for the next.
+  int64_t blocks() const;
+  bool packsRowsOnce() const { return rowBlock >= std::min(rowChunk, row.size); }
+  int64_t panelWords() const;
+  int64_t packedRowWords() const;
+  int64_t packedLaneWords() const;
+  int64_t sumElements() const;
+};
+
+/// Nothing where the target has no such unit, operands are not contiguous along a line or along k, numbers are not f32, or
+/// bits may not depend on the target. Blocks of k depend on the shape only: they decide about the order of sums.
+std::optional<MatrixPlan> planMatrix(const ContractionSpec &spec, const Target &target);
+
+/// Whether the unit is estimated to be faster than fused multiply-adds. Depends on the shape only.
+bool isFasterOnUnit(const MatrixPlan &plan);
+
+/// Emits the kernel (MatrixContraction.cpp).
+KernelInfo emitMatrixContraction(mlir::OpBuilder &builder, mlir::ModuleOp module, const ContractionSpec &spec,
+                                 const MatrixPlan &plan);
+
+} // namespace ortc::cpu
+
+#endif // ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_MATRIXPLAN_H

@@ -1,0 +1,312 @@
+// Tiles for the matrix unit and the code that multiplies them. The products are inline assembly: sums stay in tile
+// registers over the whole loop, whatever the register allocator would do with them.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/cpu/contraction/MatrixUnit.h"
+
+#include "compiler/backends/cpu/contraction/Microkernel.h"
+#include "compiler/backends/cpu/contraction/Packing.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <array>
+
+using namespace mlir;
+
+namespace ortc::cpu {
+namespace {
+
+constexpr int64_t kLanes = 16;
+
+/// Packs tiles: see SplitSource.
+class TilePacker {
+public:
+  TilePacker(OpBuilder &builder, Location loc, const SplitSource &source)
+      : b(builder), loc(loc), index(builder, loc), source(source) {}
+
+  /// The tile whose first line and k are these; `place` is that of its first part among the packed words. With `isWhole`
+  /// all of it exists.
+  void pack(Value line, Value k, Value packed, Value place, bool isWhole);
+
+private:
+  using Vectors = SmallVector<Value>;
+  VectorType words() { return VectorType::get({kLanes}, b.getI32Type()); }
+  VectorType floats() { return VectorType::get({kLanes}, b.getF32Type()); }
+  Value constant(int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); }
+  Value splat(int32_t value) {
+    return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(words(), b.getI32IntegerAttr(value)));
+  }
+  Value load(Value line, Value k, bool isWhole);
+  void storeVector(Value first, Value second, Value packed, Value place);
+  std::array<Value, kTileParts> split(Value number);
+  bool loadsLines() const { return source.depthStride == 1; }
+
+  OpBuilder &b;
+  Location loc;
+  IndexBuilder index;
+  const SplitSource &source;
+};
+
+/// 16 neighbours in memory from a line and k on; what does not exist is zero.
+Value TilePacker::load(Value line, Value k, bool isWhole) {
+  Value lineOffset = arith::MulIOp::create(b, loc, line, constant(source.lineStride));
+  Value depthOffset = arith::MulIOp::create(b, loc, k, constant(source.depthStride));
+  Value at = arith::AddIOp::create(b, loc, arith::AddIOp::create(b, loc, lineOffset, depthOffset),
+                                   index.value(source.at));
+  if (isWhole) {
+    // Short runs far apart: the processor does not foresee those of the next step.
+    if (!loadsLines())
+      fetchRun(b, loc, source.buffer, index.add(Offset(at), kTileDepth * source.depthStride), kLanes);
+    return vector::LoadOp::create(b, loc, floats(), source.buffer, at);
+  }
+  // Lanes run along k or along the lines; the other one is there or not.
+  Value across = loadsLines() ? line : k, acrossEnd = loadsLines() ? source.lines : source.depth;
+  Value along = loadsLines() ? k : line, alongEnd = loadsLines() ? source.depth : source.lines;
+  Value left = arith::SubIOp::create(b, loc, alongEnd, along);
+  Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, across, acrossEnd);
+  Value count = arith::SelectOp::create(b, loc, exists, left, constant(0));
+  count = arith::MinSIOp::create(b, loc, count, constant(kLanes)); // fits 32 bits
+  Value live = arith::IndexCastOp::create(b, loc, b.getI32Type(), count);
+  SmallVector<int32_t> numbers;
+  for (int32_t lane = 0; lane < kLanes; ++lane)
+    numbers.push_back(lane);
+  Value lanes =
+      arith::ConstantOp::create(b, loc, DenseElementsAttr::get(words(), ArrayRef<int32_t>(numbers)));
+  Value mask = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, lanes,
+                                     vector::BroadcastOp::create(b, loc, words(), live));
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(floats()));
+  return vector::MaskedLoadOp::create(b, loc, floats(), source.buffer, at, mask, zero);
+}
+
+/// The parts of f32 numbers, each a bf16 number in the upper half of a word. The first two are rounded, so that errors of
+/// products that are left out have no sign in common; the last one is what remains, which fits.
+std::array<Value, kTileParts> TilePacker::split(Value number) {
+  std::array<Value, kTileParts> parts;
+  for (int64_t part = 0; part < kTileParts; ++part) {
+    Value bits = arith::BitcastOp::create(b, loc, words(), number);
+    if (part + 1 < kTileParts) {
+      bits = arith::AddIOp::create(b, loc, bits, splat(0x8000));
+      bits = arith::AndIOp::create(b, loc, bits, splat(static_cast<int32_t>(0xffff0000)));
+      number = arith::SubFOp::create(b, loc, number, arith::BitcastOp::create(b, loc, floats(), bits));
+    }
+    parts[part] = bits;
+  }
+  return parts;
+}
+
+/// Stores a vector of pairs for each part.
+void TilePacker::storeVector(Value first, Value second, Value packed, Value place) {
+  auto low = split(first), high = split(second);
+  for (int64_t part = 0; part < kTileParts; ++part) {
+    Value word = arith::ShRUIOp::create(b, loc, low[part], splat(16));
+    word = arith::OrIOp::create(b, loc, word, high[part]);
+    Value at = arith::AddIOp::create(b, loc, place, constant(part * 2 * kTileWords));
+    vector::StoreOp::create(b, loc, word, packed, at);
+  }
+}
+
+void TilePacker::pack(Value line, Value k, Value packed, Value place, bool isWhole) {
+  auto plus = [&](Value value, int64_t more) { return arith::AddIOp::create(b, loc, value, constant(more)); };
+  auto storePlace = [&](Value vector) {
+    return arith::AddIOp::create(b, loc, place, arith::MulIOp::create(b, loc, vector, constant(kLanes)));
+  };
+  bool isDirect = loadsLines() != source.isColumns;
+  if (isDirect) {
+    // Vectors in memory are those of the tile.
+    auto loop = scf::ForOp::create(b, loc, constant(0), constant(kTileLines), constant(1));
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value i = loop.getInductionVar();
+    Value at = arith::AddIOp::create(b, loc, loadsLines() ? line : k, i);
+    Value first = loadsLines() ? load(at, k, isWhole) : load(line, at, isWhole);
+    Value second = loadsLines() ? load(at, plus(k, kLanes), isWhole) : load(line, plus(at, kLanes), isWhole);
+    storeVector(first, second, packed, storePlace(i));
+    return;
+  }
+  Vectors halves[2];
+  for (int64_t half = 0; half < 2; ++half) {
+    for (int64_t i = 0; i < kLanes; ++i)
+      halves[half].push_back(loadsLines() ? load(plus(line, i), plus(k, half * kLanes), isWhole)
+                                          : load(line, plus(k, half * kLanes + i), isWhole));
+    halves[half] = emitTranspose(b, loc, halves[half]);
+  }
+  for (int64_t i = 0; i < kLanes; ++i)
+    storeVector(halves[0][i], halves[1][i], packed, storePlace(constant(i)));
+}
+
+} // namespace
+
+void emitSplitPanels(OpBuilder &builder, Location loc, const SplitSource &source, Value packed, Value panels,
+                     Value steps, int64_t panelWords) {
+  auto constant = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
+  auto times = [&](Value a, int64_t factor) -> Value {
+    return arith::MulIOp::create(builder, loc, a, constant(factor));
+  };
+  auto plus = [&](Value a, Value b) -> Value { return arith::AddIOp::create(builder, loc, a, b); };
+  Value zero = constant(0), one = constant(1);
+  OpBuilder::InsertionGuard guard(builder);
+  SmallVector<Value> at;
+  for (Value end : {panels, steps, constant(2)}) {
+    auto loop = scf::ForOp::create(builder, loc, zero, end, one);
+    builder.setInsertionPointToStart(loop.getBody());
+    at.push_back(loop.getInductionVar());
+  }
+  Value line = plus(times(at[0], kPanelLines), times(at[2], kTileLines));
+  Value place = plus(plus(times(at[0], panelWords), times(at[1], kStepWords)), times(at[2], kTileWords));
+  Value k = times(at[1], kTileDepth);
+  auto fits = [&](Value end, int64_t size, Value all) -> Value {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle, plus(end, constant(size)), all);
+  };
+  Value isWhole = arith::AndIOp::create(builder, loc, fits(line, kTileLines, source.lines),
+                                        fits(k, kTileDepth, source.depth));
+  auto branch = scf::IfOp::create(builder, loc, isWhole, /*withElseRegion=*/true);
+  for (bool whole : {true, false}) {
+    builder.setInsertionPointToStart(whole ? &branch.getThenRegion().front()
+                                           : &branch.getElseRegion().front());
+    TilePacker(builder, loc, source).pack(line, k, packed, place, whole);
+  }
+}
+
+/// The address of an element as a number.
+static Value addressOf(OpBuilder &builder, Location loc, Value buffer, Offset at, int64_t elementBytes = 4) {
+  IndexBuilder index(builder, loc);
+  Value base = memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, buffer);
+  Value bytes = arith::MulIOp::create(builder, loc, index.value(at), index.constant(elementBytes));
+  return arith::IndexCastOp::create(builder, loc, builder.getI64Type(),
+                                    arith::AddIOp::create(builder, loc, base, bytes));
+}
+
+static Value assembly(OpBuilder &builder, Location loc, Type result, ValueRange operands,
+                      const std::string &code, const std::string &constraints) {
+  auto op = LLVM::InlineAsmOp::create(
+      builder, loc, result ? TypeRange(result) : TypeRange(), operands, code, constraints,
+      /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT),
+      /*operand_attrs=*/ArrayAttr());
+  return result ? op.getResult(0) : Value();
+}
+
+void emitUnitBegin(OpBuilder &builder, Location loc, Value configuration) {
+  // Palette 1; all eight tiles have 16 rows of 64 bytes.
+  auto type = VectorType::get({16}, builder.getI32Type());
+  SmallVector<int32_t> words(16, 0);
+  words[0] = 1;
+  for (int64_t i = 4; i < 8; ++i)
+    words[i] = 0x00400040;
+  words[12] = words[13] = 0x10101010;
+  Value value =
+      arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, ArrayRef<int32_t>(words)));
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  vector::StoreOp::create(builder, loc, value, configuration, zero);
+  assembly(builder, loc, {}, addressOf(builder, loc, configuration, 0), "ldtilecfg ($0)", "r,~{memory}");
+}
+
+void emitUnitEnd(OpBuilder &builder, Location loc) {
+  assembly(builder, loc, {}, {}, "tilerelease", "~{memory}");
+}
+
+namespace {
+
+/// The text of a block product.
+class ProductText {
+public:
+  explicit ProductText(const BlockProduct &product)
+      : rowTiles(product.rowTiles), columnTiles(product.columnTiles), nextLines(product.nextLines),
+        written(product.written), writtenRows(product.writtenRows) {}
+
+  /// Operands: $0 rows, $1 columns, $2 steps, $3 rows that are fetched, then what is written (all these change), then the
+  /// sums, the pitch 64, and not zero when sums begin.
+  std::string write() {
+    text = "testq " + first() + ", " + first() + "\n\tjne 1f\n\t";
+    forSums([&](int64_t sum, int64_t place) { line("tileloadd " + at(sums(), place) + ", " + tile(sum)); });
+    text += "jmp 2f\n1:\n\t";
+    forSums([&](int64_t sum, int64_t) { line("tilezero " + tile(sum)); });
+    text += "2:\n\t";
+    // Six pairs of parts, of which neighbours have one in common.
+    constexpr int kPairs[][2] = {{2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 2}, {0, 0}};
+    int row = -1, column = -1;
+    int64_t fetched = 0, pairs = 0;
+    for (auto [rowPart, columnPart] : kPairs) {
+      if (rowPart != row)
+        loadParts("$0", row = rowPart, rowTiles, kFirstRow);
+      if (columnPart != column)
+        loadParts("$1", column = columnPart, columnTiles, kFirstColumn);
+      for (int64_t i = 0; i < rowTiles; ++i)
+        for (int64_t j = 0; j < columnTiles; ++j)
+          line("tdpbf16ps " + tile(kFirstColumn + j) + ", " + tile(kFirstRow + i) + ", " + tile(2 * i + j));
+      for (++pairs; fetched < nextLines * pairs / 6; ++fetched)
+        line("prefetcht1 " + std::to_string(fetched * 64) + "($3)");
+    }
+    fetchWritten();
+    if (nextLines)
+      line("addq $$" + std::to_string(nextLines * 64) + ", $3");
+    line("addq $$" + std::to_string(kStepWords * 4) + ", $0");
+    line("addq $$" + std::to_string(kStepWords * 4) + ", $1");
+    line("decq $2");
+    line("jne 2b");
+    forSums([&](int64_t sum, int64_t place) { line("tilestored " + tile(sum) + ", " + at(sums(), place)); });
+    return text;
+  }
+
+private:
+  static constexpr int64_t kFirstRow = 4, kFirstColumn = 6; // sums are tiles 0 to 3
+  static std::string tile(int64_t number) { return "%tmm" + std::to_string(number); }
+  static std::string operand(size_t number) { return "$" + std::to_string(number); }
+  std::string sums() const { return operand(4 + written.size()); }
+  std::string pitch() const { return operand(5 + written.size()); }
+  std::string first() const { return operand(6 + written.size()); }
+  std::string at(const std::string &base, int64_t bytes) const {
+    return std::to_string(bytes) + "(" + base + "," + pitch() + ",1)";
+  }
+  void fetchWritten() {
+    for (auto [number, rows] : llvm::enumerate(written))
+      for (int64_t row = 0; row < writtenRows; ++row) {
+        for (int64_t byte = 0; byte < columnTiles * kTileLines * rows.elementBytes; byte += 64)
+          line("prefetchw " + std::to_string(byte) + "(" + operand(4 + number) + ")");
+        line("addq $$" + std::to_string(rows.pitchBytes) + ", " + operand(4 + number));
+      }
+  }
+  void line(const std::string &code) { text += code + "\n\t"; }
+  template <typename Use> void forSums(Use use) {
+    for (int64_t i = 0; i < rowTiles; ++i)
+      for (int64_t j = 0; j < columnTiles; ++j)
+        use(2 * i + j, (2 * i + j) * kTileWords * 4);
+  }
+  void loadParts(const char *base, int part, int64_t tiles, int64_t first) {
+    for (int64_t i = 0; i < tiles; ++i)
+      line("tileloadd " + at(base, (part * 2 + i) * kTileWords * 4) + ", " + tile(first + i));
+  }
+
+  int64_t rowTiles, columnTiles, nextLines;
+  ArrayRef<WrittenRows> written;
+  int64_t writtenRows;
+  std::string text;
+};
+
+} // namespace
+
+void emitBlockProduct(OpBuilder &builder, Location loc, const BlockProduct &product) {
+  Type i64 = builder.getI64Type();
+  SmallVector<Value> changed{addressOf(builder, loc, product.rows, product.rowsAt),
+                             addressOf(builder, loc, product.columns, product.columnsAt),
+                             arith::IndexCastOp::create(builder, loc, i64, product.steps),
+                             addressOf(builder, loc, product.rows, product.nextRowsAt)};
+  for (const WrittenRows &rows : product.written)
+    changed.push_back(addressOf(builder, loc, rows.buffer, rows.at, rows.elementBytes));
+  SmallVector<Value> operands{addressOf(builder, loc, product.sums, product.sumsAt),
+                              arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(64)),
+                              arith::ExtUIOp::create(builder, loc, i64, product.isFirst)};
+  operands.append(changed);
+  std::string outputs, tied;
+  for (size_t i = 0; i < changed.size(); ++i) {
+    outputs += "=&r,";
+    tied += std::to_string(i) + ",";
+  }
+  auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), SmallVector<Type>(changed.size(), i64));
+  assembly(builder, loc, type, operands, ProductText(product).write(),
+           outputs + "r,r,r," + tied + "~{memory},~{flags}");
+}
+
+} // namespace ortc::cpu

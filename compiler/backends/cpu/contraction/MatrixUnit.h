@@ -1,0 +1,67 @@
+// f32 products on a matrix unit that multiplies bf16 (AMX): every number is the exact sum of three bf16 numbers, and six of
+// the nine products of their parts make a product as exact as f32's own (docs/decisions/0009-matrix-unit.md).
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_MATRIXUNIT_H
+#define ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_MATRIXUNIT_H
+
+#include "compiler/backends/cpu/IndexBuilder.h"
+
+namespace ortc::cpu {
+
+/// A tile of an operand: 16 lines (rows of A, columns of B) by 32 of k, three times, once for each part of the numbers.
+/// Packed, a tile is 16 vectors of 16 words, each word two bf16 numbers: k and k + 16.
+inline constexpr int64_t kTileLines = 16, kTileDepth = 32, kTileWords = 256, kTileParts = 3;
+/// Two lines of tiles of an operand, which a step of the product reads together.
+inline constexpr int64_t kPanelLines = 2 * kTileLines, kStepWords = kTileParts * 2 * kTileWords;
+/// Sums of a block of 2 x 2 tiles.
+inline constexpr int64_t kBlockElements = kPanelLines * kPanelLines;
+
+/// Where the f32 operand of a packed panel lies.
+struct SplitSource {
+  mlir::Value buffer;
+  Offset at;                       ///< of the first line and k
+  int64_t lineStride, depthStride; ///< one of them is 1
+  mlir::Value lines, depth;        ///< how many there are, as indices: beyond them the tiles are zero
+  bool isColumns; ///< a tile's vector is a pair of k over 16 columns (B), not a row over 16 pairs (A)
+};
+
+/// Copies panel after panel, each `steps` steps of `kStepWords`, to the beginning of `packed` (words, i32); a panel begins
+/// `panelWords` behind the one before. `panels` and `steps` are indices.
+void emitSplitPanels(mlir::OpBuilder &builder, mlir::Location loc, const SplitSource &source,
+                     mlir::Value packed, mlir::Value panels, mlir::Value steps, int64_t panelWords);
+
+/// Readies the unit of this thread; `configuration` is a buffer of at least 16 words. Before the first product of a chunk.
+void emitUnitBegin(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value configuration);
+/// Gives it back. After the last product of a chunk.
+void emitUnitEnd(mlir::OpBuilder &builder, mlir::Location loc);
+
+/// Rows that will be written when a block is finished: its first element in a buffer, and bytes from row to row.
+struct WrittenRows {
+  mlir::Value buffer;
+  Offset at;
+  int64_t elementBytes = 4, pitchBytes = 0;
+};
+
+/// One block of sums: `rowTiles` x `columnTiles` tiles of 16 x 16, one or two each.
+struct BlockProduct {
+  int64_t rowTiles = 2, columnTiles = 2;
+  mlir::Value rows; ///< packed words
+  Offset rowsAt;
+  mlir::Value columns;
+  Offset columnsAt;
+  mlir::Value steps; ///< at least one
+  mlir::Value sums;  ///< f32; tile (i, j) is 256 elements from 256 * (2 i + j), row by row
+  Offset sumsAt;
+  mlir::Value isFirst; ///< i1: the sums begin with zero
+  /// Packed rows that are fetched into the second-level cache meanwhile, so many lines of 64 bytes a step.
+  Offset nextRowsAt;
+  int64_t nextLines = 0;
+  /// What the epilogue is going to write, fetched meanwhile: so many rows a step.
+  llvm::SmallVector<WrittenRows> written;
+  int64_t writtenRows = 0;
+};
+void emitBlockProduct(mlir::OpBuilder &builder, mlir::Location loc, const BlockProduct &product);
+
+} // namespace ortc::cpu
+
+#endif // ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_MATRIXUNIT_H

@@ -1,0 +1,54 @@
+//===- NarrowGroups.h - convolutions of few channels a group --------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A depthwise convolution, or any other whose groups are narrower than a vector: lanes run across the groups. Nothing is
+// copied: results along the last dimension are computed in tiles whose taps are known, so that taps outside the image
+// are left out of the code; taps of the other dimensions are loops over those that hit the image.
+#pragma once
+
+#include "compiler/backends/cpu/conv/ConvEmitter.h"
+
+namespace ortc::cpu {
+
+/// conv and conv_input_grad. An element is summed over the taps in order of source position, then over the channels of
+/// its group (by four where there are eight).
+KernelInfo emitNarrowWalk(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
+/// conv_filter_grad. A chunk owns a range of features; sums of tiles of a few rows are added up image after image.
+KernelInfo emitNarrowFilterGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
+
+/// Channels of a group that one pass sums over.
+inline constexpr int64_t kNarrowChannels = 4;
+
+/// Neighbouring results of a line, and which positions of the source line they read with which tap.
+struct LineTile {
+  struct Use {
+    int64_t position, result, tap; ///< `result` counts from the first of the tile
+    bool operator==(const Use &) const = default;
+  };
+  int64_t first, size;
+  llvm::SmallVector<Use> uses; ///< in order of position, then result
+};
+/// `count` tiles of the same form, each `tile.size` results and `sourceStep` positions behind the one before.
+struct LineTiles {
+  LineTile tile;
+  int64_t count, sourceStep;
+};
+/// Cuts the results of a line, walked by `phases` over a source line of `positions`, in tiles of about `most`; all but the
+/// last of a run of equal tiles begin at a multiple of `period`, which the number of phases divides.
+llvm::SmallVector<LineTiles> tileLine(llvm::ArrayRef<Walk> phases, int64_t results, int64_t positions,
+                                      int64_t period, int64_t most);
+
+/// What a vector of `width` results needs of a source with `summed` channels a group: channels `span`, which begin at
+/// `sourceChannel`, and for the i-th channel of every group a shuffle.
+class LaneMap {
+public:
+  LaneMap(int64_t width, int64_t results, int64_t summed)
+      : width(width), results(results), summed(summed),
+        span(width >= results ? width / results * summed : summed) {}
+  mlir::Value sourceChannel(LoopBuilder &builder, mlir::Value channel) const;
+  mlir::Value spread(LoopBuilder &builder, mlir::Value source, int64_t i) const;
+
+  int64_t width, results, summed, span;
+};
+
+} // namespace ortc::cpu

@@ -1,0 +1,49 @@
+// How long kernels should take: a model of one core that needs nothing but counts.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A kernel keeps the arithmetic units busy, or the way to memory, or is so small that calling it is what takes time:
+//
+//   seconds = call + max(flops / flop rate, operations / operation rate, bytes / copy rate of half as many)
+//
+// The flop rate is that of fused multiply-adds, which count as two; anything else is done at half of it. Bytes are those
+// of the buffers, each read or written once. They are taken to be in the smallest cache that holds half of them, as what
+// is written may lie where something was read (Machine::getBound), so the estimate is near what a kernel takes when it
+// runs again and again, and below what it takes when its data come from farther away. Blocking that has to read something twice, vectors that are not full, and latencies are not in it: a kernel
+// that takes much longer than its estimate is one to look at.
+#ifndef ORTC_COMPILER_BACKENDS_CPU_COST_COSTMODEL_H
+#define ORTC_COMPILER_BACKENDS_CPU_COST_COSTMODEL_H
+
+#include "runtime/host/machine.h"
+
+#include <cstdint>
+
+namespace ortc::cpu {
+
+/// The counts of one call of a kernel.
+struct KernelWork {
+  double flops = 0; ///< as in KernelInfo: an fma as two, a mathematical function as one
+  double operations =
+      0;            ///< simple operations that are no fused multiply-adds, what functions expand to included
+  double bytes = 0; ///< read and written
+  bool isDouble = false; ///< arithmetic is in f64
+};
+
+struct CostModel {
+  host::Machine machine;     ///< rates of one core, in f32
+  bool isMeasured = false;   ///< on this machine; otherwise they are from the table
+  double callSeconds = 3e-8; ///< to store the pointers to the buffers, and to call
+};
+
+/// The table's figures for code with vectors of `lanes` f32 lanes: a server's core of recent years (one 512-bit or two
+/// 256-bit fused multiply-adds a cycle at 3.5 GHz).
+CostModel getCostTable(int lanes);
+
+/// The rates of this machine, measured in a fraction of a second. Zeros where `lanes` needs what it does not have.
+CostModel measureCostModel(int lanes);
+
+/// Seconds that one call takes on one core.
+double estimateSeconds(const KernelWork &work, const CostModel &model);
+
+} // namespace ortc::cpu
+
+#endif // ORTC_COMPILER_BACKENDS_CPU_COST_COSTMODEL_H

@@ -1,0 +1,14 @@
+// The kernel of a table of sums that only a loop reads.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/backends/cpu/loop/ScatterKernel.h"
+
+namespace ortc::cpu {
+
+/// Creates the kernel. `buffers` are inputs, then outputs; `info` has its name and bytes.
+KernelInfo emitFusedScatter(const FusedScatter &form, LoopBuilder &builder, mlir::ModuleOp module,
+                            llvm::ArrayRef<KernelBuffer> buffers, KernelInfo info, const Target &target,
+                            Numerics numerics);
+
+} // namespace ortc::cpu

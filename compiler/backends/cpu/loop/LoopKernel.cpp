@@ -1,0 +1,73 @@
+//===- LoopKernel.cpp - kernels that are one loop nest --------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/cpu/loop/LoopKernel.h"
+
+#include "compiler/backends/cpu/loop/FusedScatter.h"
+#include "compiler/backends/cpu/loop/LoopNest.h"
+#include "compiler/backends/cpu/loop/SingleKernels.h"
+#include "dialects/plan/PlanDialect.h"
+
+using namespace mlir;
+
+namespace ortc::cpu {
+
+SmallVector<KernelBuffer> kernelBuffers(func::FuncOp function) {
+  SmallVector<KernelBuffer> buffers;
+  auto add = [&](Type type, bool written) {
+    auto tensor = cast<RankedTensorType>(type);
+    buffers.push_back({bufferType(tensor.getElementType()), tensor.getNumElements(), written, true});
+  };
+  for (Type type : function.getArgumentTypes())
+    add(type, false);
+  for (Type type : function.getResultTypes())
+    add(type, true);
+  if (auto pairs = function->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace))
+    for (int64_t i = 0; i + 1 < pairs.size(); i += 2) {
+      buffers[pairs[i]].distinct = false;
+      buffers[function.getNumArguments() + pairs[i + 1]].distinct = false;
+    }
+  return buffers;
+}
+
+static Operation *exitOf(func::FuncOp function) { return function.getBody().front().getTerminator(); }
+
+static bool writesNothing(func::FuncOp function) {
+  return llvm::all_of(function.getResultTypes(),
+                      [](Type type) { return cast<ShapedType>(type).getNumElements() == 0; });
+}
+
+FailureOr<KernelInfo> generateLoopKernel(ModuleOp module, func::FuncOp function, const Target &target,
+                                         Numerics numerics) {
+  KernelInfo info;
+  info.name = function.getSymName().str();
+  LoopBuilder builder(UnknownLoc::get(module.getContext()), module.getContext());
+  for (Type type : function.getArgumentTypes())
+    info.bytesRead += plan::storedBytes(cast<ShapedType>(type));
+  for (Type type : function.getResultTypes())
+    info.bytesWritten += plan::storedBytes(cast<ShapedType>(type));
+  auto buffers = kernelBuffers(function);
+  if (writesNothing(function)) {
+    createKernelFunction(builder, module, info, buffers);
+    return info;
+  }
+  if (isSingleKernel(function))
+    return emitSingleKernel(builder, module, function, buffers, info, target);
+
+  ValueRange inputs = function.getArguments(), outputs = exitOf(function)->getOperands();
+  std::string reason;
+  if (auto fused = FusedScatter::analyze(inputs, outputs, reason))
+    return emitFusedScatter(*fused, builder, module, buffers, info, target, numerics);
+  auto program = analyzeLoops(inputs, outputs, reason);
+  if (!program)
+    return function.emitError() << "cannot be one loop kernel: " << reason, failure();
+  LoopPlan plan = planLoops(*program, target);
+  info.chunks = plan.chunks;
+  info.workspaceBytesPerWorker = plan.workspaceBytes;
+  info.flops = program->flops();
+  info.cost = program->elements(false) * program->elements(true) * program->costPerPoint();
+  KernelFunction kernel = createKernelFunction(builder, module, info, buffers);
+  emitLoops(builder, *program, plan, kernel, MathOptions::of(target, numerics));
+  return info;
+}
+
+} // namespace ortc::cpu

@@ -1,0 +1,25 @@
+//===- LoopNest.h - the loops of a loop kernel ----------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/backends/cpu/KernelFunction.h"
+#include "compiler/backends/cpu/loop/ElementEmitter.h"
+#include "compiler/backends/cpu/loop/LoopPlan.h"
+
+namespace ortc::cpu {
+
+/// A buffer that holds the elements of one block of the lane dimension at a time, from its first one on.
+struct BlockBuffer {
+  unsigned buffer;
+  std::function<void(mlir::Value block)> fill; ///< emits what computes a block
+};
+
+/// Emits the body of the kernel at the builder's insertion point. With a block buffer the program has one dimension.
+void emitLoops(LoopBuilder &builder, const LoopProgram &program, const LoopPlan &plan,
+               const KernelFunction &kernel, const MathOptions &options,
+               const BlockBuffer *blockBuffer = nullptr);
+
+/// Joins two partial results (scalars or vectors of equal type).
+mlir::Value combine(LoopBuilder &builder, nn::ReduceKind kind, mlir::Value a, mlir::Value b);
+
+} // namespace ortc::cpu

@@ -1,0 +1,182 @@
+//===- LoopPlan.cpp - how the work of a loop program is cut ---------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/cpu/loop/LoopPlan.h"
+
+#include "compiler/backends/cpu/loop/ElementEmitter.h"
+
+using namespace mlir;
+
+namespace ortc::cpu {
+
+Type accumulatorType(Type element) {
+  return element.isF16() || element.isBF16() ? Float32Type::get(element.getContext()) : element;
+}
+
+/// Simple operations that a chunk should at least do: about ten microseconds.
+static constexpr int64_t kChunkCost = 1 << 17;
+/// Units that sums over rows are cut in where there are fewer, and columns that one takes at least.
+static constexpr int64_t kStreamUnits = 8, kStreamColumns = 64;
+/// Nodes that cost at least this much are kept for later passes.
+static constexpr int64_t kKeepCost = 4;
+/// Operations that cost at least this much are long chains of dependent ones.
+static constexpr int64_t kChainCost = 20;
+
+/// Chooses the nodes worth keeping from one pass over a row to the next.
+static void chooseKept(const LoopProgram &program, LoopPlan &plan) {
+  std::vector<unsigned> firstPass(program.nodes.size(), ~0u);
+  uint64_t reduced = program.reducedMask();
+  for (unsigned pass = 0; pass < program.passes; ++pass) {
+    std::vector<char> reached(program.nodes.size(), 0);
+    for (const LoopReduction &reduction : program.reductions)
+      if (reduction.pass == pass)
+        reached[reduction.input] = 1;
+    for (const LoopOutput &output : program.outputs)
+      if (!output.perRow && output.pass == pass)
+        reached[output.node] = 1;
+    for (size_t n = program.nodes.size(); n-- > 0;) {
+      const LoopNode &node = program.nodes[n];
+      if (!reached[n])
+        continue;
+      bool scattered = node.kind == LoopNode::load && (node.at.scales[program.laneDim] & ~int64_t(1)) != 0;
+      bool costly =
+          ((node.kind == LoopNode::operation || node.kind == LoopNode::random) && node.cost >= kKeepCost) ||
+          node.kind == LoopNode::range || scattered;
+      if (costly && (node.dims >> program.laneDim & 1) && (node.dims & reduced) && firstPass[n] < pass) {
+        if (!llvm::is_contained(plan.kept, n)) {
+          plan.kept.push_back(n);
+          plan.keptPass.push_back(firstPass[n]);
+        }
+        continue;
+      }
+      for (unsigned operand : node.operands)
+        reached[operand] = 1;
+      for (const IndexExpr::Dynamic &term : node.at.dynamic)
+        reached[term.node] = 1;
+    }
+    for (size_t n = 0; n < program.nodes.size(); ++n)
+      if (reached[n])
+        firstPass[n] = std::min(firstPass[n], pass);
+  }
+  int64_t rowElements = program.elements(true);
+  for (unsigned n : plan.kept) {
+    plan.keptOffset.push_back(plan.workspaceBytes);
+    unsigned bits = bufferType(program.nodes[n].element).getIntOrFloatBitWidth();
+    plan.workspaceBytes += (rowElements * bits / 8 + 63) / 64 * 64;
+  }
+}
+
+/// Chooses tiles for programs that read across the grain.
+static void chooseTiles(const LoopProgram &program, LoopPlan &plan) {
+  if (!program.reductions.empty() || program.elements(true) > 1 || program.nodes.size() > 24)
+    return;
+  auto isLanes = [&](unsigned node) { return program.nodes[node].dims >> program.laneDim & 1; };
+  for (auto [n, node] : llvm::enumerate(program.nodes)) {
+    int64_t stride = node.at.scales[program.laneDim];
+    bool dynamic =
+        llvm::any_of(node.at.dynamic, [&](const IndexExpr::Dynamic &term) { return isLanes(term.node); });
+    if (node.kind != LoopNode::load || dynamic || stride == 0 || stride == 1 || stride == -1)
+      continue;
+    for (auto [d, scale] : llvm::enumerate(node.at.scales))
+      if (scale == 1 && program.dims[d].size >= kTile &&
+          (plan.tileDim < 0 || plan.tileDim == static_cast<int>(d))) {
+        plan.tileDim = d;
+        plan.tiled.push_back(n);
+      }
+  }
+  // A guarded load may not be done ahead.
+  if (llvm::any_of(program.nodes, [](const LoopNode &node) { return node.kind == LoopNode::range; }))
+    plan.tileDim = -1;
+}
+
+/// Whether sums over many rows of more columns than are evaluated side by side are better done a few rows at a time, all
+/// columns of each: memory is then read as a stream. The totals are in the workspace. Pieces of kStreamColumns columns are
+/// long enough as they are, unless many of them are short.
+static bool streamsRows(const LoopProgram &program, int64_t group) {
+  int64_t lane = program.dims[program.laneDim].size, innermost = 1;
+  for (auto [d, dim] : llvm::enumerate(program.dims))
+    if (dim.reduced && static_cast<int>(d) != program.laneDim)
+      innermost = dim.size;
+  bool shortPieces = group < kStreamColumns || lane < 4 * group;
+  return program.passes == 1 && !program.reductions.empty() && lane > group && shortPieces &&
+         innermost >= kReductionBlock / 2 && program.elements(true) >= 4 * kReductionBlock &&
+         llvm::all_of(program.reductions, [](const LoopReduction &reduction) {
+           return accumulatorType(reduction.element).getIntOrFloatBitWidth() >= 32;
+         });
+}
+
+/// Room for the totals of all reductions over one more dimension.
+static void addTotals(const LoopProgram &program, LoopPlan &plan) {
+  int64_t lane = program.dims[program.laneDim].size;
+  for (const LoopReduction &reduction : program.reductions) {
+    plan.totals.push_back(plan.workspaceBytes);
+    plan.workspaceBytes +=
+        (lane * accumulatorType(reduction.element).getIntOrFloatBitWidth() / 8 + 63) / 64 * 64;
+  }
+}
+
+LoopPlan planLoops(const LoopProgram &program, const Target &target) {
+  LoopPlan plan;
+  int64_t cost = program.costPerPoint() + static_cast<int64_t>(program.outputs.size());
+  int64_t parallel = program.elements(false), reduced = program.elements(true);
+  if (program.laneDim < 0) {
+    plan.width = 0;
+    return plan;
+  }
+  int64_t lane = program.dims[program.laneDim].size;
+  if (program.lanesReduced()) {
+    plan.width = kReductionLanes;
+    plan.unroll = kReductionVectors;
+    plan.block = lane;
+    plan.units = parallel;
+    chooseKept(program, plan);
+  } else {
+    bool reduces = reduced > 1 || !program.reductions.empty();
+    // Side by side LLVM still puts the operations of one vector after those of another. Processors that do not look far
+    // enough ahead wait for each; as halves of a wider vector, two chains alternate.
+    bool hasChains = llvm::any_of(program.nodes, [](const LoopNode &node) {
+      return node.kind == LoopNode::operation && node.cost >= kChainCost;
+    });
+    plan.width = std::max<int64_t>(hasChains ? 16 : 8, target.vectorLanes);
+    if (reduces)
+      plan.width = kReductionLanes;
+    int64_t nodes = program.nodes.size();
+    int64_t most = hasChains && plan.width > target.vectorLanes ? 2 : 4;
+    plan.unroll = nodes <= 8 ? most : nodes <= 20 ? 2 : 1;
+    int64_t group = plan.width * plan.unroll;
+    int64_t wanted =
+        std::max<int64_t>(group, kChunkCost / std::max<int64_t>(1, cost * reduced) / group * group);
+    // Few long columns: narrow blocks keep everybody busy.
+    plan.block = std::min(lane, wanted);
+    if (reduces && streamsRows(program, group)) {
+      int64_t blocks = (kStreamUnits + parallel / lane - 1) / (parallel / lane);
+      plan.block = std::min({lane, (lane / blocks + kStreamColumns - 1) / kStreamColumns * kStreamColumns,
+                             32 * kStreamColumns});
+      for (auto [d, dim] : llvm::enumerate(program.dims))
+        if (dim.reduced && static_cast<int>(d) != program.laneDim)
+          addTotals(program, plan);
+    }
+    plan.blocks = (lane + plan.block - 1) / plan.block;
+    plan.units = parallel / lane * plan.blocks;
+  }
+  if (!program.lanesReduced() && lane >= 4)
+    chooseTiles(program, plan);
+  if (plan.tileDim >= 0) {
+    plan.width = kTile;
+    plan.unroll = 1;
+    plan.block = lane;
+    int64_t rows = program.dims[plan.tileDim].size;
+    plan.tileRows = rows % (4 * kTile) == 0 ? 4 * kTile : rows % (2 * kTile) == 0 ? 2 * kTile : kTile;
+    plan.blocks = (rows + plan.tileRows - 1) / plan.tileRows;
+    plan.units = parallel / lane / rows * plan.blocks;
+    plan.unitsPerChunk = std::clamp<int64_t>(kChunkCost / (lane * plan.tileRows * cost), 1, plan.units);
+    plan.chunks = (plan.units + plan.unitsPerChunk - 1) / plan.unitsPerChunk;
+    return plan;
+  }
+  int64_t unitCost =
+      std::max<int64_t>(1, plan.block * (program.lanesReduced() ? reduced / lane : reduced) * cost);
+  plan.unitsPerChunk = std::max<int64_t>(1, std::min(plan.units, kChunkCost / unitCost));
+  plan.chunks = (plan.units + plan.unitsPerChunk - 1) / plan.unitsPerChunk;
+  return plan;
+}
+
+} // namespace ortc::cpu

@@ -1,0 +1,53 @@
+//===- LoopPlan.h - how the work of a loop program is cut -----------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/backends/cpu/Target.h"
+#include "compiler/kernels/loop/LoopProgram.h"
+
+namespace ortc::cpu {
+
+/// Lanes of a vector in reductions, whatever the target: the tree of a sum depends on it.
+inline constexpr int64_t kReductionLanes = 16;
+/// Vectors that a reduction along the lanes keeps apart.
+inline constexpr int64_t kReductionVectors = 2;
+/// Rows that the innermost loop of a reduction adds up before it joins their sum with the rest. The same for all programs,
+/// since the order of sums must not depend on what was fused with them.
+inline constexpr int64_t kReductionBlock = 16;
+/// Streamed rows fetch so many groups of vectors ahead: a row's next vectors are due when all rows of a block had theirs.
+inline constexpr int64_t kFetchedGroups = 2;
+
+/// Rows and columns of a tile that is transposed in registers.
+inline constexpr int64_t kTile = 16;
+
+/// How the work of a loop program is cut.
+struct LoopPlan {
+  int64_t width = 1;  ///< lanes
+  int64_t unroll = 1; ///< vectors evaluated side by side
+  int64_t block =
+      1; ///< extent of the lane dimension in a unit of work; a multiple of width * unroll, or all of it
+  int64_t blocks = 1; ///< blocks along the lane dimension (1 when it is reduced)
+  int64_t units = 1;  ///< parallel positions without the lane dimension, times blocks
+  int64_t unitsPerChunk = 1;
+  /// The dimension along which loads are contiguous that are strided along the lanes: a unit is then a run of
+  /// tileRows indices of it, and tiles of kTile x kTile elements are transposed in registers. -1: none.
+  int tileDim = -1;
+  int64_t tileRows = kTile; ///< a multiple of kTile: neighbouring cache lines, and pages, are used soon
+  llvm::SmallVector<unsigned> tiled; ///< those loads
+  int64_t chunks = 1;
+  /// Where the totals of the reductions are in the worker's workspace, in bytes, when rows are read as a stream: those
+  /// over all reduced dimensions, over all but the outermost one, and so on.
+  llvm::SmallVector<int64_t> totals;
+  /// Nodes kept in the worker's workspace between the passes over a row.
+  llvm::SmallVector<unsigned> kept;
+  llvm::SmallVector<int64_t> keptOffset; ///< bytes
+  llvm::SmallVector<unsigned> keptPass;  ///< the pass that computes it
+  int64_t workspaceBytes = 0;
+};
+
+LoopPlan planLoops(const LoopProgram &program, const Target &target);
+
+/// The type in which elements of type `element` are accumulated.
+mlir::Type accumulatorType(mlir::Type element);
+
+} // namespace ortc::cpu

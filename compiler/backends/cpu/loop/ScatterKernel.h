@@ -1,0 +1,26 @@
+//===- ScatterKernel.h - sums of rows at places that indices name ---------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/backends/cpu/KernelFunction.h"
+#include "compiler/backends/cpu/LoopBuilder.h"
+#include "compiler/backends/cpu/Target.h"
+#include "compiler/kernels/scatter/ScatterForm.h"
+
+namespace ortc::cpu {
+
+/// A block of the sums.
+struct ScatterBlock {
+  mlir::Value outer, row, column; ///< where it begins
+  mlir::Value buffer, start;      ///< where its first row is kept, from column zero on
+};
+
+/// Emits one block: zeros, then what the indices bring there, for every row in their order.
+void emitScatterBlock(LoopBuilder &builder, const ScatterPlan &plan, mlir::Type element, mlir::Value indices,
+                      mlir::Value updates, const ScatterBlock &block, const Target &target);
+
+/// `combine` on values in the form of buffers.
+mlir::Value combineStored(LoopBuilder &builder, nn::ReduceKind kind, mlir::Type element, mlir::Value x,
+                          mlir::Value y);
+
+} // namespace ortc::cpu

@@ -1,0 +1,21 @@
+//===- SortKernel.h - the order of the elements of a column ---------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/backends/cpu/KernelFunction.h"
+#include "compiler/backends/cpu/LoopBuilder.h"
+#include "dialects/nn/NnDialect.h"
+
+namespace ortc::cpu {
+
+/// What the kernel of an arg_sort needs before it is emitted.
+struct SortPlan {
+  int64_t workspaceBytes = 0; ///< per worker
+  int64_t work = 0;           ///< steps for one column, about
+};
+SortPlan planSort(nn::ArgSortOp op);
+
+/// Emits the sorting of one column: a number below the elements beside the axis.
+void emitSort(LoopBuilder &builder, nn::ArgSortOp op, const KernelFunction &kernel, mlir::Value column);
+
+} // namespace ortc::cpu

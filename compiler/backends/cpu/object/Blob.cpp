@@ -1,0 +1,237 @@
+// A linker for the one case that code blobs need: text and read-only data, references relative to their own place.
+// Chosen over lld in process, which reads files, keeps global state and would have to be told not to make a GOT:
+// here everything else than the wanted case is an error.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/cpu/object/Blob.h"
+
+#include "ortc/call.h"
+
+#include "llvm/Object/ELFObjectFile.h"
+#include "llvm/Support/Endian.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <optional>
+
+using namespace llvm;
+using namespace llvm::object;
+
+namespace ortc::cpu {
+namespace {
+
+/// A section that becomes part of the blob.
+struct Piece {
+  SectionRef section;
+  uint64_t offset = 0; ///< in the blob
+};
+
+struct Input {
+  std::unique_ptr<ELFObjectFileBase> file;
+  /// Key: section index in the file.
+  std::map<uint64_t, Piece> pieces;
+};
+
+constexpr uint64_t kMaxAlignment = 64;
+
+} // namespace
+
+static Error error(const Twine &message) { return createStringError(inconvertibleErrorCode(), message); }
+
+/// Whether the section goes into the blob; an error when it must not exist at all.
+static Expected<bool> isWanted(const SectionRef &section) {
+  ELFSectionRef elf(section);
+  Expected<StringRef> name = section.getName();
+  if (!name)
+    return name.takeError();
+  if (!(elf.getFlags() & ELF::SHF_ALLOC) || section.getSize() == 0)
+    return false;
+  if (name->starts_with(".eh_frame"))
+    return false;
+  if ((elf.getFlags() & ELF::SHF_WRITE) || elf.getType() == ELF::SHT_NOBITS || name->starts_with(".got"))
+    return error("section '" + *name + "' is writable, a code blob has no data");
+  if (section.getAlignment().value() > kMaxAlignment)
+    return error("section '" + *name + "' is aligned to " + Twine(section.getAlignment().value()) +
+                 " bytes, a code blob to " + Twine(kMaxAlignment));
+  return true;
+}
+
+static Expected<Input> readObject(const Bytes &bytes) {
+  MemoryBufferRef buffer(StringRef(reinterpret_cast<const char *>(bytes.data()), bytes.size()), "object");
+  auto file = ObjectFile::createELFObjectFile(buffer);
+  if (!file)
+    return file.takeError();
+  Input input;
+  input.file.reset(cast<ELFObjectFileBase>(file->release()));
+  if (input.file->getEMachine() != ELF::EM_X86_64)
+    return error("code blobs are linked for x86-64 only");
+  for (SectionRef section : input.file->sections()) {
+    Expected<bool> wanted = isWanted(section);
+    if (!wanted)
+      return wanted.takeError();
+    if (*wanted)
+      input.pieces[section.getIndex()] = {section, 0};
+  }
+  return input;
+}
+
+/// Blob offset of a symbol that is defined in `input`, or nothing.
+static Expected<std::optional<uint64_t>> definedAt(const Input &input, const SymbolRef &symbol) {
+  Expected<section_iterator> section = symbol.getSection();
+  if (!section)
+    return section.takeError();
+  if (*section == input.file->section_end())
+    return std::optional<uint64_t>();
+  auto piece = input.pieces.find((*section)->getIndex());
+  if (piece == input.pieces.end())
+    return std::optional<uint64_t>();
+  Expected<uint64_t> value = symbol.getValue();
+  if (!value)
+    return value.takeError();
+  return std::optional<uint64_t>(piece->second.offset + *value);
+}
+
+/// Appends the sections for which `isCode` holds.
+static Error appendSections(std::vector<Input> &inputs, Bytes &bytes, bool isCode, uint8_t filler) {
+  for (Input &input : inputs) {
+    for (auto &[index, piece] : input.pieces) {
+      if (piece.section.isText() != isCode)
+        continue;
+      Expected<StringRef> contents = piece.section.getContents();
+      if (!contents)
+        return contents.takeError();
+      bytes.resize(alignTo(bytes.size(), piece.section.getAlignment().value()), filler);
+      piece.offset = bytes.size();
+      bytes.insert(bytes.end(), contents->bytes_begin(), contents->bytes_end());
+    }
+  }
+  return Error::success();
+}
+
+static Error collectSymbols(const std::vector<Input> &inputs, CodeBlob &blob) {
+  for (const Input &input : inputs) {
+    for (ELFSymbolRef symbol : input.file->symbols()) {
+      if (symbol.getBinding() == ELF::STB_LOCAL)
+        continue;
+      auto offset = definedAt(input, symbol);
+      if (!offset)
+        return offset.takeError();
+      Expected<StringRef> name = symbol.getName();
+      if (!name)
+        return name.takeError();
+      if (*offset && !blob.symbols.try_emplace(name->str(), static_cast<uint32_t>(**offset)).second)
+        return error("symbol '" + *name + "' is defined by two objects");
+    }
+  }
+  return Error::success();
+}
+
+static Error relocate(const Input &input, const Piece &piece, const RelocationRef &relocation,
+                      CodeBlob &blob) {
+  ELFSymbolRef symbol = *relocation.getSymbol();
+  Expected<StringRef> name = symbol.getName();
+  if (!name)
+    return name.takeError();
+  auto local = definedAt(input, symbol);
+  if (!local)
+    return local.takeError();
+  uint64_t target;
+  if (*local) {
+    target = **local;
+  } else {
+    auto found = blob.symbols.find(name->str());
+    if (found == blob.symbols.end())
+      return error("undefined symbol '" + *name + "' in a code blob");
+    target = found->second;
+  }
+  Expected<int64_t> addend = ELFRelocationRef(relocation).getAddend();
+  if (!addend)
+    return addend.takeError();
+  uint64_t place = piece.offset + relocation.getOffset();
+  int64_t distance = static_cast<int64_t>(target) + *addend - static_cast<int64_t>(place);
+  switch (relocation.getType()) {
+  case ELF::R_X86_64_PC32:
+  case ELF::R_X86_64_PLT32:
+    if (!isInt<32>(distance))
+      return error("code blob is larger than 2 GiB");
+    support::endian::write32le(blob.bytes.data() + place, static_cast<uint32_t>(distance));
+    return Error::success();
+  case ELF::R_X86_64_PC64:
+    support::endian::write64le(blob.bytes.data() + place, static_cast<uint64_t>(distance));
+    return Error::success();
+  default: {
+    SmallString<32> type;
+    relocation.getTypeName(type);
+    return error("relocation " + type + " against '" + *name + "' is not relative to its place");
+  }
+  }
+}
+
+static Error relocateAll(const std::vector<Input> &inputs, CodeBlob &blob) {
+  for (const Input &input : inputs) {
+    for (SectionRef table : input.file->sections()) {
+      Expected<section_iterator> patched = table.getRelocatedSection();
+      if (!patched)
+        return patched.takeError();
+      if (*patched == input.file->section_end())
+        continue;
+      auto piece = input.pieces.find((*patched)->getIndex());
+      if (piece == input.pieces.end())
+        continue;
+      for (const RelocationRef &relocation : table.relocations())
+        if (Error failed = relocate(input, piece->second, relocation, blob))
+          return failed;
+    }
+  }
+  return Error::success();
+}
+
+/// Writes the head once symbols are known.
+static Error writeHead(ArrayRef<BlobEntry> entries, CodeBlob &blob) {
+  auto put = [&](size_t word, uint32_t value) {
+    support::endian::write32le(blob.bytes.data() + 4 * word, value);
+  };
+  put(0, ORTC_BLOB_MAGIC);
+  put(1, ORTC_CALL_ABI);
+  put(2, static_cast<uint32_t>(entries.size()));
+  put(3, sizeof(ortc_blob_entry));
+  size_t word = sizeof(ortc_blob) / 4;
+  for (const BlobEntry &entry : entries) {
+    auto symbol = blob.symbols.find(entry.symbol);
+    if (symbol == blob.symbols.end())
+      return error("entry function '" + entry.symbol + "' is not in the code blob");
+    for (uint32_t value : {entry.role, entry.binding, entry.segment, symbol->second})
+      put(word++, value);
+  }
+  return Error::success();
+}
+
+Expected<CodeBlob> linkBlob(ArrayRef<Object> objects, ArrayRef<BlobEntry> entries) {
+  std::vector<Input> inputs;
+  for (const Object &object : objects) {
+    Expected<Input> input = readObject(object.bytes);
+    if (!input)
+      return input.takeError();
+    inputs.push_back(std::move(*input));
+  }
+  CodeBlob blob;
+  uint64_t head = alignTo(sizeof(ortc_blob) + entries.size() * sizeof(ortc_blob_entry), kMaxAlignment);
+  blob.bytes.resize(head);
+  if (Error failed = appendSections(inputs, blob.bytes, /*isCode=*/true, /*filler=*/0xCC))
+    return failed;
+  blob.textBytes = blob.bytes.size() - head;
+  if (Error failed = appendSections(inputs, blob.bytes, /*isCode=*/false, /*filler=*/0))
+    return failed;
+  blob.constantBytes = blob.bytes.size() - head - blob.textBytes;
+  if (Error failed = collectSymbols(inputs, blob))
+    return failed;
+  if (Error failed = relocateAll(inputs, blob))
+    return failed;
+  if (Error failed = writeHead(entries, blob))
+    return failed;
+  for (const Object &object : objects)
+    for (const auto &[name, frame] : object.frames)
+      if (auto [known, isNew] = blob.frames.try_emplace(name, frame); !isNew)
+        known->second.bytes.reset();
+  return blob;
+}
+
+} // namespace ortc::cpu

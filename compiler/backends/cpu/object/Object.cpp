@@ -1,0 +1,156 @@
+// Translates to LLVM IR, optimises and emits an ELF object in memory.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/cpu/object/Object.h"
+
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/CodeGen/AsmPrinter.h"
+#include "llvm/CodeGen/MachineFunctionPass.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Triple.h"
+
+namespace ortc::cpu {
+
+static llvm::Error error(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+static void initializeTargets() {
+  static const bool done = [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+    llvm::InitializeAllAsmParsers(); // of inline assembly
+    return true;
+  }();
+  (void)done;
+}
+
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const Target &target) {
+  initializeTargets();
+  llvm::Triple triple(target.triple);
+  std::string message;
+  const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, message);
+  if (!found)
+    return error("no code generator for target '" + target.name + "': " + message);
+  llvm::TargetOptions options;
+  // Fused multiply-adds are in the IR where they are wanted; the code generator adds none.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  std::unique_ptr<llvm::TargetMachine> machine(
+      found->createTargetMachine(triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
+                                 llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
+  if (!machine)
+    return error("LLVM refuses target '" + target.name + "' (" + target.cpu + ")");
+  return machine;
+}
+
+/// What every function of a blob is: callable only from within it, not unwinding, importing nothing.
+static void setFunctionAttributes(llvm::Module &module, const Target &target, bool optimizeForSize) {
+  for (llvm::Function &function : module) {
+    if (function.isIntrinsic())
+      continue;
+    if (!function.hasLocalLinkage()) {
+      function.setVisibility(llvm::GlobalValue::HiddenVisibility);
+      function.setDSOLocal(true);
+    }
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("no-builtins");
+    function.addFnAttr(llvm::Attribute::NoRedZone);
+    function.addFnAttr("frame-pointer", "none");
+    function.addFnAttr("target-cpu", target.cpu);
+    if (!target.features.empty())
+      function.addFnAttr("target-features", target.features);
+    if (!target.tuneCpu.empty())
+      function.addFnAttr("tune-cpu", target.tuneCpu);
+    if (optimizeForSize)
+      function.addFnAttr(llvm::Attribute::OptimizeForSize);
+  }
+}
+
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool optimizeForSize) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.SLPVectorization = false; // kernels are vectors already
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder
+      .buildPerModuleDefaultPipeline(optimizeForSize ? llvm::OptimizationLevel::Os
+                                                     : llvm::OptimizationLevel::O2)
+      .run(module, modules);
+}
+
+namespace {
+
+/// LLVM's own pipeline, with a look at the frames before the code is printed.
+class EmissionPasses : public llvm::legacy::PassManager {
+public:
+  explicit EmissionPasses(StackFrames &frames) : frames(frames) {}
+  void add(llvm::Pass *pass) override {
+    if (dynamic_cast<llvm::AsmPrinter *>(pass))
+      PassManager::add(createStackFramePass(frames));
+    PassManager::add(pass);
+  }
+
+private:
+  StackFrames &frames;
+};
+
+} // namespace
+
+llvm::Expected<Object> emitObject(mlir::ModuleOp module, const Target &target, const ObjectOptions &options) {
+  auto machine = createMachine(target);
+  if (!machine)
+    return machine.takeError();
+  mlir::DialectRegistry registry;
+  mlir::registerBuiltinDialectTranslation(registry);
+  mlir::registerLLVMDialectTranslation(registry);
+  module->getContext()->appendDialectRegistry(registry);
+
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code = mlir::translateModuleToLLVMIR(module, context, "ortc");
+  if (!code)
+    return error("translation to LLVM IR failed");
+  code->setTargetTriple(llvm::Triple(target.triple));
+  code->setDataLayout((*machine)->createDataLayout());
+  code->setPICLevel(llvm::PICLevel::SmallPIC);
+  setFunctionAttributes(*code, target, options.optimizeForSize);
+  for (llvm::GlobalVariable &global : code->globals()) {
+    if (!global.isConstant())
+      return error("global '" + global.getName() + "' is writable, a code blob has no data");
+    global.setDSOLocal(true);
+  }
+  optimize(*code, **machine, options.optimizeForSize);
+  if (options.onOptimized)
+    options.onOptimized(*code);
+
+  llvm::SmallVector<char, 0> buffer;
+  llvm::raw_svector_ostream stream(buffer);
+  Object object;
+  EmissionPasses passes(object.frames);
+  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile,
+                                      /*DisableVerify=*/true))
+    return error("LLVM cannot emit objects for target '" + target.name + "'");
+  passes.run(*code);
+  object.bytes.assign(buffer.begin(), buffer.end());
+  return object;
+}
+
+} // namespace ortc::cpu

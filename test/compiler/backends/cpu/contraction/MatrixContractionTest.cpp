@@ -1,0 +1,152 @@
+// Contractions on the matrix unit of this machine, or on one in software, against sums in double precision.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/compiler/backends/cpu/contraction/ContractionFixture.h"
+
+#include "compiler/backends/cpu/contraction/MatrixPlan.h"
+#include "compiler/backends/cpu/contraction/MatrixUnit.h"
+#include "test/compiler/backends/cpu/MatrixUnitFixture.h"
+
+using namespace mlir;
+using namespace ortc::cpu;
+using namespace ortc::cpu::test;
+
+namespace {
+
+class MatrixContractionTest : public testing::Test {
+protected:
+  /// A kernel gives the unit back.
+  void TearDown() override { EXPECT_FALSE(unit.isInUse()); }
+
+  /// A kernel for the unit, whether that is faster or not.
+  Compiled compile(const ContractionSpec &spec, KernelModule &m) {
+    std::optional<MatrixPlan> plan = planMatrix(spec, target);
+    EXPECT_TRUE(plan);
+    return Compiled(emitMatrixContraction(m.builder, *m.module, spec, *plan), m, target);
+  }
+
+  /// Numbers of many sizes: the lower parts of all of them count.
+  static void fillWide(AlignedArray<float> &x, unsigned seed) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<float> mantissa(1, 2);
+    for (float &v : x)
+      v = std::ldexp(mantissa(random), int(random() % 16) - 8) * (random() % 2 ? 1 : -1);
+  }
+
+  /// Products of two tiles that `s` takes: six of the nine of all parts of its numbers.
+  static uint64_t productsOf(const Shape &s) {
+    auto tiles = [](int64_t size, int64_t tile) { return static_cast<uint64_t>((size + tile - 1) / tile); };
+    return 6 * s.batch * tiles(s.m, kTileLines) * tiles(s.n, kTileLines) * tiles(s.k, kTileDepth);
+  }
+
+  /// Runs `s` and compares every sum with double precision, as a share of the sum of its products' sizes. On these numbers
+  /// chains of fused multiply-adds are off by 5e-7 to 1e-6; without one of the six products the error is 7e-6 and more.
+  void check(const Shape &s) {
+    KernelModule m;
+    ContractionSpec spec = specOf(s, m.builder.getF32Type());
+    Compiled compiled = compile(spec, m);
+    AlignedArray<float> a(s.batch * s.m * s.k), b(s.batch * s.k * s.n), c(s.batch * s.m * s.n + 16);
+    fillWide(a, 1);
+    fillWide(b, 2);
+    for (float &v : c)
+      v = 12345;
+    uint64_t before = unit.getProducts();
+    compiled.run({a.begin(), b.begin(), c.begin()});
+    if (unit.isSoftware()) {
+      EXPECT_EQ(unit.getProducts() - before, productsOf(s)) << describe(s);
+    }
+    AlignedArray<float> sizesA(a.size), sizesB(b.size);
+    std::transform(a.begin(), a.end(), sizesA.begin(), [](float v) { return std::abs(v); });
+    std::transform(b.begin(), b.end(), sizesB.begin(), [](float v) { return std::abs(v); });
+    double worst = 0;
+    for (int64_t batch = 0; batch < s.batch; ++batch)
+      for (int64_t i = 0; i < s.m; ++i)
+        for (int64_t j = 0; j < s.n; ++j) {
+          double error = std::abs(double(c[placeInC(s, batch, i, j)]) - referenceAt(s, a, b, batch, i, j)) /
+                         referenceAt(s, sizesA, sizesB, batch, i, j);
+          if (!(error <= worst))
+            worst = error;
+        }
+    EXPECT_LE(worst, 5e-7) << describe(s);
+    for (int i = 0; i < 16; ++i)
+      EXPECT_EQ(c[s.batch * s.m * s.n + i], 12345) << "wrote beyond the end: " << describe(s);
+  }
+
+  MatrixUnit unit;
+  Target target = unit.getTarget();
+};
+
+/// Edges of all kinds: tiles that are not full along rows, columns and k, one tile of two, several blocks of k and columns.
+TEST_F(MatrixContractionTest, IsAsExactAsF32) {
+  const int64_t sizes[][3] = {{3, 5, 7},       {5, 40, 3},    {64, 64, 64},  {33, 77, 129},
+                              {100, 300, 257}, {61, 50, 830}, {17, 16, 800}, {47, 49, 96},
+                              {96, 16, 200},   {48, 130, 65}, {50, 480, 900}};
+  for (const auto &size : sizes)
+    for (int layout = 0; layout < 5; layout += size[1] > 400 ? 3 : 1)
+      check({size[0], size[1], size[2], bool(layout & 1), bool(layout & 2), bool(layout & 4)});
+  check({48, 40, 64, false, true, false, 9});
+  check({97, 64, 97, true, false, false, 5});
+}
+
+/// Any order of chunks and any worker gives the same bits, and so does any number of them.
+TEST_F(MatrixContractionTest, BitsDoNotDependOnChunks) {
+  for (Shape s : {Shape{300, 500, 200}, Shape{150, 1000, 900, false, true}, Shape{500, 160, 300, true},
+                  Shape{128, 144, 160, false, false, false, 40}}) {
+    AlignedArray<float> a(s.batch * s.m * s.k), b(s.batch * s.k * s.n), c(s.batch * s.m * s.n), d(c.size);
+    fillWide(a, 1);
+    fillWide(b, 2);
+    for (int64_t workers : {1, 2, 4}) {
+      target.workers = workers;
+      KernelModule m;
+      ContractionSpec spec = specOf(s, m.builder.getF32Type());
+      Compiled compiled = compile(spec, m);
+      compiled.run({a.begin(), b.begin(), (workers == 1 ? c : d).begin()});
+      EXPECT_GE(compiled.info.chunks, workers) << describe(s);
+      if (workers > 1) {
+        EXPECT_EQ(std::memcmp(c.begin(), d.begin(), c.size * 4), 0) << describe(s) << " " << workers;
+      }
+    }
+  }
+}
+
+/// A B + bias, relu, with partial sums of several blocks and columns that do not fill a vector.
+TEST_F(MatrixContractionTest, EpilogueRunsOnFinishedSums) {
+  for (Shape s : {Shape{170, 175, 229}, Shape{165, 150, 1700, false, true}}) {
+    KernelModule m;
+    Type f32 = m.builder.getF32Type();
+    ContractionSpec spec = specOf(s, f32);
+    spec.buffers.insert(spec.buffers.begin() + 2, {f32, s.n, false, true});
+    spec.operands = {{0, 0}, {1, 0}, {3, 0}, {2, 0}};
+    spec.batch.clear();
+    spec.k[0].strides.push_back(0);
+    spec.m[0].strides.push_back(0);
+    spec.n[0].strides.push_back(1);
+    spec.partialOperand = -1;
+    spec.epilogue = [](OpBuilder &b, Location loc, EpilogueAccess &access, Value sum) {
+      Value biased = arith::AddFOp::create(b, loc, sum, access.load(b, loc, 3));
+      Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(sum.getType()));
+      access.store(b, loc, 2, arith::MaximumFOp::create(b, loc, biased, zero));
+    };
+    Compiled compiled = compile(spec, m);
+    AlignedArray<float> a(s.m * s.k), b(s.k * s.n), bias(s.n), c(s.m * s.n);
+    fill(a, 1);
+    fill(b, 2);
+    fill(bias, 3);
+    compiled.run({a.begin(), b.begin(), bias.begin(), c.begin()});
+    for (int64_t i = 0; i < s.m; ++i)
+      for (int64_t j = 0; j < s.n; ++j)
+        ASSERT_NEAR(c[i * s.n + j], std::max(referenceAt(s, a, b, 0, i, j) + bias[j], 0.0), 1.5e-7 * s.k)
+            << describe(s);
+  }
+}
+
+/// Where bits may not depend on the target, all targets multiply and add.
+TEST_F(MatrixContractionTest, PortableNumbersAreNotForIt) {
+  KernelModule m;
+  ContractionSpec spec = specOf({512, 512, 512}, m.builder.getF32Type());
+  ASSERT_TRUE(planMatrix(spec, target));
+  EXPECT_TRUE(isFasterOnUnit(*planMatrix(spec, target)));
+  spec.numerics = Numerics::Portable;
+  EXPECT_FALSE(planMatrix(spec, target));
+}
+
+} // namespace
