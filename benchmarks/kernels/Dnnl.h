@@ -1,7 +1,6 @@
 // Kernels' work in oneDNN 2.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_BENCHMARKS_KERNELS_DNNL_H
-#define ORTC_BENCHMARKS_KERNELS_DNNL_H
+#pragma once
 
 #include "benchmarks/kernels/Libraries.h"
 
@@ -22,5 +21,3 @@ LibraryRunPtr prepareDnnlGelu(int64_t elements, const std::vector<void *> &argum
 std::string describeDnnl();
 
 } // namespace ortc::benchmarks
-
-#endif // ORTC_BENCHMARKS_KERNELS_DNNL_H

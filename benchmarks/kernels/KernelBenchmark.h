@@ -1,7 +1,6 @@
 // Compiles a generated kernel and times it, beside the libraries that do the same.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_BENCHMARKS_KERNELS_KERNELBENCHMARK_H
-#define ORTC_BENCHMARKS_KERNELS_KERNELBENCHMARK_H
+#pragma once
 
 #include "benchmarks/kernels/Libraries.h"
 #include "benchmarks/kernels/MachineRates.h"
@@ -45,8 +44,8 @@ struct KernelResult {
   double bestLibrary() const;              ///< 0: none
 };
 
-/// Adds a benchmark. Its time is that of the best run. Counters: GF, of_peak (share of the FMA peak measured beside it),
-/// or GB and of_copy or of_triad; the rates of libraries; code_bytes, compile_ms.
+/// Adds a benchmark. Its time is that of the best run. Counters: GF, of_peak (share of the FMA peak measured
+/// beside it), or GB and of_copy or of_triad; the rates of libraries; code_bytes, compile_ms.
 void addKernel(KernelCase kernel);
 
 /// The results of the benchmarks that have run, in order.
@@ -62,5 +61,3 @@ const cpu::Target &benchmarkTarget();
 void setBenchmarkTarget(const std::string &name);
 
 } // namespace ortc::benchmarks
-
-#endif // ORTC_BENCHMARKS_KERNELS_KERNELBENCHMARK_H

@@ -1,7 +1,6 @@
 // The same work done by libraries that are installed: oneDNN 2 and OpenBLAS, on one thread.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_BENCHMARKS_KERNELS_LIBRARIES_H
-#define ORTC_BENCHMARKS_KERNELS_LIBRARIES_H
+#pragma once
 
 #include "benchmarks/kernels/Shapes.h"
 
@@ -51,5 +50,3 @@ std::string describeLibraries();
 void restartInNeutralEnvironment(char **argv);
 
 } // namespace ortc::benchmarks
-
-#endif // ORTC_BENCHMARKS_KERNELS_LIBRARIES_H

@@ -1,7 +1,6 @@
 // What one core can do at most, measured.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_BENCHMARKS_KERNELS_MACHINERATES_H
-#define ORTC_BENCHMARKS_KERNELS_MACHINERATES_H
+#pragma once
 
 namespace ortc::benchmarks {
 
@@ -20,5 +19,3 @@ double threadSeconds();
 double measureRate(Limit limit, int lanes);
 
 } // namespace ortc::benchmarks
-
-#endif // ORTC_BENCHMARKS_KERNELS_MACHINERATES_H

@@ -1,7 +1,6 @@
 // Products in OpenBLAS.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_BENCHMARKS_KERNELS_OPENBLAS_H
-#define ORTC_BENCHMARKS_KERNELS_OPENBLAS_H
+#pragma once
 
 #include "benchmarks/kernels/Libraries.h"
 
@@ -12,5 +11,3 @@ std::unique_ptr<LibraryRun> prepareOpenBlasProduct(const Product &product,
 std::string describeOpenBlas();
 
 } // namespace ortc::benchmarks
-
-#endif // ORTC_BENCHMARKS_KERNELS_OPENBLAS_H

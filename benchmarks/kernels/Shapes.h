@@ -1,7 +1,6 @@
 // Shapes of products and convolutions, as benchmarks and libraries read them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_BENCHMARKS_KERNELS_SHAPES_H
-#define ORTC_BENCHMARKS_KERNELS_SHAPES_H
+#pragma once
 
 #include <cstdint>
 
@@ -44,5 +43,3 @@ struct Convolution {
 enum class ConvolutionKind { Forward, InputGrad, FilterGrad };
 
 } // namespace ortc::benchmarks
-
-#endif // ORTC_BENCHMARKS_KERNELS_SHAPES_H

@@ -1,7 +1,6 @@
 // Results as a markdown table.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_BENCHMARKS_KERNELS_TABLE_H
-#define ORTC_BENCHMARKS_KERNELS_TABLE_H
+#pragma once
 
 #include "benchmarks/kernels/KernelBenchmark.h"
 
@@ -14,5 +13,3 @@ std::string tableRow(const KernelResult &result);
 void printTable(const std::vector<KernelResult> &results);
 
 } // namespace ortc::benchmarks
-
-#endif // ORTC_BENCHMARKS_KERNELS_TABLE_H

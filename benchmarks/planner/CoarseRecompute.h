@@ -1,14 +1,13 @@
 // Recomputation of training steps that are small enough for the exact optimum.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_BENCHMARKS_PLANNER_COARSERECOMPUTE_H
-#define ORTC_BENCHMARKS_PLANNER_COARSERECOMPUTE_H
+#pragma once
 
 #include "test/compiler/planning/ExactRecompute.h"
 
 namespace ortc::planning::benchmark {
 
-/// All but the `count` largest buffers get 0 bytes: they take no place and never have to be made again. `problem` has no
-/// views.
+/// All but the `count` largest buffers get 0 bytes: they take no place and never have to be made again.
+/// `problem` has no views.
 Problem coarsen(Problem problem, uint32_t count);
 
 /// A time and a flag per line, one line a step.
@@ -28,5 +27,3 @@ Expected<CoarseResult> recomputeCoarsened(const Problem &problem, const std::vec
                                           uint32_t percent);
 
 } // namespace ortc::planning::benchmark
-
-#endif // ORTC_BENCHMARKS_PLANNER_COARSERECOMPUTE_H

@@ -1,7 +1,6 @@
 // Planning problems with the shape of training steps, made from a few numbers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_BENCHMARKS_PLANNER_TRAININGGRAPHS_H
-#define ORTC_BENCHMARKS_PLANNER_TRAININGGRAPHS_H
+#pragma once
 
 #include "compiler/planning/Problem.h"
 
@@ -22,5 +21,3 @@ struct TrainingGraph {
 Problem makeTrainingGraph(const TrainingGraph &graph);
 
 } // namespace ortc::planning::benchmark
-
-#endif // ORTC_BENCHMARKS_PLANNER_TRAININGGRAPHS_H

@@ -1,7 +1,6 @@
 // What an artifact file holds, as plain data: the writer's input and the reader's output.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_ARTIFACT_ARTIFACT_H
-#define ORTC_COMPILER_BACKENDS_CPU_ARTIFACT_ARTIFACT_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -46,8 +45,8 @@ struct Entry {
   std::vector<Value> external; ///< inputs and outputs: ortc_call.ext in this order, dense, in ONNX layout
   std::vector<Value> internal; ///< gradients and loss, in memory of the session
   uint32_t loss = ORTC_NONE; ///< ordinal of the loss, which is internal, in `external` followed by `internal`
-  /// Transient bytes = fixedBytes + workers * workerBytes; rounded up to ORTC_ALIGNMENT. The compiler places scratch among
-  /// the values: 0 a worker.
+  /// Transient bytes = fixedBytes + workers * workerBytes; rounded up to ORTC_ALIGNMENT. The compiler places
+  /// scratch among the values: 0 a worker.
   uint64_t fixedBytes = 0, workerBytes = 0;
 };
 
@@ -80,5 +79,3 @@ uint32_t elementBytes(uint8_t dtype);
 std::vector<int64_t> denseStrides(const std::vector<int64_t> &dims, uint32_t elementBytes);
 
 } // namespace ortc::artifact
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_ARTIFACT_ARTIFACT_H

@@ -1,7 +1,6 @@
 // Reads and verifies model.ortc on the host, every section of it, independent of the loader of the runtime.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_ARTIFACT_ARTIFACTREADER_H
-#define ORTC_COMPILER_BACKENDS_CPU_ARTIFACT_ARTIFACTREADER_H
+#pragma once
 
 #include <optional>
 #include <string>
@@ -47,5 +46,3 @@ const char *dtypeName(uint8_t dtype);
 const char *sectionKindName(uint32_t kind);
 
 } // namespace ortc::artifact
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_ARTIFACT_ARTIFACTREADER_H

@@ -1,7 +1,6 @@
 // Writes model.ortc. No MLIR.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_ARTIFACT_ARTIFACTWRITER_H
-#define ORTC_COMPILER_BACKENDS_CPU_ARTIFACT_ARTIFACTWRITER_H
+#pragma once
 
 #include <optional>
 #include <string>
@@ -23,5 +22,3 @@ void modelDigest(const std::vector<Tensor> &tensors, uint8_t digest[32]);
 std::string sha256Hex(const void *data, size_t bytes);
 
 } // namespace ortc::artifact
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_ARTIFACT_ARTIFACTWRITER_H

@@ -1,4 +1,4 @@
-//===- DifferentiableOpInterface.cpp - what a gradient rule is given -------===//
+// What a gradient rule is given.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/autodiff/DifferentiableOpInterface.h"
 

@@ -1,4 +1,4 @@
-//===- DifferentiableOpInterface.h - what a gradient rule is given and gives ===//
+// What a gradient rule is given and gives.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

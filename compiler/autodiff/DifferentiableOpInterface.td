@@ -1,4 +1,4 @@
-//===- DifferentiableOpInterface.td - operations with a gradient rule ------===//
+// Operations with a gradient rule.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef ORTC_COMPILER_AUTODIFF_DIFFERENTIABLEOPINTERFACE_TD
 #define ORTC_COMPILER_AUTODIFF_DIFFERENTIABLEOPINTERFACE_TD

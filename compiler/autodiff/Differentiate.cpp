@@ -1,4 +1,4 @@
-//===- Differentiate.cpp - vector-Jacobian products of straight-line SSA ---===//
+// Vector-Jacobian products of straight-line SSA.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Activity first: a value is varied when it is floating point and depends on what is differentiated for,

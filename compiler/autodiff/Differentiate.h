@@ -1,4 +1,4 @@
-//===- Differentiate.h - vector-Jacobian products of straight-line SSA -----===//
+// Vector-Jacobian products of straight-line SSA.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Reverse mode over one block of pure tensor operations. A loss is one client: its cotangent is the

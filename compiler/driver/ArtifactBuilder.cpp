@@ -1,4 +1,4 @@
-//===- ArtifactBuilder.cpp - a placed program as an artifact's tables -----===//
+// A placed program as an artifact's tables.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/ArtifactBuilder.h"
 
@@ -106,7 +106,8 @@ public:
   }
 
 private:
-  /// Whether a tensor or an input has the name, which a graph's output may have as well: then it gives back their value.
+  /// Whether a tensor or an input has the name, which a graph's output may have as well: then it gives back
+  /// their value.
   bool isTaken(const std::string &name) const { return taken.contains(name); }
 
   /// The row of an input, output, gradient or loss; one per role and name.

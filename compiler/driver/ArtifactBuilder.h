@@ -1,4 +1,4 @@
-//===- ArtifactBuilder.h - a placed program as an artifact's tables -------===//
+// A placed program as an artifact's tables.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,8 +1,9 @@
-//===- BatchFacts.cpp - which leading dimensions are the batch ------------===//
+// Which leading dimensions are the batch.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A number that is equal to the batch by chance is no batch: rows of such a tensor belong to all samples of a step. Shapes of
-// a program are numbers, so what tells the two apart is what the file declares: numbers and symbols.
+// A number that is equal to the batch by chance is no batch: rows of such a tensor belong to all samples of a
+// step. Shapes of a program are numbers, so what tells the two apart is what the file declares: numbers and
+// symbols.
 #include "compiler/driver/BatchFacts.h"
 
 #include "dialects/onnx/OnnxDialect.h"

@@ -1,4 +1,4 @@
-//===- CheckGradients.cpp - gradients of a model against differences ------===//
+// Gradients of a model against differences.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/CheckGradients.h"
 
@@ -137,8 +137,8 @@ std::map<std::string, host::InputRange> Check::findRanges() {
   return ranges;
 }
 
-/// Fills the inputs with random numbers. Where an index is computed from an input (added to an offset, say), its range is
-/// narrower than the check's: it is halved until the program takes it.
+/// Fills the inputs with random numbers. Where an index is computed from an input (added to an offset, say),
+/// its range is narrower than the check's: it is halved until the program takes it.
 Status Check::draw() {
   std::map<std::string, host::InputRange> ranges = findRanges();
   for (;;) {

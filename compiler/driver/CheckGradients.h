@@ -1,4 +1,4 @@
-//===- CheckGradients.h - gradients of a model against differences --------===//
+// Gradients of a model against differences.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -14,8 +14,9 @@ enum class CheckAgainst {
 };
 
 struct CheckOptions {
-  /// The model and its flags. `model` may be an artifact (or its folder): then its graph, weights and flags are taken, and the
-  /// flags here are to be left alone. Output, precision, targets and entries are chosen by the check.
+  /// The model and its flags. `model` may be an artifact (or its folder): then its graph, weights and flags
+  /// are taken, and the flags here are to be left alone. Output, precision, targets and entries are chosen by
+  /// the check.
   CompileOptions compile;
   std::string data; ///< empty: random inputs
   std::string load; ///< of an artifact: a checkpoint
@@ -24,8 +25,8 @@ struct CheckOptions {
 };
 
 /// Compiles the model in float64 and compares what the generated code gives with central differences, or with the
-/// evaluator. Prints a table on stdout. Returns the exit status: 0 all are right, 1 some are not or it failed while running,
-/// 2 the model or the flags are refused.
+/// evaluator. Prints a table on stdout. Returns the exit status: 0 all are right, 1 some are not or it failed
+/// while running, 2 the model or the flags are refused.
 int checkGradients(const CheckOptions &options);
 
 } // namespace ortc::driver

@@ -1,4 +1,4 @@
-//===- CheckNames.h - index checks speak of the graph's inputs ------------===//
+// Index checks speak of the graph's inputs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,4 +1,4 @@
-//===- Driver.cpp - from a model file to a written artifact ---------------===//
+// From a model file to a written artifact.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The only place that knows the order of the phases.

@@ -1,4 +1,4 @@
-//===- Driver.h - from a model file to a written artifact -----------------===//
+// From a model file to a written artifact.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -13,13 +13,13 @@ class ModuleOp;
 
 namespace ortc::driver {
 
-/// Compiles as `options` and `tuning` say and writes the artifact's folder whole or not at all. Prints a summary on stdout and
-/// messages on stderr. Returns the exit status of `ortc train`: 0 done, 1 a file could not be written, 2 the input was
-/// refused.
+/// Compiles as `options` and `tuning` say and writes the artifact's folder whole or not at all. Prints a
+/// summary on stdout and messages on stderr. Returns the exit status of `ortc train`: 0 done, 1 a file could
+/// not be written, 2 the input was refused.
 int compile(const CompileOptions &options, const TuneOptions &tuning = {});
 
-/// The same without tuning; once the artifact is written, `then` gets the program as phase `differentiate` left it (forward, loss and
-/// backward functions), and what it returns is the exit status.
+/// The same without tuning; once the artifact is written, `then` gets the program as phase `differentiate`
+/// left it (forward, loss and backward functions), and what it returns is the exit status.
 int compile(const CompileOptions &options, const std::function<int(mlir::ModuleOp parts)> &then);
 
 /// What `ortc plan` is asked for, beside the options of the compilation.

@@ -1,4 +1,4 @@
-//===- EvaluateProgram.cpp - a program's functions by the evaluator -------===//
+// A program's functions by the evaluator.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/EvaluateProgram.h"
 

@@ -1,4 +1,4 @@
-//===- EvaluateProgram.h - a program's functions by the evaluator ---------===//
+// A program's functions by the evaluator.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -15,16 +15,17 @@
 
 namespace ortc::driver {
 
-/// The value of a graph input or of a train.tensor, in the layout that the program has it in. Fails where there is none.
+/// The value of a graph input or of a train.tensor, in the layout that the program has it in. Fails where
+/// there is none.
 using ValueSource =
     std::function<mlir::FailureOr<evaluator::HostTensor>(mlir::func::FuncOp function, unsigned argument)>;
 
 /// Every value of a function.
 using ProgramValues = llvm::DenseMap<mlir::Value, evaluator::HostTensor>;
 
-/// Evaluates `function`, keeping every value. `outputs`: results of other functions by name, which arguments may ask for;
-/// those of this one are added. Fails, with a sentence in `error`, on an operation that the evaluator does not know and on
-/// an index out of range.
+/// Evaluates `function`, keeping every value. `outputs`: results of other functions by name, which arguments
+/// may ask for; those of this one are added. Fails, with a sentence in `error`, on an operation that the
+/// evaluator does not know and on an index out of range.
 mlir::LogicalResult evaluateFunction(mlir::func::FuncOp function, const ValueSource &source,
                                      llvm::StringMap<evaluator::HostTensor> &outputs, ProgramValues &values,
                                      std::string &error);
@@ -42,8 +43,9 @@ struct CodeComparison {
   bool isGood = true;
 };
 
-/// Compares `compiled` with the results of `function`. Magnitudes below 1e-4 of the largest gradient count as that much: a
-/// gradient that is zero in theory is rounding errors of two kinds. Values that `compiled` lacks are left out.
+/// Compares `compiled` with the results of `function`. Magnitudes below 1e-4 of the largest gradient count as
+/// that much: a gradient that is zero in theory is rounding errors of two kinds. Values that `compiled` lacks
+/// are left out.
 mlir::FailureOr<std::vector<CodeComparison>> compareWithEvaluator(mlir::func::FuncOp function,
                                                                   const ValueSource &source,
                                                                   const NamedValues &compiled,

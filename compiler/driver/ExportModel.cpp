@@ -1,4 +1,4 @@
-//===- ExportModel.cpp - the original graph with trained weights ----------===//
+// The original graph with trained weights.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The source section holds the model without the bytes that the tensor table has. Every initializer of the

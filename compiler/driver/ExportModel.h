@@ -1,7 +1,6 @@
-//===- ExportModel.h - the original graph with trained weights -*- C++ -*-===//
+// The original graph with trained weights.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_DRIVER_EXPORTMODEL_H
-#define ORTC_COMPILER_DRIVER_EXPORTMODEL_H
+#pragma once
 
 #include <string>
 
@@ -20,5 +19,3 @@ struct ExportOptions {
 host::Status exportModel(const ExportOptions &options);
 
 } // namespace ortc::driver
-
-#endif // ORTC_COMPILER_DRIVER_EXPORTMODEL_H

@@ -1,4 +1,4 @@
-//===- FindSuspect.cpp - which operation a wrong gradient comes from ------===//
+// Which operation a wrong gradient comes from.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/FindSuspect.h"
 

@@ -1,4 +1,4 @@
-//===- FindSuspect.h - which operation a wrong gradient comes from --------===//
+// Which operation a wrong gradient comes from.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -7,9 +7,10 @@
 
 namespace ortc::driver {
 
-/// Looks for the cause of wrong gradients, one sentence. First the evaluator computes them too: where it has other numbers
-/// than `compiled`, the generated code is wrong. Otherwise every operation of forward part and loss, in the order of the
-/// program, is differentiated alone, by its rule and by differences, and the first that disagrees is named.
+/// Looks for the cause of wrong gradients, one sentence. First the evaluator computes them too: where it has
+/// other numbers than `compiled`, the generated code is wrong. Otherwise every operation of forward part and
+/// loss, in the order of the program, is differentiated alone, by its rule and by differences, and the first
+/// that disagrees is named.
 /// `parts` is the program after phase `differentiate`.
 std::string findSuspect(mlir::ModuleOp parts, const ValueSource &source, const NamedValues &compiled,
                         const autodiff::DifferentiateOptions &options, double tolerance);

@@ -1,4 +1,4 @@
-//===- FindTargets.cpp - the targets that --target names ------------------===//
+// The targets that --target names.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/FindTargets.h"
 

@@ -1,4 +1,4 @@
-//===- InspectArtifact.cpp - what is in an artifact -----------------------===//
+// What is in an artifact.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/InspectArtifact.h"
 

@@ -1,7 +1,6 @@
-//===- InspectArtifact.h - what is in an artifact -------------*- C++ -*-===//
+// What is in an artifact.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_DRIVER_INSPECTARTIFACT_H
-#define ORTC_COMPILER_DRIVER_INSPECTARTIFACT_H
+#pragma once
 
 #include <string>
 
@@ -18,5 +17,3 @@ host::Status inspectArtifact(const std::string &path);
 host::Status verifyArtifact(const std::string &path, bool quiet);
 
 } // namespace ortc::driver
-
-#endif // ORTC_COMPILER_DRIVER_INSPECTARTIFACT_H

@@ -1,4 +1,4 @@
-//===- KernelCompiler.cpp - kernels and steps to a code blob --------------===//
+// Kernels and steps to a code blob.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A context of MLIR belongs to one thread while passes run, so every worker has its own and reads kernels as text.

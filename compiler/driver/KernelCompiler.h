@@ -1,4 +1,4 @@
-//===- KernelCompiler.h - kernels and steps to a code blob ----------------===//
+// Kernels and steps to a code blob.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -61,13 +61,13 @@ struct KernelOptions {
 };
 
 /// Generates and compiles every kernel, each in a module of its own, then the step functions, and links them. The same
-/// bytes whatever the number of threads. `error` says what failed: kernels must keep to the scratch that their functions say
-/// (annotateKernels).
+/// bytes whatever the number of threads. `error` says what failed: kernels must keep to the scratch that
+/// their functions say (annotateKernels).
 bool compileKernels(mlir::ModuleOp module, const ProgramKernels &kernels, const cpu::Target &target,
                     const KernelOptions &options, TargetCode &code, std::string &error);
 
-/// Generates kernels without compiling them, for what is known of them then: their counts and their workspaces. `infos` are
-/// in the order of `names`.
+/// Generates kernels without compiling them, for what is known of them then: their counts and their
+/// workspaces. `infos` are in the order of `names`.
 bool surveyKernels(mlir::ModuleOp module, const std::vector<std::string> &names, const cpu::Target &target,
                    const KernelOptions &options, std::vector<cpu::KernelInfo> &infos, std::string &error);
 

@@ -1,4 +1,4 @@
-//===- KernelFacts.cpp - kernels in the words of the model ----------------===//
+// Kernels in the words of the model.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Which nodes a kernel belongs to is read from locations: every operation has that of the node it was made for, with a

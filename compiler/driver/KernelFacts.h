@@ -1,4 +1,4 @@
-//===- KernelFacts.h - kernels in the words of the model ------------------===//
+// Kernels in the words of the model.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,4 +1,4 @@
-//===- KernelSurvey.cpp - what kernels take, known before there is code ---===//
+// What kernels take, known before there is code.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/KernelSurvey.h"
 

@@ -1,4 +1,4 @@
-//===- KernelSurvey.h - what kernels take, known before there is code -----===//
+// What kernels take, known before there is code.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -7,9 +7,9 @@
 
 namespace ortc::driver {
 
-/// Generates every outlined kernel of `module` for `target`, and notes on its function the time that a call is estimated to
-/// take (`plan.time`: by the table of the cost model, so that it is the same on every machine) and the scratch that it needs
-/// (`plan.scratch`), the most of all targets seen so far.
+/// Generates every outlined kernel of `module` for `target`, and notes on its function the time that a call
+/// is estimated to take (`plan.time`: by the table of the cost model, so that it is the same on every
+/// machine) and the scratch that it needs (`plan.scratch`), the most of all targets seen so far.
 bool annotateKernels(mlir::ModuleOp module, const cpu::Target &target, const KernelOptions &options,
                      std::string &error);
 

@@ -1,4 +1,4 @@
-//===- LossFacts.cpp - what is said of a loss -----------------------------===//
+// What is said of a loss.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/LossFacts.h"
 

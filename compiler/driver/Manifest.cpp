@@ -1,4 +1,4 @@
-//===- Manifest.cpp - the description of an artifact for tools ------------===//
+// The description of an artifact for tools.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Manifest.h"
 

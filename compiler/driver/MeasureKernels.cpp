@@ -1,4 +1,4 @@
-//===- MeasureKernels.cpp - how long kernels take, here -------------------===//
+// How long kernels take, here.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/MeasureKernels.h"
 

@@ -1,4 +1,4 @@
-//===- MemoryPlan.cpp - the memory of an entry, as its plan has it --------===//
+// The memory of an entry, as its plan has it.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/MemoryPlan.h"
 
@@ -26,8 +26,8 @@ struct Span {
   int64_t first = 0, last = -1;
 };
 
-/// Reads the buffers of one program. A value may be seen with several shapes, and item by item in loops: operations of one name
-/// are one value.
+/// Reads the buffers of one program. A value may be seen with several shapes, and item by item in loops:
+/// operations of one name are one value.
 class BufferReader {
 public:
   explicit BufferReader(plan::ProgramOp program)
@@ -109,7 +109,8 @@ private:
     }
   }
 
-  /// What a step in loops sees an item of has room for the items of all iterations, and is there before and after the loop.
+  /// What a step in loops sees an item of has room for the items of all iterations, and is there before and
+  /// after the loop.
   static void followStrides(Value &value, plan::BufferOp op, plan::StepOp step) {
     auto type = cast<MemRefType>(op.getType());
     std::string shape = describeShape(type);
@@ -125,7 +126,8 @@ private:
     grow(value.buffer, shape, bytes);
   }
 
-  /// From the first to the last step that uses a value. A loop around some of them keeps it from its first to its last step.
+  /// From the first to the last step that uses a value. A loop around some of them keeps it from its first to
+  /// its last step.
   PlannedBuffer finish(Value &value) const {
     PlannedBuffer &buffer = value.buffer;
     int64_t end = std::max<int64_t>(count - 1, 0);
@@ -155,8 +157,8 @@ private:
 
 namespace {
 
-/// How many bytes of the arena some pieces cover together, while pieces come and go: a tree over the bytes between all ends of
-/// pieces, which counts those that cover a node whole.
+/// How many bytes of the arena some pieces cover together, while pieces come and go: a tree over the bytes
+/// between all ends of pieces, which counts those that cover a node whole.
 class CoveredBytes {
 public:
   /// `ends` has both ends of every piece.

@@ -1,8 +1,8 @@
-//===- MemoryPlan.h - the memory of an entry, as its plan has it ----------===//
+// The memory of an entry, as its plan has it.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Plain figures for reports, read from a placed plan.program and its kernels, and from nothing else: what is shown is what
-// runs.
+// Plain figures for reports, read from a placed plan.program and its kernels, and from nothing else: what is
+// shown is what runs.
 #pragma once
 
 #include "compiler/options/CompileOptions.h"
@@ -15,8 +15,8 @@
 
 namespace ortc::driver {
 
-/// A value in the transient region, or the scratch of a step. Where a kernel writes in place, two of them meet in one step at
-/// one offset.
+/// A value in the transient region, or the scratch of a step. Where a kernel writes in place, two of them
+/// meet in one step at one offset.
 struct PlannedBuffer {
   std::string name; ///< of the model's value, or "scratch of step 7"; no two of an entry are equal
   std::string type; ///< "64x10xf32", the largest that it is seen as; "scratch"

@@ -1,4 +1,4 @@
-//===- MemoryReport.h - memory plans as JSON, as CSV and as a page --------===//
+// Memory plans as JSON, as CSV and as a page.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

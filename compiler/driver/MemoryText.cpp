@@ -1,4 +1,4 @@
-//===- MemoryText.cpp - memory plans for people ---------------------------===//
+// Memory plans for people.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/MemoryText.h"
 

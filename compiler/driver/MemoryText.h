@@ -1,4 +1,4 @@
-//===- MemoryText.h - memory plans for people -----------------------------===//
+// Memory plans for people.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Both `ortc plan` and `ortc inspect` print what stands in JSON, the latter from the manifest of an artifact.

@@ -1,4 +1,4 @@
-//===- OutputFolder.cpp - an artifact's folder, written whole or not at all ===//
+// An artifact's folder, written whole or not at all.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/OutputFolder.h"
 

@@ -1,4 +1,4 @@
-//===- OutputFolder.h - an artifact's folder, written whole or not at all -===//
+// An artifact's folder, written whole or not at all.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -10,10 +10,11 @@
 
 namespace ortc::driver {
 
-/// The folder of an artifact. A folder that is there stays the same folder, a mounted one or somebody's working directory,
-/// say; its files are replaced, and only an artifact's own files may be in it. `model.ortc` is the artifact, manifest and
-/// all: its rename decides, and `manifest.json`, a copy for people, is never that of another one. Destroyed without commit,
-/// it leaves nothing behind, the folders that it made neither.
+/// The folder of an artifact. A folder that is there stays the same folder, a mounted one or somebody's
+/// working directory, say; its files are replaced, and only an artifact's own files may be in it.
+/// `model.ortc` is the artifact, manifest and all: its rename decides, and `manifest.json`, a copy for
+/// people, is never that of another one. Destroyed without commit, it leaves nothing behind, the folders that
+/// it made neither.
 class OutputFolder {
 public:
   explicit OutputFolder(std::string target);

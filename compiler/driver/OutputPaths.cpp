@@ -1,4 +1,4 @@
-//===- OutputPaths.cpp - where a compilation writes, checked before it works -===//
+// Where a compilation writes, checked before it works.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/OutputPaths.h"
 

@@ -1,4 +1,4 @@
-//===- OutputPaths.h - where a compilation writes, checked before it works -===//
+// Where a compilation writes, checked before it works.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -10,7 +10,8 @@
 
 namespace ortc::driver {
 
-/// What is written besides the artifact, with the flags that ask for it; `page` is the file of --html. Paths may be empty.
+/// What is written besides the artifact, with the flags that ask for it; `page` is the file of --html. Paths
+/// may be empty.
 std::vector<host::NamedFile> listReports(const CompileOptions &options, const TuneOptions &tuning,
                                          const std::string &page);
 

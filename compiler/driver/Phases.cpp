@@ -1,4 +1,4 @@
-//===- Phases.cpp - the names of the phases -------------------------------===//
+// The names of the phases.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Phases.h"
 

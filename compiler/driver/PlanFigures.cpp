@@ -1,4 +1,4 @@
-//===- PlanFigures.cpp - memory plans as HTML without scripts -------------===//
+// Memory plans as HTML without scripts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/PlanFigures.h"
 

@@ -1,4 +1,4 @@
-//===- PlanFigures.h - memory plans as HTML without scripts ---------------===//
+// Memory plans as HTML without scripts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -7,8 +7,9 @@
 
 namespace ortc::driver {
 
-/// Every entry of a plan report with its figures, its arena as inline SVG, and the tensors of its peak. What comes from a model is
-/// escaped. Needs neither scripts nor styles, which archives of build results often block.
+/// Every entry of a plan report with its figures, its arena as inline SVG, and the tensors of its peak. What
+/// comes from a model is escaped. Needs neither scripts nor styles, which archives of build results often
+/// block.
 std::string drawPlans(const nlohmann::ordered_json &report);
 
 /// "Persistent 1.2 KiB, ...".

@@ -1,4 +1,4 @@
-//===- Progress.cpp - what a compilation that takes long is doing ---------===//
+// What a compilation that takes long is doing.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Progress.h"
 

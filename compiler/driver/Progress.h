@@ -1,4 +1,4 @@
-//===- Progress.h - what a compilation that takes long is doing -----------===//
+// What a compilation that takes long is doing.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace ortc::driver {
 
-/// Says nothing for two seconds; then what is being done, and from then on whatever begins. Notes on stderr: a log of a build
-/// needs them as much as a terminal does.
+/// Says nothing for two seconds; then what is being done, and from then on whatever begins. Notes on stderr:
+/// a log of a build needs them as much as a terminal does.
 class Progress {
 public:
   explicit Progress(bool isQuiet, std::chrono::milliseconds silence = std::chrono::seconds(2),

@@ -1,4 +1,4 @@
-//===- Reports.cpp - what --report writes -----------------------------------===//
+// What --report writes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Reports.h"
 

@@ -1,4 +1,4 @@
-//===- Reports.h - what --report writes -------------------------------------===//
+// What --report writes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -23,12 +23,14 @@ struct KernelCosts {
       times; ///< in seconds; 0: not measured. Empty where the target cannot run on this machine
 };
 
-/// Estimates, and measures what runs here, at the rates of this machine then for "native"; other targets are estimated with
-/// the rates of the table for their level, so that the same model gives the same estimates everywhere.
+/// Estimates, and measures what runs here, at the rates of this machine then for "native"; other targets are
+/// estimated with the rates of the table for their level, so that the same model gives the same estimates
+/// everywhere.
 bool findCosts(mlir::ModuleOp module, const ProgramKernels &kernels, const TargetCode &code,
                const CompileOptions &options, KernelCosts &costs, std::string &error);
 
-/// Times of the phases, figures of the entries, and every kernel with its work and its costs, as far as there are any yet.
+/// Times of the phases, figures of the entries, and every kernel with its work and its costs, as far as there
+/// are any yet.
 std::string makeReport(const CompileFacts &facts, const std::vector<PhaseTime> &phases,
                        const std::vector<TargetCode> &codes, const std::vector<KernelCosts> &costs);
 

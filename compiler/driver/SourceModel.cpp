@@ -1,4 +1,4 @@
-//===- SourceModel.cpp - the ONNX graph that travels in an artifact -------===//
+// The ONNX graph that travels in an artifact.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/SourceModel.h"
 

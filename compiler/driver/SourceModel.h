@@ -1,4 +1,4 @@
-//===- SourceModel.h - the ONNX graph that travels in an artifact ---------===//
+// The ONNX graph that travels in an artifact.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -21,7 +21,8 @@ std::set<std::string> initializerNames(const frontend::Model &model);
 /// Values of the floating-point initializers of all graphs, as the file has them.
 int64_t countFloatValues(const frontend::Model &model);
 
-/// Floating-point initializers of branches and loop bodies, with their numbers of values: constants, which are never trained.
+/// Floating-point initializers of branches and loop bodies, with their numbers of values: constants, which
+/// are never trained.
 std::vector<std::pair<std::string, int64_t>> listInnerInitializers(const frontend::Model &model);
 
 /// The list of names, one a line, that the model's metadata has under `key`.
@@ -30,12 +31,14 @@ std::optional<NamePattern> findNameList(const frontend::Model &model, const std:
 /// Parameters of the exported program that initializers were computed from, as far as the file says.
 std::vector<std::string> listSources(const frontend::Model &model);
 
-/// The model with the value `name` of its graph as one more output; null when that is no value of a node, or an output already.
+/// The model with the value `name` of its graph as one more output; null when that is no value of a node, or
+/// an output already.
 std::shared_ptr<const frontend::Model> exposeValue(const frontend::Model &model, const std::string &name,
                                                    frontend::Status &outcome);
 
-/// The model without the bytes of initializers that the tensor table has (flag IN_MODEL); other external data is taken in,
-/// so that the result is one self-contained message. False when a tensor cannot be read or the result passes 2 GiB.
+/// The model without the bytes of initializers that the tensor table has (flag IN_MODEL); other external data
+/// is taken in, so that the result is one self-contained message. False when a tensor cannot be read or the
+/// result passes 2 GiB.
 bool makeSource(const frontend::Model &model, const std::vector<artifact::Tensor> &tensors,
                 artifact::Bytes &source, std::string &error);
 

@@ -1,4 +1,4 @@
-//===- Summary.cpp - the screen that `ortc train` ends with ---------------===//
+// The screen that `ortc train` ends with.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Manifest.h"
 #include "runtime/host/text.h"
@@ -55,7 +55,8 @@ static std::string joinNames(const std::vector<std::string> &names, size_t most)
   return names.size() > most ? list + ", ... (" + std::to_string(names.size()) + " tensors)" : list;
 }
 
-/// How much is trained, and what makes the difference to the file: what is frozen for which reason, and what was shared anew.
+/// How much is trained, and what makes the difference to the file: what is frozen for which reason, and what
+/// was shared anew.
 static void describeTrained(const CompileFacts &facts, const artifact::Artifact &artifact,
                             const std::function<void(const char *, const std::string &)> &line) {
   int64_t parameters = 0, trained = 0, frozen = 0;

@@ -1,4 +1,4 @@
-//===- TensorImage.cpp - tensors as the artifact stores them --------------===//
+// Tensors as the artifact stores them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/TensorImage.h"
 

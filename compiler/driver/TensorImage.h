@@ -1,4 +1,4 @@
-//===- TensorImage.h - tensors as the artifact stores them ----------------===//
+// Tensors as the artifact stores them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,4 +1,4 @@
-//===- TrainChoices.cpp - what else could be trained ----------------------===//
+// What else could be trained.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/TrainChoices.h"
 

@@ -1,4 +1,4 @@
-//===- TrainChoices.h - what else could be trained ------------------------===//
+// What else could be trained.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -18,14 +18,16 @@ struct TrainChoice {
   uint64_t persistent = 0, constants = 0, transient = 0; ///< transient: of the first entry, the training step
 };
 
-/// Subsets of `trained` that people choose when memory is short: the last layer, the last quarter, the last half of the layers, and
-/// tensors of one dimension (biases and norms). A layer is a node that reads a trained tensor; "last" is in the order of the
-/// graph. Subsets that are empty, everything, or the same as another one are left out.
+/// Subsets of `trained` that people choose when memory is short: the last layer, the last quarter, the last
+/// half of the layers, and tensors of one dimension (biases and norms). A layer is a node that reads a
+/// trained tensor; "last" is in the order of the graph. Subsets that are empty, everything, or the same as
+/// another one are left out.
 std::vector<TrainChoice> listTrainChoices(const proto::GraphProto &graph,
                                           const std::vector<std::string> &trained);
 
-/// Plans each of `choices` with `planOne`, which gets the options of a compilation that trains nothing else and fills in what
-/// that takes; those that can be planned are added to `planned`. Others, such as tensors that no gradient reaches, are left out.
+/// Plans each of `choices` with `planOne`, which gets the options of a compilation that trains nothing else
+/// and fills in what that takes; those that can be planned are added to `planned`. Others, such as tensors
+/// that no gradient reaches, are left out.
 void planChoices(CompileOptions options, const std::vector<TrainChoice> &choices,
                  const std::function<bool(const CompileOptions &, TrainChoice &)> &planOne,
                  std::vector<TrainChoice> &planned);

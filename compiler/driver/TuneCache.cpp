@@ -1,4 +1,4 @@
-//===- TuneCache.cpp - the choices that measurements made -----------------===//
+// The choices that measurements made.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/TuneCache.h"
 

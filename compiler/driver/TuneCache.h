@@ -1,4 +1,4 @@
-//===- TuneCache.h - the choices that measurements made -------------------===//
+// The choices that measurements made.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A JSON file to be committed: sorted, one line for each number, so that files of two branches can be merged.
@@ -18,8 +18,8 @@ struct TunedKernel {
           tunedNanoseconds = 0; ///< of a call on one core: the table's choice, and this one
 };
 
-/// Where figures hold: "native znver1, 8 lanes, 16 registers, 512 KiB, fma, 2 workers", with the size of the second-level
-/// cache. No other target's choices are taken.
+/// Where figures hold: "native znver1, 8 lanes, 16 registers, 512 KiB, fma, 2 workers", with the size of the
+/// second-level cache. No other target's choices are taken.
 std::string describePlace(const cpu::Target &target, cpu::Numerics numerics);
 
 /// Measurements by place and by key (KernelBlocking).
@@ -27,8 +27,8 @@ class TuneCache {
 public:
   using Kernels = std::map<std::string, TunedKernel>;
 
-  /// Takes over what the file has besides what is known already. A file that is not there is empty where that `mayBeMissing`. False with `error` for what
-  /// is no such file, or has another version.
+  /// Takes over what the file has besides what is known already. A file that is not there is empty where that
+  /// `mayBeMissing`. False with `error` for what is no such file, or has another version.
   bool read(const std::string &path, bool mayBeMissing, std::string &error);
   std::string write() const;
 

@@ -1,8 +1,8 @@
-//===- TuneKernels.cpp - choices for kernels by measurement ---------------===//
+// Choices for kernels by measurement.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From the choice of the cost table uphill: each round compiles and measures all that differ in one respect from the best
-// so far. Chunks are all run by one core; what they do to the balance of several is computed.
+// From the choice of the cost table uphill: each round compiles and measures all that differ in one respect
+// from the best so far. Chunks are all run by one core; what they do to the balance of several is computed.
 #include "compiler/driver/TuneKernels.h"
 
 #include "compiler/driver/MeasureKernels.h"

@@ -1,4 +1,4 @@
-//===- Contraction.cpp - dot, convolution and pooling on host tensors -----===//
+// Dot, convolution and pooling on host tensors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/evaluator/Kernels.h"
 

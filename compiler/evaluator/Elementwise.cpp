@@ -1,4 +1,4 @@
-//===- Elementwise.cpp - arith and math on host tensors -------------------===//
+// Arith and math on host tensors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/evaluator/Kernels.h"
 

@@ -1,4 +1,4 @@
-//===- Evaluator.cpp - nn, arith and math on host tensors -----------------===//
+// The dialects nn, arith and math on host tensors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/evaluator/Evaluator.h"
 

@@ -1,4 +1,4 @@
-//===- Evaluator.h - nn, arith and math on host tensors -------------------===//
+// The dialects nn, arith and math on host tensors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The plain meaning of a tensor program, one loop per operation. It folds constants at compile time and is the oracle

@@ -1,4 +1,4 @@
-//===- HostTensor.cpp - a tensor in host memory ---------------------------===//
+// A tensor in host memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/evaluator/HostTensor.h"
 

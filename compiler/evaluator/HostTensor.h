@@ -1,4 +1,4 @@
-//===- HostTensor.h - a tensor in host memory -----------------------------===//
+// A tensor in host memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Row-major elements, held wide: floating point as double, integers and booleans as sign-extended int64

@@ -1,4 +1,4 @@
-//===- Indexing.cpp - gathers and scatters on host tensors ----------------===//
+// Gathers and scatters on host tensors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/evaluator/Kernels.h"
 

@@ -1,4 +1,4 @@
-//===- Kernels.h - the evaluator's loops, by family -----------------------===//
+// The evaluator's loops, by family.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Each function returns the results of `op`, not yet rounded to their types, or nothing when the operation is not of

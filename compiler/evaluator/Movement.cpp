@@ -1,4 +1,4 @@
-//===- Movement.cpp - data movement on host tensors -----------------------===//
+// Data movement on host tensors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/evaluator/Kernels.h"
 

@@ -1,4 +1,4 @@
-//===- Reduction.cpp - reductions on host tensors -------------------------===//
+// Reductions on host tensors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/evaluator/Kernels.h"
 

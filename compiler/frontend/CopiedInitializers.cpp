@@ -1,4 +1,4 @@
-//===- CopiedInitializers.cpp - one parameter in several initializers -----===//
+// One parameter in several initializers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/CopiedInitializers.h"
 
@@ -71,8 +71,8 @@ public:
   }
 
 private:
-  /// Remembers a parameter under its module, and the modules around that one. The parts of names are a tree, which takes no more
-  /// memory than the names.
+  /// Remembers a parameter under its module, and the modules around that one. The parts of names are a tree,
+  /// which takes no more memory than the names.
   void addParameter(const std::string &name) {
     size_t dot = name.rfind('.');
     if (dot == name.npos || !isParameterName(name))
@@ -116,8 +116,8 @@ private:
                : numbers.insert({std::move(names), static_cast<int>(numbers.size()) + 1}).first->second;
   }
 
-  /// "layers.0.fc" for the node "/layers.0/fc/MatMul"; "" for nodes of no module. A second call of `fc` is written "fc_1", so
-  /// an ending is a part of the name only where a parameter says so.
+  /// "layers.0.fc" for the node "/layers.0/fc/MatMul"; "" for nodes of no module. A second call of `fc` is
+  /// written "fc_1", so an ending is a part of the name only where a parameter says so.
   std::string nameModule(const proto::NodeProto &node) const {
     const std::string &name = node.name();
     std::string module;
@@ -176,8 +176,8 @@ private:
     return g.find(source == sources.end() ? name : source->second);
   }
 
-  /// Whether one module was made by copying the other: further parameters are equal, too, or, where there are none that could
-  /// tell, their paths differ in a number only.
+  /// Whether one module was made by copying the other: further parameters are equal, too, or, where there are
+  /// none that could tell, their paths differ in a number only.
   bool areCopies(int a, int b) {
     auto [known, isNew] = copies.insert({std::minmax(a, b), false});
     if (isNew)
@@ -302,9 +302,10 @@ private:
     return result;
   }
 
-  /// Sorts equal initializers into parameters. Those with names of their own come first: they are not each other's copies. A
-  /// copy is compared with the originals that it may be the same as: of its parameters, of its module, of no module. With
-  /// others, of which the elements must tell, it is compared up to a limit, so that the time is linear.
+  /// Sorts equal initializers into parameters. Those with names of their own come first: they are not each
+  /// other's copies. A copy is compared with the originals that it may be the same as: of its parameters, of
+  /// its module, of no module. With others, of which the elements must tell, it is compared up to a limit, so
+  /// that the time is linear.
   void relate(std::vector<Candidate> group) {
     std::vector<const Candidate *> ordered;
     size_t elements = 0;

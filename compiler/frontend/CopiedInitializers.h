@@ -1,8 +1,9 @@
-//===- CopiedInitializers.h - one parameter in several initializers -------===//
+// One parameter in several initializers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Folding writes a weight that several operations read once for each of them: bitwise equal, transposed or reshaped, under
-// names that the exporter makes up. And it merges what is equal by chance: the weights of fresh norms, of copied layers.
+// Folding writes a weight that several operations read once for each of them: bitwise equal, transposed or
+// reshaped, under names that the exporter makes up. And it merges what is equal by chance: the weights of
+// fresh norms, of copied layers.
 #pragma once
 
 #include "compiler/frontend/EqualTensors.h"
@@ -26,10 +27,10 @@ struct FoundCopies {
   std::vector<FoundCopy> perhaps; ///< nothing in the file tells, and the elements may be equal by chance
 };
 
-/// Which copies with made-up names are the parameters that they are equal to. What the file says decides: the parameters that
-/// a value was folded from, and the modules in the names of nodes ("/layers.0/fc/MatMul"). Where it says nothing, elements that
-/// look drawn at random do. Costs a few passes over the tensors of which another one has the type, the size and both ends:
-/// what would take longer is left apart.
+/// Which copies with made-up names are the parameters that they are equal to. What the file says decides: the
+/// parameters that a value was folded from, and the modules in the names of nodes ("/layers.0/fc/MatMul").
+/// Where it says nothing, elements that look drawn at random do. Costs a few passes over the tensors of which
+/// another one has the type, the size and both ends: what would take longer is left apart.
 FoundCopies findCopies(const InitializerGraph &g);
 
 /// Identity nodes with made-up names that stand for a parameter of another module of the model, in order.

@@ -1,4 +1,4 @@
-//===- EqualTensors.cpp - tensors that hold the same elements -------------===//
+// Tensors that hold the same elements.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/EqualTensors.h"
 
@@ -13,8 +13,8 @@ namespace ortc::frontend {
 
 /// Permutations of so many dimensions are tried: 720.
 static constexpr size_t kMostPermuted = 6;
-/// Passes over two tensors, one after the other in the shape of either: 4 dimensions have 23 permutations that are not the
-/// identity.
+/// Passes over two tensors, one after the other in the shape of either: 4 dimensions have 23 permutations
+/// that are not the identity.
 static constexpr size_t kPasses = 2 * 24;
 /// To begin with a permutation costs as much as so many comparisons.
 static constexpr size_t kBeginning = 64;
@@ -51,8 +51,8 @@ static std::vector<int64_t> dropOnes(const std::vector<int64_t> &dims) {
   return kept;
 }
 
-/// Whether `copy` has the elements of `original`, a tensor of the shape `dims`, in the order of its transpose. False when there
-/// are no comparisons left.
+/// Whether `copy` has the elements of `original`, a tensor of the shape `dims`, in the order of its
+/// transpose. False when there are no comparisons left.
 template <typename Element>
 static bool isTranspose(const char *original, const std::vector<int64_t> &dims,
                         const std::vector<int64_t> &permutation, const char *copy, size_t &comparisons) {

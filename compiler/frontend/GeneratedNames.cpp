@@ -1,4 +1,4 @@
-//===- GeneratedNames.cpp - names that exporters make up ------------------===//
+// Names that exporters make up.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/GeneratedNames.h"
 

@@ -1,4 +1,4 @@
-//===- GraphEdits.cpp - what edits of a graph share -----------------------===//
+// What edits of a graph share.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/GraphEdits.h"
 

@@ -1,4 +1,4 @@
-//===- GraphEdits.h - what edits of a graph share -------------------------===//
+// What edits of a graph share.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -11,7 +11,8 @@
 
 namespace ortc::frontend {
 
-/// The names that a graph gives: of initializers, inputs and results. Those of branches and loop bodies are not among them.
+/// The names that a graph gives: of initializers, inputs and results. Those of branches and loop bodies are
+/// not among them.
 std::set<std::string> listNames(const proto::GraphProto &graph);
 
 /// Gives names that nothing in the graph has, nor in branches and loop bodies.

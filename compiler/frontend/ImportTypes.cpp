@@ -1,4 +1,4 @@
-//===- ImportTypes.cpp - ONNX types, tensors and attributes in MLIR -------===//
+// ONNX types, tensors and attributes in MLIR.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/ImportTypes.h"
 

@@ -1,4 +1,4 @@
-//===- ImportTypes.h - ONNX types, tensors and attributes in MLIR ---------===//
+// ONNX types, tensors and attributes in MLIR.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

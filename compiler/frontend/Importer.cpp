@@ -1,4 +1,4 @@
-//===- Importer.cpp - an ONNX file as IR of the onnx dialect --------------===//
+// An ONNX file as IR of the onnx dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The model has passed every check (Model.h), so names resolve and nodes stand in order: one walk builds the
@@ -7,10 +7,10 @@
 
 #include "compiler/frontend/ImportTypes.h"
 #include "compiler/frontend/InitializerOrigins.h"
-#include "compiler/frontend/OnnxOperators.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "dialects/onnx/InitializerOrigin.h"
 #include "dialects/onnx/OnnxDialect.h"
+#include "dialects/onnx/OnnxOperators.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -236,7 +236,8 @@ int64_t Importer::sinceVersion(const proto::NodeProto &node, const Opsets &opset
   if (functions.contains(functionKey(node.domain(), node.op_type(), node.overload())))
     return 0;
   std::string_view domain = canonicalDomain(node.domain());
-  const OperatorDefinition *definition = findOperator(domain, node.op_type(), opsetOf(opsets, domain));
+  const onnx::OperatorDefinition *definition =
+      onnx::findOperator(domain, node.op_type(), opsetOf(opsets, domain));
   return definition ? definition->since : 0;
 }
 
@@ -247,8 +248,8 @@ FailureOr<DictionaryAttr> Importer::importAttributes(const proto::NodeProto &nod
     char kind = attributeKind(attribute);
     Attribute value;
     if (!attribute.ref_attr_name().empty())
-      value =
-          onnx::ReferenceAttr::get(context, attribute.ref_attr_name(), StringRef(attributeKindName(kind)));
+      value = onnx::ReferenceAttr::get(context, attribute.ref_attr_name(),
+                                       StringRef(onnx::attributeKindName(kind)));
     else if (kind == 'g' || kind == 'G')
       continue;
     else

@@ -1,4 +1,4 @@
-//===- Importer.h - an ONNX file as IR of the onnx dialect ----------------===//
+// An ONNX file as IR of the onnx dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,4 +1,4 @@
-//===- InitializerGraph.cpp - initializers and their readers --------------===//
+// Initializers and their readers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/InitializerGraph.h"
 

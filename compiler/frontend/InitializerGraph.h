@@ -1,4 +1,4 @@
-//===- InitializerGraph.h - initializers and their readers ----------------===//
+// Initializers and their readers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -19,8 +19,8 @@ struct Reader {
   int node, input;
 };
 
-/// The graph of a model with its initializers by name. Of branches and loop bodies it is known only what they read. Holds
-/// references into the model.
+/// The graph of a model with its initializers by name. Of branches and loop bodies it is known only what they
+/// read. Holds references into the model.
 class InitializerGraph {
 public:
   explicit InitializerGraph(const Model &model);

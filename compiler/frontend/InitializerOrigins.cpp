@@ -1,4 +1,4 @@
-//===- InitializerOrigins.cpp - what an exporter says about initializers --===//
+// What an exporter says about initializers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/InitializerOrigins.h"
 

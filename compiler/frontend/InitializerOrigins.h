@@ -1,4 +1,4 @@
-//===- InitializerOrigins.h - what an exporter says about initializers ----===//
+// What an exporter says about initializers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // PyTorch's exporter writes down which values of the exported program are parameters and which are buffers, and its
@@ -32,7 +32,8 @@ struct InitializerOrigin {
 /// What the metadata of the graph says about its initializers; those about which it says nothing are left out.
 std::map<std::string, InitializerOrigin> findOrigins(const proto::GraphProto &graph);
 
-/// The parameters (and buffers, when asked for) of the exported program that are no initializers, and that none was computed from.
+/// The parameters (and buffers, when asked for) of the exported program that are no initializers, and that
+/// none was computed from.
 std::vector<std::string> findLostParameters(const proto::GraphProto &graph, bool buffers = false);
 
 /// For each node the parameters and buffers that its operation took in the exported program, in their order.

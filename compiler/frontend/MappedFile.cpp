@@ -1,4 +1,4 @@
-//===- MappedFile.cpp - a file mapped read-only ---------------------------===//
+// A file mapped read-only.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/MappedFile.h"
 

@@ -1,4 +1,4 @@
-//===- MergedInitializers.cpp - parameters stored once for many ------------===//
+// Parameters stored once for many.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/MergedInitializers.h"
 
@@ -28,8 +28,8 @@ static std::vector<int> findMergedParameters(const InitializerGraph &g) {
   return nodes;
 }
 
-/// One input of a node that reads an initializer in place of a parameter, or buffer, of that name; a bias of so many zeros that
-/// the node has lost.
+/// One input of a node that reads an initializer in place of a parameter, or buffer, of that name; a bias of
+/// so many zeros that the node has lost.
 struct Replacement {
   int node, input;
   std::string name;
@@ -60,8 +60,8 @@ static int64_t countLostBias(const InitializerGraph &g, const proto::NodeProto &
   return count <= elements ? count : 0; // else the weight has no elements
 }
 
-/// Where the operation of the exported program took parameters that the file has lost, and the nodes read as many others in their
-/// place: exporters merge equal ones.
+/// Where the operation of the exported program took parameters that the file has lost, and the nodes read as
+/// many others in their place: exporters merge equal ones.
 static std::vector<Replacement> findReplaced(const InitializerGraph &g) {
   std::vector<std::string> names = findLostParameters(g.graph, /*buffers=*/true);
   std::set<std::string> lost(names.begin(), names.end()), present = listNames(g.graph);

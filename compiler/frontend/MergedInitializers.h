@@ -1,4 +1,4 @@
-//===- MergedInitializers.h - parameters stored once for many --------------===//
+// Parameters stored once for many.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace ortc::frontend {
 
-/// Gives nodes that read a parameter which an exporter merged with an equal one their own again, and convolutions the bias of
-/// zeros that it dropped. Replaces `model` by an edited copy where there is one.
+/// Gives nodes that read a parameter which an exporter merged with an equal one their own again, and
+/// convolutions the bias of zeros that it dropped. Replaces `model` by an edited copy where there is one.
 Status restoreMerged(std::shared_ptr<const Model> &model, const SharingOptions &options,
                      SharingReport &report);
 

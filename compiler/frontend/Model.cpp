@@ -1,4 +1,4 @@
-//===- Model.cpp - from a file to a checked model -------------------------===//
+// From a file to a checked model.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/Model.h"
 

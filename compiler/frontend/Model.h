@@ -1,4 +1,4 @@
-//===- Model.h - a checked ONNX model in memory ---------------------------===//
+// A checked ONNX model in memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

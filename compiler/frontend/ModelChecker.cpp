@@ -1,4 +1,4 @@
-//===- ModelChecker.cpp - well-formedness of a parsed model ---------------===//
+// Well-formedness of a parsed model.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One walk over the model, outermost graph first. A graph knows the names of the graphs around it through
@@ -7,8 +7,8 @@
 
 #include "compiler/frontend/NameChecker.h"
 #include "compiler/frontend/NodeOrder.h"
-#include "compiler/frontend/OnnxOperators.h"
 #include "compiler/frontend/onnx.pb.h"
+#include "dialects/onnx/OnnxOperators.h"
 
 #include <algorithm>
 #include <functional>
@@ -146,13 +146,13 @@ Status Checker::checkOpsets(const Context &context, const std::string &where) {
       continue;
     if (!domain.empty())
       continue;
-    if (opset.version() < kOldestOpset)
+    if (opset.version() < onnx::kOldestOpset)
       return Status::error(where + "imports opset " + std::to_string(opset.version()) +
-                           "; the oldest supported is " + std::to_string(kOldestOpset) +
+                           "; the oldest supported is " + std::to_string(onnx::kOldestOpset) +
                            "; export again, or convert with onnx.version_converter");
-    if (opset.version() > kNewestOpset)
+    if (opset.version() > onnx::kNewestOpset)
       return Status::error(where + "imports opset " + std::to_string(opset.version()) +
-                           "; the newest supported is " + std::to_string(kNewestOpset) +
+                           "; the newest supported is " + std::to_string(onnx::kNewestOpset) +
                            "; export with an older opset");
   }
   return {};
@@ -169,7 +169,7 @@ Status Checker::run() {
   // Before IR version 3 there were no opset imports, and only opset 1.
   if (proto.opset_import().empty())
     return Status::error("the model imports no opset (opset 1 is meant); the oldest supported is " +
-                         std::to_string(kOldestOpset) +
+                         std::to_string(onnx::kOldestOpset) +
                          "; export again, or convert with onnx.version_converter");
   ORTC_RETURN_IF_ERROR(checkOpsets(context, "the model "));
   ORTC_RETURN_IF_ERROR(checkFunctions());
@@ -444,7 +444,7 @@ static std::string strayValue(const proto::AttributeProto &a, char kind) {
                                   {'Y', a.type_protos_size()}};
   for (auto [letter, present] : held)
     if (present && letter != kind)
-      return std::string(attributeKindName(letter));
+      return std::string(onnx::attributeKindName(letter));
   return "";
 }
 
@@ -468,11 +468,11 @@ Status Checker::checkAttribute(proto::AttributeProto &attribute, const Scope &sc
   bool harmless = (stray == "float" && attribute.f() == 0) || (stray == "int" && attribute.i() == 0) ||
                   (stray == "string" && attribute.s().empty());
   if (!stray.empty() && !harmless)
-    return at(where, "its type is " + std::string(attributeKindName(kind)) +
+    return at(where, "its type is " + std::string(onnx::attributeKindName(kind)) +
                          " but it holds a value of type " + stray);
   if ((kind == 't' && !attribute.has_t()) || (kind == 'g' && !attribute.has_g()) ||
       (kind == 'p' && !attribute.has_sparse_tensor()) || (kind == 'y' && !attribute.has_tp()))
-    return at(where, "its type is " + std::string(attributeKindName(kind)) + " but it holds no value");
+    return at(where, "its type is " + std::string(onnx::attributeKindName(kind)) + " but it holds no value");
   TensorData data;
   auto tensor = [&](const proto::TensorProto &t) {
     Status status = model.tensor(t, data);
@@ -506,10 +506,10 @@ Status Checker::checkDefinition(const proto::NodeProto &node, const Context &con
                                 const std::string &where) {
   std::string_view domain = canonicalDomain(node.domain());
   int64_t opset = std::max<int64_t>(opsetOf(context.opsets, domain), 0);
-  if (!opset && isStandardDomain(domain))
+  if (!opset && onnx::isStandardDomain(domain))
     return at(where, domain.empty() ? "no opset is imported for the default domain"
                                     : "no opset is imported for domain " + quote(node.domain()));
-  const OperatorDefinition *definition = findOperator(domain, node.op_type(), opset);
+  const onnx::OperatorDefinition *definition = onnx::findOperator(domain, node.op_type(), opset);
   if (!definition)
     return {};
   std::vector<bool> present;
@@ -520,12 +520,12 @@ Status Checker::checkDefinition(const proto::NodeProto &node, const Context &con
   int outputs = node.output_size();
   while (outputs > 0 && node.output(outputs - 1).empty())
     --outputs;
-  std::string wrong = checkArity(*definition, present, static_cast<size_t>(outputs));
+  std::string wrong = onnx::checkArity(*definition, present, static_cast<size_t>(outputs));
   if (wrong.empty()) {
     std::vector<std::pair<std::string_view, char>> attributes;
     for (const proto::AttributeProto &attribute : node.attribute())
       attributes.push_back({attribute.name(), attributeKind(attribute)});
-    wrong = checkAttributes(*definition, attributes);
+    wrong = onnx::checkAttributes(*definition, attributes);
   }
   return wrong.empty() ? Status() : at(where, wrong);
 }

@@ -1,4 +1,4 @@
-//===- ModelChecker.h - well-formedness of a parsed model -----------------===//
+// Well-formedness of a parsed model.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,7 +1,8 @@
-//===- NameChecker.cpp - the text of a model ------------------------------===//
+// The text of a model.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One walk over the messages that hold text. Depth is bounded because protobuf limits the nesting of messages it parses.
+// One walk over the messages that hold text. Depth is bounded because protobuf limits the nesting of messages
+// it parses.
 #include "compiler/frontend/NameChecker.h"
 
 #include "compiler/frontend/onnx.pb.h"

@@ -1,4 +1,4 @@
-//===- NodeOrder.h - topological order of the nodes of a graph ------------===//
+// Topological order of the nodes of a graph.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

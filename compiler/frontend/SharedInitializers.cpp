@@ -1,4 +1,4 @@
-//===- SharedInitializers.cpp - parameters that an exporter merged or copied =//
+// Parameters that an exporter merged or copied.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/SharedInitializers.h"
 

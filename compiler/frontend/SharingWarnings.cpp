@@ -1,4 +1,4 @@
-//===- SharingWarnings.cpp - what nothing in the file decides --------------===//
+// What nothing in the file decides.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/SharingWarnings.h"
 
@@ -152,8 +152,9 @@ static void reportLostParameters(const InitializerGraph &g, SharingReport &repor
         quoteSome(lost, 4));
 }
 
-/// Whether a folded value has the elements of its parameters, moved at most: by the name of the operation that gave it. Values
-/// inside an operation ("val_3") are the transposed weights of matrix products and the merged gates of recurrent layers.
+/// Whether a folded value has the elements of its parameters, moved at most: by the name of the operation
+/// that gave it. Values inside an operation ("val_3") are the transposed weights of matrix products and the
+/// merged gates of recurrent layers.
 static bool isMoved(const std::string &name, size_t parameters) {
   // What was merged, and has its own again, is called NODE.NAME.
   std::string last = name.substr(name.rfind('.') + 1),

@@ -1,4 +1,4 @@
-//===- Status.h - success, or a message for the user ----------------------===//
+// Success, or a message for the user.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,4 +1,4 @@
-//===- TensorData.cpp - the bytes of constant tensors ---------------------===//
+// The bytes of constant tensors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Every size is computed with overflow checks and compared with what is there before a byte is touched.

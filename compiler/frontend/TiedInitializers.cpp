@@ -1,4 +1,4 @@
-//===- TiedInitializers.cpp - one parameter of several initializers --------===//
+// One parameter of several initializers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/TiedInitializers.h"
 
@@ -42,8 +42,8 @@ static Status untie(proto::GraphProto &graph, const std::string &name) {
 
 namespace {
 
-/// Makes initializers views of others: their readers read that one, or what nodes at the front make of it. All at once, since
-/// each change of a name is a walk over the graph.
+/// Makes initializers views of others: their readers read that one, or what nodes at the front make of it.
+/// All at once, since each change of a name is a walk over the graph.
 class ViewWriter {
 public:
   explicit ViewWriter(proto::GraphProto &graph) : graph(graph), names(graph) {

@@ -1,4 +1,4 @@
-//===- TiedInitializers.h - one parameter of several initializers ----------===//
+// One parameter of several initializers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace ortc::frontend {
 
-/// Makes one parameter of the copies that are one (CopiedInitializers.h) and of what --tie says, and several of what --untie
-/// says. Replaces `model` by an edited copy where there is something to do.
+/// Makes one parameter of the copies that are one (CopiedInitializers.h) and of what --tie says, and several
+/// of what --untie says. Replaces `model` by an edited copy where there is something to do.
 Status tieAndUntie(std::shared_ptr<const Model> &model, const SharingOptions &options, SharingReport &report);
 
 } // namespace ortc::frontend

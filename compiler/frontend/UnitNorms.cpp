@@ -1,4 +1,4 @@
-//===- UnitNorms.cpp - norms written with a scale that nobody learns ------===//
+// Norms written with a scale that nobody learns.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/UnitNorms.h"
 
@@ -43,8 +43,8 @@ public:
       firstViews.push_back(isView(g.graph.node(n)) ? firstView(g.graph.node(n).input(0)).value_or(n) : -1);
   }
 
-  /// The slots of all norms whose scale is all ones and whose bias is all zeros: of instance norms, and of others that the
-  /// exporter says take no parameters.
+  /// The slots of all norms whose scale is all ones and whose bias is all zeros: of instance norms, and of
+  /// others that the exporter says take no parameters.
   std::vector<Slot> find() const {
     static const char *const kNorms[] = {"InstanceNormalization", "GroupNormalization", "LayerNormalization",
                                          "BatchNormalization"};
@@ -131,8 +131,8 @@ private:
     return slot;
   }
 
-  /// Whether an operand of a norm is all ones or all zeros: `slot` is where its initializer is read, or the last that could be
-  /// followed back.
+  /// Whether an operand of a norm is all ones or all zeros: `slot` is where its initializer is read, or the
+  /// last that could be followed back.
   bool isFilled(const Slot &slot, std::string_view elements) const {
     const std::string &value = g.graph.node(slot.node).input(slot.input);
     if (const proto::TensorProto *tensor = g.find(value))
@@ -183,8 +183,8 @@ static std::vector<Change> planChanges(const InitializerGraph &g) {
       continue; // known already
     bool isParameter = origin != origins.end() && origin->second.origin == Origin::parameter;
     bool isMadeUp = isGeneratedName(name) && !isParameter;
-    // Learned: its own name, and read by norms alone. Where others read it, too, the exporter has merged the ones of a group
-    // norm with a parameter that is equal: the weight behind it, or that of another norm.
+    // Learned: its own name, and read by norms alone. Where others read it, too, the exporter has merged the
+    // ones of a group norm with a parameter that is equal: the weight behind it, or that of another norm.
     auto isKnown = [](const Slot &slot) { return slot.learnsNothing; };
     auto marked =
         isMadeUp ? group.size() : static_cast<size_t>(std::count_if(group.begin(), group.end(), isKnown));

@@ -1,4 +1,4 @@
-//===- UnitNorms.h - norms written with a scale that nobody learns --------===//
+// Norms written with a scale that nobody learns.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // PyTorch's exporters write a group norm as
@@ -14,9 +14,10 @@
 
 namespace ortc::frontend {
 
-/// Marks the ones and zeros of such norms as constants of the exported program (InitializerOrigins.h), and gives the norm a
-/// copy of its own where an exporter has merged them with an equal parameter. A scale or bias with a name of its own that only
-/// norms read is learned and left alone. Replaces `model` by an edited copy where there is one, and adds a note.
+/// Marks the ones and zeros of such norms as constants of the exported program (InitializerOrigins.h), and
+/// gives the norm a copy of its own where an exporter has merged them with an equal parameter. A scale or
+/// bias with a name of its own that only norms read is learned and left alone. Replaces `model` by an edited
+/// copy where there is one, and adds a note.
 Status markUnitNorms(std::shared_ptr<const Model> &model, std::vector<std::string> &notes);
 
 } // namespace ortc::frontend

@@ -7,14 +7,16 @@
 
 namespace ortc::kernels {
 
-/// What fusion goes by where a program can be cut into kernels in several ways. A kernel that breaks these is not wrong, only
-/// slow; every family of backends hands its own to fusion. The values here are those of CPUs (docs/benchmarks.md).
+/// What fusion goes by where a program can be cut into kernels in several ways. A kernel that breaks these is
+/// not wrong, only slow; every family of backends hands its own to fusion. The values here are those of CPUs
+/// (docs/benchmarks.md).
 struct FusionLimits {
-  size_t operations = 160;        ///< of a loop: larger ones are not better
-  size_t buffers = 28;            ///< of any kernel
-  size_t epilogueOperations = 32; ///< of a kernel with an epilogue, which is emitted once per tile shape and vector
-  int64_t largeBytes = 2 << 20;   ///< larger tensors leave a core's caches
-  int64_t parallelPieces = 8;     ///< pieces of work below which joining loops must not reduce their number
+  size_t operations = 160; ///< of a loop: larger ones are not better
+  size_t buffers = 28;     ///< of any kernel
+  size_t epilogueOperations =
+      32; ///< of a kernel with an epilogue, which is emitted once per tile shape and vector
+  int64_t largeBytes = 2 << 20; ///< larger tensors leave a core's caches
+  int64_t parallelPieces = 8;   ///< pieces of work below which joining loops must not reduce their number
   /// What a tile of a contraction has of columns, rows and steps of the sum where the dims have as many: what cuts dims
   /// smaller stays a kernel of its own.
   int64_t tileColumns = 16, tileRows = 12, tileDepth = 16;

@@ -8,8 +8,8 @@
 
 namespace ortc::kernels {
 
-/// Functions of floating-point numbers that no machine has as an instruction, or not all have. All take one operand but Pow
-/// and Atan2.
+/// Functions of floating-point numbers that no machine has as an instruction, or not all have. All take one
+/// operand but Pow and Atan2.
 enum class MathFunction {
   Exp,
   Exp2,
@@ -42,7 +42,8 @@ enum class MathFunction {
   RoundEven,
 };
 
-/// The function that a `math` op computes, or nothing for absf, copysign, fma and the like, which are instructions everywhere.
+/// The function that a `math` op computes, or nothing for absf, copysign, fma and the like, which are
+/// instructions everywhere.
 std::optional<MathFunction> mathFunctionOf(mlir::Operation *op);
 
 } // namespace ortc::kernels

@@ -1,4 +1,4 @@
-//===- Bindings.cpp - static shapes of the graph's inputs -----------------===//
+// Static shapes of the graph's inputs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Whole-input shapes first (they give values to the symbols they meet), then symbols by name.

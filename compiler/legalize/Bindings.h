@@ -1,4 +1,4 @@
-//===- Bindings.h - static shapes of the graph's inputs -------------------===//
+// Static shapes of the graph's inputs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

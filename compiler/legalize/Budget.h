@@ -1,8 +1,8 @@
-//===- Budget.h - what a walk may spend before there is a program ---------===//
+// What a walk may spend before there is a program.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A few bytes of a model may ask for any amount of work at compile time: a range of 2^60 numbers, a loop in a loop in a loop.
-// What it comes to is taken from the budget before anything is computed, allocated or built.
+// A few bytes of a model may ask for any amount of work at compile time: a range of 2^60 numbers, a loop in a
+// loop in a loop. What it comes to is taken from the budget before anything is computed, allocated or built.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +28,17 @@ private:
   int64_t most, left;
 };
 
-/// Of one walk over a graph. What all of it buys takes seconds and less than a gigabyte; models that people train need a thousandth.
+/// Of one walk over a graph. What all of it buys takes seconds and less than a gigabyte; models that people
+/// train need a thousandth.
 struct Budget {
-  /// Numbers that nodes list, or need to know: ranges, windows, interpolation weights, places. Two transforms of length 4096 fit,
-  /// with 2^24 each; resampling to 2048 elements takes 2^21, nearly all else less than 2^12. A node that needs more is refused.
+  /// Numbers that nodes list, or need to know: ranges, windows, interpolation weights, places. Two transforms
+  /// of length 4096 fit, with 2^24 each; resampling to 2048 elements takes 2^21, nearly all else less than
+  /// 2^12. A node that needs more is refused.
   Allowance listed{int64_t(5) << 23};
   /// Elements that folding looks at. What is not reached is left to the program.
   Allowance folded{int64_t(1) << 26};
-  /// Nodes that copies of the bodies of loops, and items of sequences come to, beyond what the file holds. Each may become a kernel
-  /// of its own, which takes 20 to 50 ms. A node that needs more is refused.
+  /// Nodes that copies of the bodies of loops, and items of sequences come to, beyond what the file holds.
+  /// Each may become a kernel of its own, which takes 20 to 50 ms. A node that needs more is refused.
   Allowance nodes{20000};
 };
 

@@ -1,4 +1,4 @@
-//===- Folding.cpp - what is known while the graph is walked --------------===//
+// What is known while the graph is walked.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Operations of constants are computed by the evaluator as soon as they are built, up to a size and an amount of work;
@@ -21,8 +21,8 @@ static constexpr int64_t kFoldBytes = 1 << 20;
 /// literal.
 static constexpr int64_t kFoldBroadcastBytes = evaluator::kInlineConstantBytes;
 
-/// An operation that looks at no more elements than this, as arithmetic on shapes does, costs nothing: it is never left to
-/// the program.
+/// An operation that looks at no more elements than this, as arithmetic on shapes does, costs nothing: it is
+/// never left to the program.
 static constexpr int64_t kFreeWork = 1024;
 
 static int64_t countOf(Type type) { return elementCount(cast<RankedTensorType>(type).getShape()); }

@@ -1,8 +1,9 @@
-//===- FormulaConstants.cpp - constants of formulas among initializers ----===//
+// Constants of formulas among initializers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every question is a search along the uses or the operands of a value that stops after a fixed number of values and of their
-// uses: formulas are short, graphs are not, and a model may have as many initializers as nodes. What lies beyond is not found.
+// Every question is a search along the uses or the operands of a value that stops after a fixed number of
+// values and of their uses: formulas are short, graphs are not, and a model may have as many initializers as
+// nodes. What lies beyond is not found.
 #include "compiler/legalize/FormulaConstants.h"
 
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -32,7 +33,8 @@ template <typename Visit> bool visitUse(OpOperand &use, Visit visit) {
          visit(node, use.getOperandNumber());
 }
 
-/// Calls `visit` with the standard's nodes that read the value, and with the number of the operand, until it returns true.
+/// Calls `visit` with the standard's nodes that read the value, and with the number of the operand, until it
+/// returns true.
 template <typename Visit> bool anyUse(Value value, Visit visit) {
   return llvm::any_of(value.getUses(), [&](OpOperand &use) { return visitUse(use, visit); });
 }
@@ -310,7 +312,8 @@ static bool reachesSoftmax(Value value) {
   return false;
 }
 
-/// The sizes of the heads whose scores, or whose queries or keys, the node scales with one operand; `other` is the other.
+/// The sizes of the heads whose scores, or whose queries or keys, the node scales with one operand; `other`
+/// is the other.
 static SmallVector<double> findHeadSizes(onnx::NodeOp node, Value other, const ShapeOf &shapeOf) {
   SmallVector<double> sizes;
   auto add = [&](onnx::NodeOp product) {
@@ -464,7 +467,8 @@ static bool isEpsilon(Value value, Numbers &numbers) {
   return number && *number > 0 && *number <= 1e-2;
 }
 
-/// Adds to `roots` what is computed from the root of the value alone, if an epsilon is added to the value and its root taken.
+/// Adds to `roots` what is computed from the root of the value alone, if an epsilon is added to the value and
+/// its root taken.
 static void collectRoots(Value variance, Numbers &numbers, llvm::DenseSet<Value> &roots) {
   auto addResults = [&](Value sum) {
     Search search(sum);
@@ -504,7 +508,8 @@ static bool scalesWith(Value value, const llvm::DenseSet<Value> &roots) {
   });
 }
 
-/// Whether the value is subtracted and the difference scaled, or negated and scaled, or scaled and subtracted, by one of `roots`.
+/// Whether the value is subtracted and the difference scaled, or negated and scaled, or scaled and
+/// subtracted, by one of `roots`.
 static bool isMeanOf(Value mean, const llvm::DenseSet<Value> &roots) {
   Search views(mean);
   while (Value next = views.next())

@@ -1,4 +1,4 @@
-//===- Formulas.cpp - functions that several handlers are made of ---------===//
+// Functions that several handlers are made of.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
 
@@ -38,8 +38,8 @@ static Value withSlope(TensorBuilder &b, Value x, Value y, Value slope) {
   return nn::StraightThroughOp::create(b, y, b.mul(x, b.detach(slope)));
 }
 
-// e = exp(-|x|) never overflows; y = 1 / (1 + e) or e / (1 + e). The derivative is y (1 - y): that of the formula needs five
-// of its values.
+// e = exp(-|x|) never overflows; y = 1 / (1 + e) or e / (1 + e). The derivative is y (1 - y): that of the
+// formula needs five of its values.
 Value sigmoid(TensorBuilder &b, Value x) {
   Value positive = isPositive(b, x);
   Value e = b.exp(b.select(positive, b.neg(x), x)), one = b.constantLike(x, 1);

@@ -1,4 +1,4 @@
-//===- Formulas.h - functions that several handlers are made of -----------===//
+// Functions that several handlers are made of.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Written so that values and gradients are finite wherever the function's are, with PyTorch's choice at

@@ -1,4 +1,4 @@
-//===- Initializers.cpp - which initializers are trained ------------------===//
+// Which initializers are trained.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Initializers.h"
 

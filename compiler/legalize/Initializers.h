@@ -1,4 +1,4 @@
-//===- Initializers.h - which initializers are trained --------------------===//
+// Which initializers are trained.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The rule of `--train` and `--freeze`, and what it needs to know about the graph.
@@ -28,14 +28,15 @@ struct Initializer {
 /// can arrive is found out later.
 std::vector<Initializer> classifyInitializers(onnx::GraphOp graph, const LegalizeOptions &options);
 
-/// Freezes those that are trained by default, and are constants of formulas as far as shapes are known. Whether there are any.
+/// Freezes those that are trained by default, and are constants of formulas as far as shapes are known.
+/// Whether there are any.
 bool freezeFormulaConstants(std::vector<Initializer> &initializers, const ShapeOf &shapeOf);
 
 /// Whether some node takes `value`, or a view of it, as a weight: the filter of a convolution, the scale of a norm, ...
 bool isTakenAsWeight(mlir::Value value);
 
-/// Whether an initializer that nothing says more about looks like a mask or a table: by its name ("cos", "attn_mask"), or
-/// because its elements are 0 and 1, or 0 and hugely negative.
+/// Whether an initializer that nothing says more about looks like a mask or a table: by its name ("cos",
+/// "attn_mask"), or because its elements are 0 and 1, or 0 and hugely negative.
 bool looksLikeTable(const Initializer &entry);
 
 /// Whether every use is the running mean or variance of a batch normalisation.

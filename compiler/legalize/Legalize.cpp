@@ -1,4 +1,4 @@
-//===- Legalize.cpp - onnx to nn, arith and math on static shapes ---------===//
+// From the onnx dialect to nn, arith and math on static shapes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Which initializers are trained depends on where gradients arrive, and what is constant decides what folds:
@@ -222,8 +222,8 @@ static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options
         "--batch-norm train trains them, --batch-norm frozen says that this is meant");
 }
 
-/// Exporters in evaluation mode often leave dropout out altogether: nothing is left that could be trained. Some of them keep
-/// the nodes, with a ratio of 0.
+/// Exporters in evaluation mode often leave dropout out altogether: nothing is left that could be trained.
+/// Some of them keep the nodes, with a ratio of 0.
 static void reportDropouts(onnx::GraphOp graph, const LegalizeOptions &options, bool drops,
                            LegalizeReport &report) {
   if (options.mode != Mode::train || options.dropout != DropoutMode::Train || drops)

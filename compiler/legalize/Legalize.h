@@ -1,4 +1,4 @@
-//===- Legalize.h - onnx to nn, arith and math on static shapes -----------===//
+// From the onnx dialect to nn, arith and math on static shapes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Walks the graph in order with static operand types and constant operand values at hand. Every node is

@@ -1,4 +1,4 @@
-//===- LegalizePass.cpp - legalisation as a pass --------------------------===//
+// Legalisation as a pass.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Legalize.h"
 #include "compiler/legalize/Passes.h"

@@ -1,4 +1,4 @@
-//===- Legalizer.cpp - one walk over the graph ----------------------------===//
+// One walk over the graph.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Nodes are visited in the order of the file; those that no output needs are left out. A node that cannot be
@@ -8,10 +8,10 @@
 #include "compiler/legalize/Legalizer.h"
 
 #include "compiler/evaluator/Evaluator.h"
-#include "compiler/frontend/OnnxOperators.h"
 #include "compiler/legalize/OperatorList.h"
 #include "dialects/nn/ValueNames.h"
 #include "dialects/onnx/NodeDefinition.h"
+#include "dialects/onnx/OnnxOperators.h"
 #include "dialects/train/ElementTypes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -289,8 +289,8 @@ static int32_t onnxTypeOf(const Bound &bound) {
 }
 
 /// The definition of a node's operator; null for one that nothing is known of.
-static const frontend::OperatorDefinition *definitionOf(StringRef domain, onnx::NodeOp op) {
-  return frontend::findDefinition(domain, op.getOpType(), static_cast<int64_t>(op.getSinceVersion()));
+static const onnx::OperatorDefinition *definitionOf(StringRef domain, onnx::NodeOp op) {
+  return onnx::findDefinition(domain, op.getOpType(), static_cast<int64_t>(op.getSinceVersion()));
 }
 
 void Legalizer::legalizeNode(onnx::NodeOp op) {
@@ -303,7 +303,7 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
       findOperator(domain, op.getOpType(), static_cast<int64_t>(op.getSinceVersion()), known);
   if (!entry)
     return refuse(op, missingReason(op, known));
-  const frontend::OperatorDefinition *definition = definitionOf(domain, op);
+  const onnx::OperatorDefinition *definition = definitionOf(domain, op);
   if (!definition)
     return refuse(op, "nothing is known of its operands");
   if (std::string wrong = onnx::checkDefinition(op, *definition); !wrong.empty())
@@ -330,7 +330,7 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
     return;
   }
   SmallVector<int32_t> types = llvm::map_to_vector(operands, onnxTypeOf);
-  if (std::string wrong = frontend::checkTypes(*definition, types); !wrong.empty())
+  if (std::string wrong = onnx::checkTypes(*definition, types); !wrong.empty())
     return refuse(op, wrong);
   Block *here = b->getInsertionBlock();
   Operation *mark = here->empty() ? nullptr : &here->back();

@@ -1,4 +1,4 @@
-//===- Legalizer.h - one walk over the graph ------------------------------===//
+// One walk over the graph.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -108,8 +108,8 @@ private:
   LogicalResult foldSince(mlir::Operation *from, std::string &error);
   LogicalResult foldOne(mlir::Operation *op, std::string &error);
   Value resolve(Value value) const;
-  /// The same for what a node gives. Sequences are shared by all that hold them, unless folding has replaced an item: then they
-  /// are copied, which the node is refused for where the budget does not allow it.
+  /// The same for what a node gives. Sequences are shared by all that hold them, unless folding has replaced
+  /// an item: then they are copied, which the node is refused for where the budget does not allow it.
   LogicalResult resolve(Node &node, Bound &bound);
   Outcome finish(mlir::func::FuncOp function);
   bool dropUnreachable(mlir::Block &block, llvm::ArrayRef<Value> losses);

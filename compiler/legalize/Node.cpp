@@ -1,4 +1,4 @@
-//===- Node.cpp - what a handler works with -------------------------------===//
+// What a handler works with.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Node.h"
 

@@ -1,4 +1,4 @@
-//===- Node.h - what a handler works with ---------------------------------===//
+// What a handler works with.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A handler is a function `LogicalResult f(Node &n)` that reads operands and attributes of one ONNX node,
@@ -36,11 +36,13 @@ inline constexpr int64_t kMostElements = int64_t(1) << 40;
 /// Product of the dimensions; kMostElements + 1 when it is larger than kMostElements.
 int64_t elementCount(Ints shape);
 
-/// Sizes, counts, pads and strides beyond this are taken for damage. What a node lists has limits of its own (`Node::list`).
+/// Sizes, counts, pads and strides beyond this are taken for damage. What a node lists has limits of its own
+/// (`Node::list`).
 inline constexpr int64_t kMostSize = int64_t(1) << 26;
 
-/// A legalised ONNX value: a tensor, or a sequence of them, which exists at compile time only. Signedness is no part of the
-/// types: unsigned integers are marked here, and so are integers of 2 and 4 bits, which programs hold as i8.
+/// A legalised ONNX value: a tensor, or a sequence of them, which exists at compile time only. Signedness is
+/// no part of the types: unsigned integers are marked here, and so are integers of 2 and 4 bits, which
+/// programs hold as i8.
 struct Bound {
   Value value;
   bool isUnsigned = false;
@@ -74,13 +76,13 @@ public:
   virtual ~Walk() = default;
   virtual const LegalizeOptions &options() const = 0;
   virtual Budget &budget() = 0;
-  /// The value of a constant: an arith.constant or an initializer that is not trained. Null otherwise, and when the budget does
-  /// not allow its elements.
+  /// The value of a constant: an arith.constant or an initializer that is not trained. Null otherwise, and
+  /// when the budget does not allow its elements.
   virtual const HostTensor *constantValue(Value value) = 0;
   /// How many elements a constant has; 0 for other values.
   virtual int64_t constantSize(Value value) = 0;
-  /// An initializer that would be trained is needed at compile time: keeps it constant, for this node at once and for the
-  /// whole program in another walk. False if `value` is none.
+  /// An initializer that would be trained is needed at compile time: keeps it constant, for this node at once
+  /// and for the whole program in another walk. False if `value` is none.
   virtual bool keepConstant(Value value, llvm::StringRef why) = 0;
   /// The running statistic behind an ONNX value as a state tensor, or null when it is not a constant.
   virtual Value stateOf(Value onnxValue, onnx::NodeOp user) = 0;
@@ -91,12 +93,12 @@ public:
   /// The key of a node's draws: from the seed (the node's own, or else the caller's) and the name of its first
   /// output, so that it does not depend on what else the model holds. `part` tells several draws of a node apart.
   virtual uint32_t randomKey(onnx::NodeOp user, std::optional<uint64_t> seed, unsigned part) = 0;
-  /// Legalises a subgraph of `node` in place, at the builder's insertion point, and returns its outputs. Fails when a node of it is
-  /// refused, which is in the report then.
+  /// Legalises a subgraph of `node` in place, at the builder's insertion point, and returns its outputs.
+  /// Fails when a node of it is refused, which is in the report then.
   virtual LogicalResult inlineGraph(Node &node, onnx::GraphOp graph, llvm::ArrayRef<Bound> arguments,
                                     SmallVector<Bound> &outputs) = 0;
-  /// Runs `build`, which makes a body that runs several times. Fails when it fails or draws random numbers, which no two
-  /// runs may share; what it has refused is forgotten then.
+  /// Runs `build`, which makes a body that runs several times. Fails when it fails or draws random numbers,
+  /// which no two runs may share; what it has refused is forgotten then.
   virtual LogicalResult attempt(llvm::function_ref<LogicalResult()> build) = 0;
   /// Takes an operation that was given up out of the program.
   virtual void discard(mlir::Operation *op) = 0;

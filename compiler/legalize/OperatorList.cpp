@@ -1,9 +1,9 @@
-//===- OperatorList.cpp - what is supported, operator by operator ---------===//
+// What is supported, operator by operator.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/OperatorList.h"
 
-#include "compiler/frontend/OnnxOperators.h"
 #include "compiler/legalize/Table.h"
+#include "dialects/onnx/OnnxOperators.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -63,8 +63,8 @@ static const char *describeTypes(OperandKind kind) {
 /// The opsets whose definition of the operator has an entry.
 static std::vector<std::pair<int64_t, int64_t>> findOpsets(StringRef domain, StringRef name) {
   std::vector<std::pair<int64_t, int64_t>> ranges;
-  for (int64_t opset = frontend::kOldestOpset; opset <= frontend::kNewestOpset; ++opset) {
-    auto *definition = frontend::findOperator(domain.str(), name.str(), opset);
+  for (int64_t opset = onnx::kOldestOpset; opset <= onnx::kNewestOpset; ++opset) {
+    auto *definition = onnx::findOperator(domain.str(), name.str(), opset);
     bool known = false;
     if (!definition || !definition->since || !findOperator(domain, name, definition->since, known))
       continue;
@@ -106,7 +106,7 @@ static OperatorRow describe(StringRef domain, StringRef name) {
 
 std::vector<OperatorRow> listOperators() {
   std::set<std::pair<std::string, std::string>> names;
-  for (const frontend::OperatorDefinition &definition : frontend::listDefinitions())
+  for (const onnx::OperatorDefinition &definition : onnx::listDefinitions())
     if (definition.domain.empty())
       names.insert({std::string(definition.domain), std::string(definition.name)});
   for (const Operator &entry : getOperators())

@@ -1,4 +1,4 @@
-//===- OperatorList.h - what is supported, operator by operator -----------===//
+// What is supported, operator by operator.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The legaliser's table put beside the standard's, for `ortc ops` and docs/status.md.

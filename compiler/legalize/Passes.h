@@ -1,4 +1,4 @@
-//===- Passes.h - legalisation as a pass ----------------------------------===//
+// Legalisation as a pass.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,4 +1,4 @@
-//===- Passes.td - legalisation as a pass ------------------*- tablegen -*-===//
+// Legalisation as a pass.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 include "mlir/Pass/PassBase.td"
 

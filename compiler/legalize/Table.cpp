@@ -1,8 +1,8 @@
-//===- Table.cpp - which handler legalises an operator --------------------===//
+// Which handler legalises an operator.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Table.h"
 
-#include "compiler/frontend/OnnxOperators.h"
+#include "dialects/onnx/OnnxOperators.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -21,7 +21,7 @@ namespace handlers {
 #include "compiler/legalize/Operators.inc"
 } // namespace handlers
 
-static constexpr int64_t kNewest = frontend::kNewestOpset;
+static constexpr int64_t kNewest = onnx::kNewestOpset;
 
 ArrayRef<Operator> getOperators() {
   static const auto table = [] {

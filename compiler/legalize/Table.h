@@ -1,4 +1,4 @@
-//===- Table.h - which handler legalises an operator ----------------------===//
+// Which handler legalises an operator.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One entry for each operator and range of since-versions; the entries are in Operators.inc.

@@ -1,4 +1,4 @@
-//===- CompileOptions.cpp - flags that act on the whole of the options ----===//
+// Flags that act on the whole of the options.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/options/CompileOptions.h"
 

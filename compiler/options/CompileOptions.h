@@ -1,4 +1,4 @@
-//===- CompileOptions.h - everything a compilation is told ----*- C++ -*-===//
+// Everything a compilation is told.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One plain struct with every flag of `ortc train`, already parsed and checked as far as that is possible
@@ -6,8 +6,7 @@
 // tests share it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef ORTC_COMPILER_OPTIONS_COMPILEOPTIONS_H
-#define ORTC_COMPILER_OPTIONS_COMPILEOPTIONS_H
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -190,5 +189,3 @@ bool parseUnsigned(std::string_view text, uint64_t &value);
 bool parseNumber(std::string_view text, double &value);
 
 } // namespace ortc
-
-#endif // ORTC_COMPILER_OPTIONS_COMPILEOPTIONS_H

@@ -1,4 +1,4 @@
-//===- Specs.cpp - parsers of `kind:key=value,...` specs ------------------===//
+// Parsers of `kind:key=value,...` specs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A spec is a word, and after a colon a list of key=value. A table of the keys a kind takes, with the range

@@ -1,7 +1,6 @@
 // What a compilation is told about choices by measurement: `--tune` and `--tune-cache`.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_OPTIONS_TUNEOPTIONS_H
-#define ORTC_COMPILER_OPTIONS_TUNEOPTIONS_H
+#pragma once
 
 #include <string>
 
@@ -18,5 +17,3 @@ struct TuneOptions {
 };
 
 } // namespace ortc
-
-#endif // ORTC_COMPILER_OPTIONS_TUNEOPTIONS_H

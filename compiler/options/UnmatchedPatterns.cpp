@@ -1,4 +1,4 @@
-//===- UnmatchedPatterns.cpp - flags whose regular expression matches nothing //
+// Flags whose regular expression matches nothing.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/options/CompileOptions.h"
 

@@ -1,7 +1,6 @@
 // Size arithmetic that cannot wrap, and the random numbers of the searches.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_ARITHMETIC_H
-#define ORTC_COMPILER_PLANNING_ARITHMETIC_H
+#pragma once
 
 #include <cstdint>
 
@@ -44,5 +43,3 @@ private:
 };
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_ARITHMETIC_H

@@ -1,7 +1,6 @@
 // One component of a packing problem, and the placements that pack it.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_COMPONENT_H
-#define ORTC_COMPILER_PLANNING_COMPONENT_H
+#pragma once
 
 #include "compiler/planning/Packing.h"
 
@@ -118,5 +117,3 @@ void packExactly(const Component &component, uint64_t target, uint64_t workLimit
                  uint64_t &work);
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_COMPONENT_H

@@ -1,7 +1,6 @@
 // Problems and plans as CSV, both ways.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_CSV_H
-#define ORTC_COMPILER_PLANNING_CSV_H
+#pragma once
 
 #include "compiler/planning/Plan.h"
 
@@ -37,5 +36,3 @@ std::string writePlan(const Plan &plan);
 Expected<Plan> readPlan(const Problem &problem, std::string_view text);
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_CSV_H

@@ -1,7 +1,6 @@
 // Records of CSV files: cutting text into fields, and fields into numbers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_CSVRECORDS_H
-#define ORTC_COMPILER_PLANNING_CSVRECORDS_H
+#pragma once
 
 #include "compiler/planning/Status.h"
 
@@ -19,7 +18,8 @@ struct Record {
   std::vector<std::string> fields;
 };
 
-/// Cuts text into records, one at a time; empty lines are passed over, and the mark that some editors put in front of UTF-8.
+/// Cuts text into records, one at a time; empty lines are passed over, and the mark that some editors put in
+/// front of UTF-8.
 class RecordReader {
 public:
   explicit RecordReader(std::string_view text) : text(text), at(text.starts_with("\xEF\xBB\xBF") ? 3 : 0) {}
@@ -108,5 +108,3 @@ template <typename... Values> void line(std::string &out, const Values &...value
 }
 
 } // namespace ortc::planning::csv
-
-#endif // ORTC_COMPILER_PLANNING_CSVRECORDS_H

@@ -1,15 +1,15 @@
 // What to keep and what to make again at one moment of a schedule: a minimum cut between bytes and time.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_FRONTIERCUT_H
-#define ORTC_COMPILER_PLANNING_FRONTIERCUT_H
+#pragma once
 
 #include "compiler/planning/MinCut.h"
 #include "compiler/planning/RecomputeGraph.h"
 
 namespace ortc::planning {
 
-/// At a moment when some steps have run and others wait, every value that those have made and these want is either kept or
-/// made again, with whatever that needs and is not kept either. Bytes have a price: the cheapest choice is a minimum cut.
+/// At a moment when some steps have run and others wait, every value that those have made and these want is
+/// either kept or made again, with whatever that needs and is not kept either. Bytes have a price: the
+/// cheapest choice is a minimum cut.
 ///
 /// Network: source -> P(v) (infinite) when a waiting step reads v; P(v) -> Q(maker of v) (price of its bytes: keep v);
 /// Q(s) -> sink (time of s: run s again); Q(s) -> P(u) (infinite) for what s reads.
@@ -26,15 +26,16 @@ public:
 
   /// Per step: has it run?
   void setFrontier(const std::vector<bool> &hasRun);
-  /// The moment when `step` runs for the first time in whatever schedule: what must come before it has run, what must come
-  /// after it waits, everything else counts for neither.
+  /// The moment when `step` runs for the first time in whatever schedule: what must come before it has run,
+  /// what must come after it waits, everything else counts for neither.
   void setStep(StepId step);
 
-  /// Bytes that are there whatever is chosen: wanted values that cannot be made again and, of a step, all that it touches
-  /// and its workspace, less what it can write in place.
+  /// Bytes that are there whatever is chosen: wanted values that cannot be made again and, of a step, all
+  /// that it touches and its workspace, less what it can write in place.
   uint64_t fixedBytes() const { return fixed; }
 
-  /// What choose() has no choice about, until the next moment is set: kept (its bytes are the caller's to count) or not kept.
+  /// What choose() has no choice about, until the next moment is set: kept (its bytes are the caller's to
+  /// count) or not kept.
   enum class Decision : uint8_t { kOpen, kKept, kDropped };
   void decide(ValueId value, Decision decision) { decisions[value] = decision; }
 
@@ -43,8 +44,8 @@ public:
     uint64_t time = 0;      ///< of the steps that run again
     uint64_t cost = 0;      ///< at most time + price * keptBytes: bytes' prices are rounded down
   };
-  /// The choice of least time + price * bytes. kTimeIsFree: `cost` is the least bytes. `weights` (empty: 1 each) are per value, in 1/256, and scale its price.
-  /// Adds to `work`.
+  /// The choice of least time + price * bytes. kTimeIsFree: `cost` is the least bytes. `weights` (empty: 1
+  /// each) are per value, in 1/256, and scale its price. Adds to `work`.
   Choice choose(Price price, const std::vector<uint32_t> &weights, uint64_t &work);
 
   /// After choose(): the values that were chosen from, and whether each is kept.
@@ -68,5 +69,3 @@ private:
 };
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_FRONTIERCUT_H

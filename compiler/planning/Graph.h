@@ -1,7 +1,6 @@
 // The planner's normal form of a problem: views folded into values, dependencies as step lists.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_GRAPH_H
-#define ORTC_COMPILER_PLANNING_GRAPH_H
+#pragma once
 
 #include "compiler/planning/Plan.h"
 
@@ -60,5 +59,3 @@ std::string nameBuffer(const Problem &problem, BufferId buffer);
 std::string nameStep(const Problem &problem, StepId step);
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_GRAPH_H

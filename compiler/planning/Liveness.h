@@ -1,7 +1,6 @@
 // Bytes alive at every step of an order, exactly, with the in-place writes that save most.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_LIVENESS_H
-#define ORTC_COMPILER_PLANNING_LIVENESS_H
+#pragma once
 
 #include "compiler/planning/Graph.h"
 
@@ -34,5 +33,3 @@ uint64_t matchInPlace(const GraphStep &step, StepId id, const std::vector<StepId
                       std::vector<InPlaceEdge> *taken = nullptr);
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_LIVENESS_H

@@ -1,7 +1,6 @@
 // Maximum flow and minimum cut (Dinic) with counted work.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_MINCUT_H
-#define ORTC_COMPILER_PLANNING_MINCUT_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -52,5 +51,3 @@ private:
 };
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_MINCUT_H

@@ -1,7 +1,6 @@
 // Lower bound of the max-live of every order, one minimum cut per step.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_ORDERBOUND_H
-#define ORTC_COMPILER_PLANNING_ORDERBOUND_H
+#pragma once
 
 #include "compiler/planning/Graph.h"
 #include "compiler/planning/MinCut.h"
@@ -38,5 +37,3 @@ private:
 };
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_ORDERBOUND_H

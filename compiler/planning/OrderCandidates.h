@@ -1,7 +1,6 @@
 // Legal orders of the steps, each by one rule, from which the search starts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_ORDERCANDIDATES_H
-#define ORTC_COMPILER_PLANNING_ORDERCANDIDATES_H
+#pragma once
 
 #include "compiler/planning/Graph.h"
 
@@ -29,5 +28,3 @@ Order leastPeakFirst(const Graph &graph);
 Order leastNetFirst(const Graph &graph);
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_ORDERCANDIDATES_H

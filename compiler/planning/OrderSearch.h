@@ -1,7 +1,6 @@
 // Chooses the order of the steps: candidates, lower bound, local search.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_ORDERSEARCH_H
-#define ORTC_COMPILER_PLANNING_ORDERSEARCH_H
+#pragma once
 
 #include "compiler/planning/OrderCandidates.h"
 
@@ -23,5 +22,3 @@ struct OrderChoice {
 OrderChoice chooseOrder(const Graph &graph, const PlanOptions &options);
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_ORDERSEARCH_H

@@ -1,7 +1,6 @@
 // Offsets for items whose lifetimes are fixed: the strip packing part of memory planning.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_PACKING_H
-#define ORTC_COMPILER_PLANNING_PACKING_H
+#pragma once
 
 #include "compiler/planning/Status.h"
 
@@ -83,5 +82,3 @@ std::vector<Pool> splitPools(const PackingProblem &problem, const std::vector<ui
 Status validatePacking(const PackingProblem &problem, const std::vector<uint64_t> &offsets, uint64_t height);
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_PACKING_H

@@ -1,7 +1,6 @@
 // Packing problems as CSV in MiniMalloc's format, both ways.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_PACKINGCSV_H
-#define ORTC_COMPILER_PLANNING_PACKINGCSV_H
+#pragma once
 
 #include "compiler/planning/Packing.h"
 
@@ -37,5 +36,3 @@ Expected<PackingFile> readPacking(std::string_view text);
 std::string writePacking(const PackingFile &file, const std::vector<uint64_t> &offsets = {});
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_PACKINGCSV_H

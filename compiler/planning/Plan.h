@@ -1,7 +1,6 @@
 // What the memory planner answers: an order of the steps and a place for every buffer, with its bounds.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_PLAN_H
-#define ORTC_COMPILER_PLANNING_PLAN_H
+#pragma once
 
 #include "compiler/planning/Problem.h"
 #include "compiler/planning/Status.h"
@@ -70,9 +69,8 @@ Status check(const Problem &problem);
 
 /// Checks a plan against its problem, from nothing but the two and with none of the planner's code: order
 /// and dependencies, liveness, bounds, alignment, in-place legality, no overlap of live bytes, max-live.
-/// Nested plans too. `problem` must be one that check() accepts. Fails with kInvalidPlan and a message that names the buffer or step.
+/// Nested plans too. `problem` must be one that check() accepts. Fails with kInvalidPlan and a message that
+/// names the buffer or step.
 Status validate(const Problem &problem, const Plan &plan);
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_PLAN_H

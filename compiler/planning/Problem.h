@@ -1,7 +1,6 @@
 // What the memory planner is asked: buffers of the transient arena and the steps that use them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_PROBLEM_H
-#define ORTC_COMPILER_PLANNING_PROBLEM_H
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -77,5 +76,3 @@ struct Problem {
 };
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_PROBLEM_H

@@ -93,8 +93,8 @@ private:
   Problem result;
 };
 
-/// Searches and plans in turns. The planner may find a better order for the steps and what repeats of them, and the next
-/// search goes on in that one.
+/// Searches and plans in turns. The planner may find a better order for the steps and what repeats of them,
+/// and the next search goes on in that one.
 class Attempts {
 public:
   Attempts(const Problem &problem, const RecomputeGraph &graph, const RecomputeOptions &options,
@@ -151,8 +151,9 @@ private:
     return {};
   }
 
-  /// The smallest plan of searches that do not depend on the budget: no larger budget is refused. First down from budget to
-  /// budget, then in every order, and in the planner's, for what is a little below the best so far.
+  /// The smallest plan of searches that do not depend on the budget: no larger budget is refused. First down
+  /// from budget to budget, then in every order, and in the planner's, for what is a little below the best so
+  /// far.
   Status findSmallest(const std::vector<Order> &orders) {
     result.fits = false;
     result.runs.clear();
@@ -230,9 +231,9 @@ private:
   } best;                ///< behind `result`
 };
 
-/// Replaces `found` by what recompute() gives for smaller budgets, down to one that fits `options.budget` or to one of which
-/// the budget a byte below is refused. Steps grow while they lead to a plan, for what takes least time takes all that it may;
-/// behind one that led to none comes a byte again.
+/// Replaces `found` by what recompute() gives for smaller budgets, down to one that fits `options.budget` or
+/// to one of which the budget a byte below is refused. Steps grow while they lead to a plan, for what takes
+/// least time takes all that it may; behind one that led to none comes a byte again.
 Status descend(const Problem &problem, const std::vector<StepCost> &costs, const RecomputeOptions &options,
                const Plan &whole, Recomputation &found) {
   RecomputeOptions below = options;

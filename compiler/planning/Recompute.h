@@ -1,7 +1,6 @@
 // Runs cheap steps again so that what they make need not be kept: fits a training step into a budget of bytes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_RECOMPUTE_H
-#define ORTC_COMPILER_PLANNING_RECOMPUTE_H
+#pragma once
 
 #include "compiler/planning/Plan.h"
 
@@ -52,18 +51,17 @@ struct Recomputation {
 /// another comes after all its runs that precede it. The position of a run is its step id.
 Problem expand(const Problem &problem, const std::vector<StepRun> &runs);
 
-/// Finds runs whose plan takes at most `options.budget` bytes of arena and as little time as the search can do. `costs` has
-/// one entry a step; `whole`, where it is known, is what plan() makes of the problem by default. Deterministic. Fails as plan()
-/// does; a budget that cannot be kept is no failure.
+/// Finds runs whose plan takes at most `options.budget` bytes of arena and as little time as the search can
+/// do. `costs` has one entry a step; `whole`, where it is known, is what plan() makes of the problem by
+/// default. Deterministic. Fails as plan() does; a budget that cannot be kept is no failure.
 ///
-/// Method: a value may be dropped between two of its uses and made again, with what that needs, before the next one. What
-/// to drop at the frontier of forward and backward steps is a minimum cut between bytes and time under a price of a byte;
-/// prices are perturbed, and single gaps flipped, under an exact simulation of the resulting schedule. That is done in several
-/// orders of the steps, and again in the order that the planner gives to what was found. The bound is the
-/// cut's Lagrangian dual, at many frontiers (docs/memory-planning.md).
+/// Method: a value may be dropped between two of its uses and made again, with what that needs, before the
+/// next one. What to drop at the frontier of forward and backward steps is a minimum cut between bytes and
+/// time under a price of a byte; prices are perturbed, and single gaps flipped, under an exact simulation of
+/// the resulting schedule. That is done in several orders of the steps, and again in the order that the
+/// planner gives to what was found. The bound is the cut's Lagrangian dual, at many frontiers
+/// (docs/memory-planning.md).
 Expected<Recomputation> recompute(const Problem &problem, const std::vector<StepCost> &costs,
                                   const RecomputeOptions &options, const Plan *whole = nullptr);
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_RECOMPUTE_H

@@ -11,9 +11,9 @@ namespace ortc::planning {
 
 namespace {
 
-/// The least time of repeated steps at one moment, by branch and bound: nodes are sets of decisions about single values, their
-/// bounds are Lagrangian duals, and what is decided next is the largest value about which the two choices at the best price
-/// disagree.
+/// The least time of repeated steps at one moment, by branch and bound: nodes are sets of decisions about
+/// single values, their bounds are Lagrangian duals, and what is decided next is the largest value about
+/// which the two choices at the best price disagree.
 class LeastTime {
 public:
   static constexpr uint64_t kImpossible = UINT64_MAX;
@@ -95,7 +95,8 @@ private:
       upper = std::min(upper, low.choice.time);
       return;
     }
-    // Two choices, one too large and one that fits: try the price at which they cost the same, until nothing is cheaper.
+    // Two choices, one too large and one that fits: try the price at which they cost the same, until nothing
+    // is cheaper.
     for (int round = 0; round < 64 && high.choice.time > low.choice.time; ++round) {
       unsigned __int128 difference = (unsigned __int128)(high.choice.time - low.choice.time)
                                      << FrontierCut::kPriceShift;

@@ -1,7 +1,6 @@
 // What recomputation knows of a problem: values, who makes them, and what that costs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_RECOMPUTEGRAPH_H
-#define ORTC_COMPILER_PLANNING_RECOMPUTEGRAPH_H
+#pragma once
 
 #include "compiler/planning/Graph.h"
 #include "compiler/planning/Recompute.h"
@@ -34,5 +33,3 @@ struct RecomputeGraph {
 };
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_RECOMPUTEGRAPH_H

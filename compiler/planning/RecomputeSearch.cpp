@@ -160,8 +160,8 @@ void RecomputeSearch::searchPrices(uint64_t workLimit) {
   }
 }
 
-/// About what it takes to make the value of a gap again for the step behind it: its maker, and those of what that needs and
-/// would not find.
+/// About what it takes to make the value of a gap again for the step behind it: its maker, and those of what
+/// that needs and would not find.
 uint64_t RecomputeSearch::remakingTime(const KeptGaps &kept, GapId gap) {
   const Gap &at = replay.gaps()[gap];
   uint32_t position = at.end == kNone ? uint32_t(replay.baseOrder().size()) - 1 : at.end;
@@ -181,8 +181,8 @@ uint64_t RecomputeSearch::remakingTime(const KeptGaps &kept, GapId gap) {
   return time;
 }
 
-/// Drops, one after the other, what lies idle at the peak and frees many bytes for little time, until the budget is kept.
-/// Ends early when nothing is left to drop, or when it has become worse than `limit`.
+/// Drops, one after the other, what lies idle at the peak and frees many bytes for little time, until the
+/// budget is kept. Ends early when nothing is left to drop, or when it has become worse than `limit`.
 Replay::Result RecomputeSearch::repair(KeptGaps &kept, uint64_t limit) {
   Replay::Result result = replay.run(kept);
   for (int round = 0; round < 96 && result.legal && result.peak > budget && result.time <= limit; ++round) {
@@ -212,7 +212,8 @@ Replay::Result RecomputeSearch::repair(KeptGaps &kept, uint64_t limit) {
   return result;
 }
 
-/// Keeps some of what was dropped: a few, a part of all, or all in a range of the order; or turns single decisions round.
+/// Keeps some of what was dropped: a few, a part of all, or all in a range of the order; or turns single
+/// decisions round.
 void RecomputeSearch::ruin(KeptGaps &kept, const std::vector<GapId> &large) {
   uint32_t count = uint32_t(large.size());
   uint32_t mode = random.below(8);

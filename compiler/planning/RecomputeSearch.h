@@ -1,7 +1,6 @@
 // Searches for what to drop and make again: frontier cuts under perturbed prices, then single gaps.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_RECOMPUTESEARCH_H
-#define ORTC_COMPILER_PLANNING_RECOMPUTESEARCH_H
+#pragma once
 
 #include "compiler/planning/Arithmetic.h"
 #include "compiler/planning/FrontierCut.h"
@@ -9,8 +8,8 @@
 
 namespace ortc::planning {
 
-/// Looks for the schedule of least time whose peak is within a budget; of what is above it, the one with the smallest peak.
-/// Acceptance is by threshold: a step back of up to a limit that falls to zero is taken.
+/// Looks for the schedule of least time whose peak is within a budget; of what is above it, the one with the
+/// smallest peak. Acceptance is by threshold: a step back of up to a limit that falls to zero is taken.
 class RecomputeSearch {
 public:
   RecomputeSearch(const RecomputeGraph &graph, const Order &base, uint64_t seed);
@@ -57,5 +56,3 @@ private:
 };
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_RECOMPUTESEARCH_H

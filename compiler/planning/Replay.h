@@ -1,17 +1,16 @@
 // Plays a schedule in which values are dropped and made again, and counts its bytes and time exactly.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_REPLAY_H
-#define ORTC_COMPILER_PLANNING_REPLAY_H
+#pragma once
 
 #include "compiler/planning/OrderCandidates.h"
 #include "compiler/planning/RecomputeGraph.h"
 
 namespace ortc::planning {
 
-/// Between two uses of a value in the base order, and behind its last one, lies a gap. Where a gap begins the value is kept
-/// or dropped; what is dropped is made again when a step wants it, with whatever that needs. What is made inside a gap,
-/// because another value needs it, is likewise kept to the next use or dropped at once. What nobody wants again is dead
-/// anyway: keeping it costs nothing.
+/// Between two uses of a value in the base order, and behind its last one, lies a gap. Where a gap begins the
+/// value is kept or dropped; what is dropped is made again when a step wants it, with whatever that needs.
+/// What is made inside a gap, because another value needs it, is likewise kept to the next use or dropped at
+/// once. What nobody wants again is dead anyway: keeping it costs nothing.
 using GapId = uint32_t;
 enum : uint8_t { kKeepAtBegin = 1, kKeepInside = 2 };
 using KeptGaps = std::vector<uint8_t>; ///< per gap: which of the two
@@ -90,5 +89,3 @@ private:
 };
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_REPLAY_H

@@ -1,7 +1,6 @@
 // Status and result type of the planner: a code and a message, no exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_PLANNING_STATUS_H
-#define ORTC_COMPILER_PLANNING_STATUS_H
+#pragma once
 
 #include <cassert>
 #include <string>
@@ -54,5 +53,3 @@ private:
 };
 
 } // namespace ortc::planning
-
-#endif // ORTC_COMPILER_PLANNING_STATUS_H

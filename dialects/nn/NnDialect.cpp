@@ -1,4 +1,4 @@
-//===- NnDialect.cpp - registration of the nn dialect ---------------------===//
+// Registration of the nn dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/nn/NnDialect.h"
 

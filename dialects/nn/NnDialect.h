@@ -1,4 +1,4 @@
-//===- NnDialect.h - the nn dialect and its operations --------------------===//
+// The nn dialect and its operations.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

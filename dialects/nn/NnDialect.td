@@ -1,4 +1,4 @@
-//===- NnDialect.td - differentiable tensor algebra --------*- tablegen -*-===//
+// Differentiable tensor algebra.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef ORTC_DIALECTS_NN_DIALECT_TD
 #define ORTC_DIALECTS_NN_DIALECT_TD

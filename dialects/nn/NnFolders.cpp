@@ -1,4 +1,4 @@
-//===- NnFolders.cpp - folders and canonicalisers of nn -------------------===//
+// Folders and canonicalisers of nn.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Only what cannot change a value: identities, and chains of pure movement.

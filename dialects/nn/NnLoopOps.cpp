@@ -1,4 +1,4 @@
-//===- NnLoopOps.cpp - verifiers and simplification of loops --------------===//
+// Verifiers and simplification of loops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/nn/NnDialect.h"
 #include "dialects/nn/NnShapes.h"
@@ -202,8 +202,8 @@ private:
   llvm::BitVector arguments, results;
 };
 
-/// The arguments of the body that a result's value depends on matter; a carried value matters when it or its final value
-/// does.
+/// The arguments of the body that a result's value depends on matter; a carried value matters when it or its
+/// final value does.
 llvm::BitVector findLive(ScanOp scan) {
   unsigned carried = scan.getNumCarried();
   llvm::BitVector live(scan->getNumResults());

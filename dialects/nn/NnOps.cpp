@@ -1,4 +1,4 @@
-//===- NnOps.cpp - verifiers of tensor operations -------------------------===//
+// Verifiers of tensor operations.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/nn/NnDialect.h"
 #include "dialects/nn/NnShapes.h"

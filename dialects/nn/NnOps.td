@@ -1,4 +1,4 @@
-//===- NnOps.td - tensor operations ------------------------*- tablegen -*-===//
+// Tensor operations.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Shape, data movement, reduction, contraction and indexing. Spatial operations are in NnSpatialOps.td.
@@ -86,7 +86,8 @@ def Nn_SliceOp : Nn_Op<"slice"> {
   }];
   let arguments = (ins Nn_Tensor:$input, DenseI64ArrayAttr:$starts /*C1*/, DenseI64ArrayAttr:$strides /*C1*/);
   let results = (outs Nn_Tensor:$result /*C2, C3*/);
-  let assemblyFormat = "$input `starts` `=` $starts `strides` `=` $strides attr-dict `:` type($input) `->` type($result)";
+  let assemblyFormat = "$input `starts` `=` $starts `strides` `=` $strides attr-dict `:` type($input) `->`
+      type($result)";
   let hasFolder = 1;
 }
 
@@ -161,9 +162,9 @@ def Nn_IotaOp : Nn_Op<"iota"> {
 def Nn_RandomOp : Nn_Op<"random", [AllTypesMatch<["first", "second"]>]> {
   let summary = "random bits";
   let description = [{
-    Element `i` in row-major order is Philox2x32-10 with the counter `(i, step)` and the key `key`: two words, one for each
-    result. Of `step` the low 32 bits count. The same operands give the same bits wherever and however often they are
-    computed, so fusion computes them again rather than store them.
+    Element `i` in row-major order is Philox2x32-10 with the counter `(i, step)` and the key `key`: two words,
+    one for each result. Of `step` the low 32 bits count. The same operands give the same bits wherever and
+    however often they are computed, so fusion computes them again rather than store them.
     C1 `step` has rank 0.
     C2 both results have the same type (a trait), i32, with at most 2^32 elements.
     C3 `key` is in [0, 2^32).
@@ -236,8 +237,9 @@ def Nn_ArgReduceOp : Nn_Op<"arg_reduce"> {
 def Nn_ArgSortOp : Nn_Op<"arg_sort"> {
   let summary = "where the smallest or largest elements are along an axis, in order";
   let description = [{
-    Positions in ascending order of their elements, with `descending` the other way round; the lower position first among
-    equals. NaN counts as the largest, as in PyTorch. The result may be shorter than the input: the first positions.
+    Positions in ascending order of their elements, with `descending` the other way round; the lower position
+    first among equals. NaN counts as the largest, as in PyTorch. The result may be shorter than the input:
+    the first positions.
     C1 `axis` is below the rank and has fewer than 2^31 elements.
     C2 the result holds i32 or i64; its shape is the input's, with at most as many elements along `axis`.
 
@@ -247,7 +249,8 @@ def Nn_ArgSortOp : Nn_Op<"arg_sort"> {
   }];
   let arguments = (ins Nn_Tensor:$input, I64Attr:$axis /*C1*/, UnitAttr:$descending);
   let results = (outs Nn_IndexTensor:$result /*C2*/);
-  let assemblyFormat = "$input `axis` `=` $axis (`descending` $descending^)? attr-dict `:` type($input) `->` type($result)";
+  let assemblyFormat = "$input `axis` `=` $axis (`descending` $descending^)? attr-dict `:` type($input) `->`
+      type($result)";
 }
 
 def Nn_MomentsOp : Nn_Op<"moments", [AllTypesMatch<["mean", "variance"]>]> {
@@ -280,7 +283,8 @@ def Nn_CumSumOp : Nn_Op<"cumsum", [AllTypesMatch<["input", "result"]>]> {
   }];
   let arguments = (ins Nn_Tensor:$input, I64Attr:$axis /*C1*/, UnitAttr:$exclusive, UnitAttr:$reverse);
   let results = (outs Nn_Tensor:$result /*C2*/);
-  let assemblyFormat = "$input `axis` `=` $axis (`exclusive` $exclusive^)? (`reverse` $reverse^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$input `axis` `=` $axis (`exclusive` $exclusive^)? (`reverse` $reverse^)? attr-dict `:`
+      type($result)";
 }
 
 def Nn_SoftmaxOp : Nn_Op<"softmax", [AllTypesMatch<["input", "result"]>]> {
@@ -328,10 +332,12 @@ def Nn_DotOp : Nn_Op<"dot"> {
     C3 the result has the shape described above.
 
     ```mlir
-    %y = nn.dot %a, %b batch = [0] x [0] contract = [2] x [1] : tensor<8x2x3xf32>, tensor<8x3x4xf32> -> tensor<8x2x4xf32>
+    %y = nn.dot %a, %b batch = [0] x [0] contract = [2] x [1]
+        : tensor<8x2x3xf32>, tensor<8x3x4xf32> -> tensor<8x2x4xf32>
     ```
   }];
-  let arguments = (ins Nn_FloatTensor:$lhs, Nn_FloatTensor:$rhs, DenseI64ArrayAttr:$lhsBatch /*C1*/, DenseI64ArrayAttr:$rhsBatch /*C1*/,
+  let arguments = (ins Nn_FloatTensor:$lhs, Nn_FloatTensor:$rhs, DenseI64ArrayAttr:$lhsBatch /*C1*/,
+      DenseI64ArrayAttr:$rhsBatch /*C1*/,
                        DenseI64ArrayAttr:$lhsContract /*C1*/, DenseI64ArrayAttr:$rhsContract /*C1*/);
   let results = (outs Nn_FloatTensor:$result /*C2, C3*/);
   let assemblyFormat = [{
@@ -399,7 +405,8 @@ def Nn_GatherOp : Nn_Op<"gather"> {
   }];
   let arguments = (ins Nn_Tensor:$input, Nn_IndexTensor:$indices, I64Attr:$axis /*C1*/);
   let results = (outs Nn_Tensor:$result /*C2*/);
-  let assemblyFormat = "$input `,` $indices `axis` `=` $axis attr-dict `:` type($input) `,` type($indices) `->` type($result)";
+  let assemblyFormat = "$input `,` $indices `axis` `=` $axis attr-dict `:` type($input) `,` type($indices) `->`
+      type($result)";
 }
 
 def Nn_ScatterAddOp : Nn_Op<"scatter_add"> {
@@ -415,7 +422,8 @@ def Nn_ScatterAddOp : Nn_Op<"scatter_add"> {
   }];
   let arguments = (ins Nn_IndexTensor:$indices, Nn_Tensor:$updates /*C2*/, I64Attr:$axis /*C1*/);
   let results = (outs Nn_Tensor:$result);
-  let assemblyFormat = "$indices `,` $updates `axis` `=` $axis attr-dict `:` type($indices) `,` type($updates) `->` type($result)";
+  let assemblyFormat = "$indices `,` $updates `axis` `=` $axis attr-dict `:` type($indices) `,` type($updates)
+      `->` type($result)";
 }
 
 def Nn_GatherElementsOp : Nn_Op<"gather_elements"> {
@@ -431,13 +439,15 @@ def Nn_GatherElementsOp : Nn_Op<"gather_elements"> {
   }];
   let arguments = (ins Nn_Tensor:$input, Nn_IndexTensor:$indices, I64Attr:$axis /*C1*/);
   let results = (outs Nn_Tensor:$result /*C2*/);
-  let assemblyFormat = "$input `,` $indices `axis` `=` $axis attr-dict `:` type($input) `,` type($indices) `->` type($result)";
+  let assemblyFormat = "$input `,` $indices `axis` `=` $axis attr-dict `:` type($input) `,` type($indices) `->`
+      type($result)";
 }
 
 def Nn_ScatterElementsOp : Nn_Op<"scatter_elements", [AllTypesMatch<["input", "result"]>]> {
   let summary = "single elements written along an axis";
   let description = [{
-    `y = x; y[a, indices[a, i, b], b] = mode(y[a, indices[a, i, b], b], updates[a, i, b])`, in row-major order of the indices.
+    `y = x; y[a, indices[a, i, b], b] = mode(y[a, indices[a, i, b], b], updates[a, i, b])`, in row-major order
+    of the indices.
     C1 `axis` is below the rank; all ranks are equal.
     C2 `updates` has the indices' shape, which exceeds the input in no dimension but `axis`; element types are equal.
     C3 input and result types are equal (a trait).
@@ -446,9 +456,11 @@ def Nn_ScatterElementsOp : Nn_Op<"scatter_elements", [AllTypesMatch<["input", "r
     %y = nn.scatter_elements add %x, %i, %u axis = 1 : tensor<2x5xf32>, tensor<2x3xi64>
     ```
   }];
-  let arguments = (ins Nn_ScatterModeAttr:$mode, Nn_Tensor:$input, Nn_IndexTensor:$indices, Nn_Tensor:$updates /*C2*/, I64Attr:$axis /*C1*/);
+  let arguments = (ins Nn_ScatterModeAttr:$mode, Nn_Tensor:$input, Nn_IndexTensor:$indices,
+      Nn_Tensor:$updates /*C2*/, I64Attr:$axis /*C1*/);
   let results = (outs Nn_Tensor:$result /*C3*/);
-  let assemblyFormat = "$mode $input `,` $indices `,` $updates `axis` `=` $axis attr-dict `:` type($input) `,` type($indices) `,` type($updates) `->` type($result)";
+  let assemblyFormat = "$mode $input `,` $indices `,` $updates `axis` `=` $axis attr-dict `:` type($input) `,`
+      type($indices) `,` type($updates) `->` type($result)";
 }
 
 include "dialects/nn/NnSpatialOps.td"

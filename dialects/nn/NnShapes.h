@@ -1,4 +1,4 @@
-//===- NnShapes.h - result shapes of nn operations ------------------------===//
+// Result shapes of nn operations.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One function per shape rule, shared by the verifiers and by TensorBuilder.

@@ -1,4 +1,4 @@
-//===- NnSpatialOps.cpp - verifiers of convolution and pooling ------------===//
+// Verifiers of convolution and pooling.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/nn/NnDialect.h"
 #include "dialects/nn/NnShapes.h"

@@ -1,4 +1,4 @@
-//===- NnSpatialOps.td - convolution and pooling -----------*- tablegen -*-===//
+// Convolution and pooling.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Channels-last: activations [batch, spatial..., channels], filters [spatial..., channels / groups, features].
@@ -24,7 +24,8 @@ def Nn_ConvOp : Nn_ConvBase<"conv"> {
     `y[n, o, k] = sum over f, c of x[n, o * stride + f * dilation - padding_low, group(k) * C + c] * w[f, c, k]`.
   }] # window # [{
     ```mlir
-    %y = nn.conv %x, %w strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<2x8x8x3xf32>, tensor<3x3x3x4xf32> -> tensor<2x8x8x4xf32>
+    %y = nn.conv %x, %w strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1
+        : tensor<2x8x8x3xf32>, tensor<3x3x3x4xf32> -> tensor<2x8x8x4xf32>
     ```
   }];
   let arguments = !con((ins Nn_FloatTensor:$input, Nn_FloatTensor:$filter), windowArguments);
@@ -41,7 +42,8 @@ def Nn_ConvInputGradOp : Nn_ConvBase<"conv_input_grad"> {
     The result is the input of the conv that `gradient` is the output of.
   }] # window # [{
     ```mlir
-    %dx = nn.conv_input_grad %dy, %w strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<2x8x8x4xf32>, tensor<3x3x3x4xf32> -> tensor<2x8x8x3xf32>
+    %dx = nn.conv_input_grad %dy, %w strides = [1, 1] padding = [1, 1] to [1, 1]
+        dilations = [1, 1] groups = 1 : tensor<2x8x8x4xf32>, tensor<3x3x3x4xf32> -> tensor<2x8x8x3xf32>
     ```
   }];
   let arguments = !con((ins Nn_FloatTensor:$gradient, Nn_FloatTensor:$filter), windowArguments);
@@ -62,7 +64,8 @@ def Nn_ConvFilterGradOp : Nn_ConvBase<"conv_filter_grad"> {
     C5 P divides the batch.
   }] # window # [{
     ```mlir
-    %dw = nn.conv_filter_grad %x, %dy strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<2x8x8x3xf32>, tensor<2x8x8x4xf32> -> tensor<3x3x3x4xf32>
+    %dw = nn.conv_filter_grad %x, %dy strides = [1, 1] padding = [1, 1] to [1, 1]
+        dilations = [1, 1] groups = 1 : tensor<2x8x8x3xf32>, tensor<2x8x8x4xf32> -> tensor<3x3x3x4xf32>
     ```
   }];
   let arguments = !con((ins Nn_FloatTensor:$input, Nn_FloatTensor:$gradient), windowArguments);
@@ -82,7 +85,8 @@ class Nn_PoolBase<string mnemonic> : Nn_Op<mnemonic> {
   code poolWindow = [{
     C1 window, strides, padding_low, padding_high, overhang and dilations have one entry per spatial dimension (1 to 3);
        window, strides and dilations are at least 1, the others not negative.
-    C2 output = floor((input + padding_low + padding_high + overhang - dilation * (window - 1) - 1) / stride) + 1, at least 1;
+    C2 output = floor((input + padding_low + padding_high + overhang - dilation * (window - 1) - 1) / stride)
+    + 1, at least 1;
        `overhang` is what rounding up adds beyond the padding: it holds no element and is never counted.
     C3 batch, channels and element types agree.
     C4 every window holds at least one element of the input.
@@ -99,13 +103,15 @@ def Nn_MaxPoolOp : Nn_PoolBase<"max_pool"> {
   }] # poolWindow # [{
     C5 the type of `taps` is tapType(window): i8 for windows of at most 128 places, i32 for larger ones.
     ```mlir
-    %y, %t = nn.max_pool %x window = [2, 2] strides = [2, 2] padding = [0, 0] to [0, 0] overhang = [0, 0] dilations = [1, 1] : tensor<1x4x4x3xf32> -> tensor<1x2x2x3xf32>, tensor<1x2x2x3xi8>
+    %y, %t = nn.max_pool %x window = [2, 2] strides = [2, 2] padding = [0, 0] to [0, 0]
+        overhang = [0, 0] dilations = [1, 1] : tensor<1x4x4x3xf32> -> tensor<1x2x2x3xf32>, tensor<1x2x2x3xi8>
     ```
   }];
   let arguments = !con((ins Nn_FloatTensor:$input), poolArguments);
   let results = (outs Nn_FloatTensor:$result /*C2, C3*/, StaticShapeTensorOf<[I8, I32]>:$taps /*C3, C5*/);
   let assemblyFormat = [{
-    $input `window` `=` $window `strides` `=` $strides `padding` `=` $paddingLow `to` $paddingHigh `overhang` `=` $overhang
+    $input `window` `=` $window `strides` `=` $strides `padding` `=` $paddingLow `to` $paddingHigh `overhang`
+    `=` $overhang
     `dilations` `=` $dilations attr-dict `:` type($input) `->` type($result) `,` type($taps)
   }];
 }
@@ -117,7 +123,8 @@ def Nn_MaxPoolGradOp : Nn_PoolBase<"max_pool_grad"> {
   }] # poolWindow # [{
     C5 as for max_pool.
     ```mlir
-    %dx = nn.max_pool_grad %dy, %t window = [2, 2] strides = [2, 2] padding = [0, 0] to [0, 0] overhang = [0, 0] dilations = [1, 1] : tensor<1x2x2x3xf32>, tensor<1x2x2x3xi8> -> tensor<1x4x4x3xf32>
+    %dx = nn.max_pool_grad %dy, %t window = [2, 2] strides = [2, 2] padding = [0, 0] to [0, 0]
+        overhang = [0, 0] dilations = [1, 1] : tensor<1x2x2x3xf32>, tensor<1x2x2x3xi8> -> tensor<1x4x4x3xf32>
     ```
   }];
   let arguments = !con((ins Nn_FloatTensor:$gradient, StaticShapeTensorOf<[I8, I32]>:$taps), poolArguments);
@@ -134,13 +141,15 @@ def Nn_AvgPoolOp : Nn_PoolBase<"avg_pool"> {
     Divides by the number of elements, with `count_include_pad` padding (never the overhang) included.
   }] # poolWindow # [{
     ```mlir
-    %y = nn.avg_pool %x window = [2, 2] strides = [2, 2] padding = [0, 0] to [0, 0] overhang = [0, 0] dilations = [1, 1] : tensor<1x4x4x3xf32> -> tensor<1x2x2x3xf32>
+    %y = nn.avg_pool %x window = [2, 2] strides = [2, 2] padding = [0, 0] to [0, 0]
+        overhang = [0, 0] dilations = [1, 1] : tensor<1x4x4x3xf32> -> tensor<1x2x2x3xf32>
     ```
   }];
   let arguments = !con((ins Nn_FloatTensor:$input), poolArguments, (ins UnitAttr:$countIncludePad));
   let results = (outs Nn_FloatTensor:$result /*C2, C3*/);
   let assemblyFormat = [{
-    $input `window` `=` $window `strides` `=` $strides `padding` `=` $paddingLow `to` $paddingHigh `overhang` `=` $overhang
+    $input `window` `=` $window `strides` `=` $strides `padding` `=` $paddingLow `to` $paddingHigh `overhang`
+    `=` $overhang
     `dilations` `=` $dilations (`count_include_pad` $countIncludePad^)? attr-dict `:` type($input) `->` type($result)
   }];
 }
@@ -151,13 +160,15 @@ def Nn_AvgPoolGradOp : Nn_PoolBase<"avg_pool_grad"> {
     Each gradient is spread evenly over its window.
   }] # poolWindow # [{
     ```mlir
-    %dx = nn.avg_pool_grad %dy window = [2, 2] strides = [2, 2] padding = [0, 0] to [0, 0] overhang = [0, 0] dilations = [1, 1] : tensor<1x2x2x3xf32> -> tensor<1x4x4x3xf32>
+    %dx = nn.avg_pool_grad %dy window = [2, 2] strides = [2, 2] padding = [0, 0] to [0, 0]
+        overhang = [0, 0] dilations = [1, 1] : tensor<1x2x2x3xf32> -> tensor<1x4x4x3xf32>
     ```
   }];
   let arguments = !con((ins Nn_FloatTensor:$gradient), poolArguments, (ins UnitAttr:$countIncludePad));
   let results = (outs Nn_FloatTensor:$result /*C2, C3*/);
   let assemblyFormat = [{
-    $gradient `window` `=` $window `strides` `=` $strides `padding` `=` $paddingLow `to` $paddingHigh `overhang` `=` $overhang
+    $gradient `window` `=` $window `strides` `=` $strides `padding` `=` $paddingLow `to` $paddingHigh
+    `overhang` `=` $overhang
     `dilations` `=` $dilations (`count_include_pad` $countIncludePad^)? attr-dict `:` type($gradient) `->` type($result)
   }];
 }

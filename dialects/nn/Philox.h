@@ -1,8 +1,9 @@
-//===- Philox.h - the counter-based generator of random operations --------===//
+// The counter-based generator of random operations.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Philox2x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011): ten rounds of one 32 x 32 bit
-// multiplication. A draw is a function of counter and key alone, so nothing depends on who computes it, or how often.
+// Philox2x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011): ten rounds of one
+// 32 x 32 bit multiplication. A draw is a function of counter and key alone, so nothing depends on who
+// computes it, or how often.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-//===- TensorBuilder.cpp - short words for building tensor programs -------===//
+// Short words for building tensor programs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/nn/TensorBuilder.h"
 

@@ -1,4 +1,4 @@
-//===- TensorBuilder.h - short words for building tensor programs ---------===//
+// Short words for building tensor programs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What legalisation, gradient rules, losses and optimizers are written with. Result types are inferred;
@@ -94,8 +94,8 @@ public:
   Value logicalNot(Value a);
   Value logicalAnd(Value a, Value b);
   Value logicalOr(Value a, Value b);
-  /// Positions in the row-major volume of `input` (spatial sizes) of what `taps`, a result of max_pool, names: i32, or i64 for
-  /// volumes of 2^31 and more.
+  /// Positions in the row-major volume of `input` (spatial sizes) of what `taps`, a result of max_pool,
+  /// names: i32, or i64 for volumes of 2^31 and more.
   Value tapPositions(Value taps, Ints input, Ints window, Ints strides, Ints low, Ints dilations);
   /// Between any two element types as ONNX Cast does it (float to bool: nonzero; float to integer: towards zero).
   Value cast(Value a, mlir::Type element, bool fromUnsigned = false, bool toUnsigned = false);

@@ -1,4 +1,4 @@
-//===- ValueNames.cpp - which value of the model a tensor is --------------===//
+// Which value of the model a tensor is.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/nn/ValueNames.h"
 

@@ -1,9 +1,9 @@
-//===- ValueNames.h - which value of the model a tensor is ----------------===//
+// Which value of the model a tensor is.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reports speak of tensors in the words of the model. An operation's location is that of the node it was made for; around it
-// stands a mark when the operation makes a value that has a name, or a gradient of one. Locations are no part of what is
-// compiled: with or without marks the code is the same.
+// Reports speak of tensors in the words of the model. An operation's location is that of the node it was made
+// for; around it stands a mark when the operation makes a value that has a name, or a gradient of one.
+// Locations are no part of what is compiled: with or without marks the code is the same.
 #pragma once
 
 #include "mlir/IR/Location.h"
@@ -13,7 +13,8 @@
 
 namespace ortc::nn {
 
-/// Metadata of the fused location that operations of a gradient have; inside is the location of what was differentiated.
+/// Metadata of the fused location that operations of a gradient have; inside is the location of what was
+/// differentiated.
 inline constexpr llvm::StringLiteral kGradientLocation = "gradient";
 
 /// Marks that the operation at `location` which makes `result` makes the value `name`. So does what it transposes or
@@ -27,12 +28,12 @@ void nameArgument(mlir::BlockArgument argument, llvm::StringRef name);
 /// `value` has no name.
 void nameGradient(mlir::Value gradient, mlir::Value value, mlir::Location location);
 
-/// "relu1"; "gradient of relu1"; "part of Softmax:node_3" and "part of the gradient of Softmax:node_3" for what has no name
-/// itself; "" where the location does not tell.
+/// "relu1"; "gradient of relu1"; "part of Softmax:node_3" and "part of the gradient of Softmax:node_3" for
+/// what has no name itself; "" where the location does not tell.
 std::string findValueName(mlir::Location location);
 
-/// The location of something with several results, a kernel, that knows their names; and what it says of one of them, "" where
-/// it says nothing.
+/// The location of something with several results, a kernel, that knows their names; and what it says of one
+/// of them, "" where it says nothing.
 mlir::Location nameResults(mlir::Location location, llvm::ArrayRef<std::string> names);
 std::string findResultName(mlir::Location location, unsigned result);
 

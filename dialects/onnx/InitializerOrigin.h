@@ -1,4 +1,4 @@
-//===- InitializerOrigin.h - attributes that name an origin ------------===//
+// Attributes that name an origin.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

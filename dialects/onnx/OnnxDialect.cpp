@@ -1,4 +1,4 @@
-//===- OnnxDialect.cpp - registration of the onnx dialect -----------------===//
+// Registration of the onnx dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/onnx/OnnxDialect.h"
 

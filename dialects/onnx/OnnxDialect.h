@@ -1,4 +1,4 @@
-//===- OnnxDialect.h - the onnx dialect: types, attributes, operations ----===//
+// The onnx dialect: types, attributes, operations.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,4 +1,4 @@
-//===- OnnxDialect.td - dialect, types and attributes of onnx --*- tablegen -*-===//
+// Dialect, types and attributes of onnx.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef ORTC_DIALECTS_ONNX_DIALECT_TD
 #define ORTC_DIALECTS_ONNX_DIALECT_TD

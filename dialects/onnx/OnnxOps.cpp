@@ -1,8 +1,8 @@
-//===- OnnxOps.cpp - verifiers and accessors of the onnx dialect ----------===//
+// Verifiers and accessors of the onnx dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/onnx/NodeDefinition.h"
 
-#include "compiler/frontend/OnnxOperators.h"
+#include "dialects/onnx/OnnxOperators.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -168,7 +168,7 @@ GraphOp NodeOp::getGraph(StringRef name) {
 /// The kind letter (OnnxOperators.h) of an attribute; 0 for one that mirrors no ONNX attribute.
 static char kindOf(Attribute attribute) {
   if (auto reference = dyn_cast<ReferenceAttr>(attribute))
-    return frontend::attributeKindByName(reference.getKind());
+    return onnx::attributeKindByName(reference.getKind());
   if (auto integer = dyn_cast<IntegerAttr>(attribute))
     return integer.getType().isSignlessInteger(64) ? 'i' : 0;
   if (auto number = dyn_cast<FloatAttr>(attribute))
@@ -201,7 +201,7 @@ static bool fitsKind(Attribute attribute, char kind, char wanted) {
 }
 
 /// The kind that the definition wants for `name`, or 0.
-static char wantedKind(const frontend::OperatorDefinition &definition, StringRef name) {
+static char wantedKind(const onnx::OperatorDefinition &definition, StringRef name) {
   SmallVector<StringRef> items;
   StringRef(definition.attributes).split(items, ' ', -1, false);
   for (StringRef item : items)
@@ -210,7 +210,7 @@ static char wantedKind(const frontend::OperatorDefinition &definition, StringRef
   return 0;
 }
 
-std::string checkDefinition(NodeOp op, const frontend::OperatorDefinition &definition) {
+std::string checkDefinition(NodeOp op, const onnx::OperatorDefinition &definition) {
   std::vector<bool> present;
   for (Value input : op.getInputs())
     present.push_back(!isa<NoneType>(input.getType()));
@@ -219,7 +219,7 @@ std::string checkDefinition(NodeOp op, const frontend::OperatorDefinition &defin
   size_t outputs = op.getNumResults();
   while (outputs > 0 && op.getOutputName(static_cast<unsigned>(outputs - 1)).empty())
     --outputs;
-  std::string wrong = frontend::checkArity(definition, present, outputs); // node C1
+  std::string wrong = onnx::checkArity(definition, present, outputs); // node C1
   if (!wrong.empty())
     return wrong;
   std::vector<std::pair<std::string_view, char>> attributes;
@@ -231,7 +231,7 @@ std::string checkDefinition(NodeOp op, const frontend::OperatorDefinition &defin
   if (ArrayAttr names = op.getGraphNamesAttr())
     for (StringAttr name : names.getAsRange<StringAttr>())
       attributes.push_back({name.getValue(), wantedKind(definition, name) == 'G' ? 'G' : 'g'});
-  return frontend::checkAttributes(definition, attributes); // node C2
+  return onnx::checkAttributes(definition, attributes); // node C2
 }
 
 LogicalResult NodeOp::verify() {
@@ -257,8 +257,8 @@ LogicalResult NodeOp::verify() {
   }
   if (getSinceVersion() == 0)
     return success();
-  const frontend::OperatorDefinition *definition =
-      frontend::findDefinition(getDomainName(), getOpType(), static_cast<int64_t>(getSinceVersion()));
+  const onnx::OperatorDefinition *definition =
+      onnx::findDefinition(getDomainName(), getOpType(), static_cast<int64_t>(getSinceVersion()));
   if (!definition) // node C5
     return emitOpError() << "there is no version " << getSinceVersion() << " of '" << getOpType() << "'";
   if (std::string wrong = checkDefinition(*this, *definition); !wrong.empty()) // node C1, C2

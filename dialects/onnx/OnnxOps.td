@@ -1,4 +1,4 @@
-//===- OnnxOps.td - graph, node, initializer, function -----*- tablegen -*-===//
+// Graph, node, initializer, function.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef ORTC_DIALECTS_ONNX_OPS_TD
 #define ORTC_DIALECTS_ONNX_OPS_TD
@@ -88,9 +88,9 @@ def Onnx_NodeOp : Onnx_Op<"node", [NoTerminator, SingleBlock, Onnx_NamedResults]
   let description = [{
     `since_version` is the version of the operator's definition that the model's opset selects; 0 when the standard has
     no such operator (a custom operator, a local function, or a name the opset does not know).
-    `onnx_attributes` holds what the file states, without defaults. Attributes that are graphs are regions: region i holds
-    exactly one `onnx.graph` and belongs to the attribute `graph_names[i]`.
-    Outputs the file leaves out in the middle of the list have the empty name.
+    `onnx_attributes` holds what the file states, without defaults. Attributes that are graphs are regions:
+    region i holds exactly one `onnx.graph` and belongs to the attribute `graph_names[i]`. Outputs the file
+    leaves out in the middle of the list have the empty name.
     C1 numbers of inputs and outputs are those the definition allows, and an input that is not optional is present.
     C2 each attribute belongs to the definition, has its type, and the required ones are there.
     C3 `output_names` has one entry for each result.

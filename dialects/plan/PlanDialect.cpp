@@ -1,4 +1,4 @@
-//===- PlanDialect.cpp - registration of the plan dialect -----------------===//
+// Registration of the plan dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/plan/PlanDialect.h"
 

@@ -1,4 +1,4 @@
-//===- PlanDialect.td - kernels, schedule and placement ----*- tablegen -*-===//
+// Kernels, schedule and placement.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef ORTC_DIALECTS_PLAN_DIALECT_TD
 #define ORTC_DIALECTS_PLAN_DIALECT_TD

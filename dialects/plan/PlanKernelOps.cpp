@@ -1,4 +1,4 @@
-//===- PlanKernelOps.cpp - verifier and effects of plan.kernel ------------===//
+// Verifier and effects of plan.kernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/plan/PlanDialect.h"
 

@@ -1,4 +1,4 @@
-//===- PlanKernelOps.td - groups of operations -------------*- tablegen -*-===//
+// Groups of operations.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef ORTC_DIALECTS_PLAN_KERNEL_OPS_TD
 #define ORTC_DIALECTS_PLAN_KERNEL_OPS_TD

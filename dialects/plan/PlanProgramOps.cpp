@@ -1,4 +1,4 @@
-//===- PlanProgramOps.cpp - verifiers of scheduled programs ---------------===//
+// Verifiers of scheduled programs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/plan/PlanDialect.h"
 

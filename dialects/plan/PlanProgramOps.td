@@ -1,4 +1,4 @@
-//===- PlanProgramOps.td - scheduled and placed programs ---*- tablegen -*-===//
+// Scheduled and placed programs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef ORTC_DIALECTS_PLAN_PROGRAM_OPS_TD
 #define ORTC_DIALECTS_PLAN_PROGRAM_OPS_TD
@@ -21,8 +21,9 @@ def Plan_ProgramOp : Op<Plan_Dialect, "program", [Symbol, IsolatedFromAbove, NoT
   let description = [{
     `role` is the entry's ("train", "eval", "predict", "gradients", "update", "accumulate"), `binding` its binding.
     The transient region takes `bytes`, scratch of all workers included. `peakBytes` is the largest sum of live buffers
-    and scratch, the bound that no placement of this order can beat; `sourcePeakBytes` that of the order the program was written in,
-    with every update right after its gradient; `orderBoundBytes` what every order needs at least.
+    and scratch, the bound that no placement of this order can beat; `sourcePeakBytes` that of the order the
+    program was written in, with every update right after its gradient; `orderBoundBytes` what every order
+    needs at least.
     C1 `bytes` is not negative and a multiple of 64.
 
     ```mlir
@@ -48,10 +49,11 @@ def Plan_BufferOp : Op<Plan_Dialect, "buffer", [HasParent<"ProgramOp">]> {
   let description = [{
     `offset` is in bytes from the start of the region; for `external` buffers it is the index of the value among those
     that the host passes. `name` is the symbol of a train.tensor (constants, persistent), the name of an input or
-    output (external), or of the value it holds (transient): that of the model, "gradient of" it, or "part of" a node. Buffers of
-    one program with one name are one value, seen with several shapes. `usage` says what a host may look for in it: "loss",
-    "gradient", "input", "output", or nothing. `strides` are the bytes that the buffer moves on with every iteration of the
-    loops around the steps that use it, outermost first: a slice of something larger, or an item of a stack.
+    output (external), or of the value it holds (transient): that of the model, "gradient of" it, or "part of"
+    a node. Buffers of one program with one name are one value, seen with several shapes. `usage` says what a
+    host may look for in it: "loss", "gradient", "input", "output", or nothing. `strides` are the bytes that
+    the buffer moves on with every iteration of the loops around the steps that use it, outermost first: a
+    slice of something larger, or an item of a stack.
     C1 the offset is not negative and, but for external buffers, a multiple of 64.
     C2 strides are not negative.
 
@@ -89,11 +91,13 @@ def Plan_StepOp : Op<Plan_Dialect, "step", [AttrSizedOperandSegments, ParentOneO
   let summary = "one call of a kernel";
   let description = [{
     Calls `kernel` (a function on tensors marked `plan.kind`) with its inputs read from and its results written to
-    buffers. An output may be the same buffer as an input where the kernel allows that. `scratch` is where in the transient
-    region the kernel's scratch begins, worker by worker; absent where it has none (`plan.scratch` of `kernel`).
+    buffers. An output may be the same buffer as an input where the kernel allows that. `scratch` is where in
+    the transient region the kernel's scratch begins, worker by worker; absent where it has none
+    (`plan.scratch` of `kernel`).
     C1 `kernel` is a function with one argument per input and one result per output, of the buffers' shapes and element
     types.
-    C2 `scratch` is there where `plan.scratch` of `kernel` is above 0, is not negative and a multiple of 64, and the scratch
+    C2 `scratch` is there where `plan.scratch` of `kernel` is above 0, is not negative and a multiple of 64,
+    and the scratch
        ends within `bytes` of the program.
 
     ```mlir

@@ -1,4 +1,4 @@
-//===- ElementTypes.h - element types as the ONNX file has them -----------===//
+// Element types as the ONNX file has them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -12,7 +12,8 @@ namespace ortc::train {
 inline constexpr llvm::StringLiteral kDtype = "train.dtype";
 
 /// ONNX's number (TensorProto.DataType) of an element type; 0 for a floating-point type that has none here. Integers of
-/// programs are signless, and those of 2 and 4 bits are kept in wider ones: `isUnsigned` and `bits` say what the file has.
+/// programs are signless, and those of 2 and 4 bits are kept in wider ones: `isUnsigned` and `bits` say what
+/// the file has.
 inline uint8_t onnxElementType(mlir::Type element, bool isUnsigned, unsigned bits) {
   if (mlir::isa<mlir::FloatType>(element))
     return element.isF32() ? 1 : element.isF16() ? 10 : element.isF64() ? 11 : element.isBF16() ? 16 : 0;

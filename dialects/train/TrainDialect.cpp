@@ -1,4 +1,4 @@
-//===- TrainDialect.cpp - registration of the train dialect ---------------===//
+// Registration of the train dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/train/TrainDialect.h"
 

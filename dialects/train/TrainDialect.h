@@ -1,4 +1,4 @@
-//===- TrainDialect.h - the train dialect ---------------------------------===//
+// The train dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,4 +1,4 @@
-//===- TrainOps.cpp - verifiers of the train dialect ----------------------===//
+// Verifiers of the train dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/train/TrainDialect.h"
 

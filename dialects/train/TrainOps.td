@@ -1,4 +1,4 @@
-//===- TrainOps.td - what a training program is about ------*- tablegen -*-===//
+// What a training program is about.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef ORTC_DIALECTS_TRAIN_OPS_TD
 #define ORTC_DIALECTS_TRAIN_OPS_TD
@@ -48,11 +48,13 @@ def Train_TensorOp : Op<Train_Dialect, "tensor", [Symbol, DeclareOpInterfaceMeth
     train.tensor @w parameter "fc.weight" : tensor<2x3xf32>
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Train_RoleAttr:$role, StrAttr:$name, TypeAttrOf<AnyRankedTensor>:$type /*C1*/,
+  let arguments = (ins SymbolNameAttr:$sym_name, Train_RoleAttr:$role, StrAttr:$name,
+      TypeAttrOf<AnyRankedTensor>:$type /*C1*/,
                        OptionalAttr<DenseI64ArrayAttr>:$permutation /*C2*/, OptionalAttr<ElementsAttr>:$initial /*C3*/,
                        OptionalAttr<FlatSymbolRefAttr>:$owner /*C4*/, OptionalAttr<StrAttr>:$reason);
   let assemblyFormat = [{
-    $sym_name $role $name (`permutation` `=` $permutation^)? (`of` $owner^)? (`initial` `=` $initial^)? attr-dict `:` $type
+    $sym_name $role $name (`permutation` `=` $permutation^)? (`of` $owner^)? (`initial` `=` $initial^)?
+    attr-dict `:` $type
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

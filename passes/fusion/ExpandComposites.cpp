@@ -1,4 +1,4 @@
-//===- ExpandComposites.cpp - normalisations as reductions and arithmetic -===//
+// Normalisations as reductions and arithmetic.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One generator then makes every normalisation, forward and backward, and fusion sees what they share. Moments of large
@@ -24,8 +24,8 @@ static constexpr int64_t kPieces = 16, kPieceElements = 4096;
 /// Columns that one piece of a reduction over leading dimensions covers.
 static constexpr int64_t kColumns = 64;
 
-/// Parts of the batch that a filter gradient is cut in, positions of the gradient that a part has at least, and elements
-/// of the filter at most: larger ones have results enough.
+/// Parts of the batch that a filter gradient is cut in, positions of the gradient that a part has at least,
+/// and elements of the filter at most: larger ones have results enough.
 static constexpr int64_t kParts = 4, kPartPositions = 1024, kSmallFilter = 10240;
 
 /// Parts that one kernel concatenates.
@@ -53,8 +53,9 @@ static Value expandSoftmax(TensorBuilder &b, Value x, int64_t axis, bool logarit
   return b.cast(result, element);
 }
 
-/// Mean and variance of blocks that stay in a core's caches while they are read twice, then those of all blocks: memory is
-/// read once (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979).
+/// Mean and variance of blocks that stay in a core's caches while they are read twice, then those of all
+/// blocks: memory is read once (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for
+/// computing sample variances", 1979).
 /// `dims` runs over the reduced dimensions, which are one run, from `first` on.
 static std::pair<Value, Value> blockedMoments(TensorBuilder &b, Value x, int64_t first, int64_t dims,
                                               int64_t block) {
@@ -73,8 +74,8 @@ static std::pair<Value, Value> blockedMoments(TensorBuilder &b, Value x, int64_t
   return {mean, variance};
 }
 
-/// Elements of a block of `blockedMoments` for each result, of the reduced dimensions `sizes`: whole inner dimensions and a part
-/// of the next. 1 where no number of them is about right.
+/// Elements of a block of `blockedMoments` for each result, of the reduced dimensions `sizes`: whole inner
+/// dimensions and a part of the next. 1 where no number of them is about right.
 static int64_t momentsBlockOf(ArrayRef<int64_t> sizes) {
   int64_t block = 1;
   for (int64_t size : llvm::reverse(sizes)) {
@@ -110,7 +111,8 @@ static void expandMoments(TensorBuilder &b, nn::MomentsOp op) {
   op.getVariance().replaceAllUsesWith(b.cast(variance, element));
 }
 
-/// Cuts a concatenation of many parts in concatenations of some of them: the code for a part of one knows of all parts before it.
+/// Cuts a concatenation of many parts in concatenations of some of them: the code for a part of one knows of
+/// all parts before it.
 static void splitConcat(nn::ConcatOp op) {
   TensorBuilder b(op.getLoc(), op);
   SmallVector<Value> parts(op.getInputs());
@@ -127,8 +129,8 @@ static void splitConcat(nn::ConcatOp op) {
 }
 
 /// In how many equal parts a run of dimensions can be cut with every part a product of dimensions and one part of a
-/// dimension: the smallest such number from `wanted` to `limit`, or else the largest one below; 1 when there is none. Other
-/// cuts would keep the reduction out of the loops of what computes its input.
+/// dimension: the smallest such number from `wanted` to `limit`, or else the largest one below; 1 when there
+/// is none. Other cuts would keep the reduction out of the loops of what computes its input.
 static int64_t cutOf(ArrayRef<int64_t> dims, int64_t wanted, int64_t limit) {
   limit = std::min(nn::elementCount(dims) / 2, limit);
   SmallVector<int64_t> cuts;
@@ -191,8 +193,8 @@ static void splitReduction(nn::ReduceOp op) {
   op.erase();
 }
 
-/// Filter gradients with few results for much work: the batch is cut in parts, so that there is work for several workers.
-/// Kernels are made of f32 and f64.
+/// Filter gradients with few results for much work: the batch is cut in parts, so that there is work for
+/// several workers. Kernels are made of f32 and f64.
 static void splitFilterGradient(nn::ConvFilterGradOp op) {
   TensorBuilder b(op.getLoc(), op);
   RankedTensorType filter = op.getFilterType();

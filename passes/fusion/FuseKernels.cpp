@@ -1,4 +1,4 @@
-//===- FuseKernels.cpp - group the operations of functions into kernels ---===//
+// Group the operations of functions into kernels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // FusionGroups decides; this file prepares the program for it (cheap producers get a copy per consumer, so that nobody
@@ -43,8 +43,8 @@ static bool isDrawn(Operation *op, const llvm::DenseSet<Operation *> &drawn) {
   return isRandom;
 }
 
-/// Gives every operation that uses what is drawn (a mask of dropout, noise) a copy of all that draws it: the forward and
-/// the backward part then compute it each for themselves, and nobody stores it.
+/// Gives every operation that uses what is drawn (a mask of dropout, noise) a copy of all that draws it: the
+/// forward and the backward part then compute it each for themselves, and nobody stores it.
 static void copyDraws(Block &block) {
   llvm::DenseSet<Operation *> drawn;
   SmallVector<Operation *> order;
@@ -141,8 +141,8 @@ static void materializeConstants(Block &block) {
   }
 }
 
-/// What a loop carries on and stacks too, or stacks of what it carried, is written to both places by the kernel that has it at hand,
-/// where there is one.
+/// What a loop carries on and stacks too, or stacks of what it carried, is written to both places by the
+/// kernel that has it at hand, where there is one.
 static void copyStacked(Block &block) {
   auto scan = dyn_cast<nn::ScanOp>(block.getParentOp());
   if (!scan)
@@ -159,8 +159,8 @@ static void copyStacked(Block &block) {
   }
 }
 
-/// Puts the operations of a block behind what they read, in the order of passes over the block that each take what is ready by
-/// then, as `sortTopologically` does; but in linear time, however many passes there are.
+/// Puts the operations of a block behind what they read, in the order of passes over the block that each take
+/// what is ready by then, as `sortTopologically` does; but in linear time, however many passes there are.
 static void sortByDependence(Block &block) {
   SmallVector<Operation *> ops;
   llvm::DenseMap<Operation *, unsigned> place;
@@ -200,8 +200,8 @@ static void sortByDependence(Block &block) {
       ops[i]->moveBefore(block.getTerminator());
 }
 
-/// Creates the kernel of a group at its last operation and lets its users take the kernel's results. `replaced` knows what
-/// earlier kernels have replaced.
+/// Creates the kernel of a group at its last operation and lets its users take the kernel's results.
+/// `replaced` knows what earlier kernels have replaced.
 static LogicalResult createKernel(const FusionGroup &group, llvm::DenseMap<Value, Value> &replaced) {
   const kernels::KernelForm &form = kernels::formOf(group.ops);
   SmallVector<Value> outputs = group.outputs, inputs = group.inputs;
@@ -225,7 +225,8 @@ static LogicalResult createKernel(const FusionGroup &group, llvm::DenseMap<Value
   for (Value output : outputs)
     names.push_back(nn::findValueName(output.getLoc()));
   Location loc = nn::nameResults(FusedLoc::get(builder.getContext(), locations), names);
-  auto kernel = plan::KernelOp::create(builder, loc, TypeRange(ValueRange(outputs)), form.kind, inputs, inPlace);
+  auto kernel =
+      plan::KernelOp::create(builder, loc, TypeRange(ValueRange(outputs)), form.kind, inputs, inPlace);
   Block *body = builder.createBlock(&kernel.getBody());
   IRMapping mapping;
   for (Value input : inputs)

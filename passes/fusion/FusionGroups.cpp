@@ -1,4 +1,4 @@
-//===- FusionGroups.cpp - which operations become one kernel --------------===//
+// Which operations become one kernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/fusion/FusionGroups.h"
 
@@ -18,7 +18,8 @@ namespace ortc::fusion {
 static constexpr int64_t kRepeatedCost = 3;
 /// Values of an expression that may be computed twice: a chain of shifted sums would double them with every link.
 static constexpr size_t kRepeatedNodes = 64;
-/// Readers of one value: every pair of more would take too long to look at. Then so many next ones are, as one kernel takes no more.
+/// Readers of one value: every pair of more would take too long to look at. Then so many next ones are, as
+/// one kernel takes no more.
 static constexpr size_t kMaxReaders = 256, kNextReaders = 32;
 /// Between the positions of neighbours.
 static constexpr uint64_t kGap = uint64_t(1) << 20;
@@ -330,10 +331,11 @@ static bool takesEpilogue(Operation *op) {
   return form.isRoot(op) && form.takesEpilogue(op);
 }
 
-/// Whether the update `other` should stay a kernel of its own: somebody else wants the gradient, too, or it is small. A small one
-/// waits in a cache, and a tile computes an update more slowly than a loop does (mlp: 7.1 ms a step apart, 7.8 together); a large
-/// one is spared its way to memory and back. Behind a scatter the update is a loop. The update waits for the last reader of the
-/// parameter, and what a filter gradient reads waits with it: where any of that is larger than the gradient it does not.
+/// Whether the update `other` should stay a kernel of its own: somebody else wants the gradient, too, or it
+/// is small. A small one waits in a cache, and a tile computes an update more slowly than a loop does (mlp:
+/// 7.1 ms a step apart, 7.8 together); a large one is spared its way to memory and back. Behind a scatter the
+/// update is a loop. The update waits for the last reader of the parameter, and what a filter gradient reads
+/// waits with it: where any of that is larger than the gradient it does not.
 bool FusionGroups::isUpdateApart(unsigned dot, unsigned other, const FusionGroup &whole) const {
   Operation *op = *llvm::find_if(groups[dot].ops, takesEpilogue);
   if (!isUpdateOnly(groups[other].ops.front()) || isa<nn::ScatterAddOp>(op))
@@ -346,8 +348,8 @@ bool FusionGroups::isUpdateApart(unsigned dot, unsigned other, const FusionGroup
   });
 }
 
-/// Joins the group of a dot, convolution or scatter with elementwise work on its result (or, the other way round, with views of its operands) when
-/// one kernel computes both.
+/// Joins the group of a dot, convolution or scatter with elementwise work on its result (or, the other way
+/// round, with views of its operands) when one kernel computes both.
 bool FusionGroups::tryJoinContraction(unsigned dot, unsigned other) {
   if (!qualities[other].valid ||
       groups[dot].ops.size() + groups[other].ops.size() > limits.epilogueOperations)
@@ -355,7 +357,8 @@ bool FusionGroups::tryJoinContraction(unsigned dot, unsigned other) {
   FusionGroup whole = united(dot, other);
   std::string reason;
   if (isUpdateApart(dot, other, whole) || whole.inputs.size() + whole.outputs.size() > limits.buffers ||
-      hasIndirectPath(dot, other) || hasIndirectPath(other, dot) || !kernels::formOf(whole.ops).suits(whole.inputs, whole.outputs, limits, reason))
+      hasIndirectPath(dot, other) || hasIndirectPath(other, dot) ||
+      !kernels::formOf(whole.ops).suits(whole.inputs, whole.outputs, limits, reason))
     return false;
   join(dot, other, std::move(whole));
   return true;

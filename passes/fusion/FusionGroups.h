@@ -1,4 +1,4 @@
-//===- FusionGroups.h - which operations become one kernel ----------------===//
+// Which operations become one kernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -27,9 +27,10 @@ struct FusionGroup {
 mlir::Value throughReshapes(mlir::Value value);
 int64_t bytesOf(mlir::Value value);
 
-/// Groups the operations of a straight-line block. Starts from one group per operation and joins producers with consumers,
-/// then groups that read the same, as long as one loop nest computes the whole, nothing expensive is repeated, memory
-/// is read in order, and no cycle of kernels appears. Depends on the program's text and the limits only.
+/// Groups the operations of a straight-line block. Starts from one group per operation and joins producers
+/// with consumers, then groups that read the same, as long as one loop nest computes the whole, nothing
+/// expensive is repeated, memory is read in order, and no cycle of kernels appears. Depends on the program's
+/// text and the limits only.
 class FusionGroups {
 public:
   FusionGroups(mlir::Block &block, const kernels::FusionLimits &limits);
@@ -80,18 +81,19 @@ private:
   bool joinSiblings();
   /// Gives the groups that take a cheap output of another group a copy of what computes it.
   void recomputeCheap(unsigned group);
-  /// How `value`, an output of `group`, is computed from what every consumer reads anyway, from small tensors and from others,
-  /// which are large; whether through other outputs of the group as well, `expandsKept` says.
+  /// How `value`, an output of `group`, is computed from what every consumer reads anyway, from small tensors
+  /// and from others, which are large; whether through other outputs of the group as well, `expandsKept`
+  /// says.
   Expression collect(mlir::Value value, unsigned group, llvm::ArrayRef<unsigned> consumers,
                      bool expandsKept) const;
-  /// Copies `ops` to the place before `place`, for the group `owner`, but for those in `mapping`, and lets `uses` take the
-  /// copies.
+  /// Copies `ops` to the place before `place`, for the group `owner`, but for those in `mapping`, and lets
+  /// `uses` take the copies.
   void copyInto(unsigned owner, mlir::Operation *place, llvm::ArrayRef<mlir::Operation *> ops,
                 llvm::ArrayRef<mlir::OpOperand *> uses, Copies &copies, mlir::IRMapping mapping = {});
   /// Operations of `owner` that compute what `ops` compute.
   mlir::IRMapping findSame(llvm::ArrayRef<mlir::Operation *> ops, unsigned owner) const;
-  /// Lets products that take outputs of `group` take them from a kernel that reads what they are computed from, where that
-  /// kernel comes later than other consumers of them: they need not be kept in between.
+  /// Lets products that take outputs of `group` take them from a kernel that reads what they are computed
+  /// from, where that kernel comes later than other consumers of them: they need not be kept in between.
   void emitAgain(unsigned group);
   bool emitAgain(mlir::Value value, unsigned group, unsigned owner);
   /// Takes copies of operations of `group` back when a kernel could no longer be one loop nest, or a worse one.

@@ -1,4 +1,4 @@
-//===- GroupOrder.cpp - an order of groups without cycles -----------------===//
+// An order of groups without cycles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/fusion/GroupOrder.h"
 

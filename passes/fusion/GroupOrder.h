@@ -1,4 +1,4 @@
-//===- GroupOrder.h - an order of groups without cycles -------------------===//
+// An order of groups without cycles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -9,9 +9,10 @@
 
 namespace ortc::fusion {
 
-/// A topological order of the nodes of a graph without cycles, kept while nodes are joined (after Pearce and Kelly, "A dynamic
-/// topological sort algorithm for directed acyclic graphs", 2006): paths between two nodes are looked for between their places only.
-/// The edges are the caller's. They may change in any way that keeps the order.
+/// A topological order of the nodes of a graph without cycles, kept while nodes are joined (after Pearce and
+/// Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2006): paths between two nodes
+/// are looked for between their places only. The edges are the caller's. They may change in any way that
+/// keeps the order.
 class GroupOrder {
 public:
   /// Calls its argument for every node that an edge leads to from `node`, as often as it likes.
@@ -28,8 +29,8 @@ public:
   void putBefore(unsigned a, unsigned b, Successors successors);
 
 private:
-  /// Marks everything that paths from `from` reach before place `end`, but for paths over `to`. True when a path of more than one
-  /// edge reaches `to`.
+  /// Marks everything that paths from `from` reach before place `end`, but for paths over `to`. True when a
+  /// path of more than one edge reaches `to`.
   bool mark(unsigned from, unsigned to, unsigned end, Successors successors);
   bool isMarked(unsigned node) const { return marks[node] == round; }
 

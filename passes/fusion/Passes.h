@@ -1,4 +1,4 @@
-//===- Passes.h - from a tensor program to kernels ------------------------===//
+// From a tensor program to kernels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

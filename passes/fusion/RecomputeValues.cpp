@@ -1,8 +1,8 @@
-//===- RecomputeValues.cpp - tensors that are computed again, not kept ----===//
+// Tensors that are computed again, not kept.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels that read what a cheap tensor is computed from compute it themselves. Where all its consumers do, nobody stores
-// it.
+// Kernels that read what a cheap tensor is computed from compute it themselves. Where all its consumers do,
+// nobody stores it.
 #include "passes/fusion/FusionGroups.h"
 
 #include "compiler/kernels/loop/LoopProgram.h"
@@ -13,10 +13,11 @@ using namespace mlir;
 
 namespace ortc::fusion {
 
-/// What may be computed again in a consumer, rather than stored and loaded: about what the memory traffic costs, of tensors
-/// that stay in a core's caches and of larger ones. A mathematical function counts 20.
+/// What may be computed again in a consumer, rather than stored and loaded: about what the memory traffic
+/// costs, of tensors that stay in a core's caches and of larger ones. A mathematical function counts 20.
 static constexpr int64_t kRecomputedCost = 6, kRecomputedCostOfLarge = 24;
-/// The same of large ones when nothing else large is read in their place: a sigmoid, which counts 29, but not two functions.
+/// The same of large ones when nothing else large is read in their place: a sigmoid, which counts 29, but not
+/// two functions.
 static constexpr int64_t kRecomputedCostOfRead = 32;
 /// Operations of such a copy, broadcasts included.
 static constexpr size_t kRecomputedOperations = 32;

@@ -1,4 +1,4 @@
-//===- InlineFunctions.cpp - expand the calls of model-local functions ----===//
+// Expand the calls of model-local functions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Calls are expanded from the outside in, so that the attributes of a call inside a function are known values

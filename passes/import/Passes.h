@@ -1,4 +1,4 @@
-//===- Passes.h - passes on the onnx dialect, before legalisation ---------===//
+// Passes on the onnx dialect, before legalisation.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

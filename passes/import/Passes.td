@@ -1,4 +1,4 @@
-//===- Passes.td - passes on the onnx dialect, before legalisation -*- tablegen -*-===//
+// Passes on the onnx dialect, before legalisation.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #ifndef ORTC_PASSES_IMPORT_PASSES_TD
 #define ORTC_PASSES_IMPORT_PASSES_TD

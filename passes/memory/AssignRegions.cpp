@@ -1,4 +1,4 @@
-//===- AssignRegions.cpp - give every train.tensor its region and offset --===//
+// Give every train.tensor its region and offset.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/plan/PlanDialect.h"
 #include "dialects/train/TrainDialect.h"

@@ -1,4 +1,4 @@
-//===- EntryGraph.cpp - the steps of entries and of loop bodies, and their order ===//
+// The steps of entries and of loop bodies, and their order.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/memory/EntryGraph.h"
 
@@ -402,7 +402,8 @@ bool EntryGraph::sort() {
       if (--waiting[follower] == 0)
         ready.push(follower);
   }
-  // Steps are numbered segment by segment: one of a later segment comes too early only where an earlier one waits for it.
+  // Steps are numbered segment by segment: one of a later segment comes too early only where an earlier one
+  // waits for it.
   return order.size() == steps.size() &&
          llvm::is_sorted(order, [&](Operation *a, Operation *b) { return getSegment(a) < getSegment(b); });
 }

@@ -1,4 +1,4 @@
-//===- EntryGraph.h - the steps of entries and of loop bodies, and their order ===//
+// The steps of entries and of loop bodies, and their order.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -32,13 +32,15 @@ private:
   unsigned numberOfCopies = 0;
 };
 
-/// Blocks that are planned together: an entry function, a gradients entry and its update entry, or the body of a loop. All
-/// their work is steps: func.call operations of kernels and nn.scan operations, with reshapes between them. To the body of a
-/// loop a carried value is what a tensor is to an entry: read as an argument, overwritten by a result.
+/// Blocks that are planned together: an entry function, a gradients entry and its update entry, or the body
+/// of a loop. All their work is steps: func.call operations of kernels and nn.scan operations, with reshapes
+/// between them. To the body of a loop a carried value is what a tensor is to an entry: read as an argument,
+/// overwritten by a result.
 ///
-/// Preparation makes every result with a destination (an update, an output, a gradient, the loss) the result of a call of its
-/// own, inserting copies where it is an argument, has two destinations, or cannot overwrite the tensor it updates. A loop
-/// works on its carried values in place: what they start from is made the result of a call that nobody else reads.
+/// Preparation makes every result with a destination (an update, an output, a gradient, the loss) the result
+/// of a call of its own, inserting copies where it is an argument, has two destinations, or cannot overwrite
+/// the tensor it updates. A loop works on its carried values in place: what they start from is made the
+/// result of a call that nobody else reads.
 class EntryGraph {
 public:
   /// Where a call's result must be written.
@@ -59,8 +61,8 @@ public:
   llvm::ArrayRef<mlir::Operation *> getSteps() const { return order; }
   /// Steps that must come before `step` although no transient buffer says so.
   llvm::ArrayRef<mlir::Operation *> getAfter(mlir::Operation *step) const;
-  /// Where `value` lies: what it is a reshape of, following gradients from one entry to the next and carried values of loops
-  /// back to where they start.
+  /// Where `value` lies: what it is a reshape of, following gradients from one entry to the next and carried
+  /// values of loops back to where they start.
   mlir::Value rootOf(mlir::Value value) const;
   /// The destination of a root, or null.
   const Destination *getDestination(mlir::Value root) const;

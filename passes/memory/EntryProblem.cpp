@@ -1,8 +1,8 @@
-//===- EntryProblem.cpp - entries as planning problems --------------------===//
+// Entries as planning problems.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Values of the transient region are the buffers of the problem, kernels' scratch the workspaces of its steps; accesses to
-// tensors and to the host's values are ordered by edges.
+// Values of the transient region are the buffers of the problem, kernels' scratch the workspaces of its
+// steps; accesses to tensors and to the host's values are ordered by edges.
 #include "passes/memory/EntryProblem.h"
 
 #include "dialects/nn/ValueNames.h"

@@ -1,4 +1,4 @@
-//===- EntryProblem.h - entries as planning problems ----------------------===//
+// Entries as planning problems.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace ortc::memory {
 
-/// The steps of one block, or of several that are planned together, as a planning problem; loops have problems of their own
-/// inside. Steps and buffers are numbered in the order of the graph.
+/// The steps of one block, or of several that are planned together, as a planning problem; loops have
+/// problems of their own inside. Steps and buffers are numbered in the order of the graph.
 struct EntryProblem {
   explicit EntryProblem(const EntryGraph &graph) : graph(graph) {}
 
@@ -24,8 +24,8 @@ struct EntryProblem {
   std::map<mlir::Operation *, std::unique_ptr<EntryProblem>> loops;
 };
 
-/// The entries of a module in groups that are planned together: a gradients entry with the update entry of its binding, every
-/// other one alone.
+/// The entries of a module in groups that are planned together: a gradients entry with the update entry of
+/// its binding, every other one alone.
 llvm::SmallVector<llvm::SmallVector<mlir::func::FuncOp>> groupEntries(mlir::ModuleOp module);
 
 } // namespace ortc::memory

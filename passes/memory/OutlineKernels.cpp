@@ -1,4 +1,4 @@
-//===- OutlineKernels.cpp - turn kernels into functions, equal ones into one ===//
+// Turn kernels into functions, equal ones into one.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Two kernels are equal when they print the same: value numbers follow from the structure, locations are not printed.

@@ -1,4 +1,4 @@
-//===- Passes.h - from kernels to a placed program ------------------------===//
+// From kernels to a placed program.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

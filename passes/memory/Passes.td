@@ -1,4 +1,4 @@
-//===- Passes.td - from kernels to a placed program --------*- tablegen -*-===//
+// From kernels to a placed program.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 include "mlir/Pass/PassBase.td"
 
@@ -30,7 +30,8 @@ def OutlineKernelsPass : Pass<"ortc-outline-kernels", "::mlir::ModuleOp"> {
     %y = plan.kernel loop (%x) : (tensor<4xf32>) -> tensor<4xf32> { ... }
     // becomes
     %y = func.call @kernel_0(%x) : (tensor<4xf32>) -> tensor<4xf32>
-    func.func private @kernel_0(%a: tensor<4xf32>) -> tensor<4xf32> attributes {plan.kind = #plan.kernel_kind<loop>} { ... }
+    func.func private @kernel_0(%a: tensor<4xf32>)
+        -> tensor<4xf32> attributes {plan.kind = #plan.kernel_kind<loop>} { ... }
     ```
   }];
   let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
@@ -41,9 +42,10 @@ def RecomputeStepsPass : Pass<"ortc-recompute-steps", "::mlir::ModuleOp"> {
   let description = [{
     Before: as for ortc-place-buffers; functions of kernels say what a call takes (`plan.time`, picoseconds). After: the
     transient bytes of every entry, scratch included, are at most `budget`. Where that takes it, calls whose results are
-    cheaper to make again than to keep are repeated, marked `plan.repeated`, and steps are in the order that was searched;
-    no simplification may run from here on. `plan.recompute` of an entry has the figures, `plan.budget` the budget. Fails
-    with the smallest budget that was found, of the entry that needs most, when no such schedule was.
+    cheaper to make again than to keep are repeated, marked `plan.repeated`, and steps are in the order that
+    was searched; no simplification may run from here on. `plan.recompute` of an entry has the figures,
+    `plan.budget` the budget. Fails with the smallest budget that was found, of the entry that needs most,
+    when no such schedule was.
   }];
   let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
   let options = [
@@ -57,10 +59,10 @@ def PlaceBuffersPass : Pass<"ortc-place-buffers", "::mlir::ModuleOp"> {
   let description = [{
     Before: entry functions are calls of kernels and reshapes; regions are assigned. Functions of kernels say how much
     scratch a call needs (`plan.scratch`), which is placed like a value that is alive in that step alone.
-    After: each entry is a plan.program, and the functions are gone. New values of tensors are written over the old ones,
-    after every reader of the old value and after every index check and the loss; where a kernel cannot do that, it
-    writes to the transient region and a copy follows. A gradients entry and its update entry are planned as two segments
-    of one plan, so that gradients stay where they are in between.
+    After: each entry is a plan.program, and the functions are gone. New values of tensors are written over
+    the old ones, after every reader of the old value and after every index check and the loss; where a kernel
+    cannot do that, it writes to the transient region and a copy follows. A gradients entry and its update
+    entry are planned as two segments of one plan, so that gradients stay where they are in between.
   }];
   let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
   let options = [

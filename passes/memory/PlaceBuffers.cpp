@@ -1,4 +1,4 @@
-//===- PlaceBuffers.cpp - schedule entry functions and place their buffers ===//
+// Schedule entry functions and place their buffers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Turns the plan of an entry (EntryProblem, compiler/planning) into plan.program operations.
@@ -74,7 +74,8 @@ ProgramEmitter::Place ProgramEmitter::placeOfTensor(StringAttr symbol) {
   return place;
 }
 
-/// Where a value of the block around lies, seen from inside the loop: as it is, or moving on by one `item` an iteration.
+/// Where a value of the block around lies, seen from inside the loop: as it is, or moving on by one `item` an
+/// iteration.
 ProgramEmitter::Place ProgramEmitter::placeInLoop(Scope &scope, Value outside, bool isSliced, Type item) {
   Value root = scope.outer->planned.graph.rootOf(outside);
   Place place = placeOf(*scope.outer, root, outside.getType());
@@ -84,8 +85,8 @@ ProgramEmitter::Place ProgramEmitter::placeInLoop(Scope &scope, Value outside, b
   return place;
 }
 
-/// What a transient value is called: a gradient as its tensor is; two others of a program never have the same name, whatever
-/// types they are seen with.
+/// What a transient value is called: a gradient as its tensor is; two others of a program never have the same
+/// name, whatever types they are seen with.
 std::string ProgramEmitter::nameBuffer(Scope &scope, planning::BufferId buffer, Value root) {
   const EntryGraph::Destination *destination = scope.planned.graph.getDestination(root);
   if (destination && destination->kind == EntryGraph::Destination::gradient)
@@ -238,8 +239,8 @@ void ProgramEmitter::run(EntryProblem &planned, const planning::Plan &plan) {
     plan::GuardOp::create(inner, entry.getLoc(), loss);
 }
 
-/// The plan of an entry, or of one with a budget: the best there is, and where its offsets need more than that, the one that
-/// recomputation has found.
+/// The plan of an entry, or of one with a budget: the best there is, and where its offsets need more than
+/// that, the one that recomputation has found.
 planning::Expected<planning::Plan> planEntry(const EntryProblem &entry, bool reorder, IntegerAttr budget) {
   planning::PlanOptions options;
   options.reorder = reorder;

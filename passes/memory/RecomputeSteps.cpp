@@ -1,8 +1,9 @@
-//===- RecomputeSteps.cpp - run steps again to keep to a memory budget ----===//
+// Run steps again to keep to a memory budget.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// compiler/planning decides which steps run again and in which order; this file writes that down: calls are copied, and all
-// steps are put in the order found. A copy calls the same kernel as the original, so every bit is the same.
+// compiler/planning decides which steps run again and in which order; this file writes that down: calls are
+// copied, and all steps are put in the order found. A copy calls the same kernel as the original, so every
+// bit is the same.
 #include "compiler/planning/Recompute.h"
 #include "dialects/plan/PlanDialect.h"
 #include "passes/memory/EntryProblem.h"
@@ -33,8 +34,8 @@ uint64_t timeOf(Operation *step, const EntryGraph &graph) {
   return time * cast<nn::ScanOp>(step).getTripCount();
 }
 
-/// Whether a second run of a step gives the same and does nothing else: a kernel whose results stay in the transient region
-/// and are no place where a loop goes on.
+/// Whether a second run of a step gives the same and does nothing else: a kernel whose results stay in the
+/// transient region and are no place where a loop goes on.
 bool isRepeatable(Operation *step, const EntryGraph &graph) {
   auto call = dyn_cast<func::CallOp>(step);
   if (!call || graph.isCheck(step))
@@ -230,8 +231,8 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
          number("repeated", found.runs.size() - costs.steps.size())});
   }
 
-  /// What budgets from nine to three tenths of the whole would take, with a shorter search than a budget that is asked for
-  /// gets. Nothing for entries that repeat nothing.
+  /// What budgets from nine to three tenths of the whole would take, with a shorter search than a budget that
+  /// is asked for gets. Nothing for entries that repeat nothing.
   Attribute describeCurve(EntryProblem &entry, const Costs &costs, const planning::Plan &whole) {
     bool isAny = llvm::any_of(costs.steps, [](const planning::StepCost &cost) { return cost.repeatable; });
     if (!isAny || costs.steps.size() > kMostCurveSteps)

@@ -1,9 +1,10 @@
-//===- ContractConvolutions.cpp - convolutions that are products ----------===//
+// Convolutions that are products.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A convolution with one window, the whole image, is one contraction of its operands as they lie in memory: only the
-// gradient is seen in another shape. What this does not do: windows of one position. They are contractions too, but with
-// few features the walk over channels-last rows is faster (mobilenetv2-tiny: 0.48 ms a step, 0.57 as contractions).
+// gradient is seen in another shape. What this does not do: windows of one position. They are contractions
+// too, but with few features the walk over channels-last rows is faster (mobilenetv2-tiny: 0.48 ms a step,
+// 0.57 as contractions).
 #include "dialects/nn/NnDialect.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"

@@ -1,4 +1,4 @@
-//===- FactorSums.cpp - what a sum does not run over is multiplied once ---===//
+// What a sum does not run over is multiplied once.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Gradients of normalisations are sums of products with the scale and the deviation of a channel: sums over everything

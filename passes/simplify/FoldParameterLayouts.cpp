@@ -1,4 +1,4 @@
-//===- FoldParameterLayouts.cpp - store parameters as kernels want them ---===//
+// Store parameters as kernels want them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Looks at all functions before it changes any: a tensor has one layout for all of them. Other layouts than

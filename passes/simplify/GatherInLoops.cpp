@@ -1,9 +1,9 @@
-//===- GatherInLoops.cpp - rows that loops take from tables themselves ----===//
+// Rows that loops take from tables themselves.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A loop over gathered rows takes the indices instead, and gathers what it needs: the rows are not written in front of it and
-// read again. Only where nothing else reads them, and where elementwise work does in the loop, which reads rows of a table as well as
-// others.
+// A loop over gathered rows takes the indices instead, and gathers what it needs: the rows are not written in
+// front of it and read again. Only where nothing else reads them, and where elementwise work does in the
+// loop, which reads rows of a table as well as others.
 #include "dialects/nn/TensorBuilder.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/simplify/Passes.h"

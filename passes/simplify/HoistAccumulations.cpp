@@ -1,4 +1,4 @@
-//===- HoistAccumulations.cpp - sums over the iterations of loops ---------===//
+// Sums over the iterations of loops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/nn/TensorBuilder.h"
 #include "passes/simplify/Passes.h"
@@ -57,8 +57,8 @@ std::optional<AccumulationHoister::Accumulation> AccumulationHoister::match(unsi
   return std::nullopt;
 }
 
-/// Whether the sum of `term` over all iterations can be computed from stacked values; `operands` are those that have to be
-/// stacked for it.
+/// Whether the sum of `term` over all iterations can be computed from stacked values; `operands` are those
+/// that have to be stacked for it.
 bool AccumulationHoister::canHoist(Value term, SmallVectorImpl<Value> &operands) {
   Operation *op = term.getDefiningOp();
   if (!op)

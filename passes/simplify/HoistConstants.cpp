@@ -1,4 +1,4 @@
-//===- HoistConstants.cpp - turn large constants into constant tensors ----===//
+// Turn large constants into constant tensors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Code may hold small literals only; everything else lives in the constants region, once per value. Equal values are

@@ -1,10 +1,10 @@
-//===- HoistLayouts.cpp - what loops multiply with, laid out once ---------===//
+// What loops multiply with, laid out once.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A contraction copies the operand whose vectors it loads to panels, block by block, or reads it in long strides. Where that
-// operand is the same in all iterations of a loop it becomes panels in front of it, by transposes that are kernels of their
-// own, and the contraction reads them in place. The order of sums is that of before. Left operands are read number by number
-// and stay.
+// A contraction copies the operand whose vectors it loads to panels, block by block, or reads it in long
+// strides. Where that operand is the same in all iterations of a loop it becomes panels in front of it, by
+// transposes that are kernels of their own, and the contraction reads them in place. The order of sums is
+// that of before. Left operands are read number by number and stay.
 #include "dialects/nn/TensorBuilder.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/simplify/Passes.h"
@@ -33,8 +33,8 @@ static int64_t panelWidth(int64_t columns) {
   return columns;
 }
 
-/// The operations that make `value` of an invariant of the loop by moving elements, last one first; the invariant's argument,
-/// or null.
+/// The operations that make `value` of an invariant of the loop by moving elements, last one first; the
+/// invariant's argument, or null.
 static BlockArgument findInvariant(nn::ScanOp scan, Value value, SmallVectorImpl<Operation *> &movement) {
   while (Operation *op = value.getDefiningOp()) {
     if (!isa<nn::SliceOp, nn::TransposeOp, nn::ReshapeOp>(op))

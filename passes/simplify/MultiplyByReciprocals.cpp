@@ -1,4 +1,4 @@
-//===- MultiplyByReciprocals.cpp - no division by constants ---------------===//
+// No division by constants.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A division costs ten times a multiplication and cannot be fused with an addition. The product with the rounded

@@ -1,4 +1,4 @@
-//===- Passes.h - simplification of tensor programs -----------------------===//
+// Simplification of tensor programs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,4 +1,4 @@
-//===- Passes.td - simplification of tensor programs -------*- tablegen -*-===//
+// Simplification of tensor programs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 include "mlir/Pass/PassBase.td"
 
@@ -8,7 +8,8 @@ def SinkTransposesPass : Pass<"ortc-sink-transposes"> {
     Before: legalisation has put transposes around every channels-last operation.
     After: a transpose has moved below every operation that can work on the permuted operand at no cost (elementwise,
     broadcast, reductions, softmax, concat, pad, slice, dot), and has met its inverse, a reshape, or an operation that
-    cares. An operand that is not transposed itself is permuted only where that is free: a constant splat or a broadcast.
+    cares. An operand that is not transposed itself is permuted only where that is free: a constant splat or a
+    broadcast.
 
     ```mlir
     %0 = nn.transpose %x perm = [0, 3, 1, 2]
@@ -25,15 +26,17 @@ def SinkGathersPass : Pass<"ortc-sink-gathers"> {
   let summary = "work on the rows of a table before they are gathered";
   let description = [{
     Run before differentiation, so that gradients are gathered up before they are multiplied.
-    After: where a table of vectors has at most half as many rows as are gathered from it, products of the gathered rows with
-    a matrix, and elementwise operations that treat all rows alike, are done on the table. Transposes and reshapes
-    between are those of the indices. Others are left alone.
+    After: where a table of vectors has at most half as many rows as are gathered from it, products of the
+    gathered rows with a matrix, and elementwise operations that treat all rows alike, are done on the table.
+    Transposes and reshapes between are those of the indices. Others are left alone.
 
     ```mlir
     %x = nn.gather %table, %i axis = 0 : tensor<96x8xf32>, tensor<2048xi64> -> tensor<2048x8xf32>
-    %y = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<2048x8xf32>, tensor<8x16xf32> -> tensor<2048x16xf32>
+    %y = nn.dot %x, %w batch = [] x [] contract = [1] x [0]
+        : tensor<2048x8xf32>, tensor<8x16xf32> -> tensor<2048x16xf32>
     // becomes
-    %p = nn.dot %table, %w batch = [] x [] contract = [1] x [0] : tensor<96x8xf32>, tensor<8x16xf32> -> tensor<96x16xf32>
+    %p = nn.dot %table, %w batch = [] x [] contract = [1] x [0]
+        : tensor<96x8xf32>, tensor<8x16xf32> -> tensor<96x16xf32>
     %y = nn.gather %p, %i axis = 0 : tensor<96x16xf32>, tensor<2048xi64> -> tensor<2048x16xf32>
     ```
   }];
@@ -48,9 +51,11 @@ def ContractConvolutionsPass : Pass<"ortc-contract-convolutions"> {
     with all that contractions can do: packing, fused epilogues, operands in other layouts. Others are left alone.
 
     ```mlir
-    %y = nn.conv %x, %w strides = [1, 1] padding = [0, 0] to [0, 0] dilations = [1, 1] groups = 1 : tensor<2x8x8x3xf32>, tensor<8x8x3x4xf32> -> tensor<2x1x1x4xf32>
+    %y = nn.conv %x, %w strides = [1, 1] padding = [0, 0] to [0, 0] dilations = [1, 1] groups = 1
+        : tensor<2x8x8x3xf32>, tensor<8x8x3x4xf32> -> tensor<2x1x1x4xf32>
     // becomes
-    %p = nn.dot %x, %w batch = [] x [] contract = [1, 2, 3] x [0, 1, 2] : tensor<2x8x8x3xf32>, tensor<8x8x3x4xf32> -> tensor<2x4xf32>
+    %p = nn.dot %x, %w batch = [] x [] contract = [1, 2, 3] x [0, 1, 2]
+        : tensor<2x8x8x3xf32>, tensor<8x8x3x4xf32> -> tensor<2x4xf32>
     %y = nn.reshape %p : tensor<2x4xf32> -> tensor<2x1x1x4xf32>
     ```
   }];
@@ -80,14 +85,16 @@ def GatherInLoopsPass : Pass<"ortc-gather-in-loops", "::mlir::ModuleOp"> {
   let summary = "let loops gather the rows that they go over";
   let description = [{
     Run behind differentiation, which would sum up the table's gradient in every iteration.
-    After: a loop whose sequence is an nn.gather along the first axis that nothing else reads, and whose slices elementwise
-    operations read, takes the indices as sequence and the table as invariant, and gathers inside. Others stay.
+    After: a loop whose sequence is an nn.gather along the first axis that nothing else reads, and whose
+    slices elementwise operations read, takes the indices as sequence and the table as invariant, and gathers
+    inside. Others stay.
 
     ```mlir
     %x = nn.gather %table, %i axis = 0 : tensor<96x8xf32>, tensor<64x32xi64> -> tensor<64x32x8xf32>
     nn.scan 64 carry(%h) over(%x) with() { ^bb0(%hi: ..., %xi: tensor<32x8xf32>): ... }
     // becomes
-    nn.scan 64 carry(%h) over(%i) with(%table) { ^bb0(%hi: ..., %ii: tensor<32xi64>, %t: tensor<96x8xf32>): %xi = nn.gather %t, %ii axis = 0 ... }
+    nn.scan 64 carry(%h) over(%i) with(%table) { ^bb0(%hi: ..., %ii: tensor<32xi64>,
+        %t: tensor<96x8xf32>): %xi = nn.gather %t, %ii axis = 0 ... }
     ```
   }];
   let dependentDialects = ["::ortc::nn::NnDialect"];
@@ -97,12 +104,13 @@ def HoistAccumulationsPass : Pass<"ortc-hoist-accumulations", "::mlir::ModuleOp"
   let summary = "sum products over the iterations of a loop at once, behind it";
   let description = [{
     Before: loops carry sums, as gradients of their weights are.
-    After: where every iteration adds a contraction (or a reduction of what is stacked anyway), the loop stacks the operands,
-    and one contraction behind it sums over iterations too: the weight's gradient is written once, not read and written in
-    every iteration. Other sums stay.
+    After: where every iteration adds a contraction (or a reduction of what is stacked anyway), the loop
+    stacks the operands, and one contraction behind it sums over iterations too: the weight's gradient is
+    written once, not read and written in every iteration. Other sums stay.
 
     ```mlir
-    nn.scan 5 carry(%zero) over(%x, %dy) with() { ^bb0(%sum, %xi, %dyi): %p = nn.dot %xi, %dyi ...  %s = arith.addf %sum, %p ... }
+    nn.scan 5 carry(%zero) over(%x, %dy) with() { ^bb0(%sum, %xi, %dyi): %p = nn.dot %xi,
+        %dyi ...  %s = arith.addf %sum, %p ... }
     // becomes
     nn.dot %x, %dy contract = [0, ...] x [0, ...]
     ```
@@ -114,9 +122,10 @@ def FactorSumsPass : Pass<"ortc-factor-sums"> {
   let summary = "multiply a sum instead of what is summed";
   let description = [{
     Run when all arithmetic is there: after differentiation.
-    After: sums of f32 and f64 run over products (of up to eight factors) without those that do not change along their axes
-    (broadcasts, constants) and without negations; these are applied to the sum. Products of nothing else stay, and those
-    with a broadcast twice or constants of a product below 2^-32 or above 2^32: such factors keep squares within the range of numbers.
+    After: sums of f32 and f64 run over products (of up to eight factors) without those that do not change
+    along their axes (broadcasts, constants) and without negations; these are applied to the sum. Products of
+    nothing else stay, and those with a broadcast twice or constants of a product below 2^-32 or above 2^32:
+    such factors keep squares within the range of numbers.
 
     ```mlir
     %b = nn.broadcast %g dims = [1] : tensor<3xf32> -> tensor<4x3xf32>
@@ -134,9 +143,9 @@ def MultiplyByReciprocalsPass : Pass<"ortc-multiply-by-reciprocals"> {
   let summary = "multiply by the reciprocal instead of dividing by a constant";
   let description = [{
     Run when all arithmetic is there: after differentiation.
-    After: tensors are divided by a constant only where the quotient leads to a rounding, a comparison or a cast to integers
-    (there the last bit decides, as in quantisation) and the constant is no power of two, or where the reciprocal is zero,
-    infinite or denormal.
+    After: tensors are divided by a constant only where the quotient leads to a rounding, a comparison or a
+    cast to integers (there the last bit decides, as in quantisation) and the constant is no power of two, or
+    where the reciprocal is zero, infinite or denormal.
 
     ```mlir
     %y = arith.divf %x, %c : tensor<4xf32> // %c = dense<1.25>
@@ -151,14 +160,17 @@ def HoistLayoutsPass : Pass<"ortc-hoist-layouts", "::mlir::ModuleOp"> {
   let summary = "lay out what a loop multiplies with in front of the loop";
   let description = [{
     Run behind differentiation, on loops whose bodies are what will be compiled.
-    After: where the right operand of a contraction in a loop is an invariant, or slices, transposes and reshapes of one,
-    the loop gets it as panels [n / width, k, width] (of 64, 48 or 32 columns, or all of them where none of these divides
-    their number), which are made once and which the contraction reads in place. Contractions of few rows, with batch dimensions, or with other operands stay.
+    After: where the right operand of a contraction in a loop is an invariant, or slices, transposes and
+    reshapes of one, the loop gets it as panels [n / width, k, width] (of 64, 48 or 32 columns, or all of them
+    where none of these divides their number), which are made once and which the contraction reads in place.
+    Contractions of few rows, with batch dimensions, or with other operands stay.
 
     ```mlir
-    nn.scan 64 carry(%h) ... with(%w) { ^bb0(...): nn.dot %hi, %wi ... : tensor<32x256xf32>, tensor<1024x256xf32> -> tensor<32x1024xf32> ... }
+    nn.scan 64 carry(%h) ... with(%w) { ^bb0(...): nn.dot %hi, %wi ...
+        : tensor<32x256xf32>, tensor<1024x256xf32> -> tensor<32x1024xf32> ... }
     // becomes, with %p a transpose of %w
-    nn.scan 64 carry(%h) ... with(%p) { ^bb0(...): nn.dot %hi, %pi ... : tensor<32x256xf32>, tensor<16x256x64xf32> -> tensor<32x16x64xf32> ... }
+    nn.scan 64 carry(%h) ... with(%p) { ^bb0(...): nn.dot %hi, %pi ...
+        : tensor<32x256xf32>, tensor<16x256x64xf32> -> tensor<32x16x64xf32> ... }
     ```
   }];
   let dependentDialects = ["::ortc::nn::NnDialect"];

@@ -1,9 +1,9 @@
-//===- SinkGathers.cpp - work on rows before they are gathered ------------===//
+// Work on rows before they are gathered.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// f(gather(table)) becomes gather(f(table)) where f treats every row for itself: a small vocabulary in front of a layer is
-// multiplied once a word, not once a token. Only tables of vectors, gathered along their rows; chains of such operations
-// move one after another.
+// f(gather(table)) becomes gather(f(table)) where f treats every row for itself: a small vocabulary in front
+// of a layer is multiplied once a word, not once a token. Only tables of vectors, gathered along their rows;
+// chains of such operations move one after another.
 #include "dialects/nn/TensorBuilder.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -21,8 +21,8 @@ using nn::TensorBuilder;
 /// Rows must be gathered so often that working on each once is worth a gather of the results.
 static constexpr int64_t kRepeated = 2;
 
-/// The gather that `value` is with its rows in another order or shape, if the table is small; null for others. `movement` has
-/// the transposes and reshapes between, the last one first.
+/// The gather that `value` is with its rows in another order or shape, if the table is small; null for
+/// others. `movement` has the transposes and reshapes between, the last one first.
 static nn::GatherOp findGather(Value value, SmallVectorImpl<Operation *> &movement) {
   nn::GatherOp gather;
   while (!(gather = value.getDefiningOp<nn::GatherOp>())) {

@@ -1,4 +1,4 @@
-//===- SinkThroughOps.cpp - move a transpose below one nn operation -------===//
+// Move a transpose below one nn operation.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/simplify/SinkTransposes.h"
 

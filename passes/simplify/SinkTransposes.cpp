@@ -1,4 +1,4 @@
-//===- SinkTransposes.cpp - move transposes down until they cancel --------===//
+// Move transposes down until they cancel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Always downwards, so that no two patterns can undo each other: f(transpose(x)) becomes transpose(f(x)), and
@@ -132,8 +132,8 @@ struct SinkTransposesPass : impl::SinkTransposesPassBase<SinkTransposesPass> {
     patterns.add(turnIntoReshape);
     populateSinkThroughOps(patterns);
     nn::BroadcastOp::getCanonicalizationPatterns(patterns, &getContext());
-    // From below, every transpose sinks through all that is below it before the one above it arrives: more free operands are
-    // met on the way, but the time is quadratic.
+    // From below, every transpose sinks through all that is below it before the one above it arrives: more
+    // free operands are met on the way, but the time is quadratic.
     size_t transposes = 0;
     getOperation()->walk([&](nn::TransposeOp) { ++transposes; });
     GreedyRewriteConfig config;

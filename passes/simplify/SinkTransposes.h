@@ -1,4 +1,4 @@
-//===- SinkTransposes.h - patterns of the pass of that name ---------------===//
+// Patterns of the pass of that name.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,4 +1,4 @@
-//===- BuildLoss.cpp - write the loss of a graph output and a label -------===//
+// Write the loss of a graph output and a label.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One function per binding, because shapes differ. The forward functions say which outputs there are;
@@ -63,7 +63,8 @@ static Type findLabelInput(func::FuncOp forward) {
   return nullptr;
 }
 
-/// Whether the type of the label says that it holds probabilities, as in PyTorch: of floating point and the logits' shape.
+/// Whether the type of the label says that it holds probabilities, as in PyTorch: of floating point and the
+/// logits' shape.
 static bool holdsProbabilities(Type label, RankedTensorType prediction) {
   auto type = dyn_cast_or_null<RankedTensorType>(label);
   return type && isa<FloatType>(type.getElementType()) && type.getShape() == prediction.getShape();

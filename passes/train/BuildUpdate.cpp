@@ -1,4 +1,4 @@
-//===- BuildUpdate.cpp - write the optimizer's update of every parameter --===//
+// Write the optimizer's update of every parameter.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One function for all parameters. What they share (bias corrections, the clipping factor) is computed once

@@ -1,4 +1,4 @@
-//===- ComposeEntries.cpp - inline the parts into the entries -------------===//
+// Inline the parts into the entries.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Every entry is one flat function, because memory and order are planned over a whole step. Values that one

@@ -1,4 +1,4 @@
-//===- Differentiate.cpp - differentiate the loss for every parameter -----===//
+// Differentiate the loss for every parameter.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Forward and loss are inlined into one function, and the engine of compiler/autodiff appends the gradients.

@@ -1,4 +1,4 @@
-//===- Losses.cpp - losses as tensor programs -----------------------------===//
+// Losses as tensor programs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Each is written such that its gradient, too, is exact at special points: where a formula has two branches,

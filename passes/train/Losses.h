@@ -1,4 +1,4 @@
-//===- Losses.h - losses as tensor programs -------------------------------===//
+// Losses as tensor programs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,4 +1,4 @@
-//===- Optimizers.cpp - the formulas of the optimizers --------------------===//
+// The formulas of the optimizers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/train/Optimizers.h"
 

@@ -1,4 +1,4 @@
-//===- Optimizers.h - the formulas of the optimizers ----------------------===//
+// The formulas of the optimizers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // PyTorch's definitions. Scalars are f64 of rank 0, as PyTorch computes with them in Python; they are rounded

@@ -1,4 +1,4 @@
-//===- Passes.h - building a training program -----------------------------===//
+// Building a training program.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

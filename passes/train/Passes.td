@@ -1,4 +1,4 @@
-//===- Passes.td - building a training program -------------*- tablegen -*-===//
+// Building a training program.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 include "mlir/Pass/PassBase.td"
 
@@ -14,11 +14,13 @@ def BuildLossPass : Pass<"ortc-build-loss", "::mlir::ModuleOp"> {
                               %label: tensor<32xi64> {train.input = "label"}) -> (tensor<f32> {train.loss})
     ```
   }];
-  let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect",
+  let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::func::FuncDialect",
+      "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
   let options = [
     Option<"loss", "loss", "std::string", "\"cross_entropy\"", "what --loss takes, e.g. smooth_l1:beta=0.5">,
-    Option<"lossInput", "loss-input", "std::string", "", "graph output that feeds the loss; empty: the only or first float one">
+    Option<"lossInput", "loss-input", "std::string", "",
+        "graph output that feeds the loss; empty: the only or first float one">
   ];
 }
 
@@ -30,13 +32,16 @@ def DifferentiatePass : Pass<"ortc-differentiate", "::mlir::ModuleOp"> {
     forward part makes, and one `train.gradient` per parameter. A parameter that no gradient reaches in any binding
     becomes a constant, with the reason in its train.tensor. Forward and loss are left alone.
   }];
-  let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect",
+  let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::func::FuncDialect",
+      "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
   let options = [
-    Option<"mutateOperation", "mutate-operation", "std::string", "", "for tests: name of an operation whose gradient is scaled">,
+    Option<"mutateOperation", "mutate-operation", "std::string", "",
+        "for tests: name of an operation whose gradient is scaled">,
     Option<"mutateOperand", "mutate-operand", "unsigned", "0", "for tests: the operand whose gradient is scaled">,
     Option<"mutateFactor", "mutate-factor", "double", "1.01", "for tests: the factor">,
-    Option<"remarkSaved", "remark-saved", "bool", "false", "for tests: a remark at each operation that names the operands and results its gradient reads">
+    Option<"remarkSaved", "remark-saved", "bool", "false",
+        "for tests: a remark at each operation that names the operands and results its gradient reads">
   ];
 }
 
@@ -46,10 +51,11 @@ def BuildUpdatePass : Pass<"ortc-build-update", "::mlir::ModuleOp"> {
     Before: parameters are those that `@backward_B` has gradients of.
     After: `@update` takes gradients (`train.gradient`), parameters, state and hyper-parameters, and returns the new
     parameters and state. State and hyper-parameters are declared as train.tensors; state has its parameter's layout.
-    A momentum or weight decay of zero compiles nothing. With accumulate=N above 1, `@accumulation` adds a step's gradients,
-    each divided by N, to state that it declares.
+    A momentum or weight decay of zero compiles nothing. With accumulate=N above 1, `@accumulation` adds a
+    step's gradients, each divided by N, to state that it declares.
   }];
-  let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect",
+  let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::func::FuncDialect",
+      "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"sgd\"", "what --optimizer takes, e.g. adamw:lr=1e-3">,
@@ -64,8 +70,9 @@ def ComposeEntriesPass : Pass<"ortc-compose-entries", "::mlir::ModuleOp"> {
   let summary = "inline the parts into the entries of the artifact";
   let description = [{
     Before: the parts that the passes above made.
-    After: only entries, public functions with `train.entry` and `train.binding`: `train` (backward then update), `accumulate` where there is such a part (the same without update), `eval`
-    (forward in eval mode, and loss), `predict` (the same without loss and label), and if asked for `gradients` and
+    After: only entries, public functions with `train.entry` and `train.binding`: `train` (backward then
+    update), `accumulate` where there is such a part (the same without update), `eval` (forward in eval mode,
+    and loss), `predict` (the same without loss and label), and if asked for `gradients` and
     `update`, which cut `train` in two. New values of state that the forward part makes cross the cut as
     `train.gradient` of that state, so that `gradients` changes nothing. Arguments that nobody uses are dropped.
   }];

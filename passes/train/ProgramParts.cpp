@@ -1,4 +1,4 @@
-//===- ProgramParts.cpp - finding, making and inlining parts of a program -===//
+// Finding, making and inlining parts of a program.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/train/ProgramParts.h"
 

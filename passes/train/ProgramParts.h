@@ -1,4 +1,4 @@
-//===- ProgramParts.h - finding, making and inlining parts of a program ---===//
+// Finding, making and inlining parts of a program.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -26,8 +26,9 @@ struct Port {
 /// Values by the name and the value of an attribute.
 using ValuesByAttribute = llvm::DenseMap<std::pair<mlir::Attribute, mlir::Attribute>, mlir::Value>;
 
-/// A function being put together from others: arguments with equal attributes are one. Its type and the attributes of its arguments
-/// are set at the end, at once: one after the other, each would cost as much as all before it.
+/// A function being put together from others: arguments with equal attributes are one. Its type and the
+/// attributes of its arguments are set at the end, at once: one after the other, each would cost as much as
+/// all before it.
 class FunctionComposer {
 public:
   /// Appends a private function named `name` to the module.

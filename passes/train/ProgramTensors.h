@@ -1,4 +1,4 @@
-//===- ProgramTensors.h - declaring scalars and optimizer state -----------===//
+// Declaring scalars and optimizer state.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,4 +1,4 @@
-//===- TrainingProgram.h - the steps from forward functions to entries ----===//
+// The steps from forward functions to entries.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the passes of this folder call, for callers that have parsed options at hand. Each step reads the
@@ -36,8 +36,9 @@ struct UpdateOptions {
 };
 
 /// Adds `@update`, hyper-parameters and optimizer state. With more than one gradient step before an update, also
-/// `@accumulation`: it takes a step's gradients and returns under the same attribute their sum with those of the steps since
-/// the last update, each divided by the hyper-parameter "accumulate"; the sum so far is the state `PARAMETER.accumulated`.
+/// `@accumulation`: it takes a step's gradients and returns under the same attribute their sum with those of
+/// the steps since the last update, each divided by the hyper-parameter "accumulate"; the sum so far is the
+/// state `PARAMETER.accumulated`.
 mlir::LogicalResult buildUpdate(mlir::ModuleOp module, const UpdateOptions &options);
 
 struct EntryOptions {

@@ -73,8 +73,8 @@ public:
     array.shape = spec.shape.empty() ? Shape{1} : spec.shape;
     leading = array.shape[0];
     (void)countBytes(array.shape, array.type, bytes);
-    // The leading dimension follows the samples when it is a multiple of theirs ([batch * tokens, classes], say), unless the
-    // model has it for another one.
+    // The leading dimension follows the samples when it is a multiple of theirs ([batch * tokens, classes],
+    // say), unless the model has it for another one.
     perSample =
         batches.isBatch() && !spec.shape.empty() && spec.isBatch != false && leading % batches.getBatch() == 0
             ? leading / batches.getBatch()

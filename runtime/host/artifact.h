@@ -1,7 +1,6 @@
 // An opened artifact: the runtime's program, its entries in words, and the loss from its manifest.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_ARTIFACT_H
-#define ORTC_RUNTIME_HOST_ARTIFACT_H
+#pragma once
 
 #include <memory>
 #include <ortc/ortc.h>
@@ -66,5 +65,3 @@ private:
 };
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_ARTIFACT_H

@@ -1,7 +1,6 @@
 // Where the file of an artifact is.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_ARTIFACT_PATH_H
-#define ORTC_RUNTIME_HOST_ARTIFACT_PATH_H
+#pragma once
 
 #include <string>
 
@@ -14,5 +13,3 @@ namespace ortc::host {
 Status findArtifactFile(const std::string &path, std::string &file);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_ARTIFACT_PATH_H

@@ -1,7 +1,6 @@
 // Which inputs and outputs of an artifact have the batch as their leading dimension.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_BATCH_TABLE_H
-#define ORTC_RUNTIME_HOST_BATCH_TABLE_H
+#pragma once
 
 #include <map>
 #include <optional>
@@ -13,7 +12,8 @@ namespace ortc::host {
 /// What a manifest says of the leading dimensions of inputs and outputs.
 class BatchTable {
 public:
-  /// Takes what is there: a manifest without it (of an older compiler, or of a model that declares none) has nothing to say.
+  /// Takes what is there: a manifest without it (of an older compiler, or of a model that declares none) has
+  /// nothing to say.
   static BatchTable parse(const std::string &manifest);
   /// Whether rows of the value are samples; nullopt where that is not known.
   std::optional<bool> find(const std::string &binding, const std::string &name, bool isInput) const;
@@ -24,5 +24,3 @@ private:
 };
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_BATCH_TABLE_H

@@ -1,7 +1,6 @@
 // Cuts data into the slices that steps take.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_BATCHES_H
-#define ORTC_RUNTIME_HOST_BATCHES_H
+#pragma once
 
 #include <memory>
 #include <optional>
@@ -24,8 +23,9 @@ struct InputSpec {
 enum class Remainder { Drop, Repeat };
 
 /// The arrays of a data file matched to the inputs of a step. The leading axis of an array holds slices of
-/// the input's own leading dimension. When these are equal for all inputs and the model has none of them for another dimension
-/// (a batch), rows are samples and may be mixed freely; otherwise only whole slices can change places.
+/// the input's own leading dimension. When these are equal for all inputs and the model has none of them for
+/// another dimension (a batch), rows are samples and may be mixed freely; otherwise only whole slices can
+/// change places.
 class Batches {
 public:
   /// Loads what `inputs` need from `source` (which may be closed afterwards) and checks types, shapes and
@@ -41,8 +41,9 @@ public:
   int64_t getDropped() const { return dropped; } ///< samples (or rows) an epoch leaves out
   /// Says so. `of`: what they are at the end of.
   std::string describeDropped(const std::string &of) const;
-  /// What should be said before slices are shuffled: that rows are mixed where nothing but equal numbers tells that they are
-  /// samples, or that rows are not mixed though the numbers are equal. "" when there is nothing to say.
+  /// What should be said before slices are shuffled: that rows are mixed where nothing but equal numbers
+  /// tells that they are samples, or that rows are not mixed though the numbers are equal. "" when there is
+  /// nothing to say.
   std::string describeShuffling() const;
   /// Says how the last slice is filled up; "" when it is full.
   std::string describeFilling() const;
@@ -52,8 +53,8 @@ public:
   int64_t getItems() const { return isBatch() ? samples : slices; }
 
   size_t getInputBytes(size_t input) const { return fields[input].sliceBytes; }
-  /// Copies slice k of an input to `to`. `order` permutes the items; nullptr: as the file has them. Fails when the file has
-  /// changed since it was opened.
+  /// Copies slice k of an input to `to`. `order` permutes the items; nullptr: as the file has them. Fails
+  /// when the file has changed since it was opened.
   Status gather(size_t input, int64_t slice, const std::vector<int64_t> *order, uint8_t *to) const;
 
 private:
@@ -85,5 +86,3 @@ private:
 std::vector<int64_t> shuffle(uint64_t seed, int64_t epoch, int64_t items);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_BATCHES_H

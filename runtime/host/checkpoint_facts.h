@@ -1,7 +1,6 @@
 // What a checkpoint has and an artifact lacks, or the other way round.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_CHECKPOINT_FACTS_H
-#define ORTC_RUNTIME_HOST_CHECKPOINT_FACTS_H
+#pragma once
 
 #include <map>
 #include <ortc/ortc.h>
@@ -11,13 +10,13 @@
 
 namespace ortc::host {
 
-/// The message for a checkpoint that the runtime has refused with `status` and `message`: what it does not say, as a library
-/// of a few KiB, is shapes, types and what to do.
+/// The message for a checkpoint that the runtime has refused with `status` and `message`: what it does not
+/// say, as a library of a few KiB, is shapes, types and what to do.
 std::string explainRefusal(const ortc_program *program, const DataSource &checkpoint, ortc_status status,
                            const std::string &message);
 
-/// Says how many tensors the program has no use for, when there is optimizer state among them, or gradients that wait for
-/// an update; else "".
+/// Says how many tensors the program has no use for, when there is optimizer state among them, or gradients
+/// that wait for an update; else "".
 std::string describeUnused(const ortc_program *program, const DataSource &checkpoint);
 
 /// Values of hyper-parameters by name.
@@ -29,5 +28,3 @@ Scalars readScalars(const ortc_program *program, ortc_session *session);
 std::string describeChanges(const std::string &path, const Scalars &before, const Scalars &after);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_CHECKPOINT_FACTS_H

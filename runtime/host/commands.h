@@ -1,7 +1,6 @@
 // The commands that apply an artifact to data, but for training.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_COMMANDS_H
-#define ORTC_RUNTIME_HOST_COMMANDS_H
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -30,5 +29,3 @@ Status predictData(const ApplyOptions &options);
 Status computeGradients(const ApplyOptions &options);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_COMMANDS_H

@@ -8,8 +8,8 @@
 
 namespace ortc::host {
 
-/// What rounding may change in a value of that size, as a multiple of its last place: sums over many terms lose more than
-/// the last one.
+/// What rounding may change in a value of that size, as a multiple of its last place: sums over many terms
+/// lose more than the last one.
 static constexpr double kRounding = 64 * std::numeric_limits<double>::epsilon();
 
 Difference compareDerivative(const std::function<double(double)> &f, double value, double derivative,

@@ -1,7 +1,6 @@
 // A derivative against differences of the function, with kinks told from errors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_DIFFERENCE_H
-#define ORTC_RUNTIME_HOST_DIFFERENCE_H
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -22,9 +21,9 @@ struct DifferenceOptions {
   double step = 1e-4;  ///< the first; smaller ones are tried when it does not fit
 };
 
-/// Compares `derivative` with central differences of f at 0, where it is `value`. A kink near 0 lies outside after the step
-/// has shrunk; one at 0 shows as one-sided derivatives that differ however small the step is. Two evaluations of f where the
-/// first step fits, at most ten.
+/// Compares `derivative` with central differences of f at 0, where it is `value`. A kink near 0 lies outside
+/// after the step has shrunk; one at 0 shows as one-sided derivatives that differ however small the step is.
+/// Two evaluations of f where the first step fits, at most ten.
 Difference compareDerivative(const std::function<double(double)> &f, double value, double derivative,
                              const DifferenceOptions &options);
 
@@ -42,5 +41,3 @@ private:
 };
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_DIFFERENCE_H

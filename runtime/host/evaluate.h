@@ -1,7 +1,6 @@
 // Mean loss and accuracy over a data file.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_EVALUATE_H
-#define ORTC_RUNTIME_HOST_EVALUATE_H
+#pragma once
 
 #include <functional>
 
@@ -28,5 +27,3 @@ Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, 
                 int64_t slices, const std::function<bool(int64_t slice)> &progress, Evaluation &result);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_EVALUATE_H

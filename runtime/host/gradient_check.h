@@ -1,7 +1,6 @@
 // The gradients of an artifact against differences of its own loss.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_GRADIENT_CHECK_H
-#define ORTC_RUNTIME_HOST_GRADIENT_CHECK_H
+#pragma once
 
 #include <vector>
 
@@ -33,8 +32,8 @@ struct InputRange {
   int64_t low = 0, high = 0;
 };
 
-/// Fills the inputs of an entry: floating point from a normal distribution ([0, 1) for `label`, which may be a probability),
-/// integers from their range.
+/// Fills the inputs of an entry: floating point from a normal distribution ([0, 1) for `label`, which may be
+/// a probability), integers from their range.
 Status fillInputs(Session &session, const Entry &entry, const std::map<std::string, InputRange> &ranges,
                   uint64_t seed);
 
@@ -47,5 +46,3 @@ Status checkGradients(Session &session, const Artifact &artifact, const Entry &e
 std::string formatChecks(std::vector<TensorCheck> results, double tolerance);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_GRADIENT_CHECK_H

@@ -1,7 +1,6 @@
 // What the manifest says about the kernels of an artifact.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_KERNEL_TABLE_H
-#define ORTC_RUNTIME_HOST_KERNEL_TABLE_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -31,5 +30,3 @@ KernelTable parseKernelTable(const std::string &manifest);
 std::string joinNames(const std::vector<std::string> &names, size_t most);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_KERNEL_TABLE_H

@@ -1,7 +1,6 @@
 // What the manifest says about the loss, and what the host itself computes from outputs and labels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_LOSS_INFO_H
-#define ORTC_RUNTIME_HOST_LOSS_INFO_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -66,5 +65,3 @@ bool addAccuracy(const LossInfo &loss, const TensorView &output, const TensorVie
                  int64_t &right, int64_t &total, int64_t &notNumbers);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_LOSS_INFO_H

@@ -1,7 +1,6 @@
 // What this machine can do at most, measured, and the time that work takes at that speed.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_MACHINE_H
-#define ORTC_RUNTIME_HOST_MACHINE_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -53,5 +52,3 @@ Machine measureMachine(int lanes, int threads);
 int countLanes(uint32_t architecture, uint64_t features);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_MACHINE_H

@@ -1,7 +1,6 @@
 // Where a training stands, and the metadata that carries it from run to run.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_POSITION_H
-#define ORTC_RUNTIME_HOST_POSITION_H
+#pragma once
 
 #include <map>
 #include <optional>
@@ -23,8 +22,8 @@ struct Position {
   Schedule schedule;
 };
 
-/// The most steps, epochs, slices and items of a training, and the most steps of a run: what a double counts exactly. Sums of
-/// them do not overflow.
+/// The most steps, epochs, slices and items of a training, and the most steps of a run: what a double counts
+/// exactly. Sums of them do not overflow.
 constexpr int64_t kMostSteps = int64_t(1) << 53;
 
 std::map<std::string, std::string> formatPosition(const Position &position);
@@ -35,5 +34,3 @@ Status parsePosition(const std::map<std::string, std::string> &metadata, const s
                      std::optional<Position> &position);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_POSITION_H

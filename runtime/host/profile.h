@@ -1,7 +1,6 @@
 // Where the time of training steps goes: kernels by time, beside what the machine could do.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_PROFILE_H
-#define ORTC_RUNTIME_HOST_PROFILE_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -72,5 +71,3 @@ std::string formatProfile(const Profile &profile, const std::string &target, siz
 std::vector<std::pair<std::string, std::string>> describeProfile(const Profile &profile);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_PROFILE_H

@@ -1,7 +1,6 @@
 // What a run tells: lines or a progress bar for people, JSON lines for tools.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_REPORT_H
-#define ORTC_RUNTIME_HOST_REPORT_H
+#pragma once
 
 #include <chrono>
 #include <string>
@@ -11,8 +10,8 @@
 
 namespace ortc::host {
 
-/// A file with one JSON object a line, written line by line so that others can follow it. A line that does not fit on the
-/// disk is taken back: all lines are whole.
+/// A file with one JSON object a line, written line by line so that others can follow it. A line that does
+/// not fit on the disk is taken back: all lines are whole.
 class MetricsFile {
 public:
   ~MetricsFile();
@@ -78,5 +77,3 @@ private:
 };
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_REPORT_H

@@ -1,7 +1,6 @@
 // Learning rates over time.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_SCHEDULE_H
-#define ORTC_RUNTIME_HOST_SCHEDULE_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -21,7 +20,8 @@ struct Schedule {
   double minimum = 0; ///< what linear and cosine end at
 
   static Status parse(const std::string &text, Schedule &schedule);
-  /// Refuses what parse() has read but has no effect, where somebody wrote `text`: checkpoints have the keys of format().
+  /// Refuses what parse() has read but has no effect, where somebody wrote `text`: checkpoints have the keys
+  /// of format().
   Status check(const std::string &text) const;
   /// Refuses a minimum that the rate would rise to.
   Status checkRate(double base) const;
@@ -38,5 +38,3 @@ struct Schedule {
 };
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_SCHEDULE_H

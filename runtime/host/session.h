@@ -1,7 +1,6 @@
 // A session of the runtime with its buffers, threads and checkpoints.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_SESSION_H
-#define ORTC_RUNTIME_HOST_SESSION_H
+#pragma once
 
 #include <map>
 
@@ -77,5 +76,3 @@ private:
 };
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_SESSION_H

@@ -15,8 +15,8 @@ static volatile std::sig_atomic_t first = 0;
 static volatile std::sig_atomic_t remembers = 0;
 const volatile std::sig_atomic_t &interruption = first;
 
-/// What ends a process by default and may come from a terminal, a shell, a batch system or the kernel. Those that ask for
-/// a core dump stay as they are, but for limits.
+/// What ends a process by default and may come from a terminal, a shell, a batch system or the kernel. Those
+/// that ask for a core dump stay as they are, but for limits.
 static constexpr int kSignals[] = {SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGXFSZ, SIGXCPU, SIGUSR1, SIGUSR2};
 
 /// Files are made by the main thread: only there nothing can be in the middle of one.

@@ -1,7 +1,6 @@
 // Signals that ask a tool to end.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_SIGNALS_H
-#define ORTC_RUNTIME_HOST_SIGNALS_H
+#pragma once
 
 #include <csignal>
 
@@ -13,13 +12,11 @@ enum class OnSignal {
   Remember ///< its work does so when it has saved; a second Ctrl-C ends it at once
 };
 
-/// Called first, on the main thread. Signals that the parent has made the process ignore (`nohup`) stay ignored. SIGXFSZ
-/// that the process's own writing brings about is left to that writing, which fails.
+/// Called first, on the main thread. Signals that the parent has made the process ignore (`nohup`) stay
+/// ignored. SIGXFSZ that the process's own writing brings about is left to that writing, which fails.
 void catchSignals(OnSignal what);
 
 /// The number of the first signal that came; 0: none.
 extern const volatile std::sig_atomic_t &interruption;
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_SIGNALS_H

@@ -1,7 +1,6 @@
 // The outcome of an operation of the host library: fine, or an exit status with a message.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_STATUS_H
-#define ORTC_RUNTIME_HOST_STATUS_H
+#pragma once
 
 #include <string>
 #include <utility>
@@ -39,5 +38,3 @@ private:
     if (::ortc::host::Status ortcStatus = (expression); !ortcStatus.isOk())                                  \
       return ortcStatus;                                                                                     \
   } while (false)
-
-#endif // ORTC_RUNTIME_HOST_STATUS_H

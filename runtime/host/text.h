@@ -1,7 +1,6 @@
 // Numbers and sizes as text.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_TEXT_H
-#define ORTC_RUNTIME_HOST_TEXT_H
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -29,5 +28,3 @@ std::string makeLinesPrintable(const std::string &text);
 std::string formatCount(int64_t count, const std::string &noun);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_TEXT_H

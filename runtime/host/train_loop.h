@@ -1,7 +1,6 @@
 // The training loop of `ortc run`.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_TRAIN_LOOP_H
-#define ORTC_RUNTIME_HOST_TRAIN_LOOP_H
+#pragma once
 
 #include <csignal>
 #include <optional>
@@ -33,5 +32,3 @@ struct TrainOptions {
 Status train(const TrainOptions &options, const volatile std::sig_atomic_t &interrupted);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_TRAIN_LOOP_H

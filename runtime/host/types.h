@@ -1,7 +1,6 @@
 // Element types of arrays, numbered as ONNX does, and arithmetic on sizes that cannot overflow.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_TYPES_H
-#define ORTC_RUNTIME_HOST_TYPES_H
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -51,5 +50,3 @@ bool countBytes(const Shape &shape, DataType type, size_t &bytes);
 std::string formatShape(const Shape &shape);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_TYPES_H

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The header is walked two times, first to check everything, then to take it, so a bad file changes nothing. The walk
-// checks bounds both times, because a file that is mapped may change in between. Between the two come walks that line the
-// tensors up, none where they stand in the order of their data.
+// checks bounds both times, because a file that is mapped may change in between. Between the two come walks
+// that line the tensors up, none where they stand in the order of their data.
 #include "runtime/src/internal.h"
 
 namespace ortc {
@@ -229,9 +229,10 @@ Error Checkpoint::walk(Purpose purpose) {
   return isBad || at != end ? kMalformed : nullptr;
 }
 
-/// Whether the tensors are a partition of the data: their sizes add up to it, and a chain of them covers it, each beginning
-/// where another ends. Then nothing is left for the rest to overlap with. A walk finds the part of the chain that stands in
-/// order: all of it in a file of ours. Without memory for a sorted table, every step back costs another walk.
+/// Whether the tensors are a partition of the data: their sizes add up to it, and a chain of them covers it,
+/// each beginning where another ends. Then nothing is left for the rest to overlap with. A walk finds the
+/// part of the chain that stands in order: all of it in a file of ours. Without memory for a sorted table,
+/// every step back costs another walk.
 Error Checkpoint::lineUp() {
   uint32_t walks = kMostWalks;
   while (linedUpBytes != dataBytes || claimedBytes != dataBytes) {

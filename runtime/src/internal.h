@@ -3,8 +3,7 @@
 //
 // The whole library has 16 KiB for code and texts, which explains some habits: one function behind several of
 // the C interface, checks in one place, texts that name the status in their first byte.
-#ifndef ORTC_RUNTIME_SRC_INTERNAL_H
-#define ORTC_RUNTIME_SRC_INTERNAL_H
+#pragma once
 
 #include <string.h>
 
@@ -171,5 +170,3 @@ inline uint64_t checksumOf(uint64_t sum) { return sum >> 4 | (uint64_t)1 << 60; 
 constexpr size_t kTextLimit = 1024; ///< longest key or value of a checkpoint's strings, terminator included
 
 } // namespace ortc
-
-#endif // ORTC_RUNTIME_SRC_INTERNAL_H

@@ -31,8 +31,8 @@ bool isWithin(uint64_t offset, uint64_t bytes, uint64_t size) {
 /// Whether a section is hashed now, and copied from a mapped file: all but the two images, which sessions take over.
 bool isTable(uint32_t kind) { return kind != ORTC_SECTION_CONSTANTS && kind != ORTC_SECTION_PERSISTENT; }
 
-/// True when the shape gives its size and every element of the view, if there is any, lies within a region of `size` bytes,
-/// aligned. Dimensions times strides then are no overflow either.
+/// True when the shape gives its size and every element of the view, if there is any, lies within a region of
+/// `size` bytes, aligned. Dimensions times strides then are no overflow either.
 bool isGood(const ortc_file_view &v, uint64_t size) {
   uint64_t dense = elementSize(v.dtype), extent = dense, step;
   bool isBad = !dense || v.rank > ORTC_MAX_RANK || v.offset & (dense - 1);

@@ -227,8 +227,8 @@ Error plan(const ortc_program *p, ortc_session_options &options, ortc_sizes &siz
   return nullptr;
 }
 
-/// Checks the images before the first session uses them: constants where they are, initial parameters where they are copied
-/// from. Threads may do it at the same time.
+/// Checks the images before the first session uses them: constants where they are, initial parameters where
+/// they are copied from. Threads may do it at the same time.
 Error checkImages(const ortc_program *p, Arguments &arguments) {
   for (uint32_t kind = ORTC_SECTION_CONSTANTS; kind <= ORTC_SECTION_PERSISTENT; kind++) {
     const ortc_file_section *section = p->chosen[kind];

@@ -1,7 +1,6 @@
 // SHA-256, compact. Used by the runtime and by the artifact writer.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_SRC_SHA256_H
-#define ORTC_RUNTIME_SRC_SHA256_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,8 +11,8 @@ namespace ortc {
 /// The digest of `data`, after FIPS 180-4.
 void sha256(const void *data, size_t bytes, uint8_t digest[32]);
 
-/// Every check of a hash comes down to this. With FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION the answer is always yes: no mutation
-/// of a file would get past its hashes.
+/// Every check of a hash comes down to this. With FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION the answer is
+/// always yes: no mutation of a file would get past its hashes.
 inline bool isSameDigest(const uint8_t one[32], const uint8_t other[32]) {
 #if defined(FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
   return true;
@@ -26,5 +25,3 @@ inline bool isSameDigest(const uint8_t one[32], const uint8_t other[32]) {
 bool hasDigest(const void *data, size_t bytes, const uint8_t expected[32]);
 
 } // namespace ortc
-
-#endif // ORTC_RUNTIME_SRC_SHA256_H

@@ -21,8 +21,9 @@ namespace {
 constexpr uint32_t kLine = 64; ///< bytes of a cache line
 constexpr int kLooks =
     64; ///< of a waiting thread at the word, before it looks at the clock and lets others run
-/// How long threads wait awake. Many times what it takes to wake a processor that sleeps, 50 us under a hypervisor: were both alike,
-/// one late waking would keep a step slow for good, because the other side, which waits for it, falls asleep meanwhile.
+/// How long threads wait awake. Many times what it takes to wake a processor that sleeps, 50 us under a
+/// hypervisor: were both alike, one late waking would keep a step slow for good, because the other side,
+/// which waits for it, falls asleep meanwhile.
 constexpr int64_t kSpinNanoseconds = 500000;
 constexpr uint32_t kAsleep = 1u << 31;
 
@@ -76,8 +77,8 @@ int64_t nanoseconds() {
   return time.tv_sec * (int64_t)1000000000 + time.tv_nsec;
 }
 
-/// Waits awake for a while; true when the condition is met. Yields in between: where the scheduler has put both sides on one
-/// processor, the other one needs it.
+/// Waits awake for a while; true when the condition is met. Yields in between: where the scheduler has put
+/// both sides on one processor, the other one needs it.
 template <typename Condition> bool spinUntil(const ortc_pool *pool, Condition isMet) {
   for (int64_t begin = 0; pool->maySpin; sched_yield()) {
     for (int i = 0; i < kLooks; i++) {

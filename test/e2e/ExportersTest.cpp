@@ -1,5 +1,5 @@
-// Files of test/exporters, as their exporters wrote them: what is trained, the first gradients, and what is said about them.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Files of test/exporters, as their exporters wrote them: what is trained, the first gradients, and what is
+// said about them. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cmath>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -34,8 +34,9 @@ const std::vector<Habit> kHabits = {
      {"'onnx::MatMul_58' (transposed 'embed.weight')"}},
     // Keras' GRU is a Loop whose condition is computed from lifted constants.
     {"keras-gru", {"--shape", "ids=8x7"}, {}, true},
-    // JAX: epsilons behind CastLike and elsewhere, bounds, counts, a scale of scores, NaN for a mean of nothing. Weights of one
-    // element (a slope, a layer scale, the logarithm of a temperature, a bias) are no such numbers.
+    // JAX: epsilons behind CastLike and elsewhere, bounds, counts, a scale of scores, NaN for a mean of
+    // nothing. Weights of one element (a slope, a layer scale, the logarithm of a temperature, a bias) are no
+    // such numbers.
     {"flax-norms",
      {"--loss", "mse"},
      {"'const_35' is not trained, as a constant of a formula: fills what a mask leaves out"},
@@ -43,7 +44,8 @@ const std::vector<Habit> kHabits = {
      {"\ntrained    18 tensors, 380 of the 415 values in the file's float initializers\n"
       "           of one element: const_3, const_15, const_20, const_40\n"
       "frozen     eps_0, const_18, const_19, dpa_scale_0, ... (14 tensors): 14 values, "}},
-    // Keras on JAX: a batch normalisation is its formula, whose statistics stay; a slope, a scale and a bias of one element.
+    // Keras on JAX: a batch normalisation is its formula, whose statistics stay; a slope, a scale and a bias
+    // of one element.
     {"keras-norms",
      {"--loss", "mse", "--shape", "batch=4"},
      {"'const_13', 'const_14' are not trained, as running statistic of a batch normalisation"},

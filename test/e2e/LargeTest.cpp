@@ -1,6 +1,6 @@
-// Models with thousands of equal parts: the numbers are those of a small model, and four times as many initializers take less than
-// eight times as long to compile. Parts of the compiler whose quadratic share is small beside the rest stay hidden here; those of
-// legalisation have tests of their own.
+// Models with thousands of equal parts: the numbers are those of a small model, and four times as many
+// initializers take less than eight times as long to compile. Parts of the compiler whose quadratic share is
+// small beside the rest stay hidden here; those of legalisation have tests of their own.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 #include <chrono>
@@ -110,8 +110,9 @@ protected:
       EXPECT_NEAR(large[i], small[i], 1e-11 * std::fabs(small[i])) << i;
   }
 
-  /// Compiles `model(n)` and `model(4 * n)` up to a phase, which must take about four times as long: quadratic parts, as far as
-  /// they are worth speaking of, take 16 times. Times below `kFloor` are the tool's own.
+  /// Compiles `model(n)` and `model(4 * n)` up to a phase, which must take about four times as long:
+  /// quadratic parts, as far as they are worth speaking of, take 16 times. Times below `kFloor` are the
+  /// tool's own.
   void expectLinear(Model (*model)(int), int n, const std::string &phase) {
     constexpr double kFloor = 0.25;
     auto take = [&](int count) {
@@ -165,7 +166,8 @@ TEST_F(LargeTest, ManyBiasesLearnAsOneThatLearnsFaster) {
   expectSame(losses(large.finish(), once), losses(small.finish(), faster));
 }
 
-/// Biases of layers that nothing names, as an exporter of modules writes them: "onnx::Add_7", read by the node "/l.7/Add".
+/// Biases of layers that nothing names, as an exporter of modules writes them: "onnx::Add_7", read by the
+/// node "/l.7/Add".
 Model biasesWithoutNames(int count) {
   Model model;
   for (int i = 0; i < count; ++i) {

@@ -1,7 +1,6 @@
 // Pieces of ONNX models that tests build.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_E2E_MODELS_H
-#define ORTC_TEST_E2E_MODELS_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -22,5 +21,3 @@ inline void describe(proto::ValueInfoProto *value, const std::string &name, int 
 }
 
 } // namespace ortc::test
-
-#endif // ORTC_TEST_E2E_MODELS_H

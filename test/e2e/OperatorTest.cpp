@@ -1,5 +1,5 @@
-// Generated code against ONNX Runtime: every small operator model of test/compiler/legalize/cases, compiled and predicted.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Generated code against ONNX Runtime: every small operator model of test/compiler/legalize/cases, compiled
+// and predicted. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The evaluator runs the same models in test/compiler/legalize; here they go through fusion, placement, the kernel
 // generators, the artifact and the runtime.
@@ -46,8 +46,8 @@ protected:
   TemporaryFolder folder;
 };
 
-/// Type, shape and every bit of integers and booleans. Of floating-point numbers the largest magnitude counts: 1e-5 of it,
-/// as in the evaluator's test, 1e-3 where the model computes in float16.
+/// Type, shape and every bit of integers and booleans. Of floating-point numbers the largest magnitude
+/// counts: 1e-5 of it, as in the evaluator's test, 1e-3 where the model computes in float16.
 void compare(const std::string &name, const Values &got, const Values &want, double tolerance) {
   ASSERT_EQ(got.type, want.type) << name;
   // A scalar of one step is an array of one.

@@ -53,8 +53,8 @@ protected:
   ZooEntry entry;
 };
 
-/// Whatever an optimizer makes of noise in float32 gradients is left out here: the parameters agree to the last digit that
-/// references have.
+/// Whatever an optimizer makes of noise in float32 gradients is left out here: the parameters agree to the
+/// last digit that references have.
 TEST_P(PrecisionTest, AgreesWithTheReference) {
   auto golden = loadValues(entry.folder + "/golden.npz");
   double worstLoss = 0, worst = 0;

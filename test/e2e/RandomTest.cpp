@@ -1,5 +1,5 @@
-// Random operators: distributions, independence, the same bits for threads and resumption, one mask for forward and backward.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Random operators: distributions, independence, the same bits for threads and resumption, one mask for
+// forward and backward. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -265,7 +265,8 @@ TEST_F(RandomTest, Distributions) {
     EXPECT_NEAR(counts[i], want[i], want[i] > 0 ? error / 2 : 0) << i;
 }
 
-/// What is drawn depends on the name and on the seed, the node's own before that of the command line, and on nothing else.
+/// What is drawn depends on the name and on the seed, the node's own before that of the command line, and on
+/// nothing else.
 TEST_F(RandomTest, KeysAreSeedAndName) {
   addSlice();
   addSource("RandomNormal", "noise");

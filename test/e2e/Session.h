@@ -1,7 +1,6 @@
 // A session over the C interface, with the inputs of a zoo entry.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_E2E_SESSION_H
-#define ORTC_TEST_E2E_SESSION_H
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -38,5 +37,3 @@ private:
 };
 
 } // namespace ortc::test
-
-#endif // ORTC_TEST_E2E_SESSION_H

@@ -1,7 +1,6 @@
 // The tool as a process, and the arrays it reads and writes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_E2E_TOOL_H
-#define ORTC_TEST_E2E_TOOL_H
+#pragma once
 
 #include <map>
 #include <string>
@@ -64,5 +63,3 @@ struct ZooEntry {
 std::vector<std::string> listEntries();
 
 } // namespace ortc::test
-
-#endif // ORTC_TEST_E2E_TOOL_H

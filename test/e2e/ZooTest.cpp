@@ -1,11 +1,11 @@
-// Trains every zoo entry; losses, first gradients, the parameters that SGD and AdamW leave, and predictions are compared with
-// PyTorch in float64, of every tensor that is trained. Compiled in float64, generated code is compared with the evaluator.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Trains every zoo entry; losses, first gradients, the parameters that SGD and AdamW leave, and predictions
+// are compared with PyTorch in float64, of every tensor that is trained. Compiled in float64, generated code
+// is compared with the evaluator. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Distances are relative to the largest magnitude of the golden array, at least the floor of its kind.
-// Tolerances stand in recipe.json: eight times the largest distance from float64 of four float32 runs of PyTorch, one from the
-// same weights and three from weights that are off by one to four units in the last place; at least 2e-6 for losses and
-// 1e-5 for the rest.
+// Tolerances stand in recipe.json: eight times the largest distance from float64 of four float32 runs of
+// PyTorch, one from the same weights and three from weights that are off by one to four units in the last
+// place; at least 2e-6 for losses and 1e-5 for the rest.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

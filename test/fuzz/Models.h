@@ -1,7 +1,6 @@
 // What the two targets for models share.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_FUZZ_MODELS_H
-#define ORTC_TEST_FUZZ_MODELS_H
+#pragma once
 
 #include "compiler/frontend/Model.h"
 #include "test/fuzz/Target.h"
@@ -12,5 +11,3 @@ namespace ortc::fuzz {
 std::shared_ptr<const frontend::Model> readModel(Input file);
 
 } // namespace ortc::fuzz
-
-#endif // ORTC_TEST_FUZZ_MODELS_H

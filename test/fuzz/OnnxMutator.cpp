@@ -1,7 +1,7 @@
-// Mutations of models as models. Flipped bytes seldom leave a message that parses, and hardly ever one whose names resolve.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/frontend/OnnxOperators.h"
+// Mutations of models as models. Flipped bytes seldom leave a message that parses, and hardly ever one whose
+// names resolve. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/onnx.pb.h"
+#include "dialects/onnx/OnnxOperators.h"
 
 #include <cmath>
 #include <limits>
@@ -102,7 +102,7 @@ private:
       model.add_opset_import();
     if (pick(2) == 0)
       model.mutable_opset_import(int(pick(model.opset_import_size())))
-          ->set_version(frontend::kOldestOpset + int64_t(pick(frontend::kNewestOpset)));
+          ->set_version(onnx::kOldestOpset + int64_t(pick(onnx::kNewestOpset)));
     else
       mutateGraph(*model.mutable_graph());
   }
@@ -185,7 +185,7 @@ private:
   void mutateNode(NodeProto &node) {
     switch (pick(9)) {
     case 0: { // another operator, with the operands as they are
-      auto definitions = frontend::listDefinitions();
+      auto definitions = onnx::listDefinitions();
       const auto &definition = definitions[pick(definitions.size())];
       node.set_op_type(std::string(definition.name));
       node.set_domain(std::string(definition.domain));
@@ -224,7 +224,7 @@ private:
 
   /// One that the operator has.
   void addAttribute(NodeProto &node) {
-    const auto *definition = frontend::findOperator(node.domain(), node.op_type(), frontend::kNewestOpset);
+    const auto *definition = onnx::findOperator(node.domain(), node.op_type(), onnx::kNewestOpset);
     if (!definition || definition->attributes.empty())
       return;
     std::vector<std::string_view> known;

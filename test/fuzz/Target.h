@@ -1,7 +1,6 @@
 // What fuzz targets are: a function for each kind of file, which must come back from whatever bytes it gets.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_FUZZ_TARGET_H
-#define ORTC_TEST_FUZZ_TARGET_H
+#pragma once
 
 #include <cstdint>
 #include <cstdio>
@@ -16,7 +15,8 @@ namespace ortc::fuzz {
 using Input = std::span<const uint8_t>;
 
 /// In a build with ORTC_FUZZ each is a program of libFuzzer; everywhere else ReplayTest.cpp runs them on the files of
-/// corpus/ and found/. True when the file was taken. Code of a file is never run. What a target finds wrong, beside what sanitizers see, goes to demand().
+/// corpus/ and found/. True when the file was taken. Code of a file is never run. What a target finds wrong,
+/// beside what sanitizers see, goes to demand().
 bool fuzzArtifact(
     Input file); ///< the runtime: open, create a session, use its tensors; what `ortc run` reads of it
 bool fuzzInspect(Input file);     ///< `ortc verify` and `ortc inspect`
@@ -64,5 +64,3 @@ private:
 };
 
 } // namespace ortc::fuzz
-
-#endif // ORTC_TEST_FUZZ_TARGET_H

@@ -1,4 +1,4 @@
-//===- GradientCheck.cpp - gradients against central differences ----------===//
+// Gradients against central differences.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/gradients/GradientCheck.h"
 

@@ -1,4 +1,4 @@
-//===- GradientCheck.h - gradients against central differences ------------===//
+// Gradients against central differences.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A case is a function in Inputs/*.mlir. Its arguments may carry

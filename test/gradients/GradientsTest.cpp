@@ -1,4 +1,4 @@
-//===- GradientsTest.cpp - every rule, every operand ----------------------===//
+// Every rule, every operand.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Runs the cases of Inputs/*.mlir: numeric ones against central differences, with every operand's gradient
@@ -79,8 +79,8 @@ static std::set<Operand> operandsOf(func::FuncOp function) {
   return operands;
 }
 
-/// The largest distance of the engine's gradients from `numeric` when those of `operand` are multiplied by `factor`. Not a
-/// number where a gradient is none.
+/// The largest distance of the engine's gradients from `numeric` when those of `operand` are multiplied by
+/// `factor`. Not a number where a gradient is none.
 static double mutate(func::FuncOp function, ArrayRef<HostTensor> numeric, const Operand &operand,
                      double factor) {
   autodiff::DifferentiateOptions options;

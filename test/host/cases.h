@@ -1,7 +1,6 @@
 // Folders of cases, one file each, and the arrays in them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_HOST_CASES_H
-#define ORTC_TEST_HOST_CASES_H
+#pragma once
 
 #include <algorithm>
 #include <cctype>
@@ -71,5 +70,3 @@ inline double elementOf(const Array &array, int64_t i) {
 }
 
 } // namespace ortc::host::test
-
-#endif // ORTC_TEST_HOST_CASES_H

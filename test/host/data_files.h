@@ -1,7 +1,6 @@
 // Builders of data files for tests, good and damaged ones.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_HOST_DATA_FILES_H
-#define ORTC_TEST_HOST_DATA_FILES_H
+#pragma once
 
 #include <cstdint>
 #include <cstring>
@@ -63,5 +62,3 @@ struct NamedArray {
 std::unique_ptr<DataSource> makeSource(std::vector<NamedArray> arrays);
 
 } // namespace ortc::host::test
-
-#endif // ORTC_TEST_HOST_DATA_FILES_H

@@ -174,8 +174,8 @@ TEST(NoFileTest, IsRefusedWithoutWaiting) {
   alarm(0);
 }
 
-/// Each of these arrays fails when its values are inflated: they are damaged behind the header. What is said instead is what
-/// their headers tell.
+/// Each of these arrays fails when its values are inflated: they are damaged behind the header. What is said
+/// instead is what their headers tell.
 TEST(InflateTest, WhatCannotBeUsedIsNotInflated) {
   TemporaryFolder folder;
   auto damage = [](std::string bytes, size_t from) {

@@ -133,8 +133,8 @@ TEST_F(OutputPathsTest, ALinkStaysALink) {
   EXPECT_EQ(countEntries(), 3);
 }
 
-// Files that somebody has locked are being written. Others of that name were left by a process that was killed. What has no
-// such name is none of ours.
+// Files that somebody has locked are being written. Others of that name were left by a process that was
+// killed. What has no such name is none of ours.
 TEST_F(OutputPathsTest, RemovesWhatAKilledProcessHasLeft) {
   std::string path = folder / "file", live = folder.write("file.ortc-b.tmp", "live");
   for (const char *name : {"file.ortc-a.tmp", "file.ortc-z.tmp"})

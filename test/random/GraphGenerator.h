@@ -1,7 +1,6 @@
 // Small random ONNX models that can be trained: compositions of operators with random shapes, weights and attributes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_RANDOM_GRAPHGENERATOR_H
-#define ORTC_TEST_RANDOM_GRAPHGENERATOR_H
+#pragma once
 
 #include <map>
 #include <string>
@@ -27,5 +26,3 @@ struct RandomModel {
 RandomModel generateModel(unsigned seed);
 
 } // namespace ortc::test
-
-#endif // ORTC_TEST_RANDOM_GRAPHGENERATOR_H

@@ -1,8 +1,9 @@
 // Gradients of random compositions: the engine's against central differences, generated code's against the engine's.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Everything computes in float64. The loss of a model is evaluated by the evaluator; the gradients of the compiled model come
-// from the tool, through fusion, placement and the kernels. A model that fails is named by its seed and operators.
+// Everything computes in float64. The loss of a model is evaluated by the evaluator; the gradients of the
+// compiled model come from the tool, through fusion, placement and the kernels. A model that fails is named
+// by its seed and operators.
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
@@ -23,7 +24,8 @@ constexpr unsigned kModels = 200;
 /// Models in one test: ctest runs tests side by side.
 constexpr unsigned kModelsPerTest = 25;
 
-/// A central difference is right to about the square of its step; near a kink a smaller step is needed, which costs digits.
+/// A central difference is right to about the square of its step; near a kink a smaller step is needed, which
+/// costs digits.
 struct Step {
   double size, tolerance;
 };

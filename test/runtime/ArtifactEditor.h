@@ -1,7 +1,6 @@
 // An artifact to be damaged, whose hashes can be made right again.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_RUNTIME_ARTIFACTEDITOR_H
-#define ORTC_TEST_RUNTIME_ARTIFACTEDITOR_H
+#pragma once
 
 #include "runtime/src/sha256.h"
 #include "test/runtime/TestArtifact.h"
@@ -56,5 +55,3 @@ private:
 };
 
 } // namespace ortc::test
-
-#endif // ORTC_TEST_RUNTIME_ARTIFACTEDITOR_H

@@ -85,7 +85,8 @@ TEST(ArtifactTest, HashesAsTheStandardSays) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-// Around the sizes where the processor's instructions and the second block of padding begin. Digests by Python's hashlib.
+// Around the sizes where the processor's instructions and the second block of padding begin. Digests by
+// Python's hashlib.
 TEST(ArtifactTest, HashesTheSameWithTheProcessorsInstructions) {
   struct Case {
     size_t bytes;

@@ -1,7 +1,6 @@
 // A small artifact with real code (steps.c), and RAII around the runtime's handles.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_RUNTIME_TESTARTIFACT_H
-#define ORTC_TEST_RUNTIME_TESTARTIFACT_H
+#pragma once
 
 #include <cstdlib>
 #include <cstring>
@@ -85,5 +84,3 @@ Bytes stateOf(ortc_session *session);
 std::string makeFolder(const std::string &name);
 
 } // namespace ortc::test
-
-#endif // ORTC_TEST_RUNTIME_TESTARTIFACT_H

@@ -1,7 +1,6 @@
 // A process as its parent sees it: signals at chosen moments, limits, terminals.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_TOOLS_PROCESS_H
-#define ORTC_TEST_TOOLS_PROCESS_H
+#pragma once
 
 #include <functional>
 #include <string>
@@ -29,8 +28,8 @@ public:
   Process &operator=(const Process &) = delete;
 
   void send(int signal) const;
-  /// Sends the signal before the system call of this number (0: the first one that the program makes); false when it has
-  /// ended before. The program must have been started with `prepare` = Process::traceMe.
+  /// Sends the signal before the system call of this number (0: the first one that the program makes); false
+  /// when it has ended before. The program must have been started with `prepare` = Process::traceMe.
   bool sendAtCall(int signal, int call);
   static void traceMe();
   bool hasEnded();
@@ -51,5 +50,3 @@ bool waitFor(const std::function<bool()> &condition);
 std::vector<std::string> runOnTerminal(const std::string &program, const Arguments &arguments);
 
 } // namespace ortc::test
-
-#endif // ORTC_TEST_TOOLS_PROCESS_H

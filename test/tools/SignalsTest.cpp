@@ -114,7 +114,8 @@ TEST_F(SignalsTest, EverySignalSavesARun) {
   }
 }
 
-// From the first system call of the program to its last: whatever it is doing, its status says so, and nothing half-made stays.
+// From the first system call of the program to its last: whatever it is doing, its status says so, and
+// nothing half-made stays.
 TEST_F(SignalsTest, ARunIsSavedWheneverTheSignalComes) {
   int stopped = 0;
   for (int call = 0;; call += call < 40 ? 1 : 7) {

@@ -1,4 +1,4 @@
-/* Loaded before the C library (LD_PRELOAD): every second call that a file is written with is interrupted by a signal. */
+/* Loaded before the C library (LD_PRELOAD): a signal interrupts every second call that writes a file. */
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #define _GNU_SOURCE
 #include <dlfcn.h>

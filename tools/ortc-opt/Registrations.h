@@ -1,4 +1,4 @@
-//===- Registrations.h - what the project adds to ortc-opt ----------------===//
+// What the project adds to ortc-opt.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,4 +1,4 @@
-//===- ortc-opt.cpp - passes on IR from a file, for tests and debugging ---===//
+// Passes on IR from a file, for tests and debugging.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Like mlir-opt, with one addition: an input that ends in ".onnx" is imported first.

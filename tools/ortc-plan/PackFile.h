@@ -1,7 +1,6 @@
 // What ortc-plan does: reads a packing problem, packs each of its pools, and writes the offsets.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TOOLS_ORTC_PLAN_PACKFILE_H
-#define ORTC_TOOLS_ORTC_PLAN_PACKFILE_H
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -24,5 +23,3 @@ struct PackOptions {
 host::Status packFile(const PackOptions &options);
 
 } // namespace ortc::tool
-
-#endif // ORTC_TOOLS_ORTC_PLAN_PACKFILE_H

@@ -1,4 +1,4 @@
-//===- ApplyCommands.cpp - ortc eval, predict, gradients ------------------===//
+// The commands ortc eval, predict, gradients.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/host/commands.h"
 #include "tools/ortc/Commands.h"

@@ -1,4 +1,4 @@
-//===- ArtifactCommands.cpp - ortc export, inspect, verify ----------------===//
+// The commands ortc export, inspect, verify.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/ExportModel.h"
 #include "compiler/driver/InspectArtifact.h"

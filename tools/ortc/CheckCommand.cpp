@@ -1,4 +1,4 @@
-//===- CheckCommand.cpp - ortc check --------------------------------------===//
+// The command ortc check.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/CheckGradients.h"
 #include "tools/ortc/Commands.h"

@@ -1,4 +1,4 @@
-//===- CommandLine.cpp - CLI11 with our rules -----------------------------===//
+// CLI11 with our rules.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/ortc/CommandLine.h"
 

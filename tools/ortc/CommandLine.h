@@ -1,4 +1,4 @@
-//===- CommandLine.h - CLI11 with our rules -------------------*- C++ -*-===//
+// CLI11 with our rules.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // CLI11 runs callbacks in the order in which options were declared, splits values in brackets, and lets an
@@ -6,8 +6,7 @@
 // the order of the command line, and gets exactly one value as it was written.
 //
 //===----------------------------------------------------------------------===//
-#ifndef ORTC_TOOLS_ORTC_COMMANDLINE_H
-#define ORTC_TOOLS_ORTC_COMMANDLINE_H
+#pragma once
 
 #include <CLI/CLI.hpp>
 
@@ -66,5 +65,3 @@ void CommandLine::addWhole(const std::string &names, const std::string &help, Nu
 }
 
 } // namespace ortc::tool
-
-#endif // ORTC_TOOLS_ORTC_COMMANDLINE_H

@@ -1,7 +1,6 @@
-//===- Commands.h - the commands of ortc ----------------------*- C++ -*-===//
+// The commands of ortc.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TOOLS_ORTC_COMMANDS_H
-#define ORTC_TOOLS_ORTC_COMMANDS_H
+#pragma once
 
 #include <functional>
 #include <optional>
@@ -19,7 +18,8 @@ namespace ortc::tool {
 /// What the command line asks for; set while it is parsed, run after it. Returns the exit status.
 using Action = std::function<int()>;
 
-/// Flags that `train`, `plan` and `check` share: what is compiled and what its loss is; what is trained and how it runs.
+/// Flags that `train`, `plan` and `check` share: what is compiled and what its loss is; what is trained and
+/// how it runs.
 void addModelFlags(CommandLine &line, CompileOptions &options);
 void addGradientFlags(CommandLine &line, CompileOptions &options);
 /// Flags that `train` and `plan` share: how it is trained; what the code is for. `isFirstTarget` is true at first.
@@ -39,5 +39,3 @@ void addInspectCommand(CLI::App &app, Action &action);
 void addVerifyCommand(CLI::App &app, Action &action);
 
 } // namespace ortc::tool
-
-#endif // ORTC_TOOLS_ORTC_COMMANDS_H

@@ -1,4 +1,4 @@
-//===- MissingMemory.cpp - the end where memory runs out ------------------===//
+// The end where memory runs out.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/ortc/MissingMemory.h"
 

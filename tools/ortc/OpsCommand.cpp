@@ -1,4 +1,4 @@
-//===- OpsCommand.cpp - ortc ops ------------------------------------------===//
+// The command ortc ops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/OperatorList.h"
 #include "tools/ortc/Commands.h"

@@ -1,4 +1,4 @@
-//===- PlanCommand.cpp - ortc plan ----------------------------------------===//
+// The command ortc plan.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Driver.h"
 #include "tools/ortc/Commands.h"

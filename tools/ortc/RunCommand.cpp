@@ -1,4 +1,4 @@
-//===- RunCommand.cpp - ortc run ------------------------------------------===//
+// The command ortc run.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <charconv>
 #include <cmath>

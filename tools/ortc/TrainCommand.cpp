@@ -1,4 +1,4 @@
-//===- TrainCommand.cpp - ortc train --------------------------------------===//
+// The command ortc train.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Driver.h"
 #include "tools/ortc/Commands.h"

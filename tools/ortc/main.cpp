@@ -1,4 +1,4 @@
-//===- main.cpp - the command line of ortc --------------------------------===//
+// The command line of ortc.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cctype>
 #include <cstdio>
@@ -94,8 +94,8 @@ static int run(int argc, char **argv) {
   }
 }
 
-/// A file that is opened must not get the number of a stream that the caller closed: what is printed would go there. Writing to
-/// what takes the number instead fails, as it does to a closed one.
+/// A file that is opened must not get the number of a stream that the caller closed: what is printed would go
+/// there. Writing to what takes the number instead fails, as it does to a closed one.
 static void holdStreams() {
   int file = -1;
   do
@@ -104,8 +104,8 @@ static void holdStreams() {
   close(file);
 }
 
-/// What a command prints is its result: to have lost it is a failure. Signals come before everything else: there is none that
-/// finds `run` without a way to save.
+/// What a command prints is its result: to have lost it is a failure. Signals come before everything else:
+/// there is none that finds `run` without a way to save.
 int main(int argc, char **argv) {
   bool canSave = argc > 1 && std::strcmp(argv[1], "run") == 0;
   host::catchSignals(canSave ? host::OnSignal::Remember : host::OnSignal::End);

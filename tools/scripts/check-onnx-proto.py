@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares compiler/frontend/onnx.proto and OperatorTable.inc with the onnx and onnxruntime Python packages.
+"""Compares compiler/frontend/onnx.proto and dialects/onnx/OperatorTable.inc with the onnx and onnxruntime Python packages.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
@@ -70,7 +70,7 @@ def main():
         print("not in onnx:", extra)
     written = subprocess.run([sys.executable, os.path.join(ROOT, "tools/scripts/make-operator-table.py")],
                              check=True, capture_output=True, text=True).stdout
-    with open(os.path.join(FRONTEND, "OperatorTable.inc")) as file:
+    with open(os.path.join(ROOT, "dialects", "onnx", "OperatorTable.inc")) as file:
         table = file.read() == written
     if not table:
         print("OperatorTable.inc is not what make-operator-table.py writes")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes compiler/frontend/OperatorTable.inc from the operator definitions of the onnx and onnxruntime Python packages.
+"""Writes dialects/onnx/OperatorTable.inc from the operator definitions of the onnx and onnxruntime Python packages.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-    make-operator-table.py > compiler/frontend/OperatorTable.inc
+    make-operator-table.py > dialects/onnx/OperatorTable.inc
 
 One row for each definition, sorted by domain, operator and version:
   ORTC_OPERATOR("domain", "Name", since version, "inputs", fewest inputs, "outputs", fewest outputs, "attributes", "types")

@@ -87,8 +87,8 @@ tables = [
 
 print("// Polynomial coefficients of the elementary functions, lowest power first. Generated: tools/scripts/math_coefficients.py.")
 print("// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
-print("#ifndef ORTC_COMPILER_CODEGEN_MATHCOEFFICIENTS_H\n#define ORTC_COMPILER_CODEGEN_MATHCOEFFICIENTS_H\n")
-print("namespace ortc::codegen::coefficients {\n")
+print("#pragma once\n")
+print("namespace ortc::cpu::coefficients {\n")
 for name, text, f, low, high, single, double in tables:
     print(f"/// {text}.")
     for suffix, degree, index in (("F32", single, 0), ("F64", double, 1)):
@@ -98,5 +98,4 @@ for name, text, f, low, high, single, double in tables:
         values = ", ".join(mp.nstr(v, digits, strip_zeros=False) for v in c)
         print(f"inline constexpr double k{name}{suffix}[] = {{{values}}}; // error {mp.nstr(worst, 2)}")
     print()
-print("} // namespace ortc::codegen::coefficients\n")
-print("#endif // ORTC_COMPILER_CODEGEN_MATHCOEFFICIENTS_H")
+print("} // namespace ortc::cpu::coefficients")

@@ -1,4 +1,4 @@
-//===- ArithRules.cpp - gradients of elementwise arithmetic ---------------===//
+// Gradients of elementwise arithmetic.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/autodiff/rules/Rules.h"
 

@@ -1,4 +1,4 @@
-//===- ContractionRules.cpp - gradients of contractions -------------------===//
+// Gradients of contractions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/autodiff/rules/Rules.h"
 

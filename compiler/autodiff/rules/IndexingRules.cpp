@@ -1,4 +1,4 @@
-//===- IndexingRules.cpp - gradients of gathers and scatters --------------===//
+// Gradients of gathers and scatters.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/autodiff/rules/Rules.h"
 

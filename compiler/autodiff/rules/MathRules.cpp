@@ -1,4 +1,4 @@
-//===- MathRules.cpp - gradients of elementary functions ------------------===//
+// Gradients of elementary functions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/autodiff/rules/Rules.h"
 

@@ -1,4 +1,4 @@
-//===- MovementRules.cpp - gradients of shape and data movement -----------===//
+// Gradients of shape and data movement.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/autodiff/rules/Rules.h"
 

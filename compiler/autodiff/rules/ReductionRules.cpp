@@ -1,4 +1,4 @@
-//===- ReductionRules.cpp - gradients of reductions and softmax -----------===//
+// Gradients of reductions and softmax.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/autodiff/rules/Rules.h"
 

@@ -1,4 +1,4 @@
-//===- Rules.cpp - the table of rule families -----------------------------===//
+// The table of rule families.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/autodiff/rules/Rules.h"
 

@@ -1,4 +1,4 @@
-//===- Rules.h - how a gradient rule is written and attached --------------===//
+// How a gradient rule is written and attached.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A rule is a function of the operation and the request. Its head comment has five lines: the op's name and

@@ -1,9 +1,10 @@
-//===- ScanRules.cpp - gradient of loops ----------------------------------===//
+// Gradient of loops.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The engine differentiates the body where it stands, in a copy of the loop: cotangents come in as extra arguments. What
-// it appends moves to the body of a second loop that runs the other way round. Forward values that this body reads come
-// out of the forward loop as stacked results, unless they are arguments or cheap to compute again.
+// The engine differentiates the body where it stands, in a copy of the loop: cotangents come in as extra
+// arguments. What it appends moves to the body of a second loop that runs the other way round. Forward values
+// that this body reads come out of the forward loop as stacked results, unless they are arguments or cheap to
+// compute again.
 #include "compiler/autodiff/rules/Rules.h"
 
 #include "compiler/autodiff/Differentiate.h"
@@ -196,7 +197,8 @@ void ScanGradient::resolve(Value value) {
   repeated.insert(definition); // after what it needs
 }
 
-/// Whether few simple operations, collected in `needed`, compute `value` from what the backward loop has: values that are
+/// Whether few simple operations, collected in `needed`, compute `value` from what the backward loop has:
+/// values that are
 /// `kept`, and arguments that it reads outside.
 bool ScanGradient::collectSimple(Value value, const llvm::SetVector<Value> &kept,
                                  llvm::SetVector<Operation *> &needed) {

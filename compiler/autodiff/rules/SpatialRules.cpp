@@ -1,4 +1,4 @@
-//===- SpatialRules.cpp - gradients of convolution and pooling ------------===//
+// Gradients of convolution and pooling.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/autodiff/rules/Rules.h"
 

@@ -1,4 +1,4 @@
-//===- CheckKernel.cpp - index checks -------------------------------------===//
+// Index checks.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Written in the llvm dialect: it has an ABI of its own (it returns a status) and no time is spent in it.

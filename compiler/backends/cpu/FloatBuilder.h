@@ -1,7 +1,6 @@
 // Short names for float and integer arithmetic on scalars or vectors of one shape.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_FLOATBUILDER_H
-#define ORTC_COMPILER_BACKENDS_CPU_FLOATBUILDER_H
+#pragma once
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -109,5 +108,3 @@ private:
 };
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_FLOATBUILDER_H

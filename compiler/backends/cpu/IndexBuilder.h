@@ -1,7 +1,6 @@
 // Index arithmetic with constants folded while building.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_INDEXBUILDER_H
-#define ORTC_COMPILER_BACKENDS_CPU_INDEXBUILDER_H
+#pragma once
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -90,5 +89,3 @@ private:
 };
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_INDEXBUILDER_H

@@ -1,7 +1,6 @@
 // How kernels are cut, as far as a measurement may decide about it.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_KERNELCHOICE_H
-#define ORTC_COMPILER_BACKENDS_CPU_KERNELCHOICE_H
+#pragma once
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/LogicalResult.h"
@@ -55,5 +54,3 @@ llvm::LogicalResult refuseChoice(mlir::MLIRContext *context, const KernelChoices
                                  const std::string &key);
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_KERNELCHOICE_H

@@ -1,7 +1,6 @@
 // The common shape of a generated kernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_KERNELFUNCTION_H
-#define ORTC_COMPILER_BACKENDS_CPU_KERNELFUNCTION_H
+#pragma once
 
 #include "compiler/backends/cpu/KernelChoice.h"
 
@@ -28,8 +27,8 @@ struct KernelInfo {
   KernelBlocking blocking;
 };
 
-/// One buffer argument of a kernel: dense, row-major, aligned to its element (a host may bind memory of its own; buffers
-/// of the plan are 64-byte aligned). Booleans are i8, f16 and bf16 are i16.
+/// One buffer argument of a kernel: dense, row-major, aligned to its element (a host may bind memory of its
+/// own; buffers of the plan are 64-byte aligned). Booleans are i8, f16 and bf16 are i16.
 struct KernelBuffer {
   mlir::Type elementType;
   int64_t elements = 0;
@@ -66,5 +65,3 @@ std::string kernelEntryName(llvm::StringRef name);
 inline constexpr llvm::StringLiteral kKernelAttribute = "ortc.kernel";
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_KERNELFUNCTION_H

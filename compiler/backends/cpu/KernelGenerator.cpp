@@ -1,4 +1,4 @@
-//===- KernelGenerator.cpp - from a kernel's tensor program to its code ---===//
+// From a kernel's tensor program to its code.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/KernelGenerator.h"
 

@@ -1,4 +1,4 @@
-//===- KernelGenerator.h - from a kernel's tensor program to its code -----===//
+// From a kernel's tensor program to its code.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -16,8 +16,8 @@ struct GeneratorOptions {
   llvm::StringMap<uint32_t> checkNames;
 };
 
-/// Generates the kernel that `function` (marked `plan.kind`, a tensor program) stands for into the empty `module`, by the
-/// generator of its kind. Fails with a diagnostic on an operation that no generator makes.
+/// Generates the kernel that `function` (marked `plan.kind`, a tensor program) stands for into the empty
+/// `module`, by the generator of its kind. Fails with a diagnostic on an operation that no generator makes.
 mlir::FailureOr<KernelInfo> generateKernel(mlir::ModuleOp module, mlir::func::FuncOp function,
                                            const Target &target, const GeneratorOptions &options);
 

@@ -1,4 +1,4 @@
-//===- LoopBuilder.h - short words for loops and index arithmetic --------===//
+// Short words for loops and index arithmetic.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What kernel generators with explicit loops are written with. Constants fold; loops of one iteration are not emitted.

@@ -1,7 +1,6 @@
 // Polynomial coefficients of the elementary functions, lowest power first. Generated: tools/scripts/math_coefficients.py.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_MATHCOEFFICIENTS_H
-#define ORTC_COMPILER_BACKENDS_CPU_MATHCOEFFICIENTS_H
+#pragma once
 
 namespace ortc::cpu::coefficients {
 
@@ -82,5 +81,3 @@ inline constexpr double kAsinF64[] = {0.16666666666666668,   0.07499999999998339
                                       0.028878362746633074}; // error 1.4e-17
 
 } // namespace ortc::cpu::coefficients
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_MATHCOEFFICIENTS_H

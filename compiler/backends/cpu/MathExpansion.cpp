@@ -105,8 +105,8 @@ private:
 
 } // namespace
 
-/// The integer nearest to x * factor, where that is below 2^22 (f32) or 2^51 (f64): adding 1.5 * 2^mantissa leaves it in
-/// the low bits.
+/// The integer nearest to x * factor, where that is below 2^22 (f32) or 2^51 (f64): adding 1.5 * 2^mantissa
+/// leaves it in the low bits.
 Expander::Integral Expander::nearest(Value x, double factor) {
   Value magic = constant(isDouble() ? 0x1.8p52 : 0x1.8p23);
   Value shifted = factor == 1 ? add(x, magic) : mad(x, constant(factor), magic);

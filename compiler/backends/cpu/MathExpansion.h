@@ -1,7 +1,6 @@
 // Elementary functions as plain arithmetic: no libm, the same bits on every target.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_MATHEXPANSION_H
-#define ORTC_COMPILER_BACKENDS_CPU_MATHEXPANSION_H
+#pragma once
 
 #include "compiler/backends/cpu/Target.h"
 #include "compiler/kernels/MathFunction.h"
@@ -22,9 +21,10 @@ struct MathOptions {
   }
 };
 
-/// `function` of `operands` (scalars or vectors of f32 or f64, all of one type) as arith ops at the insertion point. Special
-/// values follow C99 Annex F; results are within 4 ulp of the true value (f64 Pow 8), also where they are subnormal. Limits of
-/// arguments: sin, cos and tan of f64 are that good up to |x| = 1e6 and stay within [-1, 1] (sin, cos) beyond.
+/// `function` of `operands` (scalars or vectors of f32 or f64, all of one type) as arith ops at the insertion
+/// point. Special values follow C99 Annex F; results are within 4 ulp of the true value (f64 Pow 8), also
+/// where they are subnormal. Limits of arguments: sin, cos and tan of f64 are that good up to |x| = 1e6 and
+/// stay within [-1, 1] (sin, cos) beyond.
 mlir::Value expandMath(mlir::OpBuilder &builder, mlir::Location loc, MathFunction function,
                        mlir::ValueRange operands, const MathOptions &options);
 
@@ -34,5 +34,3 @@ mlir::Value multiplyAdd(mlir::OpBuilder &builder, mlir::Location loc, mlir::Valu
                         mlir::Value c, const MathOptions &options);
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_MATHEXPANSION_H

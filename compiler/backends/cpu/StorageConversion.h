@@ -1,7 +1,6 @@
 // f16 and bf16 as they lie in buffers, to f32 and back.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_STORAGECONVERSION_H
-#define ORTC_COMPILER_BACKENDS_CPU_STORAGECONVERSION_H
+#pragma once
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Value.h"
@@ -14,5 +13,3 @@ mlir::Value extendToF32(mlir::OpBuilder &builder, mlir::Location loc, mlir::Valu
 mlir::Value truncateFromF32(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type type);
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_STORAGECONVERSION_H

@@ -1,7 +1,6 @@
 // The CPUs that kernels are generated for, with the figures that kernel generators read.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_TARGET_H
-#define ORTC_COMPILER_BACKENDS_CPU_TARGET_H
+#pragma once
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -64,5 +63,3 @@ std::optional<Target> findTarget(llvm::StringRef name);
 bool canRunHere(const Target &target);
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_TARGET_H

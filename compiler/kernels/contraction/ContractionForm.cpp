@@ -1,6 +1,6 @@
-// Turns a tensor program around one nn.dot into a ContractionShape. Movement on both sides becomes strides: each side is
-// analysed as a loop program (LoopProgram.h), its dims are intervals of the row-major positions of the dot's operand or
-// result, and every dim of the contraction is cut at the ends of the intervals.
+// Turns a tensor program around one nn.dot into a ContractionShape. Movement on both sides becomes strides:
+// each side is analysed as a loop program (LoopProgram.h), its dims are intervals of the row-major positions
+// of the dot's operand or result, and every dim of the contraction is cut at the ends of the intervals.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/kernels/contraction/ContractionForm.h"
 
@@ -48,8 +48,8 @@ static bool buildDims(ContractionForm &form, const View &lhs, const View &rhs) {
   bool isValid = true;
   size_t at = 0;
   for (auto [l, r] : llvm::zip_equal(dot.getLhsBatch(), dot.getRhsBatch()))
-    isValid &= appendDims(lhsShape[l], views, {lhsStrides[l], rhsStrides[r], resultStrides[at++]},
-                          form.shape.batch);
+    isValid &=
+        appendDims(lhsShape[l], views, {lhsStrides[l], rhsStrides[r], resultStrides[at++]}, form.shape.batch);
   for (int64_t d : nn::freeDimensions(lhsShape.size(), dot.getLhsBatch(), dot.getLhsContract()))
     isValid &= appendDims(lhsShape[d], views, {lhsStrides[d], 0, resultStrides[at++]}, form.shape.m);
   for (int64_t d : nn::freeDimensions(rhsShape.size(), dot.getRhsBatch(), dot.getRhsContract()))
@@ -60,7 +60,7 @@ static bool buildDims(ContractionForm &form, const View &lhs, const View &rhs) {
 }
 
 std::optional<ContractionForm> ContractionForm::analyze(ValueRange inputs, ValueRange outputs,
-                                                         std::string &reason) {
+                                                        std::string &reason) {
   ContractionForm form;
   form.dot = dyn_cast_or_null<nn::DotOp>(findOnly(inputs, outputs, llvm::IsaPred<nn::DotOp>));
   if (!form.dot) {

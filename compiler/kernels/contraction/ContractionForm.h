@@ -20,17 +20,18 @@ struct ContractionForm {
   ContractionShape shape;
   std::shared_ptr<FusedEpilogue> epilogue;
 
-  /// Nothing, with a `reason`, when `inputs` and `outputs` are not those of a contraction. Everything between them is defined
-  /// by operations outside of any plan.kernel.
+  /// Nothing, with a `reason`, when `inputs` and `outputs` are not those of a contraction. Everything between
+  /// them is defined by operations outside of any plan.kernel.
   static std::optional<ContractionForm> analyze(mlir::ValueRange inputs, mlir::ValueRange outputs,
                                                 std::string &reason);
 
-  /// Whether its kernel is worth having: vectors of the result stay vectors in every operand of the epilogue, and a tile is
-  /// not smaller than `limits` want it for being cut by views. `reason` says what stands against it.
+  /// Whether its kernel is worth having: vectors of the result stay vectors in every operand of the epilogue,
+  /// and a tile is not smaller than `limits` want it for being cut by views. `reason` says what stands
+  /// against it.
   bool suits(const FusionLimits &limits, std::string &reason) const;
 
-  /// Pairs of an input and an output, one after the other, that may share memory: what hangs on the dot reads the input at the
-  /// element that it writes, and nowhere else.
+  /// Pairs of an input and an output, one after the other, that may share memory: what hangs on the dot reads
+  /// the input at the element that it writes, and nowhere else.
   llvm::SmallVector<int64_t> inPlacePairs() const;
 
   int64_t flops() const { return shape.flops() + epilogue->flops; }

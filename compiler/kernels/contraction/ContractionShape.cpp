@@ -13,8 +13,8 @@ namespace ortc::kernels {
 
 /// The depth of a block of k.
 static constexpr int64_t kDepth = 512;
-/// The depth of one block of many where rows are gathered too: long runs of the source, in a block that leaves the other one its
-/// place in the cache.
+/// The depth of one block of many where rows are gathered too: long runs of the source, in a block that
+/// leaves the other one its place in the cache.
 static constexpr int64_t kGatheredDepth = 384;
 
 int64_t sizeOf(ArrayRef<ContractionDim> dims) {
@@ -98,7 +98,8 @@ static void cutDepth(ContractionAxes &axes, SmallVector<ContractionDim> k, const
   bool isGathered = axes.areRowsContiguous() && last > kDepth;
   axes.kBlockCount = llvm::divideCeilSigned(last, isGathered ? kGatheredDepth : kDepth);
   // Equal blocks, in whole vectors so that only the last one has a remainder.
-  axes.kBlock = axes.kBlockCount == 1 ? last : llvm::alignTo(llvm::divideCeilSigned(last, axes.kBlockCount), 16);
+  axes.kBlock =
+      axes.kBlockCount == 1 ? last : llvm::alignTo(llvm::divideCeilSigned(last, axes.kBlockCount), 16);
   axes.kBlockCount = llvm::divideCeilSigned(last, axes.kBlock);
 }
 

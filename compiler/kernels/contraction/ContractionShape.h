@@ -48,7 +48,8 @@ llvm::SmallVector<ContractionDim> collapseDims(llvm::ArrayRef<ContractionDim> di
 /// Depends on the shape only, since the order of summation does.
 bool usesDotKernel(const ContractionShape &shape);
 
-/// The dims of a tile, those around it, and blocks of k. The order of sums follows from it, so it depends on the shape alone.
+/// The dims of a tile, those around it, and blocks of k. The order of sums follows from it, so it depends on
+/// the shape alone.
 struct ContractionAxes {
   /// The operand that is broadcast and the one whose vectors are loaded: 0 and 1, or swapped.
   unsigned rowOperand = 0, laneOperand = 1;
@@ -65,8 +66,8 @@ struct ContractionAxes {
   int64_t blocks() const { return sizeOf(kBlocks) * kBlockCount; }
   /// Elements of k in a block (the largest).
   int64_t blockDepth() const;
-  /// Whether rows of the broadcast operand are neighbours in memory. Else each is a stream of its own, and many rows of a large
-  /// pitch share few cache sets.
+  /// Whether rows of the broadcast operand are neighbours in memory. Else each is a stream of its own, and
+  /// many rows of a large pitch share few cache sets.
   bool areRowsContiguous() const { return row.strides[rowOperand] == 1; }
 };
 

@@ -28,13 +28,15 @@ struct FusedEpilogue {
   /// Operands 0 and 1 are those of the operation in front.
   static constexpr unsigned firstOperand = 2;
 
-  /// Fails, with a `reason`, unless `outputs` are elementwise functions of every element of `result` once and of `inputs`;
-  /// they may be reshaped and transposed, and inputs broadcast. Buffers are the inputs, then the outputs.
+  /// Fails, with a `reason`, unless `outputs` are elementwise functions of every element of `result` once and
+  /// of `inputs`; they may be reshaped and transposed, and inputs broadcast. Buffers are the inputs, then the
+  /// outputs.
   static std::shared_ptr<FusedEpilogue> analyze(mlir::ValueRange inputs, mlir::ValueRange outputs,
                                                 mlir::Value result, std::string &reason);
 
-  /// Pairs of an input and an output, one after the other, that may share memory: what is computed reads the input at the
-  /// element that it writes, and nowhere else. `operands`: buffers that the operation in front reads, wherever it likes.
+  /// Pairs of an input and an output, one after the other, that may share memory: what is computed reads the
+  /// input at the element that it writes, and nowhere else. `operands`: buffers that the operation in front
+  /// reads, wherever it likes.
   llvm::SmallVector<int64_t> inPlacePairs(llvm::ArrayRef<unsigned> operands) const;
 
   /// Whether it is too long to be emitted for every vector of a tile.

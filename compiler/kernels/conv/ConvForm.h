@@ -18,17 +18,17 @@ struct ConvOperand {
   llvm::SmallVector<int64_t, 5> strides;
 };
 
-/// One convolution or gradient of f32 or f64, on inputs as they are; behind it elementwise operations on every element of the
-/// result once, whose operands lie along the features as the result does or do not change with them. A conv_filter_grad takes
-/// some only where it has whole sums before any is stored.
+/// One convolution or gradient of f32 or f64, on inputs as they are; behind it elementwise operations on
+/// every element of the result once, whose operands lie along the features as the result does or do not
+/// change with them. A conv_filter_grad takes some only where it has whole sums before any is stored.
 struct ConvForm {
   mlir::Operation *op = nullptr;
   /// Those of the operation, then what the epilogue touches; without epilogue operand 2 is the result.
   llvm::SmallVector<ConvOperand> operands;
   std::shared_ptr<FusedEpilogue> epilogue;
 
-  /// Nothing, with a `reason`, when `inputs` and `outputs` are not those of a convolution. Everything between them is defined
-  /// by operations outside of any plan.kernel.
+  /// Nothing, with a `reason`, when `inputs` and `outputs` are not those of a convolution. Everything between
+  /// them is defined by operations outside of any plan.kernel.
   static std::optional<ConvForm> analyze(mlir::ValueRange inputs, mlir::ValueRange outputs,
                                          std::string &reason);
 

@@ -1,4 +1,4 @@
-//===- ConvShape.cpp - the integers of a convolution ----------------------===//
+// The integers of a convolution.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/kernels/conv/ConvShape.h"
 
@@ -17,8 +17,8 @@ static constexpr int64_t kLeastChannels = 16;
 /// Smaller images are mostly border.
 static constexpr int64_t kLeastSide = 4;
 
-/// Strided windows whose tiles take more than this share of the products are better summed directly. Sizes that are odd in
-/// tiles waste part of them.
+/// Strided windows whose tiles take more than this share of the products are better summed directly. Sizes
+/// that are odd in tiles waste part of them.
 static constexpr double kMostProducts = 0.85;
 
 /// Wider windows of narrow groups are unrolled too far.
@@ -65,8 +65,8 @@ Walk forwardWalk(const ConvShape &shape, int64_t d) {
 }
 
 // Position i of the input meets filter position f at output o = (i + low - f * dilation) / stride where that is whole.
-// With i = phase + stride * q the filter positions are f0, f0 + stride / gcd, ...; taken from the last one down, o grows
-// by dilation / gcd from tap to tap.
+// With i = phase + stride * q the filter positions are f0, f0 + stride / gcd, ...; taken from the last one
+// down, o grows by dilation / gcd from tap to tap.
 Walk gradientWalk(const ConvShape &shape, int64_t d, int64_t phase) {
   int64_t stride = shape.strides[d], dilation = shape.dilations[d], divisor = std::gcd(stride, dilation);
   int64_t step = stride / divisor, first = 0;

@@ -1,4 +1,4 @@
-//===- ConvShape.h - the integers of a convolution ------------------------===//
+// The integers of a convolution.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // No IR is made here. A convolution, and each phase of its input gradient, is a walk over a grid of results; a result
@@ -59,15 +59,16 @@ ConvSides sidesOf(const ConvShape &shape, bool forward);
 /// All combinations of the phases of the dimensions.
 llvm::SmallVector<llvm::SmallVector<Walk, 3>> phaseProduct(llvm::ArrayRef<llvm::SmallVector<Walk>> walks);
 
-/// Whether a convolution of this shape is summed by Winograd's algorithm: 2x2 results of a tile at once, from transformed tiles
-/// and filters. The order of sums follows from it, so it depends on the shape only.
+/// Whether a convolution of this shape is summed by Winograd's algorithm: 2x2 results of a tile at once, from
+/// transformed tiles and filters. The order of sums follows from it, so it depends on the shape only.
 bool usesWinograd(const ConvShape &shape);
 /// Results of a tile along a side.
 inline constexpr int64_t kWinogradTile = 2;
 /// Rows of channels of Winograd's matrices are whole vectors of every target.
 inline constexpr int64_t kChannelUnit = 16;
 
-/// Whether groups are so narrow that lanes run across them: a depthwise convolution, or another with few channels a group.
+/// Whether groups are so narrow that lanes run across them: a depthwise convolution, or another with few
+/// channels a group.
 bool hasNarrowGroups(const ConvShape &shape);
 
 } // namespace ortc::kernels

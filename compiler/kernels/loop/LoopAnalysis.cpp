@@ -1,10 +1,11 @@
-//===- LoopAnalysis.cpp - writes a tensor program as a loop program -------===//
+// Writes a tensor program as a loop program.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Values are walked from the outputs with their indices as affine expressions of the domain's dimensions. A reshape that
-// cuts through a dimension asks for that dimension to be split, and the walk starts again with the finer domain; at the
-// end neighbouring dimensions that every expression sees as one are merged again. A reduction's tree depends on its own
-// shape and axes, so its reduced dimensions must come out of this unsplit.
+// Values are walked from the outputs with their indices as affine expressions of the domain's dimensions. A
+// reshape that cuts through a dimension asks for that dimension to be split, and the walk starts again with
+// the finer domain; at the end neighbouring dimensions that every expression sees as one are merged again. A
+// reduction's tree depends on its own shape and axes, so its reduced dimensions must come out of this
+// unsplit.
 #include "compiler/kernels/loop/LoopProgram.h"
 
 #include "dialects/nn/NnShapes.h"

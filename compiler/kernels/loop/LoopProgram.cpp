@@ -1,4 +1,4 @@
-//===- LoopProgram.cpp - costs and aliasing of loop programs --------------===//
+// Costs and aliasing of loop programs.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/kernels/loop/LoopProgram.h"
 

@@ -1,9 +1,10 @@
-//===- LoopProgram.h - a tensor program as scalar nodes over one loop nest ===//
+// A tensor program as scalar nodes over one loop nest.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The analysis behind loop kernels and behind the decision what to fuse. Every value of a kernel is written as a function
-// of the indices of one loop nest (the domain): movement (broadcast, reshape, transpose, slice, pad, concat, gather, ...)
-// turns into index arithmetic, arithmetic into nodes, reductions into passes over the domain's reduced dimensions.
+// The analysis behind loop kernels and behind the decision what to fuse. Every value of a kernel is written
+// as a function of the indices of one loop nest (the domain): movement (broadcast, reshape, transpose, slice,
+// pad, concat, gather, ...) turns into index arithmetic, arithmetic into nodes, reductions into passes over
+// the domain's reduced dimensions.
 #pragma once
 
 #include "dialects/nn/NnDialect.h"
@@ -105,9 +106,9 @@ struct LoopProgram {
   llvm::SmallVector<int64_t> inPlacePairs() const;
 };
 
-/// Writes `outputs` as functions of `inputs`, which are buffers 0, 1, ...; outputs are the buffers after them. Everything
-/// between is defined by operations outside of any plan.kernel boundary. Nothing and `reason` when one loop nest cannot
-/// compute them.
+/// Writes `outputs` as functions of `inputs`, which are buffers 0, 1, ...; outputs are the buffers after
+/// them. Everything between is defined by operations outside of any plan.kernel boundary. Nothing and
+/// `reason` when one loop nest cannot compute them.
 std::optional<LoopProgram> analyzeLoops(mlir::ValueRange inputs, mlir::ValueRange outputs,
                                         std::string &reason);
 

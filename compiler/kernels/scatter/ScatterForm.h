@@ -10,8 +10,8 @@
 
 namespace ortc::kernels {
 
-/// How the work of a scatter_add is cut, whose tensors are seen as [outer, rows, columns] and [outer, count, columns]. A block
-/// has all columns of some rows or, where there are few rows, some columns of all.
+/// How the work of a scatter_add is cut, whose tensors are seen as [outer, rows, columns] and [outer, count,
+/// columns]. A block has all columns of some rows or, where there are few rows, some columns of all.
 struct ScatterPlan {
   explicit ScatterPlan(nn::ScatterAddOp op);
   bool cutsRows() const { return blockRows < rows; }
@@ -24,16 +24,17 @@ struct ScatterPlan {
   int64_t blockRows, blockColumns;
 };
 
-/// A scatter_add into a large table and elementwise operations on every element of the sums, as one kernel: a block of rows is
-/// summed in the worker's workspace and worked on there, so the sums are no tensor in memory.
+/// A scatter_add into a large table and elementwise operations on every element of the sums, as one kernel: a
+/// block of rows is summed in the worker's workspace and worked on there, so the sums are no tensor in
+/// memory.
 struct FusedScatter {
   ScatterPlan plan;
   mlir::Type element;        ///< of the sums
   unsigned indices, updates; ///< inputs
   LoopProgram program;       ///< the elementwise operations; the sums are a buffer between inputs and outputs
 
-  /// Nothing, with a `reason`, when `inputs` and `outputs` are not those of such a kernel. Everything between them is defined by
-  /// operations outside of any plan.kernel boundary.
+  /// Nothing, with a `reason`, when `inputs` and `outputs` are not those of such a kernel. Everything between
+  /// them is defined by operations outside of any plan.kernel boundary.
   static std::optional<FusedScatter> analyze(mlir::ValueRange inputs, mlir::ValueRange outputs,
                                              std::string &reason);
 

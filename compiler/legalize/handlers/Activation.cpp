@@ -1,4 +1,4 @@
-//===- Activation.cpp - activations, softmax and its kin ------------------===//
+// Activations, softmax and its kin.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"

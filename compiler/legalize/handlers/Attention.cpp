@@ -1,4 +1,4 @@
-//===- Attention.cpp - attention, rotary embedding ------------------------===//
+// Attention, rotary embedding.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/handlers/Attention.h"
 
@@ -22,8 +22,8 @@ Value joinHeads(TensorBuilder &b, Value x) {
   return b.reshape(b.transpose(x, {0, 2, 1, 3}), {s[0], s[2], s[1] * s[3]});
 }
 
-/// scale * q k', [batch, heads, time, keys]. The query heads of one key head stand side by side; they are a dimension of their
-/// own here, so that keys and values are never repeated.
+/// scale * q k', [batch, heads, time, keys]. The query heads of one key head stand side by side; they are a
+/// dimension of their own here, so that keys and values are never repeated.
 static Value scoresOf(TensorBuilder &b, Value q, Value k, double scale) {
   Ints qs = TensorBuilder::shapeOf(q), ks = TensorBuilder::shapeOf(k);
   Value grouped = b.reshape(q, {qs[0], ks[1], qs[1] / ks[1], qs[2], qs[3]});

@@ -1,4 +1,4 @@
-//===- Attention.h - what operators with attention share ------------------===//
+// What operators with attention share.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

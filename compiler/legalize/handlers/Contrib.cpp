@@ -1,4 +1,4 @@
-//===- Contrib.cpp - fused operators of optimised files -------------------===//
+// Fused operators of optimised files.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Operators of com.microsoft (and SwiGLU) that stand for a few others; attention is in ContribAttention.cpp.

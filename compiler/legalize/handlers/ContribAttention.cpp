@@ -1,8 +1,8 @@
-//===- ContribAttention.cpp - attention of optimised files ----------------===//
+// Attention of optimised files.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// com.microsoft's Attention, MultiHeadAttention, GroupQueryAttention and RotaryEmbedding in the forms that a training step
-// can have: packed caches and lengths from data belong to generation and are refused.
+// com.microsoft's Attention, MultiHeadAttention, GroupQueryAttention and RotaryEmbedding in the forms that a
+// training step can have: packed caches and lengths from data belong to generation and are refused.
 #include "compiler/legalize/handlers/Attention.h"
 #include "compiler/legalize/handlers/Products.h"
 
@@ -95,8 +95,8 @@ LogicalResult fusedRotaryEmbedding(Node &n) {
   return n.yield(packed ? joinHeads(b, y) : y);
 }
 
-/// What operands `mask` and `bias` show of keys, for scores of that shape: the bias is added; where the mask is 0, or a key
-/// stands from the length in it on, mask_filter_value is added.
+/// What operands `mask` and `bias` show of keys, for scores of that shape: the bias is added; where the mask
+/// is 0, or a key stands from the length in it on, mask_filter_value is added.
 static LogicalResult seeOperands(Node &n, Ints scores, unsigned mask, unsigned bias, Visibility &see) {
   TensorBuilder &b = n.b;
   auto type = RankedTensorType::get(scores, n.element(0));
@@ -129,7 +129,8 @@ static LogicalResult seeOperands(Node &n, Ints scores, unsigned mask, unsigned b
   return success();
 }
 
-/// (input, weights, bias, mask_index, past, attention_bias, past_sequence_length): queries, keys and values from one product.
+/// (input, weights, bias, mask_index, past, attention_bias, past_sequence_length): queries, keys and values
+/// from one product.
 LogicalResult packedAttention(Node &n) {
   if (failed(n.require({0, 1})) || failed(n.sameElements({0, 1, 2, 5})))
     return failure();

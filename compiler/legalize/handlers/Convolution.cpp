@@ -1,4 +1,4 @@
-//===- Convolution.cpp - Conv, ConvTranspose ------------------------------===//
+// Conv, ConvTranspose.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // nn's spatial operations are channels-last: transposes go around them here, and a pass sinks and cancels

@@ -1,4 +1,4 @@
-//===- Elementwise.cpp - arithmetic, comparison, logic, casts -------------===//
+// Arithmetic, comparison, logic, casts.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
@@ -159,8 +159,8 @@ LogicalResult bitShift(Node &n) {
   Value a, c;
   if (failed(operandPair(n, a, c)))
     return failure();
-  // Shifting by the width or more, or by less than nothing, leaves no bit, and of a negative number its sign; arith leaves it
-  // open.
+  // Shifting by the width or more, or by less than nothing, leaves no bit, and of a negative number its sign;
+  // arith leaves it open.
   TensorBuilder &b = n.b;
   bool left = n.getString("direction", "") == "LEFT";
   Value width = b.constantLike(c, n.element(0).getIntOrFloatBitWidth());

@@ -1,4 +1,4 @@
-//===- Indexing.cpp - gather, scatter, one-hot ----------------------------===//
+// Gather, scatter, one-hot.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Indices known at compile time are checked at once; others by nn.check_index in the program (Node::index

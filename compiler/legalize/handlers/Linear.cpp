@@ -1,4 +1,4 @@
-//===- Linear.cpp - Gemm, MatMul, Einsum ----------------------------------===//
+// Gemm, MatMul, Einsum.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/handlers/Products.h"

@@ -1,4 +1,4 @@
-//===- LinearAttention.cpp - attention with a matrix for a memory ---------===//
+// Attention with a matrix for a memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Node.h"
 #include "dialects/nn/ScanBuilder.h"
@@ -16,8 +16,8 @@ static Value unpack(TensorBuilder &b, Value x, int64_t heads) {
   return b.transpose(split, {1, 0, 2, 3});
 }
 
-// The memory S of every head, one column of values per key: S' = decay * S + rate * key x (value - S . key), without the
-// subtraction unless the rule has "delta" in its name; the output is scale * S' . query.
+// The memory S of every head, one column of values per key: S' = decay * S + rate * key x (value - S . key),
+// without the subtraction unless the rule has "delta" in its name; the output is scale * S' . query.
 LogicalResult linearAttention(Node &n) {
   TensorBuilder &b = n.b;
   StringRef rule = n.getString("update_rule", "gated_delta");

@@ -1,9 +1,10 @@
-//===- Loop.cpp - If, Loop and Scan ---------------------------------------===//
+// If, Loop and Scan.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A loop whose trip count is known and whose body keeps the types of what it carries becomes nn.scan. Where that cannot
-// be (sequences, shapes that grow, values that a body needs at compile time, a condition that ends it), the loop is taken
-// apart: one copy of the body for each iteration, in which the iteration's number is a constant.
+// be (sequences, shapes that grow, values that a body needs at compile time, a condition that ends it), the
+// loop is taken apart: one copy of the body for each iteration, in which the iteration's number is a
+// constant.
 #include "compiler/legalize/Node.h"
 
 #include <limits>
@@ -275,7 +276,8 @@ static Value moveAxis(TensorBuilder &b, Value x, int64_t axis, bool back) {
 static constexpr llvm::StringLiteral kWrongList =
     " does not have one entry for each sequence, or has a direction other than 0 and 1";
 
-/// An attribute with an entry for each of `size` sequences; zeros without it. `wrong` becomes its name when it is another list.
+/// An attribute with an entry for each of `size` sequences; zeros without it. `wrong` becomes its name when
+/// it is another list.
 static SmallVector<int64_t> listOf(Node &n, StringRef name, int64_t size, StringRef &wrong) {
   SmallVector<int64_t> values = n.getInts(name);
   bool isDirection = name.ends_with("directions");

@@ -1,4 +1,4 @@
-//===- Loss.cpp - losses that a graph computes itself ---------------------===//
+// Losses that a graph computes itself.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Node.h"
 

@@ -1,4 +1,4 @@
-//===- MachineLearning.cpp - operators of ai.onnx.ml ----------------------===//
+// Operators of ai.onnx.ml.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What converters of scikit-learn models write around a network: a scaling before it, a normalisation behind it.

@@ -1,4 +1,4 @@
-//===- Matrix.cpp - Det, Inverse ------------------------------------------===//
+// Det, Inverse.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Elimination written out step by step, for small matrices.
@@ -81,9 +81,9 @@ LogicalResult determinant(Node &n) {
   return n.yield(b.reshape(result, n.shape(0).drop_back(2)));
 }
 
-// Gauss-Jordan elimination of [x, 1]: the pivot of a column is its largest element in the rows that have been none yet. Rows stay
-// where they are; those of the result are taken in the order of the pivots. One step of Newton's method follows: it improves the
-// result y, and its gradient is that of the inverse, -y' dy y'.
+// Gauss-Jordan elimination of [x, 1]: the pivot of a column is its largest element in the rows that have been
+// none yet. Rows stay where they are; those of the result are taken in the order of the pivots. One step of
+// Newton's method follows: it improves the result y, and its gradient is that of the inverse, -y' dy y'.
 LogicalResult inverse(Node &n) {
   if (failed(n.require({0})))
     return failure();

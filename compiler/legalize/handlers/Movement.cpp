@@ -1,4 +1,4 @@
-//===- Movement.cpp - transpose, concat, split, slice, pad, tile ----------===//
+// Transpose, concat, split, slice, pad, tile.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Node.h"
 
@@ -106,7 +106,8 @@ LogicalResult slice(Node &n) {
       begin[axis] = start;
       strides[axis] = step;
     } else {
-      // An end of -1 after clamping is "before the first element"; a start is an element, as the standard's text has it.
+      // An end of -1 after clamping is "before the first element"; a start is an element, as the standard's
+      // text has it.
       start = clamp(start, std::min<int64_t>(0, size - 1), size - 1);
       end = clamp(end, -1, size - 1);
       int64_t stride = step == INT64_MIN ? INT64_MAX : -step;

@@ -1,4 +1,4 @@
-//===- Normalization.cpp - batch, layer, group, instance norms and kin ----===//
+// Batch, layer, group, instance norms and kin.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/handlers/Window.h"
@@ -23,8 +23,9 @@ static bool isFilled(Node &n, unsigned i, double value) {
   return true;
 }
 
-/// y * scale + bias, both over the channels. Ones and zeros, as exporters write them for a norm without weights, are left out:
-/// what stays is the norm itself, of which nothing but its input is kept for the gradient.
+/// y * scale + bias, both over the channels. Ones and zeros, as exporters write them for a norm without
+/// weights, are left out: what stays is the norm itself, of which nothing but its input is kept for the
+/// gradient.
 static Value scaleAndShift(Node &n, Value y, unsigned scale, unsigned bias) {
   Ints shape = TensorBuilder::shapeOf(y);
   if (!isFilled(n, scale, 1))

@@ -1,4 +1,4 @@
-//===- Placement.cpp - elements put elsewhere -----------------------------===//
+// Elements put elsewhere.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Written as gathers where every element of the result knows where it comes from: nothing is overwritten then.

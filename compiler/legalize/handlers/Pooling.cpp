@@ -1,4 +1,4 @@
-//===- Pooling.cpp - pools ------------------------------------------------===//
+// Pools.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/handlers/Window.h"

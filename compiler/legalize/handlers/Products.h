@@ -1,4 +1,4 @@
-//===- Products.h - matrix products and convolutions of any operands ------===//
+// Matrix products and convolutions of any operands.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,4 +1,4 @@
-//===- Quantization.cpp - integers that stand for real numbers ------------===//
+// Integers that stand for real numbers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // QuantizeLinear is trained through: its integers are the cast of a rounded floating-point value whose gradient is

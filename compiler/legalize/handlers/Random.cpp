@@ -1,7 +1,8 @@
-//===- Random.cpp - dropout and random operators --------------------------===//
+// Dropout and random operators.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Everything is drawn with nn.random: bits that follow from the training step, the element and a key made of seed and name.
+// Everything is drawn with nn.random: bits that follow from the training step, the element and a key made of
+// seed and name.
 #include "compiler/legalize/Node.h"
 #include "compiler/legalize/Table.h"
 
@@ -143,8 +144,8 @@ LogicalResult bernoulli(Node &n) {
   return n.yieldAs(b.cast(hit, to.type), to.isUnsigned, to.lowBits);
 }
 
-// The class is the number of sums of probabilities that are not above a uniform number, which is below the last sum: a class
-// of probability 0 is never drawn.
+// The class is the number of sums of probabilities that are not above a uniform number, which is below the
+// last sum: a class of probability 0 is never drawn.
 LogicalResult multinomial(Node &n) {
   if (!n.isFloat(0) || n.rank(0) != 2 || n.shape(0)[1] == 0)
     return n.refuse("its input is not a matrix of log-probabilities");

@@ -1,8 +1,9 @@
-//===- Recurrent.cpp - RNN, GRU and LSTM ----------------------------------===//
+// RNN, GRU and LSTM.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the input contributes to the gates is one product over all steps, in front of the loop; only the state's product is
-// inside. Each direction is a loop of its own. Beyond its length a sequence keeps its state and gives 0.
+// What the input contributes to the gates is one product over all steps, in front of the loop; only the
+// state's product is inside. Each direction is a loop of its own. Beyond its length a sequence keeps its
+// state and gives 0.
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
 #include "dialects/nn/ScanBuilder.h"

@@ -1,4 +1,4 @@
-//===- Reduction.cpp - reductions, arg reductions, running sums -----------===//
+// Reductions, arg reductions, running sums.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"

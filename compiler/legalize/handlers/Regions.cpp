@@ -1,4 +1,4 @@
-//===- Regions.cpp - RoiAlign, MaxRoiPool ---------------------------------===//
+// RoiAlign, MaxRoiPool.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Regions come from constants or data; they have no gradient.
@@ -35,7 +35,8 @@ struct RegionAxis {
 
 } // namespace
 
-/// Most samples per bin that an axis may need: as regions say, or when they depend on data, what one over the whole input needs.
+/// Most samples per bin that an axis may need: as regions say, or when they depend on data, what one over the
+/// whole input needs.
 static int64_t mostSamples(Node &n, const RegionAxis &axis, double scale, double offset) {
   const HostTensor *regions = n.constant(1);
   double most = static_cast<double>(axis.size) + 1;

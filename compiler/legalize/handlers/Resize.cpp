@@ -1,4 +1,4 @@
-//===- Resize.cpp - Resize, Upsample, AffineGrid --------------------------===//
+// Resize, Upsample, AffineGrid.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Resampling is linear in the input and separable: every axis is multiplied by a matrix of interpolation

@@ -1,4 +1,4 @@
-//===- Sampling.cpp - GridSample, DeformConv ------------------------------===//
+// GridSample, DeformConv.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/handlers/Taps.h"
@@ -9,7 +9,8 @@ using namespace mlir;
 
 namespace ortc::legalize::handlers {
 
-/// The place of each leading index in a table of `stride` rows for each: [positions..., 1], counted along dimension 0 (and, with
+/// The place of each leading index in a table of `stride` rows for each: [positions..., 1], counted along
+/// dimension 0 (and, with
 /// `second`, dimension 1).
 static Taps tableStart(TensorBuilder &b, Ints positions, bool second, Type index) {
   Shape shape(positions);

@@ -1,8 +1,8 @@
-//===- Selection.cpp - elements chosen by their values --------------------===//
+// Elements chosen by their values.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// TopK has a static shape. The others say by their values how much they return: their inputs must be known at compile time,
-// and what they return is known then, too.
+// TopK has a static shape. The others say by their values how much they return: their inputs must be known at
+// compile time, and what they return is known then, too.
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"
 

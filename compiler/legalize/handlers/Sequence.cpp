@@ -1,4 +1,4 @@
-//===- Sequence.cpp - sequences of tensors, known at compile time ---------===//
+// Sequences of tensors, known at compile time.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A sequence is a list of values while the model is compiled; nothing of it is left in the program.

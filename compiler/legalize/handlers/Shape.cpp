@@ -1,4 +1,4 @@
-//===- Shape.cpp - constants, shapes, and what only changes the shape -----===//
+// Constants, shapes, and what only changes the shape.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Formulas.h"
 #include "compiler/legalize/Node.h"

@@ -1,4 +1,4 @@
-//===- Signal.cpp - Fourier transforms, windows, mel scale ----------------===//
+// Fourier transforms, windows, mel scale.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A transform is a product with a constant matrix: its lengths are known, and its gradient is the product with the

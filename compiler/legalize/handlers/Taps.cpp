@@ -1,4 +1,4 @@
-//===- Taps.cpp - reading a grid at places that data decide ---------------===//
+// Reading a grid at places that data decide.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/handlers/Taps.h"
 
@@ -55,7 +55,8 @@ Taps wholeTaps(TensorBuilder &b, Value x, int64_t size, Padding padding, Type in
   return taps;
 }
 
-/// Coefficients of the weights as polynomials of the distance to the element before: one row per power, one column per tap.
+/// Coefficients of the weights as polynomials of the distance to the element before: one row per power, one
+/// column per tap.
 static ArrayRef<double> polynomials(Interpolation kind) {
   static constexpr double a = -0.75;
   static constexpr double linear[] = {1, 0, /**/ -1, 1};

@@ -1,9 +1,10 @@
-//===- Taps.h - reading a grid at places that data decide -----------------===//
+// Reading a grid at places that data decide.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is read between the elements of a grid is a sum over the elements around it, its taps. Places and weights have the
-// shape [positions..., taps]; where every tap lies inside the grid after clamping, so that the gather is in range
-// whatever the data are. Weights are differentiable in the places; indices are not, as rounding down is constant.
+// What is read between the elements of a grid is a sum over the elements around it, its taps. Places and
+// weights have the shape [positions..., taps]; where every tap lies inside the grid after clamping, so that
+// the gather is in range whatever the data are. Weights are differentiable in the places; indices are not, as
+// rounding down is constant.
 #pragma once
 
 #include "compiler/legalize/Node.h"
@@ -13,8 +14,8 @@ namespace ortc::legalize {
 /// What kinds of neighbourhood an axis has: two elements weighted by distance, or four by Keys' cubic with a = -0.75.
 enum class Interpolation { linear, cubic };
 
-/// How a coordinate beyond the grid is met: as zero, as the nearest element, or mirrored at the border (which runs through the
-/// outer elements, or half an element outside them).
+/// How a coordinate beyond the grid is met: as zero, as the nearest element, or mirrored at the border (which
+/// runs through the outer elements, or half an element outside them).
 enum class Padding { zeros, border, reflectElements, reflectEdges };
 
 struct Taps {

@@ -1,4 +1,4 @@
-//===- Window.cpp - windows of convolutions and pools ---------------------===//
+// Windows of convolutions and pools.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/handlers/Window.h"
 

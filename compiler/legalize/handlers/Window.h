@@ -1,4 +1,4 @@
-//===- Window.h - windows of convolutions and pools -----------------------===//
+// Windows of convolutions and pools.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

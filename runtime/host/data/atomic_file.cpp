@@ -111,8 +111,8 @@ Status AtomicFile::flush() {
   return Status();
 }
 
-/// What happened to the name, the folder says; that a power failure does not take it back is a best effort, which not every
-/// file system can make.
+/// What happened to the name, the folder says; that a power failure does not take it back is a best effort,
+/// which not every file system can make.
 static void flushFolderOf(const std::string &place) {
   size_t slash = place.rfind('/');
   std::string folder = slash == std::string::npos ? "." : place.substr(0, slash + 1);

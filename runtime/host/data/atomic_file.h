@@ -1,7 +1,6 @@
 // A file that appears whole or not at all.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_DATA_ATOMIC_FILE_H
-#define ORTC_RUNTIME_HOST_DATA_ATOMIC_FILE_H
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -14,9 +13,9 @@ namespace ortc::host {
 /// Writes a file of its own beside `path`; commit() flushes it to the disk and renames it. Without commit() it is
 /// removed. Where `path` is a link, that is done beside its target. Refuses to replace what is no regular file.
 ///
-/// Its name is PATH.ortc-X.tmp with a letter X, and it is locked (flock) while it is written: what bears such a name and
-/// is not locked was left by a process that was killed, and the next file for the same path removes it. Process numbers
-/// would not do: they begin anew in every container.
+/// Its name is PATH.ortc-X.tmp with a letter X, and it is locked (flock) while it is written: what bears such
+/// a name and is not locked was left by a process that was killed, and the next file for the same path
+/// removes it. Process numbers would not do: they begin anew in every container.
 class AtomicFile {
 public:
   explicit AtomicFile(std::string path);
@@ -49,5 +48,3 @@ private:
 };
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_DATA_ATOMIC_FILE_H

@@ -1,7 +1,6 @@
 // Conversion of array elements to the type a graph wants.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_DATA_CONVERT_H
-#define ORTC_RUNTIME_HOST_DATA_CONVERT_H
+#pragma once
 
 #include "runtime/host/data/data_source.h"
 
@@ -26,5 +25,3 @@ double loadAsDouble(DataType type, const uint8_t *from);
 int64_t loadAsInteger(DataType type, const uint8_t *from);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_DATA_CONVERT_H

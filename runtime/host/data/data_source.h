@@ -1,7 +1,6 @@
 // Files of named arrays: npz, safetensors and IDX behind one interface.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_DATA_DATA_SOURCE_H
-#define ORTC_RUNTIME_HOST_DATA_DATA_SOURCE_H
+#pragma once
 
 #include <csignal>
 #include <memory>
@@ -40,8 +39,8 @@ public:
   /// All files that are read.
   virtual std::vector<std::string> getFiles() const { return {path}; }
   bool has(const std::string &name) const;
-  /// Name, type, shape and size of an array. Where values are compressed, they stay so: what nobody asks for, or what cannot be
-  /// used, is not inflated.
+  /// Name, type, shape and size of an array. Where values are compressed, they stay so: what nobody asks for,
+  /// or what cannot be used, is not inflated.
   virtual Status describe(const std::string &name, Array &array) const { return load(name, array); }
   /// Reads an array; a copy is made only where it is compressed, big-endian or in Fortran order.
   virtual Status load(const std::string &name, Array &array) const = 0;
@@ -65,5 +64,3 @@ Status openIdx(const std::string &images, const std::string &labels, std::unique
                const StopFlag *stop = nullptr);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_DATA_DATA_SOURCE_H

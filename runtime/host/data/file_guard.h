@@ -1,15 +1,15 @@
 // What happens to a program when a file that it has mapped is cut.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_DATA_FILE_GUARD_H
-#define ORTC_RUNTIME_HOST_DATA_FILE_GUARD_H
+#pragma once
 
 #include <csetjmp>
 #include <cstddef>
 
 namespace ortc::host {
 
-/// Takes SIGBUS, for programs; libraries leave signals alone. A page of a mapped file that is no longer there then ends the
-/// process with status 1 and "TOOL: error: FILE: ...", whoever has mapped the file, unless a GuardedRead waits for it.
+/// Takes SIGBUS, for programs; libraries leave signals alone. A page of a mapped file that is no longer there
+/// then ends the process with status 1 and "TOOL: error: FILE: ...", whoever has mapped the file, unless a
+/// GuardedRead waits for it.
 void guardMappedFiles(const char *tool);
 
 /// A place to go on from when bytes that are read turn out to be no longer there. One at a time in a thread.
@@ -24,8 +24,8 @@ public:
   const char *const begin, *const end;
 };
 
-/// Calls `read`, which reads these bytes of a mapped file; false when some are gone. Then `read` was left in the middle: it
-/// must own nothing.
+/// Calls `read`, which reads these bytes of a mapped file; false when some are gone. Then `read` was left in
+/// the middle: it must own nothing.
 template <typename Read> bool readGuarded(const void *data, size_t bytes, const Read &read) {
   GuardedRead guard(data, bytes);
   if (sigsetjmp(guard.place, 0) != 0)
@@ -35,5 +35,3 @@ template <typename Read> bool readGuarded(const void *data, size_t bytes, const 
 }
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_DATA_FILE_GUARD_H

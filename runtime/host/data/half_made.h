@@ -1,7 +1,6 @@
 // What must not stay behind when a signal ends the process: files and folders that are being made.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_DATA_HALF_MADE_H
-#define ORTC_RUNTIME_HOST_DATA_HALF_MADE_H
+#pragma once
 
 #include <csignal>
 
@@ -44,5 +43,3 @@ private:
 };
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_DATA_HALF_MADE_H

@@ -1,7 +1,6 @@
 // Decompression with sizes that are known and checked beforehand.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_DATA_INFLATE_H
-#define ORTC_RUNTIME_HOST_DATA_INFLATE_H
+#pragma once
 
 #include <csignal>
 #include <cstddef>
@@ -31,5 +30,3 @@ std::string inflatePrefix(const uint8_t *from, size_t bytes, Compression compres
 std::string allocateInflated(size_t bytes, std::shared_ptr<uint8_t[]> &memory);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_DATA_INFLATE_H

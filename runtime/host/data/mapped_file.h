@@ -1,7 +1,6 @@
 // A read-only mapping of a whole file.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_DATA_MAPPED_FILE_H
-#define ORTC_RUNTIME_HOST_DATA_MAPPED_FILE_H
+#pragma once
 
 #include <cstring>
 #include <ctime>
@@ -26,8 +25,8 @@ public:
   /// Whether [offset, offset + count) lies inside.
   bool contains(uint64_t offset, uint64_t count) const { return offset <= bytes && count <= bytes - offset; }
 
-  /// Calls `copy`, which copies from these bytes and owns nothing. Fails when the file was cut or written to since it was
-  /// opened: then what was copied may be anything.
+  /// Calls `copy`, which copies from these bytes and owns nothing. Fails when the file was cut or written to
+  /// since it was opened: then what was copied may be anything.
   template <typename Copy> Status read(const Copy &copy) const {
     bool isThere = readGuarded(data, bytes, copy);
     return isThere && isUnchanged()
@@ -68,5 +67,3 @@ inline uint32_t loadBig32(const uint8_t *from) {
 void swapBytes(uint8_t *data, size_t count, size_t elementBytes);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_DATA_MAPPED_FILE_H

@@ -1,7 +1,6 @@
 // The npy format: one array with a header in Python syntax.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_DATA_NPY_H
-#define ORTC_RUNTIME_HOST_DATA_NPY_H
+#pragma once
 
 #include "runtime/host/data/data_source.h"
 
@@ -20,8 +19,8 @@ struct NpyHeader {
   size_t offset = 0, bytes = 0; ///< of the values, which end where the file does
 };
 
-/// Reads the header from the first `bytes` of a file of `total` bytes. Where it is longer, `needed` says how many it takes, and
-/// nothing else is set; else `needed` is 0.
+/// Reads the header from the first `bytes` of a file of `total` bytes. Where it is longer, `needed` says how
+/// many it takes, and nothing else is set; else `needed` is 0.
 Status parseNpyHeader(const uint8_t *data, size_t bytes, size_t total, const std::string &where,
                       NpyHeader &header, size_t &needed);
 
@@ -29,5 +28,3 @@ Status parseNpyHeader(const uint8_t *data, size_t bytes, size_t total, const std
 std::string formatNpyHeader(DataType type, const Shape &shape);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_DATA_NPY_H

@@ -1,7 +1,6 @@
 // Checks of the files that a command is about to write.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_DATA_OUTPUT_PATHS_H
-#define ORTC_RUNTIME_HOST_DATA_OUTPUT_PATHS_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -34,5 +33,3 @@ Status checkNewFile(const NamedFile &folder, const NamedFile &output);
 std::vector<NamedFile> listArtifactFiles(const std::string &path);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_DATA_OUTPUT_PATHS_H

@@ -61,8 +61,8 @@ Status SafetensorsSource::open() {
                " are allowed");
   dataOffset = 8 + length;
   const char *text = reinterpret_cast<const char *>(file->getData()) + 8;
-  // Entries nest two deep; anything deeper is dropped while parsing, which keeps hostile nesting cheap. The parser keeps one of
-  // two equal keys, so they are counted here, where all are seen.
+  // Entries nest two deep; anything deeper is dropped while parsing, which keeps hostile nesting cheap. The
+  // parser keeps one of two equal keys, so they are counted here, where all are seen.
   bool isDeep = false;
   std::string twice;
   std::vector<std::set<std::string>> keys;

@@ -1,7 +1,6 @@
 // Writers of npz and safetensors files; each file appears whole or not at all.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_RUNTIME_HOST_DATA_WRITERS_H
-#define ORTC_RUNTIME_HOST_DATA_WRITERS_H
+#pragma once
 
 #include <map>
 
@@ -27,5 +26,3 @@ Status writeSafetensors(const std::string &path, const std::vector<OutputArray> 
                         const std::map<std::string, std::string> &metadata);
 
 } // namespace ortc::host
-
-#endif // ORTC_RUNTIME_HOST_DATA_WRITERS_H

@@ -4,8 +4,7 @@
  * Shared by the compiler, which emits code against it, and by the runtime, which calls that code. Treat it as
  * a schema: structures grow at the end only, numbers never change their meaning. Everything is little-endian.
  * A blob is position-independent, has no relocations, no writable data and no undefined symbols. */
-#ifndef ORTC_CALL_H
-#define ORTC_CALL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -119,5 +118,4 @@ ORTC_STATIC_ASSERT(offsetof(ortc_call, bases) == 8 && offsetof(ortc_call, ext) =
 
 #ifdef __cplusplus
 }
-#endif
 #endif

@@ -5,8 +5,7 @@
  * zero bytes between. The header's hash covers header and section table, the table's hashes cover the
  * sections. Sections of unknown kind are skipped, unless marked as required. Rows of a table
  * never change within a major version: what is new goes into new sections. */
-#ifndef ORTC_FORMAT_H
-#define ORTC_FORMAT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -207,5 +206,3 @@ ORTC_STATIC_ASSERT(sizeof(ortc_file_tensor) == 168, "tensor table");
 ORTC_STATIC_ASSERT(sizeof(ortc_file_binding) == 8, "bindings table");
 ORTC_STATIC_ASSERT(sizeof(ortc_file_entry) == 56, "entries table");
 ORTC_STATIC_ASSERT(sizeof(ortc_file_value) == 160, "values table");
-
-#endif

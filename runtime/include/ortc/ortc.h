@@ -5,10 +5,9 @@
  * session is used by one thread at a time and is not re-entrant. Nothing here throws, keeps globals or
  * prints. Memory is allocated by the open and create functions only, through the hooks of ortc_host where
  * given. Tensors are known by their ONNX names and are read and written densely, row-major, in the ONNX
- * layout and dtype. Structures have a `size` field the caller sets to sizeof (ORTC_INIT does); they grow at the end only.
- * Pointers must be valid: NULL is allowed only where it says so. */
-#ifndef ORTC_H
-#define ORTC_H
+ * layout and dtype. Structures have a `size` field the caller sets to sizeof (ORTC_INIT does); they grow at
+ * the end only. Pointers must be valid: NULL is allowed only where it says so. */
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -54,9 +53,10 @@ typedef struct ortc_message {
 } ortc_message;
 
 enum ortc_host_flags {
-  /* The host has verified the bytes of the file itself (a hash or signature over all of it, a file system that checks what
-   * it reads): sessions take constants and initial parameters over without hashing them. Tables and code are hashed all
-   * the same. The risk: where the host is wrong, sessions compute with damaged numbers and nobody is told. */
+  /* The host has verified the bytes of the file itself (a hash or signature over all of it, a file system
+   * that checks what it reads): sessions take constants and initial parameters over without hashing them.
+   * Tables and code are hashed all the same. The risk: where the host is wrong, sessions compute with damaged
+   * numbers and nobody is told. */
   ORTC_HOST_VERIFIED = 1u
 };
 
@@ -82,9 +82,9 @@ ORTC_API uint32_t ortc_host_architecture(void);
 ORTC_API uint64_t ortc_host_features(void);
 
 /* Opens an artifact: checks every structure and the hash of tables and code, picks the last code in it
- * that this machine can run, and makes a copy of it executable. Constants and initial parameters are hashed by the first
- * session. The file stays mapped (constants are used in place) and must not be changed while it is. `host` and
- * `message` may be NULL. Fails with ARGUMENT, IO, FORMAT, VERSION, HASH, TARGET, MEMORY. */
+ * that this machine can run, and makes a copy of it executable. Constants and initial parameters are hashed
+ * by the first session. The file stays mapped (constants are used in place) and must not be changed while it
+ * is. `host` and `message` may be NULL. Fails with ARGUMENT, IO, FORMAT, VERSION, HASH, TARGET, MEMORY. */
 ORTC_API ortc_status ortc_program_open_file(const char *path, const ortc_host *host, ortc_program **program,
                                             ortc_message *message);
 /* The same from memory, which is used in place: aligned to ORTC_ALIGNMENT, unchanged until
@@ -227,9 +227,10 @@ ORTC_API ortc_status ortc_write_gradient(ortc_session *session, const char *para
  * NOT_FOUND (no such entry), STATE, RANGE, NOT_FINITE, INTERNAL. ---- */
 
 ORTC_API ortc_status ortc_train_step(ortc_session *session, double *loss);
-/* In an artifact compiled with --accumulate N: a training step without its update. Its gradients, each divided by the scalar
- * "accumulate", wait in the session (and in checkpoints) for the next ortc_train_step, which adds its own and applies the sum.
- * So an update over N batches is N - 1 of these and one ortc_train_step. */
+/* In an artifact compiled with --accumulate N: a training step without its update. Its gradients, each
+ * divided by the scalar "accumulate", wait in the session (and in checkpoints) for the next ortc_train_step,
+ * which adds its own and applies the sum. So an update over N batches is N - 1 of these and one
+ * ortc_train_step. */
 ORTC_API ortc_status ortc_accumulate_step(ortc_session *session, double *loss);
 ORTC_API ortc_status ortc_eval_step(ortc_session *session, double *loss);
 ORTC_API ortc_status ortc_predict_step(ortc_session *session);
@@ -245,10 +246,10 @@ typedef struct ortc_metadata {
   const char *key, *value; /* UTF-8 */
 } ortc_metadata;
 
-/* Writes path.N.tmp with the first number N that is free, flushes it to the disk and renames it: `path` is the old file or the
- * whole new one, and several writers do not disturb each other. What a killed process leaves has that name. A link at `path` is replaced, not followed.
- * `metadata` (seed, data position, ...) is kept in the file; keys that begin with "ortc." are the runtime's.
- * Fails with IO, ARGUMENT. */
+/* Writes path.N.tmp with the first number N that is free, flushes it to the disk and renames it: `path` is
+ * the old file or the whole new one, and several writers do not disturb each other. What a killed process
+ * leaves has that name. A link at `path` is replaced, not followed. `metadata` (seed, data position, ...) is
+ * kept in the file; keys that begin with "ortc." are the runtime's. Fails with IO, ARGUMENT. */
 ORTC_API ortc_status ortc_checkpoint_save(ortc_session *session, const char *path,
                                           const ortc_metadata *metadata, size_t count);
 /* The same into a sink, which returns 0 while it can go on. */
@@ -288,5 +289,4 @@ template <typename T> inline T ortc_initialised() {
 #define ORTC_INIT(type) (ortc_initialised<type>())
 #else
 #define ORTC_INIT(type) ((type){.size = sizeof(type)})
-#endif
 #endif

@@ -4,8 +4,7 @@
  * Usage: ortc_pool *pool = ortc_pool_create(4); then in ortc_session_options workers = 4, parallel_for =
  * ortc_pool_parallel_for, pool = pool. One session uses a pool at a time; which worker gets which chunk
  * depends on the number of chunks and workers only. */
-#ifndef ORTC_THREADS_H
-#define ORTC_THREADS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -38,5 +37,4 @@ ORTC_THREADS_API void ortc_pool_parallel_for(void *pool, int64_t chunks, ortc_ta
 
 #ifdef __cplusplus
 }
-#endif
 #endif

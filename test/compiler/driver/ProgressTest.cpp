@@ -1,4 +1,4 @@
-//===- ProgressTest.cpp - what a compilation that takes long says ---------===//
+// What a compilation that takes long says.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Progress.h"
 

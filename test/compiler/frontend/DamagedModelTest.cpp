@@ -1,4 +1,4 @@
-//===- DamagedModelTest.cpp - cut and flipped files must not crash the checker ===//
+// Cut and flipped files must not crash the checker.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Meant for the build with AddressSanitizer and UndefinedBehaviorSanitizer. Files are the models of test/zoo,

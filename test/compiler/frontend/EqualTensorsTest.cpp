@@ -1,4 +1,4 @@
-//===- EqualTensorsTest.cpp - views of one tensor, and random elements ----===//
+// Views of one tensor, and random elements.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/EqualTensors.h"
 
@@ -166,7 +166,8 @@ TEST(EqualTensorsTest, EveryTypeOfWeightsIsRead) {
   EXPECT_TRUE(looksRandom(Made<double>(TensorProto::DOUBLE, {64}, doubles).data));
   EXPECT_TRUE(looksRandom(Made<uint16_t>(TensorProto::FLOAT16, {64}, halves).data));
   EXPECT_TRUE(looksRandom(Made<uint16_t>(TensorProto::BFLOAT16, {64}, bfloats).data));
-  // 1, 2, ..., 12 are evenly spaced, which their bits as numbers of another type are not; 2^0, 2^1, 2^3, 2^6, ... are not.
+  // 1, 2, ..., 12 are evenly spaced, which their bits as numbers of another type are not; 2^0, 2^1, 2^3, 2^6,
+  // ... are not.
   std::vector<uint16_t> half, bfloat, halfPowers;
   std::vector<double> numbers;
   for (unsigned i = 1; i <= 12; ++i) {

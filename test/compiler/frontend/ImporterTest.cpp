@@ -1,4 +1,4 @@
-//===- ImporterTest.cpp - what text cannot show of the importer -----------===//
+// What text cannot show of the importer.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "ModelBuilder.h"
 

@@ -1,4 +1,4 @@
-//===- LargeSharingTest.cpp - shared initializers of large models ---------===//
+// Shared initializers of large models.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/compiler/frontend/SharedInitializersFixture.h"
 

@@ -1,4 +1,4 @@
-//===- MalformedModelTest.cpp - models that have to be refused, with the message ===//
+// Models that have to be refused, with the message.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "ModelBuilder.h"
 

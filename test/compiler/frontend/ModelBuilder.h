@@ -1,4 +1,4 @@
-//===- ModelBuilder.h - small models for the tests of the frontend --------===//
+// Small models for the tests of the frontend.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

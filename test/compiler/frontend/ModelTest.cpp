@@ -1,14 +1,15 @@
-//===- ModelTest.cpp - models that have to be accepted --------------------===//
+// Models that have to be accepted.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "ModelBuilder.h"
 
-#include "compiler/frontend/OnnxOperators.h"
+#include "dialects/onnx/OnnxOperators.h"
 
 #include <cctype>
 #include <gtest/gtest.h>
 
 using namespace ortc;
 using namespace ortc::frontend;
+using namespace ortc::onnx;
 using namespace ortc::frontend::test;
 
 namespace {

@@ -1,4 +1,4 @@
-//===- SharedInitializersFixture.h - a model with shared initializers -----===//
+// A model with shared initializers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,4 +1,4 @@
-//===- SharedInitializersTest.cpp - merged and copied parameters ----------===//
+// Merged and copied parameters.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/compiler/frontend/SharedInitializersFixture.h"
 

@@ -1,4 +1,4 @@
-//===- TensorDataTest.cpp - all the ways ONNX stores a tensor -------------===//
+// All the ways ONNX stores a tensor.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "ModelBuilder.h"
 

@@ -1,8 +1,9 @@
-//===- BudgetTest.cpp - what a walk may spend before there is a program ---===//
+// What a walk may spend before there is a program.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Models of a few nodes, or of many small ones, that ask for more work or memory at compile time than any program is worth.
-// What they need is refused before it is made, or left to the program; what is within the budget costs linear time.
+// Models of a few nodes, or of many small ones, that ask for more work or memory at compile time than any
+// program is worth. What they need is refused before it is made, or left to the program; what is within the
+// budget costs linear time.
 #include "compiler/legalize/Legalize.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/onnx/OnnxDialect.h"
@@ -144,7 +145,8 @@ TEST_F(BudgetTest, FoldingEnds) {
   EXPECT_LT(count<nn::CumSumOp>(), 1990);
 }
 
-// Arithmetic on shapes is computed however much has been spent: chains of ever smaller tensors leave nothing that could be.
+// Arithmetic on shapes is computed however much has been spent: chains of ever smaller tensors leave nothing
+// that could be.
 TEST_F(BudgetTest, ShapesAreKnownWhenFoldingHasEnded) {
   std::string text =
       kRange + initializer("axis", "0", "tensor<i64>") +
@@ -396,7 +398,8 @@ TEST_F(BudgetTest, SumsOfNumbersTakeLinearTime) {
 TEST_F(BudgetTest, ElementsAreComparedOnce) {
   auto take = [&](int width) {
     std::string shape = "tensor<" + std::to_string(width) + "xf32>";
-    // Where the elements of an attribute lie is in the file of the model, or in a resource like this one, aligned to 4 bytes.
+    // Where the elements of an attribute lie is in the file of the model, or in a resource like this one,
+    // aligned to 4 bytes.
     std::string resource =
         "{-# dialect_resources: { builtin: { z: \"0x04000000" + std::string(8 * width, '0') + "\" } } #-}\n";
     std::string text = "  %z = onnx.initializer \"z\" dense_resource<z> : " + shape + "\n", last = "x",

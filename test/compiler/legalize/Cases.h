@@ -1,4 +1,4 @@
-//===- Cases.h - models with inputs and expected arrays -------------------===//
+// Models with inputs and expected arrays.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A case is NAME.onnx and NAME.npz: arrays `in/...` are fed, others are expected.

@@ -1,7 +1,6 @@
 // Integers and booleans of data files, bit by bit: nothing else may be compared with a tolerance.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_COMPILER_LEGALIZE_EXACT_H
-#define ORTC_TEST_COMPILER_LEGALIZE_EXACT_H
+#pragma once
 
 #include "runtime/host/data/data_source.h"
 
@@ -21,5 +20,3 @@ inline uint64_t bitsOf(const host::Array &array, int64_t i) {
 }
 
 } // namespace ortc::test
-
-#endif // ORTC_TEST_COMPILER_LEGALIZE_EXACT_H

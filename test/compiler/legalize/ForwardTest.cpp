@@ -1,4 +1,4 @@
-//===- ForwardTest.cpp - legalised models against numbers from outside ----===//
+// Legalised models against numbers from outside.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Every cases/NAME.onnx is imported, legalised for evaluation and run by the evaluator; the outputs must be

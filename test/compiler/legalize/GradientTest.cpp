@@ -1,4 +1,4 @@
-//===- GradientTest.cpp - gradients of legalised models -------------------===//
+// Gradients of legalised models.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What legalisation makes of an operator must have the operator's gradient, at kinks and ties as well.

@@ -1,14 +1,14 @@
-//===- OperandSweepTest.cpp - every operator with operands it must not have ===//
+// Every operator with operands it must not have.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every operator that is legalised, in every version that a model may select, with each number of inputs and outputs, each
-// input absent (in the node, and in a call of the function around it), each attribute missing or of another kind, and
-// operands of other element types and ranks. What the definition excludes is refused with a message; the rest may be refused,
-// too. A crash fails the program.
+// Every operator that is legalised, in every version that a model may select, with each number of inputs and
+// outputs, each input absent (in the node, and in a call of the function around it), each attribute missing
+// or of another kind, and operands of other element types and ranks. What the definition excludes is refused
+// with a message; the rest may be refused, too. A crash fails the program.
 #include "compiler/frontend/Importer.h"
-#include "compiler/frontend/OnnxOperators.h"
 #include "compiler/legalize/Legalize.h"
 #include "compiler/legalize/Table.h"
+#include "dialects/onnx/OnnxOperators.h"
 #include "passes/import/Passes.h"
 #include "test/compiler/frontend/ModelBuilder.h"
 
@@ -21,7 +21,7 @@
 using namespace mlir;
 using namespace ortc;
 using namespace ortc::legalize;
-using frontend::OperatorDefinition;
+using onnx::OperatorDefinition;
 
 namespace {
 
@@ -230,12 +230,12 @@ class OperandSweepTest : public testing::TestWithParam<std::string> {};
 TEST_P(OperandSweepTest, IsRefusedOrCompiled) {
   std::set<const OperatorDefinition *> tried;
   MLIRContext context(MLIRContext::Threading::DISABLED);
-  for (int64_t opset = frontend::kOldestOpset; opset <= frontend::kNewestOpset; ++opset)
+  for (int64_t opset = onnx::kOldestOpset; opset <= onnx::kNewestOpset; ++opset)
     for (const Operator &entry : getOperators()) {
       if (entry.name.str() + entry.domain.str() != GetParam())
         continue;
-      int64_t selected = entry.domain.empty() ? opset : opset - frontend::kOldestOpset;
-      const OperatorDefinition *definition = frontend::findOperator(entry.domain, entry.name, selected);
+      int64_t selected = entry.domain.empty() ? opset : opset - onnx::kOldestOpset;
+      const OperatorDefinition *definition = onnx::findOperator(entry.domain, entry.name, selected);
       if (!definition || definition->since < entry.first || definition->since > entry.last ||
           !tried.insert(definition).second)
         continue;

@@ -1,14 +1,15 @@
-//===- OperatorNotesTest.cpp - what the list of operators claims ----------===//
+// What the list of operators claims.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A note has to be about an operator that exists, and a claim about gradients has to hold on the cases: each is legalised, and
-// either no floating-point input can receive a gradient from an output, or in some case of the operator one can.
+// A note has to be about an operator that exists, and a claim about gradients has to hold on the cases: each
+// is legalised, and either no floating-point input can receive a gradient from an output, or in some case of
+// the operator one can.
 #include "test/compiler/legalize/Cases.h"
 
-#include "compiler/frontend/OnnxOperators.h"
 #include "compiler/legalize/Initializers.h"
 #include "compiler/legalize/OperatorList.h"
 #include "compiler/legalize/Table.h"
+#include "dialects/onnx/OnnxOperators.h"
 
 #include <map>
 #include <set>
@@ -19,7 +20,7 @@ using namespace ortc::legalize;
 
 TEST(OperatorNotesTest, AreAboutOperatorsThatExist) {
   std::set<std::pair<std::string, std::string>> known;
-  for (const frontend::OperatorDefinition &definition : frontend::listDefinitions())
+  for (const onnx::OperatorDefinition &definition : onnx::listDefinitions())
     known.insert({std::string(definition.domain), std::string(definition.name)});
   for (const Operator &entry : getOperators())
     known.insert({entry.domain.str(), entry.name.str()});

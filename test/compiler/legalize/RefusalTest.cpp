@@ -1,4 +1,4 @@
-//===- RefusalTest.cpp - attributes and sizes that no program can have ----===//
+// Attributes and sizes that no program can have.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Each case is one node with what a damaged or hostile file may hold. It must be refused with its reason, at
@@ -32,8 +32,8 @@ void PrintTo(const Refusal &refusal, std::ostream *stream) { *stream << refusal.
 const std::string kImage = "tensor<1x2x8x8xf32>", kFilter = "dense<0.5> : tensor<2x2x3x3xf32>",
                   kNone = "dense<> : tensor<0xf32>";
 
-/// GroupQueryAttention of 2 heads of size 4, 4 places, and what each case has besides: `rest` from operand 3 on (past_key, past_value,
-/// seqlens_k, total_sequence_length, cos_cache, ..).
+/// GroupQueryAttention of 2 heads of size 4, 4 places, and what each case has besides: `rest` from operand 3
+/// on (past_key, past_value, seqlens_k, total_sequence_length, cos_cache, ..).
 Refusal groupQuery(const char *name, const std::vector<std::string> &rest, const std::string &attributes,
                    const char *reason) {
   const std::string sequence = "tensor<1x4x8xf32>", heads = "num_heads = 2 : i64, kv_num_heads = 2 : i64";

@@ -1,5 +1,5 @@
-// recompute() against the exhaustive search, and that search against schedules that can be run and optima known by hand.
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// recompute() against the exhaustive search, and that search against schedules that can be run and optima
+// known by hand. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/compiler/planning/ExactRecompute.h"
 
 #include "compiler/planning/Liveness.h"
@@ -46,8 +46,9 @@ void checkSchedule(const Problem &problem, const Costs &costs, uint64_t budget,
   EXPECT_EQ(time, exact.time);
 }
 
-/// A training step of few steps: layers with skips, small second results and in-place writes; a loss; per layer a backward
-/// step that reads what the layer read or made, and an update that follows all runs of the layer.
+/// A training step of few steps: layers with skips, small second results and in-place writes; a loss; per
+/// layer a backward step that reads what the layer read or made, and an update that follows all runs of the
+/// layer.
 Problem makeTraining(uint32_t seed, Costs &costs) {
   std::mt19937 random(seed);
   Problem problem;
@@ -115,8 +116,8 @@ Problem makeTraining(uint32_t seed, Costs &costs) {
   return problem;
 }
 
-/// Any problem, with views, values of several writers and values alive at the end; the last only as the single result of
-/// their step, for whether a copy may come first then is a question of definition.
+/// Any problem, with views, values of several writers and values alive at the end; the last only as the
+/// single result of their step, for whether a copy may come first then is a question of definition.
 Problem makeAny(uint32_t seed, Costs &costs) {
   test::RandomOptions options;
   options.steps = 4 + seed % 8;
@@ -279,8 +280,8 @@ TEST(ExactRecompute, KeepsWhatIsAliveAtTheEnd) {
 }
 
 TEST(ExactRecompute, WritesOverWhatItDrops) {
-  // Widen needs 512, or 256 where w (256) takes the place of h, which is then made again: 64 + 256 = 320 bytes. Shrink needs
-  // 320 without h and 576 with it.
+  // Widen needs 512, or 256 where w (256) takes the place of h, which is then made again: 64 + 256 = 320
+  // bytes. Shrink needs 320 without h and 576 with it.
   Problem problem = makeDetour();
   problem.buffers[1].bytes = 256;
   problem.steps[1].inPlace = {{0, 1}};
@@ -339,7 +340,8 @@ TEST(ExactRecompute, ShortcutsLoseNothing) {
   EXPECT_EQ(compared, 1582u);
 }
 
-// With a million units a search. Where budgets are missed, it is mostly because another order of the first runs is needed.
+// With a million units a search. Where budgets are missed, it is mostly because another order of the first
+// runs is needed.
 TEST(ExactRecompute, BoundsWhatIsFoundForTrainingSteps) {
   Score score = compareAll(makeTraining, 300);
   EXPECT_EQ(score.repeating, 684u);

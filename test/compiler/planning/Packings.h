@@ -1,7 +1,6 @@
 // Packing problems for tests: seeded random ones with every feature.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_COMPILER_PLANNING_PACKINGS_H
-#define ORTC_TEST_COMPILER_PLANNING_PACKINGS_H
+#pragma once
 
 #include "compiler/planning/Packing.h"
 #include "test/compiler/planning/Problems.h"
@@ -81,5 +80,3 @@ inline PackingProblem randomPacking(uint32_t seed, uint32_t count, uint32_t sect
 }
 
 } // namespace ortc::planning::test
-
-#endif // ORTC_TEST_COMPILER_PLANNING_PACKINGS_H

@@ -1,7 +1,6 @@
 // Problems for the planner's tests: a small builder and seeded random problems.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_COMPILER_PLANNING_PROBLEMS_H
-#define ORTC_TEST_COMPILER_PLANNING_PROBLEMS_H
+#pragma once
 
 #include "compiler/planning/Plan.h"
 
@@ -115,5 +114,3 @@ inline Problem randomProblem(uint32_t seed, const RandomOptions &options) {
 }
 
 } // namespace ortc::planning::test
-
-#endif // ORTC_TEST_COMPILER_PLANNING_PROBLEMS_H

@@ -1,4 +1,4 @@
-//===- GroupOrderTest.cpp - paths between groups while they are joined ----===//
+// Paths between groups while they are joined.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/fusion/GroupOrder.h"
 

@@ -1,4 +1,4 @@
-//===- TrainingProgramTest.cpp - losses, optimizers, entries --------------===//
+// Losses, optimizers, entries.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Runs what the passes write through the evaluator. Expected numbers come from make_references.py.

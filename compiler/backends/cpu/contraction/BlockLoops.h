@@ -1,7 +1,6 @@
 // Loops over the chunks and blocks of a contraction, whose bounds may be constants.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_BLOCKLOOPS_H
-#define ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_BLOCKLOOPS_H
+#pragma once
 
 #include "compiler/backends/cpu/IndexBuilder.h"
 
@@ -36,5 +35,3 @@ protected:
 };
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_BLOCKLOOPS_H

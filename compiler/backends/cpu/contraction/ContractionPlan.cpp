@@ -17,8 +17,9 @@ static constexpr int64_t kChunkFlops = 3'000'000;
 /// Most columns of a chunk; the same on CPUs with 16 registers.
 static constexpr int64_t kLaneChunk = 256;
 static constexpr int64_t kWideChunk = 512;
-/// The part of the second-level cache that a packed block may take. What passes by needs room, and small pages fall on some of
-/// its sets more often than on others: all of it halves the speed wherever there are no huge pages.
+/// The part of the second-level cache that a packed block may take. What passes by needs room, and small
+/// pages fall on some of its sets more often than on others: all of it halves the speed wherever there are no
+/// huge pages.
 static constexpr int64_t kPackedShare = 2;
 /// Rows that are gathered at a time.
 static constexpr int64_t kGatheredRows = 96;
@@ -32,8 +33,8 @@ static constexpr double kVectorCycles = 0.25;
 static constexpr double kFarVectorCycles = 0.35;
 /// Elements of a packed block that is nearer than that.
 static constexpr int64_t kNearElements = 8 << 10;
-/// Bytes from one k to the next from which rows are gathered, with 16 registers: six rows of a tile find a line again in the
-/// first-level cache unless all lines meet in one of its sets.
+/// Bytes from one k to the next from which rows are gathered, with 16 registers: six rows of a tile find a
+/// line again in the first-level cache unless all lines meet in one of its sets.
 static constexpr int64_t kGatheredStride = 4096;
 /// The same with more registers.
 static constexpr int64_t kGatheredWideStride = 1024;
@@ -143,8 +144,8 @@ int64_t laneUnitOf(const ContractionPlan &plan) {
   return plan.strips[0].end > 0 ? std::lcm<int64_t>(plan.strips[0].vectors * plan.lanes, 64) : 64;
 }
 
-/// Chunks are outer indices, then rows and columns. The order of sums does not depend on them, so they may depend on the
-/// number of workers. As few as keep all workers busy: every chunk packs for itself.
+/// Chunks are outer indices, then rows and columns. The order of sums does not depend on them, so they may
+/// depend on the number of workers. As few as keep all workers busy: every chunk packs for itself.
 static void planChunks(ContractionPlan &plan, const Target &target) {
   int64_t workers = target.workers;
   double depth = plan.blocks() * plan.blockDepth();

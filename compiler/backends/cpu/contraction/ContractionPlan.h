@@ -1,7 +1,6 @@
 // How a contraction is cut: which dims become vector lanes, rows, blocks and chunks.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_CONTRACTIONPLAN_H
-#define ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_CONTRACTIONPLAN_H
+#pragma once
 
 #include "compiler/backends/cpu/contraction/Contraction.h"
 
@@ -82,5 +81,3 @@ KernelInfo emitDotKernel(mlir::OpBuilder &builder, mlir::ModuleOp module, const 
                          const Target &target);
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_CONTRACTIONPLAN_H

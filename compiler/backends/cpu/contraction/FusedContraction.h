@@ -8,7 +8,8 @@
 
 namespace ortc::cpu {
 
-/// Creates the kernel of a tensor program that is a ContractionForm. `buffers` are the function's arguments, then its results.
+/// Creates the kernel of a tensor program that is a ContractionForm. `buffers` are the function's arguments,
+/// then its results.
 /// `choices`: as in ContractionSpec.
 mlir::FailureOr<KernelInfo> generateFusedContraction(mlir::ModuleOp module, mlir::func::FuncOp function,
                                                      llvm::ArrayRef<KernelBuffer> buffers,

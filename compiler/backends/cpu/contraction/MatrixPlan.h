@@ -1,14 +1,13 @@
 // Which contractions the matrix unit computes, and how they are cut for it.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_MATRIXPLAN_H
-#define ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_MATRIXPLAN_H
+#pragma once
 
 #include "compiler/backends/cpu/contraction/ContractionPlan.h"
 
 namespace ortc::cpu {
 
-/// chunk (outer indices, rows, columns) -> outer -> block of k -> block of columns: packed columns -> block of rows: packed
-/// rows -> panels.
+/// chunk (outer indices, rows, columns) -> outer -> block of k -> block of columns: packed columns -> block
+/// of rows: packed rows -> panels.
 struct MatrixPlan {
   unsigned rowOperand = 0, laneOperand = 1; ///< the operands whose lines are rows and columns
   llvm::SmallVector<ContractionDim> outer;
@@ -32,8 +31,9 @@ struct MatrixPlan {
   int64_t sumElements() const;
 };
 
-/// Nothing where the target has no such unit, operands are not contiguous along a line or along k, numbers are not f32, or
-/// bits may not depend on the target. Blocks of k depend on the shape only: they decide about the order of sums.
+/// Nothing where the target has no such unit, operands are not contiguous along a line or along k, numbers
+/// are not f32, or bits may not depend on the target. Blocks of k depend on the shape only: they decide about
+/// the order of sums.
 std::optional<MatrixPlan> planMatrix(const ContractionSpec &spec, const Target &target);
 
 /// Whether the unit is estimated to be faster than fused multiply-adds. Depends on the shape only.
@@ -44,5 +44,3 @@ KernelInfo emitMatrixContraction(mlir::OpBuilder &builder, mlir::ModuleOp module
                                  const MatrixPlan &plan);
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_MATRIXPLAN_H

@@ -26,8 +26,8 @@ public:
   TilePacker(OpBuilder &builder, Location loc, const SplitSource &source)
       : b(builder), loc(loc), index(builder, loc), source(source) {}
 
-  /// The tile whose first line and k are these; `place` is that of its first part among the packed words. With `isWhole`
-  /// all of it exists.
+  /// The tile whose first line and k are these; `place` is that of its first part among the packed words.
+  /// With `isWhole` all of it exists.
   void pack(Value line, Value k, Value packed, Value place, bool isWhole);
 
 private:
@@ -80,8 +80,9 @@ Value TilePacker::load(Value line, Value k, bool isWhole) {
   return vector::MaskedLoadOp::create(b, loc, floats(), source.buffer, at, mask, zero);
 }
 
-/// The parts of f32 numbers, each a bf16 number in the upper half of a word. The first two are rounded, so that errors of
-/// products that are left out have no sign in common; the last one is what remains, which fits.
+/// The parts of f32 numbers, each a bf16 number in the upper half of a word. The first two are rounded, so
+/// that errors of products that are left out have no sign in common; the last one is what remains, which
+/// fits.
 std::array<Value, kTileParts> TilePacker::split(Value number) {
   std::array<Value, kTileParts> parts;
   for (int64_t part = 0; part < kTileParts; ++part) {
@@ -216,8 +217,8 @@ public:
       : rowTiles(product.rowTiles), columnTiles(product.columnTiles), nextLines(product.nextLines),
         written(product.written), writtenRows(product.writtenRows) {}
 
-  /// Operands: $0 rows, $1 columns, $2 steps, $3 rows that are fetched, then what is written (all these change), then the
-  /// sums, the pitch 64, and not zero when sums begin.
+  /// Operands: $0 rows, $1 columns, $2 steps, $3 rows that are fetched, then what is written (all these
+  /// change), then the sums, the pitch 64, and not zero when sums begin.
   std::string write() {
     text = "testq " + first() + ", " + first() + "\n\tjne 1f\n\t";
     forSums([&](int64_t sum, int64_t place) { line("tileloadd " + at(sums(), place) + ", " + tile(sum)); });

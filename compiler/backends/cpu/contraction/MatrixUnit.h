@@ -1,8 +1,7 @@
-// f32 products on a matrix unit that multiplies bf16 (AMX): every number is the exact sum of three bf16 numbers, and six of
-// the nine products of their parts make a product as exact as f32's own (docs/decisions/0009-matrix-unit.md).
-// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_MATRIXUNIT_H
-#define ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_MATRIXUNIT_H
+// f32 products on a matrix unit that multiplies bf16 (AMX): every number is the exact sum of three bf16
+// numbers, and six of the nine products of their parts make a product as exact as f32's own
+// (docs/decisions/0009-matrix-unit.md). SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
 
 #include "compiler/backends/cpu/IndexBuilder.h"
 
@@ -25,12 +24,14 @@ struct SplitSource {
   bool isColumns; ///< a tile's vector is a pair of k over 16 columns (B), not a row over 16 pairs (A)
 };
 
-/// Copies panel after panel, each `steps` steps of `kStepWords`, to the beginning of `packed` (words, i32); a panel begins
+/// Copies panel after panel, each `steps` steps of `kStepWords`, to the beginning of `packed` (words, i32); a
+/// panel begins
 /// `panelWords` behind the one before. `panels` and `steps` are indices.
 void emitSplitPanels(mlir::OpBuilder &builder, mlir::Location loc, const SplitSource &source,
                      mlir::Value packed, mlir::Value panels, mlir::Value steps, int64_t panelWords);
 
-/// Readies the unit of this thread; `configuration` is a buffer of at least 16 words. Before the first product of a chunk.
+/// Readies the unit of this thread; `configuration` is a buffer of at least 16 words. Before the first
+/// product of a chunk.
 void emitUnitBegin(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value configuration);
 /// Gives it back. After the last product of a chunk.
 void emitUnitEnd(mlir::OpBuilder &builder, mlir::Location loc);
@@ -63,5 +64,3 @@ struct BlockProduct {
 void emitBlockProduct(mlir::OpBuilder &builder, mlir::Location loc, const BlockProduct &product);
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_MATRIXUNIT_H

@@ -1,7 +1,6 @@
 // The register tile that contractions and convolutions are made of.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_MICROKERNEL_H
-#define ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_MICROKERNEL_H
+#pragma once
 
 #include "compiler/backends/cpu/IndexBuilder.h"
 #include "compiler/backends/cpu/Target.h"
@@ -49,11 +48,9 @@ int64_t accumulatorLimit(const Target &target);
 /// One vector of B too many and every fma loads its own: 25 % slower.
 bool fitsRegisters(int64_t rows, int64_t vectors, const Target &target, bool usesFma);
 
-/// Transposes n vectors of n lanes in registers, with log2(n) rounds of shuffles; of vectors of a multiple of n lanes, each
-/// square on its own. n is a power of two.
+/// Transposes n vectors of n lanes in registers, with log2(n) rounds of shuffles; of vectors of a multiple of
+/// n lanes, each square on its own. n is a power of two.
 llvm::SmallVector<mlir::Value> emitTranspose(mlir::OpBuilder &builder, mlir::Location loc,
                                              llvm::ArrayRef<mlir::Value> rows);
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_MICROKERNEL_H

@@ -94,8 +94,9 @@ void PanelCopier::transposeBlock(Offset panel, Offset k, int64_t vector, int64_t
                {copy.lanes, copy.lanes}, rows[d]);
 }
 
-/// One vector of columns after the other along k, so that few streams are open at a time; meanwhile the columns of the next
-/// vector are fetched (128x50257x768 from memory: 11 % faster than all vectors of a k together).
+/// One vector of columns after the other along k, so that few streams are open at a time; meanwhile the
+/// columns of the next vector are fetched (128x50257x768 from memory: 11 % faster than all vectors of a k
+/// together).
 void PanelCopier::copyTransposed() {
   Offset whole = index.mul(index.div(copy.depth, copy.lanes), copy.lanes);
   loop(copy.panels, 1, [&](Offset panel) {

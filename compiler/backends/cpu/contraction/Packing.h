@@ -1,7 +1,6 @@
 // Copies panels of the vector operand of a contraction to the workspace.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_PACKING_H
-#define ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_PACKING_H
+#pragma once
 
 #include "compiler/backends/cpu/IndexBuilder.h"
 
@@ -27,7 +26,8 @@ struct PanelCopy {
   mlir::Value isLast; ///< null: always
 };
 
-/// Where rows lie far apart no processor fetches the next one by itself: copies ask for the row that comes so many later.
+/// Where rows lie far apart no processor fetches the next one by itself: copies ask for the row that comes so
+/// many later.
 constexpr int64_t kFetchedRows = 8;
 
 /// Fetches `elements` elements from `at` on into the cache. They need not exist.
@@ -36,5 +36,3 @@ void fetchRun(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer, 
 void emitPanelCopy(mlir::OpBuilder &builder, mlir::Location loc, const PanelCopy &copy);
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_PACKING_H

@@ -1,7 +1,6 @@
 // Loads and stores of one vector at a strided position of a flat buffer.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_VECTORACCESS_H
-#define ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_VECTORACCESS_H
+#pragma once
 
 #include "compiler/backends/cpu/IndexBuilder.h"
 
@@ -23,5 +22,3 @@ void storeLanes(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer
                 LaneRange range, mlir::Value value);
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_CONTRACTION_VECTORACCESS_H

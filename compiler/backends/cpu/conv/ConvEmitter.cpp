@@ -1,4 +1,4 @@
-//===- ConvEmitter.cpp - what the convolution kernels share ---------------===//
+// What the convolution kernels share.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/conv/ConvEmitter.h"
 

@@ -1,4 +1,4 @@
-//===- ConvEmitter.h - what the convolution kernels share -----------------===//
+// What the convolution kernels share.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -33,9 +33,9 @@ public:
   ConvEmitter(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 
 protected:
-  /// Creates the kernel function once `info.chunks` (of one part) and the workspace are known. Behind it `info.chunks` is that
-  /// of all parts; `kernel.chunk` counts within a part, and `kernel.buffers` are views of what the part has of them, at an
-  /// offset.
+  /// Creates the kernel function once `info.chunks` (of one part) and the workspace are known. Behind it
+  /// `info.chunks` is that of all parts; `kernel.chunk` counts within a part, and `kernel.buffers` are views
+  /// of what the part has of them, at an offset.
   void begin(mlir::ModuleOp module, int64_t workspaceBytes);
 
   /// Fills the zero border of the workspace block that never changes, once per chunk.

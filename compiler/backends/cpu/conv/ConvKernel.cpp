@@ -1,10 +1,11 @@
-//===- ConvKernel.cpp - grouped convolution and its input gradient --------===//
+// Grouped convolution and its input gradient.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Both are one walk (ConvGeometry.h): rows of a register tile are neighbouring results along the last spatial dimension,
-// columns are features, the reduction runs over taps and channels. The input gradient is a walk per phase of the stride,
-// over the gradient, with the filter transposed and turned around in the workspace, once per chunk.
-// A depthwise convolution has no channels to sum over: a row's operand is a vector of channels instead of a broadcast.
+// Both are one walk (ConvGeometry.h): rows of a register tile are neighbouring results along the last spatial
+// dimension, columns are features, the reduction runs over taps and channels. The input gradient is a walk
+// per phase of the stride, over the gradient, with the filter transposed and turned around in the workspace,
+// once per chunk. A depthwise convolution has no channels to sum over: a row's operand is a vector of
+// channels instead of a broadcast.
 #include "compiler/backends/cpu/conv/ConvEmitter.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/nn/NnShapes.h"
@@ -78,7 +79,8 @@ public:
   }
 
 private:
-  /// packed[phase][taps...][feature of the group][channel] = filter[position of the tap][channel of the group][feature].
+  /// packed[phase][taps...][feature of the group][channel] = filter[position of the tap][channel of the
+  /// group][feature].
   void packFilter() {
     for (const Phase &phase : phases) {
       if (phase.isEmpty())

@@ -1,4 +1,4 @@
-//===- DenseConv.cpp - what the dense convolution kernels share -----------===//
+// What the dense convolution kernels share.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/conv/DenseConv.h"
 

@@ -1,15 +1,16 @@
-//===- DenseConv.h - what the dense convolution kernels share -------------===//
+// What the dense convolution kernels share.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Dense: one group, every channel meets every feature. Reductions are cut in blocks that fit the caches; the cuts depend
-// on the shape only.
+// Dense: one group, every channel meets every feature. Reductions are cut in blocks that fit the caches; the
+// cuts depend on the shape only.
 #pragma once
 
 #include "compiler/backends/cpu/conv/ConvEmitter.h"
 
 namespace ortc::cpu {
 
-/// Some channels of some rows of one or a few images: in the workspace with a border of zeros, or the images themselves.
+/// Some channels of some rows of one or a few images: in the workspace with a border of zeros, or the images
+/// themselves.
 struct ImageBlock {
   llvm::SmallVector<int64_t, 3> image;  ///< spatial sizes of an image
   llvm::SmallVector<int64_t, 3> sizes;  ///< of the block
@@ -82,8 +83,8 @@ protected:
   /// Plans the kernel, with a choice as far as it is possible, or (null) as the cost table has it, and tells the choice
   /// that came of it. May be called again.
   using Planner = llvm::function_ref<KernelChoice(const KernelChoice *)>;
-  /// Plans with the choice of the spec for this kernel, or without, and fills in `info.blocking`. Fails with a diagnostic
-  /// where another choice comes out than went in: it is impossible.
+  /// Plans with the choice of the spec for this kernel, or without, and fills in `info.blocking`. Fails with
+  /// a diagnostic where another choice comes out than went in: it is impossible.
   llvm::LogicalResult choose(llvm::StringRef algorithm, Planner plan);
   /// What `choice` (may be null) says of `name`.
   static int64_t wish(const KernelChoice *choice, const char *name, int64_t usual);
@@ -106,14 +107,15 @@ protected:
                    Value channelBlock, mlir::ArrayRef<Value> position);
   int64_t imageStep(const ImageBlock &block) const;
 
-  /// The microkernel on the rows `live` of a tile of `vectors` vectors, whose sums are among `sums`. Rows that `operands`
-  /// are asked for count the live ones only.
+  /// The microkernel on the rows `live` of a tile of `vectors` vectors, whose sums are among `sums`. Rows
+  /// that `operands` are asked for count the live ones only.
   void sumRows(llvm::ArrayRef<int64_t> live, int64_t vectors, llvm::MutableArrayRef<Value> sums,
                ReductionLoop run, const MicrokernelOperands &operands);
   /// Adds the live lanes of `sum` to the filter's gradient, or stores them where `isFirst` holds or is null.
   void addTo(Value place, int64_t live, Value sum, Value isFirst);
 
-  /// The panels of `vectors` vectors in the columns `own` of `columns`: body(first column, vectors, live lanes of the last).
+  /// The panels of `vectors` vectors in the columns `own` of `columns`: body(first column, vectors, live
+  /// lanes of the last).
   void overColumns(IndexRange own, int64_t columns, int64_t vectors,
                    llvm::function_ref<void(Value, int64_t, int64_t)> body);
   /// panel[place / pitch + k][i] = from[base + k * step + i] for `depth` values of k.
@@ -126,8 +128,8 @@ protected:
 /// images. None where the epilogue's operands do not follow these in one stride.
 std::optional<ContractionSpec> productOf(const ConvSpec &spec);
 
-/// Whether conv_input_grad of this shape has so few channels that a run of a window's row fills vectors better: decides for
-/// emitScatteredInputGrad.
+/// Whether conv_input_grad of this shape has so few channels that a run of a window's row fills vectors
+/// better: decides for emitScatteredInputGrad.
 bool isScattered(const ConvShape &shape);
 KernelInfo emitScatteredInputGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 
@@ -136,8 +138,8 @@ KernelInfo emitScatteredInputGrad(mlir::ModuleOp module, const ConvSpec &spec, c
 bool isShallowConv(const ConvShape &shape);
 KernelInfo emitShallowConv(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 
-/// Whether the filter gradient of this shape has so few channels that a register tile takes in rows of the window: decides
-/// for emitShallowFilterGrad.
+/// Whether the filter gradient of this shape has so few channels that a register tile takes in rows of the
+/// window: decides for emitShallowFilterGrad.
 bool isShallowFilterGrad(const ConvShape &shape);
 KernelInfo emitShallowFilterGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 

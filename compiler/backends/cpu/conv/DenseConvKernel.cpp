@@ -1,4 +1,4 @@
-//===- DenseConvKernel.cpp - dense convolution and its input gradient -----===//
+// Dense convolution and its input gradient.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A blocked implicit GEMM. A group of neighbouring results (rows of an image, or a few small images) is summed block by
@@ -6,8 +6,9 @@
 // with its border to the workspace, channels of the block side by side; of the filter, a panel of a few vectors of
 // columns is, and stays in the first-level cache while all tiles of the group go over it. Rows of a tile are neighbours
 // along the last dimension, of one image or of several. Between blocks sums live in the workspace; rows of nothing but
-// padding are left out. A reduction of one block has all panels packed once, and every tile goes over all of them. The input gradient is a walk per phase of the stride; phases with equally many results share
-// their code.
+// padding are left out. A reduction of one block has all panels packed once, and every tile goes over all of
+// them. The input gradient is a walk per phase of the stride; phases with equally many results share their
+// code.
 #include "compiler/backends/cpu/conv/DenseConv.h"
 
 #include "compiler/backends/cpu/contraction/VectorAccess.h"
@@ -112,7 +113,8 @@ private:
     return block.images * block.blockPoints * resultsOfPoint() * partialPitch();
   }
   bool packsPanels() const { return !forward || resultColumns != vectors * lanes; }
-  /// Whether taps of a reduction of one block are left out where they meet rows of nothing but padding: if they are many.
+  /// Whether taps of a reduction of one block are left out where they meet rows of nothing but padding: if
+  /// they are many.
   bool findsPadding() const {
     if (isBlocked() || rank == 1)
       return false;

@@ -1,4 +1,4 @@
-//===- DenseFilterGradKernel.cpp - filter gradient of one group -----------===//
+// Filter gradient of one group.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // dW = A^T B: rows of a register tile are neighbours in (filter position, channel), columns are features, the reduction

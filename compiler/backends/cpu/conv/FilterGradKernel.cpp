@@ -1,10 +1,11 @@
-//===- FilterGradKernel.cpp - filter gradient of groups and of points -----===//
+// Filter gradient of groups and of points.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// dW = A^T B: rows of a register tile are neighbours in (filter position along the last dimension, channel), columns are
-// features, the reduction runs over the results of a block of image rows. Blocks are added up in the filter itself, image
-// after image, so that no sum is one long chain. A chunk owns a filter position of the first dimension and a range of
-// column blocks: chunks share nothing, at the price of copying the padded image once for each.
+// dW = A^T B: rows of a register tile are neighbours in (filter position along the last dimension, channel),
+// columns are features, the reduction runs over the results of a block of image rows. Blocks are added up in
+// the filter itself, image after image, so that no sum is one long chain. A chunk owns a filter position of
+// the first dimension and a range of column blocks: chunks share nothing, at the price of copying the padded
+// image once for each.
 #include "compiler/backends/cpu/conv/ConvEmitter.h"
 
 #include "dialects/nn/NnShapes.h"
@@ -15,8 +16,8 @@ namespace ortc::cpu {
 
 /// Of the gradient in a block: with the source's, in the second-level cache.
 static constexpr int64_t kGradientBytes = 256 << 10;
-/// Results of a block, unless depthwise: two vectors of each gradient, and as many rows of the source as a tile reads, in
-/// the first-level cache.
+/// Results of a block, unless depthwise: two vectors of each gradient, and as many rows of the source as a
+/// tile reads, in the first-level cache.
 static constexpr int64_t kBlockResults = 128;
 /// More bytes than this with fewer operations a byte are a stream.
 static constexpr int64_t kStreamBytes = 8 << 20, kStreamIntensity = 12;
@@ -100,14 +101,14 @@ private:
     shape.low = {0};
   }
 
-  /// Whether memory is the limit: little arithmetic on more than a cache holds. Workers that read pieces of the same lines
-  /// would fetch everything twice, and be no faster than one.
+  /// Whether memory is the limit: little arithmetic on more than a cache holds. Workers that read pieces of
+  /// the same lines would fetch everything twice, and be no faster than one.
   bool isStream() const {
     return info.bytesRead > kStreamBytes && info.flops < kStreamIntensity * info.bytesRead;
   }
 
-  /// Ranges that `total` column blocks are split in: the fewest that keep workers as busy as more would. Every range reads
-  /// the source again, and pieces of the gradient's lines.
+  /// Ranges that `total` column blocks are split in: the fewest that keep workers as busy as more would.
+  /// Every range reads the source again, and pieces of the gradient's lines.
   int64_t rangesOf(int64_t total) const {
     int64_t best = 1;
     double least = 0;

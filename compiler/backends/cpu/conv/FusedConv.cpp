@@ -1,4 +1,4 @@
-//===- FusedConv.cpp - from the form of a convolution to its kernel -------===//
+// From the form of a convolution to its kernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/conv/ConvKernel.h"
 #include "compiler/backends/cpu/conv/DenseConv.h"

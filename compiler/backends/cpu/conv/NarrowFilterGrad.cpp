@@ -1,10 +1,10 @@
-//===- NarrowFilterGrad.cpp - narrow groups: filter gradient --------------===//
+// Narrow groups: filter gradient.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A chunk walks all images in blocks of one tile of a few lines, and in a block all its features: what it reads is then
 // close to a stream. For one vector of features the sums of a window stay in registers over the block, of all its lines
-// where they fit, else of one line after another; few of them are split in interleaved partial sums, so that enough are in
-// flight. The sums of blocks are added up in the workspace.
+// where they fit, else of one line after another; few of them are split in interleaved partial sums, so that
+// enough are in flight. The sums of blocks are added up in the workspace.
 #include "compiler/backends/cpu/conv/NarrowGroups.h"
 #include "dialects/nn/NnShapes.h"
 
@@ -16,8 +16,8 @@ namespace ortc::cpu {
 
 namespace {
 
-/// Results along a line that a block holds where all sums of a window are in registers. Others read and write their sums
-/// more often: their blocks have longer tiles and several lines.
+/// Results along a line that a block holds where all sums of a window are in registers. Others read and write
+/// their sums more often: their blocks have longer tiles and several lines.
 constexpr int64_t kTileResults = 8, kLongTileResults = 16, kBlockResults = 32;
 constexpr int64_t kVirtualLanes = 16;
 /// Chunks beyond two read at least this many times sixteen features: shorter pieces of memory are slow.
@@ -271,8 +271,8 @@ private:
   }
 
   int64_t rank, summed, results, slots = 0; // slots: features that a chunk has sums for
-  // The sums of a part: of so many taps of the last dimension and the one before (`rows`), channels of a group, and results
-  // in turns. isWhole: no sum of a window is missing.
+  // The sums of a part: of so many taps of the last dimension and the one before (`rows`), channels of a
+  // group, and results in turns. isWhole: no sum of a window is missing.
   int64_t taps, rows = 1, channels, splits;
   bool isWhole;
   SmallVector<Walk, 3> walks;

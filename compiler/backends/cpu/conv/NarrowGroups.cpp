@@ -1,4 +1,4 @@
-//===- NarrowGroups.cpp - tiles and lanes of narrow groups ----------------===//
+// Tiles and lanes of narrow groups.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/conv/NarrowGroups.h"
 

@@ -1,9 +1,10 @@
-//===- NarrowGroups.h - convolutions of few channels a group --------------===//
+// Convolutions of few channels a group.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A depthwise convolution, or any other whose groups are narrower than a vector: lanes run across the groups. Nothing is
-// copied: results along the last dimension are computed in tiles whose taps are known, so that taps outside the image
-// are left out of the code; taps of the other dimensions are loops over those that hit the image.
+// A depthwise convolution, or any other whose groups are narrower than a vector: lanes run across the groups.
+// Nothing is copied: results along the last dimension are computed in tiles whose taps are known, so that
+// taps outside the image are left out of the code; taps of the other dimensions are loops over those that hit
+// the image.
 #pragma once
 
 #include "compiler/backends/cpu/conv/ConvEmitter.h"
@@ -33,8 +34,9 @@ struct LineTiles {
   LineTile tile;
   int64_t count, sourceStep;
 };
-/// Cuts the results of a line, walked by `phases` over a source line of `positions`, in tiles of about `most`; all but the
-/// last of a run of equal tiles begin at a multiple of `period`, which the number of phases divides.
+/// Cuts the results of a line, walked by `phases` over a source line of `positions`, in tiles of about
+/// `most`; all but the last of a run of equal tiles begin at a multiple of `period`, which the number of
+/// phases divides.
 llvm::SmallVector<LineTiles> tileLine(llvm::ArrayRef<Walk> phases, int64_t results, int64_t positions,
                                       int64_t period, int64_t most);
 

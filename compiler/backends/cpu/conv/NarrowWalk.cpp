@@ -1,4 +1,4 @@
-//===- NarrowWalk.cpp - narrow groups: convolution and its input gradient -===//
+// Narrow groups: convolution and its input gradient.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Lines of results one after another, tiles of a line one after another, in each all channels: sources and results
@@ -16,8 +16,8 @@ namespace ortc::cpu {
 
 namespace {
 
-/// Operands of more bytes than this are fetched ahead: pieces that lie as far apart as all channels are long are no stream
-/// that a processor sees.
+/// Operands of more bytes than this are fetched ahead: pieces that lie as far apart as all channels are long
+/// are no stream that a processor sees.
 constexpr int64_t kFetchedBytes = 4 << 20;
 
 /// The taps of an outer dimension that hit the image from one result.
@@ -163,8 +163,8 @@ private:
     storeTile(first, channel, sums);
   }
 
-  /// Fetches what the next tile reads of the last source line, and where its results will be. Lines follow each other, so
-  /// the end of one leads on to the next.
+  /// Fetches what the next tile reads of the last source line, and where its results will be. Lines follow
+  /// each other, so the end of one leads on to the next.
   void fetchNext(const LineTile &tile, Value i, int64_t sourceStep, Value sourceChannel, Value first,
                  Value channel) {
     if (tile.uses.empty())

@@ -7,7 +7,8 @@
 
 namespace ortc::cpu {
 
-/// A block of a source image in a kernel's workspace, with a border of zeros, or the image itself where no walk leaves it.
+/// A block of a source image in a kernel's workspace, with a border of zeros, or the image itself where no
+/// walk leaves it.
 struct SourceBlock {
   llvm::SmallVector<int64_t, 3> image;  // spatial sizes of the image
   llvm::SmallVector<int64_t, 3> sizes;  // of the block

@@ -1,4 +1,4 @@
-//===- Winograd.cpp - transforms of tiles and filters ---------------------===//
+// Transforms of tiles and filters.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/conv/Winograd.h"
 

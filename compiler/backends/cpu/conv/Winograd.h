@@ -1,24 +1,26 @@
-//===- Winograd.h - small convolutions with fewer products ----------------===//
+// Small convolutions with fewer products.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// F(2x2, 3x3) and F(2x2, 2x2) of Winograd (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2015): 2x2
-// results from 16 products a channel instead of 36, and from 9 instead of 16. Source tiles, filters and tiles of results are
-// transformed by additions and halvings; between the transforms stand products of matrices, one for each position of a
-// tile. The filter gradient is the same algorithm with the roles of results and filter exchanged.
+// F(2x2, 3x3) and F(2x2, 2x2) of Winograd (Lavin and Gray, "Fast algorithms for convolutional neural
+// networks", 2015): 2x2 results from 16 products a channel instead of 36, and from 9 instead of 16. Source
+// tiles, filters and tiles of results are transformed by additions and halvings; between the transforms stand
+// products of matrices, one for each position of a tile. The filter gradient is the same algorithm with the
+// roles of results and filter exchanged.
 //
-// Windows of stride 1 and 3x3 are those of F(2x2, 3x3). With stride 2 a window of 3 or 4 is, along a dimension, one of at
-// most two taps in each of two images: the phases of the source, its even and its odd positions. The phases are summed as
-// more channels; towards the input every phase of the gradient is a convolution of its own. Taps of phases that have one
-// are transformed with a zero, and the position of a tile that is nothing but this zero is left out: 25 products for 2x2
-// results instead of 36 with windows of 3x3, 36 instead of 64 with 4x4.
+// Windows of stride 1 and 3x3 are those of F(2x2, 3x3). With stride 2 a window of 3 or 4 is, along a
+// dimension, one of at most two taps in each of two images: the phases of the source, its even and its odd
+// positions. The phases are summed as more channels; towards the input every phase of the gradient is a
+// convolution of its own. Taps of phases that have one are transformed with a zero, and the position of a
+// tile that is nothing but this zero is left out: 25 products for 2x2 results instead of 36 with windows of
+// 3x3, 36 instead of 64 with 4x4.
 #pragma once
 
 #include "compiler/backends/cpu/conv/DenseConv.h"
 
 namespace ortc::cpu {
 
-/// conv and conv_input_grad. Chunks are groups of tiles and ranges of columns. Workspace: transformed filters, tiles and
-/// results of a group.
+/// conv and conv_input_grad. Chunks are groups of tiles and ranges of columns. Workspace: transformed
+/// filters, tiles and results of a group.
 llvm::FailureOr<KernelInfo> emitWinogradConv(mlir::ModuleOp module, const ConvSpec &spec,
                                              const Target &target);
 /// conv_filter_grad. A chunk owns a phase of the window, a block of channels and a range of columns.
@@ -69,11 +71,11 @@ protected:
   WinogradPhase phaseOf(Value number) { return {number, {div(number, stride), rem(number, stride)}}; }
   /// Whether some phases have a tap less than others.
   bool hasShortPhases(int64_t d) const { return shape.filter[d] % stride != 0; }
-  /// The position of tap 0 of a phase in the window; the others follow in steps of the stride. Taps of short phases may lie
-  /// outside.
+  /// The position of tap 0 of a phase in the window; the others follow in steps of the stride. Taps of short
+  /// phases may lie outside.
   Value firstTap(int64_t d, const WinogradPhase &phase);
-  /// The position of tap `tap` of a phase in the window, or of the nearest one inside; and whether it is inside: null where
-  /// it always is.
+  /// The position of tap `tap` of a phase in the window, or of the nearest one inside; and whether it is
+  /// inside: null where it always is.
   std::pair<Value, Value> windowPosition(int64_t d, const WinogradPhase &phase, Value tap);
   /// `a` and `b`, either null for true.
   Value both(Value a, Value b);

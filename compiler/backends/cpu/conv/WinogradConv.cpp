@@ -1,12 +1,13 @@
-//===- WinogradConv.cpp - convolution and input gradient with fewer products ===//
+// Convolution and input gradient with fewer products.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tiles of all images are numbered in one row and cut in groups that, transformed, fit the second-level cache. A group is
-// summed block by block of the channels; a panel of a few vectors of columns of the transformed filter stays in the
-// first-level cache while all tiles of a group go over it. Filters that several groups of a chunk share are transformed
-// once; others panel by panel where they are needed. The input gradient is the convolution of the gradient with the
-// filter transposed and turned around. Phases of a strided convolution are inside of a block of the reduction, those of its
-// input gradient are computed one after another.
+// Tiles of all images are numbered in one row and cut in groups that, transformed, fit the second-level
+// cache. A group is summed block by block of the channels; a panel of a few vectors of columns of the
+// transformed filter stays in the first-level cache while all tiles of a group go over it. Filters that
+// several groups of a chunk share are transformed once; others panel by panel where they are needed. The
+// input gradient is the convolution of the gradient with the filter transposed and turned around. Phases of a
+// strided convolution are inside of a block of the reduction, those of its input gradient are computed one
+// after another.
 #include "compiler/backends/cpu/conv/Winograd.h"
 
 #include "dialects/nn/NnDialect.h"
@@ -327,8 +328,8 @@ private:
     });
   }
 
-  /// `body` of the position of result `number` of a tile, `at` of its phase: the last tile along an odd dimension has one,
-  /// and the last phase may end before others.
+  /// `body` of the position of result `number` of a tile, `at` of its phase: the last tile along an odd
+  /// dimension has one, and the last phase may end before others.
   void whereInside(int64_t d, Value at, int64_t number, const WinogradPhase &phase,
                    llvm::function_ref<void(Value)> body) {
     int64_t step = sides.forward ? 1 : stride, size = sides.result[d];

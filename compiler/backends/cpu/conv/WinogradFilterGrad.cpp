@@ -1,11 +1,11 @@
-//===- WinogradFilterGrad.cpp - filter gradients with fewer products ------===//
+// Filter gradients with fewer products.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Tiles of all images are numbered in one row and cut in groups that, transformed, fit the second-level cache. For each
 // position of a tile, rows of the product are channels, columns features, and the reduction runs over the tiles of a
 // group; groups are added up one after another, so that no sum is one long chain. What the sums are of the filter's
-// gradient is found at the end, and an epilogue (the update of the filter) works on it there. Every phase of a stride has
-// taps of its own.
+// gradient is found at the end, and an epilogue (the update of the filter) works on it there. Every phase of
+// a stride has taps of its own.
 #include "compiler/backends/cpu/conv/Winograd.h"
 
 using namespace mlir;
@@ -173,8 +173,8 @@ private:
     }
   }
 
-  /// Filters take the place of their sums, then go to memory one tap after the other: in long runs, with what is done to
-  /// them before.
+  /// Filters take the place of their sums, then go to memory one tap after the other: in long runs, with what
+  /// is done to them before.
   void finish() {
     loop(0, channels, 1, [&](Value channel) {
       loop(own, lanes, [&](Value column) {
@@ -197,7 +197,8 @@ private:
     });
   }
 
-  /// Stores the filter gradient of all channels of the chunk at position (y, x) of the window, which lies at `tap` of `sums`.
+  /// Stores the filter gradient of all channels of the chunk at position (y, x) of the window, which lies at
+  /// `tap` of `sums`.
   void storeTap(Value tap, Value y, Value x) {
     auto positionOf = [&](Value channel, Value column) {
       SmallVector<Value> position{y, x, add(firstChannel, channel), column};

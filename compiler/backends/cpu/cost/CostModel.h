@@ -5,13 +5,13 @@
 //
 //   seconds = call + max(flops / flop rate, operations / operation rate, bytes / copy rate of half as many)
 //
-// The flop rate is that of fused multiply-adds, which count as two; anything else is done at half of it. Bytes are those
-// of the buffers, each read or written once. They are taken to be in the smallest cache that holds half of them, as what
-// is written may lie where something was read (Machine::getBound), so the estimate is near what a kernel takes when it
-// runs again and again, and below what it takes when its data come from farther away. Blocking that has to read something twice, vectors that are not full, and latencies are not in it: a kernel
-// that takes much longer than its estimate is one to look at.
-#ifndef ORTC_COMPILER_BACKENDS_CPU_COST_COSTMODEL_H
-#define ORTC_COMPILER_BACKENDS_CPU_COST_COSTMODEL_H
+// The flop rate is that of fused multiply-adds, which count as two; anything else is done at half of it.
+// Bytes are those of the buffers, each read or written once. They are taken to be in the smallest cache that
+// holds half of them, as what is written may lie where something was read (Machine::getBound), so the
+// estimate is near what a kernel takes when it runs again and again, and below what it takes when its data
+// come from farther away. Blocking that has to read something twice, vectors that are not full, and latencies
+// are not in it: a kernel that takes much longer than its estimate is one to look at.
+#pragma once
 
 #include "runtime/host/machine.h"
 
@@ -45,5 +45,3 @@ CostModel measureCostModel(int lanes);
 double estimateSeconds(const KernelWork &work, const CostModel &model);
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_COST_COSTMODEL_H

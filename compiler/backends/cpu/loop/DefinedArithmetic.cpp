@@ -1,4 +1,4 @@
-//===- DefinedArithmetic.cpp - arithmetic without undefined operands ------===//
+// Arithmetic without undefined operands.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/loop/DefinedArithmetic.h"
 

@@ -1,4 +1,4 @@
-//===- DefinedArithmetic.h - arithmetic without undefined operands --------===//
+// Arithmetic without undefined operands.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Integer division, shifts, casts from floats and the float remainder are undefined, trap or lose all digits for some

@@ -1,4 +1,4 @@
-//===- ElementEmitter.cpp - code for the nodes of a loop program ----------===//
+// Code for the nodes of a loop program.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/loop/ElementEmitter.h"
 #include "compiler/backends/cpu/StorageConversion.h"

@@ -1,4 +1,4 @@
-//===- ElementEmitter.h - code for the nodes of a loop program ------------===//
+// Code for the nodes of a loop program.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -16,8 +16,8 @@ namespace ortc::cpu {
 mlir::Type bufferType(mlir::Type element);
 
 /// Evaluates nodes at one point of the domain, or at `width` neighbours along the lane dimension. What does not change
-/// along the lanes is a scalar. Values are remembered in the innermost open scope; a scope belongs to one place in the code
-/// (a loop body), so outer scopes' values can be used in inner ones.
+/// along the lanes is a scalar. Values are remembered in the innermost open scope; a scope belongs to one
+/// place in the code (a loop body), so outer scopes' values can be used in inner ones.
 class ElementEmitter {
 public:
   using Value = mlir::Value;
@@ -50,8 +50,9 @@ public:
   Value emit(unsigned node);
   /// As `emit`, spread over the lanes when there are any.
   Value emitVector(unsigned node) { return spreadLanes(emit(node)); }
-  /// Evaluates now, in the innermost scope, every part of `node` that does not change with the dimensions in `inner`. What
-  /// is in `seen` has been visited: an expression with shared parts has more paths than can be walked.
+  /// Evaluates now, in the innermost scope, every part of `node` that does not change with the dimensions in
+  /// `inner`. What is in `seen` has been visited: an expression with shared parts has more paths than can be
+  /// walked.
   void hoist(unsigned node, uint64_t inner, llvm::BitVector &seen);
   /// The scalar part of an index expression: lanes left out.
   Value emitIndex(const IndexExpr &expr);

@@ -1,4 +1,4 @@
-//===- LoopKernel.cpp - kernels that are one loop nest --------------------===//
+// Kernels that are one loop nest.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/loop/LoopKernel.h"
 

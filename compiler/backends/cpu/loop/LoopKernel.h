@@ -1,4 +1,4 @@
-//===- LoopKernel.h - kernels that are one loop nest ----------------------===//
+// Kernels that are one loop nest.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -12,11 +12,12 @@ namespace ortc::cpu {
 llvm::SmallVector<KernelBuffer> kernelBuffers(mlir::func::FuncOp function);
 
 /// Creates kernel `function.getName()` in `module` for a tensor program: elementwise arithmetic, movement, gathers and
-/// reductions over one loop nest, a single scatter, scan or arg_reduce, or a FusedScatter. Buffers are the function's arguments, then its
-/// results; pairs of `plan.in_place` may share memory.
+/// reductions over one loop nest, a single scatter, scan or arg_reduce, or a FusedScatter. Buffers are the
+/// function's arguments, then its results; pairs of `plan.in_place` may share memory.
 ///
 /// Reductions have a tree fixed by their shape. Over trailing dimensions: interleaved sums (kReductionVectors of
-/// kReductionLanes), joined in halves. Otherwise: one sum per element in blocks of kReductionBlock, blocks joined in order.
+/// kReductionLanes), joined in halves. Otherwise: one sum per element in blocks of kReductionBlock, blocks
+/// joined in order.
 mlir::FailureOr<KernelInfo> generateLoopKernel(mlir::ModuleOp module, mlir::func::FuncOp function,
                                                const Target &target, Numerics numerics);
 

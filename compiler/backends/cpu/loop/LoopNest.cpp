@@ -1,9 +1,10 @@
-//===- LoopNest.cpp - the loops of a loop kernel --------------------------===//
+// The loops of a loop kernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Two forms. When the lane dimension is parallel, a unit of work is a block of it; reductions run down loops around
-// accumulators that stay in registers. When it is reduced, a unit is a row: each pass walks it in vectors, and a reduction
-// ends in a tree over the lanes. What remains of a row after whole vectors is one shorter vector, so no masks are needed.
+// accumulators that stay in registers. When it is reduced, a unit is a row: each pass walks it in vectors,
+// and a reduction ends in a tree over the lanes. What remains of a row after whole vectors is one shorter
+// vector, so no masks are needed.
 #include "compiler/backends/cpu/loop/LoopNest.h"
 #include "compiler/backends/cpu/StorageConversion.h"
 
@@ -177,8 +178,8 @@ private:
     });
   }
 
-  /// Adds the sums over the reduced dimensions from `level` on to the totals of that level, some rows after another: for
-  /// every column in the order of walkReduced.
+  /// Adds the sums over the reduced dimensions from `level` on to the totals of that level, some rows after
+  /// another: for every column in the order of walkReduced.
   void streamRows(ElementEmitter &emitter, Value block, ArrayRef<unsigned> list, size_t level) {
     unsigned dim = outerReduced[level];
     int64_t size = program.dims[dim].size;
@@ -411,8 +412,8 @@ private:
         emitter.hoist(output.node, inner, seen);
   }
 
-  /// Loops over the reduced dimensions from `level` on; returns the sums over them, reduction by reduction and member by
-  /// member. Long loops are cut in blocks, whose sums are joined in order.
+  /// Loops over the reduced dimensions from `level` on; returns the sums over them, reduction by reduction
+  /// and member by member. Long loops are cut in blocks, whose sums are joined in order.
   SmallVector<Value> walkReduced(ArrayRef<ElementEmitter *> members, unsigned pass, ArrayRef<unsigned> list,
                                  size_t level) {
     if (level == outerReduced.size())

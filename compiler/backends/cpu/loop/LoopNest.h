@@ -1,4 +1,4 @@
-//===- LoopNest.h - the loops of a loop kernel ----------------------------===//
+// The loops of a loop kernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

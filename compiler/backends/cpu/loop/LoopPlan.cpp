@@ -1,4 +1,4 @@
-//===- LoopPlan.cpp - how the work of a loop program is cut ---------------===//
+// How the work of a loop program is cut.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/loop/LoopPlan.h"
 
@@ -88,9 +88,9 @@ static void chooseTiles(const LoopProgram &program, LoopPlan &plan) {
     plan.tileDim = -1;
 }
 
-/// Whether sums over many rows of more columns than are evaluated side by side are better done a few rows at a time, all
-/// columns of each: memory is then read as a stream. The totals are in the workspace. Pieces of kStreamColumns columns are
-/// long enough as they are, unless many of them are short.
+/// Whether sums over many rows of more columns than are evaluated side by side are better done a few rows at
+/// a time, all columns of each: memory is then read as a stream. The totals are in the workspace. Pieces of
+/// kStreamColumns columns are long enough as they are, unless many of them are short.
 static bool streamsRows(const LoopProgram &program, int64_t group) {
   int64_t lane = program.dims[program.laneDim].size, innermost = 1;
   for (auto [d, dim] : llvm::enumerate(program.dims))

@@ -1,4 +1,4 @@
-//===- LoopPlan.h - how the work of a loop program is cut -----------------===//
+// How the work of a loop program is cut.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -11,10 +11,11 @@ namespace ortc::cpu {
 inline constexpr int64_t kReductionLanes = 16;
 /// Vectors that a reduction along the lanes keeps apart.
 inline constexpr int64_t kReductionVectors = 2;
-/// Rows that the innermost loop of a reduction adds up before it joins their sum with the rest. The same for all programs,
-/// since the order of sums must not depend on what was fused with them.
+/// Rows that the innermost loop of a reduction adds up before it joins their sum with the rest. The same for
+/// all programs, since the order of sums must not depend on what was fused with them.
 inline constexpr int64_t kReductionBlock = 16;
-/// Streamed rows fetch so many groups of vectors ahead: a row's next vectors are due when all rows of a block had theirs.
+/// Streamed rows fetch so many groups of vectors ahead: a row's next vectors are due when all rows of a block
+/// had theirs.
 inline constexpr int64_t kFetchedGroups = 2;
 
 /// Rows and columns of a tile that is transposed in registers.

@@ -1,8 +1,9 @@
-//===- ScatterKernel.cpp - sums of rows at places that indices name -------===//
+// Sums of rows at places that indices name.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A table is walked once, in blocks of rows that stay in a cache while they are zeroed and added to. Every block looks through all
-// indices for its own, some at once: that takes no memory, and the order of a row's sums does not depend on the blocks.
+// A table is walked once, in blocks of rows that stay in a cache while they are zeroed and added to. Every
+// block looks through all indices for its own, some at once: that takes no memory, and the order of a row's
+// sums does not depend on the blocks.
 #include "compiler/backends/cpu/loop/ScatterKernel.h"
 
 #include "compiler/backends/cpu/StorageConversion.h"

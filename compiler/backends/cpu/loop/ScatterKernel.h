@@ -1,4 +1,4 @@
-//===- ScatterKernel.h - sums of rows at places that indices name ---------===//
+// Sums of rows at places that indices name.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

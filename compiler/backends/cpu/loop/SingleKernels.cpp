@@ -1,4 +1,4 @@
-//===- SingleKernels.cpp - scatters, scans, arg_reduce and arg_sort ------===//
+// Scatters, scans, arg_reduce and arg_sort.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Operations in which one element depends on another of the same result, in order. Their tensors are seen as

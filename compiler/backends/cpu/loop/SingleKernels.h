@@ -1,4 +1,4 @@
-//===- SingleKernels.h - scatters, scans, arg_reduce and arg_sort ------===//
+// Scatters, scans, arg_reduce and arg_sort.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,9 +1,9 @@
-//===- SortKernel.cpp - the order of the elements of a column -------------===//
+// The order of the elements of a column.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A few elements of many are kept in an ordered list, in which each element of the column takes its place or none. Otherwise
-// runs are merged, from single elements to the whole, between two halves of the workspace. Both compare keys only
-// and let the earlier one of equals stand first.
+// A few elements of many are kept in an ordered list, in which each element of the column takes its place or
+// none. Otherwise runs are merged, from single elements to the whole, between two halves of the workspace.
+// Both compare keys only and let the earlier one of equals stand first.
 #include "compiler/backends/cpu/loop/SortKernel.h"
 
 #include "compiler/backends/cpu/StorageConversion.h"
@@ -89,7 +89,8 @@ private:
     return logical(less, logical(xIsNumber, yIsNan, true), false);
   }
 
-  /// The first `taken` elements in a list. An element before the last one of the list pushes those behind its place down.
+  /// The first `taken` elements in a list. An element before the last one of the list pushes those behind its
+  /// place down.
   Value select() {
     Value none = arith::ConstantIntOp::create(b, -1, 32);
     b.loop(0, taken, 1, [&](Value slot) { store(none, order, slot); });

@@ -1,4 +1,4 @@
-//===- SortKernel.h - the order of the elements of a column ---------------===//
+// The order of the elements of a column.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

@@ -1,7 +1,6 @@
 // Links objects into one position-independent code blob.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_BACKEND_BLOB_H
-#define ORTC_COMPILER_BACKENDS_CPU_BACKEND_BLOB_H
+#pragma once
 
 #include "compiler/backends/cpu/object/Object.h"
 
@@ -36,5 +35,3 @@ struct CodeBlob {
 llvm::Expected<CodeBlob> linkBlob(llvm::ArrayRef<Object> objects, llvm::ArrayRef<BlobEntry> entries = {});
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_BACKEND_BLOB_H

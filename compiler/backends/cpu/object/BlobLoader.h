@@ -1,7 +1,6 @@
 // Runs a code blob in this process, for tests and benchmarks.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_BACKEND_BLOBLOADER_H
-#define ORTC_COMPILER_BACKENDS_CPU_BACKEND_BLOBLOADER_H
+#pragma once
 
 #include "compiler/backends/cpu/object/Blob.h"
 
@@ -34,5 +33,3 @@ llvm::Expected<CodeBlob> compileModule(mlir::ModuleOp module, const Target &targ
                                        const ObjectOptions &options = {});
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_BACKEND_BLOBLOADER_H

@@ -1,7 +1,6 @@
 // From scf, vector, memref, arith and math to the LLVM dialect.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_BACKEND_LOWERING_H
-#define ORTC_COMPILER_BACKENDS_CPU_BACKEND_LOWERING_H
+#pragma once
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -17,5 +16,3 @@ namespace ortc::cpu {
 mlir::LogicalResult lowerToLLVM(mlir::ModuleOp module);
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_BACKEND_LOWERING_H

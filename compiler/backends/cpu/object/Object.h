@@ -1,7 +1,6 @@
 // From the LLVM dialect to a relocatable object.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_BACKEND_OBJECT_H
-#define ORTC_COMPILER_BACKENDS_CPU_BACKEND_OBJECT_H
+#pragma once
 
 #include "compiler/backends/cpu/Target.h"
 #include "compiler/backends/cpu/object/StackUse.h"
@@ -40,5 +39,3 @@ llvm::Expected<Object> emitObject(mlir::ModuleOp module, const Target &target,
                                   const ObjectOptions &options = {});
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_BACKEND_OBJECT_H

@@ -20,8 +20,8 @@ using namespace llvm;
 namespace ortc::cpu {
 
 /// A frame that x86-64 aligns: return address, frame pointer and saved registers, then what is lost to the alignment,
-/// then the rest in whole multiples of it. The caller's stack pointer is a multiple of `stackAlign`, and the most is lost
-/// behind the least favourable one.
+/// then the rest in whole multiples of it. The caller's stack pointer is a multiple of `stackAlign`, and the
+/// most is lost behind the least favourable one.
 static uint64_t findAlignedBytes(const MachineFrameInfo &info, uint64_t stackAlign, uint64_t returnAddress) {
   uint64_t align = info.getMaxAlign().value();
   uint64_t saved = 8 * (1 + info.getCalleeSavedInfo().size()), pushed = returnAddress + saved;

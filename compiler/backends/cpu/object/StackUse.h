@@ -1,7 +1,6 @@
 // How much stack compiled code takes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_COMPILER_BACKENDS_CPU_BACKEND_STACKUSE_H
-#define ORTC_COMPILER_BACKENDS_CPU_BACKEND_STACKUSE_H
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -42,5 +41,3 @@ std::optional<uint64_t> findStackUse(const StackFrames &frames, const PointerCal
                                      const std::string &function);
 
 } // namespace ortc::cpu
-
-#endif // ORTC_COMPILER_BACKENDS_CPU_BACKEND_STACKUSE_H

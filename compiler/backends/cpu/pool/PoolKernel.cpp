@@ -1,4 +1,4 @@
-//===- PoolKernel.cpp - pooling and its gradients -------------------------===//
+// Pooling and its gradients.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Forward kernels loop over the taps of a window that lie inside the input; gradients loop, for each element of the

@@ -1,13 +1,15 @@
-//===- StepFunction.cpp - the code that calls a program's kernels ---------===//
+// The code that calls a program's kernels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A step is straight-line code, but for its loops: for each kernel it stores the buffers' addresses in an array on the stack and calls
+// A step is straight-line code, but for its loops: for each kernel it stores the buffers' addresses in an
+// array on the stack and calls
 // `ortc_dispatch`, which traces, and runs the chunks on the pool or in order. Checks return early with their status;
 // the guard returns when the loss is not finite and the host asked for that.
-// Code generators take more than linear time over one function, so long steps are cut: functions of their own, called one after the
-// other, hold so many kernels each, and end with a status as the step does.
-// Denormal numbers count as zero while kernels run (a masked softmax or a moment that fades out would cost a hundred
-// times as much): the step sets the processor's mode and puts the caller's back; tasks on other threads do the same.
+// Code generators take more than linear time over one function, so long steps are cut: functions of their
+// own, called one after the other, hold so many kernels each, and end with a status as the step does.
+// Denormal numbers count as zero while kernels run (a masked softmax or a moment that fades out would cost a
+// hundred times as much): the step sets the processor's mode and puts the caller's back; tasks on other
+// threads do the same.
 #include "compiler/backends/cpu/step/StepFunction.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -177,8 +179,8 @@ constexpr size_t kMaxPlaces = 3000;
 
 size_t sumPlaces(Block &block);
 
-/// The places that `op` takes in the function it is written to. A loop with too many is cut into functions of its own, and takes
-/// as many as it has calls of them.
+/// The places that `op` takes in the function it is written to. A loop with too many is cut into functions of
+/// its own, and takes as many as it has calls of them.
 size_t countPlaces(Operation &op) {
   if (isa<plan::BufferOp>(op))
     return 0;

@@ -1,4 +1,4 @@
-//===- StepFunction.h - the code that calls a program's kernels -----------===//
+// The code that calls a program's kernels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -29,8 +29,8 @@ struct StepKernel {
 
 /// Creates `int32_t symbol(const ortc_call *)` (ortc/call.h) for `program` in `module`, as llvm ops, and
 /// `ortc_dispatch`, which all step functions of a module share. Kernels are declared, to be linked from their objects.
-/// `kernels` is keyed by the name of the kernel that a plan.step refers to. Returns where calls through pointers lead when
-/// this step runs.
+/// `kernels` is keyed by the name of the kernel that a plan.step refers to. Returns where calls through
+/// pointers lead when this step runs.
 PointerCalls createStepFunction(mlir::ModuleOp module, plan::ProgramOp program, llvm::StringRef symbol,
                                 const llvm::StringMap<StepKernel> &kernels);
 

@@ -1,7 +1,6 @@
 // Compiles kernels of tensor programs given as text, runs them, and compares their results with the evaluator's.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_COMPILER_CODEGEN_EVALUATORFIXTURE_H
-#define ORTC_TEST_COMPILER_CODEGEN_EVALUATORFIXTURE_H
+#pragma once
 
 #include "test/compiler/backends/cpu/KernelFixture.h"
 
@@ -107,8 +106,8 @@ public:
     return evaluator::Evaluator(evaluator::Precision::f64).evaluate(function.getBody().front(), inputs);
   }
 
-  /// Compares with results of `evaluate`, also of the same program for another target: integers and infinities are equal,
-  /// NaN is NaN.
+  /// Compares with results of `evaluate`, also of the same program for another target: integers and
+  /// infinities are equal, NaN is NaN.
   void compare(const std::vector<char> &outputs, llvm::ArrayRef<evaluator::HostTensor> want,
                double tolerance) const {
     size_t at = 0;
@@ -259,5 +258,3 @@ inline void compareWithEvaluator(llvm::StringRef text, const Generate &generate,
 }
 
 } // namespace ortc::cpu::test
-
-#endif // ORTC_TEST_COMPILER_CODEGEN_EVALUATORFIXTURE_H

@@ -1,7 +1,6 @@
 // Compiles kernels and runs them in this process.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_COMPILER_CODEGEN_KERNELFIXTURE_H
-#define ORTC_TEST_COMPILER_CODEGEN_KERNELFIXTURE_H
+#pragma once
 
 #include "compiler/backends/cpu/KernelFunction.h"
 #include "compiler/backends/cpu/object/BlobLoader.h"
@@ -81,5 +80,3 @@ inline std::vector<Target> runnableTargets() {
 }
 
 } // namespace ortc::cpu::test
-
-#endif // ORTC_TEST_COMPILER_CODEGEN_KERNELFIXTURE_H

@@ -4,8 +4,7 @@
 // A processor without tiles refuses each tile instruction with SIGILL. The handler of the unit in software carries it
 // out as the processor's manual says and goes on behind it, so that kernels run as they were generated: their encoding,
 // addresses, order and configuration are what is tested, not a copy of them.
-#ifndef ORTC_TEST_COMPILER_CODEGEN_MATRIXUNITFIXTURE_H
-#define ORTC_TEST_COMPILER_CODEGEN_MATRIXUNITFIXTURE_H
+#pragma once
 
 #include "compiler/backends/cpu/Target.h"
 
@@ -35,5 +34,3 @@ private:
 };
 
 } // namespace ortc::cpu::test
-
-#endif // ORTC_TEST_COMPILER_CODEGEN_MATRIXUNITFIXTURE_H

@@ -1,7 +1,6 @@
 // What a call takes of the stack, measured.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_COMPILER_CODEGEN_PAINTEDSTACK_H
-#define ORTC_TEST_COMPILER_CODEGEN_PAINTEDSTACK_H
+#pragma once
 
 #include <algorithm>
 #include <alloca.h>
@@ -42,5 +41,3 @@ size_t measureStack(Result (*function)(Parameters...), Parameters... arguments) 
 }
 
 } // namespace ortc::cpu::test
-
-#endif // ORTC_TEST_COMPILER_CODEGEN_PAINTEDSTACK_H

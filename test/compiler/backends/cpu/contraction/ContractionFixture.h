@@ -1,7 +1,6 @@
 // Contractions of random matrices, compiled, run and compared with sums in double precision.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_COMPILER_CODEGEN_CONTRACTION_CONTRACTIONFIXTURE_H
-#define ORTC_TEST_COMPILER_CODEGEN_CONTRACTION_CONTRACTIONFIXTURE_H
+#pragma once
 
 #include "test/compiler/backends/cpu/KernelFixture.h"
 
@@ -115,5 +114,3 @@ std::vector<T> check(const Shape &s, const Target &target, Numerics numerics = N
 }
 
 } // namespace ortc::cpu::test
-
-#endif // ORTC_TEST_COMPILER_CODEGEN_CONTRACTION_CONTRACTIONFIXTURE_H

@@ -3,6 +3,7 @@
 #include "test/compiler/backends/cpu/EvaluatorFixture.h"
 
 #include "compiler/backends/cpu/contraction/FusedContraction.h"
+#include "test/compiler/kernels/FormFixture.h"
 
 using namespace mlir;
 using namespace ortc;
@@ -20,8 +21,7 @@ struct Program {
   }
 
   bool isAccepted(std::string &reason) {
-    return isFusedContraction(function.getArguments(),
-                              function.getBody().front().getTerminator()->getOperands(), reason);
+    return kernels::test::isOneKernel(plan::KernelKind::contraction, function, reason);
   }
 
   KernelModule m;
@@ -32,9 +32,7 @@ struct Program {
 FailureOr<KernelInfo> generate(ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer> buffers,
                                const Target &target, Numerics numerics) {
   std::string reason;
-  EXPECT_TRUE(isFusedContraction(function.getArguments(),
-                                 function.getBody().front().getTerminator()->getOperands(), reason))
-      << reason;
+  EXPECT_TRUE(kernels::test::isOneKernel(plan::KernelKind::contraction, function, reason)) << reason;
   return generateFusedContraction(module, function, buffers, target, numerics);
 }
 
@@ -71,7 +69,8 @@ TEST(FusedContractionTest, LongEpilogueIsRolledAndSeveralBlocksOfDepth) {
       1e-4);
 }
 
-/// An update behind the product that makes its gradient, over several blocks of depth: what it writes lies where it reads.
+/// An update behind the product that makes its gradient, over several blocks of depth: what it writes lies
+/// where it reads.
 constexpr llvm::StringLiteral kUpdate =
     R"(func.func @k(%x: tensor<1100x70xf32>, %g: tensor<1100x50xf32>, %p: tensor<70x50xf32>, %m: tensor<70x50xf32>, %lr: tensor<f32>) -> (tensor<70x50xf32>, tensor<70x50xf32>) {
     %d = nn.dot %x, %g batch = [] x [] contract = [0] x [0] : tensor<1100x70xf32>, tensor<1100x50xf32> -> tensor<70x50xf32>
@@ -89,10 +88,7 @@ TEST(FusedContractionTest, UpdateInPlace) {
 
 TEST(FusedContractionTest, PairsAreWhatIsReadWhereItIsWritten) {
   Program update(kUpdate);
-  auto pairs = [](Program &p) {
-    return contractionInPlacePairs(p.function.getArguments(),
-                                   p.function.getBody().front().getTerminator()->getOperands());
-  };
+  auto pairs = [](Program &p) { return kernels::test::pairsOf(plan::KernelKind::contraction, p.function); };
   EXPECT_EQ(pairs(update), (SmallVector<int64_t>{2, 0, 2, 1, 3, 0, 3, 1}));
   // Other tiles read an operand of the dot, other elements of the result what is transposed.
   Program residual(

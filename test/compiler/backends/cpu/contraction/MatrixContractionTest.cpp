@@ -38,8 +38,9 @@ protected:
     return 6 * s.batch * tiles(s.m, kTileLines) * tiles(s.n, kTileLines) * tiles(s.k, kTileDepth);
   }
 
-  /// Runs `s` and compares every sum with double precision, as a share of the sum of its products' sizes. On these numbers
-  /// chains of fused multiply-adds are off by 5e-7 to 1e-6; without one of the six products the error is 7e-6 and more.
+  /// Runs `s` and compares every sum with double precision, as a share of the sum of its products' sizes. On
+  /// these numbers chains of fused multiply-adds are off by 5e-7 to 1e-6; without one of the six products the
+  /// error is 7e-6 and more.
   void check(const Shape &s) {
     KernelModule m;
     ContractionSpec spec = specOf(s, m.builder.getF32Type());
@@ -75,7 +76,8 @@ protected:
   Target target = unit.getTarget();
 };
 
-/// Edges of all kinds: tiles that are not full along rows, columns and k, one tile of two, several blocks of k and columns.
+/// Edges of all kinds: tiles that are not full along rows, columns and k, one tile of two, several blocks of
+/// k and columns.
 TEST_F(MatrixContractionTest, IsAsExactAsF32) {
   const int64_t sizes[][3] = {{3, 5, 7},       {5, 40, 3},    {64, 64, 64},  {33, 77, 129},
                               {100, 300, 257}, {61, 50, 830}, {17, 16, 800}, {47, 49, 96},

@@ -15,8 +15,8 @@ std::unique_ptr<EvaluatedKernel> make(const std::string &program, const KernelCh
                                            numerics);
 }
 
-/// Every neighbour of the table's choice, and those of the last one of them, against the table's bits, which are compared
-/// with the evaluator.
+/// Every neighbour of the table's choice, and those of the last one of them, against the table's bits, which
+/// are compared with the evaluator.
 void check(Conv given, Kind kind, size_t atLeast) {
   Conv c = complete(std::move(given));
   std::string program = programOf(c, kind, "f32");

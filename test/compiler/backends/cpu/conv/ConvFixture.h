@@ -1,11 +1,11 @@
 // Convolutions as tensor programs, and their kernels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_COMPILER_CODEGEN_CONV_CONVFIXTURE_H
-#define ORTC_TEST_COMPILER_CODEGEN_CONV_CONVFIXTURE_H
+#pragma once
 
 #include "test/compiler/backends/cpu/EvaluatorFixture.h"
 
 #include "compiler/backends/cpu/conv/ConvKernel.h"
+#include "test/compiler/kernels/FormFixture.h"
 
 namespace ortc::cpu::test {
 
@@ -73,13 +73,9 @@ inline Generate generateWith(const KernelChoices *choices) {
   return [choices](mlir::ModuleOp module, mlir::func::FuncOp function, llvm::ArrayRef<KernelBuffer> buffers,
                    const Target &target, Numerics numerics) {
     std::string reason;
-    EXPECT_TRUE(isFusedConv(function.getArguments(),
-                            function.getBody().front().getTerminator()->getOperands(), reason))
-        << reason;
+    EXPECT_TRUE(kernels::test::isOneKernel(plan::KernelKind::conv, function, reason)) << reason;
     return generateConv(module, function, buffers, target, numerics, choices);
   };
 }
 
 } // namespace ortc::cpu::test
-
-#endif // ORTC_TEST_COMPILER_CODEGEN_CONV_CONVFIXTURE_H

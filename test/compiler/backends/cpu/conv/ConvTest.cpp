@@ -75,8 +75,8 @@ TEST(ConvTest, FilterGradientsInParts) {
   }
 }
 
-/// Chunks of rows and of columns with a narrow last vector, groups of several images, windows that reach out of the image
-/// in every way.
+/// Chunks of rows and of columns with a narrow last vector, groups of several images, windows that reach out
+/// of the image in every way.
 TEST(ConvTest, FilterGradientsOfFirstLayers) {
   check({2, {50, 52}, 3, {3, 3}, 16, {}, {1, 1}}, Coverage::Widest);
   check({3, {65, 64}, 3, {3, 3}, 40, {2, 2}, {1, 1}}, Coverage::Targets);
@@ -477,7 +477,8 @@ TEST(ConvTest, EpilogueOfInputGradient) {
       generate, 1e-5);
 }
 
-/// Momentum behind a transformed filter gradient: groups of tiles, two chunks of columns; phases with taps of their own.
+/// Momentum behind a transformed filter gradient: groups of tiles, two chunks of columns; phases with taps of
+/// their own.
 const char *const kUpdate =
     R"(func.func @k(%x: tensor<2x20x21x48xf32>, %g: tensor<2x20x21x144xf32>, %p: tensor<3x3x48x144xf32>, %m: tensor<3x3x48x144xf32>, %r: tensor<f32>)
       -> (tensor<3x3x48x144xf32>, tensor<3x3x48x144xf32>) {
@@ -531,8 +532,7 @@ TEST(ConvTest, PairsAreWhatIsReadWhereItIsWritten) {
     m.context.loadDialect<ortc::nn::NnDialect>();
     auto source = parseSourceString<ModuleOp>(text, &m.context);
     auto function = *source->getOps<func::FuncOp>().begin();
-    return convInPlacePairs(function.getArguments(),
-                            function.getBody().front().getTerminator()->getOperands());
+    return kernels::test::pairsOf(plan::KernelKind::conv, function);
   };
   EXPECT_EQ(pairsOf(kUpdate), (SmallVector<int64_t>{2, 0, 2, 1, 3, 0, 3, 1}));
   EXPECT_EQ(pairsOf(kStridedUpdate), (SmallVector<int64_t>{2, 0}));
@@ -551,7 +551,8 @@ TEST(ConvTest, PairsAreWhatIsReadWhereItIsWritten) {
           .empty());
 }
 
-/// The result of a convolution, or of its input's gradient, over what it is added to; `isLong`: behind more work than that.
+/// The result of a convolution, or of its input's gradient, over what it is added to; `isLong`: behind more
+/// work than that.
 void checkInPlace(Conv given, Kind kind, bool isLong = false) {
   Conv c = complete(std::move(given));
   std::string program = programOf(c, kind, "f32");
@@ -602,9 +603,7 @@ void refuse(llvm::StringRef text, llvm::StringRef want) {
   ASSERT_TRUE(source) << text.str();
   auto function = *source->getOps<func::FuncOp>().begin();
   std::string reason;
-  EXPECT_FALSE(
-      isFusedConv(function.getArguments(), function.getBody().front().getTerminator()->getOperands(), reason))
-      << text.str();
+  EXPECT_FALSE(kernels::test::isOneKernel(plan::KernelKind::conv, function, reason)) << text.str();
   EXPECT_EQ(reason, want.str());
 }
 

@@ -1,7 +1,6 @@
 // Compiles tensor programs given as text into loop kernels and runs them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#ifndef ORTC_TEST_COMPILER_CODEGEN_LOOP_LOOPFIXTURE_H
-#define ORTC_TEST_COMPILER_CODEGEN_LOOP_LOOPFIXTURE_H
+#pragma once
 
 #include "test/compiler/backends/cpu/KernelFixture.h"
 
@@ -126,8 +125,8 @@ private:
   static constexpr size_t kGuard = 64;
 };
 
-/// Compiles `text` on every target of this machine, runs it with each of the inputs, and expects equal bits under portable
-/// numerics. Returns the outputs of the last target with fast numerics.
+/// Compiles `text` on every target of this machine, runs it with each of the inputs, and expects equal bits
+/// under portable numerics. Returns the outputs of the last target with fast numerics.
 inline std::vector<std::vector<Buffer>> runEverywhere(llvm::StringRef text,
                                                       const std::vector<std::vector<Buffer>> &inputs) {
   std::vector<std::vector<Buffer>> first, last;
@@ -160,5 +159,3 @@ inline void expectClose(const Buffer &got, const std::vector<double> &want, doub
 }
 
 } // namespace ortc::cpu::test
-
-#endif // ORTC_TEST_COMPILER_CODEGEN_LOOP_LOOPFIXTURE_H

@@ -1,4 +1,4 @@
-//===- OnnxOperators.h - the operator definitions of the ONNX standard ----===//
+// The operator definitions of the ONNX standard.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace ortc::frontend {
+namespace ortc::onnx {
 
 /// The oldest and the newest opset of the default domain that models may import.
 constexpr int64_t kOldestOpset = 7;
@@ -29,13 +29,14 @@ struct OperatorDefinition {
   /// `name:k` separated by spaces, `!` behind required ones. Kinds: f float, i int, s string, t tensor, g
   /// graph, p sparse tensor, y type; the capital letter is the list.
   std::string_view attributes;
-  /// For each formal input a letter and, in hexadecimal, the set of element types (bit i: TensorProto.DataType i) that any
-  /// version of the operator takes there. Inputs with one letter have one type; `-` is one whose types are its own.
+  /// For each formal input a letter and, in hexadecimal, the set of element types (bit i:
+  /// TensorProto.DataType i) that any version of the operator takes there. Inputs with one letter have one
+  /// type; `-` is one whose types are its own.
   std::string_view types;
 };
 
-/// The definition that `opset` (0: the domain is not imported) selects: the newest that is not above it; null when there is
-/// none.
+/// The definition that `opset` (0: the domain is not imported) selects: the newest that is not above it; null
+/// when there is none.
 const OperatorDefinition *findOperator(std::string_view domain, std::string_view name, int64_t opset);
 
 /// The definition of exactly that version, or null.
@@ -68,4 +69,4 @@ std::string_view attributeKindName(char kind);
 /// The kind of that name, or 0.
 char attributeKindByName(std::string_view name);
 
-} // namespace ortc::frontend
+} // namespace ortc::onnx

@@ -1,6 +1,6 @@
-//===- OnnxOperators.cpp - look-up in the table of operator definitions ---===//
+// Look-up in the table of operator definitions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/frontend/OnnxOperators.h"
+#include "dialects/onnx/OnnxOperators.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,13 +8,13 @@
 #include <map>
 #include <tuple>
 
-namespace ortc::frontend {
+namespace ortc::onnx {
 
 /// Sorted by domain, name and version: the generator sorts, a test checks.
 static constexpr OperatorDefinition kOperators[] = {
 #define ORTC_OPERATOR(domain, name, since, inputs, minInputs, outputs, minOutputs, attributes, types)        \
   {domain, name, since, inputs, minInputs, outputs, minOutputs, attributes, types},
-#include "compiler/frontend/OperatorTable.inc"
+#include "dialects/onnx/OperatorTable.inc"
 #undef ORTC_OPERATOR
 };
 
@@ -200,4 +200,4 @@ char attributeKindByName(std::string_view name) {
   return 0;
 }
 
-} // namespace ortc::frontend
+} // namespace ortc::onnx
