@@ -73,10 +73,6 @@ protected:
   mlir::Value blockBuffer; // the workspace's block, null when no block is copied
 };
 
-/// conv and conv_input_grad.
-KernelInfo emitConvWalk(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
-KernelInfo emitConvFilterGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
-
 /// Rows of register tiles that cover `count` rows evenly with at most `most` rows each: {size, how many of it}, larger
 /// ones first.
 llvm::SmallVector<std::pair<int64_t, int64_t>, 2> evenTiles(int64_t count, int64_t most);

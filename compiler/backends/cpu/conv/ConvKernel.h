@@ -13,7 +13,7 @@ namespace ortc::cpu {
 /// leaves the image or the reduction is cut, panels of the filter always. An element of conv and
 /// conv_input_grad is summed in blocks of channels, in these over the taps in order of source position,
 /// channels innermost; one of conv_filter_grad in blocks of rows, image after image; towards few channels a
-/// point's share is summed over features, then added to its window's (ScatteredInputGrad.cpp): bits depend on
+/// point's share is summed over features, then added to its window's (shallow/InputGrad.cpp): bits depend on
 /// the shape alone. Points are products of matrices (Contraction.h), dense ones with small windows have an
 /// algorithm with fewer products (Winograd.h). Workspace: the block, the panels, sums between blocks of the
 /// reduction.

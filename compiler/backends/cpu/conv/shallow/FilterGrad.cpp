@@ -6,7 +6,8 @@
 // place. Results whose windows leave the image are few and have code of their own, without the rows that lie
 // outside; the gradient is what streams and is fetched ahead. Groups of results are added up in the filter,
 // so that no sum is one long chain.
-#include "compiler/backends/cpu/conv/DenseConv.h"
+#include "compiler/backends/cpu/conv/ConvAlgorithms.h"
+#include "compiler/backends/cpu/conv/dense/DenseEmitter.h"
 
 #include "compiler/backends/cpu/contraction/VectorAccess.h"
 #include "dialects/nn/NnShapes.h"

@@ -6,7 +6,7 @@
 // the filter itself, image after image, so that no sum is one long chain. A chunk owns a filter position of
 // the first dimension and a range of column blocks: chunks share nothing, at the price of copying the padded
 // image once for each.
-#include "compiler/backends/cpu/conv/ConvEmitter.h"
+#include "compiler/backends/cpu/conv/ConvAlgorithms.h"
 
 #include "dialects/nn/NnShapes.h"
 
@@ -316,7 +316,7 @@ private:
 
 } // namespace
 
-KernelInfo emitConvFilterGrad(ModuleOp module, const ConvSpec &spec, const Target &target) {
+KernelInfo emitGroupedFilterGrad(ModuleOp module, const ConvSpec &spec, const Target &target) {
   return FilterGradEmitter(module, spec, target).emit(module);
 }
 

@@ -10,7 +10,8 @@
 // overlap, and what one tile stored has left the store buffer when the next one reads it. Sums of an element
 // are added in the order of the points' rows, in these from the beginning of each segment on: it depends on
 // the shape alone.
-#include "compiler/backends/cpu/conv/DenseConv.h"
+#include "compiler/backends/cpu/conv/ConvAlgorithms.h"
+#include "compiler/backends/cpu/conv/dense/DenseEmitter.h"
 
 #include "dialects/nn/NnShapes.h"
 

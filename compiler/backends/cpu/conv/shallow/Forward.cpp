@@ -4,7 +4,8 @@
 // First layers: a row of the window is one short run of the image, and all of the window is summed in one go.
 // Images and filter are read in place: tiles whose windows leave the image in the last dimension have code of
 // their own, without the products that lie outside; so are rows of the window outside the image left out.
-#include "compiler/backends/cpu/conv/DenseConv.h"
+#include "compiler/backends/cpu/conv/ConvAlgorithms.h"
+#include "compiler/backends/cpu/conv/dense/DenseEmitter.h"
 
 #include "compiler/backends/cpu/contraction/VectorAccess.h"
 #include "dialects/nn/NnShapes.h"

@@ -5,7 +5,8 @@
 // runs over the results of a group of image rows (or of a few small images). Groups are added up in the filter itself,
 // one after another, so that no sum is one long chain. A chunk owns a block of channels, a range of columns and perhaps
 // a range of filter positions: chunks share nothing.
-#include "compiler/backends/cpu/conv/DenseConv.h"
+#include "compiler/backends/cpu/conv/ConvAlgorithms.h"
+#include "compiler/backends/cpu/conv/dense/DenseEmitter.h"
 
 #include "compiler/backends/cpu/contraction/VectorAccess.h"
 #include "dialects/nn/NnShapes.h"

@@ -124,28 +124,4 @@ protected:
   void transposePanel(const Panel &panel, Value from, Value base, int64_t step, Value place, int64_t depth);
 };
 
-/// The product of matrices that a convolution or gradient of one group is whose window is a point: of all points of all
-/// images. None where the epilogue's operands do not follow these in one stride.
-std::optional<ContractionSpec> productOf(const ConvSpec &spec);
-
-/// Whether conv_input_grad of this shape has so few channels that a run of a window's row fills vectors
-/// better: decides for emitScatteredInputGrad.
-bool isScattered(const ConvShape &shape);
-KernelInfo emitScatteredInputGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
-
-/// Whether conv of this shape has so few channels that images and filter are better read in place: decides for
-/// emitShallowConv.
-bool isShallowConv(const ConvShape &shape);
-KernelInfo emitShallowConv(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
-
-/// Whether the filter gradient of this shape has so few channels that a register tile takes in rows of the
-/// window: decides for emitShallowFilterGrad.
-bool isShallowFilterGrad(const ConvShape &shape);
-KernelInfo emitShallowFilterGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
-
-/// conv and conv_input_grad of one group, and conv_filter_grad.
-llvm::FailureOr<KernelInfo> emitDenseConv(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
-llvm::FailureOr<KernelInfo> emitDenseFilterGrad(mlir::ModuleOp module, const ConvSpec &spec,
-                                                const Target &target);
-
 } // namespace ortc::cpu

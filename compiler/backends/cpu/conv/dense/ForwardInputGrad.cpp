@@ -9,7 +9,8 @@
 // padding are left out. A reduction of one block has all panels packed once, and every tile goes over all of
 // them. The input gradient is a walk per phase of the stride; phases with equally many results share their
 // code.
-#include "compiler/backends/cpu/conv/DenseConv.h"
+#include "compiler/backends/cpu/conv/ConvAlgorithms.h"
+#include "compiler/backends/cpu/conv/dense/DenseEmitter.h"
 
 #include "compiler/backends/cpu/contraction/VectorAccess.h"
 #include "dialects/nn/NnDialect.h"

@@ -11,12 +11,6 @@
 
 namespace ortc::cpu {
 
-/// conv and conv_input_grad. An element is summed over the taps in order of source position, then over the channels of
-/// its group (by four where there are eight).
-KernelInfo emitNarrowWalk(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
-/// conv_filter_grad. A chunk owns a range of features; sums of tiles of a few rows are added up image after image.
-KernelInfo emitNarrowFilterGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
-
 /// Channels of a group that one pass sums over.
 inline constexpr int64_t kNarrowChannels = 4;
 

@@ -5,7 +5,8 @@
 // close to a stream. For one vector of features the sums of a window stay in registers over the block, of all its lines
 // where they fit, else of one line after another; few of them are split in interleaved partial sums, so that
 // enough are in flight. The sums of blocks are added up in the workspace.
-#include "compiler/backends/cpu/conv/NarrowGroups.h"
+#include "compiler/backends/cpu/conv/ConvAlgorithms.h"
+#include "compiler/backends/cpu/conv/narrow/NarrowGroups.h"
 #include "dialects/nn/NnShapes.h"
 
 #include <map>

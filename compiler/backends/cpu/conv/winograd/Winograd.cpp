@@ -1,6 +1,6 @@
 // Transforms of tiles and filters.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/backends/cpu/conv/Winograd.h"
+#include "compiler/backends/cpu/conv/winograd/Winograd.h"
 
 using namespace mlir;
 

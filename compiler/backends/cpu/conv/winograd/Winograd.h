@@ -15,17 +15,9 @@
 // 3x3, 36 instead of 64 with 4x4.
 #pragma once
 
-#include "compiler/backends/cpu/conv/DenseConv.h"
+#include "compiler/backends/cpu/conv/dense/DenseEmitter.h"
 
 namespace ortc::cpu {
-
-/// conv and conv_input_grad. Chunks are groups of tiles and ranges of columns. Workspace: transformed
-/// filters, tiles and results of a group.
-llvm::FailureOr<KernelInfo> emitWinogradConv(mlir::ModuleOp module, const ConvSpec &spec,
-                                             const Target &target);
-/// conv_filter_grad. A chunk owns a phase of the window, a block of channels and a range of columns.
-llvm::FailureOr<KernelInfo> emitWinogradFilterGrad(mlir::ModuleOp module, const ConvSpec &spec,
-                                                   const Target &target);
 
 /// Matrices of one element per position of a tile, in the workspace: [position][row][column].
 struct PositionMatrices {

@@ -6,7 +6,8 @@
 // group; groups are added up one after another, so that no sum is one long chain. What the sums are of the filter's
 // gradient is found at the end, and an epilogue (the update of the filter) works on it there. Every phase of
 // a stride has taps of its own.
-#include "compiler/backends/cpu/conv/Winograd.h"
+#include "compiler/backends/cpu/conv/ConvAlgorithms.h"
+#include "compiler/backends/cpu/conv/winograd/Winograd.h"
 
 using namespace mlir;
 

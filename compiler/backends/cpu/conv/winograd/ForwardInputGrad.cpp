@@ -8,7 +8,8 @@
 // input gradient is the convolution of the gradient with the filter transposed and turned around. Phases of a
 // strided convolution are inside of a block of the reduction, those of its input gradient are computed one
 // after another.
-#include "compiler/backends/cpu/conv/Winograd.h"
+#include "compiler/backends/cpu/conv/ConvAlgorithms.h"
+#include "compiler/backends/cpu/conv/winograd/Winograd.h"
 
 #include "dialects/nn/NnDialect.h"
 

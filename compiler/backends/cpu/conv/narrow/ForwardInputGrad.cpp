@@ -4,7 +4,8 @@
 // Lines of results one after another, tiles of a line one after another, in each all channels: sources and results
 // are streams. A tile loads each source position of a line once for all the taps that use it.
 #include "compiler/backends/cpu/contraction/Microkernel.h"
-#include "compiler/backends/cpu/conv/NarrowGroups.h"
+#include "compiler/backends/cpu/conv/ConvAlgorithms.h"
+#include "compiler/backends/cpu/conv/narrow/NarrowGroups.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/nn/NnShapes.h"
 
@@ -267,7 +268,7 @@ private:
 
 } // namespace
 
-KernelInfo emitNarrowWalk(ModuleOp module, const ConvSpec &spec, const Target &target) {
+KernelInfo emitNarrowConv(ModuleOp module, const ConvSpec &spec, const Target &target) {
   return NarrowWalker(module, spec, target).emit(module);
 }
 

@@ -1,6 +1,6 @@
 // Tiles and lanes of narrow groups.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/backends/cpu/conv/NarrowGroups.h"
+#include "compiler/backends/cpu/conv/narrow/NarrowGroups.h"
 
 #include <tuple>
 
