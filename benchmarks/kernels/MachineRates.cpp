@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "benchmarks/kernels/MachineRates.h"
 
-#include "runtime/host/machine.h"
+#include "host/machine.h"
 
 #include <algorithm>
 #include <ctime>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "benchmarks/planner/CoarseRecompute.h"
 #include "benchmarks/planner/TrainingGraphs.h"
-#include "compiler/planning/Csv.h"
-#include "compiler/planning/PackingCsv.h"
+#include "compiler/planning/csv/Csv.h"
+#include "compiler/planning/csv/PackingCsv.h"
 
 #include <cstdio>
 #include <cstring>

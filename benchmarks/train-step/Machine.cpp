@@ -1,6 +1,6 @@
 // ortc-bench-machine [THREADS]: what that many cores do at most, all at once, as one JSON object.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/host/machine.h"
+#include "host/machine.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -7,10 +7,10 @@
 #include "compiler/driver/FindSuspect.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/train/TrainDialect.h"
-#include "runtime/host/artifact_path.h"
-#include "runtime/host/gradient_check.h"
-#include "runtime/host/report.h"
-#include "runtime/host/text.h"
+#include "host/artifact_path.h"
+#include "host/gradient_check.h"
+#include "host/report.h"
+#include "host/text.h"
 
 #include "llvm/Support/MathExtras.h"
 #include <nlohmann/json.hpp>

@@ -29,6 +29,8 @@
 #include "dialects/onnx/OnnxDialect.h"
 #include "dialects/plan/PlanDialect.h"
 #include "dialects/train/TrainDialect.h"
+#include "host/data/output_paths.h"
+#include "host/text.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -40,8 +42,6 @@
 #include "passes/memory/Passes.h"
 #include "passes/simplify/Passes.h"
 #include "passes/train/TrainingProgram.h"
-#include "runtime/host/data/output_paths.h"
-#include "runtime/host/text.h"
 #include "llvm/Support/raw_os_ostream.h"
 
 #include <chrono>

@@ -7,12 +7,12 @@
 #include "compiler/driver/ExportModel.h"
 
 #include "compiler/frontend/onnx.pb.h"
-#include "runtime/host/data/atomic_file.h"
-#include "runtime/host/data/convert.h"
-#include "runtime/host/data/output_paths.h"
-#include "runtime/host/report.h"
-#include "runtime/host/session.h"
-#include "runtime/host/text.h"
+#include "host/data/atomic_file.h"
+#include "host/data/convert.h"
+#include "host/data/output_paths.h"
+#include "host/report.h"
+#include "host/session.h"
+#include "host/text.h"
 
 namespace ortc::driver {
 

@@ -3,8 +3,8 @@
 #include "compiler/driver/FindSuspect.h"
 
 #include "compiler/evaluator/Evaluator.h"
-#include "runtime/host/difference.h"
-#include "runtime/host/text.h"
+#include "host/difference.h"
+#include "host/text.h"
 
 #include <cmath>
 

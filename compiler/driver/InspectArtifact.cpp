@@ -11,9 +11,9 @@
 
 #include "compiler/artifact/ArtifactReader.h"
 #include "compiler/driver/MemoryText.h"
-#include "runtime/host/artifact_path.h"
-#include "runtime/host/data/mapped_file.h"
-#include "runtime/host/text.h"
+#include "host/artifact_path.h"
+#include "host/data/mapped_file.h"
+#include "host/text.h"
 
 namespace ortc::driver {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "runtime/host/status.h"
+#include "host/status.h"
 
 namespace ortc::driver {
 

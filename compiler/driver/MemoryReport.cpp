@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/MemoryReport.h"
 
-#include "compiler/planning/CsvRecords.h"
+#include "compiler/planning/csv/CsvRecords.h"
 
 #include <nlohmann/json.hpp>
 

@@ -20,7 +20,7 @@ std::string writePlanReport(const nlohmann::ordered_json &report);
 /// The same as one HTML page that shows the arena over time. It needs nothing but a browser.
 std::string makePlanPage(const nlohmann::ordered_json &report);
 
-/// The transient region in MiniMalloc's format (compiler/planning/PackingCsv.h), a pool for each entry.
+/// The transient region in MiniMalloc's format (compiler/planning/csv/PackingCsv.h), a pool for each entry.
 std::string makeBufferTable(const std::vector<MemoryPlan> &plans);
 
 } // namespace ortc::driver

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "runtime/host/data/atomic_file.h"
+#include "host/data/atomic_file.h"
 
 #include <memory>
 #include <string_view>

@@ -6,7 +6,7 @@
 #include "compiler/frontend/Model.h"
 #include "compiler/options/CompileOptions.h"
 #include "compiler/options/TuneOptions.h"
-#include "runtime/host/data/output_paths.h"
+#include "host/data/output_paths.h"
 
 namespace ortc::driver {
 

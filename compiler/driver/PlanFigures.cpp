@@ -3,7 +3,7 @@
 #include "compiler/driver/PlanFigures.h"
 
 #include "compiler/driver/MemoryText.h"
-#include "runtime/host/text.h"
+#include "host/text.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -4,7 +4,7 @@
 
 #include "compiler/driver/KernelSurvey.h"
 #include "compiler/driver/MeasureKernels.h"
-#include "runtime/host/data/atomic_file.h"
+#include "host/data/atomic_file.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // The screen that `ortc train` ends with.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Manifest.h"
-#include "runtime/host/text.h"
+#include "host/text.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/TrainChoices.h"
 
-#include "runtime/host/text.h"
+#include "host/text.h"
 
 #include <algorithm>
 #include <cstdio>

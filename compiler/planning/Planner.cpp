@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/planning/Arithmetic.h"
 #include "compiler/planning/Liveness.h"
-#include "compiler/planning/OrderSearch.h"
-#include "compiler/planning/Packing.h"
+#include "compiler/planning/order/OrderSearch.h"
+#include "compiler/planning/packing/Packing.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Turns the plan of an entry (EntryProblem, compiler/planning) into plan.program operations.
-#include "compiler/planning/Recompute.h"
+#include "compiler/planning/recompute/Recompute.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/plan/PlanDialect.h"
 #include "dialects/train/ElementTypes.h"

@@ -4,7 +4,7 @@
 // compiler/planning decides which steps run again and in which order; this file writes that down: calls are
 // copied, and all steps are put in the order found. A copy calls the same kernel as the original, so every
 // bit is the same.
-#include "compiler/planning/Recompute.h"
+#include "compiler/planning/recompute/Recompute.h"
 #include "dialects/plan/PlanDialect.h"
 #include "passes/memory/EntryProblem.h"
 #include "passes/memory/Passes.h"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "runtime/host/data/writers.h"
+#include "host/data/writers.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;

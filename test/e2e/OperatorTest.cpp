@@ -6,7 +6,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
-#include "runtime/host/data/writers.h"
+#include "host/data/writers.h"
 #include "test/e2e/Tool.h"
 #include "test/host/cases.h"
 

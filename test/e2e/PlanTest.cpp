@@ -9,9 +9,9 @@
 #include <sstream>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "compiler/planning/PackingCsv.h"
+#include "compiler/planning/csv/PackingCsv.h"
+#include "host/text.h"
 #include "ortc/ortc.h"
-#include "runtime/host/text.h"
 #include "test/e2e/Models.h"
 #include "test/e2e/Tool.h"
 

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "runtime/host/data/writers.h"
+#include "host/data/writers.h"
 #include "test/e2e/Models.h"
 #include "test/e2e/Session.h"
 

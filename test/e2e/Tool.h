@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/host/data/data_source.h"
+#include "host/data/data_source.h"
 #include "test/host/data_files.h"
 
 namespace ortc::test {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "runtime/host/data/convert.h"
+#include "host/data/convert.h"
 #include "test/e2e/Models.h"
 #include "test/e2e/Tool.h"
 

@@ -1,6 +1,6 @@
 // Artifacts in the runtime: everything that a host may do with an opened file, short of a step.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/host/artifact.h"
+#include "host/artifact.h"
 #include "test/fuzz/Target.h"
 
 #include <algorithm>

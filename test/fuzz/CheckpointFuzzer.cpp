@@ -1,7 +1,7 @@
 // Checkpoints, into a session of the artifact that is the first seed of the target `artifact`.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "host/position.h"
 #include "ortc/ortc.h"
-#include "runtime/host/position.h"
 #include "test/fuzz/Target.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // The planner's files. What is read is written and read again; problems are solved, and the validators judge
 // the solutions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/planning/Csv.h"
-#include "compiler/planning/PackingCsv.h"
 #include "compiler/planning/Plan.h"
+#include "compiler/planning/csv/Csv.h"
+#include "compiler/planning/csv/PackingCsv.h"
 #include "test/fuzz/Target.h"
 
 namespace ortc::fuzz {

@@ -1,8 +1,8 @@
 // Data files: every array that is in one, read whole and converted to what graphs want.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/host/data/convert.h"
-#include "runtime/host/data/data_source.h"
-#include "runtime/host/data/npy.h"
+#include "host/data/convert.h"
+#include "host/data/data_source.h"
+#include "host/data/npy.h"
 #include "test/fuzz/Target.h"
 
 #include <vector>

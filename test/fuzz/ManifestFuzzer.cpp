@@ -1,9 +1,9 @@
 // The manifest of an artifact: JSON that tools trust no more than the rest.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/MemoryText.h"
-#include "runtime/host/batch_table.h"
-#include "runtime/host/kernel_table.h"
-#include "runtime/host/loss_info.h"
+#include "host/batch_table.h"
+#include "host/kernel_table.h"
+#include "host/loss_info.h"
 #include "test/fuzz/Target.h"
 
 #include <nlohmann/json.hpp>

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
-#include "runtime/host/batch_table.h"
-#include "runtime/host/batches.h"
+#include "host/batch_table.h"
+#include "host/batches.h"
 #include "test/host/data_files.h"
 
 using namespace ortc::host;

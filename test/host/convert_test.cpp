@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 
-#include "runtime/host/data/convert.h"
+#include "host/data/convert.h"
 #include "test/host/data_files.h"
 
 using namespace ortc::host;

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "runtime/host/data/file_guard.h"
+#include "host/data/file_guard.h"
 #include "test/host/data_files.h"
 #include "test/runtime/TestArtifact.h"
 

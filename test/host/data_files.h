@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/host/data/data_source.h"
+#include "host/data/data_source.h"
 
 namespace ortc::host::test {
 

@@ -1,6 +1,6 @@
 // Derivatives against differences: what is right, what is wrong, what a kink explains.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/host/difference.h"
+#include "host/difference.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

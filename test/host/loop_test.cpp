@@ -10,11 +10,11 @@
 #include <sstream>
 #include <sys/resource.h>
 
-#include "runtime/host/commands.h"
-#include "runtime/host/data/writers.h"
-#include "runtime/host/position.h"
-#include "runtime/host/text.h"
-#include "runtime/host/train_loop.h"
+#include "host/commands.h"
+#include "host/data/writers.h"
+#include "host/position.h"
+#include "host/text.h"
+#include "host/train_loop.h"
 #include "test/host/data_files.h"
 #include "test/runtime/TestArtifact.h"
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
-#include "runtime/host/loss_info.h"
-#include "runtime/host/text.h"
+#include "host/loss_info.h"
+#include "host/text.h"
 
 using namespace ortc::host;
 

@@ -8,10 +8,10 @@
 #include <thread>
 #include <unistd.h>
 
-#include "runtime/host/artifact_path.h"
-#include "runtime/host/batches.h"
-#include "runtime/host/data/inflate.h"
-#include "runtime/host/data/mapped_file.h"
+#include "host/artifact_path.h"
+#include "host/batches.h"
+#include "host/data/inflate.h"
+#include "host/data/mapped_file.h"
 #include "test/host/data_files.h"
 
 using namespace ortc::host;

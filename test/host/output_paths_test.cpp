@@ -10,9 +10,9 @@
 #include <thread>
 #include <unistd.h>
 
-#include "runtime/host/data/atomic_file.h"
-#include "runtime/host/data/output_paths.h"
-#include "runtime/host/data/writers.h"
+#include "host/data/atomic_file.h"
+#include "host/data/output_paths.h"
+#include "host/data/writers.h"
 #include "test/host/data_files.h"
 
 using namespace ortc::host;

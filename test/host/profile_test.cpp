@@ -1,6 +1,6 @@
 // The arithmetic of `ortc run --profile`: bounds of a machine, averages over steps, shares that add up.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/host/profile.h"
+#include "host/profile.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <gtest/gtest.h>
 
-#include "runtime/host/data/convert.h"
+#include "host/data/convert.h"
 #include "test/host/data_files.h"
 
 using namespace ortc::host;

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
-#include "runtime/host/position.h"
-#include "runtime/host/text.h"
+#include "host/position.h"
+#include "host/text.h"
 
 using namespace ortc::host;
 

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 #include <random>
 
+#include "host/data/writers.h"
 #include "passes/train/TrainingProgram.h"
-#include "runtime/host/data/writers.h"
 #include "test/compiler/legalize/Cases.h"
 #include "test/e2e/Tool.h"
 #include "test/random/GraphGenerator.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "compiler/frontend/onnx.pb.h"
-#include "runtime/host/data/writers.h"
+#include "host/data/writers.h"
 #include "test/host/data_files.h"
 #include "test/runtime/TestArtifact.h"
 

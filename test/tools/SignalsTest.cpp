@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/host/data/writers.h"
+#include "host/data/writers.h"
 #include "test/host/data_files.h"
 #include "test/runtime/TestArtifact.h"
 #include "test/tools/Process.h"

@@ -7,10 +7,10 @@
 #include <cstdio>
 #include <ctime>
 
-#include "compiler/planning/PackingCsv.h"
-#include "runtime/host/data/atomic_file.h"
-#include "runtime/host/data/mapped_file.h"
-#include "runtime/host/data/output_paths.h"
+#include "compiler/planning/csv/PackingCsv.h"
+#include "host/data/atomic_file.h"
+#include "host/data/mapped_file.h"
+#include "host/data/output_paths.h"
 
 namespace ortc::tool {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/host/status.h"
+#include "host/status.h"
 
 namespace ortc::tool {
 

@@ -9,8 +9,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "runtime/host/data/file_guard.h"
-#include "runtime/host/signals.h"
+#include "host/data/file_guard.h"
+#include "host/signals.h"
 #include "tools/ortc-plan/PackFile.h"
 
 using namespace ortc;

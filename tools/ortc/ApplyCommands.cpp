@@ -1,6 +1,6 @@
 // The commands ortc eval, predict, gradients.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/host/commands.h"
+#include "host/commands.h"
 #include "tools/ortc/Commands.h"
 
 namespace ortc::tool {

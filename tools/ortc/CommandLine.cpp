@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "runtime/host/text.h"
+#include "host/text.h"
 
 namespace ortc::tool {
 

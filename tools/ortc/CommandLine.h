@@ -10,7 +10,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "runtime/host/status.h"
+#include "host/status.h"
 
 namespace ortc::tool {
 

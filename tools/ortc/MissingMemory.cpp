@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/ortc/MissingMemory.h"
 
-#include "runtime/host/data/half_made.h"
+#include "host/data/half_made.h"
 
 #include <atomic>
 #include <cstdlib>

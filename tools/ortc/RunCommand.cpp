@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/host/signals.h"
-#include "runtime/host/train_loop.h"
+#include "host/signals.h"
+#include "host/train_loop.h"
 #include "tools/ortc/Commands.h"
 
 namespace ortc::tool {

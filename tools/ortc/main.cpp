@@ -7,8 +7,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "runtime/host/data/file_guard.h"
-#include "runtime/host/signals.h"
+#include "host/data/file_guard.h"
+#include "host/signals.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/MissingMemory.h"
 

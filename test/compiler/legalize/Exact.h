@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "runtime/host/data/data_source.h"
+#include "host/data/data_source.h"
 
 #include <cstring>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/compiler/planning/Problems.h"
 
-#include "compiler/planning/Csv.h"
+#include "compiler/planning/csv/Csv.h"
 
 #include <gtest/gtest.h>
 

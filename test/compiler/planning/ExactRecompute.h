@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/planning/Recompute.h"
+#include "compiler/planning/recompute/Recompute.h"
 
 namespace ortc::planning::test {
 

@@ -3,7 +3,7 @@
 #include "test/compiler/planning/ExactRecompute.h"
 
 #include "compiler/planning/Liveness.h"
-#include "compiler/planning/OrderCandidates.h"
+#include "compiler/planning/order/OrderCandidates.h"
 #include "test/compiler/planning/Problems.h"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/compiler/planning/Packings.h"
 
-#include "compiler/planning/PackingCsv.h"
+#include "compiler/planning/csv/PackingCsv.h"
 
 #include <gtest/gtest.h>
 

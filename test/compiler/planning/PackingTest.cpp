@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/compiler/planning/Problems.h"
 
-#include "compiler/planning/Packing.h"
+#include "compiler/planning/packing/Packing.h"
 
 #include <gtest/gtest.h>
 

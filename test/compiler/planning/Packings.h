@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/planning/Packing.h"
+#include "compiler/planning/packing/Packing.h"
 #include "test/compiler/planning/Problems.h"
 
 namespace ortc::planning::test {

@@ -1,11 +1,11 @@
 // Recomputation: the simulation is exact, the search is as good as brute force where that is possible, bounds hold.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/planning/Recompute.h"
+#include "compiler/planning/recompute/Recompute.h"
 
 #include "compiler/planning/Liveness.h"
-#include "compiler/planning/OrderSearch.h"
-#include "compiler/planning/RecomputeBound.h"
-#include "compiler/planning/RecomputeSearch.h"
+#include "compiler/planning/order/OrderSearch.h"
+#include "compiler/planning/recompute/RecomputeBound.h"
+#include "compiler/planning/recompute/RecomputeSearch.h"
 #include "test/compiler/planning/Problems.h"
 
 #include <gtest/gtest.h>

@@ -12,8 +12,8 @@ enum ConvOperation : unsigned { kForward = 1, kInputGrad = 2, kFilterGrad = 4 };
 struct ConvAlgorithm {
   const char *name;
   unsigned operations; ///< ConvOperation: what it makes
-  /// Whether it is for this convolution, where no algorithm before it is. What decides about the order of sums depends on the
-  /// shape alone.
+  /// Whether it is for this convolution, where no algorithm before it is. What decides about the order of
+  /// sums depends on the shape alone.
   bool (*applies)(const ConvSpec &spec, const ConvShape &shape, const Target &target);
   llvm::FailureOr<KernelInfo> (*emit)(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 };
@@ -27,9 +27,9 @@ const ConvAlgorithm &chooseAlgorithm(const ConvSpec &spec, const Target &target)
 KernelInfo emitGroupedConv(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 KernelInfo emitGroupedFilterGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 
-// narrow/: lanes run across groups. An element is summed over the taps in order of source position, then over the channels of
-// its group (by four where there are eight). Of a filter gradient, a chunk owns a range of features; sums of tiles of a few
-// rows are added up image after image.
+// narrow/: lanes run across groups. An element is summed over the taps in order of source position, then over
+// the channels of its group (by four where there are eight). Of a filter gradient, a chunk owns a range of
+// features; sums of tiles of a few rows are added up image after image.
 KernelInfo emitNarrowConv(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 KernelInfo emitNarrowFilterGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 
@@ -49,8 +49,9 @@ KernelInfo emitScatteredInputGrad(mlir::ModuleOp module, const ConvSpec &spec, c
 bool isShallowFilterGrad(const ConvShape &shape);
 KernelInfo emitShallowFilterGrad(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 
-// winograd/: chunks are groups of tiles and ranges of columns. Workspace: transformed filters, tiles and results of a group. Of
-// a filter gradient, a chunk owns a phase of the window, a block of channels and a range of columns.
+// winograd/: chunks are groups of tiles and ranges of columns. Workspace: transformed filters, tiles and
+// results of a group. Of a filter gradient, a chunk owns a phase of the window, a block of channels and a
+// range of columns.
 llvm::FailureOr<KernelInfo> emitWinogradConv(mlir::ModuleOp module, const ConvSpec &spec,
                                              const Target &target);
 llvm::FailureOr<KernelInfo> emitWinogradFilterGrad(mlir::ModuleOp module, const ConvSpec &spec,

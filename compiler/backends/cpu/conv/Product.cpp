@@ -10,8 +10,8 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
-/// The product of all points of all images; nothing where the window is no point, or where the epilogue's operands do not
-/// follow the points in one stride.
+/// The product of all points of all images; nothing where the window is no point, or where the epilogue's
+/// operands do not follow the points in one stride.
 static std::optional<ContractionSpec> productOf(const ConvSpec &spec) {
   ConvShape shape = shapeOfConv(spec.op);
   auto all = [](ArrayRef<int64_t> values, int64_t wanted) {

@@ -13,7 +13,7 @@
 // are not in it: a kernel that takes much longer than its estimate is one to look at.
 #pragma once
 
-#include "runtime/host/machine.h"
+#include "host/machine.h"
 
 #include <cstdint>
 

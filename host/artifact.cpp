@@ -1,0 +1,148 @@
+// An opened artifact.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "host/artifact.h"
+
+#include "host/artifact_path.h"
+#include "host/batch_table.h"
+
+namespace ortc::host {
+
+const char *getEntryName(uint32_t role) {
+  switch (role) {
+  case ORTC_ENTRY_TRAIN:
+    return "train";
+  case ORTC_ENTRY_EVAL:
+    return "eval";
+  case ORTC_ENTRY_PREDICT:
+    return "predict";
+  case ORTC_ENTRY_GRADIENTS:
+    return "gradients";
+  case ORTC_ENTRY_UPDATE:
+    return "update";
+  case ORTC_ENTRY_ACCUMULATE:
+    return "accumulate";
+  default:
+    return "unknown";
+  }
+}
+
+/// The name that the graph has for an output.
+static std::string findGraphName(ortc_program *program, const std::string &name) {
+  const std::string prefix = "output:";
+  ortc_tensor_info other{};
+  other.size = sizeof(other);
+  bool isRenamed = name.starts_with(prefix) &&
+                   ortc_tensor_find(program, name.c_str() + prefix.size(), &other) == ORTC_OK &&
+                   other.role != ORTC_ROLE_OUTPUT;
+  return isRenamed ? name.substr(prefix.size()) : name;
+}
+
+/// Takes the values of an entry apart. The loss reads "label", unless the graph computes its loss: then a
+/// label is an input like any other.
+static Status readEntry(ortc_program *program, uint32_t index, bool graphComputesLoss,
+                        const BatchTable &batches, Entry &entry) {
+  ortc_entry_info about{};
+  about.size = sizeof(about);
+  if (ortc_entry_get(program, index, &about) != ORTC_OK)
+    return Status::failure("entry " + std::to_string(index) + " cannot be read");
+  entry.role = about.role;
+  entry.binding = about.binding;
+  const char *binding = ortc_binding_name(program, about.binding);
+  entry.bindingName = binding ? binding : "";
+  entry.hasLoss = about.has_loss != 0;
+  for (uint32_t i = 0; i < about.value_count; ++i) {
+    ortc_tensor_info value{};
+    value.size = sizeof(value);
+    if (ortc_entry_value(program, index, i, &value) != ORTC_OK)
+      return Status::failure("value " + std::to_string(i) + " of entry " + std::to_string(index) +
+                             " cannot be read");
+    Shape shape(value.dims, value.dims + value.rank);
+    std::string name = value.name ? value.name : "";
+    auto type = static_cast<DataType>(value.dtype);
+    std::optional<bool> isBatch =
+        batches.find(entry.bindingName, name, /*isInput=*/value.role == ORTC_ROLE_INPUT);
+    if (value.role == ORTC_ROLE_INPUT)
+      entry.inputs.push_back({name, type, shape, name == "label" && !graphComputesLoss, isBatch});
+    else if (value.role == ORTC_ROLE_OUTPUT)
+      entry.outputs.push_back({name, findGraphName(program, name), type, shape, isBatch});
+    else if (value.role == ORTC_ROLE_LOSS)
+      entry.lossType = type;
+  }
+  return Status();
+}
+
+Status Artifact::open(const std::string &path, Artifact &artifact) {
+  ORTC_TRY(findArtifactFile(path, artifact.path));
+  ortc_message message{};
+  ortc_program *program = nullptr;
+  ortc_status status = ortc_program_open_file(artifact.path.c_str(), nullptr, &program, &message);
+  if (status != ORTC_OK)
+    return Status::failure(artifact.path + ": " +
+                           (message.text[0] ? message.text : ortc_status_name(status)));
+  artifact.program.reset(program);
+  artifact.info = {};
+  artifact.info.size = sizeof(artifact.info);
+  const void *manifest = nullptr;
+  uint64_t bytes = 0;
+  if (ortc_program_get_info(program, &artifact.info) != ORTC_OK ||
+      ortc_program_section(program, ORTC_SECTION_MANIFEST, &manifest, &bytes) != ORTC_OK)
+    return Status::failure(artifact.path + ": has no readable manifest; compile it again with ortc train");
+  std::string text(static_cast<const char *>(manifest), bytes);
+  ORTC_TRY(parseLossInfo(text, artifact.path, artifact.loss));
+  BatchTable batches = BatchTable::parse(text);
+  artifact.entries.assign(artifact.info.entry_count, Entry());
+  for (uint32_t i = 0; i < artifact.info.entry_count; ++i)
+    if (Status read =
+            readEntry(program, i, artifact.loss.kind == LossKind::Output, batches, artifact.entries[i]);
+        !read.isOk())
+      return Status::failure(artifact.path + ": " + read.getMessage());
+  return Status();
+}
+
+KernelTable Artifact::readKernels() const {
+  KernelTable table;
+  const void *manifest = nullptr;
+  uint64_t bytes = 0;
+  if (ortc_program_section(program.get(), ORTC_SECTION_MANIFEST, &manifest, &bytes) == ORTC_OK)
+    table = parseKernelTable(std::string(static_cast<const char *>(manifest), bytes));
+  std::vector<KernelFacts> known = std::move(table.kernels);
+  table.kernels.clear();
+  for (uint32_t i = 0; const char *name = ortc_kernel_name(program.get(), i); ++i) {
+    bool isKnown = i < known.size() && known[i].name == name;
+    table.kernels.push_back(isKnown ? std::move(known[i]) : KernelFacts());
+    table.kernels.back().name = name;
+  }
+  return table;
+}
+
+Status Artifact::findEntry(uint32_t role, const std::string &binding, const Entry *&entry) const {
+  if (!binding.empty() && ortc_binding_find(program.get(), binding.c_str()) == ORTC_NONE) {
+    std::string names;
+    for (uint32_t i = 0; const char *name = ortc_binding_name(program.get(), i); ++i)
+      names += (i ? ", '" : "'") + std::string(name) + "'";
+    return Status::refusal(path + ": has no binding '" + binding + "'; it has " + names);
+  }
+  for (const Entry &candidate : entries) {
+    if (candidate.role == role && (binding.empty() || candidate.bindingName == binding)) {
+      entry = &candidate;
+      return Status();
+    }
+  }
+  std::string what = path + ": has no " + getEntryName(role) + " entry" +
+                     (binding.empty() ? "" : " in binding '" + binding + "'");
+  if (loss.kind == LossKind::None)
+    return Status::refusal(what + ": it was compiled with --loss none; compile it with a loss");
+  if (role == ORTC_ENTRY_GRADIENTS || role == ORTC_ENTRY_UPDATE)
+    return Status::refusal(what + "; compile it with --gradients");
+  return Status::refusal(what + "; compile it again");
+}
+
+const Entry *Artifact::findEntryBeside(uint32_t role, const Entry &beside) const {
+  const Entry *found = nullptr;
+  for (const Entry &candidate : entries)
+    if (candidate.role == role && (!found || candidate.binding == beside.binding))
+      found = found && found->binding == beside.binding ? found : &candidate;
+  return found;
+}
+
+} // namespace ortc::host

@@ -1,0 +1,67 @@
+// An opened artifact: the runtime's program, its entries in words, and the loss from its manifest.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <memory>
+#include <ortc/ortc.h>
+
+#include "host/batches.h"
+#include "host/kernel_table.h"
+#include "host/loss_info.h"
+
+namespace ortc::host {
+
+/// An output of an entry.
+struct OutputSpec {
+  std::string name;
+  std::string graphName; ///< differs where a tensor or an input has the same name: that of "output:x" is "x"
+  DataType type = DataType::None;
+  Shape shape;
+  std::optional<bool> isBatch; ///< as of an input
+};
+
+/// One entry of one binding, for the code that was chosen on this machine.
+struct Entry {
+  uint32_t role = 0, binding = 0; ///< enum ortc_entry_role, index
+  std::string bindingName;
+  bool hasLoss = false;
+  DataType lossType = DataType::None; ///< None without a loss
+  std::vector<InputSpec> inputs;
+  std::vector<OutputSpec> outputs;
+};
+
+/// "train", "eval", ...
+const char *getEntryName(uint32_t role);
+
+class Artifact {
+public:
+  /// `path` is the folder with `model.ortc` in it, or that file.
+  static Status open(const std::string &path, Artifact &artifact);
+
+  ortc_program *getProgram() const { return program.get(); }
+  const std::string &getPath() const { return path; } ///< of model.ortc
+  const ortc_program_info &getInfo() const { return info; }
+  const LossInfo &getLoss() const { return loss; }
+  /// One entry for each number that a trace hook may get: names alone where the manifest does not tell more.
+  KernelTable readKernels() const;
+  const std::vector<Entry> &getEntries() const { return entries; }
+
+  /// The first entry of a role, in the binding of that name ("": in any). Refuses with what would make it
+  /// exist.
+  Status findEntry(uint32_t role, const std::string &binding, const Entry *&entry) const;
+  /// The same without a message; nullptr if there is none. The binding is that of `beside` where it has the
+  /// role.
+  const Entry *findEntryBeside(uint32_t role, const Entry &beside) const;
+
+private:
+  struct Close {
+    void operator()(ortc_program *program) const { ortc_program_close(program); }
+  };
+  std::string path;
+  std::unique_ptr<ortc_program, Close> program;
+  ortc_program_info info{};
+  LossInfo loss;
+  std::vector<Entry> entries;
+};
+
+} // namespace ortc::host

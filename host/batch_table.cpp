@@ -1,0 +1,35 @@
+// Which inputs and outputs of an artifact have the batch as their leading dimension.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "host/batch_table.h"
+
+#include <nlohmann/json.hpp>
+
+namespace ortc::host {
+
+BatchTable BatchTable::parse(const std::string &manifest) {
+  using Json = nlohmann::json;
+  BatchTable table;
+  Json parsed = Json::parse(manifest, nullptr, /*allow_exceptions=*/false);
+  auto list = [](const Json &from, const char *key) {
+    return from.is_object() && from.contains(key) && from[key].is_array() ? from[key] : Json::array();
+  };
+  auto text = [](const Json &from, const char *key) {
+    return from.is_object() && from.contains(key) && from[key].is_string() ? from[key].get<std::string>()
+                                                                           : std::string();
+  };
+  for (const Json &binding : list(parsed, "bindings"))
+    for (auto [key, known] : {std::pair("inputs", &table.inputs), {"outputs", &table.outputs}})
+      for (const Json &value : list(binding, key))
+        if (value.is_object() && value.contains("batch") && value["batch"].is_boolean())
+          (*known)[{text(binding, "name"), text(value, "name")}] = value["batch"];
+  return table;
+}
+
+std::optional<bool> BatchTable::find(const std::string &binding, const std::string &name,
+                                     bool isInput) const {
+  const std::map<Key, bool> &known = isInput ? inputs : outputs;
+  auto found = known.find({binding, name});
+  return found == known.end() ? std::nullopt : std::optional(found->second);
+}
+
+} // namespace ortc::host

@@ -1,0 +1,88 @@
+// Cuts data into the slices that steps take.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "host/data/convert.h"
+
+namespace ortc::host {
+
+/// An input of a step.
+struct InputSpec {
+  std::string name;
+  DataType type = DataType::None;
+  Shape shape;
+  bool isLabel = false; ///< the loss reads it: never matched to an array of another name
+  /// Whether the leading dimension is the batch, by the model; nullopt where it does not say.
+  std::optional<bool> isBatch = std::nullopt;
+};
+
+/// What to do with samples that do not fill a slice.
+enum class Remainder { Drop, Repeat };
+
+/// The arrays of a data file matched to the inputs of a step. The leading axis of an array holds slices of
+/// the input's own leading dimension. When these are equal for all inputs and the model has none of them for
+/// another dimension (a batch), rows are samples and may be mixed freely; otherwise only whole slices can
+/// change places.
+class Batches {
+public:
+  /// Loads what `inputs` need from `source` (which may be closed afterwards) and checks types, shapes and
+  /// counts, shapes before anything is loaded. `notes` receives what the log should say.
+  static Status create(const DataSource &source, const std::vector<InputSpec> &inputs, Remainder remainder,
+                       Batches &batches, std::vector<std::string> &notes);
+
+  const std::string &getPath() const { return path; } ///< of the data file
+  bool isBatch() const { return batch > 0; }
+  int64_t getBatch() const { return batch; }     ///< samples in a slice; 0 unless isBatch()
+  int64_t getSamples() const { return samples; } ///< of the file; 0 unless isBatch()
+  int64_t getSlices() const { return slices; }   ///< steps in an epoch, at least 1
+  int64_t getDropped() const { return dropped; } ///< samples (or rows) an epoch leaves out
+  /// Says so. `of`: what they are at the end of.
+  std::string describeDropped(const std::string &of) const;
+  /// What should be said before slices are shuffled: that rows are mixed where nothing but equal numbers
+  /// tells that they are samples, or that rows are not mixed though the numbers are equal. "" when there is
+  /// nothing to say.
+  std::string describeShuffling() const;
+  /// Says how the last slice is filled up; "" when it is full.
+  std::string describeFilling() const;
+  /// How many rows of slice k are real; the others repeat the first rows of the slice.
+  int64_t getRealRows(int64_t slice) const;
+  /// How many things an order permutes: samples of a batch, else slices.
+  int64_t getItems() const { return isBatch() ? samples : slices; }
+
+  size_t getInputBytes(size_t input) const { return fields[input].sliceBytes; }
+  /// Copies slice k of an input to `to`. `order` permutes the items; nullptr: as the file has them. Fails
+  /// when the file has changed since it was opened.
+  Status gather(size_t input, int64_t slice, const std::vector<int64_t> *order, uint8_t *to) const;
+
+private:
+  struct Field {
+    InputSpec spec;
+    Array array;
+    Conversion conversion;
+    bool isEmpty = false;                          ///< the input has no elements, in any slice
+    int64_t leading = 1;                           ///< rows of a slice
+    int64_t rowElements = 0;                       ///< elements of a row
+    size_t fromRow = 0, toRow = 0, sliceBytes = 0; ///< bytes
+    void copy(int64_t fromRow, int64_t rows, uint8_t *to) const;
+    int64_t rows() const { return array.shape[0]; }
+  };
+  void copySlice(const Field &field, int64_t slice, const std::vector<int64_t> *order, uint8_t *to) const;
+  Status match(const DataSource &source, Field &field, size_t others, std::vector<std::string> &notes);
+  Status count(const std::string &path, Remainder remainder);
+
+  std::vector<Field> fields;
+  std::string path;
+  int64_t batch = 0, samples = 0, slices = 0, dropped = 0;
+  bool isAssumed = false; ///< the batch is: the model does not say that equal leading dimensions are one
+  std::string
+      otherInput; ///< whose leading dimension is no batch in the model, though all are equal; "" without one
+};
+
+/// The order of an epoch: a permutation of [0, items) that depends on nothing but its arguments (Fisher-Yates
+/// with counter-based random numbers), so that a resumed run needs no more than seed and position.
+std::vector<int64_t> shuffle(uint64_t seed, int64_t epoch, int64_t items);
+
+} // namespace ortc::host

@@ -1,0 +1,50 @@
+// A file that appears whole or not at all.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "host/data/half_made.h"
+#include "host/status.h"
+
+namespace ortc::host {
+
+/// Writes a file of its own beside `path`; commit() flushes it to the disk and renames it. Without commit() it is
+/// removed. Where `path` is a link, that is done beside its target. Refuses to replace what is no regular file.
+///
+/// Its name is PATH.ortc-X.tmp with a letter X, and it is locked (flock) while it is written: what bears such
+/// a name and is not locked was left by a process that was killed, and the next file for the same path
+/// removes it. Process numbers would not do: they begin anew in every container.
+class AtomicFile {
+public:
+  explicit AtomicFile(std::string path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile &) = delete;
+  AtomicFile &operator=(const AtomicFile &) = delete;
+
+  Status open();
+  Status write(const void *data, size_t bytes);
+  Status write(const std::string &text) { return write(text.data(), text.size()); }
+  /// Flushes what was written to the disk, so that commit() is quick.
+  Status flush();
+  Status commit();
+  /// Removes it, as the end of its life does.
+  void drop();
+  /// Where the file goes, without links; known once it is open.
+  const std::string &getPlace() const { return place; }
+
+  /// Whether `name` is that of a file that is being written for `target`, or was when its process was killed.
+  static bool isTemporary(const std::string &name, const std::string &target);
+
+private:
+  Status fail(const char *what);
+  bool create();
+
+  std::string path, place, temporary; ///< place: path without links
+  int descriptor = -1;
+  bool isFlushed = false;
+  HalfMade guard;
+};
+
+} // namespace ortc::host

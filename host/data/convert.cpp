@@ -1,0 +1,186 @@
+// Conversion of array elements to the type a graph wants: one template over pairs of types.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "host/data/convert.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "host/text.h"
+
+namespace ortc::host {
+namespace {
+
+/// Narrow floats as types of their own, so that overloads see them.
+struct Half {
+  uint16_t bits;
+};
+struct Bfloat {
+  uint16_t bits;
+};
+
+template <typename T> constexpr bool kIsNarrow = std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>;
+template <typename T> constexpr bool kIsFloat = std::is_floating_point_v<T> || kIsNarrow<T>;
+
+template <typename T> T load(const uint8_t *from) {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+
+/// A value in a type that arithmetic knows; booleans are 0 and 1 whatever the byte is.
+template <typename T> auto widen(T value) {
+  if constexpr (std::is_same_v<T, Half>)
+    return halfToFloat(value.bits);
+  else if constexpr (std::is_same_v<T, Bfloat>)
+    return bfloatToFloat(value.bits);
+  else
+    return value;
+}
+
+template <typename To, typename From> To narrow(From value) {
+  if constexpr (std::is_same_v<To, Half>)
+    return Half{floatToHalf(static_cast<float>(value))};
+  else if constexpr (std::is_same_v<To, Bfloat>)
+    return Bfloat{floatToBfloat(static_cast<float>(value))};
+  else
+    return static_cast<To>(value);
+}
+
+template <typename From, typename To> void convertAll(const uint8_t *from, uint8_t *to, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    To value = narrow<To>(widen(load<From>(from + i * sizeof(From))));
+    std::memcpy(to + i * sizeof(To), &value, sizeof(To));
+  }
+}
+
+/// Whether one value survives: integers exactly; floats rounded, but finite ones stay finite.
+template <typename From, typename To> bool fits(From raw) {
+  auto value = widen(raw);
+  if constexpr (kIsFloat<From>) {
+    return !std::isfinite(value) || std::isfinite(widen(narrow<To>(value)));
+  } else if constexpr (kIsFloat<To>) {
+    auto converted = static_cast<double>(widen(narrow<To>(value)));
+    // Above 2^53 doubles are no longer exact; rounding up may have left the type, which cannot be converted back.
+    return std::abs(converted) <= 0x1p53 &&
+           converted < static_cast<double>(std::numeric_limits<From>::max()) + 1 &&
+           static_cast<From>(converted) == value;
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return value == From(0) || value == From(1);
+  } else if constexpr (std::is_same_v<From, bool>) {
+    return true;
+  } else {
+    return std::in_range<To>(value);
+  }
+}
+
+/// Index of the first value that does not fit, or -1.
+template <typename From, typename To> int64_t findMisfit(const uint8_t *from, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    if (!fits<From, To>(load<From>(from + i * sizeof(From))))
+      return int64_t(i);
+  return -1;
+}
+
+struct Pair {
+  ConvertFn convert = nullptr;
+  int64_t (*findMisfit)(const uint8_t *, size_t) = nullptr;
+};
+
+/// Calls `action` with a value of the C++ type for `type`; booleans of files are bytes.
+template <typename Action> auto dispatch(DataType type, Action action) {
+  switch (type) {
+  case DataType::UInt8:
+    return action(uint8_t());
+  case DataType::Int8:
+    return action(int8_t());
+  case DataType::UInt16:
+    return action(uint16_t());
+  case DataType::Int16:
+    return action(int16_t());
+  case DataType::Int32:
+    return action(int32_t());
+  case DataType::Int64:
+    return action(int64_t());
+  case DataType::UInt32:
+    return action(uint32_t());
+  case DataType::UInt64:
+    return action(uint64_t());
+  case DataType::Float16:
+    return action(Half());
+  case DataType::BFloat16:
+    return action(Bfloat());
+  case DataType::Float64:
+    return action(double());
+  case DataType::Bool:
+    return action(uint8_t());
+  case DataType::Float32:
+  case DataType::None:
+    break;
+  }
+  return action(float());
+}
+
+} // namespace
+
+static Pair findPair(DataType from, DataType to) {
+  return dispatch(from, [to](auto source) {
+    using From = decltype(source);
+    return dispatch(to, [to](auto target) -> Pair {
+      using To = decltype(target);
+      if constexpr (kIsFloat<From> && !kIsFloat<To>) {
+        return {};
+      } else if constexpr (!kIsFloat<From> && std::is_same_v<To, uint8_t>) {
+        if (to == DataType::Bool)
+          return {convertAll<From, uint8_t>, findMisfit<From, bool>};
+        return {convertAll<From, To>, findMisfit<From, To>};
+      } else {
+        return {convertAll<From, To>, findMisfit<From, To>};
+      }
+    });
+  });
+}
+
+double loadAsDouble(DataType type, const uint8_t *from) {
+  return dispatch(type,
+                  [from](auto example) { return static_cast<double>(widen(load<decltype(example)>(from))); });
+}
+
+int64_t loadAsInteger(DataType type, const uint8_t *from) {
+  return dispatch(type, [from](auto example) -> int64_t {
+    if constexpr (kIsFloat<decltype(example)>)
+      return 0;
+    else
+      return static_cast<int64_t>(load<decltype(example)>(from));
+  });
+}
+
+Status planConversion(const Array &array, DataType type, const std::string &where, Conversion &conversion) {
+  conversion = Conversion();
+  size_t count = array.bytes / getElementBytes(array.type);
+  if (array.type == type && type != DataType::Bool)
+    return Status();
+  Pair pair = findPair(array.type, type);
+  if (!pair.convert)
+    return Status::failure(where + " is " + getTypeName(array.type) + " but the graph wants " +
+                           getTypeName(type) + "; convert it with numpy's astype");
+  int64_t misfit = pair.findMisfit(array.data, count);
+  if (misfit >= 0) {
+    const uint8_t *at = array.data + size_t(misfit) * getElementBytes(array.type);
+    std::string value = isFloat(array.type)              ? formatNumber(loadAsDouble(array.type, at))
+                        : array.type == DataType::UInt64 ? std::to_string(load<uint64_t>(at))
+                                                         : std::to_string(loadAsInteger(array.type, at));
+    return Status::failure(where + " holds " + value + " at element " + std::to_string(misfit) +
+                           ", which does not fit the graph's " + getTypeName(type));
+  }
+  if (array.type == type)
+    return Status();
+  conversion.convert = pair.convert;
+  if (isFloat(type))
+    conversion.note =
+        where + " is " + getTypeName(array.type) + "; it is converted to the graph's " + getTypeName(type);
+  return Status();
+}
+
+} // namespace ortc::host

@@ -1,0 +1,27 @@
+// Conversion of array elements to the type a graph wants.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "host/data/data_source.h"
+
+namespace ortc::host {
+
+/// Converts `count` elements; neither side needs to be aligned.
+using ConvertFn = void (*)(const uint8_t *from, uint8_t *to, size_t count);
+
+struct Conversion {
+  ConvertFn convert = nullptr; ///< nullptr: the bytes are taken as they are
+  std::string note;            ///< what the log should say, "" if nothing
+};
+
+/// Decides how `array` becomes `type`, and looks at every value when some might not fit. Integers and
+/// booleans go to any integer type where the value fits, and to floats where they are exact; floats go to
+/// floats, and may be rounded but not overflow. `where` begins messages ("data.npz: array 'x'").
+Status planConversion(const Array &array, DataType type, const std::string &where, Conversion &conversion);
+
+/// Converts one element of `type` to double, for reading labels and outputs on the host.
+double loadAsDouble(DataType type, const uint8_t *from);
+/// Of an integer or boolean type.
+int64_t loadAsInteger(DataType type, const uint8_t *from);
+
+} // namespace ortc::host

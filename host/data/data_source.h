@@ -1,0 +1,66 @@
+// Files of named arrays: npz, safetensors and IDX behind one interface.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "host/status.h"
+#include "host/types.h"
+
+namespace ortc::host {
+
+class MappedFile;
+
+/// Not zero when somebody asks to stop, such as a handler of Ctrl-C.
+using StopFlag = volatile std::sig_atomic_t;
+
+/// A dense, row-major, little-endian array. `owner` keeps the bytes alive; they may be unaligned.
+struct Array {
+  std::string name;
+  DataType type = DataType::None;
+  Shape shape;
+  const uint8_t *data = nullptr;
+  size_t bytes = 0;
+  std::shared_ptr<const void> owner;
+  std::shared_ptr<const MappedFile> file = nullptr; ///< whose bytes these are; null: they are a copy
+};
+
+/// An open file. The directory is read and checked when it is opened, an array when it is asked for, so that
+/// what nobody needs costs nothing and may be of a type nobody reads.
+class DataSource {
+public:
+  virtual ~DataSource() = default;
+  /// The arrays, in the order of the file.
+  const std::vector<std::string> &getNames() const { return names; }
+  const std::string &getPath() const { return path; }
+  /// All files that are read.
+  virtual std::vector<std::string> getFiles() const { return {path}; }
+  bool has(const std::string &name) const;
+  /// Name, type, shape and size of an array. Where values are compressed, they stay so: what nobody asks for,
+  /// or what cannot be used, is not inflated.
+  virtual Status describe(const std::string &name, Array &array) const { return load(name, array); }
+  /// Reads an array; a copy is made only where it is compressed, big-endian or in Fortran order.
+  virtual Status load(const std::string &name, Array &array) const = 0;
+  /// A hint for the message about an array that is missing; "" if there is none.
+  virtual std::string getHint() const { return ""; }
+
+protected:
+  explicit DataSource(std::string path) : path(std::move(path)) {}
+  std::string path;
+  std::vector<std::string> names;
+};
+
+/// Opens a data file by its ending, or else by its first bytes. IDX files come in pairs: `images,labels`, or
+/// the file of images alone, whose labels are then looked for beside it under MNIST's names. What takes long to
+/// read fails soon after `stop`; small files are read all the same.
+Status openData(const std::string &path, std::unique_ptr<DataSource> &source, const StopFlag *stop = nullptr);
+
+Status openNpz(const std::string &path, std::unique_ptr<DataSource> &source, const StopFlag *stop = nullptr);
+Status openSafetensors(const std::string &path, std::unique_ptr<DataSource> &source);
+Status openIdx(const std::string &images, const std::string &labels, std::unique_ptr<DataSource> &source,
+               const StopFlag *stop = nullptr);
+
+} // namespace ortc::host

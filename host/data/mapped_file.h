@@ -1,0 +1,69 @@
+// A read-only mapping of a whole file.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <string>
+
+#include "host/data/file_guard.h"
+#include "host/status.h"
+
+namespace ortc::host {
+
+/// The bytes of a regular file, mapped; unmapped when the last owner goes. Nothing waits for the writer of a pipe.
+class MappedFile {
+public:
+  static Status open(const std::string &path, std::shared_ptr<const MappedFile> &file);
+  ~MappedFile();
+  MappedFile(const MappedFile &) = delete;
+  MappedFile &operator=(const MappedFile &) = delete;
+
+  const uint8_t *getData() const { return data; }
+  size_t getBytes() const { return bytes; }
+  /// Whether [offset, offset + count) lies inside.
+  bool contains(uint64_t offset, uint64_t count) const { return offset <= bytes && count <= bytes - offset; }
+
+  /// Calls `copy`, which copies from these bytes and owns nothing. Fails when the file was cut or written to
+  /// since it was opened: then what was copied may be anything.
+  template <typename Copy> Status read(const Copy &copy) const {
+    bool isThere = readGuarded(data, bytes, copy);
+    return isThere && isUnchanged()
+               ? Status()
+               : Status::failure(path + ": has changed since it was opened; while a file is "
+                                        "in use, write a new one and rename it");
+  }
+
+private:
+  MappedFile() = default;
+  bool isUnchanged() const;
+
+  std::string path;
+  int descriptor = -1;
+  struct timespec changed{};
+  const uint8_t *data = nullptr;
+  size_t bytes = 0;
+};
+
+/// Lets go of the pages that hold these bytes of a mapped file, which come back when they are read again: until then
+/// they do not count as memory of this process.
+void forgetPages(const uint8_t *data, size_t bytes);
+
+/// Fails unless there is a regular file, or a link to one: whoever opens anything else may wait for ever.
+Status checkRegularFile(const std::string &path);
+
+/// Little-endian and big-endian loads from any address.
+template <typename T> T loadLittle(const uint8_t *from) {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+inline uint32_t loadBig32(const uint8_t *from) {
+  return uint32_t(from[0]) << 24 | uint32_t(from[1]) << 16 | uint32_t(from[2]) << 8 | from[3];
+}
+
+/// Reverses the bytes of each of `count` elements in place.
+void swapBytes(uint8_t *data, size_t count, size_t elementBytes);
+
+} // namespace ortc::host

@@ -1,0 +1,29 @@
+// Mean loss and accuracy over a data file.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <functional>
+
+#include "host/session.h"
+
+namespace ortc::host {
+
+struct Evaluation {
+  WeightedSum loss;
+  bool hasAccuracy = false;
+  int64_t right = 0, counted = 0; ///< predictions; counted: labels that are not ignored
+  int64_t slices = 0, items = 0;  ///< items: samples of a batch, else slices
+  std::string note;               ///< "" or what the mean could not do exactly
+  int64_t notNumbers = 0;         ///< predictions with a NaN; they are wrong
+  std::string formatAccuracy() const;
+  double getAccuracy() const { return counted ? double(right) / double(counted) : 0; }
+};
+
+/// Runs `entry` (of role eval) over the first `slices` slices. A short last batch is filled by repeating
+/// samples, and their part in the loss is taken out again: labels that may be ignored are, and losses that
+/// average over values are computed on the host from the outputs of the real samples. `progress` says after every slice
+/// whether to go on.
+Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, const Batches &batches,
+                int64_t slices, const std::function<bool(int64_t slice)> &progress, Evaluation &result);
+
+} // namespace ortc::host

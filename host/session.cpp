@@ -1,0 +1,264 @@
+// A session of the runtime with its buffers, threads and checkpoints.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "host/session.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <new>
+#include <ortc/threads.h>
+#include <thread>
+
+#include "host/checkpoint_facts.h"
+#include "host/data/atomic_file.h"
+#include "host/data/data_source.h"
+#include "host/position.h"
+#include "host/text.h"
+
+namespace ortc::host {
+namespace {
+
+/// Zeroed memory aligned as the runtime likes it.
+class Buffer {
+public:
+  explicit Buffer(size_t bytes)
+      : data(static_cast<uint8_t *>(
+            ::operator new(std::max<size_t>(bytes, 1), std::align_val_t(ORTC_ALIGNMENT)))),
+        bytes(bytes) {
+    std::fill_n(data, bytes, uint8_t(0));
+  }
+  ~Buffer() { ::operator delete(data, std::align_val_t(ORTC_ALIGNMENT)); }
+  Buffer(const Buffer &) = delete;
+  Buffer &operator=(const Buffer &) = delete;
+
+  uint8_t *data;
+  size_t bytes;
+};
+
+} // namespace
+
+struct Session::State {
+  std::map<std::pair<uint32_t, std::string>, std::unique_ptr<Buffer>> buffers;
+  std::vector<const Entry *> bound;
+  uint32_t binding = 0; ///< in use
+};
+
+Session::Session() = default;
+Session::~Session() = default;
+Session::Session(Session &&) = default;
+Session &Session::operator=(Session &&) = default;
+
+void Session::DestroyPool::operator()(ortc_pool *pool) const { ortc_pool_destroy(pool); }
+
+Status Session::fail(const std::string &what, ortc_status status) const {
+  const char *text = session ? ortc_session_message(session.get()) : "";
+  return Status::failure(what + ": " + (text && text[0] ? text : ortc_status_name(status)));
+}
+
+Status Session::create(const Artifact &artifact, const SessionOptions &options, Session &session) {
+  uint32_t most = artifact.getInfo().max_workers;
+  if (options.threads > most)
+    return Status::refusal("--threads " + std::to_string(options.threads) +
+                           ": the artifact was compiled for at most " + std::to_string(most) +
+                           "; compile it with --max-workers " + std::to_string(options.threads));
+  session = Session();
+  session.artifact = &artifact;
+  uint32_t threads =
+      options.threads ? options.threads : std::clamp(std::thread::hardware_concurrency(), 1u, most);
+  session.threads = threads;
+  session.state = std::make_unique<State>();
+  ortc_session_options settings{};
+  settings.size = sizeof(settings);
+  settings.flags = ORTC_SESSION_BIND_ALL;
+  if (options.stopOnNotFinite)
+    settings.flags |= ORTC_SESSION_STOP_ON_NOT_FINITE;
+  settings.workers = threads;
+  settings.trace = options.trace;
+  settings.trace_context = options.traceContext;
+  if (threads > 1) {
+    ortc_pool *pool = ortc_pool_create(threads);
+    if (!pool)
+      return Status::failure("cannot start " + std::to_string(threads) + " threads; try --threads 1");
+    session.pool.reset(pool);
+    settings.parallel_for = ortc_pool_parallel_for;
+    settings.pool = pool;
+  }
+  ortc_message message{};
+  ortc_session *created = nullptr;
+  ortc_status status = ortc_session_create(artifact.getProgram(), &settings, &created, &message);
+  if (status != ORTC_OK)
+    return Status::failure(artifact.getPath() + ": " +
+                           (message.text[0] ? message.text : ortc_status_name(status)));
+  session.session.reset(created);
+  return Status();
+}
+
+/// Makes an entry's binding the one in use and gives all its values their buffers.
+Status Session::use(const Entry &entry) {
+  if (state->binding != entry.binding) {
+    ortc_status status = ortc_session_use_binding(get(), entry.binding);
+    if (status != ORTC_OK)
+      return fail(artifact->getPath() + ": binding '" + entry.bindingName + "'", status);
+    state->binding = entry.binding;
+  }
+  if (std::find(state->bound.begin(), state->bound.end(), &entry) != state->bound.end())
+    return Status();
+  auto bind = [&](const std::string &name, DataType type, const Shape &shape) {
+    auto &buffer = state->buffers[{entry.binding, name}];
+    size_t bytes = 0;
+    if (!countBytes(shape, type, bytes))
+      return Status::failure(artifact->getPath() + ": '" + name + "' has shape " + formatShape(shape) +
+                             ", whose size overflows");
+    if (buffer && buffer->bytes == bytes)
+      return Status();
+    buffer = std::make_unique<Buffer>(bytes);
+    ortc_status status = ortc_bind(get(), name.c_str(), buffer->data, bytes);
+    return status == ORTC_OK ? Status()
+                             : fail(artifact->getPath() + ": '" + name + "' cannot be bound", status);
+  };
+  for (const InputSpec &input : entry.inputs)
+    ORTC_TRY(bind(input.name, input.type, input.shape));
+  for (const OutputSpec &output : entry.outputs)
+    ORTC_TRY(bind(output.name, output.type, output.shape));
+  state->bound.push_back(&entry);
+  return Status();
+}
+
+Status Session::feed(const Entry &entry, const Batches &batches, int64_t slice,
+                     const std::vector<int64_t> *order) {
+  ORTC_TRY(use(entry));
+  for (size_t i = 0; i < entry.inputs.size(); ++i)
+    ORTC_TRY(batches.gather(i, slice, order, state->buffers.at({entry.binding, entry.inputs[i].name})->data));
+  return Status();
+}
+
+Status Session::step(const Entry &entry, double &loss, ortc_status *told) {
+  ORTC_TRY(use(entry));
+  loss = std::numeric_limits<double>::quiet_NaN();
+  ortc_status status = ORTC_E_ARGUMENT;
+  switch (entry.role) {
+  case ORTC_ENTRY_TRAIN:
+    status = ortc_train_step(get(), &loss);
+    break;
+  case ORTC_ENTRY_EVAL:
+    status = ortc_eval_step(get(), &loss);
+    break;
+  case ORTC_ENTRY_PREDICT:
+    status = ortc_predict_step(get());
+    break;
+  case ORTC_ENTRY_GRADIENTS:
+    status = ortc_gradients_step(get(), &loss);
+    break;
+  case ORTC_ENTRY_UPDATE:
+    status = ortc_update_step(get());
+    break;
+  case ORTC_ENTRY_ACCUMULATE:
+    status = ortc_accumulate_step(get(), &loss);
+    break;
+  }
+  if (told)
+    *told = status;
+  return status == ORTC_OK ? Status()
+                           : fail(std::string("the ") + getEntryName(entry.role) + " step failed", status);
+}
+
+Status Session::getBuffer(const Entry &entry, const std::string &name, uint8_t *&data) {
+  ORTC_TRY(use(entry));
+  auto found = state->buffers.find({entry.binding, name});
+  if (found == state->buffers.end())
+    return Status::failure(artifact->getPath() + ": there is no input or output '" + name + "'");
+  data = found->second->data;
+  return Status();
+}
+
+TensorView Session::view(const Entry &entry, const std::string &name) {
+  uint8_t *data = nullptr;
+  if (!getBuffer(entry, name, data).isOk())
+    return {};
+  for (const InputSpec &input : entry.inputs)
+    if (input.name == name)
+      return {input.type, input.shape, data};
+  for (const OutputSpec &output : entry.outputs)
+    if (output.name == name)
+      return {output.type, output.shape, data};
+  return {};
+}
+
+Status Session::load(const std::string &path, LoadResult &result) {
+  result = LoadResult();
+  std::unique_ptr<DataSource>
+      strict; // sees keys that are there twice, too, for which the runtime has no memory
+  ORTC_TRY(openSafetensors(path, strict));
+  Scalars before = readScalars(artifact->getProgram(), get());
+  ortc_load_info info{};
+  info.size = sizeof(info);
+  info.metadata_context = &result.metadata;
+  info.metadata = [](void *context, const char *key, const char *value) {
+    (*static_cast<Metadata *>(context))[key] = value;
+  };
+  ortc_status status = ortc_checkpoint_load(get(), path.c_str(), &info);
+  if (status != ORTC_OK)
+    return Status::failure(
+        explainRefusal(artifact->getProgram(), *strict, status, fail(path, status).getMessage()));
+  result.freshState = info.fresh_state != 0;
+  result.loaded = info.loaded;
+  result.ignored = info.ignored;
+  ORTC_TRY(checkScalars(path));
+  for (const std::string &note : {describeChanges(path, before, readScalars(artifact->getProgram(), get())),
+                                  describeUnused(artifact->getProgram(), *strict)})
+    if (!note.empty())
+      result.notes.push_back(note);
+  return Status();
+}
+
+/// What no training leaves behind: hyper-parameters that are not finite, a negative number of steps.
+Status Session::checkScalars(const std::string &path) {
+  for (uint32_t i = 0; i < artifact->getInfo().tensor_count; ++i) {
+    ortc_tensor_info tensor{};
+    tensor.size = sizeof(tensor);
+    double value = 0;
+    if (ortc_tensor_get(artifact->getProgram(), i, &tensor) != ORTC_OK)
+      continue;
+    bool isStep = tensor.role == ORTC_ROLE_STATE && !(tensor.flags & ORTC_TENSOR_IN_MODEL) &&
+                  tensor.rank == 0 && static_cast<DataType>(tensor.dtype) == DataType::Int64;
+    if ((tensor.role != ORTC_ROLE_SCALAR && !isStep) ||
+        ortc_get_scalar(get(), tensor.name, &value) != ORTC_OK)
+      continue;
+    if (!std::isfinite(value) || (isStep && (value < 0 || value > double(kMostSteps))))
+      return Status::failure(
+          path + ": '" + tensor.name + "' is " + formatNumber(value) + ", but it must be " +
+          (isStep ? "from 0 to " + std::to_string(kMostSteps) : "finite") + "; no training has saved this");
+  }
+  return Status();
+}
+
+Status Session::save(const std::string &path, const Metadata &metadata) {
+  std::vector<ortc_metadata> pairs;
+  for (const auto &[key, value] : metadata)
+    pairs.push_back({key.c_str(), value.c_str()});
+  struct Sink {
+    AtomicFile file;
+    Status status;
+  } sink{AtomicFile(path), Status()};
+  ORTC_TRY(sink.file.open());
+  auto write = [](void *context, const void *data, size_t bytes) -> int32_t {
+    auto *to = static_cast<Sink *>(context);
+    to->status = to->file.write(data, bytes);
+    return !to->status.isOk();
+  };
+  ortc_status status = ortc_checkpoint_write(get(), write, &sink, pairs.data(), pairs.size());
+  ORTC_TRY(sink.status);
+  return status == ORTC_OK ? sink.file.commit() : fail(path, status);
+}
+
+Status Session::getScalar(const std::string &name, double &value) {
+  ortc_status status = ortc_get_scalar(get(), name.c_str(), &value);
+  return status == ORTC_OK ? Status() : fail(artifact->getPath() + ": scalar '" + name + "'", status);
+}
+
+Status Session::setScalar(const std::string &name, double value) {
+  ortc_status status = ortc_set_scalar(get(), name.c_str(), value);
+  return status == ORTC_OK ? Status() : fail(artifact->getPath() + ": scalar '" + name + "'", status);
+}
+
+} // namespace ortc::host

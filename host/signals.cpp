@@ -1,0 +1,54 @@
+// Signals that ask a tool to end.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "host/signals.h"
+
+#include <cerrno>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "host/data/half_made.h"
+
+namespace ortc::host {
+
+// Handlers have no other way to tell.
+static volatile std::sig_atomic_t first = 0;
+static volatile std::sig_atomic_t remembers = 0;
+const volatile std::sig_atomic_t &interruption = first;
+
+/// What ends a process by default and may come from a terminal, a shell, a batch system or the kernel. Those
+/// that ask for a core dump stay as they are, but for limits.
+static constexpr int kSignals[] = {SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGXFSZ, SIGXCPU, SIGUSR1, SIGUSR2};
+
+/// Files are made by the main thread: only there nothing can be in the middle of one.
+static void handle(int signal, siginfo_t *about, void *) {
+  int before = errno;
+  bool isOwnWrite = about->si_code == SI_KERNEL || (about->si_code == SI_USER && about->si_pid == getpid());
+  if (signal == SIGXFSZ && isOwnWrite)
+    return;
+  if (long process = getpid(); process != syscall(SYS_gettid)) {
+    syscall(SYS_tgkill, process, process, signal);
+    errno = before;
+    return;
+  }
+  if (!remembers || (signal == SIGINT && first == SIGINT)) {
+    HalfMade::removeAll();
+    _exit(128 + signal);
+  }
+  if (!first)
+    first = signal;
+  errno = before;
+}
+
+void catchSignals(OnSignal what) {
+  remembers = what == OnSignal::Remember;
+  for (int signal : kSignals) {
+    struct sigaction action{}, old{};
+    action.sa_sigaction = handle;
+    action.sa_flags = SA_SIGINFO | SA_RESTART;
+    sigfillset(&action.sa_mask); // one after the other
+    if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler != SIG_IGN)
+      sigaction(signal, &action, nullptr);
+  }
+}
+
+} // namespace ortc::host

@@ -1,0 +1,420 @@
+// The training loop of `ortc run`.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "host/train_loop.h"
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <unistd.h>
+
+#include "host/data/output_paths.h"
+#include "host/evaluate.h"
+#include "host/position.h"
+#include "host/profile.h"
+#include "host/report.h"
+#include "host/text.h"
+
+namespace ortc::host {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// One run from opening the artifact to the last line. Methods are called in the order they stand.
+class Trainer {
+public:
+  Trainer(const TrainOptions &options, const volatile std::sig_atomic_t &interrupted)
+      : options(options), interrupted(interrupted), reporter(options.quiet) {}
+
+  Status run();
+
+private:
+  Status open();
+  Status resume();
+  Status planRates();
+  Status loop();
+  Status trainStep(const std::vector<int64_t> *order);
+  Status evaluateNow();
+  Status save();
+  Status reportProfile();
+  Status explain(const Status &status, ortc_status told);
+  Status warnOfLoss();
+  void endEpoch();
+  Status keep(const Status &failure);
+  Status saveCheckpoint();
+
+  const TrainOptions &options;
+  const volatile std::sig_atomic_t &interrupted;
+  Reporter reporter;
+  MetricsFile metrics;
+  Artifact artifact;
+  Profiler profiler; // outlives the session, whose kernels it is told of
+  Session session;
+  const Entry *entry = nullptr, *evalEntry = nullptr;
+  const Entry *accumulateEntry = nullptr; // of steps that end without an update; null: every step has one
+  int64_t accumulate = 1;                 // gradient steps before an update
+  Batches data, evalData;
+  Position position;
+  Schedule schedule;                      // the position's, with its end
+  int64_t stepsDone = 0, stepsWanted = 0; // of this run
+  double setRate = 0, lastLoss = 0;
+  int64_t savedStep = -1, evaluatedStep = -1;
+  int64_t finiteStep = -1; ///< the last one of this run with a loss that is finite
+  double finiteLoss = 0;
+  bool hasFailedLoss = false; ///< one was not finite, and that was said
+  bool isLossFailure = false; ///< the run has ended for it
+  WeightedSum epochLoss;      ///< of the epoch's steps in this run
+  int64_t epochSteps = 0;
+  std::string evaluation; ///< what was found since the last line of an epoch
+  Clock::time_point started, epochStarted;
+};
+
+} // namespace
+
+Status Trainer::run() {
+  if (Status opened = open(); !opened.isOk()) {
+    if (!interrupted)
+      return opened;
+    reporter.line("interrupted before the first step: " + opened.getMessage());
+    return Status();
+  }
+  ORTC_TRY(resume());
+  ORTC_TRY(planRates());
+  if (std::string shuffling = data.describeShuffling();
+      position.shuffle && stepsWanted > 0 && !shuffling.empty())
+    reporter.note(shuffling);
+  ORTC_TRY(metrics.open(options.metrics,
+                        /*append=*/!options.load.empty())); // nothing refuses the run from here on
+  if (Status status = loop(); !status.isOk())
+    return keep(status);
+  if (int64_t waiting = position.step % accumulate; waiting && stepsDone)
+    reporter.note("the gradients of the last " + formatCount(waiting, "step") +
+                  " wait for an update, which comes after " + std::to_string(accumulate) +
+                  (options.save.empty() ? "; without --save they are lost" : "; they are in the checkpoint"));
+  if (interrupted)
+    ORTC_TRY(metrics.writeEvent("interrupted", {{"step", std::to_string(position.step)}}));
+  else if (evalEntry && evaluatedStep != position.step)
+    if (Status status = evaluateNow(); !status.isOk())
+      return keep(status);
+  endEpoch();
+  if (!options.save.empty() && savedStep != position.step)
+    ORTC_TRY(save());
+  double seconds = std::chrono::duration<double>(Clock::now() - started).count();
+  reporter.line(std::string(interrupted ? "interrupted" : "done") + ": " + formatCount(stepsDone, "step") +
+                " in " + formatShort(seconds, 3) + " s" +
+                (stepsDone ? " (" + formatShort(seconds * 1e3 / double(stepsDone), 3) +
+                                 " ms each), last loss " + formatShort(lastLoss, 5)
+                           : "") +
+                (options.save.empty() ? "" : "; saved to " + options.save));
+  if (options.save.empty() && stepsDone)
+    reporter.note("the trained weights are gone with this run; --save FILE.safetensors keeps them");
+  if (options.profile && stepsDone == 0)
+    reporter.note("--profile has nothing to show: no step was run");
+  return options.profile && stepsDone ? reportProfile() : Status();
+}
+
+/// Refuses what can be refused without a session: files, data, the folder of --save.
+Status Trainer::open() {
+  if (!options.save.empty()) {
+    std::string savePlace; // links are followed
+    ORTC_TRY(resolveOutput(options.save, savePlace));
+    std::filesystem::path folder = std::filesystem::path(savePlace).parent_path();
+    std::string where = folder.empty() ? "." : folder.string();
+    if (access(where.c_str(), W_OK) != 0)
+      return Status::failure(options.save + ": the folder " + where + " is not there or cannot be written");
+  }
+  ORTC_TRY(Artifact::open(options.artifact, artifact));
+  ORTC_TRY(artifact.findEntry(ORTC_ENTRY_TRAIN, options.binding, entry));
+  std::vector<std::string> notes;
+  std::unique_ptr<DataSource> source;
+  ORTC_TRY(openData(options.data, source, &interrupted));
+  std::vector<NamedFile> inputs = listArtifactFiles(options.artifact);
+  for (const std::string &file : source->getFiles())
+    inputs.push_back({"--data", file});
+  ORTC_TRY(Batches::create(*source, entry->inputs, Remainder::Drop, data, notes));
+  for (const Entry &candidate : artifact.getEntries())
+    if (candidate.role == ORTC_ENTRY_ACCUMULATE && candidate.binding == entry->binding)
+      accumulateEntry = &candidate;
+  if (!options.evalData.empty()) {
+    ORTC_TRY(artifact.findEntry(ORTC_ENTRY_EVAL, options.binding, evalEntry));
+    ORTC_TRY(openData(options.evalData, source, &interrupted));
+    for (const std::string &file : source->getFiles())
+      inputs.push_back({"--eval-data", file});
+    ORTC_TRY(Batches::create(*source, evalEntry->inputs, Remainder::Repeat, evalData, notes));
+  }
+  ORTC_TRY(checkOutputs(inputs, {{"--save", options.save}, {"--metrics", options.metrics}}));
+  ORTC_TRY(
+      checkOutputs({{"--load", options.load}}, {{"--metrics", options.metrics}})); // --save may be --load
+  SessionOptions settings{options.threads, options.stopOnNan};
+  if (options.profile) {
+    settings.trace = Profiler::trace;
+    settings.traceContext = &profiler;
+  }
+  ORTC_TRY(Session::create(artifact, settings, session));
+  for (const std::string &note : notes)
+    reporter.note(note);
+  if (data.getDropped())
+    reporter.note(data.describeDropped("an epoch"));
+  return Status();
+}
+
+Status Trainer::resume() {
+  position.items = data.getItems();
+  position.shuffle = options.shuffle;
+  position.seed = options.seed.value_or(0);
+  ORTC_TRY(session.getScalar("lr", position.lr));
+  if (!options.load.empty()) {
+    LoadResult loaded;
+    ORTC_TRY(session.load(options.load, loaded));
+    for (const std::string &note : loaded.notes)
+      reporter.note(note);
+    std::optional<Position> stored;
+    if (loaded.freshState)
+      reporter.note(options.load + ": has weights alone; optimizer state and step counter start anew");
+    else
+      ORTC_TRY(parsePosition(loaded.metadata, options.load, stored));
+    ORTC_TRY(session.getScalar("lr", position.lr));
+    if (stored) {
+      Position wanted = position;
+      position = *stored;
+      if (options.seed && *options.seed != stored->seed)
+        reporter.note("--seed " + std::to_string(*options.seed) + " replaces the checkpoint's seed " +
+                      std::to_string(stored->seed));
+      position.seed = options.seed.value_or(stored->seed);
+      position.shuffle = options.shuffle && stored->shuffle;
+      if (stored->items != wanted.items || stored->slice > data.getSlices()) {
+        std::string items = formatCount(wanted.items, data.isBatch() ? "sample" : "slice");
+        reporter.note(stored->items != wanted.items
+                          ? "the data has " + items + " but the checkpoint was made with " +
+                                std::to_string(stored->items) + ": the next epoch begins"
+                          : "an epoch has " + formatCount(data.getSlices(), "step") +
+                                " but the checkpoint was made after " + std::to_string(stored->slice) +
+                                " of one: the next epoch begins");
+        position.items = wanted.items;
+        position.epoch += stored->slice > 0;
+        position.slice = 0;
+      }
+      int64_t epoch = position.epoch + (position.slice == data.getSlices());
+      reporter.line("resumed at step " + std::to_string(position.step) + ", epoch " + std::to_string(epoch));
+    }
+  }
+  if (accumulateEntry) {
+    double value = 0;
+    ORTC_TRY(session.getScalar("accumulate", value));
+    accumulate = int64_t(value);
+    if (!(value >= 1 && value <= 1e9) || double(accumulate) != value)
+      return Status::failure(options.load + ": 'accumulate' is " + formatNumber(value) +
+                             ", but it must be a whole number from 1");
+  }
+  int64_t slices = data.getSlices();
+  if (options.steps)
+    stepsWanted = *options.steps;
+  else if (__builtin_mul_overflow(options.epochs.value_or(1), slices, &stepsWanted))
+    stepsWanted = INT64_MAX;
+  if (stepsWanted > kMostSteps)
+    return Status::refusal((options.steps ? "--steps " + std::to_string(*options.steps)
+                                          : "--epochs " + std::to_string(options.epochs.value_or(1)) +
+                                                " of " + formatCount(slices, "step")) +
+                           " are too many; there are at most " + std::to_string(kMostSteps));
+  return Status();
+}
+
+/// --lr and --lr-schedule replace what the checkpoint has. A schedule without a total ends where this run does; that
+/// end is no part of the checkpoint, so the next run gets an end of its own.
+Status Trainer::planRates() {
+  if (options.lr) {
+    position.lr = *options.lr;
+    if (!options.schedule)
+      position.schedule = Schedule();
+  }
+  if (options.schedule) {
+    ORTC_TRY(options.schedule->checkRate(position.lr));
+    position.schedule = *options.schedule;
+  }
+  schedule = position.schedule;
+  int64_t end = position.step + stepsWanted;
+  if (schedule.total == 0) {
+    schedule.total = end;
+  } else if (schedule.isFalling() && end > schedule.total) {
+    std::string what =
+        "the learning-rate schedule " + schedule.format() + " ends at step " + std::to_string(schedule.total);
+    std::string source = options.schedule ? "" : options.load + ": ";
+    // Nothing but the smallest rate is left. That is fine where somebody asks for one that is not zero.
+    if (stepsWanted > 0 && position.step >= schedule.total && (!options.schedule || schedule.minimum == 0))
+      return Status::refusal(
+          source + what + ", and this run begins at step " + std::to_string(position.step) +
+          "; give --lr-schedule with total=" + std::to_string(end) + " or more, or --lr for a constant rate");
+    reporter.note(source + what + "; the steps after it train at " + formatShort(schedule.minimum));
+  }
+  ORTC_TRY(session.getScalar("lr", setRate));
+  return Status();
+}
+
+Status Trainer::loop() {
+  if (options.profile)
+    profiler.start(stepsWanted, artifact.readKernels().kernels.size());
+  started = epochStarted = Clock::now();
+  std::vector<int64_t> order;
+  int64_t orderedEpoch = -1;
+  while (stepsDone < stepsWanted && !interrupted) {
+    if (position.slice == data.getSlices()) {
+      ++position.epoch;
+      position.slice = 0;
+    }
+    if (position.shuffle && orderedEpoch != position.epoch) {
+      order = shuffle(position.seed, position.epoch, data.getItems());
+      orderedEpoch = position.epoch;
+    }
+    ORTC_TRY(trainStep(position.shuffle ? &order : nullptr));
+    if (position.slice == data.getSlices()) {
+      if (evalEntry)
+        ORTC_TRY(evaluateNow());
+      endEpoch();
+    }
+    if (!options.save.empty() && options.saveEvery && stepsDone % options.saveEvery == 0)
+      ORTC_TRY(save());
+  }
+  return Status();
+}
+
+Status Trainer::trainStep(const std::vector<int64_t> *order) {
+  double rate = schedule.getRate(position.lr, position.step);
+  if (rate != setRate) {
+    ORTC_TRY(session.setScalar("lr", rate));
+    setRate = rate;
+  }
+  auto begin = Clock::now();
+  ORTC_TRY(session.feed(*entry, data, position.slice, order));
+  ortc_status told = ORTC_OK;
+  bool updates = !accumulateEntry || (position.step + 1) % accumulate == 0;
+  auto fed = Clock::now();
+  if (options.profile)
+    profiler.beginStep();
+  if (Status status = session.step(updates ? *entry : *accumulateEntry, lastLoss, &told); !status.isOk())
+    return explain(status, told);
+  auto end = Clock::now();
+  if (options.profile)
+    profiler.endStep(std::chrono::duration<double>(fed - begin).count(),
+                     std::chrono::duration<double>(end - fed).count());
+  double milliseconds = std::chrono::duration<double, std::milli>(end - begin).count();
+  int64_t epoch = position.epoch;
+  ++position.step;
+  ++position.slice;
+  ++stepsDone;
+  ++epochSteps;
+  epochLoss.add(lastLoss, 1);
+  ORTC_TRY(metrics.writeStep(position.step, epoch, lastLoss, rate, milliseconds));
+  if (std::isfinite(lastLoss)) {
+    finiteStep = position.step;
+    finiteLoss = lastLoss;
+  } else if (!hasFailedLoss) {
+    ORTC_TRY(warnOfLoss());
+  }
+  reporter.progress({stepsDone, stepsWanted, position.step, epoch, lastLoss, rate});
+  return Status();
+}
+
+/// Once: what comes after it is seldom finite again.
+Status Trainer::warnOfLoss() {
+  hasFailedLoss = true;
+  reporter.warn("the loss is " + formatShort(lastLoss) + " in step " + std::to_string(position.step) +
+                " (epoch " + std::to_string(position.epoch) + "); " +
+                (finiteStep < 0 ? "no step of this run had a finite one"
+                                : "the last finite one was " + formatShort(finiteLoss, 5) + " in step " +
+                                      std::to_string(finiteStep)) +
+                "; try a smaller --lr, or --stop-on-nan with --save-every");
+  return metrics.writeEvent("not_finite", {{"step", std::to_string(position.step)}});
+}
+
+/// Of an epoch, or what there is of one.
+void Trainer::endEpoch() {
+  int64_t epoch = position.slice == 0 && position.epoch > 0 ? position.epoch - 1 : position.epoch;
+  auto now = Clock::now();
+  if (epochSteps || !evaluation.empty())
+    reporter.epoch({epoch, epochSteps, data.getSlices(), epochLoss.mean(),
+                    std::chrono::duration<double>(now - epochStarted).count(), evaluation});
+  epochStarted = now;
+  epochSteps = 0;
+  epochLoss = WeightedSum();
+  evaluation.clear();
+}
+
+/// What was trained before a failure that is not the training's own: the data end early, a disk is full.
+Status Trainer::keep(const Status &failure) {
+  if (options.save.empty() || stepsDone == 0 || savedStep == position.step || isLossFailure)
+    return failure;
+  Status saved = saveCheckpoint();
+  if (saved.getMessage() == failure.getMessage()) // that was the failure
+    return failure;
+  return Status::failure(failure.getMessage() + "; " +
+                         (saved.isOk() ? options.save + " holds step " + std::to_string(savedStep)
+                                       : "nor could it be saved: " + saved.getMessage()));
+}
+
+/// Adds to a failed step where in the data and in the training it happened.
+Status Trainer::explain(const Status &status, ortc_status told) {
+  std::string where = " (step " + std::to_string(position.step + 1) + ", epoch " +
+                      std::to_string(position.epoch) + ", slice " + std::to_string(position.slice) + " of " +
+                      options.data + ")";
+  isLossFailure = told == ORTC_E_NOT_FINITE;
+  if (!isLossFailure)
+    return Status::failure(status.getMessage() + where);
+  ORTC_TRY(metrics.writeEvent("not_finite", {{"step", std::to_string(position.step + 1)}}));
+  return Status::failure("the loss is not finite" + where + "; no parameter was changed by this step" +
+                         (savedStep >= 0
+                              ? ", and " + options.save + " holds step " + std::to_string(savedStep)
+                              : ", nothing was saved; try a smaller --lr or --save-every"));
+}
+
+Status Trainer::evaluateNow() {
+  Evaluation result;
+  ORTC_TRY(evaluate(
+      session, artifact, *evalEntry, evalData, evalData.getSlices(), [this](int64_t) { return !interrupted; },
+      result));
+  if (interrupted) // and half of an evaluation is none
+    return Status();
+  evaluatedStep = position.step;
+  int64_t epoch = position.slice == 0 && position.epoch > 0 ? position.epoch - 1 : position.epoch;
+  std::vector<std::pair<std::string, std::string>> fields = {
+      {"step", std::to_string(position.step)},
+      {"epoch", std::to_string(epoch)},
+      {"eval_loss", formatJsonNumber(result.loss.mean())}};
+  std::string text = "eval loss " + formatShort(result.loss.mean(), 5);
+  if (result.hasAccuracy) {
+    fields.push_back({"accuracy", formatJsonNumber(result.getAccuracy())});
+    text += ", " + result.formatAccuracy();
+  }
+  if (!result.note.empty())
+    reporter.note(result.note);
+  evaluation = text;
+  return metrics.writeEvent("eval", fields);
+}
+
+Status Trainer::saveCheckpoint() {
+  ORTC_TRY(session.save(options.save, formatPosition(position)));
+  savedStep = position.step;
+  return Status();
+}
+
+Status Trainer::save() {
+  ORTC_TRY(saveCheckpoint());
+  return metrics.writeEvent(
+      "save", {{"step", std::to_string(position.step)}, {"file", formatJsonString(options.save)}});
+}
+
+/// The machine is measured now, when the step's caches and threads are no longer needed.
+Status Trainer::reportProfile() {
+  KernelTable table = artifact.readKernels();
+  const ortc_program_info &info = artifact.getInfo();
+  int lanes = countLanes(info.architecture, info.features), threads = int(session.getThreads());
+  Machine single = measureMachine(lanes, 1), all = threads > 1 ? measureMachine(lanes, threads) : single;
+  Profile profile = makeProfile(profiler.getTimes(), table, single, all);
+  reporter.result("\n" + formatProfile(profile, info.target_name ? info.target_name : "?"));
+  return metrics.writeEvent("profile", describeProfile(profile));
+}
+
+Status train(const TrainOptions &options, const volatile std::sig_atomic_t &interrupted) {
+  Trainer trainer(options, interrupted);
+  return trainer.run();
+}
+
+} // namespace ortc::host

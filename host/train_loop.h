@@ -1,0 +1,34 @@
+// The training loop of `ortc run`.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <csignal>
+#include <optional>
+#include <string>
+
+#include "host/schedule.h"
+#include "host/status.h"
+
+namespace ortc::host {
+
+/// Flags of `ortc run`.
+struct TrainOptions {
+  std::string artifact, data, evalData, binding;
+  std::optional<int64_t> epochs, steps; ///< at most one of them; neither: one epoch. Of this run, not in all
+  bool shuffle = true;
+  std::optional<uint64_t> seed;
+  std::optional<double> lr;
+  std::optional<Schedule> schedule;
+  std::string metrics, save, load;
+  int64_t saveEvery = 0; ///< steps; 0: at the end only
+  bool stopOnNan = false, quiet = false;
+  bool profile = false; ///< ends with a table of the kernels by time
+  uint32_t threads = 0;
+};
+
+/// Trains. When `interrupted` becomes nonzero the loop ends after the step in progress, saves as at the end,
+/// and returns fine. A failure that is not the loss's saves what was trained before it, too; whatever happens, the last
+/// complete checkpoint is there, and nothing half-written.
+Status train(const TrainOptions &options, const volatile std::sig_atomic_t &interrupted);
+
+} // namespace ortc::host
