@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "host/status.h"
+#include "support/Status.h"
 
 namespace ortc::host {
 

@@ -8,6 +8,7 @@
 
 #include "host/data/mapped_file.h"
 #include "host/text.h"
+#include "support/Random.h"
 
 namespace ortc::host {
 
@@ -281,19 +282,12 @@ Status Batches::gather(size_t input, int64_t slice, const std::vector<int64_t> *
   return Status();
 }
 
-/// The finaliser of splitmix64: a bijection whose output bits depend on all input bits.
-static uint64_t mix(uint64_t value) {
-  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
-  value = (value ^ value >> 27) * 0x94d049bb133111ebu;
-  return value ^ value >> 31;
-}
-
 std::vector<int64_t> shuffle(uint64_t seed, int64_t epoch, int64_t items) {
   std::vector<int64_t> order(static_cast<size_t>(items));
   std::iota(order.begin(), order.end(), 0);
-  uint64_t key = mix(mix(seed + 0x9e3779b97f4a7c15u) ^ uint64_t(epoch) * 0xd1b54a32d192ed03u);
+  uint64_t key = mixBits(mixBits(seed + kGoldenGamma) ^ uint64_t(epoch) * 0xd1b54a32d192ed03u);
   for (int64_t i = items - 1; i > 0; --i) {
-    uint64_t random = mix(key + uint64_t(i) * 0x9e3779b97f4a7c15u);
+    uint64_t random = mixBits(key + uint64_t(i) * kGoldenGamma);
     // The high half of a 128-bit product is a number below i + 1; its bias is below 2^-32 for any data that
     // exists.
     auto other = int64_t((unsigned __int128)(random)*uint64_t(i + 1) >> 64);

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "host/status.h"
+#include "support/Status.h"
 
 namespace ortc::host {
 

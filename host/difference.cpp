@@ -52,23 +52,4 @@ Difference compareDerivative(const std::function<double(double)> &f, double valu
   return best;
 }
 
-uint64_t Random::next() {
-  uint64_t value = state += 0x9e3779b97f4a7c15u;
-  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
-  value = (value ^ value >> 27) * 0x94d049bb133111ebu;
-  return value ^ value >> 31;
-}
-
-double Random::uniform() { return double(next() >> 11) * 0x1p-53; }
-
-/// The sum of twelve uniform numbers: close enough to normal, and the same bits with every libm.
-double Random::normal() {
-  double sum = -6;
-  for (int i = 0; i < 12; ++i)
-    sum += uniform();
-  return sum;
-}
-
-int64_t Random::below(int64_t limit) { return int64_t((unsigned __int128)(next()) * uint64_t(limit) >> 64); }
-
 } // namespace ortc::host

@@ -27,17 +27,4 @@ struct DifferenceOptions {
 Difference compareDerivative(const std::function<double(double)> &f, double value, double derivative,
                              const DifferenceOptions &options);
 
-/// Random numbers from a counter (splitmix64): the same everywhere.
-class Random {
-public:
-  explicit Random(uint64_t seed) : state(seed) {}
-  uint64_t next();
-  double uniform();             ///< in [0, 1)
-  double normal();              ///< mean 0, variance 1
-  int64_t below(int64_t limit); ///< in [0, limit)
-
-private:
-  uint64_t state;
-};
-
 } // namespace ortc::host

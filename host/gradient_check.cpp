@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "host/text.h"
+#include "support/Random.h"
 
 namespace ortc::host {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "host/status.h"
 #include "host/types.h"
+#include "support/Status.h"
 
 namespace ortc::host {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "host/status.h"
+#include "support/Status.h"
 
 namespace ortc::host {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "host/status.h"
+#include "support/Status.h"
 
 namespace ortc::host {
 

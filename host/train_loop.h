@@ -7,7 +7,7 @@
 #include <string>
 
 #include "host/schedule.h"
-#include "host/status.h"
+#include "support/Status.h"
 
 namespace ortc::host {
 

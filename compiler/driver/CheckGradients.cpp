@@ -25,7 +25,6 @@ using namespace mlir;
 namespace ortc::driver {
 
 using evaluator::HostTensor;
-using host::Status;
 
 /// Of central differences in float64.
 static constexpr double kDifferenceTolerance = 1e-5;

@@ -154,11 +154,9 @@ private:
     return driver::checkPhase(options, tuning.measures, why) || fail(why);
   }
 
-  bool fail(const host::Status &outcome) {
-    return fail(outcome.getMessage(), static_cast<int>(outcome.getCode()));
-  }
+  bool fail(const Status &outcome) { return fail(outcome.getMessage(), static_cast<int>(outcome.getCode())); }
 
-  bool check(const host::Status &outcome) { return outcome.isOk() || fail(outcome); }
+  bool check(const Status &outcome) { return outcome.isOk() || fail(outcome); }
 
   /// What is written besides the artifact.
   std::vector<host::NamedFile> listReports() const {
@@ -171,9 +169,9 @@ private:
   }
 
   bool import() {
-    frontend::Status outcome = frontend::Model::load(options.model, model);
-    if (!outcome.ok())
-      return fail(nameModel(outcome.message()));
+    Status outcome = frontend::Model::load(options.model, model);
+    if (!outcome.isOk())
+      return fail(nameModel(outcome.getMessage()));
     if (!check(checkFiles(options, tuning, listReports(), *model)))
       return false;
     facts.floatValues = countFloatValues(*model);
@@ -182,8 +180,8 @@ private:
       sharing.ties.push_back({tie.copy, tie.original});
     frontend::SharingReport shared;
     outcome = frontend::resolveSharedInitializers(model, sharing, shared);
-    if (!outcome.ok())
-      return fail(nameModel(outcome.message()));
+    if (!outcome.isOk())
+      return fail(nameModel(outcome.getMessage()));
     if (trains()) {
       facts.warnings = shared.warnings;
       notes = shared.notes;
@@ -194,7 +192,7 @@ private:
       return false;
     auto imported = frontend::importModel(model, context, outcome);
     if (failed(imported))
-      return fail(nameModel(outcome.message()));
+      return fail(nameModel(outcome.getMessage()));
     source = std::move(*imported);
     program = ModuleOp::create(UnknownLoc::get(&context));
     const auto &proto = model->getProto();
@@ -211,8 +209,8 @@ private:
 
   /// Whether the files that constants are views of are what they were.
   bool checkModelFiles() {
-    frontend::Status kept = model->checkFiles();
-    return kept.ok() || fail(kept.message(), 1);
+    Status kept = model->checkFiles();
+    return kept.isOk() || fail(kept.getMessage(), 1);
   }
 
   /// What the model's metadata says about what is trained. Flags win.
@@ -237,10 +235,10 @@ private:
   /// A value of the graph that is no output becomes one where the loss takes it. What is exported stays as it was.
   bool exposeLossInput() {
     const std::string &name = namedLossInput();
-    frontend::Status outcome;
+    Status outcome;
     std::shared_ptr<const frontend::Model> edited = exposeValue(*model, name, outcome);
-    if (!outcome.ok())
-      return fail(nameModel(outcome.message()));
+    if (!outcome.isOk())
+      return fail(nameModel(outcome.getMessage()));
     if (!edited)
       return true;
     model = std::move(edited);
@@ -631,7 +629,7 @@ private:
     if (!bytes)
       return fail(nameModel(why));
     std::string_view contents(reinterpret_cast<const char *>(bytes->data()), bytes->size());
-    host::Status outcome = output.write(contents, result.manifest);
+    Status outcome = output.write(contents, result.manifest);
     if (!outcome.isOk())
       return fail(outcome);
     if (!checkModelFiles() || !writeReports())

@@ -17,7 +17,6 @@
 namespace ortc::driver {
 
 using host::DataType;
-using host::Status;
 
 /// The bytes of a tensor of the session in the dtype of the file: a float16 weight has a float32 master.
 static Status readTensor(const host::Artifact &artifact, host::Session &session,

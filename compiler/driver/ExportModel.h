@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "host/status.h"
+#include "support/Status.h"
 
 namespace ortc::driver {
 
@@ -16,6 +16,6 @@ struct ExportOptions {
 
 /// Writes the ONNX graph that an artifact was made from, with the weights of a checkpoint in their place: the
 /// same nodes, names and dtypes as the file that was compiled.
-host::Status exportModel(const ExportOptions &options);
+Status exportModel(const ExportOptions &options);
 
 } // namespace ortc::driver

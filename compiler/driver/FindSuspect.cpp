@@ -5,6 +5,7 @@
 #include "compiler/evaluator/Evaluator.h"
 #include "host/difference.h"
 #include "host/text.h"
+#include "support/Random.h"
 
 #include <cmath>
 
@@ -56,7 +57,7 @@ double LocalCheck::weigh(ArrayRef<const HostTensor *> operands) {
 }
 
 std::optional<unsigned> LocalCheck::run(double tolerance, double &error) {
-  host::Random random(1);
+  Random random(1);
   auto draw = [&](RankedTensorType type) {
     HostTensor tensor(type);
     for (int64_t i = 0; tensor.isFloat() && i < tensor.size(); ++i)

@@ -18,7 +18,6 @@
 namespace ortc::driver {
 
 using host::formatBytes;
-using host::Status;
 using Json = nlohmann::ordered_json;
 
 /// Messages about the file itself name it already.

@@ -4,16 +4,16 @@
 
 #include <string>
 
-#include "host/status.h"
+#include "support/Status.h"
 
 namespace ortc::driver {
 
 /// Prints bindings, entries, memory, targets, tensors and digests. Runs nothing, so that an artifact for
 /// another machine can be inspected too.
-host::Status inspectArtifact(const std::string &path);
+Status inspectArtifact(const std::string &path);
 
 /// Checks every structure, every digest and the space between sections, also of what no step reads. Prints
 /// one line a section, unless quiet.
-host::Status verifyArtifact(const std::string &path, bool quiet);
+Status verifyArtifact(const std::string &path, bool quiet);
 
 } // namespace ortc::driver

@@ -18,7 +18,6 @@ namespace fs = std::filesystem;
 namespace ortc::driver {
 
 using host::AtomicFile;
-using host::Status;
 
 /// The files of an artifact.
 static constexpr const char *kModel = "model.ortc", *kManifest = "manifest.json";

@@ -24,19 +24,19 @@ public:
 
   /// Refuses a target that is a file or a folder with something else in it; fails where it cannot be created or written
   /// to. Touches nothing.
-  host::Status check() const;
+  Status check() const;
   /// Checks again, makes the folder and writes both files beside their places.
-  host::Status write(std::string_view model, std::string_view manifest);
+  Status write(std::string_view model, std::string_view manifest);
   /// Puts them in their places. There is an artifact at every moment, where there was one.
-  host::Status commit();
+  Status commit();
 
 private:
   struct Made {
     std::string path;
     host::HalfMade guard;
   };
-  host::Status makeFolders();
-  host::Status swap();
+  Status makeFolders();
+  Status swap();
 
   const std::string target;                ///< as given, for messages
   std::string place;                       ///< the same without slashes at its end

@@ -12,10 +12,10 @@ std::vector<host::NamedFile> listReports(const CompileOptions &options, const Tu
           {"--tune-cache", tuning.measures ? tuning.path() : ""}};
 }
 
-host::Status checkPaths(const CompileOptions &options, const std::vector<host::NamedFile> &reports,
-                        const OutputFolder &output) {
+Status checkPaths(const CompileOptions &options, const std::vector<host::NamedFile> &reports,
+                  const OutputFolder &output) {
   host::NamedFile folder{"-o", options.compileTo.empty() ? options.output : ""};
-  host::Status outcome = folder.path.empty() ? host::Status() : output.check();
+  Status outcome = folder.path.empty() ? Status() : output.check();
   if (outcome.isOk())
     outcome = host::checkOutside(folder, {"--dump-ir", options.dumpIr});
   for (const host::NamedFile &file : reports)
@@ -24,8 +24,8 @@ host::Status checkPaths(const CompileOptions &options, const std::vector<host::N
   return outcome;
 }
 
-host::Status checkFiles(const CompileOptions &options, const TuneOptions &tuning,
-                        const std::vector<host::NamedFile> &reports, const frontend::Model &model) {
+Status checkFiles(const CompileOptions &options, const TuneOptions &tuning,
+                  const std::vector<host::NamedFile> &reports, const frontend::Model &model) {
   std::vector<host::NamedFile> inputs{{"the model", options.model}}, outputs;
   if (!tuning.measures)
     inputs.push_back({"the tuning cache", tuning.path()});

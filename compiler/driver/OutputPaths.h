@@ -16,11 +16,11 @@ std::vector<host::NamedFile> listReports(const CompileOptions &options, const Tu
                                          const std::string &page);
 
 /// Files are written at the end: what would keep them from being written is found before the work is done.
-host::Status checkPaths(const CompileOptions &options, const std::vector<host::NamedFile> &reports,
-                        const OutputFolder &folder);
+Status checkPaths(const CompileOptions &options, const std::vector<host::NamedFile> &reports,
+                  const OutputFolder &folder);
 
 /// What is written must not be what was read: the model, its external data, the tuning cache.
-host::Status checkFiles(const CompileOptions &options, const TuneOptions &tuning,
-                        const std::vector<host::NamedFile> &reports, const frontend::Model &model);
+Status checkFiles(const CompileOptions &options, const TuneOptions &tuning,
+                  const std::vector<host::NamedFile> &reports, const frontend::Model &model);
 
 } // namespace ortc::driver

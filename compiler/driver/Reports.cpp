@@ -109,12 +109,12 @@ std::string makeReport(const CompileFacts &facts, const std::vector<PhaseTime> &
 
 bool writeFile(const std::string &path, const std::string &contents, std::string &error) {
   host::AtomicFile file(path);
-  auto write = [&]() -> host::Status {
+  auto write = [&]() -> Status {
     ORTC_TRY(file.open());
     ORTC_TRY(file.write(contents));
     return file.commit();
   };
-  host::Status outcome = write();
+  Status outcome = write();
   error = outcome.getMessage();
   return outcome.isOk();
 }

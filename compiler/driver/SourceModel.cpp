@@ -86,7 +86,7 @@ std::vector<std::string> listSources(const frontend::Model &model) {
 }
 
 std::shared_ptr<const frontend::Model> exposeValue(const frontend::Model &model, const std::string &name,
-                                                   frontend::Status &outcome) {
+                                                   Status &outcome) {
   const auto &graph = model.getProto().graph();
   auto isNamed = [&](const auto &value) { return value.name() == name; };
   bool isValue = std::any_of(graph.node().begin(), graph.node().end(), [&](const auto &node) {
@@ -134,8 +134,8 @@ bool makeSource(const frontend::Model &model, const std::vector<artifact::Tensor
     if (tensor.external_data_size() == 0)
       continue;
     frontend::TensorData data;
-    if (frontend::Status status = model.tensor(tensor, data); !status.ok()) {
-      error = "initializer '" + tensor.name() + "': " + status.message();
+    if (Status status = model.tensor(tensor, data); !status.isOk()) {
+      error = "initializer '" + tensor.name() + "': " + status.getMessage();
       return false;
     }
     dropData(tensor);

@@ -34,7 +34,7 @@ std::vector<std::string> listSources(const frontend::Model &model);
 /// The model with the value `name` of its graph as one more output; null when that is no value of a node, or
 /// an output already.
 std::shared_ptr<const frontend::Model> exposeValue(const frontend::Model &model, const std::string &name,
-                                                   frontend::Status &outcome);
+                                                   Status &outcome);
 
 /// The model without the bytes of initializers that the tensor table has (flag IN_MODEL); other external data
 /// is taken in, so that the result is one self-contained message. False when a tensor cannot be read or the

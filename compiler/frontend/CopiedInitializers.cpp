@@ -200,8 +200,8 @@ private:
       std::string ending = "." + std::string(name);
       const proto::TensorProto *left = resolve(a + ending), *right = resolve(b + ending);
       TensorData x, y;
-      if (!left || !right || !InitializerGraph::isFloat(*left) || !g.model.tensor(*left, x).ok() ||
-          !g.model.tensor(*right, y).ok())
+      if (!left || !right || !InitializerGraph::isFloat(*left) || !g.model.tensor(*left, x).isOk() ||
+          !g.model.tensor(*right, y).isOk())
         continue;
       if (left != right)
         return x.bytes == y.bytes;
@@ -263,7 +263,7 @@ public:
       const proto::TensorProto *source = g.find(node.input(0));
       TensorData data;
       if (!source || !InitializerGraph::isFloat(*source) || !isGeneratedName(source->name()) ||
-          !g.model.tensor(*source, data).ok())
+          !g.model.tensor(*source, data).isOk())
         continue;
       // By their modules alone.
       Place ours = evidence.find(source->name()), theirs = evidence.find(node.output(0));
@@ -281,7 +281,7 @@ private:
       Candidate candidate{tensor.name(), {}, evidence.isMadeUp(tensor.name())};
       if (InitializerGraph::isFloat(tensor) && g.readers.count(tensor.name()) &&
           !g.outputs.count(tensor.name()) && !evidence.isConstant(tensor.name()) &&
-          g.model.tensor(tensor, candidate.data).ok() &&
+          g.model.tensor(tensor, candidate.data).isOk() &&
           candidate.data.bytes.size() > static_cast<size_t>(dataTypeBytes(tensor.data_type())))
         candidates.push_back(std::move(candidate));
     }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/EqualTensors.h"
 
+#include "support/Random.h"
+
 #include "compiler/frontend/onnx.pb.h"
 
 #include <algorithm>
@@ -140,23 +142,16 @@ std::optional<TensorView> findView(const TensorData &original, const TensorData 
   return view;
 }
 
-/// The finalizer of splitmix64.
-static uint64_t mixed(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 /// A hash of type and size, and of the elements that `visit` is called for.
 template <typename Visit> static uint64_t hash(const TensorData &tensor, Visit visit) {
-  uint64_t result = mixed(tensor.bytes.size() * 64 + static_cast<uint64_t>(tensor.type));
+  uint64_t result = mixBits(tensor.bytes.size() * 64 + static_cast<uint64_t>(tensor.type));
   size_t width = widthOf(tensor);
   if (tensor.bytes.size() < width || width == 0)
     return result;
   // A sum does not depend on the order.
   return withElement(width, [&](auto element) {
     visit(tensor.bytes.size() / width, [&](size_t i) {
-      result += mixed(elementAt<decltype(element)>(tensor.bytes.data(), i) + 0x9e3779b97f4a7c15u);
+      result += mixBits(elementAt<decltype(element)>(tensor.bytes.data(), i) + kGoldenGamma);
     });
     return result;
   });

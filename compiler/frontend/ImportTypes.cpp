@@ -184,12 +184,12 @@ Attribute importAttribute(MLIRContext *context, const Model &model, StringRef na
   auto tensor = [&](const proto::TensorProto &t) -> Attribute {
     TensorData data;
     status = model.tensor(t, data);
-    return status.ok() ? importTensor(context, name, data) : Attribute();
+    return status.isOk() ? importTensor(context, name, data) : Attribute();
   };
   auto sparse = [&](const proto::SparseTensorProto &t) -> Attribute {
     TensorData data;
     status = model.sparseTensor(t, data);
-    return status.ok() ? importTensor(context, name, data) : Attribute();
+    return status.isOk() ? importTensor(context, name, data) : Attribute();
   };
   auto list = [&](const auto &values, auto one) -> Attribute {
     SmallVector<Attribute> attributes;
@@ -228,7 +228,7 @@ Attribute importAttribute(MLIRContext *context, const Model &model, StringRef na
   case 'Y':
     return list(a.type_protos(), type);
   default:
-    status = Status::error("attribute '" + a.name() + "' has no value");
+    status = Status::refusal("attribute '" + a.name() + "' has no value");
     return {};
   }
 }

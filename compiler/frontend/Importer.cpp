@@ -112,8 +112,8 @@ LogicalResult Importer::importFunction(const proto::FunctionProto &function) {
   NamedAttrList defaults;
   for (const proto::AttributeProto &attribute : function.attribute_proto()) {
     if (char kind = attributeKind(attribute); kind == 'g' || kind == 'G') {
-      status = Status::error("function '" + function.name() + "': attribute '" + attribute.name() +
-                             "' is a graph; default values that are graphs are not supported");
+      status = Status::refusal("function '" + function.name() + "': attribute '" + attribute.name() +
+                               "' is a graph; default values that are graphs are not supported");
       return failure();
     }
     Attribute value = importAttribute(context, model, attribute.name(), attribute, status);
@@ -173,12 +173,12 @@ LogicalResult Importer::importInitializers(const proto::GraphProto &graph, Value
   };
   TensorData data;
   for (const proto::TensorProto &tensor : graph.initializer()) {
-    if (status = model.tensor(tensor, data); !status.ok())
+    if (status = model.tensor(tensor, data); !status.isOk())
       return failure();
     add(tensor.name(), data);
   }
   for (const proto::SparseTensorProto &tensor : graph.sparse_initializer()) {
-    if (status = model.sparseTensor(tensor, data); !status.ok())
+    if (status = model.sparseTensor(tensor, data); !status.isOk())
       return failure();
     add(tensor.values().name(), data);
   }
@@ -327,7 +327,7 @@ FailureOr<OwningOpRef<ModuleOp>> importModel(const std::shared_ptr<const Model> 
   status = Status();
   FailureOr<OwningOpRef<ModuleOp>> module = Importer(*model, context, status).run();
   if (failed(module)) {
-    status = Status::error("'" + model->getName() + "': " + status.message());
+    status = Status::refusal("'" + model->getName() + "': " + status.getMessage());
     return failure();
   }
   std::string message;
@@ -336,7 +336,7 @@ FailureOr<OwningOpRef<ModuleOp>> importModel(const std::shared_ptr<const Model> 
       message = diagnostic.str();
   });
   if (failed(verify(module->get()))) {
-    status = Status::error("'" + model->getName() + "': " + message);
+    status = Status::refusal("'" + model->getName() + "': " + message);
     return failure();
   }
   return module;
@@ -346,7 +346,7 @@ FailureOr<OwningOpRef<ModuleOp>> importModel(const std::string &path, MLIRContex
                                              const Limits &limits) {
   std::shared_ptr<const Model> model;
   status = Model::load(path, model, limits);
-  if (!status.ok())
+  if (!status.isOk())
     return failure();
   return importModel(model, context, status);
 }

@@ -51,7 +51,7 @@ bool InitializerGraph::isFloat(const proto::TensorProto &tensor) {
 
 std::string InitializerGraph::describeElements(const proto::TensorProto &tensor) const {
   TensorData data;
-  if (!model.tensor(tensor, data).ok() || data.bytes.empty())
+  if (!model.tensor(tensor, data).isOk() || data.bytes.empty())
     return "";
   auto width = static_cast<size_t>(dataTypeBytes(tensor.data_type()));
   std::string_view first = data.bytes.substr(0, width);

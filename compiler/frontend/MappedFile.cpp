@@ -16,18 +16,18 @@ Status MappedFile::open(const std::string &path, size_t limit, std::shared_ptr<c
   // Non-blocking, so that a FIFO in place of the file is refused rather than waited for.
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
-    return Status::error("cannot open " + quoted + ": " + std::strerror(errno));
+    return Status::refusal("cannot open " + quoted + ": " + std::strerror(errno));
   struct stat info{};
   int failed = fstat(descriptor, &info);
   if (failed || !S_ISREG(info.st_mode)) {
     close(descriptor);
-    return Status::error(quoted + " is not a regular file");
+    return Status::refusal(quoted + " is not a regular file");
   }
   size_t size = static_cast<size_t>(info.st_size);
   if (size > limit) {
     close(descriptor);
-    return Status::error(quoted + " has " + std::to_string(size) + " bytes, the limit is " +
-                         std::to_string(limit));
+    return Status::refusal(quoted + " has " + std::to_string(size) + " bytes, the limit is " +
+                           std::to_string(limit));
   }
   void *address = nullptr;
   if (size) {
@@ -35,7 +35,7 @@ Status MappedFile::open(const std::string &path, size_t limit, std::shared_ptr<c
     if (address == MAP_FAILED) {
       std::string reason = std::strerror(errno);
       close(descriptor);
-      return Status::error("cannot map " + quoted + ": " + reason);
+      return Status::refusal("cannot map " + quoted + ": " + reason);
     }
   }
   std::shared_ptr<MappedFile> mapped(new MappedFile);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/frontend/Status.h"
+#include "support/Status.h"
 
 #include <ctime>
 #include <memory>

@@ -222,7 +222,7 @@ Status restoreMerged(std::shared_ptr<const Model> &model, const SharingOptions &
   merged.erase(std::unique(merged.begin(), merged.end()), merged.end()); // a name may be both
   std::shared_ptr<const Model> edited;
   SharingReport restored;
-  ORTC_RETURN_IF_ERROR(model->edit(
+  ORTC_TRY(model->edit(
       [&](proto::ModelProto &proto) {
         if (!replaced.empty())
           restoreReplaced(*proto.mutable_graph(), graph, replaced, report);

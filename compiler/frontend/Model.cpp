@@ -79,7 +79,7 @@ static std::string explainParseFailure(std::string_view bytes) {
 Status Model::parse(std::string_view bytes, const std::string &name, const std::string &folder,
                     std::shared_ptr<const Model> &model, const Limits &limits) {
   std::shared_ptr<Model> parsed(new Model(name, folder, limits));
-  ORTC_RETURN_IF_ERROR(parsed->read(bytes));
+  ORTC_TRY(parsed->read(bytes));
   model = std::move(parsed);
   return {};
 }
@@ -87,15 +87,15 @@ Status Model::parse(std::string_view bytes, const std::string &name, const std::
 Status Model::read(std::string_view bytes) {
   std::string quoted = "'" + name + "'";
   if (bytes.empty())
-    return Status::error(quoted + " is empty; export the model again");
+    return Status::refusal(quoted + " is empty; export the model again");
   if (bytes.size() > limits.modelBytes)
-    return Status::error(quoted + " has " + std::to_string(bytes.size()) + " bytes, the limit is " +
-                         std::to_string(limits.modelBytes) + "; store its tensors as external data");
+    return Status::refusal(quoted + " has " + std::to_string(bytes.size()) + " bytes, the limit is " +
+                           std::to_string(limits.modelBytes) + "; store its tensors as external data");
   google::protobuf::LogSilencer silence; // the reason is in our message
   if (!proto->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    return Status::error(quoted + " " + explainParseFailure(bytes));
-  if (Status status = checkModel(*this, *proto, limits); !status.ok())
-    return Status::error(quoted + ": " + status.message());
+    return Status::refusal(quoted + " " + explainParseFailure(bytes));
+  if (Status status = checkModel(*this, *proto, limits); !status.isOk())
+    return Status::refusal(quoted + ": " + status.getMessage());
   return {};
 }
 
@@ -109,19 +109,19 @@ Status Model::edit(const std::function<void(proto::ModelProto &)> &change,
     copy->external = external;
   }
   change(*copy->proto);
-  if (Status status = checkModel(*copy, *copy->proto, limits); !status.ok())
-    return Status::error("'" + name + "': " + status.message());
+  if (Status status = checkModel(*copy, *copy->proto, limits); !status.isOk())
+    return Status::refusal("'" + name + "': " + status.getMessage());
   edited = std::move(copy);
   return {};
 }
 
 Status Model::load(const std::string &path, std::shared_ptr<const Model> &model, const Limits &limits) {
   std::shared_ptr<const MappedFile> file;
-  ORTC_RETURN_IF_ERROR(MappedFile::open(path, limits.modelBytes, file));
+  ORTC_TRY(MappedFile::open(path, limits.modelBytes, file));
   size_t slash = path.rfind('/');
   std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   std::shared_ptr<Model> loaded(new Model(path, folder, limits));
-  ORTC_RETURN_IF_ERROR(loaded->read(file->bytes()));
+  ORTC_TRY(loaded->read(file->bytes()));
   file->forget(); // protobuf has copied it
   loaded->file = std::move(file);
   model = std::move(loaded);

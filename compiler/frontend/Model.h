@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/frontend/MappedFile.h"
-#include "compiler/frontend/Status.h"
+#include "support/Status.h"
 
 #include <cstdint>
 #include <functional>

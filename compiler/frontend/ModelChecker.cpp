@@ -74,7 +74,7 @@ private:
 static std::string quote(const std::string &name) { return "'" + name + "'"; }
 
 static Status at(const std::string &where, const std::string &message) {
-  return Status::error(where + ": " + message);
+  return Status::refusal(where + ": " + message);
 }
 
 /// One key for a function and its calls; no name holds the separator in a model anyone wants to run.
@@ -140,61 +140,61 @@ Status Checker::checkOpsets(const Context &context, const std::string &where) {
     std::string shown = domain.empty() ? "the default domain" : "domain " + quote(opset.domain());
     auto [known, isNew] = domains.try_emplace(domain, opset.version());
     if (known->second != opset.version()) // some exporters repeat themselves
-      return Status::error(where + "imports " + shown + " in versions " + std::to_string(known->second) +
-                           " and " + std::to_string(opset.version()));
+      return Status::refusal(where + "imports " + shown + " in versions " + std::to_string(known->second) +
+                             " and " + std::to_string(opset.version()));
     if (!isNew)
       continue;
     if (!domain.empty())
       continue;
     if (opset.version() < onnx::kOldestOpset)
-      return Status::error(where + "imports opset " + std::to_string(opset.version()) +
-                           "; the oldest supported is " + std::to_string(onnx::kOldestOpset) +
-                           "; export again, or convert with onnx.version_converter");
+      return Status::refusal(where + "imports opset " + std::to_string(opset.version()) +
+                             "; the oldest supported is " + std::to_string(onnx::kOldestOpset) +
+                             "; export again, or convert with onnx.version_converter");
     if (opset.version() > onnx::kNewestOpset)
-      return Status::error(where + "imports opset " + std::to_string(opset.version()) +
-                           "; the newest supported is " + std::to_string(onnx::kNewestOpset) +
-                           "; export with an older opset");
+      return Status::refusal(where + "imports opset " + std::to_string(opset.version()) +
+                             "; the newest supported is " + std::to_string(onnx::kNewestOpset) +
+                             "; export with an older opset");
   }
   return {};
 }
 
 Status Checker::run() {
   if (!proto.has_graph())
-    return Status::error("there is no graph in the file; it is no ONNX model, or was cut short");
+    return Status::refusal("there is no graph in the file; it is no ONNX model, or was cut short");
   if (proto.ir_version() <= 0)
-    return Status::error("the IR version is " + std::to_string(proto.ir_version()) +
-                         "; it is no ONNX model, or is damaged");
-  ORTC_RETURN_IF_ERROR(checkNames(proto));
+    return Status::refusal("the IR version is " + std::to_string(proto.ir_version()) +
+                           "; it is no ONNX model, or is damaged");
+  ORTC_TRY(checkNames(proto));
   Context context{proto.opset_import(), nullptr};
   // Before IR version 3 there were no opset imports, and only opset 1.
   if (proto.opset_import().empty())
-    return Status::error("the model imports no opset (opset 1 is meant); the oldest supported is " +
-                         std::to_string(onnx::kOldestOpset) +
-                         "; export again, or convert with onnx.version_converter");
-  ORTC_RETURN_IF_ERROR(checkOpsets(context, "the model "));
-  ORTC_RETURN_IF_ERROR(checkFunctions());
-  ORTC_RETURN_IF_ERROR(checkGraph(*proto.mutable_graph(), nullptr, context, ""));
+    return Status::refusal("the model imports no opset (opset 1 is meant); the oldest supported is " +
+                           std::to_string(onnx::kOldestOpset) +
+                           "; export again, or convert with onnx.version_converter");
+  ORTC_TRY(checkOpsets(context, "the model "));
+  ORTC_TRY(checkFunctions());
+  ORTC_TRY(checkGraph(*proto.mutable_graph(), nullptr, context, ""));
   return checkExpansion();
 }
 
 Status Checker::checkFunctions() {
   for (proto::FunctionProto &function : *proto.mutable_functions()) {
     if (function.name().empty())
-      return Status::error("a function of domain " + quote(function.domain()) + " has no name");
+      return Status::refusal("a function of domain " + quote(function.domain()) + " has no name");
     std::string key = functionKey(function.domain(), function.name(), function.overload());
     if (!functions.emplace(key, &function).second)
-      return Status::error("there are two functions " + quote(function.name()) + " of domain " +
-                           quote(function.domain()));
+      return Status::refusal("there are two functions " + quote(function.name()) + " of domain " +
+                             quote(function.domain()));
   }
   for (proto::FunctionProto &function : *proto.mutable_functions())
-    ORTC_RETURN_IF_ERROR(checkFunction(function));
+    ORTC_TRY(checkFunction(function));
   return {};
 }
 
 Status Checker::checkFunction(proto::FunctionProto &function) {
   std::string where = "function " + quote(function.name());
   Context context{function.opset_import(), &function};
-  ORTC_RETURN_IF_ERROR(checkOpsets(context, where + " "));
+  ORTC_TRY(checkOpsets(context, where + " "));
   Scope scope;
   for (const std::string &input : function.input())
     if (input.empty() || !scope.names.insert(input).second)
@@ -209,10 +209,10 @@ Status Checker::checkFunction(proto::FunctionProto &function) {
     if (!attribute.ref_attr_name().empty())
       return at(where,
                 "the default of attribute " + quote(attribute.name()) + " refers to another attribute");
-    ORTC_RETURN_IF_ERROR(checkAttribute(attribute, Scope(), context,
-                                        where + ": default of attribute " + quote(attribute.name())));
+    ORTC_TRY(checkAttribute(attribute, Scope(), context,
+                            where + ": default of attribute " + quote(attribute.name())));
   }
-  ORTC_RETURN_IF_ERROR(checkNodes(*function.mutable_node(), scope, context, where));
+  ORTC_TRY(checkNodes(*function.mutable_node(), scope, context, where));
   for (const std::string &output : function.output())
     if (!scope.names.count(output))
       return at(where, "nothing produces the output " + quote(output));
@@ -230,13 +230,13 @@ public:
     for (const proto::NodeProto &node : nodes) {
       int64_t size = 1;
       if (const proto::FunctionProto *function = callee(node))
-        ORTC_RETURN_IF_ERROR(countFunction(*function, size));
+        ORTC_TRY(countFunction(*function, size));
       total = std::min(limit + 1, total + size);
       for (const proto::AttributeProto &attribute : node.attribute()) {
         if (attribute.has_g())
-          ORTC_RETURN_IF_ERROR(count(attribute.g().node(), total));
+          ORTC_TRY(count(attribute.g().node(), total));
         for (const proto::GraphProto &graph : attribute.graphs())
-          ORTC_RETURN_IF_ERROR(count(graph.node(), total));
+          ORTC_TRY(count(graph.node(), total));
       }
     }
     return {};
@@ -247,17 +247,17 @@ private:
     constexpr size_t kDeepest = 200; // calls in calls; the walk recurses
     auto [entry, added] = sizes.emplace(&function, -1);
     if (!added && entry->second < 0)
-      return Status::error("function " + quote(function.name()) +
-                           " calls itself, directly or through others");
+      return Status::refusal("function " + quote(function.name()) +
+                             " calls itself, directly or through others");
     if (!added) {
       size = entry->second;
       return {};
     }
     if (++depth > kDeepest)
-      return Status::error("calls of functions are nested more than " + std::to_string(kDeepest) +
-                           " deep in function " + quote(function.name()));
+      return Status::refusal("calls of functions are nested more than " + std::to_string(kDeepest) +
+                             " deep in function " + quote(function.name()));
     size = 0;
-    ORTC_RETURN_IF_ERROR(count(function.node(), size));
+    ORTC_TRY(count(function.node(), size));
     --depth;
     sizes[&function] = size;
     return {};
@@ -276,12 +276,12 @@ Status Checker::checkExpansion() {
                            limits.inlinedNodes);
   int64_t total = 0;
   for (const proto::FunctionProto &function : proto.functions())
-    ORTC_RETURN_IF_ERROR(counter.count(function.node(), total));
+    ORTC_TRY(counter.count(function.node(), total));
   total = 0;
-  ORTC_RETURN_IF_ERROR(counter.count(proto.graph().node(), total));
+  ORTC_TRY(counter.count(proto.graph().node(), total));
   if (total > limits.inlinedNodes)
-    return Status::error("the model has more than " + std::to_string(limits.inlinedNodes) +
-                         " nodes once its functions are inlined");
+    return Status::refusal("the model has more than " + std::to_string(limits.inlinedNodes) +
+                           " nodes once its functions are inlined");
   return {};
 }
 
@@ -292,12 +292,12 @@ Status Checker::checkExpansion() {
 /// A few bytes of a file are a sparse tensor of any size; together they take no more than the limit.
 Status Checker::checkSparse(const proto::SparseTensorProto &tensor) {
   TensorData data;
-  ORTC_RETURN_IF_ERROR(model.sparseTensor(tensor, data));
+  ORTC_TRY(model.sparseTensor(tensor, data));
   size_t stored = Model::sparseAllowance(tensor);
   sparseBytes += data.bytes.size() > stored ? data.bytes.size() - stored : 0;
   if (sparseBytes > limits.sparseBytes)
-    return Status::error("with it, sparse tensors need more than " + std::to_string(limits.sparseBytes) +
-                         " bytes when made dense; store the larger ones dense");
+    return Status::refusal("with it, sparse tensors need more than " + std::to_string(limits.sparseBytes) +
+                           " bytes when made dense; store the larger ones dense");
   return {};
 }
 
@@ -308,29 +308,29 @@ Status Checker::checkInitializers(const proto::GraphProto &graph, Scope &scope, 
   std::unordered_set<std::string_view> seen;
   auto define = [&](const std::string &name, int32_t type) -> Status {
     if (name.empty())
-      return Status::error(where + "an initializer has no name");
+      return Status::refusal(where + "an initializer has no name");
     if (!seen.insert(name).second)
-      return Status::error(where + "two initializers are named " + quote(name));
+      return Status::refusal(where + "two initializers are named " + quote(name));
     auto input = inputs.find(name);
     if (input != inputs.end()) {
       int32_t declared = input->second->type().tensor_type().elem_type();
       if (declared && declared != type)
-        return Status::error(where + "initializer " + quote(name) + " is " + dataTypeName(type) +
-                             " but the input of that name is " + dataTypeName(declared));
+        return Status::refusal(where + "initializer " + quote(name) + " is " + dataTypeName(type) +
+                               " but the input of that name is " + dataTypeName(declared));
     }
     scope.names.insert(name);
     return {};
   };
   TensorData data;
   for (const proto::TensorProto &tensor : graph.initializer()) {
-    ORTC_RETURN_IF_ERROR(define(tensor.name(), tensor.data_type()));
-    if (Status status = model.tensor(tensor, data); !status.ok())
-      return at(where + "initializer " + quote(tensor.name()), status.message());
+    ORTC_TRY(define(tensor.name(), tensor.data_type()));
+    if (Status status = model.tensor(tensor, data); !status.isOk())
+      return at(where + "initializer " + quote(tensor.name()), status.getMessage());
   }
   for (const proto::SparseTensorProto &tensor : graph.sparse_initializer()) {
-    ORTC_RETURN_IF_ERROR(define(tensor.values().name(), tensor.values().data_type()));
-    if (Status status = checkSparse(tensor); !status.ok())
-      return at(where + "initializer " + quote(tensor.values().name()), status.message());
+    ORTC_TRY(define(tensor.values().name(), tensor.values().data_type()));
+    if (Status status = checkSparse(tensor); !status.isOk())
+      return at(where + "initializer " + quote(tensor.values().name()), status.getMessage());
   }
   return {};
 }
@@ -341,29 +341,29 @@ Status Checker::checkGraph(proto::GraphProto &graph, const Scope *outer, const C
   Scope scope{outer};
   for (const proto::ValueInfoProto &input : graph.input()) {
     if (input.name().empty())
-      return Status::error(prefix + "an input has no name");
+      return Status::refusal(prefix + "an input has no name");
     if (!scope.names.insert(input.name()).second)
-      return Status::error(prefix + "two inputs are named " + quote(input.name()));
-    ORTC_RETURN_IF_ERROR(checkType(input.type(), prefix + "input " + quote(input.name())));
+      return Status::refusal(prefix + "two inputs are named " + quote(input.name()));
+    ORTC_TRY(checkType(input.type(), prefix + "input " + quote(input.name())));
     if (!outer && !saysElementType(input.type()))
       return at(prefix + "input " + quote(input.name()), "it has no type");
   }
-  ORTC_RETURN_IF_ERROR(checkInitializers(graph, scope, prefix));
-  ORTC_RETURN_IF_ERROR(checkNodes(*graph.mutable_node(), scope, context, where));
+  ORTC_TRY(checkInitializers(graph, scope, prefix));
+  ORTC_TRY(checkNodes(*graph.mutable_node(), scope, context, where));
   if (!outer && graph.output().empty())
-    return Status::error("the graph has no outputs");
+    return Status::refusal("the graph has no outputs");
   std::unordered_set<std::string_view> outputs;
   for (const proto::ValueInfoProto &output : graph.output()) {
     if (output.name().empty())
-      return Status::error(prefix + "an output has no name");
+      return Status::refusal(prefix + "an output has no name");
     if (!outputs.insert(output.name()).second)
-      return Status::error(prefix + "two outputs are named " + quote(output.name()));
+      return Status::refusal(prefix + "two outputs are named " + quote(output.name()));
     if (!scope.has(output.name()))
-      return Status::error(prefix + "nothing produces the output " + quote(output.name()));
-    ORTC_RETURN_IF_ERROR(checkType(output.type(), prefix + "output " + quote(output.name())));
+      return Status::refusal(prefix + "nothing produces the output " + quote(output.name()));
+    ORTC_TRY(checkType(output.type(), prefix + "output " + quote(output.name())));
   }
   for (const proto::ValueInfoProto &value : graph.value_info())
-    ORTC_RETURN_IF_ERROR(checkType(value.type(), prefix + "value " + quote(value.name())));
+    ORTC_TRY(checkType(value.type(), prefix + "value " + quote(value.name())));
   return {};
 }
 
@@ -372,20 +372,20 @@ Status Checker::checkNodes(google::protobuf::RepeatedPtrField<proto::NodeProto> 
   std::string prefix = where.empty() ? "" : where + ": ";
   for (const proto::NodeProto &node : nodes) {
     if (node.op_type().empty())
-      return Status::error(prefix + describe(node) + ": it names no operator");
+      return Status::refusal(prefix + describe(node) + ": it names no operator");
     for (const std::string &output : node.output())
       if (!output.empty() && !scope.names.insert(output).second)
-        return Status::error(prefix + describe(node) + ": the output " + quote(output) +
-                             " is already the name of another value");
+        return Status::refusal(prefix + describe(node) + ": the output " + quote(output) +
+                               " is already the name of another value");
   }
   for (const proto::NodeProto &node : nodes)
     for (const std::string &input : node.input())
       if (!input.empty() && !scope.has(input))
-        return Status::error(prefix + describe(node) + ": nothing produces the input " + quote(input));
-  if (Status status = sortNodes(nodes); !status.ok())
-    return Status::error(prefix + status.message());
+        return Status::refusal(prefix + describe(node) + ": nothing produces the input " + quote(input));
+  if (Status status = sortNodes(nodes); !status.isOk())
+    return Status::refusal(prefix + status.getMessage());
   for (proto::NodeProto &node : nodes)
-    ORTC_RETURN_IF_ERROR(checkNode(node, scope, context, prefix + describe(node)));
+    ORTC_TRY(checkNode(node, scope, context, prefix + describe(node)));
   return {};
 }
 
@@ -409,7 +409,7 @@ Status Checker::checkNode(proto::NodeProto &node, const Scope &scope, const Cont
       return at(where, "an attribute has no name");
     if (!names.insert(attribute.name()).second)
       return at(where, "two attributes are named " + quote(attribute.name()));
-    ORTC_RETURN_IF_ERROR(checkAttribute(attribute, scope, context, place));
+    ORTC_TRY(checkAttribute(attribute, scope, context, place));
   }
   if (const proto::FunctionProto *function = callee(node)) {
     if (node.input_size() > function->input_size() || node.output_size() > function->output_size())
@@ -476,28 +476,28 @@ Status Checker::checkAttribute(proto::AttributeProto &attribute, const Scope &sc
   TensorData data;
   auto tensor = [&](const proto::TensorProto &t) {
     Status status = model.tensor(t, data);
-    return status.ok() ? status : at(where, status.message());
+    return status.isOk() ? status : at(where, status.getMessage());
   };
   auto sparse = [&](const proto::SparseTensorProto &t) {
     Status status = checkSparse(t);
-    return status.ok() ? status : at(where, status.message());
+    return status.isOk() ? status : at(where, status.getMessage());
   };
   if (attribute.has_t())
-    ORTC_RETURN_IF_ERROR(tensor(attribute.t()));
+    ORTC_TRY(tensor(attribute.t()));
   for (const proto::TensorProto &t : attribute.tensors())
-    ORTC_RETURN_IF_ERROR(tensor(t));
+    ORTC_TRY(tensor(t));
   if (attribute.has_sparse_tensor())
-    ORTC_RETURN_IF_ERROR(sparse(attribute.sparse_tensor()));
+    ORTC_TRY(sparse(attribute.sparse_tensor()));
   for (const proto::SparseTensorProto &t : attribute.sparse_tensors())
-    ORTC_RETURN_IF_ERROR(sparse(t));
+    ORTC_TRY(sparse(t));
   if (attribute.has_tp())
-    ORTC_RETURN_IF_ERROR(checkType(attribute.tp(), where));
+    ORTC_TRY(checkType(attribute.tp(), where));
   for (const proto::TypeProto &type : attribute.type_protos())
-    ORTC_RETURN_IF_ERROR(checkType(type, where));
+    ORTC_TRY(checkType(type, where));
   if (attribute.has_g())
-    ORTC_RETURN_IF_ERROR(checkGraph(*attribute.mutable_g(), &scope, context, where));
+    ORTC_TRY(checkGraph(*attribute.mutable_g(), &scope, context, where));
   for (proto::GraphProto &graph : *attribute.mutable_graphs())
-    ORTC_RETURN_IF_ERROR(checkGraph(graph, &scope, context, where));
+    ORTC_TRY(checkGraph(graph, &scope, context, where));
   return {};
 }
 

@@ -83,17 +83,17 @@ public:
 
 private:
   void name(const char *what, const std::string &bytes) {
-    if (status.ok() && bytes.size() > kMostNameBytes)
-      status = Status::error(std::string(what) + " '" + beginning(bytes, 40) + "': names have at most " +
-                             std::to_string(kMostNameBytes) + " bytes, this one has " +
-                             std::to_string(bytes.size()) + "; rename it, or export the model again");
+    if (status.isOk() && bytes.size() > kMostNameBytes)
+      status = Status::refusal(std::string(what) + " '" + beginning(bytes, 40) + "': names have at most " +
+                               std::to_string(kMostNameBytes) + " bytes, this one has " +
+                               std::to_string(bytes.size()) + "; rename it, or export the model again");
     text(what, bytes);
   }
 
   void text(const char *what, const std::string &bytes) {
-    if (status.ok() && !isText(bytes))
-      status = Status::error(std::string(what) + " '" + beginning(bytes, 200) +
-                             "' is not text in UTF-8; rename it, or export the model again");
+    if (status.isOk() && !isText(bytes))
+      status = Status::refusal(std::string(what) + " '" + beginning(bytes, 200) +
+                               "' is not text in UTF-8; rename it, or export the model again");
   }
 
   template <typename Names> void names(const char *what, const Names &names) {

@@ -114,7 +114,7 @@ static Status cycleError(const Nodes &nodes, const Dependencies &edges, const st
     text += " needs " + describe(nodes[path[i]]);
   if (path.size() > kShown)
     text += " ... (" + std::to_string(path.size() - kShown) + " more)";
-  return Status::error(text + " needs " + describe(nodes[at]));
+  return Status::refusal(text + " needs " + describe(nodes[at]));
 }
 
 Status sortNodes(Nodes &nodes) {

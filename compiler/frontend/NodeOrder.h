@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/frontend/Status.h"
 #include "compiler/frontend/onnx.pb.h"
+#include "support/Status.h"
 
 #include <string_view>
 #include <unordered_set>

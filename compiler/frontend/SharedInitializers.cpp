@@ -11,9 +11,9 @@ namespace ortc::frontend {
 
 Status resolveSharedInitializers(std::shared_ptr<const Model> &model, const SharingOptions &options,
                                  SharingReport &report) {
-  ORTC_RETURN_IF_ERROR(markUnitNorms(model, report.notes));
-  ORTC_RETURN_IF_ERROR(restoreMerged(model, options, report));
-  ORTC_RETURN_IF_ERROR(tieAndUntie(model, options, report));
+  ORTC_TRY(markUnitNorms(model, report.notes));
+  ORTC_TRY(restoreMerged(model, options, report));
+  ORTC_TRY(tieAndUntie(model, options, report));
   warnOfSharing(*model, report);
   return {};
 }

@@ -120,7 +120,7 @@ static void noteCopiesOfEmbeddings(const InitializerGraph &g, SharingReport &rep
     Candidate candidate{name, {}};
     const proto::TensorProto &tensor = g.graph.initializer(index);
     if (InitializerGraph::isFloat(tensor) && g.readers.count(name) &&
-        g.model.tensor(tensor, candidate.data).ok())
+        g.model.tensor(tensor, candidate.data).isOk())
       byEnds[hashEnds(candidate.data)].push_back(std::move(candidate));
   }
   for (const auto &[hash, bucket] : byEnds)

@@ -97,7 +97,7 @@ template <typename Dims> static Status countElements(const Dims &dims, int bits,
   bool zero = false;
   for (int64_t dim : dims) {
     if (dim < 0)
-      return Status::error("shape " + shapeText(dims) + " has a negative dimension");
+      return Status::refusal("shape " + shapeText(dims) + " has a negative dimension");
     zero |= dim == 0;
   }
   if (zero) {
@@ -107,9 +107,9 @@ template <typename Dims> static Status countElements(const Dims &dims, int bits,
   int64_t scaled = 0;
   for (int64_t dim : dims)
     if (__builtin_mul_overflow(count, dim, &count))
-      return Status::error("the number of elements of shape " + shapeText(dims) + " overflows 63 bits");
+      return Status::refusal("the number of elements of shape " + shapeText(dims) + " overflows 63 bits");
   if (__builtin_mul_overflow(count, static_cast<int64_t>(bits ? bits : 8), &scaled))
-    return Status::error("the size of shape " + shapeText(dims) + " overflows 63 bits");
+    return Status::refusal("the size of shape " + shapeText(dims) + " overflows 63 bits");
   return {};
 }
 
@@ -151,8 +151,8 @@ static std::string wrongField(const Type &tensor, char used) {
 
 static Status countMismatch(const TypeInfo &info, const Type &tensor, const char *field, int64_t have,
                             int64_t need) {
-  return Status::error(std::string(info.name) + " tensor of shape " + shapeText(tensor.dims()) + " needs " +
-                       std::to_string(need) + " entries in " + field + " but has " + std::to_string(have));
+  return Status::refusal(std::string(info.name) + " tensor of shape " + shapeText(tensor.dims()) + " needs " +
+                         std::to_string(need) + " entries in " + field + " but has " + std::to_string(have));
 }
 
 /// Copies entries of an integer field into elements of `Out`, checking their range.
@@ -164,8 +164,8 @@ static Status narrow(const TypeInfo &info, const char *field, const Field &entri
     bool below = static_cast<int64_t>(entry) < info.low;
     if (std::is_unsigned_v<decltype(entry)> ? entry > static_cast<uint64_t>(info.high)
                                             : below || static_cast<int64_t>(entry) > info.high)
-      return Status::error(std::string(field) + "[" + std::to_string(i) + "] = " + std::to_string(entry) +
-                           " is no value of " + info.name);
+      return Status::refusal(std::string(field) + "[" + std::to_string(i) + "] = " + std::to_string(entry) +
+                             " is no value of " + info.name);
     Out element = static_cast<Out>(entry);
     std::memcpy(out + sizeof(Out) * static_cast<size_t>(i), &element, sizeof(Out));
   }
@@ -189,32 +189,32 @@ static Status typedData(const Type &tensor, const TypeInfo &info, int64_t count,
   };
   switch (info.field) {
   case 'f':
-    ORTC_RETURN_IF_ERROR(check(tensor.float_data(), "float_data"));
+    ORTC_TRY(check(tensor.float_data(), "float_data"));
     return view(tensor.float_data());
   case 'd':
-    ORTC_RETURN_IF_ERROR(check(tensor.double_data(), "double_data"));
+    ORTC_TRY(check(tensor.double_data(), "double_data"));
     return view(tensor.double_data());
   case 'l':
-    ORTC_RETURN_IF_ERROR(check(tensor.int64_data(), "int64_data"));
+    ORTC_TRY(check(tensor.int64_data(), "int64_data"));
     return view(tensor.int64_data());
   case 'u':
-    ORTC_RETURN_IF_ERROR(check(tensor.uint64_data(), "uint64_data"));
+    ORTC_TRY(check(tensor.uint64_data(), "uint64_data"));
     return info.bits == 64 ? view(tensor.uint64_data())
                            : narrow<uint32_t>(info, "uint64_data", tensor.uint64_data(), data);
   case 's':
-    ORTC_RETURN_IF_ERROR(check(tensor.string_data(), "string_data"));
+    ORTC_TRY(check(tensor.string_data(), "string_data"));
     for (const std::string &s : tensor.string_data())
       data.strings.push_back(s);
     return {};
   default:
     break;
   }
-  ORTC_RETURN_IF_ERROR(check(tensor.int32_data(), "int32_data"));
+  ORTC_TRY(check(tensor.int32_data(), "int32_data"));
   if (info.bits == 32)
     return view(tensor.int32_data());
   if (info.bits == 16)
     return narrow<uint16_t>(info, "int32_data", tensor.int32_data(), data);
-  ORTC_RETURN_IF_ERROR(narrow<uint8_t>(info, "int32_data", tensor.int32_data(), data));
+  ORTC_TRY(narrow<uint8_t>(info, "int32_data", tensor.int32_data(), data));
   if (packed)
     unpack(data, info.bits, count);
   return {};
@@ -241,11 +241,11 @@ std::vector<std::string> Model::getExternalFiles() const {
 Status Model::checkFiles() const {
   constexpr char changed[] = " was changed while it was read";
   if (file && !file->isUnchanged())
-    return Status::error("'" + name + "'" + changed);
+    return Status::refusal("'" + name + "'" + changed);
   std::lock_guard<std::mutex> guard(lock);
   for (const auto &[location, data] : external)
     if (!data->isUnchanged())
-      return Status::error("'" + name + "': external data file '" + location + "'" + changed);
+      return Status::refusal("'" + name + "': external data file '" + location + "'" + changed);
   return {};
 }
 
@@ -254,16 +254,16 @@ Status Model::openExternal(const std::string &location, std::shared_ptr<const Ma
   namespace fs = std::filesystem;
   std::string quoted = "external data file '" + location + "'";
   if (location.empty())
-    return Status::error("external data has no location");
+    return Status::refusal("external data has no location");
   if (location.find('\0') != std::string::npos)
-    return Status::error("the location of external data holds a zero byte");
+    return Status::refusal("the location of external data holds a zero byte");
   fs::path relative(location);
   if (relative.is_absolute() || location.front() == '\\' || location.find(':') == 1)
-    return Status::error(quoted + " is an absolute path; data has to lie in the model's folder");
+    return Status::refusal(quoted + " is an absolute path; data has to lie in the model's folder");
   for (const fs::path &part : relative)
     if (part == "..")
-      return Status::error(quoted +
-                           " leaves the model's folder by '..'; data has to lie in the model's folder");
+      return Status::refusal(quoted +
+                             " leaves the model's folder by '..'; data has to lie in the model's folder");
   std::lock_guard<std::mutex> guard(lock);
   auto known = external.find(location);
   if (known != external.end()) {
@@ -273,15 +273,15 @@ Status Model::openExternal(const std::string &location, std::shared_ptr<const Ma
   std::error_code code;
   fs::path root = fs::canonical(folder, code);
   if (code)
-    return Status::error("cannot resolve the model's folder '" + folder + "': " + code.message());
+    return Status::refusal("cannot resolve the model's folder '" + folder + "': " + code.message());
   fs::path real = fs::canonical(root / relative, code);
   if (code)
-    return Status::error(quoted + " cannot be opened in the model's folder '" + folder +
-                         "': " + code.message() + "; copy it next to the model");
+    return Status::refusal(quoted + " cannot be opened in the model's folder '" + folder +
+                           "': " + code.message() + "; copy it next to the model");
   fs::path inside = real.lexically_relative(root);
   if (inside.empty() || *inside.begin() == "..")
-    return Status::error(quoted + " is a link that leaves the model's folder; copy the data there");
-  ORTC_RETURN_IF_ERROR(MappedFile::open(real.string(), limits.externalBytes, file));
+    return Status::refusal(quoted + " is a link that leaves the model's folder; copy the data there");
+  ORTC_TRY(MappedFile::open(real.string(), limits.externalBytes, file));
   external[location] = file;
   return {};
 }
@@ -294,24 +294,24 @@ Status Model::externalBytes(const Type &tensor, size_t needed, TensorData &data)
     if (entry.key() == "location")
       location = entry.value();
     else if (entry.key() == "offset" && !parseSize(entry.value(), offset))
-      return Status::error("external data has the offset '" + entry.value() +
-                           "', which is no number of bytes");
+      return Status::refusal("external data has the offset '" + entry.value() +
+                             "', which is no number of bytes");
     else if (entry.key() == "length" && !(hasLength = parseSize(entry.value(), length)))
-      return Status::error("external data has the length '" + entry.value() +
-                           "', which is no number of bytes");
+      return Status::refusal("external data has the length '" + entry.value() +
+                             "', which is no number of bytes");
   }
   std::shared_ptr<const MappedFile> file;
-  ORTC_RETURN_IF_ERROR(openExternal(location, file));
+  ORTC_TRY(openExternal(location, file));
   size_t size = file->bytes().size();
   if (offset > size || needed > size - offset)
-    return Status::error("external data file '" + location + "' has " + text(size) + " bytes, but bytes " +
-                         text(offset) + " to " + text(offset) + " + " + text(needed) + " are needed");
+    return Status::refusal("external data file '" + location + "' has " + text(size) + " bytes, but bytes " +
+                           text(offset) + " to " + text(offset) + " + " + text(needed) + " are needed");
   if (!hasLength) // the standard leaves it to the tensor
     length = needed;
   if (length != needed)
-    return Status::error("external data has " + text(length) + " bytes but shape " +
-                         shapeText(tensor.dims()) + " of " + dataTypeName(tensor.data_type()) + " needs " +
-                         text(needed));
+    return Status::refusal("external data has " + text(length) + " bytes but shape " +
+                           shapeText(tensor.dims()) + " of " + dataTypeName(tensor.data_type()) + " needs " +
+                           text(needed));
   data.bytes = file->bytes().substr(offset, needed);
   data.owner = file;
   return {};
@@ -321,50 +321,51 @@ Status Model::tensor(const Type &tensor, TensorData &data) const {
   data = TensorData();
   const TypeInfo *info = typeInfo(tensor.data_type());
   if (!info)
-    return Status::error(tensor.data_type() == 0 ? "has no data type"
-                                                 : "unknown data type " + std::to_string(tensor.data_type()));
+    return Status::refusal(tensor.data_type() == 0
+                               ? "has no data type"
+                               : "unknown data type " + std::to_string(tensor.data_type()));
   int64_t count = 0;
-  ORTC_RETURN_IF_ERROR(countElements(tensor.dims(), info->bits, count));
+  ORTC_TRY(countElements(tensor.dims(), info->bits, count));
   if (tensor.has_segment())
-    return Status::error("tensors stored in segments are not supported; export the model again");
+    return Status::refusal("tensors stored in segments are not supported; export the model again");
   data.type = tensor.data_type();
   data.dims.assign(tensor.dims().begin(), tensor.dims().end());
   data.owner = shared_from_this();
   bool external = tensor.data_location() == Type::EXTERNAL;
   std::string other = wrongField(tensor, external || tensor.has_raw_data() ? 0 : info->field);
   if (!other.empty())
-    return Status::error(external                ? "has external data and " + other
-                         : tensor.has_raw_data() ? "has raw_data and " + other
-                                                 : std::string(info->name) + " data is stored in " + other);
+    return Status::refusal(external                ? "has external data and " + other
+                           : tensor.has_raw_data() ? "has raw_data and " + other
+                                                   : std::string(info->name) + " data is stored in " + other);
   if (external && tensor.has_raw_data())
-    return Status::error("has external data and raw_data");
+    return Status::refusal("has external data and raw_data");
   if (!external && !tensor.has_raw_data()) {
     if (info->bits != 32 && info->bits != 64 && info->bits != 128 &&
         static_cast<size_t>(count) > limits.convertedBytes)
-      return Status::error("has " + std::to_string(count) + " elements; at most " +
-                           text(limits.convertedBytes) + " bytes are converted");
+      return Status::refusal("has " + std::to_string(count) + " elements; at most " +
+                             text(limits.convertedBytes) + " bytes are converted");
     return typedData(tensor, *info, count, data);
   }
   if (info->bits == 0)
-    return Status::error("STRING data has to be in string_data, not in raw_data or an external file");
+    return Status::refusal("STRING data has to be in string_data, not in raw_data or an external file");
   size_t needed = (static_cast<size_t>(count) * static_cast<size_t>(info->bits) + 7) / 8;
   if (external) {
-    ORTC_RETURN_IF_ERROR(externalBytes(tensor, needed, data));
+    ORTC_TRY(externalBytes(tensor, needed, data));
   } else {
     if (tensor.raw_data().size() != needed)
-      return Status::error("raw_data has " + text(tensor.raw_data().size()) + " bytes but shape " +
-                           shapeText(tensor.dims()) + " of " + info->name + " needs " + text(needed));
+      return Status::refusal("raw_data has " + text(tensor.raw_data().size()) + " bytes but shape " +
+                             shapeText(tensor.dims()) + " of " + info->name + " needs " + text(needed));
     data.bytes = tensor.raw_data();
   }
   if (tensor.data_type() == Type::BOOL)
     for (size_t i = 0; i < data.bytes.size(); ++i)
       if (data.bytes[i] & ~1)
-        return Status::error("BOOL element " + text(i) + " is " +
-                             text(static_cast<unsigned char>(data.bytes[i])) + ", not 0 or 1");
+        return Status::refusal("BOOL element " + text(i) + " is " +
+                               text(static_cast<unsigned char>(data.bytes[i])) + ", not 0 or 1");
   if (info->bits < 8) {
     if (static_cast<size_t>(count) > limits.convertedBytes)
-      return Status::error("has " + std::to_string(count) + " elements; at most " +
-                           text(limits.convertedBytes) + " bytes are converted");
+      return Status::refusal("has " + std::to_string(count) + " elements; at most " +
+                             text(limits.convertedBytes) + " bytes are converted");
     unpack(data, info->bits, count);
   }
   return {};
@@ -381,15 +382,15 @@ static Status linearIndex(const TensorData &indices, const std::vector<int64_t> 
   if (indices.dims.size() == 1) {
     linear = at(i);
     if (linear < 0 || linear >= count)
-      return Status::error("index " + std::to_string(linear) + " is outside of shape " + shapeText(dims));
+      return Status::refusal("index " + std::to_string(linear) + " is outside of shape " + shapeText(dims));
     return {};
   }
   linear = 0;
   for (size_t d = 0; d < dims.size(); ++d) {
     int64_t index = at(i * dims.size() + d);
     if (index < 0 || index >= dims[d])
-      return Status::error("index " + std::to_string(index) + " of dimension " + std::to_string(d) +
-                           " is outside of shape " + shapeText(dims));
+      return Status::refusal("index " + std::to_string(index) + " of dimension " + std::to_string(d) +
+                             " is outside of shape " + shapeText(dims));
     linear = linear * dims[d] + index;
   }
   return {};
@@ -402,29 +403,29 @@ size_t Model::sparseAllowance(const proto::SparseTensorProto &sparse) {
 
 Status Model::sparseTensor(const proto::SparseTensorProto &sparse, TensorData &data) const {
   TensorData values, indices;
-  if (Status status = tensor(sparse.values(), values); !status.ok())
-    return Status::error("values of a sparse tensor: " + status.message());
-  if (Status status = tensor(sparse.indices(), indices); !status.ok())
-    return Status::error("indices of a sparse tensor: " + status.message());
+  if (Status status = tensor(sparse.values(), values); !status.isOk())
+    return Status::refusal("values of a sparse tensor: " + status.getMessage());
+  if (Status status = tensor(sparse.indices(), indices); !status.isOk())
+    return Status::refusal("indices of a sparse tensor: " + status.getMessage());
   int64_t count = 0;
-  ORTC_RETURN_IF_ERROR(countElements(sparse.dims(), 8 * std::max(1, dataTypeBytes(values.type)), count));
+  ORTC_TRY(countElements(sparse.dims(), 8 * std::max(1, dataTypeBytes(values.type)), count));
   std::vector<int64_t> dims(sparse.dims().begin(), sparse.dims().end());
   if (values.type == Type::STRING)
-    return Status::error("a sparse tensor of strings is not supported");
+    return Status::refusal("a sparse tensor of strings is not supported");
   if (values.dims.size() != 1)
-    return Status::error("values of a sparse tensor have shape " + shapeText(values.dims) +
-                         ", not one dimension");
+    return Status::refusal("values of a sparse tensor have shape " + shapeText(values.dims) +
+                           ", not one dimension");
   int64_t entries = values.dims[0], rank = static_cast<int64_t>(dims.size());
   bool linear = indices.dims == std::vector<int64_t>{entries};
   if (indices.type != Type::INT64 || (!linear && indices.dims != std::vector<int64_t>{entries, rank}))
-    return Status::error("indices of a sparse tensor are " + dataTypeName(indices.type) + " " +
-                         shapeText(indices.dims) + ", not INT64 [" + std::to_string(entries) + "] or [" +
-                         std::to_string(entries) + "," + std::to_string(rank) + "]");
+    return Status::refusal("indices of a sparse tensor are " + dataTypeName(indices.type) + " " +
+                           shapeText(indices.dims) + ", not INT64 [" + std::to_string(entries) + "] or [" +
+                           std::to_string(entries) + "," + std::to_string(rank) + "]");
   size_t width = static_cast<size_t>(dataTypeBytes(values.type)), size = static_cast<size_t>(count) * width;
   size_t limit = std::min(limits.convertedBytes, limits.sparseBytes + sparseAllowance(sparse));
   if (size > limit)
-    return Status::error("a sparse tensor of shape " + shapeText(dims) + " needs " + text(size) +
-                         " bytes when made dense, the limit is " + text(limit));
+    return Status::refusal("a sparse tensor of shape " + shapeText(dims) + " needs " + text(size) +
+                           " bytes when made dense, the limit is " + text(limit));
   data = TensorData();
   data.type = values.type;
   data.dims = dims;
@@ -433,9 +434,9 @@ Status Model::sparseTensor(const proto::SparseTensorProto &sparse, TensorData &d
   int64_t previous = -1;
   for (size_t i = 0; i < static_cast<size_t>(entries); ++i) {
     int64_t element = 0;
-    ORTC_RETURN_IF_ERROR(linearIndex(indices, dims, count, i, element));
+    ORTC_TRY(linearIndex(indices, dims, count, i, element));
     if (element <= previous)
-      return Status::error("indices of a sparse tensor are not in ascending order at entry " + text(i));
+      return Status::refusal("indices of a sparse tensor are not in ascending order at entry " + text(i));
     previous = element;
     std::memcpy(out + static_cast<size_t>(element) * width, values.bytes.data() + i * width, width);
   }

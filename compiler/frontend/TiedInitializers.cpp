@@ -25,9 +25,9 @@ static Status untie(proto::GraphProto &graph, const std::string &name) {
     if (tensor.name() == name)
       source = &tensor;
   if (!source)
-    return Status::error("--untie " + name + ": the model has no initializer of that name");
+    return Status::refusal("--untie " + name + ": the model has no initializer of that name");
   if (readers.size() < 2)
-    return Status::error(
+    return Status::refusal(
         "--untie " + name + ": it has " +
         (readers.empty() ? "no reader" : "one reader only, '" + nameOf(*readers[0].first) + "'"));
   NewNames names(graph);
@@ -189,14 +189,14 @@ static Status tie(const Model &model, ViewWriter &writer, const std::string &cop
   const proto::TensorProto *from = writer.find(original), *to = writer.find(copy);
   std::string flag = "--tie " + copy + "=" + original + ": ";
   if (!from || !to)
-    return Status::error(flag + "the model has no initializer '" + (to ? original : copy) + "'");
+    return Status::refusal(flag + "the model has no initializer '" + (to ? original : copy) + "'");
   TensorData source, target;
   std::optional<TensorView> view;
-  if (copy != original && from->data_type() == to->data_type() && model.tensor(*from, source).ok() &&
-      model.tensor(*to, target).ok())
+  if (copy != original && from->data_type() == to->data_type() && model.tensor(*from, source).isOk() &&
+      model.tensor(*to, target).isOk())
     view = findView(source, target);
   if (!view)
-    return Status::error(flag + "the first is neither equal to the second nor its transpose");
+    return Status::refusal(flag + "the first is neither equal to the second nor its transpose");
   writer.replace(copy, original, *view);
   return {};
 }
@@ -262,7 +262,7 @@ Status tieAndUntie(std::shared_ptr<const Model> &model, const SharingOptions &op
     return {};
   Status outcome;
   std::shared_ptr<const Model> edited;
-  ORTC_RETURN_IF_ERROR(model->edit(
+  ORTC_TRY(model->edit(
       [&](proto::ModelProto &proto) {
         ViewWriter writer(*proto.mutable_graph());
         std::set<std::string> apart; // what --untie has kept from being tied
@@ -273,15 +273,15 @@ Status tieAndUntie(std::shared_ptr<const Model> &model, const SharingOptions &op
             writer.replace(found.copy, found.original, found.view);
         // After the copies: an original of some may be tied itself.
         for (const auto &[copy, original] : options.ties)
-          if (outcome.ok())
+          if (outcome.isOk())
             outcome = tie(*model, writer, copy, original);
         writer.finish();
         for (const std::string &name : options.untie)
-          if (outcome.ok() && !(apart.count(name) && graph.readers.at(name).size() < 2))
+          if (outcome.isOk() && !(apart.count(name) && graph.readers.at(name).size() < 2))
             outcome = untie(*proto.mutable_graph(), name);
       },
       edited));
-  ORTC_RETURN_IF_ERROR(outcome);
+  ORTC_TRY(outcome);
   model = std::move(edited);
   return {};
 }

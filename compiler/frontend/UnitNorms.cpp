@@ -232,8 +232,7 @@ Status markUnitNorms(std::shared_ptr<const Model> &model, std::vector<std::strin
   for (const Change &change : changes)
     names.insert(change.slot.initializer);
   std::shared_ptr<const Model> edited;
-  ORTC_RETURN_IF_ERROR(
-      model->edit([&](proto::ModelProto &proto) { apply(*proto.mutable_graph(), g, changes); }, edited));
+  ORTC_TRY(model->edit([&](proto::ModelProto &proto) { apply(*proto.mutable_graph(), g, changes); }, edited));
   notes.push_back("the ones and zeros of group or instance norms without weights of their own are constants "
                   "and not trained: " +
                   quoteSome({names.begin(), names.end()}, 4));

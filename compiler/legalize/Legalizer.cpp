@@ -13,6 +13,7 @@
 #include "dialects/onnx/NodeDefinition.h"
 #include "dialects/onnx/OnnxOperators.h"
 #include "dialects/train/ElementTypes.h"
+#include "support/Random.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -184,21 +185,14 @@ bool Legalizer::drawsFor(StringRef type) const {
       draws, [&](const auto &entry) { return cast<onnx::NodeOp>(entry.first.first).getOpType() == type; });
 }
 
-/// The finalizer of splitmix64.
-static uint64_t mixed(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 uint32_t Legalizer::randomKey(onnx::NodeOp user, std::optional<uint64_t> seed, unsigned part) {
   uint64_t key = 0xcbf29ce484222325u; // FNV-1a over the name
   for (unsigned char letter : user.getOutputName(0))
     key = (key ^ letter) * 0x100000001b3u;
   // A body that is taken apart draws from each node once a turn.
   unsigned turn = draws[{user, part}]++;
-  key = mixed(key + mixed(seed.value_or(settings.seed) + 0x9e3779b97f4a7c15u) + (seed ? 1 : 0));
-  return static_cast<uint32_t>(mixed(key + (uint64_t(turn) << 8 | part)) >> 32);
+  key = mixBits(key + mixBits(seed.value_or(settings.seed) + kGoldenGamma) + (seed ? 1 : 0));
+  return static_cast<uint32_t>(mixBits(key + (uint64_t(turn) << 8 | part)) >> 32);
 }
 
 //===----------------------------------------------------------------------===//

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "support/Random.h"
+
 #include <cstdint>
 
 namespace ortc::planning {
@@ -23,23 +25,13 @@ inline bool addBytes(uint64_t &total, uint64_t bytes) {
   return true;
 }
 
-/// splitmix64: the same sequence everywhere, which the standard distributions do not promise.
-class Random {
+/// Numbers of 32 bits, which the planner's searches draw.
+class Random : public ortc::Random {
 public:
-  explicit Random(uint64_t seed) : state(seed) {}
-
-  uint64_t next() {
-    uint64_t z = (state += 0x9e3779b97f4a7c15ull);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-  }
+  using ortc::Random::Random;
 
   /// A number in [0, limit); limit > 0. The bias of the multiplication is below limit / 2^32.
   uint32_t below(uint32_t limit) { return uint32_t(((next() >> 32) * limit) >> 32); }
-
-private:
-  uint64_t state;
 };
 
 } // namespace ortc::planning

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "host/data/half_made.h"
-#include "host/status.h"
+#include "support/Status.h"
 
 namespace ortc::host {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "host/status.h"
 #include "host/types.h"
+#include "support/Status.h"
 
 namespace ortc::host {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "host/data/file_guard.h"
-#include "host/status.h"
+#include "support/Status.h"
 
 namespace ortc::host {
 

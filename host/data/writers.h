@@ -4,8 +4,8 @@
 
 #include <map>
 
-#include "host/status.h"
 #include "host/types.h"
+#include "support/Status.h"
 
 namespace ortc::host {
 

@@ -62,13 +62,13 @@ Outcome mustRun(const std::vector<std::string> &arguments) {
 std::map<std::string, Values> loadValues(const std::string &path) {
   std::map<std::string, Values> result;
   std::unique_ptr<host::DataSource> source;
-  if (host::Status status = host::openData(path, source); !status.isOk()) {
+  if (Status status = host::openData(path, source); !status.isOk()) {
     ADD_FAILURE() << status.getMessage();
     return result;
   }
   for (const std::string &name : source->getNames()) {
     host::Array array;
-    if (host::Status status = source->load(name, array); !status.isOk()) {
+    if (Status status = source->load(name, array); !status.isOk()) {
       ADD_FAILURE() << status.getMessage();
       continue;
     }

@@ -47,10 +47,10 @@ bool fuzzImport(Input file) {
       error = diagnostic.str();
     return success();
   });
-  frontend::Status outcome;
+  Status outcome;
   auto source = frontend::importModel(model, context, outcome);
   if (failed(source)) {
-    demand(!outcome.ok(), "a refusal has no reason");
+    demand(!outcome.isOk(), "a refusal has no reason");
     return false;
   }
   PassManager passes(&context);

@@ -16,7 +16,7 @@ std::shared_ptr<const Model> readModel(Input file) {
   std::shared_ptr<const Model> model;
   (void)Model::parse(asText(file), "model", "/nonexistent", model, limits);
   SharingReport shared;
-  if (model && !resolveSharedInitializers(model, {}, shared).ok())
+  if (model && !resolveSharedInitializers(model, {}, shared).isOk())
     model = nullptr;
   return model;
 }
@@ -27,10 +27,10 @@ bool fuzzOnnx(Input file) {
     return false;
   TensorData data;
   for (const proto::TensorProto &tensor : model->getProto().graph().initializer())
-    if (model->tensor(tensor, data).ok())
+    if (model->tensor(tensor, data).isOk())
       touch(data.bytes.data(), data.bytes.size());
   for (const proto::SparseTensorProto &tensor : model->getProto().graph().sparse_initializer())
-    if (model->sparseTensor(tensor, data).ok())
+    if (model->sparseTensor(tensor, data).isOk())
       touch(data.bytes.data(), data.bytes.size());
   return true;
 }

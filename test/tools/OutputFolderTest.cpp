@@ -12,8 +12,8 @@
 #include "compiler/driver/OutputFolder.h"
 #include "test/host/data_files.h"
 
+using ortc::ExitCode;
 using ortc::driver::OutputFolder;
-using ortc::host::ExitCode;
 using ortc::host::test::readFile;
 
 namespace fs = std::filesystem;
@@ -25,7 +25,7 @@ protected:
   /// Writes an artifact whose file holds `contents`; the message of an error, or "".
   std::string write(const std::string &target, const std::string &contents) {
     OutputFolder output(target);
-    auto put = [&]() -> ortc::host::Status {
+    auto put = [&]() -> ortc::Status {
       ORTC_TRY(output.write(contents, "manifest of " + contents));
       return output.commit();
     };
@@ -60,7 +60,7 @@ TEST_F(OutputFolderTest, RefusesToDeleteWhatIsNotItsOwn) {
   EXPECT_EQ(readFile(target + "/ck.safetensors"), "weights");
   for (const char *name : {"a", "b", "d", "e"})
     folder.write(std::string("artifact/") + name, "");
-  ortc::host::Status status = OutputFolder(target).check();
+  ortc::Status status = OutputFolder(target).check();
   EXPECT_EQ(status.getCode(), ExitCode::Refused);
   EXPECT_NE(status.getMessage().find("holds 'a', 'b', 'ck.safetensors', 'd' and 1 more: "), std::string::npos)
       << status.getMessage();
@@ -71,7 +71,7 @@ TEST_F(OutputFolderTest, ChecksWithoutTouchingAnything) {
   std::string file = folder.write("file", "");
   EXPECT_EQ(OutputFolder(folder / "some/where/new").check().getMessage(), "");
   auto expect = [](const std::string &target, ExitCode code, const std::string &message) {
-    ortc::host::Status status = OutputFolder(target).check();
+    ortc::Status status = OutputFolder(target).check();
     EXPECT_EQ(status.getCode(), code);
     EXPECT_EQ(status.getMessage(), message);
   };

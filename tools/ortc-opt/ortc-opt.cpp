@@ -27,10 +27,10 @@ using namespace mlir;
 /// Imports a model and hands its IR on as bytecode, as if it had been read from a file.
 static std::unique_ptr<llvm::MemoryBuffer> importOnnx(const std::string &path, std::string &error) {
   MLIRContext context;
-  ortc::frontend::Status status;
+  ortc::Status status;
   FailureOr<OwningOpRef<ModuleOp>> module = ortc::frontend::importModel(path, context, status);
   if (failed(module)) {
-    error = status.message();
+    error = status.getMessage();
     return nullptr;
   }
   std::string bytecode;

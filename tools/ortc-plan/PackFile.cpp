@@ -14,7 +14,6 @@
 
 namespace ortc::tool {
 
-using host::Status;
 using namespace planning;
 
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "host/status.h"
+#include "support/Status.h"
 
 namespace ortc::tool {
 
@@ -20,6 +20,6 @@ struct PackOptions {
 };
 
 /// Prints the figures of every pool. What is written has passed the validator and fits.
-host::Status packFile(const PackOptions &options);
+Status packFile(const PackOptions &options);
 
 } // namespace ortc::tool

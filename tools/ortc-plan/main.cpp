@@ -102,7 +102,7 @@ int run(int argc, char **argv) {
   }
   options.work *= 1'000'000;
   try {
-    host::Status status = tool::packFile(options);
+    Status status = tool::packFile(options);
     return status.isOk() ? 0 : reportError(status.getMessage(), static_cast<int>(status.getCode()));
   } catch (const std::bad_alloc &) {
     return reportError("out of memory", 1);

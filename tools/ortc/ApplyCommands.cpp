@@ -7,7 +7,7 @@ namespace ortc::tool {
 
 /// Adds a command of this kind; `output` is the type of its -o, or nullptr.
 static void addApply(CLI::App &app, Action &action, const char *name, const char *summary, const char *output,
-                     host::Status (*run)(const host::ApplyOptions &)) {
+                     Status (*run)(const host::ApplyOptions &)) {
   auto options = std::make_shared<host::ApplyOptions>();
   CommandLine line(app, name, summary);
   line.addPositional("DIR", "the artifact", options->artifact);

@@ -89,7 +89,7 @@ int reportError(const std::string &message, int exitCode) {
   return exitCode;
 }
 
-int finish(const host::Status &status) {
+int finish(const Status &status) {
   return status.isOk() ? 0 : reportError(status.getMessage(), static_cast<int>(status.getCode()));
 }
 

@@ -10,7 +10,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "host/status.h"
+#include "support/Status.h"
 
 namespace ortc::tool {
 
@@ -46,7 +46,7 @@ private:
 };
 
 /// Prints "ortc: error: ..." and returns the exit status, or returns 0.
-int finish(const host::Status &status);
+int finish(const Status &status);
 int reportError(const std::string &message, int exitCode);
 
 /// Parses a whole number within limits; the error says them.

@@ -50,7 +50,7 @@ void addRunCommand(CLI::App &app, Action &action) {
   line.addValue("--lr-schedule", "SPEC", "constant, linear or cosine[:warmup=N,min=X,total=N]",
                 [options](const std::string &text, std::string &error) {
                   host::Schedule schedule;
-                  host::Status status = host::Schedule::parse(text, schedule);
+                  Status status = host::Schedule::parse(text, schedule);
                   status = status.isOk() ? schedule.check(text) : status;
                   error = status.getMessage();
                   options->schedule = schedule;

@@ -31,7 +31,7 @@ TEST(ImporterTest, GivesTheSameIrEveryTime) {
       mlir::MLIRContext context;
       Status status;
       auto module = importModel(kInputs + name + ".onnx", context, status);
-      ASSERT_TRUE(mlir::succeeded(module)) << status.message();
+      ASSERT_TRUE(mlir::succeeded(module)) << status.getMessage();
       text = print(**module);
     }
     EXPECT_EQ(texts[0], texts[1]) << name;
@@ -42,14 +42,14 @@ TEST(ImporterTest, LargeConstantsViewTheModelAndKeepItAlive) {
   proto::ModelProto proto = smallModel();
   addInitializer(proto.mutable_graph(), "large", {2000})->mutable_raw_data()->front() = 1;
   std::shared_ptr<const Model> model;
-  ASSERT_TRUE(Model::parse(proto.SerializeAsString(), "m", ".", model).ok());
+  ASSERT_TRUE(Model::parse(proto.SerializeAsString(), "m", ".", model).isOk());
   const void *bytes = model->getProto().graph().initializer(1).raw_data().data();
   std::weak_ptr<const Model> alive = model;
   {
     mlir::MLIRContext context;
     Status status;
     auto module = importModel(model, context, status);
-    ASSERT_TRUE(mlir::succeeded(module)) << status.message();
+    ASSERT_TRUE(mlir::succeeded(module)) << status.getMessage();
     model.reset();
     EXPECT_FALSE(alive.expired());
     size_t resources = 0;
@@ -70,7 +70,7 @@ TEST(ImporterTest, ReportsThroughStatusOnly) {
   mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &) { ++diagnostics; });
   Status status;
   EXPECT_TRUE(mlir::failed(importModel("no/such.onnx", context, status)));
-  EXPECT_EQ(status.message(), "cannot open 'no/such.onnx': No such file or directory");
+  EXPECT_EQ(status.getMessage(), "cannot open 'no/such.onnx': No such file or directory");
   EXPECT_EQ(diagnostics, 0u);
 }
 
@@ -79,11 +79,11 @@ TEST(ImporterTest, NodesWithoutOutputsAreLeftOut) {
   addNode(proto.mutable_graph(), "Unheard", {"h"}, {});
   addNode(proto.mutable_graph(), "Unheard", {"w"}, {"", ""});
   std::shared_ptr<const Model> model;
-  ASSERT_TRUE(Model::parse(proto.SerializeAsString(), "m", ".", model).ok());
+  ASSERT_TRUE(Model::parse(proto.SerializeAsString(), "m", ".", model).isOk());
   mlir::MLIRContext context;
   Status status;
   auto module = importModel(model, context, status);
-  ASSERT_TRUE(mlir::succeeded(module)) << status.message();
+  ASSERT_TRUE(mlir::succeeded(module)) << status.getMessage();
   std::vector<std::string> ops;
   (*module)->walk([&](onnx::NodeOp node) { ops.push_back(node.getOpType().str()); });
   EXPECT_EQ(ops, (std::vector<std::string>{"MatMul", "Relu"}));
@@ -99,12 +99,12 @@ TEST(ImporterTest, DefaultsThatAreGraphsAreRefused) {
   attribute->set_type(proto::AttributeProto::GRAPH);
   attribute->mutable_g();
   std::shared_ptr<const Model> model;
-  ASSERT_EQ(Model::parse(proto.SerializeAsString(), "m", ".", model).message(), "");
+  ASSERT_EQ(Model::parse(proto.SerializeAsString(), "m", ".", model).getMessage(), "");
   mlir::MLIRContext context;
   Status status;
   EXPECT_TRUE(mlir::failed(importModel(model, context, status)));
   EXPECT_EQ(
-      status.message(),
+      status.getMessage(),
       "'m': function 'F': attribute 'body' is a graph; default values that are graphs are not supported");
 }
 
@@ -114,16 +114,16 @@ TEST(ImporterTest, AcceptedDamageImports) {
   size_t imported = 0;
   for (const char *name : {"types", "attributes", "functions", "branches", "old"}) {
     std::shared_ptr<const MappedFile> file;
-    ASSERT_TRUE(MappedFile::open(kInputs + name + ".onnx", 1 << 20, file).ok());
+    ASSERT_TRUE(MappedFile::open(kInputs + name + ".onnx", 1 << 20, file).isOk());
     for (int round = 0; round < 400; ++round) {
       std::string damaged(file->bytes());
       damaged[random() % std::min<size_t>(damaged.size(), 2048)] = static_cast<char>(random());
       std::shared_ptr<const Model> model;
-      if (!Model::parse(damaged, "m", ".", model).ok())
+      if (!Model::parse(damaged, "m", ".", model).isOk())
         continue;
       mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
       Status status;
-      EXPECT_TRUE(mlir::succeeded(importModel(model, context, status))) << status.message();
+      EXPECT_TRUE(mlir::succeeded(importModel(model, context, status))) << status.getMessage();
       ++imported;
     }
   }

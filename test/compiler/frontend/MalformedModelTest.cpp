@@ -524,11 +524,11 @@ TEST(SparseTensorsTest, AreMadeDenseWithinALimitForAll) {
   Limits limits;
   limits.sparseBytes = 30000; // of 3 * (2 * 3 * 1000 / 2 * 4 - 64 * 4)
   Status status = Model::parse(m.SerializeAsString(), "m", ".", checked, limits);
-  EXPECT_NE(status.message().find("with it, sparse tensors need more than 30000 bytes when made dense"),
+  EXPECT_NE(status.getMessage().find("with it, sparse tensors need more than 30000 bytes when made dense"),
             std::string::npos)
-      << status.message();
+      << status.getMessage();
   limits.sparseBytes = 40000;
-  EXPECT_TRUE(Model::parse(m.SerializeAsString(), "m", ".", checked, limits).ok());
+  EXPECT_TRUE(Model::parse(m.SerializeAsString(), "m", ".", checked, limits).isOk());
 }
 
 TEST(NotAModelTest, SaysWhatTheFileIs) {
@@ -563,9 +563,9 @@ TEST(NotAModelTest, RefusesFilesAboveTheLimit) {
 
 TEST(NotAModelTest, RefusesWhatIsNoFile) {
   std::shared_ptr<const Model> model;
-  EXPECT_EQ(Model::load("no/such.onnx", model).message(),
+  EXPECT_EQ(Model::load("no/such.onnx", model).getMessage(),
             "cannot open 'no/such.onnx': No such file or directory");
-  EXPECT_EQ(Model::load("/", model).message(), "'/' is not a regular file");
+  EXPECT_EQ(Model::load("/", model).getMessage(), "'/' is not a regular file");
   EXPECT_FALSE(model);
 }
 
@@ -621,12 +621,12 @@ TEST_F(ExternalDataTest, NoticesFilesThatChange) {
     proto::ModelProto proto = smallModel();
     setExternal(weight(proto), {{"location", "w.bin"}});
     std::shared_ptr<const Model> model;
-    ASSERT_TRUE(Model::parse(proto.SerializeAsString(), "m.onnx", folder, model).ok());
-    EXPECT_EQ(model->checkFiles().message(), "");
+    ASSERT_TRUE(Model::parse(proto.SerializeAsString(), "m.onnx", folder, model).isOk());
+    EXPECT_EQ(model->checkFiles().getMessage(), "");
     write(file, bytes);
     std::filesystem::last_write_time(file,
                                      std::filesystem::file_time_type::clock::now() + std::chrono::seconds(1));
-    EXPECT_EQ(model->checkFiles().message(),
+    EXPECT_EQ(model->checkFiles().getMessage(),
               "'m.onnx': external data file 'w.bin' was changed while it was read");
   }
 }
@@ -635,12 +635,12 @@ TEST_F(ExternalDataTest, NoticesAModelThatChanges) {
   const std::string file = folder + "/m.onnx";
   std::ofstream(file, std::ios::binary) << smallModel().SerializeAsString();
   std::shared_ptr<const Model> model, edited;
-  ASSERT_TRUE(Model::load(file, model).ok());
-  ASSERT_TRUE(model->edit([](proto::ModelProto &proto) { proto.set_doc_string("edited"); }, edited).ok());
-  EXPECT_EQ(edited->checkFiles().message(), "");
+  ASSERT_TRUE(Model::load(file, model).isOk());
+  ASSERT_TRUE(model->edit([](proto::ModelProto &proto) { proto.set_doc_string("edited"); }, edited).isOk());
+  EXPECT_EQ(edited->checkFiles().getMessage(), "");
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
   for (const Model *each : {model.get(), edited.get()})
-    EXPECT_EQ(each->checkFiles().message(), "'" + file + "' was changed while it was read");
+    EXPECT_EQ(each->checkFiles().getMessage(), "'" + file + "' was changed while it was read");
 }
 
 TEST_F(ExternalDataTest, RefusesMissingFiles) {

@@ -84,7 +84,7 @@ inline proto::ModelProto smallModel() {
 inline std::string check(const std::string &bytes, const std::string &folder = ".",
                          const Limits &limits = {}) {
   std::shared_ptr<const Model> model;
-  return Model::parse(bytes, "m.onnx", folder, model, limits).message();
+  return Model::parse(bytes, "m.onnx", folder, model, limits).getMessage();
 }
 inline std::string check(const proto::ModelProto &model, const std::string &folder = ".",
                          const Limits &limits = {}) {

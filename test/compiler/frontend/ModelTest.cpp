@@ -17,7 +17,7 @@ namespace {
 std::shared_ptr<const Model> parse(const proto::ModelProto &proto) {
   std::shared_ptr<const Model> model;
   Status status = Model::parse(proto.SerializeAsString(), "m.onnx", ".", model);
-  EXPECT_EQ(status.message(), "");
+  EXPECT_EQ(status.getMessage(), "");
   return model;
 }
 

@@ -43,9 +43,9 @@ protected:
     addNode(graph, "LayerNormalization", {"h", otherScale, bias}, {"y"}, "second");
   }
   std::string resolve(const SharingOptions &options = {}) {
-    EXPECT_EQ(Model::parse(message.SerializeAsString(), "m.onnx", ".", model).message(), "");
+    EXPECT_EQ(Model::parse(message.SerializeAsString(), "m.onnx", ".", model).getMessage(), "");
     report = {};
-    return resolveSharedInitializers(model, options, report).message();
+    return resolveSharedInitializers(model, options, report).getMessage();
   }
   const proto::NodeProto &node(int i) const { return model->getProto().graph().node(i); }
   /// The data of an initializer; fails where there is none.

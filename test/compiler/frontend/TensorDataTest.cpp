@@ -14,7 +14,7 @@ namespace {
 
 class TensorDataTest : public testing::Test {
 protected:
-  TensorDataTest() { EXPECT_TRUE(Model::parse(smallModel().SerializeAsString(), "m", ".", model).ok()); }
+  TensorDataTest() { EXPECT_TRUE(Model::parse(smallModel().SerializeAsString(), "m", ".", model).isOk()); }
 
   TensorProto tensorOf(TensorProto::DataType type, int64_t elements) {
     TensorProto tensor;
@@ -25,7 +25,7 @@ protected:
   std::vector<int> bytesOf(const TensorProto &tensor) {
     TensorData data;
     Status status = model->tensor(tensor, data);
-    EXPECT_EQ(status.message(), "");
+    EXPECT_EQ(status.getMessage(), "");
     std::vector<int> out;
     for (char c : data.bytes)
       out.push_back(static_cast<unsigned char>(c));
@@ -41,7 +41,7 @@ TEST_F(TensorDataTest, ViewsRawDataInPlace) {
   TensorProto tensor = tensorOf(TensorProto::FLOAT, 2000);
   tensor.set_raw_data(std::string(8000, 'x'));
   TensorData data;
-  ASSERT_TRUE(model->tensor(tensor, data).ok());
+  ASSERT_TRUE(model->tensor(tensor, data).isOk());
   EXPECT_EQ(static_cast<const void *>(data.bytes.data()), tensor.raw_data().data());
 }
 
@@ -50,7 +50,7 @@ TEST_F(TensorDataTest, ViewsTypedDataOfFullWidthInPlace) {
   tensor.add_int64_data(1);
   tensor.add_int64_data(-1);
   TensorData data;
-  ASSERT_TRUE(model->tensor(tensor, data).ok());
+  ASSERT_TRUE(model->tensor(tensor, data).isOk());
   EXPECT_EQ(static_cast<const void *>(data.bytes.data()), tensor.int64_data().data());
   EXPECT_EQ(data.bytes.size(), 16u);
 }
@@ -104,7 +104,7 @@ TEST_F(TensorDataTest, ReadsStrings) {
   tensor.add_string_data("a");
   tensor.add_string_data(std::string("b\0c", 3));
   TensorData data;
-  ASSERT_TRUE(model->tensor(tensor, data).ok());
+  ASSERT_TRUE(model->tensor(tensor, data).isOk());
   ASSERT_EQ(data.strings.size(), 2u);
   EXPECT_EQ(data.strings[1], std::string_view("b\0c", 3));
 }
@@ -129,14 +129,14 @@ TEST_F(TensorDataTest, MakesSparseTensorsDense) {
   sparse.mutable_indices()->add_int64_data(1);
   sparse.mutable_indices()->add_int64_data(5);
   TensorData data;
-  ASSERT_TRUE(model->sparseTensor(sparse, data).ok());
+  ASSERT_TRUE(model->sparseTensor(sparse, data).isOk());
   EXPECT_EQ(data.bytes, std::string_view("\0\7\0\0\0\x9", 6));
   // The same by coordinates.
   sparse.mutable_indices()->add_dims(2);
   sparse.mutable_indices()->clear_int64_data();
   for (int64_t index : {0, 1, 1, 2})
     sparse.mutable_indices()->add_int64_data(index);
-  ASSERT_TRUE(model->sparseTensor(sparse, data).ok());
+  ASSERT_TRUE(model->sparseTensor(sparse, data).isOk());
   EXPECT_EQ(data.bytes, std::string_view("\0\7\0\0\0\x9", 6));
 }
 

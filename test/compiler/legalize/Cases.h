@@ -56,9 +56,9 @@ struct LegalCase {
   explicit LegalCase(const mlir::DialectRegistry &registry) : context(registry) {}
 
   void load(const std::string &base, LegalizeOptions options) {
-    frontend::Status status;
+    Status status;
     auto imported = frontend::importModel(base + ".onnx", context, status);
-    ASSERT_TRUE(succeeded(imported)) << status.message();
+    ASSERT_TRUE(succeeded(imported)) << status.getMessage();
     source = std::move(*imported);
     ASSERT_TRUE(host::openData(base + ".npz", data).isOk());
     auto graph = *source->getOps<onnx::GraphOp>().begin();

@@ -200,12 +200,12 @@ proto::ModelProto modelOf(const Trial &trial) {
 /// The message with which the model is refused; "" when it is compiled.
 std::string refusalOf(const Trial &trial, MLIRContext &context) {
   std::shared_ptr<const frontend::Model> model;
-  frontend::Status status = frontend::Model::parse(modelOf(trial).SerializeAsString(), "m", ".", model);
-  if (!status.ok())
-    return status.message();
+  Status status = frontend::Model::parse(modelOf(trial).SerializeAsString(), "m", ".", model);
+  if (!status.isOk())
+    return status.getMessage();
   auto source = frontend::importModel(model, context, status);
   if (failed(source))
-    return status.message();
+    return status.getMessage();
   std::string message;
   ScopedDiagnosticHandler capture(&context, [&](Diagnostic &diagnostic) { message += diagnostic.str(); });
   PassManager passes(&context);

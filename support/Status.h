@@ -1,11 +1,11 @@
-// The outcome of an operation of the host library: fine, or an exit status with a message.
+// The outcome of an operation: fine, or an exit status with a message.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
 #include <string>
 #include <utility>
 
-namespace ortc::host {
+namespace ortc {
 
 /// What the process exits with.
 enum class ExitCode : int { Done = 0, Failed = 1, Refused = 2 };
@@ -30,11 +30,11 @@ private:
   std::string message;
 };
 
-} // namespace ortc::host
+} // namespace ortc
 
 /// Returns from the enclosing function when `expression` is a Status that is not fine.
 #define ORTC_TRY(expression)                                                                                 \
   do {                                                                                                       \
-    if (::ortc::host::Status ortcStatus = (expression); !ortcStatus.isOk())                                  \
+    if (::ortc::Status ortcStatus = (expression); !ortcStatus.isOk())                                        \
       return ortcStatus;                                                                                     \
   } while (false)

@@ -1,0 +1,41 @@
+// Random numbers that are the same everywhere, which those of the standard library are not.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstdint>
+
+namespace ortc {
+
+/// The step of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+inline constexpr uint64_t kGoldenGamma = 0x9e3779b97f4a7c15u;
+
+/// The finalizer of splitmix64: a bijection whose output bits depend on all input bits.
+inline uint64_t mixBits(uint64_t value) {
+  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
+  value = (value ^ value >> 27) * 0x94d049bb133111ebu;
+  return value ^ value >> 31;
+}
+
+/// splitmix64: numbers from a counter.
+class Random {
+public:
+  explicit Random(uint64_t seed) : state(seed) {}
+
+  uint64_t next() { return mixBits(state += kGoldenGamma); }
+  /// In [0, 1).
+  double uniform() { return double(next() >> 11) * 0x1p-53; }
+  /// Mean 0, variance 1: the sum of twelve uniform numbers, close enough to normal, and the same bits with every libm.
+  double normal() {
+    double sum = -6;
+    for (int i = 0; i < 12; ++i)
+      sum += uniform();
+    return sum;
+  }
+  /// In [0, limit), limit > 0. The bias of the multiplication is below limit / 2^64.
+  int64_t below(int64_t limit) { return int64_t((unsigned __int128)(next()) * uint64_t(limit) >> 64); }
+
+private:
+  uint64_t state;
+};
+
+} // namespace ortc
