@@ -15,6 +15,7 @@
 namespace ortc::tool {
 
 using namespace planning;
+using ortc::Status; // the planner has one, too
 
 namespace {
 
