@@ -86,8 +86,8 @@ def Nn_SliceOp : Nn_Op<"slice"> {
   }];
   let arguments = (ins Nn_Tensor:$input, DenseI64ArrayAttr:$starts /*C1*/, DenseI64ArrayAttr:$strides /*C1*/);
   let results = (outs Nn_Tensor:$result /*C2, C3*/);
-  let assemblyFormat = "$input `starts` `=` $starts `strides` `=` $strides attr-dict `:` type($input) `->`
-      type($result)";
+  let assemblyFormat = "$input `starts` `=` $starts `strides` `=` $strides attr-dict `:` type($input) `->` "
+      "type($result)";
   let hasFolder = 1;
 }
 
@@ -249,8 +249,8 @@ def Nn_ArgSortOp : Nn_Op<"arg_sort"> {
   }];
   let arguments = (ins Nn_Tensor:$input, I64Attr:$axis /*C1*/, UnitAttr:$descending);
   let results = (outs Nn_IndexTensor:$result /*C2*/);
-  let assemblyFormat = "$input `axis` `=` $axis (`descending` $descending^)? attr-dict `:` type($input) `->`
-      type($result)";
+  let assemblyFormat = "$input `axis` `=` $axis (`descending` $descending^)? attr-dict `:` type($input) `->` "
+      "type($result)";
 }
 
 def Nn_MomentsOp : Nn_Op<"moments", [AllTypesMatch<["mean", "variance"]>]> {
@@ -283,8 +283,8 @@ def Nn_CumSumOp : Nn_Op<"cumsum", [AllTypesMatch<["input", "result"]>]> {
   }];
   let arguments = (ins Nn_Tensor:$input, I64Attr:$axis /*C1*/, UnitAttr:$exclusive, UnitAttr:$reverse);
   let results = (outs Nn_Tensor:$result /*C2*/);
-  let assemblyFormat = "$input `axis` `=` $axis (`exclusive` $exclusive^)? (`reverse` $reverse^)? attr-dict `:`
-      type($result)";
+  let assemblyFormat = "$input `axis` `=` $axis (`exclusive` $exclusive^)? (`reverse` $reverse^)? attr-dict `:` "
+      "type($result)";
 }
 
 def Nn_SoftmaxOp : Nn_Op<"softmax", [AllTypesMatch<["input", "result"]>]> {
@@ -405,8 +405,8 @@ def Nn_GatherOp : Nn_Op<"gather"> {
   }];
   let arguments = (ins Nn_Tensor:$input, Nn_IndexTensor:$indices, I64Attr:$axis /*C1*/);
   let results = (outs Nn_Tensor:$result /*C2*/);
-  let assemblyFormat = "$input `,` $indices `axis` `=` $axis attr-dict `:` type($input) `,` type($indices) `->`
-      type($result)";
+  let assemblyFormat = "$input `,` $indices `axis` `=` $axis attr-dict `:` type($input) `,` type($indices) `->` "
+      "type($result)";
 }
 
 def Nn_ScatterAddOp : Nn_Op<"scatter_add"> {
@@ -422,8 +422,8 @@ def Nn_ScatterAddOp : Nn_Op<"scatter_add"> {
   }];
   let arguments = (ins Nn_IndexTensor:$indices, Nn_Tensor:$updates /*C2*/, I64Attr:$axis /*C1*/);
   let results = (outs Nn_Tensor:$result);
-  let assemblyFormat = "$indices `,` $updates `axis` `=` $axis attr-dict `:` type($indices) `,` type($updates)
-      `->` type($result)";
+  let assemblyFormat = "$indices `,` $updates `axis` `=` $axis attr-dict `:` type($indices) `,` type($updates) "
+      "`->` type($result)";
 }
 
 def Nn_GatherElementsOp : Nn_Op<"gather_elements"> {
@@ -439,8 +439,8 @@ def Nn_GatherElementsOp : Nn_Op<"gather_elements"> {
   }];
   let arguments = (ins Nn_Tensor:$input, Nn_IndexTensor:$indices, I64Attr:$axis /*C1*/);
   let results = (outs Nn_Tensor:$result /*C2*/);
-  let assemblyFormat = "$input `,` $indices `axis` `=` $axis attr-dict `:` type($input) `,` type($indices) `->`
-      type($result)";
+  let assemblyFormat = "$input `,` $indices `axis` `=` $axis attr-dict `:` type($input) `,` type($indices) `->` "
+      "type($result)";
 }
 
 def Nn_ScatterElementsOp : Nn_Op<"scatter_elements", [AllTypesMatch<["input", "result"]>]> {
@@ -459,8 +459,8 @@ def Nn_ScatterElementsOp : Nn_Op<"scatter_elements", [AllTypesMatch<["input", "r
   let arguments = (ins Nn_ScatterModeAttr:$mode, Nn_Tensor:$input, Nn_IndexTensor:$indices,
       Nn_Tensor:$updates /*C2*/, I64Attr:$axis /*C1*/);
   let results = (outs Nn_Tensor:$result /*C3*/);
-  let assemblyFormat = "$mode $input `,` $indices `,` $updates `axis` `=` $axis attr-dict `:` type($input) `,`
-      type($indices) `,` type($updates) `->` type($result)";
+  let assemblyFormat = "$mode $input `,` $indices `,` $updates `axis` `=` $axis attr-dict `:` type($input) `,` "
+      "type($indices) `,` type($updates) `->` type($result)";
 }
 
 include "dialects/nn/NnSpatialOps.td"
