@@ -9,9 +9,9 @@ def Nn_ScanOp : Op<Nn_Dialect, "scan", [AttrSizedOperandSegments, IsolatedFromAb
   let description = [{
     Runs the body for i = 0, 1, ... tripCount - 1, or downwards from the end with `reverse`. Its arguments are
     the carried values (first `inits`, then what the last iteration yielded), slice i of the leading dimension
-    of every one of
-    `sequences`, and the `invariants` as they are. `nn.yield` gives the next carried values, then items that
-    become slice i of the stacked results. Results are the last carried values, then the stacked ones.
+    of every one of `sequences`, and the `invariants` as they are. `nn.yield` gives the next carried values,
+    then items that become slice i of the stacked results. Results are the last carried values, then the
+    stacked ones.
     C1 `tripCount` is at least 1.
     C2 arguments have the types described above; sequences have `tripCount` slices.
     C3 the body yields the carried values in their types, then one item per stacked result.
@@ -43,16 +43,20 @@ def Nn_ScanOp : Op<Nn_Dialect, "scan", [AttrSizedOperandSegments, IsolatedFromAb
     ::mlir::ResultRange getStacked() { return getResults().drop_front(getNumCarried()); }
     ::mlir::Block &getBlock() { return getBody().front(); }
     ::mlir::ValueRange getCarriedArgs() { return getBlock().getArguments().take_front(getNumCarried()); }
-    ::mlir::ValueRange getSliceArgs() { return getBlock().getArguments().slice(getNumCarried(),
-    getSequences().size()); } ::mlir::ValueRange getInvariantArgs() { return
-    getBlock().getArguments().take_back(getInvariants().size()); } /// What the body yields: next carried
-    values, then items. ::mlir::OperandRange getYielded() { return getBlock().getTerminator()->getOperands();
-    } /// A value from outside as another invariant: the argument to use in the body. ::mlir::Value
-    addInvariant(::mlir::Value value); /// The same loop with further stacked results, `items` of the body.
-    Takes the body; this operation stays behind with /// an empty one, to be replaced and erased.
-    ::ortc::nn::ScanOp takeWithStacked(::mlir::OpBuilder &builder, ::mlir::ValueRange items); /// Values that
-    the body uses although they are defined outside become invariants, constants of one repeated element ///
-    copies inside. For bodies that were built in place. void captureOuterValues();
+    ::mlir::ValueRange getSliceArgs() {
+      return getBlock().getArguments().slice(getNumCarried(), getSequences().size());
+    }
+    ::mlir::ValueRange getInvariantArgs() { return getBlock().getArguments().take_back(getInvariants().size()); }
+    /// What the body yields: next carried values, then items.
+    ::mlir::OperandRange getYielded() { return getBlock().getTerminator()->getOperands(); }
+    /// A value from outside as another invariant: the argument to use in the body.
+    ::mlir::Value addInvariant(::mlir::Value value);
+    /// The same loop with further stacked results, `items` of the body. Takes the body; this operation stays
+    /// behind with an empty one, to be replaced and erased.
+    ::ortc::nn::ScanOp takeWithStacked(::mlir::OpBuilder &builder, ::mlir::ValueRange items);
+    /// Values that the body uses although they are defined outside become invariants, constants of one repeated element
+    /// copies inside. For bodies that were built in place.
+    void captureOuterValues();
   }];
 }
 

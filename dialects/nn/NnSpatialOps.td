@@ -24,8 +24,8 @@ def Nn_ConvOp : Nn_ConvBase<"conv"> {
     `y[n, o, k] = sum over f, c of x[n, o * stride + f * dilation - padding_low, group(k) * C + c] * w[f, c, k]`.
   }] # window # [{
     ```mlir
-    %y = nn.conv %x, %w strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1
-        : tensor<2x8x8x3xf32>, tensor<3x3x3x4xf32> -> tensor<2x8x8x4xf32>
+    %y = nn.conv %x, %w strides = [1, 1] padding = [1, 1] to [1, 1]
+        dilations = [1, 1] groups = 1 : tensor<2x8x8x3xf32>, tensor<3x3x3x4xf32> -> tensor<2x8x8x4xf32>
     ```
   }];
   let arguments = !con((ins Nn_FloatTensor:$input, Nn_FloatTensor:$filter), windowArguments);

@@ -19,8 +19,8 @@ def BuildLossPass : Pass<"ortc-build-loss", "::mlir::ModuleOp"> {
                            "::mlir::math::MathDialect"];
   let options = [
     Option<"loss", "loss", "std::string", "\"cross_entropy\"", "what --loss takes, e.g. smooth_l1:beta=0.5">,
-    Option<"lossInput", "loss-input", "std::string", "",
-        "graph output that feeds the loss; empty: the only or first float one">
+    Option<"lossInput", "loss-input", "std::string", "", "graph output that feeds the loss; empty: the only or "
+        "first float one">
   ];
 }
 
@@ -36,12 +36,12 @@ def DifferentiatePass : Pass<"ortc-differentiate", "::mlir::ModuleOp"> {
       "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
   let options = [
-    Option<"mutateOperation", "mutate-operation", "std::string", "",
-        "for tests: name of an operation whose gradient is scaled">,
+    Option<"mutateOperation", "mutate-operation", "std::string", "", "for tests: name of an operation whose "
+        "gradient is scaled">,
     Option<"mutateOperand", "mutate-operand", "unsigned", "0", "for tests: the operand whose gradient is scaled">,
     Option<"mutateFactor", "mutate-factor", "double", "1.01", "for tests: the factor">,
-    Option<"remarkSaved", "remark-saved", "bool", "false",
-        "for tests: a remark at each operation that names the operands and results its gradient reads">
+    Option<"remarkSaved", "remark-saved", "bool", "false", "for tests: a remark at each operation that names the "
+        "operands and results its gradient reads">
   ];
 }
 
@@ -72,9 +72,9 @@ def ComposeEntriesPass : Pass<"ortc-compose-entries", "::mlir::ModuleOp"> {
     Before: the parts that the passes above made.
     After: only entries, public functions with `train.entry` and `train.binding`: `train` (backward then
     update), `accumulate` where there is such a part (the same without update), `eval` (forward in eval mode,
-    and loss), `predict` (the same without loss and label), and if asked for `gradients` and
-    `update`, which cut `train` in two. New values of state that the forward part makes cross the cut as
-    `train.gradient` of that state, so that `gradients` changes nothing. Arguments that nobody uses are dropped.
+    and loss), `predict` (the same without loss and label), and if asked for `gradients` and `update`, which
+    cut `train` in two. New values of state that the forward part makes cross the cut as `train.gradient` of
+    that state, so that `gradients` changes nothing. Arguments that nobody uses are dropped.
   }];
   let dependentDialects = ["::ortc::train::TrainDialect", "::mlir::func::FuncDialect"];
   let options = [Option<"gradients", "gradients", "bool", "false", "also the entries gradients and update">];

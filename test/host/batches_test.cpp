@@ -9,6 +9,7 @@
 #include "host/batches.h"
 #include "test/host/data_files.h"
 
+using namespace ortc;
 using namespace ortc::host;
 using namespace ortc::host::test;
 

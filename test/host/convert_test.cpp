@@ -7,6 +7,7 @@
 #include "host/data/convert.h"
 #include "test/host/data_files.h"
 
+using namespace ortc;
 using namespace ortc::host;
 using namespace ortc::host::test;
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+using namespace ortc;
 using namespace ortc::host;
 
 namespace {

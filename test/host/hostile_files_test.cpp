@@ -4,6 +4,7 @@
 
 #include "test/host/data_files.h"
 
+using namespace ortc;
 using namespace ortc::host;
 using namespace ortc::host::test;
 

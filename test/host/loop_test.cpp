@@ -18,6 +18,7 @@
 #include "test/host/data_files.h"
 #include "test/runtime/TestArtifact.h"
 
+using namespace ortc;
 using namespace ortc::host;
 using namespace ortc::host::test;
 

@@ -6,6 +6,7 @@
 #include "host/loss_info.h"
 #include "host/text.h"
 
+using namespace ortc;
 using namespace ortc::host;
 
 template <typename T>

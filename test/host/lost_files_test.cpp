@@ -14,6 +14,7 @@
 #include "host/data/mapped_file.h"
 #include "test/host/data_files.h"
 
+using namespace ortc;
 using namespace ortc::host;
 using namespace ortc::host::test;
 

@@ -6,6 +6,7 @@
 #include "host/position.h"
 #include "host/text.h"
 
+using namespace ortc;
 using namespace ortc::host;
 
 static Schedule make(const std::string &text) {

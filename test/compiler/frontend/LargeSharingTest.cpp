@@ -15,8 +15,8 @@ namespace {
 
 class LargeSharingTest : public SharedInitializersTest {
 protected:
-  /// Looks for what is shared in the model that `build` makes for a count, and fails where four times the count takes much more
-  /// than four times the time of the processor: what is quadratic takes sixteen.
+  /// Looks for what is shared in the model that `build` makes for a count, and fails where four times the
+  /// count takes much more than four times the time of the processor: what is quadratic takes sixteen.
   template <typename Build> void expectLinear(int count, Build build) {
     double seconds[2];
     for (int i : {0, 1}) {

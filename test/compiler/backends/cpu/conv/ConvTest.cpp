@@ -532,7 +532,7 @@ TEST(ConvTest, PairsAreWhatIsReadWhereItIsWritten) {
     m.context.loadDialect<ortc::nn::NnDialect>();
     auto source = parseSourceString<ModuleOp>(text, &m.context);
     auto function = *source->getOps<func::FuncOp>().begin();
-    return kernels::test::pairsOf(plan::KernelKind::conv, function);
+    return ortc::kernels::test::pairsOf(ortc::plan::KernelKind::conv, function);
   };
   EXPECT_EQ(pairsOf(kUpdate), (SmallVector<int64_t>{2, 0, 2, 1, 3, 0, 3, 1}));
   EXPECT_EQ(pairsOf(kStridedUpdate), (SmallVector<int64_t>{2, 0}));
@@ -603,7 +603,8 @@ void refuse(llvm::StringRef text, llvm::StringRef want) {
   ASSERT_TRUE(source) << text.str();
   auto function = *source->getOps<func::FuncOp>().begin();
   std::string reason;
-  EXPECT_FALSE(kernels::test::isOneKernel(plan::KernelKind::conv, function, reason)) << text.str();
+  EXPECT_FALSE(ortc::kernels::test::isOneKernel(ortc::plan::KernelKind::conv, function, reason))
+      << text.str();
   EXPECT_EQ(reason, want.str());
 }
 
