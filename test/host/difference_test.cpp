@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/difference.h"
 
+#include "support/Random.h"
+
 #include <cmath>
 #include <gtest/gtest.h>
 
