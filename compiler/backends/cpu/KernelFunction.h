@@ -13,6 +13,16 @@
 
 namespace ortc::cpu {
 
+/// One buffer argument of a kernel: dense, row-major, aligned to its element (a host may bind memory of its
+/// own; buffers of the plan are 64-byte aligned). Booleans are i8, f16 and bf16 are i16.
+struct KernelBuffer {
+  mlir::Type elementType;
+  int64_t elements = 0;
+  bool written = false;
+  /// False when the buffer shares memory with another argument of the same call (in-place): it is then not `noalias`.
+  bool distinct = true;
+};
+
 /// What the caller of a kernel must know.
 struct KernelInfo {
   std::string name;                    ///< symbol of the kernel; its ABI entry is `kernelEntryName(name)`
@@ -25,16 +35,9 @@ struct KernelInfo {
   int64_t bytesRead = 0;
   int64_t bytesWritten = 0;
   KernelBlocking blocking;
-};
 
-/// One buffer argument of a kernel: dense, row-major, aligned to its element (a host may bind memory of its
-/// own; buffers of the plan are 64-byte aligned). Booleans are i8, f16 and bf16 are i16.
-struct KernelBuffer {
-  mlir::Type elementType;
-  int64_t elements = 0;
-  bool written = false;
-  /// False when the buffer shares memory with another argument of the same call (in-place): it is then not `noalias`.
-  bool distinct = true;
+  /// Counts every element of the buffers as read or written once.
+  void addBytes(llvm::ArrayRef<KernelBuffer> buffers);
 };
 
 /// A kernel function being built: `func.func private @name(%buffer0: memref<Nxf32>, ..., %workspace: memref<Wxi8>,

@@ -33,8 +33,6 @@ struct ContractionForm {
   /// Pairs of an input and an output, one after the other, that may share memory: what hangs on the dot reads
   /// the input at the element that it writes, and nowhere else.
   llvm::SmallVector<int64_t> inPlacePairs() const;
-
-  int64_t flops() const { return shape.flops() + epilogue->flops; }
 };
 
 } // namespace ortc::kernels

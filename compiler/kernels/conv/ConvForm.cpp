@@ -66,6 +66,4 @@ SmallVector<int64_t> ConvForm::inPlacePairs() const {
   return epilogue->inPlacePairs({operands[0].buffer, operands[1].buffer});
 }
 
-int64_t ConvForm::flops() const { return shapeOfConv(op).flops() + epilogue->flops; }
-
 } // namespace ortc::kernels

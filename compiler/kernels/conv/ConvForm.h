@@ -34,8 +34,6 @@ struct ConvForm {
 
   /// Pairs of an input and an output that may share memory (FusedEpilogue::inPlacePairs).
   llvm::SmallVector<int64_t> inPlacePairs() const;
-
-  int64_t flops() const;
 };
 
 /// Whether the filter gradient of this shape has the whole sum of an element before it is stored, once.

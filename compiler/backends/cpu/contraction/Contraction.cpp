@@ -159,13 +159,8 @@ KernelInfo ContractionEmitter::emit() {
   info.chunks = plan.outerChunks * plan.rowChunks * plan.laneChunks;
   int64_t partialBytes = bytesOf(plan.partialElements);
   info.workspaceBytesPerWorker = packedBytes + packedRowBytes + partialBytes + bytesOf(plan.tileElements);
-  int64_t depth = 1;
-  for (const ContractionDim &dim : spec.k)
-    depth *= dim.size;
-  info.flops = 2 * plan.outerTotal * plan.row.size * plan.lane.size * depth;
-  for (const KernelBuffer &argument : spec.buffers)
-    (argument.written ? info.bytesWritten : info.bytesRead) +=
-        argument.elements * argument.elementType.getIntOrFloatBitWidth() / 8;
+  info.flops = spec.flops();
+  info.addBytes(spec.buffers);
   kernel = createKernelFunction(builder, module, info, spec.buffers);
   if (plan.packedElements)
     packed = kernel.workspaceView(builder, loc, 0, spec.accumulatorType, plan.packedElements);

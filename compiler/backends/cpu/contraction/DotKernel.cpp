@@ -126,10 +126,8 @@ KernelInfo DotEmitter::emit() {
     outerTotal *= dim.size;
   KernelInfo info;
   info.name = spec.name;
-  info.flops = 2 * outerTotal * longDim.size * thinDim.size * depth.size;
-  for (const KernelBuffer &argument : spec.buffers)
-    (argument.written ? info.bytesWritten : info.bytesRead) +=
-        argument.elements * argument.elementType.getIntOrFloatBitWidth() / 8;
+  info.flops = spec.flops();
+  info.addBytes(spec.buffers);
   int64_t wanted = std::clamp<int64_t>(info.flops / kChunkFlops, 1, kMaxChunks);
   int64_t outerPerChunk = (outerTotal + wanted - 1) / wanted;
   int64_t outerChunks = (outerTotal + outerPerChunk - 1) / outerPerChunk;

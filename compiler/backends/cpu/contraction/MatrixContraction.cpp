@@ -112,13 +112,8 @@ KernelInfo MatrixEmitter::emit(ModuleOp module) {
   info.name = spec.name;
   info.chunks = plan.outerChunks * plan.rowChunks * plan.laneChunks;
   info.workspaceBytesPerWorker = partialAt + bytesOf(plan.sumElements());
-  int64_t depthTotal = 1;
-  for (const ContractionDim &dim : spec.k)
-    depthTotal *= dim.size;
-  info.flops = 2 * plan.outerTotal * plan.row.size * plan.lane.size * depthTotal;
-  for (const KernelBuffer &argument : spec.buffers)
-    (argument.written ? info.bytesWritten : info.bytesRead) +=
-        argument.elements * argument.elementType.getIntOrFloatBitWidth() / 8;
+  info.flops = spec.flops();
+  info.addBytes(spec.buffers);
   kernel = createKernelFunction(builder, module, info, spec.buffers);
   Type word = builder.getI32Type();
   configuration = kernel.workspaceView(builder, loc, 0, word, 16);

@@ -23,10 +23,7 @@ ConvEmitter::ConvEmitter(ModuleOp module, const ConvSpec &spec, const Target &ta
   fma = target.usesFma(spec.numerics);
   info.name = spec.name;
   info.flops = shape.flops();
-  for (const KernelBuffer &buffer : spec.buffers) {
-    int64_t bytes = buffer.elements * ((buffer.elementType.getIntOrFloatBitWidth() + 7) / 8);
-    (buffer.written ? info.bytesWritten : info.bytesRead) += bytes;
-  }
+  info.addBytes(spec.buffers);
 }
 
 void ConvEmitter::begin(ModuleOp module, int64_t workspaceBytes) {
