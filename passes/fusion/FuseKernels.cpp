@@ -265,7 +265,6 @@ namespace {
 
 struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
   using Base::Base;
-  explicit FuseKernelsPass(const kernels::FusionLimits &limits) : limits(limits) {}
 
   void runOnOperation() override {
     SmallVector<func::FuncOp> functions;
@@ -286,6 +285,7 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
     copyStacked(block);
     copyDraws(block);
     copyFreeProducers(block);
+    const kernels::FusionLimits limits{}; // those of CPUs
     FusionGroups fusion(block, limits);
     fusion.fuse();
     std::vector<FusionGroup> groups = fusion.take();
@@ -306,14 +306,8 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
     sortByDependence(block);
     return success();
   }
-
-  kernels::FusionLimits limits;
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createFuseKernelsPass(const kernels::FusionLimits &limits) {
-  return std::make_unique<FuseKernelsPass>(limits);
-}
 
 } // namespace ortc::fusion

@@ -326,10 +326,7 @@ bool FusionGroups::joinSiblings() {
 }
 
 /// Whether the kernel of `op` can work on the result before it is stored.
-static bool takesEpilogue(Operation *op) {
-  const kernels::KernelForm &form = kernels::formOf(op);
-  return form.isRoot(op) && form.takesEpilogue(op);
-}
+static bool takesEpilogue(Operation *op) { return kernels::formOf(op).takesEpilogue(op); }
 
 /// Whether the update `other` should stay a kernel of its own: somebody else wants the gradient, too, or it
 /// is small. A small one waits in a cache, and a tile computes an update more slowly than a loop does (mlp:

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/kernels/FusionLimits.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -11,8 +10,5 @@ namespace ortc::fusion {
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "passes/fusion/Passes.h.inc"
-
-/// With the limits of a family of backends; without, those of CPUs.
-std::unique_ptr<mlir::Pass> createFuseKernelsPass(const kernels::FusionLimits &limits);
 
 } // namespace ortc::fusion
