@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/SourceModel.h"
 
+#include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/InitializerOrigins.h"
 #include "compiler/frontend/onnx.pb.h"
 
@@ -35,20 +36,13 @@ static void visitFloats(const proto::GraphProto &graph,
     add(tensor.values().name(), tensor.values().data_type(), tensor.dims());
 }
 
-/// Calls `visit` for the graphs of branches and loop bodies, those inside of others too.
-static void visitBodies(const proto::GraphProto &graph,
-                        const std::function<void(const proto::GraphProto &)> &visit) {
-  auto inside = [&](const proto::GraphProto &body) {
-    visit(body);
-    visitBodies(body, visit);
-  };
-  for (const auto &node : graph.node())
-    for (const auto &attribute : node.attribute()) {
-      if (attribute.has_g())
-        inside(attribute.g());
-      for (const auto &body : attribute.graphs())
-        inside(body);
-    }
+/// The same for those of branches and loop bodies, outer ones first.
+static void visitInnerFloats(const proto::GraphProto &graph,
+                             const std::function<void(const std::string &, uint64_t)> &visit) {
+  frontend::visitBodies(graph, [&](const proto::GraphProto &body) {
+    visitFloats(body, visit);
+    visitInnerFloats(body, visit);
+  });
 }
 
 int64_t countFloatValues(const frontend::Model &model) {
@@ -56,15 +50,14 @@ int64_t countFloatValues(const frontend::Model &model) {
   uint64_t count = 0;
   auto add = [&](const std::string &, uint64_t elements) { count += elements; };
   visitFloats(graph, add);
-  visitBodies(graph, [&](const proto::GraphProto &body) { visitFloats(body, add); });
+  visitInnerFloats(graph, add);
   return static_cast<int64_t>(count);
 }
 
 std::vector<std::pair<std::string, int64_t>> listInnerInitializers(const frontend::Model &model) {
   std::vector<std::pair<std::string, int64_t>> list;
-  visitBodies(model.getProto().graph(), [&](const proto::GraphProto &body) {
-    visitFloats(body, [&](const std::string &name, uint64_t elements) { list.emplace_back(name, elements); });
-  });
+  visitInnerFloats(model.getProto().graph(),
+                   [&](const std::string &name, uint64_t elements) { list.emplace_back(name, elements); });
   return list;
 }
 

@@ -19,17 +19,6 @@ std::set<std::string> listNames(const proto::GraphProto &graph) {
   return names;
 }
 
-/// Calls `visit` for the graphs in the attributes of the nodes.
-template <typename Visit> static void visitBodies(const proto::GraphProto &graph, Visit visit) {
-  for (const auto &node : graph.node())
-    for (const auto &attribute : node.attribute()) {
-      if (attribute.has_g())
-        visit(attribute.g());
-      for (const auto &body : attribute.graphs())
-        visit(body);
-    }
-}
-
 void NewNames::addInside(const proto::GraphProto &graph) {
   inside.merge(listNames(graph));
   visitBodies(graph, [&](const proto::GraphProto &body) { addInside(body); });

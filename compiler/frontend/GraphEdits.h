@@ -15,6 +15,17 @@ namespace ortc::frontend {
 /// not among them.
 std::set<std::string> listNames(const proto::GraphProto &graph);
 
+/// Calls `visit` for the graphs in the attributes of the nodes, not for those inside of these.
+template <typename Visit> void visitBodies(const proto::GraphProto &graph, Visit visit) {
+  for (const auto &node : graph.node())
+    for (const auto &attribute : node.attribute()) {
+      if (attribute.has_g())
+        visit(attribute.g());
+      for (const auto &body : attribute.graphs())
+        visit(body);
+    }
+}
+
 /// Gives names that nothing in the graph has, nor in branches and loop bodies.
 class NewNames {
 public:

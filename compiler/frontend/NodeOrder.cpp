@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/NodeOrder.h"
 
+#include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/Model.h"
 
 #include <algorithm>
@@ -59,13 +60,7 @@ static void addFreeNames(const proto::GraphProto &graph, Names &free) {
 
 std::unordered_set<std::string_view> findNamesReadInside(const proto::GraphProto &graph) {
   Names read;
-  for (const proto::NodeProto &node : graph.node())
-    for (const proto::AttributeProto &attribute : node.attribute()) {
-      if (attribute.has_g())
-        addFreeNames(attribute.g(), read);
-      for (const proto::GraphProto &body : attribute.graphs())
-        addFreeNames(body, read);
-    }
+  visitBodies(graph, [&](const proto::GraphProto &body) { addFreeNames(body, read); });
   return read;
 }
 

@@ -7,12 +7,12 @@
 #include "compiler/legalize/Legalize.h"
 
 #include "compiler/frontend/GeneratedNames.h"
+#include "compiler/frontend/GraphEdits.h"
 #include "compiler/legalize/Bindings.h"
 #include "compiler/legalize/Legalizer.h"
 #include "dialects/train/ElementTypes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Verifier.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 #include <map>
@@ -107,13 +107,6 @@ static void declareTensors(ModuleOp target, func::FuncOp function, ArrayRef<Argu
   function.setAllResultAttrs(ofResults);
 }
 
-/// "'a' (3 elements), 'b' (4 elements) and 2 more".
-static std::string joinSome(ArrayRef<std::string> items) {
-  size_t shown = std::min<size_t>(items.size(), 4);
-  std::string list = llvm::join(items.begin(), items.begin() + shown, ", ");
-  return shown < items.size() ? list + " and " + std::to_string(items.size() - shown) + " more" : list;
-}
-
 /// Fills the list of initializers and the warnings.
 static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argument> arguments,
                                LegalizeReport &report) {
@@ -153,18 +146,18 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
   for (const auto &[what, names] : ignored) {
     auto [by, reason] = StringRef(what).split('\n');
     bool isOne = names.size() == 1;
-    report.warnings.push_back(joinSome(names) + (isOne ? " is" : " are") + by.str() +
+    report.warnings.push_back(frontend::joinSome(names, 4) + (isOne ? " is" : " are") + by.str() +
                               (isOne ? " but stays constant: " : " but stay constant: ") + reason.str());
   }
   for (const auto &[reason, names] : formulas)
-    report.notes.push_back(joinSome(names) + (names.size() == 1 ? " is" : " are") + " not trained, as " +
-                           reason + "; --train decides otherwise");
+    report.notes.push_back(frontend::joinSome(names, 4) + (names.size() == 1 ? " is" : " are") +
+                           " not trained, as " + reason + "; --train decides otherwise");
   if (!tables.empty())
-    report.warnings.push_back("trained although it looks like a mask or a table: " + joinSome(tables) +
-                              "; --freeze what is no weight");
+    report.warnings.push_back("trained although it looks like a mask or a table: " +
+                              frontend::joinSome(tables, 4) + "; --freeze what is no weight");
   if (!generated.empty())
-    report.warnings.push_back("trained although the exporter made up the name: " + joinSome(generated) +
-                              "; --freeze what is a table and no weight");
+    report.warnings.push_back("trained although the exporter made up the name: " +
+                              frontend::joinSome(generated, 4) + "; --freeze what is a table and no weight");
   for (const Argument &argument : arguments) {
     if (argument.role == train::Role::state && !names.contains(argument.name) &&
         isa<FloatType>(argument.initial.getElementType()))
@@ -208,7 +201,7 @@ static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options
                     "fold it into convolutions") +
         how);
   else if (!folded.empty())
-    report.notes.push_back("batch normalisation seems to be folded into " + joinSome(folded) +
+    report.notes.push_back("batch normalisation seems to be folded into " + frontend::joinSome(folded, 4) +
                            ", which are trained as they are" + how);
   if (options.batchNorm != BatchNormMode::AsExported)
     return;
