@@ -9,8 +9,8 @@ usage: run.py [NAME ...] [--systems ortc tuned stock eager compile whole ort jax
 
 All systems start from the same weights and train on the same data with AdamW; their first five losses must agree.
 Each is a process of its own, pinned to as many cores as it has threads, the last of --cores; they take turns, a fraction of
---seconds at a time, until everyone has had all of it. The median step counts. Where memory does not hold all systems of a
-model, they come in groups, and ortc takes turns with each group.
+--seconds at a time, until everyone has had all of it. The median step counts, and the table has the worst turn beside it.
+Where memory does not hold all systems of a model, they come in groups, and ortc takes turns with each group.
     tuned    ortc train --tune, which measures how kernels are best cut; the ratios are those of ortc without
     stock    PyTorch eager, fused AdamW, in the environment as it is
     eager    the same in the environment where it is fastest (systems.tuned), both layouts of convolutional models
@@ -173,7 +173,9 @@ def describe_commit():
         return None
 
 
-def finish(results, name, threads, system, times, inductor_cache, taken):
+def finish(results, name, threads, system, turns, inductor_cache, taken):
+    """`turns`: step times of each turn that the system had, by the turn's number."""
+    times = [time for turn in turns.values() for time in turn]
     line = {"name": name, "threads": threads, "system": system.system, "variant": system.variant, **taken, **system.facts}
     if inductor_cache and system.system in ("compile", "whole"):
         line.pop("compile_s", None)
@@ -182,6 +184,7 @@ def finish(results, name, threads, system, times, inductor_cache, taken):
             "median_ms": round(statistics.median(times), 5),
             "min_ms": round(min(times), 5),
             "steps": len(times),
+            "turns_ms": {str(turn): round(statistics.median(part), 5) for turn, part in turns.items() if part},
         }
         say(f"  {system.system} {system.variant}: {line['median_ms']} ms")
     results.lines.append(line)
@@ -199,7 +202,7 @@ def measure(args, results, name, threads, scratch):
     ortc = [make_system(args, name, threads, *pair, scratch) for pair in wanted if pair[0] in table.OWN]
     others = [make_system(args, name, threads, *pair, scratch) for pair in wanted if pair[0] not in table.OWN]
     size = fit_together(args.models / name)
-    times = {system: [] for system in ortc + others}
+    times, turn = {system: {} for system in ortc + others}, 0
     try:
         for system in ortc:
             get_ready(system)
@@ -212,7 +215,8 @@ def measure(args, results, name, threads, scratch):
                 for key, rate in peaks.items():
                     ortc[0].facts[key] = max(rate, ortc[0].facts.get(key, 0))
                 for system in ortc + group:
-                    times[system] += attempt(system, lambda: system.run(args.seconds / args.rounds)) or []
+                    times[system][turn] = attempt(system, lambda: system.run(args.seconds / args.rounds)) or []
+                turn += 1
             for system in group:
                 system.close()
                 finish(results, name, threads, system, times[system], args.inductor_cache, taken)

@@ -106,6 +106,23 @@ def ratio(line, ortc):
     return line["median_ms"] / ortc["median_ms"]
 
 
+def worst_turn(lines, ortc):
+    """The least that the fastest other system took in a turn, as a multiple of ortc's median step in the same turn."""
+    if not has_time(ortc):
+        return None
+    own = ortc.get("turns_ms", {})
+    return min(
+        (
+            ms / own[turn]
+            for line in lines
+            if line["system"] in OTHERS and has_time(line) and in_turns(line, ortc)
+            for turn, ms in line.get("turns_ms", {}).items()
+            if turn in own
+        ),
+        default=None,
+    )
+
+
 def share(amount, ortc, rate):
     """`amount` a step as a share of `rate` a second; None where one of them is not known."""
     if not has_time(ortc) or amount is None or not rate:
@@ -154,18 +171,19 @@ def time_table(groups, seen):
     for (name, threads), lines in groups.items():
         ortc = best(lines, ["ortc"])
         row = [name, threads, *(time_cell(best(lines, [system]), ortc) for system in seen)]
-        for label, systems in COMPARED.items():
-            value = ratio(best(lines, systems), ortc)
-            row.append(ratio_cell(value))
+        values = {label: ratio(best(lines, systems), ortc) for label, systems in COMPARED.items()}
+        for label, value in values.items():
             if value:
                 ratios.setdefault((label, threads), []).append(value)
+        first, *rest = map(ratio_cell, values.values())
+        row += [first, ratio_cell(worst_turn(lines, ortc)), *rest]
         rows.append([*row, *map(percent, shares(ortc)), *origin(ortc or lines[0])])
     for threads in sorted({threads for _, threads in groups}):
         means = [ratio_cell(geometric_mean(ratios.get((label, threads), []))) for label in COMPARED]
-        rows.append(["geometric mean", threads, *[""] * len(seen), *means, *[""] * 4])
-    units = [f"{SYSTEMS[system]} ms" for system in seen]
+        rows.append(["geometric mean", threads, *[""] * len(seen), means[0], "", *means[1:], *[""] * 4])
+    units, compared = [f"{SYSTEMS[system]} ms" for system in seen], [f"{label} / ortc" for label in COMPARED]
     return table(
-        ["model", "threads", *units, *(f"{label} / ortc" for label in COMPARED), "peak FLOP/s", "copy rate", "date", "commit"],
+        ["model", "threads", *units, compared[0], "in the worst turn", *compared[1:], "peak FLOP/s", "copy rate", "date", "commit"],
         rows,
     )
 
