@@ -53,7 +53,7 @@ struct Entry {
 struct Code {
   std::string name; ///< e.g. "x86-64-v3"
   ortc_architecture architecture = ORTC_ARCH_X86_64;
-  uint64_t features = 0; ///< bits of ortc_x86_feature
+  uint64_t features = 0; ///< bits of the architecture's enum in ortc/format.h
   Bytes bytes;           ///< a blob (ortc/call.h)
 };
 

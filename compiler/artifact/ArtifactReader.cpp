@@ -27,6 +27,13 @@ const char *entryRoleName(uint32_t role) {
   return role < ORTC_ENTRY_ROLES ? kNames[role] : "unknown";
 }
 
+uint32_t findEntryRole(std::string_view name) {
+  uint32_t role = 0;
+  while (role + 1 < ORTC_ENTRY_ROLES && name != entryRoleName(role))
+    ++role;
+  return role;
+}
+
 const char *dtypeName(uint8_t dtype) {
   static const char *const kNames[] = {"none",   "float32", "uint8",     "int8",       "uint16",  "int16",
                                        "int32",  "int64",   "string",    "bool",       "float16", "float64",

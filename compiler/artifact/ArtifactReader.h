@@ -42,6 +42,8 @@ std::optional<ArtifactFile> readArtifactFile(const std::string &path, std::strin
 /// "parameter", ...; "train", ...; "float32", ... (numpy's names, and "bfloat16"); "tensors", ...
 const char *roleName(uint32_t role);
 const char *entryRoleName(uint32_t role);
+/// The role of that name.
+uint32_t findEntryRole(std::string_view name);
 const char *dtypeName(uint8_t dtype);
 const char *sectionKindName(uint32_t kind);
 

@@ -1,14 +1,14 @@
 // Artifacts in the tools that take them apart.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/driver/InspectArtifact.h"
+#include "compiler/report/InspectArtifact.h"
 #include "test/fuzz/Target.h"
 
 namespace ortc::fuzz {
 
 bool fuzzInspect(Input file) {
   MemoryFile onDisk(file);
-  bool isGood = driver::verifyArtifact(onDisk.getPath(), /*quiet=*/true).isOk();
-  demand(driver::inspectArtifact(onDisk.getPath()).isOk() == isGood, "verify and inspect disagree");
+  bool isGood = report::verifyArtifact(onDisk.getPath(), /*quiet=*/true).isOk();
+  demand(report::inspectArtifact(onDisk.getPath()).isOk() == isGood, "verify and inspect disagree");
   return isGood;
 }
 

@@ -1,6 +1,6 @@
 // The manifest of an artifact: JSON that tools trust no more than the rest.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/driver/MemoryText.h"
+#include "compiler/report/MemoryText.h"
 #include "host/batch_table.h"
 #include "host/kernel_table.h"
 #include "host/loss_info.h"
@@ -17,8 +17,8 @@ bool fuzzManifest(Input file) {
   host::parseKernelTable(text);
   host::BatchTable::parse(text);
   auto manifest = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
-  driver::describePlan(manifest);
-  driver::describeStack(manifest, "train/default");
+  report::describePlan(manifest);
+  report::describeStack(manifest, "train/default");
   return isTaken;
 }
 

@@ -1,6 +1,6 @@
 // The file of --tune.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/driver/TuneCache.h"
+#include "compiler/tuning/TuneCache.h"
 #include "test/fuzz/Target.h"
 
 namespace ortc::fuzz {
@@ -8,7 +8,7 @@ namespace ortc::fuzz {
 bool fuzzTune(Input file) {
   MemoryFile onDisk(file);
   std::string error;
-  driver::TuneCache cache, again;
+  tuning::TuneCache cache, again;
   if (!cache.read(onDisk.getPath(), /*mayBeMissing=*/false, error)) {
     demand(!error.empty(), "a refusal has no reason");
     return false;

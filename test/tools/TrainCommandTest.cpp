@@ -1,19 +1,19 @@
-// Flags of `ortc train` and what the driver is told. The driver itself is replaced by one that remembers.
+// Flags of `ortc train` and what the compiler is told. What compiles is replaced by a function that remembers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <gtest/gtest.h>
 
-#include "compiler/driver/Driver.h"
 #include "tools/ortc/Commands.h"
+#include "tools/ortc/Compiling.h"
 
 using namespace ortc;
 
 static CompileOptions compiled;
 static TuneOptions tuned;
 
-int ortc::driver::compile(const CompileOptions &options, const TuneOptions &tuning) {
+Status ortc::tool::train(const CompileOptions &options, const TuneOptions &tuning) {
   compiled = options;
   tuned = tuning;
-  return 0;
+  return Status();
 }
 
 /// Parses and runs a command line; returns the message of an error, or "".

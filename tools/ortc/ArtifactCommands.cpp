@@ -1,27 +1,27 @@
 // The commands ortc export, inspect, verify.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/driver/ExportModel.h"
-#include "compiler/driver/InspectArtifact.h"
+#include "compiler/artifact/ExportModel.h"
+#include "compiler/report/InspectArtifact.h"
 #include "tools/ortc/Commands.h"
 
 namespace ortc::tool {
 
 void addExportCommand(CLI::App &app, Action &action) {
-  auto options = std::make_shared<driver::ExportOptions>();
+  auto options = std::make_shared<artifact::ExportOptions>();
   CommandLine line(app, "export", "the original ONNX graph with trained weights");
   line.addPositional("DIR", "the artifact", options->artifact);
   line.addText("--load", "FILE.safetensors", "a checkpoint; default: the weights in the artifact",
                options->load);
   line.addText("-o,--output", "TRAINED.onnx", "where the model goes", options->output, true);
   line.addFlag("--quiet", "no output but errors", options->quiet);
-  line.setAction(action, [options] { return finish(driver::exportModel(*options)); });
+  line.setAction(action, [options] { return finish(artifact::exportModel(*options)); });
 }
 
 void addInspectCommand(CLI::App &app, Action &action) {
   auto path = std::make_shared<std::string>();
   CommandLine line(app, "inspect", "entries, bindings, tensors, memory, targets, digests");
   line.addPositional("DIR", "the artifact", *path);
-  line.setAction(action, [path] { return finish(driver::inspectArtifact(*path)); });
+  line.setAction(action, [path] { return finish(report::inspectArtifact(*path)); });
 }
 
 void addVerifyCommand(CLI::App &app, Action &action) {
@@ -33,7 +33,7 @@ void addVerifyCommand(CLI::App &app, Action &action) {
   CommandLine line(app, "verify", "checks every digest and every section");
   line.addPositional("DIR", "the artifact", state->path);
   line.addFlag("--quiet", "no output but errors", state->quiet);
-  line.setAction(action, [state] { return finish(driver::verifyArtifact(state->path, state->quiet)); });
+  line.setAction(action, [state] { return finish(report::verifyArtifact(state->path, state->quiet)); });
 }
 
 } // namespace ortc::tool

@@ -1,7 +1,10 @@
 // The command ortc check.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/driver/CheckGradients.h"
+#include "compiler/check/CheckGradients.h"
 #include "tools/ortc/Commands.h"
+#include "tools/ortc/Compiling.h"
+
+#include <iostream>
 
 namespace ortc::tool {
 
@@ -19,7 +22,7 @@ static bool parseMutation(const std::string &text, GradientMutation &mutation, s
 }
 
 void addCheckCommand(CLI::App &app, Action &action) {
-  auto options = std::make_shared<driver::CheckOptions>();
+  auto options = std::make_shared<check::CheckOptions>();
   CompileOptions &compile = options->compile;
   CommandLine line(app, "check",
                    "compares gradients with differences of the loss, or generated code with the evaluator");
@@ -39,15 +42,21 @@ void addCheckCommand(CLI::App &app, Action &action) {
   line.addValue("--against", "differences|evaluator", "what to compare with; default: differences",
                 [options](const std::string &text, std::string &error) {
                   error = "'" + text + "' is neither differences nor evaluator";
-                  options->against = text == "evaluator" ? driver::CheckAgainst::Evaluator
-                                                         : driver::CheckAgainst::Differences;
+                  options->against =
+                      text == "evaluator" ? check::CheckAgainst::Evaluator : check::CheckAgainst::Differences;
                   return text == "evaluator" || text == "differences";
                 });
   line.addHidden("--mutate-gradient", "OPERATION:OPERAND[:FACTOR]", "for tests: makes a gradient rule wrong",
                  [options](const std::string &text, std::string &error) {
                    return parseMutation(text, options->compile.mutation, error);
                  });
-  line.setAction(action, [options] { return driver::checkGradients(*options); });
+  line.setAction(action, [options] {
+    check::CheckResult result;
+    Status status = check::checkGradients(*options, result);
+    printNotes(result.notes, result.warnings);
+    std::cout << result.table << std::flush;
+    return !status.isOk() ? finish(status) : result.isGood ? 0 : 1;
+  });
 }
 
 } // namespace ortc::tool

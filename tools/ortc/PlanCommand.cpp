@@ -1,14 +1,14 @@
 // The command ortc plan.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/driver/Driver.h"
 #include "tools/ortc/Commands.h"
+#include "tools/ortc/Compiling.h"
 
 namespace ortc::tool {
 
 void addPlanCommand(CLI::App &app, Action &action) {
   struct State {
     CompileOptions options;
-    driver::PlanOptions planning;
+    PlanOptions planning;
     bool isFirstTarget = true;
   };
   auto state = std::make_shared<State>();
@@ -33,7 +33,7 @@ void addPlanCommand(CLI::App &app, Action &action) {
     std::string error;
     if (!checkOptions(state->options, error))
       return reportError(error, 2);
-    return driver::plan(state->options, state->planning);
+    return finish(plan(state->options, state->planning));
   });
 }
 

@@ -1,7 +1,7 @@
 // The command ortc train.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/driver/Driver.h"
 #include "tools/ortc/Commands.h"
+#include "tools/ortc/Compiling.h"
 
 namespace ortc::tool {
 namespace {
@@ -165,7 +165,7 @@ void addTrainCommand(CLI::App &app, Action &action) {
     std::string error;
     if (!checkOptions(state->options, error))
       return reportError(error, 2);
-    return driver::compile(state->options, state->tuning);
+    return finish(train(state->options, state->tuning));
   });
 }
 

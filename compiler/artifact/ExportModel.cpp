@@ -1,0 +1,153 @@
+// The original graph with trained weights.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The source section holds the model without the bytes that the tensor table has. Every initializer of the
+// graph that the table knows as one of the model gets its bytes from a session, so that a checkpoint's
+// weights and running statistics go where the file had them; all others are as they were.
+#include "compiler/artifact/ExportModel.h"
+
+#include "compiler/frontend/onnx.pb.h"
+#include "host/data/atomic_file.h"
+#include "host/data/convert.h"
+#include "host/data/output_paths.h"
+#include "host/report.h"
+#include "host/session.h"
+#include "host/text.h"
+
+namespace ortc::artifact {
+
+using host::DataType;
+
+/// The bytes of a tensor of the session in the dtype of the file: a float16 weight has a float32 master.
+static Status readTensor(const host::Artifact &artifact, host::Session &session,
+                         const ortc_tensor_info &tensor, DataType type, std::string &bytes) {
+  auto stored = static_cast<DataType>(tensor.dtype);
+  std::string name = tensor.name;
+  std::vector<uint8_t> values(tensor.bytes);
+  if (ortc_read(session.get(), tensor.name, values.data(), values.size()) != ORTC_OK)
+    return Status::failure(artifact.getPath() + ": tensor '" + name +
+                           "' cannot be read: " + ortc_session_message(session.get()));
+  if (stored == type) {
+    bytes.assign(values.begin(), values.end());
+    return Status();
+  }
+  host::Array array{name,          stored,        {int64_t(values.size() / host::getElementBytes(stored))},
+                    values.data(), values.size(), nullptr};
+  host::Conversion conversion;
+  ORTC_TRY(host::planConversion(array, type, artifact.getPath() + ": tensor '" + name + "'", conversion));
+  bytes.resize(size_t(array.shape[0]) * host::getElementBytes(type));
+  conversion.convert(values.data(), reinterpret_cast<uint8_t *>(bytes.data()), size_t(array.shape[0]));
+  return Status();
+}
+
+/// 2 or 4 for the integers that artifacts hold in whole bytes, else 0.
+static unsigned lowBitsOf(int32_t type) {
+  bool isFour = type == proto::TensorProto::INT4 || type == proto::TensorProto::UINT4;
+  bool isTwo = type == proto::TensorProto::INT2 || type == proto::TensorProto::UINT2;
+  return isFour ? 4 : isTwo ? 2 : 0;
+}
+
+/// Several elements a byte, the first one lowest.
+static std::string pack(const std::string &bytes, unsigned bits) {
+  size_t perByte = 8 / bits;
+  std::string packed((bytes.size() + perByte - 1) / perByte, 0);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    unsigned element = static_cast<unsigned char>(bytes[i]) & ((1u << bits) - 1);
+    packed[i / perByte] =
+        static_cast<char>(static_cast<unsigned char>(packed[i / perByte]) | element << i % perByte * bits);
+  }
+  return packed;
+}
+
+static bool hasData(const proto::TensorProto &tensor) {
+  return tensor.has_raw_data() || tensor.float_data_size() || tensor.int32_data_size() ||
+         tensor.int64_data_size() || tensor.double_data_size() || tensor.uint64_data_size() ||
+         tensor.string_data_size();
+}
+
+/// Puts `bytes` in as the only data of the initializer.
+static void replaceData(proto::TensorProto &tensor, std::string bytes) {
+  tensor.clear_float_data();
+  tensor.clear_int32_data();
+  tensor.clear_int64_data();
+  tensor.clear_double_data();
+  tensor.clear_uint64_data();
+  tensor.clear_external_data();
+  tensor.clear_data_location();
+  tensor.set_raw_data(std::move(bytes));
+}
+
+/// Fills the initializers; counts those that came from the tensor table.
+static Status fillInitializers(const host::Artifact &artifact, host::Session &session,
+                               proto::GraphProto &graph, int64_t &filled) {
+  for (proto::TensorProto &initializer : *graph.mutable_initializer()) {
+    ortc_tensor_info tensor{};
+    tensor.size = sizeof(tensor);
+    bool isKnown = ortc_tensor_find(artifact.getProgram(), initializer.name().c_str(), &tensor) == ORTC_OK &&
+                   (tensor.flags & ORTC_TENSOR_IN_MODEL);
+    host::Shape shape(initializer.dims().begin(), initializer.dims().end());
+    unsigned low = lowBitsOf(initializer.data_type());
+    auto type = low ? static_cast<DataType>(tensor.dtype) : static_cast<DataType>(initializer.data_type());
+    size_t wanted = 0;
+    if (!isKnown) {
+      if (hasData(initializer) || (host::countBytes(shape, type, wanted) && wanted == 0))
+        continue;
+      return Status::failure(
+          artifact.getPath() + ": initializer '" + initializer.name() +
+          "' is neither in the source section nor in the tensor table; compile the artifact again");
+    }
+    if (host::Shape(tensor.dims, tensor.dims + tensor.rank) != shape || host::getElementBytes(type) == 0)
+      return Status::failure(artifact.getPath() + ": initializer '" + initializer.name() + "' is " +
+                             host::formatShape(shape) + " in the source section but " +
+                             host::formatShape(host::Shape(tensor.dims, tensor.dims + tensor.rank)) +
+                             " in the tensor table");
+    std::string bytes;
+    ORTC_TRY(readTensor(artifact, session, tensor, type, bytes));
+    replaceData(initializer, low ? pack(bytes, low) : std::move(bytes));
+    ++filled;
+  }
+  return Status();
+}
+
+Status exportModel(const ExportOptions &options) {
+  host::Artifact artifact;
+  ORTC_TRY(host::Artifact::open(options.artifact, artifact));
+  const void *source = nullptr;
+  uint64_t bytes = 0;
+  ortc_status status = ortc_program_section(artifact.getProgram(), ORTC_SECTION_SOURCE, &source, &bytes);
+  if (status == ORTC_E_NOT_FOUND)
+    return Status::refusal(artifact.getPath() +
+                           ": was compiled with --no-source and has no graph to export; compile "
+                           "it without that flag, checkpoints stay valid");
+  proto::ModelProto model;
+  if (status != ORTC_OK || bytes > INT32_MAX || !model.ParseFromArray(source, int(bytes)))
+    return Status::failure(artifact.getPath() + ": its source section is damaged");
+  std::vector<host::NamedFile> inputs = host::listArtifactFiles(options.artifact);
+  inputs.push_back({"--load", options.load});
+  ORTC_TRY(host::checkOutputs(inputs, {{"-o", options.output}}));
+  host::Session session;
+  ORTC_TRY(host::Session::create(artifact, {1, false}, session));
+  if (!options.load.empty()) {
+    host::LoadResult loaded;
+    ORTC_TRY(session.load(options.load, loaded));
+  }
+  int64_t filled = 0;
+  ORTC_TRY(fillInitializers(artifact, session, *model.mutable_graph(), filled));
+  if (model.ByteSizeLong() > size_t(INT32_MAX))
+    return Status::failure(options.output + ": would have " + std::to_string(model.ByteSizeLong()) +
+                           " bytes, and an ONNX file in one piece has at most 2147483647");
+  std::string text;
+  if (!model.SerializeToString(&text))
+    return Status::failure(options.output + ": the model cannot be written");
+  host::AtomicFile file(options.output);
+  ORTC_TRY(file.open());
+  ORTC_TRY(file.write(text));
+  ORTC_TRY(file.commit());
+  host::Reporter(options.quiet)
+      .line("wrote " + options.output + ": " + host::formatBytes(text.size()) + ", " +
+            host::formatCount(filled, "tensor") + " from " +
+            (options.load.empty() ? "the artifact" : options.load));
+  return Status();
+}
+
+} // namespace ortc::artifact

@@ -1,0 +1,21 @@
+// The original graph with trained weights.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <string>
+
+#include "support/Status.h"
+
+namespace ortc::artifact {
+
+struct ExportOptions {
+  std::string artifact, output;
+  std::string load; ///< a checkpoint; empty: the weights as they were compiled in
+  bool quiet = false;
+};
+
+/// Writes the ONNX graph that an artifact was made from, with the weights of a checkpoint in their place: the
+/// same nodes, names and dtypes as the file that was compiled.
+Status exportModel(const ExportOptions &options);
+
+} // namespace ortc::artifact

@@ -1,0 +1,144 @@
+// An artifact's folder, written whole or not at all.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/artifact/OutputFolder.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+
+namespace ortc::artifact {
+
+using host::AtomicFile;
+
+/// The files of an artifact.
+static constexpr const char *kModel = "model.ortc", *kManifest = "manifest.json";
+
+static std::string trim(std::string path) {
+  while (path.size() > 1 && path.back() == '/')
+    path.pop_back();
+  return path;
+}
+
+OutputFolder::OutputFolder(std::string given)
+    : target(std::move(given)), place(trim(target)), model(place + "/" + kModel),
+      manifest(place + "/" + kManifest) {}
+
+OutputFolder::~OutputFolder() {
+  model.drop();
+  manifest.drop();
+  for (size_t i = made.size(); i-- > 0;)
+    rmdir(made[i]->path.c_str()); // which says no where something is in it
+}
+
+/// A folder with nothing else may be written to. What a compilation that was killed has left is nobody's.
+static bool isOwn(const std::string &name) {
+  return name == kModel || name == kManifest || AtomicFile::isTemporary(name, kModel) ||
+         AtomicFile::isTemporary(name, kManifest);
+}
+
+Status OutputFolder::check() const {
+  std::error_code code;
+  fs::file_status status = fs::status(place, code);
+  bool isThere = fs::exists(status);
+  if (isThere && !fs::is_directory(status))
+    return Status::refusal("output '" + target + "' is a file; name a folder");
+  if (!isThere && fs::is_symlink(fs::symlink_status(place, code)))
+    return Status::refusal("output '" + target + "' is a link that leads nowhere; name a folder");
+  std::vector<std::string> others;
+  for (const fs::directory_entry &item : fs::directory_iterator(place, code))
+    if (std::string name = item.path().filename().string(); !isOwn(name))
+      others.push_back(name);
+  if (!others.empty()) {
+    std::sort(others.begin(), others.end());
+    std::string list;
+    for (size_t i = 0; i < others.size() && i < 4; ++i)
+      list += (i ? ", '" : "'") + others[i] + "'";
+    if (others.size() > 4)
+      list += " and " + std::to_string(others.size() - 4) + " more";
+    return Status::refusal(
+        "output folder '" + target + "' holds " + list +
+        ": it is replaced whole, so only files of an artifact may be in it; move the others or name "
+        "another folder");
+  }
+  if (isThere)
+    return access(place.c_str(), W_OK | X_OK) == 0
+               ? Status()
+               : Status::failure("cannot write to output folder '" + target + "': " + std::strerror(errno));
+  // The closest folder that is there must take a new entry.
+  fs::path parent = fs::absolute(place, code).parent_path();
+  while (!fs::exists(fs::symlink_status(parent, code)) && parent.has_relative_path())
+    parent = parent.parent_path();
+  if (!fs::is_directory(parent, code))
+    return Status::refusal("cannot create output folder '" + target + "': '" + parent.string() +
+                           "' is no folder");
+  if (access(parent.c_str(), W_OK | X_OK) != 0)
+    return Status::failure("cannot create output folder '" + target + "' in '" + parent.string() +
+                           "': " + std::strerror(errno));
+  return Status();
+}
+
+/// Those that are not there yet; they are removed again where there is no commit.
+Status OutputFolder::makeFolders() {
+  fs::path way;
+  for (const fs::path &part : fs::path(place)) {
+    way /= part;
+    auto folder = std::make_unique<Made>();
+    folder->path = way.string();
+    host::SignalsWait signals;
+    if (mkdir(folder->path.c_str(), 0777) == 0) {
+      folder->guard.remember(folder->path.c_str(), -1);
+      made.push_back(std::move(folder));
+    } else if (std::error_code code; !fs::is_directory(way, code)) {
+      return Status::failure("cannot create output folder '" + target + "': " + std::strerror(errno));
+    }
+  }
+  return Status();
+}
+
+Status OutputFolder::write(std::string_view modelText, std::string_view manifestText) {
+  ORTC_TRY(check());
+  ORTC_TRY(makeFolders());
+  ORTC_TRY(model.open());
+  ORTC_TRY(model.write(modelText.data(), modelText.size()));
+  ORTC_TRY(model.flush());
+  ORTC_TRY(manifest.open());
+  ORTC_TRY(manifest.write(manifestText.data(), manifestText.size()));
+  return manifest.flush();
+}
+
+Status OutputFolder::commit() {
+  // Two that write to one folder must not mix their files. Where there are no locks they are quick, at least.
+  int folder = ::open(place.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  while (flock(folder, LOCK_EX) != 0 && errno == EINTR) {
+  }
+  Status status = swap();
+  ::close(folder);
+  return status;
+}
+
+/// The old copy goes before the old artifact, so that no manifest is ever beside an artifact that is not its own.
+Status OutputFolder::swap() {
+  std::ostringstream old;
+  bool wasThere = bool(old << std::ifstream(manifest.getPlace(), std::ios::binary).rdbuf());
+  if (unlink(manifest.getPlace().c_str()) != 0 && errno != ENOENT)
+    return Status::failure(manifest.getPlace() + ": cannot be replaced: " + std::strerror(errno));
+  if (Status status = model.commit(); !status.isOk()) {
+    AtomicFile again(manifest.getPlace());
+    if (wasThere && again.open().isOk() && again.write(old.str()).isOk())
+      (void)again.commit();
+    return status;
+  }
+  made.clear(); // the artifact is there
+  return manifest.commit();
+}
+
+} // namespace ortc::artifact

@@ -1,0 +1,47 @@
+// An artifact's folder, written whole or not at all.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "host/data/atomic_file.h"
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace ortc::artifact {
+
+/// The folder of an artifact. A folder that is there stays the same folder, a mounted one or somebody's
+/// working directory, say; its files are replaced, and only an artifact's own files may be in it.
+/// `model.ortc` is the artifact, manifest and all: its rename decides, and `manifest.json`, a copy for
+/// people, is never that of another one. Destroyed without commit, it leaves nothing behind, the folders that
+/// it made neither.
+class OutputFolder {
+public:
+  explicit OutputFolder(std::string target);
+  ~OutputFolder();
+  OutputFolder(const OutputFolder &) = delete;
+  OutputFolder &operator=(const OutputFolder &) = delete;
+
+  /// Refuses a target that is a file or a folder with something else in it; fails where it cannot be created or written
+  /// to. Touches nothing.
+  Status check() const;
+  /// Checks again, makes the folder and writes both files beside their places.
+  Status write(std::string_view model, std::string_view manifest);
+  /// Puts them in their places. There is an artifact at every moment, where there was one.
+  Status commit();
+
+private:
+  struct Made {
+    std::string path;
+    host::HalfMade guard;
+  };
+  Status makeFolders();
+  Status swap();
+
+  const std::string target;                ///< as given, for messages
+  std::string place;                       ///< the same without slashes at its end
+  std::vector<std::unique_ptr<Made>> made; ///< folders, the outermost first
+  host::AtomicFile model, manifest;
+};
+
+} // namespace ortc::artifact

@@ -1,0 +1,26 @@
+// Tensors as the artifact stores them.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "dialects/train/TrainDialect.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace ortc::artifact {
+
+/// ONNX's number (TensorProto.DataType) of the element type of what an operation declares: that of its `train.dtype`
+/// where it has one, as integers of the program are signless, else `element`.
+uint8_t onnxDataType(mlir::Operation *declaration, mlir::Type element);
+
+/// Strides in bytes, by dimension of the tensor as the ONNX file has it.
+std::vector<int64_t> storedStrides(train::TensorOp tensor);
+/// The same for a dense array of shape `stored` whose dimension i is dimension permutation[i] of the tensor.
+std::vector<int64_t> stridesOf(llvm::ArrayRef<int64_t> stored, llvm::ArrayRef<int64_t> permutation,
+                               int64_t elementBytes);
+
+/// Writes the tensor's initial value, in its stored layout, to `image`; nothing when it starts as zero. False when the
+/// attribute's data cannot be read.
+bool writeInitial(train::TensorOp tensor, uint8_t *image);
+
+} // namespace ortc::artifact

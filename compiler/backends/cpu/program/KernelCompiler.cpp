@@ -1,0 +1,283 @@
+// Kernels and steps to a code blob.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A context of MLIR belongs to one thread while passes run, so every worker has its own and reads kernels as text.
+#include "compiler/backends/cpu/program/KernelCompiler.h"
+
+#include "compiler/artifact/ArtifactReader.h"
+#include "compiler/backends/cpu/KernelGenerator.h"
+#include "compiler/backends/cpu/object/BlobLoader.h"
+#include "compiler/backends/cpu/object/Lowering.h"
+#include "compiler/backends/cpu/step/StepFunction.h"
+#include "dialects/nn/NnDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Parser/Parser.h"
+
+#include "ortc/call.h"
+
+#include <atomic>
+#include <system_error>
+#include <thread>
+
+using namespace mlir;
+
+namespace ortc::cpu {
+
+/// Work below this is done by the calling thread: waking the pool costs as much.
+static constexpr double kSerialSeconds = 10e-6;
+
+namespace {
+
+/// One kernel on its way to an object.
+struct Job {
+  std::string text;
+  std::string name; ///< empty: its own
+  const KernelChoices *choices = nullptr;
+  bool isSurvey = false; ///< it ends with `info`
+  KernelInfo info;
+  Object object;
+  std::string error;
+};
+
+/// Runs jobs in a context of its own.
+class Worker {
+public:
+  Worker(const Target &target, const GeneratorOptions &options)
+      : target(target), options(options), context(MLIRContext::Threading::DISABLED) {
+    context.loadDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect, memref::MemRefDialect,
+                        nn::NnDialect, plan::PlanDialect, scf::SCFDialect, vector::VectorDialect,
+                        LLVM::LLVMDialect>();
+  }
+
+  void run(Job &job) {
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      if (diagnostic.getSeverity() == DiagnosticSeverity::Error && job.error.empty())
+        job.error = diagnostic.str();
+      return success();
+    });
+    auto source = parseSourceString<ModuleOp>(job.text, &context);
+    if (!source)
+      return;
+    auto function = *source->getOps<func::FuncOp>().begin();
+    if (!job.name.empty())
+      function.setSymName(job.name);
+    options.choices = job.choices;
+    OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
+    auto info = generateKernel(*module, function, target, options);
+    if (succeeded(info))
+      job.info = *info;
+    if (succeeded(info) && job.isSurvey)
+      return;
+    if (failed(info) || failed(lowerToLLVM(*module))) {
+      if (job.error.empty())
+        job.error = "kernel " + function.getSymName().str() + " cannot be generated";
+      return;
+    }
+    auto object = emitObject(*module, target);
+    if (object)
+      job.object = std::move(*object);
+    else
+      job.error = llvm::toString(object.takeError());
+  }
+
+private:
+  const Target &target;
+  GeneratorOptions options;
+  MLIRContext context;
+};
+
+} // namespace
+
+bool isParallel(const KernelInfo &info) {
+  double seconds = std::max(static_cast<double>(std::max(info.flops, info.cost)) / 50e9,
+                            static_cast<double>(info.bytesRead + info.bytesWritten) / 20e9);
+  return info.chunks > 1 && seconds > kSerialSeconds;
+}
+
+int64_t scratchBytes(const KernelInfo &info, const Target &target) {
+  return info.workspaceBytesPerWorker * (isParallel(info) ? target.workers : 1);
+}
+
+artifact::Code makeSection(const TargetCode &code) {
+  return {code.target.name, ORTC_ARCH_X86_64, code.target.requiredFeatures, code.blob.bytes};
+}
+
+static StackUse findStack(const StackFrames &frames, const PointerCalls &pointers, const std::string &step) {
+  StackUse use;
+  use.caller = findStackUse(frames, pointers, step);
+  std::string task = kTaskFunction.str();
+  use.worker = pointers.count(task) ? findStackUse(frames, pointers, task) : 0;
+  return use;
+}
+
+static bool emitSteps(ModuleOp module, const kernels::ProgramKernels &kernels, TargetCode &code,
+                      std::vector<Object> &objects, std::string &error) {
+  SymbolTable symbols(module);
+  llvm::StringMap<StepKernel> steps;
+  for (auto [i, name] : llvm::enumerate(kernels.names)) {
+    const KernelInfo &info = code.kernels[i];
+    auto kind = symbols.lookup(name)->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue();
+    steps[name] = {kernelEntryName(info.name),
+                   info.chunks,
+                   isParallel(info),
+                   info.workspaceBytesPerWorker > 0,
+                   kind == plan::KernelKind::check,
+                   static_cast<uint32_t>(i)};
+  }
+  OwningOpRef<ModuleOp> stepModule = ModuleOp::create(UnknownLoc::get(module.getContext()));
+  std::vector<BlobEntry> entries;
+  std::vector<PointerCalls> pointerCalls;
+  for (auto program : module.getOps<plan::ProgramOp>()) {
+    std::string symbol = "step_" + program.getSymName().str();
+    pointerCalls.push_back(createStepFunction(*stepModule, program, symbol, steps));
+    entries.push_back(
+        {artifact::findEntryRole(program.getRole()), static_cast<uint32_t>(program.getBinding()), 0, symbol});
+  }
+  auto object = emitObject(*stepModule, code.target);
+  if (!object) {
+    error = llvm::toString(object.takeError());
+    return false;
+  }
+  objects.push_back(std::move(*object));
+  auto blob = linkBlob(objects, entries);
+  if (!blob) {
+    error = llvm::toString(blob.takeError());
+    return false;
+  }
+  code.blob = std::move(*blob);
+  for (auto [entry, pointers] : llvm::zip_equal(entries, pointerCalls))
+    code.stack.push_back(findStack(code.blob.frames, pointers, entry.symbol));
+  return true;
+}
+
+static std::string printKernel(const SymbolTable &symbols, StringRef name) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  symbols.lookup(name)->print(stream, OpPrintingFlags().useLocalScope());
+  return text;
+}
+
+/// A job for each kernel; `options` must outlive them.
+static std::vector<Job> makeJobs(ModuleOp module, const std::vector<std::string> &names,
+                                 const KernelOptions &options) {
+  SymbolTable symbols(module);
+  std::vector<Job> jobs(names.size());
+  for (auto [job, name] : llvm::zip_equal(jobs, names)) {
+    job.text = printKernel(symbols, name);
+    job.choices = options.choices ? &*options.choices : nullptr;
+  }
+  return jobs;
+}
+
+/// Runs all jobs and moves their objects out; false with the first error.
+static bool runJobs(std::vector<Job> &jobs, const Target &target, const GeneratorOptions &options,
+                    unsigned threads, std::vector<KernelInfo> &infos, std::vector<Object> &objects,
+                    std::string &error) {
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    Worker worker(target, options);
+    for (size_t i = next++; i < jobs.size(); i = next++)
+      worker.run(jobs[i]);
+  };
+  std::vector<std::thread> pool;
+  try {
+    for (unsigned i = 1; i < std::min<size_t>(threads, jobs.size()); ++i)
+      pool.emplace_back(work);
+  } catch (const std::system_error &) { // those that could be started do all the work
+  }
+  work();
+  for (std::thread &thread : pool)
+    thread.join();
+  for (Job &job : jobs) {
+    if (!job.error.empty()) {
+      error = job.error;
+      return false;
+    }
+    infos.push_back(std::move(job.info));
+    objects.push_back(std::move(job.object));
+  }
+  return true;
+}
+
+/// The names that index checks use, numbered.
+static GeneratorOptions makeGeneratorOptions(const KernelOptions &options,
+                                             const std::vector<std::string> &checkNames) {
+  GeneratorOptions generator;
+  generator.numerics = options.numerics;
+  for (auto [i, name] : llvm::enumerate(checkNames))
+    generator.checkNames[name] = i;
+  return generator;
+}
+
+bool surveyKernels(ModuleOp module, const std::vector<std::string> &names, const Target &target,
+                   const KernelOptions &options, std::vector<KernelInfo> &infos, std::string &error) {
+  std::vector<std::string> checkNames;
+  std::vector<Job> jobs = makeJobs(module, names, options);
+  SymbolTable symbols(module);
+  for (auto [job, name] : llvm::zip_equal(jobs, names)) {
+    job.isSurvey = true;
+    symbols.lookup(name)->walk(
+        [&](nn::CheckIndexOp check) { checkNames.push_back(check.getTensor().str()); });
+  }
+  std::vector<Object> objects;
+  return runJobs(jobs, target, makeGeneratorOptions(options, checkNames), options.threads, infos, objects,
+                 error);
+}
+
+/// Whether the scratch of every kernel has the room that was planned for it.
+static bool checkScratch(ModuleOp module, const kernels::ProgramKernels &kernels, ArrayRef<KernelInfo> infos,
+                         const Target &target, std::string &error) {
+  SymbolTable symbols(module);
+  for (auto [name, info] : llvm::zip_equal(kernels.names, infos)) {
+    int64_t bytes = scratchBytes(info, target), planned = plan::scratchOf(symbols.lookup(name));
+    if (bytes <= planned)
+      continue;
+    error = "kernel " + name + " needs " + std::to_string(bytes) + " bytes of scratch, and the plan has " +
+            std::to_string(planned) + "; please report this with the model";
+    return false;
+  }
+  return true;
+}
+
+bool compileKernels(ModuleOp module, const kernels::ProgramKernels &kernels, const Target &target,
+                    const KernelOptions &options, TargetCode &code, std::string &error) {
+  code.target = target;
+  std::vector<Job> jobs = makeJobs(module, kernels.names, options);
+  std::vector<Object> objects;
+  return runJobs(jobs, target, makeGeneratorOptions(options, kernels.checkNames), options.threads,
+                 code.kernels, objects, error) &&
+         checkScratch(module, kernels, code.kernels, target, error) &&
+         emitSteps(module, kernels, code, objects, error);
+}
+
+bool compileVariants(ModuleOp module, const std::vector<KernelVariant> &variants, const Target &target,
+                     const KernelOptions &options, std::vector<KernelInfo> &infos, CodeBlob &blob,
+                     std::string &error) {
+  GeneratorOptions generator;
+  generator.numerics = options.numerics;
+  SymbolTable symbols(module);
+  std::vector<Job> jobs(variants.size());
+  for (auto [job, variant] : llvm::zip_equal(jobs, variants)) {
+    job.text = printKernel(symbols, variant.kernel);
+    job.name = variant.name;
+    job.choices = &variant.choices;
+  }
+  std::vector<Object> objects;
+  if (!runJobs(jobs, target, generator, options.threads, infos, objects, error))
+    return false;
+  auto linked = linkBlob(objects);
+  if (!linked) {
+    error = llvm::toString(linked.takeError());
+    return false;
+  }
+  blob = std::move(*linked);
+  return true;
+}
+
+} // namespace ortc::cpu

@@ -1,0 +1,72 @@
+// Kernels and steps to a code blob.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/artifact/Artifact.h"
+#include "compiler/backends/cpu/KernelFunction.h"
+#include "compiler/backends/cpu/Target.h"
+#include "compiler/backends/cpu/object/Blob.h"
+#include "compiler/kernels/ProgramKernels.h"
+#include "dialects/plan/PlanDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ortc::cpu {
+
+/// Bytes of stack that the code of a program takes, without the host's functions that it calls; absent where not known.
+struct StackUse {
+  std::optional<uint64_t> caller; ///< of the thread that calls the step
+  std::optional<uint64_t> worker; ///< of a thread of the pool
+};
+
+/// The code of all programs of a module for one target.
+struct TargetCode {
+  Target target;
+  CodeBlob blob;
+  std::vector<KernelInfo> kernels; ///< in the order of `kernels::ProgramKernels::names`
+  std::vector<StackUse> stack;     ///< in the order of the programs
+};
+
+/// Whether a kernel is worth more than one thread: its step hands it to the pool.
+bool isParallel(const KernelInfo &info);
+
+/// Scratch of one call: of all `target.workers` where it is handed to the pool, otherwise of the thread that calls.
+int64_t scratchBytes(const KernelInfo &info, const Target &target);
+
+/// The artifact's section of that code.
+artifact::Code makeSection(const TargetCode &code);
+
+/// How kernels are compiled.
+struct KernelOptions {
+  Numerics numerics = Numerics::Fast;
+  unsigned threads = 1;                      ///< of the compiler
+  std::optional<KernelChoices> choices = {}; ///< as in GeneratorOptions
+};
+
+/// Generates and compiles every kernel, each in a module of its own, then the step functions, and links them. The same
+/// bytes whatever the number of threads. `error` says what failed: kernels must keep to the scratch that
+/// their functions say (annotateKernels).
+bool compileKernels(mlir::ModuleOp module, const kernels::ProgramKernels &kernels, const Target &target,
+                    const KernelOptions &options, TargetCode &code, std::string &error);
+
+/// Generates kernels without compiling them, for what is known of them then: their counts and their
+/// workspaces. `infos` are in the order of `names`.
+bool surveyKernels(mlir::ModuleOp module, const std::vector<std::string> &names, const Target &target,
+                   const KernelOptions &options, std::vector<KernelInfo> &infos, std::string &error);
+
+/// A kernel under another name, with choices of its own.
+struct KernelVariant {
+  std::string kernel, name;
+  KernelChoices choices;
+};
+
+/// Generates, compiles and links variants of kernels, without any step function. `infos` are in their order.
+bool compileVariants(mlir::ModuleOp module, const std::vector<KernelVariant> &variants, const Target &target,
+                     const KernelOptions &options, std::vector<KernelInfo> &infos, CodeBlob &blob,
+                     std::string &error);
+
+} // namespace ortc::cpu

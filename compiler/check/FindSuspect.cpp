@@ -1,0 +1,191 @@
+// Which operation a wrong gradient comes from.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/check/FindSuspect.h"
+
+#include "compiler/evaluator/Evaluator.h"
+#include "host/difference.h"
+#include "host/text.h"
+#include "support/Random.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace ortc::check {
+
+using evaluator::Evaluator;
+using evaluator::HostTensor;
+
+namespace {
+
+/// One operation differentiated by itself.
+class LocalCheck {
+public:
+  LocalCheck(Operation *op, const ProgramValues &values, const autodiff::DifferentiateOptions &options)
+      : op(op), values(values), options(options), builder(op->getLoc(), op->getContext()) {}
+
+  /// The number of the first operand whose gradient is wrong, with the error; none when all are right.
+  std::optional<unsigned> run(double tolerance, double &error);
+
+private:
+  static bool isFloat(Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    return type && isa<FloatType>(type.getElementType());
+  }
+  /// The sum of cotangents times results.
+  double weigh(ArrayRef<const HostTensor *> operands);
+
+  Operation *op;
+  const ProgramValues &values;
+  const autodiff::DifferentiateOptions &options;
+  nn::TensorBuilder builder;
+  Evaluator evaluator{evaluator::Precision::declared};
+  SmallVector<HostTensor> cotangents; ///< as results; empty types for integers
+};
+
+} // namespace
+
+double LocalCheck::weigh(ArrayRef<const HostTensor *> operands) {
+  auto results = evaluator.evaluate(op, operands);
+  if (failed(results))
+    return std::nan("");
+  double sum = 0;
+  for (auto [result, cotangent] : llvm::zip_equal(*results, cotangents))
+    for (int64_t i = 0; result.isFloat() && i < result.size(); ++i)
+      sum += result.getFloat(i) * cotangent.getFloat(i);
+  return sum;
+}
+
+std::optional<unsigned> LocalCheck::run(double tolerance, double &error) {
+  Random random(1);
+  auto draw = [&](RankedTensorType type) {
+    HostTensor tensor(type);
+    for (int64_t i = 0; tensor.isFloat() && i < tensor.size(); ++i)
+      tensor.setFloat(i, random.normal());
+    return tensor;
+  };
+  for (Value result : op->getResults())
+    cotangents.push_back(draw(cast<RankedTensorType>(result.getType())));
+
+  // A function of operands and cotangents that returns the gradients.
+  OwningOpRef<ModuleOp> module = ModuleOp::create(op->getLoc());
+  builder.setInsertionPointToEnd(module->getBody());
+  auto function = func::FuncOp::create(builder, "local", builder.getFunctionType({}, {}));
+  Block *block = function.addEntryBlock();
+  builder.setInsertionPointToEnd(block);
+  SmallVector<HostTensor> arguments;
+  SmallVector<Value> operands, outputs, weights;
+  SmallVector<unsigned> numbers;
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    Value argument = block->addArgument(operand.getType(), op->getLoc());
+    arguments.push_back(values.at(operand));
+    if (isFloat(operand)) {
+      operands.push_back(argument);
+      numbers.push_back(i);
+    }
+  }
+  Operation *copy = builder.clone(*op);
+  copy->setOperands(block->getArguments());
+  for (auto [i, result] : llvm::enumerate(copy->getResults())) {
+    if (!isFloat(result))
+      continue;
+    outputs.push_back(result);
+    weights.push_back(block->addArgument(result.getType(), op->getLoc()));
+    arguments.push_back(cotangents[i]);
+  }
+  if (operands.empty() || outputs.empty())
+    return std::nullopt;
+  auto gradients = autodiff::differentiate(builder, outputs, weights, operands, options);
+  if (failed(gradients))
+    return std::nullopt;
+  SmallVector<Value> results;
+  for (auto [gradient, operand] : llvm::zip_equal(gradients->gradients, operands))
+    results.push_back(gradient ? gradient : builder.zerosLike(operand));
+  func::ReturnOp::create(builder, results);
+  auto evaluated = evaluator.evaluate(*block, arguments);
+  if (failed(evaluated))
+    return std::nullopt;
+
+  for (auto [k, number] : llvm::enumerate(numbers)) {
+    const HostTensor &at = arguments[number], &gradient = (*evaluated)[k];
+    HostTensor direction = draw(at.getType()), moved = at;
+    double derivative = 0, squares = 0, norm = 0, largest = 0;
+    for (int64_t i = 0; i < at.size(); ++i) {
+      norm += at.getFloat(i) * at.getFloat(i);
+      squares += direction.getFloat(i) * direction.getFloat(i);
+      largest += gradient.getFloat(i) * gradient.getFloat(i);
+    }
+    if (!(squares > 0) || !std::isfinite(norm))
+      continue;
+    for (int64_t i = 0; i < at.size(); ++i) {
+      // Leans towards the gradient: an error in its size shows best there.
+      double lean = largest > 0 ? gradient.getFloat(i) / std::sqrt(largest) : 0;
+      direction.setFloat(i, direction.getFloat(i) / std::sqrt(squares) + lean);
+      derivative += direction.getFloat(i) * gradient.getFloat(i);
+    }
+    SmallVector<const HostTensor *> pointers;
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      pointers.push_back(i == number ? &moved : &arguments[i]);
+    auto f = [&](double step) {
+      for (int64_t i = 0; i < at.size(); ++i)
+        moved.setFloat(i, at.getFloat(i) + step * direction.getFloat(i));
+      return weigh(pointers);
+    };
+    double value = f(0);
+    if (!std::isfinite(value) || !std::isfinite(derivative))
+      continue;
+    host::Difference difference = host::compareDerivative(
+        f, value, derivative, {tolerance, 1e-9, 1e-4 * std::max(0.1, std::sqrt(norm))});
+    if (difference.isGood)
+      continue;
+    error = difference.error;
+    return number;
+  }
+  return std::nullopt;
+}
+
+/// The ONNX node that an operation was made for, in words.
+static std::string describeNode(Operation *op) {
+  auto name = op->getLoc()->findInstanceOf<NameLoc>();
+  if (!name)
+    return "";
+  auto [type, node] = name.getName().getValue().split(':');
+  return node.empty() ? ", part of the " + type.str()
+                      : ", part of the node '" + node.str() + "' (" + type.str() + ")";
+}
+
+std::string findSuspect(ModuleOp parts, const ValueSource &source, const NamedValues &compiled,
+                        const autodiff::DifferentiateOptions &options, double tolerance) {
+  std::string error;
+  auto backward = parts.lookupSymbol<func::FuncOp>("backward_0");
+  auto comparisons = compareWithEvaluator(backward, source, compiled, tolerance, error);
+  if (failed(comparisons))
+    return error + ", so nothing can be suspected";
+  for (const CodeComparison &comparison : *comparisons)
+    if (!comparison.isGood)
+      return "generated code and evaluator disagree on the " + comparison.name + " (they differ by " +
+             host::formatShort(comparison.distance, 2) +
+             " of the largest): a kernel is to be suspected, and no gradient rule";
+  llvm::StringMap<HostTensor> outputs;
+  for (const char *name : {"forward_train_0", "loss_0"}) {
+    auto function = parts.lookupSymbol<func::FuncOp>(name);
+    ProgramValues values;
+    if (failed(evaluateFunction(function, source, outputs, values, error)))
+      return error + ", so nothing can be suspected";
+    for (Operation &op : function.front().without_terminator()) {
+      if (op.getNumOperands() == 0 || !Evaluator::isKnown(&op))
+        continue;
+      double off = 0;
+      std::optional<unsigned> operand = LocalCheck(&op, values, options).run(tolerance, off);
+      if (operand)
+        return "the first operation to suspect is " + op.getName().getStringRef().str() + describeNode(&op) +
+               ": alone, its gradient for operand " + std::to_string(*operand) + " is off by " +
+               host::formatShort(off, 2);
+    }
+  }
+  return "every operation's gradient is right by itself, and generated code and evaluator agree: "
+         "contributions to a value "
+         "may be lost or counted twice. Please report this with the model";
+}
+
+} // namespace ortc::check

@@ -1,0 +1,330 @@
+// From a model file to an artifact in memory.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/Compile.h"
+
+#include "compiler/artifact/ArtifactBuilder.h"
+#include "compiler/artifact/ArtifactWriter.h"
+#include "compiler/autodiff/Differentiate.h"
+#include "compiler/driver/CheckNames.h"
+#include "compiler/driver/FindTargets.h"
+#include "compiler/driver/MakeCode.h"
+#include "compiler/driver/ReadModel.h"
+#include "compiler/driver/SourceModel.h"
+#include "compiler/pipeline/Phases.h"
+#include "compiler/pipeline/Pipelines.h"
+#include "compiler/report/LossFacts.h"
+#include "dialects/nn/NnDialect.h"
+#include "dialects/onnx/OnnxDialect.h"
+#include "dialects/plan/PlanDialect.h"
+#include "dialects/train/TrainDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "passes/train/TrainingProgram.h"
+
+#include <chrono>
+
+using namespace mlir;
+
+namespace ortc::driver {
+
+static std::unique_ptr<MLIRContext> makeContext() {
+  DialectRegistry registry;
+  autodiff::registerGradientRules(registry);
+  auto context = std::make_unique<MLIRContext>(registry);
+  context->loadDialect<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
+                       nn::NnDialect, onnx::OnnxDialect, plan::PlanDialect, train::TrainDialect>();
+  return context;
+}
+
+static Compiled makeCompiled() {
+  Compiled compiled;
+  compiled.context = makeContext();
+  return compiled;
+}
+
+/// The phase must not end before what else is asked for.
+static Status checkPhase(const CompileOptions &options, const TuneOptions &tuning) {
+  if (options.compileTo.empty())
+    return Status();
+  ArrayRef<pipeline::Phase> phases = pipeline::getPhases();
+  size_t last = pipeline::findPhase(options.compileTo);
+  if (last == phases.size()) {
+    std::string known;
+    for (const pipeline::Phase &phase : phases)
+      known += (known.empty() ? "" : ", ") + std::string(phase.name);
+    return Status::refusal("--compile-to '" + options.compileTo + "' is not a phase; phases are " + known);
+  }
+  if (tuning.measures && last < pipeline::findPhase("code"))
+    return Status::refusal("--tune measures code, and --compile-to " + options.compileTo + " ends before it");
+  if (!options.dumpBuffers.empty() && last < pipeline::findPhase("place"))
+    return Status::refusal("--dump-buffers shows the memory plan, and --compile-to " + options.compileTo +
+                           " ends before it; compile to place or further");
+  return Status();
+}
+
+Status checkRequest(const CompileOptions &options, const TuneOptions &tuning) {
+  ORTC_TRY(checkPhase(options, tuning));
+  std::vector<cpu::Target> targets;
+  std::string why;
+  return findTargets(options, tuning.measures, targets, why) ? Status() : Status::refusal(why);
+}
+
+namespace {
+
+/// One run of the compiler.
+class Compilation {
+public:
+  Compilation(const CompileOptions &options, const CompileExtras &extras)
+      : options(options), extras(extras), compiled(makeCompiled()),
+        diagnostics(*compiled.context, options.model), codeMaker(options, extras, diagnostics, compiled) {}
+
+  Expected<Compiled> run();
+
+private:
+  using Run = Status (Compilation::*)();
+  Status runPhase(const pipeline::Phase &phase, Run run);
+  Status read() { return readModel(options, diagnostics, extras.afterReading, compiled, model); }
+  Status legalizeAll();
+  Status legalize(unsigned binding, legalize::Mode mode);
+  Status simplify() { return diagnostics.run(*compiled.program, pipeline::buildSimplify); }
+  Status loss();
+  Status differentiate();
+  Status update();
+  Status entries();
+  Status fuse() { return diagnostics.run(*compiled.program, pipeline::buildFuse); }
+  Status place() { return codeMaker.place(); }
+  Status code() { return codeMaker.code(); }
+  Status checkTrained() const;
+  Status checkModelFiles() const;
+  void noteConstants();
+  void warnOfPatterns();
+  void describePrograms();
+  Status assemble();
+
+  const CompileOptions &options;
+  const CompileExtras &extras;
+  Compiled compiled;
+  Diagnostics diagnostics;
+  ModelFacts model;
+  CodeMaker codeMaker;
+};
+
+} // namespace
+
+Status Compilation::runPhase(const pipeline::Phase &phase, Run run) {
+  auto begun = std::chrono::steady_clock::now();
+  if (extras.progress)
+    extras.progress(phase.work);
+  ORTC_TRY((this->*run)());
+  compiled.phases.push_back(
+      {phase.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()});
+  ORTC_TRY(checkModelFiles());
+  return extras.afterPhase ? extras.afterPhase(phase.name, compiled.getIR()) : Status();
+}
+
+Status Compilation::legalizeAll() {
+  for (unsigned binding = 0; binding < options.bindings.size(); ++binding)
+    for (legalize::Mode mode : {legalize::Mode::train, legalize::Mode::eval})
+      if (trains(options) || mode == legalize::Mode::eval)
+        ORTC_TRY(legalize(binding, mode));
+  nameChecksAfterInputs(*compiled.program);
+  return trains(options) ? checkTrained() : Status();
+}
+
+Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
+  legalize::LegalizeOptions legal;
+  legal.mode = mode;
+  legal.binding = binding;
+  legal.shapes = options.bindings[binding].shapes;
+  legal.train = options.train;
+  legal.freeze = options.freeze;
+  legal.trainable = model.trainable;
+  legal.frozen = model.frozen;
+  legal.batchNorm = options.batchNorm;
+  legal.dropout = options.dropout;
+  legal.seed = options.seed;
+  legal.trains = trains(options);
+  legal.float64 = options.precision == Precision::F64;
+  if (!namedLossInput(options).empty())
+    legal.lossOutputs = {namedLossInput(options)};
+  legalize::LegalizeReport result;
+  if (failed(legalize::legalize(*compiled.source, *compiled.program, legal, result)))
+    return Status::refusal(options.model + ": " + result.message());
+  if (binding > 0 || (mode == legalize::Mode::eval && trains(options)))
+    return Status(); // everything was said the first time
+  report::CompileFacts &facts = compiled.facts;
+  facts.initializers = result.initializers;
+  for (auto &[name, elements] : listInnerInitializers(*compiled.model))
+    facts.initializers.push_back({name, elements, "constant", "it belongs to a branch or a loop body"});
+  facts.warnings.insert(facts.warnings.end(), result.warnings.begin(), result.warnings.end());
+  compiled.notes.insert(compiled.notes.end(), result.notes.begin(), result.notes.end());
+  return Status();
+}
+
+/// A loss without anything to train is a mistake in the patterns, or in the file.
+Status Compilation::checkTrained() const {
+  const legalize::InitializerReport *frozen = nullptr;
+  for (const legalize::InitializerReport &item : compiled.facts.initializers) {
+    if (item.trained())
+      return Status();
+    frozen = frozen ? frozen : &item;
+  }
+  std::string why = frozen ? "none of its " + std::to_string(compiled.facts.initializers.size()) +
+                                 " float initialisers is trained ('" + frozen->name + "': " + frozen->reason +
+                                 "); change --train or --freeze"
+                           : "it has no float initialiser";
+  return Status::refusal(options.model + ": there is nothing to train: " + why +
+                         ", or give --loss none for prediction only");
+}
+
+/// Whether the files that constants are views of are what they were.
+Status Compilation::checkModelFiles() const {
+  Status kept = compiled.model->checkFiles();
+  return kept.isOk() ? kept : Status::failure(kept.getMessage());
+}
+
+Status Compilation::loss() {
+  if (!trains(options))
+    return Status();
+  ORTC_TRY(diagnostics.check(train::buildLoss(*compiled.program, options.loss, options.lossInput)));
+  report::CompileFacts &facts = compiled.facts;
+  report::describeLoss(*compiled.program, facts);
+  if (std::string note = report::tellClassAxis(options.loss, facts); !note.empty())
+    compiled.notes.push_back(std::move(note));
+  if (std::string warning = report::warnOfProbabilities(*compiled.source, compiled.model->getProto(),
+                                                        options.loss, facts.lossOutput);
+      !warning.empty())
+    facts.warnings.push_back(std::move(warning));
+  return Status();
+}
+
+Status Compilation::differentiate() {
+  if (trains(options)) {
+    autodiff::DifferentiateOptions how;
+    how.mutation = {options.mutation.operation, options.mutation.operand, options.mutation.factor};
+    ORTC_TRY(diagnostics.check(train::differentiateLoss(*compiled.program, how)));
+    noteConstants();
+    warnOfPatterns();
+    ORTC_TRY(checkTrained());
+  }
+  if (extras.keepsParts)
+    compiled.parts = cast<ModuleOp>((*compiled.program)->clone());
+  return Status();
+}
+
+/// What no gradient reaches is trained no more.
+void Compilation::noteConstants() {
+  llvm::StringMap<train::TensorOp> constants;
+  for (auto tensor : compiled.program->getOps<train::TensorOp>())
+    if (tensor.getRole() == train::Role::constant)
+      constants[tensor.getName()] = tensor;
+  for (legalize::InitializerReport &item : compiled.facts.initializers)
+    if (train::TensorOp tensor = constants.lookup(item.name); tensor && item.trained()) {
+      item.role = "constant";
+      item.reason = tensor.getReason().value_or("no gradient reaches it").str();
+    }
+}
+
+/// A pattern that matches nothing does nothing, and would do so in silence.
+void Compilation::warnOfPatterns() {
+  std::set<std::string> all = initializerNames(*compiled.model);
+  KnownNames known{{all.begin(), all.end()}, {}, listSources(*compiled.model)};
+  for (const legalize::InitializerReport &item : compiled.facts.initializers)
+    if (item.trained())
+      known.trained.push_back(item.name);
+  std::vector<NamePattern> lists;
+  for (const std::optional<NamePattern> *list : {&model.trainable, &model.frozen})
+    if (*list)
+      lists.push_back(**list);
+  for (std::string &sentence : findUnmatchedPatterns(options, lists, known))
+    compiled.facts.warnings.push_back(std::move(sentence));
+}
+
+Status Compilation::update() {
+  if (!trains(options))
+    return Status();
+  train::UpdateOptions update{options.optimizer, options.groups, options.clipNorm, options.clipValue,
+                              options.accumulate};
+  return diagnostics.check(train::buildUpdate(*compiled.program, update));
+}
+
+Status Compilation::entries() {
+  ORTC_TRY(diagnostics.check(train::composeEntries(*compiled.program, {options.gradients})));
+  return diagnostics.run(*compiled.program, pipeline::buildEntries);
+}
+
+/// Figures of the programs, in the order of the artifact's entries. Work is known when there is code.
+void Compilation::describePrograms() {
+  report::CompileFacts &facts = compiled.facts;
+  for (auto entry : compiled.program->getOps<plan::ProgramOp>()) {
+    report::CompileFacts::EntryFacts fact;
+    fact.name = report::entryName(entry, options);
+    fact.memory = report::describeMemory(entry, options);
+    for (auto [number, times] : llvm::enumerate(kernels::countCalls(entry, compiled.kernels))) {
+      fact.steps += times;
+      if (compiled.codes.empty() || times == 0)
+        continue;
+      const cpu::KernelInfo &kernel = compiled.codes.front().kernels[number];
+      fact.flops += times * kernel.flops;
+      fact.bytesRead += times * kernel.bytesRead;
+      fact.bytesWritten += times * kernel.bytesWritten;
+      fact.calls[number] = times;
+    }
+    facts.entries.push_back(fact);
+  }
+  if (!compiled.codes.empty())
+    facts.kernels = report::describeKernels(*compiled.program, compiled.kernels);
+}
+
+/// The artifact as the file has it.
+Status Compilation::assemble() {
+  artifact::Artifact &result = compiled.artifact;
+  std::string why;
+  for (const cpu::TargetCode &code : compiled.codes)
+    result.codes.push_back(cpu::makeSection(code));
+  if (!artifact::buildArtifact(*compiled.program, options, compiled.kernels,
+                               initializerNames(*compiled.model), result, why))
+    return diagnostics.refuse(why);
+  report::describeBatch(*compiled.source, options.loss, compiled.facts);
+  if (options.source && !makeSource(*model.written, result.tensors, result.source, why))
+    return diagnostics.refuse(why);
+  result.manifest = report::makeManifest(options, compiled.facts, result, compiled.codes);
+  auto bytes = artifact::writeArtifact(result, why);
+  if (!bytes)
+    return diagnostics.refuse(why);
+  compiled.file = std::move(*bytes);
+  return checkModelFiles();
+}
+
+Expected<Compiled> Compilation::run() {
+  static constexpr Run kRuns[] = {&Compilation::read,    &Compilation::legalizeAll,   &Compilation::simplify,
+                                  &Compilation::loss,    &Compilation::differentiate, &Compilation::update,
+                                  &Compilation::entries, &Compilation::fuse,          &Compilation::place,
+                                  &Compilation::code};
+  auto runAll = [&]() -> Status {
+    ORTC_TRY(checkRequest(options, extras.tuning));
+    ORTC_TRY(codeMaker.prepare());
+    for (auto [phase, run] : llvm::zip_equal(pipeline::getPhases(), kRuns)) {
+      ORTC_TRY(runPhase(phase, run));
+      if (options.compileTo == phase.name)
+        break;
+    }
+    describePrograms();
+    if (!options.compileTo.empty())
+      return Status();
+    if (extras.progress)
+      extras.progress("writing the artifact");
+    return assemble();
+  };
+  if (Status outcome = runAll(); !outcome.isOk())
+    return outcome;
+  return std::move(compiled);
+}
+
+Expected<Compiled> compile(const CompileOptions &options, const CompileExtras &extras) {
+  return Compilation(options, extras).run();
+}
+
+} // namespace ortc::driver

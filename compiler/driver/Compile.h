@@ -1,0 +1,38 @@
+// From a model file to an artifact in memory.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/driver/Compiled.h"
+#include "compiler/options/CompileOptions.h"
+#include "compiler/options/TuneOptions.h"
+#include "support/Expected.h"
+
+#include <functional>
+
+namespace ortc::driver {
+
+/// What a caller may want besides the artifact, and what it may want to be told. Functions may be empty; a Status
+/// that is not fine ends the compilation.
+struct CompileExtras {
+  TuneOptions tuning;       ///< files of it are read, and written as soon as something was measured
+  bool keepsParts = false;  ///< Compiled::parts
+  bool budgetCurve = false; ///< plans also tell what smaller memory budgets would cost
+  /// What begins: "fusing kernels".
+  std::function<void(const std::string &what)> progress;
+  /// The model was read; its external data, too, is known.
+  std::function<Status(const frontend::Model &model)> afterReading;
+  /// A phase has ended. `place` may end twice where kernels are measured.
+  std::function<Status(const char *phase, mlir::ModuleOp ir)> afterPhase;
+};
+
+/// Whether the options name phases and targets that there are, and go with each other. compile() asks as well; callers
+/// that have more to check ask first.
+Status checkRequest(const CompileOptions &options, const TuneOptions &tuning);
+
+/// Compiles as the options say: up to the phase `compileTo`, or else to an artifact. Reads the model and files that it
+/// names. Prints nothing and writes no file but the cache of `tuning`; `output`, `report`, `dumpIr` and `dumpBuffers`
+/// are the caller's. Fails with the exit status of `ortc train`: 2 for a model or options that are refused, 1 where
+/// files fail. May be called several times and from several threads at once.
+Expected<Compiled> compile(const CompileOptions &options, const CompileExtras &extras = {});
+
+} // namespace ortc::driver

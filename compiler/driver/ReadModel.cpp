@@ -1,0 +1,95 @@
+// The phase `import`.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/ReadModel.h"
+
+#include "compiler/driver/SourceModel.h"
+#include "compiler/frontend/Importer.h"
+#include "compiler/frontend/SharedInitializers.h"
+#include "compiler/frontend/onnx.pb.h"
+#include "compiler/pipeline/Pipelines.h"
+
+#include <filesystem>
+
+using namespace mlir;
+
+namespace ortc::driver {
+
+bool trains(const CompileOptions &options) { return options.loss.kind != LossKind::None; }
+
+const std::string &namedLossInput(const CompileOptions &options) {
+  static const std::string none;
+  return !options.lossInput.empty()                                 ? options.lossInput
+         : trains(options) && options.loss.kind == LossKind::Output ? options.loss.output
+                                                                    : none;
+}
+
+/// What the model's metadata says about what is trained. Flags win.
+static void findNameLists(const CompileOptions &options, Compiled &compiled, ModelFacts &facts) {
+  facts.trainable = findNameList(*compiled.model, "ortc.trainable");
+  facts.frozen = findNameList(*compiled.model, "ortc.frozen");
+  for (const auto &[list, effect] :
+       {std::pair(&facts.trainable, "to be trained"), std::pair(&facts.frozen, "not to be trained")})
+    if (*list)
+      compiled.notes.push_back((*list)->getText() + " names " + std::to_string((*list)->getNames()->size()) +
+                               " tensors " + effect +
+                               (options.train.empty() ? "" : "; --train decides instead"));
+}
+
+/// A value of the graph that is no output becomes one where the loss takes it. What is exported stays as it was.
+static Status exposeLossInput(const CompileOptions &options, Compiled &compiled) {
+  const std::string &name = namedLossInput(options);
+  Status outcome;
+  std::shared_ptr<const frontend::Model> edited = exposeValue(*compiled.model, name, outcome);
+  if (!edited)
+    return outcome;
+  compiled.model = std::move(edited);
+  compiled.notes.push_back(
+      "'" + name + "' is no output of the model; the loss takes it all the same, and it is predicted, too");
+  return outcome;
+}
+
+static void describeFile(const CompileOptions &options, const proto::ModelProto &proto,
+                         report::CompileFacts &facts) {
+  facts.modelFile = std::filesystem::path(options.model).filename().string();
+  facts.modelName = std::filesystem::path(options.model).stem().string();
+  facts.producer =
+      proto.producer_name() + (proto.producer_version().empty() ? "" : " " + proto.producer_version());
+  facts.irVersion = proto.ir_version();
+  facts.opset = frontend::opsetOf(proto.opset_import(), "");
+  facts.nodes = proto.graph().node_size();
+}
+
+Status readModel(const CompileOptions &options, const Diagnostics &diagnostics,
+                 const std::function<Status(const frontend::Model &)> &afterReading, Compiled &compiled,
+                 ModelFacts &facts) {
+  auto refuse = [&](const Status &outcome) { return diagnostics.refuse(outcome.getMessage()); };
+  if (Status outcome = frontend::Model::load(options.model, compiled.model); !outcome.isOk())
+    return refuse(outcome);
+  if (afterReading)
+    ORTC_TRY(afterReading(*compiled.model));
+  compiled.facts.floatValues = countFloatValues(*compiled.model);
+  frontend::SharingOptions sharing{options.untie, {}};
+  for (const TieSpec &tie : options.ties)
+    sharing.ties.push_back({tie.copy, tie.original});
+  frontend::SharingReport shared;
+  if (Status outcome = frontend::resolveSharedInitializers(compiled.model, sharing, shared); !outcome.isOk())
+    return refuse(outcome);
+  if (trains(options)) {
+    compiled.facts.warnings = shared.warnings;
+    compiled.notes = shared.notes;
+    findNameLists(options, compiled, facts);
+  }
+  facts.written = compiled.model;
+  if (Status outcome = exposeLossInput(options, compiled); !outcome.isOk())
+    return refuse(outcome);
+  Status outcome;
+  auto imported = frontend::importModel(compiled.model, *compiled.context, outcome);
+  if (failed(imported))
+    return refuse(outcome);
+  compiled.source = std::move(*imported);
+  compiled.program = ModuleOp::create(UnknownLoc::get(compiled.context.get()));
+  describeFile(options, compiled.model->getProto(), compiled.facts);
+  return diagnostics.run(*compiled.source, pipeline::buildImport);
+}
+
+} // namespace ortc::driver

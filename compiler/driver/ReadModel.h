@@ -1,0 +1,32 @@
+// The phase `import`.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/driver/Compiled.h"
+#include "compiler/driver/Diagnostics.h"
+#include "compiler/options/CompileOptions.h"
+
+#include <functional>
+#include <optional>
+
+namespace ortc::driver {
+
+/// What later phases need of the file.
+struct ModelFacts {
+  std::shared_ptr<const frontend::Model> written; ///< what `ortc export` gives
+  std::optional<NamePattern> trainable, frozen;   ///< of the model's metadata
+};
+
+/// Whether there is something to train with.
+bool trains(const CompileOptions &options);
+
+/// The output, or the value, that the options say the loss is computed from; empty when they do not say.
+const std::string &namedLossInput(const CompileOptions &options);
+
+/// Reads the model, shares and parts its initializers as the options say, and imports the graph: `model`, `source`,
+/// facts and notes of `compiled`.
+Status readModel(const CompileOptions &options, const Diagnostics &diagnostics,
+                 const std::function<Status(const frontend::Model &)> &afterReading, Compiled &compiled,
+                 ModelFacts &facts);
+
+} // namespace ortc::driver

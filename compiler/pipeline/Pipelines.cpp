@@ -1,0 +1,91 @@
+// The passes of each phase, in order.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/pipeline/Pipelines.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+#include "passes/fusion/Passes.h"
+#include "passes/import/Passes.h"
+#include "passes/memory/Passes.h"
+#include "passes/simplify/Passes.h"
+
+using namespace mlir;
+
+namespace ortc::pipeline {
+
+static void addCleanup(OpPassManager &passes) {
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  passes.addNestedPass<func::FuncOp>(simplify::createSinkTransposesPass());
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+}
+
+void buildImport(OpPassManager &passes) { passes.addPass(import::createInlineFunctionsPass()); }
+
+void buildSimplify(OpPassManager &passes) {
+  addCleanup(passes);
+  passes.addNestedPass<func::FuncOp>(simplify::createSinkGathersPass());
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(simplify::createFoldParameterLayoutsPass());
+}
+
+void buildEntries(OpPassManager &passes) {
+  passes.addPass(simplify::createHoistAccumulationsPass());
+  addCleanup(passes);
+  passes.addPass(createSymbolDCEPass());
+}
+
+void buildFuse(OpPassManager &passes) {
+  passes.addPass(simplify::createHoistConstantsPass({/*limit=*/0}));
+  passes.addPass(simplify::createContractConvolutionsPass());
+  passes.addPass(simplify::createMultiplyByReciprocalsPass());
+  passes.addPass(simplify::createFactorSumsPass());
+  passes.addPass(simplify::createHoistLayoutsPass());
+  passes.addPass(simplify::createGatherInLoopsPass());
+  passes.addPass(fusion::createExpandCompositesPass());
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  passes.addPass(fusion::createFuseKernelsPass());
+}
+
+void buildOutline(OpPassManager &passes) {
+  passes.addPass(memory::createAssignRegionsPass());
+  passes.addPass(memory::createOutlineKernelsPass());
+}
+
+void buildPlace(OpPassManager &passes, const PlaceOptions &options) {
+  if (options.curve || options.budget != UINT64_MAX)
+    passes.addPass(memory::createRecomputeStepsPass({options.budget, options.curve}));
+  passes.addPass(memory::createPlaceBuffersPass());
+}
+
+using Build = void (*)(OpPassManager &);
+
+static constexpr std::pair<StringLiteral, Build> kPipelines[] = {
+    {"import", buildImport},   {"simplify", buildSimplify},
+    {"entries", buildEntries}, {"fuse", buildFuse},
+    {"outline", buildOutline}, {"place", [](OpPassManager &p) { buildPlace(p, {}); }}};
+
+/// Adds the pipeline of that name.
+static LogicalResult build(OpPassManager &passes, StringRef name,
+                           function_ref<LogicalResult(const Twine &)> fail) {
+  std::string known;
+  for (auto [each, add] : kPipelines) {
+    if (each == name) {
+      add(passes);
+      return success();
+    }
+    known += (known.empty() ? "" : ", ") + each.str();
+  }
+  return fail("there is no pipeline '" + name + "'; pipelines are " + known);
+}
+
+void registerPipelines(DialectRegistry &) {
+  registerPassPipeline(
+      "ortc-pipeline", "the passes of a phase, by its name", build,
+      [](function_ref<void(const detail::PassOptions &)> show) { show(detail::PassOptions()); });
+}
+
+} // namespace ortc::pipeline

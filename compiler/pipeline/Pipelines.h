@@ -1,0 +1,40 @@
+// The passes of each phase, in order.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Phases that need more than a module (a file, flags, a target) are functions that the driver calls between these.
+#pragma once
+
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <cstdint>
+
+namespace ortc::pipeline {
+
+/// Inlines calls of model-local functions of an imported graph.
+void buildImport(mlir::OpPassManager &passes);
+
+/// Cleans up what legalisation left, and lets transposes meet.
+void buildSimplify(mlir::OpPassManager &passes);
+
+/// Cleans up composed entries.
+void buildEntries(mlir::OpPassManager &passes);
+
+/// Cuts the entries into kernels.
+void buildFuse(mlir::OpPassManager &passes);
+
+/// Assigns regions, and makes kernels functions of their own: what a backend surveys.
+void buildOutline(mlir::OpPassManager &passes);
+
+struct PlaceOptions {
+  uint64_t budget = UINT64_MAX; ///< most bytes of the transient region of any entry
+  bool curve = false;           ///< also notes what smaller budgets would cost
+};
+
+/// Orders the steps and places their buffers. Kernels say before what time and scratch they take.
+void buildPlace(mlir::OpPassManager &passes, const PlaceOptions &options);
+
+/// Registers each as `--ortc-pipeline=NAME` (import, simplify, entries, fuse, outline, place) with ortc-opt.
+void registerPipelines(mlir::DialectRegistry &registry);
+
+} // namespace ortc::pipeline

@@ -1,0 +1,160 @@
+// What is in an artifact.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/report/InspectArtifact.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "compiler/artifact/ArtifactReader.h"
+#include "compiler/report/MemoryText.h"
+#include "host/artifact_path.h"
+#include "host/data/mapped_file.h"
+#include "host/text.h"
+
+namespace ortc::report {
+
+using host::formatBytes;
+using Json = nlohmann::ordered_json;
+
+/// Messages about the file itself name it already.
+static Status fail(const std::string &file, const std::string &error) {
+  return Status::failure(error.find(file) != std::string::npos ? error : file + ": " + error);
+}
+
+static void printRow(const char *key, const std::string &text) {
+  std::printf("%-10s %s\n", key, host::makePrintable(text).c_str());
+}
+
+static std::string getText(const Json &from, const char *key) {
+  return from.is_object() && from.contains(key) && from[key].is_string() ? from[key].get<std::string>() : "";
+}
+
+/// "default (batch=64)": dimensions stand in the manifest only.
+static std::string describeBinding(const Json &manifest, const std::string &name) {
+  std::string text = name, dimensions;
+  if (!manifest.is_object() || !manifest.contains("bindings"))
+    return text;
+  for (const Json &binding : manifest["bindings"])
+    if (getText(binding, "name") == name && binding.contains("dimensions"))
+      for (const auto &[dimension, size] : binding["dimensions"].items())
+        dimensions += (dimensions.empty() ? "" : ", ") + dimension + "=" + size.dump();
+  return dimensions.empty() ? text : text + " (" + dimensions + ")";
+}
+
+static void printTensor(const artifact::Tensor &tensor) {
+  std::string shape = "[";
+  int64_t count = 1;
+  for (size_t i = 0; i < tensor.dims.size(); ++i) {
+    shape += (i ? ", " : "") + std::to_string(tensor.dims[i]);
+    count *= tensor.dims[i];
+  }
+  uint32_t element = artifact::elementBytes(tensor.dtype);
+  bool isDense = tensor.strides.empty() || tensor.strides == artifact::denseStrides(tensor.dims, element);
+  std::printf("  %-9s  %-40s %-8s %-22s %10s%s\n", artifact::roleName(tensor.role),
+              host::makePrintable(tensor.name).c_str(), artifact::dtypeName(tensor.dtype),
+              (shape + "]").c_str(), formatBytes(uint64_t(count) * element).c_str(),
+              isDense ? "" : "  permuted");
+}
+
+/// Prints what only the manifest says: model, loss, optimizer, and what is not trained.
+static void printManifest(const Json &manifest) {
+  if (!manifest.is_object())
+    return;
+  if (std::string name = getText(manifest, "name"); !name.empty())
+    printRow("name", name + "  (" + getText(manifest, "generator") + ")");
+  if (manifest.contains("flags"))
+    for (const char *flag : {"loss", "optimizer"})
+      if (std::string text = getText(manifest["flags"], flag); !text.empty())
+        printRow(flag, text);
+  if (manifest.contains("trained"))
+    printRow("trained", host::formatCount(int64_t(manifest["trained"].size()), "tensor"));
+  if (manifest.contains("frozen"))
+    for (const Json &frozen : manifest["frozen"])
+      printRow("frozen", getText(frozen, "name") + ": " + getText(frozen, "reason"));
+}
+
+/// What the manifest says of an entry's memory plan; null when it says nothing.
+static const Json *findMemory(const Json &manifest, const std::string &entry) {
+  if (manifest.is_object() && manifest.contains("entries"))
+    for (const Json &each : manifest["entries"])
+      if (getText(each, "name") == entry && each.contains("memory"))
+        return &each["memory"];
+  return nullptr;
+}
+
+Status inspectArtifact(const std::string &path) {
+  std::string file, error;
+  if (Status found = host::findArtifactFile(path, file); !found.isOk())
+    return found;
+  std::optional<artifact::ArtifactFile> read = artifact::readArtifactFile(file, error);
+  if (!read)
+    return fail(file, error);
+  const artifact::Artifact &artifact = read->artifact;
+  Json manifest = Json::parse(artifact.manifest, nullptr, /*allow_exceptions=*/false);
+  printRow("file", file + ", " + formatBytes(read->bytes) + ", format " + std::to_string(read->major) + "." +
+                       std::to_string(read->minor));
+  printRow("artifact", read->digest);
+  printRow("model", read->model);
+  printManifest(manifest);
+  for (const std::string &binding : artifact.bindings)
+    printRow("binding", describeBinding(manifest, binding));
+  printRow("memory", "persistent " + formatBytes(artifact.persistentBytes) + ", constants " +
+                         formatBytes(artifact.constants.size()) + ", inputs and outputs " +
+                         formatBytes(read->ioBytes) + ", at most " +
+                         host::formatCount(artifact.maxWorkers, "worker"));
+  for (const artifact::Code &code : artifact.codes)
+    printRow("target", code.name + ", " + formatBytes(code.bytes.size()) + " of code");
+  for (const artifact::Entry &entry : artifact.entries) {
+    std::string target = entry.target == ORTC_NONE || entry.target >= artifact.codes.size()
+                             ? "all targets"
+                             : artifact.codes[entry.target].name;
+    printRow("entry", entry.name + ", " + target + ": transient " +
+                          formatBytes(entry.fixedBytes + artifact.maxWorkers * entry.workerBytes));
+    std::fputs(describeStack(manifest, entry.name).c_str(), stdout);
+    if (const Json *memory = findMemory(manifest, entry.name))
+      std::fputs(describePlan(*memory).c_str(), stdout);
+  }
+  std::printf("tensors\n");
+  for (const artifact::Tensor &tensor : artifact.tensors)
+    if (tensor.role != ORTC_ROLE_GRADIENT && tensor.role != ORTC_ROLE_LOSS)
+      printTensor(tensor);
+  std::printf("sections\n");
+  for (const artifact::SectionReport &section : read->sections)
+    std::printf("  %-12s %-14s %10s  %s\n", section.kindName.c_str(), section.name.c_str(),
+                formatBytes(section.bytes).c_str(), section.sha256.c_str());
+  return Status();
+}
+
+Status verifyArtifact(const std::string &path, bool quiet) {
+  std::string file, error;
+  if (Status found = host::findArtifactFile(path, file); !found.isOk())
+    return found;
+  std::vector<artifact::SectionReport> sections;
+  std::optional<artifact::ArtifactFile> read = artifact::readArtifactFile(file, error, &sections);
+  if (!quiet)
+    for (const artifact::SectionReport &section : read ? read->sections : sections)
+      std::printf("%s  %-12s %-14s %10s  %s\n", section.ok ? "ok " : "BAD", section.kindName.c_str(),
+                  section.name.c_str(), formatBytes(section.bytes).c_str(), section.sha256.c_str());
+  if (!read)
+    return fail(file, error);
+  // The manifest beside the artifact is a copy; a different one would mislead.
+  std::filesystem::path beside = std::filesystem::path(file).parent_path() / "manifest.json";
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored) && std::filesystem::exists(beside, ignored)) {
+    if (Status regular = host::checkRegularFile(beside.string()); !regular.isOk())
+      return regular;
+    std::ostringstream text;
+    text << std::ifstream(beside, std::ios::binary).rdbuf();
+    if (text.str() != read->artifact.manifest)
+      return Status::failure(beside.string() + ": differs from the manifest in the artifact");
+  }
+  if (!quiet)
+    std::printf("%s: %zu sections, all digests are right\n", file.c_str(), read->sections.size());
+  return Status();
+}
+
+} // namespace ortc::report

@@ -1,0 +1,85 @@
+// What is said of a loss.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/report/LossFacts.h"
+
+#include "dialects/onnx/OnnxDialect.h"
+#include "dialects/train/TrainDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+
+namespace ortc::report {
+
+void describeLoss(ModuleOp program, CompileFacts &facts) {
+  auto function = program.lookupSymbol<func::FuncOp>("loss_0");
+  for (unsigned i = 0; function && i < function.getNumArguments(); ++i) {
+    auto type = cast<RankedTensorType>(function.getArgument(i).getType());
+    if (auto name = function.getArgAttrOfType<StringAttr>(i, train::kOutput);
+        name && facts.lossOutput.empty()) {
+      facts.lossOutput = name.str();
+      facts.lossShape.assign(type.getShape().begin(), type.getShape().end());
+    } else if (function.getArgAttrOfType<StringAttr>(i, train::kInput)) {
+      facts.labelIsIndices = isa<IntegerType>(type.getElementType());
+    }
+  }
+}
+
+void describeBatch(ModuleOp source, const LossSpec &loss, CompileFacts &facts) {
+  // A label of class indices is the output without its classes.
+  facts.batch =
+      findBatch(source, facts.lossOutput, facts.labelIsIndices ? findClassAxis(loss, facts) : std::nullopt);
+}
+
+std::string tellClassAxis(const LossSpec &loss, const CompileFacts &facts) {
+  bool takesClasses = loss.kind == LossKind::CrossEntropy || loss.kind == LossKind::Nll;
+  if (!takesClasses || facts.lossShape.size() != 3 || StringRef(loss.text).contains("axis="))
+    return "";
+  std::string shape;
+  for (int64_t size : facts.lossShape)
+    shape += (shape.empty() ? "[" : ", ") + std::to_string(size);
+  return "'" + facts.lossOutput + "' is " + shape + "]: the loss takes axis 1 as the " +
+         std::to_string(facts.lossShape[1]) +
+         " classes, as PyTorch does; where the last axis has the classes, give --loss " +
+         getLossName(loss.kind) + ":axis=2";
+}
+
+std::string warnOfProbabilities(ModuleOp source, const proto::ModelProto &model, const LossSpec &loss,
+                                const std::string &output) {
+  auto graphs = source.getOps<onnx::GraphOp>();
+  Value value;
+  for (auto [i, each] : llvm::enumerate((*graphs.begin()).getBlock().getTerminator()->getOperands()))
+    if ((*graphs.begin()).getOutputName(i) == output)
+      value = each;
+  auto node = value ? value.getDefiningOp<onnx::NodeOp>() : onnx::NodeOp();
+  static constexpr StringLiteral kViews[] = {"Identity",  "Reshape", "Flatten", "Squeeze",
+                                             "Unsqueeze", "Cast",    "ZipMap"};
+  while (node && llvm::is_contained(kViews, node.getOpType()))
+    node = node.getInput(0) ? node.getInput(0).getDefiningOp<onnx::NodeOp>() : onnx::NodeOp();
+  if (!node)
+    return "";
+  const bool isCrossEntropy = loss.kind == LossKind::CrossEntropy, isNll = loss.kind == LossKind::Nll;
+  std::string flag = isNll ? "--loss cross_entropy " : "", input;
+  if (node.getOpType() == "Concat" && isCrossEntropy) // 1 - p and p
+    for (Value part : node.getInputs())
+      if (auto each = part.getDefiningOp<onnx::NodeOp>(); each && each.getOpType() == "Sigmoid") {
+        flag = "--loss bce_with_logits ";
+        node = each;
+      }
+  bool isSoftmax = node.getOpType() == "Softmax", isSigmoid = node.getOpType() == "Sigmoid";
+  const char *what = isCrossEntropy && isSoftmax                    ? "cross_entropy applies a softmax itself"
+                     : isCrossEntropy && isSigmoid && !flag.empty() ? "cross_entropy takes logits"
+                     : isNll && isSoftmax                           ? "nll takes logarithms of probabilities"
+                     : loss.kind == LossKind::BceWithLogits && isSigmoid
+                         ? "bce_with_logits applies a sigmoid itself"
+                         : nullptr;
+  if (!what)
+    return "";
+  if (auto before = node.getInput(0).getDefiningOp<onnx::NodeOp>())
+    input = before.getOutputName(cast<OpResult>(node.getInput(0)).getResultNumber()).str();
+  bool isKnown = llvm::any_of(model.graph().node(),
+                              [&](const auto &each) { return llvm::is_contained(each.output(), input); });
+  return std::string(what) + ", and '" + output + "' comes from a " + node.getOpType().str() +
+         (isKnown ? "; " + flag + "--loss-input " + input + " gives the loss what goes into it" : "");
+}
+
+} // namespace ortc::report

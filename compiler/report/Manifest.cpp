@@ -1,0 +1,240 @@
+// The description of an artifact for tools.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/report/Manifest.h"
+
+#include "compiler/artifact/ArtifactReader.h"
+#include "compiler/report/MemoryReport.h"
+
+#include <nlohmann/json.hpp>
+
+namespace ortc::report {
+
+using Json = nlohmann::ordered_json;
+
+using artifact::dtypeName;
+
+std::optional<int64_t> findClassAxis(const LossSpec &loss, const CompileFacts &facts) {
+  int64_t rank = facts.lossShape.size();
+  if ((loss.kind != LossKind::CrossEntropy && loss.kind != LossKind::Nll) || rank == 0)
+    return std::nullopt;
+  return rank == 1 ? 0 : loss.axis < 0 ? loss.axis + rank : loss.axis;
+}
+
+static Json describeLoss(const CompileOptions &options, const CompileFacts &facts) {
+  const LossSpec &spec = options.loss;
+  Json loss{{"kind", getLossName(spec.kind)}};
+  if (spec.kind == LossKind::None)
+    return loss;
+  loss["output"] = facts.lossOutput;
+  bool classes = spec.kind == LossKind::CrossEntropy || spec.kind == LossKind::Nll;
+  if (std::optional<int64_t> axis = findClassAxis(spec, facts)) {
+    loss["axis"] = *axis;
+    loss["classes"] = facts.lossShape[*axis];
+    loss["ignore_index"] = spec.ignoreIndex;
+  }
+  if (spec.kind == LossKind::CrossEntropy)
+    loss["label_smoothing"] = spec.labelSmoothing;
+  if (spec.kind == LossKind::SmoothL1)
+    loss["beta"] = spec.beta;
+  if (spec.kind != LossKind::Output)
+    loss["label"] = classes ? (facts.labelIsIndices ? "indices" : "probabilities") : "values";
+  return loss;
+}
+
+static Json describeOptimizer(const CompileOptions &options) {
+  const OptimizerSpec &spec = options.optimizer;
+  Json optimizer{{"kind", getOptimizerName(spec.kind)}, {"lr", spec.lr}, {"weight_decay", spec.weightDecay}};
+  if (spec.kind == OptimizerKind::Sgd) {
+    optimizer["momentum"] = spec.momentum;
+    optimizer["nesterov"] = spec.nesterov;
+  } else {
+    optimizer["beta1"] = spec.beta1;
+    optimizer["beta2"] = spec.beta2;
+    optimizer["epsilon"] = spec.epsilon;
+  }
+  if (!options.groups.empty()) {
+    Json groups = Json::array();
+    for (const GroupSpec &group : options.groups) {
+      Json item{{"regex", group.pattern.getText()}, {"lr_scale", group.lrScale}};
+      if (group.weightDecay)
+        item["weight_decay"] = *group.weightDecay;
+      groups.push_back(item);
+    }
+    optimizer["groups"] = groups;
+  }
+  if (options.accumulate > 1)
+    optimizer["accumulate"] = options.accumulate;
+  if (options.clipNorm)
+    optimizer["clip_norm"] = *options.clipNorm;
+  if (options.clipValue)
+    optimizer["clip_value"] = *options.clipValue;
+  return optimizer;
+}
+
+static Json describeFlags(const CompileOptions &options) {
+  const char *batchNorm[] = {"as-exported", "train", "frozen"};
+  return {{"loss", options.loss.text},
+          {"optimizer", options.optimizer.text},
+          {"numerics", options.numerics == Numerics::Fast ? "fast" : "portable"},
+          {"precision", options.precision == Precision::F64 ? "f64" : "f32"},
+          {"batch_norm", batchNorm[static_cast<int>(options.batchNorm)]},
+          {"dropout", options.dropout == DropoutMode::Train ? "train" : "as-exported"},
+          {"seed", options.seed},
+          {"max_workers", options.maxWorkers}};
+}
+
+/// Whether the leading dimension of an input or output is the batch; nullopt where the model does not say.
+static std::optional<bool> isBatch(const BatchFacts &facts, const artifact::Tensor &tensor) {
+  if (tensor.role == ORTC_ROLE_INPUT) {
+    auto found = facts.inputs.find(tensor.name);
+    return found == facts.inputs.end() ? facts.label : found->second;
+  }
+  const std::string prefix = "output:"; // of what has the name of a tensor or an input
+  auto found = facts.outputs.find(tensor.name);
+  if (found == facts.outputs.end() && tensor.name.starts_with(prefix))
+    found = facts.outputs.find(tensor.name.substr(prefix.size()));
+  return found == facts.outputs.end() ? std::nullopt : found->second;
+}
+
+/// Inputs and outputs of a binding, from the first of its entries that has most of them.
+static Json describeBindings(const CompileOptions &options, const CompileFacts &facts,
+                             const artifact::Artifact &artifact) {
+  Json bindings = Json::array();
+  for (size_t b = 0; b < artifact.bindings.size(); ++b) {
+    Json inputs = Json::array(), outputs = Json::array(), dimensions = Json::object();
+    std::map<uint32_t, const artifact::Value *> values;
+    std::vector<uint32_t> order;
+    for (const artifact::Entry &entry : artifact.entries)
+      for (const artifact::Value &value : entry.external)
+        if (entry.binding == b && values.try_emplace(value.tensor, &value).second)
+          order.push_back(value.tensor);
+    std::optional<int64_t> batch; // samples of a step
+    for (const auto &[index, value] : values)
+      if (artifact.tensors[index].role == ORTC_ROLE_INPUT &&
+          artifact.tensors[index].name == facts.batch.input)
+        batch = value->dims.front();
+    for (uint32_t index : order) {
+      const artifact::Tensor &tensor = artifact.tensors[index];
+      const std::vector<int64_t> &dims = values[index]->dims;
+      Json item{{"name", tensor.name}, {"dtype", dtypeName(tensor.dtype)}, {"shape", dims}};
+      if (std::optional<bool> known = isBatch(facts.batch, tensor))
+        item["batch"] = *known && (!batch || (!dims.empty() && dims.front() == *batch));
+      (tensor.role == ORTC_ROLE_INPUT ? inputs : outputs).push_back(item);
+    }
+    for (const ShapeSpec &shape : options.bindings[b].shapes)
+      if (shape.dims.size() == 1)
+        dimensions[shape.name] = shape.dims[0];
+      else
+        dimensions[shape.name] = shape.dims;
+    Json binding{{"name", artifact.bindings[b]}};
+    if (!dimensions.empty())
+      binding["dimensions"] = dimensions;
+    binding["inputs"] = inputs;
+    binding["outputs"] = outputs;
+    bindings.push_back(binding);
+  }
+  return bindings;
+}
+
+static Json describeEntries(const CompileFacts &facts, const artifact::Artifact &artifact) {
+  Json entries = Json::array();
+  for (size_t i = 0; i < artifact.entries.size(); ++i) {
+    const artifact::Entry &entry = artifact.entries[i];
+    const CompileFacts::EntryFacts &fact = facts.entries[i];
+    entries.push_back({{"name", entry.name},
+                       {"role", artifact::entryRoleName(entry.role)},
+                       {"binding", artifact.bindings[entry.binding]},
+                       {"steps", fact.steps},
+                       {"flops", fact.flops},
+                       {"memory", summarizeMemory(fact.memory)}});
+  }
+  return entries;
+}
+
+static Json describeTensors(const artifact::Artifact &artifact) {
+  Json tensors = Json::array();
+  for (const artifact::Tensor &tensor : artifact.tensors) {
+    if (tensor.role > ORTC_ROLE_SCALAR)
+      continue;
+    Json item{{"name", tensor.name}, {"role", artifact::roleName(tensor.role)}};
+    if (tensor.owner != ORTC_NONE)
+      item["owner"] = artifact.tensors[tensor.owner].name;
+    item["dtype"] = dtypeName(tensor.dtype);
+    item["shape"] = tensor.dims;
+    item["layout"] = {{"region", tensor.role == ORTC_ROLE_CONSTANT ? "constants" : "persistent"},
+                      {"offset", tensor.offset},
+                      {"strides", tensor.strides}};
+    tensors.push_back(item);
+  }
+  return tensors;
+}
+
+/// Work is that of the first target: it follows from shapes.
+static Json describeKernels(const CompileFacts &facts, const std::vector<cpu::TargetCode> &codes) {
+  Json kernels = Json::array();
+  for (size_t i = 0; i < facts.kernels.size(); ++i) {
+    const KernelFacts &kernel = facts.kernels[i];
+    const cpu::KernelInfo &info = codes.front().kernels[i];
+    Json item{{"name", kernel.name}, {"kind", kernel.kind}, {"work", kernel.work}, {"shape", kernel.shape}};
+    addOrigins(item, kernel);
+    item["flops"] = info.flops;
+    item["bytes"] = info.bytesRead + info.bytesWritten;
+    item["parallel"] = cpu::isParallel(info);
+    kernels.push_back(item);
+  }
+  return kernels;
+}
+
+void addStack(Json &item, const cpu::StackUse &use) {
+  if (use.caller)
+    item["caller"] = *use.caller;
+  if (use.worker)
+    item["worker"] = *use.worker;
+}
+
+static Json describeTarget(const CompileFacts &facts, const cpu::TargetCode &code) {
+  Json target{
+      {"name", code.target.name}, {"code_bytes", code.blob.bytes.size()}, {"kernels", code.kernels.size()}};
+  for (size_t i = 0; i < code.stack.size(); ++i) {
+    Json item{{"name", facts.entries[i].name}};
+    addStack(item, code.stack[i]);
+    target["stack"].push_back(item);
+  }
+  return target;
+}
+
+std::string makeManifest(const CompileOptions &options, const CompileFacts &facts,
+                         const artifact::Artifact &artifact, const std::vector<cpu::TargetCode> &codes) {
+  Json manifest{{"format", 1}, {"generator", "ortc " ORTC_VERSION}, {"name", facts.modelName}};
+  manifest["model"] = {{"file", facts.modelFile},
+                       {"ir_version", facts.irVersion},
+                       {"opset", facts.opset},
+                       {"producer", facts.producer},
+                       {"nodes", facts.nodes}};
+  manifest["flags"] = describeFlags(options);
+  manifest["loss"] = describeLoss(options, facts);
+  if (options.loss.kind != LossKind::None)
+    manifest["optimizer"] = describeOptimizer(options);
+  manifest["bindings"] = describeBindings(options, facts, artifact);
+  manifest["entries"] = describeEntries(facts, artifact);
+  manifest["memory"] = {{"constants", artifact.constants.size()}, {"persistent", artifact.persistentBytes}};
+  Json targets = Json::array();
+  for (const cpu::TargetCode &code : codes)
+    targets.push_back(describeTarget(facts, code));
+  manifest["targets"] = targets;
+  manifest["kernels"] = describeKernels(facts, codes);
+  manifest["tensors"] = describeTensors(artifact);
+  Json trained = Json::array(), frozen = Json::array();
+  for (const legalize::InitializerReport &item : facts.initializers) {
+    if (item.trained())
+      trained.push_back(item.name);
+    else
+      frozen.push_back({{"name", item.name}, {"reason", item.reason}});
+  }
+  manifest["trained"] = trained;
+  manifest["frozen"] = frozen;
+  manifest["warnings"] = facts.warnings;
+  return manifest.dump(1) + "\n";
+}
+
+} // namespace ortc::report

@@ -1,0 +1,51 @@
+// The description of an artifact for tools.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/artifact/Artifact.h"
+#include "compiler/legalize/Legalize.h"
+#include "compiler/options/CompileOptions.h"
+#include "compiler/report/BatchFacts.h"
+#include "compiler/report/KernelFacts.h"
+#include "compiler/report/MemoryPlan.h"
+
+namespace ortc::report {
+
+/// Facts about a compilation that the tables do not hold.
+struct CompileFacts {
+  std::string modelName, modelFile, producer;
+  int64_t irVersion = 0, opset = 0, nodes = 0;
+  std::string lossOutput;         ///< graph output that feeds the loss
+  std::vector<int64_t> lossShape; ///< of it
+  bool labelIsIndices = false;
+  BatchFacts batch;
+  int64_t floatValues = 0; ///< of the floating-point initializers of the file
+  std::vector<legalize::InitializerReport> initializers;
+  std::vector<std::string> warnings;
+  std::vector<std::string> tuned; ///< what --tune found, by target
+  struct EntryFacts {
+    std::string name;
+    int64_t steps = 0, flops = 0, bytesRead = 0, bytesWritten = 0;
+    std::map<size_t, int64_t> calls; ///< of a kernel, by its number
+    MemoryPlan memory;
+  };
+  std::vector<EntryFacts> entries;  ///< in the order of the artifact's
+  std::vector<KernelFacts> kernels; ///< in the order of the artifact's kernel names
+};
+
+/// The axis of the loss' output that has the classes; nullopt where the loss knows no classes.
+std::optional<int64_t> findClassAxis(const LossSpec &loss, const CompileFacts &facts);
+
+/// Adds "caller" and "worker", as far as they are known.
+void addStack(nlohmann::ordered_json &item, const cpu::StackUse &use);
+
+/// docs/manifest.md describes the layout.
+std::string makeManifest(const CompileOptions &options, const CompileFacts &facts,
+                         const artifact::Artifact &artifact, const std::vector<cpu::TargetCode> &codes);
+
+/// The screen that `ortc train` ends with.
+std::string makeSummary(const CompileOptions &options, const CompileFacts &facts,
+                        const artifact::Artifact &artifact, const std::vector<cpu::TargetCode> &codes,
+                        double seconds);
+
+} // namespace ortc::report

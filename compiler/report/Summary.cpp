@@ -1,0 +1,147 @@
+// The screen that `ortc train` ends with.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/report/Manifest.h"
+#include "host/text.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <map>
+
+namespace ortc::report {
+
+/// "61.4 KiB".
+static std::string humanBytes(uint64_t bytes) {
+  const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  while (value >= 1024 && unit < 4) {
+    value /= 1024;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return text;
+}
+
+static std::string humanCount(double value) {
+  const char *units[] = {" ", " k", " M", " G", " T"};
+  int unit = 0;
+  while (value >= 1000 && unit < 4) {
+    value /= 1000;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f%s" : "%.2f%s", value, units[unit]);
+  return text;
+}
+
+static int64_t elements(const artifact::Tensor &tensor) {
+  int64_t count = 1;
+  for (int64_t size : tensor.dims)
+    count *= size;
+  return count;
+}
+
+/// "1 value", "12 values".
+static std::string countValues(int64_t count) {
+  return std::to_string(count) + (count == 1 ? " value" : " values");
+}
+
+static std::string joinNames(const std::vector<std::string> &names, size_t most) {
+  std::string list;
+  for (size_t i = 0; i < names.size() && i < most; ++i)
+    list += (i ? ", " : "") + names[i];
+  return names.size() > most ? list + ", ... (" + std::to_string(names.size()) + " tensors)" : list;
+}
+
+/// How much is trained, and what makes the difference to the file: what is frozen for which reason, and what
+/// was shared anew.
+static void describeTrained(const CompileFacts &facts, const artifact::Artifact &artifact,
+                            const std::function<void(const char *, const std::string &)> &line) {
+  int64_t parameters = 0, trained = 0, frozen = 0;
+  std::vector<std::string> single;
+  for (const artifact::Tensor &tensor : artifact.tensors)
+    if (tensor.role == ORTC_ROLE_PARAMETER) {
+      parameters += elements(tensor);
+      ++trained;
+      if (elements(tensor) == 1)
+        single.push_back(tensor.name);
+    }
+  struct Group {
+    std::vector<std::string> names;
+    int64_t values = 0;
+  };
+  std::map<std::string, Group> reasons;
+  for (const legalize::InitializerReport &item : facts.initializers)
+    if (!item.trained()) {
+      Group &group = reasons[item.reason];
+      group.names.push_back(item.name);
+      group.values += item.elements;
+      frozen += item.elements;
+    }
+  line("trained", std::to_string(trained) + " tensors, " + std::to_string(parameters) + " of the " +
+                      countValues(facts.floatValues) + " in the file's float initializers");
+  if (!single.empty())
+    line("", "of one element: " + joinNames(single, single.size()));
+  for (const auto &[reason, group] : reasons)
+    line("frozen", joinNames(group.names, 4) + ": " + countValues(group.values) + ", " + reason);
+  if (int64_t shared = facts.floatValues - parameters - frozen; shared > 0)
+    line("tied", countValues(shared) + " of the file are copies of others");
+  else if (shared < 0)
+    line("copied",
+         countValues(-shared) + " were merged with others in the file, or are read by several nodes");
+}
+
+/// The most that one thread needs in any entry.
+static std::string describeStack(const cpu::TargetCode &code) {
+  uint64_t most = 0;
+  for (const cpu::StackUse &use : code.stack) {
+    if (!use.caller || !use.worker)
+      return "stack not known";
+    most = std::max({most, *use.caller, *use.worker});
+  }
+  return humanBytes(most) + " of stack";
+}
+
+std::string makeSummary(const CompileOptions &options, const CompileFacts &facts,
+                        const artifact::Artifact &artifact, const std::vector<cpu::TargetCode> &codes,
+                        double seconds) {
+  std::string text;
+  auto line = [&](const char *key, const std::string &value) {
+    char head[24];
+    std::snprintf(head, sizeof head, "%-10s ", key);
+    text += head + host::makePrintable(value) + "\n";
+  };
+  line("model", facts.modelName + " (opset " + std::to_string(facts.opset) + ", " +
+                    std::to_string(facts.nodes) + " nodes)");
+  if (options.loss.kind == LossKind::None) {
+    line("loss", "none: for prediction only");
+    line("trained", "nothing: the weights are constants");
+  } else {
+    line("loss", options.loss.text + (facts.lossOutput.empty() ? "" : " of '" + facts.lossOutput + "'") +
+                     ", " + options.optimizer.text);
+    describeTrained(facts, artifact, line);
+  }
+  line("persistent",
+       humanBytes(artifact.persistentBytes) + ", constants " + humanBytes(artifact.constants.size()));
+  for (size_t i = 0; i < artifact.entries.size(); ++i) {
+    const artifact::Entry &entry = artifact.entries[i];
+    const CompileFacts::EntryFacts &fact = facts.entries[i];
+    line(i == 0 ? "transient" : "", entry.name + ": " + humanBytes(entry.fixedBytes) + " (max-live " +
+                                        humanBytes(fact.memory.maxLive) + "), " + std::to_string(fact.steps) +
+                                        " steps, " + humanCount(static_cast<double>(fact.flops)) + "FLOP");
+  }
+  for (size_t i = 0; i < codes.size(); ++i)
+    line(i == 0 ? "code" : "", codes[i].target.name + ": " + humanBytes(codes[i].blob.bytes.size()) + ", " +
+                                   std::to_string(codes[i].kernels.size()) + " kernels, " +
+                                   describeStack(codes[i]));
+  for (size_t i = 0; i < facts.tuned.size(); ++i)
+    line(i == 0 ? "tuned" : "", facts.tuned[i]);
+  char took[32];
+  std::snprintf(took, sizeof took, "%.2f s", seconds);
+  line("written", options.output + "/model.ortc in " + took);
+  return text;
+}
+
+} // namespace ortc::report

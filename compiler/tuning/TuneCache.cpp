@@ -1,0 +1,151 @@
+// The choices that measurements made.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/tuning/TuneCache.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <sys/stat.h>
+
+namespace ortc::tuning {
+
+using Json = nlohmann::json; // sorts keys
+
+static constexpr int64_t kVersion = 1;
+/// Of the file: some hundred thousand kernels.
+static constexpr int64_t kMostBytes = 64 << 20;
+static constexpr const char *kFormat = "ortc tuned kernels";
+
+std::string describePlace(const cpu::Target &target, cpu::Numerics numerics) {
+  std::ostringstream text;
+  text << target.name << (target.tuneCpu.empty() ? "" : " ") << target.tuneCpu << ", " << target.vectorLanes
+       << " lanes, " << target.vectorRegisters << " registers, " << target.l2Bytes / 1024 << " KiB, "
+       << (target.usesFma(numerics) ? "fma" : "no fma") << ", " << target.workers << " workers";
+  return text.str();
+}
+
+namespace {
+
+/// Parts of the file, checked on the way. The first thing that is wrong stays in `error`.
+class Reader {
+public:
+  explicit Reader(std::string &error) : error(error) {}
+
+  bool fail(const std::string &why) {
+    if (error.empty())
+      error = why;
+    return false;
+  }
+
+  bool readFile(const Json &file, std::map<std::string, TuneCache::Kernels> &places) {
+    if (!file.is_object() || file.value("format", Json()) != kFormat || !file.contains("version"))
+      return fail("it is no file of --tune");
+    if (file["version"] != kVersion)
+      return fail("it has version " + file["version"].dump() + ", and this ortc reads version " +
+                  std::to_string(kVersion) + "; measure again into another file");
+    if (!file.contains("kernels") || !file["kernels"].is_object())
+      return fail("it has no 'kernels'");
+    for (const auto &[place, kernels] : file["kernels"].items()) {
+      if (!kernels.is_object())
+        return fail("'" + place + "' holds no kernels");
+      for (const auto &[key, kernel] : kernels.items())
+        if (!readKernel(kernel, places[place][key]))
+          return fail("'" + key + "' needs a 'choice' of whole numbers (or null), 'table_ns' and 'tuned_ns'");
+    }
+    return true;
+  }
+
+private:
+  static bool readKernel(const Json &kernel, TunedKernel &result) {
+    if (!kernel.is_object() || !kernel.contains("choice"))
+      return false;
+    const Json &choice = kernel["choice"];
+    if (!choice.is_null()) {
+      result.choice.emplace();
+      if (!choice.is_object() || choice.empty())
+        return false;
+      for (const auto &[name, value] : choice.items())
+        if (!readNumber(value, (*result.choice)[name]))
+          return false;
+    }
+    return readNumber(kernel.value("table_ns", Json()), result.usualNanoseconds) &&
+           readNumber(kernel.value("tuned_ns", Json()), result.tunedNanoseconds);
+  }
+
+  static bool readNumber(const Json &value, int64_t &result) {
+    if (!value.is_number_integer() || value < 0 || value > INT64_MAX)
+      return false;
+    result = value.get<int64_t>();
+    return true;
+  }
+
+  std::string &error;
+};
+
+} // namespace
+
+bool TuneCache::read(const std::string &path, bool mayBeMissing, std::string &error) {
+  source = "tuning cache '" + path + "'";
+  struct stat about{};
+  bool isThere = stat(path.c_str(), &about) == 0;
+  if (!isThere && errno == ENOENT && mayBeMissing)
+    return true;
+  auto fail = [&](const std::string &reason) {
+    error = "cannot read " + source + ": " + reason;
+    return false;
+  };
+  if (isThere && !S_ISREG(about.st_mode)) // which may have no end
+    return fail(S_ISDIR(about.st_mode) ? "it is a folder" : "it is no regular file");
+  if (isThere && about.st_size > kMostBytes)
+    return fail("it has " + std::to_string(about.st_size) + " bytes, and at most " +
+                std::to_string(kMostBytes) + " are read; measure again into another file");
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return fail(std::strerror(errno));
+  std::string text{std::istreambuf_iterator<char>(file), {}}, why;
+  if (text.empty())
+    return fail("it is empty");
+  Json parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  std::map<std::string, Kernels> others;
+  if (parsed.is_discarded() || !Reader(why).readFile(parsed, others)) {
+    error = source + ": " + (why.empty() ? "it is not JSON" : why);
+    return false;
+  }
+  for (auto &[place, kernels] : others)
+    places[place].merge(kernels);
+  return true;
+}
+
+std::string TuneCache::write() const {
+  Json kernels = Json::object();
+  for (const auto &[place, ofPlace] : places)
+    for (const auto &[key, kernel] : ofPlace)
+      kernels[place][key] = {{"choice", kernel.choice ? Json(*kernel.choice) : Json()},
+                             {"table_ns", kernel.usualNanoseconds},
+                             {"tuned_ns", kernel.tunedNanoseconds}};
+  Json file{{"format", kFormat}, {"version", kVersion}, {"kernels", kernels}};
+  return file.dump(1) + "\n";
+}
+
+const TuneCache::Kernels &TuneCache::at(const std::string &place) const {
+  static const Kernels none;
+  auto found = places.find(place);
+  return found == places.end() ? none : found->second;
+}
+
+void TuneCache::set(const std::string &place, const std::string &key, TunedKernel kernel) {
+  places[place][key] = std::move(kernel);
+}
+
+cpu::KernelChoices TuneCache::choices(const std::string &place) const {
+  cpu::KernelChoices result;
+  result.source = source;
+  for (const auto &[key, kernel] : at(place))
+    if (kernel.choice)
+      result.byKey[key] = *kernel.choice;
+  return result;
+}
+
+} // namespace ortc::tuning

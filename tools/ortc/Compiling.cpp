@@ -1,0 +1,185 @@
+// The commands that compile.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/ortc/Compiling.h"
+
+#include "compiler/artifact/OutputFolder.h"
+#include "compiler/driver/Compile.h"
+#include "compiler/pipeline/Phases.h"
+#include "compiler/report/MemoryReport.h"
+#include "compiler/report/MemoryText.h"
+#include "compiler/report/TrainChoices.h"
+#include "host/text.h"
+#include "tools/ortc/OutputPaths.h"
+#include "tools/ortc/Progress.h"
+#include "llvm/Support/raw_os_ostream.h"
+
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+using namespace mlir;
+
+namespace ortc::tool {
+
+static Status writeFile(const std::string &path, const std::string &contents) {
+  std::string why;
+  return report::writeFile(path, contents, why) ? Status() : Status::failure(why);
+}
+
+/// The IR after a phase, as a file of --dump-ir.
+static Status dumpIr(const std::string &folder, const char *phase, ModuleOp ir) {
+  if (folder.empty())
+    return Status();
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  OpPrintingFlags flags;
+  flags.elideLargeElementsAttrs(64).elideLargeResourceString(64);
+  ir->print(stream, flags);
+  return writeFile(folder + "/" + std::to_string(pipeline::findPhase(phase)) + "-" + phase + ".mlir", text);
+}
+
+void printNotes(const std::vector<std::string> &notes, const std::vector<std::string> &warnings) {
+  for (const std::string &note : notes)
+    std::cerr << "ortc: note: " << host::makePrintable(note) << "\n";
+  for (const std::string &warning : warnings)
+    std::cerr << "ortc: warning: " << host::makePrintable(warning) << "\n";
+}
+
+static std::vector<report::MemoryPlan> listPlans(const report::CompileFacts &facts) {
+  std::vector<report::MemoryPlan> plans;
+  for (const report::CompileFacts::EntryFacts &entry : facts.entries)
+    plans.push_back(entry.memory);
+  return plans;
+}
+
+/// What --dump-buffers and --report ask for, as far as the phases that ran know it.
+static Status writeReports(const CompileOptions &options, driver::Compiled &compiled) {
+  if (!options.dumpBuffers.empty())
+    ORTC_TRY(writeFile(options.dumpBuffers, report::makeBufferTable(listPlans(compiled.facts))));
+  if (options.report.empty())
+    return Status();
+  std::vector<report::KernelCosts> costs;
+  for (const cpu::TargetCode &code : compiled.codes) {
+    std::string why;
+    if (!report::findCosts(*compiled.program, compiled.kernels, code, options, costs.emplace_back(), why))
+      return Status::failure("--report: " + why);
+  }
+  return writeFile(options.report,
+                   report::makeReport(compiled.facts, compiled.phases, compiled.codes, costs));
+}
+
+/// What a command needs to know while it compiles; `reports` are the files that it is going to write.
+static driver::CompileExtras makeExtras(const CompileOptions &options, const TuneOptions &tuning,
+                                        const std::vector<host::NamedFile> &reports, Progress &progress) {
+  driver::CompileExtras extras;
+  extras.tuning = tuning;
+  extras.progress = [&](const std::string &what) { progress.begin(what); };
+  extras.afterReading = [&](const frontend::Model &model) {
+    return checkFiles(options, tuning, reports, model);
+  };
+  extras.afterPhase = [&](const char *phase, ModuleOp ir) {
+    // The code's phase leaves the program as it was placed.
+    return StringRef(phase) == "code" ? Status() : dumpIr(options.dumpIr, phase, ir);
+  };
+  return extras;
+}
+
+Status train(const CompileOptions &options, const TuneOptions &tuning) {
+  auto started = std::chrono::steady_clock::now();
+  Progress progress(options.quiet);
+  artifact::OutputFolder folder(options.output);
+  const std::vector<host::NamedFile> reports = listReports(options, tuning, "");
+  ORTC_TRY(driver::checkRequest(options, tuning));
+  ORTC_TRY(checkPaths(options, reports, folder));
+  Expected<driver::Compiled> compiled =
+      driver::compile(options, makeExtras(options, tuning, reports, progress));
+  if (!compiled)
+    return compiled.getStatus();
+  const bool isWhole = options.compileTo.empty();
+  if (isWhole) {
+    progress.begin("writing " + host::makePrintable(options.output));
+    std::string_view contents(reinterpret_cast<const char *>(compiled->file.data()), compiled->file.size());
+    ORTC_TRY(folder.write(contents, compiled->artifact.manifest));
+  }
+  ORTC_TRY(writeReports(options, *compiled));
+  if (isWhole)
+    ORTC_TRY(folder.commit());
+  progress.end();
+  printNotes(compiled->notes, compiled->facts.warnings);
+  if (!isWhole) {
+    llvm::raw_os_ostream out(std::cout); // whose failure main() finds
+    compiled->getIR().print(out);
+  } else if (!options.quiet) {
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
+    std::cout << report::makeSummary(options, compiled->facts, compiled->artifact, compiled->codes,
+                                     took.count());
+  }
+  return Status();
+}
+
+/// What a placed program takes, and trains.
+static report::TrainChoice describeChoice(const std::string &what, driver::Compiled &placed) {
+  report::TrainChoice choice;
+  choice.what = what;
+  for (const legalize::InitializerReport &item : placed.facts.initializers)
+    if (item.trained())
+      choice.tensors.push_back(item.name);
+  report::SharedMemory shared = report::describeShared(*placed.program, /*workers=*/1);
+  choice.persistent = shared.persistent;
+  choice.constants = shared.constants;
+  choice.transient = placed.facts.entries.empty() ? 0 : placed.facts.entries.front().memory.bytes;
+  return choice;
+}
+
+/// The table of --train-choices. What cannot be planned, such as tensors that no gradient reaches, is left out.
+static std::string planChoices(CompileOptions options, driver::Compiled &asked) {
+  std::vector<report::TrainChoice> planned{describeChoice("as asked", asked)};
+  options.freeze.clear();
+  for (const report::TrainChoice &choice :
+       report::listTrainChoices(asked.model->getProto().graph(), planned.front().tensors)) {
+    options.train = {NamePattern::list(choice.tensors, choice.what)};
+    if (Expected<driver::Compiled> placed = driver::compile(options))
+      planned.push_back(describeChoice(choice.what, *placed));
+  }
+  return report::describeTrainChoices(planned);
+}
+
+Status plan(const CompileOptions &options, const PlanOptions &planning) {
+  CompileOptions placed = options;
+  placed.compileTo = "place";
+  Progress progress(options.quiet);
+  artifact::OutputFolder none(options.output);
+  const std::vector<host::NamedFile> reports = listReports(options, {}, planning.page);
+  ORTC_TRY(driver::checkRequest(placed, {}));
+  ORTC_TRY(checkPaths(placed, reports, none));
+  const TuneOptions tuning;
+  driver::CompileExtras extras = makeExtras(placed, tuning, reports, progress);
+  extras.budgetCurve = true;
+  Expected<driver::Compiled> compiled = driver::compile(placed, extras);
+  if (!compiled)
+    return compiled.getStatus();
+  std::vector<report::MemoryPlan> plans = listPlans(compiled->facts);
+  nlohmann::ordered_json report = report::makePlanReport(
+      compiled->facts.modelFile, report::describeShared(*compiled->program, options.maxWorkers), plans);
+  if (!options.dumpBuffers.empty())
+    ORTC_TRY(writeFile(options.dumpBuffers, report::makeBufferTable(plans)));
+  if (!options.report.empty())
+    ORTC_TRY(writeFile(options.report, report::writePlanReport(report)));
+  if (!planning.page.empty())
+    ORTC_TRY(writeFile(planning.page, report::makePlanPage(report)));
+  progress.end();
+  printNotes(compiled->notes, compiled->facts.warnings);
+  if (!options.quiet)
+    std::cout << report::describePlanReport(report, planning.everyEntry);
+  if (planning.trainChoices) {
+    std::string table = planChoices(placed, *compiled);
+    if (!options.quiet)
+      std::cout << table;
+  }
+  return Status();
+}
+
+} // namespace ortc::tool

@@ -1,0 +1,29 @@
+// The commands that compile.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/options/CompileOptions.h"
+#include "compiler/options/TuneOptions.h"
+#include "support/Status.h"
+
+namespace ortc::tool {
+
+/// `ortc train`: compiles as the options say and writes the artifact's folder, whole or not at all, and the reports.
+/// Prints a summary on stdout, notes and warnings on stderr.
+Status train(const CompileOptions &options, const TuneOptions &tuning);
+
+/// What `ortc plan` is asked for, beside the options of the compilation.
+struct PlanOptions {
+  std::string page;          ///< HTML file; empty: none
+  bool everyEntry = false;   ///< details of every entry, not of the first only
+  bool trainChoices = false; ///< also plans with fewer tensors trained, for a table of what that saves
+};
+
+/// `ortc plan`: plans the memory of what `options` would compile, without generating code for it, prints the plan, and
+/// writes what `planning` and the options' `report` (as plan.json) and `dumpBuffers` say.
+Status plan(const CompileOptions &options, const PlanOptions &planning);
+
+/// Prints notes and warnings on stderr, a line each.
+void printNotes(const std::vector<std::string> &notes, const std::vector<std::string> &warnings);
+
+} // namespace ortc::tool
