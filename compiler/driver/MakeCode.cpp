@@ -4,6 +4,7 @@
 
 #include "compiler/backends/cpu/program/KernelSurvey.h"
 #include "compiler/driver/FindTargets.h"
+#include "compiler/pipeline/Phases.h"
 #include "compiler/pipeline/Pipelines.h"
 #include "compiler/tuning/TuneKernels.h"
 
@@ -44,6 +45,8 @@ Status CodeMaker::place() {
 
 Status CodeMaker::placeOutlined() {
   ORTC_TRY(survey());
+  if (extras.progress)
+    extras.progress(pipeline::getPhases()[pipeline::findPhase("place")].work);
   pipeline::PlaceOptions how{options.memoryBudget.value_or(UINT64_MAX), extras.budgetCurve};
   ORTC_TRY(
       diagnostics.run(*compiled.program, [&](OpPassManager &passes) { pipeline::buildPlace(passes, how); }));
@@ -51,17 +54,27 @@ Status CodeMaker::placeOutlined() {
   return Status();
 }
 
-/// Notes on every kernel what it takes: time on the last target, scratch on the target that needs most.
+/// Notes on every kernel what it takes: time on the last target, scratch on the target that needs most. Kernels are
+/// compiled at once where code is wanted, so that they are generated once.
 Status CodeMaker::survey() {
-  std::string why;
-  for (const cpu::Target &target : targets)
-    if (!cpu::annotateKernels(*compiled.program, target, kernelOptions(target), why))
+  const bool compiles = options.compileTo.empty() || options.compileTo == "code";
+  made.assign(targets.size(), {});
+  for (auto [number, target] : llvm::enumerate(targets)) {
+    if (compiles && extras.progress)
+      extras.progress("making code for " + target.name +
+                      (targets.size() > 1
+                           ? ", " + std::to_string(number + 1) + " of " + std::to_string(targets.size()) +
+                                 "; --target native makes it for this machine only"
+                           : ""));
+    std::string why;
+    if (!cpu::annotateKernels(*compiled.program, target, kernelOptions(target), compiles, made[number], why))
       return refuse(target, why);
+  }
   return Status();
 }
 
 Status CodeMaker::code() {
-  ORTC_TRY(compileAll());
+  ORTC_TRY(linkAll());
   if (!extras.tuning.measures)
     return Status();
   bool isFaster = false;
@@ -75,23 +88,18 @@ Status CodeMaker::code() {
   ORTC_TRY(placeOutlined());
   if (extras.afterPhase)
     ORTC_TRY(extras.afterPhase("place", *compiled.program));
-  return compileAll();
+  return linkAll();
 }
 
-Status CodeMaker::compileAll() {
+Status CodeMaker::linkAll() {
   compiled.codes.clear();
-  for (const cpu::Target &target : targets) {
-    if (extras.progress)
-      extras.progress("making code for " + target.name +
-                      (targets.size() > 1 ? ", " + std::to_string(compiled.codes.size() + 1) + " of " +
-                                                std::to_string(targets.size()) +
-                                                "; --target native makes it for this machine only"
-                                          : ""));
+  for (auto [target, kernels] : llvm::zip_equal(targets, made)) {
     std::string why;
-    if (!cpu::compileKernels(*compiled.program, compiled.kernels, target, kernelOptions(target),
+    if (!cpu::compileKernels(*compiled.program, compiled.kernels, target, kernelOptions(target), kernels,
                              compiled.codes.emplace_back(), why))
       return refuse(target, why);
   }
+  made.clear();
   return Status();
 }
 

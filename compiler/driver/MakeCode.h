@@ -17,15 +17,15 @@ public:
 
   /// Finds the targets, and reads the choices that are known: before any work is done.
   Status prepare();
-  /// Surveys the kernels, and places the program's buffers by what they need.
+  /// Makes the kernels, and places the program's buffers by what they need.
   Status place();
-  /// Compiles the kernels, and measures how they are best cut where the options ask for it.
+  /// Links kernels and steps, and measures how kernels are best cut where the options ask for it.
   Status code();
 
 private:
   Status placeOutlined();
   Status survey();
-  Status compileAll();
+  Status linkAll();
   Status saveTuned();
   Status tuneFor(const cpu::TargetCode &code, bool &isFaster);
   Status refuse(const cpu::Target &target, const std::string &why) const;
@@ -36,6 +36,7 @@ private:
   const Diagnostics &diagnostics;
   Compiled &compiled;
   std::vector<cpu::Target> targets;
+  std::vector<cpu::MadeKernels> made; ///< for each target, from the survey
   tuning::TuneCache tuned;
   mlir::OwningOpRef<mlir::ModuleOp> outlined; ///< before it was placed, where measuring may place it again
 };

@@ -15,7 +15,7 @@ static constexpr Phase kPhases[] = {{"import", "reading the model"},
                                     {"entries", "composing the entries"},
                                     {"fuse", "fusing kernels"},
                                     {"place", "ordering the steps and placing their buffers"},
-                                    {"code", "making code"}};
+                                    {"code", "linking the code"}};
 
 llvm::ArrayRef<Phase> getPhases() { return kPhases; }
 

@@ -116,18 +116,21 @@ static StackUse findStack(const StackFrames &frames, const PointerCalls &pointer
   return use;
 }
 
+static bool isCheck(Operation *kernel) {
+  return kernel->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue() == plan::KernelKind::check;
+}
+
 static bool emitSteps(ModuleOp module, const kernels::ProgramKernels &kernels, TargetCode &code,
                       std::vector<Object> &objects, std::string &error) {
   SymbolTable symbols(module);
   llvm::StringMap<StepKernel> steps;
   for (auto [i, name] : llvm::enumerate(kernels.names)) {
     const KernelInfo &info = code.kernels[i];
-    auto kind = symbols.lookup(name)->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue();
     steps[name] = {kernelEntryName(info.name),
                    info.chunks,
                    isParallel(info),
                    info.workspaceBytesPerWorker > 0,
-                   kind == plan::KernelKind::check,
+                   isCheck(symbols.lookup(name)),
                    static_cast<uint32_t>(i)};
   }
   OwningOpRef<ModuleOp> stepModule = ModuleOp::create(UnknownLoc::get(module.getContext()));
@@ -215,18 +218,34 @@ static GeneratorOptions makeGeneratorOptions(const KernelOptions &options,
   return generator;
 }
 
-bool surveyKernels(ModuleOp module, const std::vector<std::string> &names, const Target &target,
-                   const KernelOptions &options, std::vector<KernelInfo> &infos, std::string &error) {
+/// Runs the jobs of `names`, and adds what comes of them.
+static bool makeAll(std::vector<Job> &jobs, const std::vector<std::string> &names, const Target &target,
+                    const GeneratorOptions &generator, unsigned threads, MadeKernels &made,
+                    std::string &error) {
+  std::vector<KernelInfo> infos;
+  std::vector<Object> objects;
+  if (!runJobs(jobs, target, generator, threads, infos, objects, error))
+    return false;
+  for (size_t i = 0; i < names.size(); ++i) {
+    MadeKernel &kernel = made[names[i]];
+    kernel.info = std::move(infos[i]);
+    if (!jobs[i].isSurvey)
+      kernel.object = std::move(objects[i]);
+  }
+  return true;
+}
+
+bool makeKernels(ModuleOp module, const std::vector<std::string> &names, const Target &target,
+                 const KernelOptions &options, bool compiles, MadeKernels &made, std::string &error) {
   std::vector<std::string> checkNames;
   std::vector<Job> jobs = makeJobs(module, names, options);
   SymbolTable symbols(module);
   for (auto [job, name] : llvm::zip_equal(jobs, names)) {
-    job.isSurvey = true;
-    symbols.lookup(name)->walk(
-        [&](nn::CheckIndexOp check) { checkNames.push_back(check.getTensor().str()); });
+    Operation *kernel = symbols.lookup(name);
+    job.isSurvey = !compiles || isCheck(kernel);
+    kernel->walk([&](nn::CheckIndexOp check) { checkNames.push_back(check.getTensor().str()); });
   }
-  std::vector<Object> objects;
-  return runJobs(jobs, target, makeGeneratorOptions(options, checkNames), options.threads, infos, objects,
+  return makeAll(jobs, names, target, makeGeneratorOptions(options, checkNames), options.threads, made,
                  error);
 }
 
@@ -246,13 +265,23 @@ static bool checkScratch(ModuleOp module, const kernels::ProgramKernels &kernels
 }
 
 bool compileKernels(ModuleOp module, const kernels::ProgramKernels &kernels, const Target &target,
-                    const KernelOptions &options, TargetCode &code, std::string &error) {
+                    const KernelOptions &options, MadeKernels &made, TargetCode &code, std::string &error) {
   code.target = target;
-  std::vector<Job> jobs = makeJobs(module, kernels.names, options);
+  std::vector<std::string> missing;
+  for (const std::string &name : kernels.names)
+    if (!made[name].object)
+      missing.push_back(name);
+  std::vector<Job> jobs = makeJobs(module, missing, options);
+  if (!makeAll(jobs, missing, target, makeGeneratorOptions(options, kernels.checkNames), options.threads,
+               made, error))
+    return false;
   std::vector<Object> objects;
-  return runJobs(jobs, target, makeGeneratorOptions(options, kernels.checkNames), options.threads,
-                 code.kernels, objects, error) &&
-         checkScratch(module, kernels, code.kernels, target, error) &&
+  for (const std::string &name : kernels.names) {
+    code.kernels.push_back(made[name].info);
+    objects.push_back(std::move(*made[name].object));
+    made[name].object.reset();
+  }
+  return checkScratch(module, kernels, code.kernels, target, error) &&
          emitSteps(module, kernels, code, objects, error);
 }
 

@@ -47,16 +47,23 @@ struct KernelOptions {
   std::optional<KernelChoices> choices = {}; ///< as in GeneratorOptions
 };
 
-/// Generates and compiles every kernel, each in a module of its own, then the step functions, and links them. The same
-/// bytes whatever the number of threads. `error` says what failed: kernels must keep to the scratch that
-/// their functions say (annotateKernels).
-bool compileKernels(mlir::ModuleOp module, const kernels::ProgramKernels &kernels, const Target &target,
-                    const KernelOptions &options, TargetCode &code, std::string &error);
+/// A kernel that was generated: what is known of it then, and its object where it was compiled, too.
+struct MadeKernel {
+  KernelInfo info;
+  std::optional<Object> object;
+};
+using MadeKernels = std::map<std::string, MadeKernel>; ///< by name
 
-/// Generates kernels without compiling them, for what is known of them then: their counts and their
-/// workspaces. `infos` are in the order of `names`.
-bool surveyKernels(mlir::ModuleOp module, const std::vector<std::string> &names, const Target &target,
-                   const KernelOptions &options, std::vector<KernelInfo> &infos, std::string &error);
+/// Compiles every kernel that `made` has no object of, each in a module of its own, then the step functions, and links
+/// them. Takes the objects of `made`. The same bytes whatever the number of threads. `error` says what failed:
+/// kernels must keep to the scratch that their functions say (annotateKernels).
+bool compileKernels(mlir::ModuleOp module, const kernels::ProgramKernels &kernels, const Target &target,
+                    const KernelOptions &options, MadeKernels &made, TargetCode &code, std::string &error);
+
+/// Generates kernels, for what is known of them then: their counts and their workspaces. Compiles them in one go where
+/// `compiles`, but for checks of indices, whose code has numbers that only the placed program gives.
+bool makeKernels(mlir::ModuleOp module, const std::vector<std::string> &names, const Target &target,
+                 const KernelOptions &options, bool compiles, MadeKernels &made, std::string &error);
 
 /// A kernel under another name, with choices of its own.
 struct KernelVariant {

@@ -22,8 +22,8 @@ static bool usesDoubles(func::FuncOp function) {
   return llvm::any_of(function.getResultTypes(), isDouble);
 }
 
-bool annotateKernels(ModuleOp module, const Target &target, const KernelOptions &options,
-                     std::string &error) {
+bool annotateKernels(ModuleOp module, const Target &target, const KernelOptions &options, bool compiles,
+                     MadeKernels &made, std::string &error) {
   std::vector<func::FuncOp> functions;
   std::vector<std::string> names;
   for (auto function : module.getOps<func::FuncOp>())
@@ -31,12 +31,12 @@ bool annotateKernels(ModuleOp module, const Target &target, const KernelOptions 
       functions.push_back(function);
       names.push_back(function.getSymName().str());
     }
-  std::vector<KernelInfo> infos;
-  if (!surveyKernels(module, names, target, options, infos, error))
+  if (!makeKernels(module, names, target, options, compiles, made, error))
     return false;
   Builder builder(module.getContext());
   CostModel model = getCostTable(static_cast<int>(target.vectorLanes));
-  for (auto [function, info] : llvm::zip_equal(functions, infos)) {
+  for (auto [function, name] : llvm::zip_equal(functions, names)) {
+    const KernelInfo &info = made[name].info;
     double seconds = estimateSeconds(workOf(info, usesDoubles(function)), model);
     function->setAttr(plan::kTime, builder.getI64IntegerAttr(static_cast<int64_t>(seconds * 1e12)));
     int64_t bytes = std::max(scratchBytes(info, target), plan::scratchOf(function));

@@ -45,7 +45,8 @@ protected:
   }
   void annotate(const cpu::Target &target) {
     std::string error;
-    ASSERT_TRUE(cpu::annotateKernels(*module, target, {}, error)) << error;
+    cpu::MadeKernels made;
+    ASSERT_TRUE(cpu::annotateKernels(*module, target, {}, /*compiles=*/false, made, error)) << error;
   }
   int64_t scratchOf(StringRef kernel) {
     auto bytes = module->lookupSymbol(kernel)->getAttrOfType<IntegerAttr>(plan::kScratch);
@@ -100,8 +101,9 @@ TEST_F(KernelSurveyTest, CodeThatNeedsMoreThanWasPlannedIsRefused) {
   ASSERT_TRUE(program);
   cpu::TargetCode code;
   std::string error;
+  cpu::MadeKernels made;
   EXPECT_FALSE(cpu::compileKernels(*program, kernels::findKernels(*program), targetOf("x86-64-v3", 2), {},
-                                   code, error));
+                                   made, code, error));
   EXPECT_TRUE(error.starts_with("kernel small needs ") &&
               error.ends_with(" bytes of scratch, and the plan has 0; please report this with the model"))
       << error;
