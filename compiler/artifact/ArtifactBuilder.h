@@ -11,8 +11,8 @@
 
 namespace ortc::artifact {
 
-/// Fills everything but code, manifest and source. `initializers` are the names of the model's initializers. False when a
-/// tensor's data cannot be read; `error` says which.
+/// Fills everything but code, manifest and source. `initializers` are the names of the model's initializers. False when
+/// a tensor's data cannot be read; `error` says which.
 bool buildArtifact(mlir::ModuleOp module, const CompileOptions &options,
                    const kernels::ProgramKernels &kernels, const std::set<std::string> &initializers,
                    Artifact &artifact, std::string &error);

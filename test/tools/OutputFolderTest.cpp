@@ -13,8 +13,8 @@
 #include "test/host/data_files.h"
 
 using ortc::ExitCode;
-using ortc::artifact::OutputFolder;
 using ortc::host::test::readFile;
+using ortc::artifact::OutputFolder;
 
 namespace fs = std::filesystem;
 
@@ -24,7 +24,7 @@ class OutputFolderTest : public testing::Test {
 protected:
   /// Writes an artifact whose file holds `contents`; the message of an error, or "".
   std::string write(const std::string &target, const std::string &contents) {
-    artifact::OutputFolder output(target);
+    OutputFolder output(target);
     auto put = [&]() -> ortc::Status {
       ORTC_TRY(output.write(contents, "manifest of " + contents));
       return output.commit();
@@ -60,7 +60,7 @@ TEST_F(OutputFolderTest, RefusesToDeleteWhatIsNotItsOwn) {
   EXPECT_EQ(readFile(target + "/ck.safetensors"), "weights");
   for (const char *name : {"a", "b", "d", "e"})
     folder.write(std::string("artifact/") + name, "");
-  ortc::Status status = artifact::OutputFolder(target).check();
+  ortc::Status status = OutputFolder(target).check();
   EXPECT_EQ(status.getCode(), ExitCode::Refused);
   EXPECT_NE(status.getMessage().find("holds 'a', 'b', 'ck.safetensors', 'd' and 1 more: "), std::string::npos)
       << status.getMessage();
@@ -69,9 +69,9 @@ TEST_F(OutputFolderTest, RefusesToDeleteWhatIsNotItsOwn) {
 
 TEST_F(OutputFolderTest, ChecksWithoutTouchingAnything) {
   std::string file = folder.write("file", "");
-  EXPECT_EQ(artifact::OutputFolder(folder / "some/where/new").check().getMessage(), "");
+  EXPECT_EQ(OutputFolder(folder / "some/where/new").check().getMessage(), "");
   auto expect = [](const std::string &target, ExitCode code, const std::string &message) {
-    ortc::Status status = artifact::OutputFolder(target).check();
+    ortc::Status status = OutputFolder(target).check();
     EXPECT_EQ(status.getCode(), code);
     EXPECT_EQ(status.getMessage(), message);
   };
@@ -88,7 +88,7 @@ TEST_F(OutputFolderTest, FailsInAFolderThatIsReadOnly) {
   if (child == 0) {
     if (geteuid() == 0 && setuid(65534) != 0) // who may write anywhere
       _exit(99);
-    _exit(static_cast<int>(artifact::OutputFolder(folder / "artifact").check().getCode()));
+    _exit(static_cast<int>(OutputFolder(folder / "artifact").check().getCode()));
   }
   int status = 0;
   waitpid(child, &status, 0);
@@ -98,13 +98,13 @@ TEST_F(OutputFolderTest, FailsInAFolderThatIsReadOnly) {
 
 TEST_F(OutputFolderTest, LeavesNothingWithoutCommit) {
   {
-    artifact::OutputFolder output(folder / "artifact");
+    OutputFolder output(folder / "artifact");
     ASSERT_TRUE(output.write("half", "{}").isOk());
     EXPECT_EQ(countEntries(), 1u);
   }
   EXPECT_EQ(countEntries(), 0u);
   {
-    artifact::OutputFolder output(folder / "some/where/new");
+    OutputFolder output(folder / "some/where/new");
     ASSERT_TRUE(output.write("half", "{}").isOk());
   }
   EXPECT_EQ(countEntries(), 0u) << "folders that were made for it";
@@ -166,7 +166,7 @@ TEST_F(OutputFolderTest, RemovesWhatAKilledOneHasLeft) {
   for (const char *name : {"model.ortc.ortc-a.tmp", "model.ortc.ortc-q.tmp", "manifest.json.ortc-b.tmp"})
     folder.write(std::string("artifact/") + name, "half");
   {
-    artifact::OutputFolder other(target);
+    OutputFolder other(target);
     ASSERT_TRUE(other.write("other", "manifest of other").isOk());
     ASSERT_EQ(write(target, "two"), "");
     EXPECT_EQ(readFile(target + "/model.ortc"), "two");
@@ -180,7 +180,7 @@ TEST_F(OutputFolderTest, RemovesWhatAKilledOneHasLeft) {
 TEST_F(OutputFolderTest, AFailureLeavesBothFiles) {
   std::string target = folder / "artifact";
   ASSERT_EQ(write(target, "one"), "");
-  artifact::OutputFolder output(target);
+  OutputFolder output(target);
   ASSERT_TRUE(output.write("two", "manifest of two").isOk());
   fs::remove(target + "/model.ortc"); // a place that no file can be renamed to
   fs::create_directories(target + "/model.ortc/in");

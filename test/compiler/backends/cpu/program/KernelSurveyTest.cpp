@@ -15,7 +15,7 @@ using namespace ortc::cpu;
 
 namespace {
 
-/// Two products, one of which is worth a pool, and a program that calls them.
+/// Two products, one of which is worth a pool, and a check of indices.
 constexpr const char *kModule = R"(
 func.func private @large(%a: tensor<512x300xf32>, %b: tensor<300x512xf32>) -> tensor<512x512xf32>
     attributes {plan.kind = #plan<kernel_kind contraction>} {
@@ -26,6 +26,10 @@ func.func private @small(%a: tensor<48x64xf32>, %b: tensor<64x64xf32>) -> tensor
     attributes {plan.kind = #plan<kernel_kind contraction>} {
   %0 = nn.dot %a, %b batch = [] x [] contract = [1] x [1] : tensor<48x64xf32>, tensor<64x64xf32> -> tensor<48x64xf32>
   return %0 : tensor<48x64xf32>
+}
+func.func private @check(%i: tensor<8xi64>) -> tensor<8xi64> attributes {plan.kind = #plan<kernel_kind check>} {
+  %0 = nn.check_index %i "label" in[0, 10] : tensor<8xi64>
+  return %0 : tensor<8xi64>
 }
 )";
 
@@ -86,6 +90,24 @@ TEST_F(KernelSurveyTest, TheTargetThatNeedsMostCounts) {
   annotate(narrow);
   annotate(wide);
   EXPECT_EQ(scratchOf("large"), std::max(first, second));
+}
+
+TEST_F(KernelSurveyTest, WhatTheSurveyCompiledIsTheCode) {
+  auto makeCode = [&](bool compiles) {
+    cpu::MadeKernels made;
+    std::string error;
+    EXPECT_TRUE(cpu::annotateKernels(*module, targetOf("x86-64-v3", 2), {}, compiles, made, error)) << error;
+    EXPECT_EQ(made["large"].object.has_value(), compiles);
+    EXPECT_FALSE(made["check"].object) << "its code has a number that only the placed program gives";
+    kernels::ProgramKernels kernels;
+    kernels.names = {"small", "check", "large"};
+    kernels.checkNames = {"other", "label"};
+    cpu::TargetCode code;
+    EXPECT_TRUE(cpu::compileKernels(*module, kernels, targetOf("x86-64-v3", 2), {}, made, code, error))
+        << error;
+    return code.blob.bytes;
+  };
+  EXPECT_EQ(makeCode(true), makeCode(false));
 }
 
 TEST_F(KernelSurveyTest, CodeThatNeedsMoreThanWasPlannedIsRefused) {

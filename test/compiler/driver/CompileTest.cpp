@@ -1,0 +1,103 @@
+// The compiler as a library: several times, in several threads, without a word.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <gtest/gtest.h>
+
+#include "compiler/driver/Compile.h"
+#include "compiler/pipeline/Phases.h"
+
+#include <thread>
+
+using namespace ortc;
+
+namespace {
+
+CompileOptions makeOptions(const std::string &model = "mlp-digits") {
+  CompileOptions options;
+  options.model = std::string(ORTC_TEST_DATA) + "/zoo/" + model + "/model.onnx";
+  options.targets = {"x86-64-v3"};
+  std::string error;
+  if (model == "mlp-digits")
+    EXPECT_TRUE(addShapes("batch=4", options, error)) << error;
+  return options;
+}
+
+artifact::Bytes compileToBytes(const CompileOptions &options) {
+  Expected<driver::Compiled> compiled = driver::compile(options);
+  EXPECT_TRUE(static_cast<bool>(compiled)) << compiled.getStatus().getMessage();
+  return compiled ? compiled->file : artifact::Bytes();
+}
+
+TEST(CompileTest, TwiceInOneProcessAndInTwoThreadsGivesTheSameBytes) {
+  artifact::Bytes first = compileToBytes(makeOptions()), second = compileToBytes(makeOptions());
+  EXPECT_FALSE(first.empty());
+  EXPECT_EQ(first, second);
+  artifact::Bytes other = compileToBytes(makeOptions("lenet"));
+  artifact::Bytes inThreads[2];
+  std::thread one([&] { inThreads[0] = compileToBytes(makeOptions()); });
+  std::thread two([&] { inThreads[1] = compileToBytes(makeOptions("lenet")); });
+  one.join();
+  two.join();
+  EXPECT_EQ(inThreads[0], first);
+  EXPECT_EQ(inThreads[1], other);
+}
+
+TEST(CompileTest, PrintsNothing) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(compileToBytes(makeOptions()).empty());
+  CompileOptions missing = makeOptions();
+  missing.model = "no-such-file.onnx";
+  EXPECT_FALSE(driver::compile(missing));
+  CompileOptions unbound = makeOptions();
+  unbound.bindings[0].shapes.clear();
+  EXPECT_FALSE(driver::compile(unbound));
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(CompileTest, FailuresHaveAnExitStatusAndNameTheModel) {
+  CompileOptions missing = makeOptions();
+  missing.model = "no-such-file.onnx";
+  Status status = driver::compile(missing).getStatus();
+  EXPECT_EQ(status.getCode(), ExitCode::Refused);
+  EXPECT_NE(status.getMessage().find("no-such-file.onnx"), std::string::npos) << status.getMessage();
+  CompileOptions phase = makeOptions();
+  phase.compileTo = "fusion";
+  EXPECT_EQ(driver::compile(phase).getStatus().getMessage(),
+            "--compile-to 'fusion' is not a phase; phases are import, legalize, simplify, loss, "
+            "differentiate, update, "
+            "entries, fuse, place, code");
+}
+
+TEST(CompileTest, TellsWhatBeginsAndEndsWhereACallbackSays) {
+  std::vector<std::string> begun, ended;
+  driver::CompileExtras extras;
+  extras.progress = [&](const std::string &what) { begun.push_back(what); };
+  extras.afterPhase = [&](const char *phase, mlir::ModuleOp ir) {
+    EXPECT_TRUE(ir);
+    ended.push_back(phase);
+    return ended.back() == "loss" ? Status::failure("enough") : Status();
+  };
+  Status status = driver::compile(makeOptions(), extras).getStatus();
+  EXPECT_EQ(status.getMessage(), "enough");
+  EXPECT_EQ(ended, (std::vector<std::string>{"import", "legalize", "simplify", "loss"}));
+  ASSERT_EQ(begun.size(), ended.size());
+  EXPECT_EQ(begun.back(), pipeline::getPhases()[pipeline::findPhase("loss")].work);
+}
+
+TEST(CompileTest, WhatAPhaseMakesIsThereAfterIt) {
+  CompileOptions options = makeOptions();
+  options.compileTo = "place";
+  driver::CompileExtras extras;
+  extras.keepsParts = true;
+  Expected<driver::Compiled> placed = driver::compile(options, extras);
+  ASSERT_TRUE(placed) << placed.getStatus().getMessage();
+  EXPECT_TRUE(placed->parts);
+  EXPECT_FALSE(placed->kernels.names.empty());
+  EXPECT_FALSE(placed->facts.entries.empty());
+  EXPECT_TRUE(placed->codes.empty());
+  EXPECT_TRUE(placed->file.empty());
+  EXPECT_EQ(placed->phases.back().name, "place");
+}
+
+} // namespace
