@@ -9,7 +9,7 @@ namespace ortc::kernels {
 
 /// What fusion goes by where a program can be cut into kernels in several ways. A kernel that breaks these is
 /// not wrong, only slow; every family of backends hands its own to fusion. The values here are those of CPUs
-/// (docs/benchmarks.md).
+/// (docs/benchmarks/contractions.md).
 struct FusionLimits {
   size_t operations = 160; ///< of a loop: larger ones are not better
   size_t buffers = 28;     ///< of any kernel

@@ -1,4 +1,4 @@
-// Chooses lanes, tiles, blocks and chunks of a contraction. Figures behind the choices: docs/benchmarks.md.
+// Chooses lanes, tiles, blocks and chunks of a contraction. Figures behind the choices: docs/benchmarks/contractions.md.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/contraction/ContractionPlan.h"
 
