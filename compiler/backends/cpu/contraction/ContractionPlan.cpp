@@ -1,4 +1,5 @@
-// Chooses lanes, tiles, blocks and chunks of a contraction. Figures behind the choices: docs/benchmarks/contractions.md.
+// Chooses lanes, tiles, blocks and chunks of a contraction.
+// Figures behind the choices: docs/benchmarks/contractions.md.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/contraction/ContractionPlan.h"
 
