@@ -32,8 +32,8 @@ def ExpandCompositesPass : Pass<"ortc-expand-composites"> {
 def FuseKernelsPass : Pass<"ortc-fuse-kernels"> {
   let summary = "group the operations of functions into kernels";
   let description = [{
-    Before: functions on tensors without composites. Functions without body, and those that hold a kernel already, are left
-    alone.
+    Before: functions on tensors without composites. Functions without body are left alone, and so are those that hold a
+    kernel already.
 
     After: every operation is in a plan.kernel. Reshapes between kernels stay outside; they move no data.
     - A loop nest is one kernel: elementwise clusters, reductions with their producers and the elementwise work on

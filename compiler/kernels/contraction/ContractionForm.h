@@ -1,4 +1,4 @@
-// Contractions with what hangs on them: views of the operands, elementwise operations on the result.
+// Contractions with views of their operands and elementwise operations on their result.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -30,7 +30,7 @@ struct ContractionForm {
   /// against it.
   bool suits(const FusionLimits &limits, std::string &reason) const;
 
-  /// Pairs of an input and an output, one after the other, that may share memory: what hangs on the dot reads
+  /// Pairs of an input and an output, one after the other, that may share memory: the epilogue reads
   /// the input at the element that it writes, and nowhere else.
   llvm::SmallVector<int64_t> inPlacePairs() const;
 };

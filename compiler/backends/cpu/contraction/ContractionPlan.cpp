@@ -211,7 +211,7 @@ static bool wantsRowPacking(const ContractionPlan &plan, int64_t elementBytes) {
              (plan.hasFewRegisters ? kGatheredStride : kGatheredWideStride);
 }
 
-/// What the workspace holds.
+/// The contents of the workspace.
 static void sizeWorkspace(ContractionPlan &plan, const ContractionSpec &spec) {
   plan.packOnce =
       plan.packLanes && plan.blocks() == 1 &&

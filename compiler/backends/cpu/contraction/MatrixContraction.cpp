@@ -1,5 +1,5 @@
-// Emits a contraction for the matrix unit from its plan. Sums leave the unit through memory; the epilogue
-// runs on vectors of them, row by row. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Emits a contraction for the matrix unit from its plan.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/contraction/BlockLoops.h"
 #include "compiler/backends/cpu/contraction/MatrixPlan.h"
 #include "compiler/backends/cpu/contraction/MatrixUnit.h"
