@@ -12,7 +12,7 @@
 
 namespace ortc::kernels {
 
-/// One nn.dot; between inputs and dot nothing but movement that strides can say (transpose, reshape, broadcast, slice);
+/// One nn.dot. Between inputs and dot stands only movement that strides can say (transpose, reshape, broadcast, slice);
 /// behind it elementwise operations on every element of the result once, which may be reshaped and transposed and read
 /// inputs broadcast.
 struct ContractionForm {
