@@ -15,7 +15,7 @@ namespace {
 /// Buffers whose lines are fetched before they are written: as many as there are registers to spare.
 constexpr size_t kMaxWritten = 4;
 
-/// Rows or columns of which every block takes one or two tiles.
+/// Rows or columns; every block takes one or two tiles of them.
 struct TileRun {
   Offset begin, end; ///< lines, from a multiple of kPanelLines on
   int64_t tiles = 2;

@@ -19,7 +19,7 @@ static constexpr int64_t kChunkChannels = 64, kChunkColumns = 128;
 static constexpr int64_t kColumnUnit = 32;
 /// Elements of a position's tiles in a group, of source and gradient.
 static constexpr int64_t kGroupElements = 12 << 10;
-/// Channels by which what an epilogue reads is fetched ahead.
+/// Operands of an epilogue are fetched so many channels ahead.
 static constexpr int64_t kFetchedAhead = 4;
 static constexpr int64_t kLineBytes = 64;
 
