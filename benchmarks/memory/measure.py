@@ -4,7 +4,7 @@
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 usage: measure.py [NAME ...] [--systems ortc stock eager] [--threads 1] [--ortc build/bin/ortc] [--limit 1200]
-                  [--results FILE.jsonl] [--table] [--write docs/benchmarks.md]
+                  [--results FILE.jsonl] [--table] [--write docs/benchmarks/memory.md]
 
 The models, and how each system trains them, are those of ../train-step; eight steps each, so that every batch had its turn.
     ortc     `ortc train --target native`, then `ortc run`

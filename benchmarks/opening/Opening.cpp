@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // usage: ortc-bench-opening MODEL.ortc ...
-// Prints a row of docs/benchmarks.md for each: the best of seven runs, the file in the page cache. Every run
+// Prints a row of docs/benchmarks/opening.md for each: the best of seven runs, the file in the page cache. Every run
 // opens anew, in turns.
 #include <fcntl.h>
 #include <sys/mman.h>

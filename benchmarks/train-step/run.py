@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 usage: run.py [NAME ...] [--systems ortc tuned stock eager compile whole ort jax] [--threads 1 2] [--seconds 5] [--rounds 5]
               [--ortc build/bin/ortc] [--cores 0 1] [--limit 1200] [--inductor-cache FOLDER] [--results FILE.jsonl]
-              [--again SYSTEM ...] [--table] [--write docs/benchmarks.md]
+              [--again SYSTEM ...] [--table] [--write docs/benchmarks/train-step.md]
 
 All systems start from the same weights and train on the same data with AdamW; their first five losses must agree.
 Each is a process of its own, pinned to as many cores as it has threads, the last of --cores; they take turns, a fraction of

@@ -1,4 +1,4 @@
-// What kernels of a family of backends should be like.
+// The limits that fusion keeps to for a family of backends.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -7,9 +7,9 @@
 
 namespace ortc::kernels {
 
-/// What fusion goes by where a program can be cut into kernels in several ways. A kernel that breaks these is
-/// not wrong, only slow; every family of backends hands its own to fusion. The values here are those of CPUs
-/// (docs/benchmarks.md).
+/// Fusion goes by these where it can cut a program into kernels in several ways. A kernel that breaks them is
+/// not wrong, only slow. Every family of backends hands its own to fusion; the values here are those of CPUs
+/// (docs/benchmarks/contractions.md).
 struct FusionLimits {
   size_t operations = 160; ///< of a loop: larger ones are not better
   size_t buffers = 28;     ///< of any kernel
@@ -17,8 +17,8 @@ struct FusionLimits {
       32; ///< of a kernel with an epilogue, which is emitted once per tile shape and vector
   int64_t largeBytes = 2 << 20; ///< larger tensors leave a core's caches
   int64_t parallelPieces = 8;   ///< pieces of work below which joining loops must not reduce their number
-  /// What a tile of a contraction has of columns, rows and steps of the sum where the dims have as many: what cuts dims
-  /// smaller stays a kernel of its own.
+  /// Columns, rows and steps of the sum that a tile of a contraction has where the dims have as many. A view that cuts
+  /// dims smaller stays a kernel of its own.
   int64_t tileColumns = 16, tileRows = 12, tileDepth = 16;
 };
 

@@ -5,12 +5,17 @@ include "mlir/Pass/PassBase.td"
 def ExpandCompositesPass : Pass<"ortc-expand-composites"> {
   let summary = "write normalisations as reductions and arithmetic, and cut long sums";
   let description = [{
-    Run when nothing needs the composites any more: after differentiation, just before fusion.
-    After: no softmax, log_softmax or moments is left, so one generator makes all normalisations; and long reductions
-    with too little beside them to share out are in two stages, of partial results and of their combination. Whether and
-    how a reduction is cut depends on its shape alone. Filter gradients of f32 and f64 with few results are
-    likewise made of parts of the batch, which a reduction adds up. Concatenations of more than 32 parts are
-    made of smaller ones. Sums of f16 and bf16 are taken in f32.
+    Before: a differentiated program. Nothing needs the composites any more; fusion comes next.
+
+    After:
+    - No softmax, log_softmax or moments is left. One generator makes all normalisations.
+    - A long reduction with too little beside it to share out has two stages: partial results and their combination.
+      Its shape alone decides whether and how it is cut.
+    - A filter gradient of f32 or f64 with few results is made of parts of the batch. A reduction adds them up.
+    - A concatenation of more than 32 parts is made of smaller ones.
+    - Sums of f16 and bf16 are taken in f32.
+
+    Everything else is left alone.
 
     ```mlir
     %y = nn.log_softmax %x axis = 1 : tensor<2x3xf32>
@@ -27,18 +32,22 @@ def ExpandCompositesPass : Pass<"ortc-expand-composites"> {
 def FuseKernelsPass : Pass<"ortc-fuse-kernels"> {
   let summary = "group the operations of functions into kernels";
   let description = [{
-    Before: functions on tensors without composites.
-    After: every operation is in a plan.kernel, but for reshapes between kernels, which move no data. What one loop nest
-    computes without repeating expensive work or reading memory out of order is one kernel: elementwise clusters,
-    reductions with their producers and what hangs on them, all of an optimizer's update. Contractions and
-    convolutions take the elementwise work on their results along. Everything else is a kernel of its own;
-    random draws are copied into the kernels that read them. What is cheap beside storing it is computed again
-    by kernels that read its inputs anyway; a product that takes such a tensor long after others do takes it
-    from a kernel just before, which has it at hand. Operations that only updates need are in no kernel with
-    others, which run before updates, but for the update of a weight of more than 2 MiB: it joins the product
-    or convolution that makes its gradient where one kernel can compute both and nothing else reads the
-    gradient, which is then not stored. A convolution that reads a tensor larger than that gradient stays
-    apart. Functions without body, and those that hold a kernel already, are left alone.
+    Before: functions on tensors without composites. Functions without body are left alone, and so are those that hold a
+    kernel already.
+
+    After: every operation is in a plan.kernel. Reshapes between kernels stay outside; they move no data.
+    - A loop nest is one kernel: elementwise clusters, reductions with their producers and the elementwise work on
+      their results, all of an optimizer's update. It repeats no expensive work and reads memory in order.
+    - Contractions and convolutions take the elementwise work on their results along.
+    - Any other operation is a kernel of its own.
+    - Random draws are copied into the kernels that read them.
+    - A tensor that is cheap beside storing it is computed again by kernels that read its inputs anyway. A product that
+      takes such a tensor long after its other readers takes it from a kernel just before, which has it at hand.
+
+    Operations that only updates need share no kernel with others, since the others run before updates. The update of a
+    weight of more than 2 MiB is the exception. It joins the product or convolution that makes its gradient where one
+    kernel can compute both and nothing else reads the gradient. The gradient is then not stored. A convolution that
+    reads a tensor larger than that gradient stays apart.
 
     ```mlir
     %a = arith.mulf %x, %x : tensor<8x4xf32>

@@ -11,7 +11,6 @@ namespace ortc::autodiff {
 // "arith.addf": y = a + b
 // da = dy; db = dy
 // saved: nothing
-// special points: none
 // accumulates: when a and b are one value
 static Gradients differentiateAdd(arith::AddFOp, GradientRequest &request) {
   return {request.cotangent(), request.cotangent()};
@@ -20,7 +19,6 @@ static Gradients differentiateAdd(arith::AddFOp, GradientRequest &request) {
 // "arith.subf": y = a - b
 // da = dy; db = -dy
 // saved: nothing
-// special points: none
 // accumulates: when a and b are one value
 static Gradients differentiateSub(arith::SubFOp, GradientRequest &request) {
   Value dy = request.cotangent();
@@ -69,15 +67,12 @@ static Gradients differentiateRem(arith::RemFOp op, GradientRequest &request) {
 // "arith.negf": y = -a
 // da = -dy
 // saved: nothing
-// special points: none
-// accumulates: nothing
 static Value differentiateNeg(arith::NegFOp, Value dy, TensorBuilder &b) { return b.neg(dy); }
 
 // "arith.extf", "arith.truncf": y = a in another floating-point type
 // da = dy in the type of a
 // saved: nothing
 // special points: passes unchanged where rounding or overflow happened
-// accumulates: nothing
 template <typename CastOp> static Value differentiateCast(CastOp op, Value dy, TensorBuilder &b) {
   return b.cast(dy, TensorBuilder::elementOf(op.getIn()));
 }

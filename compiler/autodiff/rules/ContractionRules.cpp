@@ -46,7 +46,6 @@ static Value differentiateSide(const Side &self, const Side &other, Value dy, In
 // "nn.dot": y = sum of products of lhs and rhs over the contracted dimensions
 // dlhs = dy . rhs over rhs's free dimensions; drhs = dy . lhs over lhs's free dimensions
 // saved: each operand, when the other one is differentiated
-// special points: none
 // accumulates: when lhs and rhs are one value
 static Gradients differentiateDot(nn::DotOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;

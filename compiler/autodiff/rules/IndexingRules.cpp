@@ -22,8 +22,6 @@ static Gradients differentiateGather(nn::GatherOp op, GradientRequest &request) 
 // "nn.scatter_add": y = updates added up at indices
 // dupdates = dy taken at the indices
 // saved: the indices
-// special points: none
-// accumulates: nothing
 static Gradients differentiateScatterAdd(nn::ScatterAddOp op, GradientRequest &request) {
   Value du = nn::GatherOp::create(request.builder, op.getUpdates().getType(), request.cotangent(),
                                   op.getIndices(), op.getAxis());
@@ -94,7 +92,6 @@ static Gradients differentiateScatterExtreme(nn::ScatterElementsOp op, Value dy,
 // set: dx = dy with zeros at the indices, dupdates = dy at the indices; add: dx = dy, dupdates likewise; others above
 // saved: the indices; mul: both operands; max and min: both operands and the result
 // special points: set: with repeated indices every update gets dy of its place; max and min: equal values share evenly
-// accumulates: nothing
 static Gradients differentiateScatterElements(nn::ScatterElementsOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Elements at{op, b};

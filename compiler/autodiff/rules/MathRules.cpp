@@ -21,7 +21,6 @@ static Value oneMinusSquare(Value x, TensorBuilder &b) {
 // dx = dy sign(x)
 // saved: the operand
 // special points: 0 at 0
-// accumulates: nothing
 static Value differentiateAbsF(math::AbsFOp op, Value dy, TensorBuilder &b) {
   Value x = op.getOperand(), zero = b.zerosLike(x);
   Value negative = b.select(b.compare(arith::CmpFPredicate::OLT, x, zero), b.neg(dy), zero);
@@ -31,8 +30,6 @@ static Value differentiateAbsF(math::AbsFOp op, Value dy, TensorBuilder &b) {
 // "math.exp": y = e^x
 // dx = dy y
 // saved: the result
-// special points: none
-// accumulates: nothing
 static Value differentiateExp(math::ExpOp op, Value dy, TensorBuilder &b) {
   return b.mul(dy, op.getResult());
 }
@@ -40,8 +37,6 @@ static Value differentiateExp(math::ExpOp op, Value dy, TensorBuilder &b) {
 // "math.exp2": y = 2^x
 // dx = dy y log(2)
 // saved: the result
-// special points: none
-// accumulates: nothing
 static Value differentiateExp2(math::Exp2Op op, Value dy, TensorBuilder &b) {
   return b.mul(dy, b.mulScalar(op.getResult(), M_LN2));
 }
@@ -49,8 +44,6 @@ static Value differentiateExp2(math::Exp2Op op, Value dy, TensorBuilder &b) {
 // "math.expm1": y = e^x - 1
 // dx = dy (y + 1)
 // saved: the result
-// special points: none
-// accumulates: nothing
 static Value differentiateExpM1(math::ExpM1Op op, Value dy, TensorBuilder &b) {
   return b.mul(dy, b.addScalar(op.getResult(), 1));
 }
@@ -58,8 +51,6 @@ static Value differentiateExpM1(math::ExpM1Op op, Value dy, TensorBuilder &b) {
 // "math.log": y = log(x)
 // dx = dy / x
 // saved: the operand
-// special points: none
-// accumulates: nothing
 static Value differentiateLog(math::LogOp op, Value dy, TensorBuilder &b) {
   return b.div(dy, op.getOperand());
 }
@@ -67,8 +58,6 @@ static Value differentiateLog(math::LogOp op, Value dy, TensorBuilder &b) {
 // "math.log2": y = log(x) / log(2)
 // dx = dy / (x log(2))
 // saved: the operand
-// special points: none
-// accumulates: nothing
 static Value differentiateLog2(math::Log2Op op, Value dy, TensorBuilder &b) {
   return b.div(dy, b.mulScalar(op.getOperand(), M_LN2));
 }
@@ -76,8 +65,6 @@ static Value differentiateLog2(math::Log2Op op, Value dy, TensorBuilder &b) {
 // "math.log10": y = log(x) / log(10)
 // dx = dy / (x log(10))
 // saved: the operand
-// special points: none
-// accumulates: nothing
 static Value differentiateLog10(math::Log10Op op, Value dy, TensorBuilder &b) {
   return b.div(dy, b.mulScalar(op.getOperand(), M_LN10));
 }
@@ -85,8 +72,6 @@ static Value differentiateLog10(math::Log10Op op, Value dy, TensorBuilder &b) {
 // "math.log1p": y = log(1 + x)
 // dx = dy / (1 + x)
 // saved: the operand
-// special points: none
-// accumulates: nothing
 static Value differentiateLog1p(math::Log1pOp op, Value dy, TensorBuilder &b) {
   return b.div(dy, b.addScalar(op.getOperand(), 1));
 }
@@ -95,7 +80,6 @@ static Value differentiateLog1p(math::Log1pOp op, Value dy, TensorBuilder &b) {
 // dx = dy / (2 y)
 // saved: the result
 // special points: infinite at 0
-// accumulates: nothing
 static Value differentiateSqrt(math::SqrtOp op, Value dy, TensorBuilder &b) {
   return b.div(dy, b.mulScalar(op.getResult(), 2));
 }
@@ -103,8 +87,6 @@ static Value differentiateSqrt(math::SqrtOp op, Value dy, TensorBuilder &b) {
 // "math.rsqrt": y = x^(-1/2)
 // dx = -dy y^3 / 2
 // saved: the result
-// special points: none
-// accumulates: nothing
 static Value differentiateRsqrt(math::RsqrtOp op, Value dy, TensorBuilder &b) {
   Value y = op.getResult();
   return b.mul(b.mulScalar(dy, -0.5), b.mul(y, b.mul(y, y)));
@@ -113,8 +95,6 @@ static Value differentiateRsqrt(math::RsqrtOp op, Value dy, TensorBuilder &b) {
 // "math.tanh": y = tanh(x)
 // dx = dy (1 - y^2)
 // saved: the result
-// special points: none
-// accumulates: nothing
 static Value differentiateTanh(math::TanhOp op, Value dy, TensorBuilder &b) {
   Value y = op.getResult();
   return b.mul(dy, b.sub(b.constantLike(y, 1), b.mul(y, y)));
@@ -123,8 +103,6 @@ static Value differentiateTanh(math::TanhOp op, Value dy, TensorBuilder &b) {
 // "math.erf": y = erf(x)
 // dx = dy 2 / sqrt(pi) e^(-x^2)
 // saved: the operand
-// special points: none
-// accumulates: nothing
 static Value differentiateErf(math::ErfOp op, Value dy, TensorBuilder &b) {
   return b.mul(dy, b.mulScalar(bell(op.getOperand(), b), M_2_SQRTPI));
 }
@@ -132,8 +110,6 @@ static Value differentiateErf(math::ErfOp op, Value dy, TensorBuilder &b) {
 // "math.erfc": y = 1 - erf(x)
 // dx = -dy 2 / sqrt(pi) e^(-x^2)
 // saved: the operand
-// special points: none
-// accumulates: nothing
 static Value differentiateErfc(math::ErfcOp op, Value dy, TensorBuilder &b) {
   return b.mul(dy, b.mulScalar(bell(op.getOperand(), b), -M_2_SQRTPI));
 }
@@ -141,8 +117,6 @@ static Value differentiateErfc(math::ErfcOp op, Value dy, TensorBuilder &b) {
 // "math.sin": y = sin(x)
 // dx = dy cos(x)
 // saved: the operand
-// special points: none
-// accumulates: nothing
 static Value differentiateSin(math::SinOp op, Value dy, TensorBuilder &b) {
   return b.mul(dy, b.createOrFold<math::CosOp>(op.getOperand()));
 }
@@ -150,8 +124,6 @@ static Value differentiateSin(math::SinOp op, Value dy, TensorBuilder &b) {
 // "math.cos": y = cos(x)
 // dx = -dy sin(x)
 // saved: the operand
-// special points: none
-// accumulates: nothing
 static Value differentiateCos(math::CosOp op, Value dy, TensorBuilder &b) {
   return b.neg(b.mul(dy, b.createOrFold<math::SinOp>(op.getOperand())));
 }
@@ -159,8 +131,6 @@ static Value differentiateCos(math::CosOp op, Value dy, TensorBuilder &b) {
 // "math.tan": y = tan(x)
 // dx = dy (1 + y^2)
 // saved: the result
-// special points: none
-// accumulates: nothing
 static Value differentiateTan(math::TanOp op, Value dy, TensorBuilder &b) {
   Value y = op.getResult();
   return b.mul(dy, b.addScalar(b.mul(y, y), 1));
@@ -170,7 +140,6 @@ static Value differentiateTan(math::TanOp op, Value dy, TensorBuilder &b) {
 // dx = dy / sqrt(1 - x^2)
 // saved: the operand
 // special points: infinite at -1 and 1
-// accumulates: nothing
 static Value differentiateAsin(math::AsinOp op, Value dy, TensorBuilder &b) {
   return b.mul(dy, b.rsqrt(oneMinusSquare(op.getOperand(), b)));
 }
@@ -179,7 +148,6 @@ static Value differentiateAsin(math::AsinOp op, Value dy, TensorBuilder &b) {
 // dx = -dy / sqrt(1 - x^2)
 // saved: the operand
 // special points: infinite at -1 and 1
-// accumulates: nothing
 static Value differentiateAcos(math::AcosOp op, Value dy, TensorBuilder &b) {
   return b.neg(b.mul(dy, b.rsqrt(oneMinusSquare(op.getOperand(), b))));
 }
@@ -187,8 +155,6 @@ static Value differentiateAcos(math::AcosOp op, Value dy, TensorBuilder &b) {
 // "math.atan": y = atan(x)
 // dx = dy / (1 + x^2)
 // saved: the operand
-// special points: none
-// accumulates: nothing
 static Value differentiateAtan(math::AtanOp op, Value dy, TensorBuilder &b) {
   return b.div(dy, b.addScalar(b.mul(op.getOperand(), op.getOperand()), 1));
 }
@@ -196,8 +162,6 @@ static Value differentiateAtan(math::AtanOp op, Value dy, TensorBuilder &b) {
 // "math.sinh": y = sinh(x)
 // dx = dy cosh(x)
 // saved: the operand
-// special points: none
-// accumulates: nothing
 static Value differentiateSinh(math::SinhOp op, Value dy, TensorBuilder &b) {
   return b.mul(dy, b.createOrFold<math::CoshOp>(op.getOperand()));
 }
@@ -205,8 +169,6 @@ static Value differentiateSinh(math::SinhOp op, Value dy, TensorBuilder &b) {
 // "math.cosh": y = cosh(x)
 // dx = dy sinh(x)
 // saved: the operand
-// special points: none
-// accumulates: nothing
 static Value differentiateCosh(math::CoshOp op, Value dy, TensorBuilder &b) {
   return b.mul(dy, b.createOrFold<math::SinhOp>(op.getOperand()));
 }
@@ -214,8 +176,6 @@ static Value differentiateCosh(math::CoshOp op, Value dy, TensorBuilder &b) {
 // "math.asinh": y = asinh(x)
 // dx = dy / sqrt(x^2 + 1)
 // saved: the operand
-// special points: none
-// accumulates: nothing
 static Value differentiateAsinh(math::AsinhOp op, Value dy, TensorBuilder &b) {
   return b.mul(dy, b.rsqrt(b.addScalar(b.mul(op.getOperand(), op.getOperand()), 1)));
 }
@@ -224,7 +184,6 @@ static Value differentiateAsinh(math::AsinhOp op, Value dy, TensorBuilder &b) {
 // dx = dy / sqrt(x^2 - 1)
 // saved: the operand
 // special points: infinite at 1
-// accumulates: nothing
 static Value differentiateAcosh(math::AcoshOp op, Value dy, TensorBuilder &b) {
   return b.mul(dy, b.rsqrt(b.addScalar(b.mul(op.getOperand(), op.getOperand()), -1)));
 }
@@ -233,7 +192,6 @@ static Value differentiateAcosh(math::AcoshOp op, Value dy, TensorBuilder &b) {
 // dx = dy / (1 - x^2)
 // saved: the operand
 // special points: infinite at -1 and 1
-// accumulates: nothing
 static Value differentiateAtanh(math::AtanhOp op, Value dy, TensorBuilder &b) {
   return b.div(dy, oneMinusSquare(op.getOperand(), b));
 }
@@ -256,7 +214,6 @@ static Gradients differentiateAtan2(math::Atan2Op op, GradientRequest &request) 
 // da = dy where a and b have one sign, -dy elsewhere; b moves nothing between jumps
 // saved: the operand and the result
 // special points: 0 at 0
-// accumulates: nothing
 static Gradients differentiateCopySign(math::CopySignOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Value dy = request.cotangent(), a = op.getLhs(), zero = b.zerosLike(a);
@@ -268,7 +225,6 @@ static Gradients differentiateCopySign(math::CopySignOp op, GradientRequest &req
 // "math.fma": y = a b + c
 // da = dy b; db = dy a; dc = dy
 // saved: each factor, when the other one is differentiated
-// special points: none
 // accumulates: when operands are one value
 static Gradients differentiateFma(math::FmaOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;

@@ -11,7 +11,6 @@ namespace ortc::autodiff {
 // "nn.broadcast": y repeats x
 // dx = sum of dy over the repeated dimensions
 // saved: nothing
-// special points: none
 // accumulates: in the sum
 static Value differentiateBroadcast(nn::BroadcastOp op, Value dy, TensorBuilder &b) {
   auto from = TensorBuilder::shapeOf(op.getInput()), to = TensorBuilder::shapeOf(dy);
@@ -28,8 +27,6 @@ static Value differentiateBroadcast(nn::BroadcastOp op, Value dy, TensorBuilder 
 // "nn.reshape": y = x under another shape
 // dx = dy under the shape of x
 // saved: nothing
-// special points: none
-// accumulates: nothing
 static Value differentiateReshape(nn::ReshapeOp op, Value dy, TensorBuilder &b) {
   return b.reshape(dy, TensorBuilder::shapeOf(op.getInput()));
 }
@@ -37,8 +34,6 @@ static Value differentiateReshape(nn::ReshapeOp op, Value dy, TensorBuilder &b) 
 // "nn.transpose": y = x with permuted dimensions
 // dx = dy under the inverse permutation
 // saved: nothing
-// special points: none
-// accumulates: nothing
 static Value differentiateTranspose(nn::TransposeOp op, Value dy, TensorBuilder &b) {
   return b.transpose(dy, nn::invertPermutation(op.getPermutation()));
 }
@@ -46,8 +41,6 @@ static Value differentiateTranspose(nn::TransposeOp op, Value dy, TensorBuilder 
 // "nn.slice": y[i] = x[start + i stride]
 // dx = dy with zeros before, after and between
 // saved: nothing
-// special points: none
-// accumulates: nothing
 static Value differentiateSlice(nn::SliceOp op, Value dy, TensorBuilder &b) {
   SmallVector<int64_t> high, interior;
   for (auto [size, start, stride, taken] :
@@ -63,7 +56,6 @@ static Value differentiateSlice(nn::SliceOp op, Value dy, TensorBuilder &b) {
 // "nn.pad": y = x with a value around and between its elements
 // dx = the elements of dy that stand where x went; dvalue = sum of the others
 // saved: nothing
-// special points: none
 // accumulates: dvalue, in the sum
 static Gradients differentiatePad(nn::PadOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
@@ -85,7 +77,6 @@ static Gradients differentiatePad(nn::PadOp op, GradientRequest &request) {
 // "nn.concat": y = inputs one after another
 // dinput = its part of dy
 // saved: nothing
-// special points: none
 // accumulates: when one value is concatenated twice
 static Gradients differentiateConcat(nn::ConcatOp op, GradientRequest &request) {
   Gradients gradients;
@@ -103,8 +94,6 @@ static Gradients differentiateConcat(nn::ConcatOp op, GradientRequest &request) 
 // "nn.reverse": y = x backwards along axes
 // dx = dy backwards along the same axes
 // saved: nothing
-// special points: none
-// accumulates: nothing
 static Value differentiateReverse(nn::ReverseOp op, Value dy, TensorBuilder &b) {
   return b.reverse(dy, op.getAxes());
 }
@@ -113,7 +102,6 @@ static Value differentiateReverse(nn::ReverseOp op, Value dy, TensorBuilder &b) 
 // dvalue = none; dthrough = dy
 // saved: nothing
 // special points: none; the gradient is chosen, not derived
-// accumulates: nothing
 static Gradients differentiateStraightThrough(nn::StraightThroughOp, GradientRequest &request) {
   return {noGradient("it all goes to the other operand"), request.cotangent()};
 }

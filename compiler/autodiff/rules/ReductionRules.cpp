@@ -58,7 +58,6 @@ static Value differentiateExtreme(nn::ReduceOp op, Value dy, TensorBuilder &b) {
 // dx = dy repeated; times the product of the others; or, where x equals the extreme, divided by how many do
 // saved: prod: the input; max and min: input and result; sum: nothing
 // special points: max and min: equal elements share evenly; prod: zeros are fine, nothing is divided
-// accumulates: nothing
 static Value differentiateReduce(nn::ReduceOp op, Value dy, TensorBuilder &b) {
   switch (op.getKind()) {
   case nn::ReduceKind::sum:
@@ -75,8 +74,6 @@ static Value differentiateReduce(nn::ReduceOp op, Value dy, TensorBuilder &b) {
 // "nn.moments": mean = sum(x) / n, variance = sum((x - mean)^2) / n
 // dx = dmean / n + 2 (x - mean) dvariance / n
 // saved: the input, the mean when the variance is used
-// special points: none
-// accumulates: nothing
 static Gradients differentiateMoments(nn::MomentsOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Value x = op.getInput(), gradient;
@@ -98,7 +95,6 @@ static Gradients differentiateMoments(nn::MomentsOp op, GradientRequest &request
 // "nn.cumsum": y = running sums of x
 // dx = running sums of dy from the other end
 // saved: nothing
-// special points: none
 // accumulates: in the sums
 static Value differentiateCumSum(nn::CumSumOp op, Value dy, TensorBuilder &b) {
   return nn::CumSumOp::create(b, dy.getType(), dy, op.getAxis(), op.getExclusive(), !op.getReverse());
@@ -107,8 +103,6 @@ static Value differentiateCumSum(nn::CumSumOp op, Value dy, TensorBuilder &b) {
 // "nn.softmax": y = exp(x - max) / sum(exp(x - max))
 // dx = y (dy - sum(y dy))
 // saved: the result
-// special points: none
-// accumulates: nothing
 static Value differentiateSoftmax(nn::SoftmaxOp op, Value dy, TensorBuilder &b) {
   Value y = op.getResult();
   int64_t axis = op.getAxis();
@@ -119,8 +113,6 @@ static Value differentiateSoftmax(nn::SoftmaxOp op, Value dy, TensorBuilder &b) 
 // "nn.log_softmax": y = x - max - log(sum(exp(x - max)))
 // dx = dy - exp(y) sum(dy)
 // saved: the result
-// special points: none
-// accumulates: nothing
 static Value differentiateLogSoftmax(nn::LogSoftmaxOp op, Value dy, TensorBuilder &b) {
   Value y = op.getResult();
   int64_t axis = op.getAxis();

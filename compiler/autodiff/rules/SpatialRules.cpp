@@ -27,8 +27,6 @@ static Value convolveToFilter(OpType op, Value x, Value dy, Value like, TensorBu
 // "nn.conv": y = x * w
 // dx = conv_input_grad(dy, w); dw = conv_filter_grad(x, dy)
 // saved: each operand, when the other one is differentiated
-// special points: none
-// accumulates: nothing
 static Gradients differentiateConv(nn::ConvOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Value dy = request.cotangent(), x = op.getInput(), w = op.getFilter();
@@ -39,8 +37,6 @@ static Gradients differentiateConv(nn::ConvOp op, GradientRequest &request) {
 // "nn.conv_input_grad": y = the x-gradient of a convolution with filter w and output gradient g; bilinear in g and w
 // dg = conv(dy, w); dw = conv_filter_grad(dy, g)
 // saved: each operand, when the other one is differentiated
-// special points: none
-// accumulates: nothing
 static Gradients differentiateConvInputGrad(nn::ConvInputGradOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Value dy = request.cotangent(), g = op.getGradient(), w = op.getFilter();
@@ -52,8 +48,6 @@ static Gradients differentiateConvInputGrad(nn::ConvInputGradOp op, GradientRequ
 // Parts of a batch are cut after differentiation.
 // dx = conv_input_grad(g, dy); dg = conv(x, dy)
 // saved: each operand, when the other one is differentiated
-// special points: none
-// accumulates: nothing
 static Gradients differentiateConvFilterGrad(nn::ConvFilterGradOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   Value dy = request.cotangent(), x = op.getInput(), g = op.getGradient();
@@ -77,8 +71,6 @@ static Gradients differentiateMaxPool(nn::MaxPoolOp op, GradientRequest &request
 // "nn.max_pool_grad": y = g added up where the taps say
 // dg = dy taken where the taps say
 // saved: the taps
-// special points: none
-// accumulates: nothing
 static Gradients differentiateMaxPoolGrad(nn::MaxPoolGradOp op, GradientRequest &request) {
   TensorBuilder &b = request.builder;
   // Positions are per image and channel: with the spatial dimensions flattened, a gather along the middle one.
@@ -98,7 +90,6 @@ static Gradients differentiateMaxPoolGrad(nn::MaxPoolGradOp op, GradientRequest 
 // "nn.avg_pool": y = the mean of each window
 // dx = avg_pool_grad(dy)
 // saved: nothing
-// special points: none
 // accumulates: in avg_pool_grad, where windows overlap
 static Value differentiateAvgPool(nn::AvgPoolOp op, Value dy, TensorBuilder &b) {
   return nn::AvgPoolGradOp::create(b, op.getInput().getType(), dy, op.getWindow(), op.getStrides(),
@@ -109,8 +100,6 @@ static Value differentiateAvgPool(nn::AvgPoolOp op, Value dy, TensorBuilder &b) 
 // "nn.avg_pool_grad": y = g spread evenly over its windows
 // dg = avg_pool(dy)
 // saved: nothing
-// special points: none
-// accumulates: nothing
 static Value differentiateAvgPoolGrad(nn::AvgPoolGradOp op, Value dy, TensorBuilder &b) {
   return nn::AvgPoolOp::create(b, op.getGradient().getType(), dy, op.getWindow(), op.getStrides(),
                                op.getPaddingLow(), op.getPaddingHigh(), op.getOverhang(), op.getDilations(),

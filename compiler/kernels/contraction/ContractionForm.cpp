@@ -1,6 +1,6 @@
-// Turns a tensor program around one nn.dot into a ContractionShape. Movement on both sides becomes strides:
-// each side is analysed as a loop program (LoopProgram.h), its dims are intervals of the row-major positions
-// of the dot's operand or result, and every dim of the contraction is cut at the ends of the intervals.
+// Turns a tensor program around one nn.dot into a ContractionShape. Movement on both sides becomes strides.
+// Each side is analysed as a loop program (LoopProgram.h). Its dims are intervals of the row-major positions
+// of the dot's operand or result; every dim of the contraction is cut at the ends of the intervals.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/kernels/contraction/ContractionForm.h"
 

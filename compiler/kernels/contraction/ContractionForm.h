@@ -1,4 +1,4 @@
-// Contractions with what hangs on them: views of the operands, elementwise operations on the result.
+// Contractions with views of their operands and elementwise operations on their result.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace ortc::kernels {
 
-/// One nn.dot; between inputs and dot nothing but movement that strides can say (transpose, reshape, broadcast, slice);
+/// One nn.dot. Between inputs and dot stands only movement that strides can say (transpose, reshape, broadcast, slice);
 /// behind it elementwise operations on every element of the result once, which may be reshaped and transposed and read
 /// inputs broadcast.
 struct ContractionForm {
@@ -30,7 +30,7 @@ struct ContractionForm {
   /// against it.
   bool suits(const FusionLimits &limits, std::string &reason) const;
 
-  /// Pairs of an input and an output, one after the other, that may share memory: what hangs on the dot reads
+  /// Pairs of an input and an output, one after the other, that may share memory: the epilogue reads
   /// the input at the element that it writes, and nowhere else.
   llvm::SmallVector<int64_t> inPlacePairs() const;
 };

@@ -1,4 +1,4 @@
-// What a contraction sums over what, and the dims that its sums follow.
+// The dims of a contraction: which it sums over, and in which order.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

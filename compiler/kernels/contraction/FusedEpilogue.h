@@ -11,7 +11,7 @@
 
 namespace ortc::kernels {
 
-/// What is computed from `result`, the tensor that a contraction or convolution makes.
+/// Elementwise operations on `result`, the tensor that a contraction or convolution makes.
 struct FusedEpilogue {
   mlir::Type element;  ///< of the result
   LoopProgram program; ///< all values are lanes
@@ -34,7 +34,7 @@ struct FusedEpilogue {
   static std::shared_ptr<FusedEpilogue> analyze(mlir::ValueRange inputs, mlir::ValueRange outputs,
                                                 mlir::Value result, std::string &reason);
 
-  /// Pairs of an input and an output, one after the other, that may share memory: what is computed reads the
+  /// Pairs of an input and an output, one after the other, that may share memory: the epilogue reads the
   /// input at the element that it writes, and nowhere else. `operands`: buffers that the operation in front
   /// reads, wherever it likes.
   llvm::SmallVector<int64_t> inPlacePairs(llvm::ArrayRef<unsigned> operands) const;

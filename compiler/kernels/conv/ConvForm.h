@@ -1,4 +1,4 @@
-// Convolutions with what hangs on them: elementwise operations on the result.
+// Convolutions with elementwise operations on their result.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -23,7 +23,7 @@ struct ConvOperand {
 /// change with them. A conv_filter_grad takes some only where it has whole sums before any is stored.
 struct ConvForm {
   mlir::Operation *op = nullptr;
-  /// Those of the operation, then what the epilogue touches; without epilogue operand 2 is the result.
+  /// Those of the operation, then those of the epilogue; without epilogue operand 2 is the result.
   llvm::SmallVector<ConvOperand> operands;
   std::shared_ptr<FusedEpilogue> epilogue;
 

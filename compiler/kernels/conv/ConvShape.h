@@ -1,8 +1,8 @@
 // The integers of a convolution.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// No IR is made here. A convolution, and each phase of its input gradient, is a walk over a grid of results; a result
-// sums, over a few taps, channels of a source image at positions that are affine in grid position and tap.
+// No IR is made here. A convolution, and each phase of its input gradient, is a walk over a grid of results.
+// A result sums channels of a source image over a few taps, at positions that are affine in grid position and tap.
 #pragma once
 
 #include "mlir/IR/Operation.h"

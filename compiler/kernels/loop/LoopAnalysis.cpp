@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Values are walked from the outputs with their indices as affine expressions of the domain's dimensions. A
-// reshape that cuts through a dimension asks for that dimension to be split, and the walk starts again with
-// the finer domain; at the end neighbouring dimensions that every expression sees as one are merged again. A
+// reshape that cuts through a dimension asks for that dimension to be split. The walk starts again with the
+// finer domain. At the end, neighbouring dimensions that every expression sees as one are merged again. A
 // reduction's tree depends on its own shape and axes, so its reduced dimensions must come out of this
 // unsplit.
 #include "compiler/kernels/loop/LoopProgram.h"
@@ -95,7 +95,7 @@ private:
     }
     return segments;
   }
-  /// What the order of summation depends on.
+  /// The order of summation depends on these sizes.
   static SmallVector<int64_t> treeOf(ArrayRef<LoopDim> segments) {
     SmallVector<int64_t> tree;
     for (const LoopDim &dim : segments)

@@ -14,7 +14,7 @@ struct ChunkRange {
   mlir::Value isLast; ///< null when there is one chunk
 };
 
-/// What emitters of contractions have in common: where they emit, and control flow.
+/// Common to emitters of contractions: where they emit, and control flow.
 class BlockLoops {
 protected:
   using Body = llvm::function_ref<void(Offset)>;

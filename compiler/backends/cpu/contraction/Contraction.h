@@ -23,7 +23,7 @@ public:
 };
 
 /// Called once per vector of finished accumulators (of `accumulatorType`) with builder and location of the place.
-/// Must store every written operand. Pure but for these loads and stores.
+/// Must store every written operand. Has no other effect than these loads and stores.
 using Epilogue =
     std::function<void(mlir::OpBuilder &, mlir::Location, EpilogueAccess &, mlir::Value accumulator)>;
 

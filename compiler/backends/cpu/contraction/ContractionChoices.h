@@ -1,4 +1,4 @@
-// What measurements may choose of a contraction's plan.
+// The parts of a contraction's plan that measurements may choose.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

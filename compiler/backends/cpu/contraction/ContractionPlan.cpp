@@ -1,4 +1,5 @@
-// Chooses lanes, tiles, blocks and chunks of a contraction. Figures behind the choices: docs/benchmarks.md.
+// Chooses lanes, tiles, blocks and chunks of a contraction.
+// Figures behind the choices: docs/benchmarks/contractions.md.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/contraction/ContractionPlan.h"
 
@@ -210,7 +211,7 @@ static bool wantsRowPacking(const ContractionPlan &plan, int64_t elementBytes) {
              (plan.hasFewRegisters ? kGatheredStride : kGatheredWideStride);
 }
 
-/// What the workspace holds.
+/// The contents of the workspace.
 static void sizeWorkspace(ContractionPlan &plan, const ContractionSpec &spec) {
   plan.packOnce =
       plan.packLanes && plan.blocks() == 1 &&

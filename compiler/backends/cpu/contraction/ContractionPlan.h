@@ -45,7 +45,7 @@ struct ContractionPlan : ContractionAxes {
 inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
 
-/// What of a plan changes no order of sums, and may be chosen otherwise.
+/// The parts of a plan that change no order of sums, and may be chosen otherwise.
 struct ContractionChoice {
   int64_t rows = 1, vectors = 1;                  ///< of the tile of most columns
   int64_t depth = 1;                              ///< ContractionPlan::kBlock

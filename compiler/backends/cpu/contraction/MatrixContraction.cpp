@@ -1,5 +1,5 @@
-// Emits a contraction for the matrix unit from its plan. Sums leave the unit through memory; the epilogue
-// runs on vectors of them, row by row. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Emits a contraction for the matrix unit from its plan.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/contraction/BlockLoops.h"
 #include "compiler/backends/cpu/contraction/MatrixPlan.h"
 #include "compiler/backends/cpu/contraction/MatrixUnit.h"
@@ -15,7 +15,7 @@ namespace {
 /// Buffers whose lines are fetched before they are written: as many as there are registers to spare.
 constexpr size_t kMaxWritten = 4;
 
-/// Rows or columns of which every block takes one or two tiles.
+/// Rows or columns; every block takes one or two tiles of them.
 struct TileRun {
   Offset begin, end; ///< lines, from a multiple of kPanelLines on
   int64_t tiles = 2;

@@ -1,4 +1,5 @@
-// Decides for or against the matrix unit by estimated cycles. Figures behind the choices: docs/benchmarks.md.
+// Decides for or against the matrix unit by estimated cycles.
+// Figures behind the choices: docs/benchmarks/contractions.md.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/contraction/MatrixPlan.h"
 

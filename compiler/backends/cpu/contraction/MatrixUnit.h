@@ -1,6 +1,7 @@
 // f32 products on a matrix unit that multiplies bf16 (AMX): every number is the exact sum of three bf16
 // numbers, and six of the nine products of their parts make a product as exact as f32's own
-// (docs/decisions/0009-matrix-unit.md). SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// (docs/decisions/0009-matrix-unit.md).
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
 #include "compiler/backends/cpu/IndexBuilder.h"
@@ -57,7 +58,7 @@ struct BlockProduct {
   /// Packed rows that are fetched into the second-level cache meanwhile, so many lines of 64 bytes a step.
   Offset nextRowsAt;
   int64_t nextLines = 0;
-  /// What the epilogue is going to write, fetched meanwhile: so many rows a step.
+  /// Rows that the epilogue is going to write, fetched meanwhile: so many a step.
   llvm::SmallVector<WrittenRows> written;
   int64_t writtenRows = 0;
 };

@@ -6,7 +6,7 @@
 
 namespace ortc::cpu {
 
-/// `lanes` lanes of which the first `live` exist.
+/// `lanes` lanes; the first `live` of them exist.
 struct LaneRange {
   int64_t lanes = 1;
   int64_t live = 1;

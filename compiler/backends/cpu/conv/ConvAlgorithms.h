@@ -6,13 +6,13 @@
 
 namespace ortc::cpu {
 
-/// What is to be computed, as bits.
+/// The three operations, as bits.
 enum ConvOperation : unsigned { kForward = 1, kInputGrad = 2, kFilterGrad = 4 };
 
 struct ConvAlgorithm {
   const char *name;
-  unsigned operations; ///< ConvOperation: what it makes
-  /// Whether it is for this convolution, where no algorithm before it is. What decides about the order of
+  unsigned operations; ///< ConvOperation: those that it makes
+  /// Whether it is for this convolution, where no algorithm before it is. A choice that changes the order of
   /// sums depends on the shape alone.
   bool (*applies)(const ConvSpec &spec, const ConvShape &shape, const Target &target);
   llvm::FailureOr<KernelInfo> (*emit)(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);

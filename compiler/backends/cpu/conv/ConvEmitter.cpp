@@ -1,4 +1,4 @@
-// What the convolution kernels share.
+// Shared by all convolution kernels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/conv/ConvEmitter.h"
 
@@ -82,7 +82,7 @@ static Value placeOf(LoopBuilder &builder, const ConvOperand &view, ArrayRef<Val
 
 namespace {
 
-/// What an epilogue touches at one vector of results.
+/// Operands of an epilogue at one vector of results.
 class ResultAccess final : public EpilogueAccess {
 public:
   ResultAccess(LoopBuilder &builder, const ConvSpec &spec, ArrayRef<Value> buffers, ArrayRef<Value> position,

@@ -1,4 +1,4 @@
-// What the convolution kernels share.
+// Shared by all convolution kernels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -15,7 +15,7 @@ inline constexpr int64_t kConvChunkFlops = 2 << 20;
 /// Features that a block of columns holds at most.
 inline constexpr int64_t kConvColumns = 64;
 
-/// What a convolution kernel computes.
+/// A convolution kernel to be made.
 struct ConvSpec {
   std::string name;
   mlir::Operation *op = nullptr;
@@ -59,7 +59,7 @@ protected:
   void storeResult(mlir::ArrayRef<mlir::Value> position, mlir::Value sums, std::optional<int64_t> live = {});
   /// Fetches the cache line of `buffer` that holds element `at`, inside of it or not, into the cache of this level.
   void fetch(mlir::Value buffer, mlir::Value at, bool writes, unsigned level = 1);
-  /// Fetches what storeResult will touch at `position`, but for what all positions share.
+  /// Fetches the operands that storeResult will touch at `position`, without those that all positions share.
   void fetchResult(mlir::ArrayRef<mlir::Value> position);
 
   const ConvSpec &spec;

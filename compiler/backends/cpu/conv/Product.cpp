@@ -1,4 +1,4 @@
-// Convolutions of which the window is a point: products of matrices.
+// Convolutions whose window is a point: products of matrices.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/conv/ConvAlgorithms.h"
 

@@ -8,7 +8,7 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
-/// What a block and its border may take in the second-level cache.
+/// Bytes that a block and its border may take in the second-level cache.
 static constexpr int64_t kBlockBytes = 256 << 10;
 
 int64_t SourceBlock::elements() const { return nn::elementCount(sizes) * channels; }

@@ -63,7 +63,7 @@ public:
     return width > 0 && program.laneDim >= 0 && (program.nodes[node].dims >> program.laneDim & 1);
   }
   Value spreadLanes(Value value);
-  /// What a buffer holds as a value: booleans are bytes there.
+  /// An element of a buffer as a value: booleans are bytes in memory.
   Value fromStorage(Value value, mlir::Type element);
 
 private:

@@ -1,7 +1,7 @@
 // The loops of a loop kernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two forms. When the lane dimension is parallel, a unit of work is a block of it; reductions run down loops around
+// Two ways. When the lane dimension is parallel, a unit of work is a block of it; reductions run down loops around
 // accumulators that stay in registers. When it is reduced, a unit is a row: each pass walks it in vectors,
 // and a reduction ends in a tree over the lanes. What remains of a row after whole vectors is one shorter
 // vector, so no masks are needed.

@@ -8,7 +8,7 @@
 
 namespace ortc::cpu {
 
-/// What the kernel of an arg_sort needs before it is emitted.
+/// Needs of an arg_sort's kernel, before it is emitted.
 struct SortPlan {
   int64_t workspaceBytes = 0; ///< per worker
   int64_t work = 0;           ///< steps for one column, about

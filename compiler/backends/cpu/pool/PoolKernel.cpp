@@ -231,7 +231,7 @@ private:
     return ranges;
   }
 
-  /// The places of windows at `o` that lie on `position`, as far as isCovered() says that they do.
+  /// The places of windows at `o` that lie on `position`, where isCovered() says that they do.
   SmallVector<Value> tapsAt(ArrayRef<Value> position, ArrayRef<Value> o) {
     SmallVector<Value> w;
     for (int64_t d = 0; d < spatial; ++d)

@@ -1,4 +1,4 @@
-// What the dense convolution kernels share.
+// Shared by the dense convolution kernels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/conv/dense/DenseEmitter.h"
 

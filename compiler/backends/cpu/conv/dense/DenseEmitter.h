@@ -1,4 +1,4 @@
-// What the dense convolution kernels share.
+// Shared by the dense convolution kernels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Dense: one group, every channel meets every feature. Reductions are cut in blocks that fit the caches; the
@@ -80,13 +80,13 @@ protected:
   /// `body` where a < b or the like holds.
   void guarded(mlir::arith::CmpIPredicate predicate, Value a, Value b, llvm::function_ref<void()> body);
 
-  /// Plans the kernel, with a choice as far as it is possible, or (null) as the cost table has it, and tells the choice
-  /// that came of it. May be called again.
+  /// Plans the kernel: with a choice, where it is possible, or (null) as the cost table has it. Tells the choice that
+  /// came of it. May be called again.
   using Planner = llvm::function_ref<KernelChoice(const KernelChoice *)>;
   /// Plans with the choice of the spec for this kernel, or without, and fills in `info.blocking`. Fails with
   /// a diagnostic where another choice comes out than went in: it is impossible.
   llvm::LogicalResult choose(llvm::StringRef algorithm, Planner plan);
-  /// What `choice` (may be null) says of `name`.
+  /// The number that `choice` (may be null) has for `name`.
   static int64_t wish(const KernelChoice *choice, const char *name, int64_t usual);
   /// The most rows of a tile that it says.
   static int64_t wishRows(const KernelChoice *choice, int64_t usual = kMostRows);

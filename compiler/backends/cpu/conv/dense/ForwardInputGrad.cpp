@@ -1,14 +1,13 @@
 // Dense convolution and its input gradient.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A blocked implicit GEMM. A group of neighbouring results (rows of an image, or a few small images) is summed block by
-// block of the reduction: some channels, some filter positions of the first dimension. A block of the image is copied
-// with its border to the workspace, channels of the block side by side; of the filter, a panel of a few vectors of
-// columns is, and stays in the first-level cache while all tiles of the group go over it. Rows of a tile are neighbours
-// along the last dimension, of one image or of several. Between blocks sums live in the workspace; rows of nothing but
-// padding are left out. A reduction of one block has all panels packed once, and every tile goes over all of
-// them. The input gradient is a walk per phase of the stride; phases with equally many results share their
-// code.
+// A blocked implicit GEMM. A group of neighbouring results (rows of an image, or a few small images) is summed block
+// by block of the reduction: some channels, some filter positions of the first dimension. A block of the image is
+// copied with its border to the workspace, channels of the block side by side. A panel of the filter, a few vectors of
+// columns, is copied as well. It stays in the first-level cache while all tiles of the group go over it. Rows of a
+// tile are neighbours along the last dimension, of one image or of several. Between blocks sums live in the workspace;
+// rows of padding alone are left out. A reduction of one block has all panels packed once, and every tile goes over
+// all of them. The input gradient is a walk per phase of the stride; phases with equally many results share code.
 #include "compiler/backends/cpu/conv/ConvAlgorithms.h"
 #include "compiler/backends/cpu/conv/dense/DenseEmitter.h"
 
@@ -40,7 +39,7 @@ struct PhaseRange {
   int64_t first, phases, count;
 };
 
-/// What differs between phases, in one dimension.
+/// Values that differ between phases, in one dimension.
 struct PhaseValues {
   Value taps, base, filterBase, outBase;
   Value slot; // of its panels, among those of the phases of this dimension and the ones before

@@ -1,10 +1,10 @@
 // Narrow groups: filter gradient.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A chunk walks all images in blocks of one tile of a few lines, and in a block all its features: what it reads is then
-// close to a stream. For one vector of features the sums of a window stay in registers over the block, of all its lines
-// where they fit, else of one line after another; few of them are split in interleaved partial sums, so that
-// enough are in flight. The sums of blocks are added up in the workspace.
+// A chunk walks all images in blocks of one tile of a few lines, and in a block all its features. It reads something
+// close to a stream. For one vector of features the sums of a window stay in registers over the block: of all its lines
+// where they fit, else of one line after another. Few sums are split in interleaved partial ones, so that enough
+// are in flight. The sums of blocks are added up in the workspace.
 #include "compiler/backends/cpu/conv/ConvAlgorithms.h"
 #include "compiler/backends/cpu/conv/narrow/NarrowGroups.h"
 #include "dialects/nn/NnShapes.h"

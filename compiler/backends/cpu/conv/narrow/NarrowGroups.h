@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A depthwise convolution, or any other whose groups are narrower than a vector: lanes run across the groups.
-// Nothing is copied: results along the last dimension are computed in tiles whose taps are known, so that
-// taps outside the image are left out of the code; taps of the other dimensions are loops over those that hit
-// the image.
+// Nothing is copied. Results along the last dimension are computed in tiles whose taps are known, so that the
+// code leaves out taps outside the image. Taps of the other dimensions are loops over those that hit the
+// image.
 #pragma once
 
 #include "compiler/backends/cpu/conv/ConvEmitter.h"
@@ -34,8 +34,8 @@ struct LineTiles {
 llvm::SmallVector<LineTiles> tileLine(llvm::ArrayRef<Walk> phases, int64_t results, int64_t positions,
                                       int64_t period, int64_t most);
 
-/// What a vector of `width` results needs of a source with `summed` channels a group: channels `span`, which begin at
-/// `sourceChannel`, and for the i-th channel of every group a shuffle.
+/// The channels that a vector of `width` results needs of a source with `summed` channels a group: `span` of them, from
+/// `sourceChannel` on, and for the i-th channel of every group a shuffle.
 class LaneMap {
 public:
   LaneMap(int64_t width, int64_t results, int64_t summed)

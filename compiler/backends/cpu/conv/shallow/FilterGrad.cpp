@@ -1,7 +1,7 @@
 // Filter gradient of few channels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// dW = A^T B where a row of the window is but a few numbers: rows of a register tile are any neighbours in (filter
+// dW = A^T B where a row of the window is a few numbers: rows of a register tile are any neighbours in (filter
 // position, channel), so that the whole window meets a vector of the gradient at once. Images are read in
 // place. Results whose windows leave the image are few and have code of their own, without the rows that lie
 // outside; the gradient is what streams and is fetched ahead. Groups of results are added up in the filter,

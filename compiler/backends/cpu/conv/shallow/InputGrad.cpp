@@ -1,15 +1,14 @@
 // Input gradient towards few channels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Few channels fill a small part of a vector. But what a point of the gradient adds to one row of the image, window
-// positions times channels, lies in one run. Lanes are that run: for every point and every row of its window
-// the features are summed in registers, and the run is added to an image of sums, with a border, in the
-// workspace.
+// Few channels fill a small part of a vector. A point of the gradient adds to one run of a row of the image: window
+// positions times channels. Lanes are that run. For every point and every row of its window the features are
+// summed in registers, and the run is added to an image of sums, with a border, in the workspace.
 //
 // A row of points is cut into segments, and a register tile takes one point of each: their runs do not
-// overlap, and what one tile stored has left the store buffer when the next one reads it. Sums of an element
-// are added in the order of the points' rows, in these from the beginning of each segment on: it depends on
-// the shape alone.
+// overlap, and the stores of one tile have left the store buffer when the next one reads them. Sums of an
+// element are added in the order of the points' rows, in a row from the beginning of each segment on. That
+// order depends on the shape alone.
 #include "compiler/backends/cpu/conv/ConvAlgorithms.h"
 #include "compiler/backends/cpu/conv/dense/DenseEmitter.h"
 

@@ -3,9 +3,9 @@
 //
 // Tiles of all images are numbered in one row and cut in groups that, transformed, fit the second-level cache. For each
 // position of a tile, rows of the product are channels, columns features, and the reduction runs over the tiles of a
-// group; groups are added up one after another, so that no sum is one long chain. What the sums are of the filter's
-// gradient is found at the end, and an epilogue (the update of the filter) works on it there. Every phase of
-// a stride has taps of its own.
+// group; groups are added up one after another, so that no sum is one long chain. At the end the sums become the
+// filter's gradient, and an epilogue (the update of the filter) works on it there. Every phase of a stride has taps
+// of its own.
 #include "compiler/backends/cpu/conv/ConvAlgorithms.h"
 #include "compiler/backends/cpu/conv/winograd/Winograd.h"
 
@@ -19,7 +19,7 @@ static constexpr int64_t kChunkChannels = 64, kChunkColumns = 128;
 static constexpr int64_t kColumnUnit = 32;
 /// Elements of a position's tiles in a group, of source and gradient.
 static constexpr int64_t kGroupElements = 12 << 10;
-/// Channels by which what an epilogue reads is fetched ahead.
+/// Operands of an epilogue are fetched so many channels ahead.
 static constexpr int64_t kFetchedAhead = 4;
 static constexpr int64_t kLineBytes = 64;
 

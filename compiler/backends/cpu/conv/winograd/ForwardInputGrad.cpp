@@ -27,7 +27,7 @@ static constexpr int64_t kPhaseChannels = 64;
 static constexpr int64_t kSharedBytes = 2 << 20;
 /// Chunks that there should be at least.
 static constexpr int64_t kEnoughChunks = 4;
-/// Tiles for which a register tile is chosen: what is left over does not count.
+/// Tiles for which a register tile is chosen; a remainder does not count.
 static constexpr int64_t kManyTiles = 168;
 /// Tiles that a group may have: all of their positions are in the workspace.
 static constexpr int64_t kMostTiles = 1024;

@@ -11,7 +11,7 @@
 // dimension, one of at most two taps in each of two images: the phases of the source, its even and its odd
 // positions. The phases are summed as more channels; towards the input every phase of the gradient is a
 // convolution of its own. Taps of phases that have one are transformed with a zero, and the position of a
-// tile that is nothing but this zero is left out: 25 products for 2x2 results instead of 36 with windows of
+// tile that holds this zero alone is left out: 25 products for 2x2 results instead of 36 with windows of
 // 3x3, 36 instead of 64 with 4x4.
 #pragma once
 
