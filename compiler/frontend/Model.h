@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/frontend/MappedFile.h"
 #include "support/Status.h"
 
 #include <cstdint>
@@ -13,6 +12,10 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace ortc::host {
+class MappedFile;
+} // namespace ortc::host
 
 namespace ortc::proto {
 class AttributeProto;
@@ -83,16 +86,18 @@ public:
 
 private:
   Model(std::string name, std::string folder, const Limits &limits);
+  /// Maps a file of at most `limit` bytes; what cannot be mapped is refused.
+  static Status map(const std::string &path, size_t limit, std::shared_ptr<const host::MappedFile> &file);
   Status read(std::string_view bytes);
   Status externalBytes(const proto::TensorProto &tensor, size_t needed, TensorData &data) const;
-  Status openExternal(const std::string &location, std::shared_ptr<const MappedFile> &file) const;
+  Status openExternal(const std::string &location, std::shared_ptr<const host::MappedFile> &file) const;
 
   std::string name, folder;
   Limits limits;
   std::unique_ptr<proto::ModelProto> proto;
-  std::shared_ptr<const MappedFile> file; ///< null where it was parsed from memory
-  mutable std::mutex lock;                ///< guards `external`
-  mutable std::map<std::string, std::shared_ptr<const MappedFile>> external;
+  std::shared_ptr<const host::MappedFile> file; ///< null where it was parsed from memory
+  mutable std::mutex lock;                      ///< guards `external`
+  mutable std::map<std::string, std::shared_ptr<const host::MappedFile>> external;
 };
 
 /// The letter (OnnxOperators.h) of the attribute's type, from the value where old files state no type; 0 if

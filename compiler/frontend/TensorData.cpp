@@ -4,6 +4,7 @@
 // Every size is computed with overflow checks and compared with what is there before a byte is touched.
 #include "compiler/frontend/Model.h"
 #include "compiler/frontend/onnx.pb.h"
+#include "host/data/mapped_file.h"
 
 #include <algorithm>
 #include <cstring>
@@ -250,7 +251,7 @@ Status Model::checkFiles() const {
 }
 
 /// Maps an external data file, which has to lie in the model's folder after all links are followed.
-Status Model::openExternal(const std::string &location, std::shared_ptr<const MappedFile> &file) const {
+Status Model::openExternal(const std::string &location, std::shared_ptr<const host::MappedFile> &file) const {
   namespace fs = std::filesystem;
   std::string quoted = "external data file '" + location + "'";
   if (location.empty())
@@ -281,7 +282,7 @@ Status Model::openExternal(const std::string &location, std::shared_ptr<const Ma
   fs::path inside = real.lexically_relative(root);
   if (inside.empty() || *inside.begin() == "..")
     return Status::refusal(quoted + " is a link that leaves the model's folder; copy the data there");
-  ORTC_TRY(MappedFile::open(real.string(), limits.externalBytes, file));
+  ORTC_TRY(map(real.string(), limits.externalBytes, file));
   external[location] = file;
   return {};
 }
@@ -300,9 +301,9 @@ Status Model::externalBytes(const Type &tensor, size_t needed, TensorData &data)
       return Status::refusal("external data has the length '" + entry.value() +
                              "', which is no number of bytes");
   }
-  std::shared_ptr<const MappedFile> file;
+  std::shared_ptr<const host::MappedFile> file;
   ORTC_TRY(openExternal(location, file));
-  size_t size = file->bytes().size();
+  size_t size = file->getBytes();
   if (offset > size || needed > size - offset)
     return Status::refusal("external data file '" + location + "' has " + text(size) + " bytes, but bytes " +
                            text(offset) + " to " + text(offset) + " + " + text(needed) + " are needed");
@@ -312,7 +313,7 @@ Status Model::externalBytes(const Type &tensor, size_t needed, TensorData &data)
     return Status::refusal("external data has " + text(length) + " bytes but shape " +
                            shapeText(tensor.dims()) + " of " + dataTypeName(tensor.data_type()) + " needs " +
                            text(needed));
-  data.bytes = file->bytes().substr(offset, needed);
+  data.bytes = file->getText().substr(offset, needed);
   data.owner = file;
   return {};
 }

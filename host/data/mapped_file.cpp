@@ -57,6 +57,8 @@ Status checkRegularFile(const std::string &path) {
 }
 
 void forgetPages(const uint8_t *data, size_t bytes) {
+  if (!bytes)
+    return;
   static const auto page = uintptr_t(sysconf(_SC_PAGESIZE));
   uintptr_t begin = uintptr_t(data) / page * page;
   madvise(reinterpret_cast<void *>(begin), uintptr_t(data) + bytes - begin, MADV_DONTNEED);

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "host/data/file_guard.h"
 #include "support/Status.h"
@@ -22,6 +23,10 @@ public:
 
   const uint8_t *getData() const { return data; }
   size_t getBytes() const { return bytes; }
+  std::string_view getText() const { return {reinterpret_cast<const char *>(data), bytes}; }
+  /// Whether the file has the size and the time of change that it had when it was opened. One that shrinks meanwhile
+  /// faults, as with any mapping, but for the rest of its last page, which reads as zeros.
+  bool isUnchanged() const;
   /// Whether [offset, offset + count) lies inside.
   bool contains(uint64_t offset, uint64_t count) const { return offset <= bytes && count <= bytes - offset; }
 
@@ -37,7 +42,6 @@ public:
 
 private:
   MappedFile() = default;
-  bool isUnchanged() const;
 
   std::string path;
   int descriptor = -1;

@@ -4,6 +4,7 @@
 
 #include "compiler/frontend/Importer.h"
 #include "dialects/onnx/OnnxDialect.h"
+#include "host/data/mapped_file.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +71,7 @@ TEST(ImporterTest, ReportsThroughStatusOnly) {
   mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &) { ++diagnostics; });
   Status status;
   EXPECT_TRUE(mlir::failed(importModel("no/such.onnx", context, status)));
-  EXPECT_EQ(status.getMessage(), "cannot open 'no/such.onnx': No such file or directory");
+  EXPECT_EQ(status.getMessage(), "no/such.onnx: cannot be opened: No such file or directory");
   EXPECT_EQ(diagnostics, 0u);
 }
 
@@ -113,10 +114,10 @@ TEST(ImporterTest, AcceptedDamageImports) {
   std::mt19937 random(11); // NOLINT: the same damage every time
   size_t imported = 0;
   for (const char *name : {"types", "attributes", "functions", "branches", "old"}) {
-    std::shared_ptr<const MappedFile> file;
-    ASSERT_TRUE(MappedFile::open(kInputs + name + ".onnx", 1 << 20, file).isOk());
+    std::shared_ptr<const host::MappedFile> file;
+    ASSERT_TRUE(host::MappedFile::open(kInputs + name + ".onnx", file).isOk());
     for (int round = 0; round < 400; ++round) {
-      std::string damaged(file->bytes());
+      std::string damaged(file->getText());
       damaged[random() % std::min<size_t>(damaged.size(), 2048)] = static_cast<char>(random());
       std::shared_ptr<const Model> model;
       if (!Model::parse(damaged, "m", ".", model).isOk())

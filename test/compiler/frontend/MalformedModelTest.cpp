@@ -564,8 +564,8 @@ TEST(NotAModelTest, RefusesFilesAboveTheLimit) {
 TEST(NotAModelTest, RefusesWhatIsNoFile) {
   std::shared_ptr<const Model> model;
   EXPECT_EQ(Model::load("no/such.onnx", model).getMessage(),
-            "cannot open 'no/such.onnx': No such file or directory");
-  EXPECT_EQ(Model::load("/", model).getMessage(), "'/' is not a regular file");
+            "no/such.onnx: cannot be opened: No such file or directory");
+  EXPECT_EQ(Model::load("/", model).getMessage(), "/: is not a regular file");
   EXPECT_FALSE(model);
 }
 
@@ -683,9 +683,9 @@ TEST_F(ExternalDataTest, RefusesLinksThatLeaveTheFolder) {
 
 TEST_F(ExternalDataTest, RefusesFolders) {
   std::filesystem::create_directory(folder + "/w.bin");
-  EXPECT_EQ(message({{"location", "w.bin"}}), "'m.onnx': initializer 'w': '" +
-                                                  std::filesystem::canonical(folder).string() +
-                                                  "/w.bin' is not a regular file");
+  EXPECT_EQ(message({{"location", "w.bin"}}),
+            "'m.onnx': initializer 'w': " + std::filesystem::canonical(folder).string() +
+                "/w.bin: is not a regular file");
 }
 
 } // namespace
