@@ -227,9 +227,9 @@ private:
   /// The output, or the value, that the options say the loss is computed from; empty when they do not say.
   const std::string &namedLossInput() const {
     static const std::string none;
-    return !options.lossInput.empty()                          ? options.lossInput
-           : trains() && options.loss.kind == LossKind::Output ? options.loss.output
-                                                               : none;
+    return !options.lossInput.empty()                              ? options.lossInput
+           : trains() && options.loss.source == LossSource::Output ? options.loss.output
+                                                                   : none;
   }
 
   /// A value of the graph that is no output becomes one where the loss takes it. What is exported stays as it was.
@@ -284,7 +284,7 @@ private:
     return !trains() || checkTrained();
   }
 
-  bool trains() const { return options.loss.kind != LossKind::None; }
+  bool trains() const { return options.loss.source != LossSource::None; }
 
   /// A loss without anything to train is a mistake in the patterns, or in the file.
   bool checkTrained() {
