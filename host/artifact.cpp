@@ -92,8 +92,7 @@ Status Artifact::open(const std::string &path, Artifact &artifact) {
   BatchTable batches = BatchTable::parse(text);
   artifact.entries.assign(artifact.info.entry_count, Entry());
   for (uint32_t i = 0; i < artifact.info.entry_count; ++i)
-    if (Status read =
-            readEntry(program, i, artifact.loss.kind == LossKind::Output, batches, artifact.entries[i]);
+    if (Status read = readEntry(program, i, artifact.loss.isInGraph, batches, artifact.entries[i]);
         !read.isOk())
       return Status::failure(artifact.path + ": " + read.getMessage());
   return Status();
@@ -130,7 +129,7 @@ Status Artifact::findEntry(uint32_t role, const std::string &binding, const Entr
   }
   std::string what = path + ": has no " + getEntryName(role) + " entry" +
                      (binding.empty() ? "" : " in binding '" + binding + "'");
-  if (loss.kind == LossKind::None)
+  if (loss.isNone)
     return Status::refusal(what + ": it was compiled with --loss none; compile it with a loss");
   if (role == ORTC_ENTRY_GRADIENTS || role == ORTC_ENTRY_UPDATE)
     return Status::refusal(what + "; compile it with --gradients");

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/evaluate.h"
 
+#include <cstring>
+
 #include "host/text.h"
 
 namespace ortc::host {
@@ -23,9 +25,8 @@ public:
     ORTC_TRY(session.feed(entry, batches, slice, nullptr));
     int64_t rows = batches.getRealRows(slice);
     bool isShort = batches.isBatch() && rows < batches.getBatch();
-    bool hasLabel = loss.kind != LossKind::Output;
-    label = hasLabel ? session.view(entry, "label") : TensorView();
-    hasLabel = label.type != DataType::None;
+    label = loss.isInGraph ? TensorView() : session.view(entry, "label");
+    const bool hasLabel = label.type != DataType::None;
     bool masks = isShort && hasLabel && canIgnoreLabels(loss, label);
     if (masks) {
       uint8_t *data = nullptr;
@@ -34,28 +35,26 @@ public:
     }
     double mean = 0;
     ORTC_TRY(session.step(entry, mean));
-    TensorView output;
-    if (outputEntry && hasLabel && (loss.hasClasses() || isShort)) {
+    double weight = batches.isBatch() ? double(rows) : 1;
+    if (hasLabel && canIgnoreLabels(loss, label))
+      weight = countLabels(loss, label, label.shape.empty() || !batches.isBatch() ? getLeading(label) : rows);
+    if (outputEntry && hasLabel && loss.hasClasses) {
       if (outputEntry != &entry) {
         double none = 0;
         ORTC_TRY(session.step(*outputEntry, none));
       }
-      output = session.view(*outputEntry, loss.output);
+      TensorView output = session.view(*outputEntry, loss.output);
+      result.hasAccuracy |= addAccuracy(loss, output, label, batches.isBatch() ? rows : getLeading(output),
+                                        result.right, result.counted, result.notNumbers);
     }
-    double weight = batches.isBatch() ? double(rows) : 1;
-    if (hasLabel && canIgnoreLabels(loss, label))
-      weight = countLabels(loss, label, label.shape.empty() || !batches.isBatch() ? getLeading(label) : rows);
     if (isShort && !masks) {
-      if (output.type != DataType::None && canComputeLoss(loss, output, label))
-        mean = computeLoss(loss, output, label, rows);
+      if (averagesOverRows(batches.getBatch()))
+        ORTC_TRY(takeOutRepeats(batches.getBatch(), rows, mean));
       else
         result.note = "the loss of the last slice averages over " + std::to_string(batches.getBatch()) +
                       " samples, of which only " + std::to_string(rows) + " are different";
     }
     result.loss.add(mean, weight);
-    if (output.type != DataType::None && loss.hasClasses())
-      result.hasAccuracy |= addAccuracy(loss, output, label, batches.isBatch() ? rows : getLeading(output),
-                                        result.right, result.counted, result.notNumbers);
     result.items += batches.isBatch() ? rows : 1;
     ++result.slices;
     return Status();
@@ -68,6 +67,41 @@ private:
         return true;
     return false;
   }
+  /// Whether the loss is a mean over the rows of the label, by what a loss is. What a graph computes may be anything.
+  bool averagesOverRows(int64_t batch) const {
+    return label.type != DataType::None && getLeading(label) == batch && !label.shape.empty() &&
+           !(loss.hasClasses && loss.axis == 0);
+  }
+
+  /// From the mean of a slice whose `batch` rows repeat the first `rows` to the mean of these alone. The slice has
+  /// them all equally often, and the first batch % rows once more: those come from a slice that repeats them alone.
+  /// Differences are of parts of a sum, so nothing cancels. Few steps: the numbers of rows are remainders of the batch.
+  Status takeOutRepeats(int64_t batch, int64_t rows, double &mean) {
+    const int64_t rest = batch % rows, times = batch / rows;
+    if (rest == 0)
+      return Status();
+    ORTC_TRY(repeatRows(batch, rest));
+    double more = 0;
+    ORTC_TRY(session.step(entry, more));
+    ORTC_TRY(takeOutRepeats(batch, rest, more));
+    mean = (mean * double(batch) - more * double(rest)) / double(times * rows);
+    return Status();
+  }
+
+  /// Fills every input with copies of its first rows.
+  Status repeatRows(int64_t batch, int64_t rows) {
+    for (const InputSpec &input : entry.inputs) {
+      uint8_t *data = nullptr;
+      ORTC_TRY(session.getBuffer(entry, input.name, data));
+      size_t rowBytes = getElementBytes(input.type);
+      for (size_t i = 1; i < input.shape.size(); ++i)
+        rowBytes *= size_t(input.shape[i]);
+      for (int64_t row = rows; row < batch; ++row)
+        std::memcpy(data + size_t(row) * rowBytes, data + size_t(row % rows) * rowBytes, rowBytes);
+    }
+    return Status();
+  }
+
   static int64_t getLeading(const TensorView &view) { return view.shape.empty() ? 1 : view.shape[0]; }
 
   Session &session;

@@ -20,9 +20,9 @@ struct Evaluation {
 };
 
 /// Runs `entry` (of role eval) over the first `slices` slices. A short last batch is filled by repeating
-/// samples, and their part in the loss is taken out again: labels that may be ignored are, and losses that
-/// average over values are computed on the host from the outputs of the real samples. `progress` says after every slice
-/// whether to go on.
+/// samples, and their part in the loss is taken out again: labels that may be ignored are, and where every row counts
+/// the same, more steps tell what the repeated ones add. No formula of a loss is known here. `progress` says after
+/// every slice whether to go on.
 Status evaluate(Session &session, const Artifact &artifact, const Entry &entry, const Batches &batches,
                 int64_t slices, const std::function<bool(int64_t slice)> &progress, Evaluation &result);
 

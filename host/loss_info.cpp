@@ -1,8 +1,7 @@
-// What the manifest says about the loss, and what the host itself computes from outputs and labels.
+// What the manifest says about the loss, and what the host makes of outputs and labels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/loss_info.h"
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -20,33 +19,18 @@ Status parseLossInfo(const std::string &manifest, const std::string &where, Loss
       !parsed["loss"]["kind"].is_string())
     return bad("does not say which loss the artifact has; compile it again");
   const Json &from = parsed["loss"];
-  static constexpr std::pair<const char *, LossKind> kKinds[] = {{"cross_entropy", LossKind::CrossEntropy},
-                                                                 {"nll", LossKind::Nll},
-                                                                 {"mse", LossKind::Mse},
-                                                                 {"l1", LossKind::L1},
-                                                                 {"smooth_l1", LossKind::SmoothL1},
-                                                                 {"bce_with_logits", LossKind::BceWithLogits},
-                                                                 {"output", LossKind::Output},
-                                                                 {"none", LossKind::None}};
-  std::string kind = from["kind"];
-  auto found = std::find_if(std::begin(kKinds), std::end(kKinds),
-                            [&](const auto &pair) { return kind == pair.first; });
-  if (found == std::end(kKinds))
-    return bad("has a loss '" + kind + "' that these tools do not know; use those of the compiler's version");
   loss = LossInfo();
-  loss.kind = found->second;
+  loss.isNone = from["kind"] == "none";
+  loss.isInGraph = from["kind"] == "output";
   auto has = [&](const char *key) { return from.contains(key) && from[key].is_number(); };
   if (from.contains("output") && from["output"].is_string())
     loss.output = from["output"];
-  if (has("axis"))
+  loss.hasClasses = has("axis");
+  if (loss.hasClasses)
     loss.axis = from["axis"];
   if (has("ignore_index"))
     loss.ignoreIndex = from["ignore_index"];
   loss.hasIgnored = has("ignore_index");
-  if (has("label_smoothing"))
-    loss.labelSmoothing = from["label_smoothing"];
-  if (has("beta"))
-    loss.beta = from["beta"];
   return Status();
 }
 
@@ -59,7 +43,7 @@ static int64_t countRowElements(const TensorView &view, int64_t rows) {
 }
 
 bool canIgnoreLabels(const LossInfo &loss, const TensorView &label) {
-  return loss.hasClasses() && loss.hasIgnored && !isFloat(label.type);
+  return loss.hasClasses && loss.hasIgnored && !isFloat(label.type);
 }
 
 double countLabels(const LossInfo &loss, const TensorView &label, int64_t rows) {
@@ -81,69 +65,10 @@ void ignoreLabels(const LossInfo &loss, const TensorView &label, int64_t rows, u
   }
 }
 
-bool canComputeLoss(const LossInfo &loss, const TensorView &output, const TensorView &label) {
-  if (!isFloat(output.type) || output.shape.empty() || output.shape != label.shape)
-    return false;
-  switch (loss.kind) {
-  case LossKind::CrossEntropy:
-    return isFloat(label.type) && loss.axis == 1 && output.shape.size() > 1;
-  case LossKind::Mse:
-  case LossKind::L1:
-  case LossKind::SmoothL1:
-  case LossKind::BceWithLogits:
-    return true;
-  default:
-    return false;
-  }
-}
-
-double computeLoss(const LossInfo &loss, const TensorView &output, const TensorView &label, int64_t rows) {
-  size_t outputBytes = getElementBytes(output.type), labelBytes = getElementBytes(label.type);
-  auto getOutput = [&](int64_t i) {
-    return loadAsDouble(output.type, output.data + size_t(i) * outputBytes);
-  };
-  auto getLabel = [&](int64_t i) { return loadAsDouble(label.type, label.data + size_t(i) * labelBytes); };
-  int64_t count = countRowElements(output, rows);
-  double sum = 0;
-  if (loss.kind == LossKind::CrossEntropy) {
-    int64_t classes = output.shape[1], inner = 1;
-    for (size_t i = 2; i < output.shape.size(); ++i)
-      inner *= output.shape[i];
-    int64_t places = rows * inner;
-    for (int64_t place = 0; place < places; ++place) {
-      int64_t base = place / inner * classes * inner + place % inner;
-      double largest = -HUGE_VAL, total = 0;
-      for (int64_t c = 0; c < classes; ++c)
-        largest = std::max(largest, getOutput(base + c * inner));
-      for (int64_t c = 0; c < classes; ++c)
-        total += std::exp(getOutput(base + c * inner) - largest);
-      double logTotal = largest + std::log(total);
-      for (int64_t c = 0; c < classes; ++c) {
-        double target =
-            getLabel(base + c * inner) * (1 - loss.labelSmoothing) + loss.labelSmoothing / double(classes);
-        sum += target * (logTotal - getOutput(base + c * inner));
-      }
-    }
-    return sum / double(places);
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    double x = getOutput(i), y = getLabel(i), distance = std::abs(x - y);
-    if (loss.kind == LossKind::Mse)
-      sum += distance * distance;
-    else if (loss.kind == LossKind::L1)
-      sum += distance;
-    else if (loss.kind == LossKind::SmoothL1)
-      sum += distance < loss.beta ? distance * distance / (2 * loss.beta) : distance - loss.beta / 2;
-    else
-      sum += std::max(x, 0.0) - x * y + std::log1p(std::exp(-std::abs(x)));
-  }
-  return sum / double(count);
-}
-
 bool addAccuracy(const LossInfo &loss, const TensorView &output, const TensorView &label, int64_t rows,
                  int64_t &right, int64_t &total, int64_t &notNumbers) {
   auto axis = size_t(loss.axis);
-  if (!loss.hasClasses() || loss.axis < 0 || axis >= output.shape.size() || !isFloat(output.type))
+  if (!loss.hasClasses || loss.axis < 0 || axis >= output.shape.size() || !isFloat(output.type))
     return false;
   bool indices = !isFloat(label.type);
   Shape wanted = output.shape;

@@ -1,4 +1,4 @@
-// What the manifest says about the loss, and what the host itself computes from outputs and labels.
+// What the manifest says about the loss, and what the host makes of outputs and labels.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -10,16 +10,15 @@
 
 namespace ortc::host {
 
-enum class LossKind { CrossEntropy, Nll, Mse, L1, SmoothL1, BceWithLogits, Output, None };
-
+/// No formula: what evaluation shows follows from what the label is.
 struct LossInfo {
-  LossKind kind = LossKind::None;
+  bool isNone = false;     ///< the artifact only predicts
+  bool isInGraph = false;  ///< the graph computes its loss: no label is compared
   std::string output;      ///< graph output that feeds the loss
+  bool hasClasses = false; ///< labels are classes, as indices or probabilities: there is an accuracy
   int64_t axis = 1;        ///< of classes in that output, not negative
   bool hasIgnored = false; ///< labels of `ignoreIndex` take no part
   int64_t ignoreIndex = -100;
-  double labelSmoothing = 0, beta = 1;
-  bool hasClasses() const { return kind == LossKind::CrossEntropy || kind == LossKind::Nll; }
 };
 
 /// Reads the key "loss" of a manifest; `where` begins messages.
@@ -51,12 +50,6 @@ double countLabels(const LossInfo &loss, const TensorView &label, int64_t rows);
 bool canIgnoreLabels(const LossInfo &loss, const TensorView &label);
 /// Overwrites the labels from row `rows` on with the ignored one.
 void ignoreLabels(const LossInfo &loss, const TensorView &label, int64_t rows, uint8_t *data);
-
-/// Whether hostLoss() knows the definition of this loss for these labels.
-bool canComputeLoss(const LossInfo &loss, const TensorView &output, const TensorView &label);
-/// The loss over the first `rows` rows, in double precision, by PyTorch's definition. Only for losses that
-/// average over values (not over class indices).
-double computeLoss(const LossInfo &loss, const TensorView &output, const TensorView &label, int64_t rows);
 
 /// Adds how many of the first `rows` rows' predictions are right. Ties go to the lower class. Labels are
 /// class indices (ignored ones do not count) or probabilities of the output's shape. A prediction with a NaN in it is

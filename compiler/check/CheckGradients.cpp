@@ -12,6 +12,7 @@
 #include "host/gradient_check.h"
 #include "host/report.h"
 #include "host/text.h"
+#include "passes/train/Losses.h"
 
 #include "llvm/Support/MathExtras.h"
 #include <nlohmann/json.hpp>
@@ -301,7 +302,7 @@ Status Check::checkEvaluator() {
   ORTC_TRY(prepare(ORTC_ENTRY_PREDICT));
   ORTC_TRY(readOutputs(outputs));
   ORTC_TRY(compare("forward_eval_0", outputs));
-  if (options.compile.loss.kind != LossKind::None) {
+  if (options.compile.loss.source != LossSource::None) {
     ORTC_TRY(prepare(ORTC_ENTRY_GRADIENTS));
     ORTC_TRY(readGradients(gradients));
     ORTC_TRY(compare("backward_0", gradients));
@@ -355,13 +356,13 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
   std::string error, damaged = options.model + ": its manifest does not say how it was compiled";
   try {
     const auto &flags = manifest.at("flags");
-    if (!parseLoss(flags.at("loss").get<std::string>(), options.loss, error) ||
+    if (!train::parseLoss(flags.at("loss").get<std::string>(), options.loss, error) ||
         !parseBatchNorm(flags.at("batch_norm").get<std::string>(), options.batchNorm, error) ||
         !parseDropout(flags.at("dropout").get<std::string>(), options.dropout, error))
       return Status::failure(damaged + ": " + error);
-    if (options.loss.kind == LossKind::None)
+    if (options.loss.source == LossSource::None)
       return Status::refusal(options.model + ": was compiled with --loss none and has no gradients");
-    if (options.loss.kind != LossKind::Output)
+    if (options.loss.source != LossSource::Output)
       options.lossInput = manifest.at("loss").at("output").get<std::string>();
     const auto &binding = manifest.at("bindings").at(0);
     if (binding.contains("dimensions"))
@@ -404,7 +405,7 @@ Status checkGradients(const CheckOptions &check, CheckResult &result) {
   else if (!check.load.empty())
     return Status::refusal("--load needs an artifact: checkpoints have its tensors");
   options.precision = Precision::F64;
-  options.gradients = options.loss.kind != LossKind::None;
+  options.gradients = options.loss.source != LossSource::None;
   options.source = false;
   options.targets = {"native"};
   driver::CompileExtras extras;

@@ -10,40 +10,6 @@
 
 namespace ortc {
 
-const char *getLossName(LossKind kind) {
-  switch (kind) {
-  case LossKind::CrossEntropy:
-    return "cross_entropy";
-  case LossKind::Nll:
-    return "nll";
-  case LossKind::Mse:
-    return "mse";
-  case LossKind::L1:
-    return "l1";
-  case LossKind::SmoothL1:
-    return "smooth_l1";
-  case LossKind::BceWithLogits:
-    return "bce_with_logits";
-  case LossKind::Output:
-    return "output";
-  case LossKind::None:
-    return "none";
-  }
-  return "";
-}
-
-const char *getOptimizerName(OptimizerKind kind) {
-  switch (kind) {
-  case OptimizerKind::Sgd:
-    return "sgd";
-  case OptimizerKind::Adam:
-    return "adam";
-  case OptimizerKind::AdamW:
-    return "adamw";
-  }
-  return "";
-}
-
 struct NamePattern::Expression {
   std::regex regex;
 };
@@ -213,13 +179,13 @@ bool checkOptions(const CompileOptions &options, std::string &error) {
     error = "-o DIR is missing: the folder of the artifact";
     return false;
   }
-  if (options.loss.kind == LossKind::Output && !options.lossInput.empty() &&
+  if (options.loss.source == LossSource::Output && !options.lossInput.empty() &&
       options.lossInput != options.loss.output) {
     error = "--loss-input '" + options.lossInput + "' contradicts --loss " + options.loss.text +
             ": the graph computes its loss; leave --loss-input out";
     return false;
   }
-  if (options.loss.kind == LossKind::None) {
+  if (options.loss.source == LossSource::None) {
     const char *flag = options.gradients                           ? "--gradients"
                        : options.optimizer.isGiven                 ? "--optimizer"
                        : options.clipNorm                          ? "--clip-norm"

@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "compiler/options/Keys.h"
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -42,40 +44,26 @@ private:
 /// The lines of a text that are not empty, without what ends them.
 std::vector<std::string> splitNames(std::string_view text);
 
-enum class LossKind { CrossEntropy, Nll, Mse, L1, SmoothL1, BceWithLogits, Output, None };
+/// Where the loss comes from: a formula of this compiler, the graph itself, or nowhere.
+enum class LossSource { Formula, Output, None };
 
-/// `--loss`. Fields that the kind does not use keep their defaults.
+/// `--loss`. passes/train/Losses.h parses it and has the table of formulas.
 struct LossSpec {
-  LossKind kind = LossKind::CrossEntropy;
-  int64_t axis = 1;           ///< cross_entropy, nll: the class axis; negative counts from the end
-  int64_t ignoreIndex = -100; ///< cross_entropy, nll: labels of this value take no part
-  double labelSmoothing = 0;  ///< cross_entropy: in [0, 1]
-  bool probabilities =
-      false;            ///< cross_entropy: labels are probabilities of the logits' shape, not class indices
-  double beta = 1;      ///< smooth_l1: > 0
-  std::string output;   ///< output: name of the graph output that is the loss
-  bool isGiven = false; ///< whether a flag said so
+  LossSource source = LossSource::Formula;
+  std::string name = "cross_entropy"; ///< the word before the keys
+  KeyValues given;                    ///< keys that were given; the definition has the defaults of the others
+  std::string output;                 ///< of LossSource::Output: name of the graph output that is the loss
+  bool isGiven = false;               ///< whether a flag said so
   std::string text = "cross_entropy"; ///< as given, for the manifest and messages
 };
 
-/// "cross_entropy", "mse", ...: the word that `--loss` takes and the manifest shows.
-const char *getLossName(LossKind kind);
-
-enum class OptimizerKind { Sgd, Adam, AdamW };
-
-/// `--optimizer`, with PyTorch's definitions and defaults. Fields that the kind does not use are zero.
+/// `--optimizer`. passes/train/Optimizers.h parses it and has the table of formulas.
 struct OptimizerSpec {
-  OptimizerKind kind = OptimizerKind::Sgd;
-  double lr = 1e-3;
-  double momentum = 0; ///< sgd; zero compiles no momentum state
-  double weightDecay = 0;
-  bool nesterov = false; ///< sgd; needs momentum > 0
-  bool isGiven = false;  ///< whether a flag said so
-  double beta1 = 0, beta2 = 0, epsilon = 0;
+  std::string name = "sgd";
+  KeyValues given;
+  bool isGiven = false;
   std::string text = "sgd";
 };
-
-const char *getOptimizerName(OptimizerKind kind);
 
 /// `--group REGEX:lr_scale=1,weight_decay=0`. The first group that matches a parameter's name is its group.
 struct GroupSpec {
@@ -148,8 +136,6 @@ struct CompileOptions {
 
 /// Parsers of the specs. Each returns true and fills its result, or returns false with one sentence in
 /// `error` (lower case, no full stop) that names the flag's part, the value and what is allowed.
-bool parseLoss(std::string_view text, LossSpec &loss, std::string &error);
-bool parseOptimizer(std::string_view text, OptimizerSpec &optimizer, std::string &error);
 bool parseGroup(std::string_view text, GroupSpec &group, std::string &error);
 bool parseTie(std::string_view text, TieSpec &tie, std::string &error);
 bool parseBatchNorm(std::string_view text, BatchNormMode &mode, std::string &error);

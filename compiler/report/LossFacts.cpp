@@ -5,6 +5,7 @@
 #include "dialects/onnx/OnnxDialect.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/train/Losses.h"
 
 using namespace mlir;
 
@@ -31,20 +32,22 @@ void describeBatch(ModuleOp source, const LossSpec &loss, CompileFacts &facts) {
 }
 
 std::string tellClassAxis(const LossSpec &loss, const CompileFacts &facts) {
-  bool takesClasses = loss.kind == LossKind::CrossEntropy || loss.kind == LossKind::Nll;
-  if (!takesClasses || facts.lossShape.size() != 3 || StringRef(loss.text).contains("axis="))
+  if (!train::hasClasses(loss) || facts.lossShape.size() != 3 || StringRef(loss.text).contains("axis="))
     return "";
   std::string shape;
   for (int64_t size : facts.lossShape)
     shape += (shape.empty() ? "[" : ", ") + std::to_string(size);
   return "'" + facts.lossOutput + "' is " + shape + "]: the loss takes axis 1 as the " +
          std::to_string(facts.lossShape[1]) +
-         " classes, as PyTorch does; where the last axis has the classes, give --loss " +
-         getLossName(loss.kind) + ":axis=2";
+         " classes, as PyTorch does; where the last axis has the classes, give --loss " + loss.name +
+         ":axis=2";
 }
 
 std::string warnOfProbabilities(ModuleOp source, const proto::ModelProto &model, const LossSpec &loss,
                                 const std::string &output) {
+  const train::LossDefinition *definition = train::findLoss(loss.name);
+  if (!definition || definition->misfits.empty())
+    return "";
   auto graphs = source.getOps<onnx::GraphOp>();
   Value value;
   for (auto [i, each] : llvm::enumerate((*graphs.begin()).getBlock().getTerminator()->getOperands()))
@@ -57,28 +60,27 @@ std::string warnOfProbabilities(ModuleOp source, const proto::ModelProto &model,
     node = node.getInput(0) ? node.getInput(0).getDefiningOp<onnx::NodeOp>() : onnx::NodeOp();
   if (!node)
     return "";
-  const bool isCrossEntropy = loss.kind == LossKind::CrossEntropy, isNll = loss.kind == LossKind::Nll;
-  std::string flag = isNll ? "--loss cross_entropy " : "", input;
-  if (node.getOpType() == "Concat" && isCrossEntropy) // 1 - p and p
-    for (Value part : node.getInputs())
-      if (auto each = part.getDefiningOp<onnx::NodeOp>(); each && each.getOpType() == "Sigmoid") {
-        flag = "--loss bce_with_logits ";
-        node = each;
+  const train::Misfit *misfit = nullptr;
+  auto find = [&](onnx::NodeOp candidate, bool isBehindConcat) {
+    for (const train::Misfit &each : definition->misfits)
+      if (candidate.getOpType() == each.opType && each.isBehindConcat == isBehindConcat) {
+        misfit = &each;
+        node = candidate;
       }
-  bool isSoftmax = node.getOpType() == "Softmax", isSigmoid = node.getOpType() == "Sigmoid";
-  const char *what = isCrossEntropy && isSoftmax                    ? "cross_entropy applies a softmax itself"
-                     : isCrossEntropy && isSigmoid && !flag.empty() ? "cross_entropy takes logits"
-                     : isNll && isSoftmax                           ? "nll takes logarithms of probabilities"
-                     : loss.kind == LossKind::BceWithLogits && isSigmoid
-                         ? "bce_with_logits applies a sigmoid itself"
-                         : nullptr;
-  if (!what)
+  };
+  find(node, false);
+  if (node.getOpType() == "Concat") // 1 - p and p
+    for (Value part : onnx::NodeOp(node).getInputs())
+      if (auto each = part.getDefiningOp<onnx::NodeOp>())
+        find(each, true);
+  if (!misfit)
     return "";
+  std::string flag = misfit->flag ? "--loss " + std::string(misfit->flag) + " " : "", input;
   if (auto before = node.getInput(0).getDefiningOp<onnx::NodeOp>())
     input = before.getOutputName(cast<OpResult>(node.getInput(0)).getResultNumber()).str();
   bool isKnown = llvm::any_of(model.graph().node(),
                               [&](const auto &each) { return llvm::is_contained(each.output(), input); });
-  return std::string(what) + ", and '" + output + "' comes from a " + node.getOpType().str() +
+  return std::string(misfit->reason) + ", and '" + output + "' comes from a " + node.getOpType().str() +
          (isKnown ? "; " + flag + "--loss-input " + input + " gives the loss what goes into it" : "");
 }
 

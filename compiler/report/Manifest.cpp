@@ -4,6 +4,8 @@
 
 #include "compiler/artifact/ArtifactReader.h"
 #include "compiler/report/MemoryReport.h"
+#include "passes/train/Losses.h"
+#include "passes/train/Optimizers.h"
 
 #include <nlohmann/json.hpp>
 
@@ -15,43 +17,42 @@ using artifact::dtypeName;
 
 std::optional<int64_t> findClassAxis(const LossSpec &loss, const CompileFacts &facts) {
   int64_t rank = facts.lossShape.size();
-  if ((loss.kind != LossKind::CrossEntropy && loss.kind != LossKind::Nll) || rank == 0)
+  if (!train::hasClasses(loss) || rank == 0)
     return std::nullopt;
-  return rank == 1 ? 0 : loss.axis < 0 ? loss.axis + rank : loss.axis;
+  int64_t axis = train::settingsOf(loss).getInteger(train::kAxis);
+  return rank == 1 ? 0 : axis < 0 ? axis + rank : axis;
+}
+
+static Json toJson(const KeyValue &value) {
+  return std::visit([](auto each) { return Json(each); }, value);
 }
 
 static Json describeLoss(const CompileOptions &options, const CompileFacts &facts) {
   const LossSpec &spec = options.loss;
-  Json loss{{"kind", getLossName(spec.kind)}};
-  if (spec.kind == LossKind::None)
+  Json loss{{"kind", spec.name}};
+  if (spec.source == LossSource::None)
     return loss;
   loss["output"] = facts.lossOutput;
-  bool classes = spec.kind == LossKind::CrossEntropy || spec.kind == LossKind::Nll;
+  if (spec.source == LossSource::Output)
+    return loss;
+  const bool hasClasses = train::hasClasses(spec);
   if (std::optional<int64_t> axis = findClassAxis(spec, facts)) {
     loss["axis"] = *axis;
     loss["classes"] = facts.lossShape[*axis];
-    loss["ignore_index"] = spec.ignoreIndex;
   }
-  if (spec.kind == LossKind::CrossEntropy)
-    loss["label_smoothing"] = spec.labelSmoothing;
-  if (spec.kind == LossKind::SmoothL1)
-    loss["beta"] = spec.beta;
-  if (spec.kind != LossKind::Output)
-    loss["label"] = classes ? (facts.labelIsIndices ? "indices" : "probabilities") : "values";
+  const Settings settings = train::settingsOf(spec);
+  for (const Key &key : train::findLoss(spec.name)->keys) // labels say whether they are probabilities
+    if (!hasClasses || (StringRef(key.name) != train::kAxis && StringRef(key.name) != train::kProbabilities))
+      loss[key.name] = toJson(settings.get(key.name));
+  loss["label"] = hasClasses ? (facts.labelIsIndices ? "indices" : "probabilities") : "values";
   return loss;
 }
 
 static Json describeOptimizer(const CompileOptions &options) {
-  const OptimizerSpec &spec = options.optimizer;
-  Json optimizer{{"kind", getOptimizerName(spec.kind)}, {"lr", spec.lr}, {"weight_decay", spec.weightDecay}};
-  if (spec.kind == OptimizerKind::Sgd) {
-    optimizer["momentum"] = spec.momentum;
-    optimizer["nesterov"] = spec.nesterov;
-  } else {
-    optimizer["beta1"] = spec.beta1;
-    optimizer["beta2"] = spec.beta2;
-    optimizer["epsilon"] = spec.epsilon;
-  }
+  const Settings settings = train::settingsOf(options.optimizer);
+  Json optimizer{{"kind", options.optimizer.name}};
+  for (const Key &key : train::orderKeys(train::definitionOf(options.optimizer)))
+    optimizer[key.name] = toJson(settings.get(key.name));
   if (!options.groups.empty()) {
     Json groups = Json::array();
     for (const GroupSpec &group : options.groups) {
@@ -213,7 +214,7 @@ std::string makeManifest(const CompileOptions &options, const CompileFacts &fact
                        {"nodes", facts.nodes}};
   manifest["flags"] = describeFlags(options);
   manifest["loss"] = describeLoss(options, facts);
-  if (options.loss.kind != LossKind::None)
+  if (options.loss.source != LossSource::None)
     manifest["optimizer"] = describeOptimizer(options);
   manifest["bindings"] = describeBindings(options, facts, artifact);
   manifest["entries"] = describeEntries(facts, artifact);

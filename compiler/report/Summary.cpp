@@ -115,7 +115,7 @@ std::string makeSummary(const CompileOptions &options, const CompileFacts &facts
   };
   line("model", facts.modelName + " (opset " + std::to_string(facts.opset) + ", " +
                     std::to_string(facts.nodes) + " nodes)");
-  if (options.loss.kind == LossKind::None) {
+  if (options.loss.source == LossSource::None) {
     line("loss", "none: for prediction only");
     line("trained", "nothing: the weights are constants");
   } else {

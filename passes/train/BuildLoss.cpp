@@ -72,13 +72,13 @@ static bool holdsProbabilities(Type label, RankedTensorType prediction) {
 
 static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t binding, LossSpec loss,
                                  StringRef lossInput) {
-  FailureOr<Output> output = chooseOutput(forward, loss.kind == LossKind::Output ? loss.output : lossInput);
+  FailureOr<Output> output =
+      chooseOutput(forward, loss.source == LossSource::Output ? loss.output : lossInput);
   if (failed(output))
     return failure();
-  bool takesClasses = loss.kind == LossKind::CrossEntropy || loss.kind == LossKind::Nll;
-  if (takesClasses && output->type.getRank() <= 1 && output->type.getNumElements() == 1)
+  if (hasClasses(loss) && output->type.getRank() <= 1 && output->type.getNumElements() == 1)
     return forward.emitError() << "output '" << output->name.getValue() << "' is one number, and loss "
-                               << getLossName(loss.kind)
+                               << loss.name
                                << " needs classes; if the graph computes its loss, give --loss output:"
                                << output->name.getValue();
   MLIRContext *context = module.getContext();
@@ -96,7 +96,8 @@ static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t 
   FailureOr<Value> label(Value{});
   if (needsLabel(loss)) {
     Type labelType = findLabelInput(forward);
-    loss.probabilities |= loss.kind == LossKind::CrossEntropy && holdsProbabilities(labelType, type);
+    if (mayHoldProbabilities(loss) && holdsProbabilities(labelType, type))
+      loss.given[kProbabilities] = true;
     if (!labelType) {
       FailureOr<RankedTensorType> inferred = inferLabelType(loss, type, composer.getBuilder().getLoc());
       if (failed(inferred))
@@ -117,7 +118,7 @@ static LogicalResult buildLossOf(ModuleOp module, func::FuncOp forward, int64_t 
 }
 
 LogicalResult buildLoss(ModuleOp module, const LossSpec &loss, StringRef lossInput) {
-  if (loss.kind == LossKind::None)
+  if (loss.source == LossSource::None)
     return success();
   for (int64_t binding : findBindings(module)) {
     func::FuncOp forward = findPart(module, "forward_train", binding);

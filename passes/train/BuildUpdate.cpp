@@ -27,6 +27,7 @@ class UpdateBuilder {
 public:
   UpdateBuilder(ModuleOp module, const UpdateOptions &options)
       : module(module), options(options), parameters(findParameters(module)),
+        definition(definitionOf(options.optimizer)), settings(settingsOf(options.optimizer)),
         composer(module, "update", NameLoc::get(StringAttr::get(module.getContext(), "update"))),
         tensors(module, composer), b(composer.getBuilder()) {}
 
@@ -39,7 +40,7 @@ private:
   LogicalResult advanceCorrections();
   LogicalResult clipValues();
   LogicalResult clipNorm();
-  FailureOr<StepScalars> scalarsOf(TensorOp parameter);
+  LogicalResult takeScalars(TensorOp parameter, UpdateStep &step);
   LogicalResult updateParameter(TensorOp parameter, Value value, Value gradient);
   /// Declares a hyper-parameter under `name` and stores its value.
   LogicalResult scalar(StringRef name, double initial, Value &value);
@@ -48,11 +49,13 @@ private:
   ModuleOp module;
   const UpdateOptions &options;
   SmallVector<TensorOp> parameters;
+  const OptimizerDefinition &definition;
+  const Settings settings;
   FunctionComposer composer;
   ProgramTensors tensors;
   TensorBuilder &b;
   SmallVector<Value> values, gradients; ///< as `parameters`
-  Value correction1, correction2;
+  llvm::StringMap<Value> corrections;
   SmallVector<Port> results;
 };
 
@@ -100,17 +103,15 @@ LogicalResult UpdateBuilder::advanceStep() {
 }
 
 LogicalResult UpdateBuilder::advanceCorrections() {
-  const OptimizerSpec &spec = options.optimizer;
   auto type = RankedTensorType::get({}, b.getF64Type());
-  for (auto [name, beta, initial, result] :
-       {std::tuple("bias_correction1", "beta1", spec.beta1, &correction1),
-        std::tuple("bias_correction2", "beta2", spec.beta2, &correction2)}) {
-    Value decay;
-    FailureOr<Port> state = tensors.getState(name, type);
-    if (failed(state) || failed(scalar(beta, initial, decay)))
+  for (const Correction &correction : definition.corrections) {
+    Value beta;
+    FailureOr<Port> state = tensors.getState(correction.name, type);
+    if (failed(state) || failed(scalar(correction.key, settings.getNumber(correction.key), beta)))
       return failure();
-    *result = advanceCorrection(b, state->value, decay);
-    give(state->attribute, *result);
+    Value advanced = advanceCorrection(b, state->value, beta);
+    corrections[correction.name] = advanced;
+    give(state->attribute, advanced);
   }
   return success();
 }
@@ -147,75 +148,62 @@ LogicalResult UpdateBuilder::clipNorm() {
   return success();
 }
 
-FailureOr<StepScalars> UpdateBuilder::scalarsOf(TensorOp parameter) {
-  const OptimizerSpec &spec = options.optimizer;
-  StepScalars scalars;
-  if (failed(scalar("lr", spec.lr, scalars.lr)))
-    return failure();
+/// The hyper-parameters of one parameter, whose group may have its own.
+LogicalResult UpdateBuilder::takeScalars(TensorOp parameter, UpdateStep &step) {
   auto group = llvm::find_if(options.groups, [&](const GroupSpec &candidate) {
     return candidate.pattern.matches(parameter.getName().str());
   });
-  bool grouped = group != options.groups.end();
+  bool isGrouped = group != options.groups.end();
   std::string prefix = "group" + std::to_string(group - options.groups.begin()) + ".";
-  if (grouped && group->lrScale != 1) {
-    Value lrScale;
-    if (failed(scalar(prefix + "lr_scale", group->lrScale, lrScale)))
+  for (const Key &key : orderKeys(definition)) {
+    if (!std::holds_alternative<double>(key.initial))
+      continue;
+    double initial = settings.getNumber(key.name);
+    std::string name = key.name;
+    if (isGrouped && name == kWeightDecay && group->weightDecay) {
+      initial = *group->weightDecay;
+      name = prefix + name;
+    }
+    if (key.zeroIsAbsent && initial == 0)
+      continue;
+    Value &value = step.scalars[key.name];
+    if (failed(scalar(name, initial, value)))
       return failure();
-    scalars.lr = b.mul(scalars.lr, lrScale);
+    if (isGrouped && name == kLr && group->lrScale != 1) {
+      Value lrScale;
+      if (failed(scalar(prefix + "lr_scale", group->lrScale, lrScale)))
+        return failure();
+      value = b.mul(value, lrScale);
+    }
   }
-  bool ownDecay = grouped && group->weightDecay;
-  double weightDecay = ownDecay ? *group->weightDecay : spec.weightDecay;
-  if (weightDecay != 0 &&
-      failed(scalar(ownDecay ? prefix + "weight_decay" : "weight_decay", weightDecay, scalars.weightDecay)))
-    return failure();
-  if (spec.kind == OptimizerKind::Sgd) {
-    if (spec.momentum != 0 && failed(scalar("momentum", spec.momentum, scalars.momentum)))
-      return failure();
-    return scalars;
-  }
-  scalars.correction1 = correction1;
-  scalars.correction2 = correction2;
-  if (failed(scalar("beta1", spec.beta1, scalars.beta1)) ||
-      failed(scalar("beta2", spec.beta2, scalars.beta2)) ||
-      failed(scalar("epsilon", spec.epsilon, scalars.epsilon)))
-    return failure();
-  return scalars;
+  return success();
 }
 
 LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value value, Value gradient) {
   b.setLoc(parameter.getLoc());
-  FailureOr<StepScalars> scalars = scalarsOf(parameter);
-  if (failed(scalars))
+  UpdateStep step{b, settings, value, gradient, corrections, {}};
+  if (failed(takeScalars(parameter, step)))
     return failure();
-  NamedAttribute updated = symbolAttribute(parameter, kUpdate);
-  if (options.optimizer.kind == OptimizerKind::Sgd) {
-    FailureOr<Port> buffer(Port{updated, nullptr});
-    if (scalars->momentum)
-      buffer = tensors.getState("momentum_buffer", parameter);
-    if (failed(buffer))
+  SmallVector<std::pair<const char *, NamedAttribute>> ports;
+  for (const StateDefinition &state : definition.states) {
+    if (state.isNeeded && !state.isNeeded(settings))
+      continue;
+    FailureOr<Port> port = tensors.getState(state.name, parameter);
+    if (failed(port))
       return failure();
-    MomentumUpdate update = buildSgd(b, *scalars, options.optimizer.nesterov, value, gradient, buffer->value);
-    give(updated, update.parameter);
-    if (update.momentum)
-      give(buffer->attribute, update.momentum);
-    return success();
+    step.states[state.name] = port->value;
+    ports.push_back({state.name, port->attribute});
   }
-  FailureOr<Port> average = tensors.getState("exp_avg", parameter);
-  FailureOr<Port> averageSquare = tensors.getState("exp_avg_sq", parameter);
-  if (failed(average) || failed(averageSquare))
-    return failure();
-  AdamUpdate update = buildAdam(b, *scalars, options.optimizer.kind == OptimizerKind::AdamW, value, gradient,
-                                average->value, averageSquare->value);
-  give(updated, update.parameter);
-  give(average->attribute, update.average);
-  give(averageSquare->attribute, update.averageSquare);
+  definition.update(step);
+  give(symbolAttribute(parameter, kUpdate), step.parameter);
+  for (auto &[name, attribute] : ports)
+    give(attribute, step.states[name]);
   return success();
 }
 
 LogicalResult UpdateBuilder::run() {
-  if (failed(checkNames()) || failed(takeArguments()) || failed(advanceStep()))
-    return failure();
-  if (options.optimizer.kind != OptimizerKind::Sgd && failed(advanceCorrections()))
+  if (failed(checkNames()) || failed(takeArguments()) || failed(advanceStep()) ||
+      failed(advanceCorrections()))
     return failure();
   if (options.clipValue && failed(clipValues()))
     return failure();

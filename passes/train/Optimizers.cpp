@@ -1,6 +1,8 @@
-// The formulas of the optimizers.
+// The table of optimizers, and what formulas share.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/train/Optimizers.h"
+
+#include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 
@@ -8,48 +10,97 @@ namespace ortc::train {
 
 using nn::TensorBuilder;
 
+ArrayRef<const OptimizerDefinition *> listOptimizers() {
+#define ORTC_OPTIMIZER(name) &k##name##Optimizer,
+  static const OptimizerDefinition *const kTable[] = {
+#include "passes/train/optimizers/Table.inc"
+  };
+#undef ORTC_OPTIMIZER
+  return kTable;
+}
+
+static const OptimizerDefinition *findOptimizer(StringRef name) {
+  auto found =
+      llvm::find_if(listOptimizers(), [&](const OptimizerDefinition *each) { return name == each->name; });
+  return found == listOptimizers().end() ? nullptr : *found;
+}
+
+const OptimizerDefinition &definitionOf(const OptimizerSpec &optimizer) {
+  const OptimizerDefinition *definition = findOptimizer(optimizer.name);
+  assert(definition && "a spec names an optimizer of the table");
+  return *definition;
+}
+
+Settings settingsOf(const OptimizerSpec &optimizer) {
+  return Settings(definitionOf(optimizer).keys, optimizer.given);
+}
+
+std::vector<Key> orderKeys(const OptimizerDefinition &definition) {
+  std::vector<Key> first, others;
+  for (const Key &key : definition.keys)
+    (StringRef(key.name) == kLr || StringRef(key.name) == kWeightDecay ? first : others).push_back(key);
+  first.insert(first.end(), others.begin(), others.end());
+  return first;
+}
+
+bool parseOptimizer(std::string_view text, OptimizerSpec &optimizer, std::string &error) {
+  std::string_view word, rest;
+  bool hasRest = false;
+  splitSpec(text, word, rest, hasRest);
+  OptimizerSpec parsed;
+  parsed.name = std::string(word);
+  parsed.text = std::string(text);
+  parsed.isGiven = true;
+  const std::string what = "optimizer " + quote(word);
+  const OptimizerDefinition *definition = findOptimizer(word);
+  if (!definition) {
+    std::vector<std::string> words;
+    for (const OptimizerDefinition *each : listOptimizers())
+      words.push_back(each->name);
+    error = "there is no " + what + "; there are " + joinWords(words);
+    return false;
+  }
+  if (!parseSettings(hasRest, rest, what, definition->keys, definition->contradict, parsed.given, error))
+    return false;
+  optimizer = std::move(parsed);
+  return true;
+}
+
+std::string describeOptimizers() {
+  std::vector<std::string> specs;
+  for (const OptimizerDefinition *each : listOptimizers())
+    specs.push_back(formatSpec(each->name, each->keys));
+  return llvm::join(specs, ", ") + "; default: " + OptimizerSpec().name;
+}
+
+Key lrKey(double initial) { return {kLr, initial, kNotNegative, "learning rate"}; }
+Key weightDecayKey(double initial, const char *meaning) {
+  return {kWeightDecay, initial, kNotNegative, meaning, /*zeroIsAbsent=*/true};
+}
+Key momentumKey() {
+  return {"momentum", 0.0, kNotNegative, "share of the last step's direction that is added",
+          /*zeroIsAbsent=*/true};
+}
+Key betaKey(const char *name, double initial, const char *meaning) {
+  return {name, initial, kFraction, meaning};
+}
+Key epsilonKey() { return {"epsilon", 1e-8, kNotNegative, "added to the divisor"}; }
+
 Value spread(TensorBuilder &b, Value scalar, Value tensor) {
   return b.broadcast(b.cast(scalar, TensorBuilder::elementOf(tensor)), TensorBuilder::shapeOf(tensor), {});
 }
 
-/// scalar * tensor
-static Value scale(TensorBuilder &b, Value tensor, Value scalar) {
-  return b.mul(tensor, spread(b, scalar, tensor));
+Value UpdateStep::scale(Value tensor, Value scalar) { return b.mul(tensor, spread(b, scalar, tensor)); }
+
+void UpdateStep::decayGradient() {
+  if (Value decay = scalar(kWeightDecay))
+    gradient = b.add(gradient, scale(parameter, decay));
 }
 
-static Value oneMinus(TensorBuilder &b, Value scalar) { return b.sub(b.constantLike(scalar, 1), scalar); }
+Value oneMinus(TensorBuilder &b, Value scalar) { return b.sub(b.constantLike(scalar, 1), scalar); }
 
 Value advanceCorrection(TensorBuilder &b, Value correction, Value beta) {
   return b.add(b.mul(beta, correction), oneMinus(b, beta));
-}
-
-MomentumUpdate buildSgd(TensorBuilder &b, const StepScalars &scalars, bool nesterov, Value parameter,
-                        Value gradient, Value buffer) {
-  if (scalars.weightDecay)
-    gradient = b.add(gradient, scale(b, parameter, scalars.weightDecay));
-  Value momentum, direction = gradient;
-  if (buffer) {
-    momentum = b.add(scale(b, buffer, scalars.momentum), gradient);
-    direction = nesterov ? b.add(gradient, scale(b, momentum, scalars.momentum)) : momentum;
-  }
-  return {b.add(parameter, scale(b, direction, b.neg(scalars.lr))), momentum};
-}
-
-AdamUpdate buildAdam(TensorBuilder &b, const StepScalars &scalars, bool decoupled, Value parameter,
-                     Value gradient, Value average, Value averageSquare) {
-  if (scalars.weightDecay && decoupled)
-    parameter = scale(b, parameter, oneMinus(b, b.mul(scalars.lr, scalars.weightDecay)));
-  else if (scalars.weightDecay)
-    gradient = b.add(gradient, scale(b, parameter, scalars.weightDecay));
-  Value m = b.add(average, scale(b, b.sub(gradient, average), oneMinus(b, scalars.beta1)));
-  Value square = b.mul(scale(b, gradient, oneMinus(b, scalars.beta2)), gradient);
-  Value v = b.add(scale(b, averageSquare, scalars.beta2), square);
-
-  Value one = b.constantLike(scalars.lr, 1);
-  Value inverseRoot = b.div(one, b.sqrt(scalars.correction2));
-  Value step = b.neg(b.div(scalars.lr, scalars.correction1));
-  Value denominator = b.add(scale(b, b.sqrt(v), inverseRoot), spread(b, scalars.epsilon, v));
-  return {b.add(parameter, b.div(scale(b, m, step), denominator)), m, v};
 }
 
 } // namespace ortc::train

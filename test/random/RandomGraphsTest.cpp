@@ -9,6 +9,7 @@
 #include <random>
 
 #include "host/data/writers.h"
+#include "passes/train/Losses.h"
 #include "passes/train/TrainingProgram.h"
 #include "test/compiler/legalize/Cases.h"
 #include "test/e2e/Tool.h"
@@ -61,7 +62,7 @@ public:
     LegalizeOptions options;
     LossSpec loss;
     std::string error;
-    ASSERT_TRUE(parseLoss("mse", loss, error)) << error;
+    ASSERT_TRUE(train::parseLoss("mse", loss, error)) << error;
     NamePattern weights;
     ASSERT_TRUE(NamePattern::parse("w[0-9]+", weights, error)) << error;
     options.train.push_back(weights);

@@ -48,7 +48,7 @@ TEST(TrainCommandTest, HasTheDocumentedDefaults) {
   ASSERT_EQ(train({}), "");
   EXPECT_EQ(compiled.model, "model.onnx");
   EXPECT_EQ(compiled.output, "out");
-  EXPECT_EQ(compiled.loss.kind, LossKind::CrossEntropy);
+  EXPECT_EQ(compiled.loss.name, "cross_entropy");
   EXPECT_EQ(compiled.maxWorkers, 2u);
   EXPECT_EQ(compiled.targets, (std::vector<std::string>{"host"}));
   EXPECT_TRUE(compiled.source);
@@ -138,9 +138,9 @@ TEST(TrainCommandTest, FillsEveryFlag) {
                    "r.json",
                    "--quiet"}),
             "");
-  EXPECT_EQ(compiled.loss.kind, LossKind::Nll);
+  EXPECT_EQ(compiled.loss.name, "nll");
   EXPECT_EQ(compiled.lossInput, "logits");
-  EXPECT_EQ(compiled.optimizer.kind, OptimizerKind::AdamW);
+  EXPECT_EQ(compiled.optimizer.name, "adamw");
   EXPECT_EQ(compiled.clipNorm, 1.5);
   EXPECT_EQ(compiled.clipValue, 2);
   EXPECT_EQ(compiled.batchNorm, BatchNormMode::Frozen);

@@ -1,5 +1,7 @@
 // The command ortc train.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/train/Losses.h"
+#include "passes/train/Optimizers.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/Compiling.h"
 
@@ -37,12 +39,7 @@ void addModelFlags(CommandLine &line, CompileOptions &options) {
                 fill(addShapes, options), true);
   line.addValue("--binding", "NAME", "the --shape flags after it make another binding of the same parameters",
                 fill(addBinding, options), true);
-  line.addValue(
-      "--loss", "SPEC",
-      "cross_entropy[:axis=1,ignore_index=-100,label_smoothing=0,probabilities=0], "
-      "nll[:axis=1,ignore_index=-100], mse, l1, smooth_l1[:beta=1], bce_with_logits, output:NAME (the "
-      "graph computes its loss) or none; default: cross_entropy",
-      fill(parseLoss, options.loss));
+  line.addValue("--loss", "SPEC", train::describeLosses(), fill(train::parseLoss, options.loss));
   line.addText("--loss-input", "NAME",
                "the value that feeds the loss; default: the only output, or the first of floats",
                options.lossInput);
@@ -84,11 +81,8 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
 }
 
 void addTrainingFlags(CommandLine &line, CompileOptions &options) {
-  line.addValue(
-      "--optimizer", "SPEC",
-      "sgd[:lr=0.001,momentum=0,weight_decay=0,nesterov=0], adam or "
-      "adamw[:lr=0.001,beta1=0.9,beta2=0.999,epsilon=1e-8,weight_decay=0; adamw 0.01]; default: sgd",
-      fill(parseOptimizer, options.optimizer));
+  line.addValue("--optimizer", "SPEC", train::describeOptimizers(),
+                fill(train::parseOptimizer, options.optimizer));
   line.addValue(
       "--group", "REGEX:lr_scale=1,weight_decay=0", "a parameter group; the first match wins",
       [&options](const std::string &value, std::string &error) {

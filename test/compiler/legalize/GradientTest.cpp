@@ -5,6 +5,7 @@
 // gradients/NAME is a model whose initializers p0, p1, ... are trained with the mean squared error;
 // `grad/...` are PyTorch's gradients in float64 (README.md there). ORTC_GRADIENT_CASES names another folder;
 // NAME.flags may hold flags, one a line.
+#include "passes/train/Losses.h"
 #include "passes/train/TrainingProgram.h"
 #include "test/compiler/legalize/Cases.h"
 
@@ -33,7 +34,7 @@ Flags readFlags(const std::string &path) {
     std::string value = line.substr(line.find(' ') + 1);
     NamePattern pattern;
     if (line.rfind("--loss ", 0) == 0) {
-      EXPECT_TRUE(parseLoss(value, flags.loss, error)) << error;
+      EXPECT_TRUE(train::parseLoss(value, flags.loss, error)) << error;
     } else if (line.rfind("--loss-input ", 0) == 0) {
       flags.options.lossOutputs = {value};
     } else if (line.rfind("--batch-norm ", 0) == 0) {
@@ -44,12 +45,12 @@ Flags readFlags(const std::string &path) {
     }
   }
   if (any) {
-    if (flags.loss.kind == LossKind::Output)
+    if (flags.loss.source == LossSource::Output)
       flags.options.lossOutputs = {flags.loss.output};
     return flags;
   }
   NamePattern weights;
-  EXPECT_TRUE(parseLoss("mse", flags.loss, error) && NamePattern::parse("p[0-9]+", weights, error));
+  EXPECT_TRUE(train::parseLoss("mse", flags.loss, error) && NamePattern::parse("p[0-9]+", weights, error));
   flags.options.train.push_back(weights);
   return flags;
 }

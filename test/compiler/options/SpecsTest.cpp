@@ -7,102 +7,6 @@
 
 using namespace ortc;
 
-TEST(LossSpecTest, ParsesKindsAndOptions) {
-  LossSpec loss;
-  std::string error;
-  ASSERT_TRUE(parseLoss("cross_entropy:axis=-1,ignore_index=0,label_smoothing=0.1", loss, error)) << error;
-  EXPECT_EQ(loss.kind, LossKind::CrossEntropy);
-  EXPECT_EQ(loss.axis, -1);
-  EXPECT_EQ(loss.ignoreIndex, 0);
-  EXPECT_EQ(loss.labelSmoothing, 0.1);
-  ASSERT_TRUE(parseLoss("cross_entropy", loss, error));
-  EXPECT_EQ(loss.ignoreIndex, -100);
-  ASSERT_TRUE(parseLoss("smooth_l1:beta=0.5", loss, error));
-  EXPECT_EQ(loss.beta, 0.5);
-  ASSERT_TRUE(parseLoss("nll:axis=-1,ignore_index=7", loss, error)) << error;
-  EXPECT_EQ(loss.axis, -1);
-  EXPECT_EQ(loss.ignoreIndex, 7);
-  ASSERT_TRUE(parseLoss("output:a:b", loss, error));
-  EXPECT_EQ(loss.output, "a:b");
-  for (const char *word : {"nll", "mse", "l1", "bce_with_logits", "none"}) {
-    ASSERT_TRUE(parseLoss(word, loss, error)) << error;
-    EXPECT_STREQ(getLossName(loss.kind), word);
-  }
-}
-
-TEST(LossSpecTest, RefusesWithReason) {
-  auto refuse = [](const char *text) {
-    LossSpec loss;
-    std::string error;
-    EXPECT_FALSE(parseLoss(text, loss, error)) << text;
-    return error;
-  };
-  EXPECT_EQ(refuse("hinge"), "there is no loss 'hinge'; there are cross_entropy, nll, mse, l1, smooth_l1, "
-                             "bce_with_logits, output:NAME and none");
-  EXPECT_EQ(refuse("mse:beta=1"), "loss 'mse' has no option 'beta'; it takes none");
-  EXPECT_EQ(refuse("nll:label_smoothing=0"),
-            "loss 'nll' has no option 'label_smoothing'; it takes axis, ignore_index");
-  EXPECT_EQ(refuse("cross_entropy:axis=x"), "loss 'cross_entropy': axis is 'x' but must be a whole number");
-  EXPECT_EQ(refuse("cross_entropy:label_smoothing=2"),
-            "loss 'cross_entropy': label_smoothing is '2' but must be a number from 0 to 1");
-  EXPECT_EQ(refuse("cross_entropy:axis=1,axis=1"), "loss 'cross_entropy': option 'axis' is given twice");
-  EXPECT_EQ(
-      refuse("cross_entropy:"),
-      "loss 'cross_entropy' has no option ''; it takes axis, ignore_index, label_smoothing, probabilities");
-  EXPECT_EQ(refuse("smooth_l1:beta=0"),
-            "loss 'smooth_l1': beta is '0' but must be a number from 1.2e-38 to 3.4e38");
-  EXPECT_EQ(refuse("smooth_l1:beta=1e-46"), // zero in float32
-            "loss 'smooth_l1': beta is '1e-46' but must be a number from 1.2e-38 to 3.4e38");
-  EXPECT_EQ(refuse("smooth_l1:beta"), "loss 'smooth_l1': option 'beta' needs a value: beta=...");
-  EXPECT_EQ(refuse("output"),
-            "loss 'output' needs the name of the graph output that is the loss: output:NAME");
-}
-
-TEST(OptimizerSpecTest, HasTheDefaultsOfPyTorch) {
-  OptimizerSpec spec;
-  std::string error;
-  ASSERT_TRUE(parseOptimizer("sgd", spec, error));
-  EXPECT_EQ(spec.lr, 1e-3);
-  EXPECT_EQ(spec.momentum, 0);
-  EXPECT_EQ(spec.weightDecay, 0);
-  ASSERT_TRUE(parseOptimizer("adam", spec, error));
-  EXPECT_EQ(spec.beta1, 0.9);
-  EXPECT_EQ(spec.beta2, 0.999);
-  EXPECT_EQ(spec.epsilon, 1e-8);
-  EXPECT_EQ(spec.weightDecay, 0);
-  ASSERT_TRUE(parseOptimizer("adamw", spec, error));
-  EXPECT_EQ(spec.weightDecay, 1e-2);
-}
-
-TEST(OptimizerSpecTest, ParsesOptions) {
-  OptimizerSpec spec;
-  std::string error;
-  ASSERT_TRUE(parseOptimizer("sgd:lr=.5,momentum=0.9,weight_decay=1e-4,nesterov=1", spec, error)) << error;
-  EXPECT_EQ(spec.lr, 0.5);
-  EXPECT_EQ(spec.momentum, 0.9);
-  EXPECT_EQ(spec.weightDecay, 1e-4);
-  EXPECT_TRUE(spec.nesterov);
-}
-
-TEST(OptimizerSpecTest, RefusesWithReason) {
-  auto refuse = [](const char *text) {
-    OptimizerSpec spec;
-    std::string error;
-    EXPECT_FALSE(parseOptimizer(text, spec, error)) << text;
-    return error;
-  };
-  EXPECT_EQ(refuse("rmsprop"), "there is no optimizer 'rmsprop'; there are sgd, adam and adamw");
-  EXPECT_EQ(refuse("sgd:lr=-1"), "optimizer 'sgd': lr is '-1' but must be a number from 0 to 3.4e38");
-  EXPECT_EQ(refuse("sgd:lr=1e39"), "optimizer 'sgd': lr is '1e39' but must be a number from 0 to 3.4e38");
-  EXPECT_EQ(refuse("sgd:lr=nan"), "optimizer 'sgd': lr is 'nan' but must be a number from 0 to 3.4e38");
-  EXPECT_EQ(refuse("sgd:lr=1 "), "optimizer 'sgd': lr is '1 ' but must be a number from 0 to 3.4e38");
-  EXPECT_EQ(refuse("sgd:nesterov=1"), "optimizer 'sgd': nesterov needs a momentum above 0");
-  EXPECT_EQ(refuse("sgd:beta1=0.9"),
-            "optimizer 'sgd' has no option 'beta1'; it takes lr, momentum, weight_decay, nesterov");
-  EXPECT_EQ(refuse("adam:beta2=1"),
-            "optimizer 'adam': beta2 is '1' but must be a number of at least 0 and below 1");
-}
-
 TEST(GroupSpecTest, SplitsAtTheLastColon) {
   GroupSpec group;
   std::string error;
@@ -191,16 +95,18 @@ TEST(OptionsTest, RefusesFlagsThatContradict) {
   EXPECT_EQ(error, "-o DIR is missing: the folder of the artifact");
   options.output = "out";
   EXPECT_TRUE(checkOptions(options, error)) << error;
-  ASSERT_TRUE(parseLoss("none", options.loss, error));
+  options.loss.source = LossSource::None;
   options.gradients = true;
   EXPECT_FALSE(checkOptions(options, error));
   EXPECT_EQ(error, "--gradients needs a loss, and --loss none compiles the forward part only");
   options.gradients = false;
   EXPECT_TRUE(checkOptions(options, error)) << error;
-  ASSERT_TRUE(parseOptimizer("sgd", options.optimizer, error));
+  options.optimizer.isGiven = true;
   EXPECT_FALSE(checkOptions(options, error));
   EXPECT_EQ(error, "--optimizer needs a loss, and --loss none compiles the forward part only");
-  ASSERT_TRUE(parseLoss("output:loss", options.loss, error));
+  options.loss.source = LossSource::Output;
+  options.loss.output = "loss";
+  options.loss.text = "output:loss";
   options.lossInput = "logits";
   EXPECT_FALSE(checkOptions(options, error));
   EXPECT_EQ(error, "--loss-input 'logits' contradicts --loss output:loss: the graph computes its loss; leave "

@@ -1,0 +1,52 @@
+// The loss cross_entropy: torch.nn.CrossEntropyLoss.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/train/losses/ClassIndices.h"
+
+using namespace mlir;
+
+namespace ortc::train {
+
+using nn::TensorBuilder;
+
+static constexpr const char *kSmoothing = "label_smoothing";
+
+/// The mean over samples of -sum(target * logProbability), targets smoothed.
+static Value averageOverTargets(const LossOperands &operands, Value logProbability, double smoothing) {
+  TensorBuilder &b = operands.b;
+  Value target = operands.label;
+  double classes = static_cast<double>(TensorBuilder::shapeOf(logProbability)[operands.axis]);
+  if (smoothing > 0)
+    target = b.addScalar(b.mulScalar(target, 1 - smoothing), smoothing / classes);
+  Value total = sumAll(b, b.mul(target, logProbability));
+  double samples = static_cast<double>(TensorBuilder::typeOf(logProbability).getNumElements()) / classes;
+  return b.mulScalar(total, -1 / samples);
+}
+
+static Value build(const LossOperands &operands) {
+  Value logProbability = operands.b.logSoftmax(operands.prediction, operands.axis);
+  double smoothing = operands.settings.getNumber(kSmoothing);
+  return operands.settings.isOn(kProbabilities) ? averageOverTargets(operands, logProbability, smoothing)
+                                                : averageOverClasses(operands, logProbability, smoothing);
+}
+
+static const char *contradict(const Settings &settings) {
+  bool ignores = KeyValue(settings.getInteger(kIgnoreIndex)) != ignoreIndexKey().initial;
+  return settings.isOn(kProbabilities) && ignores
+             ? "probabilities have no index to ignore; leave ignore_index or probabilities out"
+             : nullptr;
+}
+
+const LossDefinition kCrossEntropyLoss = {
+    .name = "cross_entropy",
+    .meaning = "of logits and class indices, or probabilities",
+    .label = LabelKind::Classes,
+    .keys = {axisKey(),
+             ignoreIndexKey(),
+             {kSmoothing, 0.0, kShare, "share of a label that is spread over all classes"},
+             {kProbabilities, false, kSwitch, "labels are probabilities of the logits' shape"}},
+    .contradict = contradict,
+    .misfits = {{"Softmax", "cross_entropy applies a softmax itself", nullptr},
+                {"Sigmoid", "cross_entropy takes logits", "bce_with_logits", /*isBehindConcat=*/true}},
+    .build = build};
+
+} // namespace ortc::train

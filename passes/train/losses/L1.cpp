@@ -1,0 +1,16 @@
+// The loss l1: torch.nn.L1Loss.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/train/Losses.h"
+
+using namespace mlir;
+
+namespace ortc::train {
+
+static Value build(const LossOperands &operands) {
+  nn::TensorBuilder &b = operands.b;
+  return averageAll(b, b.abs(b.sub(operands.prediction, operands.label)));
+}
+
+const LossDefinition kL1Loss = {.name = "l1", .meaning = "the mean of absolute differences", .build = build};
+
+} // namespace ortc::train

@@ -1,0 +1,17 @@
+// The loss mse: torch.nn.MSELoss.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/train/Losses.h"
+
+using namespace mlir;
+
+namespace ortc::train {
+
+static Value build(const LossOperands &operands) {
+  nn::TensorBuilder &b = operands.b;
+  Value difference = b.sub(operands.prediction, operands.label);
+  return averageAll(b, b.mul(difference, difference));
+}
+
+const LossDefinition kMseLoss = {.name = "mse", .meaning = "the mean of squared differences", .build = build};
+
+} // namespace ortc::train

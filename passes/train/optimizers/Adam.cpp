@@ -1,0 +1,20 @@
+// The optimizer adam: torch.optim.Adam.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/train/optimizers/Moments.h"
+
+namespace ortc::train {
+
+static void update(UpdateStep &step) {
+  step.decayGradient();
+  updateByMoments(step);
+}
+
+const OptimizerDefinition kAdamOptimizer = {
+    .name = "adam",
+    .meaning = "steps of a size that averages of gradients and of their squares give",
+    .keys = momentKeys(0, "added to the gradient, times the parameter"),
+    .corrections = momentCorrections(),
+    .states = momentStates(),
+    .update = update};
+
+} // namespace ortc::train

@@ -1,0 +1,204 @@
+// Specs of losses and optimizers: what they mean, what is refused, what the documentation says of them.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/train/Losses.h"
+#include "passes/train/Optimizers.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "gtest/gtest.h"
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+using namespace ortc;
+using namespace ortc::train;
+
+static LossSpec loss(const char *text) {
+  LossSpec spec;
+  std::string error;
+  EXPECT_TRUE(parseLoss(text, spec, error)) << error;
+  return spec;
+}
+
+static Settings optimizer(const char *text) {
+  OptimizerSpec spec;
+  std::string error;
+  EXPECT_TRUE(parseOptimizer(text, spec, error)) << error;
+  return settingsOf(spec);
+}
+
+TEST(LossSpecTest, ParsesNamesAndOptions) {
+  Settings all = settingsOf(loss("cross_entropy:axis=-1,ignore_index=0,label_smoothing=0.1"));
+  EXPECT_EQ(all.getInteger("axis"), -1);
+  EXPECT_EQ(all.getInteger("ignore_index"), 0);
+  EXPECT_EQ(all.getNumber("label_smoothing"), 0.1);
+  EXPECT_EQ(settingsOf(loss("cross_entropy")).getInteger("ignore_index"), -100);
+  EXPECT_EQ(settingsOf(loss("smooth_l1:beta=0.5")).getNumber("beta"), 0.5);
+  Settings nll = settingsOf(loss("nll:axis=-1,ignore_index=9223372036854775807"));
+  EXPECT_EQ(nll.getInteger("axis"), -1);
+  EXPECT_EQ(nll.getInteger("ignore_index"), INT64_MAX); // no double in between
+  EXPECT_EQ(loss("output:a:b").output, "a:b");
+  EXPECT_EQ(loss("output:a:b").source, LossSource::Output);
+  EXPECT_EQ(loss("none").source, LossSource::None);
+  for (const LossDefinition *each : listLosses())
+    EXPECT_EQ(loss(each->name).name, each->name);
+}
+
+TEST(LossSpecTest, RefusesWithReason) {
+  auto refuse = [](const char *text) {
+    LossSpec loss;
+    std::string error;
+    EXPECT_FALSE(parseLoss(text, loss, error)) << text;
+    return error;
+  };
+  EXPECT_EQ(refuse("hinge"), "there is no loss 'hinge'; there are cross_entropy, nll, mse, l1, smooth_l1, "
+                             "bce_with_logits, kl_div, output:NAME and none");
+  EXPECT_EQ(refuse("mse:beta=1"), "loss 'mse' has no option 'beta'; it takes none");
+  EXPECT_EQ(refuse("none:beta=1"), "loss 'none' has no option 'beta'; it takes none");
+  EXPECT_EQ(refuse("nll:label_smoothing=0"),
+            "loss 'nll' has no option 'label_smoothing'; it takes axis, ignore_index");
+  EXPECT_EQ(refuse("cross_entropy:axis=x"), "loss 'cross_entropy': axis is 'x' but must be a whole number");
+  EXPECT_EQ(refuse("cross_entropy:label_smoothing=2"),
+            "loss 'cross_entropy': label_smoothing is '2' but must be a number from 0 to 1");
+  EXPECT_EQ(refuse("cross_entropy:axis=1,axis=1"), "loss 'cross_entropy': option 'axis' is given twice");
+  EXPECT_EQ(
+      refuse("cross_entropy:"),
+      "loss 'cross_entropy' has no option ''; it takes axis, ignore_index, label_smoothing, probabilities");
+  EXPECT_EQ(refuse("cross_entropy:probabilities=1,ignore_index=0"),
+            "loss 'cross_entropy': probabilities have no index to ignore; leave ignore_index or "
+            "probabilities out");
+  EXPECT_EQ(refuse("smooth_l1:beta=0"),
+            "loss 'smooth_l1': beta is '0' but must be a number from 1.2e-38 to 3.4e38");
+  EXPECT_EQ(refuse("smooth_l1:beta=1e-46"), // zero in float32
+            "loss 'smooth_l1': beta is '1e-46' but must be a number from 1.2e-38 to 3.4e38");
+  EXPECT_EQ(refuse("smooth_l1:beta"), "loss 'smooth_l1': option 'beta' needs a value: beta=...");
+  EXPECT_EQ(refuse("kl_div:log_target=2"), "loss 'kl_div': log_target is '2' but must be 0 or 1");
+  EXPECT_EQ(refuse("output"),
+            "loss 'output' needs the name of the graph output that is the loss: output:NAME");
+}
+
+TEST(OptimizerSpecTest, HasTheDefaultsOfPyTorch) {
+  Settings sgd = optimizer("sgd"), adam = optimizer("adam"), rmsprop = optimizer("rmsprop");
+  EXPECT_EQ(sgd.getNumber("lr"), 1e-3);
+  EXPECT_EQ(sgd.getNumber("momentum"), 0);
+  EXPECT_EQ(sgd.getNumber("weight_decay"), 0);
+  EXPECT_FALSE(sgd.isOn("nesterov"));
+  EXPECT_EQ(adam.getNumber("beta1"), 0.9);
+  EXPECT_EQ(adam.getNumber("beta2"), 0.999);
+  EXPECT_EQ(adam.getNumber("epsilon"), 1e-8);
+  EXPECT_EQ(adam.getNumber("weight_decay"), 0);
+  EXPECT_EQ(optimizer("adamw").getNumber("weight_decay"), 1e-2);
+  EXPECT_EQ(rmsprop.getNumber("lr"), 1e-2);
+  EXPECT_EQ(rmsprop.getNumber("alpha"), 0.99);
+  EXPECT_EQ(rmsprop.getNumber("epsilon"), 1e-8);
+  EXPECT_FALSE(rmsprop.isOn("centered"));
+}
+
+TEST(OptimizerSpecTest, ParsesOptions) {
+  Settings sgd = optimizer("sgd:lr=.5,momentum=0.9,weight_decay=1e-4,nesterov=1");
+  EXPECT_EQ(sgd.getNumber("lr"), 0.5);
+  EXPECT_EQ(sgd.getNumber("momentum"), 0.9);
+  EXPECT_EQ(sgd.getNumber("weight_decay"), 1e-4);
+  EXPECT_TRUE(sgd.isOn("nesterov"));
+}
+
+TEST(OptimizerSpecTest, RefusesWithReason) {
+  auto refuse = [](const char *text) {
+    OptimizerSpec spec;
+    std::string error;
+    EXPECT_FALSE(parseOptimizer(text, spec, error)) << text;
+    return error;
+  };
+  EXPECT_EQ(refuse("lion"), "there is no optimizer 'lion'; there are sgd, adam, adamw and rmsprop");
+  EXPECT_EQ(refuse("sgd:lr=-1"), "optimizer 'sgd': lr is '-1' but must be a number from 0 to 3.4e38");
+  EXPECT_EQ(refuse("sgd:lr=1e39"), "optimizer 'sgd': lr is '1e39' but must be a number from 0 to 3.4e38");
+  EXPECT_EQ(refuse("sgd:lr=nan"), "optimizer 'sgd': lr is 'nan' but must be a number from 0 to 3.4e38");
+  EXPECT_EQ(refuse("sgd:lr=1 "), "optimizer 'sgd': lr is '1 ' but must be a number from 0 to 3.4e38");
+  EXPECT_EQ(refuse("sgd:nesterov=1"), "optimizer 'sgd': nesterov needs a momentum above 0");
+  EXPECT_EQ(refuse("sgd:beta1=0.9"),
+            "optimizer 'sgd' has no option 'beta1'; it takes lr, momentum, weight_decay, nesterov");
+  EXPECT_EQ(refuse("adam:beta2=1"),
+            "optimizer 'adam': beta2 is '1' but must be a number of at least 0 and below 1");
+  EXPECT_EQ(refuse("rmsprop:beta1=0.9"), "optimizer 'rmsprop' has no option 'beta1'; it takes lr, alpha, "
+                                         "epsilon, weight_decay, momentum, centered");
+}
+
+/// What the rest of the compiler takes for granted of every row of the tables.
+TEST(DefinitionTest, HasWhatGroupsAndLabelsNeed) {
+  for (const OptimizerDefinition *each : listOptimizers()) {
+    Settings settings(each->keys, {});
+    EXPECT_TRUE(settings.has(kLr) && settings.has(kWeightDecay)) << each->name << ": --group changes both";
+    for (const Correction &correction : each->corrections)
+      EXPECT_TRUE(settings.has(correction.key)) << each->name << ": " << correction.name;
+  }
+  for (const LossDefinition *each : listLosses()) {
+    Settings settings(each->keys, {});
+    bool hasClasses = each->label == LabelKind::Classes;
+    EXPECT_EQ(settings.has(kAxis), hasClasses) << each->name << ": the manifest says where the classes are";
+    EXPECT_EQ(settings.has(kIgnoreIndex), hasClasses) << each->name << ": evaluation masks with it";
+    for (const Misfit &misfit : each->misfits)
+      if (misfit.flag)
+        loss(misfit.flag);
+  }
+}
+
+/// "`name=default` (meaning; what it may be), ..."
+static std::string describeKeys(const std::vector<Key> &keys) {
+  std::string text;
+  for (const Key &key : keys)
+    text += (text.empty() ? "`" : ", `") + std::string(key.name) + "=" + formatValue(key.initial) + "` (" +
+            key.meaning + "; " + key.range.text + ")";
+  return text.empty() ? "none" : text;
+}
+
+/// The rows of docs/command-line.md between two marks.
+static std::vector<std::string> readRows(const std::string &mark) {
+  std::ifstream file(ORTC_DOCS "/command-line.md");
+  std::vector<std::string> rows;
+  bool isInside = false;
+  for (std::string line; std::getline(file, line);) {
+    isInside = line == "<!-- " + mark + ": begin -->" || (isInside && line != "<!-- " + mark + ": end -->");
+    if (isInside && line.rfind("| `", 0) == 0)
+      rows.push_back(line);
+  }
+  return rows;
+}
+
+TEST(DefinitionTest, TheDocumentationHasARowForEveryLoss) {
+  std::vector<std::string> rows;
+  for (const LossDefinition *each : listLosses())
+    rows.push_back("| `" + std::string(each->name) + "` | " + each->meaning + " | " +
+                   describeKeys(each->keys) + " | " +
+                   (each->label == LabelKind::Classes ? "loss, accuracy" : "loss") + " |");
+  EXPECT_EQ(readRows("losses"), rows) << "in docs/command-line.md:\n" << llvm::join(rows, "\n");
+}
+
+TEST(DefinitionTest, TheDocumentationHasARowForEveryOptimizer) {
+  std::vector<std::string> rows;
+  for (const OptimizerDefinition *each : listOptimizers()) {
+    std::string states;
+    for (const StateDefinition &state : each->states)
+      states +=
+          (states.empty() ? "`" : ", `") + std::string(state.name) + (state.isNeeded ? "` if needed" : "`");
+    rows.push_back("| `" + std::string(each->name) + "` | " + each->meaning + " | " +
+                   describeKeys(each->keys) + " | " + states + " |");
+  }
+  EXPECT_EQ(readRows("optimizers"), rows) << "in docs/command-line.md:\n" << llvm::join(rows, "\n");
+}
+
+/// A file without a row is compiled, and nothing finds it.
+TEST(DefinitionTest, EveryFileOfAFormulaHasARow) {
+  for (auto [folder, macro, rows] : {std::tuple("losses", "ORTC_LOSS", listLosses().size()),
+                                     std::tuple("optimizers", "ORTC_OPTIMIZER", listOptimizers().size())}) {
+    std::set<std::string> defining;
+    for (const auto &file :
+         std::filesystem::directory_iterator(ORTC_DOCS "/../passes/train/" + std::string(folder))) {
+      std::ifstream stream(file.path());
+      std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+      if (file.path().extension() == ".cpp" && text.find("Definition k") != std::string::npos)
+        defining.insert(file.path().stem());
+    }
+    EXPECT_EQ(defining.size(), rows) << folder << "/Table.inc needs a row " << macro
+                                     << "(Name) for each of them";
+  }
+}
