@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/ArtifactBuilder.h"
 
+#include "compiler/backends/cpu/isa/Architecture.h"
+
 #include "compiler/driver/TensorImage.h"
 #include "dialects/train/TrainDialect.h"
 #include "passes/memory/Passes.h"
@@ -168,8 +170,8 @@ bool buildArtifact(ModuleOp module, const CompileOptions &options, const Program
     builder.addEntry(program, options.bindings[program.getBinding()].name);
   artifact.maxWorkers = options.maxWorkers;
   for (const TargetCode &code : codes)
-    artifact.codes.push_back(
-        {code.target.name, ORTC_ARCH_X86_64, code.target.requiredFeatures, code.blob.bytes});
+    artifact.codes.push_back({code.target.name, code.target.isa.architecture->format(),
+                              code.target.isa.requiredFeatures, code.blob.bytes});
   artifact.checkNames = kernels.checkNames;
   artifact.kernelNames = kernels.names;
   return true;

@@ -31,9 +31,6 @@ using namespace mlir;
 
 namespace ortc::driver {
 
-/// Work below this is done by the calling thread: waking the pool costs as much.
-static constexpr double kSerialSeconds = 10e-6;
-
 unsigned countProcessors() {
   cpu_set_t allowed;
   int count = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
@@ -131,14 +128,15 @@ private:
 
 } // namespace
 
-bool isParallel(const cpu::KernelInfo &info) {
-  double seconds = std::max(static_cast<double>(std::max(info.flops, info.cost)) / 50e9,
-                            static_cast<double>(info.bytesRead + info.bytesWritten) / 20e9);
-  return info.chunks > 1 && seconds > kSerialSeconds;
+bool isParallel(const cpu::KernelInfo &info, const cpu::Target &target) {
+  const cpu::ParallelModel &model = target.machine.parallel;
+  double seconds = std::max(static_cast<double>(std::max(info.flops, info.cost)) / model.flopRate,
+                            static_cast<double>(info.bytesRead + info.bytesWritten) / model.byteRate);
+  return info.chunks > 1 && seconds > model.serialSeconds;
 }
 
 int64_t scratchBytes(const cpu::KernelInfo &info, const cpu::Target &target) {
-  return info.workspaceBytesPerWorker * (isParallel(info) ? target.workers : 1);
+  return info.workspaceBytesPerWorker * (isParallel(info, target) ? target.workers : 1);
 }
 
 uint32_t entryRole(StringRef role) {
@@ -164,19 +162,17 @@ static bool emitSteps(ModuleOp module, const ProgramKernels &kernels, TargetCode
   for (auto [i, name] : llvm::enumerate(kernels.names)) {
     const cpu::KernelInfo &info = code.kernels[i];
     auto kind = symbols.lookup(name)->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue();
-    steps[name] = {cpu::kernelEntryName(info.name),
-                   info.chunks,
-                   isParallel(info),
-                   info.workspaceBytesPerWorker > 0,
-                   kind == plan::KernelKind::check,
-                   static_cast<uint32_t>(i)};
+    steps[name] = {cpu::kernelEntryName(info.name), info.chunks,
+                   isParallel(info, code.target),   info.workspaceBytesPerWorker > 0,
+                   kind == plan::KernelKind::check, static_cast<uint32_t>(i)};
   }
   OwningOpRef<ModuleOp> stepModule = ModuleOp::create(UnknownLoc::get(module.getContext()));
   std::vector<cpu::BlobEntry> entries;
   std::vector<cpu::PointerCalls> pointerCalls;
   for (auto program : module.getOps<plan::ProgramOp>()) {
     std::string symbol = "step_" + program.getSymName().str();
-    pointerCalls.push_back(cpu::createStepFunction(*stepModule, program, symbol, steps));
+    pointerCalls.push_back(
+        cpu::createStepFunction(*stepModule, program, symbol, steps, *code.target.isa.architecture));
     entries.push_back({entryRole(program.getRole()), static_cast<uint32_t>(program.getBinding()), 0, symbol});
   }
   auto object = cpu::emitObject(*stepModule, code.target);

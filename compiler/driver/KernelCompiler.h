@@ -42,7 +42,7 @@ ProgramKernels findKernels(mlir::ModuleOp module);
 std::vector<int64_t> countCalls(mlir::Operation *scope, const ProgramKernels &kernels);
 
 /// Whether a kernel is worth more than one thread: its step hands it to the pool.
-bool isParallel(const cpu::KernelInfo &info);
+bool isParallel(const cpu::KernelInfo &info, const cpu::Target &target);
 
 /// Scratch of one call: of all `target.workers` where it is handed to the pool, otherwise of the thread that calls.
 int64_t scratchBytes(const cpu::KernelInfo &info, const cpu::Target &target);

@@ -35,7 +35,7 @@ bool annotateKernels(ModuleOp module, const cpu::Target &target, const KernelOpt
   if (!surveyKernels(module, names, target, options, infos, error))
     return false;
   Builder builder(module.getContext());
-  cpu::CostModel model = cpu::getCostTable(static_cast<int>(target.vectorLanes));
+  cpu::CostModel model = cpu::getCostTable(target.machine);
   for (auto [function, info] : llvm::zip_equal(functions, infos)) {
     double seconds = cpu::estimateSeconds(workOf(info, usesDoubles(function)), model);
     function->setAttr(plan::kTime, builder.getI64IntegerAttr(static_cast<int64_t>(seconds * 1e12)));

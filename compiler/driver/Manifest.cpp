@@ -179,7 +179,7 @@ static Json describeKernels(const CompileFacts &facts, const std::vector<TargetC
     addOrigins(item, kernel);
     item["flops"] = info.flops;
     item["bytes"] = info.bytesRead + info.bytesWritten;
-    item["parallel"] = isParallel(info);
+    item["parallel"] = isParallel(info, codes.front().target);
     kernels.push_back(item);
   }
   return kernels;
