@@ -67,7 +67,7 @@ KernelInfo emit(const Product &p, mlir::OpBuilder &builder, mlir::ModuleOp modul
 
 /// Columns lie along the lanes; fewer than a vector has are left to other ways.
 double liveLanesOf(const Product &p) {
-  int64_t lanes = benchmarkTarget().vectorLanes;
+  int64_t lanes = benchmarkTarget().lanes(32);
   return p.n < lanes ? 1 : double(p.n) / double((p.n + lanes - 1) / lanes * lanes);
 }
 

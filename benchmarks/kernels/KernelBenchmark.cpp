@@ -130,7 +130,7 @@ struct Contender {
 double measureInTurns(std::vector<Contender> &contenders, Limit limit) {
   constexpr double kSeconds = 0.15, kBetweenPeaks = 0.05;
   constexpr int kLeastRounds = 3;
-  int lanes = int(benchmarkTarget().vectorLanes);
+  int lanes = int(benchmarkTarget().lanes(32));
   double peak = measureRate(limit, lanes), sincePeak = 0;
   auto wantsMore = [](const Contender &c) { return c.rounds < kLeastRounds || c.spent < kSeconds; };
   while (llvm::any_of(contenders, wantsMore))

@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
   benchmark::Initialize(&count, rest.data());
   if (benchmark::ReportUnrecognizedArguments(count, rest.data()))
     return 1;
-  int lanes = int(benchmarkTarget().vectorLanes);
+  int lanes = int(benchmarkTarget().lanes(32));
   std::printf("target %s, %d lanes: FMA peak %.1f GF, copy %.1f GB/s, triad %.1f GB/s (one core)\n",
               benchmarkTarget().name.c_str(), lanes, measureRate(Limit::Arithmetic, lanes),
               measureRate(Limit::Copy, lanes), measureRate(Limit::Triad, lanes));

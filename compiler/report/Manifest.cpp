@@ -180,7 +180,7 @@ static Json describeKernels(const CompileFacts &facts, const std::vector<cpu::Ta
     addOrigins(item, kernel);
     item["flops"] = info.flops;
     item["bytes"] = info.bytesRead + info.bytesWritten;
-    item["parallel"] = cpu::isParallel(info);
+    item["parallel"] = cpu::isParallel(info, codes.front().target);
     kernels.push_back(item);
   }
   return kernels;

@@ -17,8 +17,9 @@ namespace ortc::report {
 bool findCosts(ModuleOp module, const kernels::ProgramKernels &kernels, const cpu::TargetCode &code,
                const CompileOptions &options, KernelCosts &costs, std::string &error) {
   bool runsHere = cpu::canRunHere(code.target);
-  int lanes = static_cast<int>(code.target.vectorLanes);
-  costs.model = code.target.name == "native" ? cpu::measureCostModel(lanes) : cpu::getCostTable(lanes);
+  int lanes = static_cast<int>(code.target.lanes(32));
+  costs.model =
+      code.target.name == "native" ? cpu::measureCostModel(lanes) : cpu::getCostTable(code.target.machine);
   for (const cpu::KernelInfo &info : code.kernels) {
     cpu::KernelWork work = cpu::workOf(info, options.precision == Precision::F64);
     costs.estimates.push_back(cpu::estimateSeconds(work, costs.model));

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/tuning/MeasureKernels.h"
 
-#include "compiler/backends/cpu/step/StepFunction.h"
 #include "passes/memory/Passes.h"
 
 #include <cstring>
@@ -10,10 +9,6 @@
 #include <map>
 #include <random>
 #include <sys/mman.h>
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 using namespace mlir;
 
@@ -95,10 +90,6 @@ static void fill(MemRefType type, uint8_t *data) {
 static constexpr size_t kHugePage = 2 << 20;
 
 KernelTrial::KernelTrial(plan::StepOp step, int64_t workspaceBytes) {
-#if defined(__x86_64__)
-  before = _mm_getcsr();
-  _mm_setcsr(before | cpu::kDenormalsAreZero);
-#endif
   Layout layout = layOut(step, workspaceBytes);
   // In huge pages, as a session of `ortc run` is.
   size = llvm::alignTo(std::max<size_t>(layout.bytes, 1), kHugePage) + kHugePage;
@@ -120,9 +111,6 @@ KernelTrial::KernelTrial(plan::StepOp step, int64_t workspaceBytes) {
 KernelTrial::~KernelTrial() {
   if (data)
     munmap(mapping, size);
-#if defined(__x86_64__)
-  _mm_setcsr(before);
-#endif
 }
 
 void KernelTrial::run(const Code &code) {

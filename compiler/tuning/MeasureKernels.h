@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "compiler/backends/cpu/isa/Architecture.h"
 #include "compiler/backends/cpu/object/BlobLoader.h"
 #include "compiler/backends/cpu/program/KernelCompiler.h"
 
@@ -41,7 +42,7 @@ private:
   uint8_t *data = nullptr; ///< in it
   size_t size = 0;
   std::vector<void *> arguments;
-  unsigned before = 0; ///< of the control register
+  cpu::DenormalsAreZeroHere mode;
 };
 
 /// The first step that calls each kernel.

@@ -20,9 +20,10 @@ static constexpr const char *kFormat = "ortc tuned kernels";
 
 std::string describePlace(const cpu::Target &target, cpu::Numerics numerics) {
   std::ostringstream text;
-  text << target.name << (target.tuneCpu.empty() ? "" : " ") << target.tuneCpu << ", " << target.vectorLanes
-       << " lanes, " << target.vectorRegisters << " registers, " << target.l2Bytes / 1024 << " KiB, "
-       << (target.usesFma(numerics) ? "fma" : "no fma") << ", " << target.workers << " workers";
+  text << target.name << (target.isa.tuneCpu.empty() ? "" : " ") << target.isa.tuneCpu << ", "
+       << target.lanes(32) << " lanes, " << target.isa.vectorRegisters << " registers, "
+       << target.machine.l2Bytes / 1024 << " KiB, " << (target.usesFma(numerics) ? "fma" : "no fma") << ", "
+       << target.workers << " workers";
   return text.str();
 }
 

@@ -187,7 +187,8 @@ private:
     std::vector<size_t> numbers;
     for (const cpu::KernelInfo &info : infos) {
       measured.push_back({info, INFINITY});
-      if (cpu::isParallel(usual) && info.blocking.imbalance > kImbalance * usual.blocking.imbalance)
+      if (cpu::isParallel(usual, code.target) &&
+          info.blocking.imbalance > kImbalance * usual.blocking.imbalance)
         continue;
       workspace = std::max(workspace, info.workspaceBytesPerWorker);
       codes.push_back({blob.kernel(info.name), info.chunks});

@@ -7,10 +7,12 @@
 // are filter gradients (decision 0013), and concatenations of many parts.
 #include "passes/fusion/Passes.h"
 
+#include "compiler/kernels/SumOrder.h"
 #include "dialects/nn/TensorBuilder.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
+using namespace ortc::kernels;
 
 namespace ortc::fusion {
 
@@ -19,22 +21,8 @@ namespace ortc::fusion {
 
 using nn::TensorBuilder;
 
-/// Independent pieces that a large reduction should have, and elements that each should have at least.
-static constexpr int64_t kPieces = 16, kPieceElements = 4096;
-/// Columns that one piece of a reduction over leading dimensions covers.
-static constexpr int64_t kColumns = 64;
-
-/// Parts of the batch that a filter gradient is cut in, positions of the gradient that a part has at least,
-/// and elements of the filter at most: larger ones have results enough.
-static constexpr int64_t kParts = 4, kPartPositions = 1024, kSmallFilter = 10240;
-
 /// Parts that one kernel concatenates.
 static constexpr size_t kMaxParts = 32;
-
-/// Tensors of so many elements leave the caches between two readings.
-static constexpr int64_t kLargeMoments = 1 << 19;
-/// Elements of a block of moments for each of its results, at most and at least.
-static constexpr int64_t kMomentsBlock = 256, kLeastMomentsBlock = 32;
 
 static Value widened(TensorBuilder &b, Value x) {
   unsigned width = TensorBuilder::elementOf(x).getIntOrFloatBitWidth();
@@ -157,7 +145,7 @@ static void splitReduction(nn::ReduceOp op) {
   auto axes = llvm::to_vector(op.getAxes());
   int64_t elements = nn::elementCount(shape);
   Type element = TensorBuilder::elementOf(op.getInput());
-  if (axes.empty() || elements < kPieceElements * 4 || element.getIntOrFloatBitWidth() < 32)
+  if (axes.empty() || elements < kReducedPieceElements * 4 || element.getIntOrFloatBitWidth() < 32)
     return;
   int64_t rank = shape.size(), pieces = nn::elementCount(TensorBuilder::shapeOf(op.getResult()));
   bool lanesReduced = true; // the innermost dimension that is not 1 is reduced
@@ -170,16 +158,16 @@ static void splitReduction(nn::ReduceOp op) {
     int64_t lane = 1;
     for (int64_t d = rank; d-- > 0 && !llvm::is_contained(axes, d);)
       lane *= shape[d];
-    pieces = pieces / lane * ((lane + kColumns - 1) / kColumns);
+    pieces = pieces / lane * ((lane + kReducedColumns - 1) / kReducedColumns);
   }
-  if (pieces >= kPieces)
+  if (pieces >= kReducedPieces)
     return;
   // The first run of reduced dimensions.
   int64_t first = axes.front(), last = first, size = shape[first];
   while (llvm::is_contained(axes, last + 1))
     size *= shape[++last];
-  int64_t divisor = cutOf(ArrayRef(shape).slice(first, last - first + 1), (kPieces + pieces - 1) / pieces,
-                          elements / pieces / kPieceElements);
+  int64_t divisor = cutOf(ArrayRef(shape).slice(first, last - first + 1),
+                          (kReducedPieces + pieces - 1) / pieces, elements / pieces / kReducedPieceElements);
   if (divisor == 1)
     return;
   SmallVector<int64_t> cut(shape.begin(), shape.begin() + first), cutAxes{first + 1};
@@ -199,9 +187,9 @@ static void splitFilterGradient(nn::ConvFilterGradOp op) {
   TensorBuilder b(op.getLoc(), op);
   RankedTensorType filter = op.getFilterType();
   ArrayRef<int64_t> gradient = TensorBuilder::shapeOf(op.getGradient());
-  int64_t parts = kParts;
-  while (parts > 1 &&
-         (gradient.front() % parts != 0 || nn::elementCount(gradient.drop_back()) / parts < kPartPositions))
+  int64_t parts = kFilterGradParts;
+  while (parts > 1 && (gradient.front() % parts != 0 ||
+                       nn::elementCount(gradient.drop_back()) / parts < kFilterGradPartPositions))
     parts /= 2;
   if (op.getParts() > 1 || parts == 1 || filter.getNumElements() > kSmallFilter ||
       filter.getElementType().getIntOrFloatBitWidth() < 32)

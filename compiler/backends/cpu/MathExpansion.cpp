@@ -7,6 +7,7 @@
 
 #include "compiler/backends/cpu/FloatBuilder.h"
 #include "compiler/backends/cpu/MathCoefficients.h"
+#include "compiler/backends/cpu/isa/Architecture.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -115,30 +116,8 @@ Expander::Integral Expander::nearest(Value x, double factor) {
 
 /// x * 2^n for integers |n| < 2 * bias, rounded once where the result is subnormal.
 Value Expander::scale(Value x, const Integral &n) {
-  auto vector = dyn_cast<VectorType>(type);
-  constexpr int64_t kPiece = 16;
-  if (!options.scaling || isDouble() || !vector || vector.getRank() != 1 ||
-      vector.getDimSize(0) % kPiece != 0)
-    return scaleBySteps(x, n.lowBits);
-  auto scalePiece = [&](Value piece, Value power) -> Value {
-    Value all = arith::ConstantOp::create(builder, loc, builder.getI16IntegerAttr(-1));
-    Value currentRounding = arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(4));
-    return LLVM::CallIntrinsicOp::create(builder, loc, piece.getType(),
-                                         builder.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
-                                         ValueRange{piece, power, piece, all, currentRounding})
-        .getResult(0);
-  };
-  if (vector.getDimSize(0) == kPiece)
-    return scalePiece(x, n.asFloat);
-  Value result = x;
-  for (int64_t at = 0; at < vector.getDimSize(0); at += kPiece) {
-    auto slice = [&](Value whole) -> Value {
-      return vector::ExtractStridedSliceOp::create(builder, loc, whole, at, kPiece, 1);
-    };
-    result = vector::InsertStridedSliceOp::create(builder, loc, scalePiece(slice(x), slice(n.asFloat)),
-                                                  result, at, 1);
-  }
-  return result;
+  Value scaled = options.scaling ? options.scaling->emitScaling(builder, loc, x, n.asFloat) : Value();
+  return scaled ? scaled : scaleBySteps(x, n.lowBits);
 }
 
 /// Two factors that are normal numbers: 2^floor(n / 2), and 2 to the rest.
@@ -204,7 +183,7 @@ Expander::LogParts Expander::logParts(Value x) {
   Value biased = iadd(bitsOfX, integer(one - sqrtHalf));
   Value k = isub(shiftRight(biased, mantissaBits()), integer(exponentBias()));
   Value mantissa = iadd(iand(biased, integer((int64_t(1) << mantissaBits()) - 1)), integer(sqrtHalf));
-  // Small integers become floats in the low bits of 1.5 * 2^mantissa: AVX2 has no conversion from i64.
+  // Small integers become floats in the low bits of 1.5 * 2^mantissa: few vectors have a conversion from i64.
   Value magic = constant(isDouble() ? 0x1.8p52 : 0x1.8p23);
   Value kFloat = sub(fromBits(iadd(k, toBits(magic))), magic);
   kFloat = select(isSmall, sub(kFloat, constant(isDouble() ? 54 : 25)), kFloat);

@@ -13,11 +13,12 @@ namespace ortc::cpu {
 /// How to expand. `fma` must be true only where the target has the instruction.
 struct MathOptions {
   bool fma = false;
-  bool rounding = false; ///< floor and its kin are instructions of the target
-  bool scaling = false;  ///< x * 2^n is an instruction for 16 floats (AVX-512)
+  bool rounding = false;                 ///< floor and its kin are instructions of the target
+  const Architecture *scaling = nullptr; ///< whose instruction is x * 2^n; null: nobody's
 
   static MathOptions of(const Target &target, Numerics numerics) {
-    return {target.usesFma(numerics), target.hasRounding, target.vectorLanes == 16};
+    return {target.usesFma(numerics), target.has(Instruction::Rounding),
+            target.has(Instruction::Scaling) ? target.isa.architecture : nullptr};
   }
 };
 

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "compiler/backends/cpu/isa/Isa.h"
+#include "compiler/backends/cpu/isa/MachineModel.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -26,31 +29,21 @@ enum class Numerics {
 
 /// A CPU target. Plain data: copy freely.
 struct Target {
-  std::string name;     ///< name on the command line, e.g. "x86-64-v3"
-  std::string triple;   ///< LLVM triple
-  std::string cpu;      ///< LLVM -mcpu: with `features`, the instructions that may be used
-  std::string features; ///< LLVM -mattr, comma separated, may be empty
-  std::string tuneCpu;  ///< LLVM -mtune, may be empty
-
-  int64_t vectorLanes = 4;      ///< f32 lanes of one vector register
-  int64_t vectorRegisters = 16; ///< architectural vector registers
-  bool hasFma = false;          ///< fused multiply-add as one instruction
-  bool hasRounding = false;     ///< floor, ceil, trunc and roundeven as one instruction
-  bool hasMatrixUnit = false;   ///< tiles of bf16 are multiplied as one instruction (AMX)
-
-  int64_t l2Bytes = 256 << 10;
+  std::string name; ///< name on the command line, e.g. "x86-64-v3"
+  Isa isa;
+  MachineModel machine;
 
   /// Threads that kernels are cut for and that scratch is planned for: the most that a session may use. Only cuts that
   /// change no bits may depend on it.
   int64_t workers = 2;
 
-  /// CPU features the loader must find, one bit each (ortc_x86_feature of ortc/format.h).
-  uint64_t requiredFeatures = 0;
-
   /// Lanes of a vector register for elements of `bits` bits.
-  int64_t lanes(unsigned bits) const { return vectorLanes * 32 / bits; }
+  int64_t lanes(unsigned bits) const { return isa.lanes(bits); }
+  bool has(Instruction instruction) const { return isa.has(instruction); }
   /// True when kernels may contain fused multiply-adds under `numerics`.
-  bool usesFma(Numerics numerics) const { return hasFma && numerics == Numerics::Fast; }
+  bool usesFma(Numerics numerics) const {
+    return has(Instruction::FusedMultiplyAdd) && numerics == Numerics::Fast;
+  }
 };
 
 /// Names that `findTarget` knows, in order of preference of the loader (most capable last), "native" excluded.

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/kernels/contraction/ContractionShape.h"
 
+#include "compiler/kernels/SumOrder.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -10,12 +12,6 @@
 using namespace mlir;
 
 namespace ortc::kernels {
-
-/// The depth of a block of k.
-static constexpr int64_t kDepth = 512;
-/// The depth of one block of many where rows are gathered too: long runs of the source, in a block that
-/// leaves the other one its place in the cache.
-static constexpr int64_t kGatheredDepth = 384;
 
 int64_t sizeOf(ArrayRef<ContractionDim> dims) {
   int64_t size = 1;
@@ -90,13 +86,13 @@ static void cutDepth(ContractionAxes &axes, SmallVector<ContractionDim> k, const
     k.push_back(unitDim(shape));
   size_t inside = k.size() - 1;
   int64_t depth = k.back().size;
-  while (inside > 0 && depth * k[inside - 1].size <= kDepth)
+  while (inside > 0 && depth * k[inside - 1].size <= kContractionDepth)
     depth *= k[--inside].size;
   axes.kBlocks.assign(k.begin(), k.begin() + inside);
   axes.kLoops.assign(k.begin() + inside, k.end());
   int64_t last = k.back().size;
-  bool isGathered = axes.areRowsContiguous() && last > kDepth;
-  axes.kBlockCount = llvm::divideCeilSigned(last, isGathered ? kGatheredDepth : kDepth);
+  bool isGathered = axes.areRowsContiguous() && last > kContractionDepth;
+  axes.kBlockCount = llvm::divideCeilSigned(last, isGathered ? kGatheredContractionDepth : kContractionDepth);
   // Equal blocks, in whole vectors so that only the last one has a remainder.
   axes.kBlock =
       axes.kBlockCount == 1 ? last : llvm::alignTo(llvm::divideCeilSigned(last, axes.kBlockCount), 16);

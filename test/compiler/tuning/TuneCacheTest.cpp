@@ -141,11 +141,11 @@ TEST_F(TuneCacheTest, APlaceIsWhatFiguresDependOn) {
   target.workers = 3;
   EXPECT_NE(tuning::describePlace(target, cpu::Numerics::Fast), place);
   target.workers = 2;
-  target.l2Bytes = 1 << 20;
+  target.machine.l2Bytes = 1 << 20;
   EXPECT_NE(tuning::describePlace(target, cpu::Numerics::Fast), place);
-  target.l2Bytes = 512 << 10;
+  target.machine.l2Bytes = 512 << 10;
   EXPECT_NE(tuning::describePlace(target, cpu::Numerics::Portable), place);
-  target.tuneCpu = "znver1";
+  target.isa.tuneCpu = "znver1";
   EXPECT_NE(tuning::describePlace(target, cpu::Numerics::Fast), place);
 }
 

@@ -14,8 +14,8 @@ namespace ortc::cpu {
 /// Other tiles that are tried, and how much worse than that of the best of them their estimate may be.
 static constexpr size_t kTiles = 4;
 static constexpr double kTileSlack = 1.4;
-/// Blocks of k that are not worth while, and rows that are gathered at a time.
-static constexpr int64_t kLeastDepth = 128, kGathered = 96, kMostGathered = 384;
+/// Blocks of k that are not worth while, and most rows that are gathered at a time.
+static constexpr int64_t kLeastDepth = 128, kMostGathered = 384;
 
 ContractionChoice choiceOf(const ContractionPlan &plan) {
   return {plan.mainStrip().rows, plan.strips[0].vectors, plan.kBlock,    plan.outerPerChunk,
@@ -96,7 +96,7 @@ private:
       for (int64_t rows : {12, 8, 6, 4, 3, 2, 1})
         if (ContractionChoice choice = withTile(rows, vectors); !(choice == own))
           if (auto cut = planOf(choice))
-            tiles.emplace(estimateTiles(*cut), choice);
+            tiles.emplace(estimateTiles(*cut, target), choice);
     for (const auto &[cycles, choice] : tiles)
       if (found.size() < kTiles && cycles <= kTileSlack * tiles.begin()->first)
         add(choice);
@@ -142,7 +142,9 @@ private:
     choice.packLanes = !own.packLanes;
     add(choice);
     choice = own;
-    for (int64_t rows : {int64_t(0), own.packedRows ? own.packedRows / 2 : kGathered, 2 * own.packedRows}) {
+    for (int64_t rows :
+         {int64_t(0), own.packedRows ? own.packedRows / 2 : target.machine.contraction.gatheredRows,
+          2 * own.packedRows}) {
       choice.packedRows = std::min(roundUp(rows, plan.strips[0].rows), kMostGathered);
       add(choice);
     }

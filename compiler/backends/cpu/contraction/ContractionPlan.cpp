@@ -13,38 +13,10 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
-/// Work per chunk that makes handing it out worth while: about 20 microseconds.
-static constexpr int64_t kChunkFlops = 3'000'000;
-/// Most columns of a chunk; the same on CPUs with 16 registers.
-static constexpr int64_t kLaneChunk = 256;
-static constexpr int64_t kWideChunk = 512;
-/// The part of the second-level cache that a packed block may take. What passes by needs room, and small
-/// pages fall on some of its sets more often than on others: all of it halves the speed wherever there are no
-/// huge pages.
-static constexpr int64_t kPackedShare = 2;
-/// Rows that are gathered at a time.
-static constexpr int64_t kGatheredRows = 96;
-/// Elements of a chunk of columns that are read in place.
-static constexpr int64_t kInPlaceElements = 32 << 10;
+/// Columns that a packed block has at most where its tiles are estimated.
+static constexpr int64_t kPackedColumns = 256;
 /// Elements of an operand that a choice may have copied at a time, by every worker.
 static constexpr int64_t kMostPackedElements = 1 << 20;
-/// Cycles that a vector of columns costs beside the arithmetic.
-static constexpr double kVectorCycles = 0.25;
-/// The same when it comes from the second-level cache, on CPUs with 16 registers.
-static constexpr double kFarVectorCycles = 0.35;
-/// Elements of a packed block that is nearer than that.
-static constexpr int64_t kNearElements = 8 << 10;
-/// Bytes from one k to the next from which rows are gathered, with 16 registers: six rows of a tile find a
-/// line again in the first-level cache unless all lines meet in one of its sets.
-static constexpr int64_t kGatheredStride = 4096;
-/// The same with more registers.
-static constexpr int64_t kGatheredWideStride = 1024;
-/// Multiply-adds of f32 in a cycle.
-static constexpr double kMacsPerCycle = 28;
-/// Cycles to pack an element.
-static constexpr double kPackCycles = 0.7;
-/// Cycles to read an element from a cache that all cores share.
-static constexpr double kReadCycles = 0.4;
 
 unsigned findOutput(const ContractionSpec &spec) {
   for (size_t i = 2; i < spec.operands.size(); ++i)
@@ -55,21 +27,21 @@ unsigned findOutput(const ContractionSpec &spec) {
 
 namespace {
 
-/// Cycles of one step of k for a tile, on a CPU with two fma and two loads a cycle and four cycles of latency. Loads
-/// that hide behind arithmetic still cost a little (vectors come from the second-level cache, rows from the first):
-/// larger tiles win ties.
-double tileCost(int64_t rows, int64_t vectors, double vectorCycles) {
-  return std::max({rows * vectors / 2.0, (rows + vectors) / 2.0, 4.0}) + 0.15 * rows + vectorCycles * vectors;
+/// Cycles of one step of k for a tile. Loads that hide behind arithmetic still cost a little: larger tiles win ties.
+double tileCost(int64_t rows, int64_t vectors, const TileModel &model, double vectorCycles) {
+  double arithmetic = rows * vectors / model.macsPerCycle, loads = (rows + vectors) / model.loadsPerCycle;
+  return std::max({arithmetic, loads, model.latencyCycles}) + model.rowCycles * rows + vectorCycles * vectors;
 }
 
-double rowsCost(int64_t total, int64_t rows, int64_t vectors, double vectorCycles) {
-  double cost = total / rows * tileCost(rows, vectors, vectorCycles);
-  return total % rows ? cost + tileCost(total % rows, vectors, vectorCycles) : cost;
+double rowsCost(int64_t total, int64_t rows, int64_t vectors, const TileModel &model, double vectorCycles) {
+  double cost = total / rows * tileCost(rows, vectors, model, vectorCycles);
+  return total % rows ? cost + tileCost(total % rows, vectors, model, vectorCycles) : cost;
 }
 
 /// The best tile height for strips of `vectors` vectors.
 int64_t pickRows(const ContractionPlan &plan, int64_t vectors, const Target &target) {
   int64_t total = plan.row.size, most = plan.areRowsContiguous() ? 12 : 8;
+  const TileModel &model = target.machine.tiles;
   auto fits = [&](int64_t rows) {
     return rows <= most && fitsRegisters(rows, vectors, target, plan.usesFma);
   };
@@ -78,12 +50,12 @@ int64_t pickRows(const ContractionPlan &plan, int64_t vectors, const Target &tar
   for (int64_t rows : {12, 8, 6, 4, 3, 2, 1}) {
     if (!fits(rows) || rows > total)
       continue;
-    double cost = rowsCost(total, rows, vectors, kVectorCycles);
+    double cost = rowsCost(total, rows, vectors, model, model.vectorCycles);
     if (bestCost < 0 || cost < bestCost)
       best = rows, bestCost = cost;
   }
   // A height that is none of the list when it is all there is.
-  if (total < 12 && fits(total) && tileCost(total, vectors, kVectorCycles) < bestCost)
+  if (total < 12 && fits(total) && tileCost(total, vectors, model, model.vectorCycles) < bestCost)
     best = total;
   return best;
 }
@@ -101,14 +73,14 @@ static void cutColumns(ContractionPlan &plan, int64_t width, const Target &targe
   }
 }
 
-double estimateTiles(const ContractionPlan &plan) {
-  // Packed columns that are too many for the first-level cache. With 32 registers there is no choice that would matter.
-  int64_t block = std::min(plan.lane.size, kLaneChunk) * plan.blockDepth();
-  bool isFar = plan.packLanes && plan.hasFewRegisters && block > kNearElements;
-  double cycles = 0, vectorCycles = isFar ? kFarVectorCycles : kVectorCycles;
+double estimateTiles(const ContractionPlan &plan, const Target &target) {
+  const TileModel &model = target.machine.tiles;
+  int64_t block = std::min(plan.lane.size, kPackedColumns) * plan.blockDepth();
+  bool isFar = plan.packLanes && block > model.nearElements;
+  double cycles = 0, vectorCycles = isFar ? model.farVectorCycles : model.vectorCycles;
   for (const ContractionStrip &strip : plan.strips)
     if (strip.begin < strip.end)
-      cycles += rowsCost(plan.row.size, strip.rows, strip.vectors, vectorCycles) *
+      cycles += rowsCost(plan.row.size, strip.rows, strip.vectors, model, vectorCycles) *
                 static_cast<double>(ceilDiv(strip.end - strip.begin, strip.vectors * plan.lanes));
   return cycles;
 }
@@ -122,7 +94,7 @@ static void planStrips(ContractionPlan &plan, const Target &target) {
       continue;
     ContractionPlan cut = plan;
     cutColumns(cut, width, target);
-    double cost = estimateTiles(cut);
+    double cost = estimateTiles(cut, target);
     if (bestCost < 0 || cost < bestCost)
       bestCost = cost, best = width;
   }
@@ -131,13 +103,17 @@ static void planStrips(ContractionPlan &plan, const Target &target) {
 
 /// Cycles that a cut of rows and columns costs: arithmetic of the busiest worker, copies or reads of B for every row
 /// chunk, those of A for every column chunk.
-static double chunkCost(const ContractionPlan &plan, int64_t rowChunks, int64_t laneChunks, int64_t workers) {
+static double chunkCost(const ContractionPlan &plan, int64_t rowChunks, int64_t laneChunks,
+                        const Target &target) {
+  const ContractionModel &model = target.machine.contraction;
+  int64_t workers = target.workers;
   double depth = plan.blocks() * plan.blockDepth(), rows = plan.row.size, columns = plan.lane.size;
   int64_t chunks = plan.outerChunks * rowChunks * laneChunks;
   double turns = static_cast<double>(ceilDiv(chunks, workers) * workers) / chunks;
-  double packing = (plan.packLanes ? kPackCycles : kReadCycles) * rowChunks * columns * depth;
-  double reading = (plan.areRowsContiguous() ? kPackCycles : kReadCycles) * laneChunks * rows * depth;
-  return turns * (rows * columns * depth / kMacsPerCycle + packing + reading);
+  double packing = (plan.packLanes ? model.packCycles : model.readCycles) * rowChunks * columns * depth;
+  double reading =
+      (plan.areRowsContiguous() ? model.packCycles : model.readCycles) * laneChunks * rows * depth;
+  return turns * (rows * columns * depth / model.macsPerCycle + packing + reading);
 }
 
 // The width of most panels divides 64.
@@ -148,12 +124,14 @@ int64_t laneUnitOf(const ContractionPlan &plan) {
 /// Chunks are outer indices, then rows and columns. The order of sums does not depend on them, so they may
 /// depend on the number of workers. As few as keep all workers busy: every chunk packs for itself.
 static void planChunks(ContractionPlan &plan, const Target &target) {
+  const ContractionModel &model = target.machine.contraction;
   int64_t workers = target.workers;
   double depth = plan.blocks() * plan.blockDepth();
   double flops = 2.0 * plan.outerTotal * plan.row.size * plan.lane.size * depth;
   // More than two workers may well be fewer in a session: twice as many chunks, then, to keep them even.
   int64_t wanted = workers <= 2 ? workers : 2 * workers;
-  int64_t enough = std::clamp<int64_t>(static_cast<int64_t>(flops / kChunkFlops), 1, wanted);
+  int64_t enough =
+      std::clamp<int64_t>(static_cast<int64_t>(flops / target.machine.parallel.contractionFlops), 1, wanted);
   int64_t outer = plan.outerTotal >= enough ? kOuterChunks * enough : enough;
   plan.outerPerChunk = ceilDiv(plan.outerTotal, std::min(outer, plan.outerTotal));
   plan.outerChunks = ceilDiv(plan.outerTotal, plan.outerPerChunk);
@@ -164,10 +142,9 @@ static void planChunks(ContractionPlan &plan, const Target &target) {
   // Rows that are copied want many.
   bool wide = plan.packLanes || plan.areRowsContiguous();
   int64_t depthOfBlock = std::max<int64_t>(1, plan.blockDepth());
-  int64_t columnBytes = depthOfBlock * target.vectorLanes * 4 / plan.lanes; // of one column
-  int64_t widest = wide ? std::min(plan.hasFewRegisters ? kWideChunk : kLaneChunk,
-                                   target.l2Bytes / kPackedShare / columnBytes)
-                        : kInPlaceElements / depthOfBlock;
+  int64_t columnBytes = depthOfBlock * target.isa.vectorBits / 8 / plan.lanes; // of one column
+  int64_t widest = wide ? std::min(model.laneChunk, target.machine.l2Bytes / model.packedShare / columnBytes)
+                        : model.inPlaceElements / depthOfBlock;
   int64_t most = std::clamp<int64_t>(widest / laneUnit, 1, laneUnits);
   int64_t rowUnits = ceilDiv(plan.row.size, kRowUnit);
   double bestCost = -1;
@@ -175,7 +152,7 @@ static void planChunks(ContractionPlan &plan, const Target &target) {
     int64_t laneChunks = ceilDiv(laneUnits, perChunk);
     int64_t perRowChunk = ceilDiv(rowUnits, std::clamp<int64_t>(ceilDiv(enough, laneChunks), 1, rowUnits));
     int64_t rowChunks = ceilDiv(rowUnits, perRowChunk);
-    double cost = chunkCost(plan, rowChunks, laneChunks, workers);
+    double cost = chunkCost(plan, rowChunks, laneChunks, target);
     if (bestCost >= 0 && cost >= bestCost)
       continue;
     bestCost = cost;
@@ -202,13 +179,13 @@ static bool wantsPacking(const ContractionPlan &plan, bool narrow) {
 
 /// Whether rows of the broadcast operand that lie k by k far apart are gathered first: every k of a tile would be
 /// another cache line (and often the same cache set) of which few bytes are used. Worth it for two panels or more.
-static bool wantsRowPacking(const ContractionPlan &plan, int64_t elementBytes) {
+static bool wantsRowPacking(const ContractionPlan &plan, int64_t elementBytes,
+                            const ContractionModel &model) {
   const ContractionStrip &strip = plan.strips[0];
   int64_t panels = std::min(plan.laneChunk, strip.end) / (strip.vectors * plan.lanes);
   return plan.areRowsContiguous() && panels >= 2 && plan.blockDepth() >= 256 && strip.rows >= 4 &&
          plan.row.size >= kRowUnit &&
-         plan.kLoops.back().strides[plan.rowOperand] * elementBytes >=
-             (plan.hasFewRegisters ? kGatheredStride : kGatheredWideStride);
+         plan.kLoops.back().strides[plan.rowOperand] * elementBytes >= model.gatheredStride;
 }
 
 /// The contents of the workspace.
@@ -237,7 +214,6 @@ static void sizeWorkspace(ContractionPlan &plan, const ContractionSpec &spec) {
 static ContractionPlan planDims(const ContractionSpec &spec, const Target &target) {
   ContractionPlan plan;
   static_cast<ContractionAxes &>(plan) = chooseAxes(spec, findOutput(spec));
-  plan.hasFewRegisters = target.vectorRegisters < 32;
   plan.usesFma = target.usesFma(spec.numerics);
   plan.lanes = target.lanes(spec.accumulatorType.getIntOrFloatBitWidth());
   return plan;
@@ -248,8 +224,9 @@ ContractionPlan planContraction(const ContractionSpec &spec, const Target &targe
   plan.packLanes = wantsPacking(plan, bool(plan.laneOperand == 0 ? spec.narrowA : spec.narrowB));
   planStrips(plan, target);
   planChunks(plan, target);
-  if (wantsRowPacking(plan, spec.accumulatorType.getIntOrFloatBitWidth() / 8))
-    plan.packedRows = kGatheredRows;
+  const ContractionModel &model = target.machine.contraction;
+  if (wantsRowPacking(plan, spec.accumulatorType.getIntOrFloatBitWidth() / 8, model))
+    plan.packedRows = model.gatheredRows;
   sizeWorkspace(plan, spec);
   return plan;
 }

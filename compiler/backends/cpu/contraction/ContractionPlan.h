@@ -19,8 +19,7 @@ struct ContractionStrip {
 /// Everything the emitter decides before it emits.
 struct ContractionPlan : ContractionAxes {
   int64_t lanes = 1;
-  bool hasFewRegisters = false; ///< 16 of the target
-  bool usesFma = true;          ///< sums need no register for a product
+  bool usesFma = true; ///< sums need no register for a product
 
   bool packLanes = false;     ///< copy the lane operand to the workspace, block by block
   bool packOnce = false;      ///< for all outer indices of a chunk, which share it
@@ -67,7 +66,7 @@ std::optional<ContractionPlan> planContraction(const ContractionSpec &spec, cons
                                                const ContractionChoice &choice);
 
 /// Estimated cycles of the tiles of one outer index and one k.
-double estimateTiles(const ContractionPlan &plan);
+double estimateTiles(const ContractionPlan &plan, const Target &target);
 
 /// Columns of a chunk are multiples of this: whole panels.
 int64_t laneUnitOf(const ContractionPlan &plan);

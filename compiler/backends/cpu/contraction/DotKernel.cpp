@@ -7,6 +7,7 @@
 #include "compiler/backends/cpu/contraction/ContractionPlan.h"
 #include "compiler/backends/cpu/contraction/Microkernel.h"
 #include "compiler/backends/cpu/contraction/VectorAccess.h"
+#include "compiler/kernels/SumOrder.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -21,8 +22,6 @@ using namespace mlir;
 namespace ortc::cpu {
 namespace {
 
-constexpr int64_t kVirtualLanes = 16;
-constexpr int64_t kChunkFlops = 1'000'000; // these shapes run at memory speed
 constexpr int64_t kMaxChunks = 16;
 /// Columns of a tile; more of them go along the same rows again.
 constexpr int64_t kTileColumns = 4;
@@ -57,7 +56,7 @@ private:
   SmallVector<ContractionDim> outer;
   ContractionDim longDim, thinDim, depth;
   unsigned longOperand, thinOperand;
-  int64_t lanes, parts, tileRows;
+  int64_t lanes, parts, tileRows, chunkFlops;
   bool fma, packsThin;
 
   KernelFunction kernel;
@@ -102,10 +101,12 @@ DotEmitter::DotEmitter(OpBuilder &builder, ModuleOp module, const ContractionSpe
   thinOperand = 1 - longOperand;
   longDim = longOperand == 0 ? m : n;
   thinDim = longOperand == 0 ? n : m;
-  lanes = std::min(target.lanes(spec.accumulatorType.getIntOrFloatBitWidth()), kVirtualLanes);
-  parts = kVirtualLanes / lanes;
+  chunkFlops = target.machine.parallel.dotFlops;
+  lanes = std::min(target.lanes(spec.accumulatorType.getIntOrFloatBitWidth()), kDotLanes);
+  parts = kDotLanes / lanes;
   tileRows = 8;
-  while (tileRows > 1 && tileRows * std::min(thinDim.size, kTileColumns) * parts > accumulatorLimit(target))
+  while (tileRows > 1 &&
+         tileRows * std::min(thinDim.size, kTileColumns) * parts > target.machine.tiles.accumulators)
     tileRows /= 2;
   tileRows = std::min(tileRows, longDim.size);
   packsThin = depth.strides[thinOperand] != 1;
@@ -128,7 +129,7 @@ KernelInfo DotEmitter::emit() {
   info.name = spec.name;
   info.flops = spec.flops();
   info.addBytes(spec.buffers);
-  int64_t wanted = std::clamp<int64_t>(info.flops / kChunkFlops, 1, kMaxChunks);
+  int64_t wanted = std::clamp<int64_t>(info.flops / chunkFlops, 1, kMaxChunks);
   int64_t outerPerChunk = (outerTotal + wanted - 1) / wanted;
   int64_t outerChunks = (outerTotal + outerPerChunk - 1) / outerPerChunk;
   wanted = (wanted + outerChunks - 1) / outerChunks;
@@ -225,7 +226,7 @@ void DotEmitter::accumulate(Offset k, int64_t live, Offset row, int64_t rows, in
       Value value = loadPart(longOperand, index.add(base, r * stride), part, live);
       for (int64_t column = 0; column < columns; ++column) {
         Value &sum = sums[(r * columns + column) * parts + part];
-        sum = multiplyAdd(builder, loc, value, thin[column], sum, MathOptions{fma, false});
+        sum = multiplyAdd(builder, loc, value, thin[column], sum, MathOptions{fma});
       }
     }
   }
@@ -262,14 +263,14 @@ void DotEmitter::emitTile(Offset row, int64_t rows, int64_t firstColumn, int64_t
   auto type = VectorType::get({lanes}, spec.accumulatorType);
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   SmallVector<Value> sums(rows * columns * parts, zero);
-  int64_t whole = depth.size / kVirtualLanes * kVirtualLanes;
+  int64_t whole = depth.size / kDotLanes * kDotLanes;
   auto loop = scf::ForOp::create(builder, loc, index.constant(0), index.constant(whole),
-                                 index.constant(kVirtualLanes), sums);
+                                 index.constant(kDotLanes), sums);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
     SmallVector<Value> next(loop.getRegionIterArgs());
-    accumulate(Offset(loop.getInductionVar()), kVirtualLanes, row, rows, firstColumn, columns, next);
+    accumulate(Offset(loop.getInductionVar()), kDotLanes, row, rows, firstColumn, columns, next);
     scf::YieldOp::create(builder, loc, next);
   }
   sums.assign(loop.getResults().begin(), loop.getResults().end());

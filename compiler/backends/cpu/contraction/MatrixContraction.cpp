@@ -4,6 +4,7 @@
 #include "compiler/backends/cpu/contraction/MatrixPlan.h"
 #include "compiler/backends/cpu/contraction/MatrixUnit.h"
 #include "compiler/backends/cpu/contraction/VectorAccess.h"
+#include "compiler/backends/cpu/isa/Architecture.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -127,9 +128,9 @@ KernelInfo MatrixEmitter::emit(ModuleOp module) {
   rows = rangeOf(index.rem(others, plan.rowChunks), plan.rowChunks, plan.rowChunk, plan.row.size);
   ChunkRange outer =
       rangeOf(index.div(others, plan.rowChunks), plan.outerChunks, plan.outerPerChunk, plan.outerTotal);
-  emitUnitBegin(builder, loc, configuration);
+  plan.architecture->emitUnitBegin(builder, loc, configuration);
   loop(outer.begin, outer.end, 1, [&](Offset at) { emitOuter(at); });
-  emitUnitEnd(builder, loc);
+  plan.architecture->emitUnitEnd(builder, loc);
   return info;
 }
 
@@ -227,7 +228,7 @@ void MatrixEmitter::emitBlock(Offset row, int64_t rowTiles, Offset column, int64
   product.nextRowsAt = index.add(index.add(product.rowsAt, plan.panelWords()), share);
   if (plan.blocks() == 1)
     addWritten(product, row, column);
-  emitBlockProduct(builder, loc, product);
+  plan.architecture->emitBlockProduct(builder, loc, product);
 
   Offset rowEnd = index.min(index.add(row, rowTiles * kTileLines), rows.end);
   guarded(isLastBlock, [&] {

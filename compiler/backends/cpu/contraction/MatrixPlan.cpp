@@ -4,37 +4,13 @@
 #include "compiler/backends/cpu/contraction/MatrixPlan.h"
 
 #include "compiler/backends/cpu/contraction/MatrixUnit.h"
+#include "compiler/kernels/SumOrder.h"
 
 #include <algorithm>
 
 using namespace mlir;
 
 namespace ortc::cpu {
-
-/// Depth of a block: what a block of packed columns in the second-level cache allows.
-static constexpr int64_t kDepth = 768;
-/// Most bytes of packed columns, beside the rows that pass by, when all columns of a chunk are one block.
-static constexpr int64_t kLaneBytes = 1200 << 10;
-/// Bytes of a block of packed columns when there are several.
-static constexpr int64_t kLaneBlockBytes = 768 << 10;
-/// Bytes of a chunk's packed rows.
-static constexpr int64_t kRowBytes = 4 << 20;
-/// Bytes of a chunk's waiting sums.
-static constexpr int64_t kSumBytes = 4 << 20;
-/// Multiply-adds a cycle of the unit.
-static constexpr double kUnitMacs = 46;
-/// Multiply-adds a cycle of vectors.
-static constexpr double kVectorMacs = 24;
-/// The same where vectors are not packed.
-static constexpr double kInPlaceMacs = 28;
-/// Cycles to pack an element that lies as the unit wants it.
-static constexpr double kPackCycles = 0.8;
-/// Cycles to pack any other element.
-static constexpr double kTransposeCycles = 1.1;
-/// Cycles to hand a sum to the epilogue.
-static constexpr double kSumCycles = 1;
-/// Work per chunk that makes handing it out worth while.
-static constexpr double kChunkCycles = 60'000;
 
 int64_t MatrixPlan::blocks() const { return sizeOf(depthOuter) * depthBlocks; }
 
@@ -67,23 +43,26 @@ static double cyclesOf(const MatrixPlan &plan, int64_t rowChunks, int64_t laneCh
   auto packing = [&](bool isColumns) {
     unsigned operand = isColumns ? plan.laneOperand : plan.rowOperand;
     bool isDirect = (plan.depth.strides[operand] == 1) != isColumns;
-    return isDirect ? kPackCycles : kTransposeCycles;
+    return isDirect ? kUnitPackCycles : kUnitTransposeCycles;
   };
   return products / kUnitMacs + rows * depth * packing(false) * laneChunks +
-         columns * depth * packing(true) * rowChunks + rows * columns * kSumCycles * plan.blocks();
+         columns * depth * packing(true) * rowChunks + rows * columns * kUnitSumCycles * plan.blocks();
 }
 
-static void planChunks(MatrixPlan &plan, int64_t workers) {
+static void planChunks(MatrixPlan &plan, const Target &target) {
+  int64_t workers = target.workers;
+  const MatrixUnitModel &model = target.machine.matrixUnit;
   int64_t wanted = workers <= 2 ? workers : 2 * workers;
   int64_t enough = std::clamp<int64_t>(
-      static_cast<int64_t>(plan.outerTotal * cyclesOf(plan, 1, 1) / kChunkCycles), 1, wanted);
+      static_cast<int64_t>(plan.outerTotal * cyclesOf(plan, 1, 1) / target.machine.parallel.matrixUnitCycles),
+      1, wanted);
   int64_t outer = plan.outerTotal >= enough ? kOuterChunks * enough : enough;
   plan.outerPerChunk = ceilDiv(plan.outerTotal, std::min(outer, plan.outerTotal));
   plan.outerChunks = ceilDiv(plan.outerTotal, plan.outerPerChunk);
   enough = ceilDiv(enough, plan.outerChunks);
 
   int64_t rowPanels = panelsOf(plan.row.size), lanePanels = panelsOf(plan.lane.size);
-  int64_t mostRowPanels = std::max<int64_t>(1, kRowBytes / (plan.panelWords() * 4));
+  int64_t mostRowPanels = std::max<int64_t>(1, model.rows / (plan.panelWords() * 4));
   double best = -1;
   for (int64_t wantedRows = 1; wantedRows <= rowPanels; ++wantedRows) {
     int64_t perRowChunk = std::min(ceilDiv(rowPanels, wantedRows), mostRowPanels);
@@ -91,7 +70,7 @@ static void planChunks(MatrixPlan &plan, int64_t workers) {
     int64_t perLaneChunk = ceilDiv(lanePanels, std::min(ceilDiv(enough, rowChunks), lanePanels));
     if (plan.blocks() > 1)
       perLaneChunk =
-          std::min(perLaneChunk, std::max<int64_t>(1, kSumBytes / 4 / kBlockElements / perRowChunk));
+          std::min(perLaneChunk, std::max<int64_t>(1, model.sums / 4 / kBlockElements / perRowChunk));
     int64_t laneChunks = ceilDiv(lanePanels, perLaneChunk);
     int64_t chunks = rowChunks * laneChunks;
     double turns = static_cast<double>(ceilDiv(chunks, enough) * enough) / chunks;
@@ -105,11 +84,12 @@ static void planChunks(MatrixPlan &plan, int64_t workers) {
 }
 
 std::optional<MatrixPlan> planMatrix(const ContractionSpec &spec, const Target &target) {
-  if (!target.hasMatrixUnit || spec.numerics != Numerics::Fast || !spec.accumulatorType.isF32() ||
-      spec.narrowA || spec.narrowB)
+  if (!target.has(Instruction::MatrixUnit) || spec.numerics != Numerics::Fast ||
+      !spec.accumulatorType.isF32() || spec.narrowA || spec.narrowB)
     return std::nullopt;
   ContractionPlan vectors = planContraction(spec, target);
   MatrixPlan plan;
+  plan.architecture = target.isa.architecture;
   plan.rowOperand = vectors.rowOperand, plan.laneOperand = vectors.laneOperand;
   plan.outer = vectors.outer, plan.row = vectors.row, plan.lane = vectors.lane;
   plan.outerTotal = vectors.outerTotal;
@@ -121,13 +101,13 @@ std::optional<MatrixPlan> planMatrix(const ContractionSpec &spec, const Target &
   };
   if (!isContiguous(plan.rowOperand, plan.row) || !isContiguous(plan.laneOperand, plan.lane))
     return std::nullopt;
-  plan.depthBlocks = ceilDiv(plan.depth.size, kDepth);
+  plan.depthBlocks = ceilDiv(plan.depth.size, kMatrixUnitDepth);
   plan.depthBlock = roundUp(ceilDiv(plan.depth.size, plan.depthBlocks), kTileDepth);
   plan.depthBlocks = ceilDiv(plan.depth.size, plan.depthBlock);
-  planChunks(plan, target.workers);
+  planChunks(plan, target);
   int64_t panels = panelsOf(std::min(plan.laneChunk, plan.lane.size)), panelBytes = plan.panelWords() * 4;
-  bool isRepeated = panels * panelBytes > kLaneBytes;
-  int64_t most = isRepeated ? std::max<int64_t>(1, kLaneBlockBytes / panelBytes) : panels;
+  bool isRepeated = panels * panelBytes > target.machine.matrixUnit.lanes;
+  int64_t most = isRepeated ? std::max<int64_t>(1, target.machine.matrixUnit.laneBlock / panelBytes) : panels;
   plan.laneBlock = ceilDiv(panels, ceilDiv(panels, most)) * kPanelLines;
   plan.rowBlock = isRepeated ? plan.rowChunk : kPanelLines;
   return plan;

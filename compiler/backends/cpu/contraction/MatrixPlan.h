@@ -9,7 +9,8 @@ namespace ortc::cpu {
 /// chunk (outer indices, rows, columns) -> outer -> block of k -> block of columns: packed columns -> block
 /// of rows: packed rows -> panels.
 struct MatrixPlan {
-  unsigned rowOperand = 0, laneOperand = 1; ///< the operands whose lines are rows and columns
+  const Architecture *architecture = nullptr; ///< whose unit it is
+  unsigned rowOperand = 0, laneOperand = 1;   ///< the operands whose lines are rows and columns
   llvm::SmallVector<ContractionDim> outer;
   ContractionDim row, lane;
   llvm::SmallVector<ContractionDim> depthOuter; ///< k dims around `depth`, which is cut in blocks

@@ -1,6 +1,6 @@
-// f32 products on a matrix unit that multiplies bf16 (AMX): every number is the exact sum of three bf16
-// numbers, and six of the nine products of their parts make a product as exact as f32's own
-// (docs/decisions/0009-matrix-unit.md).
+// f32 products on a matrix unit that multiplies bf16. Every number is the exact sum of three bf16 numbers, and six of the
+// nine products of their parts make a product as exact as f32's own (docs/decisions/0009-matrix-unit.md). An
+// Architecture emits the products.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -31,12 +31,6 @@ struct SplitSource {
 void emitSplitPanels(mlir::OpBuilder &builder, mlir::Location loc, const SplitSource &source,
                      mlir::Value packed, mlir::Value panels, mlir::Value steps, int64_t panelWords);
 
-/// Readies the unit of this thread; `configuration` is a buffer of at least 16 words. Before the first
-/// product of a chunk.
-void emitUnitBegin(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value configuration);
-/// Gives it back. After the last product of a chunk.
-void emitUnitEnd(mlir::OpBuilder &builder, mlir::Location loc);
-
 /// Rows that will be written when a block is finished: its first element in a buffer, and bytes from row to row.
 struct WrittenRows {
   mlir::Value buffer;
@@ -44,7 +38,7 @@ struct WrittenRows {
   int64_t elementBytes = 4, pitchBytes = 0;
 };
 
-/// One block of sums: `rowTiles` x `columnTiles` tiles of 16 x 16, one or two each.
+/// One block of sums, for Architecture::emitBlockProduct: `rowTiles` x `columnTiles` tiles of 16 x 16, one or two each.
 struct BlockProduct {
   int64_t rowTiles = 2, columnTiles = 2;
   mlir::Value rows; ///< packed words
@@ -62,6 +56,5 @@ struct BlockProduct {
   llvm::SmallVector<WrittenRows> written;
   int64_t writtenRows = 0;
 };
-void emitBlockProduct(mlir::OpBuilder &builder, mlir::Location loc, const BlockProduct &product);
 
 } // namespace ortc::cpu

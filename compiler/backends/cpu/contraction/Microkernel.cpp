@@ -106,15 +106,10 @@ SmallVector<Value> emitMicrokernel(OpBuilder &builder, Location loc, const Micro
   return Emitter(builder, loc, tile, loops, operands, fma).emit(0, {}, SmallVector<Value>(init));
 }
 
-int64_t accumulatorLimit(const Target &target) {
-  if (target.vectorRegisters >= 32)
-    return 24;
-  return 12;
-}
-
 bool fitsRegisters(int64_t rows, int64_t vectors, const Target &target, bool usesFma) {
   int64_t others = vectors + 1 + (usesFma ? 0 : 1);
-  return rows * vectors <= accumulatorLimit(target) && rows * vectors + others <= target.vectorRegisters;
+  return rows * vectors <= target.machine.tiles.accumulators &&
+         rows * vectors + others <= target.isa.vectorRegisters;
 }
 
 SmallVector<Value> emitTranspose(OpBuilder &builder, Location loc, ArrayRef<Value> rows) {

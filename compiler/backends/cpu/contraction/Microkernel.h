@@ -41,9 +41,6 @@ llvm::SmallVector<mlir::Value> emitMicrokernel(mlir::OpBuilder &builder, mlir::L
                                                llvm::ArrayRef<ReductionLoop> loops, mlir::ValueRange init,
                                                const MicrokernelOperands &operands, bool fma);
 
-/// Accumulators that a kernel of independent sums may have.
-int64_t accumulatorLimit(const Target &target);
-
 /// Whether the accumulators of a tile leave registers for one row of B, a broadcast of A and (without fma) a product.
 /// One vector of B too many and every fma loads its own: 25 % slower.
 bool fitsRegisters(int64_t rows, int64_t vectors, const Target &target, bool usesFma);

@@ -18,8 +18,7 @@ ConvEmitter::ConvEmitter(ModuleOp module, const ConvSpec &spec, const Target &ta
   element = cast<FloatType>(cast<RankedTensorType>(spec.op->getResult(0).getType()).getElementType());
   elementBytes = element.getWidth() / 8;
   lanes = target.lanes(element.getWidth());
-  int64_t vectors = target.vectorRegisters >= 32 ? 4 : 2;
-  columns = std::min(vectors * lanes, kConvColumns);
+  columns = std::min(target.machine.tiles.convVectors * lanes, kConvColumns);
   fma = target.usesFma(spec.numerics);
   info.name = spec.name;
   info.flops = shape.flops();

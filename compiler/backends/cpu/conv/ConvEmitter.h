@@ -10,8 +10,6 @@
 
 namespace ortc::cpu {
 
-/// Floating-point operations that one chunk should at least do: about twenty microseconds of one core.
-inline constexpr int64_t kConvChunkFlops = 2 << 20;
 /// Features that a block of columns holds at most.
 inline constexpr int64_t kConvColumns = 64;
 

@@ -6,14 +6,9 @@
 
 namespace ortc::cpu {
 
-CostModel getCostTable(int lanes) {
-  constexpr double kClock = 3.5e9, kKiB = 1024;
+CostModel getCostTable(const MachineModel &machine) {
   CostModel model;
-  // Multiplications and additions on two units below 8 lanes; from there on fused ones: 32 a cycle, or 16
-  // lanes at once.
-  model.machine.flopRate = kClock * (lanes >= 8 ? 32 : 2.0 * lanes);
-  model.machine.rates = {{32 * kKiB, 200e9},      {512 * kKiB, 80e9},       {2048 * kKiB, 50e9},
-                         {8 * kKiB * kKiB, 30e9}, {64 * kKiB * kKiB, 25e9}, {1024 * kKiB * kKiB, 20e9}};
+  model.machine = machine.core;
   return model;
 }
 

@@ -13,7 +13,7 @@
 // are not in it: a kernel that takes much longer than its estimate is one to look at.
 #pragma once
 
-#include "host/machine.h"
+#include "compiler/backends/cpu/isa/MachineModel.h"
 
 #include <cstdint>
 
@@ -30,13 +30,12 @@ struct KernelWork {
 
 struct CostModel {
   host::Machine machine;     ///< rates of one core, in f32
-  bool isMeasured = false;   ///< on this machine; otherwise they are from the table
+  bool isMeasured = false;   ///< on this machine; otherwise they are from the machine model
   double callSeconds = 3e-8; ///< to store the pointers to the buffers, and to call
 };
 
-/// The table's figures for code with vectors of `lanes` f32 lanes: a server's core of recent years (one 512-bit or two
-/// 256-bit fused multiply-adds a cycle at 3.5 GHz).
-CostModel getCostTable(int lanes);
+/// The figures of the target's machine model.
+CostModel getCostTable(const MachineModel &machine);
 
 /// The rates of this machine, measured in a fraction of a second. Zeros where `lanes` needs what it does not have.
 CostModel measureCostModel(int lanes);

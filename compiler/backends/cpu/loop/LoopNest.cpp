@@ -57,7 +57,8 @@ Value combine(LoopBuilder &b, nn::ReduceKind kind, Value x, Value y) {
       return max ? arith::OrIOp::create(b, x, y).getResult() : arith::AndIOp::create(b, x, y).getResult();
     if (!isFloat)
       return max ? arith::MaxSIOp::create(b, x, y).getResult() : arith::MinSIOp::create(b, x, y).getResult();
-    // One instruction of x86, which lets a NaN of x through. One of y makes all bits ones: a NaN, too.
+    // One instruction where the maximum is "x unless y is greater", as many processors have it, which lets a NaN of
+    // x through. One of y makes all bits ones: a NaN, too.
     Value first = arith::CmpFOp::create(b, max ? arith::CmpFPredicate::UGE : arith::CmpFPredicate::ULE, x, y);
     Value chosen = arith::SelectOp::create(b, first, x, y);
     Type bitsType = b.getIntegerType(type.getIntOrFloatBitWidth());

@@ -12,8 +12,6 @@ Type accumulatorType(Type element) {
   return element.isF16() || element.isBF16() ? Float32Type::get(element.getContext()) : element;
 }
 
-/// Simple operations that a chunk should at least do: about ten microseconds.
-static constexpr int64_t kChunkCost = 1 << 17;
 /// Units that sums over rows are cut in where there are fewer, and columns that one takes at least.
 static constexpr int64_t kStreamUnits = 8, kStreamColumns = 64;
 /// Nodes that cost at least this much are kept for later passes.
@@ -116,6 +114,7 @@ static void addTotals(const LoopProgram &program, LoopPlan &plan) {
 
 LoopPlan planLoops(const LoopProgram &program, const Target &target) {
   LoopPlan plan;
+  const int64_t chunkCost = target.machine.parallel.loopCost;
   int64_t cost = program.costPerPoint() + static_cast<int64_t>(program.outputs.size());
   int64_t parallel = program.elements(false), reduced = program.elements(true);
   if (program.laneDim < 0) {
@@ -136,15 +135,15 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target) {
     bool hasChains = llvm::any_of(program.nodes, [](const LoopNode &node) {
       return node.kind == LoopNode::operation && node.cost >= kChainCost;
     });
-    plan.width = std::max<int64_t>(hasChains ? 16 : 8, target.vectorLanes);
+    plan.width = std::max<int64_t>(hasChains ? 16 : 8, target.lanes(32));
     if (reduces)
       plan.width = kReductionLanes;
     int64_t nodes = program.nodes.size();
-    int64_t most = hasChains && plan.width > target.vectorLanes ? 2 : 4;
+    int64_t most = hasChains && plan.width > target.lanes(32) ? 2 : 4;
     plan.unroll = nodes <= 8 ? most : nodes <= 20 ? 2 : 1;
     int64_t group = plan.width * plan.unroll;
     int64_t wanted =
-        std::max<int64_t>(group, kChunkCost / std::max<int64_t>(1, cost * reduced) / group * group);
+        std::max<int64_t>(group, chunkCost / std::max<int64_t>(1, cost * reduced) / group * group);
     // Few long columns: narrow blocks keep everybody busy.
     plan.block = std::min(lane, wanted);
     if (reduces && streamsRows(program, group)) {
@@ -168,13 +167,13 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target) {
     plan.tileRows = rows % (4 * kTile) == 0 ? 4 * kTile : rows % (2 * kTile) == 0 ? 2 * kTile : kTile;
     plan.blocks = (rows + plan.tileRows - 1) / plan.tileRows;
     plan.units = parallel / lane / rows * plan.blocks;
-    plan.unitsPerChunk = std::clamp<int64_t>(kChunkCost / (lane * plan.tileRows * cost), 1, plan.units);
+    plan.unitsPerChunk = std::clamp<int64_t>(chunkCost / (lane * plan.tileRows * cost), 1, plan.units);
     plan.chunks = (plan.units + plan.unitsPerChunk - 1) / plan.unitsPerChunk;
     return plan;
   }
   int64_t unitCost =
       std::max<int64_t>(1, plan.block * (program.lanesReduced() ? reduced / lane : reduced) * cost);
-  plan.unitsPerChunk = std::max<int64_t>(1, std::min(plan.units, kChunkCost / unitCost));
+  plan.unitsPerChunk = std::max<int64_t>(1, std::min(plan.units, chunkCost / unitCost));
   plan.chunks = (plan.units + plan.unitsPerChunk - 1) / plan.unitsPerChunk;
   return plan;
 }

@@ -3,17 +3,11 @@
 #pragma once
 
 #include "compiler/backends/cpu/Target.h"
+#include "compiler/kernels/SumOrder.h"
 #include "compiler/kernels/loop/LoopProgram.h"
 
 namespace ortc::cpu {
 
-/// Lanes of a vector in reductions, whatever the target: the tree of a sum depends on it.
-inline constexpr int64_t kReductionLanes = 16;
-/// Vectors that a reduction along the lanes keeps apart.
-inline constexpr int64_t kReductionVectors = 2;
-/// Rows that the innermost loop of a reduction adds up before it joins their sum with the rest. The same for
-/// all programs, since the order of sums must not depend on what was fused with them.
-inline constexpr int64_t kReductionBlock = 16;
 /// Streamed rows fetch so many groups of vectors ahead: a row's next vectors are due when all rows of a block
 /// had theirs.
 inline constexpr int64_t kFetchedGroups = 2;

@@ -4,6 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/object/Blob.h"
 
+#include "compiler/backends/cpu/isa/Architecture.h"
+
 #include "ortc/call.h"
 
 #include "llvm/Object/ELFObjectFile.h"
@@ -54,15 +56,15 @@ static Expected<bool> isWanted(const SectionRef &section) {
   return true;
 }
 
-static Expected<Input> readObject(const Bytes &bytes) {
+static Expected<Input> readObject(const Bytes &bytes, const Architecture &architecture) {
   MemoryBufferRef buffer(StringRef(reinterpret_cast<const char *>(bytes.data()), bytes.size()), "object");
   auto file = ObjectFile::createELFObjectFile(buffer);
   if (!file)
     return file.takeError();
   Input input;
   input.file.reset(cast<ELFObjectFileBase>(file->release()));
-  if (input.file->getEMachine() != ELF::EM_X86_64)
-    return error("code blobs are linked for x86-64 only");
+  if (input.file->getEMachine() != architecture.elfMachine())
+    return error("an object is not of " + architecture.name() + " as the first one of its code blob is");
   for (SectionRef section : input.file->sections()) {
     Expected<bool> wanted = isWanted(section);
     if (!wanted)
@@ -125,7 +127,7 @@ static Error collectSymbols(const std::vector<Input> &inputs, CodeBlob &blob) {
 }
 
 static Error relocate(const Input &input, const Piece &piece, const RelocationRef &relocation,
-                      CodeBlob &blob) {
+                      const Architecture &architecture, CodeBlob &blob) {
   ELFSymbolRef symbol = *relocation.getSymbol();
   Expected<StringRef> name = symbol.getName();
   if (!name)
@@ -147,25 +149,20 @@ static Error relocate(const Input &input, const Piece &piece, const RelocationRe
     return addend.takeError();
   uint64_t place = piece.offset + relocation.getOffset();
   int64_t distance = static_cast<int64_t>(target) + *addend - static_cast<int64_t>(place);
-  switch (relocation.getType()) {
-  case ELF::R_X86_64_PC32:
-  case ELF::R_X86_64_PLT32:
-    if (!isInt<32>(distance))
-      return error("code blob is larger than 2 GiB");
-    support::endian::write32le(blob.bytes.data() + place, static_cast<uint32_t>(distance));
+  switch (architecture.relocate(relocation.getType(), distance, blob.bytes.data() + place)) {
+  case Architecture::Relocated::Done:
     return Error::success();
-  case ELF::R_X86_64_PC64:
-    support::endian::write64le(blob.bytes.data() + place, static_cast<uint64_t>(distance));
-    return Error::success();
-  default: {
-    SmallString<32> type;
-    relocation.getTypeName(type);
-    return error("relocation " + type + " against '" + *name + "' is not relative to its place");
+  case Architecture::Relocated::TooFar:
+    return error("code blob is larger than 2 GiB");
+  case Architecture::Relocated::NotRelative:
+    break;
   }
-  }
+  SmallString<32> type;
+  relocation.getTypeName(type);
+  return error("relocation " + type + " against '" + *name + "' is not relative to its place");
 }
 
-static Error relocateAll(const std::vector<Input> &inputs, CodeBlob &blob) {
+static Error relocateAll(const std::vector<Input> &inputs, const Architecture &architecture, CodeBlob &blob) {
   for (const Input &input : inputs) {
     for (SectionRef table : input.file->sections()) {
       Expected<section_iterator> patched = table.getRelocatedSection();
@@ -177,7 +174,7 @@ static Error relocateAll(const std::vector<Input> &inputs, CodeBlob &blob) {
       if (piece == input.pieces.end())
         continue;
       for (const RelocationRef &relocation : table.relocations())
-        if (Error failed = relocate(input, piece->second, relocation, blob))
+        if (Error failed = relocate(input, piece->second, relocation, architecture, blob))
           return failed;
     }
   }
@@ -205,9 +202,12 @@ static Error writeHead(ArrayRef<BlobEntry> entries, CodeBlob &blob) {
 }
 
 Expected<CodeBlob> linkBlob(ArrayRef<Object> objects, ArrayRef<BlobEntry> entries) {
+  if (objects.empty())
+    return error("a code blob needs an object");
+  const Architecture &architecture = *objects.front().architecture;
   std::vector<Input> inputs;
   for (const Object &object : objects) {
-    Expected<Input> input = readObject(object.bytes);
+    Expected<Input> input = readObject(object.bytes, architecture);
     if (!input)
       return input.takeError();
     inputs.push_back(std::move(*input));
@@ -215,7 +215,7 @@ Expected<CodeBlob> linkBlob(ArrayRef<Object> objects, ArrayRef<BlobEntry> entrie
   CodeBlob blob;
   uint64_t head = alignTo(sizeof(ortc_blob) + entries.size() * sizeof(ortc_blob_entry), kMaxAlignment);
   blob.bytes.resize(head);
-  if (Error failed = appendSections(inputs, blob.bytes, /*isCode=*/true, /*filler=*/0xCC))
+  if (Error failed = appendSections(inputs, blob.bytes, /*isCode=*/true, architecture.codeFiller()))
     return failed;
   blob.textBytes = blob.bytes.size() - head;
   if (Error failed = appendSections(inputs, blob.bytes, /*isCode=*/false, /*filler=*/0))
@@ -223,7 +223,7 @@ Expected<CodeBlob> linkBlob(ArrayRef<Object> objects, ArrayRef<BlobEntry> entrie
   blob.constantBytes = blob.bytes.size() - head - blob.textBytes;
   if (Error failed = collectSymbols(inputs, blob))
     return failed;
-  if (Error failed = relocateAll(inputs, blob))
+  if (Error failed = relocateAll(inputs, architecture, blob))
     return failed;
   if (Error failed = writeHead(entries, blob))
     return failed;

@@ -37,7 +37,7 @@ static void initializeTargets() {
 
 static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const Target &target) {
   initializeTargets();
-  llvm::Triple triple(target.triple);
+  llvm::Triple triple(target.isa.triple);
   std::string message;
   const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, message);
   if (!found)
@@ -46,10 +46,10 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const 
   // Fused multiply-adds are in the IR where they are wanted; the code generator adds none.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   std::unique_ptr<llvm::TargetMachine> machine(
-      found->createTargetMachine(triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
+      found->createTargetMachine(triple, target.isa.cpu, target.isa.features, options, llvm::Reloc::PIC_,
                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
   if (!machine)
-    return error("LLVM refuses target '" + target.name + "' (" + target.cpu + ")");
+    return error("LLVM refuses target '" + target.name + "' (" + target.isa.cpu + ")");
   return machine;
 }
 
@@ -68,11 +68,11 @@ static void setFunctionAttributes(llvm::Module &module, const Target &target, bo
     function.addFnAttr("no-builtins");
     function.addFnAttr(llvm::Attribute::NoRedZone);
     function.addFnAttr("frame-pointer", "none");
-    function.addFnAttr("target-cpu", target.cpu);
-    if (!target.features.empty())
-      function.addFnAttr("target-features", target.features);
-    if (!target.tuneCpu.empty())
-      function.addFnAttr("tune-cpu", target.tuneCpu);
+    function.addFnAttr("target-cpu", target.isa.cpu);
+    if (!target.isa.features.empty())
+      function.addFnAttr("target-features", target.isa.features);
+    if (!target.isa.tuneCpu.empty())
+      function.addFnAttr("tune-cpu", target.isa.tuneCpu);
     if (optimizeForSize)
       function.addFnAttr(llvm::Attribute::OptimizeForSize);
   }
@@ -102,15 +102,17 @@ namespace {
 /// LLVM's own pipeline, with a look at the frames before the code is printed.
 class EmissionPasses : public llvm::legacy::PassManager {
 public:
-  explicit EmissionPasses(StackFrames &frames) : frames(frames) {}
+  EmissionPasses(StackFrames &frames, const Architecture &architecture)
+      : frames(frames), architecture(architecture) {}
   void add(llvm::Pass *pass) override {
     if (dynamic_cast<llvm::AsmPrinter *>(pass))
-      PassManager::add(createStackFramePass(frames));
+      PassManager::add(createStackFramePass(frames, architecture));
     PassManager::add(pass);
   }
 
 private:
   StackFrames &frames;
+  const Architecture &architecture;
 };
 
 } // namespace
@@ -128,7 +130,7 @@ llvm::Expected<Object> emitObject(mlir::ModuleOp module, const Target &target, c
   std::unique_ptr<llvm::Module> code = mlir::translateModuleToLLVMIR(module, context, "ortc");
   if (!code)
     return error("translation to LLVM IR failed");
-  code->setTargetTriple(llvm::Triple(target.triple));
+  code->setTargetTriple(llvm::Triple(target.isa.triple));
   code->setDataLayout((*machine)->createDataLayout());
   code->setPICLevel(llvm::PICLevel::SmallPIC);
   setFunctionAttributes(*code, target, options.optimizeForSize);
@@ -144,7 +146,8 @@ llvm::Expected<Object> emitObject(mlir::ModuleOp module, const Target &target, c
   llvm::SmallVector<char, 0> buffer;
   llvm::raw_svector_ostream stream(buffer);
   Object object;
-  EmissionPasses passes(object.frames);
+  object.architecture = target.isa.architecture;
+  EmissionPasses passes(object.frames, *object.architecture);
   if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile,
                                       /*DisableVerify=*/true))
     return error("LLVM cannot emit objects for target '" + target.name + "'");

@@ -23,6 +23,7 @@ using Bytes = std::vector<uint8_t>;
 struct Object {
   Bytes bytes;
   StackFrames frames;
+  const Architecture *architecture = nullptr; ///< whose code it is
 };
 
 struct ObjectOptions {

@@ -4,6 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/object/StackUse.h"
 
+#include "compiler/backends/cpu/isa/Architecture.h"
+
 #include "llvm/CodeGen/MachineFrameInfo.h"
 #include "llvm/CodeGen/MachineFunction.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
@@ -19,17 +21,8 @@ using namespace llvm;
 
 namespace ortc::cpu {
 
-/// A frame that x86-64 aligns: return address, frame pointer and saved registers, then what is lost to the alignment,
-/// then the rest in whole multiples of it. The caller's stack pointer is a multiple of `stackAlign`, and the
-/// most is lost behind the least favourable one.
-static uint64_t findAlignedBytes(const MachineFrameInfo &info, uint64_t stackAlign, uint64_t returnAddress) {
-  uint64_t align = info.getMaxAlign().value();
-  uint64_t saved = 8 * (1 + info.getCalleeSavedInfo().size()), pushed = returnAddress + saved;
-  uint64_t lost = align - stackAlign + (alignTo(pushed, stackAlign) - pushed);
-  return pushed + lost + alignTo(info.getStackSize() - saved, align);
-}
-
-static std::optional<uint64_t> findFrameBytes(const MachineFunction &function) {
+static std::optional<uint64_t> findFrameBytes(const MachineFunction &function,
+                                              const Architecture &architecture) {
   const TargetSubtargetInfo &target = function.getSubtarget();
   const TargetFrameLowering &lowering = *target.getFrameLowering();
   const MachineFrameInfo &info = function.getFrameInfo();
@@ -38,9 +31,10 @@ static std::optional<uint64_t> findFrameBytes(const MachineFunction &function) {
   uint64_t returnAddress = -lowering.getOffsetOfLocalArea(), stackAlign = lowering.getStackAlign().value();
   uint64_t bytes = returnAddress + info.getStackSize();
   if (target.getRegisterInfo()->hasStackRealignment(function)) {
-    if (function.getTarget().getTargetTriple().getArch() != Triple::x86_64)
+    std::optional<uint64_t> aligned = architecture.findAlignedFrame(info, stackAlign, returnAddress);
+    if (!aligned)
       return std::nullopt;
-    bytes = findAlignedBytes(info, stackAlign, returnAddress);
+    bytes = *aligned;
   }
   if (!lowering.hasReservedCallFrame(function)) // then arguments on the stack come and go with the calls
     bytes += alignTo(info.getMaxCallFrameSize(), stackAlign);
@@ -63,7 +57,8 @@ namespace {
 class StackFramePass : public MachineFunctionPass {
 public:
   static char ID; // which passes of LLVM must have
-  explicit StackFramePass(StackFrames &frames) : MachineFunctionPass(ID), frames(frames) {}
+  StackFramePass(StackFrames &frames, const Architecture &architecture)
+      : MachineFunctionPass(ID), frames(frames), architecture(architecture) {}
 
   void getAnalysisUsage(AnalysisUsage &usage) const override {
     usage.setPreservesAll();
@@ -72,7 +67,7 @@ public:
 
   bool runOnMachineFunction(MachineFunction &function) override {
     StackFrame &frame = frames[function.getName().str()];
-    frame.bytes = findFrameBytes(function);
+    frame.bytes = findFrameBytes(function, architecture);
     for (const MachineBasicBlock &block : function)
       for (const MachineInstr &instruction : block) {
         if (!instruction.isCall())
@@ -87,6 +82,7 @@ public:
 
 private:
   StackFrames &frames;
+  const Architecture &architecture;
 };
 
 char StackFramePass::ID = 0;
@@ -126,7 +122,9 @@ private:
 
 } // namespace
 
-MachineFunctionPass *createStackFramePass(StackFrames &frames) { return new StackFramePass(frames); }
+MachineFunctionPass *createStackFramePass(StackFrames &frames, const Architecture &architecture) {
+  return new StackFramePass(frames, architecture);
+}
 
 std::optional<uint64_t> findStackUse(const StackFrames &frames, const PointerCalls &pointers,
                                      const std::string &function) {

@@ -15,6 +15,8 @@ class MachineFunctionPass;
 
 namespace ortc::cpu {
 
+class Architecture;
+
 /// One function: what it takes itself, and whom it calls.
 struct StackFrame {
   /// From the stack pointer before the call down, return address included; with the alignment of the caller's stack
@@ -31,8 +33,8 @@ using StackFrames = std::map<std::string, StackFrame>;
 using PointerCalls = std::map<std::string, std::set<std::string>>;
 
 /// A pass for the end of the code generator's pipeline that notes the frame of every function. Frames whose alignment
-/// is above the stack's are understood for x86-64 and absent for other processors.
-llvm::MachineFunctionPass *createStackFramePass(StackFrames &frames);
+/// is above the stack's are absent where `architecture` does not understand them.
+llvm::MachineFunctionPass *createStackFramePass(StackFrames &frames, const Architecture &architecture);
 
 /// The most that a call of `function` takes, with all that it calls. Absent where that is not known: recursion, frames
 /// of varying size, calls through pointers that `pointers` does not have, functions outside `frames`. What a pointer of

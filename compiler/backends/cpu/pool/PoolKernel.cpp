@@ -19,9 +19,6 @@ namespace ortc::cpu {
 
 namespace {
 
-/// Element operations that one chunk should at least do: about ten microseconds of work.
-constexpr int64_t kChunkWork = 1 << 16;
-
 struct Window {
   SmallVector<int64_t> size, strides, low, high, dilations;
   bool countPadding = false;
@@ -60,7 +57,7 @@ public:
     int64_t taps = nn::elementCount(window.size),
             perRow = std::max<int64_t>(1, nn::elementCount(ArrayRef(walked).drop_front(2)) * taps);
     rows = walked[0] * walked[1];
-    rowsPerChunk = std::min(rows, std::max<int64_t>(1, kChunkWork / perRow));
+    rowsPerChunk = std::min(rows, std::max<int64_t>(1, target.machine.parallel.poolWork / perRow));
     info.name = name.str();
     info.chunks = (rows + rowsPerChunk - 1) / rowsPerChunk;
     info.cost = nn::elementCount(output) * taps;

@@ -29,9 +29,6 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
-/// Work below this is done by the calling thread: waking the pool costs as much.
-static constexpr double kSerialSeconds = 10e-6;
-
 namespace {
 
 /// One kernel on its way to an object.
@@ -94,18 +91,20 @@ private:
 
 } // namespace
 
-bool isParallel(const KernelInfo &info) {
-  double seconds = std::max(static_cast<double>(std::max(info.flops, info.cost)) / 50e9,
-                            static_cast<double>(info.bytesRead + info.bytesWritten) / 20e9);
-  return info.chunks > 1 && seconds > kSerialSeconds;
+bool isParallel(const KernelInfo &info, const Target &target) {
+  const ParallelModel &model = target.machine.parallel;
+  double seconds = std::max(static_cast<double>(std::max(info.flops, info.cost)) / model.flopRate,
+                            static_cast<double>(info.bytesRead + info.bytesWritten) / model.byteRate);
+  return info.chunks > 1 && seconds > model.serialSeconds;
 }
 
 int64_t scratchBytes(const KernelInfo &info, const Target &target) {
-  return info.workspaceBytesPerWorker * (isParallel(info) ? target.workers : 1);
+  return info.workspaceBytesPerWorker * (isParallel(info, target) ? target.workers : 1);
 }
 
 artifact::Code makeSection(const TargetCode &code) {
-  return {code.target.name, ORTC_ARCH_X86_64, code.target.requiredFeatures, code.blob.bytes};
+  return {code.target.name, code.target.isa.architecture->format(), code.target.isa.requiredFeatures,
+          code.blob.bytes};
 }
 
 static StackUse findStack(const StackFrames &frames, const PointerCalls &pointers, const std::string &step) {
@@ -126,19 +125,17 @@ static bool emitSteps(ModuleOp module, const kernels::ProgramKernels &kernels, T
   llvm::StringMap<StepKernel> steps;
   for (auto [i, name] : llvm::enumerate(kernels.names)) {
     const KernelInfo &info = code.kernels[i];
-    steps[name] = {kernelEntryName(info.name),
-                   info.chunks,
-                   isParallel(info),
-                   info.workspaceBytesPerWorker > 0,
-                   isCheck(symbols.lookup(name)),
-                   static_cast<uint32_t>(i)};
+    steps[name] = {kernelEntryName(info.name),    info.chunks,
+                   isParallel(info, code.target), info.workspaceBytesPerWorker > 0,
+                   isCheck(symbols.lookup(name)), static_cast<uint32_t>(i)};
   }
   OwningOpRef<ModuleOp> stepModule = ModuleOp::create(UnknownLoc::get(module.getContext()));
   std::vector<BlobEntry> entries;
   std::vector<PointerCalls> pointerCalls;
   for (auto program : module.getOps<plan::ProgramOp>()) {
     std::string symbol = "step_" + program.getSymName().str();
-    pointerCalls.push_back(createStepFunction(*stepModule, program, symbol, steps));
+    pointerCalls.push_back(
+        createStepFunction(*stepModule, program, symbol, steps, *code.target.isa.architecture));
     entries.push_back(
         {artifact::findEntryRole(program.getRole()), static_cast<uint32_t>(program.getBinding()), 0, symbol});
   }

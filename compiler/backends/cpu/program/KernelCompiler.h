@@ -32,7 +32,7 @@ struct TargetCode {
 };
 
 /// Whether a kernel is worth more than one thread: its step hands it to the pool.
-bool isParallel(const KernelInfo &info);
+bool isParallel(const KernelInfo &info, const Target &target);
 
 /// Scratch of one call: of all `target.workers` where it is handed to the pool, otherwise of the thread that calls.
 int64_t scratchBytes(const KernelInfo &info, const Target &target);

@@ -34,7 +34,7 @@ bool annotateKernels(ModuleOp module, const Target &target, const KernelOptions 
   if (!makeKernels(module, names, target, options, compiles, made, error))
     return false;
   Builder builder(module.getContext());
-  CostModel model = getCostTable(static_cast<int>(target.vectorLanes));
+  CostModel model = getCostTable(target.machine);
   for (auto [function, name] : llvm::zip_equal(functions, names)) {
     const KernelInfo &info = made[name].info;
     double seconds = estimateSeconds(workOf(info, usesDoubles(function)), model);

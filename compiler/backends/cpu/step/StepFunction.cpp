@@ -12,6 +12,8 @@
 // threads do the same.
 #include "compiler/backends/cpu/step/StepFunction.h"
 
+#include "compiler/backends/cpu/isa/Architecture.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -61,36 +63,25 @@ public:
   }
 };
 
-/// The mode of the processor that says how denormal numbers are treated: MXCSR.
+/// The mode of the processor that says how denormal numbers are treated.
 class DenormalMode {
 public:
-  /// At the start of a function: saves the mode and sets kDenormalsAreZero.
-  explicit DenormalMode(CodeBuilder &b) : b(b) {
-    Type i32 = b.getI32Type();
-    Value one = b.integer(b.getI64Type(), 1);
-    saved = LLVM::AllocaOp::create(b, b.pointerType(), i32, one, 4);
-    Value changed = LLVM::AllocaOp::create(b, b.pointerType(), i32, one, 4);
-    call("llvm.x86.sse.stmxcsr", saved);
-    Value mode =
-        LLVM::OrOp::create(b, LLVM::LoadOp::create(b, i32, saved), b.integer(i32, kDenormalsAreZero));
-    LLVM::StoreOp::create(b, mode, changed);
-    call("llvm.x86.sse.ldmxcsr", changed);
-  }
+  /// At the start of a function: saves the mode, and makes them count as zero.
+  DenormalMode(CodeBuilder &b, const Architecture &architecture)
+      : b(b), architecture(architecture), saved(architecture.emitDenormalsAreZero(b, b.getLoc())) {}
   /// Before every return.
-  void restore() { call("llvm.x86.sse.ldmxcsr", saved); }
+  void restore() { architecture.emitRestoreMode(b, b.getLoc(), saved); }
 
 private:
-  void call(StringRef intrinsic, Value place) {
-    LLVM::CallIntrinsicOp::create(b, b.getStringAttr(intrinsic), ValueRange{place});
-  }
   CodeBuilder &b;
+  const Architecture &architecture;
   Value saved;
 };
 
 constexpr StringLiteral kDispatch = "ortc_dispatch";
 
 /// `void ortc_task({task, args} *context, i64 chunk, i64 worker)`: a task on a thread of the pool.
-LLVM::LLVMFuncOp createTask(ModuleOp module) {
+LLVM::LLVMFuncOp createTask(ModuleOp module, const Architecture &architecture) {
   MLIRContext *context = module.getContext();
   auto pointer = LLVM::LLVMPointerType::get(context);
   auto none = LLVM::LLVMVoidType::get(context);
@@ -101,7 +92,7 @@ LLVM::LLVMFuncOp createTask(ModuleOp module) {
   CodeBuilder b(module.getLoc(), context);
   Block *entry = function.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
-  DenormalMode mode(b);
+  DenormalMode mode(b, architecture);
   Value task = b.loadPointer(entry->getArgument(0), 0), args = b.loadPointer(entry->getArgument(0), 8);
   LLVM::CallOp::create(b, type, ValueRange{task, args, entry->getArgument(1), entry->getArgument(2)});
   mode.restore();
@@ -110,10 +101,10 @@ LLVM::LLVMFuncOp createTask(ModuleOp module) {
 }
 
 /// `void ortc_dispatch(ortc_call *call, task, void **args, i64 chunks, i1 parallel, i32 kernel)`.
-LLVM::LLVMFuncOp createDispatch(ModuleOp module) {
+LLVM::LLVMFuncOp createDispatch(ModuleOp module, const Architecture &architecture) {
   if (auto existing = module.lookupSymbol<LLVM::LLVMFuncOp>(kDispatch))
     return existing;
-  LLVM::LLVMFuncOp onThread = createTask(module);
+  LLVM::LLVMFuncOp onThread = createTask(module, architecture);
   MLIRContext *context = module.getContext();
   auto pointer = LLVM::LLVMPointerType::get(context);
   auto none = LLVM::LLVMVoidType::get(context);
@@ -201,6 +192,7 @@ size_t sumPlaces(Block &block) {
 /// What a step and its parts share.
 struct StepCode {
   ModuleOp module;
+  const Architecture &architecture;
   const llvm::StringMap<StepKernel> &kernels;
   std::string name; ///< of the step
   LLVM::LLVMFuncOp dispatch;
@@ -210,8 +202,9 @@ struct StepCode {
   PointerCalls pointerCalls;
 
   StepCode(ModuleOp module, plan::ProgramOp program, StringRef name,
-           const llvm::StringMap<StepKernel> &kernels)
-      : module(module), kernels(kernels), name(name), dispatch(createDispatch(module)), symbols(module) {
+           const llvm::StringMap<StepKernel> &kernels, const Architecture &architecture)
+      : module(module), architecture(architecture), kernels(kernels), name(name),
+        dispatch(createDispatch(module, architecture)), symbols(module) {
     program.walk([&](plan::StepOp step) {
       most = std::max<size_t>(most, step.getInputs().size() + step.getOutputs().size() + 1);
     });
@@ -236,7 +229,7 @@ public:
   void emitStepFunction(plan::ProgramOp program) {
     function = code.declare(code.name, LLVM::LLVMFunctionType::get(b.getI32Type(), {b.pointerType()}));
     function.setPassthroughAttr(b.getArrayAttr({b.getStringAttr("optsize")}));
-    enter([&] { mode.emplace(b); });
+    enter([&] { mode.emplace(b, code.architecture); });
     emitSteps(program.getBody().front());
     emitReturn(b.integer(b.getI32Type(), ORTC_STEP_OK));
   }
@@ -425,8 +418,9 @@ private:
 } // namespace
 
 PointerCalls createStepFunction(ModuleOp module, plan::ProgramOp program, StringRef symbol,
-                                const llvm::StringMap<StepKernel> &kernels) {
-  StepCode code(module, program, symbol, kernels);
+                                const llvm::StringMap<StepKernel> &kernels,
+                                const Architecture &architecture) {
+  StepCode code(module, program, symbol, kernels, architecture);
   FunctionEmitter(code).emitStepFunction(program);
   return std::move(code.pointerCalls);
 }

@@ -10,8 +10,7 @@
 
 namespace ortc::cpu {
 
-/// The bits of MXCSR that make denormal numbers count as zero: flush-to-zero and denormals-are-zero.
-inline constexpr unsigned kDenormalsAreZero = 1 << 15 | 1 << 6;
+class Architecture;
 
 /// `void ortc_task(context, chunk, worker)`: what a step hands to the pool, for threads of the host to call.
 inline constexpr llvm::StringLiteral kTaskFunction = "ortc_task";
@@ -32,6 +31,6 @@ struct StepKernel {
 /// `kernels` is keyed by the name of the kernel that a plan.step refers to. Returns where calls through
 /// pointers lead when this step runs.
 PointerCalls createStepFunction(mlir::ModuleOp module, plan::ProgramOp program, llvm::StringRef symbol,
-                                const llvm::StringMap<StepKernel> &kernels);
+                                const llvm::StringMap<StepKernel> &kernels, const Architecture &architecture);
 
 } // namespace ortc::cpu

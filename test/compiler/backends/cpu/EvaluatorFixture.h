@@ -246,7 +246,7 @@ inline void compareWithEvaluator(llvm::StringRef text, const Generate &generate,
         evaluated = std::move(kernel);
       if (::testing::Test::HasFatalFailure())
         return;
-      if (numerics == Numerics::Fast && !target.hasFma)
+      if (numerics == Numerics::Fast && !target.has(Instruction::FusedMultiplyAdd))
         continue;
       if (first.empty())
         first = outputs;

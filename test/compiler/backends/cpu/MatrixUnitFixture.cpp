@@ -222,13 +222,13 @@ void onIllegalInstruction(int, siginfo_t *, void *context) {
 } // namespace
 
 MatrixUnit::MatrixUnit() : target(*findTarget("native")) {
-  if (target.hasMatrixUnit)
+  if (target.has(Instruction::MatrixUnit))
     return;
   software = true;
   target = runnableTargets().back();
   target.name += " with tiles in software";
-  target.features += target.features.empty() ? "+amx-tile,+amx-bf16" : ",+amx-tile,+amx-bf16";
-  target.hasMatrixUnit = true;
+  target.isa.features += target.isa.features.empty() ? "+amx-tile,+amx-bf16" : ",+amx-tile,+amx-bf16";
+  target.isa.set(Instruction::MatrixUnit);
   state = State();
   struct sigaction action = {};
   action.sa_sigaction = onIllegalInstruction;

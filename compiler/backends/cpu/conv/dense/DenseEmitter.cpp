@@ -3,6 +3,7 @@
 #include "compiler/backends/cpu/conv/dense/DenseEmitter.h"
 
 #include "compiler/backends/cpu/contraction/VectorAccess.h"
+#include "compiler/kernels/SumOrder.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/nn/NnShapes.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -11,11 +12,6 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
-/// Products of an element that are summed in registers before the sum is put aside: with a panel of two vectors, half
-/// of a first-level cache.
-static constexpr int64_t kDepth = 256;
-/// As many as this are summed in one go.
-static constexpr int64_t kWholeDepth = 640;
 /// Larger numbers of a choice are not even considered.
 static constexpr int64_t kMostWish = 1 << 20;
 /// A copied block of the image in the second-level cache.
@@ -35,13 +31,13 @@ SmallVector<int64_t> ImageBlock::steps() const {
 
 DepthBlocks planDepth(int64_t taps, int64_t tapsInside, int64_t channels) {
   int64_t ofTap = tapsInside * channels;
-  if (taps * ofTap <= kWholeDepth)
+  if (taps * ofTap <= kWholeConvDepth)
     return {taps, channels};
-  if (ofTap <= kDepth) {
-    int64_t blocks = (taps * ofTap + kDepth - 1) / kDepth;
+  if (ofTap <= kConvDepth) {
+    int64_t blocks = (taps * ofTap + kConvDepth - 1) / kConvDepth;
     return {(taps + blocks - 1) / blocks, channels};
   }
-  int64_t wanted = (ofTap + kDepth - 1) / kDepth;
+  int64_t wanted = (ofTap + kConvDepth - 1) / kConvDepth;
   for (int64_t unit : {16, 1})
     for (int64_t blocks = wanted; blocks < 2 * wanted; ++blocks)
       if (channels % (blocks * unit) == 0 && channels / blocks >= 16)
@@ -132,19 +128,19 @@ void DenseEmitter::guarded(arith::CmpIPredicate predicate, Value a, Value b,
 }
 
 bool DenseEmitter::fits(int64_t rows, int64_t vectors) const {
-  return rows * vectors + vectors + 1 + (fma ? 0 : 1) <= target.vectorRegisters;
+  return rows * vectors + vectors + 1 + (fma ? 0 : 1) <= target.isa.vectorRegisters;
 }
 
 int64_t DenseEmitter::unrollOf(int64_t sums, int64_t steps) const {
   // Vectors of the next step would be loaded early, and sums spilled for them.
-  bool full = sums > target.vectorRegisters - 8;
+  bool full = sums > target.isa.vectorRegisters - 8;
   return full || steps < 2 ? 1 : 2;
 }
 
-/// Cycles of one step of the reduction on a CPU with two fma and two loads a cycle and four cycles of latency. Vectors
-/// come from farther away than what is broadcast.
-static double stepCycles(int64_t rows, int64_t vectors) {
-  return std::max({rows * vectors / 2.0, (rows + vectors) / 2.0, 4.0}) + 0.25 * vectors + 0.02 * rows;
+/// Cycles of one step of the reduction. Vectors come from farther away than what is broadcast, which is always near.
+static double stepCycles(int64_t rows, int64_t vectors, const TileModel &model) {
+  double arithmetic = rows * vectors / model.macsPerCycle, loads = (rows + vectors) / model.loadsPerCycle;
+  return std::max({arithmetic, loads, model.latencyCycles}) + model.vectorCycles * vectors + 0.02 * rows;
 }
 
 /// Operation, type and shape, and what else a plan reads.
@@ -258,7 +254,7 @@ TileChoice DenseEmitter::pickTile(int64_t count, int64_t images, int64_t columns
       for (auto [rows, number] : sizes)
         for (auto [panel, panels] : {std::pair{vectors, all / vectors}, std::pair{all % vectors, int64_t(1)}})
           if (panel)
-            cost += number * panels * stepCycles(rows * ofImages, panel) / ofImages;
+            cost += number * panels * stepCycles(rows * ofImages, panel, target.machine.tiles) / ofImages;
       cost *= sizes.size() > 1 ? 1.03 : 1; // more code
       if (bestCost < 0 || cost < bestCost)
         bestCost = cost, best = {most, ofImages, vectors};

@@ -36,7 +36,8 @@ public:
       : ConvEmitter(module, spec, target) {
     if (isMatrixProduct()) {
       joinPoints();
-      fetchesNext = info.bytesRead > target.l2Bytes && info.flops < kFetchIntensity * lanes * info.bytesRead;
+      fetchesNext =
+          info.bytesRead > target.machine.l2Bytes && info.flops < kFetchIntensity * lanes * info.bytesRead;
     }
     for (int64_t d = 0; d < shape.rank(); ++d)
       walks.push_back(forwardWalk(shape, d));
@@ -209,7 +210,7 @@ private:
                 int64_t rowStride) {
     int64_t vectors = (width + lanes - 1) / lanes;
     int64_t highest = shape.isDepthwise() ? 6 : kMostRows;
-    int64_t most = std::clamp<int64_t>(accumulatorLimit(target) / vectors, 1, highest), from = 0;
+    int64_t most = std::clamp<int64_t>(target.machine.tiles.accumulators / vectors, 1, highest), from = 0;
     for (auto [size, pieces] : evenTiles(count, most)) {
       loop(from, from + size * pieces, size,
            [&](Value row) { emitTile(size, row, middle, group, column, width, tap, rowStride); });

@@ -51,7 +51,7 @@ public:
     block = planSource(walks, sides.source, sides.sourceChannels, elementBytes);
     int64_t units = shape.batch * block.blocks, flopsPerUnit = std::max<int64_t>(1, info.flops / units);
     int64_t unitsPerChunk =
-        std::clamp<int64_t>((kConvChunkFlops + flopsPerUnit - 1) / flopsPerUnit, 1, units);
+        std::clamp<int64_t>((target.machine.parallel.convFlops + flopsPerUnit - 1) / flopsPerUnit, 1, units);
     info.chunks = (units + unitsPerChunk - 1) / unitsPerChunk;
 
     int64_t blockBytes = block.copied ? (block.elements() * elementBytes + 63) / 64 * 64 : 0;
@@ -187,7 +187,8 @@ private:
   void emitTiles(const Phase &phase, ArrayRef<Value> grid, std::optional<IndexRange> range, Value group,
                  Value column, int64_t width) {
     int64_t vectors = (width + lanes - 1) / lanes,
-            most = std::max<int64_t>(1, std::min<int64_t>(kMostTileRows, accumulatorLimit(target) / vectors));
+            most = std::max<int64_t>(
+                1, std::min<int64_t>(kMostTileRows, target.machine.tiles.accumulators / vectors));
     if (range) {
       // Whole tiles, then single rows.
       Value whole = add(range->begin, mul(div(sub(range->end, range->begin), most), most));

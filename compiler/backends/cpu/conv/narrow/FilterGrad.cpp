@@ -7,6 +7,7 @@
 // are in flight. The sums of blocks are added up in the workspace.
 #include "compiler/backends/cpu/conv/ConvAlgorithms.h"
 #include "compiler/backends/cpu/conv/narrow/NarrowGroups.h"
+#include "compiler/kernels/SumOrder.h"
 #include "dialects/nn/NnShapes.h"
 
 #include <map>
@@ -20,7 +21,6 @@ namespace {
 /// Results along a line that a block holds where all sums of a window are in registers. Others read and write
 /// their sums more often: their blocks have longer tiles and several lines.
 constexpr int64_t kTileResults = 8, kLongTileResults = 16, kBlockResults = 32;
-constexpr int64_t kVirtualLanes = 16;
 /// Chunks beyond two read at least this many times sixteen features: shorter pieces of memory are slow.
 constexpr int64_t kMostChunks = 8, kPiecesOfChunk = 8;
 /// Of more bytes than this with fewer operations a byte, a chunk reads pieces at least this long: the processor fetches
@@ -49,18 +49,18 @@ public:
   }
 
   KernelInfo emit(ModuleOp module) {
-    int64_t features = shape.features, pieces = std::max<int64_t>(1, features / kVirtualLanes);
+    int64_t features = shape.features, pieces = std::max<int64_t>(1, features / kDotLanes);
     int64_t chunks =
         std::min<int64_t>(pieces, shape.parts > 1 || (isStream() && pieces < 2 * kPiecesOfStream) ? 1 : 2);
     while (chunks > 1 && chunks < kMostChunks && pieces / (2 * chunks) >= kPiecesOfChunk)
       chunks *= 2;
     info.chunks = chunks;
-    int64_t widest = (pieces + chunks - 1) / chunks * kVirtualLanes + features % kVirtualLanes;
+    int64_t widest = (pieces + chunks - 1) / chunks * kDotLanes + features % kDotLanes;
     slots = (widest + lanes - 1) / lanes * lanes;
     int64_t sums = nn::elementCount(shape.filter) * summed;
     begin(module, sums * slots * elementBytes);
     total = kernel.workspaceView(*this, getLoc(), 0, element, sums * slots);
-    auto border = [&](Value chunk) { return mul(div(mul(chunk, pieces), chunks), kVirtualLanes); };
+    auto border = [&](Value chunk) { return mul(div(mul(chunk, pieces), chunks), kDotLanes); };
     Value isLast = arith::CmpIOp::create(*this, arith::CmpIPredicate::eq, kernel.chunk, index(chunks - 1));
     firstFeature = chunks == 1 ? index(0) : border(kernel.chunk);
     endFeature =

@@ -41,8 +41,8 @@ public:
     int64_t bytes =
         nn::elementCount(source) * sides.sourceChannels + nn::elementCount(result) * sides.resultChannels;
     int64_t work = std::max(info.flops, 8 * bytes * shape.batch * elementBytes);
-    int64_t perChunk =
-        std::clamp<int64_t>(2 * kConvChunkFlops / std::max<int64_t>(1, work / lines), 1, lines);
+    int64_t perChunk = std::clamp<int64_t>(
+        2 * target.machine.parallel.convFlops / std::max<int64_t>(1, work / lines), 1, lines);
     info.chunks = (lines + perChunk - 1) / perChunk;
 
     fetches = info.bytesRead + info.bytesWritten > kFetchedBytes;

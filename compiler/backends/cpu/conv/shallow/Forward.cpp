@@ -45,7 +45,8 @@ public:
     TileChoice tile = pickTile(shape.output[1], 1, shape.features, {false, true, true, 0, mostRows});
     vectors = tile.vectors;
     int64_t lines = shape.batch * shape.output[0], flops = std::max<int64_t>(1, info.flops / lines);
-    int64_t linesOfChunk = std::clamp<int64_t>((kConvChunkFlops + flops - 1) / flops, 1, lines);
+    int64_t linesOfChunk =
+        std::clamp<int64_t>((target.machine.parallel.convFlops + flops - 1) / flops, 1, lines);
     info.chunks = (lines + linesOfChunk - 1) / linesOfChunk;
     int64_t tileBytes = spec.rollEpilogue ? bytesOf(tile.rows * vectors * lanes) : 0;
     begin(module, tileBytes);

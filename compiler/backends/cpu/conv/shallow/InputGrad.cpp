@@ -63,7 +63,8 @@ public:
 
   KernelInfo emit(ModuleOp module) {
     int64_t perImage = std::max<int64_t>(1, info.flops / shape.batch);
-    int64_t perChunk = std::clamp<int64_t>((kConvChunkFlops + perImage - 1) / perImage, 1, shape.batch);
+    int64_t perChunk =
+        std::clamp<int64_t>((target.machine.parallel.convFlops + perImage - 1) / perImage, 1, shape.batch);
     info.chunks = (shape.batch + perChunk - 1) / perChunk;
     // The last run is added as whole vectors.
     int64_t sumsElements = nn::elementCount(sizes) * shape.channels + runVectors * lanes;
@@ -124,7 +125,7 @@ private:
 
   /// `count` points, `segment` apart.
   void emitTiles(Value source, ArrayRef<Value> row, Value point, int64_t segment, int64_t count) {
-    int64_t most = target.vectorRegisters >= 32 ? kMostVectors : 2;
+    int64_t most = target.machine.tiles.convVectors;
     for (int64_t vector = 0; vector < window; vector += most) {
       int64_t vectors = std::min(most, window - vector);
       int64_t rows = count;

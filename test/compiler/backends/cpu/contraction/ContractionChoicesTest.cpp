@@ -201,7 +201,7 @@ TEST(ContractionChoicesTest, PortableTilesHaveARegisterForTheProduct) {
     const ContractionPlan plan = planContraction(spec, target);
     const ContractionStrip &tile = plan.mainStrip();
     int64_t registers = tile.rows * tile.vectors + tile.vectors + (numerics == Numerics::Fast ? 1 : 2);
-    EXPECT_LE(registers, target.vectorRegisters);
+    EXPECT_LE(registers, target.isa.vectorRegisters);
     EXPECT_GE(tile.rows * tile.vectors, 12);
   }
 }

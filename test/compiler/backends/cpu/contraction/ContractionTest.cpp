@@ -30,7 +30,7 @@ TEST(ContractionTest, AllLayoutsOfOddShapes) {
       std::vector<std::vector<float>> results;
       for (const Target &target : targets) {
         std::vector<float> c = check<float>(s, target, isPortable ? Numerics::Portable : Numerics::Fast);
-        if (isPortable || target.hasFma)
+        if (isPortable || target.has(Instruction::FusedMultiplyAdd))
           results.push_back(std::move(c));
       }
       for (size_t i = 1; i < results.size(); ++i)

@@ -312,7 +312,7 @@ TEST(ConvTest, PointsOnTheMatrixUnit) {
       EXPECT_GT(matrixUnit.getProducts(), before);
     }
     Target vectors = target;
-    vectors.hasMatrixUnit = false;
+    vectors.isa.set(Instruction::MatrixUnit, false);
     EvaluatedKernel other(text, generate, vectors, Numerics::Fast);
     EXPECT_GT(unit.info.workspaceBytesPerWorker, other.info.workspaceBytesPerWorker);
   }

@@ -1,6 +1,7 @@
 // The cost model's arithmetic, on figures that can be checked by hand.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/cost/CostModel.h"
+#include "compiler/backends/cpu/Target.h"
 
 #include <gtest/gtest.h>
 
@@ -32,13 +33,14 @@ TEST(CostModelTest, DoublesHaveHalfTheLanes) {
 }
 
 TEST(CostModelTest, ACallIsNeverFree) {
-  CostModel model = getCostTable(16);
+  CostModel model = getCostTable(findTarget("x86-64-v4")->machine);
   EXPECT_DOUBLE_EQ(estimateSeconds({}, model), model.callSeconds);
   EXPECT_GT(model.callSeconds, 0);
 }
 
 TEST(CostModelTest, TableHasWiderAndNarrowerLevels) {
-  CostModel narrow = getCostTable(4), wide = getCostTable(8);
+  CostModel narrow = getCostTable(findTarget("x86-64")->machine),
+            wide = getCostTable(findTarget("x86-64-v3")->machine);
   EXPECT_FALSE(wide.isMeasured);
   EXPECT_DOUBLE_EQ(narrow.machine.flopRate, 28e9); // 8 a cycle
   EXPECT_DOUBLE_EQ(wide.machine.flopRate, 112e9);  // 32 a cycle

@@ -4,14 +4,11 @@
 
 #include "compiler/backends/cpu/MathExpansion.h"
 #include "compiler/backends/cpu/StorageConversion.h"
-#include "compiler/backends/cpu/step/StepFunction.h"
+#include "compiler/backends/cpu/isa/Architecture.h"
 
 #include <cmath>
 #include <cstring>
 #include <random>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 using namespace mlir;
 using namespace ortc::cpu;
@@ -260,7 +257,7 @@ TEST(MathExpansionTest, PortableBitsAreEqualOnAllTargets) {
 TEST(MathExpansionTest, FastBitsAreEqualOnTargetsWithFma) {
   std::vector<std::vector<uint32_t>> bits;
   for (const Target &target : runnableTargets())
-    if (target.hasFma)
+    if (target.has(Instruction::FusedMultiplyAdd))
       bits.push_back(bitsOn(target, Numerics::Fast));
   for (size_t i = 1; i < bits.size(); ++i)
     EXPECT_TRUE(bits[0] == bits[i]);
@@ -295,14 +292,10 @@ TEST(MathExpansionTest, NarrowFloatsConvertExactly) {
       for (int k = 0; k < 65536; ++k)
         x[k] = uint16_t(k);
       void *args[] = {x.begin(), w.begin(), y.begin()};
-#if defined(__x86_64__)
-      unsigned mode = _mm_getcsr();
-      _mm_setcsr(mode | kDenormalsAreZero);
-#endif
-      blob.kernel("convert")(args, 0, 0);
-#if defined(__x86_64__)
-      _mm_setcsr(mode);
-#endif
+      {
+        DenormalsAreZeroHere mode;
+        blob.kernel("convert")(args, 0, 0);
+      }
       for (int k = 0; k < 65536; ++k) {
         int exponent = brain ? k >> 7 & 0xff : k >> 10 & 0x1f, mantissa = brain ? k & 0x7f : k & 0x3ff;
         if (exponent == (brain ? 0xff : 0x1f) && mantissa) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <gtest/gtest.h>
 
+#include "compiler/backends/cpu/Target.h"
 #include "compiler/backends/cpu/step/StepFunction.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -32,7 +33,8 @@ plan.program @p "predict" binding 0 bytes 64 peak 64 source_peak 64 order_bound 
     llvm::StringMap<cpu::StepKernel> kernels;
     kernels["k"].symbol = "k_entry";
     module = ModuleOp::create(UnknownLoc::get(&context));
-    cpu::createStepFunction(*module, *source->getOps<plan::ProgramOp>().begin(), "step", kernels);
+    cpu::createStepFunction(*module, *source->getOps<plan::ProgramOp>().begin(), "step", kernels,
+                            *cpu::findTarget("x86-64")->isa.architecture);
     EXPECT_TRUE(succeeded(verify(*module)));
     std::vector<size_t> calls;
     for (auto function : module->getOps<LLVM::LLVMFuncOp>())

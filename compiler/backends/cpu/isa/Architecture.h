@@ -1,0 +1,84 @@
+// What differs between architectures in generated code: object format, frames, modes and special instructions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/backends/cpu/isa/Isa.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/StringRef.h"
+
+#include "ortc/format.h"
+
+#include <optional>
+
+namespace llvm {
+class MachineFrameInfo;
+}
+
+namespace ortc::cpu {
+
+struct BlockProduct;
+
+/// One object per architecture, in a folder of its own beside this file. Stateless: any thread may use it.
+class Architecture {
+public:
+  virtual ~Architecture() = default;
+
+  virtual ortc_architecture format() const = 0; ///< what the artifact calls it
+  virtual llvm::StringRef name() const = 0;     ///< in messages
+
+  /// The features of this machine in the bits of `Isa::requiredFeatures`. Nothing when it is of another architecture.
+  virtual std::optional<uint64_t> hostFeatures() const = 0;
+
+  // Objects are ELF.
+
+  virtual uint16_t elfMachine() const = 0;
+  virtual uint8_t codeFiller() const = 0; ///< between functions: a trap
+  enum class Relocated { Done, TooFar, NotRelative };
+  /// Writes `distance` (target + addend - place) at `place` as ELF relocation `type` wants it.
+  virtual Relocated relocate(uint64_t type, int64_t distance, uint8_t *place) const = 0;
+
+  // Calling convention.
+
+  /// The most that a frame takes whose alignment is above the stack's, from the stack pointer before the call down.
+  /// Nothing when the layout of such frames is not known. `returnAddress`: its bytes on the stack.
+  virtual std::optional<uint64_t> findAlignedFrame(const llvm::MachineFrameInfo &info, uint64_t stackAlign,
+                                                   uint64_t returnAddress) const = 0;
+
+  // Code, all at the insertion point.
+
+  /// Makes denormal numbers count as zero on this thread, and returns what `emitRestoreMode` needs. At the start of a
+  /// function.
+  virtual mlir::Value emitDenormalsAreZero(mlir::OpBuilder &builder, mlir::Location loc) const = 0;
+  virtual void emitRestoreMode(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value saved) const = 0;
+
+  /// x * 2^n for integral n of the type of x, rounded once; null for types that the instruction does not take. Only
+  /// where an Isa has Instruction::Scaling.
+  virtual mlir::Value emitScaling(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x,
+                                  mlir::Value n) const;
+
+  // The matrix unit (contraction/MatrixUnit.h has its tiles). Only where an Isa has Instruction::MatrixUnit.
+
+  /// Readies the unit of this thread; `configuration` is a buffer of at least 16 words. Before the first product of a
+  /// chunk.
+  virtual void emitUnitBegin(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value configuration) const;
+  /// Gives it back. After the last product of a chunk.
+  virtual void emitUnitEnd(mlir::OpBuilder &builder, mlir::Location loc) const;
+  virtual void emitBlockProduct(mlir::OpBuilder &builder, mlir::Location loc,
+                                const BlockProduct &product) const;
+};
+
+/// While it lives, denormal numbers count as zero on the thread that runs this program, as they do in kernels.
+class DenormalsAreZeroHere {
+public:
+  DenormalsAreZeroHere();
+  ~DenormalsAreZeroHere();
+  DenormalsAreZeroHere(const DenormalsAreZeroHere &) = delete;
+  DenormalsAreZeroHere &operator=(const DenormalsAreZeroHere &) = delete;
+
+private:
+  uint64_t before = 0;
+};
+
+} // namespace ortc::cpu

@@ -1,0 +1,31 @@
+// What x86-64 machines are taken to be. Tiles, chunks and thresholds were measured kernel by kernel on servers with
+// AVX-512 and, for their narrower levels, on the same ones (docs/benchmarks.md). Rates are those of a server's core of
+// recent years: one 512-bit or two 256-bit fused multiply-adds a cycle at 3.5 GHz.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/cpu/isa/x86/X86.h"
+
+namespace ortc::cpu::x86 {
+
+MachineModel makeMachine(const Isa &isa) {
+  constexpr double kClock = 3.5e9, kKiB = 1024;
+  int64_t lanes = isa.lanes(32);
+  MachineModel machine;
+  // Multiplications and additions on two units below 8 lanes. From there on fused ones: two of 8 lanes or one of 16.
+  machine.core.flopRate = kClock * (lanes >= 8 ? 32 : 2.0 * static_cast<double>(lanes));
+  machine.core.rates = {{32 * kKiB, 200e9},      {512 * kKiB, 80e9},       {2048 * kKiB, 50e9},
+                        {8 * kKiB * kKiB, 30e9}, {64 * kKiB * kKiB, 25e9}, {1024 * kKiB * kKiB, 20e9}};
+  if (isa.vectorRegisters < 32)
+    return machine;
+  machine.l2Bytes = 1 << 20;
+  machine.tiles.accumulators = 24;
+  machine.tiles.convVectors = 4;
+  // With 32 registers no choice of tiles depends on where vectors come from.
+  machine.tiles.farVectorCycles = machine.tiles.vectorCycles;
+  machine.contraction.laneChunk = 256;
+  // With 16 registers, six rows of a tile find a line again in the first-level cache unless all lines meet in one of
+  // its sets.
+  machine.contraction.gatheredStride = 1024;
+  return machine;
+}
+
+} // namespace ortc::cpu::x86

@@ -1,0 +1,31 @@
+// x86-64: its levels and the code that only it has.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/backends/cpu/Target.h"
+#include "compiler/backends/cpu/isa/Architecture.h"
+
+namespace ortc::cpu::x86 {
+
+const Architecture &architecture();
+
+// Levels, without names: SSE2; AVX2 with fused multiply-add; AVX-512 with masks and 32 registers.
+Target makeV1();
+Target makeV3();
+Target makeV4();
+
+/// This machine: its features as far as the artifact format knows them, tuned for its CPU. Nothing on other machines.
+std::optional<Target> makeNative();
+
+/// Figures for cores with the vectors of `isa` (Machine.cpp has their sources).
+MachineModel makeMachine(const Isa &isa);
+
+/// Architecture::hostFeatures.
+std::optional<uint64_t> findHostFeatures();
+
+// The matrix unit (MatrixUnit.cpp): AMX.
+void emitUnitBegin(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value configuration);
+void emitUnitEnd(mlir::OpBuilder &builder, mlir::Location loc);
+void emitBlockProduct(mlir::OpBuilder &builder, mlir::Location loc, const BlockProduct &product);
+
+} // namespace ortc::cpu::x86

@@ -1,0 +1,63 @@
+// The constants that decide in which order numbers are summed.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Bits depend on these, so they depend on shapes only. They are the same for every target, every machine and any
+// number of workers, and none may move into a model of a machine. Some were chosen with caches in view, but another
+// machine must not choose again. To change one is to change results.
+#pragma once
+
+#include <cstdint>
+
+namespace ortc::kernels {
+
+// Loops.
+
+/// Lanes of a vector in reductions, whatever the target: the tree of a sum depends on it.
+inline constexpr int64_t kReductionLanes = 16;
+/// Vectors that a reduction along the lanes keeps apart.
+inline constexpr int64_t kReductionVectors = 2;
+/// Rows that the innermost loop of a reduction adds up before it joins their sum with the rest. The same for
+/// all programs, since the order of sums must not depend on what was fused with them.
+inline constexpr int64_t kReductionBlock = 16;
+
+// Contractions and convolutions.
+
+/// Lanes that run along k in scalar products, whatever the target.
+inline constexpr int64_t kDotLanes = 16;
+/// The depth of a block of k.
+inline constexpr int64_t kContractionDepth = 512;
+/// The depth of one block of many where rows are gathered too: long runs of the source, in a block that
+/// leaves the other one its place in the cache.
+inline constexpr int64_t kGatheredContractionDepth = 384;
+/// Products of a dense convolution's element that are summed in registers before the sum is put aside: with a panel of
+/// two vectors, half of a first-level cache. As many as `kWholeConvDepth` are summed in one go.
+inline constexpr int64_t kConvDepth = 256, kWholeConvDepth = 640;
+
+// The matrix unit, whose sums have other bits than fused multiply-adds: where it is used depends on shapes only, too.
+
+/// Depth of a block: what a block of packed columns in the second-level cache allows.
+inline constexpr int64_t kMatrixUnitDepth = 768;
+/// Multiply-adds a cycle of the unit.
+inline constexpr double kUnitMacs = 46;
+/// Multiply-adds a cycle of vectors, and where vectors are not packed.
+inline constexpr double kVectorMacs = 24, kInPlaceMacs = 28;
+/// Cycles to pack an element that lies as the unit wants it, and any other element.
+inline constexpr double kUnitPackCycles = 0.8, kUnitTransposeCycles = 1.1;
+/// Cycles to hand a sum to the epilogue.
+inline constexpr double kUnitSumCycles = 1;
+
+// Reductions that are cut before kernels are made.
+
+/// Independent pieces that a large reduction should have, and elements that each should have at least.
+inline constexpr int64_t kReducedPieces = 16, kReducedPieceElements = 4096;
+/// Columns that one piece of a reduction over leading dimensions covers.
+inline constexpr int64_t kReducedColumns = 64;
+/// Parts of the batch that a filter gradient is cut in, positions of the gradient that a part has at least,
+/// and elements of the filter at most: larger ones have results enough.
+inline constexpr int64_t kFilterGradParts = 4, kFilterGradPartPositions = 1024, kSmallFilter = 10240;
+/// Tensors of so many elements leave the caches between two readings: their moments are those of blocks.
+inline constexpr int64_t kLargeMoments = 1 << 19;
+/// Elements of a block of moments for each of its results, at most and at least.
+inline constexpr int64_t kMomentsBlock = 256, kLeastMomentsBlock = 32;
+
+} // namespace ortc::kernels

@@ -1,0 +1,119 @@
+// Every target of the table has a description and a machine model that fit each other.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/cpu/Target.h"
+#include "compiler/backends/cpu/isa/Architecture.h"
+
+#include "llvm/BinaryFormat/ELF.h"
+#include "llvm/TargetParser/Triple.h"
+
+#include <gtest/gtest.h>
+#include <set>
+
+using namespace ortc::cpu;
+
+namespace {
+
+std::vector<Target> allTargets() {
+  std::vector<Target> targets;
+  for (llvm::StringRef name : targetNames())
+    targets.push_back(findTarget(name).value());
+  if (auto native = findTarget("native"))
+    targets.push_back(*native);
+  return targets;
+}
+
+TEST(IsaTest, NamesAreThoseOfTheTableAndDiffer) {
+  std::set<std::string> names;
+  for (llvm::StringRef name : targetNames()) {
+    EXPECT_EQ(findTarget(name)->name, name);
+    EXPECT_TRUE(names.insert(name.str()).second) << name.str();
+  }
+  EXPECT_FALSE(names.count("native")); // it has a meaning of its own
+  EXPECT_FALSE(names.count("host"));
+  EXPECT_FALSE(findTarget("x86-64-v9"));
+}
+
+TEST(IsaTest, RegistersAreWholeVectorsOfAllElements) {
+  for (const Target &target : allTargets()) {
+    SCOPED_TRACE(target.name);
+    EXPECT_EQ(target.isa.vectorBits % 128, 0);
+    EXPECT_EQ(target.lanes(32), 2 * target.lanes(64));
+    EXPECT_GE(target.lanes(64), 2);
+    // Sums, a vector of B, a broadcast of A and a product are in registers together.
+    EXPECT_LE(target.machine.tiles.accumulators + 3, target.isa.vectorRegisters);
+    EXPECT_LE(target.machine.tiles.convVectors, target.machine.tiles.accumulators);
+  }
+}
+
+TEST(IsaTest, ArchitecturesAgreeWithTheirTriples) {
+  for (const Target &target : allTargets()) {
+    SCOPED_TRACE(target.name);
+    ASSERT_TRUE(target.isa.architecture);
+    llvm::Triple triple(target.isa.triple);
+    EXPECT_TRUE(triple.isOSBinFormatELF());
+    EXPECT_NE(triple.getArch(), llvm::Triple::UnknownArch);
+    EXPECT_EQ(triple.getArch() == llvm::Triple::x86_64,
+              target.isa.architecture->format() == ORTC_ARCH_X86_64);
+    EXPECT_NE(target.isa.architecture->elfMachine(), llvm::ELF::EM_NONE);
+  }
+}
+
+TEST(IsaTest, LaterTargetsOfAnArchitectureCanMore) {
+  // The loader takes the last one that it can run.
+  std::vector<Target> targets = allTargets();
+  for (size_t i = 0; i < targetNames().size(); ++i)
+    for (size_t j = 0; j < i; ++j) {
+      const Isa &earlier = targets[j].isa, &later = targets[i].isa;
+      if (earlier.architecture != later.architecture)
+        continue;
+      EXPECT_EQ(earlier.requiredFeatures & ~later.requiredFeatures, 0u) << targets[i].name;
+      EXPECT_EQ(earlier.instructions & ~later.instructions, 0u) << targets[i].name;
+      EXPECT_LE(earlier.vectorBits, later.vectorBits) << targets[i].name;
+    }
+}
+
+TEST(IsaTest, OnlyWhatThisMachineHasRunsHere) {
+  auto native = findTarget("native");
+  if (!native)
+    GTEST_SKIP() << "no architecture of the table is this machine's";
+  EXPECT_TRUE(canRunHere(*native));
+  EXPECT_TRUE(canRunHere(*findTarget(targetNames().front())));
+  native->isa.requiredFeatures = ~uint64_t(0);
+  EXPECT_FALSE(canRunHere(*native));
+}
+
+TEST(IsaTest, InstructionsAreIndependent) {
+  Isa isa;
+  for (Instruction own : {Instruction::FusedMultiplyAdd, Instruction::Rounding, Instruction::Scaling,
+                          Instruction::MatrixUnit}) {
+    EXPECT_FALSE(isa.has(own));
+    isa.set(own);
+    EXPECT_TRUE(isa.has(own));
+    EXPECT_EQ(llvm::popcount(isa.instructions), 1);
+    isa.set(own, false);
+  }
+  EXPECT_EQ(isa.instructions, 0u);
+}
+
+TEST(MachineModelTest, FiguresAreThoseOfAMachine) {
+  for (const Target &target : allTargets()) {
+    SCOPED_TRACE(target.name);
+    const MachineModel &machine = target.machine;
+    EXPECT_GE(machine.l2Bytes, 64 << 10);
+    EXPECT_GT(machine.core.flopRate, 0);
+    ASSERT_FALSE(machine.core.rates.empty());
+    for (size_t i = 1; i < machine.core.rates.size(); ++i) {
+      EXPECT_GT(machine.core.rates[i].bytes, machine.core.rates[i - 1].bytes);
+      EXPECT_LE(machine.core.rates[i].bytesPerSecond, machine.core.rates[i - 1].bytesPerSecond);
+    }
+    EXPECT_GE(machine.tiles.farVectorCycles, machine.tiles.vectorCycles);
+    EXPECT_GT(machine.tiles.macsPerCycle, 0);
+    EXPECT_GT(machine.tiles.loadsPerCycle, 0);
+    EXPECT_GE(machine.contraction.packedShare, 1);
+    EXPECT_LE(machine.matrixUnit.laneBlock, machine.matrixUnit.lanes);
+    // A chunk is worth handing out where a kernel is.
+    EXPECT_GE(machine.parallel.contractionFlops / machine.parallel.flopRate, machine.parallel.serialSeconds);
+  }
+}
+
+} // namespace
