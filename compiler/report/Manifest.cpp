@@ -42,7 +42,8 @@ static Json describeLoss(const CompileOptions &options, const CompileFacts &fact
   }
   const Settings settings = train::settingsOf(spec);
   for (const Key &key : train::findLoss(spec.name)->keys) // labels say whether they are probabilities
-    if (!hasClasses || (StringRef(key.name) != train::kAxis && StringRef(key.name) != train::kProbabilities))
+    if (!hasClasses ||
+        (key.name != std::string(train::kAxis) && key.name != std::string(train::kProbabilities)))
       loss[key.name] = toJson(settings.get(key.name));
   loss["label"] = hasClasses ? (facts.labelIsIndices ? "indices" : "probabilities") : "values";
   return loss;

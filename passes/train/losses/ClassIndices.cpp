@@ -12,7 +12,7 @@ namespace ortc::train {
 
 using nn::TensorBuilder;
 
-Key axisKey() { return {kAxis, int64_t(1), kWhole, "axis of the classes; negative: from the end"}; }
+Key axisKey() { return {kAxis, int64_t(1), kWhole, "axis of the classes, negative ones from the end"}; }
 Key ignoreIndexKey() { return {kIgnoreIndex, int64_t(-100), kWhole, "labels of this value take no part"}; }
 
 Value averageOverClasses(const LossOperands &operands, Value logProbability, double smoothing) {

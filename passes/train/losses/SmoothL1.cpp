@@ -21,7 +21,7 @@ static Value build(const LossOperands &operands) {
 
 const LossDefinition kSmoothL1Loss = {
     .name = "smooth_l1",
-    .meaning = "the mean of d^2 / (2 beta) for differences |d| < beta, of |d| - beta / 2 for others",
+    .meaning = "the mean of d^2 / (2 beta) for differences d below beta, of d - beta / 2 for others",
     .keys = {{kBeta, 1.0, kPositive, "the difference from which on it is linear"}},
     .build = build};
 

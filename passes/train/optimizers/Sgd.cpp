@@ -34,7 +34,7 @@ const OptimizerDefinition kSgdOptimizer = {
     .keys = {lrKey(1e-3),
              momentumKey(),
              weightDecayKey(0, "added to the gradient, times the parameter"),
-             {kNesterov, false, kSwitch, "the step looks ahead; needs a momentum"}},
+             {kNesterov, false, kSwitch, "the step looks ahead, with a momentum only"}},
     .contradict = contradict,
     .states = {{kBuffer, hasMomentum}},
     .update = update};
