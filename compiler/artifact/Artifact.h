@@ -51,8 +51,8 @@ struct Entry {
 };
 
 struct Code {
-  std::string name; ///< e.g. "x86-64-v3"
-  ortc_architecture architecture = ORTC_ARCH_X86_64;
+  std::string name; ///< as --target has it
+  ortc_architecture architecture = ORTC_ARCH_NONE;
   uint64_t features = 0; ///< bits of the architecture's enum in ortc/format.h
   Bytes bytes;           ///< a blob (ortc/call.h)
 };

@@ -163,7 +163,7 @@ bool addTarget(std::string_view name, CompileOptions &options, bool &first, std:
     options.targets.clear();
   first = false;
   if (name.empty()) {
-    error = "a target needs a name, e.g. host, native or x86-64-v3";
+    error = "a target needs a name, e.g. host or native";
     return false;
   }
   if (std::find(options.targets.begin(), options.targets.end(), name) != options.targets.end()) {
