@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Compile.h"
 #include "ortc/ortc.h"
+#include "passes/train/Optimizers.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +19,7 @@ int main(int argc, char **argv) {
   options.targets = {"native"};
   std::string error;
   if (!ortc::addShapes("batch=64", options, error) ||
-      !ortc::parseOptimizer("sgd:lr=0.1", options.optimizer, error))
+      !ortc::train::parseOptimizer("sgd:lr=0.1", options.optimizer, error))
     return fail(error.c_str());
   ortc::Expected<ortc::driver::Compiled> compiled = ortc::driver::compile(options);
   if (!compiled)

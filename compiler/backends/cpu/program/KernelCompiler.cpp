@@ -6,6 +6,7 @@
 
 #include "compiler/artifact/ArtifactReader.h"
 #include "compiler/backends/cpu/KernelGenerator.h"
+#include "compiler/backends/cpu/isa/Architecture.h"
 #include "compiler/backends/cpu/object/BlobLoader.h"
 #include "compiler/backends/cpu/object/Lowering.h"
 #include "compiler/backends/cpu/step/StepFunction.h"

@@ -33,7 +33,7 @@ State state;
 struct sigaction previousAction;
 
 /// An instruction with a VEX prefix of three bytes.
-struct Instruction {
+struct TileInstruction {
   unsigned prefix = 0; ///< 0 none, 1 66, 2 F3, 3 F2
   unsigned opcode = 0;
   unsigned reg = 0, rm = 0, third = 0; ///< numbers of registers
@@ -49,7 +49,7 @@ uint64_t registerOf(const gregset_t &registers, unsigned number) {
 }
 
 /// Reads the instruction at `code`; false when it is none of opcode map 0F38 with 128 bits and W = 0.
-bool decode(const uint8_t *code, const gregset_t &registers, Instruction &result) {
+bool decode(const uint8_t *code, const gregset_t &registers, TileInstruction &result) {
   if (code[0] != 0xc4 || (code[1] & 0x1f) != 2 || (code[2] & 0x84) != 0)
     return false;
   unsigned extendReg = code[1] & 0x80 ? 0 : 8, extendIndex = code[1] & 0x40 ? 0 : 8,
@@ -118,13 +118,13 @@ bool configure(const uint8_t *bytes) {
 bool isUsable(unsigned tile) { return state.isConfigured && tile < kTiles && state.tiles[tile].rows != 0; }
 
 /// TILELOADD: what a row does not fill is zero.
-void load(Tile &tile, const Instruction &from) {
+void load(Tile &tile, const TileInstruction &from) {
   std::memset(tile.data, 0, sizeof(tile.data));
   for (unsigned row = 0; row < tile.rows; ++row)
     std::memcpy(tile.data[row], at<const void>(from.address + row * from.stride), tile.bytes);
 }
 
-void store(const Tile &tile, const Instruction &to) {
+void store(const Tile &tile, const TileInstruction &to) {
   for (unsigned row = 0; row < tile.rows; ++row)
     std::memcpy(at<void>(to.address + row * to.stride), tile.data[row], tile.bytes);
 }
@@ -171,7 +171,7 @@ bool multiply(unsigned sumTile, unsigned rowTile, unsigned columnTile) {
 }
 
 /// Carries out one instruction; false when the processor would refuse it, too.
-bool carryOut(const Instruction &i) {
+bool carryOut(const TileInstruction &i) {
   bool hasPitch = i.hasMemory && i.hasIndex;
   switch (i.opcode << 4 | i.prefix) {
   case 0x490: // LDTILECFG, TILERELEASE
@@ -210,7 +210,7 @@ void onIllegalInstruction(int, siginfo_t *, void *context) {
   uint64_t before = static_cast<uint64_t>(machine.gregs[REG_RIP]), place = before;
   for (bool goesOn = true; goesOn;) {
     machine.gregs[REG_RIP] = static_cast<greg_t>(place);
-    Instruction instruction;
+    TileInstruction instruction;
     goesOn = decode(at<const uint8_t>(place), machine.gregs, instruction) && carryOut(instruction);
     if (goesOn)
       place += instruction.length;
