@@ -13,8 +13,8 @@
 #include "test/host/data_files.h"
 
 using ortc::ExitCode;
-using ortc::host::test::readFile;
 using ortc::artifact::OutputFolder;
+using ortc::host::test::readFile;
 
 namespace fs = std::filesystem;
 

@@ -1,5 +1,5 @@
-// f32 products on a matrix unit that multiplies bf16. Every number is the exact sum of three bf16 numbers, and six of the
-// nine products of their parts make a product as exact as f32's own (docs/decisions/0009-matrix-unit.md). An
+// f32 products on a matrix unit that multiplies bf16. Every number is the exact sum of three bf16 numbers, and six of
+// the nine products of their parts make a product as exact as f32's own (docs/decisions/0009-matrix-unit.md). An
 // Architecture emits the products.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
