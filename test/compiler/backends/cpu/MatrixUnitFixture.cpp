@@ -222,13 +222,13 @@ void onIllegalInstruction(int, siginfo_t *, void *context) {
 } // namespace
 
 MatrixUnit::MatrixUnit() : target(*findTarget("native")) {
-  if (target.has(Instruction::MatrixUnit))
+  if (target.has(cpu::Instruction::MatrixUnit))
     return;
   software = true;
   target = runnableTargets().back();
   target.name += " with tiles in software";
   target.isa.features += target.isa.features.empty() ? "+amx-tile,+amx-bf16" : ",+amx-tile,+amx-bf16";
-  target.isa.set(Instruction::MatrixUnit);
+  target.isa.set(cpu::Instruction::MatrixUnit);
   state = State();
   struct sigaction action = {};
   action.sa_sigaction = onIllegalInstruction;

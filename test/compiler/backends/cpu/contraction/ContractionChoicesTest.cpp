@@ -206,6 +206,27 @@ TEST(ContractionChoicesTest, PortableTilesHaveARegisterForTheProduct) {
   }
 }
 
+TEST(ContractionChoicesTest, NoMachineDecidesAboutTheOrderOfSums) {
+  KernelModule m;
+  const Target usual = *findTarget("x86-64-v3");
+  Target small = usual;
+  small.machine.l2Bytes = 64 << 10;
+  small.machine.tiles.accumulators = 4;
+  small.machine.contraction.laneChunk = 64;
+  small.machine.contraction.gatheredStride = 64;
+  small.machine.parallel.contractionFlops = 1000;
+  small.workers = 7;
+  bool isCutOtherwise = false;
+  for (int64_t k : {40, 600, 5000}) {
+    ContractionSpec spec = specOf({300, 1000, k}, m.builder.getF32Type());
+    ContractionPlan plan = planContraction(spec, usual), other = planContraction(spec, small);
+    EXPECT_EQ(plan.kBlock, other.kBlock);
+    EXPECT_EQ(plan.kBlockCount, other.kBlockCount);
+    isCutOtherwise |= !(choiceOf(plan) == choiceOf(other));
+  }
+  EXPECT_TRUE(isCutOtherwise); // the models are different ones
+}
+
 TEST(ContractionChoicesTest, ImbalanceIsTheBusiestWorkersShare) {
   EXPECT_DOUBLE_EQ(findImbalance(std::vector<int64_t>{4, 4}, 2), 1);
   EXPECT_DOUBLE_EQ(findImbalance(std::vector<int64_t>{6, 2}, 2), 1.5);
