@@ -30,6 +30,15 @@ TEST(CheckTest, PassesModelsThatAreRight) {
   }
 }
 
+TEST(CheckTest, PassesLossesOfValues) {
+  for (const char *loss : {"kl_div", "kl_div:log_target=1", "smooth_l1:beta=0.5", "bce_with_logits"}) {
+    Outcome outcome =
+        runTool({"check", ZooEntry("mlp-digits").model(), "--shape", "batch=4", "--loss", loss});
+    EXPECT_EQ(outcome.status, 0) << loss << "\n" << outcome.text << outcome.errors;
+    EXPECT_TRUE(has(outcome, " right: ")) << outcome.text;
+  }
+}
+
 TEST(CheckTest, TakesDataAndRepeatsItself) {
   Outcome once = check("mlp-digits", {"--data", ZooEntry("mlp-digits").data(), "--seed", "3"});
   Outcome again = check("mlp-digits", {"--data", ZooEntry("mlp-digits").data(), "--seed", "3"});
