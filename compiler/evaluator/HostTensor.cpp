@@ -93,6 +93,8 @@ void HostTensor::write(char *data) const {
   Type element = type.getElementType();
   int64_t stride = strideOf(element);
   auto store = [&](int64_t i, const auto &value) { std::memcpy(data + i * stride, &value, stride); };
+  if (size() == 0)
+    return; // there may be no memory at all
   if (element.isF64()) {
     std::memcpy(data, floats.data(), floats.size() * sizeof(double));
   } else if (element.isF32()) {

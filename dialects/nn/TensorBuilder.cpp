@@ -22,7 +22,10 @@ Value TensorBuilder::constant(RankedTensorType type, double value) {
     number.convert(floating.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
     attribute = DenseElementsAttr::get(type, number);
   } else {
-    APInt number(64, static_cast<uint64_t>(static_cast<int64_t>(value)));
+    // What 64 bits do not hold is the nearest number that they do.
+    llvm::APSInt number(64, /*isUnsigned=*/false);
+    bool isExact;
+    APFloat(value).convertToInteger(number, APFloat::rmTowardZero, &isExact);
     attribute = DenseElementsAttr::get(type, number.sextOrTrunc(element.getIntOrFloatBitWidth()));
   }
   return arith::ConstantOp::create(*this, attribute);

@@ -261,6 +261,10 @@ LogicalResult variadic(Node &n) {
 }
 
 LogicalResult clipByAttributes(Node &n) {
+  if (!n.isFloat(0))
+    return n.refuse(
+        "bounds that are attributes are for floating-point inputs; those of integers are operands, from "
+        "opset 11 on");
   Value low = n.hasAttribute("min") ? n.b.constantLike(n[0], n.getFloat("min", 0)) : Value();
   Value high = n.hasAttribute("max") ? n.b.constantLike(n[0], n.getFloat("max", 0)) : Value();
   return n.yield(clip(n.b, n[0], low, high));
