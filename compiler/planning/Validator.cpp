@@ -32,6 +32,8 @@ public:
 private:
   static Status refuse(std::string why) { return {Code::kInvalidPlan, std::move(why)}; }
   std::string step(StepId s) const {
+    if (problem.steps.empty())
+      return "a problem without steps"; // whose buffers meet all the same
     return "step " + std::to_string(s) + " '" + problem.steps[s].name + "'";
   }
   std::string buffer(BufferId b) const {
