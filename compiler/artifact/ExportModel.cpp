@@ -139,10 +139,7 @@ Status exportModel(const ExportOptions &options) {
   std::string text;
   if (!model.SerializeToString(&text))
     return Status::failure(options.output + ": the model cannot be written");
-  host::AtomicFile file(options.output);
-  ORTC_TRY(file.open());
-  ORTC_TRY(file.write(text));
-  ORTC_TRY(file.commit());
+  ORTC_TRY(host::writeFile(options.output, text));
   host::Reporter(options.quiet)
       .line("wrote " + options.output + ": " + host::formatBytes(text.size()) + ", " +
             host::formatCount(filled, "tensor") + " from " +

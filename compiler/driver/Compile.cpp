@@ -115,13 +115,12 @@ private:
 
 Status Compilation::runPhase(const pipeline::Phase &phase, Run run) {
   auto begun = std::chrono::steady_clock::now();
-  if (extras.progress)
-    extras.progress(phase.work);
+  extras.progress(phase.work);
   ORTC_TRY((this->*run)());
   compiled.phases.push_back(
       {phase.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()});
   ORTC_TRY(checkModelFiles());
-  return extras.afterPhase ? extras.afterPhase(phase.name, compiled.getIR()) : Status();
+  return extras.afterPhase(phase.name, compiled.getIR());
 }
 
 Status Compilation::legalizeAll() {
@@ -304,7 +303,7 @@ Expected<Compiled> Compilation::run() {
                                   &Compilation::entries, &Compilation::fuse,          &Compilation::place,
                                   &Compilation::code};
   auto runAll = [&]() -> Status {
-    ORTC_TRY(checkRequest(options, extras.tuning));
+    ORTC_TRY(checkPhase(options, extras.tuning));
     ORTC_TRY(codeMaker.prepare());
     for (auto [phase, run] : llvm::zip_equal(pipeline::getPhases(), kRuns)) {
       ORTC_TRY(runPhase(phase, run));
@@ -314,8 +313,7 @@ Expected<Compiled> Compilation::run() {
     describePrograms();
     if (!options.compileTo.empty())
       return Status();
-    if (extras.progress)
-      extras.progress("writing the artifact");
+    extras.progress("writing the artifact");
     return assemble();
   };
   if (Status outcome = runAll(); !outcome.isOk())

@@ -11,22 +11,26 @@
 
 namespace ortc::driver {
 
-/// What a caller may want besides the artifact, and what it may want to be told. Functions may be empty; a Status
-/// that is not fine ends the compilation.
+/// What a caller may want besides the artifact, and what it may want to be told. A Status that is not fine ends the
+/// compilation.
 struct CompileExtras {
   TuneOptions tuning;       ///< files of it are read, and written as soon as something was measured
   bool keepsParts = false;  ///< Compiled::parts
   bool budgetCurve = false; ///< plans also tell what smaller memory budgets would cost
   /// What begins: "fusing kernels".
-  std::function<void(const std::string &what)> progress;
+  std::function<void(const std::string &what)> progress = [](const std::string &) {};
   /// The model was read; its external data, too, is known.
-  std::function<Status(const frontend::Model &model)> afterReading;
+  std::function<Status(const frontend::Model &model)> afterReading = [](const frontend::Model &) {
+    return Status();
+  };
   /// A phase has ended. `place` may end twice where kernels are measured.
-  std::function<Status(const char *phase, mlir::ModuleOp ir)> afterPhase;
+  std::function<Status(const char *phase, mlir::ModuleOp ir)> afterPhase = [](const char *, mlir::ModuleOp) {
+    return Status();
+  };
 };
 
-/// Whether the options name phases and targets that there are, and go with each other. compile() asks as well; callers
-/// that have more to check ask first.
+/// Whether the options name phases and targets that there are, and go with each other. compile() refuses the same;
+/// callers that have more to check ask first.
 Status checkRequest(const CompileOptions &options, const TuneOptions &tuning);
 
 /// Compiles as the options say: up to the phase `compileTo`, or else to an artifact. Reads the model and files that it

@@ -7,6 +7,7 @@
 #include "compiler/pipeline/Phases.h"
 #include "compiler/pipeline/Pipelines.h"
 #include "compiler/tuning/TuneKernels.h"
+#include "host/data/atomic_file.h"
 
 #include <sched.h>
 #include <thread>
@@ -45,8 +46,7 @@ Status CodeMaker::place() {
 
 Status CodeMaker::placeOutlined() {
   ORTC_TRY(survey());
-  if (extras.progress)
-    extras.progress(pipeline::getPhases()[pipeline::findPhase("place")].work);
+  extras.progress(pipeline::getPhases()[pipeline::findPhase("place")].work);
   pipeline::PlaceOptions how{options.memoryBudget.value_or(UINT64_MAX), extras.budgetCurve};
   ORTC_TRY(
       diagnostics.run(*compiled.program, [&](OpPassManager &passes) { pipeline::buildPlace(passes, how); }));
@@ -60,7 +60,7 @@ Status CodeMaker::survey() {
   const bool compiles = options.compileTo.empty() || options.compileTo == "code";
   made.assign(targets.size(), {});
   for (auto [number, target] : llvm::enumerate(targets)) {
-    if (compiles && extras.progress)
+    if (compiles)
       extras.progress("making code for " + target.name +
                       (targets.size() > 1
                            ? ", " + std::to_string(number + 1) + " of " + std::to_string(targets.size()) +
@@ -86,8 +86,7 @@ Status CodeMaker::code() {
   // Other kernels take other scratch.
   compiled.program = std::move(outlined);
   ORTC_TRY(placeOutlined());
-  if (extras.afterPhase)
-    ORTC_TRY(extras.afterPhase("place", *compiled.program));
+  ORTC_TRY(extras.afterPhase("place", *compiled.program));
   return linkAll();
 }
 
@@ -116,14 +115,13 @@ cpu::KernelOptions CodeMaker::kernelOptions(const cpu::Target &target) const {
 Status CodeMaker::saveTuned() {
   const std::string path = extras.tuning.path();
   std::string why;
-  bool isSaved = tuned.read(path, /*mayBeMissing=*/true, why) && report::writeFile(path, tuned.write(), why);
-  return isSaved ? Status() : Status::failure(why);
+  return tuned.read(path, /*mayBeMissing=*/true, why) ? host::writeFile(path, tuned.write())
+                                                      : Status::failure(why);
 }
 
 /// Measures what the cache does not know yet.
 Status CodeMaker::tuneFor(const cpu::TargetCode &code, bool &isFaster) {
-  if (extras.progress)
-    extras.progress("measuring kernels for " + code.target.name);
+  extras.progress("measuring kernels for " + code.target.name);
   tuning::TuneResult result;
   std::string why;
   if (!tuning::tuneKernels(*compiled.program, compiled.kernels, code, kernelOptions(code.target), tuned,

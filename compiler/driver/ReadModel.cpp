@@ -65,8 +65,7 @@ Status readModel(const CompileOptions &options, const Diagnostics &diagnostics,
   auto refuse = [&](const Status &outcome) { return diagnostics.refuse(outcome.getMessage()); };
   if (Status outcome = frontend::Model::load(options.model, compiled.model); !outcome.isOk())
     return refuse(outcome);
-  if (afterReading)
-    ORTC_TRY(afterReading(*compiled.model));
+  ORTC_TRY(afterReading(*compiled.model));
   compiled.facts.floatValues = countFloatValues(*compiled.model);
   frontend::SharingOptions sharing{options.untie, {}};
   for (const TieSpec &tie : options.ties)

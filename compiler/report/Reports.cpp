@@ -4,7 +4,6 @@
 
 #include "compiler/backends/cpu/program/KernelSurvey.h"
 #include "compiler/tuning/MeasureKernels.h"
-#include "host/data/atomic_file.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -106,18 +105,6 @@ std::string makeReport(const CompileFacts &facts, const std::vector<PhaseTime> &
   for (size_t i = 0; i < codes.size(); ++i)
     report["targets"].push_back(reportTarget(facts, codes[i], costs[i]));
   return report.dump(1) + "\n";
-}
-
-bool writeFile(const std::string &path, const std::string &contents, std::string &error) {
-  host::AtomicFile file(path);
-  auto write = [&]() -> Status {
-    ORTC_TRY(file.open());
-    ORTC_TRY(file.write(contents));
-    return file.commit();
-  };
-  Status outcome = write();
-  error = outcome.getMessage();
-  return outcome.isOk();
 }
 
 } // namespace ortc::report

@@ -34,7 +34,4 @@ bool findCosts(mlir::ModuleOp module, const kernels::ProgramKernels &kernels, co
 std::string makeReport(const CompileFacts &facts, const std::vector<PhaseTime> &phases,
                        const std::vector<cpu::TargetCode> &codes, const std::vector<KernelCosts> &costs);
 
-/// Writes a file; false with `error` when that fails.
-bool writeFile(const std::string &path, const std::string &contents, std::string &error);
-
 } // namespace ortc::report

@@ -144,4 +144,11 @@ void AtomicFile::drop() {
   descriptor = -1;
 }
 
+Status writeFile(const std::string &path, const std::string &contents) {
+  AtomicFile file(path);
+  ORTC_TRY(file.open());
+  ORTC_TRY(file.write(contents));
+  return file.commit();
+}
+
 } // namespace ortc::host

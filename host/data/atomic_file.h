@@ -47,4 +47,7 @@ private:
   HalfMade guard;
 };
 
+/// The whole of a file in one go.
+Status writeFile(const std::string &path, const std::string &contents);
+
 } // namespace ortc::host

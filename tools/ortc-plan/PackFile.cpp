@@ -115,12 +115,7 @@ private:
                            "; raise --capacity to that height, or --work to search longer");
   }
 
-  Status write() const {
-    host::AtomicFile out(options.output);
-    ORTC_TRY(out.open());
-    ORTC_TRY(out.write(writePacking(file, offsets)));
-    return out.commit();
-  }
+  Status write() const { return host::writeFile(options.output, writePacking(file, offsets)); }
 
   const PackOptions &options;
   PackingFile file;

@@ -8,6 +8,7 @@
 #include "compiler/report/MemoryReport.h"
 #include "compiler/report/MemoryText.h"
 #include "compiler/report/TrainChoices.h"
+#include "host/data/atomic_file.h"
 #include "host/text.h"
 #include "tools/ortc/OutputPaths.h"
 #include "tools/ortc/Progress.h"
@@ -22,11 +23,6 @@ using namespace mlir;
 
 namespace ortc::tool {
 
-static Status writeFile(const std::string &path, const std::string &contents) {
-  std::string why;
-  return report::writeFile(path, contents, why) ? Status() : Status::failure(why);
-}
-
 /// The IR after a phase, as a file of --dump-ir.
 static Status dumpIr(const std::string &folder, const char *phase, ModuleOp ir) {
   if (folder.empty())
@@ -38,7 +34,8 @@ static Status dumpIr(const std::string &folder, const char *phase, ModuleOp ir) 
   OpPrintingFlags flags;
   flags.elideLargeElementsAttrs(64).elideLargeResourceString(64);
   ir->print(stream, flags);
-  return writeFile(folder + "/" + std::to_string(pipeline::findPhase(phase)) + "-" + phase + ".mlir", text);
+  return host::writeFile(folder + "/" + std::to_string(pipeline::findPhase(phase)) + "-" + phase + ".mlir",
+                         text);
 }
 
 void printNotes(const std::vector<std::string> &notes, const std::vector<std::string> &warnings) {
@@ -58,7 +55,7 @@ static std::vector<report::MemoryPlan> listPlans(const report::CompileFacts &fac
 /// What --dump-buffers and --report ask for, as far as the phases that ran know it.
 static Status writeReports(const CompileOptions &options, driver::Compiled &compiled) {
   if (!options.dumpBuffers.empty())
-    ORTC_TRY(writeFile(options.dumpBuffers, report::makeBufferTable(listPlans(compiled.facts))));
+    ORTC_TRY(host::writeFile(options.dumpBuffers, report::makeBufferTable(listPlans(compiled.facts))));
   if (options.report.empty())
     return Status();
   std::vector<report::KernelCosts> costs;
@@ -67,8 +64,8 @@ static Status writeReports(const CompileOptions &options, driver::Compiled &comp
     if (!report::findCosts(*compiled.program, compiled.kernels, code, options, costs.emplace_back(), why))
       return Status::failure("--report: " + why);
   }
-  return writeFile(options.report,
-                   report::makeReport(compiled.facts, compiled.phases, compiled.codes, costs));
+  return host::writeFile(options.report,
+                         report::makeReport(compiled.facts, compiled.phases, compiled.codes, costs));
 }
 
 /// What a command needs to know while it compiles; `reports` are the files that it is going to write.
@@ -165,11 +162,11 @@ Status plan(const CompileOptions &options, const PlanOptions &planning) {
   nlohmann::ordered_json report = report::makePlanReport(
       compiled->facts.modelFile, report::describeShared(*compiled->program, options.maxWorkers), plans);
   if (!options.dumpBuffers.empty())
-    ORTC_TRY(writeFile(options.dumpBuffers, report::makeBufferTable(plans)));
+    ORTC_TRY(host::writeFile(options.dumpBuffers, report::makeBufferTable(plans)));
   if (!options.report.empty())
-    ORTC_TRY(writeFile(options.report, report::writePlanReport(report)));
+    ORTC_TRY(host::writeFile(options.report, report::writePlanReport(report)));
   if (!planning.page.empty())
-    ORTC_TRY(writeFile(planning.page, report::makePlanPage(report)));
+    ORTC_TRY(host::writeFile(planning.page, report::makePlanPage(report)));
   progress.end();
   printNotes(compiled->notes, compiled->facts.warnings);
   if (!options.quiet)
