@@ -32,7 +32,7 @@ void describeBatch(ModuleOp source, const LossSpec &loss, CompileFacts &facts) {
 }
 
 std::string tellClassAxis(const LossSpec &loss, const CompileFacts &facts) {
-  if (!train::hasClasses(loss) || facts.lossShape.size() != 3 || StringRef(loss.text).contains("axis="))
+  if (!train::hasClasses(loss) || facts.lossShape.size() != 3 || loss.given.count(train::kAxis))
     return "";
   std::string shape;
   for (int64_t size : facts.lossShape)

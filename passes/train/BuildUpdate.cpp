@@ -27,7 +27,8 @@ class UpdateBuilder {
 public:
   UpdateBuilder(ModuleOp module, const UpdateOptions &options)
       : module(module), options(options), parameters(findParameters(module)),
-        definition(definitionOf(options.optimizer)), settings(settingsOf(options.optimizer)),
+        definition(definitionOf(options.optimizer)), keys(orderKeys(definition)),
+        settings(settingsOf(options.optimizer)),
         composer(module, "update", NameLoc::get(StringAttr::get(module.getContext(), "update"))),
         tensors(module, composer), b(composer.getBuilder()) {}
 
@@ -50,6 +51,7 @@ private:
   const UpdateOptions &options;
   SmallVector<TensorOp> parameters;
   const OptimizerDefinition &definition;
+  const std::vector<Key> keys; ///< in the order of hyper-parameters
   const Settings settings;
   FunctionComposer composer;
   ProgramTensors tensors;
@@ -155,7 +157,7 @@ LogicalResult UpdateBuilder::takeScalars(TensorOp parameter, UpdateStep &step) {
   });
   bool isGrouped = group != options.groups.end();
   std::string prefix = "group" + std::to_string(group - options.groups.begin()) + ".";
-  for (const Key &key : orderKeys(definition)) {
+  for (const Key &key : keys) {
     if (!std::holds_alternative<double>(key.initial))
       continue;
     double initial = settings.getNumber(key.name);

@@ -120,9 +120,8 @@ static bool isCheck(Operation *kernel) {
   return kernel->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue() == plan::KernelKind::check;
 }
 
-static bool emitSteps(ModuleOp module, const kernels::ProgramKernels &kernels, TargetCode &code,
-                      std::vector<Object> &objects, std::string &error) {
-  SymbolTable symbols(module);
+static bool emitSteps(ModuleOp module, const SymbolTable &symbols, const kernels::ProgramKernels &kernels,
+                      TargetCode &code, std::vector<Object> &objects, std::string &error) {
   llvm::StringMap<StepKernel> steps;
   for (auto [i, name] : llvm::enumerate(kernels.names)) {
     const KernelInfo &info = code.kernels[i];
@@ -165,9 +164,8 @@ static std::string printKernel(const SymbolTable &symbols, StringRef name) {
 }
 
 /// A job for each kernel; `options` must outlive them.
-static std::vector<Job> makeJobs(ModuleOp module, const std::vector<std::string> &names,
+static std::vector<Job> makeJobs(const SymbolTable &symbols, const std::vector<std::string> &names,
                                  const KernelOptions &options) {
-  SymbolTable symbols(module);
   std::vector<Job> jobs(names.size());
   for (auto [job, name] : llvm::zip_equal(jobs, names)) {
     job.text = printKernel(symbols, name);
@@ -236,8 +234,8 @@ static bool makeAll(std::vector<Job> &jobs, const std::vector<std::string> &name
 bool makeKernels(ModuleOp module, const std::vector<std::string> &names, const Target &target,
                  const KernelOptions &options, bool compiles, MadeKernels &made, std::string &error) {
   std::vector<std::string> checkNames;
-  std::vector<Job> jobs = makeJobs(module, names, options);
   SymbolTable symbols(module);
+  std::vector<Job> jobs = makeJobs(symbols, names, options);
   for (auto [job, name] : llvm::zip_equal(jobs, names)) {
     Operation *kernel = symbols.lookup(name);
     job.isSurvey = !compiles || isCheck(kernel);
@@ -248,9 +246,8 @@ bool makeKernels(ModuleOp module, const std::vector<std::string> &names, const T
 }
 
 /// Whether the scratch of every kernel has the room that was planned for it.
-static bool checkScratch(ModuleOp module, const kernels::ProgramKernels &kernels, ArrayRef<KernelInfo> infos,
-                         const Target &target, std::string &error) {
-  SymbolTable symbols(module);
+static bool checkScratch(const SymbolTable &symbols, const kernels::ProgramKernels &kernels,
+                         ArrayRef<KernelInfo> infos, const Target &target, std::string &error) {
   for (auto [name, info] : llvm::zip_equal(kernels.names, infos)) {
     int64_t bytes = scratchBytes(info, target), planned = plan::scratchOf(symbols.lookup(name));
     if (bytes <= planned)
@@ -269,7 +266,8 @@ bool compileKernels(ModuleOp module, const kernels::ProgramKernels &kernels, con
   for (const std::string &name : kernels.names)
     if (!made[name].object)
       missing.push_back(name);
-  std::vector<Job> jobs = makeJobs(module, missing, options);
+  SymbolTable symbols(module);
+  std::vector<Job> jobs = makeJobs(symbols, missing, options);
   if (!makeAll(jobs, missing, target, makeGeneratorOptions(options, kernels.checkNames), options.threads,
                made, error))
     return false;
@@ -279,8 +277,8 @@ bool compileKernels(ModuleOp module, const kernels::ProgramKernels &kernels, con
     objects.push_back(std::move(*made[name].object));
     made[name].object.reset();
   }
-  return checkScratch(module, kernels, code.kernels, target, error) &&
-         emitSteps(module, kernels, code, objects, error);
+  return checkScratch(symbols, kernels, code.kernels, target, error) &&
+         emitSteps(module, symbols, kernels, code, objects, error);
 }
 
 bool compileVariants(ModuleOp module, const std::vector<KernelVariant> &variants, const Target &target,
