@@ -18,7 +18,9 @@ public:
   explicit operator bool() const { return value.has_value(); }
   /// Of a value: there must be one.
   Value &operator*() { return *value; }
+  const Value &operator*() const { return *value; }
   Value *operator->() { return &*value; }
+  const Value *operator->() const { return &*value; }
   /// Fine where there is a value.
   const Status &getStatus() const { return status; }
 

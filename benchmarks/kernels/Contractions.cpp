@@ -48,7 +48,7 @@ const Product kMoreProducts[] = {
     {8, 512, 512, false, true, 1},
 };
 
-KernelInfo emit(const Product &p, mlir::OpBuilder &builder, mlir::ModuleOp module, const Target &target) {
+EmittedKernel emit(const Product &p, mlir::OpBuilder &builder, mlir::ModuleOp module, const Target &target) {
   ContractionSpec spec;
   spec.name = "product";
   mlir::Type f32 = builder.getF32Type();
@@ -62,7 +62,11 @@ KernelInfo emit(const Product &p, mlir::OpBuilder &builder, mlir::ModuleOp modul
   spec.n = {{p.n, {0, p.transposeB ? p.k : 1, 1}}};
   spec.k = {{p.k, {p.transposeA ? p.m : 1, p.transposeB ? 1 : p.n, 0}}};
   spec.partialOperand = 2;
-  return *emitContraction(builder, module, spec, target);
+  kernels::KernelWork work;
+  work.flops = spec.flops();
+  for (const KernelBuffer &buffer : spec.buffers)
+    (buffer.written ? work.bytesWritten : work.bytesRead) += buffer.elements * int64_t(sizeof(float));
+  return {*emitContraction(builder, module, spec, target), work};
 }
 
 /// Columns lie along the lanes; fewer than a vector has are left to other ways.

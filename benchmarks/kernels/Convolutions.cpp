@@ -3,6 +3,7 @@
 #include "benchmarks/kernels/KernelBenchmark.h"
 
 #include "compiler/backends/cpu/conv/ConvKernel.h"
+#include "compiler/kernels/KernelForm.h"
 #include "dialects/nn/NnDialect.h"
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -70,7 +71,8 @@ const Convolution kConvolutions[] = {
 
 using Kind = ConvolutionKind;
 
-KernelInfo emit(const Convolution &c, Kind kind, OpBuilder &builder, ModuleOp module, const Target &target) {
+EmittedKernel emit(const Convolution &c, Kind kind, OpBuilder &builder, ModuleOp module,
+                   const Target &target) {
   builder.getContext()->loadDialect<nn::NnDialect>();
   Plane size = c.resultSize();
   Type f32 = builder.getF32Type();
@@ -100,7 +102,8 @@ KernelInfo emit(const Convolution &c, Kind kind, OpBuilder &builder, ModuleOp mo
   SmallVector<KernelBuffer> buffers;
   for (Type type : {first, second, result})
     buffers.push_back({f32, cast<RankedTensorType>(type).getNumElements(), buffers.size() == 2, true});
-  return *generateConv(module, function, buffers, target, Numerics::Fast);
+  return {*generateConv(module, function, buffers, target, Numerics::Fast),
+          kernels::workOf(plan::KernelKind::conv, function.getArguments(), value)};
 }
 
 void addConvolution(const Convolution &c, Kind kind) {

@@ -60,6 +60,7 @@ Memory makeBuffer(mlir::MemRefType type) {
 
 struct Compiled {
   KernelInfo info;
+  kernels::KernelWork work;
   std::vector<Memory> memory;
   std::vector<void *> arguments;
   std::optional<LoadedBlob> blob;
@@ -76,7 +77,9 @@ Compiled compile(const KernelCase &kernel) {
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(builder.getUnknownLoc());
   Compiled result;
   double start = threadSeconds();
-  result.info = kernel.emit(builder, *module, benchmarkTarget());
+  EmittedKernel emitted = kernel.emit(builder, *module, benchmarkTarget());
+  result.info = std::move(emitted.info);
+  result.work = emitted.work;
   auto function = module->lookupSymbol<mlir::func::FuncOp>(result.info.name);
   for (mlir::Type type : function.getArgumentTypes().drop_back()) {
     auto buffer = mlir::cast<mlir::MemRefType>(type);
@@ -190,8 +193,8 @@ void runKernel(benchmark::State &state, const KernelCase &kernel) {
   }
   bool isArithmetic = kernel.limit == Limit::Arithmetic;
   auto rateOf = [&](const Contender &contender) {
-    double work = isArithmetic ? double(compiled.info.flops)
-                               : double(compiled.info.bytesRead + compiled.info.bytesWritten);
+    double work = isArithmetic ? double(compiled.work.flops)
+                               : double(compiled.work.bytesRead + compiled.work.bytesWritten);
     return work / contender.best * 1e-9;
   };
   KernelResult result{kernel.name, kernel.group, kernel.limit, rateOf(contenders[0]), peak, kernel.liveLanes,

@@ -6,6 +6,7 @@
 #include "benchmarks/kernels/MachineRates.h"
 #include "compiler/backends/cpu/KernelFunction.h"
 #include "compiler/backends/cpu/Target.h"
+#include "compiler/kernels/KernelWork.h"
 
 #include <functional>
 #include <map>
@@ -14,8 +15,13 @@
 
 namespace ortc::benchmarks {
 
-/// Emits one kernel into the module and tells its figures.
-using EmitKernel = std::function<cpu::KernelInfo(mlir::OpBuilder &, mlir::ModuleOp, const cpu::Target &)>;
+/// The figures of a kernel, and what a call of it does.
+struct EmittedKernel {
+  cpu::KernelInfo info;
+  kernels::KernelWork work;
+};
+/// Emits one kernel into the module.
+using EmitKernel = std::function<EmittedKernel(mlir::OpBuilder &, mlir::ModuleOp, const cpu::Target &)>;
 
 struct KernelCase {
   std::string name;
@@ -37,7 +43,7 @@ struct KernelCase {
 struct KernelResult {
   std::string name, group;
   Limit limit;
-  double rate = 0; ///< GFLOP/s, or GB/s of the bytes in KernelInfo: of the best run
+  double rate = 0; ///< GFLOP/s, or GB/s of the bytes in KernelWork: of the best run
   double peak = 0; ///< of the machine, beside it
   double liveLanes = 1;
   std::map<std::string, double> libraries; ///< column to rate

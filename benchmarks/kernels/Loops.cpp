@@ -3,6 +3,7 @@
 #include "benchmarks/kernels/KernelBenchmark.h"
 
 #include "compiler/backends/cpu/loop/LoopKernel.h"
+#include "compiler/kernels/KernelForm.h"
 #include "dialects/nn/TensorBuilder.h"
 #include "dialects/plan/PlanDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -31,7 +32,8 @@ struct LoopCase {
 };
 
 /// One kernel of a program over f32 tensors, and indices.
-KernelInfo emit(const LoopCase &loop, mlir::OpBuilder &builder, mlir::ModuleOp module, const Target &target) {
+EmittedKernel emit(const LoopCase &loop, mlir::OpBuilder &builder, mlir::ModuleOp module,
+                   const Target &target) {
   mlir::MLIRContext *context = module.getContext();
   context->loadDialect<nn::NnDialect, plan::PlanDialect, mlir::func::FuncDialect, mlir::math::MathDialect>();
   mlir::OwningOpRef<mlir::ModuleOp> source = mlir::ModuleOp::create(builder.getUnknownLoc());
@@ -51,7 +53,11 @@ KernelInfo emit(const LoopCase &loop, mlir::OpBuilder &builder, mlir::ModuleOp m
   function.setFunctionType(builder.getFunctionType(types, mlir::TypeRange(mlir::ValueRange(results))));
   if (!loop.pairs.empty())
     function->setAttr(plan::kInPlace, builder.getDenseI64ArrayAttr(loop.pairs));
-  return *generateLoopKernel(module, function, target, Numerics::Fast);
+  llvm::SmallVector<mlir::Operation *> ops;
+  for (mlir::Operation &op : body->without_terminator())
+    ops.push_back(&op);
+  return {*generateLoopKernel(module, function, target, Numerics::Fast),
+          kernels::workOf(kernels::formOf(ops).kind, body->getArguments(), results)};
 }
 
 void addLoop(LoopCase loop) {

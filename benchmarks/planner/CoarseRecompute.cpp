@@ -33,10 +33,10 @@ std::vector<StepCost> readCosts(const std::string &text) {
 Expected<CoarseResult> recomputeCoarsened(const Problem &problem, const std::vector<StepCost> &costs,
                                           uint32_t percent) {
   if (costs.size() != problem.steps.size())
-    return Status{Code::kInvalidProblem, "there are costs of " + std::to_string(costs.size()) + " steps"};
+    return Status::refusal("there are costs of " + std::to_string(costs.size()) + " steps");
   Expected<Plan> whole = plan(problem);
   if (!whole)
-    return whole.status();
+    return whole.getStatus();
   CoarseResult result;
   result.budget = whole->arenaBytes * percent / 100;
   std::clock_t begin = std::clock();
@@ -51,7 +51,7 @@ Expected<CoarseResult> recomputeCoarsened(const Problem &problem, const std::vec
   options.budget = result.budget;
   Expected<Recomputation> found = recompute(problem, costs, options);
   if (!found)
-    return found.status();
+    return found.getStatus();
   result.found = std::move(*found);
   result.foundSeconds = double(std::clock() - begin) / CLOCKS_PER_SEC;
   return result;

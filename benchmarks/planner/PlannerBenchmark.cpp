@@ -12,6 +12,8 @@
 #include <sstream>
 
 using namespace ortc::planning;
+using ortc::Expected;
+using ortc::Status;
 
 namespace {
 
@@ -139,9 +141,9 @@ void packFile(Report &report, const std::string &path, uint64_t capacity, uint64
   if (text.rfind("problem,", 0) == 0) {
     Expected<Problem> problem = readProblem(text);
     Clock clock;
-    Expected<Plan> planned = problem ? plan(*problem) : Expected<Plan>(problem.status());
+    Expected<Plan> planned = problem ? plan(*problem) : Expected<Plan>(problem.getStatus());
     if (!planned) {
-      std::fprintf(stderr, "%s: %s\n", path.c_str(), planned.status().message.c_str());
+      std::fprintf(stderr, "%s: %s\n", path.c_str(), planned.getStatus().getMessage().c_str());
       report.failed = true;
       return;
     }
@@ -150,7 +152,7 @@ void packFile(Report &report, const std::string &path, uint64_t capacity, uint64
   }
   Expected<PackingFile> file = readPacking(text);
   if (!file) {
-    std::fprintf(stderr, "%s: %s\n", path.c_str(), file.status().message.c_str());
+    std::fprintf(stderr, "%s: %s\n", path.c_str(), file.getStatus().getMessage().c_str());
     report.failed = true;
     return;
   }
@@ -161,7 +163,7 @@ void packFile(Report &report, const std::string &path, uint64_t capacity, uint64
   Clock clock;
   Packing packing = pack(problem, options);
   double seconds = clock.seconds();
-  bool valid = validatePacking(problem, packing.offsets, packing.height).ok();
+  bool valid = validatePacking(problem, packing.offsets, packing.height).isOk();
   report.packing(name, problem.items.size(), capacity, packing, valid, seconds);
 }
 
@@ -178,9 +180,9 @@ void recomputeFile(Report &report, const std::string &name) {
     for (uint32_t percent : {70, 60, 50, 40}) {
       Expected<benchmark::CoarseResult> result =
           problem ? benchmark::recomputeCoarsened(benchmark::coarsen(*problem, buffers), costs, percent)
-                  : Expected<benchmark::CoarseResult>(problem.status());
+                  : Expected<benchmark::CoarseResult>(problem.getStatus());
       if (!result) {
-        std::fprintf(stderr, "%s: %s\n", path.c_str(), result.status().message.c_str());
+        std::fprintf(stderr, "%s: %s\n", path.c_str(), result.getStatus().getMessage().c_str());
         report.failed = true;
         return;
       }
@@ -234,7 +236,7 @@ int main(int count, char **arguments) {
       Clock clock;
       Expected<Plan> planned = plan(problem);
       if (!planned) {
-        std::fprintf(stderr, "%s: %s\n", graph.name, planned.status().message.c_str());
+        std::fprintf(stderr, "%s: %s\n", graph.name, planned.getStatus().getMessage().c_str());
         return 1;
       }
       report.plan(graph.name, problem, *planned, clock.seconds());

@@ -62,9 +62,11 @@ public:
     });
   }
 
-  void addEntry(plan::ProgramOp program, StringRef binding) {
+  /// `target`: number of the code that it is for, or ORTC_NONE.
+  void addEntry(plan::ProgramOp program, StringRef binding, StringRef suffix, uint32_t target) {
     Entry entry;
-    entry.name = (program.getRole() + "/" + binding).str();
+    entry.name = (program.getRole() + "/" + binding + suffix).str();
+    entry.target = target;
     entry.role = static_cast<ortc_entry_role>(findEntryRole(program.getRole()));
     entry.binding = program.getBinding();
     entry.fixedBytes = program.getBytes();
@@ -155,20 +157,32 @@ private:
 
 } // namespace
 
-bool buildArtifact(ModuleOp module, const CompileOptions &options, const kernels::ProgramKernels &kernels,
+bool buildArtifact(const std::vector<PlacedProgram> &programs, const CompileOptions &options,
                    const std::set<std::string> &initializers, Artifact &artifact, std::string &error) {
-  Builder builder(module, artifact);
+  ModuleOp first = programs.front().ir;
+  Builder builder(first, artifact);
   if (!builder.addTensors(initializers, error))
     return false;
   for (const BindingSpec &binding : options.bindings)
     artifact.bindings.push_back(binding.name);
-  for (auto program : module.getOps<plan::ProgramOp>())
+  for (auto program : first.getOps<plan::ProgramOp>())
     builder.addInputs(program);
-  for (auto program : module.getOps<plan::ProgramOp>())
-    builder.addEntry(program, options.bindings[program.getBinding()].name);
+  auto addEntries = [&](const PlacedProgram &from, uint32_t target) {
+    for (auto program : ModuleOp(from.ir).getOps<plan::ProgramOp>())
+      builder.addEntry(program, options.bindings[program.getBinding()].name, from.entrySuffix, target);
+  };
+  for (const PlacedProgram &program : programs) {
+    if (programs.size() == 1)
+      addEntries(program, ORTC_NONE);
+    for (const Code &code : program.codes) {
+      if (programs.size() > 1)
+        addEntries(program, artifact.codes.size());
+      artifact.codes.push_back(code);
+    }
+    llvm::append_range(artifact.kernelNames, program.kernels.names);
+  }
   artifact.maxWorkers = options.maxWorkers;
-  artifact.checkNames = kernels.checkNames;
-  artifact.kernelNames = kernels.names;
+  artifact.checkNames = programs.back().kernels.checkNames;
   return true;
 }
 

@@ -8,13 +8,25 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 namespace ortc::artifact {
 
-/// Fills everything but code, manifest and source. `initializers` are the names of the model's initializers. False when
-/// a tensor's data cannot be read; `error` says which.
-bool buildArtifact(mlir::ModuleOp module, const CompileOptions &options,
-                   const kernels::ProgramKernels &kernels, const std::set<std::string> &initializers,
-                   Artifact &artifact, std::string &error);
+/// A program as one family of targets runs it, with its code.
+struct PlacedProgram {
+  PlacedProgram(mlir::ModuleOp ir, const kernels::ProgramKernels &kernels, std::string entrySuffix)
+      : ir(ir), kernels(kernels), entrySuffix(std::move(entrySuffix)) {}
+
+  mlir::ModuleOp ir;
+  const kernels::ProgramKernels &kernels;
+  std::string entrySuffix; ///< of the names of its entries
+  std::vector<Code> codes;
+};
+
+/// Fills everything but manifest and source. `programs`, at least one, have the same tensors and entries
+/// (driver::checkFamily). Where there are several, every code has entries of its own. `initializers` are the names of
+/// the model's initializers. False when a tensor's data cannot be read; `error` says which.
+bool buildArtifact(const std::vector<PlacedProgram> &programs, const CompileOptions &options,
+                   const std::set<std::string> &initializers, Artifact &artifact, std::string &error);
 
 } // namespace ortc::artifact

@@ -5,6 +5,7 @@
 #include "compiler/artifact/ArtifactBuilder.h"
 #include "compiler/artifact/ArtifactWriter.h"
 #include "compiler/autodiff/Differentiate.h"
+#include "compiler/driver/CheckFamilies.h"
 #include "compiler/driver/CheckNames.h"
 #include "compiler/driver/FindTargets.h"
 #include "compiler/driver/MakeCode.h"
@@ -64,11 +65,19 @@ static Status checkPhase(const CompileOptions &options, const TuneOptions &tunin
   return Status();
 }
 
-Status checkRequest(const CompileOptions &options, const TuneOptions &tuning) {
-  ORTC_TRY(checkPhase(options, tuning));
-  std::vector<cpu::Target> targets;
-  std::string why;
-  return findTargets(options, tuning.measures, targets, why) ? Status() : Status::refusal(why);
+Status checkRequest(const CompileOptions &options, const CompileExtras &extras) {
+  ORTC_TRY(checkPhase(options, extras.tuning));
+  return findTargets(options, extras.tuning.measures, extras.families).getStatus();
+}
+
+std::vector<ModuleOp> Compiled::getIR() {
+  std::vector<ModuleOp> result;
+  for (FamilyProgram &family : families)
+    if (family.ir)
+      result.push_back(*family.ir);
+  if (result.empty())
+    result.push_back(program && !program->getBody()->empty() ? *program : *source);
+  return result;
 }
 
 namespace {
@@ -78,12 +87,13 @@ class Compilation {
 public:
   Compilation(const CompileOptions &options, const CompileExtras &extras)
       : options(options), extras(extras), compiled(makeCompiled()),
-        diagnostics(*compiled.context, options.model), codeMaker(options, extras, diagnostics, compiled) {}
+        diagnostics(*compiled.context, options.model) {}
 
   Expected<Compiled> run();
 
 private:
   using Run = Status (Compilation::*)();
+  Status prepare();
   Status runPhase(const pipeline::Phase &phase, Run run);
   Status read() { return readModel(options, diagnostics, extras.afterReading, compiled, model); }
   Status legalizeAll();
@@ -93,14 +103,15 @@ private:
   Status differentiate();
   Status update();
   Status entries();
-  Status fuse() { return diagnostics.run(*compiled.program, pipeline::buildFuse); }
-  Status place() { return codeMaker.place(); }
-  Status code() { return codeMaker.code(); }
+  Status fuse();
+  Status place();
+  Status code();
   Status checkTrained() const;
   Status checkModelFiles() const;
   void noteConstants();
   void warnOfPatterns();
   void describePrograms();
+  report::FamilyFacts describeFamily(FamilyProgram &family) const;
   Status assemble();
 
   const CompileOptions &options;
@@ -108,7 +119,8 @@ private:
   Compiled compiled;
   Diagnostics diagnostics;
   ModelFacts model;
-  CodeMaker codeMaker;
+  tuning::TuneCache tuned;
+  std::vector<CodeMaker> codeMakers; ///< one for each family
 };
 
 } // namespace
@@ -120,7 +132,33 @@ Status Compilation::runPhase(const pipeline::Phase &phase, Run run) {
   compiled.phases.push_back(
       {phase.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()});
   ORTC_TRY(checkModelFiles());
-  return extras.afterPhase(phase.name, compiled.getIR());
+  if (!compiled.families.front().ir)
+    return extras.afterPhase(phase.name, "", compiled.getIR().front());
+  for (FamilyProgram &family : compiled.families)
+    ORTC_TRY(extras.afterPhase(phase.name, family.name, *family.ir));
+  return Status();
+}
+
+/// Finds the targets, and reads the choices that are known: before any work is done.
+Status Compilation::prepare() {
+  ORTC_TRY(checkPhase(options, extras.tuning));
+  Expected<std::vector<FamilyTargets>> found = findTargets(options, extras.tuning.measures, extras.families);
+  if (!found)
+    return found.getStatus();
+  for (FamilyTargets &family : *found) {
+    std::string name = found->size() > 1 ? family.backend->getName().str() : "";
+    std::string suffix = compiled.families.empty() ? "" : "@" + name;
+    compiled.families.push_back({std::move(family), std::move(name), std::move(suffix), {}, {}, {}});
+  }
+  const kernels::ProgramKernels *before = nullptr;
+  for (FamilyProgram &family : compiled.families) {
+    codeMakers.emplace_back(options, extras, diagnostics, family, before, compiled.facts, tuned);
+    before = &family.kernels;
+  }
+  std::string path = extras.tuning.path(), why;
+  return path.empty() || tuned.read(path, /*mayBeMissing=*/extras.tuning.measures, why)
+             ? Status()
+             : Status::refusal(why);
 }
 
 Status Compilation::legalizeAll() {
@@ -254,42 +292,81 @@ Status Compilation::entries() {
   return diagnostics.run(*compiled.program, pipeline::buildEntries);
 }
 
-/// Figures of the programs, in the order of the artifact's entries. Work is known when there is code.
+/// Every family takes a copy of the program, and the last one the program itself.
+Status Compilation::fuse() {
+  for (FamilyProgram &family : compiled.families)
+    if (&family != &compiled.families.back())
+      family.ir = cast<ModuleOp>((*compiled.program)->clone());
+  compiled.families.back().ir = std::move(compiled.program);
+  for (CodeMaker &maker : codeMakers)
+    ORTC_TRY(maker.fuse());
+  return Status();
+}
+
+Status Compilation::place() {
+  for (CodeMaker &maker : codeMakers)
+    ORTC_TRY(maker.place());
+  const FamilyProgram &first = compiled.families.front();
+  for (const FamilyProgram &family : llvm::drop_begin(compiled.families))
+    if (Status same = checkFamily(*first.ir, *family.ir, family.name); !same.isOk())
+      return Status::failure(options.model + ": " + same.getMessage());
+  return Status();
+}
+
+Status Compilation::code() {
+  for (CodeMaker &maker : codeMakers)
+    ORTC_TRY(maker.code());
+  return Status();
+}
+
+/// Figures of the programs.
 void Compilation::describePrograms() {
-  report::CompileFacts &facts = compiled.facts;
-  for (auto entry : compiled.program->getOps<plan::ProgramOp>()) {
-    report::CompileFacts::EntryFacts fact;
-    fact.name = report::entryName(entry, options);
-    fact.memory = report::describeMemory(entry, options);
-    for (auto [number, times] : llvm::enumerate(kernels::countCalls(entry, compiled.kernels))) {
+  for (FamilyProgram &family : compiled.families)
+    if (family.ir)
+      compiled.facts.families.push_back(describeFamily(family));
+}
+
+report::FamilyFacts Compilation::describeFamily(FamilyProgram &family) const {
+  report::FamilyFacts facts;
+  facts.name = family.name;
+  for (const auto &code : family.codes)
+    facts.codes.push_back(code.get());
+  for (auto entry : family.ir->getOps<plan::ProgramOp>()) {
+    report::EntryFacts &fact = facts.entries.emplace_back();
+    fact.name = report::entryName(entry, options) + family.entrySuffix;
+    fact.memory = report::describeMemory(entry, fact.name);
+    for (auto [number, times] : llvm::enumerate(kernels::countCalls(entry, family.kernels))) {
       fact.steps += times;
-      if (compiled.codes.empty() || times == 0)
+      if (times == 0)
         continue;
-      const cpu::KernelInfo &kernel = compiled.codes.front().kernels[number];
-      fact.flops += times * kernel.flops;
-      fact.bytesRead += times * kernel.bytesRead;
-      fact.bytesWritten += times * kernel.bytesWritten;
+      const kernels::KernelWork &work = family.kernels.works[number];
+      fact.flops += times * work.flops;
+      fact.bytesRead += times * work.bytesRead;
+      fact.bytesWritten += times * work.bytesWritten;
       fact.calls[number] = times;
     }
-    facts.entries.push_back(fact);
   }
-  if (!compiled.codes.empty())
-    facts.kernels = report::describeKernels(*compiled.program, compiled.kernels);
+  if (!family.codes.empty())
+    facts.kernels = report::describeKernels(*family.ir, family.kernels);
+  return facts;
 }
 
 /// The artifact as the file has it.
 Status Compilation::assemble() {
   artifact::Artifact &result = compiled.artifact;
   std::string why;
-  for (const cpu::TargetCode &code : compiled.codes)
-    result.codes.push_back(cpu::makeSection(code));
-  if (!artifact::buildArtifact(*compiled.program, options, compiled.kernels,
-                               initializerNames(*compiled.model), result, why))
+  std::vector<artifact::PlacedProgram> programs;
+  for (FamilyProgram &family : compiled.families) {
+    artifact::PlacedProgram &program = programs.emplace_back(*family.ir, family.kernels, family.entrySuffix);
+    for (const auto &code : family.codes)
+      program.codes.push_back(code->section);
+  }
+  if (!artifact::buildArtifact(programs, options, initializerNames(*compiled.model), result, why))
     return diagnostics.refuse(why);
   report::describeBatch(*compiled.source, options.loss, compiled.facts);
   if (options.source && !makeSource(*model.written, result.tensors, result.source, why))
     return diagnostics.refuse(why);
-  result.manifest = report::makeManifest(options, compiled.facts, result, compiled.codes);
+  result.manifest = report::makeManifest(options, compiled.facts, result);
   auto bytes = artifact::writeArtifact(result, why);
   if (!bytes)
     return diagnostics.refuse(why);
@@ -303,8 +380,7 @@ Expected<Compiled> Compilation::run() {
                                   &Compilation::entries, &Compilation::fuse,          &Compilation::place,
                                   &Compilation::code};
   auto runAll = [&]() -> Status {
-    ORTC_TRY(checkPhase(options, extras.tuning));
-    ORTC_TRY(codeMaker.prepare());
+    ORTC_TRY(prepare());
     for (auto [phase, run] : llvm::zip_equal(pipeline::getPhases(), kRuns)) {
       ORTC_TRY(runPhase(phase, run));
       if (options.compileTo == phase.name)

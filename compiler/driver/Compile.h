@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "compiler/backends/Registry.h"
 #include "compiler/driver/Compiled.h"
 #include "compiler/options/CompileOptions.h"
 #include "compiler/options/TuneOptions.h"
@@ -23,15 +24,16 @@ struct CompileExtras {
   std::function<Status(const frontend::Model &model)> afterReading = [](const frontend::Model &) {
     return Status();
   };
-  /// A phase has ended. `place` may end twice where kernels are measured.
-  std::function<Status(const char *phase, mlir::ModuleOp ir)> afterPhase = [](const char *, mlir::ModuleOp) {
-    return Status();
-  };
+  /// A phase has ended, for each family of targets from `fuse` on. `place` may end twice where kernels are measured.
+  /// `family`: its name where there are several, else empty.
+  std::function<Status(const char *phase, const std::string &family, mlir::ModuleOp ir)> afterPhase =
+      [](const char *, const std::string &, mlir::ModuleOp) { return Status(); };
+  std::vector<const backends::Backend *> families = backends::listBackends(); ///< that targets may be of
 };
 
 /// Whether the options name phases and targets that there are, and go with each other. compile() refuses the same;
 /// callers that have more to check ask first.
-Status checkRequest(const CompileOptions &options, const TuneOptions &tuning);
+Status checkRequest(const CompileOptions &options, const CompileExtras &extras);
 
 /// Compiles as the options say: up to the phase `compileTo`, or else to an artifact. Reads the model and files that it
 /// names. Prints nothing and writes no file but the cache of `tuning`; `output`, `report`, `dumpIr` and `dumpBuffers`

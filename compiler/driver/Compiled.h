@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/artifact/Artifact.h"
-#include "compiler/backends/cpu/program/KernelCompiler.h"
+#include "compiler/driver/FindTargets.h"
 #include "compiler/frontend/Model.h"
 #include "compiler/kernels/ProgramKernels.h"
 #include "compiler/report/Manifest.h"
@@ -17,24 +17,34 @@
 
 namespace ortc::driver {
 
+/// The program as one family of targets runs it.
+struct FamilyProgram {
+  FamilyTargets family;
+  std::string name;        ///< of the family; empty where there is only one
+  std::string entrySuffix; ///< "@NAME" for families after the first: no two entries have one name
+  mlir::OwningOpRef<mlir::ModuleOp> ir; ///< fuse to code: what becomes of it
+  kernels::ProgramKernels kernels;      ///< place
+  /// code: one for each target.
+  std::vector<std::unique_ptr<backends::TargetCode>> codes;
+};
+
 /// Everything that is known after the last phase that ran: what a phase makes is empty before it.
 struct Compiled {
   std::unique_ptr<mlir::MLIRContext> context;   ///< of the modules
   std::shared_ptr<const frontend::Model> model; ///< the graph that was compiled
   mlir::OwningOpRef<mlir::ModuleOp> source;     ///< import: the graph
-  mlir::OwningOpRef<mlir::ModuleOp> program;    ///< legalize to code: what becomes of it
+  mlir::OwningOpRef<mlir::ModuleOp> program;    ///< legalize to entries: what becomes of it
   /// differentiate: forward, loss and backward functions; null unless CompileExtras::keepsParts.
   mlir::OwningOpRef<mlir::ModuleOp> parts;
-  report::CompileFacts facts;         ///< warnings among them
-  std::vector<std::string> notes;     ///< what a user should know, but need not change
-  kernels::ProgramKernels kernels;    ///< place
-  std::vector<cpu::TargetCode> codes; ///< code: one for each target
+  std::vector<FamilyProgram> families; ///< never empty; their programs take over from `program`
+  report::CompileFacts facts;          ///< warnings among them
+  std::vector<std::string> notes;      ///< what a user should know, but need not change
   std::vector<report::PhaseTime> phases;
   artifact::Artifact artifact; ///< after the last phase
   artifact::Bytes file;        ///< the contents of model.ortc, likewise
 
-  /// The program, or the graph while there is none.
-  mlir::ModuleOp getIR() { return program && !program->getBody()->empty() ? *program : *source; }
+  /// The graph, the program, or the program of each family: what the last phase left.
+  std::vector<mlir::ModuleOp> getIR();
 };
 
 } // namespace ortc::driver

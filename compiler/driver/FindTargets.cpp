@@ -2,43 +2,59 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/FindTargets.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 using namespace llvm;
 
 namespace ortc::driver {
 
-bool findTargets(const CompileOptions &options, bool measures, std::vector<cpu::Target> &targets,
-                 std::string &error) {
-  auto fail = [&](const std::string &why) {
-    error = why;
-    return false;
-  };
-  auto add = [&](StringRef name) {
-    auto target = cpu::findTarget(name);
+using Backends = std::vector<const backends::Backend *>;
+
+/// Adds a target to those of its family, if it is not there; false when no family has the name.
+static bool add(StringRef name, const CompileOptions &options, const Backends &known,
+                std::vector<FamilyTargets> &families) {
+  for (const backends::Backend *backend : known) {
+    std::unique_ptr<backends::Target> target = backend->findTarget(name, options.maxWorkers);
     if (!target)
-      return false;
-    for (const cpu::Target &other : targets)
-      if (other.name == target->name)
-        return true;
-    target->workers = options.maxWorkers;
-    targets.push_back(*target);
+      continue;
+    auto family = find_if(families, [&](const FamilyTargets &each) { return each.backend == backend; });
+    if (family == families.end())
+      family = families.insert(families.end(), FamilyTargets{backend, {}});
+    if (none_of(family->targets, [&](const auto &other) { return other->getName() == target->getName(); }))
+      family->targets.push_back(std::move(target));
     return true;
-  };
+  }
+  return false;
+}
+
+static std::string listNames(const Backends &known) {
+  std::string names = "host, native";
+  for (const backends::Backend *backend : known)
+    for (StringRef name : backend->targetNames())
+      names += ", " + name.str();
+  return names;
+}
+
+Expected<std::vector<FamilyTargets>> findTargets(const CompileOptions &options, bool measures,
+                                                 const Backends &known) {
+  std::vector<FamilyTargets> families;
   for (const std::string &name : options.targets) {
     if (name == "host") {
-      for (StringRef level : cpu::targetNames())
-        add(level);
-    } else if (!add(name)) {
-      std::string known;
-      for (StringRef level : cpu::targetNames())
-        known += ", " + level.str();
-      return fail("--target '" + name + "' is not known; known are host, native" + known);
+      for (const backends::Backend *backend : known)
+        for (StringRef target : backend->hostTargets())
+          add(target, options, known, families);
+    } else if (!add(name, options, known, families)) {
+      return Status::refusal("--target '" + name + "' is not known; known are " + listNames(known));
     }
   }
-  for (const cpu::Target &target : targets)
-    if (measures && !cpu::canRunHere(target))
-      return fail("--tune measures on this machine, which cannot run code for " + target.name +
-                  "; give --target native, or a level that it can run");
-  return true;
+  if (families.empty())
+    return Status::refusal("--target names nothing; known are " + listNames(known));
+  for (const FamilyTargets &family : families)
+    for (const auto &target : family.targets)
+      if (measures && !target->canRunHere())
+        return Status::refusal("--tune measures on this machine, which cannot run code for " +
+                               target->getName() + "; give --target native, or a level that it can run");
+  return families;
 }
 
 } // namespace ortc::driver

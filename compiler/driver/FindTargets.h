@@ -2,18 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/backends/cpu/Target.h"
+#include "compiler/backends/Backend.h"
 #include "compiler/options/CompileOptions.h"
 
-#include <string>
+#include <memory>
 #include <vector>
 
 namespace ortc::driver {
 
-/// Adds what the options name to `targets`, each once, for as many workers as the options say. False with
-/// `error` where a name is not known, or where code must be measured (`measures`) that this machine cannot
-/// run.
-bool findTargets(const CompileOptions &options, bool measures, std::vector<cpu::Target> &targets,
-                 std::string &error);
+/// The targets of one family, in the order in which they were named.
+struct FamilyTargets {
+  const backends::Backend *backend = nullptr;
+  std::vector<std::unique_ptr<backends::Target>> targets; ///< at least one
+};
+
+/// What the options name, each target once, for as many workers as the options say; families in the order in which
+/// they were named. Refuses a name that none of `known` has, and a target that this machine cannot run where code
+/// must be measured (`measures`).
+Expected<std::vector<FamilyTargets>> findTargets(const CompileOptions &options, bool measures,
+                                                 const std::vector<const backends::Backend *> &known);
 
 } // namespace ortc::driver

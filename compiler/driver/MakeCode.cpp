@@ -1,9 +1,7 @@
-// The phases `place` and `code`.
+// The phases `fuse`, `place` and `code`, for one family of targets.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/MakeCode.h"
 
-#include "compiler/backends/cpu/program/KernelSurvey.h"
-#include "compiler/driver/FindTargets.h"
 #include "compiler/pipeline/Phases.h"
 #include "compiler/pipeline/Pipelines.h"
 #include "compiler/tuning/TuneKernels.h"
@@ -23,24 +21,21 @@ static unsigned countProcessors() {
   return count > 0 ? static_cast<unsigned>(count) : std::max(1u, std::thread::hardware_concurrency());
 }
 
-Status CodeMaker::prepare() {
-  std::string why;
-  if (!findTargets(options, extras.tuning.measures, targets, why))
-    return Status::refusal(why);
-  if (std::string path = extras.tuning.path();
-      !path.empty() && !tuned.read(path, /*mayBeMissing=*/extras.tuning.measures, why))
-    return Status::refusal(why);
-  return Status();
+Status CodeMaker::withTarget(const backends::Target &target, const Status &status) const {
+  return status.isOk() ? status
+                       : diagnostics.refuse("code for " + target.getName() + ": " + status.getMessage());
 }
 
-Status CodeMaker::refuse(const cpu::Target &target, const std::string &why) const {
-  return diagnostics.refuse("code for " + target.name + ": " + why);
+Status CodeMaker::fuse() {
+  return diagnostics.run(*program.ir, [&](OpPassManager &passes) {
+    pipeline::buildFuse(passes, program.family.backend->fusionLimits());
+  });
 }
 
 Status CodeMaker::place() {
-  ORTC_TRY(diagnostics.run(*compiled.program, pipeline::buildOutline));
+  ORTC_TRY(diagnostics.run(*program.ir, pipeline::buildOutline));
   if (extras.tuning.measures)
-    outlined = cast<ModuleOp>((*compiled.program)->clone());
+    outlined = cast<ModuleOp>((*program.ir)->clone());
   return placeOutlined();
 }
 
@@ -48,27 +43,31 @@ Status CodeMaker::placeOutlined() {
   ORTC_TRY(survey());
   extras.progress(pipeline::getPhases()[pipeline::findPhase("place")].work);
   pipeline::PlaceOptions how{options.memoryBudget.value_or(UINT64_MAX), extras.budgetCurve};
-  ORTC_TRY(
-      diagnostics.run(*compiled.program, [&](OpPassManager &passes) { pipeline::buildPlace(passes, how); }));
-  compiled.kernels = kernels::findKernels(*compiled.program);
+  ORTC_TRY(diagnostics.run(*program.ir, [&](OpPassManager &passes) { pipeline::buildPlace(passes, how); }));
+  program.kernels = kernels::findKernels(*program.ir, before);
   return Status();
 }
 
-/// Notes on every kernel what it takes: time on the last target, scratch on the target that needs most. Kernels are
-/// compiled at once where code is wanted, so that they are generated once.
+/// Whether kernels are compiled while they are surveyed, so that they are generated once. A budget may be refused,
+/// which should not take the time of code.
+bool CodeMaker::compilesAtOnce() const {
+  return (options.compileTo.empty() || options.compileTo == "code") && !options.memoryBudget;
+}
+
+void CodeMaker::tellProgress(size_t number) const {
+  const size_t count = program.family.targets.size();
+  extras.progress("making code for " + program.family.targets[number]->getName() +
+                  (count > 1 ? ", " + std::to_string(number + 1) + " of " + std::to_string(count) +
+                                   "; --target native makes it for this machine only"
+                             : ""));
+}
+
+/// Notes on every kernel what it takes.
 Status CodeMaker::survey() {
-  const bool compiles = options.compileTo.empty() || options.compileTo == "code";
-  made.assign(targets.size(), {});
-  for (auto [number, target] : llvm::enumerate(targets)) {
-    if (compiles)
-      extras.progress("making code for " + target.name +
-                      (targets.size() > 1
-                           ? ", " + std::to_string(number + 1) + " of " + std::to_string(targets.size()) +
-                                 "; --target native makes it for this machine only"
-                           : ""));
-    std::string why;
-    if (!cpu::annotateKernels(*compiled.program, target, kernelOptions(target), compiles, made[number], why))
-      return refuse(target, why);
+  for (auto [number, target] : llvm::enumerate(program.family.targets)) {
+    if (compilesAtOnce())
+      tellProgress(number);
+    ORTC_TRY(withTarget(*target, target->survey(*program.ir, codeOptions(*target), compilesAtOnce())));
   }
   return Status();
 }
@@ -78,36 +77,38 @@ Status CodeMaker::code() {
   if (!extras.tuning.measures)
     return Status();
   bool isFaster = false;
-  for (const cpu::TargetCode &code : compiled.codes)
-    ORTC_TRY(tuneFor(code, isFaster));
+  for (auto [target, code] : llvm::zip_equal(program.family.targets, program.codes))
+    ORTC_TRY(tuneFor(*target, *code, isFaster));
   ORTC_TRY(saveTuned()); // now: what was measured is kept, whatever comes of it
   if (!isFaster)
     return Status();
   // Other kernels take other scratch.
-  compiled.program = std::move(outlined);
+  program.ir = std::move(outlined);
   ORTC_TRY(placeOutlined());
-  ORTC_TRY(extras.afterPhase("place", *compiled.program));
+  ORTC_TRY(extras.afterPhase("place", program.name, *program.ir));
   return linkAll();
 }
 
 Status CodeMaker::linkAll() {
-  compiled.codes.clear();
-  for (auto [target, kernels] : llvm::zip_equal(targets, made)) {
-    std::string why;
-    if (!cpu::compileKernels(*compiled.program, compiled.kernels, target, kernelOptions(target), kernels,
-                             compiled.codes.emplace_back(), why))
-      return refuse(target, why);
+  program.codes.clear();
+  program.kernels = kernels::findKernels(*program.ir, before); // again: kernels before it may have changed
+  for (auto [number, target] : llvm::enumerate(program.family.targets)) {
+    if (!compilesAtOnce())
+      tellProgress(number);
+    auto code = target->link(*program.ir, program.kernels, codeOptions(*target));
+    if (!code)
+      return withTarget(*target, code.getStatus());
+    program.codes.push_back(std::move(*code));
   }
-  made.clear();
   return Status();
 }
 
-cpu::KernelOptions CodeMaker::kernelOptions(const cpu::Target &target) const {
-  cpu::KernelOptions how;
-  how.numerics = options.numerics == Numerics::Fast ? cpu::Numerics::Fast : cpu::Numerics::Portable;
+backends::CodeOptions CodeMaker::codeOptions(const backends::Target &target) const {
+  backends::CodeOptions how;
+  how.numerics = options.numerics;
   how.threads = countProcessors();
   if (!extras.tuning.path().empty())
-    how.choices = tuned.choices(tuning::describePlace(target, how.numerics));
+    how.choices = tuned.choices(target.describe(how.numerics));
   return how;
 }
 
@@ -120,16 +121,14 @@ Status CodeMaker::saveTuned() {
 }
 
 /// Measures what the cache does not know yet.
-Status CodeMaker::tuneFor(const cpu::TargetCode &code, bool &isFaster) {
-  extras.progress("measuring kernels for " + code.target.name);
+Status CodeMaker::tuneFor(const backends::Target &target, const backends::TargetCode &code, bool &isFaster) {
+  extras.progress("measuring kernels for " + target.getName());
   tuning::TuneResult result;
-  std::string why;
-  if (!tuning::tuneKernels(*compiled.program, compiled.kernels, code, kernelOptions(code.target), tuned,
-                           result, why))
-    return refuse(code.target, why);
-  compiled.facts.tuned.push_back(
-      code.target.name + ": " + std::to_string(result.faster) + " of " + std::to_string(result.kernels) +
-      " measured kernels are faster cut otherwise (" + std::to_string(result.variants) + " variants)");
+  ORTC_TRY(withTarget(target, tuning::tuneKernels(*program.ir, program.kernels, target, code,
+                                                  codeOptions(target), tuned, result)));
+  facts.tuned.push_back(target.getName() + ": " + std::to_string(result.faster) + " of " +
+                        std::to_string(result.kernels) + " measured kernels are faster cut otherwise (" +
+                        std::to_string(result.variants) + " variants)");
   isFaster |= result.faster > 0;
   return Status();
 }

@@ -1,4 +1,4 @@
-// The phases `place` and `code`.
+// The phases `fuse`, `place` and `code`, for one family of targets.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -8,15 +8,18 @@
 
 namespace ortc::driver {
 
-/// Makes a fused program run on the targets of the options.
+/// Makes a program run on the targets of a family.
 class CodeMaker {
 public:
+  /// `program` knows its targets. `before`: kernels of the family before it, or null. All arguments must outlive it.
   CodeMaker(const CompileOptions &options, const CompileExtras &extras, const Diagnostics &diagnostics,
-            Compiled &compiled)
-      : options(options), extras(extras), diagnostics(diagnostics), compiled(compiled) {}
+            FamilyProgram &program, const kernels::ProgramKernels *before, report::CompileFacts &facts,
+            tuning::TuneCache &tuned)
+      : options(options), extras(extras), diagnostics(diagnostics), program(program), before(before),
+        facts(facts), tuned(tuned) {}
 
-  /// Finds the targets, and reads the choices that are known: before any work is done.
-  Status prepare();
+  /// Cuts the program into kernels.
+  Status fuse();
   /// Makes the kernels, and places the program's buffers by what they need.
   Status place();
   /// Links kernels and steps, and measures how kernels are best cut where the options ask for it.
@@ -25,19 +28,22 @@ public:
 private:
   Status placeOutlined();
   Status survey();
+  bool compilesAtOnce() const;
+  void tellProgress(size_t number) const;
   Status linkAll();
   Status saveTuned();
-  Status tuneFor(const cpu::TargetCode &code, bool &isFaster);
-  Status refuse(const cpu::Target &target, const std::string &why) const;
-  cpu::KernelOptions kernelOptions(const cpu::Target &target) const;
+  Status tuneFor(const backends::Target &target, const backends::TargetCode &code, bool &isFaster);
+  /// A failure of a target's, with its name and the model's.
+  Status withTarget(const backends::Target &target, const Status &status) const;
+  backends::CodeOptions codeOptions(const backends::Target &target) const;
 
   const CompileOptions &options;
   const CompileExtras &extras;
   const Diagnostics &diagnostics;
-  Compiled &compiled;
-  std::vector<cpu::Target> targets;
-  std::vector<cpu::MadeKernels> made; ///< for each target, from the survey
-  tuning::TuneCache tuned;
+  FamilyProgram &program;
+  const kernels::ProgramKernels *const before; ///< of the family before this one, or null
+  report::CompileFacts &facts;
+  tuning::TuneCache &tuned;
   mlir::OwningOpRef<mlir::ModuleOp> outlined; ///< before it was placed, where measuring may place it again
 };
 

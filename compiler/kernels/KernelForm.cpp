@@ -5,7 +5,9 @@
 #include "compiler/kernels/contraction/ContractionForm.h"
 #include "compiler/kernels/conv/ConvForm.h"
 #include "compiler/kernels/loop/LoopProgram.h"
+#include "compiler/kernels/pool/PoolForm.h"
 #include "compiler/kernels/scatter/ScatterForm.h"
+#include "compiler/kernels/sort/SortForm.h"
 
 using namespace mlir;
 
@@ -56,29 +58,77 @@ template <typename Form> static Pairs pairsOf(ValueRange inputs, ValueRange outp
   return form ? form->inPlacePairs() : SmallVector<int64_t>();
 }
 
+template <typename Form> static KernelWork workOfForm(ValueRange inputs, ValueRange outputs) {
+  std::string reason;
+  auto form = Form::analyze(inputs, outputs, reason);
+  return form ? form->work() : KernelWork();
+}
+static KernelWork workOfLoop(ValueRange inputs, ValueRange outputs) {
+  std::string reason;
+  auto program = analyzeLoops(inputs, outputs, reason);
+  return program ? program->work() : KernelWork();
+}
+static KernelWork workOfPooling(ValueRange, ValueRange outputs) {
+  return workOfPool(outputs.front().getDefiningOp());
+}
+static KernelWork workOfScattering(ValueRange inputs, ValueRange outputs) {
+  std::string reason;
+  if (auto fused = FusedScatter::analyze(inputs, outputs, reason))
+    return fused->work();
+  Operation *op = outputs.front().getDefiningOp();
+  return isa_and_nonnull<nn::ScatterAddOp, nn::ScatterElementsOp>(op) ? workOfScatter(op) : KernelWork();
+}
+/// One step for each element along the axis; sorting has its own.
+static KernelWork workOfScan(ValueRange, ValueRange outputs) {
+  Operation *op = outputs.front().getDefiningOp();
+  if (!isa_and_nonnull<nn::CumSumOp, nn::ArgReduceOp, nn::ArgSortOp>(op))
+    return {};
+  auto input = cast<RankedTensorType>(op->getOperand(0).getType());
+  KernelWork work;
+  work.cost = input.getNumElements();
+  if (auto sort = dyn_cast<nn::ArgSortOp>(op))
+    work.cost = SortColumn(sort).work() * SortColumn(sort).count;
+  if (isa<nn::CumSumOp>(op) && isa<FloatType>(input.getElementType()))
+    work.flops = work.cost;
+  return work;
+}
+static KernelWork workOfCheck(ValueRange, ValueRange) { return {}; }
+
 /// Every index is read before it is written.
 static Pairs pairsOfCheck(ValueRange, ValueRange, std::string &) { return SmallVector<int64_t>{0, 0}; }
 
 ArrayRef<KernelForm> kernelForms() {
   using plan::KernelKind;
   static constexpr KernelForm forms[] = {
-      {KernelKind::contraction, isAny<nn::DotOp>, always, suitsContraction, pairsOf<ContractionForm>},
+      {KernelKind::contraction, isAny<nn::DotOp>, always, suitsContraction, pairsOf<ContractionForm>,
+       workOfForm<ContractionForm>},
       {KernelKind::conv, isAny<nn::ConvOp, nn::ConvInputGradOp, nn::ConvFilterGradOp>, always, suitsConv,
-       pairsOf<ConvForm>},
+       pairsOf<ConvForm>, workOfForm<ConvForm>},
       {KernelKind::pool, isAny<nn::MaxPoolOp, nn::MaxPoolGradOp, nn::AvgPoolOp, nn::AvgPoolGradOp>, never,
-       suitsAlone, sharesNothing},
+       suitsAlone, sharesNothing, workOfPooling},
       {KernelKind::scatter, isAny<nn::ScatterAddOp, nn::ScatterElementsOp>, isAny<nn::ScatterAddOp>,
-       suitsScatter, pairsOf<FusedScatter>},
+       suitsScatter, pairsOf<FusedScatter>, workOfScattering},
       {KernelKind::scan, isAny<nn::CumSumOp, nn::ArgReduceOp, nn::ArgSortOp>, never, suitsAlone,
-       sharesNothing},
-      {KernelKind::check, isAny<nn::CheckIndexOp>, never, suitsAlone, pairsOfCheck},
-      {KernelKind::loop, isLoopOperation, never, suitsLoop, pairsOfLoop},
+       sharesNothing, workOfScan},
+      {KernelKind::check, isAny<nn::CheckIndexOp>, never, suitsAlone, pairsOfCheck, workOfCheck},
+      {KernelKind::loop, isLoopOperation, never, suitsLoop, pairsOfLoop, workOfLoop},
   };
   return forms;
 }
 
 const KernelForm &formOf(plan::KernelKind kind) {
   return *llvm::find_if(kernelForms(), [&](const KernelForm &form) { return form.kind == kind; });
+}
+
+KernelWork workOf(plan::KernelKind kind, ValueRange inputs, ValueRange outputs) {
+  const bool isEmpty = llvm::all_of(
+      outputs, [](Value value) { return cast<ShapedType>(value.getType()).getNumElements() == 0; });
+  KernelWork work = isEmpty ? KernelWork() : formOf(kind).work(inputs, outputs);
+  for (Value value : inputs)
+    work.bytesRead += plan::storedBytes(cast<ShapedType>(value.getType()));
+  for (Value value : outputs)
+    work.bytesWritten += plan::storedBytes(cast<ShapedType>(value.getType()));
+  return work;
 }
 
 const KernelForm &formOf(ArrayRef<Operation *> ops) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/kernels/FusionLimits.h"
+#include "compiler/kernels/KernelWork.h"
 #include "dialects/plan/PlanDialect.h"
 #include "mlir/IR/ValueRange.h"
 
@@ -27,6 +28,8 @@ struct KernelForm {
   /// kernel of this kind computes this.
   mlir::FailureOr<llvm::SmallVector<int64_t>> (*inPlacePairs)(mlir::ValueRange inputs,
                                                               mlir::ValueRange outputs, std::string &reason);
+  /// `flops` and `cost` of a kernel that computes this; zeros where nothing is computed.
+  KernelWork (*work)(mlir::ValueRange inputs, mlir::ValueRange outputs);
 };
 
 /// One row for each plan::KernelKind.
@@ -34,5 +37,8 @@ llvm::ArrayRef<KernelForm> kernelForms();
 const KernelForm &formOf(plan::KernelKind kind);
 /// The form of a kernel that computes `ops`.
 const KernelForm &formOf(llvm::ArrayRef<mlir::Operation *> ops);
+
+/// What a kernel of this kind does, bytes included.
+KernelWork workOf(plan::KernelKind kind, mlir::ValueRange inputs, mlir::ValueRange outputs);
 
 } // namespace ortc::kernels

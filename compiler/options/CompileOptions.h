@@ -9,6 +9,7 @@
 #pragma once
 
 #include "compiler/options/Keys.h"
+#include "compiler/options/Numerics.h"
 
 #include <cstdint>
 #include <memory>
@@ -88,7 +89,6 @@ struct BindingSpec {
 
 enum class BatchNormMode { AsExported, Train, Frozen };
 enum class DropoutMode { AsExported, Train };
-enum class Numerics { Fast, Portable };
 enum class Precision { F32, F64 }; ///< F32: the types of the file
 
 /// `--tie COPY=ORIGINAL`.

@@ -35,10 +35,11 @@ void buildEntries(OpPassManager &passes) {
   passes.addPass(simplify::createHoistAccumulationsPass());
   addCleanup(passes);
   passes.addPass(createSymbolDCEPass());
+  passes.addPass(simplify::createHoistConstantsPass({/*limit=*/0}));
+  passes.addPass(memory::createAssignRegionsPass());
 }
 
-void buildFuse(OpPassManager &passes) {
-  passes.addPass(simplify::createHoistConstantsPass({/*limit=*/0}));
+void buildFuse(OpPassManager &passes, const kernels::FusionLimits &limits) {
   passes.addPass(simplify::createContractConvolutionsPass());
   passes.addPass(simplify::createMultiplyByReciprocalsPass());
   passes.addPass(simplify::createFactorSumsPass());
@@ -47,13 +48,10 @@ void buildFuse(OpPassManager &passes) {
   passes.addPass(fusion::createExpandCompositesPass());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
-  passes.addPass(fusion::createFuseKernelsPass());
+  passes.addPass(fusion::createFuseKernelsPass(limits));
 }
 
-void buildOutline(OpPassManager &passes) {
-  passes.addPass(memory::createAssignRegionsPass());
-  passes.addPass(memory::createOutlineKernelsPass());
-}
+void buildOutline(OpPassManager &passes) { passes.addPass(memory::createOutlineKernelsPass()); }
 
 void buildPlace(OpPassManager &passes, const PlaceOptions &options) {
   if (options.curve || options.budget != UINT64_MAX)
@@ -65,7 +63,7 @@ using Build = void (*)(OpPassManager &);
 
 static constexpr std::pair<StringLiteral, Build> kPipelines[] = {
     {"import", buildImport},   {"simplify", buildSimplify},
-    {"entries", buildEntries}, {"fuse", buildFuse},
+    {"entries", buildEntries}, {"fuse", [](OpPassManager &p) { buildFuse(p, {}); }},
     {"outline", buildOutline}, {"place", [](OpPassManager &p) { buildPlace(p, {}); }}};
 
 /// Adds the pipeline of that name.

@@ -4,6 +4,7 @@
 // Phases that need more than a module (a file, flags, a target) are functions that the driver calls between these.
 #pragma once
 
+#include "compiler/kernels/FusionLimits.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -17,13 +18,13 @@ void buildImport(mlir::OpPassManager &passes);
 /// Cleans up what legalisation left, and lets transposes meet.
 void buildSimplify(mlir::OpPassManager &passes);
 
-/// Cleans up composed entries.
+/// Cleans up composed entries, and gives every tensor its place: what all families of targets have in common.
 void buildEntries(mlir::OpPassManager &passes);
 
-/// Cuts the entries into kernels.
-void buildFuse(mlir::OpPassManager &passes);
+/// Cuts the entries into kernels, within the limits of a family.
+void buildFuse(mlir::OpPassManager &passes, const kernels::FusionLimits &limits);
 
-/// Assigns regions, and makes kernels functions of their own: what a backend surveys.
+/// Makes kernels functions of their own: what a backend surveys.
 void buildOutline(mlir::OpPassManager &passes);
 
 struct PlaceOptions {

@@ -38,8 +38,7 @@ public:
     for (auto part : {&GraphBuilder::checkBuffers, &GraphBuilder::foldViews, &GraphBuilder::checkSteps,
                       &GraphBuilder::collectWrites, &GraphBuilder::addDependencies, &GraphBuilder::makeValues,
                       &GraphBuilder::addWorkspaces}) {
-      if (Status status = (this->*part)(); !status.ok())
-        return status;
+      ORTC_TRY((this->*part)());
     }
     if (useInPlace)
       addInPlaceEdges();
@@ -47,11 +46,11 @@ public:
   }
 
 private:
-  static Status invalid(std::string message) { return {Code::kInvalidProblem, std::move(message)}; }
+  static Status invalid(std::string message) { return Status::refusal(std::move(message)); }
 
   Status checkBuffers() {
     if (problem.buffers.size() >= kNone || problem.steps.size() >= kNone)
-      return {Code::kTooLarge, "a problem has at most 4294967294 buffers and as many steps"};
+      return Status::refusal("a problem has at most 4294967294 buffers and as many steps");
     graph.granule = kDefaultAlignment;
     for (BufferId b = 0; b < problem.buffers.size(); ++b) {
       uint64_t alignment = problem.buffers[b].alignment;
@@ -122,11 +121,9 @@ private:
     for (StepId s = 0; s < problem.steps.size(); ++s) {
       const Step &step = problem.steps[s];
       for (BufferId b : step.reads)
-        if (Status status = checkId(s, b, "reads"); !status.ok())
-          return status;
+        ORTC_TRY(checkId(s, b, "reads"));
       for (BufferId b : step.writes)
-        if (Status status = checkId(s, b, "writes"); !status.ok())
-          return status;
+        ORTC_TRY(checkId(s, b, "writes"));
       for (const InPlace &pair : step.inPlace) {
         if (std::find(step.reads.begin(), step.reads.end(), pair.read) == step.reads.end())
           return invalid(nameStep(problem, s) + " has an in-place read of buffer " +
@@ -272,8 +269,8 @@ private:
       if (ofRoot[root] == kNone) {
         uint64_t bytes = problem.buffers[root].bytes;
         if (bytes > kMaxTotalBytes || !addBytes(graph.totalBytes, alignUp(bytes, graph.granule)))
-          return {Code::kTooLarge, nameBuffer(problem, root) + " of " + std::to_string(bytes) +
-                                       " bytes takes the sum of all sizes above 4611686018427387904"};
+          return Status::refusal(nameBuffer(problem, root) + " of " + std::to_string(bytes) +
+                                 " bytes takes the sum of all sizes above 4611686018427387904");
         ofRoot[root] = ValueId(graph.values.size());
         graph.values.push_back({root, alignUp(bytes, graph.granule), 1, false, false, 0, {}});
       }
@@ -316,8 +313,8 @@ private:
         fits = addBytes(graph.totalBytes, step.workspaceBytes) && addBytes(graph.totalBytes, step.innerBytes);
       }
       if (!fits)
-        return {Code::kTooLarge, "the workspace of " + nameStep(problem, s) +
-                                     " takes the sum of all sizes above 4611686018427387904"};
+        return Status::refusal("the workspace of " + nameStep(problem, s) +
+                               " takes the sum of all sizes above 4611686018427387904");
       if (inner[s])
         step.innerAlignment = inner[s]->arenaAlignment;
       graph.alignment = std::max(graph.alignment, step.innerAlignment);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/planning/Problem.h"
-#include "compiler/planning/Status.h"
+#include "support/Expected.h"
 
 namespace ortc::planning {
 
@@ -61,7 +61,7 @@ struct Plan {
 };
 
 /// Plans `problem`. The result has passed validate(). Deterministic; thread-safe.
-/// Fails with kInvalidProblem or kTooLarge and a message that names the buffer or step.
+/// Refuses a problem that contradicts itself, or whose sizes or ids are too large, naming the buffer or step.
 Expected<Plan> plan(const Problem &problem, const PlanOptions &options = {});
 
 /// Says whether plan() would take `problem` (nested ones too), without planning.
@@ -69,7 +69,7 @@ Status check(const Problem &problem);
 
 /// Checks a plan against its problem, from nothing but the two and with none of the planner's code: order
 /// and dependencies, liveness, bounds, alignment, in-place legality, no overlap of live bytes, max-live.
-/// Nested plans too. `problem` must be one that check() accepts. Fails with kInvalidPlan and a message that
+/// Nested plans too. `problem` must be one that check() accepts. Fails with a message that
 /// names the buffer or step.
 Status validate(const Problem &problem, const Plan &plan);
 

@@ -116,12 +116,12 @@ void fillPlan(const Problem &problem, const Graph &graph, const Layout &layout, 
 }
 
 Status tooDeep(const Problem &problem, StepId s) {
-  return {Code::kInvalidProblem, "the body of " + nameStep(problem, s) + " is nested more than " +
-                                     std::to_string(kMaxNesting) + " deep"};
+  return Status::refusal("the body of " + nameStep(problem, s) + " is nested more than " +
+                         std::to_string(kMaxNesting) + " deep");
 }
 
 Status inBody(const Problem &problem, StepId s, const Status &status) {
-  return {status.code, "in the body of " + nameStep(problem, s) + ": " + status.message};
+  return Status::refusal("in the body of " + nameStep(problem, s) + ": " + status.getMessage());
 }
 
 Status checkNested(const Problem &problem, unsigned depth) {
@@ -130,10 +130,11 @@ Status checkNested(const Problem &problem, unsigned depth) {
       continue;
     if (depth == kMaxNesting)
       return tooDeep(problem, s);
-    if (Status status = checkNested(*problem.steps[s].inner, depth + 1); !status.ok())
+    if (Status status = checkNested(*problem.steps[s].inner, depth + 1); !status.isOk())
       return inBody(problem, s, status);
   }
-  return buildGraph(problem, std::vector<std::shared_ptr<const Plan>>(problem.steps.size()), true).status();
+  return buildGraph(problem, std::vector<std::shared_ptr<const Plan>>(problem.steps.size()), true)
+      .getStatus();
 }
 
 Expected<Plan> planNested(const Problem &problem, const PlanOptions &options, unsigned depth) {
@@ -148,12 +149,12 @@ Expected<Plan> planNested(const Problem &problem, const PlanOptions &options, un
       return tooDeep(problem, s);
     Expected<Plan> body = planNested(*problem.steps[s].inner, bodyOptions, depth + 1);
     if (!body)
-      return inBody(problem, s, body.status());
+      return inBody(problem, s, body.getStatus());
     plan.inner[s] = std::make_shared<const Plan>(std::move(*body));
   }
   Expected<Graph> graph = buildGraph(problem, plan.inner, options.inPlace);
   if (!graph)
-    return graph.status();
+    return graph.getStatus();
 
   OrderChoice choice = chooseOrder(*graph, options);
   PackingOptions packingOptions;
@@ -200,8 +201,7 @@ Expected<Plan> plan(const Problem &problem, const PlanOptions &options) {
   Expected<Plan> result = planNested(problem, options, 0);
   if (!result)
     return result;
-  if (Status status = validate(problem, *result); !status.ok())
-    return status;
+  ORTC_TRY(validate(problem, *result));
   return result;
 }
 

@@ -23,14 +23,13 @@ public:
     for (auto part :
          {&Validator::checkShape, &Validator::checkOrder, &Validator::findLifetimes, &Validator::checkPlaces,
           &Validator::checkReads, &Validator::replay, &Validator::checkBodies}) {
-      if (Status status = (this->*part)(); !status.ok())
-        return status;
+      ORTC_TRY((this->*part)());
     }
     return {};
   }
 
 private:
-  static Status refuse(std::string why) { return {Code::kInvalidPlan, std::move(why)}; }
+  static Status refuse(std::string why) { return Status::failure(std::move(why)); }
   std::string step(StepId s) const {
     if (problem.steps.empty())
       return "a problem without steps"; // whose buffers meet all the same
@@ -55,7 +54,7 @@ private:
           check("inner arenas", plan.innerArenaOf.size(), steps),
           check("in-place lists", plan.inPlace.size(), steps),
           check("inner plans", plan.inner.size(), steps)})
-      if (!status.ok())
+      if (!status.isOk())
         return status;
     return {};
   }
@@ -258,8 +257,7 @@ private:
     uint64_t live = 0, peak = 0;
     if (steps == 0) {
       for (BufferId r : starts[0]) {
-        if (Status status = take(plan.offsetOf[r], problem.buffers[r].bytes, buffer(r), 0); !status.ok())
-          return status;
+        ORTC_TRY(take(plan.offsetOf[r], problem.buffers[r].bytes, buffer(r), 0));
         peak += rounded(problem.buffers[r].bytes);
       }
     }
@@ -269,8 +267,7 @@ private:
       std::map<BufferId, BufferId> takenOver;
       uint64_t saved = 0;
       for (const InPlace &pair : plan.inPlace[s]) {
-        if (Status status = checkInPlace(s, pair); !status.ok())
-          return status;
+        ORTC_TRY(checkInPlace(s, pair));
         if (!inPlace.insert({pair.write, root[pair.read]}).second ||
             !takenOver.insert({root[pair.read], pair.write}).second)
           return refuse(step(s) + " uses " + buffer(pair.read) + " or " + buffer(pair.write) +
@@ -281,18 +278,17 @@ private:
         live += rounded(problem.buffers[r].bytes);
         if (inPlace.count(r))
           continue; // its bytes are those of the read until the step is over
-        if (Status status = take(plan.offsetOf[r], problem.buffers[r].bytes, buffer(r), s); !status.ok())
-          return status;
+        ORTC_TRY(take(plan.offsetOf[r], problem.buffers[r].bytes, buffer(r), s));
       }
       uint64_t fixed = problem.steps[s].workspace, body = plan.inner[s] ? plan.inner[s]->arenaBytes : 0;
       if (fixed > 0)
         if (Status status = takeWorkspace(s, plan.workspaceOf[s], fixed, kDefaultAlignment, "the workspace");
-            !status.ok())
+            !status.isOk())
           return status;
       if (body > 0)
         if (Status status = takeWorkspace(s, plan.innerArenaOf[s], body, plan.inner[s]->arenaAlignment,
                                           "the inner arena");
-            !status.ok())
+            !status.isOk())
           return status;
       peak = std::max(peak, live + rounded(fixed) + rounded(body) - saved);
       if (fixed > 0)
@@ -310,7 +306,7 @@ private:
           continue;
         }
         if (Status status = take(plan.offsetOf[write], problem.buffers[write].bytes, buffer(write), s);
-            !status.ok())
+            !status.isOk())
           return status;
       }
     }
@@ -333,8 +329,8 @@ private:
                                                : " has a body but no plan of it"));
       if (!plan.inner[s])
         continue;
-      if (Status status = Validator(*problem.steps[s].inner, *plan.inner[s]).run(); !status.ok())
-        return refuse("in the body of " + step(s) + ": " + status.message);
+      if (Status status = Validator(*problem.steps[s].inner, *plan.inner[s]).run(); !status.isOk())
+        return refuse("in the body of " + step(s) + ": " + status.getMessage());
     }
     return {};
   }

@@ -138,9 +138,10 @@ std::vector<KernelFacts> describeKernels(ModuleOp module, const kernels::Program
   std::vector<KernelFacts> all(kernels.names.size());
   SymbolTable symbols(module);
   llvm::StringMap<KernelFacts *> byName;
-  for (auto [name, facts] : llvm::zip_equal(kernels.names, all)) {
+  for (auto [name, work, facts] : llvm::zip_equal(kernels.names, kernels.works, all)) {
     auto function = symbols.lookup<func::FuncOp>(name);
     facts.name = name;
+    facts.counts = work;
     facts.kind =
         plan::stringifyKernelKind(function->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue());
     describeBody(function, facts);

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/backends/cpu/program/KernelCompiler.h"
+#include "compiler/kernels/ProgramKernels.h"
+#include "dialects/plan/PlanDialect.h"
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -12,9 +13,10 @@ namespace ortc::report {
 
 /// What a user is told of a kernel. The lists cover all steps that use it, in the order of the programs.
 struct KernelFacts {
-  std::string name;  ///< in the artifact's kernel names
-  std::string kind;  ///< of plan.kernel: which generator made it
-  std::string work;  ///< e.g. "conv + elementwise"
+  std::string name;           ///< in the artifact's kernel names
+  std::string kind;           ///< of plan.kernel: which generator made it
+  std::string work;           ///< e.g. "conv + elementwise"
+  kernels::KernelWork counts; ///< of a call
   std::string shape; ///< operands and result of its contraction or convolution, or its largest buffers
   std::vector<std::string> nodes;     ///< "Conv:NAME" for what it computes of nodes of the model; "loss"
   std::vector<std::string> gradients; ///< the same for what it computes of gradients of nodes

@@ -138,19 +138,26 @@ static Json describeBindings(const CompileOptions &options, const CompileFacts &
   return bindings;
 }
 
-static Json describeEntries(const CompileFacts &facts, const artifact::Artifact &artifact) {
-  Json entries = Json::array();
-  for (size_t i = 0; i < artifact.entries.size(); ++i) {
-    const artifact::Entry &entry = artifact.entries[i];
-    const CompileFacts::EntryFacts &fact = facts.entries[i];
-    entries.push_back({{"name", entry.name},
-                       {"role", artifact::entryRoleName(entry.role)},
-                       {"binding", artifact.bindings[entry.binding]},
-                       {"steps", fact.steps},
-                       {"flops", fact.flops},
-                       {"memory", summarizeMemory(fact.memory)}});
+/// Names what is of one family where there are several.
+static void addFamily(Json &item, const FamilyFacts &family) {
+  if (!family.name.empty())
+    item["family"] = family.name;
+}
+
+/// One for each entry of a family: those of its targets are the same.
+static void describeEntries(const FamilyFacts &family, const artifact::Artifact &artifact, Json &entries) {
+  for (const EntryFacts &fact : family.entries) {
+    const artifact::Entry &entry =
+        *llvm::find_if(artifact.entries, [&](const artifact::Entry &each) { return each.name == fact.name; });
+    Json item{{"name", entry.name},
+              {"role", artifact::entryRoleName(entry.role)},
+              {"binding", artifact.bindings[entry.binding]},
+              {"steps", fact.steps},
+              {"flops", fact.flops},
+              {"memory", summarizeMemory(fact.memory)}};
+    addFamily(item, family);
+    entries.push_back(item);
   }
-  return entries;
 }
 
 static Json describeTensors(const artifact::Artifact &artifact) {
@@ -171,42 +178,43 @@ static Json describeTensors(const artifact::Artifact &artifact) {
   return tensors;
 }
 
-/// Work is that of the first target: it follows from shapes.
-static Json describeKernels(const CompileFacts &facts, const std::vector<cpu::TargetCode> &codes) {
-  Json kernels = Json::array();
-  for (size_t i = 0; i < facts.kernels.size(); ++i) {
-    const KernelFacts &kernel = facts.kernels[i];
-    const cpu::KernelInfo &info = codes.front().kernels[i];
+/// Whether it is parallel is told of the first target.
+static void describeKernels(const FamilyFacts &family, Json &kernels) {
+  for (size_t i = 0; i < family.kernels.size(); ++i) {
+    const KernelFacts &kernel = family.kernels[i];
+    const backends::KernelInfo &info = family.codes.front()->kernels[i];
     Json item{{"name", kernel.name}, {"kind", kernel.kind}, {"work", kernel.work}, {"shape", kernel.shape}};
     addOrigins(item, kernel);
-    item["flops"] = info.flops;
-    item["bytes"] = info.bytesRead + info.bytesWritten;
-    item["parallel"] = cpu::isParallel(info, codes.front().target);
+    item["flops"] = kernel.counts.flops;
+    item["bytes"] = kernel.counts.bytesRead + kernel.counts.bytesWritten;
+    item["parallel"] = info.isParallel;
+    addFamily(item, family);
     kernels.push_back(item);
   }
-  return kernels;
 }
 
-void addStack(Json &item, const cpu::StackUse &use) {
+void addStack(Json &item, const backends::StackUse &use) {
   if (use.caller)
     item["caller"] = *use.caller;
   if (use.worker)
     item["worker"] = *use.worker;
 }
 
-static Json describeTarget(const CompileFacts &facts, const cpu::TargetCode &code) {
-  Json target{
-      {"name", code.target.name}, {"code_bytes", code.blob.bytes.size()}, {"kernels", code.kernels.size()}};
+static Json describeTarget(const FamilyFacts &family, const backends::TargetCode &code) {
+  Json target{{"name", code.section.name},
+              {"code_bytes", code.section.bytes.size()},
+              {"kernels", code.kernels.size()}};
   for (size_t i = 0; i < code.stack.size(); ++i) {
-    Json item{{"name", facts.entries[i].name}};
+    Json item{{"name", family.entries[i].name}};
     addStack(item, code.stack[i]);
     target["stack"].push_back(item);
   }
+  addFamily(target, family);
   return target;
 }
 
 std::string makeManifest(const CompileOptions &options, const CompileFacts &facts,
-                         const artifact::Artifact &artifact, const std::vector<cpu::TargetCode> &codes) {
+                         const artifact::Artifact &artifact) {
   Json manifest{{"format", 1}, {"generator", "ortc " ORTC_VERSION}, {"name", facts.modelName}};
   manifest["model"] = {{"file", facts.modelFile},
                        {"ir_version", facts.irVersion},
@@ -218,13 +226,17 @@ std::string makeManifest(const CompileOptions &options, const CompileFacts &fact
   if (options.loss.source != LossSource::None)
     manifest["optimizer"] = describeOptimizer(options);
   manifest["bindings"] = describeBindings(options, facts, artifact);
-  manifest["entries"] = describeEntries(facts, artifact);
+  Json entries = Json::array(), targets = Json::array(), kernels = Json::array();
+  for (const FamilyFacts &family : facts.families) {
+    describeEntries(family, artifact, entries);
+    describeKernels(family, kernels);
+    for (const backends::TargetCode *code : family.codes)
+      targets.push_back(describeTarget(family, *code));
+  }
+  manifest["entries"] = entries;
   manifest["memory"] = {{"constants", artifact.constants.size()}, {"persistent", artifact.persistentBytes}};
-  Json targets = Json::array();
-  for (const cpu::TargetCode &code : codes)
-    targets.push_back(describeTarget(facts, code));
   manifest["targets"] = targets;
-  manifest["kernels"] = describeKernels(facts, codes);
+  manifest["kernels"] = kernels;
   manifest["tensors"] = describeTensors(artifact);
   Json trained = Json::array(), frozen = Json::array();
   for (const legalize::InitializerReport &item : facts.initializers) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/artifact/Artifact.h"
+#include "compiler/backends/Backend.h"
 #include "compiler/legalize/Legalize.h"
 #include "compiler/options/CompileOptions.h"
 #include "compiler/report/BatchFacts.h"
@@ -10,6 +11,21 @@
 #include "compiler/report/MemoryPlan.h"
 
 namespace ortc::report {
+
+struct EntryFacts {
+  std::string name; ///< as the artifact has it
+  int64_t steps = 0, flops = 0, bytesRead = 0, bytesWritten = 0;
+  std::map<size_t, int64_t> calls; ///< of a kernel, by its number in FamilyFacts::kernels
+  MemoryPlan memory;
+};
+
+/// The program as one family of targets runs it.
+struct FamilyFacts {
+  std::string name; ///< empty where there is only one
+  std::vector<EntryFacts> entries;
+  std::vector<KernelFacts> kernels;                ///< in the order of the artifact's kernel names
+  std::vector<const backends::TargetCode *> codes; ///< for each target; not owned
+};
 
 /// Facts about a compilation that the tables do not hold.
 struct CompileFacts {
@@ -22,30 +38,22 @@ struct CompileFacts {
   int64_t floatValues = 0; ///< of the floating-point initializers of the file
   std::vector<legalize::InitializerReport> initializers;
   std::vector<std::string> warnings;
-  std::vector<std::string> tuned; ///< what --tune found, by target
-  struct EntryFacts {
-    std::string name;
-    int64_t steps = 0, flops = 0, bytesRead = 0, bytesWritten = 0;
-    std::map<size_t, int64_t> calls; ///< of a kernel, by its number
-    MemoryPlan memory;
-  };
-  std::vector<EntryFacts> entries;  ///< in the order of the artifact's
-  std::vector<KernelFacts> kernels; ///< in the order of the artifact's kernel names
+  std::vector<std::string> tuned;    ///< what --tune found, by target
+  std::vector<FamilyFacts> families; ///< of those whose program is placed
 };
 
 /// The axis of the loss' output that has the classes; nullopt where the loss knows no classes.
 std::optional<int64_t> findClassAxis(const LossSpec &loss, const CompileFacts &facts);
 
 /// Adds "caller" and "worker", as far as they are known.
-void addStack(nlohmann::ordered_json &item, const cpu::StackUse &use);
+void addStack(nlohmann::ordered_json &item, const backends::StackUse &use);
 
 /// docs/manifest.md describes the layout.
 std::string makeManifest(const CompileOptions &options, const CompileFacts &facts,
-                         const artifact::Artifact &artifact, const std::vector<cpu::TargetCode> &codes);
+                         const artifact::Artifact &artifact);
 
 /// The screen that `ortc train` ends with.
 std::string makeSummary(const CompileOptions &options, const CompileFacts &facts,
-                        const artifact::Artifact &artifact, const std::vector<cpu::TargetCode> &codes,
-                        double seconds);
+                        const artifact::Artifact &artifact, double seconds);
 
 } // namespace ortc::report

@@ -270,10 +270,10 @@ static std::vector<BudgetPoint> readCurve(plan::ProgramOp program) {
   return points;
 }
 
-MemoryPlan describeMemory(plan::ProgramOp program, const CompileOptions &options) {
+MemoryPlan describeMemory(plan::ProgramOp program, const std::string &entry) {
   auto module = program->getParentOfType<ModuleOp>();
   MemoryPlan plan;
-  plan.entry = entryName(program, options);
+  plan.entry = entry;
   plan.bytes = program.getBytes();
   plan.maxLive = program.getPeakBytes();
   plan.orderBound = program.getOrderBoundBytes();

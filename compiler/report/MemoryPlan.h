@@ -64,10 +64,11 @@ struct MemoryPlan {
   std::vector<const PlannedBuffer *> findAlive(size_t step) const;
 };
 
-/// "train/default": the name that the artifact's entry has.
+/// "train/default".
 std::string entryName(plan::ProgramOp program, const CompileOptions &options);
 
-MemoryPlan describeMemory(plan::ProgramOp program, const CompileOptions &options);
+/// `entry`: the name that the artifact's entry has.
+MemoryPlan describeMemory(plan::ProgramOp program, const std::string &entry);
 
 /// What the entries of a module share.
 struct SharedMemory {

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/backends/cpu/cost/CostModel.h"
+#include "compiler/backends/Backend.h"
 #include "compiler/report/Manifest.h"
-#include "dialects/plan/PlanDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace ortc::report {
@@ -15,10 +14,9 @@ struct PhaseTime {
   double seconds;
 };
 
-/// What the kernels of a target should take and do take, on one core, in the order of the artifact's kernels.
+/// What the kernels of a target should take and do take, on one core, in the order of the family's kernels.
 struct KernelCosts {
-  cpu::CostModel model;
-  std::vector<double> estimates; ///< in seconds
+  backends::KernelEstimates estimates;
   std::vector<double>
       times; ///< in seconds; 0: not measured. Empty where the target cannot run on this machine
 };
@@ -26,12 +24,13 @@ struct KernelCosts {
 /// Estimates, and measures what runs here, at the rates of this machine then for "native"; other targets are
 /// estimated with the rates of the table for their level, so that the same model gives the same estimates
 /// everywhere.
-bool findCosts(mlir::ModuleOp module, const kernels::ProgramKernels &kernels, const cpu::TargetCode &code,
-               const CompileOptions &options, KernelCosts &costs, std::string &error);
+Expected<KernelCosts> findCosts(mlir::ModuleOp program, const kernels::ProgramKernels &kernels,
+                                const backends::Target &target, const backends::TargetCode &code,
+                                const CompileOptions &options);
 
 /// Times of the phases, figures of the entries, and every kernel with its work and its costs, as far as there
-/// are any yet.
+/// are any yet. `costs` are those of all codes, family by family.
 std::string makeReport(const CompileFacts &facts, const std::vector<PhaseTime> &phases,
-                       const std::vector<cpu::TargetCode> &codes, const std::vector<KernelCosts> &costs);
+                       const std::vector<KernelCosts> &costs);
 
 } // namespace ortc::report

@@ -10,20 +10,7 @@
 
 namespace ortc::report {
 
-/// "61.4 KiB".
-static std::string humanBytes(uint64_t bytes) {
-  const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  int unit = 0;
-  while (value >= 1024 && unit < 4) {
-    value /= 1024;
-    ++unit;
-  }
-  char text[32];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
-  return text;
-}
-
+/// "1.38 M".
 static std::string humanCount(double value) {
   const char *units[] = {" ", " k", " M", " G", " T"};
   int unit = 0;
@@ -94,19 +81,18 @@ static void describeTrained(const CompileFacts &facts, const artifact::Artifact 
 }
 
 /// The most that one thread needs in any entry.
-static std::string describeStack(const cpu::TargetCode &code) {
+static std::string describeStack(const backends::TargetCode &code) {
   uint64_t most = 0;
-  for (const cpu::StackUse &use : code.stack) {
+  for (const backends::StackUse &use : code.stack) {
     if (!use.caller || !use.worker)
       return "stack not known";
     most = std::max({most, *use.caller, *use.worker});
   }
-  return humanBytes(most) + " of stack";
+  return host::formatBytes(most) + " of stack";
 }
 
 std::string makeSummary(const CompileOptions &options, const CompileFacts &facts,
-                        const artifact::Artifact &artifact, const std::vector<cpu::TargetCode> &codes,
-                        double seconds) {
+                        const artifact::Artifact &artifact, double seconds) {
   std::string text;
   auto line = [&](const char *key, const std::string &value) {
     char head[24];
@@ -123,19 +109,24 @@ std::string makeSummary(const CompileOptions &options, const CompileFacts &facts
                      ", " + options.optimizer.text);
     describeTrained(facts, artifact, line);
   }
-  line("persistent",
-       humanBytes(artifact.persistentBytes) + ", constants " + humanBytes(artifact.constants.size()));
-  for (size_t i = 0; i < artifact.entries.size(); ++i) {
-    const artifact::Entry &entry = artifact.entries[i];
-    const CompileFacts::EntryFacts &fact = facts.entries[i];
-    line(i == 0 ? "transient" : "", entry.name + ": " + humanBytes(entry.fixedBytes) + " (max-live " +
-                                        humanBytes(fact.memory.maxLive) + "), " + std::to_string(fact.steps) +
-                                        " steps, " + humanCount(static_cast<double>(fact.flops)) + "FLOP");
-  }
-  for (size_t i = 0; i < codes.size(); ++i)
-    line(i == 0 ? "code" : "", codes[i].target.name + ": " + humanBytes(codes[i].blob.bytes.size()) + ", " +
-                                   std::to_string(codes[i].kernels.size()) + " kernels, " +
-                                   describeStack(codes[i]));
+  line("persistent", host::formatBytes(artifact.persistentBytes) + ", constants " +
+                         host::formatBytes(artifact.constants.size()));
+  const char *key = "transient";
+  for (const FamilyFacts &family : facts.families)
+    for (const EntryFacts &entry : family.entries) {
+      line(key, entry.name + ": " + host::formatBytes(entry.memory.bytes) + " (max-live " +
+                    host::formatBytes(entry.memory.maxLive) + "), " + std::to_string(entry.steps) +
+                    " steps, " + humanCount(static_cast<double>(entry.flops)) + "FLOP");
+      key = "";
+    }
+  key = "code";
+  for (const FamilyFacts &family : facts.families)
+    for (const backends::TargetCode *code : family.codes) {
+      line(key, code->section.name + ": " + host::formatBytes(code->section.bytes.size()) + ", " +
+                    std::to_string(code->kernels.size()) + " kernels" +
+                    (code->stack.empty() ? "" : ", " + describeStack(*code)));
+      key = "";
+    }
   for (size_t i = 0; i < facts.tuned.size(); ++i)
     line(i == 0 ? "tuned" : "", facts.tuned[i]);
   char took[32];

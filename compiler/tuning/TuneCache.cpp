@@ -18,15 +18,6 @@ static constexpr int64_t kVersion = 1;
 static constexpr int64_t kMostBytes = 64 << 20;
 static constexpr const char *kFormat = "ortc tuned kernels";
 
-std::string describePlace(const cpu::Target &target, cpu::Numerics numerics) {
-  std::ostringstream text;
-  text << target.name << (target.isa.tuneCpu.empty() ? "" : " ") << target.isa.tuneCpu << ", "
-       << target.lanes(32) << " lanes, " << target.isa.vectorRegisters << " registers, "
-       << target.machine.l2Bytes / 1024 << " KiB, " << (target.usesFma(numerics) ? "fma" : "no fma") << ", "
-       << target.workers << " workers";
-  return text.str();
-}
-
 namespace {
 
 /// Parts of the file, checked on the way. The first thing that is wrong stays in `error`.
@@ -140,8 +131,8 @@ void TuneCache::set(const std::string &place, const std::string &key, TunedKerne
   places[place][key] = std::move(kernel);
 }
 
-cpu::KernelChoices TuneCache::choices(const std::string &place) const {
-  cpu::KernelChoices result;
+backends::KernelChoices TuneCache::choices(const std::string &place) const {
+  backends::KernelChoices result;
   result.source = source;
   for (const auto &[key, kernel] : at(place))
     if (kernel.choice)

@@ -4,8 +4,7 @@
 // A JSON file to be committed: sorted, one line for each number, so that files of two branches can be merged.
 #pragma once
 
-#include "compiler/backends/cpu/KernelChoice.h"
-#include "compiler/backends/cpu/Target.h"
+#include "compiler/backends/KernelInfo.h"
 
 #include <optional>
 
@@ -13,16 +12,12 @@ namespace ortc::tuning {
 
 /// What was measured of a kernel.
 struct TunedKernel {
-  std::optional<cpu::KernelChoice> choice; ///< nothing: none is faster than what the cost table has
+  std::optional<backends::KernelChoice> choice; ///< nothing: none is faster than what the cost table has
   int64_t usualNanoseconds = 0,
           tunedNanoseconds = 0; ///< of a call on one core: the table's choice, and this one
 };
 
-/// Where figures hold: "native znver1, 8 lanes, 16 registers, 512 KiB, fma, 2 workers", with the size of the
-/// second-level cache. No other target's choices are taken.
-std::string describePlace(const cpu::Target &target, cpu::Numerics numerics);
-
-/// Measurements by place and by key (KernelBlocking).
+/// Measurements by place (backends::Target::describe) and by key (KernelBlocking). No other target's choices are taken.
 class TuneCache {
 public:
   using Kernels = std::map<std::string, TunedKernel>;
@@ -35,7 +30,7 @@ public:
   const Kernels &at(const std::string &place) const;
   void set(const std::string &place, const std::string &key, TunedKernel kernel);
   /// The choices of a place, for messages from the file that was read.
-  cpu::KernelChoices choices(const std::string &place) const;
+  backends::KernelChoices choices(const std::string &place) const;
 
 private:
   std::string source;

@@ -5,8 +5,6 @@
 // from the best so far. Chunks are all run by one core; what they do to the balance of several is computed.
 #include "compiler/tuning/TuneKernels.h"
 
-#include "compiler/tuning/MeasureKernels.h"
-
 #include <cmath>
 #include <set>
 #include <tuple>
@@ -15,7 +13,9 @@ using namespace mlir;
 
 namespace ortc::tuning {
 
-using cpu::KernelChoice;
+using backends::KernelBlocking;
+using backends::KernelChoice;
+using backends::KernelInfo;
 
 /// Kernels that take a smaller share of all are left alone.
 static constexpr double kLeastShare = 0.01;
@@ -40,23 +40,24 @@ struct Climb {
 
 class Tuner {
 public:
-  Tuner(ModuleOp module, const kernels::ProgramKernels &kernels, const cpu::TargetCode &code,
-        const cpu::KernelOptions &options, std::string &error)
-      : module(module), kernels(kernels), code(code), options(options), steps(findFirstSteps(module)),
-        error(error) {}
+  Tuner(ModuleOp module, const kernels::ProgramKernels &kernels, const backends::Target &target,
+        const backends::TargetCode &code, const backends::CodeOptions &options)
+      : module(module), kernels(kernels), target(target), code(code), options(options),
+        steps(kernels::findFirstSteps(module)) {}
 
   /// Kernels that are worth it, those of the largest share first.
-  bool start(const TuneCache::Kernels &known) {
-    std::vector<double> times = measureKernels(module, kernels, code, error);
-    if (times.size() != code.kernels.size())
-      return false;
+  Status start(const TuneCache::Kernels &known) {
+    Expected<std::vector<double>> measured = target.measure(module, kernels, code);
+    if (!measured)
+      return measured.getStatus();
+    const std::vector<double> &times = *measured;
     std::vector<int64_t> calls = kernels::countCalls(module, kernels);
     double all = 0;
     std::map<std::string, Climb> byKey;
     for (size_t i = 0; i < times.size(); ++i) {
       double seconds = times[i] * static_cast<double>(calls[i]);
       all += seconds;
-      const cpu::KernelBlocking &blocking = code.kernels[i].blocking;
+      const KernelBlocking &blocking = code.kernels[i].blocking;
       if (blocking.neighbours.empty() || known.count(blocking.key))
         continue;
       auto [found, isNew] = byKey.try_emplace(blocking.key);
@@ -68,7 +69,7 @@ public:
     for (auto &[key, climb] : byKey) {
       if (climb.share < kLeastShare * all)
         continue;
-      const cpu::KernelBlocking &blocking = code.kernels[climb.number].blocking;
+      const KernelBlocking &blocking = code.kernels[climb.number].blocking;
       climb.key = key;
       climb.seen.insert(blocking.choice);
       offer(climb, blocking);
@@ -77,11 +78,11 @@ public:
     llvm::sort(climbs, [](const Climb &a, const Climb &b) {
       return std::tie(b.share, a.key) < std::tie(a.share, b.key);
     });
-    return true;
+    return Status();
   }
 
   /// One step of everyone who has where to go.
-  bool climb() {
+  Status climb() {
     std::vector<Climb *> active;
     std::vector<std::vector<std::optional<KernelChoice>>> choices;
     for (Climb &climb : climbs)
@@ -92,8 +93,7 @@ public:
         climb.next.clear();
       }
     std::vector<std::vector<Measured>> measured;
-    if (!measure(active, choices, measured))
-      return false;
+    ORTC_TRY(measure(active, choices, measured));
     for (size_t i = 0; i < active.size(); ++i) {
       const Measured *best = &measured[i][0];
       for (const Measured &other : measured[i])
@@ -105,11 +105,11 @@ public:
       active[i]->best = best->info.blocking.choice;
       offer(*active[i], best->info.blocking);
     }
-    return true;
+    return Status();
   }
 
   /// Compares what came out with the table's, twice.
-  bool finish() {
+  Status finish() {
     std::vector<Climb *> all;
     std::vector<std::vector<std::optional<KernelChoice>>> choices;
     for (Climb &climb : climbs) {
@@ -117,8 +117,8 @@ public:
       choices.push_back({std::nullopt, climb.best});
     }
     std::vector<std::vector<Measured>> first, second;
-    if (!measure(all, choices, first) || !measure(all, choices, second))
-      return false;
+    ORTC_TRY(measure(all, choices, first));
+    ORTC_TRY(measure(all, choices, second));
     for (size_t i = 0; i < all.size(); ++i) {
       for (const auto &measured : {first[i], second[i]})
         if (measured[1].seconds > kWin * measured[0].seconds)
@@ -128,7 +128,7 @@ public:
       if (!all[i]->best)
         all[i]->tunedSeconds = all[i]->usualSeconds;
     }
-    return true;
+    return Status();
   }
 
   std::vector<Climb> climbs;
@@ -136,96 +136,82 @@ public:
 
 private:
   struct Measured {
-    cpu::KernelInfo info;
+    KernelInfo info;
     double seconds = 0; ///< infinite where workers would be less busy
   };
 
-  static void offer(Climb &climb, const cpu::KernelBlocking &blocking) {
+  static void offer(Climb &climb, const KernelBlocking &blocking) {
     for (const KernelChoice &choice : blocking.neighbours)
       if (climb.seen.insert(choice).second)
         climb.next.push_back(choice);
   }
 
-  bool measure(const std::vector<Climb *> &active,
-               const std::vector<std::vector<std::optional<KernelChoice>>> &choices,
-               std::vector<std::vector<Measured>> &measured) {
-    std::vector<cpu::KernelVariant> all;
+  Status measure(const std::vector<Climb *> &active,
+                 const std::vector<std::vector<std::optional<KernelChoice>>> &choices,
+                 std::vector<std::vector<Measured>> &measured) {
+    std::vector<backends::KernelVariant> all;
     for (size_t i = 0; i < active.size(); ++i)
       for (const std::optional<KernelChoice> &choice : choices[i]) {
         const std::string &kernel = kernels.names[active[i]->number];
-        cpu::KernelVariant variant{kernel, kernel + ".variant" + std::to_string(all.size()), {{}, "--tune"}};
+        backends::KernelVariant variant{
+            kernel, kernel + ".variant" + std::to_string(all.size()), {{}, "--tune"}};
         if (choice)
           variant.choices.byKey[active[i]->key] = *choice;
         all.push_back(std::move(variant));
       }
     variants += all.size();
-    std::vector<cpu::KernelInfo> infos;
-    cpu::CodeBlob linked;
     if (all.empty())
-      return true;
-    if (!cpu::compileVariants(module, all, code.target, options, infos, linked, error))
-      return false;
-    auto blob = cpu::LoadedBlob::load(std::move(linked));
-    if (!blob) {
-      error = llvm::toString(blob.takeError());
-      return false;
-    }
-    ArrayRef<cpu::KernelInfo> rest = infos;
+      return Status();
+    Expected<std::unique_ptr<backends::TargetCode>> compiled = target.compileVariants(module, all, options);
+    if (!compiled)
+      return compiled.getStatus();
+    size_t begin = 0;
     for (size_t i = 0; i < active.size(); ++i) {
-      if (!measureOne(*active[i], rest.take_front(choices[i].size()), *blob, measured.emplace_back()))
-        return false;
-      rest = rest.drop_front(choices[i].size());
+      ORTC_TRY(measureOne(*active[i], **compiled, begin, choices[i].size(), measured.emplace_back()));
+      begin += choices[i].size();
     }
-    return true;
+    return Status();
   }
 
-  bool measureOne(const Climb &climb, ArrayRef<cpu::KernelInfo> infos, const cpu::LoadedBlob &blob,
-                  std::vector<Measured> &measured) {
-    const cpu::KernelInfo &usual = code.kernels[climb.number];
-    int64_t workspace = 0;
-    std::vector<KernelTrial::Code> codes;
+  /// Measures `count` variants from `begin` on, but for those that workers would be less busy with.
+  Status measureOne(const Climb &climb, const backends::TargetCode &compiled, size_t begin, size_t count,
+                    std::vector<Measured> &measured) {
+    const KernelInfo &usual = code.kernels[climb.number];
     std::vector<size_t> numbers;
-    for (const cpu::KernelInfo &info : infos) {
+    for (size_t number = begin; number < begin + count; ++number) {
+      const KernelInfo &info = compiled.kernels[number];
       measured.push_back({info, INFINITY});
-      if (cpu::isParallel(usual, code.target) &&
-          info.blocking.imbalance > kImbalance * usual.blocking.imbalance)
-        continue;
-      workspace = std::max(workspace, info.workspaceBytesPerWorker);
-      codes.push_back({blob.kernel(info.name), info.chunks});
-      numbers.push_back(measured.size() - 1);
+      if (!usual.isParallel || info.blocking.imbalance <= kImbalance * usual.blocking.imbalance)
+        numbers.push_back(number);
     }
-    KernelTrial trial(steps.lookup(kernels.names[climb.number]), workspace);
-    if (!trial.isReady()) {
-      error = "cannot get " + std::to_string(trial.bytes()) + " bytes to measure " + usual.name;
-      return false;
-    }
-    for (auto [number, seconds] : llvm::zip_equal(numbers, trial.timeInTurns(codes)))
-      measured[number].seconds = seconds;
-    return true;
+    Expected<std::vector<double>> times =
+        target.timeInTurns(steps.lookup(kernels.names[climb.number]), compiled, numbers);
+    if (!times)
+      return times.getStatus();
+    for (auto [number, seconds] : llvm::zip_equal(numbers, *times))
+      measured[number - begin].seconds = seconds;
+    return Status();
   }
 
   ModuleOp module;
   const kernels::ProgramKernels &kernels;
-  const cpu::TargetCode &code;
-  const cpu::KernelOptions options;
+  const backends::Target &target;
+  const backends::TargetCode &code;
+  const backends::CodeOptions options;
   llvm::StringMap<plan::StepOp> steps;
-  std::string &error;
 };
 
 } // namespace
 
-bool tuneKernels(ModuleOp module, const kernels::ProgramKernels &kernels, const cpu::TargetCode &code,
-                 const cpu::KernelOptions &options, TuneCache &cache, TuneResult &result,
-                 std::string &error) {
-  std::string place = describePlace(code.target, options.numerics);
-  Tuner tuner(module, kernels, code, options, error);
-  if (!tuner.start(cache.at(place)))
-    return false;
+Status tuneKernels(ModuleOp module, const kernels::ProgramKernels &kernels, const backends::Target &target,
+                   const backends::TargetCode &code, const backends::CodeOptions &options, TuneCache &cache,
+                   TuneResult &result) {
+  std::string place = target.describe(options.numerics);
+  Tuner tuner(module, kernels, target, code, options);
+  ORTC_TRY(tuner.start(cache.at(place)));
   for (int round = 0; round < kRounds; ++round)
-    if (!tuner.climb())
-      return false;
-  if (!tuner.finish())
-    return false;
+    ORTC_TRY(tuner.climb());
+  ORTC_TRY(tuner.finish());
   auto nanoseconds = [](double seconds) { return static_cast<int64_t>(std::llround(1e9 * seconds)); };
   for (const Climb &climb : tuner.climbs) {
     cache.set(place, climb.key,
@@ -234,7 +220,7 @@ bool tuneKernels(ModuleOp module, const kernels::ProgramKernels &kernels, const 
     result.faster += climb.best.has_value();
   }
   result.variants += tuner.variants;
-  return true;
+  return Status();
 }
 
 } // namespace ortc::tuning

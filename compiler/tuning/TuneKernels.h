@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/backends/cpu/program/KernelCompiler.h"
+#include "compiler/backends/Backend.h"
 #include "compiler/tuning/TuneCache.h"
 
 namespace ortc::tuning {
@@ -16,9 +16,10 @@ struct TuneResult {
 /// Measures how kernels of `code` could be cut otherwise, those that take most of all programs' time first,
 /// and puts what it finds into `cache`. `code` was compiled with the cache's choices; what the cache has
 /// already is left alone, and so is what takes less than a hundredth. A choice wins that is 3 % faster,
-/// twice, and keeps the target's workers no less busy. The target has to run on this machine. False with
-/// `error` when something cannot be compiled or there is no memory.
-bool tuneKernels(mlir::ModuleOp module, const kernels::ProgramKernels &kernels, const cpu::TargetCode &code,
-                 const cpu::KernelOptions &options, TuneCache &cache, TuneResult &result, std::string &error);
+/// twice, and keeps the target's workers no less busy. The target has to run on this machine. Fails, without naming
+/// model or target, when something cannot be compiled or there is no memory.
+Status tuneKernels(mlir::ModuleOp module, const kernels::ProgramKernels &kernels,
+                   const backends::Target &target, const backends::TargetCode &code,
+                   const backends::CodeOptions &options, TuneCache &cache, TuneResult &result);
 
 } // namespace ortc::tuning

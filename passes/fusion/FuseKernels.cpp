@@ -265,6 +265,8 @@ namespace {
 
 struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
   using Base::Base;
+  FuseKernelsPass() = default;
+  explicit FuseKernelsPass(const kernels::FusionLimits &limits) : limits(limits) {}
 
   void runOnOperation() override {
     SmallVector<func::FuncOp> functions;
@@ -285,7 +287,6 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
     copyStacked(block);
     copyDraws(block);
     copyFreeProducers(block);
-    const kernels::FusionLimits limits{}; // those of CPUs
     FusionGroups fusion(block, limits);
     fusion.fuse();
     std::vector<FusionGroup> groups = fusion.take();
@@ -306,8 +307,14 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
     sortByDependence(block);
     return success();
   }
+
+  kernels::FusionLimits limits;
 };
 
 } // namespace
+
+std::unique_ptr<Pass> createFuseKernelsPass(const kernels::FusionLimits &limits) {
+  return std::make_unique<FuseKernelsPass>(limits);
+}
 
 } // namespace ortc::fusion

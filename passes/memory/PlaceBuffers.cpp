@@ -241,14 +241,14 @@ void ProgramEmitter::run(EntryProblem &planned, const planning::Plan &plan) {
 
 /// The plan of an entry, or of one with a budget: the best there is, and where its offsets need more than
 /// that, the one that recomputation has found.
-planning::Expected<planning::Plan> planEntry(const EntryProblem &entry, bool reorder, IntegerAttr budget) {
+ortc::Expected<planning::Plan> planEntry(const EntryProblem &entry, bool reorder, IntegerAttr budget) {
   planning::PlanOptions options;
   options.reorder = reorder;
   auto plan = planning::plan(entry.problem, options);
-  if (!plan.ok() || !budget || plan->arenaBytes <= uint64_t(budget.getInt()))
+  if (!plan || !budget || plan->arenaBytes <= uint64_t(budget.getInt()))
     return plan;
   auto other = planning::plan(entry.problem, planning::planWithin(budget.getInt()));
-  return other.ok() && other->arenaBytes < plan->arenaBytes ? other : plan;
+  return other && other->arenaBytes < plan->arenaBytes ? other : plan;
 }
 
 LogicalResult placeGroup(ArrayRef<func::FuncOp> group, bool reorder) {
@@ -260,8 +260,8 @@ LogicalResult placeGroup(ArrayRef<func::FuncOp> group, bool reorder) {
   func::FuncOp first = group.front();
   auto budget = first->getAttrOfType<IntegerAttr>(plan::kBudget);
   auto plan = planEntry(planned, reorder, budget);
-  if (!plan.ok())
-    return first.emitError(plan.status().message);
+  if (!plan)
+    return first.emitError(plan.getStatus().getMessage());
   if (budget && plan->arenaBytes > uint64_t(budget.getInt()))
     return first.emitError() << "--memory-budget " << budget.getInt() << ": the steps that were found take "
                              << plan->arenaBytes << " bytes when they are placed; give that";

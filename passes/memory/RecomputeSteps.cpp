@@ -190,8 +190,8 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
     Costs costs(*graph);
     func::FuncOp first = group.front();
     auto whole = planning::plan(entry.problem);
-    if (!whole.ok())
-      return first.emitError(whole.status().message);
+    if (!whole)
+      return first.emitError(whole.getStatus().getMessage());
     if (Attribute points = curve ? describeCurve(entry, costs, *whole) : Attribute())
       for (func::FuncOp each : group)
         each->setAttr(plan::kCurve, points);
@@ -200,8 +200,8 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
     planning::RecomputeOptions options;
     options.budget = budget;
     auto found = planning::recompute(entry.problem, costs.steps, options, &*whole);
-    if (!found.ok())
-      return first.emitError(found.status().message);
+    if (!found)
+      return first.emitError(found.getStatus().getMessage());
     if (!found->fits) {
       if (!refusal.entry || found->plan.arenaBytes > refusal.bytes)
         refusal = {
@@ -245,7 +245,7 @@ struct RecomputeStepsPass : impl::RecomputeStepsPassBase<RecomputeStepsPass> {
       options.searchWork = options.boundWork = kCurveWorkForStep * costs.steps.size();
       options.findSmallest = false;
       auto found = planning::recompute(entry.problem, costs.steps, options, &whole);
-      if (!found.ok())
+      if (!found)
         return {};
       points.push_back(builder.getDenseI64ArrayAttr(
           {int64_t(options.budget), int64_t(found->plan.arenaBytes), int64_t(found->time << costs.shift),

@@ -134,7 +134,7 @@ TEST_P(PlanTest, IsWhatTheRuntimeAllocates) {
 
 TEST_P(PlanTest, BuffersAreAPackingOfTheArena) {
   auto file = planning::readPacking(readFile(folder / "buffers.csv"));
-  ASSERT_TRUE(file.ok()) << file.status().message;
+  ASSERT_TRUE(file) << file.getStatus().getMessage();
   std::vector<uint32_t> pools = file->pools;
   pools.resize(file->ids.size(), 0);
   auto split = planning::splitPools(file->problem, pools);
@@ -144,8 +144,8 @@ TEST_P(PlanTest, BuffersAreAPackingOfTheArena) {
     for (const planning::Item &item : pool.problem.items)
       offsets.push_back(item.fixed);
     uint64_t transient = report["entries"][pool.number]["memory"]["transient"];
-    planning::Status status = planning::validatePacking(pool.problem, offsets, transient);
-    EXPECT_TRUE(status.ok()) << report["entries"][pool.number]["name"] << ": " << status.message;
+    ortc::Status status = planning::validatePacking(pool.problem, offsets, transient);
+    EXPECT_TRUE(status.isOk()) << report["entries"][pool.number]["name"] << ": " << status.getMessage();
   }
 }
 
@@ -235,7 +235,7 @@ TEST(PlanNamesTest, HostileNamesStayText) {
   EXPECT_EQ(page.find(evil), std::string::npos);
   EXPECT_EQ(page.find("<script>document.body.dataset.evil"), std::string::npos);
   EXPECT_NE(page.find("\\u003c/script>\\u003cscript>document.body.dataset.evil"), std::string::npos);
-  EXPECT_TRUE(planning::readPacking(readFile(folder / "plan.csv")).ok());
+  EXPECT_TRUE(planning::readPacking(readFile(folder / "plan.csv")));
 }
 
 TEST(PlanNamesTest, TheDocumentationShowsWhatIsPrinted) {

@@ -13,7 +13,7 @@ static bool usePacking(std::string_view text) {
   Expected<PackingFile> file = readPacking(text);
   if (!file)
     return false;
-  demand(readPacking(writePacking(*file)).ok(), "a packing that is written cannot be read");
+  demand(static_cast<bool>(readPacking(writePacking(*file))), "a packing that is written cannot be read");
   std::vector<uint32_t> pools = file->pools;
   pools.resize(file->problem.items.size(), 0);
   for (const Pool &pool : splitPools(file->problem, pools)) {
@@ -22,7 +22,7 @@ static bool usePacking(std::string_view text) {
     PackingOptions limits;
     limits.work = limits.exactWork = 100'000;
     Packing packing = pack(pool.problem, limits);
-    demand(validatePacking(pool.problem, packing.offsets, packing.height).ok(), "a packing is not valid");
+    demand(validatePacking(pool.problem, packing.offsets, packing.height).isOk(), "a packing is not valid");
     demand(packing.height >= packing.bound, "a packing is lower than its bound");
   }
   return true;
@@ -36,14 +36,14 @@ static bool useProblem(std::string_view text) {
     return false;
   std::string written = writeProblem(*problem);
   Expected<Problem> again = readProblem(written);
-  demand(again.ok() && writeProblem(*again) == written, "a problem that is written cannot be read");
+  demand(again && writeProblem(*again) == written, "a problem that is written cannot be read");
   if (problem->steps.size() <= 16 && problem->buffers.size() <= 64) {
     PlanOptions limits;
     limits.orderWork = limits.boundWork = limits.offsetWork = limits.exactWork = 10'000;
     Expected<Plan> solved = plan(*problem, limits);
-    demand(solved.ok(), "a problem that passed every check has no plan");
-    demand(validate(*problem, *solved).ok(), "a plan is not valid");
-    demand(readPlan(*problem, writePlan(*solved)).ok(), "a plan cannot be read");
+    demand(static_cast<bool>(solved), "a problem that passed every check has no plan");
+    demand(validate(*problem, *solved).isOk(), "a plan is not valid");
+    demand(static_cast<bool>(readPlan(*problem, writePlan(*solved))), "a plan cannot be read");
   }
   if (cut == text.npos)
     return true;
@@ -51,7 +51,7 @@ static bool useProblem(std::string_view text) {
   if (!given)
     return false;
   (void)validate(*problem, *given);
-  demand(readPlan(*problem, writePlan(*given)).ok(), "a plan that is written cannot be read");
+  demand(static_cast<bool>(readPlan(*problem, writePlan(*given))), "a plan that is written cannot be read");
   return true;
 }
 

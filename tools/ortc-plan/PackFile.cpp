@@ -15,7 +15,6 @@
 namespace ortc::tool {
 
 using namespace planning;
-using ortc::Status; // the planner has one, too
 
 namespace {
 
@@ -46,7 +45,7 @@ private:
     Expected<PackingFile> parsed =
         readPacking({reinterpret_cast<const char *>(mapped->getData()), mapped->getBytes()});
     if (!parsed)
-      return Status::refusal(options.input + ": " + parsed.status().message);
+      return Status::refusal(options.input + ": " + parsed.getStatus().getMessage());
     file = std::move(*parsed);
     std::vector<uint32_t> poolOf = file.pools;
     poolOf.resize(file.problem.items.size(), 0);
@@ -74,9 +73,8 @@ private:
     limits.work = kHeuristicWork;
     limits.exactWork = options.work;
     Packing packing = pack(pool.problem, limits);
-    if (planning::Status status = validatePacking(pool.problem, packing.offsets, packing.height);
-        !status.ok())
-      return Status::failure(options.input + ": the validator refuses the packing: " + status.message +
+    if (ortc::Status status = validatePacking(pool.problem, packing.offsets, packing.height); !status.isOk())
+      return Status::failure(options.input + ": the validator refuses the packing: " + status.getMessage() +
                              "; please report this with the file");
     print(pool, packing, capacity, double(std::clock() - begin) / CLOCKS_PER_SEC);
     if (capacity && packing.height > *capacity)

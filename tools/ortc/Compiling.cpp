@@ -23,8 +23,8 @@ using namespace mlir;
 
 namespace ortc::tool {
 
-/// The IR after a phase, as a file of --dump-ir.
-static Status dumpIr(const std::string &folder, const char *phase, ModuleOp ir) {
+/// The IR after a phase, as a file of --dump-ir; one for each family of targets where there are several.
+static Status dumpIr(const std::string &folder, const char *phase, const std::string &family, ModuleOp ir) {
   if (folder.empty())
     return Status();
   std::error_code code;
@@ -34,7 +34,8 @@ static Status dumpIr(const std::string &folder, const char *phase, ModuleOp ir) 
   OpPrintingFlags flags;
   flags.elideLargeElementsAttrs(64).elideLargeResourceString(64);
   ir->print(stream, flags);
-  return host::writeFile(folder + "/" + std::to_string(pipeline::findPhase(phase)) + "-" + phase + ".mlir",
+  return host::writeFile(folder + "/" + std::to_string(pipeline::findPhase(phase)) + "-" + phase +
+                             (family.empty() ? "" : "-" + family) + ".mlir",
                          text);
 }
 
@@ -47,8 +48,9 @@ void printNotes(const std::vector<std::string> &notes, const std::vector<std::st
 
 static std::vector<report::MemoryPlan> listPlans(const report::CompileFacts &facts) {
   std::vector<report::MemoryPlan> plans;
-  for (const report::CompileFacts::EntryFacts &entry : facts.entries)
-    plans.push_back(entry.memory);
+  for (const report::FamilyFacts &family : facts.families)
+    for (const report::EntryFacts &entry : family.entries)
+      plans.push_back(entry.memory);
   return plans;
 }
 
@@ -59,13 +61,15 @@ static Status writeReports(const CompileOptions &options, driver::Compiled &comp
   if (options.report.empty())
     return Status();
   std::vector<report::KernelCosts> costs;
-  for (const cpu::TargetCode &code : compiled.codes) {
-    std::string why;
-    if (!report::findCosts(*compiled.program, compiled.kernels, code, options, costs.emplace_back(), why))
-      return Status::failure("--report: " + why);
-  }
-  return host::writeFile(options.report,
-                         report::makeReport(compiled.facts, compiled.phases, compiled.codes, costs));
+  for (driver::FamilyProgram &program : compiled.families)
+    for (size_t i = 0; i < program.codes.size(); ++i) {
+      Expected<report::KernelCosts> found = report::findCosts(
+          *program.ir, program.kernels, *program.family.targets[i], *program.codes[i], options);
+      if (!found)
+        return Status::failure("--report: " + found.getStatus().getMessage());
+      costs.push_back(std::move(*found));
+    }
+  return host::writeFile(options.report, report::makeReport(compiled.facts, compiled.phases, costs));
 }
 
 /// What a command needs to know while it compiles; `reports` are the files that it is going to write.
@@ -77,9 +81,9 @@ static driver::CompileExtras makeExtras(const CompileOptions &options, const Tun
   extras.afterReading = [&](const frontend::Model &model) {
     return checkFiles(options, tuning, reports, model);
   };
-  extras.afterPhase = [&](const char *phase, ModuleOp ir) {
+  extras.afterPhase = [&](const char *phase, const std::string &family, ModuleOp ir) {
     // The code's phase leaves the program as it was placed.
-    return StringRef(phase) == "code" ? Status() : dumpIr(options.dumpIr, phase, ir);
+    return StringRef(phase) == "code" ? Status() : dumpIr(options.dumpIr, phase, family, ir);
   };
   return extras;
 }
@@ -89,10 +93,10 @@ Status train(const CompileOptions &options, const TuneOptions &tuning) {
   Progress progress(options.quiet);
   artifact::OutputFolder folder(options.output);
   const std::vector<host::NamedFile> reports = listReports(options, tuning, "");
-  ORTC_TRY(driver::checkRequest(options, tuning));
+  const driver::CompileExtras extras = makeExtras(options, tuning, reports, progress);
+  ORTC_TRY(driver::checkRequest(options, extras));
   ORTC_TRY(checkPaths(options, reports, folder));
-  Expected<driver::Compiled> compiled =
-      driver::compile(options, makeExtras(options, tuning, reports, progress));
+  Expected<driver::Compiled> compiled = driver::compile(options, extras);
   if (!compiled)
     return compiled.getStatus();
   const bool isWhole = options.compileTo.empty();
@@ -108,11 +112,11 @@ Status train(const CompileOptions &options, const TuneOptions &tuning) {
   printNotes(compiled->notes, compiled->facts.warnings);
   if (!isWhole) {
     llvm::raw_os_ostream out(std::cout); // whose failure main() finds
-    compiled->getIR().print(out);
+    for (ModuleOp ir : compiled->getIR())
+      ir.print(out);
   } else if (!options.quiet) {
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
-    std::cout << report::makeSummary(options, compiled->facts, compiled->artifact, compiled->codes,
-                                     took.count());
+    std::cout << report::makeSummary(options, compiled->facts, compiled->artifact, took.count());
   }
   return Status();
 }
@@ -124,10 +128,11 @@ static report::TrainChoice describeChoice(const std::string &what, driver::Compi
   for (const legalize::InitializerReport &item : placed.facts.initializers)
     if (item.trained())
       choice.tensors.push_back(item.name);
-  report::SharedMemory shared = report::describeShared(*placed.program, /*workers=*/1);
+  report::SharedMemory shared = report::describeShared(placed.getIR().front(), /*workers=*/1);
   choice.persistent = shared.persistent;
   choice.constants = shared.constants;
-  choice.transient = placed.facts.entries.empty() ? 0 : placed.facts.entries.front().memory.bytes;
+  const std::vector<report::EntryFacts> &entries = placed.facts.families.front().entries;
+  choice.transient = entries.empty() ? 0 : entries.front().memory.bytes;
   return choice;
 }
 
@@ -150,17 +155,18 @@ Status plan(const CompileOptions &options, const PlanOptions &planning) {
   Progress progress(options.quiet);
   artifact::OutputFolder none(options.output);
   const std::vector<host::NamedFile> reports = listReports(options, {}, planning.page);
-  ORTC_TRY(driver::checkRequest(placed, {}));
-  ORTC_TRY(checkPaths(placed, reports, none));
   const TuneOptions tuning;
   driver::CompileExtras extras = makeExtras(placed, tuning, reports, progress);
   extras.budgetCurve = true;
+  ORTC_TRY(driver::checkRequest(placed, extras));
+  ORTC_TRY(checkPaths(placed, reports, none));
   Expected<driver::Compiled> compiled = driver::compile(placed, extras);
   if (!compiled)
     return compiled.getStatus();
   std::vector<report::MemoryPlan> plans = listPlans(compiled->facts);
-  nlohmann::ordered_json report = report::makePlanReport(
-      compiled->facts.modelFile, report::describeShared(*compiled->program, options.maxWorkers), plans);
+  nlohmann::ordered_json report =
+      report::makePlanReport(compiled->facts.modelFile,
+                             report::describeShared(compiled->getIR().front(), options.maxWorkers), plans);
   if (!options.dumpBuffers.empty())
     ORTC_TRY(host::writeFile(options.dumpBuffers, report::makeBufferTable(plans)));
   if (!options.report.empty())

@@ -24,7 +24,6 @@ KernelInfo generateCheck(ModuleOp module, func::FuncOp function, uint32_t nameIn
   auto pointer = LLVM::LLVMPointerType::get(context);
   KernelInfo info;
   info.name = function.getSymName().str();
-  info.bytesRead = info.bytesWritten = type.getNumElements() * type.getElementTypeBitWidth() / 8;
   auto entry = LLVM::LLVMFuncOp::create(b, kernelEntryName(info.name),
                                         LLVM::LLVMFunctionType::get(i32, {pointer, pointer}));
   entry.setVisibility_(LLVM::Visibility::Hidden);

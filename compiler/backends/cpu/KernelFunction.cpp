@@ -22,12 +22,6 @@ Value KernelFunction::workspaceView(OpBuilder &builder, Location loc, int64_t by
 
 std::string kernelEntryName(llvm::StringRef name) { return (name + ".entry").str(); }
 
-void KernelInfo::addBytes(llvm::ArrayRef<KernelBuffer> buffers) {
-  for (const KernelBuffer &buffer : buffers)
-    (buffer.written ? bytesWritten : bytesRead) +=
-        buffer.elements * buffer.elementType.getIntOrFloatBitWidth() / 8;
-}
-
 KernelFunction createKernelFunction(OpBuilder &builder, ModuleOp module, KernelInfo &info,
                                     llvm::ArrayRef<KernelBuffer> buffers) {
   info.workspaceBytesPerWorker = (info.workspaceBytesPerWorker + 63) / 64 * 64;

@@ -23,22 +23,7 @@ struct KernelBuffer {
   bool distinct = true;
 };
 
-/// What the caller of a kernel must know.
-struct KernelInfo {
-  std::string name;                    ///< symbol of the kernel; its ABI entry is `kernelEntryName(name)`
-  int64_t chunks = 1;                  ///< independent pieces of work, fixed by shape
-  int64_t workspaceBytesPerWorker = 0; ///< multiple of 64; 0 = the kernel has no workspace argument
-  int64_t flops =
-      0; ///< additions, subtractions, multiplications and divisions of floating-point numbers, an fma as two,
-         ///< and one for each mathematical function
-  int64_t cost = 0; ///< the work in simple operations where that is not `flops`; for deciding about threads
-  int64_t bytesRead = 0;
-  int64_t bytesWritten = 0;
-  KernelBlocking blocking;
-
-  /// Counts every element of the buffers as read or written once.
-  void addBytes(llvm::ArrayRef<KernelBuffer> buffers);
-};
+using backends::KernelInfo;
 
 /// A kernel function being built: `func.func private @name(%buffer0: memref<Nxf32>, ..., %workspace: memref<Wxi8>,
 /// %chunk: index)`. Buffers are flat memrefs in ABI order: inputs, then outputs. The workspace argument is that of the

@@ -8,6 +8,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <array>
+#include <sstream>
 
 namespace ortc::cpu {
 namespace {
@@ -53,6 +54,15 @@ std::optional<Target> findTarget(llvm::StringRef name) {
 bool canRunHere(const Target &target) {
   auto host = target.isa.architecture->hostFeatures();
   return host && (target.isa.requiredFeatures & ~*host) == 0;
+}
+
+std::string describeMachine(const Target &target, Numerics numerics) {
+  std::ostringstream text;
+  text << target.name << (target.isa.tuneCpu.empty() ? "" : " ") << target.isa.tuneCpu << ", "
+       << target.lanes(32) << " lanes, " << target.isa.vectorRegisters << " registers, "
+       << target.machine.l2Bytes / 1024 << " KiB, " << (target.usesFma(numerics) ? "fma" : "no fma") << ", "
+       << target.workers << " workers";
+  return text.str();
 }
 
 } // namespace ortc::cpu

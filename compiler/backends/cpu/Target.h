@@ -4,6 +4,7 @@
 
 #include "compiler/backends/cpu/isa/Isa.h"
 #include "compiler/backends/cpu/isa/MachineModel.h"
+#include "compiler/options/Numerics.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -17,15 +18,7 @@ namespace ortc::kernels {}
 namespace ortc::cpu {
 
 using namespace kernels; // the forms that kernels are generated for
-
-/// What numbers a kernel may depend on. Bits never depend on anything else: not on the vector width, not on the number
-/// of workers, not on how ops were fused.
-enum class Numerics {
-  /// Fused multiply-add, or the matrix unit: equal bits on all targets that have the first and not the second.
-  Fast,
-  /// Separate multiply and add: equal bits on every target.
-  Portable,
-};
+using ortc::Numerics;
 
 /// A CPU target. Plain data: copy freely.
 struct Target {
@@ -54,5 +47,9 @@ std::optional<Target> findTarget(llvm::StringRef name);
 
 /// True when this machine can execute code made for `target`.
 bool canRunHere(const Target &target);
+
+/// What measurements depend on: "native znver1, 8 lanes, 16 registers, 512 KiB, fma, 2 workers", with the size of the
+/// second-level cache.
+std::string describeMachine(const Target &target, Numerics numerics);
 
 } // namespace ortc::cpu

@@ -112,4 +112,10 @@ SmallVector<int64_t> ContractionForm::inPlacePairs() const {
   return epilogue->inPlacePairs({shape.operands[0].buffer, shape.operands[1].buffer});
 }
 
+KernelWork ContractionForm::work() const {
+  KernelWork work;
+  work.flops = shape.flops() + epilogue->flops;
+  return work;
+}
+
 } // namespace ortc::kernels

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/kernels/FusionLimits.h"
+#include "compiler/kernels/KernelWork.h"
 #include "compiler/kernels/contraction/FusedEpilogue.h"
 #include "dialects/nn/NnDialect.h"
 
@@ -33,6 +34,8 @@ struct ContractionForm {
   /// Pairs of an input and an output, one after the other, that may share memory: the epilogue reads
   /// the input at the element that it writes, and nowhere else.
   llvm::SmallVector<int64_t> inPlacePairs() const;
+
+  KernelWork work() const; ///< without bytes
 };
 
 } // namespace ortc::kernels

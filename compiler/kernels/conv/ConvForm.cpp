@@ -66,4 +66,10 @@ SmallVector<int64_t> ConvForm::inPlacePairs() const {
   return epilogue->inPlacePairs({operands[0].buffer, operands[1].buffer});
 }
 
+KernelWork ConvForm::work() const {
+  KernelWork work;
+  work.flops = shapeOfConv(op).flops() + epilogue->flops;
+  return work;
+}
+
 } // namespace ortc::kernels

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "compiler/kernels/KernelWork.h"
 #include "compiler/kernels/contraction/FusedEpilogue.h"
 #include "compiler/kernels/conv/ConvShape.h"
 
@@ -34,6 +35,8 @@ struct ConvForm {
 
   /// Pairs of an input and an output that may share memory (FusedEpilogue::inPlacePairs).
   llvm::SmallVector<int64_t> inPlacePairs() const;
+
+  KernelWork work() const; ///< without bytes
 };
 
 /// Whether the filter gradient of this shape has the whole sum of an element before it is stored, once.

@@ -108,6 +108,13 @@ int64_t LoopProgram::flops() const {
   return total;
 }
 
+KernelWork LoopProgram::work() const {
+  KernelWork work;
+  work.flops = flops();
+  work.cost = elements(false) * elements(true) * costPerPoint();
+  return work;
+}
+
 static int64_t storedBytes(Type type) { return (getElementTypeOrSelf(type).getIntOrFloatBitWidth() + 7) / 8; }
 
 SmallVector<int64_t> LoopProgram::inPlacePairs() const {

@@ -7,6 +7,7 @@
 // the domain's reduced dimensions.
 #pragma once
 
+#include "compiler/kernels/KernelWork.h"
 #include "dialects/nn/NnDialect.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SmallVector.h"
@@ -98,9 +99,10 @@ struct LoopProgram {
   uint64_t reducedMask() const;
   /// In simple operations per point of the domain, all passes.
   int64_t costPerPoint() const;
-  /// Floating-point operations of the whole program as KernelInfo counts them; what does not change along a dimension
+  /// Floating-point operations of the whole program as KernelWork counts them; what does not change along a dimension
   /// is counted once.
   int64_t flops() const;
+  KernelWork work() const; ///< without bytes
   /// Pairs (input, output) that may share memory: each element of the input is read before the output's element in the
   /// same place is written.
   llvm::SmallVector<int64_t> inPlacePairs() const;

@@ -80,4 +80,26 @@ SmallVector<int64_t> FusedScatter::inPlacePairs() const {
   return pairs;
 }
 
+KernelWork FusedScatter::work() const {
+  KernelWork work;
+  work.flops = program.flops() + (isa<FloatType>(element) ? plan.count * plan.columns : 0);
+  work.cost = program.elements(false) * program.costPerPoint() + plan.work() * plan.rowBlocks();
+  return work;
+}
+
+KernelWork workOfScatter(Operation *op) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  KernelWork work;
+  if (auto elements = dyn_cast<nn::ScatterElementsOp>(op)) { // copies, then steps through the updates
+    work.cost =
+        type.getNumElements() + cast<RankedTensorType>(elements.getUpdates().getType()).getNumElements();
+    return work;
+  }
+  ScatterPlan plan(cast<nn::ScatterAddOp>(op));
+  work.cost = plan.outer * plan.rowBlocks() * plan.columnBlocks() * plan.work();
+  if (isa<FloatType>(type.getElementType()))
+    work.flops = work.cost;
+  return work;
+}
+
 } // namespace ortc::kernels

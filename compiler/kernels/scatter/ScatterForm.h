@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "compiler/kernels/KernelWork.h"
 #include "compiler/kernels/loop/LoopProgram.h"
 #include "dialects/nn/NnDialect.h"
 
@@ -41,8 +42,13 @@ struct FusedScatter {
   /// Pairs of an input and an output, one after the other, that may share memory.
   llvm::SmallVector<int64_t> inPlacePairs() const;
 
+  KernelWork work() const; ///< without bytes
+
   /// The buffer of the sums, in `program`.
   unsigned sums() const { return program.buffers.size() - program.outputs.size() - 1; }
 };
+
+/// Of a scatter_add or scatter_elements alone, without bytes.
+KernelWork workOfScatter(mlir::Operation *op);
 
 } // namespace ortc::kernels

@@ -75,19 +75,17 @@ public:
   Expected<Problem> read() {
     Record record;
     if (!reader.next(record))
-      return reader.status.ok() ? syntax(1, "the file is empty") : reader.status;
+      return reader.status.isOk() ? syntax(1, "the file is empty") : reader.status;
     if (record.fields != std::vector<std::string>{"problem", "1"})
       return syntax(record.line, "a problem starts with 'problem,1'");
     levels.push_back(std::make_shared<Problem>());
     while (reader.next(record))
-      if (Status status = take(record); !status.ok())
-        return status;
-    if (!reader.status.ok())
+      ORTC_TRY(take(record));
+    if (!reader.status.isOk())
       return reader.status;
     if (levels.size() > 1)
       return syntax(record.line, "the body of " + std::to_string(levels.size() - 1) + " steps has no 'end'");
-    if (Status status = check(*levels[0]); !status.ok())
-      return status;
+    ORTC_TRY(check(*levels[0]));
     return std::move(*levels[0]);
   }
 
@@ -157,9 +155,8 @@ public:
   Expected<Plan> read() {
     Record record;
     while (reader.next(record))
-      if (Status status = take(record); !status.ok())
-        return status;
-    if (!reader.status.ok())
+      ORTC_TRY(take(record));
+    if (!reader.status.isOk())
       return reader.status;
     if (levels.size() > 1)
       return syntax(record.line, "the body of " + std::to_string(levels.size() - 1) + " steps has no 'end'");
@@ -192,10 +189,10 @@ private:
     Plan &plan = *level.plan;
     Fields fields(record);
     auto below = [&](uint32_t id, size_t count, const char *what) {
-      if (fields.ok() && id >= count)
+      if (fields.isOk() && id >= count)
         fields.fail(std::string(what) + " " + std::to_string(id) + " but the problem has " +
                     std::to_string(count));
-      return fields.ok();
+      return fields.isOk();
     };
     size_t steps = level.problem->steps.size(), buffers = level.problem->buffers.size();
     if (kind == "plan") {

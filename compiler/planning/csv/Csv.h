@@ -20,7 +20,7 @@ namespace ortc::planning {
 ///   end
 std::string writeProblem(const Problem &problem);
 
-/// Fails with kSyntax and "line N: ..."; the result has passed check().
+/// Refuses with "line N: ..."; the result has passed check().
 Expected<Problem> readProblem(std::string_view text);
 
 /// A plan, with the ids of its problem:
@@ -32,7 +32,7 @@ Expected<Problem> readProblem(std::string_view text);
 ///   inner,STEP ... end
 std::string writePlan(const Plan &plan);
 
-/// Fails with kSyntax. The result has the sizes of `problem` but is not validated.
+/// Refuses with "line N: ...". The result has the sizes of `problem` but is not validated.
 Expected<Plan> readPlan(const Problem &problem, std::string_view text);
 
 } // namespace ortc::planning

@@ -8,7 +8,7 @@
 namespace ortc::planning::csv {
 
 Status syntax(size_t line, const std::string &what) {
-  return {Code::kSyntax, "line " + std::to_string(line) + ": " + what};
+  return Status::refusal("line " + std::to_string(line) + ": " + what);
 }
 
 bool RecordReader::next(Record &record) {
@@ -62,7 +62,7 @@ std::vector<uint32_t> Fields::ids(size_t field, const char *what) {
   if (field >= record.fields.size())
     return list;
   std::string_view rest = record.fields[field];
-  while (!rest.empty() && ok()) {
+  while (!rest.empty() && isOk()) {
     size_t end = std::min(rest.find(' '), rest.size());
     if (end > 0)
       list.push_back(uint32_t(parse(rest.substr(0, end), what, UINT32_MAX - 1)));

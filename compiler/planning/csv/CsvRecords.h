@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/planning/Status.h"
+#include "support/Expected.h"
 
 #include <cstdint>
 #include <string_view>
@@ -65,7 +65,7 @@ public:
   /// An id that must be the next one.
   void sequence(size_t field, const char *what, size_t expected) {
     uint64_t found = number(field, what);
-    if (ok() && found != expected)
+    if (isOk() && found != expected)
       fail(std::string(what) + " is " + std::to_string(found) + " but the next one is " +
            std::to_string(expected));
   }
@@ -81,10 +81,10 @@ public:
   uint64_t parse(std::string_view digits, const char *what, uint64_t most);
 
   void fail(const std::string &what) {
-    if (ok())
+    if (isOk())
       status = syntax(record.line, what);
   }
-  bool ok() const { return status.ok(); }
+  bool isOk() const { return status.isOk(); }
 
   Status status;
 

@@ -67,13 +67,13 @@ public:
       item.hint = fields.parse(*text, "hint", kMaxTotalBytes);
     if (const std::string *text = find(record, "offset"))
       item.fixed = fields.parse(*text, "offset", kMaxTotalBytes);
-    if (fields.ok() && item.fixed != kAnywhere && item.fixed % item.alignment != 0)
+    if (fields.isOk() && item.fixed != kAnywhere && item.fixed % item.alignment != 0)
       fields.fail("offset " + std::to_string(item.fixed) + " breaks the alignment of " +
                   std::to_string(item.alignment));
     const std::string *pool = find(record, "pool");
     file.pools.push_back(pool ? uint32_t(fields.parse(*pool, "pool", UINT32_MAX - 1)) : 0);
     std::vector<Gap> gaps = readGaps(record, fields, begin, end, size);
-    if (!fields.ok())
+    if (!fields.isOk())
       return fields.status;
     item.pieces = cutGaps(begin, end, size, gaps);
     if (std::none_of(item.pieces.begin(), item.pieces.end(), [&](const Piece &p) { return p.size == size; }))
@@ -105,7 +105,7 @@ private:
     std::vector<Gap> gaps;
     const std::string *text = find(record, "gaps");
     std::string_view rest = text ? std::string_view(*text) : std::string_view();
-    while (!rest.empty() && fields.ok()) {
+    while (!rest.empty() && fields.isOk()) {
       size_t stop = std::min(rest.find(' '), rest.size());
       if (stop > 0)
         gaps.push_back(readGap(rest.substr(0, stop), fields, begin, end, size));
@@ -193,31 +193,30 @@ Expected<PackingFile> readPacking(std::string_view text) {
   RecordReader reader(text);
   Record record;
   if (!reader.next(record))
-    return reader.status.ok() ? syntax(1, "the file is empty") : reader.status;
+    return reader.status.isOk() ? syntax(1, "the file is empty") : reader.status;
   BufferReader buffers(record);
-  if (!buffers.status.ok())
+  if (!buffers.status.isOk())
     return buffers.status;
   PackingFile file;
   uint64_t total = 0;
   while (reader.next(record)) {
-    if (Status status = buffers.read(record, file); !status.ok())
-      return status;
+    ORTC_TRY(buffers.read(record, file));
     uint64_t top = 0;
     for (const Piece &piece : file.problem.items.back().pieces)
       top = std::max(top, piece.low + piece.size);
     if (!addBytes(total, top))
       return syntax(record.line, "the sum of all sizes is above " + std::to_string(kMaxTotalBytes));
   }
-  if (!reader.status.ok())
+  if (!reader.status.isOk())
     return reader.status;
   if (std::all_of(file.pools.begin(), file.pools.end(), [](uint32_t pool) { return pool == 0; }))
     file.pools.clear();
   std::vector<uint32_t> pools = file.pools;
   pools.resize(file.ids.size(), 0);
   for (const Pool &pool : splitPools(file.problem, pools)) // alone: fixed offsets of two pools may be equal
-    if (Status status = checkPacking(pool.problem); !status.ok())
-      return Status{status.code, (file.pools.empty() ? "" : "pool " + std::to_string(pool.number) + ": ") +
-                                     status.message};
+    if (Status status = checkPacking(pool.problem); !status.isOk())
+      return Status::refusal((file.pools.empty() ? "" : "pool " + std::to_string(pool.number) + ": ") +
+                             status.getMessage());
   return file;
 }
 

@@ -28,7 +28,7 @@ struct PackingFile {
 ///   offset                       the offset it must get; empty: none
 ///   pool                         number of the memory space; default 0
 ///
-/// Other columns are passed over. Fails with kSyntax and "line N: ..."; the result has passed checkPacking().
+/// Other columns are passed over. Refuses with "line N: ..."; the result has passed checkPacking().
 Expected<PackingFile> readPacking(std::string_view text);
 
 /// The same with the offsets of a solution; without one, with the fixed offsets. Columns that say nothing are

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/planning/Status.h"
+#include "support/Expected.h"
 
 #include <cstdint>
 #include <string>

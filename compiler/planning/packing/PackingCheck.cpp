@@ -8,7 +8,7 @@
 
 namespace ortc::planning {
 
-static Status refuse(const std::string &why) { return {Code::kInvalidProblem, why}; }
+static Status refuse(const std::string &why) { return Status::refusal(why); }
 
 static Status checkPieces(const PackingProblem &problem, uint32_t i, uint64_t &extent) {
   const std::vector<Piece> &pieces = problem.items[i].pieces;
@@ -79,14 +79,13 @@ static Status checkFixedItems(const PackingProblem &problem) {
 
 Status checkPacking(const PackingProblem &problem) {
   if (problem.items.size() >= UINT32_MAX / 2)
-    return {Code::kTooLarge, "there are " + std::to_string(problem.items.size()) + " items; at most " +
-                                 std::to_string(UINT32_MAX / 2 - 1) + " can be packed"};
+    return Status::refusal("there are " + std::to_string(problem.items.size()) + " items; at most " +
+                           std::to_string(UINT32_MAX / 2 - 1) + " can be packed");
   uint64_t total = 0, highest = 0;
   for (uint32_t i = 0; i < problem.items.size(); ++i) {
     const Item &item = problem.items[i];
     uint64_t extent = 0;
-    if (Status status = checkPieces(problem, i, extent); !status.ok())
-      return status;
+    ORTC_TRY(checkPieces(problem, i, extent));
     if (item.alignment == 0 || (item.alignment & (item.alignment - 1)) != 0 || item.alignment > kMaxAlignment)
       return refuse("item " + std::to_string(i) + " has an alignment of " + std::to_string(item.alignment) +
                     " but it must be a power of two up to " + std::to_string(kMaxAlignment));
@@ -97,11 +96,11 @@ Status checkPacking(const PackingProblem &problem) {
       if (offset != kAnywhere)
         highest = std::max(highest, offset);
     if (!addBytes(total, extent))
-      return {Code::kTooLarge, "the sum of all sizes is above " + std::to_string(kMaxTotalBytes)};
+      return Status::refusal("the sum of all sizes is above " + std::to_string(kMaxTotalBytes));
   }
   if (!addBytes(total, highest))
-    return {Code::kTooLarge, "the sum of all sizes on top of the highest offset, " + std::to_string(highest) +
-                                 ", is above " + std::to_string(kMaxTotalBytes)};
+    return Status::refusal("the sum of all sizes on top of the highest offset, " + std::to_string(highest) +
+                           ", is above " + std::to_string(kMaxTotalBytes));
   return checkFixedItems(problem);
 }
 

@@ -11,7 +11,7 @@ namespace ortc::planning {
 
 Status validatePacking(const PackingProblem &problem, const std::vector<uint64_t> &offsets, uint64_t height) {
   constexpr uint32_t kNobody = UINT32_MAX;
-  auto refuse = [](std::string why) { return Status{Code::kInvalidPlan, std::move(why)}; };
+  auto refuse = [](std::string why) { return Status::failure(std::move(why)); };
   if (offsets.size() != problem.items.size())
     return refuse("there are " + std::to_string(offsets.size()) + " offsets for " +
                   std::to_string(problem.items.size()) + " items");

@@ -111,19 +111,16 @@ public:
     if (isHopeless)
       count = options.findSmallest ? 0 : 1;
     for (uint64_t i = 0; i < count && !isDone(); ++i)
-      if (Status status = search(orders[i], work / count, nullptr); !status.ok())
-        return status;
+      ORTC_TRY(search(orders[i], work / count, nullptr));
     uint64_t rounds = isHopeless ? 0 : std::clamp<uint64_t>(work / least, 1, kRounds);
     for (uint64_t i = 0; i < rounds && !isDone(); ++i) {
       bool isNew =
           best.number + 1 == searches; // what brought nothing is not tried twice: begin again in that order
-      if (Status status = search(best.order, work / rounds, isNew ? best.search : nullptr); !status.ok())
-        return status;
+      ORTC_TRY(search(best.order, work / rounds, isNew ? best.search : nullptr));
     }
     if (result.fits || !options.findSmallest)
       return std::move(result);
-    if (Status status = findSmallest(orders); !status.ok())
-      return status;
+    ORTC_TRY(findSmallest(orders));
     return std::move(result);
   }
 
@@ -138,7 +135,7 @@ private:
     std::vector<StepRun> runs;
     Expected<Plan> next = planFound(*found, runs, options.budget);
     if (!next)
-      return next.status();
+      return next.getStatus();
     uint64_t arena = next->arenaBytes, time = found->result().time;
     bool fits = arena <= options.budget;
     if (isBetter(arena, time)) {
@@ -159,16 +156,14 @@ private:
     result.runs.clear();
     RecomputeSearch smallest(graph, orders.front(), options.seed);
     smallest.shrink(result.leastBudget, options.searchWork);
-    if (Status status = consider(smallest); !status.ok())
-      return status;
+    ORTC_TRY(consider(smallest));
     for (unsigned i = 0; i < kBelow && result.plan.arenaBytes > result.leastBudget; ++i) {
       size_t number = i % (orders.size() + 1);
       RecomputeSearch below(graph, number ? orders[number - 1] : firstRuns(result.plan.order, result.runs),
                             options.seed + i);
       uint64_t arena = result.plan.arenaBytes, step = arena >> (4 + i % 3); // a 16th to a 64th
       below.run(std::max(result.leastBudget, arena - step), options.searchWork / (2 * kBelow));
-      if (Status status = consider(below); !status.ok())
-        return status;
+      ORTC_TRY(consider(below));
     }
     return {};
   }
@@ -185,7 +180,7 @@ private:
     std::vector<StepRun> runs;
     Expected<Plan> next = planFound(search, runs, result.leastBudget);
     if (!next)
-      return next.status();
+      return next.getStatus();
     if (result.runs.empty() || next->arenaBytes < result.plan.arenaBytes)
       keep(std::move(runs), std::move(*next), search.result().time);
     return {};
@@ -243,7 +238,7 @@ Status descend(const Problem &problem, const std::vector<StepCost> &costs, const
     below.budget = found.plan.arenaBytes - step;
     Expected<Recomputation> next = recompute(problem, costs, below, &whole);
     if (!next)
-      return next.status();
+      return next.getStatus();
     found.searchWork += next->searchWork;
     found.boundWork += next->boundWork;
     if (next->fits) {
@@ -273,14 +268,13 @@ Problem expand(const Problem &problem, const std::vector<StepRun> &runs) {
 Expected<Recomputation> recompute(const Problem &problem, const std::vector<StepCost> &costs,
                                   const RecomputeOptions &options, const Plan *whole) {
   if (costs.size() != problem.steps.size())
-    return Status{Code::kInvalidProblem, "there are costs of " + std::to_string(costs.size()) +
-                                             " steps, but " + std::to_string(problem.steps.size()) +
-                                             " steps"};
+    return Status::refusal("there are costs of " + std::to_string(costs.size()) + " steps, but " +
+                           std::to_string(problem.steps.size()) + " steps");
   Plan own;
   if (!whole) {
     Expected<Plan> planned = plan(problem);
     if (!planned)
-      return planned.status();
+      return planned.getStatus();
     own = std::move(*planned);
     whole = &own;
   }
@@ -289,7 +283,7 @@ Expected<Recomputation> recompute(const Problem &problem, const std::vector<Step
     result.plainTime += cost.time;
   Expected<Graph> graph = buildGraph(problem, whole->inner, PlanOptions().inPlace);
   if (!graph)
-    return graph.status();
+    return graph.getStatus();
   RecomputeGraph steps(problem, *graph, costs);
   if (whole->arenaBytes <= options.budget) {
     RecomputeSearch once(steps, sourceOrder(*graph), options.seed);
@@ -297,7 +291,7 @@ Expected<Recomputation> recompute(const Problem &problem, const std::vector<Step
     std::vector<StepRun> runs = once.runs(problem);
     Expected<Plan> next = plan(expand(problem, runs));
     if (!next)
-      return next.status();
+      return next.getStatus();
     if (next->arenaBytes <= options.budget) {
       result.fits = true;
       result.runs = std::move(runs);
@@ -321,8 +315,7 @@ Expected<Recomputation> recompute(const Problem &problem, const std::vector<Step
       attempts.run({whole->order, releaseEarly(*graph, sourceOrder(*graph)), leastPeakFirst(*graph)});
   if (!found || found->fits || !options.findSmallest)
     return found;
-  if (Status status = descend(problem, costs, options, *whole, *found); !status.ok())
-    return status;
+  ORTC_TRY(descend(problem, costs, options, *whole, *found));
   return found;
 }
 

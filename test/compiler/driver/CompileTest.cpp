@@ -73,7 +73,7 @@ TEST(CompileTest, TellsWhatBeginsAndEndsWhereACallbackSays) {
   std::vector<std::string> begun, ended;
   driver::CompileExtras extras;
   extras.progress = [&](const std::string &what) { begun.push_back(what); };
-  extras.afterPhase = [&](const char *phase, mlir::ModuleOp ir) {
+  extras.afterPhase = [&](const char *phase, const std::string &, mlir::ModuleOp ir) {
     EXPECT_TRUE(ir);
     ended.push_back(phase);
     return ended.back() == "loss" ? Status::failure("enough") : Status();
@@ -85,6 +85,33 @@ TEST(CompileTest, TellsWhatBeginsAndEndsWhereACallbackSays) {
   EXPECT_EQ(begun.back(), pipeline::getPhases()[pipeline::findPhase("loss")].work);
 }
 
+/// The code is most of the time, and nobody waits for it to be told of a budget.
+TEST(CompileTest, ARefusedBudgetMakesNoCode) {
+  CompileOptions options = makeOptions();
+  options.memoryBudget = 1;
+  std::vector<std::string> begun;
+  driver::CompileExtras extras;
+  extras.progress = [&](const std::string &what) { begun.push_back(what); };
+  Status status = driver::compile(options, extras).getStatus();
+  EXPECT_EQ(status.getCode(), ExitCode::Refused);
+  EXPECT_NE(status.getMessage().find("the smallest budget found to be enough is "), std::string::npos)
+      << status.getMessage();
+  EXPECT_FALSE(begun.empty());
+  for (const std::string &what : begun)
+    EXPECT_EQ(what.find("making code"), std::string::npos) << what;
+}
+
+TEST(CompileTest, ABudgetThatIsNoLimitChangesNoCode) {
+  CompileOptions options = makeOptions();
+  Expected<driver::Compiled> plain = driver::compile(options);
+  options.memoryBudget = uint64_t(1) << 40;
+  Expected<driver::Compiled> limited = driver::compile(options);
+  ASSERT_TRUE(plain && limited);
+  ASSERT_EQ(plain->artifact.codes.size(), limited->artifact.codes.size());
+  for (size_t i = 0; i < plain->artifact.codes.size(); ++i)
+    EXPECT_EQ(plain->artifact.codes[i].bytes, limited->artifact.codes[i].bytes);
+}
+
 TEST(CompileTest, WhatAPhaseMakesIsThereAfterIt) {
   CompileOptions options = makeOptions();
   options.compileTo = "place";
@@ -93,11 +120,24 @@ TEST(CompileTest, WhatAPhaseMakesIsThereAfterIt) {
   Expected<driver::Compiled> placed = driver::compile(options, extras);
   ASSERT_TRUE(placed) << placed.getStatus().getMessage();
   EXPECT_TRUE(placed->parts);
-  EXPECT_FALSE(placed->kernels.names.empty());
-  EXPECT_FALSE(placed->facts.entries.empty());
-  EXPECT_TRUE(placed->codes.empty());
+  ASSERT_EQ(placed->families.size(), 1u);
+  EXPECT_FALSE(placed->families[0].kernels.names.empty());
+  ASSERT_FALSE(placed->facts.families.at(0).entries.empty());
+  EXPECT_GT(placed->facts.families[0].entries[0].flops, 0) << "work is known without code";
+  EXPECT_TRUE(placed->families[0].codes.empty());
   EXPECT_TRUE(placed->file.empty());
   EXPECT_EQ(placed->phases.back().name, "place");
+}
+
+TEST(CompileTest, OneFamilySharesItsEntries) {
+  CompileOptions options = makeOptions();
+  options.targets = {"x86-64", "x86-64-v3"};
+  Expected<driver::Compiled> compiled = driver::compile(options);
+  ASSERT_TRUE(compiled) << compiled.getStatus().getMessage();
+  EXPECT_EQ(compiled->artifact.codes.size(), 2u);
+  for (const artifact::Entry &entry : compiled->artifact.entries)
+    EXPECT_EQ(entry.target, ORTC_NONE);
+  EXPECT_EQ(compiled->artifact.manifest.find("\"family\""), std::string::npos);
 }
 
 } // namespace

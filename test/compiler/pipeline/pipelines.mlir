@@ -1,13 +1,15 @@
 // RUN: ortc-opt %s --ortc-pipeline=simplify | FileCheck %s --check-prefix=SIMPLIFY
+// RUN: ortc-opt %s --ortc-pipeline=entries | FileCheck %s --check-prefix=ENTRIES
 // RUN: ortc-opt %s --ortc-pipeline=fuse | FileCheck %s --check-prefix=FUSE
-// RUN: ortc-opt %s --ortc-pipeline=fuse --ortc-pipeline=outline | FileCheck %s --check-prefix=OUTLINE
-// RUN: ortc-opt %s --ortc-pipeline=fuse --ortc-pipeline=outline --ortc-pipeline=place | FileCheck %s --check-prefix=PLACE
+// RUN: ortc-opt %s --ortc-pipeline=entries --ortc-pipeline=fuse --ortc-pipeline=outline | FileCheck %s --check-prefix=OUTLINE
+// RUN: ortc-opt %s --ortc-pipeline=entries --ortc-pipeline=fuse --ortc-pipeline=outline --ortc-pipeline=place | FileCheck %s --check-prefix=PLACE
 // RUN: not ortc-opt %s --ortc-pipeline=fusion 2>&1 | FileCheck %s --check-prefix=WRONG
 // Breaks when the passes of a phase are not found by its name, or are those of another.
 
 // SIMPLIFY-LABEL: @predict_0
 // SIMPLIFY-NOT: nn.transpose
 // SIMPLIFY: nn.dot
+// ENTRIES: module attributes {plan.constant_bytes = 0 : i64, plan.persistent_bytes = 0 : i64
 // FUSE-LABEL: @predict_0
 // FUSE: plan.kernel  contraction
 // OUTLINE: call @[[KERNEL:.*]](%arg0, %arg1)

@@ -19,18 +19,18 @@ TEST(CsvTest, ProblemsAndPlansSurviveTheRoundTrip) {
     Problem problem = test::randomProblem(seed, options);
     std::string text = writeProblem(problem);
     Expected<Problem> read = readProblem(text);
-    ASSERT_TRUE(read.ok()) << read.status().message;
+    ASSERT_TRUE(read) << read.getStatus().getMessage();
     EXPECT_EQ(writeProblem(*read), text);
     PlanOptions limits;
     limits.offsetWork = limits.exactWork = 100'000;
     Expected<Plan> result = plan(*read, limits);
-    ASSERT_TRUE(result.ok()) << result.status().message;
+    ASSERT_TRUE(result) << result.getStatus().getMessage();
     std::string planText = writePlan(*result);
     Expected<Plan> planRead = readPlan(*read, planText);
-    ASSERT_TRUE(planRead.ok()) << planRead.status().message;
+    ASSERT_TRUE(planRead) << planRead.getStatus().getMessage();
     EXPECT_EQ(writePlan(*planRead), planText);
     Status status = validate(problem, *planRead);
-    EXPECT_TRUE(status.ok()) << status.message;
+    EXPECT_TRUE(status.isOk()) << status.getMessage();
   }
 }
 
@@ -38,14 +38,14 @@ TEST(CsvTest, NamesWithCommasQuotesAndLineBreaks) {
   Problem problem;
   test::addBuffer(problem, "a,\"b\"\nc", 64, true);
   Expected<Problem> read = readProblem(writeProblem(problem));
-  ASSERT_TRUE(read.ok()) << read.status().message;
+  ASSERT_TRUE(read) << read.getStatus().getMessage();
   EXPECT_EQ(read->buffers[0].name, "a,\"b\"\nc");
 }
 
 TEST(CsvTest, WindowsLineEndsByteOrderMarkAndEmptyLines) {
   Expected<Problem> read =
       readProblem("\xEF\xBB\xBFproblem,1\r\n\r\nbuffer,0,a,64,64,1,0\r\nstep,0,s,0,0,,,0\r\n");
-  ASSERT_TRUE(read.ok()) << read.status().message;
+  ASSERT_TRUE(read) << read.getStatus().getMessage();
   EXPECT_EQ(read->steps[0].reads, std::vector<BufferId>{0});
 }
 
@@ -59,8 +59,8 @@ class HostileProblemTest : public testing::TestWithParam<Hostile> {};
 
 TEST_P(HostileProblemTest, IsRefused) {
   Expected<Problem> read = readProblem(GetParam().text);
-  ASSERT_FALSE(read.ok());
-  EXPECT_EQ(read.status().message, GetParam().message);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.getStatus().getMessage(), GetParam().message);
 }
 
 #define HEAD "problem,1\nbuffer,0,a,64,64,1,0\n"
@@ -102,12 +102,13 @@ TEST(CsvTest, BodiesNestedTooDeepAreRefused) {
   std::string text = "problem,1\n";
   for (int i = 0; i < 1000; ++i)
     text += "step,0,s,0,,,,0\ninner,0\n";
-  EXPECT_EQ(readProblem(text).status().message, "line 35: bodies are nested more than 16 deep");
+  EXPECT_EQ(readProblem(text).getStatus().getMessage(), "line 35: bodies are nested more than 16 deep");
 }
 
 TEST(CsvTest, ZeroByteIsRefused) {
-  EXPECT_EQ(readProblem(std::string_view("problem,1\nbu\0ffer", 17)).status().message, "line 2: a zero byte");
-  EXPECT_EQ(readProblem(std::string_view("problem,1\nbuffer,0,\"\0\",", 21)).status().message,
+  EXPECT_EQ(readProblem(std::string_view("problem,1\nbu\0ffer", 17)).getStatus().getMessage(),
+            "line 2: a zero byte");
+  EXPECT_EQ(readProblem(std::string_view("problem,1\nbuffer,0,\"\0\",", 21)).getStatus().getMessage(),
             "line 2: a zero byte");
 }
 
@@ -116,7 +117,7 @@ TEST(CsvTest, DamagedFilesNeverCrash) {
   options.bodies = true;
   std::string text = writeProblem(test::randomProblem(4, options));
   Expected<Plan> result = plan(*readProblem(text));
-  ASSERT_TRUE(result.ok());
+  ASSERT_TRUE(result);
   std::string planText = writePlan(*result);
   Problem problem = *readProblem(text);
   std::mt19937 random(11);
@@ -131,10 +132,10 @@ TEST(CsvTest, DamagedFilesNeverCrash) {
     PlanOptions limits;
     limits.orderWork = limits.boundWork = limits.offsetWork = limits.exactWork = 10'000;
     if (i % 2 == 0) {
-      if (Expected<Problem> read = readProblem(damaged); read.ok()) {
-        EXPECT_TRUE(plan(*read, limits).ok());
+      if (Expected<Problem> read = readProblem(damaged); read) {
+        EXPECT_TRUE(plan(*read, limits));
       }
-    } else if (Expected<Plan> read = readPlan(problem, damaged); read.ok()) {
+    } else if (Expected<Plan> read = readPlan(problem, damaged); read) {
       (void)validate(problem, *read);
     }
   }
@@ -144,10 +145,10 @@ class HostilePlanTest : public testing::TestWithParam<Hostile> {};
 
 TEST_P(HostilePlanTest, IsRefused) {
   Expected<Problem> problem = readProblem(HEAD "step,0,s,0,0,,,0\n");
-  ASSERT_TRUE(problem.ok());
+  ASSERT_TRUE(problem);
   Expected<Plan> read = readPlan(*problem, GetParam().text);
-  ASSERT_FALSE(read.ok());
-  EXPECT_EQ(read.status().message, GetParam().message);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.getStatus().getMessage(), GetParam().message);
 }
 
 #define PLAN "plan,1,64,64,64,64,64\n"

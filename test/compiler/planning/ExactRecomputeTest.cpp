@@ -31,7 +31,7 @@ void checkSchedule(const Problem &problem, const Costs &costs, uint64_t budget,
                    const ExactRecomputation &exact) {
   Problem expanded = expand(problem, exact.runs);
   Status status = check(expanded);
-  ASSERT_TRUE(status.ok()) << status.message;
+  ASSERT_TRUE(status.isOk()) << status.getMessage();
   EXPECT_LE(peakAsWritten(expanded), budget);
   uint64_t time = 0;
   std::vector<bool> ran(problem.steps.size());
@@ -150,7 +150,7 @@ void compare(const Problem &problem, const Costs &costs, uint64_t budget, Score 
   options.searchWork = 1'000'000;
   options.boundWork = 1'000'000;
   Expected<Recomputation> found = recompute(problem, costs, options);
-  ASSERT_TRUE(found.ok()) << found.status().message;
+  ASSERT_TRUE(found) << found.getStatus().getMessage();
   if (exact.outcome == Outcome::kImpossible) {
     ++score.impossible;
     EXPECT_FALSE(found->fits);

@@ -150,7 +150,7 @@ void bracketTheOptimum(const PlanOptions &limits, Score &score) {
     Oracle oracle(problem);
     uint64_t optimum = oracle.best();
     Expected<Plan> result = plan(problem, limits);
-    ASSERT_TRUE(result.ok()) << "seed " << seed << ": " << result.status().message;
+    ASSERT_TRUE(result) << "seed " << seed << ": " << result.getStatus().getMessage();
     ASSERT_TRUE(result->statistics.boundComplete);
     ASSERT_LE(result->orderBound, optimum) << "seed " << seed;
     ASSERT_GE(result->maxLive, optimum) << "seed " << seed;
@@ -200,7 +200,7 @@ TEST(OrderTest, SearchSeparatesInterleavedTowers) {
   }
   test::addStep(problem, "join", {left.back(), right.back()}, {});
   Expected<Plan> result = plan(problem);
-  ASSERT_TRUE(result.ok());
+  ASSERT_TRUE(result);
   EXPECT_EQ(result->sourcePeak, 6400u * 3);        // both towers at their widest
   EXPECT_EQ(result->maxLive, 6400u + 6400u + 64u); // one at its widest, the other at 64 bytes
   EXPECT_EQ(result->orderBound, result->maxLive);  // no order has less, looking at all of them
@@ -219,7 +219,7 @@ TEST(OrderTest, SpentLimitLeavesAValidWeakerBound) {
   limits.orderWork = 1;
   limits.exactOrderWork = 0;
   Expected<Plan> weak = plan(problem, limits), strong = plan(problem);
-  ASSERT_TRUE(weak.ok() && strong.ok());
+  ASSERT_TRUE(weak && strong);
   EXPECT_FALSE(weak->statistics.boundComplete);
   EXPECT_LE(weak->orderBound, strong->orderBound);
 }

@@ -12,13 +12,13 @@ namespace {
 /// What is written for what was read.
 std::string rewrite(std::string_view text) {
   Expected<PackingFile> read = readPacking(text);
-  return read ? writePacking(*read) : read.status().message;
+  return read ? writePacking(*read) : read.getStatus().getMessage();
 }
 
 TEST(PackingCsvTest, ReadsColumnsInAnyOrder) {
   Expected<PackingFile> read =
       readPacking("size,id,lower,upper,alignment,offset\n8,a,0,3,4,16\n4,b,2,5,1,\n");
-  ASSERT_TRUE(read.ok()) << read.status().message;
+  ASSERT_TRUE(read) << read.getStatus().getMessage();
   EXPECT_EQ(read->ids, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(read->problem.items[0].fixed, 16u);
   EXPECT_EQ(read->problem.items[1].fixed, kAnywhere);
@@ -37,7 +37,7 @@ TEST(PackingCsvTest, EndsAreInclusiveInGapsToo) {
 
 TEST(PackingCsvTest, GapsCutTheLifetime) {
   Expected<PackingFile> read = readPacking("id,lower,upper,size,gaps\nx,0,20,8,12-16@2:5 4-6\n");
-  ASSERT_TRUE(read.ok()) << read.status().message;
+  ASSERT_TRUE(read) << read.getStatus().getMessage();
   const std::vector<Piece> &pieces = read->problem.items[0].pieces;
   ASSERT_EQ(pieces.size(), 4u);
   EXPECT_EQ(pieces[1].begin, 6u);
@@ -79,7 +79,7 @@ TEST(PackingCsvTest, RandomProblemsSurviveTheRoundTrip) {
     file.problem = test::randomPacking(seed, 1 + seed % 12, 10, features);
     std::string text = writePacking(file);
     Expected<PackingFile> read = readPacking(text);
-    ASSERT_TRUE(read.ok()) << read.status().message << "\n" << text;
+    ASSERT_TRUE(read) << read.getStatus().getMessage() << "\n" << text;
     EXPECT_EQ(writePacking(*read), text);
     for (size_t i = 0; i < file.problem.items.size(); ++i) {
       EXPECT_EQ(read->problem.items[i].fixed, file.problem.items[i].fixed);
@@ -103,7 +103,7 @@ TEST(PackingCsvTest, DamagedFilesNeverCrash) {
     options.work = options.exactWork = 10'000;
     Packing packing = pack(read->problem, options);
     Status status = validatePacking(read->problem, packing.offsets, packing.height);
-    EXPECT_TRUE(!read->pools.empty() || status.ok()) << text << status.message;
+    EXPECT_TRUE(!read->pools.empty() || status.isOk()) << text << status.getMessage();
   }
 }
 
@@ -117,8 +117,8 @@ class HostilePackingTest : public testing::TestWithParam<Hostile> {};
 
 TEST_P(HostilePackingTest, IsRefused) {
   Expected<PackingFile> read = readPacking(GetParam().text);
-  ASSERT_FALSE(read.ok());
-  EXPECT_EQ(read.status().message, GetParam().message);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.getStatus().getMessage(), GetParam().message);
 }
 
 #define HEAD "id,lower,upper,size"

@@ -45,13 +45,13 @@ TEST(PackingPropertyTest, EveryPackingIsValid) {
   for (uint32_t seed = 0; seed < 4000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     PackingProblem problem = test::randomPacking(seed, 2 + seed % 40, 4 + seed % 30, featuresOf(seed));
-    ASSERT_TRUE(checkPacking(problem).ok());
+    ASSERT_TRUE(checkPacking(problem).isOk());
     PackingOptions options;
     options.work = seed % 3 == 0 ? 0 : 200'000; // 0: the first placement only
     options.exactWork = seed % 5 == 0 ? 200'000 : 0;
     Packing packing = pack(problem, options);
     Status status = validatePacking(problem, packing.offsets, packing.height);
-    ASSERT_TRUE(status.ok()) << status.message << ", " << packing.source;
+    ASSERT_TRUE(status.isOk()) << status.getMessage() << ", " << packing.source;
     ASSERT_GE(packing.height, packing.bound);
     ASSERT_GE(packing.bound, packing.maxLive);
     uint64_t top = 0;
@@ -71,7 +71,7 @@ TEST(PackingPropertyTest, ExactSearchFindsTheOptimumWithAlignmentsAndFixedOffset
     options.work = 1000;
     options.exactWork = 10'000'000;
     Packing packing = pack(problem, options);
-    ASSERT_TRUE(validatePacking(problem, packing.offsets, packing.height).ok());
+    ASSERT_TRUE(validatePacking(problem, packing.offsets, packing.height).isOk());
     ASSERT_EQ(packing.height, exhaustiveHeight(problem, packing.bound)) << packing.source;
   }
 }
@@ -125,7 +125,7 @@ TEST(PackingPropertyTest, ExactSearchNeverMissesAPackingThatExists) {
     options.exactWork = 1'000'000;
     options.target = height;
     Packing packing = pack(problem, options);
-    ASSERT_TRUE(validatePacking(problem, packing.offsets, packing.height).ok());
+    ASSERT_TRUE(validatePacking(problem, packing.offsets, packing.height).isOk());
     if (packing.height > height) {
       ASSERT_GE(packing.work, options.exactWork * 3 / 4) << "no packing of " << height << " was found";
       ++open;
@@ -143,7 +143,7 @@ TEST(PackingPropertyTest, HeuristicsAreCloseToTheOptimumWithGaps) {
     options.work = 100'000;
     options.exactWork = 100'000;
     Packing packing = pack(problem, options);
-    ASSERT_TRUE(validatePacking(problem, packing.offsets, packing.height).ok());
+    ASSERT_TRUE(validatePacking(problem, packing.offsets, packing.height).isOk());
     uint64_t optimum = exhaustiveHeight(problem, packing.bound);
     ASSERT_GE(packing.height, optimum);
     optimal += packing.height == optimum;
@@ -173,7 +173,7 @@ TEST(PackingPropertyTest, ValidatorAgreesWithPairsOnDamagedPackings) {
       for (size_t k = 0; k < i; ++k)
         bad |= test::overlap(item, offset, problem.items[k], packing.offsets[k]);
     }
-    ASSERT_EQ(!validatePacking(problem, packing.offsets, packing.height).ok(), bad);
+    ASSERT_EQ(!validatePacking(problem, packing.offsets, packing.height).isOk(), bad);
     refused += bad;
   }
   EXPECT_GE(refused, 2500u); // 2563 when written; depends on packings

@@ -66,7 +66,7 @@ TEST(PackingTest, ExactSearchFindsTheOptimumOfSmallProblems) {
     Packing packing = pack(problem, options);
     ASSERT_EQ(packing.height, exhaustiveHeight(problem)) << "seed " << seed;
     Status status = validatePacking(problem, packing.offsets, packing.height);
-    ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status.message;
+    ASSERT_TRUE(status.isOk()) << "seed " << seed << ": " << status.getMessage();
   }
 }
 
@@ -105,7 +105,7 @@ TEST(PackingTest, ExactSearchRebuildsCutRectangles) {
     Packing packing = pack(problem, options);
     EXPECT_EQ(packing.maxLive, 1000u);
     EXPECT_EQ(packing.height, 1000u) << "seed " << seed;
-    EXPECT_TRUE(validatePacking(problem, packing.offsets, packing.height).ok()) << "seed " << seed;
+    EXPECT_TRUE(validatePacking(problem, packing.offsets, packing.height).isOk()) << "seed " << seed;
   }
 }
 
@@ -118,7 +118,7 @@ TEST(PackingTest, HeuristicsFindTheOptimumOfSmallProblemsAndChains) {
     options.exactWork = 0;
     Packing packing = pack(problem, options);
     Status status = validatePacking(problem, packing.offsets, packing.height);
-    ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status.message;
+    ASSERT_TRUE(status.isOk()) << "seed " << seed << ": " << status.getMessage();
     uint64_t optimum = exhaustiveHeight(problem);
     ASSERT_GE(packing.height, optimum) << "seed " << seed;
     ASSERT_LE(packing.maxLive, optimum) << "seed " << seed;
@@ -152,7 +152,7 @@ TEST(PackingTest, LargeRandomProblemIsCloseToMaxLive) {
         {{{begin, begin + test::draw(random, 1, 10), 64ull * test::draw(random, 1, 1000)}}, 64});
   }
   Packing packing = pack(problem);
-  EXPECT_TRUE(validatePacking(problem, packing.offsets, packing.height).ok());
+  EXPECT_TRUE(validatePacking(problem, packing.offsets, packing.height).isOk());
   EXPECT_LE(double(packing.height), 1.05 * double(packing.maxLive));
 }
 
@@ -172,7 +172,7 @@ TEST(PackingTest, FixedItemsStayAndOthersGoAround) {
   problem.sections = 4;
   problem.items = {{{{0, 4, 2}}, 1, 4}, {{{0, 4, 4}}, 1}, {{{1, 3, 1}}, 1}, {{{2, 3, 3}}, 1}};
   Packing packing = pack(problem);
-  EXPECT_TRUE(validatePacking(problem, packing.offsets, packing.height).ok());
+  EXPECT_TRUE(validatePacking(problem, packing.offsets, packing.height).isOk());
   EXPECT_EQ(packing.offsets[0], 4u);
   EXPECT_EQ(packing.height, 10u); // 4 below, 2 fixed, 1 + 3 above
   problem.items[0].fixed = 100;
@@ -216,22 +216,23 @@ TEST(PackingTest, ValidatorSeesEveryFault) {
   PackingProblem problem;
   problem.sections = 3;
   problem.items = {{{{0, 2, 64}}, 64}, {{{1, 3, 64}}, 64}};
-  EXPECT_TRUE(validatePacking(problem, {0, 64}, 128).ok());
-  EXPECT_EQ(validatePacking(problem, {0, 0}, 128).message, "items 0 and 1 overlap at time 1");
-  EXPECT_EQ(validatePacking(problem, {64, 0}, 127).message,
+  EXPECT_TRUE(validatePacking(problem, {0, 64}, 128).isOk());
+  EXPECT_EQ(validatePacking(problem, {0, 0}, 128).getMessage(), "items 0 and 1 overlap at time 1");
+  EXPECT_EQ(validatePacking(problem, {64, 0}, 127).getMessage(),
             "item 0 of 64 bytes at offset 64 passes the height of 127");
-  EXPECT_EQ(validatePacking(problem, {0, UINT64_MAX - 63}, 128).message,
+  EXPECT_EQ(validatePacking(problem, {0, UINT64_MAX - 63}, 128).getMessage(),
             "item 1 of 64 bytes at offset 18446744073709551552 passes the height of 128");
-  EXPECT_EQ(validatePacking(problem, {0, 65}, 200).message, "item 1 at offset 65 breaks its alignment of 64");
-  EXPECT_EQ(validatePacking(problem, {0}, 200).message, "there are 1 offsets for 2 items");
+  EXPECT_EQ(validatePacking(problem, {0, 65}, 200).getMessage(),
+            "item 1 at offset 65 breaks its alignment of 64");
+  EXPECT_EQ(validatePacking(problem, {0}, 200).getMessage(), "there are 1 offsets for 2 items");
   problem.items[1].fixed = 128;
-  EXPECT_EQ(validatePacking(problem, {0, 64}, 200).message,
+  EXPECT_EQ(validatePacking(problem, {0, 64}, 200).getMessage(),
             "item 1 at offset 64 is not at its fixed offset of 128");
   // A window is where it lies in its item: item 1 needs its upper half only while item 0 is there.
   problem.items[1] = {{{1, 2, 32, 32}, {2, 3, 64}}, 32};
-  EXPECT_TRUE(validatePacking(problem, {0, 32}, 96).ok());
-  EXPECT_EQ(validatePacking(problem, {0, 0}, 96).message, "items 0 and 1 overlap at time 1");
-  EXPECT_EQ(validatePacking(problem, {0, 64}, 96).message,
+  EXPECT_TRUE(validatePacking(problem, {0, 32}, 96).isOk());
+  EXPECT_EQ(validatePacking(problem, {0, 0}, 96).getMessage(), "items 0 and 1 overlap at time 1");
+  EXPECT_EQ(validatePacking(problem, {0, 64}, 96).getMessage(),
             "item 1 of 64 bytes at offset 64 passes the height of 96");
 }
 
@@ -240,7 +241,7 @@ TEST(PackingTest, ProblemsThatContradictThemselvesAreRefused) {
   problem.sections = 3;
   auto refused = [&](Item item) {
     problem.items = {{{{0, 2, 64}}, 64, 0}, item};
-    return checkPacking(problem).message;
+    return checkPacking(problem).getMessage();
   };
   EXPECT_EQ(refused({{{2, 3, 64}}, 64, 0}), "");
   EXPECT_EQ(refused({{}, 64}), "item 1 has no piece");

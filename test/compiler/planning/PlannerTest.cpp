@@ -12,8 +12,8 @@ using test::addStep;
 
 Plan planned(const Problem &problem, const PlanOptions &options = {}) {
   Expected<Plan> result = plan(problem, options);
-  EXPECT_TRUE(result.ok()) << result.status().message;
-  return result.ok() ? *result : Plan{};
+  EXPECT_TRUE(result) << result.getStatus().getMessage();
+  return result ? *result : Plan{};
 }
 
 TEST(PlannerTest, ReusesGapLeftByFreedBuffer) {

@@ -87,7 +87,7 @@ TEST(Replay, CountsWhatTheExpandedProblemNeeds) {
       }
       std::vector<StepRun> runs = replay.runs(problem);
       Problem expanded = expand(problem, runs);
-      ASSERT_TRUE(check(expanded).ok()) << seed << ": " << check(expanded).message;
+      ASSERT_TRUE(check(expanded).isOk()) << seed << ": " << check(expanded).getMessage();
       uint64_t peak = sourcePeakOf(expanded), time = 0;
       for (const StepRun &run : runs)
         time += steps.steps[run.step].time;
@@ -122,7 +122,7 @@ TEST(Recompute, UpdatesWaitForRepeatedReaders) {
   options.budget = whole->arenaBytes / 2;
   options.searchWork = 2'000'000;
   Expected<Recomputation> found = recompute(problem, costs, options);
-  ASSERT_TRUE(found.ok());
+  ASSERT_TRUE(found);
   ASSERT_TRUE(found->fits);
   std::vector<uint32_t> last(problem.steps.size(), 0);
   for (uint32_t r = 0; r < found->runs.size(); ++r)
@@ -142,9 +142,9 @@ TEST(Recompute, KeepsToTheBudget) {
       options.budget = whole * percent / 100;
       options.searchWork = 3'000'000;
       Expected<Recomputation> found = recompute(problem, costs, options);
-      ASSERT_TRUE(found.ok());
+      ASSERT_TRUE(found);
       Problem expanded = expand(problem, found->runs);
-      EXPECT_TRUE(validate(expanded, found->plan).ok());
+      EXPECT_TRUE(validate(expanded, found->plan).isOk());
       EXPECT_LE(found->leastTime, found->time);
       EXPECT_LE(found->leastBudget, found->plan.arenaBytes);
       EXPECT_GE(found->time, found->plainTime);
@@ -170,7 +170,7 @@ TEST(Recompute, RefusesTinyProblemsToo) {
     options.budget = 1;
     options.searchWork = 100'000;
     Expected<Recomputation> none = recompute(problem, costs, options);
-    if (none.ok()) // without views some are no problems
+    if (none) // without views some are no problems
       EXPECT_GE(none->plan.arenaBytes, none->leastBudget);
   }
 }
@@ -185,7 +185,7 @@ TEST(Recompute, WhatFitsAnywayRepeatsNothing) {
     options.budget = plan(problem)->arenaBytes;
     options.searchWork = options.boundWork = 100'000;
     Expected<Recomputation> found = recompute(problem, costs, options);
-    ASSERT_TRUE(found.ok()) << found.status().message;
+    ASSERT_TRUE(found) << found.getStatus().getMessage();
     EXPECT_TRUE(found->fits) << "seed " << seed;
     EXPECT_EQ(found->runs.size(), problem.steps.size()) << "seed " << seed;
   }
@@ -198,12 +198,12 @@ TEST(Recompute, TheSmallestBudgetIsKept) {
   options.budget = 64;
   options.searchWork = 2'000'000;
   Expected<Recomputation> none = recompute(problem, costs, options);
-  ASSERT_TRUE(none.ok());
+  ASSERT_TRUE(none);
   EXPECT_FALSE(none->fits);
   EXPECT_LT(none->plan.arenaBytes, plan(problem)->arenaBytes);
   options.budget = none->plan.arenaBytes;
   Expected<Recomputation> some = recompute(problem, costs, options);
-  ASSERT_TRUE(some.ok());
+  ASSERT_TRUE(some);
   EXPECT_TRUE(some->fits);
 }
 
@@ -240,16 +240,16 @@ TEST(Recompute, OnlyBudgetsBelowTheSmallestAreRefused) {
     options.searchWork = options.boundWork = 500'000;
     options.budget = 1;
     Expected<Recomputation> none = recompute(problem, costs, options);
-    ASSERT_TRUE(none.ok()) << none.status().message;
+    ASSERT_TRUE(none) << none.getStatus().getMessage();
     uint64_t whole = plan(problem)->arenaBytes;
     options.budget = none->plan.arenaBytes - 1;
     Expected<Recomputation> below = recompute(problem, costs, options);
-    ASSERT_TRUE(below.ok()) << below.status().message;
+    ASSERT_TRUE(below) << below.getStatus().getMessage();
     EXPECT_FALSE(below->fits) << "seed " << seed << ", budget " << options.budget << " of "
                               << none->leastBudget;
     for (options.budget = none->plan.arenaBytes; options.budget <= whole; options.budget += 64) {
       Expected<Recomputation> found = recompute(problem, costs, options);
-      ASSERT_TRUE(found.ok()) << found.status().message;
+      ASSERT_TRUE(found) << found.getStatus().getMessage();
       EXPECT_TRUE(found->fits) << "seed " << seed << ", budget " << options.budget;
     }
   }
@@ -264,14 +264,14 @@ TEST(Recompute, AByteLessThanTheSmallestBudgetIsRefused) {
     options.searchWork = options.boundWork = 300'000;
     options.budget = 1;
     Expected<Recomputation> none = recompute(problem, costs, options);
-    ASSERT_TRUE(none.ok()) << none.status().message;
+    ASSERT_TRUE(none) << none.getStatus().getMessage();
     options.budget = none->plan.arenaBytes;
     Expected<Recomputation> enough = recompute(problem, costs, options);
-    ASSERT_TRUE(enough.ok()) << enough.status().message;
+    ASSERT_TRUE(enough) << enough.getStatus().getMessage();
     EXPECT_TRUE(enough->fits) << "seed " << seed << ", budget " << options.budget;
     --options.budget;
     Expected<Recomputation> below = recompute(problem, costs, options);
-    ASSERT_TRUE(below.ok()) << below.status().message;
+    ASSERT_TRUE(below) << below.getStatus().getMessage();
     EXPECT_FALSE(below->fits) << "seed " << seed << ", budget " << options.budget;
   }
 }
@@ -338,8 +338,8 @@ TEST(Recompute, RefusesCostsThatDoNotFit) {
   Problem problem;
   addStep(problem, "only", {}, {addBuffer(problem, "b", 64)});
   Expected<Recomputation> found = recompute(problem, {}, {});
-  ASSERT_FALSE(found.ok());
-  EXPECT_NE(found.status().message.find("costs of 0 steps"), std::string::npos);
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.getStatus().getMessage().find("costs of 0 steps"), std::string::npos);
 }
 
 } // namespace

@@ -23,14 +23,14 @@ protected:
     addStep(problem, "sum", {flat}, {z}).workspace = 64;
     addStep(problem, "check", {z}, {}).after = {1};
     Expected<Plan> result = ortc::planning::plan(problem);
-    EXPECT_TRUE(result.ok()) << result.status().message;
+    EXPECT_TRUE(result) << result.getStatus().getMessage();
     plan = *result;
   }
 
   void expectRefused(const std::string &message) {
     Status status = validate(problem, plan);
-    EXPECT_EQ(status.code, Code::kInvalidPlan);
-    EXPECT_EQ(status.message, message);
+    EXPECT_EQ(status.getCode(), ExitCode::Failed);
+    EXPECT_EQ(status.getMessage(), message);
   }
 
   Problem problem;
@@ -40,7 +40,7 @@ protected:
 
 TEST_F(ValidatorTest, AcceptsThePlan) {
   Status status = validate(problem, plan);
-  EXPECT_TRUE(status.ok()) << status.message;
+  EXPECT_TRUE(status.isOk()) << status.getMessage();
   EXPECT_EQ(plan.arenaBytes, 448u); // y + z + workspace
 }
 
@@ -159,7 +159,7 @@ TEST_F(ValidatorTest, DamagedBodyIsFound) {
   addStep(*body, "both", {}, {t, u});
   problem.steps[0].inner = body;
   Expected<Plan> result = ortc::planning::plan(problem);
-  ASSERT_TRUE(result.ok());
+  ASSERT_TRUE(result);
   plan = *result;
   auto inner = std::make_shared<Plan>(*plan.inner[0]);
   inner->offsetOf[u] = inner->offsetOf[t];
@@ -178,7 +178,7 @@ TEST(ValidatorRandomTest, AgreesWithPairwiseCheckOnDamagedPlans) {
     options.inPlace = options.views = options.workspaces = false;
     Problem problem = test::randomProblem(seed, options);
     Expected<Plan> result = plan(problem);
-    ASSERT_TRUE(result.ok());
+    ASSERT_TRUE(result);
     Plan damaged = *result;
     std::mt19937 random(seed);
     if (problem.buffers.empty())
@@ -210,7 +210,7 @@ TEST(ValidatorRandomTest, AgreesWithPairwiseCheckOnDamagedPlans) {
                damaged.offsetOf[b] < damaged.offsetOf[c] + problem.buffers[c].bytes &&
                damaged.offsetOf[c] < damaged.offsetOf[b] + problem.buffers[b].bytes;
     }
-    EXPECT_EQ(!validate(problem, damaged).ok(), bad) << "seed " << seed;
+    EXPECT_EQ(!validate(problem, damaged).isOk(), bad) << "seed " << seed;
     refused += bad;
   }
   EXPECT_GE(refused, 260); // 264 when written; depends on plans

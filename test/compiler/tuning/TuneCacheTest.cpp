@@ -49,12 +49,12 @@ TEST_F(TuneCacheTest, KeepsEverythingSorted) {
   ASSERT_EQ(read(same), "");
   EXPECT_EQ(same.write(), text);
   const tuning::TunedKernel &kernel = same.at("z").at("b");
-  EXPECT_EQ(kernel.choice, (cpu::KernelChoice{{"rows", 6}, {"depth", 384}}));
+  EXPECT_EQ(kernel.choice, (backends::KernelChoice{{"rows", 6}, {"depth", 384}}));
   EXPECT_EQ(kernel.usualNanoseconds, 2000);
   EXPECT_EQ(kernel.tunedNanoseconds, 1500);
   EXPECT_FALSE(same.at("z").at("a").choice);
   EXPECT_TRUE(same.at("x").empty());
-  cpu::KernelChoices choices = same.choices("z"); // without what stays as the table has it
+  backends::KernelChoices choices = same.choices("z"); // without what stays as the table has it
   EXPECT_EQ(choices.byKey.size(), 1u);
   EXPECT_EQ(choices.source, "tuning cache '" + path + "'");
 }
@@ -132,21 +132,6 @@ TEST_F(TuneCacheTest, EntriesAreWholeNumbers) {
                                          "': 'k' needs a 'choice' of whole numbers (or null), 'table_ns' and "
                                          "'tuned_ns'")
         << text;
-}
-
-TEST_F(TuneCacheTest, APlaceIsWhatFiguresDependOn) {
-  cpu::Target target = *cpu::findTarget("x86-64-v3");
-  std::string place = tuning::describePlace(target, cpu::Numerics::Fast);
-  EXPECT_EQ(place, "x86-64-v3 haswell, 8 lanes, 16 registers, 512 KiB, fma, 2 workers");
-  target.workers = 3;
-  EXPECT_NE(tuning::describePlace(target, cpu::Numerics::Fast), place);
-  target.workers = 2;
-  target.machine.l2Bytes = 1 << 20;
-  EXPECT_NE(tuning::describePlace(target, cpu::Numerics::Fast), place);
-  target.machine.l2Bytes = 512 << 10;
-  EXPECT_NE(tuning::describePlace(target, cpu::Numerics::Portable), place);
-  target.isa.tuneCpu = "znver1";
-  EXPECT_NE(tuning::describePlace(target, cpu::Numerics::Fast), place);
 }
 
 } // namespace

@@ -109,7 +109,7 @@ TEST(OptimizerSpecTest, RefusesWithReason) {
     EXPECT_FALSE(parseOptimizer(text, spec, error)) << text;
     return error;
   };
-  EXPECT_EQ(refuse("lion"), "there is no optimizer 'lion'; there are sgd, adam, adamw and rmsprop");
+  EXPECT_EQ(refuse("nosuch"), "there is no optimizer 'nosuch'; there are sgd, adam, adamw and rmsprop");
   EXPECT_EQ(refuse("sgd:lr=-1"), "optimizer 'sgd': lr is '-1' but must be a number from 0 to 3.4e38");
   EXPECT_EQ(refuse("sgd:lr=1e39"), "optimizer 'sgd': lr is '1e39' but must be a number from 0 to 3.4e38");
   EXPECT_EQ(refuse("sgd:lr=nan"), "optimizer 'sgd': lr is 'nan' but must be a number from 0 to 3.4e38");

@@ -159,8 +159,6 @@ KernelInfo ContractionEmitter::emit() {
   info.chunks = plan.outerChunks * plan.rowChunks * plan.laneChunks;
   int64_t partialBytes = bytesOf(plan.partialElements);
   info.workspaceBytesPerWorker = packedBytes + packedRowBytes + partialBytes + bytesOf(plan.tileElements);
-  info.flops = spec.flops();
-  info.addBytes(spec.buffers);
   kernel = createKernelFunction(builder, module, info, spec.buffers);
   if (plan.packedElements)
     packed = kernel.workspaceView(builder, loc, 0, spec.accumulatorType, plan.packedElements);

@@ -127,9 +127,7 @@ KernelInfo DotEmitter::emit() {
     outerTotal *= dim.size;
   KernelInfo info;
   info.name = spec.name;
-  info.flops = spec.flops();
-  info.addBytes(spec.buffers);
-  int64_t wanted = std::clamp<int64_t>(info.flops / chunkFlops, 1, kMaxChunks);
+  int64_t wanted = std::clamp<int64_t>(spec.flops() / chunkFlops, 1, kMaxChunks);
   int64_t outerPerChunk = (outerTotal + wanted - 1) / wanted;
   int64_t outerChunks = (outerTotal + outerPerChunk - 1) / outerPerChunk;
   wanted = (wanted + outerChunks - 1) / outerChunks;

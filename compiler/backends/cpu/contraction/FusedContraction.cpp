@@ -42,10 +42,7 @@ FailureOr<KernelInfo> generateFusedContraction(ModuleOp module, func::FuncOp fun
       spec.partialOperand = static_cast<int>(operand);
   }
   OpBuilder builder(module.getContext());
-  FailureOr<KernelInfo> info = emitContraction(builder, module, spec, target);
-  if (succeeded(info))
-    info->flops += form->epilogue->flops;
-  return info;
+  return emitContraction(builder, module, spec, target);
 }
 
 } // namespace ortc::cpu

@@ -113,8 +113,6 @@ KernelInfo MatrixEmitter::emit(ModuleOp module) {
   info.name = spec.name;
   info.chunks = plan.outerChunks * plan.rowChunks * plan.laneChunks;
   info.workspaceBytesPerWorker = partialAt + bytesOf(plan.sumElements());
-  info.flops = spec.flops();
-  info.addBytes(spec.buffers);
   kernel = createKernelFunction(builder, module, info, spec.buffers);
   Type word = builder.getI32Type();
   configuration = kernel.workspaceView(builder, loc, 0, word, 16);

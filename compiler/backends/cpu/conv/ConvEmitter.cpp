@@ -21,8 +21,9 @@ ConvEmitter::ConvEmitter(ModuleOp module, const ConvSpec &spec, const Target &ta
   columns = std::min(target.machine.tiles.convVectors * lanes, kConvColumns);
   fma = target.usesFma(spec.numerics);
   info.name = spec.name;
-  info.flops = shape.flops();
-  info.addBytes(spec.buffers);
+  for (const KernelBuffer &buffer : spec.buffers)
+    (buffer.written ? bytesWritten : bytesRead) +=
+        buffer.elements * buffer.elementType.getIntOrFloatBitWidth() / 8;
 }
 
 void ConvEmitter::begin(ModuleOp module, int64_t workspaceBytes) {

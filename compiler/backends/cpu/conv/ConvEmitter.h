@@ -65,6 +65,7 @@ protected:
   ConvShape shape;
   mlir::FloatType element;
   int64_t elementBytes, lanes, columns; // columns: of one register tile
+  int64_t bytesRead = 0, bytesWritten = 0;
   bool fma;
   KernelInfo info;
   KernelFunction kernel;

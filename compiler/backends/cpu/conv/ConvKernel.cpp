@@ -30,10 +30,7 @@ FailureOr<KernelInfo> generateConv(ModuleOp module, func::FuncOp function, Array
   assert((!form->epilogue->computes || !isa<nn::ConvFilterGradOp>(spec.op) ||
           storesWholeSums(shapeOfConv(spec.op))) &&
          "other kernels store what they have summed so far");
-  FailureOr<KernelInfo> info = chooseAlgorithm(spec, target).emit(module, spec, target);
-  if (succeeded(info))
-    info->flops += form->epilogue->flops;
-  return info;
+  return chooseAlgorithm(spec, target).emit(module, spec, target);
 }
 
 } // namespace ortc::cpu

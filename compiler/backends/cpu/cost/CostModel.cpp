@@ -19,10 +19,12 @@ CostModel measureCostModel(int lanes) {
   return model;
 }
 
-double estimateSeconds(const KernelWork &work, const CostModel &model) {
-  double unit = work.isDouble ? 2 : 1;     // a vector holds half as many
-  double operations = 2 * work.operations; // at half the rate of flops
-  return model.callSeconds + model.machine.getBound(unit * std::max(work.flops, operations), work.bytes);
+double estimateSeconds(const kernels::KernelWork &work, bool isDouble, const CostModel &model) {
+  double unit = isDouble ? 2 : 1;                         // a vector holds half as many
+  double operations = 2 * static_cast<double>(work.cost); // at half the rate of flops
+  return model.callSeconds +
+         model.machine.getBound(unit * std::max(static_cast<double>(work.flops), operations),
+                                static_cast<double>(work.bytesRead + work.bytesWritten));
 }
 
 } // namespace ortc::cpu

@@ -3,7 +3,7 @@
 //
 // A kernel keeps the arithmetic units busy, or the way to memory, or is so small that calling it is what takes time:
 //
-//   seconds = call + max(flops / flop rate, operations / operation rate, bytes / copy rate of half as many)
+//   seconds = call + max(flops / flop rate, cost / operation rate, bytes / copy rate of half as many)
 //
 // The flop rate is that of fused multiply-adds, which count as two; anything else is done at half of it.
 // Bytes are those of the buffers, each read or written once. They are taken to be in the smallest cache that
@@ -14,19 +14,11 @@
 #pragma once
 
 #include "compiler/backends/cpu/isa/MachineModel.h"
+#include "compiler/kernels/KernelWork.h"
 
 #include <cstdint>
 
 namespace ortc::cpu {
-
-/// The counts of one call of a kernel.
-struct KernelWork {
-  double flops = 0; ///< as in KernelInfo: an fma as two, a mathematical function as one
-  double operations =
-      0;            ///< simple operations that are no fused multiply-adds, what functions expand to included
-  double bytes = 0; ///< read and written
-  bool isDouble = false; ///< arithmetic is in f64
-};
 
 struct CostModel {
   host::Machine machine;     ///< rates of one core, in f32
@@ -40,7 +32,7 @@ CostModel getCostTable(const MachineModel &machine);
 /// The rates of this machine, measured in a fraction of a second. Zeros where `lanes` needs what it does not have.
 CostModel measureCostModel(int lanes);
 
-/// Seconds that one call takes on one core.
-double estimateSeconds(const KernelWork &work, const CostModel &model);
+/// Seconds that one call takes on one core. `isDouble`: arithmetic is in f64.
+double estimateSeconds(const kernels::KernelWork &work, bool isDouble, const CostModel &model);
 
 } // namespace ortc::cpu

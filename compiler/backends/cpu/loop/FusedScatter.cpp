@@ -30,8 +30,6 @@ KernelInfo emitFusedScatter(const FusedScatter &form, LoopBuilder &b, ModuleOp m
   Type stored = bufferType(element);
   info.workspaceBytesPerWorker = loops.block * stored.getIntOrFloatBitWidth() / 8;
   info.chunks = loops.chunks;
-  info.flops = program.flops() + (isa<FloatType>(element) ? plan.count * plan.columns : 0);
-  info.cost = program.elements(false) * program.costPerPoint() + scatter.work() * loops.units;
   KernelFunction kernel = createKernelFunction(b, module, info, buffers);
   Value workspace = kernel.workspaceView(b, b.getLoc(), 0, stored, loops.block);
   kernel.buffers.insert(kernel.buffers.begin() + form.sums(), workspace);

@@ -41,10 +41,7 @@ FailureOr<KernelInfo> generateLoopKernel(ModuleOp module, func::FuncOp function,
   KernelInfo info;
   info.name = function.getSymName().str();
   LoopBuilder builder(UnknownLoc::get(module.getContext()), module.getContext());
-  for (Type type : function.getArgumentTypes())
-    info.bytesRead += plan::storedBytes(cast<ShapedType>(type));
-  for (Type type : function.getResultTypes())
-    info.bytesWritten += plan::storedBytes(cast<ShapedType>(type));
+  ValueRange inputs = function.getArguments(), outputs = exitOf(function)->getOperands();
   auto buffers = kernelBuffers(function);
   if (writesNothing(function)) {
     createKernelFunction(builder, module, info, buffers);
@@ -53,7 +50,6 @@ FailureOr<KernelInfo> generateLoopKernel(ModuleOp module, func::FuncOp function,
   if (isSingleKernel(function))
     return emitSingleKernel(builder, module, function, buffers, info, target);
 
-  ValueRange inputs = function.getArguments(), outputs = exitOf(function)->getOperands();
   std::string reason;
   if (auto fused = FusedScatter::analyze(inputs, outputs, reason))
     return emitFusedScatter(*fused, builder, module, buffers, info, target, numerics);
@@ -63,8 +59,6 @@ FailureOr<KernelInfo> generateLoopKernel(ModuleOp module, func::FuncOp function,
   LoopPlan plan = planLoops(*program, target);
   info.chunks = plan.chunks;
   info.workspaceBytesPerWorker = plan.workspaceBytes;
-  info.flops = program->flops();
-  info.cost = program->elements(false) * program->elements(true) * program->costPerPoint();
   KernelFunction kernel = createKernelFunction(builder, module, info, buffers);
   emitLoops(builder, *program, plan, kernel, MathOptions::of(target, numerics));
   return info;

@@ -10,6 +10,7 @@
 #include "compiler/backends/cpu/loop/LoopNest.h"
 #include "compiler/backends/cpu/loop/ScatterKernel.h"
 #include "compiler/backends/cpu/loop/SortKernel.h"
+#include "compiler/kernels/sort/SortForm.h"
 #include "dialects/nn/NnShapes.h"
 
 using namespace mlir;
@@ -61,10 +62,6 @@ public:
       emitArgSort(sort);
     else
       emitArgReduce(cast<nn::ArgReduceOp>(op));
-    // Additions; the other operations move and compare.
-    bool adds = isa<nn::CumSumOp, nn::ScatterAddOp>(op) &&
-                isa<FloatType>(cast<RankedTensorType>(op->getResult(0).getType()).getElementType());
-    info.flops = adds ? info.cost : 0;
     return info;
   }
 
@@ -79,7 +76,6 @@ private:
     int64_t perChunk = std::clamp<int64_t>(kChunkElements / std::max<int64_t>(1, unitElements), 1,
                                            std::max<int64_t>(1, units));
     info.chunks = std::max<int64_t>(1, (units + perChunk - 1) / perChunk);
-    info.cost = units * unitElements;
     kernel = createKernelFunction(b, module, info, description);
     Value begin = b.mul(kernel.chunk, perChunk), end = b.minimum(b.add(begin, perChunk), b.index(units));
     b.loop({begin, end}, 1, body);
@@ -261,11 +257,9 @@ private:
   }
 
   void emitArgSort(nn::ArgSortOp op) {
-    Extents extents(shapeOf(op.getInput()), op.getAxis());
-    SortPlan plan = planSort(op);
-    info.workspaceBytesPerWorker = plan.workspaceBytes;
-    overUnits(extents.outer * extents.inner, plan.work,
-              [&](Value column) { emitSort(b, op, kernel, column); });
+    SortColumn columns(op);
+    info.workspaceBytesPerWorker = workspaceOfSort(op);
+    overUnits(columns.count, columns.work(), [&](Value column) { emitSort(b, op, kernel, column); });
   }
 
   LoopBuilder &b;

@@ -12,7 +12,7 @@ namespace ortc::cpu {
 /// Whether `function` is one scatter_add, scatter_elements, cumsum, arg_reduce or arg_sort of its arguments.
 bool isSingleKernel(mlir::func::FuncOp function);
 
-/// Emits the kernel of a function that `isSingleKernel` accepts. `info` has its name and bytes.
+/// Emits the kernel of a function that `isSingleKernel` accepts. `info` has its name.
 mlir::FailureOr<KernelInfo> emitSingleKernel(LoopBuilder &builder, mlir::ModuleOp module,
                                              mlir::func::FuncOp function,
                                              llvm::ArrayRef<KernelBuffer> buffers, KernelInfo info,

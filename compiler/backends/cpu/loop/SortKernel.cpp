@@ -7,8 +7,10 @@
 #include "compiler/backends/cpu/loop/SortKernel.h"
 
 #include "compiler/backends/cpu/StorageConversion.h"
+#include "compiler/backends/cpu/Target.h"
 #include "compiler/backends/cpu/loop/ElementEmitter.h"
 #include "compiler/backends/cpu/loop/LoopNest.h"
+#include "compiler/kernels/sort/SortForm.h"
 #include "dialects/nn/NnShapes.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -16,28 +18,17 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
-/// A list of so many elements is cheaper than merging.
-static constexpr int64_t kMostSelected = 16;
-
 namespace {
 
-struct SortShape {
-  int64_t axis, taken, inner;
+struct SortShape : SortColumn {
   Type element, key;
 
-  explicit SortShape(nn::ArgSortOp op) {
-    auto input = cast<RankedTensorType>(op.getInput().getType());
-    axis = input.getDimSize(op.getAxis());
-    taken = cast<RankedTensorType>(op.getType()).getDimSize(op.getAxis());
-    inner = nn::elementCount(input.getShape().drop_front(op.getAxis() + 1));
-    element = input.getElementType();
-    key = isa<FloatType>(element) ? accumulatorType(element) : bufferType(element);
-  }
-  bool selects() const { return taken <= kMostSelected && taken < axis; }
+  explicit SortShape(nn::ArgSortOp op)
+      : SortColumn(op), element(cast<RankedTensorType>(op.getInput().getType()).getElementType()),
+        key(isa<FloatType>(element) ? accumulatorType(element) : bufferType(element)) {}
   /// Elements of the workspace: keys, and as many positions.
   int64_t slots() const { return selects() ? taken : 2 * axis; }
   int64_t keyBytes() const { return llvm::alignTo(slots() * key.getIntOrFloatBitWidth() / 8, 64); }
-  int64_t passes() const { return llvm::Log2_64_Ceil(std::max<int64_t>(axis, 1)); }
 };
 
 class ColumnSorter : SortShape {
@@ -164,11 +155,9 @@ private:
 
 } // namespace
 
-SortPlan planSort(nn::ArgSortOp op) {
+int64_t workspaceOfSort(nn::ArgSortOp op) {
   SortShape shape(op);
-  int64_t steps =
-      shape.selects() ? shape.axis + shape.taken * shape.taken : shape.axis * (shape.passes() + 1);
-  return {shape.keyBytes() + shape.slots() * 4, 4 * steps};
+  return shape.keyBytes() + shape.slots() * 4;
 }
 
 void emitSort(LoopBuilder &builder, nn::ArgSortOp op, const KernelFunction &kernel, Value column) {

@@ -8,12 +8,8 @@
 
 namespace ortc::cpu {
 
-/// Needs of an arg_sort's kernel, before it is emitted.
-struct SortPlan {
-  int64_t workspaceBytes = 0; ///< per worker
-  int64_t work = 0;           ///< steps for one column, about
-};
-SortPlan planSort(nn::ArgSortOp op);
+/// Bytes per worker that sorting takes.
+int64_t workspaceOfSort(nn::ArgSortOp op);
 
 /// Emits the sorting of one column: a number below the elements beside the axis.
 void emitSort(LoopBuilder &builder, nn::ArgSortOp op, const KernelFunction &kernel, mlir::Value column);

@@ -60,14 +60,9 @@ public:
     rowsPerChunk = std::min(rows, std::max<int64_t>(1, target.machine.parallel.poolWork / perRow));
     info.name = name.str();
     info.chunks = (rows + rowsPerChunk - 1) / rowsPerChunk;
-    info.cost = nn::elementCount(output) * taps;
-    if (isa<nn::AvgPoolOp, nn::AvgPoolGradOp>(op)) // the others compare
-      info.flops = info.cost;
     SmallVector<KernelBuffer> buffers;
     auto addBuffer = [&](Value value, bool written) {
       auto type = cast<RankedTensorType>(value.getType());
-      int64_t bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
-      (written ? info.bytesWritten : info.bytesRead) += bytes;
       buffers.push_back({type.getElementType(), type.getNumElements(), written, true});
     };
     for (Value value : op->getOperands())

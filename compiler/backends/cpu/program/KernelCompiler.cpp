@@ -30,6 +30,14 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
+/// Whether a kernel is worth more than one thread: its step hands it to the pool.
+static bool isParallel(const KernelWork &work, int64_t chunks, const Target &target) {
+  const ParallelModel &model = target.machine.parallel;
+  double seconds = std::max(static_cast<double>(std::max(work.flops, work.cost)) / model.flopRate,
+                            static_cast<double>(work.bytesRead + work.bytesWritten) / model.byteRate);
+  return chunks > 1 && seconds > model.serialSeconds;
+}
+
 namespace {
 
 /// One kernel on its way to an object.
@@ -68,8 +76,10 @@ public:
     options.choices = job.choices;
     OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
     auto info = generateKernel(*module, function, target, options);
-    if (succeeded(info))
+    if (succeeded(info)) {
+      info->isParallel = isParallel(kernels::workOf(function), info->chunks, target);
       job.info = *info;
+    }
     if (succeeded(info) && job.isSurvey)
       return;
     if (failed(info) || failed(lowerToLLVM(*module))) {
@@ -92,20 +102,12 @@ private:
 
 } // namespace
 
-bool isParallel(const KernelInfo &info, const Target &target) {
-  const ParallelModel &model = target.machine.parallel;
-  double seconds = std::max(static_cast<double>(std::max(info.flops, info.cost)) / model.flopRate,
-                            static_cast<double>(info.bytesRead + info.bytesWritten) / model.byteRate);
-  return info.chunks > 1 && seconds > model.serialSeconds;
-}
-
 int64_t scratchBytes(const KernelInfo &info, const Target &target) {
-  return info.workspaceBytesPerWorker * (isParallel(info, target) ? target.workers : 1);
+  return info.workspaceBytesPerWorker * (info.isParallel ? target.workers : 1);
 }
 
-artifact::Code makeSection(const TargetCode &code) {
-  return {code.target.name, code.target.isa.architecture->format(), code.target.isa.requiredFeatures,
-          code.blob.bytes};
+static artifact::Code makeSection(const Target &target, const CodeBlob &blob) {
+  return {target.name, target.isa.architecture->format(), target.isa.requiredFeatures, blob.bytes};
 }
 
 static StackUse findStack(const StackFrames &frames, const PointerCalls &pointers, const std::string &step) {
@@ -121,25 +123,28 @@ static bool isCheck(Operation *kernel) {
 }
 
 static bool emitSteps(ModuleOp module, const SymbolTable &symbols, const kernels::ProgramKernels &kernels,
-                      TargetCode &code, std::vector<Object> &objects, std::string &error) {
+                      const Target &target, ProgramCode &code, std::vector<Object> &objects,
+                      std::string &error) {
   llvm::StringMap<StepKernel> steps;
   for (auto [i, name] : llvm::enumerate(kernels.names)) {
     const KernelInfo &info = code.kernels[i];
-    steps[name] = {kernelEntryName(info.name),    info.chunks,
-                   isParallel(info, code.target), info.workspaceBytesPerWorker > 0,
-                   isCheck(symbols.lookup(name)), static_cast<uint32_t>(i)};
+    steps[name] = {kernelEntryName(info.name),
+                   info.chunks,
+                   info.isParallel,
+                   info.workspaceBytesPerWorker > 0,
+                   isCheck(symbols.lookup(name)),
+                   static_cast<uint32_t>(kernels.first + i)};
   }
   OwningOpRef<ModuleOp> stepModule = ModuleOp::create(UnknownLoc::get(module.getContext()));
   std::vector<BlobEntry> entries;
   std::vector<PointerCalls> pointerCalls;
   for (auto program : module.getOps<plan::ProgramOp>()) {
     std::string symbol = "step_" + program.getSymName().str();
-    pointerCalls.push_back(
-        createStepFunction(*stepModule, program, symbol, steps, *code.target.isa.architecture));
+    pointerCalls.push_back(createStepFunction(*stepModule, program, symbol, steps, *target.isa.architecture));
     entries.push_back(
         {artifact::findEntryRole(program.getRole()), static_cast<uint32_t>(program.getBinding()), 0, symbol});
   }
-  auto object = emitObject(*stepModule, code.target);
+  auto object = emitObject(*stepModule, target);
   if (!object) {
     error = llvm::toString(object.takeError());
     return false;
@@ -151,6 +156,7 @@ static bool emitSteps(ModuleOp module, const SymbolTable &symbols, const kernels
     return false;
   }
   code.blob = std::move(*blob);
+  code.section = makeSection(target, code.blob);
   for (auto [entry, pointers] : llvm::zip_equal(entries, pointerCalls))
     code.stack.push_back(findStack(code.blob.frames, pointers, entry.symbol));
   return true;
@@ -165,7 +171,7 @@ static std::string printKernel(const SymbolTable &symbols, StringRef name) {
 
 /// A job for each kernel; `options` must outlive them.
 static std::vector<Job> makeJobs(const SymbolTable &symbols, const std::vector<std::string> &names,
-                                 const KernelOptions &options) {
+                                 const CodeOptions &options) {
   std::vector<Job> jobs(names.size());
   for (auto [job, name] : llvm::zip_equal(jobs, names)) {
     job.text = printKernel(symbols, name);
@@ -205,7 +211,7 @@ static bool runJobs(std::vector<Job> &jobs, const Target &target, const Generato
 }
 
 /// The names that index checks use, numbered.
-static GeneratorOptions makeGeneratorOptions(const KernelOptions &options,
+static GeneratorOptions makeGeneratorOptions(const CodeOptions &options,
                                              const std::vector<std::string> &checkNames) {
   GeneratorOptions generator;
   generator.numerics = options.numerics;
@@ -232,16 +238,12 @@ static bool makeAll(std::vector<Job> &jobs, const std::vector<std::string> &name
 }
 
 bool makeKernels(ModuleOp module, const std::vector<std::string> &names, const Target &target,
-                 const KernelOptions &options, bool compiles, MadeKernels &made, std::string &error) {
-  std::vector<std::string> checkNames;
+                 const CodeOptions &options, bool compiles, MadeKernels &made, std::string &error) {
   SymbolTable symbols(module);
   std::vector<Job> jobs = makeJobs(symbols, names, options);
-  for (auto [job, name] : llvm::zip_equal(jobs, names)) {
-    Operation *kernel = symbols.lookup(name);
-    job.isSurvey = !compiles || isCheck(kernel);
-    kernel->walk([&](nn::CheckIndexOp check) { checkNames.push_back(check.getTensor().str()); });
-  }
-  return makeAll(jobs, names, target, makeGeneratorOptions(options, checkNames), options.threads, made,
+  for (auto [job, name] : llvm::zip_equal(jobs, names))
+    job.isSurvey = !compiles || isCheck(symbols.lookup(name));
+  return makeAll(jobs, names, target, makeGeneratorOptions(options, /*checkNames=*/{}), options.threads, made,
                  error);
 }
 
@@ -260,8 +262,7 @@ static bool checkScratch(const SymbolTable &symbols, const kernels::ProgramKerne
 }
 
 bool compileKernels(ModuleOp module, const kernels::ProgramKernels &kernels, const Target &target,
-                    const KernelOptions &options, MadeKernels &made, TargetCode &code, std::string &error) {
-  code.target = target;
+                    const CodeOptions &options, MadeKernels &made, ProgramCode &code, std::string &error) {
   std::vector<std::string> missing;
   for (const std::string &name : kernels.names)
     if (!made[name].object)
@@ -278,12 +279,11 @@ bool compileKernels(ModuleOp module, const kernels::ProgramKernels &kernels, con
     made[name].object.reset();
   }
   return checkScratch(symbols, kernels, code.kernels, target, error) &&
-         emitSteps(module, symbols, kernels, code, objects, error);
+         emitSteps(module, symbols, kernels, target, code, objects, error);
 }
 
 bool compileVariants(ModuleOp module, const std::vector<KernelVariant> &variants, const Target &target,
-                     const KernelOptions &options, std::vector<KernelInfo> &infos, CodeBlob &blob,
-                     std::string &error) {
+                     const CodeOptions &options, ProgramCode &code, std::string &error) {
   GeneratorOptions generator;
   generator.numerics = options.numerics;
   SymbolTable symbols(module);
@@ -294,14 +294,14 @@ bool compileVariants(ModuleOp module, const std::vector<KernelVariant> &variants
     job.choices = &variant.choices;
   }
   std::vector<Object> objects;
-  if (!runJobs(jobs, target, generator, options.threads, infos, objects, error))
+  if (!runJobs(jobs, target, generator, options.threads, code.kernels, objects, error))
     return false;
   auto linked = linkBlob(objects);
   if (!linked) {
     error = llvm::toString(linked.takeError());
     return false;
   }
-  blob = std::move(*linked);
+  code.blob = std::move(*linked);
   return true;
 }
 

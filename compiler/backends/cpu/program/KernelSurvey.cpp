@@ -8,21 +8,12 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
-KernelWork workOf(const KernelInfo &info, bool isDouble) {
-  KernelWork work;
-  work.flops = static_cast<double>(info.flops);
-  work.operations = static_cast<double>(info.cost);
-  work.bytes = static_cast<double>(info.bytesRead + info.bytesWritten);
-  work.isDouble = isDouble;
-  return work;
-}
-
 static bool usesDoubles(func::FuncOp function) {
   auto isDouble = [](Type type) { return cast<ShapedType>(type).getElementType().isF64(); };
   return llvm::any_of(function.getResultTypes(), isDouble);
 }
 
-bool annotateKernels(ModuleOp module, const Target &target, const KernelOptions &options, bool compiles,
+bool annotateKernels(ModuleOp module, const Target &target, const CodeOptions &options, bool compiles,
                      MadeKernels &made, std::string &error) {
   std::vector<func::FuncOp> functions;
   std::vector<std::string> names;
@@ -37,7 +28,7 @@ bool annotateKernels(ModuleOp module, const Target &target, const KernelOptions 
   CostModel model = getCostTable(target.machine);
   for (auto [function, name] : llvm::zip_equal(functions, names)) {
     const KernelInfo &info = made[name].info;
-    double seconds = estimateSeconds(workOf(info, usesDoubles(function)), model);
+    double seconds = estimateSeconds(kernels::workOf(function), usesDoubles(function), model);
     function->setAttr(plan::kTime, builder.getI64IntegerAttr(static_cast<int64_t>(seconds * 1e12)));
     int64_t bytes = std::max(scratchBytes(info, target), plan::scratchOf(function));
     function->setAttr(plan::kScratch, builder.getI64IntegerAttr(bytes));

@@ -121,7 +121,7 @@ private:
   }
 
   void planChunks() {
-    int64_t wanted = std::clamp<int64_t>(info.flops / target.machine.parallel.convFlops, 1, kWantedChunks);
+    int64_t wanted = std::clamp<int64_t>(shape.flops() / target.machine.parallel.convFlops, 1, kWantedChunks);
     wanted = (wanted + shape.parts - 1) / shape.parts;
     auto pieces = [&](int64_t have, int64_t most) {
       return std::clamp<int64_t>((wanted + have - 1) / have, 1, std::max<int64_t>(1, most));

@@ -175,7 +175,7 @@ private:
               rank == 1 ? kPointUnit : 1, elementBytes);
     groups = shape.batch / block.images * block.blocks;
     columnChunks = isBlocked() ? (resultColumns + kChunkColumns - 1) / kChunkColumns : 1;
-    int64_t wanted = std::clamp<int64_t>(info.flops / target.machine.parallel.convFlops, 1, kEnoughChunks);
+    int64_t wanted = std::clamp<int64_t>(shape.flops() / target.machine.parallel.convFlops, 1, kEnoughChunks);
     if (groups * columnChunks < wanted)
       columnChunks = std::min((wanted + groups - 1) / groups, (resultColumns + 63) / 64);
     int64_t wantedColumns = wish(choice, "columns", 0);
@@ -184,7 +184,7 @@ private:
     chunkColumns = columnChunks == 1 ? resultColumns
                                      : ((resultColumns + columnChunks - 1) / columnChunks + 63) / 64 * 64;
     columnChunks = (resultColumns + chunkColumns - 1) / chunkColumns;
-    int64_t flops = std::max<int64_t>(1, info.flops / (groups * columnChunks));
+    int64_t flops = std::max<int64_t>(1, shape.flops() / (groups * columnChunks));
     groupsPerChunk = std::clamp<int64_t>((target.machine.parallel.convFlops + flops - 1) / flops, 1, groups);
     if (!isBlocked()) { // every chunk packs its panels
       int64_t results = std::max<int64_t>(1, shape.batch * nn::elementCount(result) / groups);

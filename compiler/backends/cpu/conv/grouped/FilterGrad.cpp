@@ -36,8 +36,7 @@ public:
       : ConvEmitter(module, spec, target) {
     if (isMatrixProduct()) {
       joinPoints();
-      fetchesNext =
-          info.bytesRead > target.machine.l2Bytes && info.flops < kFetchIntensity * lanes * info.bytesRead;
+      fetchesNext = bytesRead > target.machine.l2Bytes && shape.flops() < kFetchIntensity * lanes * bytesRead;
     }
     for (int64_t d = 0; d < shape.rank(); ++d)
       walks.push_back(forwardWalk(shape, d));
@@ -104,9 +103,7 @@ private:
 
   /// Whether memory is the limit: little arithmetic on more than a cache holds. Workers that read pieces of
   /// the same lines would fetch everything twice, and be no faster than one.
-  bool isStream() const {
-    return info.bytesRead > kStreamBytes && info.flops < kStreamIntensity * info.bytesRead;
-  }
+  bool isStream() const { return bytesRead > kStreamBytes && shape.flops() < kStreamIntensity * bytesRead; }
 
   /// Ranges that `total` column blocks are split in: the fewest that keep workers as busy as more would.
   /// Every range reads the source again, and pieces of the gradient's lines.

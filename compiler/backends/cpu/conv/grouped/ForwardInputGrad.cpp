@@ -49,7 +49,7 @@ public:
     for (const Phase &phase : phases)
       walks.push_back(phase.walks);
     block = planSource(walks, sides.source, sides.sourceChannels, elementBytes);
-    int64_t units = shape.batch * block.blocks, flopsPerUnit = std::max<int64_t>(1, info.flops / units);
+    int64_t units = shape.batch * block.blocks, flopsPerUnit = std::max<int64_t>(1, shape.flops() / units);
     int64_t unitsPerChunk =
         std::clamp<int64_t>((target.machine.parallel.convFlops + flopsPerUnit - 1) / flopsPerUnit, 1, units);
     info.chunks = (units + unitsPerChunk - 1) / unitsPerChunk;

@@ -84,9 +84,7 @@ public:
 
 private:
   /// Whether memory is the limit: little arithmetic on more than a cache holds.
-  bool isStream() const {
-    return info.bytesRead > kStreamBytes && info.flops < kStreamIntensity * info.bytesRead;
-  }
+  bool isStream() const { return bytesRead > kStreamBytes && shape.flops() < kStreamIntensity * bytesRead; }
 
   /// Tiles of a line, and lines of the outer dimensions.
   struct Block {

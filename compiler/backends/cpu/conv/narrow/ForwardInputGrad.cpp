@@ -40,12 +40,12 @@ public:
     // A byte takes about as long as eight operations.
     int64_t bytes =
         nn::elementCount(source) * sides.sourceChannels + nn::elementCount(result) * sides.resultChannels;
-    int64_t work = std::max(info.flops, 8 * bytes * shape.batch * elementBytes);
+    int64_t work = std::max(shape.flops(), 8 * bytes * shape.batch * elementBytes);
     int64_t perChunk = std::clamp<int64_t>(
         2 * target.machine.parallel.convFlops / std::max<int64_t>(1, work / lines), 1, lines);
     info.chunks = (lines + perChunk - 1) / perChunk;
 
-    fetches = info.bytesRead + info.bytesWritten > kFetchedBytes;
+    fetches = bytesRead + bytesWritten > kFetchedBytes;
     bool packs = !sides.forward && summed * results > 1;
     int64_t packed = packs ? nn::elementCount(shape.filter) * summed * sides.resultChannels : 0;
     int64_t packedBytes = (packed * elementBytes + 63) / 64 * 64;

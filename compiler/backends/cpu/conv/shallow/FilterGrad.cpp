@@ -115,7 +115,7 @@ private:
   }
 
   void planChunks() {
-    int64_t wanted = std::clamp<int64_t>(info.flops / target.machine.parallel.convFlops, 1, kWantedChunks);
+    int64_t wanted = std::clamp<int64_t>(shape.flops() / target.machine.parallel.convFlops, 1, kWantedChunks);
     wanted = (wanted + shape.parts - 1) / shape.parts;
     if (filterRows >= kEnoughRows)
       columnChunks = std::clamp<int64_t>(shape.features / kChunkColumns, 1, wanted);

@@ -44,7 +44,7 @@ public:
     int64_t mostRows = shape.channels * shape.strides[1] == 1 ? kMostSharedRows : kMostRows;
     TileChoice tile = pickTile(shape.output[1], 1, shape.features, {false, true, true, 0, mostRows});
     vectors = tile.vectors;
-    int64_t lines = shape.batch * shape.output[0], flops = std::max<int64_t>(1, info.flops / lines);
+    int64_t lines = shape.batch * shape.output[0], flops = std::max<int64_t>(1, shape.flops() / lines);
     int64_t linesOfChunk =
         std::clamp<int64_t>((target.machine.parallel.convFlops + flops - 1) / flops, 1, lines);
     info.chunks = (lines + linesOfChunk - 1) / linesOfChunk;

@@ -62,7 +62,7 @@ public:
         window(nn::elementCount(shape.filter) / shape.filter.back() * runVectors) {}
 
   KernelInfo emit(ModuleOp module) {
-    int64_t perImage = std::max<int64_t>(1, info.flops / shape.batch);
+    int64_t perImage = std::max<int64_t>(1, shape.flops() / shape.batch);
     int64_t perChunk =
         std::clamp<int64_t>((target.machine.parallel.convFlops + perImage - 1) / perImage, 1, shape.batch);
     info.chunks = (shape.batch + perChunk - 1) / perChunk;

@@ -20,21 +20,23 @@ CostModel makeModel() {
 
 TEST(CostModelTest, TheSlowestOfThreeDecides) {
   CostModel model = makeModel();
-  EXPECT_DOUBLE_EQ(estimateSeconds({1e9, 0, 1e3, false}, model), 0.01);   // arithmetic
-  EXPECT_DOUBLE_EQ(estimateSeconds({1e3, 0, 4e5, false}, model), 1e-5);   // a cache
-  EXPECT_DOUBLE_EQ(estimateSeconds({1e3, 0, 1e8, false}, model), 0.01);   // memory
-  EXPECT_DOUBLE_EQ(estimateSeconds({1e3, 1e9, 1e3, false}, model), 0.02); // operations, two flops' time each
+  EXPECT_DOUBLE_EQ(estimateSeconds({1000000000, 0, 1000, 0}, false, model), 0.01); // arithmetic
+  EXPECT_DOUBLE_EQ(estimateSeconds({1000, 0, 400000, 0}, false, model), 1e-5);     // a cache
+  EXPECT_DOUBLE_EQ(estimateSeconds({1000, 0, 100000000, 0}, false, model), 0.01);  // memory
+  EXPECT_DOUBLE_EQ(estimateSeconds({1000, 1000000000, 1000, 0}, false, model),
+                   0.02); // operations, two flops' time each
 }
 
 TEST(CostModelTest, DoublesHaveHalfTheLanes) {
   CostModel model = makeModel();
-  EXPECT_DOUBLE_EQ(estimateSeconds({1e9, 0, 1e3, true}, model), 0.02);
-  EXPECT_DOUBLE_EQ(estimateSeconds({1e3, 0, 1e8, true}, model), 0.01); // bytes are counted as they are
+  EXPECT_DOUBLE_EQ(estimateSeconds({1000000000, 0, 1000, 0}, true, model), 0.02);
+  EXPECT_DOUBLE_EQ(estimateSeconds({1000, 0, 100000000, 0}, true, model),
+                   0.01); // bytes are counted as they are
 }
 
 TEST(CostModelTest, ACallIsNeverFree) {
   CostModel model = getCostTable(findTarget("x86-64-v4")->machine);
-  EXPECT_DOUBLE_EQ(estimateSeconds({}, model), model.callSeconds);
+  EXPECT_DOUBLE_EQ(estimateSeconds({}, false, model), model.callSeconds);
   EXPECT_GT(model.callSeconds, 0);
 }
 

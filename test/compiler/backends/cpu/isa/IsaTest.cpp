@@ -116,4 +116,19 @@ TEST(MachineModelTest, FiguresAreThoseOfAMachine) {
   }
 }
 
+TEST(IsaTest, ADescriptionHasWhatMeasurementsDependOn) {
+  Target target = *findTarget("x86-64-v3");
+  std::string place = describeMachine(target, Numerics::Fast);
+  EXPECT_EQ(place, "x86-64-v3 haswell, 8 lanes, 16 registers, 512 KiB, fma, 2 workers");
+  target.workers = 3;
+  EXPECT_NE(describeMachine(target, Numerics::Fast), place);
+  target.workers = 2;
+  target.machine.l2Bytes = 1 << 20;
+  EXPECT_NE(describeMachine(target, Numerics::Fast), place);
+  target.machine.l2Bytes = 512 << 10;
+  EXPECT_NE(describeMachine(target, Numerics::Portable), place);
+  target.isa.tuneCpu = "znver1";
+  EXPECT_NE(describeMachine(target, Numerics::Fast), place);
+}
+
 } // namespace

@@ -102,7 +102,7 @@ TEST_F(KernelSurveyTest, WhatTheSurveyCompiledIsTheCode) {
     kernels::ProgramKernels kernels;
     kernels.names = {"small", "check", "large"};
     kernels.checkNames = {"other", "label"};
-    cpu::TargetCode code;
+    cpu::ProgramCode code;
     EXPECT_TRUE(cpu::compileKernels(*module, kernels, targetOf("x86-64-v3", 2), {}, made, code, error))
         << error;
     return code.blob.bytes;
@@ -121,7 +121,7 @@ TEST_F(KernelSurveyTest, CodeThatNeedsMoreThanWasPlannedIsRefused) {
   )",
                                              &context);
   ASSERT_TRUE(program);
-  cpu::TargetCode code;
+  cpu::ProgramCode code;
   std::string error;
   cpu::MadeKernels made;
   EXPECT_FALSE(cpu::compileKernels(*program, kernels::findKernels(*program), targetOf("x86-64-v3", 2), {},

@@ -6,11 +6,9 @@
 #include "compiler/backends/cpu/object/BlobLoader.h"
 #include "compiler/backends/cpu/program/KernelCompiler.h"
 
-#include "llvm/ADT/StringMap.h"
-
 #include <vector>
 
-namespace ortc::tuning {
+namespace ortc::cpu {
 
 /// Memory to run a kernel in, alone and on one core: the buffers of a step that calls it, and a workspace.
 /// What is in place there is in place here. Values that came to lie below the normal numbers are zero while
@@ -42,18 +40,18 @@ private:
   uint8_t *data = nullptr; ///< in it
   size_t size = 0;
   std::vector<void *> arguments;
-  cpu::DenormalsAreZeroHere mode;
+  DenormalsAreZeroHere mode;
 };
 
-/// The first step that calls each kernel.
-llvm::StringMap<plan::StepOp> findFirstSteps(mlir::ModuleOp module);
-
 /// Runs every kernel of `code` some times on memory of its own, on one core, and gives the seconds of the
-/// fastest call, in the order of `kernels.names`; 0 for kernels that cannot be run alone (checks of indices).
-/// The target has to run on this machine. Buffers are those of the first step that calls the kernel: what is
-/// in place there is in place here. Empty, with `error`, when the code cannot be loaded; 0 for a kernel whose
-/// buffers there is no memory for.
-std::vector<double> measureKernels(mlir::ModuleOp module, const kernels::ProgramKernels &kernels,
-                                   const cpu::TargetCode &code, std::string &error);
+/// fastest call, in the order of `kernels.names`; 0 for kernels that cannot be run alone (checks of indices), and
+/// where there is no memory for a kernel's buffers. The target has to run on this machine. Buffers are those of the
+/// first step that calls the kernel: what is in place there is in place here. Fails when the code cannot be loaded.
+Expected<std::vector<double>> measureKernels(mlir::ModuleOp module, const kernels::ProgramKernels &kernels,
+                                             const ProgramCode &code);
 
-} // namespace ortc::tuning
+/// Seconds of the kernels of `code` with these numbers, variants of the one that `step` calls (KernelTrial).
+Expected<std::vector<double>> timeVariants(plan::StepOp step, const ProgramCode &code,
+                                           const std::vector<size_t> &numbers);
+
+} // namespace ortc::cpu

@@ -1,8 +1,6 @@
 // How long kernels take, here.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/tuning/MeasureKernels.h"
-
-#include "passes/memory/Passes.h"
+#include "compiler/backends/cpu/measure/MeasureKernels.h"
 
 #include <cstring>
 #include <ctime>
@@ -12,7 +10,7 @@
 
 using namespace mlir;
 
-namespace ortc::tuning {
+namespace ortc::cpu {
 
 namespace {
 
@@ -143,8 +141,9 @@ std::vector<double> KernelTrial::timeInTurns(const std::vector<Code> &codes) {
   constexpr int kTurns = 12, kTurnsOfAll = 3;
   constexpr double kSeconds = 0.03, kSlower = 1.1, kHopeless = 1.4, kLong = 2e-3;
   std::vector<double> best(codes.size()), spent(codes.size(), 0);
-  if (!codes.empty())
-    run(codes.front()); // fills the caches
+  if (codes.empty())
+    return best;
+  run(codes.front()); // fills the caches
   for (auto [time, code] : llvm::zip_equal(best, codes)) {
     double start = seconds();
     run(code);
@@ -170,24 +169,16 @@ std::vector<double> KernelTrial::timeInTurns(const std::vector<Code> &codes) {
   return best;
 }
 
-llvm::StringMap<plan::StepOp> findFirstSteps(ModuleOp module) {
-  llvm::StringMap<plan::StepOp> steps;
-  module.walk([&](plan::StepOp step) { steps.try_emplace(step.getKernel(), step); });
-  return steps;
-}
-
-std::vector<double> measureKernels(ModuleOp module, const kernels::ProgramKernels &kernels,
-                                   const cpu::TargetCode &code, std::string &error) {
-  auto blob = cpu::LoadedBlob::load(code.blob);
-  if (!blob) {
-    error = llvm::toString(blob.takeError());
-    return {};
-  }
-  llvm::StringMap<plan::StepOp> steps = findFirstSteps(module);
+Expected<std::vector<double>> measureKernels(ModuleOp module, const kernels::ProgramKernels &kernels,
+                                             const ProgramCode &code) {
+  auto blob = LoadedBlob::load(code.blob);
+  if (!blob)
+    return Status::failure(llvm::toString(blob.takeError()));
+  llvm::StringMap<plan::StepOp> steps = kernels::findFirstSteps(module);
   std::vector<double> times;
   for (auto [i, name] : llvm::enumerate(kernels.names)) {
     times.push_back(0);
-    const cpu::KernelInfo &info = code.kernels[i];
+    const KernelInfo &info = code.kernels[i];
     auto kind = module.lookupSymbol(name)->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue();
     ortc_task_fn kernel = blob->kernel(info.name);
     if (kind == plan::KernelKind::check || !kernel)
@@ -199,4 +190,23 @@ std::vector<double> measureKernels(ModuleOp module, const kernels::ProgramKernel
   return times;
 }
 
-} // namespace ortc::tuning
+Expected<std::vector<double>> timeVariants(plan::StepOp step, const ProgramCode &code,
+                                           const std::vector<size_t> &numbers) {
+  auto blob = LoadedBlob::load(code.blob);
+  if (!blob)
+    return Status::failure(llvm::toString(blob.takeError()));
+  int64_t workspace = 0;
+  std::vector<KernelTrial::Code> codes;
+  for (size_t number : numbers) {
+    const KernelInfo &info = code.kernels[number];
+    workspace = std::max(workspace, info.workspaceBytesPerWorker);
+    codes.push_back({blob->kernel(info.name), info.chunks});
+  }
+  KernelTrial trial(step, workspace);
+  if (!trial.isReady())
+    return Status::failure("cannot get " + std::to_string(trial.bytes()) + " bytes to measure " +
+                           step.getKernel().str());
+  return trial.timeInTurns(codes);
+}
+
+} // namespace ortc::cpu

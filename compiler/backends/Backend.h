@@ -1,0 +1,114 @@
+// What a family of machines gives to the compiler.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Targets whose kernels are fused and placed alike are a family: they share a plan. Everything above this folder knows
+// families by these interfaces alone. docs/adding-a-family.md has the steps to add one.
+#pragma once
+
+#include "compiler/artifact/Artifact.h"
+#include "compiler/backends/KernelInfo.h"
+#include "compiler/kernels/FusionLimits.h"
+#include "compiler/kernels/ProgramKernels.h"
+#include "compiler/options/Numerics.h"
+#include "dialects/plan/PlanDialect.h"
+#include "host/machine.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "support/Expected.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ortc::backends {
+
+/// How code is made.
+struct CodeOptions {
+  Numerics numerics = Numerics::Fast;
+  unsigned threads = 1;                      ///< of the compiler
+  std::optional<KernelChoices> choices = {}; ///< KernelBlocking is complete only with them
+};
+
+/// Bytes of stack that the code of a program takes, without the host's functions that it calls; absent where not known.
+struct StackUse {
+  std::optional<uint64_t> caller; ///< of the thread that calls the step
+  std::optional<uint64_t> worker; ///< of a thread of the pool
+};
+
+/// The code of all programs of a module, or of kernels alone, for one target. A family derives a type that it can also
+/// load and measure.
+struct TargetCode {
+  virtual ~TargetCode() = default;
+
+  artifact::Code section;          ///< of the artifact
+  std::vector<KernelInfo> kernels; ///< in the order of `kernels::ProgramKernels::names`
+  std::vector<StackUse> stack;     ///< in the order of the programs; empty where the family has no stack
+};
+
+/// A kernel under another name, with choices of its own.
+struct KernelVariant {
+  std::string kernel, name;
+  KernelChoices choices;
+};
+
+/// What kernels should take, one call on one core, and what that is computed from.
+struct KernelEstimates {
+  host::Machine machine;       ///< rates of one core, in f32
+  bool isMeasured = false;     ///< on this machine; otherwise by a table
+  double callSeconds = 0;      ///< of a call, whatever the kernel
+  std::vector<double> seconds; ///< of each kernel
+};
+
+/// One machine that code is made for, in one compilation. Functions that fail say why, without naming model or target.
+class Target {
+public:
+  virtual ~Target() = default;
+
+  virtual const std::string &getName() const = 0; ///< as on the command line
+  /// Where choices that were measured hold: what they depend on of the machine.
+  virtual std::string describe(Numerics numerics) const = 0;
+  virtual bool canRunHere() const = 0;
+
+  /// Makes every outlined kernel of `module`, and notes two things on its function. `plan.time` is the estimated time
+  /// of a call, by a table, so that it is the same everywhere. `plan.scratch` is the scratch that it needs: the most of
+  /// all targets that surveyed this module. With `compiles`, the code is made in one go.
+  virtual Status survey(mlir::ModuleOp module, const CodeOptions &options, bool compiles) = 0;
+  /// The code of the placed programs of `module`, which was surveyed by this target.
+  virtual Expected<std::unique_ptr<TargetCode>>
+  link(mlir::ModuleOp module, const kernels::ProgramKernels &kernels, const CodeOptions &options) = 0;
+
+  /// For the report. `isDouble`: arithmetic is in f64.
+  virtual KernelEstimates estimate(const std::vector<kernels::KernelWork> &works, bool isDouble) const = 0;
+
+  // The rest is asked only where canRunHere(). `code` is of this target.
+
+  /// Seconds of the fastest call of every kernel, on one core, in the order of `kernels.names`; 0 where a kernel cannot
+  /// be run alone, or there is no memory for its buffers.
+  virtual Expected<std::vector<double>> measure(mlir::ModuleOp module, const kernels::ProgramKernels &kernels,
+                                                const TargetCode &code) const = 0;
+  /// Code of the variants alone, without any step; its kernels are in their order.
+  virtual Expected<std::unique_ptr<TargetCode>> compileVariants(mlir::ModuleOp module,
+                                                                const std::vector<KernelVariant> &variants,
+                                                                const CodeOptions &options) const = 0;
+  /// Seconds of those variants of one kernel, measured in turns on the buffers of `step`, which calls the kernel.
+  virtual Expected<std::vector<double>> timeInTurns(plan::StepOp step, const TargetCode &variants,
+                                                    const std::vector<size_t> &numbers) const = 0;
+};
+
+/// A family of targets.
+class Backend {
+public:
+  virtual ~Backend() = default;
+
+  virtual llvm::StringRef getName() const = 0;
+  /// Names for --target, in order of preference of the loader (most capable last), "native" excluded.
+  virtual llvm::ArrayRef<llvm::StringRef> targetNames() const = 0;
+  /// What `--target host` stands for.
+  virtual llvm::ArrayRef<llvm::StringRef> hostTargets() const { return {}; }
+  /// The target called `name`, one of the names or "native"; null where the family has none. `workers`: threads that
+  /// kernels are cut for and that scratch is planned for.
+  virtual std::unique_ptr<Target> findTarget(llvm::StringRef name, int64_t workers) const = 0;
+  virtual kernels::FusionLimits fusionLimits() const = 0;
+};
+
+} // namespace ortc::backends

@@ -1,0 +1,14 @@
+// The families of machines that there are.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/Registry.h"
+
+#include "compiler/backends/cpu/CpuBackend.h"
+
+namespace ortc::backends {
+
+std::vector<const Backend *> listBackends() {
+  static const cpu::CpuBackend cpu;
+  return {&cpu};
+}
+
+} // namespace ortc::backends

@@ -1,0 +1,84 @@
+// The family of CPUs.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/cpu/CpuBackend.h"
+
+#include "compiler/backends/cpu/measure/MeasureKernels.h"
+#include "compiler/backends/cpu/program/KernelSurvey.h"
+
+using namespace mlir;
+
+namespace ortc::cpu {
+
+namespace {
+
+class CpuTarget : public backends::Target {
+public:
+  explicit CpuTarget(cpu::Target target) : target(std::move(target)) {}
+
+  const std::string &getName() const override { return target.name; }
+  std::string describe(Numerics numerics) const override { return describeMachine(target, numerics); }
+  bool canRunHere() const override { return cpu::canRunHere(target); }
+
+  Status survey(ModuleOp module, const CodeOptions &options, bool compiles) override {
+    made.clear();
+    std::string why;
+    return annotateKernels(module, target, options, compiles, made, why) ? Status() : Status::failure(why);
+  }
+
+  Expected<std::unique_ptr<backends::TargetCode>>
+  link(ModuleOp module, const kernels::ProgramKernels &kernels, const CodeOptions &options) override {
+    auto code = std::make_unique<ProgramCode>();
+    std::string why;
+    if (!compileKernels(module, kernels, target, options, made, *code, why))
+      return Status::failure(why);
+    made.clear();
+    return std::unique_ptr<backends::TargetCode>(std::move(code));
+  }
+
+  backends::KernelEstimates estimate(const std::vector<KernelWork> &works, bool isDouble) const override {
+    CostModel model = target.name == "native" ? measureCostModel(static_cast<int>(target.lanes(32)))
+                                              : getCostTable(target.machine);
+    backends::KernelEstimates result{model.machine, model.isMeasured, model.callSeconds, {}};
+    for (const KernelWork &work : works)
+      result.seconds.push_back(estimateSeconds(work, isDouble, model));
+    return result;
+  }
+
+  Expected<std::vector<double>> measure(ModuleOp module, const kernels::ProgramKernels &kernels,
+                                        const backends::TargetCode &code) const override {
+    return measureKernels(module, kernels, static_cast<const ProgramCode &>(code));
+  }
+
+  Expected<std::unique_ptr<backends::TargetCode>>
+  compileVariants(ModuleOp module, const std::vector<backends::KernelVariant> &variants,
+                  const CodeOptions &options) const override {
+    auto code = std::make_unique<ProgramCode>();
+    std::string why;
+    if (!cpu::compileVariants(module, variants, target, options, *code, why))
+      return Status::failure(why);
+    return std::unique_ptr<backends::TargetCode>(std::move(code));
+  }
+
+  Expected<std::vector<double>> timeInTurns(plan::StepOp step, const backends::TargetCode &variants,
+                                            const std::vector<size_t> &numbers) const override {
+    return timeVariants(step, static_cast<const ProgramCode &>(variants), numbers);
+  }
+
+private:
+  const cpu::Target target;
+  MadeKernels made; ///< from the survey, until they are linked
+};
+
+} // namespace
+
+ArrayRef<StringRef> CpuBackend::targetNames() const { return cpu::targetNames(); }
+
+std::unique_ptr<backends::Target> CpuBackend::findTarget(StringRef name, int64_t workers) const {
+  std::optional<Target> target = cpu::findTarget(name);
+  if (!target)
+    return nullptr;
+  target->workers = workers;
+  return std::make_unique<CpuTarget>(std::move(*target));
+}
+
+} // namespace ortc::cpu

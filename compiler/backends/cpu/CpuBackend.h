@@ -1,0 +1,18 @@
+// The family of CPUs.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/backends/Backend.h"
+
+namespace ortc::cpu {
+
+class CpuBackend : public backends::Backend {
+public:
+  llvm::StringRef getName() const override { return "cpu"; }
+  llvm::ArrayRef<llvm::StringRef> targetNames() const override;
+  llvm::ArrayRef<llvm::StringRef> hostTargets() const override { return targetNames(); }
+  std::unique_ptr<backends::Target> findTarget(llvm::StringRef name, int64_t workers) const override;
+  kernels::FusionLimits fusionLimits() const override { return {}; }
+};
+
+} // namespace ortc::cpu
