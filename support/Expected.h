@@ -21,6 +21,12 @@ public:
   const Value &operator*() const { return *value; }
   Value *operator->() { return &*value; }
   const Value *operator->() const { return &*value; }
+  /// Gives `target` the value, where there is one.
+  template <typename Target> Status moveTo(Target &target) {
+    if (value)
+      target = std::move(*value);
+    return status;
+  }
   /// Fine where there is a value.
   const Status &getStatus() const { return status; }
 

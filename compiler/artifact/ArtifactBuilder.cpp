@@ -19,7 +19,7 @@ class Builder {
 public:
   Builder(ModuleOp module, Artifact &artifact) : module(module), symbols(module), artifact(artifact) {}
 
-  bool addTensors(const std::set<std::string> &initializers, std::string &error) {
+  Status addTensors(const std::set<std::string> &initializers) {
     auto bytes = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
     artifact.constants.resize(bytes(memory::kConstantBytes));
     artifact.persistentBytes = bytes(memory::kPersistentBytes);
@@ -46,12 +46,10 @@ public:
         row.flags |= ORTC_TENSOR_IN_MODEL;
       bool constant = tensor.getRole() == train::Role::constant;
       Bytes &image = constant ? artifact.constants : artifact.persistent;
-      if (row.offset < image.size() && !writeInitial(tensor, image.data() + row.offset)) {
-        error = "the initial value of '" + row.name + "' cannot be read";
-        return false;
-      }
+      if (row.offset < image.size() && !writeInitial(tensor, image.data() + row.offset))
+        return Status::refusal("the initial value of '" + row.name + "' cannot be read");
     }
-    return true;
+    return Status();
   }
 
   /// All inputs come before all outputs: they keep a name that both have.
@@ -157,12 +155,12 @@ private:
 
 } // namespace
 
-bool buildArtifact(const std::vector<PlacedProgram> &programs, const CompileOptions &options,
-                   const std::set<std::string> &initializers, Artifact &artifact, std::string &error) {
+Expected<Artifact> buildArtifact(const std::vector<PlacedProgram> &programs, const CompileOptions &options,
+                                 const std::set<std::string> &initializers) {
   ModuleOp first = programs.front().ir;
+  Artifact artifact;
   Builder builder(first, artifact);
-  if (!builder.addTensors(initializers, error))
-    return false;
+  ORTC_TRY(builder.addTensors(initializers));
   for (const BindingSpec &binding : options.bindings)
     artifact.bindings.push_back(binding.name);
   for (auto program : first.getOps<plan::ProgramOp>())
@@ -183,7 +181,7 @@ bool buildArtifact(const std::vector<PlacedProgram> &programs, const CompileOpti
   }
   artifact.maxWorkers = options.maxWorkers;
   artifact.checkNames = programs.back().kernels.checkNames;
-  return true;
+  return artifact;
 }
 
 } // namespace ortc::artifact

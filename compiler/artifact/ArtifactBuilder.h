@@ -5,6 +5,7 @@
 #include "compiler/artifact/Artifact.h"
 #include "compiler/kernels/ProgramKernels.h"
 #include "compiler/options/CompileOptions.h"
+#include "support/Expected.h"
 
 #include <set>
 #include <string>
@@ -23,10 +24,10 @@ struct PlacedProgram {
   std::vector<Code> codes;
 };
 
-/// Fills everything but manifest and source. `programs`, at least one, have the same tensors and entries
+/// Everything but manifest and source. `programs`, at least one, have the same tensors and entries
 /// (driver::checkFamily). Where there are several, every code has entries of its own. `initializers` are the names of
-/// the model's initializers. False when a tensor's data cannot be read; `error` says which.
-bool buildArtifact(const std::vector<PlacedProgram> &programs, const CompileOptions &options,
-                   const std::set<std::string> &initializers, Artifact &artifact, std::string &error);
+/// the model's initializers. Refuses a tensor whose data cannot be read.
+Expected<Artifact> buildArtifact(const std::vector<PlacedProgram> &programs, const CompileOptions &options,
+                                 const std::set<std::string> &initializers);
 
 } // namespace ortc::artifact

@@ -65,28 +65,25 @@ constexpr size_t kMostEntries = 1 << 14, kMostCodes = 256, kMostNameBytes = size
 
 class Reader {
 public:
-  Reader(const Bytes &file, std::string &error) : file(file), error(error) {}
-  bool read();
+  explicit Reader(const Bytes &file) : file(file) {}
+  Status read();
   ArtifactFile result;
 
 private:
-  bool fail(const std::string &message) {
-    error = message;
-    return false;
-  }
-  bool readHeader();
-  bool readSections();
-  bool checkGaps();
-  bool readTables();
-  bool readTensor(const ortc_file_tensor &row);
-  bool readValue(const ortc_file_value &row, uint32_t ordinal, const ortc_file_entry &entryRow, Entry &entry);
-  bool readEntry(const ortc_file_entry &row);
-  bool checkCode(const Code &code, uint32_t ordinal);
-  bool checkView(const std::string &what, const ortc_file_view &view, uint64_t regionBytes);
-  bool readString(uint32_t offset, std::string &text);
-  bool readNames(ortc_section_kind kind, std::vector<std::string> &names);
+  Status readHeader();
+  Status readSections();
+  Status checkGaps();
+  Status readTables();
+  Status readTensor(const ortc_file_tensor &row);
+  Status readValue(const ortc_file_value &row, uint32_t ordinal, const ortc_file_entry &entryRow,
+                   Entry &entry);
+  Status readEntry(const ortc_file_entry &row);
+  Status checkCode(const Code &code, uint32_t ordinal);
+  Status checkView(const std::string &what, const ortc_file_view &view, uint64_t regionBytes);
+  Status readString(uint32_t offset, std::string &text);
+  Status readNames(ortc_section_kind kind, std::vector<std::string> &names);
   /// Rows of a table, cut or filled to the size this version knows. A missing section has no rows.
-  template <typename Row> bool rows(ortc_section_kind kind, std::vector<Row> &table);
+  template <typename Row> Status rows(ortc_section_kind kind, std::vector<Row> &table);
   const ortc_file_section *find(uint32_t kind) const { return kinds[kind]; }
   Bytes contents(const ortc_file_section &section) const {
     auto begin = file.begin() + static_cast<std::ptrdiff_t>(section.offset);
@@ -94,7 +91,6 @@ private:
   }
 
   const Bytes &file;
-  std::string &error;
   ortc_file_header header{};
   std::vector<ortc_file_section> table;
   const ortc_file_section *kinds[ORTC_SECTION_SIGNATURE + 1] = {}; ///< the first of each
@@ -105,35 +101,35 @@ private:
   std::map<std::pair<uint32_t, uint32_t>, ortc_file_value> ioPlaces; ///< (binding, tensor)
 };
 
-bool Reader::readHeader() {
+Status Reader::readHeader() {
   if (file.size() < sizeof header)
-    return fail("the file has " + number(file.size()) + " bytes, too few for a header of " +
-                number(sizeof header));
+    return Status::failure("the file has " + number(file.size()) + " bytes, too few for a header of " +
+                           number(sizeof header));
   std::memcpy(&header, file.data(), sizeof header);
   if (std::memcmp(header.magic, ORTC_MAGIC, sizeof header.magic))
-    return fail("this is no ortc artifact (wrong magic)");
+    return Status::failure("this is no ortc artifact (wrong magic)");
   if (header.major != ORTC_FORMAT_MAJOR)
-    return fail("the format has version " + number(header.major) + "." + number(header.minor) +
-                " but this tool reads version " + number(ORTC_FORMAT_MAJOR));
+    return Status::failure("the format has version " + number(header.major) + "." + number(header.minor) +
+                           " but this tool reads version " + number(ORTC_FORMAT_MAJOR));
   if (header.file_bytes != file.size())
-    return fail("the file has " + number(file.size()) + " bytes but its header says " +
-                number(header.file_bytes));
+    return Status::failure("the file has " + number(file.size()) + " bytes but its header says " +
+                           number(header.file_bytes));
   if (header.header_bytes != sizeof header || header.section_bytes != sizeof(ortc_file_section) ||
       header.section_count > (file.size() - sizeof header) / sizeof(ortc_file_section))
-    return fail("the section table does not fit in the file");
+    return Status::failure("the section table does not fit in the file");
   if (!header.max_workers || header.persistent_bytes % ORTC_ALIGNMENT || header.io_bytes % ORTC_ALIGNMENT)
-    return fail("the header has sizes that are not aligned, or no workers");
+    return Status::failure("the header has sizes that are not aligned, or no workers");
   if ((header.persistent_bytes | header.io_bytes) >> ORTC_REGION_BITS)
-    return fail("the header has a persistent region of " + number(header.persistent_bytes) +
-                " bytes and one for inputs and outputs of " + number(header.io_bytes) +
-                "; the limit of each is 2^" + number(ORTC_REGION_BITS));
+    return Status::failure("the header has a persistent region of " + number(header.persistent_bytes) +
+                           " bytes and one for inputs and outputs of " + number(header.io_bytes) +
+                           "; the limit of each is 2^" + number(ORTC_REGION_BITS));
   persistentLeft = header.persistent_bytes;
   Bytes covered(file.begin(), file.begin() + offsetof(ortc_file_header, sha256));
   auto tableBegin = file.begin() + sizeof header;
   auto tableBytes = static_cast<std::ptrdiff_t>(header.section_count * sizeof(ortc_file_section));
   covered.insert(covered.end(), tableBegin, tableBegin + tableBytes);
   if (!hasDigest(covered.data(), covered.size(), header.sha256))
-    return fail("header and section table do not match their hash");
+    return Status::failure("header and section table do not match their hash");
   for (uint32_t i = 0; i < header.section_count; ++i)
     std::memcpy(&table.emplace_back(), file.data() + header.header_bytes + size_t(i) * header.section_bytes,
                 sizeof(ortc_file_section));
@@ -145,15 +141,15 @@ bool Reader::readHeader() {
   result.model = hex(header.model, 32);
   result.artifact.maxWorkers = header.max_workers;
   result.artifact.persistentBytes = header.persistent_bytes;
-  return true;
+  return Status();
 }
 
 /// Bounds and hash of every section; goes through all of them before it reports the first bad one.
-bool Reader::readSections() {
-  std::string first;
+Status Reader::readSections() {
+  Status first;
   auto note = [&](const std::string &message) {
-    if (first.empty())
-      first = message;
+    if (first.isOk())
+      first = Status::failure(message);
   };
   uint64_t total = 0; // within the size of the file, or the same bytes would be hashed again and again
   for (size_t i = 0; i < table.size(); ++i) {
@@ -183,10 +179,10 @@ bool Reader::readSections() {
     else
       report.ok = true;
   }
-  return first.empty() || fail(first);
+  return first;
 }
 
-bool Reader::checkGaps() {
+Status Reader::checkGaps() {
   std::vector<std::pair<uint64_t, uint64_t>> ranges = {
       {0, header.header_bytes + uint64_t(header.section_count) * header.section_bytes}};
   for (const ortc_file_section &row : table)
@@ -195,60 +191,59 @@ bool Reader::checkGaps() {
   std::sort(ranges.begin(), ranges.end());
   for (size_t i = 1; i < ranges.size(); ++i) {
     if (ranges[i].first < ranges[i - 1].second)
-      return fail("two sections overlap at byte " + number(ranges[i].first));
+      return Status::failure("two sections overlap at byte " + number(ranges[i].first));
     for (uint64_t at = ranges[i - 1].second; at < ranges[i].first; ++at)
       if (file[at])
-        return fail("byte " + number(at) + " between two sections is not zero");
+        return Status::failure("byte " + number(at) + " between two sections is not zero");
   }
-  return true;
+  return Status();
 }
 
-template <typename Row> bool Reader::rows(ortc_section_kind kind, std::vector<Row> &rows) {
+template <typename Row> Status Reader::rows(ortc_section_kind kind, std::vector<Row> &rows) {
   const ortc_file_section *section = find(kind);
   if (!section)
-    return true;
+    return Status();
   if (section->row_bytes != sizeof(Row) || section->bytes % sizeof(Row))
-    return fail(std::string("the ") + sectionKindName(kind) + " table is no whole number of rows");
+    return Status::failure(std::string("the ") + sectionKindName(kind) + " table is no whole number of rows");
   for (uint64_t at = 0; at < section->bytes; at += section->row_bytes)
     std::memcpy(&rows.emplace_back(), file.data() + section->offset + at, sizeof(Row));
-  return true;
+  return Status();
 }
 
-bool Reader::readString(uint32_t offset, std::string &text) {
+Status Reader::readString(uint32_t offset, std::string &text) {
   const ortc_file_section *strings = find(ORTC_SECTION_STRINGS);
   if (!strings || !strings->bytes || file[strings->offset + strings->bytes - 1])
-    return fail("the strings section is missing or not terminated");
+    return Status::failure("the strings section is missing or not terminated");
   if (offset >= strings->bytes)
-    return fail("string offset " + number(offset) + " is past the " + number(strings->bytes) +
-                " bytes of strings");
+    return Status::failure("string offset " + number(offset) + " is past the " + number(strings->bytes) +
+                           " bytes of strings");
   text = reinterpret_cast<const char *>(file.data() + strings->offset + offset);
   nameBytes += text.size();
-  return nameBytes <= kMostNameBytes ||
-         fail("the names have more than " + number(kMostNameBytes) + " bytes in all");
+  if (nameBytes > kMostNameBytes)
+    return Status::failure("the names have more than " + number(kMostNameBytes) + " bytes in all");
+  return Status();
 }
 
-bool Reader::readNames(ortc_section_kind kind, std::vector<std::string> &names) {
+Status Reader::readNames(ortc_section_kind kind, std::vector<std::string> &names) {
   std::vector<uint32_t> offsets;
-  if (!rows(kind, offsets))
-    return false;
+  ORTC_TRY(rows(kind, offsets));
   for (uint32_t offset : offsets)
-    if (!readString(offset, names.emplace_back()))
-      return false;
-  return true;
+    ORTC_TRY(readString(offset, names.emplace_back()));
+  return Status();
 }
 
-bool Reader::checkView(const std::string &what, const ortc_file_view &view, uint64_t regionBytes) {
+Status Reader::checkView(const std::string &what, const ortc_file_view &view, uint64_t regionBytes) {
   uint64_t element = elementBytes(view.dtype), dense = element, extent = element, room = element;
   if (!element)
-    return fail(what + " has dtype " + number(view.dtype) + ", which cannot be stored");
+    return Status::failure(what + " has dtype " + number(view.dtype) + ", which cannot be stored");
   if (view.rank > ORTC_MAX_RANK)
-    return fail(what + " has rank " + number(view.rank) + " but the format ends at 8");
+    return Status::failure(what + " has rank " + number(view.rank) + " but the format ends at 8");
   bool overflow = false;
   for (uint32_t i = 0; i < view.rank; ++i) {
     int64_t dim = view.dims[i], stride = view.strides[i];
     uint64_t step = 0;
     if (dim < 0 || stride < 0)
-      return fail(what + " has a negative dimension or stride");
+      return Status::failure(what + " has a negative dimension or stride");
     overflow |= __builtin_mul_overflow(dense, static_cast<uint64_t>(dim), &dense);
     // Also where another dimension is 0: strides are made of these.
     overflow |= __builtin_mul_overflow(room, static_cast<uint64_t>(std::max<int64_t>(dim, 1)), &room);
@@ -258,38 +253,38 @@ bool Reader::checkView(const std::string &what, const ortc_file_view &view, uint
           __builtin_add_overflow(extent, step, &extent);
   }
   if (overflow || room >> ORTC_REGION_BITS || dense != view.bytes)
-    return fail(what + " has " + number(view.bytes) + " bytes, which its shape does not give");
+    return Status::failure(what + " has " + number(view.bytes) + " bytes, which its shape does not give");
   if (view.offset % element)
-    return fail(what + " begins at byte " + number(view.offset) + ", which is not aligned to its elements");
+    return Status::failure(what + " begins at byte " + number(view.offset) +
+                           ", which is not aligned to its elements");
   if (dense == 0) // nothing is there, wherever the strides lead
     extent = 0;
   if (view.offset > regionBytes || extent > regionBytes - view.offset)
-    return fail(what + " reaches past its region of " + number(regionBytes) + " bytes");
-  return true;
+    return Status::failure(what + " reaches past its region of " + number(regionBytes) + " bytes");
+  return Status();
 }
 
-bool Reader::readTensor(const ortc_file_tensor &row) {
+Status Reader::readTensor(const ortc_file_tensor &row) {
   Tensor &tensor = result.artifact.tensors.emplace_back();
-  if (!readString(row.name, tensor.name))
-    return false;
+  ORTC_TRY(readString(row.name, tensor.name));
   std::string what = "tensor '" + tensor.name + "'";
   if (row.role >= ORTC_ROLES)
-    return fail(what + " has unknown role " + number(row.role));
+    return Status::failure(what + " has unknown role " + number(row.role));
   const ortc_file_view &view = row.view;
   bool isStored = row.role <= ORTC_ROLE_SCALAR;
   uint32_t region = row.role == ORTC_ROLE_CONSTANT ? ORTC_REGION_CONSTANTS : ORTC_REGION_PERSISTENT;
   if (isStored && view.region != region)
-    return fail(what + " is in region " + number(view.region) + ", where a " + roleName(row.role) +
-                " cannot be");
+    return Status::failure(what + " is in region " + number(view.region) + ", where a " + roleName(row.role) +
+                           " cannot be");
   uint64_t size = !isStored                         ? uint64_t(1) << ORTC_REGION_BITS
                   : region == ORTC_REGION_CONSTANTS ? result.artifact.constants.size()
                                                     : header.persistent_bytes;
-  if (!checkView(what, view, size))
-    return false;
+  ORTC_TRY(checkView(what, view, size));
   if (region == ORTC_REGION_PERSISTENT && isStored &&
       __builtin_sub_overflow(persistentLeft, view.bytes, &persistentLeft))
-    return fail(what + " shares its place: the tensors have more bytes than the persistent region of " +
-                number(header.persistent_bytes));
+    return Status::failure(what +
+                           " shares its place: the tensors have more bytes than the persistent region of " +
+                           number(header.persistent_bytes));
   tensor.role = static_cast<ortc_tensor_role>(row.role);
   tensor.dtype = view.dtype;
   tensor.dims.assign(view.dims, view.dims + view.rank);
@@ -298,13 +293,13 @@ bool Reader::readTensor(const ortc_file_tensor &row) {
   tensor.offset = view.offset;
   tensor.owner = row.owner;
   tensor.flags = row.flags;
-  return true;
+  return Status();
 }
 
-bool Reader::readValue(const ortc_file_value &row, uint32_t ordinal, const ortc_file_entry &entryRow,
-                       Entry &entry) {
+Status Reader::readValue(const ortc_file_value &row, uint32_t ordinal, const ortc_file_entry &entryRow,
+                         Entry &entry) {
   if (row.tensor >= result.artifact.tensors.size())
-    return fail("a value of entry '" + entry.name + "' refers to a tensor that does not exist");
+    return Status::failure("a value of entry '" + entry.name + "' refers to a tensor that does not exist");
   const Tensor &tensor = result.artifact.tensors[row.tensor];
   std::string what = "value '" + tensor.name + "' of entry '" + entry.name + "'";
   const ortc_file_view &view = row.view;
@@ -312,16 +307,15 @@ bool Reader::readValue(const ortc_file_value &row, uint32_t ordinal, const ortc_
   bool isIo = tensor.role == ORTC_ROLE_INPUT || tensor.role == ORTC_ROLE_OUTPUT;
   if (isExternal != (view.region == ORTC_REGION_IO) || isExternal != isIo ||
       (!isExternal && tensor.role != ORTC_ROLE_GRADIENT && tensor.role != ORTC_ROLE_LOSS))
-    return fail(what + " is a " + roleName(tensor.role) + " in region " + number(view.region) +
-                ", where it cannot be");
+    return Status::failure(what + " is a " + roleName(tensor.role) + " in region " + number(view.region) +
+                           ", where it cannot be");
   uint64_t size = view.region == ORTC_REGION_IO           ? header.io_bytes
                   : view.region == ORTC_REGION_TRANSIENT  ? entryRow.fixed_bytes
                   : view.region == ORTC_REGION_PERSISTENT ? header.persistent_bytes
                                                           : 0;
   if (view.dtype != tensor.dtype || view.rank != tensor.dims.size())
-    return fail(what + " has another dtype or rank than its tensor");
-  if (!checkView(what, view, size))
-    return false;
+    return Status::failure(what + " has another dtype or rank than its tensor");
+  ORTC_TRY(checkView(what, view, size));
   Value value;
   value.tensor = row.tensor;
   value.dims.assign(view.dims, view.dims + view.rank);
@@ -330,40 +324,39 @@ bool Reader::readValue(const ortc_file_value &row, uint32_t ordinal, const ortc_
   value.strides.assign(view.strides, view.strides + view.rank);
   if (isExternal) {
     if (value.strides != denseStrides(value.dims, elementBytes(tensor.dtype)))
-      return fail(what + " is not dense");
+      return Status::failure(what + " is not dense");
     auto [place, isNew] = ioPlaces.try_emplace({entryRow.binding, row.tensor}, row);
     if (!isNew && std::memcmp(&place->second.view, &view, sizeof view))
-      return fail(what + " has another shape or place than in another entry of its binding");
+      return Status::failure(what + " has another shape or place than in another entry of its binding");
   } else if (tensor.role == ORTC_ROLE_GRADIENT &&
              (tensor.owner >= result.artifact.tensors.size() ||
               result.artifact.tensors[tensor.owner].role != ORTC_ROLE_PARAMETER ||
               result.artifact.tensors[tensor.owner].dims != value.dims)) {
-    return fail(what + " is not the gradient of a parameter of its shape");
+    return Status::failure(what + " is not the gradient of a parameter of its shape");
   }
   (isExternal ? entry.external : entry.internal).push_back(std::move(value));
-  return true;
+  return Status();
 }
 
-bool Reader::readEntry(const ortc_file_entry &row) {
+Status Reader::readEntry(const ortc_file_entry &row) {
   Entry &entry = result.artifact.entries.emplace_back();
-  if (!readString(row.name, entry.name))
-    return false;
+  ORTC_TRY(readString(row.name, entry.name));
   std::string what = "entry '" + entry.name + "'";
   uint64_t workers = 0;
   if (row.role >= ORTC_ENTRY_ROLES || row.binding >= result.artifact.bindings.size())
-    return fail(what + " has an unknown role or binding");
+    return Status::failure(what + " has an unknown role or binding");
   if (row.target != ORTC_NONE && row.target >= result.artifact.codes.size())
-    return fail(what + " is for code " + number(row.target) + ", which does not exist");
+    return Status::failure(what + " is for code " + number(row.target) + ", which does not exist");
   if (row.first_value > values.size() || row.value_count > values.size() - row.first_value ||
       row.ext_count > row.value_count || (row.loss != ORTC_NONE && row.loss >= row.value_count))
-    return fail(what + " has values outside the values table");
+    return Status::failure(what + " has values outside the values table");
   if (row.first_value < nextValue)
-    return fail(what + " has values of the entry before it");
+    return Status::failure(what + " has values of the entry before it");
   nextValue = row.first_value + row.value_count;
   if (row.fixed_bytes % ORTC_ALIGNMENT || row.worker_bytes % ORTC_ALIGNMENT ||
       __builtin_mul_overflow(row.worker_bytes, uint64_t(header.max_workers), &workers) ||
       (row.fixed_bytes | workers) >> ORTC_REGION_BITS)
-    return fail(what + " has a transient size that is not aligned or overflows");
+    return Status::failure(what + " has a transient size that is not aligned or overflows");
   entry.role = static_cast<ortc_entry_role>(row.role);
   entry.binding = row.binding;
   entry.segment = row.segment;
@@ -372,29 +365,28 @@ bool Reader::readEntry(const ortc_file_entry &row) {
   entry.fixedBytes = row.fixed_bytes;
   entry.workerBytes = row.worker_bytes;
   for (uint32_t i = 0; i < row.value_count; ++i)
-    if (!readValue(values[row.first_value + i], i, row, entry))
-      return false;
+    ORTC_TRY(readValue(values[row.first_value + i], i, row, entry));
   if (row.loss != ORTC_NONE) {
     const ortc_file_view &loss = values[row.first_value + row.loss].view;
     if (row.loss < row.ext_count || (loss.dtype != 1 && loss.dtype != 11) ||
         loss.bytes != elementBytes(loss.dtype))
-      return fail(what + " has a loss that is not one f32 or f64 of its own");
+      return Status::failure(what + " has a loss that is not one f32 or f64 of its own");
   }
-  return true;
+  return Status();
 }
 
 /// The head of a blob, and that it has a step function for every entry that is for it.
-bool Reader::checkCode(const Code &code, uint32_t ordinal) {
+Status Reader::checkCode(const Code &code, uint32_t ordinal) {
   std::string what = "code '" + code.name + "'";
   ortc_blob head{};
   if (code.bytes.size() < sizeof head)
-    return fail(what + " is too short for its head");
+    return Status::failure(what + " is too short for its head");
   std::memcpy(&head, code.bytes.data(), sizeof head);
   if (head.magic != ORTC_BLOB_MAGIC || head.abi != ORTC_CALL_ABI)
-    return fail(what + " has a wrong magic, or ABI " + number(head.abi));
+    return Status::failure(what + " has a wrong magic, or ABI " + number(head.abi));
   if (head.entry_bytes < sizeof(ortc_blob_entry) || head.entry_bytes % 4 ||
       head.count > (code.bytes.size() - sizeof head) / head.entry_bytes)
-    return fail(what + " has a head that does not fit");
+    return Status::failure(what + " has a head that does not fit");
   size_t headBytes = sizeof head + size_t(head.count) * head.entry_bytes;
   std::set<std::array<uint32_t, 3>> steps; // role, binding, segment
   for (uint32_t i = 0; i < head.count; ++i) {
@@ -406,19 +398,19 @@ bool Reader::checkCode(const Code &code, uint32_t ordinal) {
   for (const Entry &entry : result.artifact.entries)
     if ((entry.target == ORTC_NONE || entry.target == ordinal) &&
         !steps.contains({uint32_t(entry.role), entry.binding, entry.segment}))
-      return fail(what + " has no step function for entry '" + entry.name + "'");
-  return true;
+      return Status::failure(what + " has no step function for entry '" + entry.name + "'");
+  return Status();
 }
 
-bool Reader::readTables() {
+Status Reader::readTables() {
   Artifact &artifact = result.artifact;
   if (const ortc_file_section *section = find(ORTC_SECTION_CONSTANTS))
     artifact.constants = contents(*section);
   if (const ortc_file_section *section = find(ORTC_SECTION_PERSISTENT))
     artifact.persistent = contents(*section);
   if (artifact.persistent.size() > header.persistent_bytes)
-    return fail("the persistent image has " + number(artifact.persistent.size()) + " bytes but its region " +
-                number(header.persistent_bytes));
+    return Status::failure("the persistent image has " + number(artifact.persistent.size()) +
+                           " bytes but its region " + number(header.persistent_bytes));
   if (const ortc_file_section *section = find(ORTC_SECTION_SOURCE))
     artifact.source = contents(*section);
   if (const ortc_file_section *section = find(ORTC_SECTION_SIGNATURE))
@@ -431,10 +423,9 @@ bool Reader::readTables() {
     if (table[i].kind != ORTC_SECTION_CODE)
       continue;
     if (artifact.codes.size() == kMostCodes)
-      return fail("there are more than " + number(kMostCodes) + " code sections");
+      return Status::failure("there are more than " + number(kMostCodes) + " code sections");
     Code &code = artifact.codes.emplace_back();
-    if (!readString(table[i].name, code.name))
-      return false;
+    ORTC_TRY(readString(table[i].name, code.name));
     code.architecture = static_cast<ortc_architecture>(table[i].architecture);
     code.features = table[i].features;
     code.bytes = contents(table[i]);
@@ -443,68 +434,66 @@ bool Reader::readTables() {
   std::vector<ortc_file_tensor> tensors;
   std::vector<ortc_file_binding> bindings;
   std::vector<ortc_file_entry> entries;
-  if (!rows(ORTC_SECTION_TENSORS, tensors) || !rows(ORTC_SECTION_BINDINGS, bindings) ||
-      !rows(ORTC_SECTION_ENTRIES, entries) || !rows(ORTC_SECTION_VALUES, values))
-    return false;
+  ORTC_TRY(rows(ORTC_SECTION_TENSORS, tensors));
+  ORTC_TRY(rows(ORTC_SECTION_BINDINGS, bindings));
+  ORTC_TRY(rows(ORTC_SECTION_ENTRIES, entries));
+  ORTC_TRY(rows(ORTC_SECTION_VALUES, values));
   if (entries.size() > kMostEntries)
-    return fail("there are " + number(entries.size()) + " entries; the limit is " + number(kMostEntries));
+    return Status::failure("there are " + number(entries.size()) + " entries; the limit is " +
+                           number(kMostEntries));
   for (const ortc_file_binding &row : bindings)
-    if (!readString(row.name, artifact.bindings.emplace_back()))
-      return false;
+    ORTC_TRY(readString(row.name, artifact.bindings.emplace_back()));
   for (const ortc_file_tensor &row : tensors) {
-    if (!readTensor(row))
-      return false;
+    ORTC_TRY(readTensor(row));
     if (row.owner != ORTC_NONE && row.owner >= tensors.size())
-      return fail("tensor '" + artifact.tensors.back().name + "' belongs to a tensor that does not exist");
+      return Status::failure("tensor '" + artifact.tensors.back().name +
+                             "' belongs to a tensor that does not exist");
   }
   for (const ortc_file_entry &row : entries)
-    if (!readEntry(row))
-      return false;
+    ORTC_TRY(readEntry(row));
   for (uint32_t i = 0; i < artifact.codes.size(); ++i)
-    if (!checkCode(artifact.codes[i], i))
-      return false;
+    ORTC_TRY(checkCode(artifact.codes[i], i));
   uint8_t digest[32];
   modelDigest(artifact.tensors, digest);
   if (!isSameDigest(digest, header.model))
-    return fail("the model's digest does not match the tensor table");
-  return readNames(ORTC_SECTION_CHECK_NAMES, artifact.checkNames) &&
-         readNames(ORTC_SECTION_KERNEL_NAMES, artifact.kernelNames);
+    return Status::failure("the model's digest does not match the tensor table");
+  ORTC_TRY(readNames(ORTC_SECTION_CHECK_NAMES, artifact.checkNames));
+  return readNames(ORTC_SECTION_KERNEL_NAMES, artifact.kernelNames);
 }
 
-bool Reader::read() { return readHeader() && readSections() && checkGaps() && readTables(); }
+Status Reader::read() {
+  ORTC_TRY(readHeader());
+  ORTC_TRY(readSections());
+  ORTC_TRY(checkGaps());
+  return readTables();
+}
 
 } // namespace
 
-std::optional<ArtifactFile> readArtifact(const Bytes &file, std::string &error,
-                                         std::vector<SectionReport> *sections) {
-  Reader reader(file, error);
-  bool isGood = reader.read();
+Expected<ArtifactFile> readArtifact(const Bytes &file, std::vector<SectionReport> *sections) {
+  Reader reader(file);
+  Status outcome = reader.read();
   if (sections)
     *sections = reader.result.sections;
-  if (!isGood)
-    return std::nullopt;
+  if (!outcome.isOk())
+    return outcome;
   return std::move(reader.result);
 }
 
-std::optional<ArtifactFile> readArtifactFile(const std::string &path, std::string &error,
-                                             std::vector<SectionReport> *sections) {
+Expected<ArtifactFile> readArtifactFile(const std::string &path, std::vector<SectionReport> *sections) {
   std::error_code unknown;
   auto kind = std::filesystem::status(path, unknown).type();
-  if (kind != std::filesystem::file_type::regular && kind != std::filesystem::file_type::not_found) {
-    error = "cannot read " + path + ": it is not a file";
-    return std::nullopt;
-  }
+  if (kind != std::filesystem::file_type::regular && kind != std::filesystem::file_type::not_found)
+    return Status::failure("cannot read " + path + ": it is not a file");
   std::unique_ptr<std::FILE, int (*)(std::FILE *)> file(std::fopen(path.c_str(), "rb"), std::fclose);
   Bytes bytes;
   uint8_t buffer[1 << 16];
   size_t count = 0;
   while (file && (count = std::fread(buffer, 1, sizeof buffer, file.get())))
     bytes.insert(bytes.end(), buffer, buffer + count);
-  if (!file || std::ferror(file.get())) {
-    error = "cannot read " + path;
-    return std::nullopt;
-  }
-  return readArtifact(bytes, error, sections);
+  if (!file || std::ferror(file.get()))
+    return Status::failure("cannot read " + path);
+  return readArtifact(bytes, sections);
 }
 
 } // namespace ortc::artifact

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "compiler/artifact/Artifact.h"
+#include "support/Expected.h"
 
 namespace ortc::artifact {
 
@@ -30,14 +30,12 @@ struct ArtifactFile {
 };
 
 /// Checks header, section table, every section's hash and every table, and that the bytes between sections
-/// are zero. On failure, `error` names the first thing that is wrong; `sections`, when given, then still has
-/// what was found.
-std::optional<ArtifactFile> readArtifact(const Bytes &file, std::string &error,
-                                         std::vector<SectionReport> *sections = nullptr);
+/// are zero. Fails with the first thing that is wrong; `sections`, when given, then still has what was found.
+Expected<ArtifactFile> readArtifact(const Bytes &file, std::vector<SectionReport> *sections = nullptr);
 
 /// The same for a file on disk.
-std::optional<ArtifactFile> readArtifactFile(const std::string &path, std::string &error,
-                                             std::vector<SectionReport> *sections = nullptr);
+Expected<ArtifactFile> readArtifactFile(const std::string &path,
+                                        std::vector<SectionReport> *sections = nullptr);
 
 /// "parameter", ...; "train", ...; "float32", ... (numpy's names, and "bfloat16"); "tensors", ...
 const char *roleName(uint32_t role);

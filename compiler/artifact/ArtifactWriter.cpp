@@ -119,26 +119,21 @@ uint64_t denseBytes(const std::vector<int64_t> &dims, uint32_t element) {
 
 class Writer {
 public:
-  Writer(const Artifact &artifact, std::string &error) : artifact(artifact), error(error) {}
-  std::optional<Bytes> write();
+  explicit Writer(const Artifact &artifact) : artifact(artifact) {}
+  Expected<Bytes> write();
 
 private:
-  bool fail(const std::string &message) {
-    error = message;
-    return false;
-  }
-  bool checkNames();
-  bool addTensors();
-  bool addEntries();
-  bool fillView(const std::vector<int64_t> &dims, const std::vector<int64_t> &strides, uint8_t dtype,
-                const std::string &name, ortc_file_view &view);
-  bool addValue(const Value &value, const Entry &entry, bool isExternal, Bytes &values);
+  Status checkNames();
+  Status addTensors();
+  Status addEntries();
+  Status fillView(const std::vector<int64_t> &dims, const std::vector<int64_t> &strides, uint8_t dtype,
+                  const std::string &name, ortc_file_view &view);
+  Status addValue(const Value &value, const Entry &entry, bool isExternal, Bytes &values);
   void addNames(ortc_section_kind kind, const std::vector<std::string> &names);
   Section &add(ortc_section_kind kind, uint32_t rowBytes = 0);
   Bytes assemble();
 
   const Artifact &artifact;
-  std::string &error;
   StringTable strings;
   std::vector<Section> sections;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> ioPlaces; ///< (binding, tensor) -> offset
@@ -154,43 +149,46 @@ Section &Writer::add(ortc_section_kind kind, uint32_t rowBytes) {
 }
 
 /// Names with which a host finds tensors are unique; a gradient is found by its owner's.
-bool Writer::checkNames() {
+Status Writer::checkNames() {
   std::set<std::string> names;
   for (const Tensor &tensor : artifact.tensors) {
     if (tensor.name.empty() && tensor.role != ORTC_ROLE_LOSS)
-      return fail("a tensor has no name");
+      return Status::refusal("a tensor has no name");
     if (tensor.name.size() > 1000)
-      return fail("the name of tensor '" + tensor.name.substr(0, 40) + "...' has more than 1000 bytes");
+      return Status::refusal("the name of tensor '" + tensor.name.substr(0, 40) +
+                             "...' has more than 1000 bytes");
     if (tensor.name.find('\0') != std::string::npos)
-      return fail("the name of tensor '" + std::string(tensor.name.c_str()) + "' contains a zero byte");
+      return Status::refusal("the name of tensor '" + std::string(tensor.name.c_str()) +
+                             "' contains a zero byte");
     if (tensor.role != ORTC_ROLE_GRADIENT && tensor.role != ORTC_ROLE_LOSS &&
         !names.insert(tensor.name).second)
-      return fail("two tensors are called '" + tensor.name + "'");
+      return Status::refusal("two tensors are called '" + tensor.name + "'");
   }
-  return true;
+  return Status();
 }
 
 /// Shape, size and strides; the caller adds the place.
-bool Writer::fillView(const std::vector<int64_t> &dims, const std::vector<int64_t> &strides, uint8_t dtype,
-                      const std::string &name, ortc_file_view &view) {
+Status Writer::fillView(const std::vector<int64_t> &dims, const std::vector<int64_t> &strides, uint8_t dtype,
+                        const std::string &name, ortc_file_view &view) {
   if (dims.size() > ORTC_MAX_RANK)
-    return fail("tensor '" + name + "' has rank " + std::to_string(dims.size()) +
-                " but the format ends at 8");
+    return Status::refusal("tensor '" + name + "' has rank " + std::to_string(dims.size()) +
+                           " but the format ends at 8");
   if (!strides.empty() && strides.size() != dims.size())
-    return fail("tensor '" + name + "' has " + std::to_string(strides.size()) + " strides for rank " +
-                std::to_string(dims.size()));
+    return Status::refusal("tensor '" + name + "' has " + std::to_string(strides.size()) +
+                           " strides for rank " + std::to_string(dims.size()));
   if (!elementBytes(dtype))
-    return fail("tensor '" + name + "' has dtype " + std::to_string(dtype) + ", which cannot be stored");
+    return Status::refusal("tensor '" + name + "' has dtype " + std::to_string(dtype) +
+                           ", which cannot be stored");
   std::vector<int64_t> used = strides.empty() ? denseStrides(dims, elementBytes(dtype)) : strides;
   view.dtype = dtype;
   view.rank = static_cast<uint8_t>(dims.size());
   view.bytes = denseBytes(dims, elementBytes(dtype));
   std::copy(dims.begin(), dims.end(), view.dims);
   std::copy(used.begin(), used.end(), view.strides);
-  return true;
+  return Status();
 }
 
-bool Writer::addTensors() {
+Status Writer::addTensors() {
   Bytes rows;
   for (const Tensor &tensor : artifact.tensors) {
     ortc_file_tensor row{};
@@ -198,8 +196,7 @@ bool Writer::addTensors() {
     row.role = tensor.role;
     row.owner = tensor.owner;
     row.flags = tensor.flags;
-    if (!fillView(tensor.dims, tensor.strides, tensor.dtype, tensor.name, row.view))
-      return false;
+    ORTC_TRY(fillView(tensor.dims, tensor.strides, tensor.dtype, tensor.name, row.view));
     if (tensor.role <= ORTC_ROLE_SCALAR) {
       row.view.region = tensor.role == ORTC_ROLE_CONSTANT ? ORTC_REGION_CONSTANTS : ORTC_REGION_PERSISTENT;
       row.view.offset = tensor.offset;
@@ -209,21 +206,21 @@ bool Writer::addTensors() {
     append(rows, row);
   }
   add(ORTC_SECTION_TENSORS, sizeof(ortc_file_tensor)).owned = std::move(rows);
-  return true;
+  return Status();
 }
 
-bool Writer::addValue(const Value &value, const Entry &entry, bool isExternal, Bytes &values) {
+Status Writer::addValue(const Value &value, const Entry &entry, bool isExternal, Bytes &values) {
   if (value.tensor >= artifact.tensors.size())
-    return fail("a value of entry '" + entry.name + "' refers to tensor " + std::to_string(value.tensor) +
-                " of " + std::to_string(artifact.tensors.size()));
+    return Status::refusal("a value of entry '" + entry.name + "' refers to tensor " +
+                           std::to_string(value.tensor) + " of " + std::to_string(artifact.tensors.size()));
   const Tensor &tensor = artifact.tensors[value.tensor];
   if (value.dims.size() != tensor.dims.size())
-    return fail("value '" + tensor.name + "' of entry '" + entry.name + "' has another rank than its tensor");
+    return Status::refusal("value '" + tensor.name + "' of entry '" + entry.name +
+                           "' has another rank than its tensor");
   ortc_file_value row{};
   row.tensor = value.tensor;
-  if (!fillView(value.dims, isExternal ? std::vector<int64_t>() : value.strides, tensor.dtype, tensor.name,
-                row.view))
-    return false;
+  ORTC_TRY(fillView(value.dims, isExternal ? std::vector<int64_t>() : value.strides, tensor.dtype,
+                    tensor.name, row.view));
   row.view.region = static_cast<uint8_t>(isExternal ? ORTC_REGION_IO : value.region);
   row.view.offset = value.offset;
   if (isExternal) {
@@ -233,10 +230,10 @@ bool Writer::addValue(const Value &value, const Entry &entry, bool isExternal, B
     row.view.offset = place->second;
   }
   append(values, row);
-  return true;
+  return Status();
 }
 
-bool Writer::addEntries() {
+Status Writer::addEntries() {
   Bytes bindings, entries, values;
   for (const std::string &name : artifact.bindings)
     append(bindings, ortc_file_binding{strings.add(name), 0});
@@ -256,17 +253,15 @@ bool Writer::addEntries() {
     row.name = strings.add(entry.name);
     first += row.value_count;
     for (const Value &value : entry.external)
-      if (!addValue(value, entry, /*isExternal=*/true, values))
-        return false;
+      ORTC_TRY(addValue(value, entry, /*isExternal=*/true, values));
     for (const Value &value : entry.internal)
-      if (!addValue(value, entry, /*isExternal=*/false, values))
-        return false;
+      ORTC_TRY(addValue(value, entry, /*isExternal=*/false, values));
     append(entries, row);
   }
   add(ORTC_SECTION_BINDINGS, sizeof(ortc_file_binding)).owned = std::move(bindings);
   add(ORTC_SECTION_ENTRIES, sizeof(ortc_file_entry)).owned = std::move(entries);
   add(ORTC_SECTION_VALUES, sizeof(ortc_file_value)).owned = std::move(values);
-  return true;
+  return Status();
 }
 
 void Writer::addNames(ortc_section_kind kind, const std::vector<std::string> &names) {
@@ -321,9 +316,10 @@ Bytes Writer::assemble() {
   return file;
 }
 
-std::optional<Bytes> Writer::write() {
-  if (!checkNames() || !addTensors() || !addEntries())
-    return std::nullopt;
+Expected<Bytes> Writer::write() {
+  ORTC_TRY(checkNames());
+  ORTC_TRY(addTensors());
+  ORTC_TRY(addEntries());
   addNames(ORTC_SECTION_CHECK_NAMES, artifact.checkNames);
   addNames(ORTC_SECTION_KERNEL_NAMES, artifact.kernelNames);
   Section &manifest = add(ORTC_SECTION_MANIFEST);
@@ -332,11 +328,9 @@ std::optional<Bytes> Writer::write() {
     add(ORTC_SECTION_SOURCE).contents = artifact.source;
   if (!artifact.constants.empty())
     add(ORTC_SECTION_CONSTANTS).contents = artifact.constants;
-  if (artifact.persistent.size() > artifact.persistentBytes) {
-    error = "the persistent image has " + std::to_string(artifact.persistent.size()) +
-            " bytes but its region " + std::to_string(artifact.persistentBytes);
-    return std::nullopt;
-  }
+  if (artifact.persistent.size() > artifact.persistentBytes)
+    return Status::refusal("the persistent image has " + std::to_string(artifact.persistent.size()) +
+                           " bytes but its region " + std::to_string(artifact.persistentBytes));
   size_t stored = artifact.persistent.size();
   while (stored && !artifact.persistent[stored - 1])
     --stored;
@@ -359,17 +353,13 @@ std::optional<Bytes> Writer::write() {
   sections.insert(sections.begin() + 1, std::move(texts)); // after the tensors, with the other tables
 
   Bytes file = assemble();
-  if (!readArtifact(file, error)) {
-    error = "the artifact does not hold together: " + error;
-    return std::nullopt;
-  }
+  if (Expected<ArtifactFile> read = readArtifact(file); !read)
+    return Status::refusal("the artifact does not hold together: " + read.getStatus().getMessage());
   return file;
 }
 
 } // namespace
 
-std::optional<Bytes> writeArtifact(const Artifact &artifact, std::string &error) {
-  return Writer(artifact, error).write();
-}
+Expected<Bytes> writeArtifact(const Artifact &artifact) { return Writer(artifact).write(); }
 
 } // namespace ortc::artifact

@@ -2,18 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "compiler/artifact/Artifact.h"
+#include "support/Expected.h"
 
 namespace ortc::artifact {
 
 /// The bytes of the file: a function of `artifact` alone, so that equal compilations give equal files. Places
 /// inputs and outputs in the io region (one place per tensor and binding), leaves out the zero tail of the
 /// persistent image, and computes the model's digest. Refuses what the runtime would refuse, and duplicate
-/// names, naming the culprit in `error`.
-std::optional<Bytes> writeArtifact(const Artifact &artifact, std::string &error);
+/// names, naming the culprit.
+Expected<Bytes> writeArtifact(const Artifact &artifact);
 
 /// Digest of name, role, dtype and shape of the checkpointed tensors, in table order.
 void modelDigest(const std::vector<Tensor> &tensors, uint8_t digest[32]);

@@ -290,13 +290,10 @@ Status Check::checkEvaluator() {
   double tolerance = options.tolerance.value_or(kCodeTolerance);
   std::vector<CodeComparison> all;
   auto compare = [&](const char *name, const NamedValues &compiled) {
-    std::string error;
-    auto found =
-        compareWithEvaluator(parts.lookupSymbol<func::FuncOp>(name), source(), compiled, tolerance, error);
-    if (failed(found))
-      return Status::failure(error);
-    all.insert(all.end(), found->begin(), found->end());
-    return Status();
+    auto found = compareWithEvaluator(parts.lookupSymbol<func::FuncOp>(name), source(), compiled, tolerance);
+    if (found)
+      all.insert(all.end(), found->begin(), found->end());
+    return found.getStatus();
   };
   NamedValues gradients, outputs;
   ORTC_TRY(prepare(ORTC_ENTRY_PREDICT));
@@ -353,13 +350,16 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
     return Status::failure(options.model + ": has no manifest");
   auto manifest =
       nlohmann::json::parse(std::string_view(static_cast<const char *>(section), bytes), nullptr, false);
-  std::string error, damaged = options.model + ": its manifest does not say how it was compiled";
+  std::string damaged = options.model + ": its manifest does not say how it was compiled";
   try {
     const auto &flags = manifest.at("flags");
-    if (!train::parseLoss(flags.at("loss").get<std::string>(), options.loss, error) ||
-        !parseBatchNorm(flags.at("batch_norm").get<std::string>(), options.batchNorm, error) ||
-        !parseDropout(flags.at("dropout").get<std::string>(), options.dropout, error))
-      return Status::failure(damaged + ": " + error);
+    Status read = train::parseLoss(flags.at("loss").get<std::string>()).moveTo(options.loss);
+    if (read.isOk())
+      read = parseBatchNorm(flags.at("batch_norm").get<std::string>()).moveTo(options.batchNorm);
+    if (read.isOk())
+      read = parseDropout(flags.at("dropout").get<std::string>()).moveTo(options.dropout);
+    if (!read.isOk())
+      return Status::failure(damaged + ": " + read.getMessage());
     if (options.loss.source == LossSource::None)
       return Status::refusal(options.model + ": was compiled with --loss none and has no gradients");
     if (options.loss.source != LossSource::Output)

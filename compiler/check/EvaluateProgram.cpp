@@ -15,9 +15,9 @@ namespace ortc::check {
 using evaluator::Evaluator;
 using evaluator::HostTensor;
 
-LogicalResult evaluateFunction(func::FuncOp function, const ValueSource &source,
-                               llvm::StringMap<HostTensor> &outputs, ProgramValues &values,
-                               std::string &error) {
+Expected<ProgramValues> evaluateFunction(func::FuncOp function, const ValueSource &source,
+                                         llvm::StringMap<HostTensor> &outputs) {
+  ProgramValues values;
   for (BlockArgument argument : function.getArguments()) {
     if (argument.use_empty())
       continue; // an input whose shape alone matters is none of the artifact
@@ -27,11 +27,9 @@ LogicalResult evaluateFunction(func::FuncOp function, const ValueSource &source,
       continue;
     }
     FailureOr<HostTensor> value = source(function, argument.getArgNumber());
-    if (failed(value)) {
-      error = "argument " + std::to_string(argument.getArgNumber()) + " of @" + function.getName().str() +
-              " has no value";
-      return failure();
-    }
+    if (failed(value))
+      return Status::failure("argument " + std::to_string(argument.getArgNumber()) + " of @" +
+                             function.getName().str() + " has no value");
     values[argument] = std::move(*value);
   }
   Evaluator evaluator(evaluator::Precision::declared);
@@ -40,17 +38,15 @@ LogicalResult evaluateFunction(func::FuncOp function, const ValueSource &source,
     for (Value operand : op.getOperands())
       operands.push_back(&values[operand]);
     auto results = evaluator.evaluate(&op, operands);
-    if (failed(results)) {
-      error = "the evaluator cannot run '" + op.getName().getStringRef().str() + "'";
-      return failure();
-    }
+    if (failed(results))
+      return Status::failure("the evaluator cannot run '" + op.getName().getStringRef().str() + "'");
     for (auto [value, tensor] : llvm::zip_equal(op.getResults(), *results))
       values[value] = std::move(tensor);
   }
   for (auto [i, value] : llvm::enumerate(function.front().getTerminator()->getOperands()))
     if (auto name = function.getResultAttrOfType<StringAttr>(i, train::kOutput))
       outputs[name] = values[value];
-  return success();
+  return values;
 }
 
 /// Calls `visit` with the place of every element in the program's layout and in the file's.
@@ -125,18 +121,17 @@ static double distance(const std::vector<double> &a, const std::vector<double> &
   return largest;
 }
 
-FailureOr<std::vector<CodeComparison>> compareWithEvaluator(func::FuncOp function, const ValueSource &source,
-                                                            const NamedValues &compiled, double tolerance,
-                                                            std::string &error) {
+Expected<std::vector<CodeComparison>> compareWithEvaluator(func::FuncOp function, const ValueSource &source,
+                                                           const NamedValues &compiled, double tolerance) {
   llvm::StringMap<HostTensor> outputs;
-  ProgramValues values;
-  if (failed(evaluateFunction(function, source, outputs, values, error)))
-    return failure();
+  Expected<ProgramValues> values = evaluateFunction(function, source, outputs);
+  if (!values)
+    return values.getStatus();
   NamedValues evaluated;
   double largestGradient = 0;
   for (auto [i, value] : llvm::enumerate(function.front().getTerminator()->getOperands())) {
     std::vector<double> numbers;
-    std::string name = nameResult(function, i, values[value], numbers);
+    std::string name = nameResult(function, i, (*values)[value], numbers);
     if (compiled.find(name) == compiled.end())
       continue;
     if (function.getResultAttr(i, train::kGradient))

@@ -5,6 +5,7 @@
 #include "compiler/evaluator/HostTensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "support/Expected.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -24,11 +25,10 @@ using ValueSource =
 using ProgramValues = llvm::DenseMap<mlir::Value, evaluator::HostTensor>;
 
 /// Evaluates `function`, keeping every value. `outputs`: results of other functions by name, which arguments
-/// may ask for; those of this one are added. Fails, with a sentence in `error`, on an operation that the
-/// evaluator does not know and on an index out of range.
-mlir::LogicalResult evaluateFunction(mlir::func::FuncOp function, const ValueSource &source,
-                                     llvm::StringMap<evaluator::HostTensor> &outputs, ProgramValues &values,
-                                     std::string &error);
+/// may ask for; those of this one are added. Fails on an operation that the evaluator does not know and on an
+/// index out of range.
+Expected<ProgramValues> evaluateFunction(mlir::func::FuncOp function, const ValueSource &source,
+                                         llvm::StringMap<evaluator::HostTensor> &outputs);
 
 /// What a program gives, by what it is: "loss", "gradient of 'W'", "output 'y'". Dense; gradients in the layout of the
 /// ONNX file.
@@ -46,10 +46,9 @@ struct CodeComparison {
 /// Compares `compiled` with the results of `function`. Magnitudes below 1e-4 of the largest gradient count as
 /// that much: a gradient that is zero in theory is rounding errors of two kinds. Values that `compiled` lacks
 /// are left out.
-mlir::FailureOr<std::vector<CodeComparison>> compareWithEvaluator(mlir::func::FuncOp function,
-                                                                  const ValueSource &source,
-                                                                  const NamedValues &compiled,
-                                                                  double tolerance, std::string &error);
+Expected<std::vector<CodeComparison>> compareWithEvaluator(mlir::func::FuncOp function,
+                                                           const ValueSource &source,
+                                                           const NamedValues &compiled, double tolerance);
 
 /// Dense values in the order of the file, permuted to the order that the program has the tensor in.
 evaluator::HostTensor toProgramLayout(const std::vector<double> &values, mlir::Operation *tensor);

@@ -156,11 +156,10 @@ static std::string describeNode(Operation *op) {
 
 std::string findSuspect(ModuleOp parts, const ValueSource &source, const NamedValues &compiled,
                         const autodiff::DifferentiateOptions &options, double tolerance) {
-  std::string error;
   auto backward = parts.lookupSymbol<func::FuncOp>("backward_0");
-  auto comparisons = compareWithEvaluator(backward, source, compiled, tolerance, error);
-  if (failed(comparisons))
-    return error + ", so nothing can be suspected";
+  auto comparisons = compareWithEvaluator(backward, source, compiled, tolerance);
+  if (!comparisons)
+    return comparisons.getStatus().getMessage() + ", so nothing can be suspected";
   for (const CodeComparison &comparison : *comparisons)
     if (!comparison.isGood)
       return "generated code and evaluator disagree on the " + comparison.name + " (they differ by " +
@@ -169,14 +168,14 @@ std::string findSuspect(ModuleOp parts, const ValueSource &source, const NamedVa
   llvm::StringMap<HostTensor> outputs;
   for (const char *name : {"forward_train_0", "loss_0"}) {
     auto function = parts.lookupSymbol<func::FuncOp>(name);
-    ProgramValues values;
-    if (failed(evaluateFunction(function, source, outputs, values, error)))
-      return error + ", so nothing can be suspected";
+    Expected<ProgramValues> values = evaluateFunction(function, source, outputs);
+    if (!values)
+      return values.getStatus().getMessage() + ", so nothing can be suspected";
     for (Operation &op : function.front().without_terminator()) {
       if (op.getNumOperands() == 0 || !Evaluator::isKnown(&op))
         continue;
       double off = 0;
-      std::optional<unsigned> operand = LocalCheck(&op, values, options).run(tolerance, off);
+      std::optional<unsigned> operand = LocalCheck(&op, *values, options).run(tolerance, off);
       if (operand)
         return "the first operation to suspect is " + op.getName().getStringRef().str() + describeNode(&op) +
                ": alone, its gradient for operand " + std::to_string(*operand) + " is off by " +

@@ -155,10 +155,8 @@ Status Compilation::prepare() {
     codeMakers.emplace_back(options, extras, diagnostics, family, before, compiled.facts, tuned);
     before = &family.kernels;
   }
-  std::string path = extras.tuning.path(), why;
-  return path.empty() || tuned.read(path, /*mayBeMissing=*/extras.tuning.measures, why)
-             ? Status()
-             : Status::refusal(why);
+  std::string path = extras.tuning.path();
+  return path.empty() ? Status() : tuned.read(path, /*mayBeMissing=*/extras.tuning.measures);
 }
 
 Status Compilation::legalizeAll() {
@@ -354,23 +352,19 @@ report::FamilyFacts Compilation::describeFamily(FamilyProgram &family) const {
 /// The artifact as the file has it.
 Status Compilation::assemble() {
   artifact::Artifact &result = compiled.artifact;
-  std::string why;
   std::vector<artifact::PlacedProgram> programs;
   for (FamilyProgram &family : compiled.families) {
     artifact::PlacedProgram &program = programs.emplace_back(*family.ir, family.kernels, family.entrySuffix);
     for (const auto &code : family.codes)
       program.codes.push_back(code->section);
   }
-  if (!artifact::buildArtifact(programs, options, initializerNames(*compiled.model), result, why))
-    return diagnostics.refuse(why);
+  ORTC_TRY(diagnostics.check(
+      artifact::buildArtifact(programs, options, initializerNames(*compiled.model)).moveTo(result)));
   report::describeBatch(*compiled.source, options.loss, compiled.facts);
-  if (options.source && !makeSource(*model.written, result.tensors, result.source, why))
-    return diagnostics.refuse(why);
+  if (options.source)
+    ORTC_TRY(diagnostics.check(makeSource(*model.written, result.tensors).moveTo(result.source)));
   result.manifest = report::makeManifest(options, compiled.facts, result);
-  auto bytes = artifact::writeArtifact(result, why);
-  if (!bytes)
-    return diagnostics.refuse(why);
-  compiled.file = std::move(*bytes);
+  ORTC_TRY(diagnostics.check(artifact::writeArtifact(result).moveTo(compiled.file)));
   return checkModelFiles();
 }
 

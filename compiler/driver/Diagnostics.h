@@ -26,6 +26,10 @@ public:
   Status refuse(const std::string &message) const;
   /// Fine, or refuse().
   Status check(mlir::LogicalResult result) const { return mlir::succeeded(result) ? Status() : refuse(); }
+  /// Fine, or a refusal with the message of `outcome` and the model.
+  Status check(const Status &outcome) const {
+    return outcome.isOk() ? outcome : refuse(outcome.getMessage());
+  }
   /// Runs the passes that `build` adds.
   Status run(mlir::ModuleOp module, llvm::function_ref<void(mlir::OpPassManager &)> build) const;
 

@@ -115,9 +115,8 @@ backends::CodeOptions CodeMaker::codeOptions(const backends::Target &target) con
 /// Another run may have written there since it was read.
 Status CodeMaker::saveTuned() {
   const std::string path = extras.tuning.path();
-  std::string why;
-  return tuned.read(path, /*mayBeMissing=*/true, why) ? host::writeFile(path, tuned.write())
-                                                      : Status::failure(why);
+  Status read = tuned.read(path, /*mayBeMissing=*/true);
+  return read.isOk() ? host::writeFile(path, tuned.write()) : Status::failure(read.getMessage());
 }
 
 /// Measures what the cache does not know yet.

@@ -38,14 +38,13 @@ static void findNameLists(const CompileOptions &options, Compiled &compiled, Mod
 /// A value of the graph that is no output becomes one where the loss takes it. What is exported stays as it was.
 static Status exposeLossInput(const CompileOptions &options, Compiled &compiled) {
   const std::string &name = namedLossInput(options);
-  Status outcome;
-  std::shared_ptr<const frontend::Model> edited = exposeValue(*compiled.model, name, outcome);
-  if (!edited)
-    return outcome;
-  compiled.model = std::move(edited);
+  auto edited = exposeValue(*compiled.model, name);
+  if (!edited || !*edited)
+    return edited.getStatus();
+  compiled.model = std::move(*edited);
   compiled.notes.push_back(
       "'" + name + "' is no output of the model; the loss takes it all the same, and it is predicted, too");
-  return outcome;
+  return Status();
 }
 
 static void describeFile(const CompileOptions &options, const proto::ModelProto &proto,
@@ -62,29 +61,25 @@ static void describeFile(const CompileOptions &options, const proto::ModelProto 
 Status readModel(const CompileOptions &options, const Diagnostics &diagnostics,
                  const std::function<Status(const frontend::Model &)> &afterReading, Compiled &compiled,
                  ModelFacts &facts) {
-  auto refuse = [&](const Status &outcome) { return diagnostics.refuse(outcome.getMessage()); };
-  if (Status outcome = frontend::Model::load(options.model, compiled.model); !outcome.isOk())
-    return refuse(outcome);
+  ORTC_TRY(diagnostics.check(frontend::Model::load(options.model, compiled.model)));
   ORTC_TRY(afterReading(*compiled.model));
   compiled.facts.floatValues = countFloatValues(*compiled.model);
   frontend::SharingOptions sharing{options.untie, {}};
   for (const TieSpec &tie : options.ties)
     sharing.ties.push_back({tie.copy, tie.original});
   frontend::SharingReport shared;
-  if (Status outcome = frontend::resolveSharedInitializers(compiled.model, sharing, shared); !outcome.isOk())
-    return refuse(outcome);
+  ORTC_TRY(diagnostics.check(frontend::resolveSharedInitializers(compiled.model, sharing, shared)));
   if (trains(options)) {
     compiled.facts.warnings = shared.warnings;
     compiled.notes = shared.notes;
     findNameLists(options, compiled, facts);
   }
   facts.written = compiled.model;
-  if (Status outcome = exposeLossInput(options, compiled); !outcome.isOk())
-    return refuse(outcome);
+  ORTC_TRY(diagnostics.check(exposeLossInput(options, compiled)));
   Status outcome;
   auto imported = frontend::importModel(compiled.model, *compiled.context, outcome);
   if (failed(imported))
-    return refuse(outcome);
+    return diagnostics.refuse(outcome.getMessage());
   compiled.source = std::move(*imported);
   compiled.program = ModuleOp::create(UnknownLoc::get(compiled.context.get()));
   describeFile(options, compiled.model->getProto(), compiled.facts);

@@ -78,25 +78,24 @@ std::vector<std::string> listSources(const frontend::Model &model) {
   return sources;
 }
 
-std::shared_ptr<const frontend::Model> exposeValue(const frontend::Model &model, const std::string &name,
-                                                   Status &outcome) {
+Expected<std::shared_ptr<const frontend::Model>> exposeValue(const frontend::Model &model,
+                                                             const std::string &name) {
   const auto &graph = model.getProto().graph();
   auto isNamed = [&](const auto &value) { return value.name() == name; };
   bool isValue = std::any_of(graph.node().begin(), graph.node().end(), [&](const auto &node) {
     return std::find(node.output().begin(), node.output().end(), name) != node.output().end();
   });
   if (name.empty() || !isValue || std::any_of(graph.output().begin(), graph.output().end(), isNamed))
-    return nullptr;
+    return std::shared_ptr<const frontend::Model>();
+  auto addOutput = [&](proto::ModelProto &proto) {
+    auto *output = proto.mutable_graph()->add_output();
+    for (const auto &value : proto.graph().value_info())
+      if (isNamed(value))
+        *output = value;
+    output->set_name(name);
+  };
   std::shared_ptr<const frontend::Model> edited;
-  outcome = model.edit(
-      [&](proto::ModelProto &proto) {
-        auto *output = proto.mutable_graph()->add_output();
-        for (const auto &value : proto.graph().value_info())
-          if (isNamed(value))
-            *output = value;
-        output->set_name(name);
-      },
-      edited);
+  ORTC_TRY(model.edit(addOutput, edited));
   return edited;
 }
 
@@ -112,8 +111,8 @@ static void dropData(proto::TensorProto &tensor) {
   tensor.clear_data_location();
 }
 
-bool makeSource(const frontend::Model &model, const std::vector<artifact::Tensor> &tensors,
-                artifact::Bytes &source, std::string &error) {
+Expected<artifact::Bytes> makeSource(const frontend::Model &model,
+                                     const std::vector<artifact::Tensor> &tensors) {
   std::set<std::string> kept;
   for (const artifact::Tensor &tensor : tensors)
     if (tensor.flags & ORTC_TENSOR_IN_MODEL)
@@ -127,21 +126,18 @@ bool makeSource(const frontend::Model &model, const std::vector<artifact::Tensor
     if (tensor.external_data_size() == 0)
       continue;
     frontend::TensorData data;
-    if (Status status = model.tensor(tensor, data); !status.isOk()) {
-      error = "initializer '" + tensor.name() + "': " + status.getMessage();
-      return false;
-    }
+    if (Status status = model.tensor(tensor, data); !status.isOk())
+      return Status::refusal("initializer '" + tensor.name() + "': " + status.getMessage());
     dropData(tensor);
     tensor.set_raw_data(data.bytes.data(), data.bytes.size());
   }
   size_t bytes = copy.ByteSizeLong();
-  if (bytes > (size_t(1) << 31) - 1) {
-    error = "the model without its weights is larger than 2 GiB; leave it out with --no-source";
-    return false;
-  }
-  source.resize(bytes);
+  if (bytes > (size_t(1) << 31) - 1)
+    return Status::refusal(
+        "the model without its weights is larger than 2 GiB; leave it out with --no-source");
+  artifact::Bytes source(bytes);
   copy.SerializeWithCachedSizesToArray(source.data());
-  return true;
+  return source;
 }
 
 } // namespace ortc::driver

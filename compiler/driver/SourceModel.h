@@ -5,6 +5,7 @@
 #include "compiler/artifact/Artifact.h"
 #include "compiler/frontend/Model.h"
 #include "compiler/options/CompileOptions.h"
+#include "support/Expected.h"
 
 #include <memory>
 #include <optional>
@@ -33,13 +34,13 @@ std::vector<std::string> listSources(const frontend::Model &model);
 
 /// The model with the value `name` of its graph as one more output; null when that is no value of a node, or
 /// an output already.
-std::shared_ptr<const frontend::Model> exposeValue(const frontend::Model &model, const std::string &name,
-                                                   Status &outcome);
+Expected<std::shared_ptr<const frontend::Model>> exposeValue(const frontend::Model &model,
+                                                             const std::string &name);
 
 /// The model without the bytes of initializers that the tensor table has (flag IN_MODEL); other external data
-/// is taken in, so that the result is one self-contained message. False when a tensor cannot be read or the
-/// result passes 2 GiB.
-bool makeSource(const frontend::Model &model, const std::vector<artifact::Tensor> &tensors,
-                artifact::Bytes &source, std::string &error);
+/// is taken in, so that the result is one self-contained message. Refuses a tensor that cannot be read
+/// and a result above 2 GiB.
+Expected<artifact::Bytes> makeSource(const frontend::Model &model,
+                                     const std::vector<artifact::Tensor> &tensors);
 
 } // namespace ortc::driver

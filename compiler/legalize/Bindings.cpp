@@ -17,13 +17,9 @@ namespace {
 struct Binder {
   onnx::GraphOp graph;
   ArrayRef<ShapeSpec> shapes;
-  std::string &error;
   llvm::StringMap<int64_t> symbols;
 
-  LogicalResult fail(const Twine &message) {
-    error = message.str();
-    return failure();
-  }
+  static Status refuse(const Twine &message) { return Status::refusal(message.str()); }
   unsigned inputs() { return graph.getBlock().getNumArguments(); }
   RankedTensorType typeOf(unsigned input) {
     return dyn_cast<RankedTensorType>(graph.getBlock().getArgument(input).getType());
@@ -32,36 +28,35 @@ struct Binder {
     auto names = cast<ArrayAttr>(graph.getInputDims()[input]);
     return names.empty() ? StringRef() : cast<StringAttr>(names[dim]).getValue();
   }
-  LogicalResult bindSymbol(StringRef symbol, int64_t value) {
+  Status bindSymbol(StringRef symbol, int64_t value) {
     auto [known, isNew] = symbols.try_emplace(symbol, value);
     if (!isNew && known->second != value)
-      return fail("--shape: dimension '" + symbol + "' is given as " + Twine(known->second) + " and as " +
-                  Twine(value));
-    return success();
+      return refuse("--shape: dimension '" + symbol + "' is given as " + Twine(known->second) + " and as " +
+                    Twine(value));
+    return Status();
   }
-  LogicalResult readShapes(SmallVectorImpl<std::optional<SmallVector<int64_t>>> &whole);
-  LogicalResult readInput(unsigned input, const ShapeSpec &spec);
+  Status readShapes(SmallVectorImpl<std::optional<SmallVector<int64_t>>> &whole);
+  Status readInput(unsigned input, const ShapeSpec &spec);
 };
 
-LogicalResult Binder::readInput(unsigned input, const ShapeSpec &spec) {
+Status Binder::readInput(unsigned input, const ShapeSpec &spec) {
   RankedTensorType type = typeOf(input);
   if (!type)
-    return success();
+    return Status();
   if (type.getRank() != static_cast<int64_t>(spec.dims.size()))
-    return fail("--shape: input '" + spec.name + "' has " + Twine(type.getRank()) + " dimensions, not " +
-                Twine(spec.dims.size()));
+    return refuse("--shape: input '" + spec.name + "' has " + Twine(type.getRank()) + " dimensions, not " +
+                  Twine(spec.dims.size()));
   for (auto [dim, value] : llvm::enumerate(spec.dims)) {
     if (!type.isDynamicDim(dim) && type.getDimSize(dim) != value)
-      return fail("--shape: dimension " + Twine(dim) + " of input '" + spec.name + "' is " +
-                  Twine(type.getDimSize(dim)) + " in the model and cannot become " + Twine(value));
+      return refuse("--shape: dimension " + Twine(dim) + " of input '" + spec.name + "' is " +
+                    Twine(type.getDimSize(dim)) + " in the model and cannot become " + Twine(value));
     if (StringRef symbol = symbolOf(input, dim); type.isDynamicDim(dim) && !symbol.empty())
-      if (failed(bindSymbol(symbol, value)))
-        return failure();
+      ORTC_TRY(bindSymbol(symbol, value));
   }
-  return success();
+  return Status();
 }
 
-LogicalResult Binder::readShapes(SmallVectorImpl<std::optional<SmallVector<int64_t>>> &whole) {
+Status Binder::readShapes(SmallVectorImpl<std::optional<SmallVector<int64_t>>> &whole) {
   llvm::StringMap<bool> known;
   for (unsigned i = 0; i < inputs(); ++i)
     if (RankedTensorType type = typeOf(i))
@@ -74,34 +69,32 @@ LogicalResult Binder::readShapes(SmallVectorImpl<std::optional<SmallVector<int64
       if (graph.getInputName(i) == spec.name)
         input = i;
     bool isSymbol = spec.dims.size() == 1 && known.contains(spec.name);
-    if (isSymbol && failed(bindSymbol(spec.name, spec.dims[0])))
-      return failure();
-    if (isSymbol)
+    if (isSymbol) {
+      ORTC_TRY(bindSymbol(spec.name, spec.dims[0]));
       continue;
+    }
     if (!input) {
       std::string names;
       for (auto &entry : known)
         names += (names.empty() ? "" : ", ") + entry.first().str();
-      return fail("--shape: the model has no " +
-                  Twine(spec.dims.size() == 1 ? "symbolic dimension or " : "") + "input '" + spec.name + "'" +
-                  (names.empty() ? std::string() : "; its symbolic dimensions: " + names));
+      return refuse("--shape: the model has no " +
+                    Twine(spec.dims.size() == 1 ? "symbolic dimension or " : "") + "input '" + spec.name +
+                    "'" + (names.empty() ? std::string() : "; its symbolic dimensions: " + names));
     }
-    if (failed(readInput(*input, spec)))
-      return failure();
+    ORTC_TRY(readInput(*input, spec));
     whole[*input] = SmallVector<int64_t>(spec.dims.begin(), spec.dims.end());
   }
-  return success();
+  return Status();
 }
 
 } // namespace
 
-LogicalResult bindInputs(onnx::GraphOp graph, ArrayRef<ShapeSpec> shapes,
-                         SmallVectorImpl<SmallVector<int64_t>> &inputs, std::string &error) {
-  Binder binder{graph, shapes, error, {}};
+Expected<SmallVector<SmallVector<int64_t>>> bindInputs(onnx::GraphOp graph, ArrayRef<ShapeSpec> shapes) {
+  Binder binder{graph, shapes, {}};
   SmallVector<std::optional<SmallVector<int64_t>>> whole(binder.inputs());
-  if (failed(binder.readShapes(whole)))
-    return failure();
+  ORTC_TRY(binder.readShapes(whole));
 
+  SmallVector<SmallVector<int64_t>> inputs;
   llvm::MapVector<StringRef, std::string> unboundSymbols; // symbol -> inputs that have it
   std::string unbound, example;
   for (unsigned i = 0; i < binder.inputs(); ++i) {
@@ -143,8 +136,8 @@ LogicalResult bindInputs(onnx::GraphOp graph, ArrayRef<ShapeSpec> shapes,
   if (!unbound.empty())
     list += (list.empty() ? "" : ", ") + unbound;
   if (!list.empty())
-    return binder.fail("dimensions without a value: " + list + "; bind them with --shape " + example);
-  return success();
+    return Binder::refuse("dimensions without a value: " + list + "; bind them with --shape " + example);
+  return inputs;
 }
 
 } // namespace ortc::legalize

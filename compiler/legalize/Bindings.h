@@ -4,12 +4,13 @@
 
 #include "compiler/options/CompileOptions.h"
 #include "dialects/onnx/OnnxDialect.h"
+#include "support/Expected.h"
 
 namespace ortc::legalize {
 
-/// The shape of every graph input under `shapes` (`NAME=N` or `INPUT=AxBxC`). On failure `error` lists every
+/// The shape of every graph input under `shapes` (`NAME=N` or `INPUT=AxBxC`). A refusal lists every
 /// dimension without a value, or says which item of `shapes` does not fit.
-mlir::LogicalResult bindInputs(onnx::GraphOp graph, llvm::ArrayRef<ShapeSpec> shapes,
-                               llvm::SmallVectorImpl<llvm::SmallVector<int64_t>> &inputs, std::string &error);
+Expected<llvm::SmallVector<llvm::SmallVector<int64_t>>> bindInputs(onnx::GraphOp graph,
+                                                                   llvm::ArrayRef<ShapeSpec> shapes);
 
 } // namespace ortc::legalize

@@ -152,7 +152,7 @@ bool Legalizer::mayFold(Operation *op) {
   return work <= kFreeWork || spending.folded.take(work);
 }
 
-LogicalResult Legalizer::foldOne(Operation *op, std::string &error) {
+Status Legalizer::foldOne(Operation *op) {
   OpBuilder::InsertionGuard guard(*b); // later operations of the same node use the result
   b->setInsertionPoint(op);
   auto replace = [&](Value from, Value to) {
@@ -163,14 +163,14 @@ LogicalResult Legalizer::foldOne(Operation *op, std::string &error) {
   if (isEmpty) {
     for (Value result : op->getResults())
       replace(result, constantOf(HostTensor(cast<RankedTensorType>(result.getType())).toAttribute()));
-    return success();
+    return Status();
   }
   SmallVector<Attribute> attributes;
   bool allSplats = true;
   for (Value operand : op->getOperands()) {
     auto constant = operand.getDefiningOp<arith::ConstantOp>();
     if (!constant)
-      return success();
+      return Status();
     attributes.push_back(constant.getValue());
     allSplats &= isa<SplatElementsAttr>(constant.getValue());
   }
@@ -180,29 +180,30 @@ LogicalResult Legalizer::foldOne(Operation *op, std::string &error) {
     for (auto [result, folded] : llvm::zip_equal(op->getResults(), results))
       replace(result, isa<Value>(folded) ? cast<Value>(folded)
                                          : constantOf(cast<ElementsAttr>(cast<Attribute>(folded))));
-    return success();
+    return Status();
   }
   if (!mayFold(op))
-    return success();
+    return Status();
   SmallVector<const HostTensor *> operands;
   for (Value operand : op->getOperands()) {
     operands.push_back(readConstant(operand, spending.folded));
     if (!operands.back())
-      return success();
+      return Status();
   }
+  std::string error;
   ScopedDiagnosticHandler handler(b->getContext(), [&](Diagnostic &diagnostic) {
     error = diagnostic.str();
     return success();
   });
   auto values = evaluator::Evaluator().evaluate(op, operands);
   if (failed(values))
-    return isa<nn::CheckIndexOp>(op) ? failure() : success();
+    return isa<nn::CheckIndexOp>(op) ? Status::refusal(error) : Status();
   for (auto [result, value] : llvm::zip_equal(op->getResults(), *values))
     replace(result, constantOf(attributeOf(value)));
-  return success();
+  return Status();
 }
 
-LogicalResult Legalizer::foldSince(Operation *from, std::string &error) {
+Status Legalizer::foldSince(Operation *from) {
   SmallVector<Operation *> fresh; // what the nodes of a subgraph have folded is still there, without users
   Block *here = b->getInsertionBlock();
   for (auto it = from ? std::next(from->getIterator()) : here->begin(); it != here->end(); ++it)
@@ -210,9 +211,8 @@ LogicalResult Legalizer::foldSince(Operation *from, std::string &error) {
         !llvm::all_of(it->getResults(), [&](Value value) { return replaced.contains(value); }))
       fresh.push_back(&*it);
   for (Operation *op : fresh)
-    if (failed(foldOne(op, error)))
-      return failure();
-  return success();
+    ORTC_TRY(foldOne(op));
+  return Status();
 }
 
 } // namespace ortc::legalize

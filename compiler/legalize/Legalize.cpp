@@ -252,9 +252,9 @@ LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &
                             name))
       return fail("the model has no output '" + name +
                   "' for the loss, and no node that gives a value of that name");
-  SmallVector<SmallVector<int64_t>> inputs;
-  if (failed(bindInputs(graph, options.shapes, inputs, report.error)))
-    return failure();
+  auto inputs = bindInputs(graph, options.shapes);
+  if (!inputs)
+    return fail(inputs.getStatus().getMessage());
 
   std::vector<Initializer> initializers = classifyInitializers(graph, options);
   bool rolesAreFixed = takeRoles(target, initializers);
@@ -263,7 +263,7 @@ LogicalResult legalize(ModuleOp source, ModuleOp target, const LegalizeOptions &
     auto function = func::FuncOp::create(builder, target.getLoc(), forwardName(options.mode, options.binding),
                                          builder.getFunctionType({}, {}));
     Legalizer legalizer(graph, options, initializers, rolesAreFixed, report);
-    Outcome outcome = legalizer.run(function, inputs);
+    Outcome outcome = legalizer.run(function, *inputs);
     if (outcome != Outcome::done)
       function.erase();
     if (outcome == Outcome::failed)

@@ -16,34 +16,34 @@ namespace {
 struct LegalizePass : impl::LegalizePassBase<LegalizePass> {
   using Base::Base;
 
-  bool readPatterns(ArrayRef<std::string> texts, std::vector<NamePattern> &patterns, std::string &error) {
-    return llvm::all_of(texts, [&](const std::string &text) {
-      patterns.emplace_back();
-      return NamePattern::parse(text, patterns.back(), error);
-    });
+  Status readPatterns(ArrayRef<std::string> texts, std::vector<NamePattern> &patterns) {
+    for (const std::string &text : texts)
+      ORTC_TRY(NamePattern::parse(text).moveTo(patterns.emplace_back()));
+    return Status();
   }
 
-  bool readOptions(LegalizeOptions &options, std::string &error) {
+  Status readOptions(LegalizeOptions &options) {
     CompileOptions parsed;
     for (const std::string &text : shapes)
-      if (!addShapes(text, parsed, error))
-        return false;
+      ORTC_TRY(addShapes(text, parsed));
     options.shapes = parsed.bindings.front().shapes;
     options.lossOutputs.assign(outputs.begin(), outputs.end());
     options.float64 = float64;
-    return readPatterns(train, options.train, error) && readPatterns(freeze, options.freeze, error) &&
-           parseBatchNorm(batchNorm, options.batchNorm, error) &&
-           parseDropout(dropout, options.dropout, error);
+    ORTC_TRY(readPatterns(train, options.train));
+    ORTC_TRY(readPatterns(freeze, options.freeze));
+    ORTC_TRY(parseBatchNorm(batchNorm).moveTo(options.batchNorm));
+    ORTC_TRY(parseDropout(dropout).moveTo(options.dropout));
+    if (!llvm::is_contained({"train", "eval", "both"}, mode))
+      return Status::refusal("mode is '" + mode + "', not train, eval or both");
+    return Status();
   }
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
     LegalizeOptions options;
     LegalizeReport report;
-    std::string error;
-    if (!readOptions(options, error) || !llvm::is_contained({"train", "eval", "both"}, mode)) {
-      emitError(module.getLoc()) << (error.empty() ? "mode is '" + mode + "', not train, eval or both"
-                                                   : error);
+    if (Status status = readOptions(options); !status.isOk()) {
+      emitError(module.getLoc()) << status.getMessage();
       return signalPassFailure();
     }
     for (Mode each : {Mode::train, Mode::eval}) {

@@ -343,9 +343,8 @@ void Legalizer::legalizeNode(onnx::NodeOp op) {
     for (Bound &result : results)
       if (result.value && TensorBuilder::elementOf(result.value).isF32())
         result.value = b->cast(result.value, narrow);
-  std::string error;
-  if (failed(foldSince(mark, error)))
-    return refuse(op, error);
+  if (Status folded = foldSince(mark); !folded.isOk())
+    return refuse(op, folded.getMessage());
   for (Bound &result : results)
     if (failed(resolve(node, result)))
       return refuse(op, node.reason());

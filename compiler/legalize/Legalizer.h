@@ -6,6 +6,7 @@
 #include "compiler/legalize/Node.h"
 #include "compiler/legalize/Table.h"
 #include "dialects/train/TrainDialect.h"
+#include "support/Status.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -104,9 +105,9 @@ private:
   const HostTensor *readConstant(Value value, Allowance &allowance);
   /// Whether folding may compute the operation; takes what that is.
   bool mayFold(mlir::Operation *op);
-  /// Evaluates what has been built since `from` where operands are constants. On failure says why.
-  LogicalResult foldSince(mlir::Operation *from, std::string &error);
-  LogicalResult foldOne(mlir::Operation *op, std::string &error);
+  /// Evaluates what has been built since `from` where operands are constants.
+  Status foldSince(mlir::Operation *from);
+  Status foldOne(mlir::Operation *op);
   Value resolve(Value value) const;
   /// The same for what a node gives. Sequences are shared by all that hold them, unless folding has replaced
   /// an item: then they are copied, which the node is refused for where the budget does not allow it.

@@ -41,150 +41,124 @@ std::vector<std::string> splitNames(std::string_view text) {
   return names;
 }
 
-bool NamePattern::read(std::string_view text, NamePattern &pattern, std::string &error) {
+Expected<NamePattern> NamePattern::read(std::string_view text) {
   constexpr uintmax_t kMostBytes = 64 << 20; // names of a million tensors
   if (text.empty() || text.front() != '@')
-    return parse(text, pattern, error);
+    return parse(text);
   std::string path(text.substr(1));
   std::error_code code;
-  if (!std::filesystem::is_regular_file(path, code)) {
-    error = "'" + path + "' is no file with names, one a line" + (code ? ": " + code.message() : "");
-    return false;
-  }
-  if (std::filesystem::file_size(path, code) > kMostBytes || code) {
-    error = "'" + path + "' has more than 64 MiB, too many for a list of names";
-    return false;
-  }
+  if (!std::filesystem::is_regular_file(path, code))
+    return Status::refusal("'" + path + "' is no file with names, one a line" +
+                           (code ? ": " + code.message() : ""));
+  if (std::filesystem::file_size(path, code) > kMostBytes || code)
+    return Status::refusal("'" + path + "' has more than 64 MiB, too many for a list of names");
   std::ifstream file(path, std::ios::binary);
   std::string contents((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file.is_open() || file.bad()) {
-    error = "'" + path + "' cannot be read";
-    return false;
-  }
+  if (!file.is_open() || file.bad())
+    return Status::refusal("'" + path + "' cannot be read");
   constexpr std::string_view kMark = "\xef\xbb\xbf"; // of UTF-8, which some editors write
   std::string_view lines = contents;
   if (lines.substr(0, kMark.size()) == kMark)
     lines.remove_prefix(kMark.size());
-  pattern = list(splitNames(lines), std::string(text));
-  return true;
+  return list(splitNames(lines), std::string(text));
 }
 
 /// std::regex recurses for every character of an expression.
 static constexpr size_t kMostPatternBytes = 4096;
 
-bool NamePattern::parse(std::string_view text, NamePattern &pattern, std::string &error) {
-  if (text.empty()) {
-    error = "the regular expression is empty; '.*' matches every name";
-    return false;
-  }
-  if (text.size() > kMostPatternBytes) {
-    error = "the regular expression has " + std::to_string(text.size()) + " bytes, the limit is " +
-            std::to_string(kMostPatternBytes) + "; write the names into a file, one a line, and give @FILE";
-    return false;
-  }
-  pattern = NamePattern();
+Expected<NamePattern> NamePattern::parse(std::string_view text) {
+  if (text.empty())
+    return Status::refusal("the regular expression is empty; '.*' matches every name");
+  if (text.size() > kMostPatternBytes)
+    return Status::refusal("the regular expression has " + std::to_string(text.size()) +
+                           " bytes, the limit is " + std::to_string(kMostPatternBytes) +
+                           "; write the names into a file, one a line, and give @FILE");
+  NamePattern pattern;
   pattern.text = std::string(text);
   try {
     pattern.expression =
         std::make_shared<Expression>(Expression{std::regex(pattern.text, std::regex::ECMAScript)});
   } catch (const std::regex_error &) {
-    error = "'" + pattern.text + "' is not a regular expression (ECMAScript); a plain dot is '\\.'";
-    return false;
+    return Status::refusal("'" + pattern.text +
+                           "' is not a regular expression (ECMAScript); a plain dot is '\\.'");
   }
-  return true;
+  return pattern;
 }
 
-bool addShapes(std::string_view text, CompileOptions &options, std::string &error) {
+Status addShapes(std::string_view text, CompileOptions &options) {
   constexpr int64_t kLimit = int64_t(1) << 40; // far above any tensor, far below overflow of a product check
   BindingSpec &binding = options.bindings.back();
   while (true) {
     size_t comma = text.find(',');
     std::string_view item = text.substr(0, comma);
     size_t equals = item.rfind('=');
-    if (equals == std::string_view::npos || equals == 0 || equals + 1 == item.size()) {
-      error = "'" + std::string(item) +
-              "' binds nothing; write NAME=N for a dimension or INPUT=AxBxC for an input";
-      return false;
-    }
+    if (equals == std::string_view::npos || equals == 0 || equals + 1 == item.size())
+      return Status::refusal("'" + std::string(item) +
+                             "' binds nothing; write NAME=N for a dimension or INPUT=AxBxC for an input");
     ShapeSpec shape{std::string(item.substr(0, equals)), {}};
     std::string_view sizes = item.substr(equals + 1);
     while (true) {
       size_t cross = sizes.find('x');
       std::string_view size = sizes.substr(0, cross);
       int64_t value = 0;
-      if (!parseInteger(size, value) || value < 1 || value > kLimit) {
-        error = "'" + std::string(size) + "' in '" + std::string(item) +
-                "' is no size; sizes are whole numbers from 1";
-        return false;
-      }
+      if (!parseInteger(size, value) || value < 1 || value > kLimit)
+        return Status::refusal("'" + std::string(size) + "' in '" + std::string(item) +
+                               "' is no size; sizes are whole numbers from 1");
       shape.dims.push_back(value);
       if (cross == std::string_view::npos)
         break;
       sizes.remove_prefix(cross + 1);
     }
     auto sameName = [&](const ShapeSpec &other) { return other.name == shape.name; };
-    if (std::any_of(binding.shapes.begin(), binding.shapes.end(), sameName)) {
-      error = "'" + shape.name + "' is bound twice in binding '" + binding.name +
-              "'; --binding NAME starts another binding";
-      return false;
-    }
+    if (std::any_of(binding.shapes.begin(), binding.shapes.end(), sameName))
+      return Status::refusal("'" + shape.name + "' is bound twice in binding '" + binding.name +
+                             "'; --binding NAME starts another binding");
     binding.shapes.push_back(std::move(shape));
     if (comma == std::string_view::npos)
-      return true;
+      return Status();
     text.remove_prefix(comma + 1);
   }
 }
 
-bool addBinding(std::string_view name, CompileOptions &options, std::string &error) {
+Status addBinding(std::string_view name, CompileOptions &options) {
   auto allowed = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
   };
-  if (name.empty() || !std::all_of(name.begin(), name.end(), allowed)) {
-    error = "'" + std::string(name) + "' is no binding name; letters, digits, '_', '-' and '.' make one";
-    return false;
-  }
+  if (name.empty() || !std::all_of(name.begin(), name.end(), allowed))
+    return Status::refusal("'" + std::string(name) +
+                           "' is no binding name; letters, digits, '_', '-' and '.' make one");
   auto sameName = [&](const BindingSpec &other) { return other.name == name; };
   BindingSpec &last = options.bindings.back();
   bool untouched = options.bindings.size() == 1 && last.shapes.empty() && last.name == "default";
   if (untouched) {
     last.name = std::string(name);
-    return true;
+    return Status();
   }
-  if (std::any_of(options.bindings.begin(), options.bindings.end(), sameName)) {
-    error = "binding '" + std::string(name) + "' is given twice";
-    return false;
-  }
+  if (std::any_of(options.bindings.begin(), options.bindings.end(), sameName))
+    return Status::refusal("binding '" + std::string(name) + "' is given twice");
   options.bindings.push_back({std::string(name), {}});
-  return true;
+  return Status();
 }
 
-bool addTarget(std::string_view name, CompileOptions &options, bool &first, std::string &error) {
+Status addTarget(std::string_view name, CompileOptions &options, bool &first) {
   if (first)
     options.targets.clear();
   first = false;
-  if (name.empty()) {
-    error = "a target needs a name, e.g. host or native";
-    return false;
-  }
-  if (std::find(options.targets.begin(), options.targets.end(), name) != options.targets.end()) {
-    error = "target '" + std::string(name) + "' is given twice";
-    return false;
-  }
+  if (name.empty())
+    return Status::refusal("a target needs a name, e.g. host or native");
+  if (std::find(options.targets.begin(), options.targets.end(), name) != options.targets.end())
+    return Status::refusal("target '" + std::string(name) + "' is given twice");
   options.targets.emplace_back(name);
-  return true;
+  return Status();
 }
 
-bool checkOptions(const CompileOptions &options, std::string &error) {
-  if (options.output.empty() && options.compileTo.empty()) {
-    error = "-o DIR is missing: the folder of the artifact";
-    return false;
-  }
+Status checkOptions(const CompileOptions &options) {
+  if (options.output.empty() && options.compileTo.empty())
+    return Status::refusal("-o DIR is missing: the folder of the artifact");
   if (options.loss.source == LossSource::Output && !options.lossInput.empty() &&
-      options.lossInput != options.loss.output) {
-    error = "--loss-input '" + options.lossInput + "' contradicts --loss " + options.loss.text +
-            ": the graph computes its loss; leave --loss-input out";
-    return false;
-  }
+      options.lossInput != options.loss.output)
+    return Status::refusal("--loss-input '" + options.lossInput + "' contradicts --loss " +
+                           options.loss.text + ": the graph computes its loss; leave --loss-input out");
   if (options.loss.source == LossSource::None) {
     const char *flag = options.gradients                           ? "--gradients"
                        : options.optimizer.isGiven                 ? "--optimizer"
@@ -198,12 +172,11 @@ bool checkOptions(const CompileOptions &options, std::string &error) {
                        : options.batchNorm == BatchNormMode::Train ? "--batch-norm train"
                        : options.dropout == DropoutMode::Train     ? "--dropout train"
                                                                    : nullptr;
-    if (flag) {
-      error = std::string(flag) + " needs a loss, and --loss none compiles the forward part only";
-      return false;
-    }
+    if (flag)
+      return Status::refusal(std::string(flag) +
+                             " needs a loss, and --loss none compiles the forward part only");
   }
-  return true;
+  return Status();
 }
 
 } // namespace ortc

@@ -23,10 +23,10 @@ namespace ortc {
 /// Tensor names: a regular expression (ECMAScript, as std::regex has it) that matches whole names only, or a list.
 class NamePattern {
 public:
-  /// Compiles `text`; on failure returns false and says why in `error`.
-  static bool parse(std::string_view text, NamePattern &pattern, std::string &error);
+  /// Compiles `text`.
+  static Expected<NamePattern> parse(std::string_view text);
   /// The same, but "@FILE" is the list of names in a file, one a line.
-  static bool read(std::string_view text, NamePattern &pattern, std::string &error);
+  static Expected<NamePattern> read(std::string_view text);
   /// The list of these names; `text` stands for it in messages.
   static NamePattern list(std::vector<std::string> names, std::string text);
 
@@ -134,26 +134,25 @@ struct CompileOptions {
   GradientMutation mutation;
 };
 
-/// Parsers of the specs. Each returns true and fills its result, or returns false with one sentence in
-/// `error` (lower case, no full stop) that names the flag's part, the value and what is allowed.
-bool parseGroup(std::string_view text, GroupSpec &group, std::string &error);
-bool parseTie(std::string_view text, TieSpec &tie, std::string &error);
-bool parseBatchNorm(std::string_view text, BatchNormMode &mode, std::string &error);
-bool parseDropout(std::string_view text, DropoutMode &mode, std::string &error);
-bool parseNumerics(std::string_view text, Numerics &numerics, std::string &error);
-bool parsePrecision(std::string_view text, Precision &precision, std::string &error);
+/// Parsers of the specs. A refusal names the flag's part, the value and what is allowed.
+Expected<GroupSpec> parseGroup(std::string_view text);
+Expected<TieSpec> parseTie(std::string_view text);
+Expected<BatchNormMode> parseBatchNorm(std::string_view text);
+Expected<DropoutMode> parseDropout(std::string_view text);
+Expected<Numerics> parseNumerics(std::string_view text);
+Expected<Precision> parsePrecision(std::string_view text);
 /// "65536", "64KiB", "1.5GB": whole bytes from 1 to 2^60; units of 1000 (kB to PB) and of 1024 (KiB to PiB).
-bool parseBytes(std::string_view text, std::optional<uint64_t> &bytes, std::string &error);
+Expected<uint64_t> parseBytes(std::string_view text);
 
 /// Adds the items of one `--shape` flag to the last binding.
-bool addShapes(std::string_view text, CompileOptions &options, std::string &error);
+Status addShapes(std::string_view text, CompileOptions &options);
 /// Handles one `--binding` flag: names the first binding while nothing is bound yet, else starts another one.
-bool addBinding(std::string_view name, CompileOptions &options, std::string &error);
+Status addBinding(std::string_view name, CompileOptions &options);
 /// Handles one `--target` flag; the first one replaces the default.
-bool addTarget(std::string_view name, CompileOptions &options, bool &first, std::string &error);
+Status addTarget(std::string_view name, CompileOptions &options, bool &first);
 
 /// What depends on several flags together; called once after all of them.
-bool checkOptions(const CompileOptions &options, std::string &error);
+Status checkOptions(const CompileOptions &options);
 
 /// What names in flags can refer to.
 struct KnownNames {

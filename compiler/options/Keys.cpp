@@ -50,9 +50,8 @@ static bool parseValue(std::string_view text, const Key &key, KeyValue &value) {
   return text == "0" || text == "1" || text == "true" || text == "false";
 }
 
-bool parseKeys(std::string_view text, const std::string &what, const std::vector<Key> &keys, KeyValues &given,
-               std::string &error) {
-  given.clear();
+Expected<KeyValues> parseKeys(std::string_view text, const std::string &what, const std::vector<Key> &keys) {
+  KeyValues given;
   while (true) {
     size_t comma = text.find(',');
     std::string_view item = text.substr(0, comma);
@@ -63,39 +62,33 @@ bool parseKeys(std::string_view text, const std::string &what, const std::vector
       std::string known;
       for (const Key &candidate : keys)
         known += (known.empty() ? "" : ", ") + std::string(candidate.name);
-      error = what + " has no option " + quote(name) +
-              (known.empty() ? "; it takes none" : "; it takes " + known);
-      return false;
+      return Status::refusal(what + " has no option " + quote(name) +
+                             (known.empty() ? "; it takes none" : "; it takes " + known));
     }
-    if (equals == std::string_view::npos) {
-      error = what + ": option " + quote(name) + " needs a value: " + key->name + "=...";
-      return false;
-    }
+    if (equals == std::string_view::npos)
+      return Status::refusal(what + ": option " + quote(name) + " needs a value: " + key->name + "=...");
     KeyValue value;
     std::string_view written = item.substr(equals + 1);
-    if (given.find(name) != given.end()) {
-      error = what + ": option " + quote(name) + " is given twice";
-      return false;
-    }
-    if (!parseValue(written, *key, value)) {
-      error = what + ": " + key->name + " is " + quote(written) + " but must be " + key->range.text;
-      return false;
-    }
+    if (given.find(name) != given.end())
+      return Status::refusal(what + ": option " + quote(name) + " is given twice");
+    if (!parseValue(written, *key, value))
+      return Status::refusal(what + ": " + key->name + " is " + quote(written) + " but must be " +
+                             key->range.text);
     given[key->name] = value;
     if (comma == std::string_view::npos)
-      return true;
+      return given;
     text.remove_prefix(comma + 1);
   }
 }
 
-bool parseSettings(bool hasKeys, std::string_view text, const std::string &what, const std::vector<Key> &keys,
-                   const char *(*contradict)(const Settings &), KeyValues &given, std::string &error) {
-  if (hasKeys && !parseKeys(text, what, keys, given, error))
-    return false;
-  const char *reason = contradict ? contradict(Settings(keys, given)) : nullptr;
-  if (reason)
-    error = what + ": " + reason;
-  return !reason;
+Expected<KeyValues> parseSettings(bool hasKeys, std::string_view text, const std::string &what,
+                                  const std::vector<Key> &keys, const char *(*contradict)(const Settings &)) {
+  KeyValues given;
+  if (hasKeys)
+    ORTC_TRY(parseKeys(text, what, keys).moveTo(given));
+  if (const char *reason = contradict ? contradict(Settings(keys, given)) : nullptr)
+    return Status::refusal(what + ": " + reason);
+  return given;
 }
 
 void splitSpec(std::string_view text, std::string_view &word, std::string_view &rest, bool &hasRest) {

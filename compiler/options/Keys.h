@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "support/Expected.h"
+
 namespace ortc {
 
 /// A number, a whole number or a switch. The type of a key is that of its default.
@@ -58,14 +60,12 @@ private:
   KeyValues values;
 };
 
-/// Reads `key=value,...` by the table. `what` names the spec in messages, e.g. "optimizer 'sgd'". On failure returns
-/// false with one sentence in `error`.
-bool parseKeys(std::string_view text, const std::string &what, const std::vector<Key> &keys, KeyValues &given,
-               std::string &error);
+/// Reads `key=value,...` by the table. `what` names the spec in messages, e.g. "optimizer 'sgd'".
+Expected<KeyValues> parseKeys(std::string_view text, const std::string &what, const std::vector<Key> &keys);
 
 /// The same for what follows a word, if anything does. `contradict`, or null, says why keys do not go together, if so.
-bool parseSettings(bool hasKeys, std::string_view text, const std::string &what, const std::vector<Key> &keys,
-                   const char *(*contradict)(const Settings &), KeyValues &given, std::string &error);
+Expected<KeyValues> parseSettings(bool hasKeys, std::string_view text, const std::string &what,
+                                  const std::vector<Key> &keys, const char *(*contradict)(const Settings &));
 
 /// Splits `word:rest`; `hasRest` tells `word` from `word:`.
 void splitSpec(std::string_view text, std::string_view &word, std::string_view &rest, bool &hasRest);

@@ -26,14 +26,13 @@ bool parseNumber(std::string_view text, double &value) {
   return status == std::errc() && end == text.data() + text.size() && !text.empty() && std::isfinite(value);
 }
 
-bool parseGroup(std::string_view text, GroupSpec &group, std::string &error) {
+Expected<GroupSpec> parseGroup(std::string_view text) {
   // The options follow the last colon: a regular expression may have colons of its own, as in '(?:a|b)'.
   size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || text.find('=', colon) == std::string_view::npos) {
-    error = quote(text) +
-            " is no parameter group; write REGEX:lr_scale=X,weight_decay=Y with either option or both";
-    return false;
-  }
+  if (colon == std::string_view::npos || text.find('=', colon) == std::string_view::npos)
+    return Status::refusal(
+        quote(text) +
+        " is no parameter group; write REGEX:lr_scale=X,weight_decay=Y with either option or both");
   GroupSpec parsed;
   parsed.text = std::string(text);
   const std::vector<Key> keys = {
@@ -41,68 +40,59 @@ bool parseGroup(std::string_view text, GroupSpec &group, std::string &error) {
       {"weight_decay", 0.0, kNotNegative, "the group's own; not given: the optimizer's"}};
   KeyValues given;
   std::string_view regex = text.substr(0, colon);
-  if (!NamePattern::parse(regex, parsed.pattern, error) ||
-      !parseKeys(text.substr(colon + 1), "group " + quote(regex), keys, given, error))
-    return false;
+  ORTC_TRY(NamePattern::parse(regex).moveTo(parsed.pattern));
+  ORTC_TRY(parseKeys(text.substr(colon + 1), "group " + quote(regex), keys).moveTo(given));
   Settings settings(keys, given);
   parsed.lrScale = settings.getNumber("lr_scale");
   if (given.count("weight_decay"))
     parsed.weightDecay = settings.getNumber("weight_decay");
-  group = std::move(parsed);
-  return true;
+  return parsed;
 }
 
-bool parseTie(std::string_view text, TieSpec &tie, std::string &error) {
+Expected<TieSpec> parseTie(std::string_view text) {
   size_t equals = text.find('=');
-  tie = {std::string(text.substr(0, equals)),
-         std::string(equals == text.npos ? "" : text.substr(equals + 1))};
-  if (!tie.copy.empty() && !tie.original.empty() && tie.copy != tie.original)
-    return true;
-  error = quote(text) + " names no two initializers; write COPY=ORIGINAL";
-  return false;
+  TieSpec tie = {std::string(text.substr(0, equals)),
+                 std::string(equals == text.npos ? "" : text.substr(equals + 1))};
+  if (tie.copy.empty() || tie.original.empty() || tie.copy == tie.original)
+    return Status::refusal(quote(text) + " names no two initializers; write COPY=ORIGINAL");
+  return tie;
 }
 
 /// Finds `text` among `words`; `what` begins the message.
 template <typename Value>
-static bool parseWord(std::string_view text, const char *what,
-                      std::initializer_list<std::pair<const char *, Value>> words, Value &result,
-                      std::string &error) {
+static Expected<Value> parseWord(std::string_view text, const char *what,
+                                 std::initializer_list<std::pair<const char *, Value>> words) {
   std::string known;
   for (const auto &[word, value] : words) {
-    if (text == word) {
-      result = value;
-      return true;
-    }
+    if (text == word)
+      return value;
     known += (known.empty() ? "" : ", ") + std::string(word);
   }
-  error = std::string(what) + " is " + quote(text) + " but must be one of " + known;
-  return false;
+  return Status::refusal(std::string(what) + " is " + quote(text) + " but must be one of " + known);
 }
 
-bool parseBatchNorm(std::string_view text, BatchNormMode &mode, std::string &error) {
-  return parseWord(text, "the batch norm mode",
-                   {{"as-exported", BatchNormMode::AsExported},
-                    {"train", BatchNormMode::Train},
-                    {"frozen", BatchNormMode::Frozen}},
-                   mode, error);
+Expected<BatchNormMode> parseBatchNorm(std::string_view text) {
+  return parseWord<BatchNormMode>(text, "the batch norm mode",
+                                  {{"as-exported", BatchNormMode::AsExported},
+                                   {"train", BatchNormMode::Train},
+                                   {"frozen", BatchNormMode::Frozen}});
 }
 
-bool parseDropout(std::string_view text, DropoutMode &mode, std::string &error) {
-  return parseWord(text, "the dropout mode",
-                   {{"as-exported", DropoutMode::AsExported}, {"train", DropoutMode::Train}}, mode, error);
+Expected<DropoutMode> parseDropout(std::string_view text) {
+  return parseWord<DropoutMode>(text, "the dropout mode",
+                                {{"as-exported", DropoutMode::AsExported}, {"train", DropoutMode::Train}});
 }
 
-bool parseNumerics(std::string_view text, Numerics &numerics, std::string &error) {
-  return parseWord(text, "the numerics mode", {{"fast", Numerics::Fast}, {"portable", Numerics::Portable}},
-                   numerics, error);
+Expected<Numerics> parseNumerics(std::string_view text) {
+  return parseWord<Numerics>(text, "the numerics mode",
+                             {{"fast", Numerics::Fast}, {"portable", Numerics::Portable}});
 }
 
-bool parsePrecision(std::string_view text, Precision &precision, std::string &error) {
-  return parseWord(text, "the precision", {{"f32", Precision::F32}, {"f64", Precision::F64}}, precision,
-                   error);
+Expected<Precision> parsePrecision(std::string_view text) {
+  return parseWord<Precision>(text, "the precision", {{"f32", Precision::F32}, {"f64", Precision::F64}});
 }
 
-bool parseBytes(std::string_view text, std::optional<uint64_t> &bytes, std::string &error) {
+Expected<uint64_t> parseBytes(std::string_view text) {
   static constexpr std::pair<std::string_view, uint64_t> kUnits[] = {{"KiB", 1ull << 10},
                                                                      {"MiB", 1ull << 20},
                                                                      {"GiB", 1ull << 30},
@@ -126,17 +116,13 @@ bool parseBytes(std::string_view text, std::optional<uint64_t> &bytes, std::stri
   uint64_t whole = 0;
   double parsed = 0;
   constexpr uint64_t kMost = uint64_t(1) << 60;
-  if (parseUnsigned(number, whole) && whole > 0 && whole <= kMost / unit) {
-    bytes = whole * unit;
-    return true;
-  }
+  if (parseUnsigned(number, whole) && whole > 0 && whole <= kMost / unit)
+    return whole * unit;
   if (unit > 1 && parseNumber(number, parsed) && parsed > 0 && parsed * static_cast<double>(unit) >= 1 &&
-      parsed * static_cast<double>(unit) <= static_cast<double>(kMost)) {
-    bytes = static_cast<uint64_t>(parsed * static_cast<double>(unit));
-    return true;
-  }
-  error = quote(text) + " must be a number of bytes from 1 to 1024PiB, such as 65536, 300KiB or 1.5GiB";
-  return false;
+      parsed * static_cast<double>(unit) <= static_cast<double>(kMost))
+    return static_cast<uint64_t>(parsed * static_cast<double>(unit));
+  return Status::refusal(quote(text) +
+                         " must be a number of bytes from 1 to 1024PiB, such as 65536, 300KiB or 1.5GiB");
 }
 
 } // namespace ortc

@@ -21,8 +21,9 @@ using host::formatBytes;
 using Json = nlohmann::ordered_json;
 
 /// Messages about the file itself name it already.
-static Status fail(const std::string &file, const std::string &error) {
-  return Status::failure(error.find(file) != std::string::npos ? error : file + ": " + error);
+static Status fail(const std::string &file, const Status &why) {
+  const std::string &message = why.getMessage();
+  return Status::failure(message.find(file) != std::string::npos ? message : file + ": " + message);
 }
 
 static void printRow(const char *key, const std::string &text) {
@@ -87,12 +88,11 @@ static const Json *findMemory(const Json &manifest, const std::string &entry) {
 }
 
 Status inspectArtifact(const std::string &path) {
-  std::string file, error;
-  if (Status found = host::findArtifactFile(path, file); !found.isOk())
-    return found;
-  std::optional<artifact::ArtifactFile> read = artifact::readArtifactFile(file, error);
+  std::string file;
+  ORTC_TRY(host::findArtifactFile(path, file));
+  Expected<artifact::ArtifactFile> read = artifact::readArtifactFile(file);
   if (!read)
-    return fail(file, error);
+    return fail(file, read.getStatus());
   const artifact::Artifact &artifact = read->artifact;
   Json manifest = Json::parse(artifact.manifest, nullptr, /*allow_exceptions=*/false);
   printRow("file", file + ", " + formatBytes(read->bytes) + ", format " + std::to_string(read->major) + "." +
@@ -130,23 +130,21 @@ Status inspectArtifact(const std::string &path) {
 }
 
 Status verifyArtifact(const std::string &path, bool quiet) {
-  std::string file, error;
-  if (Status found = host::findArtifactFile(path, file); !found.isOk())
-    return found;
+  std::string file;
+  ORTC_TRY(host::findArtifactFile(path, file));
   std::vector<artifact::SectionReport> sections;
-  std::optional<artifact::ArtifactFile> read = artifact::readArtifactFile(file, error, &sections);
+  Expected<artifact::ArtifactFile> read = artifact::readArtifactFile(file, &sections);
   if (!quiet)
-    for (const artifact::SectionReport &section : read ? read->sections : sections)
+    for (const artifact::SectionReport &section : sections)
       std::printf("%s  %-12s %-14s %10s  %s\n", section.ok ? "ok " : "BAD", section.kindName.c_str(),
                   section.name.c_str(), formatBytes(section.bytes).c_str(), section.sha256.c_str());
   if (!read)
-    return fail(file, error);
+    return fail(file, read.getStatus());
   // The manifest beside the artifact is a copy; a different one would mislead.
   std::filesystem::path beside = std::filesystem::path(file).parent_path() / "manifest.json";
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored) && std::filesystem::exists(beside, ignored)) {
-    if (Status regular = host::checkRegularFile(beside.string()); !regular.isOk())
-      return regular;
+    ORTC_TRY(host::checkRegularFile(beside.string()));
     std::ostringstream text;
     text << std::ifstream(beside, std::ios::binary).rdbuf();
     if (text.str() != read->artifact.manifest)

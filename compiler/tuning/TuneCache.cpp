@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/tuning/TuneCache.h"
 
+#include "support/Expected.h"
+
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -18,96 +20,79 @@ static constexpr int64_t kVersion = 1;
 static constexpr int64_t kMostBytes = 64 << 20;
 static constexpr const char *kFormat = "ortc tuned kernels";
 
-namespace {
-
-/// Parts of the file, checked on the way. The first thing that is wrong stays in `error`.
-class Reader {
-public:
-  explicit Reader(std::string &error) : error(error) {}
-
-  bool fail(const std::string &why) {
-    if (error.empty())
-      error = why;
+static bool readNumber(const Json &value, int64_t &result) {
+  if (!value.is_number_integer() || value < 0 || value > INT64_MAX)
     return false;
-  }
+  result = value.get<int64_t>();
+  return true;
+}
 
-  bool readFile(const Json &file, std::map<std::string, TuneCache::Kernels> &places) {
-    if (!file.is_object() || file.value("format", Json()) != kFormat || !file.contains("version"))
-      return fail("it is no file of --tune");
-    if (file["version"] != kVersion)
-      return fail("it has version " + file["version"].dump() + ", and this ortc reads version " +
-                  std::to_string(kVersion) + "; measure again into another file");
-    if (!file.contains("kernels") || !file["kernels"].is_object())
-      return fail("it has no 'kernels'");
-    for (const auto &[place, kernels] : file["kernels"].items()) {
-      if (!kernels.is_object())
-        return fail("'" + place + "' holds no kernels");
-      for (const auto &[key, kernel] : kernels.items())
-        if (!readKernel(kernel, places[place][key]))
-          return fail("'" + key + "' needs a 'choice' of whole numbers (or null), 'table_ns' and 'tuned_ns'");
-    }
-    return true;
-  }
-
-private:
-  static bool readKernel(const Json &kernel, TunedKernel &result) {
-    if (!kernel.is_object() || !kernel.contains("choice"))
+static bool readKernel(const Json &kernel, TunedKernel &result) {
+  if (!kernel.is_object() || !kernel.contains("choice"))
+    return false;
+  const Json &choice = kernel["choice"];
+  if (!choice.is_null()) {
+    result.choice.emplace();
+    if (!choice.is_object() || choice.empty())
       return false;
-    const Json &choice = kernel["choice"];
-    if (!choice.is_null()) {
-      result.choice.emplace();
-      if (!choice.is_object() || choice.empty())
+    for (const auto &[name, value] : choice.items())
+      if (!readNumber(value, (*result.choice)[name]))
         return false;
-      for (const auto &[name, value] : choice.items())
-        if (!readNumber(value, (*result.choice)[name]))
-          return false;
-    }
-    return readNumber(kernel.value("table_ns", Json()), result.usualNanoseconds) &&
-           readNumber(kernel.value("tuned_ns", Json()), result.tunedNanoseconds);
   }
+  return readNumber(kernel.value("table_ns", Json()), result.usualNanoseconds) &&
+         readNumber(kernel.value("tuned_ns", Json()), result.tunedNanoseconds);
+}
 
-  static bool readNumber(const Json &value, int64_t &result) {
-    if (!value.is_number_integer() || value < 0 || value > INT64_MAX)
-      return false;
-    result = value.get<int64_t>();
-    return true;
+/// Parts of the file `source`, checked on the way.
+static Expected<std::map<std::string, TuneCache::Kernels>> readPlaces(const Json &file,
+                                                                      const std::string &source) {
+  auto refuse = [&](const std::string &why) { return Status::refusal(source + ": " + why); };
+  if (file.is_discarded())
+    return refuse("it is not JSON");
+  if (!file.is_object() || file.value("format", Json()) != kFormat || !file.contains("version"))
+    return refuse("it is no file of --tune");
+  if (file["version"] != kVersion)
+    return refuse("it has version " + file["version"].dump() + ", and this ortc reads version " +
+                  std::to_string(kVersion) + "; measure again into another file");
+  if (!file.contains("kernels") || !file["kernels"].is_object())
+    return refuse("it has no 'kernels'");
+  std::map<std::string, TuneCache::Kernels> places;
+  for (const auto &[place, kernels] : file["kernels"].items()) {
+    if (!kernels.is_object())
+      return refuse("'" + place + "' holds no kernels");
+    for (const auto &[key, kernel] : kernels.items())
+      if (!readKernel(kernel, places[place][key]))
+        return refuse("'" + key + "' needs a 'choice' of whole numbers (or null), 'table_ns' and 'tuned_ns'");
   }
+  return places;
+}
 
-  std::string &error;
-};
-
-} // namespace
-
-bool TuneCache::read(const std::string &path, bool mayBeMissing, std::string &error) {
+Status TuneCache::read(const std::string &path, bool mayBeMissing) {
   source = "tuning cache '" + path + "'";
   struct stat about{};
   bool isThere = stat(path.c_str(), &about) == 0;
   if (!isThere && errno == ENOENT && mayBeMissing)
-    return true;
-  auto fail = [&](const std::string &reason) {
-    error = "cannot read " + source + ": " + reason;
-    return false;
+    return Status();
+  auto refuse = [&](const std::string &reason) {
+    return Status::refusal("cannot read " + source + ": " + reason);
   };
   if (isThere && !S_ISREG(about.st_mode)) // which may have no end
-    return fail(S_ISDIR(about.st_mode) ? "it is a folder" : "it is no regular file");
+    return refuse(S_ISDIR(about.st_mode) ? "it is a folder" : "it is no regular file");
   if (isThere && about.st_size > kMostBytes)
-    return fail("it has " + std::to_string(about.st_size) + " bytes, and at most " +
-                std::to_string(kMostBytes) + " are read; measure again into another file");
+    return refuse("it has " + std::to_string(about.st_size) + " bytes, and at most " +
+                  std::to_string(kMostBytes) + " are read; measure again into another file");
   std::ifstream file(path, std::ios::binary);
   if (!file)
-    return fail(std::strerror(errno));
-  std::string text{std::istreambuf_iterator<char>(file), {}}, why;
+    return refuse(std::strerror(errno));
+  std::string text{std::istreambuf_iterator<char>(file), {}};
   if (text.empty())
-    return fail("it is empty");
-  Json parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  std::map<std::string, Kernels> others;
-  if (parsed.is_discarded() || !Reader(why).readFile(parsed, others)) {
-    error = source + ": " + (why.empty() ? "it is not JSON" : why);
-    return false;
-  }
-  for (auto &[place, kernels] : others)
+    return refuse("it is empty");
+  auto others = readPlaces(Json::parse(text, nullptr, /*allow_exceptions=*/false), source);
+  if (!others)
+    return others.getStatus();
+  for (auto &[place, kernels] : *others)
     places[place].merge(kernels);
-  return true;
+  return Status();
 }
 
 std::string TuneCache::write() const {

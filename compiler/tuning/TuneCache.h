@@ -5,6 +5,7 @@
 #pragma once
 
 #include "compiler/backends/KernelInfo.h"
+#include "support/Status.h"
 
 #include <optional>
 
@@ -23,8 +24,8 @@ public:
   using Kernels = std::map<std::string, TunedKernel>;
 
   /// Takes over what the file has besides what is known already. A file that is not there is empty where that
-  /// `mayBeMissing`. False with `error` for what is no such file, or has another version.
-  bool read(const std::string &path, bool mayBeMissing, std::string &error);
+  /// `mayBeMissing`. Refuses what is no such file, or has another version.
+  Status read(const std::string &path, bool mayBeMissing);
   std::string write() const;
 
   const Kernels &at(const std::string &place) const;

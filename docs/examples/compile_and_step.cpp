@@ -17,10 +17,11 @@ int main(int argc, char **argv) {
   ortc::CompileOptions options;
   options.model = argc > 1 ? argv[1] : "";
   options.targets = {"native"};
-  std::string error;
-  if (!ortc::addShapes("batch=64", options, error) ||
-      !ortc::train::parseOptimizer("sgd:lr=0.1", options.optimizer, error))
-    return fail(error.c_str());
+  ortc::Status status = ortc::addShapes("batch=64", options);
+  if (status.isOk())
+    status = ortc::train::parseOptimizer("sgd:lr=0.1").moveTo(options.optimizer);
+  if (!status.isOk())
+    return fail(status.getMessage().c_str());
   ortc::Expected<ortc::driver::Compiled> compiled = ortc::driver::compile(options);
   if (!compiled)
     return fail(compiled.getStatus().getMessage().c_str());

@@ -136,13 +136,12 @@ struct BuildLossPass : impl::BuildLossPassBase<BuildLossPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    LossSpec spec;
-    std::string error;
-    if (!parseLoss(loss, spec, error)) {
-      getOperation().emitError(error);
+    Expected<LossSpec> spec = parseLoss(loss);
+    if (!spec) {
+      getOperation().emitError(spec.getStatus().getMessage());
       return signalPassFailure();
     }
-    if (failed(buildLoss(getOperation(), spec, lossInput)))
+    if (failed(buildLoss(getOperation(), *spec, lossInput)))
       signalPassFailure();
   }
 };

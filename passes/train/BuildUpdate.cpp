@@ -259,14 +259,14 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
 
   void runOnOperation() override {
     UpdateOptions parsed;
-    std::string error;
-    bool good = parseOptimizer(std::string(optimizer), parsed.optimizer, error);
+    Status status = parseOptimizer(std::string(optimizer)).moveTo(parsed.optimizer);
     SmallVector<StringRef> specs;
     StringRef(groups.getValue()).split(specs, ';', -1, /*KeepEmpty=*/false);
     for (StringRef spec : specs)
-      good = good && parseGroup(spec, parsed.groups.emplace_back(), error);
-    if (!good) {
-      getOperation().emitError(error);
+      if (status.isOk())
+        status = parseGroup(spec).moveTo(parsed.groups.emplace_back());
+    if (!status.isOk()) {
+      getOperation().emitError(status.getMessage());
       return signalPassFailure();
     }
     if (clipNorm > 0)

@@ -25,7 +25,7 @@ const LossDefinition *findLoss(StringRef name) {
   return found == listLosses().end() ? nullptr : *found;
 }
 
-bool parseLoss(std::string_view text, LossSpec &loss, std::string &error) {
+Expected<LossSpec> parseLoss(std::string_view text) {
   std::string_view word, rest;
   bool hasRest = false;
   splitSpec(text, word, rest, hasRest);
@@ -38,27 +38,22 @@ bool parseLoss(std::string_view text, LossSpec &loss, std::string &error) {
   if (word == "output") {
     parsed.source = LossSource::Output;
     parsed.output = std::string(rest);
-    if (rest.empty()) {
-      error = what + " needs the name of the graph output that is the loss: output:NAME";
-      return false;
-    }
+    if (rest.empty())
+      return Status::refusal(what + " needs the name of the graph output that is the loss: output:NAME");
   } else if (word == "none") {
     parsed.source = LossSource::None;
-    if (!parseSettings(hasRest, rest, what, {}, nullptr, parsed.given, error))
-      return false;
+    ORTC_TRY(parseSettings(hasRest, rest, what, {}, nullptr).moveTo(parsed.given));
   } else if (!definition) {
     std::vector<std::string> words;
     for (const LossDefinition *each : listLosses())
       words.push_back(each->name);
     words.insert(words.end(), {"output:NAME", "none"});
-    error = "there is no " + what + "; there are " + joinWords(words);
-    return false;
-  } else if (!parseSettings(hasRest, rest, what, definition->keys, definition->contradict, parsed.given,
-                            error)) {
-    return false;
+    return Status::refusal("there is no " + what + "; there are " + joinWords(words));
+  } else {
+    ORTC_TRY(
+        parseSettings(hasRest, rest, what, definition->keys, definition->contradict).moveTo(parsed.given));
   }
-  loss = std::move(parsed);
-  return true;
+  return parsed;
 }
 
 std::string describeLosses() {

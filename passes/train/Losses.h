@@ -57,8 +57,8 @@ llvm::ArrayRef<const LossDefinition *> listLosses();
 /// The definition, or null.
 const LossDefinition *findLoss(llvm::StringRef name);
 
-/// Parses `--loss`. On failure returns false with one sentence in `error`.
-bool parseLoss(std::string_view text, LossSpec &loss, std::string &error);
+/// Parses `--loss`.
+Expected<LossSpec> parseLoss(std::string_view text);
 /// What `--help` says of `--loss`.
 std::string describeLosses();
 

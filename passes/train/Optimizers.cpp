@@ -43,7 +43,7 @@ std::vector<Key> orderKeys(const OptimizerDefinition &definition) {
   return first;
 }
 
-bool parseOptimizer(std::string_view text, OptimizerSpec &optimizer, std::string &error) {
+Expected<OptimizerSpec> parseOptimizer(std::string_view text) {
   std::string_view word, rest;
   bool hasRest = false;
   splitSpec(text, word, rest, hasRest);
@@ -57,13 +57,10 @@ bool parseOptimizer(std::string_view text, OptimizerSpec &optimizer, std::string
     std::vector<std::string> words;
     for (const OptimizerDefinition *each : listOptimizers())
       words.push_back(each->name);
-    error = "there is no " + what + "; there are " + joinWords(words);
-    return false;
+    return Status::refusal("there is no " + what + "; there are " + joinWords(words));
   }
-  if (!parseSettings(hasRest, rest, what, definition->keys, definition->contradict, parsed.given, error))
-    return false;
-  optimizer = std::move(parsed);
-  return true;
+  ORTC_TRY(parseSettings(hasRest, rest, what, definition->keys, definition->contradict).moveTo(parsed.given));
+  return parsed;
 }
 
 std::string describeOptimizers() {

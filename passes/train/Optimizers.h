@@ -64,8 +64,8 @@ Settings settingsOf(const OptimizerSpec &optimizer);
 /// lr, weight_decay, then the other keys as the table has them: the order of hyper-parameters and of the manifest.
 std::vector<Key> orderKeys(const OptimizerDefinition &definition);
 
-/// Parses `--optimizer`. On failure returns false with one sentence in `error`.
-bool parseOptimizer(std::string_view text, OptimizerSpec &optimizer, std::string &error);
+/// Parses `--optimizer`.
+Expected<OptimizerSpec> parseOptimizer(std::string_view text);
 /// What `--help` says of `--optimizer`.
 std::string describeOptimizers();
 

@@ -132,9 +132,8 @@ protected:
                                        "--optimizer", "adamw",       "--gradients", "--quiet"};
     arguments.insert(arguments.end(), entry.flags.begin(), entry.flags.end());
     mustRun(arguments);
-    std::string error;
-    auto read = artifact::readArtifactFile(folder / "model/model.ortc", error);
-    ASSERT_TRUE(read) << error;
+    auto read = artifact::readArtifactFile(folder / "model/model.ortc");
+    ASSERT_TRUE(read) << read.getStatus().getMessage();
     artifact = std::move(read->artifact);
     ASSERT_FALSE(artifact.codes.empty() || artifact.entries.empty());
     targets = Json::parse(artifact.manifest)["targets"];

@@ -7,15 +7,14 @@ namespace ortc::fuzz {
 
 bool fuzzTune(Input file) {
   MemoryFile onDisk(file);
-  std::string error;
   tuning::TuneCache cache, again;
-  if (!cache.read(onDisk.getPath(), /*mayBeMissing=*/false, error)) {
-    demand(!error.empty(), "a refusal has no reason");
+  if (Status read = cache.read(onDisk.getPath(), /*mayBeMissing=*/false); !read.isOk()) {
+    demand(!read.getMessage().empty(), "a refusal has no reason");
     return false;
   }
   std::string written = cache.write();
   MemoryFile second({reinterpret_cast<const uint8_t *>(written.data()), written.size()});
-  demand(again.read(second.getPath(), false, error) && again.write() == written,
+  demand(again.read(second.getPath(), false).isOk() && again.write() == written,
          "what was written is read as something else");
   return true;
 }

@@ -61,11 +61,8 @@ public:
   void load(const std::string &base, const autodiff::DifferentiateOptions &differentiate = {}) {
     LegalizeOptions options;
     LossSpec loss;
-    std::string error;
-    ASSERT_TRUE(train::parseLoss("mse", loss, error)) << error;
-    NamePattern weights;
-    ASSERT_TRUE(NamePattern::parse("w[0-9]+", weights, error)) << error;
-    options.train.push_back(weights);
+    ASSERT_TRUE(train::parseLoss("mse").moveTo(loss).isOk());
+    ASSERT_TRUE(NamePattern::parse("w[0-9]+").moveTo(options.train.emplace_back()).isOk());
     options.float64 = true;
     ASSERT_NO_FATAL_FAILURE(subject.load(base, options));
     ASSERT_TRUE(succeeded(train::buildLoss(*subject.target, loss, "")));

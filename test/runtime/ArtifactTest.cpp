@@ -12,9 +12,8 @@ TEST(ArtifactTest, SurvivesARoundTrip) {
   Artifact a = makeArtifact();
   a.signature = {7, 8, 9};
   Bytes file = makeFile(a);
-  std::string error;
-  std::optional<ArtifactFile> read = readArtifact(file, error);
-  ASSERT_TRUE(read.has_value()) << error;
+  Expected<ArtifactFile> read = readArtifact(file);
+  ASSERT_TRUE(read) << read.getStatus().getMessage();
   const Artifact &b = read->artifact;
   ASSERT_EQ(b.tensors.size(), a.tensors.size());
   for (size_t i = 0; i < a.tensors.size(); ++i) {
@@ -118,8 +117,9 @@ class WriterMistakeTest : public testing::TestWithParam<Mistake> {};
 TEST_P(WriterMistakeTest, IsNamed) {
   Artifact a = makeArtifact();
   GetParam().make(a);
-  std::string error;
-  EXPECT_FALSE(writeArtifact(a, error).has_value());
+  Expected<Bytes> file = writeArtifact(a);
+  EXPECT_FALSE(file);
+  const std::string &error = file.getStatus().getMessage();
   EXPECT_NE(error.find(GetParam().error), std::string::npos) << error;
 }
 
@@ -155,17 +155,18 @@ INSTANTIATE_TEST_SUITE_P(Mistakes, WriterMistakeTest, testing::ValuesIn(kMistake
 
 TEST(ArtifactTest, VerifyReportsTheSectionThatIsDamaged) {
   Bytes file = makeFile();
-  std::string error;
-  std::optional<ArtifactFile> good = readArtifact(file, error);
-  ASSERT_TRUE(good.has_value());
+  Expected<ArtifactFile> good = readArtifact(file);
+  ASSERT_TRUE(good);
   for (const SectionReport &section : good->sections) {
     Bytes bad = file;
     bad[section.offset] ^= 1;
     std::vector<SectionReport> reports;
-    EXPECT_FALSE(readArtifact(bad, error, &reports).has_value());
+    Expected<ArtifactFile> read = readArtifact(bad, &reports);
+    EXPECT_FALSE(read);
     ASSERT_EQ(reports.size(), good->sections.size());
     for (size_t i = 0; i < reports.size(); ++i)
       EXPECT_EQ(reports[i].ok, reports[i].offset != section.offset) << section.kindName;
+    const std::string &error = read.getStatus().getMessage();
     EXPECT_NE(error.find("(" + section.kindName + ") does not match its hash"), std::string::npos) << error;
   }
 }

@@ -149,8 +149,7 @@ void useSession(const ortc_program *program, const ortc_session_options &options
 
 /// Everything but a step, on one file.
 bool useAll(const Bytes &file, bool isMapped) {
-  std::string error;
-  artifact::readArtifact(file, error);
+  (void)artifact::readArtifact(file);
   StrictHost host;
   AlignedBytes image(file);
   ProgramHandle program;
@@ -307,8 +306,8 @@ TEST(MutatedArtifactTest, RegionsWhoseSumWrapsAreRefused) {
     editor.seal();
     StrictHost host;
     OpenProgram opened(editor.file, &host.hooks);
-    std::string error;
-    EXPECT_EQ(artifact::readArtifact(editor.file, error).has_value(), opened.status == ORTC_OK) << error;
+    Expected<artifact::ArtifactFile> read = artifact::readArtifact(editor.file);
+    EXPECT_EQ(bool(read), opened.status == ORTC_OK) << read.getStatus().getMessage();
     if (opened.status != ORTC_OK)
       continue;
     ortc_session *session = nullptr;
@@ -342,9 +341,8 @@ TEST(MutatedArtifactTest, NamesTakeNoMemoryWithoutEnd) {
   append(editor, ORTC_SECTION_STRINGS, texts);
   append(editor, ORTC_SECTION_KERNEL_NAMES, rows);
   editor.seal();
-  std::string error;
-  EXPECT_FALSE(artifact::readArtifact(editor.file, error).has_value());
-  EXPECT_EQ(error, "the names have more than 268435456 bytes in all");
+  EXPECT_EQ(artifact::readArtifact(editor.file).getStatus().getMessage(),
+            "the names have more than 268435456 bytes in all");
   EXPECT_EQ(OpenProgram(editor.file).status, ORTC_OK) << "copies no names";
 }
 
@@ -356,8 +354,9 @@ TEST(MutatedArtifactTest, NoByteIsHashedTwice) {
     editor.section(kind).bytes = editor.file.size();
   }
   editor.seal();
-  std::string error;
-  EXPECT_FALSE(artifact::readArtifact(editor.file, error).has_value());
+  Expected<artifact::ArtifactFile> read = artifact::readArtifact(editor.file);
+  EXPECT_FALSE(read);
+  const std::string &error = read.getStatus().getMessage();
   EXPECT_NE(error.find("overlaps another one: together they have more bytes than the file"),
             std::string::npos)
       << error;

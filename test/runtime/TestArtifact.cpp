@@ -112,10 +112,9 @@ Artifact makeArtifact() {
 }
 
 Bytes makeFile(const Artifact &artifact) {
-  std::string error;
-  std::optional<Bytes> file = writeArtifact(artifact, error);
-  EXPECT_TRUE(file.has_value()) << error;
-  return file.value_or(Bytes());
+  Expected<Bytes> file = writeArtifact(artifact);
+  EXPECT_TRUE(file) << file.getStatus().getMessage();
+  return file ? *file : Bytes();
 }
 
 OpenProgram::OpenProgram(const Bytes &file, const ortc_host *host) : image(file) {

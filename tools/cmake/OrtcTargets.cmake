@@ -10,7 +10,7 @@ function(ortc_library name)
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS})
   if(ARG_MLIR)
     target_link_libraries(${name} PUBLIC ortc_mlir)
-    if(ORTC_FUZZ)
+    if(ORTC_MLIR_HEADERS)
       target_precompile_headers(${name} REUSE_FROM ortc_mlir_headers)
     endif()
   endif()
@@ -65,11 +65,12 @@ function(ortc_pass_library stage)
   set_property(GLOBAL APPEND PROPERTY ORTC_PASS_STAGES ${stage})  # ortc-opt registers them all
 endfunction()
 
-# ortc_gtest(NAME SOURCES ... DEPENDS ... [HOSTILE] [PLAIN]): a GoogleTest program, run by ctest as one test. Skipped when a case was.
+# ortc_gtest(NAME SOURCES ... DEPENDS ... [MLIR] [HOSTILE] [PLAIN]): a GoogleTest program, run by ctest as one test. Skipped when a
+# case was. MLIR ones include its headers.
 # HOSTILE ones are run with sanitizers, too: the build with ORTC_FUZZ has them in its target ortc_hostile and under the label
 # `hostile`. They and PLAIN ones, whose time is spent in libraries or other programs, are compiled without optimisation: half the time.
 function(ortc_gtest name)
-  cmake_parse_arguments(ARG "HOSTILE;PLAIN" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "MLIR;HOSTILE;PLAIN" "" "SOURCES;DEPENDS" ${ARGN})
   find_package(GTest REQUIRED)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
@@ -77,8 +78,14 @@ function(ortc_gtest name)
   target_compile_definitions(${name} PRIVATE ORTC_TEST_DATA="${PROJECT_SOURCE_DIR}/test")
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
+  set(_headers ortc_mlir_headers)
   if(ARG_HOSTILE OR ARG_PLAIN)
     target_compile_options(${name} PRIVATE -O0)
+    set(_headers ortc_mlir_headers_plain)
+  endif()
+  if(ARG_MLIR AND ORTC_MLIR_HEADERS)
+    target_precompile_headers(${name} REUSE_FROM ${_headers})
+    target_compile_options(${name} PRIVATE -fPIC) # as the headers were, and not -fPIE
   endif()
   if(ARG_HOSTILE AND ORTC_FUZZ)
     add_dependencies(ortc_hostile ${name})

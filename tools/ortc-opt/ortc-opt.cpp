@@ -18,6 +18,7 @@
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "support/Expected.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -25,20 +26,16 @@
 using namespace mlir;
 
 /// Imports a model and hands its IR on as bytecode, as if it had been read from a file.
-static std::unique_ptr<llvm::MemoryBuffer> importOnnx(const std::string &path, std::string &error) {
+static ortc::Expected<std::unique_ptr<llvm::MemoryBuffer>> importOnnx(const std::string &path) {
   MLIRContext context;
   ortc::Status status;
   FailureOr<OwningOpRef<ModuleOp>> module = ortc::frontend::importModel(path, context, status);
-  if (failed(module)) {
-    error = status.getMessage();
-    return nullptr;
-  }
+  if (failed(module))
+    return status;
   std::string bytecode;
   llvm::raw_string_ostream stream(bytecode);
-  if (failed(writeBytecodeToFile(**module, stream))) {
-    error = "cannot write bytecode";
-    return nullptr;
-  }
+  if (failed(writeBytecodeToFile(**module, stream)))
+    return ortc::Status::failure("cannot write bytecode");
   return llvm::MemoryBuffer::getMemBufferCopy(bytecode, path);
 }
 
@@ -59,14 +56,14 @@ int main(int argc, char **argv) {
   if (!llvm::StringRef(input).ends_with(".onnx"))
     return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));
 
-  std::string error;
-  std::unique_ptr<llvm::MemoryBuffer> buffer = importOnnx(input, error);
+  ortc::Expected<std::unique_ptr<llvm::MemoryBuffer>> buffer = importOnnx(input);
+  std::string error = buffer.getStatus().getMessage();
   std::unique_ptr<llvm::ToolOutputFile> file = buffer ? openOutputFile(output, &error) : nullptr;
   if (!file) {
     llvm::errs() << "ortc-opt: error: " << error << "\n";
     return 1;
   }
-  if (failed(MlirOptMain(file->os(), std::move(buffer), registry, config)))
+  if (failed(MlirOptMain(file->os(), std::move(*buffer), registry, config)))
     return 1;
   file->keep();
   return 0;

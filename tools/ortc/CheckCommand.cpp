@@ -9,16 +9,18 @@
 namespace ortc::tool {
 
 /// "arith.mulf:0" or "arith.mulf:0:1.5".
-static bool parseMutation(const std::string &text, GradientMutation &mutation, std::string &error) {
+static Expected<GradientMutation> parseMutation(const std::string &text) {
   size_t colon = text.find(':'), second = text.find(':', colon + 1);
+  GradientMutation mutation;
   int64_t operand = -1;
   mutation.operation = text.substr(0, colon);
   bool isGood = colon != std::string::npos &&
                 parseInteger(text.substr(colon + 1, second - colon - 1), operand) && operand >= 0 &&
                 (second == std::string::npos || parseNumber(text.substr(second + 1), mutation.factor));
+  if (!isGood)
+    return Status::refusal("'" + text + "' is not OPERATION:OPERAND[:FACTOR]");
   mutation.operand = static_cast<unsigned>(operand);
-  error = "'" + text + "' is not OPERATION:OPERAND[:FACTOR]";
-  return isGood;
+  return mutation;
 }
 
 void addCheckCommand(CLI::App &app, Action &action) {
@@ -32,24 +34,23 @@ void addCheckCommand(CLI::App &app, Action &action) {
   line.addText("--data", "FILE", "the first slice is the input; default: random numbers", options->data);
   line.addText("--load", "FILE.safetensors", "a checkpoint for an artifact", options->load);
   line.addValue("--tolerance", "X", "largest relative error; default: 1e-5, or 1e-9 against the evaluator",
-                [options](const std::string &text, std::string &error) {
-                  error = "'" + text + "' must be a number above 0";
+                [options](const std::string &text) {
                   double value = 0;
                   bool isGood = parseNumber(text, value) && value > 0;
                   options->tolerance = value;
-                  return isGood;
+                  return isGood ? Status() : Status::refusal("'" + text + "' must be a number above 0");
                 });
   line.addValue("--against", "differences|evaluator", "what to compare with; default: differences",
-                [options](const std::string &text, std::string &error) {
-                  error = "'" + text + "' is neither differences nor evaluator";
+                [options](const std::string &text) {
                   options->against =
                       text == "evaluator" ? check::CheckAgainst::Evaluator : check::CheckAgainst::Differences;
-                  return text == "evaluator" || text == "differences";
+                  return text == "evaluator" || text == "differences"
+                             ? Status()
+                             : Status::refusal("'" + text + "' is neither differences nor evaluator");
                 });
-  line.addHidden("--mutate-gradient", "OPERATION:OPERAND[:FACTOR]", "for tests: makes a gradient rule wrong",
-                 [options](const std::string &text, std::string &error) {
-                   return parseMutation(text, options->compile.mutation, error);
-                 });
+  line.addHidden(
+      "--mutate-gradient", "OPERATION:OPERAND[:FACTOR]", "for tests: makes a gradient rule wrong",
+      [options](const std::string &text) { return parseMutation(text).moveTo(options->compile.mutation); });
   line.setAction(action, [options] {
     check::CheckResult result;
     Status status = check::checkGradients(*options, result);

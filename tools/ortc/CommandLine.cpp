@@ -37,12 +37,11 @@ void CommandLine::addValue(const std::string &names, const std::string &type, co
   auto isGiven = std::make_shared<bool>(false);
   std::string shown = names.substr(names.rfind(',') + 1);
   auto run = [handler = std::move(handler), isGiven, isRepeatable, shown](const std::string &value) {
-    std::string error;
     if (*isGiven && !isRepeatable)
       throw CLI::ValidationError(shown, "given twice");
     *isGiven = true;
-    if (!handler(value, error))
-      throw CLI::ValidationError(shown, error);
+    if (Status status = handler(value); !status.isOk())
+      throw CLI::ValidationError(shown, status.getMessage());
   };
   command->add_option_function<std::string>(names, run, wrap(help))
       ->trigger_on_parse()
@@ -58,10 +57,9 @@ void CommandLine::addHidden(const std::string &names, const std::string &type, c
 
 void CommandLine::addText(const std::string &names, const std::string &type, const std::string &help,
                           std::string &target, bool isRequired) {
-  addValue(names, type, help, [&target](const std::string &value, std::string &error) {
-    error = "needs a value that is not empty";
+  addValue(names, type, help, [&target](const std::string &value) {
     target = value;
-    return !value.empty();
+    return value.empty() ? Status::refusal("needs a value that is not empty") : Status();
   });
   if (isRequired)
     command->get_option(names.substr(names.rfind(',') + 1))->required();
@@ -93,14 +91,13 @@ int finish(const Status &status) {
   return status.isOk() ? 0 : reportError(status.getMessage(), static_cast<int>(status.getCode()));
 }
 
-bool parseWhole(const std::string &text, int64_t least, int64_t most, int64_t &value, std::string &error) {
+Expected<int64_t> parseWhole(const std::string &text, int64_t least, int64_t most) {
+  int64_t value = 0;
   auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (status == std::errc() && end == text.data() + text.size() && value >= least && value <= most)
-    return true;
-  error = "'" + text + "' must be a whole number of at least " + std::to_string(least);
-  if (most != INT64_MAX)
-    error += " and at most " + std::to_string(most);
-  return false;
+    return value;
+  return Status::refusal("'" + text + "' must be a whole number of at least " + std::to_string(least) +
+                         (most == INT64_MAX ? "" : " and at most " + std::to_string(most)));
 }
 
 } // namespace ortc::tool

@@ -10,17 +10,16 @@
 
 #include <CLI/CLI.hpp>
 
-#include "support/Status.h"
+#include "support/Expected.h"
 
 namespace ortc::tool {
 
-/// Adds the arguments of one command. Handlers return false with a sentence in `error`, which becomes exit
-/// status 2.
+/// Adds the arguments of one command. What a handler refuses becomes exit status 2.
 class CommandLine {
 public:
   CommandLine(CLI::App &app, const std::string &name, const std::string &summary);
 
-  using Handler = std::function<bool(const std::string &value, std::string &error)>;
+  using Handler = std::function<Status(const std::string &value)>;
 
   /// A flag with a value. `names` as CLI11 takes them, e.g. "-o,--output".
   void addValue(const std::string &names, const std::string &type, const std::string &help, Handler handler,
@@ -50,17 +49,16 @@ int finish(const Status &status);
 int reportError(const std::string &message, int exitCode);
 
 /// Parses a whole number within limits; the error says them.
-bool parseWhole(const std::string &text, int64_t least, int64_t most, int64_t &value, std::string &error);
+Expected<int64_t> parseWhole(const std::string &text, int64_t least, int64_t most);
 
 template <typename Number>
 void CommandLine::addWhole(const std::string &names, const std::string &help, Number &target, int64_t least,
                            int64_t most) {
-  addValue(names, "N", help, [&target, least, most](const std::string &text, std::string &error) {
-    int64_t value = 0;
-    if (!parseWhole(text, least, most, value, error))
-      return false;
-    target = static_cast<Number>(value);
-    return true;
+  addValue(names, "N", help, [&target, least, most](const std::string &text) {
+    Expected<int64_t> value = parseWhole(text, least, most);
+    if (value)
+      target = static_cast<Number>(*value);
+    return value.getStatus();
   });
 }
 

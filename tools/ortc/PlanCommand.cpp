@@ -30,10 +30,8 @@ void addPlanCommand(CLI::App &app, Action &action) {
   line.addText("--dump-ir", "DIR", "writes the IR after every phase", options.dumpIr);
   line.addFlag("--quiet", "prints nothing but warnings", options.quiet);
   line.setAction(action, [state] {
-    std::string error;
-    if (!checkOptions(state->options, error))
-      return reportError(error, 2);
-    return finish(plan(state->options, state->planning));
+    Status status = checkOptions(state->options);
+    return finish(status.isOk() ? plan(state->options, state->planning) : status);
   });
 }
 

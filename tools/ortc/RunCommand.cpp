@@ -10,24 +10,21 @@
 
 namespace ortc::tool {
 
-static bool parseRate(const std::string &text, std::optional<double> &rate, std::string &error) {
+static Expected<double> parseRate(const std::string &text) {
   double value = 0;
   auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   bool isNumber = status == std::errc() && end == text.data() + text.size();
-  if (!isNumber || !(value >= 0 && value <= double(std::numeric_limits<float>::max()))) {
-    error = "'" + text + "' must be a number from 0 to 3.4e38";
-    return false;
-  }
-  rate = value;
-  return true;
+  if (!isNumber || !(value >= 0 && value <= double(std::numeric_limits<float>::max())))
+    return Status::refusal("'" + text + "' must be a number from 0 to 3.4e38");
+  return value;
 }
 
-static bool parseSeed(const std::string &text, std::optional<uint64_t> &seed, std::string &error) {
+static Expected<uint64_t> parseSeed(const std::string &text) {
   uint64_t value = 0;
   auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  error = "'" + text + "' must be a whole number from 0 to 18446744073709551615";
-  seed = value;
-  return status == std::errc() && end == text.data() + text.size();
+  if (status != std::errc() || end != text.data() + text.size())
+    return Status::refusal("'" + text + "' must be a whole number from 0 to 18446744073709551615");
+  return value;
 }
 
 void addRunCommand(CLI::App &app, Action &action) {
@@ -41,20 +38,15 @@ void addRunCommand(CLI::App &app, Action &action) {
                 options->steps, 0, INT64_MAX);
   line.addFlag("--no-shuffle", "takes the data in the order of the file", options->shuffle, false);
   line.addValue("--seed", "N", "of the shuffling; default: 0",
-                [options](const std::string &text, std::string &error) {
-                  return parseSeed(text, options->seed, error);
-                });
-  line.addValue(
-      "--lr", "X", "learning rate; default: the artifact's, or the checkpoint's",
-      [options](const std::string &text, std::string &error) { return parseRate(text, options->lr, error); });
+                [options](const std::string &text) { return parseSeed(text).moveTo(options->seed); });
+  line.addValue("--lr", "X", "learning rate; default: the artifact's, or the checkpoint's",
+                [options](const std::string &text) { return parseRate(text).moveTo(options->lr); });
   line.addValue("--lr-schedule", "SPEC", "constant, linear or cosine[:warmup=N,min=X,total=N]",
-                [options](const std::string &text, std::string &error) {
+                [options](const std::string &text) {
                   host::Schedule schedule;
                   Status status = host::Schedule::parse(text, schedule);
-                  status = status.isOk() ? schedule.check(text) : status;
-                  error = status.getMessage();
                   options->schedule = schedule;
-                  return status.isOk();
+                  return status.isOk() ? schedule.check(text) : status;
                 });
   line.addText("--eval-data", "FILE", "evaluates on this file after every epoch", options->evalData);
   line.addText("--metrics", "FILE.jsonl", "one JSON object a step", options->metrics);

@@ -8,37 +8,35 @@
 namespace ortc::tool {
 namespace {
 
+template <typename Value> using Parser = Expected<Value> (*)(std::string_view text);
+
 /// Lets a parser of the driver fill a field.
-template <typename Parser, typename Field> CommandLine::Handler fill(Parser parse, Field &field) {
-  return [parse, &field](const std::string &value, std::string &error) { return parse(value, field, error); };
+template <typename Value, typename Field> CommandLine::Handler fill(Parser<Value> parse, Field &field) {
+  return [parse, &field](const std::string &value) { return parse(value).moveTo(field); };
 }
 
-CommandLine::Handler addPattern(std::vector<NamePattern> &patterns) {
-  return [&patterns](const std::string &value, std::string &error) {
-    return NamePattern::read(value, patterns.emplace_back(), error);
-  };
+/// The same, for one more element of a list.
+template <typename Value> CommandLine::Handler append(Parser<Value> parse, std::vector<Value> &list) {
+  return [parse, &list](const std::string &value) { return parse(value).moveTo(list.emplace_back()); };
 }
 
-CommandLine::Handler fillLimit(std::optional<double> &limit) {
-  return [&limit](const std::string &value, std::string &error) {
-    double parsed = 0;
-    if (!parseNumber(value, parsed) || parsed <= 0) {
-      error = "'" + value + "' must be a number above 0";
-      return false;
-    }
-    limit = parsed;
-    return true;
-  };
+Expected<double> parseLimit(std::string_view text) {
+  double limit = 0;
+  if (!parseNumber(text, limit) || limit <= 0)
+    return Status::refusal(quote(text) + " must be a number above 0");
+  return limit;
 }
 
 } // namespace
 
 void addModelFlags(CommandLine &line, CompileOptions &options) {
-  line.addValue("--shape", "NAME=N|INPUT=AxBxC",
-                "binds symbolic dimensions (a comma between more), or a whole input; all must be bound",
-                fill(addShapes, options), true);
-  line.addValue("--binding", "NAME", "the --shape flags after it make another binding of the same parameters",
-                fill(addBinding, options), true);
+  line.addValue(
+      "--shape", "NAME=N|INPUT=AxBxC",
+      "binds symbolic dimensions (a comma between more), or a whole input; all must be bound",
+      [&options](const std::string &value) { return addShapes(value, options); }, true);
+  line.addValue(
+      "--binding", "NAME", "the --shape flags after it make another binding of the same parameters",
+      [&options](const std::string &value) { return addBinding(value, options); }, true);
   line.addValue("--loss", "SPEC", train::describeLosses(), fill(train::parseLoss, options.loss));
   line.addText("--loss-input", "NAME",
                "the value that feeds the loss; default: the only output, or the first of floats",
@@ -49,50 +47,42 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
   line.addValue(
       "--train", "REGEX|@FILE",
       "float initializers to train: whole names, or a file with a name a line; default: all that are weights",
-      addPattern(options.train), true);
+      append(NamePattern::read, options.train), true);
   line.addValue("--freeze", "REGEX|@FILE",
                 "float initializers not to train; wins over --train; default: none",
-                addPattern(options.freeze), true);
+                append(NamePattern::read, options.freeze), true);
   line.addValue(
       "--untie", "NAME",
       "every reader of this initializer gets its own, as before an exporter merged equal ones",
-      [&options](const std::string &value, std::string &error) {
-        error = "needs a name";
+      [&options](const std::string &value) {
         options.untie.push_back(value);
-        return !value.empty();
+        return value.empty() ? Status::refusal("needs a name") : Status();
       },
       true);
-  line.addValue(
-      "--tie", "COPY=ORIGINAL",
-      "an initializer that is a copy or the transpose of another becomes that one again",
-      [&options](const std::string &value, std::string &error) {
-        return parseTie(value, options.ties.emplace_back(), error);
-      },
-      true);
+  line.addValue("--tie", "COPY=ORIGINAL",
+                "an initializer that is a copy or the transpose of another becomes that one again",
+                append(parseTie, options.ties), true);
   line.addValue("--batch-norm", "MODE", "as-exported, train or frozen; default: as-exported",
                 fill(parseBatchNorm, options.batchNorm));
   line.addValue("--dropout", "MODE", "as-exported or train; default: as-exported",
                 fill(parseDropout, options.dropout));
-  line.addValue("--seed", "N", "of dropout and other random ops; default: 0",
-                [&options](const std::string &value, std::string &error) {
-                  error = "'" + value + "' must be a whole number from 0 to 18446744073709551615";
-                  return parseUnsigned(value, options.seed);
-                });
+  line.addValue(
+      "--seed", "N", "of dropout and other random ops; default: 0", [&options](const std::string &value) {
+        return parseUnsigned(value, options.seed)
+                   ? Status()
+                   : Status::refusal(quote(value) + " must be a whole number from 0 to 18446744073709551615");
+      });
 }
 
 void addTrainingFlags(CommandLine &line, CompileOptions &options) {
   line.addValue("--optimizer", "SPEC", train::describeOptimizers(),
                 fill(train::parseOptimizer, options.optimizer));
-  line.addValue(
-      "--group", "REGEX:lr_scale=1,weight_decay=0", "a parameter group; the first match wins",
-      [&options](const std::string &value, std::string &error) {
-        return parseGroup(value, options.groups.emplace_back(), error);
-      },
-      true);
+  line.addValue("--group", "REGEX:lr_scale=1,weight_decay=0", "a parameter group; the first match wins",
+                append(parseGroup, options.groups), true);
   line.addValue("--clip-norm", "X", "limits the norm of all gradients together; default: no limit",
-                fillLimit(options.clipNorm));
+                fill(parseLimit, options.clipNorm));
   line.addValue("--clip-value", "X", "limits every element of a gradient; default: no limit",
-                fillLimit(options.clipValue));
+                fill(parseLimit, options.clipValue));
   line.addWhole("--accumulate", "gradient steps before an update, which takes their mean; default: 1",
                 options.accumulate, 1, 1 << 20);
   line.addFlag("--gradients", "adds the entry that leaves gradients readable", options.gradients);
@@ -110,10 +100,7 @@ void addTargetFlags(CommandLine &line, CompileOptions &options, bool &isFirstTar
       "host (three levels of x86-64: runs everywhere), native (this machine only, compiles in a third of the "
       "time), or a level "
       "such as x86-64-v3; repeatable; default: host",
-      [&](const std::string &value, std::string &error) {
-        return addTarget(value, options, isFirstTarget, error);
-      },
-      true);
+      [&](const std::string &value) { return addTarget(value, options, isFirstTarget); }, true);
   line.addValue("--numerics", "MODE", "fast, or portable: the same bits on every target; default: fast",
                 fill(parseNumerics, options.numerics));
   line.addValue("--precision", "TYPE",
@@ -156,10 +143,8 @@ void addTrainCommand(CLI::App &app, Action &action) {
                   "adamw:lr=3e-3 --target native\n"
                   "  ortc run model --data train.npz --epochs 10 --save trained.safetensors");
   line.setAction(action, [state] {
-    std::string error;
-    if (!checkOptions(state->options, error))
-      return reportError(error, 2);
-    return finish(train(state->options, state->tuning));
+    Status status = checkOptions(state->options);
+    return finish(status.isOk() ? train(state->options, state->tuning) : status);
   });
 }
 

@@ -21,18 +21,16 @@ public:
 
   Status survey(ModuleOp module, const CodeOptions &options, bool compiles) override {
     made.clear();
-    std::string why;
-    return annotateKernels(module, target, options, compiles, made, why) ? Status() : Status::failure(why);
+    return annotateKernels(module, target, options, compiles, made);
   }
 
   Expected<std::unique_ptr<backends::TargetCode>>
   link(ModuleOp module, const kernels::ProgramKernels &kernels, const CodeOptions &options) override {
-    auto code = std::make_unique<ProgramCode>();
-    std::string why;
-    if (!compileKernels(module, kernels, target, options, made, *code, why))
-      return Status::failure(why);
+    auto code = compileKernels(module, kernels, target, options, made);
     made.clear();
-    return std::unique_ptr<backends::TargetCode>(std::move(code));
+    if (!code)
+      return code.getStatus();
+    return std::unique_ptr<backends::TargetCode>(std::make_unique<ProgramCode>(std::move(*code)));
   }
 
   backends::KernelEstimates estimate(const std::vector<KernelWork> &works, bool isDouble) const override {
@@ -52,16 +50,18 @@ public:
   Expected<std::unique_ptr<backends::TargetCode>>
   compileVariants(ModuleOp module, const std::vector<backends::KernelVariant> &variants,
                   const CodeOptions &options) const override {
-    auto code = std::make_unique<ProgramCode>();
-    std::string why;
-    if (!cpu::compileVariants(module, variants, target, options, *code, why))
-      return Status::failure(why);
-    return std::unique_ptr<backends::TargetCode>(std::move(code));
+    auto code = cpu::compileVariants(module, variants, target, options);
+    if (!code)
+      return code.getStatus();
+    auto loaded = loadVariants(std::move(*code));
+    if (!loaded)
+      return loaded.getStatus();
+    return std::unique_ptr<backends::TargetCode>(std::move(*loaded));
   }
 
   Expected<std::vector<double>> timeInTurns(plan::StepOp step, const backends::TargetCode &variants,
                                             const std::vector<size_t> &numbers) const override {
-    return timeVariants(step, static_cast<const ProgramCode &>(variants), numbers);
+    return timeVariants(step, static_cast<const LoadedVariants &>(variants), numbers);
   }
 
 private:

@@ -26,32 +26,32 @@ struct Flags {
 
 Flags readFlags(const std::string &path) {
   Flags flags;
-  std::string error, line;
+  std::string line;
   std::ifstream file(path);
   bool any = false;
   CompileOptions shapes;
   for (; std::getline(file, line); any = true) {
     std::string value = line.substr(line.find(' ') + 1);
-    NamePattern pattern;
+    Status status;
     if (line.rfind("--loss ", 0) == 0) {
-      EXPECT_TRUE(train::parseLoss(value, flags.loss, error)) << error;
+      status = train::parseLoss(value).moveTo(flags.loss);
     } else if (line.rfind("--loss-input ", 0) == 0) {
       flags.options.lossOutputs = {value};
     } else if (line.rfind("--batch-norm ", 0) == 0) {
-      EXPECT_TRUE(parseBatchNorm(value, flags.options.batchNorm, error)) << error;
+      status = parseBatchNorm(value).moveTo(flags.options.batchNorm);
     } else if (line.rfind("--train ", 0) == 0 || line.rfind("--freeze ", 0) == 0) {
-      EXPECT_TRUE(NamePattern::parse(value, pattern, error)) << error;
-      (line[2] == 't' ? flags.options.train : flags.options.freeze).push_back(pattern);
+      auto &patterns = line[2] == 't' ? flags.options.train : flags.options.freeze;
+      status = NamePattern::parse(value).moveTo(patterns.emplace_back());
     }
+    EXPECT_TRUE(status.isOk()) << status.getMessage();
   }
   if (any) {
     if (flags.loss.source == LossSource::Output)
       flags.options.lossOutputs = {flags.loss.output};
     return flags;
   }
-  NamePattern weights;
-  EXPECT_TRUE(train::parseLoss("mse", flags.loss, error) && NamePattern::parse("p[0-9]+", weights, error));
-  flags.options.train.push_back(weights);
+  EXPECT_TRUE(train::parseLoss("mse").moveTo(flags.loss).isOk());
+  EXPECT_TRUE(NamePattern::parse("p[0-9]+").moveTo(flags.options.train.emplace_back()).isOk());
   return flags;
 }
 

@@ -506,9 +506,7 @@ TEST_P(RefusalTest, SaysWhy) {
   ASSERT_TRUE(source) << graphOf(GetParam());
   OwningOpRef<ModuleOp> target = ModuleOp::create(UnknownLoc::get(&context));
   LegalizeOptions options;
-  options.freeze.emplace_back();
-  std::string error;
-  ASSERT_TRUE(NamePattern::parse(".*", options.freeze.back(), error)) << error;
+  ASSERT_TRUE(NamePattern::parse(".*").moveTo(options.freeze.emplace_back()).isOk());
   for (Mode mode : {Mode::train, Mode::eval}) {
     options.mode = mode;
     LegalizeReport report;

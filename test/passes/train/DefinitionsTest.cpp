@@ -15,15 +15,15 @@ using namespace ortc::train;
 
 static LossSpec loss(const char *text) {
   LossSpec spec;
-  std::string error;
-  EXPECT_TRUE(parseLoss(text, spec, error)) << error;
+  Status status = parseLoss(text).moveTo(spec);
+  EXPECT_TRUE(status.isOk()) << status.getMessage();
   return spec;
 }
 
 static Settings optimizer(const char *text) {
   OptimizerSpec spec;
-  std::string error;
-  EXPECT_TRUE(parseOptimizer(text, spec, error)) << error;
+  Status status = parseOptimizer(text).moveTo(spec);
+  EXPECT_TRUE(status.isOk()) << status.getMessage();
   return settingsOf(spec);
 }
 
@@ -45,12 +45,7 @@ TEST(LossSpecTest, ParsesNamesAndOptions) {
 }
 
 TEST(LossSpecTest, RefusesWithReason) {
-  auto refuse = [](const char *text) {
-    LossSpec loss;
-    std::string error;
-    EXPECT_FALSE(parseLoss(text, loss, error)) << text;
-    return error;
-  };
+  auto refuse = [](const char *text) { return parseLoss(text).getStatus().getMessage(); };
   EXPECT_EQ(refuse("hinge"), "there is no loss 'hinge'; there are cross_entropy, nll, mse, l1, smooth_l1, "
                              "bce_with_logits, kl_div, output:NAME and none");
   EXPECT_EQ(refuse("mse:beta=1"), "loss 'mse' has no option 'beta'; it takes none");
@@ -103,12 +98,7 @@ TEST(OptimizerSpecTest, ParsesOptions) {
 }
 
 TEST(OptimizerSpecTest, RefusesWithReason) {
-  auto refuse = [](const char *text) {
-    OptimizerSpec spec;
-    std::string error;
-    EXPECT_FALSE(parseOptimizer(text, spec, error)) << text;
-    return error;
-  };
+  auto refuse = [](const char *text) { return parseOptimizer(text).getStatus().getMessage(); };
   EXPECT_EQ(refuse("nosuch"), "there is no optimizer 'nosuch'; there are sgd, adam, adamw and rmsprop");
   EXPECT_EQ(refuse("sgd:lr=-1"), "optimizer 'sgd': lr is '-1' but must be a number from 0 to 3.4e38");
   EXPECT_EQ(refuse("sgd:lr=1e39"), "optimizer 'sgd': lr is '1e39' but must be a number from 0 to 3.4e38");

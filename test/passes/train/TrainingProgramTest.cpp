@@ -86,9 +86,8 @@ TEST_F(TrainingProgramTest, LossesAgreeWithTheirDefinitions) {
   for (func::FuncOp reference : loadCases("losses")) {
     SCOPED_TRACE(reference.getName().str());
     LossSpec spec;
-    std::string error;
-    ASSERT_TRUE(parseLoss(reference->getAttrOfType<StringAttr>("test.loss").getValue(), spec, error))
-        << error;
+    Status status = parseLoss(reference->getAttrOfType<StringAttr>("test.loss").getValue()).moveTo(spec);
+    ASSERT_TRUE(status.isOk()) << status.getMessage();
     func::FuncOp function = func::FuncOp::create(reference.getLoc(), "loss", reference.getFunctionType());
     Block &block = *function.addEntryBlock();
     nn::TensorBuilder builder(reference.getLoc(), &context);
@@ -175,14 +174,15 @@ TEST_F(TrainingProgramTest, OptimizersAgreeWithTheirDefinitions) {
                        StringAttr());
     }
     UpdateOptions options;
-    std::string error;
-    ASSERT_TRUE(parseOptimizer(reference->getAttrOfType<StringAttr>("test.optimizer").getValue(),
-                               options.optimizer, error))
-        << error;
+    Status status = parseOptimizer(reference->getAttrOfType<StringAttr>("test.optimizer").getValue())
+                        .moveTo(options.optimizer);
+    ASSERT_TRUE(status.isOk()) << status.getMessage();
     SmallVector<StringRef> groups;
     reference->getAttrOfType<StringAttr>("test.groups").getValue().split(groups, ';', -1, false);
-    for (StringRef group : groups)
-      ASSERT_TRUE(parseGroup(group, options.groups.emplace_back(), error)) << error;
+    for (StringRef group : groups) {
+      status = parseGroup(group).moveTo(options.groups.emplace_back());
+      ASSERT_TRUE(status.isOk()) << status.getMessage();
+    }
     if (auto limit = reference->getAttrOfType<FloatAttr>("test.clip_norm"))
       options.clipNorm = limit.getValueAsDouble();
     if (auto limit = reference->getAttrOfType<FloatAttr>("test.clip_value"))
@@ -254,8 +254,7 @@ TEST_F(TrainingProgramTest, GradientsThenUpdateGiveTheBitsOfTrain) {
   ASSERT_TRUE(module);
   LossSpec loss;
   UpdateOptions options;
-  std::string error;
-  ASSERT_TRUE(parseOptimizer("adamw:lr=0.01", options.optimizer, error));
+  ASSERT_TRUE(parseOptimizer("adamw:lr=0.01").moveTo(options.optimizer).isOk());
   options.clipNorm = 1;
   ASSERT_TRUE(succeeded(buildLoss(*module, loss, "")));
   ASSERT_TRUE(succeeded(differentiateLoss(*module)));

@@ -190,17 +190,23 @@ Expected<std::vector<double>> measureKernels(ModuleOp module, const kernels::Pro
   return times;
 }
 
-Expected<std::vector<double>> timeVariants(plan::StepOp step, const ProgramCode &code,
-                                           const std::vector<size_t> &numbers) {
-  auto blob = LoadedBlob::load(code.blob);
+Expected<std::unique_ptr<LoadedVariants>> loadVariants(ProgramCode code) {
+  auto blob = LoadedBlob::load(std::move(code.blob));
   if (!blob)
     return Status::failure(llvm::toString(blob.takeError()));
+  auto variants = std::make_unique<LoadedVariants>(std::move(*blob));
+  variants->kernels = std::move(code.kernels);
+  return variants;
+}
+
+Expected<std::vector<double>> timeVariants(plan::StepOp step, const LoadedVariants &variants,
+                                           const std::vector<size_t> &numbers) {
   int64_t workspace = 0;
   std::vector<KernelTrial::Code> codes;
   for (size_t number : numbers) {
-    const KernelInfo &info = code.kernels[number];
+    const KernelInfo &info = variants.kernels[number];
     workspace = std::max(workspace, info.workspaceBytesPerWorker);
-    codes.push_back({blob->kernel(info.name), info.chunks});
+    codes.push_back({variants.blob.kernel(info.name), info.chunks});
   }
   KernelTrial trial(step, workspace);
   if (!trial.isReady())

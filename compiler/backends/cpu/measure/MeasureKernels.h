@@ -6,6 +6,7 @@
 #include "compiler/backends/cpu/object/BlobLoader.h"
 #include "compiler/backends/cpu/program/KernelCompiler.h"
 
+#include <memory>
 #include <vector>
 
 namespace ortc::cpu {
@@ -50,8 +51,15 @@ private:
 Expected<std::vector<double>> measureKernels(mlir::ModuleOp module, const kernels::ProgramKernels &kernels,
                                              const ProgramCode &code);
 
-/// Seconds of the kernels of `code` with these numbers, variants of the one that `step` calls (KernelTrial).
-Expected<std::vector<double>> timeVariants(plan::StepOp step, const ProgramCode &code,
+/// Variants of kernels that can be called.
+struct LoadedVariants : backends::TargetCode {
+  explicit LoadedVariants(LoadedBlob blob) : blob(std::move(blob)) {}
+  LoadedBlob blob;
+};
+Expected<std::unique_ptr<LoadedVariants>> loadVariants(ProgramCode code);
+
+/// Seconds of the variants with these numbers, all of the kernel that `step` calls (KernelTrial).
+Expected<std::vector<double>> timeVariants(plan::StepOp step, const LoadedVariants &variants,
                                            const std::vector<size_t> &numbers);
 
 } // namespace ortc::cpu

@@ -122,9 +122,9 @@ static bool isCheck(Operation *kernel) {
   return kernel->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue() == plan::KernelKind::check;
 }
 
-static bool emitSteps(ModuleOp module, const SymbolTable &symbols, const kernels::ProgramKernels &kernels,
-                      const Target &target, ProgramCode &code, std::vector<Object> &objects,
-                      std::string &error) {
+/// Adds the step functions, and links all.
+static Status emitSteps(ModuleOp module, const SymbolTable &symbols, const kernels::ProgramKernels &kernels,
+                        const Target &target, ProgramCode &code, std::vector<Object> &objects) {
   llvm::StringMap<StepKernel> steps;
   for (auto [i, name] : llvm::enumerate(kernels.names)) {
     const KernelInfo &info = code.kernels[i];
@@ -145,21 +145,17 @@ static bool emitSteps(ModuleOp module, const SymbolTable &symbols, const kernels
         {artifact::findEntryRole(program.getRole()), static_cast<uint32_t>(program.getBinding()), 0, symbol});
   }
   auto object = emitObject(*stepModule, target);
-  if (!object) {
-    error = llvm::toString(object.takeError());
-    return false;
-  }
+  if (!object)
+    return Status::failure(llvm::toString(object.takeError()));
   objects.push_back(std::move(*object));
   auto blob = linkBlob(objects, entries);
-  if (!blob) {
-    error = llvm::toString(blob.takeError());
-    return false;
-  }
+  if (!blob)
+    return Status::failure(llvm::toString(blob.takeError()));
   code.blob = std::move(*blob);
   code.section = makeSection(target, code.blob);
   for (auto [entry, pointers] : llvm::zip_equal(entries, pointerCalls))
     code.stack.push_back(findStack(code.blob.frames, pointers, entry.symbol));
-  return true;
+  return {};
 }
 
 static std::string printKernel(const SymbolTable &symbols, StringRef name) {
@@ -180,10 +176,9 @@ static std::vector<Job> makeJobs(const SymbolTable &symbols, const std::vector<s
   return jobs;
 }
 
-/// Runs all jobs and moves their objects out; false with the first error.
-static bool runJobs(std::vector<Job> &jobs, const Target &target, const GeneratorOptions &options,
-                    unsigned threads, std::vector<KernelInfo> &infos, std::vector<Object> &objects,
-                    std::string &error) {
+/// Runs all jobs; fails with the first error.
+static Status runJobs(std::vector<Job> &jobs, const Target &target, const GeneratorOptions &options,
+                      unsigned threads) {
   std::atomic<size_t> next = 0;
   auto work = [&] {
     Worker worker(target, options);
@@ -199,15 +194,10 @@ static bool runJobs(std::vector<Job> &jobs, const Target &target, const Generato
   work();
   for (std::thread &thread : pool)
     thread.join();
-  for (Job &job : jobs) {
-    if (!job.error.empty()) {
-      error = job.error;
-      return false;
-    }
-    infos.push_back(std::move(job.info));
-    objects.push_back(std::move(job.object));
-  }
-  return true;
+  for (const Job &job : jobs)
+    if (!job.error.empty())
+      return Status::failure(job.error);
+  return {};
 }
 
 /// The names that index checks use, numbered.
@@ -221,69 +211,65 @@ static GeneratorOptions makeGeneratorOptions(const CodeOptions &options,
 }
 
 /// Runs the jobs of `names`, and adds what comes of them.
-static bool makeAll(std::vector<Job> &jobs, const std::vector<std::string> &names, const Target &target,
-                    const GeneratorOptions &generator, unsigned threads, MadeKernels &made,
-                    std::string &error) {
-  std::vector<KernelInfo> infos;
-  std::vector<Object> objects;
-  if (!runJobs(jobs, target, generator, threads, infos, objects, error))
-    return false;
-  for (size_t i = 0; i < names.size(); ++i) {
-    MadeKernel &kernel = made[names[i]];
-    kernel.info = std::move(infos[i]);
-    if (!jobs[i].isSurvey)
-      kernel.object = std::move(objects[i]);
+static Status makeAll(std::vector<Job> &jobs, const std::vector<std::string> &names, const Target &target,
+                      const GeneratorOptions &generator, unsigned threads, MadeKernels &made) {
+  ORTC_TRY(runJobs(jobs, target, generator, threads));
+  for (auto [job, name] : llvm::zip_equal(jobs, names)) {
+    MadeKernel &kernel = made[name];
+    kernel.info = std::move(job.info);
+    if (!job.isSurvey)
+      kernel.object = std::move(job.object);
   }
-  return true;
+  return {};
 }
 
-bool makeKernels(ModuleOp module, const std::vector<std::string> &names, const Target &target,
-                 const CodeOptions &options, bool compiles, MadeKernels &made, std::string &error) {
+Status makeKernels(ModuleOp module, const std::vector<std::string> &names, const Target &target,
+                   const CodeOptions &options, bool compiles, MadeKernels &made) {
   SymbolTable symbols(module);
   std::vector<Job> jobs = makeJobs(symbols, names, options);
   for (auto [job, name] : llvm::zip_equal(jobs, names))
     job.isSurvey = !compiles || isCheck(symbols.lookup(name));
-  return makeAll(jobs, names, target, makeGeneratorOptions(options, /*checkNames=*/{}), options.threads, made,
-                 error);
+  return makeAll(jobs, names, target, makeGeneratorOptions(options, /*checkNames=*/{}), options.threads,
+                 made);
 }
 
 /// Whether the scratch of every kernel has the room that was planned for it.
-static bool checkScratch(const SymbolTable &symbols, const kernels::ProgramKernels &kernels,
-                         ArrayRef<KernelInfo> infos, const Target &target, std::string &error) {
+static Status checkScratch(const SymbolTable &symbols, const kernels::ProgramKernels &kernels,
+                           ArrayRef<KernelInfo> infos, const Target &target) {
   for (auto [name, info] : llvm::zip_equal(kernels.names, infos)) {
     int64_t bytes = scratchBytes(info, target), planned = plan::scratchOf(symbols.lookup(name));
-    if (bytes <= planned)
-      continue;
-    error = "kernel " + name + " needs " + std::to_string(bytes) + " bytes of scratch, and the plan has " +
-            std::to_string(planned) + "; please report this with the model";
-    return false;
+    if (bytes > planned)
+      return Status::failure("kernel " + name + " needs " + std::to_string(bytes) +
+                             " bytes of scratch, and the plan has " + std::to_string(planned) +
+                             "; please report this with the model");
   }
-  return true;
+  return {};
 }
 
-bool compileKernels(ModuleOp module, const kernels::ProgramKernels &kernels, const Target &target,
-                    const CodeOptions &options, MadeKernels &made, ProgramCode &code, std::string &error) {
+Expected<ProgramCode> compileKernels(ModuleOp module, const kernels::ProgramKernels &kernels,
+                                     const Target &target, const CodeOptions &options, MadeKernels &made) {
   std::vector<std::string> missing;
   for (const std::string &name : kernels.names)
     if (!made[name].object)
       missing.push_back(name);
   SymbolTable symbols(module);
   std::vector<Job> jobs = makeJobs(symbols, missing, options);
-  if (!makeAll(jobs, missing, target, makeGeneratorOptions(options, kernels.checkNames), options.threads,
-               made, error))
-    return false;
+  ORTC_TRY(makeAll(jobs, missing, target, makeGeneratorOptions(options, kernels.checkNames), options.threads,
+                   made));
+  ProgramCode code;
   std::vector<Object> objects;
   for (const std::string &name : kernels.names) {
     code.kernels.push_back(made[name].info);
     objects.push_back(std::move(*made[name].object));
     made[name].object.reset();
   }
-  return checkScratch(symbols, kernels, code.kernels, target, error) &&
-         emitSteps(module, symbols, kernels, target, code, objects, error);
+  ORTC_TRY(checkScratch(symbols, kernels, code.kernels, target));
+  ORTC_TRY(emitSteps(module, symbols, kernels, target, code, objects));
+  return code;
 }
 
-bool compileVariants(ModuleOp module, const std::vector<KernelVariant> &variants, const Target &target,
-                     const CodeOptions &options, ProgramCode &code, std::string &error) {
+Expected<ProgramCode> compileVariants(ModuleOp module, const std::vector<KernelVariant> &variants,
+                                      const Target &target, const CodeOptions &options) {
   GeneratorOptions generator;
   generator.numerics = options.numerics;
   SymbolTable symbols(module);
@@ -293,16 +279,18 @@ bool compileVariants(ModuleOp module, const std::vector<KernelVariant> &variants
     job.name = variant.name;
     job.choices = &variant.choices;
   }
+  ORTC_TRY(runJobs(jobs, target, generator, options.threads));
+  ProgramCode code;
   std::vector<Object> objects;
-  if (!runJobs(jobs, target, generator, options.threads, code.kernels, objects, error))
-    return false;
-  auto linked = linkBlob(objects);
-  if (!linked) {
-    error = llvm::toString(linked.takeError());
-    return false;
+  for (Job &job : jobs) {
+    code.kernels.push_back(std::move(job.info));
+    objects.push_back(std::move(job.object));
   }
+  auto linked = linkBlob(objects);
+  if (!linked)
+    return Status::failure(llvm::toString(linked.takeError()));
   code.blob = std::move(*linked);
-  return true;
+  return code;
 }
 
 } // namespace ortc::cpu

@@ -37,19 +37,19 @@ struct MadeKernel {
 using MadeKernels = std::map<std::string, MadeKernel>; ///< by name
 
 /// Compiles every kernel that `made` has no object of, each in a module of its own, then the step functions, and links
-/// them. Takes the objects of `made`. The same bytes whatever the number of threads. `error` says what failed:
-/// kernels must keep to the scratch that their functions say (annotateKernels).
-bool compileKernels(mlir::ModuleOp module, const kernels::ProgramKernels &kernels, const Target &target,
-                    const CodeOptions &options, MadeKernels &made, ProgramCode &code, std::string &error);
+/// them. Takes the objects of `made`. The same bytes whatever the number of threads. Fails where a kernel does not keep
+/// to the scratch that its function says (annotateKernels).
+Expected<ProgramCode> compileKernels(mlir::ModuleOp module, const kernels::ProgramKernels &kernels,
+                                     const Target &target, const CodeOptions &options, MadeKernels &made);
 
 /// Generates kernels, for what is known of them then: their counts and their workspaces. Compiles them in one go where
 /// `compiles`, but for checks of indices, whose code has numbers that only the placed program gives.
-bool makeKernels(mlir::ModuleOp module, const std::vector<std::string> &names, const Target &target,
-                 const CodeOptions &options, bool compiles, MadeKernels &made, std::string &error);
+Status makeKernels(mlir::ModuleOp module, const std::vector<std::string> &names, const Target &target,
+                   const CodeOptions &options, bool compiles, MadeKernels &made);
 
-/// Generates, compiles and links variants of kernels, without any step function. The kernels of `code` are in their
+/// Generates, compiles and links variants of kernels, without any step function. The kernels of the code are in their
 /// order.
-bool compileVariants(mlir::ModuleOp module, const std::vector<KernelVariant> &variants, const Target &target,
-                     const CodeOptions &options, ProgramCode &code, std::string &error);
+Expected<ProgramCode> compileVariants(mlir::ModuleOp module, const std::vector<KernelVariant> &variants,
+                                      const Target &target, const CodeOptions &options);
 
 } // namespace ortc::cpu

@@ -13,8 +13,8 @@ static bool usesDoubles(func::FuncOp function) {
   return llvm::any_of(function.getResultTypes(), isDouble);
 }
 
-bool annotateKernels(ModuleOp module, const Target &target, const CodeOptions &options, bool compiles,
-                     MadeKernels &made, std::string &error) {
+Status annotateKernels(ModuleOp module, const Target &target, const CodeOptions &options, bool compiles,
+                       MadeKernels &made) {
   std::vector<func::FuncOp> functions;
   std::vector<std::string> names;
   for (auto function : module.getOps<func::FuncOp>())
@@ -22,8 +22,7 @@ bool annotateKernels(ModuleOp module, const Target &target, const CodeOptions &o
       functions.push_back(function);
       names.push_back(function.getSymName().str());
     }
-  if (!makeKernels(module, names, target, options, compiles, made, error))
-    return false;
+  ORTC_TRY(makeKernels(module, names, target, options, compiles, made));
   Builder builder(module.getContext());
   CostModel model = getCostTable(target.machine);
   for (auto [function, name] : llvm::zip_equal(functions, names)) {
@@ -33,7 +32,7 @@ bool annotateKernels(ModuleOp module, const Target &target, const CodeOptions &o
     int64_t bytes = std::max(scratchBytes(info, target), plan::scratchOf(function));
     function->setAttr(plan::kScratch, builder.getI64IntegerAttr(bytes));
   }
-  return true;
+  return {};
 }
 
 } // namespace ortc::cpu

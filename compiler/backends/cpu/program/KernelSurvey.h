@@ -10,7 +10,7 @@ namespace ortc::cpu {
 /// Makes every outlined kernel of `module` for `target` (makeKernels), and notes on its function the time that a call
 /// is estimated to take (`plan.time`: by the table of the cost model, so that it is the same on every
 /// machine) and the scratch that it needs (`plan.scratch`), the most of all targets seen so far.
-bool annotateKernels(mlir::ModuleOp module, const Target &target, const CodeOptions &options, bool compiles,
-                     MadeKernels &made, std::string &error);
+Status annotateKernels(mlir::ModuleOp module, const Target &target, const CodeOptions &options, bool compiles,
+                       MadeKernels &made);
 
 } // namespace ortc::cpu

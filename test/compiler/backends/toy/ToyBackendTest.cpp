@@ -29,8 +29,7 @@ protected:
     options.model = std::string(ORTC_TEST_DATA) + "/zoo/mlp-digits/model.onnx";
     options.targets = std::move(targets);
     options.gradients = true;
-    std::string error;
-    EXPECT_TRUE(addShapes("batch=" + std::to_string(kBatch), options, error)) << error;
+    EXPECT_TRUE(addShapes("batch=" + std::to_string(kBatch), options).isOk());
     return options;
   }
   driver::Compiled compileFor(std::vector<std::string> targets, const std::string &phase = "") {
@@ -91,9 +90,8 @@ TEST_F(ToyBackendTest, AFamilyHasItsOwnKernelsAndItsOwnEntries) {
   EXPECT_EQ(toy.codes[0]->kernels.size(), toy.kernels.names.size());
   EXPECT_EQ(toy.kernels.first, cpus.kernels.names.size());
 
-  std::string error;
-  std::optional<artifact::ArtifactFile> read = artifact::readArtifact(both.file, error);
-  ASSERT_TRUE(read) << error;
+  Expected<artifact::ArtifactFile> read = artifact::readArtifact(both.file);
+  ASSERT_TRUE(read) << read.getStatus().getMessage();
   const artifact::Artifact &artifact = read->artifact;
   EXPECT_EQ(artifact.kernelNames.size(), cpus.kernels.names.size() + toy.kernels.names.size());
   EXPECT_EQ(artifact.checkNames, std::vector<std::string>{"label"}) << "the same name, once";

@@ -48,9 +48,9 @@ protected:
     return target;
   }
   void annotate(const cpu::Target &target) {
-    std::string error;
     cpu::MadeKernels made;
-    ASSERT_TRUE(cpu::annotateKernels(*module, target, {}, /*compiles=*/false, made, error)) << error;
+    Status status = cpu::annotateKernels(*module, target, {}, /*compiles=*/false, made);
+    ASSERT_TRUE(status.isOk()) << status.getMessage();
   }
   int64_t scratchOf(StringRef kernel) {
     auto bytes = module->lookupSymbol(kernel)->getAttrOfType<IntegerAttr>(plan::kScratch);
@@ -95,17 +95,16 @@ TEST_F(KernelSurveyTest, TheTargetThatNeedsMostCounts) {
 TEST_F(KernelSurveyTest, WhatTheSurveyCompiledIsTheCode) {
   auto makeCode = [&](bool compiles) {
     cpu::MadeKernels made;
-    std::string error;
-    EXPECT_TRUE(cpu::annotateKernels(*module, targetOf("x86-64-v3", 2), {}, compiles, made, error)) << error;
+    Status status = cpu::annotateKernels(*module, targetOf("x86-64-v3", 2), {}, compiles, made);
+    EXPECT_TRUE(status.isOk()) << status.getMessage();
     EXPECT_EQ(made["large"].object.has_value(), compiles);
     EXPECT_FALSE(made["check"].object) << "its code has a number that only the placed program gives";
     kernels::ProgramKernels kernels;
     kernels.names = {"small", "check", "large"};
     kernels.checkNames = {"other", "label"};
-    cpu::ProgramCode code;
-    EXPECT_TRUE(cpu::compileKernels(*module, kernels, targetOf("x86-64-v3", 2), {}, made, code, error))
-        << error;
-    return code.blob.bytes;
+    auto code = cpu::compileKernels(*module, kernels, targetOf("x86-64-v3", 2), {}, made);
+    EXPECT_TRUE(bool(code)) << code.getStatus().getMessage();
+    return code ? code->blob.bytes : artifact::Bytes();
   };
   EXPECT_EQ(makeCode(true), makeCode(false));
 }
@@ -121,11 +120,11 @@ TEST_F(KernelSurveyTest, CodeThatNeedsMoreThanWasPlannedIsRefused) {
   )",
                                              &context);
   ASSERT_TRUE(program);
-  cpu::ProgramCode code;
-  std::string error;
   cpu::MadeKernels made;
-  EXPECT_FALSE(cpu::compileKernels(*program, kernels::findKernels(*program), targetOf("x86-64-v3", 2), {},
-                                   made, code, error));
+  auto code =
+      cpu::compileKernels(*program, kernels::findKernels(*program), targetOf("x86-64-v3", 2), {}, made);
+  ASSERT_FALSE(code);
+  const std::string &error = code.getStatus().getMessage();
   EXPECT_TRUE(error.starts_with("kernel small needs ") &&
               error.ends_with(" bytes of scratch, and the plan has 0; please report this with the model"))
       << error;
