@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/batch_table.h"
 
-#include <nlohmann/json.hpp>
+#include "host/json.h"
 
 namespace ortc::host {
 
 BatchTable BatchTable::parse(const std::string &manifest) {
   using Json = nlohmann::json;
   BatchTable table;
-  Json parsed = Json::parse(manifest, nullptr, /*allow_exceptions=*/false);
+  Json parsed = parseJson<Json>(manifest);
   auto list = [](const Json &from, const char *key) {
     return from.is_object() && from.contains(key) && from[key].is_array() ? from[key] : Json::array();
   };

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/kernel_table.h"
 
-#include <nlohmann/json.hpp>
+#include "host/json.h"
 
 namespace ortc::host {
 
@@ -44,7 +44,7 @@ static std::string describePlace(const Json &item) {
 
 KernelTable parseKernelTable(const std::string &manifest) {
   KernelTable table;
-  Json parsed = Json::parse(manifest, nullptr, /*allow_exceptions=*/false);
+  Json parsed = parseJson<Json>(manifest);
   if (!parsed.is_object() || !parsed.contains("kernels") || !parsed["kernels"].is_array())
     return table;
   for (const Json &item : parsed["kernels"]) {

@@ -3,16 +3,16 @@
 #include "host/loss_info.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "host/data/convert.h"
+#include "host/json.h"
 
 namespace ortc::host {
 
 Status parseLossInfo(const std::string &manifest, const std::string &where, LossInfo &loss) {
   using Json = nlohmann::json;
   auto bad = [&](const std::string &what) { return Status::failure(where + ": the manifest " + what); };
-  Json parsed = Json::parse(manifest, nullptr, /*allow_exceptions=*/false);
+  Json parsed = parseJson<Json>(manifest);
   if (!parsed.is_object())
     return bad("is no JSON object; compile the artifact again");
   if (!parsed.contains("loss") || !parsed["loss"].is_object() || !parsed["loss"].contains("kind") ||

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <numbers>
+#include <set>
 #include <string_view>
 
 #include "host/text.h"
@@ -16,6 +17,7 @@ Status Schedule::parse(const std::string &text, Schedule &schedule) {
     return Status::refusal("learning-rate schedule '" + text + "': " + what);
   };
   Schedule parsed;
+  std::set<std::string_view> given;
   std::string_view rest = text;
   size_t colon = rest.find(':');
   std::string_view word = rest.substr(0, colon);
@@ -32,6 +34,8 @@ Status Schedule::parse(const std::string &text, Schedule &schedule) {
     size_t equals = item.find('=');
     std::string_view key = item.substr(0, equals);
     std::string_view value = equals == std::string_view::npos ? std::string_view() : item.substr(equals + 1);
+    if (!given.emplace(key).second)
+      return bad(std::string(key) + " is given twice");
     if (key == "warmup" || key == "total") {
       int64_t steps = 0;
       auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), steps);

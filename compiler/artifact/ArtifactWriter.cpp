@@ -162,7 +162,9 @@ Status Writer::checkNames() {
                              "' contains a zero byte");
     if (tensor.role != ORTC_ROLE_GRADIENT && tensor.role != ORTC_ROLE_LOSS &&
         !names.insert(tensor.name).second)
-      return Status::refusal("two tensors are called '" + tensor.name + "'");
+      return Status::refusal(
+          "two tensors are called '" + tensor.name +
+          "'; if the model has one of them, the loss or the optimizer adds the other: rename it there");
   }
   return Status();
 }

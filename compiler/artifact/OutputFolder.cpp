@@ -69,6 +69,13 @@ Status OutputFolder::check() const {
         ": it is replaced whole, so only files of an artifact may be in it; move the others or name "
         "another folder");
   }
+  for (const char *name : {kModel, kManifest}) {
+    fs::file_type type = fs::symlink_status(place + "/" + name, code).type();
+    if (type != fs::file_type::not_found && type != fs::file_type::none && type != fs::file_type::regular &&
+        type != fs::file_type::symlink)
+      return Status::refusal("output folder '" + target + "' holds '" + name +
+                             "', which is no regular file; remove it or name another folder");
+  }
   if (isThere)
     return access(place.c_str(), W_OK | X_OK) == 0
                ? Status()

@@ -10,12 +10,12 @@
 #include "dialects/train/TrainDialect.h"
 #include "host/artifact_path.h"
 #include "host/gradient_check.h"
+#include "host/json.h"
 #include "host/report.h"
 #include "host/text.h"
 #include "passes/train/Losses.h"
 
 #include "llvm/Support/MathExtras.h"
-#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <tuple>
@@ -348,8 +348,7 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
   uint64_t bytes = 0;
   if (ortc_program_section(artifact.getProgram(), ORTC_SECTION_MANIFEST, &section, &bytes) != ORTC_OK)
     return Status::failure(options.model + ": has no manifest");
-  auto manifest =
-      nlohmann::json::parse(std::string_view(static_cast<const char *>(section), bytes), nullptr, false);
+  auto manifest = host::parseJson(std::string_view(static_cast<const char *>(section), bytes));
   std::string damaged = options.model + ": its manifest does not say how it was compiled";
   try {
     const auto &flags = manifest.at("flags");
@@ -404,6 +403,9 @@ Status checkGradients(const CheckOptions &check, CheckResult &result) {
     ORTC_TRY(readArtifact(check, temporary.path, options));
   else if (!check.load.empty())
     return Status::refusal("--load needs an artifact: checkpoints have its tensors");
+  if (!isArtifact && options.loss.source == LossSource::None && check.against == CheckAgainst::Differences)
+    return Status::refusal(
+        "--loss none leaves no loss to differentiate; name one, or compare --against evaluator");
   options.precision = Precision::F64;
   options.gradients = options.loss.source != LossSource::None;
   options.source = false;

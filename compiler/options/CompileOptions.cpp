@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/options/CompileOptions.h"
 
+#include "support/ReadAll.h"
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -53,11 +55,11 @@ Expected<NamePattern> NamePattern::read(std::string_view text) {
   if (std::filesystem::file_size(path, code) > kMostBytes || code)
     return Status::refusal("'" + path + "' has more than 64 MiB, too many for a list of names");
   std::ifstream file(path, std::ios::binary);
-  std::string contents((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file.is_open() || file.bad())
+  std::optional<std::string> contents = readAll(file);
+  if (!file.is_open() || !contents)
     return Status::refusal("'" + path + "' cannot be read");
   constexpr std::string_view kMark = "\xef\xbb\xbf"; // of UTF-8, which some editors write
-  std::string_view lines = contents;
+  std::string_view lines = *contents;
   if (lines.substr(0, kMark.size()) == kMark)
     lines.remove_prefix(kMark.size());
   return list(splitNames(lines), std::string(text));

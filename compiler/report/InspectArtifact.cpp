@@ -6,13 +6,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "compiler/artifact/ArtifactReader.h"
 #include "compiler/report/MemoryText.h"
 #include "host/artifact_path.h"
 #include "host/data/mapped_file.h"
+#include "host/json.h"
 #include "host/text.h"
 
 namespace ortc::report {
@@ -94,7 +94,7 @@ Status inspectArtifact(const std::string &path) {
   if (!read)
     return fail(file, read.getStatus());
   const artifact::Artifact &artifact = read->artifact;
-  Json manifest = Json::parse(artifact.manifest, nullptr, /*allow_exceptions=*/false);
+  Json manifest = host::parseJson<Json>(artifact.manifest);
   printRow("file", file + ", " + formatBytes(read->bytes) + ", format " + std::to_string(read->major) + "." +
                        std::to_string(read->minor));
   printRow("artifact", read->digest);

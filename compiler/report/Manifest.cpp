@@ -248,7 +248,7 @@ std::string makeManifest(const CompileOptions &options, const CompileFacts &fact
   manifest["trained"] = trained;
   manifest["frozen"] = frozen;
   manifest["warnings"] = facts.warnings;
-  return manifest.dump(1) + "\n";
+  return manifest.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; // flags are bytes
 }
 
 } // namespace ortc::report

@@ -105,7 +105,7 @@ std::string makeReport(const CompileFacts &facts, const std::vector<PhaseTime> &
   for (const FamilyFacts &family : facts.families)
     for (const backends::TargetCode *code : family.codes)
       report["targets"].push_back(reportTarget(family, *code, costs[number++]));
-  return report.dump(1) + "\n";
+  return report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; // names of files are bytes
 }
 
 } // namespace ortc::report

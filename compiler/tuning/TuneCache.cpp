@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/tuning/TuneCache.h"
 
+#include "host/json.h"
 #include "support/Expected.h"
+#include "support/ReadAll.h"
 
 #include <cerrno>
 #include <cstring>
@@ -84,10 +86,12 @@ Status TuneCache::read(const std::string &path, bool mayBeMissing) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
     return refuse(std::strerror(errno));
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (text.empty())
+  std::optional<std::string> text = readAll(file);
+  if (!text)
+    return refuse(std::strerror(errno));
+  if (text->empty())
     return refuse("it is empty");
-  auto others = readPlaces(Json::parse(text, nullptr, /*allow_exceptions=*/false), source);
+  auto others = readPlaces(host::parseJson<Json>(*text), source);
   if (!others)
     return others.getStatus();
   for (auto &[place, kernels] : *others)

@@ -41,6 +41,9 @@ TEST(LossInfoTest, RefusesAManifestWithoutALoss) {
             "a: the manifest is no JSON object; compile the artifact again");
   EXPECT_EQ(parseLossInfo("{}", "a", loss).getMessage(),
             "a: the manifest does not say which loss the artifact has; compile it again");
+  const std::string deep = std::string(300000, '[') + std::string(300000, ']');
+  EXPECT_EQ(parseLossInfo(R"({"loss": {"kind": "none"}, "bindings": )" + deep + "}", "a", loss).getMessage(),
+            "a: the manifest is no JSON object; compile the artifact again");
 }
 
 TEST(LossInfoTest, MasksAndCountsLabels) {

@@ -68,6 +68,8 @@ TEST(ScheduleTest, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(
       refuse("cosine:half=3"),
       "learning-rate schedule 'cosine:half=3': it has no option 'half'; it takes warmup, min and total");
+  EXPECT_EQ(refuse("linear:min=0.1,warmup=1,min=0.2"),
+            "learning-rate schedule 'linear:min=0.1,warmup=1,min=0.2': min is given twice");
   EXPECT_EQ(refuse("cosine:warmup=-1"),
             "learning-rate schedule 'cosine:warmup=-1': warmup must be a number of steps");
   EXPECT_EQ(refuse("linear:min=nan"),

@@ -79,6 +79,11 @@ TEST_F(OutputFolderTest, ChecksWithoutTouchingAnything) {
   expect(file + "/artifact", ExitCode::Refused,
          "cannot create output folder '" + file + "/artifact': '" + file + "' is no folder");
   EXPECT_EQ(countEntries(), 1u);
+  ASSERT_EQ(mkdir((folder / "old").c_str(), 0755), 0);
+  ASSERT_EQ(mkdir((folder / "old/model.ortc").c_str(), 0755), 0);
+  expect(folder / "old", ExitCode::Refused,
+         "output folder '" + (folder / "old") +
+             "' holds 'model.ortc', which is no regular file; remove it or name another folder");
 }
 
 // That is the disk, not the flags.

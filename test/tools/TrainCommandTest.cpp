@@ -161,7 +161,12 @@ TEST(TrainCommandTest, FillsEveryFlag) {
 TEST(TrainCommandTest, RefusesWithTheNameOfTheFlag) {
   EXPECT_EQ(train({"--loss", "hinge"}).substr(0, 34), "--loss: there is no loss 'hinge'; ");
   EXPECT_EQ(train({"--loss", "mse", "--loss", "l1"}), "--loss: given twice");
-  EXPECT_EQ(train({"--clip-norm", "-1"}), "--clip-norm: '-1' must be a number above 0");
+  EXPECT_EQ(train({"--clip-norm", "-1"}),
+            "--clip-norm: '-1' must be a number above 0 that float32 has: 1.4e-45 to 3.4e38");
+  for (const char *value : {"0", "1e-46", "1e39", "nan", "inf"})
+    EXPECT_EQ(train({"--clip-value", value}),
+              "--clip-value: '" + std::string(value) +
+                  "' must be a number above 0 that float32 has: 1.4e-45 to 3.4e38");
   EXPECT_EQ(train({"--max-workers", "0"}),
             "--max-workers: '0' must be a whole number of at least 1 and at most 256");
   EXPECT_EQ(train({"--seed", "-1"}), "--seed: '-1' must be a whole number from 0 to 18446744073709551615");

@@ -54,6 +54,15 @@ TEST(CompileTest, PrintsNothing) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
+// Flags and names of files are bytes, and the manifest is text.
+TEST(CompileTest, BytesThatAreNoTextAreReplacedInTheManifest) {
+  CompileOptions options = makeOptions();
+  options.freeze = {*NamePattern::parse("\xff|.*bias")};
+  Expected<driver::Compiled> compiled = driver::compile(options);
+  ASSERT_TRUE(static_cast<bool>(compiled)) << compiled.getStatus().getMessage();
+  EXPECT_NE(compiled->artifact.manifest.find("'\uFFFD|.*bias'"), std::string::npos);
+}
+
 TEST(CompileTest, FailuresHaveAnExitStatusAndNameTheModel) {
   CompileOptions missing = makeOptions();
   missing.model = "no-such-file.onnx";

@@ -143,6 +143,7 @@ TEST(PatternTest, ReadsListsOfNames) {
   EXPECT_TRUE(list->matches("@x"));
   EXPECT_EQ(NamePattern::read("@" + (folder / "none.txt")).getStatus().getMessage(),
             "'" + (folder / "none.txt") + "' is no file with names, one a line: No such file or directory");
+  EXPECT_EQ(NamePattern::read("@/proc/self/mem").getStatus().getMessage(), "'/proc/self/mem' cannot be read");
   EXPECT_EQ(NamePattern::read("@" + (folder / ".")).getStatus().getMessage(),
             "'" + (folder / ".") + "' is no file with names, one a line");
 }

@@ -110,6 +110,23 @@ TEST_F(TuneCacheTest, OnlyRegularFilesOfSomeSizeAreRead) {
   refuse(path, "it has 67108865 bytes, and at most 67108864 are read; measure again into another file");
 }
 
+// Copies and dumps of such a value would take a stack as deep.
+TEST_F(TuneCacheTest, DeepValuesAreNoJsonOfOurs) {
+  const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
+  const std::string want = "tuning cache '" + path + "': it is not JSON";
+  EXPECT_EQ(readText(R"({"format": "ortc tuned kernels", "kernels": {}, "version": )" + deep + "}"), want);
+  EXPECT_EQ(readText(R"({"version": 1, "kernels": {}, "format": )" + deep + "}"), want);
+  EXPECT_EQ(
+      readText(begin + R"({"here": {"k": {"choice": null, "tuned_ns": 2, "table_ns": )" + deep + "}}}}"),
+      want);
+}
+
+// As of a disk that fails; iterators over a stream would throw.
+TEST_F(TuneCacheTest, AReadThatFailsIsSaid) {
+  EXPECT_EQ(tuning::TuneCache().read("/proc/self/mem", /*mayBeMissing=*/false).getMessage(),
+            "cannot read tuning cache '/proc/self/mem': Input/output error");
+}
+
 TEST_F(TuneCacheTest, EntriesAreWholeNumbers) {
   auto entry = [&](const std::string &text) { return begin + R"({"here": {"k": )" + text + "}}}"; };
   EXPECT_EQ(readText(entry(R"({"choice": {"rows": 6}, "table_ns": 2, "tuned_ns": 1})")), "");
