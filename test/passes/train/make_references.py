@@ -20,6 +20,8 @@ def number(value):
 
 def dense(array):
     array = np.asarray(array)
+    if array.dtype.kind == "f" and array.dtype != np.float64:
+        raise TypeError(f"a tensor of {array.dtype}; references are float64: torch.tensor(..., dtype=torch.float64)")
     kind = "f64" if array.dtype == np.float64 else "i64"
     shape = "".join(f"{n}x" for n in array.shape)
 
