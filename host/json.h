@@ -1,8 +1,9 @@
-// JSON that others wrote.
+// JSON that others wrote, and JSON for others.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
 namespace ortc::host {
@@ -17,6 +18,11 @@ template <typename Json = nlohmann::json> Json parseJson(std::string_view text) 
   };
   Json parsed = Json::parse(text, watch, /*allow_exceptions=*/false);
   return isTooDeep ? Json(Json::value_t::discarded) : parsed;
+}
+
+/// A file of JSON. Names of models, flags and files are bytes: what is no UTF-8 becomes U+FFFD.
+template <typename Json> std::string formatJson(const Json &value) {
+  return value.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
 }
 
 } // namespace ortc::host

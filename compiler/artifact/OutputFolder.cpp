@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/artifact/OutputFolder.h"
 
+#include "host/data/output_paths.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -70,9 +72,8 @@ Status OutputFolder::check() const {
         "another folder");
   }
   for (const char *name : {kModel, kManifest}) {
-    fs::file_type type = fs::symlink_status(place + "/" + name, code).type();
-    if (type != fs::file_type::not_found && type != fs::file_type::none && type != fs::file_type::regular &&
-        type != fs::file_type::symlink)
+    std::string file;
+    if (!host::resolveOutput(place + "/" + name, file).isOk())
       return Status::refusal("output folder '" + target + "' holds '" + name +
                              "', which is no regular file; remove it or name another folder");
   }

@@ -403,7 +403,7 @@ Status checkGradients(const CheckOptions &check, CheckResult &result) {
     ORTC_TRY(readArtifact(check, temporary.path, options));
   else if (!check.load.empty())
     return Status::refusal("--load needs an artifact: checkpoints have its tensors");
-  if (!isArtifact && options.loss.source == LossSource::None && check.against == CheckAgainst::Differences)
+  else if (options.loss.source == LossSource::None && check.against == CheckAgainst::Differences)
     return Status::refusal(
         "--loss none leaves no loss to differentiate; name one, or compare --against evaluator");
   options.precision = Precision::F64;

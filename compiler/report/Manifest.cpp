@@ -4,10 +4,9 @@
 
 #include "compiler/artifact/ArtifactReader.h"
 #include "compiler/report/MemoryReport.h"
+#include "host/json.h"
 #include "passes/train/Losses.h"
 #include "passes/train/Optimizers.h"
-
-#include <nlohmann/json.hpp>
 
 namespace ortc::report {
 
@@ -248,7 +247,7 @@ std::string makeManifest(const CompileOptions &options, const CompileFacts &fact
   manifest["trained"] = trained;
   manifest["frozen"] = frozen;
   manifest["warnings"] = facts.warnings;
-  return manifest.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; // flags are bytes
+  return host::formatJson(manifest);
 }
 
 } // namespace ortc::report

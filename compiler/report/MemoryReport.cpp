@@ -77,10 +77,6 @@ Json makePlanReport(const std::string &model, const SharedMemory &shared,
   return report;
 }
 
-std::string writePlanReport(const Json &report) {
-  return report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; // names are the model's
-}
-
 std::string makeBufferTable(const std::vector<MemoryPlan> &plans) {
   std::string table = "id,lower,upper,size,alignment,gaps,pool,offset,entry,type\n";
   auto field = [&](const std::string &text, char end) { table += text + end; };

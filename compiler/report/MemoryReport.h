@@ -15,8 +15,6 @@ nlohmann::ordered_json summarizeMemory(const MemoryPlan &plan);
 nlohmann::ordered_json makePlanReport(const std::string &model, const SharedMemory &shared,
                                       const std::vector<MemoryPlan> &plans);
 
-std::string writePlanReport(const nlohmann::ordered_json &report);
-
 /// The same as one HTML page that shows the arena over time. It needs nothing but a browser.
 std::string makePlanPage(const nlohmann::ordered_json &report);
 

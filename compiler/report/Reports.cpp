@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/report/Reports.h"
 
+#include "host/json.h"
+
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 using namespace mlir;
 
@@ -105,7 +106,7 @@ std::string makeReport(const CompileFacts &facts, const std::vector<PhaseTime> &
   for (const FamilyFacts &family : facts.families)
     for (const backends::TargetCode *code : family.codes)
       report["targets"].push_back(reportTarget(family, *code, costs[number++]));
-  return report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; // names of files are bytes
+  return host::formatJson(report);
 }
 
 } // namespace ortc::report

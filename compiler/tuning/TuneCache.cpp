@@ -107,7 +107,7 @@ std::string TuneCache::write() const {
                              {"table_ns", kernel.usualNanoseconds},
                              {"tuned_ns", kernel.tunedNanoseconds}};
   Json file{{"format", kFormat}, {"version", kVersion}, {"kernels", kernels}};
-  return file.dump(1) + "\n";
+  return host::formatJson(file);
 }
 
 const TuneCache::Kernels &TuneCache::at(const std::string &place) const {

@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/report/MemoryText.h"
 #include "host/batch_table.h"
+#include "host/json.h"
 #include "host/kernel_table.h"
 #include "host/loss_info.h"
 #include "test/fuzz/Target.h"
-
-#include <nlohmann/json.hpp>
 
 namespace ortc::fuzz {
 
@@ -16,7 +15,7 @@ bool fuzzManifest(Input file) {
   bool isTaken = host::parseLossInfo(text, "manifest", loss).isOk();
   host::parseKernelTable(text);
   host::BatchTable::parse(text);
-  auto manifest = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  auto manifest = host::parseJson<nlohmann::ordered_json>(text);
   report::describePlan(manifest);
   report::describeStack(manifest, "train/default");
   return isTaken;

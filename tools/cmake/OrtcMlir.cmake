@@ -21,7 +21,7 @@ if(ORTC_FUZZ OR NOT ORTC_CCACHE)
 endif()
 # ortc_precompile_mlir(NAME [OPTION ...]): the headers, compiled with options that their users share.
 function(ortc_precompile_mlir name)
-  file(WRITE ${PROJECT_BINARY_DIR}/${name}.cpp "")
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${name}.cpp CONTENT "// Its precompiled header is what counts.\n") # written once
   add_library(${name} OBJECT EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/${name}.cpp)
   target_link_libraries(${name} PRIVATE ortc_mlir)
   target_compile_options(${name} PRIVATE ${ARGN})

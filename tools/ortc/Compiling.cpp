@@ -9,6 +9,7 @@
 #include "compiler/report/MemoryText.h"
 #include "compiler/report/TrainChoices.h"
 #include "host/data/atomic_file.h"
+#include "host/json.h"
 #include "host/text.h"
 #include "tools/ortc/OutputPaths.h"
 #include "tools/ortc/Progress.h"
@@ -17,7 +18,6 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 using namespace mlir;
 
@@ -170,7 +170,7 @@ Status plan(const CompileOptions &options, const PlanOptions &planning) {
   if (!options.dumpBuffers.empty())
     ORTC_TRY(host::writeFile(options.dumpBuffers, report::makeBufferTable(plans)));
   if (!options.report.empty())
-    ORTC_TRY(host::writeFile(options.report, report::writePlanReport(report)));
+    ORTC_TRY(host::writeFile(options.report, host::formatJson(report)));
   if (!planning.page.empty())
     ORTC_TRY(host::writeFile(planning.page, report::makePlanPage(report)));
   progress.end();

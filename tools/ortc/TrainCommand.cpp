@@ -24,7 +24,7 @@ template <typename Value> CommandLine::Handler append(Parser<Value> parse, std::
 
 Expected<double> parseLimit(std::string_view text) {
   double limit = 0;
-  if (!parseNumber(text, limit) || !(static_cast<float>(limit) > 0 && limit <= double(FLT_MAX)))
+  if (!parseNumber(text, limit) || !(limit > 0 && limit <= double(FLT_MAX) && static_cast<float>(limit) > 0))
     return Status::refusal(quote(text) + " must be a number above 0 that float32 has: 1.4e-45 to 3.4e38");
   return limit;
 }
