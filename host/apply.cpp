@@ -18,7 +18,8 @@ struct Application {
   explicit Application(const ApplyOptions &options) : options(options), reporter(options.quiet) {}
 
   Status open(uint32_t role, Remainder remainder = Remainder::Repeat) {
-    ORTC_TRY(Artifact::open(options.artifact, artifact));
+    ORTC_TRY(Device::open(options.device, device));
+    ORTC_TRY(Artifact::open(options.artifact, artifact, device));
     ORTC_TRY(artifact.findEntry(role, options.binding, entry));
     std::unique_ptr<DataSource> source;
     ORTC_TRY(openData(options.data, source));
@@ -56,6 +57,7 @@ struct Application {
 
   const ApplyOptions &options;
   Reporter reporter;
+  Device device;
   Artifact artifact;
   Session session;
   const Entry *entry = nullptr;

@@ -71,14 +71,21 @@ static Status readEntry(ortc_program *program, uint32_t index, bool graphCompute
   return Status();
 }
 
-Status Artifact::open(const std::string &path, Artifact &artifact) {
+Status Artifact::open(const std::string &path, Artifact &artifact, const Device &device) {
   ORTC_TRY(findArtifactFile(path, artifact.path));
   ortc_message message{};
   ortc_program *program = nullptr;
-  ortc_status status = ortc_program_open_file(artifact.path.c_str(), nullptr, &program, &message);
+  ortc_host hooks{};
+  hooks.size = sizeof(hooks);
+  hooks.device = device.get();
+  ortc_status status = ortc_program_open_file(artifact.path.c_str(), &hooks, &program, &message);
+  if (status == ORTC_E_TARGET && message.text == std::string("no code for this processor"))
+    if (std::string text = explainTarget(artifact.path, device); !text.empty())
+      return Status::refusal(artifact.path + ": " + text);
   if (status != ORTC_OK)
     return Status::failure(artifact.path + ": " +
                            (message.text[0] ? message.text : ortc_status_name(status)));
+  artifact.isDevice = device.get() != nullptr;
   artifact.program.reset(program);
   artifact.info = {};
   artifact.info.size = sizeof(artifact.info);

@@ -6,6 +6,7 @@
 #include <ortc/ortc.h>
 
 #include "host/batches.h"
+#include "host/device.h"
 #include "host/kernel_table.h"
 #include "host/loss_info.h"
 
@@ -35,12 +36,13 @@ const char *getEntryName(uint32_t role);
 
 class Artifact {
 public:
-  /// `path` is the folder with `model.ortc` in it, or that file.
-  static Status open(const std::string &path, Artifact &artifact);
+  /// `path` is the folder with `model.ortc` in it, or that file. Sessions are on the device, which must live as long.
+  static Status open(const std::string &path, Artifact &artifact, const Device &device = Device());
 
   ortc_program *getProgram() const { return program.get(); }
   const std::string &getPath() const { return path; } ///< of model.ortc
   const ortc_program_info &getInfo() const { return info; }
+  bool isOnDevice() const { return isDevice; } ///< and not on this processor
   const LossInfo &getLoss() const { return loss; }
   /// One entry for each number that a trace hook may get: names alone where the manifest does not tell more.
   KernelTable readKernels() const;
@@ -60,6 +62,7 @@ private:
   std::string path;
   std::unique_ptr<ortc_program, Close> program;
   ortc_program_info info{};
+  bool isDevice = false;
   LossInfo loss;
   std::vector<Entry> entries;
 };

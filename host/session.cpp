@@ -65,6 +65,8 @@ Status Session::create(const Artifact &artifact, const SessionOptions &options, 
   session.artifact = &artifact;
   uint32_t threads =
       options.threads ? options.threads : std::clamp(std::thread::hardware_concurrency(), 1u, most);
+  if (artifact.isOnDevice())
+    threads = 1; // waits for the device
   session.threads = threads;
   session.state = std::make_unique<State>();
   ortc_session_options settings{};

@@ -46,6 +46,7 @@ private:
   const volatile std::sig_atomic_t &interrupted;
   Reporter reporter;
   MetricsFile metrics;
+  Device device;
   Artifact artifact;
   Profiler profiler; // outlives the session, whose kernels it is told of
   Session session;
@@ -122,7 +123,8 @@ Status Trainer::open() {
     if (access(where.c_str(), W_OK) != 0)
       return Status::failure(options.save + ": the folder " + where + " is not there or cannot be written");
   }
-  ORTC_TRY(Artifact::open(options.artifact, artifact));
+  ORTC_TRY(Device::open(options.device, device));
+  ORTC_TRY(Artifact::open(options.artifact, artifact, device));
   ORTC_TRY(artifact.findEntry(ORTC_ENTRY_TRAIN, options.binding, entry));
   std::vector<std::string> notes;
   std::unique_ptr<DataSource> source;

@@ -3,12 +3,14 @@
 #include "compiler/backends/Registry.h"
 
 #include "compiler/backends/cpu/CpuBackend.h"
+#include "compiler/backends/gpu/GpuBackend.h"
 
 namespace ortc::backends {
 
 std::vector<const Backend *> listBackends() {
   static const cpu::CpuBackend cpu;
-  return {&cpu};
+  static const gpu::GpuBackend gpu;
+  return {&cpu, &gpu};
 }
 
 } // namespace ortc::backends

@@ -98,8 +98,6 @@ enum class Purpose { LineUp, Check, Take };
 /// Over a header whose tensors stand in another order than their data; more would be a way to keep a host busy.
 constexpr uint32_t kMostWalks = 1000;
 
-constexpr char kMalformed[] = E_FORMAT "malformed checkpoint";
-
 struct Checkpoint : Json {
   ortc_session *s;
   const uint8_t *file, *data; ///< data: behind the header
@@ -118,7 +116,7 @@ struct Checkpoint : Json {
 Error Checkpoint::walkMetadata(Purpose purpose) {
   need('{');
   if (has('}'))
-    return nullptr;
+    return kNoError;
   do {
     name(key);
     string(value);
@@ -133,7 +131,7 @@ Error Checkpoint::walkMetadata(Purpose purpose) {
     }
   } while (has(','));
   need('}');
-  return nullptr;
+  return kNoError;
 }
 
 /// One tensor, whose name is in `key`.
@@ -167,38 +165,37 @@ Error Checkpoint::walkTensor(Purpose purpose) {
   } while (has(','));
   need('}');
   if (isBad)
-    return kMalformed;
+    return kBadCheckpoint;
   uint64_t bytes = range[1] - range[0];
   claimedBytes += bytes;
   // More than there are: some are claimed twice, and not worth the time to hash them.
   if (range[0] > range[1] || range[1] > dataBytes || claimedBytes > dataBytes)
-    return E_FORMAT "checkpoint ends before '%s'";
+    return kCheckpointEnds;
   if (range[0] == linedUpBytes)
     linedUpBytes = range[1];
   if (purpose == Purpose::LineUp)
-    return nullptr;
+    return kNoError;
   if (purpose == Purpose::Check)
     sum += hashData(key.hash, data + range[0], bytes);
   uint32_t index = key.isCut() ? ORTC_NONE : findTensor(s->program, key.text);
   if (index == ORTC_NONE || !isCheckpointed(s->program->tensor(index))) {
     info.ignored++;
-    return nullptr;
+    return kNoError;
   }
   const ortc_file_tensor &t = s->program->tensor(index);
   const char *expected = safetensorsDtype(t.view.dtype);
   bool isSame = bytes == t.view.bytes && rank == t.view.rank && !strcmp(dtype, expected) &&
                 !memcmp(shape, t.view.dims, rank * sizeof *shape);
   if (!isSame)
-    return E_SHAPE "'%s' has another shape or dtype";
+    return kWrongShape;
   if (purpose == Purpose::Take) {
     View view = locate(s, t.view);
-    transfer(view, 0, view.count, (uint8_t *)data + range[0], false);
-    return nullptr;
+    return move(s, view, 0, view.count, (uint8_t *)data + range[0], false);
   }
   if (s->seen[index]++)
-    return E_FORMAT "checkpoint has '%s' twice";
+    return kTensorTwice;
   info.loaded++;
-  return nullptr;
+  return kNoError;
 }
 
 Error Checkpoint::walk(Purpose purpose) {
@@ -207,7 +204,7 @@ Error Checkpoint::walk(Purpose purpose) {
   if (fileBytes >= 8)
     memcpy(&headerBytes, file, 8);
   if (fileBytes < 8 || headerBytes > fileBytes - 8)
-    return kMalformed;
+    return kBadCheckpoint;
   data = file + 8 + headerBytes;
   dataBytes = fileBytes - 8 - headerBytes;
   claimedBytes = 0;
@@ -226,7 +223,7 @@ Error Checkpoint::walk(Purpose purpose) {
     need('}');
   }
   has(' '); // only skips
-  return isBad || at != end ? kMalformed : nullptr;
+  return isBad || at != end ? kBadCheckpoint : kNoError;
 }
 
 /// Whether the tensors are a partition of the data: their sizes add up to it, and a chain of them covers it,
@@ -237,10 +234,10 @@ Error Checkpoint::lineUp() {
   uint32_t walks = kMostWalks;
   while (linedUpBytes != dataBytes || claimedBytes != dataBytes) {
     if (!walks--)
-      return kMalformed;
+      return kBadCheckpoint;
     walk(Purpose::LineUp);
   }
-  return nullptr;
+  return kNoError;
 }
 
 /// Whether everything is there that has to be; decides about fresh state.
@@ -256,15 +253,15 @@ Error Checkpoint::checkComplete() {
       continue;
     absent = p->string(t.name);
     if (!isState)
-      return s->arguments.set(0, absent), E_NOT_FOUND "checkpoint has no '%s'";
+      return s->arguments.set(0, absent), kTensorAbsent;
     isStateAbsent = true;
   }
   if (isStateAbsent && isStatePresent)
-    return s->arguments.set(0, absent), E_NOT_FOUND "checkpoint has no '%s'";
+    return s->arguments.set(0, absent), kTensorAbsent;
   info.fresh_state = isStateAbsent;
   if (Error error = lineUp())
     return error;
-  return expectedSum && checksumOf(sum) != expectedSum ? E_HASH "wrong checksum" : nullptr;
+  return expectedSum && checksumOf(sum) != expectedSum ? kWrongChecksum : kNoError;
 }
 
 } // namespace
@@ -288,23 +285,22 @@ ortc_status ortc_checkpoint_read(ortc_session *session, const void *data, size_t
   if (!error)
     error = checkpoint.checkComplete();
   if (error)
-    return report(&session->message, error, &session->arguments);
+    return report(error, session->arguments);
   session->gradients = nullptr;
   if (checkpoint.info.fresh_state)
-    ortc_session_reset(session);
+    ortc_session_reset(session); // where a device fails, it does so again below
   if (info) {
     info->fresh_state = checkpoint.info.fresh_state;
     info->loaded = checkpoint.info.loaded;
     info->ignored = checkpoint.info.ignored;
   }
   error = checkpoint.walk(Purpose::Take); // counts once more
-  return report(&session->message, error, &session->arguments);
+  return report(error, session->arguments);
 }
 
 ortc_status ortc_checkpoint_load(ortc_session *session, const char *path, ortc_load_info *info) {
   MappedFile file;
-  ortc_status status =
-      report(&session->message, mapFile(path, file, session->arguments), &session->arguments);
+  ortc_status status = report(mapFile(path, file, session->arguments), session->arguments);
   if (status)
     return status;
   status = ortc_checkpoint_read(session, file.data, file.bytes, info);

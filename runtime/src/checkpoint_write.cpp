@@ -38,6 +38,7 @@ struct Output {
   void *context;
   uint64_t total, hash;
   size_t held;
+  Error error; ///< of the device
   bool isBroken;
   char buffer[4096]; ///< a multiple of the checksum's word
 
@@ -86,10 +87,11 @@ struct Output {
     }
     put('"');
   }
-  void tensor(const View &view) {
+  void tensor(ortc_session *s, const View &view) {
     for (uint64_t first = 0, step = sizeof buffer / view.element; first < view.count; first += step) {
       uint64_t count = view.count - first < step ? view.count - first : step;
-      transfer(view, first, count, (uint8_t *)buffer, true);
+      if (Error failed = move(s, view, first, count, (uint8_t *)buffer, true))
+        error = failed;
       held = count * view.element;
       if (!sink)
         hash = hashData(hash, (uint8_t *)buffer, held);
@@ -99,7 +101,7 @@ struct Output {
 };
 
 /// The whole file but the length in front. `sum`: 0 in the first pass, which makes it.
-void writeFile(const ortc_session *s, Output &out, uint64_t &sum, const ortc_metadata *metadata,
+void writeFile(ortc_session *s, Output &out, uint64_t &sum, const ortc_metadata *metadata,
                size_t count) {
   const ortc_program *p = s->program;
   out.text("{\"__metadata__\":{\"ortc.format\":\"1\",\"ortc.checksum\":\"");
@@ -119,7 +121,7 @@ void writeFile(const ortc_session *s, Output &out, uint64_t &sum, const ortc_met
       const char *name = p->string(t.name);
       if (isData) {
         out.hash = hashName(kHashSeed, name, strlen(name));
-        out.tensor(locate(s, t.view));
+        out.tensor(s, locate(s, t.view));
         if (!out.sink)
           sum += out.hash;
         continue;
@@ -157,8 +159,6 @@ int32_t fileSink(void *context, const void *data, size_t bytes) {
   return 0;
 }
 
-constexpr char kTooLong[] = E_ARGUMENT "'%s' is too long, or reserved";
-
 /// False when the data may not be on the disk. Closes, too.
 bool flush(int file) {
   int failed;
@@ -190,7 +190,7 @@ ortc_status ortc_checkpoint_write(ortc_session *session, ortc_sink_fn sink, void
   for (size_t i = 0; i < count; i++) {
     const char *key = metadata[i].key, *value = metadata[i].value;
     if (!strncmp(key, "ortc.", 5) || strlen(key) + strlen(value) >= kTextLimit)
-      return arguments.set(0, key), report(&session->message, kTooLong, &arguments);
+      return arguments.set(0, key), report(kTooLong, arguments);
   }
   uint64_t sum = 0;
   Output out = {};
@@ -202,7 +202,7 @@ ortc_status ortc_checkpoint_write(ortc_session *session, ortc_sink_fn sink, void
   memcpy(out.buffer, &headerBytes, 8);
   out.held = 8;
   writeFile(session, out, sum, metadata, count);
-  return report(&session->message, out.isBroken ? E_IO "sink failed" : nullptr, &arguments);
+  return report(out.isBroken ? kSinkFailed : out.error, arguments);
 }
 
 ortc_status ortc_checkpoint_save(ortc_session *session, const char *path, const ortc_metadata *metadata,
@@ -228,7 +228,6 @@ ortc_status ortc_checkpoint_save(ortc_session *session, const char *path, const 
   }
   arguments.set(0, path);
   arguments.set(1, (uint64_t)errno);
-  return status == ORTC_E_ARGUMENT ? status
-                                   : report(&session->message, E_IO "cannot write %s (errno %u)", &arguments);
+  return status && status != ORTC_E_IO ? status : report(kCannotWrite, arguments);
 }
 }

@@ -2,43 +2,34 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The whole library has 16 KiB for code and texts, which explains some habits: one function behind several of
-// the C interface, checks in one place, texts that name the status in their first byte.
+// the C interface, checks in one place, errors that are numbers in a list of texts.
 #pragma once
 
 #include <string.h>
 
+#include "ortc/device.h"
 #include "ortc/ortc.h"
+#include "runtime/src/errors.h"
 
 namespace ortc {
-
-/// What went wrong: nullptr, or a text whose first byte is the status. %s, %d (int64_t) and %u stand for the
-/// handle's `arguments`, in order.
-using Error = const char *;
-#define E_ARGUMENT "\1"
-#define E_FORMAT "\2"
-#define E_VERSION "\3"
-#define E_TARGET "\4"
-#define E_HASH "\5"
-#define E_MEMORY "\6"
-#define E_IO "\7"
-#define E_NOT_FOUND "\10"
-#define E_SHAPE "\11"
-#define E_RANGE "\12"
-#define E_NOT_FINITE "\13"
-#define E_STATE "\14"
-#define E_INTERNAL "\15"
-/// Of a part of the artifact, and its number.
-#define E_DAMAGED E_HASH "%s %u does not match its hash"
 
 /// What a text speaks about: numbers, or strings that live as long as the call.
 struct Arguments {
   uint64_t at[4];
+  ortc_status told;     ///< status of a device's error, whose text is the message already
+  ortc_message message; ///< of the last failure
   void set(int i, uint64_t value) { at[i] = value; }
   void set(int i, const char *text) { at[i] = (uint64_t)(uintptr_t)text; }
 };
 /// The status of an error, and its text in `message`, if there is one.
 ortc_status report(ortc_message *message, Error error, const Arguments *arguments = nullptr);
+/// The same with the text in `arguments`.
+ortc_status report(Error error, Arguments &arguments);
+/// The error of a device that returned `status`, and put its text into `arguments`.
+Error tell(int32_t status, Arguments &arguments);
 
+/// The text with this number of those that stand behind each other, each terminated.
+const char *findText(const char *texts, uint32_t number);
 /// Writes `value` in base 10 before `end`, where it puts a terminator; returns the first digit.
 char *putDigits(uint64_t value, char *end);
 
@@ -54,19 +45,8 @@ template <typename T> T copyIn(const T *given) {
   return own;
 }
 
-/// A section; `count` rows, or bytes where it has none.
-struct Table {
-  const uint8_t *data;
-  uint64_t bytes, count;
-};
-
 /// A strided tensor, with dimensions that lie behind each other merged: dense ones end up with rank 1.
-struct View {
-  uint8_t *data;
-  uint64_t count; ///< elements
-  uint32_t element, rank;
-  int64_t dims[ORTC_MAX_RANK], strides[ORTC_MAX_RANK];
-
+struct View : ortc_view {
   __attribute__((noinline)) bool isDense() const { return rank == 1 && strides[0] == (int64_t)element; }
   uint64_t bytes() const { return count * element; }
 };
@@ -75,8 +55,6 @@ uint32_t elementSize(uint8_t dtype);
 /// "F32", ...; nullptr where safetensors has no such dtype.
 const char *safetensorsDtype(uint8_t dtype);
 View makeView(void *data, const ortc_file_view &v);
-/// Copies elements [first, first + count), in row-major order, between the view and dense memory.
-void transfer(const View &view, uint64_t first, uint64_t count, uint8_t *dense, bool toDense);
 
 /// Read-only mapping of a whole file; empty files have no data.
 struct MappedFile {
@@ -90,36 +68,32 @@ void forgetPages(const MappedFile &file);
 /// Zeroed memory, in huge pages where there are some: filling it takes half the time, and steps are faster.
 void *allocatePages(size_t bytes);
 void releasePages(void *memory, size_t bytes);
-/// Makes an executable copy of `code`; the copy, not the original, is what must have the digest.
-Error makeExecutable(const void *code, size_t bytes, const uint8_t digest[32], void **copy);
+/// Makes a copy of `code` that nobody can write to; the copy, not the original, is what must have the digest.
+Error copyCode(const void *code, size_t bytes, const uint8_t digest[32], bool isExecutable, void **copy);
 
-/// An entry that can be run here: its row and its code.
-struct Step {
-  const ortc_file_entry *entry;
-  ortc_step_fn function;
-};
+/// An entry that can be run here; the list is an ortc_step_fn, but for a device.
+using Step = ortc_device_step;
+using Table = ortc_table;
 
 } // namespace ortc
 
-struct ortc_program {
-  // The first 128 bytes are cheaper to get at.
-  ortc::Step *steps;
-  uint32_t stepCount, codeOrdinal;
+/// Of a program, besides what devices see of it. These and that come first: 128 bytes are cheaper to get at.
+struct ortc_program_head {
   ortc_file_header *head; ///< copy of header and section table
-  ortc::Table
-      tables[ORTC_SECTION_KERNEL_NAMES + 1]; ///< by kind; copies, when the file is mapped (it might change)
+  size_t headBytes;
   const uint8_t *image;
   uint64_t imageBytes;
-  uint64_t features; ///< of this machine
   const ortc_file_section *codeSection;
-  void *code; ///< executable copy
-  size_t headBytes;
-  ortc::MappedFile file; ///< to be unmapped; else the image is the caller's
-  ortc::Arguments arguments;
-  uint64_t regionBytes[4]; ///< by enum ortc_region; transient: of the entry that is being checked
-  ortc_host host;
-  const ortc_file_section *chosen[ORTC_SECTION_SIGNATURE + 1]; ///< by kind, but for code
+  void *module;           ///< of the device
+  ortc::MappedFile file;  ///< to be unmapped; else the image is the caller's
   mutable uint32_t areImagesGood; ///< atomic: several threads may find 0 and check
+};
+
+/// Tables are copies when the file is mapped (it might change).
+struct ortc_program : ortc_program_head, ortc_device_program {
+  ortc_host host;
+  ortc::Arguments arguments;
+  const ortc_file_section *chosen[ORTC_SECTION_SIGNATURE + 1]; ///< by kind, but for code
 
   template <typename Row> const Row &row(uint32_t kind, uint64_t i) const {
     return ((const Row *)tables[kind].data)[i];
@@ -135,18 +109,19 @@ struct ortc_program {
 };
 
 struct ortc_session {
+  // The first 128 bytes are cheaper to get at.
   const ortc_program *program;
-  ortc::Arguments arguments;
   uint8_t *regions[4]; ///< by enum ortc_region
   void **ext;          ///< one per row of the values table; nullptr: not given
   uint8_t *seen;       ///< one per tensor, for loading
   uint32_t binding;
   const ortc_file_entry
       *gradients; ///< of the step that has just left gradients in the transient region, or nullptr
+  void *memory; ///< of the device, whose regions are these
+  uint64_t allocated; ///< bytes, from the session on
+  ortc::Arguments arguments;
   ortc_call call; ///< of every step; `ext` is the entry's
   ortc_detail detail;
-  uint64_t allocated; ///< bytes, from the session on
-  ortc_message message;
 };
 
 namespace ortc {
@@ -155,6 +130,8 @@ namespace ortc {
 uint32_t findTensor(const ortc_program *program, const char *name);
 /// A tensor or value that lies in memory of the session.
 View locate(const ortc_session *session, const ortc_file_view &v);
+/// transfer() of a tensor of the session, which may be on a device. What is written is a whole tensor.
+Error move(ortc_session *session, const View &view, uint64_t first, uint64_t count, uint8_t *dense, bool toDense);
 inline bool isCheckpointed(const ortc_file_tensor &tensor) {
   return tensor.role <= ORTC_ROLE_SCALAR && tensor.role != ORTC_ROLE_CONSTANT;
 }

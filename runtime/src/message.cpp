@@ -4,6 +4,20 @@
 
 namespace ortc {
 
+#define ORTC_STATUS_ARGUMENT "\1"
+#define ORTC_STATUS_FORMAT "\2"
+#define ORTC_STATUS_VERSION "\3"
+#define ORTC_STATUS_TARGET "\4"
+#define ORTC_STATUS_HASH "\5"
+#define ORTC_STATUS_MEMORY "\6"
+#define ORTC_STATUS_IO "\7"
+#define ORTC_STATUS_NOT_FOUND "\10"
+#define ORTC_STATUS_SHAPE "\11"
+#define ORTC_STATUS_RANGE "\12"
+#define ORTC_STATUS_NOT_FINITE "\13"
+#define ORTC_STATUS_STATE "\14"
+#define ORTC_STATUS_INTERNAL "\15"
+
 char *putDigits(uint64_t value, char *end) {
   *end = 0;
   do
@@ -12,34 +26,59 @@ char *putDigits(uint64_t value, char *end) {
   return end;
 }
 
+__attribute__((noinline)) const char *findText(const char *texts, uint32_t number) {
+  for (; number; number--)
+    texts += strlen(texts) + 1;
+  return texts;
+}
+
 // Not snprintf: on a microcontroller that one is larger than the whole runtime.
 ortc_status report(ortc_message *message, Error error, const Arguments *arguments) {
-  if (!error)
-    return ORTC_OK;
-  ortc_status status = *error;
-  if (!message)
-    return status;
+  // One string: a table of pointers would need relocations. Each text has its status in front.
+  static const char kTexts[] =
+#define ORTC_ERROR(name, status, text) "" ORTC_STATUS_##status text "\0"
+      "\0" ORTC_ERRORS(ORTC_ERROR)
+#undef ORTC_ERROR
+      "?%s";
+  const char *text = findText(kTexts, error);
+  ortc_status result = *text;
+  if (error == kTold)
+    result = arguments->told;
+  if (!error || !message)
+    return result;
   const uint64_t *argument = arguments ? arguments->at : nullptr;
   char *at = message->text, *end = at + sizeof message->text - 1;
-  while (*++error) {
-    char digits[24], *text = digits + sizeof digits - 1;
-    *text = 0;
-    if (*error != '%') {
-      *--text = *error;
-    } else if (*++error == 's') {
-      text = (char *)(uintptr_t)*argument++;
+  while (*++text) {
+    char digits[24], *part = digits + sizeof digits - 1;
+    *part = 0;
+    if (*text != '%') {
+      *--part = *text;
+    } else if (*++text == 's') {
+      part = (char *)(uintptr_t)*argument++;
+    } else if (*text == 'p') {
+      part = (char *)findText(ORTC_PARTS, (uint32_t)*argument++);
     } else {
       uint64_t value = *argument++;
-      bool isNegative = *error == 'd' && (int64_t)value < 0;
-      text = putDigits(isNegative ? 0 - value : value, text);
+      bool isNegative = *text == 'd' && (int64_t)value < 0;
+      part = putDigits(isNegative ? 0 - value : value, part);
       if (isNegative)
-        *--text = '-';
+        *--part = '-';
     }
-    while (*text && at < end)
-      *at++ = *text++;
+    while (*part && at < end)
+      *at++ = *part++;
   }
   *at = 0;
-  return status;
+  return result;
+}
+
+ortc_status report(Error error, Arguments &arguments) { return report(&arguments.message, error, &arguments); }
+
+Error tell(int32_t status, Arguments &arguments) {
+  if (!status)
+    return kNoError;
+  arguments.set(0, arguments.message.text); // is copied to where it is
+  arguments.told = status;
+  return kTold;
 }
 
 void *allocate(const ortc_host &host, size_t bytes) {
@@ -70,12 +109,8 @@ extern "C" {
 uint32_t ortc_abi_version(void) { return ORTC_ABI_VERSION; }
 
 const char *ortc_status_name(ortc_status status) {
-  // One string: a table of pointers would need relocations.
-  const char *name =
-      "ok\0argument\0format\0version\0target\0hash\0memory\0io\0not found\0shape\0range\0not finite\0"
-      "state\0internal\0unknown";
-  for (uint32_t i = (uint32_t)status <= ORTC_E_INTERNAL ? (uint32_t)status : ORTC_E_INTERNAL + 1; i; i--)
-    name += strlen(name) + 1;
-  return name;
+  return ortc::findText("ok\0argument\0format\0version\0target\0hash\0memory\0io\0not found\0shape\0range\0not finite\0"
+              "state\0internal\0unknown",
+              (uint32_t)status <= ORTC_E_INTERNAL ? (uint32_t)status : ORTC_E_INTERNAL + 1);
 }
 }

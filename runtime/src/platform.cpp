@@ -101,16 +101,16 @@ Error mapFile(const char *path, MappedFile &file, Arguments &arguments) {
   void *data;
   int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // never wait for the writer of a pipe
   struct stat about;
-  Error error = E_IO "cannot read %s (errno %u)";
+  Error error = kCannotRead;
   if (descriptor >= 0 && !fstat(descriptor, &about)) {
     if (!S_ISREG(about.st_mode))
-      error = E_IO "%s is not a regular file";
+      error = kNotAFile;
     else if (!about.st_size)
-      error = nullptr;
+      error = kNoError;
     else if ((data = mmap(nullptr, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0)) !=
              MAP_FAILED) {
       file = {(const uint8_t *)data, (size_t)about.st_size};
-      error = nullptr;
+      error = kNoError;
     }
   }
   arguments.set(0, path);
@@ -139,17 +139,17 @@ void *allocatePages(size_t bytes) {
 void releasePages(void *memory, size_t bytes) { munmap(memory, bytes); }
 
 // Never the file's own pages: those may change after they were hashed. Writable and executable never at once.
-Error makeExecutable(const void *code, size_t bytes, const uint8_t digest[32], void **copy) {
+Error copyCode(const void *code, size_t bytes, const uint8_t digest[32], bool isExecutable, void **copy) {
   void *memory = *copy = allocatePages(bytes); // the caller releases it, whatever happens
   if (!memory)
-    return E_MEMORY "out of memory";
+    return kNoMemory;
   memcpy(memory, code, bytes);
   if (!hasDigest(memory, bytes, digest))
-    return E_DAMAGED;
+    return kDamaged;
   __builtin___clear_cache((char *)memory, (char *)memory + bytes);
-  if (mprotect(memory, bytes, PROT_READ | PROT_EXEC))
-    return E_TARGET "%s %u cannot be executed";
-  return nullptr;
+  if (mprotect(memory, bytes, isExecutable ? PROT_READ | PROT_EXEC : PROT_READ))
+    return kNotExecutable;
+  return kNoError;
 }
 
 } // namespace ortc

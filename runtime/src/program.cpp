@@ -46,23 +46,20 @@ bool isGood(const ortc_file_view &v, uint64_t size) {
          isWithin(v.offset, dense ? extent : 0, size);
 }
 
-constexpr char kNewer[] = E_VERSION "%s %u needs a newer runtime";
-constexpr char kNoMemory[] = E_MEMORY "out of memory";
-
 /// Also names the part that the texts above speak of.
-__attribute__((noinline)) Error malformed(ortc_program *p, const char *what, uint64_t i) {
-  p->arguments.set(0, what);
+__attribute__((noinline)) Error malformed(ortc_program *p, Part part, uint64_t i) {
+  p->arguments.set(0, part);
   p->arguments.set(1, i);
-  return E_FORMAT "%s %u is malformed";
+  return kMalformed;
 }
 
 /// Copies header and section table, then checks the copy.
 __attribute__((noinline)) Error readHead(ortc_program *p) {
   const ortc_file_header *seen = (const ortc_file_header *)p->image;
   if (p->imageBytes < sizeof *seen || memcmp(seen->magic, ORTC_MAGIC, sizeof seen->magic))
-    return E_FORMAT "not an ortc artifact";
+    return kNoArtifact;
   uint64_t tableBytes = seen->section_count * (uint64_t)sizeof(ortc_file_section);
-  Error error = malformed(p, "header", 0);
+  Error error = malformed(p, kPartHeader, 0);
   if (tableBytes > p->imageBytes - sizeof *seen)
     return error;
   p->headBytes = sizeof *seen + tableBytes;
@@ -71,9 +68,9 @@ __attribute__((noinline)) Error readHead(ortc_program *p) {
     return kNoMemory;
   const ortc_file_header &h = *(ortc_file_header *)memcpy((void *)p->head, p->image, p->headBytes);
   if (h.major != ORTC_FORMAT_MAJOR)
-    return malformed(p, "format", h.major), kNewer;
+    return malformed(p, kPartFormat, h.major), kNewer;
   if (h.file_bytes != p->imageBytes)
-    return E_FORMAT "artifact is cut short";
+    return kCutShort;
   if (h.header_bytes != sizeof h || h.section_bytes != sizeof(ortc_file_section) ||
       h.section_count * (uint64_t)sizeof(ortc_file_section) != tableBytes ||
       (h.persistent_bytes | h.io_bytes) >> ORTC_REGION_BITS ||
@@ -84,26 +81,28 @@ __attribute__((noinline)) Error readHead(ortc_program *p) {
   memcpy(digest, h.sha256, sizeof digest);
   memmove(covered, p->head, offsetof(ortc_file_header, sha256));
   if (!hasDigest(covered, p->headBytes - sizeof digest, digest))
-    return E_DAMAGED;
+    return kDamaged;
   memmove((void *)p->head, covered, offsetof(ortc_file_header, sha256));
   memcpy(p->head->sha256, digest, sizeof digest);
-  return nullptr;
+  return kNoError;
 }
 static_assert(offsetof(ortc_file_header, sha256) + sizeof(ortc_file_header::sha256) ==
               sizeof(ortc_file_header));
 
 /// Bounds of every section; the one of each kind; the last code that this machine can run.
 Error chooseSections(ortc_program *p) {
-  uint32_t ordinal = 0;
+  const ortc_device *device = p->host.device;
+  uint32_t ordinal = 0, architecture = device ? device->architecture : ortc_host_architecture();
+  uint64_t features = device ? device->features : ortc_host_features();
   for (uint32_t i = 0; i < p->head->section_count; i++) {
     const ortc_file_section &s = p->section(i);
-    Error error = malformed(p, "section", i);
+    Error error = malformed(p, kPartSection, i);
     if (!isWithin(s.offset, s.bytes, p->imageBytes) || s.offset % ORTC_ALIGNMENT)
       return error;
     if (s.kind == ORTC_SECTION_CODE) {
-      if (s.architecture == ortc_host_architecture() && !(s.features & ~p->features)) {
+      if (s.architecture == architecture && !(s.features & ~features)) {
         p->codeSection = &s;
-        p->codeOrdinal = ordinal;
+        p->ordinal = ordinal;
       }
       ordinal++;
     } else if (s.kind > ORTC_SECTION_SIGNATURE) {
@@ -115,7 +114,7 @@ Error chooseSections(ortc_program *p) {
       p->chosen[s.kind] = &s;
     }
   }
-  return p->codeSection ? nullptr : E_TARGET "no code for this processor";
+  return p->codeSection ? kNoError : kNoCode;
 }
 
 /// Copies the tables of a mapped file, checks the hashes and that there are whole rows.
@@ -124,9 +123,9 @@ Error takeTables(ortc_program *p) {
     const ortc_file_section *s = p->chosen[kind];
     if (!s)
       continue;
-    Error error = malformed(p, "section kind", kind);
+    Error error = malformed(p, kPartSectionKind, kind);
     uint32_t row = kRowBytes[kind];
-    Table table = {p->image + s->offset, s->bytes, s->bytes / row};
+    Table table = {p->image + s->offset, s->bytes / row};
     if (row > 1 && (s->row_bytes != row || s->bytes % row || table.count >= ORTC_NONE))
       return error;
     if (p->file.data && isTable(kind)) {
@@ -137,31 +136,31 @@ Error takeTables(ortc_program *p) {
     }
     p->tables[kind] = table; // from here on closing the program releases the copy
     if (isTable(kind) && !hasDigest(table.data, s->bytes, s->sha256))
-      return E_DAMAGED;
+      return kDamaged;
   }
   const Table &strings = p->tables[ORTC_SECTION_STRINGS];
-  p->regionBytes[ORTC_REGION_CONSTANTS] = p->tables[ORTC_SECTION_CONSTANTS].bytes;
-  p->regionBytes[ORTC_REGION_PERSISTENT] = p->head->persistent_bytes;
-  p->regionBytes[ORTC_REGION_IO] = p->head->io_bytes;
-  Error error = malformed(p, "section kind", ORTC_SECTION_STRINGS);
-  if (!strings.bytes || strings.data[strings.bytes - 1])
+  p->sizes[ORTC_REGION_CONSTANTS] = p->tables[ORTC_SECTION_CONSTANTS].count;
+  p->sizes[ORTC_REGION_PERSISTENT] = p->head->persistent_bytes;
+  p->sizes[ORTC_REGION_IO] = p->head->io_bytes;
+  Error error = malformed(p, kPartSectionKind, ORTC_SECTION_STRINGS);
+  if (!strings.count || strings.data[strings.count - 1])
     return error;
-  return p->tables[ORTC_SECTION_PERSISTENT].bytes > p->head->persistent_bytes
-             ? malformed(p, "section kind", ORTC_SECTION_PERSISTENT)
-             : nullptr;
+  return p->tables[ORTC_SECTION_PERSISTENT].count > p->head->persistent_bytes
+             ? malformed(p, kPartSectionKind, ORTC_SECTION_PERSISTENT)
+             : kNoError;
 }
 
 Error checkTensors(ortc_program *p) {
   uint64_t free = p->head->persistent_bytes; // what is stored has a place of its own
   for (uint32_t i = 0; i < p->tensorCount(); i++) {
     const ortc_file_tensor &t = p->tensor(i);
-    Error error = malformed(p, "tensor", i);
+    Error error = malformed(p, kPartTensor, i);
     uint64_t size = (uint64_t)1 << ORTC_REGION_BITS; // for those that have no place of their own
     if (t.role <= ORTC_ROLE_SCALAR) {
       uint32_t region = t.role == ORTC_ROLE_CONSTANT ? ORTC_REGION_CONSTANTS : ORTC_REGION_PERSISTENT;
       if (t.view.region != region || (region && !safetensorsDtype(t.view.dtype)))
         return error;
-      size = p->regionBytes[region];
+      size = p->sizes[region];
       if (region && __builtin_sub_overflow(free, t.view.bytes, &free))
         return error;
     }
@@ -169,19 +168,19 @@ Error checkTensors(ortc_program *p) {
         !isGood(t.view, size))
       return error;
   }
-  return nullptr;
+  return kNoError;
 }
 static_assert(ORTC_REGION_CONSTANTS == 0, "checkTensors counts on it");
 
 /// The values of an entry.
 Error checkValues(ortc_program *p, const ortc_file_entry &e) {
-  p->regionBytes[ORTC_REGION_TRANSIENT] = e.fixed_bytes;
+  p->sizes[ORTC_REGION_TRANSIENT] = e.fixed_bytes; // of this entry
   for (uint32_t i = 0; i < e.value_count; i++) {
     const ortc_file_value &value = p->value(e.first_value + i);
     const ortc_file_view &v = value.view;
-    Error error = malformed(p, "value", e.first_value + i);
+    Error error = malformed(p, kPartValue, e.first_value + i);
     if (value.tensor >= p->tensorCount() || v.region > ORTC_REGION_IO || !v.region ||
-        !isGood(v, p->regionBytes[v.region]))
+        !isGood(v, p->sizes[v.region]))
       return error;
     const ortc_file_tensor &t = p->tensor(value.tensor);
     if (v.dtype != t.view.dtype || v.rank != t.view.rank)
@@ -194,7 +193,7 @@ Error checkValues(ortc_program *p, const ortc_file_entry &e) {
         (isIo || v.bytes != elementSize(v.dtype) || (v.dtype != 1 && v.dtype != 11))) // one f32 or f64
       return error;
   }
-  return nullptr;
+  return kNoError;
 }
 
 /// The entries that are for the chosen code, each with its step function.
@@ -202,24 +201,24 @@ __attribute__((noinline)) Error findSteps(ortc_program *p) {
   const Table &entries = p->tables[ORTC_SECTION_ENTRIES];
   const uint8_t *code = (const uint8_t *)p->code;
   const ortc_blob *head = (const ortc_blob *)code;
-  uint64_t codeBytes = p->codeSection->bytes;
-  Error error = malformed(p, "code", p->codeOrdinal);
+  Error error = kMalformed;
   if (head->magic != ORTC_BLOB_MAGIC || head->entry_bytes < sizeof(ortc_blob_entry) ||
-      head->entry_bytes % 4 || !isWithin(sizeof *head, (uint64_t)head->count * head->entry_bytes, codeBytes))
+      head->entry_bytes % 4 || !isWithin(sizeof *head, (uint64_t)head->count * head->entry_bytes, p->code_bytes))
     return error;
-  malformed(p, "call ABI", head->abi);
+  malformed(p, kPartCallAbi, head->abi);
   if (head->abi != ORTC_CALL_ABI)
     return kNewer;
-  p->steps = (Step *)allocate(p->host, entries.count * sizeof(Step));
-  if (!p->steps)
+  Step *steps = (Step *)allocate(p->host, entries.count * sizeof(Step));
+  p->steps = steps;
+  if (!steps)
     return kNoMemory;
   uint32_t nextValue = 0;
   for (uint32_t i = 0; i < entries.count; i++) {
     const ortc_file_entry &e = p->row<ortc_file_entry>(ORTC_SECTION_ENTRIES, i);
-    if (e.target != ORTC_NONE && e.target != p->codeOrdinal)
+    if (e.target != ORTC_NONE && e.target != p->ordinal)
       continue;
     uint64_t workers;
-    malformed(p, "entry", i);
+    malformed(p, kPartEntry, i);
     if (e.role >= ORTC_ENTRY_ROLES || e.binding >= p->tables[ORTC_SECTION_BINDINGS].count ||
         !isWithin(e.first_value, e.value_count, p->tables[ORTC_SECTION_VALUES].count) ||
         e.first_value < nextValue || e.ext_count > e.value_count ||
@@ -229,20 +228,20 @@ __attribute__((noinline)) Error findSteps(ortc_program *p) {
         (e.fixed_bytes | workers) >> ORTC_REGION_BITS)
       return error;
     nextValue = e.first_value + e.value_count;
-    Step &step = p->steps[p->stepCount++];
+    Step &step = steps[p->step_count++];
     step = {&e, nullptr};
     for (uint32_t k = 0; k < head->count; k++) {
       const uint8_t *row = code + sizeof *head + (uint64_t)k * head->entry_bytes;
       uint32_t offset = ((const ortc_blob_entry *)row)->offset;
-      if (!memcmp(row, &e, offsetof(ortc_blob_entry, offset)) && offset < codeBytes)
-        step.function = (ortc_step_fn)(uintptr_t)(code + offset);
+      if (!memcmp(row, &e, offsetof(ortc_blob_entry, offset)) && offset < p->code_bytes)
+        step.list = code + offset;
     }
-    if (!step.function)
+    if (!step.list)
       return error;
     if (Error badValue = checkValues(p, e))
       return badValue;
   }
-  return nullptr;
+  return kNoError;
 }
 static_assert(offsetof(ortc_file_entry, segment) == offsetof(ortc_blob_entry, segment) &&
                   offsetof(ortc_blob_entry, offset) == 12,
@@ -257,7 +256,7 @@ Error load(ortc_program *p) {
     const ortc_file_section *s = p->chosen[ORTC_SECTION_SIGNATURE];
     if (p->host.verify(p->host.context, p->head->sha256, s ? p->image + s->offset : nullptr,
                        s ? (size_t)s->bytes : 0))
-      error = E_HASH "not trusted by host";
+      error = kNotTrusted;
   }
   if (!error)
     error = takeTables(p);
@@ -266,10 +265,15 @@ Error load(ortc_program *p) {
   if (error)
     return error;
   const ortc_file_section &code = *p->codeSection;
-  error = malformed(p, "code", p->codeOrdinal);
+  error = malformed(p, kPartCode, p->ordinal);
   if (code.bytes >= sizeof(ortc_blob))
-    error = makeExecutable(p->image + code.offset, code.bytes, code.sha256, &p->code);
-  return error ? error : findSteps(p);
+    error = copyCode(p->image + code.offset, code.bytes, code.sha256, !p->host.device, (void **)&p->code);
+  p->code_bytes = code.bytes;
+  if (!error)
+    error = findSteps(p);
+  if (const ortc_device *device = p->host.device; device && !error)
+    error = tell(device->load(device->context, p, &p->module, &p->arguments.message), p->arguments);
+  return error;
 }
 
 /// Takes `file` over, whatever happens.
@@ -287,7 +291,6 @@ __attribute__((noinline)) ortc_status open(const void *image, size_t bytes, Mapp
   p->areImagesGood = hooks.flags & ORTC_HOST_VERIFIED;
   p->image = (const uint8_t *)image;
   p->imageBytes = bytes;
-  p->features = ortc_host_features();
   ortc_status status = report(m, load(p), &p->arguments);
   if (status)
     ortc_program_close(p);
@@ -331,7 +334,7 @@ using namespace ortc;
 
 __attribute__((noinline)) const char *ortc_program::string(uint32_t offset) const {
   const Table &strings = tables[ORTC_SECTION_STRINGS];
-  return offset < strings.bytes ? (const char *)strings.data + offset : "";
+  return offset < strings.count ? (const char *)strings.data + offset : "";
 }
 
 const char *ortc_program::listed(uint32_t kind, uint32_t i) const {
@@ -354,7 +357,7 @@ ortc_status ortc_program_open_memory(const void *image, size_t bytes, const ortc
                                      ortc_program **program, ortc_message *message) {
   *program = nullptr;
   if ((uintptr_t)image % ORTC_ALIGNMENT)
-    return report(message, E_ARGUMENT "misaligned memory");
+    return report(message, kMisaligned);
   return open(image, bytes, MappedFile(), host, program, message);
 }
 
@@ -362,12 +365,14 @@ void ortc_program_close(ortc_program *program) {
   if (!program)
     return;
   const ortc_host &host = program->host;
+  if (program->module)
+    host.device->unload(program->module);
   if (program->code)
-    releasePages(program->code, program->codeSection->bytes);
-  release(host, program->steps, program->tables[ORTC_SECTION_ENTRIES].count * sizeof(Step));
+    releasePages((void *)program->code, program->code_bytes);
+  release(host, (void *)program->steps, program->tables[ORTC_SECTION_ENTRIES].count * sizeof(Step));
   for (uint32_t kind = 1; program->file.data && kind <= kLastTable; kind++)
     if (isTable(kind))
-      release(host, (void *)program->tables[kind].data, program->tables[kind].bytes);
+      release(host, (void *)program->tables[kind].data, program->tables[kind].count * kRowBytes[kind]);
   release(host, program->head, program->headBytes);
   unmapFile(program->file);
   release(host, program, sizeof *program);
@@ -380,13 +385,13 @@ ortc_status ortc_program_get_info(const ortc_program *program, ortc_program_info
     return ORTC_E_ARGUMENT;
   info->tensor_count = program->tensorCount();
   info->binding_count = (uint32_t)program->tables[ORTC_SECTION_BINDINGS].count;
-  info->entry_count = program->stepCount;
+  info->entry_count = program->step_count;
   info->max_workers = header.max_workers;
   info->architecture = code.architecture;
   info->features = code.features;
   info->target_name = program->string(code.name);
   info->code_bytes = code.bytes;
-  info->constant_bytes = program->tables[ORTC_SECTION_CONSTANTS].bytes;
+  info->constant_bytes = program->tables[ORTC_SECTION_CONSTANTS].count;
   info->persistent_bytes = header.persistent_bytes;
   info->io_bytes = header.io_bytes;
   memcpy(info->digest, header.sha256, sizeof info->digest);
@@ -428,7 +433,7 @@ uint32_t ortc_binding_find(const ortc_program *program, const char *name) {
 }
 
 ortc_status ortc_entry_get(const ortc_program *program, uint32_t entry, ortc_entry_info *info) {
-  if (entry >= program->stepCount)
+  if (entry >= program->step_count)
     return ORTC_E_NOT_FOUND;
   const ortc_file_entry &e = *program->steps[entry].entry;
   if (info->size < sizeof *info)
@@ -446,7 +451,7 @@ ortc_status ortc_entry_get(const ortc_program *program, uint32_t entry, ortc_ent
 
 ortc_status ortc_entry_value(const ortc_program *program, uint32_t entry, uint32_t n,
                              ortc_tensor_info *info) {
-  if (entry >= program->stepCount || n >= program->steps[entry].entry->value_count)
+  if (entry >= program->step_count || n >= program->steps[entry].entry->value_count)
     return ORTC_E_NOT_FOUND;
   const ortc_file_value &v = program->value(program->steps[entry].entry->first_value + n);
   return describe(program, v.tensor, v.view, info);

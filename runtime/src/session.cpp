@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/src/internal.h"
 #include "runtime/src/sha256.h"
+#include "runtime/src/transfer.h"
 
 namespace ortc {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 __attribute__((noinline)) uint32_t findExternal(const ortc_session *s, uint32_t tensor, void *const *place) {
   const ortc_program *p = s->program;
   uint32_t found = ORTC_NONE;
-  for (uint32_t i = 0; i < p->stepCount; i++) {
+  for (uint32_t i = 0; i < p->step_count; i++) {
     const ortc_file_entry &e = *p->steps[i].entry;
     for (uint32_t row = e.first_value; e.binding == s->binding && row < e.first_value + e.ext_count; row++) {
       if (p->value(row).tensor != tensor)
@@ -25,7 +26,7 @@ __attribute__((noinline)) uint32_t findExternal(const ortc_session *s, uint32_t 
 }
 
 const Step *findStep(const ortc_session *s, uint32_t role) {
-  for (uint32_t i = 0; i < s->program->stepCount; i++) {
+  for (uint32_t i = 0; i < s->program->step_count; i++) {
     const ortc_file_entry &e = *s->program->steps[i].entry;
     if (e.role == role && e.binding == s->binding && !e.segment)
       return &s->program->steps[i];
@@ -37,8 +38,6 @@ const char *bindingName(const ortc_session *s) { return ortc_binding_name(s->pro
 
 enum class Operation { Read, Write, Place, Bind, GetScalar, SetScalar, ReadGradient, WriteGradient };
 
-constexpr char kNoGradients[] = E_STATE "no gradients";
-
 /// Where the gradient of a tensor lies.
 Error findGradient(ortc_session *s, uint32_t owner, View &view) {
   if (!s->gradients || s->gradients->binding != s->binding)
@@ -49,10 +48,10 @@ Error findGradient(ortc_session *s, uint32_t owner, View &view) {
     const ortc_file_tensor &t = s->program->tensor(v.tensor);
     if (t.owner == owner) {
       view = locate(s, v.view);
-      return nullptr;
+      return kNoError;
     }
   }
-  return E_NOT_FOUND "'%s' has no gradient";
+  return kNoGradient;
 }
 
 /// Where an input or output lies, for an operation; inputs that are given to the session come into its own
@@ -60,7 +59,7 @@ Error findGradient(ortc_session *s, uint32_t owner, View &view) {
 Error findPlace(ortc_session *s, uint32_t tensor, Operation operation, void *data, View &view) {
   uint32_t row = findExternal(s, tensor, nullptr);
   if (row == ORTC_NONE)
-    return E_NOT_FOUND "no '%s' in binding '%s'";
+    return kNoTensor;
   const ortc_file_value &v = s->program->value(row);
   uint8_t *io = s->regions[ORTC_REGION_IO];
   void *place = s->ext[row], *own = io ? io + v.view.offset : nullptr;
@@ -68,19 +67,22 @@ Error findPlace(ortc_session *s, uint32_t tensor, Operation operation, void *dat
   if (operation == Operation::Bind)
     place = data ? data : own;
   else if (operation == Operation::Write && !isInput)
-    return E_ARGUMENT "'%s' is read-only";
+    return kReadOnly;
   else if (operation == Operation::Write || (operation != Operation::Read && !place))
     place = own;
   view = makeView(place, v.view);
-  return place || operation == Operation::Bind ? nullptr : E_STATE "'%s' is not bound or written";
+  return place || operation == Operation::Bind ? kNoError : kNotGiven;
 }
 
-/// Converts between a number and the one element of a tensor. False for dtypes that no scalar has.
-bool convertScalar(uint8_t dtype, uint8_t *place, double &value, bool toNumber) {
+/// Converts between a double and the one element of a tensor, in place. False for dtypes that no scalar has.
+bool convertScalar(uint8_t dtype, void *place, bool toNumber) {
+  double value;
+  memcpy(&value, place, sizeof value);
   auto convert = [&](auto stored) {
     if (toNumber) {
       memcpy(&stored, place, sizeof stored);
       value = (double)stored;
+      memcpy(place, &value, sizeof value);
     } else {
       stored = (decltype(stored))value;
       memcpy(place, &stored, sizeof stored);
@@ -102,73 +104,77 @@ bool convertScalar(uint8_t dtype, uint8_t *place, double &value, bool toNumber) 
 /// Everything that is done with one tensor by name. `bytes`: of the caller's memory at `data`.
 Error access(ortc_session *s, const char *name, Operation operation, void *data, size_t bytes) {
   bool isBind = operation == Operation::Bind;
+  bool toDense = operation == Operation::Read || operation == Operation::ReadGradient || operation == Operation::GetScalar;
   if (!name || (!data && !isBind))
-    return E_ARGUMENT "a NULL pointer";
+    return kNullPointer;
   s->arguments.set(0, name);
   s->arguments.set(1, bindingName(s));
   uint32_t index = findTensor(s->program, name);
   if (index == ORTC_NONE)
-    return E_NOT_FOUND "no '%s' in binding '%s'";
+    return kNoTensor;
   const ortc_file_tensor &t = s->program->tensor(index);
   bool isStored = t.role <= ORTC_ROLE_SCALAR;
   bool isScalar = operation == Operation::GetScalar || operation == Operation::SetScalar;
   View view;
-  Error error = nullptr;
+  Error error = kNoError;
   if (operation >= Operation::ReadGradient)
     error = findGradient(s, index, view);
   else if (!isStored)
     error = findPlace(s, index, operation, data, view);
   else if (isBind)
-    error = E_NOT_FOUND "'%s' cannot be bound";
+    error = kNotBindable;
   else if (t.role == ORTC_ROLE_CONSTANT && operation != Operation::Read)
-    error = E_ARGUMENT "'%s' is read-only";
+    error = kReadOnly;
   else
     view = locate(s, t.view);
   if (error)
     return error;
+  if (isScalar)
+    bytes = view.element;
   s->arguments.set(1, view.bytes());
-  s->arguments.set(2, isScalar ? view.element : bytes);
-  if (operation == Operation::Place
-          ? !view.isDense()
-          : (!isScalar && data && bytes != view.bytes()) || (isScalar && view.count != 1))
-    return E_SHAPE "'%s' has %u bytes, not %u, or strides";
+  s->arguments.set(2, bytes);
+  if (operation == Operation::Place ? !view.isDense() : data && bytes != view.bytes())
+    return kWrongSize;
   if (isBind && (uintptr_t)view.data & (view.element - 1))
-    return E_ARGUMENT "'%s' is misaligned";
-  if (isScalar) {
-    if (!convertScalar(t.view.dtype, view.data, *(double *)data, operation == Operation::GetScalar))
-      return E_SHAPE "'%s' cannot be this number";
-  } else if (operation == Operation::Place) {
+    return kTensorMisaligned;
+  if (operation == Operation::SetScalar && !convertScalar(t.view.dtype, data, false))
+    return kWrongNumber;
+  if (operation == Operation::Place) {
+    if (s->memory)
+      return kOnDevice;
     *(void **)data = view.data;
   } else if (!isBind) {
-    transfer(view, 0, view.count, (uint8_t *)data,
-             operation == Operation::Read || operation == Operation::ReadGradient);
+    error = move(s, view, 0, view.count, (uint8_t *)data, toDense);
   }
+  if (error)
+    return error;
+  if (operation == Operation::GetScalar && !convertScalar(t.view.dtype, data, true))
+    return kWrongNumber;
   void *place = view.data;
   if (!isStored && operation != Operation::Read)
     findExternal(s, index, &place);
-  return nullptr;
+  return kNoError;
 }
 
 ortc_status perform(ortc_session *s, const char *name, Operation operation, void *data, size_t bytes) {
-  return s ? report(&s->message, access(s, name, operation, data, bytes), &s->arguments) : ORTC_E_ARGUMENT;
+  return s ? report(access(s, name, operation, data, bytes), s->arguments) : ORTC_E_ARGUMENT;
 }
 
 __attribute__((noinline)) Error run(ortc_session *s, uint32_t role, double *loss) {
   const ortc_program *p = s->program;
   const Step *step = findStep(s, role);
   if (!step)
-    return s->arguments.set(0, bindingName(s)), E_NOT_FOUND "binding '%s' has no such entry";
+    return s->arguments.set(0, bindingName(s)), kNoEntry;
   const ortc_file_entry &e = *step->entry;
   void **ext = s->ext + e.first_value;
   for (uint32_t i = 0; i < e.ext_count; i++) {
+    if (ext[i])
+      continue;
     const ortc_file_value &v = p->value(e.first_value + i);
     const ortc_file_tensor &t = p->tensor(v.tensor);
     uint8_t *io = s->regions[ORTC_REGION_IO];
-    s->arguments.set(0, p->string(t.name));
-    if (ext[i])
-      continue;
     if (!io || t.role == ORTC_ROLE_INPUT)
-      return E_STATE "'%s' is not bound or written";
+      return s->arguments.set(0, p->string(t.name)), kNotGiven;
     void *place = io + v.view.offset;
     findExternal(s, v.tensor, &place);
   }
@@ -177,29 +183,38 @@ __attribute__((noinline)) Error run(ortc_session *s, uint32_t role, double *loss
   s->gradients = nullptr;
 
   s->call.ext = ext;
-  int32_t result = step->function(&s->call);
+  int32_t result;
+  if (s->memory) {
+    result = p->host.device->run(s->memory, step, &s->call, loss, &s->arguments.message);
+    if (result < 0)
+      return tell(-result, s->arguments);
+    loss = nullptr; // the device has put it there
+  } else {
+    result = ((ortc_step_fn)(uintptr_t)step->list)(&s->call);
+  }
 
-  if (loss && e.loss != ORTC_NONE && (result == ORTC_STEP_OK || result == ORTC_STEP_NOT_FINITE)) {
+  if (loss && e.loss != ORTC_NONE && !(result & ~ORTC_STEP_NOT_FINITE)) {
     const ortc_file_value &v = p->value(e.first_value + e.loss);
-    convertScalar(v.view.dtype, locate(s, v.view).data, *loss, true);
+    const uint8_t *place = s->regions[v.view.region] + v.view.offset;
+    *loss = v.view.dtype == 1 ? (double)*(const float *)place : *(const double *)place;
   }
   if (result == ORTC_STEP_RANGE) {
     const char *name = p->listed(ORTC_SECTION_CHECK_NAMES, s->detail.name);
     return s->arguments.set(0, (uint64_t)s->detail.index), s->arguments.set(1, name ? name : "?"),
-           s->arguments.set(2, s->detail.from_end ? 0 - (uint64_t)s->detail.limit : 0),
+           s->arguments.set(2, 0 - (uint64_t)s->detail.limit * !!s->detail.from_end),
            s->arguments.set(3, (uint64_t)s->detail.limit),
-           E_RANGE "index %d in '%s' is out of range [%d, %d)";
+           kOutOfRange;
   }
   if (result == ORTC_STEP_NOT_FINITE)
-    return E_NOT_FINITE "the loss is not finite";
+    return kNotFinite;
   if (result != ORTC_STEP_OK)
-    return s->arguments.set(0, (uint64_t)result), E_INTERNAL "step returned %d";
+    return s->arguments.set(0, (uint64_t)result), kUnknownResult;
   if (role == ORTC_ENTRY_GRADIENTS)
     s->gradients = &e;
-  return nullptr;
+  return kNoError;
 }
 ortc_status runStep(ortc_session *s, uint32_t role, double *loss) {
-  return s ? report(&s->message, run(s, role, loss), &s->arguments) : ORTC_E_ARGUMENT;
+  return s ? report(run(s, role, loss), s->arguments) : ORTC_E_ARGUMENT;
 }
 static_assert((int)ORTC_SESSION_STOP_ON_NOT_FINITE == ORTC_CALL_STOP_ON_NOT_FINITE, "passed on as it is");
 
@@ -209,13 +224,17 @@ Error plan(const ortc_program *p, ortc_session_options &options, ortc_sizes &siz
   arguments.set(0, options.workers);
   arguments.set(1, p->head->max_workers);
   if (options.workers > p->head->max_workers)
-    return E_ARGUMENT "%u workers, the limit is %u";
-  if (((uintptr_t)options.persistent | (uintptr_t)options.transient | (uintptr_t)options.io) % ORTC_ALIGNMENT)
-    return E_ARGUMENT "misaligned memory";
-  sizes.transient = 0;
-  sizes.persistent = p->head->persistent_bytes;
-  sizes.io = options.flags & ORTC_SESSION_BIND_ALL ? 0 : p->head->io_bytes;
-  for (uint32_t i = 0; i < p->stepCount; i++) {
+    return kTooManyWorkers;
+  // A device's memory is its own.
+  if (((uintptr_t)options.persistent | (uintptr_t)options.transient | (uintptr_t)options.io) &
+      (p->host.device ? ~(uintptr_t)0 : ORTC_ALIGNMENT - 1))
+    return kMisaligned;
+  sizes.persistent = sizes.transient = sizes.io = 0;
+  if (!p->host.device) { // which has all memory
+    sizes.persistent = p->head->persistent_bytes;
+    sizes.io = options.flags & ORTC_SESSION_BIND_ALL ? 0 : p->head->io_bytes;
+  }
+  for (uint32_t i = 0; i < p->step_count && !p->host.device; i++) {
     const ortc_file_entry &e = *p->steps[i].entry;
     uint64_t bytes = e.fixed_bytes + options.workers * e.worker_bytes;
     sizes.transient = bytes > sizes.transient ? bytes : sizes.transient;
@@ -224,7 +243,7 @@ Error plan(const ortc_program *p, ortc_session_options &options, ortc_sizes &siz
   uint64_t bytes =
       sizeof(ortc_session) + p->tables[ORTC_SECTION_VALUES].count * sizeof(void *) + p->tensorCount();
   sizes.handle = (bytes + ORTC_ALIGNMENT - 1) / ORTC_ALIGNMENT * ORTC_ALIGNMENT;
-  return nullptr;
+  return kNoError;
 }
 
 /// Checks the images before the first session uses them: constants where they are, initial parameters where
@@ -232,13 +251,13 @@ Error plan(const ortc_program *p, ortc_session_options &options, ortc_sizes &siz
 Error checkImages(const ortc_program *p, Arguments &arguments) {
   for (uint32_t kind = ORTC_SECTION_CONSTANTS; kind <= ORTC_SECTION_PERSISTENT; kind++) {
     const ortc_file_section *section = p->chosen[kind];
-    arguments.set(0, "section kind");
+    arguments.set(0, kPartSectionKind);
     arguments.set(1, kind);
     if (section && !hasDigest(p->tables[kind].data, section->bytes, section->sha256))
-      return E_DAMAGED;
+      return kDamaged;
   }
   __atomic_store_n(&p->areImagesGood, 1, __ATOMIC_RELAXED);
-  return nullptr;
+  return kNoError;
 }
 
 /// Fills the persistent region. `isZero`: it is.
@@ -246,18 +265,25 @@ void initialise(ortc_session *s, bool isZero) {
   const ortc_program *p = s->program;
   const Table image = p->tables[ORTC_SECTION_PERSISTENT];
   uint8_t *target = s->regions[ORTC_REGION_PERSISTENT];
-  if (image.bytes)
-    memcpy(target, image.data, image.bytes);
+  if (image.count)
+    memcpy(target, image.data, image.count);
   // Before the rest is touched: a second copy of the parameters is no part of the peak.
   forgetPages(p->file);
-  if (!isZero && image.bytes < p->head->persistent_bytes)
-    memset(target + image.bytes, 0, p->head->persistent_bytes - image.bytes);
+  if (!isZero && image.count < p->head->persistent_bytes)
+    memset(target + image.count, 0, p->head->persistent_bytes - image.count);
 }
 
 } // namespace
 
 View locate(const ortc_session *s, const ortc_file_view &v) {
   return makeView(s->regions[v.region] + v.offset, v);
+}
+
+Error move(ortc_session *s, const View &view, uint64_t first, uint64_t count, uint8_t *dense, bool toDense) {
+  if (s->memory)
+    return tell(s->program->host.device->copy(s->memory, &view, first, count, dense, toDense, &s->arguments.message),
+                s->arguments);
+  return transfer(view, first, count, dense, toDense), kNoError;
 }
 
 } // namespace ortc
@@ -285,17 +311,14 @@ ortc_status ortc_session_create(const ortc_program *program, const ortc_session_
   if (error)
     return report(message, error, &arguments);
   // One piece of memory for the handle and the regions that are not given.
-  struct {
-    uint64_t bytes;
-    void *given;
-  } parts[] = {{sizes.persistent, own.persistent}, {sizes.transient, own.transient}, {sizes.io, own.io}};
-  size_t total = sizes.handle;
-  bool isTooMuch = false; // where addresses have 32 bits
-  for (auto &part : parts)
-    isTooMuch |= __builtin_add_overflow(total, part.given ? 0 : part.bytes, &total);
-  uint8_t *memory = isTooMuch ? nullptr : (uint8_t *)allocate(program->host, total);
+  const uint64_t *bytes = &sizes.persistent;
+  void *const *given = &own.persistent;
+  uint64_t total = sizes.handle; // each is below 2^ORTC_REGION_BITS
+  for (int i = 0; i < 3; i++)
+    total += given[i] ? 0 : bytes[i];
+  uint8_t *memory = total > SIZE_MAX ? nullptr : (uint8_t *)allocate(program->host, (size_t)total);
   if (!memory)
-    return report(message, E_MEMORY "out of memory");
+    return report(message, kNoMemory);
   ortc_session *s = (ortc_session *)memset(memory, 0, sizes.handle);
   s->program = program;
   s->allocated = total;
@@ -303,10 +326,9 @@ ortc_status ortc_session_create(const ortc_program *program, const ortc_session_
   s->seen = (uint8_t *)(s->ext + program->tables[ORTC_SECTION_VALUES].count);
   s->regions[ORTC_REGION_CONSTANTS] = (uint8_t *)program->tables[ORTC_SECTION_CONSTANTS].data;
   memory += sizes.handle;
-  uint8_t **region = s->regions + ORTC_REGION_PERSISTENT;
-  for (auto &part : parts) {
-    *region++ = !part.bytes ? nullptr : part.given ? (uint8_t *)part.given : memory;
-    memory += part.given ? 0 : part.bytes;
+  for (int i = 0; i < 3; i++) {
+    s->regions[ORTC_REGION_PERSISTENT + i] = !bytes[i] ? nullptr : given[i] ? (uint8_t *)given[i] : memory;
+    memory += given[i] ? 0 : bytes[i];
   }
   ortc_call &call = s->call;
   call.size = sizeof call;
@@ -318,20 +340,36 @@ ortc_status ortc_session_create(const ortc_program *program, const ortc_session_
   call.pool = own.pool;
   call.trace = own.trace;
   call.trace_context = own.trace_context;
-  initialise(s, !program->host.allocate && !own.persistent);
+  if (const ortc_device *device = program->host.device)
+    error = tell(device->create(program->module, call.flags, (void **)s->regions, &s->memory, &s->arguments.message),
+                 s->arguments);
+  else
+    initialise(s, !program->host.allocate && !own.persistent);
+  if (error) {
+    ortc_status status = report(message, error, &s->arguments);
+    ortc_session_destroy(s);
+    return status;
+  }
   *session = s;
   return ORTC_OK;
 }
 
 void ortc_session_destroy(ortc_session *session) {
-  if (session)
-    release(session->program->host, session, session->allocated);
+  if (!session)
+    return;
+  if (session->memory)
+    session->program->host.device->destroy(session->memory);
+  release(session->program->host, session, session->allocated);
 }
 
-const char *ortc_session_message(const ortc_session *session) { return session->message.text; }
+const char *ortc_session_message(const ortc_session *session) { return session->arguments.message.text; }
 
 ortc_status ortc_session_reset(ortc_session *session) {
   session->gradients = nullptr;
+  if (session->memory)
+    return report(tell(session->program->host.device->reset(session->memory, &session->arguments.message),
+                       session->arguments),
+                  session->arguments);
   initialise(session, false);
   return ORTC_OK;
 }

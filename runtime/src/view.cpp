@@ -1,12 +1,8 @@
-// Strided tensors: the one copy through which everything enters and leaves a session.
+// Types of elements, and where tensors lie.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/src/internal.h"
 
 namespace ortc {
-
-// By TensorProto.DataType.
-static const char kDtypes[][5] = {"",     "F32", "U8",  "I8",  "U16", "I16", "I32", "I64", "",
-                                  "BOOL", "F16", "F64", "U32", "U64", "",    "",    "BF16"};
 
 __attribute__((noinline)) uint32_t elementSize(uint8_t dtype) {
   static const uint8_t kSizes[] = {0, 4, 1, 1, 2, 2, 4, 8, 0, 1, 2, 8, 4, 8, 0, 0, 2, 1, 1, 1, 1};
@@ -14,7 +10,9 @@ __attribute__((noinline)) uint32_t elementSize(uint8_t dtype) {
 }
 
 const char *safetensorsDtype(uint8_t dtype) {
-  return dtype < sizeof kDtypes / sizeof kDtypes[0] && kDtypes[dtype][0] ? kDtypes[dtype] : nullptr;
+  // By TensorProto.DataType.
+  const char *name = findText("\0F32\0U8\0I8\0U16\0I16\0I32\0I64\0\0BOOL\0F16\0F64\0U32\0U64\0\0\0BF16", dtype <= 16 ? dtype : 0);
+  return *name ? name : nullptr;
 }
 
 View makeView(void *data, const ortc_file_view &v) {
@@ -40,29 +38,6 @@ View makeView(void *data, const ortc_file_view &v) {
     view.strides[0] = view.element;
   }
   return view;
-}
-
-void transfer(const View &view, uint64_t first, uint64_t count, uint8_t *dense, bool toDense) {
-  uint32_t last = view.rank - 1;
-  while (count) {
-    uint8_t *place = view.data; // of the element `first`, which a row begins with or is entered at
-    uint64_t rest = first, row = 0;
-    for (uint32_t i = view.rank; i-- > 0;) {
-      uint64_t dim = (uint64_t)view.dims[i], index = rest % dim;
-      rest /= dim;
-      place += index * (uint64_t)view.strides[i];
-      if (i == last)
-        row = dim - index;
-    }
-    row = row < count ? row : count;
-    int64_t stride = view.strides[last];
-    // One copy for a dense row, else one per element.
-    uint64_t piece = stride == (int64_t)view.element ? row : 1;
-    for (uint64_t i = 0; i < row; i += piece, place += stride, dense += piece * view.element)
-      memcpy(toDense ? dense : place, toDense ? place : dense, piece * view.element);
-    first += row;
-    count -= row;
-  }
 }
 
 } // namespace ortc

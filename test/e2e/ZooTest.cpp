@@ -70,16 +70,26 @@ protected:
     arguments.insert(arguments.end(), entry.flags.begin(), entry.flags.end());
     arguments.insert(arguments.end(), extra.begin(), extra.end());
     mustRun(arguments);
-    mustRun({"run", folder / kind, "--data", entry.data(), "--steps", std::to_string(entry.steps),
-             "--no-shuffle", "--quiet", "--metrics", folder / (kind + ".jsonl"), "--save",
-             folder / (kind + ".safetensors")});
+    mustStep({"run", folder / kind, "--data", entry.data(), "--steps", std::to_string(entry.steps),
+              "--no-shuffle", "--quiet", "--metrics", folder / (kind + ".jsonl"), "--save",
+              folder / (kind + ".safetensors")});
     std::vector<double> losses = loadLosses(folder / (kind + ".jsonl"));
     ASSERT_FALSE(losses.empty());
     firstLoss = losses[0];
     compare("loss/" + kind, losses, 1e-3, entry.tolerance.at("loss/" + kind));
   }
 
+  /// Runs a command that steps, on the device that is tested.
+  void mustStep(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), device.begin(), device.end());
+    mustRun(arguments);
+  }
+
+  /// Trains with both optimizers and compares everything. The targets are those of each.
+  void agree(const std::string &adamwTarget, const std::string &sgdTarget);
+
   TemporaryFolder folder;
+  std::vector<std::string> device; ///< flags
   ZooEntry entry;
   std::map<std::string, Values> golden;
   double largestGradient = 0;
@@ -90,14 +100,13 @@ protected:
 
 } // namespace
 
-TEST_P(ZooTest, AgreesWithPyTorch) {
-  // The widest level of this machine, and what every machine runs.
-  ASSERT_NO_FATAL_FAILURE(train("adamw", {"--target", "native"}));
-  ASSERT_NO_FATAL_FAILURE(train("sgd", {"--gradients", "--target", "x86-64"}));
-  mustRun({"gradients", folder / "sgd", "--data", entry.data(), "-o", folder / "gradients.safetensors",
-           "--quiet"});
-  mustRun({"predict", folder / "sgd", "--data", entry.data(), "--steps", "1", "-o", folder / "predict.npz",
-           "--quiet"});
+void ZooTest::agree(const std::string &adamwTarget, const std::string &sgdTarget) {
+  ASSERT_NO_FATAL_FAILURE(train("adamw", {"--target", adamwTarget}));
+  ASSERT_NO_FATAL_FAILURE(train("sgd", {"--gradients", "--target", sgdTarget}));
+  mustStep({"gradients", folder / "sgd", "--data", entry.data(), "-o", folder / "gradients.safetensors",
+            "--quiet"});
+  mustStep({"predict", folder / "sgd", "--data", entry.data(), "--steps", "1", "-o", folder / "predict.npz",
+            "--quiet"});
   auto gradients = loadValues(folder / "gradients.safetensors"),
        trained = loadValues(folder / "sgd.safetensors"), adamw = loadValues(folder / "adamw.safetensors"),
        predicted = loadValues(folder / "predict.npz");
@@ -123,6 +132,17 @@ TEST_P(ZooTest, AgreesWithPyTorch) {
   std::printf("%s: %zu arrays, worst %.2f of its tolerance\n", GetParam().c_str(), compared, worst);
 }
 
+/// The widest level of this machine, and what every machine runs.
+TEST_P(ZooTest, AgreesWithPyTorch) { agree("native", "x86-64"); }
+
+/// The driver is that of $ORTC_CUDA_DRIVER, or of the machine's GPU.
+class DeviceZooTest : public ZooTest {
+protected:
+  DeviceZooTest() { device = {"--device", "cuda"}; }
+};
+
+TEST_P(DeviceZooTest, AgreesWithPyTorch) { agree("sm_80", "sm_80"); }
+
 TEST_P(ZooTest, GeneratedCodeAgreesWithTheEvaluator) {
   std::vector<std::string> arguments{"check",     entry.model(), "--against",
                                      "evaluator", "--data",      entry.data()};
@@ -130,9 +150,10 @@ TEST_P(ZooTest, GeneratedCodeAgreesWithTheEvaluator) {
   std::printf("%s: %s", GetParam().c_str(), mustRun(arguments).text.c_str());
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, ZooTest, testing::ValuesIn(listEntries()),
-                         [](const testing::TestParamInfo<std::string> &info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+static std::string nameOf(const testing::TestParamInfo<std::string> &info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooTest, testing::ValuesIn(listEntries()), nameOf);
+INSTANTIATE_TEST_SUITE_P(Zoo, DeviceZooTest, testing::ValuesIn(listEntries()), nameOf);

@@ -98,5 +98,15 @@ TEST(LibraryTest, TheThreadPoolIsSmall) {
             declared(ORTC_RUNTIME_INCLUDE "/threads.h", "ORTC_THREADS_API "));
 }
 
+TEST(LibraryTest, TheCudaLibraryIsSmallAndFindsTheDriverItself) {
+  Elf library(ORTC_CUDA_LIBRARY);
+  EXPECT_EQ(library.needed(), std::set<std::string>{"libc.so.6"});
+  uint64_t size = library.size(".text") + library.size(".rodata");
+  RecordProperty("bytes", static_cast<int>(size));
+  EXPECT_LE(size, 32768u);
+  EXPECT_EQ(library.size(".bss") + library.size(".data"), 0u) << "no globals";
+  EXPECT_EQ(library.symbols(/*isDefined=*/true), declared(ORTC_RUNTIME_INCLUDE "/cuda.h", "ORTC_CUDA_API "));
+}
+
 } // namespace
 } // namespace ortc::test

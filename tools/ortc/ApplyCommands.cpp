@@ -21,12 +21,16 @@ static void addApply(CLI::App &app, Action &action, const char *name, const char
   line.addWhole("--steps",
                 std::string("slices to take; default: ") + (run == host::computeGradients ? "1" : "all"),
                 options->steps, 1, INT64_MAX);
+  line.addDevice(options->device);
   line.addWhole("--threads", "default: what the artifact allows and the machine has", options->threads, 1,
                 256);
   if (run == host::evaluateData)
     line.addFlag("--json", "the result as one JSON object", options->json);
   line.addFlag("--quiet", "no output but results and errors", options->quiet);
-  line.setAction(action, [options, run] { return finish(run(*options)); });
+  line.setAction(action, [options, run] {
+    int refused = checkDevice(options->device, options->threads, false);
+    return refused ? refused : finish(run(*options));
+  });
 }
 
 void addEvalCommand(CLI::App &app, Action &action) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "host/device_name.h"
 #include "host/text.h"
 
 namespace ortc::tool {
@@ -71,6 +72,16 @@ void CommandLine::addFlag(const std::string &names, const std::string &help, boo
       ->disable_flag_override();
 }
 
+void CommandLine::addDevice(std::string &target) {
+  addValue("--device", "NAME", "cpu, cuda (an NVIDIA GPU), or cuda:N for one of several; default: cpu",
+           [&target](const std::string &value) {
+             bool isCuda = false;
+             uint32_t ordinal = 0;
+             target = value;
+             return host::parseDevice(value, isCuda, ordinal);
+           });
+}
+
 void CommandLine::addPositional(const std::string &name, const std::string &help, std::string &target) {
   command->add_option(name, target, help)->required()->type_name("");
 }
@@ -89,6 +100,19 @@ int reportError(const std::string &message, int exitCode) {
 
 int finish(const Status &status) {
   return status.isOk() ? 0 : reportError(status.getMessage(), static_cast<int>(status.getCode()));
+}
+
+int checkDevice(const std::string &device, uint32_t threads, bool profile) {
+  if (device == "cpu")
+    return 0;
+  if (threads > 1)
+    return reportError("--threads " + std::to_string(threads) + " is for --device cpu; with --device " + device +
+                           " one thread waits for the device",
+                       2);
+  if (profile)
+    return reportError("--profile measures kernels of --device cpu; it cannot yet measure those of --device " + device,
+                       2);
+  return 0;
 }
 
 Expected<int64_t> parseWhole(const std::string &text, int64_t least, int64_t most) {

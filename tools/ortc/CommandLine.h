@@ -33,6 +33,8 @@ public:
   void addWhole(const std::string &names, const std::string &help, Number &target, int64_t least,
                 int64_t most);
   void addFlag(const std::string &names, const std::string &help, bool &target, bool value = true);
+  /// --device NAME.
+  void addDevice(std::string &target);
   /// An argument without a name; required.
   void addPositional(const std::string &name, const std::string &help, std::string &target);
   /// What --help ends with.
@@ -47,6 +49,9 @@ private:
 /// Prints "ortc: error: ..." and returns the exit status, or returns 0.
 int finish(const Status &status);
 int reportError(const std::string &message, int exitCode);
+
+/// Refuses flags that a device cannot follow; 0 where there are none. `profile`: --profile is given.
+int checkDevice(const std::string &device, uint32_t threads, bool profile);
 
 /// Parses a whole number within limits; the error says them.
 Expected<int64_t> parseWhole(const std::string &text, int64_t least, int64_t most);

@@ -55,6 +55,7 @@ void addRunCommand(CLI::App &app, Action &action) {
   line.addText("--load", "FILE.safetensors", "goes on from a checkpoint", options->load);
   line.addText("--binding", "NAME", "the binding to train; default: the first", options->binding);
   line.addFlag("--stop-on-nan", "fails at the first loss that is not finite", options->stopOnNan);
+  line.addDevice(options->device);
   line.addWhole("--threads", "default: what the artifact allows and the machine has", options->threads, 1,
                 256);
   line.addFlag("--profile", "ends with a table of the kernels by time, beside what the machine can do",
@@ -65,6 +66,8 @@ void addRunCommand(CLI::App &app, Action &action) {
       return reportError("--epochs and --steps are both given; one of them says how long to train", 2);
     if (options->saveEvery && options->save.empty())
       return reportError("--save-every needs --save FILE", 2);
+    if (int refused = checkDevice(options->device, options->threads, options->profile))
+      return refused;
     return finish(host::train(*options, host::interruption));
   });
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# Makes compiler/backends/cpu/MathCoefficients.h: polynomial coefficients of the elementary functions (needs mpmath).
+# Makes compiler/backends/emit/MathCoefficients.h: polynomial coefficients of the elementary functions (needs mpmath).
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Every polynomial is a least-squares fit on Chebyshev nodes, in 60 digits: within a factor of two of the
 minimax error. The error printed beside each polynomial is the largest one on the interval."""
@@ -88,7 +88,7 @@ tables = [
 print("// Polynomial coefficients of the elementary functions, lowest power first. Generated: tools/scripts/math_coefficients.py.")
 print("// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
 print("#pragma once\n")
-print("namespace ortc::cpu::coefficients {\n")
+print("namespace ortc::emit::coefficients {\n")
 for name, text, f, low, high, single, double in tables:
     print(f"/// {text}.")
     for suffix, degree, index in (("F32", single, 0), ("F64", double, 1)):
@@ -98,4 +98,4 @@ for name, text, f, low, high, single, double in tables:
         values = ", ".join(mp.nstr(v, digits, strip_zeros=False) for v in c)
         print(f"inline constexpr double k{name}{suffix}[] = {{{values}}}; // error {mp.nstr(worst, 2)}")
     print()
-print("} // namespace ortc::cpu::coefficients")
+print("} // namespace ortc::emit::coefficients")

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/backends/cpu/KernelChoice.h"
+#include "compiler/backends/emit/KernelBuffer.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -11,17 +12,11 @@
 #include <cstdint>
 #include <string>
 
+namespace ortc::emit {}
+
 namespace ortc::cpu {
 
-/// One buffer argument of a kernel: dense, row-major, aligned to its element (a host may bind memory of its
-/// own; buffers of the plan are 64-byte aligned). Booleans are i8, f16 and bf16 are i16.
-struct KernelBuffer {
-  mlir::Type elementType;
-  int64_t elements = 0;
-  bool written = false;
-  /// False when the buffer shares memory with another argument of the same call (in-place): it is then not `noalias`.
-  bool distinct = true;
-};
+using namespace emit;
 
 using backends::KernelInfo;
 

@@ -65,4 +65,9 @@ std::string describeMachine(const Target &target, Numerics numerics) {
   return text.str();
 }
 
+MathOptions mathOptionsOf(const Target &target, Numerics numerics) {
+  return {target.usesFma(numerics), target.has(Instruction::Rounding),
+          target.has(Instruction::Scaling) ? target.isa.architecture : nullptr};
+}
+
 } // namespace ortc::cpu

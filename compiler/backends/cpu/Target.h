@@ -4,6 +4,7 @@
 
 #include "compiler/backends/cpu/isa/Isa.h"
 #include "compiler/backends/cpu/isa/MachineModel.h"
+#include "compiler/backends/emit/MathExpansion.h"
 #include "compiler/options/Numerics.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -14,10 +15,12 @@
 #include <string>
 
 namespace ortc::kernels {}
+namespace ortc::emit {}
 
 namespace ortc::cpu {
 
 using namespace kernels; // the forms that kernels are generated for
+using namespace emit;    // what their code is written with
 using ortc::Numerics;
 
 /// A CPU target. Plain data: copy freely.
@@ -38,6 +41,9 @@ struct Target {
     return has(Instruction::FusedMultiplyAdd) && numerics == Numerics::Fast;
   }
 };
+
+/// How kernels of `target` compute elementary functions.
+MathOptions mathOptionsOf(const Target &target, Numerics numerics);
 
 /// Names that `findTarget` knows, in order of preference of the loader (most capable last), "native" excluded.
 llvm::ArrayRef<llvm::StringRef> targetNames();

@@ -48,7 +48,9 @@ enum ortc_architecture {
   ORTC_ARCH_AARCH64 = 2,
   ORTC_ARCH_RISCV64 = 3,
   ORTC_ARCH_ARMV7 = 4,
-  ORTC_ARCH_WASM32 = 5
+  ORTC_ARCH_WASM32 = 5,
+  ORTC_ARCH_PTX = 6, /* devices: the section is not machine code of a processor (device.h) */
+  ORTC_ARCH_AMDGPU = 7
 };
 
 /* Features a blob for x86-64 needs, one bit each, named as LLVM does. Bits of the x86-64-v3 and -v4 levels

@@ -44,6 +44,7 @@ enum ortc_status_code {
 };
 typedef int32_t ortc_status;
 
+struct ortc_device;
 typedef struct ortc_program ortc_program;
 typedef struct ortc_session ortc_session;
 
@@ -70,6 +71,8 @@ typedef struct ortc_host {
   /* Decides whether the artifact with this digest may run; `signature` is the artifact's signature section or
    * NULL. 0 = yes. */
   int32_t (*verify)(void *context, const uint8_t digest[32], const void *signature, size_t bytes);
+  /* What runs the steps instead of this processor (device.h; cuda.h has one), or NULL. It must outlive the program. */
+  const struct ortc_device *device;
 } ortc_host;
 
 /* ---- Program ---- */

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/backends/cpu/IndexBuilder.h"
+#include "compiler/backends/emit/IndexBuilder.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace ortc::cpu {
+
+using namespace emit;
 
 /// A position in a range that is cut in chunks: bounds are static when there is one chunk.
 struct ChunkRange {

@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/contraction/Contraction.h"
 
-#include "compiler/backends/cpu/StorageConversion.h"
 #include "compiler/backends/cpu/contraction/BlockLoops.h"
 #include "compiler/backends/cpu/contraction/ContractionChoices.h"
 #include "compiler/backends/cpu/contraction/MatrixPlan.h"
 #include "compiler/backends/cpu/contraction/Microkernel.h"
 #include "compiler/backends/cpu/contraction/Packing.h"
 #include "compiler/backends/cpu/contraction/VectorAccess.h"
+#include "compiler/backends/emit/StorageConversion.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

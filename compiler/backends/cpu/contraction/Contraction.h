@@ -4,28 +4,10 @@
 
 #include "compiler/backends/cpu/KernelFunction.h"
 #include "compiler/backends/cpu/Target.h"
+#include "compiler/backends/emit/Epilogue.h"
 #include "compiler/kernels/contraction/ContractionShape.h"
 
-#include <functional>
-
 namespace ortc::cpu {
-
-/// Handed to the epilogue: one vector of accumulators and access to the operands at its position.
-class EpilogueAccess {
-public:
-  virtual ~EpilogueAccess() = default;
-  /// Elements of `operand` at the position of the lanes, as a vector of `lanes()` elements of the buffer's element
-  /// type (broadcast where the operand does not move with the lanes). Lanes beyond the edge hold zero or anything.
-  virtual mlir::Value load(mlir::OpBuilder &builder, mlir::Location loc, unsigned operand) = 0;
-  /// Stores the live lanes.
-  virtual void store(mlir::OpBuilder &builder, mlir::Location loc, unsigned operand, mlir::Value value) = 0;
-  virtual int64_t lanes() const = 0;
-};
-
-/// Called once per vector of finished accumulators (of `accumulatorType`) with builder and location of the place.
-/// Must store every written operand. Has no other effect than these loads and stores.
-using Epilogue =
-    std::function<void(mlir::OpBuilder &, mlir::Location, EpilogueAccess &, mlir::Value accumulator)>;
 
 /// A contraction as a kernel of its own.
 struct ContractionSpec : ContractionShape {

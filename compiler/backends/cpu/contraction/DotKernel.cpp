@@ -2,11 +2,11 @@
 // scalar products. Sums run along k in 16 lanes, whatever the width of the target's vectors, and are added up by a
 // fixed tree: lane l with l + 8, then + 4, + 2, + 1.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/backends/cpu/MathExpansion.h"
-#include "compiler/backends/cpu/StorageConversion.h"
 #include "compiler/backends/cpu/contraction/ContractionPlan.h"
 #include "compiler/backends/cpu/contraction/Microkernel.h"
 #include "compiler/backends/cpu/contraction/VectorAccess.h"
+#include "compiler/backends/emit/MathExpansion.h"
+#include "compiler/backends/emit/StorageConversion.h"
 #include "compiler/kernels/SumOrder.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/contraction/FusedContraction.h"
 
-#include "compiler/backends/cpu/StorageConversion.h"
 #include "compiler/backends/cpu/contraction/Contraction.h"
-#include "compiler/backends/cpu/contraction/EpilogueCode.h"
+#include "compiler/backends/emit/Epilogue.h"
+#include "compiler/backends/emit/StorageConversion.h"
 #include "compiler/kernels/contraction/ContractionForm.h"
 
 using namespace mlir;
@@ -28,7 +28,7 @@ FailureOr<KernelInfo> generateFusedContraction(ModuleOp module, func::FuncOp fun
   Type element = getElementTypeOrSelf(form->dot.getType());
   bool isNarrow = spec.accumulatorType != element;
   if (form->epilogue->computes) {
-    spec.epilogue = codeOf(form->epilogue, MathOptions::of(target, numerics));
+    spec.epilogue = codeOf(form->epilogue, mathOptionsOf(target, numerics));
     spec.rollEpilogue = form->epilogue->isLong();
   } else if (isNarrow) {
     spec.epilogue = [element](OpBuilder &b, Location loc, EpilogueAccess &access, Value sum) {

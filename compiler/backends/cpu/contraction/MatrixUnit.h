@@ -4,9 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/backends/cpu/IndexBuilder.h"
+#include "compiler/backends/emit/IndexBuilder.h"
 
 namespace ortc::cpu {
+
+using namespace emit;
 
 /// A tile of an operand: 16 lines (rows of A, columns of B) by 32 of k, three times, once for each part of the numbers.
 /// Packed, a tile is 16 vectors of 16 words, each word two bf16 numbers: k and k + 16.

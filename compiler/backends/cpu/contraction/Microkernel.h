@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/backends/cpu/IndexBuilder.h"
 #include "compiler/backends/cpu/Target.h"
+#include "compiler/backends/emit/IndexBuilder.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/contraction/Packing.h"
 
-#include "compiler/backends/cpu/StorageConversion.h"
 #include "compiler/backends/cpu/contraction/Microkernel.h"
 #include "compiler/backends/cpu/contraction/VectorAccess.h"
+#include "compiler/backends/emit/StorageConversion.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

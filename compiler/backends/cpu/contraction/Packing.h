@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/backends/cpu/IndexBuilder.h"
+#include "compiler/backends/emit/IndexBuilder.h"
 
 namespace ortc::cpu {
+
+using namespace emit;
 
 /// Panels of `depth` rows of vectors * lanes elements, row after row. Columns beyond the live ones are zero.
 struct PanelCopy {

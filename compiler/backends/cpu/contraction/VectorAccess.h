@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/backends/cpu/IndexBuilder.h"
+#include "compiler/backends/emit/IndexBuilder.h"
 
 namespace ortc::cpu {
+
+using namespace emit;
 
 /// `lanes` lanes; the first `live` of them exist.
 struct LaneRange {

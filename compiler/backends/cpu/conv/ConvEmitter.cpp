@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/conv/ConvEmitter.h"
 
-#include "compiler/backends/cpu/IndexBuilder.h"
 #include "compiler/backends/cpu/contraction/VectorAccess.h"
+#include "compiler/backends/emit/IndexBuilder.h"
 #include "dialects/nn/NnShapes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/backends/cpu/LoopBuilder.h"
 #include "compiler/backends/cpu/contraction/Contraction.h"
 #include "compiler/backends/cpu/contraction/Microkernel.h"
 #include "compiler/backends/cpu/conv/SourceBlock.h"
+#include "compiler/backends/emit/LoopBuilder.h"
 #include "compiler/kernels/conv/ConvForm.h"
 
 namespace ortc::cpu {

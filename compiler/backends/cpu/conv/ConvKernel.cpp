@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/conv/ConvKernel.h"
 
-#include "compiler/backends/cpu/contraction/EpilogueCode.h"
+#include "compiler/backends/emit/Epilogue.h"
 #include "compiler/backends/cpu/conv/ConvAlgorithms.h"
 #include "compiler/kernels/conv/ConvForm.h"
 #include "dialects/nn/NnDialect.h"
@@ -25,7 +25,7 @@ FailureOr<KernelInfo> generateConv(ModuleOp module, func::FuncOp function, Array
   spec.buffers.assign(buffers.begin(), buffers.end());
   spec.numerics = numerics;
   spec.choices = choices;
-  spec.epilogue = codeOf(form->epilogue, MathOptions::of(target, numerics));
+  spec.epilogue = codeOf(form->epilogue, mathOptionsOf(target, numerics));
   spec.rollEpilogue = form->epilogue->computes && form->epilogue->isLong();
   assert((!form->epilogue->computes || !isa<nn::ConvFilterGradOp>(spec.op) ||
           storesWholeSums(shapeOfConv(spec.op))) &&

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/backends/cpu/isa/Isa.h"
+#include "compiler/backends/emit/MathExpansion.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Value.h"
@@ -21,10 +22,8 @@ namespace ortc::cpu {
 struct BlockProduct;
 
 /// One object per architecture, in a folder of its own beside this file. Stateless: any thread may use it.
-class Architecture {
+class Architecture : public emit::ScalingInstruction {
 public:
-  virtual ~Architecture() = default;
-
   virtual ortc_architecture format() const = 0; ///< what the artifact calls it
   virtual llvm::StringRef name() const = 0;     ///< in messages
 
@@ -53,10 +52,9 @@ public:
   virtual mlir::Value emitDenormalsAreZero(mlir::OpBuilder &builder, mlir::Location loc) const = 0;
   virtual void emitRestoreMode(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value saved) const = 0;
 
-  /// x * 2^n for integral n of the type of x, rounded once; null for types that the instruction does not take. Only
-  /// where an Isa has Instruction::Scaling.
-  virtual mlir::Value emitScaling(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x,
-                                  mlir::Value n) const;
+  /// Only where an Isa has Instruction::Scaling.
+  mlir::Value emitScaling(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x,
+                          mlir::Value n) const override;
 
   // The matrix unit (contraction/MatrixUnit.h has its tiles). Only where an Isa has Instruction::MatrixUnit.
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/loop/FusedScatter.h"
 
-#include "compiler/backends/cpu/loop/ElementEmitter.h"
 #include "compiler/backends/cpu/loop/LoopNest.h"
+#include "compiler/backends/emit/ElementEmitter.h"
 
 #include <numeric>
 
@@ -39,7 +39,7 @@ KernelInfo emitFusedScatter(const FusedScatter &form, LoopBuilder &b, ModuleOp m
                                         kernel.buffers[form.updates], {zero, row, zero, workspace, zero},
                                         target);
                      }};
-  emitLoops(b, program, loops, kernel, MathOptions::of(target, numerics), &source);
+  emitLoops(b, program, loops, kernel, mathOptionsOf(target, numerics), &source);
   return info;
 }
 

@@ -11,24 +11,6 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
-SmallVector<KernelBuffer> kernelBuffers(func::FuncOp function) {
-  SmallVector<KernelBuffer> buffers;
-  auto add = [&](Type type, bool written) {
-    auto tensor = cast<RankedTensorType>(type);
-    buffers.push_back({bufferType(tensor.getElementType()), tensor.getNumElements(), written, true});
-  };
-  for (Type type : function.getArgumentTypes())
-    add(type, false);
-  for (Type type : function.getResultTypes())
-    add(type, true);
-  if (auto pairs = function->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace))
-    for (int64_t i = 0; i + 1 < pairs.size(); i += 2) {
-      buffers[pairs[i]].distinct = false;
-      buffers[function.getNumArguments() + pairs[i + 1]].distinct = false;
-    }
-  return buffers;
-}
-
 static Operation *exitOf(func::FuncOp function) { return function.getBody().front().getTerminator(); }
 
 static bool writesNothing(func::FuncOp function) {
@@ -60,7 +42,7 @@ FailureOr<KernelInfo> generateLoopKernel(ModuleOp module, func::FuncOp function,
   info.chunks = plan.chunks;
   info.workspaceBytesPerWorker = plan.workspaceBytes;
   KernelFunction kernel = createKernelFunction(builder, module, info, buffers);
-  emitLoops(builder, *program, plan, kernel, MathOptions::of(target, numerics));
+  emitLoops(builder, *program, plan, kernel, mathOptionsOf(target, numerics));
   return info;
 }
 

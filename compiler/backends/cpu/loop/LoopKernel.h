@@ -8,9 +8,6 @@
 
 namespace ortc::cpu {
 
-/// The buffers of a kernel: arguments, then results. Those that an in-place pair names may share memory.
-llvm::SmallVector<KernelBuffer> kernelBuffers(mlir::func::FuncOp function);
-
 /// Creates kernel `function.getName()` in `module` for a tensor program: elementwise arithmetic, movement, gathers and
 /// reductions over one loop nest, a single scatter, scan or arg_reduce, or a FusedScatter. Buffers are the
 /// function's arguments, then its results; pairs of `plan.in_place` may share memory.

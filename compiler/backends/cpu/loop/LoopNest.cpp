@@ -6,84 +6,22 @@
 // and a reduction ends in a tree over the lanes. What remains of a row after whole vectors is one shorter
 // vector, so no masks are needed.
 #include "compiler/backends/cpu/loop/LoopNest.h"
-#include "compiler/backends/cpu/StorageConversion.h"
+#include "compiler/backends/emit/StorageConversion.h"
 
 #include "compiler/backends/cpu/contraction/Microkernel.h"
-
-#include <limits>
 
 using namespace mlir;
 
 namespace ortc::cpu {
 
-/// The value of a reduction before its first element.
-static Value reductionIdentity(LoopBuilder &b, nn::ReduceKind kind, Type type, int64_t width) {
-  TypedAttr attribute;
-  if (auto floating = dyn_cast<FloatType>(type)) {
-    double inf = std::numeric_limits<double>::infinity();
-    double value = kind == nn::ReduceKind::sum    ? 0
-                   : kind == nn::ReduceKind::prod ? 1
-                   : kind == nn::ReduceKind::max  ? -inf
-                                                  : inf;
-    attribute = b.getFloatAttr(floating, value);
-  } else {
-    unsigned bits = type.getIntOrFloatBitWidth();
-    // Booleans: max is or, min is and.
-    APInt value = kind == nn::ReduceKind::sum    ? APInt::getZero(bits)
-                  : kind == nn::ReduceKind::prod ? APInt(bits, 1)
-                  : bits == 1                    ? APInt(1, kind == nn::ReduceKind::min)
-                  : kind == nn::ReduceKind::max  ? APInt::getSignedMinValue(bits)
-                                                 : APInt::getSignedMaxValue(bits);
-    attribute = b.getIntegerAttr(type, value);
-  }
-  if (width == 0)
-    return arith::ConstantOp::create(b, attribute);
-  return arith::ConstantOp::create(
-      b, DenseElementsAttr::get(VectorType::get({width}, type), Attribute(attribute)));
-}
-
-Value combine(LoopBuilder &b, nn::ReduceKind kind, Value x, Value y) {
-  Type type = getElementTypeOrSelf(x.getType());
-  bool isFloat = isa<FloatType>(type);
-  switch (kind) {
-  case nn::ReduceKind::sum:
-    return isFloat ? arith::AddFOp::create(b, x, y).getResult() : arith::AddIOp::create(b, x, y).getResult();
-  case nn::ReduceKind::prod:
-    return isFloat ? arith::MulFOp::create(b, x, y).getResult() : arith::MulIOp::create(b, x, y).getResult();
-  case nn::ReduceKind::max:
-  case nn::ReduceKind::min: {
-    bool max = kind == nn::ReduceKind::max;
-    if (type.isInteger(1))
-      return max ? arith::OrIOp::create(b, x, y).getResult() : arith::AndIOp::create(b, x, y).getResult();
-    if (!isFloat)
-      return max ? arith::MaxSIOp::create(b, x, y).getResult() : arith::MinSIOp::create(b, x, y).getResult();
-    // One instruction where the maximum is "x unless y is greater", as many processors have it, which lets a NaN of
-    // x through. One of y makes all bits ones: a NaN, too.
-    Value first = arith::CmpFOp::create(b, max ? arith::CmpFPredicate::UGE : arith::CmpFPredicate::ULE, x, y);
-    Value chosen = arith::SelectOp::create(b, first, x, y);
-    Type bitsType = b.getIntegerType(type.getIntOrFloatBitWidth());
-    if (auto vector = dyn_cast<VectorType>(x.getType()))
-      bitsType = vector.clone(bitsType);
-    Value isNan = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, y, y);
-    Value bits = arith::BitcastOp::create(b, bitsType, chosen);
-    bits = arith::OrIOp::create(b, bits, arith::ExtSIOp::create(b, bitsType, isNan));
-    return arith::BitcastOp::create(b, x.getType(), bits);
-  }
-  }
-  llvm_unreachable("all kinds are handled");
-}
-
 namespace {
 
-class NestEmitter {
+class NestEmitter : LoopWalk {
 public:
   NestEmitter(LoopBuilder &builder, const LoopProgram &program, const LoopPlan &plan,
               const KernelFunction &kernel, const MathOptions &options, const BlockBuffer *blockBuffer)
-      : b(builder), program(program), plan(plan), kernel(kernel), options(options), blockBuffer(blockBuffer),
-        reducedMask(program.reducedMask()) {
-    for (auto [d, dim] : llvm::enumerate(program.dims))
-      if (dim.reduced && static_cast<int>(d) != program.laneDim)
-        outerReduced.push_back(d);
+      : LoopWalk(builder, program, kernel.buffers), plan(plan), kernel(kernel), options(options),
+        blockBuffer(blockBuffer) {
     for (auto [i, offset] : llvm::enumerate(plan.totals))
       totals.push_back(kernel.workspaceView(
           b, b.getLoc(), offset, accumulatorType(program.reductions[i % program.reductions.size()].element),
@@ -135,8 +73,6 @@ private:
   }
 
   //===--- lanes are parallel ---===//
-
-  using Group = ArrayRef<ElementEmitter *>;
 
   void emitBlock(ElementEmitter &emitter, Value block) {
     emitter.setWidth(plan.width);
@@ -351,176 +287,6 @@ private:
     }
   }
 
-  void hoistRoots(ElementEmitter &emitter, uint64_t inner) {
-    llvm::BitVector seen(program.nodes.size());
-    for (const LoopReduction &reduction : program.reductions)
-      hoistReady(emitter, reduction.input, inner, seen);
-    for (const LoopOutput &output : program.outputs)
-      hoistReady(emitter, output.node, inner, seen);
-  }
-  /// Hoists what depends on no reduction.
-  void hoistReady(ElementEmitter &emitter, unsigned number, uint64_t inner, llvm::BitVector &seen) {
-    if (seen.test(number))
-      return;
-    const LoopNode &node = program.nodes[number];
-    if (node.depth == 0)
-      return emitter.hoist(number, inner, seen);
-    seen.set(number);
-    if (node.kind == LoopNode::reduction || node.kind == LoopNode::range)
-      return;
-    for (unsigned operand : node.operands)
-      hoistReady(emitter, operand, inner, seen);
-    for (const IndexExpr::Dynamic &term : node.at.dynamic)
-      hoistReady(emitter, term.node, inner, seen);
-  }
-
-  SmallVector<unsigned> reductionsOf(unsigned pass) const {
-    SmallVector<unsigned> list;
-    for (auto [r, reduction] : llvm::enumerate(program.reductions))
-      if (reduction.pass == pass)
-        list.push_back(r);
-    return list;
-  }
-  bool storesIn(unsigned pass) const {
-    return llvm::any_of(program.outputs,
-                        [&](const LoopOutput &output) { return !output.perRow && output.pass == pass; });
-  }
-
-  /// All passes for vectors side by side, each with its emitter.
-  void emitGroup(ArrayRef<ElementEmitter *> members) {
-    for (unsigned pass = 0; pass < program.passes; ++pass) {
-      auto list = reductionsOf(pass);
-      if (list.empty() && !storesIn(pass))
-        continue;
-      for (ElementEmitter *member : members)
-        hoistPass(*member, pass, reducedMask);
-      SmallVector<Value> sums = walkReduced(members, pass, list, 0);
-      finishPass(members, list, sums);
-    }
-    for (ElementEmitter *member : members)
-      storePerRow(*member);
-  }
-
-  void hoistPass(ElementEmitter &emitter, unsigned pass, uint64_t inner) {
-    if (!inner)
-      return;
-    llvm::BitVector seen(program.nodes.size());
-    for (const LoopReduction &reduction : program.reductions)
-      if (reduction.pass == pass)
-        emitter.hoist(reduction.input, inner, seen);
-    for (const LoopOutput &output : program.outputs)
-      if (!output.perRow && output.pass == pass)
-        emitter.hoist(output.node, inner, seen);
-  }
-
-  /// Loops over the reduced dimensions from `level` on; returns the sums over them, reduction by reduction
-  /// and member by member. Long loops are cut in blocks, whose sums are joined in order.
-  SmallVector<Value> walkReduced(ArrayRef<ElementEmitter *> members, unsigned pass, ArrayRef<unsigned> list,
-                                 size_t level) {
-    if (level == outerReduced.size())
-      return emitPoint(members, pass, list);
-    unsigned dim = outerReduced[level];
-    int64_t size = program.dims[dim].size;
-    bool innermost = level + 1 == outerReduced.size();
-    auto identities = [&] {
-      SmallVector<Value> values;
-      for (unsigned r : list)
-        for (ElementEmitter *member : members)
-          values.push_back(identityOf(r, *member));
-      return values;
-    };
-    auto join = [&](ValueRange total, ArrayRef<Value> part) { return joined(members, list, total, part); };
-    auto over = [&](IndexRange range, ValueRange start) {
-      return walkRange(members, pass, list, level, range, start);
-    };
-    if (!innermost || size <= kReductionBlock || list.empty())
-      return over({b.index(0), b.index(size)}, identities());
-    int64_t whole = size / kReductionBlock * kReductionBlock;
-    SmallVector<Value> total = b.fold(
-        {b.index(0), b.index(whole)}, kReductionBlock, identities(), [&](Value start, ValueRange carried) {
-          return join(carried, over({start, b.add(start, kReductionBlock)}, identities()));
-        });
-    if (whole < size)
-      total = join(total, over({b.index(whole), b.index(size)}, identities()));
-    return total;
-  }
-
-  /// Adds the sums over `range` of the dimension at `level`, and all of those inside, to `start`.
-  SmallVector<Value> walkRange(ArrayRef<ElementEmitter *> members, unsigned pass, ArrayRef<unsigned> list,
-                               size_t level, IndexRange range, ValueRange start) {
-    return b.fold(range, 1, start, [&](Value index, ValueRange carried) {
-      for (ElementEmitter *member : members) {
-        member->openScope();
-        member->setIndex(outerReduced[level], index);
-      }
-      SmallVector<Value> inner = walkReduced(members, pass, list, level + 1);
-      for (ElementEmitter *member : members)
-        member->closeScope();
-      return joined(members, list, carried, inner);
-    });
-  }
-
-  SmallVector<Value> joined(ArrayRef<ElementEmitter *> members, ArrayRef<unsigned> list, ValueRange total,
-                            ArrayRef<Value> part) {
-    SmallVector<Value> values;
-    for (size_t i = 0; i < part.size(); ++i)
-      values.push_back(combine(b, program.reductions[list[i / members.size()]].kind, total[i], part[i]));
-    return values;
-  }
-
-  Value identityOf(unsigned number, const ElementEmitter &member) {
-    const LoopReduction &reduction = program.reductions[number];
-    return reductionIdentity(b, reduction.kind, accumulatorType(reduction.element), member.getWidth());
-  }
-
-  Value accumulated(ElementEmitter &emitter, const LoopReduction &reduction) {
-    Value value = emitter.emitVector(reduction.input);
-    Type element = program.nodes[reduction.input].element;
-    return element.isF16() || element.isBF16() ? extendToF32(b, b.getLoc(), value, element) : value;
-  }
-
-  /// One point (or vector) of the domain: the inputs of the reductions of a pass, and the stores of outputs.
-  SmallVector<Value> emitPoint(ArrayRef<ElementEmitter *> members, unsigned pass, ArrayRef<unsigned> list) {
-    SmallVector<Value> values;
-    for (unsigned r : list)
-      for (ElementEmitter *member : members)
-        values.push_back(accumulated(*member, program.reductions[r]));
-    // All loads come before the stores: memory may be shared.
-    SmallVector<std::pair<const LoopOutput *, Value>> stores;
-    for (const LoopOutput &output : program.outputs)
-      if (!output.perRow && output.pass == pass)
-        for (ElementEmitter *member : members)
-          stores.push_back({&output, member->emitVector(output.node)});
-    for (auto [i, entry] : llvm::enumerate(stores)) {
-      ElementEmitter &member = *members[i % members.size()];
-      member.store(entry.second, entry.first->element, kernel.buffers[entry.first->buffer],
-                   member.emitIndex(entry.first->at));
-    }
-    return values;
-  }
-
-  void finishPass(ArrayRef<ElementEmitter *> members, ArrayRef<unsigned> list, ArrayRef<Value> sums) {
-    for (auto [i, sum] : llvm::enumerate(sums)) {
-      const LoopReduction &reduction = program.reductions[list[i / members.size()]];
-      Value value = sum;
-      if (accumulatorType(reduction.element) != reduction.element)
-        value = truncateFromF32(b, b.getLoc(), value, reduction.element);
-      members[i % members.size()]->bind(reduction.node, value);
-    }
-  }
-
-  void storePerRow(ElementEmitter &emitter) {
-    // All values come before the stores: an output may lie where an input of another one is.
-    SmallVector<std::pair<const LoopOutput *, Value>> stores;
-    for (const LoopOutput &output : program.outputs)
-      if (output.perRow) {
-        Value value = emitter.emit(output.node);
-        stores.push_back({&output, program.lanesReduced() ? value : emitter.spreadLanes(value)});
-      }
-    for (auto [output, value] : stores)
-      emitter.store(value, output->element, kernel.buffers[output->buffer], emitter.emitIndex(output->at));
-  }
-
   //===--- lanes are reduced ---===//
 
   void emitRow(ElementEmitter &emitter) {
@@ -655,14 +421,10 @@ private:
       emitter.store(value, output->element, kernel.buffers[output->buffer], emitter.emitIndex(output->at));
   }
 
-  LoopBuilder &b;
-  const LoopProgram &program;
   const LoopPlan &plan;
   const KernelFunction &kernel;
   MathOptions options;
   const BlockBuffer *blockBuffer;
-  uint64_t reducedMask;
-  SmallVector<unsigned> outerReduced; ///< reduced dimensions but the lane one
   SmallVector<Value> keptBuffers, totals;
 };
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "compiler/backends/cpu/KernelFunction.h"
-#include "compiler/backends/cpu/loop/ElementEmitter.h"
 #include "compiler/backends/cpu/loop/LoopPlan.h"
+#include "compiler/backends/emit/LoopWalk.h"
 
 namespace ortc::cpu {
 
@@ -18,8 +18,5 @@ struct BlockBuffer {
 void emitLoops(LoopBuilder &builder, const LoopProgram &program, const LoopPlan &plan,
                const KernelFunction &kernel, const MathOptions &options,
                const BlockBuffer *blockBuffer = nullptr);
-
-/// Joins two partial results (scalars or vectors of equal type).
-mlir::Value combine(LoopBuilder &builder, nn::ReduceKind kind, mlir::Value a, mlir::Value b);
 
 } // namespace ortc::cpu

@@ -2,15 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/loop/LoopPlan.h"
 
-#include "compiler/backends/cpu/loop/ElementEmitter.h"
+#include "compiler/backends/emit/ElementEmitter.h"
 
 using namespace mlir;
 
 namespace ortc::cpu {
-
-Type accumulatorType(Type element) {
-  return element.isF16() || element.isBF16() ? Float32Type::get(element.getContext()) : element;
-}
 
 /// Units that sums over rows are cut in where there are fewer, and columns that one takes at least.
 static constexpr int64_t kStreamUnits = 8, kStreamColumns = 64;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/backends/cpu/Target.h"
+#include "compiler/backends/emit/Reduction.h"
 #include "compiler/kernels/SumOrder.h"
 #include "compiler/kernels/loop/LoopProgram.h"
 
@@ -41,8 +42,5 @@ struct LoopPlan {
 };
 
 LoopPlan planLoops(const LoopProgram &program, const Target &target);
-
-/// The type in which elements of type `element` are accumulated.
-mlir::Type accumulatorType(mlir::Type element);
 
 } // namespace ortc::cpu

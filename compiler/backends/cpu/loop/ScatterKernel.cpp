@@ -6,9 +6,9 @@
 // sums does not depend on the blocks.
 #include "compiler/backends/cpu/loop/ScatterKernel.h"
 
-#include "compiler/backends/cpu/StorageConversion.h"
-#include "compiler/backends/cpu/loop/ElementEmitter.h"
 #include "compiler/backends/cpu/loop/LoopNest.h"
+#include "compiler/backends/emit/ElementEmitter.h"
+#include "compiler/backends/emit/StorageConversion.h"
 
 using namespace mlir;
 
@@ -16,22 +16,6 @@ namespace ortc::cpu {
 
 /// Indices compared at once.
 static constexpr int64_t kCompared = 16;
-
-Value combineStored(LoopBuilder &b, nn::ReduceKind kind, Type element, Value x, Value y) {
-  if (element.isF16() || element.isBF16()) {
-    Value sum =
-        combine(b, kind, extendToF32(b, b.getLoc(), x, element), extendToF32(b, b.getLoc(), y, element));
-    return truncateFromF32(b, b.getLoc(), sum, element);
-  }
-  if (element.isInteger(1)) {
-    // Bytes that are zero or one.
-    if (kind == nn::ReduceKind::sum)
-      return arith::XOrIOp::create(b, x, y);
-    return kind == nn::ReduceKind::max ? arith::OrIOp::create(b, x, y).getResult()
-                                       : arith::AndIOp::create(b, x, y).getResult();
-  }
-  return combine(b, kind, x, y);
-}
 
 namespace {
 

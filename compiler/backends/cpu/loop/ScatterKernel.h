@@ -3,8 +3,8 @@
 #pragma once
 
 #include "compiler/backends/cpu/KernelFunction.h"
-#include "compiler/backends/cpu/LoopBuilder.h"
 #include "compiler/backends/cpu/Target.h"
+#include "compiler/backends/emit/Reduction.h"
 #include "compiler/kernels/scatter/ScatterForm.h"
 
 namespace ortc::cpu {
@@ -18,9 +18,5 @@ struct ScatterBlock {
 /// Emits one block: zeros, then what the indices bring there, for every row in their order.
 void emitScatterBlock(LoopBuilder &builder, const ScatterPlan &plan, mlir::Type element, mlir::Value indices,
                       mlir::Value updates, const ScatterBlock &block, const Target &target);
-
-/// `combine` on values in the form of buffers.
-mlir::Value combineStored(LoopBuilder &builder, nn::ReduceKind kind, mlir::Type element, mlir::Value x,
-                          mlir::Value y);
 
 } // namespace ortc::cpu

@@ -5,11 +5,11 @@
 // [outer, axis, inner]; chunks divide what lies beside the axis, so the order along it holds for every chunk.
 #include "compiler/backends/cpu/loop/SingleKernels.h"
 
-#include "compiler/backends/cpu/StorageConversion.h"
-#include "compiler/backends/cpu/loop/ElementEmitter.h"
 #include "compiler/backends/cpu/loop/LoopNest.h"
 #include "compiler/backends/cpu/loop/ScatterKernel.h"
 #include "compiler/backends/cpu/loop/SortKernel.h"
+#include "compiler/backends/emit/ElementEmitter.h"
+#include "compiler/backends/emit/StorageConversion.h"
 #include "compiler/kernels/sort/SortForm.h"
 #include "dialects/nn/NnShapes.h"
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "compiler/backends/cpu/KernelFunction.h"
-#include "compiler/backends/cpu/LoopBuilder.h"
 #include "compiler/backends/cpu/Target.h"
+#include "compiler/backends/emit/LoopBuilder.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace ortc::cpu {

@@ -6,10 +6,10 @@
 // Both compare keys only and let the earlier one of equals stand first.
 #include "compiler/backends/cpu/loop/SortKernel.h"
 
-#include "compiler/backends/cpu/StorageConversion.h"
 #include "compiler/backends/cpu/Target.h"
-#include "compiler/backends/cpu/loop/ElementEmitter.h"
 #include "compiler/backends/cpu/loop/LoopNest.h"
+#include "compiler/backends/emit/ElementEmitter.h"
+#include "compiler/backends/emit/StorageConversion.h"
 #include "compiler/kernels/sort/SortForm.h"
 #include "dialects/nn/NnShapes.h"
 #include "llvm/Support/MathExtras.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/backends/cpu/KernelFunction.h"
-#include "compiler/backends/cpu/LoopBuilder.h"
+#include "compiler/backends/emit/LoopBuilder.h"
 #include "dialects/nn/NnDialect.h"
 
 namespace ortc::cpu {

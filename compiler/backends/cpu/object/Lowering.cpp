@@ -1,38 +1,15 @@
-// Lowers kernels to the LLVM dialect and adds their ABI entries. The conversions are upstream's; memrefs become bare
-// pointers, so that `noalias` on a buffer reaches LLVM (one pointer to an arena would stop its alias analysis).
+// Lowers kernels to the LLVM dialect and adds their ABI entries.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/object/Lowering.h"
 
 #include "compiler/backends/cpu/KernelFunction.h"
+#include "compiler/backends/emit/Lowering.h"
 
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
-#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
-#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
-#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/MemRef/Transforms/Passes.h"
-#include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
 
 namespace ortc::cpu {
-
-/// Reshaping views need strides and offsets spelled out; plain kernels have none, and the pass is not free.
-static bool hasReshapes(ModuleOp module) {
-  return module
-      ->walk([](Operation *op) {
-        return isa<memref::CollapseShapeOp, memref::ExpandShapeOp, memref::SubViewOp>(op)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
 
 /// Adds `void name.entry(ptr args, i64 chunk, i64 worker)`, which loads the pointers and calls the kernel. An
 /// existing declaration of the entry gets the body.
@@ -74,22 +51,7 @@ static void createEntry(LLVM::LLVMFuncOp kernel, int64_t workspaceBytesPerWorker
 }
 
 LogicalResult lowerToLLVM(ModuleOp module) {
-  PassManager passes(module->getName());
-  passes.enableVerifier(false); // kernels come from generators, and verifying between passes doubles the time
-  if (hasReshapes(module))
-    passes.addPass(memref::createExpandStridedMetadataPass());
-  passes.addPass(createSCFToControlFlowPass());
-  passes.addPass(createConvertVectorToLLVMPass());
-  passes.addPass(createConvertMathToLLVMPass());
-  passes.addPass(createFinalizeMemRefToLLVMConversionPass());
-  ConvertFuncToLLVMPassOptions functions;
-  functions.useBarePtrCallConv = true;
-  passes.addPass(createConvertFuncToLLVMPass(functions));
-  passes.addPass(createArithToLLVMConversionPass());
-  passes.addPass(createConvertControlFlowToLLVMPass());
-  passes.addPass(createUBToLLVMConversionPass());
-  passes.addPass(createReconcileUnrealizedCastsPass());
-  if (failed(passes.run(module)))
+  if (failed(convertToLLVM(module)))
     return failure();
 
   SymbolTable symbols(module);

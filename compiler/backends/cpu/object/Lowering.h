@@ -6,12 +6,7 @@
 
 namespace ortc::cpu {
 
-/// Lowers `module` in place to the LLVM dialect.
-///
-/// Before: functions of func, scf, cf, arith, math (only what the target has as an instruction: see MathExpansion.h),
-/// ub, vector, memref on static identity-layout buffers (load, store, view, reinterpret_cast, collapse_shape and
-/// expand_shape; no alloc, no copy) and llvm.
-/// After: only llvm ops. Memref arguments are bare pointers. Every function with `kKernelAttribute` is internal and
+/// Lowers `module` in place, as `emit::convertToLLVM` does. Every function with `kKernelAttribute` is then internal and
 /// has an ABI entry `void <name>.entry(ptr args, i64 chunk, i64 worker)` (KernelFunction.h).
 mlir::LogicalResult lowerToLLVM(mlir::ModuleOp module);
 

@@ -5,7 +5,7 @@
 // input, over the windows that cover it. So nothing is scattered, and bounds are loop bounds, not branches.
 #include "compiler/backends/cpu/pool/PoolKernel.h"
 
-#include "compiler/backends/cpu/LoopBuilder.h"
+#include "compiler/backends/emit/LoopBuilder.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/nn/NnShapes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/compiler/backends/cpu/KernelFixture.h"
 
-#include "compiler/backends/cpu/MathExpansion.h"
-#include "compiler/backends/cpu/StorageConversion.h"
 #include "compiler/backends/cpu/isa/Architecture.h"
+#include "compiler/backends/emit/MathExpansion.h"
+#include "compiler/backends/emit/StorageConversion.h"
 
 #include <cmath>
 #include <cstring>
@@ -100,7 +100,7 @@ void emitLoop(KernelModule &m, const Case &c, Type element, const Target &target
   SmallVector<Value> operands = {x};
   if (isBinary(c.function))
     operands.push_back(y);
-  Value z = expandMath(b, loc, c.function, operands, MathOptions::of(target, numerics));
+  Value z = expandMath(b, loc, c.function, operands, mathOptionsOf(target, numerics));
   vector::StoreOp::create(b, loc, z, kernel.buffers[2], loop.getInductionVar());
 }
 

@@ -1,0 +1,17 @@
+// From scf, vector, memref, arith and math to the LLVM dialect.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace ortc::emit {
+
+/// Converts `module` in place.
+///
+/// Before: functions of func, scf, cf, arith, math (only what the target has as an instruction: see MathExpansion.h),
+/// ub, vector, memref on static identity-layout buffers (load, store, view, reinterpret_cast, collapse_shape and
+/// expand_shape, globals; no alloc, no copy) and llvm.
+/// After: only llvm ops. Memref arguments are bare pointers.
+mlir::LogicalResult convertToLLVM(mlir::ModuleOp module);
+
+} // namespace ortc::emit

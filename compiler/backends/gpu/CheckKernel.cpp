@@ -1,0 +1,136 @@
+// What ends a step: indices out of range, a loss that is not finite.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/gpu/CheckKernel.h"
+
+#include "dialects/nn/NnDialect.h"
+
+#include "ortc/device.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace ortc::gpu {
+
+namespace {
+
+/// Access to the fields of the status block, which lie at multiples of four.
+class StatusBlock {
+public:
+  StatusBlock(ThreadBuilder &b, Value status) : b(b), status(status) {}
+
+  Value load(size_t offset) { return b.loadScalar(status, b.index(static_cast<int64_t>(offset / 4))); }
+  void store(size_t offset, Value word) {
+    memref::StoreOp::create(b, word, status, ValueRange{b.index(static_cast<int64_t>(offset / 4))});
+  }
+  void store32(size_t offset, int64_t value) {
+    store(offset, arith::ConstantOp::create(b, b.getI32IntegerAttr(static_cast<int32_t>(value))));
+  }
+  void store64(size_t offset, Value value) {
+    Value half = arith::ConstantOp::create(b, b.getI64IntegerAttr(32));
+    store(offset, arith::TruncIOp::create(b, b.getI32Type(), value));
+    store(offset + 4, arith::TruncIOp::create(b, b.getI32Type(), arith::ShRUIOp::create(b, value, half)));
+  }
+  Value isGood() {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, load(offsetof(ortc_device_status, status)),
+                                 arith::ConstantOp::create(b, b.getI32IntegerAttr(ORTC_STEP_OK)));
+  }
+
+private:
+  ThreadBuilder &b;
+  Value status;
+};
+
+Value constant64(ThreadBuilder &b, int64_t value) {
+  return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
+}
+
+} // namespace
+
+void generateCheck(KernelBuilder &kernel, func::FuncOp function, const GeneratorOptions &options) {
+  auto check = *function.getOps<nn::CheckIndexOp>().begin();
+  auto type = cast<RankedTensorType>(check.getType());
+  Type element = type.getElementType();
+  int64_t count = type.getNumElements(), lower = static_cast<int64_t>(check.getLower()),
+          upper = static_cast<int64_t>(check.getUpper());
+  if (count == 0)
+    return;
+  kernel.launch(1, kBlockThreads, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
+    Value thread = b.thread(), input = arguments.buffers[0], output = arguments.buffers[1];
+    auto widen = [&](Value index) -> Value {
+      return element.isInteger(64) ? index : arith::ExtSIOp::create(b, b.getI64Type(), index).getResult();
+    };
+    auto compare = [&](arith::CmpIPredicate predicate, Value x, int64_t y) -> Value {
+      return arith::CmpIOp::create(b, predicate, x, constant64(b, y));
+    };
+    Value never = constant64(b, std::numeric_limits<int64_t>::max());
+    Value lowest =
+        b.fold({b.index(0), b.index(count)}, kBlockThreads, never, [&](Value start, ValueRange carried) {
+          Value i = b.add(start, thread);
+          return b.guarded(b.less(i, count), carried, [&]() -> SmallVector<Value> {
+            Value index = b.loadScalar(input, i), wide = widen(index);
+            Value isGood = arith::AndIOp::create(b, compare(arith::CmpIPredicate::sge, wide, lower),
+                                                 compare(arith::CmpIPredicate::slt, wide, upper));
+            if (auto ignore = check.getIgnore())
+              isGood = arith::OrIOp::create(b, isGood, compare(arith::CmpIPredicate::eq, wide, *ignore));
+            Value other = arith::ConstantOp::create(b, b.getIntegerAttr(element, upper > 0 ? 0 : lower));
+            memref::StoreOp::create(b, arith::SelectOp::create(b, isGood, index, other), output,
+                                    ValueRange{i});
+            Value position = arith::IndexCastOp::create(b, b.getI64Type(), i);
+            Value bad = arith::SelectOp::create(b, isGood, never, position);
+            return {arith::MinSIOp::create(b, carried[0], bad)};
+          });
+        })[0];
+    Value shared = kernel.shared(b, b.getI64Type(), kBlockThreads);
+    memref::StoreOp::create(b, lowest, shared, ValueRange{thread});
+    for (int64_t half = kBlockThreads / 2; half >= 1; half /= 2) {
+      b.barrier();
+      b.guarded(b.less(thread, half), [&] {
+        Value low = b.loadScalar(shared, thread), high = b.loadScalar(shared, b.add(thread, half));
+        memref::StoreOp::create(b, arith::MinSIOp::create(b, low, high), shared, ValueRange{thread});
+      });
+    }
+    StatusBlock status(b, arguments.status);
+    b.guarded(b.less(thread, 1), [&] {
+      Value found = b.loadScalar(shared, b.index(0));
+      Value isBad = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, found, never);
+      b.guarded(arith::AndIOp::create(b, isBad, status.isGood()), [&] {
+        constexpr size_t kDetail = offsetof(ortc_device_status, detail);
+        Value index = widen(b.loadScalar(input, arith::IndexCastOp::create(b, b.getIndexType(), found)));
+        status.store32(kDetail + offsetof(ortc_detail, name), options.checkName);
+        status.store32(kDetail + offsetof(ortc_detail, from_end), lower < 0);
+        status.store64(kDetail + offsetof(ortc_detail, index), index);
+        status.store64(kDetail + offsetof(ortc_detail, limit), constant64(b, upper));
+        status.store32(offsetof(ortc_device_status, status), ORTC_STEP_RANGE);
+      });
+    });
+  });
+}
+
+void createGuard(ModuleOp module, StringRef symbol, FloatType loss, const Processor &processor) {
+  OpBuilder outer(module.getContext());
+  outer.setInsertionPointToEnd(module.getBody());
+  ThreadBuilder b(UnknownLoc::get(module.getContext()), outer, processor);
+  Type types[] = {MemRefType::get({1}, loss),
+                  MemRefType::get({static_cast<int64_t>(sizeof(ortc_device_status) / 4)}, b.getI32Type())};
+  auto function = func::FuncOp::create(b, symbol, b.getFunctionType(types, {}));
+  function->setAttr(kThreadsAttribute, b.getI64IntegerAttr(kWarp));
+  Block *entry = function.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  Operation *end = func::ReturnOp::create(b);
+  b.setInsertionPoint(end);
+  StatusBlock status(b, entry->getArgument(1));
+  b.guarded(b.less(b.thread(), 1), [&] {
+    Value value = b.loadScalar(entry->getArgument(0), b.index(0));
+    // Of what is not finite, the difference from itself is no number.
+    Value difference = arith::SubFOp::create(b, value, value);
+    Value isBad = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, difference, difference);
+    Value flag = arith::ConstantOp::create(b, b.getI32IntegerAttr(ORTC_CALL_STOP_ON_NOT_FINITE));
+    Value masked = arith::AndIOp::create(b, status.load(offsetof(ortc_device_status, flags)), flag);
+    Value isWanted = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, masked, flag);
+    Value stops = arith::AndIOp::create(b, arith::AndIOp::create(b, isBad, isWanted), status.isGood());
+    b.guarded(stops, [&] { status.store32(offsetof(ortc_device_status, status), ORTC_STEP_NOT_FINITE); });
+  });
+}
+
+} // namespace ortc::gpu

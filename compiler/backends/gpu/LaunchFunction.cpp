@@ -1,0 +1,101 @@
+// The common shape of a generated GPU kernel.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/gpu/LaunchFunction.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+#include "ortc/device.h"
+
+using namespace mlir;
+
+namespace ortc::gpu {
+
+KernelBuilder::KernelBuilder(ModuleOp module, func::FuncOp function, const Processor &processor,
+                             const GeneratorOptions &options, int64_t scratchBytes)
+    : module(module), buffers(kernelBuffers(function)), name(function.getSymName().str()),
+      processor(processor), options(options) {
+  kernel.scratchBytes = (scratchBytes + 63) / 64 * 64;
+}
+
+Value KernelBuilder::Arguments::scratchView(ThreadBuilder &b, int64_t byteOffset, Type element,
+                                            int64_t elements) const {
+  return memref::ViewOp::create(b, MemRefType::get({elements}, element), scratch, b.index(byteOffset),
+                                ValueRange{});
+}
+
+void KernelBuilder::launch(int64_t blocks, int64_t threads, Body body) {
+  MLIRContext *context = module.getContext();
+  OpBuilder outer(context);
+  outer.setInsertionPointToEnd(module.getBody());
+  ThreadBuilder b(UnknownLoc::get(context), outer, processor);
+  SmallVector<Type> types;
+  for (const KernelBuffer &buffer : buffers)
+    types.push_back(MemRefType::get({buffer.elements}, buffer.elementType));
+  if (kernel.scratchBytes)
+    types.push_back(MemRefType::get({kernel.scratchBytes}, b.getI8Type()));
+  types.push_back(MemRefType::get({static_cast<int64_t>(sizeof(ortc_device_status) / 4)}, b.getI32Type()));
+
+  std::string symbol = name + (kernel.launches.empty() ? "" : "_" + std::to_string(kernel.launches.size()));
+  auto function = func::FuncOp::create(b, symbol, b.getFunctionType(types, {}));
+  function->setAttr(kThreadsAttribute, b.getI64IntegerAttr(threads));
+  for (auto [i, buffer] : llvm::enumerate(buffers)) {
+    if (buffer.distinct)
+      function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
+    if (!buffer.written)
+      function.setArgAttr(i, LLVM::LLVMDialect::getReadonlyAttrName(), b.getUnitAttr());
+  }
+  Block *entry = function.addEntryBlock();
+  Arguments arguments;
+  arguments.buffers.append(entry->args_begin(), entry->args_begin() + buffers.size());
+  if (kernel.scratchBytes)
+    arguments.scratch = entry->getArgument(buffers.size());
+  arguments.status = entry->getArguments().back();
+  b.setInsertionPointToStart(entry);
+  Operation *end = func::ReturnOp::create(b);
+  b.setInsertionPoint(end);
+  if (options.isGated) {
+    Value status = b.loadScalar(arguments.status, b.index(offsetof(ortc_device_status, status) / 4));
+    Value isGood = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, status,
+                                         arith::ConstantOp::create(b, b.getI32IntegerAttr(ORTC_STEP_OK)));
+    b.guarded(isGood, [&] { body(b, arguments); });
+  } else {
+    body(b, arguments);
+  }
+  kernel.launches.push_back({std::move(symbol), blocks, threads});
+}
+
+void KernelBuilder::launchThreads(int64_t count,
+                                  llvm::function_ref<void(ThreadBuilder &, const Arguments &, Value)> body) {
+  if (count == 0)
+    return;
+  int64_t threads = std::min(kBlockThreads, (count + kWarp - 1) / kWarp * kWarp);
+  int64_t blocks = (count + threads - 1) / threads;
+  launch(blocks, threads, [&](ThreadBuilder &b, const Arguments &arguments) {
+    Value i = blocks == 1 ? b.thread() : b.add(b.mul(b.block(), threads), b.thread());
+    if (count == blocks * threads)
+      return body(b, arguments, i);
+    b.guarded(b.less(i, count), [&] { body(b, arguments, i); });
+  });
+}
+
+Value KernelBuilder::shared(ThreadBuilder &b, Type element, int64_t elements) {
+  auto type =
+      MemRefType::get({elements}, element, MemRefLayoutAttrInterface{}, b.getI64IntegerAttr(kSharedSpace));
+  std::string symbol = name + "_shared_" + std::to_string(arrays++);
+  OpBuilder outer = OpBuilder::atBlockBegin(module.getBody());
+  memref::GlobalOp::create(outer, b.getLoc(), symbol, outer.getStringAttr("private"), type,
+                           /*initial_value=*/outer.getUnitAttr(), /*constant=*/false,
+                           /*alignment=*/outer.getI64IntegerAttr(16));
+  return memref::GetGlobalOp::create(b, type, symbol);
+}
+
+SmallVector<Value> delinearize(LoopBuilder &b, Value position, ArrayRef<int64_t> sizes) {
+  SmallVector<Value> digits(sizes.size());
+  for (size_t i = sizes.size(); i-- > 0;) {
+    digits[i] = i == 0 ? position : b.rem(position, sizes[i]);
+    position = b.div(position, sizes[i]);
+  }
+  return digits;
+}
+
+} // namespace ortc::gpu

@@ -1,0 +1,88 @@
+// The common shape of a generated GPU kernel.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/backends/emit/KernelBuffer.h"
+#include "compiler/backends/gpu/ThreadBuilder.h"
+#include "compiler/options/Numerics.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <string>
+#include <vector>
+
+namespace ortc::gpu {
+
+/// One function of the device's code, and how it is launched. Each takes the same arguments: the kernel's buffers, its
+/// scratch where it has some, the session's status block.
+struct Launch {
+  std::string symbol;
+  int64_t blocks = 1, threads = 1;
+};
+
+/// A kernel of the plan: one launch after another.
+struct GpuKernel {
+  std::vector<Launch> launches;
+  int64_t scratchBytes = 0; ///< multiple of 64
+};
+
+/// What generators must know beside the kernel.
+struct GeneratorOptions {
+  Numerics numerics = Numerics::Fast;
+  /// The kernel writes persistent memory: it does nothing after a step that failed.
+  bool isGated = false;
+  uint32_t checkName = 0; ///< of an index check: position of the tensor's name in the artifact's check names
+
+  bool usesFma() const { return numerics == Numerics::Fast; }
+};
+
+/// Attribute on a function that is launched: threads of a block.
+inline constexpr llvm::StringLiteral kThreadsAttribute = "ortc.threads";
+/// The address space of what a block shares, of both vendors.
+inline constexpr unsigned kSharedSpace = 3;
+/// Threads of most blocks.
+inline constexpr int64_t kBlockThreads = 256;
+
+/// A kernel while its functions are made: `func.func @symbol(%buffer: memref<Nxf32>, ..., %scratch: memref<Bxi8>,
+/// %status: memref<14xi32>)`.
+class KernelBuilder {
+public:
+  /// `function`: on tensors, marked `plan.kind`. `scratchBytes` is rounded up to a multiple of 64.
+  KernelBuilder(mlir::ModuleOp module, mlir::func::FuncOp function, const Processor &processor,
+                const GeneratorOptions &options, int64_t scratchBytes = 0);
+
+  struct Arguments {
+    llvm::SmallVector<mlir::Value> buffers;
+    mlir::Value scratch; ///< null without
+    mlir::Value status;
+
+    /// A typed view of the scratch, at a multiple of 64.
+    mlir::Value scratchView(ThreadBuilder &b, int64_t byteOffset, mlir::Type element, int64_t elements) const;
+  };
+  using Body = llvm::function_ref<void(ThreadBuilder &, const Arguments &)>;
+
+  /// Adds a launch of `blocks` blocks of `threads` threads.
+  void launch(int64_t blocks, int64_t threads, Body body);
+  /// Adds a launch with a thread for each i in [0, count): body(b, arguments, i).
+  void launchThreads(int64_t count,
+                     llvm::function_ref<void(ThreadBuilder &, const Arguments &, mlir::Value)> body);
+
+  /// An array that the threads of a block share, one for each call.
+  mlir::Value shared(ThreadBuilder &b, mlir::Type element, int64_t elements);
+
+  GpuKernel take() { return std::move(kernel); }
+
+private:
+  mlir::ModuleOp module;
+  llvm::SmallVector<emit::KernelBuffer> buffers;
+  std::string name;
+  const Processor &processor;
+  const GeneratorOptions &options;
+  GpuKernel kernel;
+  unsigned arrays = 0; ///< shared ones
+};
+
+/// Digits of a position in a row-major tensor of these sizes.
+llvm::SmallVector<mlir::Value> delinearize(LoopBuilder &b, mlir::Value position,
+                                           llvm::ArrayRef<int64_t> sizes);
+
+} // namespace ortc::gpu

@@ -1,0 +1,130 @@
+// Short words for the code of one thread.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/gpu/ThreadBuilder.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace ortc::gpu {
+
+using Value = ThreadBuilder::Value;
+
+Value ThreadBuilder::callIntrinsic(Type result, StringRef name, ValueRange operands) {
+  auto call = LLVM::CallIntrinsicOp::create(*this, result ? TypeRange{result} : TypeRange{},
+                                            getStringAttr(name), operands, LLVM::FastmathFlagsAttr{});
+  return result ? call.getResults() : Value();
+}
+
+Value ThreadBuilder::constant32(int64_t value) {
+  return arith::ConstantOp::create(*this, getI32IntegerAttr(static_cast<int32_t>(value)));
+}
+
+Value ThreadBuilder::thread() {
+  StringRef name = processor.isNvidia() ? "llvm.nvvm.read.ptx.sreg.tid.x" : "llvm.amdgcn.workitem.id.x";
+  return arith::IndexCastUIOp::create(*this, getIndexType(), callIntrinsic(getI32Type(), name, {}));
+}
+
+Value ThreadBuilder::block() {
+  StringRef name = processor.isNvidia() ? "llvm.nvvm.read.ptx.sreg.ctaid.x" : "llvm.amdgcn.workgroup.id.x";
+  return arith::IndexCastUIOp::create(*this, getIndexType(), callIntrinsic(getI32Type(), name, {}));
+}
+
+void ThreadBuilder::barrier() {
+  if (processor.isNvidia()) {
+    callIntrinsic({}, "llvm.nvvm.barrier.cta.sync.aligned.all", ValueRange{constant32(0)});
+    return;
+  }
+  LLVM::FenceOp::create(*this, LLVM::AtomicOrdering::release, "workgroup");
+  callIntrinsic({}, "llvm.amdgcn.s.barrier", {});
+  LLVM::FenceOp::create(*this, LLVM::AtomicOrdering::acquire, "workgroup");
+}
+
+void ThreadBuilder::warpBarrier() {
+  if (processor.isNvidia()) {
+    callIntrinsic({}, "llvm.nvvm.bar.warp.sync", ValueRange{constant32(-1)});
+    return;
+  }
+  LLVM::FenceOp::create(*this, LLVM::AtomicOrdering::acq_rel, "wavefront");
+  callIntrinsic({}, "llvm.amdgcn.wave.barrier", {});
+}
+
+Value ThreadBuilder::byWords(Value value, llvm::function_ref<Value(Value)> move) {
+  Type type = value.getType();
+  if (type.isIndex()) {
+    Value moved = byWords(arith::IndexCastOp::create(*this, getI64Type(), value), move);
+    return arith::IndexCastOp::create(*this, type, moved);
+  }
+  unsigned bits = type.getIntOrFloatBitWidth();
+  Type integer = getIntegerType(bits);
+  Value whole = isa<FloatType>(type) ? arith::BitcastOp::create(*this, integer, value).getResult() : value;
+  Value moved;
+  if (bits < 32) {
+    moved = move(arith::ExtUIOp::create(*this, getI32Type(), whole));
+    moved = arith::TruncIOp::create(*this, integer, moved);
+  } else if (bits == 32) {
+    moved = move(whole);
+  } else {
+    Value half = arith::ConstantOp::create(*this, getI64IntegerAttr(32));
+    Value low = move(arith::TruncIOp::create(*this, getI32Type(), whole));
+    Value high =
+        move(arith::TruncIOp::create(*this, getI32Type(), arith::ShRUIOp::create(*this, whole, half)));
+    Value upper = arith::ShLIOp::create(*this, arith::ExtUIOp::create(*this, integer, high), half);
+    moved = arith::OrIOp::create(*this, arith::ExtUIOp::create(*this, integer, low), upper);
+  }
+  return isa<FloatType>(type) ? arith::BitcastOp::create(*this, type, moved).getResult() : moved;
+}
+
+/// Of a wavefront.
+Value ThreadBuilder::laneOfWave() {
+  Value lane = callIntrinsic(getI32Type(), "llvm.amdgcn.mbcnt.lo", ValueRange{constant32(-1), constant32(0)});
+  if (processor.subgroup == 32)
+    return lane;
+  return callIntrinsic(getI32Type(), "llvm.amdgcn.mbcnt.hi", ValueRange{constant32(-1), lane});
+}
+
+Value ThreadBuilder::shuffleDown(Value value, int64_t distance) {
+  return byWords(value, [&](Value word) -> Value {
+    if (processor.isNvidia())
+      return callIntrinsic(getI32Type(), "llvm.nvvm.shfl.sync.down.i32",
+                           ValueRange{constant32(-1), word, constant32(distance), constant32(kWarp - 1)});
+    Value from = arith::AddIOp::create(*this, laneOfWave(), constant32(distance));
+    Value address = arith::ShLIOp::create(*this, from, constant32(2));
+    return callIntrinsic(getI32Type(), "llvm.amdgcn.ds.bpermute", ValueRange{address, word});
+  });
+}
+
+Value ThreadBuilder::fromFirstLane(Value value) {
+  return byWords(value, [&](Value word) -> Value {
+    if (processor.isNvidia())
+      return callIntrinsic(getI32Type(), "llvm.nvvm.shfl.sync.idx.i32",
+                           ValueRange{constant32(-1), word, constant32(0), constant32(kWarp - 1)});
+    Value first = arith::AndIOp::create(*this, laneOfWave(), constant32(-kWarp));
+    Value address = arith::ShLIOp::create(*this, first, constant32(2));
+    return callIntrinsic(getI32Type(), "llvm.amdgcn.ds.bpermute", ValueRange{address, word});
+  });
+}
+
+void ThreadBuilder::guarded(Value condition, llvm::function_ref<void()> body) {
+  auto branch = scf::IfOp::create(*this, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+SmallVector<Value> ThreadBuilder::guarded(Value condition, ValueRange others,
+                                          llvm::function_ref<SmallVector<Value>()> body) {
+  if (others.empty()) {
+    guarded(condition, [&] { body(); });
+    return {};
+  }
+  auto branch = scf::IfOp::create(*this, others.getTypes(), condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(*this, body());
+  setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(*this, others);
+  return llvm::to_vector_of<Value>(branch.getResults());
+}
+
+} // namespace ortc::gpu

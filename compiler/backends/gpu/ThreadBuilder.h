@@ -1,0 +1,47 @@
+// Short words for the code of one thread.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/backends/emit/LoopBuilder.h"
+#include "compiler/backends/gpu/Processor.h"
+
+namespace ortc::gpu {
+
+/// Builds what a thread of a block does. Blocks and grids have one dimension.
+class ThreadBuilder : public LoopBuilder {
+public:
+  ThreadBuilder(mlir::Location loc, mlir::OpBuilder &builder, const Processor &processor)
+      : LoopBuilder(loc, builder), processor(processor) {}
+
+  Value thread(); ///< within the block
+  Value block();  ///< within the grid
+  /// All threads of the block meet, and see what others have written.
+  void barrier();
+  /// The warp's lanes see what the others have written.
+  void warpBarrier();
+  /// The value that the lane `distance` above has; of lanes beyond the warp anything. Any scalar type.
+  Value shuffleDown(Value value, int64_t distance);
+  /// The value of the warp's first lane.
+  Value fromFirstLane(Value value);
+
+  /// if (condition) body().
+  void guarded(Value condition, llvm::function_ref<void()> body);
+  /// Values that are `body`'s where the condition holds, and `others` elsewhere.
+  llvm::SmallVector<Value> guarded(Value condition, mlir::ValueRange others,
+                                   llvm::function_ref<llvm::SmallVector<Value>()> body);
+  Value less(Value a, Value b) {
+    return mlir::arith::CmpIOp::create(*this, mlir::arith::CmpIPredicate::slt, a, b);
+  }
+  Value less(Value a, int64_t b) { return less(a, index(b)); }
+
+  const Processor &processor;
+
+private:
+  Value callIntrinsic(mlir::Type result, llvm::StringRef name, mlir::ValueRange operands);
+  Value constant32(int64_t value);
+  /// `move` on the 32-bit words of a value.
+  Value byWords(Value value, llvm::function_ref<Value(Value)> move);
+  Value laneOfWave();
+};
+
+} // namespace ortc::gpu

@@ -1,0 +1,152 @@
+// From a module of kernels to code of a GPU.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/gpu/object/DeviceCode.h"
+
+#include "compiler/backends/emit/Lowering.h"
+#include "compiler/backends/gpu/LaunchFunction.h"
+#include "compiler/backends/gpu/object/SharedObject.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Triple.h"
+
+#include <mutex>
+
+using namespace mlir;
+
+namespace ortc::gpu {
+
+static Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const Processor &processor) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+  });
+  llvm::Triple triple(processor.triple);
+  std::string message;
+  const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, message);
+  if (!found)
+    return Status::failure("no code generator for target '" + processor.name.str() + "': " + message);
+  llvm::TargetOptions options;
+  // Fused multiply-adds are in the IR where they are wanted; the code generator adds none.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  std::unique_ptr<llvm::TargetMachine> machine(
+      found->createTargetMachine(triple, processor.name, processor.features, options, llvm::Reloc::PIC_,
+                                 std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  if (!machine)
+    return Status::failure("LLVM refuses target '" + processor.name.str() + "'");
+  return machine;
+}
+
+/// Marks what is launched for its vendor; all else is inlined.
+static void markKernels(ModuleOp module, const Processor &processor) {
+  Builder builder(module.getContext());
+  auto pair = [&](StringRef key, const std::string &value) {
+    return builder.getArrayAttr({builder.getStringAttr(key), builder.getStringAttr(value)});
+  };
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
+    SmallVector<Attribute> attributes{pair("denormal-fp-math-f32", "preserve-sign,preserve-sign"),
+                                      builder.getStringAttr("nounwind"),
+                                      builder.getStringAttr("no-builtins")};
+    auto threads = function->getAttrOfType<IntegerAttr>(kThreadsAttribute);
+    if (!threads && !function.isExternal()) {
+      function.setLinkage(LLVM::Linkage::Internal);
+      attributes.push_back(builder.getStringAttr("alwaysinline"));
+    }
+    if (threads) {
+      function->removeAttr(kThreadsAttribute);
+      std::string count = std::to_string(threads.getInt());
+      function.setCConv(processor.isNvidia() ? LLVM::CConv::PTX_Kernel : LLVM::CConv::AMDGPU_KERNEL);
+      attributes.push_back(processor.isNvidia() ? pair("nvvm.maxntid", count)
+                                                : pair("amdgpu-flat-work-group-size", count + "," + count));
+    }
+    function.setPassthroughAttr(builder.getArrayAttr(attributes));
+  }
+}
+
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.SLPVectorization = false;
+  tuning.LoopVectorization = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
+}
+
+/// Without `.version`, `.target` and `.address_size`, which an image has once.
+static std::string withoutHead(StringRef text) {
+  size_t head = text.find(".address_size");
+  return head == StringRef::npos ? text.str() : text.substr(text.find('\n', head) + 1).str();
+}
+
+Expected<std::string> emitDeviceCode(ModuleOp module, const Processor &processor) {
+  Expected<std::unique_ptr<llvm::TargetMachine>> machine = createMachine(processor);
+  if (!machine)
+    return machine.getStatus();
+  if (failed(convertToLLVM(module)))
+    return Status::failure("lowering failed");
+  markKernels(module, processor);
+  DialectRegistry registry;
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  module->getContext()->appendDialectRegistry(registry);
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context, "ortc");
+  if (!code)
+    return Status::failure("translation to LLVM IR failed");
+  code->setTargetTriple(llvm::Triple(processor.triple));
+  code->setDataLayout((*machine)->createDataLayout());
+  for (llvm::Function &function : *code)
+    if (!function.isDeclaration())
+      function.addFnAttr("target-cpu", processor.name);
+  optimize(*code, **machine);
+  for (llvm::Function &function : *code)
+    if (function.isDeclaration() && !function.isIntrinsic() && !function.use_empty())
+      return Status::failure("device function '" + function.getName().str() + "' is not defined");
+
+  llvm::SmallVector<char, 0> buffer;
+  llvm::raw_svector_ostream stream(buffer);
+  llvm::legacy::PassManager passes;
+  auto kind = processor.isNvidia() ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
+  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, kind, /*DisableVerify=*/true))
+    return Status::failure("LLVM cannot emit code for target '" + processor.name.str() + "'");
+  passes.run(*code);
+  StringRef text(buffer.data(), buffer.size());
+  return processor.isNvidia() ? withoutHead(text) : text.str();
+}
+
+Expected<std::vector<uint8_t>> linkDeviceCode(const std::vector<std::string> &pieces,
+                                              const Processor &processor) {
+  if (!processor.isNvidia())
+    return linkSharedObject(pieces);
+  // "+ptx70" is version 7.0.
+  StringRef version = processor.features.drop_front(StringRef("+ptx").size());
+  std::string text = "//\n// ortc\n//\n.version " + version.drop_back().str() + "." +
+                     version.take_back().str() + "\n.target " + processor.name.str() + "\n.address_size 64\n";
+  for (const std::string &piece : pieces)
+    text += piece;
+  std::vector<uint8_t> bytes(text.begin(), text.end());
+  bytes.push_back(0);
+  return bytes;
+}
+
+} // namespace ortc::gpu

@@ -1,0 +1,23 @@
+// From a module of kernels to code of a GPU.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/backends/gpu/Processor.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "support/Expected.h"
+
+#include <string>
+#include <vector>
+
+namespace ortc::gpu {
+
+/// Lowers `module`, whose launched functions are marked `ortc.threads`, and emits it: PTX as text without its head, or
+/// an ELF object. Kernels compute with denormal numbers of f32 as zeros. Fails where something outside the module is
+/// called.
+Expected<std::string> emitDeviceCode(mlir::ModuleOp module, const Processor &processor);
+
+/// One image of what emitDeviceCode made, piece by piece: PTX text with its NUL, or a shared object.
+Expected<std::vector<uint8_t>> linkDeviceCode(const std::vector<std::string> &pieces,
+                                              const Processor &processor);
+
+} // namespace ortc::gpu

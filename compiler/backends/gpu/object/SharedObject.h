@@ -1,0 +1,17 @@
+// Objects of a GPU's code as one shared object.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "support/Expected.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ortc::gpu {
+
+/// Links ELF objects by LLVM's linker in this process, which takes and writes files: they are in a folder of their own
+/// below that of temporary files while it runs. One link at a time.
+Expected<std::vector<uint8_t>> linkSharedObject(const std::vector<std::string> &objects);
+
+} // namespace ortc::gpu

@@ -1,0 +1,87 @@
+// What `--device` names: this processor, or a GPU.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "host/device.h"
+
+#include <fstream>
+#include <ortc/cuda.h>
+#include <ortc/device.h>
+#include <vector>
+
+#include "host/device_name.h"
+
+namespace ortc::host {
+
+Status Device::open(const std::string &name, Device &device) {
+  device = Device();
+  bool isCuda = false;
+  uint32_t ordinal = 0;
+  ORTC_TRY(parseDevice(name, isCuda, ordinal));
+  device.name = name;
+  if (!isCuda)
+    return Status();
+  const ortc_device *opened = nullptr;
+  ortc_message message{};
+  if (ortc_cuda_open(ordinal, &opened, &message) != ORTC_OK)
+    return Status::failure("--device " + name + ": " + message.text);
+  device.device.reset(opened);
+  return Status();
+}
+
+void Device::Close::operator()(const ortc_device *device) const { ortc_cuda_close(device); }
+
+/// The sections of code in a file, each with its name. Nothing where the file is not an artifact.
+static std::vector<std::pair<ortc_file_section, std::string>> listCode(const std::string &path) {
+  std::vector<std::pair<ortc_file_section, std::string>> codes;
+  std::ifstream file(path, std::ios::binary);
+  ortc_file_header header{};
+  constexpr uint32_t kMostSections = 4096;
+  if (!file.read(reinterpret_cast<char *>(&header), sizeof(header)) || header.section_count > kMostSections)
+    return codes;
+  std::vector<ortc_file_section> sections(header.section_count);
+  if (!file.read(reinterpret_cast<char *>(sections.data()),
+                 static_cast<std::streamsize>(sections.size() * sizeof(ortc_file_section))))
+    return codes;
+  for (const ortc_file_section &strings : sections) {
+    if (strings.kind != ORTC_SECTION_STRINGS)
+      continue;
+    for (const ortc_file_section &code : sections) {
+      if (code.kind != ORTC_SECTION_CODE || code.name >= strings.bytes)
+        continue;
+      std::string name;
+      file.seekg(static_cast<std::streamoff>(strings.offset + code.name));
+      std::getline(file, name, '\0');
+      codes.emplace_back(code, name.substr(0, 64));
+    }
+  }
+  return codes;
+}
+
+/// The newest processor a device is at least.
+static std::string nameProcessor(uint64_t features) {
+  static const char *const kNames[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
+  static_assert(std::size(kNames) == ORTC_PTX_FEATURES);
+  std::string name = kNames[0];
+  for (size_t i = 0; i < std::size(kNames); ++i)
+    if (features >> i & 1)
+      name = kNames[i];
+  return name;
+}
+
+std::string explainTarget(const std::string &path, const Device &device) {
+  std::string names;
+  bool hasDeviceCode = false;
+  for (const auto &[code, name] : listCode(path)) {
+    names += (names.empty() ? "" : ", ") + name;
+    hasDeviceCode |= code.architecture == ORTC_ARCH_PTX;
+  }
+  if (names.empty())
+    return "";
+  std::string text = "the artifact has code for " + names + ", not for ";
+  if (!device.get())
+    return text + "this processor; " +
+           (hasDeviceCode ? "run it with --device cuda, or compile it with --target host" : "compile it with --target host");
+  std::string processor = nameProcessor(device.get()->features);
+  return text + device.getName() + (hasDeviceCode ? " (" + processor + ")" : "") + "; compile it with --target " + processor;
+}
+
+} // namespace ortc::host

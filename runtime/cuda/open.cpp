@@ -1,0 +1,112 @@
+// Opening a GPU: the driver's library, its functions, the device and its context.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/cuda/gpu.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "ortc/cuda.h"
+
+namespace ortc::gpu {
+
+int32_t fail(ortc_message *message, ortc_status status, const char *format, ...) {
+  if (!message)
+    return status;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message->text, sizeof message->text, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+const char *Device::describe(Result result) const {
+  const char *text = nullptr;
+  return driver.describe(result, &text) || !text ? "an unknown error" : text;
+}
+
+int32_t Device::check(Result result, const char *what, ortc_message *message) const {
+  return !result ? ORTC_OK
+                 : fail(message, result == kVendor.outOfMemory ? ORTC_E_MEMORY : ORTC_E_INTERNAL,
+                        "%s failed when the runtime %s: %s (%d)", name, what, describe(result), result);
+}
+
+int32_t Device::enter(ortc_message *message) const {
+  return check(driver.useContext(context), "made its context current", message);
+}
+
+/// Fills the table of functions.
+static int32_t loadDriver(Device &device, ortc_message *message) {
+  const char *name = getenv(kVendor.variable);
+  name = name && *name ? name : kVendor.library;
+  void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL); // stays open: drivers have threads of their own
+  if (!library)
+    return fail(message, ORTC_E_TARGET, "there is no driver of %s here, which a device needs: %s", kVendor.name, dlerror());
+  void **slot = (void **)&device.driver;
+  const char *symbol = kVendor.symbols;
+  for (unsigned i = 0; i < kDriverFunctions; i++, symbol += strlen(symbol) + 1) {
+    slot[i] = dlsym(library, symbol);
+    if (!slot[i] && i + 1 < kDriverFunctions)
+      return fail(message, ORTC_E_TARGET, "the driver %s is too old: it has no %s; install a newer one", name, symbol);
+  }
+  return ORTC_OK;
+}
+
+static int32_t openDevice(Device &device, uint32_t ordinal, ortc_message *message) {
+  if (int32_t status = loadDriver(device, message))
+    return status;
+  const Driver &driver = device.driver;
+  snprintf(device.name, sizeof device.name, "the driver of %s", kVendor.name);
+  Result result = driver.initialise(0);
+  int count = 0;
+  if (!result)
+    result = driver.countDevices(&count);
+  if (result == kVendor.noDevice || (!result && !count))
+    return fail(message, ORTC_E_TARGET, "there is no GPU of %s here, though there is its driver", kVendor.name);
+  ORTC_TRY_DRIVER(device, result, "started it");
+  if (ordinal >= (uint32_t)count)
+    return fail(message, ORTC_E_NOT_FOUND, "there is no device %u: this machine has %d, counted from 0", ordinal, count);
+  int major = 0, minor = 0;
+  ORTC_TRY_DRIVER(device, driver.getVersion(&device.version), "asked for its version");
+  ORTC_TRY_DRIVER(device, driver.getDevice(&device.handle, (int)ordinal), "asked for a device");
+  ORTC_TRY_DRIVER(device, driver.nameDevice(device.name, sizeof device.name, device.handle), "asked for its name");
+  ORTC_TRY_DRIVER(device, driver.getAttribute(&major, kVendor.major, device.handle), "asked for its version");
+  ORTC_TRY_DRIVER(device, driver.getAttribute(&minor, kVendor.minor, device.handle), "asked for its version");
+  ORTC_TRY_DRIVER(device, driver.getAttribute(&device.mostShared, kVendor.mostShared, device.handle),
+                  "asked for its shared memory");
+  device.processor = 10 * major + minor;
+  device.table.features = getFeatures(device.processor);
+  if (!device.table.features)
+    return fail(message, ORTC_E_TARGET, "device %u (%s) is an sm_%d, but at least an sm_80 is needed", ordinal, device.name,
+                device.processor);
+  return device.check(driver.retainContext(&device.context, device.handle), "made its context", message);
+}
+
+} // namespace ortc::gpu
+
+using namespace ortc::gpu;
+
+extern "C" {
+
+ortc_status ortc_cuda_open(uint32_t ordinal, const ortc_device **device, ortc_message *message) {
+  *device = nullptr;
+  auto *opened = (Device *)calloc(1, sizeof(Device));
+  if (!opened)
+    return fail(message, ORTC_E_MEMORY, "out of memory");
+  opened->table = {sizeof(ortc_device), kVendor.architecture, 0, opened, load, unload, create, destroy, reset, copy, run};
+  ortc_status status = openDevice(*opened, ordinal, message);
+  if (status)
+    free(opened);
+  else
+    *device = &opened->table;
+  return status;
+}
+
+void ortc_cuda_close(const ortc_device *device) {
+  auto *opened = (Device *)device;
+  if (!opened)
+    return;
+  opened->driver.releaseContext(opened->handle);
+  free(opened);
+}
+}

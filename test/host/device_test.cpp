@@ -1,0 +1,150 @@
+// Training, evaluation, prediction and gradients on a device, which is the stand-in of test/runtime.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <gtest/gtest.h>
+
+#include "host/commands.h"
+#include "host/data/writers.h"
+#include "host/device.h"
+#include "host/device_name.h"
+#include "host/train_loop.h"
+#include "test/host/data_files.h"
+#include "test/runtime/DeviceArtifact.h"
+
+using namespace ortc;
+using namespace ortc::host;
+using namespace ortc::host::test;
+
+namespace {
+
+class HostDeviceTest : public testing::Test {
+protected:
+  HostDeviceTest() {
+    artifactPath = folder / "model.ortc";
+    write(ortc::test::makeDeviceArtifact());
+    std::vector<float> x(22 * 3);
+    std::vector<int64_t> labels(22);
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = float((i * 7) % 11) / 8 - 0.5f;
+    for (size_t i = 0; i < labels.size(); ++i)
+      labels[i] = i % 3 == 0;
+    dataPath = writeData("data.npz", x, labels);
+    labels[6] = 5;
+    badPath = writeData("bad.npz", x, labels);
+  }
+  void write(ortc::test::Artifact artifact) {
+    artifact.manifest = R"({"loss": {"kind": "nll", "output": "y", "axis": 1}})";
+    ortc::test::writeFile(artifactPath, ortc::test::makeFile(artifact));
+  }
+  std::string writeData(const std::string &name, const std::vector<float> &x, const std::vector<int64_t> &labels) {
+    auto bytesOf = [](const auto &values) {
+      auto from = reinterpret_cast<const uint8_t *>(values.data());
+      return std::vector<uint8_t>(from, from + values.size() * sizeof(values[0]));
+    };
+    EXPECT_TRUE(writeNpz(folder / name, {{"x", DataType::Float32, {22, 3}, bytesOf(x)},
+                                         {"label", DataType::Int64, {22}, bytesOf(labels)}})
+                    .isOk());
+    return folder / name;
+  }
+  Status trainOn(const std::string &device, const std::string &data, const std::string &save) {
+    TrainOptions options;
+    options.artifact = artifactPath;
+    options.data = data;
+    options.evalData = dataPath;
+    options.device = device;
+    options.epochs = 3;
+    options.lr = 0.3;
+    options.save = save.empty() ? "" : folder / save;
+    options.quiet = true;
+    return host::train(options, interrupted);
+  }
+  ApplyOptions makeApply(const std::string &device, const std::string &output) {
+    ApplyOptions options;
+    options.artifact = artifactPath;
+    options.data = dataPath;
+    options.device = device;
+    options.output = folder / output;
+    options.quiet = true;
+    return options;
+  }
+  static void expectOk(const Status &status) { EXPECT_TRUE(status.isOk()) << status.getMessage(); }
+
+  TemporaryFolder folder;
+  std::string artifactPath, dataPath, badPath;
+  ortc::test::FakeDevice fake; ///< its settings; the device is opened by what is tested
+  std::sig_atomic_t interrupted = 0;
+};
+
+TEST_F(HostDeviceTest, TrainsToTheBitsOfTheProcessor) {
+  expectOk(trainOn("cpu", dataPath, "cpu.safetensors"));
+  expectOk(trainOn("cuda", dataPath, "cuda.safetensors"));
+  EXPECT_EQ(readFile(folder / "cuda.safetensors"), readFile(folder / "cpu.safetensors"));
+  EXPECT_NE(fake.takeLog().find("launch update"), std::string::npos);
+  expectOk(trainOn("cuda:0", dataPath, ""));
+}
+
+TEST_F(HostDeviceTest, AppliesAsTheProcessorDoes) {
+  for (auto command : {predictData, computeGradients}) {
+    const char *suffix = command == predictData ? ".npz" : ".safetensors";
+    expectOk(command(makeApply("cpu", std::string("cpu") + suffix)));
+    expectOk(command(makeApply("cuda", std::string("cuda") + suffix)));
+    EXPECT_EQ(readFile(folder / (std::string("cuda") + suffix)), readFile(folder / (std::string("cpu") + suffix)));
+  }
+  testing::internal::CaptureStdout();
+  expectOk(evaluateData(makeApply("cpu", "")));
+  std::string expected = testing::internal::GetCapturedStdout();
+  testing::internal::CaptureStdout();
+  expectOk(evaluateData(makeApply("cuda", "")));
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), expected);
+}
+
+TEST_F(HostDeviceTest, FailsWithTheWordsOfTheProcessor) {
+  Status cpu = trainOn("cpu", badPath, ""), cuda = trainOn("cuda", badPath, "");
+  EXPECT_FALSE(cpu.isOk());
+  EXPECT_EQ(cuda.getMessage(), cpu.getMessage());
+}
+
+TEST_F(HostDeviceTest, SaysWhatTheArtifactHasCodeFor) {
+  write(ortc::test::makeArtifact());
+  Status status = trainOn("cuda", dataPath, "");
+  EXPECT_EQ(status.getCode(), ExitCode::Refused);
+  EXPECT_EQ(status.getMessage(),
+            artifactPath + ": the artifact has code for baseline, not for cuda; compile it with --target sm_90");
+  ortc::test::Artifact newer = ortc::test::makeDeviceArtifact();
+  newer.codes[1].name = "sm_120";
+  newer.codes[1].features = 1u << ORTC_PTX_SM_120;
+  write(newer);
+  EXPECT_EQ(trainOn("cuda", dataPath, "").getMessage(),
+            artifactPath + ": the artifact has code for baseline, sm_120, not for cuda (sm_90); compile it with --target sm_90");
+  ortc::test::Artifact other = ortc::test::makeDeviceArtifact();
+  other.codes.erase(other.codes.begin());
+  write(other);
+  EXPECT_EQ(trainOn("cpu", dataPath, "").getMessage(),
+            artifactPath + ": the artifact has code for sm_80, not for this processor; run it with --device cuda, or compile "
+                           "it with --target host");
+  expectOk(trainOn("cuda", dataPath, ""));
+}
+
+TEST_F(HostDeviceTest, SaysWhyThereIsNoDevice) {
+  fake.fake.devices = 0;
+  EXPECT_EQ(trainOn("cuda:1", dataPath, "").getMessage(),
+            "--device cuda:1: there is no GPU of NVIDIA here, though there is its driver");
+}
+
+TEST(DeviceNameTest, TakesNamesApart) {
+  bool isCuda = false;
+  uint32_t ordinal = 7;
+  EXPECT_TRUE(parseDevice("cpu", isCuda, ordinal).isOk());
+  EXPECT_FALSE(isCuda);
+  EXPECT_TRUE(parseDevice("cuda", isCuda, ordinal).isOk());
+  EXPECT_TRUE(isCuda);
+  EXPECT_EQ(ordinal, 0u);
+  EXPECT_TRUE(parseDevice("cuda:12", isCuda, ordinal).isOk());
+  EXPECT_EQ(ordinal, 12u);
+  for (const char *name : {"", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "cuda: 1", "cuda:99999999999", "cudax", "cpu:0"})
+    EXPECT_FALSE(parseDevice(name, isCuda, ordinal).isOk()) << name;
+}
+
+} // namespace
