@@ -31,7 +31,7 @@ static bool hasReshapes(ModuleOp module) {
       .wasInterrupted();
 }
 
-LogicalResult convertToLLVM(ModuleOp module) {
+LogicalResult convertToLLVM(ModuleOp module, unsigned indexBits) {
   PassManager passes(module->getName());
   passes.enableVerifier(false); // kernels come from generators, and verifying between passes doubles the time
   if (hasReshapes(module))
@@ -39,12 +39,19 @@ LogicalResult convertToLLVM(ModuleOp module) {
   passes.addPass(createSCFToControlFlowPass());
   passes.addPass(createConvertVectorToLLVMPass());
   passes.addPass(createConvertMathToLLVMPass());
-  passes.addPass(createFinalizeMemRefToLLVMConversionPass());
+  FinalizeMemRefToLLVMConversionPassOptions memory;
+  memory.indexBitwidth = indexBits;
+  passes.addPass(createFinalizeMemRefToLLVMConversionPass(memory));
   ConvertFuncToLLVMPassOptions functions;
   functions.useBarePtrCallConv = true;
+  functions.indexBitwidth = indexBits;
   passes.addPass(createConvertFuncToLLVMPass(functions));
-  passes.addPass(createArithToLLVMConversionPass());
-  passes.addPass(createConvertControlFlowToLLVMPass());
+  ArithToLLVMConversionPassOptions arithmetic;
+  arithmetic.indexBitwidth = indexBits;
+  passes.addPass(createArithToLLVMConversionPass(arithmetic));
+  ConvertControlFlowToLLVMPassOptions branches;
+  branches.indexBitwidth = indexBits;
+  passes.addPass(createConvertControlFlowToLLVMPass(branches));
   passes.addPass(createUBToLLVMConversionPass());
   passes.addPass(createReconcileUnrealizedCastsPass());
   return passes.run(module);

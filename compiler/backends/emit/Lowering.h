@@ -11,7 +11,8 @@ namespace ortc::emit {
 /// Before: functions of func, scf, cf, arith, math (only what the target has as an instruction: see MathExpansion.h),
 /// ub, vector, memref on static identity-layout buffers (load, store, view, reinterpret_cast, collapse_shape and
 /// expand_shape, globals; no alloc, no copy) and llvm.
-/// After: only llvm ops. Memref arguments are bare pointers.
-mlir::LogicalResult convertToLLVM(mlir::ModuleOp module);
+/// After: only llvm ops. Memref arguments are bare pointers, indices integers of `indexBits` bits: fewer than 64 only
+/// where there are no vectors.
+mlir::LogicalResult convertToLLVM(mlir::ModuleOp module, unsigned indexBits = 64);
 
 } // namespace ortc::emit

@@ -7,6 +7,8 @@
 #include "compiler/backends/gpu/object/SharedObject.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -47,6 +49,20 @@ static Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const Proces
   if (!machine)
     return Status::failure("LLVM refuses target '" + processor.name.str() + "'");
   return machine;
+}
+
+/// Bits of an index: 32 where no buffer has more elements than that counts, which halves the registers for addresses.
+/// Not where there are vectors, whose lowering knows 64 bits only.
+static unsigned chooseIndexBits(ModuleOp module) {
+  constexpr int64_t kMostElements = int64_t(1) << 30; // positions of a grid's last block and of padding fit, too
+  WalkResult found = module->walk([&](Operation *op) {
+    bool isWide = isa<vector::VectorDialect>(op->getDialect());
+    for (Type type : op->getOperandTypes())
+      if (auto buffer = dyn_cast<MemRefType>(type))
+        isWide |= buffer.getNumElements() > kMostElements;
+    return isWide ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found.wasInterrupted() ? 64 : 32;
 }
 
 /// Marks what is launched for its vendor; all else is inlined.
@@ -102,7 +118,7 @@ Expected<std::string> emitDeviceCode(ModuleOp module, const Processor &processor
   Expected<std::unique_ptr<llvm::TargetMachine>> machine = createMachine(processor);
   if (!machine)
     return machine.getStatus();
-  if (failed(convertToLLVM(module)))
+  if (failed(convertToLLVM(module, chooseIndexBits(module))))
     return Status::failure("lowering failed");
   markKernels(module, processor);
   DialectRegistry registry;
