@@ -4,6 +4,7 @@
 
 #include "host/artifact_path.h"
 #include "host/batch_table.h"
+#include "host/storage.h"
 
 namespace ortc::host {
 
@@ -72,20 +73,34 @@ static Status readEntry(ortc_program *program, uint32_t index, bool graphCompute
 }
 
 Status Artifact::open(const std::string &path, Artifact &artifact, const Device &device) {
+  return openOn(path, artifact, device, /*mayStore=*/false);
+}
+
+Status Artifact::open(const std::string &path, Artifact &artifact) {
+  return openOn(path, artifact, Device(), /*mayStore=*/true);
+}
+
+Status Artifact::openOn(const std::string &path, Artifact &artifact, const Device &device, bool mayStore) {
   ORTC_TRY(findArtifactFile(path, artifact.path));
   ortc_message message{};
   ortc_program *program = nullptr;
   ortc_host hooks{};
   hooks.size = sizeof(hooks);
   hooks.device = device.get();
-  ortc_status status = ortc_program_open_file(artifact.path.c_str(), &hooks, &program, &message);
-  if (status == ORTC_E_TARGET && message.text == std::string("no code for this processor"))
-    if (std::string text = explainTarget(artifact.path, device); !text.empty())
-      return Status::refusal(artifact.path + ": " + text);
+  auto openFile = [&] { return ortc_program_open_file(artifact.path.c_str(), &hooks, &program, &message); };
+  ortc_status status = openFile();
+  bool hasNoCode = status == ORTC_E_TARGET && message.text == std::string("no code for this processor");
+  std::string explanation = hasNoCode ? explainTarget(artifact.path, device) : "";
+  if (hasNoCode && mayStore) {
+    hooks.device = getStorage();
+    status = openFile();
+  }
+  if (status != ORTC_OK && !explanation.empty())
+    return Status::refusal(artifact.path + ": " + explanation);
   if (status != ORTC_OK)
     return Status::failure(artifact.path + ": " +
                            (message.text[0] ? message.text : ortc_status_name(status)));
-  artifact.isDevice = device.get() != nullptr;
+  artifact.isDevice = hooks.device != nullptr;
   artifact.program.reset(program);
   artifact.info = {};
   artifact.info.size = sizeof(artifact.info);

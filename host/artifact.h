@@ -37,7 +37,9 @@ const char *getEntryName(uint32_t role);
 class Artifact {
 public:
   /// `path` is the folder with `model.ortc` in it, or that file. Sessions are on the device, which must live as long.
-  static Status open(const std::string &path, Artifact &artifact, const Device &device = Device());
+  static Status open(const std::string &path, Artifact &artifact, const Device &device);
+  /// For this processor; where the artifact has code for other devices alone, for its tensors.
+  static Status open(const std::string &path, Artifact &artifact);
 
   ortc_program *getProgram() const { return program.get(); }
   const std::string &getPath() const { return path; } ///< of model.ortc
@@ -56,6 +58,7 @@ public:
   const Entry *findEntryBeside(uint32_t role, const Entry &beside) const;
 
 private:
+  static Status openOn(const std::string &path, Artifact &artifact, const Device &device, bool mayStore);
   struct Close {
     void operator()(ortc_program *program) const { ortc_program_close(program); }
   };

@@ -13,7 +13,7 @@ namespace ortc::host {
 /// Flags that `eval`, `predict` and `gradients` share.
 struct ApplyOptions {
   std::string artifact, data, output, load, binding;
-  std::string device = "cpu"; ///< as Device has it
+  std::string device = "cpu";   ///< as Device has it
   std::optional<int64_t> steps; ///< slices; absent: all (gradients: the first)
   uint32_t threads = 0;
   bool quiet = false;

@@ -79,9 +79,11 @@ std::string explainTarget(const std::string &path, const Device &device) {
   std::string text = "the artifact has code for " + names + ", not for ";
   if (!device.get())
     return text + "this processor; " +
-           (hasDeviceCode ? "run it with --device cuda, or compile it with --target host" : "compile it with --target host");
+           (hasDeviceCode ? "run it with --device cuda, or compile it with --target host"
+                          : "compile it with --target host");
   std::string processor = nameProcessor(device.get()->features);
-  return text + device.getName() + (hasDeviceCode ? " (" + processor + ")" : "") + "; compile it with --target " + processor;
+  return text + device.getName() + (hasDeviceCode ? " (" + processor + ")" : "") +
+         "; compile it with --target " + processor;
 }
 
 } // namespace ortc::host

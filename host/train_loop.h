@@ -14,7 +14,7 @@ namespace ortc::host {
 /// Flags of `ortc run`.
 struct TrainOptions {
   std::string artifact, data, evalData, binding;
-  std::string device = "cpu"; ///< as Device has it
+  std::string device = "cpu";           ///< as Device has it
   std::optional<int64_t> epochs, steps; ///< at most one of them; neither: one epoch. Of this run, not in all
   bool shuffle = true;
   std::optional<uint64_t> seed;

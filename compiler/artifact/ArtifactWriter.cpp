@@ -117,6 +117,14 @@ uint64_t denseBytes(const std::vector<int64_t> &dims, uint32_t element) {
   return bytes;
 }
 
+/// The first version that has what the artifact holds: code for devices came with 1.1.
+uint16_t leastMinor(const Artifact &artifact) {
+  for (const Code &code : artifact.codes)
+    if (code.architecture == ORTC_ARCH_PTX || code.architecture == ORTC_ARCH_AMDGPU)
+      return ORTC_FORMAT_MINOR;
+  return 0;
+}
+
 class Writer {
 public:
   explicit Writer(const Artifact &artifact) : artifact(artifact) {}
@@ -290,7 +298,7 @@ Bytes Writer::assemble() {
   ortc_file_header header{};
   std::memcpy(header.magic, ORTC_MAGIC, sizeof header.magic);
   header.major = ORTC_FORMAT_MAJOR;
-  header.minor = ORTC_FORMAT_MINOR;
+  header.minor = leastMinor(artifact);
   header.header_bytes = sizeof header;
   header.file_bytes = position;
   header.section_count = static_cast<uint32_t>(sections.size());

@@ -107,7 +107,10 @@ Status inspectArtifact(const std::string &path) {
                          formatBytes(read->ioBytes) + ", at most " +
                          host::formatCount(artifact.maxWorkers, "worker"));
   for (const artifact::Code &code : artifact.codes)
-    printRow("target", code.name + ", " + formatBytes(code.bytes.size()) + " of code");
+    printRow("target", code.name + ", " + formatBytes(code.bytes.size()) + " of code" +
+                           (code.architecture == ORTC_ARCH_PTX      ? " for GPUs of NVIDIA"
+                            : code.architecture == ORTC_ARCH_AMDGPU ? " for GPUs of AMD"
+                                                                    : ""));
   for (const artifact::Entry &entry : artifact.entries) {
     std::string target = entry.target == ORTC_NONE || entry.target >= artifact.codes.size()
                              ? "all targets"

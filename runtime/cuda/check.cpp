@@ -5,8 +5,8 @@
 namespace ortc::gpu {
 namespace {
 
-/// Rows of launches over all entries, and launches of one entry with its loops run: above what any model has, and little
-/// enough that no file keeps a host busy for long.
+/// Rows of launches and their arguments over all entries, and launches of one entry with its loops run: above
+/// what any model has, and little enough that no file keeps a host busy for long.
 constexpr uint64_t kMostRows = 1 << 22, kMostLaunches = 1 << 20;
 
 class Checker {
@@ -18,7 +18,8 @@ public:
 
 private:
   bool has(uint64_t offset, uint64_t count, uint64_t rowBytes) const {
-    return offset <= program.code_bytes && count * rowBytes <= program.code_bytes - offset; // 32 bits each, or one row
+    return offset <= program.code_bytes &&
+           count * rowBytes <= program.code_bytes - offset; // 32 bits each, or one row
   }
   bool isText(uint64_t offset, uint64_t bytes) const {
     return has(offset, 1, bytes) && memchr((const uint8_t *)program.code + offset, 0, bytes);
@@ -41,7 +42,8 @@ const char *Checker::run() {
   memcpy(&head, program.code, sizeof head);
   uint64_t end = sizeof head + (uint64_t)head.count * head.entry_bytes;
   end = (end + 7) / 8 * 8;
-  if (head.magic != ORTC_BLOB_MAGIC || head.entry_bytes < sizeof(ortc_blob_entry) || !has(end, 1, sizeof code))
+  if (head.magic != ORTC_BLOB_MAGIC || head.entry_bytes < sizeof(ortc_blob_entry) ||
+      !has(end, 1, sizeof code))
     return "head";
   code = readRow<ortc_device_code>(program, end, 0, 0);
   if (const char *malformed = checkImages())
@@ -69,12 +71,14 @@ const char *Checker::checkImages() {
 
 const char *Checker::checkKernels() {
   number = 0;
-  if (code.kernel_bytes < sizeof(ortc_device_kernel) || !has(code.kernels, code.kernel_count, code.kernel_bytes))
+  if (code.kernel_bytes < sizeof(ortc_device_kernel) ||
+      !has(code.kernels, code.kernel_count, code.kernel_bytes))
     return "table of kernels";
   for (; number < code.kernel_count; number++) {
     auto kernel = readRow<ortc_device_kernel>(program, code.kernels, code.kernel_bytes, number);
-    if (kernel.name >= program.code_bytes || !isText(kernel.name, program.code_bytes - kernel.name) || !kernel.threads ||
-        kernel.threads > 1024 || kernel.shared > 1 << 20 || kernel.arguments > kMostArguments)
+    if (kernel.name >= program.code_bytes || !isText(kernel.name, program.code_bytes - kernel.name) ||
+        !kernel.threads || kernel.threads > 1024 || kernel.shared > 1 << 20 ||
+        kernel.arguments > kMostArguments)
       return "kernel";
   }
   return nullptr;
@@ -111,12 +115,13 @@ const char *Checker::checkList(const ortc_device_step &step) {
       if (launch.kind != ORTC_LAUNCH_KERNEL || launch.kernel >= code.kernel_count)
         return "launch";
       auto kernel = readRow<ortc_device_kernel>(program, code.kernels, code.kernel_bytes, launch.kernel);
-      if ((uint64_t)launch.first_argument + kernel.arguments > list.argument_count || kernel.arguments > rowsLeft)
+      if ((uint64_t)launch.first_argument + kernel.arguments > list.argument_count ||
+          kernel.arguments > rowsLeft)
         return "launch";
       rowsLeft -= kernel.arguments;
       for (uint32_t i = 0; i < kernel.arguments; i++)
         if (!isArgumentGood(step, readRow<ortc_launch_argument>(program, list.arguments, list.argument_bytes,
-                                                               launch.first_argument + i)))
+                                                                launch.first_argument + i)))
           return "arguments of launch";
     }
     launches += times;
@@ -173,8 +178,8 @@ int32_t checkCode(const ortc_device_program &program, ortc_device_code &code, or
   Checker checker(program, code);
   const char *malformed = checker.run();
   return !malformed ? ORTC_OK
-                    : fail(message, ORTC_E_FORMAT, "code %u is malformed: %s %llu", program.ordinal, malformed,
-                           (unsigned long long)checker.number);
+                    : fail(message, ORTC_E_FORMAT, "code %u is malformed: %s %llu", program.ordinal,
+                           malformed, (unsigned long long)checker.number);
 }
 
 } // namespace ortc::gpu

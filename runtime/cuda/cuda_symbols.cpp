@@ -54,10 +54,7 @@ constexpr unsigned count(const char *text, size_t bytes) {
 static_assert(count(kSymbols, sizeof kSymbols) == kDriverFunctions, "a symbol for each function");
 
 const Vendor kVendor = {
-    "ORTC_CUDA_DRIVER",
-    "libcuda.so.1",
-    kSymbols,
-    "NVIDIA",
+    "ORTC_CUDA_DRIVER",  "libcuda.so.1", kSymbols, "NVIDIA",
     /*outOfMemory=*/2,
     /*noDevice=*/100,
     /*oldImage=*/222, // CUDA_ERROR_UNSUPPORTED_PTX_VERSION
@@ -68,8 +65,7 @@ const Vendor kVendor = {
     /*memoryType=*/2,    // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
     /*errorLog=*/5,
     /*errorLogBytes=*/6,
-    /*deviceMemory=*/2,
-    ORTC_ARCH_PTX,
+    /*deviceMemory=*/2,  ORTC_ARCH_PTX,
 };
 
 uint64_t getFeatures(int processor) {

@@ -24,46 +24,47 @@ using Graph = struct GraphTag *;
 using GraphCode = struct GraphCodeTag *; ///< a graph that can be launched
 
 // X(name, parameters), in the order of the vendor's symbols.
-#define ORTC_DRIVER_FUNCTIONS(X)                                                                                       \
-  X(initialise, (unsigned flags))                                                                                      \
-  X(getVersion, (int *version))                                                                                        \
-  X(describe, (Result result, const char **text))                                                                      \
-  X(countDevices, (int *count))                                                                                        \
-  X(getDevice, (int *device, int ordinal))                                                                             \
-  X(nameDevice, (char *name, int bytes, int device))                                                                   \
-  X(getAttribute, (int *value, int attribute, int device))                                                             \
-  X(retainContext, (Context *context, int device))                                                                     \
-  X(releaseContext, (int device))                                                                                      \
-  X(useContext, (Context context))                                                                                     \
-  X(countMemory, (size_t *unused, size_t *all))                                                                        \
-  X(allocate, (Address *memory, size_t bytes))                                                                         \
-  X(release, (Address memory))                                                                                         \
-  X(allocatePinned, (void **memory, size_t bytes))                                                                     \
-  X(releasePinned, (void *memory))                                                                                     \
-  X(copyIn, (Address to, const void *from, size_t bytes, Stream stream))                                               \
-  X(copyOut, (void *to, Address from, size_t bytes, Stream stream))                                                    \
-  X(copyWithin, (Address to, Address from, size_t bytes, Stream stream))                                               \
-  X(fillBytes, (Address to, unsigned char value, size_t count, Stream stream))                                         \
-  X(fillWords, (Address to, unsigned value, size_t count, Stream stream))                                              \
-  X(loadImage, (Image * image, const void *data, unsigned count, int *options, void **values))                         \
-  X(unloadImage, (Image image))                                                                                        \
-  X(getFunction, (Function * function, Image image, const char *name))                                                 \
-  X(setAttribute, (Function function, int attribute, int value))                                                       \
-  X(launch, (Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,      \
-             unsigned blockZ, unsigned sharedBytes, Stream stream, void **parameters, void **extra))                   \
-  X(createStream, (Stream * stream, unsigned flags))                                                                   \
-  X(destroyStream, (Stream stream))                                                                                    \
-  X(awaitStream, (Stream stream))                                                                                      \
-  X(beginCapture, (Stream stream, int mode))                                                                           \
-  X(endCapture, (Stream stream, Graph *graph))                                                                         \
-  X(instantiate, (GraphCode * code, Graph graph, unsigned long long flags))                                            \
-  X(launchGraph, (GraphCode code, Stream stream))                                                                      \
-  X(destroyGraphCode, (GraphCode code))                                                                                \
-  X(destroyGraph, (Graph graph))                                                                                       \
-  X(createEvent, (Event * event, unsigned flags))                                                                      \
-  X(recordEvent, (Event event, Stream stream))                                                                         \
-  X(awaitEvent, (Event event))                                                                                         \
-  X(destroyEvent, (Event event))                                                                                       \
+#define ORTC_DRIVER_FUNCTIONS(X)                                                                             \
+  X(initialise, (unsigned flags))                                                                            \
+  X(getVersion, (int *version))                                                                              \
+  X(describe, (Result result, const char **text))                                                            \
+  X(countDevices, (int *count))                                                                              \
+  X(getDevice, (int *device, int ordinal))                                                                   \
+  X(nameDevice, (char *name, int bytes, int device))                                                         \
+  X(getAttribute, (int *value, int attribute, int device))                                                   \
+  X(retainContext, (Context * context, int device))                                                          \
+  X(releaseContext, (int device))                                                                            \
+  X(useContext, (Context context))                                                                           \
+  X(countMemory, (size_t *unused, size_t *all))                                                              \
+  X(allocate, (Address * memory, size_t bytes))                                                              \
+  X(release, (Address memory))                                                                               \
+  X(allocatePinned, (void **memory, size_t bytes))                                                           \
+  X(releasePinned, (void *memory))                                                                           \
+  X(copyIn, (Address to, const void *from, size_t bytes, Stream stream))                                     \
+  X(copyOut, (void *to, Address from, size_t bytes, Stream stream))                                          \
+  X(copyWithin, (Address to, Address from, size_t bytes, Stream stream))                                     \
+  X(fillBytes, (Address to, unsigned char value, size_t count, Stream stream))                               \
+  X(fillWords, (Address to, unsigned value, size_t count, Stream stream))                                    \
+  X(loadImage, (Image * image, const void *data, unsigned count, int *options, void **values))               \
+  X(unloadImage, (Image image))                                                                              \
+  X(getFunction, (Function * function, Image image, const char *name))                                       \
+  X(setAttribute, (Function function, int attribute, int value))                                             \
+  X(launch,                                                                                                  \
+    (Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,    \
+     unsigned blockZ, unsigned sharedBytes, Stream stream, void **parameters, void **extra))                 \
+  X(createStream, (Stream * stream, unsigned flags))                                                         \
+  X(destroyStream, (Stream stream))                                                                          \
+  X(awaitStream, (Stream stream))                                                                            \
+  X(beginCapture, (Stream stream, int mode))                                                                 \
+  X(endCapture, (Stream stream, Graph * graph))                                                              \
+  X(instantiate, (GraphCode * code, Graph graph, unsigned long long flags))                                  \
+  X(launchGraph, (GraphCode code, Stream stream))                                                            \
+  X(destroyGraphCode, (GraphCode code))                                                                      \
+  X(destroyGraph, (Graph graph))                                                                             \
+  X(createEvent, (Event * event, unsigned flags))                                                            \
+  X(recordEvent, (Event event, Stream stream))                                                               \
+  X(awaitEvent, (Event event))                                                                               \
+  X(destroyEvent, (Event event))                                                                             \
   X(getPointerAttribute, (void *value, int attribute, Address pointer)) /* may be missing */
 
 struct Driver {
@@ -83,7 +84,7 @@ struct Vendor {
   int outOfMemory, noDevice, oldImage;
   // Attributes of devices, functions and pointers, and options of loadImage().
   int major, minor, mostShared, dynamicShared, memoryType, errorLog, errorLogBytes;
-  int deviceMemory; ///< value of memoryType
+  int deviceMemory;      ///< value of memoryType
   uint32_t architecture; ///< enum ortc_architecture
 };
 /// That of this library.

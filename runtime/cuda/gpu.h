@@ -11,7 +11,8 @@
 namespace ortc::gpu {
 
 /// Puts a text into `message` and returns the status.
-__attribute__((format(printf, 3, 4))) int32_t fail(ortc_message *message, ortc_status status, const char *format, ...);
+__attribute__((format(printf, 3, 4))) int32_t fail(ortc_message *message, ortc_status status,
+                                                   const char *format, ...);
 
 struct Device {
   ortc_device table; ///< first: what the runtime has is a pointer to it
@@ -65,7 +66,10 @@ struct Memory {
   Mailbox *mailbox;
   uint8_t *staging; ///< pinned, laid out as the region ORTC_REGION_IO; nullptr until it is needed
   Plan *plans;      ///< the one used last first
-  Address *places;  ///< of the external values of the step that is being run
+  struct Place {
+    Address used;              ///< by kernels
+    bool isCopied, isOnDevice; ///< from or to where it is bound; what lies there
+  } *places;                   ///< of the external values of the step that is being run
   // A tensor that is being read in parts.
   uint8_t *part;
   Address partPlace;
@@ -82,7 +86,8 @@ struct Memory {
 };
 
 /// Reads a row of a code section, wherever it stands.
-template <typename Row> Row readRow(const ortc_device_program &program, uint64_t table, uint64_t rowBytes, uint64_t i) {
+template <typename Row>
+Row readRow(const ortc_device_program &program, uint64_t table, uint64_t rowBytes, uint64_t i) {
   Row row;
   memcpy(&row, (const uint8_t *)program.code + table + rowBytes * i, sizeof row);
   return row;
@@ -98,15 +103,16 @@ void unload(void *module);
 int32_t create(void *module, uint32_t flags, void *bases[4], void **memory, ortc_message *message);
 void destroy(void *memory);
 int32_t reset(void *memory, ortc_message *message);
-int32_t copy(void *memory, const ortc_view *view, uint64_t first, uint64_t count, void *dense, uint32_t toDense,
-             ortc_message *message);
-int32_t run(void *memory, const ortc_device_step *step, const ortc_call *call, double *loss, ortc_message *message);
+int32_t copy(void *memory, const ortc_view *view, uint64_t first, uint64_t count, void *dense,
+             uint32_t toDense, ortc_message *message);
+int32_t run(void *memory, const ortc_device_step *step, const ortc_call *call, double *loss,
+            ortc_message *message);
 
 /// Returns from a function with what a call of the driver fails with.
-#define ORTC_TRY_DRIVER(device, call, what)                                                                            \
-  do                                                                                                                   \
-    if (int32_t status = (device).check(call, what, message))                                                          \
-      return status;                                                                                                   \
+#define ORTC_TRY_DRIVER(device, call, what)                                                                  \
+  do                                                                                                         \
+    if (int32_t status = (device).check(call, what, message))                                                \
+      return status;                                                                                         \
   while (0)
 
 } // namespace ortc::gpu

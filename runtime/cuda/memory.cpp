@@ -22,7 +22,8 @@ bool isDense(const ortc_view &view) { return view.rank == 1 && view.strides[0] =
 int32_t copyOut(Memory &memory, void *to, Address from, uint64_t bytes, ortc_message *message) {
   if (!bytes)
     return ORTC_OK;
-  ORTC_TRY_DRIVER(memory.device(), memory.driver().copyOut(to, from, bytes, memory.stream), "copied to the host");
+  ORTC_TRY_DRIVER(memory.device(), memory.driver().copyOut(to, from, bytes, memory.stream),
+                  "copied to the host");
   return memory.device().check(memory.driver().awaitStream(memory.stream), "waited for the device", message);
 }
 
@@ -36,7 +37,8 @@ int32_t copyIn(Memory &memory, Address to, const void *from, uint64_t bytes, ort
   if (bytes <= sizeof words && bytes % 4 == 0 && to % 4 == 0) {
     memcpy(words, from, bytes);
     for (uint64_t i = 0; i < bytes / 4; i++)
-      ORTC_TRY_DRIVER(memory.device(), driver.fillWords(to + 4 * i, words[i], 1, memory.stream), "set a number");
+      ORTC_TRY_DRIVER(memory.device(), driver.fillWords(to + 4 * i, words[i], 1, memory.stream),
+                      "set a number");
     return ORTC_OK;
   }
   ORTC_TRY_DRIVER(memory.device(), driver.copyIn(to, from, bytes, memory.stream), "copied to the device");
@@ -48,7 +50,8 @@ uint8_t *fetch(Memory &memory, const ortc_view &view, int32_t &status, ortc_mess
   uint64_t bytes = getExtent(view);
   auto *held = (uint8_t *)malloc(bytes + !bytes);
   status = held ? copyOut(memory, held, (Address)(uintptr_t)view.data, bytes, message)
-                : fail(message, ORTC_E_MEMORY, "out of memory: a copy of %llu bytes on the host", (unsigned long long)bytes);
+                : fail(message, ORTC_E_MEMORY, "out of memory: a copy of %llu bytes on the host",
+                       (unsigned long long)bytes);
   if (!status)
     return held;
   free(held);
@@ -112,7 +115,7 @@ int32_t allocate(Memory &memory, uint32_t flags, ortc_message *message) {
     memory.bytes += align(sizes[i]);
   }
   memory.bytes += align(sizeof(ortc_device_status));
-  memory.places = (Address *)calloc(mostPlaces + 1, sizeof(Address));
+  memory.places = (Memory::Place *)calloc(mostPlaces + 1, sizeof(Memory::Place));
   if (!memory.places)
     return fail(message, ORTC_E_MEMORY, "out of memory");
   Result result = driver.allocate(&memory.base, memory.bytes);
@@ -120,7 +123,8 @@ int32_t allocate(Memory &memory, uint32_t flags, ortc_message *message) {
     size_t unused = 0, all = 0;
     driver.countMemory(&unused, &all);
     return fail(message, ORTC_E_MEMORY, "out of memory: %llu bytes are needed, and %s has %llu of %llu free",
-                (unsigned long long)memory.bytes, device.name, (unsigned long long)unused, (unsigned long long)all);
+                (unsigned long long)memory.bytes, device.name, (unsigned long long)unused,
+                (unsigned long long)all);
   }
   ORTC_TRY_DRIVER(device, result, "allocated memory");
   for (int i = 0; i < 4; i++)
@@ -128,15 +132,18 @@ int32_t allocate(Memory &memory, uint32_t flags, ortc_message *message) {
   memory.status = memory.base + memory.bytes - align(sizeof(ortc_device_status));
   ORTC_TRY_DRIVER(device, driver.createStream(&memory.stream, /*CU_STREAM_NON_BLOCKING*/ 1), "made a stream");
   ORTC_TRY_DRIVER(device, driver.createEvent(&memory.staged, /*CU_EVENT_DISABLE_TIMING*/ 2), "made an event");
-  ORTC_TRY_DRIVER(device, driver.allocatePinned((void **)&memory.mailbox, sizeof(Mailbox)), "allocated pinned memory");
+  ORTC_TRY_DRIVER(device, driver.allocatePinned((void **)&memory.mailbox, sizeof(Mailbox)),
+                  "allocated pinned memory");
   memset(memory.mailbox, 0, sizeof(Mailbox));
   memory.mailbox->clean.flags = flags;
-  ORTC_TRY_DRIVER(device, driver.fillBytes(memory.base, 0, memory.bytes, memory.stream), "cleared its memory");
-  ORTC_TRY_DRIVER(device,
-                  driver.copyIn(memory.status, &memory.mailbox->clean, sizeof(ortc_device_status), memory.stream),
-                  "copied to the device");
+  ORTC_TRY_DRIVER(device, driver.fillBytes(memory.base, 0, memory.bytes, memory.stream),
+                  "cleared its memory");
+  ORTC_TRY_DRIVER(
+      device, driver.copyIn(memory.status, &memory.mailbox->clean, sizeof(ortc_device_status), memory.stream),
+      "copied to the device");
   const ortc_table &constants = program.tables[ORTC_SECTION_CONSTANTS];
-  if (int32_t status = copyIn(memory, memory.regions[ORTC_REGION_CONSTANTS], constants.data, constants.count, message))
+  if (int32_t status =
+          copyIn(memory, memory.regions[ORTC_REGION_CONSTANTS], constants.data, constants.count, message))
     return status;
   return reset(&memory, message);
 }
@@ -212,8 +219,8 @@ int32_t reset(void *opaque, ortc_message *message) {
               : ORTC_OK;
 }
 
-int32_t copy(void *opaque, const ortc_view *view, uint64_t first, uint64_t count, void *dense, uint32_t toDense,
-             ortc_message *message) {
+int32_t copy(void *opaque, const ortc_view *view, uint64_t first, uint64_t count, void *dense,
+             uint32_t toDense, ortc_message *message) {
   Memory &memory = *(Memory *)opaque;
   if (int32_t status = memory.device().enter(message))
     return status;

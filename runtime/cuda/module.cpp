@@ -17,7 +17,9 @@ void readVersion(const char *text, char version[8]) {
 }
 
 const char *nameImage(uint32_t kind) {
-  return kind == ORTC_IMAGE_PTX ? "PTX" : kind == ORTC_IMAGE_CUBIN ? "machine code" : "an unknown kind of code";
+  return kind == ORTC_IMAGE_PTX     ? "PTX"
+         : kind == ORTC_IMAGE_CUBIN ? "machine code"
+                                    : "an unknown kind of code";
 }
 
 class Loader {
@@ -57,8 +59,8 @@ int32_t Loader::loadImage() {
   if (status)
     return status;
   ortc_device_image newest = image(module.code.image_count - 1);
-  return fail(message, ORTC_E_TARGET, "%s is an sm_%d, but the artifact's code (%s) is for sm_%u", device.name,
-              device.processor, nameImage(newest.kind), newest.processor);
+  return fail(message, ORTC_E_TARGET, "%s is an sm_%d, but the artifact's code (%s) is for sm_%u",
+              device.name, device.processor, nameImage(newest.kind), newest.processor);
 }
 
 /// Why the driver did not take an image.
@@ -69,7 +71,8 @@ int32_t Loader::explain(Result result, const ortc_device_image &refused, char *l
     char needed[8];
     readVersion((const char *)module.program->code + refused.offset, needed);
     return fail(message, ORTC_E_TARGET,
-                "the driver of %s (CUDA %d.%d) is too old for the artifact, whose code is PTX %s; install a newer one",
+                "the driver of %s (CUDA %d.%d) is too old for the artifact, whose code is PTX %s; install a "
+                "newer one",
                 device.name, device.version / 1000, device.version / 10 % 100, needed);
   }
   for (char *at = log; *at; at++)
@@ -81,13 +84,15 @@ int32_t Loader::explain(Result result, const ortc_device_image &refused, char *l
 
 int32_t Loader::findKernels() {
   for (uint32_t i = 0; i < module.code.kernel_count; i++) {
-    auto kernel = readRow<ortc_device_kernel>(*module.program, module.code.kernels, module.code.kernel_bytes, i);
+    auto kernel =
+        readRow<ortc_device_kernel>(*module.program, module.code.kernels, module.code.kernel_bytes, i);
     const char *name = (const char *)module.program->code + kernel.name;
     Function &function = module.functions[i];
     if (device.driver.getFunction(&function, module.image, name))
       return fail(message, ORTC_E_FORMAT, "code %u has no kernel '%s'", module.program->ordinal, name);
     if (kernel.shared > (uint32_t)device.mostShared)
-      return fail(message, ORTC_E_TARGET, "kernel '%s' needs %u bytes of shared memory; a block of %s can have %d", name,
+      return fail(message, ORTC_E_TARGET,
+                  "kernel '%s' needs %u bytes of shared memory; a block of %s can have %d", name,
                   kernel.shared, device.name, device.mostShared);
     if (kernel.shared > kSharedWithoutAsking)
       ORTC_TRY_DRIVER(device, device.driver.setAttribute(function, kVendor.dynamicShared, (int)kernel.shared),

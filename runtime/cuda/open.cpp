@@ -41,13 +41,15 @@ static int32_t loadDriver(Device &device, ortc_message *message) {
   name = name && *name ? name : kVendor.library;
   void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL); // stays open: drivers have threads of their own
   if (!library)
-    return fail(message, ORTC_E_TARGET, "there is no driver of %s here, which a device needs: %s", kVendor.name, dlerror());
+    return fail(message, ORTC_E_TARGET, "there is no driver of %s here, which a device needs: %s",
+                kVendor.name, dlerror());
   void **slot = (void **)&device.driver;
   const char *symbol = kVendor.symbols;
   for (unsigned i = 0; i < kDriverFunctions; i++, symbol += strlen(symbol) + 1) {
     slot[i] = dlsym(library, symbol);
     if (!slot[i] && i + 1 < kDriverFunctions)
-      return fail(message, ORTC_E_TARGET, "the driver %s is too old: it has no %s; install a newer one", name, symbol);
+      return fail(message, ORTC_E_TARGET, "the driver %s is too old: it has no %s; install a newer one", name,
+                  symbol);
   }
   return ORTC_OK;
 }
@@ -62,14 +64,17 @@ static int32_t openDevice(Device &device, uint32_t ordinal, ortc_message *messag
   if (!result)
     result = driver.countDevices(&count);
   if (result == kVendor.noDevice || (!result && !count))
-    return fail(message, ORTC_E_TARGET, "there is no GPU of %s here, though there is its driver", kVendor.name);
+    return fail(message, ORTC_E_TARGET, "there is no GPU of %s here, though there is its driver",
+                kVendor.name);
   ORTC_TRY_DRIVER(device, result, "started it");
   if (ordinal >= (uint32_t)count)
-    return fail(message, ORTC_E_NOT_FOUND, "there is no device %u: this machine has %d, counted from 0", ordinal, count);
+    return fail(message, ORTC_E_NOT_FOUND, "there is no device %u: this machine has %d, counted from 0",
+                ordinal, count);
   int major = 0, minor = 0;
   ORTC_TRY_DRIVER(device, driver.getVersion(&device.version), "asked for its version");
   ORTC_TRY_DRIVER(device, driver.getDevice(&device.handle, (int)ordinal), "asked for a device");
-  ORTC_TRY_DRIVER(device, driver.nameDevice(device.name, sizeof device.name, device.handle), "asked for its name");
+  ORTC_TRY_DRIVER(device, driver.nameDevice(device.name, sizeof device.name, device.handle),
+                  "asked for its name");
   ORTC_TRY_DRIVER(device, driver.getAttribute(&major, kVendor.major, device.handle), "asked for its version");
   ORTC_TRY_DRIVER(device, driver.getAttribute(&minor, kVendor.minor, device.handle), "asked for its version");
   ORTC_TRY_DRIVER(device, driver.getAttribute(&device.mostShared, kVendor.mostShared, device.handle),
@@ -77,8 +82,8 @@ static int32_t openDevice(Device &device, uint32_t ordinal, ortc_message *messag
   device.processor = 10 * major + minor;
   device.table.features = getFeatures(device.processor);
   if (!device.table.features)
-    return fail(message, ORTC_E_TARGET, "device %u (%s) is an sm_%d, but at least an sm_80 is needed", ordinal, device.name,
-                device.processor);
+    return fail(message, ORTC_E_TARGET, "device %u (%s) is an sm_%d, but at least an sm_80 is needed",
+                ordinal, device.name, device.processor);
   return device.check(driver.retainContext(&device.context, device.handle), "made its context", message);
 }
 
@@ -93,7 +98,8 @@ ortc_status ortc_cuda_open(uint32_t ordinal, const ortc_device **device, ortc_me
   auto *opened = (Device *)calloc(1, sizeof(Device));
   if (!opened)
     return fail(message, ORTC_E_MEMORY, "out of memory");
-  opened->table = {sizeof(ortc_device), kVendor.architecture, 0, opened, load, unload, create, destroy, reset, copy, run};
+  opened->table = {
+      sizeof(ortc_device), kVendor.architecture, 0, opened, load, unload, create, destroy, reset, copy, run};
   ortc_status status = openDevice(*opened, ordinal, message);
   if (status)
     free(opened);

@@ -10,7 +10,8 @@ constexpr uint32_t kMostPlans = 4; ///< of one list, for as many sets of bound m
 class Runner {
 public:
   Runner(Memory &memory, const ortc_device_step &step, const ortc_call &call, ortc_message *message)
-      : memory(memory), driver(memory.driver()), program(memory.program()), step(step), call(call), message(message) {}
+      : memory(memory), driver(memory.driver()), program(memory.program()), step(step), call(call),
+        message(message) {}
   int32_t moveIn();
   int32_t launch();
   int32_t moveOut();
@@ -27,6 +28,7 @@ private:
   }
   int32_t check(Result result, const char *what) { return memory.device().check(result, what, message); }
   int32_t prepareStaging();
+  bool hasPlaces(const Plan &plan) const;
   int32_t makePlan(const ortc_launch_list &list, Plan **plan);
   Result launchAll(const ortc_launch_list &list);
 
@@ -55,16 +57,18 @@ int32_t Runner::moveIn() {
   bool isStaged = false;
   for (uint32_t i = 0; i < step.entry->ext_count; i++) {
     const ortc_file_view &view = value(i).view;
-    void *data = call.ext[i];
+    const void *data = call.ext[i];
     Address own = memory.regions[ORTC_REGION_IO] + view.offset, given = (Address)(uintptr_t)data;
-    bool isOnDevice = memory.isOnDevice(data, view.bytes), isUsable = isOnDevice && given % ORTC_ALIGNMENT == 0;
-    memory.places[i] = isUsable ? given : own;
-    if (isUsable || !view.bytes)
+    Memory::Place &place = memory.places[i];
+    place.isOnDevice = memory.isOnDevice(data, view.bytes);
+    place.isCopied = view.bytes && !(place.isOnDevice && given % ORTC_ALIGNMENT == 0);
+    place.used = place.isCopied ? own : given;
+    if (!place.isCopied)
       continue;
     Result result = 0;
     if (!isInput(i)) {
-      hasHostOutputs |= !isOnDevice;
-    } else if (isOnDevice) {
+      hasHostOutputs |= !place.isOnDevice;
+    } else if (place.isOnDevice) {
       result = driver.copyWithin(own, given, view.bytes, memory.stream);
     } else {
       if (int32_t status = isStaged ? 0 : prepareStaging())
@@ -109,18 +113,19 @@ Result Runner::launchAll(const ortc_launch_list &list) {
     memset(values, 0, sizeof values);
     for (uint32_t i = 0; i < kernel.arguments; i++) {
       auto argument = readRow<ortc_launch_argument>(program, list.arguments, list.argument_bytes,
-                                                   (uint64_t)launch.first_argument + i);
-      Address place = argument.kind == ORTC_ARGUMENT_STATUS     ? memory.status + argument.offset
-                      : argument.kind == ORTC_ARGUMENT_EXTERNAL ? memory.places[argument.offset]
-                                                                : memory.regions[argument.kind] + argument.offset;
+                                                    (uint64_t)launch.first_argument + i);
+      Address place = argument.kind == ORTC_ARGUMENT_STATUS ? memory.status + argument.offset
+                      : argument.kind == ORTC_ARGUMENT_EXTERNAL
+                          ? memory.places[argument.offset].used
+                          : memory.regions[argument.kind] + argument.offset;
       for (uint32_t k = 0; k < depth; k++) {
         uint32_t iteration = loops[k].isReverse ? loops[k].count - 1 - loops[k].done : loops[k].done;
         place += iteration * (uint64_t)argument.strides[k];
       }
       values[i] = place;
     }
-    Result result = driver.launch(memory.module->functions[launch.kernel], launch.count, 1, 1, kernel.threads, 1, 1,
-                                  kernel.shared, memory.stream, parameters, nullptr);
+    Result result = driver.launch(memory.module->functions[launch.kernel], launch.count, 1, 1, kernel.threads,
+                                  1, 1, kernel.shared, memory.stream, parameters, nullptr);
     if (result)
       return result;
   }
@@ -138,12 +143,15 @@ int32_t Runner::makePlan(const ortc_launch_list &list, Plan **made) {
     return fail(message, ORTC_E_MEMORY, "out of memory");
   plan->list = step.list;
   plan->count = count;
-  memcpy(plan->places, memory.places, count * sizeof(Address));
+  for (uint32_t i = 0; i < count; i++)
+    plan->places[i] = memory.places[i].used;
   Graph graph = nullptr;
-  int32_t status = check(driver.beginCapture(memory.stream, /*CU_STREAM_CAPTURE_MODE_THREAD_LOCAL*/ 1), "began a graph");
+  int32_t status =
+      check(driver.beginCapture(memory.stream, /*CU_STREAM_CAPTURE_MODE_THREAD_LOCAL*/ 1), "began a graph");
   if (!status) {
     status = check(launchAll(list), "launched a kernel");
-    Result result = driver.endCapture(memory.stream, &graph); // also after a failure: the stream is used again
+    Result result =
+        driver.endCapture(memory.stream, &graph); // also after a failure: the stream is used again
     if (!status)
       status = check(result, "captured a graph");
   }
@@ -158,6 +166,14 @@ int32_t Runner::makePlan(const ortc_launch_list &list, Plan **made) {
   return status;
 }
 
+/// Whether a graph of this list is for the memory that is bound now.
+bool Runner::hasPlaces(const Plan &plan) const {
+  uint32_t i = 0;
+  while (i < plan.count && plan.places[i] == memory.places[i].used)
+    i++;
+  return i == plan.count;
+}
+
 int32_t Runner::launch() {
   ortc_launch_list list;
   memcpy(&list, step.list, sizeof list);
@@ -168,7 +184,7 @@ int32_t Runner::launch() {
   for (; *at && !found; at = found ? at : &(*at)->next) {
     if ((*at)->list != step.list)
       continue;
-    if (!memcmp((*at)->places, memory.places, (*at)->count * sizeof(Address)))
+    if (hasPlaces(**at))
       found = *at;
     else if (last = at, ++others == kMostPlans)
       break;
@@ -197,12 +213,13 @@ int32_t Runner::moveOut() {
       return status;
   for (uint32_t i = 0; i < step.entry->ext_count; i++) {
     const ortc_file_view &view = value(i).view;
-    Address own = memory.regions[ORTC_REGION_IO] + view.offset, given = (Address)(uintptr_t)call.ext[i];
-    if (isInput(i) || memory.places[i] == given || !view.bytes)
+    const Memory::Place &place = memory.places[i];
+    if (isInput(i) || !place.isCopied)
       continue;
-    Result result = memory.isOnDevice(call.ext[i], view.bytes)
-                        ? driver.copyWithin(given, own, view.bytes, memory.stream)
-                        : driver.copyOut(memory.staging + view.offset, own, view.bytes, memory.stream);
+    Result result =
+        place.isOnDevice
+            ? driver.copyWithin((Address)(uintptr_t)call.ext[i], place.used, view.bytes, memory.stream)
+            : driver.copyOut(memory.staging + view.offset, place.used, view.bytes, memory.stream);
     if (int32_t status = check(result, "copied an output"))
       return status;
   }
@@ -213,28 +230,29 @@ int32_t Runner::moveOut() {
 int32_t Runner::await(double *loss, int32_t &result) {
   ortc_device_status &seen = memory.mailbox->seen;
   uint8_t *stored = memory.mailbox->loss;
-  bool hasLoss = loss && step.entry->loss != ORTC_NONE;
-  const ortc_file_view &place = value(hasLoss ? step.entry->loss : 0).view;
-  if (hasLoss)
-    if (int32_t status = check(
-            driver.copyOut(stored, memory.regions[place.region] + place.offset, place.bytes, memory.stream),
-            "copied the loss"))
+  const ortc_file_view *place =
+      loss && step.entry->loss != ORTC_NONE ? &value(step.entry->loss).view : nullptr;
+  if (place)
+    if (int32_t status = check(driver.copyOut(stored, memory.regions[place->region] + place->offset,
+                                              place->bytes, memory.stream),
+                               "copied the loss"))
       return status;
-  if (int32_t status = check(driver.copyOut(&seen, memory.status, sizeof seen, memory.stream), "copied the status"))
+  if (int32_t status =
+          check(driver.copyOut(&seen, memory.status, sizeof seen, memory.stream), "copied the status"))
     return status;
   if (int32_t status = check(driver.awaitStream(memory.stream), "ran a step"))
     return status;
   memory.isStaging = false;
   for (uint32_t i = 0; hasHostOutputs && i < step.entry->ext_count; i++) {
     const ortc_file_view &view = value(i).view;
-    if (!isInput(i) && view.bytes && !memory.isOnDevice(call.ext[i], view.bytes))
+    if (!isInput(i) && memory.places[i].isCopied && !memory.places[i].isOnDevice)
       memcpy(call.ext[i], memory.staging + view.offset, view.bytes);
   }
   result = (int32_t)(seen.status & INT32_MAX);
-  if (hasLoss && (result == ORTC_STEP_OK || result == ORTC_STEP_NOT_FINITE)) {
+  if (place && (result == ORTC_STEP_OK || result == ORTC_STEP_NOT_FINITE)) {
     float single;
     memcpy(&single, stored, sizeof single);
-    if (place.bytes == sizeof single)
+    if (place->bytes == sizeof single)
       *loss = single;
     else
       memcpy(loss, stored, sizeof *loss);
@@ -242,12 +260,14 @@ int32_t Runner::await(double *loss, int32_t &result) {
   if (result == ORTC_STEP_OK)
     return ORTC_OK;
   *call.detail = seen.detail;
-  return check(driver.copyIn(memory.status, &memory.mailbox->clean, sizeof seen, memory.stream), "reset the status");
+  return check(driver.copyIn(memory.status, &memory.mailbox->clean, sizeof seen, memory.stream),
+               "reset the status");
 }
 
 } // namespace
 
-int32_t run(void *memory, const ortc_device_step *step, const ortc_call *call, double *loss, ortc_message *message) {
+int32_t run(void *memory, const ortc_device_step *step, const ortc_call *call, double *loss,
+            ortc_message *message) {
   // Those that may go on: what fails is told by a step after them, and leaves nothing wrong behind.
   constexpr uint32_t kUpdating = 1 << ORTC_ENTRY_TRAIN | 1 << ORTC_ENTRY_ACCUMULATE | 1 << ORTC_ENTRY_UPDATE;
   Memory &own = *(Memory *)memory;

@@ -101,8 +101,7 @@ struct Output {
 };
 
 /// The whole file but the length in front. `sum`: 0 in the first pass, which makes it.
-void writeFile(ortc_session *s, Output &out, uint64_t &sum, const ortc_metadata *metadata,
-               size_t count) {
+void writeFile(ortc_session *s, Output &out, uint64_t &sum, const ortc_metadata *metadata, size_t count) {
   const ortc_program *p = s->program;
   out.text("{\"__metadata__\":{\"ortc.format\":\"1\",\"ortc.checksum\":\"");
   out.number(checksumOf(sum));

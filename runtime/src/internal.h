@@ -84,8 +84,8 @@ struct ortc_program_head {
   const uint8_t *image;
   uint64_t imageBytes;
   const ortc_file_section *codeSection;
-  void *module;           ///< of the device
-  ortc::MappedFile file;  ///< to be unmapped; else the image is the caller's
+  void *module;                   ///< of the device
+  ortc::MappedFile file;          ///< to be unmapped; else the image is the caller's
   mutable uint32_t areImagesGood; ///< atomic: several threads may find 0 and check
 };
 
@@ -116,8 +116,8 @@ struct ortc_session {
   uint8_t *seen;       ///< one per tensor, for loading
   uint32_t binding;
   const ortc_file_entry
-      *gradients; ///< of the step that has just left gradients in the transient region, or nullptr
-  void *memory; ///< of the device, whose regions are these
+      *gradients;     ///< of the step that has just left gradients in the transient region, or nullptr
+  void *memory;       ///< of the device, whose regions are these
   uint64_t allocated; ///< bytes, from the session on
   ortc::Arguments arguments;
   ortc_call call; ///< of every step; `ext` is the entry's
@@ -131,7 +131,8 @@ uint32_t findTensor(const ortc_program *program, const char *name);
 /// A tensor or value that lies in memory of the session.
 View locate(const ortc_session *session, const ortc_file_view &v);
 /// transfer() of a tensor of the session, which may be on a device. What is written is a whole tensor.
-Error move(ortc_session *session, const View &view, uint64_t first, uint64_t count, uint8_t *dense, bool toDense);
+Error move(ortc_session *session, const View &view, uint64_t first, uint64_t count, uint8_t *dense,
+           bool toDense);
 inline bool isCheckpointed(const ortc_file_tensor &tensor) {
   return tensor.role <= ORTC_ROLE_SCALAR && tensor.role != ORTC_ROLE_CONSTANT;
 }

@@ -39,7 +39,7 @@ ortc_status report(ortc_message *message, Error error, const Arguments *argument
 #define ORTC_ERROR(name, status, text) "" ORTC_STATUS_##status text "\0"
       "\0" ORTC_ERRORS(ORTC_ERROR)
 #undef ORTC_ERROR
-      "?%s";
+          "?%s";
   const char *text = findText(kTexts, error);
   ortc_status result = *text;
   if (error == kTold)
@@ -71,7 +71,9 @@ ortc_status report(ortc_message *message, Error error, const Arguments *argument
   return result;
 }
 
-ortc_status report(Error error, Arguments &arguments) { return report(&arguments.message, error, &arguments); }
+ortc_status report(Error error, Arguments &arguments) {
+  return report(&arguments.message, error, &arguments);
+}
 
 Error tell(int32_t status, Arguments &arguments) {
   if (!status)
@@ -109,8 +111,9 @@ extern "C" {
 uint32_t ortc_abi_version(void) { return ORTC_ABI_VERSION; }
 
 const char *ortc_status_name(ortc_status status) {
-  return ortc::findText("ok\0argument\0format\0version\0target\0hash\0memory\0io\0not found\0shape\0range\0not finite\0"
-              "state\0internal\0unknown",
-              (uint32_t)status <= ORTC_E_INTERNAL ? (uint32_t)status : ORTC_E_INTERNAL + 1);
+  return ortc::findText(
+      "ok\0argument\0format\0version\0target\0hash\0memory\0io\0not found\0shape\0range\0not finite\0"
+      "state\0internal\0unknown",
+      (uint32_t)status <= ORTC_E_INTERNAL ? (uint32_t)status : ORTC_E_INTERNAL + 1);
 }
 }

@@ -203,7 +203,8 @@ __attribute__((noinline)) Error findSteps(ortc_program *p) {
   const ortc_blob *head = (const ortc_blob *)code;
   Error error = kMalformed;
   if (head->magic != ORTC_BLOB_MAGIC || head->entry_bytes < sizeof(ortc_blob_entry) ||
-      head->entry_bytes % 4 || !isWithin(sizeof *head, (uint64_t)head->count * head->entry_bytes, p->code_bytes))
+      head->entry_bytes % 4 ||
+      !isWithin(sizeof *head, (uint64_t)head->count * head->entry_bytes, p->code_bytes))
     return error;
   malformed(p, kPartCallAbi, head->abi);
   if (head->abi != ORTC_CALL_ABI)

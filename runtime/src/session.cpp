@@ -104,7 +104,8 @@ bool convertScalar(uint8_t dtype, void *place, bool toNumber) {
 /// Everything that is done with one tensor by name. `bytes`: of the caller's memory at `data`.
 Error access(ortc_session *s, const char *name, Operation operation, void *data, size_t bytes) {
   bool isBind = operation == Operation::Bind;
-  bool toDense = operation == Operation::Read || operation == Operation::ReadGradient || operation == Operation::GetScalar;
+  bool toDense = operation == Operation::Read || operation == Operation::ReadGradient ||
+                 operation == Operation::GetScalar;
   if (!name || (!data && !isBind))
     return kNullPointer;
   s->arguments.set(0, name);
@@ -202,8 +203,7 @@ __attribute__((noinline)) Error run(ortc_session *s, uint32_t role, double *loss
     const char *name = p->listed(ORTC_SECTION_CHECK_NAMES, s->detail.name);
     return s->arguments.set(0, (uint64_t)s->detail.index), s->arguments.set(1, name ? name : "?"),
            s->arguments.set(2, 0 - (uint64_t)s->detail.limit * !!s->detail.from_end),
-           s->arguments.set(3, (uint64_t)s->detail.limit),
-           kOutOfRange;
+           s->arguments.set(3, (uint64_t)s->detail.limit), kOutOfRange;
   }
   if (result == ORTC_STEP_NOT_FINITE)
     return kNotFinite;
@@ -281,8 +281,9 @@ View locate(const ortc_session *s, const ortc_file_view &v) {
 
 Error move(ortc_session *s, const View &view, uint64_t first, uint64_t count, uint8_t *dense, bool toDense) {
   if (s->memory)
-    return tell(s->program->host.device->copy(s->memory, &view, first, count, dense, toDense, &s->arguments.message),
-                s->arguments);
+    return tell(
+        s->program->host.device->copy(s->memory, &view, first, count, dense, toDense, &s->arguments.message),
+        s->arguments);
   return transfer(view, first, count, dense, toDense), kNoError;
 }
 
@@ -341,8 +342,9 @@ ortc_status ortc_session_create(const ortc_program *program, const ortc_session_
   call.trace = own.trace;
   call.trace_context = own.trace_context;
   if (const ortc_device *device = program->host.device)
-    error = tell(device->create(program->module, call.flags, (void **)s->regions, &s->memory, &s->arguments.message),
-                 s->arguments);
+    error = tell(
+        device->create(program->module, call.flags, (void **)s->regions, &s->memory, &s->arguments.message),
+        s->arguments);
   else
     initialise(s, !program->host.allocate && !own.persistent);
   if (error) {

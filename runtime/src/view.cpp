@@ -11,7 +11,8 @@ __attribute__((noinline)) uint32_t elementSize(uint8_t dtype) {
 
 const char *safetensorsDtype(uint8_t dtype) {
   // By TensorProto.DataType.
-  const char *name = findText("\0F32\0U8\0I8\0U16\0I16\0I32\0I64\0\0BOOL\0F16\0F64\0U32\0U64\0\0\0BF16", dtype <= 16 ? dtype : 0);
+  const char *name = findText("\0F32\0U8\0I8\0U16\0I16\0I32\0I64\0\0BOOL\0F16\0F64\0U32\0U64\0\0\0BF16",
+                              dtype <= 16 ? dtype : 0);
   return *name ? name : nullptr;
 }
 

@@ -9,6 +9,7 @@
 #include "host/data/writers.h"
 #include "host/device.h"
 #include "host/device_name.h"
+#include "host/session.h"
 #include "host/train_loop.h"
 #include "test/host/data_files.h"
 #include "test/runtime/DeviceArtifact.h"
@@ -38,7 +39,8 @@ protected:
     artifact.manifest = R"({"loss": {"kind": "nll", "output": "y", "axis": 1}})";
     ortc::test::writeFile(artifactPath, ortc::test::makeFile(artifact));
   }
-  std::string writeData(const std::string &name, const std::vector<float> &x, const std::vector<int64_t> &labels) {
+  std::string writeData(const std::string &name, const std::vector<float> &x,
+                        const std::vector<int64_t> &labels) {
     auto bytesOf = [](const auto &values) {
       auto from = reinterpret_cast<const uint8_t *>(values.data());
       return std::vector<uint8_t>(from, from + values.size() * sizeof(values[0]));
@@ -90,7 +92,8 @@ TEST_F(HostDeviceTest, AppliesAsTheProcessorDoes) {
     const char *suffix = command == predictData ? ".npz" : ".safetensors";
     expectOk(command(makeApply("cpu", std::string("cpu") + suffix)));
     expectOk(command(makeApply("cuda", std::string("cuda") + suffix)));
-    EXPECT_EQ(readFile(folder / (std::string("cuda") + suffix)), readFile(folder / (std::string("cpu") + suffix)));
+    EXPECT_EQ(readFile(folder / (std::string("cuda") + suffix)),
+              readFile(folder / (std::string("cpu") + suffix)));
   }
   testing::internal::CaptureStdout();
   expectOk(evaluateData(makeApply("cpu", "")));
@@ -111,20 +114,38 @@ TEST_F(HostDeviceTest, SaysWhatTheArtifactHasCodeFor) {
   Status status = trainOn("cuda", dataPath, "");
   EXPECT_EQ(status.getCode(), ExitCode::Refused);
   EXPECT_EQ(status.getMessage(),
-            artifactPath + ": the artifact has code for baseline, not for cuda; compile it with --target sm_90");
+            artifactPath +
+                ": the artifact has code for baseline, not for cuda; compile it with --target sm_90");
   ortc::test::Artifact newer = ortc::test::makeDeviceArtifact();
   newer.codes[1].name = "sm_120";
   newer.codes[1].features = 1u << ORTC_PTX_SM_120;
   write(newer);
   EXPECT_EQ(trainOn("cuda", dataPath, "").getMessage(),
-            artifactPath + ": the artifact has code for baseline, sm_120, not for cuda (sm_90); compile it with --target sm_90");
+            artifactPath + ": the artifact has code for baseline, sm_120, not for cuda (sm_90); compile it "
+                           "with --target sm_90");
   ortc::test::Artifact other = ortc::test::makeDeviceArtifact();
   other.codes.erase(other.codes.begin());
   write(other);
-  EXPECT_EQ(trainOn("cpu", dataPath, "").getMessage(),
-            artifactPath + ": the artifact has code for sm_80, not for this processor; run it with --device cuda, or compile "
-                           "it with --target host");
-  expectOk(trainOn("cuda", dataPath, ""));
+  EXPECT_EQ(
+      trainOn("cpu", dataPath, "").getMessage(),
+      artifactPath +
+          ": the artifact has code for sm_80, not for this processor; run it with --device cuda, or compile "
+          "it with --target host");
+  expectOk(trainOn("cuda", dataPath, "gpu.safetensors"));
+
+  // Its tensors are there without any device, and steps are not.
+  Artifact stored;
+  expectOk(Artifact::open(artifactPath, stored));
+  Session session;
+  expectOk(Session::create(stored, {}, session));
+  LoadResult loaded;
+  expectOk(session.load(folder / "gpu.safetensors", loaded));
+  expectOk(session.save(folder / "again.safetensors", loaded.metadata));
+  EXPECT_EQ(readFile(folder / "again.safetensors"), readFile(folder / "gpu.safetensors"));
+  const Entry *entry = nullptr;
+  expectOk(stored.findEntry(ORTC_ENTRY_PREDICT, "", entry));
+  double none = 0;
+  EXPECT_EQ(session.step(*entry, none).getMessage(), "the predict step failed: no code for this processor");
 }
 
 TEST_F(HostDeviceTest, SaysWhyThereIsNoDevice) {
@@ -143,7 +164,8 @@ TEST(DeviceNameTest, TakesNamesApart) {
   EXPECT_EQ(ordinal, 0u);
   EXPECT_TRUE(parseDevice("cuda:12", isCuda, ordinal).isOk());
   EXPECT_EQ(ordinal, 12u);
-  for (const char *name : {"", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "cuda: 1", "cuda:99999999999", "cudax", "cpu:0"})
+  for (const char *name :
+       {"", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "cuda: 1", "cuda:99999999999", "cudax", "cpu:0"})
     EXPECT_FALSE(parseDevice(name, isCuda, ordinal).isOk()) << name;
 }
 

@@ -10,7 +10,8 @@ void DeviceCode::begin(ortc_entry_role role, uint32_t binding) {
   lists.push_back({{uint32_t(role), binding, 0, 0}, {}, {}});
 }
 
-void DeviceCode::launch(const std::string &name, uint32_t blocks, std::vector<ortc_launch_argument> arguments) {
+void DeviceCode::launch(const std::string &name, uint32_t blocks,
+                        std::vector<ortc_launch_argument> arguments) {
   uint32_t kernel = 0;
   while (kernel < kernels.size() && kernels[kernel].name != name)
     ++kernel;
@@ -38,13 +39,13 @@ Bytes DeviceCode::make() const {
   for (const List &list : lists)
     put(list.entry);
   align();
-  ortc_device_code code = {uint32_t(images.size()), sizeof(ortc_device_image), 0,
+  ortc_device_code code = {uint32_t(images.size()),  sizeof(ortc_device_image),  0,
                            uint32_t(kernels.size()), sizeof(ortc_device_kernel), 0};
   size_t codeAt = put(code);
   std::vector<uint32_t> listAt;
   for (const List &list : lists) {
     align();
-    ortc_launch_list row = {uint32_t(list.launches.size()), sizeof(ortc_launch), 0,
+    ortc_launch_list row = {uint32_t(list.launches.size()),  sizeof(ortc_launch),          0,
                             uint32_t(list.arguments.size()), sizeof(ortc_launch_argument), 0};
     size_t at = put(row);
     listAt.push_back(uint32_t(at));
@@ -57,7 +58,8 @@ Bytes DeviceCode::make() const {
     std::memcpy(bytes.data() + at, &row, sizeof row);
   }
   for (size_t i = 0; i < lists.size(); ++i)
-    std::memcpy(bytes.data() + sizeof(ortc_blob) + i * sizeof(ortc_blob_entry) + offsetof(ortc_blob_entry, offset),
+    std::memcpy(bytes.data() + sizeof(ortc_blob) + i * sizeof(ortc_blob_entry) +
+                    offsetof(ortc_blob_entry, offset),
                 &listAt[i], sizeof listAt[i]);
   auto putText = [&](const std::string &text) {
     size_t at = bytes.size();
@@ -84,7 +86,8 @@ Bytes DeviceCode::make() const {
   return bytes;
 }
 
-ortc_launch_argument argument(ortc_argument_kind kind, uint64_t offset, uint64_t bytes, std::vector<int64_t> strides) {
+ortc_launch_argument argument(ortc_argument_kind kind, uint64_t offset, uint64_t bytes,
+                              std::vector<int64_t> strides) {
   ortc_launch_argument row{};
   row.kind = kind;
   row.offset = offset;
@@ -106,7 +109,8 @@ DeviceCode makeDeviceCode() {
   auto w = argument(ORTC_ARGUMENT_PERSISTENT, 0, 24), momentum = argument(ORTC_ARGUMENT_PERSISTENT, 64, 24),
        step = argument(ORTC_ARGUMENT_PERSISTENT, 128, 8), rate = argument(ORTC_ARGUMENT_PERSISTENT, 192, 4),
        shift = argument(ORTC_ARGUMENT_CONSTANTS, 0, 8), loss = argument(ORTC_ARGUMENT_TRANSIENT, 0, 4),
-       gradient = argument(ORTC_ARGUMENT_TRANSIENT, 64, 24), residual = argument(ORTC_ARGUMENT_TRANSIENT, 128, 32),
+       gradient = argument(ORTC_ARGUMENT_TRANSIENT, 64, 24),
+       residual = argument(ORTC_ARGUMENT_TRANSIENT, 128, 32),
        status = argument(ORTC_ARGUMENT_STATUS, 0, sizeof(ortc_device_status));
   auto external = [](uint32_t i, uint64_t bytes) { return argument(ORTC_ARGUMENT_EXTERNAL, i, bytes); };
   auto addLoss = [&](uint32_t batch, const ortc_launch_argument &y) {

@@ -93,10 +93,12 @@ TEST_F(DeviceCodeTest, MachineCodeOfTheSameMajorVersionComesBeforePtx) {
     std::vector<DeviceCode::Image> images;
     const char *log;
   };
-  std::vector<DeviceCode::Image> all = {makePtx(80), makeCubin(80), makeCubin(86), makeCubin(90), makePtx(90)};
-  for (const Case &c : {Case{80, all, "load // bin 80\n"}, Case{86, all, "load // bin 86\n"},
-                        Case{89, all, "load // bin 86\n"}, Case{90, all, "load // bin 90\n"},
-                        Case{100, all, "load // ptx 90\n"}, Case{86, {makePtx(80), makeCubin(89)}, "load // ptx 80\n"}}) {
+  std::vector<DeviceCode::Image> all = {makePtx(80), makeCubin(80), makeCubin(86), makeCubin(90),
+                                        makePtx(90)};
+  for (const Case &c :
+       {Case{80, all, "load // bin 80\n"}, Case{86, all, "load // bin 86\n"},
+        Case{89, all, "load // bin 86\n"}, Case{90, all, "load // bin 90\n"},
+        Case{100, all, "load // ptx 90\n"}, Case{86, {makePtx(80), makeCubin(89)}, "load // ptx 80\n"}}) {
     FakeDevice other;
     other.fake.processor = c.processor;
     ASSERT_EQ(other.open(), ORTC_OK);
@@ -124,14 +126,18 @@ TEST_F(DeviceCodeTest, SaysWhyNoImageCanBeUsed) {
   device.fake.failing = "cuModuleLoadDataEx";
   device.fake.result = 222;
   EXPECT_EQ(open(withImages({makePtx(80, "9.0")})), ORTC_E_TARGET);
-  EXPECT_EQ(message(), "the driver of Fake GPU 0 (CUDA 12.4) is too old for the artifact, whose code is PTX 9.0; install a "
-                       "newer one");
+  EXPECT_EQ(
+      message(),
+      "the driver of Fake GPU 0 (CUDA 12.4) is too old for the artifact, whose code is PTX 9.0; install a "
+      "newer one");
   device.fake.failing = "cuModuleLoadDataEx";
   device.fake.result = 218;
   device.fake.jitLog = "ptxas application ptx input, line 9; fatal\nsecond line";
   EXPECT_EQ(open(makeDeviceCode()), ORTC_E_TARGET);
-  EXPECT_EQ(message(), "the driver of Fake GPU 0 refuses the artifact's PTX for sm_80: ptxas application ptx input, line 9; "
-                       "fatal second line");
+  EXPECT_EQ(
+      message(),
+      "the driver of Fake GPU 0 refuses the artifact's PTX for sm_80: ptxas application ptx input, line 9; "
+      "fatal second line");
   device.fake.failing = "cuModuleLoadDataEx";
   device.fake.result = 2;
   EXPECT_EQ(open(makeDeviceCode()), ORTC_E_MEMORY);
@@ -152,7 +158,9 @@ TEST_F(DeviceCodeTest, KernelsAreLookedUpOnceAndGetTheirSharedMemory) {
 
   code.kernels[1].shared = 300000;
   EXPECT_EQ(open(code), ORTC_E_TARGET);
-  EXPECT_EQ(message(), "kernel 'check_label' needs 300000 bytes of shared memory; a block of Fake GPU 0 can have 232448");
+  EXPECT_EQ(
+      message(),
+      "kernel 'check_label' needs 300000 bytes of shared memory; a block of Fake GPU 0 can have 232448");
   code = makeDeviceCode();
   code.kernels[2].name = "nowhere";
   EXPECT_EQ(open(code), ORTC_E_FORMAT);
@@ -177,7 +185,8 @@ DeviceCode makeCode(const std::function<void(DeviceCode &)> &fill) {
 TEST_F(DeviceCodeTest, LoopsMovePointersOn) {
   // Regions of the test artifact on the device: constants at 0, persistent at 256, transient at 512, io at 1024.
   DeviceCode code = makeCode([](DeviceCode &c) {
-    auto from = argument(ORTC_ARGUMENT_PERSISTENT, 0, 8, {100, 8}), to = argument(ORTC_ARGUMENT_TRANSIENT, 200, 4, {-50, 4});
+    auto from = argument(ORTC_ARGUMENT_PERSISTENT, 0, 8, {100, 8}),
+         to = argument(ORTC_ARGUMENT_TRANSIENT, 200, 4, {-50, 4});
     c.launch("nothing0", 1, {});
     c.loop(2);
     c.launch("nothing2", 3, {from, to});
@@ -359,7 +368,8 @@ public:
     }
     Bytes covered(file.begin(), file.begin() + offsetof(ortc_file_header, sha256));
     covered.insert(covered.end(), file.begin() + sizeof(ortc_file_header),
-                   file.begin() + std::ptrdiff_t(sizeof(ortc_file_header) + header->section_count * sizeof(ortc_file_section)));
+                   file.begin() + std::ptrdiff_t(sizeof(ortc_file_header) +
+                                                 header->section_count * sizeof(ortc_file_section)));
     sha256(covered.data(), covered.size(), header->sha256);
     program = std::make_unique<OpenProgram>(file, &device.host);
     return program->status;
@@ -404,22 +414,24 @@ TEST_F(DeviceCodeTest, EveryFieldOfTheTablesIsChecked) {
     const char *name;
     size_t at, bytes;
   };
-  std::vector<Field> fields = {{"magic", 0, 4},         {"count", 8, 4},       {"entry_bytes", 12, 4},
-                               {"offset", 16 + 12, 4}};
-#define FIELD(at, type, name) {#type "." #name, (at) + offsetof(type, name), sizeof(type{}.name)}
-  for (Field field : {Field FIELD(codeAt, ortc_device_code, image_count), FIELD(codeAt, ortc_device_code, image_bytes),
-                      FIELD(codeAt, ortc_device_code, images), FIELD(codeAt, ortc_device_code, kernel_count),
-                      FIELD(codeAt, ortc_device_code, kernel_bytes), FIELD(codeAt, ortc_device_code, kernels),
-                      FIELD(code.images, ortc_device_image, offset), FIELD(code.images, ortc_device_image, bytes),
-                      FIELD(code.kernels, ortc_device_kernel, name), FIELD(code.kernels, ortc_device_kernel, threads),
-                      FIELD(code.kernels, ortc_device_kernel, shared),
-                      FIELD(code.kernels, ortc_device_kernel, arguments),
-                      FIELD(entry.offset, ortc_launch_list, launch_count),
-                      FIELD(entry.offset, ortc_launch_list, launch_bytes),
-                      FIELD(entry.offset, ortc_launch_list, launches),
-                      FIELD(entry.offset, ortc_launch_list, argument_count),
-                      FIELD(entry.offset, ortc_launch_list, argument_bytes),
-                      FIELD(entry.offset, ortc_launch_list, arguments)})
+  std::vector<Field> fields = {
+      {"magic", 0, 4}, {"count", 8, 4}, {"entry_bytes", 12, 4}, {"offset", 16 + 12, 4}};
+#define FIELD(at, type, name)                                                                                \
+  {                                                                                                          \
+    #type "." #name, (at) + offsetof(type, name), sizeof(type{}.name)                                        \
+  }
+  for (Field field :
+       {Field FIELD(codeAt, ortc_device_code, image_count), FIELD(codeAt, ortc_device_code, image_bytes),
+        FIELD(codeAt, ortc_device_code, images), FIELD(codeAt, ortc_device_code, kernel_count),
+        FIELD(codeAt, ortc_device_code, kernel_bytes), FIELD(codeAt, ortc_device_code, kernels),
+        FIELD(code.images, ortc_device_image, offset), FIELD(code.images, ortc_device_image, bytes),
+        FIELD(code.kernels, ortc_device_kernel, name), FIELD(code.kernels, ortc_device_kernel, threads),
+        FIELD(code.kernels, ortc_device_kernel, shared), FIELD(code.kernels, ortc_device_kernel, arguments),
+        FIELD(entry.offset, ortc_launch_list, launch_count),
+        FIELD(entry.offset, ortc_launch_list, launch_bytes), FIELD(entry.offset, ortc_launch_list, launches),
+        FIELD(entry.offset, ortc_launch_list, argument_count),
+        FIELD(entry.offset, ortc_launch_list, argument_bytes),
+        FIELD(entry.offset, ortc_launch_list, arguments)})
     fields.push_back(field);
 #undef FIELD
   for (const Field &field : fields)
@@ -433,7 +445,8 @@ TEST_F(DeviceCodeTest, EveryFieldOfTheTablesIsChecked) {
 
 TEST_F(DeviceCodeTest, RandomChangesNeverLeaveTheMemoryOfASession) {
   ASSERT_EQ(device.open(), ORTC_OK);
-  device.fake.runsKernels = false; // with other arguments they may do anything; the stand-in looks at each address
+  device.fake.runsKernels =
+      false; // with other arguments they may do anything; the stand-in looks at each address
   RawCode raw(device);
   const Bytes good = makeDeviceCode().make();
   uint32_t state = 12345;
@@ -462,9 +475,12 @@ TEST(DeviceFailureTest, SaysWhatIsThereAndWhatIsNeeded) {
     const char *message;
   };
   const Case cases[] = {
-      {[](FakeCuda &f) { f.devices = 0; }, 0, ORTC_E_TARGET, "there is no GPU of NVIDIA here, though there is its driver"},
-      {[](FakeCuda &f) { f.devices = -1; }, 0, ORTC_E_TARGET, "there is no GPU of NVIDIA here, though there is its driver"},
-      {[](FakeCuda &f) { f.devices = 2; }, 2, ORTC_E_NOT_FOUND, "there is no device 2: this machine has 2, counted from 0"},
+      {[](FakeCuda &f) { f.devices = 0; }, 0, ORTC_E_TARGET,
+       "there is no GPU of NVIDIA here, though there is its driver"},
+      {[](FakeCuda &f) { f.devices = -1; }, 0, ORTC_E_TARGET,
+       "there is no GPU of NVIDIA here, though there is its driver"},
+      {[](FakeCuda &f) { f.devices = 2; }, 2, ORTC_E_NOT_FOUND,
+       "there is no device 2: this machine has 2, counted from 0"},
       {[](FakeCuda &f) { f.processor = 75; }, 0, ORTC_E_TARGET,
        "device 0 (Fake GPU 0) is an sm_75, but at least an sm_80 is needed"},
       {[](FakeCuda &f) { f.failing = "cuInit"; }, 0, ORTC_E_INTERNAL,
@@ -485,7 +501,8 @@ TEST(DeviceFailureTest, ADriverThatIsNotThereOrLacksSomethingIsSaid) {
   FakeDevice device;
   setenv("ORTC_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1);
   EXPECT_EQ(device.open(), ORTC_E_TARGET);
-  EXPECT_EQ(std::string(device.message.text).find("there is no driver of NVIDIA here, which a device needs: "), 0u)
+  EXPECT_EQ(
+      std::string(device.message.text).find("there is no driver of NVIDIA here, which a device needs: "), 0u)
       << device.message.text;
   setenv("ORTC_CUDA_DRIVER", "libm.so.6", 1);
   EXPECT_EQ(device.open(), ORTC_E_TARGET);
@@ -508,12 +525,30 @@ TEST(DeviceFailureTest, MemoryThatIsMissingIsSaidInBytes) {
 
 /// Everything that uses the driver, each call of which fails once.
 TEST(DeviceFailureTest, NoFailureOfTheDriverIsLostAndNothingIsLeft) {
-  const char *const functions[] = {"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetAttribute",
-                                   "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemAlloc_v2", "cuMemAllocHost_v2",
-                                   "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemsetD8Async", "cuMemsetD32Async",
-                                   "cuModuleLoadDataEx", "cuModuleGetFunction", "cuLaunchKernel", "cuStreamCreate",
-                                   "cuStreamSynchronize", "cuStreamBeginCapture_v2", "cuStreamEndCapture",
-                                   "cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuEventCreate", "cuEventRecord",
+  const char *const functions[] = {"cuInit",
+                                   "cuDriverGetVersion",
+                                   "cuDeviceGetCount",
+                                   "cuDeviceGet",
+                                   "cuDeviceGetAttribute",
+                                   "cuDevicePrimaryCtxRetain",
+                                   "cuCtxSetCurrent",
+                                   "cuMemAlloc_v2",
+                                   "cuMemAllocHost_v2",
+                                   "cuMemcpyHtoDAsync_v2",
+                                   "cuMemcpyDtoHAsync_v2",
+                                   "cuMemsetD8Async",
+                                   "cuMemsetD32Async",
+                                   "cuModuleLoadDataEx",
+                                   "cuModuleGetFunction",
+                                   "cuLaunchKernel",
+                                   "cuStreamCreate",
+                                   "cuStreamSynchronize",
+                                   "cuStreamBeginCapture_v2",
+                                   "cuStreamEndCapture",
+                                   "cuGraphInstantiateWithFlags",
+                                   "cuGraphLaunch",
+                                   "cuEventCreate",
+                                   "cuEventRecord",
                                    "cuEventSynchronize"};
   const Bytes file = makeFile(makeDeviceArtifact());
   for (const char *function : functions)

@@ -107,7 +107,8 @@ TEST_F(DeviceTest, RulesAndTextsAreThoseOfTheProcessor) {
   EXPECT_EQ(both([&](auto *e) { return ortc_write(e, "shift", numbers, 8); }), ORTC_E_ARGUMENT);
   EXPECT_EQ(both([&](auto *e) { return ortc_write(e, "y", numbers, 32); }), ORTC_E_ARGUMENT);
   EXPECT_EQ(both([&](auto *e) { return ortc_read(e, "x", numbers, 48); }), ORTC_E_STATE);
-  EXPECT_EQ(both([&](auto *e) { return ortc_bind(e, "x", reinterpret_cast<char *>(numbers) + 1, 48); }), ORTC_E_ARGUMENT);
+  EXPECT_EQ(both([&](auto *e) { return ortc_bind(e, "x", reinterpret_cast<char *>(numbers) + 1, 48); }),
+            ORTC_E_ARGUMENT);
   EXPECT_EQ(both([&](auto *e) { return ortc_get_scalar(e, "fc.weight", &value); }), ORTC_E_SHAPE);
   EXPECT_EQ(both([&](auto *e) { return ortc_set_scalar(e, "step", 1e30); }), ORTC_E_SHAPE);
   for (ortc_session *each : {s(), cpu()})
@@ -169,7 +170,8 @@ TEST_F(DeviceTest, ALossThatIsNotFiniteStopsWhereAskedFor) {
       writeBatch(each, 1);
       ASSERT_EQ(ortc_write(each, "x", batch.x, sizeof batch.x), ORTC_OK);
     }
-    EXPECT_EQ(both([&](auto *e) { return ortc_train_step(e, &loss[e == cpu()]); }), flags ? ORTC_E_NOT_FINITE : ORTC_OK);
+    EXPECT_EQ(both([&](auto *e) { return ortc_train_step(e, &loss[e == cpu()]); }),
+              flags ? ORTC_E_NOT_FINITE : ORTC_OK);
     EXPECT_FALSE(std::isfinite(loss[0]));
     EXPECT_EQ(std::isnan(loss[0]), std::isnan(loss[1]));
     EXPECT_EQ(stateOf(s()), stateOf(cpu()));
@@ -257,7 +259,9 @@ public:
     EXPECT_EQ(allocate(&address, bytes), 0);
   }
   ~OtherMemory() { release(address); }
-  template <typename T> T *get(size_t offset = 0) const { return reinterpret_cast<T *>((address & ~kFakeBit) + offset); }
+  template <typename T> T *get(size_t offset = 0) const {
+    return reinterpret_cast<T *>((address & ~kFakeBit) + offset);
+  }
   void *pointer(size_t offset = 0) const { return reinterpret_cast<void *>(address + offset); }
 
 private:

@@ -106,12 +106,12 @@ int checkDevice(const std::string &device, uint32_t threads, bool profile) {
   if (device == "cpu")
     return 0;
   if (threads > 1)
-    return reportError("--threads " + std::to_string(threads) + " is for --device cpu; with --device " + device +
-                           " one thread waits for the device",
+    return reportError("--threads " + std::to_string(threads) + " is for --device cpu; with --device " +
+                           device + " one thread waits for the device",
                        2);
   if (profile)
-    return reportError("--profile measures kernels of --device cpu; it cannot yet measure those of --device " + device,
-                       2);
+    return reportError(
+        "--profile measures kernels of --device cpu; it cannot yet measure those of --device " + device, 2);
   return 0;
 }
 

@@ -1,10 +1,10 @@
-/* Devices that are not the host's processor: what code for one looks like in an artifact, and what a library that drives
- * one gives to the runtime.
+/* Devices that are not the host's processor: what code for one looks like in an artifact, and what a library
+ * that drives one gives to the runtime.
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Part of the schema, as format.h and call.h are: structures grow at the end only, numbers never change their meaning,
- * everything is little-endian. Most programs include none of this: they ask a device library (cuda.h) for an ortc_device
- * and hand it to ortc_program_open_file in ortc_host. */
+ * Part of the schema, as format.h and call.h are: structures grow at the end only, numbers never change their
+ * meaning, everything is little-endian. Most programs include none of this: they ask a device library (cuda.h)
+ * for an ortc_device and hand it to ortc_program_open_file in ortc_host. */
 #pragma once
 
 #include <stdint.h>
@@ -20,9 +20,10 @@ struct ortc_message;
 
 /* ---- Code for a device ----
  *
- * A section of kind ORTC_SECTION_CODE whose architecture is ORTC_ARCH_PTX or ORTC_ARCH_AMDGPU. It begins as every blob
- * does (ortc_blob, ortc_blob_entry[count]). The `offset` of an entry is that of an ortc_launch_list. Behind the entries,
- * at the next multiple of 8, stands an ortc_device_code. All offsets are bytes from the start of the section. */
+ * A section of kind ORTC_SECTION_CODE whose architecture is ORTC_ARCH_PTX or ORTC_ARCH_AMDGPU. It begins as
+ * every blob does (ortc_blob, ortc_blob_entry[count]). The `offset` of an entry is that of an ortc_launch_list.
+ * Behind the entries, at the next multiple of 8, stands an ortc_device_code. All offsets are bytes from the
+ * start of the section. */
 
 /* Features of PTX code: what the device must at least be. A device has the bits of all that are not newer. */
 enum ortc_ptx_feature {
@@ -99,15 +100,15 @@ typedef struct ortc_launch {
 } ortc_launch;
 
 enum ortc_argument_kind {
-  ORTC_ARGUMENT_CONSTANTS = 0,  /* `offset` bytes into a region */
+  ORTC_ARGUMENT_CONSTANTS = 0, /* `offset` bytes into a region */
   ORTC_ARGUMENT_PERSISTENT = 1,
   ORTC_ARGUMENT_TRANSIENT = 2,
-  ORTC_ARGUMENT_EXTERNAL = 3,   /* the entry's value number `offset`, one of its first ext_count */
-  ORTC_ARGUMENT_STATUS = 4      /* the session's ortc_device_status */
+  ORTC_ARGUMENT_EXTERNAL = 3, /* the entry's value number `offset`, one of its first ext_count */
+  ORTC_ARGUMENT_STATUS = 4    /* the session's ortc_device_status */
 };
 
-/* A pointer that a launch passes. Within loops it moves on by strides[k] bytes with every iteration of the k-th loop
- * around it, outermost first. */
+/* A pointer that a launch passes. Within loops it moves on by strides[k] bytes with every iteration of the k-th
+ * loop around it, outermost first. */
 typedef struct ortc_launch_argument {
   uint32_t kind; /* enum ortc_argument_kind */
   uint32_t reserved;
@@ -116,11 +117,11 @@ typedef struct ortc_launch_argument {
   int64_t strides[ORTC_MAX_LOOPS];
 } ortc_launch_argument;
 
-/* A block of device memory of each session. Kernels that write persistent memory do nothing while `status` is not
- * ORTC_STEP_OK, so everything is as it was before the step that failed, whatever has been launched since. */
+/* A block of device memory of each session. Kernels that write persistent memory do nothing while `status` is
+ * not ORTC_STEP_OK, so everything is as it was before the step that failed, whatever has been launched since. */
 typedef struct ortc_device_status {
-  uint32_t status; /* enum ortc_step_status: of the first step that failed since the host has looked */
-  uint32_t flags;  /* enum ortc_call_flags, set by the host */
+  uint32_t status;    /* enum ortc_step_status: of the first step that failed since the host has looked */
+  uint32_t flags;     /* enum ortc_call_flags, set by the host */
   ortc_detail detail; /* with ORTC_STEP_RANGE */
   uint64_t reserved[3];
 } ortc_device_status;
@@ -143,16 +144,17 @@ typedef struct ortc_device_step {
 typedef struct ortc_device_program {
   const ortc_device_step *steps;
   uint32_t step_count;
-  uint32_t ordinal; /* of the code section, among those of code */
+  uint32_t ordinal;                                 /* of the code section, among those of code */
   ortc_table tables[ORTC_SECTION_KERNEL_NAMES + 1]; /* by enum ortc_section_kind */
-  uint64_t sizes[4]; /* of the regions, by enum ortc_region; the transient one is as large as the largest step needs:
+  uint64_t sizes
+      [4]; /* of the regions, by enum ortc_region; the transient one is as large as the largest step needs:
                         fixed_bytes + worker_bytes */
   const void *code; /* a copy that nobody writes to */
   uint64_t code_bytes;
 } ortc_device_program;
 
-/* A tensor where it lies: `count` elements of `element` bytes, in row-major order. Dimensions that lie behind each other
- * are one; there is at least one. */
+/* A tensor where it lies: `count` elements of `element` bytes, in row-major order. Dimensions that lie behind
+ * each other are one; there is at least one. */
 typedef struct ortc_view {
   uint8_t *data;
   uint64_t count;
@@ -160,43 +162,48 @@ typedef struct ortc_view {
   int64_t dims[ORTC_MAX_RANK], strides[ORTC_MAX_RANK]; /* strides in bytes */
 } ortc_view;
 
-/* What a library that drives a device gives to the runtime. Functions return an ortc_status; those that fail put a text
- * into `message`, which is never NULL. A pointer to device memory is one that only these functions look through. Those
- * with `memory` are called by one thread at a time, the others by any. */
+/* What a library that drives a device gives to the runtime. Functions return an ortc_status; those that fail
+ * put a text into `message`, which is never NULL. A pointer to device memory is one that only these functions
+ * look through. Those with `memory` are called by one thread at a time, the others by any. */
 typedef struct ortc_device {
   uint32_t size;
   uint32_t architecture; /* enum ortc_architecture: of the code sections to choose from */
   uint64_t features;     /* as those of a processor */
   void *context;         /* first argument of load() */
 
-  /* Takes a program over, which stays as it is until unload(): checks its code and hands the best image to the driver. */
-  int32_t (*load)(void *context, const ortc_device_program *program, void **module, struct ortc_message *message);
+  /* Takes a program over, which stays as it is until unload(): checks its code and hands the best image to the
+   * driver. */
+  int32_t (*load)(void *context, const ortc_device_program *program, void **module,
+                  struct ortc_message *message);
   void (*unload)(void *module);
 
-  /* Memory of a session and its stream: all four regions, as reset() leaves them. bases[] gets where they are, by enum
-   * ortc_region. `flags`: enum ortc_call_flags, of all its steps. */
-  int32_t (*create)(void *module, uint32_t flags, void *bases[4], void **memory, struct ortc_message *message);
+  /* Memory of a session and its stream: all four regions, as reset() leaves them. bases[] gets where they are,
+   * by enum ortc_region. `flags`: enum ortc_call_flags, of all its steps. */
+  int32_t (*create)(void *module, uint32_t flags, void *bases[4], void **memory,
+                    struct ortc_message *message);
   void (*destroy)(void *memory);
 
   /* Makes the persistent region what the artifact has, after all that was launched before. */
   int32_t (*reset)(void *memory, struct ortc_message *message);
 
-  /* Copies elements [first, first + count) between a tensor and dense memory of the host, after all that was launched
-   * before. The tensor lies in a region, or in memory that the host has bound. Parts of a tensor are read only, in
-   * order; what is written is all of one. */
-  int32_t (*copy)(void *memory, const ortc_view *view, uint64_t first, uint64_t count, void *dense, uint32_t to_dense,
-                  struct ortc_message *message);
+  /* Copies elements [first, first + count) between a tensor and dense memory of the host, after all that was
+   * launched before. The tensor lies in a region, or in memory that the host has bound. Parts of a tensor are
+   * read only, in order; what is written is all of one. */
+  int32_t (*copy)(void *memory, const ortc_view *view, uint64_t first, uint64_t count, void *dense,
+                  uint32_t to_dense, struct ortc_message *message);
 
-  /* Launches the list of a step. Its first ext_count values are at call->ext[]: memory of the host or of the device, or
-   * their places in the region ORTC_REGION_IO. Returns what the step, or one before it, returned (enum ortc_step_status);
-   * call->detail gets its detail. `loss` gets the step's loss, if it has one, also with ORTC_STEP_NOT_FINITE. Steps of
-   * the roles train, accumulate and update return ORTC_STEP_OK at once where `loss` is NULL and no output goes to the
-   * host; a step after them tells what became of them. Returns minus an ortc_status where the device fails. */
+  /* Launches the list of a step. Its first ext_count values are at call->ext[]: memory of the host or of the
+   * device, or their places in the region ORTC_REGION_IO. Returns what the step, or one before it, returned
+   * (enum ortc_step_status); call->detail gets its detail. `loss` gets the step's loss, if it has one, also
+   * with ORTC_STEP_NOT_FINITE. Steps of the roles train, accumulate and update return ORTC_STEP_OK at once
+   * where `loss` is NULL and no output goes to the host; a step after them tells what became of them. Returns
+   * minus an ortc_status where the device fails. */
   int32_t (*run)(void *memory, const ortc_device_step *step, const ortc_call *call, double *loss,
                  struct ortc_message *message);
 } ortc_device;
 
-ORTC_STATIC_ASSERT(sizeof(ortc_device_image) == 24 && sizeof(ortc_device_kernel) == 24, "device images and kernels");
+ORTC_STATIC_ASSERT(sizeof(ortc_device_image) == 24 && sizeof(ortc_device_kernel) == 24,
+                   "device images and kernels");
 ORTC_STATIC_ASSERT(sizeof(ortc_device_code) == 32 && sizeof(ortc_launch_list) == 32, "device code");
 ORTC_STATIC_ASSERT(sizeof(ortc_launch) == 24 && sizeof(ortc_launch_argument) == 88, "launches");
 ORTC_STATIC_ASSERT(sizeof(ortc_device_status) == 56, "device status");

@@ -12,7 +12,7 @@
 #include "ortc/call.h"
 
 #define ORTC_FORMAT_MAJOR 1u /* a reader refuses a newer one */
-#define ORTC_FORMAT_MINOR 0u /* additions a reader may ignore */
+#define ORTC_FORMAT_MINOR 1u /* additions a reader may ignore: 1 has code for devices */
 #define ORTC_MAGIC "ORTC\r\n\x1a\n"
 #define ORTC_ALIGNMENT 64u
 #define ORTC_CODE_ALIGNMENT 4096u

@@ -71,7 +71,8 @@ typedef struct ortc_host {
   /* Decides whether the artifact with this digest may run; `signature` is the artifact's signature section or
    * NULL. 0 = yes. */
   int32_t (*verify)(void *context, const uint8_t digest[32], const void *signature, size_t bytes);
-  /* What runs the steps instead of this processor (device.h; cuda.h has one), or NULL. It must outlive the program. */
+  /* What runs the steps instead of this processor, e.g. from ortc_cuda_open of cuda.h; NULL: this processor
+   * does. It must outlive the program. All memory of sessions is then the device's. */
   const struct ortc_device *device;
 } ortc_host;
 
@@ -85,9 +86,10 @@ ORTC_API uint32_t ortc_host_architecture(void);
 ORTC_API uint64_t ortc_host_features(void);
 
 /* Opens an artifact: checks every structure and the hash of tables and code, picks the last code in it
- * that this machine can run, and makes a copy of it executable. Constants and initial parameters are hashed
- * by the first session. The file stays mapped (constants are used in place) and must not be changed while it
- * is. `host` and `message` may be NULL. Fails with ARGUMENT, IO, FORMAT, VERSION, HASH, TARGET, MEMORY. */
+ * that this machine, or its device, can run, and makes a copy of it executable, or loads it to the device.
+ * Constants and initial parameters are hashed by the first session. The file stays mapped (constants are used
+ * in place) and must not be changed while it is. `host` and `message` may be NULL. Fails with ARGUMENT, IO,
+ * FORMAT, VERSION, HASH, TARGET, MEMORY. */
 ORTC_API ortc_status ortc_program_open_file(const char *path, const ortc_host *host, ortc_program **program,
                                             ortc_message *message);
 /* The same from memory, which is used in place: aligned to ORTC_ALIGNMENT, unchanged until
@@ -163,8 +165,9 @@ enum ortc_session_flags {
  * worker and memory of the session's own. */
 typedef struct ortc_session_options {
   uint32_t size;
-  uint32_t flags;   /* enum ortc_session_flags */
-  uint32_t workers; /* 0 means 1; at most the program's max_workers */
+  uint32_t flags; /* enum ortc_session_flags */
+  uint32_t
+      workers; /* 0 means 1; at most the program's max_workers. Of no use with a device, as what follows */
   uint32_t reserved;
   ortc_parallel_for_fn parallel_for; /* e.g. ortc_pool_parallel_for of threads.h; NULL: serial. It must not
                                         use more than `workers` */
@@ -172,7 +175,7 @@ typedef struct ortc_session_options {
   ortc_trace_fn trace;
   void *trace_context;
   /* The caller's memory, aligned to ORTC_ALIGNMENT and at least as large as ortc_session_sizes says, or NULL.
-   * It must outlive the session. */
+   * It must outlive the session. With a device: NULL. */
   void *persistent, *transient, *io;
 } ortc_session_options;
 
@@ -180,7 +183,7 @@ typedef struct ortc_sizes {
   uint32_t size;
   uint32_t reserved;
   uint64_t persistent, transient, io; /* in bytes; `transient` for the given number of workers, over all
-                                         entries; io is 0 with ORTC_SESSION_BIND_ALL */
+                                         entries; io is 0 with ORTC_SESSION_BIND_ALL, all are with a device */
   uint64_t handle; /* the session itself. It and the regions that are not given are one allocation */
 } ortc_sizes;
 ORTC_API ortc_status ortc_session_sizes(const ortc_program *program, const ortc_session_options *options,
@@ -209,11 +212,12 @@ ORTC_API ortc_status ortc_write(ortc_session *session, const char *name, const v
 /* Copies out: also constants, inputs that were given, and outputs after a step. */
 ORTC_API ortc_status ortc_read(ortc_session *session, const char *name, void *target, size_t bytes);
 /* The place itself, of parameters, state, scalars, inputs and outputs; SHAPE when its layout is not the ONNX
- * layout. Valid while the session lives. */
+ * layout, STATE when it is on a device. Valid while the session lives. */
 ORTC_API ortc_status ortc_data(ortc_session *session, const char *name, void **data);
 /* Lets the steps of this binding read an input from, or write an output to, the caller's memory, aligned to
  * its element. It is used in place by every step until bound anew; NULL goes back to the session's own
- * memory. */
+ * memory. A device copies inputs from there before a step and outputs to there after it, unless `data` is memory of the
+ * device, which is used in place where it is aligned to ORTC_ALIGNMENT. */
 ORTC_API ortc_status ortc_bind(ortc_session *session, const char *name, void *data, size_t bytes);
 /* Scalars and other one-element tensors as a number, converted to and from the tensor's dtype (f32, f64,
  * i64). */
@@ -227,7 +231,11 @@ ORTC_API ortc_status ortc_write_gradient(ortc_session *session, const char *para
                                          size_t bytes);
 
 /* ---- Steps, of the binding in use. `loss` may be NULL; it is the loss before the update. Fail with
- * NOT_FOUND (no such entry), STATE, RANGE, NOT_FINITE, INTERNAL. ---- */
+ * NOT_FOUND (no such entry), STATE, RANGE, NOT_FINITE, INTERNAL.
+ *
+ * A device need not be waited for: train, accumulate and update steps return at once where `loss` is NULL and no output
+ * is bound to memory of the host. When one of them fails, those after it change nothing either, and the next step that
+ * is waited for fails with what the first one met. ---- */
 
 ORTC_API ortc_status ortc_train_step(ortc_session *session, double *loss);
 /* In an artifact compiled with --accumulate N: a training step without its update. Its gradients, each

@@ -12,9 +12,12 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Linker/Linker.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
@@ -54,7 +57,8 @@ static Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const Proces
 /// Bits of an index: 32 where no buffer has more elements than that counts, which halves the registers for addresses.
 /// Not where there are vectors, whose lowering knows 64 bits only.
 static unsigned chooseIndexBits(ModuleOp module) {
-  constexpr int64_t kMostElements = int64_t(1) << 30; // positions of a grid's last block and of padding fit, too
+  constexpr int64_t kMostElements = int64_t(1)
+                                    << 30; // positions of a grid's last block and of padding fit, too
   WalkResult found = module->walk([&](Operation *op) {
     bool isWide = isa<vector::VectorDialect>(op->getDialect());
     for (Type type : op->getOperandTypes())
@@ -114,6 +118,17 @@ static std::string withoutHead(StringRef text) {
   return head == StringRef::npos ? text.str() : text.substr(text.find('\n', head) + 1).str();
 }
 
+static Expected<std::string> generate(llvm::Module &code, llvm::TargetMachine &machine,
+                                      llvm::CodeGenFileType kind) {
+  llvm::SmallVector<char, 0> buffer;
+  llvm::raw_svector_ostream stream(buffer);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, kind, /*DisableVerify=*/true))
+    return Status::failure("LLVM cannot emit code for target '" + machine.getTargetCPU().str() + "'");
+  passes.run(code);
+  return std::string(buffer.begin(), buffer.end());
+}
+
 Expected<std::string> emitDeviceCode(ModuleOp module, const Processor &processor) {
   Expected<std::unique_ptr<llvm::TargetMachine>> machine = createMachine(processor);
   if (!machine)
@@ -139,21 +154,43 @@ Expected<std::string> emitDeviceCode(ModuleOp module, const Processor &processor
     if (function.isDeclaration() && !function.isIntrinsic() && !function.use_empty())
       return Status::failure("device function '" + function.getName().str() + "' is not defined");
 
-  llvm::SmallVector<char, 0> buffer;
-  llvm::raw_svector_ostream stream(buffer);
-  llvm::legacy::PassManager passes;
-  auto kind = processor.isNvidia() ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
-  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr, kind, /*DisableVerify=*/true))
-    return Status::failure("LLVM cannot emit code for target '" + processor.name.str() + "'");
-  passes.run(*code);
-  StringRef text(buffer.data(), buffer.size());
-  return processor.isNvidia() ? withoutHead(text) : text.str();
+  if (processor.isNvidia()) {
+    Expected<std::string> text = generate(*code, **machine, llvm::CodeGenFileType::AssemblyFile);
+    return text ? Expected<std::string>(withoutHead(*text)) : text;
+  }
+  std::string bitcode;
+  llvm::raw_string_ostream stream(bitcode);
+  llvm::WriteBitcodeToFile(*code, stream);
+  return bitcode;
+}
+
+/// AMD's loader reads one description of all kernels of an object: they are one module.
+static Expected<std::string> generateTogether(const std::vector<std::string> &pieces,
+                                              const Processor &processor) {
+  Expected<std::unique_ptr<llvm::TargetMachine>> machine = createMachine(processor);
+  if (!machine)
+    return machine.getStatus();
+  llvm::LLVMContext context;
+  llvm::Module whole("ortc", context);
+  whole.setTargetTriple(llvm::Triple(processor.triple));
+  whole.setDataLayout((*machine)->createDataLayout());
+  llvm::Linker linker(whole);
+  for (const std::string &piece : pieces) {
+    auto module = llvm::parseBitcodeFile(llvm::MemoryBufferRef(piece, "kernel"), context);
+    if (!module)
+      return Status::failure("a kernel's code cannot be read back: " + llvm::toString(module.takeError()));
+    if (linker.linkInModule(std::move(*module)))
+      return Status::failure("kernels cannot be put together");
+  }
+  return generate(whole, **machine, llvm::CodeGenFileType::ObjectFile);
 }
 
 Expected<std::vector<uint8_t>> linkDeviceCode(const std::vector<std::string> &pieces,
                                               const Processor &processor) {
-  if (!processor.isNvidia())
-    return linkSharedObject(pieces);
+  if (!processor.isNvidia()) {
+    Expected<std::string> object = generateTogether(pieces, processor);
+    return object ? linkSharedObject(*object) : Expected<std::vector<uint8_t>>(object.getStatus());
+  }
   // "+ptx70" is version 7.0.
   StringRef version = processor.features.drop_front(StringRef("+ptx").size());
   std::string text = "//\n// ortc\n//\n.version " + version.drop_back().str() + "." +

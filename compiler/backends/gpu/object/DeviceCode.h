@@ -12,7 +12,7 @@
 namespace ortc::gpu {
 
 /// Lowers `module`, whose launched functions are marked `ortc.threads`, and emits it: PTX as text without its head, or
-/// an ELF object. Kernels compute with denormal numbers of f32 as zeros. Fails where something outside the module is
+/// bitcode for AMD. Kernels compute with denormal numbers of f32 as zeros. Fails where something outside the module is
 /// called.
 Expected<std::string> emitDeviceCode(mlir::ModuleOp module, const Processor &processor);
 

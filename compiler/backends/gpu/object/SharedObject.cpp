@@ -1,4 +1,4 @@
-// Objects of a GPU's code as one shared object.
+// An object of a GPU's code as a shared object.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/object/SharedObject.h"
 
@@ -42,31 +42,25 @@ private:
 
 } // namespace
 
-Expected<std::vector<uint8_t>> linkSharedObject(const std::vector<std::string> &objects) {
+Expected<std::vector<uint8_t>> linkSharedObject(const std::string &object) {
   static std::mutex one; // the linker keeps its state in globals
   std::lock_guard<std::mutex> lock(one);
   Folder folder;
   ORTC_TRY(folder.create());
-  std::vector<std::string> arguments{"ld.lld", "-shared", "--no-undefined", "-o", folder.file("out")};
-  for (size_t i = 0; i < objects.size(); ++i) {
-    std::string path = folder.file(std::to_string(i) + ".o");
-    std::error_code error;
-    llvm::raw_fd_ostream file(path, error);
-    file << objects[i];
-    file.close();
-    if (error || file.has_error())
-      return Status::failure("cannot write " + path + ": " + (error ? error : file.error()).message());
-    arguments.push_back(path);
-  }
-  std::vector<const char *> pointers;
-  for (const std::string &argument : arguments)
-    pointers.push_back(argument.c_str());
+  std::string input = folder.file("in.o"), output = folder.file("out");
+  std::error_code error;
+  llvm::raw_fd_ostream file(input, error);
+  file << object;
+  file.close();
+  if (error || file.has_error())
+    return Status::failure("cannot write " + input + ": " + (error ? error : file.error()).message());
+  const char *arguments[] = {"ld.lld", "-shared", "--no-undefined", "-o", output.c_str(), input.c_str()};
   std::string text;
   llvm::raw_string_ostream messages(text);
-  lld::Result result = lld::lldMain(pointers, messages, messages, {{lld::Gnu, &lld::elf::link}});
+  lld::Result result = lld::lldMain(arguments, messages, messages, {{lld::Gnu, &lld::elf::link}});
   if (result.retCode != 0)
     return Status::failure("linking the GPU's code failed: " + text);
-  auto linked = llvm::MemoryBuffer::getFile(folder.file("out"), /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto linked = llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!linked)
     return Status::failure("cannot read what was linked: " + linked.getError().message());
   return std::vector<uint8_t>((*linked)->getBufferStart(), (*linked)->getBufferEnd());

@@ -1,4 +1,4 @@
-// Objects of a GPU's code as one shared object.
+// An object of a GPU's code as a shared object.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace ortc::gpu {
 
-/// Links ELF objects by LLVM's linker in this process, which takes and writes files: they are in a folder of their own
+/// Links an ELF object by LLVM's linker in this process, which takes and writes files: they are in a folder of their own
 /// below that of temporary files while it runs. One link at a time.
-Expected<std::vector<uint8_t>> linkSharedObject(const std::vector<std::string> &objects);
+Expected<std::vector<uint8_t>> linkSharedObject(const std::string &object);
 
 } // namespace ortc::gpu

@@ -1,0 +1,13 @@
+// Holds the tensors of artifacts that this machine cannot run.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <ortc/device.h>
+
+namespace ortc::host {
+
+/// A device that takes code for any GPU of NVIDIA and keeps memory of sessions on the host: tensors can be read and
+/// written, checkpoints loaded and saved; steps fail. It lives as long as the program.
+const ortc_device *getStorage();
+
+} // namespace ortc::host
