@@ -91,7 +91,6 @@ TEST_P(BudgetTest, IsKeptAndChangesNoBit) {
   ASSERT_FALSE(wanted.empty());
   ASSERT_GT(least, 1u);
   ASSERT_LE(least, all);
-  EXPECT_EQ(refuse("native", least - 1), least) << "a byte less is enough too";
   for (uint64_t budget : {least, least + (all - least) / 2}) {
     std::string artifact = folder / std::to_string(budget);
     outcome = compile({"-o", artifact}, "native", budget);
@@ -99,6 +98,15 @@ TEST_P(BudgetTest, IsKeptAndChangesNoBit) {
     EXPECT_LE(transientOf(artifact), budget);
     EXPECT_TRUE(train(artifact) == wanted) << "budget " << budget << " of " << all << ": other bits";
   }
+}
+
+/// A refused budget is searched for twice here, so not for every entry.
+class SmallestBudgetTest : public BudgetTest {};
+
+TEST_P(SmallestBudgetTest, IsRefusedAByteBelow) {
+  uint64_t least = refuse("native", 1);
+  ASSERT_GT(least, 1u);
+  EXPECT_EQ(refuse("native", least - 1), least) << "a byte less is enough too";
 }
 
 /// What was possible when this was written still is. Per cent of the memory without a budget, for a fixed target:
@@ -134,11 +142,15 @@ TEST_P(BudgetTest, IsAsSmallAsItCanBe) {
   EXPECT_LE(taken, budget);
 }
 
-INSTANTIATE_TEST_SUITE_P(Budget, BudgetTest, testing::ValuesIn(listEntries()),
-                         [](const testing::TestParamInfo<std::string> &info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+std::string nameOf(const testing::TestParamInfo<std::string> &info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Budget, BudgetTest, testing::ValuesIn(listEntries()), nameOf);
+INSTANTIATE_TEST_SUITE_P(Budget, SmallestBudgetTest,
+                         testing::Values("autoencoder-conv", "dlrm-tiny", "gpt2-tiny", "lenet",
+                                         "lstm-dynamo"),
+                         nameOf);
 
 } // namespace

@@ -33,7 +33,7 @@ void compileAtAllLimits(const std::string &command) {
   TemporaryFolder folder;
   constexpr int kLoaderFailed = 127;
   int missing = 0, done = 0;
-  for (rlim_t megabytes = 340; megabytes <= 620; megabytes += 10) {
+  for (rlim_t megabytes = 340; megabytes <= 620; megabytes += 20) {
     std::vector<std::string> arguments{command, entry.model()};
     if (command == "train")
       arguments.insert(arguments.end(), {"-o", folder / "artifact", "--target", "native", "--quiet"});

@@ -145,6 +145,9 @@ static void planChunks(ContractionPlan &plan, const Target &target) {
   int64_t columnBytes = depthOfBlock * target.isa.vectorBits / 8 / plan.lanes; // of one column
   int64_t widest = wide ? std::min(model.laneChunk, target.machine.l2Bytes / model.packedShare / columnBytes)
                         : model.inPlaceElements / depthOfBlock;
+  int64_t resultBytes = plan.outerTotal * plan.row.size * plan.lane.size * (columnBytes / depthOfBlock);
+  if (wide && resultBytes >= model.streamedBytes && plan.lane.size <= model.wholeColumns)
+    widest = roundUp(plan.lane.size, laneUnit);
   int64_t most = std::clamp<int64_t>(widest / laneUnit, 1, laneUnits);
   int64_t rowUnits = ceilDiv(plan.row.size, kRowUnit);
   double bestCost = -1;
@@ -183,7 +186,8 @@ static bool wantsRowPacking(const ContractionPlan &plan, int64_t elementBytes,
                             const ContractionModel &model) {
   const ContractionStrip &strip = plan.strips[0];
   int64_t panels = std::min(plan.laneChunk, strip.end) / (strip.vectors * plan.lanes);
-  return plan.areRowsContiguous() && panels >= 2 && plan.blockDepth() >= 256 && strip.rows >= 4 &&
+  int64_t least = plan.packLanes ? model.gatheredPanels : 2;
+  return plan.areRowsContiguous() && panels >= least && plan.blockDepth() >= 256 && strip.rows >= 4 &&
          plan.row.size >= kRowUnit &&
          plan.kLoops.back().strides[plan.rowOperand] * elementBytes >= model.gatheredStride;
 }

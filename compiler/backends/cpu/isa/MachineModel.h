@@ -9,6 +9,7 @@
 #include "host/machine.h"
 
 #include <cstdint>
+#include <limits>
 
 namespace ortc::cpu {
 
@@ -34,9 +35,12 @@ struct ContractionModel {
   int64_t inPlaceElements = 32 << 10; ///< of a chunk of columns that are read in place
   int64_t gatheredRows = 96;          ///< rows that are gathered at a time
   int64_t gatheredStride = 4096;      ///< bytes from one k to the next from which rows are gathered
-  double macsPerCycle = 28;           ///< of f32, in blocks
-  double packCycles = 0.7;            ///< of an element
-  double readCycles = 0.4;            ///< of an element from a cache that all cores share
+  int64_t gatheredPanels = 2;         ///< least panels of packed columns that read them then
+  /// Bytes of a result that leaves all caches: its rows are written whole where they have at most `wholeColumns`.
+  int64_t streamedBytes = std::numeric_limits<int64_t>::max(), wholeColumns = 1024;
+  double macsPerCycle = 28; ///< of f32, in blocks
+  double packCycles = 0.7;  ///< of an element
+  double readCycles = 0.4;  ///< of an element from a cache that all cores share
 };
 
 /// How a product is cut for the matrix unit, in bytes.
