@@ -1,7 +1,9 @@
-// ORTC_INIT in C++ and C; compiled with every warning as an error.
+// Headers and ORTC_INIT in C++ and C; compiled with every warning as an error.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <gtest/gtest.h>
 
+#include "ortc/cuda.h"
+#include "ortc/device.h"
 #include "ortc/ortc.h"
 
 extern "C" uint32_t ortc_test_init_in_c(void);

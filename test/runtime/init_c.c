@@ -1,5 +1,7 @@
-/* ORTC_INIT in C; compiled with every warning as an error.
+/* Headers and ORTC_INIT in C; compiled with every warning as an error.
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#include "ortc/cuda.h"
+#include "ortc/device.h"
 #include "ortc/ortc.h"
 
 uint32_t ortc_test_init_in_c(void);

@@ -1,4 +1,5 @@
-// Polynomial coefficients of the elementary functions, lowest power first. Generated: tools/scripts/math_coefficients.py.
+// Polynomial coefficients of the elementary functions, lowest power first. Generated:
+// tools/scripts/math_coefficients.py.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

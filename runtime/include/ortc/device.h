@@ -146,9 +146,9 @@ typedef struct ortc_device_program {
   uint32_t step_count;
   uint32_t ordinal;                                 /* of the code section, among those of code */
   ortc_table tables[ORTC_SECTION_KERNEL_NAMES + 1]; /* by enum ortc_section_kind */
-  uint64_t sizes
-      [4]; /* of the regions, by enum ortc_region; the transient one is as large as the largest step needs:
-                        fixed_bytes + worker_bytes */
+  /* Of the regions, by enum ortc_region. The transient one is as large as the largest step needs: fixed_bytes +
+   * worker_bytes. */
+  uint64_t sizes[4];
   const void *code; /* a copy that nobody writes to */
   uint64_t code_bytes;
 } ortc_device_program;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/conv/ConvKernel.h"
 
-#include "compiler/backends/emit/Epilogue.h"
 #include "compiler/backends/cpu/conv/ConvAlgorithms.h"
+#include "compiler/backends/emit/Epilogue.h"
 #include "compiler/kernels/conv/ConvForm.h"
 #include "dialects/nn/NnDialect.h"
 

@@ -1,0 +1,198 @@
+// Instructions of whole warps and blocks: barriers, shuffles, votes, matrices.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/gpu/emulator/run/WarpWide.h"
+
+#include "test/gpu/emulator/decode/Decoder.h"
+
+namespace ortc::emulator {
+
+uint32_t Decoder::addList(std::initializer_list<uint32_t> values) {
+  uint32_t first = uint32_t(kernel.lists.size());
+  kernel.lists.insert(kernel.lists.end(), values);
+  return first;
+}
+
+/// bar.sync a[, b], bar.arrive a, b, bar.warp.sync mask, and the same with barrier and barrier.cta.
+void Decoder::decodeBarrier(const Statement &s, const Parts &parts) {
+  if (contains(parts, "warp")) {
+    want(s, 1, 1);
+    uint32_t members = source(s.operands[0], 32);
+    emit(Action::Gather, synchronizeWarp).e = members;
+    return;
+  }
+  const bool isArrival = contains(parts, "arrive");
+  if ((!contains(parts, "sync") && !isArrival) || contains(parts, "cluster"))
+    fail("unknown instruction '" + s.opcode + "'");
+  want(s, isArrival ? 2 : 1, 2);
+  uint32_t barrier = source(s.operands[0], 32);
+  uint32_t threads = s.operands.size() > 1 ? source(s.operands[1], 32) : kNone;
+  Instruction &i = emit(isArrival ? Action::Arrive : Action::Barrier, nullptr);
+  i.a = barrier;
+  i.b = threads;
+}
+
+/// shfl.sync.MODE.b32 d[|p], a, b, c, mask
+void Decoder::decodeShuffle(const Statement &s, const Parts &parts) {
+  want(s, 5, 5);
+  static const std::string_view kModes[] = {"up", "down", "bfly", "idx"};
+  int mode = -1;
+  for (int k = 0; k < 4; ++k)
+    if (contains(parts, kModes[k]))
+      mode = k;
+  if (mode < 0 || parts[1] != "sync")
+    fail("unknown instruction '" + s.opcode + "'");
+  const Operand &to = s.operands[0];
+  const bool isPair = to.kind == Kind::Pair;
+  uint32_t a = source(s.operands[1], 32), b = source(s.operands[2], 32), c = source(s.operands[3], 32);
+  uint32_t members = source(s.operands[4], 32);
+  uint32_t d = result(isPair ? to.parts[0] : to, 32), p = isPair ? result(to.parts[1], 1) : kNone;
+  uint32_t list = addList({p});
+  Instruction &i = emit(Action::Gather, shuffle);
+  i.mode = uint8_t(mode);
+  i.a = a;
+  i.b = b;
+  i.c = c;
+  i.e = members;
+  i.d = d;
+  i.list = list;
+}
+
+/// vote.sync.MODE.TYPE d, [!]a, mask
+void Decoder::decodeVote(const Statement &s, const Parts &parts) {
+  want(s, 3, 3);
+  static const std::string_view kModes[] = {"all", "any", "uni", "ballot"};
+  int mode = -1;
+  for (int k = 0; k < 4; ++k)
+    if (contains(parts, kModes[k]))
+      mode = k;
+  if (mode < 0 || parts[1] != "sync")
+    fail("unknown instruction '" + s.opcode + "'");
+  uint32_t a = predicate(s.operands[1]), members = source(s.operands[2], 32);
+  uint32_t d = result(s.operands[0], mode == int(Vote::Ballot) ? 32 : 1);
+  Instruction &i = emit(Action::Gather, vote);
+  i.mode = uint8_t(mode);
+  i.a = a;
+  i.e = members;
+  i.d = d;
+}
+
+/// match.any.sync.TYPE d, a, mask and match.all.sync.TYPE d[|p], a, mask
+void Decoder::decodeMatch(const Statement &s, const Parts &parts) {
+  want(s, 3, 3);
+  const Width width = widthOfType(parts.back());
+  const bool isAll = contains(parts, "all");
+  if (width < 32 || (!isAll && !contains(parts, "any")))
+    fail("unknown instruction '" + s.opcode + "'");
+  const Operand &to = s.operands[0];
+  const bool isPair = to.kind == Kind::Pair;
+  uint32_t a = source(s.operands[1], width), members = source(s.operands[2], 32);
+  uint32_t d = result(isPair ? to.parts[0] : to, 32), p = isPair ? result(to.parts[1], 1) : kNone;
+  uint32_t list = addList({p});
+  Instruction &i = emit(Action::Gather, match);
+  i.mode = isAll;
+  i.bytes = width / 8;
+  i.a = a;
+  i.e = members;
+  i.d = d;
+  i.list = list;
+}
+
+/// redux.sync.OP.TYPE d, a, mask
+void Decoder::decodeReduce(const Statement &s, const Parts &parts) {
+  want(s, 3, 3);
+  static const std::string_view kOperations[] = {"add", "min", "max", "and", "or", "xor"};
+  int operation = -1;
+  for (int k = 0; k < 6; ++k)
+    if (contains(parts, kOperations[k]))
+      operation = k;
+  if (operation < 0 || widthOfType(parts.back()) != 32 || parts.back()[0] == 'f')
+    fail("unknown instruction '" + s.opcode + "'");
+  uint32_t a = source(s.operands[1], 32), members = source(s.operands[2], 32), d = result(s.operands[0], 32);
+  Instruction &i = emit(Action::Gather, reduce);
+  i.mode = uint8_t(operation);
+  i.detail = parts.back()[0] == 's';
+  i.a = a;
+  i.e = members;
+  i.d = d;
+}
+
+/// elect.sync d|p, mask
+void Decoder::decodeElect(const Statement &s, const Parts &) {
+  want(s, 2, 2);
+  const Operand &to = s.operands[0];
+  if (to.kind != Kind::Pair)
+    fail("elect needs two results");
+  uint32_t members = source(s.operands[1], 32), p = result(to.parts[1], 1);
+  uint32_t d = result(to.parts[0], 32), list = addList({p});
+  Instruction &i = emit(Action::Gather, elect);
+  i.e = members;
+  i.d = d;
+  i.list = list;
+}
+
+void Decoder::decodeActiveMask(const Statement &s, const Parts &) {
+  want(s, 1, 1);
+  uint32_t d = result(s.operands[0], 32);
+  emit(Action::Compute, activeMask).d = d;
+}
+
+/// ldmatrix.sync.aligned.m8n8.xN[.trans].shared.b16 {d}, [a] and stmatrix with its operands the other way round
+void Decoder::decodeMatrixAccess(const Statement &s, const Parts &parts) {
+  want(s, 2, 2);
+  const bool isLoad = parts[0] == "ldmatrix";
+  const Operand &vector = s.operands[isLoad ? 0 : 1], &address = s.operands[isLoad ? 1 : 0];
+  const size_t count = contains(parts, "x4") ? 4 : contains(parts, "x2") ? 2 : 1;
+  if (!contains(parts, "m8n8") || parts.back() != "b16")
+    fail("unknown instruction '" + s.opcode + "'");
+  const std::vector<Operand> single = {vector};
+  const std::vector<Operand> &registers = vector.kind == Kind::Vector ? vector.parts : single;
+  if (registers.size() != count)
+    fail("'" + s.opcode + "' needs " + std::to_string(count) + " registers");
+  Instruction at;
+  at.space = spaceOf(parts);
+  setAddress(at, address);
+  noteGranule(at.space, 16);
+  uint32_t list = uint32_t(kernel.lists.size());
+  for (const Operand &r : registers)
+    kernel.lists.push_back(isLoad ? result(r, 32) : source(r, 32));
+  Instruction &i = emit(Action::Gather, isLoad ? laneCode().loadMatrix : laneCode().storeMatrix);
+  i.space = at.space;
+  i.a = at.a;
+  i.isWide = at.isWide;
+  i.offset = at.offset;
+  i.count = uint8_t(count);
+  i.mode = contains(parts, "trans");
+  i.list = list;
+  i.needsAllLanes = true;
+}
+
+/// mma.sync.aligned.SHAPE.row.col.D.A.B.C {d}, {a}, {b}, {c}
+void Decoder::decodeProduct(const Statement &s, const Parts &) {
+  want(s, 4, 4);
+  const std::string prefix = "mma.sync.aligned.";
+  const OperationList &products = laneCode().products;
+  const Operation *product = nullptr;
+  for (uint32_t k = 0; k < products.count && s.opcode.size() > prefix.size(); ++k)
+    if (s.opcode.compare(0, prefix.size(), prefix) == 0 &&
+        s.opcode.substr(prefix.size()) == products.first[k].name)
+      product = products.first + k;
+  if (!product)
+    fail("unknown instruction '" + s.opcode + "'");
+  uint32_t list = uint32_t(kernel.lists.size());
+  for (size_t k = 0; k < 4; ++k) {
+    const Operand &operand = s.operands[k];
+    const std::vector<Operand> single = {operand};
+    const std::vector<Operand> &registers = operand.kind == Kind::Vector ? operand.parts : single;
+    if (registers.size() != product->operands[k == 0 ? 2 : k - 1])
+      fail("operand " + std::to_string(k) + " of '" + s.opcode + "' has the wrong number of registers");
+    for (const Operand &r : registers)
+      kernel.lists.push_back(k == 0 ? result(r, 32) : source(r, 32));
+  }
+  Instruction &i = emit(Action::Gather, product->run);
+  i.list = list;
+  i.needsAllLanes = true;
+}
+
+void Decoder::decodeTrap(const Statement &, const Parts &) { emit(Action::Access, trap); }
+
+} // namespace ortc::emulator

@@ -1,0 +1,310 @@
+// The warps of a block take turns; each runs until it waits at a barrier.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/gpu/emulator/run/BlockRunner.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "test/gpu/emulator/lanes/LaneTables.h"
+#include "test/gpu/emulator/run/Groups.h"
+
+namespace ortc::emulator {
+namespace {
+
+constexpr size_t kCacheLine = 64;
+
+template <class T> T *align(std::vector<T> &memory, size_t count) {
+  memory.resize(count + kCacheLine / sizeof(T));
+  uintptr_t at = reinterpret_cast<uintptr_t>(memory.data());
+  return reinterpret_cast<T *>((at + kCacheLine - 1) / kCacheLine * kCacheLine);
+}
+
+} // namespace
+
+std::vector<uint32_t> makeOrder(uint32_t count, const Order &order, uint64_t salt) {
+  std::vector<uint32_t> numbers(count);
+  for (uint32_t k = 0; k < count; ++k)
+    numbers[k] = order.kind == Order::Kind::Reverse ? count - 1 - k : k;
+  if (order.kind == Order::Kind::Random) {
+    uint64_t state = order.seed * 0x9e3779b97f4a7c15u + salt;
+    for (uint32_t k = count; k > 1; --k) { // splitmix64
+      uint64_t z = state += 0x9e3779b97f4a7c15u;
+      z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+      z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+      std::swap(numbers[k - 1], numbers[(z ^ (z >> 31)) % k]);
+    }
+  }
+  return numbers;
+}
+
+void BlockRunner::begin(Launch &newLaunch, const Order &order) {
+  launch = &newLaunch;
+  kernel = launch->kernel;
+  const uint32_t count = (launch->threads() + kLanes - 1) / kLanes;
+  warps.resize(count);
+  copies.resize(count);
+  warpOrder = makeOrder(count, order, launch->gridId);
+  const size_t registerBytes = (kernel->registerBytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+  std::byte *registerMemory = align(registers, registerBytes * count);
+  const size_t localBytes = size_t(kernel->localBytes) * kLanes;
+  std::byte *localMemory = align(local, localBytes * count);
+  block = {};
+  block.launch = launch;
+  block.memory = launch->memory;
+  block.isChecked = launch->isChecked;
+  block.readable = launch->isChecked ? kWritten : kExists;
+  block.sharedBytes = launch->sharedBytes;
+  block.localBytes = kernel->localBytes;
+  block.params = launch->params.data();
+  block.paramBytes = uint32_t(launch->params.size());
+  block.globalGranule = kernel->globalGranule;
+  block.sharedGranule = kernel->sharedGranule;
+  block.shared = align(shared, launch->sharedBytes);
+  block.sharedState = align(sharedState, launch->sharedBytes);
+  if (block.isChecked) {
+    const size_t cells = (size_t(launch->sharedBytes) >> block.sharedGranule) + 1;
+    block.writes = align(writes, cells);
+    block.reads = align(reads, cells);
+    std::memset(block.writes, 0, cells * sizeof *block.writes);
+    std::memset(block.reads, 0, cells * sizeof *block.reads);
+  }
+  for (uint32_t k = 0; k < count; ++k) {
+    Warp &warp = warps[k];
+    warp = Warp();
+    warp.registers = registerMemory + registerBytes * k;
+    warp.local = localMemory + localBytes * k;
+    warp.block = &block;
+    warp.kernel = kernel;
+    warp.code = kernel->code.data();
+    warp.lists = kernel->lists.data();
+    warp.copies = &copies[k];
+    warp.id = k;
+    fillRegisters(warp);
+  }
+}
+
+/// Constants, and the special registers that are the same for all blocks.
+void BlockRunner::fillRegisters(Warp &warp) {
+  for (const Kernel::Constant &constant : kernel->constants) {
+    if (constant.isWide)
+      std::fill_n(warp.cells<uint64_t>(constant.place), kLanes, constant.bits);
+    else
+      std::fill_n(warp.cells<uint32_t>(constant.place), kLanes, uint32_t(constant.bits));
+  }
+  for (const Kernel::Special &special : kernel->specials)
+    fillSpecial(warp, special);
+}
+
+void BlockRunner::fillSpecial(Warp &warp, const Kernel::Special &special) {
+  const uint32_t x = launch->block[0], y = launch->block[1];
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    const uint32_t thread = warp.id * kLanes + lane;
+    uint64_t value = 0;
+    switch (special.which) {
+    case SpecialRegister::TidX:
+      value = thread % x;
+      break;
+    case SpecialRegister::TidY:
+      value = thread / x % y;
+      break;
+    case SpecialRegister::TidZ:
+      value = thread / (x * y);
+      break;
+    case SpecialRegister::NtidX:
+      value = launch->block[0];
+      break;
+    case SpecialRegister::NtidY:
+      value = launch->block[1];
+      break;
+    case SpecialRegister::NtidZ:
+      value = launch->block[2];
+      break;
+    case SpecialRegister::CtaidX:
+      value = block.index[0];
+      break;
+    case SpecialRegister::CtaidY:
+      value = block.index[1];
+      break;
+    case SpecialRegister::CtaidZ:
+      value = block.index[2];
+      break;
+    case SpecialRegister::NctaidX:
+      value = launch->grid[0];
+      break;
+    case SpecialRegister::NctaidY:
+      value = launch->grid[1];
+      break;
+    case SpecialRegister::NctaidZ:
+      value = launch->grid[2];
+      break;
+    case SpecialRegister::LaneId:
+      value = lane;
+      break;
+    case SpecialRegister::WarpId:
+      value = warp.id;
+      break;
+    case SpecialRegister::NumWarps:
+      value = warps.size();
+      break;
+    case SpecialRegister::SmId:
+      value = 0;
+      break;
+    case SpecialRegister::NumSms:
+      value = 1;
+      break;
+    case SpecialRegister::GridId:
+      value = launch->gridId;
+      break;
+    case SpecialRegister::MaskEq:
+      value = 1u << lane;
+      break;
+    case SpecialRegister::MaskLt:
+      value = (1u << lane) - 1;
+      break;
+    case SpecialRegister::MaskLe:
+      value = (2u << lane) - 1;
+      break;
+    case SpecialRegister::MaskGt:
+      value = ~((2u << lane) - 1);
+      break;
+    case SpecialRegister::MaskGe:
+      value = ~((1u << lane) - 1);
+      break;
+    case SpecialRegister::DynamicShared:
+      value = launch->dynamicBytes;
+      break;
+    case SpecialRegister::TotalShared:
+      value = launch->sharedBytes;
+      break;
+    case SpecialRegister::Zero:
+      value = 0;
+      break;
+    case SpecialRegister::One:
+      value = 1;
+      break;
+    }
+    if (special.isWide)
+      warp.cells<uint64_t>(special.place)[lane] = value;
+    else
+      warp.cells<uint32_t>(special.place)[lane] = uint32_t(value);
+  }
+}
+
+void BlockRunner::startBlock(uint64_t number) {
+  block.number = number;
+  block.index[0] = uint32_t(number % launch->grid[0]);
+  block.index[1] = uint32_t(number / launch->grid[0] % launch->grid[1]);
+  block.index[2] = uint32_t(number / launch->grid[0] / launch->grid[1]);
+  block.isFailed = false;
+  // Shared memory begins as NaNs that nobody has written.
+  std::memset(block.shared, 0xff, block.sharedBytes);
+  std::memset(block.sharedState, kExists | kWritable, block.sharedBytes);
+  if (block.clock > kLastTime / 2 && block.isChecked) {
+    const size_t cells = (size_t(block.sharedBytes) >> block.sharedGranule) + 1;
+    std::memset(block.writes, 0, cells * sizeof *block.writes);
+    std::memset(block.reads, 0, cells * sizeof *block.reads);
+    block.clock = 0;
+  }
+  ++block.clock;
+  for (Barrier &barrier : barriers)
+    barrier = {};
+  const uint32_t threads = launch->threads();
+  for (Warp &warp : warps) {
+    const uint32_t first = warp.id * kLanes, here = std::min(threads - first, kLanes);
+    warp.alive = here == kLanes ? kAllLanes : (1u << here) - 1;
+    warp.blockTime = warp.warpTime = block.clock;
+    warp.state = WarpState::Ready;
+    warp.groupCount = 0;
+    warp.copies->clear();
+    insertGroup(warp, 0, warp.alive, false);
+    for (const Kernel::Special &special : kernel->specials)
+      if (special.which >= SpecialRegister::CtaidX && special.which <= SpecialRegister::CtaidZ)
+        fillSpecial(warp, special);
+  }
+}
+
+void BlockRunner::run(uint64_t number) {
+  startBlock(number);
+  const LaneCode &code = laneCode();
+  while (true) {
+    bool hasRun = false;
+    size_t done = 0;
+    for (uint32_t k : warpOrder) {
+      Warp &warp = warps[k];
+      if (warp.state == WarpState::Ready) {
+        hasRun = true;
+        code.runWarp(warp);
+        if (warp.state == WarpState::Failed || launch->isFailed.load(std::memory_order_relaxed))
+          return;
+        if (warp.state == WarpState::AtBarrier || warp.state == WarpState::Arrived)
+          arrive(warp);
+        if (block.isFailed)
+          return;
+      }
+      done += warp.state == WarpState::Done;
+    }
+    if (done == warps.size())
+      return;
+    if (!hasRun)
+      return reportDeadlock();
+  }
+}
+
+void BlockRunner::arrive(Warp &warp) {
+  const Instruction &i = kernel->code[warp.barrierStatement];
+  const uint32_t all = uint32_t(warps.size()) * kLanes;
+  if (warp.barrier >= 16)
+    return report(warp, i, 0, Failure::LaunchFailed, "there are 16 barriers");
+  if (warp.barrierThreads % kLanes || warp.barrierThreads > all)
+    return report(warp, i, 0, Failure::LaunchFailed,
+                  "the barrier's number of threads is not one of whole warps of the block");
+  Barrier &barrier = barriers[warp.barrier];
+  const uint32_t expected = warp.barrierThreads ? warp.barrierThreads : all;
+  if (barrier.arrived && barrier.expected != expected)
+    return report(warp, i, 0, Failure::LaunchFailed,
+                  "warps expect different numbers of threads at the barrier");
+  barrier.expected = expected;
+  barrier.arrived += kLanes;
+  if (warp.state == WarpState::AtBarrier)
+    barrier.waiting.push_back(warp.id);
+  else
+    warp.state = WarpState::Ready;
+  if (barrier.arrived == expected)
+    release(barrier);
+}
+
+void BlockRunner::release(Barrier &barrier) {
+  ++block.clock;
+  for (uint32_t id : barrier.waiting) {
+    warps[id].blockTime = warps[id].warpTime = block.clock;
+    warps[id].state = WarpState::Ready;
+  }
+  barrier = {};
+}
+
+/// Some warps wait for others that have left or wait elsewhere.
+void BlockRunner::reportDeadlock() {
+  for (Warp &warp : warps) {
+    if (warp.state != WarpState::AtBarrier)
+      continue;
+    size_t left = 0, elsewhere = 0;
+    for (const Warp &other : warps) {
+      left += other.state == WarpState::Done;
+      elsewhere += other.state == WarpState::AtBarrier && other.barrier != warp.barrier;
+    }
+    char text[128];
+    std::snprintf(text, sizeof text, "divergent barrier: %zu warps have left and %zu wait at another barrier",
+                  left, elsewhere);
+    return report(warp, kernel->code[warp.barrierStatement], 0, Failure::LaunchFailed, text);
+  }
+}
+
+void BlockRunner::end() {
+  uint64_t count = 0;
+  for (const Warp &warp : warps)
+    count += warp.laneInstructions;
+  launch->laneInstructions += count;
+}
+
+} // namespace ortc::emulator
