@@ -94,7 +94,7 @@ TEST_F(DeviceCodeTest, PtxHasNoForeignOrApproximateCode) {
   for (const std::string &name : listEntries())
     for (const Image &image : compile(name, {"sm_80"})) {
       SCOPED_TRACE(name);
-      for (const char *word : {".extern", ".approx", "atom.", "red.", ".local", "fma.rn.bf16", "tf32"})
+      for (const char *word : {".extern", ".approx", "\tatom.", "\tred.", ".local", "fma.rn.bf16", "tf32"})
         EXPECT_EQ(image.bytes.find(word), std::string::npos) << word;
       std::set<std::string> entries;
       std::regex entry("\\.entry (\\w+)\\(");

@@ -22,7 +22,7 @@ void *allocate(void *, size_t bytes, size_t alignment) {
 }
 void release(void *, void *memory, size_t) { std::free(memory); }
 
-const ortc_host kHost = {sizeof(ortc_host), 0, nullptr, allocate, release, nullptr};
+const ortc_host kHost = {sizeof(ortc_host), 0, nullptr, allocate, release, nullptr, nullptr};
 
 int32_t keep(void *context, const void *data, size_t bytes) {
   auto *file = static_cast<std::vector<uint8_t> *>(context);
