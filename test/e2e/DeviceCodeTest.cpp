@@ -82,7 +82,8 @@ protected:
   }
   std::string write(const Image &image) {
     std::string path = folder / ("image-" + image.target);
-    std::ofstream(path, std::ios::binary) << image.bytes.substr(0, image.bytes.find_last_not_of('\0') + 1);
+    bool isText = image.bytes.starts_with("//"); // with a NUL behind it
+    std::ofstream(path, std::ios::binary) << image.bytes.substr(0, image.bytes.size() - isText);
     return path;
   }
 
@@ -132,18 +133,23 @@ TEST_F(DeviceCodeTest, PtxasTakesEveryKernel) {
     }
 }
 
-/// What the loader of AMD's driver reads of every kernel: wavefront, arguments, block size, no spills.
+/// What the loader of AMD's driver reads of every kernel: wavefront, arguments, block size, no spills. Of
+/// two models, or
+/// of all with ORTC_ALL_TARGETS=1.
 TEST_F(DeviceCodeTest, AmdDescriptorsAgreeWithTheLaunches) {
   std::string readelf = findTool("llvm-readelf-22", {"/usr/lib/llvm-22/bin"});
   if (readelf.empty())
     GTEST_SKIP() << "there is no llvm-readelf-22: it comes with llvm-22";
   const std::map<std::string, std::string> wavefronts{{"gfx90a", "64"}, {"gfx942", "64"}, {"gfx1100", "32"}};
-  for (const std::string &name : listEntries())
+  std::vector<std::string> entries{"mlp-digits", "lenet"};
+  if (getenv("ORTC_ALL_TARGETS"))
+    entries = listEntries();
+  for (const std::string &name : entries)
     for (const Image &image : compile(name, {"gfx90a", "gfx942", "gfx1100"})) {
       SCOPED_TRACE(name + " for " + image.target);
       auto [status, text] = shell(readelf + " --notes --symbols " + write(image));
       ASSERT_EQ(status, 0) << text;
-      EXPECT_EQ(text.find(" UND "), text.rfind(" UND ")) << "only the null symbol is undefined";
+      EXPECT_FALSE(std::regex_search(text, std::regex(" UND [^\\s]"))) << "an undefined symbol";
       for (size_t i = 0; i < image.kernels.size(); ++i) {
         size_t at = text.find(".symbol:         " + image.kernels[i] + ".kd\n");
         ASSERT_NE(at, std::string::npos) << image.kernels[i];
