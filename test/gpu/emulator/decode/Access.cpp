@@ -70,6 +70,20 @@ void Decoder::noteGranule(Space space, uint32_t bytes) {
     kernel.sharedGranule = std::min(kernel.sharedGranule, log);
 }
 
+/// An access to `width` bits for each of `places`, at the space and the address of `at`.
+void Decoder::emitAccess(Handler run, const Instruction &at, Width width,
+                         const std::vector<uint32_t> &places) {
+  const uint32_t list = addList(places);
+  Instruction &access = emit(Action::Access, run);
+  access.space = at.space;
+  access.a = at.a;
+  access.isWide = at.isWide;
+  access.offset = at.offset;
+  access.bytes = width / 8;
+  access.count = uint8_t(places.size());
+  access.list = list;
+}
+
 void Decoder::decodeLoad(const Statement &s, const Parts &parts) {
   want(s, 2, 3); // a third one is a cache policy
   const std::string type(parts.back());
@@ -101,15 +115,7 @@ void Decoder::decodeLoad(const Statement &s, const Parts &parts) {
     }
     places.push_back(place);
   }
-  Instruction &load = emit(Action::Access, laneCode().load[logOf(width / 8u)]);
-  load.space = i.space;
-  load.a = i.a;
-  load.isWide = i.isWide;
-  load.offset = i.offset;
-  load.bytes = width / 8;
-  load.count = count;
-  load.list = uint32_t(kernel.lists.size());
-  kernel.lists.insert(kernel.lists.end(), places.begin(), places.end());
+  emitAccess(laneCode().load[logOf(width / 8u)], i, width, places);
   for (auto [place, target] : extended)
     widen(type, place, *target);
 }
@@ -132,15 +138,7 @@ void Decoder::decodeStore(const Statement &s, const Parts &parts) {
   i.space = spaceOf(parts);
   setAddress(i, s.operands[0]);
   noteGranule(i.space, count * width / 8u);
-  Instruction &store = emit(Action::Access, laneCode().store[logOf(width / 8u)]);
-  store.space = i.space;
-  store.a = i.a;
-  store.isWide = i.isWide;
-  store.offset = i.offset;
-  store.bytes = width / 8;
-  store.count = count;
-  store.list = uint32_t(kernel.lists.size());
-  kernel.lists.insert(kernel.lists.end(), places.begin(), places.end());
+  emitAccess(laneCode().store[logOf(width / 8u)], i, width, places);
 }
 
 /// atom d, [a], b[, c] and red [a], b.
@@ -243,7 +241,7 @@ void Decoder::decodeCopyAsync(const Statement &s, const Parts &parts) {
     fail("'" + s.opcode + "' copies 4, 8 or 16 bytes");
   noteGranule(Space::Generic, 4);
   uint32_t given = kNone;
-  if (s.operands.size() > 3 && !contains(parts, "L2::cache_hint"))
+  if (s.operands.size() > (contains(parts, "L2::cache_hint") ? 4u : 3u))
     given = source(s.operands[3], 32);
   if (from.a == kNone) { // a variable
     from.a = constant(uint64_t(from.offset), true);

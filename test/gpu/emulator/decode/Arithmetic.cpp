@@ -178,7 +178,8 @@ void Decoder::decodeMove(const Statement &s, const Parts &parts) {
   }
 }
 
-/// p = a compares to b, q = not p (where it is not kNone), both combined with the operand behind b, if there is one.
+/// p = a compares to b, q = not p (where it is not kNone), both combined with the operand behind b, if there
+/// is one.
 void Decoder::compare(const Statement &s, const Parts &parts, std::string_view type, size_t first, uint32_t p,
                       uint32_t q) {
   static const std::string_view kCombinations[] = {"and", "or", "xor"};
@@ -217,11 +218,13 @@ void Decoder::decodeSetPredicate(const Statement &s, const Parts &parts) {
   const Operand &to = s.operands[0];
   const std::string_view type = parts.back();
   if (type == "f16x2" || type == "bf16x2") { // two comparisons
-    if (to.kind != Kind::Pair || parts.size() > 3)
+    const bool isFlushed = contains(parts, "ftz");
+    if (to.kind != Kind::Pair || parts.size() > (isFlushed ? 4 : 3))
       fail("unknown instruction '" + s.opcode + "'");
     uint32_t a = source(s.operands[1], 32), b = source(s.operands[2], 32);
     uint32_t p = newRegister(1), q = result(to.parts[1], 1);
-    std::string name = "setp." + std::string(parts[1]) + "." + std::string(type.substr(0, type.size() - 2));
+    std::string name = "setp." + std::string(parts[1]) + (isFlushed ? ".ftz." : ".") +
+                       std::string(type.substr(0, type.size() - 2));
     if (!find(name))
       fail("unknown instruction '" + s.opcode + "'");
     uint32_t highA = newRegister(32), highB = newRegister(32), sixteen = constant(16, false);

@@ -1,7 +1,7 @@
 // Functions and control flow.
 //
-// A call becomes a copy of the function: its parameters are the memory that the caller filled, and its return is a jump
-// behind the copy. So there is no stack, and no recursion.
+// A call becomes a copy of the function: its parameters are the memory that the caller filled, and its return
+// is a jump behind the copy. So there is no stack, and no recursion.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/gpu/emulator/decode/Decoder.h"
 

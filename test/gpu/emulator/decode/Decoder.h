@@ -96,6 +96,7 @@ private:
   Space spaceOf(const Parts &parts, bool *isGiven = nullptr) const;
   void setAddress(Instruction &i, const Operand &operand);
   void noteGranule(Space space, uint32_t bytes);
+  void emitAccess(Handler run, const Instruction &at, Width width, const std::vector<uint32_t> &places);
   void decodeLoad(const Statement &s, const Parts &parts);
   void decodeStore(const Statement &s, const Parts &parts);
   void decodeAtomic(const Statement &s, const Parts &parts);
@@ -114,7 +115,7 @@ private:
   void decodeMatrixAccess(const Statement &s, const Parts &parts);
   void decodeProduct(const Statement &s, const Parts &parts);
   void decodeTrap(const Statement &s, const Parts &parts);
-  uint32_t addList(std::initializer_list<uint32_t> values);
+  uint32_t addList(const std::vector<uint32_t> &values);
 
   const Module &module;
   const AddressMap &addresses;

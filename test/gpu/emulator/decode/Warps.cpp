@@ -4,11 +4,22 @@
 
 #include "test/gpu/emulator/decode/Decoder.h"
 
+#include <span>
+
 namespace ortc::emulator {
 
-uint32_t Decoder::addList(std::initializer_list<uint32_t> values) {
+/// Which of `names` stands in an opcode, the last of several; -1: none.
+static int findAny(const std::vector<std::string_view> &parts, std::span<const std::string_view> names) {
+  int found = -1;
+  for (size_t i = 0; i < names.size(); ++i)
+    if (contains(parts, names[i]))
+      found = int(i);
+  return found;
+}
+
+uint32_t Decoder::addList(const std::vector<uint32_t> &values) {
   uint32_t first = uint32_t(kernel.lists.size());
-  kernel.lists.insert(kernel.lists.end(), values);
+  kernel.lists.insert(kernel.lists.end(), values.begin(), values.end());
   return first;
 }
 
@@ -35,10 +46,7 @@ void Decoder::decodeBarrier(const Statement &s, const Parts &parts) {
 void Decoder::decodeShuffle(const Statement &s, const Parts &parts) {
   want(s, 5, 5);
   static const std::string_view kModes[] = {"up", "down", "bfly", "idx"};
-  int mode = -1;
-  for (int k = 0; k < 4; ++k)
-    if (contains(parts, kModes[k]))
-      mode = k;
+  const int mode = findAny(parts, kModes);
   if (mode < 0 || parts[1] != "sync")
     fail("unknown instruction '" + s.opcode + "'");
   const Operand &to = s.operands[0];
@@ -61,10 +69,7 @@ void Decoder::decodeShuffle(const Statement &s, const Parts &parts) {
 void Decoder::decodeVote(const Statement &s, const Parts &parts) {
   want(s, 3, 3);
   static const std::string_view kModes[] = {"all", "any", "uni", "ballot"};
-  int mode = -1;
-  for (int k = 0; k < 4; ++k)
-    if (contains(parts, kModes[k]))
-      mode = k;
+  const int mode = findAny(parts, kModes);
   if (mode < 0 || parts[1] != "sync")
     fail("unknown instruction '" + s.opcode + "'");
   uint32_t a = predicate(s.operands[1]), members = source(s.operands[2], 32);
@@ -101,10 +106,7 @@ void Decoder::decodeMatch(const Statement &s, const Parts &parts) {
 void Decoder::decodeReduce(const Statement &s, const Parts &parts) {
   want(s, 3, 3);
   static const std::string_view kOperations[] = {"add", "min", "max", "and", "or", "xor"};
-  int operation = -1;
-  for (int k = 0; k < 6; ++k)
-    if (contains(parts, kOperations[k]))
-      operation = k;
+  const int operation = findAny(parts, kOperations);
   if (operation < 0 || widthOfType(parts.back()) != 32 || parts.back()[0] == 'f')
     fail("unknown instruction '" + s.opcode + "'");
   uint32_t a = source(s.operands[1], 32), members = source(s.operands[2], 32), d = result(s.operands[0], 32);
@@ -136,7 +138,8 @@ void Decoder::decodeActiveMask(const Statement &s, const Parts &) {
   emit(Action::Compute, activeMask).d = d;
 }
 
-/// ldmatrix.sync.aligned.m8n8.xN[.trans].shared.b16 {d}, [a] and stmatrix with its operands the other way round
+/// ldmatrix.sync.aligned.m8n8.xN[.trans].shared.b16 {d}, [a] and stmatrix with its operands the other way
+/// round
 void Decoder::decodeMatrixAccess(const Statement &s, const Parts &parts) {
   want(s, 2, 2);
   const bool isLoad = parts[0] == "ldmatrix";

@@ -43,6 +43,8 @@ ortc_cu_result Device::openContext() {
   }
   runner = std::make_unique<Runner>(options.threads);
   launchNumber = 0;
+  launchCount = 0;
+  hasSaidUnwritten = false;
   ++contextNumber;
   sticky = ORTC_CU_SUCCESS;
   return ORTC_CU_SUCCESS;
@@ -90,6 +92,14 @@ ortc_cu_stream_s *Device::find(ortc_cu_stream stream) {
     return &nullStream;
   auto found = streams.find(stream);
   return found == streams.end() ? nullptr : found->second.get();
+}
+
+bool Device::isPinned(uint64_t address, uint64_t bytes) const {
+  auto after = hostMemory.upper_bound(reinterpret_cast<void *>(address));
+  if (after == hostMemory.begin())
+    return false;
+  const auto &[start, size] = *std::prev(after);
+  return address + bytes <= reinterpret_cast<uint64_t>(start) + size;
 }
 
 bool Device::isCapturing() const {
@@ -152,7 +162,8 @@ ortc_cu_result Device::runLaunch(const LaunchWork &work) {
   launch.memory = memory.view();
   launch.isChecked = options.isChecked;
   launch.number = launchNumber;
-  launch.gridId = ++launches;
+  launch.gridId = ++launchCount; // orders at random depend on it
+  ++launches;
   runner->run(launch, options.order);
   laneInstructions += launch.laneInstructions;
   if (launch.isFailed) {

@@ -61,6 +61,8 @@ public:
   std::map<ortc_cu_graph_exec, std::unique_ptr<ortc_cu_graph_exec_s>> graphExecs;
   ortc_cu_stream_s nullStream;
 
+  /// Whether it was said that a copy gave the host bytes that nobody wrote.
+  bool hasSaidUnwritten = false;
   uint64_t launches = 0, laneInstructions = 0, copiedBytes = 0;
 
   /// Opens the memory and starts a context.
@@ -69,6 +71,8 @@ public:
   void closeContext();
   /// The stream of a handle; null: there is none.
   ortc_cu_stream_s *find(ortc_cu_stream stream);
+  /// Whether memory of the host was allocated by the driver: only then may a copy use it later.
+  bool isPinned(uint64_t address, uint64_t bytes) const;
   /// Whether some stream captures in a mode that forbids calls such as allocations.
   bool isCapturing() const;
   /// Does the work, or notes it for later.
@@ -86,6 +90,8 @@ private:
 
   std::unique_ptr<Runner> runner;
   uint32_t launchNumber = 0;
+  /// In this context.
+  uint64_t launchCount = 0;
   uint64_t peakBytes = 0;
   bool hasLeaked = false;
 };

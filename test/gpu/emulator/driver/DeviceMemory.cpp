@@ -1,8 +1,7 @@
 // Allocations in a range of addresses that the host cannot follow.
 //
 // An allocation goes behind the last one, with a gap that no kernel may touch, and addresses are used again
-// only when the
-// range is at its end: accesses to what was released are found for long.
+// only when the range is at its end: accesses to what was released are found for long.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/gpu/emulator/driver/DeviceMemory.h"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "runtime/src/cuda_driver.h"
+#include "test/gpu/emulator/cuda_driver.h"
 #include "test/gpu/emulator/driver/Device.h"
 
 /// Before the name of a function that the library exports.

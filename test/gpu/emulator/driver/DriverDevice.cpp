@@ -309,3 +309,17 @@ ORTC_DRIVER cuMemFreeHost(void *memory) {
   call.device.hostMemory.erase(found);
   return ORTC_CU_SUCCESS;
 }
+
+ORTC_DRIVER cuPointerGetAttribute(void *value, int attribute, ortc_cu_pointer pointer) {
+  Call call(Call::Needs::Context);
+  if (!call)
+    return call.result;
+  if (!value || attribute != ORTC_CU_POINTER_MEMORY_TYPE)
+    return ORTC_CU_INVALID_VALUE;
+  // Of memory that the driver does not know it says nothing.
+  const bool isDevice = call.device.memory.find(pointer, 1) != nullptr;
+  if (!isDevice && !call.device.isPinned(pointer, 1))
+    return ORTC_CU_INVALID_VALUE;
+  *static_cast<unsigned *>(value) = isDevice ? ORTC_CU_MEMORY_DEVICE : ORTC_CU_MEMORY_HOST;
+  return ORTC_CU_SUCCESS;
+}

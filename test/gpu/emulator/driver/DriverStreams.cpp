@@ -6,16 +6,8 @@ using namespace ortc::emulator;
 
 namespace {
 
-/// Whether memory of the host was allocated by the driver: only then may a copy use it later.
-bool isPinned(const Device &device, const void *memory, size_t bytes) {
-  auto after = device.hostMemory.upper_bound(const_cast<void *>(memory));
-  if (after == device.hostMemory.begin())
-    return false;
-  const auto &[start, size] = *std::prev(after);
-  return static_cast<const char *>(memory) + bytes <= static_cast<char *>(start) + size;
-}
-
-/// As the driver does it: copies from pageable memory take the data at once, copies to it are done when they return.
+/// As the driver does it: copies from pageable memory take the data at once, copies to it are done when they
+/// return.
 ortc_cu_result enqueueCopy(Device &device, ortc_cu_stream handle, CopyWork work) {
   ortc_cu_stream_s *stream = device.find(handle);
   if (!stream)
@@ -24,13 +16,12 @@ ortc_cu_result enqueueCopy(Device &device, ortc_cu_stream handle, CopyWork work)
     return work.width && work.height ? ORTC_CU_INVALID_VALUE : ORTC_CU_SUCCESS;
   const bool isLater = device.options.isLazy && !stream->capture;
   const uint64_t bytes = work.height ? (work.height - 1) * work.fromPitch + work.width : 0;
-  if (isLater && !work.isFromDevice && !isPinned(device, reinterpret_cast<void *>(work.from), bytes)) {
+  if (isLater && !work.isFromDevice && !device.isPinned(work.from, bytes)) {
     const std::byte *from = reinterpret_cast<const std::byte *>(work.from);
     work.taken.assign(from, from + bytes);
   }
   const uint64_t written = work.height ? (work.height - 1) * work.toPitch + work.width : 0;
-  const bool isDoneNow =
-      isLater && !work.isToDevice && !isPinned(device, reinterpret_cast<void *>(work.to), written);
+  const bool isDoneNow = isLater && !work.isToDevice && !device.isPinned(work.to, written);
   if (ortc_cu_result result = device.enqueue(handle, std::move(work)))
     return result;
   return isDoneNow ? device.drain(*stream) : ORTC_CU_SUCCESS;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/src/cuda_driver.h"
+#include "test/gpu/emulator/cuda_driver.h"
 #include "test/gpu/emulator/driver/DeviceMemory.h"
 #include "test/gpu/emulator/driver/Options.h"
 #include "test/gpu/emulator/run/Program.h"

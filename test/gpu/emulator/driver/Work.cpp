@@ -58,9 +58,11 @@ ortc_cu_result performCopy(Device &device, const CopyWork &work) {
       std::memmove(view.state + (target - view.base), view.state + (source - view.base), work.width);
     else if (work.isToDevice)
       memory.markWritten(target, work.width);
-    else if (device.options.isChecked && !memory.isWritten(source, work.width))
+    else if (device.options.isChecked && !device.hasSaidUnwritten && !memory.isWritten(source, work.width)) {
+      device.hasSaidUnwritten = true;
       say("copy of %llu bytes at 0x%llx to the host has bytes that were never written",
           (unsigned long long)work.width, (unsigned long long)source);
+    }
   }
   return ORTC_CU_SUCCESS;
 }

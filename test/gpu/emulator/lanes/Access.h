@@ -1,8 +1,8 @@
-// Addresses of the lanes, and what makes an access a good one: bounds, alignment, memory that was written, no races.
+// Addresses of the lanes, and what makes an access a good one: bounds, alignment, memory that was written, no
+// races.
 //
 // The lanes of a warp usually access consecutive elements, or few different ones. Such patterns are found
-// first: they are
-// checked as one range, or for one of the lanes that share an address.
+// first: they are checked as one range, or for one of the lanes that share an address.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -90,7 +90,8 @@ struct Addresses {
 
   uint32_t first() const { return uint32_t(__builtin_ctz(mask)); }
 
-  /// Checks the range of a pattern that is not Mixed; where it begins in the host's memory, or null after a report.
+  /// Checks the range of a pattern that is not Mixed; where it begins in the host's memory, or null after a
+  /// report.
   template <Touch touch> std::byte *check(Warp &warp, const Instruction &i) {
     const bool isSame = pattern == Pattern::Same;
     const uint32_t count = isSame ? 1 : uint32_t(__builtin_popcount(mask));
@@ -111,13 +112,12 @@ struct Addresses {
     return true;
   }
 
-  /// For loads of a whole warp in a Mixed pattern: checks one of those lanes that share an address, and
-  /// where offset 0 is
-  /// in the host's memory. Null after a report; `isDone` is false where this does not work.
-  std::byte *checkShared(Warp &warp, const Instruction &i, bool &isDone);
+  /// For loads of a whole warp in a Mixed pattern: checks one of those lanes that share an address, and where
+  /// offset 0 is in the host's memory. 0 after a report; `isDone` is false where this does not work.
+  uint64_t checkShared(Warp &warp, const Instruction &i, bool &isDone);
 
-  /// Checks the access of a lane, which is noted as one of `thread`; where it is in the host's memory, or null after a
-  /// report.
+  /// Checks the access of a lane, which is noted as one of `thread`; where it is in the host's memory, or
+  /// null after a report.
   template <Touch touch>
   ORTC_INLINE std::byte *checkLane(Warp &warp, const Instruction &i, uint32_t lane, uint32_t thread) {
     Block &block = *warp.block;
@@ -165,9 +165,9 @@ struct Addresses {
     if (data && !isRace)
       return data;
     if (data)
-      reportRace(warp, i, lane, own, start, bytes, isWrite);
+      reportRace(warp, i, lane, own, start, bytes, touch);
     else
-      reportAccess(warp, i, lane, own, start, bytes, isWrite);
+      reportAccess(warp, i, lane, own, start, bytes, touch);
     return nullptr;
   }
 
@@ -230,8 +230,7 @@ private:
   }
 
   /// Checks `count` consecutive elements from `start`, one a lane of those from `thread`; where they are, or
-  /// null after a
-  /// report.
+  /// null after a report.
   template <Touch touch>
   std::byte *checkRange(Warp &warp, const Instruction &i, uint64_t start, uint32_t count, uint32_t thread) {
     Block &block = *warp.block;
@@ -277,7 +276,7 @@ private:
     for (uint32_t rest = mask; rest; rest &= rest - 1) { // the lane that it is about
       const uint32_t lane = uint32_t(__builtin_ctz(rest));
       if (data && address[lane] == start + culprit * bytes) {
-        reportRace(warp, i, lane, space, address[lane], bytes, isWrite);
+        reportRace(warp, i, lane, space, address[lane], bytes, touch);
         return nullptr;
       }
       if (!data && !checkLane<touch>(warp, i, lane, lane))
@@ -297,15 +296,16 @@ private:
   }
 };
 
-/// Bits of the lane's number that make no difference to the address become free; one lane stands for those that differ
-/// in them.
-inline std::byte *Addresses::checkShared(Warp &warp, const Instruction &i, bool &isDone) {
+/// Bits of the lane's number that make no difference to the address become free; one lane stands for those
+/// that differ in them.
+inline uint64_t Addresses::checkShared(Warp &warp, const Instruction &i, bool &isDone) {
   isDone = mask == kAllLanes && (space == Space::Shared || space == Space::Global);
   if (!isDone)
-    return nullptr;
+    return 0;
   const uint32_t isFree = freeBit<1>() | freeBit<2>() | freeBit<4>() | freeBit<8>() | freeBit<16>();
-  std::byte *base =
-      space == Space::Shared ? warp.block->shared : warp.block->memory.data - warp.block->memory.base;
+  const MemoryView &memory = warp.block->memory;
+  const uint64_t base = space == Space::Shared ? reinterpret_cast<uint64_t>(warp.block->shared)
+                                               : reinterpret_cast<uint64_t>(memory.data) - memory.base;
   const uint32_t isMany = isFree ? kManyLanes : 0;
   uint32_t speakers = kAllLanes, count = 0;
   for (uint32_t bit = 1; bit < kLanes; bit *= 2)
@@ -314,12 +314,11 @@ inline std::byte *Addresses::checkShared(Warp &warp, const Instruction &i, bool 
   for (uint32_t rest = speakers; rest && isRange; rest &= rest - 1)
     isRange = address[__builtin_ctz(rest)] == address[0] + uint64_t(count++) * bytes;
   if (isRange)
-    return checkRange<Touch::Read>(warp, i, address[0], count, warp.id << kWarpShift | isMany) ? base
-                                                                                               : nullptr;
+    return checkRange<Touch::Read>(warp, i, address[0], count, warp.id << kWarpShift | isMany) ? base : 0;
   for (uint32_t rest = speakers; rest; rest &= rest - 1) {
     const uint32_t l = uint32_t(__builtin_ctz(rest));
     if (!checkLane<Touch::Read>(warp, i, l, l | isMany))
-      return nullptr;
+      return 0;
   }
   return base;
 }

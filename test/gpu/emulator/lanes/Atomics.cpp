@@ -1,4 +1,5 @@
-// atom and red on integers. Atomics on floating-point numbers are refused: their sum depends on the order of threads.
+// atom and red on integers. Atomics on floating-point numbers are refused: their sum depends on the order of
+// threads.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/gpu/emulator/lanes/Access.h"
 #include "test/gpu/emulator/lanes/Lists.h"
@@ -30,7 +31,8 @@ template <class T> T combine(AtomicOperation operation, bool isSigned, T old, T 
   }
 }
 
-/// d (or none): the old value; b: the operand; c: of CompareExchange the new value, when the old one equals b.
+/// d (or none): the old value; b: the operand; c: of CompareExchange the new value, when the old one equals
+/// b.
 template <class T> void atomic(Warp &warp, const Instruction &i, uint32_t mask) {
   Addresses at(warp, i, mask, sizeof(T));
   const T *b = warp.cells<T>(i.b);

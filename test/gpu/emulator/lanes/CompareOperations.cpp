@@ -32,12 +32,22 @@ namespace {
 
 template <class T> ORTC_INLINE T same(T value) { return value; }
 
-const Operation kOperations[] = {
-    EQUALITY("b16", uint16_t),     EQUALITY("b32", uint32_t),      EQUALITY("b64", uint64_t),
-    SIGNED("s16", int16_t),        SIGNED("s32", int32_t),         SIGNED("s64", int64_t),
-    UNSIGNED("u16", uint16_t),     UNSIGNED("u32", uint32_t),      UNSIGNED("u64", uint64_t),
-    NUMBERS("f32", float, same),   NUMBERS("f64", double, same),   NUMBERS("ftz.f32", float, flush),
-    NUMBERS("f16", Half, toFloat), NUMBERS("bf16", Brain, toFloat)};
+const Operation kOperations[] = {EQUALITY("b16", uint16_t),
+                                 EQUALITY("b32", uint32_t),
+                                 EQUALITY("b64", uint64_t),
+                                 SIGNED("s16", int16_t),
+                                 SIGNED("s32", int32_t),
+                                 SIGNED("s64", int64_t),
+                                 UNSIGNED("u16", uint16_t),
+                                 UNSIGNED("u32", uint32_t),
+                                 UNSIGNED("u64", uint64_t),
+                                 NUMBERS("f32", float, same),
+                                 NUMBERS("f64", double, same),
+                                 NUMBERS("ftz.f32", float, flush),
+                                 NUMBERS("f16", Half, toFloat),
+                                 NUMBERS("bf16", Brain, toFloat),
+                                 NUMBERS("ftz.f16", Half, toFlushedFloat),
+                                 NUMBERS("ftz.bf16", Brain, toFlushedFloat)};
 
 } // namespace
 

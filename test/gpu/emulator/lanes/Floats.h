@@ -20,8 +20,8 @@ template <class To, class From> ORTC_INLINE To bitCast(From from) {
 ORTC_INLINE uint32_t bitsOf(float value) { return bitCast<uint32_t>(value); }
 ORTC_INLINE uint64_t bitsOf(double value) { return bitCast<uint64_t>(value); }
 
-/// NVIDIA's arithmetic on f32 gives this one NaN, whatever went in. On f64 it is as on the host. Told by bits: to
-/// compilers one NaN is as good as another.
+/// NVIDIA's arithmetic on f32 gives this one NaN, whatever went in. On f64 it is as on the host. Told by
+/// bits: to compilers one NaN is as good as another.
 ORTC_INLINE float canonical(float value) {
   uint32_t bits = bitsOf(value);
   return bitCast<float>((bits & 0x7fffffffu) > kSingleExponent ? kSingleNan : bits);
@@ -98,8 +98,8 @@ template <bool isTruncated = false> ORTC_INLINE Half toHalf(float value) {
   return {uint16_t(sign | kept)};
 }
 
-/// The sum of two doubles, rounded so that rounding it again to fewer bits gives what rounding once would: when it is
-/// inexact, its last bit is one.
+/// The sum of two doubles, rounded so that rounding it again to fewer bits gives what rounding once would:
+/// when it is inexact, its last bit is one.
 ORTC_INLINE double addToOdd(double a, double b) {
   double sum = a + b;
   double back = sum - a;
@@ -120,6 +120,11 @@ ORTC_INLINE float narrowToOdd(double value) {
     return bitCast<float>((error < 0 ? kSingleSign : 0) | 1u);
   return bitCast<float>((error > 0) == (narrow > 0) ? bits + 1 : bits - 1);
 }
+
+/// .ftz of small floats.
+ORTC_INLINE Half flush(Half a) { return {uint16_t(a.bits & 0x7c00 ? a.bits : a.bits & 0x8000)}; }
+ORTC_INLINE Brain flush(Brain a) { return {uint16_t(a.bits & 0x7f80 ? a.bits : a.bits & 0x8000)}; }
+template <class T> ORTC_INLINE float toFlushedFloat(T a) { return toFloat(flush(a)); }
 
 template <class T> ORTC_INLINE T fromFloat(float value) {
   if constexpr (std::is_same_v<T, Half>)

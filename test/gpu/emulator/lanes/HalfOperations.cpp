@@ -1,7 +1,7 @@
 // Arithmetic in f16 and bf16, and in pairs of them.
 //
-// Sums, products and the like are computed in f32 and rounded once more, which is exact: f32 has more than twice the
-// bits. A fused product needs more, and goes through f64 rounded to odd.
+// Sums, products and the like are computed in f32 and rounded once more, which is exact: f32 has more than
+// twice the bits. A fused product needs more, and goes through f64 rounded to odd.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/gpu/emulator/lanes/Floats.h"
 #include "test/gpu/emulator/lanes/Lists.h"
@@ -17,6 +17,7 @@ struct BrainPair {
 };
 
 template <class T> ORTC_INLINE T clear(uint16_t keep, T a) { return {uint16_t(a.bits & keep)}; }
+template <class T> ORTC_INLINE T invert(T a) { return {uint16_t(a.bits ^ 0x8000)}; }
 template <class T> ORTC_INLINE T sum(T a, T b) { return fromFloat<T>(toFloat(a) + toFloat(b)); }
 template <class T> ORTC_INLINE T difference(T a, T b) { return fromFloat<T>(toFloat(a) - toFloat(b)); }
 template <class T> ORTC_INLINE T product(T a, T b) { return fromFloat<T>(toFloat(a) * toFloat(b)); }
@@ -70,12 +71,25 @@ template <class T> ORTC_INLINE T positive(T a) { return (a.bits & 0x8000) ? T{0}
       ONE_AND_PAIR_2("min.NaN", suffix, T, Pair, (extremeOf<false, true>(a, b))),                            \
       ONE_AND_PAIR_2("max.NaN", suffix, T, Pair, (extremeOf<true, true>(a, b))),                             \
       ONE_AND_PAIR_1("abs", suffix, T, Pair, clear(0x7fff, a)),                                              \
-      ONE_AND_PAIR_1("neg", suffix, T, Pair, (decltype(a){uint16_t(a.bits ^ 0x8000)})),                      \
+      ONE_AND_PAIR_1("neg", suffix, T, Pair, invert(a)),                                                     \
       ONE_AND_PAIR_1("ex2.approx", suffix, T, Pair, fromFloat<decltype(a)>(std::exp2(toFloat(a)))),          \
       ONE_AND_PAIR_1("ex2.approx.ftz", suffix, T, Pair, fromFloat<decltype(a)>(std::exp2(toFloat(a)))),      \
       ONE_AND_PAIR_1("tanh.approx", suffix, T, Pair, fromFloat<decltype(a)>(std::tanh(toFloat(a))))
+/// f16 alone has them.
+#define FLUSHED(suffix, T, Pair)                                                                             \
+  ONE_AND_PAIR_2("add.ftz", suffix, T, Pair, flush(sum(flush(a), flush(b)))),                                \
+      ONE_AND_PAIR_2("sub.ftz", suffix, T, Pair, flush(difference(flush(a), flush(b)))),                     \
+      ONE_AND_PAIR_2("mul.ftz", suffix, T, Pair, flush(product(flush(a), flush(b)))),                        \
+      ONE_AND_PAIR_3("fma.ftz", suffix, T, Pair, flush(fusedProduct(flush(a), flush(b), flush(c)))),         \
+      ONE_AND_PAIR_2("min.ftz", suffix, T, Pair, (extremeOf<false, false>(flush(a), flush(b)))),             \
+      ONE_AND_PAIR_2("max.ftz", suffix, T, Pair, (extremeOf<true, false>(flush(a), flush(b)))),              \
+      ONE_AND_PAIR_2("min.ftz.NaN", suffix, T, Pair, (extremeOf<false, true>(flush(a), flush(b)))),          \
+      ONE_AND_PAIR_2("max.ftz.NaN", suffix, T, Pair, (extremeOf<true, true>(flush(a), flush(b)))),           \
+      ONE_AND_PAIR_1("abs.ftz", suffix, T, Pair, clear(0x7fff, flush(a))),                                   \
+      ONE_AND_PAIR_1("neg.ftz", suffix, T, Pair, invert(flush(a)))
 
-const Operation kOperations[] = {ARITHMETIC("f16", Half, HalfPair), ARITHMETIC("bf16", Brain, BrainPair)};
+const Operation kOperations[] = {ARITHMETIC("f16", Half, HalfPair), ARITHMETIC("bf16", Brain, BrainPair),
+                                 FLUSHED("f16", Half, HalfPair)};
 
 } // namespace
 

@@ -19,7 +19,8 @@ template <class T, class F> ORTC_INLINE T clamp(F value) {
   constexpr Wide least = std::is_signed_v<T> ? -(Wide(1) << (bits - 1)) : 0;
   return T(Wide(value) < least ? least : Wide(value) > most ? most : Wide(value));
 }
-/// An unsigned integer as a number, in any rounding mode: compilers' own ways give -0 for 0 where sums round down.
+/// An unsigned integer as a number, in any rounding mode: compilers' own ways give -0 for 0 where sums round
+/// down.
 template <class F, class T> ORTC_INLINE F directed(T value) {
   uint64_t wide = value;
   bool isLarge = wide >> 63;

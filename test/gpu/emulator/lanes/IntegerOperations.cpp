@@ -187,7 +187,7 @@ template <class T, class Compute> ORTC_INLINE u32 pair(u32 a, u32 b, Compute com
       ORTC_BINARY("div." suffix, T, T, T, divide<T>(a, b)),                                                  \
       ORTC_BINARY("rem." suffix, T, T, T, remainder<T>(a, b)),                                               \
       ORTC_BINARY("min." suffix, T, T, T, a < b ? a : b),                                                    \
-      ORTC_BINARY("max." suffix, T, T, T, a > b ? a : b),                                                    \
+      ORTC_BINARY("max." suffix, T, T, T, (a > b) ? a : b),                                                  \
       ORTC_TERNARY("sad." suffix, T, T, T, T, T(c + (a < b ? b - a : a - b))),                               \
       ORTC_BINARY("shr." suffix, T, T, u32, shiftRight<T>(a, b))
 #define SIGNED(suffix, T)                                                                                    \

@@ -1,8 +1,8 @@
 // How an operation is applied to the lanes of a warp.
 //
 // Files that include this are compiled once for every set of vector instructions, into a namespace of its
-// own. All of it
-// has internal linkage: a linker that merged equal functions would take the vector code to other processors.
+// own. All of it has internal linkage: a linker that merged equal functions would take the vector code to
+// other processors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -84,8 +84,9 @@ ORTC_INLINE uint32_t lanesWith(const uint32_t *predicate) {
   return mask;
 }
 
-/// result[lane] = compute(lane) for the lanes of the mask. `compute` also runs for other lanes, on whatever they hold.
-/// Results go through an array of their own: the result may be an operand, which would forbid vectors.
+/// result[lane] = compute(lane) for the lanes of the mask. `compute` also runs for other lanes, on whatever
+/// they hold. Results go through an array of their own: the result may be an operand, which would forbid
+/// vectors.
 template <class Cell, class Compute> ORTC_INLINE void eachLane(Cell *result, uint32_t mask, Compute compute) {
   alignas(64) Cell values[kLanes];
   ORTC_LANE_LOOP

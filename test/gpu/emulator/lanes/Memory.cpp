@@ -1,8 +1,7 @@
 // Loads and stores.
 //
 // The lanes of a warp usually access neighbouring elements, or all the same one: these cases are found first
-// and checked
-// as one range. Everything else goes lane by lane.
+// and checked as one range. Everything else goes lane by lane.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/gpu/emulator/lanes/Access.h"
 #include "test/gpu/emulator/lanes/Lists.h"
@@ -36,7 +35,7 @@ ORTC_INLINE void putLane(Warp &warp, const uint32_t *places, uint32_t count, uin
 /// Memory of a lane's elements is at `from` plus the lane's address.
 template <class T>
 ORTC_INLINE void takeScattered(Warp &warp, const uint32_t *places, uint32_t count, const uint64_t *address,
-                               const std::byte *from) {
+                               uint64_t from) {
   for (uint32_t k = 0; k < count; ++k) {
     if (places[k] == kNone)
       continue;
@@ -44,7 +43,8 @@ ORTC_INLINE void takeScattered(Warp &warp, const uint32_t *places, uint32_t coun
     ORTC_SCALAR_LOOP
     for (uint32_t l = 0; l < kLanes; ++l) {
       T value;
-      std::memcpy(&value, from + address[l] + k * sizeof(T), sizeof value);
+      std::memcpy(&value, reinterpret_cast<const std::byte *>(from + address[l] + k * sizeof(T)),
+                  sizeof value);
       d[l] = value;
     }
   }
@@ -82,7 +82,7 @@ template <class T> void load(Warp &warp, const Instruction &i, uint32_t mask) {
   Addresses at(warp, i, mask, bytes);
   if (at.pattern == Pattern::Mixed) {
     bool isDone;
-    if (const std::byte *from = at.checkShared(warp, i, isDone))
+    if (uint64_t from = at.checkShared(warp, i, isDone))
       takeScattered<T>(warp, places, count, at.address, from);
     else if (!isDone)
       at.eachChecked<Touch::Read>(

@@ -1,9 +1,9 @@
 // Races: whether an access of memory goes together with earlier ones, and notes about it.
 //
 // A race in shared memory is told by times. The block's clock advances at every barrier and at every
-// synchronisation of a
-// warp; each warp knows when it last took part in either. An access conflicts with that of another warp since the last
-// barrier, and with that of another lane of its own warp since the last synchronisation.
+// synchronisation of a warp; each warp knows when it last took part in either. An access conflicts with that
+// of another warp since the last barrier, and with that of another lane of its own warp since the last
+// synchronisation.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -34,8 +34,7 @@ ORTC_INLINE SharedAccess join(SharedAccess past, SharedAccess now, uint32_t bloc
 }
 
 /// Notes accesses to `count` cells of shared memory, 2^laneShift of them for each lane from `thread`; the
-/// first one that is
-/// a race, or kNone.
+/// first one that is a race, or kNone.
 template <Touch touch>
 ORTC_INLINE uint32_t touchShared(Warp &warp, uint32_t firstCell, uint32_t count, uint32_t thread,
                                  uint32_t laneShift) {

@@ -1,8 +1,7 @@
 // What works on tiles: cp.async, ldmatrix, stmatrix, and mma.sync on f16, bf16 and tf32.
 //
 // Products of small floats are exact in f32; sums are in f32, one after the other. Tensor cores round their
-// sums in a way
-// that NVIDIA does not specify, so the last bits of a product differ from a GPU's.
+// sums in a way that NVIDIA does not specify, so the last bits of a product differ from a GPU's.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/gpu/emulator/lanes/Access.h"
 #include "test/gpu/emulator/lanes/Floats.h"
@@ -12,7 +11,8 @@
 namespace ortc::emulator {
 namespace {
 
-/// An instruction that accesses another address than `i`: register `place` of 8 bytes plus what the list says.
+/// An instruction that accesses another address than `i`: register `place` of 8 bytes plus what the list
+/// says.
 Instruction withSource(Warp &warp, const Instruction &i) {
   Instruction source = i;
   source.a = i.b;
@@ -22,27 +22,27 @@ Instruction withSource(Warp &warp, const Instruction &i) {
   return source;
 }
 
-/// cp.async: a, offset: the destination; b, list: the source; c: bytes that the source has, the others
-/// become zero; bytes:
-/// of the copy.
+/// cp.async: a, offset: the destination; b, list: the source; c: bytes that the source has, the others become
+/// zero; bytes: of the copy.
 void copyAsync(Warp &warp, const Instruction &i, uint32_t mask) {
   Block &block = *warp.block;
   Addresses to(warp, i, mask, i.bytes);
   Instruction source = withSource(warp, i);
-  Addresses from(warp, source, mask, 4);
+  Addresses from(warp, source, mask, i.bytes);
   to.eachChecked<Touch::Write>(warp, i, [&](uint32_t l, std::byte *shared) {
-    uint32_t given = i.c == kNone ? i.bytes : warp.cells<uint32_t>(i.c)[l];
+    const uint32_t given = i.c == kNone ? i.bytes : warp.cells<uint32_t>(i.c)[l];
     if (given > i.bytes)
       return report(warp, i, l, Failure::LaunchFailed, "cp.async reads more than it writes");
     std::byte data[16] = {};
-    for (uint32_t k = 0; k < given; k += 4) { // only so much is read
+    from.bytes = given == i.bytes ? given : 4; // only so much is read
+    for (uint32_t k = 0; k < given; k += from.bytes) {
       const std::byte *global = from.checkLane<Touch::Read>(warp, source, l, l);
       if (!global)
         return;
-      std::memcpy(data + k, global, 4);
-      from.address[l] += 4;
+      std::memcpy(data + k, global, from.bytes);
+      from.address[l] += from.bytes;
     }
-    uint64_t offset = uint64_t(shared - block.shared);
+    const uint64_t offset = uint64_t(shared - block.shared);
     std::memset(shared, 0xff, i.bytes);
     if (block.isChecked)
       std::memset(block.sharedState + offset, kExists | kWritable | kPending, i.bytes);
@@ -55,20 +55,22 @@ void waitForCopies(Warp &warp, const Instruction &i, uint32_t mask) {
   if (i.mode == 1)
     return warp.copies->commit(mask);
   Block &block = *warp.block;
-  PendingCopy copy;
-  while (warp.copies->take(mask, i.mode == 2 ? kNone : i.detail, copy)) {
+  const uint32_t granule = block.sharedGranule;
+  uint32_t count;
+  const PendingCopy *copy = warp.copies->take(mask, i.mode == 2 ? kNone : i.detail, count);
+  for (; count > 0; --count, ++copy) {
     if (block.isChecked) {
-      std::memset(block.sharedState + copy.shared, kExists | kWritten | kWritable, copy.bytes);
-      uint32_t granule = block.sharedGranule;
-      if (touchShared<Touch::Write>(warp, copy.shared >> granule, copy.bytes >> granule,
-                                    warp.id << kWarpShift | copy.lane, 31) != kNone)
-        return reportRace(warp, i, copy.lane, Space::Shared, copy.shared, copy.bytes, true);
+      std::memset(block.sharedState + copy->shared, kExists | kWritten | kWritable, copy->bytes);
+      if (touchShared<Touch::Write>(warp, copy->shared >> granule, copy->bytes >> granule,
+                                    warp.id << kWarpShift | copy->lane, 31) != kNone)
+        return reportRace(warp, i, copy->lane, Space::Shared, copy->shared, copy->bytes, Touch::Write);
     }
-    std::memcpy(block.shared + copy.shared, copy.data, copy.bytes);
+    std::memcpy(block.shared + copy->shared, copy->data, copy->bytes);
   }
 }
 
-/// ldmatrix: `count` matrices of 8 rows of 16 bytes, whose addresses are in lanes 8m to 8m+7. mode 1: transposed.
+/// ldmatrix: `count` matrices of 8 rows of 16 bytes, whose addresses are in lanes 8m to 8m+7. mode 1:
+/// transposed.
 void loadMatrix(Warp &warp, const Instruction &i, uint32_t mask) {
   Addresses from(warp, i, mask, 16);
   uint32_t result[4][kLanes] = {};

@@ -1,7 +1,8 @@
 // Reads modules: directives, variables, functions and their statements.
 //
-// Names are resolved here, in the order of the text, as PTX has everything but labels and functions declared before it
-// is used. Blocks in braces have names of their own: registers of equal names become different ones.
+// Names are resolved here, in the order of the text, as PTX has everything but labels and functions declared
+// before it is used. Blocks in braces have names of their own: registers of equal names become different
+// ones.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/gpu/emulator/parse/Parser.h"
 

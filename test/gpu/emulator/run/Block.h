@@ -42,7 +42,8 @@ struct Launch {
   uint32_t threads() const { return block[0] * block[1] * block[2]; }
 };
 
-/// An access to shared memory: time of the block's clock, atomic, by several warps, by several lanes, warp, lane.
+/// An access to shared memory: time of the block's clock, atomic, by several warps, by several lanes, warp,
+/// lane.
 using SharedAccess = uint32_t;
 inline constexpr uint32_t kTimeShift = 13, kLastTime = (1u << (32 - kTimeShift)) - 1;
 inline constexpr uint32_t kAtomicAccess = 1u << 12, kManyWarps = 1u << 11, kManyLanes = 1u << 10;
@@ -73,8 +74,8 @@ struct Block {
 void report(Warp &warp, const Instruction &instruction, uint32_t lane, Failure failure, const char *what);
 /// Says what is wrong with an access that was found to be wrong; with one that is a race.
 void reportAccess(Warp &warp, const Instruction &instruction, uint32_t lane, Space space, uint64_t address,
-                  uint32_t bytes, bool isWrite);
+                  uint32_t bytes, Touch touch);
 void reportRace(Warp &warp, const Instruction &instruction, uint32_t lane, Space space, uint64_t address,
-                uint32_t bytes, bool isWrite);
+                uint32_t bytes, Touch touch);
 
 } // namespace ortc::emulator

@@ -1,11 +1,8 @@
 // The lanes of a warp that went different ways.
 //
 // Lanes at one place form a group, and the group at the lowest place runs. As compilers put a loop before
-// what follows
-// it
-// and both sides of a branch before where they meet, that brings lanes together again. Where it does not, an
-// instruction
-// that needs other lanes makes its group wait for them.
+// what follows it and both sides of a branch before where they meet, that brings lanes together again. Where
+// it does not, an instruction that needs other lanes makes its group wait for them.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 

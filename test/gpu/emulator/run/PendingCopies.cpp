@@ -22,16 +22,20 @@ void PendingCopies::commit(uint32_t mask) {
     group[lane] += mask >> lane & 1;
 }
 
-bool PendingCopies::take(uint32_t mask, uint32_t groups, PendingCopy &copy) {
-  for (size_t k = 0; k < copies.size(); ++k) {
-    const PendingCopy &c = copies[k];
-    if (!(mask >> c.lane & 1) || (groups != kNone && c.group + groups >= group[c.lane]))
-      continue;
-    copy = c;
-    copies.erase(copies.begin() + ptrdiff_t(k));
-    return true;
+const PendingCopy *PendingCopies::take(uint32_t mask, uint32_t groups, uint32_t &count) {
+  taken.clear();
+  size_t kept = 0;
+  for (const PendingCopy &copy : copies) {
+    const bool isReady =
+        (mask >> copy.lane & 1) && (groups == kNone || copy.group + groups < group[copy.lane]);
+    if (isReady)
+      taken.push_back(copy);
+    else
+      copies[kept++] = copy;
   }
-  return false;
+  copies.resize(kept);
+  count = uint32_t(taken.size());
+  return taken.data();
 }
 
 } // namespace ortc::emulator

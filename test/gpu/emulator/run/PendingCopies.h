@@ -21,12 +21,12 @@ public:
   void add(uint32_t lane, uint32_t shared, uint32_t bytes, const std::byte *data);
   /// Closes the running group of each lane.
   void commit(uint32_t mask);
-  /// The next copy of these lanes that is older than their last `groups` groups, taken out; false: there is none. kNone
-  /// for all copies, whether their group is closed or not.
-  bool take(uint32_t mask, uint32_t groups, PendingCopy &copy);
+  /// Takes the copies of these lanes that are older than their last `groups` groups, in order; kNone: all
+  /// copies, whether their group is closed or not. They are there until the next call.
+  const PendingCopy *take(uint32_t mask, uint32_t groups, uint32_t &count);
 
 private:
-  std::vector<PendingCopy> copies;
+  std::vector<PendingCopy> copies, taken;
   uint32_t group[kLanes] = {};
 };
 

@@ -1,8 +1,8 @@
 // Kernels in the form in which they are executed: an array of instructions with a function each.
 //
-// Functions that a kernel calls are part of its array, once for every call. A register is 32 cells, one a lane: of four
-// bytes, or of eight where it has 64 bits. Constants and special registers are registers that are filled beforehand. A
-// predicate's cell is all ones or zero.
+// Functions that a kernel calls are part of its array, once for every call. A register is 32 cells, one a
+// lane: of four bytes, or of eight where it has 64 bits. Constants and special registers are registers that
+// are filled beforehand. A predicate's cell is all ones or zero.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -138,7 +138,8 @@ struct Kernel {
   std::vector<uint32_t> approximations;
 };
 
-/// One operation of arithmetic as tables list it. Widths are of the result and the operands; 0: there is none.
+/// One operation of arithmetic as tables list it. Widths are of the result and the operands; 0: there is
+/// none.
 struct Operation {
   const char *name;
   Handler run;

@@ -16,6 +16,10 @@ const char *nameOf(Space space) {
                                  : "global";
 }
 
+const char *nameOf(Touch touch) {
+  return touch == Touch::Read ? "read" : touch == Touch::Atomic ? "atomic access" : "write";
+}
+
 std::string format(const char *pattern, ...) {
   char text[512];
   va_list arguments;
@@ -33,10 +37,10 @@ uint32_t firstWithout(const uint8_t *state, uint32_t bytes, uint8_t bit) {
   return k;
 }
 
-std::string whatOfState(const uint8_t *state, uint32_t bytes, bool isWrite) {
+std::string whatOfState(const uint8_t *state, uint32_t bytes, Touch touch) {
   if (firstWithout(state, bytes, kExists) < bytes)
     return "is out of bounds";
-  if (isWrite && firstWithout(state, bytes, kWritable) < bytes)
+  if (touch != Touch::Read && firstWithout(state, bytes, kWritable) < bytes)
     return "is to constant memory";
   uint32_t byte = firstWithout(state, bytes, kWritten);
   if (byte < bytes && (state[byte] & kPending))
@@ -63,17 +67,16 @@ void report(Warp &warp, const Instruction &i, uint32_t lane, Failure failure, co
 }
 
 void reportRace(Warp &warp, const Instruction &i, uint32_t lane, Space space, uint64_t address,
-                uint32_t bytes, bool isWrite) {
-  const char *how =
-      space == Space::Shared ? "another thread of the block since the last barrier" : "another block";
+                uint32_t bytes, Touch touch) {
+  const char *how = space == Space::Shared ? "another thread since the last barrier" : "another block";
   report(warp, i, lane, Failure::LaunchFailed,
-         format("race in %s memory: it %s %u bytes at 0x%llx, which %s accessed", nameOf(space),
-                isWrite ? "writes" : "reads", bytes, (unsigned long long)address, how)
+         format("race in %s memory: the %s of %u bytes at 0x%llx meets an access by %s", nameOf(space),
+                nameOf(touch), bytes, (unsigned long long)address, how)
              .c_str());
 }
 
 void reportAccess(Warp &warp, const Instruction &i, uint32_t lane, Space space, uint64_t address,
-                  uint32_t bytes, bool isWrite) {
+                  uint32_t bytes, Touch touch) {
   const Block &block = *warp.block;
   const MemoryView &memory = block.launch->memory;
   std::string what = "is out of bounds";
@@ -83,15 +86,16 @@ void reportAccess(Warp &warp, const Instruction &i, uint32_t lane, Space space, 
     failure = Failure::Misaligned;
   } else if (space == Space::Shared) {
     if (address <= block.sharedBytes && bytes <= block.sharedBytes - address)
-      what = whatOfState(block.sharedState + address, bytes, isWrite);
+      what = whatOfState(block.sharedState + address, bytes, touch);
     else
       what += format(": there are %u bytes", block.sharedBytes);
   } else if (space == Space::Local) {
     what += format(": there are %u bytes", block.localBytes);
   } else if (space == Space::Param) {
-    what = isWrite ? "is to parameters" : what + format(": there are %u bytes", block.paramBytes);
+    what =
+        touch != Touch::Read ? "is to parameters" : what + format(": there are %u bytes", block.paramBytes);
   } else if (memory.contains(address, bytes)) {
-    what = whatOfState(memory.state + (address - memory.base), bytes, isWrite);
+    what = whatOfState(memory.state + (address - memory.base), bytes, touch);
     if (what == "is out of bounds") {
       uint64_t end = address - memory.base, most = 1u << 20; // how far behind the last memory that exists
       uint64_t k = 0;
@@ -104,8 +108,8 @@ void reportAccess(Warp &warp, const Instruction &i, uint32_t lane, Space space, 
   if (what.find("never written") != std::string::npos || what.find("cp.async") != std::string::npos)
     failure = Failure::LaunchFailed;
   report(warp, i, lane, failure,
-         format("%s of %u bytes at 0x%llx of %s memory %s", isWrite ? "write" : "read", bytes,
-                (unsigned long long)address, nameOf(space), what.c_str())
+         format("%s of %u bytes at 0x%llx of %s memory %s", nameOf(touch), bytes, (unsigned long long)address,
+                nameOf(space), what.c_str())
              .c_str());
 }
 

@@ -1,8 +1,7 @@
 // Which blocks touched a cell of memory.
 //
 // A cell moves one way during a launch: untouched, one reader, one writer or several readers, and so on. Two
-// blocks that
-// may not both be there are found whichever came first.
+// blocks that may not both be there are found whichever came first.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/gpu/emulator/run/Shadow.h"
 

@@ -1,9 +1,9 @@
 // What is known about device memory: which bytes exist and were written, and which block touched them.
 //
-// Device addresses are not host addresses: a host that follows one faults. Three areas belong to the range
-// of addresses:
-// the data, a state for every byte, and cells that say which blocks of the running launch touched the memory. A cell
-// stands for as many bytes as the smallest element that the kernel accesses. Pages that nobody touches cost nothing.
+// Device addresses are not host addresses: a host that follows one faults. Three areas belong to the range of
+// addresses: the data, a state for every byte, and cells that say which blocks of the running launch touched
+// the memory. A cell stands for as many bytes as the smallest element that the kernel accesses. Pages that
+// nobody touches cost nothing.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -38,8 +38,9 @@ struct MemoryView {
   }
 };
 
-/// Notes that `owner` touches a cell; false when another block of the launch did so in a way that does not go together
-/// with it: a write and anything else, unless both are atomic. Exact whichever threads run the blocks.
+/// Notes that `owner` touches a cell; false when another block of the launch did so in a way that does not go
+/// together with it: a write and anything else, unless both are atomic. Exact whichever threads run the
+/// blocks.
 bool touchCell(TouchCell *cell, uint32_t launch, Touch touch, uint64_t owner, bool isParallel);
 
 } // namespace ortc::emulator

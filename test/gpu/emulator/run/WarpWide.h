@@ -14,7 +14,8 @@ enum class Reduction : uint8_t { Add, Min, Max, And, Or, Xor };
 void shuffle(Warp &warp, const Instruction &i, uint32_t mask);
 /// d, a: predicate; mode: Vote.
 void vote(Warp &warp, const Instruction &i, uint32_t mask);
-/// d, list[0] (a predicate or kNone), a: value of `bytes`; mode 0: lanes with the same value, 1: whether all have it.
+/// d, list[0] (a predicate or kNone), a: value of `bytes`; mode 0: lanes with the same value, 1: whether all
+/// have it.
 void match(Warp &warp, const Instruction &i, uint32_t mask);
 /// d, a; mode: Reduction; detail: whether numbers are signed.
 void reduce(Warp &warp, const Instruction &i, uint32_t mask);

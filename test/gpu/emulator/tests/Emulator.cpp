@@ -90,8 +90,9 @@ ortc_cu_kernel EmulatorTest::kernel(const std::string &ptx, const char *name) {
   ortc_cu_kernel found = nullptr;
   std::string log;
   EXPECT_EQ(load(ptx, &module, &log), ORTC_CU_SUCCESS) << log << "\n" << ptx;
-  if (module)
+  if (module) {
     EXPECT_EQ(driver.cuModuleGetFunction(&found, module, name), ORTC_CU_SUCCESS);
+  }
   return found;
 }
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/src/cuda_driver.h"
+#include "test/gpu/emulator/cuda_driver.h"
 
 namespace ortc::emulator::test {
 
@@ -87,8 +87,8 @@ private:
 
 /// The head of a module, for sm_80.
 extern const char kHead[];
-/// A kernel `k` with parameters %a0, %a1, ... of the types, %tid (b32), %i: the number of the thread in the grid (b32),
-/// registers %r %rd %f %d %h %p up to 40, and declarations in front of the body.
+/// A kernel `k` with parameters %a0, %a1, ... of the types, %tid (b32), %i: the number of the thread in the
+/// grid (b32), registers %r %rd %f %d %h %p up to 40, and declarations in front of the body.
 std::string makeKernel(std::initializer_list<const char *> types, const std::string &body,
                        const std::string &declarations = "");
 /// A file beside the tests.

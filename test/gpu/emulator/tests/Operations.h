@@ -67,8 +67,7 @@ template <class T> std::vector<T> interesting() {
 class OperationTest : public EmulatorTest {
 protected:
   /// Runs `body`, which makes %y of %x0, %x1 and so on, registers of the types' widths, for every element.
-  /// The last warp
-  /// is not whole.
+  /// The last warp is not whole.
   template <class R, class... In>
   std::vector<R> compute(const std::string &body, const std::vector<In> &...in) {
     const size_t count = std::get<0>(std::tie(in...)).size();

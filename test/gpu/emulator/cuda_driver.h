@@ -1,4 +1,4 @@
-/* The part of NVIDIA's driver interface (libcuda.so.1) that ortc calls, declared without its headers.
+/* The part of NVIDIA's driver interface (libcuda.so.1) that the emulator offers, declared without its headers.
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * ORTC_CU_FUNCTIONS(X) expands to X(symbol, (parameters)) for every function; each returns an ortc_cu_result. Symbols
@@ -113,6 +113,9 @@ enum { ORTC_CU_EVENT_DEFAULT = 0, ORTC_CU_EVENT_BLOCKING_SYNC = 1, ORTC_CU_EVENT
 enum { ORTC_CU_CAPTURE_GLOBAL = 0, ORTC_CU_CAPTURE_THREAD_LOCAL = 1, ORTC_CU_CAPTURE_RELAXED = 2 };
 enum { ORTC_CU_MEMORY_HOST = 1, ORTC_CU_MEMORY_DEVICE = 2 };
 
+/* CUpointer_attribute: an unsigned of CUmemorytype */
+enum { ORTC_CU_POINTER_MEMORY_TYPE = 2 };
+
 /* Ends the array `extra` of a launch whose parameters come as one buffer. */
 #define ORTC_CU_LAUNCH_PARAM_END ((void *)0)
 #define ORTC_CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
@@ -163,6 +166,7 @@ typedef struct ortc_cu_kernel_node {
   X(cuMemFree_v2, (ortc_cu_pointer memory))                                                                  \
   X(cuMemAllocHost_v2, (void **memory, size_t bytes))                                                        \
   X(cuMemFreeHost, (void *memory))                                                                           \
+  X(cuPointerGetAttribute, (void *value, int attribute, ortc_cu_pointer pointer))                            \
   X(cuMemcpyHtoDAsync_v2, (ortc_cu_pointer to, const void *from, size_t bytes, ortc_cu_stream stream))       \
   X(cuMemcpyDtoHAsync_v2, (void *to, ortc_cu_pointer from, size_t bytes, ortc_cu_stream stream))             \
   X(cuMemcpyDtoDAsync_v2, (ortc_cu_pointer to, ortc_cu_pointer from, size_t bytes, ortc_cu_stream stream))   \

@@ -1,0 +1,179 @@
+// The runtime's declarations of the driver agree with those of NVIDIA's header, where there is one.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <gtest/gtest.h>
+#include <type_traits>
+
+#include "test/gpu/emulator/cuda_driver.h"
+
+#if !defined(ORTC_HAVE_CUDA_H)
+
+TEST(HeaderTest, AgreesWithTheToolkit) { GTEST_SKIP() << "there is no cuda.h"; }
+
+#else
+
+#include <cuda.h>
+
+namespace {
+
+/// Types that functions take and return alike: integers and enumerations of one size, pointers to such,
+/// handles.
+template <class A, class B>
+constexpr bool kAgree = [] {
+  if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>) {
+    using P = std::remove_cv_t<std::remove_pointer_t<A>>;
+    using Q = std::remove_cv_t<std::remove_pointer_t<B>>;
+    constexpr bool isConstAlike =
+        std::is_const_v<std::remove_pointer_t<A>> == std::is_const_v<std::remove_pointer_t<B>>;
+    if constexpr (std::is_class_v<P> && std::is_class_v<Q>)
+      return isConstAlike; // structures are compared below, handles point to what nobody knows
+    else if constexpr (std::is_void_v<P> || std::is_void_v<Q>)
+      return isConstAlike && std::is_void_v<P> == std::is_void_v<Q>;
+    else
+      return isConstAlike && kAgree<P, Q>;
+  } else if constexpr ((std::is_integral_v<A> || std::is_enum_v<A>) &&
+                       (std::is_integral_v<B> || std::is_enum_v<B>)) {
+    return sizeof(A) == sizeof(B);
+  } else {
+    return std::is_same_v<A, B>;
+  }
+}();
+
+template <class A, class B> constexpr bool kSameFunction = false;
+template <class R, class... A, class S, class... B>
+constexpr bool kSameFunction<R (*)(A...), S (*)(B...)> = [] {
+  if constexpr (sizeof...(A) == sizeof...(B))
+    return kAgree<R, S> && (kAgree<A, B> && ...);
+  else
+    return false;
+}();
+
+struct Ours {
+#define ORTC_FIELD(symbol, parameters) ortc_cu_result(*symbol) parameters;
+  ORTC_CU_FUNCTIONS(ORTC_FIELD)
+#undef ORTC_FIELD
+};
+#define ORTC_CHECK(symbol, parameters)                                                                       \
+  static_assert(kSameFunction<decltype(Ours::symbol), decltype(&::symbol)>, #symbol);
+ORTC_CU_FUNCTIONS(ORTC_CHECK)
+#undef ORTC_CHECK
+
+#define ORTC_SAME(ours, theirs) static_assert(int(ours) == int(theirs), #ours);
+ORTC_SAME(ORTC_CU_SUCCESS, CUDA_SUCCESS)
+ORTC_SAME(ORTC_CU_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE)
+ORTC_SAME(ORTC_CU_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY)
+ORTC_SAME(ORTC_CU_NOT_INITIALIZED, CUDA_ERROR_NOT_INITIALIZED)
+ORTC_SAME(ORTC_CU_DEINITIALIZED, CUDA_ERROR_DEINITIALIZED)
+ORTC_SAME(ORTC_CU_NO_DEVICE, CUDA_ERROR_NO_DEVICE)
+ORTC_SAME(ORTC_CU_INVALID_DEVICE, CUDA_ERROR_INVALID_DEVICE)
+ORTC_SAME(ORTC_CU_INVALID_IMAGE, CUDA_ERROR_INVALID_IMAGE)
+ORTC_SAME(ORTC_CU_INVALID_CONTEXT, CUDA_ERROR_INVALID_CONTEXT)
+ORTC_SAME(ORTC_CU_NO_BINARY_FOR_GPU, CUDA_ERROR_NO_BINARY_FOR_GPU)
+ORTC_SAME(ORTC_CU_INVALID_PTX, CUDA_ERROR_INVALID_PTX)
+ORTC_SAME(ORTC_CU_UNSUPPORTED_PTX_VERSION, CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
+ORTC_SAME(ORTC_CU_INVALID_HANDLE, CUDA_ERROR_INVALID_HANDLE)
+ORTC_SAME(ORTC_CU_NOT_FOUND, CUDA_ERROR_NOT_FOUND)
+ORTC_SAME(ORTC_CU_NOT_READY, CUDA_ERROR_NOT_READY)
+ORTC_SAME(ORTC_CU_ILLEGAL_ADDRESS, CUDA_ERROR_ILLEGAL_ADDRESS)
+ORTC_SAME(ORTC_CU_LAUNCH_OUT_OF_RESOURCES, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
+ORTC_SAME(ORTC_CU_MISALIGNED_ADDRESS, CUDA_ERROR_MISALIGNED_ADDRESS)
+ORTC_SAME(ORTC_CU_LAUNCH_FAILED, CUDA_ERROR_LAUNCH_FAILED)
+ORTC_SAME(ORTC_CU_NOT_PERMITTED, CUDA_ERROR_NOT_PERMITTED)
+ORTC_SAME(ORTC_CU_NOT_SUPPORTED, CUDA_ERROR_NOT_SUPPORTED)
+ORTC_SAME(ORTC_CU_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+ORTC_SAME(ORTC_CU_STREAM_CAPTURE_INVALIDATED, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
+ORTC_SAME(ORTC_CU_STREAM_CAPTURE_UNMATCHED, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED)
+ORTC_SAME(ORTC_CU_STREAM_CAPTURE_IMPLICIT, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+ORTC_SAME(ORTC_CU_UNKNOWN, CUDA_ERROR_UNKNOWN)
+
+#define ORTC_SAME_ATTRIBUTE(name) ORTC_SAME(ORTC_CU_##name, CU_DEVICE_ATTRIBUTE_##name)
+ORTC_SAME_ATTRIBUTE(MAX_THREADS_PER_BLOCK)
+ORTC_SAME_ATTRIBUTE(MAX_BLOCK_DIM_X)
+ORTC_SAME_ATTRIBUTE(MAX_BLOCK_DIM_Y)
+ORTC_SAME_ATTRIBUTE(MAX_BLOCK_DIM_Z)
+ORTC_SAME_ATTRIBUTE(MAX_GRID_DIM_X)
+ORTC_SAME_ATTRIBUTE(MAX_GRID_DIM_Y)
+ORTC_SAME_ATTRIBUTE(MAX_GRID_DIM_Z)
+ORTC_SAME_ATTRIBUTE(MAX_SHARED_MEMORY_PER_BLOCK)
+ORTC_SAME_ATTRIBUTE(WARP_SIZE)
+ORTC_SAME_ATTRIBUTE(MAX_REGISTERS_PER_BLOCK)
+ORTC_SAME_ATTRIBUTE(CLOCK_RATE)
+ORTC_SAME_ATTRIBUTE(MULTIPROCESSOR_COUNT)
+ORTC_SAME_ATTRIBUTE(MEMORY_CLOCK_RATE)
+ORTC_SAME_ATTRIBUTE(GLOBAL_MEMORY_BUS_WIDTH)
+ORTC_SAME_ATTRIBUTE(L2_CACHE_SIZE)
+ORTC_SAME_ATTRIBUTE(MAX_THREADS_PER_MULTIPROCESSOR)
+ORTC_SAME_ATTRIBUTE(COMPUTE_CAPABILITY_MAJOR)
+ORTC_SAME_ATTRIBUTE(COMPUTE_CAPABILITY_MINOR)
+ORTC_SAME_ATTRIBUTE(MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
+ORTC_SAME_ATTRIBUTE(MAX_REGISTERS_PER_MULTIPROCESSOR)
+ORTC_SAME_ATTRIBUTE(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+ORTC_SAME_ATTRIBUTE(MAX_BLOCKS_PER_MULTIPROCESSOR)
+
+#define ORTC_SAME_FUNC(name) ORTC_SAME(ORTC_CU_FUNC_##name, CU_FUNC_ATTRIBUTE_##name)
+ORTC_SAME_FUNC(MAX_THREADS_PER_BLOCK)
+ORTC_SAME_FUNC(SHARED_SIZE_BYTES)
+ORTC_SAME_FUNC(CONST_SIZE_BYTES)
+ORTC_SAME_FUNC(LOCAL_SIZE_BYTES)
+ORTC_SAME_FUNC(NUM_REGS)
+ORTC_SAME_FUNC(PTX_VERSION)
+ORTC_SAME_FUNC(BINARY_VERSION)
+ORTC_SAME_FUNC(MAX_DYNAMIC_SHARED_SIZE_BYTES)
+ORTC_SAME_FUNC(PREFERRED_SHARED_MEMORY_CARVEOUT)
+
+ORTC_SAME(ORTC_CU_JIT_MAX_REGISTERS, CU_JIT_MAX_REGISTERS)
+ORTC_SAME(ORTC_CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER)
+ORTC_SAME(ORTC_CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES)
+ORTC_SAME(ORTC_CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER)
+ORTC_SAME(ORTC_CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+ORTC_SAME(ORTC_CU_JIT_OPTIMIZATION_LEVEL, CU_JIT_OPTIMIZATION_LEVEL)
+ORTC_SAME(ORTC_CU_STREAM_DEFAULT, CU_STREAM_DEFAULT)
+ORTC_SAME(ORTC_CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING)
+ORTC_SAME(ORTC_CU_EVENT_DEFAULT, CU_EVENT_DEFAULT)
+ORTC_SAME(ORTC_CU_EVENT_BLOCKING_SYNC, CU_EVENT_BLOCKING_SYNC)
+ORTC_SAME(ORTC_CU_EVENT_DISABLE_TIMING, CU_EVENT_DISABLE_TIMING)
+ORTC_SAME(ORTC_CU_CAPTURE_GLOBAL, CU_STREAM_CAPTURE_MODE_GLOBAL)
+ORTC_SAME(ORTC_CU_CAPTURE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+ORTC_SAME(ORTC_CU_CAPTURE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED)
+ORTC_SAME(ORTC_CU_MEMORY_HOST, CU_MEMORYTYPE_HOST)
+ORTC_SAME(ORTC_CU_MEMORY_DEVICE, CU_MEMORYTYPE_DEVICE)
+ORTC_SAME(ORTC_CU_POINTER_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+
+#define ORTC_SAME_PLACE(Type, field, Theirs, other)                                                          \
+  static_assert(offsetof(Type, field) == offsetof(Theirs, other), #field);
+#define ORTC_SAME_COPY(field, other) ORTC_SAME_PLACE(ortc_cu_memcpy2d, field, CUDA_MEMCPY2D, other)
+ORTC_SAME_COPY(src_x, srcXInBytes)
+ORTC_SAME_COPY(src_y, srcY)
+ORTC_SAME_COPY(src_type, srcMemoryType)
+ORTC_SAME_COPY(src_host, srcHost)
+ORTC_SAME_COPY(src_device, srcDevice)
+ORTC_SAME_COPY(src_pitch, srcPitch)
+ORTC_SAME_COPY(dst_x, dstXInBytes)
+ORTC_SAME_COPY(dst_y, dstY)
+ORTC_SAME_COPY(dst_type, dstMemoryType)
+ORTC_SAME_COPY(dst_host, dstHost)
+ORTC_SAME_COPY(dst_device, dstDevice)
+ORTC_SAME_COPY(dst_pitch, dstPitch)
+ORTC_SAME_COPY(width, WidthInBytes)
+ORTC_SAME_COPY(height, Height)
+static_assert(sizeof(ortc_cu_memcpy2d) == sizeof(CUDA_MEMCPY2D));
+#define ORTC_SAME_NODE(field, other)                                                                         \
+  ORTC_SAME_PLACE(ortc_cu_kernel_node, field, CUDA_KERNEL_NODE_PARAMS, other)
+ORTC_SAME_NODE(kernel, func)
+ORTC_SAME_NODE(grid_x, gridDimX)
+ORTC_SAME_NODE(block_z, blockDimZ)
+ORTC_SAME_NODE(shared_bytes, sharedMemBytes)
+ORTC_SAME_NODE(params, kernelParams)
+ORTC_SAME_NODE(extra, extra)
+ORTC_SAME_NODE(library_kernel, kern)
+ORTC_SAME_NODE(context, ctx)
+static_assert(sizeof(ortc_cu_kernel_node) == sizeof(CUDA_KERNEL_NODE_PARAMS));
+
+} // namespace
+
+TEST(HeaderTest, AgreesWithTheToolkit) { // the compiler has checked it
+  EXPECT_EQ(ORTC_CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_POINTER);
+  EXPECT_EQ(ORTC_CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_BUFFER_SIZE);
+  EXPECT_EQ(ORTC_CU_LAUNCH_PARAM_END, CU_LAUNCH_PARAM_END);
+}
+
+#endif
