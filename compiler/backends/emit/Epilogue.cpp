@@ -44,4 +44,13 @@ Epilogue codeOf(std::shared_ptr<const FusedEpilogue> analysis, MathOptions optio
   };
 }
 
+Epilogue codeOf(std::shared_ptr<const FusedEpilogue> analysis, Type accumulatorType, MathOptions options) {
+  Type element = analysis->element;
+  if (analysis->computes || element == accumulatorType)
+    return codeOf(std::move(analysis), options);
+  return [element](OpBuilder &b, Location loc, EpilogueAccess &access, Value sum) {
+    access.store(b, loc, FusedEpilogue::firstOperand, truncateFromF32(b, loc, sum, element));
+  };
+}
+
 } // namespace ortc::emit

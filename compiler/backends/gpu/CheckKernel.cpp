@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/CheckKernel.h"
 
+#include "compiler/backends/gpu/StatusBlock.h"
 #include "dialects/nn/NnDialect.h"
-
-#include "ortc/device.h"
 
 #include <limits>
 
@@ -13,33 +12,6 @@ using namespace mlir;
 namespace ortc::gpu {
 
 namespace {
-
-/// Access to the fields of the status block, which lie at multiples of four.
-class StatusBlock {
-public:
-  StatusBlock(ThreadBuilder &b, Value status) : b(b), status(status) {}
-
-  Value load(size_t offset) { return b.loadScalar(status, b.index(static_cast<int64_t>(offset / 4))); }
-  void store(size_t offset, Value word) {
-    memref::StoreOp::create(b, word, status, ValueRange{b.index(static_cast<int64_t>(offset / 4))});
-  }
-  void store32(size_t offset, int64_t value) {
-    store(offset, arith::ConstantOp::create(b, b.getI32IntegerAttr(static_cast<int32_t>(value))));
-  }
-  void store64(size_t offset, Value value) {
-    Value half = arith::ConstantOp::create(b, b.getI64IntegerAttr(32));
-    store(offset, arith::TruncIOp::create(b, b.getI32Type(), value));
-    store(offset + 4, arith::TruncIOp::create(b, b.getI32Type(), arith::ShRUIOp::create(b, value, half)));
-  }
-  Value isGood() {
-    return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, load(offsetof(ortc_device_status, status)),
-                                 arith::ConstantOp::create(b, b.getI32IntegerAttr(ORTC_STEP_OK)));
-  }
-
-private:
-  ThreadBuilder &b;
-  Value status;
-};
 
 Value constant64(ThreadBuilder &b, int64_t value) {
   return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
@@ -111,8 +83,7 @@ void createGuard(ModuleOp module, StringRef symbol, FloatType loss, const Proces
   OpBuilder outer(module.getContext());
   outer.setInsertionPointToEnd(module.getBody());
   ThreadBuilder b(UnknownLoc::get(module.getContext()), outer, processor);
-  Type types[] = {MemRefType::get({1}, loss),
-                  MemRefType::get({static_cast<int64_t>(sizeof(ortc_device_status) / 4)}, b.getI32Type())};
+  Type types[] = {MemRefType::get({1}, loss), StatusBlock::typeOf(b)};
   auto function = func::FuncOp::create(b, symbol, b.getFunctionType(types, {}));
   function->setAttr(kThreadsAttribute, b.getI64IntegerAttr(kWarp));
   Block *entry = function.addEntryBlock();

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/LaunchFunction.h"
 
+#include "compiler/backends/gpu/StatusBlock.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-
-#include "ortc/device.h"
 
 using namespace mlir;
 
@@ -17,12 +16,6 @@ KernelBuilder::KernelBuilder(ModuleOp module, func::FuncOp function, const Proce
   kernel.scratchBytes = (scratchBytes + 63) / 64 * 64;
 }
 
-Value KernelBuilder::Arguments::scratchView(ThreadBuilder &b, int64_t byteOffset, Type element,
-                                            int64_t elements) const {
-  return memref::ViewOp::create(b, MemRefType::get({elements}, element), scratch, b.index(byteOffset),
-                                ValueRange{});
-}
-
 void KernelBuilder::launch(int64_t blocks, int64_t threads, Body body) {
   MLIRContext *context = module.getContext();
   OpBuilder outer(context);
@@ -33,7 +26,7 @@ void KernelBuilder::launch(int64_t blocks, int64_t threads, Body body) {
     types.push_back(MemRefType::get({buffer.elements}, buffer.elementType));
   if (kernel.scratchBytes)
     types.push_back(MemRefType::get({kernel.scratchBytes}, b.getI8Type()));
-  types.push_back(MemRefType::get({static_cast<int64_t>(sizeof(ortc_device_status) / 4)}, b.getI32Type()));
+  types.push_back(StatusBlock::typeOf(b));
 
   std::string symbol = name + (kernel.launches.empty() ? "" : "_" + std::to_string(kernel.launches.size()));
   auto function = func::FuncOp::create(b, symbol, b.getFunctionType(types, {}));
@@ -53,14 +46,10 @@ void KernelBuilder::launch(int64_t blocks, int64_t threads, Body body) {
   b.setInsertionPointToStart(entry);
   Operation *end = func::ReturnOp::create(b);
   b.setInsertionPoint(end);
-  if (options.isGated) {
-    Value status = b.loadScalar(arguments.status, b.index(offsetof(ortc_device_status, status) / 4));
-    Value isGood = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, status,
-                                         arith::ConstantOp::create(b, b.getI32IntegerAttr(ORTC_STEP_OK)));
-    b.guarded(isGood, [&] { body(b, arguments); });
-  } else {
+  if (options.isGated)
+    b.guarded(StatusBlock(b, arguments.status).isGood(), [&] { body(b, arguments); });
+  else
     body(b, arguments);
-  }
   kernel.launches.push_back({std::move(symbol), blocks, threads});
 }
 

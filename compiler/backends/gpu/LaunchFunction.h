@@ -54,9 +54,6 @@ public:
     llvm::SmallVector<mlir::Value> buffers;
     mlir::Value scratch; ///< null without
     mlir::Value status;
-
-    /// A typed view of the scratch, at a multiple of 64.
-    mlir::Value scratchView(ThreadBuilder &b, int64_t byteOffset, mlir::Type element, int64_t elements) const;
   };
   using Body = llvm::function_ref<void(ThreadBuilder &, const Arguments &)>;
 

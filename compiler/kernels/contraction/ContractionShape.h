@@ -33,6 +33,8 @@ struct ContractionShape {
   mlir::Type accumulatorType;
   /// Type of f16 or bf16 operands stored as i16; null otherwise.
   mlir::Type narrowA, narrowB;
+  /// The same of operand 0 or 1.
+  mlir::Type narrow(unsigned operand) const { return operand == 0 ? narrowA : narrowB; }
 
   /// Multiplications and additions.
   int64_t flops() const;
@@ -62,6 +64,12 @@ struct ContractionAxes {
   int64_t kBlockCount = 1; ///< blocks along the last of kLoops
   int64_t outerTotal = 1;
 
+  /// All dims of k, outermost first: every sum runs along them.
+  llvm::SmallVector<ContractionDim> depthDims() const {
+    llvm::SmallVector<ContractionDim> dims(kBlocks);
+    dims.append(kLoops.begin(), kLoops.end());
+    return dims;
+  }
   /// Blocks of k in all.
   int64_t blocks() const { return sizeOf(kBlocks) * kBlockCount; }
   /// Elements of k in a block (the largest).

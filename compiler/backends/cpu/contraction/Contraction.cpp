@@ -70,9 +70,8 @@ private:
   Value zero() { return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(sumType())); }
   VectorType sumType() const { return VectorType::get({plan.lanes}, spec.accumulatorType); }
   Value buffer(unsigned operand) const { return kernel.buffers[spec.operands[operand].buffer]; }
-  Type narrow(unsigned operand) const { return operand == 0 ? spec.narrowA : spec.narrowB; }
   Value widen(Value value, unsigned operand) {
-    return narrow(operand) ? extendToF32(builder, loc, value, narrow(operand)) : value;
+    return spec.narrow(operand) ? extendToF32(builder, loc, value, spec.narrow(operand)) : value;
   }
   Offset packedPlace(Offset column) { return index.mul(index.sub(column, columns.begin), plan.blockDepth()); }
 
@@ -262,7 +261,7 @@ void ContractionEmitter::packStrip(const ContractionStrip &strip, Offset from, O
                            delinearize(run, around), around, operand);
     copy.laneStride = plan.lane.strides[operand];
     copy.depthStride = innermost.strides[operand];
-    copy.narrowType = narrow(operand);
+    copy.narrowType = spec.narrow(operand);
     copy.panel = packed;
     copy.panelAt = index.add(packedPlace(from), index.mul(run, plan.kBlock * width));
     copy.vectors = strip.vectors, copy.lanes = plan.lanes, copy.tail = strip.tail;

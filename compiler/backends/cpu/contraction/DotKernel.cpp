@@ -46,7 +46,6 @@ private:
   Value addUp(SmallVector<Value> parts);
   Offset thinPlace(int64_t column, Offset k);
   Value buffer(unsigned operand) const { return kernel.buffers[spec.operands[operand].buffer]; }
-  Type narrow(unsigned operand) const { return operand == 0 ? spec.narrowA : spec.narrowB; }
 
   OpBuilder &builder;
   Location loc;
@@ -186,7 +185,7 @@ void DotEmitter::packThin() {
       Offset at = index.add(bases[thinOperand], column * thinDim.strides[thinOperand]);
       at = index.add(at, index.mul(k, depth.strides[thinOperand]));
       Value value = memref::LoadOp::create(builder, loc, buffer(thinOperand), index.value(at));
-      if (Type type = narrow(thinOperand))
+      if (Type type = spec.narrow(thinOperand))
         value = extendToF32(builder, loc, value, type);
       memref::StoreOp::create(builder, loc, value, packed, index.value(index.add(k, column * depth.size)));
     }
@@ -202,7 +201,7 @@ Value DotEmitter::loadPart(unsigned operand, Offset at, int64_t part, int64_t li
   }
   Value value = loadLanes(builder, loc, fromPacked ? packed : buffer(operand), index.add(at, part * lanes), 1,
                           {lanes, liveHere});
-  return !fromPacked && narrow(operand) ? extendToF32(builder, loc, value, narrow(operand)) : value;
+  return !fromPacked && spec.narrow(operand) ? extendToF32(builder, loc, value, spec.narrow(operand)) : value;
 }
 
 Offset DotEmitter::thinPlace(int64_t column, Offset k) {

@@ -4,7 +4,6 @@
 
 #include "compiler/backends/cpu/contraction/Contraction.h"
 #include "compiler/backends/emit/Epilogue.h"
-#include "compiler/backends/emit/StorageConversion.h"
 #include "compiler/kernels/contraction/ContractionForm.h"
 
 using namespace mlir;
@@ -25,16 +24,8 @@ FailureOr<KernelInfo> generateFusedContraction(ModuleOp module, func::FuncOp fun
   spec.buffers.assign(buffers.begin(), buffers.end());
   spec.numerics = numerics;
   spec.choices = choices;
-  Type element = getElementTypeOrSelf(form->dot.getType());
-  bool isNarrow = spec.accumulatorType != element;
-  if (form->epilogue->computes) {
-    spec.epilogue = codeOf(form->epilogue, mathOptionsOf(target, numerics));
-    spec.rollEpilogue = form->epilogue->isLong();
-  } else if (isNarrow) {
-    spec.epilogue = [element](OpBuilder &b, Location loc, EpilogueAccess &access, Value sum) {
-      access.store(b, loc, 2, truncateFromF32(b, loc, sum, element));
-    };
-  }
+  spec.epilogue = codeOf(form->epilogue, spec.accumulatorType, mathOptionsOf(target, numerics));
+  spec.rollEpilogue = form->epilogue->computes && form->epilogue->isLong();
   // Partial sums may lie in an output that holds sums of this type and shares memory with nobody.
   for (auto [operand, node] : form->epilogue->outputs) {
     const KernelBuffer &buffer = buffers[spec.operands[operand].buffer];

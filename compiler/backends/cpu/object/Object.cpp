@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/object/Object.h"
 
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
+#include "compiler/backends/emit/LlvmModule.h"
+
 #include "llvm/CodeGen/AsmPrinter.h"
 #include "llvm/CodeGen/MachineFunctionPass.h"
 #include "llvm/IR/LLVMContext.h"
@@ -12,8 +11,6 @@
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
 
@@ -23,31 +20,15 @@ static llvm::Error error(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-static void initializeTargets() {
-  static const bool done = [] {
-    llvm::InitializeAllTargetInfos();
-    llvm::InitializeAllTargets();
-    llvm::InitializeAllTargetMCs();
-    llvm::InitializeAllAsmPrinters();
-    llvm::InitializeAllAsmParsers(); // of inline assembly
-    return true;
-  }();
-  (void)done;
-}
-
 static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const Target &target) {
-  initializeTargets();
   llvm::Triple triple(target.isa.triple);
   std::string message;
-  const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, message);
+  const llvm::Target *found = findLlvmTarget(triple, message);
   if (!found)
     return error("no code generator for target '" + target.name + "': " + message);
-  llvm::TargetOptions options;
-  // Fused multiply-adds are in the IR where they are wanted; the code generator adds none.
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  std::unique_ptr<llvm::TargetMachine> machine(
-      found->createTargetMachine(triple, target.isa.cpu, target.isa.features, options, llvm::Reloc::PIC_,
-                                 llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
+  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
+      triple, target.isa.cpu, target.isa.features, makeTargetOptions(), llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
   if (!machine)
     return error("LLVM refuses target '" + target.name + "' (" + target.isa.cpu + ")");
   return machine;
@@ -78,25 +59,6 @@ static void setFunctionAttributes(llvm::Module &module, const Target &target, bo
   }
 }
 
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool optimizeForSize) {
-  llvm::PipelineTuningOptions tuning;
-  tuning.SLPVectorization = false; // kernels are vectors already
-  llvm::PassBuilder builder(&machine, tuning);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  builder
-      .buildPerModuleDefaultPipeline(optimizeForSize ? llvm::OptimizationLevel::Os
-                                                     : llvm::OptimizationLevel::O2)
-      .run(module, modules);
-}
-
 namespace {
 
 /// LLVM's own pipeline, with a look at the frames before the code is printed.
@@ -121,17 +83,10 @@ llvm::Expected<Object> emitObject(mlir::ModuleOp module, const Target &target, c
   auto machine = createMachine(target);
   if (!machine)
     return machine.takeError();
-  mlir::DialectRegistry registry;
-  mlir::registerBuiltinDialectTranslation(registry);
-  mlir::registerLLVMDialectTranslation(registry);
-  module->getContext()->appendDialectRegistry(registry);
-
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code = mlir::translateModuleToLLVMIR(module, context, "ortc");
+  std::unique_ptr<llvm::Module> code = translateToLLVMIR(module, context, **machine);
   if (!code)
     return error("translation to LLVM IR failed");
-  code->setTargetTriple(llvm::Triple(target.isa.triple));
-  code->setDataLayout((*machine)->createDataLayout());
   code->setPICLevel(llvm::PICLevel::SmallPIC);
   setFunctionAttributes(*code, target, options.optimizeForSize);
   for (llvm::GlobalVariable &global : code->globals()) {
@@ -139,7 +94,8 @@ llvm::Expected<Object> emitObject(mlir::ModuleOp module, const Target &target, c
       return error("global '" + global.getName() + "' is writable, a code blob has no data");
     global.setDSOLocal(true);
   }
-  optimize(*code, **machine, options.optimizeForSize);
+  optimize(*code, **machine,
+           options.optimizeForSize ? llvm::OptimizationLevel::Os : llvm::OptimizationLevel::O2);
   if (options.onOptimized)
     options.onOptimized(*code);
 

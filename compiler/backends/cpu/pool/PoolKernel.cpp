@@ -5,7 +5,7 @@
 // input, over the windows that cover it. So nothing is scattered, and bounds are loop bounds, not branches.
 #include "compiler/backends/cpu/pool/PoolKernel.h"
 
-#include "compiler/backends/emit/LoopBuilder.h"
+#include "compiler/backends/emit/WindowRange.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/nn/NnShapes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -115,18 +115,13 @@ private:
     return add(mul(at, channels), channel);
   }
 
+  WindowDim windowDim(int64_t d) const {
+    return {input[d + 1], window.size[d], window.strides[d], window.low[d], window.dilations[d]};
+  }
   /// Taps of the window at output position `o` of dimension `d` that lie inside the input.
-  IndexRange tapsInside(int64_t d, Value o) {
-    Value start = sub(mul(o, window.strides[d]), index(window.low[d]));
-    Value first = ceilDivPositive(sub(index(0), start), window.dilations[d]);
-    Value last = ceilDivPositive(sub(index(input[d + 1]), start), window.dilations[d]);
-    return {first, minimum(last, index(window.size[d]))};
-  }
-
+  IndexRange tapsInside(int64_t d, Value o) { return emit::tapsInside(*this, windowDim(d), o); }
   /// Where tap `w` of the window at `o` reads.
-  Value tapPosition(int64_t d, Value o, Value w) {
-    return add(sub(mul(o, window.strides[d]), index(window.low[d])), mul(w, window.dilations[d]));
-  }
+  Value tapPosition(int64_t d, Value o, Value w) { return emit::tapPosition(*this, windowDim(d), o, w); }
 
   /// Windows that may cover input position `i` of dimension `d`.
   IndexRange windowsOver(int64_t d, Value i) {

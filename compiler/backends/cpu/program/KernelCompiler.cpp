@@ -1,30 +1,19 @@
 // Kernels and steps to a code blob.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// A context of MLIR belongs to one thread while passes run, so every worker has its own and reads kernels as text.
 #include "compiler/backends/cpu/program/KernelCompiler.h"
 
 #include "compiler/artifact/ArtifactReader.h"
+#include "compiler/backends/KernelJobs.h"
 #include "compiler/backends/cpu/KernelGenerator.h"
 #include "compiler/backends/cpu/isa/Architecture.h"
 #include "compiler/backends/cpu/object/BlobLoader.h"
 #include "compiler/backends/cpu/object/Lowering.h"
 #include "compiler/backends/cpu/step/StepFunction.h"
-#include "dialects/nn/NnDialect.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Parser/Parser.h"
 
 #include "ortc/call.h"
 
-#include <atomic>
-#include <system_error>
-#include <thread>
+#include <memory>
 
 using namespace mlir;
 
@@ -56,9 +45,7 @@ class Worker {
 public:
   Worker(const Target &target, const GeneratorOptions &options)
       : target(target), options(options), context(MLIRContext::Threading::DISABLED) {
-    context.loadDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect, memref::MemRefDialect,
-                        nn::NnDialect, plan::PlanDialect, scf::SCFDialect, vector::VectorDialect,
-                        LLVM::LLVMDialect>();
+    backends::loadKernelDialects(context);
   }
 
   void run(Job &job) {
@@ -158,19 +145,12 @@ static Status emitSteps(ModuleOp module, const SymbolTable &symbols, const kerne
   return {};
 }
 
-static std::string printKernel(const SymbolTable &symbols, StringRef name) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  symbols.lookup(name)->print(stream, OpPrintingFlags().useLocalScope());
-  return text;
-}
-
 /// A job for each kernel; `options` must outlive them.
 static std::vector<Job> makeJobs(const SymbolTable &symbols, const std::vector<std::string> &names,
                                  const CodeOptions &options) {
   std::vector<Job> jobs(names.size());
   for (auto [job, name] : llvm::zip_equal(jobs, names)) {
-    job.text = printKernel(symbols, name);
+    job.text = backends::printKernel(symbols.lookup(name));
     job.choices = options.choices ? &*options.choices : nullptr;
   }
   return jobs;
@@ -179,21 +159,9 @@ static std::vector<Job> makeJobs(const SymbolTable &symbols, const std::vector<s
 /// Runs all jobs; fails with the first error.
 static Status runJobs(std::vector<Job> &jobs, const Target &target, const GeneratorOptions &options,
                       unsigned threads) {
-  std::atomic<size_t> next = 0;
-  auto work = [&] {
-    Worker worker(target, options);
-    for (size_t i = next++; i < jobs.size(); i = next++)
-      worker.run(jobs[i]);
-  };
-  std::vector<std::thread> pool;
-  try {
-    for (unsigned i = 1; i < std::min<size_t>(threads, jobs.size()); ++i)
-      pool.emplace_back(work);
-  } catch (const std::system_error &) { // those that could be started do all the work
-  }
-  work();
-  for (std::thread &thread : pool)
-    thread.join();
+  backends::runJobs(jobs.size(), threads, [&]() -> std::function<void(size_t)> {
+    return [&, worker = std::make_shared<Worker>(target, options)](size_t i) { worker->run(jobs[i]); };
+  });
   for (const Job &job : jobs)
     if (!job.error.empty())
       return Status::failure(job.error);
@@ -275,7 +243,7 @@ Expected<ProgramCode> compileVariants(ModuleOp module, const std::vector<KernelV
   SymbolTable symbols(module);
   std::vector<Job> jobs(variants.size());
   for (auto [job, variant] : llvm::zip_equal(jobs, variants)) {
-    job.text = printKernel(symbols, variant.kernel);
+    job.text = backends::printKernel(symbols.lookup(variant.kernel));
     job.name = variant.name;
     job.choices = &variant.choices;
   }

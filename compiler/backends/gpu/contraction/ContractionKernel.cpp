@@ -49,15 +49,11 @@ private:
   Value buffer(unsigned operand) const { return buffers[shape.operands[operand].buffer]; }
   Value load(unsigned operand, Value at) {
     Value value = b.loadScalar(buffer(operand), at);
-    Type narrow = operand == 0 ? shape.narrowA : shape.narrowB;
+    Type narrow = shape.narrow(operand);
     return narrow ? extendToF32(b, b.getLoc(), value, narrow) : value;
   }
 
-  Value sumInOrder(const Places &places) {
-    SmallVector<ContractionDim> dims(axes.kBlocks);
-    dims.append(axes.kLoops.begin(), axes.kLoops.end());
-    return sumOver(dims, places[0], places[1], zero());
-  }
+  Value sumInOrder(const Places &places) { return sumOver(axes.depthDims(), places[0], places[1], zero()); }
   Value sumOver(ArrayRef<ContractionDim> dims, Value atA, Value atB, Value sum) {
     if (dims.empty())
       return multiplyAdd(b, b.getLoc(), load(0, atA), load(1, atB), sum, options);
@@ -97,11 +93,7 @@ private:
 
   void finish(Value sum, const Places &places) {
     auto place = [&](unsigned operand) { return std::make_pair(buffer(operand), places[operand]); };
-    ScalarAccess access(place);
-    if (epilogue)
-      epilogue(b, b.getLoc(), access, sum);
-    else
-      access.store(b, b.getLoc(), 2, sum);
+    finishElement(b, epilogue, place, sum);
   }
 
   ThreadBuilder &b;
@@ -111,18 +103,6 @@ private:
   const Epilogue &epilogue;
   const MathOptions &options;
 };
-
-/// Null where the sums are stored as they are.
-Epilogue epilogueOf(const ContractionForm &form, const MathOptions &options) {
-  if (Epilogue epilogue = codeOf(form.epilogue, options))
-    return epilogue;
-  Type element = form.epilogue->element;
-  if (element == form.shape.accumulatorType)
-    return nullptr;
-  return [element](OpBuilder &b, Location loc, EpilogueAccess &access, Value sum) {
-    access.store(b, loc, 2, truncateFromF32(b, loc, sum, element));
-  };
-}
 
 /// The operand that decides about the direction of lanes: the first one written.
 unsigned findOutput(const ContractionShape &shape, unsigned inputs) {
@@ -143,7 +123,7 @@ LogicalResult generateContraction(KernelBuilder &kernel, func::FuncOp function,
     return function.emitError() << "no contraction kernel can be made of this program: " << reason;
   ContractionAxes axes = chooseAxes(form->shape, findOutput(form->shape, function.getNumArguments()));
   MathOptions math{options.usesFma(), /*rounding=*/true};
-  ContractionJob job{form->shape, axes, epilogueOf(*form, math), math};
+  ContractionJob job{form->shape, axes, codeOf(form->epilogue, form->shape.accumulatorType, math), math};
   if (auto tile = chooseTile(form->shape, axes)) {
     emitTiled(kernel, job, *tile);
     return success();

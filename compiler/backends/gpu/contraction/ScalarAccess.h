@@ -28,4 +28,14 @@ private:
   Place place;
 };
 
+/// What becomes of a finished element. Without an epilogue it is stored as operand 2.
+inline void finishElement(ThreadBuilder &b, const Epilogue &epilogue, ScalarAccess::Place place,
+                          mlir::Value sum) {
+  ScalarAccess access(place);
+  if (epilogue)
+    epilogue(b, b.getLoc(), access, sum);
+  else
+    access.store(b, b.getLoc(), FusedEpilogue::firstOperand, sum);
+}
+
 } // namespace ortc::gpu

@@ -8,6 +8,8 @@
 #include "compiler/backends/emit/StorageConversion.h"
 #include "compiler/backends/gpu/contraction/ScalarAccess.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 
 namespace ortc::gpu {
@@ -19,15 +21,13 @@ static constexpr int64_t kSumBytes = 32 << 10;
 /// Blocks that fill a device: smaller tiles where larger ones would be fewer.
 static constexpr int64_t kFewBlocks = 128;
 
-static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 std::optional<ContractionTile> chooseTile(const ContractionShape &shape, const ContractionAxes &axes) {
   if (usesDotKernel(shape) || std::min(axes.row.size, axes.lane.size) < kSide / 2)
     return std::nullopt;
   bool isDouble = shape.accumulatorType.isF64();
   for (ContractionTile tile : {ContractionTile{128, 128, 8}, {64, 64, 16}, {32, 32, 16}}) {
-    int64_t blocks =
-        axes.outerTotal * ceilDiv(axes.row.size, tile.rows) * ceilDiv(axes.lane.size, tile.columns);
+    int64_t blocks = axes.outerTotal * llvm::divideCeilSigned(axes.row.size, tile.rows) *
+                     llvm::divideCeilSigned(axes.lane.size, tile.columns);
     bool isLarge = tile.rows == 128, isSmall = tile.rows == 32;
     if (isSmall || (blocks >= kFewBlocks && !(isLarge && isDouble)))
       return tile;
@@ -43,15 +43,11 @@ public:
               ArrayRef<Value> buffers)
       : kernel(kernel), job(job), shape(job.shape), axes(job.axes), tile(tile), b(b), buffers(buffers),
         rowsPerThread(tile.rows / kSide), columnsPerThread(tile.columns / kSide),
-        element(shape.accumulatorType) {
-    depthDims.assign(axes.kBlocks.begin(), axes.kBlocks.end());
-    depthDims.append(axes.kLoops.begin(), axes.kLoops.end());
-    for (const ContractionDim &dim : depthDims)
-      depth *= dim.size;
-  }
+        element(shape.accumulatorType), depthDims(axes.depthDims()), depth(sizeOf(depthDims)) {}
 
   void emit() {
-    int64_t rowTiles = ceilDiv(axes.row.size, tile.rows), columnTiles = ceilDiv(axes.lane.size, tile.columns);
+    int64_t rowTiles = llvm::divideCeilSigned(axes.row.size, tile.rows),
+            columnTiles = llvm::divideCeilSigned(axes.lane.size, tile.columns);
     thread = b.thread();
     Value block = b.block();
     firstColumn = b.mul(b.rem(block, columnTiles), tile.columns);
@@ -122,7 +118,7 @@ private:
     for (auto [each, digit] : llvm::zip_equal(depthDims, delinearize(b, k, sizes)))
       at = b.add(at, b.mul(digit, each.strides[operand]));
     Value value = b.loadScalar(buffers[shape.operands[operand].buffer], at);
-    Type narrow = operand == 0 ? shape.narrowA : shape.narrowB;
+    Type narrow = shape.narrow(operand);
     return narrow ? extendToF32(b, b.getLoc(), value, narrow) : value;
   }
 
@@ -176,11 +172,7 @@ private:
       at = b.add(at, b.mul(column, axes.lane.strides[operand]));
       return std::make_pair(buffers[shape.operands[operand].buffer], at);
     };
-    ScalarAccess access(place);
-    if (job.epilogue)
-      job.epilogue(b, b.getLoc(), access, sum);
-    else
-      access.store(b, b.getLoc(), 2, sum);
+    finishElement(b, job.epilogue, place, sum);
   }
 
   KernelBuilder &kernel;
@@ -190,9 +182,10 @@ private:
   const ContractionTile &tile;
   ThreadBuilder &b;
   ArrayRef<Value> buffers;
-  int64_t rowsPerThread, columnsPerThread, depth = 1;
+  int64_t rowsPerThread, columnsPerThread;
   Type element;
   SmallVector<ContractionDim> depthDims;
+  int64_t depth;             ///< of all of them
   SmallVector<Value> places; ///< of every operand at the block's outer indices
   Value thread, threadRow, threadColumn, firstRow, firstColumn, rowTile, columnTile;
 };
@@ -200,8 +193,8 @@ private:
 } // namespace
 
 void emitTiled(KernelBuilder &kernel, const ContractionJob &job, const ContractionTile &tile) {
-  int64_t blocks =
-      job.axes.outerTotal * ceilDiv(job.axes.row.size, tile.rows) * ceilDiv(job.axes.lane.size, tile.columns);
+  int64_t blocks = job.axes.outerTotal * llvm::divideCeilSigned(job.axes.row.size, tile.rows) *
+                   llvm::divideCeilSigned(job.axes.lane.size, tile.columns);
   kernel.launch(blocks, kTileThreads, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
     TileEmitter(kernel, job, tile, b, arguments.buffers).emit();
   });

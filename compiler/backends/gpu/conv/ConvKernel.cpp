@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/conv/ConvKernel.h"
 
+#include "compiler/backends/emit/WindowRange.h"
 #include "compiler/backends/gpu/contraction/ScalarAccess.h"
 #include "compiler/kernels/conv/ConvForm.h"
 #include "dialects/nn/NnDialect.h"
@@ -37,11 +38,7 @@ public:
           at = b.add(at, b.mul(digit, stride));
       return std::make_pair(buffers[to.buffer], at);
     };
-    ScalarAccess access(place);
-    if (Epilogue epilogue = codeOf(form.epilogue, options))
-      epilogue(b, b.getLoc(), access, sum);
-    else
-      access.store(b, b.getLoc(), 2, sum);
+    finishElement(b, codeOf(form.epilogue, options), place, sum);
   }
 
 private:
@@ -81,12 +78,8 @@ private:
     });
   }
 
-  /// Filter positions that read from within the input at output position `o`.
-  IndexRange tapsInside(int64_t d, Value o) {
-    Value start = b.sub(b.mul(o, shape.strides[d]), b.index(shape.low[d]));
-    Value first = b.ceilDivPositive(b.sub(b.index(0), start), shape.dilations[d]);
-    Value last = b.ceilDivPositive(b.sub(b.index(shape.input[d]), start), shape.dilations[d]);
-    return {first, b.minimum(last, b.index(shape.filter[d]))};
+  WindowDim windowDim(int64_t d) const {
+    return {shape.input[d], shape.filter[d], shape.strides[d], shape.low[d], shape.dilations[d]};
   }
   /// Output positions whose filter position `tap` reads from within the input.
   IndexRange outputsInside(int64_t d, Value tap) {
@@ -95,19 +88,15 @@ private:
     Value last = b.ceilDivPositive(b.sub(b.index(shape.input[d]), shift), shape.strides[d]);
     return {first, b.minimum(last, b.index(shape.output[d]))};
   }
-  Value inputPosition(int64_t d, Value o, Value tap) {
-    return b.add(b.sub(b.mul(o, shape.strides[d]), b.index(shape.low[d])), b.mul(tap, shape.dilations[d]));
-  }
-
   Value sumForward(ArrayRef<Value> result, Value sum) {
     Value feature = result.back();
     Value firstChannel = b.mul(b.div(feature, shape.groupFeatures()), shape.groupChannels());
     Indices taps;
-    return overSpace([&](int64_t d) { return tapsInside(d, result[d + 1]); }, taps, sum,
+    return overSpace([&](int64_t d) { return tapsInside(b, windowDim(d), result[d + 1]); }, taps, sum,
                      [&](const Indices &tap, Value carried) {
                        Indices x{result[0]}, w(tap);
                        for (auto [d, t] : llvm::enumerate(tap))
-                         x.push_back(inputPosition(d, result[d + 1], t));
+                         x.push_back(tapPosition(b, windowDim(d), result[d + 1], t));
                        return along(0, shape.groupChannels(), carried, [&](Value c, Value inner) {
                          Indices atX(x), atW(w);
                          atX.push_back(b.add(firstChannel, c));
@@ -168,7 +157,7 @@ private:
                        [&](const Indices &o, Value inner) {
                          Indices x{image}, y{image};
                          for (auto [d, at] : llvm::enumerate(o)) {
-                           x.push_back(inputPosition(d, at, tap[d]));
+                           x.push_back(tapPosition(b, windowDim(d), at, tap[d]));
                            y.push_back(at);
                          }
                          x.push_back(channel);

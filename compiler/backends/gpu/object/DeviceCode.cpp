@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/object/DeviceCode.h"
 
+#include "compiler/backends/emit/LlvmModule.h"
 #include "compiler/backends/emit/Lowering.h"
 #include "compiler/backends/gpu/LaunchFunction.h"
 #include "compiler/backends/gpu/object/SharedObject.h"
@@ -9,46 +10,27 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
-#include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
-#include "llvm/IR/Module.h"
 #include "llvm/Linker/Linker.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
-
-#include <mutex>
 
 using namespace mlir;
 
 namespace ortc::gpu {
 
 static Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const Processor &processor) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::InitializeAllTargetInfos();
-    llvm::InitializeAllTargets();
-    llvm::InitializeAllTargetMCs();
-    llvm::InitializeAllAsmPrinters();
-  });
   llvm::Triple triple(processor.triple);
   std::string message;
-  const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, message);
+  const llvm::Target *found = findLlvmTarget(triple, message);
   if (!found)
     return Status::failure("no code generator for target '" + processor.name.str() + "': " + message);
-  llvm::TargetOptions options;
-  // Fused multiply-adds are in the IR where they are wanted; the code generator adds none.
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   std::unique_ptr<llvm::TargetMachine> machine(
-      found->createTargetMachine(triple, processor.name, processor.features, options, llvm::Reloc::PIC_,
-                                 std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+      found->createTargetMachine(triple, processor.name, processor.features, makeTargetOptions(),
+                                 llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
   if (!machine)
     return Status::failure("LLVM refuses target '" + processor.name.str() + "'");
   return machine;
@@ -95,23 +77,6 @@ static void markKernels(ModuleOp module, const Processor &processor) {
   }
 }
 
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::PipelineTuningOptions tuning;
-  tuning.SLPVectorization = false;
-  tuning.LoopVectorization = false;
-  llvm::PassBuilder builder(&machine, tuning);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
-}
-
 /// Without `.version`, `.target` and `.address_size`, which an image has once.
 static std::string withoutHead(StringRef text) {
   size_t head = text.find(".address_size");
@@ -136,20 +101,16 @@ Expected<std::string> emitDeviceCode(ModuleOp module, const Processor &processor
   if (failed(convertToLLVM(module, chooseIndexBits(module))))
     return Status::failure("lowering failed");
   markKernels(module, processor);
-  DialectRegistry registry;
-  registerBuiltinDialectTranslation(registry);
-  registerLLVMDialectTranslation(registry);
-  module->getContext()->appendDialectRegistry(registry);
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context, "ortc");
+  std::unique_ptr<llvm::Module> code = translateToLLVMIR(module, context, **machine);
   if (!code)
     return Status::failure("translation to LLVM IR failed");
-  code->setTargetTriple(llvm::Triple(processor.triple));
-  code->setDataLayout((*machine)->createDataLayout());
   for (llvm::Function &function : *code)
     if (!function.isDeclaration())
       function.addFnAttr("target-cpu", processor.name);
-  optimize(*code, **machine);
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;
+  optimize(*code, **machine, llvm::OptimizationLevel::O2, tuning);
   for (llvm::Function &function : *code)
     if (function.isDeclaration() && !function.isIntrinsic() && !function.use_empty())
       return Status::failure("device function '" + function.getName().str() + "' is not defined");

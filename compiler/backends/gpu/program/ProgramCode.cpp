@@ -1,28 +1,19 @@
 // All kernels of a module for one GPU, and the section of the artifact.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// A context of MLIR belongs to one thread while passes run, so every worker has its own and reads kernels as text.
 #include "compiler/backends/gpu/program/ProgramCode.h"
 
 #include "compiler/artifact/ArtifactReader.h"
+#include "compiler/backends/KernelJobs.h"
 #include "compiler/backends/gpu/CheckKernel.h"
 #include "compiler/backends/gpu/KernelGenerator.h"
 #include "compiler/backends/gpu/object/DeviceCode.h"
 #include "compiler/backends/gpu/program/LaunchList.h"
 #include "dialects/nn/NnDialect.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringSet.h"
 
-#include <atomic>
-#include <system_error>
-#include <thread>
+#include <memory>
 
 using namespace mlir;
 
@@ -43,9 +34,7 @@ class Worker {
 public:
   explicit Worker(const Processor &processor)
       : processor(processor), context(MLIRContext::Threading::DISABLED) {
-    context.loadDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect, memref::MemRefDialect,
-                        nn::NnDialect, plan::PlanDialect, scf::SCFDialect, vector::VectorDialect,
-                        LLVM::LLVMDialect>();
+    backends::loadKernelDialects(context);
   }
 
   void run(Job &job) {
@@ -91,39 +80,23 @@ private:
   MLIRContext context;
 };
 
-std::string printKernel(func::FuncOp function) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  function->print(stream, OpPrintingFlags().useLocalScope());
-  return text;
+Job makeJob(func::FuncOp function, const backends::CodeOptions &options) {
+  Job job;
+  job.name = function.getSymName().str();
+  job.text = backends::printKernel(function);
+  job.options.numerics = options.numerics;
+  return job;
 }
 
 /// Runs all jobs; fails with the first error.
 Status runJobs(std::vector<Job> &jobs, const Processor &processor, unsigned threads) {
-  std::atomic<size_t> next = 0;
-  auto work = [&] {
-    Worker worker(processor);
-    for (size_t i = next++; i < jobs.size(); i = next++)
-      worker.run(jobs[i]);
-  };
-  std::vector<std::thread> pool;
-  try {
-    for (unsigned i = 1; i < std::min<size_t>(threads, jobs.size()); ++i)
-      pool.emplace_back(work);
-  } catch (const std::system_error &) { // those that could be started do all the work
-  }
-  work();
-  for (std::thread &thread : pool)
-    thread.join();
+  backends::runJobs(jobs.size(), threads, [&]() -> std::function<void(size_t)> {
+    return [&, worker = std::make_shared<Worker>(processor)](size_t i) { worker->run(jobs[i]); };
+  });
   for (const Job &job : jobs)
     if (!job.error.empty())
       return Status::failure(job.error);
   return {};
-}
-
-bool usesDoubles(func::FuncOp function) {
-  auto isDouble = [](Type type) { return cast<ShapedType>(type).getElementType().isF64(); };
-  return llvm::any_of(function.getResultTypes(), isDouble);
 }
 
 /// Kernels that some step lets write persistent memory.
@@ -147,40 +120,29 @@ double estimateSeconds(const kernels::KernelWork &work, bool isDouble, const Pro
 }
 
 Status annotateKernels(ModuleOp module, const Processor &processor, const backends::CodeOptions &options) {
-  std::vector<func::FuncOp> functions;
+  std::vector<func::FuncOp> functions = backends::listKernels(module);
   std::vector<Job> jobs;
-  for (auto function : module.getOps<func::FuncOp>())
-    if (function->hasAttr(plan::kKind)) {
-      functions.push_back(function);
-      Job &job = jobs.emplace_back();
-      job.name = function.getSymName().str();
-      job.text = printKernel(function);
-      job.options.numerics = options.numerics;
-      job.isSurvey = true;
-    }
+  for (func::FuncOp function : functions) {
+    jobs.push_back(makeJob(function, options));
+    jobs.back().isSurvey = true;
+  }
   ORTC_TRY(runJobs(jobs, processor, options.threads));
-  Builder builder(module.getContext());
   for (auto [function, job] : llvm::zip_equal(functions, jobs)) {
-    double seconds = estimateSeconds(kernels::workOf(function), usesDoubles(function), processor);
-    function->setAttr(plan::kTime, builder.getI64IntegerAttr(static_cast<int64_t>(seconds * 1e12)));
-    int64_t bytes = std::max(job.kernel.scratchBytes, plan::scratchOf(function));
-    function->setAttr(plan::kScratch, builder.getI64IntegerAttr(bytes));
+    double seconds = estimateSeconds(kernels::workOf(function), backends::usesDoubles(function), processor);
+    backends::annotateKernel(function, seconds, job.kernel.scratchBytes);
   }
   return {};
 }
 
-Expected<backends::TargetCode> compilePrograms(ModuleOp module, const kernels::ProgramKernels &kernels,
-                                               const Processor &processor,
-                                               const backends::CodeOptions &options) {
-  SymbolTable symbols(module);
+/// A job for each kernel, then one for each guard that there is.
+static std::vector<Job> makeJobs(ModuleOp module, const SymbolTable &symbols,
+                                 const kernels::ProgramKernels &kernels,
+                                 const backends::CodeOptions &options) {
   llvm::StringSet<> gated = findGated(module);
   std::vector<Job> jobs;
   for (const std::string &name : kernels.names) {
     auto function = symbols.lookup<func::FuncOp>(name);
-    Job &job = jobs.emplace_back();
-    job.name = name;
-    job.text = printKernel(function);
-    job.options.numerics = options.numerics;
+    Job &job = jobs.emplace_back(makeJob(function, options));
     job.options.isGated = gated.contains(name);
     for (auto check : function.getOps<nn::CheckIndexOp>())
       job.options.checkName = static_cast<uint32_t>(llvm::find(kernels.checkNames, check.getTensor().str()) -
@@ -193,41 +155,28 @@ Expected<backends::TargetCode> compilePrograms(ModuleOp module, const kernels::P
   for (bool isDouble : {false, true})
     if (guards[isDouble])
       jobs.emplace_back().name = KernelTable::guardName(isDouble);
-  ORTC_TRY(runJobs(jobs, processor, options.threads));
+  return jobs;
+}
 
-  backends::TargetCode code;
-  KernelTable table;
-  std::vector<std::string> pieces;
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    Job &job = jobs[i];
-    bool isKernel = i < kernels.names.size();
-    if (isKernel) {
-      auto function = symbols.lookup<func::FuncOp>(job.name);
-      if (job.kernel.scratchBytes > plan::scratchOf(function))
-        return Status::failure("kernel " + job.name +
-                               " needs more scratch than the plan has; please report this with the model");
-      backends::KernelInfo &info = code.kernels.emplace_back();
-      info.name = job.name;
-      info.chunks = 0;
-      for (const Launch &launch : job.kernel.launches)
-        info.chunks += launch.blocks;
-    }
-    for (const Launch &launch : job.kernel.launches) {
-      uint32_t arguments = 2; // of a guard
-      if (isKernel) {
-        auto function = symbols.lookup<func::FuncOp>(job.name);
-        arguments = function.getNumArguments() + function.getNumResults() + (job.kernel.scratchBytes > 0) + 1;
-      }
-      table.numbers[launch.symbol] = static_cast<uint32_t>(table.rows.size());
-      table.rows.push_back({0, static_cast<uint32_t>(launch.threads), 0, arguments,
-                            isKernel ? static_cast<uint32_t>(kernels.first + i) : ORTC_NONE, 0});
-    }
-    pieces.push_back(std::move(job.code));
-    table.kernels[job.name] = std::move(job.kernel);
+static backends::KernelInfo describe(const Job &job) {
+  backends::KernelInfo info;
+  info.name = job.name;
+  info.chunks = 0;
+  for (const Launch &launch : job.kernel.launches)
+    info.chunks += launch.blocks;
+  return info;
+}
+
+/// Adds the functions of a kernel. `arguments`: of each; `trace`: its number in the artifact, or ORTC_NONE.
+static void addKernel(KernelTable &table, Job &job, uint32_t arguments, uint32_t trace) {
+  for (const Launch &launch : job.kernel.launches) {
+    table.numbers[launch.symbol] = static_cast<uint32_t>(table.rows.size());
+    table.rows.push_back({0, static_cast<uint32_t>(launch.threads), 0, arguments, trace, 0});
   }
-  Expected<std::vector<uint8_t>> image = linkDeviceCode(pieces, processor);
-  if (!image)
-    return image.getStatus();
+  table.kernels[job.name] = std::move(job.kernel);
+}
+
+static Expected<std::vector<SectionEntry>> makeEntries(ModuleOp module, const KernelTable &table) {
   std::vector<SectionEntry> entries;
   for (auto program : module.getOps<plan::ProgramOp>()) {
     Expected<LaunchList> list = makeLaunchList(program, table);
@@ -237,11 +186,45 @@ Expected<backends::TargetCode> compilePrograms(ModuleOp module, const kernels::P
                          static_cast<uint32_t>(program.getBinding()), 0, 0};
     entries.push_back({head, std::move(*list)});
   }
+  return entries;
+}
+
+Expected<backends::TargetCode> compilePrograms(ModuleOp module, const kernels::ProgramKernels &kernels,
+                                               const Processor &processor,
+                                               const backends::CodeOptions &options) {
+  SymbolTable symbols(module);
+  std::vector<Job> jobs = makeJobs(module, symbols, kernels, options);
+  ORTC_TRY(runJobs(jobs, processor, options.threads));
+
+  backends::TargetCode code;
+  KernelTable table;
+  std::vector<std::string> pieces;
+  for (auto [i, job] : llvm::enumerate(jobs)) {
+    pieces.push_back(std::move(job.code));
+    auto function = symbols.lookup<func::FuncOp>(job.name);
+    if (!function) { // a guard takes the loss and the status
+      addKernel(table, job, 2, ORTC_NONE);
+      continue;
+    }
+    if (job.kernel.scratchBytes > plan::scratchOf(function))
+      return Status::failure("kernel " + job.name +
+                             " needs more scratch than the plan has; please report this with the model");
+    code.kernels.push_back(describe(job));
+    uint32_t arguments =
+        function.getNumArguments() + function.getNumResults() + (job.kernel.scratchBytes > 0) + 1;
+    addKernel(table, job, arguments, static_cast<uint32_t>(kernels.first + i));
+  }
+  Expected<std::vector<uint8_t>> image = linkDeviceCode(pieces, processor);
+  if (!image)
+    return image.getStatus();
+  Expected<std::vector<SectionEntry>> entries = makeEntries(module, table);
+  if (!entries)
+    return entries.getStatus();
   std::vector<SectionImage> images;
   images.push_back(
       {processor.isNvidia() ? ORTC_IMAGE_PTX : ORTC_IMAGE_HSACO, processor.number, std::move(*image)});
   code.section = {processor.name.str(), processor.architecture, uint64_t(1) << processor.feature,
-                  writeSection(entries, table, images)};
+                  writeSection(*entries, table, images)};
   return code;
 }
 
