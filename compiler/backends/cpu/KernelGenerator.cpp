@@ -6,6 +6,7 @@
 #include "compiler/backends/cpu/conv/ConvKernel.h"
 #include "compiler/backends/cpu/loop/LoopKernel.h"
 #include "compiler/backends/cpu/pool/PoolKernel.h"
+#include "compiler/backends/emit/PoolElement.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/plan/PlanDialect.h"
 

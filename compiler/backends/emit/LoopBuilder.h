@@ -90,7 +90,11 @@ public:
       body(index(whole), count - whole);
   }
 
+  // A vector of `width` elements, or a scalar where `width` is 0.
+
   Value load(Value buffer, Value at, int64_t width) {
+    if (width == 0)
+      return loadScalar(buffer, at);
     auto element = mlir::cast<mlir::MemRefType>(buffer.getType()).getElementType();
     return mlir::vector::LoadOp::create(*this, mlir::VectorType::get({width}, element), buffer,
                                         mlir::ValueRange{at});
@@ -99,13 +103,20 @@ public:
     return mlir::memref::LoadOp::create(*this, buffer, mlir::ValueRange{at});
   }
   void store(Value value, Value buffer, Value at) {
-    mlir::vector::StoreOp::create(*this, value, buffer, mlir::ValueRange{at});
+    if (!mlir::isa<mlir::VectorType>(value.getType()))
+      mlir::memref::StoreOp::create(*this, value, buffer, mlir::ValueRange{at});
+    else
+      mlir::vector::StoreOp::create(*this, value, buffer, mlir::ValueRange{at});
   }
   /// A vector that repeats a scalar.
   Value spread(Value scalar, int64_t width) {
+    if (width == 0)
+      return scalar;
     return mlir::vector::BroadcastOp::create(*this, mlir::VectorType::get({width}, scalar.getType()), scalar);
   }
   Value splat(mlir::FloatType element, double value, int64_t width) {
+    if (width == 0)
+      return mlir::arith::ConstantOp::create(*this, getFloatAttr(element, value));
     auto type = mlir::VectorType::get({width}, element);
     return mlir::arith::ConstantOp::create(
         *this, mlir::DenseElementsAttr::get(type, getFloatAttr(element, value).getValue()));

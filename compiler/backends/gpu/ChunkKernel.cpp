@@ -32,7 +32,8 @@ FailureOr<GpuKernel> generateChunks(ModuleOp module, func::FuncOp function, cons
   auto chunk = module.lookupSymbol<func::FuncOp>(info->name);
   int64_t workspace = info->workspaceBytesPerWorker;
   chunk->removeAttr(cpu::kKernelAttribute);
-  KernelBuilder kernel(module, function, processor, options, workspace * info->chunks);
+  KernelBuilder kernel(module, function, processor, options);
+  kernel.reserveScratch(workspace * info->chunks);
   kernel.launchThreads(
       info->chunks, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value i) {
         SmallVector<Value> operands(arguments.buffers);

@@ -4,9 +4,11 @@
 
 #include "compiler/backends/gpu/CheckKernel.h"
 #include "compiler/backends/gpu/ChunkKernel.h"
+#include "compiler/backends/gpu/PoolKernel.h"
 #include "compiler/backends/gpu/contraction/ContractionKernel.h"
 #include "compiler/backends/gpu/conv/ConvKernel.h"
 #include "compiler/backends/gpu/loop/LoopKernel.h"
+#include "compiler/backends/gpu/scatter/ScatterKernel.h"
 #include "dialects/plan/PlanDialect.h"
 
 using namespace mlir;
@@ -29,6 +31,10 @@ FailureOr<GpuKernel> generateKernel(ModuleOp module, func::FuncOp function, cons
     if (failed(generateConv(kernel, function, options)))
       return failure();
     return kernel.take();
+  case plan::KernelKind::pool:
+    if (failed(generatePool(kernel, function)))
+      return failure();
+    return kernel.take();
   case plan::KernelKind::contraction:
     if (failed(generateContraction(kernel, function, options)))
       return failure();
@@ -36,6 +42,8 @@ FailureOr<GpuKernel> generateKernel(ModuleOp module, func::FuncOp function, cons
   default:
     break;
   }
+  if (generateScatter(kernel, function, options))
+    return kernel.take();
   std::string reason;
   auto program = analyzeLoops(function.getArguments(), outputs, reason);
   if (!program)

@@ -10,11 +10,9 @@ using namespace mlir;
 namespace ortc::gpu {
 
 KernelBuilder::KernelBuilder(ModuleOp module, func::FuncOp function, const Processor &processor,
-                             const GeneratorOptions &options, int64_t scratchBytes)
+                             const GeneratorOptions &options)
     : module(module), buffers(kernelBuffers(function)), name(function.getSymName().str()),
-      processor(processor), options(options) {
-  kernel.scratchBytes = (scratchBytes + 63) / 64 * 64;
-}
+      processor(processor), options(options) {}
 
 void KernelBuilder::launch(int64_t blocks, int64_t threads, Body body) {
   MLIRContext *context = module.getContext();

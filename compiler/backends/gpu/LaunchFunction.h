@@ -46,9 +46,12 @@ inline constexpr int64_t kBlockThreads = 256;
 /// %status: memref<14xi32>)`.
 class KernelBuilder {
 public:
-  /// `function`: on tensors, marked `plan.kind`. `scratchBytes` is rounded up to a multiple of 64.
+  /// `function`: on tensors, marked `plan.kind`.
   KernelBuilder(mlir::ModuleOp module, mlir::func::FuncOp function, const Processor &processor,
-                const GeneratorOptions &options, int64_t scratchBytes = 0);
+                const GeneratorOptions &options);
+
+  /// Before any launch; rounded up to a multiple of 64.
+  void reserveScratch(int64_t bytes) { kernel.scratchBytes = (bytes + 63) / 64 * 64; }
 
   struct Arguments {
     llvm::SmallVector<mlir::Value> buffers;

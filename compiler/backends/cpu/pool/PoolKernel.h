@@ -8,9 +8,6 @@
 
 namespace ortc::cpu {
 
-/// Whether `op` is max_pool, max_pool_grad, avg_pool or avg_pool_grad on f32 or f64.
-bool isPool(mlir::Operation *op);
-
 /// Creates kernel `name` for one pooling operation in `module`; buffers are its operands, then its results.
 /// Vectorised over channels. Windows are visited in row-major order, so bits depend on the shape alone. A
 /// chunk is a run of rows along the batch and the first spatial dimension.

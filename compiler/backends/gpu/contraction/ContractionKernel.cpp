@@ -3,8 +3,8 @@
 #include "compiler/backends/gpu/contraction/ContractionKernel.h"
 
 #include "compiler/backends/emit/StorageConversion.h"
-#include "compiler/backends/gpu/contraction/ScalarAccess.h"
-#include "compiler/backends/gpu/contraction/TiledContraction.h"
+#include "compiler/backends/gpu/product/Product.h"
+#include "compiler/backends/gpu/product/ScalarAccess.h"
 #include "compiler/kernels/SumOrder.h"
 #include "compiler/kernels/contraction/ContractionForm.h"
 
@@ -14,95 +14,130 @@ namespace ortc::gpu {
 
 namespace {
 
-using Places = SmallVector<Value>; ///< of every operand
+struct ContractionJob {
+  const ContractionShape &shape;
+  const ContractionAxes &axes;
+  Epilogue epilogue;
+  MathOptions options;
+};
 
-/// A result is a thread's.
-class ResultEmitter {
+SmallVector<int64_t> sizesOf(ArrayRef<ContractionDim> dims) {
+  SmallVector<int64_t> sizes;
+  for (const ContractionDim &dim : dims)
+    sizes.push_back(dim.size);
+  return sizes;
+}
+
+/// The operands at the outer indices of a result.
+class Operands {
 public:
-  ResultEmitter(ThreadBuilder &b, const ContractionJob &job, ArrayRef<Value> buffers)
-      : b(b), shape(job.shape), axes(job.axes), buffers(buffers), epilogue(job.epilogue),
-        options(job.options) {}
+  Operands(const ContractionJob &job, ArrayRef<Value> buffers) : job(job), buffers(buffers) {}
 
-  void emit(Value position) {
-    SmallVector<const ContractionDim *> dims;
-    for (const ContractionDim &dim : axes.outer)
-      dims.push_back(&dim);
-    dims.append({&axes.row, &axes.lane});
-    SmallVector<int64_t> sizes;
-    for (const ContractionDim *dim : dims)
-      sizes.push_back(dim->size);
-    Places places;
-    for (const ContractionOperand &operand : shape.operands)
+  void begin(ThreadBuilder &b, Value outer) {
+    for (const ContractionOperand &operand : job.shape.operands)
       places.push_back(b.index(operand.offset));
-    for (auto [dim, digit] : llvm::zip_equal(dims, delinearize(b, position, sizes)))
-      move(places, *dim, digit);
-    finish(usesDotKernel(shape) ? sumInLanes(places) : sumInOrder(places), places);
+    auto digits = delinearize(b, outer, sizesOf(job.axes.outer));
+    for (auto [dim, digit] : llvm::zip_equal(job.axes.outer, digits))
+      for (auto [place, stride] : llvm::zip_equal(places, dim.strides))
+        if (stride != 0)
+          place = b.add(place, b.mul(digit, stride));
+  }
+  Value placeOf(unsigned operand) const { return places[operand]; }
+  Value load(ThreadBuilder &b, unsigned operand, Value at) {
+    Value value = b.loadScalar(buffers[job.shape.operands[operand].buffer], at);
+    Type narrow = job.shape.narrow(operand);
+    return narrow ? extendToF32(b, b.getLoc(), value, narrow) : value;
+  }
+  void store(ThreadBuilder &b, Value row, Value column, Value sum) {
+    auto place = [&](unsigned operand) {
+      Value at = b.add(places[operand], b.mul(row, job.axes.row.strides[operand]));
+      at = b.add(at, b.mul(column, job.axes.lane.strides[operand]));
+      return std::make_pair(buffers[job.shape.operands[operand].buffer], at);
+    };
+    finishElement(b, job.epilogue, place, sum);
+  }
+
+  const ContractionJob &job;
+
+private:
+  ArrayRef<Value> buffers;
+  SmallVector<Value> places; ///< of every operand
+};
+
+class ContractionAccess final : public ProductAccess {
+public:
+  ContractionAccess(const ContractionJob &job, ArrayRef<Value> buffers)
+      : operands(job, buffers), depthDims(job.axes.depthDims()) {}
+
+  void begin(ThreadBuilder &b, Value number) override { operands.begin(b, number); }
+  Value load(ThreadBuilder &b, Side side, Value index, const DepthPosition &k) override {
+    const ContractionAxes &axes = operands.job.axes;
+    bool isRow = side == Side::row;
+    unsigned operand = isRow ? axes.rowOperand : axes.laneOperand;
+    Value at = b.mul(index, (isRow ? axes.row : axes.lane).strides[operand]);
+    at = b.add(operands.placeOf(operand), at);
+    for (auto [dim, digit] : llvm::zip_equal(depthDims, delinearize(b, k, sizesOf(depthDims))))
+      at = b.add(at, b.mul(digit, dim.strides[operand]));
+    return operands.load(b, operand, at);
+  }
+  void store(ThreadBuilder &b, Value row, Value column, Value sum) override {
+    operands.store(b, row, column, sum);
   }
 
 private:
-  void move(Places &places, const ContractionDim &dim, Value index) {
-    for (auto [place, stride] : llvm::zip_equal(places, dim.strides))
-      if (stride != 0)
-        place = b.add(place, b.mul(index, stride));
-  }
-  Value zero() { return arith::ConstantOp::create(b, b.getZeroAttr(shape.accumulatorType)); }
-  Value buffer(unsigned operand) const { return buffers[shape.operands[operand].buffer]; }
-  Value load(unsigned operand, Value at) {
-    Value value = b.loadScalar(buffer(operand), at);
-    Type narrow = shape.narrow(operand);
-    return narrow ? extendToF32(b, b.getLoc(), value, narrow) : value;
-  }
-
-  Value sumInOrder(const Places &places) { return sumOver(axes.depthDims(), places[0], places[1], zero()); }
-  Value sumOver(ArrayRef<ContractionDim> dims, Value atA, Value atB, Value sum) {
-    if (dims.empty())
-      return multiplyAdd(b, b.getLoc(), load(0, atA), load(1, atB), sum, options);
-    const ContractionDim &dim = dims.front();
-    return b.fold({b.index(0), b.index(dim.size)}, 1, sum,
-                  [&](Value k, ValueRange carried) -> SmallVector<Value> {
-                    return {sumOver(dims.drop_front(), b.add(atA, b.mul(k, dim.strides[0])),
-                                    b.add(atB, b.mul(k, dim.strides[1])), carried[0])};
-                  })[0];
-  }
-
-  /// As DotKernel of CPUs: 16 sums, joined in halves.
-  Value sumInLanes(const Places &places) {
-    ContractionDim depth = collapseDims(shape.k).front();
-    int64_t whole = depth.size / kDotLanes * kDotLanes;
-    auto step = [&](Value k, ValueRange carried, int64_t live) {
-      SmallVector<Value> next;
-      for (auto [lane, sum] : llvm::enumerate(carried)) {
-        bool isLive = static_cast<int64_t>(lane) < live;
-        Value at = b.add(k, static_cast<int64_t>(lane));
-        Value left = isLive ? load(0, b.add(places[0], b.mul(at, depth.strides[0]))) : zero();
-        Value right = isLive ? load(1, b.add(places[1], b.mul(at, depth.strides[1]))) : zero();
-        next.push_back(multiplyAdd(b, b.getLoc(), left, right, sum, options));
-      }
-      return next;
-    };
-    SmallVector<Value> sums(kDotLanes, zero());
-    sums = b.fold({b.index(0), b.index(whole)}, kDotLanes, sums,
-                  [&](Value k, ValueRange carried) { return step(k, carried, kDotLanes); });
-    if (whole < depth.size)
-      sums = step(b.index(whole), sums, depth.size - whole);
-    for (int64_t half = kDotLanes / 2; half >= 1; half /= 2)
-      for (int64_t lane = 0; lane < half; ++lane)
-        sums[lane] = arith::AddFOp::create(b, sums[lane], sums[lane + half]);
-    return sums[0];
-  }
-
-  void finish(Value sum, const Places &places) {
-    auto place = [&](unsigned operand) { return std::make_pair(buffer(operand), places[operand]); };
-    finishElement(b, epilogue, place, sum);
-  }
-
-  ThreadBuilder &b;
-  const ContractionShape &shape;
-  const ContractionAxes &axes;
-  ArrayRef<Value> buffers;
-  const Epilogue &epilogue;
-  const MathOptions &options;
+  Operands operands;
+  SmallVector<ContractionDim> depthDims;
 };
+
+ProductShape makeProduct(const ContractionJob &job, Numerics numerics) {
+  const ContractionAxes &axes = job.axes;
+  SmallVector<ContractionDim> depthDims = axes.depthDims();
+  ProductShape product{axes.outerTotal, axes.row.size, axes.lane.size, sizeOf(depthDims),
+                       job.shape.accumulatorType};
+  auto isAlongDepth = [&](unsigned operand, const ContractionDim &dim) {
+    return depthDims.back().strides[operand] == 1 && dim.strides[operand] != 1;
+  };
+  product.isRowAlongDepth = isAlongDepth(axes.rowOperand, axes.row);
+  product.isColumnAlongDepth = isAlongDepth(axes.laneOperand, axes.lane);
+  if (numerics == Numerics::Fast)
+    product.parts = chooseParts(product);
+  return product;
+}
+
+/// As DotKernel of CPUs: 16 sums, joined in halves.
+void emitDot(ThreadBuilder &b, const ContractionJob &job, ArrayRef<Value> buffers, Value position) {
+  const ContractionAxes &axes = job.axes;
+  auto digits = delinearize(b, position, {axes.outerTotal, axes.row.size, axes.lane.size});
+  Operands operands(job, buffers);
+  operands.begin(b, digits[0]);
+  ContractionDim depth = collapseDims(job.shape.k).front();
+  int64_t whole = depth.size / kDotLanes * kDotLanes;
+  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(job.shape.accumulatorType));
+  auto load = [&](unsigned operand, Value k) {
+    Value at = b.add(operands.placeOf(operand), b.mul(digits[1], axes.row.strides[operand]));
+    at = b.add(at, b.mul(digits[2], axes.lane.strides[operand]));
+    return operands.load(b, operand, b.add(at, b.mul(k, depth.strides[operand])));
+  };
+  auto step = [&](Value k, ValueRange carried, int64_t live) {
+    SmallVector<Value> next;
+    for (auto [lane, sum] : llvm::enumerate(carried)) {
+      bool isLive = static_cast<int64_t>(lane) < live;
+      Value at = b.add(k, static_cast<int64_t>(lane));
+      Value left = isLive ? load(0, at) : zero, right = isLive ? load(1, at) : zero;
+      next.push_back(multiplyAdd(b, b.getLoc(), left, right, sum, job.options));
+    }
+    return next;
+  };
+  SmallVector<Value> sums(kDotLanes, zero);
+  sums = b.fold({b.index(0), b.index(whole)}, kDotLanes, sums,
+                [&](Value k, ValueRange carried) { return step(k, carried, kDotLanes); });
+  if (whole < depth.size)
+    sums = step(b.index(whole), sums, depth.size - whole);
+  for (int64_t half = kDotLanes / 2; half >= 1; half /= 2)
+    for (int64_t lane = 0; lane < half; ++lane)
+      sums[lane] = arith::AddFOp::create(b, sums[lane], sums[lane + half]);
+  operands.store(b, digits[1], digits[2], sums[0]);
+}
 
 /// The operand that decides about the direction of lanes: the first one written.
 unsigned findOutput(const ContractionShape &shape, unsigned inputs) {
@@ -124,13 +159,16 @@ LogicalResult generateContraction(KernelBuilder &kernel, func::FuncOp function,
   ContractionAxes axes = chooseAxes(form->shape, findOutput(form->shape, function.getNumArguments()));
   MathOptions math{options.usesFma(), /*rounding=*/true};
   ContractionJob job{form->shape, axes, codeOf(form->epilogue, form->shape.accumulatorType, math), math};
-  if (auto tile = chooseTile(form->shape, axes)) {
-    emitTiled(kernel, job, *tile);
+  if (!usesDotKernel(form->shape)) {
+    auto makeAccess = [&](ArrayRef<Value> buffers) {
+      return std::make_unique<ContractionAccess>(job, buffers);
+    };
+    emitProduct(kernel, makeProduct(job, options.numerics), makeAccess, math);
     return success();
   }
   kernel.launchThreads(axes.outerTotal * axes.row.size * axes.lane.size,
                        [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value position) {
-                         ResultEmitter(b, job, arguments.buffers).emit(position);
+                         emitDot(b, job, arguments.buffers, position);
                        });
   return success();
 }

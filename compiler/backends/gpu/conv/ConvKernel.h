@@ -6,9 +6,7 @@
 
 namespace ortc::gpu {
 
-/// Adds the launch of a kernel of kind conv: an element of the result is a thread's, which sums in the order of filter
-/// positions, then channels (forward), of filter positions, then features (input gradient), or of images, then
-/// positions (filter gradient).
+/// Adds the launches of a kernel of kind conv: products of matrices that are gathered while they are read (ConvAccess.h).
 mlir::LogicalResult generateConv(KernelBuilder &kernel, mlir::func::FuncOp function,
                                  const GeneratorOptions &options);
 

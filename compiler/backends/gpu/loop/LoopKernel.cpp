@@ -39,8 +39,10 @@ public:
                const MathOptions &options)
       : LoopWalk(builder, program, buffers), threads(builder), options(options) {}
 
-  void emit(Value position) {
+  void emit(Value position, NodeSupplier supply) {
     ElementEmitter emitter(b, program, buffers, options);
+    if (supply)
+      emitter.setSupplier([&](unsigned node) { return supply(emitter, node); });
     place(threads, program, emitter, position);
     hoistRoots(emitter, reducedMask);
     emitGroup({&emitter});
@@ -131,12 +133,17 @@ static_assert(kReductionLanes * kReductionVectors == kWarp, "a lane keeps one su
 
 } // namespace
 
+void emitPoint(ThreadBuilder &b, const LoopProgram &program, ValueRange buffers, const MathOptions &options,
+               Value position, NodeSupplier supply) {
+  PointEmitter(b, program, buffers, options).emit(position, supply);
+}
+
 void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const MathOptions &options) {
   int64_t points = program.elements(/*reduced=*/false);
   if (!program.lanesReduced()) {
     kernel.launchThreads(points,
                          [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value point) {
-                           PointEmitter(b, program, arguments.buffers, options).emit(point);
+                           emitPoint(b, program, arguments.buffers, options, point, nullptr);
                          });
     return;
   }

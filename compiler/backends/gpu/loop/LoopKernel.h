@@ -2,14 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/backends/emit/MathExpansion.h"
+#include "compiler/backends/emit/ElementEmitter.h"
 #include "compiler/backends/gpu/LaunchFunction.h"
-#include "compiler/kernels/loop/LoopProgram.h"
 
 namespace ortc::gpu {
 
 /// Adds the launches of a loop program to `kernel`. Where the lanes are reduced, a warp takes a row: its lanes are the
 /// interleaved sums of SumOrder.h, which are joined in halves. Elsewhere a thread takes a point.
 void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const MathOptions &options);
+
+/// The value of a node that is not to be computed, or null.
+using NodeSupplier = llvm::function_ref<mlir::Value(ElementEmitter &, unsigned node)>;
+
+/// What a thread does at one point of a program without lanes that are reduced: its position over the parallel
+/// dimensions.
+void emitPoint(ThreadBuilder &b, const LoopProgram &program, mlir::ValueRange buffers,
+               const MathOptions &options, mlir::Value position, NodeSupplier supply);
 
 } // namespace ortc::gpu

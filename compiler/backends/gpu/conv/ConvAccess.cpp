@@ -1,0 +1,312 @@
+// Convolutions and their gradients as products of matrices that are never stored.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/gpu/conv/ConvAccess.h"
+
+#include "compiler/backends/emit/WindowRange.h"
+#include "compiler/backends/gpu/product/ScalarAccess.h"
+#include "dialects/nn/NnDialect.h"
+#include "dialects/nn/NnShapes.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace ortc::gpu {
+
+namespace {
+
+using Indices = SmallVector<Value>;
+
+ArrayRef<int64_t> sizesOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+
+SmallVector<int64_t> concat(std::initializer_list<ArrayRef<int64_t>> lists) {
+  SmallVector<int64_t> all;
+  for (ArrayRef<int64_t> list : lists)
+    all.append(list.begin(), list.end());
+  return all;
+}
+
+/// What the three have in common.
+class ConvAccess : public ProductAccess {
+public:
+  ConvAccess(const ConvForm &form, const ConvShape &shape, ArrayRef<Value> buffers,
+             const MathOptions &options)
+      : form(form), shape(shape), buffers(buffers), epilogue(codeOf(form.epilogue, options)) {}
+
+protected:
+  /// How far an operand of the convolution moves with its indices. An index may be less than zero: the element that is
+  /// read is where several such sums lead to.
+  Value placeOf(ThreadBuilder &b, unsigned operand, ArrayRef<Value> indices) {
+    Value at = b.index(0);
+    for (auto [index, size] : llvm::zip_equal(indices, sizesOf(form.op->getOperand(operand))))
+      at = b.add(b.mul(at, size), index);
+    return at;
+  }
+  Value loadAt(ThreadBuilder &b, unsigned operand, Value place) {
+    return b.loadScalar(buffers[form.operands[operand].buffer], place);
+  }
+  /// The same, or zero where the condition does not hold (null: it always does).
+  Value loadWhere(ThreadBuilder &b, Value condition, unsigned operand, Value place) {
+    if (!condition)
+      return loadAt(b, operand, place);
+    Type type = cast<RankedTensorType>(form.op->getOperand(operand).getType()).getElementType();
+    Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
+    return b.guarded(condition, zero, [&]() -> SmallVector<Value> { return {loadAt(b, operand, place)}; })[0];
+  }
+  /// Stores the element of the result at `indices`, after the epilogue.
+  void storeAt(ThreadBuilder &b, ArrayRef<Value> indices, Value sum) {
+    auto place = [&](unsigned operand) {
+      const ConvOperand &to = form.operands[operand];
+      Value at = b.index(to.offset);
+      for (auto [index, stride] : llvm::zip_equal(indices, to.strides))
+        if (stride != 0)
+          at = b.add(at, b.mul(index, stride));
+      return std::make_pair(buffers[to.buffer], at);
+    };
+    finishElement(b, epilogue, place, sum);
+  }
+  static Value both(ThreadBuilder &b, Value x, Value y) {
+    return x ? arith::AndIOp::create(b, x, y).getResult() : y;
+  }
+  /// 0 <= value < size, as numbers without sign.
+  static Value isWithin(ThreadBuilder &b, Value value, int64_t size) {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, value, b.index(size));
+  }
+  /// The element of the input that the window at an output, with its image, reads with a tap, with its channel. What
+  /// belongs to the output and what belongs to the tap are added last: in a loop one of them stays as it is.
+  Value loadInput(ThreadBuilder &b, ArrayRef<Value> output, ArrayRef<Value> tap) {
+    Indices start{output.front()}, offset{b.index(0)};
+    Value inside;
+    for (int64_t d = 0; d < shape.rank(); ++d) {
+      start.push_back(b.sub(b.mul(output[d + 1], shape.strides[d]), b.index(shape.low[d])));
+      offset.push_back(b.mul(tap[d], shape.dilations[d]));
+      int64_t last = (shape.output[d] - 1) * shape.strides[d] + (shape.filter[d] - 1) * shape.dilations[d];
+      if (shape.low[d] > 0 || last - shape.low[d] >= shape.input[d])
+        inside = both(b, inside, isWithin(b, b.add(start.back(), offset.back()), shape.input[d]));
+    }
+    start.push_back(b.index(0)), offset.push_back(tap.back());
+    return loadWhere(b, inside, 0, b.add(placeOf(b, 0, start), placeOf(b, 0, offset)));
+  }
+
+  const ConvForm &form;
+  const ConvShape shape;
+  ArrayRef<Value> buffers;
+  const Epilogue epilogue;
+};
+
+class ForwardAccess final : public ConvAccess {
+public:
+  using ConvAccess::ConvAccess;
+
+  static ProductShape productOf(const ConvShape &shape, Type element) {
+    int64_t taps = nn::elementCount(shape.filter);
+    ProductShape product{shape.groups, shape.batch * nn::elementCount(shape.output), shape.groupFeatures(),
+                         taps * shape.groupChannels(), element};
+    product.isRowAlongDepth = true;
+    return product;
+  }
+  void begin(ThreadBuilder &, Value number) override { group = number; }
+  Value load(ThreadBuilder &b, Side side, Value index, const DepthPosition &k) override {
+    Indices tap = delinearize(b, k, concat({shape.filter, {shape.groupChannels()}}));
+    if (side == Side::column) {
+      tap.push_back(featureOf(b, index));
+      return loadAt(b, 1, placeOf(b, 1, tap));
+    }
+    tap.back() = b.add(b.mul(group, shape.groupChannels()), tap.back());
+    return loadInput(b, outputAt(b, index), tap);
+  }
+  void store(ThreadBuilder &b, Value row, Value column, Value sum) override {
+    Indices at = outputAt(b, row);
+    at.push_back(featureOf(b, column));
+    storeAt(b, at, sum);
+  }
+
+private:
+  Value featureOf(ThreadBuilder &b, Value column) {
+    return b.add(b.mul(group, shape.groupFeatures()), column);
+  }
+  /// Image and position.
+  Indices outputAt(ThreadBuilder &b, Value row) {
+    return delinearize(b, row, concat({{shape.batch}, shape.output}));
+  }
+
+  Value group;
+};
+
+class InputGradAccess final : public ConvAccess {
+public:
+  using ConvAccess::ConvAccess;
+
+  static ProductShape productOf(const ConvShape &shape, Type element) {
+    ProductShape product{shape.groups, shape.batch, shape.groupChannels(), shape.groupFeatures(), element};
+    for (int64_t d = 0; d < shape.rank(); ++d) {
+      product.products *= phases(shape, d);
+      product.rows *= points(shape, d);
+      product.depth *= taps(shape, d);
+    }
+    product.isRowAlongDepth = product.isColumnAlongDepth = true;
+    return product;
+  }
+  void begin(ThreadBuilder &b, Value number) override {
+    SmallVector<int64_t> sizes;
+    for (int64_t d = 0; d < shape.rank(); ++d)
+      sizes.push_back(phases(shape, d));
+    sizes.push_back(shape.groups);
+    phase = delinearize(b, number, sizes);
+    group = phase.pop_back_val();
+    for (int64_t d = 0; d < shape.rank(); ++d) {
+      Value shifted = b.add(phase[d], shape.low[d]);
+      firstTap.push_back(b.rem(shifted, phases(shape, d)));
+      firstOutput.push_back(b.div(shifted, phases(shape, d)));
+    }
+  }
+  Value load(ThreadBuilder &b, Side side, Value index, const DepthPosition &k) override {
+    SmallVector<int64_t> sizes;
+    for (int64_t d = 0; d < shape.rank(); ++d)
+      sizes.push_back(taps(shape, d));
+    sizes.push_back(shape.groupFeatures());
+    Indices step = delinearize(b, k, sizes);
+    Value feature = b.add(b.mul(group, shape.groupFeatures()), step.pop_back_val());
+    return side == Side::column ? loadFilter(b, step, feature, index) : loadGradient(b, index, step, feature);
+  }
+  void store(ThreadBuilder &b, Value row, Value column, Value sum) override {
+    Indices at = pointAt(b, row);
+    Value inside;
+    for (int64_t d = 0; d < shape.rank(); ++d) {
+      Value &position = at[d + 1] = b.add(b.mul(at[d + 1], phases(shape, d)), phase[d]);
+      if (shape.input[d] % phases(shape, d) != 0)
+        inside = both(b, inside, b.less(position, shape.input[d]));
+    }
+    at.push_back(b.add(b.mul(group, shape.groupChannels()), column));
+    if (inside)
+      b.guarded(inside, [&] { storeAt(b, at, sum); });
+    else
+      storeAt(b, at, sum);
+  }
+
+private:
+  // Position `phase + phases * point` of the input meets filter position `firstTap + phases * step` at output
+  // `firstOutput + point - step`, where the filter has that position and the output this one.
+  static int64_t phases(const ConvShape &shape, int64_t d) {
+    return shape.dilations[d] == 1 ? shape.strides[d] : 1;
+  }
+  static int64_t points(const ConvShape &shape, int64_t d) {
+    return llvm::divideCeilSigned(shape.input[d], phases(shape, d));
+  }
+  static int64_t taps(const ConvShape &shape, int64_t d) {
+    return llvm::divideCeilSigned(shape.filter[d], phases(shape, d));
+  }
+  /// Image and point.
+  Indices pointAt(ThreadBuilder &b, Value row) {
+    SmallVector<int64_t> sizes{shape.batch};
+    for (int64_t d = 0; d < shape.rank(); ++d)
+      sizes.push_back(points(shape, d));
+    return delinearize(b, row, sizes);
+  }
+  Value loadFilter(ThreadBuilder &b, ArrayRef<Value> step, Value feature, Value channel) {
+    Indices tap;
+    Value inside;
+    for (int64_t d = 0; d < shape.rank(); ++d) {
+      tap.push_back(b.add(firstTap[d], b.mul(step[d], phases(shape, d))));
+      if (shape.filter[d] % phases(shape, d) != 0)
+        inside = both(b, inside, b.less(tap.back(), shape.filter[d]));
+    }
+    tap.append({channel, feature});
+    return loadWhere(b, inside, 1, placeOf(b, 1, tap));
+  }
+  /// As loadInput: what belongs to the row and what belongs to the depth are added last, where nothing is divided.
+  Value loadGradient(ThreadBuilder &b, Value row, ArrayRef<Value> step, Value feature) {
+    Indices point = pointAt(b, row), start{point.front()}, offset{b.index(0)};
+    Value inside;
+    for (int64_t d = 0; d < shape.rank(); ++d) {
+      Value from = b.add(firstOutput[d], point[d + 1]);
+      Value back = b.sub(b.index(0), b.mul(step[d], shape.dilations[d]));
+      if (shape.strides[d] == phases(shape, d)) {
+        start.push_back(from), offset.push_back(back);
+        inside = both(b, inside, isWithin(b, b.add(from, back), shape.output[d]));
+      } else {
+        start.push_back(divide(b, d, b.add(from, back), inside)), offset.push_back(b.index(0));
+      }
+    }
+    start.push_back(b.index(0)), offset.push_back(feature);
+    return loadWhere(b, inside, 0, b.add(placeOf(b, 0, start), placeOf(b, 0, offset)));
+  }
+  /// The output whose window begins at `from`, where there is one.
+  Value divide(ThreadBuilder &b, int64_t d, Value from, Value &inside) {
+    int64_t stride = shape.strides[d];
+    inside = both(b, inside, isWithin(b, from, (shape.output[d] - 1) * stride + 1));
+    Value isWhole = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, b.rem(from, stride), b.index(0));
+    inside = both(b, inside, isWhole);
+    return b.div(from, stride);
+  }
+
+  Value group;
+  Indices phase, firstTap, firstOutput;
+};
+
+class FilterGradAccess final : public ConvAccess {
+public:
+  using ConvAccess::ConvAccess;
+
+  static ProductShape productOf(const ConvShape &shape, Type element) {
+    int64_t taps = nn::elementCount(shape.filter);
+    return {shape.parts * shape.groups, taps * shape.groupChannels(), shape.groupFeatures(),
+            shape.batch * nn::elementCount(shape.output), element};
+  }
+  void begin(ThreadBuilder &b, Value number) override {
+    auto digits = delinearize(b, number, {shape.parts, shape.groups});
+    part = digits[0], group = digits[1];
+  }
+  Value load(ThreadBuilder &b, Side side, Value index, const DepthPosition &k) override {
+    Indices output = delinearize(b, k, concat({{shape.batch}, shape.output}));
+    output.front() = b.add(b.mul(part, shape.batch), output.front());
+    if (side == Side::column) {
+      output.push_back(featureOf(b, index));
+      return loadAt(b, 1, placeOf(b, 1, output));
+    }
+    Indices tap = tapAt(b, index);
+    tap.back() = b.add(b.mul(group, shape.groupChannels()), tap.back());
+    return loadInput(b, output, tap);
+  }
+  void store(ThreadBuilder &b, Value row, Value column, Value sum) override {
+    Indices at;
+    if (shape.parts > 1)
+      at.push_back(part);
+    at.append(tapAt(b, row));
+    at.push_back(featureOf(b, column));
+    storeAt(b, at, sum);
+  }
+
+private:
+  Value featureOf(ThreadBuilder &b, Value column) {
+    return b.add(b.mul(group, shape.groupFeatures()), column);
+  }
+  /// Filter position and channel of the group.
+  Indices tapAt(ThreadBuilder &b, Value row) {
+    return delinearize(b, row, concat({shape.filter, {shape.groupChannels()}}));
+  }
+
+  Value part, group;
+};
+
+template <typename Access> ConvProduct makeProduct(const ConvForm &form, const MathOptions &options) {
+  ConvShape shape = shapeOfConv(form.op);
+  Type element = cast<RankedTensorType>(form.op->getResult(0).getType()).getElementType();
+  ProductShape product = Access::productOf(shape, element);
+  product.areProductsInRows = true;
+  product.parts = chooseParts(product);
+  return {product, [&form, &options, shape](ArrayRef<Value> buffers) {
+            return std::make_unique<Access>(form, shape, buffers, options);
+          }};
+}
+
+} // namespace
+
+ConvProduct makeConvProduct(const ConvForm &form, const MathOptions &options) {
+  if (isa<nn::ConvOp>(form.op))
+    return makeProduct<ForwardAccess>(form, options);
+  if (isa<nn::ConvInputGradOp>(form.op))
+    return makeProduct<InputGradAccess>(form, options);
+  return makeProduct<FilterGradAccess>(form, options);
+}
+
+} // namespace ortc::gpu

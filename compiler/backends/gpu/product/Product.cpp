@@ -1,0 +1,153 @@
+// Sums of products: what contractions and convolutions have in common.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/gpu/product/Product.h"
+
+#include "compiler/backends/gpu/product/TiledProduct.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace ortc::gpu {
+
+/// Sums at one time that keep a device busy, parts at most, and products that a part has at least.
+static constexpr int64_t kBusySums = 128 << 10, kMostParts = 128, kLeastPartDepth = 256;
+
+int64_t ProductShape::partDepth() const {
+  return llvm::alignTo(llvm::divideCeilSigned(depth, parts), kDeepestTile);
+}
+
+int64_t chooseParts(const ProductShape &shape) {
+  int64_t wanted = llvm::divideCeilSigned(kBusySums, std::max<int64_t>(shape.results(), 1));
+  wanted = std::min({wanted, kMostParts, shape.depth / kLeastPartDepth});
+  if (wanted <= 1)
+    return 1;
+  ProductShape cut = shape;
+  cut.parts = wanted;
+  return llvm::divideCeilSigned(shape.depth, cut.partDepth()); // none is empty
+}
+
+SmallVector<Value> delinearize(ThreadBuilder &b, const DepthPosition &k, ArrayRef<int64_t> sizes) {
+  if (sizes.back() % k.span != 0)
+    return delinearize(b, b.add(k.start, k.step), sizes);
+  SmallVector<Value> digits = delinearize(b, k.start, sizes);
+  digits.back() = b.add(digits.back(), k.step);
+  return digits;
+}
+
+namespace {
+
+class ProductEmitter {
+public:
+  using MakeAccess = llvm::function_ref<std::unique_ptr<ProductAccess>(ArrayRef<Value>)>;
+  ProductEmitter(KernelBuilder &kernel, const ProductShape &shape, MakeAccess makeAccess,
+                 const MathOptions &options)
+      : kernel(kernel), shape(shape), makeAccess(makeAccess), options(options) {}
+
+  void emit() {
+    if (shape.parts > 1)
+      kernel.reserveScratch(shape.parts * shape.results() * (shape.element.getIntOrFloatBitWidth() / 8));
+    if (auto tile = chooseTile(shape))
+      emitTiles(*tile);
+    else
+      emitThreads();
+    if (shape.parts > 1)
+      emitJoin();
+  }
+
+private:
+  /// A result by its position in the order in which threads make them.
+  struct Result {
+    Value product, row, column;
+  };
+  Result resultAt(ThreadBuilder &b, Value position) {
+    if (shape.areProductsInRows) {
+      auto digits = delinearize(b, position, {shape.rows, shape.products, shape.columns});
+      return {digits[1], digits[0], digits[2]};
+    }
+    auto digits = delinearize(b, position, {shape.products, shape.rows, shape.columns});
+    return {digits[0], digits[1], digits[2]};
+  }
+  Value positionOf(ThreadBuilder &b, const Result &result) {
+    Value outer = shape.areProductsInRows ? b.add(b.mul(result.row, shape.products), result.product)
+                                          : b.add(b.mul(result.product, shape.rows), result.row);
+    return b.add(b.mul(outer, shape.columns), result.column);
+  }
+
+  /// Sums of parts, a part behind the other.
+  Value partSums(ThreadBuilder &b, Value scratch) {
+    auto type = MemRefType::get({shape.parts * shape.results()}, shape.element);
+    return memref::ViewOp::create(b, type, scratch, b.index(0), ValueRange{});
+  }
+  void store(ThreadBuilder &b, ProductAccess &access, Value scratch, Value part, const Result &result,
+             Value sum) {
+    if (shape.parts == 1)
+      return access.store(b, result.row, result.column, sum);
+    Value at = b.add(b.mul(part, shape.results()), positionOf(b, result));
+    memref::StoreOp::create(b, sum, partSums(b, scratch), ValueRange{at});
+  }
+
+  void emitTiles(const ProductTile &tile) {
+    int64_t blocks = shape.parts * countTiles(shape, tile);
+    kernel.launch(blocks, kTileThreads, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
+      auto access = makeAccess(arguments.buffers);
+      emitTile(kernel, b, shape, tile, *access, options,
+               [&](Value part, Value product, Value row, Value column, Value sum) {
+                 store(b, *access, arguments.scratch, part, {product, row, column}, sum);
+               });
+    });
+  }
+
+  void emitThreads() {
+    auto body = [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value position) {
+      auto access = makeAccess(arguments.buffers);
+      Value part = b.div(position, shape.results());
+      Result result = resultAt(b, shape.parts == 1 ? position : b.rem(position, shape.results()));
+      access->begin(b, result.product);
+      IndexRange range{b.index(0), b.index(shape.depth)};
+      if (shape.parts > 1) {
+        range.begin = b.mul(part, shape.partDepth());
+        range.end = b.minimum(b.add(range.begin, shape.partDepth()), range.end);
+      }
+      Value zero = arith::ConstantOp::create(b, b.getZeroAttr(shape.element));
+      Value sum = b.fold(range, 1, zero, [&](Value k, ValueRange carried) -> SmallVector<Value> {
+        Value left = access->load(b, Side::row, result.row, {k, b.index(0)});
+        Value right = access->load(b, Side::column, result.column, {k, b.index(0)});
+        return {multiplyAdd(b, b.getLoc(), left, right, carried[0], options)};
+      })[0];
+      store(b, *access, arguments.scratch, part, result, sum);
+    };
+    kernel.launchThreads(shape.parts * shape.results(), body);
+  }
+
+  void emitJoin() {
+    auto body = [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value position) {
+      auto access = makeAccess(arguments.buffers);
+      Result result = resultAt(b, position);
+      access->begin(b, result.product);
+      Value sums = partSums(b, arguments.scratch);
+      Value first = b.loadScalar(sums, position);
+      Value sum = b.fold({b.index(1), b.index(shape.parts)}, 1, first,
+                         [&](Value part, ValueRange carried) -> SmallVector<Value> {
+                           Value next = b.loadScalar(sums, b.add(b.mul(part, shape.results()), position));
+                           return {arith::AddFOp::create(b, carried[0], next)};
+                         })[0];
+      access->store(b, result.row, result.column, sum);
+    };
+    kernel.launchThreads(shape.results(), body);
+  }
+
+  KernelBuilder &kernel;
+  const ProductShape &shape;
+  MakeAccess makeAccess;
+  const MathOptions &options;
+};
+
+} // namespace
+
+void emitProduct(KernelBuilder &kernel, const ProductShape &shape, ProductEmitter::MakeAccess makeAccess,
+                 const MathOptions &options) {
+  if (shape.results() > 0)
+    ProductEmitter(kernel, shape, makeAccess, options).emit();
+}
+
+} // namespace ortc::gpu

@@ -1,0 +1,61 @@
+// Sums of products: what contractions and convolutions have in common.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/backends/emit/MathExpansion.h"
+#include "compiler/backends/gpu/LaunchFunction.h"
+
+namespace ortc::gpu {
+
+/// The matrix that has the rows of the results, or the one that has their columns.
+enum class Side { row, column };
+
+/// A position along the depth: `start` + `step`, where `start` is a multiple of `span` and `step` is less.
+struct DepthPosition {
+  mlir::Value start, step;
+  int64_t span = 1;
+};
+
+/// Its digits, as those of a position in a row-major tensor: of `start` alone, which the threads of a block have in
+/// common, where no step reaches a neighbour of the innermost row.
+llvm::SmallVector<mlir::Value> delinearize(ThreadBuilder &b, const DepthPosition &k,
+                                           llvm::ArrayRef<int64_t> sizes);
+
+/// The elements of matrices, wherever they are, and what becomes of sums. An object is for one launch.
+class ProductAccess {
+public:
+  virtual ~ProductAccess() = default;
+  /// Comes first: `number` is that of the product, in [0, ProductShape::products).
+  virtual void begin(ThreadBuilder &b, mlir::Value number) = 0;
+  /// Element `k` of row or column `index`, as the type of the sums. All three are within their bounds.
+  virtual mlir::Value load(ThreadBuilder &b, Side side, mlir::Value index, const DepthPosition &k) = 0;
+  virtual void store(ThreadBuilder &b, mlir::Value row, mlir::Value column, mlir::Value sum) = 0;
+};
+
+/// `products` products of matrices: rows x depth times depth x columns.
+struct ProductShape {
+  int64_t products = 1, rows = 1, columns = 1, depth = 1;
+  mlir::Type element; ///< of sums, f32 or f64
+  /// Whether neighbours in memory differ in k, for each side; else in row or column.
+  bool isRowAlongDepth = false, isColumnAlongDepth = false;
+  /// Where the results of the products lie beside each other within a row.
+  bool areProductsInRows = false;
+  /// Parts of the depth that are summed side by side; their sums are added in order.
+  int64_t parts = 1;
+
+  int64_t results() const { return products * rows * columns; }
+  int64_t partDepth() const; ///< of all parts but the last, which may have less
+};
+
+/// So many parts that a device is busy, where there is enough for each to sum. Depends on the number of results and the
+/// depth only: so the order of sums does, whatever is fused with them.
+int64_t chooseParts(const ProductShape &shape);
+
+/// Adds the launches: tiles through shared memory, or a thread for each result where rows or columns are few. Every sum
+/// is that of k from the first to the last, part by part. `makeAccess`: for the buffers of a launch.
+void emitProduct(
+    KernelBuilder &kernel, const ProductShape &shape,
+    llvm::function_ref<std::unique_ptr<ProductAccess>(llvm::ArrayRef<mlir::Value> buffers)> makeAccess,
+    const MathOptions &options);
+
+} // namespace ortc::gpu

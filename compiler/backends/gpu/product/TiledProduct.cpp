@@ -1,0 +1,178 @@
+// Products tile by tile: operands go through shared memory, sums stay in registers.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every sum is that of k from the first to the last of its part, whatever the tile; what is beyond an edge counts as zero.
+// Finished sums go through shared memory, too: they are stored by one loop over the elements of the tile, neighbours by
+// neighbours.
+#include "compiler/backends/gpu/product/TiledProduct.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace ortc::gpu {
+
+/// Threads lie in a square; each has every kSide-th row and a run of columns of the tile.
+static constexpr int64_t kSide = 16;
+static_assert(kSide * kSide == kTileThreads);
+/// Bytes of sums that are in shared memory at a time.
+static constexpr int64_t kSumBytes = 32 << 10;
+
+int64_t countTiles(const ProductShape &shape, const ProductTile &tile) {
+  return shape.products * llvm::divideCeilSigned(shape.rows, tile.rows) *
+         llvm::divideCeilSigned(shape.columns, tile.columns);
+}
+
+std::optional<ProductTile> chooseTile(const ProductShape &shape) {
+  if (std::min(shape.rows, shape.columns) < kSide / 2)
+    return std::nullopt;
+  bool isDouble = shape.element.isF64();
+  ProductTile chosen{32, 32, 16};
+  for (ProductTile tile : {ProductTile{128, 128, 8}, {64, 64, 16}})
+    if (chosen.rows == 32 && countTiles(shape, tile) >= kFewBlocks && !(tile.rows == 128 && isDouble))
+      chosen = tile;
+  // A tile is no larger than it must be.
+  while (chosen.rows > kSide && chosen.rows / 2 >= shape.rows)
+    chosen.rows /= 2, chosen.depth = kDeepestTile;
+  while (chosen.columns > kSide && chosen.columns / 2 >= shape.columns)
+    chosen.columns /= 2, chosen.depth = kDeepestTile;
+  return chosen;
+}
+
+namespace {
+
+using Store = llvm::function_ref<void(Value part, Value product, Value row, Value column, Value sum)>;
+
+class TileEmitter {
+public:
+  TileEmitter(KernelBuilder &kernel, ThreadBuilder &b, const ProductShape &shape, const ProductTile &tile,
+              ProductAccess &access, const MathOptions &options, Store store)
+      : kernel(kernel), b(b), shape(shape), tile(tile), access(access), options(options), store(store),
+        rowsPerThread(tile.rows / kSide), columnsPerThread(tile.columns / kSide), element(shape.element) {}
+
+  void emit() {
+    int64_t rowTiles = llvm::divideCeilSigned(shape.rows, tile.rows),
+            columnTiles = llvm::divideCeilSigned(shape.columns, tile.columns);
+    thread = b.thread();
+    auto digits = delinearize(b, b.block(), {shape.parts, shape.products, rowTiles, columnTiles});
+    part = digits[0], product = digits[1];
+    firstRow = b.mul(digits[2], tile.rows), firstColumn = b.mul(digits[3], tile.columns);
+    access.begin(b, product);
+    rowTile = kernel.shared(b, element, tile.depth * rowPitch());
+    columnTile = kernel.shared(b, element, tile.depth * tile.columns);
+    threadRow = b.div(thread, kSide), threadColumn = b.rem(thread, kSide);
+
+    IndexRange range{b.index(0), b.index(shape.depth)};
+    if (shape.parts > 1) {
+      range.begin = b.mul(part, shape.partDepth());
+      range.end = b.minimum(b.add(range.begin, shape.partDepth()), range.end);
+    }
+    SmallVector<Value> sums(rowsPerThread * columnsPerThread, zero());
+    sums = b.fold(range, tile.depth, sums, [&](Value k, ValueRange carried) {
+      stage(Side::row, k);
+      stage(Side::column, k);
+      b.barrier();
+      SmallVector<Value> next = llvm::to_vector_of<Value>(carried);
+      for (int64_t step = 0; step < tile.depth; ++step)
+        multiply(step, next);
+      b.barrier();
+      return next;
+    });
+    finish(sums);
+  }
+
+private:
+  Value zero() { return arith::ConstantOp::create(b, b.getZeroAttr(element)); }
+  /// Rows of the tile are written column by column: four elements more keep them out of each other's banks.
+  int64_t rowPitch() const { return tile.rows + 4; }
+
+  /// Copies the tile's part of an operand from step `k` on.
+  void stage(Side side, Value k) {
+    bool isRow = side == Side::row;
+    int64_t size = isRow ? shape.rows : shape.columns;
+    int64_t extent = isRow ? tile.rows : tile.columns, pitch = isRow ? rowPitch() : tile.columns;
+    Value first = isRow ? firstRow : firstColumn, target = isRow ? rowTile : columnTile;
+    bool isAlongDepth = isRow ? shape.isRowAlongDepth : shape.isColumnAlongDepth;
+    for (int64_t i = 0; i < extent * tile.depth; i += kTileThreads) {
+      Value position = b.add(thread, i);
+      Value along = isAlongDepth ? b.div(position, tile.depth) : b.rem(position, extent);
+      Value step = isAlongDepth ? b.rem(position, tile.depth) : b.div(position, extent);
+      Value index = b.add(first, along);
+      Value isThere;
+      if (size % extent != 0)
+        isThere = b.less(index, size);
+      if (shape.depth % tile.depth != 0) { // parts are whole tiles but for the last
+        Value isDeep = b.less(b.add(k, step), shape.depth);
+        isThere = isThere ? arith::AndIOp::create(b, isThere, isDeep).getResult() : isDeep;
+      }
+      auto load = [&]() -> Value { return access.load(b, side, index, {k, step, tile.depth}); };
+      Value value =
+          isThere ? b.guarded(isThere, zero(), [&]() -> SmallVector<Value> { return {load()}; })[0] : load();
+      memref::StoreOp::create(b, value, target, ValueRange{b.add(b.mul(step, pitch), along)});
+    }
+  }
+
+  Value rowOf(int64_t i) { return b.add(threadRow, i * kSide); }
+  /// Runs of four columns (or two), as wide as the tile apart.
+  int64_t run() const { return std::min<int64_t>(columnsPerThread, 4); }
+  Value columnOf(int64_t j) {
+    return b.add(b.mul(threadColumn, run()), j / run() * (kSide * run()) + j % run());
+  }
+
+  void multiply(int64_t step, SmallVectorImpl<Value> &sums) {
+    SmallVector<Value> columns;
+    for (int64_t j = 0; j < columnsPerThread; ++j)
+      columns.push_back(b.loadScalar(columnTile, b.add(columnOf(j), step * tile.columns)));
+    for (int64_t i = 0; i < rowsPerThread; ++i) {
+      Value row = b.loadScalar(rowTile, b.add(rowOf(i), step * rowPitch()));
+      for (int64_t j = 0; j < columnsPerThread; ++j) {
+        Value &sum = sums[i * columnsPerThread + j];
+        sum = multiplyAdd(b, b.getLoc(), row, columns[j], sum, options);
+      }
+    }
+  }
+
+  /// Some rows of every thread at a time.
+  void finish(ArrayRef<Value> sums) {
+    int64_t rowBytes = kSide * tile.columns * element.getIntOrFloatBitWidth() / 8;
+    int64_t atOnce = std::clamp<int64_t>(kSumBytes / rowBytes, 1, rowsPerThread);
+    Value sumTile = kernel.shared(b, element, atOnce * kSide * tile.columns);
+    for (int64_t from = 0; from < rowsPerThread; from += atOnce) {
+      if (from > 0)
+        b.barrier();
+      int64_t rows = std::min(atOnce, rowsPerThread - from);
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < columnsPerThread; ++j)
+          memref::StoreOp::create(b, sums[(from + i) * columnsPerThread + j], sumTile,
+                                  ValueRange{b.add(b.mul(rowOf(i), tile.columns), columnOf(j))});
+      b.barrier();
+      b.loop(0, rows * kSide * tile.columns, kTileThreads, [&](Value start) {
+        Value position = b.add(start, thread);
+        Value row = b.add(b.add(firstRow, from * kSide), b.div(position, tile.columns));
+        Value column = b.add(firstColumn, b.rem(position, tile.columns));
+        Value isThere = arith::AndIOp::create(b, b.less(row, shape.rows), b.less(column, shape.columns));
+        b.guarded(isThere, [&] { store(part, product, row, column, b.loadScalar(sumTile, position)); });
+      });
+    }
+  }
+
+  KernelBuilder &kernel;
+  ThreadBuilder &b;
+  const ProductShape &shape;
+  const ProductTile &tile;
+  ProductAccess &access;
+  const MathOptions &options;
+  Store store;
+  int64_t rowsPerThread, columnsPerThread;
+  Type element;
+  Value thread, threadRow, threadColumn, part, product, firstRow, firstColumn, rowTile, columnTile;
+};
+
+} // namespace
+
+void emitTile(KernelBuilder &kernel, ThreadBuilder &b, const ProductShape &shape, const ProductTile &tile,
+              ProductAccess &access, const MathOptions &options, Store store) {
+  TileEmitter(kernel, b, shape, tile, access, options, store).emit();
+}
+
+} // namespace ortc::gpu

@@ -1,0 +1,109 @@
+// Sums of rows at places that indices name, on GPUs.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/backends/gpu/scatter/ScatterKernel.h"
+
+#include "compiler/backends/emit/ElementEmitter.h"
+#include "compiler/backends/emit/Reduction.h"
+#include "compiler/backends/gpu/loop/LoopKernel.h"
+#include "compiler/backends/gpu/scatter/SortedIndices.h"
+#include "compiler/kernels/scatter/ScatterForm.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace ortc::gpu {
+
+namespace {
+
+/// Which of the kernel's buffers a scatter_add reads, and of what type its sums are.
+struct Scatter {
+  ScatterPlan plan;
+  Type element;
+  unsigned indices, updates;
+};
+
+/// What is done with the sum, as it is stored, of the element at `position` of the table.
+using Finish = llvm::function_ref<void(ThreadBuilder &, ArrayRef<Value> buffers, Value position, Value sum)>;
+
+void emitScatter(KernelBuilder &kernel, const Scatter &scatter, Finish finish) {
+  const ScatterPlan &plan = scatter.plan;
+  std::optional<SortedIndices> sorted;
+  if (plan.count > 0)
+    sorted.emplace(kernel, scatter.indices, plan.count).emit();
+  int64_t elements = plan.outer * plan.rows * plan.columns;
+  kernel.launchThreads(elements, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value i) {
+    Value zero = arith::ConstantOp::create(b, b.getZeroAttr(bufferType(scatter.element)));
+    if (!sorted)
+      return finish(b, arguments.buffers, i, zero);
+    auto digits = delinearize(b, i, {plan.outer, plan.rows, plan.columns});
+    Value row = b.toI32(digits[1]);
+    Value begin = sorted->countBelow(b, arguments.scratch, row);
+    // Most rows of a large table have no update.
+    Value isWithin = b.less(begin, plan.count);
+    Value isNamed = b.guarded(isWithin, isWithin, [&]() -> SmallVector<Value> {
+      Value there = sorted->indexAt(b, arguments.scratch, begin);
+      return {arith::CmpIOp::create(b, arith::CmpIPredicate::eq, there, row)};
+    })[0];
+    Value sum = b.guarded(isNamed, zero, [&]() -> SmallVector<Value> {
+      Value next = arith::AddIOp::create(b, row, arith::ConstantOp::create(b, b.getI32IntegerAttr(1)));
+      Value end = sorted->countBelow(b, arguments.scratch, next);
+      return b.fold({begin, end}, 1, zero, [&](Value place, ValueRange carried) -> SmallVector<Value> {
+        Value from = sorted->positionAt(b, arguments.scratch, place);
+        from = b.add(b.mul(b.add(b.mul(digits[0], plan.count), from), plan.columns), digits[2]);
+        Value update = b.loadScalar(arguments.buffers[scatter.updates], from);
+        return {combineStored(b, nn::ReduceKind::sum, scatter.element, carried[0], update)};
+      });
+    })[0];
+    finish(b, arguments.buffers, i, sum);
+  });
+}
+
+bool isSortable(const ScatterPlan &plan) {
+  return std::max(plan.rows, plan.count) <= std::numeric_limits<int32_t>::max();
+}
+
+bool generateFused(KernelBuilder &kernel, const FusedScatter &form, const MathOptions &options) {
+  emitScatter(kernel, {form.plan, form.element, form.indices, form.updates},
+              [&](ThreadBuilder &b, ArrayRef<Value> buffers, Value position, Value sum) {
+                SmallVector<Value> all(buffers);
+                all.insert(all.begin() + form.sums(), Value());
+                auto supply = [&](ElementEmitter &emitter, unsigned node) -> Value {
+                  const LoopNode &read = form.program.nodes[node];
+                  if (read.kind != LoopNode::load || read.buffer != form.sums())
+                    return Value();
+                  return emitter.fromStorage(sum, read.element);
+                };
+                emitPoint(b, form.program, all, options, position, supply);
+              });
+  return true;
+}
+
+} // namespace
+
+bool generateScatter(KernelBuilder &kernel, func::FuncOp function, const GeneratorOptions &options) {
+  Block &block = function.getBody().front();
+  ValueRange outputs = block.getTerminator()->getOperands();
+  std::string reason;
+  if (auto form = FusedScatter::analyze(function.getArguments(), outputs, reason))
+    return isSortable(form->plan) && generateFused(kernel, *form, {options.usesFma(), /*rounding=*/true});
+  auto op = dyn_cast<nn::ScatterAddOp>(block.front());
+  auto numberOf = [&](Value value) -> std::optional<unsigned> {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument ? std::optional(argument.getArgNumber()) : std::nullopt;
+  };
+  if (!op || !llvm::hasSingleElement(block.without_terminator()) || outputs != op->getResults())
+    return false;
+  auto indices = numberOf(op.getIndices()), updates = numberOf(op.getUpdates());
+  ScatterPlan plan(op);
+  if (!indices || !updates || !isSortable(plan))
+    return false;
+  Type element = cast<RankedTensorType>(op.getType()).getElementType();
+  emitScatter(kernel, {plan, element, *indices, *updates},
+              [&](ThreadBuilder &b, ArrayRef<Value> buffers, Value position, Value sum) {
+                memref::StoreOp::create(b, sum, buffers.back(), ValueRange{position});
+              });
+  return true;
+}
+
+} // namespace ortc::gpu
