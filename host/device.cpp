@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/device.h"
 
+#include <bit>
 #include <fstream>
 #include <ortc/cuda.h>
 #include <ortc/device.h>
+#include <ortc/hip.h>
 #include <vector>
 
 #include "host/device_name.h"
@@ -13,21 +15,23 @@ namespace ortc::host {
 
 Status Device::open(const std::string &name, Device &device) {
   device = Device();
-  bool isCuda = false;
+  DeviceKind kind;
   uint32_t ordinal = 0;
-  ORTC_TRY(parseDevice(name, isCuda, ordinal));
+  ORTC_TRY(parseDevice(name, kind, ordinal));
   device.name = name;
-  if (!isCuda)
+  if (kind == DeviceKind::Cpu)
     return Status();
   const ortc_device *opened = nullptr;
   ortc_message message{};
-  if (ortc_cuda_open(ordinal, &opened, &message) != ORTC_OK)
+  if ((kind == DeviceKind::Hip ? ortc_hip_open : ortc_cuda_open)(ordinal, &opened, &message) != ORTC_OK)
     return Status::failure("--device " + name + ": " + message.text);
   device.device.reset(opened);
   return Status();
 }
 
-void Device::Close::operator()(const ortc_device *device) const { ortc_cuda_close(device); }
+void Device::Close::operator()(const ortc_device *device) const {
+  (device->architecture == ORTC_ARCH_AMDGPU ? ortc_hip_close : ortc_cuda_close)(device);
+}
 
 /// The sections of code in a file, each with its name. Nothing where the file is not an artifact.
 static std::vector<std::pair<ortc_file_section, std::string>> listCode(const std::string &path) {
@@ -56,33 +60,36 @@ static std::vector<std::pair<ortc_file_section, std::string>> listCode(const std
   return codes;
 }
 
-/// The newest processor a device is at least.
-static std::string nameProcessor(uint64_t features) {
-  static const char *const kNames[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
-  static_assert(std::size(kNames) == ORTC_PTX_FEATURES);
-  std::string name = kNames[0];
-  for (size_t i = 0; i < std::size(kNames); ++i)
-    if (features >> i & 1)
-      name = kNames[i];
-  return name;
+/// The newest processor of NVIDIA's that a device is at least, or which of AMD's it is.
+static std::string nameProcessor(const ortc_device &device) {
+  static const char *const kPtx[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
+  static_assert(std::size(kPtx) == ORTC_PTX_FEATURES);
+  static const char *const kAmdgpu[] = {"gfx90a", "gfx942", "gfx1100"};
+  static_assert(std::size(kAmdgpu) == ORTC_AMDGPU_FEATURES);
+  auto newest = static_cast<size_t>(std::bit_width(device.features)) - 1;
+  return device.architecture == ORTC_ARCH_PTX ? kPtx[newest] : kAmdgpu[newest];
 }
 
 std::string explainTarget(const std::string &path, const Device &device) {
-  std::string names;
-  bool hasDeviceCode = false;
+  std::string names, devices;
+  bool hasSuchCode = false;
   for (const auto &[code, name] : listCode(path)) {
     names += (names.empty() ? "" : ", ") + name;
-    hasDeviceCode |= code.architecture == ORTC_ARCH_PTX;
+    hasSuchCode |= device.get() && code.architecture == device.get()->architecture;
+    const char *option = code.architecture == ORTC_ARCH_PTX      ? "--device cuda"
+                         : code.architecture == ORTC_ARCH_AMDGPU ? "--device hip"
+                                                                 : "";
+    if (devices.find(option) == std::string::npos)
+      devices += (devices.empty() ? "run it with " : " or ") + std::string(option);
   }
   if (names.empty())
     return "";
   std::string text = "the artifact has code for " + names + ", not for ";
   if (!device.get())
-    return text + "this processor; " +
-           (hasDeviceCode ? "run it with --device cuda, or compile it with --target host"
-                          : "compile it with --target host");
-  std::string processor = nameProcessor(device.get()->features);
-  return text + device.getName() + (hasDeviceCode ? " (" + processor + ")" : "") +
+    return text + "this processor; " + devices + (devices.empty() ? "" : ", or ") +
+           "compile it with --target host";
+  std::string processor = nameProcessor(*device.get());
+  return text + device.getName() + (hasSuchCode ? " (" + processor + ")" : "") +
          "; compile it with --target " + processor;
 }
 

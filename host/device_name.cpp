@@ -7,17 +7,20 @@
 
 namespace ortc::host {
 
-Status parseDevice(const std::string &name, bool &isCuda, uint32_t &ordinal) {
-  constexpr std::string_view kPrefix = "cuda:";
+Status parseDevice(const std::string &name, DeviceKind &kind, uint32_t &ordinal) {
+  std::string_view rest = name;
   ordinal = 0;
-  isCuda = name != "cpu";
-  bool isGood = !isCuda || name == "cuda";
-  if (name.starts_with(kPrefix)) {
-    const char *end = name.data() + name.size();
-    auto [at, status] = std::from_chars(name.data() + kPrefix.size(), end, ordinal);
+  kind = rest.starts_with("cuda")  ? DeviceKind::Cuda
+         : rest.starts_with("hip") ? DeviceKind::Hip
+                                   : DeviceKind::Cpu;
+  rest.remove_prefix(kind == DeviceKind::Cuda ? 4 : kind == DeviceKind::Hip ? 3 : 0);
+  bool isGood = kind == DeviceKind::Cpu ? rest == "cpu" : rest.empty();
+  if (kind != DeviceKind::Cpu && rest.starts_with(':')) {
+    const char *end = rest.data() + rest.size();
+    auto [at, status] = std::from_chars(rest.data() + 1, end, ordinal);
     isGood = status == std::errc() && at == end;
   }
-  return isGood ? Status() : Status::refusal("'" + name + "' is none of cpu, cuda and cuda:N");
+  return isGood ? Status() : Status::refusal("'" + name + "' is none of cpu, cuda, cuda:N, hip and hip:N");
 }
 
 } // namespace ortc::host

@@ -9,7 +9,10 @@
 
 namespace ortc::host {
 
-/// Takes "cpu", "cuda" (the first GPU) or "cuda:N" apart; refuses everything else.
-Status parseDevice(const std::string &name, bool &isCuda, uint32_t &ordinal);
+enum class DeviceKind { Cpu, Cuda, Hip };
+
+/// Takes "cpu", "cuda" and "hip" (the first GPU of NVIDIA, of AMD) or "cuda:N" and "hip:N" apart; refuses everything
+/// else.
+Status parseDevice(const std::string &name, DeviceKind &kind, uint32_t &ordinal);
 
 } // namespace ortc::host

@@ -27,6 +27,7 @@ struct CodeOptions {
   Numerics numerics = Numerics::Fast;
   unsigned threads = 1;                      ///< of the compiler
   std::optional<KernelChoices> choices = {}; ///< KernelBlocking is complete only with them
+  std::string assembler;                     ///< path of the vendor's, for targets that use it; empty: none
 };
 
 /// Bytes of stack that the code of a program takes, without the host's functions that it calls; absent where not known.
@@ -68,6 +69,8 @@ public:
   /// Where choices that were measured hold: what they depend on of the machine.
   virtual std::string describe(Numerics numerics) const = 0;
   virtual bool canRunHere() const = 0;
+  /// Whether its vendor's assembler can make machine code of what it links (CodeOptions::assembler).
+  virtual bool usesAssembler() const { return false; }
 
   /// Makes every outlined kernel of `module`, and notes two things on its function. `plan.time` is the estimated time
   /// of a call, by a table, so that it is the same everywhere. `plan.scratch` is the scratch that it needs: the most of

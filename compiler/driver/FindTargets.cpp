@@ -54,6 +54,10 @@ Expected<std::vector<FamilyTargets>> findTargets(const CompileOptions &options, 
       if (measures && !target->canRunHere())
         return Status::refusal("--tune measures on this machine, which cannot run code for " +
                                target->getName() + "; give --target native, or a level that it can run");
+  auto usesAssembler = [](const auto &target) { return target->usesAssembler(); };
+  if (!options.ptxas.empty() &&
+      none_of(families, [&](const FamilyTargets &family) { return any_of(family.targets, usesAssembler); }))
+    return Status::refusal("--ptxas assembles code for NVIDIA GPUs, and no --target names one");
   return families;
 }
 

@@ -17,8 +17,8 @@ struct FamilyTargets {
 };
 
 /// What the options name, each target once, for as many workers as the options say; families in the order in which
-/// they were named. Refuses a name that none of `known` has, and a target that this machine cannot run where code
-/// must be measured (`measures`).
+/// they were named. Refuses a name that none of `known` has, a target that this machine cannot run where code must be
+/// measured (`measures`), and an assembler that no target takes.
 Expected<std::vector<FamilyTargets>> findTargets(const CompileOptions &options, bool measures,
                                                  const std::vector<const backends::Backend *> &known);
 

@@ -107,6 +107,7 @@ backends::CodeOptions CodeMaker::codeOptions(const backends::Target &target) con
   backends::CodeOptions how;
   how.numerics = options.numerics;
   how.threads = countProcessors();
+  how.assembler = options.ptxas;
   if (!extras.tuning.path().empty())
     how.choices = tuned.choices(target.describe(how.numerics));
   return how;

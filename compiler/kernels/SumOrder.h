@@ -60,4 +60,13 @@ inline constexpr int64_t kLargeMoments = 1 << 19;
 /// Elements of a block of moments for each of its results, at most and at least.
 inline constexpr int64_t kMomentsBlock = 256, kLeastMomentsBlock = 32;
 
+// GPUs, with fast numerics or where no order is promised (decision 0025).
+
+/// Sums at one time that keep a device busy: where a product has fewer results, its depth is cut into parts. Parts at
+/// most, products that a part has at least, and what the depth of a part is a multiple of.
+inline constexpr int64_t kPartSums = 128 << 10, kMostDepthParts = 128, kLeastPartDepth = 256,
+                         kPartDepthUnit = 16;
+/// Elements of a row from which on a block sums it, not a warp; and the threads of that block.
+inline constexpr int64_t kLongRow = 2048, kLongRowThreads = 256;
+
 } // namespace ortc::kernels

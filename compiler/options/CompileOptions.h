@@ -122,6 +122,7 @@ struct CompileOptions {
   std::optional<uint64_t> memoryBudget; ///< most bytes of the transient region of any entry
   uint32_t maxWorkers = 2;
   std::vector<std::string> targets{"host"}; ///< as given; never empty, no name twice
+  std::string ptxas;                        ///< path of NVIDIA's assembler; empty: none
   Numerics numerics = Numerics::Fast;
   Precision precision = Precision::F32;
   uint64_t seed = 0;

@@ -4,8 +4,6 @@
 // usage: e2e-bits [gtest flags]; the models are zoo entries that together hold every kind of kernel and
 // state: dense layers, convolutions with pools, depthwise ones with running statistics, embeddings,
 // attention.
-#include <algorithm>
-#include <cstring>
 #include <gtest/gtest.h>
 
 #include "test/e2e/Session.h"
@@ -27,8 +25,7 @@ protected:
     mustRun(arguments);
   }
 
-  /// Trains with shuffled data and returns every tensor of the checkpoint; its header also says how long the
-  /// run was.
+  /// Trains with shuffled data and returns the tensors of the checkpoint.
   std::string train(const std::string &name, int steps, const std::string &threads,
                     const std::string &load = "") {
     std::vector<std::string> arguments{
@@ -38,11 +35,7 @@ protected:
     if (!load.empty())
       arguments.insert(arguments.end(), {"--load", folder / load});
     mustRun(arguments);
-    std::string file = readFile(folder / name);
-    uint64_t header = 0;
-    if (file.size() > sizeof(header))
-      std::memcpy(&header, file.data(), sizeof(header));
-    return file.substr(std::min(file.size(), size_t(8 + header)));
+    return readTensors(folder / name);
   }
 
   void sameForEveryThreadCount() {
@@ -68,28 +61,7 @@ protected:
     std::unique_ptr<host::DataSource> data;
     ASSERT_TRUE(host::openData(entry.data(), data).isOk());
     Session fused(artifact), cut(artifact);
-    for (int step = 0; step < entry.steps; ++step) {
-      double fusedLoss = 0, cutLoss = 0;
-      fused.writeSlice(*data, step);
-      cut.writeSlice(*data, step);
-      ASSERT_EQ(ortc_train_step(fused.get(), &fusedLoss), ORTC_OK) << fused.message();
-      auto before = cut.readPersistent();
-      ASSERT_EQ(ortc_gradients_step(cut.get(), &cutLoss), ORTC_OK) << cut.message();
-      // Running statistics and counters of the forward part may move; parameters may not.
-      auto between = cut.readPersistent();
-      for (const auto &[name, bytes] : before) {
-        ortc_tensor_info info{};
-        info.size = sizeof(info);
-        ASSERT_EQ(ortc_tensor_find(cut.getProgram(), name.c_str(), &info), ORTC_OK);
-        if (info.role == ORTC_ROLE_PARAMETER)
-          EXPECT_TRUE(bytes == between[name]) << name;
-      }
-      ASSERT_EQ(ortc_update_step(cut.get()), ORTC_OK) << cut.message();
-      EXPECT_EQ(std::memcmp(&fusedLoss, &cutLoss, sizeof(double)), 0) << fusedLoss << " and " << cutLoss;
-      auto wanted = fused.readPersistent(), got = cut.readPersistent();
-      for (const auto &[name, bytes] : wanted)
-        ASSERT_TRUE(bytes == got[name]) << name << " in step " << step;
-    }
+    expectSameInTwoSegments(fused, cut, *data, entry.steps);
   }
 
   TemporaryFolder folder;

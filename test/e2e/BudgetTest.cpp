@@ -3,11 +3,12 @@
 //
 // usage: e2e-budget [gtest flags]; one test for every zoo entry.
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "test/e2e/Tool.h"
 
@@ -52,94 +53,93 @@ protected:
     return most;
   }
 
-  /// The same of a plan, without code; 0 where there is none.
-  uint64_t plan(const std::string &target, uint64_t budget = 0) {
-    std::string report = folder / "report.json";
-    Outcome outcome = compile({"--compile-to", "place", "--report", report}, target, budget);
-    EXPECT_EQ(outcome.status, 0) << "budget " << budget << ": " << outcome.errors;
-    if (outcome.status != 0)
-      return 0;
-    auto figures = nlohmann::json::parse(readFile(report));
-    uint64_t most = 0;
-    for (const auto &item : figures["entries"])
-      most = std::max(most, item["transient"].get<uint64_t>());
-    return most;
-  }
-
   /// The tensors of the checkpoint after some steps.
   std::string train(const std::string &artifact) {
     std::string file = folder / "checkpoint";
     mustRun(
         {"run", artifact, "--data", entry.data(), "--steps", "5", "--seed", "3", "--save", file, "--quiet"});
-    std::string bytes = readFile(file);
-    uint64_t header = 0;
-    if (bytes.size() > sizeof(header))
-      std::memcpy(&header, bytes.data(), sizeof(header));
-    return bytes.substr(std::min(bytes.size(), size_t(8 + header)));
+    return readTensors(file);
   }
 
   TemporaryFolder folder;
   ZooEntry entry;
 };
 
-TEST_P(BudgetTest, IsKeptAndChangesNoBit) {
-  std::string whole = folder / "whole";
-  Outcome outcome = compile({"-o", whole}, "native");
-  ASSERT_EQ(outcome.status, 0) << outcome.errors;
-  uint64_t all = transientOf(whole), least = refuse("native", 1);
-  std::string wanted = train(whole);
-  ASSERT_FALSE(wanted.empty());
-  ASSERT_GT(least, 1u);
-  ASSERT_LE(least, all);
-  for (uint64_t budget : {least, least + (all - least) / 2}) {
-    std::string artifact = folder / std::to_string(budget);
-    outcome = compile({"-o", artifact}, "native", budget);
-    ASSERT_EQ(outcome.status, 0) << "budget " << budget << " of " << all << ": " << outcome.errors;
-    EXPECT_LE(transientOf(artifact), budget);
-    EXPECT_TRUE(train(artifact) == wanted) << "budget " << budget << " of " << all << ": other bits";
-  }
-}
-
-/// A refused budget is searched for twice here, so not for every entry.
-class SmallestBudgetTest : public BudgetTest {};
-
-TEST_P(SmallestBudgetTest, IsRefusedAByteBelow) {
-  uint64_t least = refuse("native", 1);
-  ASSERT_GT(least, 1u);
-  EXPECT_EQ(refuse("native", least - 1), least) << "a byte less is enough too";
+/// Whether this machine runs code for the target of the percentages below.
+bool canRunLevel3() {
+  std::ifstream about("/proc/cpuinfo");
+  std::string flags((std::istreambuf_iterator<char>(about)), {});
+  return flags.find(" avx2 ") != std::string::npos && flags.find(" fma ") != std::string::npos;
 }
 
 /// What was possible when this was written still is. Per cent of the memory without a budget, for a fixed target:
 /// long chains of activations can be computed again, a step whose largest kernel reads and writes most of it cannot.
-TEST_P(BudgetTest, IsAsSmallAsItCanBe) {
-  static const std::map<std::string, unsigned> kPercent = {
-      {"autoencoder-conv", 60},
-      {"bert-tiny", 31},
-      {"conv3d-tiny", 100},
-      {"dlrm-tiny", 90},
-      {"fasttext", 100},
-      {"gcn", 94},
-      {"gpt2-tiny", 36},
-      {"gru-forecast", 100},
-      {"lenet", 91},
-      {"llama-tiny", 25},
-      {"loss-in-graph", 91},
-      {"lstm-dynamo", 96},
-      {"mlp-digits", 100},
-      {"mlp-mixer-tiny", 32},
-      {"mobilenetv2-tiny", 24},
-      {"resnet-tiny", 88},
-      {"roberta-tiny", 27},
-      {"siren", 70},
-      {"unet", 28},
-      {"vit-tiny-slim", 25},
-  };
+const std::map<std::string, unsigned> kPercent = {
+    {"autoencoder-conv", 60},
+    {"bert-tiny", 31},
+    {"conv3d-tiny", 100},
+    {"dlrm-tiny", 90},
+    {"fasttext", 100},
+    {"gcn", 94},
+    {"gpt2-tiny", 36},
+    {"gru-forecast", 100},
+    {"lenet", 91},
+    {"llama-tiny", 25},
+    {"loss-in-graph", 91},
+    {"lstm-dynamo", 96},
+    {"mlp-digits", 100},
+    {"mlp-mixer-tiny", 32},
+    {"mobilenetv2-tiny", 24},
+    {"resnet-tiny", 88},
+    {"roberta-tiny", 27},
+    {"siren", 70},
+    {"unet", 28},
+    {"vit-tiny-slim", 25},
+};
+
+TEST_P(BudgetTest, IsKeptAndChangesNoBit) {
   ASSERT_TRUE(kPercent.count(GetParam())) << "who adds an entry says what is possible";
-  uint64_t budget = plan("x86-64-v3") * kPercent.at(GetParam()) / 100;
-  ASSERT_GT(budget, 0u);
-  uint64_t taken = plan("x86-64-v3", budget);
-  EXPECT_GT(taken, 0u);
-  EXPECT_LE(taken, budget);
+  std::string whole = folder / "whole", wanted;
+  Outcome outcome = compile({"-o", whole}, "x86-64-v3");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  uint64_t all = transientOf(whole), least = all * kPercent.at(GetParam()) / 100;
+  ASSERT_GT(least, 0u);
+  bool isRun = canRunLevel3();
+  if (isRun) {
+    wanted = train(whole);
+    ASSERT_FALSE(wanted.empty());
+  }
+  for (uint64_t budget : std::set<uint64_t>{least, least + (all - least) / 2}) {
+    std::string artifact = folder / std::to_string(budget);
+    outcome = compile({"-o", artifact}, "x86-64-v3", budget);
+    ASSERT_EQ(outcome.status, 0) << "budget " << budget << " of " << all << ": " << outcome.errors;
+    EXPECT_GT(transientOf(artifact), 0u);
+    EXPECT_LE(transientOf(artifact), budget);
+    if (isRun)
+      EXPECT_TRUE(train(artifact) == wanted) << "budget " << budget << " of " << all << ": other bits";
+  }
+  if (!isRun)
+    GTEST_SKIP() << "this machine does not run the code";
+}
+
+/// A budget that is refused is searched for down to the smallest, and each that is tried on the way takes as long as
+/// one that is kept to, so not for every entry. That budgets above the smallest are kept to, the planner's tests say.
+class SmallestBudgetTest : public BudgetTest {};
+
+TEST_P(SmallestBudgetTest, IsEnoughAndAByteLessIsNot) {
+  std::string whole = folder / "whole", smallest = folder / "smallest";
+  Outcome outcome = compile({"-o", whole}, "native");
+  ASSERT_EQ(outcome.status, 0) << outcome.errors;
+  uint64_t all = transientOf(whole), least = refuse("native", 1);
+  ASSERT_GT(least, 1u);
+  ASSERT_LE(least, all);
+  EXPECT_EQ(refuse("native", least - 1), least) << "a byte less is enough too";
+  outcome = compile({"-o", smallest}, "native", least);
+  ASSERT_EQ(outcome.status, 0) << "budget " << least << " of " << all << ": " << outcome.errors;
+  EXPECT_LE(transientOf(smallest), least);
+  std::string wanted = train(whole);
+  ASSERT_FALSE(wanted.empty());
+  EXPECT_TRUE(train(smallest) == wanted) << "budget " << least << " of " << all << ": other bits";
 }
 
 std::string nameOf(const testing::TestParamInfo<std::string> &info) {

@@ -43,6 +43,9 @@ protected:
     return flags;
   }
 
+  /// Compiles the case for `target`, predicts with the flags `device` and compares every output.
+  void agree(const std::string &target, const std::vector<std::string> &device);
+
   TemporaryFolder folder;
 };
 
@@ -65,15 +68,20 @@ void compare(const std::string &name, const Values &got, const Values &want, dou
   }
 }
 
-TEST_P(OperatorTest, GeneratedCodeGivesTheReferencesNumbers) {
+} // namespace
+
+void OperatorTest::agree(const std::string &target, const std::vector<std::string> &device) {
   std::string base = casesFolder() + "/" + GetParam();
   std::vector<std::string> command = {
-      "train", base + ".onnx", "-o", folder / "artifact", "--loss", "none", "--target", "native", "--quiet"};
+      "train", base + ".onnx", "-o", folder / "artifact", "--loss", "none", "--target", target, "--quiet"};
   std::vector<std::string> flags = prepareInputs(base);
   command.insert(command.end(), flags.begin(), flags.end());
   mustRun(command);
-  mustRun({"predict", folder / "artifact", "--data", folder / "inputs.npz", "--steps", "1", "-o",
-           folder / "out.npz", "--quiet"});
+  std::vector<std::string> predict = {
+      "predict", folder / "artifact", "--data", folder / "inputs.npz", "--steps", "1",
+      "-o",      folder / "out.npz",  "--quiet"};
+  predict.insert(predict.end(), device.begin(), device.end());
+  mustRun(predict);
   auto got = loadValues(folder / "out.npz"), reference = loadValues(base + ".npz");
   unsigned compared = 0;
   for (const auto &[key, want] : reference) {
@@ -87,7 +95,14 @@ TEST_P(OperatorTest, GeneratedCodeGivesTheReferencesNumbers) {
   EXPECT_GT(compared, 0u);
 }
 
+TEST_P(OperatorTest, GeneratedCodeGivesTheReferencesNumbers) { agree("native", {}); }
+
+/// The driver is that of $ORTC_CUDA_DRIVER, or of the machine's GPU.
+class DeviceOperatorTest : public OperatorTest {};
+
+TEST_P(DeviceOperatorTest, GeneratedCodeGivesTheReferencesNumbers) { agree("sm_80", {"--device", "cuda"}); }
+
 INSTANTIATE_TEST_SUITE_P(Cases, OperatorTest, testing::ValuesIn(host::test::listCases(casesFolder())),
                          host::test::testName);
-
-} // namespace
+INSTANTIATE_TEST_SUITE_P(Cases, DeviceOperatorTest, testing::ValuesIn(host::test::listCases(casesFolder())),
+                         host::test::testName);

@@ -2,16 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/e2e/Session.h"
 
+#include <cstring>
 #include <gtest/gtest.h>
 
 namespace ortc::test {
 
-Session::Session(const std::string &folder) {
+Session::Session(const std::string &folder, const ortc_host *host, uint32_t flags) {
   ortc_message why{};
-  EXPECT_EQ(ortc_program_open_file((folder + "/model.ortc").c_str(), nullptr, &program, &why), ORTC_OK)
+  EXPECT_EQ(ortc_program_open_file((folder + "/model.ortc").c_str(), host, &program, &why), ORTC_OK)
       << why.text;
+  auto options = ORTC_INIT(ortc_session_options);
+  options.flags = flags;
   if (program)
-    EXPECT_EQ(ortc_session_create(program, nullptr, &session, &why), ORTC_OK) << why.text;
+    EXPECT_EQ(ortc_session_create(program, &options, &session, &why), ORTC_OK) << why.text;
 }
 
 Session::~Session() {
@@ -45,6 +48,31 @@ std::map<std::string, Bytes> Session::readPersistent() const {
     EXPECT_EQ(ortc_read(session, info.name, bytes.data(), bytes.size()), ORTC_OK) << message();
   }
   return result;
+}
+
+void expectSameInTwoSegments(Session &whole, Session &cut, const host::DataSource &data, int steps) {
+  for (int step = 0; step < steps; ++step) {
+    double wholeLoss = 0, cutLoss = 0;
+    whole.writeSlice(data, step);
+    cut.writeSlice(data, step);
+    ASSERT_EQ(ortc_train_step(whole.get(), &wholeLoss), ORTC_OK) << whole.message();
+    auto before = cut.readPersistent();
+    ASSERT_EQ(ortc_gradients_step(cut.get(), &cutLoss), ORTC_OK) << cut.message();
+    // Running statistics and counters of the forward part may move; parameters may not.
+    auto between = cut.readPersistent();
+    for (const auto &[name, bytes] : before) {
+      ortc_tensor_info info{};
+      info.size = sizeof(info);
+      ASSERT_EQ(ortc_tensor_find(cut.getProgram(), name.c_str(), &info), ORTC_OK);
+      if (info.role == ORTC_ROLE_PARAMETER)
+        EXPECT_TRUE(bytes == between[name]) << name;
+    }
+    ASSERT_EQ(ortc_update_step(cut.get()), ORTC_OK) << cut.message();
+    EXPECT_EQ(std::memcmp(&wholeLoss, &cutLoss, sizeof(double)), 0) << wholeLoss << " and " << cutLoss;
+    auto wanted = whole.readPersistent(), got = cut.readPersistent();
+    for (const auto &[name, bytes] : wanted)
+      ASSERT_TRUE(bytes == got[name]) << name << " in step " << step;
+  }
 }
 
 } // namespace ortc::test

@@ -14,10 +14,11 @@ namespace ortc::test {
 
 using Bytes = std::vector<uint8_t>;
 
-/// Opens the artifact in `folder`; its failures are failures of the test. One worker.
+/// Opens the artifact in `folder`; its failures are failures of the test. One worker, or the device of `host`.
+/// `flags`: enum ortc_session_flags.
 class Session {
 public:
-  explicit Session(const std::string &folder);
+  explicit Session(const std::string &folder, const ortc_host *host = nullptr, uint32_t flags = 0);
   ~Session();
   Session(const Session &) = delete;
   Session &operator=(const Session &) = delete;
@@ -35,5 +36,9 @@ private:
   ortc_program *program = nullptr;
   ortc_session *session = nullptr;
 };
+
+/// Whole training steps of one session, and gradients and update of the other, give the same bits after each; between
+/// the two no parameter has changed.
+void expectSameInTwoSegments(Session &whole, Session &cut, const host::DataSource &data, int steps);
 
 } // namespace ortc::test

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cstring>
 #include <gtest/gtest.h>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -127,19 +128,29 @@ private:
 class StackTest : public testing::TestWithParam<const char *> {
 protected:
   void SetUp() override {
-    ZooEntry entry(GetParam());
-    std::vector<std::string> arguments{"train",       entry.model(), "-o",          folder / "model",
-                                       "--optimizer", "adamw",       "--gradients", "--quiet"};
-    arguments.insert(arguments.end(), entry.flags.begin(), entry.flags.end());
-    mustRun(arguments);
-    auto read = artifact::readArtifactFile(folder / "model/model.ortc");
+    auto read = artifact::readArtifactFile(compiled() + "/model.ortc");
     ASSERT_TRUE(read) << read.getStatus().getMessage();
     artifact = std::move(read->artifact);
     ASSERT_FALSE(artifact.codes.empty() || artifact.entries.empty());
     targets = Json::parse(artifact.manifest)["targets"];
   }
 
-  TemporaryFolder folder;
+  /// The folder of the entry's artifact, which all tests share.
+  static const std::string &compiled() {
+    static TemporaryFolder folder;
+    static std::map<std::string, std::string> artifacts;
+    std::string &artifact = artifacts[GetParam()];
+    if (artifact.empty()) {
+      artifact = folder / GetParam();
+      ZooEntry entry(GetParam());
+      std::vector<std::string> arguments{"train",       entry.model(), "-o",          artifact,
+                                         "--optimizer", "adamw",       "--gradients", "--quiet"};
+      arguments.insert(arguments.end(), entry.flags.begin(), entry.flags.end());
+      mustRun(arguments);
+    }
+    return artifact;
+  }
+
   artifact::Artifact artifact;
   Json targets;
 };
@@ -198,7 +209,7 @@ TEST_P(RuntimeStackTest, RuntimeAddsLittle) {
       code = targets[t]["stack"][0]["caller"];
   std::unique_ptr<host::DataSource> data;
   ASSERT_TRUE(host::openData(ZooEntry(GetParam()).data(), data).isOk());
-  Session session(folder / "model");
+  Session session(compiled());
   session.writeSlice(*data, 0);
   ASSERT_EQ(ortc_train_step(session.get(), nullptr), ORTC_OK) << session.message();
   size_t all = measureStack(ortc_train_step, session.get(), static_cast<double *>(nullptr));

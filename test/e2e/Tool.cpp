@@ -50,6 +50,22 @@ Outcome runTool(const std::vector<std::string> &arguments) {
           dropProgress(readFile(errors))};
 }
 
+std::pair<int, std::string> runShell(const std::string &command) {
+  std::string text;
+  FILE *pipe = popen((command + " 2>&1").c_str(), "r");
+  char buffer[4096];
+  while (size_t count = pipe ? fread(buffer, 1, sizeof buffer, pipe) : 0)
+    text.append(buffer, count);
+  return {pipe ? pclose(pipe) : -1, text};
+}
+
+std::string findTool(const std::string &name, const std::vector<std::string> &folders) {
+  for (const std::string &folder : folders)
+    if (access((folder + "/" + name).c_str(), X_OK) == 0)
+      return folder + "/" + name;
+  return runShell("command -v " + name).first == 0 ? name : "";
+}
+
 Outcome mustRun(const std::vector<std::string> &arguments) {
   Outcome outcome = runTool(arguments);
   std::string line;
@@ -91,6 +107,14 @@ const Values &valuesOf(const std::map<std::string, Values> &arrays, const std::s
     return found->second;
   ADD_FAILURE() << "there is no array '" << name << "'";
   return kNone;
+}
+
+std::string readTensors(const std::string &path) {
+  std::string file = readFile(path);
+  uint64_t header = 0;
+  if (file.size() > sizeof(header))
+    std::memcpy(&header, file.data(), sizeof(header));
+  return file.substr(std::min(file.size(), size_t(8 + header)));
 }
 
 std::vector<double> loadLosses(const std::string &path) {

@@ -28,6 +28,11 @@ Outcome runTool(const std::vector<std::string> &arguments);
 /// The same, and the test fails when the exit status is not 0.
 Outcome mustRun(const std::vector<std::string> &arguments);
 
+/// What a command of the shell prints, on both streams, and its exit status as pclose() gives it.
+std::pair<int, std::string> runShell(const std::string &command);
+/// The path of a program in one of these folders, or its name where PATH has it; empty where neither does.
+std::string findTool(const std::string &name, const std::vector<std::string> &folders);
+
 /// An array; integers and booleans with their bits, since a double does not hold all of 64.
 struct Values {
   host::DataType type = host::DataType::None;
@@ -42,6 +47,9 @@ std::map<std::string, Values> loadValues(const std::string &path);
 
 /// The array called `name`; without one the test fails, and the array is empty.
 const Values &valuesOf(const std::map<std::string, Values> &arrays, const std::string &name);
+
+/// The tensors of a checkpoint, without the header, which also says how long the run was.
+std::string readTensors(const std::string &path);
 
 /// The losses of the steps in a metrics file, in order.
 std::vector<double> loadLosses(const std::string &path);

@@ -87,6 +87,17 @@ TEST_F(HostDeviceTest, TrainsToTheBitsOfTheProcessor) {
   expectOk(trainOn("cuda:0", dataPath, ""));
 }
 
+TEST_F(HostDeviceTest, TrainsOnAmdToTheBitsOfTheProcessor) {
+  write(ortc::test::makeDeviceArtifact(ortc::test::Maker::Amd));
+  expectOk(trainOn("cpu", dataPath, "cpu.safetensors"));
+  expectOk(trainOn("hip", dataPath, "hip.safetensors"));
+  EXPECT_EQ(readFile(folder / "hip.safetensors"), readFile(folder / "cpu.safetensors"));
+  EXPECT_NE(fake.takeLog().find("launch update"), std::string::npos);
+  fake.fake.devices = 2;
+  expectOk(trainOn("hip:1", dataPath, ""));
+  EXPECT_EQ(fake.fake.current, 1);
+}
+
 TEST_F(HostDeviceTest, AppliesAsTheProcessorDoes) {
   for (auto command : {predictData, computeGradients}) {
     const char *suffix = command == predictData ? ".npz" : ".safetensors";
@@ -133,6 +144,23 @@ TEST_F(HostDeviceTest, SaysWhatTheArtifactHasCodeFor) {
           "it with --target host");
   expectOk(trainOn("cuda", dataPath, "gpu.safetensors"));
 
+  ortc::test::Artifact amd = ortc::test::makeDeviceArtifact(ortc::test::Maker::Amd);
+  other.codes.push_back(amd.codes[1]);
+  write(other);
+  EXPECT_EQ(trainOn("cpu", dataPath, "").getMessage(),
+            artifactPath + ": the artifact has code for sm_80, gfx90a, not for this processor; run it with "
+                           "--device cuda or --device hip, or compile it with --target host");
+  fake.fake.model = "gfx1100";
+  EXPECT_EQ(trainOn("hip", dataPath, "").getMessage(),
+            artifactPath +
+                ": the artifact has code for sm_80, gfx90a, not for hip (gfx1100); compile it with "
+                "--target gfx1100");
+  other.codes.pop_back();
+  write(other);
+  EXPECT_EQ(trainOn("hip", dataPath, "").getMessage(),
+            artifactPath +
+                ": the artifact has code for sm_80, not for hip; compile it with --target gfx1100");
+
   // Its tensors are there without any device, and steps are not.
   Artifact stored;
   expectOk(Artifact::open(artifactPath, stored));
@@ -152,21 +180,27 @@ TEST_F(HostDeviceTest, SaysWhyThereIsNoDevice) {
   fake.fake.devices = 0;
   EXPECT_EQ(trainOn("cuda:1", dataPath, "").getMessage(),
             "--device cuda:1: there is no GPU of NVIDIA here, though there is its driver");
+  EXPECT_EQ(trainOn("hip", dataPath, "").getMessage(),
+            "--device hip: there is no GPU of AMD here, though there is its driver");
 }
 
 TEST(DeviceNameTest, TakesNamesApart) {
-  bool isCuda = false;
+  DeviceKind kind = DeviceKind::Hip;
   uint32_t ordinal = 7;
-  EXPECT_TRUE(parseDevice("cpu", isCuda, ordinal).isOk());
-  EXPECT_FALSE(isCuda);
-  EXPECT_TRUE(parseDevice("cuda", isCuda, ordinal).isOk());
-  EXPECT_TRUE(isCuda);
-  EXPECT_EQ(ordinal, 0u);
-  EXPECT_TRUE(parseDevice("cuda:12", isCuda, ordinal).isOk());
-  EXPECT_EQ(ordinal, 12u);
-  for (const char *name :
-       {"", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "cuda: 1", "cuda:99999999999", "cudax", "cpu:0"})
-    EXPECT_FALSE(parseDevice(name, isCuda, ordinal).isOk()) << name;
+  EXPECT_TRUE(parseDevice("cpu", kind, ordinal).isOk());
+  EXPECT_EQ(kind, DeviceKind::Cpu);
+  for (auto [name, expected] : {std::pair("cuda", DeviceKind::Cuda), {"hip", DeviceKind::Hip}}) {
+    ordinal = 7;
+    EXPECT_TRUE(parseDevice(name, kind, ordinal).isOk());
+    EXPECT_EQ(kind, expected);
+    EXPECT_EQ(ordinal, 0u);
+    EXPECT_TRUE(parseDevice(name + std::string(":12"), kind, ordinal).isOk());
+    EXPECT_EQ(kind, expected);
+    EXPECT_EQ(ordinal, 12u);
+  }
+  for (const char *name : {"", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "cuda: 1", "cuda:99999999999",
+                           "cudax", "cpu:0", "hip:", "hipx", "hip:x", "hip1", "cuda1", ":1"})
+    EXPECT_FALSE(parseDevice(name, kind, ordinal).isOk()) << name;
 }
 
 } // namespace

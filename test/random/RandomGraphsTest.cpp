@@ -166,22 +166,23 @@ protected:
     return base;
   }
 
-  void check(unsigned seed) {
-    test::RandomModel model = test::generateModel(seed);
-    SCOPED_TRACE(describe(seed, model));
-    std::string base = write(seed, model);
-    Program program(rules());
-    ASSERT_NO_FATAL_FAILURE(program.load(base));
-    ASSERT_FALSE(program.gradientAt.empty());
-    EXPECT_EQ(program.compareWithDifferences(), "");
-    compareGeneratedCode(base, program);
+  using Check = llvm::function_ref<void(const std::string &base, Program &program)>;
+
+  /// Gives `check` every model of this test: the path of its files and its program, with the engine's gradients.
+  void forEachModel(Check check) {
+    for (unsigned seed = GetParam(); seed < GetParam() + kModelsPerTest; ++seed)
+      withModel(seed, check);
   }
 
-  void compareGeneratedCode(const std::string &base, const Program &program) {
+  /// Compiles for `target` and compares what `ortc gradients` with the flags `device` gives.
+  void compareGeneratedCode(const std::string &base, const Program &program, const std::string &target,
+                            const std::vector<std::string> &device) {
     test::mustRun({"train", base + ".onnx", "-o", base + "-out", "--loss", "mse", "--train", "w[0-9]+",
-                   "--precision", "f64", "--gradients", "--target", "native", "--quiet"});
-    test::mustRun(
-        {"gradients", base + "-out", "--data", base + "-data.npz", "-o", base + ".safetensors", "--quiet"});
+                   "--precision", "f64", "--gradients", "--target", target, "--quiet"});
+    std::vector<std::string> gradients = {"gradients", base + "-out",         "--data", base + "-data.npz",
+                                          "-o",        base + ".safetensors", "--quiet"};
+    gradients.insert(gradients.end(), device.begin(), device.end());
+    test::mustRun(gradients);
     auto compiled = test::loadValues(base + ".safetensors");
     for (const auto &[name, at] : program.gradientAt) {
       const HostTensor &want = program.results[at];
@@ -198,11 +199,24 @@ protected:
   }
 
   test::TemporaryFolder folder;
+
+private:
+  void withModel(unsigned seed, Check check) {
+    test::RandomModel model = test::generateModel(seed);
+    SCOPED_TRACE(describe(seed, model));
+    std::string base = write(seed, model);
+    Program program(rules());
+    ASSERT_NO_FATAL_FAILURE(program.load(base));
+    ASSERT_FALSE(program.gradientAt.empty());
+    check(base, program);
+  }
 };
 
 TEST_P(RandomGraphsTest, GradientsAgreeWithDifferencesAndGeneratedCode) {
-  for (unsigned seed = GetParam(); seed < GetParam() + kModelsPerTest; ++seed)
-    check(seed);
+  forEachModel([&](const std::string &base, Program &program) {
+    EXPECT_EQ(program.compareWithDifferences(), "");
+    compareGeneratedCode(base, program, "native", {});
+  });
 }
 
 /// A rule that is off by one per cent in one operand must show in some model that uses it.
@@ -220,6 +234,16 @@ TEST_P(RandomGraphsTest, WrongRuleIsNoticed) {
   }
 }
 
+/// The same models on the GPU of $ORTC_CUDA_DRIVER, or of the machine.
+class DeviceRandomGraphsTest : public RandomGraphsTest {};
+
+TEST_P(DeviceRandomGraphsTest, GeneratedCodeAgreesWithTheEngine) {
+  forEachModel([&](const std::string &base, Program &program) {
+    compareGeneratedCode(base, program, "sm_80", {"--device", "cuda"});
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomGraphsTest, testing::Range(0u, kModels, kModelsPerTest));
+INSTANTIATE_TEST_SUITE_P(Seeds, DeviceRandomGraphsTest, testing::Range(0u, kModels, kModelsPerTest));
 
 } // namespace

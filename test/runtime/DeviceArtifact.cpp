@@ -96,15 +96,21 @@ ortc_launch_argument argument(ortc_argument_kind kind, uint64_t offset, uint64_t
   return row;
 }
 
+static const char kKernels[] =
+    "\nforward shift check_label residual mean gradient update nothing2 nothing0\n";
+
 DeviceCode::Image makePtx(uint32_t processor, const std::string &version) {
   return {ORTC_IMAGE_PTX, processor,
-          "// ptx " + std::to_string(processor) + "\n.version " + version +
-              "\nforward shift check_label residual mean gradient update nothing2 nothing0\n"};
+          "// ptx " + std::to_string(processor) + "\n.version " + version + kKernels};
 }
 
-DeviceCode makeDeviceCode() {
+DeviceCode::Image makeHsaco(const std::string &processor) {
+  return {ORTC_IMAGE_HSACO, 0, "// hsaco " + processor + kKernels};
+}
+
+DeviceCode makeDeviceCode(Maker maker) {
   DeviceCode code;
-  code.images = {makePtx()};
+  code.images = {maker == Maker::Nvidia ? makePtx() : makeHsaco()};
   // Places as in steps.c.
   auto w = argument(ORTC_ARGUMENT_PERSISTENT, 0, 24), momentum = argument(ORTC_ARGUMENT_PERSISTENT, 64, 24),
        step = argument(ORTC_ARGUMENT_PERSISTENT, 128, 8), rate = argument(ORTC_ARGUMENT_PERSISTENT, 192, 4),
@@ -147,21 +153,40 @@ DeviceCode makeDeviceCode() {
   return code;
 }
 
+static artifact::Code makeSection(ortc_architecture architecture, unsigned feature, const std::string &name,
+                                  const DeviceCode &code) {
+  artifact::Code section;
+  section.name = name;
+  section.architecture = architecture;
+  section.features = uint64_t(1) << feature;
+  section.bytes = code.make();
+  return section;
+}
+artifact::Code makeSection(ortc_ptx_feature feature, const std::string &name, const DeviceCode &code) {
+  return makeSection(ORTC_ARCH_PTX, feature, name, code);
+}
+artifact::Code makeSection(ortc_amdgpu_feature feature, const std::string &name, const DeviceCode &code) {
+  return makeSection(ORTC_ARCH_AMDGPU, feature, name, code);
+}
+
 Artifact makeDeviceArtifact(const DeviceCode &code) {
   Artifact artifact = makeArtifact();
-  artifact::Code section;
-  section.name = "sm_80";
-  section.architecture = ORTC_ARCH_PTX;
-  section.features = 1u << ORTC_PTX_SM_80;
-  section.bytes = code.make();
-  artifact.codes.push_back(section);
+  artifact.codes.push_back(makeSection(ORTC_PTX_SM_80, "sm_80", code));
+  return artifact;
+}
+Artifact makeDeviceArtifact(Maker maker) {
+  if (maker == Maker::Nvidia)
+    return makeDeviceArtifact();
+  Artifact artifact = makeArtifact();
+  artifact.codes.push_back(makeSection(ORTC_AMDGPU_GFX90A, "gfx90a", makeDeviceCode(maker)));
   return artifact;
 }
 
-static FakeCuda &findFake() {
-  setenv("ORTC_CUDA_DRIVER", ORTC_FAKE_CUDA, 1);
-  void *library = dlopen(ORTC_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
-  auto **fake = static_cast<FakeCuda **>(library ? dlsym(library, "fake_cuda") : nullptr);
+static FakeDriver &findFake() {
+  for (const char *variable : {"ORTC_CUDA_DRIVER", "ORTC_HIP_DRIVER"})
+    setenv(variable, ORTC_FAKE_DRIVER, 1);
+  void *library = dlopen(ORTC_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL);
+  auto **fake = static_cast<FakeDriver **>(library ? dlsym(library, "fake_driver") : nullptr);
   if (!fake) {
     ADD_FAILURE() << dlerror();
     abort();
@@ -169,17 +194,20 @@ static FakeCuda &findFake() {
   return **fake;
 }
 
-FakeDevice::FakeDevice() : fake(findFake()) {
-  fake = FakeCuda();
+FakeDevice::FakeDevice(Maker maker) : maker(maker), fake(findFake()) {
+  fake = FakeDriver();
   host.size = sizeof host;
 }
 
 FakeDevice::~FakeDevice() {
-  ortc_cuda_close(host.device);
+  maker == Maker::Nvidia ? ortc_cuda_close(host.device) : ortc_hip_close(host.device);
   EXPECT_EQ(fake.live, 0) << "something of the driver's was not given back";
 }
 
-ortc_status FakeDevice::open(uint32_t ordinal) { return ortc_cuda_open(ordinal, &host.device, &message); }
+ortc_status FakeDevice::open(uint32_t ordinal) {
+  return maker == Maker::Nvidia ? ortc_cuda_open(ordinal, &host.device, &message)
+                                : ortc_hip_open(ordinal, &host.device, &message);
+}
 
 std::string FakeDevice::takeLog() {
   std::string log;

@@ -1,13 +1,19 @@
-// The test artifact with code for a device, whose kernels the stand-in driver (fake_cuda.cpp) has.
+// The test artifact with code for a device, whose kernels the stand-in driver (fake_driver.cpp) has.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
 #include "ortc/cuda.h"
 #include "ortc/device.h"
+#include "ortc/hip.h"
 #include "test/runtime/TestArtifact.h"
-#include "test/runtime/fake_cuda.h"
+#include "test/runtime/fake_driver.h"
 
 namespace ortc::test {
+
+/// Whose driver the stand-in is.
+enum class Maker { Nvidia, Amd };
+inline constexpr Maker kMakers[] = {Maker::Nvidia, Maker::Amd};
+inline const char *nameOf(Maker maker) { return maker == Maker::Nvidia ? "Nvidia" : "Amd"; }
 
 /// Puts device code together.
 class DeviceCode {
@@ -42,22 +48,29 @@ ortc_launch_argument argument(ortc_argument_kind kind, uint64_t offset, uint64_t
 
 /// PTX for sm_80 that has all kernels of the stand-in.
 DeviceCode::Image makePtx(uint32_t processor = 80, const std::string &version = "8.0");
+/// What stands for machine code of an AMD GPU, with the same kernels.
+DeviceCode::Image makeHsaco(const std::string &processor = "gfx90a");
 /// Code that does what steps.c does.
-DeviceCode makeDeviceCode();
+DeviceCode makeDeviceCode(Maker maker = Maker::Nvidia);
+artifact::Code makeSection(ortc_ptx_feature feature, const std::string &name, const DeviceCode &code);
+artifact::Code makeSection(ortc_amdgpu_feature feature, const std::string &name, const DeviceCode &code);
 /// The test artifact with this code behind its own, as "sm_80".
 Artifact makeDeviceArtifact(const DeviceCode &code = makeDeviceCode());
+/// The same for this maker, as "sm_80" or "gfx90a".
+Artifact makeDeviceArtifact(Maker maker);
 
 /// Opens a device on the stand-in, whose settings are those of `fake`, and sets them back.
 class FakeDevice {
 public:
-  FakeDevice();
+  explicit FakeDevice(Maker maker = Maker::Nvidia);
   ~FakeDevice();
   /// Opens it; once.
   ortc_status open(uint32_t ordinal = 0);
   /// The log since the last call, without the lines of `wait` and `await` if so asked.
   std::string takeLog();
 
-  FakeCuda &fake;
+  const Maker maker;
+  FakeDriver &fake;
   ortc_message message{};
   ortc_host host{};
 };

@@ -20,15 +20,7 @@ protected:
     opened = std::make_unique<OpenProgram>(makeFile(artifact), &device.host);
     return opened->status;
   }
-  ortc_status open(const DeviceCode &code) { return open({makeSection("sm_80", ORTC_PTX_SM_80, code)}); }
-  static artifact::Code makeSection(const char *name, ortc_ptx_feature feature, const DeviceCode &code) {
-    artifact::Code section;
-    section.name = name;
-    section.architecture = ORTC_ARCH_PTX;
-    section.features = uint64_t(1) << feature;
-    section.bytes = code.make();
-    return section;
-  }
+  ortc_status open(const DeviceCode &code) { return open({makeSection(ORTC_PTX_SM_80, "sm_80", code)}); }
   std::string message() { return opened->message.text; }
   std::string target() {
     auto info = ORTC_INIT(ortc_program_info);
@@ -56,9 +48,9 @@ DeviceCode::Image makeCubin(uint32_t processor) {
 // ---- Which code ----
 
 TEST_F(DeviceCodeTest, TheLastSectionThatTheDeviceCanRunIsTaken) {
-  std::vector<artifact::Code> codes = {makeSection("sm_80", ORTC_PTX_SM_80, makeDeviceCode()),
-                                       makeSection("sm_90", ORTC_PTX_SM_90, withImages({makePtx(90)})),
-                                       makeSection("sm_100", ORTC_PTX_SM_100, withImages({makePtx(100)}))};
+  std::vector<artifact::Code> codes = {makeSection(ORTC_PTX_SM_80, "sm_80", makeDeviceCode()),
+                                       makeSection(ORTC_PTX_SM_90, "sm_90", withImages({makePtx(90)})),
+                                       makeSection(ORTC_PTX_SM_100, "sm_100", withImages({makePtx(100)}))};
   for (auto [processor, name] : {std::pair(80, "sm_80"), {89, "sm_80"}, {90, "sm_90"}, {120, "sm_100"}}) {
     FakeDevice other;
     other.fake.processor = processor;
@@ -76,7 +68,7 @@ TEST_F(DeviceCodeTest, TheLastSectionThatTheDeviceCanRunIsTaken) {
 TEST_F(DeviceCodeTest, WithoutCodeForItTheArtifactIsRefused) {
   EXPECT_EQ(open(std::vector<artifact::Code>()), ORTC_E_TARGET);
   EXPECT_EQ(message(), "no code for this processor");
-  EXPECT_EQ(open({makeSection("sm_120", ORTC_PTX_SM_120, makeDeviceCode())}), ORTC_E_TARGET);
+  EXPECT_EQ(open({makeSection(ORTC_PTX_SM_120, "sm_120", makeDeviceCode())}), ORTC_E_TARGET);
 }
 
 TEST_F(DeviceCodeTest, TheProcessorTakesNoCodeOfDevices) {
@@ -110,7 +102,7 @@ TEST_F(DeviceCodeTest, MachineCodeOfTheSameMajorVersionComesBeforePtx) {
 
 TEST_F(DeviceCodeTest, TheNextImageIsTriedWhereTheDriverRefusesOne) {
   ASSERT_EQ(device.open(), ORTC_OK);
-  device.fake.failing = "cuModuleLoadDataEx";
+  device.fake.failing = "loadImage";
   device.fake.result = 218;
   EXPECT_EQ(open(withImages({makePtx(80), makePtx(90), makeCubin(90)})), ORTC_OK) << message();
   EXPECT_EQ(device.takeLog(), "load // bin 90\nload // ptx 90\n");
@@ -119,18 +111,18 @@ TEST_F(DeviceCodeTest, TheNextImageIsTriedWhereTheDriverRefusesOne) {
 TEST_F(DeviceCodeTest, SaysWhyNoImageCanBeUsed) {
   ASSERT_EQ(device.open(), ORTC_OK);
   EXPECT_EQ(open(withImages({makePtx(100)})), ORTC_E_TARGET);
-  EXPECT_EQ(message(), "Fake GPU 0 is an sm_90, but the artifact's code (PTX) is for sm_100");
+  EXPECT_EQ(message(), "Fake GPU 0 is an sm_90, but the artifact's code is PTX for sm_100");
   EXPECT_EQ(open(withImages({makeCubin(80)})), ORTC_E_TARGET);
-  EXPECT_EQ(message(), "Fake GPU 0 is an sm_90, but the artifact's code (machine code) is for sm_80");
+  EXPECT_EQ(message(), "Fake GPU 0 is an sm_90, but the artifact's code is machine code for sm_80");
 
-  device.fake.failing = "cuModuleLoadDataEx";
+  device.fake.failing = "loadImage";
   device.fake.result = 222;
   EXPECT_EQ(open(withImages({makePtx(80, "9.0")})), ORTC_E_TARGET);
   EXPECT_EQ(
       message(),
       "the driver of Fake GPU 0 (CUDA 12.4) is too old for the artifact, whose code is PTX 9.0; install a "
       "newer one");
-  device.fake.failing = "cuModuleLoadDataEx";
+  device.fake.failing = "loadImage";
   device.fake.result = 218;
   device.fake.jitLog = "ptxas application ptx input, line 9; fatal\nsecond line";
   EXPECT_EQ(open(makeDeviceCode()), ORTC_E_TARGET);
@@ -138,7 +130,7 @@ TEST_F(DeviceCodeTest, SaysWhyNoImageCanBeUsed) {
       message(),
       "the driver of Fake GPU 0 refuses the artifact's PTX for sm_80: ptxas application ptx input, line 9; "
       "fatal second line");
-  device.fake.failing = "cuModuleLoadDataEx";
+  device.fake.failing = "loadImage";
   device.fake.result = 2;
   EXPECT_EQ(open(makeDeviceCode()), ORTC_E_MEMORY);
 }
@@ -469,23 +461,23 @@ TEST_F(DeviceCodeTest, RandomChangesNeverLeaveTheMemoryOfASession) {
 
 TEST(DeviceFailureTest, SaysWhatIsThereAndWhatIsNeeded) {
   struct Case {
-    std::function<void(FakeCuda &)> change;
+    std::function<void(FakeDriver &)> change;
     uint32_t ordinal;
     ortc_status status;
     const char *message;
   };
   const Case cases[] = {
-      {[](FakeCuda &f) { f.devices = 0; }, 0, ORTC_E_TARGET,
+      {[](FakeDriver &f) { f.devices = 0; }, 0, ORTC_E_TARGET,
        "there is no GPU of NVIDIA here, though there is its driver"},
-      {[](FakeCuda &f) { f.devices = -1; }, 0, ORTC_E_TARGET,
+      {[](FakeDriver &f) { f.devices = -1; }, 0, ORTC_E_TARGET,
        "there is no GPU of NVIDIA here, though there is its driver"},
-      {[](FakeCuda &f) { f.devices = 2; }, 2, ORTC_E_NOT_FOUND,
+      {[](FakeDriver &f) { f.devices = 2; }, 2, ORTC_E_NOT_FOUND,
        "there is no device 2: this machine has 2, counted from 0"},
-      {[](FakeCuda &f) { f.processor = 75; }, 0, ORTC_E_TARGET,
+      {[](FakeDriver &f) { f.processor = 75; }, 0, ORTC_E_TARGET,
        "device 0 (Fake GPU 0) is an sm_75, but at least an sm_80 is needed"},
-      {[](FakeCuda &f) { f.failing = "cuInit"; }, 0, ORTC_E_INTERNAL,
+      {[](FakeDriver &f) { f.failing = "initialise"; }, 0, ORTC_E_INTERNAL,
        "the driver of NVIDIA failed when the runtime started it: unknown error (999)"},
-      {[](FakeCuda &f) { f.failing = "cuDevicePrimaryCtxRetain", f.result = 2; }, 0, ORTC_E_MEMORY,
+      {[](FakeDriver &f) { f.failing = "retainContext", f.result = 2; }, 0, ORTC_E_MEMORY,
        "Fake GPU 0 failed when the runtime made its context: out of memory (2)"},
   };
   for (const Case &c : cases) {
@@ -524,36 +516,22 @@ TEST(DeviceFailureTest, MemoryThatIsMissingIsSaidInBytes) {
 }
 
 /// Everything that uses the driver, each call of which fails once.
-TEST(DeviceFailureTest, NoFailureOfTheDriverIsLostAndNothingIsLeft) {
-  const char *const functions[] = {"cuInit",
-                                   "cuDriverGetVersion",
-                                   "cuDeviceGetCount",
-                                   "cuDeviceGet",
-                                   "cuDeviceGetAttribute",
-                                   "cuDevicePrimaryCtxRetain",
-                                   "cuCtxSetCurrent",
-                                   "cuMemAlloc_v2",
-                                   "cuMemAllocHost_v2",
-                                   "cuMemcpyHtoDAsync_v2",
-                                   "cuMemcpyDtoHAsync_v2",
-                                   "cuMemsetD8Async",
-                                   "cuMemsetD32Async",
-                                   "cuModuleLoadDataEx",
-                                   "cuModuleGetFunction",
-                                   "cuLaunchKernel",
-                                   "cuStreamCreate",
-                                   "cuStreamSynchronize",
-                                   "cuStreamBeginCapture_v2",
-                                   "cuStreamEndCapture",
-                                   "cuGraphInstantiateWithFlags",
-                                   "cuGraphLaunch",
-                                   "cuEventCreate",
-                                   "cuEventRecord",
-                                   "cuEventSynchronize"};
-  const Bytes file = makeFile(makeDeviceArtifact());
+class DriverFailureTest : public testing::TestWithParam<Maker> {};
+
+TEST_P(DriverFailureTest, NoFailureIsLostAndNothingIsLeft) {
+  std::vector<const char *> functions{
+      "initialise",     "getVersion",  "countDevices", "getDevice",   "getAttribute", "allocate",
+      "allocatePinned", "copyIn",      "copyOut",      "fillBytes",   "fillWords",    "loadImage",
+      "getFunction",    "launch",      "createStream", "awaitStream", "beginCapture", "endCapture",
+      "instantiate",    "launchGraph", "createEvent",  "recordEvent", "awaitEvent"};
+  if (GetParam() == Maker::Nvidia)
+    functions.insert(functions.end(), {"retainContext", "useContext"});
+  else
+    functions.insert(functions.end(), {"useDevice", "getProperties"});
+  const Bytes file = makeFile(makeDeviceArtifact(GetParam()));
   for (const char *function : functions)
     for (int good = 0;; ++good) {
-      FakeDevice device;
+      FakeDevice device(GetParam());
       device.fake.failing = function;
       device.fake.goodCalls = good;
       ortc_message message{};
@@ -599,6 +577,9 @@ TEST(DeviceFailureTest, NoFailureOfTheDriverIsLostAndNothingIsLeft) {
       }
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(Drivers, DriverFailureTest, testing::ValuesIn(kMakers),
+                         [](const auto &info) { return nameOf(info.param); });
 
 } // namespace
 } // namespace ortc::test

@@ -10,10 +10,10 @@
 namespace ortc::test {
 namespace {
 
-/// A session on the device, and one on the processor.
-class DeviceTest : public testing::Test {
+/// A session on the device of each maker, and one on the processor.
+class DeviceTest : public testing::TestWithParam<Maker> {
 protected:
-  DeviceTest() : file(makeFile(makeDeviceArtifact())), reference(file) {
+  DeviceTest() : device(GetParam()), file(makeFile(makeDeviceArtifact(GetParam()))), reference(file) {
     EXPECT_EQ(device.open(), ORTC_OK) << device.message.text;
     opened = std::make_unique<OpenProgram>(file, &device.host);
     EXPECT_EQ(opened->status, ORTC_OK) << opened->message.text;
@@ -55,18 +55,19 @@ protected:
   SessionHandle session, expected;
 };
 
-TEST_F(DeviceTest, StepsAsTheProcessorDoes) {
+TEST_P(DeviceTest, StepsAsTheProcessorDoes) {
   EXPECT_EQ(stateOf(s()), stateOf(cpu())) << "the initial values";
   for (unsigned i = 0; i < 20; ++i)
     ASSERT_EQ(trainOn(s(), i), trainOn(cpu(), i)) << i;
   EXPECT_EQ(stateOf(s()), stateOf(cpu()));
   auto info = ORTC_INIT(ortc_program_info);
   ASSERT_EQ(ortc_program_get_info(opened->program.get(), &info), ORTC_OK);
-  EXPECT_EQ(info.architecture, uint32_t(ORTC_ARCH_PTX));
-  EXPECT_STREQ(info.target_name, "sm_80");
+  bool isNvidia = GetParam() == Maker::Nvidia;
+  EXPECT_EQ(info.architecture, uint32_t(isNvidia ? ORTC_ARCH_PTX : ORTC_ARCH_AMDGPU));
+  EXPECT_STREQ(info.target_name, isNvidia ? "sm_80" : "gfx90a");
 }
 
-TEST_F(DeviceTest, EveryEntryGivesTheBitsOfTheProcessor) {
+TEST_P(DeviceTest, EveryEntryGivesTheBitsOfTheProcessor) {
   float y[2][8], g[2][6];
   double loss[2] = {0, 0};
   for (int i = 0; i < 2; ++i) {
@@ -95,7 +96,7 @@ TEST_F(DeviceTest, EveryEntryGivesTheBitsOfTheProcessor) {
   EXPECT_EQ(std::memcmp(y[0], y[1], 8), 0);
 }
 
-TEST_F(DeviceTest, RulesAndTextsAreThoseOfTheProcessor) {
+TEST_P(DeviceTest, RulesAndTextsAreThoseOfTheProcessor) {
   float numbers[8] = {};
   double value = 0;
   void *place = nullptr;
@@ -120,7 +121,7 @@ TEST_F(DeviceTest, RulesAndTextsAreThoseOfTheProcessor) {
   EXPECT_EQ(message(), "'lr' is on a device");
 }
 
-TEST_F(DeviceTest, ACheckThatFailsSaysWhatTheProcessorSays) {
+TEST_P(DeviceTest, ACheckThatFailsSaysWhatTheProcessorSays) {
   Bytes before = stateOf(s());
   Batch batch = makeBatch(1);
   batch.label[2] = 7;
@@ -139,7 +140,7 @@ TEST_F(DeviceTest, ACheckThatFailsSaysWhatTheProcessorSays) {
   EXPECT_EQ(stateOf(s()), stateOf(cpu()));
 }
 
-TEST_F(DeviceTest, AFailureThatNobodyWaitsForStopsWhatComesAfterAndIsToldOnce) {
+TEST_P(DeviceTest, AFailureThatNobodyWaitsForStopsWhatComesAfterAndIsToldOnce) {
   trainOn(s(), 1);
   Bytes before = stateOf(s());
   Batch good = makeBatch(2), bad = makeBatch(3);
@@ -160,7 +161,7 @@ TEST_F(DeviceTest, AFailureThatNobodyWaitsForStopsWhatComesAfterAndIsToldOnce) {
   EXPECT_NE(stateOf(s()), before);
 }
 
-TEST_F(DeviceTest, ALossThatIsNotFiniteStopsWhereAskedFor) {
+TEST_P(DeviceTest, ALossThatIsNotFiniteStopsWhereAskedFor) {
   for (uint32_t flags : {0u, uint32_t(ORTC_SESSION_STOP_ON_NOT_FINITE)}) {
     makeSessions(flags);
     Batch batch = makeBatch(1);
@@ -178,7 +179,7 @@ TEST_F(DeviceTest, ALossThatIsNotFiniteStopsWhereAskedFor) {
   }
 }
 
-TEST_F(DeviceTest, ReadsAndWritesInTheOnnxLayout) {
+TEST_P(DeviceTest, ReadsAndWritesInTheOnnxLayout) {
   trainOn(s(), 1);
   float w[6], changed[6] = {1, 2, 3, 4, 5, 6}, shift[2];
   ASSERT_EQ(ortc_write(s(), "fc.weight", changed, sizeof changed), ORTC_OK);
@@ -197,7 +198,7 @@ TEST_F(DeviceTest, ReadsAndWritesInTheOnnxLayout) {
   EXPECT_EQ(stateOf(s()), stateOf(cpu()));
 }
 
-TEST_F(DeviceTest, NumbersAreSetWithoutWaiting) {
+TEST_P(DeviceTest, NumbersAreSetWithoutWaiting) {
   device.takeLog();
   ASSERT_EQ(ortc_set_scalar(s(), "lr", 0.5), ORTC_OK);
   ASSERT_EQ(ortc_set_scalar(s(), "step", 3), ORTC_OK);
@@ -206,7 +207,7 @@ TEST_F(DeviceTest, NumbersAreSetWithoutWaiting) {
   EXPECT_EQ(count(log, "wait"), 0u) << log;
 }
 
-TEST_F(DeviceTest, BoundMemoryOfTheHostIsCopiedInAndOut) {
+TEST_P(DeviceTest, BoundMemoryOfTheHostIsCopiedInAndOut) {
   makeSessions(ORTC_SESSION_BIND_ALL);
   Batch batch = makeBatch(1);
   float y[2][8] = {};
@@ -231,7 +232,7 @@ TEST_F(DeviceTest, BoundMemoryOfTheHostIsCopiedInAndOut) {
   EXPECT_EQ(std::memcmp(y[0], y[1], sizeof y[0]), 0);
 }
 
-TEST_F(DeviceTest, StepsWithoutLossDoNotWaitAndInputsMayChangeAtOnce) {
+TEST_P(DeviceTest, StepsWithoutLossDoNotWaitAndInputsMayChangeAtOnce) {
   Batch batch = makeBatch(0);
   ASSERT_EQ(ortc_bind(s(), "x", batch.x, sizeof batch.x), ORTC_OK);
   ASSERT_EQ(ortc_bind(s(), "label", batch.label, sizeof batch.label), ORTC_OK);
@@ -253,7 +254,7 @@ TEST_F(DeviceTest, StepsWithoutLossDoNotWaitAndInputsMayChangeAtOnce) {
 class OtherMemory {
 public:
   explicit OtherMemory(size_t bytes) {
-    void *library = dlopen(ORTC_FAKE_CUDA, RTLD_NOW);
+    void *library = dlopen(ORTC_FAKE_DRIVER, RTLD_NOW);
     allocate = reinterpret_cast<int (*)(uint64_t *, size_t)>(dlsym(library, "cuMemAlloc_v2"));
     release = reinterpret_cast<int (*)(uint64_t)>(dlsym(library, "cuMemFree_v2"));
     EXPECT_EQ(allocate(&address, bytes), 0);
@@ -270,7 +271,7 @@ private:
   uint64_t address = 0;
 };
 
-TEST_F(DeviceTest, BoundMemoryOfTheDeviceIsUsedAsItIs) {
+TEST_P(DeviceTest, BoundMemoryOfTheDeviceIsUsedAsItIs) {
   OtherMemory memory(4096);
   Batch batch = makeBatch(4);
   std::memcpy(memory.get<char>(), batch.x, sizeof batch.x);
@@ -292,7 +293,7 @@ TEST_F(DeviceTest, BoundMemoryOfTheDeviceIsUsedAsItIs) {
   EXPECT_EQ(std::memcmp(y[0], y[1], 32), 0);
 }
 
-TEST_F(DeviceTest, BoundMemoryOfTheDeviceThatKernelsCannotUseIsCopiedThere) {
+TEST_P(DeviceTest, BoundMemoryOfTheDeviceThatKernelsCannotUseIsCopiedThere) {
   OtherMemory memory(4096);
   Batch batch = makeBatch(4);
   std::memcpy(memory.get<char>(8), batch.x, sizeof batch.x);
@@ -309,7 +310,7 @@ TEST_F(DeviceTest, BoundMemoryOfTheDeviceThatKernelsCannotUseIsCopiedThere) {
   EXPECT_EQ(std::memcmp(memory.get<char>(136), y, 32), 0);
 }
 
-TEST_F(DeviceTest, GraphsAreMadeForEachSetOfBoundMemoryAndAFewAreKept) {
+TEST_P(DeviceTest, GraphsAreMadeForEachSetOfBoundMemoryAndAFewAreKept) {
   OtherMemory memory(4096);
   Batch batch = makeBatch(4);
   ASSERT_EQ(ortc_write(s(), "label", batch.label, sizeof batch.label), ORTC_OK);
@@ -332,7 +333,7 @@ TEST_F(DeviceTest, GraphsAreMadeForEachSetOfBoundMemoryAndAFewAreKept) {
   EXPECT_EQ(captures({1}), 1u);
 }
 
-TEST_F(DeviceTest, CheckpointsPassBetweenDeviceAndProcessor) {
+TEST_P(DeviceTest, CheckpointsPassBetweenDeviceAndProcessor) {
   auto write = [](ortc_session *from) {
     Bytes bytes;
     auto sink = [](void *context, const void *data, size_t size) -> int32_t {
@@ -356,15 +357,15 @@ TEST_F(DeviceTest, CheckpointsPassBetweenDeviceAndProcessor) {
   EXPECT_EQ(stateOf(freshCpu.get()), stateOf(s()));
   EXPECT_EQ(trainOn(fresh.get(), 9), trainOn(freshCpu.get(), 9));
   // The device fails while a checkpoint is written or read.
-  device.fake.failing = "cuMemcpyDtoHAsync_v2";
+  device.fake.failing = "copyOut";
   auto sink = [](void *, const void *, size_t) -> int32_t { return 0; };
   EXPECT_EQ(ortc_checkpoint_write(s(), sink, nullptr, nullptr, 0), ORTC_E_INTERNAL);
   EXPECT_EQ(message(), "Fake GPU 0 failed when the runtime copied to the host: unknown error (999)");
-  device.fake.failing = "cuMemcpyDtoHAsync_v2";
+  device.fake.failing = "copyOut";
   EXPECT_EQ(ortc_checkpoint_read(s(), saved.data(), saved.size(), nullptr), ORTC_E_INTERNAL);
 }
 
-TEST_F(DeviceTest, ACheckpointOfWeightsAloneStartsTheRestAnew) {
+TEST_P(DeviceTest, ACheckpointOfWeightsAloneStartsTheRestAnew) {
   trainOn(s(), 1);
   std::string header = R"({"fc.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})";
   while (header.size() % 8)
@@ -385,7 +386,7 @@ TEST_F(DeviceTest, ACheckpointOfWeightsAloneStartsTheRestAnew) {
   EXPECT_EQ(std::memcmp(read, w, sizeof w), 0);
 }
 
-TEST_F(DeviceTest, MemoryIsTheDevicesAlone) {
+TEST_P(DeviceTest, MemoryIsTheDevicesAlone) {
   auto options = ORTC_INIT(ortc_session_options);
   auto sizes = ORTC_INIT(ortc_sizes);
   ASSERT_EQ(ortc_session_sizes(opened->program.get(), nullptr, &sizes), ORTC_OK);
@@ -401,7 +402,7 @@ TEST_F(DeviceTest, MemoryIsTheDevicesAlone) {
   }
 }
 
-TEST_F(DeviceTest, SessionsDoNotDisturbEachOther) {
+TEST_P(DeviceTest, SessionsDoNotDisturbEachOther) {
   SessionHandle other = makeSession(opened->program.get());
   trainOn(s(), 1);
   trainOn(cpu(), 1);
@@ -412,7 +413,7 @@ TEST_F(DeviceTest, SessionsDoNotDisturbEachOther) {
   EXPECT_EQ(stateOf(s()), stateOf(cpu()));
 }
 
-TEST_F(DeviceTest, FilesAreOpenedToo) {
+TEST_P(DeviceTest, FilesAreOpenedToo) {
   std::string path = makeFolder("device") + "/model.ortc";
   writeFile(path, file);
   ortc_program *program = nullptr;
@@ -421,6 +422,9 @@ TEST_F(DeviceTest, FilesAreOpenedToo) {
   SessionHandle other = makeSession(program);
   EXPECT_EQ(trainOn(other.get(), 1), trainOn(cpu(), 1));
 }
+
+INSTANTIATE_TEST_SUITE_P(Drivers, DeviceTest, testing::ValuesIn(kMakers),
+                         [](const auto &info) { return nameOf(info.param); });
 
 } // namespace
 } // namespace ortc::test

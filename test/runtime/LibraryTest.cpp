@@ -98,14 +98,26 @@ TEST(LibraryTest, TheThreadPoolIsSmall) {
             declared(ORTC_RUNTIME_INCLUDE "/threads.h", "ORTC_THREADS_API "));
 }
 
-TEST(LibraryTest, TheCudaLibraryIsSmallAndFindsTheDriverItself) {
-  Elf library(ORTC_CUDA_LIBRARY);
+/// A library that finds its driver itself.
+void checkDeviceLibrary(const char *path, const std::string &header, const std::string &macro) {
+  SCOPED_TRACE(path);
+  Elf library(path);
   EXPECT_EQ(library.needed(), std::set<std::string>{"libc.so.6"});
   uint64_t size = library.size(".text") + library.size(".rodata");
-  RecordProperty("bytes", static_cast<int>(size));
+  testing::Test::RecordProperty("bytes", static_cast<int>(size));
   EXPECT_LE(size, 32768u);
   EXPECT_EQ(library.size(".bss") + library.size(".data"), 0u) << "no globals";
-  EXPECT_EQ(library.symbols(/*isDefined=*/true), declared(ORTC_RUNTIME_INCLUDE "/cuda.h", "ORTC_CUDA_API "));
+  std::set<std::string> names = declared(header, macro);
+  EXPECT_EQ(names.size(), 2u);
+  EXPECT_EQ(library.symbols(/*isDefined=*/true), names);
+}
+
+TEST(LibraryTest, TheCudaLibraryIsSmallAndFindsTheDriverItself) {
+  checkDeviceLibrary(ORTC_CUDA_LIBRARY, ORTC_RUNTIME_INCLUDE "/cuda.h", "ORTC_CUDA_API ");
+}
+
+TEST(LibraryTest, TheHipLibraryIsSmallAndFindsTheDriverItself) {
+  checkDeviceLibrary(ORTC_HIP_LIBRARY, ORTC_RUNTIME_INCLUDE "/hip.h", "ORTC_HIP_API ");
 }
 
 } // namespace

@@ -73,13 +73,15 @@ void CommandLine::addFlag(const std::string &names, const std::string &help, boo
 }
 
 void CommandLine::addDevice(std::string &target) {
-  addValue("--device", "NAME", "cpu, cuda (an NVIDIA GPU), or cuda:N for one of several; default: cpu",
-           [&target](const std::string &value) {
-             bool isCuda = false;
-             uint32_t ordinal = 0;
-             target = value;
-             return host::parseDevice(value, isCuda, ordinal);
-           });
+  addValue(
+      "--device", "NAME",
+      "cpu, cuda (an NVIDIA GPU), hip (an AMD GPU), or cuda:N and hip:N for one of several; default: cpu",
+      [&target](const std::string &value) {
+        host::DeviceKind kind;
+        uint32_t ordinal = 0;
+        target = value;
+        return host::parseDevice(value, kind, ordinal);
+      });
 }
 
 void CommandLine::addPositional(const std::string &name, const std::string &help, std::string &target) {

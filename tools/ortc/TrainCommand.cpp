@@ -5,6 +5,9 @@
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/Compiling.h"
 
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Program.h"
+
 #include <cfloat>
 
 namespace ortc::tool {
@@ -100,14 +103,20 @@ void addTargetFlags(CommandLine &line, CompileOptions &options, bool &isFirstTar
   line.addValue(
       "--target", "NAME",
       "host (three levels of x86-64: runs everywhere), native (this machine only, compiles in a third of the "
-      "time), or a level "
-      "such as x86-64-v3; repeatable; default: host",
+      "time), a level such as x86-64-v3, or a GPU such as sm_90 or gfx942; repeatable; default: host",
       [&](const std::string &value) { return addTarget(value, options, isFirstTarget); }, true);
   line.addValue("--numerics", "MODE", "fast, or portable: the same bits on every target; default: fast",
                 fill(parseNumerics, options.numerics));
   line.addValue("--precision", "TYPE",
                 "f32: the types of the file; f64: everything in float64, for checking; default: f32",
                 fill(parsePrecision, options.precision));
+}
+
+/// A program by its path, or by a name that PATH has.
+static Expected<std::string> findProgram(std::string_view name) {
+  if (auto found = llvm::sys::findProgramByName(name); found && llvm::sys::fs::can_execute(*found))
+    return *found;
+  return Status::refusal(quote(name) + " is no program, neither as a path nor in PATH");
 }
 
 static void addReportFlags(CommandLine &line, CompileOptions &options, TuneOptions &tuning) {
@@ -140,6 +149,10 @@ void addTrainCommand(CLI::App &app, Action &action) {
   addGradientFlags(line, state->options);
   addTrainingFlags(line, state->options);
   addTargetFlags(line, state->options, state->isFirstTarget);
+  line.addValue("--ptxas", "PROGRAM",
+                "NVIDIA's assembler: adds machine code for the NVIDIA GPUs that --target names; default: the "
+                "driver assembles when an artifact is opened",
+                fill(findProgram, state->options.ptxas));
   addReportFlags(line, state->options, state->tuning);
   line.setExample("ortc train model.onnx -o model --shape batch=64 --loss cross_entropy --optimizer "
                   "adamw:lr=3e-3 --target native\n"

@@ -6,7 +6,7 @@
 
 namespace ortc::emit {
 
-/// One dimension of a sliding window, in elements: what pools and convolutions have in common.
+/// One dimension of a sliding window, in elements: of pools.
 struct WindowDim {
   int64_t input, window, stride, low, dilation;
 };

@@ -36,8 +36,9 @@ void generateCheck(KernelBuilder &kernel, func::FuncOp function, const Generator
       return arith::CmpIOp::create(b, predicate, x, constant64(b, y));
     };
     Value never = constant64(b, std::numeric_limits<int64_t>::max());
-    Value lowest =
-        b.fold({b.index(0), b.index(count)}, kBlockThreads, never, [&](Value start, ValueRange carried) {
+    // The bad index is kept with its position: where the kernel writes in place, memory has another one by then.
+    auto own = b.fold(
+        {b.index(0), b.index(count)}, kBlockThreads, {never, never}, [&](Value start, ValueRange carried) {
           Value i = b.add(start, thread);
           return b.guarded(b.less(i, count), carried, [&]() -> SmallVector<Value> {
             Value index = b.loadScalar(input, i), wide = widen(index);
@@ -50,11 +51,13 @@ void generateCheck(KernelBuilder &kernel, func::FuncOp function, const Generator
                                     ValueRange{i});
             Value position = arith::IndexCastOp::create(b, b.getI64Type(), i);
             Value bad = arith::SelectOp::create(b, isGood, never, position);
-            return {arith::MinSIOp::create(b, carried[0], bad)};
+            Value isLower = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, bad, carried[0]);
+            return {arith::SelectOp::create(b, isLower, bad, carried[0]),
+                    arith::SelectOp::create(b, isLower, wide, carried[1])};
           });
-        })[0];
+        });
     Value shared = kernel.shared(b, b.getI64Type(), kBlockThreads);
-    memref::StoreOp::create(b, lowest, shared, ValueRange{thread});
+    memref::StoreOp::create(b, own[0], shared, ValueRange{thread});
     for (int64_t half = kBlockThreads / 2; half >= 1; half /= 2) {
       b.barrier();
       b.guarded(b.less(thread, half), [&] {
@@ -62,16 +65,17 @@ void generateCheck(KernelBuilder &kernel, func::FuncOp function, const Generator
         memref::StoreOp::create(b, arith::MinSIOp::create(b, low, high), shared, ValueRange{thread});
       });
     }
-    StatusBlock status(b, arguments.status);
-    b.guarded(b.less(thread, 1), [&] {
-      Value found = b.loadScalar(shared, b.index(0));
-      Value isBad = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, found, never);
-      b.guarded(arith::AndIOp::create(b, isBad, status.isGood()), [&] {
+    b.barrier();
+    Value lowest = b.loadScalar(shared, b.index(0));
+    Value isBad = compare(arith::CmpIPredicate::ne, own[0], std::numeric_limits<int64_t>::max());
+    Value isLowest = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own[0], lowest);
+    b.guarded(arith::AndIOp::create(b, isBad, isLowest), [&] {
+      StatusBlock status(b, arguments.status);
+      b.guarded(status.isGood(), [&] {
         constexpr size_t kDetail = offsetof(ortc_device_status, detail);
-        Value index = widen(b.loadScalar(input, arith::IndexCastOp::create(b, b.getIndexType(), found)));
         status.store32(kDetail + offsetof(ortc_detail, name), options.checkName);
         status.store32(kDetail + offsetof(ortc_detail, from_end), lower < 0);
-        status.store64(kDetail + offsetof(ortc_detail, index), index);
+        status.store64(kDetail + offsetof(ortc_detail, index), own[1]);
         status.store64(kDetail + offsetof(ortc_detail, limit), constant64(b, upper));
         status.store32(offsetof(ortc_device_status, status), ORTC_STEP_RANGE);
       });

@@ -6,7 +6,7 @@
 
 namespace ortc::gpu {
 
-/// Makes the launches of pools, scatters, scans, arg_reduce and arg_sort by the generators of CPUs: a chunk is what a
+/// Makes the launches of scatter_elements, scans, arg_reduce and arg_sort by the generators of CPUs: a chunk is what a
 /// thread does, with the order of sums that CPUs have.
 mlir::FailureOr<GpuKernel> generateChunks(mlir::ModuleOp module, mlir::func::FuncOp function,
                                           const Processor &processor, const GeneratorOptions &options);

@@ -21,6 +21,8 @@ public:
   }
   bool canRunHere() const override { return false; } // nothing is measured on devices
 
+  bool usesAssembler() const override { return processor.isNvidia(); }
+
   Status survey(ModuleOp module, const backends::CodeOptions &options, bool) override {
     return annotateKernels(module, processor, options);
   }
@@ -35,6 +37,9 @@ public:
   backends::KernelEstimates estimate(const std::vector<kernels::KernelWork> &works,
                                      bool isDouble) const override {
     backends::KernelEstimates result;
+    result.machine.flopRate = processor.flopRate;
+    result.machine.rates = {{0, processor.byteRate}};
+    result.callSeconds = kLaunchSeconds;
     for (const kernels::KernelWork &work : works)
       result.seconds.push_back(estimateSeconds(work, isDouble, processor));
     return result;

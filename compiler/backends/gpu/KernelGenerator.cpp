@@ -48,7 +48,7 @@ FailureOr<GpuKernel> generateKernel(ModuleOp module, func::FuncOp function, cons
   auto program = analyzeLoops(function.getArguments(), outputs, reason);
   if (!program)
     return generateChunks(module, function, processor, options);
-  emitLoops(kernel, *program, MathOptions{options.usesFma(), /*rounding=*/true});
+  emitLoops(kernel, *program, options);
   return kernel.take();
 }
 

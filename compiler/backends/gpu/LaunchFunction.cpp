@@ -14,6 +14,11 @@ KernelBuilder::KernelBuilder(ModuleOp module, func::FuncOp function, const Proce
     : module(module), buffers(kernelBuffers(function)), name(function.getSymName().str()),
       processor(processor), options(options) {}
 
+void KernelBuilder::reserveScratch(int64_t bytes) {
+  assert(kernel.launches.empty() && "all launches of a kernel take the same arguments");
+  kernel.scratchBytes = std::max(kernel.scratchBytes, (bytes + 63) / 64 * 64);
+}
+
 void KernelBuilder::launch(int64_t blocks, int64_t threads, Body body) {
   MLIRContext *context = module.getContext();
   OpBuilder outer(context);
@@ -29,6 +34,8 @@ void KernelBuilder::launch(int64_t blocks, int64_t threads, Body body) {
   std::string symbol = name + (kernel.launches.empty() ? "" : "_" + std::to_string(kernel.launches.size()));
   auto function = func::FuncOp::create(b, symbol, b.getFunctionType(types, {}));
   function->setAttr(kThreadsAttribute, b.getI64IntegerAttr(threads));
+  function->setAttr(kBlocksAttribute, b.getI64IntegerAttr(blocks));
+  sharedBytes = 0;
   for (auto [i, buffer] : llvm::enumerate(buffers)) {
     if (buffer.distinct)
       function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
@@ -68,6 +75,8 @@ void KernelBuilder::launchThreads(int64_t count,
 Value KernelBuilder::shared(ThreadBuilder &b, Type element, int64_t elements) {
   auto type =
       MemRefType::get({elements}, element, MemRefLayoutAttrInterface{}, b.getI64IntegerAttr(kSharedSpace));
+  sharedBytes += elements * ((element.getIntOrFloatBitWidth() + 7) / 8);
+  assert(sharedBytes <= kSharedBytes && "more than a block can share");
   std::string symbol = name + "_shared_" + std::to_string(arrays++);
   OpBuilder outer = OpBuilder::atBlockBegin(module.getBody());
   memref::GlobalOp::create(outer, b.getLoc(), symbol, outer.getStringAttr("private"), type,
@@ -80,7 +89,8 @@ SmallVector<Value> delinearize(LoopBuilder &b, Value position, ArrayRef<int64_t>
   SmallVector<Value> digits(sizes.size());
   for (size_t i = sizes.size(); i-- > 0;) {
     digits[i] = i == 0 ? position : b.rem(position, sizes[i]);
-    position = b.div(position, sizes[i]);
+    if (i > 0)
+      position = b.div(position, sizes[i]);
   }
   return digits;
 }

@@ -5,7 +5,6 @@
 #include "compiler/backends/emit/KernelBuffer.h"
 #include "compiler/backends/gpu/ThreadBuilder.h"
 #include "compiler/options/Numerics.h"
-#include "llvm/ADT/StringMap.h"
 
 #include <string>
 #include <vector>
@@ -35,10 +34,12 @@ struct GeneratorOptions {
   bool usesFma() const { return numerics == Numerics::Fast; }
 };
 
-/// Attribute on a function that is launched: threads of a block.
-inline constexpr llvm::StringLiteral kThreadsAttribute = "ortc.threads";
+/// Attributes on a function that is launched: threads of a block, and blocks.
+inline constexpr llvm::StringLiteral kThreadsAttribute = "ortc.threads", kBlocksAttribute = "ortc.blocks";
 /// The address space of what a block shares, of both vendors.
 inline constexpr unsigned kSharedSpace = 3;
+/// Bytes that a block may share without asking the driver for more.
+inline constexpr int64_t kSharedBytes = 48 << 10;
 /// Threads of most blocks.
 inline constexpr int64_t kBlockThreads = 256;
 
@@ -50,8 +51,8 @@ public:
   KernelBuilder(mlir::ModuleOp module, mlir::func::FuncOp function, const Processor &processor,
                 const GeneratorOptions &options);
 
-  /// Before any launch; rounded up to a multiple of 64.
-  void reserveScratch(int64_t bytes) { kernel.scratchBytes = (bytes + 63) / 64 * 64; }
+  /// Before any launch: at least so many bytes, rounded up to a multiple of 64.
+  void reserveScratch(int64_t bytes);
 
   struct Arguments {
     llvm::SmallVector<mlir::Value> buffers;
@@ -66,8 +67,11 @@ public:
   void launchThreads(int64_t count,
                      llvm::function_ref<void(ThreadBuilder &, const Arguments &, mlir::Value)> body);
 
-  /// An array that the threads of a block share, one for each call.
+  /// An array that the threads of a block share, one for each call. Those of a launch fit into kSharedBytes.
   mlir::Value shared(ThreadBuilder &b, mlir::Type element, int64_t elements);
+
+  /// Whether a buffer may share memory with another one of the call.
+  bool isInPlace(unsigned buffer) const { return !buffers[buffer].distinct; }
 
   GpuKernel take() { return std::move(kernel); }
 
@@ -78,7 +82,8 @@ private:
   const Processor &processor;
   const GeneratorOptions &options;
   GpuKernel kernel;
-  unsigned arrays = 0; ///< shared ones
+  unsigned arrays = 0;     ///< shared ones
+  int64_t sharedBytes = 0; ///< of the launch that is made
 };
 
 /// Digits of a position in a row-major tensor of these sizes.

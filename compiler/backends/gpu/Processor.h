@@ -30,7 +30,7 @@ struct Processor {
   llvm::StringRef features; ///< of LLVM: the least version of PTX that knows the processor
   int64_t subgroup = 32;    ///< lanes that run in lockstep
   // What a kernel of it takes, for estimates: servers of its generation.
-  double flopRate = 0, byteRate = 0; ///< f32, memory
+  double flopRate = 0, doubleRate = 0, byteRate = 0; ///< f32, f64, memory
 
   bool isNvidia() const { return architecture == ORTC_ARCH_PTX; }
 };

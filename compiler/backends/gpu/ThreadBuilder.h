@@ -33,6 +33,8 @@ public:
     return mlir::arith::CmpIOp::create(*this, mlir::arith::CmpIPredicate::slt, a, b);
   }
   Value less(Value a, int64_t b) { return less(a, index(b)); }
+  /// Both conditions hold; `a` may be null, which always does.
+  Value both(Value a, Value b) { return a ? mlir::arith::AndIOp::create(*this, a, b).getResult() : b; }
 
   const Processor &processor;
 

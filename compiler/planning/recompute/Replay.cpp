@@ -9,20 +9,39 @@
 namespace ortc::planning {
 
 Replay::Replay(const RecomputeGraph &graph, Order baseOrder)
-    : graph(graph), base(std::move(baseOrder)), stepGaps(base.size()), lastUse(graph.maker.size(), kNone) {
+    : graph(graph), base(std::move(baseOrder)), lastUse(graph.maker.size(), kNone) {
   std::vector<std::vector<uint32_t>> uses(graph.maker.size());
+  std::vector<std::vector<GapId>> gapsAt(base.size());
   for (uint32_t p = 0; p < base.size(); ++p)
     for (ValueId v : graph.graph.steps[base[p]].values)
       uses[v].push_back(p);
   for (ValueId v = 0; v < uses.size(); ++v) {
     firstGap.push_back(uint32_t(allGaps.size()));
     for (size_t i = 0; i < uses[v].size(); ++i) {
-      stepGaps[uses[v][i]].push_back(GapId(allGaps.size()));
+      if (graph.maker[v] != kNone)
+        gapsAt[uses[v][i]].push_back(GapId(allGaps.size()));
       allGaps.push_back({v, uses[v][i], i + 1 < uses[v].size() ? uses[v][i + 1] : kNone});
     }
   }
   firstGap.push_back(uint32_t(allGaps.size()));
+  for (const std::vector<GapId> &gaps : gapsAt) {
+    firstStepGap.push_back(uint32_t(stepGaps.size()));
+    stepGaps.insert(stepGaps.end(), gaps.begin(), gaps.end());
+  }
+  firstStepGap.push_back(uint32_t(stepGaps.size()));
+  for (ValueId v = 0; v < graph.maker.size(); ++v) {
+    bytesOf.push_back(graph.graph.values[v].bytes);
+    firstInstances.push_back({v, kNone, kNone, 0});
+    firstCurrent.push_back(graph.maker[v] == kNone ? v : kNone);
+  }
   runLimit = 8 * base.size() + 64;
+}
+
+void Replay::touch(uint32_t instance, uint32_t run) {
+  Instance &touched = instances[instance];
+  if (touched.birth == kNone)
+    touched.birth = run;
+  touched.death = run;
 }
 
 GapId Replay::gapAt(ValueId value, uint32_t position) const {
@@ -39,16 +58,19 @@ bool Replay::emit(StepId id, uint32_t position, bool isFirst) {
   const RecomputeStep &step = graph.steps[id];
   uint32_t number = uint32_t(sequence.size());
   sequence.push_back({id, position, uint32_t(readInstances.size()), uint32_t(writeInstances.size())});
-  for (ValueId v : step.reads)
+  for (ValueId v : step.reads) {
     readInstances.push_back(current[v]);
+    touch(current[v], number);
+  }
   for (ValueId v : step.writes) {
     bool isPinned = graph.maker[v] == kNone;
     uint32_t instance = v;
     if (!isPinned || !isFirst) {
       instance = uint32_t(instances.size());
-      instances.push_back({v, number, 0, 0});
+      instances.push_back({v, number, number, number});
     } else {
       instances[v].maker = number;
+      touch(v, number);
     }
     writeInstances.push_back(instance);
     if (!isPinned) { // who reads it from now on takes the newest
@@ -87,20 +109,15 @@ Replay::Result Replay::run(const KeptGaps &kept) {
   sequence.clear();
   readInstances.clear();
   writeInstances.clear();
-  instances.resize(values);
-  current.assign(values, kNone);
-  for (ValueId v = 0; v < values; ++v) {
-    instances[v] = {v, kNone, 0, 0};
-    if (graph.maker[v] == kNone)
-      current[v] = v;
-  }
+  instances = firstInstances;
+  current = firstCurrent;
   gapOf.assign(values, kNone);
   ran.assign(graph.steps.size(), kNone);
   delayedTo.assign(graph.steps.size(), kNone);
   anyDelayed = false;
   last = Result();
   auto dropUnless = [&](ValueId v, uint8_t how) {
-    if (graph.maker[v] != kNone && !(kept[gapOf[v]] & how))
+    if (!(kept[gapOf[v]] & how))
       current[v] = kNone;
   };
   for (uint32_t p = 0; p < base.size(); ++p) {
@@ -113,9 +130,10 @@ Replay::Result Replay::run(const KeptGaps &kept) {
     for (ValueId v : made)
       if (gapOf[v] != kNone && allGaps[gapOf[v]].end != p) // not what the step itself uses
         dropUnless(v, kKeepInside);
-    for (GapId g : stepGaps[p]) {
-      gapOf[allGaps[g].value] = g;
-      dropUnless(allGaps[g].value, kKeepAtBegin);
+    for (uint32_t i = firstStepGap[p]; i < firstStepGap[p + 1]; ++i) {
+      ValueId v = allGaps[stepGaps[i]].value;
+      gapOf[v] = stepGaps[i];
+      dropUnless(v, kKeepAtBegin);
     }
   }
   if (anyDelayed)
@@ -149,20 +167,37 @@ void Replay::delaySinks() {
   for (Instance &instance : instances)
     if (instance.maker != kNone)
       instance.maker = number[instance.maker];
+  touchAll();
+}
+
+/// Finds out again which runs use an instance first and last.
+void Replay::touchAll() {
+  for (Instance &instance : instances)
+    instance.birth = kNone;
+  for (uint32_t r = 0; r < sequence.size(); ++r) {
+    const RecomputeStep &step = graph.steps[sequence[r].step];
+    for (uint32_t i = 0; i < step.reads.size(); ++i)
+      touch(readInstances[sequence[r].firstRead + i], r);
+    for (uint32_t i = 0; i < step.writes.size(); ++i)
+      touch(writeInstances[sequence[r].firstWrite + i], r);
+  }
 }
 
 /// Bytes that a run saves by writing over what dies there.
 uint64_t Replay::savedInPlace(StepId id, uint32_t run, const uint32_t *reads) {
   const RecomputeStep &step = graph.steps[id];
-  uint64_t bytes = 0;
-  uint32_t candidates = 0;
-  for (const InPlaceOperands &pair : step.inPlace)
-    if (instances[reads[pair.read]].death == run) {
-      bytes = pair.bytes;
-      ++candidates;
-    }
-  if (candidates < 2)
-    return bytes;
+  const InPlaceOperands *largest = nullptr;
+  bool isOneRead = true, isOneWrite = true;
+  for (const InPlaceOperands &pair : step.inPlace) {
+    if (instances[reads[pair.read]].death != run)
+      continue;
+    if (!largest)
+      largest = &pair;
+    isOneRead &= pair.read == largest->read;
+    isOneWrite &= pair.write == largest->write;
+  }
+  if (!largest || isOneRead || isOneWrite) // of several, only one can be taken
+    return largest ? largest->bytes : 0;
   for (uint32_t i = 0; i < step.reads.size(); ++i)
     lastUse[step.reads[i]] = instances[reads[i]].death == run ? id : kNone;
   return matchInPlace(graph.graph.steps[id], id, lastUse);
@@ -172,56 +207,41 @@ Replay::Result Replay::measure() {
   Result result;
   result.legal = true;
   uint32_t end = uint32_t(sequence.size());
-  for (Instance &instance : instances)
-    instance.birth = kNone;
-  auto touch = [&](uint32_t i, uint32_t run) {
-    Instance &instance = instances[i];
-    if (instance.birth == kNone)
-      instance.birth = run;
-    instance.death = run;
-  };
-  for (uint32_t r = 0; r < end; ++r) {
-    const RecomputeStep &step = graph.steps[sequence[r].step];
-    for (uint32_t i = 0; i < step.reads.size(); ++i)
-      touch(readInstances[sequence[r].firstRead + i], r);
-    for (uint32_t i = 0; i < step.writes.size(); ++i)
-      touch(writeInstances[sequence[r].firstWrite + i], r);
-  }
   uint64_t live = 0;
-  for (ValueId v = 0; v < graph.maker.size(); ++v) {
+  born.assign(end, 0);
+  freed.assign(end, 0);
+  for (ValueId v = 0; v < bytesOf.size(); ++v) {
     const Value &value = graph.graph.values[v];
-    if (value.atStart) {
+    Instance &instance = instances[v];
+    bool isUsed = instance.birth != kNone;
+    if (value.atStart) { // before the first run
       live += value.bytes;
-      instances[v].birth = kNone; // before the first run
+      instance.birth = kNone;
+    } else if (isUsed) {
+      born[instance.birth] += value.bytes;
     }
     if (value.atEnd)
-      instances[v].death = kNone;
+      instance.death = kNone;
+    else if (isUsed)
+      freed[instance.death] += value.bytes;
+  }
+  for (size_t i = bytesOf.size(); i < instances.size(); ++i) {
+    born[instances[i].birth] += bytesOf[instances[i].value];
+    freed[instances[i].death] += bytesOf[instances[i].value];
   }
   for (uint32_t r = 0; r < end; ++r) {
     const Run &run = sequence[r];
     const RecomputeStep &step = graph.steps[run.step];
-    const uint32_t *reads = readInstances.data() + run.firstRead,
-                   *writes = writeInstances.data() + run.firstWrite;
     result.time += step.time;
-    uint64_t freed = 0;
-    auto visit = [&](uint32_t i) {
-      const Instance &instance = instances[i];
-      uint64_t bytes = graph.graph.values[instance.value].bytes;
-      live += instance.birth == r ? bytes : 0;
-      freed += instance.death == r ? bytes : 0;
-    };
-    for (uint32_t i = 0; i < step.reads.size(); ++i)
-      visit(reads[i]);
-    for (uint32_t i = 0; i < step.writes.size(); ++i)
-      if (std::find(reads, reads + step.reads.size(), writes[i]) == reads + step.reads.size())
-        visit(writes[i]);
-    uint64_t used = live + graph.graph.steps[run.step].workspace() - savedInPlace(run.step, r, reads);
+    live += born[r];
+    uint64_t used = live + graph.graph.steps[run.step].workspace() -
+                    savedInPlace(run.step, r, readInstances.data() + run.firstRead);
     if (used > result.peak) {
       result.peak = used;
       result.peakRun = r;
       result.peakPosition = run.position;
     }
-    live -= freed;
+    live -= freed[r];
   }
   workDone += 2 * (readInstances.size() + writeInstances.size()) + instances.size();
   return result;

@@ -51,8 +51,8 @@ private:
   /// A value as one run makes it. What cannot be made again has one instance, of the number of its value.
   struct Instance {
     ValueId value = 0;
-    uint32_t maker = kNone; ///< run
-    uint32_t birth = 0, death = 0;
+    uint32_t maker = kNone;            ///< run
+    uint32_t birth = kNone, death = 0; ///< first and last run that uses it; birth is kNone where none does
   };
   struct Run {
     StepId step = 0;
@@ -60,29 +60,37 @@ private:
     uint32_t firstRead = 0, firstWrite = 0; ///< in `readInstances` and `writeInstances`
   };
 
+  void touch(uint32_t instance, uint32_t run);
   bool make(ValueId value, uint32_t position);
   bool emit(StepId step, uint32_t position, bool isFirst);
   void delaySinks();
+  void touchAll();
   uint64_t savedInPlace(StepId id, uint32_t run, const uint32_t *reads);
   Result measure();
 
   const RecomputeGraph &graph;
   Order base;
   std::vector<Gap> allGaps;
-  std::vector<uint32_t> firstGap;           ///< per value, and the end
-  std::vector<std::vector<GapId>> stepGaps; ///< per position: the gaps that begin there
+  std::vector<uint32_t> firstGap; ///< per value, and the end
+  std::vector<GapId> stepGaps;    ///< the gaps of what can be made again, by the position at which they begin
+  std::vector<uint32_t> firstStepGap; ///< per position: among `stepGaps`, and the end
+  std::vector<uint64_t> bytesOf;      ///< per value
   size_t runLimit;
   std::vector<StepId> lastUse; ///< for matchInPlace()
+  // What a run() begins with, per value.
+  std::vector<Instance> firstInstances;
+  std::vector<uint32_t> firstCurrent;
 
   // Of one run().
   std::vector<Run> sequence;
   std::vector<uint32_t> readInstances, writeInstances;
   std::vector<Instance> instances;
-  std::vector<uint32_t> current;   ///< per value: instance at hand, kNone if dropped
-  std::vector<GapId> gapOf;        ///< per value: where the base order stands
-  std::vector<ValueId> made;       ///< for the present step
-  std::vector<uint32_t> ran;       ///< per step: its first run, kNone before
-  std::vector<uint32_t> delayedTo; ///< per step: the run that it has to follow, kNone
+  std::vector<uint32_t> current;     ///< per value: instance at hand, kNone if dropped
+  std::vector<GapId> gapOf;          ///< per value: where the base order stands
+  std::vector<ValueId> made;         ///< for the present step
+  std::vector<uint32_t> ran;         ///< per step: its first run, kNone before
+  std::vector<uint32_t> delayedTo;   ///< per step: the run that it has to follow, kNone
+  std::vector<uint64_t> born, freed; ///< per run: bytes of the instances that begin and end there
   bool anyDelayed = false;
   Result last;
   uint64_t workDone = 0;

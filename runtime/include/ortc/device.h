@@ -88,7 +88,8 @@ enum ortc_launch_kind {
   ORTC_LAUNCH_END = 2
 };
 
-#define ORTC_MAX_LOOPS 8 /* of loops within each other */
+#define ORTC_MAX_LOOPS 8            /* of loops within each other */
+#define ORTC_MAX_LAUNCHES (1 << 20) /* of a list, all iterations of its loops counted */
 
 typedef struct ortc_launch {
   uint32_t kind;           /* enum ortc_launch_kind */

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/conv/ConvAccess.h"
 
-#include "compiler/backends/emit/WindowRange.h"
 #include "compiler/backends/gpu/product/ScalarAccess.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/nn/NnShapes.h"
@@ -64,9 +63,6 @@ protected:
     };
     finishElement(b, epilogue, place, sum);
   }
-  static Value both(ThreadBuilder &b, Value x, Value y) {
-    return x ? arith::AndIOp::create(b, x, y).getResult() : y;
-  }
   /// 0 <= value < size, as numbers without sign.
   static Value isWithin(ThreadBuilder &b, Value value, int64_t size) {
     return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, value, b.index(size));
@@ -81,7 +77,7 @@ protected:
       offset.push_back(b.mul(tap[d], shape.dilations[d]));
       int64_t last = (shape.output[d] - 1) * shape.strides[d] + (shape.filter[d] - 1) * shape.dilations[d];
       if (shape.low[d] > 0 || last - shape.low[d] >= shape.input[d])
-        inside = both(b, inside, isWithin(b, b.add(start.back(), offset.back()), shape.input[d]));
+        inside = b.both(inside, isWithin(b, b.add(start.back(), offset.back()), shape.input[d]));
     }
     start.push_back(b.index(0)), offset.push_back(tap.back());
     return loadWhere(b, inside, 0, b.add(placeOf(b, 0, start), placeOf(b, 0, offset)));
@@ -168,13 +164,22 @@ public:
     Value feature = b.add(b.mul(group, shape.groupFeatures()), step.pop_back_val());
     return side == Side::column ? loadFilter(b, step, feature, index) : loadGradient(b, index, step, feature);
   }
+  /// A phase that no filter position meets.
+  Value isEmpty(ThreadBuilder &b) override {
+    Value meets;
+    for (int64_t d = 0; d < shape.rank(); ++d)
+      if (phases(shape, d) > shape.filter[d])
+        meets = b.both(meets, b.less(firstTap[d], shape.filter[d]));
+    Value one = meets ? arith::ConstantOp::create(b, b.getBoolAttr(true)).getResult() : Value();
+    return meets ? arith::XOrIOp::create(b, meets, one).getResult() : Value();
+  }
   void store(ThreadBuilder &b, Value row, Value column, Value sum) override {
     Indices at = pointAt(b, row);
     Value inside;
     for (int64_t d = 0; d < shape.rank(); ++d) {
       Value &position = at[d + 1] = b.add(b.mul(at[d + 1], phases(shape, d)), phase[d]);
       if (shape.input[d] % phases(shape, d) != 0)
-        inside = both(b, inside, b.less(position, shape.input[d]));
+        inside = b.both(inside, b.less(position, shape.input[d]));
     }
     at.push_back(b.add(b.mul(group, shape.groupChannels()), column));
     if (inside)
@@ -208,7 +213,7 @@ private:
     for (int64_t d = 0; d < shape.rank(); ++d) {
       tap.push_back(b.add(firstTap[d], b.mul(step[d], phases(shape, d))));
       if (shape.filter[d] % phases(shape, d) != 0)
-        inside = both(b, inside, b.less(tap.back(), shape.filter[d]));
+        inside = b.both(inside, b.less(tap.back(), shape.filter[d]));
     }
     tap.append({channel, feature});
     return loadWhere(b, inside, 1, placeOf(b, 1, tap));
@@ -222,7 +227,7 @@ private:
       Value back = b.sub(b.index(0), b.mul(step[d], shape.dilations[d]));
       if (shape.strides[d] == phases(shape, d)) {
         start.push_back(from), offset.push_back(back);
-        inside = both(b, inside, isWithin(b, b.add(from, back), shape.output[d]));
+        inside = b.both(inside, isWithin(b, b.add(from, back), shape.output[d]));
       } else {
         start.push_back(divide(b, d, b.add(from, back), inside)), offset.push_back(b.index(0));
       }
@@ -233,9 +238,9 @@ private:
   /// The output whose window begins at `from`, where there is one.
   Value divide(ThreadBuilder &b, int64_t d, Value from, Value &inside) {
     int64_t stride = shape.strides[d];
-    inside = both(b, inside, isWithin(b, from, (shape.output[d] - 1) * stride + 1));
+    inside = b.both(inside, isWithin(b, from, (shape.output[d] - 1) * stride + 1));
     Value isWhole = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, b.rem(from, stride), b.index(0));
-    inside = both(b, inside, isWhole);
+    inside = b.both(inside, isWhole);
     return b.div(from, stride);
   }
 

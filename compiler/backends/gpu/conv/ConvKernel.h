@@ -6,7 +6,8 @@
 
 namespace ortc::gpu {
 
-/// Adds the launches of a kernel of kind conv: products of matrices that are gathered while they are read (ConvAccess.h).
+/// Adds the launches of a kernel of kind conv: products of matrices that are gathered while they are read
+/// (ConvAccess.h).
 mlir::LogicalResult generateConv(KernelBuilder &kernel, mlir::func::FuncOp function,
                                  const GeneratorOptions &options);
 

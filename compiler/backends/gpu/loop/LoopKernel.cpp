@@ -53,17 +53,20 @@ private:
   const MathOptions &options;
 };
 
-/// A row is a warp's.
+/// A row is a warp's, or a block's.
 class RowEmitter : LoopWalk {
 public:
-  RowEmitter(ThreadBuilder &builder, const LoopProgram &program, ValueRange buffers,
-             const MathOptions &options, Value lane)
-      : LoopWalk(builder, program, buffers), threads(builder), options(options), lane(lane),
-        length(program.dims[program.laneDim].size), span(length >= kWarp ? kWarp : kReductionLanes) {}
+  /// `lane`: the thread, of those that have the row. `team`: how many these are, kWarp or kLongRowThreads.
+  RowEmitter(KernelBuilder &kernel, ThreadBuilder &builder, const LoopProgram &program, ValueRange buffers,
+             const MathOptions &options, Value lane, int64_t team)
+      : LoopWalk(builder, program, buffers), kernel(kernel), threads(builder), options(options), lane(lane),
+        team(team), length(program.dims[program.laneDim].size),
+        span(length >= team ? team : kReductionLanes) {}
 
   void emit(Value row) {
     ElementEmitter emitter(b, program, buffers, options);
     place(threads, program, emitter, row);
+    bool hasMet = false;
     for (unsigned pass = 0; pass < program.passes; ++pass) {
       auto list = reductionsOf(pass);
       if (list.empty() && !storesIn(pass))
@@ -76,13 +79,21 @@ public:
       for (auto [sum, r] : llvm::zip_equal(sums, list))
         sum = joinLanes(program.reductions[r].kind, sum);
       finishPass({&emitter}, list, sums);
+      hasMet = team != kWarp && !list.empty();
     }
-    // Others may still read what is stored here.
-    threads.warpBarrier();
+    // Others may still read what is stored over, unless a block has met to join its last sums.
+    if (storesInPlace() && !hasMet)
+      team == kWarp ? threads.warpBarrier() : threads.barrier();
     threads.guarded(threads.less(lane, 1), [&] { storePerRow(emitter); });
   }
 
 private:
+  bool storesInPlace() const {
+    return llvm::any_of(program.outputs, [&](const LoopOutput &output) {
+      return output.perRow && kernel.isInPlace(output.buffer);
+    });
+  }
+
   Values walkRow(ElementEmitter &emitter, unsigned pass, List list, size_t level, Values sums) {
     if (level == outerReduced.size())
       return walkLanes(emitter, pass, list, sums);
@@ -106,28 +117,49 @@ private:
       emitter.closeScope();
       return next;
     };
-    int64_t whole = span == kWarp ? length / span * span : 0;
+    int64_t whole = span == team ? length / span * span : 0;
     sums = b.fold({b.index(0), b.index(whole)}, span, sums, step);
     if (whole == length)
       return sums;
     return b.fold({b.index(whole), b.index(length)}, span, sums, [&](Value start, ValueRange carried) {
       Value isThere = threads.less(b.add(start, lane), length);
-      if (span < kWarp)
+      if (span < team)
         isThere = arith::AndIOp::create(b, isThere, threads.less(lane, span));
       return threads.guarded(isThere, carried, [&] { return step(start, carried); });
     });
   }
 
   Value joinLanes(nn::ReduceKind kind, Value sum) {
-    for (int64_t half = span / 2; half >= 1; half /= 2)
+    for (int64_t half = std::min(span, kWarp) / 2; half >= 1; half /= 2)
       sum = combine(b, kind, sum, threads.shuffleDown(sum, half));
-    return threads.fromFirstLane(sum);
+    return team == kWarp ? threads.fromFirstLane(sum) : joinWarps(kind, sum);
   }
 
+  /// The sums of the warps' first lanes, in order. The array is used once: nobody waits for others to have read it.
+  Value joinWarps(nn::ReduceKind kind, Value sum) {
+    int64_t warps = team / kWarp;
+    Type type = sum.getType(), stored = type.getIntOrFloatBitWidth() < 8 ? Type(b.getI8Type()) : type;
+    Value sums = kernel.shared(threads, stored, warps);
+    threads.guarded(threads.less(b.rem(lane, kWarp), 1), [&] {
+      Value whole = stored == type ? sum : arith::ExtUIOp::create(b, stored, sum).getResult();
+      memref::StoreOp::create(b, whole, sums, ValueRange{b.div(lane, kWarp)});
+    });
+    threads.barrier();
+    auto load = [&](int64_t warp) -> Value {
+      Value whole = b.loadScalar(sums, b.index(warp));
+      return stored == type ? whole : arith::TruncIOp::create(b, type, whole).getResult();
+    };
+    Value total = load(0);
+    for (int64_t warp = 1; warp < warps; ++warp)
+      total = combine(b, kind, total, load(warp));
+    return total;
+  }
+
+  KernelBuilder &kernel;
   ThreadBuilder &threads;
   const MathOptions &options;
   Value lane;
-  int64_t length, span; ///< of the lane dimension; sums that are kept apart
+  int64_t team, length, span; ///< threads; of the lane dimension; sums that are kept apart
 };
 static_assert(kReductionLanes * kReductionVectors == kWarp, "a lane keeps one sum");
 
@@ -138,7 +170,8 @@ void emitPoint(ThreadBuilder &b, const LoopProgram &program, ValueRange buffers,
   PointEmitter(b, program, buffers, options).emit(position, supply);
 }
 
-void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const MathOptions &options) {
+void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const GeneratorOptions &generator) {
+  MathOptions options{generator.usesFma(), /*rounding=*/true};
   int64_t points = program.elements(/*reduced=*/false);
   if (!program.lanesReduced()) {
     kernel.launchThreads(points,
@@ -147,10 +180,17 @@ void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const MathOpti
                          });
     return;
   }
-  kernel.launchThreads(points * kWarp, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments,
-                                           Value position) {
-    RowEmitter(b, program, arguments.buffers, options, b.rem(position, kWarp)).emit(b.div(position, kWarp));
-  });
+  if (generator.numerics == Numerics::Fast && program.dims[program.laneDim].size >= kLongRow) {
+    kernel.launch(points, kLongRowThreads, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments) {
+      RowEmitter(kernel, b, program, arguments.buffers, options, b.thread(), kLongRowThreads).emit(b.block());
+    });
+    return;
+  }
+  kernel.launchThreads(
+      points * kWarp, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value position) {
+        RowEmitter(kernel, b, program, arguments.buffers, options, b.rem(position, kWarp), kWarp)
+            .emit(b.div(position, kWarp));
+      });
 }
 
 } // namespace ortc::gpu

@@ -7,9 +7,10 @@
 
 namespace ortc::gpu {
 
-/// Adds the launches of a loop program to `kernel`. Where the lanes are reduced, a warp takes a row: its lanes are the
-/// interleaved sums of SumOrder.h, which are joined in halves. Elsewhere a thread takes a point.
-void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const MathOptions &options);
+/// Adds the launch of a loop program to `kernel`. Where the lanes are reduced, a warp takes a row: its lanes are the
+/// interleaved sums of SumOrder.h, which are joined in halves. With fast numerics a block takes a long row, whose warps
+/// are joined in order. Elsewhere a thread takes a point.
+void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const GeneratorOptions &generator);
 
 /// The value of a node that is not to be computed, or null.
 using NodeSupplier = llvm::function_ref<mlir::Value(ElementEmitter &, unsigned node)>;

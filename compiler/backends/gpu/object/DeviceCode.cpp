@@ -7,6 +7,7 @@
 #include "compiler/backends/gpu/LaunchFunction.h"
 #include "compiler/backends/gpu/object/SharedObject.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -36,11 +37,16 @@ static Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const Proces
   return machine;
 }
 
-/// Bits of an index: 32 where no buffer has more elements than that counts, which halves the registers for addresses.
-/// Not where there are vectors, whose lowering knows 64 bits only.
+/// Bits of an index: 32 where neither buffers nor launches have more elements or threads than that counts, which halves
+/// the registers for addresses. Not where there are vectors, whose lowering knows 64 bits only.
 static unsigned chooseIndexBits(ModuleOp module) {
   constexpr int64_t kMostElements = int64_t(1)
                                     << 30; // positions of a grid's last block and of padding fit, too
+  for (auto function : module.getOps<func::FuncOp>())
+    if (auto blocks = function->getAttrOfType<IntegerAttr>(kBlocksAttribute);
+        blocks &&
+        blocks.getInt() > kMostElements / function->getAttrOfType<IntegerAttr>(kThreadsAttribute).getInt())
+      return 64;
   WalkResult found = module->walk([&](Operation *op) {
     bool isWide = isa<vector::VectorDialect>(op->getDialect());
     for (Type type : op->getOperandTypes())
@@ -68,6 +74,7 @@ static void markKernels(ModuleOp module, const Processor &processor) {
     }
     if (threads) {
       function->removeAttr(kThreadsAttribute);
+      function->removeAttr(kBlocksAttribute);
       std::string count = std::to_string(threads.getInt());
       function.setCConv(processor.isNvidia() ? LLVM::CConv::PTX_Kernel : LLVM::CConv::AMDGPU_KERNEL);
       attributes.push_back(processor.isNvidia() ? pair("nvvm.maxntid", count)
@@ -108,6 +115,9 @@ Expected<std::string> emitDeviceCode(ModuleOp module, const Processor &processor
   for (llvm::Function &function : *code)
     if (!function.isDeclaration())
       function.addFnAttr("target-cpu", processor.name);
+  // LLVM's default is version 6, which HIP 6 knew late (CLR of October 2024 refuses it) and nothing here needs.
+  if (!processor.isNvidia())
+    code->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", 500);
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = false;
   optimize(*code, **machine, llvm::OptimizationLevel::O2, tuning);

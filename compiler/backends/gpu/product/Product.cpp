@@ -3,22 +3,28 @@
 #include "compiler/backends/gpu/product/Product.h"
 
 #include "compiler/backends/gpu/product/TiledProduct.h"
+#include "compiler/kernels/SumOrder.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
 namespace ortc::gpu {
 
-/// Sums at one time that keep a device busy, parts at most, and products that a part has at least.
-static constexpr int64_t kBusySums = 128 << 10, kMostParts = 128, kLeastPartDepth = 256;
-
 int64_t ProductShape::partDepth() const {
-  return llvm::alignTo(llvm::divideCeilSigned(depth, parts), kDeepestTile);
+  return llvm::alignTo(llvm::divideCeilSigned(depth, parts), kPartDepthUnit);
+}
+
+IndexRange ProductShape::rangeOf(ThreadBuilder &b, Value part) const {
+  IndexRange range{b.index(0), b.index(depth)};
+  if (parts == 1)
+    return range;
+  range.begin = b.mul(part, partDepth());
+  return {range.begin, b.minimum(b.add(range.begin, partDepth()), range.end)};
 }
 
 int64_t chooseParts(const ProductShape &shape) {
-  int64_t wanted = llvm::divideCeilSigned(kBusySums, std::max<int64_t>(shape.results(), 1));
-  wanted = std::min({wanted, kMostParts, shape.depth / kLeastPartDepth});
+  int64_t wanted = llvm::divideCeilSigned(kPartSums, std::max<int64_t>(shape.results(), 1));
+  wanted = std::min({wanted, kMostDepthParts, shape.depth / kLeastPartDepth});
   if (wanted <= 1)
     return 1;
   ProductShape cut = shape;
@@ -103,12 +109,10 @@ private:
       Value part = b.div(position, shape.results());
       Result result = resultAt(b, shape.parts == 1 ? position : b.rem(position, shape.results()));
       access->begin(b, result.product);
-      IndexRange range{b.index(0), b.index(shape.depth)};
-      if (shape.parts > 1) {
-        range.begin = b.mul(part, shape.partDepth());
-        range.end = b.minimum(b.add(range.begin, shape.partDepth()), range.end);
-      }
+      IndexRange range = shape.rangeOf(b, part);
       Value zero = arith::ConstantOp::create(b, b.getZeroAttr(shape.element));
+      if (Value isEmpty = access->isEmpty(b))
+        range.end = arith::SelectOp::create(b, isEmpty, range.begin, range.end);
       Value sum = b.fold(range, 1, zero, [&](Value k, ValueRange carried) -> SmallVector<Value> {
         Value left = access->load(b, Side::row, result.row, {k, b.index(0)});
         Value right = access->load(b, Side::column, result.column, {k, b.index(0)});

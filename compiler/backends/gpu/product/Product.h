@@ -30,6 +30,8 @@ public:
   /// Element `k` of row or column `index`, as the type of the sums. All three are within their bounds.
   virtual mlir::Value load(ThreadBuilder &b, Side side, mlir::Value index, const DepthPosition &k) = 0;
   virtual void store(ThreadBuilder &b, mlir::Value row, mlir::Value column, mlir::Value sum) = 0;
+  /// A condition under which all elements of one side are zero, the same for all of the product; null: never.
+  virtual mlir::Value isEmpty(ThreadBuilder &) { return {}; }
 };
 
 /// `products` products of matrices: rows x depth times depth x columns.
@@ -44,6 +46,8 @@ struct ProductShape {
   int64_t parts = 1;
 
   int64_t results() const { return products * rows * columns; }
+  /// The positions along the depth of a part.
+  IndexRange rangeOf(ThreadBuilder &b, mlir::Value part) const;
   int64_t partDepth() const; ///< of all parts but the last, which may have less
 };
 

@@ -1,11 +1,12 @@
 // Products tile by tile: operands go through shared memory, sums stay in registers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every sum is that of k from the first to the last of its part, whatever the tile; what is beyond an edge counts as zero.
-// Finished sums go through shared memory, too: they are stored by one loop over the elements of the tile, neighbours by
-// neighbours.
+// Every sum is that of k from the first to the last of its part, whatever the tile; what is beyond an edge counts as
+// zero. Finished sums go through shared memory, too: they are stored by one loop over the elements of the tile,
+// neighbours by neighbours.
 #include "compiler/backends/gpu/product/TiledProduct.h"
 
+#include "compiler/kernels/SumOrder.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -15,8 +16,9 @@ namespace ortc::gpu {
 /// Threads lie in a square; each has every kSide-th row and a run of columns of the tile.
 static constexpr int64_t kSide = 16;
 static_assert(kSide * kSide == kTileThreads);
-/// Bytes of sums that are in shared memory at a time.
-static constexpr int64_t kSumBytes = 32 << 10;
+/// Of all tiles. Parts of the depth are whole tiles.
+static constexpr int64_t kDeepestTile = 16;
+static_assert(kPartDepthUnit % kDeepestTile == 0);
 
 int64_t countTiles(const ProductShape &shape, const ProductTile &tile) {
   return shape.products * llvm::divideCeilSigned(shape.rows, tile.rows) *
@@ -62,20 +64,20 @@ public:
     columnTile = kernel.shared(b, element, tile.depth * tile.columns);
     threadRow = b.div(thread, kSide), threadColumn = b.rem(thread, kSide);
 
-    IndexRange range{b.index(0), b.index(shape.depth)};
-    if (shape.parts > 1) {
-      range.begin = b.mul(part, shape.partDepth());
-      range.end = b.minimum(b.add(range.begin, shape.partDepth()), range.end);
-    }
+    IndexRange range = shape.rangeOf(b, part);
+    if (Value isEmpty = access.isEmpty(b))
+      range.end = arith::SelectOp::create(b, isEmpty, range.begin, range.end);
     SmallVector<Value> sums(rowsPerThread * columnsPerThread, zero());
     sums = b.fold(range, tile.depth, sums, [&](Value k, ValueRange carried) {
+      // Not before others have read what is written over.
+      if ((shape.parts > 1 ? shape.partDepth() : shape.depth) > tile.depth)
+        b.guarded(b.less(range.begin, k), [&] { b.barrier(); });
       stage(Side::row, k);
       stage(Side::column, k);
       b.barrier();
       SmallVector<Value> next = llvm::to_vector_of<Value>(carried);
       for (int64_t step = 0; step < tile.depth; ++step)
         multiply(step, next);
-      b.barrier();
       return next;
     });
     finish(sums);
@@ -103,7 +105,7 @@ private:
         isThere = b.less(index, size);
       if (shape.depth % tile.depth != 0) { // parts are whole tiles but for the last
         Value isDeep = b.less(b.add(k, step), shape.depth);
-        isThere = isThere ? arith::AndIOp::create(b, isThere, isDeep).getResult() : isDeep;
+        isThere = b.both(isThere, isDeep);
       }
       auto load = [&]() -> Value { return access.load(b, side, index, {k, step, tile.depth}); };
       Value value =
@@ -132,25 +134,32 @@ private:
     }
   }
 
+  /// Behind and before what is written for other threads: with a column for each, a thread takes its own sums again.
+  void exchange() {
+    if (columnsPerThread > 1)
+      b.barrier();
+  }
+
   /// Some rows of every thread at a time.
   void finish(ArrayRef<Value> sums) {
-    int64_t rowBytes = kSide * tile.columns * element.getIntOrFloatBitWidth() / 8;
-    int64_t atOnce = std::clamp<int64_t>(kSumBytes / rowBytes, 1, rowsPerThread);
+    int64_t left =
+        kSharedBytes * 8 / element.getIntOrFloatBitWidth() - tile.depth * (rowPitch() + tile.columns);
+    int64_t atOnce = std::clamp<int64_t>(left / (kSide * tile.columns), 1, rowsPerThread);
     Value sumTile = kernel.shared(b, element, atOnce * kSide * tile.columns);
     for (int64_t from = 0; from < rowsPerThread; from += atOnce) {
       if (from > 0)
-        b.barrier();
+        exchange();
       int64_t rows = std::min(atOnce, rowsPerThread - from);
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < columnsPerThread; ++j)
           memref::StoreOp::create(b, sums[(from + i) * columnsPerThread + j], sumTile,
                                   ValueRange{b.add(b.mul(rowOf(i), tile.columns), columnOf(j))});
-      b.barrier();
+      exchange();
       b.loop(0, rows * kSide * tile.columns, kTileThreads, [&](Value start) {
         Value position = b.add(start, thread);
         Value row = b.add(b.add(firstRow, from * kSide), b.div(position, tile.columns));
         Value column = b.add(firstColumn, b.rem(position, tile.columns));
-        Value isThere = arith::AndIOp::create(b, b.less(row, shape.rows), b.less(column, shape.columns));
+        Value isThere = b.both(b.less(row, shape.rows), b.less(column, shape.columns));
         b.guarded(isThere, [&] { store(part, product, row, column, b.loadScalar(sumTile, position)); });
       });
     }

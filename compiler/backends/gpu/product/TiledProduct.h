@@ -13,8 +13,6 @@ struct ProductTile {
   int64_t rows = 64, columns = 64, depth = 16;
 };
 inline constexpr int64_t kTileThreads = 256;
-/// A multiple of the depth of every tile: parts of the depth are whole tiles.
-inline constexpr int64_t kDeepestTile = 16;
 /// Blocks that fill a device: smaller tiles where larger ones would be fewer.
 inline constexpr int64_t kFewBlocks = 128;
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/program/LaunchList.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <cstring>
 
 using namespace mlir;
@@ -14,8 +16,10 @@ class ListMaker {
 public:
   explicit ListMaker(const KernelTable &table) : table(table) {}
 
-  Status walk(Block &block, unsigned depth) {
+  /// `times`: iterations of all loops around the block.
+  Status walk(Block &block, unsigned depth, uint64_t times) {
     for (Operation &op : block) {
+      size_t before = list.launches.size();
       if (auto step = dyn_cast<plan::StepOp>(op)) {
         addStep(step);
       } else if (auto guard = dyn_cast<plan::GuardOp>(op)) {
@@ -26,9 +30,16 @@ public:
                                  " loops within each other cannot run on a GPU");
         list.launches.push_back(
             {ORTC_LAUNCH_LOOP, 0, static_cast<uint32_t>(loop.getTripCount()), loop.getReverse(), 0, 0});
-        ORTC_TRY(walk(loop.getBody().front(), depth + 1));
+        auto count = static_cast<uint64_t>(loop.getTripCount());
+        ORTC_TRY(walk(loop.getBody().front(), depth + 1, llvm::SaturatingMultiply(times, count)));
         list.launches.push_back({ORTC_LAUNCH_END, 0, 1, 0, 0, 0});
+        continue;
       }
+      launches = llvm::SaturatingMultiplyAdd<uint64_t>(times, list.launches.size() - before, launches);
+      if (launches > ORTC_MAX_LAUNCHES)
+        return Status::refusal("a step of this model is more than " + std::to_string(ORTC_MAX_LAUNCHES) +
+                               " launches, which is the limit: loops run " + std::to_string(times) +
+                               " times; make sequences shorter");
     }
     return {};
   }
@@ -36,6 +47,8 @@ public:
   LaunchList list;
 
 private:
+  uint64_t launches = 0; ///< all iterations counted
+
   void addStep(plan::StepOp step) {
     const GpuKernel &kernel = table.kernels.at(step.getKernel().str());
     uint32_t first = static_cast<uint32_t>(list.arguments.size());
@@ -114,7 +127,7 @@ public:
 
 Expected<LaunchList> makeLaunchList(plan::ProgramOp program, const KernelTable &table) {
   ListMaker maker(table);
-  ORTC_TRY(maker.walk(program.getBody().front(), 0));
+  ORTC_TRY(maker.walk(program.getBody().front(), 0, 1));
   return std::move(maker.list);
 }
 

@@ -6,6 +6,7 @@
 #include "compiler/backends/KernelJobs.h"
 #include "compiler/backends/gpu/CheckKernel.h"
 #include "compiler/backends/gpu/KernelGenerator.h"
+#include "compiler/backends/gpu/object/Cubin.h"
 #include "compiler/backends/gpu/object/DeviceCode.h"
 #include "compiler/backends/gpu/program/LaunchList.h"
 #include "dialects/nn/NnDialect.h"
@@ -13,6 +14,7 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <limits>
 #include <memory>
 
 using namespace mlir;
@@ -113,10 +115,10 @@ llvm::StringSet<> findGated(ModuleOp module) {
 } // namespace
 
 double estimateSeconds(const kernels::KernelWork &work, bool isDouble, const Processor &processor) {
-  constexpr double kLaunchSeconds = 3e-6;
-  double flops = static_cast<double>(work.flops) * (isDouble ? 2 : 1);
+  double flops = static_cast<double>(work.flops);
   double bytes = static_cast<double>(work.bytesRead + work.bytesWritten);
-  return kLaunchSeconds + std::max(flops / processor.flopRate, bytes / processor.byteRate);
+  return kLaunchSeconds +
+         std::max(flops / (isDouble ? processor.doubleRate : processor.flopRate), bytes / processor.byteRate);
 }
 
 Status annotateKernels(ModuleOp module, const Processor &processor, const backends::CodeOptions &options) {
@@ -167,6 +169,21 @@ static backends::KernelInfo describe(const Job &job) {
   return info;
 }
 
+/// What drivers take: blocks of a launch as a signed number of 32 bits, and AMD's so many threads in all.
+static Status checkLaunches(const Job &job, const Processor &processor) {
+  for (const Launch &launch : job.kernel.launches) {
+    int64_t most = std::numeric_limits<int32_t>::max();
+    if (!processor.isNvidia())
+      most = std::min(most, std::numeric_limits<uint32_t>::max() / launch.threads);
+    if (launch.blocks > most)
+      return Status::refusal("kernel " + job.name + " would be " + std::to_string(launch.blocks) +
+                             " blocks of " + std::to_string(launch.threads) +
+                             " threads, and a launch has at most " + std::to_string(most) +
+                             " such blocks; make the batch smaller");
+  }
+  return {};
+}
+
 /// Adds the functions of a kernel. `arguments`: of each; `trace`: its number in the artifact, or ORTC_NONE.
 static void addKernel(KernelTable &table, Job &job, uint32_t arguments, uint32_t trace) {
   for (const Launch &launch : job.kernel.launches) {
@@ -200,6 +217,7 @@ Expected<backends::TargetCode> compilePrograms(ModuleOp module, const kernels::P
   KernelTable table;
   std::vector<std::string> pieces;
   for (auto [i, job] : llvm::enumerate(jobs)) {
+    ORTC_TRY(checkLaunches(job, processor));
     pieces.push_back(std::move(job.code));
     auto function = symbols.lookup<func::FuncOp>(job.name);
     if (!function) { // a guard takes the loss and the status
@@ -223,6 +241,12 @@ Expected<backends::TargetCode> compilePrograms(ModuleOp module, const kernels::P
   std::vector<SectionImage> images;
   images.push_back(
       {processor.isNvidia() ? ORTC_IMAGE_PTX : ORTC_IMAGE_HSACO, processor.number, std::move(*image)});
+  if (processor.isNvidia() && !options.assembler.empty()) {
+    Expected<std::vector<uint8_t>> cubin = assembleCubin(images.front().bytes, processor, options.assembler);
+    if (!cubin)
+      return cubin.getStatus();
+    images.push_back({ORTC_IMAGE_CUBIN, processor.number, std::move(*cubin)});
+  }
   code.section = {processor.name.str(), processor.architecture, uint64_t(1) << processor.feature,
                   writeSection(*entries, table, images)};
   return code;

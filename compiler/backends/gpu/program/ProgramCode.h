@@ -7,6 +7,9 @@
 
 namespace ortc::gpu {
 
+/// Seconds of a launch that does nothing.
+inline constexpr double kLaunchSeconds = 3e-6;
+
 /// Seconds of a kernel, by a table.
 double estimateSeconds(const kernels::KernelWork &work, bool isDouble, const Processor &processor);
 

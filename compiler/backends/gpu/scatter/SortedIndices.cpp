@@ -46,8 +46,8 @@ void SortedIndices::emit() {
     emitMerge(run, kFan, /*isFirst=*/false, last);
 }
 
-/// Merges runs of length `run` from a half of the scratch into the other; the first time from the tensor, whose elements
-/// are runs of one.
+/// Merges runs of length `run` from a half of the scratch into the other; the first time from the tensor, whose
+/// elements are runs of one.
 void SortedIndices::emitMerge(int64_t run, int64_t fan, bool isFirst, unsigned from) {
   kernel.launchThreads(count, [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value i) {
     Order to = orderIn(b, arguments.scratch, 1 - from);

@@ -52,6 +52,14 @@ struct KernelModule {
     module = mlir::ModuleOp::create(builder.getUnknownLoc());
   }
 
+  /// The module as text, until it is compiled: of equal ones, one tells what all do on a target.
+  std::string print() const {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    mlir::ModuleOp(*module).print(stream);
+    return text;
+  }
+
   /// Compiles the module (once) for `target`; a failure is a failure of the test.
   LoadedBlob load(const Target &target) {
     llvm::Expected<CodeBlob> blob = compileModule(*module, target);

@@ -15,7 +15,7 @@ std::unique_ptr<EvaluatedKernel> make(const std::string &program, const KernelCh
                                            numerics);
 }
 
-/// Every neighbour of the table's choice, and those of the last one of them, against the table's bits, which
+/// Every neighbour of the table's choice, and some of those of the last one of them, against the table's bits, which
 /// are compared with the evaluator.
 void check(Conv given, Kind kind, size_t atLeast) {
   Conv c = complete(std::move(given));
@@ -29,6 +29,8 @@ void check(Conv given, Kind kind, size_t atLeast) {
   EXPECT_GE(choices.size(), atLeast) << usual->info.blocking.key;
   choices.push_back(usual->info.blocking.choice);
   for (size_t i = 0, near = choices.size(); i < choices.size(); ++i) {
+    if (i > near && i % 3) // of those further away some
+      continue;
     auto other = make(program, {{{usual->info.blocking.key, choices[i]}}, "test"});
     EXPECT_TRUE(other->info.blocking.isGiven);
     EXPECT_EQ(other->info.blocking.choice, choices[i]);

@@ -11,15 +11,18 @@ namespace {
 
 const Generate generate = generateWith(nullptr);
 
-/// All three products; one case of each test on everything. In double precision, vectors have half the lanes.
-void check(Conv given, Coverage coverage, bool isDoubleToo) {
+const Kind kAllKinds[] = {Kind::Forward, Kind::InputGrad, Kind::FilterGrad};
+
+/// All three products, or those of `kinds`; one case of each test on everything. In double precision, vectors have half
+/// the lanes.
+void check(Conv given, Coverage coverage, bool isDoubleToo, llvm::ArrayRef<Kind> kinds = kAllKinds) {
   Conv c = complete(std::move(given));
   double filter = 1, output = double(c.batch);
   for (int64_t size : c.filter)
     filter *= double(size);
   for (int64_t size : outputOf(c))
     output *= double(size);
-  for (Kind kind : {Kind::Forward, Kind::InputGrad, Kind::FilterGrad}) {
+  for (Kind kind : kinds) {
     double summed = kind == Kind::FilterGrad
                         ? output
                         : filter * double(kind == Kind::Forward ? c.channels : c.features) / double(c.groups);
@@ -32,8 +35,8 @@ void check(Conv given, Coverage coverage, bool isDoubleToo) {
   }
 }
 
-void check(Conv given, Coverage coverage = Coverage::Targets) {
-  check(std::move(given), coverage, /*isDoubleToo=*/coverage != Coverage::Widest);
+void check(Conv given, Coverage coverage = Coverage::Targets, llvm::ArrayRef<Kind> kinds = kAllKinds) {
+  check(std::move(given), coverage, /*isDoubleToo=*/coverage != Coverage::Widest, kinds);
 }
 
 TEST(ConvTest, SquareWindowsWithPadding) {
@@ -78,10 +81,10 @@ TEST(ConvTest, FilterGradientsInParts) {
 /// Chunks of rows and of columns with a narrow last vector, groups of several images, windows that reach out
 /// of the image in every way.
 TEST(ConvTest, FilterGradientsOfFirstLayers) {
-  check({2, {50, 52}, 3, {3, 3}, 16, {}, {1, 1}}, Coverage::Widest);
-  check({3, {65, 64}, 3, {3, 3}, 40, {2, 2}, {1, 1}}, Coverage::Targets);
-  check({6, {9, 11}, 2, {4, 3}, 21, {1, 2}, {1, 1}, {}, {2, 1}}, Coverage::All);
-  check({2, {20, 17}, 1, {2, 5}, 33, {2, 1}, {1, 0}, {0, 2}, {1, 3}}, Coverage::Targets);
+  check({2, {50, 52}, 3, {3, 3}, 16, {}, {1, 1}}, Coverage::Widest, Kind::FilterGrad);
+  check({3, {65, 64}, 3, {3, 3}, 40, {2, 2}, {1, 1}}, Coverage::Targets, Kind::FilterGrad);
+  check({6, {9, 11}, 2, {4, 3}, 21, {1, 2}, {1, 1}, {}, {2, 1}}, Coverage::All, Kind::FilterGrad);
+  check({2, {20, 17}, 1, {2, 5}, 33, {2, 1}, {1, 0}, {0, 2}, {1, 3}}, Coverage::Targets, Kind::FilterGrad);
 }
 
 TEST(ConvTest, Strides) {
@@ -146,10 +149,11 @@ TEST(ConvTest, DepthwiseLines) {
 
 /// Windows whose filter gradients are summed several lines of the filter at once: all, or half of them.
 TEST(ConvTest, DepthwiseWindowLines) {
-  check({2, {9, 21}, 20, {6, 3}, 20, {2, 1}, {3, 1}, {}, {}, 20}, Coverage::Widest);
-  check({1, {8, 35}, 36, {4, 5}, 36, {}, {4, 2}, {1, 2}, {2, 1}, 36}, Coverage::Widest, /*isDoubleToo=*/true);
-  check({2, {3, 19}, 17, {5, 2}, 17, {1, 2}, {2, 1}, {}, {}, 17}, Coverage::Widest);
-  check({1, {4, 5, 18}, 12, {2, 4, 3}, 12, {}, {1, 2, 1}, {}, {}, 12}, Coverage::Widest);
+  check({2, {9, 21}, 20, {6, 3}, 20, {2, 1}, {3, 1}, {}, {}, 20}, Coverage::Widest, Kind::FilterGrad);
+  check({1, {8, 35}, 36, {4, 5}, 36, {}, {4, 2}, {1, 2}, {2, 1}, 36}, Coverage::Widest, /*isDoubleToo=*/true,
+        Kind::FilterGrad);
+  check({2, {3, 19}, 17, {5, 2}, 17, {1, 2}, {2, 1}, {}, {}, 17}, Coverage::Widest, Kind::FilterGrad);
+  check({1, {4, 5, 18}, 12, {2, 4, 3}, 12, {}, {1, 2, 1}, {}, {}, 12}, Coverage::Widest, Kind::FilterGrad);
 }
 
 /// Operands larger than caches, which are fetched ahead: past their ends, too.
@@ -320,8 +324,8 @@ TEST(ConvTest, PointsOnTheMatrixUnit) {
 
 /// Filter gradients of images larger than caches: the next block of points is fetched, past the last one, too.
 TEST(ConvTest, PointsFetched) {
-  check({3, {37, 41}, 40, {1, 1}, 150}, Coverage::Widest);
-  check({2, {61, 52}, 100, {1, 1}, 21}, Coverage::Widest, /*isDoubleToo=*/true);
+  check({3, {37, 41}, 40, {1, 1}, 150}, Coverage::Widest, Kind::FilterGrad);
+  check({2, {61, 52}, 100, {1, 1}, 21}, Coverage::Widest, /*isDoubleToo=*/true, Kind::FilterGrad);
 }
 
 TEST(ConvTest, EpilogueBehindBlocksOfTheReduction) {
@@ -388,8 +392,8 @@ TEST(ConvTest, LongEpilogueIsRolled) {
 
 /// Few channels: one, whose neighbouring windows share what they read, and a long epilogue in tiles at the border.
 TEST(ConvTest, ForwardOfFirstLayers) {
-  check({2, {9, 30}, 1, {3, 3}, 32, {}, {1, 1}}, Coverage::Targets);
-  check({1, {12, 29}, 3, {5, 5}, 24, {}, {2, 2}}, Coverage::Widest);
+  check({2, {9, 30}, 1, {3, 3}, 32, {}, {1, 1}}, Coverage::Targets, Kind::Forward);
+  check({1, {12, 29}, 3, {5, 5}, 24, {}, {2, 2}}, Coverage::Widest, Kind::Forward);
   compareWithEvaluator(
       R"(func.func @k(%x: tensor<2x7x30x3xf32>, %w: tensor<3x3x3x40xf32>) -> tensor<2x7x30x40xf32> {
     %c = nn.conv %x, %w strides = [1, 1] padding = [1, 1] to [1, 1] dilations = [1, 1] groups = 1 : tensor<2x7x30x3xf32>, tensor<3x3x3x40xf32> -> tensor<2x7x30x40xf32>
@@ -399,8 +403,8 @@ TEST(ConvTest, ForwardOfFirstLayers) {
   })",
       generate, 2e-5);
   // Dilated lines, and windows of nothing but padding.
-  check({2, {11, 14}, 3, {3, 3}, 16, {2, 1}, {2, 1}, {1, 0}, {2, 1}}, Coverage::Widest);
-  check({1, {5, 6}, 3, {2, 2}, 8, {}, {3, 3}, {4, 4}}, Coverage::Widest);
+  check({2, {11, 14}, 3, {3, 3}, 16, {2, 1}, {2, 1}, {1, 0}, {2, 1}}, Coverage::Widest, Kind::Forward);
+  check({1, {5, 6}, 3, {2, 2}, 8, {}, {3, 3}, {4, 4}}, Coverage::Widest, Kind::Forward);
   // Groups of several images.
   check({6, {8, 8}, 3, {3, 3}, 16, {}, {1, 1}}, Coverage::Widest);
 }
@@ -439,18 +443,19 @@ TEST(ConvTest, EpiloguesOfDepthwise) {
 }
 
 TEST(ConvTest, InputGradientsOfFewChannels) {
-  check({3, {13, 17}, 3, {4, 4}, 20, {2, 2}, {1, 1}}, Coverage::All);
-  check({2, {14, 14}, 6, {5, 5}, 16});
-  check({2, {21, 20}, 3, {7, 7}, 9, {2, 2}, {3, 3}});
-  check({2, {12, 11}, 1, {10, 4}, 16, {2, 2}, {4, 1}, {5, 2}});
+  check({3, {13, 17}, 3, {4, 4}, 20, {2, 2}, {1, 1}}, Coverage::All, Kind::InputGrad);
+  check({2, {14, 14}, 6, {5, 5}, 16}, Coverage::Targets, Kind::InputGrad);
+  check({2, {21, 20}, 3, {7, 7}, 9, {2, 2}, {3, 3}}, Coverage::Targets, Kind::InputGrad);
+  check({2, {12, 11}, 1, {10, 4}, 16, {2, 2}, {4, 1}, {5, 2}}, Coverage::Targets, Kind::InputGrad);
   check({2, {9, 40}, 7, {2, 3}, 8, {3, 3}, {0, 2}, {1, 3}});
-  check({5, {33}, 2, {6}, 12, {1}, {5}});
-  check({2, {5, 6, 7}, 2, {3, 2, 3}, 8, {1, 2, 1}, {1, 0, 1}, {}, {2, 1, 1}});
+  check({5, {33}, 2, {6}, 12, {1}, {5}}, Coverage::Targets, Kind::InputGrad);
+  check({2, {5, 6, 7}, 2, {3, 2, 3}, 8, {1, 2, 1}, {1, 0, 1}, {}, {2, 1, 1}}, Coverage::Targets,
+        Kind::InputGrad);
   // Windows wider than the image, and results that no window reaches.
-  check({2, {4, 4}, 3, {5, 5}, 8, {}, {2, 2}});
-  check({2, {8, 11}, 3, {2, 2}, 8, {3, 3}});
+  check({2, {4, 4}, 3, {5, 5}, 8, {}, {2, 2}}, Coverage::Targets, Kind::InputGrad);
+  check({2, {8, 11}, 3, {2, 2}, 8, {3, 3}}, Coverage::Targets, Kind::InputGrad);
   // Each chunk has some of the images.
-  check({6, {40, 40}, 3, {4, 4}, 64, {2, 2}, {1, 1}}, Coverage::Widest);
+  check({6, {40, 40}, 3, {4, 4}, 64, {2, 2}, {1, 1}}, Coverage::Widest, Kind::InputGrad);
 }
 
 /// Stride 2: every phase of the gradient finds its own place in the mask.

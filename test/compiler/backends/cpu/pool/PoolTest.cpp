@@ -3,6 +3,7 @@
 #include "test/compiler/backends/cpu/EvaluatorFixture.h"
 
 #include "compiler/backends/cpu/pool/PoolKernel.h"
+#include "compiler/backends/emit/PoolElement.h"
 
 using namespace mlir;
 using namespace ortc::cpu;
@@ -29,7 +30,7 @@ std::string tensor(int64_t batch, const Sizes &spatial, int64_t channels, const 
 FailureOr<KernelInfo> generate(ModuleOp module, func::FuncOp function, ArrayRef<KernelBuffer>,
                                const Target &target, Numerics) {
   Operation &op = function.getBody().front().front();
-  EXPECT_TRUE(isPool(&op));
+  EXPECT_TRUE(ortc::emit::isPool(&op));
   return generatePoolKernel(module, "kernel", &op, target);
 }
 

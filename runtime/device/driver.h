@@ -1,8 +1,9 @@
 // The functions of a GPU's driver that the runtime calls, under names of no vendor.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The logic of this folder knows the driver by this table alone. A file such as cuda_symbols.cpp says how one vendor
-// names the functions and numbers the constants; types are those of NVIDIA's interface, which AMD's follows.
+// The logic of this folder knows the driver by this table alone. runtime/cuda/cuda_symbols.cpp and
+// runtime/hip/hip_symbols.cpp say how a vendor names the functions, numbers the constants and tells processors apart;
+// types are those of NVIDIA's interface, which AMD's follows.
 #pragma once
 
 #include <stddef.h>
@@ -23,7 +24,7 @@ using Event = struct EventTag *;
 using Graph = struct GraphTag *;
 using GraphCode = struct GraphCodeTag *; ///< a graph that can be launched
 
-// X(name, parameters), in the order of the vendor's symbols.
+// X(name, parameters), in the order of the vendor's symbols. A vendor has either contexts or useDevice.
 #define ORTC_DRIVER_FUNCTIONS(X)                                                                             \
   X(initialise, (unsigned flags))                                                                            \
   X(getVersion, (int *version))                                                                              \
@@ -35,6 +36,8 @@ using GraphCode = struct GraphCodeTag *; ///< a graph that can be launched
   X(retainContext, (Context * context, int device))                                                          \
   X(releaseContext, (int device))                                                                            \
   X(useContext, (Context context))                                                                           \
+  X(useDevice, (int device))                                                                                 \
+  X(getProperties, (void *properties, int device))                                                           \
   X(countMemory, (size_t *unused, size_t *all))                                                              \
   X(allocate, (Address * memory, size_t bytes))                                                              \
   X(release, (Address memory))                                                                               \
@@ -74,25 +77,43 @@ struct Driver {
 };
 constexpr unsigned kDriverFunctions = sizeof(Driver) / sizeof(void *);
 
-/// What a vendor calls and numbers in its own way.
-struct Vendor {
-  const char *variable; ///< of the environment, that names the library
-  const char *library;
-  const char *symbols; ///< of the functions, each terminated
-  const char *name;    ///< of the company
-  // Results.
-  int outOfMemory, noDevice, oldImage;
-  // Attributes of devices, functions and pointers, and options of loadImage().
-  int major, minor, mostShared, dynamicShared, memoryType, errorLog, errorLogBytes;
-  int deviceMemory;      ///< value of memoryType
-  uint32_t architecture; ///< enum ortc_architecture
-};
-/// That of this library.
-extern const Vendor kVendor;
+/// How many texts end within these bytes: a vendor's symbols are as many as there are functions.
+constexpr unsigned countSymbols(const char *text, size_t bytes) {
+  unsigned found = 0;
+  for (size_t i = 0; i < bytes; i++)
+    found += !text[i];
+  return found;
+}
 
-/// Bits of the sections that a processor (80, 90, ...) can run.
-uint64_t getFeatures(int processor);
-/// How well an image suits a processor: 0 not at all, the best 2.
-int rateImage(const ortc_device_image &image, int processor);
+struct Device;
+
+/// What a vendor calls, numbers and does in its own way.
+struct Vendor {
+  const char *name;     ///< of the company
+  const char *variable; ///< of the environment, that names the library
+  const char *library;  ///< names to try in turn, each terminated, an empty one behind them
+  const char *symbols;  ///< of the functions, each terminated; empty where there is none and none is needed
+  const char *least;    ///< what processor is needed, in words
+  // Results.
+  int outOfMemory, noDevice;
+  // Attributes of devices, functions and pointers.
+  int mostShared, dynamicShared, memoryType;
+  int deviceMemory; ///< value of memoryType
+  // Options of loadImage(), where it knows any.
+  unsigned options;
+  int errorLog, errorLogBytes;
+  uint32_t architecture; ///< enum ortc_architecture
+
+  /// Asks the driver which processor the device has: `processor`, `model` and the features of its table, none where it
+  /// is none of those that code is for.
+  Result (*identify)(Device &device);
+  /// How well an image suits a processor: 0 not at all, the best 2.
+  int (*rateImage)(const ortc_device_image &image, int processor);
+  /// An image in words.
+  void (*nameImage)(const ortc_device_image &image, char text[48]);
+  /// Whether a result says that the driver is too old for an image, and what it is and needs. nullptr: none says so.
+  bool (*isTooOld)(Result result, const ortc_device_image &image, const char *data, int driverVersion,
+                   char text[96]);
+};
 
 } // namespace ortc::gpu

@@ -1,13 +1,13 @@
 // Checks device code: whatever its bytes are, what is launched later stays within the memory of its session.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/cuda/gpu.h"
+#include "runtime/device/gpu.h"
 
 namespace ortc::gpu {
 namespace {
 
 /// Rows of launches and their arguments over all entries, and launches of one entry with its loops run: above
 /// what any model has, and little enough that no file keeps a host busy for long.
-constexpr uint64_t kMostRows = 1 << 22, kMostLaunches = 1 << 20;
+constexpr uint64_t kMostRows = 1 << 22, kMostLaunches = ORTC_MAX_LAUNCHES;
 
 class Checker {
 public:

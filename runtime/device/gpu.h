@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ortc/ortc.h"
-#include "runtime/cuda/driver.h"
+#include "runtime/device/driver.h"
 
 namespace ortc::gpu {
 
@@ -16,12 +16,14 @@ __attribute__((format(printf, 3, 4))) int32_t fail(ortc_message *message, ortc_s
 
 struct Device {
   ortc_device table; ///< first: what the runtime has is a pointer to it
+  const Vendor *vendor;
   Driver driver;
   Context context;
-  int handle, processor; ///< processor: 80, 90, ...
-  int version;           ///< of the driver: 12040 is 12.4
+  int handle, processor; ///< processor: as the vendor counts
+  int version;           ///< of the driver: 12040 is CUDA 12.4
   int mostShared;        ///< bytes of shared memory that a block can have
   char name[96];
+  char model[48]; ///< of the processor, with its article: "an sm_90"
 
   /// Makes the context the thread's and says what went wrong with a call of the driver, if anything.
   int32_t enter(ortc_message *message) const;
@@ -96,6 +98,11 @@ constexpr uint32_t kMostArguments = 512; ///< of a kernel
 
 /// Checks all of a code section against its program; `code` gets its head.
 int32_t checkCode(const ortc_device_program &program, ortc_device_code &code, ortc_message *message);
+
+/// Opens a device of a vendor for its public functions, and closes it.
+ortc_status openDevice(const Vendor &vendor, uint32_t ordinal, const ortc_device **device,
+                       ortc_message *message);
+void closeDevice(const ortc_device *device);
 
 // The functions of ortc_device.
 int32_t load(void *context, const ortc_device_program *program, void **module, ortc_message *message);

@@ -1,6 +1,6 @@
 // Runs a step: inputs to the device, the launches of its list as one graph, outputs and status back.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/cuda/gpu.h"
+#include "runtime/device/gpu.h"
 
 namespace ortc::gpu {
 namespace {
@@ -146,8 +146,7 @@ int32_t Runner::makePlan(const ortc_launch_list &list, Plan **made) {
   for (uint32_t i = 0; i < count; i++)
     plan->places[i] = memory.places[i].used;
   Graph graph = nullptr;
-  int32_t status =
-      check(driver.beginCapture(memory.stream, /*CU_STREAM_CAPTURE_MODE_THREAD_LOCAL*/ 1), "began a graph");
+  int32_t status = check(driver.beginCapture(memory.stream, /*thread-local*/ 1), "began a graph");
   if (!status) {
     status = check(launchAll(list), "launched a kernel");
     Result result =

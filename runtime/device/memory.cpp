@@ -1,6 +1,6 @@
 // The memory of a session on the device, and its copies to and from the host.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/cuda/gpu.h"
+#include "runtime/device/gpu.h"
 #include "runtime/src/transfer.h"
 
 namespace ortc::gpu {
@@ -119,7 +119,7 @@ int32_t allocate(Memory &memory, uint32_t flags, ortc_message *message) {
   if (!memory.places)
     return fail(message, ORTC_E_MEMORY, "out of memory");
   Result result = driver.allocate(&memory.base, memory.bytes);
-  if (result == kVendor.outOfMemory) {
+  if (result == device.vendor->outOfMemory) {
     size_t unused = 0, all = 0;
     driver.countMemory(&unused, &all);
     return fail(message, ORTC_E_MEMORY, "out of memory: %llu bytes are needed, and %s has %llu of %llu free",
@@ -130,8 +130,8 @@ int32_t allocate(Memory &memory, uint32_t flags, ortc_message *message) {
   for (int i = 0; i < 4; i++)
     memory.regions[i] = memory.base + offsets[i];
   memory.status = memory.base + memory.bytes - align(sizeof(ortc_device_status));
-  ORTC_TRY_DRIVER(device, driver.createStream(&memory.stream, /*CU_STREAM_NON_BLOCKING*/ 1), "made a stream");
-  ORTC_TRY_DRIVER(device, driver.createEvent(&memory.staged, /*CU_EVENT_DISABLE_TIMING*/ 2), "made an event");
+  ORTC_TRY_DRIVER(device, driver.createStream(&memory.stream, /*non-blocking*/ 1), "made a stream");
+  ORTC_TRY_DRIVER(device, driver.createEvent(&memory.staged, /*no timing*/ 2), "made an event");
   ORTC_TRY_DRIVER(device, driver.allocatePinned((void **)&memory.mailbox, sizeof(Mailbox)),
                   "allocated pinned memory");
   memset(memory.mailbox, 0, sizeof(Mailbox));
@@ -155,8 +155,9 @@ bool Memory::isOnDevice(const void *data, uint64_t size) const {
   if (place >= base && place - base <= bytes && size <= bytes - (place - base))
     return true;
   unsigned type = 0;
-  return driver().getPointerAttribute && !driver().getPointerAttribute(&type, kVendor.memoryType, place) &&
-         type == (unsigned)kVendor.deviceMemory;
+  const Vendor &vendor = *device().vendor;
+  return driver().getPointerAttribute && !driver().getPointerAttribute(&type, vendor.memoryType, place) &&
+         type == (unsigned)vendor.deviceMemory;
 }
 
 int32_t create(void *module, uint32_t flags, void *bases[4], void **memory, ortc_message *message) {

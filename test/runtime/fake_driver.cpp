@@ -1,9 +1,10 @@
-// A stand-in for a GPU's driver, on memory of the host: it records what it is asked for, and its kernels are below.
+// A stand-in for a GPU's driver, on memory of the host: it records what it is asked for, and its kernels are below. It
+// has the names and numbers of NVIDIA's driver and of AMD's.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Work that is put into a stream happens when somebody waits for it, so that what does not wait where it should is
 // found. Addresses of device memory are none of this process.
-#include "test/runtime/fake_cuda.h"
+#include "test/runtime/fake_driver.h"
 
 #include <cstdarg>
 #include <cstdint>
@@ -20,7 +21,8 @@ using namespace ortc::test;
 
 namespace {
 
-FakeCuda fake;
+FakeDriver fake;
+constexpr int kFirstHandle = 10;         ///< of devices
 std::map<uint64_t, size_t> deviceMemory; // by address, as the caller sees it
 std::map<const void *, size_t> pinnedMemory;
 using Work = std::function<void()>;
@@ -56,7 +58,7 @@ __attribute__((format(printf, 1, 2))) void note(const char *format, ...) {
 
 /// Whether this call is to fail; its result.
 int check(const char *function) {
-  if (fake.failing != function || fake.goodCalls-- > 0)
+  if (fake.failing != function + std::strlen("fake_") || fake.goodCalls-- > 0)
     return 0;
   fake.failing.clear();
   return fake.result;
@@ -66,7 +68,7 @@ int check(const char *function) {
   return failed
 
 [[noreturn]] void die(const char *what) {
-  std::fprintf(stderr, "fake_cuda: %s\n", what);
+  std::fprintf(stderr, "fake_driver: %s\n", what);
   std::abort();
 }
 
@@ -191,65 +193,82 @@ const KernelRow kKernels[] = {
 
 extern "C" {
 
-FakeCuda *fake_cuda = &fake;
+FakeDriver *fake_driver = &fake;
 
-int cuInit(unsigned) {
+int fake_initialise(unsigned) {
   CHECK();
   return fake.devices < 0 ? 100 : 0;
 }
-int cuDriverGetVersion(int *version) {
+int fake_getVersion(int *version) {
   CHECK();
   *version = fake.version;
   return 0;
 }
-int cuGetErrorString(int result, const char **text) {
+int fake_describe(int result, const char **text) {
   *text = result == 2     ? "out of memory"
+          : result == 209 ? "no binary for the GPU"
           : result == 700 ? "an illegal memory access was encountered"
                           : "unknown error";
   return 0;
 }
-int cuDeviceGetCount(int *count) {
+int fake_countDevices(int *count) {
   CHECK();
   *count = fake.devices;
   return 0;
 }
-int cuDeviceGet(int *device, int ordinal) {
+int fake_getDevice(int *device, int ordinal) {
   CHECK();
-  *device = ordinal + 10;
+  *device = ordinal + kFirstHandle;
   return 0;
 }
-int cuDeviceGetName(char *name, int bytes, int device) {
-  std::snprintf(name, size_t(bytes), "Fake GPU %d", device - 10);
+int fake_nameDevice(char *name, int bytes, int device) {
+  std::snprintf(name, size_t(bytes), "Fake GPU %d", device - kFirstHandle);
+  return 0;
+}
+static int fake_getAttribute(int *value, std::map<int, int> values, int attribute) {
+  CHECK();
+  *value = values.count(attribute) ? values[attribute] : -1;
   return 0;
 }
 int cuDeviceGetAttribute(int *value, int attribute, int) {
+  return fake_getAttribute(value, {{75, fake.processor / 10}, {76, fake.processor % 10}, {97, 232448}},
+                           attribute);
+}
+int hipDeviceGetAttribute(int *value, int attribute, int) {
+  return fake_getAttribute(value, {{74, 65536}}, attribute);
+}
+int fake_getProperties(char *properties, int) {
   CHECK();
-  *value = attribute == 75   ? fake.processor / 10
-           : attribute == 76 ? fake.processor % 10
-           : attribute == 97 ? 232448
-                             : -1;
+  std::memset(properties, 0x77, 1472);
+  std::strcpy(properties + 1160, fake.model.c_str());
   return 0;
 }
-int cuDevicePrimaryCtxRetain(void **context, int device) {
+int fake_retainContext(void **context, int device) {
   CHECK();
   fake.live++;
   *context = reinterpret_cast<void *>(uintptr_t(device));
   return 0;
 }
-int cuDevicePrimaryCtxRelease_v2(int) {
+int fake_releaseContext(int) {
   fake.live--;
   return 0;
 }
-int cuCtxSetCurrent(void *context) {
+int fake_useContext(void *context) {
   CHECK();
+  fake.current = int(reinterpret_cast<uintptr_t>(context)) - kFirstHandle;
   return context ? 0 : 201;
 }
-int cuMemGetInfo_v2(size_t *unused, size_t *all) {
+int fake_useDevice(int device) {
+  CHECK();
+  fake.current = device - kFirstHandle;
+  return device >= kFirstHandle ? 0 : 101;
+}
+int fake_countMemory(size_t *unused, size_t *all) {
   *unused = fake.freeBytes;
   *all = 2 * fake.freeBytes;
   return 0;
 }
-int cuMemAlloc_v2(uint64_t *memory, size_t bytes) {
+int fake_allocate(uint64_t *memory, size_t bytes) {
   CHECK();
   if (!bytes)
     return 1;
@@ -263,14 +282,14 @@ int cuMemAlloc_v2(uint64_t *memory, size_t bytes) {
   note("allocate %zu", bytes);
   return 0;
 }
-int cuMemFree_v2(uint64_t memory) {
+int fake_release(uint64_t memory) {
   if (!deviceMemory.erase(memory))
     die("memory is released that was not allocated");
   std::free(reinterpret_cast<void *>(memory & ~kFakeBit));
   fake.live--;
   return 0;
 }
-int cuMemAllocHost_v2(void **memory, size_t bytes) {
+int fake_allocatePinned(void **memory, size_t bytes) {
   CHECK();
   if (!bytes)
     return 1;
@@ -281,14 +300,14 @@ int cuMemAllocHost_v2(void **memory, size_t bytes) {
   note("pinned %zu", bytes);
   return 0;
 }
-int cuMemFreeHost(void *memory) {
+int fake_releasePinned(void *memory) {
   if (!pinnedMemory.erase(memory))
     die("pinned memory is released that was not allocated");
   std::free(memory);
   fake.live--;
   return 0;
 }
-int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, Stream *stream) {
+int fake_copyIn(uint64_t to, const void *from, size_t bytes, Stream *stream) {
   CHECK();
   note("in %llu %zu", relative(to), bytes);
   uint8_t *target = place(to, bytes);
@@ -301,27 +320,27 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, Stream *st
   }
   return 0;
 }
-int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, Stream *stream) {
+int fake_copyOut(void *to, uint64_t from, size_t bytes, Stream *stream) {
   CHECK();
   note("out %llu %zu", relative(from), bytes);
   const uint8_t *source = place(from, bytes);
   add(stream, [=] { std::memcpy(to, source, bytes); });
   return 0;
 }
-int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, Stream *stream) {
+int fake_copyWithin(uint64_t to, uint64_t from, size_t bytes, Stream *stream) {
   CHECK();
   note("within %llu %llu %zu", relative(to), relative(from), bytes);
   uint8_t *target = place(to, bytes), *source = place(from, bytes);
   add(stream, [=] { std::memmove(target, source, bytes); });
   return 0;
 }
-int cuMemsetD8Async(uint64_t to, unsigned char value, size_t count, Stream *stream) {
+int fake_fillBytes(uint64_t to, unsigned char value, size_t count, Stream *stream) {
   CHECK();
   uint8_t *target = place(to, count);
   add(stream, [=] { std::memset(target, value, count); });
   return 0;
 }
-int cuMemsetD32Async(uint64_t to, unsigned value, size_t count, Stream *stream) {
+int fake_fillWords(uint64_t to, unsigned value, size_t count, Stream *stream) {
   CHECK();
   note("number %llu", relative(to));
   uint8_t *target = place(to, 4 * count);
@@ -331,7 +350,7 @@ int cuMemsetD32Async(uint64_t to, unsigned value, size_t count, Stream *stream) 
   });
   return 0;
 }
-int cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options, void **values) {
+int fake_loadImage(void **module, const void *image, unsigned count, int *options, void **values) {
   auto *text = static_cast<const char *>(image);
   char line[80];
   std::snprintf(line, sizeof line, "%.*s", int(std::strcspn(text, "\n")), text);
@@ -346,11 +365,11 @@ int cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *op
   *module = const_cast<void *>(image);
   return 0;
 }
-int cuModuleUnload(void *) {
+int fake_unloadImage(void *) {
   fake.live--;
   return 0;
 }
-int cuModuleGetFunction(const KernelRow **function, void *module, const char *name) {
+int fake_getFunction(const KernelRow **function, void *module, const char *name) {
   CHECK();
   for (const KernelRow &row : kKernels)
     if (!std::strcmp(row.name, name) && std::strstr(static_cast<const char *>(module), name)) {
@@ -359,14 +378,14 @@ int cuModuleGetFunction(const KernelRow **function, void *module, const char *na
     }
   return 500;
 }
-int cuFuncSetAttribute(const KernelRow *function, int attribute, int value) {
+int fake_setAttribute(const KernelRow *function, int attribute, int value) {
   CHECK();
   note("attribute %s %d %d", function->name, attribute, value);
   return 0;
 }
-int cuLaunchKernel(const KernelRow *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
-                   unsigned blockY, unsigned blockZ, unsigned shared, Stream *stream, void **parameters,
-                   void **extra) {
+int fake_launch(const KernelRow *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
+                unsigned blockY, unsigned blockZ, unsigned shared, Stream *stream, void **parameters,
+                void **extra) {
   CHECK();
   if (gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 || extra)
     die("a launch in more than one dimension");
@@ -384,7 +403,7 @@ int cuLaunchKernel(const KernelRow *function, unsigned gridX, unsigned gridY, un
   });
   return 0;
 }
-int cuStreamCreate(Stream **stream, unsigned flags) {
+int fake_createStream(Stream **stream, unsigned flags) {
   CHECK();
   if (flags != 1)
     die("a stream that waits for others");
@@ -392,12 +411,12 @@ int cuStreamCreate(Stream **stream, unsigned flags) {
   *stream = new Stream;
   return 0;
 }
-int cuStreamDestroy_v2(Stream *stream) {
+int fake_destroyStream(Stream *stream) {
   fake.live--;
   delete stream;
   return 0;
 }
-int cuStreamSynchronize(Stream *stream) {
+int fake_awaitStream(Stream *stream) {
   if (int failed = check(__func__)) { // with all that was to be done
     stream->done += stream->queue.size();
     stream->queue.clear();
@@ -407,7 +426,7 @@ int cuStreamSynchronize(Stream *stream) {
   drain(stream, stream->queue.size());
   return 0;
 }
-int cuStreamBeginCapture_v2(Stream *stream, int mode) {
+int fake_beginCapture(Stream *stream, int mode) {
   CHECK();
   if (mode != 1 || stream->captured)
     die("a capture that disturbs other threads");
@@ -415,7 +434,7 @@ int cuStreamBeginCapture_v2(Stream *stream, int mode) {
   note("capture");
   return 0;
 }
-int cuStreamEndCapture(Stream *stream, Graph **graph) {
+int fake_endCapture(Stream *stream, Graph **graph) {
   if (!stream->captured)
     return 903;
   std::vector<Work> work = std::move(*stream->captured);
@@ -426,57 +445,104 @@ int cuStreamEndCapture(Stream *stream, Graph **graph) {
   fake.live++;
   return 0;
 }
-int cuGraphInstantiateWithFlags(Graph **code, Graph *graph, unsigned long long) {
+int fake_instantiate(Graph **code, Graph *graph, unsigned long long) {
   CHECK();
   *code = new Graph(*graph);
   fake.live++;
   return 0;
 }
-int cuGraphLaunch(Graph *code, Stream *stream) {
+int fake_launchGraph(Graph *code, Stream *stream) {
   CHECK();
   note("graph");
   for (const Work &work : code->work)
     add(stream, work);
   return 0;
 }
-int cuGraphExecDestroy(Graph *code) {
+int fake_destroyGraphCode(Graph *code) {
   fake.live--;
   delete code;
   return 0;
 }
-int cuGraphDestroy(Graph *graph) {
+int fake_destroyGraph(Graph *graph) {
   fake.live--;
   delete graph;
   return 0;
 }
-int cuEventCreate(Event **event, unsigned) {
+int fake_createEvent(Event **event, unsigned) {
   CHECK();
   *event = new Event;
   fake.live++;
   return 0;
 }
-int cuEventRecord(Event *event, Stream *stream) {
+int fake_recordEvent(Event *event, Stream *stream) {
   CHECK();
   event->stream = stream;
   event->position = stream->done + stream->queue.size();
   return 0;
 }
-int cuEventSynchronize(Event *event) {
+int fake_awaitEvent(Event *event) {
   CHECK();
   note("await");
   if (event->stream && event->position > event->stream->done)
     drain(event->stream, event->position - event->stream->done);
   return 0;
 }
-int cuEventDestroy_v2(Event *event) {
+int fake_destroyEvent(Event *event) {
   fake.live--;
   delete event;
   return 0;
 }
-int cuPointerGetAttribute(void *value, int attribute, uint64_t pointer) {
+int fake_getPointerAttribute(void *value, int attribute, uint64_t pointer) {
   if (attribute != 2 || !fake.knowsPointers || !(pointer & kFakeBit))
     return 1;
   *static_cast<unsigned *>(value) = 2;
   return 0;
 }
+
+// ---- The names ----
+
+#define NAME(function, symbol) __attribute__((alias("fake_" #function))) decltype(fake_##function) symbol;
+#define NAMES(function, cuda, hip) NAME(function, cuda) NAME(function, hip)
+NAMES(initialise, cuInit, hipInit)
+NAMES(getVersion, cuDriverGetVersion, hipDriverGetVersion)
+NAMES(describe, cuGetErrorString, hipDrvGetErrorString)
+NAMES(countDevices, cuDeviceGetCount, hipGetDeviceCount)
+NAMES(getDevice, cuDeviceGet, hipDeviceGet)
+NAMES(nameDevice, cuDeviceGetName, hipDeviceGetName)
+NAME(retainContext, cuDevicePrimaryCtxRetain)
+NAME(releaseContext, cuDevicePrimaryCtxRelease_v2)
+NAME(useContext, cuCtxSetCurrent)
+NAME(useDevice, hipSetDevice)
+NAME(getProperties, hipGetDevicePropertiesR0600)
+NAMES(countMemory, cuMemGetInfo_v2, hipMemGetInfo)
+NAMES(allocate, cuMemAlloc_v2, hipMalloc)
+NAMES(release, cuMemFree_v2, hipFree)
+NAMES(allocatePinned, cuMemAllocHost_v2, hipMemAllocHost)
+NAMES(releasePinned, cuMemFreeHost, hipHostFree)
+NAMES(copyIn, cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync)
+NAMES(copyOut, cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync)
+NAMES(copyWithin, cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync)
+NAMES(fillBytes, cuMemsetD8Async, hipMemsetD8Async)
+NAMES(fillWords, cuMemsetD32Async, hipMemsetD32Async)
+NAMES(loadImage, cuModuleLoadDataEx, hipModuleLoadDataEx)
+NAMES(unloadImage, cuModuleUnload, hipModuleUnload)
+NAMES(getFunction, cuModuleGetFunction, hipModuleGetFunction)
+NAME(setAttribute, cuFuncSetAttribute)
+NAMES(launch, cuLaunchKernel, hipModuleLaunchKernel)
+NAMES(createStream, cuStreamCreate, hipStreamCreateWithFlags)
+NAMES(destroyStream, cuStreamDestroy_v2, hipStreamDestroy)
+NAMES(awaitStream, cuStreamSynchronize, hipStreamSynchronize)
+NAMES(beginCapture, cuStreamBeginCapture_v2, hipStreamBeginCapture)
+NAMES(endCapture, cuStreamEndCapture, hipStreamEndCapture)
+NAMES(instantiate, cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags)
+NAMES(launchGraph, cuGraphLaunch, hipGraphLaunch)
+NAMES(destroyGraphCode, cuGraphExecDestroy, hipGraphExecDestroy)
+NAMES(destroyGraph, cuGraphDestroy, hipGraphDestroy)
+NAMES(createEvent, cuEventCreate, hipEventCreateWithFlags)
+NAMES(recordEvent, cuEventRecord, hipEventRecord)
+NAMES(awaitEvent, cuEventSynchronize, hipEventSynchronize)
+NAMES(destroyEvent, cuEventDestroy_v2, hipEventDestroy)
+NAMES(getPointerAttribute, cuPointerGetAttribute, hipPointerGetAttribute)
+#undef NAMES
+#undef NAME
 }

@@ -1,6 +1,6 @@
 // Loads the code of a program: picks an image, lets the driver have it, looks the kernels up.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/cuda/gpu.h"
+#include "runtime/device/gpu.h"
 
 #include <stdio.h>
 
@@ -8,19 +8,6 @@ namespace ortc::gpu {
 namespace {
 
 constexpr uint32_t kSharedWithoutAsking = 48 << 10; ///< bytes of shared memory that every kernel may have
-
-/// "9.0" of a text that begins with comments and ".version 9.0"; "?" where it does not.
-void readVersion(const char *text, char version[8]) {
-  const char *found = strstr(text, ".version");
-  if (!found || sscanf(found, ".version %7[0-9.]", version) != 1)
-    strcpy(version, "?");
-}
-
-const char *nameImage(uint32_t kind) {
-  return kind == ORTC_IMAGE_PTX     ? "PTX"
-         : kind == ORTC_IMAGE_CUBIN ? "machine code"
-                                    : "an unknown kind of code";
-}
 
 class Loader {
 public:
@@ -44,13 +31,13 @@ int32_t Loader::loadImage() {
   for (int rating = 2; rating; rating--)
     for (uint32_t i = module.code.image_count; i-- > 0;) {
       ortc_device_image candidate = image(i);
-      if (rateImage(candidate, device.processor) != rating)
+      if (device.vendor->rateImage(candidate, device.processor) != rating)
         continue;
       char log[2048] = "";
-      int options[] = {kVendor.errorLog, kVendor.errorLogBytes};
+      int options[] = {device.vendor->errorLog, device.vendor->errorLogBytes};
       void *values[] = {log, (void *)(sizeof log - 1)};
       const void *data = (const uint8_t *)module.program->code + candidate.offset;
-      Result result = device.driver.loadImage(&module.image, data, 2, options, values);
+      Result result = device.driver.loadImage(&module.image, data, device.vendor->options, options, values);
       if (!result)
         return ORTC_OK;
       module.image = nullptr;
@@ -58,28 +45,27 @@ int32_t Loader::loadImage() {
     }
   if (status)
     return status;
-  ortc_device_image newest = image(module.code.image_count - 1);
-  return fail(message, ORTC_E_TARGET, "%s is an sm_%d, but the artifact's code (%s) is for sm_%u",
-              device.name, device.processor, nameImage(newest.kind), newest.processor);
+  char name[48];
+  device.vendor->nameImage(image(module.code.image_count - 1), name);
+  return fail(message, ORTC_E_TARGET, "%s is %s, but the artifact's code is %s", device.name, device.model,
+              name);
 }
 
 /// Why the driver did not take an image.
 int32_t Loader::explain(Result result, const ortc_device_image &refused, char *log) {
-  if (result == kVendor.outOfMemory)
+  const Vendor &vendor = *device.vendor;
+  if (result == vendor.outOfMemory)
     return device.check(result, "loaded the code", message);
-  if (result == kVendor.oldImage && refused.kind == ORTC_IMAGE_PTX) {
-    char needed[8];
-    readVersion((const char *)module.program->code + refused.offset, needed);
-    return fail(message, ORTC_E_TARGET,
-                "the driver of %s (CUDA %d.%d) is too old for the artifact, whose code is PTX %s; install a "
-                "newer one",
-                device.name, device.version / 1000, device.version / 10 % 100, needed);
-  }
+  char name[96];
+  const char *data = (const char *)module.program->code + refused.offset;
+  if (vendor.isTooOld && vendor.isTooOld(result, refused, data, device.version, name))
+    return fail(message, ORTC_E_TARGET, "the driver of %s %s; install a newer one", device.name, name);
   for (char *at = log; *at; at++)
     if ((uint8_t)*at < ' ')
       *at = ' ';
-  return fail(message, ORTC_E_TARGET, "the driver of %s refuses the artifact's %s for sm_%u: %s", device.name,
-              nameImage(refused.kind), refused.processor, *log ? log : device.describe(result));
+  vendor.nameImage(refused, name);
+  return fail(message, ORTC_E_TARGET, "the driver of %s refuses the artifact's %s: %s", device.name, name,
+              *log ? log : device.describe(result));
 }
 
 int32_t Loader::findKernels() {
@@ -94,8 +80,9 @@ int32_t Loader::findKernels() {
       return fail(message, ORTC_E_TARGET,
                   "kernel '%s' needs %u bytes of shared memory; a block of %s can have %d", name,
                   kernel.shared, device.name, device.mostShared);
-    if (kernel.shared > kSharedWithoutAsking)
-      ORTC_TRY_DRIVER(device, device.driver.setAttribute(function, kVendor.dynamicShared, (int)kernel.shared),
+    if (kernel.shared > kSharedWithoutAsking && device.driver.setAttribute)
+      ORTC_TRY_DRIVER(device,
+                      device.driver.setAttribute(function, device.vendor->dynamicShared, (int)kernel.shared),
                       "asked for shared memory");
   }
   return ORTC_OK;

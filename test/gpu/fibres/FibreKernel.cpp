@@ -1,0 +1,116 @@
+// A kernel that is generated for an AMD GPU, with its lanes as fibres.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/gpu/fibres/FibreKernel.h"
+
+#include "compiler/backends/KernelJobs.h"
+#include "compiler/backends/gpu/object/DeviceCode.h"
+
+#include "ortc/device.h"
+
+#include <algorithm>
+#include <numeric>
+
+using namespace mlir;
+
+namespace ortc::fibres {
+
+static std::unique_ptr<MLIRContext> createContext() {
+  auto context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
+  backends::loadKernelDialects(*context);
+  return context;
+}
+
+FibreKernel::FibreKernel(StringRef text, plan::KernelKind kind, StringRef name, Numerics numerics)
+    : processor(*gpu::findProcessor(name)), context(createContext()), program(*context, text) {
+  program.function->setAttr(plan::kKind, plan::KernelKindAttr::get(context.get(), kind));
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context.get()));
+  gpu::GeneratorOptions options;
+  options.numerics = numerics;
+  auto generated = gpu::generateKernel(*module, program.function, processor, options);
+  if (failed(generated)) {
+    ADD_FAILURE() << "no kernel: " << program.text;
+    return;
+  }
+  kernel = std::move(*generated);
+  std::string bitcode;
+  Status status = gpu::emitDeviceCode(*module, processor).moveTo(bitcode);
+  if (status.isOk())
+    status = HostCode::load(bitcode).moveTo(code);
+  EXPECT_TRUE(status.isOk()) << status.getMessage();
+}
+
+std::vector<char> FibreKernel::run(Order order) {
+  constexpr size_t kGuard = 64;
+  constexpr char kNobodys = char(0xff); // NaN in every type of floating point
+  std::vector<std::vector<char>> memory;
+  for (const evaluator::HostTensor &input : program.inputs)
+    memory.push_back(program.bytesOf(input));
+  for (Type type : program.function.getResultTypes())
+    memory.emplace_back(program.sizeOf(type) + kGuard, kNobodys);
+  if (kernel.scratchBytes)
+    memory.emplace_back(kernel.scratchBytes, kNobodys);
+  memory.emplace_back(sizeof(ortc_device_status), 0);
+  const std::vector<std::vector<char>> given = memory;
+  size_t inputs = program.inputs.size();
+  std::vector<size_t> places(memory.size()); // of each argument among the arrays
+  std::iota(places.begin(), places.end(), size_t(0));
+  if (auto pairs = program.function->getAttrOfType<DenseI64ArrayAttr>(plan::kInPlace))
+    for (int64_t i = 0; i < pairs.size(); i += 2)
+      places[inputs + size_t(pairs[i + 1])] = size_t(pairs[i]);
+  std::vector<void *> arguments;
+  for (size_t place : places)
+    arguments.push_back(memory[place].data());
+
+  for (const gpu::Launch &launch : kernel.launches) {
+    HostCode::Lane lane = code.find(launch.symbol);
+    if (!lane) {
+      ADD_FAILURE() << "no function " << launch.symbol;
+      return {};
+    }
+    Grid grid{launch.blocks, launch.threads, processor.subgroup, order};
+    std::string failure = fibres::run(grid, [&] { code.spoilShared(); }, [&] { lane(arguments.data()); });
+    EXPECT_EQ(failure, "") << launch.symbol << " of " << program.text;
+  }
+
+  std::vector<char> outputs;
+  for (auto [number, type] : llvm::enumerate(program.function.getResultTypes())) {
+    const std::vector<char> &array = memory[places[inputs + number]];
+    auto end = array.begin() + ptrdiff_t(program.sizeOf(type));
+    outputs.insert(outputs.end(), array.begin(), end);
+    EXPECT_EQ(std::count(end, array.end(), kNobodys), array.end() - end)
+        << "wrote beyond the end of an output: " << program.text;
+  }
+  for (size_t i = 0; i < inputs; ++i)
+    if (std::find(places.begin() + ptrdiff_t(inputs), places.end(), i) == places.end())
+      EXPECT_EQ(memory[i], given[i]) << "wrote input " << i << " of " << program.text;
+  return outputs;
+}
+
+void check(const std::string &text, plan::KernelKind kind, double tolerance) {
+  std::unique_ptr<FibreKernel> evaluated; // whose context the wanted results are of
+  SmallVector<evaluator::HostTensor> want;
+  for (Numerics numerics : {Numerics::Fast, Numerics::Portable}) {
+    std::vector<char> first;
+    for (StringRef name : {"gfx90a", "gfx1100"}) {
+      auto kernel = std::make_unique<FibreKernel>(text, kind, name, numerics);
+      if (!evaluated) {
+        auto results = kernel->program.evaluate();
+        ASSERT_TRUE(succeeded(results)) << text;
+        want = std::move(*results);
+      }
+      for (Order order : {Order::Forward, Order::Reverse, Order::Shuffled}) {
+        std::vector<char> outputs = kernel->run(order);
+        kernel->program.compare(outputs, want, tolerance, name.str());
+        if (testing::Test::HasFailure())
+          return;
+        if (first.empty())
+          first = outputs;
+        ASSERT_TRUE(first == outputs) << "other bits on " << name.str() << ": " << text;
+      }
+      if (!evaluated)
+        evaluated = std::move(kernel);
+    }
+  }
+}
+
+} // namespace ortc::fibres

@@ -1,0 +1,43 @@
+// A kernel that is generated for an AMD GPU, with its lanes as fibres.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/backends/gpu/KernelGenerator.h"
+#include "test/compiler/backends/EvaluatedProgram.h"
+#include "test/gpu/fibres/Fibres.h"
+#include "test/gpu/fibres/HostCode.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ortc::fibres {
+
+/// The kernel of function @k of a program, which a form of this kind makes. Its results lie where `plan.in_place` says.
+class FibreKernel {
+public:
+  FibreKernel(llvm::StringRef text, plan::KernelKind kind, llvm::StringRef processor, Numerics numerics);
+
+  /// Runs all launches, with NaN in scratch and outputs, and returns the bytes of all outputs. What goes wrong is a
+  /// failure of the test.
+  std::vector<char> run(Order order);
+
+  const gpu::Processor &getProcessor() const { return processor; }
+
+private:
+  const gpu::Processor &processor;
+  std::unique_ptr<mlir::MLIRContext> context;
+
+public:
+  backends::test::EvaluatedProgram program;
+
+private:
+  gpu::GpuKernel kernel;
+  HostCode code;
+};
+
+/// Runs the program for wavefronts of 64 and 32 lanes, fast and portable, in all orders: every result is the
+/// evaluator's, and all have the same bits where numerics are the same.
+void check(const std::string &text, plan::KernelKind kind, double tolerance);
+
+} // namespace ortc::fibres

@@ -1,0 +1,175 @@
+// The generators of GPU kernels with wavefronts of 64 and of 32 lanes, against the evaluator: loops, reductions,
+// products, convolutions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "test/gpu/fibres/FibreKernel.h"
+
+using namespace ortc;
+using namespace ortc::fibres;
+using plan::KernelKind;
+
+namespace {
+
+std::string tensor(std::vector<int64_t> sizes, const std::string &element) {
+  std::string text = "tensor<";
+  for (int64_t size : sizes)
+    text += std::to_string(size) + "x";
+  return text + element + ">";
+}
+
+TEST(FibreGeneratorTest, Elementwise) {
+  for (int64_t n : {1, 31, 64, 1000}) {
+    std::string t = tensor({n}, "f32");
+    check("func.func @k(%x: " + t + ", %y: " + t + ", %s: tensor<f32>) -> (" + t + ", " + tensor({n}, "i1") +
+              ") {\n%b = nn.broadcast %s dims = [] : tensor<f32> -> " + t +
+              "\n%p = arith.mulf %x, %b : " + t + "\n%q = arith.addf %p, %y : " + t +
+              "\n%e = math.tanh %q : " + t + "\n%c = arith.cmpf ogt, %e, %x : " + t +
+              "\nreturn %e, %c : " + t + ", " + tensor({n}, "i1") + "\n}",
+          KernelKind::loop, 1e-6);
+  }
+}
+
+TEST(FibreGeneratorTest, TransposedAndInDoublePrecision) {
+  check(R"(func.func @k(%x: tensor<37x65xf64>, %b: tensor<37xf64>) -> tensor<65x37xf64> {
+    %t = nn.transpose %x perm = [1, 0] : tensor<37x65xf64> -> tensor<65x37xf64>
+    %s = nn.broadcast %b dims = [1] : tensor<37xf64> -> tensor<65x37xf64>
+    %a = arith.addf %t, %s : tensor<65x37xf64>
+    %e = math.exp %a : tensor<65x37xf64>
+    return %e : tensor<65x37xf64>
+  })",
+        KernelKind::loop, 1e-14);
+}
+
+/// Rows of a warp and of a block, whole and in parts, and columns.
+TEST(FibreGeneratorTest, Reductions) {
+  struct Case {
+    int64_t outer, reduced, inner;
+  };
+  for (Case c :
+       {Case{5, 7, 1}, {33, 100, 1}, {3, 1029, 1}, {1, 20011, 1}, {1, 300, 70}, {9, 90, 15}, {1, 7, 3}})
+    for (const char *kind : {"sum", "max"}) {
+      std::string in = tensor({c.outer, c.reduced, c.inner}, "f32"),
+                  result = tensor({c.outer, c.inner}, "f32");
+      // Sums of n terms in a tree: the error of one path, of sums below n.
+      check("func.func @k(%x: " + in + ") -> " + result + " {\n%s = arith.mulf %x, %x : " + in +
+                "\n%r = nn.reduce " + kind + " %s axes = [1] : " + in + " -> " + result +
+                "\nreturn %r : " + result + "\n}",
+            KernelKind::loop, 1.2e-7 * (4 + double(c.reduced)));
+    }
+}
+
+TEST(FibreGeneratorTest, ReductionsInDoublePrecisionAndOfIntegers) {
+  check(R"(func.func @k(%x: tensor<6x5x37xf64>) -> tensor<5xf64> {
+    %r = nn.reduce sum %x axes = [0, 2] : tensor<6x5x37xf64> -> tensor<5xf64>
+    return %r : tensor<5xf64>
+  })",
+        KernelKind::loop, 1e-13);
+  check(R"(func.func @inputs(%x: tensor<4x50xf32>) -> tensor<4x50xi64> {
+    %h = arith.constant dense<100.0> : tensor<4x50xf32>
+    %m = arith.mulf %x, %h : tensor<4x50xf32>
+    %i = arith.fptosi %m : tensor<4x50xf32> to tensor<4x50xi64>
+    return %i : tensor<4x50xi64>
+  }
+  func.func @k(%x: tensor<4x50xi64>) -> tensor<4xi64> {
+    %r = nn.reduce sum %x axes = [1] : tensor<4x50xi64> -> tensor<4xi64>
+    return %r : tensor<4xi64>
+  })",
+        KernelKind::loop, 0);
+}
+
+/// Reductions that feed further passes over the row.
+TEST(FibreGeneratorTest, SoftmaxOfRows) {
+  for (int64_t n : {10, 77, 1500}) {
+    std::string t = tensor({9, n}, "f32"), row = tensor({9}, "f32");
+    check("func.func @k(%x: " + t + ") -> " + t + " {\n%m = nn.reduce max %x axes = [1] : " + t + " -> " +
+              row + "\n%b = nn.broadcast %m dims = [0] : " + row + " -> " + t +
+              "\n%d = arith.subf %x, %b : " + t + "\n%e = math.exp %d : " + t +
+              "\n%s = nn.reduce sum %e axes = [1] : " + t + " -> " + row +
+              "\n%c = nn.broadcast %s dims = [0] : " + row + " -> " + t + "\n%r = arith.divf %e, %c : " + t +
+              "\nreturn %r : " + t + "\n}",
+          KernelKind::loop, 1e-6);
+  }
+}
+
+/// What a row's first lane stores for all lies where the others have read, who must be through: the last pass is the
+/// first to read it.
+TEST(FibreGeneratorTest, ResultsOfRowsInPlace) {
+  for (int64_t n : {77, 2000}) {
+    std::string t = tensor({9, n}, "f32"), row = tensor({9}, "f32");
+    check("func.func @k(%x: " + t + ", %p: " + row + ") -> (" + row + ", " + t +
+              ") attributes {plan.in_place = array<i64: 1, 0>} {\n%s = nn.reduce sum %x axes = [1] : " + t +
+              " -> " + row + "\n%c = nn.broadcast %s dims = [0] : " + row + " -> " + t +
+              "\n%b = nn.broadcast %p dims = [0] : " + row + " -> " + t + "\n%m = arith.mulf %x, %b : " + t +
+              "\n%d = arith.mulf %m, %c : " + t + "\nreturn %s, %d : " + row + ", " + t + "\n}",
+          KernelKind::loop, 1.2e-7 * (4 + double(n)));
+  }
+}
+
+std::string product(std::vector<int64_t> a, std::vector<int64_t> b, std::vector<int64_t> c,
+                    const std::string &how, const std::string &element = "f32") {
+  std::string x = tensor(std::move(a), element), w = tensor(std::move(b), element),
+              y = tensor(std::move(c), element);
+  return "func.func @k(%x: " + x + ", %w: " + w + ") -> " + y + " {\n%d = nn.dot %x, %w " + how + " : " + x +
+         ", " + w + " -> " + y + "\nreturn %d : " + y + "\n}";
+}
+
+TEST(FibreGeneratorTest, Products) {
+  // Rounding errors of k products below one.
+  check(product({33, 129}, {129, 77}, {33, 77}, "batch = [] x [] contract = [1] x [0]"),
+        KernelKind::contraction, 1.2e-7 * 133);
+  check(product({70, 40}, {50, 40}, {70, 50}, "batch = [] x [] contract = [1] x [1]"),
+        KernelKind::contraction, 1.2e-7 * 44);
+  check(product({90, 17}, {90, 66}, {17, 66}, "batch = [] x [] contract = [0] x [0]"),
+        KernelKind::contraction, 1.2e-7 * 94);
+  check(product({3, 20, 33}, {3, 33, 18}, {3, 20, 18}, "batch = [0] x [0] contract = [2] x [1]"),
+        KernelKind::contraction, 1.2e-7 * 37);
+  check(product({1, 200}, {200, 3}, {1, 3}, "batch = [] x [] contract = [1] x [0]"), KernelKind::contraction,
+        1.2e-7 * 204);
+  check(product({33, 40}, {40, 35}, {33, 35}, "batch = [] x [] contract = [1] x [0]", "f64"),
+        KernelKind::contraction, 2.3e-16 * 44);
+}
+
+TEST(FibreGeneratorTest, ProductWithBiasAndRelu) {
+  check(
+      R"(func.func @k(%x: tensor<33x65xf32>, %w: tensor<65x77xf32>, %b: tensor<77xf32>) -> (tensor<33x77xf32>, tensor<33x77xf32>) {
+    %z = arith.constant dense<0.0> : tensor<33x77xf32>
+    %d = nn.dot %x, %w batch = [] x [] contract = [1] x [0] : tensor<33x65xf32>, tensor<65x77xf32> -> tensor<33x77xf32>
+    %s = nn.broadcast %b dims = [1] : tensor<77xf32> -> tensor<33x77xf32>
+    %a = arith.addf %d, %s : tensor<33x77xf32>
+    %c = arith.cmpf ugt, %a, %z : tensor<33x77xf32>
+    %r = arith.select %c, %a, %z : tensor<33x77xi1>, tensor<33x77xf32>
+    return %r, %a : tensor<33x77xf32>, tensor<33x77xf32>
+  })",
+      KernelKind::contraction, 1.2e-7 * 70);
+}
+
+/// A convolution of 2 images of 9 x 8, and its gradients.
+void checkConv(int64_t channels, int64_t features, int64_t window, int64_t stride, int64_t dilation,
+               int64_t groups) {
+  int64_t padding = dilation * (window / 2);
+  auto sizeOf = [&](int64_t size) { return (size + 2 * padding - dilation * (window - 1) - 1) / stride + 1; };
+  auto both = [](int64_t value) { return "[" + std::to_string(value) + ", " + std::to_string(value) + "]"; };
+  std::string x = tensor({2, 9, 8, channels}, "f32"), y = tensor({2, sizeOf(9), sizeOf(8), features}, "f32"),
+              w = tensor({window, window, channels / groups, features}, "f32");
+  std::string how = " strides = " + both(stride) + " padding = " + both(padding) + " to " + both(padding) +
+                    " dilations = " + both(dilation) + " groups = " + std::to_string(groups);
+  auto program = [&](const std::string &op, const std::string &a, const std::string &b,
+                     const std::string &r) {
+    return "func.func @k(%a: " + a + ", %b: " + b + ") -> " + r + " {\n%r = nn." + op + " %a, %b" + how +
+           " : " + a + ", " + b + " -> " + r + "\nreturn %r : " + r + "\n}";
+  };
+  // Rounding errors of sums of products below one.
+  double filter = double(window * window);
+  check(program("conv", x, w, y), KernelKind::conv, 1.2e-7 * (4 + filter * double(channels / groups)));
+  check(program("conv_input_grad", y, w, x), KernelKind::conv,
+        1.2e-7 * (4 + filter * double(features / groups)));
+  check(program("conv_filter_grad", x, y, w), KernelKind::conv,
+        1.2e-7 * (4 + 2 * double(sizeOf(9) * sizeOf(8))));
+}
+
+TEST(FibreGeneratorTest, Convolutions) { checkConv(5, 18, 3, 1, 1, 1); }
+TEST(FibreGeneratorTest, ConvolutionsWithStrides) { checkConv(3, 7, 3, 2, 1, 1); }
+TEST(FibreGeneratorTest, ConvolutionsOfPoints) { checkConv(20, 35, 1, 1, 1, 1); }
+TEST(FibreGeneratorTest, ConvolutionsInGroups) { checkConv(6, 10, 3, 1, 1, 2); }
+TEST(FibreGeneratorTest, ConvolutionsOfEachChannelWithDilation) { checkConv(12, 12, 3, 1, 2, 12); }
+
+} // namespace

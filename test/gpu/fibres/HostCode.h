@@ -1,0 +1,39 @@
+// Bitcode that was made for an AMD GPU as functions of this process.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "support/Expected.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ortc::fibres {
+
+/// Kernels whose lanes are fibres.
+class HostCode {
+public:
+  /// `bitcode`: of one module (emitDeviceCode). Fails where it uses something of the GPU that fibres have not.
+  static Expected<HostCode> load(const std::string &bitcode);
+
+  /// Calls a lane of a kernel with the pointers of its arguments.
+  using Lane = void (*)(void *const *arguments);
+  Lane find(const std::string &kernel) const;
+
+  /// Puts NaN into all that blocks share.
+  void spoilShared() const;
+
+private:
+  struct Array {
+    std::string name;
+    size_t bytes;
+    void *data = nullptr;
+  };
+  std::unique_ptr<llvm::orc::LLJIT> machine;
+  std::vector<Array> shared;
+};
+
+} // namespace ortc::fibres
