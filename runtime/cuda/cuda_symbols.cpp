@@ -6,7 +6,7 @@
 
 #include "runtime/device/gpu.h"
 
-namespace ortc::gpu {
+namespace ortc::device {
 namespace {
 
 // Those that the library exports: headers hide the versions behind macros.
@@ -122,13 +122,13 @@ constexpr Vendor kNvidia = {
 };
 
 } // namespace
-} // namespace ortc::gpu
+} // namespace ortc::device
 
 extern "C" {
 
 ortc_status ortc_cuda_open(uint32_t ordinal, const ortc_device **device, ortc_message *message) {
-  return ortc::gpu::openDevice(ortc::gpu::kNvidia, ordinal, device, message);
+  return ortc::device::openDevice(ortc::device::kNvidia, ordinal, device, message);
 }
 
-void ortc_cuda_close(const ortc_device *device) { ortc::gpu::closeDevice(device); }
+void ortc_cuda_close(const ortc_device *device) { ortc::device::closeDevice(device); }
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/gpu.h"
 
-namespace ortc::gpu {
+namespace ortc::device {
 namespace {
 
 /// Rows of launches and their arguments over all entries, and launches of one entry with its loops run: above
@@ -182,4 +182,4 @@ int32_t checkCode(const ortc_device_program &program, ortc_device_code &code, or
                            malformed, (unsigned long long)checker.number);
 }
 
-} // namespace ortc::gpu
+} // namespace ortc::device

@@ -11,7 +11,7 @@
 
 #include "ortc/device.h"
 
-namespace ortc::gpu {
+namespace ortc::device {
 
 /// What every function returns; the numbers differ by vendor.
 using Result = int;
@@ -116,4 +116,4 @@ struct Vendor {
                    char text[96]);
 };
 
-} // namespace ortc::gpu
+} // namespace ortc::device

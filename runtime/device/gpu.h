@@ -8,7 +8,7 @@
 #include "ortc/ortc.h"
 #include "runtime/device/driver.h"
 
-namespace ortc::gpu {
+namespace ortc::device {
 
 /// Puts a text into `message` and returns the status.
 __attribute__((format(printf, 3, 4))) int32_t fail(ortc_message *message, ortc_status status,
@@ -122,4 +122,4 @@ int32_t run(void *memory, const ortc_device_step *step, const ortc_call *call, d
       return status;                                                                                         \
   while (0)
 
-} // namespace ortc::gpu
+} // namespace ortc::device

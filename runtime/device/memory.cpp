@@ -3,7 +3,7 @@
 #include "runtime/device/gpu.h"
 #include "runtime/src/transfer.h"
 
-namespace ortc::gpu {
+namespace ortc::device {
 namespace {
 
 constexpr uint64_t kAlignment = 256;
@@ -236,4 +236,4 @@ int32_t copy(void *opaque, const ortc_view *view, uint64_t first, uint64_t count
   return copyOut(memory, dense, (Address)(uintptr_t)view->data, count * view->element, message);
 }
 
-} // namespace ortc::gpu
+} // namespace ortc::device

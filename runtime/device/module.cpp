@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-namespace ortc::gpu {
+namespace ortc::device {
 namespace {
 
 constexpr uint32_t kSharedWithoutAsking = 48 << 10; ///< bytes of shared memory that every kernel may have
@@ -122,4 +122,4 @@ void unload(void *opaque) {
   free(module);
 }
 
-} // namespace ortc::gpu
+} // namespace ortc::device

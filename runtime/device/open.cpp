@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-namespace ortc::gpu {
+namespace ortc::device {
 
 int32_t fail(ortc_message *message, ortc_status status, const char *format, ...) {
   if (!message)
@@ -118,4 +118,4 @@ void closeDevice(const ortc_device *device) {
   free(opened);
 }
 
-} // namespace ortc::gpu
+} // namespace ortc::device

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device/gpu.h"
 
-namespace ortc::gpu {
+namespace ortc::device {
 namespace {
 
 constexpr uint32_t kMostPlans = 4; ///< of one list, for as many sets of bound memory
@@ -284,4 +284,4 @@ int32_t run(void *memory, const ortc_device_step *step, const ortc_call *call, d
   return status ? -status : result;
 }
 
-} // namespace ortc::gpu
+} // namespace ortc::device

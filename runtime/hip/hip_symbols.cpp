@@ -11,7 +11,7 @@
 
 #include "runtime/device/gpu.h"
 
-namespace ortc::gpu {
+namespace ortc::device {
 namespace {
 
 constexpr char kSymbols[] =
@@ -116,13 +116,13 @@ constexpr Vendor kAmd = {
 };
 
 } // namespace
-} // namespace ortc::gpu
+} // namespace ortc::device
 
 extern "C" {
 
 ortc_status ortc_hip_open(uint32_t ordinal, const ortc_device **device, ortc_message *message) {
-  return ortc::gpu::openDevice(ortc::gpu::kAmd, ordinal, device, message);
+  return ortc::device::openDevice(ortc::device::kAmd, ordinal, device, message);
 }
 
-void ortc_hip_close(const ortc_device *device) { ortc::gpu::closeDevice(device); }
+void ortc_hip_close(const ortc_device *device) { ortc::device::closeDevice(device); }
 }

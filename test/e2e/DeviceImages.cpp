@@ -23,6 +23,8 @@ std::vector<Image> imagesOf(const std::string &file) {
   EXPECT_TRUE(read) << read.getStatus().getMessage();
   std::vector<Image> images;
   for (const artifact::Code &code : read ? read->artifact.codes : std::vector<artifact::Code>()) {
+    if (code.architecture != ORTC_ARCH_PTX && code.architecture != ORTC_ARCH_AMDGPU)
+      continue;
     auto head = rowAt<ortc_blob>(code.bytes, 0);
     auto device =
         rowAt<ortc_device_code>(code.bytes, (sizeof head + head.count * head.entry_bytes + 7) / 8 * 8);

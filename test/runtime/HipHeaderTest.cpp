@@ -12,7 +12,7 @@
 
 #include "runtime/hip/hip_symbols.cpp" // its numbers are its own
 
-namespace ortc::gpu {
+namespace ortc::device {
 namespace {
 
 using Properties = hipDeviceProp_tR0600;
@@ -86,7 +86,7 @@ TEST(HipHeaderTest, EachSymbolIsWhatTheTableDeclares) {
 }
 
 } // namespace
-} // namespace ortc::gpu
+} // namespace ortc::device
 
 #else
 

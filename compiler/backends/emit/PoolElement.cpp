@@ -1,8 +1,8 @@
 // An element of the result of pooling, or of its gradient.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Forward, the taps of a window that lie inside the input are walked; gradients walk, for each element of the input, the
-// windows that cover it. So nothing is scattered, and bounds are loop bounds, not branches.
+// Forward, the taps of a window that lie inside the input are walked; gradients walk, for each element of the input,
+// the windows that cover it. So nothing is scattered, and bounds are loop bounds, not branches.
 #include "compiler/backends/emit/PoolElement.h"
 
 #include "compiler/backends/emit/WindowRange.h"

@@ -10,7 +10,8 @@ namespace ortc::gpu {
 
 static constexpr llvm::StringLiteral kNvidia = "nvptx64-nvidia-cuda", kAmd = "amdgcn-amd-amdhsa";
 
-// Rates (f32, f64, memory) are those of data sheets: A100, A10, L4, H200, B200, RTX 5090; MI250X (one die), MI300X, RX 7900 XTX.
+// Rates (f32, f64, memory) are those of data sheets: A100, A10, L4, H200, B200, RTX 5090; MI250X (one die), MI300X,
+// RX 7900 XTX.
 llvm::ArrayRef<Processor> processors() {
   static constexpr Processor kProcessors[] = {
       {"sm_80", ORTC_ARCH_PTX, ORTC_PTX_SM_80, 80, kNvidia, "+ptx70", 32, 19.5e12, 9.7e12, 1.6e12},
