@@ -91,10 +91,11 @@ Status Artifact::openOn(const std::string &path, Artifact &artifact, const Devic
   ortc_status status = openFile();
   bool hasNoCode = status == ORTC_E_TARGET && message.text == std::string("no code for this processor");
   std::string explanation = hasNoCode ? explainTarget(artifact.path, device) : "";
-  if (hasNoCode && mayStore) {
-    hooks.device = getStorage();
-    status = openFile();
-  }
+  for (uint32_t architecture : {ORTC_ARCH_PTX, ORTC_ARCH_AMDGPU})
+    if (hasNoCode && mayStore && status != ORTC_OK) {
+      hooks.device = getStorage(architecture);
+      status = openFile();
+    }
   if (status != ORTC_OK && !explanation.empty())
     return Status::refusal(artifact.path + ": " + explanation);
   if (status != ORTC_OK)

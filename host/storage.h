@@ -6,8 +6,9 @@
 
 namespace ortc::host {
 
-/// A device that takes code for any GPU of NVIDIA and keeps memory of sessions on the host: tensors can be read and
-/// written, checkpoints loaded and saved; steps fail. It lives as long as the program.
-const ortc_device *getStorage();
+/// A device that takes code of an architecture (ORTC_ARCH_PTX or ORTC_ARCH_AMDGPU) for any GPU and keeps memory of
+/// sessions on the host: tensors can be read and written, checkpoints loaded and saved; steps fail. It lives as long as
+/// the program.
+const ortc_device *getStorage(uint32_t architecture);
 
 } // namespace ortc::host

@@ -47,6 +47,12 @@ Expected<std::vector<FamilyTargets>> findTargets(const CompileOptions &options, 
       return Status::refusal("--target '" + name + "' is not known; known are " + listNames(known));
     }
   }
+  // The loader takes the last section that a machine can run: most capable last, a whole machine behind all levels.
+  for (FamilyTargets &family : families) {
+    ArrayRef<StringRef> names = family.backend->targetNames();
+    auto rank = [&](const auto &target) { return find(names, target->getName()) - names.begin(); };
+    sort(family.targets, [&](const auto &a, const auto &b) { return rank(a) < rank(b); });
+  }
   if (families.empty())
     return Status::refusal("--target names nothing; known are " + listNames(known));
   for (const FamilyTargets &family : families)

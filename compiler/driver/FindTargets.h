@@ -10,7 +10,7 @@
 
 namespace ortc::driver {
 
-/// The targets of one family, in the order in which they were named.
+/// The targets of one family, in the order in which the loader prefers them, most capable last.
 struct FamilyTargets {
   const backends::Backend *backend = nullptr;
   std::vector<std::unique_ptr<backends::Target>> targets; ///< at least one

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <regex>
+#include <sys/stat.h>
 
 #include "test/e2e/DeviceImages.h"
 #include "test/e2e/Tool.h"
@@ -22,6 +23,12 @@ protected:
                                  entry.optimizers.at("adamw"), "--gradients", "--quiet"});
     extra.insert(extra.end(), entry.flags.begin(), entry.flags.end());
     return runTool(extra);
+  }
+
+  std::string writeProgram(const std::string &name, const std::string &command) {
+    std::string path = folder.write(name, "#!/bin/sh\n" + command + "\n");
+    EXPECT_EQ(chmod(path.c_str(), 0700), 0);
+    return path;
   }
 
   TemporaryFolder folder;
@@ -81,6 +88,9 @@ TEST_F(CubinTest, MachineCodeStandsBehindThePtxOfEachNvidiaTarget) {
 }
 
 TEST_F(CubinTest, AnAssemblerThatFailsIsNamed) {
+  // ptxas -arch=... -o OUTPUT INPUT
+  std::string text = writeProgram("text", "echo CUBIN >\"$3\""),
+              fifo = writeProgram("fifo", "rm \"$3\"; mkfifo \"$3\"");
   struct {
     std::vector<std::string> flags;
     std::string message;
@@ -88,6 +98,8 @@ TEST_F(CubinTest, AnAssemblerThatFailsIsNamed) {
       {{"--target", "sm_80", "--ptxas", "/bin/false"},
        "code for sm_80: /bin/false fails: exit status 1; take a newer one"},
       {{"--target", "sm_80", "--ptxas", "/bin/true"}, "code for sm_80: /bin/true wrote no code for sm_80"},
+      {{"--target", "sm_80", "--ptxas", text}, "/text wrote no code for sm_80"},
+      {{"--target", "sm_80", "--ptxas", fifo}, "/fifo wrote something else than a file of code"},
       {{"--target", "sm_80", "--ptxas", "/nowhere/ptxas"}, "--ptxas: '/nowhere/ptxas' is no program"},
       {{"--target", "sm_80", "--ptxas", "no-such-ptxas"}, "--ptxas: 'no-such-ptxas' is no program"},
       {{"--target", "x86-64", "--ptxas", "/bin/true"},

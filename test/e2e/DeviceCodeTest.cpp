@@ -163,4 +163,21 @@ INSTANTIATE_TEST_SUITE_P(Zoo, AmdCodeTest, testing::ValuesIn(listEntries()), [](
   return name;
 });
 
+/// Commands that only store take code for any GPU.
+TEST_F(DeviceCodeTest, AmdArtifactsAreExportedAsOthersAre) {
+  compile("mlp-digits", {"sm_80"});
+  mustRun({"export", folder / "mlp-digits", "-o", folder / "nvidia.onnx"});
+  compile("mlp-digits", {"gfx90a"});
+  mustRun({"export", folder / "mlp-digits", "-o", folder / "amd.onnx"});
+  EXPECT_EQ(readFile(folder / "nvidia.onnx"), readFile(folder / "amd.onnx"));
+}
+
+/// The loader takes the last that a machine can run, whatever the order of the flags.
+TEST_F(DeviceCodeTest, PtxOfTheNewestProcessorComesLast) {
+  std::vector<std::string> found;
+  for (const Image &image : compile("mlp-digits", {"sm_90", "sm_80"}))
+    found.push_back(image.target);
+  EXPECT_EQ(found, (std::vector<std::string>{"sm_80", "sm_90"}));
+}
+
 } // namespace

@@ -1,5 +1,5 @@
-// With portable numerics a device trains to the bits that the baseline of x86-64 trains to; with fast ones it may sum long
-// rows and deep products in parts, and stays as near as rounding.
+// With portable numerics a device trains to the bits that the baseline of x86-64 trains to; with fast ones it may sum
+// long rows and deep products in parts, and stays as near as rounding.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 #include <cmath>

@@ -89,7 +89,7 @@ enum ortc_launch_kind {
 };
 
 #define ORTC_MAX_LOOPS 8            /* of loops within each other */
-#define ORTC_MAX_LAUNCHES (1 << 20) /* of a list, all iterations of its loops counted */
+#define ORTC_MAX_LAUNCHES (1 << 20) /* of a list, loops run: each iteration counts one more, and each end */
 
 typedef struct ortc_launch {
   uint32_t kind;           /* enum ortc_launch_kind */

@@ -12,6 +12,9 @@
 
 namespace ortc::gpu {
 
+/// Bytes of the largest cubin that is read.
+static constexpr uint64_t kMostBytes = uint64_t(1) << 30;
+
 namespace {
 
 /// A file that is removed with the object.
@@ -62,10 +65,15 @@ Expected<std::vector<uint8_t>> assembleCubin(const std::vector<uint8_t> &text, c
       why = message.empty() ? "exit status " + std::to_string(status) : message;
     return Status::failure(ptxas + " fails: " + why + "; take a newer one, or leave --ptxas out");
   }
+  uint64_t size = 0;
+  if (!llvm::sys::fs::is_regular_file(output.path) || llvm::sys::fs::file_size(output.path, size) ||
+      size > kMostBytes)
+    return Status::failure(ptxas + " wrote something else than a file of code");
   auto code = llvm::MemoryBuffer::getFile(output.path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-  if (!code || (*code)->getBufferSize() == 0)
+  llvm::StringRef bytes = code ? (*code)->getBuffer() : "";
+  if (!bytes.starts_with("\x7f"
+                         "ELF"))
     return Status::failure(ptxas + " wrote no code for " + processor.name.str());
-  llvm::StringRef bytes = (*code)->getBuffer();
   return std::vector<uint8_t>(bytes.begin(), bytes.end());
 }
 

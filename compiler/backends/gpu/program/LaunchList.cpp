@@ -30,16 +30,14 @@ public:
                                  " loops within each other cannot run on a GPU");
         list.launches.push_back(
             {ORTC_LAUNCH_LOOP, 0, static_cast<uint32_t>(loop.getTripCount()), loop.getReverse(), 0, 0});
-        auto count = static_cast<uint64_t>(loop.getTripCount());
-        ORTC_TRY(walk(loop.getBody().front(), depth + 1, llvm::SaturatingMultiply(times, count)));
+        uint64_t turns = llvm::SaturatingMultiply(times, static_cast<uint64_t>(loop.getTripCount()));
+        ORTC_TRY(count(turns));
+        ORTC_TRY(walk(loop.getBody().front(), depth + 1, turns));
         list.launches.push_back({ORTC_LAUNCH_END, 0, 1, 0, 0, 0});
+        ORTC_TRY(count(times));
         continue;
       }
-      launches = llvm::SaturatingMultiplyAdd<uint64_t>(times, list.launches.size() - before, launches);
-      if (launches > ORTC_MAX_LAUNCHES)
-        return Status::refusal("a step of this model is more than " + std::to_string(ORTC_MAX_LAUNCHES) +
-                               " launches, which is the limit: loops run " + std::to_string(times) +
-                               " times; make sequences shorter");
+      ORTC_TRY(count(llvm::SaturatingMultiply<uint64_t>(times, list.launches.size() - before)));
     }
     return {};
   }
@@ -47,7 +45,17 @@ public:
   LaunchList list;
 
 private:
-  uint64_t launches = 0; ///< all iterations counted
+  /// As the device library counts: launches and the ends of loops in every iteration.
+  Status count(uint64_t more) {
+    launches = llvm::SaturatingAdd(launches, more);
+    if (launches <= ORTC_MAX_LAUNCHES)
+      return {};
+    return Status::refusal(
+        "a step of this model would be more than " + std::to_string(ORTC_MAX_LAUNCHES) +
+        " launches on a GPU, iterations of loops counted, which is the limit; make sequences "
+        "shorter, or compile for processors only");
+  }
+  uint64_t launches = 0;
 
   void addStep(plan::StepOp step) {
     const GpuKernel &kernel = table.kernels.at(step.getKernel().str());
