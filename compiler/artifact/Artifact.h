@@ -51,10 +51,10 @@ struct Entry {
 };
 
 struct Code {
-  std::string name; ///< as --target has it
-  ortc_architecture architecture = ORTC_ARCH_NONE;
-  uint64_t features = 0; ///< bits of the architecture's enum in ortc/format.h
-  Bytes bytes;           ///< a blob (ortc/call.h)
+  std::string name;                       ///< as --target has it
+  uint32_t architecture = ORTC_ARCH_NONE; ///< enum ortc_architecture; any number in files of others
+  uint64_t features = 0;                  ///< bits of the architecture's enum in ortc/format.h
+  Bytes bytes;                            ///< a blob (ortc/call.h)
 };
 
 struct Artifact {

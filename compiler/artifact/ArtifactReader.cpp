@@ -426,7 +426,7 @@ Status Reader::readTables() {
       return Status::failure("there are more than " + number(kMostCodes) + " code sections");
     Code &code = artifact.codes.emplace_back();
     ORTC_TRY(readString(table[i].name, code.name));
-    code.architecture = static_cast<ortc_architecture>(table[i].architecture);
+    code.architecture = table[i].architecture;
     code.features = table[i].features;
     code.bytes = contents(table[i]);
     result.sections[i].name = code.name;

@@ -101,7 +101,7 @@ Artifact makeArtifact() {
 
   Code code;
   code.name = "baseline";
-  code.architecture = static_cast<ortc_architecture>(ortc_host_architecture());
+  code.architecture = ortc_host_architecture();
   code.bytes = readFile(ORTC_TEST_BLOB);
   a.codes = {code};
   a.checkNames = {"label"};
