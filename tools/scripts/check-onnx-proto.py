@@ -20,7 +20,7 @@ try:
     from google.protobuf import descriptor_pb2
     from onnx import onnx_ml_pb2
 except ImportError:
-    print("the onnx and onnxruntime Python packages are not installed; tools/setup --all installs them")
+    print("SKIPPED: the onnx and onnxruntime Python packages are not installed; tools/setup --all installs them")
     sys.exit(1 if os.environ.get("ORTC_NO_SKIP") else 77)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
