@@ -44,15 +44,6 @@ protected:
     return at == std::string::npos ? 0 : std::stoull(outcome.errors.substr(at + before.size()));
   }
 
-  /// The most that any entry of an artifact takes.
-  static uint64_t transientOf(const std::string &artifact) {
-    auto manifest = nlohmann::json::parse(readFile(artifact + "/manifest.json"));
-    uint64_t most = 0;
-    for (const auto &item : manifest["entries"])
-      most = std::max(most, item["memory"]["transient"].get<uint64_t>());
-    return most;
-  }
-
   /// The tensors of the checkpoint after some steps.
   std::string train(const std::string &artifact) {
     std::string file = folder / "checkpoint";
@@ -142,15 +133,11 @@ TEST_P(SmallestBudgetTest, IsEnoughAndAByteLessIsNot) {
   EXPECT_TRUE(train(smallest) == wanted) << "budget " << least << " of " << all << ": other bits";
 }
 
-std::string nameOf(const testing::TestParamInfo<std::string> &info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-INSTANTIATE_TEST_SUITE_P(Budget, BudgetTest, testing::ValuesIn(listEntries()), nameOf);
+INSTANTIATE_TEST_SUITE_P(Budget, BudgetTest, testing::ValuesIn(listEntries()),
+                         [](const auto &info) { return caseName(info.param); });
 INSTANTIATE_TEST_SUITE_P(Budget, SmallestBudgetTest,
                          testing::Values("autoencoder-conv", "dlrm-tiny", "gpt2-tiny", "lenet",
                                          "lstm-dynamo"),
-                         nameOf);
+                         [](const auto &info) { return caseName(info.param); });
 
 } // namespace

@@ -114,10 +114,6 @@ TEST_F(CubinTest, AnAssemblerThatFailsIsNamed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, CubinTest, testing::ValuesIn(listEntries()),
-                         [](const testing::TestParamInfo<std::string> &info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto &info) { return caseName(info.param); });
 
 } // namespace

@@ -142,9 +142,4 @@ TEST_P(DeviceBitsTest, SameForOrdersWaitingResumptionSegmentsAndBudgets) {
 INSTANTIATE_TEST_SUITE_P(Bits, DeviceBitsTest,
                          testing::Values("mlp-digits", "lenet", "mobilenetv2-tiny", "dlrm-tiny", "gpt2-tiny",
                                          "gru-forecast"),
-                         [](const testing::TestParamInfo<const char *> &info) {
-                           std::string name = info.param;
-                           for (char &letter : name)
-                             letter = letter == '-' ? '_' : letter;
-                           return name;
-                         });
+                         [](const auto &info) { return caseName(info.param); });

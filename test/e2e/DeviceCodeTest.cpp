@@ -157,11 +157,8 @@ TEST_P(AmdCodeTest, DescriptorsAgreeWithTheLaunches) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, AmdCodeTest, testing::ValuesIn(listEntries()), [](const auto &info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Zoo, AmdCodeTest, testing::ValuesIn(listEntries()),
+                         [](const auto &info) { return caseName(info.param); });
 
 /// Commands that only store take code for any GPU.
 TEST_F(DeviceCodeTest, AmdArtifactsAreExportedAsOthersAre) {

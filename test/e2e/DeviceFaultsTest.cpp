@@ -318,8 +318,4 @@ INSTANTIATE_TEST_SUITE_P(Faults, DeviceFaultsTest,
                                          Model{"fasttext", 150, 0}, Model{"gcn", 150, 2},
                                          Model{"gru-forecast", 150, 0}, Model{"dlrm-tiny", 150, 1},
                                          Model{"loss-in-graph", 150, 0}, Model{"gpt2-tiny", 80, 0}),
-                         [](const testing::TestParamInfo<Model> &info) {
-                           std::string name = info.param.name;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto &info) { return caseName(info.param.name); });

@@ -27,15 +27,6 @@ protected:
     return runTool(command);
   }
 
-  /// The most that any entry of an artifact takes.
-  static uint64_t transientOf(const std::string &artifact) {
-    auto manifest = nlohmann::json::parse(readFile(artifact + "/manifest.json"));
-    uint64_t most = 0;
-    for (const auto &item : manifest["entries"])
-      most = std::max(most, item["memory"]["transient"].get<uint64_t>());
-    return most;
-  }
-
   /// Bytes of the four regions and of the status, each beginning at a multiple of what the device library aligns to;
   /// they are one allocation, which drivers (and the emulator) make in whole granules.
   static uint64_t sumOfRegions(const std::string &artifact) {
@@ -89,10 +80,6 @@ TEST_P(DeviceMemoryTest, SessionsTakeWhatThePlanSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, DeviceMemoryTest, testing::Values("bert-tiny", "gpt2-tiny", "unet"),
-                         [](const testing::TestParamInfo<std::string> &info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto &info) { return caseName(info.param); });
 
 } // namespace

@@ -56,11 +56,7 @@ TEST_P(DevicePortableTest, HasTheBitsOfProcessors) {
 INSTANTIATE_TEST_SUITE_P(Zoo, DevicePortableTest,
                          testing::Values("bert-tiny", "dlrm-tiny", "gpt2-tiny", "gru-forecast", "llama-tiny",
                                          "mlp-digits"),
-                         [](const testing::TestParamInfo<std::string> &info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto &info) { return caseName(info.param); });
 
 /// What no model of the zoo is large enough for: a table whose gradient goes straight into its update, rows that a
 /// block sums, products whose depth is cut.

@@ -237,19 +237,10 @@ TEST(TorchUntieTest, UntieIsTheWayBack) {
   EXPECT_GT(std::fabs(losses[0][3] - losses[1][3]), 1e-3);
 }
 
-std::string nameExport(const testing::TestParamInfo<Export> &info) {
-  std::string name = info.param.name;
-  for (char &letter : name)
-    letter = letter == '-' ? '_' : letter;
-  return name;
-}
-INSTANTIATE_TEST_SUITE_P(Torch, TorchExportsTest, testing::ValuesIn(kExports), nameExport);
+INSTANTIATE_TEST_SUITE_P(Torch, TorchExportsTest, testing::ValuesIn(kExports),
+                         [](const auto &info) { return caseName(info.param.name); });
 
-INSTANTIATE_TEST_SUITE_P(Exporters, ExportersTest, testing::ValuesIn(kHabits), [](const auto &info) {
-  std::string name = info.param.name;
-  for (char &letter : name)
-    letter = letter == '-' ? '_' : letter;
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Exporters, ExportersTest, testing::ValuesIn(kHabits),
+                         [](const auto &info) { return caseName(info.param.name); });
 
 } // namespace

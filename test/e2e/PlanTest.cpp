@@ -177,11 +177,7 @@ TEST_P(PlanTest, ThePeakIsTheStepWithMostBytes) {
 
 INSTANTIATE_TEST_SUITE_P(Plan, PlanTest,
                          testing::Values("mlp-digits", "lenet", "resnet-tiny", "bert-tiny", "gru-forecast"),
-                         [](const auto &info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto &info) { return caseName(info.param); });
 
 /// Names of a model as a graph's author may have chosen them.
 TEST(PlanNamesTest, TensorsAreCalledAsInTheModel) {

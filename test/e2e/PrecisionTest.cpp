@@ -22,12 +22,6 @@ constexpr double kLoss = 1e-9;
 /// Here some, like 0.7 and 1.2, are weights in the loss itself.
 constexpr double kLossInGraph = 6e-8;
 
-std::string nameOf(const testing::TestParamInfo<std::string> &info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-
 class PrecisionTest : public testing::TestWithParam<std::string> {
 protected:
   PrecisionTest() : entry(GetParam()) {}
@@ -92,7 +86,8 @@ TEST_P(PrecisionTest, AgreesWithTheReference) {
   std::printf("%s: losses within %.1e, parameters within %.1e\n", GetParam().c_str(), worstLoss, worst);
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, PrecisionTest, testing::ValuesIn(listEntries()), nameOf);
+INSTANTIATE_TEST_SUITE_P(Zoo, PrecisionTest, testing::ValuesIn(listEntries()),
+                         [](const auto &info) { return caseName(info.param); });
 
 /// Resumed, predicted and exported like any other.
 class PrecisionCommandsTest : public PrecisionTest {};
@@ -106,6 +101,6 @@ TEST_P(PrecisionCommandsTest, TakeTheArtifact) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, PrecisionCommandsTest, testing::Values("mlp-digits", "lenet", "gpt2-tiny"),
-                         nameOf);
+                         [](const auto &info) { return caseName(info.param); });
 
 } // namespace

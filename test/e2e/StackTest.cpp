@@ -158,12 +158,6 @@ protected:
 /// The deepest frame ends with padding and slots that not every path writes: at most 24 bytes in the whole zoo.
 constexpr size_t kUnwritten = 32;
 
-std::string caseName(const testing::TestParamInfo<const char *> &info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-
 } // namespace
 
 TEST_P(StackTest, IsWhatEntriesTake) {
@@ -192,7 +186,7 @@ TEST_P(StackTest, IsWhatEntriesTake) {
 INSTANTIATE_TEST_SUITE_P(Stack, StackTest,
                          testing::Values("mlp-digits", "lenet", "mobilenetv2-tiny", "gpt2-tiny",
                                          "lstm-dynamo"),
-                         caseName);
+                         [](const auto &info) { return caseName(info.param); });
 
 namespace {
 
@@ -219,4 +213,5 @@ TEST_P(RuntimeStackTest, RuntimeAddsLittle) {
 #endif
 }
 
-INSTANTIATE_TEST_SUITE_P(Stack, RuntimeStackTest, testing::Values("lenet"), caseName);
+INSTANTIATE_TEST_SUITE_P(Stack, RuntimeStackTest, testing::Values("lenet"),
+                         [](const auto &info) { return caseName(info.param); });

@@ -146,4 +146,17 @@ ZooEntry::ZooEntry(const std::string &name) : folder(sourcePath("zoo/" + name)) 
   steps = recipe["steps"];
 }
 
+std::string caseName(std::string parameter) {
+  std::replace(parameter.begin(), parameter.end(), '-', '_');
+  return parameter;
+}
+
+uint64_t transientOf(const std::string &artifact) {
+  auto manifest = nlohmann::json::parse(readFile(artifact + "/manifest.json"));
+  uint64_t most = 0;
+  for (const auto &item : manifest["entries"])
+    most = std::max(most, item["memory"]["transient"].get<uint64_t>());
+  return most;
+}
+
 } // namespace ortc::test

@@ -70,4 +70,10 @@ struct ZooEntry {
 /// Every folder of test/zoo with a recipe, sorted.
 std::vector<std::string> listEntries();
 
+/// The name of a test with this parameter: GoogleTest takes no '-'.
+std::string caseName(std::string parameter);
+
+/// The most transient memory that any entry of an artifact takes, by its manifest.
+uint64_t transientOf(const std::string &artifact);
+
 } // namespace ortc::test

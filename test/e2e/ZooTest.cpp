@@ -150,10 +150,7 @@ TEST_P(ZooTest, GeneratedCodeAgreesWithTheEvaluator) {
   std::printf("%s: %s", GetParam().c_str(), mustRun(arguments).text.c_str());
 }
 
-static std::string nameOf(const testing::TestParamInfo<std::string> &info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-INSTANTIATE_TEST_SUITE_P(Zoo, ZooTest, testing::ValuesIn(listEntries()), nameOf);
-INSTANTIATE_TEST_SUITE_P(Zoo, DeviceZooTest, testing::ValuesIn(listEntries()), nameOf);
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooTest, testing::ValuesIn(listEntries()),
+                         [](const auto &info) { return caseName(info.param); });
+INSTANTIATE_TEST_SUITE_P(Zoo, DeviceZooTest, testing::ValuesIn(listEntries()),
+                         [](const auto &info) { return caseName(info.param); });

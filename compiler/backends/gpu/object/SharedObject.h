@@ -10,9 +10,8 @@
 
 namespace ortc::gpu {
 
-/// Links an ELF object by LLVM's linker in this process, which takes and writes files: they are in a folder
-// of their own
-/// below that of temporary files while it runs. One link at a time.
+/// Links an ELF object by LLVM's linker in this process, which takes and writes files: they are in a TemporaryFolder
+/// while it runs. One link at a time.
 Expected<std::vector<uint8_t>> linkSharedObject(const std::string &object);
 
 } // namespace ortc::gpu

@@ -14,12 +14,15 @@ int64_t ProductShape::partDepth() const {
   return llvm::alignTo(llvm::divideCeilSigned(depth, parts), kPartDepthUnit);
 }
 
-IndexRange ProductShape::rangeOf(ThreadBuilder &b, Value part) const {
-  IndexRange range{b.index(0), b.index(depth)};
-  if (parts == 1)
-    return range;
-  range.begin = b.mul(part, partDepth());
-  return {range.begin, b.minimum(b.add(range.begin, partDepth()), range.end)};
+IndexRange rangeOf(ThreadBuilder &b, const ProductShape &shape, ProductAccess &access, Value part) {
+  IndexRange range{b.index(0), b.index(shape.depth)};
+  if (shape.parts > 1) {
+    range.begin = b.mul(part, shape.partDepth());
+    range.end = b.minimum(b.add(range.begin, shape.partDepth()), range.end);
+  }
+  if (Value isEmpty = access.isEmpty(b))
+    range.end = arith::SelectOp::create(b, isEmpty, range.begin, range.end);
+  return range;
 }
 
 int64_t chooseParts(const ProductShape &shape) {
@@ -109,10 +112,8 @@ private:
       Value part = b.div(position, shape.results());
       Result result = resultAt(b, shape.parts == 1 ? position : b.rem(position, shape.results()));
       access->begin(b, result.product);
-      IndexRange range = shape.rangeOf(b, part);
+      IndexRange range = rangeOf(b, shape, *access, part);
       Value zero = arith::ConstantOp::create(b, b.getZeroAttr(shape.element));
-      if (Value isEmpty = access->isEmpty(b))
-        range.end = arith::SelectOp::create(b, isEmpty, range.begin, range.end);
       Value sum = b.fold(range, 1, zero, [&](Value k, ValueRange carried) -> SmallVector<Value> {
         Value left = access->load(b, Side::row, result.row, {k, b.index(0)});
         Value right = access->load(b, Side::column, result.column, {k, b.index(0)});

@@ -46,10 +46,11 @@ struct ProductShape {
   int64_t parts = 1;
 
   int64_t results() const { return products * rows * columns; }
-  /// The positions along the depth of a part.
-  IndexRange rangeOf(ThreadBuilder &b, mlir::Value part) const;
   int64_t partDepth() const; ///< of all parts but the last, which may have less
 };
+
+/// The positions along the depth of a part, none where `access` says that the product is empty.
+IndexRange rangeOf(ThreadBuilder &b, const ProductShape &shape, ProductAccess &access, mlir::Value part);
 
 /// So many parts that a device is busy, where there is enough for each to sum. Depends on the number of results and the
 /// depth only: so the order of sums does, whatever is fused with them.

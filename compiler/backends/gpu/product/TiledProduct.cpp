@@ -30,9 +30,9 @@ std::optional<ProductTile> chooseTile(const ProductShape &shape) {
     return std::nullopt;
   bool isDouble = shape.element.isF64();
   ProductTile chosen{32, 32, 16};
-  for (ProductTile tile : {ProductTile{128, 128, 8}, {64, 64, 16}})
-    if (chosen.rows == 32 && countTiles(shape, tile) >= kFewBlocks && !(tile.rows == 128 && isDouble))
-      chosen = tile;
+  for (ProductTile larger : {ProductTile{64, 64, 16}, {128, 128, 8}})
+    if (countTiles(shape, larger) >= kFewBlocks && !(larger.rows == 128 && isDouble))
+      chosen = larger;
   // A tile is no larger than it must be.
   while (chosen.rows > kSide && chosen.rows / 2 >= shape.rows)
     chosen.rows /= 2, chosen.depth = kDeepestTile;
@@ -64,9 +64,7 @@ public:
     columnTile = kernel.shared(b, element, tile.depth * tile.columns);
     threadRow = b.div(thread, kSide), threadColumn = b.rem(thread, kSide);
 
-    IndexRange range = shape.rangeOf(b, part);
-    if (Value isEmpty = access.isEmpty(b))
-      range.end = arith::SelectOp::create(b, isEmpty, range.begin, range.end);
+    IndexRange range = rangeOf(b, shape, access, part);
     SmallVector<Value> sums(rowsPerThread * columnsPerThread, zero());
     sums = b.fold(range, tile.depth, sums, [&](Value k, ValueRange carried) {
       // Not before others have read what is written over.

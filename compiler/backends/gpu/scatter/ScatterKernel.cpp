@@ -63,7 +63,7 @@ bool isSortable(const ScatterPlan &plan) {
   return std::max(plan.rows, plan.count) <= std::numeric_limits<int32_t>::max();
 }
 
-bool generateFused(KernelBuilder &kernel, const FusedScatter &form, const MathOptions &options) {
+void generateFused(KernelBuilder &kernel, const FusedScatter &form, const MathOptions &options) {
   emitScatter(kernel, {form.plan, form.element, form.indices, form.updates},
               [&](ThreadBuilder &b, ArrayRef<Value> buffers, Value position, Value sum) {
                 SmallVector<Value> all(buffers);
@@ -76,7 +76,6 @@ bool generateFused(KernelBuilder &kernel, const FusedScatter &form, const MathOp
                 };
                 emitPoint(b, form.program, all, options, position, supply);
               });
-  return true;
 }
 
 } // namespace
@@ -85,8 +84,12 @@ bool generateScatter(KernelBuilder &kernel, func::FuncOp function, const Generat
   Block &block = function.getBody().front();
   ValueRange outputs = block.getTerminator()->getOperands();
   std::string reason;
-  if (auto form = FusedScatter::analyze(function.getArguments(), outputs, reason))
-    return isSortable(form->plan) && generateFused(kernel, *form, {options.usesFma(), /*rounding=*/true});
+  if (auto form = FusedScatter::analyze(function.getArguments(), outputs, reason)) {
+    if (!isSortable(form->plan))
+      return false;
+    generateFused(kernel, *form, {options.usesFma(), /*rounding=*/true});
+    return true;
+  }
   auto op = dyn_cast<nn::ScatterAddOp>(block.front());
   auto numberOf = [&](Value value) -> std::optional<unsigned> {
     auto argument = dyn_cast<BlockArgument>(value);
