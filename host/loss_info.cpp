@@ -22,7 +22,7 @@ Status parseLossInfo(const std::string &manifest, const std::string &where, Loss
   loss = LossInfo();
   loss.isNone = from["kind"] == "none";
   loss.isInGraph = from["kind"] == "output";
-  auto has = [&](const char *key) { return from.contains(key) && from[key].is_number(); };
+  auto has = [&](const char *key) { return from.contains(key) && from[key].is_number_integer(); };
   if (from.contains("output") && from["output"].is_string())
     loss.output = from["output"];
   loss.hasClasses = has("axis");

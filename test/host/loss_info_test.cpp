@@ -31,6 +31,8 @@ TEST(LossInfoTest, ReadsTheManifest) {
   EXPECT_TRUE(loss.hasIgnored);
   EXPECT_EQ(loss.ignoreIndex, 0);
   EXPECT_FALSE(parse(R"({"loss": {"kind": "made_up_later", "label": "values"}})").hasClasses);
+  EXPECT_FALSE(parse(R"({"loss": {"kind": "cross_entropy", "axis": 1e300}})").hasClasses);
+  EXPECT_FALSE(parse(R"({"loss": {"kind": "cross_entropy", "axis": 1, "ignore_index": -1e19}})").hasIgnored);
   EXPECT_TRUE(parse(R"({"loss": {"kind": "output"}})").isInGraph);
   EXPECT_TRUE(parse(R"({"loss": {"kind": "none"}})").isNone);
 }
