@@ -35,6 +35,9 @@ struct Application {
       ORTC_TRY(session.load(options.load, loaded));
     }
     slices = std::min(data.getSlices(), options.steps.value_or(data.getSlices()));
+    if (options.steps > slices)
+      reporter.note(options.data + ": has " + formatCount(slices, "slice") + ", fewer than --steps " +
+                    std::to_string(*options.steps));
     return Status();
   }
 

@@ -213,7 +213,7 @@ Status Session::load(const std::string &path, LoadResult &result) {
   return Status();
 }
 
-/// What no training leaves behind: hyper-parameters that are not finite, a negative number of steps.
+/// What no training leaves behind: hyper-parameters that are negative or not finite, a negative number of steps.
 Status Session::checkScalars(const std::string &path) {
   for (uint32_t i = 0; i < artifact->getInfo().tensor_count; ++i) {
     ortc_tensor_info tensor{};
@@ -226,10 +226,11 @@ Status Session::checkScalars(const std::string &path) {
     if ((tensor.role != ORTC_ROLE_SCALAR && !isStep) ||
         ortc_get_scalar(get(), tensor.name, &value) != ORTC_OK)
       continue;
-    if (!std::isfinite(value) || (isStep && (value < 0 || value > double(kMostSteps))))
+    if (!(value >= 0) || std::isinf(value) || (isStep && value > double(kMostSteps)))
       return Status::failure(
           path + ": '" + tensor.name + "' is " + formatNumber(value) + ", but it must be " +
-          (isStep ? "from 0 to " + std::to_string(kMostSteps) : "finite") + "; no training has saved this");
+          (isStep ? "from 0 to " + std::to_string(kMostSteps) : "a number from 0 to 3.4e38") +
+          "; no training has saved this");
   }
   return Status();
 }

@@ -202,10 +202,10 @@ Status Trainer::resume() {
   if (accumulateEntry) {
     double value = 0;
     ORTC_TRY(session.getScalar("accumulate", value));
-    accumulate = int64_t(value);
-    if (!(value >= 1 && value <= 1e9) || double(accumulate) != value)
+    if (!(value >= 1 && value <= 1e9) || std::trunc(value) != value)
       return Status::failure(options.load + ": 'accumulate' is " + formatNumber(value) +
-                             ", but it must be a whole number from 1");
+                             ", but it must be a whole number from 1 to 1000000000");
+    accumulate = int64_t(value);
   }
   int64_t slices = data.getSlices();
   if (options.steps)

@@ -552,8 +552,10 @@ TEST_F(LoopTest, RefusesCheckpointsThatNoTrainingHasSaved) {
     EXPECT_EQ(refuse("step", step, "0"), second.load + ": 'step' is " + formatNumber(double(step)) +
                                              ", but it must be from 0 to 9007199254740992; no training has "
                                              "saved this");
-  EXPECT_EQ(refuse("lr", NAN, "0"),
-            second.load + ": 'lr' is nan, but it must be finite; no training has saved this");
+  for (float rate : {NAN, INFINITY, -3.0f})
+    EXPECT_EQ(refuse("lr", rate, "0"),
+              second.load + ": 'lr' is " + formatNumber(rate) +
+                  ", but it must be a number from 0 to 3.4e38; no training has saved this");
   EXPECT_EQ(refuse("", 0, "23"),
             second.load +
                 ": its metadata has 'run.slice' = '23', which is no position in 'run.items' = '22'");
@@ -583,6 +585,7 @@ TEST_F(LoopTest, GradientsCountEverySampleOnce) {
   expectOk(computeGradients(options));
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "ortc: note: " + options.data +
+                ": has 1 slice, fewer than --steps 2\nortc: note: " + options.data +
                 ": 2 samples of 6 at the end of the data do not fill a batch of 4 and are dropped\n");
   EXPECT_EQ(readFile(options.output), one);
 }
