@@ -5,8 +5,6 @@
 #include "compiler/backends/gpu/StatusBlock.h"
 #include "dialects/nn/NnDialect.h"
 
-#include <limits>
-
 using namespace mlir;
 
 namespace ortc::gpu {
@@ -35,10 +33,11 @@ void generateCheck(KernelBuilder &kernel, func::FuncOp function, const Generator
     auto compare = [&](arith::CmpIPredicate predicate, Value x, int64_t y) -> Value {
       return arith::CmpIOp::create(b, predicate, x, constant64(b, y));
     };
-    Value never = constant64(b, std::numeric_limits<int64_t>::max());
-    // The bad index is kept with its position: where the kernel writes in place, memory has another one by then.
+    // Positions are as wide as the kernel's indices, and `count` is none. The bad index is kept with its position: where
+    // the kernel writes in place, memory has another one by then.
+    Value none = b.index(count);
     auto own = b.fold(
-        {b.index(0), b.index(count)}, kBlockThreads, {never, never}, [&](Value start, ValueRange carried) {
+        {b.index(0), none}, kBlockThreads, {none, constant64(b, 0)}, [&](Value start, ValueRange carried) {
           Value i = b.add(start, thread);
           return b.guarded(b.less(i, count), carried, [&]() -> SmallVector<Value> {
             Value index = b.loadScalar(input, i), wide = widen(index);
@@ -49,15 +48,15 @@ void generateCheck(KernelBuilder &kernel, func::FuncOp function, const Generator
             Value other = arith::ConstantOp::create(b, b.getIntegerAttr(element, upper > 0 ? 0 : lower));
             memref::StoreOp::create(b, arith::SelectOp::create(b, isGood, index, other), output,
                                     ValueRange{i});
-            Value position = arith::IndexCastOp::create(b, b.getI64Type(), i);
-            Value bad = arith::SelectOp::create(b, isGood, never, position);
+            Value bad = arith::SelectOp::create(b, isGood, none, i);
             Value isLower = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, bad, carried[0]);
             return {arith::SelectOp::create(b, isLower, bad, carried[0]),
                     arith::SelectOp::create(b, isLower, wide, carried[1])};
           });
         });
     Value shared = kernel.shared(b, b.getI64Type(), kBlockThreads);
-    memref::StoreOp::create(b, own[0], shared, ValueRange{thread});
+    Value first = arith::IndexCastOp::create(b, b.getI64Type(), own[0]);
+    memref::StoreOp::create(b, first, shared, ValueRange{thread});
     for (int64_t half = kBlockThreads / 2; half >= 1; half /= 2) {
       b.barrier();
       b.guarded(b.less(thread, half), [&] {
@@ -67,8 +66,8 @@ void generateCheck(KernelBuilder &kernel, func::FuncOp function, const Generator
     }
     b.barrier();
     Value lowest = b.loadScalar(shared, b.index(0));
-    Value isBad = compare(arith::CmpIPredicate::ne, own[0], std::numeric_limits<int64_t>::max());
-    Value isLowest = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own[0], lowest);
+    Value isBad = compare(arith::CmpIPredicate::ne, first, count);
+    Value isLowest = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, first, lowest);
     b.guarded(arith::AndIOp::create(b, isBad, isLowest), [&] {
       StatusBlock status(b, arguments.status);
       b.guarded(status.isGood(), [&] {

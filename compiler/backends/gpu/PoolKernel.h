@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "compiler/backends/gpu/LaunchFunction.h"
+#include "compiler/backends/gpu/KernelBuilder.h"
 
 namespace ortc::gpu {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/backends/emit/ElementEmitter.h"
-#include "compiler/backends/gpu/LaunchFunction.h"
+#include "compiler/backends/gpu/KernelBuilder.h"
 
 namespace ortc::gpu {
 

@@ -4,7 +4,7 @@
 
 #include "compiler/backends/emit/LlvmModule.h"
 #include "compiler/backends/emit/Lowering.h"
-#include "compiler/backends/gpu/LaunchFunction.h"
+#include "compiler/backends/gpu/KernelBuilder.h"
 #include "compiler/backends/gpu/object/SharedObject.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -108,6 +108,10 @@ Expected<std::string> emitDeviceCode(ModuleOp module, const Processor &processor
   if (failed(convertToLLVM(module, chooseIndexBits(module))))
     return Status::failure("lowering failed");
   markKernels(module, processor);
+  // Known before the translation, which gives loads and stores the alignment of their type: 8 bytes for an i64.
+  module->setAttr(
+      LLVM::LLVMDialect::getDataLayoutAttrName(),
+      StringAttr::get(module.getContext(), (*machine)->createDataLayout().getStringRepresentation()));
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> code = translateToLLVMIR(module, context, **machine);
   if (!code)

@@ -1,6 +1,6 @@
 // The common shape of a generated GPU kernel.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/backends/gpu/LaunchFunction.h"
+#include "compiler/backends/gpu/KernelBuilder.h"
 
 #include "compiler/backends/gpu/StatusBlock.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
