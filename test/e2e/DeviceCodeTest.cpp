@@ -40,20 +40,23 @@ protected:
   TemporaryFolder folder;
 };
 
+class PtxCodeTest : public DeviceCodeTest, public testing::WithParamInterface<std::string> {};
+
 /// No library of the device is called, nothing is approximate, no order is that of a schedule.
-TEST_F(DeviceCodeTest, PtxHasNoForeignOrApproximateCode) {
-  for (const std::string &name : listEntries())
-    for (const Image &image : compile(name, {"sm_80"})) {
-      SCOPED_TRACE(name);
-      for (const char *word : {".extern", ".approx", "\tatom.", "\tred.", ".local", "fma.rn.bf16", "tf32"})
-        EXPECT_EQ(image.bytes.find(word), std::string::npos) << word;
-      std::set<std::string> entries;
-      std::regex entry("\\.entry (\\w+)\\(");
-      for (std::sregex_iterator at(image.bytes.begin(), image.bytes.end(), entry), end; at != end; ++at)
-        entries.insert((*at)[1]);
-      EXPECT_EQ(entries, std::set<std::string>(image.kernels.begin(), image.kernels.end()));
-    }
+TEST_P(PtxCodeTest, HasNoForeignOrApproximateCode) {
+  for (const Image &image : compile(GetParam(), {"sm_80"})) {
+    for (const char *word : {".extern", ".approx", "\tatom.", "\tred.", ".local", "fma.rn.bf16", "tf32"})
+      EXPECT_EQ(image.bytes.find(word), std::string::npos) << word;
+    std::set<std::string> entries;
+    std::regex entry("\\.entry (\\w+)\\(");
+    for (std::sregex_iterator at(image.bytes.begin(), image.bytes.end(), entry), end; at != end; ++at)
+      entries.insert((*at)[1]);
+    EXPECT_EQ(entries, std::set<std::string>(image.kernels.begin(), image.kernels.end()));
+  }
 }
+
+INSTANTIATE_TEST_SUITE_P(Zoo, PtxCodeTest, testing::ValuesIn(listEntries()),
+                         [](const auto &info) { return caseName(info.param); });
 
 /// Of one entry of the zoo, what the loader of AMD's driver reads of every kernel: for one processor, which is another
 /// for the next entry, or for all with ORTC_ALL_TARGETS=1.

@@ -65,18 +65,32 @@ function(ortc_pass_library stage)
   set_property(GLOBAL APPEND PROPERTY ORTC_PASS_STAGES ${stage})  # ortc-opt registers them all
 endfunction()
 
-# ortc_gtest(NAME SOURCES ... DEPENDS ... [MLIR] [HOSTILE] [PLAIN]): a GoogleTest program, run by ctest as one test. Skipped when a
+# ortc_sweep(TEST ...): tests that repeat what others show, on more models, shapes or draws. tools/test leaves them out, tools/sweep
+# runs them.
+function(ortc_sweep)
+  set_tests_properties(${ARGN} PROPERTIES LABELS sweep)
+endfunction()
+
+# ortc_gtest(NAME SOURCES ... DEPENDS ... [MLIR] [HOSTILE] [PLAIN] [SWEEP]): a GoogleTest program, run by ctest as one test. Skipped when a
 # case was. MLIR ones include its headers.
 # HOSTILE ones are run with sanitizers, too: the build with ORTC_FUZZ has them in its target ortc_hostile and under the label
 # `hostile`. They and PLAIN ones, whose time is spent in libraries or other programs, are compiled without optimisation: half the time.
+# Of SWEEP ones, the cases with "Sweep" in their names are a test NAME-sweep (ortc_sweep).
 function(ortc_gtest name)
-  cmake_parse_arguments(ARG "MLIR;HOSTILE;PLAIN" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "MLIR;HOSTILE;PLAIN;SWEEP" "" "SOURCES;DEPENDS" ${ARGN})
   find_package(GTest REQUIRED)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ortc_test_main)
   target_compile_definitions(${name} PRIVATE ORTC_TEST_DATA="${PROJECT_SOURCE_DIR}/test")
-  add_test(NAME ${name} COMMAND ${name})
+  if(ARG_SWEEP)
+    add_test(NAME ${name} COMMAND ${name} --gtest_filter=-*Sweep*)
+    add_test(NAME ${name}-sweep COMMAND ${name} --gtest_filter=*Sweep*)
+    set_tests_properties(${name}-sweep PROPERTIES SKIP_RETURN_CODE 77)
+    ortc_sweep(${name}-sweep)
+  else()
+    add_test(NAME ${name} COMMAND ${name})
+  endif()
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
   set(_headers ortc_mlir_headers)
   if(ARG_HOSTILE OR ARG_PLAIN)

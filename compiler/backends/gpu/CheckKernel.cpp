@@ -33,8 +33,8 @@ void generateCheck(KernelBuilder &kernel, func::FuncOp function, const Generator
     auto compare = [&](arith::CmpIPredicate predicate, Value x, int64_t y) -> Value {
       return arith::CmpIOp::create(b, predicate, x, constant64(b, y));
     };
-    // Positions are as wide as the kernel's indices, and `count` is none. The bad index is kept with its position: where
-    // the kernel writes in place, memory has another one by then.
+    // Positions are as wide as the kernel's indices, and `count` is none. The bad index is kept with its position:
+    // where the kernel writes in place, memory has another one by then.
     Value none = b.index(count);
     auto own = b.fold(
         {b.index(0), none}, kBlockThreads, {none, constant64(b, 0)}, [&](Value start, ValueRange carried) {

@@ -72,6 +72,17 @@ protected:
       EXPECT_EQ(c[s.batch * s.m * s.n + i], 12345) << "wrote beyond the end: " << describe(s);
   }
 
+  /// Two layouts of each size, in turns.
+  void checkLayouts(std::initializer_list<std::array<int64_t, 3>> sizes) {
+    constexpr int kLayouts = 5;
+    int count = 0;
+    for (const auto &size : sizes) {
+      for (int layout : {count % kLayouts, (count + 3) % kLayouts})
+        check({size[0], size[1], size[2], bool(layout & 1), bool(layout & 2), bool(layout & 4)});
+      ++count;
+    }
+  }
+
   MatrixUnit unit;
   Target target = unit.getTarget();
 };
@@ -80,18 +91,15 @@ protected:
 /// k and columns. The layout matters to what packs an operand, the size to what multiplies: each size has two layouts
 /// in turn, so that each layout has several sizes.
 TEST_F(MatrixContractionTest, IsAsExactAsF32) {
-  const int64_t sizes[][3] = {{3, 5, 7},       {5, 40, 3},    {64, 64, 64},  {33, 77, 129},
-                              {100, 300, 257}, {61, 50, 830}, {17, 16, 800}, {47, 49, 96},
-                              {96, 16, 200},   {48, 130, 65}, {50, 480, 900}};
-  constexpr int kLayouts = 5;
-  int count = 0;
-  for (const auto &size : sizes) {
-    for (int layout : {count % kLayouts, (count + 3) % kLayouts})
-      check({size[0], size[1], size[2], bool(layout & 1), bool(layout & 2), bool(layout & 4)});
-    ++count;
-  }
+  checkLayouts({{3, 5, 7}, {5, 40, 3}, {64, 64, 64}, {33, 77, 129}, {61, 50, 830}, {47, 49, 96}});
   check({48, 40, 64, false, true, false, 9});
   check({97, 64, 97, true, false, false, 5});
+}
+
+class MatrixContractionSweepTest : public MatrixContractionTest {};
+
+TEST_F(MatrixContractionSweepTest, IsAsExactAsF32) {
+  checkLayouts({{100, 300, 257}, {17, 16, 800}, {96, 16, 200}, {48, 130, 65}, {50, 480, 900}});
 }
 
 /// Any order of chunks and any worker gives the same bits, and so does any number of them.

@@ -1,7 +1,7 @@
 // Convolutions and their gradients against the evaluator, on all targets, in f32 and f64.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/compiler/backends/cpu/MatrixUnitFixture.h"
-#include "test/compiler/backends/cpu/conv/ConvFixture.h"
+#include "test/compiler/backends/cpu/conv/ConvCheck.h"
 
 using namespace mlir;
 using namespace ortc::cpu;
@@ -9,40 +9,9 @@ using namespace ortc::cpu::test;
 
 namespace {
 
-const Generate generate = generateWith(nullptr);
-
-const Kind kAllKinds[] = {Kind::Forward, Kind::InputGrad, Kind::FilterGrad};
-
-/// All three products, or those of `kinds`; one case of each test on everything. In double precision, vectors have half
-/// the lanes.
-void check(Conv given, Coverage coverage, bool isDoubleToo, llvm::ArrayRef<Kind> kinds = kAllKinds) {
-  Conv c = complete(std::move(given));
-  double filter = 1, output = double(c.batch);
-  for (int64_t size : c.filter)
-    filter *= double(size);
-  for (int64_t size : outputOf(c))
-    output *= double(size);
-  for (Kind kind : kinds) {
-    double summed = kind == Kind::FilterGrad
-                        ? output
-                        : filter * double(kind == Kind::Forward ? c.channels : c.features) / double(c.groups);
-    // Rounding errors of `summed` sums of products below one.
-    compareWithEvaluator(programOf(c, kind, "f32"), generate, 1.2e-7 * (4 + summed), coverage);
-    if (isDoubleToo)
-      compareWithEvaluator(programOf(c, kind, "f64"), generate, 2.3e-16 * (4 + summed), Coverage::Widest);
-    if (testing::Test::HasFailure())
-      return;
-  }
-}
-
-void check(Conv given, Coverage coverage = Coverage::Targets, llvm::ArrayRef<Kind> kinds = kAllKinds) {
-  check(std::move(given), coverage, /*isDoubleToo=*/coverage != Coverage::Widest, kinds);
-}
-
 TEST(ConvTest, SquareWindowsWithPadding) {
   check({2, {9, 9}, 16, {3, 3}, 32, {}, {1, 1}}, Coverage::All);
   check({1, {6, 11}, 64, {3, 3}, 64, {}, {1, 1}});
-  check({3, {5, 5}, 8, {5, 5}, 24, {}, {2, 2}});
 }
 
 TEST(ConvTest, WithoutPaddingTheImageIsReadInPlace) {
@@ -53,7 +22,6 @@ TEST(ConvTest, WithoutPaddingTheImageIsReadInPlace) {
 TEST(ConvTest, FirstLayers) {
   check({2, {32, 32}, 3, {7, 7}, 64, {2, 2}, {3, 3}});
   check({2, {28, 28}, 1, {5, 5}, 6, {}, {2, 2}});
-  check({2, {16, 16}, 3, {3, 3}, 8, {}, {1, 1}});
 }
 
 /// Of parts of the batch, by every kernel that makes filter gradients with vectors.
@@ -69,12 +37,12 @@ TEST(ConvTest, FilterGradientsInParts) {
     double summed = double(c.batch);
     for (int64_t size : outputOf(c))
       summed *= double(size);
-    for (c.parts = 2; c.parts <= 4; c.parts += 2) {
+    c.parts = 2;
+    compareWithEvaluator(programOf(c, Kind::FilterGrad, "f64"), generate, 2.3e-16 * (4 + summed),
+                         Coverage::Widest);
+    for (; c.parts <= 4; c.parts += 2)
       compareWithEvaluator(programOf(c, Kind::FilterGrad, "f32"), generate, 1.2e-7 * (4 + summed),
-                           Coverage::Targets);
-      compareWithEvaluator(programOf(c, Kind::FilterGrad, "f64"), generate, 2.3e-16 * (4 + summed),
-                           Coverage::Widest);
-    }
+                           c.parts == 2 ? Coverage::Targets : Coverage::Widest);
   }
 }
 
@@ -83,8 +51,6 @@ TEST(ConvTest, FilterGradientsInParts) {
 TEST(ConvTest, FilterGradientsOfFirstLayers) {
   check({2, {50, 52}, 3, {3, 3}, 16, {}, {1, 1}}, Coverage::Widest, Kind::FilterGrad);
   check({3, {65, 64}, 3, {3, 3}, 40, {2, 2}, {1, 1}}, Coverage::Targets, Kind::FilterGrad);
-  check({6, {9, 11}, 2, {4, 3}, 21, {1, 2}, {1, 1}, {}, {2, 1}}, Coverage::All, Kind::FilterGrad);
-  check({2, {20, 17}, 1, {2, 5}, 33, {2, 1}, {1, 0}, {0, 2}, {1, 3}}, Coverage::Targets, Kind::FilterGrad);
 }
 
 TEST(ConvTest, Strides) {
@@ -93,31 +59,21 @@ TEST(ConvTest, Strides) {
   check({1, {9, 16}, 4, {2, 4}, 8, {2, 4}});
   // Positions that no window reads have no gradient.
   check({1, {10, 11}, 3, {1, 2}, 5, {3, 4}});
-  check({2, {9, 9}, 8, {1, 1}, 16, {2, 2}});
-  // Fewer positions than phases.
-  check({2, {5, 1}, 4, {3, 3}, 8, {2, 2}, {1, 1}});
-  check({2, {2, 1}, 4, {3, 3}, 8, {3, 3}, {1, 1}});
-  check({3, {1}, 4, {3}, 8, {2}, {1}});
 }
 
 TEST(ConvTest, Dilations) {
   check({2, {13, 12}, 6, {3, 3}, 10, {}, {2, 2}, {}, {2, 2}});
   check({2, {15, 17}, 4, {3, 3}, 18, {2, 3}, {3, 1}, {}, {3, 2}});
-  check({1, {16, 16}, 2, {2, 3}, 4, {4, 2}, {1, 2}, {}, {2, 4}});
 }
 
 TEST(ConvTest, UnequalPadding) {
   check({2, {8, 9}, 7, {3, 4}, 13, {}, {0, 2}, {2, 1}});
   check({2, {8, 9}, 7, {3, 3}, 13, {2, 2}, {0, 0}, {1, 2}});
-  // Wider than the window: results of nothing but padding.
-  check({1, {4, 4}, 3, {2, 2}, 5, {}, {3, 0}, {0, 4}});
 }
 
 TEST(ConvTest, Groups) {
   check({2, {7, 7}, 12, {3, 3}, 18, {}, {1, 1}, {}, {}, 3}, Coverage::All);
   check({2, {8, 8}, 64, {3, 3}, 64, {2, 2}, {1, 1}, {}, {}, 2});
-  check({1, {6, 6}, 4, {2, 2}, 40, {}, {}, {}, {}, 4});
-  check({1, {6, 6}, 40, {3, 1}, 4, {}, {1, 0}, {}, {}, 4});
 }
 
 TEST(ConvTest, Depthwise) {
@@ -125,8 +81,6 @@ TEST(ConvTest, Depthwise) {
   check({2, {9, 10}, 70, {3, 3}, 70, {2, 2}, {1, 1}, {}, {}, 70});
   check({1, {12, 12}, 19, {7, 7}, 19, {}, {3, 3}, {}, {}, 19});
   check({1, {12, 12}, 5, {3, 3}, 5, {}, {2, 2}, {}, {2, 2}, 5}, Coverage::All);
-  // One channel a group, two features.
-  check({1, {8, 8}, 6, {3, 3}, 12, {}, {1, 1}, {}, {}, 6});
 }
 
 /// Lines of several tiles with an inside, vectors that are not full, and windows that reach over more than one tile.
@@ -135,38 +89,23 @@ TEST(ConvTest, DepthwiseLines) {
   check({1, {9, 58}, 40, {5, 5}, 40, {2, 2}, {2, 2}, {}, {}, 40});
   check({1, {7, 40}, 33, {3, 5}, 33, {1, 3}, {0, 3}, {2, 1}, {}, 33}, Coverage::Widest);
   check({2, {6, 37}, 16, {2, 4}, 16, {3, 4}, {1, 0}, {0, 2}, {}, 16}, Coverage::Widest);
-  check({1, {4, 50}, 8, {1, 3}, 8, {}, {0, 9}, {}, {1, 9}, 8}, Coverage::Widest);
-  check({1, {40, 41}, 20, {5, 5}, 20, {2, 2}, {8, 8}, {}, {4, 3}, 20}, Coverage::Widest);
-  check({1, {3, 20}, 17, {5, 7}, 17, {}, {2, 3}, {}, {}, 17}, Coverage::Widest);
-  check({3, {1, 1}, 48, {3, 3}, 48, {}, {1, 1}, {}, {}, 48}, Coverage::Widest);
-  // Wide windows, windows of nothing but padding, positions that nothing reads.
-  check({2, {70}, 18, {31}, 18, {}, {15}, {}, {}, 18}, Coverage::Widest);
-  check({1, {30}, 4, {40}, 4, {}, {20}, {}, {}, 4}, Coverage::Widest);
-  check({1, {4, 5}, 6, {2, 2}, 6, {}, {3, 4}, {4, 7}, {}, 6}, Coverage::Widest);
-  check({1, {10, 21}, 12, {1, 2}, 12, {3, 4}, {}, {}, {}, 12}, Coverage::Widest);
-  check({1, {3, 40}, 4, {2, 2}, 4, {1, 9}, {}, {}, {}, 4}, Coverage::Widest);
 }
 
 /// Windows whose filter gradients are summed several lines of the filter at once: all, or half of them.
 TEST(ConvTest, DepthwiseWindowLines) {
   check({2, {9, 21}, 20, {6, 3}, 20, {2, 1}, {3, 1}, {}, {}, 20}, Coverage::Widest, Kind::FilterGrad);
-  check({1, {8, 35}, 36, {4, 5}, 36, {}, {4, 2}, {1, 2}, {2, 1}, 36}, Coverage::Widest, /*isDoubleToo=*/true,
-        Kind::FilterGrad);
-  check({2, {3, 19}, 17, {5, 2}, 17, {1, 2}, {2, 1}, {}, {}, 17}, Coverage::Widest, Kind::FilterGrad);
-  check({1, {4, 5, 18}, 12, {2, 4, 3}, 12, {}, {1, 2, 1}, {}, {}, 12}, Coverage::Widest, Kind::FilterGrad);
 }
 
 /// Operands larger than caches, which are fetched ahead: past their ends, too.
 TEST(ConvTest, DepthwiseFetched) {
   check({2, {33, 65}, 136, {3, 3}, 136, {}, {1, 1}, {}, {}, 136}, Coverage::Widest);
-  check({1, {66, 80}, 160, {3, 5}, 160, {2, 2}, {1, 1}, {}, {}, 160}, Coverage::Widest);
 }
 
 /// Features whose number makes chunks of unequal size and a last vector that is not full.
 TEST(ConvTest, DepthwiseChunks) {
-  for (int64_t channels : {72, 100, 144, 264})
+  for (int64_t channels : {72, 100})
     check({2, {6, 7}, channels, {3, 3}, channels, {}, {1, 1}, {}, {}, channels}, Coverage::Widest,
-          /*isDoubleToo=*/true);
+          Doubles::All);
   check({3, {60, 31}, 32, {3, 3}, 32, {}, {1, 1}, {}, {}, 32}, Coverage::Widest);
 }
 
@@ -174,50 +113,32 @@ TEST(ConvTest, NarrowGroups) {
   check({2, {7, 19}, 64, {3, 3}, 64, {}, {1, 1}, {}, {}, 16}, Coverage::All);
   check({2, {9, 8}, 32, {3, 3}, 32, {2, 2}, {1, 1}, {}, {}, 4});
   check({1, {6, 13}, 24, {5, 3}, 24, {}, {2, 1}, {}, {}, 12}, Coverage::Widest);
-  check({1, {5, 9}, 12, {3, 3}, 24, {}, {1, 1}, {}, {}, 6}, Coverage::Widest);
-  check({1, {5, 9}, 24, {3, 3}, 12, {1, 2}, {1, 1}, {}, {}, 3}, Coverage::Widest);
-  check({1, {6, 6}, 8, {3, 3}, 64, {}, {1, 1}, {}, {}, 8});
-  check({1, {6, 6}, 64, {3, 3}, 8, {}, {1, 1}, {}, {}, 8}, Coverage::Widest);
-  check({1, {6, 6}, 40, {1, 1}, 40, {}, {}, {}, {}, 10}, Coverage::Widest);
-  check({1, {4, 4, 9}, 8, {2, 3, 3}, 8, {1, 2, 1}, {1, 0, 1}, {}, {}, 2}, Coverage::Widest);
-  // Not narrow: three and sixteen features a group.
-  check({1, {6, 6}, 4, {3, 3}, 12, {}, {1, 1}, {}, {}, 4}, Coverage::Widest);
-  check({1, {6, 6}, 32, {3, 3}, 32, {}, {1, 1}, {}, {}, 2}, Coverage::Widest);
 }
 
 TEST(ConvTest, OneDimension) {
   check({3, {40}, 16, {3}, 24, {}, {1}});
   check({2, {41}, 5, {4}, 11, {3}, {2}, {0}});
   check({2, {50}, 8, {3}, 8, {}, {8}, {0}, {4}});
-  check({2, {30}, 12, {5}, 12, {}, {2}, {}, {}, 12});
-  check({2, {30}, 12, {5}, 8, {2}, {2}, {}, {}, 4});
 }
 
 TEST(ConvTest, ThreeDimensions) {
   check({2, {5, 6, 7}, 4, {3, 3, 3}, 10, {}, {1, 1, 1}});
   check({1, {6, 7, 8}, 3, {2, 3, 2}, 5, {2, 1, 2}, {0, 1, 1}, {1, 1, 0}});
-  check({1, {6, 5, 6}, 6, {3, 3, 3}, 6, {}, {1, 1, 1}, {}, {}, 6});
-  check({1, {7, 7, 6}, 4, {2, 2, 2}, 6, {1, 2, 1}, {1, 0, 1}, {}, {2, 1, 2}, 2});
 }
 
 TEST(ConvTest, OddChannelCounts) {
   for (int64_t channels : {1, 17, 33})
-    for (int64_t features : {1, 15, 65})
-      check({1, {5, 6}, channels, {2, 3}, features, {}, {1, 1}}, Coverage::Widest,
-            /*isDoubleToo=*/features == 15);
+    check({1, {5, 6}, channels, {2, 3}, 15, {}, {1, 1}}, Coverage::Widest, Doubles::All);
 }
 
 TEST(ConvTest, OnePoint) {
   check({4, {1, 1}, 10, {1, 1}, 20});
   check({3, {6, 6}, 20, {1, 1}, 33});
-  check({2, {4, 4}, 9, {4, 4}, 12});
 }
 
 /// Larger images are cut into blocks of rows and into chunks.
 TEST(ConvTest, SeveralBlocksAndChunks) {
-  check({2, {70, 66}, 18, {3, 3}, 5, {}, {1, 1}}, Coverage::Widest, /*isDoubleToo=*/true);
-  check({1, {90, 64}, 20, {5, 3}, 6, {2, 1}, {2, 1}}, Coverage::Widest);
-  check({1, {3000}, 32, {3}, 5, {}, {1}}, Coverage::Widest);
+  check({2, {70, 66}, 18, {3, 3}, 5, {}, {1, 1}}, Coverage::Widest, Doubles::All);
   Target target = runnableTargets().back();
   EXPECT_GT(
       EvaluatedKernel(programOf(complete({2, {70, 66}, 18, {3, 3}, 5, {}, {1, 1}}), Kind::Forward, "f32"),
@@ -230,10 +151,6 @@ TEST(ConvTest, SeveralBlocksAndChunks) {
 TEST(ConvTest, BlocksOfTheReduction) {
   check({4, {7, 7}, 128, {3, 3}, 80, {}, {1, 1}}, Coverage::All);
   check({3, {6, 5}, 96, {3, 3}, 144, {2, 2}, {1, 0}, {0, 1}}, Coverage::Widest);
-  check({1, {30, 27}, 80, {3, 3}, 70, {}, {2, 2}, {}, {2, 2}}, Coverage::Widest);
-  check({2, {4, 4}, 97, {5, 5}, 33, {}, {2, 2}}, Coverage::Widest);
-  check({1, {500}, 300, {3}, 17, {}, {1}}, Coverage::Widest);
-  check({1, {5, 5, 4}, 48, {3, 3, 3}, 20, {1, 2, 1}, {1, 1, 1}}, Coverage::Widest);
 }
 
 /// Even and odd sizes, tiles at every edge, groups of tiles with a rest, blocks of channels, chunks of columns, filters
@@ -242,10 +159,6 @@ TEST(ConvTest, FewerProducts) {
   check({2, {8, 10}, 32, {3, 3}, 48, {}, {1, 1}}, Coverage::All);
   check({3, {7, 9}, 64, {3, 3}, 32});
   check({1, {5, 6}, 48, {3, 3}, 96, {}, {2, 1}, {1, 2}}, Coverage::Widest);
-  check({5, {33, 31}, 32, {3, 3}, 32, {}, {1, 1}}, Coverage::Widest);
-  check({2, {20, 21}, 160, {3, 3}, 144, {}, {1, 1}}, Coverage::Widest);
-  check({3, {15, 15}, 320, {3, 3}, 128, {}, {1, 1}}, Coverage::Widest);
-  check({1, {4, 4}, 32, {3, 3}, 32, {}, {3, 0}, {0, 4}}, Coverage::Widest);
 }
 
 /// With stride 2: windows of 3 and 4, phases of one and two taps, phases of fewer results, blocks of channels.
@@ -253,11 +166,6 @@ TEST(ConvTest, FewerProductsOfStrides) {
   check({2, {16, 20}, 32, {4, 4}, 48, {2, 2}, {1, 1}}, Coverage::All);
   check({3, {12, 16}, 16, {3, 3}, 32, {2, 2}, {1, 1}}, Coverage::All);
   check({2, {17, 19}, 48, {4, 3}, 64, {2, 2}, {1, 1}});
-  check({1, {24, 23}, 32, {3, 4}, 32, {2, 2}, {0, 2}, {1, 0}}, Coverage::Widest);
-  check({1, {18, 25}, 32, {4, 4}, 16, {2, 2}, {3, 0}, {2, 3}}, Coverage::Widest);
-  check({2, {16, 17}, 160, {3, 3}, 144, {2, 2}, {1, 1}}, Coverage::Widest);
-  check({9, {16, 16}, 128, {4, 4}, 96, {2, 2}, {1, 1}}, Coverage::Widest);
-  check({1, {26, 27}, 192, {4, 3}, 160, {2, 2}, {2, 0}, {1, 1}}, Coverage::Widest);
 }
 
 /// Which of them are transformed: not results whose last tiles are half empty.
@@ -291,12 +199,10 @@ TEST(ConvTest, EpilogueOfTiles) {
 }
 
 TEST(ConvTest, Points) {
-  check({2, {9, 8}, 40, {1, 1}, 72}, Coverage::Widest, /*isDoubleToo=*/true);
+  check({2, {9, 8}, 40, {1, 1}, 72}, Coverage::Widest, Doubles::All);
   // Blocks of the filter gradient that end inside of images.
   check({5, {7, 9}, 21, {1, 1}, 40}, Coverage::Widest);
   check({2, {9, 8}, 700, {1, 1}, 24, {2, 2}}, Coverage::Widest);
-  check({2, {9, 9}, 24, {1, 1}, 700, {2, 2}, {}, {}, {}}, Coverage::Widest);
-  check({1, {8, 8}, 20, {1, 1}, 20, {}, {1, 1}}, Coverage::Widest);
 }
 
 /// Filter gradients that the matrix unit computes where there is one.
@@ -323,10 +229,7 @@ TEST(ConvTest, PointsOnTheMatrixUnit) {
 }
 
 /// Filter gradients of images larger than caches: the next block of points is fetched, past the last one, too.
-TEST(ConvTest, PointsFetched) {
-  check({3, {37, 41}, 40, {1, 1}, 150}, Coverage::Widest, Kind::FilterGrad);
-  check({2, {61, 52}, 100, {1, 1}, 21}, Coverage::Widest, /*isDoubleToo=*/true, Kind::FilterGrad);
-}
+TEST(ConvTest, PointsFetched) { check({3, {37, 41}, 40, {1, 1}, 150}, Coverage::Widest, Kind::FilterGrad); }
 
 TEST(ConvTest, EpilogueBehindBlocksOfTheReduction) {
   compareWithEvaluator(
@@ -448,14 +351,6 @@ TEST(ConvTest, InputGradientsOfFewChannels) {
   check({2, {21, 20}, 3, {7, 7}, 9, {2, 2}, {3, 3}}, Coverage::Targets, Kind::InputGrad);
   check({2, {12, 11}, 1, {10, 4}, 16, {2, 2}, {4, 1}, {5, 2}}, Coverage::Targets, Kind::InputGrad);
   check({2, {9, 40}, 7, {2, 3}, 8, {3, 3}, {0, 2}, {1, 3}});
-  check({5, {33}, 2, {6}, 12, {1}, {5}}, Coverage::Targets, Kind::InputGrad);
-  check({2, {5, 6, 7}, 2, {3, 2, 3}, 8, {1, 2, 1}, {1, 0, 1}, {}, {2, 1, 1}}, Coverage::Targets,
-        Kind::InputGrad);
-  // Windows wider than the image, and results that no window reaches.
-  check({2, {4, 4}, 3, {5, 5}, 8, {}, {2, 2}}, Coverage::Targets, Kind::InputGrad);
-  check({2, {8, 11}, 3, {2, 2}, 8, {3, 3}}, Coverage::Targets, Kind::InputGrad);
-  // Each chunk has some of the images.
-  check({6, {40, 40}, 3, {4, 4}, 64, {2, 2}, {1, 1}}, Coverage::Widest, Kind::InputGrad);
 }
 
 /// Stride 2: every phase of the gradient finds its own place in the mask.
@@ -570,7 +465,7 @@ void checkInPlace(Conv given, Kind kind, bool isLong = false) {
   std::string sum = isLong ? "  %t = math.tanh %r : " + type + "\n  %e = math.exp %t : " + type + "\n" : "";
   insertBefore("  return", sum + "  %s = arith.addf " + (isLong ? "%e" : "%r") + ", %p : " + type + "\n");
   program.replace(program.rfind("%r :"), 2, "%s");
-  compareWithEvaluator(program, generate, 2e-4, Coverage::Targets, {2, 0});
+  compareWithEvaluator(program, generate, 2e-4, Coverage::Widest, {2, 0});
 }
 
 /// By all kernels: each stores an element once.
