@@ -301,9 +301,21 @@ Status Compilation::fuse() {
   return Status();
 }
 
+/// What one family can do with a memory budget, another may not: each that is refused says what it needs.
 Status Compilation::place() {
-  for (CodeMaker &maker : codeMakers)
-    ORTC_TRY(maker.place());
+  std::string refused;
+  for (auto [maker, family] : llvm::zip_equal(codeMakers, compiled.families)) {
+    Status placed = maker.place();
+    if (placed.isOk())
+      continue;
+    if (family.name.empty() || placed.getCode() != ExitCode::Refused)
+      return placed;
+    llvm::StringRef message = placed.getMessage();
+    message.consume_front(options.model + ": ");
+    refused += (refused.empty() ? "" : "; ") + family.name + " targets: " + message.str();
+  }
+  if (!refused.empty())
+    return Status::refusal(options.model + ": " + refused);
   const FamilyProgram &first = compiled.families.front();
   for (const FamilyProgram &family : llvm::drop_begin(compiled.families))
     if (Status same = checkFamily(*first.ir, *family.ir, family.name); !same.isOk())

@@ -187,7 +187,7 @@ Model biases(int count) {
   return model;
 }
 
-TEST_F(LargeTest, InitialisersArePlacedInLinearTime) { expectLinear(biases, 5000, "place"); }
+TEST_F(LargeTest, InitialisersArePlacedInLinearTime) { expectLinear(biases, 3000, "place"); }
 
 TEST_F(LargeTest, NamesThatAreMadeUpTakeLinearTime) { expectLinear(biasesWithoutNames, 5000, "legalize"); }
 

@@ -109,6 +109,18 @@ TEST(CompileTest, ARefusedBudgetMakesNoCode) {
     EXPECT_EQ(what.find("making code"), std::string::npos) << what;
 }
 
+/// What would do for one family may be too little for the other.
+TEST(CompileTest, EveryFamilySaysWhatItNeeds) {
+  CompileOptions options = makeOptions();
+  options.targets = {"x86-64-v3", "sm_80"};
+  options.memoryBudget = 1;
+  Status status = driver::compile(options).getStatus();
+  EXPECT_EQ(status.getCode(), ExitCode::Refused);
+  size_t cpu = status.getMessage().find("model.onnx: cpu targets: --memory-budget 1: the smallest"),
+         gpu = status.getMessage().find("; gpu targets: --memory-budget 1: the smallest");
+  EXPECT_TRUE(cpu != std::string::npos && gpu != std::string::npos && cpu < gpu) << status.getMessage();
+}
+
 TEST(CompileTest, ABudgetThatIsNoLimitChangesNoCode) {
   CompileOptions options = makeOptions();
   Expected<driver::Compiled> plain = driver::compile(options);
