@@ -63,6 +63,8 @@ static HostTensor dot(nn::DotOp op, const HostTensor &lhs, const HostTensor &rhs
 template <typename OpType>
 static void overConv(OpType op, RankedTensorType input, RankedTensorType filter, RankedTensorType output,
                      llvm::function_ref<void(int64_t, int64_t, int64_t)> visit) {
+  if (output.getNumElements() == 0)
+    return;
   int64_t spatial = input.getRank() - 2, channels = filter.getDimSize(spatial),
           features = filter.getDimSize(spatial + 1);
   int64_t perGroup = features / static_cast<int64_t>(op.getGroups());
@@ -110,6 +112,8 @@ static HostTensor convolve(OpType op, RankedTensorType input, RankedTensorType f
 template <typename OpType>
 static void overPool(OpType op, RankedTensorType input, RankedTensorType output,
                      llvm::function_ref<void(int64_t, int64_t, int64_t)> visit) {
+  if (output.getNumElements() == 0)
+    return;
   int64_t spatial = input.getRank() - 2;
   auto inStrides = nn::rowMajorStrides(input.getShape());
   auto window = op.getWindow();
@@ -139,6 +143,8 @@ static void overPool(OpType op, RankedTensorType input, RankedTensorType output,
 template <typename OpType>
 static std::vector<double> windowCounts(OpType op, RankedTensorType input, RankedTensorType output) {
   std::vector<double> counts(output.getNumElements(), 0);
+  if (counts.empty())
+    return counts;
   if (!op.getCountIncludePad()) {
     overPool(op, input, output, [&](int64_t o, int64_t, int64_t) { counts[o] += 1; });
     return counts;

@@ -44,7 +44,7 @@ public:
                const std::string &target) const {
     size_t at = 0;
     for (const evaluator::HostTensor &tensor : want) {
-      size_t width = sizeOf(tensor.getType()) / tensor.size();
+      size_t width = elementBytes(tensor.getType());
       for (int64_t i = 0; i < tensor.size(); ++i, at += width) {
         std::string where = target + " element " + std::to_string(i) + " of " + text;
         if (!tensor.isFloat()) {
@@ -66,12 +66,13 @@ public:
 
   static size_t sizeOf(mlir::Type type) {
     auto tensor = mlir::cast<mlir::RankedTensorType>(type);
-    return tensor.getNumElements() * ((tensor.getElementTypeBitWidth() + 7) / 8);
+    return tensor.getNumElements() * elementBytes(tensor);
   }
+  static size_t elementBytes(mlir::RankedTensorType type) { return (type.getElementTypeBitWidth() + 7) / 8; }
   /// The elements as kernels read them.
   static std::vector<char> bytesOf(const evaluator::HostTensor &tensor) {
     std::vector<char> bytes(sizeOf(tensor.getType()));
-    size_t width = bytes.size() / tensor.size();
+    size_t width = elementBytes(tensor.getType());
     for (int64_t i = 0; i < tensor.size(); ++i) {
       float single = tensor.isFloat() ? float(tensor.getFloat(i)) : 0;
       double wide = tensor.isFloat() ? tensor.getFloat(i) : 0;

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Writes Inputs/losses/NAME.mlir and Inputs/optimizers/NAME.mlir: what PyTorch gives for losses/NAME.py and optimizers/NAME.py, in float64.
 
-usage: make_torch_references.py     (from anywhere, with torch; the same bytes every time with one version of it)
+usage: make_torch_references.py [NAME ...]     (from anywhere, with torch; the same bytes every time with one version of it)
+
+Without NAME all of them; other versions of torch change last digits.
 
 losses/NAME.py has `cases(draw)`, which yields (case, --loss, prediction, label, loss module); draw(*shape) gives random numbers.
 optimizers/NAME.py has `cases()`, which yields (case, --optimizer, function that makes the optimizer of a list of parameters).
 """
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import importlib.util
+import sys
 
 import numpy as np
 import torch
@@ -68,7 +71,15 @@ def write_optimizers(path):
     write(path, "Parameters after some steps", functions)
 
 
+def main(names):
+    writers = {cases: writer for folder, writer in (("losses", write_losses), ("optimizers", write_optimizers))
+               for cases in sorted((HERE / folder).glob("*.py"))}
+    if unknown := set(names) - {cases.stem for cases in writers}:
+        sys.exit(f"there are no cases of {', '.join(sorted(unknown))} in {HERE / 'losses'} and {HERE / 'optimizers'}")
+    for cases, writer in writers.items():
+        if not names or cases.stem in names:
+            writer(cases)
+
+
 if __name__ == "__main__":
-    for folder, write_one in (("losses", write_losses), ("optimizers", write_optimizers)):
-        for cases in sorted((HERE / folder).glob("*.py")):
-            write_one(cases)
+    main(sys.argv[1:])

@@ -21,7 +21,8 @@ public:
 
     int64_t perRow = std::max<int64_t>(1, nn::elementCount(ArrayRef(walked).drop_front(2)) * countTaps(op));
     rows = walked[0] * walked[1];
-    rowsPerChunk = std::min(rows, std::max<int64_t>(1, target.machine.parallel.poolWork / perRow));
+    rowsPerChunk =
+        std::clamp<int64_t>(target.machine.parallel.poolWork / perRow, 1, std::max<int64_t>(1, rows));
     info.name = name.str();
     info.chunks = (rows + rowsPerChunk - 1) / rowsPerChunk;
     SmallVector<KernelBuffer> buffers;

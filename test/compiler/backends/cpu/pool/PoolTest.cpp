@@ -106,6 +106,7 @@ void checkAverage(const Pool &pool) {
 
 const Pool kPools[] = {
     {2, {8, 8}, 16, {2, 2}},
+    {0, {8, 8}, 16, {2, 2}},
     {2, {9, 11}, 7, {3, 3}, {2, 2}, {1, 1}},
     {1, {7, 7}, 33, {3, 3}, {1, 1}, {1, 1}},
     // Rounded up: the last window hangs over the padding.
