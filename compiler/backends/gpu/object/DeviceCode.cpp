@@ -73,6 +73,10 @@ static void markKernels(ModuleOp module, const Processor &processor) {
       attributes.push_back(builder.getStringAttr("alwaysinline"));
     }
     if (threads) {
+      // Where there is one block, no others want registers: ptxas need not spill to leave them some.
+      if (auto blocks = function->getAttrOfType<IntegerAttr>(kBlocksAttribute);
+          processor.isNvidia() && blocks && blocks.getInt() == 1)
+        attributes.push_back(pair("nvvm.minctasm", "1"));
       function->removeAttr(kThreadsAttribute);
       function->removeAttr(kBlocksAttribute);
       std::string count = std::to_string(threads.getInt());
