@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/emit/LlvmModule.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -35,11 +36,14 @@ std::unique_ptr<llvm::Module> translateToLLVMIR(mlir::ModuleOp module, llvm::LLV
   mlir::registerBuiltinDialectTranslation(registry);
   mlir::registerLLVMDialectTranslation(registry);
   module->getContext()->appendDialectRegistry(registry);
+  // Known before the translation, which gives loads and stores the alignment of their type: 8 bytes for an i64.
+  std::string layout = machine.createDataLayout().getStringRepresentation();
+  module->setAttr(mlir::LLVM::LLVMDialect::getDataLayoutAttrName(),
+                  mlir::StringAttr::get(module.getContext(), layout));
   std::unique_ptr<llvm::Module> code = mlir::translateModuleToLLVMIR(module, context, "ortc");
   if (!code)
     return nullptr;
   code->setTargetTriple(machine.getTargetTriple());
-  code->setDataLayout(machine.createDataLayout());
   return code;
 }
 

@@ -112,10 +112,6 @@ Expected<std::string> emitDeviceCode(ModuleOp module, const Processor &processor
   if (failed(convertToLLVM(module, chooseIndexBits(module))))
     return Status::failure("lowering failed");
   markKernels(module, processor);
-  // Known before the translation, which gives loads and stores the alignment of their type: 8 bytes for an i64.
-  module->setAttr(
-      LLVM::LLVMDialect::getDataLayoutAttrName(),
-      StringAttr::get(module.getContext(), (*machine)->createDataLayout().getStringRepresentation()));
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> code = translateToLLVMIR(module, context, **machine);
   if (!code)

@@ -121,6 +121,11 @@ enum class Coverage {
   All,     ///< all targets of this machine, portable numerics, too: equal bits on all
 };
 
+/// A choice in [0, count) that depends on the program.
+inline size_t turnOf(llvm::StringRef text, size_t count) {
+  return std::accumulate(text.begin(), text.end(), size_t(0)) % count;
+}
+
 /// The targets of this machine that `text` is compiled for.
 inline std::vector<Target> targetsFor(llvm::StringRef text, Coverage coverage) {
   std::vector<Target> targets = runnableTargets();
@@ -129,7 +134,7 @@ inline std::vector<Target> targetsFor(llvm::StringRef text, Coverage coverage) {
   std::vector<Target> chosen{targets.back()};
   targets.pop_back();
   if (coverage == Coverage::Targets && !targets.empty())
-    chosen.push_back(targets[std::accumulate(text.begin(), text.end(), size_t(0)) % targets.size()]);
+    chosen.push_back(targets[turnOf(text, targets.size())]);
   return chosen;
 }
 

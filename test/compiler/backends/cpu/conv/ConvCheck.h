@@ -21,8 +21,7 @@ inline void check(Conv given, Coverage coverage, Doubles doubles, llvm::ArrayRef
     filter *= double(size);
   for (int64_t size : outputOf(c))
     output *= double(size);
-  std::string first = programOf(c, kinds.front(), "f64");
-  size_t turn = std::accumulate(first.begin(), first.end(), size_t(0)) % kinds.size();
+  size_t turn = turnOf(programOf(c, kinds.front(), "f64"), kinds.size());
   for (auto [number, kind] : llvm::enumerate(kinds)) {
     double summed = kind == Kind::FilterGrad
                         ? output
