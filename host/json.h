@@ -9,20 +9,15 @@
 namespace ortc::host {
 
 /// What `text` says. Discarded where it is no JSON, or deeper than any file of ours: copies and dumps recurse.
-template <typename Json = nlohmann::json> Json parseJson(std::string_view text) {
-  constexpr int kDeepest = 64;
-  bool isTooDeep = false;
-  auto watch = [&](int depth, typename Json::parse_event_t, Json &) {
-    isTooDeep |= depth > kDeepest;
-    return !isTooDeep;
-  };
-  Json parsed = Json::parse(text, watch, /*allow_exceptions=*/false);
-  return isTooDeep ? Json(Json::value_t::discarded) : parsed;
-}
+template <typename Json = nlohmann::json> Json parseJson(std::string_view text);
 
 /// A file of JSON. Names of models, flags and files are bytes: what is no UTF-8 becomes U+FFFD.
-template <typename Json> std::string formatJson(const Json &value) {
-  return value.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
-}
+template <typename Json> std::string formatJson(const Json &value);
+
+// Both kinds are compiled once: the parser of a header takes seconds in every source.
+extern template nlohmann::json parseJson<nlohmann::json>(std::string_view);
+extern template nlohmann::ordered_json parseJson<nlohmann::ordered_json>(std::string_view);
+extern template std::string formatJson(const nlohmann::json &);
+extern template std::string formatJson(const nlohmann::ordered_json &);
 
 } // namespace ortc::host

@@ -314,7 +314,7 @@ TEST_P(DeviceFaultsTest, BadDataChangeNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Faults, DeviceFaultsTest,
-                         testing::Values(Model{"mlp-digits", 150, 0}, Model{"autoencoder-conv", 40, 0},
+                         testing::Values(Model{"mlp-digits", 150, 0}, Model{"autoencoder-conv", 20, 0},
                                          Model{"fasttext", 150, 0}, Model{"gcn", 150, 2},
                                          Model{"gru-forecast", 150, 0}, Model{"dlrm-tiny", 150, 1},
                                          Model{"loss-in-graph", 150, 0}, Model{"gpt2-tiny", 80, 0}),

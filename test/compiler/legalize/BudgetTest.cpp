@@ -250,7 +250,7 @@ std::string manyBiases(int count) {
   return graph(text);
 }
 
-TEST_F(BudgetTest, ParametersTakeLinearTime) { expectLinear(manyBiases, 16000); }
+TEST_F(BudgetTest, ParametersTakeLinearTime) { expectLinear(manyBiases, 8000); }
 
 TEST_F(BudgetTest, RunningStatisticsTakeLinearTime) {
   expectLinear(
@@ -271,7 +271,7 @@ TEST_F(BudgetTest, RunningStatisticsTakeLinearTime) {
         }
         return graph(text);
       },
-      4000);
+      2000);
 }
 
 // The layers of a model that share their statistics.
@@ -291,7 +291,7 @@ TEST_F(BudgetTest, SharedStatisticsTakeLinearTime) {
         }
         return graph(text);
       },
-      8000);
+      4000);
 }
 
 /// A chain of nodes, and an output of each that no program can have.
@@ -344,7 +344,7 @@ TEST_F(BudgetTest, SearchesForFormulasEnd) {
   EXPECT_FALSE(isTrained("c"));
   EXPECT_EQ(legalizeText(boundBehindViews(100)), "");
   EXPECT_TRUE(isTrained("c"));
-  expectLinear(boundBehindViews, 15000);
+  expectLinear(boundBehindViews, 8000);
 }
 
 // Numbers are added to what lies behind as many views.
@@ -368,7 +368,7 @@ TEST_F(BudgetTest, ViewsBeforeSumsTakeLinearTime) {
         return graph(text + "  %y = onnx.node \"Sum\" since 13 (" + sums + ") {} -> [\"y\"] : (" + types +
                      ") -> !onnx.any\n");
       },
-      4000);
+      2000);
 }
 
 // All numbers of one sum, whose result many nodes read.
@@ -391,7 +391,7 @@ TEST_F(BudgetTest, SumsOfNumbersTakeLinearTime) {
         return graph(text + "  %y = onnx.node \"Sum\" since 13 (" + results + ") {} -> [\"y\"] : (" +
                      resultTypes + ") -> !onnx.any\n");
       },
-      4000);
+      2000);
 }
 
 // The elements of a tensor are compared once, however many values it is added to.
