@@ -11,8 +11,13 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsAMDGPU.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/Linker/Linker.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -88,6 +93,22 @@ static void markKernels(ModuleOp module, const Processor &processor) {
   }
 }
 
+static bool isBarrier(const llvm::Instruction &instruction) {
+  auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+  return call && (call->getIntrinsicID() == llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all ||
+                  call->getIntrinsicID() == llvm::Intrinsic::amdgcn_s_barrier);
+}
+
+/// Loops with barriers are not unrolled. Else LLVM sinks the sums behind the last barrier, to the threads that store
+/// them, and every number that they add is kept in a register until then.
+static void keepLoopsWithBarriers(llvm::Function &function) {
+  llvm::DominatorTree dominators(function);
+  llvm::LoopInfo loops(dominators);
+  for (llvm::Loop *loop : loops.getLoopsInPreorder())
+    if (llvm::any_of(loop->blocks(), [](llvm::BasicBlock *block) { return llvm::any_of(*block, isBarrier); }))
+      loop->setLoopAlreadyUnrolled();
+}
+
 /// Without `.version`, `.target` and `.address_size`, which an image has once.
 static std::string withoutHead(StringRef text) {
   size_t head = text.find(".address_size");
@@ -117,8 +138,10 @@ Expected<std::string> emitDeviceCode(ModuleOp module, const Processor &processor
   if (!code)
     return Status::failure("translation to LLVM IR failed");
   for (llvm::Function &function : *code)
-    if (!function.isDeclaration())
+    if (!function.isDeclaration()) {
       function.addFnAttr("target-cpu", processor.name);
+      keepLoopsWithBarriers(function);
+    }
   // LLVM's default is version 6, which HIP 6 knew late (CLR of October 2024 refuses it) and nothing here needs.
   if (!processor.isNvidia())
     code->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", 500);
