@@ -8,12 +8,23 @@ function(ortc_library name)
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}
                                             ${PROJECT_SOURCE_DIR}/runtime/include)
   target_link_libraries(${name} PUBLIC ${ARG_DEPENDS})
+  set_property(GLOBAL APPEND PROPERTY ORTC_LIBRARIES ${name})
   if(ARG_MLIR)
     target_link_libraries(${name} PUBLIC ortc_mlir)
     ortc_use_headers(${name} ortc_mlir_headers)
   else()
     ortc_use_headers(${name} ortc_std_headers)
   endif()
+endfunction()
+
+# ortc_list_libraries(): build/libraries.txt for tools/scripts/check-libraries, a line each: name, file, the libraries it names.
+function(ortc_list_libraries)
+  get_property(_libraries GLOBAL PROPERTY ORTC_LIBRARIES)
+  set(_lines "")
+  foreach(_library IN LISTS _libraries)
+    string(APPEND _lines "${_library} $<TARGET_FILE:${_library}> $<JOIN:$<TARGET_PROPERTY:${_library},LINK_LIBRARIES>, >\n")
+  endforeach()
+  file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/libraries.txt CONTENT "${_lines}")
 endfunction()
 
 # ortc_dialect(NAME PREFIX SOURCES ... [DEPENDS ...]): dialects/NAME with TableGen from <PREFIX>Ops.td.
