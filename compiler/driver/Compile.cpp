@@ -98,7 +98,8 @@ private:
   Status read() { return readModel(options, diagnostics, extras.afterReading, compiled, model); }
   Status legalizeAll();
   Status legalize(unsigned binding, legalize::Mode mode);
-  Status simplify() { return diagnostics.run(*compiled.program, pipeline::buildSimplify); }
+  Status simplify();
+  Status narrow(bool differentiated);
   Status loss();
   Status differentiate();
   Status update();
@@ -198,6 +199,19 @@ Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
   return Status();
 }
 
+Status Compilation::simplify() {
+  ORTC_TRY(diagnostics.run(*compiled.program, pipeline::buildSimplify));
+  return narrow(/*differentiated=*/false);
+}
+
+Status Compilation::narrow(bool differentiated) {
+  if (options.precision != Precision::BF16)
+    return Status();
+  return diagnostics.run(*compiled.program, [&](OpPassManager &passes) {
+    pipeline::buildNarrow(passes, "bf16", differentiated);
+  });
+}
+
 /// A loss without anything to train is a mistake in the patterns, or in the file.
 Status Compilation::checkTrained() const {
   const legalize::InitializerReport *frozen = nullptr;
@@ -244,6 +258,7 @@ Status Compilation::differentiate() {
     warnOfPatterns();
     ORTC_TRY(checkTrained());
   }
+  ORTC_TRY(narrow(/*differentiated=*/true));
   if (extras.keepsParts)
     compiled.parts = cast<ModuleOp>((*compiled.program)->clone());
   return Status();

@@ -89,7 +89,8 @@ struct BindingSpec {
 
 enum class BatchNormMode { AsExported, Train, Frozen };
 enum class DropoutMode { AsExported, Train };
-enum class Precision { F32, F64 }; ///< F32: the types of the file
+/// F32: the types of the file. BF16: those, and products of narrow operands.
+enum class Precision { F32, F64, BF16 };
 
 /// `--tie COPY=ORIGINAL`.
 struct TieSpec {

@@ -89,7 +89,8 @@ Expected<Numerics> parseNumerics(std::string_view text) {
 }
 
 Expected<Precision> parsePrecision(std::string_view text) {
-  return parseWord<Precision>(text, "the precision", {{"f32", Precision::F32}, {"f64", Precision::F64}});
+  return parseWord<Precision>(text, "the precision",
+                              {{"f32", Precision::F32}, {"bf16", Precision::BF16}, {"f64", Precision::F64}});
 }
 
 Expected<uint64_t> parseBytes(std::string_view text) {

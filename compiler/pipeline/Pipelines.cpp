@@ -8,6 +8,7 @@
 #include "passes/fusion/Passes.h"
 #include "passes/import/Passes.h"
 #include "passes/memory/Passes.h"
+#include "passes/precision/Passes.h"
 #include "passes/simplify/Passes.h"
 
 using namespace mlir;
@@ -31,6 +32,11 @@ void buildSimplify(OpPassManager &passes) {
   passes.addPass(simplify::createFoldParameterLayoutsPass());
 }
 
+void buildNarrow(OpPassManager &passes, StringRef type, bool differentiated) {
+  passes.addNestedPass<func::FuncOp>(precision::createNarrowProductsPass({type.str(), differentiated}));
+  passes.addPass(createCSEPass());
+}
+
 void buildEntries(OpPassManager &passes) {
   passes.addPass(simplify::createHoistAccumulationsPass());
   addCleanup(passes);
@@ -45,6 +51,7 @@ void buildFuse(OpPassManager &passes, const kernels::FusionLimits &limits) {
   passes.addPass(simplify::createFactorSumsPass());
   passes.addPass(simplify::createHoistLayoutsPass());
   passes.addPass(simplify::createGatherInLoopsPass());
+  passes.addNestedPass<func::FuncOp>(precision::createSinkWideningPass());
   passes.addPass(fusion::createExpandCompositesPass());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());

@@ -18,6 +18,10 @@ void buildImport(mlir::OpPassManager &passes);
 /// Cleans up what legalisation left, and lets transposes meet.
 void buildSimplify(mlir::OpPassManager &passes);
 
+/// Rounds what products read and give to `type` (bf16 or f16): of forward functions, and once they are `differentiated`
+/// of the rest.
+void buildNarrow(mlir::OpPassManager &passes, llvm::StringRef type, bool differentiated);
+
 /// Cleans up composed entries, and gives every tensor its place: what all families of targets have in common.
 void buildEntries(mlir::OpPassManager &passes);
 

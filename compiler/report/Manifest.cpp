@@ -73,11 +73,11 @@ static Json describeOptimizer(const CompileOptions &options) {
 }
 
 static Json describeFlags(const CompileOptions &options) {
-  const char *batchNorm[] = {"as-exported", "train", "frozen"};
+  const char *batchNorm[] = {"as-exported", "train", "frozen"}, *precision[] = {"f32", "f64", "bf16"};
   return {{"loss", options.loss.text},
           {"optimizer", options.optimizer.text},
           {"numerics", options.numerics == Numerics::Fast ? "fast" : "portable"},
-          {"precision", options.precision == Precision::F64 ? "f64" : "f32"},
+          {"precision", precision[static_cast<int>(options.precision)]},
           {"batch_norm", batchNorm[static_cast<int>(options.batchNorm)]},
           {"dropout", options.dropout == DropoutMode::Train ? "train" : "as-exported"},
           {"seed", options.seed},

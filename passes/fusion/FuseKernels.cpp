@@ -88,17 +88,21 @@ static void copyDraws(Block &block) {
       op->erase();
 }
 
-/// Gives every loop operation that uses a broadcast or iota a copy of its own; what is left without users goes.
+/// Gives every loop operation that uses a broadcast or iota a copy of its own, and every operation that uses narrow
+/// numbers as f32 a copy of what extends them; what is left without users goes.
 static void copyFreeProducers(Block &block) {
+  auto isWidening = [](Operation *op) {
+    return op->getNumResults() == 1 && kernels::findWidening(op->getResult(0));
+  };
   SmallVector<Operation *> producers;
   for (Operation &op : block)
-    if (isa<nn::BroadcastOp, nn::IotaOp>(op))
+    if (isa<nn::BroadcastOp, nn::IotaOp>(op) || isWidening(&op))
       producers.push_back(&op);
   // Last ones first: a broadcast of an iota is copied before the iota's users are counted.
   for (Operation *op : llvm::reverse(producers)) {
     bool isFirst = true;
     for (OpOperand &use : llvm::make_early_inc_range(op->getUses())) {
-      if (!kernels::isLoopOperation(use.getOwner()))
+      if (!kernels::isLoopOperation(use.getOwner()) && !(isWidening(op) && readsNarrow(use.getOwner())))
         continue;
       if (isFirst && op->hasOneUse())
         break;

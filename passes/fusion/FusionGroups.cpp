@@ -32,6 +32,10 @@ Value throughReshapes(Value value) {
 
 int64_t bytesOf(Value value) { return plan::storedBytes(cast<ShapedType>(value.getType())); }
 
+bool readsNarrow(Operation *op) {
+  return isa<nn::DotOp, nn::ConvOp, nn::ConvInputGradOp, nn::ConvFilterGradOp>(op);
+}
+
 static bool belongsToNoGroup(Operation *op) {
   return isa<nn::ReshapeOp, arith::ConstantOp>(op) || op->hasTrait<OpTrait::IsTerminator>();
 }
@@ -70,16 +74,34 @@ FusionGroups::FusionGroups(Block &block, const kernels::FusionLimits &limits) : 
   renumber();
   classify();
   for (Operation &op : block) {
-    if (belongsToNoGroup(&op))
+    if (belongsToNoGroup(&op) || findConvertedProduct(&op))
       continue;
-    groupIndex[&op] = groups.size();
-    groups.emplace_back().ops.push_back(&op);
+    FusionGroup &group = groups.emplace_back();
+    for (Value operand : op.getOperands())
+      if (Operation *widening = operand.getDefiningOp(); widening && findConvertedProduct(widening) == &op)
+        group.ops.push_back(widening);
+    group.ops.push_back(&op);
+    if (readsNarrow(&op))
+      for (Operation *user : op.getUsers())
+        if (findConvertedProduct(user) == &op)
+          group.ops.push_back(user);
+    for (Operation *each : group.ops)
+      groupIndex[each] = groups.size() - 1;
   }
   for (FusionGroup &group : groups) {
     describe(group);
     qualities.push_back(judge(group));
   }
   order.emplace(groups.size());
+}
+
+Operation *FusionGroups::findConvertedProduct(Operation *op) {
+  Operation *product = nullptr;
+  if (isa<arith::TruncFOp>(op) && op->getOperand(0).hasOneUse())
+    product = op->getOperand(0).getDefiningOp();
+  else if (op->getNumResults() == 1 && kernels::findWidening(op->getResult(0)) && op->hasOneUse())
+    product = *op->user_begin();
+  return product && readsNarrow(product) ? product : nullptr;
 }
 
 void FusionGroups::classify() {
@@ -378,7 +400,8 @@ void FusionGroups::joinContractions() {
         changed |= !groups[other].ops.empty() && tryJoinContraction(dot, other);
     }
     for (Value operand : op.getOperands()) {
-      Operation *producer = throughReshapes(operand).getDefiningOp();
+      auto widening = kernels::findWidening(operand);
+      Operation *producer = throughReshapes(widening ? widening.getIn() : operand).getDefiningOp();
       unsigned from = producer ? groupOf(producer) : ~0u;
       if (from != ~0u && from != dot)
         tryJoinContraction(dot, from);

@@ -26,6 +26,8 @@ struct FusionGroup {
 /// The value that `value` is a reshape of, through any number of them.
 mlir::Value throughReshapes(mlir::Value value);
 int64_t bytesOf(mlir::Value value);
+/// Whether kernels of `op`, a product or convolution, extend narrow operands themselves.
+bool readsNarrow(mlir::Operation *op);
 
 /// Groups the operations of a straight-line block. Starts from one group per operation and joins producers
 /// with consumers, then groups that read the same, as long as one loop nest computes the whole, nothing
@@ -62,6 +64,9 @@ private:
   };
 
   void classify();
+  /// The product that alone reads `op`, which extends narrow numbers for it, or that `op` alone reads, and
+  /// rounds: a part of its kernel from the start.
+  static mlir::Operation *findConvertedProduct(mlir::Operation *op);
   unsigned groupOf(mlir::Operation *op) const;
   void describe(FusionGroup &group) const;
   Quality judge(const FusionGroup &group) const;

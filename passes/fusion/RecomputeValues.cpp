@@ -271,7 +271,7 @@ bool FusionGroups::emitAgain(Value value, unsigned group, unsigned owner) {
   for (auto &[user, operands] : uses) {
     if (reads(owner, user) || hasIndirectPath(user, owner))
       continue;
-    if (!isa<nn::DotOp>(groups[user].ops.front()) ||
+    if (!llvm::any_of(groups[user].ops, llvm::IsaPred<nn::DotOp>) ||
         (isUpdateOnly(groups[owner].ops.front()) && !isUpdateOnly(groups[user].ops.front())))
       return false;
     products.insert(user);

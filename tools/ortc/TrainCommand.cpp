@@ -107,9 +107,11 @@ void addTargetFlags(CommandLine &line, CompileOptions &options, bool &isFirstTar
       [&](const std::string &value) { return addTarget(value, options, isFirstTarget); }, true);
   line.addValue("--numerics", "MODE", "fast, or portable: the same bits on every target; default: fast",
                 fill(parseNumerics, options.numerics));
-  line.addValue("--precision", "TYPE",
-                "f32: the types of the file; f64: everything in float64, for checking; default: f32",
-                fill(parsePrecision, options.precision));
+  line.addValue(
+      "--precision", "TYPE",
+      "f32: the types of the file; bf16: products of bfloat16 numbers, sums in float32; f64: everything in "
+      "float64, for checking; default: f32",
+      fill(parsePrecision, options.precision));
 }
 
 /// A program by its path, or by a name that PATH has.

@@ -11,8 +11,12 @@ using namespace mlir;
 
 namespace ortc::kernels {
 
-/// An operand of the dot as a view of an input.
-static std::optional<View> viewOfInput(ValueRange inputs, Value operand, std::string &reason) {
+/// An operand of the dot as a view of an input; of one that is extended to f32, `narrow` is the type.
+static std::optional<View> viewOfInput(ValueRange inputs, Value operand, Type &narrow, std::string &reason) {
+  if (auto extended = findWidening(operand)) {
+    narrow = getElementTypeOrSelf(extended.getIn().getType());
+    operand = extended.getIn();
+  }
   int64_t total = cast<RankedTensorType>(operand.getType()).getNumElements();
   View view;
   auto input = llvm::find(inputs, operand);
@@ -67,14 +71,14 @@ std::optional<ContractionForm> ContractionForm::analyze(ValueRange inputs, Value
     reason = "there is not exactly one dot";
     return std::nullopt;
   }
-  auto lhs = viewOfInput(inputs, form.dot.getLhs(), reason);
-  auto rhs = lhs ? viewOfInput(inputs, form.dot.getRhs(), reason) : std::nullopt;
+  ContractionShape &shape = form.shape;
+  auto lhs = viewOfInput(inputs, form.dot.getLhs(), shape.narrowA, reason);
+  auto rhs = lhs ? viewOfInput(inputs, form.dot.getRhs(), shape.narrowB, reason) : std::nullopt;
   if (rhs)
     form.epilogue = FusedEpilogue::analyze(inputs, outputs, form.dot.getResult(), reason);
   if (!form.epilogue)
     return std::nullopt;
   reason = "dims of the operands do not fit into each other";
-  ContractionShape &shape = form.shape;
   const View *views[] = {&*lhs, &*rhs, &form.epilogue->view};
   for (const View *view : views)
     shape.operands.append(view->operands);

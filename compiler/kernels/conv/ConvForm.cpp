@@ -31,6 +31,13 @@ std::optional<ConvForm> ConvForm::analyze(ValueRange inputs, ValueRange outputs,
     return std::nullopt;
   reason = "an operand of the convolution is no input";
   for (Value operand : form.op->getOperands()) {
+    if (auto extended = findWidening(operand)) {
+      operand = extended.getIn();
+      Type type = getElementTypeOrSelf(operand.getType());
+      if (form.narrow && form.narrow != type)
+        return std::nullopt;
+      form.narrow = type;
+    }
     auto input = llvm::find(inputs, operand);
     if (input == inputs.end())
       return std::nullopt;

@@ -19,13 +19,15 @@ struct ConvOperand {
   llvm::SmallVector<int64_t, 5> strides;
 };
 
-/// One convolution or gradient of f32 or f64, on inputs as they are; behind it elementwise operations on
-/// every element of the result once, whose operands lie along the features as the result does or do not
+/// One convolution or gradient of f32 or f64, on inputs as they are, or extended to f32; behind it elementwise
+/// operations on every element of the result once, whose operands lie along the features as the result does or do not
 /// change with them. A conv_filter_grad takes some only where it has whole sums before any is stored.
 struct ConvForm {
   mlir::Operation *op = nullptr;
   /// Those of the operation, then those of the epilogue; without epilogue operand 2 is the result.
   llvm::SmallVector<ConvOperand> operands;
+  /// Type of those operands of the operation that are f16 or bf16, stored as i16; null without such.
+  mlir::Type narrow;
   std::shared_ptr<FusedEpilogue> epilogue;
 
   /// Nothing, with a `reason`, when `inputs` and `outputs` are not those of a convolution. Everything between

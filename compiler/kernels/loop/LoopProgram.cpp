@@ -155,6 +155,12 @@ SmallVector<int64_t> LoopProgram::inPlacePairs() const {
   return pairs;
 }
 
+arith::ExtFOp findWidening(Value value) {
+  auto extended = value.getDefiningOp<arith::ExtFOp>();
+  bool isNarrow = extended && getElementTypeOrSelf(extended.getIn().getType()).getIntOrFloatBitWidth() == 16;
+  return isNarrow && getElementTypeOrSelf(value.getType()).isF32() ? extended : nullptr;
+}
+
 Operation *findOnly(ValueRange inputs, ValueRange outputs, llvm::function_ref<bool(Operation *)> kind) {
   llvm::DenseSet<Value> seen(inputs.begin(), inputs.end());
   SmallVector<Value> stack(outputs);

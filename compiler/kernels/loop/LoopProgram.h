@@ -9,6 +9,7 @@
 
 #include "compiler/kernels/KernelWork.h"
 #include "dialects/nn/NnDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -120,6 +121,10 @@ bool isElementwise(mlir::Operation *op);
 bool isLoopOperation(mlir::Operation *op);
 /// Cost of an elementwise operation in simple operations.
 int64_t elementwiseCost(mlir::Operation *op);
+
+/// The extension to f32 of f16 or bf16 numbers that `value` is, or null. Readers of narrow tensors extend them where
+/// they load them.
+mlir::arith::ExtFOp findWidening(mlir::Value value);
 
 /// The only operation of `kind` that `outputs` are computed with; null when there is none or more.
 mlir::Operation *findOnly(mlir::ValueRange inputs, mlir::ValueRange outputs,

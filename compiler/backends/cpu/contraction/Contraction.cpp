@@ -54,6 +54,9 @@ private:
   void pack();
   void packStrip(const ContractionStrip &strip, Offset from, Offset to);
   void emitStrip(const ContractionStrip &strip);
+  void emitWidenedRows();
+  void emitStripRows(const ContractionStrip &strip, Offset from, Offset to);
+  void widenRows(Offset from, Offset to);
   void emitRows(const ContractionStrip &strip, llvm::function_ref<void(Offset row, int64_t rows)> body);
   void packRows(Offset from, Offset to, int64_t height);
   int64_t runs() const;
@@ -233,8 +236,62 @@ void ContractionEmitter::emitBlock(Offset block) {
   enterBlock(block);
   if (plan.packLanes && !plan.packOnce)
     pack();
+  if (plan.widenedRows)
+    return emitWidenedRows();
   for (const ContractionStrip &strip : plan.strips)
     emitStrip(strip);
+}
+
+/// Extends some rows, and takes all columns along them.
+void ContractionEmitter::emitWidenedRows() {
+  Offset end = rows.isLast ? index.min(rows.end, plan.row.size) : Offset(plan.row.size);
+  loop(rows.begin, end, plan.widenedRows, [&](Offset block) {
+    Offset blockEnd = index.min(index.add(block, plan.widenedRows), end);
+    widenRows(block, blockEnd);
+    packedFrom = block;
+    for (const ContractionStrip &strip : plan.strips)
+      if (strip.begin != strip.end)
+        emitStripRows(strip, block, blockEnd);
+    packedFrom.reset();
+  });
+}
+
+void ContractionEmitter::emitStripRows(const ContractionStrip &strip, Offset from, Offset to) {
+  auto tilesOf = [&](Offset row, int64_t height) {
+    if (&strip != &plan.strips[0])
+      return guarded(columns.isLast, [&] { emitTile({strip, height, row, strip.begin}); });
+    Offset end = columns.isLast ? index.min(columns.end, strip.end) : Offset(strip.end);
+    loop(columns.begin, end, strip.vectors * plan.lanes,
+         [&](Offset column) { emitTile({strip, height, row, column}); });
+  };
+  int64_t whole = plan.row.size / strip.rows * strip.rows;
+  loop(from, index.min(to, whole), strip.rows, [&](Offset row) { tilesOf(row, strip.rows); });
+  if (whole < plan.row.size)
+    guarded(index.equal(to, plan.row.size), [&] { tilesOf(whole, plan.row.size - whole); });
+}
+
+/// Row after row, along the k loops.
+void ContractionEmitter::widenRows(Offset from, Offset to) {
+  unsigned operand = plan.rowOperand;
+  int64_t step = plan.kLoops.back().strides[operand];
+  ArrayRef<ContractionDim> around = ArrayRef<ContractionDim>(plan.kLoops).drop_back();
+  loop(from, to, 1, [&](Offset row) {
+    loop(0, runs(), 1, [&](Offset run) {
+      Offset first = index.add(blockBase[operand], index.mul(row, plan.row.strides[operand]));
+      Offset source = moveBy(first, delinearize(run, around), around, operand);
+      Offset place =
+          index.add(index.mul(index.sub(row, from), plan.widenedPitch), index.mul(run, plan.kBlock));
+      auto copy = [&](Offset k, int64_t lanes) {
+        Offset at = index.add(source, index.mul(k, step));
+        Value value = widen(loadLanes(builder, loc, buffer(operand), at, 1, {lanes, lanes}), operand);
+        storeLanes(builder, loc, packedRows, index.add(place, k), 1, {lanes, lanes}, value);
+      };
+      Offset count = reduction.back().count,
+             whole = step == 1 ? index.sub(count, index.rem(count, plan.lanes)) : Offset(0);
+      loop(0, whole, plan.lanes, [&](Offset k) { copy(k, plan.lanes); });
+      loop(whole, count, 1, [&](Offset k) { copy(k, 1); });
+    });
+  });
 }
 
 void ContractionEmitter::pack() {
@@ -368,9 +425,14 @@ void ContractionEmitter::emitTile(const TilePlace &place) {
   Offset laneBase = plan.packLanes ? packedPlace(place.column)
                                    : index.add(blockBase[laneOperand], index.mul(place.column, laneStride));
   Offset packedTile;
-  if (packedFrom)
+  if (plan.packedRows && packedFrom)
     packedTile = index.mul(index.div(index.sub(place.row, *packedFrom), place.rows), plan.packedTileElements);
   auto loadRow = [&](int64_t row, ReductionIndex k) -> Value {
+    if (plan.widenedRows) {
+      Offset at = index.add(index.mul(index.add(index.sub(place.row, *packedFrom), row), plan.widenedPitch),
+                            packedDepth(k));
+      return memref::LoadOp::create(builder, loc, packedRows, index.value(at));
+    }
     if (packedFrom) {
       Offset at = index.add(index.add(packedTile, index.mul(packedDepth(k), place.rows)), row);
       return memref::LoadOp::create(builder, loc, packedRows, index.value(at));

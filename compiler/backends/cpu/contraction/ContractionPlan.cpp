@@ -182,14 +182,28 @@ static bool wantsPacking(const ContractionPlan &plan, bool narrow) {
 
 /// Whether rows of the broadcast operand that lie k by k far apart are gathered first: every k of a tile would be
 /// another cache line (and often the same cache set) of which few bytes are used. Worth it for two panels or more.
-static bool wantsRowPacking(const ContractionPlan &plan, int64_t elementBytes,
+static bool wantsRowPacking(const ContractionPlan &plan, int64_t elementBytes, bool narrow,
                             const ContractionModel &model) {
   const ContractionStrip &strip = plan.strips[0];
+  if (narrow) // extended while they are gathered
+    return plan.areRowsContiguous() && strip.end > 0 && plan.row.size >= kRowUnit &&
+           model.gatheredRows % strip.rows == 0;
   int64_t panels = std::min(plan.laneChunk, strip.end) / (strip.vectors * plan.lanes);
   int64_t least = plan.packLanes ? model.gatheredPanels : 2;
   return plan.areRowsContiguous() && panels >= least && plan.blockDepth() >= 256 && strip.rows >= 4 &&
          plan.row.size >= kRowUnit &&
          plan.kLoops.back().strides[plan.rowOperand] * elementBytes >= model.gatheredStride;
+}
+
+/// Elements of a narrow row lie side by side: vectors of them are extended, not one by one for every panel.
+static void planWidening(ContractionPlan &plan, const ContractionSpec &spec) {
+  if (!spec.narrow(plan.rowOperand) || plan.areRowsContiguous() || plan.packedRows)
+    return;
+  int64_t unit = std::lcm(plan.strips[0].rows, plan.strips[1].rows);
+  plan.widenedRows = kRowUnit % unit == 0 ? kRowUnit : unit;
+  // A vector more, so that rows of a tile are not in the same cache sets.
+  plan.widenedPitch = roundUp(plan.blockDepth(), plan.lanes) + plan.lanes;
+  plan.packedRowElements = plan.widenedPitch * std::min(plan.widenedRows, roundUp(plan.row.size, unit));
 }
 
 /// The contents of the workspace.
@@ -201,6 +215,7 @@ static void sizeWorkspace(ContractionPlan &plan, const ContractionSpec &spec) {
     plan.packedTileElements = plan.blockDepth() * plan.strips[0].rows + plan.lanes;
     plan.packedRowElements = plan.packedTileElements * (plan.packedRows / plan.strips[0].rows);
   }
+  planWidening(plan, spec);
   if (plan.packLanes)
     plan.packedElements = roundUp(std::min(plan.laneChunk, roundUp(plan.lane.size, plan.lanes)), plan.lanes) *
                           plan.blockDepth();
@@ -229,7 +244,8 @@ ContractionPlan planContraction(const ContractionSpec &spec, const Target &targe
   planStrips(plan, target);
   planChunks(plan, target);
   const ContractionModel &model = target.machine.contraction;
-  if (wantsRowPacking(plan, spec.accumulatorType.getIntOrFloatBitWidth() / 8, model))
+  if (wantsRowPacking(plan, spec.accumulatorType.getIntOrFloatBitWidth() / 8,
+                      bool(spec.narrow(plan.rowOperand)), model))
     plan.packedRows = model.gatheredRows;
   sizeWorkspace(plan, spec);
   return plan;

@@ -27,11 +27,15 @@ struct ContractionPlan : ContractionAxes {
   int64_t packedRows =
       0; ///< rows of the main strip that are copied tile by tile before going along the panels
 
+  /// Rows of a narrow operand that are extended at once, before they are broadcast element by element; 0: none.
+  int64_t widenedRows = 0;
+
   int64_t outerPerChunk = 1, rowChunk = 0, laneChunk = 0;
   int64_t outerChunks = 1, rowChunks = 1, laneChunks = 1;
 
   int64_t packedElements = 0;     ///< workspace for the packed operand
-  int64_t packedRowElements = 0;  ///< workspace for packed rows
+  int64_t packedRowElements = 0;  ///< workspace for packed or widened rows
+  int64_t widenedPitch = 0;       ///< between widened rows
   int64_t packedTileElements = 0; ///< of them for one tile, with a vector to spare
   int64_t partialElements = 0;    ///< workspace for partial sums
   int64_t partialPitch = 0;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/conv/ConvEmitter.h"
 
-#include "compiler/backends/cpu/contraction/VectorAccess.h"
 #include "compiler/backends/emit/IndexBuilder.h"
+#include "compiler/backends/emit/StorageConversion.h"
 #include "dialects/nn/NnShapes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -48,6 +48,22 @@ void ConvEmitter::begin(ModuleOp module, int64_t workspaceBytes) {
 }
 
 Value ConvEmitter::offsetValue(const Offset &offset) { return IndexBuilder(*this, getLoc()).value(offset); }
+
+Value ConvEmitter::widened(Value value) {
+  return getElementTypeOrSelf(value.getType()).isInteger(16)
+             ? extendToF32(*this, getLoc(), value, spec.narrow)
+             : value;
+}
+
+Value ConvEmitter::load(Value buffer, Value at, int64_t width) {
+  return widened(LoopBuilder::load(buffer, at, width));
+}
+
+Value ConvEmitter::loadScalar(Value buffer, Value at) { return widened(LoopBuilder::loadScalar(buffer, at)); }
+
+Value ConvEmitter::loadLive(Value buffer, Offset at, LaneRange range) {
+  return widened(loadLanes(*this, getLoc(), buffer, at, 1, range));
+}
 
 Value ConvEmitter::linear(ArrayRef<int64_t> sizes, ArrayRef<Value> indices) {
   Value at = indices.front();

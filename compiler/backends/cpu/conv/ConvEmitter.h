@@ -4,6 +4,7 @@
 
 #include "compiler/backends/cpu/contraction/Contraction.h"
 #include "compiler/backends/cpu/contraction/Microkernel.h"
+#include "compiler/backends/cpu/contraction/VectorAccess.h"
 #include "compiler/backends/cpu/conv/SourceBlock.h"
 #include "compiler/backends/emit/LoopBuilder.h"
 #include "compiler/kernels/conv/ConvForm.h"
@@ -20,6 +21,7 @@ struct ConvSpec {
   llvm::SmallVector<KernelBuffer> buffers; ///< in ABI order
   /// Those of the operation, then what the epilogue touches; without epilogue operand 2 is the result.
   llvm::SmallVector<ConvOperand> operands;
+  mlir::Type narrow; ///< as in ConvForm
   Epilogue epilogue;
   bool rollEpilogue = false; ///< as in ContractionSpec
   Numerics numerics = Numerics::Fast;
@@ -46,6 +48,10 @@ protected:
   mlir::Value sourceOffset(const SourceBlock &block, mlir::Value n, mlir::ArrayRef<mlir::Value> position);
 
   mlir::Value operandBuffer(unsigned operand) { return kernel.buffers[spec.operands[operand].buffer]; }
+  /// Elements of any buffer; those of narrow operands as f32.
+  mlir::Value load(mlir::Value buffer, mlir::Value at, int64_t width);
+  mlir::Value loadScalar(mlir::Value buffer, mlir::Value at);
+  mlir::Value loadLive(mlir::Value buffer, Offset at, LaneRange range);
   mlir::Value offsetValue(const Offset &offset);
   mlir::Value linear(mlir::ArrayRef<int64_t> sizes, mlir::ArrayRef<mlir::Value> indices);
   void copyRun(mlir::Value from, mlir::Value at, mlir::Value to, mlir::Value place, int64_t count);
@@ -59,6 +65,8 @@ protected:
   void fetch(mlir::Value buffer, mlir::Value at, bool writes, unsigned level = 1);
   /// Fetches the operands that storeResult will touch at `position`, without those that all positions share.
   void fetchResult(mlir::ArrayRef<mlir::Value> position);
+
+  mlir::Value widened(mlir::Value value);
 
   const ConvSpec &spec;
   const Target &target;

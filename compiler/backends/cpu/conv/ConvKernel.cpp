@@ -21,6 +21,7 @@ FailureOr<KernelInfo> generateConv(ModuleOp module, func::FuncOp function, Array
   ConvSpec spec;
   spec.op = form->op;
   spec.operands = form->operands;
+  spec.narrow = form->narrow;
   spec.name = function.getSymName().str();
   spec.buffers.assign(buffers.begin(), buffers.end());
   spec.numerics = numerics;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/conv/ConvAccess.h"
 
+#include "compiler/backends/emit/StorageConversion.h"
 #include "compiler/backends/gpu/product/ScalarAccess.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/nn/NnShapes.h"
@@ -41,7 +42,8 @@ protected:
     return at;
   }
   Value loadAt(ThreadBuilder &b, unsigned operand, Value place) {
-    return b.loadScalar(buffers[form.operands[operand].buffer], place);
+    Value value = b.loadScalar(buffers[form.operands[operand].buffer], place);
+    return value.getType().isInteger(16) ? extendToF32(b, b.getLoc(), value, form.narrow) : value;
   }
   /// The same, or zero where the condition does not hold (null: it always does).
   Value loadWhere(ThreadBuilder &b, Value condition, unsigned operand, Value place) {

@@ -357,7 +357,7 @@ void DenseEmitter::copyPanel(const Panel &panel, Value from, Value base, int64_t
     Value source = add(base, mul(k, step)), at = add(place, mul(k, panel.pitch));
     for (int64_t v = 0; v < panel.vectors; ++v) {
       int64_t live = v + 1 == panel.vectors ? panel.tail : lanes;
-      Value value = loadLanes(*this, getLoc(), from, Offset(source, v * lanes), 1, {lanes, live});
+      Value value = loadLive(from, Offset(source, v * lanes), {lanes, live});
       store(value, panel.buffer, add(at, v * lanes));
     }
   });
@@ -369,7 +369,7 @@ void DenseEmitter::transposePanel(const Panel &panel, Value from, Value base, in
     SmallVector<Value> rows;
     Value source = add(add(base, mul(v, lanes * step)), k);
     for (int64_t lane = 0; lane < live; ++lane)
-      rows.push_back(loadLanes(*this, getLoc(), from, Offset(source, lane * step), 1, {lanes, count}));
+      rows.push_back(loadLive(from, Offset(source, lane * step), {lanes, count}));
     rows.resize(lanes, splat(element, 0, lanes));
     Value at = add(add(place, mul(k, panel.pitch)), mul(v, lanes));
     SmallVector<Value> columns = emitTranspose(*this, getLoc(), rows);

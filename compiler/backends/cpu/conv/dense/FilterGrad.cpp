@@ -273,7 +273,7 @@ private:
     auto loadB = [&](int64_t v, ReductionIndex k) -> Value {
       Offset place = at.add(move(gradientBase, k, gradientSteps), v * lanes);
       int64_t live = v + 1 == panel.vectors && !packsPanels() ? panel.tail : lanes;
-      return loadLanes(*this, getLoc(), panel.buffer, place, 1, {lanes, live});
+      return loadLive(panel.buffer, place, {lanes, live});
     };
     int64_t count = together * rows;
     loops.back().unroll = unrollOf(count * panel.vectors, shape.output.back());

@@ -210,8 +210,7 @@ private:
       Offset place = at.add(at.add(gradient, at.mul(at.add(k[0], inner.begin), panel.pitch)), v * lanes);
       if (tile.fetches && v * lanes * elementBytes % 64 == 0)
         fetch(panel.buffer, at.value(at.add(place, kFetchAhead * panel.pitch)), /*writes=*/false);
-      return loadLanes(*this, getLoc(), panel.buffer, place, 1,
-                       {lanes, v + 1 == panel.vectors ? panel.tail : lanes});
+      return loadLive(panel.buffer, place, {lanes, v + 1 == panel.vectors ? panel.tail : lanes});
     };
     sumRows(live, panel.vectors, sums, {inner.end - inner.begin, 1}, {loadA, loadB});
   }

@@ -125,8 +125,7 @@ private:
         };
         auto loadB = [&](int64_t v, ReductionIndex k) -> Value {
           Offset place = at.add(at.add(row, at.mul(at.add(k[0], begin), panel.pitch)), v * lanes);
-          return loadLanes(*this, getLoc(), panel.buffer, place, 1,
-                           {lanes, v + 1 == panel.vectors ? panel.tail : lanes});
+          return loadLive(panel.buffer, place, {lanes, v + 1 == panel.vectors ? panel.tail : lanes});
         };
         int64_t count = live.size() * panel.vectors;
         sumRows(live, panel.vectors, sums, {end - begin, unrolls ? unrollOf(count, end - begin) : 1},

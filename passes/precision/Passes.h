@@ -1,0 +1,14 @@
+// Computing in f16 or bf16 what bears it.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace ortc::precision {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "passes/precision/Passes.h.inc"
+
+} // namespace ortc::precision

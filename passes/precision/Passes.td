@@ -1,0 +1,57 @@
+// Computing in f16 or bf16 what bears it.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef ORTC_PASSES_PRECISION_PASSES_TD
+#define ORTC_PASSES_PRECISION_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def NarrowProductsPass : Pass<"ortc-narrow-products", "::mlir::func::FuncOp"> {
+  let summary = "round what products and convolutions read and give to a narrow type";
+  let description = [{
+    Before: simplified forward functions, or (`differentiated`) functions that hold forward and backward part.
+
+    After: both operands of every `nn.dot` and convolution of f32 are f32 numbers that the narrow type has, and so
+    is the result. They are written as `arith.extf(arith.truncf(x))`: the numbers say what is computed, and kernels
+    store and multiply them as what they are. Sums stay f32. What else there is (norms, softmax, reductions, losses,
+    parameters and their gradients) is left alone.
+    - In a forward function the gradient passes a rounding as it is (`nn.straight_through`).
+    - With `differentiated` that is resolved, and products of the backward part are rounded, too, but for gradients
+      of parameters, which nothing multiplies.
+    - Movement in front of an operand moves what was rounded, so that readers of one tensor share its rounding.
+
+    ```mlir
+    %y = nn.dot %x, %w ... : tensor<8x4xf32>, tensor<4x2xf32> -> tensor<8x2xf32>
+    // becomes (with --differentiated)
+    %x16 = arith.truncf %x : tensor<8x4xf32> to tensor<8x4xbf16>
+    %x32 = arith.extf %x16 : tensor<8x4xbf16> to tensor<8x4xf32>
+    ...
+    %y = nn.dot %x32, %w32 ... : tensor<8x4xf32>, tensor<4x2xf32> -> tensor<8x2xf32>
+    %y16 = arith.truncf %y : tensor<8x2xf32> to tensor<8x2xbf16>
+    %y32 = arith.extf %y16 : tensor<8x2xbf16> to tensor<8x2xf32>
+    ```
+  }];
+  let options = [
+    Option<"type", "type", "std::string", "\"bf16\"", "the narrow type: bf16 or f16">,
+    Option<"differentiated", "differentiated", "bool", "false", "the functions hold their backward part">,
+  ];
+  let dependentDialects = ["::ortc::nn::NnDialect", "::mlir::arith::ArithDialect"];
+}
+
+def SinkWideningPass : Pass<"ortc-sink-widening", "::mlir::func::FuncOp"> {
+  let summary = "move narrow tensors, not what they are extended to";
+  let description = [{
+    Before: any program. After: no transpose, reshape, broadcast or slice reads an `arith.extf` of f16 or bf16; the
+    extension stands behind it. Products then read views of narrow tensors, and copies move half the bytes.
+
+    ```mlir
+    %a = arith.extf %x : tensor<8x4xbf16> to tensor<8x4xf32>
+    %b = nn.transpose %a permutation = [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
+    // becomes
+    %a = nn.transpose %x permutation = [1, 0] : tensor<8x4xbf16> -> tensor<4x8xbf16>
+    %b = arith.extf %a : tensor<4x8xbf16> to tensor<4x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::ortc::nn::NnDialect", "::mlir::arith::ArithDialect"];
+}
+
+#endif
