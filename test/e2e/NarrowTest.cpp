@@ -92,8 +92,10 @@ TEST_P(NarrowBitsTest, AreExported) {
   mustRun({"export", artifact, "--load", saved, "-o", folder / "e.onnx", "--quiet"});
   mustRun(
       {"predict", artifact, "--data", entry.data(), "--load", saved, "-o", folder / "narrow.npz", "--quiet"});
-  mustRun(
-      {"train", folder / "e.onnx", "-o", folder / "wide", "--loss", "none", "--target", "native", "--quiet"});
+  std::vector<std::string> flags{"train",    folder / "e.onnx", "-o",     folder / "wide",
+                                 "--target", "native",          "--quiet"};
+  flags.insert(flags.end(), entry.flags.begin(), entry.flags.end());
+  mustRun(flags);
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, NarrowBitsTest,
