@@ -205,10 +205,10 @@ Status Compilation::simplify() {
 }
 
 Status Compilation::narrow(bool differentiated) {
-  if (options.precision != Precision::BF16)
+  if (narrowType(options).empty())
     return Status();
   return diagnostics.run(*compiled.program, [&](OpPassManager &passes) {
-    pipeline::buildNarrow(passes, "bf16", differentiated);
+    pipeline::buildNarrow(passes, narrowType(options), differentiated);
   });
 }
 

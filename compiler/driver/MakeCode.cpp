@@ -28,7 +28,7 @@ Status CodeMaker::withTarget(const backends::Target &target, const Status &statu
 
 Status CodeMaker::fuse() {
   return diagnostics.run(*program.ir, [&](OpPassManager &passes) {
-    pipeline::buildFuse(passes, program.family.backend->fusionLimits());
+    pipeline::buildFuse(passes, program.family.backend->fusionLimits(), narrowType(options));
   });
 }
 

@@ -143,6 +143,8 @@ Expected<BatchNormMode> parseBatchNorm(std::string_view text);
 Expected<DropoutMode> parseDropout(std::string_view text);
 Expected<Numerics> parseNumerics(std::string_view text);
 Expected<Precision> parsePrecision(std::string_view text);
+/// The type of products' operands: "bf16", or empty where it is that of the file.
+std::string_view narrowType(const CompileOptions &options);
 /// "65536", "64KiB", "1.5GB": whole bytes from 1 to 2^60; units of 1000 (kB to PB) and of 1024 (KiB to PiB).
 Expected<uint64_t> parseBytes(std::string_view text);
 

@@ -93,6 +93,10 @@ Expected<Precision> parsePrecision(std::string_view text) {
                               {{"f32", Precision::F32}, {"bf16", Precision::BF16}, {"f64", Precision::F64}});
 }
 
+std::string_view narrowType(const CompileOptions &options) {
+  return options.precision == Precision::BF16 ? "bf16" : "";
+}
+
 Expected<uint64_t> parseBytes(std::string_view text) {
   static constexpr std::pair<std::string_view, uint64_t> kUnits[] = {{"KiB", 1ull << 10},
                                                                      {"MiB", 1ull << 20},

@@ -45,7 +45,7 @@ void buildEntries(OpPassManager &passes) {
   passes.addPass(memory::createAssignRegionsPass());
 }
 
-void buildFuse(OpPassManager &passes, const kernels::FusionLimits &limits) {
+void buildFuse(OpPassManager &passes, const kernels::FusionLimits &limits, StringRef narrow) {
   passes.addPass(simplify::createContractConvolutionsPass());
   passes.addPass(simplify::createMultiplyByReciprocalsPass());
   passes.addPass(simplify::createFactorSumsPass());
@@ -55,7 +55,7 @@ void buildFuse(OpPassManager &passes, const kernels::FusionLimits &limits) {
   passes.addPass(fusion::createExpandCompositesPass());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
-  passes.addPass(fusion::createFuseKernelsPass(limits));
+  passes.addPass(fusion::createFuseKernelsPass(limits, narrow));
 }
 
 void buildOutline(OpPassManager &passes) { passes.addPass(memory::createOutlineKernelsPass()); }

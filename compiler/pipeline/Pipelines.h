@@ -25,8 +25,9 @@ void buildNarrow(mlir::OpPassManager &passes, llvm::StringRef type, bool differe
 /// Cleans up composed entries, and gives every tensor its place: what all families of targets have in common.
 void buildEntries(mlir::OpPassManager &passes);
 
-/// Cuts the entries into kernels, within the limits of a family.
-void buildFuse(mlir::OpPassManager &passes, const kernels::FusionLimits &limits);
+/// Cuts the entries into kernels, within the limits of a family. `narrow`: the type for what they keep for their
+/// backward part, bf16 or f16; empty: as it is.
+void buildFuse(mlir::OpPassManager &passes, const kernels::FusionLimits &limits, llvm::StringRef narrow = "");
 
 /// Makes kernels functions of their own: what a backend surveys.
 void buildOutline(mlir::OpPassManager &passes);

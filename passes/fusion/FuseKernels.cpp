@@ -270,7 +270,9 @@ namespace {
 struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
   using Base::Base;
   FuseKernelsPass() = default;
-  explicit FuseKernelsPass(const kernels::FusionLimits &limits) : limits(limits) {}
+  FuseKernelsPass(const kernels::FusionLimits &limits, StringRef narrowType) : limits(limits) {
+    narrow = narrowType.str();
+  }
 
   void runOnOperation() override {
     SmallVector<func::FuncOp> functions;
@@ -293,6 +295,10 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
     copyFreeProducers(block);
     FusionGroups fusion(block, limits);
     fusion.fuse();
+    if (narrow == "bf16")
+      fusion.narrowSaved(BFloat16Type::get(&getContext()));
+    else if (narrow == "f16")
+      fusion.narrowSaved(Float16Type::get(&getContext()));
     std::vector<FusionGroup> groups = fusion.take();
     llvm::erase_if(groups, [](const FusionGroup &group) { return isa<nn::ScanOp>(group.ops.front()); });
     llvm::DenseMap<Value, Value> replaced;
@@ -317,8 +323,8 @@ struct FuseKernelsPass : impl::FuseKernelsPassBase<FuseKernelsPass> {
 
 } // namespace
 
-std::unique_ptr<Pass> createFuseKernelsPass(const kernels::FusionLimits &limits) {
-  return std::make_unique<FuseKernelsPass>(limits);
+std::unique_ptr<Pass> createFuseKernelsPass(const kernels::FusionLimits &limits, StringRef narrow) {
+  return std::make_unique<FuseKernelsPass>(limits, narrow);
 }
 
 } // namespace ortc::fusion

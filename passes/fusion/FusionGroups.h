@@ -38,6 +38,8 @@ public:
   FusionGroups(mlir::Block &block, const kernels::FusionLimits &limits);
 
   void fuse();
+  /// Behind fuse(): what operations that the loss needs keep in f32 for others is stored as `type`.
+  void narrowSaved(mlir::FloatType type);
   /// The groups in the order of their last operations.
   std::vector<FusionGroup> take();
 
@@ -119,6 +121,15 @@ private:
   bool isUpdateApart(unsigned dot, unsigned other, const FusionGroup &whole) const;
   bool tryJoinContraction(unsigned dot, unsigned other);
   void joinContractions();
+  /// The operations that the loss needs.
+  llvm::DenseSet<mlir::Operation *> findForward() const;
+  bool mayBeNarrow(unsigned group) const;
+  /// Whether one kernel computes the group.
+  bool isPossible(unsigned group) const;
+  /// A new operation of the block becomes part of a group.
+  void insert(mlir::Operation *op, unsigned group);
+  /// Stores an output of `group` for these readers as `type`, if their kernels stay possible.
+  void narrow(mlir::Value value, mlir::FloatType type, unsigned group, llvm::ArrayRef<unsigned> readers);
   int64_t sharedBytes(unsigned a, unsigned b) const;
 
   mlir::Block &block;

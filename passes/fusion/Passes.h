@@ -13,6 +13,7 @@ namespace ortc::fusion {
 #include "passes/fusion/Passes.h.inc"
 
 /// The pass `ortc-fuse-kernels` with the limits of a family of backends.
-std::unique_ptr<mlir::Pass> createFuseKernelsPass(const kernels::FusionLimits &limits);
+std::unique_ptr<mlir::Pass> createFuseKernelsPass(const kernels::FusionLimits &limits,
+                                                  llvm::StringRef narrow);
 
 } // namespace ortc::fusion

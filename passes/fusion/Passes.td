@@ -56,5 +56,9 @@ def FuseKernelsPass : Pass<"ortc-fuse-kernels"> {
     %s = plan.kernel loop (%x) : (tensor<8x4xf32>) -> tensor<8xf32> { ... }
     ```
   }];
+  let options = [
+    Option<"narrow", "narrow", "std::string", "\"\"",
+           "bf16 or f16: the type in which what the loss's operations keep for others is stored; empty: as it is">,
+  ];
   let dependentDialects = ["::ortc::plan::PlanDialect", "::ortc::nn::NnDialect", "::mlir::arith::ArithDialect"];
 }
