@@ -47,6 +47,10 @@ public:
 
 private:
   void resolveStraightThrough();
+  void narrowLoops();
+  void narrowStacked(nn::ScanOp loop);
+  void narrowTaken(nn::ScanOp loop);
+  arith::ExtFOp findExtended(Value value) const;
   bool isRounded(Value value) const;
   Value rounded(Value value);
   void roundOperand(OpOperand &operand);
@@ -56,6 +60,7 @@ private:
   func::FuncOp function;
   FloatType type;
   bool isDifferentiated;
+  SmallVector<Value> invariants;      ///< arguments of loops that were rounded outside
   llvm::DenseMap<Value, Value> known; ///< values with their rounding
   llvm::DenseMap<Value, bool>
       onlyGradients; ///< whether gradients of parameters are all that is made of a value
@@ -70,28 +75,84 @@ void Narrowing::resolveStraightThrough() {
   });
 }
 
-bool Narrowing::isRounded(Value value) const {
-  Operation *op = value.getDefiningOp();
-  if (auto straight = dyn_cast_or_null<nn::StraightThroughOp>(op))
-    op = straight.getValue().getDefiningOp();
-  auto extended = dyn_cast_or_null<arith::ExtFOp>(op);
-  return extended && getElementTypeOrSelf(extended.getIn().getType()) == type;
+/// What `value` is the extension of, or null.
+arith::ExtFOp Narrowing::findExtended(Value value) const {
+  auto extended = value.getDefiningOp<arith::ExtFOp>();
+  return extended && getElementTypeOrSelf(extended.getIn().getType()) == type ? extended : nullptr;
 }
 
-/// `value`, rounded right behind where it is made.
+/// What a loop stacks narrow numbers of is narrow.
+void Narrowing::narrowStacked(nn::ScanOp loop) {
+  Operation *yield = loop.getBlock().getTerminator();
+  for (unsigned i = loop.getNumCarried(); i < loop.getNumResults(); ++i) {
+    auto extended = findExtended(yield->getOperand(i));
+    if (!extended)
+      continue;
+    yield->setOperand(i, extended.getIn());
+    Value stacked = loop.getResult(i);
+    auto tensor = cast<RankedTensorType>(stacked.getType());
+    stacked.setType(tensor.clone(type));
+    OpBuilder builder(loop.getContext());
+    builder.setInsertionPointAfter(loop);
+    auto wide = arith::ExtFOp::create(builder, loop.getLoc(), tensor, stacked);
+    stacked.replaceAllUsesExcept(wide, wide);
+  }
+}
+
+/// What a loop takes of narrow numbers, slices or invariants, it takes narrow.
+void Narrowing::narrowTaken(nn::ScanOp loop) {
+  for (OpOperand &operand : MutableArrayRef(loop->getOpOperands()).drop_front(loop.getNumCarried())) {
+    auto extended = findExtended(operand.get());
+    if (!extended)
+      continue;
+    operand.set(extended.getIn());
+    BlockArgument argument = loop.getBlock().getArgument(operand.getOperandNumber());
+    auto tensor = cast<RankedTensorType>(argument.getType());
+    argument.setType(tensor.clone(type));
+    OpBuilder builder = OpBuilder::atBlockBegin(&loop.getBlock());
+    auto wide = arith::ExtFOp::create(builder, loop.getLoc(), tensor, argument);
+    argument.replaceAllUsesExcept(wide, wide);
+  }
+}
+
+/// From the forward part on: what it stacks, the loops of the backward part take.
+void Narrowing::narrowLoops() {
+  function.walk<WalkOrder::PreOrder>([&](nn::ScanOp loop) { narrowTaken(loop); });
+  function.walk([&](nn::ScanOp loop) {
+    narrowStacked(loop);
+    for (Operation *next = loop->getNextNode(); next; next = next->getNextNode())
+      if (auto other = dyn_cast<nn::ScanOp>(next))
+        narrowTaken(other);
+  });
+}
+
+bool Narrowing::isRounded(Value value) const {
+  if (auto straight = value.getDefiningOp<nn::StraightThroughOp>())
+    value = straight.getValue();
+  return findExtended(value) || llvm::is_contained(invariants, value);
+}
+
+/// `value`, rounded right behind where it is made. Of what is the same in every iteration of a loop, that is outside.
 Value Narrowing::rounded(Value value) {
-  Value &result = known[value];
-  if (result)
-    return result;
+  if (Value before = known.lookup(value))
+    return before;
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto loop = argument ? dyn_cast<nn::ScanOp>(argument.getOwner()->getParentOp()) : nn::ScanOp();
+  if (loop && argument.getArgNumber() >= loop.getNumCarried() + loop.getSequences().size()) {
+    Value outer = loop->getOperand(argument.getArgNumber());
+    Value inner = loop.addInvariant(isRounded(outer) ? outer : rounded(outer));
+    invariants.push_back(inner);
+    return known[value] = inner;
+  }
   OpBuilder builder(value.getContext());
   builder.setInsertionPointAfterValue(value);
   auto tensor = cast<RankedTensorType>(value.getType());
   Location loc = value.getLoc();
   Value narrow = arith::TruncFOp::create(builder, loc, tensor.clone(type), value);
-  result = arith::ExtFOp::create(builder, loc, tensor, narrow);
+  Value result = arith::ExtFOp::create(builder, loc, tensor, narrow);
   if (!isDifferentiated)
     result = nn::StraightThroughOp::create(builder, loc, result, value);
-  return result;
+  return known[value] = result;
 }
 
 void Narrowing::roundOperand(OpOperand &operand) {
@@ -140,8 +201,10 @@ bool Narrowing::isParameterGradient(Value value) {
 }
 
 void Narrowing::run() {
-  if (isDifferentiated)
+  if (isDifferentiated) {
     resolveStraightThrough();
+    narrowLoops();
+  }
   SmallVector<Operation *> products;
   function.walk([&](Operation *op) {
     if (isProduct(op) && isF32(op->getResult(0)))
@@ -153,6 +216,8 @@ void Narrowing::run() {
   for (Operation *product : products)
     for (OpOperand &operand : product->getOpOperands())
       roundOperand(operand);
+  if (isDifferentiated)
+    narrowLoops();
 }
 
 namespace {

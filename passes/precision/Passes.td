@@ -18,6 +18,8 @@ def NarrowProductsPass : Pass<"ortc-narrow-products", "::mlir::func::FuncOp"> {
     - With `differentiated` that is resolved, and products of the backward part are rounded, too, but for gradients
       of parameters, which nothing multiplies.
     - Movement in front of an operand moves what was rounded, so that readers of one tensor share its rounding.
+    - What a loop multiplies with in every iteration is rounded outside; with `differentiated`, loops take and stack
+      narrow numbers as what they are.
 
     ```mlir
     %y = nn.dot %x, %w ... : tensor<8x4xf32>, tensor<4x2xf32> -> tensor<8x2xf32>

@@ -80,3 +80,29 @@ func.func @others(%x: tensor<4x4xf64>, %y: tensor<4x4xf32>) -> (tensor<4x4xf64>,
   %r = nn.reduce sum %s axes = [0] : tensor<4x4xf32> -> tensor<4xf32>
   return %d, %r : tensor<4x4xf64>, tensor<4xf32>
 }
+
+// -----
+
+// A weight that a loop multiplies with is rounded once, outside; behind differentiation the loop takes it narrow, and stacks narrow
+// what products read.
+// CHECK-LABEL: func.func @loop
+// FORWARD: %[[N:.*]] = arith.truncf %arg1
+// FORWARD: %[[E:.*]] = arith.extf %[[N]]
+// FORWARD: %[[S:.*]] = nn.straight_through %[[E]], %arg1
+// FORWARD: nn.scan 5 carry(%arg0) over() with(%arg1, %[[S]])
+// FORWARD: nn.dot
+// WHOLE: %[[N:.*]] = arith.truncf %arg1 : tensor<8x8xf32> to tensor<8x8xf16>
+// WHOLE: %[[R:.*]]:2 = nn.scan 5 carry(%arg0) over() with(%arg1, %[[N]]) {{.*}} -> (tensor<4x8xf32>, tensor<5x4x8xf16>)
+// WHOLE: ^bb0(%[[A:.*]]: tensor<4x8xf32>, %{{.*}}: tensor<8x8xf32>, %[[W:.*]]: tensor<8x8xf16>):
+// WHOLE: arith.extf %[[W]]
+// WHOLE: nn.dot
+// WHOLE: nn.yield %{{.*}}, %{{.*}} : tensor<4x8xf32>, tensor<4x8xf16>
+// WHOLE: arith.extf %[[R]]#1 : tensor<5x4x8xf16> to tensor<5x4x8xf32>
+func.func @loop(%h: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<5x4x8xf32>) {
+  %last, %all = nn.scan 5 carry(%h) over() with(%w) : (tensor<4x8xf32>, tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<5x4x8xf32>) {
+  ^bb0(%a: tensor<4x8xf32>, %v: tensor<8x8xf32>):
+    %d = nn.dot %a, %v batch = [] x [] contract = [1] x [0] : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+    nn.yield %d, %d : tensor<4x8xf32>, tensor<4x8xf32>
+  }
+  return %last, %all : tensor<4x8xf32>, tensor<5x4x8xf32>
+}
