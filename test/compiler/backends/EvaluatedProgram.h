@@ -77,9 +77,12 @@ public:
       float single = tensor.isFloat() ? float(tensor.getFloat(i)) : 0;
       double wide = tensor.isFloat() ? tensor.getFloat(i) : 0;
       int64_t integer = tensor.isFloat() ? 0 : tensor.getInt(i);
-      const void *from = !tensor.isFloat() ? static_cast<const void *>(&integer)
-                         : width == 4      ? static_cast<void *>(&single)
-                                           : &wide;
+      if (tensor.isFloat() && width == 2)
+        integer = static_cast<int64_t>(
+            inTypeOf(tensor.getType(), tensor.getFloat(i)).bitcastToAPInt().getZExtValue());
+      const void *from = !tensor.isFloat() || width == 2 ? static_cast<const void *>(&integer)
+                         : width == 4                    ? static_cast<void *>(&single)
+                                                         : &wide;
       std::memcpy(bytes.data() + i * width, from, width);
     }
     return bytes;
@@ -90,6 +93,14 @@ public:
   std::vector<evaluator::HostTensor> inputs;
 
 private:
+  /// The number nearest to `value` that the elements of a tensor may be.
+  static llvm::APFloat inTypeOf(mlir::RankedTensorType tensor, double value) {
+    llvm::APFloat number(value);
+    bool isInexact;
+    number.convert(mlir::cast<mlir::FloatType>(tensor.getElementType()).getFloatSemantics(),
+                   llvm::APFloat::rmNearestTiesToEven, &isInexact);
+    return number;
+  }
   template <typename T> static T read(const std::vector<char> &bytes, size_t at) {
     T value;
     std::memcpy(&value, bytes.data() + at, sizeof(T));
@@ -116,7 +127,7 @@ private:
       tensors.emplace_back(mlir::cast<mlir::RankedTensorType>(type));
       EXPECT_TRUE(tensors.back().isFloat()) << "integers come from @inputs";
       for (int64_t i = 0; i < tensors.back().size(); ++i)
-        tensors.back().setFloat(i, uniform(random));
+        tensors.back().setFloat(i, inTypeOf(tensors.back().getType(), uniform(random)).convertToDouble());
     }
     return tensors;
   }

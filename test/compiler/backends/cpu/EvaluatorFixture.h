@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "compiler/backends/emit/ElementEmitter.h"
 #include "test/compiler/backends/EvaluatedProgram.h"
 #include "test/compiler/backends/cpu/KernelFixture.h"
 
@@ -38,9 +39,7 @@ public:
     llvm::SmallVector<KernelBuffer> buffers;
     auto add = [&](mlir::Type type, bool written) {
       auto tensor = mlir::cast<mlir::RankedTensorType>(type);
-      mlir::Type element =
-          tensor.getElementType().isInteger(1) ? m.builder.getI8Type() : tensor.getElementType();
-      buffers.push_back({element, tensor.getNumElements(), written, true});
+      buffers.push_back({emit::bufferType(tensor.getElementType()), tensor.getNumElements(), written, true});
     };
     for (mlir::Type type : function.getArgumentTypes())
       add(type, false);

@@ -68,6 +68,29 @@ inline std::string programOf(const Conv &c, Kind kind, const std::string &elemen
          window + " : " + a + ", " + b + " -> " + result + "\n  return %r : " + result + "\n}";
 }
 
+/// The same of operands that are stored as `narrow` (the first, the second or both) and extended to f32.
+inline std::string narrowProgramOf(const Conv &c, Kind kind, const std::string &narrow, bool first = true,
+                                   bool second = true) {
+  std::string text = programOf(c, kind, "f32");
+  size_t open = text.find("(%a: ") + 5, comma = text.find(", %b: "), close = text.find(") -> ");
+  std::string a = text.substr(open, comma - open), b = text.substr(comma + 6, close - comma - 6);
+  auto stored = [&](const std::string &type, bool isNarrow) {
+    return isNarrow ? type.substr(0, type.size() - 4) + narrow + ">" : type;
+  };
+  std::string extensions;
+  auto extend = [&](const std::string &name, const std::string &type, bool isNarrow) {
+    if (isNarrow)
+      extensions +=
+          "  %" + name + " = arith.extf %" + name + "0 : " + stored(type, true) + " to " + type + "\n";
+  };
+  extend("a", a, first);
+  extend("b", b, second);
+  std::string head = "func.func @k(%a" + std::string(first ? "0" : "") + ": " + stored(a, first) + ", %b" +
+                     (second ? "0" : "") + ": " + stored(b, second);
+  std::string rest = text.substr(close);
+  return head + rest.insert(rest.find("{\n") + 2, extensions);
+}
+
 /// The generator, with `choices` where there are any.
 inline Generate generateWith(const KernelChoices *choices) {
   return [choices](mlir::ModuleOp module, mlir::func::FuncOp function, llvm::ArrayRef<KernelBuffer> buffers,
