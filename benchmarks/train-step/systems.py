@@ -155,9 +155,9 @@ class Ortc:
 
     variant = ""
 
-    def __init__(self, system, ortc, folder, threads, cores, work, limit):
+    def __init__(self, system, ortc, folder, threads, cores, work, limit, flags=()):
         self.system, self.facts, self.pace = system, {}, 1.0
-        self.tuning = ["--tune", "--tune-cache", work / "tune.json"] if system == "tuned" else []
+        self.flags = [*flags, *(["--tune", "--tune-cache", work / "tune.json"] if system == "tuned" else [])]
         self.ortc, self.folder, self.threads, self.cores, self.limit = ortc, folder, threads, cores, limit
         self.artifact, self.metrics, self.log, self.report = (
             work / name for name in ("artifact", "metrics.jsonl", "ortc.log", "report.json")
@@ -166,14 +166,14 @@ class Ortc:
     def start(self):
         recipe = json.loads((self.folder / "recipe.json").read_text())
         options = [*recipe["flags"], "--optimizer", recipe["optimizer"], "--target", "native", "--report", self.report]
-        options += self.tuning
+        options += self.flags
         if self.threads > 2:
             options += ["--max-workers", self.threads]
         started = time.perf_counter()
         self.call("train", self.folder / "model.onnx", "-o", self.artifact, *options, "--quiet")
         self.facts["compile_s"] = round(time.perf_counter() - started, 2)
         entry = next(e for e in json.loads(self.report.read_text())["entries"] if e["name"].startswith("train/"))
-        self.facts |= {key: entry[key] for key in ("flops", "bytes_read", "bytes_written") if key in entry}
+        self.facts |= {key: entry[key] for key in ("flops", "bytes_read", "bytes_written", "transient") if key in entry}
 
     def await_ready(self):
         """The first five losses. The tool has the compiler in it: what that takes is told apart."""

@@ -2,9 +2,9 @@
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-usage: torch_worker.py FOLDER --threads N [--mode eager|compile|whole] [--layout contiguous|channels_last] [--stock]
+usage: torch_worker.py FOLDER --threads N [--mode eager|compile|whole] [--layout contiguous|channels_last] [--stock] [--autocast bf16]
 eager: fused AdamW. compile: torch.compile of forward and loss, fused AdamW. whole: forward, backward and AdamW traced into
-one graph, compiled with max_autotune. --stock leaves denormals as they are; its environment, too, is that of a user who
+one graph, compiled with max_autotune. --autocast: forward and loss of eager and compile with narrow products. --stock leaves denormals as they are; its environment, too, is that of a user who
 tunes nothing.
 """
 
@@ -53,11 +53,15 @@ def count_state(module):
     return 2 * trained + sum(t.nbytes for t in (*module.parameters(), *module.buffers()))
 
 
-def make_usual(module, loss, batches, compiled):
+def make_usual(module, loss, batches, compiled, narrow):
     optimizer = torch.optim.AdamW(
         module.parameters(), lr=LEARNING_RATE, betas=(BETA1, BETA2), eps=EPSILON, weight_decay=WEIGHT_DECAY, fused=True
     )
-    run = lambda inputs, label: loss(module(*inputs), label)
+
+    def run(inputs, label):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=narrow):
+            return loss(module(*inputs), label)
+
     run = torch.compile(run) if compiled else run
     turns = itertools.cycle(batches)
 
@@ -111,6 +115,7 @@ def main():
     parser.add_argument("--mode", choices=["eager", "compile", "whole"], default="eager")
     parser.add_argument("--layout", choices=["contiguous", "channels_last"], default="contiguous")
     parser.add_argument("--stock", action="store_true")
+    parser.add_argument("--autocast", choices=["bf16"])
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.set_flush_denormal(not args.stock)
@@ -124,7 +129,7 @@ def main():
     if args.mode == "whole":
         step = make_whole(module, loss, batches)
     else:
-        step = make_usual(module, loss, batches, args.mode == "compile")
+        step = make_usual(module, loss, batches, args.mode == "compile", args.autocast is not None)
     compiles = args.mode != "eager"
     worker.serve(step, time.perf_counter() - started if compiles else None, lazy=compiles, **facts)
 

@@ -253,10 +253,13 @@ Status Compilation::differentiate() {
   if (trains(options)) {
     autodiff::DifferentiateOptions how;
     how.mutation = {options.mutation.operation, options.mutation.operand, options.mutation.factor};
-    ORTC_TRY(diagnostics.check(train::differentiateLoss(*compiled.program, how)));
+    ORTC_TRY(diagnostics.check(train::differentiateLoss(*compiled.program, how, options.lossScale)));
     noteConstants();
     warnOfPatterns();
     ORTC_TRY(checkTrained());
+    if (options.precision == Precision::F16 && !options.lossScale)
+      compiled.facts.warnings.push_back("float16 has no numbers below 6e-8, and small gradients become zero; "
+                                        "--loss-scale dynamic keeps them");
   }
   ORTC_TRY(narrow(/*differentiated=*/true));
   if (extras.keepsParts)
@@ -295,8 +298,8 @@ void Compilation::warnOfPatterns() {
 Status Compilation::update() {
   if (!trains(options))
     return Status();
-  train::UpdateOptions update{options.optimizer, options.groups, options.clipNorm, options.clipValue,
-                              options.accumulate};
+  train::UpdateOptions update{options.optimizer, options.groups,     options.clipNorm,
+                              options.clipValue, options.accumulate, options.lossScale};
   return diagnostics.check(train::buildUpdate(*compiled.program, update));
 }
 

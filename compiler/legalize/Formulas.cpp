@@ -221,7 +221,7 @@ Value contract(TensorBuilder &b, Value x, StringRef labels, StringRef result) {
 }
 
 Value contract(TensorBuilder &b, Value lhs, StringRef lhsLabels, Value rhs, StringRef rhsLabels,
-               StringRef result) {
+               StringRef result, bool exact) {
   std::string left = lhsLabels.str(), right = rhsLabels.str();
   llvm::StringMap<int64_t> sizes;
   auto sizeOf = [&](char label) -> int64_t & { return sizes[StringRef(&label, 1)]; };
@@ -277,7 +277,7 @@ Value contract(TensorBuilder &b, Value lhs, StringRef lhsLabels, Value rhs, Stri
   for (int64_t position : lhsContract)
     contracted += leftBefore[position];
   Value product = b.dot(lhs, rhs, positions(left, batch), positions(right, batch),
-                        positions(left, contracted), positions(right, contracted));
+                        positions(left, contracted), positions(right, contracted), exact);
   std::string have = batch + free + freeRight, wanted;
   for (char label : result)
     if (!StringRef(lonely).contains(label))

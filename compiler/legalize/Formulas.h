@@ -55,7 +55,7 @@ mlir::Value normalizeByRoot(nn::TensorBuilder &b, mlir::Value x, llvm::ArrayRef<
 /// are multiplied together, letters that are not in `result` are summed. No letter twice in one operand;
 /// sizes of equal letters are equal or 1.
 mlir::Value contract(nn::TensorBuilder &b, mlir::Value lhs, llvm::StringRef lhsLabels, mlir::Value rhs,
-                     llvm::StringRef rhsLabels, llvm::StringRef result);
+                     llvm::StringRef rhsLabels, llvm::StringRef result, bool exact = false);
 /// Sums and permutes one operand in the same way.
 mlir::Value contract(nn::TensorBuilder &b, mlir::Value x, llvm::StringRef labels, llvm::StringRef result);
 /// NumPy's matmul; ranks of 1 and up, shapes have been checked.

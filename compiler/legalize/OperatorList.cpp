@@ -18,6 +18,7 @@ using llvm::StringRef;
 const std::vector<OperatorNote> &getOperatorNotes() {
   static const std::vector<OperatorNote> notes = {
 #define ORTC_ZERO_GRADIENT(domain, name) {NoteKind::zeroGradient, domain, name, ""},
+#define ORTC_PRODUCTS(domain, name) {NoteKind::products, domain, name, ""},
 #define ORTC_TYPES(domain, name, text) {NoteKind::types, domain, name, text},
 #define ORTC_RESTRICTION(domain, name, text) {NoteKind::restriction, domain, name, text},
 #define ORTC_REFUSED(domain, name, text) {NoteKind::refused, domain, name, text},
@@ -97,6 +98,7 @@ static OperatorRow describe(StringRef domain, StringRef name) {
     row.opsets = findOpsets(domain, name);
   findNotes(NoteKind::zeroGradient, domain, name, found);
   row.hasGradient = !found;
+  findNotes(NoteKind::products, domain, name, row.hasProducts);
   std::string types = findNotes(NoteKind::types, domain, name, found);
   if (found)
     row.types = types;
@@ -141,6 +143,7 @@ static std::string formatJson(const std::vector<OperatorRow> &rows) {
                                       {"gradient", !row.supported    ? "none"
                                                    : row.hasGradient ? "yes"
                                                                      : "zero"},
+                                      {"bf16", row.hasProducts},
                                       {"opsets", std::move(opsets)},
                                       {"types", row.types},
                                       {"remarks", row.remarks}});
@@ -152,15 +155,17 @@ static std::string formatJson(const std::vector<OperatorRow> &rows) {
 
 static std::string formatMarkdown(const std::vector<OperatorRow> &rows) {
   auto supported = [](const OperatorRow &row) { return row.supported; };
-  std::string text = std::to_string(llvm::count_if(rows, supported)) +
-                     " operators are supported. A gradient is \"zero\" where the result is an integer, a "
-                     "boolean, a constant or\n"
-                     "piecewise constant. f16 and bf16 are floating point too: they are stored, and computed "
-                     "with in f32.\n\n"
-                     "| operator | opsets | gradient | element types | limits |\n|---|---|---|---|---|\n";
+  std::string text =
+      std::to_string(llvm::count_if(rows, supported)) +
+      " operators are supported. A gradient is \"zero\" where the result is an integer, a "
+      "boolean, a constant or\n"
+      "piecewise constant. f16 and bf16 are floating point too: they are stored, and computed "
+      "with in f32.\nWith `--precision bf16`, operators with \"yes\" under bf16 multiply bf16 "
+      "numbers; everything else is f32.\n\n"
+      "| operator | opsets | gradient | bf16 | element types | limits |\n|---|---|---|---|---|---|\n";
   for (const OperatorRow &row : llvm::make_filter_range(rows, supported))
     text += "| " + fullName(row) + " | " + row.formatOpsets() + " | " + (row.hasGradient ? "yes" : "zero") +
-            " | " + row.types + " | " + row.remarks + " |\n";
+            (row.hasProducts ? " | yes | " : " | | ") + row.types + " | " + row.remarks + " |\n";
   text += "\nOperators of the standard that are refused, and what to do:\n\n| operator | |\n|---|---|\n";
   for (const OperatorRow &row : rows)
     if (!row.supported)
@@ -180,7 +185,7 @@ static std::string formatText(const std::vector<OperatorRow> &rows) {
     return text + "  ";
   };
   std::string text = pad("operator", widest) + pad("opsets", opsets) + pad("forward", 7) +
-                     pad("gradient", 8) + pad("element types", types) + "remarks\n";
+                     pad("gradient", 8) + pad("bf16", 4) + pad("element types", types) + "remarks\n";
   for (const OperatorRow &row : rows) {
     std::string line = pad(fullName(row), widest) + pad(row.supported ? row.formatOpsets() : "-", opsets) +
                        pad(row.supported ? "yes" : "no", 7) +
@@ -188,6 +193,10 @@ static std::string formatText(const std::vector<OperatorRow> &rows) {
                            : row.hasGradient ? "yes"
                                              : "zero",
                            8) +
+                       pad(!row.supported    ? "-"
+                           : row.hasProducts ? "yes"
+                                             : "",
+                           4) +
                        pad(row.supported ? row.types : "-", types) + row.remarks;
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }

@@ -13,7 +13,7 @@
 
 namespace ortc::legalize {
 
-enum class NoteKind { zeroGradient, types, restriction, refused };
+enum class NoteKind { zeroGradient, products, types, restriction, refused };
 
 /// One line of OperatorNotes.inc.
 struct OperatorNote {
@@ -33,6 +33,7 @@ struct OperatorRow {
   std::vector<std::pair<int64_t, int64_t>> opsets;
   bool supported = false;
   bool hasGradient = false;
+  bool hasProducts = false; ///< --precision bf16 makes them narrow
   std::string types;
   std::string remarks; ///< restrictions, or why it is refused
 

@@ -89,8 +89,20 @@ struct BindingSpec {
 
 enum class BatchNormMode { AsExported, Train, Frozen };
 enum class DropoutMode { AsExported, Train };
-/// F32: the types of the file. BF16: those, and products of narrow operands.
-enum class Precision { F32, F64, BF16 };
+/// F32: the types of the file. BF16, F16: those, and products of narrow operands.
+enum class Precision { F32, F64, BF16, F16 };
+
+/// `--loss-scale`, torch.amp.GradScaler: gradients are those of the loss times a scale, and are divided by it where
+/// they are whole; a step whose gradients are not all finite updates nothing.
+struct LossScaleSpec {
+  double initial = 65536;
+  /// Of a scale that moves: after a step that is skipped it is multiplied by `backoff`, after `interval` others in a
+  /// row by `growth`.
+  bool isDynamic = true;
+  double growth = 2, backoff = 0.5;
+  int64_t interval = 2000;
+  std::string text; ///< as given
+};
 
 /// `--tie COPY=ORIGINAL`.
 struct TieSpec {
@@ -119,6 +131,7 @@ struct CompileOptions {
   std::vector<TieSpec> ties;                 ///< initializers that become another one again
   BatchNormMode batchNorm = BatchNormMode::AsExported;
   DropoutMode dropout = DropoutMode::AsExported;
+  std::optional<LossScaleSpec> lossScale;
   bool gradients = false;               ///< also the gradients and update entries
   std::optional<uint64_t> memoryBudget; ///< most bytes of the transient region of any entry
   uint32_t maxWorkers = 2;
@@ -143,7 +156,8 @@ Expected<BatchNormMode> parseBatchNorm(std::string_view text);
 Expected<DropoutMode> parseDropout(std::string_view text);
 Expected<Numerics> parseNumerics(std::string_view text);
 Expected<Precision> parsePrecision(std::string_view text);
-/// The type of products' operands: "bf16", or empty where it is that of the file.
+Expected<LossScaleSpec> parseLossScale(std::string_view text);
+/// The type of products' operands: "bf16", "f16", or empty where it is that of the file.
 std::string_view narrowType(const CompileOptions &options);
 /// "65536", "64KiB", "1.5GB": whole bytes from 1 to 2^60; units of 1000 (kB to PB) and of 1024 (KiB to PiB).
 Expected<uint64_t> parseBytes(std::string_view text);

@@ -89,12 +89,50 @@ Expected<Numerics> parseNumerics(std::string_view text) {
 }
 
 Expected<Precision> parsePrecision(std::string_view text) {
-  return parseWord<Precision>(text, "the precision",
-                              {{"f32", Precision::F32}, {"bf16", Precision::BF16}, {"f64", Precision::F64}});
+  return parseWord<Precision>(
+      text, "the precision",
+      {{"f32", Precision::F32}, {"bf16", Precision::BF16}, {"f16", Precision::F16}, {"f64", Precision::F64}});
 }
 
 std::string_view narrowType(const CompileOptions &options) {
-  return options.precision == Precision::BF16 ? "bf16" : "";
+  return options.precision == Precision::BF16 ? "bf16" : options.precision == Precision::F16 ? "f16" : "";
+}
+
+static bool isMoreThanOne(double value) { return value > 1 && value <= 1e30; }
+static bool isBetweenZeroAndOne(double value) { return value >= 1e-30 && value < 1; }
+
+Expected<LossScaleSpec> parseLossScale(std::string_view text) {
+  static constexpr Range kMoreThanOne = {"more than 1 and at most 1e30", isMoreThanOne};
+  static constexpr Range kBelowOne = {"at least 1e-30 and below 1", isBetweenZeroAndOne};
+  const LossScaleSpec defaults;
+  const std::vector<Key> keys = {
+      {"init", defaults.initial, kPositive, "the first scale"},
+      {"growth", defaults.growth, kMoreThanOne, "factor after `interval` steps without skipping"},
+      {"backoff", defaults.backoff, kBelowOne, "factor after a step that was skipped"},
+      {"interval", defaults.interval, kWhole, "steps, at least 1"}};
+  LossScaleSpec parsed;
+  parsed.text = std::string(text);
+  std::string_view word, rest;
+  bool hasKeys = false;
+  splitSpec(text, word, rest, hasKeys);
+  if (word == "dynamic") {
+    KeyValues given;
+    ORTC_TRY(parseSettings(hasKeys, rest, "loss scale 'dynamic'", keys, nullptr).moveTo(given));
+    Settings settings(keys, given);
+    parsed.initial = settings.getNumber("init");
+    parsed.growth = settings.getNumber("growth");
+    parsed.backoff = settings.getNumber("backoff");
+    parsed.interval = settings.getInteger("interval");
+    if (parsed.interval < 1)
+      return Status::refusal("loss scale 'dynamic': interval is " + std::to_string(parsed.interval) +
+                             " but must be at least 1");
+    return parsed;
+  }
+  parsed.isDynamic = false;
+  if (!parseNumber(text, parsed.initial) || !kPositive.allows(parsed.initial))
+    return Status::refusal("the loss scale is " + quote(text) + " but must be " +
+                           formatSpec("dynamic", keys) + " or a number, " + kPositive.text);
+  return parsed;
 }
 
 Expected<uint64_t> parseBytes(std::string_view text) {

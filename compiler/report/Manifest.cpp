@@ -65,6 +65,8 @@ static Json describeOptimizer(const CompileOptions &options) {
   }
   if (options.accumulate > 1)
     optimizer["accumulate"] = options.accumulate;
+  if (options.lossScale)
+    optimizer["loss_scale"] = options.lossScale->text;
   if (options.clipNorm)
     optimizer["clip_norm"] = *options.clipNorm;
   if (options.clipValue)
@@ -73,7 +75,7 @@ static Json describeOptimizer(const CompileOptions &options) {
 }
 
 static Json describeFlags(const CompileOptions &options) {
-  const char *batchNorm[] = {"as-exported", "train", "frozen"}, *precision[] = {"f32", "f64", "bf16"};
+  const char *batchNorm[] = {"as-exported", "train", "frozen"}, *precision[] = {"f32", "f64", "bf16", "f16"};
   return {{"loss", options.loss.text},
           {"optimizer", options.optimizer.text},
           {"numerics", options.numerics == Numerics::Fast ? "fast" : "portable"},

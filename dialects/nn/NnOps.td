@@ -326,7 +326,8 @@ def Nn_DotOp : Nn_Op<"dot"> {
   let description = [{
     Sums products over the contracted dimensions for every combination of batch and free dimensions.
     The result's dimensions are the batch ones (in the order listed), the free ones of lhs, the free ones of rhs.
-    Accumulates in f32 (f64 for f64).
+    Accumulates in f32 (f64 for f64). With `exact`, and so in its gradients, no pass rounds its operands to a narrow
+    type: coordinates, weights of an interpolation, matrices of a transform.
     C1 batch and contracted dimensions of a side are distinct and below its rank; both sides list equally many of each.
     C2 matched dimensions have equal sizes; element types are equal.
     C3 the result has the shape described above.
@@ -338,10 +339,12 @@ def Nn_DotOp : Nn_Op<"dot"> {
   }];
   let arguments = (ins Nn_FloatTensor:$lhs, Nn_FloatTensor:$rhs, DenseI64ArrayAttr:$lhsBatch /*C1*/,
       DenseI64ArrayAttr:$rhsBatch /*C1*/,
-                       DenseI64ArrayAttr:$lhsContract /*C1*/, DenseI64ArrayAttr:$rhsContract /*C1*/);
+                       DenseI64ArrayAttr:$lhsContract /*C1*/, DenseI64ArrayAttr:$rhsContract /*C1*/,
+                       UnitAttr:$exact);
   let results = (outs Nn_FloatTensor:$result /*C2, C3*/);
   let assemblyFormat = [{
-    $lhs `,` $rhs `batch` `=` $lhsBatch `x` $rhsBatch `contract` `=` $lhsContract `x` $rhsContract attr-dict
+    $lhs `,` $rhs `batch` `=` $lhsBatch `x` $rhsBatch `contract` `=` $lhsContract `x` $rhsContract (`exact` $exact^)?
+    attr-dict
     `:` type($lhs) `,` type($rhs) `->` type($result)
   }];
 }

@@ -135,7 +135,7 @@ Value TensorBuilder::logSoftmax(Value x, int64_t axis) {
 }
 
 Value TensorBuilder::dot(Value lhs, Value rhs, Ints lhsBatch, Ints rhsBatch, Ints lhsContract,
-                         Ints rhsContract) {
+                         Ints rhsContract, bool exact) {
   Shape shape;
   for (int64_t dim : lhsBatch)
     shape.push_back(shapeOf(lhs)[dim]);
@@ -146,7 +146,7 @@ Value TensorBuilder::dot(Value lhs, Value rhs, Ints lhsBatch, Ints rhsBatch, Int
   auto type = RankedTensorType::get(shape, elementOf(lhs));
   if (llvm::any_of(lhsContract, [&](int64_t dim) { return shapeOf(lhs)[dim] == 0; }))
     return constant(type, 0); // a sum of nothing
-  return DotOp::create(*this, type, lhs, rhs, lhsBatch, rhsBatch, lhsContract, rhsContract);
+  return DotOp::create(*this, type, lhs, rhs, lhsBatch, rhsBatch, lhsContract, rhsContract, exact);
 }
 
 Value TensorBuilder::matmul(Value lhs, Value rhs, bool transposeLhs, bool transposeRhs) {

@@ -64,7 +64,8 @@ public:
   Value logSoftmax(Value x, int64_t axis);
 
   // Contraction.
-  Value dot(Value lhs, Value rhs, Ints lhsBatch, Ints rhsBatch, Ints lhsContract, Ints rhsContract);
+  Value dot(Value lhs, Value rhs, Ints lhsBatch, Ints rhsBatch, Ints lhsContract, Ints rhsContract,
+            bool exact = false);
   /// Plain matrix product of rank-2 operands, optionally transposed.
   Value matmul(Value lhs, Value rhs, bool transposeLhs = false, bool transposeRhs = false);
 

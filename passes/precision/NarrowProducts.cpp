@@ -18,10 +18,6 @@ namespace ortc::precision {
 #define GEN_PASS_DEF_NARROWPRODUCTSPASS
 #include "passes/precision/Passes.h.inc"
 
-static bool isProduct(Operation *op) {
-  return isa<nn::DotOp, nn::ConvOp, nn::ConvInputGradOp, nn::ConvFilterGradOp>(op);
-}
-
 static bool isF32(Value value) { return getElementTypeOrSelf(value.getType()).isF32(); }
 
 /// Movement of every element of one tensor to one place or more.
@@ -34,6 +30,22 @@ static Value throughMovement(Value value) {
   while (isMovement(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
   return value;
+}
+
+/// Whether the elements are integers, or differences of integers: 8-bit ones with their zero points.
+static bool areIntegers(Value value) {
+  Operation *op = throughMovement(value).getDefiningOp();
+  if (isa_and_nonnull<arith::SubFOp>(op))
+    return areIntegers(op->getOperand(0)) && areIntegers(op->getOperand(1));
+  return isa_and_nonnull<arith::SIToFPOp, arith::UIToFPOp, arith::ConstantOp>(op);
+}
+
+bool isNarrowed(Operation *op) {
+  if (!isa<nn::DotOp, nn::ConvOp, nn::ConvInputGradOp, nn::ConvFilterGradOp>(op) || !isF32(op->getResult(0)))
+    return false;
+  if (auto dot = dyn_cast<nn::DotOp>(op); dot && dot.getExact())
+    return false;
+  return !llvm::all_of(op->getOperands(), areIntegers);
 }
 
 namespace {
@@ -195,7 +207,8 @@ bool Narrowing::isParameterGradient(Value value) {
     if (isa<func::ReturnOp>(user))
       result &= function.getResultAttr(use.getOperandNumber(), train::kGradient) != nullptr;
     else
-      result &= (isMovement(user) || isa<arith::AddFOp>(user)) && isParameterGradient(user->getResult(0));
+      result &= (isMovement(user) || isa<arith::AddFOp, arith::MulFOp>(user)) &&
+                isParameterGradient(user->getResult(0));
   }
   return onlyGradients[value] = result;
 }
@@ -207,7 +220,7 @@ void Narrowing::run() {
   }
   SmallVector<Operation *> products;
   function.walk([&](Operation *op) {
-    if (isProduct(op) && isF32(op->getResult(0)))
+    if (isNarrowed(op))
       products.push_back(op);
   });
   for (Operation *product : products)

@@ -11,4 +11,8 @@ namespace ortc::precision {
 #define GEN_PASS_REGISTRATION
 #include "passes/precision/Passes.h.inc"
 
+/// Whether `op` is a product or convolution that ortc-narrow-products rounds for: of f32, not `exact`, and not of
+/// integers, whose sums are exact.
+bool isNarrowed(mlir::Operation *op);
+
 } // namespace ortc::precision

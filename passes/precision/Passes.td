@@ -12,7 +12,8 @@ def NarrowProductsPass : Pass<"ortc-narrow-products", "::mlir::func::FuncOp"> {
 
     After: both operands of every `nn.dot` and convolution of f32 are f32 numbers that the narrow type has, and so
     is the result. They are written as `arith.extf(arith.truncf(x))`: the numbers say what is computed, and kernels
-    store and multiply them as what they are. Sums stay f32. What else there is (norms, softmax, reductions, losses,
+    store and multiply them as what they are. Products that say `exact` and those of
+    integers are left alone. Sums stay f32. What else there is (norms, softmax, reductions, losses,
     parameters and their gradients) is left alone.
     - In a forward function the gradient passes a rounding as it is (`nn.straight_through`).
     - With `differentiated` that is resolved, and products of the backward part are rounded, too, but for gradients

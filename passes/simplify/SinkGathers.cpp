@@ -75,8 +75,8 @@ static LogicalResult sinkBelowDot(nn::DotOp op, PatternRewriter &rewriter) {
     TensorBuilder b(op.getLoc(), op);
     b.setListener(rewriter.getListener());
     Value table = gather.getInput();
-    Value product = isLeft ? b.dot(table, op.getRhs(), {}, {}, {1}, op.getRhsContract())
-                           : b.dot(op.getLhs(), table, {}, {}, op.getLhsContract(), {1});
+    Value product = isLeft ? b.dot(table, op.getRhs(), {}, {}, {1}, op.getRhsContract(), op.getExact())
+                           : b.dot(op.getLhs(), table, {}, {}, op.getLhsContract(), {1}, op.getExact());
     int64_t axis = isLeft ? 0 : TensorBuilder::rankOf(op.getLhs()) - 1;
     rewriter.replaceOp(op, gatherRows(b, product, moveIndices(b, gather, movement), axis, op.getType()));
     return success();

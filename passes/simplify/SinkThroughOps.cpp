@@ -149,7 +149,7 @@ static LogicalResult absorbIntoDot(nn::DotOp op, PatternRewriter &rewriter) {
   if (lhs == op.getLhs() && rhs == op.getRhs())
     return rewriter.notifyMatchFailure(op, "no operand is transposed in a way that dot can absorb");
   rewriter.replaceOpWithNewOp<nn::DotOp>(op, op.getType(), lhs, rhs, lhsBatch, rhsBatch, lhsContract,
-                                         rhsContract);
+                                         rhsContract, op.getExact());
   return success();
 }
 

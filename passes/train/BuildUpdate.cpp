@@ -4,6 +4,7 @@
 // One function for all parameters. What they share (bias corrections, the clipping factor) is computed once
 // on scalars; the rest is elementwise per parameter. Gradients are clipped by value first, then by their
 // common norm.
+#include "passes/train/LossScale.h"
 #include "passes/train/Optimizers.h"
 #include "passes/train/Passes.h"
 #include "passes/train/ProgramTensors.h"
@@ -30,7 +31,7 @@ public:
         definition(definitionOf(options.optimizer)), keys(orderKeys(definition)),
         settings(settingsOf(options.optimizer)),
         composer(module, "update", NameLoc::get(StringAttr::get(module.getContext(), "update"))),
-        tensors(module, composer), b(composer.getBuilder()) {}
+        tensors(module, &composer), b(composer.getBuilder()) {}
 
   LogicalResult run();
 
@@ -45,7 +46,9 @@ private:
   LogicalResult updateParameter(TensorOp parameter, Value value, Value gradient);
   /// Declares a hyper-parameter under `name` and stores its value.
   LogicalResult scalar(StringRef name, double initial, Value &value);
-  void give(NamedAttribute attribute, Value value) { results.push_back({attribute, value}); }
+  LogicalResult checkFinite();
+  /// `value` is the new one of what was `old`, unless the step is skipped.
+  void give(NamedAttribute attribute, Value value, Value old);
 
   ModuleOp module;
   const UpdateOptions &options;
@@ -57,6 +60,7 @@ private:
   ProgramTensors tensors;
   TensorBuilder &b;
   SmallVector<Value> values, gradients; ///< as `parameters`
+  Value finite;                         ///< i1: whether the step updates anything; null: it does
   llvm::StringMap<Value> corrections;
   SmallVector<Port> results;
 };
@@ -95,12 +99,31 @@ LogicalResult UpdateBuilder::takeArguments() {
   return success();
 }
 
+void UpdateBuilder::give(NamedAttribute attribute, Value value, Value old) {
+  if (finite)
+    value = b.select(b.broadcast(finite, TensorBuilder::shapeOf(value), {}), value, old);
+  results.push_back({attribute, value});
+}
+
+/// Before any gradient is clipped; the scale moves whether the step is skipped or not.
+LogicalResult UpdateBuilder::checkFinite() {
+  Value all = areFinite(b, gradients);
+  if (!all)
+    return success();
+  FailureOr<SmallVector<Port>> scale = updateLossScale(*options.lossScale, all, module, composer, tensors);
+  if (failed(scale))
+    return failure();
+  results.append(*scale);
+  finite = all;
+  return success();
+}
+
 /// The number of steps done: part of a checkpoint; no formula reads it.
 LogicalResult UpdateBuilder::advanceStep() {
   FailureOr<Port> step = tensors.getState("step", RankedTensorType::get({}, b.getI64Type()));
   if (failed(step))
     return failure();
-  give(step->attribute, b.add(step->value, b.constantLike(step->value, 1)));
+  results.push_back({step->attribute, b.add(step->value, b.constantLike(step->value, 1))});
   return success();
 }
 
@@ -113,7 +136,7 @@ LogicalResult UpdateBuilder::advanceCorrections() {
       return failure();
     Value advanced = advanceCorrection(b, state->value, beta);
     corrections[correction.name] = advanced;
-    give(state->attribute, advanced);
+    give(state->attribute, advanced, state->value);
   }
   return success();
 }
@@ -186,7 +209,7 @@ LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value value, Va
   UpdateStep step{b, settings, value, gradient, corrections, {}};
   if (failed(takeScalars(parameter, step)))
     return failure();
-  SmallVector<std::pair<const char *, NamedAttribute>> ports;
+  SmallVector<std::pair<const char *, Port>> ports;
   for (const StateDefinition &state : definition.states) {
     if (state.isNeeded && !state.isNeeded(settings))
       continue;
@@ -194,18 +217,18 @@ LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value value, Va
     if (failed(port))
       return failure();
     step.states[state.name] = port->value;
-    ports.push_back({state.name, port->attribute});
+    ports.push_back({state.name, *port});
   }
   definition.update(step);
-  give(symbolAttribute(parameter, kUpdate), step.parameter);
-  for (auto &[name, attribute] : ports)
-    give(attribute, step.states[name]);
+  give(symbolAttribute(parameter, kUpdate), step.parameter, value);
+  for (auto &[name, port] : ports)
+    give(port.attribute, step.states[name], port.value);
   return success();
 }
 
 LogicalResult UpdateBuilder::run() {
   if (failed(checkNames()) || failed(takeArguments()) || failed(advanceStep()) ||
-      failed(advanceCorrections()))
+      (options.lossScale && failed(checkFinite())) || failed(advanceCorrections()))
     return failure();
   if (options.clipValue && failed(clipValues()))
     return failure();
@@ -224,7 +247,7 @@ LogicalResult UpdateBuilder::run() {
 static LogicalResult buildAccumulate(ModuleOp module, int64_t steps) {
   FunctionComposer composer(module, "accumulation",
                             NameLoc::get(StringAttr::get(module.getContext(), "accumulate")));
-  ProgramTensors tensors(module, composer);
+  ProgramTensors tensors(module, &composer);
   TensorBuilder &b = composer.getBuilder();
   FailureOr<Value> count = tensors.getScalar("accumulate", static_cast<double>(steps));
   if (failed(count))

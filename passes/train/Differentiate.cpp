@@ -7,6 +7,8 @@
 #include "compiler/autodiff/Differentiate.h"
 
 #include "dialects/nn/ValueNames.h"
+#include "passes/train/LossScale.h"
+#include "passes/train/Optimizers.h"
 #include "passes/train/Passes.h"
 #include "passes/train/ProgramParts.h"
 #include "passes/train/TrainingProgram.h"
@@ -44,7 +46,7 @@ static void nameArguments(FunctionComposer &composer) {
 }
 
 static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding,
-                                                ArrayRef<TensorOp> parameters,
+                                                ArrayRef<TensorOp> parameters, TensorOp lossScale,
                                                 const autodiff::DifferentiateOptions &options) {
   func::FuncOp forward = findPart(module, "forward_train", binding), loss = findPart(module, "loss", binding);
   Backward backward;
@@ -70,9 +72,15 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
     }
   nameArguments(composer);
   nn::TensorBuilder &builder = composer.getBuilder();
-  Value value = losses->front().value;
-  auto result =
-      autodiff::differentiate(builder, value, builder.constantLike(value, 1), withRespectTo, options);
+  Value value = losses->front().value, scale;
+  if (lossScale) {
+    FailureOr<Value> taken = takeLossScale(lossScale, composer);
+    if (failed(taken))
+      return failure();
+    scale = builder.cast(*taken, nn::TensorBuilder::elementOf(value));
+  }
+  Value one = builder.constantLike(value, 1);
+  auto result = autodiff::differentiate(builder, value, scale ? scale : one, withRespectTo, options);
   if (failed(result))
     return failure();
   for (Port &port : backward.results)
@@ -80,17 +88,22 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
       port.value = now;
   for (auto [parameter, gradient] : llvm::zip_equal(backward.values, result->gradients))
     if (gradient)
-      backward.gradients[parameter.first] = gradient;
+      backward.gradients[parameter.first] =
+          scale ? builder.mul(gradient, spread(builder, builder.div(one, scale), gradient)) : gradient;
   return backward;
 }
 
-LogicalResult differentiateLoss(ModuleOp module, const autodiff::DifferentiateOptions &options) {
+LogicalResult differentiateLoss(ModuleOp module, const autodiff::DifferentiateOptions &options,
+                                const std::optional<LossScaleSpec> &lossScale) {
   SmallVector<TensorOp> parameters = findParameters(module);
+  FailureOr<TensorOp> scale = TensorOp();
+  if (lossScale && failed(scale = declareLossScale(module, *lossScale)))
+    return failure();
   SmallVector<Backward> functions;
   for (int64_t binding : findBindings(module)) {
     if (!findPart(module, "forward_train", binding) || !findPart(module, "loss", binding))
       continue;
-    FailureOr<Backward> backward = differentiateBinding(module, binding, parameters, options);
+    FailureOr<Backward> backward = differentiateBinding(module, binding, parameters, *scale, options);
     if (failed(backward))
       return failure();
     functions.push_back(std::move(*backward));

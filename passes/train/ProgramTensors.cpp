@@ -6,7 +6,7 @@ using namespace mlir;
 
 namespace ortc::train {
 
-ProgramTensors::ProgramTensors(ModuleOp module, FunctionComposer &composer)
+ProgramTensors::ProgramTensors(ModuleOp module, FunctionComposer *composer)
     : module(module), symbols(module), composer(composer) {
   for (auto tensor : module.getOps<TensorOp>()) {
     taken.insert(tensor.getName());
@@ -56,7 +56,12 @@ FailureOr<Value> ProgramTensors::getScalar(StringRef name, double initial) {
       return failure();
     tensor = *added;
   }
-  return composer.getArgument(symbolAttribute(tensor, kTensor), type);
+  return composer->getArgument(symbolAttribute(tensor, kTensor), type);
+}
+
+FailureOr<TensorOp> ProgramTensors::declareState(StringRef name, RankedTensorType type,
+                                                 ElementsAttr initial) {
+  return declare(create(module, Role::state, name, name, type, {}, initial, {}));
 }
 
 FailureOr<Port> ProgramTensors::getState(StringRef name, RankedTensorType type) {
@@ -64,7 +69,7 @@ FailureOr<Port> ProgramTensors::getState(StringRef name, RankedTensorType type) 
   FailureOr<TensorOp> tensor = declare(create(module, Role::state, free, free, type, {}, {}, {}));
   if (failed(tensor))
     return failure();
-  FailureOr<Value> value = composer.getArgument(symbolAttribute(*tensor, kTensor), type);
+  FailureOr<Value> value = composer->getArgument(symbolAttribute(*tensor, kTensor), type);
   if (failed(value))
     return failure();
   return Port{symbolAttribute(*tensor, kUpdate), *value};
@@ -77,7 +82,7 @@ FailureOr<Port> ProgramTensors::getState(StringRef name, TensorOp owner) {
                      owner.getPermutationAttr(), {}, FlatSymbolRefAttr::get(owner)));
   if (failed(tensor))
     return failure();
-  FailureOr<Value> value = composer.getArgument(symbolAttribute(*tensor, kTensor), tensor->getStoredType());
+  FailureOr<Value> value = composer->getArgument(symbolAttribute(*tensor, kTensor), tensor->getStoredType());
   if (failed(value))
     return failure();
   return Port{symbolAttribute(*tensor, kUpdate), *value};

@@ -11,7 +11,8 @@ namespace ortc::train {
 /// Names are what a host finds a tensor by; one that the model already uses is an error.
 class ProgramTensors {
 public:
-  ProgramTensors(mlir::ModuleOp module, FunctionComposer &composer);
+  /// Without a composer tensors can be declared, but nothing is handed out.
+  explicit ProgramTensors(mlir::ModuleOp module, FunctionComposer *composer = nullptr);
 
   /// A hyper-parameter: rank 0, f64, settable between steps. Asked for twice, it is declared once.
   mlir::FailureOr<mlir::Value> getScalar(llvm::StringRef name, double initial);
@@ -20,12 +21,16 @@ public:
   mlir::FailureOr<Port> getState(llvm::StringRef name, mlir::RankedTensorType type);
   mlir::FailureOr<Port> getState(llvm::StringRef name, TensorOp owner);
 
+  /// State that starts at a value.
+  mlir::FailureOr<TensorOp> declareState(llvm::StringRef name, mlir::RankedTensorType type,
+                                         mlir::ElementsAttr initial);
+
 private:
   mlir::FailureOr<TensorOp> declare(TensorOp tensor);
 
   mlir::ModuleOp module;
   mlir::SymbolTable symbols;
-  FunctionComposer &composer;
+  FunctionComposer *composer;
   llvm::StringMap<TensorOp> declared; ///< by this object
   llvm::StringSet<> taken;            ///< names of the model's tensors
   mlir::Operation *last = nullptr;    ///< the declaration to append after

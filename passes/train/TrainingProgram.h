@@ -24,15 +24,17 @@ namespace ortc::train {
 mlir::LogicalResult buildLoss(mlir::ModuleOp module, const LossSpec &loss, llvm::StringRef lossInput);
 
 /// Adds `@backward_B` for every binding that has a training part. Parameters that no gradient reaches become
-/// constants.
+/// constants. With a loss scale, gradients are computed of the loss times that, and divided by it.
 mlir::LogicalResult differentiateLoss(mlir::ModuleOp module,
-                                      const autodiff::DifferentiateOptions &options = {});
+                                      const autodiff::DifferentiateOptions &options = {},
+                                      const std::optional<LossScaleSpec> &lossScale = std::nullopt);
 
 struct UpdateOptions {
   OptimizerSpec optimizer;
   std::vector<GroupSpec> groups;             ///< the first that matches a parameter's name is its group
   std::optional<double> clipNorm, clipValue; ///< > 0
   int64_t accumulate = 1;                    ///< gradient steps before an update
+  std::optional<LossScaleSpec> lossScale;    ///< updates nothing where a gradient is not finite
 };
 
 /// Adds `@update`, hyper-parameters and optimizer state. With more than one gradient step before an update, also

@@ -58,6 +58,30 @@ INSTANTIATE_TEST_SUITE_P(Zoo, DevicePortableTest,
                                          "mlp-digits"),
                          [](const auto &info) { return caseName(info.param); });
 
+class DeviceNarrowTest : public DevicePortableTest {};
+
+/// Products of bf16 numbers: what is stored narrow depends on a family's kernels, so losses are near, not equal. A
+/// unit in the last place of bf16 is 8e-3.
+TEST_P(DeviceNarrowTest, LossesAreNearThoseOfProcessors) {
+  ZooEntry entry(GetParam());
+  std::vector<std::string> flags{"--precision", "bf16", "--optimizer", entry.optimizers.at("adamw")};
+  flags.insert(flags.end(), entry.flags.begin(), entry.flags.end());
+  ASSERT_NO_FATAL_FAILURE(compile(entry.model(), flags));
+  std::vector<double> losses[2];
+  for (int number : {0, 1}) {
+    std::string file = folder / (std::to_string(number) + ".jsonl");
+    mustRun({"run", folder / "artifact", "--data", entry.data(), "--steps", std::to_string(kSteps),
+             "--no-shuffle", "--quiet", "--device", number ? "cuda" : "cpu", "--metrics", file});
+    losses[number] = loadLosses(file);
+    ASSERT_EQ(losses[number].size(), size_t(kSteps));
+  }
+  for (int i = 0; i < kSteps; ++i)
+    EXPECT_NEAR(losses[1][i], losses[0][i], 1e-3 * std::fabs(losses[0][i])) << "step " << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, DeviceNarrowTest, testing::Values("lenet", "gpt2-tiny", "gru-forecast"),
+                         [](const auto &info) { return caseName(info.param); });
+
 /// What no model of the zoo is large enough for: a table whose gradient goes straight into its update, rows that a
 /// block sums, products whose depth is cut.
 class DeviceLargeTest : public DevicePortableTest {

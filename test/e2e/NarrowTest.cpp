@@ -102,4 +102,86 @@ INSTANTIATE_TEST_SUITE_P(Zoo, NarrowBitsTest,
                          testing::Values("lenet", "mobilenetv2-tiny", "gpt2-tiny", "lstm-dynamo"),
                          [](const auto &info) { return caseName(info.param); });
 
+/// Scale and skipped steps are those of torch.amp.GradScaler (test/precision/make-scaler.py) over 2,000 steps in twenty
+/// runs, which go on from checkpoints.
+TEST(LossScaleTest, MovesAsGradScalerDoes) {
+  TemporaryFolder folder;
+  ZooEntry entry("mlp-digits");
+  std::string artifact = folder / "artifact", data = sourcePath("precision/scaler.npz");
+  mustRun({"train", entry.model(), "-o", artifact, "--loss", "cross_entropy", "--shape", "batch=8",
+           "--optimizer", "sgd:lr=0.01,momentum=0.9", "--loss-scale",
+           "dynamic:init=1024,growth=2,backoff=0.5,interval=10", "--target", "native", "--quiet"});
+  nlohmann::json rows =
+      nlohmann::json::parse(readFile(sourcePath("precision/scaler.json")))["steps, scale, skipped"];
+  ASSERT_EQ(rows.size(), 20u);
+  std::string saved = folder / "saved.safetensors", before;
+  for (const nlohmann::json &row : rows) {
+    std::vector<std::string> flags{"run",     artifact, "--data", data,  "--no-shuffle",
+                                   "--steps", "100",    "--save", saved, "--quiet"};
+    if (!before.empty())
+      flags.insert(flags.end(), {"--load", before});
+    mustRun(flags);
+    before = saved;
+    auto tensors = loadValues(saved);
+    EXPECT_EQ(valuesOf(tensors, "loss_scale").data.at(0), row[1].get<double>()) << row;
+    EXPECT_EQ(valuesOf(tensors, "loss_scale.skipped").bits.at(0), row[2].get<uint64_t>()) << row;
+    for (double value : valuesOf(tensors, "0.weight").data)
+      ASSERT_TRUE(std::isfinite(value)) << row;
+  }
+}
+
+/// A scale that is far too large for float16 gets smaller until gradients are finite, and nothing is lost meanwhile.
+TEST(LossScaleTest, ComesDownToWhatFloatSixteenHolds) {
+  TemporaryFolder folder;
+  ZooEntry entry("mlp-digits");
+  std::vector<std::string> flags{"train",         entry.model(), "-o",     folder / "a",   "--optimizer",
+                                 "adamw:lr=0.01", "--precision", "f16",    "--loss-scale", "dynamic:init=1e9",
+                                 "--target",      "native",      "--quiet"};
+  flags.insert(flags.end(), entry.flags.begin(), entry.flags.end());
+  mustRun(flags);
+  mustRun({"run", folder / "a", "--data", entry.data(), "--no-shuffle", "--steps", "60", "--metrics",
+           folder / "m.jsonl", "--save", folder / "a.safetensors", "--quiet"});
+  auto tensors = loadValues(folder / "a.safetensors");
+  uint64_t skipped = valuesOf(tensors, "loss_scale.skipped").bits.at(0);
+  EXPECT_GE(skipped, 3u);
+  EXPECT_LE(skipped, 20u);
+  EXPECT_EQ(valuesOf(tensors, "loss_scale").data.at(0), double(float(1e9)) / double(uint64_t(1) << skipped));
+  std::vector<double> losses = loadLosses(folder / "m.jsonl");
+  EXPECT_EQ(losses.at(0), losses.at(5)) << "a skipped step changed something"; // the first batch comes round
+  EXPECT_LT(losses.at(55), 0.7 * losses.at(0));
+}
+
+/// A number is a scale that stays. Gradients are divided by it: of a power of two no bit remains.
+TEST(LossScaleTest, APowerOfTwoChangesNoBit) {
+  TemporaryFolder folder;
+  ZooEntry entry("mlp-digits");
+  std::vector<std::string> saved;
+  for (std::vector<std::string> scale : {std::vector<std::string>{}, {"--loss-scale", "4096"}}) {
+    std::string name = folder / std::to_string(saved.size());
+    std::vector<std::string> flags{"train",      entry.model(), "-o",     name,     "--optimizer",
+                                   "sgd:lr=0.1", "--target",    "native", "--quiet"};
+    flags.insert(flags.end(), entry.flags.begin(), entry.flags.end());
+    flags.insert(flags.end(), scale.begin(), scale.end());
+    mustRun(flags);
+    mustRun({"run", name, "--data", entry.data(), "--no-shuffle", "--steps", "5", "--save",
+             name + ".safetensors", "--quiet"});
+    saved.push_back(name + ".safetensors");
+  }
+  auto plain = loadValues(saved[0]), scaled = loadValues(saved[1]);
+  EXPECT_EQ(valuesOf(plain, "0.weight").data, valuesOf(scaled, "0.weight").data);
+  EXPECT_EQ(valuesOf(scaled, "loss_scale").data.at(0), 4096);
+}
+
+/// Without a scale, float16 gets a warning.
+TEST(LossScaleTest, FloatSixteenWithoutOneIsWarnedOf) {
+  TemporaryFolder folder;
+  ZooEntry entry("mlp-digits");
+  std::vector<std::string> flags{"train",       entry.model(), "-o",       folder / "a",
+                                 "--precision", "f16",         "--target", "native"};
+  flags.insert(flags.end(), entry.flags.begin(), entry.flags.end());
+  Outcome outcome = mustRun(flags);
+  EXPECT_NE((outcome.text + outcome.errors).find("--loss-scale dynamic"), std::string::npos)
+      << outcome.errors;
+}
+
 } // namespace

@@ -88,6 +88,11 @@ void addTrainingFlags(CommandLine &line, CompileOptions &options) {
                 fill(parseLimit, options.clipNorm));
   line.addValue("--clip-value", "X", "limits every element of a gradient; default: no limit",
                 fill(parseLimit, options.clipValue));
+  line.addValue("--loss-scale", "dynamic|N",
+                "multiplies the loss before differentiation, so that float16 has numbers for small "
+                "gradients, and skips steps "
+                "whose gradients are not finite; default: none",
+                fill(parseLossScale, options.lossScale));
   line.addWhole("--accumulate", "gradient steps before an update, which takes their mean; default: 1",
                 options.accumulate, 1, 1 << 20);
   line.addFlag("--gradients", "adds the entry that leaves gradients readable", options.gradients);
@@ -107,11 +112,11 @@ void addTargetFlags(CommandLine &line, CompileOptions &options, bool &isFirstTar
       [&](const std::string &value) { return addTarget(value, options, isFirstTarget); }, true);
   line.addValue("--numerics", "MODE", "fast, or portable: the same bits on every target; default: fast",
                 fill(parseNumerics, options.numerics));
-  line.addValue(
-      "--precision", "TYPE",
-      "f32: the types of the file; bf16: products of bfloat16 numbers, sums in float32; f64: everything in "
-      "float64, for checking; default: f32",
-      fill(parsePrecision, options.precision));
+  line.addValue("--precision", "TYPE",
+                "f32: the types of the file; bf16 or f16: products of such numbers, sums in float32; f64: "
+                "everything in "
+                "float64, for checking; default: f32",
+                fill(parsePrecision, options.precision));
 }
 
 /// A program by its path, or by a name that PATH has.

@@ -21,7 +21,7 @@ struct Side {
 /// `otherInResult` in dy, as those of `self` stand at `selfInResult`. The order of the operands is chosen
 /// such that the result needs no transposition when one of both orders has that property.
 static Value differentiateSide(const Side &self, const Side &other, Value dy, Ints selfInResult,
-                               Ints otherInResult, TensorBuilder &b) {
+                               Ints otherInResult, bool exact, TensorBuilder &b) {
   int64_t batches = self.batch.size();
   auto resultBatch = llvm::to_vector(llvm::seq<int64_t>(0, batches));
   // Contracted dimensions come out in the order of `other`'s dimensions: which of self's is each?
@@ -38,8 +38,8 @@ static Value differentiateSide(const Side &self, const Side &other, Value dy, In
   llvm::append_range(otherFirst, self.free);
   // Position i of the product is self's dimension order[i].
   if (llvm::is_sorted(otherFirst) && !llvm::is_sorted(dyFirst))
-    return b.dot(other.value, dy, other.batch, resultBatch, other.free, otherInResult);
-  Value product = b.dot(dy, other.value, resultBatch, other.batch, otherInResult, other.free);
+    return b.dot(other.value, dy, other.batch, resultBatch, other.free, otherInResult, exact);
+  Value product = b.dot(dy, other.value, resultBatch, other.batch, otherInResult, other.free, exact);
   return llvm::is_sorted(dyFirst) ? product : b.transpose(product, nn::invertPermutation(dyFirst));
 }
 
@@ -57,10 +57,11 @@ static Gradients differentiateDot(nn::DotOp op, GradientRequest &request) {
   int64_t batches = lhs.batch.size(), middle = batches + static_cast<int64_t>(lhs.free.size());
   auto lhsInResult = llvm::to_vector(llvm::seq<int64_t>(batches, middle));
   auto rhsInResult = llvm::to_vector(llvm::seq<int64_t>(middle, TensorBuilder::rankOf(dy)));
-  return {request.wants(0) ? Gradient(differentiateSide(lhs, rhs, dy, lhsInResult, rhsInResult, b))
-                           : request.unwanted(),
-          request.wants(1) ? Gradient(differentiateSide(rhs, lhs, dy, rhsInResult, lhsInResult, b))
-                           : request.unwanted()};
+  return {
+      request.wants(0) ? Gradient(differentiateSide(lhs, rhs, dy, lhsInResult, rhsInResult, op.getExact(), b))
+                       : request.unwanted(),
+      request.wants(1) ? Gradient(differentiateSide(rhs, lhs, dy, rhsInResult, lhsInResult, op.getExact(), b))
+                       : request.unwanted()};
 }
 
 void attachContractionRules(MLIRContext *context) { attachRule<nn::DotOp, differentiateDot>(context); }

@@ -121,7 +121,7 @@ LogicalResult inverse(Node &n) {
   Value right = b.sliceAxis(work, 2, rows, rows);
   Value index = b.broadcast(b.concat(order, 1), {batch, rows, rows}, {0, 1});
   Value y = nn::GatherElementsOp::create(b, TensorBuilder::typeOf(right), right, index, 1);
-  auto product = [&](Value l, Value r) { return b.dot(l, r, {0}, {0}, {2}, {1}); };
+  auto product = [&](Value l, Value r) { return b.dot(l, r, {0}, {0}, {2}, {1}, /*exact=*/true); };
   Value error = b.sub(b.cast(diagonal, n.element(0)), product(x, y));
   Value result = b.add(y, product(y, error));
   return n.yield(b.reshape(result, n.shape(0)));

@@ -127,7 +127,8 @@ static constexpr int64_t kMostDimensions = 8;
 static Value multiplyAxis(Node &n, Value x, const Axis &axis, const HostTensor &weights) {
   std::string labels = StringRef("abcdefgh").take_front(TensorBuilder::rankOf(x)).str(), result = labels;
   result[axis.dim] = 'o';
-  return contract(n.b, x, labels, n.constantOf(weights), std::string("o") + labels[axis.dim], result);
+  return contract(n.b, x, labels, n.constantOf(weights), std::string("o") + labels[axis.dim], result,
+                  /*exact=*/true);
 }
 
 /// No axis is larger than this before or after.
@@ -299,7 +300,7 @@ LogicalResult affineGrid(Node &n) {
     }
   }
   TensorBuilder &b = n.b;
-  Value grid = contract(b, n[0], "nij", n.constantOf(base), "vj", "nvi");
+  Value grid = contract(b, n[0], "nij", n.constantOf(base), "vj", "nvi", /*exact=*/true);
   Shape shape = {size[0]};
   shape.append(dims.begin(), dims.end());
   shape.push_back(spatial);

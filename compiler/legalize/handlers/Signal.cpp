@@ -144,7 +144,8 @@ static Value transform(Node &n, Value x, int64_t axis, const Transform &how) {
     labels += d == axis ? 'N' : static_cast<char>('a' + d);
     wanted += d == axis ? 'K' : static_cast<char>('a' + d);
   }
-  return contract(b, b.sliceAxis(x, axis, 0, used), labels + "P", weights, "NPKQ", wanted + "Q");
+  return contract(b, b.sliceAxis(x, axis, 0, used), labels + "P", weights, "NPKQ", wanted + "Q",
+                  /*exact=*/true);
 }
 
 LogicalResult dft(Node &n) {

@@ -10,6 +10,7 @@
 #include "compiler/legalize/OperatorList.h"
 #include "compiler/legalize/Table.h"
 #include "dialects/onnx/OnnxOperators.h"
+#include "passes/precision/Passes.h"
 
 #include <map>
 #include <set>
@@ -63,4 +64,25 @@ TEST(OperatorNotesTest, GradientsAreAsTheNotesSay) {
   for (const OperatorRow &row : listOperators())
     if (auto found = reached.find(row.name); row.domain.empty() && found != reached.end())
       EXPECT_EQ(row.hasGradient, found->second) << row.name << ": see OperatorNotes.inc";
+}
+
+/// An operator whose cases hold a product that --precision bf16 makes narrow has the note, and no other.
+TEST(OperatorNotesTest, ProductsAreAsTheNotesSay) {
+  std::map<std::string, bool> multiplies; // by operators that are their case's only one
+  std::string folder = casesFolder("", "cases");
+  for (const std::string &name : listCases(folder)) {
+    LegalCase subject;
+    LegalizeOptions options;
+    options.mode = Mode::eval;
+    ASSERT_NO_FATAL_FAILURE(subject.load(folder + "/" + name, options)) << name;
+    auto nodes =
+        llvm::to_vector((*subject.source->getOps<onnx::GraphOp>().begin()).getBlock().getOps<onnx::NodeOp>());
+    if (nodes.size() != 1)
+      continue;
+    bool &any = multiplies[nodes.front().getOpType().str()];
+    subject.report.function.walk([&](Operation *op) { any |= precision::isNarrowed(op); });
+  }
+  for (const OperatorRow &row : listOperators())
+    if (auto found = multiplies.find(row.name); row.domain.empty() && found != multiplies.end())
+      EXPECT_EQ(row.hasProducts, found->second) << row.name << ": see OperatorNotes.inc";
 }

@@ -70,13 +70,14 @@ func.func @gradient(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>) -> (tensor<2x4xf3
 
 // -----
 
-// float64 is for checking, and stays what it is; so does what is no product.
+// float64 is for checking, and stays what it is; so does what is no product, or an exact one.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: arith.truncf
 // CHECK: return
 func.func @others(%x: tensor<4x4xf64>, %y: tensor<4x4xf32>) -> (tensor<4x4xf64>, tensor<4xf32>) {
   %d = nn.dot %x, %x batch = [] x [] contract = [1] x [0] : tensor<4x4xf64>, tensor<4x4xf64> -> tensor<4x4xf64>
-  %s = nn.softmax %y axis = 1 : tensor<4x4xf32>
+  %e = nn.dot %y, %y batch = [] x [] contract = [1] x [0] exact : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  %s = nn.softmax %e axis = 1 : tensor<4x4xf32>
   %r = nn.reduce sum %s axes = [0] : tensor<4x4xf32> -> tensor<4xf32>
   return %d, %r : tensor<4x4xf64>, tensor<4xf32>
 }

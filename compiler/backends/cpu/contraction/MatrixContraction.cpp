@@ -163,6 +163,7 @@ void MatrixEmitter::pack(bool isColumns, Offset from, Offset to) {
   int64_t lineStride = (isColumns ? plan.lane : plan.row).strides[operand];
   SplitSource source;
   source.buffer = buffer(operand);
+  source.parts = plan.parts;
   source.at = index.add(depthBase[operand], index.mul(from, lineStride));
   source.lineStride = lineStride, source.depthStride = plan.depth.strides[operand];
   Offset lines = index.sub(to, from);
@@ -196,7 +197,7 @@ void MatrixEmitter::addWritten(BlockProduct &product, Offset row, Offset column)
     Offset at = index.add(bases[i], index.add(index.mul(row, plan.row.strides[i]), column));
     product.written.push_back({this->buffer(i), at, bytes, pitch});
   }
-  product.writtenRows = std::max<int64_t>(1, kPanelLines / (plan.panelWords() / kStepWords));
+  product.writtenRows = std::max<int64_t>(1, kPanelLines / (plan.panelWords() / plan.stepWords()));
 }
 
 void MatrixEmitter::emitBlock(Offset row, int64_t rowTiles, Offset column, int64_t columnTiles,
@@ -209,6 +210,7 @@ void MatrixEmitter::emitBlock(Offset row, int64_t rowTiles, Offset column, int64
     sumsAt = index.mul(panel, kBlockElements);
   }
   BlockProduct product;
+  product.parts = plan.parts;
   product.rowTiles = rowTiles, product.columnTiles = columnTiles;
   product.rows = packedRows,
   product.rowsAt = plan.packsRowsOnce() ? index.mul(rowPanel, plan.panelWords()) : Offset(0);
@@ -220,9 +222,9 @@ void MatrixEmitter::emitBlock(Offset row, int64_t rowTiles, Offset column, int64
   // The next row of blocks reads other packed rows: each block of this one fetches a share of them.
   int64_t perRow =
       std::max<int64_t>(1, std::min({plan.laneBlock, plan.laneChunk, plan.lane.size}) / kPanelLines);
-  product.nextLines = plan.packsRowsOnce() ? (kStepWords * 4 / 64 + perRow - 1) / perRow : 0;
+  product.nextLines = plan.packsRowsOnce() ? (plan.stepWords() * 4 / 64 + perRow - 1) / perRow : 0;
   Offset share =
-      index.mul(panelOf(column, firstColumn), plan.panelWords() / kStepWords * product.nextLines * 16);
+      index.mul(panelOf(column, firstColumn), plan.panelWords() / plan.stepWords() * product.nextLines * 16);
   product.nextRowsAt = index.add(index.add(product.rowsAt, plan.panelWords()), share);
   if (plan.blocks() == 1)
     addWritten(product, row, column);

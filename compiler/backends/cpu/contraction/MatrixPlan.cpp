@@ -14,8 +14,10 @@ namespace ortc::cpu {
 
 int64_t MatrixPlan::blocks() const { return sizeOf(depthOuter) * depthBlocks; }
 
+int64_t MatrixPlan::stepWords() const { return stepWordsOf(parts); }
+
 int64_t MatrixPlan::panelWords() const {
-  return ceilDiv(std::min(depthBlock, depth.size), kTileDepth) * kStepWords;
+  return ceilDiv(std::min(depthBlock, depth.size), kTileDepth) * stepWords();
 }
 
 static int64_t panelsOf(int64_t lines) { return ceilDiv(lines, kPanelLines); }
@@ -43,9 +45,11 @@ static double cyclesOf(const MatrixPlan &plan, int64_t rowChunks, int64_t laneCh
   auto packing = [&](bool isColumns) {
     unsigned operand = isColumns ? plan.laneOperand : plan.rowOperand;
     bool isDirect = (plan.depth.strides[operand] == 1) != isColumns;
-    return isDirect ? kUnitPackCycles : kUnitTransposeCycles;
+    return (isDirect ? kUnitPackCycles : kUnitTransposeCycles) * static_cast<double>(plan.parts) /
+           kFloatParts;
   };
-  return products / kUnitMacs + rows * depth * packing(false) * laneChunks +
+  double macs = plan.parts == 1 ? kNarrowUnitMacs : kUnitMacs;
+  return products / macs + rows * depth * packing(false) * laneChunks +
          columns * depth * packing(true) * rowChunks + rows * columns * kUnitSumCycles * plan.blocks();
 }
 
@@ -85,11 +89,13 @@ static void planChunks(MatrixPlan &plan, const Target &target) {
 
 std::optional<MatrixPlan> planMatrix(const ContractionSpec &spec, const Target &target) {
   if (!target.has(Instruction::MatrixUnit) || spec.numerics != Numerics::Fast ||
-      !spec.accumulatorType.isF32() || spec.narrowA || spec.narrowB)
+      !spec.accumulatorType.isF32() || spec.narrowA != spec.narrowB ||
+      (spec.narrowA && !spec.narrowA.isBF16()))
     return std::nullopt;
   ContractionPlan vectors = planContraction(spec, target);
   MatrixPlan plan;
   plan.architecture = target.isa.architecture;
+  plan.parts = spec.narrowA ? 1 : kFloatParts;
   plan.rowOperand = vectors.rowOperand, plan.laneOperand = vectors.laneOperand;
   plan.outer = vectors.outer, plan.row = vectors.row, plan.lane = vectors.lane;
   plan.outerTotal = vectors.outerTotal;

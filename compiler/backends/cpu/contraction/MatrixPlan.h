@@ -11,6 +11,7 @@ namespace ortc::cpu {
 struct MatrixPlan {
   const Architecture *architecture = nullptr; ///< whose unit it is
   unsigned rowOperand = 0, laneOperand = 1;   ///< the operands whose lines are rows and columns
+  int64_t parts = 3;                          ///< of the numbers: one where both operands are bf16
   llvm::SmallVector<ContractionDim> outer;
   ContractionDim row, lane;
   llvm::SmallVector<ContractionDim> depthOuter; ///< k dims around `depth`, which is cut in blocks
@@ -26,6 +27,7 @@ struct MatrixPlan {
   /// Blocks of k in all; sums of one block wait in the workspace for the next.
   int64_t blocks() const;
   bool packsRowsOnce() const { return rowBlock >= std::min(rowChunk, row.size); }
+  int64_t stepWords() const;
   int64_t panelWords() const;
   int64_t packedRowWords() const;
   int64_t packedLaneWords() const;
@@ -33,8 +35,8 @@ struct MatrixPlan {
 };
 
 /// Nothing where the target has no such unit, operands are not contiguous along a line or along k, numbers
-/// are not f32, or bits may not depend on the target. Blocks of k depend on the shape only: they decide about
-/// the order of sums.
+/// are not f32 or both bf16, or bits may not depend on the target. Blocks of k depend on the shape only: they
+/// decide about the order of sums.
 std::optional<MatrixPlan> planMatrix(const ContractionSpec &spec, const Target &target);
 
 /// Whether the unit is estimated to be faster than fused multiply-adds. Depends on the shape only.

@@ -32,13 +32,16 @@ private:
   using Vectors = SmallVector<Value>;
   VectorType words() { return VectorType::get({kLanes}, b.getI32Type()); }
   VectorType floats() { return VectorType::get({kLanes}, b.getF32Type()); }
+  VectorType loaded() { return isNarrow() ? VectorType::get({kLanes}, b.getIntegerType(16)) : floats(); }
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); }
   Value splat(int32_t value) {
     return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(words(), b.getI32IntegerAttr(value)));
   }
   Value load(Value line, Value k, bool isWhole);
   void storeVector(Value first, Value second, Value packed, Value place);
-  std::array<Value, kTileParts> split(Value number);
+  std::array<Value, kFloatParts> split(Value number);
+  Value pair(Value first, Value second);
+  bool isNarrow() const { return source.parts == 1; }
   bool loadsLines() const { return source.depthStride == 1; }
 
   OpBuilder &b;
@@ -57,7 +60,7 @@ Value TilePacker::load(Value line, Value k, bool isWhole) {
     // Short runs far apart: the processor does not foresee those of the next step.
     if (!loadsLines())
       fetchRun(b, loc, source.buffer, index.add(Offset(at), kTileDepth * source.depthStride), kLanes);
-    return vector::LoadOp::create(b, loc, floats(), source.buffer, at);
+    return vector::LoadOp::create(b, loc, loaded(), source.buffer, at);
   }
   // Lanes run along k or along the lines; the other one is there or not.
   Value across = loadsLines() ? line : k, acrossEnd = loadsLines() ? source.lines : source.depth;
@@ -74,18 +77,18 @@ Value TilePacker::load(Value line, Value k, bool isWhole) {
       arith::ConstantOp::create(b, loc, DenseElementsAttr::get(words(), ArrayRef<int32_t>(numbers)));
   Value mask = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, lanes,
                                      vector::BroadcastOp::create(b, loc, words(), live));
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(floats()));
-  return vector::MaskedLoadOp::create(b, loc, floats(), source.buffer, at, mask, zero);
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(loaded()));
+  return vector::MaskedLoadOp::create(b, loc, loaded(), source.buffer, at, mask, zero);
 }
 
 /// The parts of f32 numbers, each a bf16 number in the upper half of a word. The first two are rounded, so
 /// that errors of products that are left out have no sign in common; the last one is what remains, which
 /// fits.
-std::array<Value, kTileParts> TilePacker::split(Value number) {
-  std::array<Value, kTileParts> parts;
-  for (int64_t part = 0; part < kTileParts; ++part) {
+std::array<Value, kFloatParts> TilePacker::split(Value number) {
+  std::array<Value, kFloatParts> parts;
+  for (int64_t part = 0; part < kFloatParts; ++part) {
     Value bits = arith::BitcastOp::create(b, loc, words(), number);
-    if (part + 1 < kTileParts) {
+    if (part + 1 < kFloatParts) {
       bits = arith::AddIOp::create(b, loc, bits, splat(0x8000));
       bits = arith::AndIOp::create(b, loc, bits, splat(static_cast<int32_t>(0xffff0000)));
       number = arith::SubFOp::create(b, loc, number, arith::BitcastOp::create(b, loc, floats(), bits));
@@ -95,10 +98,21 @@ std::array<Value, kTileParts> TilePacker::split(Value number) {
   return parts;
 }
 
+/// Words of two bf16 numbers.
+Value TilePacker::pair(Value first, Value second) {
+  Value low = arith::ExtUIOp::create(b, loc, words(), first),
+        high = arith::ExtUIOp::create(b, loc, words(), second);
+  return arith::OrIOp::create(b, loc, low, arith::ShLIOp::create(b, loc, high, splat(16)));
+}
+
 /// Stores a vector of pairs for each part.
 void TilePacker::storeVector(Value first, Value second, Value packed, Value place) {
+  if (isNarrow()) {
+    vector::StoreOp::create(b, loc, pair(first, second), packed, place);
+    return;
+  }
   auto low = split(first), high = split(second);
-  for (int64_t part = 0; part < kTileParts; ++part) {
+  for (int64_t part = 0; part < kFloatParts; ++part) {
     Value word = arith::ShRUIOp::create(b, loc, low[part], splat(16));
     word = arith::OrIOp::create(b, loc, word, high[part]);
     Value at = arith::AddIOp::create(b, loc, place, constant(part * 2 * kTileWords));
@@ -124,11 +138,24 @@ void TilePacker::pack(Value line, Value k, Value packed, Value place, bool isWho
     storeVector(first, second, packed, storePlace(i));
     return;
   }
+  auto loadHalf = [&](int64_t half, int64_t i) {
+    return loadsLines() ? load(plus(line, i), plus(k, half * kLanes), isWhole)
+                        : load(line, plus(k, half * kLanes + i), isWhole);
+  };
+  if (isNarrow()) { // words change places as a whole
+    Vectors pairs;
+    for (int64_t i = 0; i < kLanes; ++i)
+      pairs.push_back(pair(loadHalf(0, i), loadHalf(1, i)));
+    for (auto [i, word] : llvm::enumerate(emitTranspose(b, loc, pairs))) {
+      Value at = storePlace(constant(static_cast<int64_t>(i)));
+      vector::StoreOp::create(b, loc, word, packed, at);
+    }
+    return;
+  }
   Vectors halves[2];
   for (int64_t half = 0; half < 2; ++half) {
     for (int64_t i = 0; i < kLanes; ++i)
-      halves[half].push_back(loadsLines() ? load(plus(line, i), plus(k, half * kLanes), isWhole)
-                                          : load(line, plus(k, half * kLanes + i), isWhole));
+      halves[half].push_back(loadHalf(half, i));
     halves[half] = emitTranspose(b, loc, halves[half]);
   }
   for (int64_t i = 0; i < kLanes; ++i)
@@ -153,7 +180,8 @@ void emitSplitPanels(OpBuilder &builder, Location loc, const SplitSource &source
     at.push_back(loop.getInductionVar());
   }
   Value line = plus(times(at[0], kPanelLines), times(at[2], kTileLines));
-  Value place = plus(plus(times(at[0], panelWords), times(at[1], kStepWords)), times(at[2], kTileWords));
+  Value place =
+      plus(plus(times(at[0], panelWords), times(at[1], stepWordsOf(source.parts))), times(at[2], kTileWords));
   Value k = times(at[1], kTileDepth);
   auto fits = [&](Value end, int64_t size, Value all) -> Value {
     return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle, plus(end, constant(size)), all);

@@ -1,6 +1,6 @@
-// f32 products on a matrix unit that multiplies bf16. Every number is the exact sum of three bf16 numbers, and six of
-// the nine products of their parts make a product as exact as f32's own (docs/decisions/0009-matrix-unit.md). An
-// Architecture emits the products.
+// Products on a matrix unit that multiplies bf16. Every f32 number is the exact sum of three bf16 numbers, and six of
+// the nine products of their parts make a product as exact as f32's own (docs/decisions/0009-matrix-unit.md). Operands
+// that are bf16 have one part, and one product. An Architecture emits the products.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -10,24 +10,28 @@ namespace ortc::cpu {
 
 using namespace emit;
 
-/// A tile of an operand: 16 lines (rows of A, columns of B) by 32 of k, three times, once for each part of the numbers.
+/// A tile of an operand: 16 lines (rows of A, columns of B) by 32 of k, once for each part of the numbers.
 /// Packed, a tile is 16 vectors of 16 words, each word two bf16 numbers: k and k + 16.
-inline constexpr int64_t kTileLines = 16, kTileDepth = 32, kTileWords = 256, kTileParts = 3;
-/// Two lines of tiles of an operand, which a step of the product reads together.
-inline constexpr int64_t kPanelLines = 2 * kTileLines, kStepWords = kTileParts * 2 * kTileWords;
+inline constexpr int64_t kTileLines = 16, kTileDepth = 32, kTileWords = 256;
+/// Parts of an f32 number.
+inline constexpr int64_t kFloatParts = 3;
+/// Two lines of tiles of an operand, which a step of the product reads together, in all parts.
+inline constexpr int64_t kPanelLines = 2 * kTileLines;
+constexpr int64_t stepWordsOf(int64_t parts) { return parts * 2 * kTileWords; }
 /// Sums of a block of 2 x 2 tiles.
 inline constexpr int64_t kBlockElements = kPanelLines * kPanelLines;
 
-/// Where the f32 operand of a packed panel lies.
+/// Where the operand of a packed panel lies, f32 or, in one part, bf16 stored as i16.
 struct SplitSource {
   mlir::Value buffer;
+  int64_t parts = kFloatParts;
   Offset at;                       ///< of the first line and k
   int64_t lineStride, depthStride; ///< one of them is 1
   mlir::Value lines, depth;        ///< how many there are, as indices: beyond them the tiles are zero
   bool isColumns; ///< a tile's vector is a pair of k over 16 columns (B), not a row over 16 pairs (A)
 };
 
-/// Copies panel after panel, each `steps` steps of `kStepWords`, to the beginning of `packed` (words, i32); a
+/// Copies panel after panel, each `steps` steps of so many words, to the beginning of `packed` (words, i32); a
 /// panel begins
 /// `panelWords` behind the one before. `panels` and `steps` are indices.
 void emitSplitPanels(mlir::OpBuilder &builder, mlir::Location loc, const SplitSource &source,
@@ -42,6 +46,7 @@ struct WrittenRows {
 
 /// One block of sums, for Architecture::emitBlockProduct: `rowTiles` x `columnTiles` tiles of 16 x 16, one or two each.
 struct BlockProduct {
+  int64_t parts = kFloatParts; ///< of both operands: three, or one
   int64_t rowTiles = 2, columnTiles = 2;
   mlir::Value rows; ///< packed words
   Offset rowsAt;

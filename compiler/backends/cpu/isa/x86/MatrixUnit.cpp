@@ -56,8 +56,8 @@ namespace {
 class ProductText {
 public:
   explicit ProductText(const BlockProduct &product)
-      : rowTiles(product.rowTiles), columnTiles(product.columnTiles), nextLines(product.nextLines),
-        written(product.written), writtenRows(product.writtenRows) {}
+      : parts(product.parts), rowTiles(product.rowTiles), columnTiles(product.columnTiles),
+        nextLines(product.nextLines), written(product.written), writtenRows(product.writtenRows) {}
 
   /// Operands: $0 rows, $1 columns, $2 steps, $3 rows that are fetched, then what is written (all these
   /// change), then the sums, the pitch 64, and not zero when sums begin.
@@ -67,11 +67,12 @@ public:
     text += "jmp 2f\n1:\n\t";
     forSums([&](int64_t sum, int64_t) { line("tilezero " + tile(sum)); });
     text += "2:\n\t";
-    // Six pairs of parts, of which neighbours have one in common.
-    constexpr int kPairs[][2] = {{2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 2}, {0, 0}};
+    // Six pairs of parts, of which neighbours have one in common; the last one is that of the only parts.
+    constexpr std::pair<int, int> kPairs[] = {{2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 2}, {0, 0}};
+    ArrayRef<std::pair<int, int>> used = parts == 1 ? ArrayRef(kPairs).take_back() : ArrayRef(kPairs);
     int row = -1, column = -1;
-    int64_t fetched = 0, pairs = 0;
-    for (auto [rowPart, columnPart] : kPairs) {
+    int64_t fetched = 0, pairs = 0, count = static_cast<int64_t>(used.size());
+    for (auto [rowPart, columnPart] : used) {
       if (rowPart != row)
         loadParts("$0", row = rowPart, rowTiles, kFirstRow);
       if (columnPart != column)
@@ -79,14 +80,14 @@ public:
       for (int64_t i = 0; i < rowTiles; ++i)
         for (int64_t j = 0; j < columnTiles; ++j)
           line("tdpbf16ps " + tile(kFirstColumn + j) + ", " + tile(kFirstRow + i) + ", " + tile(2 * i + j));
-      for (++pairs; fetched < nextLines * pairs / 6; ++fetched)
+      for (++pairs; fetched < nextLines * pairs / count; ++fetched)
         line("prefetcht1 " + std::to_string(fetched * 64) + "($3)");
     }
     fetchWritten();
     if (nextLines)
       line("addq $$" + std::to_string(nextLines * 64) + ", $3");
-    line("addq $$" + std::to_string(kStepWords * 4) + ", $0");
-    line("addq $$" + std::to_string(kStepWords * 4) + ", $1");
+    line("addq $$" + std::to_string(stepWordsOf(parts) * 4) + ", $0");
+    line("addq $$" + std::to_string(stepWordsOf(parts) * 4) + ", $1");
     line("decq $2");
     line("jne 2b");
     forSums([&](int64_t sum, int64_t place) { line("tilestored " + tile(sum) + ", " + at(sums(), place)); });
@@ -122,7 +123,7 @@ private:
       line("tileloadd " + at(base, (part * 2 + i) * kTileWords * 4) + ", " + tile(first + i));
   }
 
-  int64_t rowTiles, columnTiles, nextLines;
+  int64_t parts, rowTiles, columnTiles, nextLines;
   ArrayRef<WrittenRows> written;
   int64_t writtenRows;
   std::string text;

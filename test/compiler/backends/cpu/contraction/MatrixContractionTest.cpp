@@ -12,6 +12,8 @@ using namespace ortc::cpu::test;
 
 namespace {
 
+enum class Operands { F32, BF16 };
+
 class MatrixContractionTest : public testing::Test {
 protected:
   /// A kernel gives the unit back.
@@ -32,28 +34,54 @@ protected:
       v = std::ldexp(mantissa(random), int(random() % 16) - 8) * (random() % 2 ? 1 : -1);
   }
 
-  /// Products of two tiles that `s` takes: six of the nine of all parts of its numbers.
+  /// The contraction of bf16 numbers.
+  static ContractionSpec narrowSpecOf(const Shape &s, KernelModule &m) {
+    ContractionSpec spec = specOf(s, m.builder.getF32Type());
+    spec.narrowA = spec.narrowB = m.builder.getBF16Type();
+    spec.buffers[0].elementType = spec.buffers[1].elementType = m.builder.getI16Type();
+    return spec;
+  }
+
+  /// With `cuts`, the upper halves of numbers, which become what these are; else nothing.
+  static AlignedArray<uint16_t> cut(AlignedArray<float> &x, bool cuts) {
+    AlignedArray<uint16_t> halves(cuts ? x.size : 1);
+    for (size_t i = 0; cuts && i < size_t(x.size); ++i) {
+      uint32_t bits;
+      std::memcpy(&bits, &x[i], sizeof(bits));
+      halves[i] = static_cast<uint16_t>(bits >> 16);
+      bits &= 0xffff0000;
+      std::memcpy(&x[i], &bits, sizeof(bits));
+    }
+    return halves;
+  }
+
+  /// Products of two tiles that `s` takes of each pair of parts.
   static uint64_t productsOf(const Shape &s) {
     auto tiles = [](int64_t size, int64_t tile) { return static_cast<uint64_t>((size + tile - 1) / tile); };
-    return 6 * s.batch * tiles(s.m, kTileLines) * tiles(s.n, kTileLines) * tiles(s.k, kTileDepth);
+    return s.batch * tiles(s.m, kTileLines) * tiles(s.n, kTileLines) * tiles(s.k, kTileDepth);
   }
 
   /// Runs `s` and compares every sum with double precision, as a share of the sum of its products' sizes. On
   /// these numbers chains of fused multiply-adds are off by 5e-7 to 1e-6; without one of the six products the
   /// error is 7e-6 and more.
-  void check(const Shape &s) {
+  void check(const Shape &s, Operands operands = Operands::F32) {
     KernelModule m;
-    ContractionSpec spec = specOf(s, m.builder.getF32Type());
+    bool isNarrow = operands == Operands::BF16;
+    ContractionSpec spec = isNarrow ? narrowSpecOf(s, m) : specOf(s, m.builder.getF32Type());
     Compiled compiled = compile(spec, m);
     AlignedArray<float> a(s.batch * s.m * s.k), b(s.batch * s.k * s.n), c(s.batch * s.m * s.n + 16);
     fillWide(a, 1);
     fillWide(b, 2);
+    AlignedArray<uint16_t> narrowA = cut(a, isNarrow), narrowB = cut(b, isNarrow);
     for (float &v : c)
       v = 12345;
     uint64_t before = unit.getProducts();
-    compiled.run({a.begin(), b.begin(), c.begin()});
+    if (isNarrow)
+      compiled.run({narrowA.begin(), narrowB.begin(), c.begin()});
+    else
+      compiled.run({a.begin(), b.begin(), c.begin()});
     if (unit.isSoftware()) {
-      EXPECT_EQ(unit.getProducts() - before, productsOf(s)) << describe(s);
+      EXPECT_EQ(unit.getProducts() - before, (isNarrow ? 1 : 6) * productsOf(s)) << describe(s);
     }
     AlignedArray<float> sizesA(a.size), sizesB(b.size);
     std::transform(a.begin(), a.end(), sizesA.begin(), [](float v) { return std::abs(v); });
@@ -94,6 +122,28 @@ TEST_F(MatrixContractionTest, IsAsExactAsF32) {
   checkLayouts({{3, 5, 7}, {5, 40, 3}, {64, 64, 64}, {33, 77, 129}, {61, 50, 830}, {47, 49, 96}});
   check({48, 40, 64, false, true, false, 9});
   check({97, 64, 97, true, false, false, 5});
+}
+
+/// bf16 numbers have one part. Every layout packs differently: vectors of a tile as they lie, or pairs that change
+/// places.
+TEST_F(MatrixContractionTest, NarrowNumbersTakeOneProduct) {
+  for (int layout = 0; layout < 4; ++layout)
+    for (auto [m, n, k] : {std::array<int64_t, 3>{33, 77, 129}, {64, 64, 64}, {5, 40, 3}, {61, 50, 830}})
+      check({m, n, k, bool(layout & 1), bool(layout & 2)}, Operands::BF16);
+  check({48, 40, 64, false, true, true, 9}, Operands::BF16);
+}
+
+/// What has more bits than bf16 on one side, or others, is not for it.
+TEST_F(MatrixContractionTest, OtherNarrowNumbersAreNotForIt) {
+  KernelModule m;
+  ContractionSpec spec = narrowSpecOf({512, 512, 512}, m);
+  ASSERT_TRUE(planMatrix(spec, target));
+  spec.narrowA = Type();
+  spec.buffers[0].elementType = m.builder.getF32Type();
+  EXPECT_FALSE(planMatrix(spec, target));
+  spec = narrowSpecOf({512, 512, 512}, m);
+  spec.narrowA = spec.narrowB = m.builder.getF16Type();
+  EXPECT_FALSE(planMatrix(spec, target));
 }
 
 class MatrixContractionSweepTest : public MatrixContractionTest {};
