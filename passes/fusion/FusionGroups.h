@@ -52,7 +52,7 @@ private:
     size_t nodes = 0;      ///< values of the expression
   };
 
-  /// What was copied, and what was there before.
+  /// What was copied or added, and what was there before.
   struct Copies {
     llvm::SmallVector<mlir::Operation *> ops;
     llvm::SmallVector<std::pair<mlir::OpOperand *, mlir::Value>> uses;
@@ -105,6 +105,8 @@ private:
   bool emitAgain(mlir::Value value, unsigned group, unsigned owner);
   /// Takes copies of operations of `group` back when a kernel could no longer be one loop nest, or a worse one.
   bool keepIfGood(unsigned group, const Copies &copies);
+  /// As it was before: uses, operations and groups.
+  void takeBack(const Copies &copies);
   /// Erases the operations of a group that nobody uses, with the reshapes behind them.
   void removeUnused(unsigned group);
   /// Whether all that use `value`, if through reshapes, are in groups. Its uses in other groups, by group.

@@ -57,49 +57,38 @@ void FusionGroups::insert(Operation *op, unsigned group) {
 void FusionGroups::narrow(Value value, FloatType type, unsigned group, ArrayRef<unsigned> readers) {
   llvm::MapVector<unsigned, SmallVector<OpOperand *>> uses;
   findUses(value, uses);
-  std::vector<std::pair<unsigned, FusionGroup>> before{{group, groups[group]}};
-  SmallVector<std::pair<OpOperand *, Value>> changed;
-  SmallVector<Operation *> made;
+  Copies added;
+  added.before.emplace_back(group, groups[group]);
   OpBuilder builder(value.getContext());
   builder.setInsertionPointAfterValue(value);
   auto tensor = cast<RankedTensorType>(value.getType());
   Value rounded = arith::TruncFOp::create(builder, value.getLoc(), tensor.clone(type), value);
-  made.push_back(rounded.getDefiningOp());
-  insert(made.back(), group);
+  added.ops.push_back(rounded.getDefiningOp());
+  insert(added.ops.back(), group);
   for (unsigned reader : readers) {
-    before.emplace_back(reader, groups[reader]);
+    added.before.emplace_back(reader, groups[reader]);
     SmallVector<OpOperand *> &operands = uses[reader];
     builder.setInsertionPoint(*llvm::min_element(
         llvm::map_to_vector(operands, [](OpOperand *use) { return use->getOwner(); }),
         [&](Operation *a, Operation *b) { return position.lookup(a) < position.lookup(b); }));
     Value extended = arith::ExtFOp::create(builder, value.getLoc(), tensor, rounded);
-    made.push_back(extended.getDefiningOp());
-    insert(made.back(), reader);
+    added.ops.push_back(extended.getDefiningOp());
+    insert(added.ops.back(), reader);
     for (OpOperand *use : operands) {
-      changed.emplace_back(use, use->get());
+      added.uses.emplace_back(use, use->get());
       Value now = extended;
       if (use->get() != value) {
         now = nn::ReshapeOp::create(builder, value.getLoc(), use->get().getType(), extended);
-        made.push_back(now.getDefiningOp());
-        number(made.back());
+        added.ops.push_back(now.getDefiningOp());
+        number(added.ops.back());
       }
       use->set(now);
     }
   }
-  for (auto &[changedGroup, old] : before)
-    describe(groups[changedGroup]);
-  if (llvm::all_of(before, [&](auto &entry) { return isPossible(entry.first); }))
-    return;
-  for (auto [use, old] : changed)
-    use->set(old);
-  for (Operation *op : llvm::reverse(made)) {
-    groupIndex.erase(op);
-    updateOnly.erase(op);
-    position.erase(op);
-    op->erase();
-  }
-  for (auto &[changedGroup, old] : before)
-    groups[changedGroup] = old;
+  for (auto &[changed, old] : added.before)
+    describe(groups[changed]);
+  if (!llvm::all_of(added.before, [&](auto &entry) { return isPossible(entry.first); }))
+    takeBack(added);
 }
 
 void FusionGroups::narrowSaved(FloatType type) {

@@ -117,6 +117,19 @@ void FusionGroups::copyInto(unsigned owner, Operation *place, ArrayRef<Operation
   number(ArrayRef(copies.ops).drop_front(first));
 }
 
+void FusionGroups::takeBack(const Copies &copies) {
+  for (auto [use, value] : copies.uses)
+    use->set(value);
+  for (Operation *copy : llvm::reverse(copies.ops)) {
+    groupIndex.erase(copy);
+    updateOnly.erase(copy);
+    position.erase(copy);
+    copy->erase();
+  }
+  for (const auto &[owner, old] : copies.before)
+    groups[owner] = old;
+}
+
 bool FusionGroups::keepIfGood(unsigned group, const Copies &copies) {
   FusionGroup before = groups[group];
   describe(groups[group]);
@@ -139,17 +152,8 @@ bool FusionGroups::keepIfGood(unsigned group, const Copies &copies) {
       qualities[old.first] = grown[i];
     return true;
   }
-  for (auto [use, value] : copies.uses)
-    use->set(value);
-  for (Operation *copy : llvm::reverse(copies.ops)) {
-    groupIndex.erase(copy);
-    updateOnly.erase(copy);
-    position.erase(copy);
-    copy->erase();
-  }
+  takeBack(copies);
   groups[group] = before;
-  for (const auto &[owner, old] : copies.before)
-    groups[owner] = old;
   for (unsigned reader : copies.readers)
     describe(groups[reader]);
   return false;

@@ -22,13 +22,17 @@ FailureOr<Value> takeLossScale(TensorOp scale, FunctionComposer &composer) {
   return composer.getArgument(symbolAttribute(scale, kTensor), scale.getStoredType());
 }
 
+static Value isBelowInfinity(TensorBuilder &b, Value value) {
+  Value limit = b.constantLike(value, std::numeric_limits<double>::infinity());
+  return b.compare(arith::CmpFPredicate::OLT, value, limit);
+}
+
 Value areFinite(TensorBuilder &b, ArrayRef<Value> tensors) {
   Value all;
   for (Value tensor : tensors) {
     auto axes = llvm::to_vector(llvm::seq<int64_t>(0, TensorBuilder::rankOf(tensor)));
     Value largest = b.reduce(nn::ReduceKind::max, b.abs(tensor), axes); // NaN where one is
-    Value limit = b.constantLike(largest, std::numeric_limits<double>::infinity());
-    Value isFinite = b.compare(arith::CmpFPredicate::OLT, largest, limit);
+    Value isFinite = isBelowInfinity(b, largest);
     all = all ? b.logicalAnd(all, isFinite) : isFinite;
   }
   return all;
@@ -55,8 +59,7 @@ FailureOr<SmallVector<Port>> updateLossScale(const LossScaleSpec &spec, Value fi
         b.compare(arith::CmpIPredicate::sge, steps, b.constant(count, static_cast<double>(spec.interval)));
     ports.push_back({tracker->attribute, b.select(b.logicalAnd(finite, b.logicalNot(isDue)), steps, zero)});
     Value grown = b.mulScalar(*scale, spec.growth);
-    Value limit = b.constantLike(grown, std::numeric_limits<double>::infinity());
-    Value grows = b.logicalAnd(isDue, b.compare(arith::CmpFPredicate::OLT, grown, limit));
+    Value grows = b.logicalAnd(isDue, isBelowInfinity(b, grown));
     next = b.select(finite, b.select(grows, grown, *scale), b.mulScalar(*scale, spec.backoff));
   }
   ports.push_back({symbolAttribute(tensor, kUpdate), next});

@@ -36,8 +36,8 @@ TEST(OperatorNotesTest, RefuseNothingThatHasAnEntry) {
           << row.name << " has an entry in Operators.inc: its note is out of date";
 }
 
-TEST(OperatorNotesTest, GradientsAreAsTheNotesSay) {
-  std::map<std::string, bool> reached; // by operators that are their case's only one
+/// Visits every case whose operator is its only one, legalised, with that operator's name.
+static void forEachOperator(llvm::function_ref<void(const std::string &, LegalCase &)> visit) {
   std::string folder = casesFolder("", "cases");
   for (const std::string &name : listCases(folder)) {
     LegalCase subject;
@@ -48,6 +48,13 @@ TEST(OperatorNotesTest, GradientsAreAsTheNotesSay) {
         llvm::to_vector((*subject.source->getOps<onnx::GraphOp>().begin()).getBlock().getOps<onnx::NodeOp>());
     if (nodes.size() != 1)
       continue;
+    visit(nodes.front().getOpType().str(), subject);
+  }
+}
+
+TEST(OperatorNotesTest, GradientsAreAsTheNotesSay) {
+  std::map<std::string, bool> reached; // by operators that are their case's only one
+  forEachOperator([&](const std::string &name, LegalCase &subject) {
     Block &body = subject.report.function.front();
     llvm::DenseSet<Value> values =
         reachableArguments(body, llvm::to_vector(body.getTerminator()->getOperands()));
@@ -55,11 +62,11 @@ TEST(OperatorNotesTest, GradientsAreAsTheNotesSay) {
       return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
     };
     if (llvm::none_of(body.getArguments(), isFloat)) // says nothing
-      continue;
-    bool &any = reached[nodes.front().getOpType().str()];
+      return;
+    bool &any = reached[name];
     any |=
         llvm::any_of(body.getArguments(), [&](BlockArgument argument) { return values.contains(argument); });
-  }
+  });
   EXPECT_EQ(reached.size(), 118u) << "who adds a case counts it";
   for (const OperatorRow &row : listOperators())
     if (auto found = reached.find(row.name); row.domain.empty() && found != reached.end())
@@ -69,19 +76,10 @@ TEST(OperatorNotesTest, GradientsAreAsTheNotesSay) {
 /// An operator whose cases hold a product that --precision bf16 makes narrow has the note, and no other.
 TEST(OperatorNotesTest, ProductsAreAsTheNotesSay) {
   std::map<std::string, bool> multiplies; // by operators that are their case's only one
-  std::string folder = casesFolder("", "cases");
-  for (const std::string &name : listCases(folder)) {
-    LegalCase subject;
-    LegalizeOptions options;
-    options.mode = Mode::eval;
-    ASSERT_NO_FATAL_FAILURE(subject.load(folder + "/" + name, options)) << name;
-    auto nodes =
-        llvm::to_vector((*subject.source->getOps<onnx::GraphOp>().begin()).getBlock().getOps<onnx::NodeOp>());
-    if (nodes.size() != 1)
-      continue;
-    bool &any = multiplies[nodes.front().getOpType().str()];
+  forEachOperator([&](const std::string &name, LegalCase &subject) {
+    bool &any = multiplies[name];
     subject.report.function.walk([&](Operation *op) { any |= precision::isNarrowed(op); });
-  }
+  });
   for (const OperatorRow &row : listOperators())
     if (auto found = multiplies.find(row.name); row.domain.empty() && found != multiplies.end())
       EXPECT_EQ(row.hasProducts, found->second) << row.name << ": see OperatorNotes.inc";
