@@ -201,6 +201,9 @@ Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
 
 Status Compilation::simplify() {
   ORTC_TRY(diagnostics.run(*compiled.program, pipeline::buildSimplify));
+  ORTC_TRY(diagnostics.run(*compiled.program, [&](OpPassManager &passes) {
+    pipeline::buildAttention(passes, options.attention.least, options.attention.rows);
+  }));
   return narrow(/*differentiated=*/false);
 }
 

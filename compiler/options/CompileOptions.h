@@ -104,6 +104,13 @@ struct LossScaleSpec {
   std::string text; ///< as given
 };
 
+/// `--attention`: whether scores of all queries and keys exist at once, or those of a head and of some rows of it, which
+/// the backward part computes again.
+struct AttentionSpec {
+  int64_t least = 512 * 512; ///< scores of a head, queries times keys, from which on they are tiled
+  int64_t rows = 0;          ///< queries of a tile; 0: by the size of their scores
+};
+
 /// `--tie COPY=ORIGINAL`.
 struct TieSpec {
   std::string copy, original;
@@ -131,6 +138,7 @@ struct CompileOptions {
   std::vector<TieSpec> ties;                 ///< initializers that become another one again
   BatchNormMode batchNorm = BatchNormMode::AsExported;
   DropoutMode dropout = DropoutMode::AsExported;
+  AttentionSpec attention;
   std::optional<LossScaleSpec> lossScale;
   bool gradients = false;               ///< also the gradients and update entries
   std::optional<uint64_t> memoryBudget; ///< most bytes of the transient region of any entry
@@ -157,6 +165,7 @@ Expected<DropoutMode> parseDropout(std::string_view text);
 Expected<Numerics> parseNumerics(std::string_view text);
 Expected<Precision> parsePrecision(std::string_view text);
 Expected<LossScaleSpec> parseLossScale(std::string_view text);
+Expected<AttentionSpec> parseAttention(std::string_view text);
 /// The type of products' operands: "bf16", "f16", or empty where it is that of the file.
 std::string_view narrowType(const CompileOptions &options);
 /// "65536", "64KiB", "1.5GB": whole bytes from 1 to 2^60; units of 1000 (kB to PB) and of 1024 (KiB to PiB).

@@ -135,6 +135,29 @@ Expected<LossScaleSpec> parseLossScale(std::string_view text) {
   return parsed;
 }
 
+Expected<AttentionSpec> parseAttention(std::string_view text) {
+  const std::vector<Key> keys = {
+      {"rows", int64_t(0), kWhole, "queries of a tile; 0: as many as a core's caches hold the scores of"}};
+  AttentionSpec parsed;
+  std::string_view word, rest;
+  bool hasKeys = false;
+  splitSpec(text, word, rest, hasKeys);
+  if (word == "tiled") {
+    KeyValues given;
+    ORTC_TRY(parseSettings(hasKeys, rest, "attention 'tiled'", keys, nullptr).moveTo(given));
+    parsed = {1, Settings(keys, given).getInteger("rows")};
+    if (parsed.rows < 0)
+      return Status::refusal("attention 'tiled': rows is " + std::to_string(parsed.rows) +
+                             " but must be 0 or more");
+  } else if (text == "whole") {
+    parsed.least = INT64_MAX;
+  } else if (text != "auto") {
+    return Status::refusal("the attention mode is " + quote(text) + " but must be one of auto, " +
+                           formatSpec("tiled", keys) + ", whole");
+  }
+  return parsed;
+}
+
 Expected<uint64_t> parseBytes(std::string_view text) {
   static constexpr std::pair<std::string_view, uint64_t> kUnits[] = {{"KiB", 1ull << 10},
                                                                      {"MiB", 1ull << 20},

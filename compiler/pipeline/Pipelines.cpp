@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/attention/Passes.h"
 #include "passes/fusion/Passes.h"
 #include "passes/import/Passes.h"
 #include "passes/memory/Passes.h"
@@ -30,6 +31,10 @@ void buildSimplify(OpPassManager &passes) {
   passes.addNestedPass<func::FuncOp>(simplify::createSinkGathersPass());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(simplify::createFoldParameterLayoutsPass());
+}
+
+void buildAttention(OpPassManager &passes, int64_t least, int64_t rows) {
+  passes.addNestedPass<func::FuncOp>(attention::createTileAttentionPass({least, rows}));
 }
 
 void buildNarrow(OpPassManager &passes, StringRef type, bool differentiated) {

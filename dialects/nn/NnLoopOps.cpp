@@ -68,8 +68,8 @@ ScanOp ScanOp::takeWithStacked(OpBuilder &builder, ValueRange items) {
   SmallVector<Type> types(getResultTypes());
   for (Value item : items)
     types.push_back(stackedType(item.getType(), getTripCount()));
-  auto fresh = ScanOp::create(builder, getLoc(), types, getTripCountAttr(), getReverseAttr(), getInits(),
-                              getSequences(), getInvariants());
+  auto fresh = ScanOp::create(builder, getLoc(), types, getTripCountAttr(), getReverseAttr(), getRecomputeAttr(),
+                              getInits(), getSequences(), getInvariants());
   fresh.getBody().takeBody(getBody());
   getBody().emplaceBlock();
   Operation *terminator = fresh.getBlock().getTerminator();
@@ -102,7 +102,7 @@ ResultRange buildScan(TensorBuilder &builder, int64_t count, bool reverse, Value
     YieldOp::create(builder, yielded);
   }
   auto scan = ScanOp::create(builder, types, builder.getI64IntegerAttr(count),
-                             reverse ? builder.getUnitAttr() : UnitAttr(), inits, sequences, invariants);
+                             reverse ? builder.getUnitAttr() : UnitAttr(), UnitAttr(), inits, sequences, invariants);
   scan.getBody().takeBody(region);
   return scan.getResults();
 }
@@ -178,7 +178,7 @@ public:
         types.push_back(scan.getResult(i).getType());
       }
     auto fresh = ScanOp::create(rewriter, scan.getLoc(), types, scan.getTripCountAttr(),
-                                scan.getReverseAttr(), inits, sequences, invariants);
+                                scan.getReverseAttr(), scan.getRecomputeAttr(), inits, sequences, invariants);
     fresh.getBody().takeBody(scan.getBody());
     Block &block = fresh.getBlock();
     block.eraseArguments(arguments);

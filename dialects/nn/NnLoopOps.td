@@ -11,7 +11,8 @@ def Nn_ScanOp : Op<Nn_Dialect, "scan", [AttrSizedOperandSegments, IsolatedFromAb
     the carried values (first `inits`, then what the last iteration yielded), slice i of the leading dimension
     of every one of `sequences`, and the `invariants` as they are. `nn.yield` gives the next carried values,
     then items that become slice i of the stacked results. Results are the last carried values, then the
-    stacked ones.
+    stacked ones. With `recompute`, its gradient computes the body again where it would read what is inside, and
+    nothing but carried values is stacked for it.
     C1 `tripCount` is at least 1.
     C2 arguments have the types described above; sequences have `tripCount` slices.
     C3 the body yields the carried values in their types, then one item per stacked result.
@@ -26,12 +27,12 @@ def Nn_ScanOp : Op<Nn_Dialect, "scan", [AttrSizedOperandSegments, IsolatedFromAb
     }
     ```
   }];
-  let arguments = (ins I64Attr:$tripCount /*C1*/, UnitAttr:$reverse, Variadic<Nn_Tensor>:$inits,
-                       Variadic<Nn_Tensor>:$sequences, Variadic<Nn_Tensor>:$invariants);
+  let arguments = (ins I64Attr:$tripCount /*C1*/, UnitAttr:$reverse, UnitAttr:$recompute,
+                       Variadic<Nn_Tensor>:$inits, Variadic<Nn_Tensor>:$sequences, Variadic<Nn_Tensor>:$invariants);
   let results = (outs Variadic<Nn_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body /*C2, C3*/);
   let assemblyFormat = [{
-    $tripCount (`reverse` $reverse^)? `carry` `(` $inits `)` `over` `(` $sequences `)` `with` `(` $invariants
+    $tripCount (`reverse` $reverse^)? (`recompute` $recompute^)? `carry` `(` $inits `)` `over` `(` $sequences `)` `with` `(` $invariants
     `)` attr-dict
     `:` functional-type(operands, results) $body
   }];

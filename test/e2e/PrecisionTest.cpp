@@ -31,6 +31,7 @@ protected:
                                    "--precision", "f64",    "--optimizer", entry.optimizers.at(kind),
                                    "--target",    "native", "--quiet"};
     flags.insert(flags.end(), entry.flags.begin(), entry.flags.end());
+    flags.insert(flags.end(), more.begin(), more.end());
     return flags;
   }
   /// Trains as the recipe says; the checkpoint.
@@ -43,13 +44,16 @@ protected:
     return saved;
   }
 
+  void expectReference();
+
   TemporaryFolder folder;
   ZooEntry entry;
+  std::vector<std::string> more; ///< flags
 };
 
 /// Whatever an optimizer makes of noise in float32 gradients is left out here: the parameters agree to the
 /// last digit that references have.
-TEST_P(PrecisionTest, AgreesWithTheReference) {
+void PrecisionTest::expectReference() {
   auto golden = loadValues(entry.folder + "/golden.npz");
   double worstLoss = 0, worst = 0;
   for (const char *kind : {"sgd", "adamw"}) {
@@ -86,6 +90,8 @@ TEST_P(PrecisionTest, AgreesWithTheReference) {
   std::printf("%s: losses within %.1e, parameters within %.1e\n", GetParam().c_str(), worstLoss, worst);
 }
 
+TEST_P(PrecisionTest, AgreesWithTheReference) { expectReference(); }
+
 INSTANTIATE_TEST_SUITE_P(Zoo, PrecisionTest, testing::ValuesIn(listEntries()),
                          [](const auto &info) { return caseName(info.param); });
 
@@ -101,6 +107,19 @@ TEST_P(PrecisionCommandsTest, TakeTheArtifact) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, PrecisionCommandsTest, testing::Values("mlp-digits", "lenet", "gpt2-tiny"),
+                         [](const auto &info) { return caseName(info.param); });
+
+/// Attention in tiles of some queries, the last one with fewer.
+class TiledAttentionTest : public PrecisionTest {};
+
+TEST_P(TiledAttentionTest, AgreesWithTheReference) {
+  more = {"--attention", "tiled:rows=7", "--dump-ir", folder / "ir"};
+  expectReference();
+  EXPECT_NE(readFile(folder / "ir/2-simplify.mlir").find("recompute carry"), std::string::npos) << "no tiles";
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, TiledAttentionTest,
+                         testing::Values("gpt2-tiny", "llama-tiny", "bert-tiny", "roberta-tiny", "vit-tiny-slim"),
                          [](const auto &info) { return caseName(info.param); });
 
 } // namespace

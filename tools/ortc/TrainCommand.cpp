@@ -117,6 +117,10 @@ void addTargetFlags(CommandLine &line, CompileOptions &options, bool &isFirstTar
                 "everything in "
                 "float64, for checking; default: f32",
                 fill(parsePrecision, options.precision));
+  line.addValue("--attention", "MODE",
+                "tiled: scores of one head and some queries at a time, computed again for the gradient; whole: "
+                "all of them at once; auto: tiled from 512 x 512 scores a head on; default: auto",
+                fill(parseAttention, options.attention));
 }
 
 /// A program by its path, or by a name that PATH has.

@@ -188,10 +188,12 @@ void ScanGradient::resolve(Value value) {
     return;
   }
   Operation *definition = value.getDefiningOp();
-  if (!isCheap(definition)) {
+  if (!op.getRecompute() && !isCheap(definition)) {
     saved.insert(value);
     return;
   }
+  if (repeated.contains(definition))
+    return;
   for (Value operand : definition->getOperands())
     resolve(operand);
   repeated.insert(definition); // after what it needs
@@ -300,7 +302,7 @@ Gradients ScanGradient::buildBackward(nn::ScanOp forward) {
     with.push_back(forward->getOperand(cast<BlockArgument>(argument).getArgNumber()));
 
   auto scan = nn::ScanOp::create(b, types, op.getTripCountAttr(),
-                                 op.getReverse() ? UnitAttr() : b.getUnitAttr(), inits, over, with);
+                                 op.getReverse() ? UnitAttr() : b.getUnitAttr(), UnitAttr(), inits, over, with);
   Block &block = scan.getBody().emplaceBlock();
   TensorBuilder inner(op.getLoc(), op.getContext());
   inner.setInsertionPointToEnd(&block);

@@ -94,7 +94,7 @@ LogicalResult LoopBuilder::asScan(SmallVector<Bound> &results) {
   for (const Bound &bound : loop.sequences)
     over.push_back(bound.value);
   auto scan = nn::ScanOp::create(b, types, b.getI64IntegerAttr(loop.count),
-                                 loop.reverse ? b.getUnitAttr() : UnitAttr(), inits, over, ValueRange());
+                                 loop.reverse ? b.getUnitAttr() : UnitAttr(), UnitAttr(), inits, over, ValueRange());
   Block &body = scan.getBody().emplaceBlock();
   SmallVector<Bound> outputs;
   LogicalResult built = n.walk.attempt([&] {
