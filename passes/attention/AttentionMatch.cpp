@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/attention/AttentionMatch.h"
 
+#include "compiler/evaluator/HostTensor.h"
 #include "dialects/nn/NnShapes.h"
-#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -27,6 +28,9 @@ static Dims dimsOfScores(ArrayRef<int64_t> shape) {
   return dims;
 }
 
+/// Elements of a constant that is looked at.
+static constexpr int64_t kLargestConstant = int64_t(1) << 26;
+
 static bool isElementwise(Operation *op) {
   return op->getNumResults() == 1 && op->getNumOperands() > 0 &&
          (op->hasTrait<OpTrait::Elementwise>() || isa<nn::DetachOp>(op)) &&
@@ -40,7 +44,7 @@ namespace {
 
 class Matcher {
 public:
-  bool run(nn::SoftmaxOp softmax);
+  bool run(nn::SoftmaxOp softmax, int64_t least);
   Match match;
 
 private:
@@ -52,26 +56,31 @@ private:
   bool takeScores(nn::DotOp dot, const Dims &dims);
   bool addInput(Value value, const Dims &dims);
   bool isPrivate();
+  Value withoutLeads(arith::ConstantOp constant);
 
   int64_t leads = 1; ///< values of the leading index
 };
 
 } // namespace
 
-/// Follows the weights to the contraction that reads them.
+/// Follows the weights to the one contraction that reads them.
 bool Matcher::findMix(Value weights) {
-  while (weights.hasOneUse()) {
-    Operation *user = *weights.user_begin();
-    if (auto dot = dyn_cast<nn::DotOp>(user)) {
-      match.mix = dot;
-      match.weightsAreLeft = dot.getLhs() == weights;
-      return dot.getLhs() != dot.getRhs();
+  llvm::SetVector<Value> reached;
+  reached.insert(weights);
+  for (unsigned i = 0; i < reached.size(); ++i)
+    for (Operation *user : reached[i].getUsers()) {
+      if (auto dot = dyn_cast<nn::DotOp>(user)) {
+        if ((match.mix && match.mix != dot) || dot.getLhs() == dot.getRhs())
+          return false;
+        match.mix = dot;
+        match.weightsAreLeft = dot.getLhs() == reached[i];
+      } else if (isElementwise(user) || isa<nn::ReshapeOp>(user)) {
+        reached.insert(user->getResult(0));
+      } else {
+        return false;
+      }
     }
-    if (!isElementwise(user) && !isa<nn::ReshapeOp>(user))
-      return false;
-    weights = user->getResult(0);
-  }
-  return false;
+  return match.mix != nullptr;
 }
 
 bool Matcher::visitOperands(Operation *op, const Dims &dims) {
@@ -152,9 +161,33 @@ bool Matcher::visit(Value value, Dims dims) {
     return visitOperands(op, dims);
   if (auto iota = dyn_cast<nn::IotaOp>(op))
     return dims[iota.getAxis()].kind == Dim::row || dims[iota.getAxis()].kind == Dim::key || addInput(value, dims);
-  if (matchPattern(value, m_Constant<SplatElementsAttr>(nullptr)))
-    return true;
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    if (isa<SplatElementsAttr>(constant.getValue()))
+      return true;
+    if (Value table = withoutLeads(constant)) {
+      match.tables[value] = table;
+      return visit(table, {Dim{Dim::row}, Dim{Dim::key}});
+    }
+  }
   return addInput(value, dims);
+}
+
+/// The one table [rows, keys] that a constant consists of, for every leading index; null where they differ.
+Value Matcher::withoutLeads(arith::ConstantOp constant) {
+  auto type = cast<RankedTensorType>(constant.getType());
+  int64_t table = match.rows * match.keys;
+  if (type.getNumElements() == table || type.getNumElements() > kLargestConstant)
+    return {};
+  auto all = evaluator::HostTensor::fromAttribute(cast<ElementsAttr>(constant.getValue()));
+  if (failed(all))
+    return {};
+  for (int64_t i = table; i < all->size(); ++i)
+    if (all->isFloat() ? !(all->getFloat(i) == all->getFloat(i - table)) : all->getInt(i) != all->getInt(i - table))
+      return {};
+  evaluator::HostTensor one(RankedTensorType::get({match.rows, match.keys}, type.getElementType()));
+  one.copy(0, *all, 0, table);
+  OpBuilder builder(constant);
+  return arith::ConstantOp::create(builder, constant.getLoc(), one.toAttribute("mask"));
 }
 
 /// Whether nothing else reads what is computed from the scores.
@@ -174,7 +207,7 @@ bool Matcher::isPrivate() {
   return true;
 }
 
-bool Matcher::run(nn::SoftmaxOp softmax) {
+bool Matcher::run(nn::SoftmaxOp softmax, int64_t least) {
   match.softmax = softmax;
   if (!findMix(softmax.getResult()))
     return false;
@@ -194,13 +227,15 @@ bool Matcher::run(nn::SoftmaxOp softmax) {
   leads = nn::elementCount(shape.drop_back(2));
   match.rows = shape[rank - 2];
   match.keys = shape[rank - 1];
+  if (match.rows * match.keys < least)
+    return false;
   return visit(weights, dimsOfScores(shape)) && match.scores && match.values.contains(softmax.getResult()) &&
          nn::elementCount(shape.take_front(own.size())) == match.batch && isPrivate();
 }
 
-std::optional<Match> matchAttention(nn::SoftmaxOp softmax) {
+std::optional<Match> matchAttention(nn::SoftmaxOp softmax, int64_t least) {
   Matcher matcher;
-  if (!matcher.run(softmax))
+  if (!matcher.run(softmax, least))
     return std::nullopt;
   return std::move(matcher.match);
 }

@@ -37,14 +37,15 @@ struct Match {
   /// Every value between and beside: those computed for a tile of the scores, and the others, `inputs`.
   llvm::DenseMap<mlir::Value, Dims> values;
   llvm::MapVector<mlir::Value, Dims> inputs;
+  /// Constants that are the same for all leads, and that one.
+  llvm::DenseMap<mlir::Value, mlir::Value> tables;
 
   mlir::Value weights() { return weightsAreLeft ? mix.getLhs() : mix.getRhs(); }
   mlir::Value mixed() { return weightsAreLeft ? mix.getRhs() : mix.getLhs(); }
-  int64_t scoresOfAHead() const { return rows * keys; }
 };
 
 /// The attention whose weights `softmax` makes; none where something else reads scores or weights, or where what is
-/// beside them is as large as they are.
-std::optional<Match> matchAttention(nn::SoftmaxOp softmax);
+/// beside them is as large as they are, and with fewer than `least` scores a head.
+std::optional<Match> matchAttention(nn::SoftmaxOp softmax, int64_t least);
 
 } // namespace ortc::attention

@@ -87,6 +87,8 @@ static SmallVector<Mask> masksOf(Match &match) {
 
 /// Whether all that a mask consists of is the same for all heads.
 static bool isForAllHeads(Match &match, Value value) {
+  if (Value table = match.tables.lookup(value))
+    value = table;
   if (match.inputs.contains(value))
     return !hasKind(match.values.lookup(value), Dim::lead);
   Operation *op = value.getDefiningOp();

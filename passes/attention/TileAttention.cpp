@@ -237,8 +237,8 @@ struct TileAttentionPass : impl::TileAttentionPassBase<TileAttentionPass> {
     bool isTiled = false;
     for (nn::SoftmaxOp op : all) {
       Leads leads;
-      auto match = matchAttention(op);
-      if (!match || match->scoresOfAHead() < least || !leads.find(*match))
+      auto match = matchAttention(op, least);
+      if (!match || !leads.find(*match))
         continue;
       Tiling(*match, leads, rowsOf(*match, leads.loop, rows)).run(masked);
       isTiled = true;

@@ -44,6 +44,8 @@ Value TileValues::make(TensorBuilder &b, Value value) {
   Operation *op = value.getDefiningOp();
   if (Value inside = inputs.lookup(value))
     return makeInput(b, inside);
+  if (Value table = match.tables.lookup(value))
+    return get(b, table);
   if (isa<nn::RandomOp>(op))
     return makeRandom(b, value);
   if (op == match.scores)
