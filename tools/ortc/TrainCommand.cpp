@@ -71,6 +71,10 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
                 fill(parseBatchNorm, options.batchNorm));
   line.addValue("--dropout", "MODE", "as-exported or train; default: as-exported",
                 fill(parseDropout, options.dropout));
+  line.addValue("--attention", "MODE",
+                "tiled: scores of one head and some queries at a time, computed again for the gradient; whole: "
+                "all of them at once; auto: tiled from 512 x 512 scores a head on; default: auto",
+                fill(parseAttention, options.attention));
   line.addValue(
       "--seed", "N", "of dropout and other random ops; default: 0", [&options](const std::string &value) {
         return parseUnsigned(value, options.seed)
@@ -117,10 +121,6 @@ void addTargetFlags(CommandLine &line, CompileOptions &options, bool &isFirstTar
                 "everything in "
                 "float64, for checking; default: f32",
                 fill(parsePrecision, options.precision));
-  line.addValue("--attention", "MODE",
-                "tiled: scores of one head and some queries at a time, computed again for the gradient; whole: "
-                "all of them at once; auto: tiled from 512 x 512 scores a head on; default: auto",
-                fill(parseAttention, options.attention));
 }
 
 /// A program by its path, or by a name that PATH has.
