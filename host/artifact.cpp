@@ -112,6 +112,7 @@ Status Artifact::openOn(const std::string &path, Artifact &artifact, const Devic
     return Status::failure(artifact.path + ": has no readable manifest; compile it again with ortc train");
   std::string text(static_cast<const char *>(manifest), bytes);
   ORTC_TRY(parseLossInfo(text, artifact.path, artifact.loss));
+  ORTC_TRY(parseAdapters(text, artifact.path, artifact.adapters));
   BatchTable batches = BatchTable::parse(text);
   artifact.entries.assign(artifact.info.entry_count, Entry());
   for (uint32_t i = 0; i < artifact.info.entry_count; ++i)

@@ -8,6 +8,7 @@
 #include "host/batches.h"
 #include "host/device.h"
 #include "host/kernel_table.h"
+#include "host/adapters.h"
 #include "host/loss_info.h"
 
 namespace ortc::host {
@@ -46,6 +47,7 @@ public:
   const ortc_program_info &getInfo() const { return info; }
   bool isOnDevice() const { return isDevice; } ///< and not on this processor
   const LossInfo &getLoss() const { return loss; }
+  const std::vector<Adapter> &getAdapters() const { return adapters; }
   /// One entry for each number that a trace hook may get: names alone where the manifest does not tell more.
   KernelTable readKernels() const;
   const std::vector<Entry> &getEntries() const { return entries; }
@@ -67,6 +69,7 @@ private:
   ortc_program_info info{};
   bool isDevice = false;
   LossInfo loss;
+  std::vector<Adapter> adapters;
   std::vector<Entry> entries;
 };
 

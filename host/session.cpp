@@ -11,6 +11,7 @@
 
 #include "host/checkpoint_facts.h"
 #include "host/data/atomic_file.h"
+#include "host/data/convert.h"
 #include "host/data/data_source.h"
 #include "host/position.h"
 #include "host/text.h"
@@ -186,8 +187,58 @@ TensorView Session::view(const Entry &entry, const std::string &name) {
   return {};
 }
 
+/// One factor of an adapter, in the type of the artifact.
+Status Session::loadAdapter(const DataSource &source, const std::string &name) {
+  std::string key = peftName(name), where = source.getPath() + ": '" + key + "'";
+  ortc_tensor_info tensor{};
+  tensor.size = sizeof(tensor);
+  if (ortc_tensor_find(artifact->getProgram(), name.c_str(), &tensor) != ORTC_OK)
+    return Status::failure(artifact->getPath() + ": there is no tensor '" + name + "', which its manifest names");
+  if (!source.has(key))
+    return Status::failure(source.getPath() + ": has no '" + key + "', which the artifact trains");
+  Array array;
+  ORTC_TRY(source.load(key, array));
+  Shape wanted(tensor.dims, tensor.dims + tensor.rank);
+  if (array.shape != wanted)
+    return Status::failure(where + " has shape " + formatShape(array.shape) + ", but the artifact's has " +
+                           formatShape(wanted));
+  Conversion conversion;
+  ORTC_TRY(planConversion(array, static_cast<DataType>(tensor.dtype), where, conversion));
+  std::vector<uint8_t> values(tensor.bytes);
+  if (conversion.convert)
+    conversion.convert(array.data, values.data(), array.bytes / getElementBytes(array.type));
+  else
+    values.assign(array.data, array.data + array.bytes);
+  ortc_status status = ortc_write(get(), name.c_str(), values.data(), values.size());
+  return status == ORTC_OK ? Status() : fail(where, status);
+}
+
+Status Session::loadPeftFolder(const std::string &folder, LoadResult &result) {
+  const std::vector<Adapter> &adapters = artifact->getAdapters();
+  if (adapters.empty())
+    return Status::refusal(folder + ": is a folder, and " + artifact->getPath() +
+                           " has no adapters to load from one; --lora of ortc train adds them");
+  std::unique_ptr<DataSource> source;
+  ORTC_TRY(openSafetensors(folder + "/" + kPeftTensors, source));
+  for (const Adapter &adapter : adapters)
+    for (const std::string &name : {adapter.a, adapter.b}) {
+      ORTC_TRY(loadAdapter(*source, name));
+      ++result.loaded;
+    }
+  result.freshState = true;
+  result.ignored = uint32_t(source->getNames().size()) - result.loaded;
+  if (result.ignored)
+    result.notes.push_back(folder + ": " + std::to_string(result.ignored) + " of its " +
+                           std::to_string(source->getNames().size()) +
+                           " tensors belong to no adapter of the artifact and are not loaded");
+  return Status();
+}
+
 Status Session::load(const std::string &path, LoadResult &result) {
   result = LoadResult();
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    return loadPeftFolder(path, result);
   std::unique_ptr<DataSource>
       strict; // sees keys that are there twice, too, for which the runtime has no memory
   ORTC_TRY(openSafetensors(path, strict));

@@ -51,6 +51,7 @@ public:
   /// A view of an input or output; its type is None when the entry has no value of that name.
   TensorView view(const Entry &entry, const std::string &name);
 
+  /// A checkpoint, or a folder of PEFT's with adapters for all that the artifact has.
   Status load(const std::string &path, LoadResult &result);
   Status save(const std::string &path, const Metadata &metadata);
   Status getScalar(const std::string &name, double &value);
@@ -67,6 +68,8 @@ private:
   Status use(const Entry &entry);
   Status fail(const std::string &what, ortc_status status) const;
   Status checkScalars(const std::string &path);
+  Status loadPeftFolder(const std::string &folder, LoadResult &result);
+  Status loadAdapter(const DataSource &source, const std::string &name);
 
   const Artifact *artifact = nullptr;
   uint32_t threads = 1;

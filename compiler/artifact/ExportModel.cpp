@@ -6,7 +6,9 @@
 // weights and running statistics go where the file had them; all others are as they were.
 #include "compiler/artifact/ExportModel.h"
 
+#include "compiler/artifact/ExportAdapters.h"
 #include "compiler/frontend/onnx.pb.h"
+#include "host/adapters.h"
 #include "host/data/atomic_file.h"
 #include "host/data/convert.h"
 #include "host/data/output_paths.h"
@@ -109,9 +111,8 @@ static Status fillInitializers(const host::Artifact &artifact, host::Session &se
   return Status();
 }
 
-Status exportModel(const ExportOptions &options) {
-  host::Artifact artifact;
-  ORTC_TRY(host::Artifact::open(options.artifact, artifact));
+/// The model of the source section, without the weights that the tensor table has.
+static Status readSource(const host::Artifact &artifact, proto::ModelProto &model) {
   const void *source = nullptr;
   uint64_t bytes = 0;
   ortc_status status = ortc_program_section(artifact.getProgram(), ORTC_SECTION_SOURCE, &source, &bytes);
@@ -119,20 +120,16 @@ Status exportModel(const ExportOptions &options) {
     return Status::refusal(artifact.getPath() +
                            ": was compiled with --no-source and has no graph to export; compile "
                            "it without that flag, checkpoints stay valid");
-  proto::ModelProto model;
   if (status != ORTC_OK || bytes > INT32_MAX || !model.ParseFromArray(source, int(bytes)))
     return Status::failure(artifact.getPath() + ": its source section is damaged");
-  std::vector<host::NamedFile> inputs = host::listArtifactFiles(options.artifact);
-  inputs.push_back({"--load", options.load});
-  ORTC_TRY(host::checkOutputs(inputs, {{"-o", options.output}}));
-  host::Session session;
-  ORTC_TRY(host::Session::create(artifact, {1, false}, session));
-  if (!options.load.empty()) {
-    host::LoadResult loaded;
-    ORTC_TRY(session.load(options.load, loaded));
-  }
+  return Status();
+}
+
+static Status writeModel(const ExportOptions &options, const host::Artifact &artifact, host::Session &session,
+                         proto::ModelProto &model) {
   int64_t filled = 0;
   ORTC_TRY(fillInitializers(artifact, session, *model.mutable_graph(), filled));
+  ORTC_TRY(mergeAdapters(artifact, session, *model.mutable_graph()));
   if (model.ByteSizeLong() > size_t(INT32_MAX))
     return Status::failure(options.output + ": would have " + std::to_string(model.ByteSizeLong()) +
                            " bytes, and an ONNX file in one piece has at most 2147483647");
@@ -140,11 +137,44 @@ Status exportModel(const ExportOptions &options) {
   if (!model.SerializeToString(&text))
     return Status::failure(options.output + ": the model cannot be written");
   ORTC_TRY(host::writeFile(options.output, text));
+  size_t merged = artifact.getAdapters().size();
   host::Reporter(options.quiet)
       .line("wrote " + options.output + ": " + host::formatBytes(text.size()) + ", " +
             host::formatCount(filled, "tensor") + " from " +
-            (options.load.empty() ? "the artifact" : options.load));
+            (options.load.empty() ? "the artifact" : options.load) +
+            (merged ? ", " + host::formatCount(int64_t(merged), "adapter") + " merged" : ""));
   return Status();
+}
+
+Status exportModel(const ExportOptions &options) {
+  if (options.output.empty() && options.adapter.empty())
+    return Status::refusal("ortc export needs -o TRAINED.onnx, or --adapter DIR for adapters alone");
+  host::Artifact artifact;
+  ORTC_TRY(host::Artifact::open(options.artifact, artifact));
+  proto::ModelProto model;
+  if (!options.output.empty())
+    ORTC_TRY(readSource(artifact, model));
+  std::vector<host::NamedFile> inputs = host::listArtifactFiles(options.artifact), outputs;
+  inputs.push_back({"--load", options.load});
+  if (!options.output.empty())
+    outputs.push_back({"-o", options.output});
+  if (!options.adapter.empty())
+    for (const char *file : {host::kPeftConfig, host::kPeftTensors})
+      outputs.push_back({"--adapter", options.adapter + "/" + file});
+  ORTC_TRY(host::checkOutputs(inputs, outputs));
+  host::Session session;
+  ORTC_TRY(host::Session::create(artifact, {1, false}, session));
+  if (!options.load.empty()) {
+    host::LoadResult loaded;
+    ORTC_TRY(session.load(options.load, loaded));
+  }
+  if (!options.adapter.empty()) {
+    ORTC_TRY(writePeftFolder(artifact, session, options.adapter));
+    host::Reporter(options.quiet)
+        .line("wrote " + options.adapter + ": " +
+              host::formatCount(int64_t(artifact.getAdapters().size()), "adapter"));
+  }
+  return options.output.empty() ? Status() : writeModel(options, artifact, session, model);
 }
 
 } // namespace ortc::artifact

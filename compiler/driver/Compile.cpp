@@ -177,6 +177,10 @@ Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
   legal.train = options.train;
   legal.freeze = options.freeze;
   legal.trainable = model.trainable;
+  if (model.adapters && legal.train.empty())
+    legal.trainable = model.adapters;
+  else if (model.adapters)
+    legal.train.push_back(*model.adapters);
   legal.frozen = model.frozen;
   legal.batchNorm = options.batchNorm;
   legal.dropout = options.dropout;

@@ -4,6 +4,7 @@
 
 #include "compiler/driver/SourceModel.h"
 #include "compiler/frontend/Importer.h"
+#include "compiler/frontend/LoraAdapters.h"
 #include "compiler/frontend/SharedInitializers.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "compiler/pipeline/Pipelines.h"
@@ -47,6 +48,30 @@ static Status exposeLossInput(const CompileOptions &options, Compiled &compiled)
   return Status();
 }
 
+/// Puts the adapters of --lora in. What is exported stays the model without them: they are merged into its weights.
+static Status addAdapters(const CompileOptions &options, Compiled &compiled, ModelFacts &facts) {
+  if (options.lora.empty())
+    return Status();
+  std::vector<frontend::LoraSettings> settings;
+  for (const LoraSpec &spec : options.lora)
+    settings.push_back({spec.rank, spec.getScale(), spec.dropout, "--lora " + spec.text});
+  auto choose = [&](const std::string &name) {
+    auto found = llvm::find_if(options.lora, [&](const LoraSpec &spec) { return spec.pattern.matches(name); });
+    return found == options.lora.end() ? -1 : static_cast<int>(found - options.lora.begin());
+  };
+  auto &adapters = compiled.facts.adapters;
+  ORTC_TRY(frontend::addLoraAdapters(compiled.model, settings, choose, options.seed, adapters));
+  std::vector<std::string> names;
+  for (const frontend::LoraAdapter &adapter : adapters)
+    names.insert(names.end(), {adapter.a, adapter.b});
+  facts.adapters = NamePattern::list(names, "--lora");
+  compiled.facts.floatValues = countFloatValues(*compiled.model);
+  compiled.notes.push_back(std::to_string(adapters.size()) +
+                           (adapters.size() == 1 ? " adapter is" : " adapters are") +
+                           " trained; the weights beside them stay as they are");
+  return Status();
+}
+
 static void describeFile(const CompileOptions &options, const proto::ModelProto &proto,
                          report::CompileFacts &facts) {
   facts.modelFile = std::filesystem::path(options.model).filename().string();
@@ -75,6 +100,8 @@ Status readModel(const CompileOptions &options, const Diagnostics &diagnostics,
     findNameLists(options, compiled, facts);
   }
   facts.written = compiled.model;
+  if (trains(options))
+    ORTC_TRY(diagnostics.check(addAdapters(options, compiled, facts)));
   ORTC_TRY(diagnostics.check(exposeLossInput(options, compiled)));
   Status outcome;
   auto imported = frontend::importModel(compiled.model, *compiled.context, outcome);

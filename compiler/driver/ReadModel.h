@@ -15,6 +15,7 @@ namespace ortc::driver {
 struct ModelFacts {
   std::shared_ptr<const frontend::Model> written; ///< what `ortc export` gives
   std::optional<NamePattern> trainable, frozen;   ///< of the model's metadata
+  std::optional<NamePattern> adapters;            ///< the factors of --lora
 };
 
 /// Whether there is something to train with.

@@ -111,6 +111,18 @@ struct AttentionSpec {
   int64_t rows = 0;          ///< queries of a tile; 0: by the size of their scores
 };
 
+/// `--lora REGEX:rank=8,alpha=16,dropout=0,rs=0`: adapters beside the weights that match, which are not trained.
+struct LoraSpec {
+  NamePattern pattern;
+  std::string text; ///< as given
+  int64_t rank = 8;
+  double alpha = 16, dropout = 0;
+  bool isRankStabilized = false;
+
+  /// What the product of the two factors is multiplied by.
+  double getScale() const;
+};
+
 /// `--tie COPY=ORIGINAL`.
 struct TieSpec {
   std::string copy, original;
@@ -134,6 +146,7 @@ struct CompileOptions {
   std::optional<double> clipNorm, clipValue; ///< > 0
   uint32_t accumulate = 1;                   ///< gradient steps before an update
   std::vector<NamePattern> train, freeze;    ///< empty `train`: the default rule; freeze wins
+  std::vector<LoraSpec> lora;                ///< the first match wins
   std::vector<std::string> untie;            ///< initializers whose every reader gets its own copy
   std::vector<TieSpec> ties;                 ///< initializers that become another one again
   BatchNormMode batchNorm = BatchNormMode::AsExported;
@@ -165,6 +178,7 @@ Expected<DropoutMode> parseDropout(std::string_view text);
 Expected<Numerics> parseNumerics(std::string_view text);
 Expected<Precision> parsePrecision(std::string_view text);
 Expected<LossScaleSpec> parseLossScale(std::string_view text);
+Expected<LoraSpec> parseLora(std::string_view text);
 Expected<AttentionSpec> parseAttention(std::string_view text);
 /// The type of products' operands: "bf16", "f16", or empty where it is that of the file.
 std::string_view narrowType(const CompileOptions &options);

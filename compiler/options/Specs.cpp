@@ -135,6 +135,38 @@ Expected<LossScaleSpec> parseLossScale(std::string_view text) {
   return parsed;
 }
 
+double LoraSpec::getScale() const {
+  auto size = static_cast<double>(rank);
+  return alpha / (isRankStabilized ? std::sqrt(size) : size);
+}
+
+Expected<LoraSpec> parseLora(std::string_view text) {
+  LoraSpec parsed;
+  const std::vector<Key> keys = {
+      {"rank", parsed.rank, kWhole, "columns of the first factor, at least 1"},
+      {"alpha", parsed.alpha, kPositive, "times 1 / rank, the factor of what an adapter adds"},
+      {"dropout", parsed.dropout, kFraction, "share of what the first factor reads that is dropped in training"},
+      {"rs", parsed.isRankStabilized, kSwitch, "alpha / sqrt(rank) instead of alpha / rank"}};
+  // The settings follow the last colon: a regular expression may have colons of its own.
+  size_t colon = text.rfind(':');
+  bool hasKeys = colon != std::string_view::npos && text.find('=', colon) != std::string_view::npos;
+  std::string_view regex = hasKeys ? text.substr(0, colon) : text;
+  KeyValues given;
+  if (hasKeys)
+    ORTC_TRY(parseKeys(text.substr(colon + 1), "adapters " + quote(regex), keys).moveTo(given));
+  Settings settings(keys, given);
+  ORTC_TRY(NamePattern::parse(regex).moveTo(parsed.pattern));
+  parsed.text = std::string(text);
+  parsed.rank = settings.getInteger("rank");
+  parsed.alpha = settings.getNumber("alpha");
+  parsed.dropout = settings.getNumber("dropout");
+  parsed.isRankStabilized = settings.isOn("rs");
+  if (parsed.rank < 1)
+    return Status::refusal("adapters " + quote(regex) + ": rank is " + std::to_string(parsed.rank) +
+                           " but must be at least 1");
+  return parsed;
+}
+
 Expected<AttentionSpec> parseAttention(std::string_view text) {
   const std::vector<Key> keys = {
       {"rows", int64_t(0), kWhole, "queries of a tile; 0: as many as a core's caches hold the scores of"}};

@@ -86,6 +86,25 @@ static Json describeFlags(const CompileOptions &options) {
           {"max_workers", options.maxWorkers}};
 }
 
+static Json describeAdapters(const CompileOptions &options, const CompileFacts &facts) {
+  const char *kinds[] = {"linear", "embedding", "conv"};
+  Json adapters = Json::array();
+  for (const frontend::LoraAdapter &adapter : facts.adapters) {
+    const LoraSpec &spec = options.lora[adapter.setting];
+    adapters.push_back({{"weight", adapter.weight},
+                        {"a", adapter.a},
+                        {"b", adapter.b},
+                        {"kind", kinds[static_cast<int>(adapter.kind)]},
+                        {"transposed", adapter.isTransposed},
+                        {"rank", spec.rank},
+                        {"alpha", spec.alpha},
+                        {"dropout", spec.dropout},
+                        {"rank_stabilized", spec.isRankStabilized},
+                        {"scale", spec.getScale()}});
+  }
+  return adapters;
+}
+
 /// Whether the leading dimension of an input or output is the batch; nullopt where the model does not say.
 static std::optional<bool> isBatch(const BatchFacts &facts, const artifact::Tensor &tensor) {
   if (tensor.role == ORTC_ROLE_INPUT) {
@@ -226,6 +245,8 @@ std::string makeManifest(const CompileOptions &options, const CompileFacts &fact
   manifest["loss"] = describeLoss(options, facts);
   if (options.loss.source != LossSource::None)
     manifest["optimizer"] = describeOptimizer(options);
+  if (!facts.adapters.empty())
+    manifest["adapters"] = describeAdapters(options, facts);
   manifest["bindings"] = describeBindings(options, facts, artifact);
   Json entries = Json::array(), targets = Json::array(), kernels = Json::array();
   for (const FamilyFacts &family : facts.families) {

@@ -71,6 +71,10 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
                 fill(parseBatchNorm, options.batchNorm));
   line.addValue("--dropout", "MODE", "as-exported or train; default: as-exported",
                 fill(parseDropout, options.dropout));
+  line.addValue("--lora", "REGEX:rank=8,alpha=16,dropout=0,rs=0",
+                "low-rank adapters beside the weights with such names; nothing else is trained but what --train "
+                "names; repeatable; the first match wins",
+                append(parseLora, options.lora), true);
   line.addValue("--attention", "MODE",
                 "tiled: scores of one head and some queries at a time, computed again for the gradient; whole: "
                 "all of them at once; auto: tiled from 512 x 512 scores a head on; default: auto",

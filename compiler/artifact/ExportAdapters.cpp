@@ -1,0 +1,117 @@
+// Adapters in files of their own, and merged into weights.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/artifact/ExportAdapters.h"
+
+#include <filesystem>
+
+#include "host/adapters.h"
+#include "host/data/atomic_file.h"
+#include "host/data/convert.h"
+#include "host/data/writers.h"
+
+namespace ortc::artifact {
+
+using host::DataType;
+
+static Status read(const host::Artifact &artifact, host::Session &session, const std::string &name,
+                   host::OutputArray &array) {
+  ortc_tensor_info tensor{};
+  tensor.size = sizeof(tensor);
+  if (ortc_tensor_find(artifact.getProgram(), name.c_str(), &tensor) != ORTC_OK)
+    return Status::failure(artifact.getPath() + ": there is no tensor '" + name + "', which its manifest names");
+  array = {name, static_cast<DataType>(tensor.dtype), host::Shape(tensor.dims, tensor.dims + tensor.rank),
+           std::vector<uint8_t>(tensor.bytes)};
+  if (ortc_read(session.get(), name.c_str(), array.data.data(), array.data.size()) != ORTC_OK)
+    return Status::failure(artifact.getPath() + ": tensor '" + name +
+                           "' cannot be read: " + ortc_session_message(session.get()));
+  return Status();
+}
+
+static std::vector<double> valuesOf(DataType type, const uint8_t *data, size_t bytes) {
+  size_t element = host::getElementBytes(type);
+  std::vector<double> values(bytes / element);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = host::loadAsDouble(type, data + i * element);
+  return values;
+}
+
+/// scale B A, [out, in]: `in` is all that A has behind its rank.
+static std::vector<double> productOf(const std::vector<double> &a, const std::vector<double> &b, size_t rank,
+                                     double scale) {
+  size_t in = a.size() / rank, out = b.size() / rank;
+  std::vector<double> product(out * in);
+  for (size_t o = 0; o < out; ++o)
+    for (size_t r = 0; r < rank; ++r) {
+      double factor = scale * b[o * rank + r];
+      for (size_t i = 0; i < in; ++i)
+        product[o * in + i] += factor * a[r * in + i];
+    }
+  return product;
+}
+
+static Status merge(const host::Artifact &artifact, host::Session &session, const host::Adapter &adapter,
+                    proto::TensorProto &weight) {
+  host::OutputArray a, b;
+  ORTC_TRY(read(artifact, session, adapter.a, a));
+  ORTC_TRY(read(artifact, session, adapter.b, b));
+  auto type = static_cast<DataType>(weight.data_type());
+  const std::string &raw = weight.raw_data();
+  auto rank = static_cast<size_t>(adapter.rank);
+  std::vector<double> values = valuesOf(type, reinterpret_cast<const uint8_t *>(raw.data()), raw.size()),
+                      left = valuesOf(b.type, b.data.data(), b.data.size()),
+                      right = valuesOf(a.type, a.data.data(), a.data.size());
+  if (left.size() % rank != 0 || right.size() % rank != 0 ||
+      left.size() / rank * (right.size() / rank) != values.size())
+    return Status::failure(artifact.getPath() + ": the adapter of '" + adapter.weight + "' does not fit it");
+  std::vector<double> product = productOf(right, left, rank, adapter.scale);
+  size_t out = left.size() / rank, in = right.size() / rank;
+  for (size_t o = 0; o < out; ++o)
+    for (size_t i = 0; i < in; ++i)
+      values[adapter.isTransposed ? i * out + o : o * in + i] += product[o * in + i];
+  host::Array array{weight.name(), DataType::Float64, {int64_t(values.size())},
+                    reinterpret_cast<const uint8_t *>(values.data()), values.size() * sizeof(double), nullptr};
+  host::Conversion conversion;
+  ORTC_TRY(host::planConversion(array, type, "the merged weight '" + adapter.weight + "'", conversion));
+  std::string bytes(raw.size(), 0);
+  if (conversion.convert)
+    conversion.convert(array.data, reinterpret_cast<uint8_t *>(bytes.data()), values.size());
+  else
+    bytes.assign(reinterpret_cast<const char *>(array.data), array.bytes);
+  weight.set_raw_data(std::move(bytes));
+  return Status();
+}
+
+Status mergeAdapters(const host::Artifact &artifact, host::Session &session, proto::GraphProto &graph) {
+  std::map<std::string, proto::TensorProto *> weights;
+  for (proto::TensorProto &initializer : *graph.mutable_initializer())
+    weights[initializer.name()] = &initializer;
+  for (const host::Adapter &adapter : artifact.getAdapters()) {
+    auto found = weights.find(adapter.weight);
+    if (found == weights.end())
+      return Status::failure(artifact.getPath() + ": its source section has no weight '" + adapter.weight +
+                             "', which its manifest names");
+    ORTC_TRY(merge(artifact, session, adapter, *found->second));
+  }
+  return Status();
+}
+
+Status writePeftFolder(const host::Artifact &artifact, host::Session &session, const std::string &folder) {
+  if (artifact.getAdapters().empty())
+    return Status::refusal(artifact.getPath() + ": has no adapters; --lora of ortc train adds them");
+  std::string config;
+  ORTC_TRY(host::makePeftConfig(artifact.getAdapters(), config));
+  std::vector<host::OutputArray> arrays;
+  for (const host::Adapter &adapter : artifact.getAdapters())
+    for (const std::string &name : {adapter.a, adapter.b}) {
+      ORTC_TRY(read(artifact, session, name, arrays.emplace_back()));
+      arrays.back().name = host::peftName(name);
+    }
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    return Status::failure(folder + ": cannot be created: " + error.message());
+  ORTC_TRY(host::writeSafetensors(folder + "/" + host::kPeftTensors, arrays, {{"format", "pt"}}));
+  return host::writeFile(folder + "/" + host::kPeftConfig, config);
+}
+
+} // namespace ortc::artifact

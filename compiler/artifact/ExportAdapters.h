@@ -1,0 +1,16 @@
+// Adapters in files of their own, and merged into weights.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/frontend/onnx.pb.h"
+#include "host/session.h"
+
+namespace ortc::artifact {
+
+/// Adds to every weight of the graph what its adapter adds, `scale B A`, computed in float64.
+Status mergeAdapters(const host::Artifact &artifact, host::Session &session, proto::GraphProto &graph);
+
+/// Writes PEFT's two files into `folder`, which is made where it is not there.
+Status writePeftFolder(const host::Artifact &artifact, host::Session &session, const std::string &folder);
+
+} // namespace ortc::artifact

@@ -1,0 +1,354 @@
+// Low-rank adapters beside weights that stay as they are.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/frontend/LoraAdapters.h"
+
+#include "compiler/frontend/GraphEdits.h"
+#include "compiler/frontend/InitializerGraph.h"
+#include "support/Random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <optional>
+#include <set>
+
+namespace ortc::frontend {
+
+namespace {
+
+/// A node that computes with a weight.
+struct Layer {
+  int node;
+  LoraKind kind;
+  bool isTransposed; ///< it sees the weight of the file as [in, out]
+};
+
+/// Finds the layers of weights, and says why a weight has none.
+class LayerFinder {
+public:
+  explicit LayerFinder(const InitializerGraph &g) : g(g) {
+    for (int n = 0; n < g.graph.node_size(); ++n)
+      for (int i = 0; i < g.graph.node(n).input_size(); ++i)
+        readers[g.graph.node(n).input(i)].push_back({n, i});
+  }
+
+  Status find(const proto::TensorProto &weight, std::vector<Layer> &layers) const;
+
+private:
+  Status follow(const std::string &value, bool isTurned, std::vector<Layer> &layers) const;
+  std::optional<Layer> layerOf(const Reader &reader, bool isTurned) const;
+
+  const InitializerGraph &g;
+  std::map<std::string, std::vector<Reader>> readers;
+};
+
+/// Writes the nodes beside the layers.
+class AdapterWriter {
+public:
+  AdapterWriter(proto::GraphProto &graph, uint64_t seed) : graph(graph), names(graph), seed(seed) {}
+
+  LoraAdapter add(const proto::TensorProto &weight, const std::vector<Layer> &layers, const LoraSettings &settings);
+  void finish();
+
+private:
+  std::string addTensor(const std::string &name, const std::vector<int64_t> &dims, const std::vector<double> &values,
+                        int32_t type);
+  std::string addNode(int before, const char *type, const std::vector<std::string> &inputs,
+                      const std::function<void(proto::NodeProto &)> &fill = {});
+  std::string transposed(int before, const std::string &value);
+  void addBranch(const Layer &layer, const LoraAdapter &adapter, const LoraSettings &settings, int32_t type);
+
+  proto::GraphProto &graph;
+  NewNames names;
+  uint64_t seed;
+  std::string branch;                                 ///< begins the names of the nodes of a branch
+  std::map<int, std::vector<proto::NodeProto>> nodes; ///< new ones, by the node that they stand in front of
+};
+
+} // namespace
+
+static const proto::AttributeProto *findAttribute(const proto::NodeProto &node, std::string_view name) {
+  for (const auto &attribute : node.attribute())
+    if (attribute.name() == name)
+      return &attribute;
+  return nullptr;
+}
+
+static int64_t intOf(const proto::NodeProto &node, std::string_view name, int64_t otherwise) {
+  const auto *attribute = findAttribute(node, name);
+  return attribute ? attribute->i() : otherwise;
+}
+
+static bool swapsTwo(const proto::NodeProto &transpose) {
+  const auto *permutation = findAttribute(transpose, "perm");
+  return !permutation || (permutation->ints_size() == 2 && permutation->ints(0) == 1);
+}
+
+std::optional<Layer> LayerFinder::layerOf(const Reader &reader, bool isTurned) const {
+  const proto::NodeProto &node = g.graph.node(reader.node);
+  if (g.isNode(node, "MatMul") && reader.input == 1)
+    return Layer{reader.node, LoraKind::linear, !isTurned};
+  if (g.isNode(node, "Gemm") && reader.input == 1 && intOf(node, "transA", 0) == 0)
+    return Layer{reader.node, LoraKind::linear, (intOf(node, "transB", 0) == 0) != isTurned};
+  if (g.isNode(node, "Gather") && reader.input == 0 && intOf(node, "axis", 0) == 0 && !isTurned)
+    return Layer{reader.node, LoraKind::embedding, true};
+  if (g.isNode(node, "Conv") && reader.input == 1 && intOf(node, "group", 1) == 1 && !isTurned)
+    return Layer{reader.node, LoraKind::conv, false};
+  return std::nullopt;
+}
+
+Status LayerFinder::follow(const std::string &value, bool isTurned, std::vector<Layer> &layers) const {
+  if (g.outputs.count(value) || g.readInside.count(value))
+    return Status::refusal(g.outputs.count(value) ? "it is an output of the model"
+                                                  : "a branch or a loop body reads it");
+  auto found = readers.find(value);
+  if (found == readers.end())
+    return Status();
+  for (const Reader &reader : found->second) {
+    const proto::NodeProto &node = g.graph.node(reader.node);
+    if (g.isIdentity(node) || (g.isNode(node, "Transpose") && swapsTwo(node))) {
+      ORTC_TRY(follow(node.output(0), isTurned != g.isNode(node, "Transpose"), layers));
+      continue;
+    }
+    std::optional<Layer> layer = layerOf(reader, isTurned);
+    if (!layer)
+      return Status::refusal(describe(node) + " reads it as input " + std::to_string(reader.input) +
+                             "; adapters stand beside MatMul and Gemm with the weight on the right, Gather along the "
+                             "first axis, and Conv of one group");
+    if (!layers.empty() && (layers[0].kind != layer->kind || layers[0].isTransposed != layer->isTransposed))
+      return Status::refusal(describe(node) + " reads it otherwise than " + describe(g.graph.node(layers[0].node)));
+    layers.push_back(*layer);
+  }
+  return Status();
+}
+
+Status LayerFinder::find(const proto::TensorProto &weight, std::vector<Layer> &layers) const {
+  ORTC_TRY(follow(weight.name(), false, layers));
+  if (layers.empty())
+    return Status::refusal("no node computes with it");
+  bool isConv = layers[0].kind == LoraKind::conv;
+  if (isConv ? weight.dims_size() < 3 : weight.dims_size() != 2)
+    return Status::refusal("it has " + std::to_string(weight.dims_size()) + " dimensions, not 2");
+  return Status();
+}
+
+std::string AdapterWriter::addTensor(const std::string &name, const std::vector<int64_t> &dims,
+                                     const std::vector<double> &values, int32_t type) {
+  auto *tensor = graph.add_initializer();
+  tensor->set_name(names.make(name));
+  tensor->set_data_type(type == proto::TensorProto::DOUBLE ? type : int32_t(proto::TensorProto::FLOAT));
+  for (int64_t dim : dims)
+    tensor->add_dims(dim);
+  std::string bytes;
+  for (double value : values) {
+    auto narrow = static_cast<float>(value);
+    if (type == proto::TensorProto::DOUBLE)
+      bytes.append(reinterpret_cast<const char *>(&value), sizeof value);
+    else
+      bytes.append(reinterpret_cast<const char *>(&narrow), sizeof narrow);
+  }
+  tensor->set_raw_data(std::move(bytes));
+  return tensor->name();
+}
+
+std::string AdapterWriter::addNode(int before, const char *type, const std::vector<std::string> &inputs,
+                                   const std::function<void(proto::NodeProto &)> &fill) {
+  proto::NodeProto node;
+  node.set_op_type(type);
+  node.set_name(names.make(branch + "." + type));
+  for (const std::string &input : inputs)
+    node.add_input(input);
+  node.add_output(names.make(node.name() + ".value"));
+  if (fill)
+    fill(node);
+  nodes[before].push_back(node);
+  return node.output(0);
+}
+
+std::string AdapterWriter::transposed(int before, const std::string &value) {
+  return addNode(before, "Transpose", {value}, [](proto::NodeProto &node) {
+    auto *permutation = node.add_attribute();
+    permutation->set_name("perm");
+    permutation->set_type(proto::AttributeProto::INTS);
+    permutation->add_ints(1);
+    permutation->add_ints(0);
+  });
+}
+
+/// A seed for the numbers of one tensor: FNV-1a (Fowler, Noll and Vo) of its name.
+static uint64_t seedOf(uint64_t seed, const std::string &name) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (char c : name)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return mixBits(hash) ^ seed;
+}
+
+/// Uniform in [-bound, bound).
+static std::vector<double> drawUniform(size_t count, uint64_t seed, double bound) {
+  Random random(seed);
+  std::vector<double> values(count);
+  for (double &value : values)
+    value = (2 * random.uniform() - 1) * bound;
+  return values;
+}
+
+static std::vector<double> drawNormal(size_t count, uint64_t seed) {
+  Random random(seed);
+  std::vector<double> values(count);
+  for (double &value : values)
+    value = random.normal();
+  return values;
+}
+
+/// The layer gives the sum of what it gave and of the branch.
+void AdapterWriter::addBranch(const Layer &layer, const LoraAdapter &adapter, const LoraSettings &settings,
+                              int32_t type) {
+  proto::NodeProto &node = *graph.mutable_node(layer.node);
+  int after = layer.node + 1;
+  branch = "lora." + nameOf(node);
+  bool isEmbedding = layer.kind == LoraKind::embedding, isConv = layer.kind == LoraKind::conv;
+  // Factors of the weight's type: a model in float16 computes in it.
+  auto typed = [&](const std::string &value) {
+    if (type == proto::TensorProto::FLOAT || type == proto::TensorProto::DOUBLE)
+      return value;
+    return addNode(after, "Cast", {value}, [&](proto::NodeProto &cast) {
+      auto *to = cast.add_attribute();
+      to->set_name("to");
+      to->set_type(proto::AttributeProto::INT);
+      to->set_i(type);
+    });
+  };
+  std::string a = typed(adapter.a), b = typed(adapter.b), x = node.input(isEmbedding ? 1 : 0);
+  if (settings.dropout > 0 && !isEmbedding) {
+    std::string ratio = addTensor(branch + ".ratio", {}, {settings.dropout}, proto::TensorProto::FLOAT);
+    auto *training = graph.add_initializer();
+    training->set_name(names.make(branch + ".training"));
+    training->set_data_type(proto::TensorProto::BOOL);
+    training->set_raw_data(std::string(1, '\1'));
+    x = addNode(after, "Dropout", {x, ratio, training->name()});
+  }
+  std::string narrow, wide;
+  if (isConv) {
+    narrow = addNode(after, "Conv", {x, a}, [&](proto::NodeProto &conv) {
+      for (const auto &attribute : node.attribute())
+        *conv.add_attribute() = attribute;
+    });
+    wide = addNode(after, "Conv", {narrow, b});
+  } else {
+    narrow = isEmbedding ? addNode(after, "Gather", {transposed(after, a), x})
+                         : addNode(after, "MatMul", {x, transposed(after, a)});
+    wide = addNode(after, "MatMul", {narrow, transposed(after, b)});
+  }
+  const auto *alpha = findAttribute(node, "alpha"); // of Gemm
+  std::string scale =
+      addTensor(branch + ".scale", {}, {settings.scale * (alpha ? double(alpha->f()) : 1.0)},
+                type == proto::TensorProto::DOUBLE ? type : int32_t(proto::TensorProto::FLOAT));
+  std::string scaled = addNode(after, "Mul", {wide, typed(scale)}), plain = names.make(branch + ".plain");
+  std::string output = node.output(0);
+  node.set_output(0, plain);
+  addNode(after, "Add", {plain, scaled}, [&](proto::NodeProto &sum) { sum.set_output(0, output); });
+}
+
+LoraAdapter AdapterWriter::add(const proto::TensorProto &weight, const std::vector<Layer> &layers,
+                               const LoraSettings &settings) {
+  LoraAdapter adapter;
+  adapter.weight = weight.name();
+  adapter.kind = layers[0].kind;
+  adapter.isTransposed = layers[0].isTransposed;
+  int32_t type = weight.data_type();
+  std::vector<int64_t> dims(weight.dims().begin(), weight.dims().end());
+  int64_t out = adapter.isTransposed ? dims[1] : dims[0], in = adapter.isTransposed ? dims[0] : dims[1];
+  std::vector<int64_t> aDims{settings.rank, in}, bDims{out, settings.rank};
+  int64_t window = 1;
+  for (size_t i = 2; i < dims.size(); ++i) {
+    aDims.push_back(dims[i]);
+    bDims.push_back(1);
+    window *= dims[i];
+  }
+  std::string module = weight.name();
+  if (module.ends_with(".weight"))
+    module.resize(module.size() - 7);
+  auto aCount = static_cast<size_t>(settings.rank * in * window), bCount = static_cast<size_t>(out * settings.rank);
+  if (adapter.kind == LoraKind::embedding) {
+    adapter.a = addTensor(module + ".lora_embedding_A", aDims, std::vector<double>(aCount), type);
+    adapter.b = addTensor(module + ".lora_embedding_B", bDims, drawNormal(bCount, seedOf(seed, module)), type);
+  } else {
+    double bound = 1 / std::sqrt(static_cast<double>(in * window));
+    adapter.a = addTensor(module + ".lora_A.weight", aDims, drawUniform(aCount, seedOf(seed, module), bound), type);
+    adapter.b = addTensor(module + ".lora_B.weight", bDims, std::vector<double>(bCount), type);
+  }
+  for (const Layer &layer : layers)
+    addBranch(layer, adapter, settings, type);
+  return adapter;
+}
+
+/// Puts the new nodes where they belong: in front of who reads them.
+void AdapterWriter::finish() {
+  std::vector<proto::NodeProto> all;
+  for (int n = 0; n <= graph.node_size(); ++n) {
+    if (auto found = nodes.find(n); found != nodes.end())
+      std::move(found->second.begin(), found->second.end(), std::back_inserter(all));
+    if (n < graph.node_size())
+      all.push_back(std::move(*graph.mutable_node(n)));
+  }
+  graph.clear_node();
+  for (proto::NodeProto &node : all)
+    *graph.add_node() = std::move(node);
+}
+
+Status addLoraAdapters(std::shared_ptr<const Model> &model, const std::vector<LoraSettings> &settings,
+                       const std::function<int(const std::string &name)> &choose, uint64_t seed,
+                       std::vector<LoraAdapter> &adapters) {
+  InitializerGraph graph(*model);
+  LayerFinder finder(graph);
+  struct Chosen {
+    const proto::TensorProto *weight;
+    std::vector<Layer> layers;
+    size_t setting;
+  };
+  std::vector<Chosen> chosen;
+  int64_t opset = opsetOf(model->getProto().opset_import(), "");
+  std::set<size_t> used;
+  for (const auto &tensor : model->getProto().graph().initializer()) {
+    int number = choose(tensor.name());
+    if (number < 0)
+      continue;
+    auto setting = static_cast<size_t>(number);
+    const std::string &flag = settings[setting].flag;
+    std::string begin = flag + ": '" + tensor.name() + "' cannot have an adapter: ";
+    if (!InitializerGraph::isFloat(tensor))
+      return Status::refusal(begin + "it is " + dataTypeName(tensor.data_type()));
+    std::vector<Layer> layers;
+    if (Status found = finder.find(tensor, layers); !found.isOk())
+      return Status::refusal(begin + found.getMessage());
+    int64_t rows = tensor.dims(0), least = 1;
+    for (int i = 1; i < tensor.dims_size(); ++i)
+      least *= tensor.dims(i);
+    least = std::min(least, rows);
+    if (settings[setting].rank > least)
+      return Status::refusal(flag + ": rank is " + std::to_string(settings[setting].rank) + ", but '" + tensor.name() +
+                             "' has rank " + std::to_string(least) + " at most");
+    if (settings[setting].dropout > 0 && opset < 12)
+      return Status::refusal(flag + ": dropout needs opset 12, and the model has opset " + std::to_string(opset));
+    used.insert(setting);
+    chosen.push_back({&tensor, layers, setting});
+  }
+  for (size_t i = 0; i < settings.size(); ++i)
+    if (!used.count(i))
+      return Status::refusal(settings[i].flag + ": no initializer has a name that it matches whole");
+  std::shared_ptr<const Model> edited;
+  ORTC_TRY(model->edit(
+      [&](proto::ModelProto &proto) {
+        AdapterWriter writer(*proto.mutable_graph(), seed);
+        for (const Chosen &each : chosen) {
+          adapters.push_back(writer.add(*each.weight, each.layers, settings[each.setting]));
+          adapters.back().setting = each.setting;
+        }
+        writer.finish();
+      },
+      edited));
+  model = std::move(edited);
+  return Status();
+}
+
+} // namespace ortc::frontend
