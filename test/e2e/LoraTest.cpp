@@ -1,0 +1,143 @@
+// --lora: adapters against those of the PEFT library (test/lora/make-lora.py).
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+
+#include "test/e2e/Tool.h"
+
+using namespace ortc;
+using namespace ortc::test;
+
+namespace {
+
+/// Both sides compute in float32: five steps of some hundred rounded numbers of about one.
+constexpr double kTolerance = 2e-6;
+
+class LoraTest : public testing::Test {
+protected:
+  std::string source(const std::string &name) const { return sourcePath("lora/" + name); }
+  std::vector<std::string> trainFlags(const std::vector<std::string> &more) const {
+    std::vector<std::string> flags{"train",       source("model.onnx"),          "-o",       folder / "artifact",
+                                   "--loss",      "cross_entropy",               "--target", "native",
+                                   "--optimizer", "sgd:lr=0.1,momentum=0.9",     "--quiet"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return flags;
+  }
+  void compile(const std::vector<std::string> &more = {}) {
+    std::vector<std::string> flags{"--lora", "(word|query|value|mix).weight:rank=3,alpha=6", "--lora",
+                                   "head.weight:rank=2,alpha=3"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    mustRun(trainFlags(flags));
+  }
+  /// Five steps from the adapters of PEFT; the checkpoint.
+  std::string train() {
+    std::string saved = folder / "saved.safetensors";
+    mustRun({"run", folder / "artifact", "--data", source("data.npz"), "--load", source("start"), "--steps", "5",
+             "--no-shuffle", "--metrics", folder / "run.jsonl", "--save", saved, "--quiet"});
+    return saved;
+  }
+  void expectNear(const Values &got, const Values &wanted, const std::string &what) {
+    ASSERT_EQ(got.data.size(), wanted.data.size()) << what;
+    for (size_t i = 0; i < got.data.size(); ++i)
+      ASSERT_NEAR(got.data[i], wanted.data[i], kTolerance) << what << " at " << i;
+  }
+
+  TemporaryFolder folder;
+};
+
+TEST_F(LoraTest, TrainsAsPeftDoes) {
+  compile();
+  std::string saved = train();
+  auto golden = loadValues(source("golden.npz"));
+  std::vector<double> losses = loadLosses(folder / "run.jsonl");
+  const std::vector<double> &wanted = valuesOf(golden, "loss").data;
+  ASSERT_EQ(losses.size(), wanted.size());
+  for (size_t i = 0; i < losses.size(); ++i)
+    EXPECT_NEAR(losses[i], wanted[i], kTolerance);
+  mustRun({"export", folder / "artifact", "--load", saved, "--adapter", folder / "adapter", "--quiet"});
+  auto written = loadValues(folder / "adapter/adapter_model.safetensors");
+  size_t compared = 0;
+  for (const auto &[key, values] : golden)
+    if (key.starts_with("adapter/")) {
+      expectNear(valuesOf(written, key.substr(8)), values, key);
+      ++compared;
+    }
+  EXPECT_EQ(compared, written.size());
+}
+
+TEST_F(LoraTest, MergedWeightsGiveTheSame) {
+  compile();
+  std::string saved = train(), merged = folder / "merged.onnx";
+  mustRun({"export", folder / "artifact", "--load", saved, "-o", merged, "--quiet"});
+  mustRun({"train", merged, "-o", folder / "plain", "--loss", "none", "--target", "native", "--quiet"});
+  mustRun({"predict", folder / "plain", "--data", source("data.npz"), "-o", folder / "p.npz", "--quiet"});
+  expectNear(valuesOf(loadValues(folder / "p.npz"), "output"), valuesOf(loadValues(source("golden.npz")), "output"),
+             "output");
+}
+
+/// Without a step the model is what it was: one factor is zero.
+TEST_F(LoraTest, BeginsWithTheModel) {
+  compile({"--seed", "5"});
+  mustRun({"predict", folder / "artifact", "--data", source("data.npz"), "-o", folder / "p.npz", "--quiet"});
+  expectNear(valuesOf(loadValues(folder / "p.npz"), "output"),
+             valuesOf(loadValues(source("golden.npz")), "plain/output"), "output");
+}
+
+/// Checkpoints hold adapters and their state alone, and what --train names.
+TEST_F(LoraTest, CheckpointsHoldAdapters) {
+  compile({"--train", "head.bias"});
+  mustRun({"run", folder / "artifact", "--data", source("data.npz"), "--steps", "1", "--save", folder / "s.safetensors",
+           "--quiet"});
+  auto saved = loadValues(folder / "s.safetensors");
+  EXPECT_TRUE(saved.count("head.bias"));
+  EXPECT_TRUE(saved.count("query.lora_A.weight"));
+  EXPECT_FALSE(saved.count("query.weight"));
+  EXPECT_FALSE(saved.count("query.bias"));
+}
+
+/// Dropout in front of the first factor: in training only, and other numbers with every step.
+TEST_F(LoraTest, DropsOut) {
+  mustRun(trainFlags({"--lora", "(query|value).weight:rank=2,dropout=0.5"}));
+  mustRun({"run", folder / "artifact", "--data", source("data.npz"), "--steps", "2", "--no-shuffle", "--metrics",
+           folder / "run.jsonl", "--quiet"});
+  ASSERT_EQ(loadLosses(folder / "run.jsonl").size(), 2u);
+}
+
+TEST_F(LoraTest, RefusesWhatCannotBe) {
+  struct Case {
+    std::vector<std::string> flags;
+    std::string message;
+  };
+  const Case cases[] = {
+      {{"--lora", "nothing.*"}, "--lora nothing.*: no initializer has a name that it matches whole"},
+      {{"--lora", "query.weight:rank=13"}, "rank is 13, but 'query.weight' has rank 12 at most"},
+      {{"--lora", "query.weight:rank=0"}, "rank is 0 but must be at least 1"},
+      {{"--lora", "query.bias"}, "'query.bias' cannot have an adapter: "},
+      {{"--lora", "query.weight:ranks=3"}, "ranks"},
+  };
+  for (const Case &each : cases) {
+    Outcome outcome = runTool(trainFlags(each.flags));
+    EXPECT_EQ(outcome.status, 2) << each.message;
+    EXPECT_NE(outcome.errors.find(each.message), std::string::npos) << outcome.errors;
+  }
+}
+
+TEST_F(LoraTest, RefusesFoldersThatDoNotFit) {
+  compile();
+  std::string other = folder / "other";
+  mustRun({"train", source("model.onnx"), "-o", other, "--loss", "cross_entropy", "--target", "native", "--quiet"});
+  Outcome outcome = runTool({"run", other, "--data", source("data.npz"), "--load", source("start"), "--steps", "1"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.errors.find("has no adapters to load from one"), std::string::npos) << outcome.errors;
+  mustRun(trainFlags({"--lora", "query.weight:rank=4"}));
+  outcome = runTool({"run", folder / "artifact", "--data", source("data.npz"), "--load", source("start"), "--steps", "1"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.errors.find("has shape [3, 12], but the artifact's has [4, 12]"), std::string::npos)
+      << outcome.errors;
+  outcome = runTool({"export", other, "--quiet"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.errors.find("--adapter DIR"), std::string::npos) << outcome.errors;
+}
+
+} // namespace
