@@ -332,6 +332,7 @@ static const char *findGraphFlag(const CompileOptions &given) {
          : !given.freeze.empty()                        ? "--freeze"
          : !given.untie.empty()                         ? "--untie"
          : !given.ties.empty()                          ? "--tie"
+         : !given.lora.empty()                          ? "--lora"
          : given.batchNorm != BatchNormMode::AsExported ? "--batch-norm"
          : given.dropout != DropoutMode::AsExported     ? "--dropout"
                                                         : nullptr;
@@ -344,6 +345,8 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
                            " cannot be given for an artifact, which was compiled with its own; leave it out");
   host::Artifact artifact;
   ORTC_TRY(host::Artifact::open(options.model, artifact));
+  if (!artifact.getAdapters().empty())
+    return Status::refusal(options.model + ": has adapters, which are checked with the model: ortc check MODEL --lora ...");
   const void *section = nullptr;
   uint64_t bytes = 0;
   if (ortc_program_section(artifact.getProgram(), ORTC_SECTION_MANIFEST, &section, &bytes) != ORTC_OK)
@@ -378,7 +381,7 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
     return Status::failure(damaged);
   }
   std::string model = folder + "/model.onnx";
-  ORTC_TRY(artifact::exportModel({options.model, model, check.load, /*quiet=*/true}));
+  ORTC_TRY(artifact::exportModel({options.model, model, check.load, /*adapter=*/"", /*quiet=*/true}));
   options.model = model;
   return Status();
 }

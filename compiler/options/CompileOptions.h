@@ -152,6 +152,7 @@ struct CompileOptions {
   BatchNormMode batchNorm = BatchNormMode::AsExported;
   DropoutMode dropout = DropoutMode::AsExported;
   AttentionSpec attention;
+  std::optional<int64_t> headChunk; ///< rows of logits at a time; 0: all; not given: by their size
   std::optional<LossScaleSpec> lossScale;
   bool gradients = false;               ///< also the gradients and update entries
   std::optional<uint64_t> memoryBudget; ///< most bytes of the transient region of any entry

@@ -158,7 +158,10 @@ struct HoistAccumulationsPass : impl::HoistAccumulationsPassBase<HoistAccumulati
 
   void runOnOperation() override {
     SmallVector<nn::ScanOp> scans;
-    getOperation()->walk([&](nn::ScanOp scan) { scans.push_back(scan); }); // inner ones first
+    getOperation()->walk([&](nn::ScanOp scan) { // inner ones first
+      if (!scan.getRecompute())                 // which stack nothing for memory's sake
+        scans.push_back(scan);
+    });
     for (nn::ScanOp scan : scans)
       AccumulationHoister(scan).run();
   }

@@ -7,6 +7,7 @@
 #include "compiler/autodiff/Differentiate.h"
 
 #include "dialects/nn/ValueNames.h"
+#include "passes/train/ChunkHead.h"
 #include "passes/train/LossScale.h"
 #include "passes/train/Optimizers.h"
 #include "passes/train/Passes.h"
@@ -45,8 +46,29 @@ static void nameArguments(FunctionComposer &composer) {
   }
 }
 
+/// Where the head is computed in chunks, its gradients are there already, up to that of its sum: adds what it reads to
+/// what is differentiated.
+static LogicalResult differentiateHead(nn::TensorBuilder &builder, int64_t rows,
+                                       const autodiff::DifferentiateOptions &options, SmallVector<Value> &sources,
+                                       SmallVector<Value> &cotangents) {
+  FailureOr<std::optional<ChunkedHead>> head = chunkHead(builder, rows, options);
+  if (failed(head))
+    return failure();
+  if (!*head)
+    return success();
+  auto ofSum = autodiff::differentiate(builder, sources, cotangents, {(*head)->sum}, options);
+  if (failed(ofSum) || !ofSum->gradients.front())
+    return ofSum;
+  for (auto [input, gradient] : llvm::zip_equal((*head)->inputs, (*head)->gradients)) {
+    sources.push_back(input);
+    cotangents.push_back(builder.mul(gradient, spread(builder, ofSum->gradients.front(), gradient)));
+  }
+  return success();
+}
+
 static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding,
                                                 ArrayRef<TensorOp> parameters, TensorOp lossScale,
+                                                std::optional<int64_t> headChunk,
                                                 const autodiff::DifferentiateOptions &options) {
   func::FuncOp forward = findPart(module, "forward_train", binding), loss = findPart(module, "loss", binding);
   Backward backward;
@@ -80,7 +102,10 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
     scale = builder.cast(*taken, nn::TensorBuilder::elementOf(value));
   }
   Value one = builder.constantLike(value, 1);
-  auto result = autodiff::differentiate(builder, value, scale ? scale : one, withRespectTo, options);
+  SmallVector<Value> sources{value}, cotangents{scale ? scale : one};
+  if (headChunk != 0 && failed(differentiateHead(builder, headChunk.value_or(0), options, sources, cotangents)))
+    return failure();
+  auto result = autodiff::differentiate(builder, sources, cotangents, withRespectTo, options);
   if (failed(result))
     return failure();
   for (Port &port : backward.results)
@@ -94,7 +119,8 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
 }
 
 LogicalResult differentiateLoss(ModuleOp module, const autodiff::DifferentiateOptions &options,
-                                const std::optional<LossScaleSpec> &lossScale) {
+                                const std::optional<LossScaleSpec> &lossScale,
+                                std::optional<int64_t> headChunk) {
   SmallVector<TensorOp> parameters = findParameters(module);
   FailureOr<TensorOp> scale = TensorOp();
   if (lossScale && failed(scale = declareLossScale(module, *lossScale)))
@@ -103,7 +129,7 @@ LogicalResult differentiateLoss(ModuleOp module, const autodiff::DifferentiateOp
   for (int64_t binding : findBindings(module)) {
     if (!findPart(module, "forward_train", binding) || !findPart(module, "loss", binding))
       continue;
-    FailureOr<Backward> backward = differentiateBinding(module, binding, parameters, *scale, options);
+    FailureOr<Backward> backward = differentiateBinding(module, binding, parameters, *scale, headChunk, options);
     if (failed(backward))
       return failure();
     functions.push_back(std::move(*backward));
@@ -144,7 +170,8 @@ struct DifferentiatePass : impl::DifferentiatePassBase<DifferentiatePass> {
     autodiff::DifferentiateOptions options;
     options.mutation = {mutateOperation, mutateOperand, mutateFactor};
     options.remarkSaved = remarkSaved;
-    if (failed(differentiateLoss(getOperation(), options)))
+    if (failed(differentiateLoss(getOperation(), options, std::nullopt,
+                                 headChunk < 0 ? std::nullopt : std::optional<int64_t>(headChunk))))
       signalPassFailure();
   }
 };

@@ -31,11 +31,14 @@ def DifferentiatePass : Pass<"ortc-differentiate", "::mlir::ModuleOp"> {
     After: `@backward_B`, which contains both and the gradients: it returns the loss, the updates of state that the
     forward part makes, and one `train.gradient` per parameter. A parameter that no gradient reaches in any binding
     becomes a constant, with the reason in its train.tensor. Forward and loss are left alone.
+    Where a product with a matrix gives many logits, and nothing but a sum over all their rows is made of them, the
+    product, the sum and its gradients are a loop over chunks of rows (passes/train/ChunkHead.h).
   }];
   let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::func::FuncDialect",
       "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
   let options = [
+    Option<"headChunk", "head-chunk", "int64_t", "-1", "rows of logits that exist at a time; 0: all; -1: by their size">,
     Option<"mutateOperation", "mutate-operation", "std::string", "", "for tests: name of an operation whose "
         "gradient is scaled">,
     Option<"mutateOperand", "mutate-operand", "unsigned", "0", "for tests: the operand whose gradient is scaled">,

@@ -24,10 +24,12 @@ namespace ortc::train {
 mlir::LogicalResult buildLoss(mlir::ModuleOp module, const LossSpec &loss, llvm::StringRef lossInput);
 
 /// Adds `@backward_B` for every binding that has a training part. Parameters that no gradient reaches become
-/// constants. With a loss scale, gradients are computed of the loss times that, and divided by it.
+/// constants. With a loss scale, gradients are computed of the loss times that, and divided by it. `headChunk`: rows of
+/// logits that exist at a time; 0: all; not given: by their size (ChunkHead.h).
 mlir::LogicalResult differentiateLoss(mlir::ModuleOp module,
                                       const autodiff::DifferentiateOptions &options = {},
-                                      const std::optional<LossScaleSpec> &lossScale = std::nullopt);
+                                      const std::optional<LossScaleSpec> &lossScale = std::nullopt,
+                                      std::optional<int64_t> headChunk = std::nullopt);
 
 struct UpdateOptions {
   OptimizerSpec optimizer;

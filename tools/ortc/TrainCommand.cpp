@@ -75,6 +75,16 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
                 "low-rank adapters beside the weights with such names; nothing else is trained but what --train "
                 "names; repeatable; the first match wins",
                 append(parseLora, options.lora), true);
+  line.addValue("--head-chunk", "N",
+                "rows of logits that exist at a time, a divisor of their number at most N; 0: all; default: 64 MiB "
+                "of them where they are 128 MiB or more",
+                [&options](const std::string &value) {
+                  uint64_t rows = 0;
+                  if (!parseUnsigned(value, rows) || rows > INT32_MAX)
+                    return Status::refusal(quote(value) + " must be a whole number from 0 to 2147483647");
+                  options.headChunk = static_cast<int64_t>(rows);
+                  return Status();
+                });
   line.addValue("--attention", "MODE",
                 "tiled: scores of one head and some queries at a time, computed again for the gradient; whole: "
                 "all of them at once; auto: tiled from 512 x 512 scores a head on; default: auto",

@@ -1,0 +1,320 @@
+// The head of a model in chunks of rows.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/train/ChunkHead.h"
+
+#include "dialects/nn/NnShapes.h"
+#include "dialects/nn/ScanBuilder.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace ortc::train {
+
+using nn::TensorBuilder;
+
+/// Logits below this are not worth a loop; those of a chunk stay below this.
+static constexpr int64_t kLeastHeadBytes = int64_t(128) << 20, kHeadChunkBytes = int64_t(64) << 20;
+/// A product of fewer rows reads the weights more often than it computes with them.
+static constexpr int64_t kLeastChunkRows = 64;
+
+static bool isElementwise(Operation *op) {
+  return op->getNumResults() == 1 && op->getNumOperands() > 0 &&
+         (op->hasTrait<OpTrait::Elementwise>() || isa<nn::DetachOp, nn::StraightThroughOp>(op)) &&
+         llvm::all_of(op->getOperandTypes(), [&](Type type) {
+           auto tensor = dyn_cast<RankedTensorType>(type);
+           return tensor && tensor.getShape() == TensorBuilder::shapeOf(op->getResult(0));
+         });
+}
+
+namespace {
+
+/// A product and what follows from it up to the sum. Values between have the dimensions of the rows first.
+class Head {
+public:
+  explicit Head(nn::DotOp product) : product(product) {}
+
+  bool match();
+  int64_t getRows() const { return rows; }
+  int64_t getRowBytes() const;
+  FailureOr<ChunkedHead> chunk(TensorBuilder &b, int64_t size, const autodiff::DifferentiateOptions &options);
+
+private:
+  /// What the loop takes.
+  struct Input {
+    Value value; ///< outside, in the form that the loop takes: rows first, or as it is
+    bool isRows = false;
+  };
+
+  bool check(Value value, int64_t rowRank);
+  bool checkOperands(Operation *op, int64_t rowRank);
+  bool addInput(Value value, int64_t rowRank);
+  Value make(TensorBuilder &b, Value value);
+  Value makeOperation(TensorBuilder &b, Value value);
+  RankedTensorType typeOf(Value value, int64_t rowRank) const;
+
+  nn::DotOp product;
+  nn::ReduceOp sum;
+  int64_t rows = 1, chunkSize = 1;
+  llvm::DenseMap<Value, int64_t> rowRanks;     ///< of all values of the head: how many dimensions are rows
+  llvm::MapVector<Value, bool> inputs;         ///< beside the product's: whether each has rows
+  llvm::DenseMap<Value, Value> made;           ///< on the chunk
+};
+
+} // namespace
+
+/// Follows the product to its only sum over everything.
+bool Head::match() {
+  int64_t freeRank = TensorBuilder::rankOf(product.getResult()) - 1;
+  if (!product.getLhsBatch().empty() || product.getLhsContract().size() != 1 || freeRank < 1 ||
+      TensorBuilder::rankOf(product.getRhs()) != 2)
+    return false;
+  rows = nn::elementCount(TensorBuilder::shapeOf(product.getResult()).drop_back());
+  llvm::SetVector<Operation *> hot;
+  hot.insert(product);
+  for (unsigned i = 0; i < hot.size(); ++i)
+    for (Operation *user : hot[i]->getUsers()) {
+      auto reduce = dyn_cast<nn::ReduceOp>(user);
+      if (!reduce || TensorBuilder::rankOf(reduce.getResult()) > 0) {
+        if (user->getNumResults() != 1 || user->getNumRegions() != 0)
+          return false;
+        hot.insert(user);
+      } else if (reduce.getKind() != nn::ReduceKind::sum || (sum && sum != reduce)) {
+        return false;
+      } else {
+        sum = reduce;
+      }
+    }
+  return sum && check(sum.getInput(), TensorBuilder::rankOf(sum.getInput())) &&
+         llvm::all_of(hot, [&](Operation *op) {
+           return rowRanks.contains(op->getResult(0)) && !inputs.contains(op->getResult(0));
+         });
+}
+
+int64_t Head::getRowBytes() const {
+  auto type = TensorBuilder::typeOf(nn::DotOp(product).getResult());
+  return type.getShape().back() * ((type.getElementTypeBitWidth() + 7) / 8);
+}
+
+bool Head::addInput(Value value, int64_t rowRank) {
+  inputs[value] = rowRank > 0;
+  return true;
+}
+
+bool Head::checkOperands(Operation *op, int64_t rowRank) {
+  return llvm::all_of(op->getOperands(), [&](Value operand) { return check(operand, rowRank); });
+}
+
+/// Whether `value`, whose first `rowRank` dimensions are the rows, can be computed on some of them.
+bool Head::check(Value value, int64_t rowRank) {
+  auto [at, isNew] = rowRanks.try_emplace(value, rowRank);
+  if (!isNew)
+    return at->second == rowRank;
+  auto shape = TensorBuilder::shapeOf(value);
+  if (nn::elementCount(shape.take_front(rowRank)) != rows)
+    return false;
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return addInput(value, rowRank);
+  if (op == product)
+    return rowRank + 1 == static_cast<int64_t>(shape.size());
+  if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && isa<SplatElementsAttr>(constant.getValue()))
+    return true;
+  if (auto iota = dyn_cast<nn::IotaOp>(op); iota && static_cast<int64_t>(iota.getAxis()) >= rowRank)
+    return true;
+  if (isElementwise(op))
+    return checkOperands(op, rowRank);
+  if (auto broadcast = dyn_cast<nn::BroadcastOp>(op)) {
+    ArrayRef<int64_t> dims = broadcast.getDimensions();
+    if (llvm::all_of(dims, [&](int64_t dim) { return dim >= rowRank; })) {
+      auto [known, isFirst] = rowRanks.try_emplace(broadcast.getInput(), 0);
+      return known->second == 0 && addInput(broadcast.getInput(), 0);
+    }
+    auto inner = TensorBuilder::shapeOf(broadcast.getInput());
+    bool hasAllRows = static_cast<int64_t>(dims.size()) >= rowRank &&
+                      llvm::equal(dims.take_front(rowRank), llvm::seq<int64_t>(rowRank)) &&
+                      inner.take_front(rowRank) == shape.take_front(rowRank);
+    return hasAllRows ? check(broadcast.getInput(), rowRank) : addInput(value, rowRank);
+  }
+  if (auto reshape = dyn_cast<nn::ReshapeOp>(op)) {
+    auto inner = TensorBuilder::shapeOf(reshape.getInput());
+    size_t tail = shape.size() - rowRank;
+    bool keepsTail = inner.size() > tail && inner.take_back(tail) == shape.take_back(tail);
+    return keepsTail ? check(reshape.getInput(), inner.size() - tail) : addInput(value, rowRank);
+  }
+  if (auto softmax = dyn_cast<nn::LogSoftmaxOp>(op))
+    return static_cast<int64_t>(softmax.getAxis()) >= rowRank && checkOperands(op, rowRank);
+  if (auto softmax = dyn_cast<nn::SoftmaxOp>(op))
+    return static_cast<int64_t>(softmax.getAxis()) >= rowRank && checkOperands(op, rowRank);
+  if (auto reduce = dyn_cast<nn::ReduceOp>(op))
+    return llvm::all_of(reduce.getAxes(), [&](int64_t axis) { return axis >= rowRank; }) &&
+           checkOperands(op, rowRank);
+  return addInput(value, rowRank);
+}
+
+/// On a chunk, rows are one dimension.
+RankedTensorType Head::typeOf(Value value, int64_t rowRank) const {
+  SmallVector<int64_t> shape{chunkSize};
+  llvm::append_range(shape, TensorBuilder::shapeOf(value).drop_front(rowRank));
+  return RankedTensorType::get(shape, TensorBuilder::elementOf(value));
+}
+
+Value Head::makeOperation(TensorBuilder &b, Value value) {
+  Operation *op = value.getDefiningOp();
+  int64_t rowRank = rowRanks.lookup(value), shift = rowRank - 1;
+  RankedTensorType type = typeOf(value, rowRank);
+  SplatElementsAttr splat;
+  if (matchPattern(value, m_Constant(&splat)))
+    return arith::ConstantOp::create(b, splat.resizeSplat(type));
+  if (auto iota = dyn_cast<nn::IotaOp>(op))
+    return b.iota(type, static_cast<int64_t>(iota.getAxis()) - shift);
+  if (isa<nn::ReshapeOp>(op))
+    return make(b, op->getOperand(0));
+  if (auto broadcast = dyn_cast<nn::BroadcastOp>(op)) {
+    SmallVector<int64_t> dims;
+    bool hasRows = rowRanks.lookup(broadcast.getInput()) > 0;
+    if (hasRows)
+      dims.push_back(0);
+    for (int64_t dim : broadcast.getDimensions().drop_front(hasRows ? rowRank : 0))
+      dims.push_back(dim - shift);
+    return b.broadcast(make(b, broadcast.getInput()), type.getShape(), dims);
+  }
+  if (auto softmax = dyn_cast<nn::LogSoftmaxOp>(op))
+    return b.logSoftmax(make(b, softmax.getInput()), static_cast<int64_t>(softmax.getAxis()) - shift);
+  if (auto softmax = dyn_cast<nn::SoftmaxOp>(op))
+    return b.softmax(make(b, softmax.getInput()), static_cast<int64_t>(softmax.getAxis()) - shift);
+  if (auto reduce = dyn_cast<nn::ReduceOp>(op)) {
+    SmallVector<int64_t> axes;
+    for (int64_t axis : reduce.getAxes())
+      axes.push_back(axis - shift);
+    return b.reduce(reduce.getKind(), make(b, reduce.getInput()), axes);
+  }
+  OperationState state(op->getLoc(), op->getName());
+  for (Value operand : op->getOperands())
+    state.operands.push_back(make(b, operand));
+  state.types.push_back(type);
+  state.attributes = op->getDiscardableAttrDictionary().getValue();
+  state.propertiesAttr = op->getPropertiesAsAttribute();
+  return b.create(state)->getResult(0);
+}
+
+Value Head::make(TensorBuilder &b, Value value) {
+  if (Value there = made.lookup(value))
+    return there;
+  Value result = makeOperation(b, value);
+  return made[value] = result;
+}
+
+static bool isFloat(Value value) { return isa<FloatType>(TensorBuilder::elementOf(value)); }
+
+FailureOr<ChunkedHead> Head::chunk(TensorBuilder &b, int64_t size,
+                                   const autodiff::DifferentiateOptions &options) {
+  ChunkedHead head;
+  chunkSize = size;
+  int64_t count = rows / size, rank = TensorBuilder::rankOf(product.getLhs());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(sum);
+  auto parted = [&](Value value, ArrayRef<int64_t> tail) {
+    SmallVector<int64_t> shape{count, size};
+    llvm::append_range(shape, tail);
+    return b.reshape(value, shape);
+  };
+  // Activations with the contracted dimension last; their gradient goes back the same way.
+  int64_t contracted = product.getLhsContract().front();
+  SmallVector<int64_t> order = llvm::to_vector(nn::freeDimensions(rank, {}, {contracted}));
+  order.push_back(contracted);
+  Value x = b.transpose(product.getLhs(), order);
+  SmallVector<Value> sequences{parted(x, {TensorBuilder::shapeOf(x).back()})},
+      invariants{product.getRhs()}, rowInputs, fixedInputs;
+  for (auto [value, hasRows] : inputs) {
+    (hasRows ? rowInputs : fixedInputs).push_back(value);
+    if (hasRows)
+      sequences.push_back(parted(value, TensorBuilder::shapeOf(value).drop_front(rowRanks.lookup(value))));
+    else
+      invariants.push_back(value);
+  }
+  SmallVector<Value> carried{b.zerosLike(sum.getResult())}, summed, stacked; // inputs with sums, or rows, of gradients
+  for (auto [i, value] : llvm::enumerate(invariants))
+    if (isFloat(value)) {
+      carried.push_back(b.zerosLike(value));
+      summed.push_back(i == 0 ? product.getRhs() : fixedInputs[i - 1]);
+    }
+  for (auto [i, value] : llvm::enumerate(sequences))
+    if (isFloat(value))
+      stacked.push_back(i == 0 ? x : rowInputs[i - 1]);
+  bool isDone = true;
+  auto results = nn::buildScan(b, count, false, carried, sequences, invariants, [&](const nn::ScanArguments &now) {
+    made.clear();
+    made[product.getResult()] =
+        b.dot(now.slices[0], now.invariants[0], {}, {}, {1}, product.getRhsContract(), product.getExact());
+    for (auto [value, slice] : llvm::zip_equal(rowInputs, ArrayRef(now.slices).drop_front()))
+      made[value] = slice;
+    for (auto [value, whole] : llvm::zip_equal(fixedInputs, ArrayRef(now.invariants).drop_front()))
+      made[value] = whole;
+    Value terms = make(b, sum.getInput());
+    Value part = b.sum(terms, llvm::to_vector(llvm::seq<int64_t>(TensorBuilder::rankOf(terms))));
+    SmallVector<Value> withRespectTo;
+    for (Value value : now.invariants)
+      if (isFloat(value))
+        withRespectTo.push_back(value);
+    for (Value value : now.slices)
+      if (isFloat(value))
+        withRespectTo.push_back(value);
+    auto gradients = autodiff::differentiate(b, part, b.constantLike(part, 1), withRespectTo, options);
+    isDone = succeeded(gradients);
+    SmallVector<Value> yielded{b.add(now.carried[0], part)};
+    for (auto [i, value] : llvm::enumerate(withRespectTo)) {
+      Value gradient = isDone ? gradients->gradients[i] : Value();
+      if (!gradient)
+        gradient = b.zerosLike(value);
+      yielded.push_back(i < summed.size() ? b.add(now.carried[i + 1], gradient) : gradient);
+    }
+    return yielded;
+  });
+  auto scan = cast<nn::ScanOp>(results[0].getDefiningOp());
+  if (!isDone)
+    return failure();
+  scan.setRecompute(true); // sums stay inside: outside, they would need the logits of all rows
+  scan.captureOuterValues();
+  head.sum = b.detach(scan.getResult(0));
+  llvm::append_range(head.inputs, summed);
+  llvm::append_range(head.inputs, stacked);
+  for (auto [i, input] : llvm::enumerate(head.inputs))
+    head.gradients.push_back(b.reshape(scan.getResult(i + 1), TensorBuilder::shapeOf(input)));
+  sum.replaceAllUsesWith(head.sum);
+  return head;
+}
+
+/// The most rows, not more than `most`, of which `all` is a multiple.
+static int64_t largestDivisor(int64_t all, int64_t most) {
+  int64_t size = std::min(all, most);
+  while (size > 1 && all % size != 0)
+    --size;
+  return std::max<int64_t>(size, 1);
+}
+
+FailureOr<std::optional<ChunkedHead>> chunkHead(TensorBuilder &builder, int64_t rows,
+                                                const autodiff::DifferentiateOptions &options) {
+  Block *block = builder.getInsertionBlock();
+  for (Operation &op : llvm::make_range(block->begin(), builder.getInsertionPoint())) {
+    auto product = dyn_cast<nn::DotOp>(op);
+    if (!product || !isFloat(product.getResult()))
+      continue;
+    Head head(product);
+    int64_t bytes = TensorBuilder::typeOf(product.getResult()).getNumElements() *
+                    (TensorBuilder::elementOf(product.getResult()).getIntOrFloatBitWidth() / 8);
+    if ((rows == 0 && bytes < kLeastHeadBytes) || !head.match())
+      continue;
+    int64_t size = largestDivisor(head.getRows(), rows ? rows : kHeadChunkBytes / head.getRowBytes());
+    if (size == head.getRows() || (rows == 0 && size < kLeastChunkRows))
+      continue;
+    FailureOr<ChunkedHead> chunked = head.chunk(builder, size, options);
+    if (failed(chunked))
+      return failure();
+    return std::optional<ChunkedHead>(std::move(*chunked));
+  }
+  return std::optional<ChunkedHead>();
+}
+
+} // namespace ortc::train
