@@ -111,7 +111,7 @@ struct HoistLayoutsPass : impl::HoistLayoutsPassBase<HoistLayoutsPass> {
     getOperation()->walk([&](nn::ScanOp scan) { scans.push_back(scan); });
     for (nn::ScanOp scan : scans)
       for (nn::DotOp dot : llvm::to_vector(scan.getBlock().getOps<nn::DotOp>()))
-        if (scan.getTripCount() > 1)
+        if (scan.getTripCount() > 1 && !scan.getRecompute()) // which are there to save memory
           hoistLayout(scan, dot);
   }
 };

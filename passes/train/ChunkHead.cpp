@@ -14,8 +14,8 @@ namespace ortc::train {
 
 using nn::TensorBuilder;
 
-/// Logits below this are not worth a loop; those of a chunk stay below this.
-static constexpr int64_t kLeastHeadBytes = int64_t(128) << 20, kHeadChunkBytes = int64_t(64) << 20;
+/// Logits of a chunk stay below this.
+static constexpr int64_t kChunkBytes = int64_t(64) << 20;
 /// A product of fewer rows reads the weights more often than it computes with them.
 static constexpr int64_t kLeastChunkRows = 64;
 
@@ -92,10 +92,12 @@ bool Head::match() {
          });
 }
 
-int64_t Head::getRowBytes() const {
-  auto type = TensorBuilder::typeOf(nn::DotOp(product).getResult());
-  return type.getShape().back() * ((type.getElementTypeBitWidth() + 7) / 8);
+static int64_t bytesOf(Value value) {
+  auto type = TensorBuilder::typeOf(value);
+  return type.getNumElements() * (type.getElementTypeBitWidth() / 8);
 }
+
+int64_t Head::getRowBytes() const { return bytesOf(nn::DotOp(product).getResult()) / rows; }
 
 bool Head::addInput(Value value, int64_t rowRank) {
   inputs[value] = rowRank > 0;
@@ -302,11 +304,11 @@ FailureOr<std::optional<ChunkedHead>> chunkHead(TensorBuilder &builder, int64_t 
     if (!product || !isFloat(product.getResult()))
       continue;
     Head head(product);
-    int64_t bytes = TensorBuilder::typeOf(product.getResult()).getNumElements() *
-                    (TensorBuilder::elementOf(product.getResult()).getIntOrFloatBitWidth() / 8);
-    if ((rows == 0 && bytes < kLeastHeadBytes) || !head.match())
+    // The sum of the weights' gradients lives as long as the loop; at once, it may be part of their update.
+    int64_t least = 2 * (kChunkBytes + bytesOf(product.getRhs()));
+    if ((rows == 0 && bytesOf(product.getResult()) < least) || !head.match())
       continue;
-    int64_t size = largestDivisor(head.getRows(), rows ? rows : kHeadChunkBytes / head.getRowBytes());
+    int64_t size = largestDivisor(head.getRows(), rows ? rows : kChunkBytes / head.getRowBytes());
     if (size == head.getRows() || (rows == 0 && size < kLeastChunkRows))
       continue;
     FailureOr<ChunkedHead> chunked = head.chunk(builder, size, options);

@@ -77,7 +77,7 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
                 append(parseLora, options.lora), true);
   line.addValue("--head-chunk", "N",
                 "rows of logits that exist at a time, a divisor of their number at most N; 0: all; default: 64 MiB "
-                "of them where they are 128 MiB or more",
+                "of them, where all are twice as large as that and the matrix together",
                 [&options](const std::string &value) {
                   uint64_t rows = 0;
                   if (!parseUnsigned(value, rows) || rows > INT32_MAX)
