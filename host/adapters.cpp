@@ -14,7 +14,9 @@ Status parseAdapters(const std::string &manifest, const std::string &where, std:
   adapters.clear();
   if (!parsed.is_object() || !parsed.contains("adapters"))
     return Status();
-  auto bad = [&] { return Status::failure(where + ": the manifest's \"adapters\" are damaged; compile it again"); };
+  auto bad = [&] {
+    return Status::failure(where + ": the manifest's \"adapters\" are damaged; compile it again");
+  };
   if (!parsed["adapters"].is_array())
     return bad();
   for (const nlohmann::json &item : parsed["adapters"]) {
@@ -39,8 +41,9 @@ Status parseAdapters(const std::string &manifest, const std::string &where, std:
     double rank = 0;
     if (!text("weight", adapter.weight) || !text("a", adapter.a) || !text("b", adapter.b) ||
         !text("kind", adapter.kind) || !number("rank", rank) || !(rank >= 1 && rank <= 1e9) ||
-        !number("alpha", adapter.alpha) || !number("dropout", adapter.dropout) || !number("scale", adapter.scale) ||
-        !flag("transposed", adapter.isTransposed) || !flag("rank_stabilized", adapter.isRankStabilized))
+        !number("alpha", adapter.alpha) || !number("dropout", adapter.dropout) ||
+        !number("scale", adapter.scale) || !flag("transposed", adapter.isTransposed) ||
+        !flag("rank_stabilized", adapter.isRankStabilized))
       return bad();
     adapter.rank = int64_t(rank);
     adapters.push_back(adapter);
@@ -73,7 +76,8 @@ Status makePeftConfig(const std::vector<Adapter> &adapters, std::string &config)
   }
   // PEFT declares alpha as a whole number.
   auto alphaOf = [](double alpha) {
-    return alpha == double(int64_t(alpha)) ? nlohmann::ordered_json(int64_t(alpha)) : nlohmann::ordered_json(alpha);
+    return alpha == double(int64_t(alpha)) ? nlohmann::ordered_json(int64_t(alpha))
+                                           : nlohmann::ordered_json(alpha);
   };
   for (auto &alpha : alphas)
     alpha = alphaOf(alpha);

@@ -5,10 +5,10 @@
 #include <memory>
 #include <ortc/ortc.h>
 
+#include "host/adapters.h"
 #include "host/batches.h"
 #include "host/device.h"
 #include "host/kernel_table.h"
-#include "host/adapters.h"
 #include "host/loss_info.h"
 
 namespace ortc::host {

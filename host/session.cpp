@@ -193,7 +193,8 @@ Status Session::loadAdapter(const DataSource &source, const std::string &name) {
   ortc_tensor_info tensor{};
   tensor.size = sizeof(tensor);
   if (ortc_tensor_find(artifact->getProgram(), name.c_str(), &tensor) != ORTC_OK)
-    return Status::failure(artifact->getPath() + ": there is no tensor '" + name + "', which its manifest names");
+    return Status::failure(artifact->getPath() + ": there is no tensor '" + name +
+                           "', which its manifest names");
   if (!source.has(key))
     return Status::failure(source.getPath() + ": has no '" + key + "', which the artifact trains");
   Array array;

@@ -18,7 +18,8 @@ static Status read(const host::Artifact &artifact, host::Session &session, const
   ortc_tensor_info tensor{};
   tensor.size = sizeof(tensor);
   if (ortc_tensor_find(artifact.getProgram(), name.c_str(), &tensor) != ORTC_OK)
-    return Status::failure(artifact.getPath() + ": there is no tensor '" + name + "', which its manifest names");
+    return Status::failure(artifact.getPath() + ": there is no tensor '" + name +
+                           "', which its manifest names");
   array = {name, static_cast<DataType>(tensor.dtype), host::Shape(tensor.dims, tensor.dims + tensor.rank),
            std::vector<uint8_t>(tensor.bytes)};
   if (ortc_read(session.get(), name.c_str(), array.data.data(), array.data.size()) != ORTC_OK)
@@ -68,8 +69,12 @@ static Status merge(const host::Artifact &artifact, host::Session &session, cons
   for (size_t o = 0; o < out; ++o)
     for (size_t i = 0; i < in; ++i)
       values[adapter.isTransposed ? i * out + o : o * in + i] += product[o * in + i];
-  host::Array array{weight.name(), DataType::Float64, {int64_t(values.size())},
-                    reinterpret_cast<const uint8_t *>(values.data()), values.size() * sizeof(double), nullptr};
+  host::Array array{weight.name(),
+                    DataType::Float64,
+                    {int64_t(values.size())},
+                    reinterpret_cast<const uint8_t *>(values.data()),
+                    values.size() * sizeof(double),
+                    nullptr};
   host::Conversion conversion;
   ORTC_TRY(host::planConversion(array, type, "the merged weight '" + adapter.weight + "'", conversion));
   std::string bytes(raw.size(), 0);

@@ -346,7 +346,8 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
   host::Artifact artifact;
   ORTC_TRY(host::Artifact::open(options.model, artifact));
   if (!artifact.getAdapters().empty())
-    return Status::refusal(options.model + ": has adapters, which are checked with the model: ortc check MODEL --lora ...");
+    return Status::refusal(options.model +
+                           ": has adapters, which are checked with the model: ortc check MODEL --lora ...");
   const void *section = nullptr;
   uint64_t bytes = 0;
   if (ortc_program_section(artifact.getProgram(), ORTC_SECTION_MANIFEST, &section, &bytes) != ORTC_OK)

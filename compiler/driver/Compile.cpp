@@ -260,7 +260,8 @@ Status Compilation::differentiate() {
   if (trains(options)) {
     autodiff::DifferentiateOptions how;
     how.mutation = {options.mutation.operation, options.mutation.operand, options.mutation.factor};
-    ORTC_TRY(diagnostics.check(train::differentiateLoss(*compiled.program, how, options.lossScale, options.headChunk)));
+    ORTC_TRY(diagnostics.check(
+        train::differentiateLoss(*compiled.program, how, options.lossScale, options.headChunk)));
     noteConstants();
     warnOfPatterns();
     ORTC_TRY(checkTrained());

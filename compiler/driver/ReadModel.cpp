@@ -56,7 +56,8 @@ static Status addAdapters(const CompileOptions &options, Compiled &compiled, Mod
   for (const LoraSpec &spec : options.lora)
     settings.push_back({spec.rank, spec.getScale(), spec.dropout, "--lora " + spec.text});
   auto choose = [&](const std::string &name) {
-    auto found = llvm::find_if(options.lora, [&](const LoraSpec &spec) { return spec.pattern.matches(name); });
+    auto found =
+        llvm::find_if(options.lora, [&](const LoraSpec &spec) { return spec.pattern.matches(name); });
     return found == options.lora.end() ? -1 : static_cast<int>(found - options.lora.begin());
   };
   auto &adapters = compiled.facts.adapters;

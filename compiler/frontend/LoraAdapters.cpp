@@ -47,12 +47,13 @@ class AdapterWriter {
 public:
   AdapterWriter(proto::GraphProto &graph, uint64_t seed) : graph(graph), names(graph), seed(seed) {}
 
-  LoraAdapter add(const proto::TensorProto &weight, const std::vector<Layer> &layers, const LoraSettings &settings);
+  LoraAdapter add(const proto::TensorProto &weight, const std::vector<Layer> &layers,
+                  const LoraSettings &settings);
   void finish();
 
 private:
-  std::string addTensor(const std::string &name, const std::vector<int64_t> &dims, const std::vector<double> &values,
-                        int32_t type);
+  std::string addTensor(const std::string &name, const std::vector<int64_t> &dims,
+                        const std::vector<double> &values, int32_t type);
   std::string addNode(int before, const char *type, const std::vector<std::string> &inputs,
                       const std::function<void(proto::NodeProto &)> &fill = {});
   std::string transposed(int before, const std::string &value);
@@ -112,11 +113,13 @@ Status LayerFinder::follow(const std::string &value, bool isTurned, std::vector<
     }
     std::optional<Layer> layer = layerOf(reader, isTurned);
     if (!layer)
-      return Status::refusal(describe(node) + " reads it as input " + std::to_string(reader.input) +
-                             "; adapters stand beside MatMul and Gemm with the weight on the right, Gather along the "
-                             "first axis, and Conv of one group");
+      return Status::refusal(
+          describe(node) + " reads it as input " + std::to_string(reader.input) +
+          "; adapters stand beside MatMul and Gemm with the weight on the right, Gather along the "
+          "first axis, and Conv of one group");
     if (!layers.empty() && (layers[0].kind != layer->kind || layers[0].isTransposed != layer->isTransposed))
-      return Status::refusal(describe(node) + " reads it otherwise than " + describe(g.graph.node(layers[0].node)));
+      return Status::refusal(describe(node) + " reads it otherwise than " +
+                             describe(g.graph.node(layers[0].node)));
     layers.push_back(*layer);
   }
   return Status();
@@ -268,13 +271,16 @@ LoraAdapter AdapterWriter::add(const proto::TensorProto &weight, const std::vect
   std::string module = weight.name();
   if (module.ends_with(".weight"))
     module.resize(module.size() - 7);
-  auto aCount = static_cast<size_t>(settings.rank * in * window), bCount = static_cast<size_t>(out * settings.rank);
+  auto aCount = static_cast<size_t>(settings.rank * in * window),
+       bCount = static_cast<size_t>(out * settings.rank);
   if (adapter.kind == LoraKind::embedding) {
     adapter.a = addTensor(module + ".lora_embedding_A", aDims, std::vector<double>(aCount), type);
-    adapter.b = addTensor(module + ".lora_embedding_B", bDims, drawNormal(bCount, seedOf(seed, module)), type);
+    adapter.b =
+        addTensor(module + ".lora_embedding_B", bDims, drawNormal(bCount, seedOf(seed, module)), type);
   } else {
     double bound = 1 / std::sqrt(static_cast<double>(in * window));
-    adapter.a = addTensor(module + ".lora_A.weight", aDims, drawUniform(aCount, seedOf(seed, module), bound), type);
+    adapter.a =
+        addTensor(module + ".lora_A.weight", aDims, drawUniform(aCount, seedOf(seed, module), bound), type);
     adapter.b = addTensor(module + ".lora_B.weight", bDims, std::vector<double>(bCount), type);
   }
   for (const Layer &layer : layers)
@@ -326,10 +332,11 @@ Status addLoraAdapters(std::shared_ptr<const Model> &model, const std::vector<Lo
       least *= tensor.dims(i);
     least = std::min(least, rows);
     if (settings[setting].rank > least)
-      return Status::refusal(flag + ": rank is " + std::to_string(settings[setting].rank) + ", but '" + tensor.name() +
-                             "' has rank " + std::to_string(least) + " at most");
+      return Status::refusal(flag + ": rank is " + std::to_string(settings[setting].rank) + ", but '" +
+                             tensor.name() + "' has rank " + std::to_string(least) + " at most");
     if (settings[setting].dropout > 0 && opset < 12)
-      return Status::refusal(flag + ": dropout needs opset 12, and the model has opset " + std::to_string(opset));
+      return Status::refusal(flag + ": dropout needs opset 12, and the model has opset " +
+                             std::to_string(opset));
     used.insert(setting);
     chosen.push_back({&tensor, layers, setting});
   }

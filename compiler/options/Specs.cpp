@@ -145,7 +145,8 @@ Expected<LoraSpec> parseLora(std::string_view text) {
   const std::vector<Key> keys = {
       {"rank", parsed.rank, kWhole, "columns of the first factor, at least 1"},
       {"alpha", parsed.alpha, kPositive, "times 1 / rank, the factor of what an adapter adds"},
-      {"dropout", parsed.dropout, kFraction, "share of what the first factor reads that is dropped in training"},
+      {"dropout", parsed.dropout, kFraction,
+       "share of what the first factor reads that is dropped in training"},
       {"rs", parsed.isRankStabilized, kSwitch, "alpha / sqrt(rank) instead of alpha / rank"}};
   // The settings follow the last colon: a regular expression may have colons of its own.
   size_t colon = text.rfind(':');

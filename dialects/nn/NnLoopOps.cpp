@@ -68,8 +68,8 @@ ScanOp ScanOp::takeWithStacked(OpBuilder &builder, ValueRange items) {
   SmallVector<Type> types(getResultTypes());
   for (Value item : items)
     types.push_back(stackedType(item.getType(), getTripCount()));
-  auto fresh = ScanOp::create(builder, getLoc(), types, getTripCountAttr(), getReverseAttr(), getRecomputeAttr(),
-                              getInits(), getSequences(), getInvariants());
+  auto fresh = ScanOp::create(builder, getLoc(), types, getTripCountAttr(), getReverseAttr(),
+                              getRecomputeAttr(), getInits(), getSequences(), getInvariants());
   fresh.getBody().takeBody(getBody());
   getBody().emplaceBlock();
   Operation *terminator = fresh.getBlock().getTerminator();
@@ -101,8 +101,9 @@ ResultRange buildScan(TensorBuilder &builder, int64_t count, bool reverse, Value
       types.push_back(stackedType(item.getType(), count));
     YieldOp::create(builder, yielded);
   }
-  auto scan = ScanOp::create(builder, types, builder.getI64IntegerAttr(count),
-                             reverse ? builder.getUnitAttr() : UnitAttr(), UnitAttr(), inits, sequences, invariants);
+  auto scan =
+      ScanOp::create(builder, types, builder.getI64IntegerAttr(count),
+                     reverse ? builder.getUnitAttr() : UnitAttr(), UnitAttr(), inits, sequences, invariants);
   scan.getBody().takeBody(region);
   return scan.getResults();
 }

@@ -89,8 +89,7 @@ bool Matcher::visitOperands(Operation *op, const Dims &dims) {
 
 bool Matcher::visitBroadcast(nn::BroadcastOp op, const Dims &dims) {
   Dims inner;
-  for (auto [size, target] :
-       llvm::zip_equal(TensorBuilder::shapeOf(op.getInput()), op.getDimensions()))
+  for (auto [size, target] : llvm::zip_equal(TensorBuilder::shapeOf(op.getInput()), op.getDimensions()))
     inner.push_back(size == 1 ? Dim{} : dims[target]);
   return visit(op.getInput(), inner);
 }
@@ -104,14 +103,16 @@ bool Matcher::visitReshape(nn::ReshapeOp op, const Dims &dims) {
       return addInput(op.getResult(), dims);
     outer *= dim.size;
   }
-  bool keepsScores = shape.size() >= 2 && shape.take_back(2) == TensorBuilder::shapeOf(op.getResult()).take_back(2);
+  bool keepsScores =
+      shape.size() >= 2 && shape.take_back(2) == TensorBuilder::shapeOf(op.getResult()).take_back(2);
   return keepsScores ? visit(op.getInput(), dimsOfScores(shape)) : addInput(op.getResult(), dims);
 }
 
 bool Matcher::takeScores(nn::DotOp dot, const Dims &dims) {
   int64_t batches = dot.getLhsBatch().size(), rank = dims.size();
   auto isOneFree = [&](Value side, ArrayRef<int64_t> batch, ArrayRef<int64_t> contract) {
-    return contract.size() == 1 && nn::freeDimensions(TensorBuilder::rankOf(side), batch, contract).size() == 1;
+    return contract.size() == 1 &&
+           nn::freeDimensions(TensorBuilder::rankOf(side), batch, contract).size() == 1;
   };
   auto shape = TensorBuilder::shapeOf(dot.getResult());
   if (match.scores || !isOneFree(dot.getRhs(), dot.getRhsBatch(), dot.getRhsContract()) || rank < batches + 2)
@@ -149,8 +150,7 @@ bool Matcher::visit(Value value, Dims dims) {
   if (!op || !isSquare)
     return addInput(value, dims);
   if (op == match.softmax)
-    return match.softmax.getAxis() + 1 == dims.size() &&
-           visit(match.softmax.getInput(), dims);
+    return match.softmax.getAxis() + 1 == dims.size() && visit(match.softmax.getInput(), dims);
   if (auto dot = dyn_cast<nn::DotOp>(op); dot && dims == dimsOfScores(TensorBuilder::shapeOf(value)))
     return takeScores(dot, dims);
   if (auto broadcast = dyn_cast<nn::BroadcastOp>(op))
@@ -160,7 +160,8 @@ bool Matcher::visit(Value value, Dims dims) {
   if (isElementwise(op))
     return visitOperands(op, dims);
   if (auto iota = dyn_cast<nn::IotaOp>(op))
-    return dims[iota.getAxis()].kind == Dim::row || dims[iota.getAxis()].kind == Dim::key || addInput(value, dims);
+    return dims[iota.getAxis()].kind == Dim::row || dims[iota.getAxis()].kind == Dim::key ||
+           addInput(value, dims);
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     if (isa<SplatElementsAttr>(constant.getValue()))
       return true;
@@ -182,7 +183,8 @@ Value Matcher::withoutLeads(arith::ConstantOp constant) {
   if (failed(all))
     return {};
   for (int64_t i = table; i < all->size(); ++i)
-    if (all->isFloat() ? !(all->getFloat(i) == all->getFloat(i - table)) : all->getInt(i) != all->getInt(i - table))
+    if (all->isFloat() ? !(all->getFloat(i) == all->getFloat(i - table))
+                       : all->getInt(i) != all->getInt(i - table))
       return {};
   evaluator::HostTensor one(RankedTensorType::get({match.rows, match.keys}, type.getElementType()));
   one.copy(0, *all, 0, table);

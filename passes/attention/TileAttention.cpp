@@ -154,15 +154,17 @@ Value Tiling::tileRows(TensorBuilder &b, const nn::ScanArguments &now, ArrayRef<
   Value queries = now.slices[0], key = now.slices[1], mixed = now.slices[2], index = now.slices[3];
   TileValues tile(match);
   for (auto [value, place] : places)
-    tile.setInput(value, place < now.slices.size() ? now.slices[place] : now.invariants[place - now.slices.size()]);
+    tile.setInput(value,
+                  place < now.slices.size() ? now.slices[place] : now.invariants[place - now.slices.size()]);
   tile.setIndex(index, leads.loop);
   SmallVector<Value> parts;
   for (auto [number, seen] : llvm::enumerate(keys)) {
-    int64_t first = static_cast<int64_t>(number) * rowsOfTile, rows = std::min(rowsOfTile, match.rows - first);
+    int64_t first = static_cast<int64_t>(number) * rowsOfTile,
+            rows = std::min(rowsOfTile, match.rows - first);
     tile.begin({match.batch / leads.loop, match.groups}, {first, rows}, seen);
     tile.setSides(b.sliceAxis(queries, 2, first, rows), b.sliceAxis(key, 1, seen.first, seen.size));
-    parts.push_back(b.dot(tile.get(b, match.weights()), b.sliceAxis(mixed, 1, seen.first, seen.size), {0}, {0}, {3},
-                          {1}, match.mix.getExact()));
+    parts.push_back(b.dot(tile.get(b, match.weights()), b.sliceAxis(mixed, 1, seen.first, seen.size), {0},
+                          {0}, {3}, {1}, match.mix.getExact()));
   }
   return b.concat(parts, 2);
 }
@@ -182,7 +184,8 @@ void Tiling::run(MaskedKeys &masked) {
     keys.push_back(masked.find(match, {first, std::min(rowsOfTile, match.rows - first)}));
   auto lhsRank = TensorBuilder::rankOf(scores.getLhs());
   auto queryFree = nn::freeDimensions(lhsRank, scores.getLhsBatch(), scores.getLhsContract());
-  auto keyFree = nn::freeDimensions(TensorBuilder::rankOf(scores.getRhs()), scores.getRhsBatch(), scores.getRhsContract());
+  auto keyFree = nn::freeDimensions(TensorBuilder::rankOf(scores.getRhs()), scores.getRhsBatch(),
+                                    scores.getRhsContract());
   auto mixedBatch = match.weightsAreLeft ? mix.getRhsBatch() : mix.getLhsBatch(),
        mixedContract = match.weightsAreLeft ? mix.getRhsContract() : mix.getLhsContract();
   auto mixedFree = nn::freeDimensions(TensorBuilder::rankOf(match.mixed()), mixedBatch, mixedContract);
@@ -207,9 +210,9 @@ void Tiling::run(MaskedKeys &masked) {
       places.push_back({value, sequences.size() + invariants.size()});
       invariants.push_back(input.value);
     }
-  auto results = nn::buildScan(b, leads.loop, false, {}, sequences, invariants, [&](const nn::ScanArguments &now) {
-    return SmallVector<Value>{tileRows(b, now, keys)};
-  });
+  auto results =
+      nn::buildScan(b, leads.loop, false, {}, sequences, invariants,
+                    [&](const nn::ScanArguments &now) { return SmallVector<Value>{tileRows(b, now, keys)}; });
   auto scan = cast<nn::ScanOp>(results[0].getDefiningOp());
   scan.setRecompute(true);
   scan.captureOuterValues();
@@ -221,7 +224,8 @@ static int64_t rowsOf(const Match &match, int64_t loop, int64_t wanted) {
   if (wanted > 0)
     return std::min(wanted, match.rows);
   int64_t row = match.batch / loop * match.groups * match.keys * 4;
-  int64_t rows = std::max({kLeastRows, kTileBytes / row / 16 * 16, (match.rows + kMostTiles - 1) / kMostTiles});
+  int64_t rows =
+      std::max({kLeastRows, kTileBytes / row / 16 * 16, (match.rows + kMostTiles - 1) / kMostTiles});
   return std::min(rows, match.rows);
 }
 

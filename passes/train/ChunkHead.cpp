@@ -57,9 +57,9 @@ private:
   nn::DotOp product;
   nn::ReduceOp sum;
   int64_t rows = 1, chunkSize = 1;
-  llvm::DenseMap<Value, int64_t> rowRanks;     ///< of all values of the head: how many dimensions are rows
-  llvm::MapVector<Value, bool> inputs;         ///< beside the product's: whether each has rows
-  llvm::DenseMap<Value, Value> made;           ///< on the chunk
+  llvm::DenseMap<Value, int64_t> rowRanks; ///< of all values of the head: how many dimensions are rows
+  llvm::MapVector<Value, bool> inputs;     ///< beside the product's: whether each has rows
+  llvm::DenseMap<Value, Value> made;       ///< on the chunk
 };
 
 } // namespace
@@ -86,8 +86,14 @@ bool Head::match() {
         sum = reduce;
       }
     }
-  return sum && check(sum.getInput(), TensorBuilder::rankOf(sum.getInput())) &&
-         llvm::all_of(hot, [&](Operation *op) {
+  if (!sum)
+    return false;
+  // Rows come first; what else there is, is summed up with them.
+  auto shape = TensorBuilder::shapeOf(sum.getInput());
+  int64_t rowRank = 0;
+  while (rowRank < static_cast<int64_t>(shape.size()) && nn::elementCount(shape.take_front(rowRank)) != rows)
+    ++rowRank;
+  return check(sum.getInput(), rowRank) && llvm::all_of(hot, [&](Operation *op) {
            return rowRanks.contains(op->getResult(0)) && !inputs.contains(op->getResult(0));
          });
 }
@@ -121,7 +127,8 @@ bool Head::check(Value value, int64_t rowRank) {
     return addInput(value, rowRank);
   if (op == product)
     return rowRank + 1 == static_cast<int64_t>(shape.size());
-  if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && isa<SplatElementsAttr>(constant.getValue()))
+  if (auto constant = dyn_cast<arith::ConstantOp>(op);
+      constant && isa<SplatElementsAttr>(constant.getValue()))
     return true;
   if (auto iota = dyn_cast<nn::IotaOp>(op); iota && static_cast<int64_t>(iota.getAxis()) >= rowRank)
     return true;
@@ -227,8 +234,8 @@ FailureOr<ChunkedHead> Head::chunk(TensorBuilder &b, int64_t size,
   SmallVector<int64_t> order = llvm::to_vector(nn::freeDimensions(rank, {}, {contracted}));
   order.push_back(contracted);
   Value x = b.transpose(product.getLhs(), order);
-  SmallVector<Value> sequences{parted(x, {TensorBuilder::shapeOf(x).back()})},
-      invariants{product.getRhs()}, rowInputs, fixedInputs;
+  SmallVector<Value> sequences{parted(x, {TensorBuilder::shapeOf(x).back()})}, invariants{product.getRhs()},
+      rowInputs, fixedInputs;
   for (auto [value, hasRows] : inputs) {
     (hasRows ? rowInputs : fixedInputs).push_back(value);
     if (hasRows)
@@ -236,7 +243,8 @@ FailureOr<ChunkedHead> Head::chunk(TensorBuilder &b, int64_t size,
     else
       invariants.push_back(value);
   }
-  SmallVector<Value> carried{b.zerosLike(sum.getResult())}, summed, stacked; // inputs with sums, or rows, of gradients
+  SmallVector<Value> carried{b.zerosLike(sum.getResult())}, summed,
+      stacked; // inputs with sums, or rows, of gradients
   for (auto [i, value] : llvm::enumerate(invariants))
     if (isFloat(value)) {
       carried.push_back(b.zerosLike(value));
@@ -246,34 +254,35 @@ FailureOr<ChunkedHead> Head::chunk(TensorBuilder &b, int64_t size,
     if (isFloat(value))
       stacked.push_back(i == 0 ? x : rowInputs[i - 1]);
   bool isDone = true;
-  auto results = nn::buildScan(b, count, false, carried, sequences, invariants, [&](const nn::ScanArguments &now) {
-    made.clear();
-    made[product.getResult()] =
-        b.dot(now.slices[0], now.invariants[0], {}, {}, {1}, product.getRhsContract(), product.getExact());
-    for (auto [value, slice] : llvm::zip_equal(rowInputs, ArrayRef(now.slices).drop_front()))
-      made[value] = slice;
-    for (auto [value, whole] : llvm::zip_equal(fixedInputs, ArrayRef(now.invariants).drop_front()))
-      made[value] = whole;
-    Value terms = make(b, sum.getInput());
-    Value part = b.sum(terms, llvm::to_vector(llvm::seq<int64_t>(TensorBuilder::rankOf(terms))));
-    SmallVector<Value> withRespectTo;
-    for (Value value : now.invariants)
-      if (isFloat(value))
-        withRespectTo.push_back(value);
-    for (Value value : now.slices)
-      if (isFloat(value))
-        withRespectTo.push_back(value);
-    auto gradients = autodiff::differentiate(b, part, b.constantLike(part, 1), withRespectTo, options);
-    isDone = succeeded(gradients);
-    SmallVector<Value> yielded{b.add(now.carried[0], part)};
-    for (auto [i, value] : llvm::enumerate(withRespectTo)) {
-      Value gradient = isDone ? gradients->gradients[i] : Value();
-      if (!gradient)
-        gradient = b.zerosLike(value);
-      yielded.push_back(i < summed.size() ? b.add(now.carried[i + 1], gradient) : gradient);
-    }
-    return yielded;
-  });
+  auto results =
+      nn::buildScan(b, count, false, carried, sequences, invariants, [&](const nn::ScanArguments &now) {
+        made.clear();
+        made[product.getResult()] = b.dot(now.slices[0], now.invariants[0], {}, {}, {1},
+                                          product.getRhsContract(), product.getExact());
+        for (auto [value, slice] : llvm::zip_equal(rowInputs, ArrayRef(now.slices).drop_front()))
+          made[value] = slice;
+        for (auto [value, whole] : llvm::zip_equal(fixedInputs, ArrayRef(now.invariants).drop_front()))
+          made[value] = whole;
+        Value terms = make(b, sum.getInput());
+        Value part = b.sum(terms, llvm::to_vector(llvm::seq<int64_t>(TensorBuilder::rankOf(terms))));
+        SmallVector<Value> withRespectTo;
+        for (Value value : now.invariants)
+          if (isFloat(value))
+            withRespectTo.push_back(value);
+        for (Value value : now.slices)
+          if (isFloat(value))
+            withRespectTo.push_back(value);
+        auto gradients = autodiff::differentiate(b, part, b.constantLike(part, 1), withRespectTo, options);
+        isDone = succeeded(gradients);
+        SmallVector<Value> yielded{b.add(now.carried[0], part)};
+        for (auto [i, value] : llvm::enumerate(withRespectTo)) {
+          Value gradient = isDone ? gradients->gradients[i] : Value();
+          if (!gradient)
+            gradient = b.zerosLike(value);
+          yielded.push_back(i < summed.size() ? b.add(now.carried[i + 1], gradient) : gradient);
+        }
+        return yielded;
+      });
   auto scan = cast<nn::ScanOp>(results[0].getDefiningOp());
   if (!isDone)
     return failure();
@@ -305,7 +314,7 @@ FailureOr<std::optional<ChunkedHead>> chunkHead(TensorBuilder &builder, int64_t 
       continue;
     Head head(product);
     // The sum of the weights' gradients lives as long as the loop; at once, it may be part of their update.
-    int64_t least = 2 * (kChunkBytes + bytesOf(product.getRhs()));
+    int64_t least = (kChunkBytes + bytesOf(product.getRhs())) / 2 * 3;
     if ((rows == 0 && bytesOf(product.getResult()) < least) || !head.match())
       continue;
     int64_t size = largestDivisor(head.getRows(), rows ? rows : kChunkBytes / head.getRowBytes());

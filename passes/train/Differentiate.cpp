@@ -49,8 +49,8 @@ static void nameArguments(FunctionComposer &composer) {
 /// Where the head is computed in chunks, its gradients are there already, up to that of its sum: adds what it reads to
 /// what is differentiated.
 static LogicalResult differentiateHead(nn::TensorBuilder &builder, int64_t rows,
-                                       const autodiff::DifferentiateOptions &options, SmallVector<Value> &sources,
-                                       SmallVector<Value> &cotangents) {
+                                       const autodiff::DifferentiateOptions &options,
+                                       SmallVector<Value> &sources, SmallVector<Value> &cotangents) {
   FailureOr<std::optional<ChunkedHead>> head = chunkHead(builder, rows, options);
   if (failed(head))
     return failure();
@@ -103,7 +103,8 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
   }
   Value one = builder.constantLike(value, 1);
   SmallVector<Value> sources{value}, cotangents{scale ? scale : one};
-  if (headChunk != 0 && failed(differentiateHead(builder, headChunk.value_or(0), options, sources, cotangents)))
+  if (headChunk != 0 &&
+      failed(differentiateHead(builder, headChunk.value_or(0), options, sources, cotangents)))
     return failure();
   auto result = autodiff::differentiate(builder, sources, cotangents, withRespectTo, options);
   if (failed(result))
@@ -129,7 +130,8 @@ LogicalResult differentiateLoss(ModuleOp module, const autodiff::DifferentiateOp
   for (int64_t binding : findBindings(module)) {
     if (!findPart(module, "forward_train", binding) || !findPart(module, "loss", binding))
       continue;
-    FailureOr<Backward> backward = differentiateBinding(module, binding, parameters, *scale, headChunk, options);
+    FailureOr<Backward> backward =
+        differentiateBinding(module, binding, parameters, *scale, headChunk, options);
     if (failed(backward))
       return failure();
     functions.push_back(std::move(*backward));

@@ -18,9 +18,9 @@ class LoraTest : public testing::Test {
 protected:
   std::string source(const std::string &name) const { return sourcePath("lora/" + name); }
   std::vector<std::string> trainFlags(const std::vector<std::string> &more) const {
-    std::vector<std::string> flags{"train",       source("model.onnx"),          "-o",       folder / "artifact",
-                                   "--loss",      "cross_entropy",               "--target", "native",
-                                   "--optimizer", "sgd:lr=0.1,momentum=0.9",     "--quiet"};
+    std::vector<std::string> flags{"train",       source("model.onnx"),      "-o",       folder / "artifact",
+                                   "--loss",      "cross_entropy",           "--target", "native",
+                                   "--optimizer", "sgd:lr=0.1,momentum=0.9", "--quiet"};
     flags.insert(flags.end(), more.begin(), more.end());
     return flags;
   }
@@ -33,8 +33,8 @@ protected:
   /// Five steps from the adapters of PEFT; the checkpoint.
   std::string train() {
     std::string saved = folder / "saved.safetensors";
-    mustRun({"run", folder / "artifact", "--data", source("data.npz"), "--load", source("start"), "--steps", "5",
-             "--no-shuffle", "--metrics", folder / "run.jsonl", "--save", saved, "--quiet"});
+    mustRun({"run", folder / "artifact", "--data", source("data.npz"), "--load", source("start"), "--steps",
+             "5", "--no-shuffle", "--metrics", folder / "run.jsonl", "--save", saved, "--quiet"});
     return saved;
   }
   void expectNear(const Values &got, const Values &wanted, const std::string &what) {
@@ -72,8 +72,8 @@ TEST_F(LoraTest, MergedWeightsGiveTheSame) {
   mustRun({"export", folder / "artifact", "--load", saved, "-o", merged, "--quiet"});
   mustRun({"train", merged, "-o", folder / "plain", "--loss", "none", "--target", "native", "--quiet"});
   mustRun({"predict", folder / "plain", "--data", source("data.npz"), "-o", folder / "p.npz", "--quiet"});
-  expectNear(valuesOf(loadValues(folder / "p.npz"), "output"), valuesOf(loadValues(source("golden.npz")), "output"),
-             "output");
+  expectNear(valuesOf(loadValues(folder / "p.npz"), "output"),
+             valuesOf(loadValues(source("golden.npz")), "output"), "output");
 }
 
 /// Without a step the model is what it was: one factor is zero.
@@ -87,8 +87,8 @@ TEST_F(LoraTest, BeginsWithTheModel) {
 /// Checkpoints hold adapters and their state alone, and what --train names.
 TEST_F(LoraTest, CheckpointsHoldAdapters) {
   compile({"--train", "head.bias"});
-  mustRun({"run", folder / "artifact", "--data", source("data.npz"), "--steps", "1", "--save", folder / "s.safetensors",
-           "--quiet"});
+  mustRun({"run", folder / "artifact", "--data", source("data.npz"), "--steps", "1", "--save",
+           folder / "s.safetensors", "--quiet"});
   auto saved = loadValues(folder / "s.safetensors");
   EXPECT_TRUE(saved.count("head.bias"));
   EXPECT_TRUE(saved.count("query.lora_A.weight"));
@@ -99,8 +99,8 @@ TEST_F(LoraTest, CheckpointsHoldAdapters) {
 /// Dropout in front of the first factor: in training only, and other numbers with every step.
 TEST_F(LoraTest, DropsOut) {
   mustRun(trainFlags({"--lora", "(query|value).weight:rank=2,dropout=0.5"}));
-  mustRun({"run", folder / "artifact", "--data", source("data.npz"), "--steps", "2", "--no-shuffle", "--metrics",
-           folder / "run.jsonl", "--quiet"});
+  mustRun({"run", folder / "artifact", "--data", source("data.npz"), "--steps", "2", "--no-shuffle",
+           "--metrics", folder / "run.jsonl", "--quiet"});
   ASSERT_EQ(loadLosses(folder / "run.jsonl").size(), 2u);
 }
 
@@ -126,12 +126,15 @@ TEST_F(LoraTest, RefusesWhatCannotBe) {
 TEST_F(LoraTest, RefusesFoldersThatDoNotFit) {
   compile();
   std::string other = folder / "other";
-  mustRun({"train", source("model.onnx"), "-o", other, "--loss", "cross_entropy", "--target", "native", "--quiet"});
-  Outcome outcome = runTool({"run", other, "--data", source("data.npz"), "--load", source("start"), "--steps", "1"});
+  mustRun({"train", source("model.onnx"), "-o", other, "--loss", "cross_entropy", "--target", "native",
+           "--quiet"});
+  Outcome outcome =
+      runTool({"run", other, "--data", source("data.npz"), "--load", source("start"), "--steps", "1"});
   EXPECT_EQ(outcome.status, 2);
   EXPECT_NE(outcome.errors.find("has no adapters to load from one"), std::string::npos) << outcome.errors;
   mustRun(trainFlags({"--lora", "query.weight:rank=4"}));
-  outcome = runTool({"run", folder / "artifact", "--data", source("data.npz"), "--load", source("start"), "--steps", "1"});
+  outcome = runTool(
+      {"run", folder / "artifact", "--data", source("data.npz"), "--load", source("start"), "--steps", "1"});
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.errors.find("has shape [3, 12], but the artifact's has [4, 12]"), std::string::npos)
       << outcome.errors;

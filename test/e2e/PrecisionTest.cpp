@@ -119,7 +119,22 @@ TEST_P(TiledAttentionTest, AgreesWithTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, TiledAttentionTest,
-                         testing::Values("gpt2-tiny", "llama-tiny", "bert-tiny", "roberta-tiny", "vit-tiny-slim"),
+                         testing::Values("gpt2-tiny", "llama-tiny", "bert-tiny", "roberta-tiny",
+                                         "vit-tiny-slim"),
+                         [](const auto &info) { return caseName(info.param); });
+
+/// Logits of some rows at a time.
+class ChunkedHeadTest : public PrecisionTest {};
+
+TEST_P(ChunkedHeadTest, AgreesWithTheReference) {
+  more = {"--head-chunk", "5", "--dump-ir", folder / "ir"};
+  expectReference();
+  EXPECT_NE(readFile(folder / "ir/4-differentiate.mlir").find("recompute carry"), std::string::npos)
+      << "no chunks";
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, ChunkedHeadTest,
+                         testing::Values("gpt2-tiny", "llama-tiny", "lenet", "mlp-digits"),
                          [](const auto &info) { return caseName(info.param); });
 
 } // namespace

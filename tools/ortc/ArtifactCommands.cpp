@@ -10,9 +10,11 @@ void addExportCommand(CLI::App &app, Action &action) {
   auto options = std::make_shared<artifact::ExportOptions>();
   CommandLine line(app, "export", "the original ONNX graph with trained weights");
   line.addPositional("DIR", "the artifact", options->artifact);
-  line.addText("--load", "FILE.safetensors|DIR", "a checkpoint, or adapters in files of PEFT; default: the weights in the artifact",
+  line.addText("--load", "FILE.safetensors|DIR",
+               "a checkpoint, or adapters in files of PEFT; default: the weights in the artifact",
                options->load);
-  line.addText("-o,--output", "TRAINED.onnx", "where the model goes, adapters merged into its weights", options->output);
+  line.addText("-o,--output", "TRAINED.onnx", "where the model goes, adapters merged into its weights",
+               options->output);
   line.addText("--adapter", "DIR", "where the adapters alone go, in the two files of PEFT", options->adapter);
   line.addFlag("--quiet", "no output but errors", options->quiet);
   line.setAction(action, [options] { return finish(artifact::exportModel(*options)); });

@@ -52,7 +52,8 @@ void addRunCommand(CLI::App &app, Action &action) {
   line.addText("--metrics", "FILE.jsonl", "one JSON object a step", options->metrics);
   line.addText("--save", "FILE.safetensors", "checkpoint at the end, and when interrupted", options->save);
   line.addWhole("--save-every", "also saves after every N steps", options->saveEvery, 1, INT64_MAX);
-  line.addText("--load", "FILE.safetensors|DIR", "goes on from a checkpoint, or from adapters in files of PEFT", options->load);
+  line.addText("--load", "FILE.safetensors|DIR",
+               "goes on from a checkpoint, or from adapters in files of PEFT", options->load);
   line.addText("--binding", "NAME", "the binding to train; default: the first", options->binding);
   line.addFlag("--stop-on-nan", "fails at the first loss that is not finite", options->stopOnNan);
   line.addDevice(options->device);

@@ -71,24 +71,27 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
                 fill(parseBatchNorm, options.batchNorm));
   line.addValue("--dropout", "MODE", "as-exported or train; default: as-exported",
                 fill(parseDropout, options.dropout));
-  line.addValue("--lora", "REGEX:rank=8,alpha=16,dropout=0,rs=0",
-                "low-rank adapters beside the weights with such names; nothing else is trained but what --train "
-                "names; repeatable; the first match wins",
-                append(parseLora, options.lora), true);
-  line.addValue("--head-chunk", "N",
-                "rows of logits that exist at a time, a divisor of their number at most N; 0: all; default: 64 MiB "
-                "of them, where all are twice as large as that and the matrix together",
-                [&options](const std::string &value) {
-                  uint64_t rows = 0;
-                  if (!parseUnsigned(value, rows) || rows > INT32_MAX)
-                    return Status::refusal(quote(value) + " must be a whole number from 0 to 2147483647");
-                  options.headChunk = static_cast<int64_t>(rows);
-                  return Status();
-                });
-  line.addValue("--attention", "MODE",
-                "tiled: scores of one head and some queries at a time, computed again for the gradient; whole: "
-                "all of them at once; auto: tiled from 512 x 512 scores a head on; default: auto",
-                fill(parseAttention, options.attention));
+  line.addValue(
+      "--lora", "REGEX:rank=8,alpha=16,dropout=0,rs=0",
+      "low-rank adapters beside the weights with such names; nothing else is trained but what --train "
+      "names; repeatable; the first match wins",
+      append(parseLora, options.lora), true);
+  line.addValue(
+      "--head-chunk", "N",
+      "rows of logits that exist at a time, a divisor of their number at most N; 0: all; default: 64 MiB "
+      "of them, where all are 1.5 times as large as that and the matrix",
+      [&options](const std::string &value) {
+        uint64_t rows = 0;
+        if (!parseUnsigned(value, rows) || rows > INT32_MAX)
+          return Status::refusal(quote(value) + " must be a whole number from 0 to 2147483647");
+        options.headChunk = static_cast<int64_t>(rows);
+        return Status();
+      });
+  line.addValue(
+      "--attention", "MODE",
+      "tiled: scores of one head and some queries at a time, computed again for the gradient; whole: "
+      "all of them at once; auto: tiled from 512 x 512 scores a head on; default: auto",
+      fill(parseAttention, options.attention));
   line.addValue(
       "--seed", "N", "of dropout and other random ops; default: 0", [&options](const std::string &value) {
         return parseUnsigned(value, options.seed)

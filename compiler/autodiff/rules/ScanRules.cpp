@@ -301,8 +301,9 @@ Gradients ScanGradient::buildBackward(nn::ScanOp forward) {
   for (Value argument : invariants)
     with.push_back(forward->getOperand(cast<BlockArgument>(argument).getArgNumber()));
 
-  auto scan = nn::ScanOp::create(b, types, op.getTripCountAttr(),
-                                 op.getReverse() ? UnitAttr() : b.getUnitAttr(), UnitAttr(), inits, over, with);
+  auto scan =
+      nn::ScanOp::create(b, types, op.getTripCountAttr(), op.getReverse() ? UnitAttr() : b.getUnitAttr(),
+                         UnitAttr(), inits, over, with);
   Block &block = scan.getBody().emplaceBlock();
   TensorBuilder inner(op.getLoc(), op.getContext());
   inner.setInsertionPointToEnd(&block);
