@@ -29,8 +29,8 @@ struct LoraAdapter {
 };
 
 /// Edits the graph: adapters beside every initializer for which `choose` gives the number of a setting; -1: none. All
-/// readers of a chosen one must be MatMul or Gemm (weight on the right, through Transpose and Identity), Gather along its
-/// first axis, or Conv of one group. A begins with the numbers of torch.nn.Linear (of an embedding, B with those of
+/// readers of a chosen one must be MatMul or Gemm (weight on the right, through Transpose and Identity), Gather along
+/// its first axis, or Conv of one group. A begins with the numbers of torch.nn.Linear (of an embedding, B with those of
 /// torch.nn.Embedding), drawn from `seed`, the other with zeros: the first step computes what the model does.
 Status addLoraAdapters(std::shared_ptr<const Model> &model, const std::vector<LoraSettings> &settings,
                        const std::function<int(const std::string &name)> &choose, uint64_t seed,

@@ -104,8 +104,8 @@ struct LossScaleSpec {
   std::string text; ///< as given
 };
 
-/// `--attention`: whether scores of all queries and keys exist at once, or those of a head and of some rows of it, which
-/// the backward part computes again.
+/// `--attention`: whether scores of all queries and keys exist at once, or those of a head and of some rows of it,
+/// which the backward part computes again.
 struct AttentionSpec {
   int64_t least = 512 * 512; ///< scores of a head, queries times keys, from which on they are tiled
   int64_t rows = 0;          ///< queries of a tile; 0: by the size of their scores

@@ -32,8 +32,8 @@ def Nn_ScanOp : Op<Nn_Dialect, "scan", [AttrSizedOperandSegments, IsolatedFromAb
   let results = (outs Variadic<Nn_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body /*C2, C3*/);
   let assemblyFormat = [{
-    $tripCount (`reverse` $reverse^)? (`recompute` $recompute^)? `carry` `(` $inits `)` `over` `(` $sequences `)` `with` `(` $invariants
-    `)` attr-dict
+    $tripCount (`reverse` $reverse^)? (`recompute` $recompute^)? `carry` `(` $inits `)` `over` `(` $sequences `)`
+    `with` `(` $invariants `)` attr-dict
     `:` functional-type(operands, results) $body
   }];
   let hasVerifier = 1;

@@ -12,8 +12,8 @@ struct Range {
 };
 
 /// Builds the values of a match on tiles of shape [batch, groups, rows, keys]: the same operations on fewer elements.
-/// Positions stay those of the whole. Random numbers are other ones than the whole would draw: those of the index of the
-/// iteration and of the place in the tile.
+/// Positions stay those of the whole. Random numbers are other ones than the whole would draw: those of the index of
+/// the iteration and of the place in the tile.
 class TileValues {
 public:
   explicit TileValues(Match &match) : match(match) {}

@@ -38,7 +38,8 @@ def DifferentiatePass : Pass<"ortc-differentiate", "::mlir::ModuleOp"> {
       "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
   let options = [
-    Option<"headChunk", "head-chunk", "int64_t", "-1", "rows of logits that exist at a time; 0: all; -1: by their size">,
+    Option<"headChunk", "head-chunk", "int64_t", "-1", "rows of logits that exist at a time; 0: all; "
+        "-1: by their size">,
     Option<"mutateOperation", "mutate-operation", "std::string", "", "for tests: name of an operation whose "
         "gradient is scaled">,
     Option<"mutateOperand", "mutate-operand", "unsigned", "0", "for tests: the operand whose gradient is scaled">,
