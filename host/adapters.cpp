@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/adapters.h"
 
-#include <algorithm>
-#include <map>
+#include <cmath>
 
 #include "host/json.h"
+#include "host/text.h"
 
 namespace ortc::host {
 
@@ -58,6 +58,43 @@ static std::string moduleOf(const Adapter &adapter) {
   const std::string end = ".weight";
   const std::string &name = adapter.weight;
   return name.ends_with(end) ? name.substr(0, name.size() - end.size()) : name;
+}
+
+/// What a table of patterns has for a module; PEFT matches a key with the end of a module's name.
+static double findPattern(const nlohmann::json &json, const char *key, const std::string &module,
+                          double otherwise) {
+  if (!json.contains(key) || !json[key].is_object())
+    return otherwise;
+  for (const auto &[pattern, value] : json[key].items())
+    if (value.is_number() && (module == pattern || module.ends_with("." + pattern)))
+      return value.get<double>();
+  return otherwise;
+}
+
+Status checkPeftConfig(const std::string &text, const std::string &where,
+                       const std::vector<Adapter> &adapters) {
+  nlohmann::json json = parseJson(text);
+  auto number = [&](const char *key, double otherwise) {
+    return json.contains(key) && json[key].is_number() ? json[key].get<double>() : otherwise;
+  };
+  auto isOn = [&](const char *key) {
+    return json.contains(key) && json[key].is_boolean() && json[key].get<bool>();
+  };
+  if (!json.is_object() || !json.contains("peft_type") || json["peft_type"] != "LORA")
+    return Status::failure(where + ": is no configuration of LoRA");
+  if (isOn("use_dora") || (json.contains("bias") && json["bias"].is_string() && json["bias"] != "none"))
+    return Status::failure(where + ": has DoRA, or trained biases, which adapters of --lora have not");
+  for (const Adapter &adapter : adapters) {
+    double rank = findPattern(json, "rank_pattern", moduleOf(adapter), number("r", 8)),
+           alpha = findPattern(json, "alpha_pattern", moduleOf(adapter), number("lora_alpha", 8)),
+           scale = alpha / (isOn("use_rslora") ? std::sqrt(rank) : rank);
+    if (!(std::fabs(scale - adapter.scale) <= 1e-6 * std::fabs(adapter.scale)))
+      return Status::failure(where + ": the adapter of '" + adapter.weight + "' has rank " +
+                             formatNumber(rank) + " and alpha " + formatNumber(alpha) + ", a scale of " +
+                             formatNumber(scale) + ", but the artifact was compiled with one of " +
+                             formatNumber(adapter.scale));
+  }
+  return Status();
 }
 
 Status makePeftConfig(const std::vector<Adapter> &adapters, std::string &config) {

@@ -29,6 +29,11 @@ Status parseAdapters(const std::string &manifest, const std::string &where, std:
 /// What PEFT calls a tensor of an adapter.
 std::string peftName(const std::string &tensor);
 
+/// Whether a configuration of PEFT's, `text`, describes these: rank and scale of each, and nothing that the tensors of
+/// low-rank factors alone do not say (DoRA, biases). `where` begins messages.
+Status checkPeftConfig(const std::string &text, const std::string &where,
+                       const std::vector<Adapter> &adapters);
+
 /// PEFT's configuration of these, at least one. Fails where they differ in what it has once only: dropout, and how the
 /// scale follows from the rank.
 Status makePeftConfig(const std::vector<Adapter> &adapters, std::string &config);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <new>
 #include <ortc/threads.h>
@@ -15,6 +17,7 @@
 #include "host/data/data_source.h"
 #include "host/position.h"
 #include "host/text.h"
+#include "support/ReadAll.h"
 
 namespace ortc::host {
 namespace {
@@ -219,6 +222,15 @@ Status Session::loadPeftFolder(const std::string &folder, LoadResult &result) {
   if (adapters.empty())
     return Status::refusal(folder + ": is a folder, and " + artifact->getPath() +
                            " has no adapters to load from one; --lora of ortc train adds them");
+  std::string config = folder + "/" + kPeftConfig;
+  std::error_code error;
+  if (std::filesystem::exists(config, error)) {
+    std::ifstream file(config, std::ios::binary);
+    std::optional<std::string> text = readAll(file);
+    if (!text)
+      return Status::failure(config + ": cannot be read");
+    ORTC_TRY(checkPeftConfig(*text, config, adapters));
+  }
   std::unique_ptr<DataSource> source;
   ORTC_TRY(openSafetensors(folder + "/" + kPeftTensors, source));
   for (const Adapter &adapter : adapters)

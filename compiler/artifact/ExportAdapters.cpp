@@ -36,6 +36,21 @@ static std::vector<double> valuesOf(DataType type, const uint8_t *data, size_t b
   return values;
 }
 
+/// The elements of an initializer, in whichever field the file has them.
+static std::vector<double> valuesOf(const proto::TensorProto &tensor) {
+  if (tensor.double_data_size())
+    return {tensor.double_data().begin(), tensor.double_data().end()};
+  if (tensor.float_data_size())
+    return {tensor.float_data().begin(), tensor.float_data().end()};
+  auto type = static_cast<DataType>(tensor.data_type());
+  std::string bytes = tensor.raw_data();
+  for (int32_t value : tensor.int32_data()) { // 16 bits in each
+    auto bits = static_cast<uint16_t>(value);
+    bytes.append(reinterpret_cast<const char *>(&bits), sizeof bits);
+  }
+  return valuesOf(type, reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size());
+}
+
 /// scale B A, [out, in]: `in` is all that A has behind its rank.
 static std::vector<double> productOf(const std::vector<double> &a, const std::vector<double> &b, size_t rank,
                                      double scale) {
@@ -56,10 +71,8 @@ static Status merge(const host::Artifact &artifact, host::Session &session, cons
   ORTC_TRY(read(artifact, session, adapter.a, a));
   ORTC_TRY(read(artifact, session, adapter.b, b));
   auto type = static_cast<DataType>(weight.data_type());
-  const std::string &raw = weight.raw_data();
   auto rank = static_cast<size_t>(adapter.rank);
-  std::vector<double> values = valuesOf(type, reinterpret_cast<const uint8_t *>(raw.data()), raw.size()),
-                      left = valuesOf(b.type, b.data.data(), b.data.size()),
+  std::vector<double> values = valuesOf(weight), left = valuesOf(b.type, b.data.data(), b.data.size()),
                       right = valuesOf(a.type, a.data.data(), a.data.size());
   if (left.size() % rank != 0 || right.size() % rank != 0 ||
       left.size() / rank * (right.size() / rank) != values.size())
@@ -77,11 +90,14 @@ static Status merge(const host::Artifact &artifact, host::Session &session, cons
                     nullptr};
   host::Conversion conversion;
   ORTC_TRY(host::planConversion(array, type, "the merged weight '" + adapter.weight + "'", conversion));
-  std::string bytes(raw.size(), 0);
+  std::string bytes(values.size() * host::getElementBytes(type), 0);
   if (conversion.convert)
     conversion.convert(array.data, reinterpret_cast<uint8_t *>(bytes.data()), values.size());
   else
     bytes.assign(reinterpret_cast<const char *>(array.data), array.bytes);
+  weight.clear_float_data();
+  weight.clear_double_data();
+  weight.clear_int32_data();
   weight.set_raw_data(std::move(bytes));
   return Status();
 }

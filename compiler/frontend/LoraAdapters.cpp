@@ -56,6 +56,7 @@ private:
                         const std::vector<double> &values, int32_t type);
   std::string addNode(int before, const char *type, const std::vector<std::string> &inputs,
                       const std::function<void(proto::NodeProto &)> &fill = {});
+  std::string addScalar(int before, double value, int32_t type);
   std::string transposed(int before, const std::string &value);
   void addBranch(const Layer &layer, const LoraAdapter &adapter, const LoraSettings &settings, int32_t type);
 
@@ -131,26 +132,36 @@ Status LayerFinder::find(const proto::TensorProto &weight, std::vector<Layer> &l
     return Status::refusal("no node computes with it");
   bool isConv = layers[0].kind == LoraKind::conv;
   if (isConv ? weight.dims_size() < 3 : weight.dims_size() != 2)
-    return Status::refusal("it has " + std::to_string(weight.dims_size()) + " dimensions, not 2");
+    return Status::refusal("it has " + std::to_string(weight.dims_size()) + " dimensions, not " +
+                           (isConv ? "3 or more" : "2"));
   return Status();
+}
+
+/// Float32, or float64 where the weight is; booleans as they are.
+static void fillTensor(proto::TensorProto &tensor, const std::vector<int64_t> &dims,
+                       const std::vector<double> &values, int32_t type) {
+  bool isDouble = type == proto::TensorProto::DOUBLE, isBool = type == proto::TensorProto::BOOL;
+  tensor.set_data_type(isDouble || isBool ? type : int32_t(proto::TensorProto::FLOAT));
+  for (int64_t dim : dims)
+    tensor.add_dims(dim);
+  std::string bytes;
+  for (double value : values) {
+    auto narrow = static_cast<float>(value);
+    if (isBool)
+      bytes.push_back(value != 0);
+    else if (isDouble)
+      bytes.append(reinterpret_cast<const char *>(&value), sizeof value);
+    else
+      bytes.append(reinterpret_cast<const char *>(&narrow), sizeof narrow);
+  }
+  tensor.set_raw_data(std::move(bytes));
 }
 
 std::string AdapterWriter::addTensor(const std::string &name, const std::vector<int64_t> &dims,
                                      const std::vector<double> &values, int32_t type) {
   auto *tensor = graph.add_initializer();
   tensor->set_name(names.make(name));
-  tensor->set_data_type(type == proto::TensorProto::DOUBLE ? type : int32_t(proto::TensorProto::FLOAT));
-  for (int64_t dim : dims)
-    tensor->add_dims(dim);
-  std::string bytes;
-  for (double value : values) {
-    auto narrow = static_cast<float>(value);
-    if (type == proto::TensorProto::DOUBLE)
-      bytes.append(reinterpret_cast<const char *>(&value), sizeof value);
-    else
-      bytes.append(reinterpret_cast<const char *>(&narrow), sizeof narrow);
-  }
-  tensor->set_raw_data(std::move(bytes));
+  fillTensor(*tensor, dims, values, type);
   return tensor->name();
 }
 
@@ -166,6 +177,16 @@ std::string AdapterWriter::addNode(int before, const char *type, const std::vect
     fill(node);
   nodes[before].push_back(node);
   return node.output(0);
+}
+
+/// A scalar that no flag can take for a weight.
+std::string AdapterWriter::addScalar(int before, double value, int32_t type) {
+  return addNode(before, "Constant", {}, [&](proto::NodeProto &node) {
+    auto *attribute = node.add_attribute();
+    attribute->set_name("value");
+    attribute->set_type(proto::AttributeProto::TENSOR);
+    fillTensor(*attribute->mutable_t(), {}, {value}, type);
+  });
 }
 
 std::string AdapterWriter::transposed(int before, const std::string &value) {
@@ -223,12 +244,8 @@ void AdapterWriter::addBranch(const Layer &layer, const LoraAdapter &adapter, co
   };
   std::string a = typed(adapter.a), b = typed(adapter.b), x = node.input(isEmbedding ? 1 : 0);
   if (settings.dropout > 0 && !isEmbedding) {
-    std::string ratio = addTensor(branch + ".ratio", {}, {settings.dropout}, proto::TensorProto::FLOAT);
-    auto *training = graph.add_initializer();
-    training->set_name(names.make(branch + ".training"));
-    training->set_data_type(proto::TensorProto::BOOL);
-    training->set_raw_data(std::string(1, '\1'));
-    x = addNode(after, "Dropout", {x, ratio, training->name()});
+    std::string ratio = addScalar(after, settings.dropout, proto::TensorProto::FLOAT);
+    x = addNode(after, "Dropout", {x, ratio, addScalar(after, 1, proto::TensorProto::BOOL)});
   }
   std::string narrow, wide;
   if (isConv) {
@@ -243,9 +260,7 @@ void AdapterWriter::addBranch(const Layer &layer, const LoraAdapter &adapter, co
     wide = addNode(after, "MatMul", {narrow, transposed(after, b)});
   }
   const auto *alpha = findAttribute(node, "alpha"); // of Gemm
-  std::string scale =
-      addTensor(branch + ".scale", {}, {settings.scale * (alpha ? double(alpha->f()) : 1.0)},
-                type == proto::TensorProto::DOUBLE ? type : int32_t(proto::TensorProto::FLOAT));
+  std::string scale = addScalar(after, settings.scale * (alpha ? double(alpha->f()) : 1.0), type);
   std::string scaled = addNode(after, "Mul", {wide, typed(scale)}), plain = names.make(branch + ".plain");
   std::string output = node.output(0);
   node.set_output(0, plain);
@@ -334,6 +349,9 @@ Status addLoraAdapters(std::shared_ptr<const Model> &model, const std::vector<Lo
     if (settings[setting].rank > least)
       return Status::refusal(flag + ": rank is " + std::to_string(settings[setting].rank) + ", but '" +
                              tensor.name() + "' has rank " + std::to_string(least) + " at most");
+    if (opset < 7)
+      return Status::refusal(flag + ": adapters need opset 7, and the model has opset " +
+                             std::to_string(opset));
     if (settings[setting].dropout > 0 && opset < 12)
       return Status::refusal(flag + ": dropout needs opset 12, and the model has opset " +
                              std::to_string(opset));
@@ -342,7 +360,9 @@ Status addLoraAdapters(std::shared_ptr<const Model> &model, const std::vector<Lo
   }
   for (size_t i = 0; i < settings.size(); ++i)
     if (!used.count(i))
-      return Status::refusal(settings[i].flag + ": no initializer has a name that it matches whole");
+      return Status::refusal(
+          settings[i].flag +
+          ": no initializer has a name that it matches whole, or an earlier --lora takes all that do");
   std::shared_ptr<const Model> edited;
   ORTC_TRY(model->edit(
       [&](proto::ModelProto &proto) {

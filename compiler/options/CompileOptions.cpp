@@ -169,6 +169,8 @@ Status checkOptions(const CompileOptions &options) {
                        : options.accumulate > 1                    ? "--accumulate"
                        : !options.train.empty()                    ? "--train"
                        : !options.freeze.empty()                   ? "--freeze"
+                       : !options.lora.empty()                     ? "--lora"
+                       : options.headChunk                         ? "--head-chunk"
                        : !options.lossInput.empty()                ? "--loss-input"
                        : !options.groups.empty()                   ? "--group"
                        : options.batchNorm == BatchNormMode::Train ? "--batch-norm train"

@@ -3,7 +3,9 @@
 #include "passes/attention/AttentionMatch.h"
 
 #include "compiler/evaluator/HostTensor.h"
+#include "dialects/nn/Elementwise.h"
 #include "dialects/nn/NnShapes.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -31,15 +33,6 @@ static Dims dimsOfScores(ArrayRef<int64_t> shape) {
 /// Elements of a constant that is looked at.
 static constexpr int64_t kLargestConstant = int64_t(1) << 26;
 
-static bool isElementwise(Operation *op) {
-  return op->getNumResults() == 1 && op->getNumOperands() > 0 &&
-         (op->hasTrait<OpTrait::Elementwise>() || isa<nn::DetachOp>(op)) &&
-         llvm::all_of(op->getOperandTypes(), [&](Type type) {
-           auto tensor = dyn_cast<RankedTensorType>(type);
-           return tensor && tensor.getShape() == TensorBuilder::shapeOf(op->getResult(0));
-         });
-}
-
 namespace {
 
 class Matcher {
@@ -56,6 +49,7 @@ private:
   bool takeScores(nn::DotOp dot, const Dims &dims);
   bool addInput(Value value, const Dims &dims);
   bool isPrivate();
+  bool keepsZero(Value value);
   Value withoutLeads(arith::ConstantOp constant);
 
   int64_t leads = 1; ///< values of the leading index
@@ -74,7 +68,7 @@ bool Matcher::findMix(Value weights) {
           return false;
         match.mix = dot;
         match.weightsAreLeft = dot.getLhs() == reached[i];
-      } else if (isElementwise(user) || isa<nn::ReshapeOp>(user)) {
+      } else if (nn::isElementwiseForward(user) || isa<nn::ReshapeOp>(user)) {
         reached.insert(user->getResult(0));
       } else {
         return false;
@@ -123,7 +117,8 @@ bool Matcher::takeScores(nn::DotOp dot, const Dims &dims) {
   return match.batch * match.groups == leads;
 }
 
-/// What is as large as the scores is not taken: it would have to be stored all the same.
+/// What differs by head, query and key is not taken: it would have to be stored all the same. Random numbers are drawn
+/// in the tile.
 bool Matcher::addInput(Value value, const Dims &dims) {
   bool isSquare = hasKind(dims, Dim::row) && hasKind(dims, Dim::key);
   int64_t own = 1, outer = 1;
@@ -134,8 +129,11 @@ bool Matcher::addInput(Value value, const Dims &dims) {
       outer = dim.outer * dim.size;
       own *= dim.size;
     }
-  bool isRandom = value.getDefiningOp<nn::RandomOp>();
-  if (isSquare && !isRandom && own > 1 && (own == leads || !isPrefix))
+  if (isSquare && own == leads && value.getDefiningOp<nn::RandomOp>()) {
+    match.random.insert(value);
+    return true;
+  }
+  if (isSquare && own > 1 && (own == leads || !isPrefix))
     return false;
   match.inputs[value] = dims;
   return true;
@@ -157,7 +155,7 @@ bool Matcher::visit(Value value, Dims dims) {
     return visitBroadcast(broadcast, dims);
   if (auto reshape = dyn_cast<nn::ReshapeOp>(op))
     return visitReshape(reshape, dims);
-  if (isElementwise(op))
+  if (nn::isElementwiseForward(op))
     return visitOperands(op, dims);
   if (auto iota = dyn_cast<nn::IotaOp>(op))
     return dims[iota.getAxis()].kind == Dim::row || dims[iota.getAxis()].kind == Dim::key ||
@@ -192,21 +190,40 @@ Value Matcher::withoutLeads(arith::ConstantOp constant) {
   return arith::ConstantOp::create(builder, constant.getLoc(), one.toAttribute("mask"));
 }
 
-/// Whether nothing else reads what is computed from the scores.
+/// Whether nothing else reads what is computed from the scores, or the random numbers that are drawn for them.
 bool Matcher::isPrivate() {
-  llvm::SmallVector<Operation *> pending{match.scores};
-  while (!pending.empty()) {
-    Operation *op = pending.pop_back_val();
-    for (Operation *user : op->getUsers()) {
+  llvm::SetVector<Operation *> reached;
+  reached.insert(match.scores);
+  for (Value value : match.random)
+    reached.insert(value.getDefiningOp());
+  for (unsigned i = 0; i < reached.size(); ++i)
+    for (Operation *user : reached[i]->getUsers()) {
       if (user == match.mix)
         continue;
-      if (user->getNumResults() != 1 || !match.values.contains(user->getResult(0)))
+      if (user->getNumResults() != 1 || !match.values.contains(user->getResult(0)) ||
+          match.inputs.contains(user->getResult(0)))
         return false;
-      if (!llvm::is_contained(pending, user))
-        pending.push_back(user);
+      reached.insert(user);
     }
-  }
   return true;
+}
+
+/// Whether a weight of zero is mixed as zero: what stands behind the softmax multiplies weights, or drops some.
+bool Matcher::keepsZero(Value value) {
+  if (value == match.softmax.getResult())
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  if (auto constant = dyn_cast<arith::ConstantOp>(op))
+    return matchPattern(value, m_AnyZeroFloat());
+  if (isa<nn::ReshapeOp, nn::DetachOp, arith::ExtFOp, arith::TruncFOp, arith::NegFOp, arith::DivFOp>(op))
+    return keepsZero(op->getOperand(0));
+  if (isa<arith::MulFOp>(op))
+    return keepsZero(op->getOperand(0)) || keepsZero(op->getOperand(1));
+  if (auto select = dyn_cast<arith::SelectOp>(op))
+    return keepsZero(select.getTrueValue()) && keepsZero(select.getFalseValue());
+  return false;
 }
 
 bool Matcher::run(nn::SoftmaxOp softmax, int64_t least) {
@@ -221,7 +238,7 @@ bool Matcher::run(nn::SoftmaxOp softmax, int64_t least) {
   auto contract = match.weightsAreLeft ? mix.getLhsContract() : mix.getRhsContract();
   auto otherBatch = match.weightsAreLeft ? mix.getRhsBatch() : mix.getLhsBatch();
   auto otherContract = match.weightsAreLeft ? mix.getRhsContract() : mix.getLhsContract();
-  if (rank < 2 || contract != ArrayRef<int64_t>{rank - 1} ||
+  if (rank < 2 || llvm::is_contained(shape, 0) || contract != ArrayRef<int64_t>{rank - 1} ||
       !llvm::equal(own, llvm::seq<int64_t>(own.size())) ||
       nn::freeDimensions(TensorBuilder::rankOf(match.mixed()), otherBatch, otherContract).size() != 1 ||
       static_cast<int64_t>(own.size()) > rank - 2)
@@ -231,6 +248,7 @@ bool Matcher::run(nn::SoftmaxOp softmax, int64_t least) {
   match.keys = shape[rank - 1];
   if (match.rows * match.keys < least)
     return false;
+  match.dropsHidden = keepsZero(weights);
   return visit(weights, dimsOfScores(shape)) && match.scores && match.values.contains(softmax.getResult()) &&
          nn::elementCount(shape.take_front(own.size())) == match.batch && isPrivate();
 }

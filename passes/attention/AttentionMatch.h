@@ -9,6 +9,7 @@
 #include "dialects/nn/TensorBuilder.h"
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 #include <optional>
 
@@ -37,6 +38,8 @@ struct Match {
   /// Every value between and beside: those computed for a tile of the scores, and the others, `inputs`.
   llvm::DenseMap<mlir::Value, Dims> values;
   llvm::MapVector<mlir::Value, Dims> inputs;
+  llvm::SetVector<mlir::Value> random; ///< bits for every score, which are drawn in the tile
+  bool dropsHidden = false;            ///< what a mask hides is mixed as zero
   /// Constants that are the same for all leads, and that one.
   llvm::DenseMap<mlir::Value, mlir::Value> tables;
 

@@ -4,6 +4,7 @@
 
 #include "compiler/evaluator/Evaluator.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -15,32 +16,43 @@ using nn::TensorBuilder;
 /// Scores below this have a weight of zero beside any that is not hidden.
 static constexpr double kHidden = -1e30;
 
-/// Whether `value` follows from constants alone.
-static bool isKnown(Value value) {
+/// Whether `value` follows from constants alone. `known` is what has been asked before.
+static bool isKnown(Value value, llvm::DenseMap<Value, bool> &known) {
+  auto found = known.find(value);
+  if (found != known.end())
+    return found->second;
   Operation *op = value.getDefiningOp();
-  return op && !isa<nn::RandomOp>(op) && (isa<arith::ConstantOp>(op) || evaluator::Evaluator::isKnown(op)) &&
-         llvm::all_of(op->getOperands(), isKnown);
+  bool is = op && !isa<nn::RandomOp>(op) && op->getNumRegions() == 0 &&
+            (isa<arith::ConstantOp>(op) || evaluator::Evaluator::isKnown(op)) &&
+            llvm::all_of(op->getOperands(), [&](Value operand) { return isKnown(operand, known); });
+  return known[value] = is;
 }
 
-/// Elements of a value that is known.
-static FailureOr<HostTensor> evaluate(Value value) {
+using Tensors = llvm::DenseMap<Value, HostTensor>;
+
+/// Computes the elements of a value that is known, and of what it follows from.
+static LogicalResult evaluate(Value value, Tensors &tensors) {
+  if (tensors.contains(value))
+    return success();
   Operation *op = value.getDefiningOp();
-  if (auto constant = dyn_cast<arith::ConstantOp>(op))
-    return HostTensor::fromAttribute(cast<ElementsAttr>(constant.getValue()));
-  SmallVector<HostTensor> operands;
-  SmallVector<const HostTensor *> pointers;
-  for (Value operand : op->getOperands()) {
-    auto tensor = evaluate(operand);
-    if (failed(tensor))
-      return failure();
-    operands.push_back(std::move(*tensor));
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    auto tensor = HostTensor::fromAttribute(cast<ElementsAttr>(constant.getValue()));
+    if (succeeded(tensor))
+      tensors[value] = std::move(*tensor);
+    return tensor;
   }
-  for (const HostTensor &operand : operands)
-    pointers.push_back(&operand);
-  auto results = evaluator::Evaluator().evaluate(op, pointers);
+  SmallVector<const HostTensor *> operands;
+  for (Value operand : op->getOperands())
+    if (failed(evaluate(operand, tensors)))
+      return failure();
+  for (Value operand : op->getOperands())
+    operands.push_back(&tensors[operand]);
+  auto results = evaluator::Evaluator().evaluate(op, operands);
   if (failed(results))
     return failure();
-  return std::move((*results)[cast<OpResult>(value).getResultNumber()]);
+  for (auto [result, tensor] : llvm::zip_equal(op->getResults(), *results))
+    tensors[result] = std::move(tensor);
+  return success();
 }
 
 namespace {
@@ -62,19 +74,20 @@ static bool isHiddenConstant(Value value) {
 /// The masks right in front of the softmax.
 static SmallVector<Mask> masksOf(Match &match) {
   SmallVector<Mask> masks;
+  llvm::DenseMap<Value, bool> known{{match.scores.getResult(), false}};
   Value scores = match.softmax.getInput();
   for (Operation *op = scores.getDefiningOp(); op; op = scores.getDefiningOp()) {
     if (isa<nn::ReshapeOp>(op) && match.values.contains(op->getOperand(0))) {
       scores = op->getOperand(0);
     } else if (auto add = dyn_cast<arith::AddFOp>(op)) {
-      bool isLeft = isKnown(add.getLhs());
-      if (!isLeft && !isKnown(add.getRhs()))
+      bool isLeft = isKnown(add.getLhs(), known);
+      if (!isLeft && !isKnown(add.getRhs(), known))
         break;
       masks.push_back({isLeft ? add.getLhs() : add.getRhs()});
       scores = isLeft ? add.getRhs() : add.getLhs();
     } else if (auto select = dyn_cast<arith::SelectOp>(op)) {
       bool hidesWhen = isHiddenConstant(select.getTrueValue());
-      if (!isKnown(select.getCondition()) || hidesWhen == isHiddenConstant(select.getFalseValue()))
+      if (!isKnown(select.getCondition(), known) || hidesWhen == isHiddenConstant(select.getFalseValue()))
         break;
       masks.push_back({select.getCondition(), false, hidesWhen});
       scores = hidesWhen ? select.getFalseValue() : select.getTrueValue();
@@ -85,37 +98,46 @@ static SmallVector<Mask> masksOf(Match &match) {
   return masks;
 }
 
-/// Whether all that a mask consists of is the same for all heads.
-static bool isForAllHeads(Match &match, Value value) {
-  if (Value table = match.tables.lookup(value))
-    value = table;
-  if (match.inputs.contains(value))
-    return !hasKind(match.values.lookup(value), Dim::lead);
-  Operation *op = value.getDefiningOp();
-  return llvm::all_of(op->getOperands(), [&](Value operand) { return isForAllHeads(match, operand); });
+/// The inputs of the match that a mask consists of.
+static llvm::SetVector<Value> inputsOf(Match &match, Value mask) {
+  llvm::SetVector<Value> reached, inputs;
+  reached.insert(mask);
+  for (unsigned i = 0; i < reached.size(); ++i) {
+    Value value = reached[i];
+    if (Value table = match.tables.lookup(value))
+      value = table;
+    if (match.inputs.contains(value))
+      inputs.insert(value);
+    else
+      reached.insert(value.getDefiningOp()->operand_begin(), value.getDefiningOp()->operand_end());
+  }
+  return inputs;
 }
 
 /// Clears what `mask` hides in `sees`, [rows, keys].
 static LogicalResult apply(Match &match, const Mask &mask, Range rows, std::vector<bool> &sees) {
-  if (!isForAllHeads(match, mask.value))
-    return failure();
   Block scratch;
   TensorBuilder b(mask.value.getLoc(), mask.value.getContext());
   b.setInsertionPointToEnd(&scratch);
   TileValues tile(match);
-  for (auto &[value, dims] : match.inputs)
-    if (isKnown(value) && !hasKind(dims, Dim::lead)) {
-      bool hasRows = hasKind(dims, Dim::row), hasKeys = hasKind(dims, Dim::key);
-      tile.setInput(value, b.reshape(value, {1, 1, hasRows ? match.rows : 1, hasKeys ? match.keys : 1}));
-    }
+  for (Value value : inputsOf(match, mask.value)) {
+    Dims dims = match.values.lookup(value);
+    if (hasKind(dims, Dim::lead))
+      return failure(); // it differs by head
+    bool hasRows = hasKind(dims, Dim::row), hasKeys = hasKind(dims, Dim::key);
+    tile.setInput(value, b.reshape(value, {1, 1, hasRows ? match.rows : 1, hasKeys ? match.keys : 1}));
+  }
   tile.begin({1, 1}, rows, {0, match.keys});
-  auto tensor = evaluate(tile.get(b, mask.value));
+  Value whole = tile.get(b, mask.value);
+  Tensors tensors;
+  LogicalResult evaluated = evaluate(whole, tensors);
+  HostTensor hidden = std::move(tensors[whole]);
   scratch.dropAllReferences();
   scratch.clear();
-  if (failed(tensor))
+  if (failed(evaluated))
     return failure();
-  for (int64_t i = 0; i < tensor->size(); ++i) {
-    bool hides = mask.isBias ? tensor->getFloat(i) <= kHidden : (tensor->getInt(i) != 0) == mask.hidesWhen;
+  for (int64_t i = 0; i < hidden.size(); ++i) {
+    bool hides = mask.isBias ? hidden.getFloat(i) <= kHidden : (hidden.getInt(i) != 0) == mask.hidesWhen;
     if (hides)
       sees[i] = false;
   }
@@ -138,11 +160,23 @@ static Range hullOf(const std::vector<bool> &sees, int64_t keys) {
   return {first, last + 1 - first};
 }
 
+/// Whether something else than `masks` may hide keys. A row of which all keys are hidden one way or the other, by a
+/// finite number, has the same weight for all keys, those that a mask hides among them.
+static bool isHiddenOtherwise(Match &match, ArrayRef<Mask> masks) {
+  llvm::SetVector<Value> known;
+  for (const Mask &mask : masks)
+    known.insert_range(inputsOf(match, mask.value));
+  return llvm::any_of(match.inputs, [&](const auto &input) {
+    return hasKind(input.second, Dim::key) && !known.contains(input.first);
+  });
+}
+
 Range MaskedKeys::find(Match &match, Range rows) {
   SmallVector<Mask> masks = masksOf(match);
-  if (masks.empty())
+  if (masks.empty() || !match.dropsHidden || isHiddenOtherwise(match, masks))
     return {0, match.keys};
-  Key key{masks.front().value.getAsOpaquePointer(), rows.first, rows.size};
+  const Mask &front = masks.front();
+  Key key{front.value.getAsOpaquePointer(), front.isBias, front.hidesWhen, rows.first, rows.size};
   auto [at, isNew] = found.try_emplace(key, Range{0, match.keys});
   if (!isNew && masks.size() == 1)
     return at->second;

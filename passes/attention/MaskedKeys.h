@@ -15,7 +15,7 @@ public:
   Range find(Match &match, Range rows);
 
 private:
-  using Key = std::tuple<const void *, int64_t, int64_t>;
+  using Key = std::tuple<const void *, bool, bool, int64_t, int64_t>;
   std::map<Key, Range> found; ///< by the last mask in front of the softmax
 };
 

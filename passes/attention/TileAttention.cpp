@@ -3,7 +3,7 @@
 //
 // A loop over heads; its body computes some rows of the scores, their softmax and the mixed values at a time, with the
 // operations that stood there before. The loop is computed again for its gradient (nn.scan `recompute`), so scores and
-// weights of one head are all that is ever stored: the memory of "FlashAttention" (Dao et al., 2022), with kernels that
+// weights of one iteration are all that is ever stored: the memory of "FlashAttention" (Dao et al., 2022), with kernels that
 // every family has. Keys that a known mask hides from all rows of a tile are left out.
 #include "passes/attention/Passes.h"
 
@@ -28,6 +28,8 @@ using nn::TensorBuilder;
 /// Bytes of the scores of a tile: they are written, read and read again while they stay in a core's caches.
 static constexpr int64_t kTileBytes = int64_t(2) << 20;
 static constexpr int64_t kMostTiles = 32, kLeastRows = 64;
+/// Every tile is code of its own.
+static constexpr int64_t kMostWantedTiles = 256;
 
 namespace {
 
@@ -89,7 +91,7 @@ bool Leads::find(Match &match) {
     int64_t end = 1;
     for (const Dim &dim : dims)
       end = dim.kind == Dim::lead ? dim.outer * dim.size : end;
-    if (hasKind(dims, Dim::row) && hasKind(dims, Dim::key) && end > 1 && !value.getDefiningOp<nn::RandomOp>())
+    if (hasKind(dims, Dim::row) && hasKind(dims, Dim::key) && end > 1)
       loop = std::min(loop, end);
   }
   return true;
@@ -198,8 +200,7 @@ void Tiling::run(MaskedKeys &masked) {
   sequences.push_back(b.iota(RankedTensorType::get({leads.loop}, b.getI64Type()), 0));
   SmallVector<std::pair<Value, Input>> inputs;
   for (auto &[value, dims] : match.inputs)
-    if (!value.getDefiningOp<nn::RandomOp>())
-      inputs.push_back({value, arrange(b, value, dims)});
+    inputs.push_back({value, arrange(b, value, dims)});
   for (auto &[value, input] : inputs)
     if (input.isSequence) {
       places.push_back({value, sequences.size()});
@@ -219,10 +220,10 @@ void Tiling::run(MaskedKeys &masked) {
   replace(b, scan.getResult(0));
 }
 
-/// Rows of a tile: 0 for as many as fit.
+/// Rows of a tile; `wanted` of 0: as many as fit, their scores taken as 32 bits.
 static int64_t rowsOf(const Match &match, int64_t loop, int64_t wanted) {
   if (wanted > 0)
-    return std::min(wanted, match.rows);
+    return std::min(std::max(wanted, (match.rows + kMostWantedTiles - 1) / kMostWantedTiles), match.rows);
   int64_t row = match.batch / loop * match.groups * match.keys * 4;
   int64_t rows =
       std::max({kLeastRows, kTileBytes / row / 16 * 16, (match.rows + kMostTiles - 1) / kMostTiles});

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/attention/TileValues.h"
 
+#include "dialects/nn/Elementwise.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -46,7 +47,7 @@ Value TileValues::make(TensorBuilder &b, Value value) {
     return makeInput(b, inside);
   if (Value table = match.tables.lookup(value))
     return get(b, table);
-  if (isa<nn::RandomOp>(op))
+  if (match.random.contains(value))
     return makeRandom(b, value);
   if (op == match.scores)
     return b.dot(query, key, {0}, {0}, {3}, {2}, match.scores.getExact());
@@ -62,13 +63,10 @@ Value TileValues::make(TensorBuilder &b, Value value) {
   }
   if (isa<nn::SoftmaxOp>(op))
     return b.softmax(get(b, op->getOperand(0)), 3);
-  OperationState state(op->getLoc(), op->getName());
+  SmallVector<Value> operands;
   for (Value operand : op->getOperands())
-    state.operands.push_back(get(b, operand));
-  state.types.push_back(typeLike(value));
-  state.attributes = op->getAttrs();
-  state.propertiesAttr = op->getPropertiesAsAttribute();
-  return b.create(state)->getResult(0);
+    operands.push_back(get(b, operand));
+  return nn::createElementwise(b, op, operands, shape);
 }
 
 Value TileValues::get(TensorBuilder &b, Value value) {

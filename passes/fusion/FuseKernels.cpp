@@ -7,6 +7,7 @@
 
 #include "compiler/kernels/KernelForm.h"
 #include "compiler/kernels/loop/LoopProgram.h"
+#include "dialects/nn/Elementwise.h"
 #include "dialects/nn/ValueNames.h"
 #include "dialects/plan/PlanDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,7 +28,7 @@ namespace ortc::fusion {
 static bool isDrawn(Operation *op, const llvm::DenseSet<Operation *> &drawn) {
   if (isa<nn::RandomOp>(op))
     return true;
-  if (!kernels::isElementwise(op) && !isa<nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp>(op))
+  if (!nn::isElementwise(op) && !isa<nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp>(op))
     return false;
   bool isRandom = false;
   for (Value operand : op->getOperands()) {

@@ -6,6 +6,7 @@
 #include "passes/fusion/FusionGroups.h"
 
 #include "compiler/kernels/loop/LoopProgram.h"
+#include "dialects/nn/Elementwise.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -50,7 +51,7 @@ FusionGroups::Expression FusionGroups::collect(Value value, unsigned group, Arra
     if (next != value && (isReadAnyway(next) || bytesOf(next) * kSmall <= bytes))
       continue;
     bool expands = op && groupOf(op) == group &&
-                   (kernels::isElementwise(op) || isa<nn::BroadcastOp, nn::IotaOp>(op)) &&
+                   (nn::isElementwise(op) || isa<nn::BroadcastOp, nn::IotaOp>(op)) &&
                    (next == value || expandsKept || !llvm::is_contained(groups[group].outputs, next));
     if (!expands)
       large.insert(next);
@@ -66,7 +67,7 @@ FusionGroups::Expression FusionGroups::collect(Value value, unsigned group, Arra
 static int64_t costOf(ArrayRef<Operation *> ops) {
   int64_t cost = 0;
   for (Operation *op : ops)
-    cost += kernels::isElementwise(op) ? kernels::elementwiseCost(op) : 0;
+    cost += nn::isElementwise(op) ? kernels::elementwiseCost(op) : 0;
   return cost;
 }
 

@@ -206,6 +206,9 @@ bool Narrowing::isParameterGradient(Value value) {
     Operation *user = use.getOwner();
     if (isa<func::ReturnOp>(user))
       result &= function.getResultAttr(use.getOperandNumber(), train::kGradient) != nullptr;
+    else if (isa<nn::YieldOp>(user)) // a sum that a loop carries
+      result &= use.getOperandNumber() < cast<nn::ScanOp>(user->getParentOp()).getNumCarried() &&
+                isParameterGradient(user->getParentOp()->getResult(use.getOperandNumber()));
     else
       result &= (isMovement(user) || isa<arith::AddFOp, arith::MulFOp>(user)) &&
                 isParameterGradient(user->getResult(0));

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/train/ChunkHead.h"
 
+#include "dialects/nn/Elementwise.h"
 #include "dialects/nn/NnShapes.h"
 #include "dialects/nn/ScanBuilder.h"
 #include "mlir/IR/Matchers.h"
@@ -19,14 +20,7 @@ static constexpr int64_t kChunkBytes = int64_t(64) << 20;
 /// A product of fewer rows reads the weights more often than it computes with them.
 static constexpr int64_t kLeastChunkRows = 64;
 
-static bool isElementwise(Operation *op) {
-  return op->getNumResults() == 1 && op->getNumOperands() > 0 &&
-         (op->hasTrait<OpTrait::Elementwise>() || isa<nn::DetachOp, nn::StraightThroughOp>(op)) &&
-         llvm::all_of(op->getOperandTypes(), [&](Type type) {
-           auto tensor = dyn_cast<RankedTensorType>(type);
-           return tensor && tensor.getShape() == TensorBuilder::shapeOf(op->getResult(0));
-         });
-}
+static bool isFloat(Value value) { return isa<FloatType>(TensorBuilder::elementOf(value)); }
 
 namespace {
 
@@ -86,16 +80,17 @@ bool Head::match() {
         sum = reduce;
       }
     }
-  if (!sum)
+  if (!sum || !isFloat(sum.getResult()) || rows < 1)
     return false;
   // Rows come first; what else there is, is summed up with them.
-  auto shape = TensorBuilder::shapeOf(sum.getInput());
-  int64_t rowRank = 0;
-  while (rowRank < static_cast<int64_t>(shape.size()) && nn::elementCount(shape.take_front(rowRank)) != rows)
-    ++rowRank;
-  return check(sum.getInput(), rowRank) && llvm::all_of(hot, [&](Operation *op) {
-           return rowRanks.contains(op->getResult(0)) && !inputs.contains(op->getResult(0));
-         });
+  int64_t rank = TensorBuilder::rankOf(sum.getInput());
+  return llvm::any_of(llvm::seq<int64_t>(rank + 1), [&](int64_t rowRank) {
+    rowRanks.clear();
+    inputs.clear();
+    return check(sum.getInput(), rowRank) && llvm::all_of(hot, [&](Operation *op) {
+             return rowRanks.contains(op->getResult(0)) && !inputs.contains(op->getResult(0));
+           });
+  });
 }
 
 static int64_t bytesOf(Value value) {
@@ -105,9 +100,11 @@ static int64_t bytesOf(Value value) {
 
 int64_t Head::getRowBytes() const { return bytesOf(nn::DotOp(product).getResult()) / rows; }
 
+/// Nothing computed is taken that is as large as the logits: its gradient would exist for all rows.
 bool Head::addInput(Value value, int64_t rowRank) {
   inputs[value] = rowRank > 0;
-  return true;
+  return isa<BlockArgument>(value) || TensorBuilder::typeOf(value).getNumElements() <
+                                          TensorBuilder::typeOf(product.getResult()).getNumElements();
 }
 
 bool Head::checkOperands(Operation *op, int64_t rowRank) {
@@ -132,13 +129,13 @@ bool Head::check(Value value, int64_t rowRank) {
     return true;
   if (auto iota = dyn_cast<nn::IotaOp>(op); iota && static_cast<int64_t>(iota.getAxis()) >= rowRank)
     return true;
-  if (isElementwise(op))
+  if (nn::isElementwiseForward(op))
     return checkOperands(op, rowRank);
   if (auto broadcast = dyn_cast<nn::BroadcastOp>(op)) {
     ArrayRef<int64_t> dims = broadcast.getDimensions();
     if (llvm::all_of(dims, [&](int64_t dim) { return dim >= rowRank; })) {
-      auto [known, isFirst] = rowRanks.try_emplace(broadcast.getInput(), 0);
-      return known->second == 0 && addInput(broadcast.getInput(), 0);
+      int64_t known = rowRanks.try_emplace(broadcast.getInput(), 0).first->second;
+      return known == 0 && addInput(broadcast.getInput(), 0);
     }
     auto inner = TensorBuilder::shapeOf(broadcast.getInput());
     bool hasAllRows = static_cast<int64_t>(dims.size()) >= rowRank &&
@@ -199,13 +196,10 @@ Value Head::makeOperation(TensorBuilder &b, Value value) {
       axes.push_back(axis - shift);
     return b.reduce(reduce.getKind(), make(b, reduce.getInput()), axes);
   }
-  OperationState state(op->getLoc(), op->getName());
+  SmallVector<Value> operands;
   for (Value operand : op->getOperands())
-    state.operands.push_back(make(b, operand));
-  state.types.push_back(type);
-  state.attributes = op->getDiscardableAttrDictionary().getValue();
-  state.propertiesAttr = op->getPropertiesAsAttribute();
-  return b.create(state)->getResult(0);
+    operands.push_back(make(b, operand));
+  return nn::createElementwise(b, op, operands, type.getShape());
 }
 
 Value Head::make(TensorBuilder &b, Value value) {
@@ -214,8 +208,6 @@ Value Head::make(TensorBuilder &b, Value value) {
   Value result = makeOperation(b, value);
   return made[value] = result;
 }
-
-static bool isFloat(Value value) { return isa<FloatType>(TensorBuilder::elementOf(value)); }
 
 FailureOr<ChunkedHead> Head::chunk(TensorBuilder &b, int64_t size,
                                    const autodiff::DifferentiateOptions &options) {
@@ -288,6 +280,7 @@ FailureOr<ChunkedHead> Head::chunk(TensorBuilder &b, int64_t size,
     return failure();
   scan.setRecompute(true); // sums stay inside: outside, they would need the logits of all rows
   scan.captureOuterValues();
+  head.before = sum.getResult();
   head.sum = b.detach(scan.getResult(0));
   llvm::append_range(head.inputs, summed);
   llvm::append_range(head.inputs, stacked);
@@ -307,10 +300,12 @@ static int64_t largestDivisor(int64_t all, int64_t most) {
 
 FailureOr<std::optional<ChunkedHead>> chunkHead(TensorBuilder &builder, int64_t rows,
                                                 const autodiff::DifferentiateOptions &options) {
+  std::optional<Head> largest;
+  int64_t most = 0, chunkRows = 0;
   Block *block = builder.getInsertionBlock();
   for (Operation &op : llvm::make_range(block->begin(), builder.getInsertionPoint())) {
     auto product = dyn_cast<nn::DotOp>(op);
-    if (!product || !isFloat(product.getResult()))
+    if (!product || bytesOf(product.getResult()) <= most)
       continue;
     Head head(product);
     // The sum of the weights' gradients lives as long as the loop; at once, it may be part of their update.
@@ -320,12 +315,16 @@ FailureOr<std::optional<ChunkedHead>> chunkHead(TensorBuilder &builder, int64_t 
     int64_t size = largestDivisor(head.getRows(), rows ? rows : kChunkBytes / head.getRowBytes());
     if (size == head.getRows() || (rows == 0 && size < kLeastChunkRows))
       continue;
-    FailureOr<ChunkedHead> chunked = head.chunk(builder, size, options);
-    if (failed(chunked))
-      return failure();
-    return std::optional<ChunkedHead>(std::move(*chunked));
+    most = bytesOf(product.getResult());
+    chunkRows = size;
+    largest = std::move(head);
   }
-  return std::optional<ChunkedHead>();
+  if (!largest)
+    return std::optional<ChunkedHead>();
+  FailureOr<ChunkedHead> chunked = largest->chunk(builder, chunkRows, options);
+  if (failed(chunked))
+    return failure();
+  return std::optional<ChunkedHead>(std::move(*chunked));
 }
 
 } // namespace ortc::train

@@ -15,13 +15,14 @@ namespace ortc::train {
 
 /// What stands in the block instead of the head.
 struct ChunkedHead {
+  mlir::Value before;                    ///< the sum that stood there
   mlir::Value sum;                       ///< over all rows: a scalar, detached from the loop that computes it
   llvm::SmallVector<mlir::Value> inputs; ///< what the head read: activations, weights, ...
   llvm::SmallVector<mlir::Value> gradients; ///< of the sum, of the same types
 };
 
 /// Looks in the builder's block, in front of its insertion point, for a product with a matrix from which nothing but a
-/// sum over all rows is computed. Replaces it by a loop over chunks of at most `rows` rows; 0: of 64 MiB, where the
+/// sum over all rows is computed, and which reads nothing else as large; takes the largest. Replaces it by a loop over chunks of at most `rows` rows; 0: of 64 MiB, where the
 /// result is 1.5 times as large as that and the matrix together. None where there is no such product, or where rows
 /// cannot be parted into equal chunks. Fails, with an error, where something in it has no gradient.
 mlir::FailureOr<std::optional<ChunkedHead>> chunkHead(nn::TensorBuilder &builder, int64_t rows,

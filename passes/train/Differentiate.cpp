@@ -50,12 +50,17 @@ static void nameArguments(FunctionComposer &composer) {
 /// what is differentiated.
 static LogicalResult differentiateHead(nn::TensorBuilder &builder, int64_t rows,
                                        const autodiff::DifferentiateOptions &options,
-                                       SmallVector<Value> &sources, SmallVector<Value> &cotangents) {
+                                       SmallVector<Value> &sources, SmallVector<Value> &cotangents,
+                                       MutableArrayRef<Port> results) {
   FailureOr<std::optional<ChunkedHead>> head = chunkHead(builder, rows, options);
   if (failed(head))
     return failure();
   if (!*head)
     return success();
+  for (Value &source : sources)
+    source = source == (*head)->before ? (*head)->sum : source;
+  for (Port &port : results)
+    port.value = port.value == (*head)->before ? (*head)->sum : port.value;
   auto ofSum = autodiff::differentiate(builder, sources, cotangents, {(*head)->sum}, options);
   if (failed(ofSum) || !ofSum->gradients.front())
     return ofSum;
@@ -103,8 +108,10 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
   }
   Value one = builder.constantLike(value, 1);
   SmallVector<Value> sources{value}, cotangents{scale ? scale : one};
-  if (headChunk != 0 &&
-      failed(differentiateHead(builder, headChunk.value_or(0), options, sources, cotangents)))
+  // Inside, gradients are those of the sum, not scaled: float16 would lose them.
+  if (headChunk != 0 && !scale &&
+      failed(
+          differentiateHead(builder, headChunk.value_or(0), options, sources, cotangents, backward.results)))
     return failure();
   auto result = autodiff::differentiate(builder, sources, cotangents, withRespectTo, options);
   if (failed(result))

@@ -132,12 +132,18 @@ TEST_F(LoraTest, RefusesFoldersThatDoNotFit) {
       runTool({"run", other, "--data", source("data.npz"), "--load", source("start"), "--steps", "1"});
   EXPECT_EQ(outcome.status, 2);
   EXPECT_NE(outcome.errors.find("has no adapters to load from one"), std::string::npos) << outcome.errors;
-  mustRun(trainFlags({"--lora", "query.weight:rank=4"}));
-  outcome = runTool(
-      {"run", folder / "artifact", "--data", source("data.npz"), "--load", source("start"), "--steps", "1"});
-  EXPECT_EQ(outcome.status, 1);
-  EXPECT_NE(outcome.errors.find("has shape [3, 12], but the artifact's has [4, 12]"), std::string::npos)
-      << outcome.errors;
+  auto load = [&](const std::string &spec) {
+    mustRun(trainFlags({"--lora", spec}));
+    outcome = runTool({"run", folder / "artifact", "--data", source("data.npz"), "--load", source("start"),
+                       "--steps", "1"});
+    EXPECT_EQ(outcome.status, 1);
+    return outcome.errors;
+  };
+  std::string errors = load("query.weight:rank=3,alpha=12");
+  EXPECT_NE(errors.find("a scale of 2, but the artifact was compiled with one of 4"), std::string::npos)
+      << errors;
+  errors = load("query.weight:rank=4,alpha=8");
+  EXPECT_NE(errors.find("has shape [3, 12], but the artifact's has [4, 12]"), std::string::npos) << errors;
   outcome = runTool({"export", other, "--quiet"});
   EXPECT_EQ(outcome.status, 2);
   EXPECT_NE(outcome.errors.find("--adapter DIR"), std::string::npos) << outcome.errors;

@@ -12,6 +12,8 @@ import pathlib
 import warnings
 
 import numpy as np
+import onnx
+import onnx.numpy_helper
 import peft
 import torch
 from safetensors.numpy import load_file
@@ -46,6 +48,12 @@ def main():
         warnings.simplefilter("ignore")
         torch.onnx.export(net, (tokens[:BATCH],), str(FOLDER / "model.onnx"), dynamo=False, opset_version=17, input_names=["tokens"],
                           output_names=["output"], training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
+    graph = onnx.load(FOLDER / "model.onnx")
+    for tensor in graph.graph.initializer:
+        if tensor.name == "value.weight":  # other exporters write numbers so
+            tensor.float_data.extend(onnx.numpy_helper.to_array(tensor).flatten().tolist())
+            tensor.ClearField("raw_data")
+    onnx.save(graph, FOLDER / "model.onnx")
     golden = {"plain/output": net(tokens).detach().numpy()}
     config = peft.LoraConfig(r=3, lora_alpha=6, lora_dropout=0.0, target_modules=["word", "query", "value", "mix", "head"],
                              rank_pattern={"head": 2}, alpha_pattern={"head": 3})

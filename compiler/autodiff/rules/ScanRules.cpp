@@ -371,7 +371,8 @@ Gradients ScanGradient::run() {
 
 // "nn.scan": results = the body iterated
 // gradients = a scan in the other direction over the gradient of the body; those of invariants are summed on the way
-// saved: carried values and results of the body that its gradient reads, stacked; what is cheap is computed again
+// saved: carried values and results of the body that its gradient reads, stacked; what is cheap is computed again, with
+// `recompute` all but carried values
 // special points: those of the body
 // accumulates: gradients of the invariants
 static Gradients differentiateScan(nn::ScanOp op, GradientRequest &request) {

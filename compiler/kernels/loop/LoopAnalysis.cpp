@@ -8,6 +8,7 @@
 // unsplit.
 #include "compiler/kernels/loop/LoopProgram.h"
 
+#include "dialects/nn/Elementwise.h"
 #include "dialects/nn/NnShapes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/DenseMap.h"
@@ -352,7 +353,7 @@ private:
       return addNode(std::move(node));
     }
     Operation *op = value.getDefiningOp();
-    if (isElementwise(op)) {
+    if (nn::isElementwise(op)) {
       node.kind = LoopNode::operation;
       node.op = op;
       node.cost = elementwiseCost(op);

@@ -3,6 +3,7 @@
 #include "compiler/kernels/loop/LoopProgram.h"
 
 #include "compiler/kernels/MathFunction.h"
+#include "dialects/nn/Elementwise.h"
 #include "dialects/nn/NnShapes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -13,21 +14,10 @@ using namespace mlir;
 
 namespace ortc::kernels {
 
-bool isElementwise(Operation *op) {
-  if (!isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) || isa<arith::ConstantOp>(op) ||
-      op->getNumResults() != 1)
-    return false;
-  auto result = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-  return result && llvm::all_of(op->getOperandTypes(), [&](Type type) {
-           auto tensor = dyn_cast<RankedTensorType>(type);
-           return tensor && tensor.getShape() == result.getShape();
-         });
-}
-
 bool isLoopOperation(Operation *op) {
-  return isElementwise(op) || isa<arith::ConstantOp, nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp,
-                                  nn::SliceOp, nn::PadOp, nn::ConcatOp, nn::ReverseOp, nn::IotaOp,
-                                  nn::RandomOp, nn::GatherOp, nn::GatherElementsOp, nn::ReduceOp>(op);
+  return nn::isElementwise(op) || isa<arith::ConstantOp, nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp,
+                                      nn::SliceOp, nn::PadOp, nn::ConcatOp, nn::ReverseOp, nn::IotaOp,
+                                      nn::RandomOp, nn::GatherOp, nn::GatherElementsOp, nn::ReduceOp>(op);
 }
 
 int64_t elementwiseCost(Operation *op) {

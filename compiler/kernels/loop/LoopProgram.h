@@ -115,8 +115,6 @@ struct LoopProgram {
 std::optional<LoopProgram> analyzeLoops(mlir::ValueRange inputs, mlir::ValueRange outputs,
                                         std::string &reason);
 
-/// Whether `op` is elementwise: arith and math on tensors of one shape.
-bool isElementwise(mlir::Operation *op);
 /// Whether `op` can be part of a loop program at all.
 bool isLoopOperation(mlir::Operation *op);
 /// Cost of an elementwise operation in simple operations.

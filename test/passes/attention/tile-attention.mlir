@@ -117,3 +117,83 @@ func.func @two_scores(%q: tensor<3x8x5xf32>, %k: tensor<3x8x5xf32>, %p: tensor<3
   %y = nn.dot %w, %v batch = [0] x [0] contract = [2] x [1] : tensor<3x8x8xf32>, tensor<3x8x5xf32> -> tensor<3x8x5xf32>
   return %y : tensor<3x8x5xf32>
 }
+
+// -----
+
+// What is not zero behind the softmax is mixed for hidden keys, too.
+// CHECK-LABEL: func.func @added_behind
+// CHECK: nn.softmax {{.*}} tensor<1x1x4x8xf32>
+// CHECK: nn.softmax {{.*}} tensor<1x1x4x8xf32>
+func.func @added_behind(%q: tensor<3x8x5xf32>, %k: tensor<3x8x5xf32>, %v: tensor<3x8x5xf32>) -> tensor<3x8x5xf32> {
+  %low = arith.constant dense<0xFF800000> : tensor<3x8x8xf32>
+  %c = arith.constant dense<0.1> : tensor<3x8x8xf32>
+  %i = nn.iota axis = 1 : tensor<3x8x8xi64>
+  %j = nn.iota axis = 2 : tensor<3x8x8xi64>
+  %is = arith.cmpi sle, %j, %i : tensor<3x8x8xi64>
+  %s = nn.dot %q, %k batch = [0] x [0] contract = [2] x [2] : tensor<3x8x5xf32>, tensor<3x8x5xf32> -> tensor<3x8x8xf32>
+  %t = arith.select %is, %s, %low : tensor<3x8x8xi1>, tensor<3x8x8xf32>
+  %w = nn.softmax %t axis = 2 : tensor<3x8x8xf32>
+  %a = arith.addf %w, %c : tensor<3x8x8xf32>
+  %y = nn.dot %a, %v batch = [0] x [0] contract = [2] x [1] : tensor<3x8x8xf32>, tensor<3x8x5xf32> -> tensor<3x8x5xf32>
+  return %y : tensor<3x8x5xf32>
+}
+
+// -----
+
+// One condition, once for the keys before and once for those behind.
+// CHECK-LABEL: func.func @both_ways
+// CHECK: nn.softmax {{.*}} tensor<1x1x4x4xf32>
+// CHECK: nn.softmax {{.*}} tensor<1x1x4x8xf32>
+// CHECK: nn.softmax {{.*}} tensor<1x1x4x8xf32>
+// CHECK: nn.softmax {{.*}} tensor<1x1x4x4xf32>
+func.func @both_ways(%q: tensor<3x8x5xf32>, %k: tensor<3x8x5xf32>, %v: tensor<3x8x5xf32>) -> (tensor<3x8x5xf32>, tensor<3x8x5xf32>) {
+  %low = arith.constant dense<0xFF800000> : tensor<3x8x8xf32>
+  %i = nn.iota axis = 1 : tensor<3x8x8xi64>
+  %j = nn.iota axis = 2 : tensor<3x8x8xi64>
+  %is = arith.cmpi sle, %j, %i : tensor<3x8x8xi64>
+  %s = nn.dot %q, %k batch = [0] x [0] contract = [2] x [2] : tensor<3x8x5xf32>, tensor<3x8x5xf32> -> tensor<3x8x8xf32>
+  %t = arith.select %is, %s, %low : tensor<3x8x8xi1>, tensor<3x8x8xf32>
+  %w = nn.softmax %t axis = 2 : tensor<3x8x8xf32>
+  %y = nn.dot %w, %v batch = [0] x [0] contract = [2] x [1] : tensor<3x8x8xf32>, tensor<3x8x5xf32> -> tensor<3x8x5xf32>
+  %not = arith.cmpi slt, %j, %i : tensor<3x8x8xi64>
+  %s2 = nn.dot %k, %q batch = [0] x [0] contract = [2] x [2] : tensor<3x8x5xf32>, tensor<3x8x5xf32> -> tensor<3x8x8xf32>
+  %t2 = arith.select %not, %low, %s2 : tensor<3x8x8xi1>, tensor<3x8x8xf32>
+  %w2 = nn.softmax %t2 axis = 2 : tensor<3x8x8xf32>
+  %y2 = nn.dot %w2, %v batch = [0] x [0] contract = [2] x [1] : tensor<3x8x8xf32>, tensor<3x8x5xf32> -> tensor<3x8x5xf32>
+  return %y, %y2 : tensor<3x8x5xf32>, tensor<3x8x5xf32>
+}
+
+// -----
+
+// Scores of constants are no mask, and keys that an unknown mask may hide, too, stay.
+// CHECK-LABEL: func.func @known_scores
+// CHECK: nn.scan 3 recompute
+func.func @known_scores(%m: tensor<8x8xf32>, %v: tensor<3x8x5xf32>) -> tensor<3x8x5xf32> {
+  %q = arith.constant dense<0.5> : tensor<3x8x5xf32>
+  %s = nn.dot %q, %q batch = [0] x [0] contract = [2] x [2] : tensor<3x8x5xf32>, tensor<3x8x5xf32> -> tensor<3x8x8xf32>
+  %b = nn.broadcast %m dims = [1, 2] : tensor<8x8xf32> -> tensor<3x8x8xf32>
+  %t = arith.addf %s, %b : tensor<3x8x8xf32>
+  %w = nn.softmax %t axis = 2 : tensor<3x8x8xf32>
+  %y = nn.dot %w, %v batch = [0] x [0] contract = [2] x [1] : tensor<3x8x8xf32>, tensor<3x8x5xf32> -> tensor<3x8x5xf32>
+  return %y : tensor<3x8x5xf32>
+}
+
+// -----
+
+// Random numbers that heads share stay shared.
+// CHECK-LABEL: func.func @shared_noise
+// CHECK: nn.random {{.*}} -> tensor<8x8xi32>
+// CHECK: nn.scan 3 recompute
+// CHECK-NOT: nn.random
+func.func @shared_noise(%q: tensor<3x8x5xf32>, %k: tensor<3x8x5xf32>, %v: tensor<3x8x5xf32>, %step: tensor<i64>) -> tensor<3x8x5xf32> {
+  %zero = arith.constant dense<0.0> : tensor<3x8x8xf32>
+  %c = arith.constant dense<1000> : tensor<3x8x8xi32>
+  %s = nn.dot %q, %k batch = [0] x [0] contract = [2] x [2] : tensor<3x8x5xf32>, tensor<3x8x5xf32> -> tensor<3x8x8xf32>
+  %w = nn.softmax %s axis = 2 : tensor<3x8x8xf32>
+  %r, %r2 = nn.random %step key = 7 : tensor<i64> -> tensor<8x8xi32>
+  %b = nn.broadcast %r dims = [1, 2] : tensor<8x8xi32> -> tensor<3x8x8xi32>
+  %keep = arith.cmpi ult, %b, %c : tensor<3x8x8xi32>
+  %d = arith.select %keep, %w, %zero : tensor<3x8x8xi1>, tensor<3x8x8xf32>
+  %y = nn.dot %d, %v batch = [0] x [0] contract = [2] x [1] : tensor<3x8x8xf32>, tensor<3x8x5xf32> -> tensor<3x8x5xf32>
+  return %y : tensor<3x8x5xf32>
+}

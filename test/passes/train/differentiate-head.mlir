@@ -39,3 +39,39 @@ func.func private @loss_0(%y: tensor<6x5xf32> {train.output = "y"}) -> (tensor<f
   %s = nn.reduce sum %m axes = [0] : tensor<5xf32> -> tensor<f32>
   return %s : tensor<f32>
 }
+
+// -----
+
+// The sum itself is the loss; logits that have something else as large beside them stay whole.
+// CHECK-LABEL: func.func private @backward_0
+// CHECK: %[[S:.*]]:{{.*}} = nn.scan 2 recompute
+// CHECK: %[[D:.*]] = nn.detach %[[S]]#0
+// CHECK: return %[[D]]
+train.tensor @w parameter "w" : tensor<5x4xf32>
+func.func private @forward_train_0(%x: tensor<6x4xf32> {train.input = "x"}, %w: tensor<5x4xf32> {train.tensor = @w}) -> (tensor<6x5xf32> {train.output = "y"}) {
+  %y = nn.dot %x, %w batch = [] x [] contract = [1] x [1] : tensor<6x4xf32>, tensor<5x4xf32> -> tensor<6x5xf32>
+  return %y : tensor<6x5xf32>
+}
+func.func private @loss_0(%y: tensor<6x5xf32> {train.output = "y"}) -> (tensor<f32> {train.loss}) {
+  %m = arith.mulf %y, %y : tensor<6x5xf32>
+  %s = nn.reduce sum %m axes = [0, 1] : tensor<6x5xf32> -> tensor<f32>
+  return %s : tensor<f32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func private @backward_0
+// CHECK-NOT: nn.scan
+train.tensor @w parameter "w" : tensor<5x4xf32>
+train.tensor @u parameter "u" : tensor<6x5xf32>
+func.func private @forward_train_0(%x: tensor<6x4xf32> {train.input = "x"}, %w: tensor<5x4xf32> {train.tensor = @w}, %u: tensor<6x5xf32> {train.tensor = @u}) -> (tensor<6x5xf32> {train.output = "y"}) {
+  %y = nn.dot %x, %w batch = [] x [] contract = [1] x [1] : tensor<6x4xf32>, tensor<5x4xf32> -> tensor<6x5xf32>
+  %r = nn.reverse %u axes = [0] : tensor<6x5xf32>
+  %z = arith.addf %y, %r : tensor<6x5xf32>
+  return %z : tensor<6x5xf32>
+}
+func.func private @loss_0(%y: tensor<6x5xf32> {train.output = "y"}) -> (tensor<f32> {train.loss}) {
+  %m = arith.mulf %y, %y : tensor<6x5xf32>
+  %s = nn.reduce sum %m axes = [0, 1] : tensor<6x5xf32> -> tensor<f32>
+  return %s : tensor<f32>
+}
