@@ -22,9 +22,10 @@ struct ChunkedHead {
 };
 
 /// Looks in the builder's block, in front of its insertion point, for a product with a matrix from which nothing but a
-/// sum over all rows is computed, and which reads nothing else as large; takes the largest. Replaces it by a loop over chunks of at most `rows` rows; 0: of 64 MiB, where the
-/// result is 1.5 times as large as that and the matrix together. None where there is no such product, or where rows
-/// cannot be parted into equal chunks. Fails, with an error, where something in it has no gradient.
+/// sum over all rows is computed, and which reads nothing else as large; takes the largest. Replaces it by a loop over
+/// chunks of at most `rows` rows; 0: of 64 MiB, where the result is 1.5 times as large as that and the matrix together.
+/// None where there is no such product, or where rows cannot be parted into equal chunks. Fails, with an error, where
+/// something in it has no gradient.
 mlir::FailureOr<std::optional<ChunkedHead>> chunkHead(nn::TensorBuilder &builder, int64_t rows,
                                                       const autodiff::DifferentiateOptions &options = {});
 
