@@ -3,8 +3,8 @@
 //
 // A loop over heads; its body computes some rows of the scores, their softmax and the mixed values at a time, with the
 // operations that stood there before. The loop is computed again for its gradient (nn.scan `recompute`), so scores and
-// weights of one iteration are all that is ever stored: the memory of "FlashAttention" (Dao et al., 2022), with kernels that
-// every family has. Keys that a known mask hides from all rows of a tile are left out.
+// weights of one iteration are all that is ever stored: the memory of "FlashAttention" (Dao et al., 2022), with kernels
+// that every family has. Keys that a known mask hides from all rows of a tile are left out.
 #include "passes/attention/Passes.h"
 
 #include "compiler/evaluator/Evaluator.h"
