@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/adapters.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "host/json.h"
@@ -60,20 +62,30 @@ static std::string moduleOf(const Adapter &adapter) {
   return name.ends_with(end) ? name.substr(0, name.size() - end.size()) : name;
 }
 
-/// What a table of patterns has for a module; PEFT matches a key with the end of a module's name.
-static double findPattern(const nlohmann::json &json, const char *key, const std::string &module,
+/// The name that an expression without operators matches.
+static std::string unescape(const std::string &pattern) {
+  std::string name;
+  for (char c : pattern)
+    if (c != '\\')
+      name += c;
+  return name;
+}
+
+/// What a table of patterns has for a module: PEFT takes the first key that is the end of its name.
+static double findPattern(const nlohmann::ordered_json &json, const char *key, const std::string &module,
                           double otherwise) {
   if (!json.contains(key) || !json[key].is_object())
     return otherwise;
   for (const auto &[pattern, value] : json[key].items())
-    if (value.is_number() && (module == pattern || module.ends_with("." + pattern)))
+    if (std::string name = unescape(pattern);
+        value.is_number() && (module == name || module.ends_with("." + name)))
       return value.get<double>();
   return otherwise;
 }
 
 Status checkPeftConfig(const std::string &text, const std::string &where,
                        const std::vector<Adapter> &adapters) {
-  nlohmann::json json = parseJson(text);
+  auto json = parseJson<nlohmann::ordered_json>(text);
   auto number = [&](const char *key, double otherwise) {
     return json.contains(key) && json[key].is_number() ? json[key].get<double>() : otherwise;
   };
@@ -97,27 +109,45 @@ Status checkPeftConfig(const std::string &text, const std::string &where,
   return Status();
 }
 
+/// A name as a regular expression that matches it alone.
+static std::string escape(const std::string &name) {
+  std::string text;
+  for (char c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_')
+      text += '\\';
+    text += c;
+  }
+  return text;
+}
+
 Status makePeftConfig(const std::vector<Adapter> &adapters, std::string &config) {
   const Adapter &first = adapters.front();
-  nlohmann::ordered_json modules = nlohmann::ordered_json::array(), ranks = nlohmann::ordered_json::object(),
-                         alphas = nlohmann::ordered_json::object();
+  std::string modules; // an expression: a list of names would be one of ends of names
+  std::vector<const Adapter *> longestFirst;
+  bool areEqual = true;
   for (const Adapter &adapter : adapters) {
     if (adapter.dropout != first.dropout || adapter.isRankStabilized != first.isRankStabilized)
       return Status::refusal("the adapters of '" + first.weight + "' and '" + adapter.weight +
                              "' differ in dropout or rs, for which PEFT's configuration has one value");
-    modules.push_back(moduleOf(adapter));
-    if (adapter.rank != first.rank)
-      ranks[moduleOf(adapter)] = adapter.rank;
-    if (adapter.alpha != first.alpha)
-      alphas[moduleOf(adapter)] = adapter.alpha;
+    areEqual &= adapter.rank == first.rank && adapter.alpha == first.alpha;
+    modules += (modules.empty() ? "" : "|") + escape(moduleOf(adapter));
+    longestFirst.push_back(&adapter);
   }
+  std::sort(longestFirst.begin(), longestFirst.end(), [](const Adapter *x, const Adapter *y) {
+    return std::pair(y->weight.size(), x->weight) < std::pair(x->weight.size(), y->weight);
+  });
   // PEFT declares alpha as a whole number.
   auto alphaOf = [](double alpha) {
     return alpha == double(int64_t(alpha)) ? nlohmann::ordered_json(int64_t(alpha))
                                            : nlohmann::ordered_json(alpha);
   };
-  for (auto &alpha : alphas)
-    alpha = alphaOf(alpha);
+  // The first key that is the end of a module's name wins: every module has its own.
+  nlohmann::ordered_json ranks = nlohmann::ordered_json::object(), alphas = ranks;
+  for (const Adapter *adapter : longestFirst)
+    if (!areEqual) {
+      ranks[escape(moduleOf(*adapter))] = adapter->rank;
+      alphas[escape(moduleOf(*adapter))] = alphaOf(adapter->alpha);
+    }
   nlohmann::ordered_json json{{"peft_type", "LORA"},
                               {"task_type", nullptr},
                               {"base_model_name_or_path", nullptr},

@@ -6,6 +6,8 @@
 // weights and running statistics go where the file had them; all others are as they were.
 #include "compiler/artifact/ExportModel.h"
 
+#include <filesystem>
+
 #include "compiler/artifact/ExportAdapters.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "host/adapters.h"
@@ -146,6 +148,27 @@ static Status writeModel(const ExportOptions &options, const host::Artifact &art
   return Status();
 }
 
+/// Before anything is written: both outputs can be, and are two.
+static Status checkFolders(const ExportOptions &options) {
+  std::string place;
+  if (!options.output.empty())
+    ORTC_TRY(host::resolveOutput(options.output, place));
+  if (options.adapter.empty())
+    return Status();
+  if (options.output == options.adapter)
+    return Status::refusal("-o and --adapter are both " + options.output +
+                           ", and one is a file, one a folder");
+  ORTC_TRY(host::checkOutside({"the artifact", options.artifact}, {"--adapter", options.adapter}));
+  std::error_code error;
+  if (std::filesystem::exists(options.adapter, error) &&
+      !std::filesystem::is_directory(options.adapter, error))
+    return Status::refusal(options.adapter + ": is a file, and --adapter writes a folder");
+  for (const char *file : {host::kPeftConfig, host::kPeftTensors})
+    if (std::filesystem::is_directory(options.adapter + "/" + file, error))
+      return Status::refusal(options.adapter + "/" + file + ": is a folder, which is not replaced");
+  return Status();
+}
+
 Status exportModel(const ExportOptions &options) {
   if (options.output.empty() && options.adapter.empty())
     return Status::refusal("ortc export needs -o TRAINED.onnx, or --adapter DIR for adapters alone");
@@ -162,19 +185,22 @@ Status exportModel(const ExportOptions &options) {
     for (const char *file : {host::kPeftConfig, host::kPeftTensors})
       outputs.push_back({"--adapter", options.adapter + "/" + file});
   ORTC_TRY(host::checkOutputs(inputs, outputs));
+  ORTC_TRY(checkFolders(options));
   host::Session session;
   ORTC_TRY(host::Session::create(artifact, {1, false}, session));
   if (!options.load.empty()) {
     host::LoadResult loaded;
     ORTC_TRY(session.load(options.load, loaded));
   }
-  if (!options.adapter.empty()) {
-    ORTC_TRY(writePeftFolder(artifact, session, options.adapter));
-    host::Reporter(options.quiet)
-        .line("wrote " + options.adapter + ": " +
-              host::formatCount(int64_t(artifact.getAdapters().size()), "adapter"));
-  }
-  return options.output.empty() ? Status() : writeModel(options, artifact, session, model);
+  if (!options.output.empty())
+    ORTC_TRY(writeModel(options, artifact, session, model));
+  if (options.adapter.empty())
+    return Status();
+  ORTC_TRY(writePeftFolder(artifact, session, options.adapter));
+  host::Reporter(options.quiet)
+      .line("wrote " + options.adapter + ": " +
+            host::formatCount(int64_t(artifact.getAdapters().size()), "adapter"));
+  return Status();
 }
 
 } // namespace ortc::artifact

@@ -400,6 +400,7 @@ Status checkGradients(const CheckOptions &check, CheckResult &result) {
   if (temporary.path.empty())
     return Status::failure("no temporary folder can be made");
   CompileOptions options = check.compile;
+  options.randomLora = true;
   std::string file;
   bool isArtifact = std::filesystem::path(options.model).extension() != ".onnx" &&
                     host::findArtifactFile(options.model, file).isOk();

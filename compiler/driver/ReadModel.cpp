@@ -54,7 +54,7 @@ static Status addAdapters(const CompileOptions &options, Compiled &compiled, Mod
     return Status();
   std::vector<frontend::LoraSettings> settings;
   for (const LoraSpec &spec : options.lora)
-    settings.push_back({spec.rank, spec.getScale(), spec.dropout, "--lora " + spec.text});
+    settings.push_back({spec.rank, spec.getScale(), spec.dropout, "--lora " + spec.text, options.randomLora});
   auto choose = [&](const std::string &name) {
     auto found =
         llvm::find_if(options.lora, [&](const LoraSpec &spec) { return spec.pattern.matches(name); });
@@ -65,6 +65,11 @@ static Status addAdapters(const CompileOptions &options, Compiled &compiled, Mod
   std::vector<std::string> names;
   for (const frontend::LoraAdapter &adapter : adapters)
     names.insert(names.end(), {adapter.a, adapter.b});
+  for (const std::string &name : names)
+    for (const NamePattern &pattern : options.freeze)
+      if (pattern.matches(name))
+        return Status::refusal("--freeze " + pattern.getText() + ": '" + name +
+                               "' is a factor of --lora, and adapters are trained whole");
   facts.adapters = NamePattern::list(names, "--lora");
   compiled.facts.floatValues = countFloatValues(*compiled.model);
   compiled.notes.push_back(std::to_string(adapters.size()) +
@@ -110,7 +115,7 @@ Status readModel(const CompileOptions &options, const Diagnostics &diagnostics,
     return diagnostics.refuse(outcome.getMessage());
   compiled.source = std::move(*imported);
   compiled.program = ModuleOp::create(UnknownLoc::get(compiled.context.get()));
-  describeFile(options, compiled.model->getProto(), compiled.facts);
+  describeFile(options, facts.written->getProto(), compiled.facts);
   return diagnostics.run(*compiled.source, pipeline::buildImport);
 }
 

@@ -267,6 +267,14 @@ void AdapterWriter::addBranch(const Layer &layer, const LoraAdapter &adapter, co
   addNode(after, "Add", {plain, scaled}, [&](proto::NodeProto &sum) { sum.set_output(0, output); });
 }
 
+/// What PEFT calls the factors beside a weight.
+static std::pair<std::string, std::string> namesOf(const std::string &weight, LoraKind kind) {
+  std::string module = weight.ends_with(".weight") ? weight.substr(0, weight.size() - 7) : weight;
+  if (kind == LoraKind::embedding)
+    return {module + ".lora_embedding_A", module + ".lora_embedding_B"};
+  return {module + ".lora_A.weight", module + ".lora_B.weight"};
+}
+
 LoraAdapter AdapterWriter::add(const proto::TensorProto &weight, const std::vector<Layer> &layers,
                                const LoraSettings &settings) {
   LoraAdapter adapter;
@@ -283,20 +291,22 @@ LoraAdapter AdapterWriter::add(const proto::TensorProto &weight, const std::vect
     bDims.push_back(1);
     window *= dims[i];
   }
-  std::string module = weight.name();
-  if (module.ends_with(".weight"))
-    module.resize(module.size() - 7);
+  auto [aName, bName] = namesOf(weight.name(), adapter.kind);
   auto aCount = static_cast<size_t>(settings.rank * in * window),
        bCount = static_cast<size_t>(out * settings.rank);
   if (adapter.kind == LoraKind::embedding) {
-    adapter.a = addTensor(module + ".lora_embedding_A", aDims, std::vector<double>(aCount), type);
-    adapter.b =
-        addTensor(module + ".lora_embedding_B", bDims, drawNormal(bCount, seedOf(seed, module)), type);
+    adapter.a = addTensor(aName, aDims,
+                          settings.beginsRandom ? drawUniform(aCount, seedOf(seed, aName), 1)
+                                                : std::vector<double>(aCount),
+                          type);
+    adapter.b = addTensor(bName, bDims, drawNormal(bCount, seedOf(seed, weight.name())), type);
   } else {
     double bound = 1 / std::sqrt(static_cast<double>(in * window));
-    adapter.a =
-        addTensor(module + ".lora_A.weight", aDims, drawUniform(aCount, seedOf(seed, module), bound), type);
-    adapter.b = addTensor(module + ".lora_B.weight", bDims, std::vector<double>(bCount), type);
+    adapter.a = addTensor(aName, aDims, drawUniform(aCount, seedOf(seed, weight.name()), bound), type);
+    adapter.b = addTensor(bName, bDims,
+                          settings.beginsRandom ? drawUniform(bCount, seedOf(seed, bName), bound)
+                                                : std::vector<double>(bCount),
+                          type);
   }
   for (const Layer &layer : layers)
     addBranch(layer, adapter, settings, type);
@@ -330,6 +340,7 @@ Status addLoraAdapters(std::shared_ptr<const Model> &model, const std::vector<Lo
   std::vector<Chosen> chosen;
   int64_t opset = opsetOf(model->getProto().opset_import(), "");
   std::set<size_t> used;
+  std::set<std::string> taken = listNames(graph.graph);
   for (const auto &tensor : model->getProto().graph().initializer()) {
     int number = choose(tensor.name());
     if (number < 0)
@@ -355,6 +366,10 @@ Status addLoraAdapters(std::shared_ptr<const Model> &model, const std::vector<Lo
     if (settings[setting].dropout > 0 && opset < 12)
       return Status::refusal(flag + ": dropout needs opset 12, and the model has opset " +
                              std::to_string(opset));
+    auto [a, b] = namesOf(tensor.name(), layers[0].kind);
+    for (const std::string &name : {a, b})
+      if (!taken.insert(name).second)
+        return Status::refusal(begin + "the name '" + name + "' is taken");
     used.insert(setting);
     chosen.push_back({&tensor, layers, setting});
   }
@@ -362,7 +377,8 @@ Status addLoraAdapters(std::shared_ptr<const Model> &model, const std::vector<Lo
     if (!used.count(i))
       return Status::refusal(
           settings[i].flag +
-          ": no initializer has a name that it matches whole, or an earlier --lora takes all that do");
+          ": no initializer has a name that it matches whole; an earlier --lora may take those that "
+          "do, or they are tied to equal ones (--untie NAME)");
   std::shared_ptr<const Model> edited;
   ORTC_TRY(model->edit(
       [&](proto::ModelProto &proto) {

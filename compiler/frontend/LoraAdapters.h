@@ -13,9 +13,10 @@ namespace ortc::frontend {
 
 struct LoraSettings {
   int64_t rank = 8;
-  double scale = 2;   ///< alpha / rank, or alpha / sqrt(rank)
-  double dropout = 0; ///< of what A reads, in training
-  std::string flag;   ///< as given, for messages
+  double scale = 2;          ///< alpha / rank, or alpha / sqrt(rank)
+  double dropout = 0;        ///< of what A reads, in training
+  std::string flag;          ///< as given, for messages
+  bool beginsRandom = false; ///< both factors, so that each has a gradient to check
 };
 
 enum class LoraKind { linear, embedding, conv };

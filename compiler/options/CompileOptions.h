@@ -147,8 +147,9 @@ struct CompileOptions {
   uint32_t accumulate = 1;                   ///< gradient steps before an update
   std::vector<NamePattern> train, freeze;    ///< empty `train`: the default rule; freeze wins
   std::vector<LoraSpec> lora;                ///< the first match wins
-  std::vector<std::string> untie;            ///< initializers whose every reader gets its own copy
-  std::vector<TieSpec> ties;                 ///< initializers that become another one again
+  bool randomLora = false;        ///< both factors of adapters begin random, so that both have a gradient
+  std::vector<std::string> untie; ///< initializers whose every reader gets its own copy
+  std::vector<TieSpec> ties;      ///< initializers that become another one again
   BatchNormMode batchNorm = BatchNormMode::AsExported;
   DropoutMode dropout = DropoutMode::AsExported;
   AttentionSpec attention;

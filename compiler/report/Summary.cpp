@@ -68,7 +68,8 @@ static void describeTrained(const CompileFacts &facts, const artifact::Artifact 
       frozen += item.elements;
     }
   line("trained", std::to_string(trained) + " tensors, " + std::to_string(parameters) + " of the " +
-                      countValues(facts.floatValues) + " in the file's float initializers");
+                      countValues(facts.floatValues) + " in the file's float initializers" +
+                      (facts.adapters.empty() ? "" : " and the adapters"));
   if (!single.empty())
     line("", "of one element: " + joinNames(single, single.size()));
   for (const auto &[reason, group] : reasons)

@@ -5,6 +5,7 @@
 #include "dialects/nn/Elementwise.h"
 #include "dialects/nn/NnShapes.h"
 #include "dialects/nn/ScanBuilder.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -32,7 +33,9 @@ public:
   bool match();
   int64_t getRows() const { return rows; }
   int64_t getRowBytes() const;
-  FailureOr<ChunkedHead> chunk(TensorBuilder &b, int64_t size, const autodiff::DifferentiateOptions &options);
+  Value getSum() { return sum.getResult(); }
+  FailureOr<Value> chunk(TensorBuilder &b, int64_t size, Value seed,
+                         const autodiff::DifferentiateOptions &options, Differentiation &what);
 
 private:
   /// What the loop takes.
@@ -209,13 +212,11 @@ Value Head::make(TensorBuilder &b, Value value) {
   return made[value] = result;
 }
 
-FailureOr<ChunkedHead> Head::chunk(TensorBuilder &b, int64_t size,
-                                   const autodiff::DifferentiateOptions &options) {
-  ChunkedHead head;
+/// The sum, as the loop gives it; what it reads joins the sources. `seed` is the gradient of the sum.
+FailureOr<Value> Head::chunk(TensorBuilder &b, int64_t size, Value seed,
+                             const autodiff::DifferentiateOptions &options, Differentiation &what) {
   chunkSize = size;
   int64_t count = rows / size, rank = TensorBuilder::rankOf(product.getLhs());
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(sum);
   auto parted = [&](Value value, ArrayRef<int64_t> tail) {
     SmallVector<int64_t> shape{count, size};
     llvm::append_range(shape, tail);
@@ -245,6 +246,7 @@ FailureOr<ChunkedHead> Head::chunk(TensorBuilder &b, int64_t size,
   for (auto [i, value] : llvm::enumerate(sequences))
     if (isFloat(value))
       stacked.push_back(i == 0 ? x : rowInputs[i - 1]);
+  invariants.push_back(seed);
   bool isDone = true;
   auto results =
       nn::buildScan(b, count, false, carried, sequences, invariants, [&](const nn::ScanArguments &now) {
@@ -253,18 +255,19 @@ FailureOr<ChunkedHead> Head::chunk(TensorBuilder &b, int64_t size,
                                           product.getRhsContract(), product.getExact());
         for (auto [value, slice] : llvm::zip_equal(rowInputs, ArrayRef(now.slices).drop_front()))
           made[value] = slice;
-        for (auto [value, whole] : llvm::zip_equal(fixedInputs, ArrayRef(now.invariants).drop_front()))
+        for (auto [value, whole] :
+             llvm::zip_equal(fixedInputs, ArrayRef(now.invariants).drop_front().drop_back()))
           made[value] = whole;
         Value terms = make(b, sum.getInput());
         Value part = b.sum(terms, llvm::to_vector(llvm::seq<int64_t>(TensorBuilder::rankOf(terms))));
         SmallVector<Value> withRespectTo;
-        for (Value value : now.invariants)
+        for (Value value : ArrayRef(now.invariants).drop_back())
           if (isFloat(value))
             withRespectTo.push_back(value);
         for (Value value : now.slices)
           if (isFloat(value))
             withRespectTo.push_back(value);
-        auto gradients = autodiff::differentiate(b, part, b.constantLike(part, 1), withRespectTo, options);
+        auto gradients = autodiff::differentiate(b, part, now.invariants.back(), withRespectTo, options);
         isDone = succeeded(gradients);
         SmallVector<Value> yielded{b.add(now.carried[0], part)};
         for (auto [i, value] : llvm::enumerate(withRespectTo)) {
@@ -280,14 +283,12 @@ FailureOr<ChunkedHead> Head::chunk(TensorBuilder &b, int64_t size,
     return failure();
   scan.setRecompute(true); // sums stay inside: outside, they would need the logits of all rows
   scan.captureOuterValues();
-  head.before = sum.getResult();
-  head.sum = b.detach(scan.getResult(0));
-  llvm::append_range(head.inputs, summed);
-  llvm::append_range(head.inputs, stacked);
-  for (auto [i, input] : llvm::enumerate(head.inputs))
-    head.gradients.push_back(b.reshape(scan.getResult(i + 1), TensorBuilder::shapeOf(input)));
-  sum.replaceAllUsesWith(head.sum);
-  return head;
+  llvm::append_range(summed, stacked);
+  for (auto [i, input] : llvm::enumerate(summed)) {
+    what.sources.push_back(input);
+    what.cotangents.push_back(b.reshape(scan.getResult(i + 1), TensorBuilder::shapeOf(input)));
+  }
+  return b.detach(scan.getResult(0));
 }
 
 /// The most rows, not more than `most`, of which `all` is a multiple.
@@ -298,10 +299,10 @@ static int64_t largestDivisor(int64_t all, int64_t most) {
   return std::max<int64_t>(size, 1);
 }
 
-FailureOr<std::optional<ChunkedHead>> chunkHead(TensorBuilder &builder, int64_t rows,
-                                                const autodiff::DifferentiateOptions &options) {
-  std::optional<Head> largest;
-  int64_t most = 0, chunkRows = 0;
+/// The head with the most logits that is worth it, and the rows of its chunks.
+static std::optional<std::pair<Head, int64_t>> findHead(TensorBuilder &builder, int64_t rows) {
+  std::optional<std::pair<Head, int64_t>> largest;
+  int64_t most = 0;
   Block *block = builder.getInsertionBlock();
   for (Operation &op : llvm::make_range(block->begin(), builder.getInsertionPoint())) {
     auto product = dyn_cast<nn::DotOp>(op);
@@ -316,15 +317,51 @@ FailureOr<std::optional<ChunkedHead>> chunkHead(TensorBuilder &builder, int64_t 
     if (size == head.getRows() || (rows == 0 && size < kLeastChunkRows))
       continue;
     most = bytesOf(product.getResult());
-    chunkRows = size;
-    largest = std::move(head);
+    largest.emplace(std::move(head), size);
   }
-  if (!largest)
-    return std::optional<ChunkedHead>();
-  FailureOr<ChunkedHead> chunked = largest->chunk(builder, chunkRows, options);
-  if (failed(chunked))
+  return largest;
+}
+
+/// What of the block is computed from `value`, in order.
+static llvm::SetVector<Operation *> findUsers(Value value) {
+  llvm::DenseSet<Value> reached{value};
+  llvm::SetVector<Operation *> users;
+  for (Operation &op : *value.getParentBlock())
+    if (llvm::any_of(op.getOperands(), [&](Value operand) { return reached.contains(operand); })) {
+      users.insert(&op);
+      reached.insert(op.result_begin(), op.result_end());
+    }
+  return users;
+}
+
+LogicalResult chunkHead(TensorBuilder &builder, int64_t rows, const autodiff::DifferentiateOptions &options,
+                        Differentiation &what) {
+  auto found = findHead(builder, rows);
+  if (!found)
+    return success();
+  auto &[head, size] = *found;
+  llvm::SetVector<Operation *> users = findUsers(head.getSum());
+  auto ofSum = autodiff::differentiate(builder, what.sources, what.cotangents, {head.getSum()}, options);
+  if (failed(ofSum))
     return failure();
-  return std::optional<ChunkedHead>(std::move(*chunked));
+  Value seed = ofSum->gradients.front();
+  if (!seed || seed == head.getSum() || findUsers(head.getSum()).contains(seed.getDefiningOp()))
+    return success();
+  FailureOr<Value> sum = head.chunk(builder, size, seed, options, what);
+  if (failed(sum))
+    return failure();
+  IRMapping mapping;
+  mapping.map(head.getSum(), *sum);
+  what.replaced[head.getSum()] = *sum;
+  for (Operation *user : users) {
+    Operation *now = builder.clone(*user, mapping);
+    for (auto [before, after] : llvm::zip_equal(user->getResults(), now->getResults()))
+      what.replaced[before] = after;
+  }
+  for (Value &source : what.sources)
+    if (Value now = what.replaced.lookup(source))
+      source = now;
+  return success();
 }
 
 } // namespace ortc::train

@@ -46,31 +46,6 @@ static void nameArguments(FunctionComposer &composer) {
   }
 }
 
-/// Where the head is computed in chunks, its gradients are there already, up to that of its sum: adds what it reads to
-/// what is differentiated.
-static LogicalResult differentiateHead(nn::TensorBuilder &builder, int64_t rows,
-                                       const autodiff::DifferentiateOptions &options,
-                                       SmallVector<Value> &sources, SmallVector<Value> &cotangents,
-                                       MutableArrayRef<Port> results) {
-  FailureOr<std::optional<ChunkedHead>> head = chunkHead(builder, rows, options);
-  if (failed(head))
-    return failure();
-  if (!*head)
-    return success();
-  for (Value &source : sources)
-    source = source == (*head)->before ? (*head)->sum : source;
-  for (Port &port : results)
-    port.value = port.value == (*head)->before ? (*head)->sum : port.value;
-  auto ofSum = autodiff::differentiate(builder, sources, cotangents, {(*head)->sum}, options);
-  if (failed(ofSum) || !ofSum->gradients.front())
-    return ofSum;
-  for (auto [input, gradient] : llvm::zip_equal((*head)->inputs, (*head)->gradients)) {
-    sources.push_back(input);
-    cotangents.push_back(builder.mul(gradient, spread(builder, ofSum->gradients.front(), gradient)));
-  }
-  return success();
-}
-
 static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding,
                                                 ArrayRef<TensorOp> parameters, TensorOp lossScale,
                                                 std::optional<int64_t> headChunk,
@@ -107,13 +82,15 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
     scale = builder.cast(*taken, nn::TensorBuilder::elementOf(value));
   }
   Value one = builder.constantLike(value, 1);
-  SmallVector<Value> sources{value}, cotangents{scale ? scale : one};
-  // Inside, gradients are those of the sum, not scaled: float16 would lose them.
-  if (headChunk != 0 && !scale &&
-      failed(
-          differentiateHead(builder, headChunk.value_or(0), options, sources, cotangents, backward.results)))
+  Differentiation what;
+  what.sources.push_back(value);
+  what.cotangents.push_back(scale ? scale : one);
+  if (headChunk != 0 && failed(chunkHead(builder, headChunk.value_or(0), options, what)))
     return failure();
-  auto result = autodiff::differentiate(builder, sources, cotangents, withRespectTo, options);
+  for (Port &port : backward.results)
+    if (Value now = what.replaced.lookup(port.value))
+      port.value = now;
+  auto result = autodiff::differentiate(builder, what.sources, what.cotangents, withRespectTo, options);
   if (failed(result))
     return failure();
   for (Port &port : backward.results)
