@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <gtest/gtest.h>
 
+#include "host/data/writers.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;
@@ -136,5 +138,26 @@ TEST_P(ChunkedHeadTest, AgreesWithTheReference) {
 INSTANTIATE_TEST_SUITE_P(Zoo, ChunkedHeadTest,
                          testing::Values("gpt2-tiny", "llama-tiny", "lenet", "mlp-digits"),
                          [](const auto &info) { return caseName(info.param); });
+
+/// Where no label counts, the loss is no number and all gradients are zero, as in PyTorch.
+TEST(ChunkedHeadLabelsTest, MayAllBeIgnored) {
+  TemporaryFolder folder;
+  ZooEntry entry("gpt2-tiny");
+  host::OutputArray tokens{"input_ids", host::DataType::Int64, {4, 16}, std::vector<uint8_t>(4 * 16 * 8)},
+      label = tokens;
+  label.name = "label";
+  for (size_t i = 0; i < label.data.size(); i += 8) {
+    const int64_t ignored = -100;
+    std::memcpy(label.data.data() + i, &ignored, sizeof ignored);
+  }
+  ASSERT_TRUE(host::writeNpz(folder / "data.npz", {tokens, label}).isOk());
+  mustRun({"train", entry.model(), "-o", folder / "artifact", "--loss", "cross_entropy:axis=-1", "--shape",
+           "batch=4,sequence=16", "--gradients", "--head-chunk", "16", "--target", "native", "--quiet"});
+  mustRun({"gradients", folder / "artifact", "--data", folder / "data.npz", "-o", folder / "g.safetensors",
+           "--quiet"});
+  for (const auto &[name, values] : loadValues(folder / "g.safetensors"))
+    for (double value : values.data)
+      ASSERT_TRUE(name == "loss" ? std::isnan(value) : value == 0) << name;
+}
 
 } // namespace
