@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "compiler/artifact/ExportedData.h"
 #include "host/adapters.h"
 #include "host/data/atomic_file.h"
 #include "host/data/convert.h"
@@ -20,11 +21,10 @@ static Status read(const host::Artifact &artifact, host::Session &session, const
   if (ortc_tensor_find(artifact.getProgram(), name.c_str(), &tensor) != ORTC_OK)
     return Status::failure(artifact.getPath() + ": there is no tensor '" + name +
                            "', which its manifest names");
-  array = {name, static_cast<DataType>(tensor.dtype), host::Shape(tensor.dims, tensor.dims + tensor.rank),
-           std::vector<uint8_t>(tensor.bytes)};
-  if (ortc_read(session.get(), name.c_str(), array.data.data(), array.data.size()) != ORTC_OK)
-    return Status::failure(artifact.getPath() + ": tensor '" + name +
-                           "' cannot be read: " + ortc_session_message(session.get()));
+  auto type = static_cast<DataType>(tensor.dtype);
+  std::string bytes;
+  ORTC_TRY(readTensor(artifact, session, tensor, type, bytes));
+  array = {name, type, host::Shape(tensor.dims, tensor.dims + tensor.rank), {bytes.begin(), bytes.end()}};
   return Status();
 }
 
@@ -95,10 +95,7 @@ static Status merge(const host::Artifact &artifact, host::Session &session, cons
     conversion.convert(array.data, reinterpret_cast<uint8_t *>(bytes.data()), values.size());
   else
     bytes.assign(reinterpret_cast<const char *>(array.data), array.bytes);
-  weight.clear_float_data();
-  weight.clear_double_data();
-  weight.clear_int32_data();
-  weight.set_raw_data(std::move(bytes));
+  replaceData(weight, std::move(bytes));
   return Status();
 }
 

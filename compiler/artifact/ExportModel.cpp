@@ -9,10 +9,10 @@
 #include <filesystem>
 
 #include "compiler/artifact/ExportAdapters.h"
+#include "compiler/artifact/ExportedData.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "host/adapters.h"
 #include "host/data/atomic_file.h"
-#include "host/data/convert.h"
 #include "host/data/output_paths.h"
 #include "host/report.h"
 #include "host/session.h"
@@ -21,28 +21,6 @@
 namespace ortc::artifact {
 
 using host::DataType;
-
-/// The bytes of a tensor of the session in the dtype of the file: a float16 weight has a float32 master.
-static Status readTensor(const host::Artifact &artifact, host::Session &session,
-                         const ortc_tensor_info &tensor, DataType type, std::string &bytes) {
-  auto stored = static_cast<DataType>(tensor.dtype);
-  std::string name = tensor.name;
-  std::vector<uint8_t> values(tensor.bytes);
-  if (ortc_read(session.get(), tensor.name, values.data(), values.size()) != ORTC_OK)
-    return Status::failure(artifact.getPath() + ": tensor '" + name +
-                           "' cannot be read: " + ortc_session_message(session.get()));
-  if (stored == type) {
-    bytes.assign(values.begin(), values.end());
-    return Status();
-  }
-  host::Array array{name,          stored,        {int64_t(values.size() / host::getElementBytes(stored))},
-                    values.data(), values.size(), nullptr};
-  host::Conversion conversion;
-  ORTC_TRY(host::planConversion(array, type, artifact.getPath() + ": tensor '" + name + "'", conversion));
-  bytes.resize(size_t(array.shape[0]) * host::getElementBytes(type));
-  conversion.convert(values.data(), reinterpret_cast<uint8_t *>(bytes.data()), size_t(array.shape[0]));
-  return Status();
-}
 
 /// 2 or 4 for the integers that artifacts hold in whole bytes, else 0.
 static unsigned lowBitsOf(int32_t type) {
@@ -67,18 +45,6 @@ static bool hasData(const proto::TensorProto &tensor) {
   return tensor.has_raw_data() || tensor.float_data_size() || tensor.int32_data_size() ||
          tensor.int64_data_size() || tensor.double_data_size() || tensor.uint64_data_size() ||
          tensor.string_data_size();
-}
-
-/// Puts `bytes` in as the only data of the initializer.
-static void replaceData(proto::TensorProto &tensor, std::string bytes) {
-  tensor.clear_float_data();
-  tensor.clear_int32_data();
-  tensor.clear_int64_data();
-  tensor.clear_double_data();
-  tensor.clear_uint64_data();
-  tensor.clear_external_data();
-  tensor.clear_data_location();
-  tensor.set_raw_data(std::move(bytes));
 }
 
 /// Fills the initializers; counts those that came from the tensor table.

@@ -215,7 +215,7 @@ bool Matcher::keepsZero(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return false;
-  if (auto constant = dyn_cast<arith::ConstantOp>(op))
+  if (isa<arith::ConstantOp>(op))
     return matchPattern(value, m_AnyZeroFloat());
   if (isa<nn::ReshapeOp, nn::DetachOp, arith::ExtFOp, arith::TruncFOp, arith::NegFOp, arith::DivFOp>(op))
     return keepsZero(op->getOperand(0));

@@ -1,0 +1,43 @@
+// Tensors of a session as data of an ONNX file.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/artifact/ExportedData.h"
+
+#include "host/data/convert.h"
+
+namespace ortc::artifact {
+
+using host::DataType;
+
+Status readTensor(const host::Artifact &artifact, host::Session &session, const ortc_tensor_info &tensor,
+                  DataType type, std::string &bytes) {
+  auto stored = static_cast<DataType>(tensor.dtype);
+  std::string name = tensor.name;
+  std::vector<uint8_t> values(tensor.bytes);
+  if (ortc_read(session.get(), tensor.name, values.data(), values.size()) != ORTC_OK)
+    return Status::failure(artifact.getPath() + ": tensor '" + name +
+                           "' cannot be read: " + ortc_session_message(session.get()));
+  if (stored == type) {
+    bytes.assign(values.begin(), values.end());
+    return Status();
+  }
+  host::Array array{name,          stored,        {int64_t(values.size() / host::getElementBytes(stored))},
+                    values.data(), values.size(), nullptr};
+  host::Conversion conversion;
+  ORTC_TRY(host::planConversion(array, type, artifact.getPath() + ": tensor '" + name + "'", conversion));
+  bytes.resize(size_t(array.shape[0]) * host::getElementBytes(type));
+  conversion.convert(values.data(), reinterpret_cast<uint8_t *>(bytes.data()), size_t(array.shape[0]));
+  return Status();
+}
+
+void replaceData(proto::TensorProto &tensor, std::string bytes) {
+  tensor.clear_float_data();
+  tensor.clear_int32_data();
+  tensor.clear_int64_data();
+  tensor.clear_double_data();
+  tensor.clear_uint64_data();
+  tensor.clear_external_data();
+  tensor.clear_data_location();
+  tensor.set_raw_data(std::move(bytes));
+}
+
+} // namespace ortc::artifact

@@ -1,0 +1,17 @@
+// Tensors of a session as data of an ONNX file.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "compiler/frontend/onnx.pb.h"
+#include "host/session.h"
+
+namespace ortc::artifact {
+
+/// The bytes of a tensor of the session in the dtype of the file: a float16 weight has a float32 master.
+Status readTensor(const host::Artifact &artifact, host::Session &session, const ortc_tensor_info &tensor,
+                  host::DataType type, std::string &bytes);
+
+/// Puts `bytes` in as the only data of the initializer.
+void replaceData(proto::TensorProto &tensor, std::string bytes);
+
+} // namespace ortc::artifact
