@@ -306,13 +306,14 @@ void Compilation::warnOfPatterns() {
 Status Compilation::update() {
   if (!trains(options))
     return Status();
-  train::UpdateOptions update{options.optimizer, options.groups,     options.clipNorm,
+  train::UpdateOptions update{options.optimizer, options.groups,     options.sparse,   options.clipNorm,
                               options.clipValue, options.accumulate, options.lossScale};
   return diagnostics.check(train::buildUpdate(*compiled.program, update));
 }
 
 Status Compilation::entries() {
   ORTC_TRY(diagnostics.check(train::composeEntries(*compiled.program, {options.gradients})));
+  ORTC_TRY(diagnostics.check(train::updateRows(*compiled.program)));
   return diagnostics.run(*compiled.program, pipeline::buildEntries);
 }
 

@@ -28,12 +28,12 @@ FailureOr<SmallVector<HostTensor>> Evaluator::evaluateScan(nn::ScanOp scan,
   Block &block = scan.getBlock();
   unsigned carried = scan.getNumCarried(), sequences = scan.getSequences().size();
   SmallVector<HostTensor> arguments(block.getNumArguments()), results(scan->getNumResults());
-  for (auto [argument, operand] : llvm::zip_equal(arguments, operands))
+  for (auto [argument, operand] : llvm::zip_equal(arguments, operands.take_front(arguments.size())))
     argument = *operand;
   for (unsigned i = carried; i < results.size(); ++i)
     results[i] = HostTensor(cast<RankedTensorType>(scan.getResult(i).getType()));
-  int64_t count = scan.getTripCount();
-  for (int64_t step = 0; step < count; ++step) {
+  int64_t count = scan.getTripCount(), limit = scan.getLimit() ? operands.back()->getInt(0) : count;
+  for (int64_t step = 0; step < count && (step == 0 || step < limit); ++step) {
     int64_t at = scan.getReverse() ? count - 1 - step : step;
     for (unsigned i = carried; i < carried + sequences; ++i)
       arguments[i] = sliceOf(*operands[i], cast<RankedTensorType>(block.getArgument(i).getType()), at);

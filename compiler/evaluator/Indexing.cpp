@@ -121,6 +121,14 @@ FamilyResult evaluateIndexing(Operation *op, Operands operands) {
         });
         return single(std::move(result));
       })
+      .Case([&](nn::ScatterOp op) -> FamilyResult {
+        HostTensor result = *operands[0];
+        int64_t rows = result.getShape()[0], columns = nn::elementCount(result.getShape().drop_front());
+        for (int64_t i = 0; i < operands[1]->size(); ++i)
+          for (int64_t row = operands[1]->getInt(i), column = 0; row < rows && column < columns; ++column)
+            apply(result, row * columns + column, nn::ScatterMode::set, *operands[2], i * columns + column);
+        return single(std::move(result));
+      })
       .Case([&](nn::GatherElementsOp op) -> FamilyResult {
         HostTensor result(resultType(op));
         if (failed(checkRange(op, *operands[1], operands[0]->getShape()[op.getAxis()])))

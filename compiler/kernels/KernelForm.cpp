@@ -76,8 +76,16 @@ static KernelWork workOfScattering(ValueRange inputs, ValueRange outputs) {
   if (auto fused = FusedScatter::analyze(inputs, outputs, reason))
     return fused->work();
   Operation *op = outputs.front().getDefiningOp();
-  return isa_and_nonnull<nn::ScatterAddOp, nn::ScatterElementsOp>(op) ? workOfScatter(op) : KernelWork();
+  return isa_and_nonnull<nn::ScatterAddOp, nn::ScatterOp, nn::ScatterElementsOp>(op) ? workOfScatter(op)
+                                                                                     : KernelWork();
+} /// A table may be written in its own place.
+static Pairs pairsOfScatter(ValueRange inputs, ValueRange outputs, std::string &reason) {
+  auto scatter = outputs.front().getDefiningOp<nn::ScatterOp>();
+  if (!scatter)
+    return pairsOf<FusedScatter>(inputs, outputs, reason);
+  return SmallVector<int64_t>{std::distance(inputs.begin(), llvm::find(inputs, scatter.getInput())), 0};
 }
+
 /// One step for each element along the axis; sorting has its own.
 static KernelWork workOfScan(ValueRange, ValueRange outputs) {
   Operation *op = outputs.front().getDefiningOp();
@@ -106,8 +114,8 @@ ArrayRef<KernelForm> kernelForms() {
        pairsOf<ConvForm>, workOfForm<ConvForm>},
       {KernelKind::pool, isAny<nn::MaxPoolOp, nn::MaxPoolGradOp, nn::AvgPoolOp, nn::AvgPoolGradOp>, never,
        suitsAlone, sharesNothing, workOfPooling},
-      {KernelKind::scatter, isAny<nn::ScatterAddOp, nn::ScatterElementsOp>, isAny<nn::ScatterAddOp>,
-       suitsScatter, pairsOf<FusedScatter>, workOfScattering},
+      {KernelKind::scatter, isAny<nn::ScatterAddOp, nn::ScatterOp, nn::ScatterElementsOp>,
+       isAny<nn::ScatterAddOp>, suitsScatter, pairsOfScatter, workOfScattering},
       {KernelKind::scan, isAny<nn::CumSumOp, nn::ArgReduceOp, nn::ArgSortOp>, never, suitsAlone,
        sharesNothing, workOfScan},
       {KernelKind::check, isAny<nn::CheckIndexOp>, never, suitsAlone, pairsOfCheck, workOfCheck},

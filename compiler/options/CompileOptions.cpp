@@ -170,6 +170,7 @@ Status checkOptions(const CompileOptions &options) {
                        : !options.train.empty()                    ? "--train"
                        : !options.freeze.empty()                   ? "--freeze"
                        : !options.lora.empty()                     ? "--lora"
+                       : !options.sparse.empty()                   ? "--sparse"
                        : options.headChunk                         ? "--head-chunk"
                        : !options.lossInput.empty()                ? "--loss-input"
                        : !options.groups.empty()                   ? "--group"
@@ -180,6 +181,10 @@ Status checkOptions(const CompileOptions &options) {
       return Status::refusal(std::string(flag) +
                              " needs a loss, and --loss none compiles the forward part only");
   }
+  if (!options.sparse.empty() && (options.gradients || options.accumulate > 1))
+    return Status::refusal(
+        "--sparse " + options.sparse.front().text + " keeps no gradient of a whole table, which " +
+        (options.gradients ? "--gradients shows" : "--accumulate adds up") + "; leave one of both out");
   return Status();
 }
 

@@ -123,6 +123,13 @@ struct LoraSpec {
   double getScale() const;
 };
 
+/// `--sparse REGEX:lazy=0`: tables whose step updates the rows that it has read, and their state, only.
+struct SparseSpec {
+  NamePattern pattern;
+  bool isLazy = false; ///< also where the optimizer would move other rows
+  std::string text;    ///< as given
+};
+
 /// `--tie COPY=ORIGINAL`.
 struct TieSpec {
   std::string copy, original;
@@ -146,6 +153,7 @@ struct CompileOptions {
   std::optional<double> clipNorm, clipValue; ///< > 0
   uint32_t accumulate = 1;                   ///< gradient steps before an update
   std::vector<NamePattern> train, freeze;    ///< empty `train`: the default rule; freeze wins
+  std::vector<SparseSpec> sparse;            ///< the first match wins
   std::vector<LoraSpec> lora;                ///< the first match wins
   bool randomLora = false;        ///< both factors of adapters begin random, so that both have a gradient
   std::vector<std::string> untie; ///< initializers whose every reader gets its own copy
@@ -181,6 +189,7 @@ Expected<Numerics> parseNumerics(std::string_view text);
 Expected<Precision> parsePrecision(std::string_view text);
 Expected<LossScaleSpec> parseLossScale(std::string_view text);
 Expected<LoraSpec> parseLora(std::string_view text);
+Expected<SparseSpec> parseSparse(std::string_view text);
 Expected<AttentionSpec> parseAttention(std::string_view text);
 /// The type of products' operands: "bf16", "f16", or empty where it is that of the file.
 std::string_view narrowType(const CompileOptions &options);

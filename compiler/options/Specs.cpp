@@ -26,10 +26,19 @@ bool parseNumber(std::string_view text, double &value) {
   return status == std::errc() && end == text.data() + text.size() && !text.empty() && std::isfinite(value);
 }
 
-Expected<GroupSpec> parseGroup(std::string_view text) {
-  // The options follow the last colon: a regular expression may have colons of its own, as in '(?:a|b)'.
+/// Parts REGEX:KEY=VALUE,... at the last colon, as a regular expression may have colons of its own: '(?:a|b)'. False
+/// where no settings follow it.
+static bool splitPattern(std::string_view text, std::string_view &regex, std::string_view &keys) {
   size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || text.find('=', colon) == std::string_view::npos)
+  bool hasKeys = colon != std::string_view::npos && text.find('=', colon) != std::string_view::npos;
+  regex = text.substr(0, hasKeys ? colon : text.size());
+  keys = hasKeys ? text.substr(colon + 1) : std::string_view();
+  return hasKeys;
+}
+
+Expected<GroupSpec> parseGroup(std::string_view text) {
+  std::string_view regex, rest;
+  if (!splitPattern(text, regex, rest))
     return Status::refusal(
         quote(text) +
         " is no parameter group; write REGEX:lr_scale=X,weight_decay=Y with either option or both");
@@ -39,9 +48,8 @@ Expected<GroupSpec> parseGroup(std::string_view text) {
       {"lr_scale", 1.0, kNotNegative, "factor of the learning rate"},
       {"weight_decay", 0.0, kNotNegative, "the group's own; not given: the optimizer's"}};
   KeyValues given;
-  std::string_view regex = text.substr(0, colon);
   ORTC_TRY(NamePattern::parse(regex).moveTo(parsed.pattern));
-  ORTC_TRY(parseKeys(text.substr(colon + 1), "group " + quote(regex), keys).moveTo(given));
+  ORTC_TRY(parseKeys(rest, "group " + quote(regex), keys).moveTo(given));
   Settings settings(keys, given);
   parsed.lrScale = settings.getNumber("lr_scale");
   if (given.count("weight_decay"))
@@ -148,13 +156,10 @@ Expected<LoraSpec> parseLora(std::string_view text) {
       {"dropout", parsed.dropout, kFraction,
        "share of what the first factor reads that is dropped in training"},
       {"rs", parsed.isRankStabilized, kSwitch, "alpha / sqrt(rank) instead of alpha / rank"}};
-  // The settings follow the last colon: a regular expression may have colons of its own.
-  size_t colon = text.rfind(':');
-  bool hasKeys = colon != std::string_view::npos && text.find('=', colon) != std::string_view::npos;
-  std::string_view regex = hasKeys ? text.substr(0, colon) : text;
+  std::string_view regex, rest;
   KeyValues given;
-  if (hasKeys)
-    ORTC_TRY(parseKeys(text.substr(colon + 1), "adapters " + quote(regex), keys).moveTo(given));
+  if (splitPattern(text, regex, rest))
+    ORTC_TRY(parseKeys(rest, "adapters " + quote(regex), keys).moveTo(given));
   Settings settings(keys, given);
   ORTC_TRY(NamePattern::parse(regex).moveTo(parsed.pattern));
   parsed.text = std::string(text);
@@ -165,6 +170,21 @@ Expected<LoraSpec> parseLora(std::string_view text) {
   if (parsed.rank < 1)
     return Status::refusal("adapters " + quote(regex) + ": rank is " + std::to_string(parsed.rank) +
                            " but must be at least 1");
+  return parsed;
+}
+
+Expected<SparseSpec> parseSparse(std::string_view text) {
+  SparseSpec parsed;
+  const std::vector<Key> keys = {
+      {"lazy", parsed.isLazy, kSwitch,
+       "a row waits for its next gradient where momentum, averages or a decay would move it"}};
+  std::string_view regex, rest;
+  KeyValues given;
+  if (splitPattern(text, regex, rest))
+    ORTC_TRY(parseKeys(rest, "sparse tables " + quote(regex), keys).moveTo(given));
+  ORTC_TRY(NamePattern::parse(regex).moveTo(parsed.pattern));
+  parsed.text = std::string(text);
+  parsed.isLazy = Settings(keys, given).isOn("lazy");
   return parsed;
 }
 

@@ -80,6 +80,8 @@ std::vector<std::string> findUnmatchedPatterns(const CompileOptions &options,
     check("--freeze", pattern, "initializer", known.initializers);
   for (const GroupSpec &group : options.groups)
     check("--group", group.pattern, "trained tensor", known.trained);
+  for (const SparseSpec &sparse : options.sparse)
+    check("--sparse", sparse.pattern, "trained tensor", known.trained);
   for (const NamePattern &pattern : more)
     if (std::string text = describeUnknown(pattern.getText(), pattern, known); !text.empty())
       found.push_back(std::move(text));

@@ -63,6 +63,8 @@ static Json describeOptimizer(const CompileOptions &options) {
     }
     optimizer["groups"] = groups;
   }
+  for (const SparseSpec &sparse : options.sparse)
+    optimizer["sparse"].push_back({{"regex", sparse.pattern.getText()}, {"lazy", sparse.isLazy}});
   if (options.accumulate > 1)
     optimizer["accumulate"] = options.accumulate;
   if (options.lossScale)

@@ -83,6 +83,8 @@ private:
         value.users.push_back(step);
         value.isWritten |= llvm::is_contained(step.getOutputs(), op.getResult());
         followStrides(value, op, step);
+      } else if (isa<plan::LoopOp>(user)) { // its limit
+        value.users.push_back(user);
       }
   }
 

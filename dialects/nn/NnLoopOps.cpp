@@ -31,6 +31,8 @@ LogicalResult ScanOp::verify() {
   int64_t count = getTripCount();
   if (count < 1)
     return emitOpError() << "C1: trip count " << count << " is below 1";
+  if (getLimit() && getReverse())
+    return emitOpError() << "C4: a limit of a loop that runs downwards";
   SmallVector<Type> arguments(getInits().getTypes());
   for (auto [i, sequence] : llvm::enumerate(getSequences())) {
     auto type = cast<RankedTensorType>(sequence.getType());
@@ -69,7 +71,7 @@ ScanOp ScanOp::takeWithStacked(OpBuilder &builder, ValueRange items) {
   for (Value item : items)
     types.push_back(stackedType(item.getType(), getTripCount()));
   auto fresh = ScanOp::create(builder, getLoc(), types, getTripCountAttr(), getReverseAttr(),
-                              getRecomputeAttr(), getInits(), getSequences(), getInvariants());
+                              getRecomputeAttr(), getInits(), getSequences(), getInvariants(), getLimit());
   fresh.getBody().takeBody(getBody());
   getBody().emplaceBlock();
   Operation *terminator = fresh.getBlock().getTerminator();
@@ -101,9 +103,9 @@ ResultRange buildScan(TensorBuilder &builder, int64_t count, bool reverse, Value
       types.push_back(stackedType(item.getType(), count));
     YieldOp::create(builder, yielded);
   }
-  auto scan =
-      ScanOp::create(builder, types, builder.getI64IntegerAttr(count),
-                     reverse ? builder.getUnitAttr() : UnitAttr(), UnitAttr(), inits, sequences, invariants);
+  auto scan = ScanOp::create(builder, types, builder.getI64IntegerAttr(count),
+                             reverse ? builder.getUnitAttr() : UnitAttr(), UnitAttr(), inits, sequences,
+                             invariants, Value());
   scan.getBody().takeBody(region);
   return scan.getResults();
 }
@@ -178,8 +180,9 @@ public:
         yielded.push_back(value);
         types.push_back(scan.getResult(i).getType());
       }
-    auto fresh = ScanOp::create(rewriter, scan.getLoc(), types, scan.getTripCountAttr(),
-                                scan.getReverseAttr(), scan.getRecomputeAttr(), inits, sequences, invariants);
+    auto fresh =
+        ScanOp::create(rewriter, scan.getLoc(), types, scan.getTripCountAttr(), scan.getReverseAttr(),
+                       scan.getRecomputeAttr(), inits, sequences, invariants, scan.getLimit());
     fresh.getBody().takeBody(scan.getBody());
     Block &block = fresh.getBlock();
     block.eraseArguments(arguments);

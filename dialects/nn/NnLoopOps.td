@@ -12,10 +12,13 @@ def Nn_ScanOp : Op<Nn_Dialect, "scan", [AttrSizedOperandSegments, IsolatedFromAb
     of every one of `sequences`, and the `invariants` as they are. `nn.yield` gives the next carried values,
     then items that become slice i of the stacked results. Results are the last carried values, then the
     stacked ones. With `recompute`, its gradient computes the body again where it would read what is inside, and
-    nothing but carried values is stacked for it.
+    nothing but carried values is stacked for it. With `limit`, iterations from that one on (and the first one never)
+    may be left out: what they would carry on is what they were given, and nobody reads what they would stack. Such a
+    loop has no gradient.
     C1 `tripCount` is at least 1.
     C2 arguments have the types described above; sequences have `tripCount` slices.
     C3 the body yields the carried values in their types, then one item per stacked result.
+    C4 a loop with `limit` is not `reverse`.
 
     ```mlir
     %last, %all = nn.scan 5 carry(%h0) over(%xs) with(%w)
@@ -28,12 +31,13 @@ def Nn_ScanOp : Op<Nn_Dialect, "scan", [AttrSizedOperandSegments, IsolatedFromAb
     ```
   }];
   let arguments = (ins I64Attr:$tripCount /*C1*/, UnitAttr:$reverse, UnitAttr:$recompute,
-                       Variadic<Nn_Tensor>:$inits, Variadic<Nn_Tensor>:$sequences, Variadic<Nn_Tensor>:$invariants);
+                       Variadic<Nn_Tensor>:$inits, Variadic<Nn_Tensor>:$sequences, Variadic<Nn_Tensor>:$invariants,
+                       Optional<0DTensorOf<[I32]>>:$limit /*C4*/);
   let results = (outs Variadic<Nn_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body /*C2, C3*/);
   let assemblyFormat = [{
     $tripCount (`reverse` $reverse^)? (`recompute` $recompute^)? `carry` `(` $inits `)` `over` `(` $sequences `)`
-    `with` `(` $invariants `)` attr-dict
+    `with` `(` $invariants `)` (`limit` `(` $limit^ `)`)? attr-dict
     `:` functional-type(operands, results) $body
   }];
   let hasVerifier = 1;

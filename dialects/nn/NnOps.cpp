@@ -335,6 +335,17 @@ LogicalResult ScatterAddOp::verify() {
   return success();
 }
 
+LogicalResult ScatterOp::verify() {
+  auto to = typeOf(getInput()), indices = typeOf(getIndices());
+  if (indices.getRank() != 1 || to.getRank() < 1)
+    return emitOpError() << "C1: indices have rank " << indices.getRank() << ", the input " << to.getRank();
+  auto expected =
+      RankedTensorType::get(replaceAxis(to.getShape(), 0, indices.getShape()), to.getElementType());
+  if (getUpdates().getType() != expected)
+    return emitOpError() << "C2: updates are " << getUpdates().getType() << " but must be " << expected;
+  return success();
+}
+
 /// Shared by gather_elements and scatter_elements.
 static LogicalResult verifyElementwiseIndex(Operation *op, RankedTensorType data, RankedTensorType indices,
                                             int64_t axis) {

@@ -429,6 +429,26 @@ def Nn_ScatterAddOp : Nn_Op<"scatter_add"> {
       "`->` type($result)";
 }
 
+def Nn_ScatterOp : Nn_Op<"scatter", [AllTypesMatch<["input", "result"]>]> {
+  let summary = "slices written where distinct indices say";
+  let description = [{
+    `y = x; y[indices[i], b...] = updates[i, b...]` for every index below the first dimension of `x`; others, none of
+    which is negative, write nothing. Those that write are distinct. Where the result lies in its input's place,
+    nothing but what is written is touched.
+    C1 `indices` has rank 1, the input at least that.
+    C2 `updates` has the shape of the input with the number of indices for its first dimension, and its element type.
+    C3 input and result types are equal (a trait).
+
+    ```mlir
+    %y = nn.scatter %x, %i, %u : tensor<10x4xf32>, tensor<3xi32>, tensor<3x4xf32>
+    ```
+  }];
+  let arguments = (ins Nn_Tensor:$input, Nn_IndexTensor:$indices /*C1*/, Nn_Tensor:$updates /*C2*/);
+  let results = (outs Nn_Tensor:$result /*C3*/);
+  let assemblyFormat = "$input `,` $indices `,` $updates attr-dict `:` type($input) `,` type($indices) `,` "
+      "type($updates)";
+}
+
 def Nn_GatherElementsOp : Nn_Op<"gather_elements"> {
   let summary = "single elements taken along an axis";
   let description = [{

@@ -27,6 +27,14 @@ LogicalResult BufferOp::verify() {
 LogicalResult LoopOp::verify() {
   if (int64_t count = getTripCount(); count < 1)
     return emitOpError() << "C1: trip count " << count << " is below 1";
+  if (!getLimit())
+    return success();
+  auto type = cast<MemRefType>(getLimit().getType());
+  auto buffer = getLimit().getDefiningOp<BufferOp>();
+  if (getReverse() || !type.getElementType().isInteger(32) || type.getNumElements() != 1 ||
+      (buffer && buffer.getStrides()))
+    return emitOpError() << "C2: the limit is " << type << " of a loop that runs "
+                         << (getReverse() ? "downwards" : "upwards");
   return success();
 }
 

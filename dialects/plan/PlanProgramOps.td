@@ -72,7 +72,9 @@ def Plan_LoopOp : Op<Plan_Dialect, "loop", [NoTerminator, SingleBlock, ParentOne
   let summary = "steps that run several times";
   let description = [{
     Runs its steps for i = 0, 1, ... tripCount - 1, or downwards with `reverse`. Buffers with strides move along.
+    Iterations from `limit` on, and the first one never, may be left out.
     C1 `tripCount` is at least 1.
+    C2 `limit` has one element of type i32, and no strides; a loop with it is not `reverse`.
 
     ```mlir
     plan.loop 5 {
@@ -80,9 +82,10 @@ def Plan_LoopOp : Op<Plan_Dialect, "loop", [NoTerminator, SingleBlock, ParentOne
     }
     ```
   }];
-  let arguments = (ins I64Attr:$tripCount /*C1*/, UnitAttr:$reverse);
+  let arguments = (ins I64Attr:$tripCount /*C1*/, UnitAttr:$reverse,
+                       Optional<AnyStaticShapeMemRef>:$limit /*C2*/);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$tripCount (`reverse` $reverse^)? $body attr-dict";
+  let assemblyFormat = "$tripCount (`reverse` $reverse^)? (`limit` $limit^ `:` type($limit))? $body attr-dict";
   let hasVerifier = 1;
 }
 

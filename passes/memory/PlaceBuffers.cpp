@@ -193,7 +193,8 @@ void ProgramEmitter::emitSteps(Scope &scope, OpBuilder &steps) {
       continue;
     }
     auto scan = cast<nn::ScanOp>(op);
-    auto loop = plan::LoopOp::create(steps, scan.getLoc(), scan.getTripCountAttr(), scan.getReverseAttr());
+    auto loop = plan::LoopOp::create(steps, scan.getLoc(), scan.getTripCountAttr(), scan.getReverseAttr(),
+                                     scan.getLimit() ? memoryOf(scope, scan.getLimit()) : Value());
     OpBuilder inside = OpBuilder::atBlockEnd(&loop.getBody().emplaceBlock()), before(loop);
     OpBuilder *outer = declare;
     if (!scope.outer)

@@ -43,6 +43,7 @@ private:
   LogicalResult clipValues();
   LogicalResult clipNorm();
   LogicalResult takeScalars(TensorOp parameter, UpdateStep &step);
+  LogicalResult markSparse(TensorOp parameter, UpdateStep &step);
   LogicalResult updateParameter(TensorOp parameter, Value value, Value gradient);
   /// Declares a hyper-parameter under `name` and stores its value.
   LogicalResult scalar(StringRef name, double initial, Value &value);
@@ -204,10 +205,29 @@ LogicalResult UpdateBuilder::takeScalars(TensorOp parameter, UpdateStep &step) {
   return success();
 }
 
+/// Rows that have no gradient in a step must not move in it.
+LogicalResult UpdateBuilder::markSparse(TensorOp parameter, UpdateStep &step) {
+  auto spec = llvm::find_if(options.sparse, [&](const SparseSpec &candidate) {
+    return candidate.pattern.matches(parameter.getName().str());
+  });
+  if (spec == options.sparse.end())
+    return success();
+  const char *mover = step.scalar(kWeightDecay) ? "weight_decay"
+                      : definition.movesAlways  ? definition.movesAlways(settings)
+                                                : nullptr;
+  if (mover && !spec->isLazy)
+    return parameter.emitError() << "--sparse '" << spec->text << "': " << mover << " of '" << definition.name
+                                 << "' moves every row of '" << parameter.getName()
+                                 << "' in every step; lazy=1 lets it wait for a row's next gradient";
+  step.isSparse = true;
+  parameter->setAttr(kSparse, b.getUnitAttr());
+  return success();
+}
+
 LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value value, Value gradient) {
   b.setLoc(parameter.getLoc());
   UpdateStep step{b, settings, value, gradient, corrections, {}};
-  if (failed(takeScalars(parameter, step)))
+  if (failed(takeScalars(parameter, step)) || failed(markSparse(parameter, step)))
     return failure();
   SmallVector<std::pair<const char *, Port>> ports;
   for (const StateDefinition &state : definition.states) {

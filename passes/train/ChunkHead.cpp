@@ -44,6 +44,7 @@ private:
     bool isRows = false;
   };
 
+  Value findCounted();
   bool check(Value value, int64_t rowRank);
   bool checkOperands(Operation *op, int64_t rowRank);
   bool addInput(Value value, int64_t rowRank);
@@ -53,13 +54,77 @@ private:
 
   nn::DotOp product;
   nn::ReduceOp sum;
+  llvm::SetVector<Operation *> hot; ///< what is computed from the product, and the product
   int64_t rows = 1, chunkSize = 1;
   llvm::DenseMap<Value, int64_t> rowRanks; ///< of all values of the head: how many dimensions are rows
   llvm::MapVector<Value, bool> inputs;     ///< beside the product's: whether each has rows
   llvm::DenseMap<Value, Value> made;       ///< on the chunk
 };
 
+/// Rows in another order: those that count come first.
+class PackedRows {
+public:
+  /// `counted`: i1 of all rows, or null, where all of them count in the order that they have.
+  PackedRows(TensorBuilder &b, Value counted, int64_t rows);
+
+  /// [rows, tail...] in the new order.
+  Value pack(TensorBuilder &b, Value value) const {
+    auto type = TensorBuilder::typeOf(value);
+    return order ? Value(nn::GatherOp::create(b, type, value, order, /*axis=*/0)) : value;
+  }
+  /// Back again; zeros of rows that do not count.
+  Value unpack(TensorBuilder &b, Value value) const;
+  /// Chunks of `size` rows that have one that counts; null where all of them do.
+  Value countChunks(TensorBuilder &b, int64_t size) const;
+
+private:
+  Value counted, order, number, places;
+};
+
 } // namespace
+
+PackedRows::PackedRows(TensorBuilder &b, Value mask, int64_t rows) {
+  if (!mask)
+    return;
+  counted = b.reshape(mask, {rows});
+  Value one = b.cast(counted, b.getI32Type());
+  number = b.sum(one, {0});
+  order = nn::ArgSortOp::create(b, one.getType(), one, /*axis=*/0, /*descending=*/true);
+  Value before =
+      nn::CumSumOp::create(b, one.getType(), one, /*axis=*/0, /*exclusive=*/true, /*reverse=*/false);
+  places = b.select(counted, before, b.zerosLike(before));
+}
+
+Value PackedRows::unpack(TensorBuilder &b, Value value) const {
+  if (!order)
+    return value;
+  Value there = nn::GatherOp::create(b, TensorBuilder::typeOf(value), value, places, /*axis=*/0);
+  return b.select(b.broadcast(counted, TensorBuilder::shapeOf(value), {0}), there, b.zerosLike(there));
+}
+
+Value PackedRows::countChunks(TensorBuilder &b, int64_t size) const {
+  if (!order)
+    return Value();
+  Value all = b.addScalar(number, static_cast<double>(size - 1));
+  return arith::DivSIOp::create(b, all, b.constantLike(all, static_cast<double>(size)));
+}
+
+/// Which rows have a term of the sum that is not zero whatever their logits are: i1 of the rows, known before them;
+/// null where it is not to be seen.
+Value Head::findCounted() {
+  Value value = sum.getInput();
+  while (Operation *op = value.getDefiningOp()) {
+    auto select = dyn_cast<arith::SelectOp>(op);
+    if (select && matchPattern(select.getFalseValue(), m_AnyZeroFloat()) &&
+        !hot.contains(select.getCondition().getDefiningOp()) &&
+        TensorBuilder::typeOf(select.getCondition()).getNumElements() == rows)
+      return select.getCondition();
+    if (!select && !isa<nn::ReshapeOp, arith::NegFOp, arith::MulFOp>(op))
+      return Value();
+    value = select ? select.getTrueValue() : op->getOperand(0);
+  }
+  return Value();
+}
 
 /// Follows the product to its only sum over everything.
 bool Head::match() {
@@ -68,7 +133,6 @@ bool Head::match() {
       TensorBuilder::rankOf(product.getRhs()) != 2)
     return false;
   rows = nn::elementCount(TensorBuilder::shapeOf(product.getResult()).drop_back());
-  llvm::SetVector<Operation *> hot;
   hot.insert(product);
   for (unsigned i = 0; i < hot.size(); ++i)
     for (Operation *user : hot[i]->getUsers()) {
@@ -217,10 +281,12 @@ FailureOr<Value> Head::chunk(TensorBuilder &b, int64_t size, Value seed,
                              const autodiff::DifferentiateOptions &options, Differentiation &what) {
   chunkSize = size;
   int64_t count = rows / size, rank = TensorBuilder::rankOf(product.getLhs());
+  PackedRows packed(b, findCounted(), rows);
   auto parted = [&](Value value, ArrayRef<int64_t> tail) {
-    SmallVector<int64_t> shape{count, size};
+    SmallVector<int64_t> all{rows}, shape{count, size};
+    llvm::append_range(all, tail);
     llvm::append_range(shape, tail);
-    return b.reshape(value, shape);
+    return b.reshape(packed.pack(b, b.reshape(value, all)), shape);
   };
   // Activations with the contracted dimension last; their gradient goes back the same way.
   int64_t contracted = product.getLhsContract().front();
@@ -283,10 +349,20 @@ FailureOr<Value> Head::chunk(TensorBuilder &b, int64_t size, Value seed,
     return failure();
   scan.setRecompute(true); // sums stay inside: outside, they would need the logits of all rows
   scan.captureOuterValues();
-  llvm::append_range(summed, stacked);
-  for (auto [i, input] : llvm::enumerate(summed)) {
+  b.setInsertionPoint(scan);
+  if (Value limit = packed.countChunks(b, size))
+    scan.getLimitMutable().assign(limit);
+  b.setInsertionPointAfter(scan);
+  auto add = [&](Value input, Value gradient) {
     what.sources.push_back(input);
-    what.cotangents.push_back(b.reshape(scan.getResult(i + 1), TensorBuilder::shapeOf(input)));
+    what.cotangents.push_back(b.reshape(gradient, TensorBuilder::shapeOf(input)));
+  };
+  for (auto [input, gradient] : llvm::zip_equal(summed, scan.getFinals().drop_front()))
+    add(input, gradient);
+  for (auto [input, gradient] : llvm::zip_equal(stacked, scan.getStacked())) {
+    SmallVector<int64_t> all{rows};
+    llvm::append_range(all, TensorBuilder::shapeOf(gradient).drop_front(2));
+    add(input, packed.unpack(b, b.reshape(gradient, all)));
   }
   return b.detach(scan.getResult(0));
 }

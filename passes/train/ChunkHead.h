@@ -4,7 +4,8 @@
 // A classifier over many classes gives a row of logits for each sample or token, and its loss is a function of a sum
 // over the rows. A loop over chunks of rows computes logits, their part of the sum, and right away the gradients of
 // this part, so that logits and their gradients exist for one chunk at a time, and nothing is computed twice (as Liger
-// Kernel does it: Hsu et al., 2024).
+// Kernel does it: Hsu et al., 2024). Rows whose term is zero, of labels that are ignored, come last, and chunks of such
+// rows alone are left out.
 #pragma once
 
 #include "compiler/autodiff/Differentiate.h"

@@ -24,6 +24,7 @@ struct UpdateStep {
   mlir::Value parameter, gradient;
   llvm::StringMap<mlir::Value> scalars; ///< hyper-parameters by key, corrections by name
   llvm::StringMap<mlir::Value> states;  ///< by name, those that are needed
+  bool isSparse = false;                ///< of rows that have a gradient, whose state waits in between
 
   /// f64 of rank 0; null where a zero has compiled the hyper-parameter out.
   mlir::Value scalar(llvm::StringRef name) const { return scalars.lookup(name); }
@@ -54,6 +55,9 @@ struct OptimizerDefinition {
   std::vector<Correction> corrections = {};
   std::vector<StateDefinition> states = {};
   void (*update)(UpdateStep &step);
+  /// What moves an element, or its state, that has no gradient, in a phrase; null: nothing but weight decay, or what is
+  /// meant to wait for the next gradient.
+  const char *(*movesAlways)(const Settings &settings) = nullptr;
 };
 
 /// All optimizers, in the order of messages.

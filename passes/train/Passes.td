@@ -70,6 +70,32 @@ def BuildUpdatePass : Pass<"ortc-build-update", "::mlir::ModuleOp"> {
   ];
 }
 
+def UpdateRowsPass : Pass<"ortc-update-rows", "::mlir::ModuleOp"> {
+  let summary = "update the gathered rows of sparse tables";
+  let description = [{
+    Before: a training entry computes new values of a parameter marked `train.sparse`, and of its state, elementwise
+    from a scatter_add of gradients.
+    After: the same is computed of the rows that the scatter_add's indices name, each once, and an nn.scatter writes
+    them into the table. Sums of squares and largest magnitudes of the gradient are of those rows, too.
+    Fails where the gradient of such a table is made by anything else.
+
+    ```mlir
+    %g = nn.scatter_add %i, %u axis = 0 : tensor<3xi32>, tensor<3x4xf32> -> tensor<9x4xf32>
+    %1 = arith.subf %w, %g : tensor<9x4xf32>
+    ```
+    becomes, with the distinct indices `%rows`, the part of the sums `%slots` that each index belongs to, and 9 in
+    place of rows that there are not,
+    ```mlir
+    %g = nn.scatter_add %slots, %u axis = 0 : tensor<3xi32>, tensor<3x4xf32> -> tensor<3x4xf32>
+    %old = nn.gather %w, %safe axis = 0 : tensor<9x4xf32>, tensor<3xi32> -> tensor<3x4xf32>
+    %new = arith.subf %old, %g : tensor<3x4xf32>
+    %1 = nn.scatter %w, %rows, %new : tensor<9x4xf32>, tensor<3xi32>, tensor<3x4xf32>
+    ```
+  }];
+  let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::func::FuncDialect",
+      "::mlir::arith::ArithDialect"];
+}
+
 def ComposeEntriesPass : Pass<"ortc-compose-entries", "::mlir::ModuleOp"> {
   let summary = "inline the parts into the entries of the artifact";
   let description = [{

@@ -9,6 +9,7 @@
 //   backward_B = forward_train + loss + gradients        differentiateLoss
 //   update[, accumulation]                      buildUpdate, shared by all bindings
 //   train_B, eval_B, predict_B[, accumulate_B][, gradients_B, update_B]  composeEntries; the parts are gone
+//   train_B, whose tables of `--sparse` are updated row by row           updateRows
 #pragma once
 
 #include "compiler/autodiff/Differentiate.h"
@@ -34,6 +35,7 @@ mlir::LogicalResult differentiateLoss(mlir::ModuleOp module,
 struct UpdateOptions {
   OptimizerSpec optimizer;
   std::vector<GroupSpec> groups;             ///< the first that matches a parameter's name is its group
+  std::vector<SparseSpec> sparse;            ///< the first that matches a parameter's name
   std::optional<double> clipNorm, clipValue; ///< > 0
   int64_t accumulate = 1;                    ///< gradient steps before an update
   std::optional<LossScaleSpec> lossScale;    ///< updates nothing where a gradient is not finite
@@ -51,5 +53,9 @@ struct EntryOptions {
 
 /// Replaces the parts by the entries.
 mlir::LogicalResult composeEntries(mlir::ModuleOp module, const EntryOptions &options);
+
+/// Of the parameters that `buildUpdate` has marked `train.sparse`, and of their state, entries update the rows alone
+/// that have been gathered. Fails where something else reads such a table.
+mlir::LogicalResult updateRows(mlir::ModuleOp module);
 
 } // namespace ortc::train

@@ -105,6 +105,10 @@ void addTrainingFlags(CommandLine &line, CompileOptions &options) {
                 fill(train::parseOptimizer, options.optimizer));
   line.addValue("--group", "REGEX:lr_scale=1,weight_decay=0", "a parameter group; the first match wins",
                 append(parseGroup, options.groups), true);
+  line.addValue("--sparse", "REGEX:lazy=0",
+                "tables that only Gather reads: a step updates the rows that it has read; repeatable; the "
+                "first match wins",
+                append(parseSparse, options.sparse), true);
   line.addValue("--clip-norm", "X", "limits the norm of all gradients together; default: no limit",
                 fill(parseLimit, options.clipNorm));
   line.addValue("--clip-value", "X", "limits every element of a gradient; default: no limit",

@@ -303,7 +303,7 @@ Gradients ScanGradient::buildBackward(nn::ScanOp forward) {
 
   auto scan =
       nn::ScanOp::create(b, types, op.getTripCountAttr(), op.getReverse() ? UnitAttr() : b.getUnitAttr(),
-                         UnitAttr(), inits, over, with);
+                         UnitAttr(), inits, over, with, Value());
   Block &block = scan.getBody().emplaceBlock();
   TensorBuilder inner(op.getLoc(), op.getContext());
   inner.setInsertionPointToEnd(&block);

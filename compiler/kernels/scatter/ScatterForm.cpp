@@ -95,6 +95,10 @@ KernelWork workOfScatter(Operation *op) {
         type.getNumElements() + cast<RankedTensorType>(elements.getUpdates().getType()).getNumElements();
     return work;
   }
+  if (auto rows = dyn_cast<nn::ScatterOp>(op)) { // in its input's place
+    work.cost = cast<RankedTensorType>(rows.getUpdates().getType()).getNumElements();
+    return work;
+  }
   ScatterPlan plan(cast<nn::ScatterAddOp>(op));
   work.cost = plan.outer * plan.rowBlocks() * plan.columnBlocks() * plan.work();
   if (isa<FloatType>(type.getElementType()))

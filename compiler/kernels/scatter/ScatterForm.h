@@ -48,7 +48,7 @@ struct FusedScatter {
   unsigned sums() const { return program.buffers.size() - program.outputs.size() - 1; }
 };
 
-/// Of a scatter_add or scatter_elements alone, without bytes.
+/// Of a scatter_add, scatter or scatter_elements alone, without bytes.
 KernelWork workOfScatter(mlir::Operation *op);
 
 } // namespace ortc::kernels

@@ -93,9 +93,9 @@ LogicalResult LoopBuilder::asScan(SmallVector<Bound> &results) {
     over.push_back(b.iota(RankedTensorType::get({loop.count}, b.getI64Type()), 0));
   for (const Bound &bound : loop.sequences)
     over.push_back(bound.value);
-  auto scan =
-      nn::ScanOp::create(b, types, b.getI64IntegerAttr(loop.count),
-                         loop.reverse ? b.getUnitAttr() : UnitAttr(), UnitAttr(), inits, over, ValueRange());
+  auto scan = nn::ScanOp::create(b, types, b.getI64IntegerAttr(loop.count),
+                                 loop.reverse ? b.getUnitAttr() : UnitAttr(), UnitAttr(), inits, over,
+                                 ValueRange(), Value());
   Block &body = scan.getBody().emplaceBlock();
   SmallVector<Bound> outputs;
   LogicalResult built = n.walk.attempt([&] {

@@ -12,7 +12,8 @@ std::vector<Correction> momentCorrections();
 std::vector<StateDefinition> momentStates();
 
 /// m += (g - m)(1 - beta1); v = beta2 v + (1 - beta2) g g; p -= lr / correction1 m / (sqrt(v / correction2) +
-/// epsilon).
+/// epsilon). Of sparse tables, as torch.optim.SparseAdam has it: p -= lr sqrt(correction2) / correction1 m /
+/// (sqrt(v) + epsilon).
 void updateByMoments(UpdateStep &step);
 
 } // namespace ortc::train

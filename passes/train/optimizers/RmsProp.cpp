@@ -13,6 +13,8 @@ static constexpr const char *kSquare = "square_avg", *kBuffer = "momentum_buffer
 static bool hasMomentum(const Settings &settings) { return settings.getNumber(kMomentum) != 0; }
 static bool isCentered(const Settings &settings) { return settings.isOn(kCentered); }
 
+static const char *movesAlways(const Settings &) { return "the average of squares"; }
+
 /// g += weight_decay p; v = alpha v + (1 - alpha) g g; centered: m += (g - m)(1 - alpha) and v - m m for v below.
 /// d = g / (sqrt(v) + epsilon); with a momentum: d = momentum d' + d; p -= lr d.
 static void update(UpdateStep &step) {
@@ -48,6 +50,7 @@ const OptimizerDefinition kRmsPropOptimizer = {
              momentumKey(),
              {kCentered, false, kSwitch, "divides by an estimate of the standard deviation"}},
     .states = {{kSquare}, {kBuffer, hasMomentum}, {kAverage, isCentered}},
-    .update = update};
+    .update = update,
+    .movesAlways = movesAlways};
 
 } // namespace ortc::train

@@ -14,6 +14,10 @@ static const char *contradict(const Settings &settings) {
   return settings.isOn(kNesterov) && !hasMomentum(settings) ? "nesterov needs a momentum above 0" : nullptr;
 }
 
+static const char *movesAlways(const Settings &settings) {
+  return hasMomentum(settings) ? "momentum" : nullptr;
+}
+
 /// g += weight_decay p; v = momentum v + g; p -= lr v (with nesterov: lr (g + momentum v)). v is zeros at first:
 /// PyTorch's first step, v = g, is the same.
 static void update(UpdateStep &step) {
@@ -37,6 +41,7 @@ const OptimizerDefinition kSgdOptimizer = {
              {kNesterov, false, kSwitch, "the step looks ahead, with a momentum only"}},
     .contradict = contradict,
     .states = {{kBuffer, hasMomentum}},
-    .update = update};
+    .update = update,
+    .movesAlways = movesAlways};
 
 } // namespace ortc::train

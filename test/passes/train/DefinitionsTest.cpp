@@ -87,6 +87,8 @@ TEST(OptimizerSpecTest, HasTheDefaultsOfPyTorch) {
   EXPECT_EQ(rmsprop.getNumber("alpha"), 0.99);
   EXPECT_EQ(rmsprop.getNumber("epsilon"), 1e-8);
   EXPECT_FALSE(rmsprop.isOn("centered"));
+  EXPECT_EQ(optimizer("adagrad").getNumber("lr"), 1e-2);
+  EXPECT_EQ(optimizer("adagrad").getNumber("epsilon"), 1e-10);
 }
 
 TEST(OptimizerSpecTest, ParsesOptions) {
@@ -99,7 +101,8 @@ TEST(OptimizerSpecTest, ParsesOptions) {
 
 TEST(OptimizerSpecTest, RefusesWithReason) {
   auto refuse = [](const char *text) { return parseOptimizer(text).getStatus().getMessage(); };
-  EXPECT_EQ(refuse("nosuch"), "there is no optimizer 'nosuch'; there are sgd, adam, adamw and rmsprop");
+  EXPECT_EQ(refuse("nosuch"),
+            "there is no optimizer 'nosuch'; there are sgd, adam, adamw, rmsprop and adagrad");
   EXPECT_EQ(refuse("sgd:lr=-1"), "optimizer 'sgd': lr is '-1' but must be a number from 0 to 3.4e38");
   EXPECT_EQ(refuse("sgd:lr=1e39"), "optimizer 'sgd': lr is '1e39' but must be a number from 0 to 3.4e38");
   EXPECT_EQ(refuse("sgd:lr=nan"), "optimizer 'sgd': lr is 'nan' but must be a number from 0 to 3.4e38");

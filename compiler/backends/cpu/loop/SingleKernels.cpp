@@ -19,7 +19,8 @@ namespace ortc::cpu {
 
 /// Whether `op` has a generator of its own here.
 static bool isSingleKernelOperation(Operation *op) {
-  return isa<nn::ScatterAddOp, nn::ScatterElementsOp, nn::CumSumOp, nn::ArgReduceOp, nn::ArgSortOp>(op);
+  return isa<nn::ScatterAddOp, nn::ScatterOp, nn::ScatterElementsOp, nn::CumSumOp, nn::ArgReduceOp,
+             nn::ArgSortOp>(op);
 }
 
 bool isSingleKernel(func::FuncOp function) {
@@ -54,6 +55,8 @@ public:
     Operation *op = &function.getBody().front().front();
     if (auto scatter = dyn_cast<nn::ScatterAddOp>(op))
       emitScatterAdd(scatter);
+    else if (auto scatter = dyn_cast<nn::ScatterOp>(op))
+      emitScatter(scatter);
     else if (auto scatter = dyn_cast<nn::ScatterElementsOp>(op))
       emitScatterElements(scatter);
     else if (auto cumsum = dyn_cast<nn::CumSumOp>(op))
@@ -133,6 +136,47 @@ private:
                          b.mul(b.rem(part, plan.columnBlocks()), plan.blockColumns), result(), Value()};
       block.start = at(block.outer, plan.rows, block.row, plan.columns, b.index(0));
       emitScatterBlock(b, plan, element, bufferOf(op.getIndices()), bufferOf(op.getUpdates()), block, target);
+    });
+  }
+
+  /// A block of rows copies those that it has, unless they are where they are to be, and takes its part of the updates.
+  void emitScatter(nn::ScatterOp op) {
+    ArrayRef<int64_t> shape = shapeOf(op.getInput());
+    int64_t rows = shape[0], columns = nn::elementCount(shape.drop_front()),
+            count = shapeOf(op.getIndices())[0];
+    int64_t blocks = std::clamp<int64_t>(count * columns / kChunkElements, 1, rows);
+    int64_t blockRows = (rows + blocks - 1) / blocks,
+            width = std::clamp<int64_t>(columns, 1, target.lanes(32));
+    overUnits((rows + blockRows - 1) / blockRows, kChunkElements, [&](Value unit) {
+      Value input = bufferOf(op.getInput()), indices = bufferOf(op.getIndices());
+      Value begin = b.mul(unit, blockRows), end = b.minimum(b.add(begin, blockRows), b.index(rows));
+      auto copy = [&](Value from, Value start, Value to, Value elements) {
+        Value whole = b.mul(b.div(elements, width), width);
+        b.loop({b.index(0), whole}, width,
+               [&](Value i) { b.store(b.load(from, b.add(start, i), width), result(), b.add(to, i)); });
+        b.loop({whole, elements}, 1,
+               [&](Value i) { store(b.loadScalar(from, b.add(start, i)), result(), b.add(to, i)); });
+      };
+      auto addressOf = [&](Value buffer) {
+        return memref::ExtractAlignedPointerAsIndexOp::create(b, buffer).getResult();
+      };
+      auto whenever = [&](arith::CmpIPredicate predicate, Value x, Value y, llvm::function_ref<void()> body) {
+        auto branch =
+            scf::IfOp::create(b, arith::CmpIOp::create(b, predicate, x, y), /*withElseRegion=*/false);
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToStart(branch.thenBlock());
+        body();
+      };
+      whenever(arith::CmpIPredicate::ne, addressOf(input), addressOf(result()), [&] {
+        Value start = b.mul(begin, columns);
+        copy(input, start, start, b.mul(b.sub(end, begin), columns));
+      });
+      b.loop(0, count, 1, [&](Value i) {
+        Value row = indexAt(indices, i);
+        whenever(arith::CmpIPredicate::ult, b.sub(row, begin), b.sub(end, begin), [&] {
+          copy(bufferOf(op.getUpdates()), b.mul(i, columns), b.mul(row, columns), b.index(columns));
+        });
+      });
     });
   }
 

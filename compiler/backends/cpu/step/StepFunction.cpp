@@ -318,6 +318,8 @@ private:
     int64_t count = loop.getTripCount();
     Value first = b.integer(i64, loop.getReverse() ? count - 1 : 0),
           last = b.integer(i64, loop.getReverse() ? 0 : count - 1);
+    if (Value limit = loop.getLimit())
+      last = clampLast(LLVM::LoadOp::create(b, b.getI32Type(), addressOf(limit)), last);
     Value step = b.integer(i64, loop.getReverse() ? -1 : 1);
     Block *body = b.block(function), *done = b.block(function);
     body->addArgument(i64, b.getLoc());
@@ -330,6 +332,16 @@ private:
     LLVM::CondBrOp::create(b, b.compare(LLVM::ICmpPredicate::eq, here, last), done, ValueRange{}, body,
                            ValueRange{next});
     b.setInsertionPointToStart(done);
+  }
+
+  /// The last iteration of a loop of `limit`, at least the first and at most `last`.
+  Value clampLast(Value limit, Value last) {
+    Type i64 = b.getI64Type();
+    Value wanted = LLVM::SubOp::create(b, LLVM::SExtOp::create(b, i64, limit), b.integer(i64, 1));
+    Value zero = b.integer(i64, 0);
+    Value notBelow =
+        LLVM::SelectOp::create(b, b.compare(LLVM::ICmpPredicate::slt, wanted, zero), zero, wanted);
+    return LLVM::SelectOp::create(b, b.compare(LLVM::ICmpPredicate::slt, notBelow, last), notBelow, last);
   }
 
   Value addressOf(Value buffer) {

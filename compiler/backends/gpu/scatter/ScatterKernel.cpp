@@ -78,6 +78,34 @@ void generateFused(KernelBuilder &kernel, const FusedScatter &form, const MathOp
               });
 }
 
+/// A table is copied, unless it lies where it is to be, and its rows are written.
+void emitRows(KernelBuilder &kernel, nn::ScatterOp op) {
+  auto numberOf = [](Value value) { return cast<BlockArgument>(value).getArgNumber(); };
+  auto type = cast<RankedTensorType>(op.getType()),
+       updates = cast<RankedTensorType>(op.getUpdates().getType());
+  int64_t rows = type.getDimSize(0), columns = type.getNumElements() / rows;
+  unsigned input = numberOf(op.getInput());
+  kernel.launchThreads(
+      type.getNumElements(), [&](ThreadBuilder &b, const KernelBuilder::Arguments &arguments, Value i) {
+        auto addressOf = [&](Value buffer) {
+          return memref::ExtractAlignedPointerAsIndexOp::create(b, buffer).getResult();
+        };
+        Value from = arguments.buffers[input], to = arguments.buffers.back();
+        b.guarded(arith::CmpIOp::create(b, arith::CmpIPredicate::ne, addressOf(from), addressOf(to)),
+                  [&] { memref::StoreOp::create(b, b.loadScalar(from, i), to, ValueRange{i}); });
+      });
+  kernel.launchThreads(updates.getNumElements(), [&](ThreadBuilder &b,
+                                                     const KernelBuilder::Arguments &arguments, Value i) {
+    Value row = arith::IndexCastOp::create(
+        b, b.getIndexType(), b.loadScalar(arguments.buffers[numberOf(op.getIndices())], b.div(i, columns)));
+    b.guarded(b.less(row, rows), [&] {
+      Value to = b.add(b.mul(row, columns), b.rem(i, columns));
+      memref::StoreOp::create(b, b.loadScalar(arguments.buffers[numberOf(op.getUpdates())], i),
+                              arguments.buffers.back(), ValueRange{to});
+    });
+  });
+}
+
 } // namespace
 
 bool generateScatter(KernelBuilder &kernel, func::FuncOp function, const GeneratorOptions &options) {
@@ -88,6 +116,10 @@ bool generateScatter(KernelBuilder &kernel, func::FuncOp function, const Generat
     if (!isSortable(form->plan))
       return false;
     generateFused(kernel, *form, {options.usesFma(), /*rounding=*/true});
+    return true;
+  }
+  if (auto rows = dyn_cast<nn::ScatterOp>(block.front()); rows && outputs == rows->getResults()) {
+    emitRows(kernel, rows);
     return true;
   }
   auto op = dyn_cast<nn::ScatterAddOp>(block.front());

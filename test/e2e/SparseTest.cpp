@@ -1,0 +1,135 @@
+// --sparse: rows of tables against PyTorch's sparse gradients (test/sparse/make-sparse.py).
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <filesystem>
+#include <gtest/gtest.h>
+
+#include "test/e2e/Tool.h"
+
+using namespace ortc;
+using namespace ortc::test;
+
+namespace {
+
+/// Both sides compute in float32: six steps of some hundred rounded numbers of about one.
+constexpr double kTolerance = 3e-6;
+
+class SparseTest : public testing::Test {
+protected:
+  std::string source(const std::string &name) const { return sourcePath("sparse/" + name); }
+  std::vector<std::string> trainFlags(const std::string &optimizer,
+                                      const std::vector<std::string> &more = {}) const {
+    std::vector<std::string> flags{"train",       source("model.onnx"),
+                                   "-o",          folder / "artifact",
+                                   "--loss",      "cross_entropy",
+                                   "--shape",     "item=8,user=8,history=8x5",
+                                   "--optimizer", optimizer,
+                                   "--target",    "native",
+                                   "--quiet"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return flags;
+  }
+  void run(const std::vector<std::string> &more) {
+    std::vector<std::string> flags{
+        "run", folder / "artifact", "--data", source("data.npz"), "--no-shuffle", "--quiet"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    mustRun(flags);
+  }
+  std::string saved(const std::string &name) const { return folder / (name + ".safetensors"); }
+  /// Trains all of the data once and compares with a golden.
+  void expectGolden(const std::string &name, const std::string &optimizer,
+                    const std::vector<std::string> &more = {}) {
+    std::vector<std::string> flags{"--sparse", "items.weight", "--sparse", "users.weight"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    mustRun(trainFlags(optimizer, flags));
+    run({"--metrics", folder / "run.jsonl", "--save", saved("end")});
+    expectSaved(name);
+  }
+  void expectSaved(const std::string &name) {
+    auto golden = loadValues(source(name + ".npz")), got = loadValues(saved("end"));
+    std::vector<double> losses = loadLosses(folder / "run.jsonl");
+    for (const auto &[key, values] : golden) {
+      const std::vector<double> &have = key == "loss" ? losses : valuesOf(got, key).data;
+      ASSERT_EQ(have.size(), values.data.size()) << name << ": " << key;
+      for (size_t i = 0; i < have.size(); ++i)
+        ASSERT_NEAR(have[i], values.data[i], kTolerance) << name << ": " << key << " at " << i;
+    }
+  }
+
+  TemporaryFolder folder;
+};
+
+TEST_F(SparseTest, SgdIsTorch) { expectGolden("sgd", "sgd:lr=0.5"); }
+TEST_F(SparseTest, AdagradIsTorch) { expectGolden("adagrad", "adagrad:lr=0.1"); }
+TEST_F(SparseTest, AdamIsSparseAdam) { expectGolden("adam", "adam:lr=0.05,epsilon=1e-3"); }
+TEST_F(SparseTest, NormsAreOfTheWholeGradient) { expectGolden("clip", "sgd:lr=0.5", {"--clip-norm", "0.2"}); }
+TEST_F(SparseTest, LossScalesChangeNothing) {
+  expectGolden("sgd", "sgd:lr=0.5", {"--loss-scale", "dynamic:init=1024"});
+}
+
+/// Labels that are ignored: of a step with one that counts, with all, and with some. Chunks of 3 rows, and of 8.
+TEST_F(SparseTest, IgnoredLabelsAreLeftOut) {
+  for (const char *rows : {"3", "8", "0"}) {
+    mustRun({"train", source("labels.onnx"), "-o", folder / "artifact", "--loss", "cross_entropy:axis=-1",
+             "--head-chunk", rows, "--optimizer", "sgd:lr=0.5", "--target", "native", "--dump-ir",
+             folder / "ir", "--quiet"});
+    EXPECT_EQ(readFile(folder / "ir/4-differentiate.mlir").find("limit(") != std::string::npos,
+              std::string(rows) != "0");
+    mustRun({"run", folder / "artifact", "--data", source("labels-data.npz"), "--no-shuffle", "--quiet",
+             "--metrics", folder / "run.jsonl", "--save", saved("end")});
+    expectSaved("labels");
+  }
+}
+
+/// Rows, not threads, decide what is added to what; state of rows is in checkpoints.
+TEST_F(SparseTest, ThreadsAndPausesChangeNoBit) {
+  mustRun(trainFlags("adam:lr=0.05", {"--sparse", ".*s.weight", "--max-workers", "4"}));
+  run({"--steps", "6", "--save", saved("one")});
+  for (const char *threads : {"2", "4"}) {
+    run({"--steps", "6", "--threads", threads, "--save", saved(threads)});
+    EXPECT_EQ(readTensors(saved(threads)), readTensors(saved("one"))) << threads;
+  }
+  run({"--steps", "2", "--save", saved("half")});
+  run({"--load", saved("half"), "--steps", "4", "--save", saved("resumed")});
+  EXPECT_EQ(readTensors(saved("resumed")), readTensors(saved("one")));
+}
+
+/// A gradient of the table is not in the plan: neither time nor memory knows how many rows there are.
+TEST_F(SparseTest, KeepsNoGradientOfTheTable) {
+  mustRun(trainFlags("adam", {"--sparse", ".*s.weight", "--dump-buffers", folder / "buffers.csv"}));
+  EXPECT_EQ(readFile(folder / "buffers.csv").find("train/default,40x6"), std::string::npos)
+      << readFile(folder / "buffers.csv");
+}
+
+TEST_F(SparseTest, RefusesWhatMovesOtherRows) {
+  struct Case {
+    std::string optimizer;
+    std::vector<std::string> flags;
+    std::string message;
+  };
+  const Case cases[] = {
+      {"sgd:momentum=0.9",
+       {"--sparse", "items.weight"},
+       "--sparse 'items.weight': momentum of 'sgd' moves every row of 'items.weight' in every step; lazy=1 "
+       "lets it "
+       "wait for a row's next gradient"},
+      {"adamw", {"--sparse", "items.weight"}, "weight_decay of 'adamw' moves every row"},
+      {"rmsprop", {"--sparse", "items.weight"}, "the average of squares of 'rmsprop' moves every row"},
+      {"adam", {"--group", "items.*:weight_decay=0.1", "--sparse", "items.weight"}, "weight_decay of 'adam'"},
+      {"adam",
+       {"--sparse", "head.weight"},
+       "--sparse: 'head.weight' is read otherwise than by Gather along its first axis"},
+      {"adam", {"--sparse", "items.weight", "--gradients"}, "which --gradients shows"},
+      {"adam", {"--sparse", "items.weight", "--accumulate", "2"}, "which --accumulate adds up"},
+      {"adam", {"--sparse", "items.weight:lasy=1"}, "lasy"},
+      {"adam", {"--sparse", "("}, "("},
+  };
+  for (const Case &each : cases) {
+    Outcome outcome = runTool(trainFlags(each.optimizer, each.flags));
+    EXPECT_EQ(outcome.status, 2) << each.message;
+    EXPECT_NE(outcome.errors.find(each.message), std::string::npos) << outcome.errors;
+    EXPECT_FALSE(std::filesystem::exists(folder / "artifact")) << each.message;
+  }
+  mustRun(trainFlags("adamw", {"--sparse", "items.weight:lazy=1"}));
+}
+
+} // namespace
