@@ -128,14 +128,32 @@ const KernelForm &formOf(plan::KernelKind kind) {
   return *llvm::find_if(kernelForms(), [&](const KernelForm &form) { return form.kind == kind; });
 }
 
+/// Bytes of an input that a kernel looks at, at most: of a table whose rows are gathered or written, these rows.
+static int64_t bytesRead(Value value) {
+  int64_t all = plan::storedBytes(cast<ShapedType>(value.getType())), some = 0;
+  for (Operation *user : value.getUsers()) {
+    auto gather = dyn_cast<nn::GatherOp>(user);
+    auto scatter = dyn_cast<nn::ScatterOp>(user);
+    if (gather && gather.getInput() == value && gather.getIndices() != value)
+      some += plan::storedBytes(gather.getType());
+    else if (!scatter || scatter.getInput() != value)
+      return all;
+  }
+  return std::min(all, some);
+}
+static int64_t bytesWritten(Value value) {
+  auto scatter = value.getDefiningOp<nn::ScatterOp>();
+  return plan::storedBytes(scatter ? scatter.getUpdates().getType() : cast<ShapedType>(value.getType()));
+}
+
 KernelWork workOf(plan::KernelKind kind, ValueRange inputs, ValueRange outputs) {
   const bool isEmpty = llvm::all_of(
       outputs, [](Value value) { return cast<ShapedType>(value.getType()).getNumElements() == 0; });
   KernelWork work = isEmpty ? KernelWork() : formOf(kind).work(inputs, outputs);
   for (Value value : inputs)
-    work.bytesRead += plan::storedBytes(cast<ShapedType>(value.getType()));
+    work.bytesRead += bytesRead(value);
   for (Value value : outputs)
-    work.bytesWritten += plan::storedBytes(cast<ShapedType>(value.getType()));
+    work.bytesWritten += bytesWritten(value);
   return work;
 }
 
