@@ -47,6 +47,9 @@ Status parseAdapters(const std::string &manifest, const std::string &where, std:
         !number("scale", adapter.scale) || !flag("transposed", adapter.isTransposed) ||
         !flag("rank_stabilized", adapter.isRankStabilized))
       return bad();
+    if (item.contains("quantized") &&
+        (!text("quantized", adapter.quantized) || !text("quantized_scale", adapter.quantizedScale)))
+      return bad();
     adapter.rank = int64_t(rank);
     adapters.push_back(adapter);
   }

@@ -12,9 +12,10 @@ namespace ortc::host {
 
 /// A layer of weight W gives `W x + scale B (A x)`, A [rank, in] and B [out, rank].
 struct Adapter {
-  std::string weight, a, b;  ///< tensors
-  std::string kind;          ///< "linear", "embedding" or "conv"
-  bool isTransposed = false; ///< the weight is [in, out] in the model's file
+  std::string weight, a, b;              ///< tensors
+  std::string quantized, quantizedScale; ///< tensors that the weight is stored as; empty: as the model has it
+  std::string kind;                      ///< "linear", "embedding" or "conv"
+  bool isTransposed = false;             ///< the weight is [in, out] in the model's file
   int64_t rank = 1;
   double alpha = 1, dropout = 0, scale = 1;
   bool isRankStabilized = false;

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/artifact/ExportAdapters.h"
 
+#include <cstring>
 #include <filesystem>
 
 #include "compiler/artifact/ExportedData.h"
+#include "compiler/frontend/QuantizedBase.h"
 #include "host/adapters.h"
 #include "host/data/atomic_file.h"
 #include "host/data/convert.h"
@@ -51,6 +53,35 @@ static std::vector<double> valuesOf(const proto::TensorProto &tensor) {
   return valuesOf(type, reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size());
 }
 
+/// The numbers of a weight that is stored as integers, which are those that its adapter was trained beside.
+static Status readQuantized(const host::Artifact &artifact, host::Session &session,
+                            const host::Adapter &adapter, const proto::TensorProto &weight,
+                            std::vector<double> &values) {
+  host::OutputArray data, scales;
+  ORTC_TRY(read(artifact, session, adapter.quantized, data));
+  ORTC_TRY(read(artifact, session, adapter.quantizedScale, scales));
+  bool isTransposed = adapter.kind == "linear" && adapter.isTransposed;
+  frontend::PackedShape shape;
+  bool fits = weight.dims_size() == 2 && data.shape.size() == 3 && scales.shape.size() == 2 &&
+              scales.shape[1] > 0 && data.type == DataType::Int8 && scales.type == DataType::Float32;
+  if (fits) {
+    shape = {weight.dims(isTransposed ? 1 : 0),
+             weight.dims(isTransposed ? 0 : 1),
+             {data.shape[2] * 8 / frontend::PackedFormat::kGroup,
+              data.shape[1] * frontend::PackedFormat::kGroup / scales.shape[1]}};
+    fits = shape.format.block >= frontend::PackedFormat::kGroup && data.shape == shape.getDataDims() &&
+           scales.shape == shape.getScaleDims();
+  }
+  if (!fits)
+    return Status::failure(artifact.getPath() + ": the integers of '" + adapter.weight + "' do not fit it");
+  std::vector<float> scaleValues(scales.data.size() / sizeof(float));
+  std::memcpy(scaleValues.data(), scales.data.data(), scaleValues.size() * sizeof(float));
+  std::vector<float> numbers = frontend::unpackWeight(
+      shape, isTransposed, reinterpret_cast<const int8_t *>(data.data.data()), scaleValues.data());
+  values.assign(numbers.begin(), numbers.end());
+  return Status();
+}
+
 /// scale B A, [out, in]: `in` is all that A has behind its rank.
 static std::vector<double> productOf(const std::vector<double> &a, const std::vector<double> &b, size_t rank,
                                      double scale) {
@@ -72,8 +103,12 @@ static Status merge(const host::Artifact &artifact, host::Session &session, cons
   ORTC_TRY(read(artifact, session, adapter.b, b));
   auto type = static_cast<DataType>(weight.data_type());
   auto rank = static_cast<size_t>(adapter.rank);
-  std::vector<double> values = valuesOf(weight), left = valuesOf(b.type, b.data.data(), b.data.size()),
-                      right = valuesOf(a.type, a.data.data(), a.data.size());
+  std::vector<double> values, left = valuesOf(b.type, b.data.data(), b.data.size()),
+                              right = valuesOf(a.type, a.data.data(), a.data.size());
+  if (adapter.quantized.empty())
+    values = valuesOf(weight);
+  else
+    ORTC_TRY(readQuantized(artifact, session, adapter, weight, values));
   if (left.size() % rank != 0 || right.size() % rank != 0 ||
       left.size() / rank * (right.size() / rank) != values.size())
     return Status::failure(artifact.getPath() + ": the adapter of '" + adapter.weight + "' does not fit it");

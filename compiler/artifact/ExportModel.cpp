@@ -7,6 +7,7 @@
 #include "compiler/artifact/ExportModel.h"
 
 #include <filesystem>
+#include <set>
 
 #include "compiler/artifact/ExportAdapters.h"
 #include "compiler/artifact/ExportedData.h"
@@ -50,6 +51,10 @@ static bool hasData(const proto::TensorProto &tensor) {
 /// Fills the initializers; counts those that came from the tensor table.
 static Status fillInitializers(const host::Artifact &artifact, host::Session &session,
                                proto::GraphProto &graph, int64_t &filled) {
+  std::set<std::string> quantized; // of these, mergeAdapters has the numbers
+  for (const host::Adapter &adapter : artifact.getAdapters())
+    if (!adapter.quantized.empty())
+      quantized.insert(adapter.weight);
   for (proto::TensorProto &initializer : *graph.mutable_initializer()) {
     ortc_tensor_info tensor{};
     tensor.size = sizeof(tensor);
@@ -59,6 +64,8 @@ static Status fillInitializers(const host::Artifact &artifact, host::Session &se
     unsigned low = lowBitsOf(initializer.data_type());
     auto type = low ? static_cast<DataType>(tensor.dtype) : static_cast<DataType>(initializer.data_type());
     size_t wanted = 0;
+    if (!isKnown && quantized.count(initializer.name()))
+      continue;
     if (!isKnown) {
       if (hasData(initializer) || (host::countBytes(shape, type, wanted) && wanted == 0))
         continue;

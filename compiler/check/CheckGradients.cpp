@@ -333,6 +333,7 @@ static const char *findGraphFlag(const CompileOptions &given) {
          : !given.untie.empty()                         ? "--untie"
          : !given.ties.empty()                          ? "--tie"
          : !given.lora.empty()                          ? "--lora"
+         : given.base                                   ? "--base"
          : given.batchNorm != BatchNormMode::AsExported ? "--batch-norm"
          : given.dropout != DropoutMode::AsExported     ? "--dropout"
                                                         : nullptr;

@@ -182,6 +182,7 @@ Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
   else if (model.adapters)
     legal.train.push_back(*model.adapters);
   legal.frozen = model.frozen;
+  legal.packed = model.packed;
   legal.batchNorm = options.batchNorm;
   legal.dropout = options.dropout;
   legal.seed = options.seed;
@@ -401,7 +402,8 @@ Status Compilation::assemble() {
       artifact::buildArtifact(programs, options, initializerNames(*compiled.model)).moveTo(result)));
   report::describeBatch(*compiled.source, options.loss, compiled.facts);
   if (options.source)
-    ORTC_TRY(diagnostics.check(makeSource(*model.written, result.tensors).moveTo(result.source)));
+    ORTC_TRY(
+        diagnostics.check(makeSource(*model.written, result.tensors, model.packed).moveTo(result.source)));
   result.manifest = report::makeManifest(options, compiled.facts, result);
   ORTC_TRY(diagnostics.check(artifact::writeArtifact(result).moveTo(compiled.file)));
   return checkModelFiles();

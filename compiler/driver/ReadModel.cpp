@@ -78,6 +78,30 @@ static Status addAdapters(const CompileOptions &options, Compiled &compiled, Mod
   return Status();
 }
 
+/// Stores the weights beside adapters as integers.
+static Status quantizeBase(const CompileOptions &options, Compiled &compiled, ModelFacts &facts) {
+  if (!options.base)
+    return Status();
+  std::string flag = "--base " + options.base->text;
+  for (const frontend::LoraAdapter &adapter : compiled.facts.adapters)
+    for (const NamePattern &pattern : options.train)
+      if (pattern.matches(adapter.weight))
+        return Status::refusal(flag + ": '" + adapter.weight + "' is trained, as --train " +
+                               pattern.getText() +
+                               " names it, and integers are not; leave it out of --train or of --lora");
+  ORTC_TRY(frontend::packBase(*compiled.model, compiled.facts.adapters,
+                              {options.base->bits, options.base->block}, flag, facts.packed));
+  for (frontend::LoraAdapter &adapter : compiled.facts.adapters) {
+    const frontend::PackedWeight &packed = *facts.packed.at(adapter.weight);
+    adapter.quantized = packed.quantized;
+    adapter.quantizedScale = packed.scale;
+  }
+  compiled.notes.push_back("weights beside adapters are stored as integers of " +
+                           std::to_string(options.base->bits) + " bits with a scale for " +
+                           std::to_string(options.base->block) + " numbers");
+  return Status();
+}
+
 static void describeFile(const CompileOptions &options, const proto::ModelProto &proto,
                          report::CompileFacts &facts) {
   facts.modelFile = std::filesystem::path(options.model).filename().string();
@@ -108,6 +132,7 @@ Status readModel(const CompileOptions &options, const Diagnostics &diagnostics,
   facts.written = compiled.model;
   if (trains(options))
     ORTC_TRY(diagnostics.check(addAdapters(options, compiled, facts)));
+  ORTC_TRY(diagnostics.check(quantizeBase(options, compiled, facts)));
   ORTC_TRY(diagnostics.check(exposeLossInput(options, compiled)));
   Status outcome;
   auto imported = frontend::importModel(compiled.model, *compiled.context, outcome);

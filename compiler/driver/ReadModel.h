@@ -4,6 +4,7 @@
 
 #include "compiler/driver/Compiled.h"
 #include "compiler/driver/Diagnostics.h"
+#include "compiler/frontend/QuantizedBase.h"
 #include "compiler/options/CompileOptions.h"
 
 #include <functional>
@@ -16,6 +17,7 @@ struct ModelFacts {
   std::shared_ptr<const frontend::Model> written; ///< what `ortc export` gives
   std::optional<NamePattern> trainable, frozen;   ///< of the model's metadata
   std::optional<NamePattern> adapters;            ///< the factors of --lora
+  frontend::PackedWeights packed;                 ///< what --base quantises
 };
 
 /// Whether there is something to train with.

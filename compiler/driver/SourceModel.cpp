@@ -112,11 +112,17 @@ static void dropData(proto::TensorProto &tensor) {
 }
 
 Expected<artifact::Bytes> makeSource(const frontend::Model &model,
-                                     const std::vector<artifact::Tensor> &tensors) {
-  std::set<std::string> kept;
-  for (const artifact::Tensor &tensor : tensors)
+                                     const std::vector<artifact::Tensor> &tensors,
+                                     const frontend::PackedWeights &packed) {
+  std::set<std::string> kept, all;
+  for (const artifact::Tensor &tensor : tensors) {
+    all.insert(tensor.name);
     if (tensor.flags & ORTC_TENSOR_IN_MODEL)
       kept.insert(tensor.name);
+  }
+  for (const auto &[name, weight] : packed)
+    if (all.count(weight->quantized))
+      kept.insert(name);
   proto::ModelProto copy = model.getProto();
   for (auto &tensor : *copy.mutable_graph()->mutable_initializer()) {
     if (kept.count(tensor.name())) {

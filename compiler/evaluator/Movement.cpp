@@ -4,6 +4,7 @@
 
 #include "dialects/nn/NnDialect.h"
 #include "dialects/nn/NnShapes.h"
+#include "dialects/nn/PackedOps.h"
 #include "dialects/nn/Philox.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -65,6 +66,20 @@ static HostTensor affine(Operation *op, const HostTensor &input, int64_t offset,
       from += i * strides[d];
     return from;
   });
+  return result;
+}
+
+static HostTensor unpack(nn::UnpackOp op, const HostTensor &data, const HostTensor &scales) {
+  HostTensor result(resultType(op));
+  int64_t columns = result.getShape()[1], bytes = data.getShape()[2], blocks = scales.getShape()[1];
+  for (int64_t i = 0; i < result.size(); ++i) {
+    int64_t within = i % nn::kPackedGroup,
+            number = data.getInt(i / nn::kPackedGroup * bytes + within % bytes);
+    if (bytes < nn::kPackedGroup)
+      number = llvm::SignExtend64<4>(number >> (within / bytes * 4));
+    result.setFloat(i, static_cast<double>(number) *
+                           scales.getFloat(i / columns * blocks + i % columns * blocks / columns));
+  }
   return result;
 }
 
@@ -130,6 +145,7 @@ FamilyResult evaluateMovement(Operation *op, Operands operands) {
         }
         return FamilyResult(FailureOr<Results>(std::move(results)));
       })
+      .Case([&](nn::UnpackOp op) { return single(unpack(op, *operands[0], *operands[1])); })
       .Case([&](nn::StraightThroughOp) { return single(HostTensor(*operands[0])); })
       .Default([](Operation *) { return FamilyResult(); });
 }

@@ -6,6 +6,7 @@
 // constants are evaluated at once, so shape arithmetic is gone when the walk ends.
 #pragma once
 
+#include "compiler/frontend/QuantizedBase.h"
 #include "compiler/options/CompileOptions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -29,9 +30,10 @@ struct LegalizeOptions {
   /// Graph outputs that the loss is computed from; empty: all floating-point ones. An initializer is trained
   /// by default when a gradient can reach it from these.
   std::vector<std::string> lossOutputs;
-  uint64_t seed = 0;    ///< of random operators without a seed of their own
-  bool float64 = false; ///< every floating-point type becomes f64
-  bool trains = true;   ///< false: every initializer is a constant, running statistics too
+  frontend::PackedWeights packed; ///< initializers that are stored as integers
+  uint64_t seed = 0;              ///< of random operators without a seed of their own
+  bool float64 = false;           ///< every floating-point type becomes f64
+  bool trains = true;             ///< false: every initializer is a constant, running statistics too
 };
 
 /// A part of the model that cannot be compiled.

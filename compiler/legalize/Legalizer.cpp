@@ -9,10 +9,13 @@
 
 #include "compiler/evaluator/Evaluator.h"
 #include "compiler/legalize/OperatorList.h"
+#include "dialects/nn/PackedOps.h"
 #include "dialects/nn/ValueNames.h"
 #include "dialects/onnx/NodeDefinition.h"
 #include "dialects/onnx/OnnxOperators.h"
 #include "dialects/train/ElementTypes.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 #include "support/Random.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -79,6 +82,31 @@ static ElementsAttr masterOf(ElementsAttr value, StringRef name) {
   return tensor->withType(RankedTensorType::get(value.getShapedType().getShape(), type)).toAttribute(name);
 }
 
+/// A constant over numbers that `owner` keeps.
+template <typename Number>
+static ElementsAttr viewOf(Type element, ArrayRef<int64_t> shape, const std::vector<Number> &numbers,
+                           const std::string &name, std::shared_ptr<const frontend::PackedWeight> owner) {
+  ArrayRef<char> bytes(reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(Number));
+  AsmResourceBlob blob(bytes, sizeof(Number), [owner = std::move(owner)](void *, size_t, size_t) {}, false);
+  return DenseResourceElementsAttr::get(RankedTensorType::get(shape, element), name, std::move(blob));
+}
+
+Value Legalizer::materializePacked(std::shared_ptr<const frontend::PackedWeight> packed, size_t order) {
+  const frontend::PackedShape &shape = packed->shape;
+  auto add = [&](const std::string &name, ElementsAttr value) {
+    return addArgument(
+        {name, train::Role::constant, value, "of a weight that --base quantises", order, {}, {}});
+  };
+  Value data = add(packed->quantized,
+                   viewOf(b->getI8Type(), shape.getDataDims(), packed->data, packed->quantized, packed));
+  Value scales = add(packed->scale,
+                     viewOf(b->getF32Type(), shape.getScaleDims(), packed->scales, packed->scale, packed));
+  auto type = RankedTensorType::get({shape.rows, shape.getGroups() * nn::kPackedGroup}, b->getF32Type());
+  Value rows = nn::UnpackOp::create(*b, type, data, scales);
+  rows = b->sliceAxis(rows, 1, 0, shape.columns);
+  return packed->isTransposed ? b->transpose(rows, {1, 0}) : rows;
+}
+
 Bound Legalizer::materialize(onnx::InitializerOp op) {
   // Known in the whole function from here on: not inside a loop.
   OpBuilder::InsertionGuard guard(*b);
@@ -102,6 +130,8 @@ Bound Legalizer::materialize(onnx::InitializerOp op) {
     parameters[stored] = known->second;
     return {stored};
   }
+  if (auto packed = settings.packed.find(entry.name); packed != settings.packed.end())
+    return {b->cast(materializePacked(packed->second, known->second), value.getElementType())};
   if (value.isSplat() || bytesOf(value.getShapedType()) <= evaluator::kInlineConstantBytes)
     return boundAs(constantOf(value), element);
   std::string reason = entry.isFloat ? entry.reason : "";

@@ -91,6 +91,8 @@ private:
   /// What is wrong when a node was legalised without giving this result; otherwise nothing.
   std::string missingOutput(Value onnxValue) const;
   Bound materialize(onnx::InitializerOp op);
+  /// The numbers that the integers of a packed initializer stand for.
+  Value materializePacked(std::shared_ptr<const frontend::PackedWeight> packed, size_t order);
   Value addArgument(Argument argument);
   /// Whether every use of the initializer is as a running statistic.
   bool isOnlyStatistic(onnx::InitializerOp op);

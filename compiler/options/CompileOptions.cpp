@@ -161,6 +161,9 @@ Status checkOptions(const CompileOptions &options) {
       options.lossInput != options.loss.output)
     return Status::refusal("--loss-input '" + options.lossInput + "' contradicts --loss " +
                            options.loss.text + ": the graph computes its loss; leave --loss-input out");
+  if (options.base && options.lora.empty())
+    return Status::refusal("--base " + options.base->text +
+                           " needs --lora: weights beside adapters are quantised, and no others");
   if (options.loss.source == LossSource::None) {
     const char *flag = options.gradients                           ? "--gradients"
                        : options.optimizer.isGiven                 ? "--optimizer"
@@ -171,6 +174,7 @@ Status checkOptions(const CompileOptions &options) {
                        : !options.freeze.empty()                   ? "--freeze"
                        : !options.lora.empty()                     ? "--lora"
                        : !options.sparse.empty()                   ? "--sparse"
+                       : options.base                              ? "--base"
                        : options.headChunk                         ? "--head-chunk"
                        : !options.lossInput.empty()                ? "--loss-input"
                        : !options.groups.empty()                   ? "--group"

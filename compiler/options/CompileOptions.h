@@ -130,6 +130,13 @@ struct SparseSpec {
   std::string text;    ///< as given
 };
 
+/// `--base int8|int4:block=64`: how weights beside adapters are stored.
+struct BaseSpec {
+  std::string text;   ///< as given
+  int64_t bits = 8;   ///< 8 or 4
+  int64_t block = 64; ///< numbers of a row that share a scale: a power of two from 32 to 4096
+};
+
 /// `--tie COPY=ORIGINAL`.
 struct TieSpec {
   std::string copy, original;
@@ -155,6 +162,7 @@ struct CompileOptions {
   std::vector<NamePattern> train, freeze;    ///< empty `train`: the default rule; freeze wins
   std::vector<SparseSpec> sparse;            ///< the first match wins
   std::vector<LoraSpec> lora;                ///< the first match wins
+  std::optional<BaseSpec> base;              ///< absent: weights beside adapters as the file has them
   bool randomLora = false;        ///< both factors of adapters begin random, so that both have a gradient
   std::vector<std::string> untie; ///< initializers whose every reader gets its own copy
   std::vector<TieSpec> ties;      ///< initializers that become another one again
@@ -190,6 +198,7 @@ Expected<Precision> parsePrecision(std::string_view text);
 Expected<LossScaleSpec> parseLossScale(std::string_view text);
 Expected<LoraSpec> parseLora(std::string_view text);
 Expected<SparseSpec> parseSparse(std::string_view text);
+Expected<BaseSpec> parseBase(std::string_view text);
 Expected<AttentionSpec> parseAttention(std::string_view text);
 /// The type of products' operands: "bf16", "f16", or empty where it is that of the file.
 std::string_view narrowType(const CompileOptions &options);

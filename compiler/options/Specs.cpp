@@ -188,6 +188,27 @@ Expected<SparseSpec> parseSparse(std::string_view text) {
   return parsed;
 }
 
+Expected<BaseSpec> parseBase(std::string_view text) {
+  BaseSpec parsed;
+  const std::vector<Key> keys = {
+      {"block", parsed.block, kWhole, "numbers that share a scale: a power of two from 32 to 4096"}};
+  std::string_view word, rest;
+  bool hasKeys = false;
+  splitSpec(text, word, rest, hasKeys);
+  if (word != "int8" && word != "int4")
+    return Status::refusal("the base is " + quote(text) + " but must be one of " + formatSpec("int8", keys) +
+                           ", " + formatSpec("int4", keys));
+  KeyValues given;
+  ORTC_TRY(parseSettings(hasKeys, rest, "base " + quote(word), keys, nullptr).moveTo(given));
+  parsed.text = std::string(text);
+  parsed.bits = word == "int8" ? 8 : 4;
+  parsed.block = Settings(keys, given).getInteger("block");
+  if (parsed.block < 32 || parsed.block > 4096 || (parsed.block & (parsed.block - 1)) != 0)
+    return Status::refusal("base " + quote(word) + ": block is " + std::to_string(parsed.block) +
+                           " but must be a power of two from 32 to 4096");
+  return parsed;
+}
+
 Expected<AttentionSpec> parseAttention(std::string_view text) {
   const std::vector<Key> keys = {
       {"rows", int64_t(0), kWhole, "queries of a tile; 0: as many as a core's caches hold the scores of"}};

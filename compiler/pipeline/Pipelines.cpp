@@ -44,6 +44,7 @@ void buildNarrow(OpPassManager &passes, StringRef type, bool differentiated) {
 
 void buildEntries(OpPassManager &passes) {
   passes.addPass(simplify::createHoistAccumulationsPass());
+  passes.addNestedPass<func::FuncOp>(precision::createUnpackWeightsPass());
   addCleanup(passes);
   passes.addPass(createSymbolDCEPass());
   passes.addPass(simplify::createHoistConstantsPass({/*limit=*/0}));

@@ -103,6 +103,8 @@ static Json describeAdapters(const CompileOptions &options, const CompileFacts &
                         {"dropout", spec.dropout},
                         {"rank_stabilized", spec.isRankStabilized},
                         {"scale", spec.getScale()}});
+    if (!adapter.quantized.empty())
+      adapters.back().update({{"quantized", adapter.quantized}, {"quantized_scale", adapter.quantizedScale}});
   }
   return adapters;
 }

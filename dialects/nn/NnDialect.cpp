@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "dialects/nn/NnDialect.h"
 
+#include "dialects/nn/PackedOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -19,6 +20,10 @@ void ortc::nn::NnDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/nn/NnOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/nn/NnPackedOps.cpp.inc"
       >();
 }
 

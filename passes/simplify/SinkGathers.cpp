@@ -4,7 +4,7 @@
 // f(gather(table)) becomes gather(f(table)) where f treats every row for itself: a small vocabulary in front
 // of a layer is multiplied once a word, not once a token. Only tables of vectors, gathered along their rows;
 // chains of such operations move one after another.
-#include "dialects/nn/TensorBuilder.h"
+#include "dialects/nn/PackedOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "passes/simplify/Passes.h"
@@ -41,6 +41,8 @@ static nn::GatherOp findGather(Value value, SmallVectorImpl<Operation *> &moveme
     movement.push_back(op);
     value = op->getOperand(0);
   }
+  if (nn::findUnpack(gather.getInput())) // a table that is never there as a whole
+    return nullptr;
   auto table = TensorBuilder::shapeOf(gather.getInput());
   bool isSmall = table.size() == 2 && gather.getAxis() == 0 &&
                  TensorBuilder::typeOf(gather.getIndices()).getNumElements() >= kRepeated * table[0];

@@ -77,6 +77,11 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
       "names; repeatable; the first match wins",
       append(parseLora, options.lora), true);
   line.addValue(
+      "--base", "int8|int4:block=64",
+      "stores the weights beside adapters as integers with a scale for each block of a row; default: "
+      "as the file has them",
+      fill(parseBase, options.base));
+  line.addValue(
       "--head-chunk", "N",
       "rows of logits that exist at a time, a divisor of their number at most N; 0: all; default: 64 MiB "
       "of them, where all are 1.5 times as large as that and the matrix",
