@@ -37,9 +37,9 @@ std::vector<std::string> listSources(const frontend::Model &model);
 Expected<std::shared_ptr<const frontend::Model>> exposeValue(const frontend::Model &model,
                                                              const std::string &name);
 
-/// The model without the bytes of initializers that the tensor table has (flag IN_MODEL, or as integers of `packed`);
-/// other external data is taken in, so that the result is one self-contained message. Refuses a tensor that cannot be read
-/// and a result above 2 GiB.
+/// The model without the bytes of initializers that the tensor table has (flag IN_MODEL, or as integers of
+/// `packed`); other external data is taken in, so that the result is one self-contained message. Refuses a
+/// tensor that cannot be read and a result above 2 GiB.
 Expected<artifact::Bytes> makeSource(const frontend::Model &model,
                                      const std::vector<artifact::Tensor> &tensors,
                                      const frontend::PackedWeights &packed);

@@ -11,8 +11,8 @@
 
 namespace ortc::frontend {
 
-/// Where column `c` of a row lies in its data: byte and whether it is the high half. Groups of 4 bits have their first 16
-/// numbers in the low halves of their bytes.
+/// Where column `c` of a row lies in its data: byte and whether it is the high half. Groups of 4 bits have their
+/// first 16 numbers in the low halves of their bytes.
 static std::pair<int64_t, bool> placeOf(const PackedFormat &format, int64_t c) {
   int64_t group = c / PackedFormat::kGroup, within = c % PackedFormat::kGroup,
           half = PackedFormat::kGroup / 2;

@@ -57,8 +57,8 @@ bool hasTransposedRows(LoraKind kind, bool isTransposed);
 
 using PackedWeights = std::map<std::string, std::shared_ptr<const PackedWeight>>; ///< by initializer
 
-/// Packs the weights beside these adapters. Refuses, naming `flag`, what is no matrix that products read or that rows are
-/// gathered from, rows shorter than a block or than two groups, and numbers that are not finite.
+/// Packs the weights beside these adapters. Refuses, naming `flag`, what is no matrix that products read or that
+/// rows are gathered from, rows shorter than a block or than two groups, and numbers that are not finite.
 Status packBase(const Model &model, const std::vector<LoraAdapter> &adapters, const PackedFormat &format,
                 const std::string &flag, PackedWeights &weights);
 

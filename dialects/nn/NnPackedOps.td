@@ -9,9 +9,10 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Nn_UnpackOp : Op<Nn_Dialect, "unpack", [Pure]> {
   let summary = "the numbers that integers with a scale for each block stand for";
   let description = [{
-    Rows of groups of 32 numbers, each an integer of 8 or 4 bits times the scale of its block, a run of whole groups of a row.
-    Of 8 bits: `y[r, 32 g + j] = data[r, g, j] * scales[r, g / (groups / blocks)]`. Of 4 bits, two in a byte: numbers 0 to 15 of a
-    group are the low halves of its 16 bytes, numbers 16 to 31 the high halves, in two's complement.
+    Rows of groups of 32 numbers, each an integer of 8 or 4 bits times the scale of its block, a run of whole
+    groups of a row. Of 8 bits: `y[r, 32 g + j] = data[r, g, j] * scales[r, g / (groups / blocks)]`. Of 4 bits, two
+    in a byte: numbers 0 to 15 of a group are the low halves of its 16 bytes, numbers 16 to 31 the high halves, in
+    two's complement.
     No gradient passes: neither operand is trained.
     C1 the last dimension of `data` is 32 (8 bits) or 16 (4 bits).
     C2 `scales` has the rows of `data`, and a number of blocks that divides the number of groups.

@@ -16,8 +16,8 @@ inline constexpr int64_t kPackedGroup = 32;
 /// one leading dimension: f32 [..., 32 * groups].
 mlir::Value unpackRows(TensorBuilder &builder, mlir::Value data, mlir::Value scales);
 
-/// What `value` is the unpacked rows of, through transposes, slices from the first element on, and roundings of numbers;
-/// null where it is something else. `steps`, where given, gets the operations between, the last one first.
+/// What `value` is the unpacked rows of, through transposes, slices from the first element on, and roundings of
+/// numbers; null where it is something else. `steps`, where given, gets the operations between, the last one first.
 UnpackOp findUnpack(mlir::Value value, llvm::SmallVectorImpl<mlir::Operation *> *steps = nullptr);
 
 } // namespace ortc::nn

@@ -61,15 +61,15 @@ def UnpackWeightsPass : Pass<"ortc-unpack-weights", "::mlir::func::FuncOp"> {
   let summary = "unpack packed weights part by part, where they are read";
   let description = [{
     Before: any program. After: there is no `nn.unpack`.
-    - A product with an unpacked weight is an `nn.scan` over panels of its columns. Each iteration unpacks what its panel
-      needs: rows of the weight, or groups of its columns, at most 1 MiB and a fourth of the weight, where it has so many.
+    - A product with an unpacked weight is an `nn.scan` over panels of its columns. Each iteration unpacks what its
+      panel needs: rows of the weight, or groups of its columns, of 1 MiB and a fourth of the weight at most, or one.
     - A gather of unpacked rows gathers integers and scales, and unpacks those.
     - A loop takes integers and scales, where it took what was unpacked.
     - Other readers have all numbers unpacked in front of them.
 
     ```mlir
     %w = nn.unpack %q, %s : tensor<128x2x32xi8>, tensor<128x1xf32> -> tensor<128x64xf32>
-    %y = nn.dot %x, %w batch = [] x [] contract = [1] x [1] : tensor<8x64xf32>, tensor<128x64xf32> -> tensor<8x128xf32>
+    %y = nn.dot %x, %w batch = [] x [] contract = [1] x [1] : ... -> tensor<8x128xf32>
     // becomes
     %parts = nn.scan 4 carry() over(%q4, %s4) with(%x) : ... -> tensor<4x8x32xf32> {
       %part = ... : tensor<32x64xf32>

@@ -1,9 +1,10 @@
 // Numbers of packed weights, for some rows or columns at a time.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A product with a packed weight becomes a loop over panels: some of the columns of its result, for which a part of the
-// weight is unpacked. The parts are the weight's rows in one direction (a layer's output), whole groups of its columns in
-// the other (the gradient of its input); both read the same integers. The sum of every element stays one sum.
+// A product with a packed weight becomes a loop over panels: some of the columns of its result, for which a part of
+// the weight is unpacked. The parts are the weight's rows in one direction (a layer's output), whole groups of its
+// columns in the other (the gradient of its input); both read the same integers. The sum of every element stays one
+// sum.
 #include "dialects/nn/PackedOps.h"
 #include "dialects/nn/ScanBuilder.h"
 #include "mlir/IR/IRMapping.h"
@@ -238,9 +239,19 @@ struct UnpackWeightsPass : impl::UnpackWeightsPassBase<UnpackWeightsPass> {
         unpackInDot(dot, /*isLeft=*/true);
     }
     // What else reads one, reads all of its numbers.
-    SmallVector<nn::UnpackOp> left;
-    function.walk([&](nn::UnpackOp unpack) { left.push_back(unpack); });
-    for (nn::UnpackOp unpack : left) {
+    SmallVector<Operation *> unpacked;
+    function.walk([&](Operation *op) {
+      if (op->getNumResults() == 1 && nn::findUnpack(op->getResult(0)))
+        unpacked.push_back(op);
+    });
+    for (Operation *op : llvm::reverse(unpacked)) {
+      auto unpack = dyn_cast<nn::UnpackOp>(op);
+      if (op->use_empty()) {
+        op->erase();
+        continue;
+      }
+      if (!unpack)
+        continue;
       TensorBuilder b(unpack.getLoc(), unpack);
       unpack.getResult().replaceAllUsesWith(nn::unpackRows(b, unpack.getData(), unpack.getScales()));
       unpack.erase();

@@ -468,3 +468,27 @@ func.func @scan_c3_count(%x: tensor<2xf32>) {
   }
   return
 }
+
+// -----
+
+func.func @unpack_c1(%q: tensor<6x4x8xi8>, %s: tensor<6x2xf32>) {
+  // expected-error @below {{C1: a group has 8 bytes, not 32 or 16}}
+  %0 = nn.unpack %q, %s : tensor<6x4x8xi8>, tensor<6x2xf32> -> tensor<6x128xf32>
+  return
+}
+
+// -----
+
+func.func @unpack_c2(%q: tensor<6x4x16xi8>, %s: tensor<6x3xf32>) {
+  // expected-error @below {{C2: scales of 'tensor<6x3xf32>' do not fit data of 'tensor<6x4x16xi8>'}}
+  %0 = nn.unpack %q, %s : tensor<6x4x16xi8>, tensor<6x3xf32> -> tensor<6x128xf32>
+  return
+}
+
+// -----
+
+func.func @unpack_c3(%q: tensor<6x4x16xi8>, %s: tensor<6x2xf32>) {
+  // expected-error @below {{C3: the result is 'tensor<6x96xf32>', not 6 rows of 128}}
+  %0 = nn.unpack %q, %s : tensor<6x4x16xi8>, tensor<6x2xf32> -> tensor<6x96xf32>
+  return
+}
