@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "host/commands.h"
 #include "host/data/output_paths.h"
@@ -193,6 +194,31 @@ static void storeMean(const std::vector<double> &sum, int64_t count, DataType ty
   }
 }
 
+/// An array for the gradient of every parameter, in the order of these. Gradients may be of a wider type.
+static Status makeGradientArrays(const Artifact &artifact, std::vector<OutputArray> &arrays) {
+  std::map<uint32_t, size_t> places; // of parameters, by their number
+  for (uint8_t role : {ORTC_ROLE_PARAMETER, ORTC_ROLE_GRADIENT})
+    for (uint32_t i = 0; i < artifact.getInfo().tensor_count; ++i) {
+      ortc_tensor_info tensor{};
+      tensor.size = sizeof(tensor);
+      if (ortc_tensor_get(artifact.getProgram(), i, &tensor) != ORTC_OK)
+        return Status::failure(artifact.getPath() + ": tensor " + std::to_string(i) + " cannot be read");
+      auto type = static_cast<DataType>(tensor.dtype);
+      Shape shape(tensor.dims, tensor.dims + tensor.rank);
+      size_t bytes = 0;
+      if (tensor.role != role || !countBytes(shape, type, bytes))
+        continue;
+      OutputArray array{tensor.name, type, std::move(shape), std::vector<uint8_t>(bytes)};
+      if (role == ORTC_ROLE_PARAMETER) {
+        places[i] = arrays.size();
+        arrays.push_back(std::move(array));
+      } else if (auto place = places.find(tensor.owner); place != places.end()) {
+        arrays[place->second] = std::move(array);
+      }
+    }
+  return Status();
+}
+
 Status computeGradients(const ApplyOptions &options) {
   Application application(options);
   // A sample that is repeated to fill a slice would have twice its gradient in the mean.
@@ -201,16 +227,7 @@ Status computeGradients(const ApplyOptions &options) {
   if (options.steps.value_or(1) > slices && application.data.getDropped())
     application.reporter.note(application.data.describeDropped("the data"));
   std::vector<OutputArray> arrays;
-  for (uint32_t i = 0; i < application.artifact.getInfo().tensor_count; ++i) {
-    ortc_tensor_info tensor{};
-    tensor.size = sizeof(tensor);
-    if (ortc_tensor_get(application.artifact.getProgram(), i, &tensor) != ORTC_OK)
-      return Status::failure(application.artifact.getPath() + ": tensor " + std::to_string(i) +
-                             " cannot be read");
-    if (tensor.role == ORTC_ROLE_PARAMETER)
-      arrays.push_back({tensor.name, static_cast<DataType>(tensor.dtype),
-                        Shape(tensor.dims, tensor.dims + tensor.rank), std::vector<uint8_t>(tensor.bytes)});
-  }
+  ORTC_TRY(makeGradientArrays(application.artifact, arrays));
   std::vector<std::vector<double>> sums(arrays.size());
   double lossSum = 0;
   for (int64_t slice = 0; slice < slices; ++slice) {

@@ -56,8 +56,10 @@ static std::string explainShape(const ortc_program *program, const DataSource &c
     return checkpoint.getPath() + ": '" + name + "' is " + getTypeName(array.type) + " " +
            formatShape(array.shape) + ", but the artifact needs " + getTypeName(type) + " " +
            formatShape(shape) +
-           (array.shape != shape ? "; it was saved with another model"
-                                 : "; compile with the --precision that it was saved with");
+           (array.shape != shape
+                ? "; it was saved with another model"
+                : "; compile with the --precision and --parameters that it was saved with, or "
+                  "export it and compile the model that this writes");
   }
   return "";
 }

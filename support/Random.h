@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace ortc {
 
@@ -14,6 +15,14 @@ inline uint64_t mixBits(uint64_t value) {
   value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
   value = (value ^ value >> 27) * 0x94d049bb133111ebu;
   return value ^ value >> 31;
+}
+
+/// FNV-1a (Fowler, Noll and Vo): where numbers that are drawn for a name begin.
+inline uint64_t hashName(std::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (unsigned char letter : name)
+    hash = (hash ^ letter) * 0x100000001b3u;
+  return hash;
 }
 
 /// splitmix64: numbers from a counter.

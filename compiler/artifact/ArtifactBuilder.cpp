@@ -135,13 +135,13 @@ private:
     return found->second;
   }
 
-  /// A gradient lies in the layout of its parameter.
+  /// A gradient lies in the layout of its parameter; its elements may be wider.
   void addGradient(plan::BufferOp buffer, Value &value) {
     uint32_t owner = tensors.lookup(buffer.getName());
     auto tensor = symbols.lookup<train::TensorOp>(buffer.getName());
     value.tensor = ioTensor(buffer, ORTC_ROLE_GRADIENT, owner);
     value.dims = artifact.tensors[owner].dims;
-    value.strides = storedStrides(tensor);
+    value.strides = storedStrides(tensor, cast<MemRefType>(buffer.getType()).getElementType());
   }
 
   ModuleOp module;

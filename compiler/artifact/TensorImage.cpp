@@ -30,15 +30,19 @@ std::vector<int64_t> stridesOf(ArrayRef<int64_t> stored, ArrayRef<int64_t> permu
   return strides;
 }
 
-static int64_t elementBytesOf(train::TensorOp tensor) {
-  return (cast<ShapedType>(tensor.getType()).getElementTypeBitWidth() + 7) / 8;
-}
+static int64_t bytesOf(Type element) { return (element.getIntOrFloatBitWidth() + 7) / 8; }
+
+static Type elementOf(train::TensorOp tensor) { return cast<ShapedType>(tensor.getType()).getElementType(); }
 
 std::vector<int64_t> storedStrides(train::TensorOp tensor) {
+  return storedStrides(tensor, elementOf(tensor));
+}
+
+std::vector<int64_t> storedStrides(train::TensorOp tensor, Type element) {
   ArrayRef<int64_t> permutation;
   if (auto stored = tensor.getPermutation())
     permutation = *stored;
-  return stridesOf(tensor.getStoredType().getShape(), permutation, elementBytesOf(tensor));
+  return stridesOf(tensor.getStoredType().getShape(), permutation, bytesOf(element));
 }
 
 /// The attribute's elements, packed, in ONNX layout; empty on failure.
@@ -73,7 +77,7 @@ bool writeInitial(train::TensorOp tensor, uint8_t *image) {
   auto type = cast<RankedTensorType>(tensor.getType());
   if (!initial || type.getNumElements() == 0)
     return true;
-  int64_t elementBytes = elementBytesOf(tensor);
+  int64_t elementBytes = bytesOf(elementOf(tensor));
   std::vector<uint8_t> bytes = denseBytes(initial, elementBytes);
   if (bytes.empty())
     return false;

@@ -15,6 +15,8 @@ uint8_t onnxDataType(mlir::Operation *declaration, mlir::Type element);
 
 /// Strides in bytes, by dimension of the tensor as the ONNX file has it.
 std::vector<int64_t> storedStrides(train::TensorOp tensor);
+/// The same for elements of another type in its layout.
+std::vector<int64_t> storedStrides(train::TensorOp tensor, mlir::Type element);
 /// The same for a dense array of shape `stored` whose dimension i is dimension permutation[i] of the tensor.
 std::vector<int64_t> stridesOf(llvm::ArrayRef<int64_t> stored, llvm::ArrayRef<int64_t> permutation,
                                int64_t elementBytes);

@@ -309,6 +309,10 @@ Status Compilation::update() {
     return Status();
   train::UpdateOptions update{options.optimizer, options.groups,     options.sparse,   options.clipNorm,
                               options.clipValue, options.accumulate, options.lossScale};
+  if (options.parameters != ParameterStorage::F32)
+    ORTC_TRY(diagnostics.check(train::narrowParameters(*compiled.program)));
+  if (options.parameters == ParameterStorage::BF16Stochastic)
+    update.roundingSeed = options.seed;
   return diagnostics.check(train::buildUpdate(*compiled.program, update));
 }
 

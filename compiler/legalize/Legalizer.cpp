@@ -216,9 +216,7 @@ bool Legalizer::drawsFor(StringRef type) const {
 }
 
 uint32_t Legalizer::randomKey(onnx::NodeOp user, std::optional<uint64_t> seed, unsigned part) {
-  uint64_t key = 0xcbf29ce484222325u; // FNV-1a over the name
-  for (unsigned char letter : user.getOutputName(0))
-    key = (key ^ letter) * 0x100000001b3u;
+  uint64_t key = hashName(user.getOutputName(0));
   // A body that is taken apart draws from each node once a turn.
   unsigned turn = draws[{user, part}]++;
   key = mixBits(key + mixBits(seed.value_or(settings.seed) + kGoldenGamma) + (seed ? 1 : 0));

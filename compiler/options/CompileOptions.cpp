@@ -164,6 +164,11 @@ Status checkOptions(const CompileOptions &options) {
   if (options.base && options.lora.empty())
     return Status::refusal("--base " + options.base->text +
                            " needs --lora: weights beside adapters are quantised, and no others");
+  bool isNarrow = options.parameters != ParameterStorage::F32;
+  if (isNarrow && options.precision == Precision::F64)
+    return Status::refusal(
+        "--parameters bf16 stores parameters in bfloat16, and --precision f64 keeps them in "
+        "float64; leave one of both out");
   if (options.loss.source == LossSource::None) {
     const char *flag = options.gradients                           ? "--gradients"
                        : options.optimizer.isGiven                 ? "--optimizer"
@@ -176,6 +181,7 @@ Status checkOptions(const CompileOptions &options) {
                        : !options.sparse.empty()                   ? "--sparse"
                        : options.base                              ? "--base"
                        : options.headChunk                         ? "--head-chunk"
+                       : isNarrow                                  ? "--parameters"
                        : !options.lossInput.empty()                ? "--loss-input"
                        : !options.groups.empty()                   ? "--group"
                        : options.batchNorm == BatchNormMode::Train ? "--batch-norm train"

@@ -91,6 +91,9 @@ enum class BatchNormMode { AsExported, Train, Frozen };
 enum class DropoutMode { AsExported, Train };
 /// F32: the types of the file. BF16, F16: those, and products of narrow operands.
 enum class Precision { F32, F64, BF16, F16 };
+/// `--parameters`: float32, or bfloat16 with new values rounded to the nearest number, or to one of both neighbours
+/// with the probability of its nearness.
+enum class ParameterStorage { F32, BF16Nearest, BF16Stochastic };
 
 /// `--loss-scale`, torch.amp.GradScaler: gradients are those of the loss times a scale, and are divided by it where
 /// they are whole; a step whose gradients are not all finite updates nothing.
@@ -178,6 +181,7 @@ struct CompileOptions {
   std::string ptxas;                        ///< path of NVIDIA's assembler; empty: none
   Numerics numerics = Numerics::Fast;
   Precision precision = Precision::F32;
+  ParameterStorage parameters = ParameterStorage::F32;
   uint64_t seed = 0;
   bool source = true;      ///< keep the ONNX graph in the artifact
   bool quiet = false;      ///< no summary on stdout
@@ -195,6 +199,7 @@ Expected<BatchNormMode> parseBatchNorm(std::string_view text);
 Expected<DropoutMode> parseDropout(std::string_view text);
 Expected<Numerics> parseNumerics(std::string_view text);
 Expected<Precision> parsePrecision(std::string_view text);
+Expected<ParameterStorage> parseParameters(std::string_view text);
 Expected<LossScaleSpec> parseLossScale(std::string_view text);
 Expected<LoraSpec> parseLora(std::string_view text);
 Expected<SparseSpec> parseSparse(std::string_view text);

@@ -102,6 +102,14 @@ Expected<Precision> parsePrecision(std::string_view text) {
       {{"f32", Precision::F32}, {"bf16", Precision::BF16}, {"f16", Precision::F16}, {"f64", Precision::F64}});
 }
 
+Expected<ParameterStorage> parseParameters(std::string_view text) {
+  return parseWord<ParameterStorage>(text, "the type of parameters",
+                                     {{"f32", ParameterStorage::F32},
+                                      {"bf16", ParameterStorage::BF16Nearest},
+                                      {"bf16:nearest", ParameterStorage::BF16Nearest},
+                                      {"bf16:stochastic", ParameterStorage::BF16Stochastic}});
+}
+
 std::string_view narrowType(const CompileOptions &options) {
   return options.precision == Precision::BF16 ? "bf16" : options.precision == Precision::F16 ? "f16" : "";
 }

@@ -78,14 +78,18 @@ static Json describeOptimizer(const CompileOptions &options) {
 
 static Json describeFlags(const CompileOptions &options) {
   const char *batchNorm[] = {"as-exported", "train", "frozen"}, *precision[] = {"f32", "f64", "bf16", "f16"};
-  return {{"loss", options.loss.text},
-          {"optimizer", options.optimizer.text},
-          {"numerics", options.numerics == Numerics::Fast ? "fast" : "portable"},
-          {"precision", precision[static_cast<int>(options.precision)]},
-          {"batch_norm", batchNorm[static_cast<int>(options.batchNorm)]},
-          {"dropout", options.dropout == DropoutMode::Train ? "train" : "as-exported"},
-          {"seed", options.seed},
-          {"max_workers", options.maxWorkers}};
+  Json flags{{"loss", options.loss.text},
+             {"optimizer", options.optimizer.text},
+             {"numerics", options.numerics == Numerics::Fast ? "fast" : "portable"},
+             {"precision", precision[static_cast<int>(options.precision)]},
+             {"batch_norm", batchNorm[static_cast<int>(options.batchNorm)]},
+             {"dropout", options.dropout == DropoutMode::Train ? "train" : "as-exported"},
+             {"seed", options.seed},
+             {"max_workers", options.maxWorkers}};
+  if (options.parameters != ParameterStorage::F32)
+    flags["parameters"] =
+        options.parameters == ParameterStorage::BF16Stochastic ? "bf16:stochastic" : "bf16:nearest";
+  return flags;
 }
 
 static Json describeAdapters(const CompileOptions &options, const CompileFacts &facts) {

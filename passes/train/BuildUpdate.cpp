@@ -3,11 +3,12 @@
 //
 // One function for all parameters. What they share (bias corrections, the clipping factor) is computed once
 // on scalars; the rest is elementwise per parameter. Gradients are clipped by value first, then by their
-// common norm.
+// common norm. Of bf16 parameters everything is computed in f32, and the new value is rounded.
 #include "passes/train/LossScale.h"
 #include "passes/train/Optimizers.h"
 #include "passes/train/Passes.h"
 #include "passes/train/ProgramTensors.h"
+#include "passes/train/StochasticRounding.h"
 #include "passes/train/TrainingProgram.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -21,6 +22,12 @@ using nn::TensorBuilder;
 
 #define GEN_PASS_DEF_BUILDUPDATEPASS
 #include "passes/train/Passes.h.inc"
+
+/// Gradients of bf16 parameters are f32.
+static RankedTensorType gradientType(TensorOp parameter) {
+  RankedTensorType type = parameter.getStoredType();
+  return type.getElementType().isBF16() ? type.clone(Float32Type::get(parameter.getContext())) : type;
+}
 
 namespace {
 
@@ -44,7 +51,9 @@ private:
   LogicalResult clipNorm();
   LogicalResult takeScalars(TensorOp parameter, UpdateStep &step);
   LogicalResult markSparse(TensorOp parameter, UpdateStep &step);
-  LogicalResult updateParameter(TensorOp parameter, Value value, Value gradient);
+  LogicalResult updateParameter(TensorOp parameter, Value stored, Value gradient);
+  /// The new value of a parameter as it is stored.
+  Value store(TensorOp parameter, Value value);
   /// Declares a hyper-parameter under `name` and stores its value.
   LogicalResult scalar(StringRef name, double initial, Value &value);
   LogicalResult checkFinite();
@@ -61,6 +70,7 @@ private:
   ProgramTensors tensors;
   TensorBuilder &b;
   SmallVector<Value> values, gradients; ///< as `parameters`
+  Value step;                           ///< i64: the number of updates before this one
   Value finite;                         ///< i1: whether the step updates anything; null: it does
   llvm::StringMap<Value> corrections;
   SmallVector<Port> results;
@@ -86,12 +96,15 @@ LogicalResult UpdateBuilder::checkNames() {
 LogicalResult UpdateBuilder::takeArguments() {
   for (TensorOp parameter : parameters) {
     RankedTensorType type = parameter.getStoredType();
-    if (type.getElementTypeBitWidth() < 32)
-      return parameter.emitError() << "parameter '" << parameter.getName() << "' is of type "
-                                   << type.getElementType()
-                                   << ", but parameters are trained in f32 or f64; freeze it";
+    if (type.getElementType().isF16())
+      return parameter.emitError() << "parameter '" << parameter.getName()
+                                   << "' is of type 'f16', but parameters are trained in f32, f64 or bf16; "
+                                      "freeze it";
+    if (type.getElementType().isBF16() && options.roundingSeed && failed(checkRounding(parameter)))
+      return failure();
     FailureOr<Value> value = composer.getArgument(symbolAttribute(parameter, kTensor), type);
-    FailureOr<Value> gradient = composer.getArgument(symbolAttribute(parameter, kGradient), type);
+    FailureOr<Value> gradient =
+        composer.getArgument(symbolAttribute(parameter, kGradient), gradientType(parameter));
     if (failed(value) || failed(gradient))
       return failure();
     values.push_back(*value);
@@ -125,6 +138,7 @@ LogicalResult UpdateBuilder::advanceStep() {
   if (failed(step))
     return failure();
   results.push_back({step->attribute, b.add(step->value, b.constantLike(step->value, 1))});
+  this->step = step->value;
   return success();
 }
 
@@ -224,23 +238,31 @@ LogicalResult UpdateBuilder::markSparse(TensorOp parameter, UpdateStep &step) {
   return success();
 }
 
-LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value value, Value gradient) {
+Value UpdateBuilder::store(TensorOp parameter, Value value) {
+  if (!parameter.getStoredType().getElementType().isBF16())
+    return value;
+  return options.roundingSeed
+             ? roundStochastically(b, value, step, roundingKey(parameter.getName(), *options.roundingSeed))
+             : b.cast(value, b.getBF16Type());
+}
+
+LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value stored, Value gradient) {
   b.setLoc(parameter.getLoc());
-  UpdateStep step{b, settings, value, gradient, corrections, {}};
+  UpdateStep step{b, settings, b.cast(stored, TensorBuilder::elementOf(gradient)), gradient, corrections, {}};
   if (failed(takeScalars(parameter, step)) || failed(markSparse(parameter, step)))
     return failure();
   SmallVector<std::pair<const char *, Port>> ports;
   for (const StateDefinition &state : definition.states) {
     if (state.isNeeded && !state.isNeeded(settings))
       continue;
-    FailureOr<Port> port = tensors.getState(state.name, parameter);
+    FailureOr<Port> port = tensors.getState(state.name, parameter, TensorBuilder::elementOf(gradient));
     if (failed(port))
       return failure();
     step.states[state.name] = port->value;
     ports.push_back({state.name, *port});
   }
   definition.update(step);
-  give(symbolAttribute(parameter, kUpdate), step.parameter, value);
+  give(symbolAttribute(parameter, kUpdate), store(parameter, step.parameter), stored);
   for (auto &[name, port] : ports)
     give(port.attribute, step.states[name], port.value);
   return success();
@@ -254,8 +276,8 @@ LogicalResult UpdateBuilder::run() {
     return failure();
   if (options.clipNorm && failed(clipNorm()))
     return failure();
-  for (auto [parameter, value, gradient] : llvm::zip_equal(parameters, values, gradients))
-    if (failed(updateParameter(parameter, value, gradient)))
+  for (auto [parameter, stored, gradient] : llvm::zip_equal(parameters, values, gradients))
+    if (failed(updateParameter(parameter, stored, gradient)))
       return failure();
   composer.finish(results, /*dropArguments=*/true);
   return success();
@@ -275,9 +297,9 @@ static LogicalResult buildAccumulate(ModuleOp module, int64_t steps) {
   Value share = b.div(b.constantLike(*count, 1), *count);
   SmallVector<Port> sums, updates;
   for (TensorOp parameter : findParameters(module)) {
-    FailureOr<Value> gradient =
-        composer.getArgument(symbolAttribute(parameter, kGradient), parameter.getStoredType());
-    FailureOr<Port> state = tensors.getState("accumulated", parameter);
+    RankedTensorType type = gradientType(parameter);
+    FailureOr<Value> gradient = composer.getArgument(symbolAttribute(parameter, kGradient), type);
+    FailureOr<Port> state = tensors.getState("accumulated", parameter, type.getElementType());
     if (failed(gradient) || failed(state))
       return failure();
     Value sum = b.add(state->value, b.mul(*gradient, spread(b, share, *gradient)));
@@ -317,6 +339,8 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     if (clipValue > 0)
       parsed.clipValue = clipValue;
     parsed.accumulate = accumulate;
+    if (roundingSeed >= 0)
+      parsed.roundingSeed = roundingSeed;
     if (failed(buildUpdate(getOperation(), parsed)))
       signalPassFailure();
   }

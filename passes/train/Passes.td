@@ -49,6 +49,24 @@ def DifferentiatePass : Pass<"ortc-differentiate", "::mlir::ModuleOp"> {
   ];
 }
 
+def NarrowParametersPass : Pass<"ortc-narrow-parameters", "::mlir::ModuleOp"> {
+  let summary = "store trained parameters of f32 as bf16";
+  let description = [{
+    Before: functions that take parameters of f32.
+    After: every parameter is a train.tensor of bf16 with its initial value rounded to the nearest. Functions take it as
+    it is stored and extend it; what they compute, gradients among it, is f32 as before. A parameter of another type
+    is an error. Constants and state are left alone.
+
+    ```mlir
+    func.func private @f(%w: tensor<2x3xf32> {train.tensor = @w})
+    // becomes
+    func.func private @f(%w: tensor<2x3xbf16> {train.tensor = @w}) {
+      %wide = arith.extf %w : tensor<2x3xbf16> to tensor<2x3xf32>
+    ```
+  }];
+  let dependentDialects = ["::ortc::train::TrainDialect", "::mlir::func::FuncDialect", "::mlir::arith::ArithDialect"];
+}
+
 def BuildUpdatePass : Pass<"ortc-build-update", "::mlir::ModuleOp"> {
   let summary = "write the optimizer's update of every parameter";
   let description = [{
@@ -56,7 +74,8 @@ def BuildUpdatePass : Pass<"ortc-build-update", "::mlir::ModuleOp"> {
     After: `@update` takes gradients (`train.gradient`), parameters, state and hyper-parameters, and returns the new
     parameters and state. State and hyper-parameters are declared as train.tensors; state has its parameter's layout.
     A momentum or weight decay of zero compiles nothing. With accumulate=N above 1, `@accumulation` adds a
-    step's gradients, each divided by N, to state that it declares.
+    step's gradients, each divided by N, to state that it declares. Parameters of bf16 are updated in f32, with
+    gradients and state of f32; their new values are rounded to the nearest, or (`rounding-seed`) at random.
   }];
   let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::func::FuncDialect",
       "::mlir::arith::ArithDialect",
@@ -66,7 +85,9 @@ def BuildUpdatePass : Pass<"ortc-build-update", "::mlir::ModuleOp"> {
     Option<"groups", "groups", "std::string", "", "what --group takes, several separated by semicolons">,
     Option<"clipNorm", "clip-norm", "double", "0", "largest norm of all gradients together; 0: no limit">,
     Option<"clipValue", "clip-value", "double", "0", "largest magnitude of a gradient's element; 0: no limit">,
-    Option<"accumulate", "accumulate", "unsigned", "1", "gradient steps before an update, at least 1">
+    Option<"accumulate", "accumulate", "unsigned", "1", "gradient steps before an update, at least 1">,
+    Option<"roundingSeed", "rounding-seed", "int64_t", "-1", "bf16 parameters are rounded at random, with this seed; "
+        "-1: to the nearest">
   ];
 }
 

@@ -75,11 +75,11 @@ FailureOr<Port> ProgramTensors::getState(StringRef name, RankedTensorType type) 
   return Port{symbolAttribute(*tensor, kUpdate), *value};
 }
 
-FailureOr<Port> ProgramTensors::getState(StringRef name, TensorOp owner) {
+FailureOr<Port> ProgramTensors::getState(StringRef name, TensorOp owner, Type element) {
   std::string symbol = (owner.getSymName() + "." + name).str(), full = (owner.getName() + "." + name).str();
-  FailureOr<TensorOp> tensor =
-      declare(create(module, Role::state, symbol, full, cast<RankedTensorType>(owner.getType()),
-                     owner.getPermutationAttr(), {}, FlatSymbolRefAttr::get(owner)));
+  FailureOr<TensorOp> tensor = declare(create(module, Role::state, symbol, full,
+                                              cast<RankedTensorType>(owner.getType()).clone(element),
+                                              owner.getPermutationAttr(), {}, FlatSymbolRefAttr::get(owner)));
   if (failed(tensor))
     return failure();
   FailureOr<Value> value = composer->getArgument(symbolAttribute(*tensor, kTensor), tensor->getStoredType());

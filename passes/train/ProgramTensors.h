@@ -16,10 +16,10 @@ public:
 
   /// A hyper-parameter: rank 0, f64, settable between steps. Asked for twice, it is declared once.
   mlir::FailureOr<mlir::Value> getScalar(llvm::StringRef name, double initial);
-  /// State that starts at zero. With an owner it is named `owner.name`, and has the owner's type and layout,
-  /// else `type`.
+  /// State that starts at zero. With an owner it is named `owner.name`, and has the owner's shape and layout and
+  /// elements of the type `element`, else `type`.
   mlir::FailureOr<Port> getState(llvm::StringRef name, mlir::RankedTensorType type);
-  mlir::FailureOr<Port> getState(llvm::StringRef name, TensorOp owner);
+  mlir::FailureOr<Port> getState(llvm::StringRef name, TensorOp owner, mlir::Type element);
 
   /// State that starts at a value.
   mlir::FailureOr<TensorOp> declareState(llvm::StringRef name, mlir::RankedTensorType type,

@@ -7,6 +7,7 @@
 //   forward_train_B, forward_eval_B            from legalisation, per binding B = 0, 1, ...
 //   loss_B                                     buildLoss
 //   backward_B = forward_train + loss + gradients        differentiateLoss
+//   (the same, with parameters of bf16)         narrowParameters, if asked for
 //   update[, accumulation]                      buildUpdate, shared by all bindings
 //   train_B, eval_B, predict_B[, accumulate_B][, gradients_B, update_B]  composeEntries; the parts are gone
 //   train_B, whose tables of `--sparse` are updated row by row           updateRows
@@ -32,6 +33,10 @@ mlir::LogicalResult differentiateLoss(mlir::ModuleOp module,
                                       const std::optional<LossScaleSpec> &lossScale = std::nullopt,
                                       std::optional<int64_t> headChunk = std::nullopt);
 
+/// Stores parameters of f32 as bf16: initial values are rounded to the nearest, and functions extend what they take.
+/// Gradients stay f32. Fails where a parameter is of another type.
+mlir::LogicalResult narrowParameters(mlir::ModuleOp module);
+
 struct UpdateOptions {
   OptimizerSpec optimizer;
   std::vector<GroupSpec> groups;             ///< the first that matches a parameter's name is its group
@@ -39,6 +44,8 @@ struct UpdateOptions {
   std::optional<double> clipNorm, clipValue; ///< > 0
   int64_t accumulate = 1;                    ///< gradient steps before an update
   std::optional<LossScaleSpec> lossScale;    ///< updates nothing where a gradient is not finite
+  /// Of bf16 parameters' new values, which are rounded at random; without it to the nearest.
+  std::optional<uint64_t> roundingSeed = {};
 };
 
 /// Adds `@update`, hyper-parameters and optimizer state. With more than one gradient step before an update, also

@@ -46,6 +46,8 @@ inline double elementOf(const Array &array, int64_t i) {
     return load(double());
   case DataType::Float16:
     return halfToFloat(load(uint16_t()));
+  case DataType::BFloat16:
+    return bfloatToFloat(load(uint16_t()));
   case DataType::Int64:
     return static_cast<double>(load(int64_t()));
   case DataType::Int32:

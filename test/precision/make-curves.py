@@ -26,7 +26,8 @@ ENTRIES = ("bert-tiny", "gpt2-tiny", "resnet-tiny", "unet", "mlp-mixer-tiny", "g
 STEPS = 300
 
 
-def curve(folder, narrow=None, nudge=0.0):
+def curve(folder, narrow=None, nudge=0.0, store=lambda value: value):
+    """Losses. `store` rounds the weights, at first and after every step."""
     recipe = json.loads((folder / "recipe.json").read_text())
     model = onnx.load(folder / "model.onnx")
     data = {name: np.split(value, recipe["steps"]) for name, value in np.load(folder / "data.npz").items()}
@@ -36,7 +37,8 @@ def curve(folder, narrow=None, nudge=0.0):
     tensors = {}
     for name in names:
         value = graph.constants[name]
-        tensors[name] = (value * (1 + nudge * torch.randn(value.shape, generator=random))).requires_grad_()
+        value = value * (1 + nudge * torch.randn(value.shape, generator=random))
+        tensors[name] = store(value).requires_grad_()
     optimizer = references.optimizer_of(recipe["optimizers"]["adamw"], list(tensors.values()))
     inputs = {i.name for i in model.graph.input} - set(graph.constants)
     spec, output = references.flag(recipe, "--loss"), references.flag(recipe, "--loss-input") or model.graph.output[0].name
@@ -49,6 +51,9 @@ def curve(folder, narrow=None, nudge=0.0):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        with torch.no_grad():
+            for value in tensors.values():
+                value.copy_(store(value))
         graph.constants.update({name: value.detach().float() for name, value in graph.statistics.items()})
         losses.append(float(f"{float(loss.detach()):.7g}"))
     return losses

@@ -147,6 +147,11 @@ void addTargetFlags(CommandLine &line, CompileOptions &options, bool &isFirstTar
                 "everything in "
                 "float64, for checking; default: f32",
                 fill(parsePrecision, options.precision));
+  line.addValue(
+      "--parameters", "TYPE",
+      "f32; bf16:stochastic: trained parameters are stored in bfloat16 alone, and new values rounded up "
+      "or down by chance, right on average; bf16: rounded to the nearest; default: f32",
+      fill(parseParameters, options.parameters));
 }
 
 /// A program by its path, or by a name that PATH has.

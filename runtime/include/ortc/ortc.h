@@ -224,7 +224,8 @@ ORTC_API ortc_status ortc_bind(ortc_session *session, const char *name, void *da
 ORTC_API ortc_status ortc_set_scalar(ortc_session *session, const char *name, double value);
 ORTC_API ortc_status ortc_get_scalar(ortc_session *session, const char *name, double *value);
 /* The gradient of a parameter, after ortc_gradients_step and before any other step (STATE otherwise). Written
- * ones are what ortc_update_step applies. */
+ * ones are what ortc_update_step applies. Its type is that of the tensor of role gradient whose owner is the
+ * parameter: float32 where the parameter is stored in bfloat16. */
 ORTC_API ortc_status ortc_read_gradient(ortc_session *session, const char *parameter, void *target,
                                         size_t bytes);
 ORTC_API ortc_status ortc_write_gradient(ortc_session *session, const char *parameter, const void *source,

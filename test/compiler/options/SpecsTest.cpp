@@ -102,6 +102,26 @@ TEST(OptionsTest, RefusesFlagsThatContradict) {
             "--loss-input out");
 }
 
+TEST(OptionsTest, ParametersAreNarrowWhereTheyAreTrained) {
+  CompileOptions options;
+  options.output = "out";
+  EXPECT_TRUE(parseParameters("bf16").moveTo(options.parameters).isOk());
+  EXPECT_EQ(options.parameters, ParameterStorage::BF16Nearest);
+  EXPECT_TRUE(checkOptions(options).isOk());
+  options.precision = Precision::F64;
+  EXPECT_EQ(
+      checkOptions(options).getMessage(),
+      "--parameters bf16 stores parameters in bfloat16, and --precision f64 keeps them in float64; leave "
+      "one of both out");
+  options.precision = Precision::BF16;
+  options.loss.source = LossSource::None;
+  EXPECT_EQ(checkOptions(options).getMessage(),
+            "--parameters needs a loss, and --loss none compiles the forward part only");
+  EXPECT_EQ(
+      parseParameters("bf16:down").getStatus().getMessage(),
+      "the type of parameters is 'bf16:down' but must be one of f32, bf16, bf16:nearest, bf16:stochastic");
+}
+
 TEST(PatternTest, WarnsOfEveryPatternThatMatchesNothing) {
   CompileOptions options;
   std::vector<std::string> names = {"conv1.weight", "conv1.bias", "fc.weight", "fc.bias"};

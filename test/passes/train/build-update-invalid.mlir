@@ -4,8 +4,8 @@
 
 // CHECK: error: there is no optimizer 'lion'
 module {
-  // expected-error @below {{parameter 'w' is of type 'bf16', but parameters are trained in f32 or f64; freeze it}}
-  train.tensor @w parameter "w" : tensor<2xbf16>
+  // expected-error @below {{parameter 'w' is of type 'f16', but parameters are trained in f32, f64 or bf16; freeze it}}
+  train.tensor @w parameter "w" : tensor<2xf16>
 }
 
 // -----
