@@ -187,7 +187,7 @@ Status Batches::count(const std::string &path, Remainder remainder) {
 }
 
 Status Batches::create(const DataSource &source, const std::vector<InputSpec> &inputs, Remainder remainder,
-                       Batches &batches, std::vector<std::string> &notes) {
+                       Batches &batches, std::vector<std::string> &notes, const std::string &alsoUsed) {
   batches = Batches();
   batches.path = source.getPath();
   size_t others = size_t(
@@ -200,6 +200,7 @@ Status Batches::create(const DataSource &source, const std::vector<InputSpec> &i
     std::erase(unused, field.array.name);
   }
   std::erase(unused, "label");
+  std::erase(unused, alsoUsed);
   if (!unused.empty())
     notes.push_back(source.getPath() + ": not used: " + listNames(unused));
   return batches.count(source.getPath(), remainder);
@@ -262,24 +263,68 @@ void Batches::copySlice(const Field &field, int64_t slice, const std::vector<int
                         uint8_t *to) const {
   if (!isBatch())
     return field.copy((order ? (*order)[size_t(slice)] : slice) * field.leading, field.leading, to);
-  int64_t first = slice * batch, real = getRealRows(slice);
+  int64_t real = getRealRows(slice);
   for (int64_t row = 0; row < batch;) {
     uint8_t *target = to + size_t(row) * field.toRow;
-    int64_t item = first + row % real, run = order ? 1 : std::min(batch - row, real - row % real);
-    field.copy(order ? (*order)[size_t(item)] : item, run, target);
+    int64_t run = order ? 1 : std::min(batch - row, real - row % real);
+    field.copy(getItem(slice, row, order), run, target);
     row += run;
   }
+}
+
+int64_t Batches::getItem(int64_t slice, int64_t row, const std::vector<int64_t> *order) const {
+  int64_t item = slice * batch + row % getRealRows(slice);
+  return order ? (*order)[size_t(item)] : item;
+}
+
+bool Batches::canCut(size_t input) const {
+  const Field &field = fields[input];
+  return field.isEmpty || std::equal(field.spec.shape.begin() + 1, field.spec.shape.end(),
+                                     field.array.shape.begin() + 1, field.array.shape.end());
+}
+
+void Batches::Field::copyCut(const uint8_t *from, const Shape &shape, size_t axis, uint8_t *&to) const {
+  size_t rest = 1, cut = 1;
+  for (size_t i = axis; i < shape.size(); ++i)
+    rest *= size_t(spec.shape[i]), cut *= size_t(shape[i]);
+  if (cut == rest || axis + 1 == shape.size()) { // they follow each other
+    if (conversion.convert)
+      conversion.convert(from, to, cut);
+    else
+      std::memcpy(to, from, cut * getElementBytes(spec.type));
+    to += cut * getElementBytes(spec.type);
+    return;
+  }
+  size_t step = rest / size_t(spec.shape[axis]) * getElementBytes(array.type);
+  for (int64_t i = 0; i < shape[axis]; ++i)
+    copyCut(from + size_t(i) * step, shape, axis + 1, to);
+}
+
+/// Runs `copy`, which owns nothing: it is left in the middle where the file is cut meanwhile.
+template <typename Copy> Status Batches::guard(const Field &field, const Copy &copy) {
+  if (field.array.file)
+    return field.array.file->read(copy);
+  copy();
+  return Status();
 }
 
 Status Batches::gather(size_t input, int64_t slice, const std::vector<int64_t> *order, uint8_t *to) const {
   const Field &field = fields[input];
   if (field.isEmpty)
     return Status();
-  auto copy = [&] { copySlice(field, slice, order, to); };
-  if (field.array.file)
-    return field.array.file->read(copy);
-  copy();
-  return Status();
+  return guard(field, [&] { copySlice(field, slice, order, to); });
+}
+
+Status Batches::gather(size_t input, int64_t slice, const std::vector<int64_t> *order, const Shape &shape,
+                       uint8_t *to) const {
+  const Field &field = fields[input];
+  if (shape == field.spec.shape)
+    return gather(input, slice, order, to);
+  return guard(field, [&] {
+    uint8_t *target = to;
+    for (int64_t row = 0; row < batch; ++row)
+      field.copyCut(field.array.data + size_t(getItem(slice, row, order)) * field.fromRow, shape, 1, target);
+  });
 }
 
 std::vector<int64_t> shuffle(uint64_t seed, int64_t epoch, int64_t items) {

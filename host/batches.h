@@ -29,9 +29,10 @@ enum class Remainder { Drop, Repeat };
 class Batches {
 public:
   /// Loads what `inputs` need from `source` (which may be closed afterwards) and checks types, shapes and
-  /// counts, shapes before anything is loaded. `notes` receives what the log should say.
+  /// counts, shapes before anything is loaded. `notes` receives what the log should say. `alsoUsed`: an array that
+  /// somebody else reads.
   static Status create(const DataSource &source, const std::vector<InputSpec> &inputs, Remainder remainder,
-                       Batches &batches, std::vector<std::string> &notes);
+                       Batches &batches, std::vector<std::string> &notes, const std::string &alsoUsed = "");
 
   const std::string &getPath() const { return path; } ///< of the data file
   bool isBatch() const { return batch > 0; }
@@ -56,6 +57,14 @@ public:
   /// Copies slice k of an input to `to`. `order` permutes the items; nullptr: as the file has them. Fails
   /// when the file has changed since it was opened.
   Status gather(size_t input, int64_t slice, const std::vector<int64_t> *order, uint8_t *to) const;
+  /// The same for an input of `shape`, which is at most as large along every axis: rows are cut at their ends. Only
+  /// where rows are samples, and the array of an input that is cut has that input's own shape (canCut).
+  Status gather(size_t input, int64_t slice, const std::vector<int64_t> *order, const Shape &shape,
+                uint8_t *to) const;
+  /// Whether rows of an input are read as the file has them, and not grouped otherwise.
+  bool canCut(size_t input) const;
+  /// The item that row `row` of slice k is, in a batch.
+  int64_t getItem(int64_t slice, int64_t row, const std::vector<int64_t> *order) const;
 
 private:
   struct Field {
@@ -67,8 +76,11 @@ private:
     int64_t rowElements = 0;                       ///< elements of a row
     size_t fromRow = 0, toRow = 0, sliceBytes = 0; ///< bytes
     void copy(int64_t fromRow, int64_t rows, uint8_t *to) const;
+    /// Copies the elements of a row that an input of `shape` has, from `axis` on; `to` moves behind them.
+    void copyCut(const uint8_t *from, const Shape &shape, size_t axis, uint8_t *&to) const;
     int64_t rows() const { return array.shape[0]; }
   };
+  template <typename Copy> static Status guard(const Field &field, const Copy &copy);
   void copySlice(const Field &field, int64_t slice, const std::vector<int64_t> *order, uint8_t *to) const;
   Status match(const DataSource &source, Field &field, size_t others, std::vector<std::string> &notes);
   Status count(const std::string &path, Remainder remainder);

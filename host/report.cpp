@@ -51,22 +51,26 @@ Status MetricsFile::writeLine(const std::string &line) {
   return Status();
 }
 
-Status MetricsFile::writeStep(int64_t step, int64_t epoch, double loss, double lr, double milliseconds) {
+static std::string joinFields(const MetricsFile::Fields &fields) {
+  std::string text;
+  for (const auto &[key, value] : fields)
+    text += "," + formatJsonString(key) + ":" + value;
+  return text;
+}
+
+Status MetricsFile::writeStep(int64_t step, int64_t epoch, double loss, double lr, double milliseconds,
+                              const Fields &fields) {
   if (file < 0)
     return Status();
   char time[32];
   std::snprintf(time, sizeof(time), "%.4g", milliseconds);
   return writeLine("{\"step\":" + std::to_string(step) + ",\"epoch\":" + std::to_string(epoch) +
                    ",\"loss\":" + formatJsonNumber(loss) + ",\"lr\":" + formatJsonNumber(lr) +
-                   ",\"ms\":" + time + "}");
+                   ",\"ms\":" + time + joinFields(fields) + "}");
 }
 
-Status MetricsFile::writeEvent(const std::string &event,
-                               const std::vector<std::pair<std::string, std::string>> &fields) {
-  std::string line = "{\"event\":" + formatJsonString(event);
-  for (const auto &[key, value] : fields)
-    line += "," + formatJsonString(key) + ":" + value;
-  return writeLine(line + "}");
+Status MetricsFile::writeEvent(const std::string &event, const Fields &fields) {
+  return writeLine("{\"event\":" + formatJsonString(event) + joinFields(fields) + "}");
 }
 
 Reporter::Reporter(bool quiet)

@@ -19,11 +19,15 @@ public:
   MetricsFile(const MetricsFile &) = delete;
   MetricsFile &operator=(const MetricsFile &) = delete;
 
+  /// Pairs of a key and a value that is JSON already.
+  using Fields = std::vector<std::pair<std::string, std::string>>;
+
   /// Opens (and empties, unless `append`) the file; "" opens nothing, and writing does nothing then.
   Status open(const std::string &path, bool append);
-  Status writeStep(int64_t step, int64_t epoch, double loss, double lr, double milliseconds);
-  /// `fields`: pairs of a key and a value that is JSON already.
-  Status writeEvent(const std::string &event, const std::vector<std::pair<std::string, std::string>> &fields);
+  /// `fields`: as below, behind the others.
+  Status writeStep(int64_t step, int64_t epoch, double loss, double lr, double milliseconds,
+                   const Fields &fields);
+  Status writeEvent(const std::string &event, const Fields &fields);
 
 private:
   Status writeLine(const std::string &line);

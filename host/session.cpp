@@ -134,7 +134,8 @@ Status Session::feed(const Entry &entry, const Batches &batches, int64_t slice,
                      const std::vector<int64_t> *order) {
   ORTC_TRY(use(entry));
   for (size_t i = 0; i < entry.inputs.size(); ++i)
-    ORTC_TRY(batches.gather(i, slice, order, state->buffers.at({entry.binding, entry.inputs[i].name})->data));
+    ORTC_TRY(batches.gather(i, slice, order, entry.inputs[i].shape,
+                            state->buffers.at({entry.binding, entry.inputs[i].name})->data));
   return Status();
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <unistd.h>
 
+#include "host/buckets.h"
 #include "host/data/output_paths.h"
 #include "host/evaluate.h"
 #include "host/position.h"
@@ -18,6 +19,9 @@ namespace ortc::host {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// State of artifacts with --loss-scale.
+constexpr const char *kLossScale = "loss_scale", *kSkipped = "loss_scale.skipped";
 
 /// One run from opening the artifact to the last line. Methods are called in the order they stand.
 class Trainer {
@@ -32,7 +36,9 @@ private:
   Status resume();
   Status planRates();
   Status loop();
+  const Entry *findAccumulate(const Entry &beside) const;
   Status trainStep(const std::vector<int64_t> *order);
+  Status describeStep(const Entry &taken, MetricsFile::Fields &fields);
   Status evaluateNow();
   Status save();
   Status reportProfile();
@@ -53,6 +59,7 @@ private:
   const Entry *entry = nullptr, *evalEntry = nullptr;
   const Entry *accumulateEntry = nullptr; // of steps that end without an update; null: every step has one
   int64_t accumulate = 1;                 // gradient steps before an update
+  std::optional<Buckets> buckets; // choose the entry of every step; the two above are of the largest binding
   Batches data, evalData;
   Position position;
   Schedule schedule;                      // the position's, with its end
@@ -63,6 +70,8 @@ private:
   double finiteLoss = 0;
   bool hasFailedLoss = false; ///< one was not finite, and that was said
   bool isLossFailure = false; ///< the run has ended for it
+  bool hasLossScale = false;  ///< the artifact has; steps with infinite gradients are skipped
+  double skippedBefore = 0;   ///< of other runs
   WeightedSum epochLoss;      ///< of the epoch's steps in this run
   int64_t epochSteps = 0;
   std::string evaluation; ///< what was found since the last line of an epoch
@@ -99,12 +108,17 @@ Status Trainer::run() {
   endEpoch();
   if (!options.save.empty() && savedStep != position.step)
     ORTC_TRY(save());
-  double seconds = std::chrono::duration<double>(Clock::now() - started).count();
+  double seconds = std::chrono::duration<double>(Clock::now() - started).count(), skipped = skippedBefore;
+  if (hasLossScale)
+    ORTC_TRY(session.getScalar(kSkipped, skipped));
   reporter.line(std::string(interrupted ? "interrupted" : "done") + ": " + formatCount(stepsDone, "step") +
                 " in " + formatShort(seconds, 3) + " s" +
                 (stepsDone ? " (" + formatShort(seconds * 1e3 / double(stepsDone), 3) +
                                  " ms each), last loss " + formatShort(lastLoss, 5)
                            : "") +
+                (hasLossScale ? ", " + formatCount(int64_t(skipped - skippedBefore), "update") +
+                                    " skipped for gradients that are not finite"
+                              : "") +
                 (options.save.empty() ? "" : "; saved to " + options.save));
   if (options.save.empty() && stepsDone)
     reporter.note("the trained weights are gone with this run; --save FILE.safetensors keeps them");
@@ -125,23 +139,29 @@ Status Trainer::open() {
   }
   ORTC_TRY(Device::open(options.device, device));
   ORTC_TRY(Artifact::open(options.artifact, artifact, device));
-  ORTC_TRY(artifact.findEntry(ORTC_ENTRY_TRAIN, options.binding, entry));
+  if (options.buckets.empty()) {
+    ORTC_TRY(artifact.findEntry(ORTC_ENTRY_TRAIN, options.binding, entry));
+  } else {
+    ORTC_TRY(Buckets::create(artifact, buckets.emplace()));
+    entry = &buckets->getLargest();
+  }
   std::vector<std::string> notes;
   std::unique_ptr<DataSource> source;
   ORTC_TRY(openData(options.data, source, &interrupted));
   std::vector<NamedFile> inputs = listArtifactFiles(options.artifact);
   for (const std::string &file : source->getFiles())
     inputs.push_back({"--data", file});
-  ORTC_TRY(Batches::create(*source, entry->inputs, Remainder::Drop, data, notes));
-  for (const Entry &candidate : artifact.getEntries())
-    if (candidate.role == ORTC_ENTRY_ACCUMULATE && candidate.binding == entry->binding)
-      accumulateEntry = &candidate;
+  ORTC_TRY(Batches::create(*source, entry->inputs, Remainder::Drop, data, notes, options.buckets));
+  if (buckets)
+    ORTC_TRY(buckets->readLengths(*source, options.buckets, data));
+  accumulateEntry = findAccumulate(*entry);
   if (!options.evalData.empty()) {
-    ORTC_TRY(artifact.findEntry(ORTC_ENTRY_EVAL, options.binding, evalEntry));
+    ORTC_TRY(artifact.findEntry(ORTC_ENTRY_EVAL, buckets ? entry->bindingName : options.binding, evalEntry));
     ORTC_TRY(openData(options.evalData, source, &interrupted));
     for (const std::string &file : source->getFiles())
       inputs.push_back({"--eval-data", file});
-    ORTC_TRY(Batches::create(*source, evalEntry->inputs, Remainder::Repeat, evalData, notes));
+    ORTC_TRY(
+        Batches::create(*source, evalEntry->inputs, Remainder::Repeat, evalData, notes, options.buckets));
   }
   ORTC_TRY(checkOutputs(inputs, {{"--save", options.save}, {"--metrics", options.metrics}}));
   ORTC_TRY(
@@ -157,6 +177,13 @@ Status Trainer::open() {
   if (data.getDropped())
     reporter.note(data.describeDropped("an epoch"));
   return Status();
+}
+
+const Entry *Trainer::findAccumulate(const Entry &beside) const {
+  for (const Entry &candidate : artifact.getEntries())
+    if (candidate.role == ORTC_ENTRY_ACCUMULATE && candidate.binding == beside.binding)
+      return &candidate;
+  return nullptr;
 }
 
 Status Trainer::resume() {
@@ -207,6 +234,12 @@ Status Trainer::resume() {
                              ", but it must be a whole number from 1 to 1000000000");
     accumulate = int64_t(value);
   }
+  ortc_tensor_info counter{};
+  counter.size = sizeof(counter);
+  hasLossScale = ortc_tensor_find(artifact.getProgram(), kSkipped, &counter) == ORTC_OK &&
+                 counter.role == ORTC_ROLE_STATE && !(counter.flags & ORTC_TENSOR_IN_MODEL);
+  if (hasLossScale)
+    ORTC_TRY(session.getScalar(kSkipped, skippedBefore));
   int64_t slices = data.getSlices();
   if (options.steps)
     stepsWanted = *options.steps;
@@ -285,13 +318,15 @@ Status Trainer::trainStep(const std::vector<int64_t> *order) {
     setRate = rate;
   }
   auto begin = Clock::now();
-  ORTC_TRY(session.feed(*entry, data, position.slice, order));
+  const Entry &chosen = buckets ? buckets->choose(data, position.slice, order) : *entry;
+  ORTC_TRY(session.feed(chosen, data, position.slice, order));
   ortc_status told = ORTC_OK;
   bool updates = !accumulateEntry || (position.step + 1) % accumulate == 0;
   auto fed = Clock::now();
   if (options.profile)
     profiler.beginStep();
-  if (Status status = session.step(updates ? *entry : *accumulateEntry, lastLoss, &told); !status.isOk())
+  if (Status status = session.step(updates ? chosen : *findAccumulate(chosen), lastLoss, &told);
+      !status.isOk())
     return explain(status, told);
   auto end = Clock::now();
   if (options.profile)
@@ -304,7 +339,9 @@ Status Trainer::trainStep(const std::vector<int64_t> *order) {
   ++stepsDone;
   ++epochSteps;
   epochLoss.add(lastLoss, 1);
-  ORTC_TRY(metrics.writeStep(position.step, epoch, lastLoss, rate, milliseconds));
+  MetricsFile::Fields fields;
+  ORTC_TRY(describeStep(chosen, fields));
+  ORTC_TRY(metrics.writeStep(position.step, epoch, lastLoss, rate, milliseconds, fields));
   if (std::isfinite(lastLoss)) {
     finiteStep = position.step;
     finiteLoss = lastLoss;
@@ -312,6 +349,20 @@ Status Trainer::trainStep(const std::vector<int64_t> *order) {
     ORTC_TRY(warnOfLoss());
   }
   reporter.progress({stepsDone, stepsWanted, position.step, epoch, lastLoss, rate});
+  return Status();
+}
+
+/// What the metrics say of a step beside its loss.
+Status Trainer::describeStep(const Entry &taken, MetricsFile::Fields &fields) {
+  if (buckets)
+    fields.push_back({"binding", formatJsonString(taken.bindingName)});
+  if (!hasLossScale || options.metrics.empty())
+    return Status();
+  double scale = 0, skipped = 0;
+  ORTC_TRY(session.getScalar(kLossScale, scale));
+  ORTC_TRY(session.getScalar(kSkipped, skipped));
+  fields.push_back({kLossScale, formatJsonNumber(scale)});
+  fields.push_back({"skipped", formatJsonNumber(skipped)});
   return Status();
 }
 

@@ -14,6 +14,7 @@ namespace ortc::host {
 /// Flags of `ortc run`.
 struct TrainOptions {
   std::string artifact, data, evalData, binding;
+  std::string buckets; ///< the array of lengths that chooses the binding of every step; empty: one binding
   std::string device = "cpu";           ///< as Device has it
   std::optional<int64_t> epochs, steps; ///< at most one of them; neither: one epoch. Of this run, not in all
   bool shuffle = true;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "test/e2e/Tool.h"
 
@@ -115,13 +116,26 @@ TEST(LossScaleTest, MovesAsGradScalerDoes) {
       nlohmann::json::parse(readFile(sourcePath("precision/scaler.json")))["steps, scale, skipped"];
   ASSERT_EQ(rows.size(), 20u);
   std::string saved = folder / "saved.safetensors", before;
+  uint64_t skipped = 0;
   for (const nlohmann::json &row : rows) {
-    std::vector<std::string> flags{"run",     artifact, "--data", data,  "--no-shuffle",
-                                   "--steps", "100",    "--save", saved, "--quiet"};
+    std::vector<std::string> flags{"run", artifact, "--data", data,        "--no-shuffle",    "--steps",
+                                   "100", "--save", saved,    "--metrics", folder / "m.jsonl"};
     if (!before.empty())
       flags.insert(flags.end(), {"--load", before});
-    mustRun(flags);
+    Outcome outcome = mustRun(flags);
     before = saved;
+    // The metrics have it after every step, the last line what this run skipped.
+    nlohmann::json last;
+    std::istringstream lines(readFile(folder / "m.jsonl"));
+    for (std::string line; std::getline(lines, line);)
+      if (nlohmann::json step = nlohmann::json::parse(line); step.contains("loss"))
+        last = step;
+    EXPECT_EQ(last["step"], row[0]);
+    EXPECT_EQ(last["loss_scale"], row[1].get<double>()) << row;
+    EXPECT_EQ(last["skipped"], row[2].get<uint64_t>()) << row;
+    std::string count = std::to_string(row[2].get<uint64_t>() - skipped);
+    EXPECT_NE(outcome.text.find(", " + count + " update"), std::string::npos) << outcome.text;
+    skipped = row[2];
     auto tensors = loadValues(saved);
     EXPECT_EQ(valuesOf(tensors, "loss_scale").data.at(0), row[1].get<double>()) << row;
     EXPECT_EQ(valuesOf(tensors, "loss_scale.skipped").bits.at(0), row[2].get<uint64_t>()) << row;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "host/buckets.h"
 #include "host/signals.h"
 #include "host/train_loop.h"
 #include "tools/ortc/Commands.h"
@@ -55,6 +56,11 @@ void addRunCommand(CLI::App &app, Action &action) {
   line.addText("--load", "FILE.safetensors|DIR",
                "goes on from a checkpoint, or from adapters in files of PEFT", options->load);
   line.addText("--binding", "NAME", "the binding to train; default: the first", options->binding);
+  line.addValue(
+      "--buckets", "length=ARRAY",
+      "every step takes the smallest binding that holds its longest sample; ARRAY of the data has a length "
+      "or a mask for each",
+      [options](const std::string &text) { return host::Buckets::parse(text, options->buckets); });
   line.addFlag("--stop-on-nan", "fails at the first loss that is not finite", options->stopOnNan);
   line.addDevice(options->device);
   line.addWhole("--threads", "default: what the artifact allows and the machine has", options->threads, 1,
@@ -65,6 +71,9 @@ void addRunCommand(CLI::App &app, Action &action) {
   line.setAction(action, [options] {
     if (options->epochs && options->steps)
       return reportError("--epochs and --steps are both given; one of them says how long to train", 2);
+    if (!options->buckets.empty() && !options->binding.empty())
+      return reportError(
+          "--buckets chooses the binding of every step, and --binding one for all; give one of them", 2);
     if (options->saveEvery && options->save.empty())
       return reportError("--save-every needs --save FILE", 2);
     if (int refused = checkDevice(options->device, options->threads, options->profile))
