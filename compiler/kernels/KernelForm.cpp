@@ -128,18 +128,15 @@ const KernelForm &formOf(plan::KernelKind kind) {
   return *llvm::find_if(kernelForms(), [&](const KernelForm &form) { return form.kind == kind; });
 }
 
-/// Bytes of an input that a kernel looks at, at most: of a table whose rows are gathered or written, these rows.
+/// A table that is written in its own place is not read, and written where its rows are named.
 static int64_t bytesRead(Value value) {
-  int64_t all = plan::storedBytes(cast<ShapedType>(value.getType())), some = 0;
-  for (Operation *user : value.getUsers()) {
-    auto gather = dyn_cast<nn::GatherOp>(user);
+  auto isTable = [&](Operation *user) {
     auto scatter = dyn_cast<nn::ScatterOp>(user);
-    if (gather && gather.getInput() == value && gather.getIndices() != value)
-      some += plan::storedBytes(gather.getType());
-    else if (!scatter || scatter.getInput() != value)
-      return all;
-  }
-  return std::min(all, some);
+    return scatter && scatter.getInput() == value;
+  };
+  return !value.use_empty() && llvm::all_of(value.getUsers(), isTable)
+             ? 0
+             : plan::storedBytes(cast<ShapedType>(value.getType()));
 }
 static int64_t bytesWritten(Value value) {
   auto scatter = value.getDefiningOp<nn::ScatterOp>();

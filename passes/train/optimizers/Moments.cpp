@@ -31,13 +31,12 @@ void updateByMoments(UpdateStep &step) {
   Value one = b.constantLike(lr, 1);
   Value inverseRoot = b.div(one, b.sqrt(step.scalar(kCorrection2)));
   Value rate = b.neg(b.div(lr, step.scalar(kCorrection1)));
-  Value root = b.sqrt(v), epsilon = spread(b, step.scalar(kEpsilon), v), denominator;
-  if (step.isSparse) {
+  Value denominator = b.sqrt(v);
+  if (step.isSparse)
     rate = b.div(rate, inverseRoot);
-    denominator = b.add(root, epsilon);
-  } else {
-    denominator = b.add(step.scale(root, inverseRoot), epsilon);
-  }
+  else
+    denominator = step.scale(denominator, inverseRoot);
+  denominator = b.add(denominator, spread(b, step.scalar(kEpsilon), v));
   step.parameter = b.add(step.parameter, b.div(step.scale(m, rate), denominator));
 }
 
