@@ -30,29 +30,6 @@ static Status read(const host::Artifact &artifact, host::Session &session, const
   return Status();
 }
 
-static std::vector<double> valuesOf(DataType type, const uint8_t *data, size_t bytes) {
-  size_t element = host::getElementBytes(type);
-  std::vector<double> values(bytes / element);
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = host::loadAsDouble(type, data + i * element);
-  return values;
-}
-
-/// The elements of an initializer, in whichever field the file has them.
-static std::vector<double> valuesOf(const proto::TensorProto &tensor) {
-  if (tensor.double_data_size())
-    return {tensor.double_data().begin(), tensor.double_data().end()};
-  if (tensor.float_data_size())
-    return {tensor.float_data().begin(), tensor.float_data().end()};
-  auto type = static_cast<DataType>(tensor.data_type());
-  std::string bytes = tensor.raw_data();
-  for (int32_t value : tensor.int32_data()) { // 16 bits in each
-    auto bits = static_cast<uint16_t>(value);
-    bytes.append(reinterpret_cast<const char *>(&bits), sizeof bits);
-  }
-  return valuesOf(type, reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size());
-}
-
 /// The numbers of a weight that is stored as integers, which are those that its adapter was trained beside.
 static Status readQuantized(const host::Artifact &artifact, host::Session &session,
                             const host::Adapter &adapter, const proto::TensorProto &weight,

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "compiler/artifact/ExportAdapters.h"
+#include "compiler/artifact/ExportQuantized.h"
 #include "compiler/artifact/ExportedData.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "host/adapters.h"
@@ -105,6 +106,8 @@ static Status writeModel(const ExportOptions &options, const host::Artifact &art
   int64_t filled = 0;
   ORTC_TRY(fillInitializers(artifact, session, *model.mutable_graph(), filled));
   ORTC_TRY(mergeAdapters(artifact, session, *model.mutable_graph()));
+  int64_t quantized = 0;
+  ORTC_TRY(writeQuantized(artifact.getPath(), model, quantized));
   if (model.ByteSizeLong() > size_t(INT32_MAX))
     return Status::failure(options.output + ": would have " + std::to_string(model.ByteSizeLong()) +
                            " bytes, and an ONNX file in one piece has at most 2147483647");
@@ -117,7 +120,8 @@ static Status writeModel(const ExportOptions &options, const host::Artifact &art
       .line("wrote " + options.output + ": " + host::formatBytes(text.size()) + ", " +
             host::formatCount(filled, "tensor") + " from " +
             (options.load.empty() ? "the artifact" : options.load) +
-            (merged ? ", " + host::formatCount(int64_t(merged), "adapter") + " merged" : ""));
+            (merged ? ", " + host::formatCount(int64_t(merged), "adapter") + " merged" : "") +
+            (quantized ? ", " + host::formatCount(quantized, "tensor") + " quantised" : ""));
   return Status();
 }
 

@@ -29,6 +29,28 @@ Status readTensor(const host::Artifact &artifact, host::Session &session, const 
   return Status();
 }
 
+std::vector<double> valuesOf(DataType type, const uint8_t *data, size_t bytes) {
+  size_t element = host::getElementBytes(type);
+  std::vector<double> values(bytes / element);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = host::loadAsDouble(type, data + i * element);
+  return values;
+}
+
+std::vector<double> valuesOf(const proto::TensorProto &tensor) {
+  if (tensor.double_data_size())
+    return {tensor.double_data().begin(), tensor.double_data().end()};
+  if (tensor.float_data_size())
+    return {tensor.float_data().begin(), tensor.float_data().end()};
+  auto type = static_cast<DataType>(tensor.data_type());
+  std::string bytes = tensor.raw_data();
+  for (int32_t value : tensor.int32_data()) { // 16 bits in each
+    auto bits = static_cast<uint16_t>(value);
+    bytes.append(reinterpret_cast<const char *>(&bits), sizeof bits);
+  }
+  return valuesOf(type, reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size());
+}
+
 void replaceData(proto::TensorProto &tensor, std::string bytes) {
   tensor.clear_float_data();
   tensor.clear_int32_data();

@@ -11,6 +11,11 @@ namespace ortc::artifact {
 Status readTensor(const host::Artifact &artifact, host::Session &session, const ortc_tensor_info &tensor,
                   host::DataType type, std::string &bytes);
 
+/// The elements of that type.
+std::vector<double> valuesOf(host::DataType type, const uint8_t *data, size_t bytes);
+/// The elements of a floating-point initializer, in whichever field the file has them.
+std::vector<double> valuesOf(const proto::TensorProto &tensor);
+
 /// Puts `bytes` in as the only data of the initializer.
 void replaceData(proto::TensorProto &tensor, std::string bytes);
 

@@ -334,6 +334,7 @@ static const char *findGraphFlag(const CompileOptions &given) {
          : !given.ties.empty()                          ? "--tie"
          : !given.lora.empty()                          ? "--lora"
          : given.base                                   ? "--base"
+         : !given.qat.empty()                           ? "--qat"
          : given.batchNorm != BatchNormMode::AsExported ? "--batch-norm"
          : given.dropout != DropoutMode::AsExported     ? "--dropout"
                                                         : nullptr;
@@ -354,6 +355,10 @@ static Status readArtifact(const CheckOptions &check, const std::string &folder,
   if (ortc_program_section(artifact.getProgram(), ORTC_SECTION_MANIFEST, &section, &bytes) != ORTC_OK)
     return Status::failure(options.model + ": has no manifest");
   auto manifest = host::parseJson(std::string_view(static_cast<const char *>(section), bytes));
+  if (manifest.contains("quantizers"))
+    return Status::refusal(options.model +
+                           ": was compiled with --qat; rounding has a gradient that differences of "
+                           "losses do not show");
   std::string damaged = options.model + ": its manifest does not say how it was compiled";
   try {
     const auto &flags = manifest.at("flags");
@@ -407,6 +412,9 @@ Status checkGradients(const CheckOptions &check, CheckResult &result) {
                     host::findArtifactFile(options.model, file).isOk();
   if (isArtifact)
     ORTC_TRY(readArtifact(check, temporary.path, options));
+  else if (!options.qat.empty() && check.against == CheckAgainst::Differences)
+    return Status::refusal("--qat rounds, and differences of losses do not show the gradient that is passed "
+                           "through; compare --against evaluator");
   else if (!check.load.empty())
     return Status::refusal("--load needs an artifact: checkpoints have its tensors");
   else if (options.loss.source == LossSource::None && check.against == CheckAgainst::Differences)

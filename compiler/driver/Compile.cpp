@@ -183,6 +183,7 @@ Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
     legal.train.push_back(*model.adapters);
   legal.frozen = model.frozen;
   legal.packed = model.packed;
+  legal.scales = model.scales;
   legal.batchNorm = options.batchNorm;
   legal.dropout = options.dropout;
   legal.seed = options.seed;

@@ -3,12 +3,15 @@
 #include "compiler/driver/ReadModel.h"
 
 #include "compiler/driver/SourceModel.h"
+#include "compiler/frontend/FakeQuantizers.h"
+#include "compiler/frontend/GraphEdits.h"
 #include "compiler/frontend/Importer.h"
 #include "compiler/frontend/LoraAdapters.h"
 #include "compiler/frontend/SharedInitializers.h"
 #include "compiler/frontend/onnx.pb.h"
 #include "compiler/pipeline/Pipelines.h"
 
+#include <algorithm>
 #include <filesystem>
 
 using namespace mlir;
@@ -102,6 +105,68 @@ static Status quantizeBase(const CompileOptions &options, Compiled &compiled, Mo
   return Status();
 }
 
+/// Nothing that --qat names is a weight of a layer.
+static Status refuseUnusedQat(const QatSpec &spec, const frontend::Model &model,
+                              const std::vector<std::string> &others) {
+  std::set<std::string> names = initializerNames(model);
+  std::vector<std::string> all(names.begin(), names.end()), matched;
+  for (const std::string &name : others)
+    if (spec.pattern.matches(name))
+      matched.push_back(name);
+  std::string begin = "--qat " + spec.text + ": ";
+  if (!matched.empty())
+    return Status::refusal(begin + frontend::quoteSome(matched, 4) +
+                           ": no MatMul, Gemm, Conv or ConvTranspose of the main graph computes with it");
+  return Status::refusal(
+      begin +
+      "no initializer has a name that it matches whole; an earlier --qat may take those that do, "
+      "or they are tied to equal ones (--untie NAME)" +
+      (all.empty() ? "" : "; closest: " + listClosest(spec.pattern.getText(), all)));
+}
+
+/// Puts the quantisers of --qat in. The artifact keeps them: `ortc export` turns them into those of the standard.
+static Status addQuantizers(const CompileOptions &options, Compiled &compiled, ModelFacts &facts) {
+  if (options.qat.empty())
+    return Status();
+  std::vector<frontend::QuantizerSettings> settings;
+  for (const QatSpec &spec : options.qat)
+    settings.push_back({spec.bits, spec.isPerChannel, spec.isAveraged, spec.averaging,
+                        spec.isLearned ? std::max<int64_t>(spec.observedSteps, 1) : spec.observedSteps,
+                        spec.isLearned, "--qat " + spec.text});
+  auto choose = [&](const std::string &name) {
+    auto found = llvm::find_if(options.qat, [&](const QatSpec &spec) { return spec.pattern.matches(name); });
+    return found == options.qat.end() ? -1 : static_cast<int>(found - options.qat.begin());
+  };
+  std::shared_ptr<const frontend::Model> plain = compiled.model;
+  frontend::QuantizerReport report;
+  ORTC_TRY(frontend::addFakeQuantizers(compiled.model, settings, choose, report));
+  std::vector<size_t> uses(settings.size());
+  std::vector<std::string> scales;
+  size_t weights = 0;
+  for (const frontend::FakeQuantizer &quantizer : report.quantizers) {
+    ++uses[quantizer.setting];
+    weights += quantizer.isWeight;
+    if (!quantizer.scaleOffset.empty())
+      scales.push_back(quantizer.scaleOffset);
+  }
+  for (size_t i = 0; i < uses.size(); ++i)
+    if (!uses[i])
+      return refuseUnusedQat(options.qat[i], *plain, report.others);
+  if (!scales.empty())
+    facts.scales = NamePattern::list(scales, "--qat");
+  compiled.notes.push_back(std::to_string(weights) + (weights == 1 ? " weight" : " weights") + " and " +
+                           std::to_string(report.quantizers.size() - weights) +
+                           " values that their layers read are quantised");
+  if (!report.others.empty())
+    compiled.notes.push_back(
+        frontend::quoteSome(report.others, 4) + (report.others.size() == 1 ? " is" : " are") +
+        " named by --qat but not quantised, as no MatMul, Gemm, Conv or ConvTranspose of the "
+        "main graph computes with " +
+        (report.others.size() == 1 ? "it" : "them"));
+  compiled.facts.quantizers = std::move(report.quantizers);
+  return Status();
+}
+
 static void describeFile(const CompileOptions &options, const proto::ModelProto &proto,
                          report::CompileFacts &facts) {
   facts.modelFile = std::filesystem::path(options.model).filename().string();
@@ -129,6 +194,8 @@ Status readModel(const CompileOptions &options, const Diagnostics &diagnostics,
     compiled.notes = shared.notes;
     findNameLists(options, compiled, facts);
   }
+  std::shared_ptr<const frontend::Model> plain = compiled.model;
+  ORTC_TRY(diagnostics.check(addQuantizers(options, compiled, facts)));
   facts.written = compiled.model;
   if (trains(options))
     ORTC_TRY(diagnostics.check(addAdapters(options, compiled, facts)));
@@ -140,7 +207,7 @@ Status readModel(const CompileOptions &options, const Diagnostics &diagnostics,
     return diagnostics.refuse(outcome.getMessage());
   compiled.source = std::move(*imported);
   compiled.program = ModuleOp::create(UnknownLoc::get(compiled.context.get()));
-  describeFile(options, facts.written->getProto(), compiled.facts);
+  describeFile(options, plain->getProto(), compiled.facts);
   return diagnostics.run(*compiled.source, pipeline::buildImport);
 }
 

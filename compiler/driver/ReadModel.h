@@ -18,6 +18,7 @@ struct ModelFacts {
   std::optional<NamePattern> trainable, frozen;   ///< of the model's metadata
   std::optional<NamePattern> adapters;            ///< the factors of --lora
   frontend::PackedWeights packed;                 ///< what --base quantises
+  std::optional<NamePattern> scales;              ///< those that --qat learns
 };
 
 /// Whether there is something to train with.

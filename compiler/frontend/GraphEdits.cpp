@@ -19,6 +19,18 @@ std::set<std::string> listNames(const proto::GraphProto &graph) {
   return names;
 }
 
+const proto::AttributeProto *findAttribute(const proto::NodeProto &node, std::string_view name) {
+  for (const auto &attribute : node.attribute())
+    if (attribute.name() == name)
+      return &attribute;
+  return nullptr;
+}
+
+int64_t intOf(const proto::NodeProto &node, std::string_view name, int64_t otherwise) {
+  const auto *attribute = findAttribute(node, name);
+  return attribute ? attribute->i() : otherwise;
+}
+
 void NewNames::addInside(const proto::GraphProto &graph) {
   inside.merge(listNames(graph));
   visitBodies(graph, [&](const proto::GraphProto &body) { addInside(body); });
@@ -33,6 +45,19 @@ std::string NewNames::make(const std::string &name) {
   for (size_t &ending = endings[name]; inside.count(result) || !taken.insert(result).second; ++ending)
     result = name + "_" + (ending ? std::to_string(ending) : "");
   return result;
+}
+
+void insertNodes(proto::GraphProto &graph, const std::map<int, std::vector<proto::NodeProto>> &nodes) {
+  std::vector<proto::NodeProto> all;
+  for (int n = 0; n <= graph.node_size(); ++n) {
+    if (auto found = nodes.find(n); found != nodes.end())
+      all.insert(all.end(), found->second.begin(), found->second.end());
+    if (n < graph.node_size())
+      all.push_back(std::move(*graph.mutable_node(n)));
+  }
+  graph.clear_node();
+  for (proto::NodeProto &node : all)
+    *graph.add_node() = std::move(node);
 }
 
 std::string joinSome(const std::vector<std::string> &items, size_t shown) {

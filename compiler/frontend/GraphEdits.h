@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ortc::frontend {
@@ -26,6 +27,10 @@ template <typename Visit> void visitBodies(const proto::GraphProto &graph, Visit
     }
 }
 
+/// The attribute of that name, or null.
+const proto::AttributeProto *findAttribute(const proto::NodeProto &node, std::string_view name);
+int64_t intOf(const proto::NodeProto &node, std::string_view name, int64_t otherwise);
+
 /// Gives names that nothing in the graph has, nor in branches and loop bodies.
 class NewNames {
 public:
@@ -42,6 +47,9 @@ private:
   std::set<std::string> taken, inside;
   std::map<std::string, size_t> endings; ///< given so far, by name
 };
+
+/// Puts nodes in front of others: those under `n` before node n, or at the end.
+void insertNodes(proto::GraphProto &graph, const std::map<int, std::vector<proto::NodeProto>> &nodes);
 
 /// Removes what `isGone(element, index)` holds for, in one pass.
 template <typename List, typename Predicate> void removeIf(List &list, Predicate isGone) {

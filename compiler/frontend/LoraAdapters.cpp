@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <optional>
 #include <set>
 
@@ -49,7 +48,8 @@ public:
 
   LoraAdapter add(const proto::TensorProto &weight, const std::vector<Layer> &layers,
                   const LoraSettings &settings);
-  void finish();
+  /// Puts the new nodes where they belong: in front of who reads them.
+  void finish() { insertNodes(graph, nodes); }
 
 private:
   std::string addTensor(const std::string &name, const std::vector<int64_t> &dims,
@@ -68,18 +68,6 @@ private:
 };
 
 } // namespace
-
-static const proto::AttributeProto *findAttribute(const proto::NodeProto &node, std::string_view name) {
-  for (const auto &attribute : node.attribute())
-    if (attribute.name() == name)
-      return &attribute;
-  return nullptr;
-}
-
-static int64_t intOf(const proto::NodeProto &node, std::string_view name, int64_t otherwise) {
-  const auto *attribute = findAttribute(node, name);
-  return attribute ? attribute->i() : otherwise;
-}
 
 static bool swapsTwo(const proto::NodeProto &transpose) {
   const auto *permutation = findAttribute(transpose, "perm");
@@ -311,20 +299,6 @@ LoraAdapter AdapterWriter::add(const proto::TensorProto &weight, const std::vect
   for (const Layer &layer : layers)
     addBranch(layer, adapter, settings, type);
   return adapter;
-}
-
-/// Puts the new nodes where they belong: in front of who reads them.
-void AdapterWriter::finish() {
-  std::vector<proto::NodeProto> all;
-  for (int n = 0; n <= graph.node_size(); ++n) {
-    if (auto found = nodes.find(n); found != nodes.end())
-      std::move(found->second.begin(), found->second.end(), std::back_inserter(all));
-    if (n < graph.node_size())
-      all.push_back(std::move(*graph.mutable_node(n)));
-  }
-  graph.clear_node();
-  for (proto::NodeProto &node : all)
-    *graph.add_node() = std::move(node);
 }
 
 Status addLoraAdapters(std::shared_ptr<const Model> &model, const std::vector<LoraSettings> &settings,

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/legalize/Initializers.h"
 
+#include "compiler/frontend/FakeQuantizers.h"
 #include "compiler/frontend/GeneratedNames.h"
 #include "dialects/nn/NnDialect.h"
 #include "dialects/onnx/InitializerOrigin.h"
@@ -16,6 +17,10 @@
 using namespace mlir;
 
 namespace ortc::legalize {
+
+static bool isFakeQuantize(onnx::NodeOp node) {
+  return node.getOpType() == frontend::kFakeQuantize && node.getDomainName() == frontend::kOwnDomain;
+}
 
 /// Operand numbers that an operator takes as weights.
 static bool isWeightOperand(StringRef op, unsigned operand) {
@@ -43,9 +48,10 @@ bool isTakenAsWeight(Value value) {
       auto node = dyn_cast<onnx::NodeOp>(use.getOwner());
       if (!node)
         continue;
-      if (isWeightOperand(node.getOpType(), use.getOperandNumber()))
+      if (isWeightOperand(node.getOpType(), use.getOperandNumber()) ||
+          (isFakeQuantize(node) && use.getOperandNumber() == 3))
         return true;
-      if (isView(node) && use.getOperandNumber() == 0)
+      if ((isView(node) || isFakeQuantize(node)) && use.getOperandNumber() == 0)
         todo.push_back(node.getResult(0));
     }
   }
@@ -100,11 +106,22 @@ bool looksLikeTable(const Initializer &entry) {
          (value.getElementType().isF64() && isMask<double>(storedElements(value)));
 }
 
-bool isRunningStatistic(Value value) {
-  return !value.use_empty() && llvm::all_of(value.getUses(), [](OpOperand &use) {
-    auto node = dyn_cast<onnx::NodeOp>(use.getOwner());
-    return node && node.getOpType() == "BatchNormalization" && use.getOperandNumber() >= 3;
-  });
+StringRef describeState(Value value) {
+  auto areAll = [&](auto isOne) {
+    return !value.use_empty() && llvm::all_of(value.getUses(), [&](OpOperand &use) {
+      auto node = dyn_cast<onnx::NodeOp>(use.getOwner());
+      return node && isOne(node, use.getOperandNumber());
+    });
+  };
+  if (areAll([](onnx::NodeOp node, unsigned operand) {
+        return node.getOpType() == "BatchNormalization" && operand >= 3;
+      }))
+    return kNormStatistic;
+  if (areAll([](onnx::NodeOp node, unsigned operand) {
+        return isFakeQuantize(node) && (operand == 1 || operand == 2);
+      }))
+    return "a range of --qat";
+  return "";
 }
 
 bool freezeFormulaConstants(std::vector<Initializer> &initializers, const ShapeOf &shapeOf) {
@@ -156,7 +173,10 @@ private:
 /// Decides where flags or the model's metadata do; false where they leave it open.
 static bool decideByChoice(Initializer &entry, const LegalizeOptions &options) {
   Choice choice(entry);
-  if (const NamePattern *frozen = choice.findFirst(options.freeze, /*all=*/true)) {
+  if (options.scales && options.scales->matches(entry.name)) {
+    entry.trained = true;
+    entry.requestedBy = "--qat";
+  } else if (const NamePattern *frozen = choice.findFirst(options.freeze, /*all=*/true)) {
     entry.reason = "frozen by --freeze " + frozen->getText();
   } else if (!options.train.empty()) {
     entry.trained = choice.findFirst(options.train, /*all=*/false);
@@ -179,7 +199,7 @@ static void decideByUse(Initializer &entry, bool isFromJax, bool isStatistic) {
   if (value.use_empty())
     entry.reason = "used by no node";
   else if (isRunningStatistic(value))
-    entry.reason = "running statistic of a batch normalisation";
+    entry.reason = describeState(value);
   else if (entry.origin == "buffer" || entry.origin == "constant")
     entry.reason = "a " + entry.origin + " of the exported program";
   else if (entry.origin == "parameter")

@@ -39,8 +39,12 @@ bool isTakenAsWeight(mlir::Value value);
 /// "attn_mask"), or because its elements are 0 and 1, or 0 and hugely negative.
 bool looksLikeTable(const Initializer &entry);
 
-/// Whether every use is the running mean or variance of a batch normalisation.
-bool isRunningStatistic(mlir::Value value);
+/// What a state is whose every use is the running mean or variance of a batch normalisation, or a range of --qat; empty
+/// for other values.
+llvm::StringRef describeState(mlir::Value value);
+/// Whether it is such a state.
+inline bool isRunningStatistic(mlir::Value value) { return !describeState(value).empty(); }
+inline constexpr llvm::StringLiteral kNormStatistic = "running statistic of a batch normalisation";
 
 /// The arguments of `block` that a gradient of `outputs` can reach.
 llvm::DenseSet<mlir::Value> reachableArguments(mlir::Block &block, llvm::ArrayRef<mlir::Value> outputs);

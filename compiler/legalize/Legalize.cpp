@@ -107,6 +107,13 @@ static void declareTensors(ModuleOp target, func::FuncOp function, ArrayRef<Argu
   function.setAllResultAttrs(ofResults);
 }
 
+/// Why a state is not trained.
+static std::string stateReason(const Initializer &entry) {
+  onnx::InitializerOp op = entry.op;
+  StringRef what = describeState(op.getOutput());
+  return (what.empty() ? StringRef(kNormStatistic) : what).str();
+}
+
 /// Fills the list of initializers and the warnings.
 static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argument> arguments,
                                LegalizeReport &report) {
@@ -125,7 +132,7 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
                                    isState         ? "state"
                                    : entry.trained ? "parameter"
                                                    : "constant",
-                                   isState         ? "running statistic of a batch normalisation"
+                                   isState         ? stateReason(entry)
                                    : entry.trained ? ""
                                                    : entry.reason});
     // What a node takes as its weight is one, whatever its name.
@@ -161,8 +168,8 @@ static void reportInitializers(ArrayRef<Initializer> initializers, ArrayRef<Argu
   for (const Argument &argument : arguments) {
     if (argument.role == train::Role::state && !names.contains(argument.name) &&
         isa<FloatType>(argument.initial.getElementType()))
-      report.initializers.push_back({argument.name, argument.initial.getNumElements(), "state",
-                                     "running statistic of a batch normalisation"});
+      report.initializers.push_back(
+          {argument.name, argument.initial.getNumElements(), "state", kNormStatistic.str()});
   }
 }
 

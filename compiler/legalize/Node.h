@@ -84,11 +84,12 @@ public:
   /// An initializer that would be trained is needed at compile time: keeps it constant, for this node at once
   /// and for the whole program in another walk. False if `value` is none.
   virtual bool keepConstant(Value value, llvm::StringRef why) = 0;
-  /// The running statistic behind an ONNX value as a state tensor, or null when it is not a constant.
+  /// The running statistic, or the range of a quantiser, behind an ONNX value as a state tensor, or null when it is
+  /// not a constant.
   virtual Value stateOf(Value onnxValue, onnx::NodeOp user) = 0;
   virtual void updateState(Value onnxValue, onnx::NodeOp user, Value newValue) = 0;
-  /// The number of training steps done so far (i64, rank 0), which random operators draw by; state that every
-  /// training step counts up.
+  /// The number of training steps done so far (i64, rank 0), which random operators draw by and quantisers observe by;
+  /// state that every training step counts up.
   virtual Value randomStep() = 0;
   /// The key of a node's draws: from the seed (the node's own, or else the caller's) and the name of its first
   /// output, so that it does not depend on what else the model holds. `part` tells several draws of a node apart.

@@ -173,6 +173,10 @@ Status checkOptions(const CompileOptions &options) {
     return Status::refusal(
         "--parameters bf16 stores parameters in bfloat16, and --precision f64 keeps them in "
         "float64; leave one of both out");
+  if (!options.qat.empty() && !options.lora.empty())
+    return Status::refusal(
+        "--qat and --lora do not go together: adapters are merged into weights that stay as they "
+        "are, and quantised weights are trained; leave one of them out");
   if (options.loss.source == LossSource::None) {
     const char *flag = options.gradients                           ? "--gradients"
                        : options.optimizer.isGiven                 ? "--optimizer"
@@ -184,6 +188,7 @@ Status checkOptions(const CompileOptions &options) {
                        : !options.lora.empty()                     ? "--lora"
                        : !options.sparse.empty()                   ? "--sparse"
                        : options.base                              ? "--base"
+                       : !options.qat.empty()                      ? "--qat"
                        : options.headChunk                         ? "--head-chunk"
                        : isNarrow                                  ? "--parameters"
                        : !options.lossInput.empty()                ? "--loss-input"

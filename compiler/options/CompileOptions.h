@@ -140,6 +140,20 @@ struct BaseSpec {
   int64_t block = 64; ///< numbers of a row that share a scale: a power of two from 32 to 4096
 };
 
+/// `--qat REGEX:bits=8,per=channel,observer=moving_average,averaging=0.01,observe=0,learned=0`: the weights that match,
+/// and what the layers of these read, are rounded to integers of `bits` bits in training.
+struct QatSpec {
+  NamePattern pattern;
+  std::string text; ///< as given
+  int64_t bits = 8;
+  bool isPerChannel = true; ///< weights have a range for each output channel; what layers read has one
+  bool isAveraged = true;   ///< ranges are moving averages, else the least and the largest that was seen
+  double averaging = 0.01;  ///< the weight of a step in the average
+  int64_t observedSteps =
+      0;                  ///< after these, ranges stay; 0: never, or where scales are learned the first step
+  bool isLearned = false; ///< scales are parameters behind the observed steps
+};
+
 /// `--tie COPY=ORIGINAL`.
 struct TieSpec {
   std::string copy, original;
@@ -167,6 +181,7 @@ struct CompileOptions {
   std::vector<LoraSpec> lora;                ///< the first match wins
   std::optional<BaseSpec> base;              ///< absent: weights beside adapters as the file has them
   bool randomLora = false;        ///< both factors of adapters begin random, so that both have a gradient
+  std::vector<QatSpec> qat;       ///< the first match wins
   std::vector<std::string> untie; ///< initializers whose every reader gets its own copy
   std::vector<TieSpec> ties;      ///< initializers that become another one again
   BatchNormMode batchNorm = BatchNormMode::AsExported;
@@ -204,6 +219,7 @@ Expected<LossScaleSpec> parseLossScale(std::string_view text);
 Expected<LoraSpec> parseLora(std::string_view text);
 Expected<SparseSpec> parseSparse(std::string_view text);
 Expected<BaseSpec> parseBase(std::string_view text);
+Expected<QatSpec> parseQat(std::string_view text);
 Expected<AttentionSpec> parseAttention(std::string_view text);
 /// The type of products' operands: "bf16", "f16", or empty where it is that of the file.
 std::string_view narrowType(const CompileOptions &options);
@@ -227,6 +243,9 @@ struct KnownNames {
   std::vector<std::string>
       sources; ///< what lists may name, too: parameters that an initializer was computed from
 };
+
+/// "'a', 'b', 'c', ...": up to three names, those closest to the text of a pattern first.
+std::string listClosest(std::string_view pattern, const std::vector<std::string> &names);
 
 /// A sentence for every --train, --freeze and --group pattern that matches no name, with the names closest to it: it
 /// most likely has a typo. And one for every list, of flags and of `more`, that has names which are not known.

@@ -24,6 +24,7 @@ constinit const Range kShare = {"a number from 0 to 1",
                                 [](double value) { return value >= 0 && value <= 1; }};
 constinit const Range kWhole = {"a whole number", [](double) { return true; }};
 constinit const Range kSwitch = {"0 or 1", [](double) { return true; }};
+constinit const Range kWord = {"one of ", [](double) { return true; }};
 
 Settings::Settings(const std::vector<Key> &keys, const KeyValues &given) {
   for (const Key &key : keys) {
@@ -45,6 +46,10 @@ static bool parseValue(std::string_view text, const Key &key, KeyValue &value) {
   if (std::holds_alternative<double>(key.initial)) {
     auto &number = value.emplace<double>();
     return parseNumber(text, number) && key.range.allows(number);
+  }
+  if (std::holds_alternative<std::string>(key.initial)) {
+    value = std::string(text);
+    return std::find(key.words.begin(), key.words.end(), text) != key.words.end();
   }
   value = text == "1" || text == "true";
   return text == "0" || text == "1" || text == "true" || text == "false";
@@ -71,9 +76,12 @@ Expected<KeyValues> parseKeys(std::string_view text, const std::string &what, co
     std::string_view written = item.substr(equals + 1);
     if (given.find(name) != given.end())
       return Status::refusal(what + ": option " + quote(name) + " is given twice");
-    if (!parseValue(written, *key, value))
-      return Status::refusal(what + ": " + key->name + " is " + quote(written) + " but must be " +
-                             key->range.text);
+    if (!parseValue(written, *key, value)) {
+      std::string allowed = key->range.text;
+      for (const std::string &word : key->words)
+        allowed += (&word == &key->words.front() ? "" : ", ") + word;
+      return Status::refusal(what + ": " + key->name + " is " + quote(written) + " but must be " + allowed);
+    }
     given[key->name] = value;
     if (comma == std::string_view::npos)
       return given;
@@ -103,6 +111,8 @@ std::string formatValue(const KeyValue &value) {
     return std::to_string(*integer);
   if (const bool *flag = std::get_if<bool>(&value))
     return *flag ? "1" : "0";
+  if (const auto *word = std::get_if<std::string>(&value))
+    return *word;
   char buffer[32];
   std::string text(buffer, std::to_chars(buffer, buffer + sizeof buffer, std::get<double>(value)).ptr);
   if (size_t zero = text.find("e-0"); zero != std::string::npos) // 1e-08

@@ -16,8 +16,8 @@
 
 namespace ortc {
 
-/// A number, a whole number or a switch. The type of a key is that of its default.
-using KeyValue = std::variant<double, int64_t, bool>;
+/// A number, a whole number, a switch or a word. The type of a key is that of its default.
+using KeyValue = std::variant<double, int64_t, bool, std::string>;
 using KeyValues = std::map<std::string, KeyValue, std::less<>>;
 
 /// What a number may be, in words for messages and as a test.
@@ -31,8 +31,8 @@ extern const Range kNotNegative; ///< 0 to 3.4e38
 extern const Range kPositive;    ///< 1.2e-38 to 3.4e38
 extern const Range kFraction;    ///< at least 0 and below 1
 extern const Range kShare;       ///< 0 to 1
-// Of the two other types, every value is allowed.
-extern const Range kWhole, kSwitch;
+// Of the other types, every value is allowed; of words, those that the key lists.
+extern const Range kWhole, kSwitch, kWord;
 
 struct Key {
   const char *name;
@@ -41,6 +41,7 @@ struct Key {
   const char *meaning; ///< a phrase, with the unit where there is one
   bool zeroIsAbsent =
       false; ///< of an optimizer: a zero compiles nothing, so that no host can set it to more later
+  std::vector<std::string> words = {}; ///< of a word: those that it may be
 };
 
 /// Every key of a table with its value, given or not.
@@ -53,6 +54,7 @@ public:
   double getNumber(std::string_view key) const { return std::get<double>(get(key)); }
   int64_t getInteger(std::string_view key) const { return std::get<int64_t>(get(key)); }
   bool isOn(std::string_view key) const { return std::get<bool>(get(key)); }
+  const std::string &getWord(std::string_view key) const { return std::get<std::string>(get(key)); }
   bool has(std::string_view key) const { return values.find(key) != values.end(); }
   const KeyValue &get(std::string_view key) const;
 

@@ -217,6 +217,46 @@ Expected<BaseSpec> parseBase(std::string_view text) {
   return parsed;
 }
 
+Expected<QatSpec> parseQat(std::string_view text) {
+  QatSpec parsed;
+  const std::string average = "moving_average", channel = "channel";
+  const std::vector<Key> keys = {
+      {"bits", parsed.bits, kWhole, "of the integers, 2 to 8"},
+      {"per", channel, kWord, "what has a range of its own in a weight", false, {channel, "tensor"}},
+      {"observer",
+       average,
+       kWord,
+       "how a range follows from the values of steps",
+       false,
+       {average, "minmax"}},
+      {"averaging", parsed.averaging, kShare, "weight of a step in the moving average"},
+      {"observe", parsed.observedSteps, kWhole, "steps that observe; 0: all, with learned=1 the first"},
+      {"learned", parsed.isLearned, kSwitch, "scales are trained after the steps that observe"}};
+  std::string_view regex, rest;
+  bool hasKeys = splitPattern(text, regex, rest);
+  std::string what = "quantisation " + quote(regex);
+  KeyValues given;
+  if (hasKeys)
+    ORTC_TRY(parseKeys(rest, what, keys).moveTo(given));
+  Settings settings(keys, given);
+  ORTC_TRY(NamePattern::parse(regex).moveTo(parsed.pattern));
+  parsed.text = std::string(text);
+  parsed.bits = settings.getInteger("bits");
+  parsed.isPerChannel = settings.getWord("per") == channel;
+  parsed.isAveraged = settings.getWord("observer") == average;
+  parsed.averaging = settings.getNumber("averaging");
+  parsed.observedSteps = settings.getInteger("observe");
+  parsed.isLearned = settings.isOn("learned");
+  if (parsed.bits < 2 || parsed.bits > 8)
+    return Status::refusal(what + ": bits is " + std::to_string(parsed.bits) + " but must be from 2 to 8");
+  if (parsed.observedSteps < 0)
+    return Status::refusal(what + ": observe is " + std::to_string(parsed.observedSteps) +
+                           " but must be 0 or more");
+  if (!parsed.isAveraged && given.count("averaging"))
+    return Status::refusal(what + ": averaging is of observer=moving_average; leave it out");
+  return parsed;
+}
+
 Expected<AttentionSpec> parseAttention(std::string_view text) {
   const std::vector<Key> keys = {
       {"rows", int64_t(0), kWhole, "queries of a tile; 0: as many as a core's caches hold the scores of"}};

@@ -23,8 +23,7 @@ static size_t editDistance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// Up to three names, those closest to the pattern first.
-static std::string listClosest(const std::string &pattern, const std::vector<std::string> &names) {
+std::string listClosest(std::string_view pattern, const std::vector<std::string> &names) {
   constexpr size_t kShown = 3;
   std::vector<std::pair<size_t, size_t>> order; // distance, index: names in the order of the file where equal
   for (size_t i = 0; i < names.size(); ++i)

@@ -113,6 +113,26 @@ static Json describeAdapters(const CompileOptions &options, const CompileFacts &
   return adapters;
 }
 
+static Json describeQuantizers(const CompileOptions &options, const CompileFacts &facts) {
+  Json quantizers = Json::array();
+  for (const frontend::FakeQuantizer &quantizer : facts.quantizers) {
+    const QatSpec &spec = options.qat[quantizer.setting];
+    Json item{{"tensor", quantizer.tensor},
+              {"kind", quantizer.isWeight ? "weight" : "activation"},
+              {"bits", spec.bits},
+              {"symmetric", quantizer.isWeight}};
+    if (quantizer.axis >= 0)
+      item["axis"] = quantizer.axis;
+    item["minimum"] = quantizer.minimum;
+    item["maximum"] = quantizer.maximum;
+    if (!quantizer.scaleOffset.empty())
+      item["scale_offset"] = quantizer.scaleOffset;
+    item["layers"] = quantizer.layers;
+    quantizers.push_back(std::move(item));
+  }
+  return quantizers;
+}
+
 /// Whether the leading dimension of an input or output is the batch; nullopt where the model does not say.
 static std::optional<bool> isBatch(const BatchFacts &facts, const artifact::Tensor &tensor) {
   if (tensor.role == ORTC_ROLE_INPUT) {
@@ -255,6 +275,8 @@ std::string makeManifest(const CompileOptions &options, const CompileFacts &fact
     manifest["optimizer"] = describeOptimizer(options);
   if (!facts.adapters.empty())
     manifest["adapters"] = describeAdapters(options, facts);
+  if (!facts.quantizers.empty())
+    manifest["quantizers"] = describeQuantizers(options, facts);
   manifest["bindings"] = describeBindings(options, facts, artifact);
   Json entries = Json::array(), targets = Json::array(), kernels = Json::array();
   for (const FamilyFacts &family : facts.families) {

@@ -4,6 +4,7 @@
 
 #include "compiler/artifact/Artifact.h"
 #include "compiler/backends/Backend.h"
+#include "compiler/frontend/FakeQuantizers.h"
 #include "compiler/frontend/LoraAdapters.h"
 #include "compiler/legalize/Legalize.h"
 #include "compiler/options/CompileOptions.h"
@@ -39,6 +40,7 @@ struct CompileFacts {
   int64_t floatValues = 0; ///< of the floating-point initializers of the file
   std::vector<legalize::InitializerReport> initializers;
   std::vector<frontend::LoraAdapter> adapters;
+  std::vector<frontend::FakeQuantizer> quantizers;
   std::vector<std::string> warnings;
   std::vector<std::string> tuned;    ///< what --tune found, by target
   std::vector<FamilyFacts> families; ///< of those whose program is placed

@@ -76,6 +76,12 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
       "low-rank adapters beside the weights with such names; nothing else is trained but what --train "
       "names; repeatable; the first match wins",
       append(parseLora, options.lora), true);
+  line.addValue("--qat",
+                "REGEX:bits=8,per=channel,observer=moving_average,averaging=0.01,observe=0,learned=0",
+                "trains the layers of the weights with such names to compute with integers: rounds these "
+                "weights and what the "
+                "layers read; repeatable; the first match wins",
+                append(parseQat, options.qat), true);
   line.addValue(
       "--base", "int8|int4:block=64",
       "stores the weights beside adapters as integers with a scale for each block of a row; default: "

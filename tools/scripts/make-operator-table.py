@@ -12,7 +12,8 @@ Attributes: name:k separated by spaces, k as in OnnxOperators.h, with ! when req
 Types: for each input a letter and, in hexadecimal, the set of element types (bit i: TensorProto.DataType i) that any version
 of the operator takes under that name. Inputs with one letter have one type; - is an input whose types are its own.
 
-Operators that are no part of the standard have version 0: what ONNX Runtime writes into the files that it optimises.
+Operators that are no part of the standard have version 0: what ONNX Runtime writes into the files that it optimises, and what this
+compiler puts into graphs itself.
 """
 import collections
 import re
@@ -30,6 +31,10 @@ CONTRIBUTED = {"": ["LayerNormalization", "SimplifiedLayerNormalization"],
                    "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"]}
 # Files hold it in both domains.
 ALIASES = {("", "SimplifiedLayerNormalization"): ("com.microsoft", "SimplifiedLayerNormalization")}
+
+# Of this compiler: domain, operator, and the rest of the line.
+OWN = [("ai.ortc", "FakeQuantize", 0,
+        '"rrro", 3, "r", 1, "averaging:f axis:i bits:i! steps:i symmetric:i!", "a10c02 b10c02 b10c02 b10c02"')]
 
 KINDS = {"FLOAT": "f", "INT": "i", "STRING": "s", "TENSOR": "t", "GRAPH": "g", "SPARSE_TENSOR": "p", "TYPE_PROTO": "y",
          "FLOATS": "F", "INTS": "I", "STRINGS": "S", "TENSORS": "T", "GRAPHS": "G", "SPARSE_TENSORS": "P",
@@ -97,7 +102,7 @@ def main():
     newest = defs.onnx_opset_version()
     print("// Operator definitions of ONNX up to opset %d. Written by tools/scripts/make-operator-table.py; do not edit." % newest)
     print("// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
-    for row in sorted(table + extra):
+    for row in sorted(table + extra + OWN):
         print('ORTC_OPERATOR("%s", "%s", %d, %s)' % row)
 
 
