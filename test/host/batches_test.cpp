@@ -75,6 +75,28 @@ TEST(BatchesTest, FillsASliceThatIsLargerThanTheData) {
   EXPECT_EQ(slice(batches, 0, 0), (std::vector<float>{0, 1, 0, 1, 0}));
 }
 
+/// A mask of [rows, columns] for every sample has the beginning of both; what is not cut is as ever.
+TEST(BatchesTest, CutsRowsAtTheirEnds) {
+  Batches batches = make({floats("x", {4, 2, 3, 4}), floats("y", {4, 2})},
+                         {input("x", {2, 2, 3, 4}), input("y", {2, 2})}, Remainder::Drop);
+  std::vector<int64_t> order{3, 0, 1, 2};
+  std::vector<float> values(2 * 2 * 2 * 3);
+  ASSERT_TRUE(batches.gather(0, 0, &order, {2, 2, 2, 3}, reinterpret_cast<uint8_t *>(values.data())).isOk());
+  std::vector<float> wanted;
+  for (int sample : {3, 0})
+    for (int i = 0; i < 2; ++i)
+      for (int j = 0; j < 2; ++j)
+        for (int k = 0; k < 3; ++k)
+          wanted.push_back(float(((sample * 2 + i) * 3 + j) * 4 + k));
+  EXPECT_EQ(values, wanted);
+  values.resize(4);
+  ASSERT_TRUE(batches.gather(1, 0, &order, {2, 2}, reinterpret_cast<uint8_t *>(values.data())).isOk());
+  EXPECT_EQ(values, (std::vector<float>{6, 7, 0, 1}));
+  EXPECT_TRUE(batches.canCut(0));
+  EXPECT_FALSE(
+      make({floats("x", {2, 4})}, {input("x", {1, 2, 2})}, Remainder::Drop).canCut(0)); // read as slices
+}
+
 TEST(BatchesTest, PermutesSamplesOfABatch) {
   Batches batches = make({floats("x", {4, 2}), floats("label", {4})},
                          {input("x", {2, 2}), input("label", {2})}, Remainder::Drop);
