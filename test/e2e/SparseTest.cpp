@@ -32,7 +32,29 @@ protected:
     std::vector<std::string> flags{
         "run", folder / "artifact", "--data", source("data.npz"), "--no-shuffle", "--quiet"};
     flags.insert(flags.end(), more.begin(), more.end());
+    flags.insert(flags.end(), device.begin(), device.end());
     mustRun(flags);
+  }
+  void compileLabels(const std::string &rows, const std::vector<std::string> &more = {}) {
+    std::vector<std::string> flags{"train",        source("labels.onnx"),
+                                   "-o",           folder / "artifact",
+                                   "--loss",       "cross_entropy:axis=-1",
+                                   "--head-chunk", rows,
+                                   "--optimizer",  "sgd:lr=0.5",
+                                   "--target",     "native",
+                                   "--dump-ir",    folder / "ir",
+                                   "--quiet"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    mustRun(flags);
+  }
+  void trainLabels() {
+    std::vector<std::string> flags{
+        "run",          folder / "artifact", "--data",    source("labels-data.npz"),
+        "--no-shuffle", "--quiet",           "--metrics", folder / "run.jsonl",
+        "--save",       saved("end")};
+    flags.insert(flags.end(), device.begin(), device.end());
+    mustRun(flags);
+    expectSaved("labels");
   }
   std::string saved(const std::string &name) const { return folder / (name + ".safetensors"); }
   /// Trains all of the data once and compares with a golden.
@@ -56,6 +78,7 @@ protected:
   }
 
   TemporaryFolder folder;
+  std::vector<std::string> device; ///< flags of `ortc run`
 };
 
 TEST_F(SparseTest, SgdIsTorch) { expectGolden("sgd", "sgd:lr=0.5"); }
@@ -69,14 +92,10 @@ TEST_F(SparseTest, LossScalesChangeNothing) {
 /// Labels that are ignored: of a step with one that counts, with all, and with some. Chunks of 3 rows, and of 8.
 TEST_F(SparseTest, IgnoredLabelsAreLeftOut) {
   for (const char *rows : {"3", "8", "0"}) {
-    mustRun({"train", source("labels.onnx"), "-o", folder / "artifact", "--loss", "cross_entropy:axis=-1",
-             "--head-chunk", rows, "--optimizer", "sgd:lr=0.5", "--target", "native", "--dump-ir",
-             folder / "ir", "--quiet"});
+    compileLabels(rows);
     EXPECT_EQ(readFile(folder / "ir/4-differentiate.mlir").find("limit(") != std::string::npos,
               std::string(rows) != "0");
-    mustRun({"run", folder / "artifact", "--data", source("labels-data.npz"), "--no-shuffle", "--quiet",
-             "--metrics", folder / "run.jsonl", "--save", saved("end")});
-    expectSaved("labels");
+    trainLabels();
   }
 }
 
@@ -100,6 +119,20 @@ TEST_F(SparseTest, KeepsNoGradientOfTheTable) {
       << readFile(folder / "buffers.csv");
 }
 
+/// Devices write rows in their place, too, and do the chunks that processors leave out.
+class DeviceSparseTest : public SparseTest {
+protected:
+  void SetUp() override { device = {"--device", "cuda"}; }
+};
+
+TEST_F(DeviceSparseTest, AdamIsSparseAdam) {
+  expectGolden("adam", "adam:lr=0.05,epsilon=1e-3", {"--target", "sm_80"});
+}
+TEST_F(DeviceSparseTest, IgnoredLabelsAreLeftOut) {
+  compileLabels("8", {"--target", "sm_80"});
+  trainLabels();
+}
+
 TEST_F(SparseTest, RefusesWhatMovesOtherRows) {
   struct Case {
     std::string optimizer;
@@ -121,6 +154,9 @@ TEST_F(SparseTest, RefusesWhatMovesOtherRows) {
       {"adam", {"--sparse", "items.weight", "--gradients"}, "which --gradients shows"},
       {"adam", {"--sparse", "items.weight", "--accumulate", "2"}, "which --accumulate adds up"},
       {"adam", {"--sparse", "items.weight:lasy=1"}, "lasy"},
+      {"adam",
+       {"--sparse", "items.weight", "--parameters", "bf16:stochastic"},
+       "draws numbers for whole tables"},
       {"adam", {"--sparse", "("}, "("},
   };
   for (const Case &each : cases) {

@@ -492,3 +492,30 @@ func.func @unpack_c3(%q: tensor<6x4x16xi8>, %s: tensor<6x2xf32>) {
   %0 = nn.unpack %q, %s : tensor<6x4x16xi8>, tensor<6x2xf32> -> tensor<6x96xf32>
   return
 }
+
+// -----
+
+func.func @scatter_c1(%x: tensor<5x4xf32>, %i: tensor<2x1xi32>, %u: tensor<2x1x4xf32>) {
+  // expected-error @below {{C1: indices have rank 2, the input 2}}
+  %0 = nn.scatter %x, %i, %u : tensor<5x4xf32>, tensor<2x1xi32>, tensor<2x1x4xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_c2(%x: tensor<5x4xf32>, %i: tensor<2xi32>, %u: tensor<2x3xf32>) {
+  // expected-error @below {{C2: updates are 'tensor<2x3xf32>' but must be 'tensor<2x4xf32>'}}
+  %0 = nn.scatter %x, %i, %u : tensor<5x4xf32>, tensor<2xi32>, tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @scan_c4(%x: tensor<2xf32>, %n: tensor<i32>) {
+  // expected-error @below {{C4: a limit of a loop that runs downwards}}
+  %0 = nn.scan 3 reverse carry(%x) over() with() limit(%n) : (tensor<2xf32>, tensor<i32>) -> (tensor<2xf32>) {
+  ^bb0(%a: tensor<2xf32>):
+    nn.yield %a : tensor<2xf32>
+  }
+  return
+}

@@ -30,6 +30,15 @@ plan.program @p "predict" binding 0 bytes 128 peak 64 source_peak 64 order_bound
 // -----
 
 plan.program @p "predict" binding 0 bytes 128 peak 64 source_peak 64 order_bound 64 {
+  %0 = plan.buffer transient 0 "a" : memref<4xi32>
+  // expected-error @below {{C2: the limit is 'memref<4xi32>' of a loop that runs upwards}}
+  plan.loop 3 limit %0 : memref<4xi32> {
+  }
+}
+
+// -----
+
+plan.program @p "predict" binding 0 bytes 128 peak 64 source_peak 64 order_bound 64 {
   %0 = plan.buffer transient 0 "a" : memref<4xf32>
   // expected-error @below {{C1: there is no kernel @k}}
   plan.step @k(%0) -> (%0) : memref<4xf32> -> memref<4xf32>

@@ -198,6 +198,27 @@ TEST(LoopIndexTest, ScattersIntoAnUpdate) {
   }
 }
 
+/// Rows of a table that is elsewhere, by any number of threads; indices behind the last row write nothing.
+TEST(LoopIndexTest, Scatter) {
+  for (auto [rows, columns, count] : {std::array{7, 5, 3}, std::array{700, 100, 400}, std::array{3, 1, 5}}) {
+    auto x = randomFloats(rows * columns, 31), u = randomFloats(count * columns, 32), want = x;
+    std::vector<int64_t> indices(count);
+    for (int i = 0; i < count; ++i) {
+      indices[i] = i % 3 == 2 || i >= rows ? rows + i : rows - 1 - i; // each row once
+      for (int c = 0; c < columns && indices[i] < rows; ++c)
+        want[indices[i] * columns + c] = u[i * columns + c];
+    }
+    std::string table = "tensor<" + std::to_string(rows) + "x" + std::to_string(columns) + "xf32>",
+                some = "tensor<" + std::to_string(count) + "x" + std::to_string(columns) + "xf32>",
+                numbers = "tensor<" + std::to_string(count) + "xi64>";
+    auto y = runEverywhere("func.func @k(%x: " + table + ", %i: " + numbers + ", %u: " + some + ") -> " +
+                               table + " {\n%y = nn.scatter %x, %i, %u : " + table + ", " + numbers + ", " +
+                               some + "\nreturn %y : " + table + "\n}",
+                           {bufferOf(x), bufferOf(indices), bufferOf(u)});
+    EXPECT_EQ(valuesOf<float>(y[0]), want) << rows << "x" << columns;
+  }
+}
+
 TEST(LoopIndexTest, ScatterElements) {
   auto x = randomFloats(5 * 7, 21), u = randomFloats(4 * 3, 22);
   auto indices = randomIndices(4 * 3, 23, 7);
