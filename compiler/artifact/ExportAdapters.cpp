@@ -46,7 +46,8 @@ static Status readQuantized(const host::Artifact &artifact, host::Session &sessi
              weight.dims(isTransposed ? 0 : 1),
              {data.shape[2] * 8 / frontend::PackedFormat::kGroup,
               data.shape[1] * frontend::PackedFormat::kGroup / scales.shape[1]}};
-    fits = shape.format.block >= frontend::PackedFormat::kGroup && data.shape == shape.getDataDims() &&
+    fits = (shape.format.bits == 4 || shape.format.bits == 8) &&
+           shape.format.block >= frontend::PackedFormat::kGroup && data.shape == shape.getDataDims() &&
            scales.shape == shape.getScaleDims();
   }
   if (!fits)

@@ -23,9 +23,9 @@ enum class LoraKind { linear, embedding, conv };
 
 /// What was put beside one weight.
 struct LoraAdapter {
-  std::string weight, a, b; ///< initializers; `a` and `b` are new, in PEFT's shapes
-  std::string quantized,
-      quantizedScale; ///< the tensors that the weight is stored as; empty: as the file has it
+  std::string weight, a, b;   ///< initializers; `a` and `b` are new, in PEFT's shapes
+  std::string quantized;      ///< integers that the weight is stored as; empty: it is as the file has it
+  std::string quantizedScale; ///< and their scales
   LoraKind kind = LoraKind::linear;
   bool isTransposed = false; ///< the weight of the file is [in, out]
   size_t setting = 0;        ///< which of the settings

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace ortc::frontend {
 
@@ -72,8 +73,6 @@ std::vector<float> unpackWeight(const PackedShape &shape, bool isTransposed, con
   return values;
 }
 
-bool hasTransposedRows(LoraKind kind, bool isTransposed) { return kind == LoraKind::linear && isTransposed; }
-
 /// The numbers of a floating-point tensor.
 static Status readFloats(const Model &model, const proto::TensorProto &tensor, std::vector<float> &values) {
   TensorData data;
@@ -103,13 +102,14 @@ Status packBase(const Model &model, const std::vector<LoraAdapter> &adapters, co
           "is the filter of a convolution; weights of MatMul, Gemm and Gather can be quantised, so give "
           "--lora a pattern without it, or leave --base out");
     const proto::TensorProto &tensor = *initializers.at(adapter.weight);
-    bool isTransposed = hasTransposedRows(adapter.kind, adapter.isTransposed);
+    bool isTransposed =
+        adapter.kind == LoraKind::linear && adapter.isTransposed; // rows of a table are its vectors
     PackedShape shape{tensor.dims(isTransposed ? 1 : 0), tensor.dims(isTransposed ? 0 : 1), format};
     int64_t least = std::max(format.block, 2 * PackedFormat::kGroup);
     if (shape.columns < least)
-      return refuse("has rows of " + std::to_string(shape.columns) + " numbers, and quantising needs " +
+      return refuse("has rows of " + std::to_string(shape.columns) + " numbers, fewer than the " +
                     std::to_string(least) +
-                    " (a block, and two groups of 32); give --lora a pattern without it" +
+                    " that quantising needs (a whole block, at least 64); give --lora a pattern without it" +
                     (shape.columns >= 2 * PackedFormat::kGroup ? ", or a smaller block" : ""));
     std::vector<float> values;
     if (Status read = readFloats(model, tensor, values); !read.isOk())

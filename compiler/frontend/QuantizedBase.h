@@ -11,7 +11,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 
 namespace ortc::frontend {
 
@@ -51,9 +50,6 @@ PackedWeight packWeight(const std::vector<float> &values, const PackedShape &sha
 /// `shape` says.
 std::vector<float> unpackWeight(const PackedShape &shape, bool isTransposed, const int8_t *data,
                                 const float *scales);
-
-/// Whether the rows of a weight run along its first dimension in the file.
-bool hasTransposedRows(LoraKind kind, bool isTransposed);
 
 using PackedWeights = std::map<std::string, std::shared_ptr<const PackedWeight>>; ///< by initializer
 
