@@ -133,7 +133,7 @@ Status Buckets::readLengths(const DataSource &source, const std::string &name, c
                            "for every sample");
   Array array;
   ORTC_TRY(source.describe(name, array));
-  bool isMask = array.shape.size() == 2;
+  bool isMask = array.shape.size() == 2 && array.shape[1] != 1; // else a column of lengths
   if (!isInteger(array.type) && array.type != DataType::Bool)
     return Status::refusal(where + " is " + getTypeName(array.type) +
                            ", and lengths and masks of --buckets are integers");
@@ -141,6 +141,11 @@ Status Buckets::readLengths(const DataSource &source, const std::string &name, c
     return Status::refusal(where + " has shape " + formatShape(array.shape) +
                            ", and --buckets needs a length for each of " +
                            formatCount(data.getSamples(), "sample") + ", or a row of a mask");
+  if (isMask && array.shape[1] != buckets.back().length)
+    return Status::refusal(where + " has rows of " + std::to_string(array.shape[1]) +
+                           ", and a mask for --buckets has " + dimension + "=" +
+                           std::to_string(buckets.back().length) + ", that of the largest binding, '" +
+                           getLargest().bindingName + "'");
   ORTC_TRY(source.load(name, array));
   size_t bytes = getElementBytes(array.type);
   lengths.resize(size_t(data.getSamples()));

@@ -206,6 +206,7 @@ Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
 }
 
 Status Compilation::simplify() {
+  train::markSparseTables(*compiled.program, options.sparse);
   ORTC_TRY(diagnostics.run(*compiled.program, pipeline::buildSimplify));
   ORTC_TRY(diagnostics.run(*compiled.program, [&](OpPassManager &passes) {
     pipeline::buildAttention(passes, options.attention.least, options.attention.rows);

@@ -220,7 +220,9 @@ static std::string findObstacle(const Chosen &chosen, const QuantizerSettings &s
   const proto::TensorProto &weight = *chosen.weight;
   if (weight.data_type() != proto::TensorProto::FLOAT)
     return "it is " + dataTypeName(weight.data_type()) + ", and only weights of FLOAT are quantised";
-  int64_t needed = settings.isPerChannel ? 13 : 10;
+  int64_t needed = settings.isPerChannel ? 13
+                   : settings.bits < 8   ? 11
+                                         : 10; // below 8 bits with a Clip by inputs
   if (opset < needed)
     return std::string("what is exported of per=") + (settings.isPerChannel ? "channel" : "tensor") +
            " needs opset " + std::to_string(needed) + ", and the model has opset " + std::to_string(opset);

@@ -188,12 +188,7 @@ std::string AdapterWriter::transposed(int before, const std::string &value) {
 }
 
 /// A seed for the numbers of one tensor: FNV-1a (Fowler, Noll and Vo) of its name.
-static uint64_t seedOf(uint64_t seed, const std::string &name) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (char c : name)
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return mixBits(hash) ^ seed;
-}
+static uint64_t seedOf(uint64_t seed, const std::string &name) { return mixBits(hashName(name)) ^ seed; }
 
 /// Uniform in [-bound, bound).
 static std::vector<double> drawUniform(size_t count, uint64_t seed, double bound) {

@@ -78,7 +78,9 @@ static KernelWork workOfScattering(ValueRange inputs, ValueRange outputs) {
   Operation *op = outputs.front().getDefiningOp();
   return isa_and_nonnull<nn::ScatterAddOp, nn::ScatterOp, nn::ScatterElementsOp>(op) ? workOfScatter(op)
                                                                                      : KernelWork();
-} /// A table may be written in its own place.
+}
+
+/// A table may be written in its own place.
 static Pairs pairsOfScatter(ValueRange inputs, ValueRange outputs, std::string &reason) {
   auto scatter = outputs.front().getDefiningOp<nn::ScatterOp>();
   if (!scatter)

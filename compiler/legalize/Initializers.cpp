@@ -173,11 +173,11 @@ private:
 /// Decides where flags or the model's metadata do; false where they leave it open.
 static bool decideByChoice(Initializer &entry, const LegalizeOptions &options) {
   Choice choice(entry);
-  if (options.scales && options.scales->matches(entry.name)) {
+  if (const NamePattern *frozen = choice.findFirst(options.freeze, /*all=*/true)) {
+    entry.reason = "frozen by --freeze " + frozen->getText();
+  } else if (options.scales && options.scales->matches(entry.name)) {
     entry.trained = true;
     entry.requestedBy = "--qat";
-  } else if (const NamePattern *frozen = choice.findFirst(options.freeze, /*all=*/true)) {
-    entry.reason = "frozen by --freeze " + frozen->getText();
   } else if (!options.train.empty()) {
     entry.trained = choice.findFirst(options.train, /*all=*/false);
     (entry.trained ? entry.requestedBy : entry.reason) = entry.trained ? "--train" : "not named by --train";

@@ -337,8 +337,8 @@ LogicalResult ScatterAddOp::verify() {
 
 LogicalResult ScatterOp::verify() {
   auto to = typeOf(getInput()), indices = typeOf(getIndices());
-  if (indices.getRank() != 1 || to.getRank() < 1)
-    return emitOpError() << "C1: indices have rank " << indices.getRank() << ", the input " << to.getRank();
+  if (indices.getRank() != 1 || to.getRank() < 1 || to.getDimSize(0) < 1)
+    return emitOpError() << "C1: indices have rank " << indices.getRank() << ", the input is " << to;
   auto expected =
       RankedTensorType::get(replaceAxis(to.getShape(), 0, indices.getShape()), to.getElementType());
   if (getUpdates().getType() != expected)

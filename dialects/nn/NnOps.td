@@ -435,7 +435,7 @@ def Nn_ScatterOp : Nn_Op<"scatter", [AllTypesMatch<["input", "result"]>]> {
     `y = x; y[indices[i], b...] = updates[i, b...]` for every index below the first dimension of `x`; others, none of
     which is negative, write nothing. Those that write are distinct. Where the result lies in its input's place,
     nothing but what is written is touched.
-    C1 `indices` has rank 1, the input at least that.
+    C1 `indices` has rank 1, the input at least that, and a row.
     C2 `updates` has the shape of the input with the number of indices for its first dimension, and its element type.
     C3 input and result types are equal (a trait).
 

@@ -31,6 +31,9 @@ inline constexpr llvm::StringLiteral kEntry =
     "train.entry"; // "train", "eval", "predict", "gradients", "update", "accumulate"
 inline constexpr llvm::StringLiteral kBinding = "train.binding"; // i64
 
+// On parameters.
+inline constexpr llvm::StringLiteral kSparse = "train.sparse"; // unit: a step updates the gathered rows alone
+
 /// The name that a label has as a `train.input`.
 inline constexpr llvm::StringLiteral kLabel = "label";
 

@@ -159,7 +159,8 @@ struct HoistAccumulationsPass : impl::HoistAccumulationsPassBase<HoistAccumulati
   void runOnOperation() override {
     SmallVector<nn::ScanOp> scans;
     getOperation()->walk([&](nn::ScanOp scan) { // inner ones first
-      if (!scan.getRecompute())                 // which stack nothing for memory's sake
+      if (!scan.getRecompute() &&
+          !scan.getLimit()) // which stack nothing for memory's sake, or leave some out
         scans.push_back(scan);
     });
     for (nn::ScanOp scan : scans)

@@ -5,6 +5,8 @@
 // of a layer is multiplied once a word, not once a token. Only tables of vectors, gathered along their rows;
 // chains of such operations move one after another.
 #include "dialects/nn/PackedOps.h"
+#include "dialects/train/TrainDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "passes/simplify/Passes.h"
@@ -20,6 +22,17 @@ using nn::TensorBuilder;
 
 /// Rows must be gathered so often that working on each once is worth a gather of the results.
 static constexpr int64_t kRepeated = 2;
+
+/// Whether `value` is a table of which a step updates the gathered rows.
+static bool isSparse(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto function = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : nullptr;
+  auto symbol = function
+                    ? function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kTensor)
+                    : nullptr;
+  Operation *tensor = symbol ? SymbolTable::lookupNearestSymbolFrom(function, symbol) : nullptr;
+  return tensor && tensor->hasAttr(train::kSparse);
+}
 
 /// The gather that `value` is with its rows in another order or shape, if the table is small; null for
 /// others. `movement` has the transposes and reshapes between, the last one first.
@@ -42,6 +55,8 @@ static nn::GatherOp findGather(Value value, SmallVectorImpl<Operation *> &moveme
     value = op->getOperand(0);
   }
   if (nn::findUnpack(gather.getInput())) // a table that is never there as a whole
+    return nullptr;
+  if (isSparse(gather.getInput())) // its gradient would be a product's
     return nullptr;
   auto table = TensorBuilder::shapeOf(gather.getInput());
   bool isSmall = table.size() == 2 && gather.getAxis() == 0 &&

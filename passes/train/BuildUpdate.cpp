@@ -29,6 +29,18 @@ static RankedTensorType gradientType(TensorOp parameter) {
   return type.getElementType().isBF16() ? type.clone(Float32Type::get(parameter.getContext())) : type;
 }
 
+static const SparseSpec *findSparse(ArrayRef<SparseSpec> sparse, TensorOp parameter) {
+  auto found = llvm::find_if(
+      sparse, [&](const SparseSpec &spec) { return spec.pattern.matches(parameter.getName().str()); });
+  return found == sparse.end() ? nullptr : &*found;
+}
+
+void markSparseTables(ModuleOp module, ArrayRef<SparseSpec> sparse) {
+  for (TensorOp parameter : findParameters(module))
+    if (findSparse(sparse, parameter))
+      parameter->setAttr(kSparse, UnitAttr::get(module.getContext()));
+}
+
 namespace {
 
 class UpdateBuilder {
@@ -50,7 +62,7 @@ private:
   LogicalResult clipValues();
   LogicalResult clipNorm();
   LogicalResult takeScalars(TensorOp parameter, UpdateStep &step);
-  LogicalResult markSparse(TensorOp parameter, UpdateStep &step);
+  LogicalResult checkSparse(TensorOp parameter, UpdateStep &step);
   LogicalResult updateParameter(TensorOp parameter, Value stored, Value gradient);
   /// The new value of a parameter as it is stored.
   Value store(TensorOp parameter, Value value);
@@ -70,7 +82,7 @@ private:
   ProgramTensors tensors;
   TensorBuilder &b;
   SmallVector<Value> values, gradients; ///< as `parameters`
-  Value step;                           ///< i64: the number of updates before this one
+  Value updatesBefore;                  ///< i64: the number of updates before this one
   Value finite;                         ///< i1: whether the step updates anything; null: it does
   llvm::StringMap<Value> corrections;
   SmallVector<Port> results;
@@ -138,7 +150,7 @@ LogicalResult UpdateBuilder::advanceStep() {
   if (failed(step))
     return failure();
   results.push_back({step->attribute, b.add(step->value, b.constantLike(step->value, 1))});
-  this->step = step->value;
+  updatesBefore = step->value;
   return success();
 }
 
@@ -220,11 +232,9 @@ LogicalResult UpdateBuilder::takeScalars(TensorOp parameter, UpdateStep &step) {
 }
 
 /// Rows that have no gradient in a step must not move in it.
-LogicalResult UpdateBuilder::markSparse(TensorOp parameter, UpdateStep &step) {
-  auto spec = llvm::find_if(options.sparse, [&](const SparseSpec &candidate) {
-    return candidate.pattern.matches(parameter.getName().str());
-  });
-  if (spec == options.sparse.end())
+LogicalResult UpdateBuilder::checkSparse(TensorOp parameter, UpdateStep &step) {
+  const SparseSpec *spec = findSparse(options.sparse, parameter);
+  if (!spec)
     return success();
   const char *mover = step.scalar(kWeightDecay) ? "weight_decay"
                       : definition.movesAlways  ? definition.movesAlways(settings)
@@ -234,22 +244,21 @@ LogicalResult UpdateBuilder::markSparse(TensorOp parameter, UpdateStep &step) {
                                  << "' moves every row of '" << parameter.getName()
                                  << "' in every step; lazy=1 lets it wait for a row's next gradient";
   step.isSparse = true;
-  parameter->setAttr(kSparse, b.getUnitAttr());
   return success();
 }
 
 Value UpdateBuilder::store(TensorOp parameter, Value value) {
   if (!parameter.getStoredType().getElementType().isBF16())
     return value;
-  return options.roundingSeed
-             ? roundStochastically(b, value, step, roundingKey(parameter.getName(), *options.roundingSeed))
-             : b.cast(value, b.getBF16Type());
+  return options.roundingSeed ? roundStochastically(b, value, updatesBefore,
+                                                    roundingKey(parameter.getName(), *options.roundingSeed))
+                              : b.cast(value, b.getBF16Type());
 }
 
 LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value stored, Value gradient) {
   b.setLoc(parameter.getLoc());
   UpdateStep step{b, settings, b.cast(stored, TensorBuilder::elementOf(gradient)), gradient, corrections, {}};
-  if (failed(takeScalars(parameter, step)) || failed(markSparse(parameter, step)))
+  if (failed(takeScalars(parameter, step)) || failed(checkSparse(parameter, step)))
     return failure();
   SmallVector<std::pair<const char *, Port>> ports;
   for (const StateDefinition &state : definition.states) {

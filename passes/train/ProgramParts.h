@@ -59,9 +59,6 @@ private:
   ValuesByAttribute arguments;
 };
 
-/// On a parameter: a step updates the rows alone that it has gathered.
-inline constexpr llvm::StringLiteral kSparse = "train.sparse";
-
 /// Parameters of floating point, in the order of declaration.
 llvm::SmallVector<TensorOp> findParameters(mlir::ModuleOp module);
 

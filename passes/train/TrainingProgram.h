@@ -37,6 +37,9 @@ mlir::LogicalResult differentiateLoss(mlir::ModuleOp module,
 /// Gradients stay f32. Fails where a parameter is of another type.
 mlir::LogicalResult narrowParameters(mlir::ModuleOp module);
 
+/// Marks the parameters that `sparse` names `train.sparse`: no pass makes products of what reads them.
+void markSparseTables(mlir::ModuleOp module, llvm::ArrayRef<SparseSpec> sparse);
+
 struct UpdateOptions {
   OptimizerSpec optimizer;
   std::vector<GroupSpec> groups;             ///< the first that matches a parameter's name is its group
@@ -61,7 +64,7 @@ struct EntryOptions {
 /// Replaces the parts by the entries.
 mlir::LogicalResult composeEntries(mlir::ModuleOp module, const EntryOptions &options);
 
-/// Of the parameters that `buildUpdate` has marked `train.sparse`, and of their state, entries update the rows alone
+/// Of the parameters that are marked `train.sparse`, and of their state, entries update the rows alone
 /// that have been gathered. Fails where something else reads such a table.
 mlir::LogicalResult updateRows(mlir::ModuleOp module);
 

@@ -191,6 +191,12 @@ bool SparseTable::isZeroWithout(Value value) const {
   if (llvm::is_contained(gradients, op))
     return true;
   auto isZero = [&](Value operand) { return isZeroWithout(operand); };
+  // The smaller or larger of a gradient and a limit, which leaves zero as it is.
+  if (auto select = dyn_cast_or_null<arith::SelectOp>(op)) {
+    Value a = select.getTrueValue(), b = select.getFalseValue();
+    auto isLimit = [&](Value value) { return value.getDefiningOp() && isUniform(value.getDefiningOp()); };
+    return (isZero(a) && (isZero(b) || isLimit(b))) || (isLimit(a) && isZero(b));
+  }
   if (isa_and_nonnull<arith::MulFOp>(op))
     return llvm::any_of(op->getOperands(), isZero);
   if (isa_and_nonnull<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::ExtFOp, arith::TruncFOp,
@@ -220,8 +226,14 @@ LogicalResult SparseTable::run() {
       return failure();
     updates.push_back({cast<BlockArgument>(argument), result});
   }
-  if (gradients.empty() || shape[0] == 0)
+  int64_t read = 0;
+  for (nn::ScatterAddOp scatter : gradients)
+    read += TensorBuilder::typeOf(scatter.getIndices()).getNumElements();
+  if (read == 0 || table.getStoredType().getNumElements() == 0) { // nothing has a gradient
+    for (auto [argument, result] : updates)
+      exit.setOperand(result, argument);
     return success();
+  }
   // Everything that rows are found from stands before the first of what is computed of them.
   Operation *last = gradients.front();
   for (nn::ScatterAddOp scatter : gradients)

@@ -127,6 +127,11 @@ TEST_P(BucketsTest, ChoosesForTheSamplesOfAStep) {
   std::string byMask = train("mask", 25, {"--buckets", "length=attention_mask"});
   std::string byLengths = train("lengths", 25, {"--buckets", "length=lengths"});
   EXPECT_EQ(readTensors(byMask), readTensors(byLengths));
+  host::OutputArray column = makeLengths("column", lengths);
+  column.shape.push_back(1);
+  data = withArray(column);
+  EXPECT_EQ(readTensors(train("column", 25, {"--buckets", "length=column"})), readTensors(byMask));
+  data = withArray(makeLengths("lengths", lengths));
   std::vector<std::string> bindings = bindingsOf("mask");
   EXPECT_EQ(bindings, bindingsOf("lengths"));
   EXPECT_GE(std::set<std::string>(bindings.begin(), bindings.end()).size(), 2u);
@@ -192,6 +197,11 @@ TEST_P(BucketsRefusalTest, SaysWhatDoesNotFit) {
   expectRefusal(
       withArray(makeLengths("few", std::vector<int32_t>(19, 5))), {"--buckets", "length=few"},
       "array 'few' has shape [19], and --buckets needs a length for each of 20 samples, or a row of a mask");
+  host::OutputArray narrow = makeLengths("narrow", std::vector<int32_t>(20 * 7, 1));
+  narrow.shape = {20, 7};
+  expectRefusal(
+      withArray(narrow), {"--buckets", "length=narrow"},
+      "array 'narrow' has rows of 7, and a mask for --buckets has sequence=12, that of the largest binding");
   for (int32_t wrong : {13, -1}) {
     std::vector<int32_t> lengths(20, 5);
     lengths[7] = wrong;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <gtest/gtest.h>
@@ -252,6 +253,41 @@ TEST_F(QatTest, EvaluationObservesNothing) {
   EXPECT_NE(predict("conv", "artifact", {}).data, before);
 }
 
+/// A step that loss scaling skips leaves ranges alone, and the next one is as if it had not been.
+TEST_F(QatTest, StepsWithInfinitiesMoveNoRange) {
+  std::unique_ptr<host::DataSource> data;
+  ASSERT_TRUE(host::openData(source("conv/data.npz"), data).isOk());
+  std::vector<host::OutputArray> arrays;
+  for (const std::string &name : data->getNames()) {
+    host::Array from;
+    ASSERT_TRUE(data->load(name, from).isOk());
+    arrays.push_back({name, from.type, from.shape, {from.data, from.data + from.bytes}});
+    const float infinity = INFINITY;
+    if (from.type == host::DataType::Float32)
+      std::memcpy(arrays.back().data.data(), &infinity, sizeof infinity);
+  }
+  ASSERT_TRUE(host::writeNpz(folder / "data.npz", arrays).isOk());
+  for (const char *observer : {"minmax", "moving_average"}) {
+    compile("conv", {"--qat", std::string(".*weight:observer=") + observer, "--loss-scale", "dynamic"});
+    mustRun({"run", folder / "artifact", "--data", folder / "data.npz", "--no-shuffle", "--steps", "3",
+             "--metrics", folder / "run.jsonl", "--quiet"});
+    std::string metrics = readFile(folder / "run.jsonl"), lost = R"("loss":null)";
+    size_t first = metrics.find(lost);
+    EXPECT_NE(first, std::string::npos) << metrics;
+    EXPECT_EQ(metrics.find(lost, first + 1), std::string::npos) << metrics;
+  }
+}
+
+TEST_F(QatTest, FrozenScalesAreNotLearned) {
+  for (const char *frozen : {"head.bias", ".*scale_offset"}) {
+    compile("conv", {"--qat", ".*weight:learned=1", "--freeze", frozen});
+    size_t states = 0;
+    for (const auto &[name, values] : loadValues(train("conv", 1, "saved")))
+      states += name.ends_with("scale_offset.momentum_buffer");
+    EXPECT_EQ(states > 0, std::string(frozen) == "head.bias");
+  }
+}
+
 TEST_F(QatTest, ManifestListsQuantizers) {
   compile("text", {"--qat", "(query|value).weight:bits=6", "--qat", "head.weight:per=tensor,learned=1"});
   std::string manifest = readFile(folder / "artifact/manifest.json");
@@ -311,6 +347,8 @@ TEST_F(QatTest, RefusesModelsThatDoNotFit) {
          [](proto::ModelProto &model) { model.mutable_opset_import(0)->set_version(12); });
   refuse(":per=tensor", "what is exported of per=tensor needs opset 10, and the model has opset 9",
          [](proto::ModelProto &model) { model.mutable_opset_import(0)->set_version(9); });
+  refuse(":per=tensor,bits=4", "what is exported of per=tensor needs opset 11, and the model has opset 10",
+         [](proto::ModelProto &model) { model.mutable_opset_import(0)->set_version(10); });
   for (auto [type, name, bytes] : {std::tuple(proto::TensorProto::FLOAT16, "FLOAT16", 2),
                                    std::tuple(proto::TensorProto::INT8, "INT8", 1)})
     refuse("",

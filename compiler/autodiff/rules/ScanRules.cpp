@@ -376,6 +376,10 @@ Gradients ScanGradient::run() {
 // special points: those of the body
 // accumulates: gradients of the invariants
 static Gradients differentiateScan(nn::ScanOp op, GradientRequest &request) {
+  if (op.getLimit()) {
+    op.emitError() << "a loop that may leave iterations out has no gradient";
+    return {};
+  }
   return ScanGradient(op, request).run();
 }
 

@@ -69,6 +69,10 @@ static void observe(Node &n, const Quantizer &q, Value &minimum, Value &maximum,
   Value x = b.detach(n[0]);
   Value least = b.reduce(nn::ReduceKind::min, x, axes), most = b.reduce(nn::ReduceKind::max, x, axes);
   Value isSeen = b.compare(arith::CmpFPredicate::OLE, minimum, maximum);
+  // A step with infinities or NaN moves no range: loss scaling may skip it, and training goes on.
+  Value limit = b.constantLike(least, std::numeric_limits<double>::infinity());
+  Value moves = b.logicalAnd(b.compare(arith::CmpFPredicate::OLT, b.abs(least), limit),
+                             b.compare(arith::CmpFPredicate::OLT, b.abs(most), limit));
   if (q.averaging) {
     auto average = [&](Value old, Value now) {
       return b.select(isSeen, b.add(old, b.mulScalar(b.sub(now, old), *q.averaging)), now);
@@ -83,9 +87,10 @@ static void observe(Node &n, const Quantizer &q, Value &minimum, Value &maximum,
     Value step = n.walk.randomStep();
     Value isEarly = b.compare(arith::CmpIPredicate::slt, step, b.constantLike(step, double(q.steps)));
     grid.isObserving = b.logicalOr(b.broadcastTo(isEarly, b.shapeOf(minimum)), b.logicalNot(isSeen));
-    least = b.select(grid.isObserving, least, minimum);
-    most = b.select(grid.isObserving, most, maximum);
+    moves = b.logicalAnd(moves, grid.isObserving);
   }
+  least = b.select(moves, least, minimum);
+  most = b.select(moves, most, maximum);
   n.walk.updateState(n.op.getInput(1), n.op, least);
   n.walk.updateState(n.op.getInput(2), n.op, most);
   minimum = least;

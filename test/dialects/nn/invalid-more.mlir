@@ -496,7 +496,7 @@ func.func @unpack_c3(%q: tensor<6x4x16xi8>, %s: tensor<6x2xf32>) {
 // -----
 
 func.func @scatter_c1(%x: tensor<5x4xf32>, %i: tensor<2x1xi32>, %u: tensor<2x1x4xf32>) {
-  // expected-error @below {{C1: indices have rank 2, the input 2}}
+  // expected-error @below {{C1: indices have rank 2, the input is 'tensor<5x4xf32>'}}
   %0 = nn.scatter %x, %i, %u : tensor<5x4xf32>, tensor<2x1xi32>, tensor<2x1x4xf32>
   return
 }

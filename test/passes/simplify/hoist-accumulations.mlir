@@ -61,3 +61,22 @@ func.func @read(%x: tensor<5x2x3xf32>, %dy: tensor<5x2x3xf32>) -> tensor<5x3x3xf
   }
   return %r#1 : tensor<5x3x3xf32>
 }
+
+// -----
+
+// Iterations that may be left out add nothing: a sum outside would add them. What the body does not use is dropped, the
+// limit stays.
+// CHECK-LABEL: func.func @limited
+// CHECK-SAME: %[[N:[a-z0-9]+]]: tensor<i32>
+// CHECK: nn.scan 5 carry({{.*}}) over({{.*}}) with() limit(%[[N]]) : (tensor<3x4xf32>, tensor<5x2x3xf32>, tensor<5x2x4xf32>, tensor<i32>)
+// CHECK: nn.dot
+func.func @limited(%x: tensor<5x2x3xf32>, %dy: tensor<5x2x4xf32>, %n: tensor<i32>) -> tensor<3x4xf32> {
+  %zero = arith.constant dense<0.0> : tensor<3x4xf32>
+  %sum = nn.scan 5 carry(%zero) over(%x, %dy) with(%x) limit(%n) : (tensor<3x4xf32>, tensor<5x2x3xf32>, tensor<5x2x4xf32>, tensor<5x2x3xf32>, tensor<i32>) -> (tensor<3x4xf32>) {
+  ^bb0(%s: tensor<3x4xf32>, %xi: tensor<2x3xf32>, %dyi: tensor<2x4xf32>, %unused: tensor<5x2x3xf32>):
+    %p = nn.dot %xi, %dyi batch = [] x [] contract = [0] x [0] : tensor<2x3xf32>, tensor<2x4xf32> -> tensor<3x4xf32>
+    %t = arith.addf %s, %p : tensor<3x4xf32>
+    nn.yield %t : tensor<3x4xf32>
+  }
+  return %sum : tensor<3x4xf32>
+}

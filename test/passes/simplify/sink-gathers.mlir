@@ -63,3 +63,17 @@ func.func @positions(%table: tensor<6x8xf32>, %i: tensor<12xi64>, %w: tensor<12x
   %p = nn.dot %x, %s batch = [] x [] contract = [0] x [0] : tensor<12x8xf32>, tensor<12x8xf32> -> tensor<8x8xf32>
   return %p : tensor<8x8xf32>
 }
+
+// -----
+
+// A table whose gathered rows alone are updated must not be read by a product.
+// CHECK-LABEL: func.func @sparse
+// CHECK-SAME: %[[TABLE:[a-z0-9]+]]: tensor<6x8xf32>
+// CHECK: %[[X:.*]] = nn.gather %[[TABLE]]
+// CHECK: nn.dot %[[X]]
+train.tensor @table parameter "table" {train.sparse} : tensor<6x8xf32>
+func.func @sparse(%table: tensor<6x8xf32> {train.tensor = @table}, %i: tensor<12xi64>, %w: tensor<5x8xf32>) -> tensor<12x5xf32> {
+  %x = nn.gather %table, %i axis = 0 : tensor<6x8xf32>, tensor<12xi64> -> tensor<12x8xf32>
+  %p = nn.dot %x, %w batch = [] x [] contract = [1] x [1] : tensor<12x8xf32>, tensor<5x8xf32> -> tensor<12x5xf32>
+  return %p : tensor<12x5xf32>
+}

@@ -26,7 +26,8 @@ train.tensor @lr scalar "lr" : tensor<f32>
 // CHECK: nn.reduce sum {{.*}} : tensor<5x4xf32> -> tensor<f32>
 // CHECK-DAG: nn.gather %[[W]], %[[SAFE]] axis = 0
 // CHECK-DAG: nn.gather %[[M]], %[[SAFE]] axis = 0
-// CHECK-NOT: tensor<9x4xf32> -> tensor<9x4xf32>
+// CHECK-NOT: arith.{{.*}}tensor<9x4xf32>
+// CHECK-NOT: -> tensor<9x4xf32>
 // CHECK: nn.scatter %[[W]], %[[ROWS]]
 // CHECK: nn.scatter %[[M]], %[[ROWS]]
 func.func @train_0(%i: tensor<3xi64> {train.input = "i"}, %u: tensor<3x4xf32> {train.input = "u"},
@@ -45,4 +46,37 @@ func.func @train_0(%i: tensor<3xi64> {train.input = "i"}, %u: tensor<3x4xf32> {t
   %s = arith.mulf %m1, %scale : tensor<9x4xf32>
   %w1 = arith.subf %w, %s : tensor<9x4xf32>
   return %norm, %w1, %m1 : tensor<f32>, tensor<9x4xf32>, tensor<9x4xf32>
+}
+
+// Others are updated whole; limits leave zero as it is, so that a norm of clipped gradients is of the rows, too.
+train.tensor @v parameter "v" : tensor<9x4xf32>
+
+// CHECK-LABEL: func.func @train_1
+// CHECK: nn.scatter_add {{.*}} -> tensor<9x4xf32>
+// CHECK-NOT: nn.scatter %
+func.func @train_1(%i: tensor<3xi64> {train.input = "i"}, %u: tensor<3x4xf32> {train.input = "u"},
+                   %v: tensor<9x4xf32> {train.tensor = @v}) -> (tensor<9x4xf32> {train.update = @v})
+    attributes {train.entry = "train", train.binding = 1 : i64} {
+  %g = nn.scatter_add %i, %u axis = 0 : tensor<3xi64>, tensor<3x4xf32> -> tensor<9x4xf32>
+  %v1 = arith.subf %v, %g : tensor<9x4xf32>
+  return %v1 : tensor<9x4xf32>
+}
+
+// CHECK-LABEL: func.func @train_2
+// CHECK-NOT: -> tensor<9x4xf32>
+// CHECK: nn.reduce max {{.*}} : tensor<3x4xf32> -> tensor<f32>
+// CHECK-NOT: -> tensor<9x4xf32>
+// CHECK: nn.scatter %
+func.func @train_2(%i: tensor<3xi64> {train.input = "i"}, %u: tensor<3x4xf32> {train.input = "u"},
+                   %w: tensor<9x4xf32> {train.tensor = @w}, %lr: tensor<f32> {train.tensor = @lr})
+    -> (tensor<f32> {train.loss}, tensor<9x4xf32> {train.update = @w})
+    attributes {train.entry = "train", train.binding = 2 : i64} {
+  %0 = nn.scatter_add %i, %u axis = 0 : tensor<3xi64>, tensor<3x4xf32> -> tensor<9x4xf32>
+  %high = nn.broadcast %lr dims = [] : tensor<f32> -> tensor<9x4xf32>
+  %less = arith.cmpf ult, %0, %high : tensor<9x4xf32>
+  %g = arith.select %less, %0, %high : tensor<9x4xi1>, tensor<9x4xf32>
+  %a = math.absf %g : tensor<9x4xf32>
+  %largest = nn.reduce max %a axes = [0, 1] : tensor<9x4xf32> -> tensor<f32>
+  %w1 = arith.subf %w, %g : tensor<9x4xf32>
+  return %largest, %w1 : tensor<f32>, tensor<9x4xf32>
 }

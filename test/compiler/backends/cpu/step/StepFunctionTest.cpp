@@ -76,6 +76,22 @@ TEST_F(StepFunctionTest, PartsOfLoopsTakeTheirIterations) {
       EXPECT_EQ(function.getNumArguments(), 3u) << function.getSymName().str();
 }
 
+/// The last iteration is clamped on both sides.
+TEST_F(StepFunctionTest, LimitsOfLoopsAreReadByTheStep) {
+  auto countSelects = [&] {
+    size_t count = 0;
+    module->walk([&](LLVM::SelectOp) { ++count; });
+    return count;
+  };
+  EXPECT_EQ(
+      countCalls("%1 = plan.buffer transient 0 \"n\" : memref<i32>\nplan.loop 4 limit %1 : memref<i32> {\n" +
+                 repeat(3) + "}\n"),
+      std::vector<size_t>{3});
+  EXPECT_EQ(countSelects(), 2u);
+  countCalls("plan.loop 4 {\n" + repeat(3) + "}\n");
+  EXPECT_EQ(countSelects(), 0u);
+}
+
 TEST_F(StepFunctionTest, ManyLongLoopsAreCutAsWell) {
   std::string body;
   for (int i = 0; i < 40; ++i)
