@@ -42,6 +42,7 @@ private:
   Value flatten(nn::ScatterAddOp scatter);
   void findRows();
   Value ofRows(Value value);
+  bool isLimit(Value value) const;
   bool isZeroWithout(Value value) const;
   bool isOfGradients(Value value) const;
   void reduceRows(nn::ReduceOp reduce);
@@ -185,6 +186,14 @@ bool SparseTable::isOfGradients(Value value) const {
          llvm::all_of(op->getOperands(), [&](Value operand) { return isOfGradients(operand); });
 }
 
+/// Whether `value` has one number everywhere.
+bool SparseTable::isLimit(Value value) const {
+  Operation *op = value.getDefiningOp();
+  return op && (isUniform(op) ||
+                (nn::isElementwise(op) &&
+                 llvm::all_of(op->getOperands(), [&](Value operand) { return isLimit(operand); })));
+}
+
 /// Whether elements of `value` are zero where no gradient is, so that empty slots add nothing.
 bool SparseTable::isZeroWithout(Value value) const {
   Operation *op = value.getDefiningOp();
@@ -194,7 +203,6 @@ bool SparseTable::isZeroWithout(Value value) const {
   // The smaller or larger of a gradient and a limit, which leaves zero as it is.
   if (auto select = dyn_cast_or_null<arith::SelectOp>(op)) {
     Value a = select.getTrueValue(), b = select.getFalseValue();
-    auto isLimit = [&](Value value) { return value.getDefiningOp() && isUniform(value.getDefiningOp()); };
     return (isZero(a) && (isZero(b) || isLimit(b))) || (isLimit(a) && isZero(b));
   }
   if (isa_and_nonnull<arith::MulFOp>(op))

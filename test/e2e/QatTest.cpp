@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/frontend/onnx.pb.h"
+#include "host/data/writers.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;
@@ -272,9 +273,7 @@ TEST_F(QatTest, StepsWithInfinitiesMoveNoRange) {
     mustRun({"run", folder / "artifact", "--data", folder / "data.npz", "--no-shuffle", "--steps", "3",
              "--metrics", folder / "run.jsonl", "--quiet"});
     std::string metrics = readFile(folder / "run.jsonl"), lost = R"("loss":null)";
-    size_t first = metrics.find(lost);
-    EXPECT_NE(first, std::string::npos) << metrics;
-    EXPECT_EQ(metrics.find(lost, first + 1), std::string::npos) << metrics;
+    EXPECT_EQ(metrics.find(lost, metrics.find(R"("step":2)")), std::string::npos) << metrics;
   }
 }
 

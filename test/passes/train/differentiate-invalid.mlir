@@ -36,6 +36,3 @@ func.func private @forward_train_0(%w: tensor<f32> {train.tensor = @w}, %n: tens
   }
   return %y : tensor<f32>
 }
-func.func private @loss_0(%y: tensor<f32> {train.output = "y"}) -> (tensor<f32> {train.loss}) {
-  return %y : tensor<f32>
-}
