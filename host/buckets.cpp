@@ -141,6 +141,9 @@ Status Buckets::readLengths(const DataSource &source, const std::string &name, c
     return Status::refusal(where + " has shape " + formatShape(array.shape) +
                            ", and --buckets needs a length for each of " +
                            formatCount(data.getSamples(), "sample") + ", or a row of a mask");
+  if (!isMask && array.type == DataType::Bool)
+    return Status::refusal(where +
+                           " is bool, and one boolean a sample is neither a length nor a mask of --buckets");
   if (isMask && array.shape[1] != buckets.back().length)
     return Status::refusal(where + " has rows of " + std::to_string(array.shape[1]) +
                            ", and a mask for --buckets has " + dimension + "=" +

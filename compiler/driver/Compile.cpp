@@ -311,6 +311,7 @@ Status Compilation::update() {
     return Status();
   train::UpdateOptions update{options.optimizer, options.groups,     options.sparse,   options.clipNorm,
                               options.clipValue, options.accumulate, options.lossScale};
+  ORTC_TRY(diagnostics.check(train::checkSparseGradients(*compiled.program)));
   if (options.parameters != ParameterStorage::F32)
     ORTC_TRY(diagnostics.check(train::narrowParameters(*compiled.program)));
   if (options.parameters == ParameterStorage::BF16Stochastic)

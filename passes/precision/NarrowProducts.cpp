@@ -227,7 +227,7 @@ void Narrowing::run() {
       products.push_back(op);
   });
   for (Operation *product : products)
-    if (!isParameterGradient(product->getResult(0)))
+    if (!isa<nn::ConvFilterGradOp>(product) && !isParameterGradient(product->getResult(0)))
       roundResult(product->getResult(0));
   for (Operation *product : products)
     for (OpOperand &operand : product->getOpOperands())

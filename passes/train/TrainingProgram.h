@@ -40,6 +40,9 @@ mlir::LogicalResult narrowParameters(mlir::ModuleOp module);
 /// Marks the parameters that `sparse` names `train.sparse`: no pass makes products of what reads them.
 void markSparseTables(mlir::ModuleOp module, llvm::ArrayRef<SparseSpec> sparse);
 
+/// Fails where the gradient of a marked parameter is not zero in rows that nothing gathers.
+mlir::LogicalResult checkSparseGradients(mlir::ModuleOp module);
+
 struct UpdateOptions {
   OptimizerSpec optimizer;
   std::vector<GroupSpec> groups;             ///< the first that matches a parameter's name is its group

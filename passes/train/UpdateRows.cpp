@@ -26,6 +26,16 @@ using nn::TensorBuilder;
 #define GEN_PASS_DEF_UPDATEROWSPASS
 #include "passes/train/Passes.h.inc"
 
+/// `op` gives a part of the gradient of rows that nothing gathers.
+static LogicalResult refuseTable(TensorOp table, Operation *op) {
+  InFlightDiagnostic error = table.emitError();
+  error << "--sparse: '" << table.getName()
+        << "' is read otherwise than by Gather along its first axis, outside of loops";
+  if (op && !nn::isElementwise(op))
+    error << ": " << op->getName().getStringRef() << " takes part in its gradient";
+  return error << "; a dense update needs no --sparse";
+}
+
 namespace {
 
 /// One table and its state in one entry.
@@ -103,12 +113,7 @@ LogicalResult SparseTable::findGradients(Value value) {
         return failure();
     return success();
   }
-  InFlightDiagnostic error = table.emitError();
-  error << "--sparse: '" << table.getName()
-        << "' is read otherwise than by Gather along its first axis, outside of loops";
-  if (op)
-    error << ": " << op->getName().getStringRef() << " takes part in its gradient";
-  return error << "; a dense update needs no --sparse";
+  return refuseTable(table, op);
 }
 
 /// The indices of a gradient in one dimension, of a type that all share.
@@ -264,6 +269,38 @@ LogicalResult SparseTable::run() {
 }
 
 } // namespace
+
+/// Whether `value`, a gradient of a table, is zero in rows that nothing gathers, whatever else it is multiplied by.
+static bool isOfRows(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto isPart = [](Value operand) { return isOfRows(operand); };
+  if (auto scatter = dyn_cast_or_null<nn::ScatterAddOp>(op))
+    return scatter.getAxis() == 0;
+  if (matchPattern(value, m_AnyZeroFloat()))
+    return true;
+  if (isa_and_nonnull<arith::MulFOp>(op))
+    return llvm::any_of(op->getOperands(), isPart);
+  if (isa_and_nonnull<arith::DivFOp>(op))
+    return isOfRows(op->getOperand(0));
+  if (auto select = dyn_cast_or_null<arith::SelectOp>(op))
+    return isOfRows(select.getTrueValue()) && isOfRows(select.getFalseValue());
+  return isa_and_nonnull<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::ExtFOp, arith::TruncFOp>(op) &&
+         llvm::all_of(op->getOperands(), isPart);
+}
+
+LogicalResult checkSparseGradients(ModuleOp module) {
+  for (int64_t binding : findBindings(module)) {
+    func::FuncOp backward = findPart(module, "backward", binding);
+    Operation *exit = backward ? backward.getBody().front().getTerminator() : nullptr;
+    for (unsigned i = 0; exit && i < exit->getNumOperands(); ++i) {
+      auto symbol = backward.getResultAttrOfType<FlatSymbolRefAttr>(i, kGradient);
+      auto table = symbol ? module.lookupSymbol<TensorOp>(symbol.getValue()) : TensorOp();
+      if (table && table->hasAttr(kSparse) && !isOfRows(exit->getOperand(i)))
+        return refuseTable(table, exit->getOperand(i).getDefiningOp());
+    }
+  }
+  return success();
+}
 
 LogicalResult updateRows(ModuleOp module) {
   for (auto table : module.getOps<TensorOp>()) {

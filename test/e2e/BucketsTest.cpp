@@ -202,6 +202,9 @@ TEST_P(BucketsRefusalTest, SaysWhatDoesNotFit) {
   expectRefusal(
       withArray(narrow), {"--buckets", "length=narrow"},
       "array 'narrow' has rows of 7, and a mask for --buckets has sequence=12, that of the largest binding");
+  expectRefusal(withArray({"flags", host::DataType::Bool, {20}, std::vector<uint8_t>(20, 1)}),
+                {"--buckets", "length=flags"},
+                "array 'flags' is bool, and one boolean a sample is neither a length nor a mask");
   for (int32_t wrong : {13, -1}) {
     std::vector<int32_t> lengths(20, 5);
     lengths[7] = wrong;

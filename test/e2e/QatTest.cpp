@@ -277,6 +277,16 @@ TEST_F(QatTest, StepsWithInfinitiesMoveNoRange) {
   }
 }
 
+/// Gradients of quantised filters are float32 where products are narrow.
+TEST_F(QatTest, TrainsWithNarrowProducts) {
+  for (const char *precision : {"bf16", "f16"}) {
+    compile("conv", {"--qat", ".*weight", "--precision", precision});
+    train("conv", 4, "saved");
+    for (double loss : loadLosses(folder / "saved.jsonl"))
+      EXPECT_TRUE(std::isfinite(loss)) << precision;
+  }
+}
+
 TEST_F(QatTest, FrozenScalesAreNotLearned) {
   for (const char *frozen : {"head.bias", ".*scale_offset"}) {
     compile("conv", {"--qat", ".*weight:learned=1", "--freeze", frozen});

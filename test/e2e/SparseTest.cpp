@@ -1,8 +1,10 @@
 // --sparse: rows of tables against PyTorch's sparse gradients (test/sparse/make-sparse.py).
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 
+#include "compiler/frontend/onnx.pb.h"
 #include "test/e2e/Tool.h"
 
 using namespace ortc;
@@ -132,6 +134,35 @@ TEST_F(DeviceSparseTest, AdamIsSparseAdam) {
 TEST_F(DeviceSparseTest, IgnoredLabelsAreLeftOut) {
   compileLabels("8", {"--target", "sm_80"});
   trainLabels();
+}
+
+/// A sum over the whole table has a gradient in every row, though it is elementwise, too.
+TEST_F(SparseTest, RefusesTablesThatAreAlsoReadWhole) {
+  proto::ModelProto model;
+  std::ifstream source(this->source("model.onnx"), std::ios::binary);
+  ASSERT_TRUE(model.ParseFromIstream(&source));
+  auto &graph = *model.mutable_graph();
+  auto addNode = [&](const char *type, std::initializer_list<const char *> inputs, const char *output) {
+    auto &node = *graph.add_node();
+    node.set_op_type(type);
+    for (const char *input : inputs)
+      node.add_input(input);
+    node.add_output(output);
+  };
+  addNode("ReduceSum", {"items.weight"}, "sum");
+  addNode("Add", {"output", "sum"}, "regularized");
+  graph.mutable_output(0)->set_name("regularized");
+  std::string path = folder / "whole.onnx";
+  std::ofstream file(path, std::ios::binary);
+  ASSERT_TRUE(model.SerializeToOstream(&file));
+  file.close();
+  std::vector<std::string> flags = trainFlags("sgd", {"--sparse", "items.weight"});
+  flags[1] = path;
+  Outcome outcome = runTool(flags);
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.errors.find("'items.weight' is read otherwise than by Gather along its first axis"),
+            std::string::npos)
+      << outcome.errors;
 }
 
 TEST_F(SparseTest, RefusesWhatMovesOtherRows) {
