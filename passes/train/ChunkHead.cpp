@@ -220,6 +220,12 @@ bool Head::check(Value value, int64_t rowRank) {
     return static_cast<int64_t>(softmax.getAxis()) >= rowRank && checkOperands(op, rowRank);
   if (auto softmax = dyn_cast<nn::SoftmaxOp>(op))
     return static_cast<int64_t>(softmax.getAxis()) >= rowRank && checkOperands(op, rowRank);
+  if (auto gather = dyn_cast<nn::GatherElementsOp>(op)) {
+    auto axis = static_cast<int64_t>(gather.getAxis());
+    if (axis == rowRank - 1 && shape[axis] == 1) // the dimension of what is picked from a row
+      at->second = --rowRank;
+    return axis >= rowRank && checkOperands(op, rowRank);
+  }
   if (auto reduce = dyn_cast<nn::ReduceOp>(op))
     return llvm::all_of(reduce.getAxes(), [&](int64_t axis) { return axis >= rowRank; }) &&
            checkOperands(op, rowRank);
@@ -243,7 +249,7 @@ Value Head::makeOperation(TensorBuilder &b, Value value) {
   if (auto iota = dyn_cast<nn::IotaOp>(op))
     return b.iota(type, static_cast<int64_t>(iota.getAxis()) - shift);
   if (isa<nn::ReshapeOp>(op))
-    return make(b, op->getOperand(0));
+    return b.reshape(make(b, op->getOperand(0)), type.getShape());
   if (auto broadcast = dyn_cast<nn::BroadcastOp>(op)) {
     SmallVector<int64_t> dims;
     bool hasRows = rowRanks.lookup(broadcast.getInput()) > 0;
@@ -257,6 +263,9 @@ Value Head::makeOperation(TensorBuilder &b, Value value) {
     return b.logSoftmax(make(b, softmax.getInput()), static_cast<int64_t>(softmax.getAxis()) - shift);
   if (auto softmax = dyn_cast<nn::SoftmaxOp>(op))
     return b.softmax(make(b, softmax.getInput()), static_cast<int64_t>(softmax.getAxis()) - shift);
+  if (auto gather = dyn_cast<nn::GatherElementsOp>(op))
+    return nn::GatherElementsOp::create(b, type, make(b, gather.getInput()), make(b, gather.getIndices()),
+                                        static_cast<int64_t>(gather.getAxis()) - shift);
   if (auto reduce = dyn_cast<nn::ReduceOp>(op)) {
     SmallVector<int64_t> axes;
     for (int64_t axis : reduce.getAxes())

@@ -93,10 +93,9 @@ TEST_F(CheckpointTest, RefusalsSayWhatDoesNotFit) {
       refusal("momentum", "adam.ck"),
       "checkpoint has no '2.bias.momentum_buffer'; it has the state of another optimizer: compile with "
       "the --optimizer and the --accumulate that it was saved with, or load a file with weights alone\n");
-  EXPECT_EQ(
-      refusal("double", "adam.ck"),
-      "'0.bias' is float32 [64], but the artifact needs float64 [64]; compile with the --precision that "
-      "it was saved with\n");
+  EXPECT_EQ(refusal("double", "adam.ck"),
+            "'0.bias' is float32 [64], but the artifact needs float64 [64]; compile with the --precision and "
+            "--parameters that it was saved with, or export it and compile the model that this writes\n");
   EXPECT_EQ(refusal("adam", "half.ck"),
             "checkpoint has no '2.weight'; it was saved with another model, or with "
             "other tensors trained (--train, --freeze)\n");

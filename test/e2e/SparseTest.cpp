@@ -136,28 +136,74 @@ TEST_F(DeviceSparseTest, IgnoredLabelsAreLeftOut) {
   trainLabels();
 }
 
-/// A sum over the whole table has a gradient in every row, though it is elementwise, too.
-TEST_F(SparseTest, RefusesTablesThatAreAlsoReadWhole) {
-  proto::ModelProto model;
-  std::ifstream source(this->source("model.onnx"), std::ios::binary);
-  ASSERT_TRUE(model.ParseFromIstream(&source));
-  auto &graph = *model.mutable_graph();
-  auto addNode = [&](const char *type, std::initializer_list<const char *> inputs, const char *output) {
-    auto &node = *graph.add_node();
+/// A model of this folder with a change, as a file.
+class EditedSparseTest : public SparseTest {
+protected:
+  void load(const std::string &name) {
+    std::ifstream file(source(name), std::ios::binary);
+    ASSERT_TRUE(model.ParseFromIstream(&file));
+  }
+  std::string save() {
+    std::ofstream file(folder / "edited.onnx", std::ios::binary);
+    EXPECT_TRUE(model.SerializeToOstream(&file));
+    return folder / "edited.onnx";
+  }
+  proto::NodeProto &addNode(const char *type, std::initializer_list<const char *> inputs,
+                            const char *output) {
+    auto &node = *model.mutable_graph()->add_node();
     node.set_op_type(type);
     for (const char *input : inputs)
       node.add_input(input);
     node.add_output(output);
-  };
+    return node;
+  }
+  void addShape(const char *name, std::initializer_list<int64_t> dims) {
+    auto &tensor = *model.mutable_graph()->add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(proto::TensorProto::INT64);
+    tensor.add_dims(static_cast<int64_t>(dims.size()));
+    for (int64_t dim : dims)
+      tensor.add_int64_data(dim);
+  }
+
+  proto::ModelProto model;
+};
+
+/// The loss of the standard in the graph, which picks the labels' elements.
+TEST_F(EditedSparseTest, LossesOfTheGraphAreInChunksToo) {
+  load("labels.onnx");
+  auto &graph = *model.mutable_graph();
+  auto &label = *graph.add_input();
+  label = graph.input(0);
+  label.set_name("label");
+  addShape("rows", {24, 23});
+  addShape("all", {24});
+  addNode("Reshape", {"output", "rows"}, "logits");
+  addNode("Reshape", {"label", "all"}, "labels");
+  auto &ignored = *addNode("SoftmaxCrossEntropyLoss", {"logits", "labels"}, "loss").add_attribute();
+  ignored.set_name("ignore_index");
+  ignored.set_type(proto::AttributeProto::INT);
+  ignored.set_i(-100);
+  auto &loss = *graph.mutable_output(0);
+  loss.set_name("loss");
+  loss.mutable_type()->mutable_tensor_type()->clear_shape();
+  std::string path = save();
+  for (const char *rows : {"3", "0"}) {
+    mustRun({"train", path, "-o", folder / "artifact", "--loss", "output:loss", "--head-chunk", rows,
+             "--optimizer", "sgd:lr=0.5", "--target", "native", "--dump-ir", folder / "ir", "--quiet"});
+    EXPECT_EQ(readFile(folder / "ir/4-differentiate.mlir").find("limit(") != std::string::npos, *rows == '3');
+    trainLabels();
+  }
+}
+
+/// A sum over the whole table has a gradient in every row, though it is elementwise, too.
+TEST_F(EditedSparseTest, RefusesTablesThatAreAlsoReadWhole) {
+  load("model.onnx");
   addNode("ReduceSum", {"items.weight"}, "sum");
   addNode("Add", {"output", "sum"}, "regularized");
-  graph.mutable_output(0)->set_name("regularized");
-  std::string path = folder / "whole.onnx";
-  std::ofstream file(path, std::ios::binary);
-  ASSERT_TRUE(model.SerializeToOstream(&file));
-  file.close();
+  model.mutable_graph()->mutable_output(0)->set_name("regularized");
   std::vector<std::string> flags = trainFlags("sgd", {"--sparse", "items.weight"});
-  flags[1] = path;
+  flags[1] = save();
   Outcome outcome = runTool(flags);
   EXPECT_EQ(outcome.status, 2);
   EXPECT_NE(outcome.errors.find("'items.weight' is read otherwise than by Gather along its first axis"),
