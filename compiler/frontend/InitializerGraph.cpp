@@ -6,6 +6,14 @@
 
 namespace ortc::frontend {
 
+std::map<std::string, std::vector<Reader>> listReaders(const proto::GraphProto &graph) {
+  std::map<std::string, std::vector<Reader>> readers;
+  for (int n = 0; n < graph.node_size(); ++n)
+    for (int i = 0; i < graph.node(n).input_size(); ++i)
+      readers[graph.node(n).input(i)].push_back({n, i});
+  return readers;
+}
+
 InitializerGraph::InitializerGraph(const Model &model) : model(model), graph(model.getProto().graph()) {
   for (const auto &function : model.getProto().functions())
     functions.insert({std::string(canonicalDomain(function.domain())), function.name(), function.overload()});

@@ -48,6 +48,9 @@ private:
   std::set<std::array<std::string, 3>> functions; ///< domain, name, overload
 };
 
+/// The readers of every value of the graph, in its order.
+std::map<std::string, std::vector<Reader>> listReaders(const proto::GraphProto &graph);
+
 /// The name of a node, or of its first output.
 std::string nameOf(const proto::NodeProto &node);
 

@@ -25,11 +25,7 @@ struct Layer {
 /// Finds the layers of weights, and says why a weight has none.
 class LayerFinder {
 public:
-  explicit LayerFinder(const InitializerGraph &g) : g(g) {
-    for (int n = 0; n < g.graph.node_size(); ++n)
-      for (int i = 0; i < g.graph.node(n).input_size(); ++i)
-        readers[g.graph.node(n).input(i)].push_back({n, i});
-  }
+  explicit LayerFinder(const InitializerGraph &g) : g(g), readers(listReaders(g.graph)) {}
 
   Status find(const proto::TensorProto &weight, std::vector<Layer> &layers) const;
 

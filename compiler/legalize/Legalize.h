@@ -25,7 +25,7 @@ struct LegalizeOptions {
   std::vector<ShapeSpec> shapes;
   std::vector<NamePattern> train, freeze;
   std::optional<NamePattern> trainable, frozen; ///< what the model's metadata says; flags win
-  std::optional<NamePattern> scales;            ///< trained whatever else is: those that --qat learns
+  std::optional<NamePattern> scales;            ///< those that --qat learns, unless --freeze names them
   BatchNormMode batchNorm = BatchNormMode::AsExported;
   DropoutMode dropout = DropoutMode::AsExported;
   /// Graph outputs that the loss is computed from; empty: all floating-point ones. An initializer is trained

@@ -233,17 +233,14 @@ void SparseTable::reduceRows(nn::ReduceOp reduce) {
 }
 
 LogicalResult SparseTable::run() {
-  SmallVector<std::pair<BlockArgument, unsigned>> updates;
-  for (auto [argument, result] : destinations) {
+  for (auto [argument, result] : destinations)
     if (failed(findGradients(exit.getOperand(result))))
       return failure();
-    updates.push_back({cast<BlockArgument>(argument), result});
-  }
   int64_t read = 0;
   for (nn::ScatterAddOp scatter : gradients)
     read += TensorBuilder::typeOf(scatter.getIndices()).getNumElements();
   if (read == 0 || table.getStoredType().getNumElements() == 0) { // nothing has a gradient
-    for (auto [argument, result] : updates)
+    for (auto [argument, result] : destinations)
       exit.setOperand(result, argument);
     return success();
   }
@@ -261,7 +258,7 @@ LogicalResult SparseTable::run() {
     reduceRows(reduce);
   b.setInsertionPoint(exit);
   rowsOf.clear();
-  for (auto [argument, result] : updates) {
+  for (auto [argument, result] : destinations) {
     Value value = ofRows(exit.getOperand(result));
     exit.setOperand(result, nn::ScatterOp::create(b, argument.getType(), argument, rows, value));
   }
