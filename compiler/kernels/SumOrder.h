@@ -40,6 +40,8 @@ inline constexpr int64_t kMatrixUnitDepth = 768;
 /// Multiply-adds a cycle of the unit: of f32 numbers, which take six products, and of bf16 ones, which take one (an
 /// estimate: no processor with the unit was at hand when they came).
 inline constexpr double kUnitMacs = 46, kNarrowUnitMacs = 6 * 46;
+/// The same of vectors of pairs of bf16: twice those of f32.
+inline constexpr double kPairMacs = 48;
 /// Multiply-adds a cycle of vectors, and where vectors are not packed.
 inline constexpr double kVectorMacs = 24, kInPlaceMacs = 28;
 /// Cycles to pack an element that lies as the unit wants it, and any other element.

@@ -1,8 +1,9 @@
-// Emits a contraction for the matrix unit from its plan.
+// Emits a contraction for the matrix unit, or for vectors of pairs, from its plan.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/contraction/BlockLoops.h"
 #include "compiler/backends/cpu/contraction/MatrixPlan.h"
 #include "compiler/backends/cpu/contraction/MatrixUnit.h"
+#include "compiler/backends/cpu/contraction/PairBlock.h"
 #include "compiler/backends/cpu/contraction/VectorAccess.h"
 #include "compiler/backends/cpu/isa/Architecture.h"
 
@@ -38,6 +39,7 @@ private:
   void pack(bool isColumns, Offset from, Offset to);
   void emitColumns(Offset from, Offset to, int64_t tiles);
   void addWritten(BlockProduct &product, Offset row, Offset column);
+  void addFetches(BlockProduct &product, Offset row, Offset column, Offset firstColumn);
   void emitBlock(Offset row, int64_t rowTiles, Offset column, int64_t columnTiles, Offset firstColumn);
   void finish(Offset row, Offset rowEnd, Offset column, int64_t columnTiles);
   Value buffer(unsigned operand) const { return kernel.buffers[spec.operands[operand].buffer]; }
@@ -126,9 +128,12 @@ KernelInfo MatrixEmitter::emit(ModuleOp module) {
   rows = rangeOf(index.rem(others, plan.rowChunks), plan.rowChunks, plan.rowChunk, plan.row.size);
   ChunkRange outer =
       rangeOf(index.div(others, plan.rowChunks), plan.outerChunks, plan.outerPerChunk, plan.outerTotal);
-  plan.architecture->emitUnitBegin(builder, loc, configuration);
+  bool hasTiles = plan.unit == BlockUnit::Tiles;
+  if (hasTiles)
+    plan.architecture->emitUnitBegin(builder, loc, configuration);
   loop(outer.begin, outer.end, 1, [&](Offset at) { emitOuter(at); });
-  plan.architecture->emitUnitEnd(builder, loc);
+  if (hasTiles)
+    plan.architecture->emitUnitEnd(builder, loc);
   return info;
 }
 
@@ -200,6 +205,19 @@ void MatrixEmitter::addWritten(BlockProduct &product, Offset row, Offset column)
   product.writtenRows = std::max<int64_t>(1, kPanelLines / (plan.panelWords() / plan.stepWords()));
 }
 
+/// What the unit fetches while it multiplies.
+void MatrixEmitter::addFetches(BlockProduct &product, Offset row, Offset column, Offset firstColumn) {
+  // The next row of blocks reads other packed rows: each block of this one fetches a share of them.
+  int64_t perRow =
+      std::max<int64_t>(1, std::min({plan.laneBlock, plan.laneChunk, plan.lane.size}) / kPanelLines);
+  product.nextLines = plan.packsRowsOnce() ? (plan.stepWords() * 4 / 64 + perRow - 1) / perRow : 0;
+  Offset share =
+      index.mul(panelOf(column, firstColumn), plan.panelWords() / plan.stepWords() * product.nextLines * 16);
+  product.nextRowsAt = index.add(index.add(product.rowsAt, plan.panelWords()), share);
+  if (plan.blocks() == 1)
+    addWritten(product, row, column);
+}
+
 void MatrixEmitter::emitBlock(Offset row, int64_t rowTiles, Offset column, int64_t columnTiles,
                               Offset firstColumn) {
   Offset rowPanel = panelOf(row, rows.begin);
@@ -219,16 +237,12 @@ void MatrixEmitter::emitBlock(Offset row, int64_t rowTiles, Offset column, int64
   product.steps = index.value(index.div(index.add(depth, kTileDepth - 1), kTileDepth));
   product.sums = sums, product.sumsAt = sumsAt;
   product.isFirst = isFirstBlock;
-  // The next row of blocks reads other packed rows: each block of this one fetches a share of them.
-  int64_t perRow =
-      std::max<int64_t>(1, std::min({plan.laneBlock, plan.laneChunk, plan.lane.size}) / kPanelLines);
-  product.nextLines = plan.packsRowsOnce() ? (plan.stepWords() * 4 / 64 + perRow - 1) / perRow : 0;
-  Offset share =
-      index.mul(panelOf(column, firstColumn), plan.panelWords() / plan.stepWords() * product.nextLines * 16);
-  product.nextRowsAt = index.add(index.add(product.rowsAt, plan.panelWords()), share);
-  if (plan.blocks() == 1)
-    addWritten(product, row, column);
-  plan.architecture->emitBlockProduct(builder, loc, product);
+  if (plan.unit == BlockUnit::Pairs) {
+    emitPairBlock(builder, loc, *plan.architecture, product);
+  } else {
+    addFetches(product, row, column, firstColumn);
+    plan.architecture->emitBlockProduct(builder, loc, product);
+  }
 
   Offset rowEnd = index.min(index.add(row, rowTiles * kTileLines), rows.end);
   guarded(isLastBlock, [&] {

@@ -1,4 +1,4 @@
-// Decides for or against the matrix unit by estimated cycles.
+// Decides for or against the unit by estimated cycles.
 // Figures behind the choices: docs/benchmarks/contractions.md.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/contraction/MatrixPlan.h"
@@ -36,6 +36,13 @@ int64_t MatrixPlan::sumElements() const {
   return panelsOf(std::min(rowChunk, row.size)) * panelsOf(std::min(laneChunk, lane.size)) * kBlockElements;
 }
 
+/// Multiply-adds a cycle.
+static double macsOf(const MatrixPlan &plan) {
+  if (plan.unit == BlockUnit::Pairs)
+    return kPairMacs;
+  return plan.parts == 1 ? kNarrowUnitMacs : kUnitMacs;
+}
+
 /// Cycles for one outer index, when rows and columns are in so many chunks.
 static double cyclesOf(const MatrixPlan &plan, int64_t rowChunks, int64_t laneChunks) {
   double rows = plan.row.size, columns = plan.lane.size,
@@ -48,8 +55,7 @@ static double cyclesOf(const MatrixPlan &plan, int64_t rowChunks, int64_t laneCh
     return (isDirect ? kUnitPackCycles : kUnitTransposeCycles) * static_cast<double>(plan.parts) /
            kFloatParts;
   };
-  double macs = plan.parts == 1 ? kNarrowUnitMacs : kUnitMacs;
-  return products / macs + rows * depth * packing(false) * laneChunks +
+  return products / macsOf(plan) + rows * depth * packing(false) * laneChunks +
          columns * depth * packing(true) * rowChunks + rows * columns * kUnitSumCycles * plan.blocks();
 }
 
@@ -88,13 +94,15 @@ static void planChunks(MatrixPlan &plan, const Target &target) {
 }
 
 std::optional<MatrixPlan> planMatrix(const ContractionSpec &spec, const Target &target) {
-  if (!target.has(Instruction::MatrixUnit) || spec.numerics != Numerics::Fast ||
-      !spec.accumulatorType.isF32() || spec.narrowA != spec.narrowB ||
-      (spec.narrowA && !spec.narrowA.isBF16()))
+  bool hasTiles = target.has(Instruction::MatrixUnit),
+       hasPairs = spec.narrowA && target.has(Instruction::PairProduct);
+  if ((!hasTiles && !hasPairs) || spec.numerics != Numerics::Fast || !spec.accumulatorType.isF32() ||
+      spec.narrowA != spec.narrowB || (spec.narrowA && !spec.narrowA.isBF16()))
     return std::nullopt;
   ContractionPlan vectors = planContraction(spec, target);
   MatrixPlan plan;
   plan.architecture = target.isa.architecture;
+  plan.unit = hasTiles ? BlockUnit::Tiles : BlockUnit::Pairs;
   plan.parts = spec.narrowA ? 1 : kFloatParts;
   plan.rowOperand = vectors.rowOperand, plan.laneOperand = vectors.laneOperand;
   plan.outer = vectors.outer, plan.row = vectors.row, plan.lane = vectors.lane;

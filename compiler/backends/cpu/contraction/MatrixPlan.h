@@ -1,4 +1,4 @@
-// Which contractions the matrix unit computes, and how they are cut for it.
+// Which contractions the matrix unit computes, or vectors of pairs of bf16, and how they are cut for it.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -6,12 +6,19 @@
 
 namespace ortc::cpu {
 
+/// What multiplies packed tiles.
+enum class BlockUnit {
+  Tiles, ///< Instruction::MatrixUnit
+  Pairs, ///< Instruction::PairProduct: of bf16 only
+};
+
 /// chunk (outer indices, rows, columns) -> outer -> block of k -> block of columns: packed columns -> block
 /// of rows: packed rows -> panels.
 struct MatrixPlan {
   const Architecture *architecture = nullptr; ///< whose unit it is
-  unsigned rowOperand = 0, laneOperand = 1;   ///< the operands whose lines are rows and columns
-  int64_t parts = 3;                          ///< of the numbers: one where both operands are bf16
+  BlockUnit unit = BlockUnit::Tiles;
+  unsigned rowOperand = 0, laneOperand = 1; ///< the operands whose lines are rows and columns
+  int64_t parts = 3;                        ///< of the numbers: one where both operands are bf16
   llvm::SmallVector<ContractionDim> outer;
   ContractionDim row, lane;
   llvm::SmallVector<ContractionDim> depthOuter; ///< k dims around `depth`, which is cut in blocks
@@ -34,7 +41,7 @@ struct MatrixPlan {
   int64_t sumElements() const;
 };
 
-/// Nothing where the target has no such unit, operands are not contiguous along a line or along k, numbers
+/// Nothing where the target has neither unit for these numbers, operands are not contiguous along a line or along k, numbers
 /// are not f32 or both bf16, or bits may not depend on the target. Blocks of k depend on the shape only: they
 /// decide about the order of sums.
 std::optional<MatrixPlan> planMatrix(const ContractionSpec &spec, const Target &target);

@@ -22,4 +22,8 @@ void Architecture::emitBlockProduct(OpBuilder &, Location, const BlockProduct &)
   llvm_unreachable("an Isa without matrix unit has no products of blocks");
 }
 
+Value Architecture::emitPairProduct(OpBuilder &, Location, Value, Value, Value) const {
+  llvm_unreachable("an Isa without products of pairs has none");
+}
+
 } // namespace ortc::cpu

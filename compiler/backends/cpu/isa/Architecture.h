@@ -65,6 +65,12 @@ public:
   virtual void emitUnitEnd(mlir::OpBuilder &builder, mlir::Location loc) const;
   virtual void emitBlockProduct(mlir::OpBuilder &builder, mlir::Location loc,
                                 const BlockProduct &product) const;
+
+  /// `sums` + the products of the pairs of bf16 in the words `left` and `right`, for 16 lanes: f32, i32, i32. In which
+  /// order a pair is summed, and with how many roundings, is the architecture's. Only where an Isa has
+  /// Instruction::PairProduct.
+  virtual mlir::Value emitPairProduct(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value sums,
+                                      mlir::Value left, mlir::Value right) const;
 };
 
 /// While it lives, denormal numbers count as zero on the thread that runs this program, as they do in kernels.

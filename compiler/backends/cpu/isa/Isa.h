@@ -15,6 +15,7 @@ enum class Instruction : unsigned {
   Rounding,         ///< floor, ceil, trunc and roundeven
   Scaling,          ///< x * 2^n, rounded once (Architecture::emitScaling)
   MatrixUnit,       ///< products of tiles of bf16 (Architecture::emitBlockProduct)
+  PairProduct,      ///< sums of products of pairs of bf16 in lanes of 32 bits (Architecture::emitPairProduct)
 };
 
 /// One level of an architecture. Plain data: copy freely.

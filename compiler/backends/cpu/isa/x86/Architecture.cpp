@@ -111,6 +111,19 @@ public:
     x86::emitBlockProduct(builder, loc, product);
   }
 
+  /// VDPBF16PS: two fused multiply-adds behind each other, denormal numbers are zero.
+  Value emitPairProduct(OpBuilder &builder, Location loc, Value sums, Value left,
+                        Value right) const override {
+    auto pairs = [&](Value words) -> Value {
+      auto type = VectorType::get({32}, builder.getBF16Type());
+      return LLVM::BitcastOp::create(builder, loc, type, words);
+    };
+    return LLVM::CallIntrinsicOp::create(builder, loc, sums.getType(),
+                                         builder.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
+                                         ValueRange{sums, pairs(left), pairs(right)})
+        .getResult(0);
+  }
+
 private:
   static void call(OpBuilder &b, Location loc, StringRef intrinsic, Value place) {
     LLVM::CallIntrinsicOp::create(b, loc, b.getStringAttr(intrinsic), ValueRange{place});

@@ -79,6 +79,7 @@ static Target makeTarget(llvm::StringRef cpu, uint64_t features, llvm::StringRef
   isa.set(Instruction::Rounding, hasFeature(ORTC_X86_SSE4_1));
   isa.set(Instruction::Scaling, avx512);
   isa.set(Instruction::MatrixUnit, avx512 && hasFeature(ORTC_X86_AMX_BF16));
+  isa.set(Instruction::PairProduct, avx512 && hasFeature(ORTC_X86_AVX512BF16));
   target.machine = makeMachine(isa);
   return target;
 }

@@ -35,6 +35,7 @@ TEST(X86Test, LevelsAreWhatTheyWereMeasuredAs) {
     EXPECT_EQ(isa.has(Instruction::Rounding), level.rounding);
     EXPECT_EQ(isa.has(Instruction::Scaling), level.scaling);
     EXPECT_FALSE(isa.has(Instruction::MatrixUnit)); // of no level
+    EXPECT_FALSE(isa.has(Instruction::PairProduct));
     EXPECT_EQ(level.target.machine.tiles.accumulators, level.accumulators);
     EXPECT_EQ(level.target.machine.tiles.convVectors, level.convVectors);
     EXPECT_EQ(level.target.machine.l2Bytes, level.l2Bytes);
