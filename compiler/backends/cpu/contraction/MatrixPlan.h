@@ -41,8 +41,8 @@ struct MatrixPlan {
   int64_t sumElements() const;
 };
 
-/// Nothing where the target has neither unit for these numbers, operands are not contiguous along a line or along k, numbers
-/// are not f32 or both bf16, or bits may not depend on the target. Blocks of k depend on the shape only: they
+/// Nothing where the target has neither unit for these numbers, operands are not contiguous along a line or along k,
+/// numbers are not f32 or both bf16, or bits may not depend on the target. Blocks of k depend on the shape only: they
 /// decide about the order of sums.
 std::optional<MatrixPlan> planMatrix(const ContractionSpec &spec, const Target &target);
 

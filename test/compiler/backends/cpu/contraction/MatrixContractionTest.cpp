@@ -1,5 +1,5 @@
-// Contractions on the matrix unit of this machine, or on one in software, and on vectors of pairs, against sums in double
-// precision.
+// Contractions on the matrix unit of this machine, or on one in software, and on vectors of pairs, against sums in
+// double precision.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/compiler/backends/cpu/contraction/ContractionFixture.h"
 
@@ -182,7 +182,7 @@ TEST_F(PairContractionTest, PairsAreOneInstruction) {
 }
 #endif
 
-/// f32 numbers and others of 16 bits are multiplied as f32, and so is everything where bits may not depend on the target.
+/// f32 numbers and others of 16 bits are multiplied as f32; so is all where bits may not depend on the target.
 TEST_F(PairContractionTest, OtherNumbersAreNotForIt) {
   KernelModule m;
   EXPECT_FALSE(planMatrix(specOf({512, 512, 512}, m.builder.getF32Type()), target));
