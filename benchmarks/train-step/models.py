@@ -178,10 +178,25 @@ class Bert(nn.Module):
         return self.head(torch.tanh(self.pool(x[:, 0])))
 
 
+class MaskedBert(Bert):
+    """BERT that tells the tokens that are masked out: a head of the whole vocabulary at every position."""
+
+    def __init__(self, layers, width, seq=128, vocab=30522):
+        super().__init__(layers, width, seq, vocab, classes=vocab)
+        del self.pool
+
+    def forward(self, tokens, mask):
+        mask = (1 - mask)[:, None, None, :] * -1e4
+        x = self.norm(self.word(tokens) + self.position.weight[: self.seq] + self.kind.weight[0])
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.head(x).flatten(0, 1)
+
+
 class GPT2(nn.Module):
     def __init__(self, layers=12, width=768, seq=256, vocab=50257):
         super().__init__()
-        self.word, self.position = nn.Embedding(vocab, width), nn.Embedding(1024, width)
+        self.word, self.position = nn.Embedding(vocab, width), nn.Embedding(max(seq, 1024), width)
         self.layers, self.norm, self.seq = (
             nn.ModuleList(Block(width, width // 64, True) for _ in range(layers)),
             nn.LayerNorm(width),
@@ -251,6 +266,17 @@ def sentences(batch, seq, vocab=30522):
     return batch_of
 
 
+def masked(batch, seq, share, vocab=30522):
+    """Sentences of which a share of the tokens has a label, and the others -100: the loss ignores those."""
+
+    def batch_of():
+        text = torch.randint(vocab, (batch, seq))
+        label = torch.where(torch.rand(batch, seq) < share, text, -100)
+        return {"tokens": text, "mask": torch.ones(batch, seq)}, label.flatten()
+
+    return batch_of
+
+
 def masks(batch, size):
     return lambda: ({"input": torch.randn(batch, 3, size, size)}, (torch.rand(batch, 1, size, size) < 0.3).float())
 
@@ -296,6 +322,10 @@ SET = {
     "resnet18-224": (lambda: vision("resnet18"), images(8, 3, 224, 224, classes=1000), "cross_entropy"),
     "bert-base": (lambda: Bert(12, 768), sentences(4, 128), "cross_entropy"),
     "gpt2-small": (GPT2, tokens(2, 256, 50257), "cross_entropy"),
+    # For benchmarks/features.
+    "gpt2-small-1024": (lambda: GPT2(seq=1024), tokens(1, 1024, 50257), "cross_entropy"),
+    "gpt2-small-2048": (lambda: GPT2(seq=2048), tokens(1, 2048, 50257), "cross_entropy"),
+    "bert-mini-masked": (lambda: MaskedBert(4, 256), masked(8, 128, 0.15), "cross_entropy"),
 }
 
 
