@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The same formulas as in training (compiler/legalize/handlers/FakeQuantize.cpp). Weights are rounded here, to the very
-// integers that steps computed with.
+// integers that steps computed with. A weight that several nodes read is written for each of them: ONNX Runtime changes
+// integers for the kernel that reads them, and gives what it makes a name by the initializer's.
 #include "compiler/artifact/ExportQuantized.h"
 
 #include <algorithm>
@@ -34,6 +35,9 @@ public:
       : where(where), model(model), graph(*model.mutable_graph()), names(graph) {
     for (const auto &tensor : graph.initializer())
       initializers[tensor.name()] = &tensor;
+    for (const auto &node : graph.node())
+      for (const std::string &input : node.input())
+        ++readers[input];
   }
 
   Status run(int64_t &count);
@@ -43,6 +47,9 @@ private:
   Status rangeOf(const proto::NodeProto &quantizer, int operand, std::vector<double> &values) const;
   void replace(const proto::NodeProto &quantizer, const Grid &grid);
   void quantizeWeight(const proto::NodeProto &quantizer, const proto::TensorProto &weight, const Grid &grid);
+  void dequantizeWeight(const proto::NodeProto &quantizer, const proto::TensorProto &weight, const Grid &grid,
+                        const std::vector<int8_t> &integers, const std::string &output);
+  void keep(const proto::NodeProto &node);
   void quantizeValue(const proto::NodeProto &quantizer, const Grid &grid);
   proto::NodeProto &addNode(const char *type, const std::vector<std::string> &inputs,
                             const std::string &output);
@@ -57,8 +64,10 @@ private:
   proto::GraphProto &graph;
   frontend::NewNames names;
   std::map<std::string, const proto::TensorProto *> initializers;
-  std::vector<proto::NodeProto> nodes;     ///< of the new graph
-  std::vector<proto::TensorProto> tensors; ///< new ones
+  std::map<std::string, int> readers; ///< nodes that read a value, each as often as it does
+  std::map<std::string, std::vector<std::string>> copies; ///< of a weight, for readers to come
+  std::vector<proto::NodeProto> nodes;                    ///< of the new graph
+  std::vector<proto::TensorProto> tensors;                ///< new ones
 };
 
 } // namespace
@@ -158,7 +167,7 @@ std::string QuantizedWriter::addZeroPoints(const std::string &tensor, bool isVec
   return addTensor(tensor + "_zero_point", type, isVector, values.size(), bytesOf(values)).name();
 }
 
-/// The weight as integers and a DequantizeLinear behind them.
+/// The weight as integers and a DequantizeLinear behind them, for each reader.
 void QuantizedWriter::quantizeWeight(const proto::NodeProto &quantizer, const proto::TensorProto &weight,
                                      const Grid &grid) {
   std::vector<double> values = valuesOf(weight);
@@ -174,12 +183,24 @@ void QuantizedWriter::quantizeWeight(const proto::NodeProto &quantizer, const pr
     float rounded = std::nearbyint(static_cast<float>(values[i]) * inverse);
     integers.push_back(static_cast<int8_t>(std::clamp(rounded, float(grid.lowest), float(grid.highest))));
   }
+  const std::string &output = quantizer.output(0);
+  dequantizeWeight(quantizer, weight, grid, integers, output);
+  for (int reader = 1; reader < readers[output]; ++reader) {
+    copies[output].push_back(names.make(output));
+    dequantizeWeight(quantizer, weight, grid, integers, copies[output].back());
+  }
+}
+
+void QuantizedWriter::dequantizeWeight(const proto::NodeProto &quantizer, const proto::TensorProto &weight,
+                                       const Grid &grid, const std::vector<int8_t> &integers,
+                                       const std::string &output) {
+  bool isVector = isPerChannel(quantizer);
   proto::TensorProto &data =
       addTensor(weight.name() + "_quantized", proto::TensorProto::INT8, false, 0, bytesOf(integers));
   *data.mutable_dims() = weight.dims();
   std::string name = data.name(), scales = addScales(weight.name(), isVector, grid);
   std::string zeros = addZeroPoints(weight.name(), isVector, proto::TensorProto::INT8, grid);
-  proto::NodeProto &node = addNode("DequantizeLinear", {name, scales, zeros}, quantizer.output(0));
+  proto::NodeProto &node = addNode("DequantizeLinear", {name, scales, zeros}, output);
   if (const auto *attribute = frontend::findAttribute(quantizer, "axis"))
     *node.add_attribute() = *attribute;
 }
@@ -202,6 +223,16 @@ void QuantizedWriter::quantizeValue(const proto::NodeProto &quantizer, const Gri
   std::string integers =
       addNode("QuantizeLinear", {x, scale, zero}, names.make(value + "_quantized")).output(0);
   addNode("DequantizeLinear", {integers, scale, zero}, quantizer.output(0));
+}
+
+/// A node of the model, which reads a copy of a weight that others read, too.
+void QuantizedWriter::keep(const proto::NodeProto &node) {
+  proto::NodeProto &kept = nodes.emplace_back(node);
+  for (std::string &input : *kept.mutable_input())
+    if (auto found = copies.find(input); found != copies.end() && !found->second.empty()) {
+      input = std::move(found->second.back());
+      found->second.pop_back();
+    }
 }
 
 void QuantizedWriter::replace(const proto::NodeProto &quantizer, const Grid &grid) {
@@ -253,7 +284,7 @@ Status QuantizedWriter::run(int64_t &count) {
   bool isAnySeen = false;
   for (const auto &node : graph.node()) {
     if (!isQuantizer(node)) {
-      nodes.push_back(node);
+      keep(node);
       continue;
     }
     Grid grid;

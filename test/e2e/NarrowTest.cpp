@@ -1,4 +1,4 @@
-// --precision bf16: what it costs in accuracy, and that nothing else changes.
+// --precision bf16 and f16: what they cost in accuracy, and that nothing else changes.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 #include <cmath>
@@ -14,15 +14,18 @@ using namespace ortc::test;
 
 namespace {
 
-class NarrowTest : public testing::TestWithParam<std::string> {
-protected:
-  NarrowTest() : entry(GetParam()) {}
+/// An entry of the zoo that is compiled with narrow products.
+class Narrow {
+public:
+  explicit Narrow(const std::string &name) : entry(name) {}
 
-  /// Compiles with AdamW.
+  /// Compiles with AdamW; `more` may have another precision.
   std::string compile(const std::vector<std::string> &more = {}) {
-    std::vector<std::string> flags{"train",       entry.model(), "-o",          folder / "artifact",
-                                   "--precision", "bf16",        "--optimizer", entry.optimizers.at("adamw"),
-                                   "--target",    "native",      "--quiet"};
+    std::vector<std::string> flags{
+        "train",    entry.model(), "-o",     folder / "artifact", "--optimizer", entry.optimizers.at("adamw"),
+        "--target", "native",      "--quiet"};
+    if (std::find(more.begin(), more.end(), "--precision") == more.end())
+      flags.insert(flags.end(), {"--precision", "bf16"});
     flags.insert(flags.end(), entry.flags.begin(), entry.flags.end());
     flags.insert(flags.end(), more.begin(), more.end());
     mustRun(flags);
@@ -41,18 +44,34 @@ protected:
     return saved;
   }
 
+protected:
   TemporaryFolder folder;
   ZooEntry entry;
 };
 
-class NarrowCurveTest : public NarrowTest {};
+class NarrowTest : public Narrow, public testing::TestWithParam<std::string> {
+protected:
+  NarrowTest() : Narrow(GetParam()) {}
+};
 
-/// Over 300 steps losses stay as near to those of float32 as torch.autocast's do (test/precision/make-curves.py):
-/// 1.5 times its distance, the largest of four runs, since two ways of rounding drift apart by chance.
+using Curve = std::tuple<std::string, std::string>; // entry, precision
+
+class NarrowCurveTest : public Narrow, public testing::TestWithParam<Curve> {
+protected:
+  NarrowCurveTest() : Narrow(std::get<0>(GetParam())) {}
+};
+
+/// Over 300 steps losses stay as near to those of float32 as torch.autocast's do (test/precision/make-curves.py), with
+/// GradScaler where it is float16: 1.5 times its distance, the largest of four runs, since two ways of rounding drift
+/// apart by chance.
 TEST_P(NarrowCurveTest, StaysAsNearAsAutocast) {
-  nlohmann::json curves = nlohmann::json::parse(readFile(sourcePath("precision/curves.json")))[GetParam()];
-  std::vector<double> wanted = curves["f32"], apart = curves["bf16"];
-  train(compile(), "run", static_cast<int>(wanted.size()));
+  auto [name, precision] = GetParam();
+  nlohmann::json curves = nlohmann::json::parse(readFile(sourcePath("precision/curves.json")))[name];
+  std::vector<double> wanted = curves["f32"], apart = curves[precision];
+  std::vector<std::string> flags{"--precision", precision};
+  if (precision == "f16")
+    flags.insert(flags.end(), {"--loss-scale", "dynamic"});
+  train(compile(flags), "run", static_cast<int>(wanted.size()));
   std::vector<double> losses = loadLosses(folder / "run.jsonl");
   ASSERT_EQ(losses.size(), wanted.size());
   double sum = 0, limit = 1.5 * *std::max_element(apart.begin(), apart.end());
@@ -63,13 +82,16 @@ TEST_P(NarrowCurveTest, StaysAsNearAsAutocast) {
   double distance = sum / static_cast<double>(losses.size());
   EXPECT_LE(distance, limit);
   EXPECT_GT(distance, limit / 100) << "nothing is rounded";
-  std::printf("%s: %.2e from float32, at most %.2e\n", GetParam().c_str(), distance, limit);
+  std::printf("%s, %s: %.2e from float32, at most %.2e\n", name.c_str(), precision.c_str(), distance, limit);
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, NarrowCurveTest,
-                         testing::Values("bert-tiny", "gpt2-tiny", "resnet-tiny", "unet", "mlp-mixer-tiny",
-                                         "gru-forecast"),
-                         [](const auto &info) { return caseName(info.param); });
+                         testing::Combine(testing::Values("bert-tiny", "gpt2-tiny", "resnet-tiny", "unet",
+                                                          "mlp-mixer-tiny", "gru-forecast"),
+                                          testing::Values("bf16", "f16")),
+                         [](const auto &info) {
+                           return caseName(std::get<0>(info.param) + "-" + std::get<1>(info.param));
+                         });
 
 class NarrowBitsTest : public NarrowTest {};
 
