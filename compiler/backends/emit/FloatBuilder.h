@@ -54,6 +54,9 @@ public:
   Value greater(Value a, Value b) { return compare(mlir::arith::CmpFPredicate::OGT, a, b); }
   Value equal(Value a, Value b) { return compare(mlir::arith::CmpFPredicate::OEQ, a, b); }
   Value isNan(Value a) { return compare(mlir::arith::CmpFPredicate::UNO, a, a); }
+  Value lessSigned(Value a, Value b) { ///< of integers
+    return mlir::arith::CmpIOp::create(builder, loc, mlir::arith::CmpIPredicate::slt, a, b);
+  }
   Value compare(mlir::arith::CmpFPredicate predicate, Value a, Value b) {
     return mlir::arith::CmpFOp::create(builder, loc, predicate, a, b);
   }

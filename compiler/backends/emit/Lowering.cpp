@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/emit/Lowering.h"
 
+#include "compiler/backends/emit/StorageConversion.h"
+
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
@@ -31,7 +33,9 @@ static bool hasReshapes(ModuleOp module) {
       .wasInterrupted();
 }
 
-LogicalResult convertToLLVM(ModuleOp module, unsigned indexBits) {
+LogicalResult convertToLLVM(ModuleOp module, const LoweringOptions &options) {
+  if (!options.halfConversions)
+    expandHalfConversions(module);
   PassManager passes(module->getName());
   passes.enableVerifier(false); // kernels come from generators, and verifying between passes doubles the time
   if (hasReshapes(module))
@@ -40,17 +44,17 @@ LogicalResult convertToLLVM(ModuleOp module, unsigned indexBits) {
   passes.addPass(createConvertVectorToLLVMPass());
   passes.addPass(createConvertMathToLLVMPass());
   FinalizeMemRefToLLVMConversionPassOptions memory;
-  memory.indexBitwidth = indexBits;
+  memory.indexBitwidth = options.indexBits;
   passes.addPass(createFinalizeMemRefToLLVMConversionPass(memory));
   ConvertFuncToLLVMPassOptions functions;
   functions.useBarePtrCallConv = true;
-  functions.indexBitwidth = indexBits;
+  functions.indexBitwidth = options.indexBits;
   passes.addPass(createConvertFuncToLLVMPass(functions));
   ArithToLLVMConversionPassOptions arithmetic;
-  arithmetic.indexBitwidth = indexBits;
+  arithmetic.indexBitwidth = options.indexBits;
   passes.addPass(createArithToLLVMConversionPass(arithmetic));
   ConvertControlFlowToLLVMPassOptions branches;
-  branches.indexBitwidth = indexBits;
+  branches.indexBitwidth = options.indexBits;
   passes.addPass(createConvertControlFlowToLLVMPass(branches));
   passes.addPass(createUBToLLVMConversionPass());
   passes.addPass(createReconcileUnrealizedCastsPass());

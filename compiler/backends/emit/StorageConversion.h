@@ -3,13 +3,18 @@
 #pragma once
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Value.h"
 
 namespace ortc::emit {
 
-/// By integer operations: round to nearest even, NaN stays NaN. Vectors or scalars.
-/// `bits` is i16; `value` f32. `type` is f16 or bf16.
+/// Round to nearest even; NaN stays NaN, a quiet one, with as much of its payload as there is room for. Vectors or
+/// scalars. `bits` is i16; `value` f32. `type` is f16 or bf16. bf16 takes integer operations, f16 arith.extf and
+/// arith.truncf, which are instructions or what `expandHalfConversions` makes of them, with the same bits.
 mlir::Value extendToF32(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value bits, mlir::Type type);
 mlir::Value truncateFromF32(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type type);
+
+/// Writes conversions between f16 and f32 as integer operations, for targets that have none.
+void expandHalfConversions(mlir::ModuleOp module);
 
 } // namespace ortc::emit

@@ -14,6 +14,7 @@ enum class Instruction : unsigned {
   FusedMultiplyAdd, ///< a * b + c, rounded once
   Rounding,         ///< floor, ceil, trunc and roundeven
   Scaling,          ///< x * 2^n, rounded once (Architecture::emitScaling)
+  HalfConversion,   ///< f16 to f32 and back, rounded to nearest even
   MatrixUnit,       ///< products of tiles of bf16 (Architecture::emitBlockProduct)
   PairProduct,      ///< sums of products of pairs of bf16 in lanes of 32 bits (Architecture::emitPairProduct)
 };

@@ -57,7 +57,7 @@ ortc_step_fn LoadedBlob::step(uint32_t role, uint32_t binding, uint32_t segment)
 
 llvm::Expected<CodeBlob> compileModule(mlir::ModuleOp module, const Target &target,
                                        const ObjectOptions &options) {
-  if (failed(lowerToLLVM(module)))
+  if (failed(lowerToLLVM(module, target)))
     return llvm::createStringError(llvm::inconvertibleErrorCode(), "lowering to the LLVM dialect failed");
   llvm::Expected<Object> object = emitObject(module, target, options);
   if (!object)

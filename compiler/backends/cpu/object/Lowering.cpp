@@ -50,8 +50,8 @@ static void createEntry(LLVM::LLVMFuncOp kernel, int64_t workspaceBytesPerWorker
   LLVM::ReturnOp::create(builder, loc, ValueRange{});
 }
 
-LogicalResult lowerToLLVM(ModuleOp module) {
-  if (failed(convertToLLVM(module)))
+LogicalResult lowerToLLVM(ModuleOp module, const Target &target) {
+  if (failed(convertToLLVM(module, {64, target.has(Instruction::HalfConversion)})))
     return failure();
 
   SymbolTable symbols(module);

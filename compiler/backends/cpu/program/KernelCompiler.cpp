@@ -69,7 +69,7 @@ public:
     }
     if (succeeded(info) && job.isSurvey)
       return;
-    if (failed(info) || failed(lowerToLLVM(*module))) {
+    if (failed(info) || failed(lowerToLLVM(*module, target))) {
       if (job.error.empty())
         job.error = "kernel " + function.getSymName().str() + " cannot be generated";
       return;

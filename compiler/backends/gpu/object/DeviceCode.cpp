@@ -130,7 +130,7 @@ Expected<std::string> emitDeviceCode(ModuleOp module, const Processor &processor
   Expected<std::unique_ptr<llvm::TargetMachine>> machine = createMachine(processor);
   if (!machine)
     return machine.getStatus();
-  if (failed(convertToLLVM(module, chooseIndexBits(module))))
+  if (failed(convertToLLVM(module, {chooseIndexBits(module)})))
     return Status::failure("lowering failed");
   markKernels(module, processor);
   llvm::LLVMContext context;

@@ -78,6 +78,7 @@ static Target makeTarget(llvm::StringRef cpu, uint64_t features, llvm::StringRef
   isa.set(Instruction::FusedMultiplyAdd, hasFeature(ORTC_X86_FMA));
   isa.set(Instruction::Rounding, hasFeature(ORTC_X86_SSE4_1));
   isa.set(Instruction::Scaling, avx512);
+  isa.set(Instruction::HalfConversion, hasFeature(ORTC_X86_F16C));
   isa.set(Instruction::MatrixUnit, avx512 && hasFeature(ORTC_X86_AMX_BF16));
   isa.set(Instruction::PairProduct, avx512 && hasFeature(ORTC_X86_AVX512BF16));
   target.machine = makeMachine(isa);
@@ -94,7 +95,8 @@ std::optional<Target> makeNative() {
     return std::nullopt;
   Target target = makeTarget("x86-64", *features, llvm::sys::getHostCPUName());
   for (auto [index, feature] : llvm::enumerate(kFeatureNames))
-    if (*features >> index & 1)
+    if ((*features >> index & 1) &&
+        index != ORTC_X86_AVX512FP16) // LLVM would compute in f16 where that rounds alike
       target.isa.features += (target.isa.features.empty() ? "+" : ",+") + feature.str();
 #ifdef _SC_LEVEL2_CACHE_SIZE                                  // of glibc
   if (long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) // zero where a hypervisor hides it

@@ -85,7 +85,7 @@ TEST(IsaTest, OnlyWhatThisMachineHasRunsHere) {
 TEST(IsaTest, InstructionsAreIndependent) {
   Isa isa;
   for (Instruction own : {Instruction::FusedMultiplyAdd, Instruction::Rounding, Instruction::Scaling,
-                          Instruction::MatrixUnit, Instruction::PairProduct}) {
+                          Instruction::HalfConversion, Instruction::MatrixUnit, Instruction::PairProduct}) {
     EXPECT_FALSE(isa.has(own));
     isa.set(own);
     EXPECT_TRUE(isa.has(own));

@@ -34,7 +34,8 @@ TEST(X86Test, LevelsAreWhatTheyWereMeasuredAs) {
     EXPECT_EQ(isa.has(Instruction::FusedMultiplyAdd), level.fma);
     EXPECT_EQ(isa.has(Instruction::Rounding), level.rounding);
     EXPECT_EQ(isa.has(Instruction::Scaling), level.scaling);
-    EXPECT_FALSE(isa.has(Instruction::MatrixUnit)); // of no level
+    EXPECT_EQ(isa.has(Instruction::HalfConversion), level.fma); // F16C came with AVX2
+    EXPECT_FALSE(isa.has(Instruction::MatrixUnit));             // of no level
     EXPECT_FALSE(isa.has(Instruction::PairProduct));
     EXPECT_EQ(level.target.machine.tiles.accumulators, level.accumulators);
     EXPECT_EQ(level.target.machine.tiles.convVectors, level.convVectors);

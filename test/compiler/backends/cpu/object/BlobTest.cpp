@@ -71,8 +71,9 @@ TEST(BlobTest, SameInputGivesSameBytes) {
 static llvm::Expected<Object> objectOf(MLIRContext &context, llvm::StringRef text) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
   EXPECT_TRUE(module);
-  EXPECT_TRUE(succeeded(lowerToLLVM(*module)));
-  return emitObject(*module, *findTarget("x86-64"));
+  Target target = *findTarget("x86-64");
+  EXPECT_TRUE(succeeded(lowerToLLVM(*module, target)));
+  return emitObject(*module, target);
 }
 
 TEST(BlobTest, LinksStepFunctionsWithKernelsOfOtherObjects) {

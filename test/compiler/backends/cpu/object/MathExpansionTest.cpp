@@ -313,4 +313,67 @@ TEST(MathExpansionTest, NarrowFloatsConvertExactly) {
   }
 }
 
+/// Numbers of all sizes, halves between two, infinities and NaN: instructions and integer operations give the same bits.
+TEST(MathExpansionTest, HalfConversionsHaveTheSameBits) {
+  constexpr int kCount = 1 << 18;
+  AlignedArray<float> x(kCount);
+  std::mt19937 random(1);
+  for (int k = 0; k < kCount; ++k) {
+    uint32_t bits = random();
+    if (k % 4 == 1) // of f16's range
+      bits = (bits & 0x80007fff) | (random() % (48 << 10) + (96 << 10)) << 13;
+    if (k % 4 == 2) // at or beside a half of f16's last place
+      bits = (bits & 0xffffe000) + 0x1000 + static_cast<uint32_t>(int(random() % 3) - 1);
+    if (k % 64 == 3) // infinity or NaN
+      bits |= 0x7f800000;
+    if (k % 256 == 3)
+      bits &= 0xff800000;
+    std::memcpy(&x[k], &bits, 4);
+  }
+  auto convert = [&](Target target, bool isInstruction) {
+    target.isa.set(Instruction::HalfConversion, isInstruction);
+    KernelModule m;
+    OpBuilder &b = m.builder;
+    Location loc = b.getUnknownLoc();
+    KernelInfo info;
+    info.name = "convert";
+    KernelFunction kernel = createKernelFunction(b, *m.module, info,
+                                                 {{b.getF32Type(), kCount, false, true},
+                                                  {b.getI16Type(), kCount, true, true},
+                                                  {b.getF32Type(), kCount, true, true}});
+    auto at = [&](int64_t i) -> Value { return arith::ConstantIndexOp::create(b, loc, i); };
+    auto loop = scf::ForOp::create(b, loc, at(0), at(kCount), at(8));
+    b.setInsertionPointToStart(loop.getBody());
+    Value i = loop.getInductionVar();
+    Value value = vector::LoadOp::create(b, loc, VectorType::get({8}, b.getF32Type()), kernel.buffers[0], i);
+    Value half = truncateFromF32(b, loc, value, b.getF16Type());
+    vector::StoreOp::create(b, loc, half, kernel.buffers[1], i);
+    // What is stored is read again, and every pattern of 16 bits comes by in its place.
+    Value pattern = arith::IndexCastOp::create(b, loc, b.getI16Type(), i);
+    pattern = vector::BroadcastOp::create(b, loc, half.getType(), pattern);
+    Value wide = extendToF32(b, loc, arith::XOrIOp::create(b, loc, half, pattern), b.getF16Type());
+    vector::StoreOp::create(b, loc, wide, kernel.buffers[2], i);
+    LoadedBlob blob = m.load(target);
+    AlignedArray<uint16_t> narrow(kCount);
+    AlignedArray<uint32_t> widened(kCount);
+    void *args[] = {x.begin(), narrow.begin(), widened.begin()};
+    DenormalsAreZeroHere mode;
+    blob.kernel("convert")(args, 0, 0);
+    std::vector<uint32_t> bits(narrow.begin(), narrow.end());
+    bits.insert(bits.end(), widened.begin(), widened.end());
+    return bits;
+  };
+  std::vector<uint32_t> wanted = convert(*findTarget("x86-64"), false);
+  for (const Target &target : runnableTargets())
+    if (target.has(Instruction::HalfConversion))
+      for (bool isInstruction : {false, true}) {
+        std::vector<uint32_t> bits = convert(target, isInstruction);
+        auto differs = std::mismatch(bits.begin(), bits.end(), wanted.begin());
+        EXPECT_TRUE(differs.first == bits.end())
+            << target.name << ", " << isInstruction << ": number " << differs.first - bits.begin() << " is "
+            << (differs.first == bits.end() ? 0 : *differs.first) << ", not "
+            << (differs.first == bits.end() ? 0 : *differs.second);
+      }
+}
+
 } // namespace

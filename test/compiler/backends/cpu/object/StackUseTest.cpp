@@ -16,7 +16,7 @@ static CodeBlob link(llvm::ArrayRef<llvm::StringRef> texts, const Target &target
   std::vector<Object> objects;
   for (llvm::StringRef text : texts) {
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &m.context);
-    EXPECT_TRUE(module && succeeded(lowerToLLVM(*module)));
+    EXPECT_TRUE(module && succeeded(lowerToLLVM(*module, target)));
     objects.push_back(llvm::cantFail(emitObject(*module, target)));
   }
   return llvm::cantFail(linkBlob(objects, {BlobEntry{ORTC_ENTRY_TRAIN, 0, 0, "step"}}));
