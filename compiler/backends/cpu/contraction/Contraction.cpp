@@ -62,6 +62,8 @@ private:
   int64_t runs() const;
   Offset packedDepth(ReductionIndex k);
   void emitTile(const TilePlace &place);
+  void fetchNextRows(const TilePlace &place, ReductionIndex k);
+  void fetchNextResults(const TilePlace &place);
   SmallVector<Value> initialSums(const TilePlace &place);
   void finishTile(const TilePlace &place, ArrayRef<Value> sums);
   void finishRows(const TilePlace &place, TileAccess &access, ArrayRef<Value> sums);
@@ -442,6 +444,8 @@ void ContractionEmitter::emitTile(const TilePlace &place) {
   };
   auto loadLane = [&](int64_t vector, ReductionIndex k) -> Value {
     int64_t live = vector + 1 == strip.vectors ? strip.tail : plan.lanes;
+    if (plan.fetchesRows && vector == 0)
+      fetchNextRows(place, k);
     if (!plan.packLanes) {
       Offset at = index.add(moveBy(laneBase, k, plan.kLoops, laneOperand), vector * plan.lanes);
       return widen(loadLanes(builder, loc, buffer(laneOperand), at, 1, {plan.lanes, live}), laneOperand);
@@ -450,10 +454,35 @@ void ContractionEmitter::emitTile(const TilePlace &place) {
     Offset at = index.add(index.add(laneBase, panelRow), vector * plan.lanes);
     return loadLanes(builder, loc, packed, at, 1, {plan.lanes, plan.lanes});
   };
+  if (plan.fetchesResults)
+    fetchNextResults(place);
   MicrokernelTile tile{place.rows, strip.vectors, plan.lanes};
   SmallVector<Value> sums = emitMicrokernel(builder, loc, tile, reduction, initialSums(place),
                                             {loadRow, loadLane}, target.usesFma(spec.numerics));
   finishTile(place, sums);
+}
+
+/// At each k another piece of the rows that the next tile reads: they lie behind those of this one, without gaps. Of
+/// unrolled ks only those whose piece begins a line.
+void ContractionEmitter::fetchNextRows(const TilePlace &place, ReductionIndex k) {
+  constexpr int64_t kLineBytes = 64;
+  unsigned operand = plan.rowOperand;
+  int64_t piece = place.rows * (spec.accumulatorType.getIntOrFloatBitWidth() / 8);
+  if (k.back().constant * piece % kLineBytes >= piece)
+    return;
+  Offset next = index.mul(index.add(place.row, place.rows), plan.row.strides[operand]);
+  Offset at = index.add(index.add(blockBase[operand], next), index.mul(k.back(), place.rows));
+  fetchRun(builder, loc, buffer(operand), at, 1);
+}
+
+/// The lines of results below this tile.
+void ContractionEmitter::fetchNextResults(const TilePlace &place) {
+  int64_t operand = findOutput(spec), stride = plan.row.strides[operand];
+  Offset at = index.add(bases[operand], index.mul(index.add(place.row, place.rows), stride));
+  at = index.add(at, place.column);
+  for (int64_t row = 0; row < place.rows; ++row)
+    fetchRun(builder, loc, buffer(operand), index.add(at, row * stride), place.strip.vectors * plan.lanes,
+             /*isWrite=*/true);
 }
 
 void ContractionEmitter::visitSums(const TilePlace &place,

@@ -15,6 +15,9 @@ namespace ortc::cpu {
 
 /// Columns that a packed block has at most where its tiles are estimated.
 static constexpr int64_t kPackedColumns = 256;
+/// Rows and results are fetched where they are so many times as large as the second-level cache, and have at most so
+/// many multiply-adds an element: with more, the wait for it is a small part.
+static constexpr int64_t kFetchedCaches = 4, kFetchReuse = 64;
 /// Elements of an operand that a choice may have copied at a time, by every worker.
 static constexpr int64_t kMostPackedElements = 1 << 20;
 
@@ -206,6 +209,20 @@ static void planWidening(ContractionPlan &plan, const ContractionSpec &spec) {
   plan.packedRowElements = plan.widenedPitch * std::min(plan.widenedRows, plan.row.size);
 }
 
+/// What a tile fetches for the next one: short rows, which a processor takes for no stream, and results.
+static void planFetching(ContractionPlan &plan, const ContractionSpec &spec, const Target &target) {
+  int64_t elementBytes = spec.accumulatorType.getIntOrFloatBitWidth() / 8, depth = plan.kLoops.back().size;
+  auto isFar = [&](int64_t columns) {
+    return plan.row.size * columns * elementBytes > kFetchedCaches * target.machine.l2Bytes;
+  };
+  bool isWhole = plan.blocks() == 1 && plan.kLoops.size() == 1;
+  plan.fetchesRows = isWhole && isFar(depth) && plan.lane.size <= kFetchReuse &&
+                     !spec.narrow(plan.rowOperand) && plan.kLoops.back().strides[plan.rowOperand] == 1 &&
+                     plan.row.strides[plan.rowOperand] == depth;
+  plan.fetchesResults =
+      isWhole && isFar(plan.lane.size) && depth <= kFetchReuse && plan.lane.strides[findOutput(spec)] == 1;
+}
+
 /// The contents of the workspace.
 static void sizeWorkspace(ContractionPlan &plan, const ContractionSpec &spec) {
   plan.packOnce =
@@ -247,6 +264,7 @@ ContractionPlan planContraction(const ContractionSpec &spec, const Target &targe
   if (wantsRowPacking(plan, spec.accumulatorType.getIntOrFloatBitWidth() / 8,
                       bool(spec.narrow(plan.rowOperand)), model))
     plan.packedRows = model.gatheredRows;
+  planFetching(plan, spec, target);
   sizeWorkspace(plan, spec);
   return plan;
 }
@@ -296,6 +314,7 @@ std::optional<ContractionPlan> planContraction(const ContractionSpec &spec, cons
                      plan.packedRows <= kMostPackedElements && plan.packedRows % plan.strips[0].rows == 0;
   if (plan.packedRows != 0 && !mayPackRows)
     return std::nullopt;
+  planFetching(plan, spec, target);
   sizeWorkspace(plan, spec);
   if (plan.packedElements > kMostPackedElements || plan.packedRowElements > kMostPackedElements)
     return std::nullopt;

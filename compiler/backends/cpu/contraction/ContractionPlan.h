@@ -30,6 +30,9 @@ struct ContractionPlan : ContractionAxes {
   /// Rows of a narrow operand that are extended at once, before they are broadcast element by element; 0: none.
   int64_t widenedRows = 0;
 
+  /// Whether a tile fetches the rows of the next one, and where its results will be.
+  bool fetchesRows = false, fetchesResults = false;
+
   int64_t outerPerChunk = 1, rowChunk = 0, laneChunk = 0;
   int64_t outerChunks = 1, rowChunks = 1, laneChunks = 1;
 

@@ -122,12 +122,12 @@ void PanelCopier::copyTransposed() {
   });
 }
 
-void fetchRun(OpBuilder &builder, Location loc, Value buffer, Offset at, int64_t elements) {
+void fetchRun(OpBuilder &builder, Location loc, Value buffer, Offset at, int64_t elements, bool isWrite) {
   constexpr int64_t kLineBits = 512;
   IndexBuilder index(builder, loc);
   int64_t step = kLineBits / cast<MemRefType>(buffer.getType()).getElementTypeBitWidth();
   for (int64_t element = 0; element < elements; element += step)
-    memref::PrefetchOp::create(builder, loc, buffer, index.value(index.add(at, element)), /*isWrite=*/false,
+    memref::PrefetchOp::create(builder, loc, buffer, index.value(index.add(at, element)), isWrite,
                                /*localityHint=*/3, /*isDataCache=*/true);
 }
 

@@ -33,7 +33,8 @@ struct PanelCopy {
 constexpr int64_t kFetchedRows = 8;
 
 /// Fetches `elements` elements from `at` on into the cache. They need not exist.
-void fetchRun(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer, Offset at, int64_t elements);
+void fetchRun(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer, Offset at, int64_t elements,
+              bool isWrite = false);
 
 void emitPanelCopy(mlir::OpBuilder &builder, mlir::Location loc, const PanelCopy &copy);
 

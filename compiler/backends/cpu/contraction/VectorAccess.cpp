@@ -14,6 +14,10 @@ static VectorType vectorOf(Value buffer, int64_t lanes) {
   return VectorType::get({lanes}, cast<MemRefType>(buffer.getType()).getElementType());
 }
 
+/// Vectors of so many lanes of this width have masked stores that cost what others do. On some processors with shorter
+/// ones they take several times as long.
+static constexpr int64_t kMaskedStoreBits = 512, kLeastLaneBits = 32;
+
 static Value maskOf(OpBuilder &builder, Location loc, LaneRange range) {
   auto type = VectorType::get({range.lanes}, builder.getI1Type());
   return vector::ConstantMaskOp::create(builder, loc, type, ArrayRef<int64_t>{range.live});
@@ -48,7 +52,20 @@ void storeLanes(OpBuilder &builder, Location loc, Value buffer, Offset at, int64
     return;
   }
   if (stride == 1 && range.lanes > 1) {
-    vector::MaskedStoreOp::create(builder, loc, buffer, index.value(at), maskOf(builder, loc, range), value);
+    int64_t width = cast<MemRefType>(buffer.getType()).getElementTypeBitWidth();
+    if (range.lanes * std::max(width, kLeastLaneBits) >= kMaskedStoreBits) {
+      vector::MaskedStoreOp::create(builder, loc, buffer, index.value(at), maskOf(builder, loc, range),
+                                    value);
+      return;
+    }
+    // Pieces of powers of two.
+    for (int64_t lane = 0, size = range.lanes / 2; lane < range.live; size /= 2) {
+      if (lane + size > range.live)
+        continue;
+      Value piece = vector::ExtractStridedSliceOp::create(builder, loc, value, lane, size, 1);
+      vector::StoreOp::create(builder, loc, piece, buffer, index.value(index.add(at, lane)));
+      lane += size;
+    }
     return;
   }
   for (int64_t lane = 0; lane < range.live; ++lane) {

@@ -40,7 +40,7 @@ ArrayRef<ConvAlgorithm> convAlgorithms() {
       {"product", kFilterGrad, isPointForUnit, emitProduct},
       {"grouped", kFilterGrad, ofShape<isGroupedOrPoint>, always<emitGroupedFilterGrad>},
       {"shallow", kInputGrad, ofShape<isScattered>, always<emitScatteredInputGrad>},
-      {"shallow", kForward, ofShape<isShallowConv>, always<emitShallowConv>},
+      {"shallow", kForward, isShallowConv, always<emitShallowConv>},
       {"shallow", kFilterGrad, ofShape<isShallowFilterGrad>, always<emitShallowFilterGrad>},
       {"winograd", kForwardInputGrad, ofShape<usesWinograd>, emitWinogradConv},
       {"dense", kForwardInputGrad, ofShape<isAny>, emitDenseConv},

@@ -40,7 +40,7 @@ llvm::FailureOr<KernelInfo> emitDenseFilterGrad(mlir::ModuleOp module, const Con
 
 // shallow/: one group of few channels.
 /// Whether images and filter are better read in place.
-bool isShallowConv(const ConvShape &shape);
+bool isShallowConv(const ConvSpec &spec, const ConvShape &shape, const Target &target);
 KernelInfo emitShallowConv(mlir::ModuleOp module, const ConvSpec &spec, const Target &target);
 /// Whether a run of a window's row fills vectors better.
 bool isScattered(const ConvShape &shape);

@@ -46,6 +46,9 @@ public:
     int64_t sums = rows * taps * channels;
     splits = sums >= 6 ? 1 : sums >= 3 ? 2 : 4;
     isWhole = sums == lines * shape.filter.back() * summed;
+    fetches = isWhole && bytesRead > target.machine.l2Bytes;
+    int64_t tileBytes = kTileResults * shape.features * elementBytes;
+    fetchedTiles = (kFetchDistance + tileBytes - 1) / tileBytes;
   }
 
   KernelInfo emit(ModuleOp module) {
@@ -127,7 +130,37 @@ private:
     });
   }
 
+  /// Fetches what a later tile reads of the gradient and of the last source lines: the others are in a cache. Lines
+  /// follow each other, so the end of one leads on to the next.
+  void fetchAhead(const Block &block, Value feature) {
+    const LineTile &tile = block.tiles.tile;
+    if (tile.uses.empty())
+      return;
+    Value gradient = image, source = image;
+    for (int64_t d = 0; d < rank - 1; ++d) {
+      Value last = sub(block.lines[d].end, index(1));
+      gradient = add(mul(gradient, shape.output[d]), last);
+      Value lowest =
+          add(mul(last, walks[d].sourceStride), walks[d].base + (walks[d].taps - 1) * walks[d].tapStep);
+      source = add(mul(source, shape.input[d]), lowest);
+    }
+    gradient = add(mul(gradient, shape.output.back()), mul(block.tile, tile.size));
+    gradient = add(mul(gradient, shape.features), feature);
+    source = add(mul(source, shape.input.back()), mul(block.tile, block.tiles.sourceStep));
+    source = add(mul(source, shape.channels), LaneMap(lanes, results, summed).sourceChannel(*this, feature));
+    int64_t stride = walks.back().sourceStride, distance = fetchedTiles * tile.size;
+    for (int64_t r = 0; r < tile.size; ++r)
+      fetch(operandBuffer(1), add(gradient, (tile.first + distance + r) * shape.features), /*writes=*/false);
+    int64_t from = tile.uses.back().position + 1 + (distance - tile.size) * stride;
+    for (int64_t line : rank > 1 ? newLines(walks[rank - 2]) : SmallVector<int64_t>{0})
+      for (int64_t at = 0; at < tile.size * stride; ++at)
+        fetch(operandBuffer(0), add(source, (from + at - line * shape.input.back()) * shape.channels),
+              /*writes=*/false);
+  }
+
   void addBlock(const Block &block, Value feature, Value slot, int64_t width) {
+    if (fetches)
+      fetchAhead(block, feature);
     overOuterTaps({}, index(0), [&](ArrayRef<Value> outerTaps, Value filterLine) {
       for (int64_t tap = 0; tap < shape.filter.back(); tap += taps)
         for (int64_t channel = 0; channel < summed; channel += channels)
@@ -274,6 +307,8 @@ private:
   // group, and results in turns. isWhole: no sum of a window is missing.
   int64_t taps, rows = 1, channels, splits;
   bool isWhole;
+  bool fetches; // memory ahead, by so many tiles:
+  int64_t fetchedTiles;
   SmallVector<Walk, 3> walks;
   Value total, firstFeature, endFeature, image;
 };

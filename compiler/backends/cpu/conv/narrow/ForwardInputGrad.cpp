@@ -17,10 +17,6 @@ namespace ortc::cpu {
 
 namespace {
 
-/// Operands of more bytes than this are fetched ahead: pieces that lie as far apart as all channels are long
-/// are no stream that a processor sees.
-constexpr int64_t kFetchedBytes = 4 << 20;
-
 /// The taps of an outer dimension that hit the image from one result.
 struct Window {
   Value first, begin, end; // source position of tap 0; range of taps
@@ -45,7 +41,8 @@ public:
         2 * target.machine.parallel.convFlops / std::max<int64_t>(1, work / lines), 1, lines);
     info.chunks = (lines + perChunk - 1) / perChunk;
 
-    fetches = bytesRead + bytesWritten > kFetchedBytes;
+    // Pieces that lie as far apart as all channels are long are no stream that a processor sees.
+    fetches = bytesRead + bytesWritten > target.machine.l2Bytes;
     bool packs = !sides.forward && summed * results > 1;
     int64_t packed = packs ? nn::elementCount(shape.filter) * summed * sides.resultChannels : 0;
     int64_t packedBytes = (packed * elementBytes + 63) / 64 * 64;
@@ -160,14 +157,14 @@ private:
     });
     Value first = add(mul(i, run.tile.size), run.tile.first);
     if (fetches)
-      fetchNext(run.tile, i, run.sourceStep, sourceChannel, first, channel);
+      fetchAhead(run.tile, i, run.sourceStep, sourceChannel, first, channel);
     storeTile(first, channel, sums);
   }
 
-  /// Fetches what the next tile reads of the last source line, and where its results will be. Lines follow
-  /// each other, so the end of one leads on to the next.
-  void fetchNext(const LineTile &tile, Value i, int64_t sourceStep, Value sourceChannel, Value first,
-                 Value channel) {
+  /// Fetches what a later tile reads of the last source lines, the others being in a cache, and where its results will
+  /// be. Lines follow each other, so the end of one leads on to the next.
+  void fetchAhead(const LineTile &tile, Value i, int64_t sourceStep, Value sourceChannel, Value first,
+                  Value channel) {
     if (tile.uses.empty())
       return;
     Value line = image;
@@ -179,15 +176,20 @@ private:
     Value from = add(mul(line, source.back()), mul(i, sourceStep));
     from = add(mul(from, sides.sourceChannels), sourceChannel);
     ArrayRef<Walk> phases = sides.walks.back();
-    int64_t ahead = tile.size / static_cast<int64_t>(phases.size()) * phases[0].sourceStride;
-    for (int64_t at = 1; at <= ahead; ++at)
-      fetch(operandBuffer(0), add(from, (tile.uses.back().position + at) * sides.sourceChannels), false);
+    int64_t tileBytes = tile.size * sides.resultChannels * elementBytes;
+    int64_t tilesBetween = (kFetchDistance + tileBytes - 1) / tileBytes - 1;
+    int64_t read = tile.size / static_cast<int64_t>(phases.size()) * phases[0].sourceStride;
+    int64_t next = tile.uses.back().position + 1 + tilesBetween * read;
+    for (int64_t line : rank > 1 ? newLines(sides.walks[rank - 2][0]) : SmallVector<int64_t>{0})
+      for (int64_t at = 0; at < read; ++at)
+        fetch(operandBuffer(0), add(from, (next + at - line * source.back()) * sides.sourceChannels),
+              /*writes=*/false);
     SmallVector<Value> at{image};
     llvm::append_range(at, position);
     at.push_back(first);
     at.push_back(channel);
     for (int64_t r = 0; r < tile.size; ++r) {
-      at[rank] = add(first, tile.size + r);
+      at[rank] = add(first, (tilesBetween + 1) * tile.size + r);
       fetchResult(at);
     }
   }

@@ -53,6 +53,13 @@ SmallVector<LineTiles> tileLine(ArrayRef<Walk> phases, int64_t results, int64_t 
   return runs;
 }
 
+SmallVector<int64_t> newLines(const Walk &walk) {
+  SmallVector<int64_t> lines;
+  for (int64_t t = 0; t < walk.taps && t * walk.tapStep < walk.sourceStride; ++t)
+    lines.push_back(t * walk.tapStep);
+  return lines;
+}
+
 Value LaneMap::sourceChannel(LoopBuilder &builder, Value channel) const {
   return results == summed && width >= results ? channel : builder.mul(builder.div(channel, results), summed);
 }

@@ -14,6 +14,9 @@ namespace ortc::cpu {
 /// Channels of a group that one pass sums over.
 inline constexpr int64_t kNarrowChannels = 4;
 
+/// What is read and written so many bytes later is fetched: as much as comes from memory while one line is waited for.
+inline constexpr int64_t kFetchDistance = 4 << 10;
+
 /// Neighbouring results of a line, and which positions of the source line they read with which tap.
 struct LineTile {
   struct Use {
@@ -33,6 +36,10 @@ struct LineTiles {
 /// phases divides.
 llvm::SmallVector<LineTiles> tileLine(llvm::ArrayRef<Walk> phases, int64_t results, int64_t positions,
                                       int64_t period, int64_t most);
+
+/// Source lines that one line of results reads and the one before did not, the last ones: their distances from the
+/// last, in lines.
+llvm::SmallVector<int64_t> newLines(const Walk &walk);
 
 /// The channels that a vector of `width` results needs of a source with `summed` channels a group: `span` of them, from
 /// `sourceChannel` on, and for the i-th channel of every group a shuffle.

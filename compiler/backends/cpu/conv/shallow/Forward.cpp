@@ -16,6 +16,9 @@ namespace ortc::cpu {
 
 /// Products of a row of the window at most, and of the window.
 static constexpr int64_t kMostRun = 24, kMostDepth = 256;
+/// Vectors with which features that fill no whole ones are worth it, too: shorter ones have no masked loads, and with
+/// longer ones it was not measured.
+static constexpr int64_t kTailBits = 256;
 /// Results of a line, at most, whose windows leave the image there.
 static constexpr int64_t kMostBorder = 6;
 /// Rows of a tile whose neighbours read the same numbers: these stay in registers, too.
@@ -168,8 +171,10 @@ private:
 
 } // namespace
 
-bool isShallowConv(const ConvShape &shape) {
-  if (shape.rank() != 2 || shape.groups > 1 || shape.dilations[1] != 1 || shape.features % 8 != 0)
+bool isShallowConv(const ConvSpec &, const ConvShape &shape, const Target &target) {
+  if (shape.rank() != 2 || shape.groups > 1 || shape.dilations[1] != 1)
+    return false;
+  if (shape.features % 8 != 0 && target.isa.vectorBits != kTailBits)
     return false;
   int64_t run = shape.filter[1] * shape.channels;
   int64_t border = 0;

@@ -22,6 +22,7 @@ TEST(ConvTest, WithoutPaddingTheImageIsReadInPlace) {
 TEST(ConvTest, FirstLayers) {
   check({2, {32, 32}, 3, {7, 7}, 64, {2, 2}, {3, 3}});
   check({2, {28, 28}, 1, {5, 5}, 6, {}, {2, 2}});
+  check({2, {14, 17}, 2, {3, 5}, 13, {}, {1, 2}}); // pieces of a vector, behind a whole one
 }
 
 /// Of parts of the batch, by every kernel that makes filter gradients with vectors.
@@ -99,6 +100,38 @@ TEST(ConvTest, DepthwiseWindowLines) {
 /// Operands larger than caches, which are fetched ahead: past their ends, too.
 TEST(ConvTest, DepthwiseFetched) {
   check({2, {33, 65}, 136, {3, 3}, 136, {}, {1, 1}, {}, {}, 136}, Coverage::Widest);
+  check({2, {33, 65}, 136, {3, 3}, 136, {2, 2}, {1, 1}, {}, {}, 136}, Coverage::Widest);
+  check({2, {33, 65}, 136, {3, 3}, 136, {2, 2}, {2, 2}, {}, {2, 2}, 136}, Coverage::Widest);
+}
+
+/// Operands that fit in the second-level cache are not fetched, but when they are packed: fetching takes time, too.
+TEST(ConvTest, OnlyLargeOperandsAreFetched) {
+  auto fetches = [](Conv conv, Kind kind) {
+    KernelModule m;
+    m.context.loadDialect<ortc::nn::NnDialect>();
+    auto source = parseSourceString<ModuleOp>(programOf(complete(std::move(conv)), kind, "f32"), &m.context);
+    auto function = source->lookupSymbol<func::FuncOp>("k");
+    SmallVector<KernelBuffer> buffers;
+    auto add = [&](Type type, bool written) {
+      buffers.push_back(
+          {m.builder.getF32Type(), cast<RankedTensorType>(type).getNumElements(), written, true});
+    };
+    for (Type type : function.getArgumentTypes())
+      add(type, false);
+    add(function.getResultTypes()[0], true);
+    EXPECT_TRUE(
+        succeeded(generateConv(*m.module, function, buffers, *findTarget("x86-64-v3"), Numerics::Fast, {})));
+    return StringRef(m.print()).count("memref.prefetch");
+  };
+  for (int64_t groups : {1, 32}) {
+    Sizes window = groups > 1 ? Sizes{3, 3} : Sizes{1, 1}, border = groups > 1 ? Sizes{1, 1} : Sizes{0, 0};
+    for (Kind kind : {Kind::Forward, Kind::InputGrad, Kind::FilterGrad}) {
+      auto ofBatch = [&](int64_t batch) {
+        return fetches({batch, {40, 20}, 32, window, 32, {}, border, {}, {}, groups}, kind);
+      };
+      EXPECT_GT(ofBatch(32), ofBatch(1));
+    }
+  }
 }
 
 /// Features whose number makes chunks of unequal size and a last vector that is not full.
@@ -228,8 +261,14 @@ TEST(ConvTest, PointsOnTheMatrixUnit) {
   }
 }
 
-/// Filter gradients of images larger than caches: the next block of points is fetched, past the last one, too.
-TEST(ConvTest, PointsFetched) { check({3, {37, 41}, 40, {1, 1}, 150}, Coverage::Widest, Kind::FilterGrad); }
+/// Points of images larger than caches: the next tile or block is fetched, past the last one, too.
+TEST(ConvTest, PointsFetched) {
+  for (Kind kind : {Kind::Forward, Kind::InputGrad}) {
+    check({3, {37, 41}, 140, {1, 1}, 30}, Coverage::Widest, kind);
+    check({3, {37, 41}, 30, {1, 1}, 140}, Coverage::Widest, kind);
+  }
+  check({3, {37, 41}, 40, {1, 1}, 150}, Coverage::Widest, Kind::FilterGrad);
+}
 
 TEST(ConvTest, EpilogueBehindBlocksOfTheReduction) {
   compareWithEvaluator(
