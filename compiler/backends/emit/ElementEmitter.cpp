@@ -146,18 +146,23 @@ void ElementEmitter::store(Value value, Type element, Value buffer, Value at) {
       type = vector.clone(type);
     value = arith::ExtUIOp::create(b, type, value);
   }
-  if (isa<VectorType>(value.getType())) {
-    fetchAhead(buffer, at, /*writes=*/true);
+  if (isa<VectorType>(value.getType()))
     b.store(value, buffer, at);
-  } else {
+  else
     memref::StoreOp::create(b, value, buffer, ValueRange{at});
-  }
 }
 
-void ElementEmitter::fetchAhead(Value buffer, Value at, bool writes) {
-  if (fetch)
-    memref::PrefetchOp::create(b, buffer, ValueRange{b.add(at, fetch)}, writes, /*localityHint=*/3,
-                               /*isDataCache=*/true);
+void ElementEmitter::store(Value value, Type element, Value buffer, const IndexExpr &at) {
+  Value position = emitIndex(at);
+  if (isa<VectorType>(value.getType()))
+    fetchAhead(buffer, position, at, /*writes=*/true);
+  store(value, element, buffer, position);
+}
+
+void ElementEmitter::fetchAhead(Value buffer, Value at, const IndexExpr &expr, bool writes) {
+  if (fetch && expr.scales[fetchDim] != 0)
+    memref::PrefetchOp::create(b, buffer, ValueRange{b.add(at, fetch * expr.scales[fetchDim])}, writes,
+                               /*localityHint=*/3, /*isDataCache=*/true);
 }
 
 Value ElementEmitter::createLoad(unsigned number, const LoopNode &node) {
@@ -169,7 +174,7 @@ Value ElementEmitter::createLoad(unsigned number, const LoopNode &node) {
       llvm::any_of(node.at.dynamic, [&](const IndexExpr::Dynamic &term) { return isLanes(term.node); });
   if (!dynamic && scale == 1) {
     Value at = emitIndex(node.at);
-    fetchAhead(buffer, at, /*writes=*/false);
+    fetchAhead(buffer, at, node.at, /*writes=*/false);
     return loadContiguous(node.element, buffer, at);
   }
   if (!dynamic && scale == -1) {

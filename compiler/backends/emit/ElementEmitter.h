@@ -40,8 +40,11 @@ public:
   /// 0: every dimension has one index, everything is scalar. Otherwise lanes lie along the lane dimension.
   void setWidth(int64_t lanes) { width = lanes; }
   int64_t getWidth() const { return width; }
-  /// Vectors that are loaded and stored fetch what lies so many elements behind them; 0: nothing.
-  void setFetch(int64_t elements) { fetch = elements; }
+  /// Vectors that are loaded and stored fetch those `count` indices of a dimension ahead; 0: nothing.
+  void setFetch(unsigned dim, int64_t count) {
+    fetchDim = dim;
+    fetch = count;
+  }
   void setSupplier(Supplier function) { supplier = std::move(function); }
 
   /// Binds a node to a value, in the innermost scope.
@@ -58,6 +61,7 @@ public:
   Value emitIndex(const IndexExpr &expr);
   /// Stores a value of element type `element` (scalar or lanes) at `at`, in the buffer's form.
   void store(Value value, mlir::Type element, Value buffer, Value at);
+  void store(Value value, mlir::Type element, Value buffer, const IndexExpr &at);
   Value loadContiguous(mlir::Type element, Value buffer, Value at);
   bool isLanes(unsigned node) const {
     return width > 0 && program.laneDim >= 0 && (program.nodes[node].dims >> program.laneDim & 1);
@@ -69,7 +73,7 @@ public:
 private:
   Value lookup(unsigned node) const;
   Value create(unsigned number, const LoopNode &node);
-  void fetchAhead(Value buffer, Value at, bool writes);
+  void fetchAhead(Value buffer, Value at, const IndexExpr &expr, bool writes);
   Value createLoad(unsigned number, const LoopNode &node);
   Value createConstant(unsigned number, const LoopNode &node);
   Value createIota(unsigned number, const LoopNode &node);
@@ -91,6 +95,7 @@ private:
   MathOptions options;
   llvm::SmallVector<Value> position;
   int64_t width = 0, fetch = 0;
+  unsigned fetchDim = 0;
   Supplier supplier;
   llvm::SmallVector<llvm::DenseMap<unsigned, Value>, 4> scopes;
 };

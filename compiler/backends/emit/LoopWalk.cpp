@@ -53,8 +53,8 @@ bool LoopWalk::storesIn(unsigned pass) const {
                       [&](const LoopOutput &output) { return !output.perRow && output.pass == pass; });
 }
 
-void LoopWalk::emitGroup(Group members) {
-  for (unsigned pass = 0; pass < program.passes; ++pass) {
+void LoopWalk::emitGroup(Group members, unsigned pass) {
+  for (; pass < program.passes; ++pass) {
     auto list = reductionsOf(pass);
     if (list.empty() && !storesIn(pass))
       continue;
@@ -155,8 +155,7 @@ SmallVector<Value> LoopWalk::emitPoint(Group members, unsigned pass, ArrayRef<un
         stores.push_back({&output, member->emitVector(output.node)});
   for (auto [i, entry] : llvm::enumerate(stores)) {
     ElementEmitter &member = *members[i % members.size()];
-    member.store(entry.second, entry.first->element, buffers[entry.first->buffer],
-                 member.emitIndex(entry.first->at));
+    member.store(entry.second, entry.first->element, buffers[entry.first->buffer], entry.first->at);
   }
   return values;
 }

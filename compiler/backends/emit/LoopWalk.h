@@ -19,8 +19,8 @@ protected:
   using Group = llvm::ArrayRef<ElementEmitter *>;
   using List = llvm::ArrayRef<unsigned>; ///< of reductions
 
-  /// All passes.
-  void emitGroup(Group members);
+  /// All passes from `pass` on.
+  void emitGroup(Group members, unsigned pass = 0);
   /// Loops over the reduced dimensions from `level` on; returns the sums over them, reduction by reduction and
   /// member by member. Long loops are cut in blocks, whose sums are joined in order.
   Values walkReduced(Group members, unsigned pass, List list, size_t level);

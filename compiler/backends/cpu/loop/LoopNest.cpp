@@ -87,8 +87,7 @@ private:
       overTotals(members, list,
                  [&](unsigned r, ElementEmitter &member) { sums.push_back(loadTotal(0, r, member)); });
       finishPass(members, list, sums);
-      for (ElementEmitter *member : members)
-        storePerRow(*member);
+      emitGroup(members, 1);
     });
   }
 
@@ -115,42 +114,50 @@ private:
     });
   }
 
-  /// Adds the sums over the reduced dimensions from `level` on to the totals of that level, some rows after
-  /// another: for every column in the order of walkReduced.
+  /// Adds the sums of the first pass over the reduced dimensions from `level` on to the totals of that level, row after
+  /// row: for every column in the order of walkReduced.
   void streamRows(ElementEmitter &emitter, Value block, ArrayRef<unsigned> list, size_t level) {
     unsigned dim = outerReduced[level];
     int64_t size = program.dims[dim].size;
-    if (level + 1 < outerReduced.size()) {
-      b.loop(0, size, 1, [&](Value index) {
+    bool innermost = level + 1 == outerReduced.size();
+    if (innermost && size <= kReductionBlock)
+      return addRows(emitter, block, list, {b.index(0), b.index(size)}, level);
+    b.loop(0, size, innermost ? kReductionBlock : 1, [&](Value index) {
+      clearTotals(emitter, block, list, level + 1);
+      if (innermost) {
+        Value end = b.minimum(b.add(index, kReductionBlock), b.index(size));
+        addRows(emitter, block, list, {index, end}, level + 1);
+      } else {
         emitter.openScope();
         emitter.setIndex(dim, index);
-        clearTotals(emitter, block, list, level + 1);
         streamRows(emitter, block, list, level + 1);
-        overGroups(emitter, block, [&](Group members) {
-          overTotals(members, list, [&](unsigned r, ElementEmitter &member) {
-            addToTotal(level, r, member, loadTotal(level + 1, r, member));
-          });
-        });
         emitter.closeScope();
-      });
-      return;
-    }
-    b.loop(0, size, kReductionBlock, [&](Value row) {
-      Value end = b.minimum(b.add(row, kReductionBlock), b.index(size));
+      }
       overGroups(emitter, block, [&](Group members) {
-        for (ElementEmitter *member : members) {
-          hoistPass(*member, 0, reducedMask);
-          // Some vectors of each of many rows: no processor sees that the rows go on.
-          member->setFetch(kFetchedGroups * plan.width * plan.unroll);
-        }
-        SmallVector<Value> start;
-        overTotals(members, list,
-                   [&](unsigned r, ElementEmitter &member) { start.push_back(identityOf(r, member)); });
-        SmallVector<Value> sums = walkRange(members, 0, list, level, {row, end}, start);
+        overTotals(members, list, [&](unsigned r, ElementEmitter &member) {
+          addToTotal(level, r, member, loadTotal(level + 1, r, member));
+        });
+      });
+    });
+  }
+
+  /// Adds rows of the innermost reduced dimension to the totals of a level: memory is read in the order in which it
+  /// lies, which processors see and fetch ahead of.
+  void addRows(ElementEmitter &emitter, Value block, ArrayRef<unsigned> list, IndexRange rows, size_t level) {
+    unsigned dim = outerReduced.back();
+    b.loop(rows, 1, [&](Value row) {
+      emitter.openScope();
+      emitter.setIndex(dim, row);
+      hoistPass(emitter, 0, uint64_t(1) << program.laneDim);
+      overGroups(emitter, block, [&](Group members) {
+        for (ElementEmitter *member : members)
+          member->setFetch(dim, kFetchedRows);
+        SmallVector<Value> values = emitPoint(members, 0, list);
         size_t next = 0;
         overTotals(members, list,
-                   [&](unsigned r, ElementEmitter &member) { addToTotal(level, r, member, sums[next++]); });
+                   [&](unsigned r, ElementEmitter &member) { addToTotal(level, r, member, values[next++]); });
       });
+      emitter.closeScope();
     });
   }
 

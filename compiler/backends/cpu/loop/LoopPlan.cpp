@@ -8,8 +8,8 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
-/// Units that sums over rows are cut in where there are fewer, and columns that one takes at least.
-static constexpr int64_t kStreamUnits = 8, kStreamColumns = 64;
+/// Units for each worker that sums over rows are cut in where there are fewer, and columns that one takes at least.
+static constexpr int64_t kStreamUnits = 2, kStreamColumns = 64;
 /// Nodes that cost at least this much are kept for later passes.
 static constexpr int64_t kKeepCost = 4;
 /// Operations that cost at least this much are long chains of dependent ones.
@@ -82,17 +82,25 @@ static void chooseTiles(const LoopProgram &program, LoopPlan &plan) {
     plan.tileDim = -1;
 }
 
-/// Whether sums over many rows of more columns than are evaluated side by side are better done a few rows at
-/// a time, all columns of each: memory is then read as a stream. The totals are in the workspace. Pieces of
-/// kStreamColumns columns are long enough as they are, unless many of them are short.
-static bool streamsRows(const LoopProgram &program, int64_t group) {
-  int64_t lane = program.dims[program.laneDim].size, innermost = 1;
+/// The innermost reduced dimension of a program whose lanes are parallel.
+static int64_t innermostReduced(const LoopProgram &program) {
+  int64_t innermost = 1;
   for (auto [d, dim] : llvm::enumerate(program.dims))
     if (dim.reduced && static_cast<int>(d) != program.laneDim)
       innermost = dim.size;
-  bool shortPieces = group < kStreamColumns || lane < 4 * group;
-  return program.passes == 1 && !program.reductions.empty() && lane > group && shortPieces &&
-         innermost >= kReductionBlock / 2 && program.elements(true) >= 4 * kReductionBlock &&
+  return innermost;
+}
+
+/// Whether the sums of the first pass over many rows of more columns than are evaluated side by side are better done a
+/// row at a time, all columns of it: memory is then read as a stream. The totals are in the workspace. Pieces of
+/// kStreamColumns columns are long enough as they are, unless many of them are short. Later passes find in the
+/// caches what the first one has read.
+static bool streamsRows(const LoopProgram &program, int64_t group) {
+  int64_t lane = program.dims[program.laneDim].size;
+  bool shortPieces = group < kStreamColumns || lane < 4 * group || program.passes > 1;
+  return llvm::any_of(program.reductions, [](const LoopReduction &r) { return r.pass == 0; }) &&
+         lane > group && shortPieces && innermostReduced(program) >= kReductionBlock / 2 &&
+         program.elements(true) >= 4 * kReductionBlock &&
          llvm::all_of(program.reductions, [](const LoopReduction &reduction) {
            return accumulatorType(reduction.element).getIntOrFloatBitWidth() >= 32;
          });
@@ -143,12 +151,16 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target) {
     // Few long columns: narrow blocks keep everybody busy.
     plan.block = std::min(lane, wanted);
     if (reduces && streamsRows(program, group)) {
-      int64_t blocks = (kStreamUnits + parallel / lane - 1) / (parallel / lane);
+      // Whole rows are the best stream: one worker needs no cut.
+      int64_t wantedUnits = target.workers > 1 ? kStreamUnits * target.workers : 1, rows = parallel / lane;
+      int64_t blocks = (wantedUnits + rows - 1) / rows;
       plan.block = std::min({lane, (lane / blocks + kStreamColumns - 1) / kStreamColumns * kStreamColumns,
                              32 * kStreamColumns});
       for (auto [d, dim] : llvm::enumerate(program.dims))
         if (dim.reduced && static_cast<int>(d) != program.laneDim)
           addTotals(program, plan);
+      if (innermostReduced(program) > kReductionBlock)
+        addTotals(program, plan);
     }
     plan.blocks = (lane + plan.block - 1) / plan.block;
     plan.units = parallel / lane * plan.blocks;

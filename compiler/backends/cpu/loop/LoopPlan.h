@@ -9,9 +9,8 @@
 
 namespace ortc::cpu {
 
-/// Streamed rows fetch so many groups of vectors ahead: a row's next vectors are due when all rows of a block
-/// had theirs.
-inline constexpr int64_t kFetchedGroups = 2;
+/// Streamed rows fetch so many rows ahead.
+inline constexpr int64_t kFetchedRows = 2;
 
 /// Rows and columns of a tile that is transposed in registers.
 inline constexpr int64_t kTile = 16;
@@ -31,8 +30,9 @@ struct LoopPlan {
   int64_t tileRows = kTile; ///< a multiple of kTile: neighbouring cache lines, and pages, are used soon
   llvm::SmallVector<unsigned> tiled; ///< those loads
   int64_t chunks = 1;
-  /// Where the totals of the reductions are in the worker's workspace, in bytes, when rows are read as a stream: those
-  /// over all reduced dimensions, over all but the outermost one, and so on.
+  /// Where the totals of the first pass's reductions are in the worker's workspace, in bytes, when it reads rows as a
+  /// stream: those over all reduced dimensions, over all but the outermost one, and so on, then those over a block of
+  /// the innermost one.
   llvm::SmallVector<int64_t> totals;
   /// Nodes kept in the worker's workspace between the passes over a row.
   llvm::SmallVector<unsigned> kept;

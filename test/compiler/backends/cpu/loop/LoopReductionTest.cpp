@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/compiler/backends/cpu/loop/LoopFixture.h"
 
+#include "compiler/kernels/SumOrder.h"
+
 #include <cmath>
 
 using namespace ortc::cpu;
@@ -145,6 +147,64 @@ TEST(LoopReductionTest, ColumnSumsBesideTheirInput) {
     expectClose(out[0], masked, 0, "masked");
     // A block of 128 terms up to 2 is added one after another.
     expectClose(out[1], sums, 2e-5, "sums");
+  }
+}
+
+/// Sums of x[planes][groups][rows][columns] over planes and rows in the order that SumOrder.h promises: blocks of rows,
+/// then planes.
+std::vector<float> sumsInOrder(const std::array<int64_t, 4> &shape, const std::vector<float> &x) {
+  auto [planes, groups, rows, columns] = shape;
+  std::vector<float> sums(groups * columns, 0.0f);
+  for (int64_t at = 0; at < groups * columns; ++at)
+    for (int64_t plane = 0; plane < planes; ++plane) {
+      float ofPlane = 0;
+      for (int64_t start = 0; start < rows; start += kReductionBlock) {
+        float block = 0;
+        for (int64_t row = start; row < std::min(rows, start + kReductionBlock); ++row)
+          block += x[((plane * groups + at / columns) * rows + row) * columns + at % columns];
+        ofPlane += block;
+      }
+      sums[at] += ofPlane;
+    }
+  return sums;
+}
+
+/// Moments of columns: the first of two passes reads rows as a stream. Bits depend on neither that nor on how columns
+/// are cut for workers.
+TEST(LoopReductionTest, MomentsOfStreamedRowsInOrder) {
+  using Shape = std::array<int64_t, 4>;
+  for (Shape shape : {Shape{3, 2, 40, 176}, {5, 1, 14, 310}, {2, 3, 100, 70}}) {
+    auto [planes, groups, rows, columns] = shape;
+    bool isOneRun = groups == 1; // planes and rows are one dimension then
+    std::string t = tensorOf({planes, groups, rows, columns}, "f32"), v = tensorOf({groups, columns}, "f32");
+    std::string text = "func.func @k(%x: " + t + ") -> (" + v + ", " + v +
+                       ") {\n%s = nn.reduce sum %x axes = [0, 2] : " + t + " -> " + v +
+                       "\n%f = arith.constant dense<0.0078125> : " + v + "\n%m = arith.mulf %s, %f : " + v +
+                       "\n%b = nn.broadcast %m dims = [1, 3] : " + v + " -> " + t +
+                       "\n%c = arith.subf %x, %b : " + t + "\n%q = arith.mulf %c, %c : " + t +
+                       "\n%r = nn.reduce sum %q axes = [0, 2] : " + t + " -> " + v +
+                       "\nreturn %m, %r : " + v + ", " + v + "\n}";
+    auto x = randomFloats(planes * groups * rows * columns, 31);
+    Shape merged = isOneRun ? Shape{1, 1, planes * rows, columns} : shape;
+    auto means = sumsInOrder(merged, x);
+    for (float &mean : means)
+      mean *= 0.0078125f;
+    std::vector<float> squares(x);
+    for (size_t i = 0; i < x.size(); ++i) {
+      squares[i] -= means[int64_t(i) / (rows * columns) % groups * columns + int64_t(i) % columns];
+      squares[i] *= squares[i];
+    }
+    squares = sumsInOrder(merged, squares);
+    for (llvm::StringRef name : targetNames())
+      for (int64_t workers : {1, 2, 8}) {
+        Target target = *findTarget(name);
+        target.workers = workers;
+        if (!canRunHere(target))
+          continue;
+        auto out = CompiledLoop(text, target).run({bufferOf(x)});
+        EXPECT_EQ(valuesOf<float>(out[0]), means) << name.str() << ", " << workers << " workers";
+        EXPECT_EQ(valuesOf<float>(out[1]), squares) << name.str() << ", " << workers << " workers";
+      }
   }
 }
 
