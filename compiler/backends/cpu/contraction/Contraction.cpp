@@ -64,6 +64,8 @@ private:
   void emitTile(const TilePlace &place);
   void fetchNextRows(const TilePlace &place, ReductionIndex k);
   void fetchNextResults(const TilePlace &place);
+  void fetchPartials(const TilePlace &place);
+  void fetchRows(const TilePlace &place, Offset rowBase);
   SmallVector<Value> initialSums(const TilePlace &place);
   void finishTile(const TilePlace &place, ArrayRef<Value> sums);
   void finishRows(const TilePlace &place, TileAccess &access, ArrayRef<Value> sums);
@@ -456,6 +458,10 @@ void ContractionEmitter::emitTile(const TilePlace &place) {
   };
   if (plan.fetchesResults)
     fetchNextResults(place);
+  if (target.machine.contraction.fetchesNext && &strip == &plan.strips[0]) {
+    fetchPartials(place);
+    fetchRows(place, rowBase);
+  }
   MicrokernelTile tile{place.rows, strip.vectors, plan.lanes};
   SmallVector<Value> sums = emitMicrokernel(builder, loc, tile, reduction, initialSums(place),
                                             {loadRow, loadLane}, target.usesFma(spec.numerics));
@@ -482,7 +488,34 @@ void ContractionEmitter::fetchNextResults(const TilePlace &place) {
   at = index.add(at, place.column);
   for (int64_t row = 0; row < place.rows; ++row)
     fetchRun(builder, loc, buffer(operand), index.add(at, row * stride), place.strip.vectors * plan.lanes,
-             /*isWrite=*/true);
+             Fetch::Write);
+}
+
+/// Sums begin with partial ones, so a tile would wait for them: asks for those of the tile beside it.
+void ContractionEmitter::fetchPartials(const TilePlace &place) {
+  if (!isFirstBlock)
+    return;
+  int64_t width = place.strip.vectors * plan.lanes;
+  Offset next = index.add(partialPlace(place), width);
+  for (int64_t row = 0; row < place.rows; ++row)
+    fetchRun(builder, loc, partialBuffer(), index.add(next, row * partialRowPitch()), width);
+}
+
+/// Short rows that are read in place are streams at an end before a processor foresees them: all tiles along some rows
+/// ask for a part of those below each. Shorter rows are few lines, longer ones are foreseen.
+void ContractionEmitter::fetchRows(const TilePlace &place, Offset rowBase) {
+  const ContractionDim &innermost = plan.kLoops.back();
+  constexpr int64_t kLeastRow = 128, kMostRow = 256;
+  if (plan.kBlock < kLeastRow || plan.kBlock > kMostRow || packedFrom || plan.kLoops.size() > 1 ||
+      innermost.strides[plan.rowOperand] != 1)
+    return;
+  int64_t width = place.strip.vectors * plan.lanes, pitch = plan.row.strides[plan.rowOperand];
+  int64_t tiles = std::max<int64_t>(1, std::min(plan.laneChunk, place.strip.end) / width);
+  int64_t share = roundUp(ceilDiv(plan.kBlock, tiles), 16);
+  Offset tile = index.div(index.sub(place.column, columns.begin), width);
+  Offset next = index.add(index.add(rowBase, place.rows * pitch), index.mul(tile, share));
+  for (int64_t row = 0; row < place.rows; ++row)
+    fetchRun(builder, loc, buffer(plan.rowOperand), index.add(next, row * pitch), share, Fetch::ReadLater);
 }
 
 void ContractionEmitter::visitSums(const TilePlace &place,

@@ -170,7 +170,7 @@ static void planChunks(ContractionPlan &plan, const Target &target) {
 }
 
 /// Whether vectors of the lane operand are copied to the workspace first.
-static bool wantsPacking(const ContractionPlan &plan, bool narrow) {
+static bool wantsPacking(const ContractionPlan &plan, bool narrow, const ContractionModel &model) {
   int64_t rows = plan.row.size, columns = plan.lane.size;
   if (plan.lane.strides[plan.laneOperand] != 1)
     return true; // no vectors to load in place
@@ -180,7 +180,13 @@ static bool wantsPacking(const ContractionPlan &plan, bool narrow) {
     return true; // convert once
   // In place: rows of B must be close enough for the TLB, and whole lines enough for the load ports.
   bool aligned = plan.kLoops.back().strides[plan.laneOperand] % 16 == 0;
-  return !(rows <= (aligned ? 192 : 48) && columns <= 2048);
+  return !(rows <= (aligned ? model.inPlaceRows : 48) && columns <= 2048);
+}
+
+/// Whether every k finds the rows of the broadcast operand far from those of the k before.
+static bool areRowsFar(const ContractionPlan &plan, int64_t elementBytes, const ContractionModel &model) {
+  return plan.areRowsContiguous() &&
+         plan.kLoops.back().strides[plan.rowOperand] * elementBytes >= model.gatheredStride;
 }
 
 /// Whether rows of the broadcast operand that lie k by k far apart are gathered first: every k of a tile would be
@@ -193,9 +199,8 @@ static bool wantsRowPacking(const ContractionPlan &plan, int64_t elementBytes, b
            model.gatheredRows % strip.rows == 0;
   int64_t panels = std::min(plan.laneChunk, strip.end) / (strip.vectors * plan.lanes);
   int64_t least = plan.packLanes ? model.gatheredPanels : 2;
-  return plan.areRowsContiguous() && panels >= least && plan.blockDepth() >= 256 && strip.rows >= 4 &&
-         plan.row.size >= kRowUnit &&
-         plan.kLoops.back().strides[plan.rowOperand] * elementBytes >= model.gatheredStride;
+  return plan.areRowsContiguous() && panels >= least && plan.blockDepth() >= model.gatheredLeastDepth &&
+         strip.rows >= 4 && plan.row.size >= kRowUnit && areRowsFar(plan, elementBytes, model);
 }
 
 /// Elements of a narrow row lie side by side: vectors of them are extended, not one by one for every panel.
@@ -246,21 +251,33 @@ static void sizeWorkspace(ContractionPlan &plan, const ContractionSpec &spec) {
       plan.tileElements = std::max(plan.tileElements, strip.rows * strip.vectors * plan.lanes);
 }
 
+/// Gathered rows go along more columns in blocks that are less deep. Sums that are put aside keep their bits.
+static void cutGatheredDepth(ContractionPlan &plan, const ContractionModel &model) {
+  if (plan.kBlockCount == 1 || plan.kBlock <= model.gatheredDepth)
+    return;
+  int64_t all = plan.kLoops.back().size;
+  plan.kBlock = roundUp(ceilDiv(all, ceilDiv(all, model.gatheredDepth)), 16);
+  plan.kBlockCount = ceilDiv(all, plan.kBlock);
+}
+
 /// The dims of the kernel on a target, without tiles and chunks.
 static ContractionPlan planDims(const ContractionSpec &spec, const Target &target) {
   ContractionPlan plan;
   static_cast<ContractionAxes &>(plan) = chooseAxes(spec, findOutput(spec));
   plan.usesFma = target.usesFma(spec.numerics);
-  plan.lanes = target.lanes(spec.accumulatorType.getIntOrFloatBitWidth());
+  int64_t bits = spec.accumulatorType.getIntOrFloatBitWidth();
+  plan.lanes = target.lanes(bits);
+  if (areRowsFar(plan, bits / 8, target.machine.contraction))
+    cutGatheredDepth(plan, target.machine.contraction);
   return plan;
 }
 
 ContractionPlan planContraction(const ContractionSpec &spec, const Target &target) {
   ContractionPlan plan = planDims(spec, target);
-  plan.packLanes = wantsPacking(plan, bool(plan.laneOperand == 0 ? spec.narrowA : spec.narrowB));
+  const ContractionModel &model = target.machine.contraction;
+  plan.packLanes = wantsPacking(plan, bool(spec.narrow(plan.laneOperand)), model);
   planStrips(plan, target);
   planChunks(plan, target);
-  const ContractionModel &model = target.machine.contraction;
   if (wantsRowPacking(plan, spec.accumulatorType.getIntOrFloatBitWidth() / 8,
                       bool(spec.narrow(plan.rowOperand)), model))
     plan.packedRows = model.gatheredRows;

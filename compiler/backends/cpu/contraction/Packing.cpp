@@ -122,13 +122,14 @@ void PanelCopier::copyTransposed() {
   });
 }
 
-void fetchRun(OpBuilder &builder, Location loc, Value buffer, Offset at, int64_t elements, bool isWrite) {
+void fetchRun(OpBuilder &builder, Location loc, Value buffer, Offset at, int64_t elements, Fetch fetch) {
   constexpr int64_t kLineBits = 512;
   IndexBuilder index(builder, loc);
   int64_t step = kLineBits / cast<MemRefType>(buffer.getType()).getElementTypeBitWidth();
   for (int64_t element = 0; element < elements; element += step)
-    memref::PrefetchOp::create(builder, loc, buffer, index.value(index.add(at, element)), isWrite,
-                               /*localityHint=*/3, /*isDataCache=*/true);
+    memref::PrefetchOp::create(builder, loc, buffer, index.value(index.add(at, element)),
+                               fetch == Fetch::Write,
+                               /*localityHint=*/fetch == Fetch::ReadLater ? 2 : 3, /*isDataCache=*/true);
 }
 
 void emitPanelCopy(OpBuilder &builder, Location loc, const PanelCopy &copy) {

@@ -32,9 +32,12 @@ struct PanelCopy {
 /// many later.
 constexpr int64_t kFetchedRows = 8;
 
-/// Fetches `elements` elements from `at` on into the cache. They need not exist.
+/// What elements are fetched for: to be read or written soon, or to be read from the second-level cache.
+enum class Fetch { Read, Write, ReadLater };
+
+/// Fetches `elements` elements from `at` on into a cache. They need not exist.
 void fetchRun(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value buffer, Offset at, int64_t elements,
-              bool isWrite = false);
+              Fetch fetch = Fetch::Read);
 
 void emitPanelCopy(mlir::OpBuilder &builder, mlir::Location loc, const PanelCopy &copy);
 

@@ -4,6 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/isa/x86/X86.h"
 
+#include "compiler/kernels/SumOrder.h"
+
 #include "llvm/ADT/StringRef.h"
 
 namespace ortc::cpu::x86 {
@@ -16,17 +18,22 @@ MachineModel makeMachine(const Isa &isa) {
   machine.core.flopRate = kClock * (lanes >= 8 ? 32 : 2.0 * static_cast<double>(lanes));
   machine.core.rates = {{32 * kKiB, 200e9},      {512 * kKiB, 80e9},       {2048 * kKiB, 50e9},
                         {8 * kKiB * kKiB, 30e9}, {64 * kKiB * kKiB, 25e9}, {1024 * kKiB * kKiB, 20e9}};
-  if (isa.vectorRegisters < 32)
+  if (isa.vectorRegisters < 32) {
+    // Half as many multiply-adds a cycle leave the time to read rows in place.
+    if (isa.tuneCpu == "znver1")
+      machine.contraction.gatheredStride = 4096;
     return machine;
+  }
   machine.l2Bytes = 1 << 20;
   machine.tiles.accumulators = 24;
   machine.tiles.convVectors = 4;
   // With 32 registers no choice of tiles depends on where vectors come from.
   machine.tiles.farVectorCycles = machine.tiles.vectorCycles;
   machine.contraction.laneChunk = 256;
-  // With 16 registers, six rows of a tile find a line again in the first-level cache unless all lines meet in one of
-  // its sets.
-  machine.contraction.gatheredStride = 1024;
+  machine.contraction.inPlaceRows = 192;
+  machine.contraction.gatheredLeastDepth = 256;
+  machine.contraction.gatheredDepth = kernels::kGatheredContractionDepth;
+  machine.contraction.fetchesNext = false;
   if (!llvm::StringRef(isa.tuneCpu).starts_with("znver"))
     return machine;
   // Zen takes two cycles for 512 bits: with packed columns, the wait for the one line of a step of k is hidden.

@@ -4,6 +4,7 @@
 
 #include "compiler/backends/cpu/contraction/ContractionChoices.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -225,6 +226,40 @@ TEST(ContractionChoicesTest, NoMachineDecidesAboutTheOrderOfSums) {
     isCutOtherwise |= !(choiceOf(plan) == choiceOf(other));
   }
   EXPECT_TRUE(isCutOtherwise); // the models are different ones
+}
+
+TEST(ContractionChoicesTest, MachinesSayWhenRowsAreGatheredAndColumnsPacked) {
+  KernelModule m;
+  Target usual = *findTarget("x86-64-v3"), other = usual;
+  other.machine.contraction.inPlaceRows = 192;
+  other.machine.contraction.gatheredStride = 4096;
+  other.machine.contraction.gatheredDepth = 384;
+  ContractionSpec columns = specOf({64, 512, 512}, m.builder.getF32Type());
+  EXPECT_TRUE(planContraction(columns, usual).packLanes);
+  EXPECT_FALSE(planContraction(columns, other).packLanes);
+  ContractionSpec rows = specOf({512, 512, 64, true}, m.builder.getF32Type());
+  EXPECT_GT(planContraction(rows, usual).packedRows, 0);
+  EXPECT_EQ(planContraction(rows, other).packedRows, 0);
+  ContractionSpec deep = specOf({1024, 256, 2048, true}, m.builder.getF32Type());
+  EXPECT_EQ(planContraction(deep, usual).kBlock, 256);
+  EXPECT_EQ(planContraction(deep, other).kBlock, 352);
+}
+
+/// Partial sums and rows of the next tiles, where the machine wants them.
+TEST(ContractionChoicesTest, TilesAskForWhatTheNextOnesRead) {
+  for (int64_t k : {200, 600}) { // short rows, partial sums
+    int found[2] = {};
+    for (bool fetches : {false, true}) {
+      KernelModule m;
+      Target target = *findTarget("x86-64-v3");
+      target.machine.contraction.fetchesNext = fetches;
+      ContractionSpec spec = specOf({40, 96, k}, m.builder.getF32Type()); // nothing is packed
+      ASSERT_TRUE(succeeded(emitContraction(m.builder, *m.module, spec, target)));
+      m.module->walk([&](memref::PrefetchOp) { ++found[fetches]; });
+    }
+    EXPECT_EQ(found[0], 0);
+    EXPECT_GT(found[1], 0);
+  }
 }
 
 TEST(ContractionChoicesTest, ImbalanceIsTheBusiestWorkersShare) {
