@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <sys/resource.h>
 
 using namespace mlir;
@@ -31,19 +31,26 @@ protected:
       return "no IR: " + text;
     target = ModuleOp::create(UnknownLoc::get(&context));
     report = LegalizeReport();
-    auto begun = std::chrono::steady_clock::now();
+    std::clock_t begun = std::clock(); // of the processor: other programs that run meanwhile do not count
     bool isDone = succeeded(ortc::legalize::legalize(*source, *target, {}, report));
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+    seconds = double(std::clock() - begun) / CLOCKS_PER_SEC;
     return isDone ? "" : report.message();
   }
 
   /// Legalises `text(n)` and `text(4 * n)`, which must take about four times as long. What is below `kFloor` is noise.
+  /// On a busy machine a measurement may be off, so it has three tries: what takes quadratic time, sixteen times as
+  /// long, fails them all.
   template <typename Text> void expectLinear(Text text, int n, const std::string &message = "") {
     constexpr double kFloor = 0.2;
-    ASSERT_EQ(legalizeText(text(n)), message);
-    double small = seconds;
-    ASSERT_EQ(legalizeText(text(4 * n)), message);
-    EXPECT_LT(seconds, 8 * std::max(small, kFloor)) << n << " take " << small << " s";
+    constexpr int kTries = 3;
+    double small = 0, most = 0;
+    for (int i = 0; i < kTries && (i == 0 || seconds >= most); ++i) {
+      ASSERT_EQ(legalizeText(text(n)), message);
+      small = seconds;
+      most = 8 * std::max(small, kFloor);
+      ASSERT_EQ(legalizeText(text(4 * n)), message);
+    }
+    EXPECT_LT(seconds, most) << n << " take " << small << " s";
   }
 
   bool isTrained(const std::string &name) {
