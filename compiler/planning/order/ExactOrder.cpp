@@ -3,6 +3,7 @@
 #include "compiler/planning/order/ExactOrder.h"
 
 #include "compiler/planning/Liveness.h"
+#include "compiler/planning/order/LateSteps.h"
 
 #include <algorithm>
 #include <string>
@@ -14,12 +15,10 @@ namespace {
 
 class AllOrders {
 public:
-  AllOrders(const Graph &graph, uint64_t limit, uint64_t workLimit)
-      : graph(graph), limit(limit), workLimit(workLimit), started(graph.values.size()),
-        wanted(graph.values.size()), dies(graph.values.size(), kNone),
-        finished(graph.steps.size() / 8 + 1, '\0') {
-    for (const GraphStep &step : graph.steps)
-      missing.push_back(uint32_t(step.predecessors.size()));
+  AllOrders(const Graph &graph, const LateSteps &late, uint64_t limit, uint64_t workLimit)
+      : graph(graph), late(late), limit(limit), workLimit(workLimit), missing(graph.steps.size(), 0),
+        followers(graph.steps.size()), started(graph.values.size()), wanted(graph.values.size()),
+        dies(graph.values.size(), kNone), finished(graph.steps.size() / 8 + 1, '\0') {
     for (ValueId v = 0; v < graph.values.size(); ++v) {
       started[v] = graph.values[v].atStart;
       wanted[v] = uint32_t(graph.values[v].users.size()) + graph.values[v].atEnd;
@@ -28,7 +27,10 @@ public:
     for (StepId s = 0; s < graph.steps.size(); ++s) {
       if (graph.steps[s].segment >= stepsOf.size())
         stepsOf.resize(graph.steps[s].segment + 1);
+      if (late.isLate[s])
+        continue;
       stepsOf[graph.steps[s].segment].push_back(s);
+      waitFor(s);
     }
   }
 
@@ -36,22 +38,21 @@ public:
 
   /// An order whose peak is at most the limit.
   Answer run() {
-    enter();
+    enter(0);
     while (order.size() < graph.steps.size()) {
       if (work > workLimit)
         return Answer::kOutOfWork;
       Level &level = levels.back();
       if (level.next == level.choices.size()) {
-        while (order.size() > level.begin)
-          undo();
+        undoTo(level.begin);
         levels.pop_back();
         if (levels.empty())
           return Answer::kNone;
-        undo(); // the choice that led there
         continue;
       }
-      finish(level.choices[level.next++]);
-      enter();
+      size_t begin = order.size();
+      finishWithLate(level.choices[level.next++]);
+      enter(begin);
     }
     return Answer::kFound;
   }
@@ -60,15 +61,31 @@ public:
   uint64_t spent() const { return work; }
 
 private:
-  /// What can come next after a set of finished steps; the steps from `begin` on ran without a choice.
+  /// What can come next after a set of finished steps; the steps from `begin` on are the choice that led there and
+  /// what ran without one.
   struct Level {
     size_t begin = 0, next = 0;
     std::vector<StepId> choices;
   };
   struct Use {
-    uint64_t bytes = 0; ///< at the step
+    uint64_t bytes = 0; ///< most at a step
     uint64_t after = 0; ///< alive behind it
   };
+
+  /// Counts the steps that are not late and have to be finished before `id` and the late ones that it waits for.
+  void waitFor(StepId id) {
+    std::vector<StepId> all = late.before[id], predecessors;
+    all.push_back(id);
+    for (StepId s : all)
+      for (StepId p : graph.steps[s].predecessors)
+        if (!late.isLate[p])
+          predecessors.push_back(p);
+    std::sort(predecessors.begin(), predecessors.end());
+    predecessors.erase(std::unique(predecessors.begin(), predecessors.end()), predecessors.end());
+    missing[id] = uint32_t(predecessors.size());
+    for (StepId p : predecessors)
+      followers[p].push_back(id);
+  }
 
   Use look(StepId id) {
     const GraphStep &step = graph.steps[id];
@@ -87,39 +104,66 @@ private:
     return use;
   }
 
-  void finish(StepId id) {
-    live = look(id).after;
+  void finish(StepId id, uint64_t after) {
+    live = after;
     for (ValueId v : graph.steps[id].values) {
       ++started[v];
       --wanted[v];
     }
-    for (StepId s : graph.steps[id].successors)
+    for (StepId s : followers[id])
       --missing[s];
     order.push_back(id);
     finished[id / 8] ^= char(1 << id % 8);
   }
 
-  void undo() {
-    StepId id = order.back();
-    order.pop_back();
-    finished[id / 8] ^= char(1 << id % 8);
-    for (StepId s : graph.steps[id].successors)
-      ++missing[s];
-    for (ValueId v : graph.steps[id].values) {
-      --started[v];
-      ++wanted[v];
-      uint64_t bytes = graph.values[v].bytes;
-      live -= started[v] == 0 ? bytes : 0;
-      live += wanted[v] == 1 ? bytes : 0;
+  /// Runs a step behind the late ones that it still waits for; the use of all of them.
+  Use finishWithLate(StepId id) {
+    Use most;
+    auto run = [&](StepId s) {
+      Use use = look(s);
+      finish(s, use.after);
+      most = {std::max(most.bytes, use.bytes), use.after};
+    };
+    for (StepId s : late.before[id])
+      if (!isFinished(s))
+        run(s);
+    run(id);
+    return most;
+  }
+
+  Use lookWithLate(StepId id) {
+    const std::vector<StepId> &list = late.before[id];
+    if (std::all_of(list.begin(), list.end(), [&](StepId s) { return isFinished(s); }))
+      return look(id);
+    size_t count = order.size();
+    Use use = finishWithLate(id);
+    undoTo(count);
+    return use;
+  }
+
+  void undoTo(size_t count) {
+    while (order.size() > count) {
+      StepId id = order.back();
+      order.pop_back();
+      finished[id / 8] ^= char(1 << id % 8);
+      for (StepId s : followers[id])
+        ++missing[s];
+      for (ValueId v : graph.steps[id].values) {
+        --started[v];
+        ++wanted[v];
+        uint64_t bytes = graph.values[v].bytes;
+        live -= started[v] == 0 ? bytes : 0;
+        live += wanted[v] == 1 ? bytes : 0;
+      }
     }
   }
 
   bool isFinished(StepId id) const { return finished[id / 8] >> id % 8 & 1; }
 
   /// Runs what needs no choice, and notes the choices that are left; none where this set of steps has been seen.
-  void enter() {
+  void enter(size_t begin) {
     Level level;
-    level.begin = order.size();
+    level.begin = begin;
     for (bool again = true; again;) {
       again = false;
       level.choices.clear();
@@ -134,11 +178,11 @@ private:
       for (StepId s : stepsOf[segment]) {
         if (isFinished(s) || missing[s] > 0)
           continue;
-        Use use = look(s);
+        Use use = lookWithLate(s);
         if (use.bytes > limit)
           continue;
         if (use.after <= live) {
-          finish(s);
+          finishWithLate(s);
           again = true;
         } else {
           level.choices.push_back(s);
@@ -151,11 +195,13 @@ private:
   }
 
   const Graph &graph;
+  const LateSteps &late;
   uint64_t limit, workLimit, work = 0, live = 0;
-  std::vector<uint32_t> missing;            ///< per step: predecessors that are not finished
-  std::vector<uint32_t> started, wanted;    ///< per value: users that are finished, and those that are not
-  std::vector<StepId> dies;                 ///< per value, for matchInPlace()
-  std::vector<std::vector<StepId>> stepsOf; ///< per segment
+  std::vector<uint32_t> missing; ///< per step that is not late: what it waits for and is not finished
+  std::vector<std::vector<StepId>> followers; ///< per step: those that wait for it
+  std::vector<uint32_t> started, wanted;      ///< per value: users that are finished, and those that are not
+  std::vector<StepId> dies;                   ///< per value, for matchInPlace()
+  std::vector<std::vector<StepId>> stepsOf;   ///< per segment: the steps that are not late
   Order order;
   std::string finished; ///< a bit for each step
   std::vector<Level> levels;
@@ -167,8 +213,9 @@ private:
 bool searchAllOrders(const Graph &graph, Order &order, uint64_t &peak, uint64_t bound, uint64_t workLimit,
                      uint64_t &work) {
   uint64_t spent = 0;
+  LateSteps late(graph);
   while (peak > bound && spent < workLimit) {
-    AllOrders orders(graph, peak - 1, workLimit - spent);
+    AllOrders orders(graph, late, peak - 1, workLimit - spent);
     AllOrders::Answer answer = orders.run();
     spent += orders.spent();
     work += orders.spent();

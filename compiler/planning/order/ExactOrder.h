@@ -12,7 +12,7 @@ namespace ortc::planning {
 ///
 /// Method: depth-first over the sets of finished steps, each set once, only by steps that stay below the
 /// peak. A ready step after which no more is alive than before runs at once: finishing it early adds bytes to
-/// no later step.
+/// no later step. A late step (LateSteps.h) runs right before the first one that needs it.
 bool searchAllOrders(const Graph &graph, Order &order, uint64_t &peak, uint64_t bound, uint64_t workLimit,
                      uint64_t &work);
 

@@ -1,5 +1,8 @@
 // Order search and its bound against every legal order of small problems.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/planning/csv/Csv.h"
+#include "compiler/planning/order/LateSteps.h"
+#include "compiler/planning/order/OrderSearch.h"
 #include "test/compiler/planning/Problems.h"
 
 #include <gtest/gtest.h>
@@ -181,6 +184,109 @@ TEST(OrderTest, SearchAndBoundAreGoodWithoutLookingAtAllOrders) {
   // 1494 and 1337 of 1500 when written; room for other tie-breaks, not for a broken search.
   EXPECT_GE(score.optimal, score.total * 97 / 100);
   EXPECT_GE(score.tight, score.total * 80 / 100);
+}
+
+/// Fills and copies of random sizes, each for one or two of the steps behind them: most of what an order has to decide
+/// could wait. Workspaces, in-place writes and values that several read are what makes waiting wrong.
+Problem problemOfFills(uint32_t seed) {
+  std::mt19937 random(seed);
+  Problem problem;
+  std::vector<BufferId> made;
+  BufferId whole = test::addBuffer(problem, "whole", 128);
+  uint64_t parts = 0;
+  uint32_t steps = test::draw(random, 4, 7);
+  for (uint32_t s = 0; s < steps; ++s) {
+    bool isFill = s + 1 < steps && test::draw(random, 0, 1) == 0;
+    uint64_t bytes = 64 * test::draw(random, 1, 6);
+    BufferId write = test::addBuffer(problem, "b", bytes, false, test::draw(random, 0, 9) == 0);
+    std::vector<BufferId> reads;
+    for (uint32_t i = isFill ? test::draw(random, 0, 1) : test::draw(random, 1, 3); i > 0 && !made.empty();
+         --i)
+      reads.push_back(
+          made[made.size() - 1 - test::draw(random, 0, uint32_t(std::min<size_t>(made.size(), 4)) - 1)]);
+    Step &step = test::addStep(problem, "s", reads, {write});
+    for (BufferId read : reads)
+      if (test::draw(random, 0, 1) == 0)
+        step.inPlace.push_back({read, write});
+    if (test::draw(random, 0, 2) == 0)
+      step.workspace = 64 * test::draw(random, 1, 6);
+    if (s > 0 && test::draw(random, 0, 7) == 0)
+      step.after.push_back(test::draw(random, 0, s - 1));
+    step.segment = seed % 4 == 0 ? s / 4 : 0;
+    made.push_back(write);
+    if (test::draw(random, 0, 3) == 0) // nobody reads it, or several steps write parts of it
+      step.writes.push_back(test::addBuffer(problem, "scrap", 64 * test::draw(random, 1, 4)));
+    else if (test::draw(random, 0, 5) == 0 && parts < 2) {
+      BufferId part = test::addBuffer(problem, "part", 64);
+      problem.views.push_back({part, whole, 64 * parts++});
+      step.writes.push_back(part);
+      made.push_back(parts == 2 ? whole : part);
+    }
+  }
+  return problem;
+}
+
+TEST(OrderTest, LateStepsMissNoOrderThatIsBetter) {
+  PlanOptions limits;
+  limits.orderWork = limits.boundWork = 0; // what is found is found among all orders
+  int late = 0;
+  for (uint32_t seed = 0; seed < 2500; ++seed) {
+    Problem problem = problemOfFills(seed);
+    Expected<Graph> graph =
+        buildGraph(problem, std::vector<std::shared_ptr<const Plan>>(problem.steps.size()), true);
+    ASSERT_TRUE(graph) << "seed " << seed << ": " << graph.getStatus().getMessage();
+    OrderChoice choice = chooseOrder(*graph, limits);
+    Oracle oracle(problem);
+    uint64_t optimum = oracle.best();
+    ASSERT_EQ(choice.peak, optimum) << "seed " << seed << "\n" << writeProblem(problem);
+    ASSERT_EQ(choice.bound, optimum) << "seed " << seed;
+    ASSERT_EQ(oracle.peak(choice.order), optimum) << "seed " << seed;
+    LateSteps steps(*graph);
+    late += int(std::count(steps.isLate.begin(), steps.isLate.end(), true));
+  }
+  EXPECT_GT(late, 2500);
+}
+
+/// What nobody reads is gone behind the step that writes it, so it does not make up for what the step frees.
+TEST(OrderTest, StepsThatFreeMoreThanTheyLeaveAreNotLate) {
+  for (uint64_t kept : {64, 192}) {
+    Problem problem;
+    BufferId read = test::addBuffer(problem, "read", 192), write = test::addBuffer(problem, "write", kept);
+    BufferId scrap = test::addBuffer(problem, "scrap", 192), large = test::addBuffer(problem, "large", 1024);
+    test::addStep(problem, "make", {}, {read});
+    test::addStep(problem, "shrink", {read}, {write, scrap});
+    test::addStep(problem, "use", {write}, {large});
+    Expected<Graph> graph =
+        buildGraph(problem, std::vector<std::shared_ptr<const Plan>>(problem.steps.size()), true);
+    ASSERT_TRUE(graph);
+    EXPECT_EQ(LateSteps(*graph).isLate[1], kept >= 192) << kept;
+  }
+}
+
+/// Two towers, each of whose steps reads a fill of its own. There are more sets of finished fills than the search may
+/// look at; only those right before their readers matter.
+TEST(OrderTest, FillsDoNotKeepTheSearchOpen) {
+  Problem problem;
+  std::vector<BufferId> ends;
+  for (uint64_t tower : {0, 1}) {
+    BufferId last = test::addBuffer(problem, "begin", 64);
+    test::addStep(problem, "begin", {}, {last});
+    for (uint64_t i = 0; i < 12; ++i) {
+      BufferId fill = test::addBuffer(problem, "fill", 64 * (1 + (5 * i + tower) % 7));
+      test::addStep(problem, "fill", {}, {fill});
+      BufferId next = test::addBuffer(problem, "next", 64 * (1 + (3 * i + tower) % 11));
+      test::addStep(problem, "next", {last, fill}, {next});
+      last = next;
+    }
+    ends.push_back(last);
+  }
+  test::addStep(problem, "join", ends, {});
+  PlanOptions limits;
+  limits.boundWork = 0;
+  limits.exactOrderWork = 100'000;
+  Expected<Plan> result = plan(problem, limits);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->orderBound, result->maxLive);
 }
 
 /// Two towers of which the source order interleaves the widest parts: no list rule of the source helps, the
