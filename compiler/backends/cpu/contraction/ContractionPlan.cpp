@@ -170,7 +170,7 @@ static void planChunks(ContractionPlan &plan, const Target &target) {
 }
 
 /// Whether vectors of the lane operand are copied to the workspace first.
-static bool wantsPacking(const ContractionPlan &plan, bool narrow, const ContractionModel &model) {
+static bool wantsPacking(const ContractionPlan &plan, bool narrow, const MachineModel &machine) {
   int64_t rows = plan.row.size, columns = plan.lane.size;
   if (plan.lane.strides[plan.laneOperand] != 1)
     return true; // no vectors to load in place
@@ -180,7 +180,11 @@ static bool wantsPacking(const ContractionPlan &plan, bool narrow, const Contrac
     return true; // convert once
   // In place: rows of B must be close enough for the TLB, and whole lines enough for the load ports.
   bool aligned = plan.kLoops.back().strides[plan.laneOperand] % 16 == 0;
-  return !(rows <= (aligned ? model.inPlaceRows : 48) && columns <= 2048);
+  // What the first-level cache holds is read in place along more rows: a copy would only take memory.
+  constexpr int64_t kNearRows = 192;
+  bool isNear = columns * plan.blockDepth() <= machine.tiles.nearElements;
+  int64_t most = isNear ? kNearRows : machine.contraction.inPlaceRows;
+  return !(rows <= (aligned ? most : 48) && columns <= 2048);
 }
 
 /// Whether every k finds the rows of the broadcast operand far from those of the k before.
@@ -275,7 +279,7 @@ static ContractionPlan planDims(const ContractionSpec &spec, const Target &targe
 ContractionPlan planContraction(const ContractionSpec &spec, const Target &target) {
   ContractionPlan plan = planDims(spec, target);
   const ContractionModel &model = target.machine.contraction;
-  plan.packLanes = wantsPacking(plan, bool(spec.narrow(plan.laneOperand)), model);
+  plan.packLanes = wantsPacking(plan, bool(spec.narrow(plan.laneOperand)), target.machine);
   planStrips(plan, target);
   planChunks(plan, target);
   if (wantsRowPacking(plan, spec.accumulatorType.getIntOrFloatBitWidth() / 8,
