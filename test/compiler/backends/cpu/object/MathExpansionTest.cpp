@@ -313,7 +313,7 @@ TEST(MathExpansionTest, NarrowFloatsConvertExactly) {
   }
 }
 
-/// Numbers of all sizes, halves between two, infinities and NaN: instructions and integer operations give the same bits.
+/// Numbers of all sizes, halves between two, infinities and NaN: instructions and integer operations give equal bits.
 TEST(MathExpansionTest, HalfConversionsHaveTheSameBits) {
   constexpr int kCount = 1 << 18;
   AlignedArray<float> x(kCount);
