@@ -133,6 +133,7 @@ private:
 
   Use lookWithLate(StepId id) {
     const std::vector<StepId> &list = late.before[id];
+    work += list.size() / 8;
     if (std::all_of(list.begin(), list.end(), [&](StepId s) { return isFinished(s); }))
       return look(id);
     size_t count = order.size();
@@ -212,6 +213,8 @@ private:
 
 bool searchAllOrders(const Graph &graph, Order &order, uint64_t &peak, uint64_t bound, uint64_t workLimit,
                      uint64_t &work) {
+  if (workLimit == 0 || peak <= bound)
+    return peak <= bound;
   uint64_t spent = 0;
   LateSteps late(graph);
   while (peak > bound && spent < workLimit) {

@@ -2,18 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Let s write values that are alive behind it, together at least as large as all that it reads and could be the last
-// to read. A value of which others write a part, too, counts as read. Move s from where it stands to right before its
-// first successor t.
+// to read. A value of which others write a part, too, counts as read. Move s from where it stands to right before t,
+// the first successor of its segment. Before s, and from t on, nothing changes: who reads what s alone writes is a
+// successor.
 //
-// A step x between the two is no successor of s. Behind it, the values that s wrote are no longer alive, and of what s
+// A step x between the two is no successor of s. At and behind it, what s writes is not alive yet, and of what s
 // reads some may be alive that was not. At x itself a read that died there may now wait for s, so that a write in
 // place of it, which is no larger, saves nothing. Each value that s reads appears in one of these at most: it either
 // died at s, or it was still alive at x. So no more bytes are in use than before.
 //
 // At s, all is alive that was alive before t, what s frees, what it writes and nobody reads, and its workspace. At t
 // the first of these was in use, too, and what t writes and its workspace on top, less what t saves in place. Where
-// the latter is no smaller, s has no use above that of t. Moves only go to the right, so they end, and by then only
-// late steps stand between s and t; each legal order of those can come of it.
+// the latter is no smaller, s has no use above that of t. Only moves past a step that is not late are made: each puts
+// one more of those in front of s, so they end. Then only late steps stand between s and t. Behind a late step no less
+// is alive than before it, so in each legal order of these none has a use above that of its own first successor.
+//
+// A step that frees as much as it leaves runs at once, with its late ones (ExactOrder.h): those of them that another
+// order has run already have not lowered what is alive.
 #include "compiler/planning/order/LateSteps.h"
 
 #include <algorithm>
@@ -22,7 +27,7 @@ namespace ortc::planning {
 
 namespace {
 
-/// Bytes that a step makes and takes, whatever has run.
+/// Bytes that a step makes and takes, in any order.
 struct Bytes {
   uint64_t written = 0; ///< values that it alone writes
   uint64_t kept = 0;    ///< of these, those that somebody reads
@@ -69,7 +74,9 @@ LateSteps::LateSteps(const Graph &graph) : isLate(graph.steps.size(), false), be
     }
     isLate[s] = own.kept >= own.read && hasSuccessor && isBelow;
   }
-  std::vector<StepId> stack;
+  constexpr size_t kMostListed = 64; // for each step, on average
+  size_t listed = 0;
+  std::vector<StepId> stack, seenBy(graph.steps.size(), kNone);
   for (StepId t = 0; t < graph.steps.size(); ++t) {
     if (isLate[t])
       continue;
@@ -78,11 +85,17 @@ LateSteps::LateSteps(const Graph &graph) : isLate(graph.steps.size(), false), be
       const GraphStep &step = graph.steps[stack.back()];
       stack.pop_back();
       for (StepId s : step.predecessors)
-        if (isLate[s] && graph.steps[s].segment == graph.steps[t].segment &&
-            std::find(before[t].begin(), before[t].end(), s) == before[t].end()) {
+        if (isLate[s] && graph.steps[s].segment == graph.steps[t].segment && seenBy[s] != t) {
+          seenBy[s] = t;
           before[t].push_back(s);
           stack.push_back(s);
         }
+    }
+    listed += before[t].size();
+    if (listed > kMostListed * graph.steps.size()) {
+      isLate.assign(graph.steps.size(), false);
+      before.assign(graph.steps.size(), {});
+      return;
     }
     std::sort(before[t].begin(), before[t].end()); // the source order is legal
   }

@@ -6,16 +6,15 @@
 
 namespace ortc::planning {
 
-/// A step is late when every order can be changed, without a higher peak, so that it runs right before the first of
-/// its successors: fills and copies that leave more bytes alive than they can free. Whoever looks through orders
-/// only has to choose among the other steps.
+/// Every order can be changed, without a higher peak, so that late steps run right before the first of their
+/// successors: fills and copies that leave at least as many bytes alive as they can free. Whoever looks through orders
+/// only has to choose among the other steps. Where lists of late steps would be long (chains of thousands), none is late.
 struct LateSteps {
   explicit LateSteps(const Graph &graph);
 
   std::vector<bool> isLate; ///< per step
-  std::vector<std::vector<StepId>>
-      before; ///< per step that is not late: the late ones that it waits for, those of
-              ///< its segment, in a legal order
+  /// Per step that is not late: the late ones of its segment that it waits for, in a legal order.
+  std::vector<std::vector<StepId>> before;
 };
 
 } // namespace ortc::planning

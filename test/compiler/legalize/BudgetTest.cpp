@@ -39,7 +39,7 @@ protected:
 
   /// Legalises `text(n)` and `text(4 * n)`, which must take about four times as long. What is below `kFloor` is noise.
   /// On a busy machine a measurement may be off, so it has three tries: what takes quadratic time, sixteen times as
-  /// long, fails them all.
+  /// long, fails them all if the larger takes 1.6 s or more.
   template <typename Text> void expectLinear(Text text, int n, const std::string &message = "") {
     constexpr double kFloor = 0.2;
     constexpr int kTries = 3;

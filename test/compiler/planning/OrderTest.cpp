@@ -263,6 +263,25 @@ TEST(OrderTest, StepsThatFreeMoreThanTheyLeaveAreNotLate) {
   }
 }
 
+/// Who writes a part of a value may find it alive already, so that it leaves no more than before.
+TEST(OrderTest, StepsThatWriteAPartAreNotLate) {
+  for (bool isPart : {false, true}) {
+    Problem problem;
+    BufferId whole = test::addBuffer(problem, "whole", 128), large = test::addBuffer(problem, "large", 1024);
+    BufferId first = test::addBuffer(problem, "first", 64), second = test::addBuffer(problem, "second", 64);
+    if (isPart)
+      problem.views = {{first, whole, 0}, {second, whole, 64}};
+    test::addStep(problem, "fill", {}, {first});
+    test::addStep(problem, "fill", {}, {second});
+    test::addStep(problem, "use", isPart ? std::vector{whole} : std::vector{first, second}, {large});
+    Expected<Graph> graph =
+        buildGraph(problem, std::vector<std::shared_ptr<const Plan>>(problem.steps.size()), true);
+    ASSERT_TRUE(graph) << graph.getStatus().getMessage();
+    EXPECT_EQ(LateSteps(*graph).isLate[0], !isPart);
+    EXPECT_EQ(LateSteps(*graph).isLate[1], !isPart);
+  }
+}
+
 /// Two towers, each of whose steps reads a fill of its own. There are more sets of finished fills than the search may
 /// look at; only those right before their readers matter.
 TEST(OrderTest, FillsDoNotKeepTheSearchOpen) {
