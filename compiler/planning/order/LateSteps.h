@@ -8,7 +8,8 @@ namespace ortc::planning {
 
 /// Every order can be changed, without a higher peak, so that late steps run right before the first of their
 /// successors: fills and copies that leave at least as many bytes alive as they can free. Whoever looks through orders
-/// only has to choose among the other steps. Where lists of late steps would be long (chains of thousands), none is late.
+/// only has to choose among the other steps. Where lists of late steps would be long (chains of thousands), none is
+/// late.
 struct LateSteps {
   explicit LateSteps(const Graph &graph);
 
