@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The same formulas as in training (compiler/legalize/handlers/FakeQuantize.cpp). Weights are rounded here, to the very
-// integers that steps computed with. A weight that several nodes read is written for each of them: ONNX Runtime changes
-// integers for the kernel that reads them, and gives what it makes a name by the initializer's.
+// integers that steps computed with. A weight that several nodes outside of bodies read is written for each of them:
+// ONNX Runtime changes integers for the kernel that reads them, and names what it makes of them by the initializer.
 #include "compiler/artifact/ExportQuantized.h"
 
 #include <algorithm>

@@ -27,7 +27,8 @@ inline constexpr int64_t kDotLanes = 16;
 /// The depth of a block of k.
 inline constexpr int64_t kContractionDepth = 512;
 /// The depth of one block of many where rows are gathered too: long runs of the source, in a block that
-/// leaves the other one its place in the cache.
+/// leaves the other one its place in the cache. Sums that a block puts aside go on in the next one as if there were
+/// no cut, so a machine may cut the innermost dimension of k more often (ContractionModel::gatheredDepth).
 inline constexpr int64_t kGatheredContractionDepth = 384;
 /// Products of a dense convolution's element that are summed in registers before the sum is put aside: with a panel of
 /// two vectors, half of a first-level cache. As many as `kWholeConvDepth` are summed in one go.

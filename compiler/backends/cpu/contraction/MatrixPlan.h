@@ -46,7 +46,7 @@ struct MatrixPlan {
 /// decide about the order of sums.
 std::optional<MatrixPlan> planMatrix(const ContractionSpec &spec, const Target &target);
 
-/// Whether the unit is estimated to be faster than fused multiply-adds. Depends on the shape only.
+/// Whether the unit is estimated to be faster than fused multiply-adds. Depends on the shape and the unit only.
 bool isFasterOnUnit(const MatrixPlan &plan);
 
 /// Emits the kernel (MatrixContraction.cpp).

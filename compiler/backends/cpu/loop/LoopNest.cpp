@@ -151,7 +151,7 @@ private:
       hoistPass(emitter, 0, uint64_t(1) << program.laneDim);
       overGroups(emitter, block, [&](Group members) {
         for (ElementEmitter *member : members)
-          member->setFetch(dim, kFetchedRows);
+          member->setFetch(dim, kStreamedRowsAhead);
         SmallVector<Value> values = emitPoint(members, 0, list);
         size_t next = 0;
         overTotals(members, list,

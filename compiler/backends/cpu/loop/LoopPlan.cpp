@@ -154,8 +154,9 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target) {
       // Whole rows are the best stream: one worker needs no cut.
       int64_t wantedUnits = target.workers > 1 ? kStreamUnits * target.workers : 1, rows = parallel / lane;
       int64_t blocks = (wantedUnits + rows - 1) / rows;
-      plan.block = std::min({lane, (lane / blocks + kStreamColumns - 1) / kStreamColumns * kStreamColumns,
-                             32 * kStreamColumns});
+      int64_t piece = std::max<int64_t>(1, lane / blocks); // workers may outnumber the columns
+      plan.block = std::min(
+          {lane, (piece + kStreamColumns - 1) / kStreamColumns * kStreamColumns, 32 * kStreamColumns});
       for (auto [d, dim] : llvm::enumerate(program.dims))
         if (dim.reduced && static_cast<int>(d) != program.laneDim)
           addTotals(program, plan);

@@ -10,7 +10,7 @@
 namespace ortc::cpu {
 
 /// Streamed rows fetch so many rows ahead.
-inline constexpr int64_t kFetchedRows = 2;
+inline constexpr int64_t kStreamedRowsAhead = 2;
 
 /// Rows and columns of a tile that is transposed in registers.
 inline constexpr int64_t kTile = 16;

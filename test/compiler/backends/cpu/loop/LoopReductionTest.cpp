@@ -196,7 +196,7 @@ TEST(LoopReductionTest, MomentsOfStreamedRowsInOrder) {
     }
     squares = sumsInOrder(merged, squares);
     for (llvm::StringRef name : targetNames())
-      for (int64_t workers : {1, 2, 8}) {
+      for (int64_t workers : {1, 2, 8, 256}) {
         Target target = *findTarget(name);
         target.workers = workers;
         if (!canRunHere(target))

@@ -348,10 +348,14 @@ TEST(MathExpansionTest, HalfConversionsHaveTheSameBits) {
     Value value = vector::LoadOp::create(b, loc, VectorType::get({8}, b.getF32Type()), kernel.buffers[0], i);
     Value half = truncateFromF32(b, loc, value, b.getF16Type());
     vector::StoreOp::create(b, loc, half, kernel.buffers[1], i);
-    // What is stored is read again, and every pattern of 16 bits comes by in its place.
+    // Every pattern of 16 bits comes by four times.
+    auto halves = cast<VectorType>(half.getType());
+    SmallVector<int16_t> lanes{0, 1, 2, 3, 4, 5, 6, 7};
     Value pattern = arith::IndexCastOp::create(b, loc, b.getI16Type(), i);
-    pattern = vector::BroadcastOp::create(b, loc, half.getType(), pattern);
-    Value wide = extendToF32(b, loc, arith::XOrIOp::create(b, loc, half, pattern), b.getF16Type());
+    pattern = vector::BroadcastOp::create(b, loc, halves, pattern);
+    Value places =
+        arith::ConstantOp::create(b, loc, DenseElementsAttr::get(halves, ArrayRef<int16_t>(lanes)));
+    Value wide = extendToF32(b, loc, arith::AddIOp::create(b, loc, pattern, places), b.getF16Type());
     vector::StoreOp::create(b, loc, wide, kernel.buffers[2], i);
     LoadedBlob blob = m.load(target);
     AlignedArray<uint16_t> narrow(kCount);
