@@ -16,6 +16,7 @@
 #include "compiler/artifact/ExportedData.h"
 #include "compiler/frontend/FakeQuantizers.h"
 #include "compiler/frontend/GraphEdits.h"
+#include "compiler/frontend/InitializerGraph.h"
 
 namespace ortc::artifact {
 
@@ -32,12 +33,10 @@ struct Grid {
 class QuantizedWriter {
 public:
   QuantizedWriter(const std::string &where, proto::ModelProto &model)
-      : where(where), model(model), graph(*model.mutable_graph()), names(graph) {
+      : where(where), model(model), graph(*model.mutable_graph()), names(graph),
+        readers(frontend::listReaders(graph)) {
     for (const auto &tensor : graph.initializer())
       initializers[tensor.name()] = &tensor;
-    for (const auto &node : graph.node())
-      for (const std::string &input : node.input())
-        ++readers[input];
   }
 
   Status run(int64_t &count);
@@ -63,8 +62,8 @@ private:
   proto::ModelProto &model;
   proto::GraphProto &graph;
   frontend::NewNames names;
+  std::map<std::string, std::vector<frontend::Reader>> readers;
   std::map<std::string, const proto::TensorProto *> initializers;
-  std::map<std::string, int> readers; ///< nodes that read a value, each as often as it does
   std::map<std::string, std::vector<std::string>> copies; ///< of a weight, for readers to come
   std::vector<proto::NodeProto> nodes;                    ///< of the new graph
   std::vector<proto::TensorProto> tensors;                ///< new ones
@@ -185,7 +184,7 @@ void QuantizedWriter::quantizeWeight(const proto::NodeProto &quantizer, const pr
   }
   const std::string &output = quantizer.output(0);
   dequantizeWeight(quantizer, weight, grid, integers, output);
-  for (int reader = 1; reader < readers[output]; ++reader) {
+  for (size_t reader = 1; reader < readers[output].size(); ++reader) {
     copies[output].push_back(names.make(output));
     dequantizeWeight(quantizer, weight, grid, integers, copies[output].back());
   }

@@ -203,8 +203,8 @@ static bool wantsRowPacking(const ContractionPlan &plan, int64_t elementBytes, b
            model.gatheredRows % strip.rows == 0;
   int64_t panels = std::min(plan.laneChunk, strip.end) / (strip.vectors * plan.lanes);
   int64_t least = plan.packLanes ? model.gatheredPanels : 2;
-  return plan.areRowsContiguous() && panels >= least && plan.blockDepth() >= model.gatheredLeastDepth &&
-         strip.rows >= 4 && plan.row.size >= kRowUnit && areRowsFar(plan, elementBytes, model);
+  return panels >= least && plan.blockDepth() >= model.gatheredLeastDepth && strip.rows >= 4 &&
+         plan.row.size >= kRowUnit && areRowsFar(plan, elementBytes, model);
 }
 
 /// Elements of a narrow row lie side by side: vectors of them are extended, not one by one for every panel.
