@@ -50,7 +50,7 @@ constexpr char kSymbols[] = "cuInit\0"
                             "cuEventRecord\0"
                             "cuEventSynchronize\0"
                             "cuEventDestroy_v2\0"
-                            "cuPointerGetAttribute";
+                            "cuPointerGetAttributes";
 
 static_assert(countSymbols(kSymbols, sizeof kSymbols) == kDriverFunctions, "a symbol for each function");
 

@@ -68,7 +68,8 @@ using GraphCode = struct GraphCodeTag *; ///< a graph that can be launched
   X(recordEvent, (Event event, Stream stream))                                                               \
   X(awaitEvent, (Event event))                                                                               \
   X(destroyEvent, (Event event))                                                                             \
-  X(getPointerAttribute, (void *value, int attribute, Address pointer)) /* may be missing */
+  X(getPointerAttributes,                                                                                    \
+    (unsigned count, int *attributes, void **values, Address pointer)) /* may be missing */
 
 struct Driver {
 #define ORTC_DRIVER_FIELD(name, parameters) Result(*name) parameters;

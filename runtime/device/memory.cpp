@@ -154,9 +154,11 @@ bool Memory::isOnDevice(const void *data, uint64_t size) const {
   auto place = (Address)(uintptr_t)data;
   if (place >= base && place - base <= bytes && size <= bytes - (place - base))
     return true;
-  unsigned type = 0;
+  unsigned type = 0; // what it stays for memory that the driver does not know, which is no error
+  void *values[] = {&type};
   const Vendor &vendor = *device().vendor;
-  return driver().getPointerAttribute && !driver().getPointerAttribute(&type, vendor.memoryType, place) &&
+  int attributes[] = {vendor.memoryType};
+  return driver().getPointerAttributes && !driver().getPointerAttributes(1, attributes, values, place) &&
          type == (unsigned)vendor.deviceMemory;
 }
 

@@ -57,7 +57,7 @@ constexpr char kSymbols[] =
     "hipEventRecord\0"
     "hipEventSynchronize\0"
     "hipEventDestroy\0"
-    "hipPointerGetAttribute";
+    "hipDrvPointerGetAttributes";
 static_assert(countSymbols(kSymbols, sizeof kSymbols) == kDriverFunctions, "a symbol for each function");
 
 // By enum ortc_amdgpu_feature.

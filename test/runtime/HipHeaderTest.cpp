@@ -81,7 +81,7 @@ TEST(HipHeaderTest, EachSymbolIsWhatTheTableDeclares) {
   NAME(recordEvent, hipEventRecord)
   NAME(awaitEvent, hipEventSynchronize)
   NAME(destroyEvent, hipEventDestroy)
-  NAME(getPointerAttribute, hipPointerGetAttribute)
+  NAME(getPointerAttributes, hipDrvPointerGetAttributes)
   EXPECT_EQ(names, std::string(kSymbols, sizeof kSymbols));
 }
 

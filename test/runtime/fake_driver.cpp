@@ -492,10 +492,10 @@ int fake_destroyEvent(Event *event) {
   delete event;
   return 0;
 }
-int fake_getPointerAttribute(void *value, int attribute, uint64_t pointer) {
-  if (attribute != 2 || !fake.knowsPointers || !(pointer & kFakeBit))
+int fake_getPointerAttributes(unsigned count, int *attributes, void **values, uint64_t pointer) {
+  if (count != 1 || attributes[0] != 2)
     return 1;
-  *static_cast<unsigned *>(value) = 2;
+  *static_cast<unsigned *>(values[0]) = fake.knowsPointers && pointer & kFakeBit ? 2 : 0;
   return 0;
 }
 
@@ -542,7 +542,7 @@ NAMES(createEvent, cuEventCreate, hipEventCreateWithFlags)
 NAMES(recordEvent, cuEventRecord, hipEventRecord)
 NAMES(awaitEvent, cuEventSynchronize, hipEventSynchronize)
 NAMES(destroyEvent, cuEventDestroy_v2, hipEventDestroy)
-NAMES(getPointerAttribute, cuPointerGetAttribute, hipPointerGetAttribute)
+NAMES(getPointerAttributes, cuPointerGetAttributes, hipDrvPointerGetAttributes)
 #undef NAMES
 #undef NAME
 }

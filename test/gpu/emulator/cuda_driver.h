@@ -166,7 +166,7 @@ typedef struct ortc_cu_kernel_node {
   X(cuMemFree_v2, (ortc_cu_pointer memory))                                                                  \
   X(cuMemAllocHost_v2, (void **memory, size_t bytes))                                                        \
   X(cuMemFreeHost, (void *memory))                                                                           \
-  X(cuPointerGetAttribute, (void *value, int attribute, ortc_cu_pointer pointer))                            \
+  X(cuPointerGetAttributes, (unsigned count, int *attributes, void **values, ortc_cu_pointer pointer))       \
   X(cuMemcpyHtoDAsync_v2, (ortc_cu_pointer to, const void *from, size_t bytes, ortc_cu_stream stream))       \
   X(cuMemcpyDtoHAsync_v2, (void *to, ortc_cu_pointer from, size_t bytes, ortc_cu_stream stream))             \
   X(cuMemcpyDtoDAsync_v2, (ortc_cu_pointer to, ortc_cu_pointer from, size_t bytes, ortc_cu_stream stream))   \

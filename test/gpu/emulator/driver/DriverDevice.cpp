@@ -310,16 +310,21 @@ ORTC_DRIVER cuMemFreeHost(void *memory) {
   return ORTC_CU_SUCCESS;
 }
 
-ORTC_DRIVER cuPointerGetAttribute(void *value, int attribute, ortc_cu_pointer pointer) {
+ORTC_DRIVER cuPointerGetAttributes(unsigned count, int *attributes, void **values, ortc_cu_pointer pointer) {
   Call call(Call::Needs::Context);
   if (!call)
     return call.result;
-  if (!value || attribute != ORTC_CU_POINTER_MEMORY_TYPE)
+  if (!count || !attributes || !values)
     return ORTC_CU_INVALID_VALUE;
-  // Of memory that the driver does not know it says nothing.
-  const bool isDevice = call.device.memory.find(pointer, 1) != nullptr;
-  if (!isDevice && !call.device.isPinned(pointer, 1))
-    return ORTC_CU_INVALID_VALUE;
-  *static_cast<unsigned *>(value) = isDevice ? ORTC_CU_MEMORY_DEVICE : ORTC_CU_MEMORY_HOST;
+  for (unsigned i = 0; i < count; i++) {
+    if (!values[i] || attributes[i] != ORTC_CU_POINTER_MEMORY_TYPE)
+      return ORTC_CU_INVALID_VALUE;
+    // Of memory that the driver does not know it says zero.
+    const bool isDevice = call.device.memory.find(pointer, 1) != nullptr;
+    const bool isPinned = !isDevice && call.device.isPinned(pointer, 1);
+    *static_cast<unsigned *>(values[i]) = isDevice   ? ORTC_CU_MEMORY_DEVICE
+                                          : isPinned ? ORTC_CU_MEMORY_HOST
+                                                     : 0;
+  }
   return ORTC_CU_SUCCESS;
 }

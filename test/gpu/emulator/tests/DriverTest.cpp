@@ -77,16 +77,20 @@ TEST_F(DriverTest, KnowsWhosePointersAre) {
   ortc_cu_pointer memory = allocate(64);
   void *pinned = nullptr;
   ASSERT_EQ(driver.cuMemAllocHost_v2(&pinned, 64), ORTC_CU_SUCCESS);
-  unsigned type = 0;
   auto ask = [&](ortc_cu_pointer pointer) {
-    return driver.cuPointerGetAttribute(&type, ORTC_CU_POINTER_MEMORY_TYPE, pointer);
+    int attribute = ORTC_CU_POINTER_MEMORY_TYPE;
+    unsigned type = ~0u;
+    void *value = &type;
+    EXPECT_EQ(driver.cuPointerGetAttributes(1, &attribute, &value, pointer), ORTC_CU_SUCCESS);
+    return type;
   };
-  EXPECT_EQ(ask(memory + 63), ORTC_CU_SUCCESS);
-  EXPECT_EQ(type, unsigned(ORTC_CU_MEMORY_DEVICE));
-  EXPECT_EQ(ask(reinterpret_cast<ortc_cu_pointer>(pinned)), ORTC_CU_SUCCESS);
-  EXPECT_EQ(type, unsigned(ORTC_CU_MEMORY_HOST));
-  EXPECT_EQ(ask(memory + 64), ORTC_CU_INVALID_VALUE);
-  EXPECT_EQ(ask(reinterpret_cast<ortc_cu_pointer>(&memory)), ORTC_CU_INVALID_VALUE);
+  EXPECT_EQ(ask(memory + 63), unsigned(ORTC_CU_MEMORY_DEVICE));
+  EXPECT_EQ(ask(reinterpret_cast<ortc_cu_pointer>(pinned)), unsigned(ORTC_CU_MEMORY_HOST));
+  EXPECT_EQ(ask(memory + 64), 0u);
+  EXPECT_EQ(ask(reinterpret_cast<ortc_cu_pointer>(&memory)), 0u);
+  int unknown = 100000;
+  void *value = &unknown;
+  EXPECT_EQ(driver.cuPointerGetAttributes(1, &unknown, &value, memory), ORTC_CU_INVALID_VALUE);
   ASSERT_EQ(driver.cuMemFreeHost(pinned), ORTC_CU_SUCCESS);
   EXPECT_EQ(driver.cuMemFreeHost(pinned), ORTC_CU_INVALID_VALUE);
 }

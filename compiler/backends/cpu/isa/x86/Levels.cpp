@@ -62,6 +62,8 @@ std::optional<uint64_t> findHostFeatures() {
 #endif
 }
 
+bool hasFastPairs(llvm::StringRef cpu) { return cpu.starts_with("znver"); }
+
 /// What generators read, from the feature bits.
 static Target makeTarget(llvm::StringRef cpu, uint64_t features, llvm::StringRef tune) {
   auto hasFeature = [&](unsigned feature) { return (features >> feature & 1) != 0; };
@@ -80,7 +82,7 @@ static Target makeTarget(llvm::StringRef cpu, uint64_t features, llvm::StringRef
   isa.set(Instruction::Scaling, avx512);
   isa.set(Instruction::HalfConversion, hasFeature(ORTC_X86_F16C));
   isa.set(Instruction::MatrixUnit, avx512 && hasFeature(ORTC_X86_AMX_BF16));
-  isa.set(Instruction::PairProduct, avx512 && hasFeature(ORTC_X86_AVX512BF16));
+  isa.set(Instruction::PairProduct, avx512 && hasFeature(ORTC_X86_AVX512BF16) && hasFastPairs(tune));
   target.machine = makeMachine(isa);
   return target;
 }

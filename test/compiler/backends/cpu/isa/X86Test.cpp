@@ -43,6 +43,13 @@ TEST(X86Test, LevelsAreWhatTheyWereMeasuredAs) {
   }
 }
 
+TEST(X86Test, ProductsOfPairsAreForProcessorsWhereTheyAreFaster) {
+  for (const char *cpu : {"znver4", "znver5"})
+    EXPECT_TRUE(x86::hasFastPairs(cpu)) << cpu;
+  for (const char *cpu : {"cooperlake", "sapphirerapids", "graniterapids", "skylake-avx512", ""})
+    EXPECT_FALSE(x86::hasFastPairs(cpu)) << cpu;
+}
+
 TEST(X86Test, OnlyRelativeRelocationsInReachAreDone) {
   const Architecture &x86 = x86::architecture();
   uint8_t place[8] = {};
