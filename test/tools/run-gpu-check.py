@@ -91,7 +91,8 @@ def main():
             assert rows[f"{name} {optimizer} sm_80"]["status"] == "ok", rows
             assert rows[f"{name} {optimizer} sm_90"]["status"] == "SKIPPED", rows
     assert rows["memory of the device"]["status"] == "ok", rows
-    assert rows["memory of the device"]["most_beside_regions"] < 4096, rows  # the emulator counts to the byte
+    assert rows["memory of the device"]["most_beside_regions"] < 4096, rows  # the emulator counts to the byte,
+    assert rows["memory of the device"]["most_for_code_and_graphs"] == 0, rows  # and gives code and graphs none of it
     assert rows["compute-sanitizer"]["status"] == "SKIPPED", rows
     assert rows["speed gpt2-small"]["losses_apart"] == 0, rows
     assert rows["speed of copies"]["rate"] > 0 and rows["speed product-1024"]["rate"] > 0, rows

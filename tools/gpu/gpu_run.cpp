@@ -138,6 +138,7 @@ void open(Run &run, const char *path) {
     fail(path, status, message.text);
   say(run, "memory_before", format(start));
   say(run, "memory_opened", format(opened));
+  say(run, "memory_created", format(countUsed(run)));
   sayRegions(run);
   measureInputs(run);
 }

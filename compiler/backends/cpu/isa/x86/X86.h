@@ -18,8 +18,8 @@ Target makeV4();
 std::optional<Target> makeNative();
 
 /// Whether a processor with AVX512-BF16, by LLVM's name, begins a vdpbf16ps in every cycle: twice the multiply-adds of
-/// vfmadd. Intel's take two cycles for one, half of them (0.74 ns where vfmadd takes 0.18 on a Sapphire Rapids), so that
-/// products there are faster in f32 where the matrix unit does not do them.
+/// vfmadd. Intel's take two cycles for one, half of them (0.74 ns where vfmadd takes 0.18 on a Sapphire Rapids), so
+/// that products there are faster in f32 where the matrix unit does not do them.
 bool hasFastPairs(llvm::StringRef cpu);
 
 /// Figures for cores with the vectors of `isa` (Machine.cpp has their sources).
