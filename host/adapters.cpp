@@ -141,8 +141,8 @@ Status makePeftConfig(const std::vector<Adapter> &adapters, std::string &config)
   });
   // PEFT declares alpha as a whole number.
   auto alphaOf = [](double alpha) {
-    return alpha == double(int64_t(alpha)) ? nlohmann::ordered_json(int64_t(alpha))
-                                           : nlohmann::ordered_json(alpha);
+    bool isWhole = std::fabs(alpha) < 0x1p63 && alpha == std::trunc(alpha);
+    return isWhole ? nlohmann::ordered_json(static_cast<int64_t>(alpha)) : nlohmann::ordered_json(alpha);
   };
   // The first key that is the end of a module's name wins: every module has its own.
   nlohmann::ordered_json ranks = nlohmann::ordered_json::object(), alphas = ranks;

@@ -154,9 +154,10 @@ static Status addQuantizers(const CompileOptions &options, Compiled &compiled, M
       return refuseUnusedQat(options.qat[i], *plain, report.others);
   if (!scales.empty())
     facts.scales = NamePattern::list(scales, "--qat");
+  size_t values = report.quantizers.size() - weights;
   compiled.notes.push_back(std::to_string(weights) + (weights == 1 ? " weight" : " weights") + " and " +
-                           std::to_string(report.quantizers.size() - weights) +
-                           " values that their layers read are quantised");
+                           std::to_string(values) + (values == 1 ? " value that " : " values that ") +
+                           (weights == 1 ? "its layer reads" : "their layers read") + " are quantised");
   if (!report.others.empty())
     compiled.notes.push_back(
         frontend::quoteSome(report.others, 4) + (report.others.size() == 1 ? " is" : " are") +

@@ -186,7 +186,7 @@ static bool decideByChoice(Initializer &entry, const LegalizeOptions &options) {
   } else if (options.trainable) {
     entry.trained = choice.isNamedBy(*options.trainable, /*all=*/false);
     (entry.trained ? entry.requestedBy : entry.reason) =
-        (entry.trained ? "" : "not named by ") + options.trainable->getText();
+        (entry.trained ? "" : "not trained by ") + options.trainable->getText();
   } else {
     return false;
   }
@@ -198,7 +198,7 @@ static void decideByUse(Initializer &entry, bool isFromJax, bool isStatistic) {
   Value value = onnx::InitializerOp(entry.op).getOutput();
   if (value.use_empty())
     entry.reason = "used by no node";
-  else if (isRunningStatistic(value))
+  else if (isState(value))
     entry.reason = describeState(value);
   else if (entry.origin == "buffer" || entry.origin == "constant")
     entry.reason = "a " + entry.origin + " of the exported program";

@@ -43,7 +43,7 @@ bool looksLikeTable(const Initializer &entry);
 /// for other values.
 llvm::StringRef describeState(mlir::Value value);
 /// Whether it is such a state.
-inline bool isRunningStatistic(mlir::Value value) { return !describeState(value).empty(); }
+inline bool isState(mlir::Value value) { return !describeState(value).empty(); }
 inline constexpr llvm::StringLiteral kNormStatistic = "running statistic of a batch normalisation";
 
 /// The arguments of `block` that a gradient of `outputs` can reach.

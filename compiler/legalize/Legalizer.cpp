@@ -101,6 +101,7 @@ Value Legalizer::materializePacked(std::shared_ptr<const frontend::PackedWeight>
                    viewOf(b->getI8Type(), shape.getDataDims(), packed->data, packed->quantized, packed));
   Value scales = add(packed->scale,
                      viewOf(b->getF32Type(), shape.getScaleDims(), packed->scales, packed->scale, packed));
+  static_assert(frontend::PackedFormat::kGroup == nn::kPackedGroup); // the front end knows no MLIR
   auto type = RankedTensorType::get({shape.rows, shape.getGroups() * nn::kPackedGroup}, b->getF32Type());
   Value rows = nn::UnpackOp::create(*b, type, data, scales);
   rows = b->sliceAxis(rows, 1, 0, shape.columns);
@@ -142,10 +143,10 @@ Bound Legalizer::materialize(onnx::InitializerOp op) {
   return bound;
 }
 
-bool Legalizer::isOnlyStatistic(onnx::InitializerOp op) {
-  auto [known, isNew] = onlyStatistics.try_emplace(op, false);
+bool Legalizer::isOnlyState(onnx::InitializerOp op) {
+  auto [known, isNew] = onlyStates.try_emplace(op, false);
   if (isNew)
-    known->second = isRunningStatistic(op.getOutput());
+    known->second = isState(op.getOutput());
   return known->second;
 }
 
@@ -181,7 +182,7 @@ Value Legalizer::stateOf(Value onnxValue, onnx::NodeOp user) {
     name = initializer.getName().str();
   // The first layer that reads a statistic has its name; further ones, and statistics whose initial values
   // are also weights, are named after their layer.
-  if (isTaken(name, isOnlyStatistic(initializer)))
+  if (isTaken(name, isOnlyState(initializer)))
     name = (user.getNodeName().empty() ? user.getOutputName(0) : user.getNodeName()).str() + "." + name;
   size_t order = index == initializerIndex.end() ? initializers.size() : index->second;
   Value value = addArgument({name, train::Role::state, initial, "", order, {}, {}});

@@ -94,8 +94,8 @@ private:
   /// The numbers that the integers of a packed initializer stand for.
   Value materializePacked(std::shared_ptr<const frontend::PackedWeight> packed, size_t order);
   Value addArgument(Argument argument);
-  /// Whether every use of the initializer is as a running statistic.
-  bool isOnlyStatistic(onnx::InitializerOp op);
+  /// Whether every use of the initializer is as a state that forward parts move.
+  bool isOnlyState(onnx::InitializerOp op);
   /// Whether a state cannot have the name. Constants have no say where `besidesConstants`.
   bool isTaken(llvm::StringRef name, bool besidesConstants) const;
   /// For each node of the graph with a refused node in it or in what it needs: the place of the last one, from 1 on.
@@ -124,10 +124,10 @@ private:
   LegalizeReport &report;
   llvm::DenseMap<mlir::Operation *, size_t> initializerIndex;
   llvm::StringMap<size_t> initializersByName;
-  llvm::StringSet<> droppedBefore;                        ///< outputs that earlier walks left out
-  SmallVector<mlir::Operation *> refused;                 ///< the nodes of report.unsupported
-  llvm::StringMap<bool> argumentNames;                    ///< whether one is no constant
-  llvm::DenseMap<mlir::Operation *, bool> onlyStatistics; ///< answers of isOnlyStatistic
+  llvm::StringSet<> droppedBefore;                    ///< outputs that earlier walks left out
+  SmallVector<mlir::Operation *> refused;             ///< the nodes of report.unsupported
+  llvm::StringMap<bool> argumentNames;                ///< whether one is no constant
+  llvm::DenseMap<mlir::Operation *, bool> onlyStates; ///< answers of isOnlyState
   bool again = false;
   SizeGuard sizes;
   TensorBuilder *b = nullptr;

@@ -183,6 +183,7 @@ Status checkOptions(const CompileOptions &options) {
                        : options.clipNorm                          ? "--clip-norm"
                        : options.clipValue                         ? "--clip-value"
                        : options.accumulate > 1                    ? "--accumulate"
+                       : options.lossScale                         ? "--loss-scale"
                        : !options.train.empty()                    ? "--train"
                        : !options.freeze.empty()                   ? "--freeze"
                        : !options.lora.empty()                     ? "--lora"

@@ -171,23 +171,27 @@ static bool isHiddenOtherwise(Match &match, ArrayRef<Mask> masks) {
   });
 }
 
-Range MaskedKeys::find(Match &match, Range rows) {
-  SmallVector<Mask> masks = masksOf(match);
-  if (masks.empty() || !match.dropsHidden || isHiddenOtherwise(match, masks))
-    return {0, match.keys};
-  const Mask &front = masks.front();
-  Key key{front.value.getAsOpaquePointer(), front.isBias, front.hidesWhen, rows.first, rows.size};
-  auto [at, isNew] = found.try_emplace(key, Range{0, match.keys});
-  if (!isNew && masks.size() == 1)
-    return at->second;
+/// The keys that `rows` see; all of them where a mask cannot be evaluated.
+static Range evaluateMasks(Match &match, ArrayRef<Mask> masks, Range rows) {
   std::vector<bool> sees(rows.size * match.keys, true);
   for (const Mask &mask : masks)
     if (failed(apply(match, mask, rows, sees)))
       return {0, match.keys};
-  Range range = hullOf(sees, match.keys);
-  if (masks.size() == 1)
-    at->second = range;
-  return range;
+  return hullOf(sees, match.keys);
+}
+
+Range MaskedKeys::find(Match &match, Range rows) {
+  SmallVector<Mask> masks = masksOf(match);
+  if (masks.empty() || !match.dropsHidden || isHiddenOtherwise(match, masks))
+    return {0, match.keys};
+  if (masks.size() > 1)
+    return evaluateMasks(match, masks, rows);
+  const Mask &mask = masks.front();
+  Key key{mask.value.getAsOpaquePointer(), mask.isBias, mask.hidesWhen, rows.first, rows.size};
+  auto at = found.find(key);
+  if (at == found.end())
+    at = found.emplace(key, evaluateMasks(match, masks, rows)).first;
+  return at->second;
 }
 
 } // namespace ortc::attention

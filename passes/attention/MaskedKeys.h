@@ -16,7 +16,7 @@ public:
 
 private:
   using Key = std::tuple<const void *, bool, bool, int64_t, int64_t>;
-  std::map<Key, Range> found; ///< by the last mask in front of the softmax
+  std::map<Key, Range> found; ///< by the mask, where it is the only one: layers share it
 };
 
 } // namespace ortc::attention

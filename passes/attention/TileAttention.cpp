@@ -27,8 +27,10 @@ using nn::TensorBuilder;
 
 /// Bytes of the scores of a tile: they are written, read and read again while they stay in a core's caches.
 static constexpr int64_t kTileBytes = int64_t(2) << 20;
+/// Every tile is code of its own, with kernels of its own where a causal mask gives it other keys. So there are at most
+/// as many as 4,096 queries and keys need; of more, tiles are larger than kTileBytes.
 static constexpr int64_t kMostTiles = 32, kLeastRows = 64;
-/// Every tile is code of its own.
+/// The same where rows are asked for.
 static constexpr int64_t kMostWantedTiles = 256;
 
 namespace {
@@ -223,7 +225,7 @@ void Tiling::run(MaskedKeys &masked) {
 /// Rows of a tile; `wanted` of 0: as many as fit, their scores taken as 32 bits.
 static int64_t rowsOf(const Match &match, int64_t loop, int64_t wanted) {
   if (wanted > 0)
-    return std::min(std::max(wanted, (match.rows + kMostWantedTiles - 1) / kMostWantedTiles), match.rows);
+    return std::min(wanted, match.rows);
   int64_t row = match.batch / loop * match.groups * match.keys * 4;
   int64_t rows =
       std::max({kLeastRows, kTileBytes / row / 16 * 16, (match.rows + kMostTiles - 1) / kMostTiles});
@@ -245,6 +247,13 @@ struct TileAttentionPass : impl::TileAttentionPassBase<TileAttentionPass> {
       auto match = matchAttention(op, least);
       if (!match || !leads.find(*match))
         continue;
+      int64_t leastRows = (match->rows + kMostWantedTiles - 1) / kMostWantedTiles;
+      if (rows > 0 && rows < leastRows) {
+        op.emitError() << "attention of " << match->rows << " queries in tiles of " << int64_t(rows)
+                       << " is more code than " << kMostWantedTiles << " tiles; ask for " << leastRows
+                       << " queries a tile or more";
+        return signalPassFailure();
+      }
       Tiling(*match, leads, rowsOf(*match, leads.loop, rows)).run(masked);
       isTiled = true;
     }

@@ -9,6 +9,7 @@
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/DenseMap.h"
 
 using namespace mlir;
@@ -34,10 +35,17 @@ static Value throughMovement(Value value) {
 
 /// Whether the elements are integers, or differences of integers: 8-bit ones with their zero points.
 static bool areIntegers(Value value) {
-  Operation *op = throughMovement(value).getDefiningOp();
+  Value root = throughMovement(value);
+  Operation *op = root.getDefiningOp();
   if (isa_and_nonnull<arith::SubFOp>(op))
     return areIntegers(op->getOperand(0)) && areIntegers(op->getOperand(1));
-  return isa_and_nonnull<arith::SIToFPOp, arith::UIToFPOp, arith::ConstantOp>(op);
+  DenseFPElementsAttr elements;
+  if (matchPattern(root, m_Constant(&elements))) {
+    auto isInteger = [](const APFloat &element) { return element.isInteger(); };
+    return elements.isSplat() ? isInteger(elements.getSplatValue<APFloat>())
+                              : llvm::all_of(elements.getValues<APFloat>(), isInteger);
+  }
+  return isa_and_nonnull<arith::SIToFPOp, arith::UIToFPOp>(op);
 }
 
 bool isNarrowed(Operation *op) {

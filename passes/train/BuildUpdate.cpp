@@ -82,7 +82,7 @@ private:
   ProgramTensors tensors;
   TensorBuilder &b;
   SmallVector<Value> values, gradients; ///< as `parameters`
-  Value updatesBefore;                  ///< i64: the number of updates before this one
+  Value stepsBefore;                    ///< i64: the state `step` before this update
   Value finite;                         ///< i1: whether the step updates anything; null: it does
   llvm::StringMap<Value> corrections;
   SmallVector<Port> results;
@@ -144,13 +144,14 @@ LogicalResult UpdateBuilder::checkFinite() {
   return success();
 }
 
-/// The number of steps done: part of a checkpoint; no formula reads it.
+/// The number of updates done, those that the loss scale skips among them: part of a checkpoint. Stochastic rounding
+/// draws by it; no other formula reads it.
 LogicalResult UpdateBuilder::advanceStep() {
   FailureOr<Port> step = tensors.getState("step", RankedTensorType::get({}, b.getI64Type()));
   if (failed(step))
     return failure();
   results.push_back({step->attribute, b.add(step->value, b.constantLike(step->value, 1))});
-  updatesBefore = step->value;
+  stepsBefore = step->value;
   return success();
 }
 
@@ -250,7 +251,7 @@ LogicalResult UpdateBuilder::checkSparse(TensorOp parameter, UpdateStep &step) {
 Value UpdateBuilder::store(TensorOp parameter, Value value) {
   if (!parameter.getStoredType().getElementType().isBF16())
     return value;
-  return options.roundingSeed ? roundStochastically(b, value, updatesBefore,
+  return options.roundingSeed ? roundStochastically(b, value, stepsBefore,
                                                     roundingKey(parameter.getName(), *options.roundingSeed))
                               : b.cast(value, b.getBF16Type());
 }

@@ -385,7 +385,7 @@ static int64_t largestDivisor(int64_t all, int64_t most) {
 }
 
 /// The head with the most logits that is worth it, and the rows of its chunks.
-static std::optional<std::pair<Head, int64_t>> findHead(TensorBuilder &builder, int64_t rows) {
+static std::optional<std::pair<Head, int64_t>> findHead(TensorBuilder &builder, std::optional<int64_t> rows) {
   std::optional<std::pair<Head, int64_t>> largest;
   int64_t most = 0;
   Block *block = builder.getInsertionBlock();
@@ -396,10 +396,10 @@ static std::optional<std::pair<Head, int64_t>> findHead(TensorBuilder &builder, 
     Head head(product);
     // The sum of the weights' gradients lives as long as the loop; at once, it may be part of their update.
     int64_t least = (kChunkBytes + bytesOf(product.getRhs())) / 2 * 3;
-    if ((rows == 0 && bytesOf(product.getResult()) < least) || !head.match())
+    if ((!rows && bytesOf(product.getResult()) < least) || !head.match())
       continue;
-    int64_t size = largestDivisor(head.getRows(), rows ? rows : kChunkBytes / head.getRowBytes());
-    if (size == head.getRows() || (rows == 0 && size < kLeastChunkRows))
+    int64_t size = largestDivisor(head.getRows(), rows ? *rows : kChunkBytes / head.getRowBytes());
+    if (size == head.getRows() || (!rows && size < kLeastChunkRows))
       continue;
     most = bytesOf(product.getResult());
     largest.emplace(std::move(head), size);
@@ -419,8 +419,8 @@ static llvm::SetVector<Operation *> findUsers(Value value) {
   return users;
 }
 
-LogicalResult chunkHead(TensorBuilder &builder, int64_t rows, const autodiff::DifferentiateOptions &options,
-                        Differentiation &what) {
+LogicalResult chunkHead(TensorBuilder &builder, std::optional<int64_t> rows,
+                        const autodiff::DifferentiateOptions &options, Differentiation &what) {
   auto found = findHead(builder, rows);
   if (!found)
     return success();

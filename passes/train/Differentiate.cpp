@@ -85,7 +85,7 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
   Differentiation what;
   what.sources.push_back(value);
   what.cotangents.push_back(scale ? scale : one);
-  if (headChunk != 0 && failed(chunkHead(builder, headChunk.value_or(0), options, what)))
+  if (headChunk != 0 && failed(chunkHead(builder, headChunk, options, what)))
     return failure();
   for (Port &port : backward.results)
     if (Value now = what.replaced.lookup(port.value))

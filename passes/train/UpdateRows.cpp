@@ -199,16 +199,39 @@ bool SparseTable::isLimit(Value value) const {
                  llvm::all_of(op->getOperands(), [&](Value operand) { return isLimit(operand); })));
 }
 
+/// Whether `select` gives the smaller or larger of its values by comparing them.
+static bool isMinimumOrMaximum(arith::SelectOp select) {
+  auto compare = select.getCondition().getDefiningOp<arith::CmpFOp>();
+  if (!compare)
+    return false;
+  using enum arith::CmpFPredicate;
+  bool isOrder = llvm::is_contained({OLT, OLE, OGT, OGE, ULT, ULE, UGT, UGE}, compare.getPredicate());
+  Value a = select.getTrueValue(), b = select.getFalseValue(), lhs = compare.getLhs(), rhs = compare.getRhs();
+  return isOrder && ((lhs == a && rhs == b) || (lhs == b && rhs == a));
+}
+
+/// Whether `select` gives its first value where that is NaN, and its second otherwise.
+static bool passesNaN(arith::SelectOp select) {
+  auto compare = select.getCondition().getDefiningOp<arith::CmpFOp>();
+  return compare && compare.getPredicate() == arith::CmpFPredicate::UNO &&
+         compare.getLhs() == select.getTrueValue() && compare.getRhs() == select.getTrueValue();
+}
+
 /// Whether elements of `value` are zero where no gradient is, so that empty slots add nothing.
 bool SparseTable::isZeroWithout(Value value) const {
   Operation *op = value.getDefiningOp();
   if (llvm::is_contained(gradients, op))
     return true;
   auto isZero = [&](Value operand) { return isZeroWithout(operand); };
-  // The smaller or larger of a gradient and a limit, which leaves zero as it is.
+  // The smaller or larger of a gradient and a limit, as TensorBuilder::minimum and maximum write it: limits of clipping
+  // have the sign that leaves zero as it is.
   if (auto select = dyn_cast_or_null<arith::SelectOp>(op)) {
     Value a = select.getTrueValue(), b = select.getFalseValue();
-    return (isZero(a) && (isZero(b) || isLimit(b))) || (isLimit(a) && isZero(b));
+    if (isZero(a) && isZero(b))
+      return true;
+    if (passesNaN(select))
+      return isLimit(a) && isZero(b);
+    return isMinimumOrMaximum(select) && ((isZero(a) && isLimit(b)) || (isLimit(a) && isZero(b)));
   }
   if (isa_and_nonnull<arith::MulFOp>(op))
     return llvm::any_of(op->getOperands(), isZero);

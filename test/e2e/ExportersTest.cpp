@@ -1,5 +1,6 @@
 // Files of test/exporters, as their exporters wrote them: what is trained, the first gradients, and what is
-// said about them. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// said about them.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cmath>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -143,7 +144,7 @@ TEST_F(NameListTest, TrainableMeansNothingElse) {
             std::string::npos);
   EXPECT_NE(outcome.errors.find("ortc.trainable of the model has 1 name that is no initializer: 'lost'"),
             std::string::npos);
-  EXPECT_NE(outcome.text.find("not named by ortc.trainable of the model\n"), std::string::npos)
+  EXPECT_NE(outcome.text.find("not trained by ortc.trainable of the model\n"), std::string::npos)
       << outcome.text;
 }
 

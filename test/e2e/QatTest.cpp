@@ -88,6 +88,20 @@ protected:
     EXPECT_TRUE(model.SerializeToOstream(&file));
     return folder / "edited.onnx";
   }
+  /// The data of the convolutional model with another first number.
+  void writeWith(float first, const std::string &path) {
+    std::unique_ptr<host::DataSource> data;
+    ASSERT_TRUE(host::openData(source("conv/data.npz"), data).isOk());
+    std::vector<host::OutputArray> arrays;
+    for (const std::string &name : data->getNames()) {
+      host::Array from;
+      ASSERT_TRUE(data->load(name, from).isOk());
+      arrays.push_back({name, from.type, from.shape, {from.data, from.data + from.bytes}});
+      if (from.type == host::DataType::Float32)
+        std::memcpy(arrays.back().data.data(), &first, sizeof first);
+    }
+    ASSERT_TRUE(host::writeNpz(path, arrays).isOk());
+  }
   void expectRefusal(const std::vector<std::string> &flags, const std::string &message) {
     Outcome outcome = runTool(flags);
     EXPECT_EQ(outcome.status, 2) << message;
@@ -254,26 +268,42 @@ TEST_F(QatTest, EvaluationObservesNothing) {
   EXPECT_NE(predict("conv", "artifact", {}).data, before);
 }
 
-/// A step that loss scaling skips leaves ranges alone, and the next one is as if it had not been.
-TEST_F(QatTest, StepsWithInfinitiesMoveNoRange) {
-  std::unique_ptr<host::DataSource> data;
-  ASSERT_TRUE(host::openData(source("conv/data.npz"), data).isOk());
-  std::vector<host::OutputArray> arrays;
-  for (const std::string &name : data->getNames()) {
-    host::Array from;
-    ASSERT_TRUE(data->load(name, from).isOk());
-    arrays.push_back({name, from.type, from.shape, {from.data, from.data + from.bytes}});
-    const float infinity = INFINITY;
-    if (from.type == host::DataType::Float32)
-      std::memcpy(arrays.back().data.data(), &infinity, sizeof infinity);
-  }
-  ASSERT_TRUE(host::writeNpz(folder / "data.npz", arrays).isOk());
+/// What is not finite moves no range of its own. Infinities are cut to the range before; NaN comes through to the
+/// gradients, so that loss scaling skips the step and the next one is as if it had not been.
+TEST_F(QatTest, NumbersThatAreNotFiniteMoveNoRange) {
+  auto isOfActivation = [](const std::string &name) {
+    return (name.ends_with(".min") || name.ends_with(".max")) && name.find(".weight.") == std::string::npos;
+  };
   for (const char *observer : {"minmax", "moving_average"}) {
     compile("conv", {"--qat", std::string(".*weight:observer=") + observer, "--loss-scale", "dynamic"});
-    mustRun({"run", folder / "artifact", "--data", folder / "data.npz", "--no-shuffle", "--steps", "3",
-             "--metrics", folder / "run.jsonl", "--quiet"});
-    std::string metrics = readFile(folder / "run.jsonl"), lost = R"("loss":null)";
-    EXPECT_EQ(metrics.find(lost, metrics.find(R"("step":2)")), std::string::npos) << metrics;
+    for (bool isNan : {false, true}) {
+      std::string data = folder / "data.npz", metrics = folder / (std::to_string(isNan) + observer);
+      writeWith(isNan ? NAN : INFINITY, data);
+      std::map<std::string, Values> after[4];
+      for (int steps : {0, 1, 3}) {
+        std::string saved = folder / "saved";
+        mustRun({"run", folder / "artifact", "--data", data, "--no-shuffle", "--steps", std::to_string(steps),
+                 "--eval-data", source("conv/data.npz"), "--metrics", metrics + std::to_string(steps),
+                 "--save", saved, "--quiet"});
+        after[steps] = loadValues(saved);
+      }
+      size_t still = 0, moved = 0;
+      for (const auto &[name, values] : after[0])
+        if (isOfActivation(name)) {
+          still += valuesOf(after[1], name).data == values.data;
+          moved += valuesOf(after[3], name).data != values.data;
+        }
+      EXPECT_EQ(valuesOf(after[1], "x.min").data, valuesOf(after[0], "x.min").data);
+      EXPECT_EQ(still, isNan ? 10u : 2u);
+      EXPECT_EQ(moved, 10u);
+      for (int steps : {1, 3})
+        EXPECT_EQ(valuesOf(after[steps], "loss_scale.skipped").bits, std::vector<uint64_t>{isNan ? 1u : 0u});
+      std::string lines = readFile(metrics + "3"), lost = R"("loss":null)";
+      size_t second = lines.find(R"("step":2)");
+      ASSERT_NE(second, std::string::npos) << lines;
+      EXPECT_EQ(lines.find(lost) < second, isNan) << lines;
+      EXPECT_EQ(lines.find(lost, second), std::string::npos) << lines;
+    }
   }
 }
 
@@ -305,6 +335,19 @@ TEST_F(QatTest, ManifestListsQuantizers) {
         R"("scale_offset": "head.weight.scale_offset")", R"("kind": "activation")"})
     EXPECT_NE(manifest.find(wanted), std::string::npos) << wanted;
   EXPECT_EQ(manifest.find(R"("tensor": "key.weight")"), std::string::npos);
+}
+
+TEST_F(QatTest, SaysHowMuchIsQuantised) {
+  auto note = [&](const std::string &qat) {
+    return mustRun({"train", source("conv/model.onnx"), "-o", folder / "artifact", "--loss", "cross_entropy",
+                    "--target", "native", "--qat", qat})
+        .errors;
+  };
+  EXPECT_NE(note("head.weight").find("1 weight and 1 value that its layer reads are quantised"),
+            std::string::npos);
+  EXPECT_NE(note(".*weight").find("5 weights and 5 values that their layers read are quantised"),
+            std::string::npos)
+      << note(".*weight");
 }
 
 TEST_F(QatTest, RefusesWhatCannotBe) {

@@ -93,6 +93,10 @@ TEST(OptionsTest, RefusesFlagsThatContradict) {
   options.optimizer.isGiven = true;
   EXPECT_EQ(checkOptions(options).getMessage(),
             "--optimizer needs a loss, and --loss none compiles the forward part only");
+  options.optimizer.isGiven = false;
+  ASSERT_TRUE(parseLossScale("dynamic").moveTo(options.lossScale.emplace()).isOk());
+  EXPECT_EQ(checkOptions(options).getMessage(),
+            "--loss-scale needs a loss, and --loss none compiles the forward part only");
   options.loss.source = LossSource::Output;
   options.loss.output = "loss";
   options.loss.text = "output:loss";

@@ -197,3 +197,31 @@ func.func @shared_noise(%q: tensor<3x8x5xf32>, %k: tensor<3x8x5xf32>, %v: tensor
   %y = nn.dot %d, %v batch = [0] x [0] contract = [2] x [1] : tensor<3x8x8xf32>, tensor<3x8x5xf32> -> tensor<3x8x5xf32>
   return %y : tensor<3x8x5xf32>
 }
+
+// -----
+
+// A mask that another attention has beside a second one, a window of four keys.
+// CHECK-LABEL: func.func @shared_mask
+// CHECK: nn.softmax {{.*}} tensor<1x1x4x4xf32>
+// CHECK: nn.softmax {{.*}} tensor<1x1x4x7xf32>
+// CHECK: nn.softmax {{.*}} tensor<1x1x4x4xf32>
+// CHECK: nn.softmax {{.*}} tensor<1x1x4x8xf32>
+func.func @shared_mask(%q: tensor<3x8x5xf32>, %k: tensor<3x8x5xf32>, %v: tensor<3x8x5xf32>) -> (tensor<3x8x5xf32>, tensor<3x8x5xf32>) {
+  %low = arith.constant dense<0xFF800000> : tensor<3x8x8xf32>
+  %three = arith.constant dense<3> : tensor<3x8x8xi64>
+  %i = nn.iota axis = 1 : tensor<3x8x8xi64>
+  %j = nn.iota axis = 2 : tensor<3x8x8xi64>
+  %is = arith.cmpi sle, %j, %i : tensor<3x8x8xi64>
+  %end = arith.addi %j, %three : tensor<3x8x8xi64>
+  %near = arith.cmpi sge, %end, %i : tensor<3x8x8xi64>
+  %s = nn.dot %q, %k batch = [0] x [0] contract = [2] x [2] : tensor<3x8x5xf32>, tensor<3x8x5xf32> -> tensor<3x8x8xf32>
+  %n = arith.select %near, %s, %low : tensor<3x8x8xi1>, tensor<3x8x8xf32>
+  %t = arith.select %is, %n, %low : tensor<3x8x8xi1>, tensor<3x8x8xf32>
+  %w = nn.softmax %t axis = 2 : tensor<3x8x8xf32>
+  %y = nn.dot %w, %v batch = [0] x [0] contract = [2] x [1] : tensor<3x8x8xf32>, tensor<3x8x5xf32> -> tensor<3x8x5xf32>
+  %s2 = nn.dot %k, %q batch = [0] x [0] contract = [2] x [2] : tensor<3x8x5xf32>, tensor<3x8x5xf32> -> tensor<3x8x8xf32>
+  %t2 = arith.select %is, %s2, %low : tensor<3x8x8xi1>, tensor<3x8x8xf32>
+  %w2 = nn.softmax %t2 axis = 2 : tensor<3x8x8xf32>
+  %y2 = nn.dot %w2, %v batch = [0] x [0] contract = [2] x [1] : tensor<3x8x8xf32>, tensor<3x8x5xf32> -> tensor<3x8x5xf32>
+  return %y, %y2 : tensor<3x8x5xf32>, tensor<3x8x5xf32>
+}

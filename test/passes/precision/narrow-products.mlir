@@ -107,3 +107,35 @@ func.func @loop(%h: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> (tensor<4x8xf32>, t
   }
   return %last, %all : tensor<4x8xf32>, tensor<5x4x8xf32>
 }
+
+// -----
+
+// Integers stay what they are, beside constants that are integers, too; beside fractions they are rounded.
+// CHECK-LABEL: func.func @integers
+// CHECK-NOT: arith.truncf
+// CHECK: nn.dot
+// CHECK-NOT: arith.truncf
+// CHECK: nn.dot
+// CHECK-NOT: arith.truncf
+// CHECK: return
+func.func @integers(%x: tensor<8x2xi8>) -> (tensor<8x2xf32>, tensor<8x2xf32>) {
+  %f = arith.sitofp %x : tensor<8x2xi8> to tensor<8x2xf32>
+  %zero = arith.constant dense<3.0> : tensor<8x2xf32>
+  %d = arith.subf %f, %zero : tensor<8x2xf32>
+  %c = arith.constant dense<[[1.0, -2.0], [0.0, 127.0]]> : tensor<2x2xf32>
+  %y = nn.dot %f, %c batch = [] x [] contract = [1] x [0] : tensor<8x2xf32>, tensor<2x2xf32> -> tensor<8x2xf32>
+  %z = nn.dot %d, %c batch = [] x [] contract = [1] x [0] : tensor<8x2xf32>, tensor<2x2xf32> -> tensor<8x2xf32>
+  return %y, %z : tensor<8x2xf32>, tensor<8x2xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @fractions
+// CHECK-COUNT-3: arith.truncf
+// CHECK: return
+func.func @fractions(%x: tensor<8x2xi8>) -> tensor<8x2xf32> {
+  %f = arith.sitofp %x : tensor<8x2xi8> to tensor<8x2xf32>
+  %c = arith.constant dense<[[1.0, -2.0], [0.5, 127.0]]> : tensor<2x2xf32>
+  %y = nn.dot %f, %c batch = [] x [] contract = [1] x [0] : tensor<8x2xf32>, tensor<2x2xf32> -> tensor<8x2xf32>
+  return %y : tensor<8x2xf32>
+}

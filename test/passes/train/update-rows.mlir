@@ -74,9 +74,29 @@ func.func @train_2(%i: tensor<3xi64> {train.input = "i"}, %u: tensor<3x4xf32> {t
   %0 = nn.scatter_add %i, %u axis = 0 : tensor<3xi64>, tensor<3x4xf32> -> tensor<9x4xf32>
   %high = nn.broadcast %lr dims = [] : tensor<f32> -> tensor<9x4xf32>
   %less = arith.cmpf ult, %0, %high : tensor<9x4xf32>
-  %g = arith.select %less, %0, %high : tensor<9x4xi1>, tensor<9x4xf32>
+  %s = arith.select %less, %0, %high : tensor<9x4xi1>, tensor<9x4xf32>
+  %nan = arith.cmpf uno, %high, %high : tensor<9x4xf32>
+  %g = arith.select %nan, %high, %s : tensor<9x4xi1>, tensor<9x4xf32>
   %a = math.absf %g : tensor<9x4xf32>
   %largest = nn.reduce max %a axes = [0, 1] : tensor<9x4xf32> -> tensor<f32>
   %w1 = arith.subf %w, %g : tensor<9x4xf32>
+  return %largest, %w1 : tensor<f32>, tensor<9x4xf32>
+}
+
+// A choice that does not compare the two may give the limit where no gradient is: what is summed of it stays whole.
+// CHECK-LABEL: func.func @train_3
+// CHECK: nn.reduce max {{.*}} : tensor<9x4xf32> -> tensor<f32>
+func.func @train_3(%i: tensor<3xi64> {train.input = "i"}, %u: tensor<3x4xf32> {train.input = "u"},
+                   %w: tensor<9x4xf32> {train.tensor = @w}, %lr: tensor<f32> {train.tensor = @lr})
+    -> (tensor<f32> {train.loss}, tensor<9x4xf32> {train.update = @w})
+    attributes {train.entry = "train", train.binding = 3 : i64} {
+  %0 = nn.scatter_add %i, %u axis = 0 : tensor<3xi64>, tensor<3x4xf32> -> tensor<9x4xf32>
+  %one = arith.constant dense<1.0> : tensor<9x4xf32>
+  %high = nn.broadcast %lr dims = [] : tensor<f32> -> tensor<9x4xf32>
+  %less = arith.cmpf ult, %0, %one : tensor<9x4xf32>
+  %g = arith.select %less, %high, %0 : tensor<9x4xi1>, tensor<9x4xf32>
+  %a = math.absf %g : tensor<9x4xf32>
+  %largest = nn.reduce max %a axes = [0, 1] : tensor<9x4xf32> -> tensor<f32>
+  %w1 = arith.subf %w, %0 : tensor<9x4xf32>
   return %largest, %w1 : tensor<f32>, tensor<9x4xf32>
 }
