@@ -1,7 +1,8 @@
 // Parsers of what flags carry.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Groups, ties and modes; losses and optimizers are parsed where their tables are (passes/train).
+// Groups, ties, adapters, quantisation, sparse tables, attention, the loss scale and modes; losses and optimizers are
+// parsed where their tables are (passes/train).
 #include "compiler/options/CompileOptions.h"
 #include "compiler/options/Keys.h"
 

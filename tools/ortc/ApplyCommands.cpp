@@ -43,7 +43,7 @@ void addPredictCommand(CLI::App &app, Action &action) {
 }
 
 void addGradientsCommand(CLI::App &app, Action &action) {
-  addApply(app, action, "gradients", "loss and gradients of the first slice", "OUT.safetensors",
+  addApply(app, action, "gradients", "mean loss and gradients of some slices", "OUT.safetensors",
            host::computeGradients);
 }
 

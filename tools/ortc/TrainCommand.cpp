@@ -99,9 +99,9 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
         return Status();
       });
   line.addValue(
-      "--attention", "MODE",
-      "tiled: scores of one head and some queries at a time, computed again for the gradient; whole: "
-      "all of them at once; auto: tiled from 512 x 512 scores a head on; default: auto",
+      "--attention", "auto|whole|tiled:rows=0",
+      "tiled: scores of one head and some queries at a time (rows; 0: by their size), computed again for the "
+      "gradient; whole: all of them at once; auto: tiled from 512 x 512 scores a head on; default: auto",
       fill(parseAttention, options.attention));
   line.addValue(
       "--seed", "N", "of dropout and other random ops; default: 0", [&options](const std::string &value) {
@@ -124,10 +124,9 @@ void addTrainingFlags(CommandLine &line, CompileOptions &options) {
                 fill(parseLimit, options.clipNorm));
   line.addValue("--clip-value", "X", "limits every element of a gradient; default: no limit",
                 fill(parseLimit, options.clipValue));
-  line.addValue("--loss-scale", "dynamic|N",
+  line.addValue("--loss-scale", "dynamic:init=65536,growth=2,backoff=0.5,interval=2000|N",
                 "multiplies the loss before differentiation, so that float16 has numbers for small "
-                "gradients, and skips steps "
-                "whose gradients are not finite; default: none",
+                "gradients, and skips steps whose gradients are not finite; default: none",
                 fill(parseLossScale, options.lossScale));
   line.addWhole("--accumulate", "gradient steps before an update, which takes their mean; default: 1",
                 options.accumulate, 1, 1 << 20);

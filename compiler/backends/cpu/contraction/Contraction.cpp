@@ -502,7 +502,8 @@ void ContractionEmitter::fetchPartials(const TilePlace &place) {
 }
 
 /// Short rows that are read in place are streams at an end before a processor foresees them: all tiles along some rows
-/// ask for a part of those below each. Shorter rows are few lines, longer ones are foreseen.
+/// ask for a part of those below each. Shorter rows (64 and 96 numbers) lost by it, longer ones (512) gained nothing
+/// (docs/benchmarks/kernels-avx2.md#products-on-cores-with-avx2).
 void ContractionEmitter::fetchRows(const TilePlace &place, Offset rowBase) {
   const ContractionDim &innermost = plan.kLoops.back();
   constexpr int64_t kLeastRow = 128, kMostRow = 256;

@@ -178,13 +178,11 @@ static bool wantsPacking(const ContractionPlan &plan, bool narrow, const Machine
     return false;
   if (narrow && rows > 24)
     return true; // convert once
-  // In place: rows of B must be close enough for the TLB, and whole lines enough for the load ports.
+  const ContractionModel &model = machine.contraction;
   bool aligned = plan.kLoops.back().strides[plan.laneOperand] % 16 == 0;
-  // What the first-level cache holds is read in place along more rows: a copy would only take memory.
-  constexpr int64_t kNearRows = 192;
   bool isNear = columns * plan.blockDepth() <= machine.tiles.nearElements;
-  int64_t most = isNear ? kNearRows : machine.contraction.inPlaceRows;
-  return !(rows <= (aligned ? most : 48) && columns <= 2048);
+  int64_t most = !aligned ? model.unalignedRows : isNear ? model.nearRows : model.inPlaceRows;
+  return rows > most || columns > model.inPlaceColumns;
 }
 
 /// Whether every k finds the rows of the broadcast operand far from those of the k before.

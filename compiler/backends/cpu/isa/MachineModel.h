@@ -33,12 +33,18 @@ struct ContractionModel {
   /// on some of its sets more often than on others: all of it halves the speed wherever there are no huge pages.
   int64_t packedShare = 2;
   int64_t inPlaceElements = 32 << 10; ///< of a chunk of columns that are read in place
-  int64_t inPlaceRows = 48;           ///< most rows along which columns are read in place, not packed
-  int64_t gatheredRows = 96;          ///< rows that are gathered at a time
-  int64_t gatheredStride = 1024;      ///< bytes from one k to the next from which rows are gathered
-  int64_t gatheredPanels = 2;         ///< least panels of packed columns that read them then
-  int64_t gatheredLeastDepth = 64;    ///< of a block whose rows are gathered
-  int64_t gatheredDepth = 256;        ///< the most, where a block is one of many
+  /// Most rows along which columns are read in place, not packed: more read them often enough to pay for a copy. Of
+  /// what the first-level cache holds (TileModel::nearElements) these are `nearRows`: a copy would only take memory.
+  int64_t inPlaceRows = 48, nearRows = 192;
+  /// The same where the columns of a k do not begin on a cache line: vectors then lie on two, and are loaded twice.
+  int64_t unalignedRows = 48;
+  int64_t inPlaceColumns =
+      2048; ///< most that are read in place: a k further is a page further, and a TLB has few
+  int64_t gatheredRows = 96;       ///< rows that are gathered at a time
+  int64_t gatheredStride = 1024;   ///< bytes from one k to the next from which rows are gathered
+  int64_t gatheredPanels = 2;      ///< least panels of packed columns that read them then
+  int64_t gatheredLeastDepth = 64; ///< of a block whose rows are gathered
+  int64_t gatheredDepth = 256;     ///< the most, where a block is one of many
   bool fetchesNext = true; ///< a tile asks for what the next ones read from beyond the caches of a core
   /// Bytes of a result that leaves all caches: its rows are written whole where they have at most `wholeColumns`.
   int64_t streamedBytes = std::numeric_limits<int64_t>::max(), wholeColumns = 1024;

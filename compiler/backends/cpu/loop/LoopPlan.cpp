@@ -8,8 +8,10 @@ using namespace mlir;
 
 namespace ortc::cpu {
 
-/// Units for each worker that sums over rows are cut in where there are fewer, and columns that one takes at least.
-static constexpr int64_t kStreamUnits = 2, kStreamColumns = 64;
+/// Units for each worker that sums over rows are cut in where there are fewer, columns that one takes at least (four
+/// cache lines of each row), and at most: their sums stay in the first-level cache beside the rows
+/// (docs/benchmarks/kernels-avx2.md#sums-over-rows-as-a-stream).
+static constexpr int64_t kStreamUnits = 2, kStreamColumns = 64, kMostStreamColumns = 2048;
 /// Nodes that cost at least this much are kept for later passes.
 static constexpr int64_t kKeepCost = 4;
 /// Operations that cost at least this much are long chains of dependent ones.
@@ -156,7 +158,7 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target) {
       int64_t blocks = (wantedUnits + rows - 1) / rows;
       int64_t piece = std::max<int64_t>(1, lane / blocks); // workers may outnumber the columns
       plan.block = std::min(
-          {lane, (piece + kStreamColumns - 1) / kStreamColumns * kStreamColumns, 32 * kStreamColumns});
+          {lane, (piece + kStreamColumns - 1) / kStreamColumns * kStreamColumns, kMostStreamColumns});
       for (auto [d, dim] : llvm::enumerate(program.dims))
         if (dim.reduced && static_cast<int>(d) != program.laneDim)
           addTotals(program, plan);

@@ -16,8 +16,8 @@ namespace ortc::cpu {
 
 /// Products of a row of the window at most, and of the window.
 static constexpr int64_t kMostRun = 24, kMostDepth = 256;
-/// Vectors with which features that fill no whole ones are worth it, too: shorter ones have no masked loads, and with
-/// longer ones it was not measured.
+/// Vectors with which features that fill no whole ones are worth it, too: shorter ones have no masked loads, and no
+/// figures say that it is with longer ones.
 static constexpr int64_t kTailBits = 256;
 /// Results of a line, at most, whose windows leave the image there.
 static constexpr int64_t kMostBorder = 6;

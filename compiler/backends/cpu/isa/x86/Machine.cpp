@@ -1,7 +1,12 @@
-// What x86-64 machines are taken to be. Tiles, chunks and thresholds were measured kernel by kernel on servers with
-// AVX-512 and, for their narrower levels, on the same ones (docs/benchmarks.md). Rates are those of a server's core of
-// recent years: one 512-bit or two 256-bit fused multiply-adds a cycle at 3.5 GHz.
+// What x86-64 machines are taken to be.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Tiles, chunks and thresholds were measured kernel by kernel on servers with AVX-512 and, for their narrower levels,
+// on the same ones (docs/benchmarks.md). Levels with 16 registers have some figures of a Zen 3, which has no AVX-512:
+// which rows are gathered and how deep, along how many rows columns are read in place, and what tiles ask for
+// (gatheredStride, gatheredLeastDepth, gatheredDepth, inPlaceRows, fetchesNext;
+// docs/benchmarks/kernels-avx2.md#products-on-cores-with-avx2). Rates are those of a server's core of recent years: one
+// 512-bit or two 256-bit fused multiply-adds a cycle at 3.5 GHz.
 #include "compiler/backends/cpu/isa/x86/X86.h"
 
 #include "compiler/kernels/SumOrder.h"
@@ -19,7 +24,7 @@ MachineModel makeMachine(const Isa &isa) {
   machine.core.rates = {{32 * kKiB, 200e9},      {512 * kKiB, 80e9},       {2048 * kKiB, 50e9},
                         {8 * kKiB * kKiB, 30e9}, {64 * kKiB * kKiB, 25e9}, {1024 * kKiB * kKiB, 20e9}};
   if (isa.vectorRegisters < 32) {
-    // Half as many multiply-adds a cycle leave the time to read rows in place.
+    // Half as many multiply-adds a cycle leave the time to read rows in place: measured on a Zen 1.
     if (isa.tuneCpu == "znver1")
       machine.contraction.gatheredStride = 4096;
     return machine;
