@@ -1,5 +1,6 @@
 // SHA-256 after FIPS 180-4, written for size. Data of some KiB goes through the processor's own instructions
-// where it has them. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// where it has them.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/src/sha256.h"
 
 #if defined(__x86_64__)

@@ -1,5 +1,6 @@
 // Which rows of the data are samples: what the model declares decides, and where it does not, a note says
-// what is taken. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// what is taken.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 #include <cctype>
 #include <gtest/gtest.h>

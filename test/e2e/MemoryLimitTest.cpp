@@ -1,5 +1,6 @@
 // Compilation where memory runs out: at every limit it is done, or ends with status 1 and a message, and
-// leaves nothing. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// leaves nothing.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <sys/resource.h>

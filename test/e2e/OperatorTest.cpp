@@ -1,5 +1,6 @@
 // Generated code against ONNX Runtime: every small operator model of test/compiler/legalize/cases, compiled
-// and predicted. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// and predicted.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The evaluator runs the same models in test/compiler/legalize; here they go through fusion, placement, the kernel
 // generators, the artifact and the runtime.

@@ -1,5 +1,6 @@
 // Random operators: distributions, independence, the same bits for threads and resumption, one mask for
-// forward and backward. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// forward and backward.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,5 +1,6 @@
 // A model with the habits of exporters: an equal parameter behind an Identity, merged norms, a tied embedding
-// written twice. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// written twice.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cstring>
 #include <gtest/gtest.h>
 #include <set>

@@ -1,5 +1,6 @@
 // Element types as the host sees them: unsigned integers and booleans, values that go through the graph as
-// they are, and narrow weights. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// they are, and narrow weights.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <cmath>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // Trains every zoo entry; losses, first gradients, the parameters that SGD and AdamW leave, and predictions
 // are compared with PyTorch in float64, of every tensor that is trained. Compiled in float64, generated code
-// is compared with the evaluator. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// is compared with the evaluator.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Distances are relative to the largest magnitude of the golden array, at least the floor of its kind.
 // Tolerances stand in recipe.json: eight times the largest distance from float64 of four float32 runs of

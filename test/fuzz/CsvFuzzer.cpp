@@ -1,5 +1,6 @@
 // The planner's files. What is read is written and read again; problems are solved, and the validators judge
-// the solutions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// the solutions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/planning/Plan.h"
 #include "compiler/planning/csv/Csv.h"
 #include "compiler/planning/csv/PackingCsv.h"

@@ -1,5 +1,6 @@
 // Mutations of models as models. Flipped bytes seldom leave a message that parses, and hardly ever one whose
-// names resolve. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// names resolve.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/onnx.pb.h"
 #include "dialects/onnx/OnnxOperators.h"
 

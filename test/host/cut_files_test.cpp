@@ -1,5 +1,6 @@
 // Artifacts and checkpoints that are cut while libortc has them mapped: the guard of tools ends the process
-// with a message. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// with a message.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <unistd.h>

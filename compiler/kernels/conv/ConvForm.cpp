@@ -1,6 +1,7 @@
 // Turns a tensor program around one convolution into a ConvForm. The epilogue is that of contractions; every
 // dimension of the result must be one dimension of it, since the walk over the result is a walk over images
-// and positions. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// and positions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/kernels/conv/ConvForm.h"
 
 #include "compiler/kernels/conv/ConvShape.h"

@@ -1,24 +1,22 @@
 // The least time of small recomputation problems: A* over what has run and which values are at hand.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A state is the set of steps that have run at least once and the set of values at hand. Moves: a step runs
 // for the first time; a step runs again; a value is dropped. What nobody can want any more is dropped at
 // once. Time is paid for second runs only. What is left out, and why no optimum is lost:
 //
-// - A value is dropped only in states in which some step that could run does not fit. Until then it costs
-// nothing to keep
-//   it: what a schedule can do with fewer values at hand, it can do with more of them, as long as they fit.
+// - A value is dropped only in states in which some step that could run does not fit. Until then it costs nothing to
+//   keep it: what a schedule can do with fewer values at hand, it can do with more of them, as long as they fit.
 // - A step that fits at once is not tried with values dropped at it (to be overwritten in place): same reason.
 // - A step runs again only if it makes a value that is missing and can still be of use.
-// - Of two instances of a value only the newer one is at hand: the older is dropped before the run that makes
-// the newer.
-// - A step that leaves nothing of use runs as soon as it is ready and fits, unless a useful step could not
-// run again after
-//   it. Any completion stays legal and needs no more bytes when this run is moved to its front.
+// - Of two instances of a value only the newer one is at hand: the older is dropped before the run that makes the
+//   newer.
+// - A step that leaves nothing of use runs as soon as it is ready and fits, unless a useful step could not run again
+//   after it. Any completion stays legal and needs no more bytes when this run is moved to its front.
 // - Steps that touch no bytes are left out; one runs just before the first step that has to follow it.
 //
 // The bound: each value that is wanted but not at hand needs a run of its maker, each read of that run that
-// is not at hand a run of its own, and so on, each step once. SPDX-License-Identifier: Apache-2.0 WITH
-// LLVM-exception
+// is not at hand a run of its own, and so on, each step once.
 #include "test/compiler/planning/ExactRecompute.h"
 
 #include "compiler/planning/Graph.h"

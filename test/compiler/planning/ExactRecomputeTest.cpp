@@ -1,5 +1,6 @@
 // recompute() against the exhaustive search, and that search against schedules that can be run and optima
-// known by hand. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// known by hand.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "test/compiler/planning/ExactRecompute.h"
 
 #include "compiler/planning/Liveness.h"
