@@ -5,11 +5,21 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <filesystem>
 
 #include "host/json.h"
 #include "host/text.h"
 
 namespace ortc::host {
+
+std::vector<NamedFile> listLoadedFiles(const std::string &path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error))
+    return {{"--load", path}};
+  std::filesystem::path folder = path;
+  return {{"a file of --load", (folder / kPeftConfig).string()},
+          {"a file of --load", (folder / kPeftTensors).string()}};
+}
 
 Status parseAdapters(const std::string &manifest, const std::string &where, std::vector<Adapter> &adapters) {
   nlohmann::json parsed = parseJson(manifest);
@@ -56,6 +66,30 @@ Status parseAdapters(const std::string &manifest, const std::string &where, std:
   return Status();
 }
 
+static std::string scaleKey(const Adapter &adapter) { return "lora.scale " + adapter.weight; }
+
+std::map<std::string, std::string> formatScales(const std::vector<Adapter> &adapters) {
+  constexpr size_t kMostBytes = 1000; // a string of the metadata has 1023
+  std::map<std::string, std::string> scales;
+  for (const Adapter &adapter : adapters)
+    if (std::string value = formatExact(adapter.scale);
+        scaleKey(adapter).size() + value.size() <= kMostBytes)
+      scales[scaleKey(adapter)] = value;
+  return scales;
+}
+
+Status checkScales(const std::map<std::string, std::string> &metadata, const std::string &path,
+                   const std::vector<Adapter> &adapters) {
+  for (const Adapter &adapter : adapters) {
+    auto found = metadata.find(scaleKey(adapter));
+    if (std::string scale = formatExact(adapter.scale); found != metadata.end() && found->second != scale)
+      return Status::failure(path + ": the adapter of '" + adapter.weight + "' has a scale of " +
+                             found->second + ", but the artifact was compiled with one of " + scale +
+                             "; compile with the alpha and rs of --lora that it was saved with");
+  }
+  return Status();
+}
+
 std::string peftName(const std::string &tensor) { return "base_model.model." + tensor; }
 
 /// The module of a weight: its name without what names the tensor in it.
@@ -86,7 +120,7 @@ static double findPattern(const nlohmann::ordered_json &json, const char *key, c
   return otherwise;
 }
 
-Status checkPeftConfig(const std::string &text, const std::string &where,
+Status checkPeftConfig(std::string_view text, const std::string &where,
                        const std::vector<Adapter> &adapters) {
   auto json = parseJson<nlohmann::ordered_json>(text);
   auto number = [&](const char *key, double otherwise) {

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "host/data/output_paths.h"
 #include "support/Status.h"
 
 namespace ortc::host {
@@ -24,15 +27,26 @@ struct Adapter {
 /// The two files of a folder of PEFT's.
 inline constexpr char kPeftConfig[] = "adapter_config.json", kPeftTensors[] = "adapter_model.safetensors";
 
+/// The files that are read of `--load`, `path`: itself, or the two of a folder of PEFT's, which need not be there.
+std::vector<NamedFile> listLoadedFiles(const std::string &path);
+
 /// Reads the key "adapters" of a manifest, which most have not; `where` begins messages.
 Status parseAdapters(const std::string &manifest, const std::string &where, std::vector<Adapter> &adapters);
+
+/// What a checkpoint says of these in its metadata, by key: the scale of each, which no tensor tells.
+std::map<std::string, std::string> formatScales(const std::vector<Adapter> &adapters);
+
+/// Fails where the metadata of the checkpoint at `path` has another scale; one without the key is of an older version,
+/// or of another host.
+Status checkScales(const std::map<std::string, std::string> &metadata, const std::string &path,
+                   const std::vector<Adapter> &adapters);
 
 /// What PEFT calls a tensor of an adapter.
 std::string peftName(const std::string &tensor);
 
 /// Whether a configuration of PEFT's, `text`, describes these: rank and scale of each, and nothing that the tensors of
 /// low-rank factors alone do not say (DoRA, biases). `where` begins messages.
-Status checkPeftConfig(const std::string &text, const std::string &where,
+Status checkPeftConfig(std::string_view text, const std::string &where,
                        const std::vector<Adapter> &adapters);
 
 /// PEFT's configuration of these, at least one. Fails where they differ in what it has once only: dropout, and how the

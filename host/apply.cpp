@@ -51,7 +51,8 @@ struct Application {
 
   Status checkOutput(const DataSource &source) const {
     std::vector<NamedFile> inputs = listArtifactFiles(options.artifact);
-    inputs.push_back({"--load", options.load});
+    for (NamedFile &file : listLoadedFiles(options.load))
+      inputs.push_back(std::move(file));
     for (const std::string &file : source.getFiles())
       inputs.push_back({"--data", file});
     ORTC_TRY(checkOutputs(inputs, {{"-o", options.output}}));

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <new>
 #include <ortc/threads.h>
@@ -15,9 +14,9 @@
 #include "host/data/atomic_file.h"
 #include "host/data/convert.h"
 #include "host/data/data_source.h"
+#include "host/data/mapped_file.h"
 #include "host/position.h"
 #include "host/text.h"
-#include "support/ReadAll.h"
 
 namespace ortc::host {
 namespace {
@@ -226,11 +225,9 @@ Status Session::loadPeftFolder(const std::string &folder, LoadResult &result) {
   std::string config = folder + "/" + kPeftConfig;
   std::error_code error;
   if (std::filesystem::exists(config, error)) {
-    std::ifstream file(config, std::ios::binary);
-    std::optional<std::string> text = readAll(file);
-    if (!text)
-      return Status::failure(config + ": cannot be read");
-    ORTC_TRY(checkPeftConfig(*text, config, adapters));
+    std::shared_ptr<const MappedFile> file;
+    ORTC_TRY(MappedFile::open(config, file));
+    ORTC_TRY(checkPeftConfig(file->getText(), config, adapters));
   }
   std::unique_ptr<DataSource> source;
   ORTC_TRY(openSafetensors(folder + "/" + kPeftTensors, source));
@@ -271,6 +268,7 @@ Status Session::load(const std::string &path, LoadResult &result) {
   result.loaded = info.loaded;
   result.ignored = info.ignored;
   ORTC_TRY(checkScalars(path));
+  ORTC_TRY(checkScales(result.metadata, path, artifact->getAdapters()));
   for (const std::string &note : {describeChanges(path, before, readScalars(artifact->getProgram(), get())),
                                   describeUnused(artifact->getProgram(), *strict)})
     if (!note.empty())
@@ -302,7 +300,9 @@ Status Session::checkScalars(const std::string &path) {
 
 Status Session::save(const std::string &path, const Metadata &metadata) {
   std::vector<ortc_metadata> pairs;
-  for (const auto &[key, value] : metadata)
+  Metadata all = formatScales(artifact->getAdapters());
+  all.insert(metadata.begin(), metadata.end());
+  for (const auto &[key, value] : all)
     pairs.push_back({key.c_str(), value.c_str()});
   struct Sink {
     AtomicFile file;

@@ -163,9 +163,11 @@ Status Trainer::open() {
     ORTC_TRY(
         Batches::create(*source, evalEntry->inputs, Remainder::Repeat, evalData, notes, options.buckets));
   }
+  for (NamedFile &file : listLoadedFiles(options.load))
+    if (file.path != options.load) // a folder; --save may be a checkpoint of --load
+      inputs.push_back(std::move(file));
   ORTC_TRY(checkOutputs(inputs, {{"--save", options.save}, {"--metrics", options.metrics}}));
-  ORTC_TRY(
-      checkOutputs({{"--load", options.load}}, {{"--metrics", options.metrics}})); // --save may be --load
+  ORTC_TRY(checkOutputs({{"--load", options.load}}, {{"--metrics", options.metrics}}));
   SessionOptions settings{options.threads, options.stopOnNan};
   if (options.profile) {
     settings.trace = Profiler::trace;

@@ -155,7 +155,8 @@ Status exportModel(const ExportOptions &options) {
   if (!options.output.empty())
     ORTC_TRY(readSource(artifact, model));
   std::vector<host::NamedFile> inputs = host::listArtifactFiles(options.artifact), outputs;
-  inputs.push_back({"--load", options.load});
+  for (host::NamedFile &file : host::listLoadedFiles(options.load))
+    inputs.push_back(std::move(file));
   if (!options.output.empty())
     outputs.push_back({"-o", options.output});
   if (!options.adapter.empty())

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "test/e2e/Tool.h"
 
@@ -41,6 +44,18 @@ protected:
     ASSERT_EQ(got.data.size(), wanted.data.size()) << what;
     for (size_t i = 0; i < got.data.size(); ++i)
       ASSERT_NEAR(got.data[i], wanted.data[i], kTolerance) << what << " at " << i;
+  }
+
+  /// A copy of the adapters of PEFT.
+  std::string copyStart() {
+    std::filesystem::copy(source("start"), folder / "peft");
+    return folder / "peft";
+  }
+  /// What ortc says when it refuses the command with this status.
+  std::string refusal(const std::vector<std::string> &arguments, int status) {
+    Outcome outcome = runTool(arguments);
+    EXPECT_EQ(outcome.status, status) << arguments[0] << ": " << outcome.errors;
+    return outcome.errors;
   }
 
   TemporaryFolder folder;
@@ -162,6 +177,63 @@ TEST_F(LoraTest, RefusesFoldersThatDoNotFit) {
   outcome = runTool({"export", other, "--quiet"});
   EXPECT_EQ(outcome.status, 2);
   EXPECT_NE(outcome.errors.find("--adapter DIR"), std::string::npos) << outcome.errors;
+}
+
+/// The two files of a folder that is loaded are inputs, which no command replaces.
+TEST_F(LoraTest, KeepsTheFolderThatItLoads) {
+  compile();
+  std::string peft = copyStart(), artifact = folder / "artifact", data = source("data.npz");
+  for (const char *name : {"/adapter_config.json", "/adapter_model.safetensors"}) {
+    std::string file = peft + name, before = readFile(file);
+    const std::vector<std::string> commands[] = {
+        {"run", artifact, "--data", data, "--load", peft, "--steps", "1", "--save", file},
+        {"run", artifact, "--data", data, "--load", peft, "--steps", "1", "--metrics", file},
+        {"predict", artifact, "--data", data, "--load", peft, "-o", file},
+        {"export", artifact, "--load", peft, "-o", file},
+        {"export", artifact, "--load", peft, "--adapter", peft}};
+    for (const std::vector<std::string> &command : commands)
+      EXPECT_NE(refusal(command, 2).find(" would overwrite a file of --load " + peft + "/adapter_"),
+                std::string::npos);
+    EXPECT_EQ(readFile(file), before);
+  }
+  mustRun({"run", artifact, "--data", data, "--load", peft, "--steps", "1", "--save", peft + "/ck", "--quiet"});
+  mustRun({"export", artifact, "--load", peft + "/ck", "--adapter", peft, "--quiet"});
+}
+
+/// A pipe in the folder is not waited for.
+TEST_F(LoraTest, ReadsRegularFilesAlone) {
+  compile();
+  std::string peft = copyStart();
+  for (const char *name : {"/adapter_model.safetensors", "/adapter_config.json"}) {
+    std::filesystem::remove(peft + name);
+    ASSERT_EQ(mkfifo((peft + name).c_str(), 0600), 0);
+    EXPECT_EQ(refusal({"eval", folder / "artifact", "--data", source("data.npz"), "--load", peft}, 1),
+              "ortc: error: " + peft + name + ": is not a regular file\n");
+  }
+}
+
+/// No tensor of a checkpoint tells the scale of an adapter, so its metadata does.
+TEST_F(LoraTest, CheckpointsKnowTheirScale) {
+  compile();
+  std::string saved = train();
+  compile({"--clip-norm", "1"}); // the same adapters
+  mustRun({"eval", folder / "artifact", "--data", source("data.npz"), "--load", saved});
+  mustRun(trainFlags({"--lora", "(word|query|value|mix).weight:rank=3,alpha=6", "--lora",
+                      "head.weight:rank=2,alpha=12"}));
+  const std::vector<std::string> commands[] = {
+      {"run", folder / "artifact", "--data", source("data.npz"), "--load", saved},
+      {"eval", folder / "artifact", "--data", source("data.npz"), "--load", saved},
+      {"export", folder / "artifact", "--load", saved, "-o", folder / "merged.onnx"}};
+  for (const std::vector<std::string> &command : commands)
+    EXPECT_EQ(refusal(command, 1),
+              "ortc: error: " + saved + ": the adapter of 'head.weight' has a scale of 1.5, but the artifact "
+              "was compiled with one of 6; compile with the alpha and rs of --lora that it was saved with\n");
+  // Without the fact, as older versions and other hosts write it.
+  std::string text = readFile(saved);
+  for (size_t at = 0; (at = text.find("lora.scale", at)) != std::string::npos;)
+    text.replace(at, 10, "other.fact");
+  std::ofstream(saved, std::ios::binary) << text;
+  mustRun(commands[1]);
 }
 
 } // namespace
