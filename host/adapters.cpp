@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 #include <filesystem>
+#include <regex>
 
 #include "host/json.h"
 #include "host/text.h"
@@ -72,8 +73,7 @@ std::map<std::string, std::string> formatScales(const std::vector<Adapter> &adap
   constexpr size_t kMostBytes = 1000; // a string of the metadata has 1023
   std::map<std::string, std::string> scales;
   for (const Adapter &adapter : adapters)
-    if (std::string value = formatExact(adapter.scale);
-        scaleKey(adapter).size() + value.size() <= kMostBytes)
+    if (std::string value = formatExact(adapter.scale); scaleKey(adapter).size() + value.size() <= kMostBytes)
       scales[scaleKey(adapter)] = value;
   return scales;
 }
@@ -99,44 +99,96 @@ static std::string moduleOf(const Adapter &adapter) {
   return name.ends_with(end) ? name.substr(0, name.size() - end.size()) : name;
 }
 
-/// The name that an expression without operators matches.
-static std::string unescape(const std::string &pattern) {
-  std::string name;
-  for (char c : pattern)
-    if (c != '\\')
-      name += c;
-  return name;
+using Config = nlohmann::ordered_json;
+
+/// A value in a message.
+static std::string show(const Config &value) {
+  constexpr size_t kMost = 100;
+  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);
+  return text.size() > kMost ? text.substr(0, kMost) + "..." : text;
 }
 
-/// What a table of patterns has for a module: PEFT takes the first key that is the end of its name.
-static double findPattern(const nlohmann::ordered_json &json, const char *key, const std::string &module,
-                          double otherwise) {
-  if (!json.contains(key) || !json[key].is_object())
-    return otherwise;
-  for (const auto &[pattern, value] : json[key].items())
-    if (std::string name = unescape(pattern);
-        value.is_number() && (module == name || module.ends_with("." + name)))
-      return value.get<double>();
+/// A number of the configuration, which keeps its value where the key is not there.
+static Status readNumber(const Config &json, const std::string &key, const std::string &where,
+                         double &value) {
+  if (!json.contains(key) || json[key].is_null())
+    return Status();
+  if (!json[key].is_number())
+    return Status::failure(where + ": '" + key + "' is " + show(json[key]) + ", but it must be a number");
+  value = json[key].get<double>();
+  return Status();
+}
+
+/// Numbers for modules, by regular expressions.
+using Patterns = std::vector<std::pair<std::regex, double>>;
+
+static Status readPatterns(const Config &json, const std::string &key, const std::string &where,
+                           Patterns &patterns) {
+  constexpr size_t kMostBytes = 4096; // std::regex recurses for every character
+  if (!json.contains(key) || json[key].is_null())
+    return Status();
+  if (!json[key].is_object())
+    return Status::failure(where + ": '" + key + "' is " + show(json[key]) +
+                           ", but it must be an object with a number for each module");
+  for (const auto &[name, unused] : json[key].items()) {
+    double value = 0;
+    ORTC_TRY(readNumber(json[key], name, where + ": '" + key + "'", value));
+    try {
+      if (name.size() <= kMostBytes) {
+        patterns.emplace_back(std::regex("(.*\\.)?(" + name + ")"), value);
+        continue;
+      }
+    } catch (const std::regex_error &) { // said below
+    }
+    return Status::failure(where + ": '" + key + "' has the key '" + name.substr(0, 100) +
+                           "', which is no regular expression of at most " + std::to_string(kMostBytes) +
+                           " bytes; write the module's name");
+  }
+  return Status();
+}
+
+/// What a table of patterns has for a module: PEFT takes the first key that matches the end of its name.
+static double findPattern(const Patterns &patterns, const std::string &module, double otherwise) {
+  for (const auto &[pattern, value] : patterns)
+    if (std::regex_match(module, pattern))
+      return value;
   return otherwise;
+}
+
+/// What a configuration has that the tensors of low-rank factors alone do not say; "" if nothing.
+static std::string findMore(const Config &json) {
+  auto isSet = [&](const char *key) {
+    if (!json.contains(key))
+      return false;
+    const Config &value = json[key];
+    return value.is_boolean() ? value.get<bool>() : value.is_string() ? value != "none" : !value.empty();
+  };
+  for (const auto &[key, what] : {std::pair("use_dora", "DoRA"), std::pair("bias", "trained biases"),
+                                  std::pair("lora_bias", "biases of adapters"),
+                                  std::pair("modules_to_save", "layers that were trained whole")})
+    if (isSet(key))
+      return std::string(what) + " ('" + key + "' is " + show(json[key]) + ")";
+  return "";
 }
 
 Status checkPeftConfig(std::string_view text, const std::string &where,
                        const std::vector<Adapter> &adapters) {
-  auto json = parseJson<nlohmann::ordered_json>(text);
-  auto number = [&](const char *key, double otherwise) {
-    return json.contains(key) && json[key].is_number() ? json[key].get<double>() : otherwise;
-  };
-  auto isOn = [&](const char *key) {
-    return json.contains(key) && json[key].is_boolean() && json[key].get<bool>();
-  };
+  auto json = parseJson<Config>(text);
   if (!json.is_object() || !json.contains("peft_type") || json["peft_type"] != "LORA")
     return Status::failure(where + ": is no configuration of LoRA");
-  if (isOn("use_dora") || (json.contains("bias") && json["bias"].is_string() && json["bias"] != "none"))
-    return Status::failure(where + ": has DoRA, or trained biases, which adapters of --lora have not");
+  if (std::string more = findMore(json); !more.empty())
+    return Status::failure(where + ": has " + more + ", which adapters of --lora have not");
+  double commonRank = 8, commonAlpha = 8; // PEFT's defaults
+  Patterns ranks, alphas;
+  ORTC_TRY(readNumber(json, "r", where, commonRank));
+  ORTC_TRY(readNumber(json, "lora_alpha", where, commonAlpha));
+  ORTC_TRY(readPatterns(json, "rank_pattern", where, ranks));
+  ORTC_TRY(readPatterns(json, "alpha_pattern", where, alphas));
+  bool isRankStabilized = json.contains("use_rslora") && json["use_rslora"] == true;
   for (const Adapter &adapter : adapters) {
-    double rank = findPattern(json, "rank_pattern", moduleOf(adapter), number("r", 8)),
-           alpha = findPattern(json, "alpha_pattern", moduleOf(adapter), number("lora_alpha", 8)),
-           scale = alpha / (isOn("use_rslora") ? std::sqrt(rank) : rank);
+    double rank = findPattern(ranks, moduleOf(adapter), commonRank),
+           alpha = findPattern(alphas, moduleOf(adapter), commonAlpha),
+           scale = alpha / (isRankStabilized ? std::sqrt(rank) : rank);
     if (!(std::fabs(scale - adapter.scale) <= 1e-6 * std::fabs(adapter.scale)))
       return Status::failure(where + ": the adapter of '" + adapter.weight + "' has rank " +
                              formatNumber(rank) + " and alpha " + formatNumber(alpha) + ", a scale of " +
@@ -150,7 +202,8 @@ Status checkPeftConfig(std::string_view text, const std::string &where,
 static std::string escape(const std::string &name) {
   std::string text;
   for (char c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_')
+    auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80 && !std::isalnum(byte) && c != '_') // others are parts of a character
       text += '\\';
     text += c;
   }

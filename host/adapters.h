@@ -45,9 +45,8 @@ Status checkScales(const std::map<std::string, std::string> &metadata, const std
 std::string peftName(const std::string &tensor);
 
 /// Whether a configuration of PEFT's, `text`, describes these: rank and scale of each, and nothing that the tensors of
-/// low-rank factors alone do not say (DoRA, biases). `where` begins messages.
-Status checkPeftConfig(std::string_view text, const std::string &where,
-                       const std::vector<Adapter> &adapters);
+/// low-rank factors alone do not say (DoRA, biases, whole layers). `where` begins messages.
+Status checkPeftConfig(std::string_view text, const std::string &where, const std::vector<Adapter> &adapters);
 
 /// PEFT's configuration of these, at least one. Fails where they differ in what it has once only: dropout, and how the
 /// scale follows from the rank.

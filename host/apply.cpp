@@ -34,6 +34,8 @@ struct Application {
     if (!options.load.empty()) {
       LoadResult loaded;
       ORTC_TRY(session.load(options.load, loaded));
+      if (!loaded.unused.empty())
+        reporter.note(loaded.unused);
     }
     slices = std::min(data.getSlices(), options.steps.value_or(data.getSlices()));
     if (options.steps > slices)

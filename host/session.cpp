@@ -239,9 +239,9 @@ Status Session::loadPeftFolder(const std::string &folder, LoadResult &result) {
   result.freshState = true;
   result.ignored = uint32_t(source->getNames().size()) - result.loaded;
   if (result.ignored)
-    result.notes.push_back(folder + ": " + std::to_string(result.ignored) + " of its " +
-                           std::to_string(source->getNames().size()) +
-                           " tensors belong to no adapter of the artifact and are not loaded");
+    result.unused = folder + ": " + std::to_string(result.ignored) + " of its " +
+                    std::to_string(source->getNames().size()) +
+                    " tensors belong to no adapter of the artifact and are not loaded";
   return Status();
 }
 

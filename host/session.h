@@ -25,6 +25,7 @@ struct LoadResult {
   bool freshState = false; ///< the file had weights alone
   uint32_t loaded = 0, ignored = 0;
   Metadata metadata;
+  std::string unused; ///< says what of a folder of PEFT's is not loaded; "" where all is
   std::vector<std::string>
       notes; ///< what a training that goes on should say: values that it replaces, state that is dropped
 };

@@ -196,6 +196,8 @@ Status Trainer::resume() {
   if (!options.load.empty()) {
     LoadResult loaded;
     ORTC_TRY(session.load(options.load, loaded));
+    if (!loaded.unused.empty())
+      reporter.note(loaded.unused);
     for (const std::string &note : loaded.notes)
       reporter.note(note);
     std::optional<Position> stored;

@@ -169,6 +169,8 @@ Status exportModel(const ExportOptions &options) {
   if (!options.load.empty()) {
     host::LoadResult loaded;
     ORTC_TRY(session.load(options.load, loaded));
+    if (!loaded.unused.empty())
+      host::Reporter(options.quiet).note(loaded.unused);
   }
   if (!options.output.empty())
     ORTC_TRY(writeModel(options, artifact, session, model));

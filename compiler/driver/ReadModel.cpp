@@ -65,19 +65,34 @@ static Status addAdapters(const CompileOptions &options, Compiled &compiled, Mod
   };
   auto &adapters = compiled.facts.adapters;
   ORTC_TRY(frontend::addLoraAdapters(compiled.model, settings, choose, options.seed, adapters));
-  std::vector<std::string> names;
+  std::vector<std::string> factors;
   for (const frontend::LoraAdapter &adapter : adapters)
-    names.insert(names.end(), {adapter.a, adapter.b});
-  for (const std::string &name : names)
+    factors.insert(factors.end(), {adapter.a, adapter.b});
+  for (const std::string &name : factors)
     for (const NamePattern &pattern : options.freeze)
       if (pattern.matches(name))
         return Status::refusal("--freeze " + pattern.getText() + ": '" + name +
                                "' is a factor of --lora, and adapters are trained whole");
-  facts.adapters = NamePattern::list(names, "--lora");
+  facts.adapters = NamePattern::list(factors, "--lora");
   compiled.facts.floatValues = countFloatValues(*compiled.model);
-  compiled.notes.push_back(std::to_string(adapters.size()) +
-                           (adapters.size() == 1 ? " adapter is" : " adapters are") +
-                           " trained; the weights beside them stay as they are");
+  auto names = [](const std::vector<NamePattern> &patterns, const std::string &name) {
+    return llvm::any_of(patterns, [&](const NamePattern &pattern) { return pattern.matches(name); });
+  };
+  std::vector<std::string> trained, withoutDropout;
+  for (const frontend::LoraAdapter &adapter : adapters) {
+    if (names(options.train, adapter.weight) && !names(options.freeze, adapter.weight))
+      trained.push_back(adapter.weight);
+    if (adapter.kind == frontend::LoraKind::embedding && settings[adapter.setting].dropout > 0)
+      withoutDropout.push_back(adapter.weight);
+  }
+  compiled.notes.push_back(
+      std::to_string(adapters.size()) + (adapters.size() == 1 ? " adapter is" : " adapters are") +
+      " trained; the weights beside them stay as they are" +
+      (trained.empty() ? "" : ", but for " + frontend::quoteSome(trained, 4) + ", as --train says"));
+  if (!withoutDropout.empty())
+    compiled.notes.push_back(
+        "the dropout of --lora is not for embeddings: " + frontend::quoteSome(withoutDropout, 4) +
+        (withoutDropout.size() == 1 ? " has" : " have") + " none");
   return Status();
 }
 

@@ -166,8 +166,7 @@ Status checkOptions(const CompileOptions &options) {
                            " needs --lora: weights beside adapters are quantised, and no others");
   if (!options.sparse.empty() && options.parameters == ParameterStorage::BF16Stochastic)
     return Status::refusal("--parameters bf16:stochastic draws numbers for whole tables, and --sparse " +
-                           options.sparse.front().text +
-                           " leaves most of a table alone; leave one of both out");
+                           options.sparse.front().text + " updates rows alone; leave one of both out");
   bool isNarrow = options.parameters != ParameterStorage::F32;
   if (isNarrow && options.precision == Precision::F64)
     return Status::refusal(

@@ -80,6 +80,9 @@ Expected<KeyValues> parseKeys(std::string_view text, const std::string &what, co
       std::string allowed = key->range.text;
       for (const std::string &word : key->words)
         allowed += (&word == &key->words.front() ? "" : ", ") + word;
+      double number = 0;
+      if (std::holds_alternative<int64_t>(key->initial) && parseNumber(written, number))
+        allowed += ", in digits, below 2^63"; // 1e9, 1.5, or 20 digits
       return Status::refusal(what + ": " + key->name + " is " + quote(written) + " but must be " + allowed);
     }
     given[key->name] = value;

@@ -145,6 +145,8 @@ TEST_F(LoraTest, RefusesWhatCannotBe) {
       {{"--lora", "query.weight:rank=0"}, "rank is 0 but must be at least 1"},
       {{"--lora", "query.bias"}, "'query.bias' cannot have an adapter: "},
       {{"--lora", "query.weight:ranks=3"}, "ranks"},
+      {{"--lora", "query.weight:rank=1e9"},
+       "rank is '1e9' but must be a whole number, in digits, below 2^63"},
   };
   for (const Case &each : cases) {
     Outcome outcome = runTool(trainFlags(each.flags));
@@ -196,7 +198,8 @@ TEST_F(LoraTest, KeepsTheFolderThatItLoads) {
                 std::string::npos);
     EXPECT_EQ(readFile(file), before);
   }
-  mustRun({"run", artifact, "--data", data, "--load", peft, "--steps", "1", "--save", peft + "/ck", "--quiet"});
+  mustRun(
+      {"run", artifact, "--data", data, "--load", peft, "--steps", "1", "--save", peft + "/ck", "--quiet"});
   mustRun({"export", artifact, "--load", peft + "/ck", "--adapter", peft, "--quiet"});
 }
 
@@ -218,22 +221,102 @@ TEST_F(LoraTest, CheckpointsKnowTheirScale) {
   std::string saved = train();
   compile({"--clip-norm", "1"}); // the same adapters
   mustRun({"eval", folder / "artifact", "--data", source("data.npz"), "--load", saved});
-  mustRun(trainFlags({"--lora", "(word|query|value|mix).weight:rank=3,alpha=6", "--lora",
-                      "head.weight:rank=2,alpha=12"}));
+  mustRun(trainFlags(
+      {"--lora", "(word|query|value|mix).weight:rank=3,alpha=6", "--lora", "head.weight:rank=2,alpha=12"}));
   const std::vector<std::string> commands[] = {
       {"run", folder / "artifact", "--data", source("data.npz"), "--load", saved},
       {"eval", folder / "artifact", "--data", source("data.npz"), "--load", saved},
       {"export", folder / "artifact", "--load", saved, "-o", folder / "merged.onnx"}};
   for (const std::vector<std::string> &command : commands)
-    EXPECT_EQ(refusal(command, 1),
-              "ortc: error: " + saved + ": the adapter of 'head.weight' has a scale of 1.5, but the artifact "
-              "was compiled with one of 6; compile with the alpha and rs of --lora that it was saved with\n");
+    EXPECT_EQ(
+        refusal(command, 1),
+        "ortc: error: " + saved +
+            ": the adapter of 'head.weight' has a scale of 1.5, but the artifact "
+            "was compiled with one of 6; compile with the alpha and rs of --lora that it was saved with\n");
   // Without the fact, as older versions and other hosts write it.
   std::string text = readFile(saved);
   for (size_t at = 0; (at = text.find("lora.scale", at)) != std::string::npos;)
     text.replace(at, 10, "other.fact");
   std::ofstream(saved, std::ios::binary) << text;
   mustRun(commands[1]);
+}
+
+/// What PEFT's configuration says is taken as PEFT takes it, or refused.
+TEST_F(LoraTest, ReadsConfigurationsAsPeftDoes) {
+  compile();
+  std::string peft = copyStart(), config = peft + "/adapter_config.json";
+  const std::string good = readFile(config);
+  auto load = [&](const std::string &from, const std::string &to, int status) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    std::ofstream(config, std::ios::binary) << text;
+    std::string errors =
+        refusal({"eval", folder / "artifact", "--data", source("data.npz"), "--load", peft}, status);
+    std::string mark = "ortc: error: " + config + ": ";
+    return errors.starts_with(mark) ? errors.substr(mark.size()) : errors;
+  };
+  const std::string alphas = "\"alpha_pattern\": {\n    \"head\": 3",
+                    ranks = "\"rank_pattern\": {\n    \"head\": 2";
+  auto alpha = [](const std::string &key) { return "\"alpha_pattern\": {\"" + key + "\": 3"; };
+  EXPECT_EQ(load(alphas, alpha("h.*d"), 0), "");
+  EXPECT_EQ(load(alphas, alpha("^head"), 0), "");
+  EXPECT_EQ(
+      load(alphas, alpha("ead"), 1),
+      "the adapter of 'head.weight' has rank 2 and alpha 6, a scale of 3, but the artifact was compiled "
+      "with one of 1.5\n");
+  EXPECT_EQ(
+      load(alphas, alpha("["), 1),
+      "'alpha_pattern' has the key '[', which is no regular expression of at most 4096 bytes; write the "
+      "module's name\n");
+  EXPECT_EQ(load(ranks + "\n  }", "\"rank_pattern\": [1]", 1),
+            "'rank_pattern' is [1], but it must be an object with a number for each module\n");
+  EXPECT_EQ(load("\"r\": 3", "\"r\": \"3\"", 1), "'r' is \"3\", but it must be a number\n");
+  EXPECT_EQ(load("\"lora_alpha\": 6", "\"lora_alpha\": [6]", 1),
+            "'lora_alpha' is [6], but it must be a number\n");
+  EXPECT_EQ(load("\"modules_to_save\": null", "\"modules_to_save\": [\"norm\"]", 1),
+            "has layers that were trained whole ('modules_to_save' is [\"norm\"]), which adapters of --lora "
+            "have not\n");
+  EXPECT_EQ(load("\"lora_bias\": false", "\"lora_bias\": true", 1),
+            "has biases of adapters ('lora_bias' is true), which adapters of --lora have not\n");
+  EXPECT_EQ(load("\"bias\": \"none\"", "\"bias\": \"all\"", 1),
+            "has trained biases ('bias' is \"all\"), which adapters of --lora have not\n");
+}
+
+/// Every command says which tensors of a folder it leaves out.
+TEST_F(LoraTest, SaysWhatOfAFolderIsLeft) {
+  mustRun(trainFlags({"--lora", "query.weight:rank=3,alpha=6"}));
+  std::string artifact = folder / "artifact", data = source("data.npz"), peft = source("start");
+  const std::vector<std::string> commands[] = {
+      {"run", artifact, "--data", data, "--load", peft, "--steps", "1"},
+      {"eval", artifact, "--data", data, "--load", peft},
+      {"predict", artifact, "--data", data, "--load", peft, "-o", folder / "p.npz"},
+      {"export", artifact, "--load", peft, "-o", folder / "merged.onnx"}};
+  for (const std::vector<std::string> &command : commands)
+    EXPECT_NE(mustRun(command).errors.find(
+                  "ortc: note: " + peft +
+                  ": 8 of its 10 tensors belong to no adapter of the artifact and are not loaded\n"),
+              std::string::npos)
+        << command[0];
+}
+
+TEST_F(LoraTest, NotesSayWhatIsTrained) {
+  auto notes = [&](std::vector<std::string> more) {
+    std::vector<std::string> flags = trainFlags(more);
+    std::erase(flags, "--quiet");
+    return mustRun(flags).errors;
+  };
+  std::string text = notes({"--lora", "(word|query).weight:rank=3,dropout=0.1", "--train", "query.weight"});
+  EXPECT_NE(text.find("ortc: note: 2 adapters are trained; the weights beside them stay as they are, but for "
+                      "'query.weight', as --train says\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("ortc: note: the dropout of --lora is not for embeddings: 'word.weight' has none\n"),
+            std::string::npos)
+      << text;
+  text = notes({"--lora", "query.weight:rank=3,dropout=0.1"});
+  EXPECT_NE(text.find("1 adapter is trained; the weights beside them stay as they are\n"), std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("not for embeddings"), std::string::npos) << text;
 }
 
 } // namespace
