@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "host/checkpoint_facts.h"
 
+#include <algorithm>
 #include <functional>
+#include <set>
 #include <vector>
 
+#include "host/json.h"
 #include "host/kernel_table.h"
 #include "host/text.h"
 
@@ -28,15 +31,74 @@ static void visitTensors(const ortc_program *program,
     visit(tensor);
 }
 
-static std::string explainMissing(const ortc_program *program, const DataSource &checkpoint) {
-  bool lacksOther = false;
+/// States of the quantisers of --qat: ranges, and what is added to scales.
+static std::set<std::string> listQuantizerStates(const ortc_program *program) {
+  std::set<std::string> states;
+  const void *manifest = nullptr;
+  uint64_t bytes = 0;
+  if (ortc_program_section(program, ORTC_SECTION_MANIFEST, &manifest, &bytes) != ORTC_OK)
+    return states;
+  nlohmann::json parsed = parseJson(std::string_view(static_cast<const char *>(manifest), bytes));
+  if (!parsed.is_object() || !parsed.contains("quantizers") || !parsed["quantizers"].is_array())
+    return states;
+  for (const nlohmann::json &item : parsed["quantizers"])
+    for (const char *key : {"minimum", "maximum", "scale_offset"})
+      if (item.is_object() && item.contains(key) && item[key].is_string())
+        states.insert(item[key].get<std::string>());
+  return states;
+}
+
+/// Whether the name is of a factor of an adapter, as --lora makes them.
+static bool isFactor(const std::string &name) {
+  return name.ends_with(".lora_A.weight") || name.ends_with(".lora_B.weight") ||
+         name.ends_with(".lora_embedding_A") || name.ends_with(".lora_embedding_B");
+}
+
+/// What flag the checkpoint was saved without, or with, by what the artifact has and it has not.
+static std::string explainMissing(const Artifact &artifact, const DataSource &checkpoint) {
+  const ortc_program *program = artifact.getProgram();
+  std::set<std::string> quantizers = listQuantizerStates(program);
+  bool lacksFactor = false, lacksRange = false, lacksModel = false, lacksState = false;
   visitTensors(program, [&](const ortc_tensor_info &tensor) {
-    lacksOther |= isKept(tensor) && tensor.role != ORTC_ROLE_SCALAR && !isOptimizerState(tensor) &&
-                  !checkpoint.has(tensor.name);
+    if (!isKept(tensor) || tensor.role == ORTC_ROLE_SCALAR || checkpoint.has(tensor.name))
+      return;
+    const std::string name = tensor.name;
+    lacksFactor |= isFactor(name);
+    lacksRange |= quantizers.count(name) > 0;
+    lacksModel |= !isOptimizerState(tensor);
+    lacksState |= isOptimizerState(tensor) && !name.starts_with("loss_scale");
   });
-  return lacksOther ? "; it was saved with another model, or with other tensors trained (--train, --freeze)"
-                    : "; it has the state of another optimizer: compile with the --optimizer and the "
-                      "--accumulate that it was saved with, or load a file with weights alone";
+  const std::vector<std::string> &names = checkpoint.getNames();
+  bool hasFactors = std::any_of(names.begin(), names.end(), isFactor);
+  if (lacksFactor && !artifact.getAdapters().empty())
+    return hasFactors ? "; it has adapters of other weights: compile with the --lora that it was saved with"
+                      : "; it was saved without --lora: export it, and compile the model that this writes";
+  if (lacksModel && hasFactors && artifact.getAdapters().empty())
+    return "; it has adapters: compile with the --lora that it was saved with";
+  if (lacksRange)
+    return "; it was saved without --qat, or with --qat of other weights: export it, and compile the model "
+           "that this writes";
+  if (lacksModel)
+    return "; it was saved with another model, or with other tensors trained (--train, --freeze)";
+  if (!lacksState)
+    return "; it was saved without --loss-scale: compile without it, or load a file with weights alone";
+  return "; it has the state of another optimizer: compile with the --optimizer and the "
+         "--accumulate that it was saved with, or load a file with weights alone";
+}
+
+/// Why the runtime takes a file for no checkpoint that is a good safetensors file; "" where nothing is found.
+static std::string explainMalformed(const DataSource &checkpoint) {
+  for (const auto &[key, value] : checkpoint.getMetadata()) {
+    if (key == "ortc.format" && value != "1")
+      return "its metadata has 'ortc.format' = '" + value + "', and this version reads 1";
+    if (key == "ortc.checksum" && value.find_first_not_of("0123456789") != std::string::npos)
+      return "its metadata has 'ortc.checksum' = '" + value + "', which is no number";
+  }
+  for (const std::string &name : checkpoint.getNames())
+    if (size_t at = name.find('\0'); at != std::string::npos)
+      return "the name that begins with '" + name.substr(0, at) +
+             "' has a zero byte, which no name of a tensor has";
+  return "";
 }
 
 /// The first tensor that does not fit.
@@ -64,11 +126,13 @@ static std::string explainShape(const ortc_program *program, const DataSource &c
   return "";
 }
 
-std::string explainRefusal(const ortc_program *program, const DataSource &checkpoint, ortc_status status,
+std::string explainRefusal(const Artifact &artifact, const DataSource &checkpoint, ortc_status status,
                            const std::string &message) {
   if (status == ORTC_E_NOT_FOUND)
-    return message + explainMissing(program, checkpoint);
-  std::string shapes = status == ORTC_E_SHAPE ? explainShape(program, checkpoint) : "";
+    return message + explainMissing(artifact, checkpoint);
+  if (std::string reason = status == ORTC_E_FORMAT ? explainMalformed(checkpoint) : ""; !reason.empty())
+    return message + ": " + reason;
+  std::string shapes = status == ORTC_E_SHAPE ? explainShape(artifact.getProgram(), checkpoint) : "";
   return shapes.empty() ? message : shapes;
 }
 

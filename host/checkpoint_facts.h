@@ -6,13 +6,14 @@
 #include <ortc/ortc.h>
 #include <string>
 
+#include "host/artifact.h"
 #include "host/data/data_source.h"
 
 namespace ortc::host {
 
 /// The message for a checkpoint that the runtime has refused with `status` and `message`: what it does not
 /// say, as a library of a few KiB, is shapes, types and what to do.
-std::string explainRefusal(const ortc_program *program, const DataSource &checkpoint, ortc_status status,
+std::string explainRefusal(const Artifact &artifact, const DataSource &checkpoint, ortc_status status,
                            const std::string &message);
 
 /// Says how many tensors the program has no use for, when there is optimizer state among them, or gradients

@@ -262,8 +262,7 @@ Status Session::load(const std::string &path, LoadResult &result) {
   };
   ortc_status status = ortc_checkpoint_load(get(), path.c_str(), &info);
   if (status != ORTC_OK)
-    return Status::failure(
-        explainRefusal(artifact->getProgram(), *strict, status, fail(path, status).getMessage()));
+    return Status::failure(explainRefusal(*artifact, *strict, status, fail(path, status).getMessage()));
   result.freshState = info.fresh_state != 0;
   result.loaded = info.loaded;
   result.ignored = info.ignored;
@@ -276,7 +275,28 @@ Status Session::load(const std::string &path, LoadResult &result) {
   return Status();
 }
 
-/// What no training leaves behind: hyper-parameters that are negative or not finite, a negative number of steps.
+/// What a number of a checkpoint may be, and that in words; null: anything.
+struct ScalarRange {
+  bool (*allows)(double);
+  std::string text;
+};
+
+static ScalarRange rangeOf(const ortc_tensor_info &tensor) {
+  const std::string name = tensor.name;
+  bool isState = tensor.role == ORTC_ROLE_STATE && !(tensor.flags & ORTC_TENSOR_IN_MODEL) && tensor.rank == 0;
+  if (isState && static_cast<DataType>(tensor.dtype) == DataType::Int64)
+    return {[](double value) { return value >= 0 && value <= double(kMostSteps); },
+            "from 0 to " + std::to_string(kMostSteps)};
+  if (isState && (name == "bias_correction1" || name == "bias_correction2")) // powers of beta1 and beta2
+    return {[](double value) { return value >= 0 && value <= 1; }, "a number from 0 to 1"};
+  if (tensor.role != ORTC_ROLE_SCALAR)
+    return {nullptr, ""};
+  if (name == "beta1" || name == "beta2" || name == "alpha") // factors of averages
+    return {[](double value) { return value >= 0 && value < 1; }, "a number of at least 0 and below 1"};
+  return {[](double value) { return value >= 0 && std::isfinite(value); }, "a number from 0 to 3.4e38"};
+}
+
+/// What no training leaves behind: hyper-parameters out of the ranges of --optimizer, a negative number of steps.
 Status Session::checkScalars(const std::string &path) {
   for (uint32_t i = 0; i < artifact->getInfo().tensor_count; ++i) {
     ortc_tensor_info tensor{};
@@ -284,16 +304,11 @@ Status Session::checkScalars(const std::string &path) {
     double value = 0;
     if (ortc_tensor_get(artifact->getProgram(), i, &tensor) != ORTC_OK)
       continue;
-    bool isStep = tensor.role == ORTC_ROLE_STATE && !(tensor.flags & ORTC_TENSOR_IN_MODEL) &&
-                  tensor.rank == 0 && static_cast<DataType>(tensor.dtype) == DataType::Int64;
-    if ((tensor.role != ORTC_ROLE_SCALAR && !isStep) ||
-        ortc_get_scalar(get(), tensor.name, &value) != ORTC_OK)
+    ScalarRange range = rangeOf(tensor);
+    if (!range.allows || ortc_get_scalar(get(), tensor.name, &value) != ORTC_OK || range.allows(value))
       continue;
-    if (!(value >= 0) || std::isinf(value) || (isStep && value > double(kMostSteps)))
-      return Status::failure(
-          path + ": '" + tensor.name + "' is " + formatNumber(value) + ", but it must be " +
-          (isStep ? "from 0 to " + std::to_string(kMostSteps) : "a number from 0 to 3.4e38") +
-          "; no training has saved this");
+    return Status::failure(path + ": '" + tensor.name + "' is " + formatNumber(value) + ", but it must be " +
+                           range.text + "; no training has saved this");
   }
   return Status();
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <csignal>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,8 @@ public:
   /// All files that are read.
   virtual std::vector<std::string> getFiles() const { return {path}; }
   bool has(const std::string &name) const;
+  /// Strings beside the arrays, where the kind of file has some.
+  const std::map<std::string, std::string> &getMetadata() const { return metadata; }
   /// Name, type, shape and size of an array. Where values are compressed, they stay so: what nobody asks for,
   /// or what cannot be used, is not inflated.
   virtual Status describe(const std::string &name, Array &array) const { return load(name, array); }
@@ -51,6 +54,7 @@ protected:
   explicit DataSource(std::string path) : path(std::move(path)) {}
   std::string path;
   std::vector<std::string> names;
+  std::map<std::string, std::string> metadata;
 };
 
 /// Opens a data file by its ending, or else by its first bytes. IDX files come in pairs: `images,labels`, or

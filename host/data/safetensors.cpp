@@ -24,6 +24,7 @@ public:
 private:
   Status bad(const std::string &what) const { return Status::failure(path + ": " + what); }
   Status checkCoverage(uint64_t dataBytes) const;
+  Status readMetadata(const Json &entry);
   Status readEntry(const std::string &name, const Json &entry, uint64_t dataBytes);
 
   struct Entry {
@@ -82,11 +83,25 @@ Status SafetensorsSource::open() {
   if (!twice.empty())
     return bad("has the key '" + twice + "' twice in its header");
   for (const auto &[name, entry] : header.items()) {
-    if (name == "__metadata__")
+    if (name == "__metadata__") {
+      ORTC_TRY(readMetadata(entry));
       continue;
+    }
     ORTC_TRY(readEntry(name, entry, file->getBytes() - dataOffset));
   }
   return checkCoverage(file->getBytes() - dataOffset);
+}
+
+/// The format wants strings alone.
+Status SafetensorsSource::readMetadata(const Json &entry) {
+  if (!entry.is_object())
+    return bad("has a '__metadata__' in its header that is no JSON object of strings");
+  for (const auto &[key, value] : entry.items()) {
+    if (!value.is_string())
+      return bad("has the key '" + key + "' in the '__metadata__' of its header, which is no string");
+    metadata[key] = value.get<std::string>();
+  }
+  return Status();
 }
 
 /// The format wants every byte to belong to one array.

@@ -1,5 +1,8 @@
 // Checkpoints of other artifacts of one model: what they change is said, what does not fit is refused with the reason.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <cmath>
+#include <cstring>
+#include <fstream>
 #include <gtest/gtest.h>
 
 #include "test/e2e/Tool.h"
@@ -99,6 +102,60 @@ TEST_F(CheckpointTest, RefusalsSayWhatDoesNotFit) {
   EXPECT_EQ(refusal("adam", "half.ck"),
             "checkpoint has no '2.weight'; it was saved with another model, or with "
             "other tensors trained (--train, --freeze)\n");
+  // A flag that adds tensors is named.
+  compile("scaled", {"--optimizer", "adam", "--loss-scale", "dynamic"});
+  compile("lora", {"--optimizer", "adam", "--lora", "0.weight"});
+  compile("qat", {"--optimizer", "adam", "--qat", ".*weight"});
+  mustRun(makeRun("lora", "", "lora.ck"));
+  auto reason = [&](const char *artifact, const char *load) {
+    std::string message = refusal(artifact, load);
+    return message.substr(std::min(message.find(';'), message.size()));
+  };
+  EXPECT_EQ(reason("scaled", "adam.ck"),
+            "; it was saved without --loss-scale: compile without it, or load a file with weights alone\n");
+  EXPECT_EQ(reason("lora", "adam.ck"),
+            "; it was saved without --lora: export it, and compile the model that this writes\n");
+  EXPECT_EQ(reason("adam", "lora.ck"), "; it has adapters: compile with the --lora that it was saved with\n");
+  EXPECT_EQ(reason("qat", "adam.ck"), "; it was saved without --qat, or with --qat of other weights: export "
+                                      "it, and compile the model that this writes\n");
+}
+
+/// A safetensors file with one replacement in its header or its data, of the same size.
+TEST_F(CheckpointTest, WhatNoTrainingSavesIsRefused) {
+  compile("adam", {"--optimizer", "adam"});
+  mustRun(makeRun("adam", "", "adam.ck"));
+  const std::string good = readFile(folder / "adam.ck");
+  auto load = [&](const std::string &text) {
+    std::ofstream(folder / "bad.ck", std::ios::binary) << text;
+    return refusal("adam", "bad.ck");
+  };
+  std::string text = good;
+  text.replace(text.find("\"ortc.format\":\"1"), 16, "\"ortc.format\":\"2");
+  EXPECT_EQ(load(text),
+            "malformed checkpoint: its metadata has 'ortc.format' = '2', and this version reads 1\n");
+  std::string checksum = "\"ortc.checksum\""; // another key: numbers are changed below
+  text = good;
+  text.replace(text.find(checksum), checksum.size(), "\"free.checksum\"");
+  const std::string unchecked = text;
+  struct Case {
+    const char *name;
+    double value;
+    std::string message;
+  };
+  const Case cases[] = {{"bias_correction1", std::nan(""), "is nan, but it must be a number from 0 to 1"},
+                        {"bias_correction1", -5, "is -5, but it must be a number from 0 to 1"},
+                        {"bias_correction2", 2, "is 2, but it must be a number from 0 to 1"},
+                        {"beta1", 1, "is 1, but it must be a number of at least 0 and below 1"}};
+  for (const Case &each : cases) {
+    text = unchecked;
+    uint64_t header = 0;
+    std::memcpy(&header, text.data(), sizeof header);
+    size_t entry = text.find("\"" + std::string(each.name) + "\":"), offset = text.find("offsets\":[", entry);
+    offset = 8 + header + std::stoul(text.substr(offset + 10));
+    std::memcpy(text.data() + offset, &each.value, sizeof each.value);
+    EXPECT_EQ(load(text),
+              "'" + std::string(each.name) + "' " + each.message + "; no training has saved this\n");
+  }
 }
 
 } // namespace

@@ -49,7 +49,12 @@ std::vector<Case> cases() {
   auto pair = [&](const std::string &x, const std::string &y) {
     return safetensors("{\"x\":" + bytes(x) + ",\"y\":" + bytes(y) + "}", std::string(16, '\0'));
   };
+  auto metadata = [](const std::string &text) { return safetensors("{\"__metadata__\":" + text + "}", ""); };
   std::vector<Case> list = {
+      {"MetadataList", "a.safetensors", metadata("[\"a\"]"),
+       "has a '__metadata__' in its header that is no JSON object of strings"},
+      {"MetadataNumber", "a.safetensors", metadata("{\"a\":1}"),
+       "has the key 'a' in the '__metadata__' of its header, which is no string"},
       // zip
       {"Empty", "a.npz", "", "is empty; an npz file was expected"},
       {"NotZip", "a.npz", zeros, "is no npz file or is truncated: it has no zip end record"},
