@@ -123,29 +123,29 @@ Status Buckets::readLengths(const DataSource &source, const std::string &name, c
     std::string names;
     for (const std::string &each : source.getNames())
       names += (names.empty() ? "'" : ", '") + each + "'";
-    return Status::refusal(source.getPath() + ": has no array '" + name + "' for --buckets; it has " +
+    return Status::failure(source.getPath() + ": has no array '" + name + "' for --buckets; it has " +
                            (names.empty() ? "none" : names));
   }
   const std::string where = source.getPath() + ": array '" + name + "'";
   if (!data.isBatch())
-    return Status::refusal(source.getPath() +
+    return Status::failure(source.getPath() +
                            ": rows of its arrays are no samples, and --buckets needs a length "
                            "for every sample");
   Array array;
   ORTC_TRY(source.describe(name, array));
   bool isMask = array.shape.size() == 2 && array.shape[1] != 1; // else a column of lengths
   if (!isInteger(array.type) && array.type != DataType::Bool)
-    return Status::refusal(where + " is " + getTypeName(array.type) +
+    return Status::failure(where + " is " + getTypeName(array.type) +
                            ", and lengths and masks of --buckets are integers");
   if (array.shape.empty() || array.shape.size() > 2 || array.shape[0] != data.getSamples())
-    return Status::refusal(where + " has shape " + formatShape(array.shape) +
+    return Status::failure(where + " has shape " + formatShape(array.shape) +
                            ", and --buckets needs a length for each of " +
                            formatCount(data.getSamples(), "sample") + ", or a row of a mask");
   if (!isMask && array.type == DataType::Bool)
-    return Status::refusal(where +
+    return Status::failure(where +
                            " is bool, and one boolean a sample is neither a length nor a mask of --buckets");
   if (isMask && array.shape[1] != buckets.back().length)
-    return Status::refusal(where + " has rows of " + std::to_string(array.shape[1]) +
+    return Status::failure(where + " has rows of " + std::to_string(array.shape[1]) +
                            ", and a mask for --buckets has " + dimension + "=" +
                            std::to_string(buckets.back().length) + ", that of the largest binding, '" +
                            getLargest().bindingName + "'");
@@ -158,15 +158,18 @@ Status Buckets::readLengths(const DataSource &source, const std::string &name, c
                                   : loadAsInteger(array.type, array.data + size_t(i) * bytes);
   };
   ORTC_TRY(array.file ? array.file->read(read) : (read(), Status()));
+  auto show = [&](int64_t length) { // the bits of an uint64 are kept as they are
+    return array.type == DataType::UInt64 ? std::to_string(uint64_t(length)) : std::to_string(length);
+  };
   for (size_t i = 0; i < lengths.size(); ++i)
     if (lengths[i] < 0 || lengths[i] > buckets.back().length)
-      return Status::refusal(where + " has length " + std::to_string(lengths[i]) + " at sample " +
-                             std::to_string(i) + ", but the largest binding, '" + getLargest().bindingName +
-                             "', has " + dimension + "=" + std::to_string(buckets.back().length) +
+      return Status::failure(where + " has length " + show(lengths[i]) + " at sample " + std::to_string(i) +
+                             ", but the largest binding, '" + getLargest().bindingName + "', has " +
+                             dimension + "=" + std::to_string(buckets.back().length) +
                              "; compile a larger one, or cut the samples");
   for (size_t i = 0; i < getLargest().inputs.size(); ++i)
     if (!data.canCut(i))
-      return Status::refusal(source.getPath() + ": the array for input '" + getLargest().inputs[i].name +
+      return Status::failure(source.getPath() + ": the array for input '" + getLargest().inputs[i].name +
                              "' has another shape than its " + formatShape(getLargest().inputs[i].shape) +
                              ", and --buckets cuts arrays of the input's own shape alone");
   return Status();

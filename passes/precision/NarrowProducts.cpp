@@ -244,6 +244,18 @@ void Narrowing::run() {
     narrowLoops();
 }
 
+/// The first product of a function where all are of float64, and nothing would be narrow; else null.
+static Operation *findWideAlone(func::FuncOp function) {
+  Operation *first = nullptr;
+  WalkResult walked = function.walk([&](Operation *op) {
+    if (!isa<nn::DotOp, nn::ConvOp>(op))
+      return WalkResult::advance();
+    first = first ? first : op;
+    return getElementTypeOrSelf(op->getResult(0)).isF64() ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return walked.wasInterrupted() ? nullptr : first;
+}
+
 namespace {
 
 struct NarrowProductsPass : impl::NarrowProductsPassBase<NarrowProductsPass> {
@@ -257,6 +269,11 @@ struct NarrowProductsPass : impl::NarrowProductsPassBase<NarrowProductsPass> {
     }
     auto narrow =
         type == "f16" ? FloatType(Float16Type::get(context)) : FloatType(BFloat16Type::get(context));
+    if (Operation *wide = differentiated ? nullptr : findWideAlone(getOperation())) {
+      wide->emitError("this product is of float64, as all of the model are, and --precision ")
+          << type << " rounds those of float32; leave --precision out, or export the model in float32";
+      return signalPassFailure();
+    }
     if (!getOperation().isDeclaration())
       Narrowing(getOperation(), narrow, differentiated).run();
   }

@@ -15,6 +15,7 @@ def NarrowProductsPass : Pass<"ortc-narrow-products", "::mlir::func::FuncOp"> {
     store and multiply them as what they are. Products that say `exact` and those of
     integers are left alone. Sums stay f32. What else there is (norms, softmax, reductions, losses,
     parameters and their gradients) is left alone.
+    - A forward function whose products are all of f64 has none to round, and is refused.
     - In a forward function the gradient passes a rounding as it is (`nn.straight_through`).
     - With `differentiated` that is resolved, and products of the backward part are rounded, too, but for gradients
       of parameters, which nothing multiplies.

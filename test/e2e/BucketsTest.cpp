@@ -53,9 +53,9 @@ protected:
     return bindings;
   }
   void expectRefusal(const std::string &data, const std::vector<std::string> &flags,
-                     const std::string &message) {
+                     const std::string &message, int status = 2) {
     Outcome outcome = runTool(runFlags(data, flags));
-    EXPECT_EQ(outcome.status, 2) << message;
+    EXPECT_EQ(outcome.status, status) << message;
     EXPECT_NE(outcome.errors.find(message), std::string::npos) << outcome.errors;
   }
   /// The data of the entry with one array more, and without labels of tokens that the mask hides.
@@ -183,7 +183,7 @@ TEST_P(BucketsRefusalTest, SaysWhatDoesNotFit) {
       << outcome.errors;
   compile(three);
   expectRefusal(entry.data(), {"--buckets", "length=lengths"},
-                "has no array 'lengths' for --buckets; it has 'input_ids', 'attention_mask', 'label'");
+                "has no array 'lengths' for --buckets; it has 'input_ids', 'attention_mask', 'label'", 1);
   expectRefusal(entry.data(), {"--buckets", "sequence=attention_mask"},
                 "'sequence=attention_mask' must be length=ARRAY, an array of the data with a length or a "
                 "mask for every "
@@ -193,18 +193,20 @@ TEST_P(BucketsRefusalTest, SaysWhatDoesNotFit) {
                 "--buckets chooses the binding of every step, and --binding one for all; give one of them");
   host::OutputArray real{"real", host::DataType::Float32, {20}, std::vector<uint8_t>(80)};
   expectRefusal(withArray(real), {"--buckets", "length=real"},
-                "array 'real' is float32, and lengths and masks of --buckets are integers");
+                "array 'real' is float32, and lengths and masks of --buckets are integers", 1);
   expectRefusal(
       withArray(makeLengths("few", std::vector<int32_t>(19, 5))), {"--buckets", "length=few"},
-      "array 'few' has shape [19], and --buckets needs a length for each of 20 samples, or a row of a mask");
+      "array 'few' has shape [19], and --buckets needs a length for each of 20 samples, or a row of a mask",
+      1);
   host::OutputArray narrow = makeLengths("narrow", std::vector<int32_t>(20 * 7, 1));
   narrow.shape = {20, 7};
   expectRefusal(
       withArray(narrow), {"--buckets", "length=narrow"},
-      "array 'narrow' has rows of 7, and a mask for --buckets has sequence=12, that of the largest binding");
+      "array 'narrow' has rows of 7, and a mask for --buckets has sequence=12, that of the largest binding",
+      1);
   expectRefusal(withArray({"flags", host::DataType::Bool, {20}, std::vector<uint8_t>(20, 1)}),
                 {"--buckets", "length=flags"},
-                "array 'flags' is bool, and one boolean a sample is neither a length nor a mask");
+                "array 'flags' is bool, and one boolean a sample is neither a length nor a mask", 1);
   for (int32_t wrong : {13, -1}) {
     std::vector<int32_t> lengths(20, 5);
     lengths[7] = wrong;
@@ -212,8 +214,11 @@ TEST_P(BucketsRefusalTest, SaysWhatDoesNotFit) {
         withArray(makeLengths("long", lengths)), {"--buckets", "length=long"},
         "array 'long' has length " + std::to_string(wrong) +
             " at sample 7, but the largest binding, 'b1', has sequence=12; compile a larger one, or cut the "
-            "samples");
+            "samples",
+        1);
   }
+  expectRefusal(withArray({"huge", host::DataType::UInt64, {20}, std::vector<uint8_t>(20 * 8, 255)}),
+                {"--buckets", "length=huge"}, "array 'huge' has length 18446744073709551615 at sample 0", 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, BucketsRefusalTest, testing::Values("bert-tiny"),
