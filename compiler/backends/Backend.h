@@ -108,6 +108,8 @@ public:
   virtual llvm::ArrayRef<llvm::StringRef> targetNames() const = 0;
   /// What `--target host` stands for.
   virtual llvm::ArrayRef<llvm::StringRef> hostTargets() const { return {}; }
+  /// What `--target all` stands for: machines with an operating system.
+  virtual llvm::ArrayRef<llvm::StringRef> hostedTargets() const { return {}; }
   /// The target called `name`, one of the names or "native"; null where the family has none. `workers`: threads that
   /// kernels are cut for and that scratch is planned for.
   virtual std::unique_ptr<Target> findTarget(llvm::StringRef name, int64_t workers) const = 0;

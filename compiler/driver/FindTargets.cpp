@@ -28,7 +28,7 @@ static bool add(StringRef name, const CompileOptions &options, const Backends &k
 }
 
 static std::string listNames(const Backends &known) {
-  std::string names = "host, native";
+  std::string names = "host, all, native";
   for (const backends::Backend *backend : known)
     for (StringRef name : backend->targetNames())
       names += ", " + name.str();
@@ -39,9 +39,9 @@ Expected<std::vector<FamilyTargets>> findTargets(const CompileOptions &options, 
                                                  const Backends &known) {
   std::vector<FamilyTargets> families;
   for (const std::string &name : options.targets) {
-    if (name == "host") {
+    if (name == "host" || name == "all") {
       for (const backends::Backend *backend : known)
-        for (StringRef target : backend->hostTargets())
+        for (StringRef target : name == "host" ? backend->hostTargets() : backend->hostedTargets())
           add(target, options, known, families);
     } else if (!add(name, options, known, families)) {
       return Status::refusal("--target '" + name + "' is not known; known are " + listNames(known));

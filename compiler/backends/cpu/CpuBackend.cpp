@@ -73,6 +73,8 @@ private:
 
 ArrayRef<StringRef> CpuBackend::targetNames() const { return cpu::targetNames(); }
 
+ArrayRef<StringRef> CpuBackend::hostTargets() const { return cpu::hostTargetNames(); }
+
 std::unique_ptr<backends::Target> CpuBackend::findTarget(StringRef name, int64_t workers) const {
   std::optional<Target> target = cpu::findTarget(name);
   if (!target)

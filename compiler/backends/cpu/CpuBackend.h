@@ -10,7 +10,8 @@ class CpuBackend : public backends::Backend {
 public:
   llvm::StringRef getName() const override { return "cpu"; }
   llvm::ArrayRef<llvm::StringRef> targetNames() const override;
-  llvm::ArrayRef<llvm::StringRef> hostTargets() const override { return targetNames(); }
+  llvm::ArrayRef<llvm::StringRef> hostTargets() const override;
+  llvm::ArrayRef<llvm::StringRef> hostedTargets() const override { return targetNames(); }
   std::unique_ptr<backends::Target> findTarget(llvm::StringRef name, int64_t workers) const override;
   kernels::FusionLimits fusionLimits() const override { return {}; }
 };

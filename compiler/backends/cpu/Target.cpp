@@ -3,6 +3,8 @@
 #include "compiler/backends/cpu/Target.h"
 
 #include "compiler/backends/cpu/isa/Architecture.h"
+#include "compiler/backends/cpu/isa/aarch64/Aarch64.h"
+#include "compiler/backends/cpu/isa/riscv/Riscv.h"
 #include "compiler/backends/cpu/isa/x86/X86.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -18,8 +20,9 @@ struct NamedTarget {
   Target (*make)();
 };
 
-constexpr NamedTarget kTargets[] = {
-    {"x86-64", x86::makeV1}, {"x86-64-v3", x86::makeV3}, {"x86-64-v4", x86::makeV4}};
+constexpr NamedTarget kTargets[] = {{"x86-64", x86::makeV1},      {"x86-64-v3", x86::makeV3},
+                                    {"x86-64-v4", x86::makeV4},   {"aarch64", aarch64::makeBase},
+                                    {"riscv64", riscv::makeBase}, {"riscv64-v", riscv::makeVector}};
 
 /// One for each architecture: the target that this machine is, if it is of that architecture.
 constexpr std::optional<Target> (*kNative[])() = {x86::makeNative};
@@ -38,6 +41,16 @@ llvm::ArrayRef<llvm::StringRef> targetNames() {
     return names;
   }();
   return names;
+}
+
+llvm::ArrayRef<llvm::StringRef> hostTargetNames() {
+  auto isHost = [](const NamedTarget &target) {
+    return target.make().isa.architecture->hostFeatures().has_value();
+  };
+  const NamedTarget *first = llvm::find_if(kTargets, isHost),
+                    *last = std::find_if_not(first, std::end(kTargets), isHost);
+  return targetNames().slice(first - std::begin(kTargets),
+                             last - first); // an architecture's rows stand together
 }
 
 std::optional<Target> findTarget(llvm::StringRef name) {

@@ -48,6 +48,9 @@ MathOptions mathOptionsOf(const Target &target, Numerics numerics);
 /// Names that `findTarget` knows, in order of preference of the loader (most capable last), "native" excluded.
 llvm::ArrayRef<llvm::StringRef> targetNames();
 
+/// Those of them that are of the architecture that the compiler runs on.
+llvm::ArrayRef<llvm::StringRef> hostTargetNames();
+
 /// The target called `name`: one of `targetNames()` or "native" (this machine). Empty when there is none.
 std::optional<Target> findTarget(llvm::StringRef name);
 

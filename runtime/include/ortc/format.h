@@ -95,6 +95,9 @@ enum ortc_x86_feature {
 #define ORTC_X86_64_V3 ((UINT64_C(1) << ORTC_X86_AVX512F) - 1)
 #define ORTC_X86_64_V4 ((UINT64_C(1) << ORTC_X86_AVX512IFMA) - 1)
 
+/* Features of a blob for AArch64 and RISC-V: bits of what Linux calls AT_HWCAP. */
+#define ORTC_RISCV_V (UINT64_C(1) << ('V' - 'A')) /* vectors, version 1.0 */
+
 /* Where a tensor's bytes live. */
 enum ortc_region {
   ORTC_REGION_CONSTANTS = 0,  /* in the program, read-only, shared by sessions */

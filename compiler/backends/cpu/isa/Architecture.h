@@ -21,6 +21,18 @@ namespace ortc::cpu {
 
 struct BlockProduct;
 
+/// A reference from one place of a code blob to another. Blobs are loaded at multiples of 4 KiB.
+struct Relocation {
+  uint64_t type;  ///< of ELF
+  int64_t place;  ///< what refers, in bytes from the start of the blob
+  int64_t target; ///< what it refers to, with the addend
+  /// The distance of the reference that stands at `target`, where there is one: of addresses in two parts, the second
+  /// of some architectures names the first.
+  std::optional<int64_t> first;
+
+  int64_t distance() const { return target - place; }
+};
+
 /// One object per architecture, in a folder of its own beside this file. Stateless: any thread may use it.
 class Architecture : public emit::ScalingInstruction {
 public:
@@ -35,8 +47,8 @@ public:
   virtual uint16_t elfMachine() const = 0;
   virtual uint8_t codeFiller() const = 0; ///< between functions: a trap
   enum class Relocated { Done, TooFar, NotRelative };
-  /// Writes `distance` (target + addend - place) at `place` as ELF relocation `type` wants it.
-  virtual Relocated relocate(uint64_t type, int64_t distance, uint8_t *place) const = 0;
+  /// Writes what an ELF relocation wants to its bytes.
+  virtual Relocated relocate(const Relocation &relocation, uint8_t *bytes) const = 0;
 
   // Calling convention.
 
@@ -48,7 +60,7 @@ public:
   // Code, all at the insertion point.
 
   /// Makes denormal numbers count as zero on this thread, and returns what `emitRestoreMode` needs. At the start of a
-  /// function.
+  /// function. Nothing where there is no such mode: then they are computed, at no other speed.
   virtual mlir::Value emitDenormalsAreZero(mlir::OpBuilder &builder, mlir::Location loc) const = 0;
   virtual void emitRestoreMode(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value saved) const = 0;
 

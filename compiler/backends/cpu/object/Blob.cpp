@@ -126,8 +126,9 @@ static Error collectSymbols(const std::vector<Input> &inputs, CodeBlob &blob) {
   return Error::success();
 }
 
-static Error relocate(const Input &input, const Piece &piece, const RelocationRef &relocation,
-                      const Architecture &architecture, CodeBlob &blob) {
+/// What a relocation refers to, without `first`.
+static Expected<Relocation> resolve(const Input &input, const Piece &piece, const RelocationRef &relocation,
+                                    const CodeBlob &blob) {
   ELFSymbolRef symbol = *relocation.getSymbol();
   Expected<StringRef> name = symbol.getName();
   if (!name)
@@ -147,19 +148,37 @@ static Error relocate(const Input &input, const Piece &piece, const RelocationRe
   Expected<int64_t> addend = ELFRelocationRef(relocation).getAddend();
   if (!addend)
     return addend.takeError();
-  uint64_t place = piece.offset + relocation.getOffset();
-  int64_t distance = static_cast<int64_t>(target) + *addend - static_cast<int64_t>(place);
-  switch (architecture.relocate(relocation.getType(), distance, blob.bytes.data() + place)) {
-  case Architecture::Relocated::Done:
-    return Error::success();
-  case Architecture::Relocated::TooFar:
-    return error("code blob is larger than 2 GiB");
-  case Architecture::Relocated::NotRelative:
-    break;
+  return Relocation{relocation.getType(), static_cast<int64_t>(piece.offset + relocation.getOffset()),
+                    static_cast<int64_t>(target) + *addend, std::nullopt};
+}
+
+/// The relocations of a section's table, in its order.
+static Error relocateSection(const Input &input, const Piece &piece, const SectionRef &table,
+                             const Architecture &architecture, CodeBlob &blob) {
+  std::vector<Relocation> resolved;
+  std::map<int64_t, int64_t> distances; // by place
+  for (const RelocationRef &relocation : table.relocations()) {
+    Expected<Relocation> found = resolve(input, piece, relocation, blob);
+    if (!found)
+      return found.takeError();
+    resolved.push_back(*found);
+    distances.try_emplace(found->place, found->distance());
   }
-  SmallString<32> type;
-  relocation.getTypeName(type);
-  return error("relocation " + type + " against '" + *name + "' is not relative to its place");
+  auto relocation = table.relocation_begin();
+  for (Relocation &each : resolved) {
+    if (auto first = distances.find(each.target); first != distances.end())
+      each.first = first->second;
+    Architecture::Relocated done = architecture.relocate(each, blob.bytes.data() + each.place);
+    if (done != Architecture::Relocated::Done) {
+      SmallString<32> type;
+      relocation->getTypeName(type);
+      return error("relocation " + type +
+                   (done == Architecture::Relocated::TooFar ? " does not reach: the code blob is too large"
+                                                            : " is not relative to its place"));
+    }
+    ++relocation;
+  }
+  return Error::success();
 }
 
 static Error relocateAll(const std::vector<Input> &inputs, const Architecture &architecture, CodeBlob &blob) {
@@ -173,9 +192,8 @@ static Error relocateAll(const std::vector<Input> &inputs, const Architecture &a
       auto piece = input.pieces.find((*patched)->getIndex());
       if (piece == input.pieces.end())
         continue;
-      for (const RelocationRef &relocation : table.relocations())
-        if (Error failed = relocate(input, piece->second, relocation, architecture, blob))
-          return failed;
+      if (Error failed = relocateSection(input, piece->second, table, architecture, blob))
+        return failed;
     }
   }
   return Error::success();

@@ -150,7 +150,7 @@ TEST_F(ToyBackendTest, ABudgetHoldsForEveryFamily) {
 }
 
 TEST_F(ToyBackendTest, TargetsOfAllFamiliesAreKnownByName) {
-  std::string names = "host, native";
+  std::string names = "host, all, native";
   for (const backends::Backend *backend : backends::listBackends())
     for (llvm::StringRef name : backend->targetNames())
       names += ", " + name.str();
@@ -162,7 +162,7 @@ TEST_F(ToyBackendTest, TargetsOfAllFamiliesAreKnownByName) {
   driver::CompileExtras toysAlone;
   toysAlone.families = {&toys};
   EXPECT_EQ(driver::checkRequest(makeOptions({"host"}), toysAlone).getMessage(),
-            "--target names nothing; known are host, native, toy");
+            "--target names nothing; known are host, all, native, toy");
   extras.tuning.measures = true;
   EXPECT_EQ(
       driver::checkRequest(makeOptions({"native", "toy"}), extras).getMessage(),

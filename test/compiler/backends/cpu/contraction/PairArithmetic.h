@@ -19,8 +19,8 @@ public:
   std::optional<uint64_t> hostFeatures() const override { return other.hostFeatures(); }
   uint16_t elfMachine() const override { return other.elfMachine(); }
   uint8_t codeFiller() const override { return other.codeFiller(); }
-  Relocated relocate(uint64_t type, int64_t distance, uint8_t *place) const override {
-    return other.relocate(type, distance, place);
+  Relocated relocate(const Relocation &relocation, uint8_t *bytes) const override {
+    return other.relocate(relocation, bytes);
   }
   std::optional<uint64_t> findAlignedFrame(const llvm::MachineFrameInfo &info, uint64_t stackAlign,
                                            uint64_t returnAddress) const override {

@@ -53,15 +53,17 @@ TEST(X86Test, ProductsOfPairsAreForProcessorsWhereTheyAreFaster) {
 TEST(X86Test, OnlyRelativeRelocationsInReachAreDone) {
   const Architecture &x86 = x86::architecture();
   uint8_t place[8] = {};
-  EXPECT_EQ(x86.relocate(llvm::ELF::R_X86_64_PC32, -2, place), Architecture::Relocated::Done);
+  auto relocate = [&](uint64_t type, int64_t distance) {
+    return x86.relocate({type, 64, 64 + distance, std::nullopt}, place);
+  };
+  EXPECT_EQ(relocate(llvm::ELF::R_X86_64_PC32, -2), Architecture::Relocated::Done);
   EXPECT_EQ(place[0], 0xfe);
   EXPECT_EQ(place[3], 0xff);
   EXPECT_EQ(place[4], 0); // four bytes
-  EXPECT_EQ(x86.relocate(llvm::ELF::R_X86_64_PLT32, int64_t(1) << 31, place),
-            Architecture::Relocated::TooFar);
-  EXPECT_EQ(x86.relocate(llvm::ELF::R_X86_64_PC64, int64_t(1) << 31, place), Architecture::Relocated::Done);
+  EXPECT_EQ(relocate(llvm::ELF::R_X86_64_PLT32, int64_t(1) << 31), Architecture::Relocated::TooFar);
+  EXPECT_EQ(relocate(llvm::ELF::R_X86_64_PC64, int64_t(1) << 31), Architecture::Relocated::Done);
   EXPECT_EQ(place[3], 0x80);
-  EXPECT_EQ(x86.relocate(llvm::ELF::R_X86_64_64, 0, place), Architecture::Relocated::NotRelative);
+  EXPECT_EQ(relocate(llvm::ELF::R_X86_64_64, 0), Architecture::Relocated::NotRelative);
 }
 
 TEST(X86Test, ScalesWholeVectorsOf16Floats) {

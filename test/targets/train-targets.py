@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Trains one model of test/zoo on every processor of --target all, by emulation, from one file.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+usage: train-targets.py SOURCE BUILD MODEL
+
+For both optimizers and both numerics one artifact has code for all targets. Every processor trains it: its numbers are within the
+tolerances of PyTorch's, and its bits are this machine's, with portable numerics and, where it has fused multiply-adds, with fast ones. A
+checkpoint that goes round all processors gives the bits of one that stays here. Exit status 77 without emulator.
+"""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SOURCE, BUILD, MODEL = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+sys.path.insert(0, str(SOURCE / "tools/gpu"))
+import arrays
+import runner
+import zoo
+
+SECONDS = 600
+# What a processor is run by: its code in the artifact, the program, and the emulator with the processor that it plays.
+PROCESSORS = {
+    "aarch64": ("aarch64", "run-aarch64", ["qemu-aarch64-static", "-cpu", "cortex-a53"]),
+    "riscv64": ("riscv64", "run-riscv64", ["qemu-riscv64-static", "-cpu", "rv64,v=false"]),
+    "riscv64-v, 128 bits": ("riscv64-v", "run-riscv64", ["qemu-riscv64-static", "-cpu", "rv64,v=true,vlen=128,vext_spec=v1.0"]),
+    "riscv64-v, 256 bits": ("riscv64-v", "run-riscv64", ["qemu-riscv64-static", "-cpu", "rv64,v=true,vlen=256,vext_spec=v1.0"]),
+}
+ROUND_STEPS = 5  # of a checkpoint on each processor
+
+
+def find_processors():
+    """Those that this machine can play, and why it cannot play the others."""
+    found, missing = {}, []
+    for name, (target, program, emulator) in PROCESSORS.items():
+        path = BUILD / "test/targets" / program
+        if not shutil.which(emulator[0]):
+            missing.append(f"{name}: there is no {emulator[0]} (qemu-user-static)")
+        elif not path.is_file():
+            missing.append(f"{name}: there are no libraries to build {program} with")
+        else:
+            found[name] = (target, [*emulator, str(path)])
+    return found, missing
+
+
+class Program:
+    """The runtime on a processor, as a program that runner.run can start."""
+
+    def __init__(self, folder, name, command):
+        self.path = pathlib.Path(folder) / name.replace(" ", "").replace(",", "-")
+        words = " ".join(f"'{word}'" for word in command)
+        self.path.write_text(f'#!/bin/sh\nartifact=$1\nshift\nexec {words} "$artifact" --host "$@"\n')
+        self.path.chmod(0o755)
+
+    def train(self, artifact, entry, optimizer):
+        with tempfile.TemporaryDirectory() as work:
+            return zoo.train(str(self.path), artifact, entry, optimizer, work, SECONDS)
+
+    def step(self, artifact, flags, actions):
+        return runner.run(str(self.path), [artifact, *flags, *actions], timeout=SECONDS)
+
+
+def compile_artifact(recipe, optimizer, numerics, folder):
+    flags = [*recipe["flags"], "--optimizer", recipe["optimizers"][optimizer], *(["--gradients"] if optimizer == "sgd" else [])]
+    subprocess.run([BUILD / "bin/ortc", "train", SOURCE / "test/zoo" / MODEL / "model.onnx", "-o", folder, "--quiet", "--target", "all",
+                    "--numerics", numerics, *flags], check=True)
+    return f"{folder}/model.ortc"
+
+
+def go_round(here, others, artifact, entry, work):
+    """A checkpoint that every processor goes on with; what differs from one that stays here, or None."""
+    flags = runner.write_inputs(arrays.read_npz(entry / "data.npz"), work)
+    paths = [f"{work}/{name}" for name in ("straight", "round")]
+    here.step(artifact, flags, ["steps", str(ROUND_STEPS * (1 + len(others))), "save", paths[0]])
+    here.step(artifact, flags, ["steps", str(ROUND_STEPS), "save", paths[1]])
+    for number, program in enumerate(others, 1):
+        # The slices that the straight run takes now: the ones before are stepped over first.
+        skip = ["steps", str(ROUND_STEPS * number)]
+        program.step(artifact, flags, [*skip, "load", paths[1], "steps", str(ROUND_STEPS), "save", paths[1]])
+    straight, rounds = (arrays.parse_safetensors(pathlib.Path(path).read_bytes()) for path in paths)
+    return zoo.compare_bits(straight, rounds)
+
+
+def main():
+    processors, missing = find_processors()
+    entry = SOURCE / "test/zoo" / MODEL
+    recipe = json.loads((entry / "recipe.json").read_text())
+    if not processors:
+        print("SKIPPED: " + "; ".join(missing))
+        return 77
+    failures, worst = [], 0.0
+    with tempfile.TemporaryDirectory(prefix="train-targets-") as work:
+        here = Program(work, "here", [str(BUILD / "test/targets/run-x86_64")])
+        others = {name: Program(work, name, command) for name, (_, command) in processors.items()}
+        for numerics in ("portable", "fast"):
+            for optimizer in recipe["optimizers"]:
+                artifact = compile_artifact(recipe, optimizer, numerics, f"{work}/artifact")
+                wanted, facts = here.train(artifact, entry, optimizer)
+                for name, program in others.items():
+                    found, ran = program.train(artifact, entry, optimizer)
+                    where = f"{name}, {optimizer}, {numerics}"
+                    if ran["target"] != processors[name][0]:
+                        failures.append(f"{where}: the code that ran is of {ran['target']}")
+                    _, share, beyond = zoo.compare_golden(entry, optimizer, found)
+                    worst = max(worst, share)
+                    failures += [f"{where}: {text}" for text in beyond[:1]]
+                    # Plain x86-64 has no fused multiply-adds.
+                    different = zoo.compare_bits(wanted, found) if numerics == "portable" or facts["target"] != "x86-64" else None
+                    failures += [f"{where}: not this machine's bits: {different}"] if different else []
+                if numerics == "portable" and optimizer == "adamw":
+                    different = go_round(here, others.values(), artifact, entry, work)
+                    failures += [f"a checkpoint that goes round: {different}"] if different else []
+                shutil.rmtree(f"{work}/artifact")
+    print(f"{MODEL}: {len(processors)} processors, the largest distance is {worst:.2f} of its tolerance")
+    for text in failures:
+        print(f"FAILED {text}")
+    for text in missing:
+        print(f"left out: {text}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
