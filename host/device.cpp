@@ -70,6 +70,21 @@ static std::string nameProcessor(const ortc_device &device) {
   return device.architecture == ORTC_ARCH_PTX ? kPtx[newest] : kAmdgpu[newest];
 }
 
+/// The target that can most of those which this processor runs; "" without any.
+static std::string nameThisProcessor() {
+  auto has = [features = ortc_host_features()](uint64_t bits) { return (features & bits) == bits; };
+  switch (ortc_host_architecture()) {
+  case ORTC_ARCH_X86_64:
+    return has(ORTC_X86_64_V4) ? "x86-64-v4" : has(ORTC_X86_64_V3) ? "x86-64-v3" : "x86-64";
+  case ORTC_ARCH_AARCH64:
+    return "aarch64";
+  case ORTC_ARCH_RISCV64:
+    return has(ORTC_RISCV_V) ? "riscv64-v" : "riscv64";
+  default:
+    return "";
+  }
+}
+
 std::string explainTarget(const std::string &path, const Device &device) {
   std::string names, devices;
   bool hasSuchCode = false;
@@ -85,9 +100,12 @@ std::string explainTarget(const std::string &path, const Device &device) {
   if (names.empty())
     return "";
   std::string text = "the artifact has code for " + names + ", not for ";
-  if (!device.get())
-    return text + "this processor; " + devices + (devices.empty() ? "" : ", or ") +
-           "compile it with --target host";
+  if (!device.get()) {
+    std::string own = nameThisProcessor();
+    return text + "this processor" + (own.empty() ? "" : " (" + own + ")") + "; " + devices +
+           (devices.empty() ? "" : ", or ") + "compile it with --target " +
+           (own.empty() ? "" : own + " or ") + "all";
+  }
   std::string processor = nameProcessor(*device.get());
   return text + device.getName() + (hasSuchCode ? " (" + processor + ")" : "") +
          "; compile it with --target " + processor;

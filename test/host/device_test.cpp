@@ -137,19 +137,30 @@ TEST_F(HostDeviceTest, SaysWhatTheArtifactHasCodeFor) {
   ortc::test::Artifact other = ortc::test::makeDeviceArtifact();
   other.codes.erase(other.codes.begin());
   write(other);
-  EXPECT_EQ(
-      trainOn("cpu", dataPath, "").getMessage(),
-      artifactPath +
-          ": the artifact has code for sm_80, not for this processor; run it with --device cuda, or compile "
-          "it with --target host");
+  // What this processor is, in parentheses, is what the artifact is to be compiled for.
+  std::string message = trainOn("cpu", dataPath, "").getMessage();
+  size_t open = message.find('('), close = message.find(')');
+  ASSERT_LT(open, close) << message;
+  std::string here = message.substr(open + 1, close - open - 1);
+  EXPECT_EQ(message, artifactPath + ": the artifact has code for sm_80, not for this processor (" + here +
+                         "); run it with --device cuda, or compile it with --target " + here + " or all");
   expectOk(trainOn("cuda", dataPath, "gpu.safetensors"));
+  ortc::test::Artifact foreign = ortc::test::makeDeviceArtifact();
+  foreign.codes.erase(foreign.codes.begin() + 1);
+  foreign.codes[0].architecture = ORTC_ARCH_ARMV7;
+  foreign.codes[0].name = "armv7";
+  write(foreign);
+  EXPECT_EQ(trainOn("cpu", dataPath, "").getMessage(),
+            artifactPath + ": the artifact has code for armv7, not for this processor (" + here +
+                "); compile it with --target " + here + " or all");
 
   ortc::test::Artifact amd = ortc::test::makeDeviceArtifact(ortc::test::Maker::Amd);
   other.codes.push_back(amd.codes[1]);
   write(other);
   EXPECT_EQ(trainOn("cpu", dataPath, "").getMessage(),
-            artifactPath + ": the artifact has code for sm_80, gfx90a, not for this processor; run it with "
-                           "--device cuda or --device hip, or compile it with --target host");
+            artifactPath + ": the artifact has code for sm_80, gfx90a, not for this processor (" + here +
+                "); run it with --device cuda or --device hip, or compile it with --target " + here +
+                " or all");
   fake.fake.model = "gfx1100";
   EXPECT_EQ(trainOn("hip", dataPath, "").getMessage(),
             artifactPath +
