@@ -53,9 +53,10 @@ public:
   // Calling convention.
 
   /// The most that a frame takes whose alignment is above the stack's, from the stack pointer before the call down.
-  /// Nothing when the layout of such frames is not known. `returnAddress`: its bytes on the stack.
+  /// Nothing when the layout of such frames is not known. `returnAddress`: its bytes on the stack. Here: the stack
+  /// pointer goes down by the frame and then to a multiple of the alignment.
   virtual std::optional<uint64_t> findAlignedFrame(const llvm::MachineFrameInfo &info, uint64_t stackAlign,
-                                                   uint64_t returnAddress) const = 0;
+                                                   uint64_t returnAddress) const;
 
   // Code, all at the insertion point.
 
@@ -83,6 +84,10 @@ public:
   /// Instruction::PairProduct.
   virtual mlir::Value emitPairProduct(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value sums,
                                       mlir::Value left, mlir::Value right) const;
+
+protected:
+  /// For `relocate`: the distance in 32 bits with a sign.
+  static Relocated writeDistance(const Relocation &relocation, uint8_t *bytes);
 };
 
 /// While it lives, denormal numbers count as zero on the thread that runs this program, as they do in kernels.

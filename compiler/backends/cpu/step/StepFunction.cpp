@@ -70,10 +70,7 @@ public:
   DenormalMode(CodeBuilder &b, const Architecture &architecture)
       : b(b), architecture(architecture), saved(architecture.emitDenormalsAreZero(b, b.getLoc())) {}
   /// Before every return.
-  void restore() {
-    if (saved)
-      architecture.emitRestoreMode(b, b.getLoc(), saved);
-  }
+  void restore() { architecture.emitRestoreMode(b, b.getLoc(), saved); }
 
 private:
   CodeBuilder &b;

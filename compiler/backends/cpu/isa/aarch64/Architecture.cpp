@@ -4,7 +4,6 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/BinaryFormat/ELF.h"
-#include "llvm/CodeGen/MachineFrameInfo.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -73,22 +72,13 @@ public:
     case llvm::ELF::R_AARCH64_LDST128_ABS_LO12_NC:
       return low(4);
     case llvm::ELF::R_AARCH64_PREL32:
-      if (!llvm::isInt<32>(distance))
-        return Relocated::TooFar;
-      llvm::support::endian::write32le(bytes, static_cast<uint32_t>(distance));
-      return Relocated::Done;
+      return writeDistance(relocation, bytes);
     case llvm::ELF::R_AARCH64_PREL64:
       llvm::support::endian::write64le(bytes, static_cast<uint64_t>(distance));
       return Relocated::Done;
     default:
       return Relocated::NotRelative;
     }
-  }
-
-  /// The stack pointer goes down by the frame and then to a multiple of the alignment.
-  std::optional<uint64_t> findAlignedFrame(const llvm::MachineFrameInfo &info, uint64_t stackAlign,
-                                           uint64_t returnAddress) const override {
-    return returnAddress + info.getStackSize() + info.getMaxAlign().value() - stackAlign;
   }
 
   Value emitDenormalsAreZero(OpBuilder &b, Location loc) const override {

@@ -3,7 +3,6 @@
 #include "compiler/backends/cpu/isa/riscv/Riscv.h"
 
 #include "llvm/BinaryFormat/ELF.h"
-#include "llvm/CodeGen/MachineFrameInfo.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -59,10 +58,7 @@ public:
                                                                        : bits >> 5 << 25 | (bits & 31) << 7);
     }
     case llvm::ELF::R_RISCV_32_PCREL:
-      if (!llvm::isInt<32>(distance))
-        return Relocated::TooFar;
-      llvm::support::endian::write32le(bytes, static_cast<uint32_t>(distance));
-      return Relocated::Done;
+      return writeDistance(relocation, bytes);
     case llvm::ELF::R_RISCV_ADD32: // with SUB32 a difference of two places
       llvm::support::endian::write32le(bytes, llvm::support::endian::read32le(bytes) +
                                                   static_cast<uint32_t>(relocation.target));
@@ -74,12 +70,6 @@ public:
     default:
       return Relocated::NotRelative;
     }
-  }
-
-  /// The stack pointer goes down by the frame and then to a multiple of the alignment.
-  std::optional<uint64_t> findAlignedFrame(const llvm::MachineFrameInfo &info, uint64_t stackAlign,
-                                           uint64_t returnAddress) const override {
-    return returnAddress + info.getStackSize() + info.getMaxAlign().value() - stackAlign;
   }
 
   Value emitDenormalsAreZero(OpBuilder &, Location) const override { return Value(); }

@@ -32,16 +32,12 @@ public:
   uint8_t codeFiller() const override { return 0xCC; } // int3
 
   Relocated relocate(const Relocation &relocation, uint8_t *bytes) const override {
-    int64_t distance = relocation.distance();
     switch (relocation.type) {
     case llvm::ELF::R_X86_64_PC32:
     case llvm::ELF::R_X86_64_PLT32:
-      if (!llvm::isInt<32>(distance))
-        return Relocated::TooFar;
-      llvm::support::endian::write32le(bytes, static_cast<uint32_t>(distance));
-      return Relocated::Done;
+      return writeDistance(relocation, bytes);
     case llvm::ELF::R_X86_64_PC64:
-      llvm::support::endian::write64le(bytes, static_cast<uint64_t>(distance));
+      llvm::support::endian::write64le(bytes, static_cast<uint64_t>(relocation.distance()));
       return Relocated::Done;
     default:
       return Relocated::NotRelative;
