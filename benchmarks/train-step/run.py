@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 usage: run.py [NAME ...] [--systems ortc tuned stock eager compile whole ort jax] [--threads 1 2] [--seconds 5] [--rounds 5]
               [--ortc build/bin/ortc] [--cores 0 1] [--limit 1200] [--inductor-cache FOLDER] [--results FILE.jsonl]
-              [--again SYSTEM ...] [--table] [--write docs/benchmarks/train-step.md]
+              [--hold avx2] [--again SYSTEM ...] [--table] [--write docs/benchmarks/train-step.md]
 
 All systems start from the same weights and train on the same data with AdamW; their first five losses must agree.
 Each is a process of its own, pinned to as many cores as it has threads, the last of --cores; they take turns, a fraction of
@@ -20,6 +20,7 @@ Where memory does not hold all systems of a model, they come in groups, and ortc
     jax      JAX, the step under one jit, tuned, two vector widths, for the models that jax_models.py has
 torch.compile takes minutes for most models; with --inductor-cache a run finds what an earlier one has generated, and
 tells no compile times of torch.compile.
+With --hold avx2 no system uses AVX-512 but ONNX Runtime, whose kernels nothing holds.
 A system that is not ready after --limit seconds is out, as is one that fails; the others go on.
 Results are JSON lines in --results, each with the commit, and the time when its systems began to take turns. What is there
 is not run again (--again SYSTEM: it is, for the given names and threads), so an interrupted run goes on where it was. At the
@@ -40,7 +41,7 @@ import tempfile
 
 import table
 from performance_set import CONVOLUTIONAL, IN_JAX, NAMES
-from systems import HERE, Failure, Ortc, TooSlow, Worker, digest, find_reason, measure_machine, tuned
+from systems import HELD, HELD_TARGET, HERE, Failure, Ortc, TooSlow, Worker, digest, find_reason, measure_machine, tuned
 
 ROOT = HERE.parents[1]
 PLACE = ROOT / "build/train-step"
@@ -57,8 +58,9 @@ def describe_processor():
 
 
 def describe(args):
+    held = f", held to {args.hold}" if args.hold else ""
     return {
-        "machine": args.machine or f"{len(args.cores)} cores of {describe_processor()}",
+        "machine": (args.machine or f"{len(args.cores)} cores of {describe_processor()}") + held,
         "date": datetime.date.today().isoformat(),
         "seconds": args.seconds,
         "rounds": args.rounds,
@@ -96,12 +98,12 @@ class Results:
         return [line for line in self.lines if line["name"] in names and line["threads"] in threads]
 
 
-def list_variants(system, name):
+def list_variants(system, name, hold):
     if system in ("eager", "compile", "whole"):
         return ["contiguous", "channels_last"] if name in CONVOLUTIONAL else ["contiguous"]
     if system == "jax":
         wide = "avx512f" in pathlib.Path("/proc/cpuinfo").read_text()
-        return [] if name not in IN_JAX else ["256", "512"] if wide else ["256"]
+        return [] if name not in IN_JAX else ["256", "512"] if wide and not hold else ["256"]
     return [""]
 
 
@@ -110,14 +112,14 @@ def make_system(args, name, threads, system, variant, scratch):
     work = scratch / f"{name}-{threads}-{system}-{variant}"
     work.mkdir(exist_ok=True)
     if system in table.OWN:
-        return Ortc(system, args.ortc, folder, threads, cores, work, args.limit)
-    env = {**(os.environ if system == "stock" else tuned(scratch))}
+        return Ortc(system, args.ortc, folder, threads, cores, work, args.limit, target=HELD_TARGET[args.hold])
+    env = {**(os.environ if system == "stock" else tuned(scratch)), **HELD[args.hold]}
     # One process compiles on one core, and no earlier run has done it already unless --inductor-cache says so.
     kept = (args.inductor_cache or scratch) / f"{name}-{threads}-{system}-{variant}" / "inductor"
     env |= {"TORCHINDUCTOR_CACHE_DIR": str(kept), "TORCHINDUCTOR_COMPILE_THREADS": str(threads)}
     if system == "jax":
         # XLA makes as many threads as it sees cores; on one it does better without a pool.
-        env["XLA_FLAGS"] = (
+        env["XLA_FLAGS"] = f"{env.get('XLA_FLAGS', '')} " + (
             f"--xla_cpu_prefer_vector_width={variant} --xla_cpu_multi_thread_eigen={str(threads > 1).lower()}"
         )
         command = [args.python_jax, HERE / "jax_worker.py", folder]
@@ -193,7 +195,7 @@ def finish(results, name, threads, system, turns, inductor_cache, taken):
 
 def measure(args, results, name, threads, scratch):
     """Runs what the results do not have yet."""
-    wanted = [(system, variant) for system in args.systems for variant in list_variants(system, name)]
+    wanted = [(system, variant) for system in args.systems for variant in list_variants(system, name, args.hold)]
     wanted = [pair for pair in wanted if not results.has(name, threads, *pair)]
     if not wanted:
         return
@@ -237,6 +239,7 @@ def parse():
     parser.add_argument("--seconds", type=float, default=5.0, help="of every system on every model")
     parser.add_argument("--rounds", type=int, default=5, help="turns into which the seconds are cut")
     parser.add_argument("--limit", type=float, default=1200, help="seconds in which a system must be ready")
+    parser.add_argument("--hold", choices=[held for held in HELD if held], help="instructions beyond which no system goes")
     parser.add_argument("--inductor-cache", type=pathlib.Path, help="where torch.compile keeps its graphs; default: nowhere")
     parser.add_argument("--ortc", type=pathlib.Path, default=ROOT / "build/bin/ortc")
     parser.add_argument("--peaks", type=pathlib.Path, help="ortc-bench-machine; default: beside ortc")

@@ -34,6 +34,20 @@ class TooSlow(Failure):
     """Not ready in time."""
 
 
+# Where a run is held to AVX2: ortc's target, and what PyTorch with oneDNN, MKL and torch.compile, and XLA, read. ONNX
+# Runtime's kernels ask the processor and nobody else: it stays as it is.
+HELD_TARGET = {None: "native", "avx2": "x86-64-v3"}
+HELD = {
+    None: {},
+    "avx2": {
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+    },
+}
+
+
 def tuned(folder):
     """The environment in which the other systems run fastest: freed memory is kept; MKL takes AVX-512 on AMD processors.
 
@@ -155,8 +169,8 @@ class Ortc:
 
     variant = ""
 
-    def __init__(self, system, ortc, folder, threads, cores, work, limit, flags=()):
-        self.system, self.facts, self.pace = system, {}, 1.0
+    def __init__(self, system, ortc, folder, threads, cores, work, limit, flags=(), target="native"):
+        self.system, self.target, self.facts, self.pace = system, target, {}, 1.0
         self.flags = [*flags, *(["--tune", "--tune-cache", work / "tune.json"] if system == "tuned" else [])]
         self.ortc, self.folder, self.threads, self.cores, self.limit = ortc, folder, threads, cores, limit
         self.artifact, self.metrics, self.log, self.report = (
@@ -165,7 +179,7 @@ class Ortc:
 
     def start(self):
         recipe = json.loads((self.folder / "recipe.json").read_text())
-        options = [*recipe["flags"], "--optimizer", recipe["optimizer"], "--target", "native", "--report", self.report]
+        options = [*recipe["flags"], "--optimizer", recipe["optimizer"], "--target", self.target, "--report", self.report]
         options += self.flags
         if self.threads > 2:
             options += ["--max-workers", self.threads]

@@ -316,6 +316,7 @@ Status Compilation::update() {
     ORTC_TRY(diagnostics.check(train::narrowParameters(*compiled.program)));
   if (options.parameters == ParameterStorage::BF16Stochastic)
     update.roundingSeed = options.seed;
+  update.flushesState = !denormalsAreZero(options.numerics);
   return diagnostics.check(train::buildUpdate(*compiled.program, update));
 }
 

@@ -9,8 +9,11 @@ namespace ortc {
 enum class Numerics {
   /// Fused multiply-add, or the matrix unit: equal bits on all targets that have the first and not the second.
   Fast,
-  /// Separate multiply and add: equal bits on every target.
+  /// Separate multiply and add, and denormal numbers as IEEE 754 has them: equal bits on every target.
   Portable,
 };
+
+/// Whether numbers below the smallest normal one count as zero. Not every processor has such a mode (decision 0035).
+constexpr bool denormalsAreZero(Numerics numerics) { return numerics == Numerics::Fast; }
 
 } // namespace ortc

@@ -4,6 +4,7 @@
 
 #include "compiler/kernels/FusionLimits.h"
 #include "mlir/IR/Block.h"
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/fusion/GroupOrder.h"
 #include "llvm/ADT/DenseMap.h"

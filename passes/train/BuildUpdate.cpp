@@ -29,6 +29,13 @@ static RankedTensorType gradientType(TensorOp parameter) {
   return type.getElementType().isBF16() ? type.clone(Float32Type::get(parameter.getContext())) : type;
 }
 
+/// Zero where `value` is below the smallest normal number. An average that fades out would stay there for ever.
+static Value flush(TensorBuilder &b, Value value) {
+  const llvm::fltSemantics &semantics = cast<FloatType>(TensorBuilder::elementOf(value)).getFloatSemantics();
+  Value least = b.constantLike(value, APFloat::getSmallestNormalized(semantics).convertToDouble());
+  return b.select(b.compare(arith::CmpFPredicate::OLT, b.abs(value), least), b.zerosLike(value), value);
+}
+
 static const SparseSpec *findSparse(ArrayRef<SparseSpec> sparse, TensorOp parameter) {
   auto found = llvm::find_if(
       sparse, [&](const SparseSpec &spec) { return spec.pattern.matches(parameter.getName().str()); });
@@ -274,7 +281,7 @@ LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value stored, V
   definition.update(step);
   give(symbolAttribute(parameter, kUpdate), store(parameter, step.parameter), stored);
   for (auto &[name, port] : ports)
-    give(port.attribute, step.states[name], port.value);
+    give(port.attribute, options.flushesState ? flush(b, step.states[name]) : step.states[name], port.value);
   return success();
 }
 
@@ -349,6 +356,7 @@ struct BuildUpdatePass : impl::BuildUpdatePassBase<BuildUpdatePass> {
     if (clipValue > 0)
       parsed.clipValue = clipValue;
     parsed.accumulate = accumulate;
+    parsed.flushesState = flushState;
     if (roundingSeed >= 0)
       parsed.roundingSeed = roundingSeed;
     if (failed(buildUpdate(getOperation(), parsed)))

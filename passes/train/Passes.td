@@ -76,6 +76,7 @@ def BuildUpdatePass : Pass<"ortc-build-update", "::mlir::ModuleOp"> {
     A momentum or weight decay of zero compiles nothing. With accumulate=N above 1, `@accumulation` adds a
     step's gradients, each divided by N, to state that it declares. Parameters of bf16 are updated in f32, with
     gradients and state of f32; their new values are rounded to the nearest, or (`rounding-seed`) at random.
+    With `flush-state`, state below the smallest normal number becomes zero: averages that fade out end there.
   }];
   let dependentDialects = ["::ortc::nn::NnDialect", "::ortc::train::TrainDialect", "::mlir::func::FuncDialect",
       "::mlir::arith::ArithDialect",
@@ -87,7 +88,8 @@ def BuildUpdatePass : Pass<"ortc-build-update", "::mlir::ModuleOp"> {
     Option<"clipValue", "clip-value", "double", "0", "largest magnitude of a gradient's element; 0: no limit">,
     Option<"accumulate", "accumulate", "unsigned", "1", "gradient steps before an update, at least 1">,
     Option<"roundingSeed", "rounding-seed", "int64_t", "-1", "bf16 parameters are rounded at random, with this seed; "
-        "-1: to the nearest">
+        "-1: to the nearest">,
+    Option<"flushState", "flush-state", "bool", "false", "state below the smallest normal number becomes zero">
   ];
 }
 

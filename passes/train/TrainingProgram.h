@@ -52,6 +52,8 @@ struct UpdateOptions {
   std::optional<LossScaleSpec> lossScale;    ///< updates nothing where a gradient is not finite
   /// Of bf16 parameters' new values, which are rounded at random; without it to the nearest.
   std::optional<uint64_t> roundingSeed = {};
+  bool flushesState =
+      false; ///< state below the smallest normal number becomes zero, whatever the processor does
 };
 
 /// Adds `@update`, hyper-parameters and optimizer state. With more than one gradient step before an update, also

@@ -53,6 +53,30 @@ TEST_P(DevicePortableTest, HasTheBitsOfProcessors) {
   }
 }
 
+class DeviceFadingTest : public DevicePortableTest {};
+
+/// After a few steps on data, moments of weights that zeros have no gradient for shrink through the denormal numbers.
+TEST_F(DeviceFadingTest, PortableHasTheBitsOfProcessors) {
+  ZooEntry entry("mlp-digits");
+  std::vector<std::string> flags{"--numerics", "portable", "--optimizer",
+                                 "adamw:lr=0.02,beta1=0.5,beta2=0.6,epsilon=1e-6"};
+  flags.insert(flags.end(), entry.flags.begin(), entry.flags.end());
+  ASSERT_NO_FATAL_FAILURE(compile(entry.model(), flags));
+  std::vector<uint8_t> images(64 * 64 * sizeof(float)), labels(64 * sizeof(int64_t));
+  std::string zeros = folder / "zeros.npz", after[2];
+  ASSERT_TRUE(host::writeNpz(zeros, {{"pixels", host::DataType::Float32, {64, 64}, images},
+                                     {"label", host::DataType::Int64, {64}, labels}})
+                  .isOk());
+  for (int number : {0, 1}) {
+    std::string device = number ? "cuda" : "cpu", file = folder / (device + ".safetensors");
+    train(entry.data(), device);
+    mustRun({"run", folder / "artifact", "--data", zeros, "--steps", "300", "--no-shuffle", "--quiet",
+             "--device", device, "--load", file, "--save", file});
+    after[number] = readFile(file);
+  }
+  EXPECT_TRUE(after[0] == after[1]);
+}
+
 INSTANTIATE_TEST_SUITE_P(Zoo, DevicePortableTest,
                          testing::Values("bert-tiny", "dlrm-tiny", "gpt2-tiny", "gru-forecast", "llama-tiny",
                                          "mlp-digits"),

@@ -127,7 +127,7 @@ TEST_F(TypesTest, UnsignedIntegersStayUnsigned) {
 }
 
 /// Large enough for several threads: the mode is one of the processor's, and every thread has its own.
-TEST_F(TypesTest, DenormalNumbersAreZeroOnEveryThread) {
+TEST_F(TypesTest, DenormalNumbersAreZeroOnEveryThreadOrNumbersOnAll) {
   const size_t count = 1 << 20;
   std::string shape = "(" + std::to_string(count) + ",)";
   addInput("x", TensorProto::FLOAT, {int64_t(count)});
@@ -135,16 +135,19 @@ TEST_F(TypesTest, DenormalNumbersAreZeroOnEveryThread) {
   addOutput("twice", TensorProto::FLOAT, {int64_t(count)});
   addNode("Mul", {"x", "x"}, "square");
   addNode("Add", {"x", "x"}, "twice");
-  compile({"--loss", "none"});
-  for (const char *threads : {"1", "2"}) {
-    std::string data = folder.write(
-        "d.npz", zip({{"x.npy", npyOf("<f4", shape.c_str(), bytesOf(std::vector<float>(count, 1e-20f)))}}));
-    mustRun(
-        {"predict", folder / "a", "--data", data, "-o", folder / "p.npz", "--threads", threads, "--quiet"});
-    ASSERT_TRUE(host::openData(folder / "p.npz", predicted).isOk());
-    // 1e-40 is a float, but a denormal one.
-    EXPECT_EQ(output<float>("square", host::DataType::Float32), std::vector<float>(count, 0.0f)) << threads;
-    EXPECT_EQ(output<float>("twice", host::DataType::Float32), std::vector<float>(count, 2e-20f)) << threads;
+  std::string data = folder.write(
+      "d.npz", zip({{"x.npy", npyOf("<f4", shape.c_str(), bytesOf(std::vector<float>(count, 1e-20f)))}}));
+  for (auto [numerics, square] : {std::pair("fast", 0.0f), {"portable", 1e-20f * 1e-20f}}) {
+    compile({"--loss", "none", "--numerics", numerics});
+    for (const char *threads : {"1", "2"}) {
+      SCOPED_TRACE(std::string(numerics) + ", threads " + threads);
+      mustRun(
+          {"predict", folder / "a", "--data", data, "-o", folder / "p.npz", "--threads", threads, "--quiet"});
+      ASSERT_TRUE(host::openData(folder / "p.npz", predicted).isOk());
+      // 1e-40 is a float, but a denormal one.
+      EXPECT_EQ(output<float>("square", host::DataType::Float32), std::vector<float>(count, square));
+      EXPECT_EQ(output<float>("twice", host::DataType::Float32), std::vector<float>(count, 2e-20f));
+    }
   }
 }
 

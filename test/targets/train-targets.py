@@ -3,11 +3,13 @@
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-usage: train-targets.py SOURCE BUILD MODEL
+usage: train-targets.py SOURCE BUILD MODEL [--fade]
 
 For both optimizers and both numerics one artifact has code for all targets. Every processor trains it: its numbers are within the
 tolerances of PyTorch's, and its bits are this machine's, with portable numerics and, where it has fused multiply-adds, with fast ones. A
-checkpoint that goes round all processors gives the bits of one that stays here. Exit status 77 without emulators or libraries, 1 with
+checkpoint that goes round all processors gives the bits of one that stays here. With --fade nothing but this: after steps on the
+model's data come as many on zeros as moments need to get below the smallest normal number, which processors treat in different ways;
+with portable numerics all end with this machine's bits. Exit status 77 without emulators or libraries, 1 with
 ORTC_NO_SKIP in the environment.
 """
 import json
@@ -33,6 +35,7 @@ PROCESSORS = {
     "riscv64-v, 256 bits": ("riscv64-v", "run-riscv64", ["qemu-riscv64-static", "-cpu", "rv64,v=true,vlen=256,vext_spec=v1.0"]),
 }
 ROUND_STEPS = 5  # of a checkpoint on each processor
+DATA_STEPS, ZERO_STEPS = 20, 1180  # of --fade: 0.9^1180 is 1e-54
 
 
 def find_processors():
@@ -87,6 +90,57 @@ def go_round(here, others, artifact, entry, work):
     return zoo.compare_bits(straight, rounds)
 
 
+def fade(program, artifact, entry, work):
+    """The checkpoint after the steps of --fade."""
+    data, path = arrays.read_npz(entry / "data.npz"), f"{work}/faded"
+    program.step(artifact, runner.write_inputs(data, work), ["steps", str(DATA_STEPS), "save", path])
+    zeros = {name: item._replace(data=bytes(len(item.data))) for name, item in data.items()}
+    program.step(artifact, runner.write_inputs(zeros, work), ["load", path, "steps", str(ZERO_STEPS), "save", path])
+    return arrays.parse_safetensors(pathlib.Path(path).read_bytes())
+
+
+def compare_faded(here, others, recipe, entry, work):
+    """What differs, of both optimizers, and what makes the comparison worth nothing."""
+    failures = []
+    for optimizer in recipe["optimizers"]:
+        artifact = compile_artifact(recipe, optimizer, "portable", f"{work}/artifact")
+        wanted = fade(here, artifact, entry, work)
+        zeros = sum(value == 0 for item in wanted.values() if item.dtype == "F32" for value in arrays.numbers(item))
+        failures += [] if zeros else [f"{optimizer}: nothing faded out"]
+        for name, program in others.items():
+            different = zoo.compare_bits(wanted, fade(program, artifact, entry, work))
+            failures += [f"{name}, {optimizer}: not this machine's bits: {different}"] if different else []
+        shutil.rmtree(f"{work}/artifact")
+    print(f"{MODEL}: {ZERO_STEPS} steps on zeros on {len(others)} processors")
+    return failures
+
+
+def compare_trained(here, others, targets, recipe, entry, work):
+    """What differs from PyTorch or from this machine. `targets`: by processor, the code that is to run."""
+    failures, worst = [], 0.0
+    for numerics in ("portable", "fast"):
+        for optimizer in recipe["optimizers"]:
+            artifact = compile_artifact(recipe, optimizer, numerics, f"{work}/artifact")
+            wanted, facts = here.train(artifact, entry, optimizer)
+            for name, program in others.items():
+                found, ran = program.train(artifact, entry, optimizer)
+                where = f"{name}, {optimizer}, {numerics}"
+                if ran["target"] != targets[name]:
+                    failures.append(f"{where}: the code that ran is of {ran['target']}")
+                _, share, beyond = zoo.compare_golden(entry, optimizer, found)
+                worst = max(worst, share)
+                failures += [f"{where}: {text}" for text in beyond[:1]]
+                # Plain x86-64 has no fused multiply-adds.
+                different = zoo.compare_bits(wanted, found) if numerics == "portable" or facts["target"] != "x86-64" else None
+                failures += [f"{where}: not this machine's bits: {different}"] if different else []
+            if numerics == "portable" and optimizer == "adamw":
+                different = go_round(here, others.values(), artifact, entry, work)
+                failures += [f"a checkpoint that goes round: {different}"] if different else []
+            shutil.rmtree(f"{work}/artifact")
+    print(f"{MODEL}: {len(others)} processors, the largest distance is {worst:.2f} of its tolerance")
+    return failures
+
+
 def main():
     processors, missing = find_processors()
     entry = SOURCE / "test/zoo" / MODEL
@@ -94,30 +148,14 @@ def main():
     if not processors or missing and os.environ.get("ORTC_NO_SKIP"):
         print("SKIPPED: " + "; ".join(missing))
         return 1 if os.environ.get("ORTC_NO_SKIP") else 77
-    failures, worst = [], 0.0
     with tempfile.TemporaryDirectory(prefix="train-targets-") as work:
         here = Program(work, "here", [str(BUILD / "test/targets/run-x86_64")])
         others = {name: Program(work, name, command) for name, (_, command) in processors.items()}
-        for numerics in ("portable", "fast"):
-            for optimizer in recipe["optimizers"]:
-                artifact = compile_artifact(recipe, optimizer, numerics, f"{work}/artifact")
-                wanted, facts = here.train(artifact, entry, optimizer)
-                for name, program in others.items():
-                    found, ran = program.train(artifact, entry, optimizer)
-                    where = f"{name}, {optimizer}, {numerics}"
-                    if ran["target"] != processors[name][0]:
-                        failures.append(f"{where}: the code that ran is of {ran['target']}")
-                    _, share, beyond = zoo.compare_golden(entry, optimizer, found)
-                    worst = max(worst, share)
-                    failures += [f"{where}: {text}" for text in beyond[:1]]
-                    # Plain x86-64 has no fused multiply-adds.
-                    different = zoo.compare_bits(wanted, found) if numerics == "portable" or facts["target"] != "x86-64" else None
-                    failures += [f"{where}: not this machine's bits: {different}"] if different else []
-                if numerics == "portable" and optimizer == "adamw":
-                    different = go_round(here, others.values(), artifact, entry, work)
-                    failures += [f"a checkpoint that goes round: {different}"] if different else []
-                shutil.rmtree(f"{work}/artifact")
-    print(f"{MODEL}: {len(processors)} processors, the largest distance is {worst:.2f} of its tolerance")
+        if sys.argv[4:] == ["--fade"]:
+            failures = compare_faded(here, others, recipe, entry, work)
+        else:
+            targets = {name: target for name, (target, _) in processors.items()}
+            failures = compare_trained(here, others, targets, recipe, entry, work)
     for text in failures:
         print(f"FAILED {text}")
     for text in missing:

@@ -80,7 +80,8 @@ std::string describeMachine(const Target &target, Numerics numerics) {
 
 MathOptions mathOptionsOf(const Target &target, Numerics numerics) {
   return {target.usesFma(numerics), target.has(Instruction::Rounding),
-          target.has(Instruction::Scaling) ? target.isa.architecture : nullptr};
+          target.has(Instruction::Scaling) ? target.isa.architecture : nullptr,
+          /*flushesExp=*/!denormalsAreZero(numerics)};
 }
 
 } // namespace ortc::cpu

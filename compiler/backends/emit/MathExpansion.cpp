@@ -24,6 +24,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLn2 = 0.69314718055994530942;
 constexpr double kPi = 3.14159265358979323846;
+/// The least float whose exp is a normal number: ln 2^-126, ln 2^-1022, rounded up.
+constexpr double kExpOfNormalF32 = -0x1.5d589ep+6, kExpOfNormalF64 = -0x1.6232bdd7abcd2p+9;
 
 /// The expansions; `F` in names of members is omitted, everything is on values of `FloatBuilder::type`.
 class Expander : public FloatBuilder {
@@ -60,6 +62,10 @@ private:
   Value scale(Value x, const Integral &n);
   Value scaleBySteps(Value x, Value n);
   ExpParts expParts(Value x);
+  /// exp and exp2, whose `result` is subnormal below `limit`.
+  Value flush(Value x, double limit, Value result) {
+    return options.flushesExp ? select(less(x, constant(limit)), constant(0), result) : result;
+  }
   Value exp(Value x);
   Value exp2(Value x);
   Value expm1(Value x);
@@ -141,9 +147,12 @@ Expander::ExpParts Expander::expParts(Value x) {
 }
 
 Value Expander::exp(Value x) {
-  x = isDouble() ? clamp(x, -746, 710) : clamp(x, -104, 89);
-  ExpParts parts = expParts(x);
-  return scale(add(parts.tail, constant(1)), parts.n);
+  double least = options.flushesExp ? (isDouble() ? kExpOfNormalF64 : kExpOfNormalF32)
+                 : isDouble()       ? -746
+                                    : -104;
+  Value limited = clamp(x, least, isDouble() ? 710 : 89);
+  ExpParts parts = expParts(limited);
+  return flush(x, least, scale(add(parts.tail, constant(1)), parts.n));
 }
 
 Value Expander::halfExp(Value x) {
@@ -154,11 +163,12 @@ Value Expander::halfExp(Value x) {
 }
 
 Value Expander::exp2(Value x) {
-  x = isDouble() ? clamp(x, -1076, 1025) : clamp(x, -151, 129);
-  Integral n = nearest(x, 1);
-  Value r = mul(sub(x, n.asFloat), constant(kLn2));
+  double least = options.flushesExp ? (isDouble() ? -1022 : -126) : isDouble() ? -1076 : -151;
+  Value limited = clamp(x, least, isDouble() ? 1025 : 129);
+  Integral n = nearest(limited, 1);
+  Value r = mul(sub(limited, n.asFloat), constant(kLn2));
   Value p = polynomial(r, table(coefficients::kExpF32, coefficients::kExpF64));
-  return scale(add(mad(mul(r, r), p, r), constant(1)), n);
+  return flush(x, least, scale(add(mad(mul(r, r), p, r), constant(1)), n));
 }
 
 /// 2^n tail + (2^n - 1), halved while 2^n could overflow. Keeps the sign of zero.

@@ -27,11 +27,14 @@ struct MathOptions {
   bool fma = false;
   bool rounding = false; ///< floor and its kin are instructions of the target
   const ScalingInstruction *scaling = nullptr;
+  /// exp and exp2 are zero where they are below the smallest normal number: without a mode that does it, such results
+  /// would cost a hundred times as much on some processors.
+  bool flushesExp = false;
 };
 
 /// `function` of `operands` (scalars or vectors of f32 or f64, all of one type) as arith ops at the insertion
 /// point. Special values follow C99 Annex F; results are within 4 ulp of the true value (f64 Pow 8), also
-/// where they are subnormal. Limits of arguments: sin, cos and tan of f64 are that good up to |x| = 1e6 and
+/// where they are subnormal (but for `flushesExp`). Limits of arguments: sin, cos and tan of f64 are that good up to |x| = 1e6 and
 /// stay within [-1, 1] (sin, cos) beyond.
 mlir::Value expandMath(mlir::OpBuilder &builder, mlir::Location loc, MathFunction function,
                        mlir::ValueRange operands, const MathOptions &options);

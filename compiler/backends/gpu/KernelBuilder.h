@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/backends/emit/KernelBuffer.h"
+#include "compiler/backends/emit/MathExpansion.h"
 #include "compiler/backends/gpu/ThreadBuilder.h"
 #include "compiler/options/Numerics.h"
 
@@ -32,6 +33,9 @@ struct GeneratorOptions {
   uint32_t checkName = 0; ///< of an index check: position of the tensor's name in the artifact's check names
 
   bool usesFma() const { return numerics == Numerics::Fast; }
+  emit::MathOptions math() const {
+    return {usesFma(), /*rounding=*/true, /*scaling=*/nullptr, /*flushesExp=*/!denormalsAreZero(numerics)};
+  }
 };
 
 /// Attributes on a function that is launched: threads of a block, and blocks.

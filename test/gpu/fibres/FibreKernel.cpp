@@ -33,7 +33,7 @@ FibreKernel::FibreKernel(StringRef text, plan::KernelKind kind, StringRef name, 
   }
   kernel = std::move(*generated);
   std::string bitcode;
-  Status status = gpu::emitDeviceCode(*module, processor).moveTo(bitcode);
+  Status status = gpu::emitDeviceCode(*module, processor, options.numerics).moveTo(bitcode);
   if (status.isOk())
     status = HostCode::load(bitcode).moveTo(code);
   EXPECT_TRUE(status.isOk()) << status.getMessage();

@@ -60,9 +60,9 @@ public:
 
   // Code, all at the insertion point.
 
-  /// Makes denormal numbers count as zero on this thread, and returns what `emitRestoreMode` needs. At the start of a
-  /// function. Nothing where there is no such mode: then they are computed, at no other speed.
-  virtual mlir::Value emitDenormalsAreZero(mlir::OpBuilder &builder, mlir::Location loc) const = 0;
+  /// Makes denormal numbers count as zero on this thread, or as numbers, whatever the caller has, and returns what
+  /// `emitRestoreMode` needs. At the start of a function. Nothing where there is no such mode: then they are numbers.
+  virtual mlir::Value emitDenormalMode(mlir::OpBuilder &builder, mlir::Location loc, bool areZero) const = 0;
   virtual void emitRestoreMode(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value saved) const = 0;
 
   /// Only where an Isa has Instruction::Scaling.
@@ -90,13 +90,13 @@ protected:
   static Relocated writeDistance(const Relocation &relocation, uint8_t *bytes);
 };
 
-/// While it lives, denormal numbers count as zero on the thread that runs this program, as they do in kernels.
-class DenormalsAreZeroHere {
+/// While it lives, the thread that runs this program treats denormal numbers as kernels do (`emitDenormalMode`).
+class DenormalModeHere {
 public:
-  DenormalsAreZeroHere();
-  ~DenormalsAreZeroHere();
-  DenormalsAreZeroHere(const DenormalsAreZeroHere &) = delete;
-  DenormalsAreZeroHere &operator=(const DenormalsAreZeroHere &) = delete;
+  explicit DenormalModeHere(bool areZero);
+  ~DenormalModeHere();
+  DenormalModeHere(const DenormalModeHere &) = delete;
+  DenormalModeHere &operator=(const DenormalModeHere &) = delete;
 
 private:
   uint64_t before = 0;

@@ -12,8 +12,8 @@
 namespace ortc::cpu {
 
 /// Memory to run a kernel in, alone and on one core: the buffers of a step that calls it, and a workspace.
-/// What is in place there is in place here. Values that came to lie below the normal numbers are zero while
-/// one of these exists.
+/// What is in place there is in place here. Denormal numbers are zero while one of these exists, whatever the step has:
+/// calls in place, one after the other, would make them of any number.
 class KernelTrial {
 public:
   KernelTrial(plan::StepOp step, int64_t workspaceBytes);
@@ -41,7 +41,7 @@ private:
   uint8_t *data = nullptr; ///< in it
   size_t size = 0;
   std::vector<void *> arguments;
-  DenormalsAreZeroHere mode;
+  DenormalModeHere mode{/*areZero=*/true};
 };
 
 /// Runs every kernel of `code` some times on memory of its own, on one core, and gives the seconds of the

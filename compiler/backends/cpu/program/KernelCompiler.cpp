@@ -111,7 +111,8 @@ static bool isCheck(Operation *kernel) {
 
 /// Adds the step functions, and links all.
 static Status emitSteps(ModuleOp module, const SymbolTable &symbols, const kernels::ProgramKernels &kernels,
-                        const Target &target, ProgramCode &code, std::vector<Object> &objects) {
+                        const Target &target, Numerics numerics, ProgramCode &code,
+                        std::vector<Object> &objects) {
   llvm::StringMap<StepKernel> steps;
   for (auto [i, name] : llvm::enumerate(kernels.names)) {
     const KernelInfo &info = code.kernels[i];
@@ -127,7 +128,8 @@ static Status emitSteps(ModuleOp module, const SymbolTable &symbols, const kerne
   std::vector<PointerCalls> pointerCalls;
   for (auto program : module.getOps<plan::ProgramOp>()) {
     std::string symbol = "step_" + program.getSymName().str();
-    pointerCalls.push_back(createStepFunction(*stepModule, program, symbol, steps, *target.isa.architecture));
+    pointerCalls.push_back(
+        createStepFunction(*stepModule, program, symbol, steps, *target.isa.architecture, numerics));
     entries.push_back(
         {artifact::findEntryRole(program.getRole()), static_cast<uint32_t>(program.getBinding()), 0, symbol});
   }
@@ -232,7 +234,7 @@ Expected<ProgramCode> compileKernels(ModuleOp module, const kernels::ProgramKern
     made[name].object.reset();
   }
   ORTC_TRY(checkScratch(symbols, kernels, code.kernels, target));
-  ORTC_TRY(emitSteps(module, symbols, kernels, target, code, objects));
+  ORTC_TRY(emitSteps(module, symbols, kernels, target, options.numerics, code, objects));
   return code;
 }
 

@@ -7,9 +7,9 @@
 // the guard returns when the loss is not finite and the host asked for that.
 // Code generators take more than linear time over one function, so long steps are cut: functions of their
 // own, called one after the other, hold so many kernels each, and end with a status as the step does.
-// Denormal numbers count as zero while kernels run (a masked softmax or a moment that fades out would cost a
-// hundred times as much): the step sets the processor's mode and puts the caller's back; tasks on other
-// threads do the same.
+// With fast numerics denormal numbers count as zero while kernels run (they would cost a hundred times as much on some
+// processors), with portable numerics they are numbers, whatever the caller has: the step sets the processor's mode and
+// puts the caller's back; tasks on other threads do the same.
 #include "compiler/backends/cpu/step/StepFunction.h"
 
 #include "compiler/backends/cpu/isa/Architecture.h"
@@ -66,9 +66,10 @@ public:
 /// The mode of the processor that says how denormal numbers are treated.
 class DenormalMode {
 public:
-  /// At the start of a function: saves the mode, and makes them count as zero.
-  DenormalMode(CodeBuilder &b, const Architecture &architecture)
-      : b(b), architecture(architecture), saved(architecture.emitDenormalsAreZero(b, b.getLoc())) {}
+  /// At the start of a function: saves the mode, and sets what `numerics` wants.
+  DenormalMode(CodeBuilder &b, const Architecture &architecture, Numerics numerics)
+      : b(b), architecture(architecture),
+        saved(architecture.emitDenormalMode(b, b.getLoc(), denormalsAreZero(numerics))) {}
   /// Before every return.
   void restore() { architecture.emitRestoreMode(b, b.getLoc(), saved); }
 
@@ -81,7 +82,7 @@ private:
 constexpr StringLiteral kDispatch = "ortc_dispatch";
 
 /// `void ortc_task({task, args} *context, i64 chunk, i64 worker)`: a task on a thread of the pool.
-LLVM::LLVMFuncOp createTask(ModuleOp module, const Architecture &architecture) {
+LLVM::LLVMFuncOp createTask(ModuleOp module, const Architecture &architecture, Numerics numerics) {
   MLIRContext *context = module.getContext();
   auto pointer = LLVM::LLVMPointerType::get(context);
   auto none = LLVM::LLVMVoidType::get(context);
@@ -92,7 +93,7 @@ LLVM::LLVMFuncOp createTask(ModuleOp module, const Architecture &architecture) {
   CodeBuilder b(module.getLoc(), context);
   Block *entry = function.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
-  DenormalMode mode(b, architecture);
+  DenormalMode mode(b, architecture, numerics);
   Value task = b.loadPointer(entry->getArgument(0), 0), args = b.loadPointer(entry->getArgument(0), 8);
   LLVM::CallOp::create(b, type, ValueRange{task, args, entry->getArgument(1), entry->getArgument(2)});
   mode.restore();
@@ -101,10 +102,10 @@ LLVM::LLVMFuncOp createTask(ModuleOp module, const Architecture &architecture) {
 }
 
 /// `void ortc_dispatch(ortc_call *call, task, void **args, i64 chunks, i1 parallel, i32 kernel)`.
-LLVM::LLVMFuncOp createDispatch(ModuleOp module, const Architecture &architecture) {
+LLVM::LLVMFuncOp createDispatch(ModuleOp module, const Architecture &architecture, Numerics numerics) {
   if (auto existing = module.lookupSymbol<LLVM::LLVMFuncOp>(kDispatch))
     return existing;
-  LLVM::LLVMFuncOp onThread = createTask(module, architecture);
+  LLVM::LLVMFuncOp onThread = createTask(module, architecture, numerics);
   MLIRContext *context = module.getContext();
   auto pointer = LLVM::LLVMPointerType::get(context);
   auto none = LLVM::LLVMVoidType::get(context);
@@ -193,6 +194,7 @@ size_t sumPlaces(Block &block) {
 struct StepCode {
   ModuleOp module;
   const Architecture &architecture;
+  Numerics numerics;
   const llvm::StringMap<StepKernel> &kernels;
   std::string name; ///< of the step
   LLVM::LLVMFuncOp dispatch;
@@ -202,9 +204,9 @@ struct StepCode {
   PointerCalls pointerCalls;
 
   StepCode(ModuleOp module, plan::ProgramOp program, StringRef name,
-           const llvm::StringMap<StepKernel> &kernels, const Architecture &architecture)
-      : module(module), architecture(architecture), kernels(kernels), name(name),
-        dispatch(createDispatch(module, architecture)), symbols(module) {
+           const llvm::StringMap<StepKernel> &kernels, const Architecture &architecture, Numerics numerics)
+      : module(module), architecture(architecture), numerics(numerics), kernels(kernels), name(name),
+        dispatch(createDispatch(module, architecture, numerics)), symbols(module) {
     program.walk([&](plan::StepOp step) {
       most = std::max<size_t>(most, step.getInputs().size() + step.getOutputs().size() + 1);
     });
@@ -229,7 +231,7 @@ public:
   void emitStepFunction(plan::ProgramOp program) {
     function = code.declare(code.name, LLVM::LLVMFunctionType::get(b.getI32Type(), {b.pointerType()}));
     function.setPassthroughAttr(b.getArrayAttr({b.getStringAttr("optsize")}));
-    enter([&] { mode.emplace(b, code.architecture); });
+    enter([&] { mode.emplace(b, code.architecture, code.numerics); });
     emitSteps(program.getBody().front());
     emitReturn(b.integer(b.getI32Type(), ORTC_STEP_OK));
   }
@@ -430,9 +432,9 @@ private:
 } // namespace
 
 PointerCalls createStepFunction(ModuleOp module, plan::ProgramOp program, StringRef symbol,
-                                const llvm::StringMap<StepKernel> &kernels,
-                                const Architecture &architecture) {
-  StepCode code(module, program, symbol, kernels, architecture);
+                                const llvm::StringMap<StepKernel> &kernels, const Architecture &architecture,
+                                Numerics numerics) {
+  StepCode code(module, program, symbol, kernels, architecture, numerics);
   FunctionEmitter(code).emitStepFunction(program);
   return std::move(code.pointerCalls);
 }

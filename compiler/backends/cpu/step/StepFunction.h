@@ -4,6 +4,7 @@
 
 #include "compiler/backends/cpu/KernelFunction.h"
 #include "compiler/backends/cpu/object/StackUse.h"
+#include "compiler/options/Numerics.h"
 #include "dialects/plan/PlanDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
@@ -31,6 +32,7 @@ struct StepKernel {
 /// `kernels` is keyed by the name of the kernel that a plan.step refers to. Returns where calls through
 /// pointers lead when this step runs.
 PointerCalls createStepFunction(mlir::ModuleOp module, plan::ProgramOp program, llvm::StringRef symbol,
-                                const llvm::StringMap<StepKernel> &kernels, const Architecture &architecture);
+                                const llvm::StringMap<StepKernel> &kernels, const Architecture &architecture,
+                                Numerics numerics);
 
 } // namespace ortc::cpu

@@ -157,7 +157,7 @@ LogicalResult generateContraction(KernelBuilder &kernel, func::FuncOp function,
   if (!form)
     return function.emitError() << "no contraction kernel can be made of this program: " << reason;
   ContractionAxes axes = chooseAxes(form->shape, findOutput(form->shape, function.getNumArguments()));
-  MathOptions math{options.usesFma(), /*rounding=*/true};
+  MathOptions math = options.math();
   ContractionJob job{form->shape, axes, codeOf(form->epilogue, form->shape.accumulatorType, math), math};
   if (!usesDotKernel(form->shape)) {
     auto makeAccess = [&](ArrayRef<Value> buffers) {

@@ -14,7 +14,7 @@ LogicalResult generateConv(KernelBuilder &kernel, func::FuncOp function, const G
   auto form = ConvForm::analyze(function.getArguments(), outputs, reason);
   if (!form)
     return function.emitError() << "no convolution kernel can be made of this program: " << reason;
-  MathOptions math{options.usesFma(), /*rounding=*/true};
+  MathOptions math = options.math();
   ConvProduct product = makeConvProduct(*form, math);
   emitProduct(kernel, product.shape, product.makeAccess, math);
   return success();

@@ -171,7 +171,7 @@ void emitPoint(ThreadBuilder &b, const LoopProgram &program, ValueRange buffers,
 }
 
 void emitLoops(KernelBuilder &kernel, const LoopProgram &program, const GeneratorOptions &generator) {
-  MathOptions options{generator.usesFma(), /*rounding=*/true};
+  MathOptions options = generator.math();
   int64_t points = program.elements(/*reduced=*/false);
   if (!program.lanesReduced()) {
     kernel.launchThreads(points,

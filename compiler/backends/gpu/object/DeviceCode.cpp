@@ -63,13 +63,14 @@ static unsigned chooseIndexBits(ModuleOp module) {
 }
 
 /// Marks what is launched for its vendor; all else is inlined.
-static void markKernels(ModuleOp module, const Processor &processor) {
+static void markKernels(ModuleOp module, const Processor &processor, Numerics numerics) {
   Builder builder(module.getContext());
   auto pair = [&](StringRef key, const std::string &value) {
     return builder.getArrayAttr({builder.getStringAttr(key), builder.getStringAttr(value)});
   };
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
-    SmallVector<Attribute> attributes{pair("denormal-fp-math-f32", "preserve-sign,preserve-sign"),
+    const char *denormals = denormalsAreZero(numerics) ? "preserve-sign,preserve-sign" : "ieee,ieee";
+    SmallVector<Attribute> attributes{pair("denormal-fp-math-f32", denormals),
                                       builder.getStringAttr("nounwind"),
                                       builder.getStringAttr("no-builtins")};
     auto threads = function->getAttrOfType<IntegerAttr>(kThreadsAttribute);
@@ -126,13 +127,13 @@ static Expected<std::string> generate(llvm::Module &code, llvm::TargetMachine &m
   return std::string(buffer.begin(), buffer.end());
 }
 
-Expected<std::string> emitDeviceCode(ModuleOp module, const Processor &processor) {
+Expected<std::string> emitDeviceCode(ModuleOp module, const Processor &processor, Numerics numerics) {
   Expected<std::unique_ptr<llvm::TargetMachine>> machine = createMachine(processor);
   if (!machine)
     return machine.getStatus();
   if (failed(convertToLLVM(module, {chooseIndexBits(module)})))
     return Status::failure("lowering failed");
-  markKernels(module, processor);
+  markKernels(module, processor, numerics);
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> code = translateToLLVMIR(module, context, **machine);
   if (!code)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/backends/gpu/Processor.h"
+#include "compiler/options/Numerics.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "support/Expected.h"
 
@@ -12,9 +13,9 @@
 namespace ortc::gpu {
 
 /// Lowers `module`, whose launched functions are marked `ortc.threads`, and emits it: PTX as text without its head, or
-/// bitcode for AMD. Kernels compute with denormal numbers of f32 as zeros. Fails where something outside the module is
-/// called.
-Expected<std::string> emitDeviceCode(mlir::ModuleOp module, const Processor &processor);
+/// bitcode for AMD. Denormal numbers of f32 are zeros where `denormalsAreZero`; those of f64 are numbers: GPUs have no
+/// mode for them. Fails where something outside the module is called.
+Expected<std::string> emitDeviceCode(mlir::ModuleOp module, const Processor &processor, Numerics numerics);
 
 /// One image of what emitDeviceCode made, piece by piece: PTX text with its NUL, or a shared object.
 Expected<std::vector<uint8_t>> linkDeviceCode(const std::vector<std::string> &pieces,

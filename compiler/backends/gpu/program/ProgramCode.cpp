@@ -53,7 +53,7 @@ public:
     }
     if (job.isSurvey)
       return;
-    if (Status status = emitDeviceCode(*module, processor).moveTo(job.code);
+    if (Status status = emitDeviceCode(*module, processor, job.options.numerics).moveTo(job.code);
         !status.isOk() && job.error.empty())
       job.error = status.getMessage();
   }

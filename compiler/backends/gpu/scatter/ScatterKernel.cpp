@@ -115,7 +115,7 @@ bool generateScatter(KernelBuilder &kernel, func::FuncOp function, const Generat
   if (auto form = FusedScatter::analyze(function.getArguments(), outputs, reason)) {
     if (!isSortable(form->plan))
       return false;
-    generateFused(kernel, *form, {options.usesFma(), /*rounding=*/true});
+    generateFused(kernel, *form, options.math());
     return true;
   }
   if (auto rows = dyn_cast<nn::ScatterOp>(block.front()); rows && outputs == rows->getResults()) {

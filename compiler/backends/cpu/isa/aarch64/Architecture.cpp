@@ -81,13 +81,17 @@ public:
     }
   }
 
-  Value emitDenormalsAreZero(OpBuilder &b, Location loc) const override {
+  Value emitDenormalMode(OpBuilder &b, Location loc, bool areZero) const override {
     Type i64 = b.getI64Type();
     Value before =
         LLVM::CallIntrinsicOp::create(b, loc, i64, b.getStringAttr("llvm.aarch64.get.fpcr"), ValueRange{})
             .getResult(0);
-    Value flag = LLVM::ConstantOp::create(b, loc, i64, static_cast<int64_t>(kFlushToZero));
-    emitRestoreMode(b, loc, LLVM::OrOp::create(b, loc, before, flag));
+    auto constant = [&](uint64_t bits) -> Value {
+      return LLVM::ConstantOp::create(b, loc, i64, static_cast<int64_t>(bits));
+    };
+    emitRestoreMode(b, loc,
+                    areZero ? LLVM::OrOp::create(b, loc, before, constant(kFlushToZero)).getResult()
+                            : LLVM::AndOp::create(b, loc, before, constant(~kFlushToZero)).getResult());
     return before;
   }
   void emitRestoreMode(OpBuilder &b, Location loc, Value saved) const override {
@@ -104,11 +108,11 @@ const Architecture &aarch64::architecture() {
 
 #if defined(__aarch64__)
 
-DenormalsAreZeroHere::DenormalsAreZeroHere() {
+DenormalModeHere::DenormalModeHere(bool areZero) {
   __asm__ volatile("mrs %0, fpcr" : "=r"(before));
-  __asm__ volatile("msr fpcr, %0" ::"r"(before | kFlushToZero));
+  __asm__ volatile("msr fpcr, %0" ::"r"(areZero ? before | kFlushToZero : before & ~kFlushToZero));
 }
-DenormalsAreZeroHere::~DenormalsAreZeroHere() { __asm__ volatile("msr fpcr, %0" ::"r"(before)); }
+DenormalModeHere::~DenormalModeHere() { __asm__ volatile("msr fpcr, %0" ::"r"(before)); }
 
 #endif
 

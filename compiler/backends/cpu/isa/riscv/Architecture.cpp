@@ -72,7 +72,7 @@ public:
     }
   }
 
-  Value emitDenormalsAreZero(OpBuilder &, Location) const override { return Value(); }
+  Value emitDenormalMode(OpBuilder &, Location, bool) const override { return Value(); }
   void emitRestoreMode(OpBuilder &, Location, Value) const override {}
 };
 
@@ -85,8 +85,8 @@ const Architecture &riscv::architecture() {
 
 #if defined(__riscv)
 
-DenormalsAreZeroHere::DenormalsAreZeroHere() = default;
-DenormalsAreZeroHere::~DenormalsAreZeroHere() = default;
+DenormalModeHere::DenormalModeHere(bool) {}
+DenormalModeHere::~DenormalModeHere() = default;
 
 #endif
 

@@ -55,15 +55,18 @@ public:
     return pushed + lost + llvm::alignTo(info.getStackSize() - saved, align);
   }
 
-  Value emitDenormalsAreZero(OpBuilder &b, Location loc) const override {
+  Value emitDenormalMode(OpBuilder &b, Location loc, bool areZero) const override {
     Type i32 = b.getI32Type(), pointer = LLVM::LLVMPointerType::get(b.getContext());
     Value one = LLVM::ConstantOp::create(b, loc, b.getI64Type(), int64_t(1));
     Value saved = LLVM::AllocaOp::create(b, loc, pointer, i32, one, 4);
     Value changed = LLVM::AllocaOp::create(b, loc, pointer, i32, one, 4);
     call(b, loc, "llvm.x86.sse.stmxcsr", saved);
     Value before = LLVM::LoadOp::create(b, loc, i32, saved);
-    Value mode =
-        LLVM::OrOp::create(b, loc, before, LLVM::ConstantOp::create(b, loc, i32, int64_t(kDenormalsAreZero)));
+    auto constant = [&](unsigned bits) -> Value {
+      return LLVM::ConstantOp::create(b, loc, i32, int64_t(bits));
+    };
+    Value mode = areZero ? LLVM::OrOp::create(b, loc, before, constant(kDenormalsAreZero)).getResult()
+                         : LLVM::AndOp::create(b, loc, before, constant(~kDenormalsAreZero)).getResult();
     LLVM::StoreOp::create(b, loc, mode, changed);
     call(b, loc, "llvm.x86.sse.ldmxcsr", changed);
     return saved;
@@ -136,10 +139,11 @@ const Architecture &x86::architecture() {
 
 #if defined(__x86_64__)
 
-DenormalsAreZeroHere::DenormalsAreZeroHere() : before(_mm_getcsr()) {
-  _mm_setcsr(static_cast<unsigned>(before) | kDenormalsAreZero);
+DenormalModeHere::DenormalModeHere(bool areZero) : before(_mm_getcsr()) {
+  auto others = static_cast<unsigned>(before) & ~kDenormalsAreZero;
+  _mm_setcsr(areZero ? others | kDenormalsAreZero : others);
 }
-DenormalsAreZeroHere::~DenormalsAreZeroHere() { _mm_setcsr(static_cast<unsigned>(before)); }
+DenormalModeHere::~DenormalModeHere() { _mm_setcsr(static_cast<unsigned>(before)); }
 
 #endif
 

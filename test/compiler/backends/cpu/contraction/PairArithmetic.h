@@ -26,8 +26,8 @@ public:
                                            uint64_t returnAddress) const override {
     return other.findAlignedFrame(info, stackAlign, returnAddress);
   }
-  mlir::Value emitDenormalsAreZero(mlir::OpBuilder &builder, mlir::Location loc) const override {
-    return other.emitDenormalsAreZero(builder, loc);
+  mlir::Value emitDenormalMode(mlir::OpBuilder &builder, mlir::Location loc, bool areZero) const override {
+    return other.emitDenormalMode(builder, loc, areZero);
   }
   void emitRestoreMode(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value saved) const override {
     other.emitRestoreMode(builder, loc, saved);
