@@ -80,6 +80,8 @@ static std::string nameThisProcessor() {
     return "aarch64";
   case ORTC_ARCH_RISCV64:
     return has(ORTC_RISCV_V) ? "riscv64-v" : "riscv64";
+  case ORTC_ARCH_ARMV7:
+    return has(ORTC_ARM_NEON | ORTC_ARM_VFPV4 | ORTC_ARM_IDIVA) ? "armv7" : "";
   default:
     return "";
   }

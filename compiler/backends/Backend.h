@@ -112,7 +112,8 @@ public:
   virtual llvm::ArrayRef<llvm::StringRef> hostedTargets() const { return {}; }
   /// The target called `name`, one of the names or "native"; null where the family has none. `workers`: threads that
   /// kernels are cut for and that scratch is planned for.
-  virtual std::unique_ptr<Target> findTarget(llvm::StringRef name, int64_t workers) const = 0;
+  virtual std::unique_ptr<Target> findTarget(llvm::StringRef name, int64_t workers,
+                                             Numerics numerics) const = 0;
   virtual kernels::FusionLimits fusionLimits() const = 0;
 };
 

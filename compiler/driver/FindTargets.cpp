@@ -14,7 +14,8 @@ using Backends = std::vector<const backends::Backend *>;
 static bool add(StringRef name, const CompileOptions &options, const Backends &known,
                 std::vector<FamilyTargets> &families) {
   for (const backends::Backend *backend : known) {
-    std::unique_ptr<backends::Target> target = backend->findTarget(name, options.maxWorkers);
+    std::unique_ptr<backends::Target> target =
+        backend->findTarget(name, options.maxWorkers, options.numerics);
     if (!target)
       continue;
     auto family = find_if(families, [&](const FamilyTargets &each) { return each.backend == backend; });

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#if defined(__aarch64__) || defined(__riscv)
+#if defined(__aarch64__) || defined(__riscv) || defined(__arm__)
 #include <sys/auxv.h>
 #endif
 
@@ -163,6 +163,8 @@ uint32_t ortc_host_architecture(void) {
   return ORTC_ARCH_AARCH64;
 #elif defined(__riscv) && __riscv_xlen == 64
   return ORTC_ARCH_RISCV64;
+#elif defined(__arm__)
+  return ORTC_ARCH_ARMV7;
 #else
   return ORTC_ARCH_NONE;
 #endif
@@ -171,7 +173,7 @@ uint32_t ortc_host_architecture(void) {
 uint64_t ortc_host_features(void) {
 #if defined(__x86_64__)
   return ortc::x86Features();
-#elif defined(__aarch64__) || defined(__riscv)
+#elif defined(__aarch64__) || defined(__riscv) || defined(__arm__)
   return getauxval(AT_HWCAP);
 #else
   return 0;

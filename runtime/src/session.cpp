@@ -239,6 +239,8 @@ Error plan(const ortc_program *p, ortc_session_options &options, ortc_sizes &siz
     uint64_t bytes = e.fixed_bytes + options.workers * e.worker_bytes;
     sizes.transient = bytes > sizes.transient ? bytes : sizes.transient;
   }
+  if ((sizes.persistent | sizes.transient | sizes.io) > SIZE_MAX)
+    return kNoMemory;
   // The places of all values, and the marks for loading, follow the handle.
   uint64_t bytes =
       sizeof(ortc_session) + p->tables[ORTC_SECTION_VALUES].count * sizeof(void *) + p->tensorCount();

@@ -65,9 +65,10 @@ long futex(uint32_t *word, int operation, uint32_t value) {
 }
 
 void runShare(ortc_pool *pool, int64_t worker) {
-  __int128 chunks = pool->chunks;
-  int64_t end = (int64_t)(chunks * (worker + 1) / pool->workers);
-  for (int64_t chunk = (int64_t)(chunks * worker / pool->workers); chunk < end; chunk++)
+  int64_t each = pool->chunks / pool->workers, rest = pool->chunks % pool->workers;
+  auto begin = [&](int64_t number) { return each * number + rest * number / pool->workers; };
+  int64_t end = begin(worker + 1);
+  for (int64_t chunk = begin(worker); chunk < end; chunk++)
     pool->task(pool->context, chunk, worker);
 }
 

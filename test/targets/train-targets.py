@@ -30,6 +30,7 @@ SECONDS = 600
 # What a processor is run by: its code in the artifact, the program, and the emulator with the processor that it plays.
 PROCESSORS = {
     "aarch64": ("aarch64", "run-aarch64", ["qemu-aarch64-static", "-cpu", "cortex-a53"]),
+    "armv7": ("armv7", "run-arm", ["qemu-arm-static", "-cpu", "cortex-a7"]),
     "riscv64": ("riscv64", "run-riscv64", ["qemu-riscv64-static", "-cpu", "rv64,v=false"]),
     "riscv64-v, 128 bits": ("riscv64-v", "run-riscv64", ["qemu-riscv64-static", "-cpu", "rv64,v=true,vlen=128,vext_spec=v1.0"]),
     "riscv64-v, 256 bits": ("riscv64-v", "run-riscv64", ["qemu-riscv64-static", "-cpu", "rv64,v=true,vlen=256,vext_spec=v1.0"]),
@@ -100,17 +101,14 @@ def fade(program, artifact, entry, work):
 
 
 def compare_faded(here, others, recipe, entry, work):
-    """What differs, of both optimizers, and what makes the comparison worth nothing."""
-    failures = []
-    for optimizer in recipe["optimizers"]:
-        artifact = compile_artifact(recipe, optimizer, "portable", f"{work}/artifact")
-        wanted = fade(here, artifact, entry, work)
-        zeros = sum(value == 0 for item in wanted.values() if item.dtype == "F32" for value in arrays.numbers(item))
-        failures += [] if zeros else [f"{optimizer}: nothing faded out"]
-        for name, program in others.items():
-            different = zoo.compare_bits(wanted, fade(program, artifact, entry, work))
-            failures += [f"{name}, {optimizer}: not this machine's bits: {different}"] if different else []
-        shutil.rmtree(f"{work}/artifact")
+    """What differs, and what makes the comparison worth nothing."""
+    artifact = compile_artifact(recipe, "adamw", "portable", f"{work}/artifact")
+    wanted = fade(here, artifact, entry, work)
+    moments = [value for name, item in wanted.items() if name.endswith(".exp_avg") for value in arrays.numbers(item)]
+    failures = [] if moments.count(0) > len(moments) / 2 else ["few moments have faded out"]
+    for name, program in others.items():
+        different = zoo.compare_bits(wanted, fade(program, artifact, entry, work))
+        failures += [f"{name}: not this machine's bits: {different}"] if different else []
     print(f"{MODEL}: {ZERO_STEPS} steps on zeros on {len(others)} processors")
     return failures
 

@@ -75,8 +75,9 @@ ArrayRef<StringRef> CpuBackend::targetNames() const { return cpu::targetNames();
 
 ArrayRef<StringRef> CpuBackend::hostTargets() const { return cpu::hostTargetNames(); }
 
-std::unique_ptr<backends::Target> CpuBackend::findTarget(StringRef name, int64_t workers) const {
-  std::optional<Target> target = cpu::findTarget(name);
+std::unique_ptr<backends::Target> CpuBackend::findTarget(StringRef name, int64_t workers,
+                                                         Numerics numerics) const {
+  std::optional<Target> target = cpu::findTarget(name, numerics);
   if (!target)
     return nullptr;
   target->workers = workers;

@@ -12,7 +12,8 @@ public:
   llvm::ArrayRef<llvm::StringRef> targetNames() const override;
   llvm::ArrayRef<llvm::StringRef> hostTargets() const override;
   llvm::ArrayRef<llvm::StringRef> hostedTargets() const override { return targetNames(); }
-  std::unique_ptr<backends::Target> findTarget(llvm::StringRef name, int64_t workers) const override;
+  std::unique_ptr<backends::Target> findTarget(llvm::StringRef name, int64_t workers,
+                                               Numerics numerics) const override;
   kernels::FusionLimits fusionLimits() const override { return {}; }
 };
 

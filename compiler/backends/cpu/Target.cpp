@@ -4,6 +4,7 @@
 
 #include "compiler/backends/cpu/isa/Architecture.h"
 #include "compiler/backends/cpu/isa/aarch64/Aarch64.h"
+#include "compiler/backends/cpu/isa/arm/Arm.h"
 #include "compiler/backends/cpu/isa/riscv/Riscv.h"
 #include "compiler/backends/cpu/isa/x86/X86.h"
 
@@ -18,11 +19,16 @@ namespace {
 struct NamedTarget {
   llvm::StringRef name;
   Target (*make)();
+  Target (*makePortable)() = nullptr; ///< with portable numerics, where that takes other instructions
 };
 
-constexpr NamedTarget kTargets[] = {{"x86-64", x86::makeV1},      {"x86-64-v3", x86::makeV3},
-                                    {"x86-64-v4", x86::makeV4},   {"aarch64", aarch64::makeBase},
-                                    {"riscv64", riscv::makeBase}, {"riscv64-v", riscv::makeVector}};
+constexpr NamedTarget kTargets[] = {{"x86-64", x86::makeV1},
+                                    {"x86-64-v3", x86::makeV3},
+                                    {"x86-64-v4", x86::makeV4},
+                                    {"aarch64", aarch64::makeBase},
+                                    {"riscv64", riscv::makeBase},
+                                    {"riscv64-v", riscv::makeVector},
+                                    {"armv7", arm::makeV7, arm::makeV7Scalar}};
 
 /// One for each architecture: the target that this machine is, if it is of that architecture.
 constexpr std::optional<Target> (*kNative[])() = {x86::makeNative};
@@ -53,10 +59,12 @@ llvm::ArrayRef<llvm::StringRef> hostTargetNames() {
                              last - first); // an architecture's rows stand together
 }
 
-std::optional<Target> findTarget(llvm::StringRef name) {
+std::optional<Target> findTarget(llvm::StringRef name, Numerics numerics) {
   for (const NamedTarget &target : kTargets)
     if (target.name == name)
-      return withName(target.make(), name);
+      return withName(target.makePortable && numerics == Numerics::Portable ? target.makePortable()
+                                                                            : target.make(),
+                      name);
   if (name == "native")
     for (auto make : kNative)
       if (auto target = make())

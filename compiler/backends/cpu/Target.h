@@ -52,7 +52,7 @@ llvm::ArrayRef<llvm::StringRef> targetNames();
 llvm::ArrayRef<llvm::StringRef> hostTargetNames();
 
 /// The target called `name`: one of `targetNames()` or "native" (this machine). Empty when there is none.
-std::optional<Target> findTarget(llvm::StringRef name);
+std::optional<Target> findTarget(llvm::StringRef name, Numerics numerics = Numerics::Fast);
 
 /// True when this machine can execute code made for `target`.
 bool canRunHere(const Target &target);

@@ -62,11 +62,8 @@ private:
   Value scale(Value x, const Integral &n);
   Value scaleBySteps(Value x, Value n);
   ExpParts expParts(Value x);
-  /// exp and exp2, whose `result` is subnormal below `limit`.
-  Value flush(Value x, double limit, Value result) {
-    return options.flushesExp ? select(less(x, constant(limit)), constant(0), result) : result;
-  }
-  Value exp(Value x);
+  /// `isFlushed`: zero where the result is subnormal.
+  Value exp(Value x, bool isFlushed = false);
   Value exp2(Value x);
   Value expm1(Value x);
   /// exp(x) / 2, which does not overflow where exp does.
@@ -146,13 +143,11 @@ Expander::ExpParts Expander::expParts(Value x) {
   return {mad(mul(r, r), p, r), n};
 }
 
-Value Expander::exp(Value x) {
-  double least = options.flushesExp ? (isDouble() ? kExpOfNormalF64 : kExpOfNormalF32)
-                 : isDouble()       ? -746
-                                    : -104;
-  Value limited = clamp(x, least, isDouble() ? 710 : 89);
-  ExpParts parts = expParts(limited);
-  return flush(x, least, scale(add(parts.tail, constant(1)), parts.n));
+Value Expander::exp(Value x, bool isFlushed) {
+  double least = isFlushed ? (isDouble() ? kExpOfNormalF64 : kExpOfNormalF32) : isDouble() ? -746 : -104;
+  ExpParts parts = expParts(clamp(x, least, isDouble() ? 710 : 89));
+  Value result = scale(add(parts.tail, constant(1)), parts.n);
+  return isFlushed ? select(less(x, constant(least)), constant(0), result) : result;
 }
 
 Value Expander::halfExp(Value x) {
@@ -168,7 +163,8 @@ Value Expander::exp2(Value x) {
   Integral n = nearest(limited, 1);
   Value r = mul(sub(limited, n.asFloat), constant(kLn2));
   Value p = polynomial(r, table(coefficients::kExpF32, coefficients::kExpF64));
-  return flush(x, least, scale(add(mad(mul(r, r), p, r), constant(1)), n));
+  Value result = scale(add(mad(mul(r, r), p, r), constant(1)), n);
+  return options.flushesExp ? select(less(x, constant(least)), constant(0), result) : result;
 }
 
 /// 2^n tail + (2^n - 1), halved while 2^n could overflow. Keeps the sign of zero.
@@ -560,7 +556,7 @@ Value Expander::rounded(MathFunction function, Value x) {
 Value Expander::expand(MathFunction function, ValueRange x) {
   switch (function) {
   case MathFunction::Exp:
-    return exp(x[0]);
+    return exp(x[0], options.flushesExp);
   case MathFunction::Exp2:
     return exp2(x[0]);
   case MathFunction::Expm1:

@@ -34,8 +34,8 @@ struct MathOptions {
 
 /// `function` of `operands` (scalars or vectors of f32 or f64, all of one type) as arith ops at the insertion
 /// point. Special values follow C99 Annex F; results are within 4 ulp of the true value (f64 Pow 8), also
-/// where they are subnormal (but for `flushesExp`). Limits of arguments: sin, cos and tan of f64 are that good up to |x| = 1e6 and
-/// stay within [-1, 1] (sin, cos) beyond.
+/// where they are subnormal, but for `flushesExp`. Limits of arguments: sin, cos and tan of f64 are that good up to
+/// |x| = 1e6 and stay within [-1, 1] (sin, cos) beyond.
 mlir::Value expandMath(mlir::OpBuilder &builder, mlir::Location loc, MathFunction function,
                        mlir::ValueRange operands, const MathOptions &options);
 

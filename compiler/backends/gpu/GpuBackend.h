@@ -10,7 +10,8 @@ class GpuBackend : public backends::Backend {
 public:
   llvm::StringRef getName() const override { return "gpu"; }
   llvm::ArrayRef<llvm::StringRef> targetNames() const override;
-  std::unique_ptr<backends::Target> findTarget(llvm::StringRef name, int64_t workers) const override;
+  std::unique_ptr<backends::Target> findTarget(llvm::StringRef name, int64_t workers,
+                                               Numerics numerics) const override;
   kernels::FusionLimits fusionLimits() const override;
 };
 

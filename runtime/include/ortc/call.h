@@ -114,6 +114,13 @@ ORTC_STATIC_ASSERT(offsetof(ortc_call, bases) == 8 && offsetof(ortc_call, ext) =
                        offsetof(ortc_call, trace_context) == 56 && offsetof(ortc_call, detail) == 64 &&
                        sizeof(ortc_call) == 72,
                    "call structure on 64-bit targets");
+#else
+ORTC_STATIC_ASSERT(offsetof(ortc_call, bases) == 8 && offsetof(ortc_call, ext) == 12 &&
+                       offsetof(ortc_call, parallel_for) == 16 && offsetof(ortc_call, pool) == 20 &&
+                       offsetof(ortc_call, workers) == 24 && offsetof(ortc_call, trace) == 32 &&
+                       offsetof(ortc_call, trace_context) == 36 && offsetof(ortc_call, detail) == 40 &&
+                       sizeof(ortc_call) == 44,
+                   "call structure on 32-bit targets");
 #endif
 
 #ifdef __cplusplus

@@ -95,7 +95,10 @@ enum ortc_x86_feature {
 #define ORTC_X86_64_V3 ((UINT64_C(1) << ORTC_X86_AVX512F) - 1)
 #define ORTC_X86_64_V4 ((UINT64_C(1) << ORTC_X86_AVX512IFMA) - 1)
 
-/* Features of a blob for AArch64 and RISC-V: bits of what Linux calls AT_HWCAP. */
+/* Features of a blob for AArch64, RISC-V and 32-bit Arm: bits of what Linux calls AT_HWCAP. */
+#define ORTC_ARM_NEON (UINT64_C(1) << 12)
+#define ORTC_ARM_VFPV4 (UINT64_C(1) << 16)
+#define ORTC_ARM_IDIVA (UINT64_C(1) << 17)        /* division of integers in Arm instructions */
 #define ORTC_RISCV_V (UINT64_C(1) << ('V' - 'A')) /* vectors, version 1.0 */
 
 /* Where a tensor's bytes live. */

@@ -46,6 +46,11 @@ public:
 
   virtual uint16_t elfMachine() const = 0;
   virtual uint8_t codeFiller() const = 0; ///< between functions: a trap
+  /// The addend of a relocation that has none of its own: it stands where the relocation writes. Nothing where the
+  /// architecture has no such relocations.
+  virtual std::optional<int64_t> implicitAddend(uint64_t type, const uint8_t *bytes) const {
+    return std::nullopt;
+  }
   enum class Relocated { Done, TooFar, NotRelative };
   /// Writes what an ELF relocation wants to its bytes.
   virtual Relocated relocate(const Relocation &relocation, uint8_t *bytes) const = 0;

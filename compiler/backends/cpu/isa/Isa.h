@@ -31,6 +31,10 @@ struct Isa {
   /// CPU features the loader must find, one bit each (ortc/format.h has those of each architecture).
   uint64_t requiredFeatures = 0;
 
+  unsigned pointerBytes = 8;
+  /// Divisions of i64, and conversions between i64 and floats, would be calls of a library: they are written out.
+  bool expandsLong = false;
+
   int64_t vectorBits = 128;     ///< of a vector register
   int64_t vectorRegisters = 16; ///< architectural ones
   uint32_t instructions = 0;    ///< a bit for each Instruction

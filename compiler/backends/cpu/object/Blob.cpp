@@ -46,8 +46,8 @@ static Expected<bool> isWanted(const SectionRef &section) {
     return name.takeError();
   if (!(elf.getFlags() & ELF::SHF_ALLOC) || section.getSize() == 0)
     return false;
-  if (name->starts_with(".eh_frame"))
-    return false;
+  if (name->starts_with(".eh_frame") || name->starts_with(".ARM.ex"))
+    return false; // for unwinding
   if ((elf.getFlags() & ELF::SHF_WRITE) || elf.getType() == ELF::SHT_NOBITS || name->starts_with(".got"))
     return error("section '" + *name + "' is writable, a code blob has no data");
   if (section.getAlignment().value() > kMaxAlignment)
@@ -128,7 +128,7 @@ static Error collectSymbols(const std::vector<Input> &inputs, CodeBlob &blob) {
 
 /// What a relocation refers to, without `first`.
 static Expected<Relocation> resolve(const Input &input, const Piece &piece, const RelocationRef &relocation,
-                                    const CodeBlob &blob) {
+                                    const Architecture &architecture, const CodeBlob &blob) {
   ELFSymbolRef symbol = *relocation.getSymbol();
   Expected<StringRef> name = symbol.getName();
   if (!name)
@@ -145,11 +145,17 @@ static Expected<Relocation> resolve(const Input &input, const Piece &piece, cons
       return error("undefined symbol '" + *name + "' in a code blob");
     target = found->second;
   }
-  Expected<int64_t> addend = ELFRelocationRef(relocation).getAddend();
-  if (!addend)
-    return addend.takeError();
-  return Relocation{relocation.getType(), static_cast<int64_t>(piece.offset + relocation.getOffset()),
-                    static_cast<int64_t>(target) + *addend, std::nullopt};
+  uint64_t place = piece.offset + relocation.getOffset();
+  std::optional<int64_t> addend =
+      architecture.implicitAddend(relocation.getType(), blob.bytes.data() + place);
+  if (!addend) {
+    Expected<int64_t> own = ELFRelocationRef(relocation).getAddend();
+    if (!own)
+      return own.takeError();
+    addend = *own;
+  }
+  return Relocation{relocation.getType(), static_cast<int64_t>(place), static_cast<int64_t>(target) + *addend,
+                    std::nullopt};
 }
 
 /// The relocations of a section's table, in its order.
@@ -158,7 +164,7 @@ static Error relocateSection(const Input &input, const Piece &piece, const Secti
   std::vector<Relocation> resolved;
   std::map<int64_t, int64_t> distances; // by place
   for (const RelocationRef &relocation : table.relocations()) {
-    Expected<Relocation> found = resolve(input, piece, relocation, blob);
+    Expected<Relocation> found = resolve(input, piece, relocation, architecture, blob);
     if (!found)
       return found.takeError();
     resolved.push_back(*found);

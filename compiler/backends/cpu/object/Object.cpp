@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/object/Object.h"
 
+#include "compiler/backends/cpu/object/LongIntegers.h"
 #include "compiler/backends/emit/LlvmModule.h"
 
 #include "llvm/CodeGen/AsmPrinter.h"
@@ -96,6 +97,8 @@ llvm::Expected<Object> emitObject(mlir::ModuleOp module, const Target &target, c
   }
   optimize(*code, **machine,
            options.optimizeForSize ? llvm::OptimizationLevel::Os : llvm::OptimizationLevel::O2);
+  if (target.isa.expandsLong)
+    expandLongIntegers(*code);
   if (options.onOptimized)
     options.onOptimized(*code);
 

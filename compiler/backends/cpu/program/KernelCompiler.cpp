@@ -128,8 +128,7 @@ static Status emitSteps(ModuleOp module, const SymbolTable &symbols, const kerne
   std::vector<PointerCalls> pointerCalls;
   for (auto program : module.getOps<plan::ProgramOp>()) {
     std::string symbol = "step_" + program.getSymName().str();
-    pointerCalls.push_back(
-        createStepFunction(*stepModule, program, symbol, steps, *target.isa.architecture, numerics));
+    pointerCalls.push_back(createStepFunction(*stepModule, program, symbol, steps, target.isa, numerics));
     entries.push_back(
         {artifact::findEntryRole(program.getRole()), static_cast<uint32_t>(program.getBinding()), 0, symbol});
   }

@@ -27,7 +27,19 @@ namespace ortc::cpu {
 
 namespace {
 
-/// Short words for the llvm dialect on 64-bit targets.
+/// Where ortc_call (call.h) has its members, by the size of a pointer.
+struct CallLayout {
+  int64_t pointer;
+  int64_t bases = 8, ext = bases + pointer, parallelFor = ext + pointer, pool = parallelFor + pointer,
+          flags = offsetof(ortc_call, flags), trace = pool + pointer + 2 * sizeof(uint32_t),
+          traceContext = trace + pointer, detail = traceContext + pointer;
+};
+static_assert(CallLayout{8}.bases == offsetof(ortc_call, bases) &&
+              CallLayout{8}.detail == offsetof(ortc_call, detail) &&
+              CallLayout{8}.trace == offsetof(ortc_call, trace));
+static_assert(CallLayout{4}.trace == 32 && CallLayout{4}.detail == 40);
+
+/// Short words for the llvm dialect.
 class CodeBuilder : public ImplicitLocOpBuilder {
 public:
   using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
@@ -82,7 +94,7 @@ private:
 constexpr StringLiteral kDispatch = "ortc_dispatch";
 
 /// `void ortc_task({task, args} *context, i64 chunk, i64 worker)`: a task on a thread of the pool.
-LLVM::LLVMFuncOp createTask(ModuleOp module, const Architecture &architecture, Numerics numerics) {
+LLVM::LLVMFuncOp createTask(ModuleOp module, const Isa &isa, Numerics numerics) {
   MLIRContext *context = module.getContext();
   auto pointer = LLVM::LLVMPointerType::get(context);
   auto none = LLVM::LLVMVoidType::get(context);
@@ -93,8 +105,9 @@ LLVM::LLVMFuncOp createTask(ModuleOp module, const Architecture &architecture, N
   CodeBuilder b(module.getLoc(), context);
   Block *entry = function.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
-  DenormalMode mode(b, architecture, numerics);
-  Value task = b.loadPointer(entry->getArgument(0), 0), args = b.loadPointer(entry->getArgument(0), 8);
+  DenormalMode mode(b, *isa.architecture, numerics);
+  Value task = b.loadPointer(entry->getArgument(0), 0),
+        args = b.loadPointer(entry->getArgument(0), isa.pointerBytes);
   LLVM::CallOp::create(b, type, ValueRange{task, args, entry->getArgument(1), entry->getArgument(2)});
   mode.restore();
   LLVM::ReturnOp::create(b, ValueRange{});
@@ -102,10 +115,11 @@ LLVM::LLVMFuncOp createTask(ModuleOp module, const Architecture &architecture, N
 }
 
 /// `void ortc_dispatch(ortc_call *call, task, void **args, i64 chunks, i1 parallel, i32 kernel)`.
-LLVM::LLVMFuncOp createDispatch(ModuleOp module, const Architecture &architecture, Numerics numerics) {
+LLVM::LLVMFuncOp createDispatch(ModuleOp module, const Isa &isa, Numerics numerics) {
   if (auto existing = module.lookupSymbol<LLVM::LLVMFuncOp>(kDispatch))
     return existing;
-  LLVM::LLVMFuncOp onThread = createTask(module, architecture, numerics);
+  LLVM::LLVMFuncOp onThread = createTask(module, isa, numerics);
+  CallLayout layout{isa.pointerBytes};
   MLIRContext *context = module.getContext();
   auto pointer = LLVM::LLVMPointerType::get(context);
   auto none = LLVM::LLVMVoidType::get(context);
@@ -126,18 +140,18 @@ LLVM::LLVMFuncOp createDispatch(ModuleOp module, const Architecture &architectur
   Value pair = LLVM::AllocaOp::create(b, pointer, pointer, b.integer(i64, 2), 16);
   // Calls trace(context, kernel, phase) when the host wants it, and goes on in a new block.
   auto trace = [&](uint32_t phase) {
-    Value hook = b.loadPointer(call, offsetof(ortc_call, trace));
+    Value hook = b.loadPointer(call, layout.trace);
     Block *traced = b.block(function), *next = b.block(function);
     LLVM::CondBrOp::create(b, b.compare(LLVM::ICmpPredicate::ne, hook, b.null()), traced, next);
     b.setInsertionPointToStart(traced);
-    Value context = b.loadPointer(call, offsetof(ortc_call, trace_context));
+    Value context = b.loadPointer(call, layout.traceContext);
     LLVM::CallOp::create(b, traceType, ValueRange{hook, context, kernel, b.integer(i32, phase)});
     LLVM::BrOp::create(b, ValueRange{}, next);
     b.setInsertionPointToStart(next);
   };
 
   trace(ORTC_TRACE_BEGIN);
-  Value pool = b.loadPointer(call, offsetof(ortc_call, parallel_for));
+  Value pool = b.loadPointer(call, layout.parallelFor);
   Value hasPool = b.compare(LLVM::ICmpPredicate::ne, pool, b.null());
   Block *onPool = b.block(function), *loop = b.block(function), *done = b.block(function);
   Value zero = b.integer(i64, 0);
@@ -146,9 +160,9 @@ LLVM::LLVMFuncOp createDispatch(ModuleOp module, const Architecture &architectur
                          ValueRange{zero});
 
   b.setInsertionPointToStart(onPool);
-  Value handle = b.loadPointer(call, offsetof(ortc_call, pool));
+  Value handle = b.loadPointer(call, layout.pool);
   LLVM::StoreOp::create(b, task, b.address(pair, 0));
-  LLVM::StoreOp::create(b, args, b.address(pair, 8));
+  LLVM::StoreOp::create(b, args, b.address(pair, layout.pointer));
   Value wrapped = LLVM::AddressOfOp::create(b, onThread);
   LLVM::CallOp::create(b, poolType, ValueRange{pool, handle, chunks, wrapped, pair});
   LLVM::BrOp::create(b, ValueRange{}, done);
@@ -195,6 +209,7 @@ struct StepCode {
   ModuleOp module;
   const Architecture &architecture;
   Numerics numerics;
+  CallLayout layout;
   const llvm::StringMap<StepKernel> &kernels;
   std::string name; ///< of the step
   LLVM::LLVMFuncOp dispatch;
@@ -204,9 +219,9 @@ struct StepCode {
   PointerCalls pointerCalls;
 
   StepCode(ModuleOp module, plan::ProgramOp program, StringRef name,
-           const llvm::StringMap<StepKernel> &kernels, const Architecture &architecture, Numerics numerics)
-      : module(module), architecture(architecture), numerics(numerics), kernels(kernels), name(name),
-        dispatch(createDispatch(module, architecture, numerics)), symbols(module) {
+           const llvm::StringMap<StepKernel> &kernels, const Isa &isa, Numerics numerics)
+      : module(module), architecture(*isa.architecture), numerics(numerics), layout{isa.pointerBytes},
+        kernels(kernels), name(name), dispatch(createDispatch(module, isa, numerics)), symbols(module) {
     program.walk([&](plan::StepOp step) {
       most = std::max<size_t>(most, step.getInputs().size() + step.getOutputs().size() + 1);
     });
@@ -226,7 +241,8 @@ struct StepCode {
 /// Emits one function: a step or a part of it.
 class FunctionEmitter {
 public:
-  explicit FunctionEmitter(StepCode &code) : code(code), b(code.module.getLoc(), code.module.getContext()) {}
+  explicit FunctionEmitter(StepCode &code)
+      : code(code), layout(code.layout), b(code.module.getLoc(), code.module.getContext()) {}
 
   void emitStepFunction(plan::ProgramOp program) {
     function = code.declare(code.name, LLVM::LLVMFunctionType::get(b.getI32Type(), {b.pointerType()}));
@@ -263,10 +279,10 @@ private:
     args =
         LLVM::AllocaOp::create(b, b.pointerType(), b.pointerType(), b.integer(b.getI64Type(), code.most), 16);
     setMode();
-    Value bases = b.loadPointer(call, offsetof(ortc_call, bases));
+    Value bases = b.loadPointer(call, layout.bases);
     for (int64_t region : {ORTC_BASE_CONSTANTS, ORTC_BASE_PERSISTENT, ORTC_BASE_TRANSIENT})
-      regions.push_back(b.loadPointer(bases, region * 8));
-    ext = b.loadPointer(call, offsetof(ortc_call, ext));
+      regions.push_back(b.loadPointer(bases, region * layout.pointer));
+    ext = b.loadPointer(call, layout.ext);
   }
 
   void emitReturn(Value status) {
@@ -350,7 +366,7 @@ private:
     auto op = buffer.getDefiningOp<plan::BufferOp>();
     int64_t offset = op.getOffset();
     Value address = op.getRegion() == plan::Region::external
-                        ? b.loadPointer(ext, offset * 8)
+                        ? b.loadPointer(ext, offset * layout.pointer)
                         : b.farAddress(regions[static_cast<size_t>(op.getRegion())], offset);
     for (auto [iteration, stride] : llvm::zip(iterations, op.getStrides().value_or(ArrayRef<int64_t>()))) {
       if (stride == 0)
@@ -365,7 +381,9 @@ private:
   void emitStep(plan::StepOp step) {
     const StepKernel &kernel = code.kernels.find(step.getKernel())->second;
     int64_t slot = 0;
-    auto pass = [&](Value pointer) { LLVM::StoreOp::create(b, pointer, b.address(args, 8 * slot++)); };
+    auto pass = [&](Value pointer) {
+      LLVM::StoreOp::create(b, pointer, b.address(args, layout.pointer * slot++));
+    };
     for (Value buffer : step.getInputs())
       pass(addressOf(buffer));
     for (Value buffer : step.getOutputs())
@@ -377,7 +395,7 @@ private:
     if (kernel.isCheck) {
       auto type = LLVM::LLVMFunctionType::get(i32, {b.pointerType(), b.pointerType()});
       auto callee = code.declare(kernel.symbol, type);
-      Value detail = b.loadPointer(call, offsetof(ortc_call, detail));
+      Value detail = b.loadPointer(call, layout.detail);
       Value status = LLVM::CallOp::create(b, callee, ValueRange{args, detail}).getResult();
       returnWhen(b.compare(LLVM::ICmpPredicate::ne, status, b.integer(i32, ORTC_STEP_OK)), status);
       return;
@@ -399,7 +417,7 @@ private:
   /// Not finite: all exponent bits set.
   void emitGuard(plan::GuardOp guard) {
     Type i32 = b.getI32Type();
-    Value flags = b.load(i32, call, offsetof(ortc_call, flags));
+    Value flags = b.load(i32, call, layout.flags);
     Value asked = b.compare(LLVM::ICmpPredicate::ne,
                             LLVM::AndOp::create(b, flags, b.integer(i32, ORTC_CALL_STOP_ON_NOT_FINITE)),
                             b.integer(i32, 0));
@@ -421,6 +439,7 @@ private:
   }
 
   StepCode &code;
+  const CallLayout &layout;
   CodeBuilder b;
   LLVM::LLVMFuncOp function;
   std::optional<DenormalMode> mode; ///< absent in parts
@@ -432,9 +451,9 @@ private:
 } // namespace
 
 PointerCalls createStepFunction(ModuleOp module, plan::ProgramOp program, StringRef symbol,
-                                const llvm::StringMap<StepKernel> &kernels, const Architecture &architecture,
+                                const llvm::StringMap<StepKernel> &kernels, const Isa &isa,
                                 Numerics numerics) {
-  StepCode code(module, program, symbol, kernels, architecture, numerics);
+  StepCode code(module, program, symbol, kernels, isa, numerics);
   FunctionEmitter(code).emitStepFunction(program);
   return std::move(code.pointerCalls);
 }

@@ -11,7 +11,7 @@
 
 namespace ortc::cpu {
 
-class Architecture;
+struct Isa;
 
 /// `void ortc_task(context, chunk, worker)`: what a step hands to the pool, for threads of the host to call.
 inline constexpr llvm::StringLiteral kTaskFunction = "ortc_task";
@@ -32,7 +32,7 @@ struct StepKernel {
 /// `kernels` is keyed by the name of the kernel that a plan.step refers to. Returns where calls through
 /// pointers lead when this step runs.
 PointerCalls createStepFunction(mlir::ModuleOp module, plan::ProgramOp program, llvm::StringRef symbol,
-                                const llvm::StringMap<StepKernel> &kernels, const Architecture &architecture,
+                                const llvm::StringMap<StepKernel> &kernels, const Isa &isa,
                                 Numerics numerics);
 
 } // namespace ortc::cpu

@@ -87,7 +87,7 @@ llvm::ArrayRef<llvm::StringRef> ToyBackend::targetNames() const {
   return names;
 }
 
-std::unique_ptr<backends::Target> ToyBackend::findTarget(llvm::StringRef name, int64_t) const {
+std::unique_ptr<backends::Target> ToyBackend::findTarget(llvm::StringRef name, int64_t, Numerics) const {
   return name == "toy" ? std::make_unique<ToyTarget>() : nullptr;
 }
 

@@ -12,7 +12,8 @@ class ToyBackend : public backends::Backend {
 public:
   llvm::StringRef getName() const override { return "toys"; }
   llvm::ArrayRef<llvm::StringRef> targetNames() const override;
-  std::unique_ptr<backends::Target> findTarget(llvm::StringRef name, int64_t workers) const override;
+  std::unique_ptr<backends::Target> findTarget(llvm::StringRef name, int64_t workers,
+                                               Numerics numerics) const override;
   kernels::FusionLimits fusionLimits() const override;
 };
 

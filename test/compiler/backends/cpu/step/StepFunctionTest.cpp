@@ -34,7 +34,7 @@ plan.program @p "predict" binding 0 bytes 64 peak 64 source_peak 64 order_bound 
     kernels["k"].symbol = "k_entry";
     module = ModuleOp::create(UnknownLoc::get(&context));
     cpu::createStepFunction(*module, *source->getOps<plan::ProgramOp>().begin(), "step", kernels,
-                            *cpu::findTarget("x86-64")->isa.architecture, Numerics::Fast);
+                            cpu::findTarget("x86-64")->isa, Numerics::Fast);
     EXPECT_TRUE(succeeded(verify(*module)));
     std::vector<size_t> calls;
     for (auto function : module->getOps<LLVM::LLVMFuncOp>())
