@@ -392,7 +392,8 @@ Status Reader::checkCode(const Code &code, uint32_t ordinal) {
   for (uint32_t i = 0; i < head.count; ++i) {
     ortc_blob_entry step;
     std::memcpy(&step, code.bytes.data() + sizeof head + size_t(i) * head.entry_bytes, sizeof step);
-    if (step.offset >= headBytes && step.offset < code.bytes.size())
+    bool isCounted = code.isLinked || code.architecture == ORTC_ARCH_WASM32;
+    if (isCounted ? step.offset < head.count : step.offset >= headBytes && step.offset < code.bytes.size())
       steps.insert({step.role, step.binding, step.segment});
   }
   for (const Entry &entry : result.artifact.entries)
@@ -428,6 +429,7 @@ Status Reader::readTables() {
     ORTC_TRY(readString(table[i].name, code.name));
     code.architecture = table[i].architecture;
     code.features = table[i].features;
+    code.isLinked = table[i].flags & ORTC_SECTION_LINKED;
     code.bytes = contents(table[i]);
     result.sections[i].name = code.name;
   }

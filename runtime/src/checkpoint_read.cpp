@@ -297,14 +297,4 @@ ortc_status ortc_checkpoint_read(ortc_session *session, const void *data, size_t
   error = checkpoint.walk(Purpose::Take); // counts once more
   return report(error, session->arguments);
 }
-
-ortc_status ortc_checkpoint_load(ortc_session *session, const char *path, ortc_load_info *info) {
-  MappedFile file;
-  ortc_status status = report(mapFile(path, file, session->arguments), session->arguments);
-  if (status)
-    return status;
-  status = ortc_checkpoint_read(session, file.data, file.bytes, info);
-  unmapFile(file);
-  return status;
-}
 }

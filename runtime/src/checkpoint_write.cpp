@@ -4,11 +4,6 @@
 // Two passes over the tensors: the header holds a checksum of the data.
 #include "runtime/src/internal.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
-
 namespace ortc {
 
 uint64_t hashName(uint64_t hash, const char *text, size_t bytes) {
@@ -143,39 +138,6 @@ void writeFile(ortc_session *s, Output &out, uint64_t &sum, const ortc_metadata 
   }
 }
 
-int32_t fileSink(void *context, const void *data, size_t bytes) {
-  const char *p = (const char *)data;
-  while (bytes) {
-    ssize_t written = write(*(int *)context, p, bytes);
-    if (written < 0) {
-      if (errno != EINTR)
-        return 1;
-      written = 0;
-    }
-    p += written;
-    bytes -= (size_t)written;
-  }
-  return 0;
-}
-
-/// False when the data may not be on the disk. Closes, too.
-bool flush(int file) {
-  int failed;
-  do
-    failed = fsync(file);
-  while (failed && errno == EINTR);
-  close(file); // what that could say, fsync has said
-  return !failed;
-}
-
-/// Makes a rename survive a power failure. Best effort: not every file system can.
-void syncFolder(char *path) {
-  char *slash = strrchr(path, '/');
-  if (slash)
-    slash[slash == path] = 0;
-  flush(open(slash ? path : ".", O_RDONLY | O_CLOEXEC));
-}
-
 } // namespace
 } // namespace ortc
 
@@ -202,31 +164,5 @@ ortc_status ortc_checkpoint_write(ortc_session *session, ortc_sink_fn sink, void
   out.held = 8;
   writeFile(session, out, sum, metadata, count);
   return report(out.isBroken ? kSinkFailed : out.error, arguments);
-}
-
-ortc_status ortc_checkpoint_save(ortc_session *session, const char *path, const ortc_metadata *metadata,
-                                 size_t count) {
-  Arguments &arguments = session->arguments;
-  arguments.set(0, path);
-  // The first name that is free: a process number may be that of one that was killed, in containers most of all.
-  char temporary[4352]; // what does not fit here is too long for every system
-  int file, number = 0;
-  do {
-    snprintf(temporary, sizeof temporary, "%s.%d.tmp", path, number++);
-    file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  } while (file < 0 && (errno == EEXIST || errno == EINTR));
-  ortc_status status = ORTC_E_IO;
-  if (file >= 0) {
-    status = ortc_checkpoint_write(session, fileSink, &file, metadata, count);
-    bool isSafe = flush(file) && !status;
-    if (isSafe && !rename(temporary, path)) {
-      syncFolder(temporary);
-      return ORTC_OK;
-    }
-    unlink(temporary);
-  }
-  arguments.set(0, path);
-  arguments.set(1, (uint64_t)errno);
-  return status && status != ORTC_E_IO ? status : report(kCannotWrite, arguments);
 }
 }

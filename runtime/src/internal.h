@@ -33,6 +33,17 @@ const char *findText(const char *texts, uint32_t number);
 /// Writes `value` in base 10 before `end`, where it puts a terminator; returns the first digit.
 char *putDigits(uint64_t value, char *end);
 
+/// Whether the product of two sizes is too large: above 64 bits, or where that would take a function of the compiler's
+/// library, above what a region may have.
+inline bool multiplyOverflows(uint64_t a, uint64_t b, uint64_t *product) {
+#if defined(__LP64__)
+  return __builtin_mul_overflow(a, b, product);
+#else
+  *product = a * b;
+  return a && b && __builtin_clzll(a) + __builtin_clzll(b) < 128 - ORTC_REGION_BITS - 1;
+#endif
+}
+
 /// Memory aligned to ORTC_ALIGNMENT; nullptr when there is none. Without hooks of the host it is whole pages of zeros.
 void *allocate(const ortc_host &host, size_t bytes);
 void release(const ortc_host &host, void *memory, size_t bytes);
@@ -61,15 +72,23 @@ struct MappedFile {
   const uint8_t *data;
   size_t bytes;
 };
-Error mapFile(const char *path, MappedFile &file, Arguments &arguments);
+/// Opens an image. `isMapped`: it is a file's, which is taken over, whatever happens. `functions`: of the program that this
+/// code is linked to, or nullptr.
+ortc_status openImage(const MappedFile &image, bool isMapped, const ortc_step_fn *functions,
+                      const ortc_host *host, ortc_program **program, ortc_message *message);
+
+// What a platform gives, in platform_*.cpp. Those with files have the functions of ortc.h that take paths, too
+// (files_*.cpp).
+
 void unmapFile(const MappedFile &file);
 /// Lets go of its pages, which come back when they are read again: they count as memory of the process.
 void forgetPages(const MappedFile &file);
 /// Zeroed memory, in huge pages where there are some: filling it takes half the time, and steps are faster.
 void *allocatePages(size_t bytes);
 void releasePages(void *memory, size_t bytes);
-/// Makes a copy of `code` that nobody can write to; the copy, not the original, is what must have the digest.
-Error copyCode(const void *code, size_t bytes, const uint8_t digest[32], bool isExecutable, void **copy);
+/// Sets the code of a program to a copy of `bytes` that nobody can write to; the copy, not the original, is what must
+/// have the digest. It can be executed, unless a device does that or functions are linked.
+Error loadCode(ortc_program *program, const uint8_t *bytes, const ortc_file_section &section);
 
 /// An entry that can be run here; the list is an ortc_step_fn, but for a device.
 using Step = ortc_device_step;
@@ -84,8 +103,10 @@ struct ortc_program_head {
   const uint8_t *image;
   uint64_t imageBytes;
   const ortc_file_section *codeSection;
-  void *module;                   ///< of the device
-  ortc::MappedFile file;          ///< to be unmapped; else the image is the caller's
+  const ortc_step_fn
+      *functions;        ///< what the offsets of a blob's entries count; nullptr: they are places in the code
+  void *module;          ///< of the device
+  ortc::MappedFile file; ///< to be unmapped; else the image is the caller's
   mutable uint32_t areImagesGood; ///< atomic: several threads may find 0 and check
 };
 

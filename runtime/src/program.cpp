@@ -38,9 +38,9 @@ bool isGood(const ortc_file_view &v, uint64_t size) {
   bool isBad = !dense || v.rank > ORTC_MAX_RANK || v.offset & (dense - 1);
   for (uint32_t i = 0; !isBad && i < v.rank; i++) {
     uint64_t dim = (uint64_t)v.dims[i], stride = (uint64_t)v.strides[i];
-    isBad = (int64_t)(dim | stride) < 0 || __builtin_mul_overflow(dense, dim, &dense) ||
-            (dim > 1 && (__builtin_mul_overflow(dim - 1, stride, &step) ||
-                         __builtin_add_overflow(extent, step, &extent)));
+    isBad = (int64_t)(dim | stride) < 0 || multiplyOverflows(dense, dim, &dense) ||
+            (dim > 1 &&
+             (multiplyOverflows(dim - 1, stride, &step) || __builtin_add_overflow(extent, step, &extent)));
   }
   return !isBad && dense == v.bytes && !(dense >> ORTC_REGION_BITS) &&
          isWithin(v.offset, dense ? extent : 0, size);
@@ -100,7 +100,8 @@ Error chooseSections(ortc_program *p) {
     if (!isWithin(s.offset, s.bytes, p->imageBytes) || s.offset % ORTC_ALIGNMENT)
       return error;
     if (s.kind == ORTC_SECTION_CODE) {
-      if (s.architecture == architecture && !(s.features & ~features)) {
+      if (s.architecture == architecture && !(s.features & ~features) &&
+          !(s.flags & ORTC_SECTION_LINKED) == !p->functions) {
         p->codeSection = &s;
         p->ordinal = ordinal;
       }
@@ -225,7 +226,7 @@ __attribute__((noinline)) Error findSteps(ortc_program *p) {
         e.first_value < nextValue || e.ext_count > e.value_count ||
         (e.loss != ORTC_NONE && e.loss >= e.value_count) ||
         (e.fixed_bytes | e.worker_bytes) % ORTC_ALIGNMENT ||
-        __builtin_mul_overflow(e.worker_bytes, (uint64_t)p->head->max_workers, &workers) ||
+        multiplyOverflows(e.worker_bytes, (uint64_t)p->head->max_workers, &workers) ||
         (e.fixed_bytes | workers) >> ORTC_REGION_BITS)
       return error;
     nextValue = e.first_value + e.value_count;
@@ -235,7 +236,7 @@ __attribute__((noinline)) Error findSteps(ortc_program *p) {
       const uint8_t *row = code + sizeof *head + (uint64_t)k * head->entry_bytes;
       uint32_t offset = ((const ortc_blob_entry *)row)->offset;
       if (!memcmp(row, &e, offsetof(ortc_blob_entry, offset)) && offset < p->code_bytes)
-        step.list = code + offset;
+        step.list = p->functions ? (const void *)(uintptr_t)p->functions[offset] : code + offset;
     }
     if (!step.list)
       return error;
@@ -268,36 +269,12 @@ Error load(ortc_program *p) {
   const ortc_file_section &code = *p->codeSection;
   error = malformed(p, kPartCode, p->ordinal);
   if (code.bytes >= sizeof(ortc_blob))
-    error = copyCode(p->image + code.offset, code.bytes, code.sha256, !p->host.device, (void **)&p->code);
-  p->code_bytes = code.bytes;
+    error = loadCode(p, p->image + code.offset, code);
   if (!error)
     error = findSteps(p);
   if (const ortc_device *device = p->host.device; device && !error)
     error = tell(device->load(device->context, p, &p->module, &p->arguments.message), p->arguments);
   return error;
-}
-
-/// Takes `file` over, whatever happens.
-__attribute__((noinline)) ortc_status open(const void *image, size_t bytes, MappedFile file,
-                                           const ortc_host *host, ortc_program **program, ortc_message *m) {
-  ortc_host hooks = copyIn(host);
-  ortc_program *p = (ortc_program *)allocate(hooks, sizeof *p);
-  if (!p) {
-    unmapFile(file);
-    return report(m, kNoMemory);
-  }
-  memset((void *)p, 0, sizeof *p);
-  p->host = hooks;
-  p->file = file;
-  p->areImagesGood = hooks.flags & ORTC_HOST_VERIFIED;
-  p->image = (const uint8_t *)image;
-  p->imageBytes = bytes;
-  ortc_status status = report(m, load(p), &p->arguments);
-  if (status)
-    ortc_program_close(p);
-  else
-    *program = p;
-  return status;
 }
 
 ortc_status describe(const ortc_program *p, uint32_t index, const ortc_file_view &v, ortc_tensor_info *info) {
@@ -319,6 +296,31 @@ ortc_status describe(const ortc_program *p, uint32_t index, const ortc_file_view
 }
 
 } // namespace
+
+ortc_status openImage(const MappedFile &image, bool isMapped, const ortc_step_fn *functions,
+                      const ortc_host *host, ortc_program **program, ortc_message *m) {
+  ortc_host hooks = copyIn(host);
+  ortc_program *p = (ortc_program *)allocate(hooks, sizeof *p);
+  if (!p) {
+    if (isMapped)
+      unmapFile(image);
+    return report(m, kNoMemory);
+  }
+  memset((void *)p, 0, sizeof *p);
+  p->host = hooks;
+  if (isMapped)
+    p->file = image;
+  p->functions = functions;
+  p->areImagesGood = hooks.flags & ORTC_HOST_VERIFIED;
+  p->image = image.data;
+  p->imageBytes = image.bytes;
+  ortc_status status = report(m, load(p), &p->arguments);
+  if (status)
+    ortc_program_close(p);
+  else
+    *program = p;
+  return status;
+}
 
 uint32_t findTensor(const ortc_program *program, const char *name) {
   for (uint32_t i = 0; i < program->tensorCount(); i++) {
@@ -345,21 +347,12 @@ const char *ortc_program::listed(uint32_t kind, uint32_t i) const {
 
 extern "C" {
 
-ortc_status ortc_program_open_file(const char *path, const ortc_host *host, ortc_program **program,
-                                   ortc_message *message) {
-  MappedFile file;
-  Arguments arguments;
-  *program = nullptr;
-  ortc_status status = report(message, mapFile(path, file, arguments), &arguments);
-  return status ? status : open(file.data, file.bytes, file, host, program, message);
-}
-
 ortc_status ortc_program_open_memory(const void *image, size_t bytes, const ortc_host *host,
                                      ortc_program **program, ortc_message *message) {
   *program = nullptr;
   if ((uintptr_t)image % ORTC_ALIGNMENT)
     return report(message, kMisaligned);
-  return open(image, bytes, MappedFile(), host, program, message);
+  return openImage({(const uint8_t *)image, bytes}, false, nullptr, host, program, message);
 }
 
 void ortc_program_close(ortc_program *program) {

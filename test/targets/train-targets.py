@@ -27,14 +27,16 @@ import runner
 import zoo
 
 SECONDS = 600
-# What a processor is run by: its code in the artifact, the program, and the emulator with the processor that it plays.
+# What a processor is run by: its code in the artifact, what has to be built, the emulator, and what that is given.
 PROCESSORS = {
-    "aarch64": ("aarch64", "run-aarch64", ["qemu-aarch64-static", "-cpu", "cortex-a53"]),
-    "armv7": ("armv7", "run-arm", ["qemu-arm-static", "-cpu", "cortex-a7"]),
-    "riscv64": ("riscv64", "run-riscv64", ["qemu-riscv64-static", "-cpu", "rv64,v=false"]),
-    "riscv64-v, 128 bits": ("riscv64-v", "run-riscv64", ["qemu-riscv64-static", "-cpu", "rv64,v=true,vlen=128,vext_spec=v1.0"]),
-    "riscv64-v, 256 bits": ("riscv64-v", "run-riscv64", ["qemu-riscv64-static", "-cpu", "rv64,v=true,vlen=256,vext_spec=v1.0"]),
+    "aarch64": ("aarch64", "run-aarch64", "qemu-aarch64-static", ["-cpu", "cortex-a53"]),
+    "armv7": ("armv7", "run-arm", "qemu-arm-static", ["-cpu", "cortex-a7"]),
+    "riscv64": ("riscv64", "run-riscv64", "qemu-riscv64-static", ["-cpu", "rv64,v=false"]),
+    "riscv64-v, 128 bits": ("riscv64-v", "run-riscv64", "qemu-riscv64-static", ["-cpu", "rv64,v=true,vlen=128,vext_spec=v1.0"]),
+    "riscv64-v, 256 bits": ("riscv64-v", "run-riscv64", "qemu-riscv64-static", ["-cpu", "rv64,v=true,vlen=256,vext_spec=v1.0"]),
+    "wasm32": ("wasm32", "../../js", "node", [str(SOURCE / "test/targets/run-node.mjs")]),
 }
+WITHOUT_FMA = ("x86-64", "wasm32")
 ROUND_STEPS = 5  # of a checkpoint on each processor
 DATA_STEPS, ZERO_STEPS = 20, 1180  # of --fade: 0.9^1180 is 1e-54
 
@@ -42,14 +44,14 @@ DATA_STEPS, ZERO_STEPS = 20, 1180  # of --fade: 0.9^1180 is 1e-54
 def find_processors():
     """Those that this machine can play, and why it cannot play the others."""
     found, missing = {}, []
-    for name, (target, program, emulator) in PROCESSORS.items():
+    for name, (target, program, emulator, options) in PROCESSORS.items():
         path = BUILD / "test/targets" / program
-        if not shutil.which(emulator[0]):
-            missing.append(f"{name}: there is no {emulator[0]} (qemu-user-static)")
-        elif not path.is_file():
-            missing.append(f"{name}: there are no libraries to build {program} with")
+        if not shutil.which(emulator):
+            missing.append(f"{name}: there is no {emulator}")
+        elif not path.exists():
+            missing.append(f"{name}: there are no libraries to build {path.name} with")
         else:
-            found[name] = (target, [*emulator, str(path)])
+            found[name] = (target, [emulator, *options, str(path)])
     return found, missing
 
 
@@ -128,8 +130,8 @@ def compare_trained(here, others, targets, recipe, entry, work):
                 _, share, beyond = zoo.compare_golden(entry, optimizer, found)
                 worst = max(worst, share)
                 failures += [f"{where}: {text}" for text in beyond[:1]]
-                # Plain x86-64 has no fused multiply-adds.
-                different = zoo.compare_bits(wanted, found) if numerics == "portable" or facts["target"] != "x86-64" else None
+                is_fused = [target not in WITHOUT_FMA for target in (ran["target"], facts["target"])]
+                different = zoo.compare_bits(wanted, found) if numerics == "portable" or is_fused[0] == is_fused[1] else None
                 failures += [f"{where}: not this machine's bits: {different}"] if different else []
             if numerics == "portable" and optimizer == "adamw":
                 different = go_round(here, others.values(), artifact, entry, work)

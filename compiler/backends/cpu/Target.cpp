@@ -6,6 +6,7 @@
 #include "compiler/backends/cpu/isa/aarch64/Aarch64.h"
 #include "compiler/backends/cpu/isa/arm/Arm.h"
 #include "compiler/backends/cpu/isa/riscv/Riscv.h"
+#include "compiler/backends/cpu/isa/wasm/Wasm.h"
 #include "compiler/backends/cpu/isa/x86/X86.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -28,7 +29,8 @@ constexpr NamedTarget kTargets[] = {{"x86-64", x86::makeV1},
                                     {"aarch64", aarch64::makeBase},
                                     {"riscv64", riscv::makeBase},
                                     {"riscv64-v", riscv::makeVector},
-                                    {"armv7", arm::makeV7, arm::makeV7Scalar}};
+                                    {"armv7", arm::makeV7, arm::makeV7Scalar},
+                                    {"wasm32", wasm::makeBase}};
 
 /// One for each architecture: the target that this machine is, if it is of that architecture.
 constexpr std::optional<Target> (*kNative[])() = {x86::makeNative};

@@ -39,7 +39,11 @@ enum ortc_section_kind {
 };
 
 enum ortc_section_flags {
-  ORTC_SECTION_REQUIRED = 1u /* a reader that does not know the kind refuses the file */
+  ORTC_SECTION_REQUIRED = 1u, /* a reader that does not know the kind refuses the file */
+  ORTC_SECTION_LINKED =
+      2u /* code: a blob's head alone, whose entries' offsets are numbers of functions that the
+                              application links (static.h). For WebAssembly, of the exports "0", "1", ... of the module that
+                              follows the head, at a multiple of ORTC_ALIGNMENT */
 };
 
 enum ortc_architecture {
@@ -50,7 +54,8 @@ enum ortc_architecture {
   ORTC_ARCH_ARMV7 = 4,
   ORTC_ARCH_WASM32 = 5,
   ORTC_ARCH_PTX = 6, /* devices: the section is not machine code of a processor (device.h) */
-  ORTC_ARCH_AMDGPU = 7
+  ORTC_ARCH_AMDGPU = 7,
+  ORTC_ARCH_CORTEX_M = 8
 };
 
 /* Features a blob for x86-64 needs, one bit each, named as LLVM does. Bits of the x86-64-v3 and -v4 levels

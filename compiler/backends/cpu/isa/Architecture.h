@@ -42,7 +42,9 @@ public:
   /// The features of this machine in the bits of `Isa::requiredFeatures`. Nothing when it is of another architecture.
   virtual std::optional<uint64_t> hostFeatures() const = 0;
 
-  // Objects are ELF.
+  // Objects are ELF, but for WebAssembly, whose code is a module of its own.
+
+  virtual bool isModule() const { return false; }
 
   virtual uint16_t elfMachine() const = 0;
   virtual uint8_t codeFiller() const = 0; ///< between functions: a trap

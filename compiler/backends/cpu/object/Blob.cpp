@@ -5,6 +5,7 @@
 #include "compiler/backends/cpu/object/Blob.h"
 
 #include "compiler/backends/cpu/isa/Architecture.h"
+#include "compiler/backends/cpu/object/WasmModule.h"
 
 #include "ortc/call.h"
 
@@ -205,30 +206,47 @@ static Error relocateAll(const std::vector<Input> &inputs, const Architecture &a
   return Error::success();
 }
 
-/// Writes the head once symbols are known.
-static Error writeHead(ArrayRef<BlobEntry> entries, CodeBlob &blob) {
-  auto put = [&](size_t word, uint32_t value) {
-    support::endian::write32le(blob.bytes.data() + 4 * word, value);
+void appendHead(ArrayRef<BlobEntry> entries, ArrayRef<uint32_t> offsets, Bytes &bytes) {
+  size_t start = bytes.size();
+  bytes.resize(start + alignTo(sizeof(ortc_blob) + entries.size() * sizeof(ortc_blob_entry), kMaxAlignment));
+  uint8_t *word = bytes.data() + start;
+  auto put = [&](uint32_t value) {
+    support::endian::write32le(word, value);
+    word += sizeof value;
   };
-  put(0, ORTC_BLOB_MAGIC);
-  put(1, ORTC_CALL_ABI);
-  put(2, static_cast<uint32_t>(entries.size()));
-  put(3, sizeof(ortc_blob_entry));
-  size_t word = sizeof(ortc_blob) / 4;
+  for (uint32_t value : {uint32_t(ORTC_BLOB_MAGIC), uint32_t(ORTC_CALL_ABI),
+                         static_cast<uint32_t>(entries.size()), uint32_t(sizeof(ortc_blob_entry))})
+    put(value);
+  for (auto [entry, offset] : zip_equal(entries, offsets))
+    for (uint32_t value : {entry.role, entry.binding, entry.segment, offset})
+      put(value);
+}
+
+void addFrames(ArrayRef<Object> objects, CodeBlob &blob) {
+  for (const Object &object : objects)
+    for (const auto &[name, frame] : object.frames)
+      if (auto [known, isNew] = blob.frames.try_emplace(name, frame); !isNew)
+        known->second.bytes.reset();
+}
+
+/// Places of the entries' functions.
+static Expected<std::vector<uint32_t>> findEntries(ArrayRef<BlobEntry> entries, const CodeBlob &blob) {
+  std::vector<uint32_t> offsets;
   for (const BlobEntry &entry : entries) {
     auto symbol = blob.symbols.find(entry.symbol);
     if (symbol == blob.symbols.end())
       return error("entry function '" + entry.symbol + "' is not in the code blob");
-    for (uint32_t value : {entry.role, entry.binding, entry.segment, symbol->second})
-      put(word++, value);
+    offsets.push_back(symbol->second);
   }
-  return Error::success();
+  return offsets;
 }
 
 Expected<CodeBlob> linkBlob(ArrayRef<Object> objects, ArrayRef<BlobEntry> entries) {
   if (objects.empty())
     return error("a code blob needs an object");
   const Architecture &architecture = *objects.front().architecture;
+  if (architecture.isModule())
+    return linkWasmModule(objects, entries);
   std::vector<Input> inputs;
   for (const Object &object : objects) {
     Expected<Input> input = readObject(object.bytes, architecture);
@@ -237,8 +255,9 @@ Expected<CodeBlob> linkBlob(ArrayRef<Object> objects, ArrayRef<BlobEntry> entrie
     inputs.push_back(std::move(*input));
   }
   CodeBlob blob;
-  uint64_t head = alignTo(sizeof(ortc_blob) + entries.size() * sizeof(ortc_blob_entry), kMaxAlignment);
-  blob.bytes.resize(head);
+  appendHead(entries, std::vector<uint32_t>(entries.size()),
+             blob.bytes); // written again once places are known
+  uint64_t head = blob.bytes.size();
   if (Error failed = appendSections(inputs, blob.bytes, /*isCode=*/true, architecture.codeFiller()))
     return failed;
   blob.textBytes = blob.bytes.size() - head;
@@ -249,12 +268,13 @@ Expected<CodeBlob> linkBlob(ArrayRef<Object> objects, ArrayRef<BlobEntry> entrie
     return failed;
   if (Error failed = relocateAll(inputs, architecture, blob))
     return failed;
-  if (Error failed = writeHead(entries, blob))
-    return failed;
-  for (const Object &object : objects)
-    for (const auto &[name, frame] : object.frames)
-      if (auto [known, isNew] = blob.frames.try_emplace(name, frame); !isNew)
-        known->second.bytes.reset();
+  auto offsets = findEntries(entries, blob);
+  if (!offsets)
+    return offsets.takeError();
+  Bytes headBytes;
+  appendHead(entries, *offsets, headBytes);
+  std::copy(headBytes.begin(), headBytes.end(), blob.bytes.begin());
+  addFrames(objects, blob);
   return blob;
 }
 

@@ -29,9 +29,14 @@ struct CodeBlob {
   StackFrames frames;
 };
 
+/// Appends a blob's head, padded to a multiple of 64 bytes; `offsets`: of the entries.
+void appendHead(llvm::ArrayRef<BlobEntry> entries, llvm::ArrayRef<uint32_t> offsets, Bytes &bytes);
+/// What the functions of the objects take of the stack.
+void addFrames(llvm::ArrayRef<Object> objects, CodeBlob &blob);
+
 /// Lays out head, code and constants of `objects` (in this order, by the sections' alignment, at most 64) and resolves
 /// all references. Refuses, naming it: an undefined symbol, one defined twice, writable data, and a relocation that is
-/// not relative to its own place (so the result runs at any 64-byte aligned address without a loader's help).
+/// not relative to its own place (so the result runs at any 64-byte aligned address without a loader's help). For WebAssembly: linkWasmModule.
 llvm::Expected<CodeBlob> linkBlob(llvm::ArrayRef<Object> objects, llvm::ArrayRef<BlobEntry> entries = {});
 
 } // namespace ortc::cpu

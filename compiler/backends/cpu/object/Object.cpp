@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/object/Object.h"
 
+#include "compiler/backends/cpu/isa/Architecture.h"
 #include "compiler/backends/cpu/object/LongIntegers.h"
 #include "compiler/backends/emit/LlvmModule.h"
 
@@ -21,6 +22,11 @@ static llvm::Error error(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
+/// A module of WebAssembly has memory of its own.
+static llvm::Reloc::Model relocationOf(const Target &target) {
+  return target.isa.architecture->isModule() ? llvm::Reloc::Static : llvm::Reloc::PIC_;
+}
+
 static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const Target &target) {
   llvm::Triple triple(target.isa.triple);
   std::string message;
@@ -28,7 +34,7 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const 
   if (!found)
     return error("no code generator for target '" + target.name + "': " + message);
   std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
-      triple, target.isa.cpu, target.isa.features, makeTargetOptions(), llvm::Reloc::PIC_,
+      triple, target.isa.cpu, target.isa.features, makeTargetOptions(), relocationOf(target),
       llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
   if (!machine)
     return error("LLVM refuses target '" + target.name + "' (" + target.isa.cpu + ")");
@@ -88,7 +94,8 @@ llvm::Expected<Object> emitObject(mlir::ModuleOp module, const Target &target, c
   std::unique_ptr<llvm::Module> code = translateToLLVMIR(module, context, **machine);
   if (!code)
     return error("translation to LLVM IR failed");
-  code->setPICLevel(llvm::PICLevel::SmallPIC);
+  if ((*machine)->isPositionIndependent())
+    code->setPICLevel(llvm::PICLevel::SmallPIC);
   setFunctionAttributes(*code, target, options.optimizeForSize);
   for (llvm::GlobalVariable &global : code->globals()) {
     if (!global.isConstant())

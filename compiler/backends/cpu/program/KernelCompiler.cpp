@@ -109,6 +109,15 @@ static bool isCheck(Operation *kernel) {
   return kernel->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue() == plan::KernelKind::check;
 }
 
+/// Lets a module of WebAssembly have the step function under its number.
+static void exportStep(ModuleOp module, StringRef symbol, size_t number) {
+  auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(symbol);
+  Builder builder(module.getContext());
+  SmallVector<Attribute> attributes(function.getPassthroughAttr().getAsRange<Attribute>());
+  attributes.push_back(builder.getStrArrayAttr({"wasm-export-name", std::to_string(number)}));
+  function.setPassthroughAttr(builder.getArrayAttr(attributes));
+}
+
 /// Adds the step functions, and links all.
 static Status emitSteps(ModuleOp module, const SymbolTable &symbols, const kernels::ProgramKernels &kernels,
                         const Target &target, Numerics numerics, ProgramCode &code,
@@ -129,6 +138,8 @@ static Status emitSteps(ModuleOp module, const SymbolTable &symbols, const kerne
   for (auto program : module.getOps<plan::ProgramOp>()) {
     std::string symbol = "step_" + program.getSymName().str();
     pointerCalls.push_back(createStepFunction(*stepModule, program, symbol, steps, target.isa, numerics));
+    if (target.isa.architecture->isModule())
+      exportStep(*stepModule, symbol, entries.size());
     entries.push_back(
         {artifact::findEntryRole(program.getRole()), static_cast<uint32_t>(program.getBinding()), 0, symbol});
   }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/object/Cubin.h"
 
-#include "compiler/backends/gpu/object/TemporaryFolder.h"
+#include "compiler/backends/emit/TemporaryFolder.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/gpu/object/DeviceCode.h"
 
+#include "compiler/backends/emit/Linker.h"
 #include "compiler/backends/emit/LlvmModule.h"
 #include "compiler/backends/emit/Lowering.h"
 #include "compiler/backends/gpu/KernelBuilder.h"
-#include "compiler/backends/gpu/object/SharedObject.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -188,7 +188,12 @@ Expected<std::vector<uint8_t>> linkDeviceCode(const std::vector<std::string> &pi
                                               const Processor &processor) {
   if (!processor.isNvidia()) {
     Expected<std::string> object = generateTogether(pieces, processor);
-    return object ? linkSharedObject(*object) : Expected<std::vector<uint8_t>>(object.getStatus());
+    if (!object)
+      return object.getStatus();
+    auto linked = runLinker(LinkerFlavour::Elf, {"-shared", "--no-undefined"}, {StringRef(*object)});
+    if (!linked)
+      return Status::failure("linking the GPU's code failed: " + linked.getStatus().getMessage());
+    return linked;
   }
   // "+ptx70" is version 7.0.
   StringRef version = processor.features.drop_front(StringRef("+ptx").size());

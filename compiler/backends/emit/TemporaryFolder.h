@@ -11,7 +11,7 @@
 
 #include <string>
 
-namespace ortc::gpu {
+namespace ortc::emit {
 
 /// A folder of its own below that of temporary files; it goes with all it holds.
 class TemporaryFolder {
@@ -25,7 +25,7 @@ public:
   }
 
   Status create() {
-    if (std::error_code error = llvm::sys::fs::createUniqueDirectory("ortc-gpu", path))
+    if (std::error_code error = llvm::sys::fs::createUniqueDirectory("ortc", path))
       return Status::failure("cannot make a temporary folder: " + error.message());
     return {};
   }
@@ -49,4 +49,4 @@ private:
   llvm::SmallString<128> path;
 };
 
-} // namespace ortc::gpu
+} // namespace ortc::emit

@@ -1,12 +1,8 @@
-// The machine and its operating system: processor features, mapped files, executable memory.
+// The machine and its operating system: processor features, memory, executable memory.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/src/internal.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #if defined(__aarch64__) || defined(__riscv) || defined(__arm__)
 #include <sys/auxv.h>
 #endif
@@ -96,34 +92,6 @@ static uint64_t x86Features() {
 }
 #endif
 
-Error mapFile(const char *path, MappedFile &file, Arguments &arguments) {
-  file = {};
-  void *data;
-  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // never wait for the writer of a pipe
-  struct stat about;
-  Error error = kCannotRead;
-  if (descriptor >= 0 && !fstat(descriptor, &about)) {
-    if (!S_ISREG(about.st_mode))
-      error = kNotAFile;
-    else if (!about.st_size)
-      error = kNoError;
-    else if ((data = mmap(nullptr, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0)) !=
-             MAP_FAILED) {
-      file = {(const uint8_t *)data, (size_t)about.st_size};
-      error = kNoError;
-    }
-  }
-  arguments.set(0, path);
-  arguments.set(1, (uint64_t)errno);
-  close(descriptor);
-  return error;
-}
-
-void unmapFile(const MappedFile &file) {
-  if (file.data)
-    munmap((void *)file.data, file.bytes);
-}
-
 void forgetPages(const MappedFile &file) { madvise((void *)file.data, file.bytes, MADV_DONTNEED); }
 
 void *allocatePages(size_t bytes) {
@@ -139,17 +107,18 @@ void *allocatePages(size_t bytes) {
 void releasePages(void *memory, size_t bytes) { munmap(memory, bytes); }
 
 // Never the file's own pages: those may change after they were hashed. Writable and executable never at once.
-Error copyCode(const void *code, size_t bytes, const uint8_t digest[32], bool isExecutable, void **copy) {
-  void *memory = *copy = allocatePages(bytes); // the caller releases it, whatever happens
+Error loadCode(ortc_program *program, const uint8_t *bytes, const ortc_file_section &section) {
+  char *memory = (char *)allocatePages(section.bytes);
+  program->code = memory; // closing the program releases it, whatever happens
+  program->code_bytes = section.bytes;
   if (!memory)
     return kNoMemory;
-  memcpy(memory, code, bytes);
-  if (!hasDigest(memory, bytes, digest))
+  memcpy(memory, bytes, section.bytes);
+  if (!hasDigest(memory, section.bytes, section.sha256))
     return kDamaged;
-  __builtin___clear_cache((char *)memory, (char *)memory + bytes);
-  if (mprotect(memory, bytes, isExecutable ? PROT_READ | PROT_EXEC : PROT_READ))
-    return kNotExecutable;
-  return kNoError;
+  __builtin___clear_cache(memory, memory + section.bytes);
+  int access = program->host.device || program->functions ? PROT_READ : PROT_READ | PROT_EXEC;
+  return mprotect(memory, section.bytes, access) ? kNotExecutable : kNoError;
 }
 
 } // namespace ortc

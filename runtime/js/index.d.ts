@@ -1,0 +1,93 @@
+// The ortc runtime for JavaScript: node 18 or newer, and browsers with SIMD in WebAssembly (since 2021). One thread.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Numbers go in and out as typed arrays, row-major, in the ONNX layout and type: int64 is BigInt64Array; bfloat16 and
+// float16 are the words that hold them, bool is bytes. Every failure is an OrtcError. An artifact needs code for
+// WebAssembly: `ortc train --target wasm32` (or `all`).
+
+/** What a failed call of the C interface says; `status` is its status by name. */
+export class OrtcError extends Error {
+  readonly status: "argument" | "format" | "version" | "target" | "hash" | "memory" | "io" | "not found" | "shape" | "range"
+    | "not finite" | "state" | "internal";
+}
+
+export const Role: Readonly<{ PARAMETER: 0; CONSTANT: 1; STATE: 2; SCALAR: 3; INPUT: 4; OUTPUT: 5; GRADIENT: 6; LOSS: 7 }>;
+export const EntryRole: Readonly<{ TRAIN: 0; EVAL: 1; PREDICT: 2; GRADIENTS: 3; UPDATE: 4; ACCUMULATE: 5 }>;
+
+export interface TensorInfo {
+  index: number;
+  name: string;
+  role: number;
+  /** ONNX's TensorProto.DataType. */
+  dtype: number;
+  shape: number[];
+  bytes: number;
+}
+
+export interface EntryInfo {
+  role: number;
+  binding: number;
+  name: string;
+  values: TensorInfo[];
+}
+
+export interface ProgramInfo {
+  tensors: number;
+  bindings: number;
+  entries: number;
+  target: string;
+  codeBytes: number;
+  constantBytes: number;
+  persistentBytes: number;
+  ioBytes: number;
+  /** Hexadecimal digits: what identifies the artifact, and the model, between whose artifacts checkpoints pass. */
+  digest: string;
+  model: string;
+}
+
+/** An opened artifact, in a memory of its own of 1.3 MiB and the artifact. It goes with the last reference to it. */
+export class Program {
+  /**
+   * Copies the artifact (the contents of model.ortc), checks it and compiles its code. `runtime`: ortc.wasm or its bytes, where
+   * it does not lie beside this module.
+   */
+  static open(artifact: Uint8Array | ArrayBuffer, options?: { runtime?: WebAssembly.Module | BufferSource }): Promise<Program>;
+  readonly info: ProgramInfo;
+  readonly tensors: TensorInfo[];
+  readonly entries: EntryInfo[];
+  /** Null where there is none of that name. */
+  tensor(name: string): TensorInfo | null;
+  /** `stopOnNotFinite`: a training step whose loss is not finite fails before any update. */
+  createSession(options?: { stopOnNotFinite?: boolean }): Session;
+}
+
+type Numbers = Float32Array | Float64Array | Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array
+  | BigInt64Array | BigUint64Array;
+
+/** Parameters, optimizer state and what a step needs, with the first binding in use. */
+export class Session {
+  useBinding(name: string): void;
+  /** Parameters, state and scalars as they were when the session was created. */
+  reset(): void;
+  /** Copies in: inputs, parameters, state, scalars. As many bytes as the tensor has. */
+  write(name: string, values: Numbers): void;
+  /** Copies out. `bytes`: where an input or output has another size in the binding in use than in the first one. */
+  read(name: string, options?: { bytes?: number }): Numbers;
+  /** After gradientsStep and before any other step. */
+  readGradient(parameter: string): Numbers;
+  writeGradient(parameter: string, values: Numbers): void;
+  /** Hyper-parameters: lr, weight_decay, ... */
+  setScalar(name: string, value: number): void;
+  getScalar(name: string): number;
+  /** Steps give the loss before the update. */
+  trainStep(): number;
+  accumulateStep(): number;
+  evalStep(): number;
+  gradientsStep(): number;
+  predictStep(): void;
+  updateStep(): void;
+  /** A checkpoint: the bytes of a safetensors file, which every ortc runtime can load. */
+  save(): Uint8Array;
+  load(checkpoint: Uint8Array | ArrayBuffer): void;
+  close(): void;
+}

@@ -1,0 +1,327 @@
+// The ortc runtime for JavaScript: opens an artifact with code for WebAssembly, and steps it. No logic of its own: every
+// function is one of ortc.h. index.d.ts is its documentation.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+const PAGE = 65536;
+const OWN_PAGES = 16; // of a model's code (kWasmOwnBytes); the runtime's begin behind them
+const RUNTIME_PAGES = 4; // data and stack of the runtime
+const SECTION_CODE = 8, WASM32 = 5, LINKED = 2; // enum ortc_section_kind, ortc_architecture, ortc_section_flags
+const SIZES = { message: 256, programInfo: 136, tensorInfo: 104, entryInfo: 48, options: 44 };
+const STATUS = ["ok", "argument", "format", "version", "target", "hash", "memory", "io", "not found", "shape", "range",
+  "not finite", "state", "internal"];
+
+export const Role = Object.freeze({ PARAMETER: 0, CONSTANT: 1, STATE: 2, SCALAR: 3, INPUT: 4, OUTPUT: 5, GRADIENT: 6, LOSS: 7 });
+export const EntryRole = Object.freeze({ TRAIN: 0, EVAL: 1, PREDICT: 2, GRADIENTS: 3, UPDATE: 4, ACCUMULATE: 5 });
+
+// By TensorProto.DataType. Types that JavaScript has no array of are bytes, or words that hold them.
+const ARRAYS = { 1: Float32Array, 2: Uint8Array, 3: Int8Array, 4: Uint16Array, 5: Int16Array, 6: Int32Array,
+  7: BigInt64Array, 9: Uint8Array, 10: Uint16Array, 11: Float64Array, 12: Uint32Array, 13: BigUint64Array, 16: Uint16Array };
+
+export class OrtcError extends Error {
+  constructor(status, text) {
+    super(text || STATUS[status] || `status ${status}`);
+    this.name = "OrtcError";
+    this.status = STATUS[status] ?? "internal";
+  }
+}
+
+/** The code for WebAssembly in an artifact, as [offset of its module, bytes of it]; null without any. */
+function findModule(bytes) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (bytes.byteLength < 120)
+    return null;
+  const header = view.getUint32(12, true), count = view.getUint32(24, true), row = view.getUint32(28, true);
+  for (let i = 0; i < count; i++) {
+    const at = header + i * row;
+    if (at + 80 > bytes.byteLength)
+      return null;
+    const offset = Number(view.getBigUint64(at + 8, true)), size = Number(view.getBigUint64(at + 16, true));
+    const isCode = view.getUint32(at, true) === SECTION_CODE && view.getUint32(at + 28, true) === WASM32;
+    if (!isCode || view.getUint32(at + 4, true) & LINKED || offset + size > bytes.byteLength || size < 16)
+      continue;
+    const head = Math.ceil((16 + view.getUint32(offset + 8, true) * view.getUint32(offset + 12, true)) / 64) * 64;
+    return head < size ? [offset + head, size - head] : null;
+  }
+  return null;
+}
+
+/** One runtime with a memory of its own, for one artifact. */
+class Machine {
+  static async start(runtime, artifact) {
+    const machine = new Machine();
+    machine.memory = new WebAssembly.Memory({ initial: OWN_PAGES + RUNTIME_PAGES });
+    const found = findModule(artifact);
+    // Compiled here, where it need not block; the runtime asks for it once it has checked the hash of these bytes.
+    if (found) {
+      const bytes = artifact.slice(found[0], found[0] + found[1]);
+      machine.compiled = { bytes, module: await WebAssembly.compile(bytes).catch(() => null) };
+    }
+    const imports = {
+      env: { memory: machine.memory },
+      ortc: { load: (...given) => machine.load(...given), write: (at, size) => machine.write(at, size) },
+    };
+    machine.c = (await WebAssembly.instantiate(runtime, imports)).exports;
+    machine.scratch = { at: 0, size: 0 };
+    return machine;
+  }
+
+  get view() { return new DataView(this.memory.buffer); }
+  bytes(at, size) { return new Uint8Array(this.memory.buffer, at, size); }
+
+  /** Pages of their own at the end of the memory. */
+  pages(size) {
+    const at = this.memory.grow(Math.ceil(size / PAGE) || 1) * PAGE;
+    return at;
+  }
+
+  load(at, size, functions, count) {
+    const given = this.bytes(at, size), own = this.compiled;
+    if (!own?.module || own.bytes.length !== size || own.bytes.some((byte, i) => byte !== given[i]))
+      return 0;
+    try {
+      const { exports } = new WebAssembly.Instance(own.module, { env: { memory: this.memory } });
+      const table = this.c.__indirect_function_table, first = table.grow(count);
+      for (let i = 0; i < count; i++) {
+        table.set(first + i, exports[i]);
+        this.view.setUint32(functions + 4 * i, first + i, true);
+      }
+      return 1;
+    } catch {
+      return 0;
+    }
+  }
+
+  write(at, size) {
+    return this.sink(this.bytes(at, size).slice()) ? 1 : 0;
+  }
+
+  /** Calls `use` with the address of so many zeroed bytes, which are free again afterwards. */
+  with(size, use) {
+    const outer = this.scratch;
+    let { at, size: left } = outer;
+    size = Math.ceil((size || 1) / 64) * 64;
+    if (left < size) {
+      left = Math.ceil(size / PAGE) * PAGE;
+      at = this.pages(left);
+    }
+    this.bytes(at, size).fill(0);
+    this.scratch = { at: at + size, size: left - size };
+    try {
+      return use(at);
+    } finally {
+      this.scratch = { at, size: left };
+    }
+  }
+
+  withText(text, use) {
+    const encoded = new TextEncoder().encode(text);
+    return this.with(encoded.length + 1, (at) => (this.bytes(at, encoded.length).set(encoded), use(at)));
+  }
+
+  text(at) {
+    if (!at)
+      return null;
+    const all = new Uint8Array(this.memory.buffer);
+    return new TextDecoder().decode(all.slice(at, all.indexOf(0, at)));
+  }
+}
+
+async function readRuntime(given) {
+  if (given instanceof WebAssembly.Module)
+    return given;
+  if (given)
+    return WebAssembly.compile(given);
+  const url = new URL("./ortc.wasm", import.meta.url);
+  if (url.protocol === "file:")
+    return WebAssembly.compile(await (await import("node:fs/promises")).readFile(url));
+  return WebAssembly.compile(await (await fetch(url)).arrayBuffer());
+}
+
+export class Program {
+  #machine;
+  #handle;
+
+  static async open(artifact, { runtime } = {}) {
+    const image = artifact instanceof Uint8Array ? artifact : new Uint8Array(artifact);
+    const machine = await Machine.start(await readRuntime(runtime), image);
+    const program = new Program();
+    program.#machine = machine;
+    const at = machine.pages(image.length);
+    machine.bytes(at, image.length).set(image);
+    program.#handle = machine.with(4 + SIZES.message, (out) => {
+      const status = machine.c.ortc_program_open_memory(at, image.length, 0, out, out + 4);
+      if (status)
+        throw new OrtcError(status, machine.text(out + 4));
+      return machine.view.getUint32(out, true);
+    });
+    return program;
+  }
+
+  get info() {
+    const m = this.#machine;
+    return m.with(SIZES.programInfo, (at) => {
+      m.view.setUint32(at, SIZES.programInfo, true);
+      m.c.ortc_program_get_info(this.#handle, at);
+      const u32 = (offset) => m.view.getUint32(at + offset, true), u64 = (offset) => Number(m.view.getBigUint64(at + offset, true));
+      const hex = (offset) => [...m.bytes(at + offset, 32)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+      return { tensors: u32(4), bindings: u32(8), entries: u32(12), target: m.text(u32(32)), codeBytes: u64(40),
+        constantBytes: u64(48), persistentBytes: u64(56), ioBytes: u64(64), digest: hex(72), model: hex(104) };
+    });
+  }
+
+  #describe(call) {
+    const m = this.#machine;
+    return m.with(SIZES.tensorInfo, (at) => {
+      m.view.setUint32(at, SIZES.tensorInfo, true);
+      if (call(at))
+        return null;
+      const { view } = m, rank = view.getUint8(at + 14);
+      const shape = Array.from({ length: rank }, (_, i) => Number(view.getBigInt64(at + 40 + 8 * i, true)));
+      return { index: view.getUint32(at + 4, true), name: m.text(view.getUint32(at + 8, true)), role: view.getUint8(at + 12),
+        dtype: view.getUint8(at + 13), shape, bytes: Number(view.getBigUint64(at + 32, true)) };
+    });
+  }
+
+  /** All tensors, in the order of the artifact's table. */
+  get tensors() {
+    return Array.from({ length: this.info.tensors }, (_, i) => this.#describe((at) => this.#machine.c.ortc_tensor_get(this.#handle, i, at)));
+  }
+
+  tensor(name) {
+    return this.#machine.withText(name, (text) => this.#describe((at) => this.#machine.c.ortc_tensor_find(this.#handle, text, at)));
+  }
+
+  /** All entries with their values: which inputs, outputs and gradients a step has, in which shape. */
+  get entries() {
+    const m = this.#machine;
+    return Array.from({ length: this.info.entries }, (_, entry) => m.with(SIZES.entryInfo, (at) => {
+      m.view.setUint32(at, SIZES.entryInfo, true);
+      m.c.ortc_entry_get(this.#handle, entry, at);
+      const count = m.view.getUint32(at + 16, true);
+      const [role, binding, name] = [4, 8, 40].map((offset) => m.view.getUint32(at + offset, true));
+      const values = Array.from({ length: count }, (_, n) => this.#describe((out) => m.c.ortc_entry_value(this.#handle, entry, n, out)));
+      return { role, binding, name: m.text(name), values };
+    }));
+  }
+
+  bindingIndex(name) {
+    const index = this.#machine.withText(name, (at) => this.#machine.c.ortc_binding_find(this.#handle, at)) >>> 0;
+    if (index === 0xffffffff)
+      throw new OrtcError(8, `no binding '${name}'`);
+    return index;
+  }
+
+  createSession({ stopOnNotFinite = false } = {}) {
+    const m = this.#machine;
+    return m.with(SIZES.options + 4 + SIZES.message, (at) => {
+      m.view.setUint32(at, SIZES.options, true);
+      m.view.setUint32(at + 4, stopOnNotFinite ? 1 : 0, true);
+      const out = at + SIZES.options, status = m.c.ortc_session_create(this.#handle, at, out, out + 4);
+      if (status)
+        throw new OrtcError(status, m.text(out + 4));
+      return new Session(m, this, m.view.getUint32(out, true));
+    });
+  }
+}
+
+export class Session {
+  #machine;
+  #program;
+  #handle;
+
+  /** Sessions come from Program.createSession. */
+  constructor(machine, program, handle) {
+    this.#machine = machine;
+    this.#program = program;
+    this.#handle = handle;
+  }
+
+  #check(status) {
+    if (status)
+      throw new OrtcError(status, this.#machine.text(this.#machine.c.ortc_session_message(this.#handle)));
+  }
+
+  #access(call, name, bytes) {
+    const m = this.#machine;
+    return m.withText(name, (text) => m.with(bytes.length, (at) => {
+      m.bytes(at, bytes.length).set(bytes);
+      this.#check(m.c[call](this.#handle, text, at, bytes.length));
+      bytes.set(m.bytes(at, bytes.length));
+    }));
+  }
+
+  #read(call, name, info) {
+    if (!info)
+      throw new OrtcError(8, `no '${name}'`);
+    const bytes = new Uint8Array(info.bytes);
+    this.#access(call, name, bytes);
+    return new (ARRAYS[info.dtype] ?? Uint8Array)(bytes.buffer);
+  }
+
+  useBinding(name) { this.#check(this.#machine.c.ortc_session_use_binding(this.#handle, this.#program.bindingIndex(name))); }
+  reset() { this.#check(this.#machine.c.ortc_session_reset(this.#handle)); }
+
+  write(name, values) {
+    this.#access("ortc_write", name, new Uint8Array(values.buffer, values.byteOffset, values.byteLength).slice());
+  }
+  /** `bytes`: of the binding in use, where an input or output has another shape there than in the first one. */
+  read(name, { bytes } = {}) {
+    const info = this.#program.tensor(name);
+    return this.#read("ortc_read", name, info && { ...info, bytes: bytes ?? info.bytes });
+  }
+  readGradient(parameter) {
+    const gradient = this.#program.tensors.find((each) => each.role === Role.GRADIENT && each.name === parameter);
+    return this.#read("ortc_read_gradient", parameter, gradient ?? this.#program.tensor(parameter));
+  }
+  writeGradient(parameter, values) {
+    this.#access("ortc_write_gradient", parameter, new Uint8Array(values.buffer, values.byteOffset, values.byteLength).slice());
+  }
+
+  setScalar(name, value) {
+    this.#machine.withText(name, (at) => this.#check(this.#machine.c.ortc_set_scalar(this.#handle, at, value)));
+  }
+  getScalar(name) {
+    const m = this.#machine;
+    return m.withText(name, (text) => m.with(8, (at) => {
+      this.#check(m.c.ortc_get_scalar(this.#handle, text, at));
+      return m.view.getFloat64(at, true);
+    }));
+  }
+
+  #step(call) {
+    const m = this.#machine;
+    return m.with(8, (at) => {
+      this.#check(m.c[call](this.#handle, at));
+      return m.view.getFloat64(at, true);
+    });
+  }
+  trainStep() { return this.#step("ortc_train_step"); }
+  accumulateStep() { return this.#step("ortc_accumulate_step"); }
+  evalStep() { return this.#step("ortc_eval_step"); }
+  gradientsStep() { return this.#step("ortc_gradients_step"); }
+  predictStep() { this.#check(this.#machine.c.ortc_predict_step(this.#handle)); }
+  updateStep() { this.#check(this.#machine.c.ortc_update_step(this.#handle)); }
+
+  /** A checkpoint: the bytes of a safetensors file. */
+  save() {
+    const m = this.#machine, parts = [];
+    m.sink = (part) => (parts.push(part), 0);
+    this.#check(m.c.ortc_js_checkpoint_write(this.#handle, 0, 0));
+    const file = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+    parts.reduce((at, part) => (file.set(part, at), at + part.length), 0);
+    return file;
+  }
+  load(checkpoint) {
+    const m = this.#machine, bytes = checkpoint instanceof Uint8Array ? checkpoint : new Uint8Array(checkpoint);
+    m.with(bytes.length, (at) => {
+      m.bytes(at, bytes.length).set(bytes);
+      this.#check(m.c.ortc_checkpoint_read(this.#handle, at, bytes.length, 0));
+    });
+  }
+
+  /** Its memory is free for other sessions of this program only where the runtime can give it back: not yet. */
+  close() {
+    this.#machine.c.ortc_session_destroy(this.#handle);
+    this.#handle = 0;
+  }
+}
