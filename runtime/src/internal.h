@@ -72,8 +72,8 @@ struct MappedFile {
   const uint8_t *data;
   size_t bytes;
 };
-/// Opens an image. `isMapped`: it is a file's, which is taken over, whatever happens. `functions`: of the program that this
-/// code is linked to, or nullptr.
+/// Opens an image. `isMapped`: it is a file's, which is taken over, whatever happens. `functions`: of the program that
+/// this code is linked to, or nullptr.
 ortc_status openImage(const MappedFile &image, bool isMapped, const ortc_step_fn *functions,
                       const ortc_host *host, ortc_program **program, ortc_message *message);
 

@@ -4,8 +4,8 @@
 #include "runtime/src/sha256.h"
 
 extern "C" {
-/// Makes an instance of the WebAssembly module at `module`, on this memory, and writes the table's indices of its exports
-/// "0", "1", ... to `functions`. 0 where it cannot be made.
+/// Makes an instance of the module at `module`, on this memory, and writes the table's indices of its exports "0", "1",
+/// ... to `functions`. 0 where it cannot be made.
 __attribute__((import_module("ortc"), import_name("load"))) uint32_t ortc_load(const void *module,
                                                                                uint32_t bytes,
                                                                                ortc_step_fn *functions,
@@ -38,6 +38,10 @@ Error loadCode(ortc_program *program, const uint8_t *bytes, const ortc_file_sect
   uint64_t module = (sizeof *head + rows + ORTC_ALIGNMENT - 1) / ORTC_ALIGNMENT * ORTC_ALIGNMENT;
   if (module > section.bytes)
     return kMalformed;
+  for (uint64_t at = sizeof *head; at < sizeof *head + rows; at += head->entry_bytes)
+    if (head->entry_bytes < sizeof(ortc_blob_entry) ||
+        ((const ortc_blob_entry *)(bytes + at))->offset >= head->count)
+      return kMalformed;
   ortc_step_fn *functions = (ortc_step_fn *)allocate(program->host, head->count * sizeof(ortc_step_fn));
   if (!functions)
     return kNoMemory;

@@ -29,7 +29,9 @@ enum ortc_section_kind {
   ORTC_SECTION_CONSTANTS = 6,     /* the constants region as it is */
   ORTC_SECTION_PERSISTENT = 7,    /* the first bytes of the initial persistent region; the rest is zero */
   ORTC_SECTION_CODE = 8,          /* one blob (call.h) per instruction set level, most capable last: the
-                                     last one that the machine can run is used */
+                                     last one that the machine can run is used. For WebAssembly, behind the
+                                     blob's head, at a multiple of ORTC_ALIGNMENT, a module that imports memory
+                                     alone; the offset of an entry is the name, in decimal, of its export */
   ORTC_SECTION_CHECK_NAMES = 9,   /* uint32_t[]: string of ortc_detail.name */
   ORTC_SECTION_KERNEL_NAMES = 10, /* uint32_t[]: string of a traced kernel */
   ORTC_SECTION_MANIFEST = 11,     /* JSON text for tools; the runtime never reads it */
@@ -41,9 +43,8 @@ enum ortc_section_kind {
 enum ortc_section_flags {
   ORTC_SECTION_REQUIRED = 1u, /* a reader that does not know the kind refuses the file */
   ORTC_SECTION_LINKED =
-      2u /* code: a blob's head alone, whose entries' offsets are numbers of functions that the
-                              application links (static.h). For WebAssembly, of the exports "0", "1", ... of the module that
-                              follows the head, at a multiple of ORTC_ALIGNMENT */
+      2u /* code: a blob's head alone; the offset of an entry is the number of a function that the
+                              application links (static.h) */
 };
 
 enum ortc_architecture {

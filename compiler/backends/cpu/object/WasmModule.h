@@ -6,8 +6,8 @@
 
 namespace ortc::cpu {
 
-/// Of the memory that the module shares with the runtime, the bytes from 0 on that are its own: stack, then constants. The
-/// runtime's begin behind them.
+/// Of the memory that the module shares with the runtime, the bytes from 0 on that are its own: stack, then constants.
+/// The runtime's begin behind them.
 inline constexpr uint64_t kWasmOwnBytes = 1 << 20, kWasmStackBytes = 256 << 10;
 
 /// A blob's head, whose entries' offsets count them, and behind it the module, which imports memory alone and exports the
