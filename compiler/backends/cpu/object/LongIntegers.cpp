@@ -1,7 +1,7 @@
 // Divisions of i64 as a function that subtracts and shifts, conversions of i64 by halves.
-// An i64 is hi 2^32 + lo. As f64 both products are exact, so the sum is rounded once. On the way to f32 the low bits of a
-// number that f64 does not hold are replaced by one that says whether there were any: then the second rounding, to f32,
-// sees what the first would have.
+// An i64 is hi 2^32 + lo. As f64 both products are exact, so the sum is rounded once. On the way to f32 the low bits of
+// a number that f64 does not hold are replaced by one that says whether there were any: then the second rounding, to
+// f32, sees what the first would have.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/object/LongIntegers.h"
 
@@ -15,8 +15,8 @@ using namespace llvm;
 
 namespace ortc::cpu {
 
-/// `i64 FIRST.divide(i64 a, i64 b)`, unsigned, named after the first function of the module; by the processor's division
-/// where both have 32 bits.
+/// `i64 FIRST.divide(i64 a, i64 b)`, unsigned, named after the first function of the module; by the processor's
+/// division where both have 32 bits.
 static Function *getDivision(Module &module) {
   std::string name = (module.begin()->getName() + ".divide").str();
   if (Function *existing = module.getFunction(name))

@@ -10,8 +10,8 @@ namespace ortc::cpu {
 /// The runtime's begin behind them.
 inline constexpr uint64_t kWasmOwnBytes = 1 << 20, kWasmStackBytes = 256 << 10;
 
-/// A blob's head, whose entries' offsets count them, and behind it the module, which imports memory alone and exports the
-/// entries by these numbers. No symbol has a place. Fails where constants do not fit, or something is not defined.
+/// A blob's head, whose entries' offsets count them, and behind it the module, which imports memory alone and exports
+/// the entries by these numbers. No symbol has a place. Fails where constants do not fit, or something is not defined.
 llvm::Expected<CodeBlob> linkWasmModule(llvm::ArrayRef<Object> objects, llvm::ArrayRef<BlobEntry> entries);
 
 } // namespace ortc::cpu
