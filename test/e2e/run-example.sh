@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs docs/examples/train_loop.c on a real artifact: the loss falls and the checkpoint loads: run-example.sh ORTC EXAMPLE SOURCE.
+# Runs docs/examples/train_loop.c, or .cpp, on a real artifact: the loss falls and the checkpoint loads: run-example.sh ORTC EXAMPLE SOURCE.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 set -euo pipefail
 ortc=$1 example=$2 source=$3
