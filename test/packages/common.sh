@@ -1,0 +1,30 @@
+# Sourced by the tests of packages.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+# need PROGRAM PACKAGE...: ends the test as skipped when a program is missing.
+need() {
+  local missing=
+  while [ $# -gt 0 ]; do
+    command -v "$1" >/dev/null || missing+=" $1 ($2)"
+    shift 2
+  done
+  [ -n "$missing" ] || return 0
+  echo "SKIPPED: there is no$missing"
+  [ -n "${ORTC_NO_SKIP:-}" ] && exit 1
+  exit 77
+}
+
+# block SECTION LANGUAGE: the lines of such blocks in a section of docs/packages.md.
+block() {
+  awk -v section="## $1" -v begin="\`\`\`$2" '
+    /^## / { isHere = $0 == section }
+    /^```$/ { isCode = 0 }
+    isCode { print; count++ }
+    isHere && $0 == begin { isCode = 1 }
+    END { exit !count }' "$source/docs/packages.md"
+}
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
