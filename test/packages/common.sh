@@ -1,6 +1,13 @@
 # Sourced by the tests of packages.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+# skip REASON
+skip() {
+  echo "SKIPPED: $*"
+  [ -z "${ORTC_NO_SKIP:-}" ] || exit 1
+  exit 77
+}
+
 # need PROGRAM PACKAGE...: ends the test as skipped when a program is missing.
 need() {
   local missing=
@@ -8,10 +15,7 @@ need() {
     command -v "$1" >/dev/null || missing+=" $1 ($2)"
     shift 2
   done
-  [ -n "$missing" ] || return 0
-  echo "SKIPPED: there is no$missing"
-  [ -n "${ORTC_NO_SKIP:-}" ] && exit 1
-  exit 77
+  [ -z "$missing" ] || skip "there is no$missing"
 }
 
 # block SECTION LANGUAGE: the lines of such blocks in a section of docs/packages.md.

@@ -7,7 +7,7 @@ source=$(realpath "$1")
 build=$(realpath "$2")
 . "$source/test/packages/common.sh"
 need debootstrap debootstrap cpack cmake dpkg-shlibdeps dpkg-dev file file
-[ "$(id -u)" -eq 0 ] || { echo "SKIPPED: debootstrap needs root"; exit 77; }
+[ "$(id -u)" -eq 0 ] || skip "debootstrap needs root"
 work=$(mktemp -d)
 root=$work/root
 trap 'umount "$root/proc" 2>/dev/null || true; rm -rf "$work"' EXIT

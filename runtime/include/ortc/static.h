@@ -1,8 +1,9 @@
 /* Programs whose code is linked to the application: what `ortc train --emit static` writes.
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * For machines without an operating system, and where code must not be loaded. No heap is needed: with hooks of ortc_host
- * that hand out memory of the application's, and regions that are given to the session, nothing is allocated. */
+ * For machines without an operating system, and where code must not be loaded. No heap is needed: with hooks of
+ * ortc_host that hand out memory of the application's, and regions that are given to the session, nothing is
+ * allocated. */
 #pragma once
 
 #include "ortc/ortc.h"

@@ -36,7 +36,8 @@ void addFrames(llvm::ArrayRef<Object> objects, CodeBlob &blob);
 
 /// Lays out head, code and constants of `objects` (in this order, by the sections' alignment, at most 64) and resolves
 /// all references. Refuses, naming it: an undefined symbol, one defined twice, writable data, and a relocation that is
-/// not relative to its own place (so the result runs at any 64-byte aligned address without a loader's help). For WebAssembly: linkWasmModule.
+/// not relative to its own place (so the result runs at any 64-byte aligned address without a loader's help). For
+/// WebAssembly: linkWasmModule.
 llvm::Expected<CodeBlob> linkBlob(llvm::ArrayRef<Object> objects, llvm::ArrayRef<BlobEntry> entries = {});
 
 } // namespace ortc::cpu

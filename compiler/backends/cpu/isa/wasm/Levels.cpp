@@ -4,8 +4,8 @@
 
 namespace ortc::cpu::wasm {
 
-/// Rates are those of a laptop's core that runs 128 bits at a time. Engines put values into the registers of the machine,
-/// of which x86-64 has 16.
+/// Rates are those of a laptop's core that runs 128 bits at a time. Engines put values into the registers of the
+/// machine, of which x86-64 has 16.
 static MachineModel makeMachine() {
   constexpr double kKiB = 1024;
   MachineModel machine;

@@ -9,7 +9,8 @@ namespace ortc::cpu::wasm {
 
 const Architecture &architecture();
 
-/// One level: memory of 32 bits with vectors of 128 (what browsers have had since 2021). There is no fused multiply-add.
+/// One level: memory of 32 bits with vectors of 128, which browsers have had since 2021. There is no fused
+/// multiply-add.
 Target makeBase();
 
 } // namespace ortc::cpu::wasm
