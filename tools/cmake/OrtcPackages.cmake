@@ -30,6 +30,7 @@ set(CPACK_COMPONENT_DEV_DESCRIPTION "C runtime that trains models which ortc has
 
 set(CPACK_DEBIAN_TOOL_PACKAGE_NAME ortc)
 set(CPACK_DEBIAN_TOOL_PACKAGE_SECTION devel)
+# Of LLVM's two libraries it names libmlir-22, which needs the other, and libllvm22 only at times: two packages have that file.
 set(CPACK_DEBIAN_TOOL_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_TOOL_PACKAGE_SUGGESTS libortc-dev)
 set(CPACK_COMPONENT_TOOL_DESCRIPTION "compiles ONNX models into their own training step, ahead of time
