@@ -137,6 +137,7 @@ Status Reader::readHeader() {
   result.ioBytes = header.io_bytes;
   result.major = header.major;
   result.minor = header.minor;
+  std::memcpy(result.hash, header.sha256, sizeof result.hash);
   result.digest = hex(header.sha256, 32);
   result.model = hex(header.model, 32);
   result.artifact.maxWorkers = header.max_workers;
@@ -482,7 +483,7 @@ Expected<ArtifactFile> readArtifact(const Bytes &file, std::vector<SectionReport
   return std::move(reader.result);
 }
 
-Expected<ArtifactFile> readArtifactFile(const std::string &path, std::vector<SectionReport> *sections) {
+Expected<Bytes> readBytes(const std::string &path) {
   std::error_code unknown;
   auto kind = std::filesystem::status(path, unknown).type();
   if (kind != std::filesystem::file_type::regular && kind != std::filesystem::file_type::not_found)
@@ -495,7 +496,12 @@ Expected<ArtifactFile> readArtifactFile(const std::string &path, std::vector<Sec
     bytes.insert(bytes.end(), buffer, buffer + count);
   if (!file || std::ferror(file.get()))
     return Status::failure("cannot read " + path);
-  return readArtifact(bytes, sections);
+  return bytes;
+}
+
+Expected<ArtifactFile> readArtifactFile(const std::string &path, std::vector<SectionReport> *sections) {
+  Expected<Bytes> bytes = readBytes(path);
+  return bytes ? readArtifact(*bytes, sections) : bytes.getStatus();
 }
 
 } // namespace ortc::artifact

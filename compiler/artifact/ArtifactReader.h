@@ -24,7 +24,9 @@ struct ArtifactFile {
   Artifact artifact;
   uint64_t bytes = 0, ioBytes = 0;
   uint16_t major = 0, minor = 0;
-  std::string digest; ///< of the header: identifies the artifact
+  uint8_t hash[32] =
+      {};             ///< of header and section table: identifies the artifact, and is what signatures sign
+  std::string digest; ///< the same in hexadecimal digits
   std::string model;  ///< identifies the model
   std::vector<SectionReport> sections;
 };
@@ -33,7 +35,10 @@ struct ArtifactFile {
 /// are zero. Fails with the first thing that is wrong; `sections`, when given, then still has what was found.
 Expected<ArtifactFile> readArtifact(const Bytes &file, std::vector<SectionReport> *sections = nullptr);
 
-/// The same for a file on disk.
+/// The bytes of a file on disk, which must be a regular one.
+Expected<Bytes> readBytes(const std::string &path);
+
+/// readArtifact() of a file on disk.
 Expected<ArtifactFile> readArtifactFile(const std::string &path,
                                         std::vector<SectionReport> *sections = nullptr);
 

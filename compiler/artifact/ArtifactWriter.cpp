@@ -3,13 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/artifact/ArtifactWriter.h"
 
-#include <cstddef>
 #include <cstring>
 #include <map>
 #include <set>
-#include <span>
 
 #include "compiler/artifact/ArtifactReader.h"
+#include "compiler/artifact/FileLayout.h"
 #include "runtime/src/sha256.h"
 
 namespace ortc::artifact {
@@ -48,11 +47,6 @@ std::vector<int64_t> denseStrides(const std::vector<int64_t> &dims, uint32_t ele
   for (size_t i = dims.size(); i-- > 0; stride *= dims[i] > 0 ? dims[i] : 1)
     strides[i] = stride;
   return strides;
-}
-
-template <typename Row> void append(Bytes &bytes, const Row &row) {
-  const auto *data = reinterpret_cast<const uint8_t *>(&row);
-  bytes.insert(bytes.end(), data, data + sizeof row);
 }
 
 std::string sha256Hex(const void *data, size_t bytes) {
@@ -96,17 +90,6 @@ struct StringTable {
     return place->second;
   }
 };
-
-struct Section {
-  ortc_file_section row{};
-  Bytes owned;
-  std::span<const uint8_t> contents; ///< empty: `owned`
-  std::span<const uint8_t> bytes() const { return contents.empty() ? owned : contents; }
-};
-
-uint64_t alignTo(uint64_t value, uint64_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
-}
 
 /// Dense size in bytes; 0 when it overflows (the reader refuses the result).
 uint64_t denseBytes(const std::vector<int64_t> &dims, uint32_t element) {
@@ -282,48 +265,18 @@ void Writer::addNames(ortc_section_kind kind, const std::vector<std::string> &na
     add(kind, sizeof(uint32_t)).owned = std::move(rows);
 }
 
-/// Puts header, section table and sections in their places and fills in the hashes, from the inside out.
 Bytes Writer::assemble() {
-  uint64_t position = sizeof(ortc_file_header) + sections.size() * sizeof(ortc_file_section);
-  for (Section &section : sections) {
-    position =
-        alignTo(position, section.row.kind == ORTC_SECTION_CODE ? ORTC_CODE_ALIGNMENT : ORTC_ALIGNMENT);
-    section.row.offset = position;
-    section.row.bytes = section.bytes().size();
-    position += section.row.bytes;
-    if (section.row.kind == ORTC_SECTION_SIGNATURE)
-      continue; // it signs the hash that covers this table
-    sha256(section.bytes().data(), section.bytes().size(), section.row.sha256);
-  }
   ortc_file_header header{};
   std::memcpy(header.magic, ORTC_MAGIC, sizeof header.magic);
   header.major = ORTC_FORMAT_MAJOR;
   header.minor = leastMinor(artifact);
   header.header_bytes = sizeof header;
-  header.file_bytes = position;
-  header.section_count = static_cast<uint32_t>(sections.size());
   header.section_bytes = sizeof(ortc_file_section);
   header.persistent_bytes = alignTo(artifact.persistentBytes, ORTC_ALIGNMENT);
   header.io_bytes = ioBytes;
   header.max_workers = artifact.maxWorkers;
   modelDigest(artifact.tensors, header.model);
-
-  Bytes file;
-  file.reserve(position);
-  append(file, header);
-  file.resize(
-      offsetof(ortc_file_header, sha256)); // what the hash covers: the header up to itself, and the table
-  for (const Section &section : sections)
-    append(file, section.row);
-  sha256(file.data(), file.size(), header.sha256);
-  file.insert(file.begin() + offsetof(ortc_file_header, sha256), std::begin(header.sha256),
-              std::end(header.sha256));
-  for (const Section &section : sections) {
-    file.resize(section.row.offset);
-    std::span<const uint8_t> bytes = section.bytes();
-    file.insert(file.end(), bytes.begin(), bytes.end());
-  }
-  return file;
+  return layOut(header, sections);
 }
 
 Expected<Bytes> Writer::write() {

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "compiler/artifact/ArtifactReader.h"
+#include "compiler/artifact/SignArtifact.h"
 #include "compiler/report/MemoryText.h"
 #include "host/artifact_path.h"
 #include "host/data/mapped_file.h"
@@ -23,7 +24,8 @@ using Json = nlohmann::ordered_json;
 /// Messages about the file itself name it already.
 static Status fail(const std::string &file, const Status &why) {
   const std::string &message = why.getMessage();
-  return Status::failure(message.find(file) != std::string::npos ? message : file + ": " + message);
+  std::string text = message.find(file) != std::string::npos ? message : file + ": " + message;
+  return why.getCode() == ExitCode::Refused ? Status::refusal(text) : Status::failure(text);
 }
 
 static void printRow(const char *key, const std::string &text) {
@@ -132,7 +134,10 @@ Status inspectArtifact(const std::string &path) {
   return Status();
 }
 
-Status verifyArtifact(const std::string &path, bool quiet) {
+Status verifyArtifact(const std::string &path, const std::string &publicKey, bool quiet) {
+  host::PublicKey key{};
+  if (!publicKey.empty())
+    ORTC_TRY(host::readPublicKey(publicKey).moveTo(key));
   std::string file;
   ORTC_TRY(host::findArtifactFile(path, file));
   std::vector<artifact::SectionReport> sections;
@@ -153,8 +158,12 @@ Status verifyArtifact(const std::string &path, bool quiet) {
     if (text.str() != read->artifact.manifest)
       return Status::failure(beside.string() + ": differs from the manifest in the artifact");
   }
+  if (!publicKey.empty())
+    if (Status status = artifact::checkSignature(*read, key); !status.isOk())
+      return fail(file, status);
   if (!quiet)
-    std::printf("%s: %zu sections, all digests are right\n", file.c_str(), read->sections.size());
+    std::printf("%s: %zu sections, all digests are right%s\n", file.c_str(), read->sections.size(),
+                publicKey.empty() ? "" : (", signed by " + host::formatKey(key)).c_str());
   return Status();
 }
 

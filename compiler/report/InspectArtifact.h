@@ -12,8 +12,8 @@ namespace ortc::report {
 /// another machine can be inspected too.
 Status inspectArtifact(const std::string &path);
 
-/// Checks every structure, every digest and the space between sections, also of what no step reads. Prints
-/// one line a section, unless quiet.
-Status verifyArtifact(const std::string &path, bool quiet);
+/// Checks every structure, every digest and the space between sections, also of what no step reads; and the signature
+/// by the key in the file `publicKey`, if that is not empty. Prints one line a section, unless quiet.
+Status verifyArtifact(const std::string &path, const std::string &publicKey, bool quiet);
 
 } // namespace ortc::report

@@ -7,7 +7,7 @@ namespace ortc::fuzz {
 
 bool fuzzInspect(Input file) {
   MemoryFile onDisk(file);
-  bool isGood = report::verifyArtifact(onDisk.getPath(), /*quiet=*/true).isOk();
+  bool isGood = report::verifyArtifact(onDisk.getPath(), /*publicKey=*/"", /*quiet=*/true).isOk();
   demand(report::inspectArtifact(onDisk.getPath()).isOk() == isGood, "verify and inspect disagree");
   return isGood;
 }

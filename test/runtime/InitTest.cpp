@@ -5,6 +5,8 @@
 #include "ortc/cuda.h"
 #include "ortc/device.h"
 #include "ortc/ortc.h"
+#include "ortc/slots.h"
+#include "ortc/verify.h"
 
 extern "C" uint32_t ortc_test_init_in_c(void);
 

@@ -98,6 +98,28 @@ TEST(LibraryTest, TheThreadPoolIsSmall) {
             declared(ORTC_RUNTIME_INCLUDE "/threads.h", "ORTC_THREADS_API "));
 }
 
+TEST(LibraryTest, SlotsAreSmallAndNeedTheRuntimeAndLibc) {
+  Elf library(ORTC_SLOTS_LIBRARY);
+  EXPECT_EQ(library.needed(), (std::set<std::string>{"libc.so.6", "libortc.so"}));
+  uint64_t size = library.size(".text") + library.size(".rodata");
+  RecordProperty("bytes", static_cast<int>(size));
+  EXPECT_LE(size, 3328u);
+  EXPECT_EQ(library.size(".bss") + library.size(".data"), 0u) << "no globals";
+  EXPECT_EQ(library.symbols(/*isDefined=*/true),
+            declared(ORTC_RUNTIME_INCLUDE "/slots.h", "ORTC_SLOTS_API "));
+}
+
+TEST(LibraryTest, SignaturesAreSmallAndNeedOnlyLibc) {
+  Elf library(ORTC_VERIFY_LIBRARY);
+  EXPECT_EQ(library.needed(), std::set<std::string>{"libc.so.6"});
+  uint64_t size = library.size(".text") + library.size(".rodata");
+  RecordProperty("bytes", static_cast<int>(size));
+  EXPECT_LE(size, 8192u);
+  EXPECT_EQ(library.size(".bss") + library.size(".data"), 0u) << "no globals";
+  EXPECT_EQ(library.symbols(/*isDefined=*/true),
+            declared(ORTC_RUNTIME_INCLUDE "/verify.h", "ORTC_VERIFY_API "));
+}
+
 /// A library that finds its driver itself.
 void checkDeviceLibrary(const char *path, const std::string &header, const std::string &macro) {
   SCOPED_TRACE(path);

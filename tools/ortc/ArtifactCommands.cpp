@@ -1,6 +1,7 @@
-// The commands ortc export, inspect, verify.
+// The commands ortc export, inspect, sign, verify.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/artifact/ExportModel.h"
+#include "compiler/artifact/SignArtifact.h"
 #include "compiler/report/InspectArtifact.h"
 #include "tools/ortc/Commands.h"
 
@@ -27,16 +28,49 @@ void addInspectCommand(CLI::App &app, Action &action) {
   line.setAction(action, [path] { return finish(report::inspectArtifact(*path)); });
 }
 
+void addSignCommand(CLI::App &app, Action &action) {
+  struct State {
+    std::string path, key, newKey;
+    bool quiet = false;
+  };
+  auto state = std::make_shared<State>();
+  CommandLine line(app, "sign", "signs an artifact, for devices that ask who made it");
+  line.addPositional("DIR", "the artifact; not needed with --new-key", state->path, /*isRequired=*/false);
+  line.addText("--key", "FILE",
+               "the private key: PEM as openssl genpkey -algorithm ed25519 writes it, or 32 bytes in "
+               "hexadecimal digits or base64",
+               state->key);
+  line.addText("--new-key", "FILE", "makes a key first: the private half in FILE, the public one in FILE.pub",
+               state->newKey);
+  line.addFlag("--quiet", "no output but errors", state->quiet);
+  line.setExample("ortc sign --new-key signing.key && ortc sign artifacts/digits --key signing.key");
+  line.setAction(action, [state] {
+    if (state->key.empty() == state->newKey.empty() || (state->path.empty() && state->newKey.empty()))
+      return reportError("sign needs DIR with --key FILE, or --new-key FILE", 2);
+    if (!state->newKey.empty())
+      if (Status status = host::makeKeyFiles(state->newKey); !status.isOk() || state->path.empty())
+        return finish(status);
+    Expected<host::SigningKey> key = host::readSigningKey(state->key.empty() ? state->newKey : state->key);
+    return finish(key ? artifact::signArtifactFile(state->path, *key, state->quiet) : key.getStatus());
+  });
+}
+
 void addVerifyCommand(CLI::App &app, Action &action) {
   struct State {
-    std::string path;
+    std::string path, publicKey;
     bool quiet = false;
   };
   auto state = std::make_shared<State>();
   CommandLine line(app, "verify", "checks every digest and every section");
   line.addPositional("DIR", "the artifact", state->path);
+  line.addText("--public-key", "FILE",
+               "checks the signature, too: PEM as openssl pkey -pubout writes it, or 32 bytes in "
+               "hexadecimal digits or base64",
+               state->publicKey);
   line.addFlag("--quiet", "no output but errors", state->quiet);
-  line.setAction(action, [state] { return finish(report::verifyArtifact(state->path, state->quiet)); });
+  line.setAction(action, [state] {
+    return finish(report::verifyArtifact(state->path, state->publicKey, state->quiet));
+  });
 }
 
 } // namespace ortc::tool

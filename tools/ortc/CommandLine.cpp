@@ -84,8 +84,9 @@ void CommandLine::addDevice(std::string &target) {
       });
 }
 
-void CommandLine::addPositional(const std::string &name, const std::string &help, std::string &target) {
-  command->add_option(name, target, help)->required()->type_name("");
+void CommandLine::addPositional(const std::string &name, const std::string &help, std::string &target,
+                                bool isRequired) {
+  command->add_option(name, target, help)->required(isRequired)->type_name("");
 }
 
 void CommandLine::setExample(const std::string &text) { command->footer("\nExample:\n  " + text); }

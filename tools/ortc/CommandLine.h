@@ -35,8 +35,9 @@ public:
   void addFlag(const std::string &names, const std::string &help, bool &target, bool value = true);
   /// --device NAME.
   void addDevice(std::string &target);
-  /// An argument without a name; required.
-  void addPositional(const std::string &name, const std::string &help, std::string &target);
+  /// An argument without a name.
+  void addPositional(const std::string &name, const std::string &help, std::string &target,
+                     bool isRequired = true);
   /// What --help ends with.
   void setExample(const std::string &text);
   /// What runs when this command was given.

@@ -66,6 +66,7 @@ static int run(int argc, char **argv) {
   tool::addGradientsCommand(app, action);
   tool::addExportCommand(app, action);
   tool::addInspectCommand(app, action);
+  tool::addSignCommand(app, action);
   tool::addVerifyCommand(app, action);
   try {
     app.parse(argc, argv);

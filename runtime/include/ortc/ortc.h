@@ -69,7 +69,7 @@ typedef struct ortc_host {
   void *(*allocate)(void *context, size_t bytes, size_t alignment); /* NULL on failure */
   void (*release)(void *context, void *memory, size_t bytes);
   /* Decides whether the artifact with this digest may run; `signature` is the artifact's signature section or
-   * NULL. 0 = yes. */
+   * NULL. 0 = yes. E.g. ortc_verify_signature of verify.h. */
   int32_t (*verify)(void *context, const uint8_t digest[32], const void *signature, size_t bytes);
   /* What runs the steps instead of this processor, e.g. from ortc_cuda_open of cuda.h; NULL: this processor
    * does. It must outlive the program. All memory of sessions is then the device's. */

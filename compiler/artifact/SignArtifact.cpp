@@ -1,0 +1,76 @@
+// Signatures of artifacts.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/artifact/SignArtifact.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "compiler/artifact/FileLayout.h"
+#include "host/artifact_path.h"
+#include "host/data/atomic_file.h"
+#include "host/text.h"
+
+namespace ortc::artifact {
+
+Expected<Bytes> signArtifact(const Bytes &file, const host::SigningKey &key) {
+  if (Expected<ArtifactFile> read = readArtifact(file); !read)
+    return read.getStatus();
+  ortc_file_header header;
+  std::memcpy(&header, file.data(), sizeof header);
+  std::vector<Section> sections(header.section_count);
+  for (size_t i = 0; i < sections.size(); ++i) {
+    ortc_file_section &row = sections[i].row;
+    std::memcpy(&row, file.data() + sizeof header + i * sizeof row, sizeof row);
+    sections[i].contents = std::span(file).subspan(row.offset, row.bytes);
+  }
+  std::erase_if(sections, [](const Section &section) { return section.row.kind == ORTC_SECTION_SIGNATURE; });
+  Section &section = sections.emplace_back();
+  section.row.kind = ORTC_SECTION_SIGNATURE;
+  section.row.name = ORTC_NONE;
+  section.owned.resize(sizeof(host::Signature));
+  Bytes result = layOut(header, sections);
+  std::memcpy(&header, result.data(), sizeof header);
+  host::Signature signature = key.sign(header.sha256, sizeof header.sha256);
+  std::copy(signature.begin(), signature.end(), result.end() - signature.size());
+  return result;
+}
+
+Status signArtifactFile(const std::string &path, const host::SigningKey &key, bool quiet) {
+  std::string place;
+  ORTC_TRY(host::findArtifactFile(path, place));
+  Expected<Bytes> file = readBytes(place);
+  if (!file)
+    return file.getStatus();
+  Expected<Bytes> result = signArtifact(*file, key);
+  if (!result)
+    return Status::failure(place + ": " + result.getStatus().getMessage());
+  host::AtomicFile output(place);
+  ORTC_TRY(output.open());
+  ORTC_TRY(output.write(result->data(), result->size()));
+  ORTC_TRY(output.commit());
+  if (!quiet) {
+    host::PublicKey digest;
+    std::memcpy(digest.data(), result->data() + offsetof(ortc_file_header, sha256), digest.size());
+    std::printf("signed     %s\ndigest     %s\npublic key %s\n", host::makePrintable(place).c_str(),
+                host::formatKey(digest).c_str(), host::formatKey(key.getPublicKey()).c_str());
+  }
+  return Status();
+}
+
+Status checkSignature(const ArtifactFile &file, const host::PublicKey &key) {
+  const Bytes &bytes = file.artifact.signature;
+  host::Signature signature;
+  if (bytes.empty())
+    return Status::refusal("has no signature; ortc sign makes one");
+  if (bytes.size() != signature.size())
+    return Status::refusal("has a signature of " + host::formatCount(int64_t(bytes.size()), "byte") +
+                           ", but one of Ed25519 has " + std::to_string(signature.size()));
+  std::copy(bytes.begin(), bytes.end(), signature.begin());
+  if (!host::isSignedBy(key, file.hash, sizeof file.hash, signature))
+    return Status::refusal("is not signed by " + host::formatKey(key) +
+                           ": another key, or a damaged signature");
+  return Status();
+}
+
+} // namespace ortc::artifact
