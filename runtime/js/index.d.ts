@@ -66,6 +66,8 @@ type Numbers = Float32Array | Float64Array | Int8Array | Uint8Array | Int16Array
 
 /** Parameters, optimizer state and what a step needs, with the first binding in use. */
 export class Session {
+  /** Bytes of memory that the program takes now, code and artifact included. */
+  readonly memoryBytes: number;
   useBinding(name: string): void;
   /** Parameters, state and scalars as they were when the session was created. */
   reset(): void;
@@ -89,5 +91,6 @@ export class Session {
   /** A checkpoint: the bytes of a safetensors file, which every ortc runtime can load. */
   save(): Uint8Array;
   load(checkpoint: Uint8Array | ArrayBuffer): void;
+  /** Its memory goes with the program's. */
   close(): void;
 }

@@ -61,17 +61,17 @@ class Machine {
       ortc: { load: (...given) => machine.load(...given), write: (at, size) => machine.write(at, size) },
     };
     machine.c = (await WebAssembly.instantiate(runtime, imports)).exports;
-    machine.scratch = { at: 0, size: 0 };
+    machine.free = []; // regions
     return machine;
   }
 
   get view() { return new DataView(this.memory.buffer); }
   bytes(at, size) { return new Uint8Array(this.memory.buffer, at, size); }
 
-  /** Pages of their own at the end of the memory. */
-  pages(size) {
-    const at = this.memory.grow(Math.ceil(size / PAGE) || 1) * PAGE;
-    return at;
+  /** Whole pages at the end of the memory. */
+  region(size) {
+    const pages = Math.ceil(size / PAGE) || 1;
+    return { at: this.memory.grow(pages) * PAGE, size: pages * PAGE };
   }
 
   load(at, size, functions, count) {
@@ -97,19 +97,15 @@ class Machine {
 
   /** Calls `use` with the address of so many zeroed bytes, which are free again afterwards. */
   with(size, use) {
-    const outer = this.scratch;
-    let { at, size: left } = outer;
-    size = Math.ceil((size || 1) / 64) * 64;
-    if (left < size) {
-      left = Math.ceil(size / PAGE) * PAGE;
-      at = this.pages(left);
-    }
-    this.bytes(at, size).fill(0);
-    this.scratch = { at: at + size, size: left - size };
+    // The smallest that is free and large enough: steps find what the first one has left.
+    const index = this.free.findIndex((each) => each.size >= size);
+    const region = index < 0 ? this.region(size) : this.free.splice(index, 1)[0];
+    this.bytes(region.at, size).fill(0);
     try {
-      return use(at);
+      return use(region.at);
     } finally {
-      this.scratch = { at, size: left };
+      this.free.push(region);
+      this.free.sort((a, b) => a.size - b.size);
     }
   }
 
@@ -146,7 +142,7 @@ export class Program {
     const machine = await Machine.start(await readRuntime(runtime), image);
     const program = new Program();
     program.#machine = machine;
-    const at = machine.pages(image.length);
+    const { at } = machine.region(image.length);
     machine.bytes(at, image.length).set(image);
     program.#handle = machine.with(4 + SIZES.message, (out) => {
       const status = machine.c.ortc_program_open_memory(at, image.length, 0, out, out + 4);
@@ -258,6 +254,9 @@ export class Session {
     return new (ARRAYS[info.dtype] ?? Uint8Array)(bytes.buffer);
   }
 
+  /** Bytes of memory that the program takes now, code and artifact included. */
+  get memoryBytes() { return this.#machine.memory.buffer.byteLength; }
+
   useBinding(name) { this.#check(this.#machine.c.ortc_session_use_binding(this.#handle, this.#program.bindingIndex(name))); }
   reset() { this.#check(this.#machine.c.ortc_session_reset(this.#handle)); }
 
@@ -319,7 +318,6 @@ export class Session {
     });
   }
 
-  /** Its memory is free for other sessions of this program only where the runtime can give it back: not yet. */
   close() {
     this.#machine.c.ortc_session_destroy(this.#handle);
     this.#handle = 0;

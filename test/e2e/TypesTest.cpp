@@ -151,6 +151,20 @@ TEST_F(TypesTest, DenormalNumbersAreZeroOnEveryThreadOrNumbersOnAll) {
   }
 }
 
+TEST_F(TypesTest, PointersOf32BitsReachTwoGibibytes) {
+  addInput("x", TensorProto::FLOAT, {600000000});
+  addOutput("y", TensorProto::FLOAT, {600000000});
+  addNode("Add", {"x", "x"}, "y");
+  std::string file = folder.write("m.onnx", model.SerializeAsString());
+  Outcome outcome =
+      runTool({"train", file, "-o", folder / "a", "--loss", "none", "--target", "x86-64", "--target", "armv7", "--quiet"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.errors.find("code for armv7: its pointers have 32 bits, and 'x' ends at byte 2400000000"),
+            std::string::npos)
+      << outcome.errors;
+  mustRun({"train", file, "-o", folder / "a", "--loss", "none", "--target", "x86-64", "--quiet"});
+}
+
 TEST_F(TypesTest, LargeUnsignedConstantsAreExportedAsTheyWere) {
   std::string bytes(8192, '\0');
   for (size_t i = 0; i < bytes.size(); ++i)

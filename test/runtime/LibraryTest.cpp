@@ -100,7 +100,7 @@ TEST(LibraryTest, TheThreadPoolIsSmall) {
 
 TEST(LibraryTest, SlotsAreSmallAndNeedTheRuntimeAndLibc) {
   Elf library(ORTC_SLOTS_LIBRARY);
-  EXPECT_EQ(library.needed(), (std::set<std::string>{"libc.so.6", "libortc.so"}));
+  EXPECT_EQ(library.needed(), (std::set<std::string>{"libc.so.6", "libortc.so.1"}));
   uint64_t size = library.size(".text") + library.size(".rodata");
   RecordProperty("bytes", static_cast<int>(size));
   EXPECT_LE(size, 3328u);

@@ -385,7 +385,7 @@ TEST(ProgramTest, EntriesMayDifferByTarget) {
   Artifact a = makeArtifact();
   artifact::Code other = a.codes[0];
   other.name = "other";
-  other.architecture = ORTC_ARCH_WASM32;
+  other.architecture = ORTC_ARCH_AARCH64;
   a.codes.insert(a.codes.begin(), other);
   std::vector<artifact::Entry> entries = a.entries;
   for (artifact::Entry &e : a.entries)

@@ -11,9 +11,11 @@ string(REGEX REPLACE "/$" "" ORTC_UP ${ORTC_UP})
 # Libraries and components of find_package, by one name. What pkg-config knows them by has `ortc` in front.
 set(_runtime "C runtime that trains models which ortc has compiled")
 set(_threads "Pool of threads for sessions of ortc")
+set(_slots "Checkpoints of ortc in flash")
+set(_verify "Signatures of ortc's artifacts")
 set(_cuda "Sessions of ortc on NVIDIA GPUs")
 set(_hip "Sessions of ortc on AMD GPUs")
-foreach(_name IN ITEMS runtime threads cuda hip)
+foreach(_name IN ITEMS runtime threads slots verify cuda hip)
   set_target_properties(ortc_${_name} PROPERTIES EXPORT_NAME ${_name})
   set_target_properties(ortc_${_name}_static PROPERTIES EXPORT_NAME ${_name}_static)
   install(TARGETS ortc_${_name} ortc_${_name}_static EXPORT ortc-libraries

@@ -20,7 +20,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libortc1)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "C runtime that trains models which ortc has compiled
- Shared libraries: the runtime, a pool of threads, and access to GPUs.")
+ Shared libraries: the runtime, a pool of threads, checkpoints in flash, signatures, and access to GPUs.")
 
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libortc-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)

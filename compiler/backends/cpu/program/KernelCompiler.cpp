@@ -109,6 +109,22 @@ static bool isCheck(Operation *kernel) {
   return kernel->getAttrOfType<plan::KernelKindAttr>(plan::kKind).getValue() == plan::KernelKind::check;
 }
 
+/// Whether pointers of the target reach all memory of the programs.
+static Status checkReach(ModuleOp module, const Target &target) {
+  if (target.isa.pointerBytes == sizeof(uint64_t))
+    return {};
+  constexpr int64_t kMost = int64_t(2) << 30;
+  Status status;
+  module.walk([&](plan::BufferOp buffer) {
+    int64_t bytes = plan::storedBytes(cast<MemRefType>(buffer.getType()));
+    int64_t end = buffer.getRegion() == plan::Region::external ? bytes : buffer.getOffset() + bytes;
+    if (end > kMost && status.isOk())
+      status = Status::refusal("its pointers have 32 bits, and '" + buffer.getName().str() + "' ends at byte " +
+                               std::to_string(end) + " of a region, beyond 2 GiB; leave this target out");
+  });
+  return status;
+}
+
 /// Lets a module of WebAssembly have the step function under its number.
 static void exportStep(ModuleOp module, StringRef symbol, size_t number) {
   auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(symbol);
@@ -232,6 +248,7 @@ Expected<ProgramCode> compileKernels(ModuleOp module, const kernels::ProgramKern
   for (const std::string &name : kernels.names)
     if (!made[name].object)
       missing.push_back(name);
+  ORTC_TRY(checkReach(module, target));
   SymbolTable symbols(module);
   std::vector<Job> jobs = makeJobs(symbols, missing, options);
   ORTC_TRY(makeAll(jobs, missing, target, makeGeneratorOptions(options, kernels.checkNames), options.threads,

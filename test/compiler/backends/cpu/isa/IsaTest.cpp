@@ -50,11 +50,13 @@ TEST(IsaTest, ArchitecturesAgreeWithTheirTriples) {
     SCOPED_TRACE(target.name);
     ASSERT_TRUE(target.isa.architecture);
     llvm::Triple triple(target.isa.triple);
-    EXPECT_TRUE(triple.isOSBinFormatELF());
+    bool isModule = target.isa.architecture->isModule();
+    EXPECT_EQ(triple.isOSBinFormatELF(), !isModule);
+    EXPECT_EQ(triple.isArch32Bit(), target.isa.pointerBytes == 4);
     EXPECT_NE(triple.getArch(), llvm::Triple::UnknownArch);
     EXPECT_EQ(triple.getArch() == llvm::Triple::x86_64,
               target.isa.architecture->format() == ORTC_ARCH_X86_64);
-    EXPECT_NE(target.isa.architecture->elfMachine(), llvm::ELF::EM_NONE);
+    EXPECT_EQ(target.isa.architecture->elfMachine() == llvm::ELF::EM_NONE, isModule);
   }
 }
 

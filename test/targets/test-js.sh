@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# usage: test-js.sh SOURCE BUILD: the JavaScript package as it is built, and as npm packs it.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+set -euo pipefail
+source=$1 build=$2
+if ! command -v node >/dev/null || [ ! -f "$build/js/ortc.wasm" ]; then
+  echo "SKIPPED: there is no node, or no compiler for WebAssembly"
+  [ -z "${ORTC_NO_SKIP:-}" ] && exit 77 || exit 1
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+compile() {
+  "$build/bin/ortc" train "$source/test/zoo/mlp-digits/model.onnx" -o "$work/$1" --shape batch=64 --loss cross_entropy \
+    --optimizer adamw:lr=0.02 --quiet --target "$2"
+}
+compile with wasm32
+compile without x86-64
+# The package has what package.json says, and nothing of it is elsewhere.
+mkdir -p "$work/app/node_modules/@ortc/runtime"
+for file in package.json $(node -p 'require(process.argv[1]).files.join(" ")' "$build/js/package.json"); do
+  cp "$build/js/$file" "$work/app/node_modules/@ortc/runtime/"
+done
+node "$source/test/targets/wasm-test.mjs" "$work/app/node_modules/@ortc/runtime" "$work/with/model.ortc" "$work/without/model.ortc"
+# The example of docs/devices.md.
+awk '/^## WebAssembly/ { section = 1 } /^```$/ && section { inside = !inside; next } section && inside' "$source/docs/devices.md" >"$work/app/example.mjs"
+mkdir "$work/app/digits"
+cp "$work/with/model.ortc" "$work/app/digits/"
+(cd "$work/app" && node example.mjs | grep -q '^loss 2\.')
