@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# usage: test-browser.sh SOURCE BUILD: the page of docs/examples/browser in a real browser. A script draws digits with the pointer, says which
+# they are, and looks at what the page has learned; its checkpoint is the one that node makes of the same steps.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+set -euo pipefail
+source=$1 build=$2
+browser=
+for name in chromium-headless-shell chromium google-chrome; do
+  if [ -z "$browser" ] && command -v "$name" >/dev/null; then browser=$name; fi
+done
+if [ -z "$browser" ] || ! command -v node >/dev/null || [ ! -f "$build/js/ortc.wasm" ]; then
+  echo "SKIPPED: there is no browser (tools/setup --all), no node, or no compiler for WebAssembly"
+  [ -z "${ORTC_NO_SKIP:-}" ] && exit 77 || exit 1
+fi
+work=$(mktemp -d)
+server=
+trap '[ -z "$server" ] || kill "$server"; rm -rf "$work"' EXIT
+"$build/bin/ortc" train "$source/test/zoo/mlp-digits/model.onnx" -o "$work/artifact" --shape batch=64 --loss cross_entropy \
+  --optimizer adamw:lr=0.02 --quiet --target wasm32
+cp -r "$source/docs/examples/browser" "$work/page"
+cp "$work/artifact/model.ortc" "$work/page/"
+cp -r "$build/js" "$work/page/runtime"
+cp "$source/test/targets/browser-script.mjs" "$work/page/"
+sed -i 's#<script type="module" src="digits.mjs"></script>#<script type="module" src="browser-script.mjs"></script>#' "$work/page/index.html"
+
+# A port that is free: the server says which.
+(cd "$work/page" && exec python3 -u -m http.server 0 --bind 127.0.0.1) >"$work/port" 2>"$work/server" &
+server=$!
+for _ in $(seq 100); do grep -q port "$work/port" && break || sleep 0.1; done
+port=$(grep -o 'port [0-9]*' "$work/port" | cut -d' ' -f2)
+browse() {
+  HOME=$work timeout 60 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" --virtual-time-budget=20000 \
+    --window-size=700,1000 "$@" "http://127.0.0.1:$port/" 2>"$work/log"
+}
+browse --dump-dom >"$work/dom" || { cat "$work/log"; exit 1; }
+attribute() { sed -n "s/.*<html[^>]* data-$1=\"\([^\"]*\)\".*/\1/p" "$work/dom" | head -n 1; }
+[ "$(attribute error)" = "" ] || { attribute error; exit 1; }
+[ "$(attribute guesses)" = "0 1 7" ] || { echo "guesses: $(attribute guesses)"; exit 1; }
+# The checkpoint after the same steps, made by node.
+[ "$(attribute checkpoint)" = "$(node "$source/test/targets/browser-script.mjs" "$build/js" "$work/artifact/model.ortc")" ]
+# What a person sees: drawn cells are dark, and one bar is long.
+browse --screenshot="$work/page.png" >/dev/null
+[ "$(head -c 8 "$work/page.png" | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a ] && [ "$(stat -c %s "$work/page.png")" -gt 8000 ]
+echo "passed: $(stat -c %s "$work/page.png") bytes of picture, checkpoint $(attribute checkpoint)"
