@@ -156,8 +156,8 @@ TEST_F(TypesTest, PointersOf32BitsReachTwoGibibytes) {
   addOutput("y", TensorProto::FLOAT, {600000000});
   addNode("Add", {"x", "x"}, "y");
   std::string file = folder.write("m.onnx", model.SerializeAsString());
-  Outcome outcome =
-      runTool({"train", file, "-o", folder / "a", "--loss", "none", "--target", "x86-64", "--target", "armv7", "--quiet"});
+  Outcome outcome = runTool({"train", file, "-o", folder / "a", "--quiet", "--loss", "none", "--target",
+                             "x86-64", "--target", "armv7"});
   EXPECT_EQ(outcome.status, 2);
   EXPECT_NE(outcome.errors.find("code for armv7: its pointers have 32 bits, and 'x' ends at byte 2400000000"),
             std::string::npos)

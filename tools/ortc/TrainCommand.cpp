@@ -142,8 +142,10 @@ void addTargetFlags(CommandLine &line, CompileOptions &options, bool &isFirstTar
                 fill(parseBytes, options.memoryBudget));
   line.addValue(
       "--target", "NAME",
-      "host (three levels of x86-64: runs everywhere), all (those, aarch64, armv7, riscv64, riscv64-v and wasm32), "
-      "native (this machine only, compiles in a third of the time), a level such as x86-64-v3, or a GPU such as sm_90 "
+      "host (three levels of x86-64: runs everywhere), all (those, aarch64, armv7, riscv64, riscv64-v and "
+      "wasm32), "
+      "native (this machine only, compiles in a third of the time), a level such as x86-64-v3, or a GPU such "
+      "as sm_90 "
       "or gfx942; repeatable; default: host",
       [&](const std::string &value) { return addTarget(value, options, isFirstTarget); }, true);
   line.addValue("--numerics", "MODE", "fast, or portable: the same bits on every target; default: fast",

@@ -119,8 +119,9 @@ static Status checkReach(ModuleOp module, const Target &target) {
     int64_t bytes = plan::storedBytes(cast<MemRefType>(buffer.getType()));
     int64_t end = buffer.getRegion() == plan::Region::external ? bytes : buffer.getOffset() + bytes;
     if (end > kMost && status.isOk())
-      status = Status::refusal("its pointers have 32 bits, and '" + buffer.getName().str() + "' ends at byte " +
-                               std::to_string(end) + " of a region, beyond 2 GiB; leave this target out");
+      status =
+          Status::refusal("its pointers have 32 bits, and '" + buffer.getName().str() + "' ends at byte " +
+                          std::to_string(end) + " of a region, beyond 2 GiB; leave this target out");
   });
   return status;
 }
