@@ -55,8 +55,6 @@ struct Code {
   uint32_t architecture = ORTC_ARCH_NONE; ///< enum ortc_architecture; any number in files of others
   uint64_t features = 0;                  ///< bits of the architecture's enum in ortc/format.h
   Bytes bytes;                            ///< a blob (ortc/call.h)
-  bool isLinked =
-      false; ///< the blob is a head alone, its functions are the application's (ORTC_SECTION_LINKED)
 };
 
 struct Artifact {

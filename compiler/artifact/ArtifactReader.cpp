@@ -393,7 +393,7 @@ Status Reader::checkCode(const Code &code, uint32_t ordinal) {
   for (uint32_t i = 0; i < head.count; ++i) {
     ortc_blob_entry step;
     std::memcpy(&step, code.bytes.data() + sizeof head + size_t(i) * head.entry_bytes, sizeof step);
-    bool isCounted = code.isLinked || code.architecture == ORTC_ARCH_WASM32;
+    bool isCounted = code.architecture == ORTC_ARCH_WASM32; // entries are exports
     if (isCounted ? step.offset < head.count : step.offset >= headBytes && step.offset < code.bytes.size())
       steps.insert({step.role, step.binding, step.segment});
   }
@@ -430,7 +430,6 @@ Status Reader::readTables() {
     ORTC_TRY(readString(table[i].name, code.name));
     code.architecture = table[i].architecture;
     code.features = table[i].features;
-    code.isLinked = table[i].flags & ORTC_SECTION_LINKED;
     code.bytes = contents(table[i]);
     result.sections[i].name = code.name;
   }

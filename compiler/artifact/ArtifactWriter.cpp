@@ -303,7 +303,6 @@ Expected<Bytes> Writer::write() {
     Section &section = add(ORTC_SECTION_CODE);
     section.row.architecture = code.architecture;
     section.row.features = code.features;
-    section.row.flags = code.isLinked ? ORTC_SECTION_LINKED : 0;
     section.row.name = strings.add(code.name);
     section.contents = code.bytes;
   }

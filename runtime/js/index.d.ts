@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Numbers go in and out as typed arrays, row-major, in the ONNX layout and type: int64 is BigInt64Array; bfloat16 and
-// float16 are the words that hold them, bool is bytes. Every failure is an OrtcError. An artifact needs code for
+// float16 are the words that hold them, bool is bytes. Every failure that the runtime reports is an OrtcError; signatures are not checked. An artifact needs code for
 // WebAssembly: `ortc train --target wasm32` (or `all`).
 
 /** What a failed call of the C interface says; `status` is its status by name. */

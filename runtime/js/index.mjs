@@ -5,7 +5,7 @@
 const PAGE = 65536;
 const OWN_PAGES = 16; // of a model's code (kWasmOwnBytes); the runtime's begin behind them
 const RUNTIME_PAGES = 4; // data and stack of the runtime
-const SECTION_CODE = 8, WASM32 = 5, LINKED = 2; // enum ortc_section_kind, ortc_architecture, ortc_section_flags
+const SECTION_CODE = 8, WASM32 = 5; // enum ortc_section_kind, ortc_architecture
 const SIZES = { message: 256, programInfo: 136, tensorInfo: 104, entryInfo: 48, options: 44 };
 const STATUS = ["ok", "argument", "format", "version", "target", "hash", "memory", "io", "not found", "shape", "range",
   "not finite", "state", "internal"];
@@ -28,16 +28,16 @@ export class OrtcError extends Error {
 /** The code for WebAssembly in an artifact, as [offset of its module, bytes of it]; null without any. */
 function findModule(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (bytes.byteLength < 120)
-    return null;
-  const header = view.getUint32(12, true), count = view.getUint32(24, true), row = view.getUint32(28, true);
+  const magic = "ORTC\r\n\x1a\n", header = 120, row = 80; // sizeof(ortc_file_header), sizeof(ortc_file_section)
+  if (bytes.byteLength < header || [...magic].some((each, i) => bytes[i] !== each.charCodeAt(0)) ||
+      view.getUint32(12, true) !== header || view.getUint32(28, true) !== row)
+    return null; // the runtime says what is wrong
+  const count = Math.min(view.getUint32(24, true), Math.floor((bytes.byteLength - header) / row));
   for (let i = 0; i < count; i++) {
     const at = header + i * row;
-    if (at + 80 > bytes.byteLength)
-      return null;
     const offset = Number(view.getBigUint64(at + 8, true)), size = Number(view.getBigUint64(at + 16, true));
     const isCode = view.getUint32(at, true) === SECTION_CODE && view.getUint32(at + 28, true) === WASM32;
-    if (!isCode || view.getUint32(at + 4, true) & LINKED || offset + size > bytes.byteLength || size < 16)
+    if (!isCode || offset + size > bytes.byteLength || size < 16)
       continue;
     const head = Math.ceil((16 + view.getUint32(offset + 8, true) * view.getUint32(offset + 12, true)) / 64) * 64;
     return head < size ? [offset + head, size - head] : null;
@@ -75,6 +75,7 @@ class Machine {
   }
 
   load(at, size, functions, count) {
+    at >>>= 0, functions >>>= 0;
     const given = this.bytes(at, size), own = this.compiled;
     if (!own?.module || own.bytes.length !== size || own.bytes.some((byte, i) => byte !== given[i]))
       return 0;
@@ -92,6 +93,7 @@ class Machine {
   }
 
   write(at, size) {
+    at >>>= 0;
     return this.sink(this.bytes(at, size).slice()) ? 1 : 0;
   }
 
@@ -115,6 +117,7 @@ class Machine {
   }
 
   text(at) {
+    at >>>= 0;
     if (!at)
       return null;
     const all = new Uint8Array(this.memory.buffer);
@@ -150,6 +153,7 @@ export class Program {
         throw new OrtcError(status, machine.text(out + 4));
       return machine.view.getUint32(out, true);
     });
+    machine.compiled = null;
     return program;
   }
 
@@ -223,13 +227,19 @@ export class Program {
 export class Session {
   #machine;
   #program;
-  #handle;
+  #open; // 0 once it is closed
 
   /** Sessions come from Program.createSession. */
   constructor(machine, program, handle) {
     this.#machine = machine;
     this.#program = program;
-    this.#handle = handle;
+    this.#open = handle;
+  }
+
+  get #handle() {
+    if (!this.#open)
+      throw new OrtcError(12, "the session is closed");
+    return this.#open;
   }
 
   #check(status) {
@@ -239,6 +249,7 @@ export class Session {
 
   #access(call, name, bytes) {
     const m = this.#machine;
+    this.#handle; // before memory is taken
     return m.withText(name, (text) => m.with(bytes.length, (at) => {
       m.bytes(at, bytes.length).set(bytes);
       this.#check(m.c[call](this.#handle, text, at, bytes.length));
@@ -305,7 +316,11 @@ export class Session {
   save() {
     const m = this.#machine, parts = [];
     m.sink = (part) => (parts.push(part), 0);
-    this.#check(m.c.ortc_js_checkpoint_write(this.#handle, 0, 0));
+    try {
+      this.#check(m.c.ortc_js_checkpoint_write(this.#handle, 0, 0));
+    } finally {
+      m.sink = null;
+    }
     const file = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
     parts.reduce((at, part) => (file.set(part, at), at + part.length), 0);
     return file;
@@ -319,7 +334,7 @@ export class Session {
   }
 
   close() {
-    this.#machine.c.ortc_session_destroy(this.#handle);
-    this.#handle = 0;
+    this.#machine.c.ortc_session_destroy(this.#open);
+    this.#open = 0;
   }
 }

@@ -95,6 +95,8 @@ const char *Call::checkGeometry() {
   if (!first || first > ORTC_SLOTS_MAX_PROGRAM_BYTES || !second || s.erase_bytes % s.program_bytes)
     return ORTC_SLOTS_UNITS;
   first = second;
+  if (s.slot_bytes <= dataAt(s)) // has no room for any data
+    return ORTC_SLOTS_NOT_WHOLE;
   uint32_t a = s.offset[0], b = s.offset[1];
   if (a % s.erase_bytes || b % s.erase_bytes || s.slot_bytes % s.erase_bytes)
     return ORTC_SLOTS_NOT_WHOLE;
@@ -188,14 +190,15 @@ const char *Call::load(void *buffer, size_t bytes, ortc_load_info *info) {
 }
 
 ortc_status Call::finish(const char *text, ortc_message *message) {
-  if (text && !status)
+  bool isOwn = text && !status; // else a checkpoint function's, in which '#' is a '#'
+  if (isOwn)
     status = *text++;
   if (!message)
     return status;
   char *at = message->text, *end = at + sizeof message->text - 1;
   for (; text && *text && at < end; text++) {
     *at++ = *text;
-    if (*text != '#')
+    if (*text != '#' || !isOwn)
       continue;
     char digits[20];
     uint32_t digit = 0;

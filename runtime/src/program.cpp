@@ -100,8 +100,7 @@ Error chooseSections(ortc_program *p) {
     if (!isWithin(s.offset, s.bytes, p->imageBytes) || s.offset % ORTC_ALIGNMENT)
       return error;
     if (s.kind == ORTC_SECTION_CODE) {
-      if (s.architecture == architecture && !(s.features & ~features) &&
-          !(s.flags & ORTC_SECTION_LINKED) == !p->functions) {
+      if (s.architecture == architecture && !(s.features & ~features)) {
         p->codeSection = &s;
         p->ordinal = ordinal;
       }
@@ -310,7 +309,6 @@ ortc_status openImage(const MappedFile &image, bool isMapped, const ortc_step_fn
   p->host = hooks;
   if (isMapped)
     p->file = image;
-  p->functions = functions;
   p->areImagesGood = hooks.flags & ORTC_HOST_VERIFIED;
   p->image = image.data;
   p->imageBytes = image.bytes;
@@ -352,7 +350,7 @@ ortc_status ortc_program_open_memory(const void *image, size_t bytes, const ortc
   *program = nullptr;
   if ((uintptr_t)image % ORTC_ALIGNMENT)
     return report(message, kMisaligned);
-  return openImage({(const uint8_t *)image, bytes}, false, nullptr, host, program, message);
+  return openImage({(const uint8_t *)image, bytes}, false, host, program, message);
 }
 
 void ortc_program_close(ortc_program *program) {

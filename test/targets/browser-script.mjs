@@ -6,7 +6,8 @@ const DIGITS = { 0: [[2, 1], [5, 1], [6, 3], [6, 4], [5, 6], [2, 6], [1, 4], [1,
 const ROUNDS = 4, STEPS = 10, BATCH = 64, PIXELS = 64;
 
 const hash = async (bytes) => {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  const { subtle } = globalThis.crypto ?? (await import("node:crypto")).webcrypto;
+  const digest = new Uint8Array(await subtle.digest("SHA-256", bytes));
   return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 };
 

@@ -22,7 +22,7 @@ for file in package.json $(node -p 'require(process.argv[1]).files.join(" ")' "$
 done
 node "$source/test/targets/wasm-test.mjs" "$work/app/node_modules/@ortc/runtime" "$work/with/model.ortc" "$work/without/model.ortc"
 # The example of docs/devices.md.
-awk '/^## WebAssembly/ { section = 1 } /^```$/ && section { inside = !inside; next } section && inside' "$source/docs/devices.md" >"$work/app/example.mjs"
+awk '/^## WebAssembly/ { section = 1 } /^```$/ && section { if (inside++) exit; next } inside' "$source/docs/devices.md" >"$work/app/example.mjs"
 mkdir "$work/app/digits"
 cp "$work/with/model.ortc" "$work/app/digits/"
 (cd "$work/app" && node example.mjs | grep -q '^loss 2\.')

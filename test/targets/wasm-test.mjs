@@ -52,6 +52,9 @@ assert.throws(() => session.trainStep(), fails("range", "index 10"));
 const gradients = program.createSession();
 assert.throws(() => gradients.updateStep(), OrtcError);
 gradients.close();
+gradients.close();
+for (const use of [(closed) => closed.save(), (closed) => closed.load(checkpoint), (closed) => closed.reset(), (closed) => closed.trainStep()])
+  assert.throws(() => use(gradients), fails("state", "closed"));
 
 // Steps take no more memory than the first.
 const used = () => session.memoryBytes;
@@ -70,6 +73,9 @@ const damaged = Uint8Array.from(image);
 damaged[140] ^= 1;
 await assert.rejects(Program.open(damaged), OrtcError);
 await assert.rejects(Program.open(image.subarray(0, 1000)), fails("format", "cut short"));
+const rows = Uint8Array.from(image); // a count that no file has
+rows.fill(0xff, 24, 28);
+await assert.rejects(Program.open(rows), fails("format", "malformed"));
 await assert.rejects(Program.open(new Uint8Array(10)), fails("format", "not an ortc artifact"));
 await assert.rejects(Program.open(readFileSync(without)), fails("target", "no code for this processor"));
 console.log("passed");

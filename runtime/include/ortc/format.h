@@ -41,10 +41,7 @@ enum ortc_section_kind {
 };
 
 enum ortc_section_flags {
-  ORTC_SECTION_REQUIRED = 1u, /* a reader that does not know the kind refuses the file */
-  ORTC_SECTION_LINKED =
-      2u /* code: a blob's head alone; the offset of an entry is the number of a function that the
-                              application links (static.h) */
+  ORTC_SECTION_REQUIRED = 1u /* a reader that does not know the kind refuses the file */
 };
 
 enum ortc_architecture {
@@ -55,8 +52,7 @@ enum ortc_architecture {
   ORTC_ARCH_ARMV7 = 4,
   ORTC_ARCH_WASM32 = 5,
   ORTC_ARCH_PTX = 6, /* devices: the section is not machine code of a processor (device.h) */
-  ORTC_ARCH_AMDGPU = 7,
-  ORTC_ARCH_CORTEX_M = 8
+  ORTC_ARCH_AMDGPU = 7
 };
 
 /* Features a blob for x86-64 needs, one bit each, named as LLVM does. Bits of the x86-64-v3 and -v4 levels
