@@ -73,8 +73,8 @@ struct MappedFile {
   size_t bytes;
 };
 /// Opens an image. `isMapped`: it is a file's, which is taken over, whatever happens.
-ortc_status openImage(const MappedFile &image, bool isMapped, const ortc_step_fn *functions,
-                      const ortc_host *host, ortc_program **program, ortc_message *message);
+ortc_status openImage(const MappedFile &image, bool isMapped, const ortc_host *host, ortc_program **program,
+                      ortc_message *message);
 
 // What a platform gives, in platform_*.cpp. Those with files have the functions of ortc.h that take paths, too
 // (files_*.cpp).

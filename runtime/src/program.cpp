@@ -296,8 +296,8 @@ ortc_status describe(const ortc_program *p, uint32_t index, const ortc_file_view
 
 } // namespace
 
-ortc_status openImage(const MappedFile &image, bool isMapped, const ortc_step_fn *functions,
-                      const ortc_host *host, ortc_program **program, ortc_message *m) {
+ortc_status openImage(const MappedFile &image, bool isMapped, const ortc_host *host, ortc_program **program,
+                      ortc_message *m) {
   ortc_host hooks = copyIn(host);
   ortc_program *p = (ortc_program *)allocate(hooks, sizeof *p);
   if (!p) {
