@@ -36,7 +36,7 @@ attribute() { sed -n "s/.*<html[^>]* data-$1=\"\([^\"]*\)\".*/\1/p" "$work/dom" 
 # The browser's clock does not wait for WebAssembly to be compiled in the background: a page may be looked at too early.
 for _ in $(seq 10); do
   browse --dump-dom >"$work/dom" || { cat "$work/log"; exit 1; }
-  [ -z "$(attribute guesses)$(attribute error)" ] || break
+  [ -z "$(attribute checkpoint)$(attribute error)" ] || break
 done
 [ "$(attribute error)" = "" ] || { attribute error; exit 1; }
 [ "$(attribute guesses)" = "0 1 7" ] || { echo "guesses: $(attribute guesses)"; exit 1; }
