@@ -33,15 +33,8 @@ grep -q '<td>147.0 KiB</td><td>/1/Tanh_output_0</td><td>8x28x28x6</td><td>0</td>
 # The largest tensor comes first.
 grep -A2 '<table class="peak">' "$folder/plain.html" | sed -n 3p | grep -q '<td>147.0 KiB</td>'
 
-browser=
-for name in chromium-headless-shell chromium google-chrome; do
-  if [ -z "$browser" ] && command -v "$name" >/dev/null; then browser=$name; fi
-done
-if [ -z "$browser" ]; then
-  echo "SKIPPED: no chromium-headless-shell, chromium or google-chrome is installed (tools/setup --all); the page was not opened"
-  [ -z "${ORTC_NO_SKIP:-}" ] || exit 1
-  exit 77
-fi
+. "$source/test/packages/common.sh"
+find_browser
 # The page as it is once its script has run.
 open_page() {
   HOME=$folder "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$folder/profile" --virtual-time-budget=2000 \

@@ -1,4 +1,4 @@
-# Sourced by the tests of packages.
+# Sourced by the tests of packages, and by those that open pages.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 # skip REASON
@@ -16,6 +16,20 @@ need() {
     shift 2
   done
   [ -z "$missing" ] || skip "there is no$missing"
+}
+
+# find_browser: sets `browser`; ends the test as skipped without one.
+find_browser() {
+  for browser in chromium-headless-shell chromium google-chrome; do
+    ! command -v "$browser" >/dev/null || return 0
+  done
+  skip "no chromium-headless-shell, chromium or google-chrome is installed (tools/setup --all); the page was not opened"
+}
+
+# need_wasm: ends the test as skipped without node, or where the package was not built.
+need_wasm() {
+  need node nodejs
+  [ -f "$build/js/ortc.wasm" ] || skip "there is no compiler for WebAssembly"
 }
 
 # block SECTION LANGUAGE: the lines of such blocks in a section of docs/packages.md.

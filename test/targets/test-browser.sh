@@ -4,14 +4,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 set -euo pipefail
 source=$1 build=$2
-browser=
-for name in chromium-headless-shell chromium google-chrome; do
-  if [ -z "$browser" ] && command -v "$name" >/dev/null; then browser=$name; fi
-done
-if [ -z "$browser" ] || ! command -v node >/dev/null || [ ! -f "$build/js/ortc.wasm" ]; then
-  echo "SKIPPED: there is no browser (tools/setup --all), no node, or no compiler for WebAssembly"
-  [ -z "${ORTC_NO_SKIP:-}" ] && exit 77 || exit 1
-fi
+. "$source/test/packages/common.sh"
+find_browser
+need_wasm
 work=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server"; rm -rf "$work"' EXIT

@@ -3,10 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 set -euo pipefail
 source=$1 build=$2
-if ! command -v node >/dev/null || [ ! -f "$build/js/ortc.wasm" ]; then
-  echo "SKIPPED: there is no node, or no compiler for WebAssembly"
-  [ -z "${ORTC_NO_SKIP:-}" ] && exit 77 || exit 1
-fi
+. "$source/test/packages/common.sh"
+need_wasm
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 compile() {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/isa/Architecture.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/CodeGen/MachineFrameInfo.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -21,6 +22,18 @@ Architecture::Relocated Architecture::writeDistance(const Relocation &relocation
     return Relocated::TooFar;
   llvm::support::endian::write32le(bytes, static_cast<uint32_t>(relocation.distance()));
   return Relocated::Done;
+}
+
+Value Architecture::emitDenormalMode(OpBuilder &, Location, bool) const { return Value(); }
+
+void Architecture::emitRestoreMode(OpBuilder &, Location, Value) const {}
+
+Value Architecture::withBits(OpBuilder &builder, Location loc, Value word, uint64_t bits, bool areSet) {
+  Value mask =
+      LLVM::ConstantOp::create(builder, loc, word.getType(), static_cast<int64_t>(areSet ? bits : ~bits));
+  if (areSet)
+    return LLVM::OrOp::create(builder, loc, word, mask);
+  return LLVM::AndOp::create(builder, loc, word, mask);
 }
 
 Value Architecture::emitScaling(OpBuilder &, Location, Value, Value) const { return Value(); }

@@ -68,9 +68,9 @@ public:
   // Code, all at the insertion point.
 
   /// Makes denormal numbers count as zero on this thread, or as numbers, whatever the caller has, and returns what
-  /// `emitRestoreMode` needs. At the start of a function. Nothing where there is no such mode: then they are numbers.
-  virtual mlir::Value emitDenormalMode(mlir::OpBuilder &builder, mlir::Location loc, bool areZero) const = 0;
-  virtual void emitRestoreMode(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value saved) const = 0;
+  /// `emitRestoreMode` needs. At the start of a function. Here: there is no such mode, and they are numbers.
+  virtual mlir::Value emitDenormalMode(mlir::OpBuilder &builder, mlir::Location loc, bool areZero) const;
+  virtual void emitRestoreMode(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value saved) const;
 
   /// Only where an Isa has Instruction::Scaling.
   mlir::Value emitScaling(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x,
@@ -93,6 +93,9 @@ public:
                                       mlir::Value left, mlir::Value right) const;
 
 protected:
+  /// For `emitDenormalMode`: `word` with `bits` set or cleared.
+  static mlir::Value withBits(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value word, uint64_t bits,
+                              bool areSet);
   /// For `relocate`: the distance in 32 bits with a sign.
   static Relocated writeDistance(const Relocation &relocation, uint8_t *bytes);
 };

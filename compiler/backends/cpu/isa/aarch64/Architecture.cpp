@@ -86,12 +86,7 @@ public:
     Value before =
         LLVM::CallIntrinsicOp::create(b, loc, i64, b.getStringAttr("llvm.aarch64.get.fpcr"), ValueRange{})
             .getResult(0);
-    auto constant = [&](uint64_t bits) -> Value {
-      return LLVM::ConstantOp::create(b, loc, i64, static_cast<int64_t>(bits));
-    };
-    emitRestoreMode(b, loc,
-                    areZero ? LLVM::OrOp::create(b, loc, before, constant(kFlushToZero)).getResult()
-                            : LLVM::AndOp::create(b, loc, before, constant(~kFlushToZero)).getResult());
+    emitRestoreMode(b, loc, withBits(b, loc, before, kFlushToZero, areZero));
     return before;
   }
   void emitRestoreMode(OpBuilder &b, Location loc, Value saved) const override {

@@ -81,12 +81,7 @@ public:
     Value before =
         LLVM::CallIntrinsicOp::create(b, loc, i32, b.getStringAttr("llvm.arm.get.fpscr"), ValueRange{})
             .getResult(0);
-    auto constant = [&](unsigned bits) -> Value {
-      return LLVM::ConstantOp::create(b, loc, i32, int64_t(bits));
-    };
-    emitRestoreMode(b, loc,
-                    areZero ? LLVM::OrOp::create(b, loc, before, constant(kFlushToZero)).getResult()
-                            : LLVM::AndOp::create(b, loc, before, constant(~kFlushToZero)).getResult());
+    emitRestoreMode(b, loc, withBits(b, loc, before, kFlushToZero, areZero));
     return before;
   }
   void emitRestoreMode(OpBuilder &b, Location loc, Value saved) const override {

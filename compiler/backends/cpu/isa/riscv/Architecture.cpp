@@ -10,8 +10,6 @@
 #include <sys/auxv.h>
 #endif
 
-using namespace mlir;
-
 namespace ortc::cpu {
 namespace {
 
@@ -71,9 +69,6 @@ public:
       return Relocated::NotRelative;
     }
   }
-
-  Value emitDenormalMode(OpBuilder &, Location, bool) const override { return Value(); }
-  void emitRestoreMode(OpBuilder &, Location, Value) const override {}
 };
 
 } // namespace

@@ -5,8 +5,6 @@
 
 #include "llvm/BinaryFormat/ELF.h"
 
-using namespace mlir;
-
 namespace ortc::cpu {
 namespace {
 
@@ -20,9 +18,6 @@ public:
   uint16_t elfMachine() const override { return llvm::ELF::EM_NONE; }
   uint8_t codeFiller() const override { return 0; }
   Relocated relocate(const Relocation &, uint8_t *) const override { return Relocated::NotRelative; }
-
-  Value emitDenormalMode(OpBuilder &, Location, bool) const override { return Value(); }
-  void emitRestoreMode(OpBuilder &, Location, Value) const override {}
 };
 
 } // namespace

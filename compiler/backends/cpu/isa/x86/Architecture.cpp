@@ -62,11 +62,7 @@ public:
     Value changed = LLVM::AllocaOp::create(b, loc, pointer, i32, one, 4);
     call(b, loc, "llvm.x86.sse.stmxcsr", saved);
     Value before = LLVM::LoadOp::create(b, loc, i32, saved);
-    auto constant = [&](unsigned bits) -> Value {
-      return LLVM::ConstantOp::create(b, loc, i32, int64_t(bits));
-    };
-    Value mode = areZero ? LLVM::OrOp::create(b, loc, before, constant(kDenormalsAreZero)).getResult()
-                         : LLVM::AndOp::create(b, loc, before, constant(~kDenormalsAreZero)).getResult();
+    Value mode = withBits(b, loc, before, kDenormalsAreZero, areZero);
     LLVM::StoreOp::create(b, loc, mode, changed);
     call(b, loc, "llvm.x86.sse.ldmxcsr", changed);
     return saved;
