@@ -393,7 +393,7 @@ Status Reader::checkCode(const Code &code, uint32_t ordinal) {
   for (uint32_t i = 0; i < head.count; ++i) {
     ortc_blob_entry step;
     std::memcpy(&step, code.bytes.data() + sizeof head + size_t(i) * head.entry_bytes, sizeof step);
-    bool isCounted = code.architecture == ORTC_ARCH_WASM32; // entries are exports
+    bool isCounted = code.architecture == ORTC_ARCH_WASM32 || code.features & ORTC_FEATURE_LINKED;
     if (isCounted ? step.offset < head.count : step.offset >= headBytes && step.offset < code.bytes.size())
       steps.insert({step.role, step.binding, step.segment});
   }

@@ -285,8 +285,10 @@ Expected<Bytes> Writer::write() {
   ORTC_TRY(addEntries());
   addNames(ORTC_SECTION_CHECK_NAMES, artifact.checkNames);
   addNames(ORTC_SECTION_KERNEL_NAMES, artifact.kernelNames);
-  Section &manifest = add(ORTC_SECTION_MANIFEST);
-  manifest.owned.assign(artifact.manifest.begin(), artifact.manifest.end());
+  if (!artifact.manifest.empty()) {
+    Section &manifest = add(ORTC_SECTION_MANIFEST);
+    manifest.owned.assign(artifact.manifest.begin(), artifact.manifest.end());
+  }
   if (!artifact.source.empty())
     add(ORTC_SECTION_SOURCE).contents = artifact.source;
   if (!artifact.constants.empty())

@@ -23,6 +23,9 @@ using host::AtomicFile;
 
 /// The files of an artifact.
 static constexpr const char *kModel = "model.ortc", *kManifest = "manifest.json";
+/// Of a model that is linked into programs.
+static constexpr const char *kLinked[] = {"model.a", "model.h", "model_data.c"};
+static constexpr const char *kAll[] = {kModel, kManifest, kLinked[0], kLinked[1], kLinked[2]};
 
 static std::string trim(std::string path) {
   while (path.size() > 1 && path.back() == '/')
@@ -37,14 +40,17 @@ OutputFolder::OutputFolder(std::string given)
 OutputFolder::~OutputFolder() {
   model.drop();
   manifest.drop();
+  for (auto &file : others)
+    file->drop();
   for (size_t i = made.size(); i-- > 0;)
     rmdir(made[i]->path.c_str()); // which says no where something is in it
 }
 
 /// A folder with nothing else may be written to. What a compilation that was killed has left is nobody's.
 static bool isOwn(const std::string &name) {
-  return name == kModel || name == kManifest || AtomicFile::isTemporary(name, kModel) ||
-         AtomicFile::isTemporary(name, kManifest);
+  return std::any_of(std::begin(kAll), std::end(kAll), [&](const char *own) {
+    return name == own || AtomicFile::isTemporary(name, own);
+  });
 }
 
 Status OutputFolder::check() const {
@@ -71,7 +77,7 @@ Status OutputFolder::check() const {
         ": it is replaced whole, so only files of an artifact may be in it; move the others or name "
         "another folder");
   }
-  for (const char *name : {kModel, kManifest}) {
+  for (const char *name : kAll) {
     std::string file;
     if (!host::resolveOutput(place + "/" + name, file).isOk())
       return Status::refusal("output folder '" + target + "' holds '" + name +
@@ -112,15 +118,23 @@ Status OutputFolder::makeFolders() {
   return Status();
 }
 
-Status OutputFolder::write(std::string_view modelText, std::string_view manifestText) {
+static Status writeWhole(AtomicFile &file, std::string_view contents) {
+  ORTC_TRY(file.open());
+  ORTC_TRY(file.write(contents.data(), contents.size()));
+  return file.flush();
+}
+
+Status OutputFolder::write(std::string_view modelText, std::string_view manifestText,
+                           const std::vector<OutputFile> &more) {
   ORTC_TRY(check());
   ORTC_TRY(makeFolders());
-  ORTC_TRY(model.open());
-  ORTC_TRY(model.write(modelText.data(), modelText.size()));
-  ORTC_TRY(model.flush());
-  ORTC_TRY(manifest.open());
-  ORTC_TRY(manifest.write(manifestText.data(), manifestText.size()));
-  return manifest.flush();
+  ORTC_TRY(writeWhole(model, modelText));
+  ORTC_TRY(writeWhole(manifest, manifestText));
+  for (const OutputFile &file : more) {
+    others.push_back(std::make_unique<AtomicFile>(place + "/" + file.name));
+    ORTC_TRY(writeWhole(*others.back(), file.contents));
+  }
+  return Status();
 }
 
 Status OutputFolder::commit() {
@@ -146,6 +160,11 @@ Status OutputFolder::swap() {
     return status;
   }
   made.clear(); // the artifact is there
+  for (const char *name : kLinked)
+    if (unlink((place + "/" + name).c_str()) != 0 && errno != ENOENT)
+      return Status::failure(place + "/" + name + ": cannot be replaced: " + std::strerror(errno));
+  for (auto &file : others)
+    ORTC_TRY(file->commit());
   return manifest.commit();
 }
 

@@ -5,15 +5,23 @@
 #include "host/data/atomic_file.h"
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace ortc::artifact {
 
+/// A file of an artifact.
+struct OutputFile {
+  std::string name;
+  std::string contents;
+};
+
 /// The folder of an artifact. A folder that is there stays the same folder, a mounted one or somebody's
 /// working directory, say; its files are replaced, and only an artifact's own files may be in it.
 /// `model.ortc` is the artifact, manifest and all: its rename decides, and `manifest.json`, a copy for
-/// people, is never that of another one. Destroyed without commit, it leaves nothing behind, the folders that
+/// people, is never that of another one. Beside them may be the files of a model that is linked into programs:
+/// model.a, model.h, model_data.c. Destroyed without commit, it leaves nothing behind, the folders that
 /// it made neither.
 class OutputFolder {
 public:
@@ -25,8 +33,8 @@ public:
   /// Refuses a target that is a file or a folder with something else in it; fails where it cannot be created or written
   /// to. Touches nothing.
   Status check() const;
-  /// Checks again, makes the folder and writes both files beside their places.
-  Status write(std::string_view model, std::string_view manifest);
+  /// Checks again, makes the folder and writes the files beside their places: `others` are those for linking.
+  Status write(std::string_view model, std::string_view manifest, const std::vector<OutputFile> &others = {});
   /// Puts them in their places. There is an artifact at every moment, where there was one.
   Status commit();
 
@@ -42,6 +50,7 @@ private:
   std::string place;                       ///< the same without slashes at its end
   std::vector<std::unique_ptr<Made>> made; ///< folders, the outermost first
   host::AtomicFile model, manifest;
+  std::vector<std::unique_ptr<host::AtomicFile>> others;
 };
 
 } // namespace ortc::artifact

@@ -44,6 +44,20 @@ struct TargetCode {
   artifact::Code section;          ///< of the artifact
   std::vector<KernelInfo> kernels; ///< in the order of `kernels::ProgramKernels::names`
   std::vector<StackUse> stack;     ///< in the order of the programs; empty where the family has no stack
+
+  /// An archive of object files for programs that the code is linked into. `symbols`: of the steps, in the order of the
+  /// programs. Here: refused.
+  virtual Expected<artifact::Bytes> makeArchive(const std::vector<std::string> &symbols,
+                                                ObjectFormat format) const {
+    return Status::refusal("its code cannot be linked into a program; leave --emit static out");
+  }
+};
+
+/// What a target is asked for with.
+struct TargetOptions {
+  int64_t workers = 2; ///< threads that kernels are cut for and that scratch is planned for
+  Numerics numerics = Numerics::Fast;
+  std::optional<bool> forSize = {}; ///< small code or fast code; absent: as the target is mostly wanted
 };
 
 /// A kernel under another name, with choices of its own.
@@ -110,10 +124,8 @@ public:
   virtual llvm::ArrayRef<llvm::StringRef> hostTargets() const { return {}; }
   /// What `--target all` stands for: machines with an operating system.
   virtual llvm::ArrayRef<llvm::StringRef> hostedTargets() const { return {}; }
-  /// The target called `name`, one of the names or "native"; null where the family has none. `workers`: threads that
-  /// kernels are cut for and that scratch is planned for.
-  virtual std::unique_ptr<Target> findTarget(llvm::StringRef name, int64_t workers,
-                                             Numerics numerics) const = 0;
+  /// The target called `name`, one of the names or "native"; null where the family has none.
+  virtual std::unique_ptr<Target> findTarget(llvm::StringRef name, const TargetOptions &options) const = 0;
   virtual kernels::FusionLimits fusionLimits() const = 0;
 };
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Compile.h"
 
+#include "compiler/driver/LinkedModel.h"
+
 #include "compiler/artifact/ArtifactBuilder.h"
 #include "compiler/artifact/ArtifactWriter.h"
 #include "compiler/autodiff/Differentiate.h"
@@ -414,6 +416,8 @@ Status Compilation::assemble() {
         diagnostics.check(makeSource(*model.written, result.tensors, model.packed).moveTo(result.source)));
   result.manifest = report::makeManifest(options, compiled.facts, result);
   ORTC_TRY(diagnostics.check(artifact::writeArtifact(result).moveTo(compiled.file)));
+  if (options.emitStatic)
+    ORTC_TRY(diagnostics.check(makeLinked(options, compiled)));
   return checkModelFiles();
 }
 

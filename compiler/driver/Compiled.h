@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/artifact/Artifact.h"
+#include "compiler/artifact/OutputFolder.h"
 #include "compiler/driver/FindTargets.h"
 #include "compiler/frontend/Model.h"
 #include "compiler/kernels/ProgramKernels.h"
@@ -42,6 +43,7 @@ struct Compiled {
   std::vector<report::PhaseTime> phases;
   artifact::Artifact artifact; ///< after the last phase
   artifact::Bytes file;        ///< the contents of model.ortc, likewise
+  std::vector<artifact::OutputFile> linked; ///< what programs are linked with, where options ask for it, likewise
 
   /// The graph, the program, or the program of each family: what the last phase left.
   std::vector<mlir::ModuleOp> getIR();

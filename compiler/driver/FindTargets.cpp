@@ -15,7 +15,7 @@ static bool add(StringRef name, const CompileOptions &options, const Backends &k
                 std::vector<FamilyTargets> &families) {
   for (const backends::Backend *backend : known) {
     std::unique_ptr<backends::Target> target =
-        backend->findTarget(name, options.maxWorkers, options.numerics);
+        backend->findTarget(name, {options.maxWorkers, options.numerics, options.forSize});
     if (!target)
       continue;
     auto family = find_if(families, [&](const FamilyTargets &each) { return each.backend == backend; });
@@ -54,6 +54,9 @@ Expected<std::vector<FamilyTargets>> findTargets(const CompileOptions &options, 
     auto rank = [&](const auto &target) { return find(names, target->getName()) - names.begin(); };
     sort(family.targets, [&](const auto &a, const auto &b) { return rank(a) < rank(b); });
   }
+  if (options.emitStatic && (families.size() != 1 || families.front().targets.size() != 1))
+    return Status::refusal("--emit static is for one --target: a program has code for the processor that it is built for; "
+                           "name one, such as cortex-m4, aarch64 or x86-64-v3");
   if (families.empty())
     return Status::refusal("--target names nothing; known are " + listNames(known));
   for (const FamilyTargets &family : families)

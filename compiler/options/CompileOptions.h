@@ -154,6 +154,12 @@ struct QatSpec {
   bool isLearned = false; ///< scales are parameters behind the observed steps
 };
 
+/// `--emit static:name=model`: what is written beside model.ortc for programs that the model is linked into.
+struct StaticSpec {
+  std::string name = "model"; ///< an identifier of C, with which all others begin
+  std::string text;           ///< as given
+};
+
 /// `--tie COPY=ORIGINAL`.
 struct TieSpec {
   std::string copy, original;
@@ -194,6 +200,9 @@ struct CompileOptions {
   uint32_t maxWorkers = 2;
   std::vector<std::string> targets{"host"}; ///< as given; never empty, no name twice
   std::string ptxas;                        ///< path of NVIDIA's assembler; empty: none
+  std::optional<StaticSpec> emitStatic;     ///< absent: the artifact alone
+  ObjectFormat objectFormat = ObjectFormat::Elf;
+  std::optional<bool> forSize; ///< small code or fast code; absent: as the target is mostly wanted
   Numerics numerics = Numerics::Fast;
   Precision precision = Precision::F32;
   ParameterStorage parameters = ParameterStorage::F32;
@@ -220,6 +229,10 @@ Expected<LoraSpec> parseLora(std::string_view text);
 Expected<SparseSpec> parseSparse(std::string_view text);
 Expected<BaseSpec> parseBase(std::string_view text);
 Expected<QatSpec> parseQat(std::string_view text);
+Expected<StaticSpec> parseEmit(std::string_view text);
+Expected<ObjectFormat> parseObjectFormat(std::string_view text);
+/// `--opt`: true for "size".
+Expected<bool> parseOptimization(std::string_view text);
 Expected<AttentionSpec> parseAttention(std::string_view text);
 /// The type of products' operands: "bf16", "f16", or empty where it is that of the file.
 std::string_view narrowType(const CompileOptions &options);

@@ -218,6 +218,44 @@ Expected<BaseSpec> parseBase(std::string_view text) {
   return parsed;
 }
 
+Expected<StaticSpec> parseEmit(std::string_view text) {
+  StaticSpec parsed;
+  const std::vector<Key> keys = {
+      {"name", parsed.name, kWord, "what the names of C begin with: letters, digits and _, no digit first"}};
+  std::string_view word, rest;
+  bool hasKeys = false;
+  splitSpec(text, word, rest, hasKeys);
+  if (word != "static")
+    return Status::refusal(quote(text) + " must be " + formatSpec("static", keys));
+  KeyValues given;
+  ORTC_TRY(parseSettings(hasKeys, rest, quote(word), keys, nullptr).moveTo(given));
+  parsed.name = Settings(keys, given).getWord("name");
+  parsed.text = std::string(text);
+  auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  auto isAllowed = [&](char c) { return isLetter(c) || (c >= '0' && c <= '9'); };
+  if (parsed.name.empty() || parsed.name.size() > 64 || !isLetter(parsed.name.front()) ||
+      !std::all_of(parsed.name.begin(), parsed.name.end(), isAllowed))
+    return Status::refusal("'static': name is " + quote(parsed.name) +
+                           " but must be an identifier of C of at most 64 characters");
+  return parsed;
+}
+
+Expected<ObjectFormat> parseObjectFormat(std::string_view text) {
+  if (text == "elf")
+    return ObjectFormat::Elf;
+  if (text == "macho")
+    return ObjectFormat::MachO;
+  if (text == "coff")
+    return ObjectFormat::Coff;
+  return Status::refusal(quote(text) + " must be elf, macho or coff");
+}
+
+Expected<bool> parseOptimization(std::string_view text) {
+  if (text == "size" || text == "speed")
+    return text == "size";
+  return Status::refusal(quote(text) + " must be speed or size");
+}
+
 Expected<QatSpec> parseQat(std::string_view text) {
   QatSpec parsed;
   const std::string average = "moving_average", channel = "channel";

@@ -72,9 +72,10 @@ struct MappedFile {
   const uint8_t *data;
   size_t bytes;
 };
-/// Opens an image. `isMapped`: it is a file's, which is taken over, whatever happens.
+/// Opens an image. `isMapped`: it is a file's, which is taken over, whatever happens. `functions`: of a model that is
+/// linked into the program (static.h), or nullptr.
 ortc_status openImage(const MappedFile &image, bool isMapped, const ortc_host *host, ortc_program **program,
-                      ortc_message *message);
+                      ortc_message *message, const ortc_step_fn *functions = nullptr);
 
 // What a platform gives, in platform_*.cpp. Those with files have the functions of ortc.h that take paths, too
 // (files_*.cpp).
@@ -86,7 +87,7 @@ void forgetPages(const MappedFile &file);
 void *allocatePages(size_t bytes);
 void releasePages(void *memory, size_t bytes);
 /// Sets the code of a program to a copy of `bytes` that nobody can write to; the copy, not the original, is what must
-/// have the digest. It can be executed, unless a device does that.
+/// have the digest. It can be executed, unless a device does that, or it is linked in: then `functions` are there.
 Error loadCode(ortc_program *program, const uint8_t *bytes, const ortc_file_section &section);
 
 /// An entry that can be run here; the list is an ortc_step_fn, but for a device.

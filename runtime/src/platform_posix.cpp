@@ -117,7 +117,7 @@ Error loadCode(ortc_program *program, const uint8_t *bytes, const ortc_file_sect
   if (!hasDigest(memory, section.bytes, section.sha256))
     return kDamaged;
   __builtin___clear_cache(memory, memory + section.bytes);
-  int access = program->host.device ? PROT_READ : PROT_READ | PROT_EXEC;
+  int access = program->host.device || program->functions ? PROT_READ : PROT_READ | PROT_EXEC;
   return mprotect(memory, section.bytes, access) ? kNotExecutable : kNoError;
 }
 

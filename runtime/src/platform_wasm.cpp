@@ -31,6 +31,8 @@ Error loadCode(ortc_program *program, const uint8_t *bytes, const ortc_file_sect
   program->code_bytes = section.bytes;
   if (!hasDigest(bytes, section.bytes, section.sha256))
     return kDamaged;
+  if (program->functions)
+    return kNoError;
   const ortc_blob *head = (const ortc_blob *)bytes;
   uint64_t rows = (uint64_t)head->count * head->entry_bytes;
   uint64_t module = (sizeof *head + rows + ORTC_ALIGNMENT - 1) / ORTC_ALIGNMENT * ORTC_ALIGNMENT;

@@ -94,6 +94,8 @@ Error chooseSections(ortc_program *p) {
   const ortc_device *device = p->host.device;
   uint32_t ordinal = 0, architecture = device ? device->architecture : ortc_host_architecture();
   uint64_t features = device ? device->features : ortc_host_features();
+  if (p->functions)
+    features |= ORTC_FEATURE_LINKED;
   for (uint32_t i = 0; i < p->head->section_count; i++) {
     const ortc_file_section &s = p->section(i);
     Error error = malformed(p, kPartSection, i);
@@ -297,7 +299,7 @@ ortc_status describe(const ortc_program *p, uint32_t index, const ortc_file_view
 } // namespace
 
 ortc_status openImage(const MappedFile &image, bool isMapped, const ortc_host *host, ortc_program **program,
-                      ortc_message *m) {
+                      ortc_message *m, const ortc_step_fn *functions) {
   ortc_host hooks = copyIn(host);
   ortc_program *p = (ortc_program *)allocate(hooks, sizeof *p);
   if (!p) {
@@ -309,6 +311,7 @@ ortc_status openImage(const MappedFile &image, bool isMapped, const ortc_host *h
   p->host = hooks;
   if (isMapped)
     p->file = image;
+  p->functions = functions;
   p->areImagesGood = hooks.flags & ORTC_HOST_VERIFIED;
   p->image = image.data;
   p->imageBytes = image.bytes;

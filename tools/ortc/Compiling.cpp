@@ -103,7 +103,7 @@ Status train(const CompileOptions &options, const TuneOptions &tuning) {
   if (isWhole) {
     progress.begin("writing " + host::makePrintable(options.output));
     std::string_view contents(reinterpret_cast<const char *>(compiled->file.data()), compiled->file.size());
-    ORTC_TRY(folder.write(contents, compiled->artifact.manifest));
+    ORTC_TRY(folder.write(contents, compiled->artifact.manifest, compiled->linked));
   }
   ORTC_TRY(writeReports(options, *compiled));
   if (isWhole)

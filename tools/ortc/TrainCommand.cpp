@@ -146,8 +146,11 @@ void addTargetFlags(CommandLine &line, CompileOptions &options, bool &isFirstTar
       "wasm32), "
       "native (this machine only, compiles in a third of the time), a level such as x86-64-v3, or a GPU such "
       "as sm_90 "
-      "or gfx942; repeatable; default: host",
+      "or gfx942, or a microcontroller: cortex-m4, -m7, -m33, -m55; repeatable; default: host",
       [&](const std::string &value) { return addTarget(value, options, isFirstTarget); }, true);
+  line.addValue("--opt", "speed|size",
+                "fast code, or small code; default: speed, and size for microcontrollers",
+                fill(parseOptimization, options.forSize));
   line.addValue("--numerics", "MODE", "fast, or portable: the same bits on every target; default: fast",
                 fill(parseNumerics, options.numerics));
   line.addValue("--precision", "TYPE",
@@ -199,6 +202,12 @@ void addTrainCommand(CLI::App &app, Action &action) {
   addGradientFlags(line, state->options);
   addTrainingFlags(line, state->options);
   addTargetFlags(line, state->options, state->isFirstTarget);
+  line.addValue("--emit", "static:name=model",
+                "also writes what programs are linked with: model.a, model.h and model_data.c; for one --target. Names "
+                "of C begin with `name`",
+                fill(parseEmit, state->options.emitStatic));
+  line.addValue("--object", "elf|macho|coff", "the format of model.a; default: elf",
+                fill(parseObjectFormat, state->options.objectFormat));
   line.addValue("--ptxas", "PROGRAM",
                 "NVIDIA's assembler: adds machine code for the NVIDIA GPUs that --target names; default: the "
                 "driver assembles when an artifact is opened",

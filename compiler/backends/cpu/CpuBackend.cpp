@@ -75,12 +75,18 @@ ArrayRef<StringRef> CpuBackend::targetNames() const { return cpu::targetNames();
 
 ArrayRef<StringRef> CpuBackend::hostTargets() const { return cpu::hostTargetNames(); }
 
-std::unique_ptr<backends::Target> CpuBackend::findTarget(StringRef name, int64_t workers,
-                                                         Numerics numerics) const {
-  std::optional<Target> target = cpu::findTarget(name, numerics);
+ArrayRef<StringRef> CpuBackend::hostedTargets() const { return cpu::hostedTargetNames(); }
+
+std::unique_ptr<backends::Target> CpuBackend::findTarget(StringRef name,
+                                                         const backends::TargetOptions &options) const {
+  std::optional<Target> target = cpu::findTarget(name, options.numerics);
   if (!target)
     return nullptr;
-  target->workers = workers;
+  target->workers = options.workers;
+  if (options.forSize.value_or(target->isa.forSize))
+    preferSize(*target);
+  else
+    target->isa.forSize = false;
   return std::make_unique<CpuTarget>(std::move(*target));
 }
 

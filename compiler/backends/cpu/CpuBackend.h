@@ -11,9 +11,9 @@ public:
   llvm::StringRef getName() const override { return "cpu"; }
   llvm::ArrayRef<llvm::StringRef> targetNames() const override;
   llvm::ArrayRef<llvm::StringRef> hostTargets() const override;
-  llvm::ArrayRef<llvm::StringRef> hostedTargets() const override { return targetNames(); }
-  std::unique_ptr<backends::Target> findTarget(llvm::StringRef name, int64_t workers,
-                                               Numerics numerics) const override;
+  llvm::ArrayRef<llvm::StringRef> hostedTargets() const override;
+  std::unique_ptr<backends::Target> findTarget(llvm::StringRef name,
+                                               const backends::TargetOptions &options) const override;
   kernels::FusionLimits fusionLimits() const override { return {}; }
 };
 

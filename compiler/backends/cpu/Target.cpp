@@ -30,7 +30,12 @@ constexpr NamedTarget kTargets[] = {{"x86-64", x86::makeV1},
                                     {"riscv64", riscv::makeBase},
                                     {"riscv64-v", riscv::makeVector},
                                     {"armv7", arm::makeV7, arm::makeV7Scalar},
-                                    {"wasm32", wasm::makeBase}};
+                                    {"wasm32", wasm::makeBase},
+                                    {"cortex-m4", arm::makeM4},
+                                    {"cortex-m7", arm::makeM7},
+                                    {"cortex-m33", arm::makeM33},
+                                    {"cortex-m55", arm::makeM55, arm::makeM55Scalar}};
+constexpr size_t kMicrocontrollers = 4; ///< the last rows: what they run is linked into firmware
 
 /// One for each architecture: the target that this machine is, if it is of that architecture.
 constexpr std::optional<Target> (*kNative[])() = {x86::makeNative};
@@ -50,6 +55,8 @@ llvm::ArrayRef<llvm::StringRef> targetNames() {
   }();
   return names;
 }
+
+llvm::ArrayRef<llvm::StringRef> hostedTargetNames() { return targetNames().drop_back(kMicrocontrollers); }
 
 llvm::ArrayRef<llvm::StringRef> hostTargetNames() {
   auto isHost = [](const NamedTarget &target) {
@@ -72,6 +79,12 @@ std::optional<Target> findTarget(llvm::StringRef name, Numerics numerics) {
       if (auto target = make())
         return withName(std::move(*target), name);
   return std::nullopt;
+}
+
+void preferSize(Target &target) {
+  target.isa.forSize = true;
+  target.machine.tiles.accumulators = 4;
+  target.machine.tiles.convVectors = 1;
 }
 
 bool canRunHere(const Target &target) {

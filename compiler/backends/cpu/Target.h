@@ -48,11 +48,17 @@ MathOptions mathOptionsOf(const Target &target, Numerics numerics);
 /// Names that `findTarget` knows, in order of preference of the loader (most capable last), "native" excluded.
 llvm::ArrayRef<llvm::StringRef> targetNames();
 
+/// Those of them that have an operating system.
+llvm::ArrayRef<llvm::StringRef> hostedTargetNames();
+
 /// Those of them that are of the architecture that the compiler runs on.
 llvm::ArrayRef<llvm::StringRef> hostTargetNames();
 
 /// The target called `name`: one of `targetNames()` or "native" (this machine). Empty when there is none.
 std::optional<Target> findTarget(llvm::StringRef name, Numerics numerics = Numerics::Fast);
+
+/// Makes the target's code small: nothing is unrolled that need not be.
+void preferSize(Target &target);
 
 /// True when this machine can execute code made for `target`.
 bool canRunHere(const Target &target);

@@ -85,7 +85,8 @@ kernels::FusionLimits GpuBackend::fusionLimits() const {
   return limits;
 }
 
-std::unique_ptr<backends::Target> GpuBackend::findTarget(StringRef name, int64_t, Numerics) const {
+std::unique_ptr<backends::Target> GpuBackend::findTarget(StringRef name,
+                                                         const backends::TargetOptions &) const {
   const Processor *processor = findProcessor(name);
   return processor ? std::make_unique<GpuTarget>(*processor) : nullptr;
 }

@@ -10,8 +10,8 @@ class GpuBackend : public backends::Backend {
 public:
   llvm::StringRef getName() const override { return "gpu"; }
   llvm::ArrayRef<llvm::StringRef> targetNames() const override;
-  std::unique_ptr<backends::Target> findTarget(llvm::StringRef name, int64_t workers,
-                                               Numerics numerics) const override;
+  std::unique_ptr<backends::Target> findTarget(llvm::StringRef name,
+                                               const backends::TargetOptions &options) const override;
   kernels::FusionLimits fusionLimits() const override;
 };
 

@@ -16,6 +16,15 @@ extern "C" {
 #define ORTC_CALL_ABI 1u
 #define ORTC_BLOB_MAGIC 0x424f524fu /* the bytes "OROB" */
 
+/* The calling convention of compiled code and of what it calls: that of System V on x86-64, whatever the operating system,
+ * elsewhere the platform's own. Functions that are given to a session for it to call have it, too. Visual C++ cannot
+ * write it: there those functions are of a library that another compiler made, such as ortc_pool_parallel_for. */
+#if defined(_WIN32) && defined(__x86_64__)
+#define ORTC_STEP_ABI __attribute__((sysv_abi))
+#else
+#define ORTC_STEP_ABI
+#endif
+
 /* What an entry does. One step function per (role, binding, segment). */
 enum ortc_entry_role {
   ORTC_ENTRY_TRAIN = 0,     /* forward, loss, gradients, update */
@@ -63,14 +72,14 @@ enum ortc_call_flags {
 enum ortc_base { ORTC_BASE_CONSTANTS = 0, ORTC_BASE_PERSISTENT = 1, ORTC_BASE_TRANSIENT = 2, ORTC_BASES = 3 };
 
 /* One chunk of a kernel. The signature of every kernel: `context` is its array of buffer pointers. */
-typedef void (*ortc_task_fn)(void *context, int64_t chunk, int64_t worker);
+typedef void(ORTC_STEP_ABI *ortc_task_fn)(void *context, int64_t chunk, int64_t worker);
 /* Calls task(context, chunk, worker) once for every chunk in [0, chunks), with worker < ortc_call.workers and
  * no two calls of one worker at a time; returns when all are done, with their writes visible to the caller.
  * Chunks may run in any order. */
-typedef void (*ortc_parallel_for_fn)(void *pool, int64_t chunks, ortc_task_fn task, void *context);
+typedef void(ORTC_STEP_ABI *ortc_parallel_for_fn)(void *pool, int64_t chunks, ortc_task_fn task, void *context);
 /* `kernel` is an index in the kernel names section; `phase` is ORTC_TRACE_BEGIN or ORTC_TRACE_END. Called on
  * the thread that runs the step. */
-typedef void (*ortc_trace_fn)(void *context, uint32_t kernel, uint32_t phase);
+typedef void(ORTC_STEP_ABI *ortc_trace_fn)(void *context, uint32_t kernel, uint32_t phase);
 enum ortc_trace_phase { ORTC_TRACE_BEGIN = 0, ORTC_TRACE_END = 1 };
 
 /* Filled by a step that returns ORTC_STEP_RANGE. */
@@ -97,8 +106,8 @@ typedef struct ortc_call {
   ortc_detail *detail; /* never NULL */
 } ortc_call;
 
-/* A step function. System V calling convention on x86-64, whatever the operating system. */
-typedef int32_t (*ortc_step_fn)(const ortc_call *call);
+/* A step function. */
+typedef int32_t(ORTC_STEP_ABI *ortc_step_fn)(const ortc_call *call);
 
 #if defined(__cplusplus)
 #define ORTC_STATIC_ASSERT(condition, text) static_assert(condition, text)

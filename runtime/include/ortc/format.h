@@ -31,7 +31,9 @@ enum ortc_section_kind {
   ORTC_SECTION_CODE = 8,          /* one blob (call.h) per instruction set level, most capable last: the
                                      last one that the machine can run is used. For WebAssembly, behind the
                                      blob's head, at a multiple of ORTC_ALIGNMENT, a module that imports memory
-                                     alone; the offset of an entry is the name, in decimal, of its export */
+                                     alone; the offset of an entry is the name, in decimal, of its export. Of code
+                                     that is linked into the program (static.h) the head alone; the offset of an
+                                     entry is its number in ortc_static.steps */
   ORTC_SECTION_CHECK_NAMES = 9,   /* uint32_t[]: string of ortc_detail.name */
   ORTC_SECTION_KERNEL_NAMES = 10, /* uint32_t[]: string of a traced kernel */
   ORTC_SECTION_MANIFEST = 11,     /* JSON text for tools; the runtime never reads it */
@@ -52,8 +54,12 @@ enum ortc_architecture {
   ORTC_ARCH_ARMV7 = 4,
   ORTC_ARCH_WASM32 = 5,
   ORTC_ARCH_PTX = 6, /* devices: the section is not machine code of a processor (device.h) */
-  ORTC_ARCH_AMDGPU = 7
+  ORTC_ARCH_AMDGPU = 7,
+  ORTC_ARCH_CORTEX_M = 8 /* Thumb instructions, single precision at least; entries have the lowest bit set */
 };
+
+/* A feature of every architecture: the code is not in the image but linked into the program (static.h). */
+#define ORTC_FEATURE_LINKED (UINT64_C(1) << 63)
 
 /* Features a blob for x86-64 needs, one bit each, named as LLVM does. Bits of the x86-64-v3 and -v4 levels
  * and some above; code for `native` keeps to these features. An AVX bit is set by the host only when the
@@ -101,6 +107,11 @@ enum ortc_x86_feature {
 #define ORTC_ARM_NEON (UINT64_C(1) << 12)
 #define ORTC_ARM_VFPV4 (UINT64_C(1) << 16)
 #define ORTC_ARM_IDIVA (UINT64_C(1) << 17)        /* division of integers in Arm instructions */
+/* Features of a blob for Cortex-M, as a compiler's macros tell them. */
+#define ORTC_CORTEX_M_FPV5 UINT64_C(1) /* __ARM_FEATURE_DIRECTED_ROUNDING or __ARM_ARCH >= 8, with __ARM_FP */
+#define ORTC_CORTEX_M_V8 UINT64_C(2)   /* __ARM_ARCH >= 8 */
+#define ORTC_CORTEX_M_FP64 UINT64_C(4) /* __ARM_FP & 8 */
+#define ORTC_CORTEX_M_MVE UINT64_C(8)  /* __ARM_FEATURE_MVE & 2 */
 #define ORTC_RISCV_V (UINT64_C(1) << ('V' - 'A')) /* vectors, version 1.0 */
 
 /* Where a tensor's bytes live. */

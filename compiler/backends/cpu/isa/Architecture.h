@@ -48,6 +48,10 @@ public:
 
   virtual uint16_t elfMachine() const = 0;
   virtual uint8_t codeFiller() const = 0; ///< between functions: a trap
+  /// What a blob's address must be a multiple of: where code names addresses by their pages, a page.
+  virtual uint64_t blobAlignment() const { return ORTC_ALIGNMENT; }
+  /// What the address of a function has more than its place: 1 where it tells which instructions those are.
+  virtual uint64_t functionBit() const { return 0; }
   /// The addend of a relocation that has none of its own: it stands where the relocation writes. Nothing where the
   /// architecture has no such relocations.
   virtual std::optional<int64_t> implicitAddend(uint64_t type, const uint8_t *bytes) const {

@@ -34,6 +34,10 @@ struct Isa {
   unsigned pointerBytes = 8;
   /// Divisions of i64, and conversions between i64 and floats, would be calls of a library: they are written out.
   bool expandsLong = false;
+  /// Operations of f64 would be calls of a library: they are written out.
+  bool softDoubles = false;
+
+  bool forSize = false; ///< whether code should be small (preferSize), not fast
 
   int64_t vectorBits = 128;     ///< of a vector register
   int64_t vectorRegisters = 16; ///< architectural ones
@@ -45,7 +49,7 @@ struct Isa {
     instructions = value ? instructions | bit : instructions & ~bit;
   }
   /// Lanes of a vector register for elements of `bits` bits.
-  int64_t lanes(unsigned bits) const { return vectorBits / bits; }
+  int64_t lanes(unsigned bits) const { return vectorBits > bits ? vectorBits / bits : 1; }
 };
 
 } // namespace ortc::cpu

@@ -141,12 +141,12 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target) {
     bool hasChains = llvm::any_of(program.nodes, [](const LoopNode &node) {
       return node.kind == LoopNode::operation && node.cost >= kChainCost;
     });
-    plan.width = std::max<int64_t>(hasChains ? 16 : 8, target.lanes(32));
+    plan.width = target.isa.forSize ? target.lanes(32) : std::max<int64_t>(hasChains ? 16 : 8, target.lanes(32));
     if (reduces)
       plan.width = kReductionLanes;
     int64_t nodes = program.nodes.size();
     int64_t most = hasChains && plan.width > target.lanes(32) ? 2 : 4;
-    plan.unroll = nodes <= 8 ? most : nodes <= 20 ? 2 : 1;
+    plan.unroll = target.isa.forSize ? 1 : nodes <= 8 ? most : nodes <= 20 ? 2 : 1;
     int64_t group = plan.width * plan.unroll;
     int64_t wanted =
         std::max<int64_t>(group, chunkCost / std::max<int64_t>(1, cost * reduced) / group * group);

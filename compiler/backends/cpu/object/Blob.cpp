@@ -76,8 +76,9 @@ static Expected<Input> readObject(const Bytes &bytes, const Architecture &archit
   return input;
 }
 
-/// Blob offset of a symbol that is defined in `input`, or nothing.
-static Expected<std::optional<uint64_t>> definedAt(const Input &input, const SymbolRef &symbol) {
+/// Blob offset of a symbol that is defined in `input`, as its address has it (Architecture::functionBit), or nothing.
+static Expected<std::optional<uint64_t>> definedAt(const Input &input, const SymbolRef &symbol,
+                                                   const Architecture &architecture) {
   Expected<section_iterator> section = symbol.getSection();
   if (!section)
     return section.takeError();
@@ -89,7 +90,9 @@ static Expected<std::optional<uint64_t>> definedAt(const Input &input, const Sym
   Expected<uint64_t> value = symbol.getValue();
   if (!value)
     return value.takeError();
-  return std::optional<uint64_t>(piece->second.offset + *value);
+  bool isFunction = ELFSymbolRef(symbol).getELFType() == ELF::STT_FUNC;
+  return std::optional<uint64_t>((piece->second.offset + *value) |
+                                 (isFunction ? architecture.functionBit() : 0));
 }
 
 /// Appends the sections for which `isCode` holds.
@@ -109,12 +112,12 @@ static Error appendSections(std::vector<Input> &inputs, Bytes &bytes, bool isCod
   return Error::success();
 }
 
-static Error collectSymbols(const std::vector<Input> &inputs, CodeBlob &blob) {
+static Error collectSymbols(const std::vector<Input> &inputs, const Architecture &architecture, CodeBlob &blob) {
   for (const Input &input : inputs) {
     for (ELFSymbolRef symbol : input.file->symbols()) {
       if (symbol.getBinding() == ELF::STB_LOCAL)
         continue;
-      auto offset = definedAt(input, symbol);
+      auto offset = definedAt(input, symbol, architecture);
       if (!offset)
         return offset.takeError();
       Expected<StringRef> name = symbol.getName();
@@ -134,7 +137,7 @@ static Expected<Relocation> resolve(const Input &input, const Piece &piece, cons
   Expected<StringRef> name = symbol.getName();
   if (!name)
     return name.takeError();
-  auto local = definedAt(input, symbol);
+  auto local = definedAt(input, symbol, architecture);
   if (!local)
     return local.takeError();
   uint64_t target;
@@ -264,7 +267,7 @@ Expected<CodeBlob> linkBlob(ArrayRef<Object> objects, ArrayRef<BlobEntry> entrie
   if (Error failed = appendSections(inputs, blob.bytes, /*isCode=*/false, /*filler=*/0))
     return failed;
   blob.constantBytes = blob.bytes.size() - head - blob.textBytes;
-  if (Error failed = collectSymbols(inputs, blob))
+  if (Error failed = collectSymbols(inputs, architecture, blob))
     return failed;
   if (Error failed = relocateAll(inputs, architecture, blob))
     return failed;

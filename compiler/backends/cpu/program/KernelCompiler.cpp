@@ -7,6 +7,7 @@
 #include "compiler/backends/cpu/KernelGenerator.h"
 #include "compiler/backends/cpu/isa/Architecture.h"
 #include "compiler/backends/cpu/object/BlobLoader.h"
+#include "compiler/backends/cpu/object/Archive.h"
 #include "compiler/backends/cpu/object/Lowering.h"
 #include "compiler/backends/cpu/step/StepFunction.h"
 #include "mlir/Parser/Parser.h"
@@ -74,7 +75,7 @@ public:
         job.error = "kernel " + function.getSymName().str() + " cannot be generated";
       return;
     }
-    auto object = emitObject(*module, target);
+    auto object = emitObject(*module, target, {target.isa.forSize, {}});
     if (object)
       job.object = std::move(*object);
     else
@@ -169,9 +170,15 @@ static Status emitSteps(ModuleOp module, const SymbolTable &symbols, const kerne
     return Status::failure(llvm::toString(blob.takeError()));
   code.blob = std::move(*blob);
   code.section = makeSection(target, code.blob);
+  code.isa = target.isa;
   for (auto [entry, pointers] : llvm::zip_equal(entries, pointerCalls))
     code.stack.push_back(findStack(code.blob.frames, pointers, entry.symbol));
   return {};
+}
+
+Expected<artifact::Bytes> ProgramCode::makeArchive(const std::vector<std::string> &symbols,
+                                                   ObjectFormat format) const {
+  return cpu::makeArchive(blob.bytes, symbols, isa, format);
 }
 
 /// A job for each kernel; `options` must outlive them.

@@ -24,6 +24,10 @@ using backends::StackUse;
 /// The code of a program, or of kernels alone, before it is an artifact's section.
 struct ProgramCode : backends::TargetCode {
   CodeBlob blob;
+  Isa isa; ///< of the target
+
+  Expected<artifact::Bytes> makeArchive(const std::vector<std::string> &symbols,
+                                        ObjectFormat format) const override;
 };
 
 /// Scratch of one call: of all `target.workers` where it is handed to the pool, otherwise of the thread that calls.

@@ -87,7 +87,8 @@ llvm::ArrayRef<llvm::StringRef> ToyBackend::targetNames() const {
   return names;
 }
 
-std::unique_ptr<backends::Target> ToyBackend::findTarget(llvm::StringRef name, int64_t, Numerics) const {
+std::unique_ptr<backends::Target> ToyBackend::findTarget(llvm::StringRef name,
+                                                         const backends::TargetOptions &) const {
   return name == "toy" ? std::make_unique<ToyTarget>() : nullptr;
 }
 

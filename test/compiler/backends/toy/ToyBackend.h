@@ -12,8 +12,8 @@ class ToyBackend : public backends::Backend {
 public:
   llvm::StringRef getName() const override { return "toys"; }
   llvm::ArrayRef<llvm::StringRef> targetNames() const override;
-  std::unique_ptr<backends::Target> findTarget(llvm::StringRef name, int64_t workers,
-                                               Numerics numerics) const override;
+  std::unique_ptr<backends::Target> findTarget(llvm::StringRef name,
+                                               const backends::TargetOptions &options) const override;
   kernels::FusionLimits fusionLimits() const override;
 };
 

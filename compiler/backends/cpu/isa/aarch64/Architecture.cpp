@@ -33,6 +33,7 @@ public:
   }
 
   uint16_t elfMachine() const override { return llvm::ELF::EM_AARCH64; }
+  uint64_t blobAlignment() const override { return 4096; }
   uint8_t codeFiller() const override { return 0; } // udf
 
   /// Calls, and addresses in two parts: the 4 KiB that something lies in, relative to the place, and where in them.

@@ -25,6 +25,7 @@ Target makeBase() {
   isa.architecture = &architecture();
   isa.triple = "aarch64-unknown-linux-gnu";
   isa.cpu = "generic";
+  isa.features = "+reserve-x18"; // which systems of Apple, Microsoft and Google keep for themselves
   isa.vectorBits = 128;
   isa.vectorRegisters = 32;
   for (Instruction own : {Instruction::FusedMultiplyAdd, Instruction::Rounding, Instruction::HalfConversion})

@@ -1,4 +1,4 @@
-// What only 32-bit Arm has in generated code.
+// What only 32-bit Arm has in generated code, and the relocations of Arm instructions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/backends/cpu/isa/arm/Arm.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr unsigned kFlushToZero = 1 << 24; // of FPSCR
 
-class Arm final : public Architecture {
+class Arm final : public arm::Family {
 public:
   ortc_architecture format() const override { return ORTC_ARCH_ARMV7; }
   llvm::StringRef name() const override { return "Arm"; }
@@ -30,7 +30,6 @@ public:
 #endif
   }
 
-  uint16_t elfMachine() const override { return llvm::ELF::EM_ARM; }
   uint8_t codeFiller() const override { return 0; }
 
   /// Calls and branches hold a distance in words, 24 bits with a sign; MOVW and MOVT the halves of one in two fields.
@@ -75,21 +74,24 @@ public:
       return Relocated::NotRelative;
     }
   }
-
-  Value emitDenormalMode(OpBuilder &b, Location loc, bool areZero) const override {
-    Type i32 = b.getI32Type();
-    Value before =
-        LLVM::CallIntrinsicOp::create(b, loc, i32, b.getStringAttr("llvm.arm.get.fpscr"), ValueRange{})
-            .getResult(0);
-    emitRestoreMode(b, loc, withBits(b, loc, before, kFlushToZero, areZero));
-    return before;
-  }
-  void emitRestoreMode(OpBuilder &b, Location loc, Value saved) const override {
-    LLVM::CallIntrinsicOp::create(b, loc, b.getStringAttr("llvm.arm.set.fpscr"), ValueRange{saved});
-  }
 };
 
 } // namespace
+
+uint16_t arm::Family::elfMachine() const { return llvm::ELF::EM_ARM; }
+
+Value arm::Family::emitDenormalMode(OpBuilder &b, Location loc, bool areZero) const {
+  Type i32 = b.getI32Type();
+  Value before =
+      LLVM::CallIntrinsicOp::create(b, loc, i32, b.getStringAttr("llvm.arm.get.fpscr"), ValueRange{})
+          .getResult(0);
+  emitRestoreMode(b, loc, withBits(b, loc, before, kFlushToZero, areZero));
+  return before;
+}
+
+void arm::Family::emitRestoreMode(OpBuilder &b, Location loc, Value saved) const {
+  LLVM::CallIntrinsicOp::create(b, loc, b.getStringAttr("llvm.arm.set.fpscr"), ValueRange{saved});
+}
 
 const Architecture &arm::architecture() {
   static const Arm architecture;
