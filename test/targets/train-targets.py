@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Trains one model of test/zoo on every processor of --target all, by emulation, from one file.
+"""Trains one model of test/zoo on every processor, by emulation: on those of --target all from one file.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 usage: train-targets.py SOURCE BUILD MODEL [--fade]
 
-For both optimizers and both numerics one artifact has code for all targets. Every processor trains it: its numbers are within the
+For both optimizers and both numerics one artifact has code for all targets. Microcontrollers, which take the smaller models, have it linked
+into firmware (--emit static). Every processor trains it: its numbers are within the
 tolerances of PyTorch's, and its bits are this machine's, with portable numerics and, where it has fused multiply-adds, with fast ones. A
 checkpoint that goes round all processors gives the bits of one that stays here. With --fade nothing but this: after steps on the
 model's data come as many on zeros as moments need to get below the smallest normal number, which processors treat in different ways;
@@ -36,6 +37,9 @@ PROCESSORS = {
     "riscv64-v, 256 bits": ("riscv64-v", "run-riscv64", "qemu-riscv64-static", ["-cpu", "rv64,v=true,vlen=256,vext_spec=v1.0"]),
     "wasm32": ("wasm32", "../../js", "node", [str(SOURCE / "test/targets/run-node.mjs")]),
 }
+# Boards, with the model in their firmware.
+MICROCONTROLLERS = ["cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"]
+SMALL_MODELS = ["mlp-digits", "lenet", "gru-forecast", "anomaly-autoencoder", "ds-cnn"]
 WITHOUT_FMA = ("x86-64", "wasm32")
 ROUND_STEPS = 5  # of a checkpoint on each processor
 DATA_STEPS, ZERO_STEPS = 20, 1180  # of --fade: 0.9^1180 is 1e-54
@@ -52,6 +56,12 @@ def find_processors():
             missing.append(f"{name}: there are no libraries to build {path.name} with")
         else:
             found[name] = (target, [emulator, *options, str(path)])
+    for name in MICROCONTROLLERS if MODEL in SMALL_MODELS else []:
+        needed = [tool for tool in ("qemu-system-arm", "clang-22", "ld.lld-22") if not shutil.which(tool)]
+        if needed:
+            missing.append(f"{name}: there is no {needed[0]}")
+        else:
+            found[name] = (name, [sys.executable, "-B", str(SOURCE / "test/targets/firmware/run-board.py"), str(SOURCE), name])
     return found, missing
 
 
@@ -72,23 +82,37 @@ class Program:
         return runner.run(str(self.path), [artifact, *flags, *actions], timeout=SECONDS)
 
 
-def compile_artifact(recipe, optimizer, numerics, folder):
-    flags = [*recipe["flags"], "--optimizer", recipe["optimizers"][optimizer], *(["--gradients"] if optimizer == "sgd" else [])]
-    subprocess.run([BUILD / "bin/ortc", "train", SOURCE / "test/zoo" / MODEL / "model.onnx", "-o", folder, "--quiet", "--target", "all",
-                    "--numerics", numerics, *flags], check=True)
-    return f"{folder}/model.ortc"
+class Artifacts:
+    """What a model is compiled to: one file for all, and one for each microcontroller."""
+
+    def __init__(self, recipe, optimizer, numerics, folder):
+        self.folder = folder
+        self.flags = [*recipe["flags"], "--optimizer", recipe["optimizers"][optimizer], *(["--gradients"] if optimizer == "sgd" else [])]
+        self.flags += ["--numerics", numerics]
+        self.made = {}
+
+    def find(self, target):
+        """The artifact for a processor with this code."""
+        kind = target if target in MICROCONTROLLERS else "all"
+        if kind not in self.made:
+            self.made[kind] = f"{self.folder}/{kind}/model.ortc"
+            static = [] if kind == "all" else ["--emit", "static"]
+            subprocess.run([BUILD / "bin/ortc", "train", SOURCE / "test/zoo" / MODEL / "model.onnx", "-o", f"{self.folder}/{kind}", "--quiet",
+                            "--target", kind, *self.flags, *static], check=True)
+        return self.made[kind]
 
 
-def go_round(here, others, artifact, entry, work):
+def go_round(here, others, targets, artifacts, entry, work):
     """A checkpoint that every processor goes on with; what differs from one that stays here, or None."""
+    artifact = artifacts.find("all")
     flags = runner.write_inputs(arrays.read_npz(entry / "data.npz"), work)
     paths = [f"{work}/{name}" for name in ("straight", "round")]
     here.step(artifact, flags, ["steps", str(ROUND_STEPS * (1 + len(others))), "save", paths[0]])
     here.step(artifact, flags, ["steps", str(ROUND_STEPS), "save", paths[1]])
-    for number, program in enumerate(others, 1):
+    for number, (name, program) in enumerate(others.items(), 1):
         # The slices that the straight run takes now: the ones before are stepped over first.
         skip = ["steps", str(ROUND_STEPS * number)]
-        program.step(artifact, flags, [*skip, "load", paths[1], "steps", str(ROUND_STEPS), "save", paths[1]])
+        program.step(artifacts.find(targets[name]), flags, [*skip, "load", paths[1], "steps", str(ROUND_STEPS), "save", paths[1]])
     straight, rounds = (arrays.parse_safetensors(pathlib.Path(path).read_bytes()) for path in paths)
     return zoo.compare_bits(straight, rounds)
 
@@ -102,14 +126,14 @@ def fade(program, artifact, entry, work):
     return arrays.parse_safetensors(pathlib.Path(path).read_bytes())
 
 
-def compare_faded(here, others, recipe, entry, work):
+def compare_faded(here, others, targets, recipe, entry, work):
     """What differs, and what makes the comparison worth nothing."""
-    artifact = compile_artifact(recipe, "adamw", "portable", f"{work}/artifact")
-    wanted = fade(here, artifact, entry, work)
+    artifacts = Artifacts(recipe, "adamw", "portable", f"{work}/artifact")
+    wanted = fade(here, artifacts.find("all"), entry, work)
     moments = [value for name, item in wanted.items() if name.endswith(".exp_avg") for value in arrays.numbers(item)]
     failures = [] if moments.count(0) > len(moments) / 2 else ["few moments have faded out"]
     for name, program in others.items():
-        different = zoo.compare_bits(wanted, fade(program, artifact, entry, work))
+        different = zoo.compare_bits(wanted, fade(program, artifacts.find(targets[name]), entry, work))
         failures += [f"{name}: not this machine's bits: {different}"] if different else []
     print(f"{MODEL}: {ZERO_STEPS} steps on zeros on {len(others)} processors")
     return failures
@@ -120,10 +144,10 @@ def compare_trained(here, others, targets, recipe, entry, work):
     failures, worst = [], 0.0
     for numerics in ("portable", "fast"):
         for optimizer in recipe["optimizers"]:
-            artifact = compile_artifact(recipe, optimizer, numerics, f"{work}/artifact")
-            wanted, facts = here.train(artifact, entry, optimizer)
+            artifacts = Artifacts(recipe, optimizer, numerics, f"{work}/artifact")
+            wanted, facts = here.train(artifacts.find("all"), entry, optimizer)
             for name, program in others.items():
-                found, ran = program.train(artifact, entry, optimizer)
+                found, ran = program.train(artifacts.find(targets[name]), entry, optimizer)
                 where = f"{name}, {optimizer}, {numerics}"
                 if ran["target"] != targets[name]:
                     failures.append(f"{where}: the code that ran is of {ran['target']}")
@@ -134,7 +158,7 @@ def compare_trained(here, others, targets, recipe, entry, work):
                 different = zoo.compare_bits(wanted, found) if numerics == "portable" or is_fused[0] == is_fused[1] else None
                 failures += [f"{where}: not this machine's bits: {different}"] if different else []
             if numerics == "portable" and optimizer == "adamw":
-                different = go_round(here, others.values(), artifact, entry, work)
+                different = go_round(here, others, targets, artifacts, entry, work)
                 failures += [f"a checkpoint that goes round: {different}"] if different else []
             shutil.rmtree(f"{work}/artifact")
     print(f"{MODEL}: {len(others)} processors, the largest distance is {worst:.2f} of its tolerance")
@@ -151,10 +175,10 @@ def main():
     with tempfile.TemporaryDirectory(prefix="train-targets-") as work:
         here = Program(work, "here", [str(BUILD / "test/targets/run-x86_64")])
         others = {name: Program(work, name, command) for name, (_, command) in processors.items()}
+        targets = {name: target for name, (target, _) in processors.items()}
         if sys.argv[4:] == ["--fade"]:
-            failures = compare_faded(here, others, recipe, entry, work)
+            failures = compare_faded(here, others, targets, recipe, entry, work)
         else:
-            targets = {name: target for name, (target, _) in processors.items()}
             failures = compare_trained(here, others, targets, recipe, entry, work)
     for text in failures:
         print(f"FAILED {text}")

@@ -233,7 +233,7 @@ void ContractionEmitter::enterBlock(Offset block) {
     reduction.back().count = index.min(plan.kBlock, index.sub(innermost.size, depthBegin));
   else
     reduction.back().count = plan.kBlock;
-  reduction.back().unroll = 2; // four is no faster and a fifth more code
+  reduction.back().unroll = target.isa.forSize ? 1 : 2; // four is no faster and a fifth more code
 }
 
 void ContractionEmitter::emitBlock(Offset block) {

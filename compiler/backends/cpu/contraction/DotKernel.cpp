@@ -38,13 +38,13 @@ private:
   void emitOuter(Offset outer, Offset from, Offset to, Value isLast);
   void packThin();
   void emitRows(Offset row, int64_t rows);
-  void emitTile(Offset row, int64_t rows, int64_t firstColumn, int64_t columns);
+  void emitTile(Offset row, int64_t rows, Offset firstColumn, int64_t columns);
   /// Vector `part` of the virtual lanes of k, k + 1, ...; `live` virtual lanes exist.
   Value loadPart(unsigned operand, Offset at, int64_t part, int64_t live);
-  void accumulate(Offset k, int64_t live, Offset row, int64_t rows, int64_t firstColumn, int64_t columns,
+  void accumulate(Offset k, int64_t live, Offset row, int64_t rows, Offset firstColumn, int64_t columns,
                   SmallVectorImpl<Value> &sums);
   Value addUp(SmallVector<Value> parts);
-  Offset thinPlace(int64_t column, Offset k);
+  Offset thinPlace(Offset column, Offset k);
   Value buffer(unsigned operand) const { return kernel.buffers[spec.operands[operand].buffer]; }
 
   OpBuilder &builder;
@@ -57,6 +57,7 @@ private:
   unsigned longOperand, thinOperand;
   int64_t lanes, parts, tileRows, chunkFlops;
   bool fma, packsThin;
+  bool isSmall; ///< the code, which is one for all columns
 
   KernelFunction kernel;
   Value packed;
@@ -65,8 +66,8 @@ private:
 
 class DotAccess final : public EpilogueAccess {
 public:
-  DotAccess(DotEmitter &emitter, Offset row, int64_t rows, int64_t column)
-      : emitter(emitter), row(row), rows(rows), column(column) {}
+  DotAccess(DotEmitter &emitter, Offset row, int64_t rows, Offset column)
+      : emitter(emitter), row(row), column(column), rows(rows) {}
   Value load(OpBuilder &builder, Location loc, unsigned operand) override {
     return loadLanes(builder, loc, emitter.buffer(operand), at(operand), stride(operand), {rows, rows});
   }
@@ -79,12 +80,13 @@ private:
   int64_t stride(unsigned operand) const { return emitter.longDim.strides[operand]; }
   Offset at(unsigned operand) {
     IndexBuilder &index = emitter.index;
-    Offset base = index.add(emitter.bases[operand], column * emitter.thinDim.strides[operand]);
+    Offset base =
+        index.add(emitter.bases[operand], index.mul(column, emitter.thinDim.strides[operand]));
     return index.add(base, index.mul(row, stride(operand)));
   }
   DotEmitter &emitter;
-  Offset row;
-  int64_t rows, column;
+  Offset row, column;
+  int64_t rows;
 };
 
 } // namespace
@@ -104,8 +106,9 @@ DotEmitter::DotEmitter(OpBuilder &builder, ModuleOp module, const ContractionSpe
   lanes = std::min(target.lanes(spec.accumulatorType.getIntOrFloatBitWidth()), kDotLanes);
   parts = kDotLanes / lanes;
   tileRows = 8;
+  isSmall = target.isa.forSize;
   while (tileRows > 1 &&
-         tileRows * std::min(thinDim.size, kTileColumns) * parts > target.machine.tiles.accumulators)
+         tileRows * (isSmall ? 1 : std::min(thinDim.size, kTileColumns)) * parts > target.machine.tiles.accumulators)
     tileRows /= 2;
   tileRows = std::min(tileRows, longDim.size);
   packsThin = depth.strides[thinOperand] != 1;
@@ -204,21 +207,21 @@ Value DotEmitter::loadPart(unsigned operand, Offset at, int64_t part, int64_t li
   return !fromPacked && spec.narrow(operand) ? extendToF32(builder, loc, value, spec.narrow(operand)) : value;
 }
 
-Offset DotEmitter::thinPlace(int64_t column, Offset k) {
+Offset DotEmitter::thinPlace(Offset column, Offset k) {
   if (packsThin)
-    return index.add(k, column * depth.size);
-  return index.add(index.add(bases[thinOperand], column * thinDim.strides[thinOperand]), k);
+    return index.add(k, index.mul(column, depth.size));
+  return index.add(index.add(bases[thinOperand], index.mul(column, thinDim.strides[thinOperand])), k);
 }
 
 /// One step of 16 values of k, of which `live` exist.
-void DotEmitter::accumulate(Offset k, int64_t live, Offset row, int64_t rows, int64_t firstColumn,
+void DotEmitter::accumulate(Offset k, int64_t live, Offset row, int64_t rows, Offset firstColumn,
                             int64_t columns, SmallVectorImpl<Value> &sums) {
   int64_t stride = longDim.strides[longOperand];
   Offset base = index.add(index.add(bases[longOperand], index.mul(row, stride)), k);
   for (int64_t part = 0; part < parts; ++part) {
     SmallVector<Value> thin;
     for (int64_t column = 0; column < columns; ++column)
-      thin.push_back(loadPart(thinOperand, thinPlace(firstColumn + column, k), part, live));
+      thin.push_back(loadPart(thinOperand, thinPlace(index.add(firstColumn, column), k), part, live));
     for (int64_t r = 0; r < rows; ++r) {
       Value value = loadPart(longOperand, index.add(base, r * stride), part, live);
       for (int64_t column = 0; column < columns; ++column) {
@@ -252,11 +255,13 @@ Value DotEmitter::addUp(SmallVector<Value> values) {
 }
 
 void DotEmitter::emitRows(Offset row, int64_t rows) {
+  if (isSmall)
+    return loop(0, thinDim.size, 1, [&](Offset column) { emitTile(row, rows, column, 1); });
   for (int64_t column = 0; column < thinDim.size; column += kTileColumns)
     emitTile(row, rows, column, std::min(kTileColumns, thinDim.size - column));
 }
 
-void DotEmitter::emitTile(Offset row, int64_t rows, int64_t firstColumn, int64_t columns) {
+void DotEmitter::emitTile(Offset row, int64_t rows, Offset firstColumn, int64_t columns) {
   auto type = VectorType::get({lanes}, spec.accumulatorType);
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
   SmallVector<Value> sums(rows * columns * parts, zero);
@@ -281,7 +286,7 @@ void DotEmitter::emitTile(Offset row, int64_t rows, int64_t firstColumn, int64_t
     }
     auto resultType = VectorType::get({rows}, spec.accumulatorType);
     Value result = vector::FromElementsOp::create(builder, loc, resultType, results);
-    DotAccess access(*this, row, rows, firstColumn + column);
+    DotAccess access(*this, row, rows, index.add(firstColumn, column));
     if (spec.epilogue)
       spec.epilogue(builder, loc, access, result);
     else

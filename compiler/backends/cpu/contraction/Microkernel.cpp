@@ -108,7 +108,7 @@ SmallVector<Value> emitMicrokernel(OpBuilder &builder, Location loc, const Micro
 
 bool fitsRegisters(int64_t rows, int64_t vectors, const Target &target, bool usesFma) {
   int64_t others = vectors + 1 + (usesFma ? 0 : 1);
-  return rows * vectors <= target.machine.tiles.accumulators &&
+  return rows * vectors <= target.machine.tiles.accumulators && (rows == 1 || !target.isa.forSize) &&
          rows * vectors + others <= target.isa.vectorRegisters;
 }
 

@@ -26,6 +26,10 @@ public:
       totals.push_back(kernel.workspaceView(
           b, b.getLoc(), offset, accumulatorType(program.reductions[i % program.reductions.size()].element),
           program.dims[program.laneDim].size));
+    for (auto [i, offset] : llvm::enumerate(plan.laneSums))
+      laneSums.push_back(kernel.workspaceView(b, b.getLoc(), offset,
+                                              accumulatorType(program.reductions[i].element),
+                                              plan.width * plan.unroll));
     for (auto [i, node] : llvm::enumerate(plan.kept))
       keptBuffers.push_back(kernel.workspaceView(b, b.getLoc(), plan.keptOffset[i],
                                                  bufferType(program.nodes[node].element),
@@ -306,6 +310,10 @@ private:
       emitter.setWidth(0);
       hoistPass(emitter, pass, reducedMask);
       supplyKept(emitter, pass);
+      if (!laneSums.empty()) {
+        sumInMemory(emitter, pass, list);
+        continue;
+      }
       int64_t vectors = lane >= plan.width * plan.unroll ? plan.unroll : 1;
       SmallVector<Value> sums;
       for (int64_t v = 0; v < vectors; ++v)
@@ -328,6 +336,58 @@ private:
     }
     emitter.setWidth(0);
     storePerRow(emitter);
+  }
+
+  /// One pass over a row, element by element: each is joined with the sum of its lane, in memory. The order of sums is
+  /// that of walkLanes.
+  void sumInMemory(ElementEmitter &emitter, unsigned pass, ArrayRef<unsigned> list) {
+    int64_t lane = program.dims[program.laneDim].size;
+    int64_t vectors = lane >= plan.width * plan.unroll ? plan.unroll : 1, sums = plan.width * vectors;
+    for (unsigned r : list)
+      b.loop(0, sums, 1, [&](Value i) {
+        const LoopReduction &reduction = program.reductions[r];
+        b.store(reductionIdentity(b, reduction.kind, accumulatorType(reduction.element), 1), laneSums[r], i);
+      });
+    walkElements(emitter, 0, [&](Value at) {
+      for (unsigned r : list)
+        joinSums(r, b.rem(at, sums), accumulated(emitter, program.reductions[r]));
+      storeAt(emitter, pass);
+    });
+    emitter.setSupplier({});
+    emitter.setWidth(0);
+    for (unsigned r : list) {
+      const LoopReduction &reduction = program.reductions[r];
+      auto addUp = [&](int64_t count, int64_t distance) {
+        b.loop(0, count, 1, [&](Value i) { joinSums(r, i, b.load(laneSums[r], b.add(i, distance), 1)); });
+      };
+      for (int64_t v = 1; v < vectors; ++v)
+        addUp(plan.width, v * plan.width);
+      for (int64_t half = plan.width / 2; half >= 1; half /= 2)
+        addUp(half, half);
+      Value value = b.loadScalar(laneSums[r], b.index(0));
+      if (accumulatorType(reduction.element) != reduction.element)
+        value = truncateFromF32(b, b.getLoc(), value, reduction.element);
+      emitter.bind(reduction.node, value);
+    }
+  }
+  void joinSums(unsigned r, Value place, Value value) {
+    b.store(combine(b, program.reductions[r].kind, b.load(laneSums[r], place, 1), value), laneSums[r], place);
+  }
+  /// The elements of a row, one at a time: body(place along the lanes).
+  void walkElements(ElementEmitter &emitter, size_t level, llvm::function_ref<void(Value)> body) {
+    bool isInnermost = level == outerReduced.size();
+    unsigned dim = isInnermost ? program.laneDim : outerReduced[level];
+    b.loop(0, program.dims[dim].size, 1, [&](Value at) {
+      emitter.openScope();
+      emitter.setWidth(isInnermost ? 1 : 0);
+      emitter.setIndex(dim, at);
+      if (isInnermost)
+        body(at);
+      else
+        walkElements(emitter, level + 1, body);
+      emitter.setWidth(0);
+      emitter.closeScope();
+    });
   }
 
   /// Lanes joined in halves.
@@ -432,7 +492,7 @@ private:
   const KernelFunction &kernel;
   MathOptions options;
   const BlockBuffer *blockBuffer;
-  SmallVector<Value> keptBuffers, totals;
+  SmallVector<Value> keptBuffers, totals, laneSums;
 };
 
 } // namespace

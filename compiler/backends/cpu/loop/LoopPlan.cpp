@@ -118,6 +118,15 @@ static void addTotals(const LoopProgram &program, LoopPlan &plan) {
   }
 }
 
+/// Room for the sums of all lanes of a row, by reduction.
+static void addLaneSums(const LoopProgram &program, LoopPlan &plan) {
+  for (const LoopReduction &reduction : program.reductions) {
+    plan.laneSums.push_back(plan.workspaceBytes);
+    int64_t bits = accumulatorType(reduction.element).getIntOrFloatBitWidth();
+    plan.workspaceBytes += (plan.width * plan.unroll * std::max<int64_t>(bits, 8) / 8 + 63) / 64 * 64;
+  }
+}
+
 LoopPlan planLoops(const LoopProgram &program, const Target &target) {
   LoopPlan plan;
   const int64_t chunkCost = target.machine.parallel.loopCost;
@@ -134,6 +143,8 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target) {
     plan.block = lane;
     plan.units = parallel;
     chooseKept(program, plan);
+    if (target.isa.forSize)
+      addLaneSums(program, plan);
   } else {
     bool reduces = reduced > 1 || !program.reductions.empty();
     // Side by side LLVM still puts the operations of one vector after those of another. Processors that do not look far
@@ -142,7 +153,7 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target) {
       return node.kind == LoopNode::operation && node.cost >= kChainCost;
     });
     plan.width = target.isa.forSize ? target.lanes(32) : std::max<int64_t>(hasChains ? 16 : 8, target.lanes(32));
-    if (reduces)
+    if (reduces && !target.isa.forSize)
       plan.width = kReductionLanes;
     int64_t nodes = program.nodes.size();
     int64_t most = hasChains && plan.width > target.lanes(32) ? 2 : 4;
@@ -168,7 +179,7 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target) {
     plan.blocks = (lane + plan.block - 1) / plan.block;
     plan.units = parallel / lane * plan.blocks;
   }
-  if (!program.lanesReduced() && lane >= 4)
+  if (!program.lanesReduced() && lane >= 4 && !target.isa.forSize)
     chooseTiles(program, plan);
   if (plan.tileDim >= 0) {
     plan.width = kTile;

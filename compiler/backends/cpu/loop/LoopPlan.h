@@ -34,6 +34,9 @@ struct LoopPlan {
   /// stream: those over all reduced dimensions, over all but the outermost one, and so on, then those over a block of
   /// the innermost one.
   llvm::SmallVector<int64_t> totals;
+  /// Where the worker's workspace has the lanes' sums of each reduction along the lanes, in bytes: code is then one for
+  /// all lanes. Empty: they are in registers.
+  llvm::SmallVector<int64_t> laneSums;
   /// Nodes kept in the worker's workspace between the passes over a row.
   llvm::SmallVector<unsigned> kept;
   llvm::SmallVector<int64_t> keptOffset; ///< bytes

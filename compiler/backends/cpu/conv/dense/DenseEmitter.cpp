@@ -128,13 +128,14 @@ void DenseEmitter::guarded(arith::CmpIPredicate predicate, Value a, Value b,
 }
 
 bool DenseEmitter::fits(int64_t rows, int64_t vectors) const {
-  return rows * vectors + vectors + 1 + (fma ? 0 : 1) <= target.isa.vectorRegisters;
+  return rows * vectors + vectors + 1 + (fma ? 0 : 1) <= target.isa.vectorRegisters &&
+         (rows == 1 || !target.isa.forSize);
 }
 
 int64_t DenseEmitter::unrollOf(int64_t sums, int64_t steps) const {
   // Vectors of the next step would be loaded early, and sums spilled for them.
   bool full = sums > target.isa.vectorRegisters - 8;
-  return full || steps < 2 ? 1 : 2;
+  return full || steps < 2 || target.isa.forSize ? 1 : 2;
 }
 
 /// Cycles of one step of the reduction. Vectors come from farther away than what is broadcast, which is always near.

@@ -125,6 +125,12 @@ private:
 
   /// `count` points, `segment` apart.
   void emitTiles(Value source, ArrayRef<Value> row, Value point, int64_t segment, int64_t count) {
+    if (target.isa.forSize) // one code for all vectors and points
+      return loop(0, window, 1, [&](Value vector) {
+        loop(0, count, 1, [&](Value number) {
+          emitTile(source, row, add(point, mul(number, segment)), segment, 1, vector, 1);
+        });
+      });
     int64_t most = target.machine.tiles.convVectors;
     for (int64_t vector = 0; vector < window; vector += most) {
       int64_t vectors = std::min(most, window - vector);
@@ -132,12 +138,12 @@ private:
       while (rows > 1 && !fits(rows, vectors))
         --rows;
       for (int64_t from = 0; from < count; from += rows)
-        emitTile(source, row, add(point, from * segment), segment, std::min(rows, count - from), vector,
-                 vectors);
+        emitTile(source, row, add(point, from * segment), segment, std::min(rows, count - from),
+                 index(vector), vectors);
     }
   }
 
-  void emitTile(Value source, ArrayRef<Value> row, Value point, int64_t segment, int64_t rows, int64_t vector,
+  void emitTile(Value source, ArrayRef<Value> row, Value point, int64_t segment, int64_t rows, Value vector,
                 int64_t vectors) {
     IndexBuilder at(*this, getLoc());
     Offset first(add(source, mul(point, shape.features)));
@@ -146,18 +152,18 @@ private:
                         at.value(at.add(at.add(first, k[0]), r * segment * shape.features)));
     };
     auto loadB = [&](int64_t v, ReductionIndex k) -> Value {
-      return load(filter, at.value(at.add(at.mul(k[0], window * lanes), (vector + v) * lanes)), lanes);
+      return load(filter, at.value(at.add(at.mul(k[0], window * lanes), offsetOf(mul(add(vector, v), lanes)))),
+                  lanes);
     };
     SmallVector<Value> zeros(rows * vectors, splat(element, 0, lanes));
     SmallVector<Value> values = emitMicrokernel(
         *this, getLoc(), {rows, vectors, lanes},
         {{Offset(shape.features), unrollOf(rows * vectors, shape.features)}}, zeros, {loadA, loadB}, fma);
     for (int64_t v = 0; v < vectors; ++v) {
-      Value begin = placeOf(row, point, (vector + v) / runVectors);
+      Value number = add(vector, v), begin = placeOf(row, point, div(number, runVectors));
+      Value along = mul(rem(number, runVectors), lanes);
       for (int64_t r = 0; r < rows; ++r) {
-        int64_t moved =
-            r * segment * shape.strides.back() * shape.channels + (vector + v) % runVectors * lanes;
-        Value place = add(begin, moved);
+        Value place = add(begin, add(along, r * segment * shape.strides.back() * shape.channels));
         Value sum = arith::AddFOp::create(*this, load(imageSums, place, lanes), values[r * vectors + v]);
         store(sum, imageSums, place);
       }
@@ -165,12 +171,13 @@ private:
   }
 
   /// Where the run of `point` in row `number` of its window begins.
-  Value placeOf(ArrayRef<Value> row, Value point, int64_t number) {
+  Value placeOf(ArrayRef<Value> row, Value point, Value number) {
     SmallVector<Value> position(shape.rank());
     position.back() = mul(point, shape.strides.back());
     for (int64_t d = shape.rank() - 2; d >= 0; --d) {
-      position[d] = add(mul(row[d], shape.strides[d]), number % shape.filter[d] * shape.dilations[d]);
-      number /= shape.filter[d];
+      position[d] =
+          add(mul(row[d], shape.strides[d]), mul(rem(number, shape.filter[d]), shape.dilations[d]));
+      number = div(number, shape.filter[d]);
     }
     return mul(linear(sizes, position), shape.channels);
   }
