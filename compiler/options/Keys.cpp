@@ -49,7 +49,7 @@ static bool parseValue(std::string_view text, const Key &key, KeyValue &value) {
   }
   if (std::holds_alternative<std::string>(key.initial)) {
     value = std::string(text);
-    return std::find(key.words.begin(), key.words.end(), text) != key.words.end();
+    return key.words.empty() || std::find(key.words.begin(), key.words.end(), text) != key.words.end();
   }
   value = text == "1" || text == "true";
   return text == "0" || text == "1" || text == "true" || text == "false";

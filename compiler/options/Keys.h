@@ -41,7 +41,7 @@ struct Key {
   const char *meaning; ///< a phrase, with the unit where there is one
   bool zeroIsAbsent =
       false; ///< of an optimizer: a zero compiles nothing, so that no host can set it to more later
-  std::vector<std::string> words = {}; ///< of a word: those that it may be
+  std::vector<std::string> words = {}; ///< of a word: those that it may be; none: any
 };
 
 /// Every key of a table with its value, given or not.

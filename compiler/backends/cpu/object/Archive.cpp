@@ -47,7 +47,7 @@ std::string nameSymbol(const std::string &name, const Dialect &dialect, bool isT
   if (dialect.kind == llvm::object::Archive::K_GNU)
     text += ".hidden " + symbol + "\n.type " + symbol + ",%function\n" + (isThumb ? ".thumb_func\n" : "");
   else if (dialect.kind == llvm::object::Archive::K_DARWIN)
-    text += ".private_extern " + symbol + "\n";
+    text += ".private_extern " + symbol + "\n.alt_entry " + symbol + "\n"; // a place in the blob, which stays whole
   else
     text += ".def " + symbol + "\n.scl 2\n.type 32\n.endef\n";
   return text + symbol + ":\n";
@@ -69,6 +69,8 @@ std::string makeAssembly(const Bytes &blob, const std::map<size_t, std::string> 
                          const Dialect &dialect, const Architecture &architecture) {
   std::string text = std::string(dialect.section) + "\n.p2align " +
                      std::to_string(llvm::Log2_64(architecture.blobAlignment())) + "\n";
+  if (dialect.kind == llvm::object::Archive::K_DARWIN) // what begins with the first symbol could be left out
+    text += dialect.prefix + places.begin()->second + "_code:\n";
   auto next = places.begin();
   for (size_t at = 0; at < blob.size(); ++at) {
     if (next != places.end() && next->first == at)
