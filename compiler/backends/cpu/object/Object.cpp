@@ -4,6 +4,7 @@
 
 #include "compiler/backends/cpu/isa/Architecture.h"
 #include "compiler/backends/cpu/object/LongIntegers.h"
+#include "compiler/backends/cpu/object/SoftDoubles.h"
 #include "compiler/backends/emit/LlvmModule.h"
 
 #include "llvm/CodeGen/AsmPrinter.h"
@@ -104,6 +105,8 @@ llvm::Expected<Object> emitObject(mlir::ModuleOp module, const Target &target, c
   }
   optimize(*code, **machine,
            options.optimizeForSize ? llvm::OptimizationLevel::Os : llvm::OptimizationLevel::O2);
+  if (target.isa.softDoubles) // conversions of i64 with less code than by f64
+    expandDoubles(*code);
   if (target.isa.expandsLong)
     expandLongIntegers(*code);
   if (options.onOptimized)
