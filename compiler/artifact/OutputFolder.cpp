@@ -48,9 +48,8 @@ OutputFolder::~OutputFolder() {
 
 /// A folder with nothing else may be written to. What a compilation that was killed has left is nobody's.
 static bool isOwn(const std::string &name) {
-  return std::any_of(std::begin(kAll), std::end(kAll), [&](const char *own) {
-    return name == own || AtomicFile::isTemporary(name, own);
-  });
+  return std::any_of(std::begin(kAll), std::end(kAll),
+                     [&](const char *own) { return name == own || AtomicFile::isTemporary(name, own); });
 }
 
 Status OutputFolder::check() const {

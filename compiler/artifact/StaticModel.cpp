@@ -55,7 +55,8 @@ public:
     std::string unique = name;
     for (int i = 2; !taken.insert(unique).second; ++i)
       unique = name + "_" + std::to_string(i);
-    text += "#define " + prefix + unique + " " + value + (comment.empty() ? "" : " /* " + comment + " */") + "\n";
+    text +=
+        "#define " + prefix + unique + " " + value + (comment.empty() ? "" : " /* " + comment + " */") + "\n";
   }
   void define(const std::string &name, uint64_t value, const std::string &comment = "") {
     define(name, std::to_string(value) + "u", comment);
@@ -73,7 +74,10 @@ std::string describeTensor(const Tensor &tensor) {
   std::string text = std::string(dtypeName(tensor.dtype)) + " [";
   for (size_t i = 0; i < tensor.dims.size(); ++i)
     text += (i ? ", " : "") + std::to_string(tensor.dims[i]);
-  return text + "]" + (tensor.strides.empty() || tensor.strides == denseStrides(tensor.dims, elementBytes(tensor.dtype)) ? "" : ", not dense");
+  return text + "]" +
+         (tensor.strides.empty() || tensor.strides == denseStrides(tensor.dims, elementBytes(tensor.dtype))
+              ? ""
+              : ", not dense");
 }
 
 uint64_t alignRegion(uint64_t bytes) { return alignTo(bytes, ORTC_ALIGNMENT); }
@@ -116,12 +120,14 @@ void defineRegions(const StaticModel &model, Macros &macros) {
     transient = std::max(transient, alignRegion(entry.fixedBytes));
   macros.define("CONSTANT_BYTES", artifact.constants.size());
   macros.define("PERSISTENT_BYTES", alignRegion(artifact.persistentBytes));
-  macros.define("INITIAL_BYTES", artifact.persistent.size(), "of the persistent region; the rest begins as zeros");
+  macros.define("INITIAL_BYTES", artifact.persistent.size(),
+                "of the persistent region; the rest begins as zeros");
   macros.define("TRANSIENT_BYTES", transient, "the most of all entries");
   macros.text += "\n";
   for (const Tensor &tensor : artifact.tensors)
     if (tensor.role <= ORTC_ROLE_SCALAR && tensor.role != ORTC_ROLE_CONSTANT) {
-      macros.define("OFFSET_" + asIdentifier(tensor.name), tensor.offset, std::string(roleName(tensor.role)) + ", " + describeTensor(tensor));
+      macros.define("OFFSET_" + asIdentifier(tensor.name), tensor.offset,
+                    std::string(roleName(tensor.role)) + ", " + describeTensor(tensor));
     }
 }
 
@@ -158,18 +164,19 @@ std::string makeStaticHeader(const StaticModel &model) {
   for (size_t i = 0; i < model.artifact.entries.size(); ++i)
     defineEntry(model, i, macros);
   std::string guard = inCapitals(model.name) + "_MODEL_H";
-  std::string text = "/* A model that ortc compiled for " + model.artifact.codes.front().name +
-                     ": sizes in bytes, places of its tensors, and its steps.\n"
-                     " *\n"
-                     " * With the runtime: ortc_program_open_static(" +
-                     model.name +
-                     "(), ...) of ortc/static.h.\n"
-                     " * Without: call a step with an ortc_call of ortc/call.h. bases: " +
-                     model.name + "_constants, a persistent region that begins\n * with " + model.name +
-                     "_initial, and a transient one; each aligned to 64 bytes. ext: the values in the order of their "
-                     "numbers _EXT. */\n"
-                     "#ifndef " +
-                     guard + "\n#define " + guard + "\n#include \"ortc/static.h\"\n\n";
+  std::string text =
+      "/* A model that ortc compiled for " + model.artifact.codes.front().name +
+      ": sizes in bytes, places of its tensors, and its steps.\n"
+      " *\n"
+      " * With the runtime: ortc_program_open_static(" +
+      model.name +
+      "(), ...) of ortc/static.h.\n"
+      " * Without: call a step with an ortc_call of ortc/call.h. bases: " +
+      model.name + "_constants, a persistent region that begins\n * with " + model.name +
+      "_initial, and a transient one; each aligned to 64 bytes. ext: the values in the order of their "
+      "numbers _EXT. */\n"
+      "#ifndef " +
+      guard + "\n#define " + guard + "\n#include \"ortc/static.h\"\n\n";
   text += macros.text + "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n";
   for (const std::string &step : model.steps)
     text += "int32_t ORTC_STEP_ABI " + step + "(const ortc_call *call);\n";
@@ -220,7 +227,8 @@ Expected<std::string> makeStaticData(const StaticModel &model) {
   for (size_t i = 0; i < model.steps.size(); ++i)
     text += (i ? ", " : "") + model.steps[i];
   text += "};\n\nconst ortc_static *" + model.name +
-          "(void) {\n  static const ortc_static self = {sizeof self, ORTC_ABI_VERSION, image, sizeof image, steps};\n"
+          "(void) {\n  static const ortc_static self = {sizeof self, ORTC_ABI_VERSION, image, sizeof image, "
+          "steps};\n"
           "  return &self;\n}\n#endif\n";
   return text;
 }

@@ -13,9 +13,9 @@ namespace ortc::artifact {
 
 /// What the sources are made from.
 struct StaticModel {
-  std::string name;                          ///< all names of C begin with it
-  const Artifact &artifact;                  ///< with one code
-  std::vector<std::string> steps;            ///< symbols, by entry (nameSteps)
+  std::string name;                           ///< all names of C begin with it
+  const Artifact &artifact;                   ///< with one code
+  std::vector<std::string> steps;             ///< symbols, by entry (nameSteps)
   std::vector<std::optional<uint64_t>> stack; ///< bytes, by entry, where known
 };
 

@@ -43,7 +43,8 @@ struct Compiled {
   std::vector<report::PhaseTime> phases;
   artifact::Artifact artifact; ///< after the last phase
   artifact::Bytes file;        ///< the contents of model.ortc, likewise
-  std::vector<artifact::OutputFile> linked; ///< what programs are linked with, where options ask for it, likewise
+  std::vector<artifact::OutputFile>
+      linked; ///< what programs are linked with, where options ask for it, likewise
 
   /// The graph, the program, or the program of each family: what the last phase left.
   std::vector<mlir::ModuleOp> getIR();

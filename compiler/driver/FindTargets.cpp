@@ -55,8 +55,9 @@ Expected<std::vector<FamilyTargets>> findTargets(const CompileOptions &options, 
     sort(family.targets, [&](const auto &a, const auto &b) { return rank(a) < rank(b); });
   }
   if (options.emitStatic && (families.size() != 1 || families.front().targets.size() != 1))
-    return Status::refusal("--emit static is for one --target: a program has code for the processor that it is built for; "
-                           "name one, such as cortex-m4, aarch64 or x86-64-v3");
+    return Status::refusal(
+        "--emit static is for one --target: a program has code for the processor that it is built for; "
+        "name one, such as cortex-m4, aarch64 or x86-64-v3");
   if (families.empty())
     return Status::refusal("--target names nothing; known are " + listNames(known));
   for (const FamilyTargets &family : families)

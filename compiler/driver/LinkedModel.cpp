@@ -8,8 +8,10 @@ namespace ortc::driver {
 
 Status makeLinked(const CompileOptions &options, Compiled &compiled) {
   const backends::TargetCode &code = *compiled.families.front().codes.front();
-  artifact::StaticModel model{options.emitStatic->name, compiled.artifact,
-                              artifact::nameSteps(options.emitStatic->name, compiled.artifact), {}};
+  artifact::StaticModel model{options.emitStatic->name,
+                              compiled.artifact,
+                              artifact::nameSteps(options.emitStatic->name, compiled.artifact),
+                              {}};
   for (size_t i = 0; i < model.steps.size(); ++i)
     model.stack.push_back(i < code.stack.size() ? code.stack[i].caller : std::nullopt);
   Expected<artifact::Bytes> archive = code.makeArchive(model.steps, options.objectFormat);

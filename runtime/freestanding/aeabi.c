@@ -19,6 +19,30 @@ void __aeabi_memclr(void *target, size_t bytes) { memset(target, 0, bytes); }
 void __aeabi_memclr4(void *target, size_t bytes) { memset(target, 0, bytes); }
 void __aeabi_memclr8(void *target, size_t bytes) { memset(target, 0, bytes); }
 
+/* Shifts of 64 bits by 0 to 63, in halves. */
+static uint64_t join(uint32_t low, uint32_t high) {
+  union {
+    uint32_t halves[2];
+    uint64_t whole;
+  } both = {{low, high}};
+  return both.whole;
+}
+#define LOW(value) ((uint32_t)(value))
+#define HIGH(value) ((uint32_t)((value) >> 32))
+
+uint64_t __aeabi_llsl(uint64_t value, int by) {
+  uint32_t low = LOW(value);
+  if (by >= 32)
+    return join(0, low << (by - 32));
+  return by ? join(low << by, HIGH(value) << by | low >> (32 - by)) : value;
+}
+uint64_t __aeabi_llsr(uint64_t value, int by) {
+  uint32_t high = HIGH(value);
+  if (by >= 32)
+    return join(high >> (by - 32), 0);
+  return by ? join(LOW(value) >> by | high << (32 - by), high >> by) : value;
+}
+
 /* Quotient and remainder of 64 bits, one bit after the other. */
 uint64_t ortc_divide(uint64_t n, uint64_t d, uint64_t *remainder) {
   uint64_t quotient = 0, rest = 0;

@@ -41,9 +41,6 @@ uint64_t ortc_host_features(void) {
 #if __ARM_ARCH >= 8
   features |= ORTC_CORTEX_M_V8;
 #endif
-#if __ARM_ARCH >= 8 || defined(__ARM_FEATURE_DIRECTED_ROUNDING)
-  features |= ORTC_CORTEX_M_FPV5;
-#endif
 #if __ARM_FP & 8
   features |= ORTC_CORTEX_M_FP64;
 #endif

@@ -19,6 +19,7 @@ ortc_status ortc_program_open_static(const ortc_static *model, const ortc_host *
   }
   if ((uintptr_t)model->image % ORTC_ALIGNMENT)
     return report(message, kMisaligned);
-  return openImage({(const uint8_t *)model->image, model->image_bytes}, false, host, program, message, model->steps);
+  return openImage({(const uint8_t *)model->image, model->image_bytes}, false, host, program, message,
+                   model->steps);
 }
 }

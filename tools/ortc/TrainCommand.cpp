@@ -202,10 +202,11 @@ void addTrainCommand(CLI::App &app, Action &action) {
   addGradientFlags(line, state->options);
   addTrainingFlags(line, state->options);
   addTargetFlags(line, state->options, state->isFirstTarget);
-  line.addValue("--emit", "static:name=model",
-                "also writes what programs are linked with: model.a, model.h and model_data.c; for one --target. Names "
-                "of C begin with `name`",
-                fill(parseEmit, state->options.emitStatic));
+  line.addValue(
+      "--emit", "static:name=model",
+      "also writes what programs are linked with: model.a, model.h and model_data.c; for one --target. Names "
+      "of C begin with `name`",
+      fill(parseEmit, state->options.emitStatic));
   line.addValue("--object", "elf|macho|coff", "the format of model.a; default: elf",
                 fill(parseObjectFormat, state->options.objectFormat));
   line.addValue("--ptxas", "PROGRAM",

@@ -76,7 +76,8 @@ typedef void(ORTC_STEP_ABI *ortc_task_fn)(void *context, int64_t chunk, int64_t 
 /* Calls task(context, chunk, worker) once for every chunk in [0, chunks), with worker < ortc_call.workers and
  * no two calls of one worker at a time; returns when all are done, with their writes visible to the caller.
  * Chunks may run in any order. */
-typedef void(ORTC_STEP_ABI *ortc_parallel_for_fn)(void *pool, int64_t chunks, ortc_task_fn task, void *context);
+typedef void(ORTC_STEP_ABI *ortc_parallel_for_fn)(void *pool, int64_t chunks, ortc_task_fn task,
+                                                  void *context);
 /* `kernel` is an index in the kernel names section; `phase` is ORTC_TRACE_BEGIN or ORTC_TRACE_END. Called on
  * the thread that runs the step. */
 typedef void(ORTC_STEP_ABI *ortc_trace_fn)(void *context, uint32_t kernel, uint32_t phase);

@@ -106,12 +106,11 @@ enum ortc_x86_feature {
 /* Features of a blob for AArch64, RISC-V and 32-bit Arm: bits of what Linux calls AT_HWCAP. */
 #define ORTC_ARM_NEON (UINT64_C(1) << 12)
 #define ORTC_ARM_VFPV4 (UINT64_C(1) << 16)
-#define ORTC_ARM_IDIVA (UINT64_C(1) << 17)        /* division of integers in Arm instructions */
+#define ORTC_ARM_IDIVA (UINT64_C(1) << 17) /* division of integers in Arm instructions */
 /* Features of a blob for Cortex-M, as a compiler's macros tell them. */
-#define ORTC_CORTEX_M_FPV5 UINT64_C(1) /* __ARM_FEATURE_DIRECTED_ROUNDING or __ARM_ARCH >= 8, with __ARM_FP */
-#define ORTC_CORTEX_M_V8 UINT64_C(2)   /* __ARM_ARCH >= 8 */
-#define ORTC_CORTEX_M_FP64 UINT64_C(4) /* __ARM_FP & 8 */
-#define ORTC_CORTEX_M_MVE UINT64_C(8)  /* __ARM_FEATURE_MVE & 2 */
+#define ORTC_CORTEX_M_V8 UINT64_C(1)              /* __ARM_ARCH >= 8 */
+#define ORTC_CORTEX_M_FP64 UINT64_C(2)            /* __ARM_FP & 8 */
+#define ORTC_CORTEX_M_MVE UINT64_C(4)             /* __ARM_FEATURE_MVE & 2 */
 #define ORTC_RISCV_V (UINT64_C(1) << ('V' - 'A')) /* vectors, version 1.0 */
 
 /* Where a tensor's bytes live. */

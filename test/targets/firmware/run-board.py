@@ -16,12 +16,13 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+EXAMPLE = HERE.parents[2] / "docs/examples/firmware"  # which has the start of a board
 sys.path.insert(0, str(HERE.parents[2] / "tools/gpu"))
 # Compiler flags, QEMU's board, and where its memory is: flash and RAM, start and bytes.
 BOARDS = {
     "cortex-m4": (["--target=thumbv7em-none-eabihf", "-mcpu=cortex-m4"], "mps2-an386", (0, 4 << 20), (0x21000000, 16 << 20)),
     "cortex-m7": (["--target=thumbv7em-none-eabihf", "-mcpu=cortex-m7", "-mfpu=fpv5-sp-d16"], "mps2-an500", (0, 4 << 20),
-                  (0x21000000, 16 << 20)),
+                  (0x60000000, 16 << 20)),
     "cortex-m33": (["--target=thumbv8m.main-none-eabihf", "-mcpu=cortex-m33"], "mps2-an505", (0x10000000, 4 << 20), (0x80000000, 16 << 20)),
     "cortex-m55": (["--target=thumbv8.1m.main-none-eabihf", "-mcpu=cortex-m55"], "mps3-an547", (0, 512 << 10), (0x60000000, 32 << 20)),
 }
@@ -33,7 +34,7 @@ DTYPES = {1: "F32", 6: "I32", 7: "I64", 9: "BOOL", 11: "F64"}
 def compile_file(source, output, flags, root):
     is_cpp = source.suffix == ".cpp"
     language = ["-std=c++17", "-fno-rtti", "-fno-threadsafe-statics"] if is_cpp else ["-std=c11"]
-    includes = [f"-I{root}/runtime/freestanding", f"-I{root}", f"-I{root}/runtime/include"]
+    includes = [f"-I{EXAMPLE}", f"-I{root}/runtime/freestanding", f"-I{root}", f"-I{root}/runtime/include"]
     subprocess.run(["clang++-22" if is_cpp else "clang-22", *flags, *FLAGS, *language, *includes, "-c", source, "-o", output], check=True)
 
 
@@ -43,7 +44,7 @@ def build_library(root, board, folder):
     folder.mkdir(parents=True, exist_ok=True)
     sources = [root / f"runtime/src/{name}.cpp" for name in RUNTIME]
     objects = []
-    for source in [*sources, root / "runtime/freestanding/string.c", root / "runtime/freestanding/aeabi.c", HERE / "start.c"]:
+    for source in [*sources, root / "runtime/freestanding/string.c", root / "runtime/freestanding/aeabi.c", EXAMPLE / "start.c"]:
         objects.append(folder / f"{source.stem}.o")
         if not objects[-1].exists():
             extra = ["-fno-builtin"] if source.parent.name == "freestanding" else []
@@ -53,18 +54,18 @@ def build_library(root, board, folder):
     return objects
 
 
-def link(root, board, model, objects, program="train.c", options=()):
+def link(root, board, model, objects, program=HERE / "train.c", options=()):
     """Firmware of a program and a model, beside the model."""
     flags, _, flash, ram = BOARDS[board]
     folder = model.parent
-    elf = folder / f"{pathlib.Path(program).stem}-{board}.elf"
+    elf = folder / f"{program.stem}-{board}.elf"
     if elf.exists():
         return elf
     own = [folder / "program.o", folder / "model_data.o"]
-    for source, output in zip([HERE / program, folder / "model_data.c"], own):
+    for source, output in zip([program, folder / "model_data.c"], own):
         compile_file(source, output, [*flags, f"-I{folder}", *options], root)
     places = {"flash_start": flash[0], "flash_bytes": flash[1], "ram_start": ram[0], "ram_bytes": ram[1]}
-    subprocess.run(["ld.lld-22", *[f"--defsym={name}={value}" for name, value in places.items()], "-T", HERE / "board.ld", "--gc-sections",
+    subprocess.run(["ld.lld-22", *[f"--defsym={name}={value}" for name, value in places.items()], "-T", EXAMPLE / "board.ld", "--gc-sections",
                     *own, *objects, folder / "model.a", "-o", elf], check=True)
     return elf
 

@@ -7,7 +7,7 @@
  * 32 bits, and the bytes. Losses go to the console as 16 hexadecimal digits of a double. */
 #include "model.h"
 #include "runtime/freestanding/string.h"
-#include "test/targets/firmware/board.h"
+#include "board.h"
 
 extern uint8_t board_heap[], board_stack_top[];
 enum { STACK_BYTES = 64 << 10 };

@@ -80,8 +80,7 @@ private:
   int64_t stride(unsigned operand) const { return emitter.longDim.strides[operand]; }
   Offset at(unsigned operand) {
     IndexBuilder &index = emitter.index;
-    Offset base =
-        index.add(emitter.bases[operand], index.mul(column, emitter.thinDim.strides[operand]));
+    Offset base = index.add(emitter.bases[operand], index.mul(column, emitter.thinDim.strides[operand]));
     return index.add(base, index.mul(row, stride(operand)));
   }
   DotEmitter &emitter;
@@ -107,8 +106,8 @@ DotEmitter::DotEmitter(OpBuilder &builder, ModuleOp module, const ContractionSpe
   parts = kDotLanes / lanes;
   tileRows = 8;
   isSmall = target.isa.forSize;
-  while (tileRows > 1 &&
-         tileRows * (isSmall ? 1 : std::min(thinDim.size, kTileColumns)) * parts > target.machine.tiles.accumulators)
+  while (tileRows > 1 && tileRows * (isSmall ? 1 : std::min(thinDim.size, kTileColumns)) * parts >
+                             target.machine.tiles.accumulators)
     tileRows /= 2;
   tileRows = std::min(tileRows, longDim.size);
   packsThin = depth.strides[thinOperand] != 1;

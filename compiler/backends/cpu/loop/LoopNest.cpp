@@ -27,9 +27,8 @@ public:
           b, b.getLoc(), offset, accumulatorType(program.reductions[i % program.reductions.size()].element),
           program.dims[program.laneDim].size));
     for (auto [i, offset] : llvm::enumerate(plan.laneSums))
-      laneSums.push_back(kernel.workspaceView(b, b.getLoc(), offset,
-                                              accumulatorType(program.reductions[i].element),
-                                              plan.width * plan.unroll));
+      laneSums.push_back(kernel.workspaceView(
+          b, b.getLoc(), offset, accumulatorType(program.reductions[i].element), plan.width * plan.unroll));
     for (auto [i, node] : llvm::enumerate(plan.kept))
       keptBuffers.push_back(kernel.workspaceView(b, b.getLoc(), plan.keptOffset[i],
                                                  bufferType(program.nodes[node].element),

@@ -152,7 +152,8 @@ LoopPlan planLoops(const LoopProgram &program, const Target &target) {
     bool hasChains = llvm::any_of(program.nodes, [](const LoopNode &node) {
       return node.kind == LoopNode::operation && node.cost >= kChainCost;
     });
-    plan.width = target.isa.forSize ? target.lanes(32) : std::max<int64_t>(hasChains ? 16 : 8, target.lanes(32));
+    plan.width =
+        target.isa.forSize ? target.lanes(32) : std::max<int64_t>(hasChains ? 16 : 8, target.lanes(32));
     if (reduces && !target.isa.forSize)
       plan.width = kReductionLanes;
     int64_t nodes = program.nodes.size();

@@ -47,7 +47,8 @@ std::string nameSymbol(const std::string &name, const Dialect &dialect, bool isT
   if (dialect.kind == llvm::object::Archive::K_GNU)
     text += ".hidden " + symbol + "\n.type " + symbol + ",%function\n" + (isThumb ? ".thumb_func\n" : "");
   else if (dialect.kind == llvm::object::Archive::K_DARWIN)
-    text += ".private_extern " + symbol + "\n.alt_entry " + symbol + "\n"; // a place in the blob, which stays whole
+    text += ".private_extern " + symbol + "\n.alt_entry " + symbol +
+            "\n"; // a place in the blob, which stays whole
   else
     text += ".def " + symbol + "\n.scl 2\n.type 32\n.endef\n";
   return text + symbol + ":\n";
@@ -99,9 +100,9 @@ static Expected<llvm::SmallVector<char, 0>> assemble(const std::string &text, co
   std::string message;
   const llvm::Target *found = findLlvmTarget(triple, message);
   std::unique_ptr<llvm::TargetMachine> machine(
-      found ? found->createTargetMachine(triple, isa.cpu, isa.features, makeTargetOptions(),
-                                         llvm::Reloc::PIC_)
-            : nullptr);
+      found
+          ? found->createTargetMachine(triple, isa.cpu, isa.features, makeTargetOptions(), llvm::Reloc::PIC_)
+          : nullptr);
   if (!machine)
     return Status::failure("LLVM has no assembler for " + triple.str());
   llvm::LLVMContext context;
@@ -129,9 +130,9 @@ Expected<Bytes> makeArchive(const Bytes &blob, const std::vector<std::string> &s
     return Status::refusal(std::string("--object ") + (format == ObjectFormat::MachO ? "macho" : "coff") +
                            ": no system has programs of " + architecture.name().str() +
                            " in this format; name elf");
-  auto object = assemble(makeAssembly(blob, placeSymbols(blob, symbols, architecture.functionBit()), dialect,
-                                      architecture),
-                         isa, llvm::Triple(triple));
+  auto object = assemble(
+      makeAssembly(blob, placeSymbols(blob, symbols, architecture.functionBit()), dialect, architecture), isa,
+      llvm::Triple(triple));
   if (!object)
     return object.getStatus();
   llvm::NewArchiveMember member(

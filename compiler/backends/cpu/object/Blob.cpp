@@ -112,7 +112,8 @@ static Error appendSections(std::vector<Input> &inputs, Bytes &bytes, bool isCod
   return Error::success();
 }
 
-static Error collectSymbols(const std::vector<Input> &inputs, const Architecture &architecture, CodeBlob &blob) {
+static Error collectSymbols(const std::vector<Input> &inputs, const Architecture &architecture,
+                            CodeBlob &blob) {
   for (const Input &input : inputs) {
     for (ELFSymbolRef symbol : input.file->symbols()) {
       if (symbol.getBinding() == ELF::STB_LOCAL)

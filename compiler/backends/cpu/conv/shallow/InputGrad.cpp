@@ -152,7 +152,8 @@ private:
                         at.value(at.add(at.add(first, k[0]), r * segment * shape.features)));
     };
     auto loadB = [&](int64_t v, ReductionIndex k) -> Value {
-      return load(filter, at.value(at.add(at.mul(k[0], window * lanes), offsetOf(mul(add(vector, v), lanes)))),
+      return load(filter,
+                  at.value(at.add(at.mul(k[0], window * lanes), offsetOf(mul(add(vector, v), lanes)))),
                   lanes);
     };
     SmallVector<Value> zeros(rows * vectors, splat(element, 0, lanes));
@@ -175,8 +176,7 @@ private:
     SmallVector<Value> position(shape.rank());
     position.back() = mul(point, shape.strides.back());
     for (int64_t d = shape.rank() - 2; d >= 0; --d) {
-      position[d] =
-          add(mul(row[d], shape.strides[d]), mul(rem(number, shape.filter[d]), shape.dilations[d]));
+      position[d] = add(mul(row[d], shape.strides[d]), mul(rem(number, shape.filter[d]), shape.dilations[d]));
       number = div(number, shape.filter[d]);
     }
     return mul(linear(sizes, position), shape.channels);

@@ -48,23 +48,22 @@ Target makeM4() {
 }
 
 Target makeM7() {
-  Target target = makeTarget("thumbv7em-none-unknown-eabihf", "cortex-m7", "-fp64");
-  target.isa.requiredFeatures = ORTC_CORTEX_M_FPV5;
+  // Compilers have no macro for the version of its floating point unit: the instructions are those of the M4.
+  Target target = makeTarget("thumbv7em-none-unknown-eabihf", "cortex-m7", "-fp64,-fp-armv8d16sp");
   target.isa.softDoubles = true;
   return target;
 }
 
 Target makeM33() {
   Target target = makeTarget("thumbv8m.main-none-unknown-eabihf", "cortex-m33", "");
-  target.isa.requiredFeatures = ORTC_CORTEX_M_FPV5 | ORTC_CORTEX_M_V8;
+  target.isa.requiredFeatures = ORTC_CORTEX_M_V8;
   target.isa.softDoubles = true;
   return target;
 }
 
 Target makeM55() {
   Target target = makeTarget("thumbv8.1m.main-none-unknown-eabihf", "cortex-m55", "");
-  target.isa.requiredFeatures =
-      ORTC_CORTEX_M_FPV5 | ORTC_CORTEX_M_V8 | ORTC_CORTEX_M_FP64 | ORTC_CORTEX_M_MVE;
+  target.isa.requiredFeatures = ORTC_CORTEX_M_V8 | ORTC_CORTEX_M_FP64 | ORTC_CORTEX_M_MVE;
   target.isa.vectorBits = 128;
   target.isa.vectorRegisters = 8;
   target.machine = makeMachine(2);

@@ -13,5 +13,6 @@ void board_seek(int32_t file, uint32_t position);
 uint32_t board_length(int32_t file);
 void board_close(int32_t file);
 void board_say(const char *text);
+void board_say_number(const char *text, uint32_t number);
 void board_command_line(char *text, uint32_t bytes);
 void board_exit(int status);

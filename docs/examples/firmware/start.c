@@ -1,6 +1,6 @@
 /* Start of firmware on a board of QEMU, and the services of its host (semihosting).
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
-#include "test/targets/firmware/board.h"
+#include "board.h"
 
 extern uint32_t board_stack_top, board_data_start, board_data_end, board_data_source, board_bss_start, board_bss_end;
 
@@ -41,6 +41,16 @@ void board_close(int32_t file) {
   call(CLOSE, block);
 }
 void board_say(const char *text) { call(WRITE0, text); }
+void board_say_number(const char *text, uint32_t number) {
+  char digits[12], *at = digits + sizeof digits;
+  *--at = 0;
+  *--at = '\n';
+  do
+    *--at = (char)('0' + number % 10);
+  while (number /= 10);
+  board_say(text);
+  board_say(at);
+}
 void board_command_line(char *text, uint32_t bytes) {
   uint32_t block[2] = {(uint32_t)(uintptr_t)text, bytes};
   text[0] = 0;
