@@ -26,8 +26,8 @@ std::vector<std::string> nameSteps(const std::string &name, const Artifact &arti
 /// model.h: sizes, places of tensors, order of values, and the function that gives an ortc_static.
 std::string makeStaticHeader(const StaticModel &model);
 
-/// model_data.c: the artifact without code, names of kernels, manifest and graph as a constant array, whose weights can be
-/// compiled alone. Fails as writeArtifact does.
+/// model_data.c: the artifact without code, names of kernels, manifest and graph as a constant array, whose weights can
+/// be compiled alone. Fails as writeArtifact does.
 Expected<std::string> makeStaticData(const StaticModel &model);
 
 } // namespace ortc::artifact

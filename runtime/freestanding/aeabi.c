@@ -1,6 +1,6 @@
-/* What compilers call for 32-bit Arm without double precision, as far as the runtime needs it, where there is no library
- * of the compiler: the names and conventions are those of the Arm ABI's run-time helpers (the first two registers are
- * the first argument, also in functions of hard float). Compiled with -fno-builtin, as string.c is.
+/* What compilers call for 32-bit Arm without double precision, as far as the runtime needs it, where there is no
+ * library of the compiler: the names and conventions are those of the Arm ABI's run-time helpers (the first two
+ * registers are the first argument, also in functions of hard float). Compiled with -fno-builtin, as string.c is.
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #if defined(__arm__)
 #include <stddef.h>

@@ -16,11 +16,11 @@ extern "C" {
 #define ORTC_CALL_ABI 1u
 #define ORTC_BLOB_MAGIC 0x424f524fu /* the bytes "OROB" */
 
-/* The calling convention of compiled code and of what it calls: that of System V on x86-64, whatever the operating system,
- * elsewhere the platform's own. Functions that are given to a session for it to call have it, too. Visual C++ cannot
- * write it: there those functions are of a library that another compiler made, such as ortc_pool_parallel_for. */
+/* The calling convention of compiled code and of what it calls: on x86-64 that of System V, whatever the operating
+ * system, elsewhere the platform's own. Functions that are given to a session for it to call have it, too. Visual C++
+ * cannot write it: there those functions are of a library that another compiler made, as ortc_pool_parallel_for is. */
 #if defined(_WIN32) && defined(__x86_64__)
-#define ORTC_STEP_ABI __attribute__((sysv_abi))
+#define ORTC_STEP_ABI 
 #else
 #define ORTC_STEP_ABI
 #endif

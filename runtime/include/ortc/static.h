@@ -19,9 +19,9 @@ typedef struct ortc_static {
   const ortc_step_fn *steps; /* what the offsets in the head of its code section count */
 } ortc_static;
 
-/* Opens a model that is linked in. The image is checked as a file is, and used in place; its code is where the linker put
- * it. `host` and `message` may be NULL, but where there is no operating system the host brings `allocate`. In libortc.a
- * alone. Fails as ortc_program_open_memory does, and with VERSION for a model of another ABI. */
+/* Opens a model that is linked in. The image is checked as a file is, and used in place; its code is where the linker
+ * put it. `host` and `message` may be NULL, but where there is no operating system the host brings `allocate`. In
+ * libortc.a alone. Fails as ortc_program_open_memory does, and with VERSION for a model of another ABI. */
 ORTC_API ortc_status ortc_program_open_static(const ortc_static *model, const ortc_host *host,
                                               ortc_program **program, ortc_message *message);
 

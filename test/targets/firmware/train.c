@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * command line: NAME [--input NAME=FILE]... ACTION...
- * Actions: load FILE, save FILE, reset, steps N, gradients FILE, predict FILE, as gpu-run has them. What gpu-run writes
- * as safetensors is here, for each array: words of 32 bits (bytes of the name, dtype, rank, dims), the name, the size in
- * 32 bits, and the bytes. Losses go to the console as 16 hexadecimal digits of a double. */
+ * Actions: load FILE, save FILE, reset, steps N, gradients FILE, predict FILE, as gpu-run has them. What gpu-run
+ * writes as safetensors is here, for each array: words of 32 bits (bytes of the name, dtype, rank, dims), the name,
+ * the size in 32 bits, and the bytes. Losses go to the console as 16 hexadecimal digits of a double. */
 #include "model.h"
 #include "runtime/freestanding/string.h"
 #include "board.h"

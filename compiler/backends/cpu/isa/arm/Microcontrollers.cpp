@@ -67,6 +67,7 @@ Target makeM55() {
   target.isa.vectorBits = 128;
   target.isa.vectorRegisters = 8;
   target.machine = makeMachine(2);
+  target.machine.tiles.accumulators = 4;
   return target;
 }
 
