@@ -37,8 +37,8 @@ PROCESSORS = {
     "riscv64-v, 256 bits": ("riscv64-v", "run-riscv64", "qemu-riscv64-static", ["-cpu", "rv64,v=true,vlen=256,vext_spec=v1.0"]),
     "wasm32": ("wasm32", "../../js", "node", [str(SOURCE / "test/targets/run-node.mjs")]),
 }
-# Boards, with the model in their firmware.
-MICROCONTROLLERS = ["cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"]
+# Those that the model is linked into programs of, and the code that it is compiled to: boards, and this machine.
+LINKED = {"cortex-m4": "cortex-m4", "cortex-m7": "cortex-m7", "cortex-m33": "cortex-m33", "cortex-m55": "cortex-m55", "linked": "x86-64"}
 SMALL_MODELS = ["mlp-digits", "lenet", "gru-forecast", "anomaly-autoencoder", "ds-cnn"]
 WITHOUT_FMA = ("x86-64", "wasm32")
 ROUND_STEPS = 5  # of a checkpoint on each processor
@@ -56,12 +56,13 @@ def find_processors():
             missing.append(f"{name}: there are no libraries to build {path.name} with")
         else:
             found[name] = (target, [emulator, *options, str(path)])
-    for name in MICROCONTROLLERS if MODEL in SMALL_MODELS else []:
+    for name, target in LINKED.items() if MODEL in SMALL_MODELS else []:
         needed = [tool for tool in ("qemu-system-arm", "clang-22", "ld.lld-22") if not shutil.which(tool)]
         if needed:
             missing.append(f"{name}: there is no {needed[0]}")
         else:
-            found[name] = (name, [sys.executable, "-B", str(SOURCE / "test/targets/firmware/run-board.py"), str(SOURCE), name])
+            program = str(SOURCE / "test/targets/firmware/run-board.py")
+            found[name] = (target, [sys.executable, "-B", program, str(SOURCE), str(BUILD), name])
     return found, missing
 
 
@@ -83,7 +84,7 @@ class Program:
 
 
 class Artifacts:
-    """What a model is compiled to: one file for all, and one for each microcontroller."""
+    """What a model is compiled to: one file for all, and one for each processor that it is linked into programs of."""
 
     def __init__(self, recipe, optimizer, numerics, folder):
         self.folder = folder
@@ -91,9 +92,9 @@ class Artifacts:
         self.flags += ["--numerics", numerics]
         self.made = {}
 
-    def find(self, target):
-        """The artifact for a processor with this code."""
-        kind = target if target in MICROCONTROLLERS else "all"
+    def find(self, name):
+        """The artifact for a processor."""
+        kind = LINKED.get(name, "all")
         if kind not in self.made:
             self.made[kind] = f"{self.folder}/{kind}/model.ortc"
             static = [] if kind == "all" else ["--emit", "static"]
@@ -102,7 +103,7 @@ class Artifacts:
         return self.made[kind]
 
 
-def go_round(here, others, targets, artifacts, entry, work):
+def go_round(here, others, artifacts, entry, work):
     """A checkpoint that every processor goes on with; what differs from one that stays here, or None."""
     artifact = artifacts.find("all")
     flags = runner.write_inputs(arrays.read_npz(entry / "data.npz"), work)
@@ -112,7 +113,7 @@ def go_round(here, others, targets, artifacts, entry, work):
     for number, (name, program) in enumerate(others.items(), 1):
         # The slices that the straight run takes now: the ones before are stepped over first.
         skip = ["steps", str(ROUND_STEPS * number)]
-        program.step(artifacts.find(targets[name]), flags, [*skip, "load", paths[1], "steps", str(ROUND_STEPS), "save", paths[1]])
+        program.step(artifacts.find(name), flags, [*skip, "load", paths[1], "steps", str(ROUND_STEPS), "save", paths[1]])
     straight, rounds = (arrays.parse_safetensors(pathlib.Path(path).read_bytes()) for path in paths)
     return zoo.compare_bits(straight, rounds)
 
@@ -126,14 +127,14 @@ def fade(program, artifact, entry, work):
     return arrays.parse_safetensors(pathlib.Path(path).read_bytes())
 
 
-def compare_faded(here, others, targets, recipe, entry, work):
+def compare_faded(here, others, recipe, entry, work):
     """What differs, and what makes the comparison worth nothing."""
     artifacts = Artifacts(recipe, "adamw", "portable", f"{work}/artifact")
     wanted = fade(here, artifacts.find("all"), entry, work)
     moments = [value for name, item in wanted.items() if name.endswith(".exp_avg") for value in arrays.numbers(item)]
     failures = [] if moments.count(0) > len(moments) / 2 else ["few moments have faded out"]
     for name, program in others.items():
-        different = zoo.compare_bits(wanted, fade(program, artifacts.find(targets[name]), entry, work))
+        different = zoo.compare_bits(wanted, fade(program, artifacts.find(name), entry, work))
         failures += [f"{name}: not this machine's bits: {different}"] if different else []
     print(f"{MODEL}: {ZERO_STEPS} steps on zeros on {len(others)} processors")
     return failures
@@ -147,7 +148,7 @@ def compare_trained(here, others, targets, recipe, entry, work):
             artifacts = Artifacts(recipe, optimizer, numerics, f"{work}/artifact")
             wanted, facts = here.train(artifacts.find("all"), entry, optimizer)
             for name, program in others.items():
-                found, ran = program.train(artifacts.find(targets[name]), entry, optimizer)
+                found, ran = program.train(artifacts.find(name), entry, optimizer)
                 where = f"{name}, {optimizer}, {numerics}"
                 if ran["target"] != targets[name]:
                     failures.append(f"{where}: the code that ran is of {ran['target']}")
@@ -158,7 +159,7 @@ def compare_trained(here, others, targets, recipe, entry, work):
                 different = zoo.compare_bits(wanted, found) if numerics == "portable" or is_fused[0] == is_fused[1] else None
                 failures += [f"{where}: not this machine's bits: {different}"] if different else []
             if numerics == "portable" and optimizer == "adamw":
-                different = go_round(here, others, targets, artifacts, entry, work)
+                different = go_round(here, others, artifacts, entry, work)
                 failures += [f"a checkpoint that goes round: {different}"] if different else []
             shutil.rmtree(f"{work}/artifact")
     print(f"{MODEL}: {len(others)} processors, the largest distance is {worst:.2f} of its tolerance")
@@ -177,7 +178,7 @@ def main():
         others = {name: Program(work, name, command) for name, (_, command) in processors.items()}
         targets = {name: target for name, (target, _) in processors.items()}
         if sys.argv[4:] == ["--fade"]:
-            failures = compare_faded(here, others, targets, recipe, entry, work)
+            failures = compare_faded(here, others, recipe, entry, work)
         else:
             failures = compare_trained(here, others, targets, recipe, entry, work)
     for text in failures:

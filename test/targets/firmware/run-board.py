@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
-"""Links a model into firmware, runs that on a board of QEMU, and says what came of it as gpu-run does.
+"""Links a model into a program, runs that on a board of QEMU or on this machine, and says what came of it as gpu-run does.
 
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-usage: run-board.py SOURCE BOARD MODEL.ortc [--host] [--input NAME=FILE]... ACTION...
+usage: run-board.py SOURCE BUILD BOARD MODEL.ortc [--host] [--input NAME=FILE]... ACTION...
 
-Beside MODEL.ortc are model.a, model.h and model_data.c (--emit static). The firmware is the runtime, the model, and train.c, compiled by
-clang and linked by lld, without any library.
+Beside MODEL.ortc are model.a, model.h and model_data.c (--emit static). Firmware is the runtime, the model, and train.c, compiled by
+clang and linked by lld, without any library. BOARD "linked" is a program with libortc.a.
 """
 import json
 import pathlib
 import struct
 import subprocess
 import sys
-import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 EXAMPLE = HERE.parents[2] / "docs/examples/firmware"  # which has the start of a board
@@ -28,12 +27,17 @@ BOARDS = {
 }
 RUNTIME = ["checkpoint_read", "checkpoint_write", "message", "platform_none", "program", "session", "sha256", "static", "view"]
 FLAGS = ["-Oz", "-ffreestanding", "-ffunction-sections", "-fdata-sections", "-fno-exceptions", "-fno-asynchronous-unwind-tables"]
+# As the runtime's own build has them: a twentieth of its size.
+SMALLER = ["-disable-lsr", "-enable-pre=false", "-disable-machine-licm", "-disable-block-placement", "-max-store-memcpy=2",
+           "-split-spill-mode=size", "-enable-newgvn", "-bonus-inst-threshold=0", "-disable-machine-cse", "-enable-gvn-hoist",
+           "-max-store-memset=2"]
 DTYPES = {1: "F32", 6: "I32", 7: "I64", 9: "BOOL", 11: "F64"}
 
 
 def compile_file(source, output, flags, root):
     is_cpp = source.suffix == ".cpp"
     language = ["-std=c++17", "-fno-rtti", "-fno-threadsafe-statics"] if is_cpp else ["-std=c11"]
+    language += [word for option in SMALLER for word in ("-mllvm", option)] if is_cpp else []
     includes = [f"-I{EXAMPLE}", f"-I{root}/runtime/freestanding", f"-I{root}", f"-I{root}/runtime/include"]
     subprocess.run(["clang++-22" if is_cpp else "clang-22", *flags, *FLAGS, *language, *includes, "-c", source, "-o", output], check=True)
 
@@ -87,6 +91,24 @@ def read_arrays(data):
     return struct.pack("<Q", len(text)) + text + b"".join(parts)
 
 
+def link_here(root, build, model):
+    """The same as a program of this machine."""
+    program = model.parent / "train-here"
+    if not program.exists():
+        includes = [f"-I{EXAMPLE}", f"-I{root}", f"-I{root}/runtime/include", f"-I{model.parent}"]
+        sources = [HERE / "train.c", HERE / "board_posix.c", model.parent / "model_data.c"]
+        subprocess.run(["clang-22", "-std=c11", "-O1", *includes, *sources, model.parent / "model.a", f"{build}/lib/libortc.a", "-o", program],
+                       check=True)
+    return program
+
+
+def run_here(program, words):
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"here: status {done.returncode}: " + done.stdout + done.stderr)
+    return done.stdout.split("\n")
+
+
 def run(board, elf, words):
     arguments = ",".join(f"arg={word}" for word in ["firmware", *words])
     done = subprocess.run(["qemu-system-arm", "-M", BOARDS[board][1], "-nographic", "-semihosting-config",
@@ -99,10 +121,13 @@ def run(board, elf, words):
 
 
 def main():
-    root, board, model, words = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4:]
+    root, build, board, model, words = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3], pathlib.Path(sys.argv[4]), sys.argv[5:]
     words = [word for word in words if word != "--host"]
-    objects = build_library(root, board, pathlib.Path(tempfile.gettempdir()) / f"ortc-firmware-{board}")
-    output = run(board, link(root, board, model, objects), words)
+    if board == "linked":
+        output = run_here(link_here(root, build, model), words)
+    else:
+        objects = build_library(root, board, pathlib.Path(build) / f"test/targets/firmware-{board}")
+        output = run(board, link(root, board, model, objects), words)
     for action, path in zip(words, words[1:]):
         if action in ("gradients", "predict"):
             file = pathlib.Path(path)
