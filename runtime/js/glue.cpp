@@ -13,6 +13,8 @@ static_assert(offsetof(ortc_tensor_info, name) == 8 && offsetof(ortc_tensor_info
               offsetof(ortc_tensor_info, bytes) == 32 && sizeof(ortc_tensor_info) == 104);
 static_assert(offsetof(ortc_entry_info, role) == 4 && offsetof(ortc_entry_info, value_count) == 16 &&
               offsetof(ortc_entry_info, name) == 40 && sizeof(ortc_entry_info) == 48);
+static_assert(sizeof(ortc_file_header) == 120 && sizeof(ortc_file_section) == 80 &&
+              offsetof(ortc_file_section, architecture) == 28 && offsetof(ortc_file_section, features) == 32);
 static_assert(offsetof(ortc_session_options, flags) == 4 && sizeof(ortc_session_options) == 44);
 
 extern "C" {

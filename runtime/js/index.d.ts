@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Numbers go in and out as typed arrays, row-major, in the ONNX layout and type: int64 is BigInt64Array; bfloat16 and
-// float16 are the words that hold them, bool is bytes. Every failure that the runtime reports is an OrtcError; signatures are not checked. An artifact needs code for
-// WebAssembly: `ortc train --target wasm32` (or `all`).
+// float16 are the words that hold them, bool is bytes. What fails is an OrtcError, also where memory ends; signatures are not checked.
+// An artifact needs code for WebAssembly: `ortc train --target wasm32` (or `all`).
 
 /** What a failed call of the C interface says; `status` is its status by name. */
 export class OrtcError extends Error {
@@ -47,6 +47,7 @@ export interface ProgramInfo {
 
 /** An opened artifact, in a memory of its own of 1.3 MiB and the artifact. It goes with the last reference to it. */
 export class Program {
+  private constructor();
   /**
    * Copies the artifact (the contents of model.ortc), checks it and compiles its code. `runtime`: ortc.wasm or its bytes, where
    * it does not lie beside this module.
@@ -57,21 +58,24 @@ export class Program {
   readonly entries: EntryInfo[];
   /** Null where there is none of that name. */
   tensor(name: string): TensorInfo | null;
+  /** Throws where there is none of that name. */
+  bindingIndex(name: string): number;
   /** `stopOnNotFinite`: a training step whose loss is not finite fails before any update. */
   createSession(options?: { stopOnNotFinite?: boolean }): Session;
 }
 
-type Numbers = Float32Array | Float64Array | Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array
+export type Numbers = Float32Array | Float64Array | Int8Array | Uint8Array | Uint8ClampedArray | Int16Array | Uint16Array | Int32Array | Uint32Array
   | BigInt64Array | BigUint64Array;
 
 /** Parameters, optimizer state and what a step needs, with the first binding in use. */
 export class Session {
+  private constructor();
   /** Bytes of memory that the program takes now, code and artifact included. */
   readonly memoryBytes: number;
   useBinding(name: string): void;
   /** Parameters, state and scalars as they were when the session was created. */
   reset(): void;
-  /** Copies in: inputs, parameters, state, scalars. As many bytes as the tensor has. */
+  /** Copies in: inputs, parameters, state, scalars. An array of the tensor's type, with as many numbers as it has. */
   write(name: string, values: Numbers): void;
   /** Copies out. `bytes`: where an input or output has another size in the binding in use than in the first one. */
   read(name: string, options?: { bytes?: number }): Numbers;
@@ -91,6 +95,6 @@ export class Session {
   /** A checkpoint: the bytes of a safetensors file, which every ortc runtime can load. */
   save(): Uint8Array;
   load(checkpoint: Uint8Array | ArrayBuffer): void;
-  /** Its memory goes with the program's. */
+  /** The program's next session has its memory. */
   close(): void;
 }

@@ -6,6 +6,7 @@ const PAGE = 65536;
 const OWN_PAGES = 16; // of a model's code (kWasmOwnBytes); the runtime's begin behind them
 const RUNTIME_PAGES = 4; // data and stack of the runtime
 const SECTION_CODE = 8, WASM32 = 5; // enum ortc_section_kind, ortc_architecture
+const FEATURES = 32; // offset in ortc_file_section
 const SIZES = { message: 256, programInfo: 136, tensorInfo: 104, entryInfo: 48, options: 44 };
 const STATUS = ["ok", "argument", "format", "version", "target", "hash", "memory", "io", "not found", "shape", "range",
   "not finite", "state", "internal"];
@@ -17,15 +18,35 @@ export const EntryRole = Object.freeze({ TRAIN: 0, EVAL: 1, PREDICT: 2, GRADIENT
 const ARRAYS = { 1: Float32Array, 2: Uint8Array, 3: Int8Array, 4: Uint16Array, 5: Int16Array, 6: Int32Array,
   7: BigInt64Array, 9: Uint8Array, 10: Uint16Array, 11: Float64Array, 12: Uint32Array, 13: BigUint64Array, 16: Uint16Array };
 
+const DTYPES = { 1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
+  11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16" };
+const arrayOf = (dtype) => ARRAYS[dtype] ?? Uint8Array;
+/** Whether a tensor of this type takes that array: what is read, what pictures have, and float16 in engines that know it. */
+const takes = (dtype, array) => array instanceof arrayOf(dtype) || dtype === 2 && array instanceof Uint8ClampedArray ||
+  dtype === 10 && globalThis.Float16Array !== undefined && array instanceof globalThis.Float16Array;
+
 export class OrtcError extends Error {
-  constructor(status, text) {
-    super(text || STATUS[status] || `status ${status}`);
+  constructor(status, text, options) {
+    super(text || STATUS[status] || `status ${status}`, options);
     this.name = "OrtcError";
     this.status = STATUS[status] ?? "internal";
   }
 }
 
-/** The code for WebAssembly in an artifact, as [offset of its module, bytes of it]; null without any. */
+/** What a call gives; what the engine throws where memory ends, or a module fails, becomes an error of this package. */
+function guard(call) {
+  try {
+    return call();
+  } catch (error) {
+    if (error instanceof RangeError)
+      throw new OrtcError(6, `out of memory: ${error.message}`, { cause: error });
+    if (error instanceof WebAssembly.RuntimeError)
+      throw new OrtcError(13, error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** The last code for WebAssembly in an artifact that needs no features, as [offset of its module, bytes of it]; null without any. */
 function findModule(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const magic = "ORTC\r\n\x1a\n", header = 120, row = 80; // sizeof(ortc_file_header), sizeof(ortc_file_section)
@@ -33,10 +54,11 @@ function findModule(bytes) {
       view.getUint32(12, true) !== header || view.getUint32(28, true) !== row)
     return null; // the runtime says what is wrong
   const count = Math.min(view.getUint32(24, true), Math.floor((bytes.byteLength - header) / row));
-  for (let i = 0; i < count; i++) {
+  for (let i = count; i-- > 0;) {
     const at = header + i * row;
     const offset = Number(view.getBigUint64(at + 8, true)), size = Number(view.getBigUint64(at + 16, true));
-    const isCode = view.getUint32(at, true) === SECTION_CODE && view.getUint32(at + 28, true) === WASM32;
+    const isCode = view.getUint32(at, true) === SECTION_CODE && view.getUint32(at + 28, true) === WASM32 &&
+      !view.getBigUint64(at + FEATURES, true);
     if (!isCode || offset + size > bytes.byteLength || size < 16)
       continue;
     const head = Math.ceil((16 + view.getUint32(offset + 8, true) * view.getUint32(offset + 12, true)) / 64) * 64;
@@ -49,7 +71,7 @@ function findModule(bytes) {
 class Machine {
   static async start(runtime, artifact) {
     const machine = new Machine();
-    machine.memory = new WebAssembly.Memory({ initial: OWN_PAGES + RUNTIME_PAGES });
+    machine.memory = guard(() => new WebAssembly.Memory({ initial: OWN_PAGES + RUNTIME_PAGES }));
     const found = findModule(artifact);
     // Compiled here, where it need not block; the runtime asks for it once it has checked the hash of these bytes.
     if (found) {
@@ -60,8 +82,11 @@ class Machine {
       env: { memory: machine.memory },
       ortc: { load: (...given) => machine.load(...given), write: (at, size) => machine.write(at, size) },
     };
-    machine.c = (await WebAssembly.instantiate(runtime, imports)).exports;
+    const { exports } = await WebAssembly.instantiate(runtime, imports);
+    machine.table = exports.__indirect_function_table;
+    machine.c = Object.fromEntries(Object.entries(exports).map(([name, call]) => [name, (...given) => guard(() => call(...given))]));
     machine.free = []; // regions
+    machine.dtypes = new Map(); // by name, of the tensors that were written
     return machine;
   }
 
@@ -71,7 +96,7 @@ class Machine {
   /** Whole pages at the end of the memory. */
   region(size) {
     const pages = Math.ceil(size / PAGE) || 1;
-    return { at: this.memory.grow(pages) * PAGE, size: pages * PAGE };
+    return { at: guard(() => this.memory.grow(pages)) * PAGE, size: pages * PAGE };
   }
 
   load(at, size, functions, count) {
@@ -81,9 +106,9 @@ class Machine {
       return 0;
     try {
       const { exports } = new WebAssembly.Instance(own.module, { env: { memory: this.memory } });
-      const table = this.c.__indirect_function_table, first = table.grow(count);
+      const first = this.table.grow(count);
       for (let i = 0; i < count; i++) {
-        table.set(first + i, exports[i]);
+        this.table.set(first + i, exports[i]);
         this.view.setUint32(functions + 4 * i, first + i, true);
       }
       return 1;
@@ -113,6 +138,8 @@ class Machine {
 
   withText(text, use) {
     const encoded = new TextEncoder().encode(text);
+    if (encoded.includes(0))
+      throw new OrtcError(1, "a name has the character 0 in it");
     return this.with(encoded.length + 1, (at) => (this.bytes(at, encoded.length).set(encoded), use(at)));
   }
 
@@ -260,9 +287,9 @@ export class Session {
   #read(call, name, info) {
     if (!info)
       throw new OrtcError(8, `no '${name}'`);
-    const bytes = new Uint8Array(info.bytes);
+    const bytes = guard(() => new Uint8Array(info.bytes));
     this.#access(call, name, bytes);
-    return new (ARRAYS[info.dtype] ?? Uint8Array)(bytes.buffer);
+    return new (arrayOf(info.dtype))(bytes.buffer);
   }
 
   /** Bytes of memory that the program takes now, code and artifact included. */
@@ -271,20 +298,34 @@ export class Session {
   useBinding(name) { this.#check(this.#machine.c.ortc_session_use_binding(this.#handle, this.#program.bindingIndex(name))); }
   reset() { this.#check(this.#machine.c.ortc_session_reset(this.#handle)); }
 
-  write(name, values) {
-    this.#access("ortc_write", name, new Uint8Array(values.buffer, values.byteOffset, values.byteLength).slice());
-  }
+  write(name, values) { this.#access("ortc_write", name, this.#bytesOf(name, values, () => this.#program.tensor(name))); }
   /** `bytes`: of the binding in use, where an input or output has another shape there than in the first one. */
   read(name, { bytes } = {}) {
     const info = this.#program.tensor(name);
     return this.#read("ortc_read", name, info && { ...info, bytes: bytes ?? info.bytes });
   }
   readGradient(parameter) {
-    const gradient = this.#program.tensors.find((each) => each.role === Role.GRADIENT && each.name === parameter);
-    return this.#read("ortc_read_gradient", parameter, gradient ?? this.#program.tensor(parameter));
+    return this.#read("ortc_read_gradient", parameter, this.#gradient(parameter));
   }
   writeGradient(parameter, values) {
-    this.#access("ortc_write_gradient", parameter, new Uint8Array(values.buffer, values.byteOffset, values.byteLength).slice());
+    this.#access("ortc_write_gradient", parameter, this.#bytesOf(`gradient of ${parameter}`, values, () => this.#gradient(parameter)));
+  }
+  #gradient(parameter) {
+    const gradient = this.#program.tensors.find((each) => each.role === Role.GRADIENT && each.name === parameter);
+    return gradient ?? this.#program.tensor(parameter);
+  }
+
+  /** A copy of the bytes of an array, which must be of the tensor's type. `find` gives the tensor, or null. */
+  #bytesOf(name, values, find) {
+    const { dtypes } = this.#machine;
+    const dtype = dtypes.get(name) ?? find()?.dtype; // the runtime says what is not there
+    if (dtype !== undefined && !takes(dtype, values)) {
+      const given = values?.constructor?.name ?? String(values);
+      throw new OrtcError(9, `'${name}' is ${DTYPES[dtype] ?? `of type ${dtype}`} and takes ${arrayOf(dtype).name}, not ${given}`);
+    }
+    if (dtype !== undefined)
+      dtypes.set(name, dtype);
+    return ArrayBuffer.isView(values) ? new Uint8Array(values.buffer, values.byteOffset, values.byteLength).slice() : new Uint8Array(0);
   }
 
   setScalar(name, value) {

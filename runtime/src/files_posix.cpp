@@ -1,4 +1,4 @@
-// Files: artifacts that are mapped, checkpoints that are read and written whole or not at all.
+// Files by POSIX: artifacts that are mapped, checkpoints that are read and written whole or not at all.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/src/internal.h"
 
@@ -45,7 +45,8 @@ void syncFolder(char *path) {
   flush(open(slash ? path : ".", O_RDONLY | O_CLOEXEC));
 }
 
-/// Read-only mapping of a whole file; empty files have no data.
+} // namespace
+
 Error mapFile(const char *path, MappedFile &file, Arguments &arguments) {
   file = {};
   void *data;
@@ -69,8 +70,6 @@ Error mapFile(const char *path, MappedFile &file, Arguments &arguments) {
   return error;
 }
 
-} // namespace
-
 void unmapFile(const MappedFile &file) {
   if (file.data)
     munmap((void *)file.data, file.bytes);
@@ -81,25 +80,6 @@ void unmapFile(const MappedFile &file) {
 using namespace ortc;
 
 extern "C" {
-
-ortc_status ortc_program_open_file(const char *path, const ortc_host *host, ortc_program **program,
-                                   ortc_message *message) {
-  MappedFile file;
-  Arguments arguments;
-  *program = nullptr;
-  ortc_status status = report(message, mapFile(path, file, arguments), &arguments);
-  return status ? status : openImage(file, true, host, program, message);
-}
-
-ortc_status ortc_checkpoint_load(ortc_session *session, const char *path, ortc_load_info *info) {
-  MappedFile file;
-  ortc_status status = report(mapFile(path, file, session->arguments), session->arguments);
-  if (status)
-    return status;
-  status = ortc_checkpoint_read(session, file.data, file.bytes, info);
-  unmapFile(file);
-  return status;
-}
 
 ortc_status ortc_checkpoint_save(ortc_session *session, const char *path, const ortc_metadata *metadata,
                                  size_t count) {

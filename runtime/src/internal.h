@@ -77,9 +77,11 @@ struct MappedFile {
 ortc_status openImage(const MappedFile &image, bool isMapped, const ortc_host *host, ortc_program **program,
                       ortc_message *message, const ortc_step_fn *functions = nullptr);
 
-// What a platform gives, in platform_*.cpp. Those with files have the functions of ortc.h that take paths, too
-// (files_*.cpp).
+// What a platform gives, in platform_*.cpp. Those with files have mapFile and ortc_checkpoint_save, too
+// (files_*.cpp), and the functions of files.cpp.
 
+/// `arguments`: what the text of an error speaks of.
+Error mapFile(const char *path, MappedFile &file, Arguments &arguments);
 void unmapFile(const MappedFile &file);
 /// Lets go of its pages, which come back when they are read again: they count as memory of the process.
 void forgetPages(const MappedFile &file);

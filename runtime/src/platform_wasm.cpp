@@ -18,13 +18,35 @@ void unmapFile(const MappedFile &) {}
 void forgetPages(const MappedFile &) {}
 
 constexpr size_t kPage = 65536;
+static size_t countPages(size_t bytes) { return bytes / kPage + (bytes % kPage != 0); }
 
-/// Pages are never given back: a host that opens more than one program brings an allocator.
+/// Pages that were released. Neighbours stay apart: what comes and goes is sessions of one program, all of one size.
+struct Free {
+  size_t pages;
+  Free *next;
+};
+static Free *firstFree;
+
+/// The first that are free and enough, or more memory.
 void *allocatePages(size_t bytes) {
-  size_t first = __builtin_wasm_memory_grow(0, bytes / kPage + (bytes % kPage != 0));
+  size_t pages = countPages(bytes);
+  for (Free **place = &firstFree; Free *free = *place; place = &free->next) {
+    if (free->pages < pages)
+      continue;
+    if (free->pages == pages)
+      *place = free->next;
+    char *taken = (char *)free + (free->pages -= pages) * kPage;
+    return memset(taken, 0, pages * kPage);
+  }
+  size_t first = __builtin_wasm_memory_grow(0, pages);
   return first == (size_t)-1 ? nullptr : (void *)(first * kPage);
 }
-void releasePages(void *, size_t) {}
+
+void releasePages(void *memory, size_t bytes) {
+  Free *free = (Free *)memory;
+  *free = {countPages(bytes), firstFree};
+  firstFree = free;
+}
 
 Error loadCode(ortc_program *program, const uint8_t *bytes, const ortc_file_section &section) {
   program->code = bytes;

@@ -1,20 +1,19 @@
 // Fork and join over a fixed set of threads. Chunks are handed out statically: which worker runs a chunk
 // depends on numbers alone, and there is no shared counter to fight over.
 //
-// A job is announced by one more `epoch`; workers spin on it for a while and then sleep in a futex. Whoever
+// A job is announced by one more `epoch`; workers spin on it for a while and then sleep on its address. Whoever
 // finishes last wakes the caller, which waits in the same way for `running` to become 0. Every worker takes
 // part in every epoch, also when it has no chunk, so that no late one can read a job that is being replaced.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "ortc/threads.h"
 
-#include <limits.h>
-#include <linux/futex.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
+#if defined(_WIN32)
+#include "runtime/threads/windows.h"
+#else
+#include "runtime/threads/linux.h"
+#endif
+
+using namespace ortc;
 
 namespace {
 
@@ -29,7 +28,7 @@ constexpr uint32_t kAsleep = 1u << 31;
 
 struct Worker {
   ortc_pool *pool;
-  pthread_t thread;
+  Thread thread;
   uint32_t number;
 };
 
@@ -60,10 +59,6 @@ inline void pause() {
 #endif
 }
 
-long futex(uint32_t *word, int operation, uint32_t value) {
-  return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
-}
-
 void runShare(ortc_pool *pool, int64_t worker) {
   int64_t each = pool->chunks / pool->workers, rest = pool->chunks % pool->workers;
   auto begin = [&](int64_t number) { return each * number + rest * number / pool->workers; };
@@ -72,16 +67,10 @@ void runShare(ortc_pool *pool, int64_t worker) {
     pool->task(pool->context, chunk, worker);
 }
 
-int64_t nanoseconds() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec * (int64_t)1000000000 + time.tv_nsec;
-}
-
 /// Waits awake for a while; true when the condition is met. Yields in between: where the scheduler has put
 /// both sides on one processor, the other one needs it.
 template <typename Condition> bool spinUntil(const ortc_pool *pool, Condition isMet) {
-  for (int64_t begin = 0; pool->maySpin; sched_yield()) {
+  for (int64_t begin = 0; pool->maySpin; yield()) {
     for (int i = 0; i < kLooks; i++) {
       if (isMet())
         return true;
@@ -104,7 +93,7 @@ void awaitJob(ortc_pool *pool, uint32_t seen) {
   // job.
   __atomic_fetch_add(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
   while (__atomic_load_n(&pool->epoch, __ATOMIC_SEQ_CST) == seen)
-    futex(&pool->epoch, FUTEX_WAIT, seen);
+    sleepWhile(&pool->epoch, seen);
   __atomic_fetch_sub(&pool->sleepers, 1, __ATOMIC_RELAXED);
 }
 
@@ -112,7 +101,7 @@ void announce(ortc_pool *pool) {
   __atomic_store_n(&pool->running, pool->workers - 1, __ATOMIC_RELAXED);
   __atomic_fetch_add(&pool->epoch, 1, __ATOMIC_SEQ_CST);
   if (__atomic_load_n(&pool->sleepers, __ATOMIC_SEQ_CST))
-    futex(&pool->epoch, FUTEX_WAKE, INT_MAX);
+    wakeAll(&pool->epoch);
 }
 
 void awaitWorkers(ortc_pool *pool) {
@@ -120,21 +109,21 @@ void awaitWorkers(ortc_pool *pool) {
     return;
   uint32_t left = __atomic_or_fetch(&pool->running, kAsleep, __ATOMIC_ACQUIRE);
   while (left != kAsleep) {
-    futex(&pool->running, FUTEX_WAIT, left);
+    sleepWhile(&pool->running, left);
     left = __atomic_load_n(&pool->running, __ATOMIC_ACQUIRE);
   }
 }
 
-void *serve(void *argument) {
+ThreadResult ORTC_THREAD serve(void *argument) {
   auto *self = (Worker *)argument;
   ortc_pool *pool = self->pool;
   for (uint32_t seen = 0;; seen++) {
     awaitJob(pool, seen);
     if (pool->isEnding)
-      return nullptr;
+      return 0;
     runShare(pool, self->number);
     if (__atomic_sub_fetch(&pool->running, 1, __ATOMIC_ACQ_REL) == kAsleep)
-      futex(&pool->running, FUTEX_WAKE, 1);
+      wakeAll(&pool->running);
   }
 }
 
@@ -145,18 +134,17 @@ extern "C" {
 ortc_pool *ortc_pool_create(uint32_t workers) {
   if (!workers || workers > ORTC_POOL_MAX_WORKERS)
     return nullptr;
-  void *memory = nullptr;
-  if (posix_memalign(&memory, kLine, sizeof(ortc_pool) + workers * sizeof(Worker)))
+  auto *pool = (ortc_pool *)allocate(kLine, sizeof(ortc_pool) + workers * sizeof(Worker));
+  if (!pool)
     return nullptr;
-  auto *pool = (ortc_pool *)memory;
   pool->isEnding = false;
-  pool->maySpin = (long)workers <= sysconf(_SC_NPROCESSORS_ONLN);
+  pool->maySpin = workers <= countProcessors();
   pool->epoch = pool->sleepers = pool->running = 0;
   for (pool->workers = 1; pool->workers < workers; pool->workers++) {
     Worker &member = pool->members[pool->workers - 1];
     member.pool = pool;
     member.number = pool->workers;
-    if (pthread_create(&member.thread, nullptr, serve, &member)) {
+    if (!start(&member.thread, serve, &member)) {
       ortc_pool_destroy(pool);
       return nullptr;
     }
@@ -170,13 +158,13 @@ void ortc_pool_destroy(ortc_pool *pool) {
   pool->isEnding = true;
   announce(pool);
   for (uint32_t i = 0; i + 1 < pool->workers; i++)
-    pthread_join(pool->members[i].thread, nullptr);
-  free(pool);
+    join(pool->members[i].thread);
+  release(pool);
 }
 
 uint32_t ortc_pool_workers(const ortc_pool *pool) { return pool->workers; }
 
-void ortc_pool_parallel_for(void *opaque, int64_t chunks, ortc_task_fn task, void *context) {
+void ORTC_STEP_ABI ortc_pool_parallel_for(void *opaque, int64_t chunks, ortc_task_fn task, void *context) {
   auto *pool = (ortc_pool *)opaque;
   pool->task = task;
   pool->context = context;

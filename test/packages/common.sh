@@ -32,6 +32,14 @@ need_wasm() {
   [ -f "$build/js/ortc.wasm" ] || skip "there is no compiler for WebAssembly"
 }
 
+# use_wine FOLDER: programs run with settings in FOLDER. Wine's own libraries are used where they lie: a folder of Windows
+# with copies of them would take 700 MB and ten seconds.
+use_wine() {
+  mkdir -p "$1"
+  echo disable >"$1/.update-timestamp"
+  export WINEPREFIX=$1 WINEBOOTSTRAPMODE=1 WINEDEBUG=-all WINEDLLOVERRIDES='mscoree=d;mshtml=d'
+}
+
 # block SECTION LANGUAGE: the lines of such blocks in a section of docs/packages.md.
 block() {
   awk -v section="## $1" -v begin="\`\`\`$2" '

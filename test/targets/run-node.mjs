@@ -7,6 +7,7 @@ import { pathToFileURL } from "node:url";
 
 const [folder, path, , ...words] = process.argv.slice(2);
 const { EntryRole, Program, Role } = await import(pathToFileURL(`${folder}/index.mjs`));
+const ARRAYS = { 1: Float32Array, 6: Int32Array, 7: BigInt64Array, 9: Uint8Array, 11: Float64Array };
 const DTYPES = { 1: "F32", 6: "I32", 7: "I64", 9: "BOOL", 11: "F64" };
 
 const program = await Program.open(readFileSync(path));
@@ -19,14 +20,14 @@ while (words[0] === "--input") {
   const [name, file] = words.splice(0, 2)[1].split("=");
   inputs.set(name, readFileSync(file));
 }
-const sizes = new Map(program.entries.flatMap((entry) => entry.values)
-  .filter((value) => value.role === Role.INPUT).map((value) => [value.name, value.bytes]));
+const infos = new Map(program.entries.flatMap((entry) => entry.values)
+  .filter((value) => value.role === Role.INPUT).map((value) => [value.name, value]));
 
 let slice = 0;
 function feed() {
   for (const [name, bytes] of inputs) {
-    const size = sizes.get(name), at = (slice % (bytes.length / size)) * size;
-    session.write(name, bytes.subarray(at, at + size));
+    const { bytes: size, dtype } = infos.get(name), at = (slice % (bytes.length / size)) * size;
+    session.write(name, new ARRAYS[dtype](Uint8Array.from(bytes.subarray(at, at + size)).buffer));
   }
   slice++;
 }

@@ -13,12 +13,14 @@ compile() {
 }
 compile with wasm32
 compile without x86-64
+compile all all
 # The package has what package.json says, and nothing of it is elsewhere.
 mkdir -p "$work/app/node_modules/@ortc/runtime"
 for file in package.json $(node -p 'require(process.argv[1]).files.join(" ")' "$build/js/package.json"); do
   cp "$build/js/$file" "$work/app/node_modules/@ortc/runtime/"
 done
-node "$source/test/targets/wasm-test.mjs" "$work/app/node_modules/@ortc/runtime" "$work/with/model.ortc" "$work/without/model.ortc"
+node "$source/test/targets/wasm-test.mjs" "$work/app/node_modules/@ortc/runtime" "$work/with/model.ortc" "$work/without/model.ortc" \
+  "$work/all/model.ortc"
 # The example of docs/devices.md.
 awk '/^## WebAssembly/ { section = 1 } /^```$/ && section { if (inside++) exit; next } inside' "$source/docs/devices.md" >"$work/app/example.mjs"
 mkdir "$work/app/digits"

@@ -1,12 +1,14 @@
 // The JavaScript package by itself: what it says of a program, types of arrays, errors.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// usage: node wasm-test.mjs PACKAGE MODEL.ortc [WITHOUT.ortc]: an artifact of mlp-digits with code for WebAssembly, and one without
+// usage: node wasm-test.mjs PACKAGE MODEL.ortc WITHOUT.ortc ALL.ortc: artifacts of mlp-digits with code for WebAssembly, without, and
+// with code for all processors
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
-const [folder, path, without] = process.argv.slice(2);
+const [folder, path, without, all] = process.argv.slice(2);
 const { EntryRole, OrtcError, Program, Role } = await import(pathToFileURL(`${folder}/index.mjs`));
 const image = readFileSync(path);
 const fails = (status, text) => (error) => error instanceof OrtcError && error.status === status && error.message.includes(text);
@@ -27,6 +29,16 @@ session.write("pixels", Float32Array.from({ length: 64 * 64 }, (_, i) => (i * 7 
 session.write("label", BigInt64Array.from({ length: 64 }, (_, i) => BigInt(i % 10)));
 assert.throws(() => session.write("pixels", new Float32Array(3)), fails("shape", "12"));
 assert.throws(() => session.read("nobody"), fails("not found", "nobody"));
+
+// Arrays of another type, though with as many bytes.
+assert.throws(() => session.write("pixels", new Int32Array(64 * 64)), fails("shape", "'pixels' is float32 and takes Float32Array, not Int32Array"));
+assert.throws(() => session.write("pixels", new Uint8Array(4 * 64 * 64)), fails("shape", "not Uint8Array"));
+assert.throws(() => session.write("label", new Float64Array(64)), fails("shape", "'label' is int64 and takes BigInt64Array, not Float64Array"));
+assert.throws(() => session.write("label", new ArrayBuffer(512)), fails("shape", "not ArrayBuffer"));
+assert.throws(() => session.write("label", undefined), fails("shape", "not undefined"));
+assert.throws(() => session.write("nobody", new Float32Array(1)), fails("not found", "nobody"));
+assert.throws(() => session.write("pixels\0", new Float32Array(64 * 64)), fails("argument", "character 0"));
+assert.throws(() => program.bindingIndex("nobody"), fails("not found", "nobody"));
 
 const before = session.read("2.bias");
 assert.ok(before instanceof Float32Array && before.length === 10);
@@ -67,6 +79,56 @@ for (let i = 0; i < 50; i++) {
   session.save();
 }
 assert.equal(used(), settled);
+
+// The next session has the memory of a closed one, zeros where it begins with zeros.
+const rounds = [];
+for (let i = 0; i < 20; i++) {
+  const again = program.createSession(), other = program.createSession();
+  for (const each of [again, other]) {
+    assert.deepEqual(each.read("2.bias"), before);
+    assert.ok(each.read("2.bias.exp_avg").every((moment) => moment === 0));
+    each.write("pixels", new Float32Array(64 * 64).fill(i));
+    each.write("label", new BigInt64Array(64));
+    each.trainStep();
+  }
+  (i % 2 ? again : other).close();
+  (i % 2 ? other : again).close();
+  rounds.push(used());
+}
+assert.equal(new Set(rounds).size, 1);
+
+// Where memory ends.
+const { grow } = WebAssembly.Memory.prototype;
+WebAssembly.Memory.prototype.grow = () => { throw new RangeError("no more pages"); };
+assert.throws(() => session.load(new Uint8Array(1 << 26)), fails("memory", "no more pages"));
+await assert.rejects(Program.open(image), fails("memory", "no more pages"));
+WebAssembly.Memory.prototype.grow = grow;
+const { Memory } = WebAssembly;
+WebAssembly.Memory = function () { throw new RangeError("no address space"); };
+await assert.rejects(Program.open(image), fails("memory", "no address space"));
+WebAssembly.Memory = Memory;
+session.write("label", new BigInt64Array(64));
+session.trainStep();
+
+// Of several sections of code the last one that fits is taken, as everywhere. What makes the header's digest good again: it
+// covers the header before it, and the table.
+const HEADER = 120, ROW = 80, DIGEST = 88, WASM32 = 5;
+function relabel(edit) {
+  const bytes = readFileSync(all), rows = bytes.readUInt32LE(24);
+  const codes = Array.from({ length: rows }, (_, i) => HEADER + i * ROW).filter((row) => bytes.readUInt32LE(row) === 8);
+  edit(bytes, codes, codes.findIndex((row) => bytes.readUInt32LE(row + 28) === WASM32));
+  const covered = Buffer.concat([bytes.subarray(0, DIGEST), bytes.subarray(HEADER, HEADER + rows * ROW)]);
+  createHash("sha256").update(covered).digest().copy(bytes, DIGEST);
+  return bytes;
+}
+const several = relabel((bytes, codes, own) => {
+  assert.ok(own > 0);
+  bytes.writeUInt32LE(WASM32, codes[0] + 28);
+  bytes.writeBigUInt64LE(0n, codes[0] + 32);
+});
+assert.equal((await Program.open(several)).info.target, "wasm32");
+const featured = relabel((bytes, codes, own) => bytes.writeBigUInt64LE(1n, codes[own] + 32));
+await assert.rejects(Program.open(featured), fails("target", "no code for this processor"));
 
 // Damage is found wherever the runtime looks.
 const damaged = Uint8Array.from(image);

@@ -1,4 +1,5 @@
-# What `cmake --install` leaves, in three components: runtime (shared libraries), dev (what programs are built with), tool (ortc).
+# What `cmake --install` leaves, in components: runtime (shared libraries), dev (what programs are built with), java (ortc.jar and
+# its library), tool (ortc).
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -9,22 +10,19 @@ file(RELATIVE_PATH ORTC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" ORTC_UP ${ORTC_UP})
 
 # Libraries and components of find_package, by one name. What pkg-config knows them by has `ortc` in front.
-set(_runtime "C runtime that trains models which ortc has compiled")
-set(_threads "Pool of threads for sessions of ortc")
-set(_slots "Checkpoints of ortc in flash")
-set(_verify "Signatures of ortc's artifacts")
-set(_cuda "Sessions of ortc on NVIDIA GPUs")
-set(_hip "Sessions of ortc on AMD GPUs")
-foreach(_name IN ITEMS runtime threads slots verify cuda hip)
+foreach(_library IN LISTS ORTC_RUNTIME_LIBRARIES)
+  string(REGEX MATCH "^([a-z]+)=(.*)$" _match "${_library}")
+  set(_name ${CMAKE_MATCH_1})
+  set(ORTC_DESCRIPTION "${CMAKE_MATCH_2}")
   set_target_properties(ortc_${_name} PROPERTIES EXPORT_NAME ${_name})
   set_target_properties(ortc_${_name}_static PROPERTIES EXPORT_NAME ${_name}_static)
   install(TARGETS ortc_${_name} ortc_${_name}_static EXPORT ortc-libraries
+          RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime # what Windows has
           LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT dev
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev
           INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   get_target_property(ORTC_LIBRARY ortc_${_name} OUTPUT_NAME)
   string(REPLACE _ - ORTC_PACKAGE ${ORTC_LIBRARY})
-  set(ORTC_DESCRIPTION ${_${_name}})
   configure_file(${CMAKE_CURRENT_LIST_DIR}/ortc.pc.in ${PROJECT_BINARY_DIR}/${ORTC_PACKAGE}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${ORTC_PACKAGE}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 endforeach()
@@ -36,6 +34,12 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/ortc-config-version.cmake
 install(FILES ${PROJECT_BINARY_DIR}/ortc-config.cmake ${PROJECT_BINARY_DIR}/ortc-config-version.cmake
         DESTINATION ${_cmake_dir} COMPONENT dev)
 
+if(TARGET ortc_jni)
+  # Where Debian's Java looks for libraries, below those that it needs.
+  install(TARGETS ortc_jni LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/jni COMPONENT java)
+  install(FILES ${PROJECT_BINARY_DIR}/lib/ortc.jar DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/java COMPONENT java)
+endif()
+
 if(TARGET ortc)
   # LLVM's packages have libMLIR in a folder of their own.
   set_target_properties(ortc PROPERTIES EXPORT_NAME tool INSTALL_RPATH_USE_LINK_PATH ON)
@@ -45,12 +49,18 @@ endif()
 
 # Documents, by Debian's names. Each package has its licence; in the tool is code of others, too.
 foreach(_component_package IN ITEMS runtime:libortc1 dev:libortc-dev tool:ortc)
+  if(_component_package MATCHES tool AND NOT TARGET ortc)
+    continue()
+  endif()
   string(REPLACE : ";" _pair ${_component_package})
   list(GET _pair 0 _component)
   list(GET _pair 1 _package)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${_doc_dir}/${_package} RENAME copyright COMPONENT ${_component})
 endforeach()
 foreach(_package IN ITEMS libcli11-dev nlohmann-json3-dev liblld-22-dev)
+  if(NOT TARGET ortc)
+    break()
+  endif()
   install(FILES /usr/share/doc/${_package}/copyright DESTINATION ${_doc_dir}/ortc RENAME copyright.${_package} COMPONENT tool OPTIONAL)
 endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/docs/runtime-api.md DESTINATION ${_doc_dir}/libortc-dev COMPONENT dev)

@@ -20,7 +20,7 @@ extern "C" {
  * system, elsewhere the platform's own. Functions that are given to a session for it to call have it, too. Visual C++
  * cannot write it: there those functions are of a library that another compiler made, as ortc_pool_parallel_for is. */
 #if defined(_WIN32) && defined(__x86_64__)
-#define ORTC_STEP_ABI 
+#define ORTC_STEP_ABI __attribute__((sysv_abi))
 #else
 #define ORTC_STEP_ABI
 #endif

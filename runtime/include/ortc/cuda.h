@@ -12,17 +12,14 @@
 
 #include <stdint.h>
 
+#include "ortc/export.h"
 #include "ortc/ortc.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
-#define ORTC_CUDA_API __attribute__((visibility("default")))
-#else
-#define ORTC_CUDA_API
-#endif
+#define ORTC_CUDA_API ORTC_EXPORT
 
 /* The GPU with this number, as the driver counts. *device belongs to the caller, who gives it back with ortc_cuda_close
  * after the last program that uses it; on failure it is NULL. `message` may be NULL. Fails with TARGET (no driver, no

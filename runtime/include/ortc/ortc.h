@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ortc/export.h"
 #include "ortc/format.h"
 
 #ifdef __cplusplus
@@ -20,11 +21,7 @@ extern "C" {
 
 #define ORTC_ABI_VERSION 1u
 
-#if defined(__GNUC__)
-#define ORTC_API __attribute__((visibility("default")))
-#else
-#define ORTC_API
-#endif
+#define ORTC_API ORTC_EXPORT
 
 enum ortc_status_code {
   ORTC_OK = 0,

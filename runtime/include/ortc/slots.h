@@ -7,17 +7,14 @@
  * 1 KiB on top of what ortc_checkpoint_write and ortc_checkpoint_read take. */
 #pragma once
 
+#include "ortc/export.h"
 #include "ortc/ortc.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
-#define ORTC_SLOTS_API __attribute__((visibility("default")))
-#else
-#define ORTC_SLOTS_API
-#endif
+#define ORTC_SLOTS_API ORTC_EXPORT
 
 #define ORTC_SLOTS_MAX_PROGRAM_BYTES 512u
 

@@ -9,16 +9,13 @@
 #include <stdint.h>
 
 #include "ortc/call.h"
+#include "ortc/export.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
-#define ORTC_THREADS_API __attribute__((visibility("default")))
-#else
-#define ORTC_THREADS_API
-#endif
+#define ORTC_THREADS_API ORTC_EXPORT
 
 #define ORTC_POOL_MAX_WORKERS 256u
 
@@ -33,7 +30,8 @@ ORTC_THREADS_API void ortc_pool_destroy(ortc_pool *pool);
 ORTC_THREADS_API uint32_t ortc_pool_workers(const ortc_pool *pool);
 /* An ortc_parallel_for_fn; `pool` is an ortc_pool. Worker w runs chunks [w*chunks/workers,
  * (w+1)*chunks/workers) in order. Not re-entrant, and not from two threads at a time. */
-ORTC_THREADS_API void ortc_pool_parallel_for(void *pool, int64_t chunks, ortc_task_fn task, void *context);
+ORTC_THREADS_API void ORTC_STEP_ABI ortc_pool_parallel_for(void *pool, int64_t chunks, ortc_task_fn task,
+                                                           void *context);
 
 #ifdef __cplusplus
 }

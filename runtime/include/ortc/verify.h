@@ -12,15 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ortc/export.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
-#define ORTC_VERIFY_API __attribute__((visibility("default")))
-#else
-#define ORTC_VERIFY_API
-#endif
+#define ORTC_VERIFY_API ORTC_EXPORT
 
 #define ORTC_SIGNATURE_BYTES 64u
 #define ORTC_PUBLIC_KEY_BYTES 32u

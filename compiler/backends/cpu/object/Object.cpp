@@ -57,6 +57,9 @@ static void setFunctionAttributes(llvm::Module &module, const Target &target, bo
     function.addFnAttr("no-builtins");
     function.addFnAttr(llvm::Attribute::NoRedZone);
     function.addFnAttr("frame-pointer", "none");
+    // Windows makes a thread's stack larger by one page at a time: a frame of more is touched page by page.
+    if (target.isa.architecture->format() == ORTC_ARCH_X86_64)
+      function.addFnAttr("probe-stack", "inline-asm");
     function.addFnAttr("target-cpu", target.isa.cpu);
     if (!target.isa.features.empty())
       function.addFnAttr("target-features", target.isa.features);

@@ -25,7 +25,8 @@ Target makeBase() {
   isa.architecture = &architecture();
   isa.triple = "aarch64-unknown-linux-gnu";
   isa.cpu = "generic";
-  isa.features = "+reserve-x18"; // which systems of Apple, Microsoft and Google keep for themselves
+  // Code is the same for every system, and Android, Windows and Apple's keep this register for themselves.
+  isa.features = "+reserve-x18";
   isa.vectorBits = 128;
   isa.vectorRegisters = 32;
   for (Instruction own : {Instruction::FusedMultiplyAdd, Instruction::Rounding, Instruction::HalfConversion})

@@ -53,6 +53,7 @@ TEST(Aarch64Test, OthersAreRefused) {
 TEST(Aarch64Test, EveryProcessorOfArmv8HasWhatTheLevelUses) {
   Target target = aarch64::makeBase();
   EXPECT_EQ(target.isa.requiredFeatures, 0u);
+  EXPECT_EQ(target.isa.features, "+reserve-x18"); // of Android, Windows and Apple's systems
   EXPECT_EQ(target.lanes(32), 4);
   EXPECT_TRUE(target.has(Instruction::FusedMultiplyAdd));
   EXPECT_FALSE(target.has(Instruction::MatrixUnit));

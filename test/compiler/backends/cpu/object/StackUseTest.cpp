@@ -54,7 +54,7 @@ static std::string makeStep(int bytes, int align) {
 TEST(StackUseTest, IsWhatAStepTakesToTheByte) {
   for (const Target &target : runnableTargets())
     for (int align : {1, 8, 16, 32, 64})
-      for (int bytes : {8, 24, 100, 1000, 4096}) {
+      for (int bytes : {8, 24, 100, 1000, 4096, 20000}) {
         std::string step = makeStep(bytes, align);
         CodeBlob blob = link({step, kLeaf}, target);
         auto reported = findStackUse(blob.frames, {}, "step");
@@ -62,6 +62,18 @@ TEST(StackUseTest, IsWhatAStepTakesToTheByte) {
         EXPECT_EQ(*reported, measure(std::move(blob))) << target.name << " " << bytes << " at " << align;
         EXPECT_GE(*reported, uint64_t(bytes) + 16); // two return addresses
       }
+}
+
+// Windows has a guard page below what a thread has touched of its stack.
+TEST(StackUseTest, LargeFramesAreTouchedPageByPage) {
+  for (const Target &target : runnableTargets())
+    for (int bytes : {4096, 5000, 20000, 100000}) {
+      LoadedBlob loaded = llvm::cantFail(LoadedBlob::load(link({makeStep(bytes, 16), kLeaf}, target)));
+      ortc_step_fn step = loaded.step(ORTC_ENTRY_TRAIN, 0);
+      Unpainted stack = measureStackAt(16, step, static_cast<const ortc_call *>(nullptr));
+      EXPECT_GE(stack.bytes, size_t(bytes));
+      EXPECT_LE(stack.gap, 4096u + 16) << target.name << " " << bytes;
+    }
 }
 
 // Arguments that do not fit into registers are pushed, or lie in the caller's frame.
