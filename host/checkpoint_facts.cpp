@@ -89,6 +89,8 @@ static std::string explainMissing(const Artifact &artifact, const DataSource &ch
 /// Why the runtime takes a file for no checkpoint that is a good safetensors file; "" where nothing is found.
 static std::string explainMalformed(const DataSource &checkpoint) {
   for (const auto &[key, value] : checkpoint.getMetadata()) {
+    if (key == "ortc.format" && value == "delta-1")
+      return "it is a delta; ortc merge --base BASE makes a checkpoint of it and its base";
     if (key == "ortc.format" && value != "1")
       return "its metadata has 'ortc.format' = '" + value + "', and this version reads 1";
     if (key == "ortc.checksum" && value.find_first_not_of("0123456789") != std::string::npos)

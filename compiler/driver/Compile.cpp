@@ -11,6 +11,7 @@
 #include "compiler/driver/CheckNames.h"
 #include "compiler/driver/FindTargets.h"
 #include "compiler/driver/MakeCode.h"
+#include "compiler/driver/MarkChannels.h"
 #include "compiler/driver/ReadModel.h"
 #include "compiler/driver/SourceModel.h"
 #include "compiler/pipeline/Phases.h"
@@ -209,6 +210,11 @@ Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
 
 Status Compilation::simplify() {
   train::markSparseTables(*compiled.program, options.sparse);
+  Expected<std::map<std::string, int64_t>> channels =
+      markChannels(*compiled.source, *compiled.program, options);
+  if (!channels)
+    return Status::refusal(options.model + ": " + channels.getStatus().getMessage());
+  compiled.facts.trainedInPart = std::move(*channels);
   ORTC_TRY(diagnostics.run(*compiled.program, pipeline::buildSimplify));
   ORTC_TRY(diagnostics.run(*compiled.program, [&](OpPassManager &passes) {
     pipeline::buildAttention(passes, options.attention.least, options.attention.rows);
@@ -267,6 +273,8 @@ Status Compilation::differentiate() {
     how.mutation = {options.mutation.operation, options.mutation.operand, options.mutation.factor};
     ORTC_TRY(diagnostics.check(
         train::differentiateLoss(*compiled.program, how, options.lossScale, options.headChunk)));
+    if (!compiled.facts.trainedInPart.empty())
+      ORTC_TRY(diagnostics.run(*compiled.program, pipeline::buildRaise));
     noteConstants();
     warnOfPatterns();
     ORTC_TRY(checkTrained());

@@ -133,7 +133,12 @@ Bound Legalizer::materialize(onnx::InitializerOp op) {
   }
   if (auto packed = settings.packed.find(entry.name); packed != settings.packed.end())
     return {b->cast(materializePacked(packed->second, known->second), value.getElementType())};
-  if (value.isSplat() || bytesOf(value.getShapedType()) <= evaluator::kInlineConstantBytes)
+  // What is computed from a constant becomes one, and the floats of quantised weights take four times their bytes; of
+  // so many that their scales, repeated, are no constant (kFoldBroadcastBytes).
+  constexpr int64_t kPackedBytes = evaluator::kInlineConstantBytes / sizeof(float);
+  ShapedType type = value.getShapedType();
+  bool isPacked = type.getElementType().isInteger(8) && type.getRank() >= 2;
+  if (value.isSplat() || bytesOf(type) <= (isPacked ? kPackedBytes : evaluator::kInlineConstantBytes))
     return boundAs(constantOf(value), element);
   std::string reason = entry.isFloat ? entry.reason : "";
   Value argument = addArgument({entry.name, train::Role::constant, value, reason, known->second, {}, {}});

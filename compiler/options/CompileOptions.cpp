@@ -161,6 +161,11 @@ Status checkOptions(const CompileOptions &options) {
       options.lossInput != options.loss.output)
     return Status::refusal("--loss-input '" + options.lossInput + "' contradicts --loss " +
                            options.loss.text + ": the graph computes its loss; leave --loss-input out");
+  if (options.gradients &&
+      std::any_of(options.channels.begin(), options.channels.end(), [](double share) { return share != 1; }))
+    return Status::refusal(
+        "--gradients gives hosts whole gradients, and --train trains channels of a tensor; leave "
+        "one of both out");
   if (options.base && options.lora.empty())
     return Status::refusal("--base " + options.base->text +
                            " needs --lora: weights beside adapters are quantised, and no others");

@@ -126,6 +126,12 @@ struct LoraSpec {
   double getScale() const;
 };
 
+/// `--train REGEX:channels=1`: of the output channels of tensors that match, the share that is trained: the first ones.
+struct TrainSpec {
+  NamePattern pattern;
+  double channels = 1; ///< above 0, at most 1
+};
+
 /// `--sparse REGEX:lazy=0`: tables whose step updates the rows that it has read, and their state, only.
 struct SparseSpec {
   NamePattern pattern;
@@ -183,9 +189,12 @@ struct CompileOptions {
   std::optional<double> clipNorm, clipValue; ///< > 0
   uint32_t accumulate = 1;                   ///< gradient steps before an update
   std::vector<NamePattern> train, freeze;    ///< empty `train`: the default rule; freeze wins
-  std::vector<SparseSpec> sparse;            ///< the first match wins
-  std::vector<LoraSpec> lora;                ///< the first match wins
-  std::optional<BaseSpec> base;              ///< absent: weights beside adapters as the file has them
+  std::vector<double>
+      channels; ///< of the tensors that `train` names, in its order: their share; absent: all. The
+                ///< first match wins
+  std::vector<SparseSpec> sparse; ///< the first match wins
+  std::vector<LoraSpec> lora;     ///< the first match wins
+  std::optional<BaseSpec> base;   ///< absent: weights beside adapters as the file has them
   bool randomLora = false;        ///< both factors of adapters begin random, so that both have a gradient
   std::vector<QatSpec> qat;       ///< the first match wins
   std::vector<std::string> untie; ///< initializers whose every reader gets its own copy
@@ -216,6 +225,9 @@ struct CompileOptions {
   GradientMutation mutation;
 };
 
+/// The share of a tensor's output channels that is trained, where it is trained: 1 unless `--train` says so.
+double channelsOf(const CompileOptions &options, const std::string &tensor);
+
 /// Parsers of the specs. A refusal names the flag's part, the value and what is allowed.
 Expected<GroupSpec> parseGroup(std::string_view text);
 Expected<TieSpec> parseTie(std::string_view text);
@@ -226,6 +238,7 @@ Expected<Precision> parsePrecision(std::string_view text);
 Expected<ParameterStorage> parseParameters(std::string_view text);
 Expected<LossScaleSpec> parseLossScale(std::string_view text);
 Expected<LoraSpec> parseLora(std::string_view text);
+Expected<TrainSpec> parseTrain(std::string_view text);
 Expected<SparseSpec> parseSparse(std::string_view text);
 Expected<BaseSpec> parseBase(std::string_view text);
 Expected<QatSpec> parseQat(std::string_view text);

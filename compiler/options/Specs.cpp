@@ -182,6 +182,34 @@ Expected<LoraSpec> parseLora(std::string_view text) {
   return parsed;
 }
 
+static bool isShareAboveZero(double value) { return value > 0 && value <= 1; }
+
+Expected<TrainSpec> parseTrain(std::string_view text) {
+  static constexpr Range kShareAboveZero = {"a number above 0 and at most 1", isShareAboveZero};
+  TrainSpec parsed;
+  const std::vector<Key> keys = {
+      {"channels", parsed.channels, kShareAboveZero, "share of the output channels, the first ones"}};
+  // No other text that follows a colon is a setting: expressions have colons, and paths too.
+  size_t colon = text.rfind(":channels");
+  size_t end = colon == std::string_view::npos ? colon : text.find('=', colon);
+  bool hasKeys = end != std::string_view::npos && text.substr(colon + 1, end - colon - 1) == "channels";
+  std::string_view names = text.substr(0, hasKeys ? colon : text.size());
+  ORTC_TRY(NamePattern::read(names).moveTo(parsed.pattern));
+  if (!hasKeys)
+    return parsed;
+  KeyValues given;
+  ORTC_TRY(parseKeys(text.substr(colon + 1), "tensors " + quote(names), keys).moveTo(given));
+  parsed.channels = Settings(keys, given).getNumber("channels");
+  return parsed;
+}
+
+double channelsOf(const CompileOptions &options, const std::string &tensor) {
+  for (size_t i = 0; i < options.train.size() && i < options.channels.size(); ++i)
+    if (options.train[i].matches(tensor))
+      return options.channels[i];
+  return 1;
+}
+
 Expected<SparseSpec> parseSparse(std::string_view text) {
   SparseSpec parsed;
   const std::vector<Key> keys = {

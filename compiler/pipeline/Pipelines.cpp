@@ -37,6 +37,12 @@ void buildAttention(OpPassManager &passes, int64_t least, int64_t rows) {
   passes.addNestedPass<func::FuncOp>(attention::createTileAttentionPass({least, rows}));
 }
 
+void buildRaise(OpPassManager &passes) {
+  passes.addPass(createCanonicalizerPass());
+  passes.addNestedPass<func::FuncOp>(simplify::createRaiseSlicesPass());
+  passes.addPass(createCSEPass());
+}
+
 void buildNarrow(OpPassManager &passes, StringRef type, bool differentiated) {
   passes.addNestedPass<func::FuncOp>(precision::createNarrowProductsPass({type.str(), differentiated}));
   passes.addPass(createCSEPass());

@@ -21,6 +21,9 @@ void buildSimplify(mlir::OpPassManager &passes);
 /// Computes attention of at least `least` scores a head in tiles of `rows` rows, 0 for by their size.
 void buildAttention(mlir::OpPassManager &passes, int64_t least, int64_t rows);
 
+/// Computes of gradients what is trained.
+void buildRaise(mlir::OpPassManager &passes);
+
 /// Rounds what products read and give to `type` (bf16 or f16): of forward functions, and once they are `differentiated`
 /// of the rest.
 void buildNarrow(mlir::OpPassManager &passes, llvm::StringRef type, bool differentiated);

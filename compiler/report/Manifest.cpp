@@ -299,6 +299,8 @@ std::string makeManifest(const CompileOptions &options, const CompileFacts &fact
   }
   manifest["trained"] = trained;
   manifest["frozen"] = frozen;
+  if (!facts.trainedInPart.empty())
+    manifest["trained_in_part"] = facts.trainedInPart;
   manifest["warnings"] = facts.warnings;
   return host::formatJson(manifest);
 }

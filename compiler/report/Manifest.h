@@ -39,6 +39,8 @@ struct CompileFacts {
   BatchFacts batch;
   int64_t floatValues = 0; ///< of the floating-point initializers of the file
   std::vector<legalize::InitializerReport> initializers;
+  std::map<std::string, int64_t>
+      trainedInPart; ///< parameters with frozen channels: elements that are trained
   std::vector<frontend::LoraAdapter> adapters;
   std::vector<frontend::FakeQuantizer> quantizers;
   std::vector<std::string> warnings;

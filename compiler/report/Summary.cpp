@@ -47,11 +47,16 @@ static std::string joinNames(const std::vector<std::string> &names, size_t most)
 static void describeTrained(const CompileFacts &facts, const artifact::Artifact &artifact,
                             const std::function<void(const char *, const std::string &)> &line) {
   int64_t parameters = 0, trained = 0, frozen = 0;
-  std::vector<std::string> single;
+  int64_t inPart = 0; // what stays of tensors that are trained
+  std::vector<std::string> single, still;
   for (const artifact::Tensor &tensor : artifact.tensors)
     if (tensor.role == ORTC_ROLE_PARAMETER) {
       parameters += elements(tensor);
       ++trained;
+      if (auto part = facts.trainedInPart.find(tensor.name); part != facts.trainedInPart.end()) {
+        still.push_back(tensor.name);
+        inPart += elements(tensor) - part->second;
+      }
       if (elements(tensor) == 1)
         single.push_back(tensor.name);
     }
@@ -67,11 +72,13 @@ static void describeTrained(const CompileFacts &facts, const artifact::Artifact 
       group.values += item.elements;
       frozen += item.elements;
     }
-  line("trained", std::to_string(trained) + " tensors, " + std::to_string(parameters) + " of the " +
+  line("trained", std::to_string(trained) + " tensors, " + std::to_string(parameters - inPart) + " of the " +
                       countValues(facts.floatValues) + " in the file's float initializers" +
                       (facts.adapters.empty() ? "" : " and the adapters"));
   if (!single.empty())
     line("", "of one element: " + joinNames(single, single.size()));
+  if (inPart > 0)
+    line("frozen", "channels of " + joinNames(still, 4) + ": " + countValues(inPart));
   for (const auto &[reason, group] : reasons)
     line("frozen", joinNames(group.names, 4) + ": " + countValues(group.values) + ", " + reason);
   if (int64_t shared = facts.floatValues - parameters - frozen; shared > 0)

@@ -33,6 +33,8 @@ inline constexpr llvm::StringLiteral kBinding = "train.binding"; // i64
 
 // On parameters.
 inline constexpr llvm::StringLiteral kSparse = "train.sparse"; // unit: a step updates the gathered rows alone
+inline constexpr llvm::StringLiteral kChannels =
+    "train.channels"; // array<i64: axis, count>: of the axis of `type`, the first `count` are trained
 
 /// The name that a label has as a `train.input`.
 inline constexpr llvm::StringLiteral kLabel = "label";

@@ -22,6 +22,27 @@ def SinkTransposesPass : Pass<"ortc-sink-transposes"> {
   let dependentDialects = ["::ortc::nn::NnDialect"];
 }
 
+def RaiseSlicesPass : Pass<"ortc-raise-slices", "::mlir::func::FuncOp"> {
+  let summary = "compute the part of a gradient that is kept";
+  let description = [{
+    Before: gradients (`train.gradient`) of which a part is trained are slices.
+    After: what such a slice is taken of is computed for that part alone, as far up as operations go with it
+    (elementwise, broadcast, transpose, reshape, reduce, dot, gradients of convolutions and pools, with whole groups)
+    and nothing but equal slices reads their results. Slices of operands are left in front. Other slices are left alone.
+
+    ```mlir
+    %0 = nn.dot %dy, %x batch = [] x [] contract = [0] x [0]
+        : tensor<64x10xf32>, tensor<64x32xf32> -> tensor<10x32xf32>
+    %1 = nn.slice %0 starts = [0, 0] strides = [1, 1] : tensor<10x32xf32> -> tensor<3x32xf32>
+    // becomes
+    %0 = nn.slice %dy starts = [0, 0] strides = [1, 1] : tensor<64x10xf32> -> tensor<64x3xf32>
+    %1 = nn.dot %0, %x batch = [] x [] contract = [0] x [0]
+        : tensor<64x3xf32>, tensor<64x32xf32> -> tensor<3x32xf32>
+    ```
+  }];
+  let dependentDialects = ["::ortc::nn::NnDialect"];
+}
+
 def SinkGathersPass : Pass<"ortc-sink-gathers"> {
   let summary = "work on the rows of a table before they are gathered";
   let description = [{

@@ -4,6 +4,7 @@
 // One function for all parameters. What they share (bias corrections, the clipping factor) is computed once
 // on scalars; the rest is elementwise per parameter. Gradients are clipped by value first, then by their
 // common norm. Of bf16 parameters everything is computed in f32, and the new value is rounded.
+#include "passes/train/Channels.h"
 #include "passes/train/LossScale.h"
 #include "passes/train/Optimizers.h"
 #include "passes/train/Passes.h"
@@ -23,9 +24,9 @@ using nn::TensorBuilder;
 #define GEN_PASS_DEF_BUILDUPDATEPASS
 #include "passes/train/Passes.h.inc"
 
-/// Gradients of bf16 parameters are f32.
+/// Gradients of bf16 parameters are f32. They are of what is trained.
 static RankedTensorType gradientType(TensorOp parameter) {
-  RankedTensorType type = parameter.getStoredType();
+  RankedTensorType type = storedTrainedType(parameter);
   return type.getElementType().isBF16() ? type.clone(Float32Type::get(parameter.getContext())) : type;
 }
 
@@ -70,7 +71,7 @@ private:
   LogicalResult clipNorm();
   LogicalResult takeScalars(TensorOp parameter, UpdateStep &step);
   LogicalResult checkSparse(TensorOp parameter, UpdateStep &step);
-  LogicalResult updateParameter(TensorOp parameter, Value stored, Value gradient);
+  LogicalResult updateParameter(TensorOp parameter, Value whole, Value gradient);
   /// The new value of a parameter as it is stored.
   Value store(TensorOp parameter, Value value);
   /// Declares a hyper-parameter under `name` and stores its value.
@@ -244,6 +245,9 @@ LogicalResult UpdateBuilder::checkSparse(TensorOp parameter, UpdateStep &step) {
   const SparseSpec *spec = findSparse(options.sparse, parameter);
   if (!spec)
     return success();
+  if (findChannels(parameter))
+    return parameter.emitError() << "--sparse '" << spec->text << "' updates rows of '" << parameter.getName()
+                                 << "', and --train trains some of its channels; leave one of both out";
   const char *mover = step.scalar(kWeightDecay) ? "weight_decay"
                       : definition.movesAlways  ? definition.movesAlways(settings)
                                                 : nullptr;
@@ -263,8 +267,9 @@ Value UpdateBuilder::store(TensorOp parameter, Value value) {
                               : b.cast(value, b.getBF16Type());
 }
 
-LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value stored, Value gradient) {
+LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value whole, Value gradient) {
   b.setLoc(parameter.getLoc());
+  Value stored = takeTrained(b, parameter, whole);
   UpdateStep step{b, settings, b.cast(stored, TensorBuilder::elementOf(gradient)), gradient, corrections, {}};
   if (failed(takeScalars(parameter, step)) || failed(checkSparse(parameter, step)))
     return failure();
@@ -279,7 +284,8 @@ LogicalResult UpdateBuilder::updateParameter(TensorOp parameter, Value stored, V
     ports.push_back({state.name, *port});
   }
   definition.update(step);
-  give(symbolAttribute(parameter, kUpdate), store(parameter, step.parameter), stored);
+  give(symbolAttribute(parameter, kUpdate), putTrained(b, parameter, store(parameter, step.parameter), whole),
+       whole);
   for (auto &[name, port] : ports)
     give(port.attribute, options.flushesState ? flush(b, step.states[name]) : step.states[name], port.value);
   return success();

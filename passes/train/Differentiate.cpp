@@ -7,6 +7,7 @@
 #include "compiler/autodiff/Differentiate.h"
 
 #include "dialects/nn/ValueNames.h"
+#include "passes/train/Channels.h"
 #include "passes/train/ChunkHead.h"
 #include "passes/train/LossScale.h"
 #include "passes/train/Optimizers.h"
@@ -96,10 +97,13 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
   for (Port &port : backward.results)
     if (Value now = result->replaced.lookup(port.value))
       port.value = now;
-  for (auto [parameter, gradient] : llvm::zip_equal(backward.values, result->gradients))
-    if (gradient)
-      backward.gradients[parameter.first] =
-          scale ? builder.mul(gradient, spread(builder, builder.div(one, scale), gradient)) : gradient;
+  for (auto [parameter, whole] : llvm::zip_equal(backward.values, result->gradients)) {
+    if (!whole)
+      continue;
+    Value gradient = takeTrained(builder, cast<TensorOp>(parameter.first), whole);
+    backward.gradients[parameter.first] =
+        scale ? builder.mul(gradient, spread(builder, builder.div(one, scale), gradient)) : gradient;
+  }
   return backward;
 }
 
@@ -139,7 +143,7 @@ LogicalResult differentiateLoss(ModuleOp module, const autodiff::DifferentiateOp
         continue;
       Value gradient = backward.gradients.lookup(parameter);
       if (!gradient) // reached under another binding only
-        gradient = builder.constant(parameter.getStoredType(), 0);
+        gradient = builder.constant(storedTrainedType(parameter), 0);
       backward.results.push_back({symbolAttribute(parameter, kGradient), gradient});
     }
     backward.composer->finish(backward.results, /*dropArguments=*/true);

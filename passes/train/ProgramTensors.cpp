@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/train/ProgramTensors.h"
 
+#include "passes/train/Channels.h"
+
 using namespace mlir;
 
 namespace ortc::train {
@@ -77,9 +79,9 @@ FailureOr<Port> ProgramTensors::getState(StringRef name, RankedTensorType type) 
 
 FailureOr<Port> ProgramTensors::getState(StringRef name, TensorOp owner, Type element) {
   std::string symbol = (owner.getSymName() + "." + name).str(), full = (owner.getName() + "." + name).str();
-  FailureOr<TensorOp> tensor = declare(create(module, Role::state, symbol, full,
-                                              cast<RankedTensorType>(owner.getType()).clone(element),
-                                              owner.getPermutationAttr(), {}, FlatSymbolRefAttr::get(owner)));
+  FailureOr<TensorOp> tensor =
+      declare(create(module, Role::state, symbol, full, trainedType(owner).clone(element),
+                     owner.getPermutationAttr(), {}, FlatSymbolRefAttr::get(owner)));
   if (failed(tensor))
     return failure();
   FailureOr<Value> value = composer->getArgument(symbolAttribute(*tensor, kTensor), tensor->getStoredType());

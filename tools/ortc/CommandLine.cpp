@@ -89,6 +89,11 @@ void CommandLine::addPositional(const std::string &name, const std::string &help
   command->add_option(name, target, help)->required(isRequired)->type_name("");
 }
 
+void CommandLine::addPositionals(const std::string &name, const std::string &help,
+                                 std::vector<std::string> &targets) {
+  command->add_option(name, targets, help)->required()->type_name("");
+}
+
 void CommandLine::setExample(const std::string &text) { command->footer("\nExample:\n  " + text); }
 
 void CommandLine::setAction(std::function<int()> &action, std::function<int()> run) {

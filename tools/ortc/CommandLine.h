@@ -38,6 +38,8 @@ public:
   /// An argument without a name.
   void addPositional(const std::string &name, const std::string &help, std::string &target,
                      bool isRequired = true);
+  /// One or more of them.
+  void addPositionals(const std::string &name, const std::string &help, std::vector<std::string> &targets);
   /// What --help ends with.
   void setExample(const std::string &text);
   /// What runs when this command was given.

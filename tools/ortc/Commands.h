@@ -36,6 +36,8 @@ void addPredictCommand(CLI::App &app, Action &action);
 void addGradientsCommand(CLI::App &app, Action &action);
 void addExportCommand(CLI::App &app, Action &action);
 void addInspectCommand(CLI::App &app, Action &action);
+void addDeltaCommand(CLI::App &app, Action &action);
+void addMergeCommand(CLI::App &app, Action &action);
 void addSignCommand(CLI::App &app, Action &action);
 void addVerifyCommand(CLI::App &app, Action &action);
 

@@ -4,10 +4,12 @@
 
 #include "compiler/artifact/OutputFolder.h"
 #include "compiler/driver/Compile.h"
+#include "compiler/legalize/ChannelAxes.h"
 #include "compiler/pipeline/Phases.h"
 #include "compiler/report/MemoryReport.h"
 #include "compiler/report/MemoryText.h"
 #include "compiler/report/TrainChoices.h"
+#include "compiler/report/UpdateSets.h"
 #include "host/data/atomic_file.h"
 #include "host/json.h"
 #include "host/text.h"
@@ -149,7 +151,78 @@ static std::string planChoices(CompileOptions options, driver::Compiled &asked) 
   return report::describeTrainChoices(planned);
 }
 
+/// What a placed program takes as a session, and trains.
+static void describeSet(driver::Compiled &placed, uint32_t workers, report::UpdateSet &set) {
+  const std::map<std::string, int64_t> &parts = placed.facts.trainedInPart;
+  for (const legalize::InitializerReport &item : placed.facts.initializers)
+    if (item.trained()) {
+      auto part = parts.find(item.name);
+      set.values += part == parts.end() ? item.elements : part->second;
+      ++set.tensors;
+    }
+  report::SharedMemory shared = report::describeShared(placed.getIR().front(), workers);
+  set.persistent = shared.persistent;
+  set.constants = shared.constants;
+  for (const report::FamilyFacts &family : placed.facts.families)
+    for (const report::EntryFacts &entry : family.entries)
+      set.transient = std::max(set.transient, entry.memory.bytes);
+  const std::vector<report::EntryFacts> &entries = placed.facts.families.front().entries;
+  set.flops = entries.empty() ? 0 : entries.front().flops;
+}
+
+/// The sets of --fit, planned. What cannot be, such as tensors that no gradient reaches, is left out.
+static std::vector<report::UpdateSet> planSets(CompileOptions options, driver::Compiled &asked,
+                                               Progress &progress) {
+  std::vector<report::UpdateSet> planned(1);
+  planned.front().what = "as asked";
+  describeSet(asked, options.maxWorkers, planned.front());
+  std::vector<std::string> trained;
+  for (const legalize::InitializerReport &item : asked.facts.initializers)
+    if (item.trained())
+      trained.push_back(item.name);
+  std::map<std::string, bool> hasChannels;
+  asked.source->walk([&](onnx::InitializerOp op) {
+    hasChannels.try_emplace(op.getName().str(), bool(legalize::findChannelAxis(op)));
+  });
+  std::vector<report::UpdateSet> sets = report::listUpdateSets(
+      asked.model->getProto().graph(), trained, [&](const std::string &name) { return hasChannels[name]; });
+  for (report::UpdateSet &set : sets) {
+    progress.begin("planning " + std::to_string(&set - sets.data() + 1) + " of " +
+                   std::to_string(sets.size()) + " sets of tensors: " + set.what);
+    options.train.clear();
+    options.channels.clear();
+    bool isParsed = true;
+    for (const std::string &text : set.train) {
+      Expected<TrainSpec> spec = parseTrain(text);
+      isParsed &= bool(spec);
+      if (spec) {
+        options.train.push_back(spec->pattern);
+        options.channels.push_back(spec->channels);
+      }
+    }
+    Expected<driver::Compiled> placed = isParsed ? driver::compile(options) : Status::refusal("");
+    if (!placed)
+      continue;
+    describeSet(*placed, options.maxWorkers, set);
+    planned.push_back(std::move(set));
+  }
+  return planned;
+}
+
+/// --fit chooses what is trained.
+static Status checkFit(const CompileOptions &options) {
+  if (options.loss.source == LossSource::None)
+    return Status::refusal(
+        "--fit chooses what is trained, and with --loss none nothing is; leave one of both out");
+  if (!options.lora.empty())
+    return Status::refusal(
+        "--fit chooses what is trained, and --lora trains every adapter; leave one of both out");
+  return Status();
+}
+
 Status plan(const CompileOptions &options, const PlanOptions &planning) {
+  if (planning.fit)
+    ORTC_TRY(checkFit(options));
   CompileOptions placed = options;
   placed.compileTo = "place";
   Progress progress(options.quiet);
@@ -167,6 +240,11 @@ Status plan(const CompileOptions &options, const PlanOptions &planning) {
   nlohmann::ordered_json report =
       report::makePlanReport(compiled->facts.modelFile,
                              report::describeShared(compiled->getIR().front(), options.maxWorkers), plans);
+  std::vector<report::UpdateSet> sets;
+  if (planning.fit) {
+    sets = planSets(placed, *compiled, progress);
+    report["fit"] = report::makeFitReport(sets, *planning.fit);
+  }
   if (!options.dumpBuffers.empty())
     ORTC_TRY(host::writeFile(options.dumpBuffers, report::makeBufferTable(plans)));
   if (!options.report.empty())
@@ -182,7 +260,17 @@ Status plan(const CompileOptions &options, const PlanOptions &planning) {
     if (!options.quiet)
       std::cout << table;
   }
-  return Status();
+  if (!planning.fit)
+    return Status();
+  if (!options.quiet)
+    std::cout << report::describeUpdateSets(sets, *planning.fit);
+  if (report::findBest(sets, *planning.fit))
+    return Status();
+  const report::UpdateSet &least = *std::min_element(
+      sets.begin(), sets.end(), [](const auto &a, const auto &b) { return a.getBytes() < b.getBytes(); });
+  return Status::refusal(options.model + ": nothing fits --fit " + host::formatBytes(*planning.fit) +
+                         ": the least is " + host::formatBytes(least.getBytes()) + ", with " + least.what +
+                         "; take a smaller --shape or --max-workers 1");
 }
 
 } // namespace ortc::tool

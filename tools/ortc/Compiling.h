@@ -6,6 +6,8 @@
 #include "compiler/options/TuneOptions.h"
 #include "support/Status.h"
 
+#include <optional>
+
 namespace ortc::tool {
 
 /// `ortc train`: compiles as the options say and writes the artifact's folder, whole or not at all, and the reports.
@@ -14,8 +16,10 @@ Status train(const CompileOptions &options, const TuneOptions &tuning);
 
 /// What `ortc plan` is asked for, beside the options of the compilation.
 struct PlanOptions {
-  std::string page;          ///< HTML file; empty: none
-  bool everyEntry = false;   ///< details of every entry, not of the first only
+  std::string page;        ///< HTML file; empty: none
+  bool everyEntry = false; ///< details of every entry, not of the first only
+  std::optional<uint64_t>
+      fit; ///< also plans sets of tensors and channels, and marks those of at most so many bytes
   bool trainChoices = false; ///< also plans with fewer tensors trained, for a table of what that saves
 };
 

@@ -21,6 +21,16 @@ void addPlanCommand(CLI::App &app, Action &action) {
   addTrainingFlags(line, options);
   addTargetFlags(line, options, state->isFirstTarget);
   line.addFlag("--every-entry", "details of every entry, not of the first only", state->planning.everyEntry);
+  line.addValue(
+      "--fit", "BYTES",
+      "ends with a table of what else could be trained, and marks what fits this much persistent and "
+      "transient memory: 256KiB",
+      [state](const std::string &value) {
+        Expected<uint64_t> bytes = parseBytes(value);
+        if (bytes)
+          state->planning.fit = *bytes;
+        return bytes.getStatus();
+      });
   line.addFlag("--train-choices", "ends with a table of what training fewer tensors would save",
                state->planning.trainChoices);
   line.addText("--report", "FILE.json", "writes every figure, step and buffer", options.report);

@@ -50,9 +50,18 @@ void addModelFlags(CommandLine &line, CompileOptions &options) {
 
 void addGradientFlags(CommandLine &line, CompileOptions &options) {
   line.addValue(
-      "--train", "REGEX|@FILE",
-      "float initializers to train: whole names, or a file with a name a line; default: all that are weights",
-      append(NamePattern::read, options.train), true);
+      "--train", "REGEX:channels=1|@FILE",
+      "float initializers to train: whole names, or a file with a name a line; default: all that are "
+      "weights. "
+      "channels: the share of their output channels, the first ones; default: 1",
+      [&options](const std::string &value) {
+        TrainSpec spec;
+        ORTC_TRY(parseTrain(value).moveTo(spec));
+        options.train.push_back(std::move(spec.pattern));
+        options.channels.push_back(spec.channels);
+        return Status();
+      },
+      true);
   line.addValue("--freeze", "REGEX|@FILE",
                 "float initializers not to train; wins over --train; default: none",
                 append(NamePattern::read, options.freeze), true);

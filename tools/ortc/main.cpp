@@ -66,6 +66,8 @@ static int run(int argc, char **argv) {
   tool::addGradientsCommand(app, action);
   tool::addExportCommand(app, action);
   tool::addInspectCommand(app, action);
+  tool::addDeltaCommand(app, action);
+  tool::addMergeCommand(app, action);
   tool::addSignCommand(app, action);
   tool::addVerifyCommand(app, action);
   try {

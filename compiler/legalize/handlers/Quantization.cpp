@@ -251,13 +251,22 @@ static Value integerMatMul(Node &n, unsigned a, unsigned aZero, unsigned c, unsi
   return multiply(n, lhs, rhs);
 }
 
+/// The convolution of operands `x` and `w`, exact, in a floating-point type: f64 with a bias, which is added behind it.
 static Value integerConv(Node &n, unsigned x, unsigned xZero, unsigned w, unsigned wZero, Value bias) {
   Value input, filter;
-  Type type =
-      bias ? Type(n.b.getF64Type()) : exactType(n.b, elementCount(n.shape(w).drop_front(n.rank(w) ? 1 : 0)));
+  Type type = exactType(n.b, elementCount(n.shape(w).drop_front(n.rank(w) ? 1 : 0)));
   if (failed(centre(n, x, xZero, -1, type, input)) || failed(centre(n, w, wZero, 0, type, filter)))
     return {};
-  return convolve(n, input, filter, bias ? n.b.cast(bias, type) : Value());
+  Value y = convolve(n, input, filter, Value());
+  if (!y || !bias)
+    return y;
+  Ints shape = TensorBuilder::shapeOf(y), given = TensorBuilder::shapeOf(bias);
+  if (given.size() != 1 || given[0] != shape[1]) {
+    (void)n.refuse("a bias of shape " + shapeText(given) + " for " + Twine(shape[1]) + " filters");
+    return {};
+  }
+  Type wide = n.b.getF64Type();
+  return n.b.add(n.b.cast(y, wide), n.b.broadcast(n.b.cast(bias, wide), shape, {1}));
 }
 
 /// As int32, with wrapping where it overflows.
@@ -273,29 +282,49 @@ LogicalResult convInteger(Node &n) {
   return y ? n.yieldAs(toInt32(n.b, y), false) : failure();
 }
 
+/// Operand `i`, one number or a vector along `axis`, as a vector along `only`; null where it is none.
+static Value asVector(Node &n, unsigned i, int64_t axis, int64_t only, int64_t size) {
+  if (elementCount(n.shape(i)) == 1)
+    return n.b.broadcastTo(n.b.reshape(n[i], {}), {size});
+  return axis == only && n.rank(i) == 1 && n.shape(i)[0] == size ? n[i] : Value();
+}
+
 /// The exact product `y` times xScale wScale / yScale, quantised; vectors of scales run along an axis of y.
 static LogicalResult requantize(Node &n, Value y, std::pair<unsigned, int64_t> xScale,
                                 std::pair<unsigned, int64_t> wScale, std::pair<unsigned, int64_t> yScale,
                                 unsigned yZero) {
   TensorBuilder &b = n.b;
   Shape shape(TensorBuilder::shapeOf(y));
-  Value scales[3];
+  Type wide = b.getF64Type();
+  Value scales[3], factor;
   for (auto [slot, operand] :
        llvm::zip_equal(scales, SmallVector<std::pair<unsigned, int64_t>>{xScale, wScale, yScale})) {
     slot = n[operand.first];
     if (!n.isFloat(operand.first))
       return n.refuse("a scale is not floating-point");
-    if (failed(along(n, operand.first, shape, operand.second, slot)))
-      return failure();
+  }
+  // Numbers and vectors along one axis give a vector, which is found while compiling where they are constant.
+  int64_t axis = wScale.second;
+  if (axis >= 0 && axis < static_cast<int64_t>(shape.size())) {
+    Value x = asVector(n, xScale.first, xScale.second, axis, shape[axis]),
+          w = asVector(n, wScale.first, wScale.second, axis, shape[axis]),
+          into = asVector(n, yScale.first, yScale.second, axis, shape[axis]);
+    if (x && w && into)
+      factor = b.broadcast(b.cast(b.div(b.mul(x, w), into), wide), shape, {axis});
+  }
+  if (!factor) {
+    for (auto [slot, operand] :
+         llvm::zip_equal(scales, SmallVector<std::pair<unsigned, int64_t>>{xScale, wScale, yScale}))
+      if (failed(along(n, operand.first, shape, operand.second, slot)))
+        return failure();
+    factor = b.cast(b.div(b.mul(scales[0], scales[1]), scales[2]), wide);
   }
   if (n.isFloat(yZero) || n.element(yZero).getIntOrFloatBitWidth() != 8)
     return n.refuse("its result is not of 8-bit integers");
   ElementType to = n.typeOf(yZero);
-  Type wide = b.getF64Type();
   Value zeroPoint = b.cast(n[yZero], wide, to.isUnsigned);
   if (failed(along(n, yZero, shape, yScale.second, zeroPoint)))
     return failure();
-  Value factor = b.cast(b.div(b.mul(scales[0], scales[1]), scales[2]), wide);
   Value result = quantize(b, b.mul(b.cast(y, wide), factor), zeroPoint, to);
   return n.yieldAs(result, to.isUnsigned, to.lowBits);
 }

@@ -30,6 +30,36 @@ TEST(GroupSpecTest, RefusesWithReason) {
             "group '.*' has no option 'lr'; it takes lr_scale, weight_decay");
 }
 
+TEST(TrainSpecTest, AShareFollowsTheExpression) {
+  Expected<TrainSpec> train = parseTrain("(?:a|b):channels=0.25");
+  ASSERT_TRUE(train) << train.getStatus().getMessage();
+  EXPECT_TRUE(train->pattern.matches("b"));
+  EXPECT_EQ(train->channels, 0.25);
+  for (const char *text : {"(?:a|b)", "x(?=:channels)", ":channelss=1"}) {
+    train = parseTrain(text);
+    ASSERT_TRUE(train) << train.getStatus().getMessage();
+    EXPECT_EQ(train->pattern.getText(), text);
+    EXPECT_EQ(train->channels, 1);
+  }
+  EXPECT_EQ(parseTrain("a:channels=0").getStatus().getMessage(),
+            "tensors 'a': channels is '0' but must be a number above 0 and at most 1");
+  EXPECT_EQ(parseTrain("a:channels=1,x=2").getStatus().getMessage(),
+            "tensors 'a' has no option 'x'; it takes channels");
+}
+
+TEST(TrainSpecTest, TheFirstMatchSaysHowMuch) {
+  CompileOptions options;
+  for (const char *text : {"a", "a|b:channels=0.5", "b"}) {
+    Expected<TrainSpec> train = parseTrain(text);
+    ASSERT_TRUE(train);
+    options.train.push_back(train->pattern);
+    options.channels.push_back(train->channels);
+  }
+  EXPECT_EQ(channelsOf(options, "a"), 1);
+  EXPECT_EQ(channelsOf(options, "b"), 0.5);
+  EXPECT_EQ(channelsOf(options, "c"), 1);
+}
+
 TEST(ShapeTest, BindsDimensionsAndInputsOfSeveralBindings) {
   CompileOptions options;
   ASSERT_TRUE(addShapes("batch=32,seq=128", options).isOk());
