@@ -43,35 +43,6 @@ uint64_t __aeabi_llsr(uint64_t value, int by) {
   return by ? join(LOW(value) >> by | high << (32 - by), high >> by) : value;
 }
 
-/* Quotient and remainder of 64 bits, one bit after the other. */
-uint64_t ortc_divide(uint64_t n, uint64_t d, uint64_t *remainder) {
-  uint64_t quotient = 0, rest = 0;
-  for (int i = 63; i >= 0; i--) {
-    uint64_t carry = rest >> 63;
-    rest = rest << 1 | (n >> i & 1);
-    quotient <<= 1;
-    if (carry || rest >= d) {
-      rest -= d;
-      quotient |= 1;
-    }
-  }
-  *remainder = rest;
-  return quotient;
-}
-
-/* The quotient comes back in the first two registers, the remainder in the next two. */
-__attribute__((naked)) void __aeabi_uldivmod(void) {
-  __asm__("push {r11, lr}\n"
-          "sub sp, sp, #16\n"
-          "add r12, sp, #8\n"
-          "str r12, [sp]\n"
-          "bl ortc_divide\n"
-          "ldr r2, [sp, #8]\n"
-          "ldr r3, [sp, #12]\n"
-          "add sp, sp, #16\n"
-          "pop {r11, pc}");
-}
-
 /* Doubles go as their bits: a function of double precision would need these functions. */
 #define EXPONENT(bits) ((int)((bits) >> 52 & 0x7ff))
 #define FRACTION(bits) ((bits) & 0xfffffffffffffu)

@@ -1,4 +1,5 @@
-/* Arithmetic of runtime/android/arm_helpers.c, whose functions are renamed to own_*, against the compiler's own.
+/* Arithmetic of runtime/android/arm_helpers.c and runtime/freestanding/arm_division.c, whose functions are renamed to
+ * own_*, against the compiler's own.
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #include <stdint.h>
 #include <stdio.h>

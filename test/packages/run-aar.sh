@@ -72,7 +72,7 @@ try armeabi-v7a arm-linux-gnueabihf sh -c 'exec env -u LD_LIBRARY_PATH qemu-arm-
 renames=()
 for name in uldivmod ldivmod l2d ul2d d2lz; do renames+=(-D__aeabi_$name=own_$name); done
 clang-22 --target=arm-linux-gnueabihf -mcpu=cortex-a7 -mfpu=neon-vfpv4 -O1 -static -fuse-ld=lld "${renames[@]}" \
-  "$source/runtime/android/arm_helpers.c" "$source/test/packages/arm_helpers_test.c" -o arm_helpers
+  "$source/runtime/android/arm_helpers.c" "$source/runtime/freestanding/arm_division.c" "$source/test/packages/arm_helpers_test.c" -o arm_helpers
 qemu-arm-static -cpu cortex-a7 ./arm_helpers
 
 # Java, on this machine's processor.

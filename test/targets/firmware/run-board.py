@@ -48,7 +48,8 @@ def build_library(root, board, folder):
     folder.mkdir(parents=True, exist_ok=True)
     sources = [root / f"runtime/src/{name}.cpp" for name in RUNTIME]
     objects = []
-    for source in [*sources, root / "runtime/freestanding/string.c", root / "runtime/freestanding/aeabi.c", EXAMPLE / "start.c"]:
+    for source in [*sources, root / "runtime/freestanding/string.c", root / "runtime/freestanding/aeabi.c",
+                   root / "runtime/freestanding/arm_division.c", EXAMPLE / "start.c"]:
         objects.append(folder / f"{source.stem}.o")
         if not objects[-1].exists():
             extra = ["-fno-builtin"] if source.parent.name == "freestanding" else []

@@ -25,11 +25,11 @@ uint32_t relocate(uint64_t type, uint32_t listed, int64_t place, int64_t symbol,
 }
 
 TEST(ThumbTest, CallsGoForthAndBack) {
-  constexpr uint32_t kToItself = 0xfff7feff;                                           // bl #-4
-  EXPECT_EQ(relocate(R_ARM_THM_CALL, kToItself, 0x1000, 0x2001), 0x00f0feffu);         // bl #4092
-  EXPECT_EQ(relocate(R_ARM_THM_CALL, kToItself, 0x2000, 0x1001), 0xfef7feffu);         // bl #-4100
-  EXPECT_EQ(relocate(R_ARM_THM_CALL, kToItself, 0, 0xfffffe + 4 + 1), 0xfff3ffd7u);    // bl #16777214
-  EXPECT_EQ(relocate(R_ARM_THM_JUMP24, 0xfff7febf, 0x40, 0x48 + 1), 0x00f002b8u);      // b.w #4
+  constexpr uint32_t kToItself = 0xfff7feff;                                        // bl #-4
+  EXPECT_EQ(relocate(R_ARM_THM_CALL, kToItself, 0x1000, 0x2001), 0x00f0feffu);      // bl #4092
+  EXPECT_EQ(relocate(R_ARM_THM_CALL, kToItself, 0x2000, 0x1001), 0xfef7feffu);      // bl #-4100
+  EXPECT_EQ(relocate(R_ARM_THM_CALL, kToItself, 0, 0xfffffe + 4 + 1), 0xfff3ffd7u); // bl #16777214
+  EXPECT_EQ(relocate(R_ARM_THM_JUMP24, 0xfff7febf, 0x40, 0x48 + 1), 0x00f002b8u);   // b.w #4
   relocate(R_ARM_THM_CALL, kToItself, 0, (1 << 24) + 4, Relocated::TooFar);
 }
 

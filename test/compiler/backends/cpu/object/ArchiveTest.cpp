@@ -36,10 +36,11 @@ struct Case {
 };
 
 TEST(ArchiveTest, HasTheBlobAndItsSteps) {
-  for (const Case &each : {Case{"aarch64", ObjectFormat::Elf, ""}, Case{"aarch64", ObjectFormat::MachO, "_"},
-                           Case{"aarch64", ObjectFormat::Coff, ""}, Case{"x86-64-v3", ObjectFormat::Coff, ""},
-                           Case{"x86-64", ObjectFormat::MachO, "_"}, Case{"riscv64", ObjectFormat::Elf, ""},
-                           Case{"cortex-m4", ObjectFormat::Elf, ""}, Case{"cortex-m55", ObjectFormat::Elf, ""}}) {
+  for (const Case &each :
+       {Case{"aarch64", ObjectFormat::Elf, ""}, Case{"aarch64", ObjectFormat::MachO, "_"},
+        Case{"aarch64", ObjectFormat::Coff, ""}, Case{"x86-64-v3", ObjectFormat::Coff, ""},
+        Case{"x86-64", ObjectFormat::MachO, "_"}, Case{"riscv64", ObjectFormat::Elf, ""},
+        Case{"cortex-m4", ObjectFormat::Elf, ""}, Case{"cortex-m55", ObjectFormat::Elf, ""}}) {
     SCOPED_TRACE(each.target);
     Isa isa = findTarget(each.target)->isa;
     auto bit = static_cast<uint32_t>(isa.architecture->functionBit());
@@ -77,7 +78,8 @@ TEST(ArchiveTest, HasTheBlobAndItsSteps) {
 }
 
 TEST(ArchiveTest, RefusesFormatsWithoutPrograms) {
-  for (auto [target, format] : {std::pair{"cortex-m4", ObjectFormat::Coff}, {"riscv64", ObjectFormat::MachO},
+  for (auto [target, format] : {std::pair{"cortex-m4", ObjectFormat::Coff},
+                                {"riscv64", ObjectFormat::MachO},
                                 {"wasm32", ObjectFormat::Elf}}) {
     auto archive = makeArchive(makeBlob(0), {"a", "b"}, findTarget(target)->isa, format);
     ASSERT_FALSE(archive) << target;
