@@ -24,8 +24,8 @@ using host::AtomicFile;
 /// The files of an artifact.
 static constexpr const char *kModel = "model.ortc", *kManifest = "manifest.json";
 /// Of a model that is linked into programs.
-static constexpr const char *kLinked[] = {"model.a", "model.h", "model_data.c"};
-static constexpr const char *kAll[] = {kModel, kManifest, kLinked[0], kLinked[1], kLinked[2]};
+static constexpr const char *kLinked[] = {"model.a", "model.h", "model_data.c", "model.wasm"};
+static constexpr const char *kAll[] = {kModel, kManifest, kLinked[0], kLinked[1], kLinked[2], kLinked[3]};
 
 static std::string trim(std::string path) {
   while (path.size() > 1 && path.back() == '/')

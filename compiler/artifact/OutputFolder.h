@@ -21,7 +21,7 @@ struct OutputFile {
 /// working directory, say; its files are replaced, and only an artifact's own files may be in it.
 /// `model.ortc` is the artifact, manifest and all: its rename decides, and `manifest.json`, a copy for
 /// people, is never that of another one. Beside them may be the files of a model that is linked into programs:
-/// model.a, model.h, model_data.c. Destroyed without commit, it leaves nothing behind, the folders that
+/// model.a, model.h, model_data.c; or model.wasm. Destroyed without commit, it leaves nothing behind, the folders that
 /// it made neither.
 class OutputFolder {
 public:

@@ -137,7 +137,6 @@ void appendBytes(std::string &text, const uint8_t *bytes, size_t count) {
     text += std::to_string(bytes[i]) + (i % 32 == 31 || i + 1 == count ? ",\n" : ",");
 }
 
-/// The artifact as the program has it: the head of its code alone, whose offsets count the steps.
 Artifact stripped(const Artifact &artifact) {
   Artifact image = artifact;
   image.kernelNames.clear();
@@ -157,6 +156,8 @@ Artifact stripped(const Artifact &artifact) {
 }
 
 } // namespace
+
+Expected<Bytes> makeStaticImage(const Artifact &artifact) { return writeArtifact(stripped(artifact)); }
 
 std::string makeStaticHeader(const StaticModel &model) {
   Macros macros(inCapitals(model.name) + "_");
@@ -186,7 +187,7 @@ std::string makeStaticHeader(const StaticModel &model) {
 }
 
 Expected<std::string> makeStaticData(const StaticModel &model) {
-  Expected<Bytes> image = writeArtifact(stripped(model.artifact));
+  Expected<Bytes> image = makeStaticImage(model.artifact);
   if (!image)
     return image.getStatus();
   Expected<ArtifactFile> read = readArtifact(*image);

@@ -23,11 +23,14 @@ struct StaticModel {
 /// link.
 std::vector<std::string> nameSteps(const std::string &name, const Artifact &artifact);
 
+/// The artifact as a program has it that its code is linked into: without code, names of kernels, manifest and graph.
+/// The head of its code section counts the entries. Fails as writeArtifact does.
+Expected<Bytes> makeStaticImage(const Artifact &artifact);
+
 /// model.h: sizes, places of tensors, order of values, and the function that gives an ortc_static.
 std::string makeStaticHeader(const StaticModel &model);
 
-/// model_data.c: the artifact without code, names of kernels, manifest and graph as a constant array, whose weights can
-/// be compiled alone. Fails as writeArtifact does.
+/// model_data.c: makeStaticImage() as a constant array, whose weights can be compiled alone. Fails as that does.
 Expected<std::string> makeStaticData(const StaticModel &model);
 
 } // namespace ortc::artifact

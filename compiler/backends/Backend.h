@@ -51,6 +51,11 @@ struct TargetCode {
                                                 ObjectFormat format) const {
     return Status::refusal("its code cannot be linked into a program; leave --emit static out");
   }
+  /// A module of WebAssembly that needs nothing else: the code, the runtime (`runtime`: an archive of its objects) and
+  /// `image`, an artifact without code (artifact::makeStaticImage). Here: refused.
+  virtual Expected<artifact::Bytes> makeModule(const artifact::Bytes &image, llvm::StringRef runtime) const {
+    return Status::refusal("its code is not for WebAssembly; give --target wasm32, or leave --emit wasm out");
+  }
 };
 
 /// What a target is asked for with.

@@ -424,7 +424,7 @@ Status Compilation::assemble() {
         diagnostics.check(makeSource(*model.written, result.tensors, model.packed).moveTo(result.source)));
   result.manifest = report::makeManifest(options, compiled.facts, result);
   ORTC_TRY(diagnostics.check(artifact::writeArtifact(result).moveTo(compiled.file)));
-  if (options.emitStatic)
+  if (options.emit)
     ORTC_TRY(diagnostics.check(makeLinked(options, compiled)));
   return checkModelFiles();
 }

@@ -54,10 +54,12 @@ Expected<std::vector<FamilyTargets>> findTargets(const CompileOptions &options, 
     auto rank = [&](const auto &target) { return find(names, target->getName()) - names.begin(); };
     sort(family.targets, [&](const auto &a, const auto &b) { return rank(a) < rank(b); });
   }
-  if (options.emitStatic && (families.size() != 1 || families.front().targets.size() != 1))
+  if (options.emit && (families.size() != 1 || families.front().targets.size() != 1))
     return Status::refusal(
-        "--emit static is for one --target: a program has code for the processor that it is built for; "
-        "name one, such as cortex-m4, aarch64 or x86-64-v3");
+        options.emit->kind == EmitSpec::Wasm
+            ? "--emit wasm is for --target wasm32 alone"
+            : "--emit static is for one --target: a program has code for the processor that it is built for; "
+              "name one, such as cortex-m4, aarch64 or x86-64-v3");
   if (families.empty())
     return Status::refusal("--target names nothing; known are " + listNames(known));
   for (const FamilyTargets &family : families)

@@ -7,7 +7,8 @@
 
 namespace ortc::driver {
 
-/// Fills `compiled.linked` with model.a, model.h and model_data.c: `compiled` is complete otherwise and has one code.
+/// Fills `compiled.linked` with model.a, model.h and model_data.c, or with model.wasm: `compiled` is complete otherwise
+/// and has one code.
 Status makeLinked(const CompileOptions &options, Compiled &compiled);
 
 } // namespace ortc::driver

@@ -181,7 +181,7 @@ Status checkOptions(const CompileOptions &options) {
     return Status::refusal(
         "--qat and --lora do not go together: adapters are merged into weights that stay as they "
         "are, and quantised weights are trained; leave one of them out");
-  if (!options.emitStatic && options.objectFormat != ObjectFormat::Elf)
+  if ((!options.emit || options.emit->kind != EmitSpec::Static) && options.objectFormat != ObjectFormat::Elf)
     return Status::refusal("--object needs --emit static: an artifact's code is in no object file");
   if (options.loss.source == LossSource::None) {
     const char *flag = options.gradients                           ? "--gradients"

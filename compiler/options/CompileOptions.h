@@ -160,9 +160,11 @@ struct QatSpec {
   bool isLearned = false; ///< scales are parameters behind the observed steps
 };
 
-/// `--emit static:name=model`: what is written beside model.ortc for programs that the model is linked into.
-struct StaticSpec {
-  std::string name = "model"; ///< an identifier of C, with which all others begin
+/// `--emit static:name=model` or `--emit wasm`: what is written beside model.ortc.
+struct EmitSpec {
+  enum Kind { Static, Wasm };
+  Kind kind = Static;         ///< parts that programs are linked with, or one module of WebAssembly
+  std::string name = "model"; ///< static: an identifier of C, with which all others begin
   std::string text;           ///< as given
 };
 
@@ -209,7 +211,8 @@ struct CompileOptions {
   uint32_t maxWorkers = 2;
   std::vector<std::string> targets{"host"}; ///< as given; never empty, no name twice
   std::string ptxas;                        ///< path of NVIDIA's assembler; empty: none
-  std::optional<StaticSpec> emitStatic;     ///< absent: the artifact alone
+  std::optional<EmitSpec> emit;             ///< absent: the artifact alone
+  std::string wasmRuntime;                  ///< path of libortc_wasm.a, for --emit wasm
   ObjectFormat objectFormat = ObjectFormat::Elf;
   std::optional<bool> forSize; ///< small code or fast code; absent: as the target is mostly wanted
   Numerics numerics = Numerics::Fast;
@@ -242,7 +245,7 @@ Expected<TrainSpec> parseTrain(std::string_view text);
 Expected<SparseSpec> parseSparse(std::string_view text);
 Expected<BaseSpec> parseBase(std::string_view text);
 Expected<QatSpec> parseQat(std::string_view text);
-Expected<StaticSpec> parseEmit(std::string_view text);
+Expected<EmitSpec> parseEmit(std::string_view text);
 Expected<ObjectFormat> parseObjectFormat(std::string_view text);
 /// `--opt`: true for "size".
 Expected<bool> parseOptimization(std::string_view text);

@@ -246,19 +246,23 @@ Expected<BaseSpec> parseBase(std::string_view text) {
   return parsed;
 }
 
-Expected<StaticSpec> parseEmit(std::string_view text) {
-  StaticSpec parsed;
+Expected<EmitSpec> parseEmit(std::string_view text) {
+  EmitSpec parsed;
+  parsed.text = std::string(text);
   const std::vector<Key> keys = {
       {"name", parsed.name, kWord, "what the names of C begin with: letters, digits and _, no digit first"}};
   std::string_view word, rest;
   bool hasKeys = false;
   splitSpec(text, word, rest, hasKeys);
+  if (word == "wasm" && !hasKeys) {
+    parsed.kind = EmitSpec::Wasm;
+    return parsed;
+  }
   if (word != "static")
-    return Status::refusal(quote(text) + " must be " + formatSpec("static", keys));
+    return Status::refusal(quote(text) + " must be " + formatSpec("static", keys) + " or wasm");
   KeyValues given;
   ORTC_TRY(parseSettings(hasKeys, rest, quote(word), keys, nullptr).moveTo(given));
   parsed.name = Settings(keys, given).getWord("name");
-  parsed.text = std::string(text);
   auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   auto isAllowed = [&](char c) { return isLetter(c) || (c >= '0' && c <= '9'); };
   if (parsed.name.empty() || parsed.name.size() > 64 || !isLetter(parsed.name.front()) ||

@@ -3,7 +3,8 @@
 //
 // Numbers go in and out as typed arrays, row-major, in the ONNX layout and type: int64 is BigInt64Array; bfloat16 and
 // float16 are the words that hold them, bool is bytes. What fails is an OrtcError, also where memory ends; signatures are not checked.
-// An artifact needs code for WebAssembly: `ortc train --target wasm32` (or `all`).
+// An artifact needs code for WebAssembly: `ortc train --target wasm32` (or `all`). With `--emit wasm` one module has
+// model and runtime.
 
 /** What a failed call of the C interface says; `status` is its status by name. */
 export class OrtcError extends Error {
@@ -53,6 +54,8 @@ export class Program {
    * it does not lie beside this module.
    */
   static open(artifact: Uint8Array | ArrayBuffer, options?: { runtime?: WebAssembly.Module | BufferSource }): Promise<Program>;
+  /** Opens model.wasm of `ortc train --emit wasm`, which has the runtime, too: `openModule(fetch("model.wasm"))` needs no other file. */
+  static openModule(source: WebAssembly.Module | BufferSource | Response | Promise<Response>): Promise<Program>;
   readonly info: ProgramInfo;
   readonly tensors: TensorInfo[];
   readonly entries: EntryInfo[];

@@ -5,9 +5,11 @@
 const PAGE = 65536;
 const OWN_PAGES = 16; // of a model's code (kWasmOwnBytes); the runtime's begin behind them
 const RUNTIME_PAGES = 4; // data and stack of the runtime
+const ABI = 1; // ORTC_ABI_VERSION
+const PARTS = 8; // of large checkpoints, which are copied out of a program's memory one by one
 const SECTION_CODE = 8, WASM32 = 5; // enum ortc_section_kind, ortc_architecture
 const FEATURES = 32; // offset in ortc_file_section
-const SIZES = { message: 256, programInfo: 136, tensorInfo: 104, entryInfo: 48, options: 44 };
+const SIZES = { message: 256, programInfo: 136, tensorInfo: 104, entryInfo: 48, options: 44, part: 16 };
 const STATUS = ["ok", "argument", "format", "version", "target", "hash", "memory", "io", "not found", "shape", "range",
   "not finite", "state", "internal"];
 
@@ -67,8 +69,47 @@ function findModule(bytes) {
   return null;
 }
 
+/** A module, of its bytes or of what brings them. */
+async function compile(source) {
+  if (source instanceof WebAssembly.Module)
+    return source;
+  try {
+    if (typeof Response === "undefined" || !(source instanceof Response))
+      return await WebAssembly.compile(source);
+    if (!source.ok)
+      throw new OrtcError(7, `${source.url}: HTTP status ${source.status}`);
+    // Servers that call it something else are served, too.
+    const isKnown = source.headers.get("content-type")?.startsWith("application/wasm");
+    return isKnown ? await WebAssembly.compileStreaming(source) : await WebAssembly.compile(await source.arrayBuffer());
+  } catch (error) {
+    throw error instanceof WebAssembly.CompileError ? new OrtcError(2, error.message) : error;
+  }
+}
+
 /** One runtime with a memory of its own, for one artifact. */
 class Machine {
+  free = []; // regions
+  dtypes = new Map(); // by name, of the tensors that were written
+
+  adopt(exports) {
+    this.table = exports.__indirect_function_table;
+    this.c = Object.fromEntries(Object.entries(exports).map(([name, call]) => [name, (...given) => guard(() => call(...given))]));
+  }
+
+  /** A module that has runtime and model: its memory is its own. */
+  static async startWhole(module) {
+    if (!WebAssembly.Module.exports(module).some((each) => each.name === "ortc_js_open"))
+      throw new OrtcError(2, "not a module of ortc train --emit wasm");
+    const machine = new Machine();
+    const { exports } = await WebAssembly.instantiate(module);
+    machine.adopt(exports);
+    machine.memory = exports.memory;
+    const abi = machine.c.ortc_abi_version();
+    if (abi !== ABI)
+      throw new OrtcError(3, `the module's runtime has ABI ${abi}, and this package knows ${ABI}`);
+    return machine;
+  }
+
   static async start(runtime, artifact) {
     const machine = new Machine();
     machine.memory = guard(() => new WebAssembly.Memory({ initial: OWN_PAGES + RUNTIME_PAGES }));
@@ -80,13 +121,9 @@ class Machine {
     }
     const imports = {
       env: { memory: machine.memory },
-      ortc: { load: (...given) => machine.load(...given), write: (at, size) => machine.write(at, size) },
+      ortc: { load: (...given) => machine.load(...given) },
     };
-    const { exports } = await WebAssembly.instantiate(runtime, imports);
-    machine.table = exports.__indirect_function_table;
-    machine.c = Object.fromEntries(Object.entries(exports).map(([name, call]) => [name, (...given) => guard(() => call(...given))]));
-    machine.free = []; // regions
-    machine.dtypes = new Map(); // by name, of the tensors that were written
+    machine.adopt((await WebAssembly.instantiate(runtime, imports)).exports);
     return machine;
   }
 
@@ -115,11 +152,6 @@ class Machine {
     } catch {
       return 0;
     }
-  }
-
-  write(at, size) {
-    at >>>= 0;
-    return this.sink(this.bytes(at, size).slice()) ? 1 : 0;
   }
 
   /** Calls `use` with the address of so many zeroed bytes, which are free again afterwards. */
@@ -153,14 +185,12 @@ class Machine {
 }
 
 async function readRuntime(given) {
-  if (given instanceof WebAssembly.Module)
-    return given;
   if (given)
-    return WebAssembly.compile(given);
+    return compile(given);
   const url = new URL("./ortc.wasm", import.meta.url);
   if (url.protocol === "file:")
     return WebAssembly.compile(await (await import("node:fs/promises")).readFile(url));
-  return WebAssembly.compile(await (await fetch(url)).arrayBuffer());
+  return compile(await fetch(url));
 }
 
 export class Program {
@@ -170,17 +200,27 @@ export class Program {
   static async open(artifact, { runtime } = {}) {
     const image = artifact instanceof Uint8Array ? artifact : new Uint8Array(artifact);
     const machine = await Machine.start(await readRuntime(runtime), image);
-    const program = new Program();
-    program.#machine = machine;
     const { at } = machine.region(image.length);
     machine.bytes(at, image.length).set(image);
+    const program = Program.#make(machine, (...out) => machine.c.ortc_program_open_memory(at, image.length, 0, ...out));
+    machine.compiled = null;
+    return program;
+  }
+
+  static async openModule(source) {
+    const machine = await Machine.startWhole(await compile(await source));
+    return Program.#make(machine, machine.c.ortc_js_open);
+  }
+
+  static #make(machine, open) {
+    const program = new Program();
+    program.#machine = machine;
     program.#handle = machine.with(4 + SIZES.message, (out) => {
-      const status = machine.c.ortc_program_open_memory(at, image.length, 0, out, out + 4);
+      const status = open(out, out + 4);
       if (status)
         throw new OrtcError(status, machine.text(out + 4));
       return machine.view.getUint32(out, true);
     });
-    machine.compiled = null;
     return program;
   }
 
@@ -355,16 +395,22 @@ export class Session {
 
   /** A checkpoint: the bytes of a safetensors file. */
   save() {
-    const m = this.#machine, parts = [];
-    m.sink = (part) => (parts.push(part), 0);
-    try {
-      this.#check(m.c.ortc_js_checkpoint_write(this.#handle, 0, 0));
-    } finally {
-      m.sink = null;
-    }
-    const file = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-    parts.reduce((at, part) => (file.set(part, at), at + part.length), 0);
-    return file;
+    const m = this.#machine;
+    return m.with(SIZES.part, (out) => {
+      const write = (...part) => {
+        part.forEach((value, i) => m.view.setUint32(out + 4 * i, value, true));
+        this.#check(m.c.ortc_js_checkpoint_write(this.#handle, out));
+        return m.view.getUint32(out + 12, true);
+      };
+      const size = write(0, 0, 0), file = new Uint8Array(size), room = Math.max(PAGE, Math.ceil(size / PARTS));
+      m.with(room, (at) => {
+        for (let first = 0; first < size; first += room) {
+          write(at, room, first);
+          file.set(m.bytes(at, Math.min(room, size - first)), first);
+        }
+      });
+      return file;
+    });
   }
   load(checkpoint) {
     const m = this.#machine, bytes = checkpoint instanceof Uint8Array ? checkpoint : new Uint8Array(checkpoint);

@@ -45,7 +45,9 @@ share/doc/libortc-dev/examples/train_loop.c
 share/doc/libortc-dev/examples/train_loop.cpp
 share/doc/libortc-dev/runtime-api.md'
 } | expect libortc-dev
-expect ortc <<'END'
+{
+  [ ! -f "$build/js/libortc_wasm.a" ] || echo lib/ortc/wasm32/libortc_wasm.a
+  cat <<'END'
 bin/ortc
 lib/cmake/ortc/ortc-tool-release.cmake
 lib/cmake/ortc/ortc-tool.cmake
@@ -54,6 +56,7 @@ share/doc/ortc/copyright.libcli11-dev
 share/doc/ortc/copyright.liblld-22-dev
 share/doc/ortc/copyright.nlohmann-json3-dev
 END
+} | expect ortc
 
 # field PACKAGE NAME PATTERN: the whole of a field.
 field() {

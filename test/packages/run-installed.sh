@@ -69,6 +69,10 @@ for name in cuda hip; do
   cc device.c $(pkg-config --cflags --libs ortc-$name) -o device
   ./device
 done
+if [ -f "$build/js/libortc_wasm.a" ]; then # the tool finds the runtime for WebAssembly beside it
+  "$PREFIX/bin/ortc" train model.onnx -o wasm --shape batch=64 --quiet --target wasm32 --emit wasm
+  [ -f wasm/model.wasm ]
+fi
 [ "$(pkg-config --modversion ortc)" = "$("$PREFIX/bin/ortc" --version | grep -oE '[0-9]+[.][0-9.]+')" ]
 
 # A component that there is not is refused, and one that is not installed.

@@ -45,6 +45,9 @@ if(TARGET ortc)
   set_target_properties(ortc PROPERTIES EXPORT_NAME tool INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS ortc EXPORT ortc-tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tool)
   install(EXPORT ortc-tool NAMESPACE ortc:: DESTINATION ${_cmake_dir} COMPONENT tool)
+  if(TARGET ortc_js) # relative to the program, which looks for it (tools/ortc/WasmRuntime.cpp)
+    install(FILES ${PROJECT_BINARY_DIR}/js/libortc_wasm.a DESTINATION ${CMAKE_INSTALL_BINDIR}/../lib/ortc/wasm32 COMPONENT tool)
+  endif()
 endif()
 
 # Documents, by Debian's names. Each package has its licence; in the tool is code of others, too.

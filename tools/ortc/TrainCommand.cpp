@@ -4,6 +4,7 @@
 #include "passes/train/Optimizers.h"
 #include "tools/ortc/Commands.h"
 #include "tools/ortc/Compiling.h"
+#include "tools/ortc/WasmRuntime.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Program.h"
@@ -212,10 +213,10 @@ void addTrainCommand(CLI::App &app, Action &action) {
   addTrainingFlags(line, state->options);
   addTargetFlags(line, state->options, state->isFirstTarget);
   line.addValue(
-      "--emit", "static:name=model",
+      "--emit", "static:name=model|wasm",
       "also writes what programs are linked with: model.a, model.h and model_data.c; for one --target. Names "
-      "of C begin with `name`",
-      fill(parseEmit, state->options.emitStatic));
+      "of C begin with `name`. Or model.wasm: model and runtime as one module, with --target wasm32",
+      fill(parseEmit, state->options.emit));
   line.addValue("--object", "elf|macho|coff", "the format of model.a; default: elf",
                 fill(parseObjectFormat, state->options.objectFormat));
   line.addValue("--ptxas", "PROGRAM",
@@ -228,6 +229,8 @@ void addTrainCommand(CLI::App &app, Action &action) {
                   "  ortc run model --data train.npz --epochs 10 --save trained.safetensors");
   line.setAction(action, [state] {
     Status status = checkOptions(state->options);
+    if (status.isOk() && state->options.emit && state->options.emit->kind == EmitSpec::Wasm)
+      status = findWasmRuntime().moveTo(state->options.wasmRuntime);
     return finish(status.isOk() ? train(state->options, state->tuning) : status);
   });
 }

@@ -216,6 +216,18 @@ TEST(PatternTest, LongExpressionsAreRefused) {
   EXPECT_FALSE(NamePattern::parse(std::string(1 << 20, '(')));
 }
 
+TEST(EmitTest, IsPartsOrAModule) {
+  Expected<EmitSpec> parts = parseEmit("static:name=digits"), module = parseEmit("wasm");
+  ASSERT_TRUE(bool(parts) && bool(module));
+  EXPECT_EQ(parts->kind, EmitSpec::Static);
+  EXPECT_EQ(parts->name, "digits");
+  EXPECT_EQ(module->kind, EmitSpec::Wasm);
+  for (const char *text : {"", "wasm:", "wasm:name=digits", "module"})
+    EXPECT_NE(parseEmit(text).getStatus().getMessage().find("must be static[:name=model] or wasm"),
+              std::string::npos)
+        << text;
+}
+
 TEST(ModeTest, ListsWhatThereIs) {
   Expected<BatchNormMode> mode = parseBatchNorm("frozen");
   ASSERT_TRUE(mode) << mode.getStatus().getMessage();

@@ -9,6 +9,7 @@
 #include "compiler/backends/cpu/object/Archive.h"
 #include "compiler/backends/cpu/object/BlobLoader.h"
 #include "compiler/backends/cpu/object/Lowering.h"
+#include "compiler/backends/cpu/object/WholeModule.h"
 #include "compiler/backends/cpu/step/StepFunction.h"
 #include "mlir/Parser/Parser.h"
 
@@ -173,12 +174,23 @@ static Status emitSteps(ModuleOp module, const SymbolTable &symbols, const kerne
   code.isa = target.isa;
   for (auto [entry, pointers] : llvm::zip_equal(entries, pointerCalls))
     code.stack.push_back(findStack(code.blob.frames, pointers, entry.symbol));
+  if (target.isa.architecture->isModule()) {
+    code.objects = std::move(objects);
+    for (const BlobEntry &entry : entries)
+      code.steps.push_back(entry.symbol);
+  }
   return {};
 }
 
 Expected<artifact::Bytes> ProgramCode::makeArchive(const std::vector<std::string> &symbols,
                                                    ObjectFormat format) const {
   return cpu::makeArchive(blob.bytes, symbols, isa, format);
+}
+
+Expected<artifact::Bytes> ProgramCode::makeModule(const artifact::Bytes &image,
+                                                  llvm::StringRef runtime) const {
+  return objects.empty() ? TargetCode::makeModule(image, runtime)
+                         : linkWholeModule(objects, steps, isa, image, runtime);
 }
 
 /// A job for each kernel; `options` must outlive them.

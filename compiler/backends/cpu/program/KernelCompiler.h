@@ -25,9 +25,13 @@ using backends::StackUse;
 struct ProgramCode : backends::TargetCode {
   CodeBlob blob;
   Isa isa; ///< of the target
+  /// Where code is a module: what it was linked of, steps last, and the steps' symbols, in the order of the programs.
+  std::vector<Object> objects;
+  std::vector<std::string> steps;
 
   Expected<artifact::Bytes> makeArchive(const std::vector<std::string> &symbols,
                                         ObjectFormat format) const override;
+  Expected<artifact::Bytes> makeModule(const artifact::Bytes &image, llvm::StringRef runtime) const override;
 };
 
 /// Scratch of one call: of all `target.workers` where it is handed to the pool, otherwise of the thread that calls.
