@@ -27,7 +27,7 @@ void releasePages(void *memory, size_t bytes) { munmap(memory, bytes); }
 /// Where memory may not become executable (execmem of SELinux, MemoryDenyWriteExecute of systemd), a file may be that
 /// nobody can write to: it takes the place of `memory`, with the same bytes.
 static bool mapSealed(char *memory, size_t bytes) {
-#if defined(__linux__)
+#if defined(__linux__) && !defined(__ANDROID__) // whose C library has it from another level on
   int file = memfd_create("", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   // Without jumps, which take space: what fails makes the rest fail or is not looked at.
   int isBad = write(file, memory, bytes) != (ssize_t)bytes;
