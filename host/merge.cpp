@@ -238,7 +238,8 @@ Status mergeFiles(const MergeOptions &options) {
   for (const std::string &file : options.files)
     inputs.push_back({"the file", file});
   if (!options.base.empty()) {
-    inputs = listArtifactFiles(options.base);
+    for (const NamedFile &file : listArtifactFiles(options.base))
+      inputs.push_back(file);
     inputs.push_back({"--base", options.base});
   }
   ORTC_TRY(checkOutputs(inputs, {{"-o", options.output}}));

@@ -10,6 +10,7 @@
 #include "compiler/kernels/FusionLimits.h"
 #include "compiler/kernels/ProgramKernels.h"
 #include "compiler/options/Numerics.h"
+#include "compiler/options/ObjectFormat.h"
 #include "dialects/plan/PlanDialect.h"
 #include "host/machine.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -10,6 +10,7 @@
 
 #include "compiler/options/Keys.h"
 #include "compiler/options/Numerics.h"
+#include "compiler/options/ObjectFormat.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-// What numbers a kernel may depend on, and the formats of its code.
+// What numbers a kernel may depend on.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
@@ -15,8 +15,5 @@ enum class Numerics {
 
 /// Whether numbers below the smallest normal one count as zero. Not every processor has such a mode (decision 0035).
 constexpr bool denormalsAreZero(Numerics numerics) { return numerics == Numerics::Fast; }
-
-/// `--object`: of the archive of a model that is linked into programs.
-enum class ObjectFormat { Elf, MachO, Coff };
 
 } // namespace ortc

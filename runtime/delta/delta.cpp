@@ -1,4 +1,4 @@
-// Deltas of a session, written in one pass over the other.
+// Deltas of a session.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // ortc_checkpoint_write gives the session's tensors, one after the other in the order of the artifact's table; they are

@@ -28,7 +28,7 @@ Error loadCode(ortc_program *program, const uint8_t *bytes, const ortc_file_sect
   memcpy(memory, bytes, section.bytes);
   if (!hasDigest(memory, section.bytes, section.sha256))
     return kDamaged;
-  DWORD before, access = program->host.device ? PAGE_READONLY : PAGE_EXECUTE_READ;
+  DWORD before, access = program->host.device || program->functions ? PAGE_READONLY : PAGE_EXECUTE_READ;
   if (!VirtualProtect(memory, section.bytes, access, &before))
     return kNotExecutable;
   FlushInstructionCache(GetCurrentProcess(), memory, section.bytes);

@@ -101,6 +101,8 @@ uint32_t ortc_host_architecture(void) {
   return ORTC_ARCH_AARCH64;
 #elif defined(__riscv) && __riscv_xlen == 64
   return ORTC_ARCH_RISCV64;
+#elif defined(__arm__) && __ARM_ARCH_PROFILE == 'M'
+  return ORTC_ARCH_CORTEX_M;
 #elif defined(__arm__)
   return ORTC_ARCH_ARMV7;
 #else
@@ -113,6 +115,16 @@ uint64_t ortc_host_features(void) {
   return ortc::x86Features();
 #elif defined(ORTC_HAS_AUXV)
   return getauxval(AT_HWCAP);
+#elif defined(__arm__) && __ARM_ARCH_PROFILE == 'M'
+  // Those that this file is compiled for.
+  return (__ARM_ARCH >= 8 ? ORTC_CORTEX_M_V8 : 0)
+#if __ARM_FP & 8
+         | ORTC_CORTEX_M_FP64
+#endif
+#if __ARM_FEATURE_MVE & 2
+         | ORTC_CORTEX_M_MVE
+#endif
+      ;
 #else
   return 0;
 #endif

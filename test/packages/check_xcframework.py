@@ -13,7 +13,7 @@ import sys
 
 # Platform of LC_BUILD_VERSION, oldest version, and what Info.plist says.
 SLICES = {"ios-arm64": ("ios", "16.0", "ios", None), "ios-arm64-simulator": ("iossimulator", "16.0", "ios", "simulator"), "macos-arm64": ("macos", "13.0", "macos", None)}
-HEADERS = ["call.h", "device.h", "export.h", "format.h", "ortc.h"]
+HEADERS = ["call.h", "device.h", "export.h", "format.h", "ortc.h", "static.h"]
 # Of libSystem, as long as there is arm64.
 SYSTEM = {f"_{name}" for name in """__error bzero close fstat fsync madvise memchr memcmp memcpy memmove memset mmap mprotect munmap open rename snprintf
 strchr strcmp strlen strncmp strrchr sys_icache_invalidate unlink write""".split()}

@@ -74,6 +74,13 @@ for name in uldivmod ldivmod l2d ul2d d2lz; do renames+=(-D__aeabi_$name=own_$na
 clang-22 --target=arm-linux-gnueabihf -mcpu=cortex-a7 -mfpu=neon-vfpv4 -O1 -static -fuse-ld=lld "${renames[@]}" \
   "$source/runtime/android/arm_helpers.c" "$source/runtime/freestanding/arm_division.c" "$source/test/packages/arm_helpers_test.c" -o arm_helpers
 qemu-arm-static -cpu cortex-a7 ./arm_helpers
+# What firmware has.
+renames=()
+for name in f2d d2f l2d d2lz dcmple dcmplt dcmpge dcmpgt dcmpeq dcmpun llsl llsr; do renames+=(-D__aeabi_$name=own_$name); done
+for name in memcpy memcpy4 memcpy8 memmove memset memclr memclr4 memclr8; do renames+=(-D__aeabi_$name=own_$name); done
+clang-22 --target=arm-linux-gnueabihf -mcpu=cortex-a7 -mfpu=neon-vfpv4 -O1 -static -fuse-ld=lld "${renames[@]}" -I"$source" \
+  "$source/runtime/freestanding/aeabi.c" "$source/test/packages/aeabi_test.c" -o aeabi
+qemu-arm-static -cpu cortex-a7 ./aeabi
 
 # Java, on this machine's processor.
 "$build/bin/ortc" train "$source/test/zoo/mlp-digits/model.onnx" -o lr --shape batch=64 --optimizer adamw:lr=0.02 --quiet --gradients --max-workers 2

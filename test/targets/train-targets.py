@@ -54,7 +54,8 @@ def find_processors(work, names):
     found, missing = {}, []
     for name in names:
         if name in LINKED:
-            needed = [tool for tool in ("qemu-system-arm", "clang-22", "ld.lld-22") if not shutil.which(tool)]
+            tools = ("clang-22",) if name == "linked" else ("qemu-system-arm", "clang-22", "ld.lld-22")
+            needed = [tool for tool in tools if not shutil.which(tool)]
             program = str(SOURCE / "test/targets/firmware/run-board.py")
             if needed:
                 missing.append(f"{name}: there is no {needed[0]}")

@@ -83,10 +83,8 @@ std::unique_ptr<backends::Target> CpuBackend::findTarget(StringRef name,
   if (!target)
     return nullptr;
   target->workers = options.workers;
-  if (options.forSize.value_or(target->isa.forSize))
+  if (options.forSize.value_or(target->prefersSize))
     preferSize(*target);
-  else
-    target->isa.forSize = false;
   return std::make_unique<CpuTarget>(std::move(*target));
 }
 

@@ -35,7 +35,6 @@ constexpr NamedTarget kTargets[] = {{"x86-64", x86::makeV1},
                                     {"cortex-m7", arm::makeM7},
                                     {"cortex-m33", arm::makeM33},
                                     {"cortex-m55", arm::makeM55, arm::makeM55Scalar}};
-constexpr size_t kMicrocontrollers = 4; ///< the last rows: what they run is linked into firmware
 
 /// One for each architecture: the target that this machine is, if it is of that architecture.
 constexpr std::optional<Target> (*kNative[])() = {x86::makeNative};
@@ -56,7 +55,16 @@ llvm::ArrayRef<llvm::StringRef> targetNames() {
   return names;
 }
 
-llvm::ArrayRef<llvm::StringRef> hostedTargetNames() { return targetNames().drop_back(kMicrocontrollers); }
+llvm::ArrayRef<llvm::StringRef> hostedTargetNames() {
+  static const auto names = [] {
+    std::vector<llvm::StringRef> names;
+    for (const NamedTarget &target : kTargets)
+      if (target.make().isa.architecture->format() != ORTC_ARCH_CORTEX_M)
+        names.push_back(target.name);
+    return names;
+  }();
+  return names;
+}
 
 llvm::ArrayRef<llvm::StringRef> hostTargetNames() {
   auto isHost = [](const NamedTarget &target) {

@@ -28,6 +28,7 @@ struct Target {
   std::string name; ///< name on the command line, e.g. "x86-64-v3"
   Isa isa;
   MachineModel machine;
+  bool prefersSize = false; ///< where nothing is said of it, code for it is small
 
   /// Threads that kernels are cut for and that scratch is planned for: the most that a session may use. Only cuts that
   /// change no bits may depend on it.

@@ -12,11 +12,7 @@
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
-#define ORTC_DELTA_API __attribute__((visibility("default")))
-#else
-#define ORTC_DELTA_API
-#endif
+#define ORTC_DELTA_API ORTC_EXPORT
 
 #define ORTC_DELTA_BLOCK 256u /* numbers, in row-major order, that share a scale in an int8 delta */
 
@@ -36,9 +32,8 @@ typedef struct ortc_delta {
   void *context; /* of `read` */
 } ortc_delta;
 
-/* Writes the delta of a session of `program` into a sink, which returns 0 while it can go on. It walks over the
- * session's tensors two times before the first byte of the file, and two or three times behind that (int8); each
- * walk costs as much as writing a checkpoint. `message` may be NULL. Fails with ARGUMENT; FORMAT: the base is no
+/* Writes the delta of a session of `program` into a sink, which returns 0 while it can go on. It runs
+ * ortc_checkpoint_write once before the first byte of the file, and once more behind that, or twice (int8). `message` may be NULL. Fails with ARGUMENT; FORMAT: the base is no
  * checkpoint; NOT_FOUND, SHAPE: of another model; NOT_FINITE: a difference is no number, before anything is
  * written; IO: the sink, `read` or a device failed; HASH: the artifact is damaged. */
 ORTC_DELTA_API ortc_status ortc_delta_write(const ortc_delta *delta, const ortc_program *program,

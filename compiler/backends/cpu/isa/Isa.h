@@ -37,7 +37,7 @@ struct Isa {
   /// Operations of f64 would be calls of a library: they are written out.
   bool softDoubles = false;
 
-  bool forSize = false; ///< whether code should be small (preferSize), not fast
+  bool forSize = false; ///< code is small, not fast (preferSize)
 
   int64_t vectorBits = 128;     ///< of a vector register
   int64_t vectorRegisters = 16; ///< architectural ones

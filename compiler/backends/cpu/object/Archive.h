@@ -4,7 +4,7 @@
 
 #include "compiler/backends/cpu/isa/Isa.h"
 #include "compiler/backends/cpu/object/Object.h"
-#include "compiler/options/Numerics.h"
+#include "compiler/options/ObjectFormat.h"
 #include "support/Expected.h"
 
 #include <string>

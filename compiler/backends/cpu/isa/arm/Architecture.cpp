@@ -18,7 +18,7 @@ namespace {
 
 constexpr unsigned kFlushToZero = 1 << 24; // of FPSCR
 
-class Arm final : public arm::Family {
+class Arm final : public arm::Arm32 {
 public:
   ortc_architecture format() const override { return ORTC_ARCH_ARMV7; }
   llvm::StringRef name() const override { return "Arm"; }
@@ -78,9 +78,9 @@ public:
 
 } // namespace
 
-uint16_t arm::Family::elfMachine() const { return llvm::ELF::EM_ARM; }
+uint16_t arm::Arm32::elfMachine() const { return llvm::ELF::EM_ARM; }
 
-Value arm::Family::emitDenormalMode(OpBuilder &b, Location loc, bool areZero) const {
+Value arm::Arm32::emitDenormalMode(OpBuilder &b, Location loc, bool areZero) const {
   Type i32 = b.getI32Type();
   Value before =
       LLVM::CallIntrinsicOp::create(b, loc, i32, b.getStringAttr("llvm.arm.get.fpscr"), ValueRange{})
@@ -89,7 +89,7 @@ Value arm::Family::emitDenormalMode(OpBuilder &b, Location loc, bool areZero) co
   return before;
 }
 
-void arm::Family::emitRestoreMode(OpBuilder &b, Location loc, Value saved) const {
+void arm::Arm32::emitRestoreMode(OpBuilder &b, Location loc, Value saved) const {
   LLVM::CallIntrinsicOp::create(b, loc, b.getStringAttr("llvm.arm.set.fpscr"), ValueRange{saved});
 }
 

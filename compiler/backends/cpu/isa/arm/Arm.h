@@ -8,7 +8,7 @@
 namespace ortc::cpu::arm {
 
 /// What Arm and Thumb instructions share: the object format, and the mode that makes denormal numbers zero.
-class Family : public Architecture {
+class Arm32 : public Architecture {
 public:
   uint16_t elfMachine() const override;
   mlir::Value emitDenormalMode(mlir::OpBuilder &builder, mlir::Location loc, bool areZero) const override;

@@ -35,9 +35,10 @@ static Target makeTarget(const char *triple, const char *cpu, const char *featur
   isa.vectorBits = 32;
   isa.vectorRegisters = 32;
   isa.pointerBytes = 4;
-  isa.expandsLong = isa.forSize = true;
+  isa.expandsLong = true;
   isa.set(Instruction::FusedMultiplyAdd);
   target.machine = makeMachine(1);
+  target.prefersSize = true;
   return target;
 }
 

@@ -44,7 +44,7 @@ struct Half {
   }
 };
 
-class Thumb final : public arm::Family {
+class Thumb final : public arm::Arm32 {
 public:
   ortc_architecture format() const override { return ORTC_ARCH_CORTEX_M; }
   llvm::StringRef name() const override { return "Thumb"; }

@@ -57,14 +57,17 @@ TEST(ArchiveTest, HasTheBlobAndItsSteps) {
     auto binary = member.getAsBinary();
     ASSERT_TRUE(bool(binary));
     auto &object = llvm::cast<llvm::object::ObjectFile>(**binary);
+    int sections = 0;
     for (const llvm::object::SectionRef &section : object.sections())
       if (section.isText() && section.getSize()) {
+        ++sections;
         llvm::StringRef contents = llvm::cantFail(section.getContents());
         EXPECT_EQ(contents.take_front(blob.size()),
                   llvm::StringRef(reinterpret_cast<const char *>(blob.data()), blob.size()));
         EXPECT_GE(section.getAlignment().value(), isa.architecture->blobAlignment());
         EXPECT_TRUE(section.relocations().empty());
       }
+    EXPECT_EQ(sections, 1);
     std::map<std::string, uint64_t> places;
     for (const llvm::object::SymbolRef &symbol : object.symbols()) {
       EXPECT_FALSE(llvm::cantFail(symbol.getFlags()) & llvm::object::SymbolRef::SF_Undefined);
