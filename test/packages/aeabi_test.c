@@ -75,10 +75,14 @@ static void checkAll(uint64_t bits, uint64_t other) {
 }
 
 int main(void) {
-  const uint64_t special[] = {0, (uint64_t)1 << 63, 1, 0x000fffffffffffff, 0x0010000000000000, 0x3ff0000000000000, 0xbff0000000000000,
-                              0x7fefffffffffffff, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff0000000000001, 0xfff8000000000000,
-                              0x36a0000000000000, 0x36a0000000000001, 0x3690000000000000, 0x380fffffffffffff, 0x3810000000000000,
-                              0x47efffffefffffff, 0x47effffff0000000, 0x3ff0000010000000, 0x3ff0000030000000, 0x43dfffffffffffff};
+  const uint64_t special[] = {
+      0, (uint64_t)1 << 63, 1, 0x000fffffffffffff,
+      0x0010000000000000, 0x3ff0000000000000, 0xbff0000000000000, 0x7fefffffffffffff,
+      0x7ff0000000000000, 0xfff0000000000000, 0x7ff0000000000001, 0xfff8000000000000,
+      0x36a0000000000000, 0x36a0000000000001, 0x3690000000000000, 0x380fffffffffffff,
+      0x3810000000000000, 0x47efffffefffffff, 0x47effffff0000000, 0x3ff0000010000000,
+      0x3ff0000030000000, 0x43dfffffffffffff,
+  };
   enum { SPECIAL = sizeof special / sizeof *special };
   for (int i = 0; i < SPECIAL; i++)
     for (int k = 0; k < SPECIAL; k++)
