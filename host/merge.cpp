@@ -22,16 +22,27 @@ static Status checkWeights(const MergeOptions &options, std::vector<double> &wei
   if (weights.size() != options.files.size())
     return Status::refusal("--weights has " + std::to_string(weights.size()) + " numbers for " +
                            formatCount(int64_t(options.files.size()), "file") + "; give one for each");
-  double sum = 0;
-  for (double weight : weights) {
+  for (double weight : weights)
     if (!std::isfinite(weight) || weight < 0)
       return Status::refusal("--weights: " + formatNumber(weight) +
                              " is no weight; the number of samples of a file is one");
-    sum += weight;
-  }
-  return std::isfinite(sum) && sum > 0 ? Status()
-                                       : Status::refusal("--weights: their sum is " + formatNumber(sum) +
-                                                         ", but it must be above 0, and finite");
+  double largest = *std::max_element(weights.begin(), weights.end());
+  if (largest == 0)
+    return Status::refusal("--weights: all are 0, and their sum must be above that");
+  for (double &weight : weights) // so that no sum of theirs is too large or too small
+    weight /= largest;
+  return Status();
+}
+
+/// That the type of a tensor has these numbers.
+static Status checkResult(const std::string &name, DataType type, const std::vector<uint8_t> &data) {
+  std::vector<double> values = toDoubles(type, data.data(), data.size() / getElementBytes(type));
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i]))
+      return Status::failure("'" + name + "': element " + std::to_string(i) + " of the result would be " +
+                             formatNumber(values[i]) + ", which is beyond " + getTypeName(type) +
+                             "; leave the file of a training that has gone astray out");
+  return Status();
 }
 
 /// All have the same tensors, of the same types and shapes.
@@ -93,7 +104,7 @@ static Status average(const std::string &name, const Sources &sources, const std
     return std::equal(array.data, array.data + array.bytes, first.data);
   });
   if (isEqual)
-    return Status();
+    return isFloat(first.type) ? checkResult(name, first.type, result.data) : Status();
   if (!isFloat(first.type)) {
     result.data = takeLargest(arrays);
     return Status();
@@ -109,7 +120,7 @@ static Status average(const std::string &name, const Sources &sources, const std
   for (double &sum : sums)
     sum /= all;
   result.data = fromDoubles(first.type, sums);
-  return Status();
+  return checkResult(name, first.type, result.data);
 }
 
 /// What all files say alike; where a training stands, all of it or nothing.
@@ -191,6 +202,12 @@ static std::set<std::string> listChanged(const DataSource &source) {
 
 /// That the delta is of this base: it has the checksum of those tensors of its base that it has itself.
 static Status checkBase(const DataSource &source, const std::set<std::string> &changed, const Base &base) {
+  if (changed.empty())
+    return Status::refusal(source.getPath() + ": has no changes");
+  for (const std::string &name : changed)
+    if (!base.changing.count(name))
+      return Status::refusal(source.getPath() + ": changes '" + name + "', which is no trained tensor of " +
+                             base.path + "; deltas are of what a training changes");
   auto found = source.getMetadata().find("ortc.base");
   if (found == source.getMetadata().end() || found->second != base.identify(changed))
     return Status::refusal(
@@ -227,6 +244,7 @@ static Status mergeDeltas(const MergeOptions &options, const std::vector<double>
     for (size_t i = 0; i < values.size(); ++i)
       values[i] += sums[i] / all;
     array.data = fromDoubles(array.type, values);
+    ORTC_TRY(checkResult(array.name, array.type, array.data));
   }
   return writeTensors(options.output, base.arrays, base.metadata, CheckpointKind::Checkpoint);
 }

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "compiler/artifact/ArtifactWriter.h"
+#include "compiler/artifact/FileLayout.h"
 #include "runtime/src/sha256.h"
 
 namespace ortc::artifact {
@@ -165,7 +166,7 @@ Status Reader::readSections() {
     if (isFirst)
       kinds[row.kind] = &row;
     std::string what = "section " + number(i) + " (" + report.kindName + ")";
-    uint64_t alignment = row.kind == ORTC_SECTION_CODE ? ORTC_CODE_ALIGNMENT : ORTC_ALIGNMENT;
+    uint64_t alignment = alignmentOf(row);
     if (row.offset > file.size() || row.bytes > file.size() - row.offset || row.offset % alignment)
       note(what + " does not fit in the file or is not aligned");
     else if (row.bytes > file.size() - total)

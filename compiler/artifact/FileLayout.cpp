@@ -11,8 +11,7 @@ namespace ortc::artifact {
 Bytes layOut(ortc_file_header header, std::vector<Section> &sections) {
   uint64_t position = sizeof(ortc_file_header) + sections.size() * sizeof(ortc_file_section);
   for (Section &section : sections) {
-    position =
-        alignTo(position, section.row.kind == ORTC_SECTION_CODE ? ORTC_CODE_ALIGNMENT : ORTC_ALIGNMENT);
+    position = alignTo(position, alignmentOf(section.row));
     section.row.offset = position;
     section.row.bytes = section.bytes().size();
     position += section.row.bytes;

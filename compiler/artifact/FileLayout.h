@@ -21,6 +21,12 @@ inline uint64_t alignTo(uint64_t value, uint64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
+/// What a section's place is a multiple of: code that is executed has pages of its own.
+inline uint64_t alignmentOf(const ortc_file_section &row) {
+  bool isExecuted = row.kind == ORTC_SECTION_CODE && !(row.features & ORTC_FEATURE_LINKED);
+  return isExecuted ? ORTC_CODE_ALIGNMENT : ORTC_ALIGNMENT;
+}
+
 template <typename Row> void append(Bytes &bytes, const Row &row) {
   const auto *data = reinterpret_cast<const uint8_t *>(&row);
   bytes.insert(bytes.end(), data, data + sizeof row);

@@ -46,10 +46,21 @@ OutputFolder::~OutputFolder() {
     rmdir(made[i]->path.c_str()); // which says no where something is in it
 }
 
-/// A folder with nothing else may be written to. What a compilation that was killed has left is nobody's.
-static bool isOwn(const std::string &name) {
-  return std::any_of(std::begin(kAll), std::end(kAll),
-                     [&](const char *own) { return name == own || AtomicFile::isTemporary(name, own); });
+/// A folder with nothing else may be written to. What a compilation that was killed has left is nobody's. Files for
+/// linking are an artifact's where one is beside them: their names are no rare ones.
+static bool isOwn(const std::string &name, bool hasModel) {
+  auto isOf = [&](const char *own) { return name == own || AtomicFile::isTemporary(name, own); };
+  return isOf(kModel) || isOf(kManifest) ||
+         (hasModel && std::any_of(std::begin(kLinked), std::end(kLinked), isOf)) ||
+         std::any_of(std::begin(kLinked), std::end(kLinked),
+                     [&](const char *own) { return AtomicFile::isTemporary(name, own); });
+}
+
+std::vector<std::string> OutputFolder::listFiles() const {
+  std::vector<std::string> files;
+  for (const char *name : kAll)
+    files.push_back(place + "/" + name);
+  return files;
 }
 
 Status OutputFolder::check() const {
@@ -61,8 +72,9 @@ Status OutputFolder::check() const {
   if (!isThere && fs::is_symlink(fs::symlink_status(place, code)))
     return Status::refusal("output '" + target + "' is a link that leads nowhere; name a folder");
   std::vector<std::string> others;
+  bool hasModel = fs::exists(fs::symlink_status(place + "/" + kModel, code));
   for (const fs::directory_entry &item : fs::directory_iterator(place, code))
-    if (std::string name = item.path().filename().string(); !isOwn(name))
+    if (std::string name = item.path().filename().string(); !isOwn(name, hasModel))
       others.push_back(name);
   if (!others.empty()) {
     std::sort(others.begin(), others.end());
@@ -148,6 +160,12 @@ Status OutputFolder::commit() {
 
 /// The old copy goes before the old artifact, so that no manifest is ever beside an artifact that is not its own.
 Status OutputFolder::swap() {
+  host::SignalsWait signals;
+  // Of what goes, nothing is ever beside another artifact; a link stays one.
+  for (const char *name : kLinked)
+    if (std::string file = place + "/" + name;
+        !fs::is_symlink(file) && unlink(file.c_str()) != 0 && errno != ENOENT)
+      return Status::failure(file + ": cannot be replaced: " + std::strerror(errno));
   std::ostringstream old;
   bool wasThere = bool(old << std::ifstream(manifest.getPlace(), std::ios::binary).rdbuf());
   if (unlink(manifest.getPlace().c_str()) != 0 && errno != ENOENT)
@@ -159,9 +177,6 @@ Status OutputFolder::swap() {
     return status;
   }
   made.clear(); // the artifact is there
-  for (const char *name : kLinked)
-    if (unlink((place + "/" + name).c_str()) != 0 && errno != ENOENT)
-      return Status::failure(place + "/" + name + ": cannot be replaced: " + std::strerror(errno));
   for (auto &file : others)
     ORTC_TRY(file->commit());
   return manifest.commit();

@@ -30,6 +30,8 @@ public:
   OutputFolder(const OutputFolder &) = delete;
   OutputFolder &operator=(const OutputFolder &) = delete;
 
+  /// The paths of all files that may come to be, or go.
+  std::vector<std::string> listFiles() const;
   /// Refuses a target that is a file or a folder with something else in it; fails where it cannot be created or written
   /// to. Touches nothing.
   Status check() const;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <map>
 #include <set>
 
 namespace ortc::artifact {
@@ -34,44 +35,81 @@ static std::string nameEntry(const Artifact &artifact, const Entry &entry) {
   return entry.segment > 0 ? name + "_" + std::to_string(entry.segment) : name;
 }
 
+/// One name for each entry, also in capitals: where C would have two bindings called alike, the later one gets lines.
+static std::vector<std::string> nameEntries(const Artifact &artifact) {
+  std::vector<std::string> names;
+  std::set<std::string> taken;
+  for (const Entry &entry : artifact.entries) {
+    names.push_back(nameEntry(artifact, entry));
+    while (!taken.insert(inCapitals(names.back())).second)
+      names.back() += "_";
+  }
+  return names;
+}
+
 std::vector<std::string> nameSteps(const std::string &name, const Artifact &artifact) {
   const Bytes &code = artifact.codes.front().bytes;
   std::string prefix = name + "_" + sha256Hex(code.data(), code.size()).substr(0, 8) + "_";
   std::vector<std::string> symbols;
-  for (const Entry &entry : artifact.entries)
-    symbols.push_back(prefix + nameEntry(artifact, entry));
+  for (const std::string &entry : nameEntries(artifact))
+    symbols.push_back(prefix + entry);
   return symbols;
 }
 
 namespace {
 
-/// Lines of #define, each name once.
+/// Lines of #define.
 class Macros {
 public:
-  explicit Macros(std::string prefix) : prefix(std::move(prefix)) {}
-
-  /// The name that was taken: with a number where others that are no names of C became the same.
   void define(const std::string &name, const std::string &value, const std::string &comment = "") {
-    std::string unique = name;
-    for (int i = 2; !taken.insert(unique).second; ++i)
-      unique = name + "_" + std::to_string(i);
-    text +=
-        "#define " + prefix + unique + " " + value + (comment.empty() ? "" : " /* " + comment + " */") + "\n";
+    lines.push_back({name, value, comment});
   }
   void define(const std::string &name, uint64_t value, const std::string &comment = "") {
     define(name, std::to_string(value) + "u", comment);
   }
+  void addBlankLine() { lines.emplace_back(); }
 
-  std::string text;
+  /// Of a name that several lines want, each has one with a number, and none the name itself: what a program takes for
+  /// one of them is never another.
+  std::string print(const std::string &prefix) const {
+    std::map<std::string, int> uses;
+    for (const Line &line : lines)
+      ++uses[line.name];
+    std::map<std::string, int> numbers;
+    std::string text;
+    for (const Line &line : lines) {
+      std::string name = line.name;
+      if (uses[name] > 1)
+        do
+          name = line.name + "_" + std::to_string(++numbers[line.name]);
+        while (uses.count(name));
+      text += line.name.empty() ? "\n"
+                                : "#define " + prefix + name + " " + line.value +
+                                      (line.comment.empty() ? "" : " /* " + line.comment + " */") + "\n";
+    }
+    return text;
+  }
 
 private:
-  const std::string prefix;
-  std::set<std::string> taken;
+  struct Line {
+    std::string name, value, comment;
+  };
+  std::vector<Line> lines;
 };
 
-/// For a comment of C: "f32 [64, 10]", and the name where it is no name of C.
+/// The name of a tensor for a comment of C, where it is no name of C itself: without what could end the comment.
+std::string describeName(const std::string &name) {
+  if (asIdentifier(name) == name)
+    return "";
+  std::string text;
+  for (char c : name)
+    text += c >= ' ' && c <= '~' && c != '*' && c != '\\' && c != '?' ? c : '_';
+  return "'" + text + "', ";
+}
+
+/// For a comment of C: "'dense.bias', float32 [10]".
 std::string describeTensor(const Tensor &tensor) {
-  std::string text = std::string(dtypeName(tensor.dtype)) + " [";
+  std::string text = describeName(tensor.name) + dtypeName(tensor.dtype) + " [";
   for (size_t i = 0; i < tensor.dims.size(); ++i)
     text += (i ? ", " : "") + std::to_string(tensor.dims[i]);
   return text + "]" +
@@ -92,8 +130,8 @@ uint64_t bytesOf(const Tensor &tensor, const std::vector<int64_t> &dims) {
 void defineEntry(const StaticModel &model, size_t number, Macros &macros) {
   const Artifact &artifact = model.artifact;
   const Entry &entry = artifact.entries[number];
-  std::string name = inCapitals(nameEntry(artifact, entry));
-  macros.text += "\n";
+  std::string name = inCapitals(nameEntries(artifact)[number]);
+  macros.addBlankLine();
   macros.define(name + "_STEP", model.steps[number]);
   macros.define(name + "_TRANSIENT_BYTES", alignRegion(entry.fixedBytes));
   if (model.stack[number])
@@ -123,7 +161,7 @@ void defineRegions(const StaticModel &model, Macros &macros) {
   macros.define("INITIAL_BYTES", artifact.persistent.size(),
                 "of the persistent region; the rest begins as zeros");
   macros.define("TRANSIENT_BYTES", transient, "the most of all entries");
-  macros.text += "\n";
+  macros.addBlankLine();
   for (const Tensor &tensor : artifact.tensors)
     if (tensor.role <= ORTC_ROLE_SCALAR && tensor.role != ORTC_ROLE_CONSTANT) {
       macros.define("OFFSET_" + asIdentifier(tensor.name), tensor.offset,
@@ -160,11 +198,11 @@ Artifact stripped(const Artifact &artifact) {
 Expected<Bytes> makeStaticImage(const Artifact &artifact) { return writeArtifact(stripped(artifact)); }
 
 std::string makeStaticHeader(const StaticModel &model) {
-  Macros macros(inCapitals(model.name) + "_");
+  Macros macros;
   defineRegions(model, macros);
   for (size_t i = 0; i < model.artifact.entries.size(); ++i)
     defineEntry(model, i, macros);
-  std::string guard = inCapitals(model.name) + "_MODEL_H";
+  std::string guard = "ORTC_LINKED_" + model.name;
   std::string text =
       "/* A model that ortc compiled for " + model.artifact.codes.front().name +
       ": sizes in bytes, places of its tensors, and its steps.\n"
@@ -178,7 +216,7 @@ std::string makeStaticHeader(const StaticModel &model) {
       "numbers _EXT. */\n"
       "#ifndef " +
       guard + "\n#define " + guard + "\n#include \"ortc/static.h\"\n\n";
-  text += macros.text + "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n";
+  text += macros.print(inCapitals(model.name) + "_") + "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n";
   for (const std::string &step : model.steps)
     text += "int32_t ORTC_STEP_ABI " + step + "(const ortc_call *call);\n";
   text += "extern const uint8_t *const " + model.name + "_constants, *const " + model.name + "_initial;\n";
@@ -208,8 +246,9 @@ Expected<std::string> makeStaticData(const StaticModel &model) {
   std::string text = "/* The data of model.h. With -D" + capitals +
                      "_WITHOUT_RUNTIME the weights alone, for programs that call the steps themselves. */\n"
                      "#include \"model.h\"\n\n"
-                     "static const uint8_t image[] __attribute__((aligned(64))) = {\n#ifndef " +
-                     capitals + "_WITHOUT_RUNTIME\n";
+                     "static const uint8_t " +
+                     model.name + "_image[] __attribute__((aligned(64))) = {\n#ifndef " + capitals +
+                     "_WITHOUT_RUNTIME\n";
   appendBytes(text, image->data(), first);
   text += "#endif\n";
   appendBytes(text, image->data() + first, end - first);
@@ -218,18 +257,21 @@ Expected<std::string> makeStaticData(const StaticModel &model) {
   text += "#else\n0, /* arrays have an element */\n#endif\n};\n\n";
   auto place = [&](const char *name, const SectionReport &section) {
     std::string at = section.bytes ? std::to_string(section.offset - first) : "0";
-    text += "const uint8_t *const " + model.name + "_" + name + " = image + FIRST + " + at + ";\n";
+    text += "const uint8_t *const " + model.name + "_" + name + " = " + model.name + "_image + " + capitals +
+            "_FIRST + " + at + ";\n";
   };
-  text += "#ifndef " + capitals + "_WITHOUT_RUNTIME\n#define FIRST " + std::to_string(first) +
-          "\n#else\n#define FIRST 0\n#endif\n";
+  text += "#ifndef " + capitals + "_WITHOUT_RUNTIME\n#define " + capitals + "_FIRST " +
+          std::to_string(first) + "\n#else\n#define " + capitals + "_FIRST 0\n#endif\n";
   place("constants", constants);
   place("initial", initial);
-  text += "\n#ifndef " + capitals + "_WITHOUT_RUNTIME\nstatic const ortc_step_fn steps[] = {";
+  text +=
+      "\n#ifndef " + capitals + "_WITHOUT_RUNTIME\nstatic const ortc_step_fn " + model.name + "_steps[] = {";
   for (size_t i = 0; i < model.steps.size(); ++i)
     text += (i ? ", " : "") + model.steps[i];
   text += "};\n\nconst ortc_static *" + model.name +
-          "(void) {\n  static const ortc_static self = {sizeof self, ORTC_ABI_VERSION, image, sizeof image, "
-          "steps};\n"
+          "(void) {\n  static const ortc_static self = {sizeof self, ORTC_ABI_VERSION, " + model.name +
+          "_image, sizeof " + model.name + "_image, " + model.name +
+          "_steps};\n"
           "  return &self;\n}\n#endif\n";
   return text;
 }

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
+#include <set>
 
 namespace ortc {
 
@@ -269,6 +270,19 @@ Expected<EmitSpec> parseEmit(std::string_view text) {
       !std::all_of(parsed.name.begin(), parsed.name.end(), isAllowed))
     return Status::refusal("'static': name is " + quote(parsed.name) +
                            " but must be an identifier of C of at most 64 characters");
+  // Of C and C++, and what the sources take from headers.
+  static const std::set<std::string, std::less<>> kTaken = {
+      "alignas",  "alignof",  "and",     "asm",      "auto",    "bool",    "break",     "case",   "catch",
+      "char",     "class",    "const",   "continue", "default", "delete",  "do",        "double", "else",
+      "enum",     "explicit", "export",  "extern",   "false",   "float",   "for",       "friend", "goto",
+      "if",       "inline",   "int",     "long",     "main",    "mutable", "namespace", "new",    "noexcept",
+      "not",      "NULL",     "nullptr", "operator", "or",      "private", "protected", "public", "register",
+      "restrict", "return",   "short",   "signed",   "sizeof",  "static",  "struct",    "switch", "template",
+      "this",     "throw",    "true",    "try",      "typedef", "typeid",  "typename",  "union",  "unsigned",
+      "using",    "virtual",  "void",    "volatile", "wchar_t", "while",   "xor",       "size_t", "uint8_t"};
+  if (kTaken.count(parsed.name) || parsed.name.starts_with("ortc") || parsed.name.starts_with("__"))
+    return Status::refusal("'static': name is " + quote(parsed.name) +
+                           ", which C, C++ or ortc has for itself; give another");
   return parsed;
 }
 

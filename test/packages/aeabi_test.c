@@ -21,8 +21,8 @@ uint64_t own_llsr(uint64_t value, int by);
 static int failures;
 static void check(const char *name, uint64_t given, uint64_t wanted, uint64_t found) {
   if (wanted != found && failures++ < 10)
-    printf("%s of %016llx: wanted %016llx, found %016llx\n", name, (unsigned long long)given, (unsigned long long)wanted,
-           (unsigned long long)found);
+    printf("%s of %016llx: wanted %016llx, found %016llx\n", name, (unsigned long long)given,
+           (unsigned long long)wanted, (unsigned long long)found);
 }
 
 static double doubleOf(uint64_t bits) {

@@ -32,8 +32,8 @@ Status checkFiles(const CompileOptions &options, const TuneOptions &tuning,
   for (const std::string &file : model.getExternalFiles())
     inputs.push_back({"the model's data", file});
   if (options.compileTo.empty())
-    for (host::NamedFile &file : host::listArtifactFiles(options.output))
-      outputs.push_back({"-o", std::move(file.path)});
+    for (std::string &file : artifact::OutputFolder(options.output).listFiles())
+      outputs.push_back({"-o", std::move(file)});
   outputs.insert(outputs.end(), reports.begin(), reports.end());
   return host::checkOutputs(inputs, outputs);
 }

@@ -112,8 +112,10 @@ typedef int32_t(ORTC_STEP_ABI *ortc_step_fn)(const ortc_call *call);
 
 #if defined(__cplusplus)
 #define ORTC_STATIC_ASSERT(condition, text) static_assert(condition, text)
-#else
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #define ORTC_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
+#else
+#define ORTC_STATIC_ASSERT(condition, text) extern char ortc_assertion[(condition) ? 1 : -1]
 #endif
 ORTC_STATIC_ASSERT(sizeof(ortc_blob) == 16 && sizeof(ortc_blob_entry) == 16, "blob head");
 ORTC_STATIC_ASSERT(sizeof(ortc_detail) == 24, "range detail");

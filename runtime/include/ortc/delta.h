@@ -33,9 +33,10 @@ typedef struct ortc_delta {
 } ortc_delta;
 
 /* Writes the delta of a session of `program` into a sink, which returns 0 while it can go on. It runs
- * ortc_checkpoint_write once before the first byte of the file, and once more behind that, or twice (int8). `message` may be NULL. Fails with ARGUMENT; FORMAT: the base is no
- * checkpoint; NOT_FOUND, SHAPE: of another model; NOT_FINITE: a difference is no number, before anything is
- * written; IO: the sink, `read` or a device failed; HASH: the artifact is damaged. */
+ * ortc_checkpoint_write once before the first byte of the file, and once more behind that, or twice (int8). `message`
+ * may be NULL. Fails with ARGUMENT; FORMAT: the base is no checkpoint; NOT_FOUND, SHAPE: of another model; NOT_FINITE:
+ * a difference is no number, before anything is written; IO: the sink, `read` or a device failed; HASH: the artifact is
+ * damaged. */
 ORTC_DELTA_API ortc_status ortc_delta_write(const ortc_delta *delta, const ortc_program *program,
                                             ortc_session *session, ortc_sink_fn sink, void *context,
                                             ortc_message *message);
