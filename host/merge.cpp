@@ -29,8 +29,9 @@ static Status checkWeights(const MergeOptions &options, std::vector<double> &wei
   double largest = *std::max_element(weights.begin(), weights.end());
   if (largest == 0)
     return Status::refusal("--weights: all are 0, and their sum must be above that");
-  for (double &weight : weights) // so that no sum of theirs is too large or too small
-    weight /= largest;
+  // So that no sum of theirs is too large or too small; powers of two change no other bit.
+  for (double &weight : weights)
+    weight = std::ldexp(weight, -std::ilogb(largest));
   return Status();
 }
 

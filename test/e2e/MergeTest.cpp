@@ -115,6 +115,24 @@ TEST_F(MergeTest, FilesThatAreAlikeAreTheirMean) {
   EXPECT_EQ(metadataOf("same"), metadataOf("a")); // checksum and position, too
 }
 
+TEST_F(MergeTest, WeightsOfAnySizeAreWeights) {
+  mustRun({"merge", path("a"), path("b"), "--weights", "1,3", "-o", path("mean"), "--quiet"});
+  for (const char *weights : {"1e300,3e300", "5e-324,15e-324"}) {
+    mustRun({"merge", path("a"), path("b"), "--weights", weights, "-o", path("other"), "--quiet"});
+    auto mean = loadValues(path("mean")), other = loadValues(path("other"));
+    for (const auto &[name, values] : mean)
+      for (size_t i = 0; i < values.data.size(); ++i)
+        ASSERT_NEAR(other[name].data[i], values.data[i], 1e-6 * std::abs(values.data[i])) << name << weights;
+  }
+}
+
+TEST_F(MergeTest, InputsOfEveryKindAreLeftAlone) {
+  mustRun({"delta", path("a"), path("b"), "-o", path("b.delta"), "--quiet"});
+  std::string before = readFile(path("b.delta"));
+  EXPECT_NE(refusal({"merge", "--base", path("a"), path("b.delta"), "-o", path("b.delta")}), "");
+  EXPECT_EQ(readFile(path("b.delta")), before);
+}
+
 TEST_F(MergeTest, ThePositionOfATrainingIsThatOfAllOrOfNone) {
   mustRun({"merge", path("a"), path("b"), "-o", path("mean"), "--quiet"});
   for (const auto &[key, value] : metadataOf("mean").items())

@@ -67,6 +67,18 @@ TEST_F(OutputFolderTest, RefusesToDeleteWhatIsNotItsOwn) {
   EXPECT_EQ(countEntries(), 1u);
 }
 
+TEST_F(OutputFolderTest, FilesForLinkingAreAnArtifactsOnlyBesideOne) {
+  std::string target = folder / "sources";
+  folder.write("sources/model.h", "int mine;");
+  EXPECT_NE(write(target, "one"), "");
+  EXPECT_EQ(readFile(target + "/model.h"), "int mine;");
+  fs::remove(target + "/model.h");
+  ASSERT_EQ(write(target, "one"), "");
+  folder.write("sources/model.h", "of the artifact");
+  EXPECT_EQ(write(target, "two"), "");
+  EXPECT_FALSE(fs::exists(target + "/model.h"));
+}
+
 TEST_F(OutputFolderTest, ChecksWithoutTouchingAnything) {
   std::string file = folder.write("file", "");
   EXPECT_EQ(OutputFolder(folder / "some/where/new").check().getMessage(), "");
