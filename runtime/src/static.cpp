@@ -8,23 +8,25 @@ using namespace ortc;
 
 /// Whether the code of an image is linked, and its offsets count steps: those of the opener are places in the code, for
 /// which it has another limit. What else may be wrong is found there.
-static bool countsSteps(const uint8_t *image, uint64_t bytes) {
+static bool countsSteps(const uint8_t *image, const uint8_t *end) {
   const ortc_file_header *header = (const ortc_file_header *)image;
-  if (bytes < sizeof *header || header->section_count > (bytes - sizeof *header) / sizeof(ortc_file_section))
-    return false;
   const ortc_file_section *section = (const ortc_file_section *)(header + 1);
   for (uint32_t left = header->section_count; left; left--, section++) {
+    if ((const uint8_t *)(section + 1) > end)
+      return false;
     if (section->kind != ORTC_SECTION_CODE)
       continue;
-    const ortc_blob *head = (const ortc_blob *)(image + section->offset);
-    if (!(section->features & ORTC_FEATURE_LINKED) || section->offset % ORTC_ALIGNMENT ||
-        section->offset > bytes || section->bytes > bytes - section->offset ||
-        section->bytes < sizeof *head || head->entry_bytes != sizeof(ortc_blob_entry) ||
-        head->count > (section->bytes - sizeof *head) / sizeof(ortc_blob_entry))
+    size_t at = (size_t)section->offset;
+    const ortc_blob *head = (const ortc_blob *)(image + at);
+    const ortc_blob_entry *entry = (const ortc_blob_entry *)(head + 1);
+    if (!(section->features & ORTC_FEATURE_LINKED) || at % ORTC_ALIGNMENT ||
+        at > (size_t)(end - image) - sizeof *head)
       return false;
-    for (uint32_t i = 0; i < head->count; i++)
-      if (((const ortc_blob_entry *)(head + 1))[i].offset >= head->count)
+    for (uint32_t i = head->count; i; i--, entry++)
+      if ((const uint8_t *)(entry + 1) > end || entry->offset >= head->count)
         return false;
+    if (head->entry_bytes != sizeof *entry)
+      return false;
   }
   return true;
 }
@@ -42,13 +44,9 @@ ortc_status ortc_program_open_static(const ortc_static *model, const ortc_host *
   }
   if ((uintptr_t)model->image % ORTC_ALIGNMENT)
     return report(message, kMisaligned);
-  if (!countsSteps((const uint8_t *)model->image, model->image_bytes)) {
-    Arguments arguments;
-    arguments.set(0, kPartCode);
-    arguments.set(1, (uint64_t)0);
-    return report(message, kMalformed, &arguments);
-  }
-  return openImage({(const uint8_t *)model->image, model->image_bytes}, false, host, program, message,
-                   model->steps);
+  const uint8_t *image = (const uint8_t *)model->image;
+  if (model->image_bytes < sizeof(ortc_file_header) || !countsSteps(image, image + model->image_bytes))
+    return report(message, kNoArtifact);
+  return openImage({image, model->image_bytes}, false, host, program, message, model->steps);
 }
 }

@@ -160,7 +160,7 @@ TEST_F(MergeTest, WhatDoesNotGoTogetherIsRefused) {
             "between "
             "them");
   EXPECT_EQ(merge({path("a"), path("b"), "--weights", "0,0"}),
-            "ortc: error: --weights: their sum is 0, but it must be above 0, and finite");
+            "ortc: error: --weights: all are 0, and their sum must be above that");
   EXPECT_EQ(refusal({"merge", path("a"), path("b"), "-o", path("a")}).substr(0, 44),
             "ortc: error: -o a would overwrite the file a");
   EXPECT_EQ(

@@ -69,6 +69,7 @@ TEST_F(OutputFolderTest, RefusesToDeleteWhatIsNotItsOwn) {
 
 TEST_F(OutputFolderTest, FilesForLinkingAreAnArtifactsOnlyBesideOne) {
   std::string target = folder / "sources";
+  fs::create_directory(target);
   folder.write("sources/model.h", "int mine;");
   EXPECT_NE(write(target, "one"), "");
   EXPECT_EQ(readFile(target + "/model.h"), "int mine;");

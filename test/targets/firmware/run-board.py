@@ -30,7 +30,7 @@ FLAGS = ["-Oz", "-ffreestanding", "-ffunction-sections", "-fdata-sections", "-fn
 # Of those that the runtime's own build has: a twentieth of its size.
 SMALLER = ["-disable-lsr", "-enable-pre=false", "-disable-machine-licm", "-disable-block-placement", "-max-store-memcpy=2",
            "-split-spill-mode=size", "-enable-newgvn", "-bonus-inst-threshold=0", "-disable-machine-cse", "-enable-gvn-hoist",
-           "-max-store-memset=2"]
+           "-max-store-memset=2", "-inline-threshold=10", "-pre-RA-sched=list-burr"]
 DTYPES = {1: "F32", 6: "I32", 7: "I64", 9: "BOOL", 11: "F64"}
 
 
