@@ -47,11 +47,12 @@ def build_library(root, board, folder):
     flags = BOARDS[board][0]
     folder.mkdir(parents=True, exist_ok=True)
     sources = [root / f"runtime/src/{name}.cpp" for name in RUNTIME]
+    changed = max(path.stat().st_mtime for place in (root / "runtime", EXAMPLE, HERE) for path in place.rglob("*.*"))
     objects = []
     for source in [*sources, root / "runtime/freestanding/string.c", root / "runtime/freestanding/aeabi.c",
                    root / "runtime/freestanding/arm_division.c", EXAMPLE / "start.c"]:
         objects.append(folder / f"{source.stem}.o")
-        if not objects[-1].exists():
+        if not objects[-1].exists() or objects[-1].stat().st_mtime < changed:
             extra = ["-fno-builtin"] if source.parent.name == "freestanding" else []
             partial = folder / f"{source.stem}.{id(source)}.tmp"
             compile_file(source, partial, [*flags, *extra], root)
