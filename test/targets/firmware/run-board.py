@@ -9,6 +9,7 @@ Beside MODEL.ortc are model.a, model.h and model_data.c (--emit static). Firmwar
 clang and linked by lld, without any library. BOARD "linked" is a program with libortc.a.
 """
 import json
+import os
 import pathlib
 import struct
 import subprocess
@@ -54,7 +55,7 @@ def build_library(root, board, folder):
         objects.append(folder / f"{source.stem}.o")
         if not objects[-1].exists() or objects[-1].stat().st_mtime < changed:
             extra = ["-fno-builtin"] if source.parent.name == "freestanding" else []
-            partial = folder / f"{source.stem}.{id(source)}.tmp"
+            partial = folder / f"{source.stem}.{os.getpid()}.tmp"
             compile_file(source, partial, [*flags, *extra], root)
             partial.rename(objects[-1])
     return objects
