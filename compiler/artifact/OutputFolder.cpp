@@ -49,11 +49,11 @@ OutputFolder::~OutputFolder() {
 /// A folder with nothing else may be written to. What a compilation that was killed has left is nobody's. Files for
 /// linking are an artifact's where one is beside them: their names are no rare ones.
 static bool isOwn(const std::string &name, bool hasModel) {
-  auto isOf = [&](const char *own) { return name == own || AtomicFile::isTemporary(name, own); };
-  return isOf(kModel) || isOf(kManifest) ||
-         (hasModel && std::any_of(std::begin(kLinked), std::end(kLinked), isOf)) ||
-         std::any_of(std::begin(kLinked), std::end(kLinked),
-                     [&](const char *own) { return AtomicFile::isTemporary(name, own); });
+  for (const char *own : kAll)
+    if (AtomicFile::isTemporary(name, own))
+      return true;
+  bool isLinked = std::find(std::begin(kLinked), std::end(kLinked), name) != std::end(kLinked);
+  return name == kModel || name == kManifest || (isLinked && hasModel);
 }
 
 std::vector<std::string> OutputFolder::listFiles() const {

@@ -127,10 +127,10 @@ uint64_t bytesOf(const Tensor &tensor, const std::vector<int64_t> &dims) {
   return bytes;
 }
 
-void defineEntry(const StaticModel &model, size_t number, Macros &macros) {
+/// `name`: of the entry, in capitals.
+void defineEntry(const StaticModel &model, size_t number, const std::string &name, Macros &macros) {
   const Artifact &artifact = model.artifact;
   const Entry &entry = artifact.entries[number];
-  std::string name = inCapitals(nameEntries(artifact)[number]);
   macros.addBlankLine();
   macros.define(name + "_STEP", model.steps[number]);
   macros.define(name + "_TRANSIENT_BYTES", alignRegion(entry.fixedBytes));
@@ -200,8 +200,8 @@ Expected<Bytes> makeStaticImage(const Artifact &artifact) { return writeArtifact
 std::string makeStaticHeader(const StaticModel &model) {
   Macros macros;
   defineRegions(model, macros);
-  for (size_t i = 0; i < model.artifact.entries.size(); ++i)
-    defineEntry(model, i, macros);
+  for (size_t i = 0; const std::string &name : nameEntries(model.artifact))
+    defineEntry(model, i++, inCapitals(name), macros);
   std::string guard = "ORTC_LINKED_" + model.name;
   std::string text =
       "/* A model that ortc compiled for " + model.artifact.codes.front().name +

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/freestanding/string.h"
+
 #if !defined(__ANDROID__) || !defined(__linux__)
 #error "for Android"
 #endif
@@ -100,16 +102,8 @@ int madvise(void *memory, size_t bytes, int advice);
 #define AT_HWCAP 16
 unsigned long getauxval(unsigned long type);
 
-/* string.h */
-void *memcpy(void *target, const void *source, size_t bytes);
-void *memmove(void *target, const void *source, size_t bytes);
-void *memset(void *target, int value, size_t bytes);
-int memcmp(const void *a, const void *b, size_t bytes);
-size_t strlen(const char *text);
-char *strchr(const char *text, int character);
+/* string.h, beside runtime/freestanding's */
 char *strrchr(const char *text, int character);
-int strcmp(const char *a, const char *b);
-int strncmp(const char *a, const char *b, size_t most);
 
 /* stdio.h, stdlib.h */
 int snprintf(char *text, size_t most, const char *format, ...);

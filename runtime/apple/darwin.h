@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/freestanding/string.h"
+
 #if !defined(__APPLE__) || !defined(__aarch64__)
 #error "for Apple's systems on arm64"
 #endif
@@ -74,16 +76,8 @@ int madvise(void *memory, size_t bytes, int advice);
 /* libkern/OSCacheControl.h */
 void sys_icache_invalidate(void *begin, size_t bytes);
 
-/* string.h, stdio.h */
-void *memcpy(void *target, const void *source, size_t bytes);
-void *memmove(void *target, const void *source, size_t bytes);
-void *memset(void *target, int value, size_t bytes);
-int memcmp(const void *a, const void *b, size_t bytes);
-size_t strlen(const char *text);
-char *strchr(const char *text, int character);
+/* string.h, beside runtime/freestanding's; stdio.h */
 char *strrchr(const char *text, int character);
-int strcmp(const char *a, const char *b);
-int strncmp(const char *a, const char *b, size_t most);
 int snprintf(char *text, size_t most, const char *format, ...);
 int rename(const char *from, const char *to);
 
