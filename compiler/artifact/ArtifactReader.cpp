@@ -24,7 +24,8 @@ const char *roleName(uint32_t role) {
 }
 
 const char *entryRoleName(uint32_t role) {
-  static const char *const kNames[] = {"train", "eval", "predict", "gradients", "update", "accumulate"};
+  static const char *const kNames[] = {"train",  "eval",       "predict", "gradients",
+                                       "update", "accumulate", "forward", "backward"};
   return role < ORTC_ENTRY_ROLES ? kNames[role] : "unknown";
 }
 

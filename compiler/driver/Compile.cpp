@@ -194,6 +194,8 @@ Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
   legal.float64 = options.precision == Precision::F64;
   if (!namedLossInput(options).empty())
     legal.lossOutputs = {namedLossInput(options)};
+  else
+    legal.lossOutputs = options.cotangents;
   legalize::LegalizeReport result;
   if (failed(legalize::legalize(*compiled.source, *compiled.program, legal, result)))
     return Status::refusal(options.model + ": " + result.message());
@@ -253,7 +255,7 @@ Status Compilation::checkModelFiles() const {
 }
 
 Status Compilation::loss() {
-  if (!trains(options))
+  if (!hasLoss(options))
     return Status();
   ORTC_TRY(diagnostics.check(train::buildLoss(*compiled.program, options.loss, options.lossInput)));
   report::CompileFacts &facts = compiled.facts;
@@ -272,7 +274,10 @@ Status Compilation::differentiate() {
     autodiff::DifferentiateOptions how;
     how.mutation = {options.mutation.operation, options.mutation.operand, options.mutation.factor};
     ORTC_TRY(diagnostics.check(
-        train::differentiateLoss(*compiled.program, how, options.lossScale, options.headChunk)));
+        hasLoss(options)
+            ? train::differentiateLoss(*compiled.program, how, options.lossScale, options.headChunk)
+            : train::differentiateOutputs(*compiled.program, {options.cotangents, options.inputGradients},
+                                          how)));
     if (!compiled.facts.trainedInPart.empty())
       ORTC_TRY(diagnostics.run(*compiled.program, pipeline::buildRaise));
     noteConstants();
@@ -317,7 +322,7 @@ void Compilation::warnOfPatterns() {
 }
 
 Status Compilation::update() {
-  if (!trains(options))
+  if (!updates(options))
     return Status();
   train::UpdateOptions update{options.optimizer, options.groups,     options.sparse,   options.clipNorm,
                               options.clipValue, options.accumulate, options.lossScale};
@@ -331,7 +336,8 @@ Status Compilation::update() {
 }
 
 Status Compilation::entries() {
-  ORTC_TRY(diagnostics.check(train::composeEntries(*compiled.program, {options.gradients})));
+  ORTC_TRY(diagnostics.check(
+      train::composeEntries(*compiled.program, {options.gradients, !options.cotangents.empty()})));
   ORTC_TRY(diagnostics.check(train::updateRows(*compiled.program)));
   return diagnostics.run(*compiled.program, pipeline::buildEntries);
 }

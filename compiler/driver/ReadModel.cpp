@@ -18,13 +18,11 @@ using namespace mlir;
 
 namespace ortc::driver {
 
-bool trains(const CompileOptions &options) { return options.loss.source != LossSource::None; }
-
 const std::string &namedLossInput(const CompileOptions &options) {
   static const std::string none;
-  return !options.lossInput.empty()                                     ? options.lossInput
-         : trains(options) && options.loss.source == LossSource::Output ? options.loss.output
-                                                                        : none;
+  return !options.lossInput.empty()                  ? options.lossInput
+         : options.loss.source == LossSource::Output ? options.loss.output
+                                                     : none;
 }
 
 /// What the model's metadata says about what is trained. Flags win.

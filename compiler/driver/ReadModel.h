@@ -21,9 +21,6 @@ struct ModelFacts {
   std::optional<NamePattern> scales;              ///< those that --qat learns
 };
 
-/// Whether there is something to train with.
-bool trains(const CompileOptions &options);
-
 /// The output, or the value, that the options say the loss is computed from; empty when they do not say.
 const std::string &namedLossInput(const CompileOptions &options);
 

@@ -154,6 +154,48 @@ Status addTarget(std::string_view name, CompileOptions &options, bool &first) {
   return Status();
 }
 
+bool hasLoss(const CompileOptions &options) { return options.loss.source != LossSource::None; }
+bool trains(const CompileOptions &options) { return hasLoss(options) || !options.cotangents.empty(); }
+bool updates(const CompileOptions &options) {
+  return hasLoss(options) || (trains(options) && options.optimizer.isGiven);
+}
+
+/// What --cotangents has no use for, because there is no loss or because hosts have a part in it.
+static Status checkCotangents(const CompileOptions &options) {
+  if (options.cotangents.empty())
+    return options.inputGradients.empty()
+               ? Status()
+               : Status::refusal("--input-gradients " + options.inputGradients.front() +
+                                 " needs --cotangents: the entry backward gives them");
+  if (hasLoss(options))
+    return Status::refusal("--cotangents takes gradients of outputs from the host, and --loss " +
+                           options.loss.text + " makes its own; leave one of both out");
+  const char *flag =
+      options.gradients            ? "--gradients"
+      : options.accumulate > 1     ? "--accumulate"
+      : options.lossScale          ? "--loss-scale"
+      : options.headChunk          ? "--head-chunk"
+      : !options.lossInput.empty() ? "--loss-input"
+      : !options.sparse.empty()    ? "--sparse"
+      : !options.channels.empty() && std::any_of(options.channels.begin(), options.channels.end(),
+                                                 [](double share) { return share != 1; })
+          ? "--train with channels"
+          : nullptr;
+  if (flag)
+    return Status::refusal(std::string(flag) +
+                           " belongs to a step with a loss, and --cotangents has none; leave "
+                           "one of both out");
+  const char *update = options.clipNorm          ? "--clip-norm"
+                       : options.clipValue       ? "--clip-value"
+                       : !options.groups.empty() ? "--group"
+                                                 : nullptr;
+  if (update && !updates(options))
+    return Status::refusal(std::string(update) +
+                           " needs an optimizer, which an artifact with --cotangents has "
+                           "where --optimizer says so");
+  return Status();
+}
+
 Status checkOptions(const CompileOptions &options) {
   if (options.output.empty() && options.compileTo.empty())
     return Status::refusal("-o DIR is missing: the folder of the artifact");
@@ -183,7 +225,8 @@ Status checkOptions(const CompileOptions &options) {
         "are, and quantised weights are trained; leave one of them out");
   if ((!options.emit || options.emit->kind != EmitSpec::Static) && options.objectFormat != ObjectFormat::Elf)
     return Status::refusal("--object needs --emit static: an artifact's code is in no object file");
-  if (options.loss.source == LossSource::None) {
+  ORTC_TRY(checkCotangents(options));
+  if (!trains(options)) {
     const char *flag = options.gradients                           ? "--gradients"
                        : options.optimizer.isGiven                 ? "--optimizer"
                        : options.clipNorm                          ? "--clip-norm"

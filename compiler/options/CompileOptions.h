@@ -207,8 +207,10 @@ struct CompileOptions {
   AttentionSpec attention;
   std::optional<int64_t> headChunk; ///< rows of logits at a time; 0: all; not given: by their size
   std::optional<LossScaleSpec> lossScale;
-  bool gradients = false;               ///< also the gradients and update entries
-  std::optional<uint64_t> memoryBudget; ///< most bytes of the transient region of any entry
+  bool gradients = false;                  ///< also the gradients and update entries
+  std::vector<std::string> cotangents;     ///< outputs whose gradients the host gives to the entry backward
+  std::vector<std::string> inputGradients; ///< inputs whose gradients that entry gives
+  std::optional<uint64_t> memoryBudget;    ///< most bytes of the transient region of any entry
   uint32_t maxWorkers = 2;
   std::vector<std::string> targets{"host"}; ///< as given; never empty, no name twice
   std::string ptxas;                        ///< path of NVIDIA's assembler; empty: none
@@ -228,6 +230,13 @@ struct CompileOptions {
   std::string report;      ///< JSON file; empty: none
   GradientMutation mutation;
 };
+
+/// Whether the artifact computes a loss.
+bool hasLoss(const CompileOptions &options);
+/// Whether anything is differentiated: the loss, or outputs for cotangents of the host.
+bool trains(const CompileOptions &options);
+/// Whether the artifact updates parameters: those of a loss, or with an optimizer that was asked for.
+bool updates(const CompileOptions &options);
 
 /// The share of a tensor's output channels that is trained, where it is trained: 1 unless `--train` says so.
 double channelsOf(const CompileOptions &options, const std::string &tensor);

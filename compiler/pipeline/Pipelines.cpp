@@ -70,7 +70,10 @@ void buildFuse(OpPassManager &passes, const kernels::FusionLimits &limits, Strin
   passes.addPass(fusion::createFuseKernelsPass(limits, narrow));
 }
 
-void buildOutline(OpPassManager &passes) { passes.addPass(memory::createOutlineKernelsPass()); }
+void buildOutline(OpPassManager &passes) {
+  passes.addPass(memory::createOutlineKernelsPass());
+  passes.addPass(memory::createCutBackwardPass());
+}
 
 void buildPlace(OpPassManager &passes, const PlaceOptions &options) {
   if (options.curve || options.budget != UINT64_MAX)

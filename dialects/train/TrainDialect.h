@@ -26,15 +26,26 @@ inline constexpr llvm::StringLiteral kOutput = "train.output";     // result: na
 inline constexpr llvm::StringLiteral kLoss = "train.loss";         // result: unit
 inline constexpr llvm::StringLiteral kUpdate = "train.update";     // result: symbol
 inline constexpr llvm::StringLiteral kGradient = "train.gradient"; // result: symbol
+inline constexpr llvm::StringLiteral kBackward =
+    "train.backward"; // result of "forward_backward": unit; it follows from cotangents
+inline constexpr llvm::StringLiteral kSaved =
+    "train.saved"; // result of "forward", argument of "backward": i64, the number of the value
 // On functions.
 inline constexpr llvm::StringLiteral kEntry =
-    "train.entry"; // "train", "eval", "predict", "gradients", "update", "accumulate"
+    "train.entry"; // "train", "eval", "predict", "gradients", "update", "accumulate", "forward", "backward"
 inline constexpr llvm::StringLiteral kBinding = "train.binding"; // i64
 
 // On parameters.
 inline constexpr llvm::StringLiteral kSparse = "train.sparse"; // unit: a step updates the gathered rows alone
 inline constexpr llvm::StringLiteral kChannels =
     "train.channels"; // array<i64: axis, count>: of the axis of `type`, the first `count` are trained
+
+/// The value of `train.entry` of a function that is to be cut behind its forward part.
+inline constexpr llvm::StringLiteral kForwardBackward = "forward_backward";
+inline bool isForwardBackward(mlir::Operation *function) {
+  auto entry = function->getAttrOfType<mlir::StringAttr>(kEntry);
+  return entry && entry.getValue() == kForwardBackward;
+}
 
 /// The name that a label has as a `train.input`.
 inline constexpr llvm::StringLiteral kLabel = "label";

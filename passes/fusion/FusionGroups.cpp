@@ -106,16 +106,19 @@ Operation *FusionGroups::findConvertedProduct(Operation *op) {
 
 void FusionGroups::classify() {
   auto function = dyn_cast<func::FuncOp>(block.getParentOp());
+  // Where a program is cut behind its forward part, that makes the new state, too.
+  bool isCut = function && train::isForwardBackward(function);
+  auto partOfResult = [&](unsigned result) {
+    if (isCut)
+      return function.getResultAttr(result, train::kBackward) ? Part::backward : Part::forward;
+    return function && function.getResultAttr(result, train::kUpdate) ? Part::update : Part::forward;
+  };
   for (Operation &op : llvm::reverse(block)) {
-    bool only = !op.use_empty();
-    for (OpOperand &use : op.getUses()) {
-      Operation *user = use.getOwner();
-      if (user == block.getTerminator())
-        only &= function && function.getResultAttr(use.getOperandNumber(), train::kUpdate) != nullptr;
-      else
-        only &= updateOnly.lookup(user);
-    }
-    updateOnly[&op] = only;
+    Part first = op.use_empty() ? Part::forward : Part::update;
+    for (OpOperand &use : op.getUses())
+      first = std::min(first, use.getOwner() == block.getTerminator() ? partOfResult(use.getOperandNumber())
+                                                                      : partOf(use.getOwner()));
+    parts[&op] = first;
   }
 }
 
@@ -253,7 +256,7 @@ bool FusionGroups::tryJoin(unsigned a, unsigned b) {
   if (!isNew && refusal->second == sizes)
     return false;
   refusal->second = sizes;
-  if (isUpdateOnly(groups[a].ops.front()) != isUpdateOnly(groups[b].ops.front()))
+  if (partOf(a) != partOf(b))
     return false;
   FusionGroup whole = united(a, b);
   if (whole.inputs.size() + whole.outputs.size() > limits.buffers)
@@ -357,7 +360,7 @@ static bool takesEpilogue(Operation *op) { return kernels::formOf(op).takesEpilo
 /// waits with it: where any of that is larger than the gradient it does not.
 bool FusionGroups::isUpdateApart(unsigned dot, unsigned other, const FusionGroup &whole) const {
   Operation *op = *llvm::find_if(groups[dot].ops, takesEpilogue);
-  if (!isUpdateOnly(groups[other].ops.front()) || isa<nn::ScatterAddOp>(op))
+  if (partOf(other) != Part::update || isa<nn::ScatterAddOp>(op))
     return false;
   auto isLarger = [&](Value operand) { return bytesOf(operand) > bytesOf(op->getResult(0)); };
   if (isa<nn::ConvFilterGradOp>(op) && llvm::any_of(op->getOperands(), isLarger))
@@ -371,7 +374,8 @@ bool FusionGroups::isUpdateApart(unsigned dot, unsigned other, const FusionGroup
 /// round, with views of its operands) when one kernel computes both.
 bool FusionGroups::tryJoinContraction(unsigned dot, unsigned other) {
   if (!qualities[other].valid ||
-      groups[dot].ops.size() + groups[other].ops.size() > limits.epilogueOperations)
+      groups[dot].ops.size() + groups[other].ops.size() > limits.epilogueOperations ||
+      (partOf(dot) == Part::backward) != (partOf(other) == Part::backward))
     return false;
   FusionGroup whole = united(dot, other);
   std::string reason;

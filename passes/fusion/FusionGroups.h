@@ -73,7 +73,10 @@ private:
   unsigned groupOf(mlir::Operation *op) const;
   void describe(FusionGroup &group) const;
   Quality judge(const FusionGroup &group) const;
-  bool isUpdateOnly(mlir::Operation *op) const { return updateOnly.lookup(op); }
+  /// The part of the program that needs an operation first. Kernels do not mix them, but for updates behind products.
+  enum class Part : uint8_t { forward, backward, update };
+  Part partOf(mlir::Operation *op) const { return parts.lookup(op); }
+  Part partOf(unsigned group) const { return partOf(groups[group].ops.front()); }
   FusionGroup united(unsigned a, unsigned b) const;
   /// Whether `reader` takes a result of `other`, if through reshapes.
   bool reads(unsigned reader, unsigned other) const;
@@ -124,7 +127,7 @@ private:
   bool isUpdateApart(unsigned dot, unsigned other, const FusionGroup &whole) const;
   bool tryJoinContraction(unsigned dot, unsigned other);
   void joinContractions();
-  /// The operations that the loss needs.
+  /// The operations that the loss, or the forward part of a program that is cut, needs.
   llvm::DenseSet<mlir::Operation *> findForward() const;
   bool mayBeNarrow(unsigned group) const;
   /// Whether one kernel computes the group.
@@ -139,7 +142,7 @@ private:
   const kernels::FusionLimits &limits;
   llvm::DenseMap<mlir::Operation *, uint64_t> position; ///< in the block; with gaps, for copies
   llvm::DenseMap<mlir::Operation *, unsigned> groupIndex;
-  llvm::DenseMap<mlir::Operation *, bool> updateOnly;
+  llvm::DenseMap<mlir::Operation *, Part> parts;
   std::vector<FusionGroup> groups; ///< empty once joined to another
   std::vector<Quality> qualities;
   /// Pairs that could not be joined, with the numbers of their operations then.

@@ -25,7 +25,9 @@ llvm::DenseSet<Operation *> FusionGroups::findForward() const {
     return forward;
   SmallVector<Value> stack;
   for (OpOperand &result : block.getTerminator()->getOpOperands())
-    if (function.getResultAttr(result.getOperandNumber(), train::kLoss))
+    if (train::isForwardBackward(function)
+            ? !function.getResultAttr(result.getOperandNumber(), train::kBackward)
+            : bool(function.getResultAttr(result.getOperandNumber(), train::kLoss)))
       stack.push_back(result.get());
   while (!stack.empty())
     if (Operation *op = stack.pop_back_val().getDefiningOp(); op && forward.insert(op).second)
@@ -49,7 +51,7 @@ bool FusionGroups::isPossible(unsigned group) const {
 
 void FusionGroups::insert(Operation *op, unsigned group) {
   groupIndex[op] = group;
-  updateOnly[op] = isUpdateOnly(groups[group].ops.front());
+  parts[op] = partOf(group);
   groups[group].ops.push_back(op);
   number(op);
 }

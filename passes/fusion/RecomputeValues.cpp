@@ -105,7 +105,7 @@ void FusionGroups::copyInto(unsigned owner, Operation *place, ArrayRef<Operation
     Operation *copy = builder.clone(*op, mapping);
     copies.ops.push_back(copy);
     groupIndex[copy] = owner;
-    updateOnly[copy] = isUpdateOnly(copies.before.back().second.ops.front());
+    parts[copy] = partOf(copies.before.back().second.ops.front());
     groups[owner].ops.push_back(copy);
   }
   for (OpOperand *use : uses) {
@@ -123,7 +123,7 @@ void FusionGroups::takeBack(const Copies &copies) {
     use->set(value);
   for (Operation *copy : llvm::reverse(copies.ops)) {
     groupIndex.erase(copy);
-    updateOnly.erase(copy);
+    parts.erase(copy);
     position.erase(copy);
     copy->erase();
   }
@@ -181,7 +181,7 @@ void FusionGroups::removeUnused(unsigned group) {
       continue;
     }
     groupIndex.erase(op);
-    updateOnly.erase(op);
+    parts.erase(op);
     position.erase(op);
     op->erase();
   }
@@ -276,8 +276,7 @@ bool FusionGroups::emitAgain(Value value, unsigned group, unsigned owner) {
   for (auto &[user, operands] : uses) {
     if (reads(owner, user) || hasIndirectPath(user, owner))
       continue;
-    if (!llvm::any_of(groups[user].ops, llvm::IsaPred<nn::DotOp>) ||
-        (isUpdateOnly(groups[owner].ops.front()) && !isUpdateOnly(groups[user].ops.front())))
+    if (!llvm::any_of(groups[user].ops, llvm::IsaPred<nn::DotOp>) || partOf(owner) > partOf(user))
       return false;
     products.insert(user);
     llvm::append_range(late, operands);

@@ -198,25 +198,35 @@ void EntryGraph::prepareLoops() {
           init.set(makeCopy(init.get(), loop));
 }
 
+/// What a result of one entry and an argument of a later one have in common when they are one value.
+static Attribute handedOver(DictionaryAttr attributes) {
+  Attribute gradient = attributes ? attributes.get(train::kGradient) : Attribute();
+  return gradient || !attributes ? gradient : attributes.get(train::kSaved);
+}
+
+/// Whether the host has the place of an argument: of an input, or of an output that an earlier entry has written.
+static bool isExternal(func::FuncOp entry, unsigned argument) {
+  return entry.getArgAttr(argument, train::kInput) || entry.getArgAttr(argument, train::kOutput);
+}
+
 void EntryGraph::assignDestinations() {
   destinations.clear();
   carried.clear();
-  llvm::DenseMap<StringAttr, Value> gradients;
+  llvm::DenseMap<Attribute, Value> given;
   for (Block *block : blocks) {
     int64_t externals = 0;
     auto entry = dyn_cast<func::FuncOp>(block->getParentOp());
     for (BlockArgument argument : block->getArguments()) {
-      externals += entry && entry.getArgAttr(argument.getArgNumber(), train::kInput);
-      if (StringAttr tensor = gradientOf(argument))
-        if (Value gradient = gradients.lookup(tensor))
-          carried[argument] = gradient;
+      externals += entry && isExternal(entry, argument.getArgNumber());
+      if (Attribute key = entry ? handedOver(entry.getArgAttrDict(argument.getArgNumber())) : nullptr)
+        if (Value earlier = given.lookup(key))
+          carried[argument] = earlier;
     }
     Operation *exit = block->getTerminator();
     for (unsigned i = 0; i < exit->getNumOperands(); ++i) {
       assignDestination(block, i, externals);
-      auto symbol = entry ? entry.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradient) : nullptr;
-      if (symbol)
-        gradients[symbol.getAttr()] = rootOf(exit->getOperand(i));
+      if (Attribute key = entry ? handedOver(entry.getResultAttrDict(i)) : nullptr)
+        given[key] = rootOf(exit->getOperand(i));
     }
   }
 }
@@ -237,6 +247,8 @@ std::optional<EntryGraph::Destination> EntryGraph::describeResult(Block *block, 
     return Destination{Destination::gradient, symbol.getAttr(), 0, {}};
   if (auto name = entry.getResultAttrOfType<StringAttr>(result, train::kOutput))
     return Destination{Destination::output, name, externals++, {}};
+  if (entry.getResultAttr(result, train::kSaved))
+    return Destination{Destination::saved, StringAttr::get(context, "saved"), 0, {}};
   if (entry.getResultAttr(result, train::kLoss))
     return Destination{Destination::loss, StringAttr::get(context, "loss"), 0, {}};
   return std::nullopt;

@@ -32,8 +32,8 @@ private:
   unsigned numberOfCopies = 0;
 };
 
-/// Blocks that are planned together: an entry function, a gradients entry and its update entry, or the body
-/// of a loop. All their work is steps: func.call operations of kernels and nn.scan operations, with reshapes
+/// Blocks that are planned together: an entry function, a gradients entry and its update entry, forward, backward and
+/// update entries, or the body of a loop. All their work is steps: func.call operations of kernels and nn.scan operations, with reshapes
 /// between them. To the body of a loop a carried value is what a tensor is to an entry: read as an argument,
 /// overwritten by a result.
 ///
@@ -45,7 +45,7 @@ class EntryGraph {
 public:
   /// Where a call's result must be written.
   struct Destination {
-    enum Kind { update, output, gradient, loss } kind;
+    enum Kind { update, output, gradient, loss, saved } kind;
     mlir::StringAttr name; ///< symbol, output name
     int64_t index =
         0; ///< of outputs: position among the external values of its entry; of a loop: among carried or stacked values
@@ -61,8 +61,8 @@ public:
   llvm::ArrayRef<mlir::Operation *> getSteps() const { return order; }
   /// Steps that must come before `step` although no transient buffer says so.
   llvm::ArrayRef<mlir::Operation *> getAfter(mlir::Operation *step) const;
-  /// Where `value` lies: what it is a reshape of, following gradients from one entry to the next and carried
-  /// values of loops back to where they start.
+  /// Where `value` lies: what it is a reshape of, following gradients and saved values from one entry to the next and
+  /// carried values of loops back to where they start.
   mlir::Value rootOf(mlir::Value value) const;
   /// The destination of a root, or null.
   const Destination *getDestination(mlir::Value root) const;
@@ -105,7 +105,8 @@ private:
   llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::BlockArgument>> argumentsOf; ///< by tensor
   llvm::SmallVector<mlir::Operation *> order;
   llvm::MapVector<mlir::Value, Destination> destinations;
-  llvm::DenseMap<mlir::Value, mlir::Value> carried; // gradient arguments to the gradients they carry
+  llvm::DenseMap<mlir::Value, mlir::Value>
+      carried; // arguments to the results of an earlier entry that they are
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *>> after;
   std::map<mlir::Operation *, std::unique_ptr<EntryGraph>> bodies;
   bool copyAllUpdates = false;

@@ -24,14 +24,16 @@ std::optional<planning::BufferId> EntryProblem::bufferOf(Value root) {
   planning::Buffer buffer;
   buffer.name = nameOf(root);
   buffer.bytes = plan::storedBytes(cast<ShapedType>(root.getType()));
-  buffer.aliveAtEnd = destination != nullptr;
-  buffer.aliveAtStart = argument != nullptr; // a gradient that the host provides
+  bool isSaved = destination && destination->kind == EntryGraph::Destination::saved;
+  buffer.aliveAtEnd = destination && !isSaved; // backward reads what is saved, and nobody after it
+  buffer.aliveAtStart = argument != nullptr;   // a gradient that the host provides
   problem.buffers.push_back(buffer);
   return buffers[root] = problem.buffers.size() - 1;
 }
 
 std::string EntryProblem::nameOf(Value root) const {
-  if (const EntryGraph::Destination *destination = graph.getDestination(root))
+  if (const EntryGraph::Destination *destination = graph.getDestination(root);
+      destination && destination->kind != EntryGraph::Destination::saved)
     return destination->name.str();
   auto call = root.getDefiningOp<func::CallOp>();
   std::string name = call ? nn::findResultName(call.getLoc(), cast<OpResult>(root).getResultNumber()) : "";
@@ -84,23 +86,32 @@ void EntryProblem::build() {
   }
 }
 
+/// The order of entries that are planned together; 0 for the others.
+static unsigned rankOf(StringRef role) {
+  return llvm::StringSwitch<unsigned>(role)
+      .Cases({"forward", "gradients"}, 1)
+      .Case("backward", 2)
+      .Case("update", 3)
+      .Default(0);
+}
+static unsigned rankOf(func::FuncOp entry) {
+  auto role = entry->getAttrOfType<StringAttr>(train::kEntry);
+  return role ? rankOf(role.getValue()) : 0;
+}
+
 SmallVector<SmallVector<func::FuncOp>> groupEntries(ModuleOp module) {
   llvm::MapVector<Attribute, SmallVector<func::FuncOp>> groups;
   SmallVector<SmallVector<func::FuncOp>> all;
   for (auto function : module.getOps<func::FuncOp>()) {
-    auto role = function->getAttrOfType<StringAttr>(train::kEntry);
-    if (!role)
+    if (!function->hasAttr(train::kEntry))
       continue;
-    if (role.getValue() == "gradients" || role.getValue() == "update")
+    if (rankOf(function))
       groups[function->getAttr(train::kBinding)].push_back(function);
     else
       all.push_back({function});
   }
   for (auto &[key, group] : groups) {
-    llvm::sort(group, [](func::FuncOp a, func::FuncOp b) {
-      return a->getAttrOfType<StringAttr>(train::kEntry).getValue() <
-             b->getAttrOfType<StringAttr>(train::kEntry).getValue();
-    });
+    llvm::sort(group, [](func::FuncOp a, func::FuncOp b) { return rankOf(a) < rankOf(b); });
     all.push_back(group);
   }
   return all;

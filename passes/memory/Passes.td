@@ -37,6 +37,25 @@ def OutlineKernelsPass : Pass<"ortc-outline-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
 }
 
+def CutBackwardPass : Pass<"ortc-cut-backward", "::mlir::ModuleOp"> {
+  let summary = "cut functions of outputs and gradients into forward and backward";
+  let description = [{
+    Before: entries `forward_backward` are calls of kernels and reshapes; results that follow from cotangents are marked
+    `train.backward`, and no other result does. After: two entries. `forward` gives outputs, new state and what `backward`
+    needs of it (`train.saved`), which takes cotangents and gives gradients. Inputs, parameters and outputs are read
+    again by `backward` where they are; state and scalars are kept as `forward` found them.
+
+    ```mlir
+    func.func @forward_backward_0(%x {train.input = "x"}, %c {train.backward, train.input = "y.cotangent"}, %w ...)
+        -> (... {train.output = "y"}, ... {train.backward, train.gradient = @w})
+    // becomes
+    func.func @forward_0(%x {train.input = "x"}, %w ...) -> (... {train.output = "y"}, ... {train.saved = 0 : i64})
+    func.func @backward_0(%h {train.saved = 0 : i64}, %c {train.input = "y.cotangent"}) -> (... {train.gradient = @w})
+    ```
+  }];
+  let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
+}
+
 def RecomputeStepsPass : Pass<"ortc-recompute-steps", "::mlir::ModuleOp"> {
   let summary = "run steps again so that every entry keeps to a memory budget";
   let description = [{
@@ -62,7 +81,8 @@ def PlaceBuffersPass : Pass<"ortc-place-buffers", "::mlir::ModuleOp"> {
     After: each entry is a plan.program, and the functions are gone. New values of tensors are written over
     the old ones, after every reader of the old value and after every index check and the loss; where a kernel
     cannot do that, it writes to the transient region and a copy follows. A gradients entry and its update
-    entry are planned as two segments of one plan, so that gradients stay where they are in between.
+    entry are planned as two segments of one plan, so that gradients stay where they are in between; so are forward,
+    backward and update.
   }];
   let dependentDialects = ["::ortc::plan::PlanDialect", "::mlir::func::FuncDialect"];
   let options = [

@@ -110,7 +110,7 @@ ProgramEmitter::Place ProgramEmitter::placeOf(Scope &scope, Value root, Type typ
     place.name = argument ? EntryGraph::gradientOf(argument).str() : nameBuffer(scope, *buffer, root);
     if (argument)
       place.usage = "gradient";
-    else if (destination && destination->type == type)
+    else if (destination && destination->type == type && destination->kind != EntryGraph::Destination::saved)
       place.usage = destination->kind == EntryGraph::Destination::loss ? "loss" : "gradient";
     for (Scope *each = &scope; each->outer; each = each->outer)
       place.strides.push_back(0);
@@ -139,8 +139,10 @@ ProgramEmitter::Place ProgramEmitter::placeOf(Scope &scope, Value root, Type typ
     place.dtype = destination->dtype;
   } else {
     place.offset = externals.at(argument);
-    place.name = entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kInput).str();
-    place.usage = "input";
+    auto input = entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kInput);
+    auto output = entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kOutput);
+    place.name = (input ? input : output).str();
+    place.usage = input ? "input" : "output"; // an output that an earlier entry has written
     place.dtype = entry.getArgAttr(argument.getArgNumber(), train::kDtype);
   }
   return place;
@@ -222,18 +224,20 @@ void ProgramEmitter::run(EntryProblem &planned, const planning::Plan &plan) {
   OpBuilder inner = OpBuilder::atBlockEnd(&program.getBody().emplaceBlock());
   declare = &inner;
   Scope scope{planned, plan, 0, nullptr, nullptr};
-  for (BlockArgument argument : entry.getArguments())
-    if (entry.getArgAttr(argument.getArgNumber(), train::kInput))
-      externals.try_emplace(argument, externals.size());
   // Every value of the host has its place, used or not.
-  for (BlockArgument argument : entry.getArguments())
-    if (entry.getArgAttr(argument.getArgNumber(), train::kInput) ||
-        entry.getArgAttr(argument.getArgNumber(), train::kGradient))
+  for (BlockArgument argument : entry.getArguments()) {
+    bool isExternal = entry.getArgAttr(argument.getArgNumber(), train::kInput) ||
+                      entry.getArgAttr(argument.getArgNumber(), train::kOutput);
+    if (isExternal)
+      externals.try_emplace(argument, externals.size());
+    if (isExternal || entry.getArgAttr(argument.getArgNumber(), train::kGradient))
       memoryOf(scope, argument);
+  }
   // What the host looks at comes first, in the shape it sees; steps may write it in another.
   auto returned = cast<func::ReturnOp>(entry.getBody().front().getTerminator());
   for (OpOperand &operand : returned->getOpOperands())
-    if (!entry.getResultAttr(operand.getOperandNumber(), train::kUpdate))
+    if (!entry.getResultAttr(operand.getOperandNumber(), train::kUpdate) &&
+        !entry.getResultAttr(operand.getOperandNumber(), train::kSaved))
       memoryOf(scope, operand.get());
   emitSteps(scope, inner);
   if (loss && !guarded)

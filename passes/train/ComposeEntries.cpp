@@ -34,6 +34,9 @@ public:
         forward(findPart(module, "forward_eval", binding)), loss(findPart(module, "loss", binding)) {}
 
   LogicalResult run(const EntryOptions &options) {
+    if (options.cotangents)
+      return success((!backward || succeeded(buildForwardBackward())) &&
+                     (!forward || succeeded(buildPredict())) && (!update || succeeded(buildUpdate())));
     if (backward && !update)
       return module.emitError("gradients without @update: run ortc-build-update first");
     bool cut = options.gradients && backward;
@@ -48,6 +51,8 @@ private:
   LogicalResult buildAccumulate();
   LogicalResult buildEval();
   LogicalResult buildPredict();
+  LogicalResult buildForwardBackward();
+  LogicalResult buildUpdate();
   LogicalResult buildGradients();
   LogicalResult buildCutUpdate();
   FunctionComposer start(StringRef entry);
@@ -130,6 +135,26 @@ LogicalResult EntryBuilder::buildPredict() {
   if (failed(values))
     return failure();
   finish(composer, "predict", select(*values, kOutput));
+  return success();
+}
+
+/// What passes/memory/CutBackward.cpp cuts in two when kernels are known: outputs and new state belong to the forward
+/// part, all that depends on cotangents to the backward part.
+LogicalResult EntryBuilder::buildForwardBackward() {
+  FunctionComposer composer = start(kForwardBackward);
+  FailureOr<SmallVector<Port>> values = composer.inlinePart(backward);
+  if (failed(values))
+    return failure();
+  finish(composer, kForwardBackward, *values);
+  return success();
+}
+
+LogicalResult EntryBuilder::buildUpdate() {
+  FunctionComposer composer = start("update");
+  FailureOr<SmallVector<Port>> updates = composer.inlinePart(update);
+  if (failed(updates))
+    return failure();
+  finish(composer, "update", *updates);
   return success();
 }
 

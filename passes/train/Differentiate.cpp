@@ -1,4 +1,4 @@
-// Differentiate the loss for every parameter.
+// Differentiate the loss, or outputs, for every parameter.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Forward and loss are inlined into one function, and the engine of compiler/autodiff appends the gradients.
@@ -29,7 +29,8 @@ namespace {
 /// One binding's backward function while it is built.
 struct Backward {
   std::unique_ptr<FunctionComposer> composer;
-  SmallVector<Port> results;                  ///< loss and updates of state
+  SmallVector<Port> results; ///< loss or outputs, and updates of state
+  SmallVector<Port> inputGradients;
   llvm::MapVector<Operation *, Value> values; ///< parameters that the function takes
   llvm::DenseMap<Operation *, Value> gradients;
 };
@@ -45,6 +46,30 @@ static void nameArguments(FunctionComposer &composer) {
     else if (auto name = attributes.getAs<StringAttr>(kInput))
       nn::nameArgument(argument, name.getValue());
   }
+}
+
+/// Lets the ports speak of what has taken the place of their values.
+static void replacePorts(SmallVectorImpl<Port> &ports, const llvm::DenseMap<Value, Value> &replaced) {
+  for (Port &port : ports)
+    if (Value now = replaced.lookup(port.value))
+      port.value = now;
+}
+
+/// A result that follows from cotangents.
+static Port backwardPort(NamedAttribute attribute, Value value) {
+  MLIRContext *context = value.getContext();
+  return {attribute, value, DictionaryAttr::get(context, {attribute, unitAttribute(context, kBackward)})};
+}
+
+/// The parameters that the function takes.
+static SmallVector<Value> takeParameters(ArrayRef<TensorOp> parameters, Backward &backward) {
+  SmallVector<Value> taken;
+  for (TensorOp parameter : parameters)
+    if (Value argument = backward.composer->findArgument(symbolAttribute(parameter, kTensor))) {
+      backward.values.insert({parameter, argument});
+      taken.push_back(argument);
+    }
+  return taken;
 }
 
 static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding,
@@ -67,12 +92,7 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
     if (port.attribute.getName() == kUpdate)
       backward.results.push_back(port);
 
-  SmallVector<Value> withRespectTo;
-  for (TensorOp parameter : parameters)
-    if (Value argument = composer.findArgument(symbolAttribute(parameter, kTensor))) {
-      backward.values.insert({parameter, argument});
-      withRespectTo.push_back(argument);
-    }
+  SmallVector<Value> withRespectTo = takeParameters(parameters, backward);
   nameArguments(composer);
   nn::TensorBuilder &builder = composer.getBuilder();
   Value value = losses->front().value, scale;
@@ -88,15 +108,11 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
   what.cotangents.push_back(scale ? scale : one);
   if (headChunk != 0 && failed(chunkHead(builder, headChunk, options, what)))
     return failure();
-  for (Port &port : backward.results)
-    if (Value now = what.replaced.lookup(port.value))
-      port.value = now;
+  replacePorts(backward.results, what.replaced);
   auto result = autodiff::differentiate(builder, what.sources, what.cotangents, withRespectTo, options);
   if (failed(result))
     return failure();
-  for (Port &port : backward.results)
-    if (Value now = result->replaced.lookup(port.value))
-      port.value = now;
+  replacePorts(backward.results, result->replaced);
   for (auto [parameter, whole] : llvm::zip_equal(backward.values, result->gradients)) {
     if (!whole)
       continue;
@@ -105,6 +121,121 @@ static FailureOr<Backward> differentiateBinding(ModuleOp module, int64_t binding
         scale ? builder.mul(gradient, spread(builder, builder.div(one, scale), gradient)) : gradient;
   }
   return backward;
+}
+
+/// The output with that name, which must have gradients.
+static FailureOr<Value> findOutput(func::FuncOp forward, ArrayRef<Port> values, StringRef name) {
+  std::string known;
+  for (const Port &port : values) {
+    if (port.attribute.getName() != kOutput)
+      continue;
+    StringRef output = cast<StringAttr>(port.attribute.getValue()).getValue();
+    bool isFloat = isa<FloatType>(nn::TensorBuilder::elementOf(port.value));
+    if (output == name && isFloat)
+      return port.value;
+    if (isFloat)
+      known += (known.empty() ? "'" : ", '") + output.str() + "'";
+  }
+  return forward.emitError() << "--cotangents '" << name << "' is no output of floating point; those are "
+                             << (known.empty() ? "none" : known);
+}
+
+/// One binding's function of outputs, and of gradients for cotangents.
+static FailureOr<Backward> differentiateOutputsOf(ModuleOp module, int64_t binding,
+                                                  ArrayRef<TensorOp> parameters, const CotangentOptions &what,
+                                                  const autodiff::DifferentiateOptions &options) {
+  MLIRContext *context = module.getContext();
+  func::FuncOp forward = findPart(module, "forward_train", binding);
+  Backward backward;
+  backward.composer =
+      std::make_unique<FunctionComposer>(module, partName("backward", binding), forward.getLoc());
+  FunctionComposer &composer = *backward.composer;
+  FailureOr<SmallVector<Port>> values = composer.inlinePart(forward);
+  if (failed(values))
+    return failure();
+  backward.results = *values;
+  SmallVector<Value> withRespectTo = takeParameters(parameters, backward);
+  for (const std::string &name : what.inputs) {
+    Value input = composer.findArgument(nameAttribute(context, kInput, name));
+    if (!input || !isa<FloatType>(nn::TensorBuilder::elementOf(input)))
+      return forward.emitError() << "--input-gradients '" << name
+                                 << "' is no input of floating point that the outputs depend on";
+    withRespectTo.push_back(input);
+  }
+  nameArguments(composer);
+  SmallVector<Value> sources, cotangents;
+  for (const std::string &name : what.outputs) {
+    FailureOr<Value> output = findOutput(forward, *values, name);
+    if (failed(output))
+      return failure();
+    std::string given = name + ".cotangent";
+    if (composer.findArgument(nameAttribute(context, kInput, given)))
+      return forward.emitError() << "the model has an input '" << given
+                                 << "', which is the name of a cotangent; rename it";
+    FailureOr<Value> cotangent =
+        composer.getArgument(nameAttribute(context, kInput, given), (*output).getType(),
+                             DictionaryAttr::get(context, {nameAttribute(context, kInput, given),
+                                                           unitAttribute(context, kBackward)}));
+    if (failed(cotangent))
+      return failure();
+    nn::nameArgument(cast<BlockArgument>(*cotangent), given);
+    sources.push_back(*output);
+    cotangents.push_back(*cotangent);
+  }
+  auto result = autodiff::differentiate(composer.getBuilder(), sources, cotangents, withRespectTo, options);
+  if (failed(result))
+    return failure();
+  replacePorts(backward.results, result->replaced);
+  ArrayRef<Value> gradients = result->gradients;
+  for (auto [parameter, gradient] : llvm::zip(backward.values, gradients))
+    if (gradient)
+      backward.gradients[parameter.first] = gradient;
+  for (auto [name, gradient] : llvm::zip_equal(what.inputs, gradients.drop_front(backward.values.size())))
+    if (gradient)
+      backward.inputGradients.push_back(
+          backwardPort(nameAttribute(context, kOutput, name + ".gradient"), gradient));
+  return backward;
+}
+
+/// Makes constants of parameters that no function has a gradient of, and ends the functions: with a gradient of every
+/// other parameter.
+static void finishAll(ArrayRef<TensorOp> parameters, MutableArrayRef<Backward> functions, StringRef reason,
+                      bool areCut = false) {
+  for (TensorOp parameter : parameters) {
+    if (llvm::any_of(functions,
+                     [&](const Backward &backward) { return backward.gradients.contains(parameter); }))
+      continue;
+    parameter.setRole(Role::constant);
+    parameter.setReason(reason);
+  }
+  for (Backward &backward : functions) {
+    nn::TensorBuilder &builder = backward.composer->getBuilder();
+    for (TensorOp parameter : parameters) {
+      if (parameter.getRole() != Role::parameter)
+        continue;
+      Value gradient = backward.gradients.lookup(parameter);
+      if (!gradient) // reached under another binding only
+        gradient = builder.constant(storedTrainedType(parameter), 0);
+      NamedAttribute attribute = symbolAttribute(parameter, kGradient);
+      backward.results.push_back(areCut ? backwardPort(attribute, gradient) : Port{attribute, gradient});
+    }
+    llvm::append_range(backward.results, backward.inputGradients);
+    backward.composer->finish(backward.results, /*dropArguments=*/true);
+  }
+}
+
+LogicalResult differentiateOutputs(ModuleOp module, const CotangentOptions &what,
+                                   const autodiff::DifferentiateOptions &options) {
+  SmallVector<TensorOp> parameters = findParameters(module);
+  SmallVector<Backward> functions;
+  for (int64_t binding : findBindings(module)) {
+    FailureOr<Backward> backward = differentiateOutputsOf(module, binding, parameters, what, options);
+    if (failed(backward))
+      return failure();
+    functions.push_back(std::move(*backward));
+  }
+  finishAll(parameters, functions, "no gradient of an output with cotangents reaches it", /*areCut=*/true);
+  return success();
 }
 
 LogicalResult differentiateLoss(ModuleOp module, const autodiff::DifferentiateOptions &options,
@@ -126,28 +257,7 @@ LogicalResult differentiateLoss(ModuleOp module, const autodiff::DifferentiateOp
   }
   if (functions.empty())
     return success(); // forward only: nothing is trained
-  auto isReached = [&](TensorOp parameter) {
-    return llvm::any_of(functions,
-                        [&](const Backward &backward) { return backward.gradients.contains(parameter); });
-  };
-  for (TensorOp parameter : parameters) {
-    if (isReached(parameter))
-      continue;
-    parameter.setRole(Role::constant);
-    parameter.setReason("no gradient of the loss reaches it");
-  }
-  for (Backward &backward : functions) {
-    nn::TensorBuilder &builder = backward.composer->getBuilder();
-    for (TensorOp parameter : parameters) {
-      if (parameter.getRole() != Role::parameter)
-        continue;
-      Value gradient = backward.gradients.lookup(parameter);
-      if (!gradient) // reached under another binding only
-        gradient = builder.constant(storedTrainedType(parameter), 0);
-      backward.results.push_back({symbolAttribute(parameter, kGradient), gradient});
-    }
-    backward.composer->finish(backward.results, /*dropArguments=*/true);
-  }
+  finishAll(parameters, functions, "no gradient of the loss reaches it");
   return success();
 }
 

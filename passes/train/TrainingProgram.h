@@ -6,10 +6,12 @@
 //
 //   forward_train_B, forward_eval_B            from legalisation, per binding B = 0, 1, ...
 //   loss_B                                     buildLoss
-//   backward_B = forward_train + loss + gradients        differentiateLoss
+//   backward_B = forward_train + loss + gradients        differentiateLoss, or
+//              = forward_train + gradients for cotangents, differentiateOutputs
 //   (the same, with parameters of bf16)         narrowParameters, if asked for
 //   update[, accumulation]                      buildUpdate, shared by all bindings
-//   train_B, eval_B, predict_B[, accumulate_B][, gradients_B, update_B]  composeEntries; the parts are gone
+//   train_B, eval_B, predict_B[, accumulate_B][, gradients_B, update_B]  composeEntries; the parts are gone. Or
+//   forward_backward_B, predict_B[, update_B]
 //   train_B, whose tables of `--sparse` are updated row by row           updateRows
 #pragma once
 
@@ -32,6 +34,17 @@ mlir::LogicalResult differentiateLoss(mlir::ModuleOp module,
                                       const autodiff::DifferentiateOptions &options = {},
                                       const std::optional<LossScaleSpec> &lossScale = std::nullopt,
                                       std::optional<int64_t> headChunk = std::nullopt);
+
+struct CotangentOptions {
+  std::vector<std::string> outputs; ///< the host gives their cotangents
+  std::vector<std::string> inputs;  ///< gradients are computed of them, too
+};
+
+/// Adds `@backward_B` for every binding: all outputs, updates of state, and for the cotangents of some outputs, which are
+/// inputs named `OUTPUT.cotangent`, the gradients of parameters and of some inputs, which are outputs named
+/// `INPUT.gradient` (none where no gradient reaches it). Parameters that no gradient reaches become constants.
+mlir::LogicalResult differentiateOutputs(mlir::ModuleOp module, const CotangentOptions &what,
+                                         const autodiff::DifferentiateOptions &options = {});
 
 /// Stores parameters of f32 as bf16: initial values are rounded to the nearest, and functions extend what they take.
 /// Gradients stay f32. Fails where a parameter is of another type.
@@ -63,7 +76,8 @@ struct UpdateOptions {
 mlir::LogicalResult buildUpdate(mlir::ModuleOp module, const UpdateOptions &options);
 
 struct EntryOptions {
-  bool gradients = false; ///< also the entries `gradients` and `update`
+  bool gradients = false;  ///< also the entries `gradients` and `update`
+  bool cotangents = false; ///< `backward_B` has outputs and gradients for cotangents (differentiateOutputs)
 };
 
 /// Replaces the parts by the entries.

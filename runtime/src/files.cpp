@@ -12,7 +12,7 @@ ortc_status ortc_program_open_file(const char *path, const ortc_host *host, ortc
   Arguments arguments;
   *program = nullptr;
   ortc_status status = report(message, mapFile(path, file, arguments), &arguments);
-  return status ? status : openImage(file, true, host, program, message);
+  return status ? status : openImage(file, host, program, message, kOwnFile);
 }
 
 ortc_status ortc_checkpoint_load(ortc_session *session, const char *path, ortc_load_info *info) {

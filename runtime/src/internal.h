@@ -72,10 +72,11 @@ struct MappedFile {
   const uint8_t *data;
   size_t bytes;
 };
-/// Opens an image. `isMapped`: it is a file's, which is taken over, whatever happens. `functions`: of a model that is
-/// linked into the program (static.h), or nullptr.
-ortc_status openImage(const MappedFile &image, bool isMapped, const ortc_host *host, ortc_program **program,
-                      ortc_message *message, const ortc_step_fn *functions = nullptr);
+/// Opens an image; what is passed on by the C interface comes first, as it is there. `functions`: of a model that is
+/// linked into the program (static.h), nullptr, or kOwnFile: the image is a file's, which is taken over, whatever happens.
+ortc_status openImage(MappedFile image, const ortc_host *host, ortc_program **program, ortc_message *message,
+                      const ortc_step_fn *functions);
+inline const ortc_step_fn *const kOwnFile = (const ortc_step_fn *)1;
 
 // What a platform gives, in platform_*.cpp. Those with files have mapFile and ortc_checkpoint_save, too
 // (files_*.cpp), and the functions of files.cpp.

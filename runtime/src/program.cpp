@@ -31,8 +31,8 @@ bool isWithin(uint64_t offset, uint64_t bytes, uint64_t size) {
 /// Whether a section is hashed now, and copied from a mapped file: all but the two images, which sessions take over.
 bool isTable(uint32_t kind) { return kind != ORTC_SECTION_CONSTANTS && kind != ORTC_SECTION_PERSISTENT; }
 
-/// True when the shape gives its size and every element of the view, if there is any, lies within a region of
-/// `size` bytes, aligned. Dimensions times strides then are no overflow either.
+/// True when the shape gives its size and every element of the view, if there is any, lies in so many bytes, within a
+/// region of `size` bytes, aligned. Dimensions times strides then are no overflow either.
 bool isGood(const ortc_file_view &v, uint64_t size) {
   uint64_t dense = elementSize(v.dtype), extent = dense, step;
   bool isBad = !dense || v.rank > ORTC_MAX_RANK || v.offset & (dense - 1);
@@ -42,8 +42,8 @@ bool isGood(const ortc_file_view &v, uint64_t size) {
             (dim > 1 &&
              (multiplyOverflows(dim - 1, stride, &step) || __builtin_add_overflow(extent, step, &extent)));
   }
-  return !isBad && dense == v.bytes && !(dense >> ORTC_REGION_BITS) &&
-         isWithin(v.offset, dense ? extent : 0, size);
+  return !isBad && dense == v.bytes && !(dense >> ORTC_REGION_BITS) && (!dense || extent <= dense) &&
+         isWithin(v.offset, dense, size);
 }
 
 /// Also names the part that the texts above speak of.
@@ -188,8 +188,7 @@ Error checkValues(ortc_program *p, const ortc_file_entry &e) {
     if (v.dtype != t.view.dtype || v.rank != t.view.rank)
       return error;
     bool isIo = t.role == ORTC_ROLE_INPUT || t.role == ORTC_ROLE_OUTPUT;
-    if (isIo != (i < e.ext_count) || isIo != (v.region == ORTC_REGION_IO) || t.role < ORTC_ROLE_INPUT ||
-        (isIo && !makeView(nullptr, v).isDense()))
+    if (isIo != (i < e.ext_count) || isIo != (v.region == ORTC_REGION_IO) || t.role < ORTC_ROLE_INPUT)
       return error;
     if (i == e.loss &&
         (isIo || v.bytes != elementSize(v.dtype) || (v.dtype != 1 && v.dtype != 11))) // one f32 or f64
@@ -292,14 +291,19 @@ ortc_status describe(const ortc_program *p, uint32_t index, const ortc_file_view
   info->flags = t.flags;
   info->dense = makeView(nullptr, v).isDense();
   info->bytes = v.bytes;
-  memcpy(info->dims, v.dims, sizeof info->dims);
+  memcpy(info->dims, v.dims, sizeof info->dims + sizeof info->strides);
   return ORTC_OK;
 }
 
+static_assert(offsetof(ortc_tensor_info, strides) - offsetof(ortc_tensor_info, dims) ==
+                  offsetof(ortc_file_view, strides) - offsetof(ortc_file_view, dims),
+              "copied at once");
+
 } // namespace
 
-ortc_status openImage(const MappedFile &image, bool isMapped, const ortc_host *host, ortc_program **program,
-                      ortc_message *m, const ortc_step_fn *functions) {
+ortc_status openImage(MappedFile image, const ortc_host *host, ortc_program **program, ortc_message *m,
+                      const ortc_step_fn *functions) {
+  bool isMapped = functions == kOwnFile;
   ortc_host hooks = copyIn(host);
   ortc_program *p = (ortc_program *)allocate(hooks, sizeof *p);
   if (!p) {
@@ -311,7 +315,8 @@ ortc_status openImage(const MappedFile &image, bool isMapped, const ortc_host *h
   p->host = hooks;
   if (isMapped)
     p->file = image;
-  p->functions = functions;
+  else
+    p->functions = functions;
   p->areImagesGood = hooks.flags & ORTC_HOST_VERIFIED;
   p->image = image.data;
   p->imageBytes = image.bytes;
@@ -353,7 +358,7 @@ ortc_status ortc_program_open_memory(const void *image, size_t bytes, const ortc
   *program = nullptr;
   if ((uintptr_t)image % ORTC_ALIGNMENT)
     return report(message, kMisaligned);
-  return openImage({(const uint8_t *)image, bytes}, false, host, program, message);
+  return openImage({(const uint8_t *)image, bytes}, host, program, message, nullptr);
 }
 
 void ortc_program_close(ortc_program *program) {

@@ -102,7 +102,7 @@ bool convertScalar(uint8_t dtype, void *place, bool toNumber) {
 }
 
 /// Everything that is done with one tensor by name. `bytes`: of the caller's memory at `data`.
-Error access(ortc_session *s, const char *name, Operation operation, void *data, size_t bytes) {
+Error access(ortc_session *s, const char *name, void *data, size_t bytes, Operation operation) {
   bool isBind = operation == Operation::Bind;
   bool toDense = operation == Operation::Read || operation == Operation::ReadGradient ||
                  operation == Operation::GetScalar;
@@ -157,8 +157,9 @@ Error access(ortc_session *s, const char *name, Operation operation, void *data,
   return kNoError;
 }
 
-ortc_status perform(ortc_session *s, const char *name, Operation operation, void *data, size_t bytes) {
-  return s ? report(access(s, name, operation, data, bytes), s->arguments) : ORTC_E_ARGUMENT;
+/// The operation comes last: arguments stay where callers have them.
+ortc_status perform(ortc_session *s, const char *name, void *data, size_t bytes, Operation operation) {
+  return s ? report(access(s, name, data, bytes, operation), s->arguments) : ORTC_E_ARGUMENT;
 }
 
 __attribute__((noinline)) Error run(ortc_session *s, uint32_t role, double *loss) {
@@ -179,7 +180,10 @@ __attribute__((noinline)) Error run(ortc_session *s, uint32_t role, double *loss
     void *place = io + v.view.offset;
     findExternal(s, v.tensor, &place);
   }
-  if (role == ORTC_ENTRY_UPDATE && (!s->gradients || s->gradients->binding != s->binding))
+  // An update needs gradients; backward what forward has kept.
+  uint32_t last = s->gradients && s->gradients->binding == s->binding ? s->gradients->role : 0;
+  if ((role == ORTC_ENTRY_UPDATE && (last & 3) != 3) ||
+      (role == ORTC_ENTRY_BACKWARD && last != ORTC_ENTRY_FORWARD))
     return kNoGradients;
   s->gradients = nullptr;
 
@@ -209,13 +213,12 @@ __attribute__((noinline)) Error run(ortc_session *s, uint32_t role, double *loss
     return kNotFinite;
   if (result != ORTC_STEP_OK)
     return s->arguments.set(0, (uint64_t)result), kUnknownResult;
-  if (role == ORTC_ENTRY_GRADIENTS)
+  if (role >= ORTC_ENTRY_FORWARD || role == ORTC_ENTRY_GRADIENTS)
     s->gradients = &e;
   return kNoError;
 }
-ortc_status runStep(ortc_session *s, uint32_t role, double *loss) {
-  return s ? report(run(s, role, loss), s->arguments) : ORTC_E_ARGUMENT;
-}
+static_assert((ORTC_ENTRY_GRADIENTS & ORTC_ENTRY_BACKWARD & 3) == 3 && !(ORTC_ENTRY_FORWARD & 1),
+              "told apart by 3");
 static_assert((int)ORTC_SESSION_STOP_ON_NOT_FINITE == ORTC_CALL_STOP_ON_NOT_FINITE, "passed on as it is");
 
 /// The options with what they leave open filled in, and the sizes that follow.
@@ -386,43 +389,48 @@ ortc_status ortc_session_use_binding(ortc_session *session, uint32_t binding) {
 }
 
 ortc_status ortc_write(ortc_session *session, const char *name, const void *source, size_t bytes) {
-  return perform(session, name, Operation::Write, (void *)source, bytes);
+  return perform(session, name, (void *)source, bytes, Operation::Write);
 }
 ortc_status ortc_read(ortc_session *session, const char *name, void *target, size_t bytes) {
-  return perform(session, name, Operation::Read, target, bytes);
+  return perform(session, name, target, bytes, Operation::Read);
 }
 ortc_status ortc_data(ortc_session *session, const char *name, void **data) {
-  return perform(session, name, Operation::Place, data, 0);
+  return perform(session, name, data, 0, Operation::Place);
 }
 ortc_status ortc_bind(ortc_session *session, const char *name, void *data, size_t bytes) {
-  return perform(session, name, Operation::Bind, data, bytes);
+  return perform(session, name, data, bytes, Operation::Bind);
 }
 ortc_status ortc_set_scalar(ortc_session *session, const char *name, double value) {
-  return perform(session, name, Operation::SetScalar, &value, 0);
+  return perform(session, name, &value, 0, Operation::SetScalar);
 }
 ortc_status ortc_get_scalar(ortc_session *session, const char *name, double *value) {
-  return perform(session, name, Operation::GetScalar, value, 0);
+  return perform(session, name, value, 0, Operation::GetScalar);
 }
 ortc_status ortc_read_gradient(ortc_session *session, const char *parameter, void *target, size_t bytes) {
-  return perform(session, parameter, Operation::ReadGradient, target, bytes);
+  return perform(session, parameter, target, bytes, Operation::ReadGradient);
 }
 ortc_status ortc_write_gradient(ortc_session *session, const char *parameter, const void *source,
                                 size_t bytes) {
-  return perform(session, parameter, Operation::WriteGradient, (void *)source, bytes);
+  return perform(session, parameter, (void *)source, bytes, Operation::WriteGradient);
 }
 
+ortc_status ortc_step(ortc_session *session, uint32_t role, double *loss) {
+  return session ? report(run(session, role, loss), session->arguments) : ORTC_E_ARGUMENT;
+}
 ortc_status ortc_train_step(ortc_session *session, double *loss) {
-  return runStep(session, ORTC_ENTRY_TRAIN, loss);
+  return ortc_step(session, ORTC_ENTRY_TRAIN, loss);
 }
 ortc_status ortc_accumulate_step(ortc_session *session, double *loss) {
-  return runStep(session, ORTC_ENTRY_ACCUMULATE, loss);
+  return ortc_step(session, ORTC_ENTRY_ACCUMULATE, loss);
 }
 ortc_status ortc_eval_step(ortc_session *session, double *loss) {
-  return runStep(session, ORTC_ENTRY_EVAL, loss);
+  return ortc_step(session, ORTC_ENTRY_EVAL, loss);
 }
-ortc_status ortc_predict_step(ortc_session *session) { return runStep(session, ORTC_ENTRY_PREDICT, nullptr); }
+ortc_status ortc_predict_step(ortc_session *session) {
+  return ortc_step(session, ORTC_ENTRY_PREDICT, nullptr);
+}
 ortc_status ortc_gradients_step(ortc_session *session, double *loss) {
-  return runStep(session, ORTC_ENTRY_GRADIENTS, loss);
+  return ortc_step(session, ORTC_ENTRY_GRADIENTS, loss);
 }
-ortc_status ortc_update_step(ortc_session *session) { return runStep(session, ORTC_ENTRY_UPDATE, nullptr); }
+ortc_status ortc_update_step(ortc_session *session) { return ortc_step(session, ORTC_ENTRY_UPDATE, nullptr); }
 }

@@ -47,6 +47,6 @@ ortc_status ortc_program_open_static(const ortc_static *model, const ortc_host *
   const uint8_t *image = (const uint8_t *)model->image;
   if (model->image_bytes < sizeof(ortc_file_header) || !countsSteps(image, image + model->image_bytes))
     return report(message, kNoArtifact);
-  return openImage({image, model->image_bytes}, false, host, program, message, model->steps);
+  return openImage({image, model->image_bytes}, host, program, message, model->steps);
 }
 }

@@ -33,6 +33,14 @@ Expected<double> parseLimit(std::string_view text) {
   return limit;
 }
 
+/// One more name, which must be new.
+Status addName(const std::string &name, std::vector<std::string> &names) {
+  if (name.empty() || std::find(names.begin(), names.end(), name) != names.end())
+    return Status::refusal(quote(name) + (name.empty() ? " is no name" : " is given twice"));
+  names.push_back(name);
+  return Status();
+}
+
 } // namespace
 
 void addModelFlags(CommandLine &line, CompileOptions &options) {
@@ -141,6 +149,20 @@ void addTrainingFlags(CommandLine &line, CompileOptions &options) {
   line.addWhole("--accumulate", "gradient steps before an update, which takes their mean; default: 1",
                 options.accumulate, 1, 1 << 20);
   line.addFlag("--gradients", "adds the entry that leaves gradients readable", options.gradients);
+  line.addValue(
+      "--cotangents", "OUTPUT",
+      "instead of a loss: adds the entries forward and backward, which takes the gradient of this output "
+      "from "
+      "the host; repeatable",
+      [&options](const std::string &value) {
+        if (!options.loss.isGiven)
+          options.loss.source = LossSource::None;
+        return addName(value, options.cotangents);
+      },
+      true);
+  line.addValue(
+      "--input-gradients", "INPUT", "backward gives the gradient of this input, too; repeatable",
+      [&options](const std::string &value) { return addName(value, options.inputGradients); }, true);
 }
 
 void addTargetFlags(CommandLine &line, CompileOptions &options, bool &isFirstTarget) {

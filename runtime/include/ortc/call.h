@@ -34,7 +34,11 @@ enum ortc_entry_role {
   ORTC_ENTRY_UPDATE = 4,    /* applies what ORTC_ENTRY_GRADIENTS left there, clipping included */
   ORTC_ENTRY_ACCUMULATE =
       5, /* forward, loss, gradients, which are added to what the next train entry applies */
-  ORTC_ENTRY_ROLES = 6
+  ORTC_ENTRY_FORWARD =
+      6, /* forward in train mode, new state included; keeps what ORTC_ENTRY_BACKWARD needs in the
+                              transient region */
+  ORTC_ENTRY_BACKWARD = 7, /* gradients for cotangents of the outputs of the ORTC_ENTRY_FORWARD before it */
+  ORTC_ENTRY_ROLES = 8
 };
 
 /* Head of a blob, at its offset 0. `count` entries follow, `entry_bytes` apart (at least

@@ -125,6 +125,8 @@ typedef struct ortc_tensor_info {
   uint32_t dense; /* 1: the stored layout is the ONNX layout, a raw pointer can be had */
   uint64_t bytes;
   int64_t dims[ORTC_MAX_RANK];
+  int64_t
+      strides[ORTC_MAX_RANK]; /* in bytes, of the stored layout; of a row of the table that has no place: 0 */
 } ortc_tensor_info;
 /* By index, in the order of the table. Fails with NOT_FOUND past the end. */
 ORTC_API ortc_status ortc_tensor_get(const ortc_program *program, uint32_t index, ortc_tensor_info *info);
@@ -235,6 +237,12 @@ ORTC_API ortc_status ortc_write_gradient(ortc_session *session, const char *para
  * is bound to memory of the host. When one of them fails, those after it change nothing either, and the next step that
  * is waited for fails with what the first one met. ---- */
 
+/* The step of any role (enum ortc_entry_role). In an artifact compiled with --cotangents, ORTC_ENTRY_FORWARD writes the
+ * outputs and moves running statistics, and ORTC_ENTRY_BACKWARD, which must be the next step but for copies in and out
+ * (STATE otherwise), reads the cotangents `OUTPUT.cotangent` and leaves gradients as ortc_gradients_step does; inputs,
+ * outputs and parameters must be those of the forward step. Several forward steps that wait for their backward steps
+ * are of as many sessions. */
+ORTC_API ortc_status ortc_step(ortc_session *session, uint32_t role, double *loss);
 ORTC_API ortc_status ortc_train_step(ortc_session *session, double *loss);
 /* In an artifact compiled with --accumulate N: a training step without its update. Its gradients, each
  * divided by the scalar "accumulate", wait in the session (and in checkpoints) for the next ortc_train_step,
