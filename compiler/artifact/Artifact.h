@@ -30,10 +30,10 @@ struct Tensor {
 struct Value {
   uint32_t tensor = 0;
   std::vector<int64_t> dims;
+  std::vector<int64_t> strides = {}; ///< empty = dense
   // The rest is for internal values only (gradients, loss).
   ortc_region region = ORTC_REGION_TRANSIENT;
   uint64_t offset = 0;
-  std::vector<int64_t> strides; ///< empty = dense
 };
 
 struct Entry {
@@ -42,7 +42,7 @@ struct Entry {
   uint32_t binding = 0, segment = 0;
   uint32_t target =
       ORTC_NONE; ///< index in Artifact::codes, or ORTC_NONE: the plan is the same for all of them
-  std::vector<Value> external; ///< inputs and outputs: ortc_call.ext in this order, dense, in ONNX layout
+  std::vector<Value> external; ///< inputs and outputs: ortc_call.ext in this order; what is bound may have strides
   std::vector<Value> internal; ///< gradients and loss, in memory of the session
   uint32_t loss = ORTC_NONE; ///< ordinal of the loss, which is internal, in `external` followed by `internal`
   /// Transient bytes = fixedBytes + workers * workerBytes; rounded up to ORTC_ALIGNMENT. The compiler places

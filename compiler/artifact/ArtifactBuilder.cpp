@@ -35,15 +35,21 @@ public:
       Tensor &row = artifact.tensors[tensors[tensor.getSymName()]];
       row.name = tensor.getName().str();
       row.role = static_cast<ortc_tensor_role>(tensor.getRole());
+      if (tensor->hasAttr(train::kBound)) {
+        row.role = ORTC_ROLE_INPUT;
+        row.flags |= ORTC_TENSOR_BOUND | (tensor.getRole() == train::Role::parameter ? ORTC_TENSOR_TRAINED : 0);
+      }
       taken.insert(row.name);
       row.dtype = onnxDataType(tensor, type.getElementType());
       row.dims.assign(type.getShape().begin(), type.getShape().end());
-      row.strides = storedStrides(tensor);
-      row.offset = tensor->getAttrOfType<IntegerAttr>(memory::kOffset).getInt();
       if (auto owner = tensor.getOwner())
         row.owner = tensors.lookup(*owner);
       if (initializers.count(row.name))
         row.flags |= ORTC_TENSOR_IN_MODEL;
+      if (tensor->hasAttr(train::kBound))
+        continue;
+      row.strides = storedStrides(tensor);
+      row.offset = tensor->getAttrOfType<IntegerAttr>(memory::kOffset).getInt();
       bool constant = tensor.getRole() == train::Role::constant;
       Bytes &image = constant ? artifact.constants : artifact.persistent;
       if (row.offset < image.size() && !writeInitial(tensor, image.data() + row.offset))
@@ -77,7 +83,19 @@ public:
       auto type = cast<MemRefType>(buffer.getType());
       Value value;
       value.dims.assign(type.getShape().begin(), type.getShape().end());
+      if (usage == "bound") {
+        value.tensor = tensors.lookup(buffer.getName());
+        value.dims = artifact.tensors[value.tensor].dims;
+        value.strides = storedStrides(symbols.lookup<train::TensorOp>(buffer.getName()));
+        externals[buffer.getOffset()] = value;
+        return;
+      }
       if (buffer.getRegion() == plan::Region::external) {
+        if (auto layout = buffer->getAttrOfType<FlatSymbolRefAttr>(train::kLayout)) {
+          auto tensor = symbols.lookup<train::TensorOp>(layout.getAttr());
+          value.dims = artifact.tensors[tensors.lookup(layout.getValue())].dims;
+          value.strides = storedStrides(tensor, type.getElementType());
+        }
         value.tensor = ioTensor(buffer, usage == "input" ? ORTC_ROLE_INPUT : ORTC_ROLE_OUTPUT, ORTC_NONE);
         externals[buffer.getOffset()] = value;
         return;
@@ -123,7 +141,10 @@ private:
         row.name = "output:" + name; // hosts find values by name
       row.role = role;
       row.dtype = onnxDataType(buffer, type.getElementType());
-      if (role == ORTC_ROLE_GRADIENT)
+      auto layout = buffer->getAttrOfType<FlatSymbolRefAttr>(train::kLayout);
+      if (layout)
+        row.owner = owner = tensors.lookup(layout.getValue());
+      if (role == ORTC_ROLE_GRADIENT || layout)
         row.dims = artifact.tensors[owner].dims;
       else if (role != ORTC_ROLE_LOSS)
         row.dims.assign(type.getShape().begin(), type.getShape().end());

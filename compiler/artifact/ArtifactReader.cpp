@@ -262,6 +262,8 @@ Status Reader::checkView(const std::string &what, const ortc_file_view &view, ui
                            ", which is not aligned to its elements");
   if (dense == 0) // nothing is there, wherever the strides lead
     extent = 0;
+  if (extent > dense)
+    return Status::failure(what + " has strides that lead beyond its " + number(dense) + " bytes");
   if (view.offset > regionBytes || extent > regionBytes - view.offset)
     return Status::failure(what + " reaches past its region of " + number(regionBytes) + " bytes");
   return Status();
@@ -326,8 +328,6 @@ Status Reader::readValue(const ortc_file_value &row, uint32_t ordinal, const ort
   value.offset = view.offset;
   value.strides.assign(view.strides, view.strides + view.rank);
   if (isExternal) {
-    if (value.strides != denseStrides(value.dims, elementBytes(tensor.dtype)))
-      return Status::failure(what + " is not dense");
     auto [place, isNew] = ioPlaces.try_emplace({entryRow.binding, row.tensor}, row);
     if (!isNew && std::memcmp(&place->second.view, &view, sizeof view))
       return Status::failure(what + " has another shape or place than in another entry of its binding");

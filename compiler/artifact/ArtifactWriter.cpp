@@ -212,8 +212,7 @@ Status Writer::addValue(const Value &value, const Entry &entry, bool isExternal,
                            "' has another rank than its tensor");
   ortc_file_value row{};
   row.tensor = value.tensor;
-  ORTC_TRY(fillView(value.dims, isExternal ? std::vector<int64_t>() : value.strides, tensor.dtype,
-                    tensor.name, row.view));
+  ORTC_TRY(fillView(value.dims, value.strides, tensor.dtype, tensor.name, row.view));
   row.view.region = static_cast<uint8_t>(isExternal ? ORTC_REGION_IO : value.region);
   row.view.offset = value.offset;
   if (isExternal) {

@@ -336,8 +336,10 @@ Status Compilation::update() {
 }
 
 Status Compilation::entries() {
-  ORTC_TRY(diagnostics.check(
-      train::composeEntries(*compiled.program, {options.gradients, !options.cotangents.empty()})));
+  if (options.bind.parameters)
+    train::bindParameters(*compiled.program, initializerNames(*compiled.model));
+  ORTC_TRY(diagnostics.check(train::composeEntries(
+      *compiled.program, {options.gradients, !options.cotangents.empty(), options.bind.gradients})));
   ORTC_TRY(diagnostics.check(train::updateRows(*compiled.program)));
   return diagnostics.run(*compiled.program, pipeline::buildEntries);
 }

@@ -226,6 +226,11 @@ Status checkOptions(const CompileOptions &options) {
   if ((!options.emit || options.emit->kind != EmitSpec::Static) && options.objectFormat != ObjectFormat::Elf)
     return Status::refusal("--object needs --emit static: an artifact's code is in no object file");
   ORTC_TRY(checkCotangents(options));
+  if (options.bind.gradients && !options.gradients && options.cotangents.empty())
+    return Status::refusal("--bind gradients needs an entry that gives some: --gradients or --cotangents");
+  if ((options.bind.parameters || options.bind.gradients) && options.emit)
+    return Status::refusal("--bind leaves tensors to the host, and --emit " + options.emit->text +
+                           " places all of them; leave one of both out");
   if (!trains(options)) {
     const char *flag = options.gradients                           ? "--gradients"
                        : options.optimizer.isGiven                 ? "--optimizer"

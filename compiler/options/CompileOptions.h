@@ -169,6 +169,12 @@ struct EmitSpec {
   std::string text;           ///< as given
 };
 
+/// `--bind parameters,gradients`: what lies in memory of the host.
+struct BindSpec {
+  bool parameters = false; ///< and running statistics
+  bool gradients = false;
+};
+
 /// `--tie COPY=ORIGINAL`.
 struct TieSpec {
   std::string copy, original;
@@ -210,6 +216,7 @@ struct CompileOptions {
   bool gradients = false;                  ///< also the gradients and update entries
   std::vector<std::string> cotangents;     ///< outputs whose gradients the host gives to the entry backward
   std::vector<std::string> inputGradients; ///< inputs whose gradients that entry gives
+  BindSpec bind;
   std::optional<uint64_t> memoryBudget;    ///< most bytes of the transient region of any entry
   uint32_t maxWorkers = 2;
   std::vector<std::string> targets{"host"}; ///< as given; never empty, no name twice
@@ -256,6 +263,7 @@ Expected<SparseSpec> parseSparse(std::string_view text);
 Expected<BaseSpec> parseBase(std::string_view text);
 Expected<QatSpec> parseQat(std::string_view text);
 Expected<EmitSpec> parseEmit(std::string_view text);
+Expected<BindSpec> parseBind(std::string_view text);
 Expected<ObjectFormat> parseObjectFormat(std::string_view text);
 /// `--opt`: true for "size".
 Expected<bool> parseOptimization(std::string_view text);

@@ -204,6 +204,20 @@ Expected<TrainSpec> parseTrain(std::string_view text) {
   return parsed;
 }
 
+Expected<BindSpec> parseBind(std::string_view text) {
+  BindSpec parsed;
+  for (std::string_view rest = text;;) {
+    std::string_view word = rest.substr(0, rest.find(','));
+    bool *field = word == "parameters" ? &parsed.parameters : word == "gradients" ? &parsed.gradients : nullptr;
+    if (!field || *field)
+      return Status::refusal(quote(text) + " must be parameters, gradients, or both with a comma between");
+    *field = true;
+    if (word.size() == rest.size())
+      return parsed;
+    rest.remove_prefix(word.size() + 1);
+  }
+}
+
 double channelsOf(const CompileOptions &options, const std::string &tensor) {
   for (size_t i = 0; i < options.train.size() && i < options.channels.size(); ++i)
     if (options.train[i].matches(tensor))

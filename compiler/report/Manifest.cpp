@@ -86,6 +86,14 @@ static Json describeFlags(const CompileOptions &options) {
              {"dropout", options.dropout == DropoutMode::Train ? "train" : "as-exported"},
              {"seed", options.seed},
              {"max_workers", options.maxWorkers}};
+  if (!options.cotangents.empty())
+    flags["cotangents"] = options.cotangents;
+  if (!options.inputGradients.empty())
+    flags["input_gradients"] = options.inputGradients;
+  if (options.bind.parameters || options.bind.gradients)
+    flags["bind"] = !options.bind.gradients    ? "parameters"
+                    : !options.bind.parameters ? "gradients"
+                                               : "parameters,gradients";
   if (options.parameters != ParameterStorage::F32)
     flags["parameters"] =
         options.parameters == ParameterStorage::BF16Stochastic ? "bf16:stochastic" : "bf16:nearest";
@@ -271,7 +279,7 @@ std::string makeManifest(const CompileOptions &options, const CompileFacts &fact
                        {"nodes", facts.nodes}};
   manifest["flags"] = describeFlags(options);
   manifest["loss"] = describeLoss(options, facts);
-  if (options.loss.source != LossSource::None)
+  if (updates(options))
     manifest["optimizer"] = describeOptimizer(options);
   if (!facts.adapters.empty())
     manifest["adapters"] = describeAdapters(options, facts);

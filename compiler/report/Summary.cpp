@@ -50,7 +50,7 @@ static void describeTrained(const CompileFacts &facts, const artifact::Artifact 
   int64_t inPart = 0; // what stays of tensors that are trained
   std::vector<std::string> single, still;
   for (const artifact::Tensor &tensor : artifact.tensors)
-    if (tensor.role == ORTC_ROLE_PARAMETER) {
+    if (tensor.role == ORTC_ROLE_PARAMETER || tensor.flags & ORTC_TENSOR_TRAINED) {
       parameters += elements(tensor);
       ++trained;
       if (auto part = facts.trainedInPart.find(tensor.name); part != facts.trainedInPart.end()) {
@@ -109,9 +109,16 @@ std::string makeSummary(const CompileOptions &options, const CompileFacts &facts
   };
   line("model", facts.modelName + " (opset " + std::to_string(facts.opset) + ", " +
                     std::to_string(facts.nodes) + " nodes)");
-  if (options.loss.source == LossSource::None) {
+  if (!trains(options)) {
     line("loss", "none: for prediction only");
     line("trained", "nothing: the weights are constants");
+  } else if (!hasLoss(options)) {
+    std::string names;
+    for (const std::string &name : options.cotangents)
+      names += (names.empty() ? "'" : ", '") + name + "'";
+    line("loss", "the host's, which gives cotangents of " + names +
+                     (updates(options) ? ", " + options.optimizer.text : ""));
+    describeTrained(facts, artifact, line);
   } else {
     line("loss", options.loss.text + (facts.lossOutput.empty() ? "" : " of '" + facts.lossOutput + "'") +
                      ", " + options.optimizer.text);

@@ -30,6 +30,10 @@ inline constexpr llvm::StringLiteral kBackward =
     "train.backward"; // result of "forward_backward": unit; it follows from cotangents
 inline constexpr llvm::StringLiteral kSaved =
     "train.saved"; // result of "forward", argument of "backward": i64, the number of the value
+inline constexpr llvm::StringLiteral kLayout =
+    "train.layout"; // output that is a gradient: symbol of its parameter, in whose layout it is
+// On a train.tensor, and on arguments that are its value: its place is the host's.
+inline constexpr llvm::StringLiteral kBound = "train.bound"; // unit
 // On functions.
 inline constexpr llvm::StringLiteral kEntry =
     "train.entry"; // "train", "eval", "predict", "gradients", "update", "accumulate", "forward", "backward"

@@ -33,13 +33,16 @@ struct AssignRegionsPass : impl::AssignRegionsPassBase<AssignRegionsPass> {
     int64_t constants = 0, persistent = 0;
     auto placeAll = [&](plan::Region region, int64_t &end, llvm::function_ref<bool(train::TensorOp)> wanted) {
       for (auto tensor : getOperation().getOps<train::TensorOp>()) {
-        if (!wanted(tensor))
+        if (!wanted(tensor) || tensor->hasAttr(train::kBound))
           continue;
         tensor->setAttr(kRegion, plan::RegionAttr::get(&getContext(), region));
         tensor->setAttr(kOffset, Builder(&getContext()).getI64IntegerAttr(end));
         end += (plan::storedBytes(cast<ShapedType>(tensor.getType())) + 63) / 64 * 64;
       }
     };
+    for (auto tensor : getOperation().getOps<train::TensorOp>())
+      if (tensor->hasAttr(train::kBound))
+        tensor->setAttr(kRegion, plan::RegionAttr::get(&getContext(), plan::Region::external));
     auto isConstant = [](train::TensorOp tensor) { return tensor.getRole() == train::Role::constant; };
     auto isParameter = [](train::TensorOp tensor) { return tensor.getRole() == train::Role::parameter; };
     auto isOther = [&](train::TensorOp tensor) { return !isConstant(tensor) && !isParameter(tensor); };

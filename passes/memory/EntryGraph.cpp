@@ -204,9 +204,10 @@ static Attribute handedOver(DictionaryAttr attributes) {
   return gradient || !attributes ? gradient : attributes.get(train::kSaved);
 }
 
-/// Whether the host has the place of an argument: of an input, or of an output that an earlier entry has written.
-static bool isExternal(func::FuncOp entry, unsigned argument) {
-  return entry.getArgAttr(argument, train::kInput) || entry.getArgAttr(argument, train::kOutput);
+bool EntryGraph::isExternal(BlockArgument argument) {
+  auto entry = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  auto has = [&](StringRef name) { return bool(entry.getArgAttr(argument.getArgNumber(), name)); };
+  return entry && (has(train::kInput) || has(train::kOutput) || has(train::kBound));
 }
 
 void EntryGraph::assignDestinations() {
@@ -217,7 +218,7 @@ void EntryGraph::assignDestinations() {
     int64_t externals = 0;
     auto entry = dyn_cast<func::FuncOp>(block->getParentOp());
     for (BlockArgument argument : block->getArguments()) {
-      externals += entry && isExternal(entry, argument.getArgNumber());
+      externals += isExternal(argument);
       if (Attribute key = entry ? handedOver(entry.getArgAttrDict(argument.getArgNumber())) : nullptr)
         if (Value earlier = given.lookup(key))
           carried[argument] = earlier;
@@ -258,8 +259,10 @@ void EntryGraph::assignDestination(Block *block, unsigned result, int64_t &exter
   std::optional<Destination> destination = describeResult(block, result, externals);
   if (!destination)
     return;
-  if (auto entry = dyn_cast<func::FuncOp>(block->getParentOp()))
+  if (auto entry = dyn_cast<func::FuncOp>(block->getParentOp())) {
     destination->dtype = entry.getResultAttr(result, train::kDtype);
+    destination->layout = entry.getResultAttr(result, train::kLayout);
+  }
   Operation *exit = block->getTerminator();
   Value root = rootOf(exit->getOperand(result));
   auto call = root.getDefiningOp<func::CallOp>();

@@ -50,7 +50,7 @@ public:
     int64_t index =
         0; ///< of outputs: position among the external values of its entry; of a loop: among carried or stacked values
     mlir::Type type;            ///< as the block returns it
-    mlir::Attribute dtype = {}; ///< `train.dtype` of the result
+    mlir::Attribute dtype = {}, layout = {}; ///< `train.dtype` and `train.layout` of the result
   };
 
   /// Fails, with a diagnostic, when a function holds anything but steps, reshapes and its return.
@@ -78,6 +78,9 @@ public:
 
   /// The tensor whose value an argument is (of a loop body: the carried value), or null.
   static mlir::StringAttr tensorOf(mlir::BlockArgument argument);
+  /// Whether the host has the place of an argument: of an input, of an output that an earlier entry has written, or of a
+  /// tensor that is bound.
+  static bool isExternal(mlir::BlockArgument argument);
   /// The tensor whose gradient an argument of an entry is, or null.
   static mlir::StringAttr gradientOf(mlir::BlockArgument argument);
 

@@ -44,20 +44,23 @@ private:
     SmallVector<int64_t> strides; ///< one per loop around
     std::string name;
     StringRef usage = "";
-    Attribute dtype; ///< of inputs and outputs, which the host sees
+    Attribute dtype;       ///< of inputs and outputs, which the host sees
+    Attribute layout = {}; ///< of outputs that are gradients: the parameter in whose layout they are
   };
 
   Place placeOf(Scope &scope, Value root, Type type);
-  Place placeOfTensor(StringAttr symbol);
+  Place placeOfTensor(StringAttr symbol, Type type);
   Place placeInLoop(Scope &scope, Value outside, bool isSliced, Type item);
   std::string nameBuffer(Scope &scope, planning::BufferId buffer, Value root);
   Value memoryOf(Scope &scope, Value value);
+  void numberGradients(const Scope &scope);
   void emitSteps(Scope &scope, OpBuilder &steps);
 
   func::FuncOp entry;
   uint32_t segment;
   const SymbolTable &symbols;
   llvm::DenseMap<Value, unsigned> externals; ///< positions of arguments among the values that the host passes
+  llvm::DenseMap<Value, int64_t> gradients;  ///< the same of results that are gradients
   OpBuilder *declare = nullptr;              ///< where buffers are declared: in front of the outermost loop
   Value loss;
   bool guarded = false;
@@ -65,12 +68,20 @@ private:
   llvm::StringMap<unsigned> named;                                                  ///< values of a name
 };
 
-ProgramEmitter::Place ProgramEmitter::placeOfTensor(StringAttr symbol) {
+ProgramEmitter::Place ProgramEmitter::placeOfTensor(StringAttr symbol, Type type) {
   auto tensor = symbols.lookup<train::TensorOp>(symbol);
   Place place;
   place.region = tensor->getAttrOfType<plan::RegionAttr>(kRegion).getValue();
-  place.offset = tensor->getAttrOfType<IntegerAttr>(kOffset).getInt();
   place.name = symbol.str();
+  if (!tensor->hasAttr(train::kBound)) {
+    place.offset = tensor->getAttrOfType<IntegerAttr>(kOffset).getInt();
+    return place;
+  }
+  for (auto [argument, index] : externals)
+    if (EntryGraph::tensorOf(cast<BlockArgument>(argument)) == symbol) {
+      place.offset = index;
+      place.usage = argument.getType() == type ? "bound" : "";
+    }
   return place;
 }
 
@@ -127,16 +138,17 @@ ProgramEmitter::Place ProgramEmitter::placeOf(Scope &scope, Value root, Type typ
                        number >= carried && number < carried + sequences, argument.getType());
   }
   if (destination && destination->kind == EntryGraph::Destination::update)
-    return placeOfTensor(destination->name);
+    return placeOfTensor(destination->name, type);
   if (argument)
     if (StringAttr symbol = EntryGraph::tensorOf(argument))
-      return placeOfTensor(symbol);
+      return placeOfTensor(symbol, type);
   place.region = plan::Region::external;
   if (destination) {
-    place.offset = destination->index;
+    place.offset = destination->layout ? gradients.at(root) : destination->index;
     place.name = destination->name.str();
     place.usage = destination->type == type ? "output" : "";
     place.dtype = destination->dtype;
+    place.layout = destination->layout;
   } else {
     place.offset = externals.at(argument);
     auto input = entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::kInput);
@@ -144,6 +156,7 @@ ProgramEmitter::Place ProgramEmitter::placeOf(Scope &scope, Value root, Type typ
     place.name = (input ? input : output).str();
     place.usage = input ? "input" : "output"; // an output that an earlier entry has written
     place.dtype = entry.getArgAttr(argument.getArgNumber(), train::kDtype);
+    place.layout = entry.getArgAttr(argument.getArgNumber(), train::kLayout);
   }
   return place;
 }
@@ -163,7 +176,26 @@ Value ProgramEmitter::memoryOf(Scope &scope, Value value) {
       moves ? declare->getDenseI64ArrayAttr(place.strides) : DenseI64ArrayAttr());
   if (place.dtype)
     op->setAttr(train::kDtype, place.dtype);
+  if (place.layout)
+    op->setAttr(train::kLayout, place.layout);
   return buffer = op;
+}
+
+/// Gradients in memory of the host are numbered in the order in which they are final.
+void ProgramEmitter::numberGradients(const Scope &scope) {
+  SmallVector<Value> order;
+  SmallVector<int64_t> numbers;
+  for (planning::StepId id : scope.plan.order)
+    for (Value result : scope.planned.graph.getSteps()[id]->getResults())
+      if (const EntryGraph::Destination *destination = scope.planned.graph.getDestination(result);
+          destination && destination->layout &&
+          scope.planned.graph.getSegment(result.getDefiningOp()) == segment) {
+        order.push_back(result);
+        numbers.push_back(destination->index);
+      }
+  llvm::sort(numbers);
+  for (auto [result, number] : llvm::zip_equal(order, numbers))
+    gradients[result] = number;
 }
 
 void ProgramEmitter::emitSteps(Scope &scope, OpBuilder &steps) {
@@ -192,6 +224,12 @@ void ProgramEmitter::emitSteps(Scope &scope, OpBuilder &steps) {
           scratch == planning::kNoOffset ? IntegerAttr() : steps.getI64IntegerAttr(scope.base + scratch));
       if (Attribute repeated = call->getAttr(plan::kRepeated))
         step->setAttr(plan::kRepeated, repeated);
+      SmallVector<int64_t> ready;
+      for (Value result : call.getResults())
+        if (auto number = gradients.find(result); number != gradients.end())
+          ready.push_back(number->second);
+      if (!ready.empty())
+        step->setAttr(plan::kReady, steps.getDenseI64ArrayAttr(ready));
       continue;
     }
     auto scan = cast<nn::ScanOp>(op);
@@ -224,10 +262,10 @@ void ProgramEmitter::run(EntryProblem &planned, const planning::Plan &plan) {
   OpBuilder inner = OpBuilder::atBlockEnd(&program.getBody().emplaceBlock());
   declare = &inner;
   Scope scope{planned, plan, 0, nullptr, nullptr};
+  numberGradients(scope);
   // Every value of the host has its place, used or not.
   for (BlockArgument argument : entry.getArguments()) {
-    bool isExternal = entry.getArgAttr(argument.getArgNumber(), train::kInput) ||
-                      entry.getArgAttr(argument.getArgNumber(), train::kOutput);
+    bool isExternal = EntryGraph::isExternal(argument);
     if (isExternal)
       externals.try_emplace(argument, externals.size());
     if (isExternal || entry.getArgAttr(argument.getArgNumber(), train::kGradient))

@@ -34,6 +34,7 @@ public:
         forward(findPart(module, "forward_eval", binding)), loss(findPart(module, "loss", binding)) {}
 
   LogicalResult run(const EntryOptions &options) {
+    bindsGradients = options.bindsGradients;
     if (options.cotangents)
       return success((!backward || succeeded(buildForwardBackward())) &&
                      (!forward || succeeded(buildPredict())) && (!update || succeeded(buildUpdate())));
@@ -51,16 +52,20 @@ private:
   LogicalResult buildAccumulate();
   LogicalResult buildEval();
   LogicalResult buildPredict();
+  SmallVector<Port> giveGradients(ArrayRef<Port> ports, bool isBackward);
+  FailureOr<SmallVector<Port>> takeGradients(FunctionComposer &composer);
   LogicalResult buildForwardBackward();
   LogicalResult buildUpdate();
   LogicalResult buildGradients();
   LogicalResult buildCutUpdate();
   FunctionComposer start(StringRef entry);
+  void markBound(func::FuncOp function);
   void finish(FunctionComposer &composer, StringRef entry, ArrayRef<Port> results);
 
   ModuleOp module;
   int64_t binding;
   func::FuncOp backward, update, accumulate, forward, loss;
+  bool bindsGradients = false;
 };
 
 FunctionComposer EntryBuilder::start(StringRef entry) {
@@ -68,8 +73,34 @@ FunctionComposer EntryBuilder::start(StringRef entry) {
                           NameLoc::get(StringAttr::get(module.getContext(), entry)));
 }
 
+/// Says of arguments that they lie at the host, and adds those that a function writes only.
+void EntryBuilder::markBound(func::FuncOp function) {
+  auto isBound = [&](FlatSymbolRefAttr symbol) {
+    return symbol && module.lookupSymbol<TensorOp>(symbol)->hasAttr(kBound);
+  };
+  MLIRContext *context = module.getContext();
+  UnitAttr unit = UnitAttr::get(context);
+  llvm::DenseSet<Attribute> known;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (auto symbol = function.getArgAttrOfType<FlatSymbolRefAttr>(i, kTensor); isBound(symbol)) {
+      function.setArgAttr(i, kBound, unit);
+      known.insert(symbol);
+    }
+  for (unsigned i = 0; i < function.getNumResults(); ++i) {
+    auto symbol = function.getResultAttrOfType<FlatSymbolRefAttr>(i, kUpdate);
+    if (!isBound(symbol) || !known.insert(symbol).second)
+      continue;
+    NamedAttrList attributes;
+    attributes.set(kBound, unit);
+    attributes.set(kTensor, symbol);
+    (void)function.insertArgument(function.getNumArguments(), function.getResultTypes()[i],
+                                  attributes.getDictionary(context), function.getLoc());
+  }
+}
+
 void EntryBuilder::finish(FunctionComposer &composer, StringRef entry, ArrayRef<Port> results) {
   composer.finish(results, /*dropArguments=*/true);
+  markBound(composer.getFunction());
   nn::TensorBuilder &b = composer.getBuilder();
   composer.getFunction().setPublic();
   composer.getFunction()->setAttr(kEntry, b.getStringAttr(entry));
@@ -138,6 +169,48 @@ LogicalResult EntryBuilder::buildPredict() {
   return success();
 }
 
+/// The output that a gradient of the host's is.
+static DictionaryAttr boundGradient(FlatSymbolRefAttr symbol, ModuleOp module, bool isBackward) {
+  MLIRContext *context = module.getContext();
+  auto tensor = module.lookupSymbol<TensorOp>(symbol);
+  NamedAttrList attributes;
+  attributes.append(nameAttribute(context, kOutput, (tensor.getName() + ".gradient").str()));
+  attributes.set(kLayout, symbol);
+  if (isBackward)
+    attributes.append(unitAttribute(context, kBackward));
+  return attributes.getDictionary(context);
+}
+
+/// Gradients as the host gets them: as they are, or as outputs.
+SmallVector<Port> EntryBuilder::giveGradients(ArrayRef<Port> ports, bool isBackward) {
+  SmallVector<Port> results;
+  for (const Port &port : ports) {
+    results.push_back(port);
+    if (!bindsGradients || port.attribute.getName() != kGradient)
+      continue;
+    results.back().all = boundGradient(cast<FlatSymbolRefAttr>(port.attribute.getValue()), module, isBackward);
+    results.back().attribute = *results.back().all.getNamed(kOutput);
+  }
+  return results;
+}
+
+/// The same as an update entry takes them.
+FailureOr<SmallVector<Port>> EntryBuilder::takeGradients(FunctionComposer &composer) {
+  SmallVector<Port> given;
+  for (unsigned i = 0; bindsGradients && i < update.getNumArguments(); ++i) {
+    auto symbol = update.getArgAttrOfType<FlatSymbolRefAttr>(i, kGradient);
+    if (!symbol)
+      continue;
+    DictionaryAttr attributes = boundGradient(symbol, module, false);
+    FailureOr<Value> value =
+        composer.getArgument(*attributes.getNamed(kOutput), update.getArgument(i).getType(), attributes);
+    if (failed(value))
+      return failure();
+    given.push_back({NamedAttribute(StringAttr::get(module.getContext(), kGradient), symbol), *value});
+  }
+  return given;
+}
+
 /// What passes/memory/CutBackward.cpp cuts in two when kernels are known: outputs and new state belong to the forward
 /// part, all that depends on cotangents to the backward part.
 LogicalResult EntryBuilder::buildForwardBackward() {
@@ -145,13 +218,16 @@ LogicalResult EntryBuilder::buildForwardBackward() {
   FailureOr<SmallVector<Port>> values = composer.inlinePart(backward);
   if (failed(values))
     return failure();
-  finish(composer, kForwardBackward, *values);
+  finish(composer, kForwardBackward, giveGradients(*values, /*isBackward=*/true));
   return success();
 }
 
 LogicalResult EntryBuilder::buildUpdate() {
   FunctionComposer composer = start("update");
-  FailureOr<SmallVector<Port>> updates = composer.inlinePart(update);
+  FailureOr<SmallVector<Port>> gradients = takeGradients(composer);
+  if (failed(gradients))
+    return failure();
+  FailureOr<SmallVector<Port>> updates = composer.inlinePart(update, *gradients);
   if (failed(updates))
     return failure();
   finish(composer, "update", *updates);
@@ -171,7 +247,7 @@ LogicalResult EntryBuilder::buildGradients() {
   SmallVector<Port> results = select(*values, kLoss);
   for (const Port &port : select(*values, kUpdate))
     results.push_back(renamed(port, kGradient));
-  results.append(select(*values, kGradient));
+  results.append(giveGradients(select(*values, kGradient), /*isBackward=*/false));
   finish(composer, "gradients", results);
   return success();
 }
@@ -188,7 +264,10 @@ LogicalResult EntryBuilder::buildCutUpdate() {
       return failure();
     results.push_back({{kUpdate, state}, *carried});
   }
-  FailureOr<SmallVector<Port>> updates = composer.inlinePart(update);
+  FailureOr<SmallVector<Port>> gradients = takeGradients(composer);
+  if (failed(gradients))
+    return failure();
+  FailureOr<SmallVector<Port>> updates = composer.inlinePart(update, *gradients);
   if (failed(updates))
     return failure();
   results.append(*updates);
@@ -197,6 +276,13 @@ LogicalResult EntryBuilder::buildCutUpdate() {
 }
 
 } // namespace
+
+void bindParameters(ModuleOp module, const std::set<std::string> &initializers) {
+  for (auto tensor : module.getOps<TensorOp>())
+    if (tensor.getRole() == Role::parameter ||
+        (tensor.getRole() == Role::state && initializers.count(tensor.getName().str())))
+      tensor->setAttr(kBound, UnitAttr::get(module.getContext()));
+}
 
 LogicalResult composeEntries(ModuleOp module, const EntryOptions &options) {
   SmallVector<func::FuncOp> parts;

@@ -19,6 +19,8 @@
 #include "compiler/options/CompileOptions.h"
 #include "mlir/IR/BuiltinOps.h"
 
+#include <set>
+
 namespace ortc::train {
 
 /// Adds `@loss_B` for every binding. `lossInput` names the graph output it takes; empty chooses the only one,
@@ -45,6 +47,9 @@ struct CotangentOptions {
 /// `INPUT.gradient` (none where no gradient reaches it). Parameters that no gradient reaches become constants.
 mlir::LogicalResult differentiateOutputs(mlir::ModuleOp module, const CotangentOptions &what,
                                          const autodiff::DifferentiateOptions &options = {});
+
+/// Marks the parameters, and the state among `initializers`, as bound: their places are the host's.
+void bindParameters(mlir::ModuleOp module, const std::set<std::string> &initializers);
 
 /// Stores parameters of f32 as bf16: initial values are rounded to the nearest, and functions extend what they take.
 /// Gradients stay f32. Fails where a parameter is of another type.
@@ -78,6 +83,7 @@ mlir::LogicalResult buildUpdate(mlir::ModuleOp module, const UpdateOptions &opti
 struct EntryOptions {
   bool gradients = false;  ///< also the entries `gradients` and `update`
   bool cotangents = false; ///< `backward_B` has outputs and gradients for cotangents (differentiateOutputs)
+  bool bindsGradients = false; ///< gradients are outputs `PARAMETER.gradient`
 };
 
 /// Replaces the parts by the entries.

@@ -1,4 +1,4 @@
-// Forward, backward and update entries with a loss of the host's, against PyTorch: what a framework or a loop in C does.
+// Forward, backward and update entries with a loss of the host's, against PyTorch: what a framework, or a loop in C, does.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goldens and tolerances are those of ZooTest.cpp. Losses and their gradients are computed here, in double, from what the
@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <functional>
 #include <gtest/gtest.h>
 #include <memory>
 
@@ -88,9 +90,9 @@ protected:
     output = takeFlag(flags, "--loss-input", entry.predict);
   }
 
-  void compile(const std::vector<std::string> &extra) {
+  void compile(const std::string &name, const std::vector<std::string> &extra) {
     std::vector<std::string> arguments{"train",        entry.model(), "-o",
-                                       folder / "cut", "--optimizer", entry.optimizers["adamw"],
+                                       folder / name, "--optimizer", entry.optimizers["adamw"],
                                        "--cotangents", output,        "--quiet"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     arguments.insert(arguments.end(), extra.begin(), extra.end());
@@ -103,15 +105,16 @@ protected:
     return info;
   }
 
-  static std::vector<double> read(const Session &session, const std::string &name, bool isGradient) {
+  using Read = ortc_status (*)(ortc_session *, const char *, void *, size_t);
+  static std::vector<double> readDense(const Session &session, const std::string &name, Read read) {
     ortc_tensor_info info = find(session, name);
     std::vector<float> values(info.bytes / sizeof(float));
-    EXPECT_EQ(
-        (isGradient ? ortc_read_gradient : ortc_read)(session.get(), name.c_str(), values.data(), info.bytes),
-        ORTC_OK)
+    EXPECT_EQ(read(session.get(), name.c_str(), values.data(), info.bytes), ORTC_OK)
         << name << ": " << session.message();
     return {values.begin(), values.end()};
   }
+
+  void agree(Session &session, const std::function<std::vector<double>(const std::string &, bool)> &read);
 
   /// The `step`-th of the slices of this many elements, which are repeated.
   static std::vector<double> slice(const Values &whole, size_t elements, size_t step) {
@@ -141,9 +144,8 @@ protected:
   size_t compared = 0;
 };
 
-TEST_P(CutTest, AgreesWithPyTorch) {
-  ASSERT_NO_FATAL_FAILURE(compile({"--target", "native"}));
-  Session session(folder / "cut");
+/// Steps with a loss of the host's, and compares.
+void CutTest::agree(Session &session, const std::function<std::vector<double>(const std::string &, bool)> &read) {
   std::unique_ptr<host::DataSource> data;
   ASSERT_TRUE(host::openData(entry.data(), data).isOk());
   std::map<std::string, Values> arrays = loadValues(entry.data());
@@ -170,7 +172,7 @@ TEST_P(CutTest, AgreesWithPyTorch) {
         classes = loss == "cross_entropy:axis=-1" ? dims.back() : dims[dims.size() > 1];
       labels = slice(arrays.at("label"), info.bytes / sizeof(float) / classes, step);
     }
-    Loss result = computeLoss(loss, read(session, output, false), dims, labels);
+    Loss result = computeLoss(loss, readDense(session, output, ortc_read), dims, labels);
     losses.push_back(result.value);
     std::vector<float> cotangent(result.cotangent.begin(), result.cotangent.end());
     ASSERT_EQ(ortc_write(session.get(), (output + ".cotangent").c_str(), cotangent.data(), info.bytes),
@@ -184,7 +186,7 @@ TEST_P(CutTest, AgreesWithPyTorch) {
           largest = std::max(largest, std::fabs(value));
       for (const auto &[key, values] : golden)
         if (key.starts_with("grad/"))
-          compare(key, read(session, key.substr(5), true), 1e-4 * largest);
+          compare(key, read(key.substr(5), true), 1e-4 * largest);
     }
     ASSERT_EQ(ortc_update_step(session.get()), ORTC_OK) << session.message();
     EXPECT_EQ(ortc_step(session.get(), ORTC_ENTRY_BACKWARD, nullptr), ORTC_E_STATE);
@@ -192,8 +194,91 @@ TEST_P(CutTest, AgreesWithPyTorch) {
   compare("loss/adamw", losses, 1e-3);
   for (const auto &[key, values] : golden)
     if (key.starts_with("adamw/"))
-      compare(key, read(session, key.substr(6), false), 1e-6);
+      compare(key, read(key.substr(6), false), 1e-6);
   std::printf("%s: %zu arrays, worst %.2f of its tolerance\n", GetParam().c_str(), compared, worst);
+}
+
+TEST_P(CutTest, AgreesWithPyTorch) {
+  ASSERT_NO_FATAL_FAILURE(compile("cut", {"--target", "native"}));
+  Session session(folder / "cut");
+  agree(session, [&](const std::string &name, bool isGradient) {
+    return readDense(session, name, isGradient ? ortc_read_gradient : ortc_read);
+  });
+}
+
+/// Calls `visit(dense index, bytes from the first element)` for every element.
+void forElements(const ortc_tensor_info &info, const std::function<void(size_t, size_t)> &visit) {
+  size_t count = info.bytes / sizeof(float);
+  for (size_t i = 0; i < count; ++i) {
+    size_t rest = i, place = 0;
+    for (uint32_t axis = info.rank; axis-- > 0; rest /= info.dims[axis])
+      place += rest % info.dims[axis] * info.strides[axis];
+    visit(i, place);
+  }
+}
+
+/// Parameters, running statistics and gradients of the host's, where nothing but elements is aligned.
+struct BoundMemory {
+  explicit BoundMemory(const Session &session) {
+    auto entry = ORTC_INIT(ortc_entry_info);
+    for (uint32_t i = 0; ortc_entry_get(session.getProgram(), i, &entry) == ORTC_OK; ++i)
+      for (uint32_t n = 0; n < entry.value_count; ++n) {
+        auto info = ORTC_INIT(ortc_tensor_info);
+        EXPECT_EQ(ortc_entry_value(session.getProgram(), i, n, &info), ORTC_OK);
+        bool isGradient = info.role == ORTC_ROLE_OUTPUT && info.owner != ORTC_NONE;
+        if (entry.role == ORTC_ENTRY_BACKWARD && isGradient)
+          gradients.push_back(info.name);
+        if ((isGradient || info.flags & ORTC_TENSOR_BOUND) && places.try_emplace(info.name, info).second)
+          bytes[info.name].resize(info.bytes + sizeof(float));
+      }
+    for (auto &[name, info] : places)
+      EXPECT_EQ(ortc_bind(session.get(), name.c_str(), at(name), info.bytes), ORTC_OK) << session.message();
+  }
+
+  uint8_t *at(const std::string &name) { return bytes.at(name).data() + sizeof(float); }
+  void fill(const std::string &name, const std::vector<double> &values) {
+    forElements(places.at(name), [&](size_t i, size_t place) {
+      float value = float(values[i]);
+      std::memcpy(at(name) + place, &value, sizeof value);
+    });
+  }
+  std::vector<double> read(const std::string &name) {
+    std::vector<double> values(places.at(name).bytes / sizeof(float));
+    forElements(places.at(name), [&](size_t i, size_t place) {
+      float value;
+      std::memcpy(&value, at(name) + place, sizeof value);
+      values[i] = value;
+    });
+    return values;
+  }
+
+  std::map<std::string, ortc_tensor_info> places;
+  std::map<std::string, Bytes> bytes;
+  std::vector<std::string> gradients; ///< in the order of the entry
+};
+
+void ORTC_STEP_ABI noteReady(void *context, uint32_t value, uint32_t phase) {
+  if (phase == ORTC_TRACE_READY)
+    static_cast<std::vector<uint32_t> *>(context)->push_back(value);
+}
+
+TEST_P(CutTest, AgreesWithPyTorchInMemoryOfTheHost) {
+  ASSERT_NO_FATAL_FAILURE(compile("cut", {"--target", "native"}));
+  ASSERT_NO_FATAL_FAILURE(compile("bound", {"--target", "native", "--bind", "parameters,gradients"}));
+  std::vector<uint32_t> ready;
+  Session initial(folder / "cut"), session(folder / "bound", nullptr, 0, noteReady, &ready);
+  BoundMemory memory(session);
+  EXPECT_FALSE(memory.gradients.empty());
+  for (const auto &[name, info] : memory.places)
+    if (info.flags & ORTC_TENSOR_BOUND)
+      memory.fill(name, readDense(initial, name, ortc_read));
+  agree(session, [&](const std::string &name, bool isGradient) {
+    return memory.read(isGradient ? name + ".gradient" : name);
+  });
+  // Of each step: all gradients, in the order of the entry's values.
+  ASSERT_EQ(ready.size(), entry.steps * memory.gradients.size());
+  for (size_t i = 0; i < ready.size(); ++i)
+    EXPECT_EQ(ready[i] - ready[0], i % memory.gradients.size());
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, CutTest, testing::ValuesIn(listEntries()),

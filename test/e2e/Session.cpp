@@ -7,12 +7,15 @@
 
 namespace ortc::test {
 
-Session::Session(const std::string &folder, const ortc_host *host, uint32_t flags) {
+Session::Session(const std::string &folder, const ortc_host *host, uint32_t flags, ortc_trace_fn trace,
+                 void *traceContext) {
   ortc_message why{};
   EXPECT_EQ(ortc_program_open_file((folder + "/model.ortc").c_str(), host, &program, &why), ORTC_OK)
       << why.text;
   auto options = ORTC_INIT(ortc_session_options);
   options.flags = flags;
+  options.trace = trace;
+  options.trace_context = traceContext;
   if (program)
     EXPECT_EQ(ortc_session_create(program, &options, &session, &why), ORTC_OK) << why.text;
 }

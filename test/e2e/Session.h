@@ -18,7 +18,8 @@ using Bytes = std::vector<uint8_t>;
 /// `flags`: enum ortc_session_flags.
 class Session {
 public:
-  explicit Session(const std::string &folder, const ortc_host *host = nullptr, uint32_t flags = 0);
+  explicit Session(const std::string &folder, const ortc_host *host = nullptr, uint32_t flags = 0,
+                   ortc_trace_fn trace = nullptr, void *traceContext = nullptr);
   ~Session();
   Session(const Session &) = delete;
   Session &operator=(const Session &) = delete;

@@ -156,10 +156,15 @@ void addTrainingFlags(CommandLine &line, CompileOptions &options) {
       "the host; repeatable",
       [&options](const std::string &value) {
         if (!options.loss.isGiven)
-          options.loss.source = LossSource::None;
+          options.loss = *train::parseLoss("none"), options.loss.isGiven = false;
         return addName(value, options.cotangents);
       },
       true);
+  line.addValue(
+      "--bind", "parameters,gradients",
+      "parameters and running statistics, gradients, or both lie in memory of the host, in the layouts that the "
+      "artifact asks for; default: in memory of the session",
+      fill(parseBind, options.bind));
   line.addValue(
       "--input-gradients", "INPUT", "backward gives the gradient of this input, too; repeatable",
       [&options](const std::string &value) { return addName(value, options.inputGradients); }, true);

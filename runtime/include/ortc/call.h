@@ -82,10 +82,11 @@ typedef void(ORTC_STEP_ABI *ortc_task_fn)(void *context, int64_t chunk, int64_t 
  * Chunks may run in any order. */
 typedef void(ORTC_STEP_ABI *ortc_parallel_for_fn)(void *pool, int64_t chunks, ortc_task_fn task,
                                                   void *context);
-/* `kernel` is an index in the kernel names section; `phase` is ORTC_TRACE_BEGIN or ORTC_TRACE_END. Called on
- * the thread that runs the step. */
+/* `kernel` is an index in the kernel names section; `phase` is ORTC_TRACE_BEGIN or ORTC_TRACE_END. With
+ * ORTC_TRACE_READY, `kernel` is the number of a value of the entry instead: a gradient in memory of the host (--bind
+ * gradients) that is final. Called on the thread that runs the step. */
 typedef void(ORTC_STEP_ABI *ortc_trace_fn)(void *context, uint32_t kernel, uint32_t phase);
-enum ortc_trace_phase { ORTC_TRACE_BEGIN = 0, ORTC_TRACE_END = 1 };
+enum ortc_trace_phase { ORTC_TRACE_BEGIN = 0, ORTC_TRACE_END = 1, ORTC_TRACE_READY = 2 };
 
 /* Filled by a step that returns ORTC_STEP_RANGE. */
 typedef struct ortc_detail {
