@@ -335,7 +335,7 @@ static const char *findGraphFlag(const CompileOptions &given) {
          : !given.lora.empty()                          ? "--lora"
          : given.base                                   ? "--base"
          : !given.qat.empty()                           ? "--qat"
-         : given.batchNorm != BatchNormMode::AsExported ? "--batch-norm"
+         : given.batchNorm.mode != BatchNormMode::AsExported ? "--batch-norm"
          : given.dropout != DropoutMode::AsExported     ? "--dropout"
                                                         : nullptr;
 }

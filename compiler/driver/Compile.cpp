@@ -336,6 +336,8 @@ Status Compilation::update() {
 }
 
 Status Compilation::entries() {
+  if (!options.weights)
+    train::dropWeights(*compiled.program, initializerNames(*compiled.model));
   if (options.bind.parameters)
     train::bindParameters(*compiled.program, initializerNames(*compiled.model));
   ORTC_TRY(diagnostics.check(train::composeEntries(
@@ -427,7 +429,7 @@ Status Compilation::assemble() {
   ORTC_TRY(diagnostics.check(
       artifact::buildArtifact(programs, options, initializerNames(*compiled.model)).moveTo(result)));
   report::describeBatch(*compiled.source, options.loss, compiled.facts);
-  if (options.source)
+  if (options.source && options.weights)
     ORTC_TRY(
         diagnostics.check(makeSource(*model.written, result.tensors, model.packed).moveTo(result.source)));
   result.manifest = report::makeManifest(options, compiled.facts, result);

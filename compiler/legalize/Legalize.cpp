@@ -202,7 +202,7 @@ static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options
   const char *const how =
       "; export without folding (PyTorch: training=TrainingMode.PRESERVE, or dynamo=True with "
       "optimize=False) to train it";
-  if (options.batchNorm == BatchNormMode::Train && !isAny)
+  if (options.batchNorm.mode == BatchNormMode::Train && !isAny)
     report.warnings.push_back(
         std::string("--batch-norm train does nothing: the model has no BatchNormalization; exporters "
                     "fold it into convolutions") +
@@ -210,7 +210,7 @@ static void reportBatchNorms(onnx::GraphOp graph, const LegalizeOptions &options
   else if (!folded.empty())
     report.notes.push_back("batch normalisation seems to be folded into " + frontend::joinSome(folded, 4) +
                            ", which are trained as they are" + how);
-  if (options.batchNorm != BatchNormMode::AsExported)
+  if (options.batchNorm.mode != BatchNormMode::AsExported)
     return;
   unsigned frozen = 0;
   for (auto op : graph.getBlock().getOps<onnx::NodeOp>())

@@ -26,7 +26,7 @@ struct LegalizeOptions {
   std::vector<NamePattern> train, freeze;
   std::optional<NamePattern> trainable, frozen; ///< what the model's metadata says; flags win
   std::optional<NamePattern> scales;            ///< those that --qat learns, unless --freeze names them
-  BatchNormMode batchNorm = BatchNormMode::AsExported;
+  BatchNormSpec batchNorm;
   DropoutMode dropout = DropoutMode::AsExported;
   /// Graph outputs that the loss is computed from; empty: all floating-point ones. An initializer is trained
   /// by default when a gradient can reach it from these.

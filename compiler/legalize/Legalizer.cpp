@@ -203,17 +203,31 @@ void Legalizer::updateState(Value onnxValue, onnx::NodeOp user, Value newValue) 
 // Random numbers
 //===----------------------------------------------------------------------===//
 
-Value Legalizer::randomStep() {
+Value Legalizer::addCounter(std::string name, train::Role role) {
+  while (initializersByName.contains(name))
+    name += "_";
+  auto zero = DenseElementsAttr::get(RankedTensorType::get({}, b->getI64Type()), APInt(64, 0));
+  return addArgument({name, role, zero, "", initializers.size(), {}, {}});
+}
+
+Value Legalizer::stepsBefore() {
   if (!stepArgument) {
-    std::string name = "random.step";
-    while (initializersByName.contains(name))
-      name += "_";
-    auto type = RankedTensorType::get({}, b->getI64Type());
-    auto zero = DenseElementsAttr::get(type, APInt(64, 0));
-    addArgument({name, train::Role::state, zero, "", initializers.size(), {}, {}});
+    addCounter("random.step", train::Role::state);
     stepArgument = arguments.size() - 1;
   }
   return arguments[*stepArgument].value;
+}
+
+/// Seeds are far apart: steps of one are not those of another.
+Value Legalizer::randomStep() {
+  if (!drawnBy) {
+    Value step = stepsBefore(), seed = addCounter("random.seed", train::Role::scalar);
+    OpBuilder::InsertionGuard guard(*b);
+    b->setInsertionPointToStart(block);
+    auto distance = DenseElementsAttr::get(cast<ShapedType>(seed.getType()), APInt(64, kGoldenGamma));
+    drawnBy = b->add(step, b->mul(seed, arith::ConstantOp::create(*b, b->getLoc(), distance)));
+  }
+  return drawnBy;
 }
 
 bool Legalizer::drawsFor(StringRef type) const {

@@ -69,6 +69,7 @@ public:
   bool keepConstant(Value value, llvm::StringRef why) override;
   Value stateOf(Value onnxValue, onnx::NodeOp user) override;
   void updateState(Value onnxValue, onnx::NodeOp user, Value newValue) override;
+  Value stepsBefore() override;
   Value randomStep() override;
   uint32_t randomKey(onnx::NodeOp user, std::optional<uint64_t> seed, unsigned part) override;
   LogicalResult inlineGraph(Node &node, onnx::GraphOp graph, llvm::ArrayRef<Bound> arguments,
@@ -78,6 +79,8 @@ public:
 
 private:
   void legalizeNodes(onnx::GraphOp graph);
+  /// A number of 64 bits that begins as 0.
+  Value addCounter(std::string name, train::Role role);
   /// Whether something is to be computed for output `i` of the graph.
   bool isKept(unsigned i) { return !droppedBefore.contains(graph.getOutputName(i)); }
   /// The output that feeds the loss when nothing names it, as far as the file tells.
@@ -143,7 +146,8 @@ private:
   llvm::DenseMap<std::pair<Value, mlir::Operation *>, size_t> states; ///< statistic and its user -> argument
   llvm::DenseMap<mlir::Operation *, int64_t> nodesIn;                 ///< a subgraph, all levels
   Budget spending;
-  std::optional<size_t> stepArgument;                                     ///< randomStep
+  std::optional<size_t> stepArgument;                                     ///< stepsBefore
+  Value drawnBy;                                                          ///< randomStep
   llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, unsigned> draws; ///< keys given to a node's part
 };
 

@@ -196,6 +196,15 @@ static Status checkCotangents(const CompileOptions &options) {
   return Status();
 }
 
+static Status checkWeights(const CompileOptions &options) {
+  if (options.weights)
+    return Status();
+  const char *flag = options.emit || !trains(options) ? (options.emit ? "--emit" : "--loss none") : nullptr;
+  return flag ? Status::refusal(std::string("--no-weights leaves out what is trained, and ") + flag +
+                                " needs it; leave one of both out")
+              : Status();
+}
+
 Status checkOptions(const CompileOptions &options) {
   if (options.output.empty() && options.compileTo.empty())
     return Status::refusal("-o DIR is missing: the folder of the artifact");
@@ -226,6 +235,7 @@ Status checkOptions(const CompileOptions &options) {
   if ((!options.emit || options.emit->kind != EmitSpec::Static) && options.objectFormat != ObjectFormat::Elf)
     return Status::refusal("--object needs --emit static: an artifact's code is in no object file");
   ORTC_TRY(checkCotangents(options));
+  ORTC_TRY(checkWeights(options));
   if (options.bind.gradients && !options.gradients && options.cotangents.empty())
     return Status::refusal("--bind gradients needs an entry that gives some: --gradients or --cotangents");
   if ((options.bind.parameters || options.bind.gradients) && options.emit)
@@ -248,7 +258,7 @@ Status checkOptions(const CompileOptions &options) {
                        : isNarrow                                  ? "--parameters"
                        : !options.lossInput.empty()                ? "--loss-input"
                        : !options.groups.empty()                   ? "--group"
-                       : options.batchNorm == BatchNormMode::Train ? "--batch-norm train"
+                       : options.batchNorm.mode == BatchNormMode::Train ? "--batch-norm train"
                        : options.dropout == DropoutMode::Train     ? "--dropout train"
                                                                    : nullptr;
     if (flag)

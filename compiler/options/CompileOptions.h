@@ -89,6 +89,11 @@ struct BindingSpec {
 };
 
 enum class BatchNormMode { AsExported, Train, Frozen };
+/// `--batch-norm train:unbiased=1`.
+struct BatchNormSpec {
+  BatchNormMode mode = BatchNormMode::AsExported;
+  bool isUnbiased = false; ///< running variances are of samples, as PyTorch's, not of the batch, as ONNX's
+};
 enum class DropoutMode { AsExported, Train };
 /// F32: the types of the file. BF16, F16: those, and products of narrow operands.
 enum class Precision { F32, F64, BF16, F16 };
@@ -208,7 +213,7 @@ struct CompileOptions {
   std::vector<QatSpec> qat;       ///< the first match wins
   std::vector<std::string> untie; ///< initializers whose every reader gets its own copy
   std::vector<TieSpec> ties;      ///< initializers that become another one again
-  BatchNormMode batchNorm = BatchNormMode::AsExported;
+  BatchNormSpec batchNorm;
   DropoutMode dropout = DropoutMode::AsExported;
   AttentionSpec attention;
   std::optional<int64_t> headChunk; ///< rows of logits at a time; 0: all; not given: by their size
@@ -230,6 +235,7 @@ struct CompileOptions {
   ParameterStorage parameters = ParameterStorage::F32;
   uint64_t seed = 0;
   bool source = true;      ///< keep the ONNX graph in the artifact
+  bool weights = true;     ///< keep initial values of what is trained, and of running statistics
   bool quiet = false;      ///< no summary on stdout
   std::string compileTo;   ///< name of the last phase to run; empty: all
   std::string dumpIr;      ///< folder; empty: none
@@ -251,7 +257,8 @@ double channelsOf(const CompileOptions &options, const std::string &tensor);
 /// Parsers of the specs. A refusal names the flag's part, the value and what is allowed.
 Expected<GroupSpec> parseGroup(std::string_view text);
 Expected<TieSpec> parseTie(std::string_view text);
-Expected<BatchNormMode> parseBatchNorm(std::string_view text);
+Expected<BatchNormSpec> parseBatchNorm(std::string_view text);
+std::string describeBatchNorm(const BatchNormSpec &spec);
 Expected<DropoutMode> parseDropout(std::string_view text);
 Expected<Numerics> parseNumerics(std::string_view text);
 Expected<Precision> parsePrecision(std::string_view text);

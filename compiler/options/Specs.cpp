@@ -81,11 +81,30 @@ static Expected<Value> parseWord(std::string_view text, const char *what,
   return Status::refusal(std::string(what) + " is " + quote(text) + " but must be one of " + known);
 }
 
-Expected<BatchNormMode> parseBatchNorm(std::string_view text) {
-  return parseWord<BatchNormMode>(text, "the batch norm mode",
-                                  {{"as-exported", BatchNormMode::AsExported},
-                                   {"train", BatchNormMode::Train},
-                                   {"frozen", BatchNormMode::Frozen}});
+Expected<BatchNormSpec> parseBatchNorm(std::string_view text) {
+  const std::vector<Key> keys = {{"unbiased", false, kSwitch, "running variances are those of samples, as PyTorch's"}};
+  BatchNormSpec parsed;
+  std::string_view word, rest;
+  bool hasRest = false;
+  splitSpec(text, word, rest, hasRest);
+  ORTC_TRY(parseWord<BatchNormMode>(word, "the batch norm mode",
+                                    {{"as-exported", BatchNormMode::AsExported},
+                                     {"train", BatchNormMode::Train},
+                                     {"frozen", BatchNormMode::Frozen}})
+               .moveTo(parsed.mode));
+  if (!hasRest)
+    return parsed;
+  if (parsed.mode == BatchNormMode::Frozen)
+    return Status::refusal(quote(text) + ": frozen statistics do not move; leave the keys out");
+  KeyValues given;
+  ORTC_TRY(parseKeys(rest, "batch normalisation", keys).moveTo(given));
+  parsed.isUnbiased = Settings(keys, given).isOn("unbiased");
+  return parsed;
+}
+
+std::string describeBatchNorm(const BatchNormSpec &spec) {
+  const char *modes[] = {"as-exported", "train", "frozen"};
+  return std::string(modes[static_cast<int>(spec.mode)]) + (spec.isUnbiased ? ":unbiased=1" : "");
 }
 
 Expected<DropoutMode> parseDropout(std::string_view text) {

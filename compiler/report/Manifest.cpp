@@ -77,12 +77,12 @@ static Json describeOptimizer(const CompileOptions &options) {
 }
 
 static Json describeFlags(const CompileOptions &options) {
-  const char *batchNorm[] = {"as-exported", "train", "frozen"}, *precision[] = {"f32", "f64", "bf16", "f16"};
+  const char *precision[] = {"f32", "f64", "bf16", "f16"};
   Json flags{{"loss", options.loss.text},
              {"optimizer", options.optimizer.text},
              {"numerics", options.numerics == Numerics::Fast ? "fast" : "portable"},
              {"precision", precision[static_cast<int>(options.precision)]},
-             {"batch_norm", batchNorm[static_cast<int>(options.batchNorm)]},
+             {"batch_norm", describeBatchNorm(options.batchNorm)},
              {"dropout", options.dropout == DropoutMode::Train ? "train" : "as-exported"},
              {"seed", options.seed},
              {"max_workers", options.maxWorkers}};

@@ -44,7 +44,10 @@ struct AssignRegionsPass : impl::AssignRegionsPassBase<AssignRegionsPass> {
       if (tensor->hasAttr(train::kBound))
         tensor->setAttr(kRegion, plan::RegionAttr::get(&getContext(), plan::Region::external));
     auto isConstant = [](train::TensorOp tensor) { return tensor.getRole() == train::Role::constant; };
-    auto isParameter = [](train::TensorOp tensor) { return tensor.getRole() == train::Role::parameter; };
+    // Where initial values are left out, parameters are what starts as zero.
+    auto isParameter = [](train::TensorOp tensor) {
+      return tensor.getRole() == train::Role::parameter && tensor.getInitialAttr();
+    };
     auto isOther = [&](train::TensorOp tensor) { return !isConstant(tensor) && !isParameter(tensor); };
     placeAll(plan::Region::constants, constants, isConstant);
     placeAll(plan::Region::persistent, persistent, isParameter);

@@ -277,11 +277,22 @@ LogicalResult EntryBuilder::buildCutUpdate() {
 
 } // namespace
 
+/// The weights that change: parameters and running statistics.
+static SmallVector<TensorOp> findWeights(ModuleOp module, const std::set<std::string> &initializers) {
+  return llvm::filter_to_vector(module.getOps<TensorOp>(), [&](TensorOp tensor) {
+    return tensor.getRole() == Role::parameter ||
+           (tensor.getRole() == Role::state && initializers.count(tensor.getName().str()));
+  });
+}
+
 void bindParameters(ModuleOp module, const std::set<std::string> &initializers) {
-  for (auto tensor : module.getOps<TensorOp>())
-    if (tensor.getRole() == Role::parameter ||
-        (tensor.getRole() == Role::state && initializers.count(tensor.getName().str())))
-      tensor->setAttr(kBound, UnitAttr::get(module.getContext()));
+  for (TensorOp tensor : findWeights(module, initializers))
+    tensor->setAttr(kBound, UnitAttr::get(module.getContext()));
+}
+
+void dropWeights(ModuleOp module, const std::set<std::string> &initializers) {
+  for (TensorOp tensor : findWeights(module, initializers))
+    tensor.removeInitialAttr();
 }
 
 LogicalResult composeEntries(ModuleOp module, const EntryOptions &options) {

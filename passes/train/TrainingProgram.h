@@ -51,6 +51,9 @@ mlir::LogicalResult differentiateOutputs(mlir::ModuleOp module, const CotangentO
 /// Marks the parameters, and the state among `initializers`, as bound: their places are the host's.
 void bindParameters(mlir::ModuleOp module, const std::set<std::string> &initializers);
 
+/// Leaves the initial values out of what bindParameters() would mark.
+void dropWeights(mlir::ModuleOp module, const std::set<std::string> &initializers);
+
 /// Stores parameters of f32 as bf16: initial values are rounded to the nearest, and functions extend what they take.
 /// Gradients stay f32. Fails where a parameter is of another type.
 mlir::LogicalResult narrowParameters(mlir::ModuleOp module);

@@ -85,7 +85,8 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
   line.addValue("--tie", "COPY=ORIGINAL",
                 "an initializer that is a copy or the transpose of another becomes that one again",
                 append(parseTie, options.ties), true);
-  line.addValue("--batch-norm", "MODE", "as-exported, train or frozen; default: as-exported",
+  line.addValue("--batch-norm", "MODE:unbiased=0",
+                "as-exported, train or frozen; unbiased: running variances as PyTorch has them; default: as-exported",
                 fill(parseBatchNorm, options.batchNorm));
   line.addValue("--dropout", "MODE", "as-exported or train; default: as-exported",
                 fill(parseDropout, options.dropout));
@@ -236,6 +237,8 @@ void addTrainCommand(CLI::App &app, Action &action) {
                state->options.output);
   addModelFlags(line, state->options);
   line.addFlag("--no-source", "leaves the ONNX graph out of the artifact", state->options.source, false);
+  line.addFlag("--no-weights", "leaves the ONNX graph and initial values of what is trained out of the artifact",
+               state->options.weights, false);
   addGradientFlags(line, state->options);
   addTrainingFlags(line, state->options);
   addTargetFlags(line, state->options, state->isFirstTarget);

@@ -84,7 +84,7 @@ static void observe(Node &n, const Quantizer &q, Value &minimum, Value &maximum,
     most = b.maximum(maximum, most);
   }
   if (q.steps > 0) {
-    Value step = n.walk.randomStep();
+    Value step = n.walk.stepsBefore();
     Value isEarly = b.compare(arith::CmpIPredicate::slt, step, b.constantLike(step, double(q.steps)));
     grid.isObserving = b.logicalOr(b.broadcastTo(isEarly, b.shapeOf(minimum)), b.logicalNot(isSeen));
     moves = b.logicalAnd(moves, grid.isObserving);

@@ -51,7 +51,7 @@ LogicalResult batchNormalization(Node &n) {
     return n.refuse("spatial=0 is not supported");
   if (failed(checkVectors(n, 1, 4, n.shape(0)[1])))
     return failure();
-  BatchNormMode mode = n.options().batchNorm;
+  BatchNormMode mode = n.options().batchNorm.mode;
   bool isTrained = n.options().trains && (mode == BatchNormMode::Train ||
                                           (mode == BatchNormMode::AsExported && normalizesByBatch(n.op)));
   double epsilon = n.getFloat("epsilon", 1e-5f), momentum = n.getFloat("momentum", 0.9f);
@@ -77,7 +77,12 @@ LogicalResult batchNormalization(Node &n) {
       return b.add(b.mulScalar(running, momentum), b.mulScalar(batch, 1 - momentum));
     };
     newMean = blend(mean, batchMean);
-    newVariance = blend(variance, batchVariance);
+    double count = double(TensorBuilder::typeOf(x).getNumElements()) / n.shape(0)[1];
+    bool isUnbiased = n.options().batchNorm.isUnbiased;
+    if (isUnbiased && count <= 1)
+      return n.refuse("one value a channel has no variance (--batch-norm with unbiased=1)");
+    newVariance =
+        blend(variance, isUnbiased ? b.mulScalar(batchVariance, count / (count - 1)) : batchVariance);
     n.walk.updateState(n.op.getInput(3), n.op, newMean);
     n.walk.updateState(n.op.getInput(4), n.op, newVariance);
     mean = batchMean;
