@@ -150,6 +150,8 @@ Status Compilation::prepare() {
   if (!found)
     return found.getStatus();
   for (FamilyTargets &family : *found) {
+    if ((options.bind.parameters || options.bind.gradients) && family.backend->getName() != "cpu")
+      return Status::refusal("--bind is for processors: a GPU keeps tensors in its own memory; leave it out");
     std::string name = found->size() > 1 ? family.backend->getName().str() : "";
     std::string suffix = compiled.families.empty() ? "" : "@" + name;
     compiled.families.push_back({std::move(family), std::move(name), std::move(suffix), {}, {}, {}});

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <functional>
 #include <gtest/gtest.h>
+#include <memory>
+#include <optional>
 
 #include "compiler/frontend/onnx.pb.h"
 #include "host/data/writers.h"
@@ -437,6 +439,47 @@ TEST_F(RandomTest, InferenceExportsTrainWhenAsked) {
   auto after = train("a", "s", 1);
   EXPECT_EQ(after["random.step"].data, Numbers{1});
   EXPECT_NEAR(double(std::count(after["w"].data.begin(), after["w"].data.end(), 1.0)) / kCount, 0.5, 0.01);
+}
+
+/// Both halves of a step draw one mask; a seed of the host's draws others, and 0 what there was without one.
+TEST_F(RandomTest, SeedsOfHosts) {
+  buildSum(0.5f, true);
+  compile("a", {"--cotangents", "y"});
+  std::unique_ptr<host::DataSource> data;
+  ASSERT_TRUE(host::openData(folder / "data.npz", data).isOk());
+  auto draw = [&](std::optional<double> seed, int steps) {
+    Session session(folder / "a");
+    session.writeSlice(*data, 0);
+    if (seed)
+      EXPECT_EQ(ortc_set_scalar(session.get(), "random.seed", *seed), ORTC_OK) << session.message();
+    const float one = 1;
+    float y = 0;
+    std::vector<float> gradient(kCount);
+    EXPECT_EQ(ortc_write(session.get(), "y.cotangent", &one, sizeof one), ORTC_OK);
+    for (int step = 0; step < steps; ++step) {
+      EXPECT_EQ(ortc_step(session.get(), ORTC_ENTRY_FORWARD, nullptr), ORTC_OK) << session.message();
+      EXPECT_EQ(ortc_step(session.get(), ORTC_ENTRY_BACKWARD, nullptr), ORTC_OK) << session.message();
+    }
+    EXPECT_EQ(ortc_read(session.get(), "y", &y, sizeof y), ORTC_OK);
+    EXPECT_EQ(ortc_read_gradient(session.get(), "w", gradient.data(), kCount * sizeof(float)), ORTC_OK);
+    double sum = 0; // of x where the mask is not zero, twice: y, as w is one
+    for (float value : gradient)
+      sum += value;
+    EXPECT_NEAR(sum, y, 1e-5 * sum);
+    return gradient;
+  };
+  auto plain = draw(std::nullopt, 1), zero = draw(0, 1), one = draw(1, 1), again = draw(1, 1), later = draw(1, 2);
+  EXPECT_EQ(plain, zero);
+  EXPECT_EQ(one, again);
+  for (const auto *other : {&one, &later})
+    EXPECT_NE(plain, *other);
+  EXPECT_NE(one, later);
+  auto dropped = [](const std::vector<float> &mask) {
+    Numbers numbers(mask.size());
+    std::transform(mask.begin(), mask.end(), numbers.begin(), [](float value) { return value == 0; });
+    return numbers;
+  };
+  EXPECT_NEAR(correlation(dropped(plain), dropped(one)), 0, 4 / std::sqrt(double(kCount)));
 }
 
 TEST_F(RandomTest, NothingToDropIsSaid) {
