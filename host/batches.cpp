@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "host/data/mapped_file.h"
 #include "host/text.h"
-#include "support/Random.h"
+#include "support/Shuffle.h"
 
 namespace ortc::host {
 
@@ -329,15 +328,7 @@ Status Batches::gather(size_t input, int64_t slice, const std::vector<int64_t> *
 
 std::vector<int64_t> shuffle(uint64_t seed, int64_t epoch, int64_t items) {
   std::vector<int64_t> order(static_cast<size_t>(items));
-  std::iota(order.begin(), order.end(), 0);
-  uint64_t key = mixBits(mixBits(seed + kGoldenGamma) ^ uint64_t(epoch) * 0xd1b54a32d192ed03u);
-  for (int64_t i = items - 1; i > 0; --i) {
-    uint64_t random = mixBits(key + uint64_t(i) * kGoldenGamma);
-    // The high half of a 128-bit product is a number below i + 1; its bias is below 2^-32 for any data that
-    // exists.
-    auto other = int64_t((unsigned __int128)(random)*uint64_t(i + 1) >> 64);
-    std::swap(order[size_t(i)], order[size_t(other)]);
-  }
+  ortc::shuffle(seed, epoch, items, order.data());
   return order;
 }
 

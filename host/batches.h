@@ -93,8 +93,7 @@ private:
       otherInput; ///< whose leading dimension is no batch in the model, though all are equal; "" without one
 };
 
-/// The order of an epoch: a permutation of [0, items) that depends on nothing but its arguments (Fisher-Yates
-/// with counter-based random numbers), so that a resumed run needs no more than seed and position.
+/// The order of an epoch: support/Shuffle.h.
 std::vector<int64_t> shuffle(uint64_t seed, int64_t epoch, int64_t items);
 
 } // namespace ortc::host

@@ -1,0 +1,127 @@
+// Arrays of Python: those of the caller, in place, and those that are made for it.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/python/arrays.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "runtime/python/errors.h"
+#include "runtime/python/types.h"
+
+namespace nb = nanobind;
+
+namespace ortc::python {
+
+Array::Array(nb::handle from, const std::string &name, Use use) : object(nb::borrow(from)) {
+  bool isBfloat = false;
+  if (!takeBuffer(object.ptr(), use == Use::Write)) {
+    nb::object helper = nb::module_::import_("ortc._arrays").attr("without_buffer")(object, use == Use::Read);
+    if (helper.is_none()) { // DLPack alone
+      takeTensor(object, name, use);
+      return;
+    }
+    isBfloat = nb::cast<bool>(helper[1]);
+    if (!takeBuffer(nb::object(helper[0]).ptr(), use == Use::Write))
+      raise(ORTC_E_SHAPE, "'" + name + "' is an array whose memory cannot be " +
+                              (use == Use::Write ? "written to: it is read-only, or not dense and row-major"
+                                                 : "used in place: it is not dense and row-major"));
+  }
+  if (isBfloat)
+    type = kBfloat16;
+}
+
+Array::~Array() {
+  if (buffer)
+    PyBuffer_Release(buffer.get());
+}
+
+Array &Array::operator=(Array &&other) noexcept {
+  std::swap(data, other.data);
+  std::swap(type, other.type);
+  std::swap(rank, other.rank);
+  std::swap(dims, other.dims);
+  std::swap(deviceType, other.deviceType);
+  std::swap(deviceId, other.deviceId);
+  std::swap(object, other.object);
+  std::swap(buffer, other.buffer);
+  std::swap(tensor, other.tensor);
+  return *this;
+}
+
+bool Array::takeBuffer(PyObject *from, bool isWritten) {
+  auto taken = std::make_unique<Py_buffer>();
+  if (PyObject_GetBuffer(from, taken.get(), PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (isWritten ? PyBUF_WRITABLE : 0))) {
+    PyErr_Clear();
+    return false;
+  }
+  static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "shapes are used as they are");
+  buffer = std::move(taken);
+  data = buffer->buf;
+  rank = size_t(buffer->ndim);
+  dims = reinterpret_cast<const int64_t *>(buffer->shape);
+  type = fromFormat(buffer->format, size_t(buffer->itemsize));
+  return true;
+}
+
+void Array::takeTensor(nb::handle from, const std::string &name, Use use) {
+  nb::ndarray<nb::ro> read;
+  if (use == Use::Write) {
+    nb::ndarray<> written;
+    if (nb::try_cast(from, written))
+      read = nb::ndarray<nb::ro>(written);
+  } else {
+    nb::try_cast(from, read);
+  }
+  if (!read.is_valid())
+    raise(ORTC_E_SHAPE, "'" + name + "' is no array that can be " + (use == Use::Write ? "written to" : "read"));
+  tensor = read;
+  int64_t dense = 1;
+  for (size_t i = tensor.ndim(); i-- > 0; dense *= int64_t(tensor.shape(i)))
+    if (tensor.shape(i) != 1 && tensor.stride(i) != dense && tensor.size())
+      raise(ORTC_E_SHAPE, "'" + name + "' is a tensor that is not dense and row-major; make it contiguous");
+  data = const_cast<void *>(tensor.data());
+  rank = tensor.ndim();
+  dims = tensor.shape_ptr();
+  type = fromDlpack(tensor.dtype());
+  deviceType = tensor.device_type();
+  deviceId = tensor.device_id();
+}
+
+bool Array::fits(const Spec &spec) const {
+  return type == spec.type && rank == spec.rank && std::equal(dims, dims + rank, spec.dims);
+}
+
+std::string Array::describe() const {
+  return type ? python::describe(type, rank, dims)
+              : "of another type" + python::describe(type, rank, dims).substr(nameType(type).size());
+}
+
+nb::object viewAsArray(void *data, uint8_t type, size_t rank, const int64_t *dims, const int64_t *strides,
+                       nb::handle owner) {
+  const bool isBfloat = type == kBfloat16;
+  auto element = int64_t(getElementBytes(type));
+  if (!element)
+    raise(ORTC_E_SHAPE, "numpy has no arrays of " + nameType(type));
+  size_t shape[ORTC_MAX_RANK];
+  int64_t steps[ORTC_MAX_RANK];
+  for (size_t i = 0; i < rank; ++i) {
+    shape[i] = size_t(dims[i]);
+    steps[i] = strides ? strides[i] / element : 0;
+  }
+  nb::ndarray<nb::numpy> array(data, rank, shape, owner, strides ? steps : nullptr, toDlpack(isBfloat ? 4 : type));
+  nb::object result = array.cast(nb::rv_policy::reference);
+  return isBfloat ? nb::module_::import_("ortc._arrays").attr("as_bfloat16")(result) : result;
+}
+
+nb::object makeArray(uint8_t type, size_t rank, const int64_t *dims, void *&data) {
+  size_t bytes = std::max<size_t>(getElementBytes(type), 1);
+  for (size_t i = 0; i < rank; ++i)
+    bytes *= size_t(dims[i]);
+  data = std::aligned_alloc(ORTC_ALIGNMENT, (std::max<size_t>(bytes, 1) + ORTC_ALIGNMENT - 1) / ORTC_ALIGNMENT * ORTC_ALIGNMENT);
+  if (!data)
+    throw std::bad_alloc();
+  nb::capsule owner(data, [](void *memory) noexcept { std::free(memory); });
+  return viewAsArray(data, type, rank, dims, nullptr, owner);
+}
+
+} // namespace ortc::python

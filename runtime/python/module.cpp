@@ -1,0 +1,120 @@
+// The module ortc._runtime: sessions of the runtime for Python.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include "runtime/python/session.h"
+#include "runtime/python/types.h"
+#include "support/Shuffle.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace ortc::python;
+
+namespace {
+
+nb::tuple listDims(size_t rank, const int64_t *dims) {
+  nb::list list;
+  for (size_t i = 0; i < rank; ++i)
+    list.append(dims[i]);
+  return nb::tuple(list);
+}
+
+/// (name, role, dtype, shape, bytes, owner or None)
+nb::list listTensors(const Program &program) {
+  nb::list list;
+  for (uint32_t i = 0; i < program.getInfo().tensor_count; ++i) {
+    ortc_tensor_info tensor = program.getTensor(i);
+    nb::object owner = tensor.owner == ORTC_NONE ? nb::none() : nb::cast(program.getTensor(tensor.owner).name);
+    list.append(nb::make_tuple(tensor.name, tensor.role, nameType(tensor.dtype), listDims(tensor.rank, tensor.dims),
+                               tensor.bytes, owner));
+  }
+  return list;
+}
+
+/// Binding -> role of a step -> ((inputs), (outputs)), each (name, dtype, shape).
+nb::dict listSteps(const Program &program) {
+  nb::dict all;
+  for (const Binding &binding : program.getBindings()) {
+    nb::dict roles;
+    auto listValues = [&](const std::vector<uint32_t> &values) {
+      nb::list list;
+      for (uint32_t value : values) {
+        const Spec &spec = binding.values[value];
+        list.append(nb::make_tuple(spec.name, nameType(spec.type), listDims(spec.rank, spec.dims)));
+      }
+      return nb::tuple(list);
+    };
+    for (uint32_t role = 0; role < ORTC_ENTRY_ROLES; ++role)
+      if (const Entry &entry = binding.entries[role]; entry.exists)
+        roles[getRoleName(role)] = nb::make_tuple(listValues(entry.inputs), listValues(entry.outputs));
+    all[binding.name.c_str()] = roles;
+  }
+  return all;
+}
+
+nb::tuple describe(const Loaded &loaded) {
+  return nb::make_tuple(loaded.hasFreshState, loaded.loaded, loaded.ignored, nb::cast(loaded.metadata));
+}
+
+using Metadata = std::map<std::string, std::string>;
+
+} // namespace
+
+NB_MODULE(_runtime, module) {
+  module.attr("ABI_VERSION") = ortc_abi_version();
+  module.def("host", [] { return nb::make_tuple(ortc_host_architecture(), ortc_host_features()); });
+  module.def("shuffle", [](uint64_t seed, int64_t epoch, int64_t items) {
+    void *data = nullptr;
+    nb::object array = makeArray(7, 1, &items, data); // int64
+    ortc::shuffle(seed, epoch, items, static_cast<int64_t *>(data));
+    return array;
+  });
+
+  nb::class_<Program>(module, "Program")
+      .def(nb::init<const std::string &, const std::string &>(), "path"_a, "device"_a = "cpu")
+      .def_prop_ro("target", [](const Program &p) { return p.getInfo().target_name; })
+      .def_prop_ro("max_workers", [](const Program &p) { return p.getInfo().max_workers; })
+      .def_prop_ro("persistent_bytes", [](const Program &p) { return p.getInfo().persistent_bytes; })
+      .def_prop_ro("digest", [](const Program &p) { return nb::bytes(p.getInfo().digest, 32); })
+      .def_prop_ro("model", [](const Program &p) { return nb::bytes(p.getInfo().model, 32); })
+      .def("tensors", listTensors)
+      .def("steps", listSteps)
+      .def("section", &Program::readSection, "kind"_a);
+
+  nb::class_<Session> session(module, "Session");
+  session
+      .def(nb::init<std::shared_ptr<Program>, uint32_t, bool>(), "program"_a, "threads"_a = 0,
+           "stop_on_not_finite"_a = false)
+      .def_prop_ro("threads", &Session::getThreads)
+      .def_prop_ro("binding", &Session::getBinding)
+      .def("use_binding", &Session::useBinding, "name"_a)
+      .def("reset", &Session::reset)
+      .def("bind", [](Session &s, nb::kwargs arrays) { s.bind(arrays); })
+      .def("step", [](Session &s) { return s.run(ORTC_ENTRY_TRAIN); })
+      .def("update_step", [](Session &s) { s.run(ORTC_ENTRY_UPDATE); })
+      .def("predict", [](Session &s, nb::args args, nb::kwargs named) { return s.predict(args, named); })
+      .def("read", &Session::read, "name"_a)
+      .def("write", &Session::write, "name"_a, "values"_a)
+      .def("read_gradient", &Session::readGradient, "parameter"_a)
+      .def("write_gradient", &Session::writeGradient, "parameter"_a, "values"_a)
+      .def("get_scalar", &Session::getScalar, "name"_a)
+      .def("set_scalar", &Session::setScalar, "name"_a, "value"_a)
+      .def("locate", &Session::locate, "name"_a)
+      .def("view", &Session::view, "name"_a)
+      .def("tensor", &Session::exportTensor, "name"_a)
+      .def("_save", &Session::save, "path"_a, "metadata"_a)
+      .def("_load", [](Session &s, const std::string &path) { return describe(s.load(path)); }, "path"_a)
+      .def("_write_checkpoint", &Session::writeCheckpoint, "metadata"_a)
+      .def("_read_checkpoint", [](Session &s, const nb::bytes &file) { return describe(s.readCheckpoint(file)); },
+           "file"_a);
+#define STEP(name, role)                                                                                     \
+  session.def(name, [](Session &s, nb::args args, nb::kwargs named) { return s.run(role, args, named); })
+  STEP("train_step", ORTC_ENTRY_TRAIN);
+  STEP("eval_step", ORTC_ENTRY_EVAL);
+  STEP("gradients_step", ORTC_ENTRY_GRADIENTS);
+  STEP("accumulate_step", ORTC_ENTRY_ACCUMULATE);
+#undef STEP
+}
