@@ -1,0 +1,135 @@
+"""The compiler: the program `ortc`, in a process of its own.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ortc._artifact import Artifact
+from ortc._errors import CompileError, CompileWarning
+
+Shape = int | Iterable[int]
+
+
+def find_compiler() -> str | None:
+    """The program: what ORTC_COMPILER names, that of the package `ortc`, or the one of PATH."""
+    if named := os.environ.get("ORTC_COMPILER"):
+        return named
+    try:
+        for file in importlib.metadata.files("ortc") or ():
+            if file.name == "ortc" and file.parent.name == "bin":
+                path = Path(str(file.locate()))
+                if path.is_file():
+                    return str(path.resolve())
+    except importlib.metadata.PackageNotFoundError:
+        pass
+    return shutil.which("ortc")
+
+
+def run_compiler(arguments: list[str]) -> tuple[str, str]:
+    """Output and messages of `ortc ARGUMENTS`. Raises CompileError with the program's own text."""
+    program = find_compiler()
+    if program is None:
+        raise CompileError("there is no compiler: pip install ortc, or name the program in ORTC_COMPILER")
+    try:
+        done = subprocess.run([program, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise CompileError(f"the compiler cannot be run: {error}") from error
+    if done.returncode < 0:
+        raise CompileError(f"signal {-done.returncode} has ended the compiler; its last words: {done.stderr[-500:]}")
+    if done.returncode:
+        text = "\n".join(re.sub(r"^ortc: error: ", "", line) for line in done.stderr.strip().splitlines())
+        raise CompileError(text or f"the compiler has failed with status {done.returncode}")
+    return done.stdout, done.stderr
+
+
+@cache
+def list_flags(command: str) -> frozenset[str]:
+    """What a command of the program takes, by its help."""
+    return frozenset(re.findall(r"--[a-z][a-z-]+", run_compiler([command, "--help"])[0]))
+
+
+def _format_shapes(shapes: Mapping[str, Shape]) -> list[str]:
+    """--shape for each: a number for a dimension, numbers for a whole input."""
+    flags = []
+    for name, shape in shapes.items():
+        text = str(shape) if isinstance(shape, int) else "x".join(str(size) for size in shape)
+        flags += ["--shape", f"{name}={text}"]
+    return flags
+
+
+def format_flags(options: Mapping[str, Any]) -> list[str]:
+    """Flags of `ortc train`: max_workers=2 is `--max-workers 2`, True is the flag alone, a list is the flag for each of
+    its items."""
+    flags = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            flags.append(flag)
+            continue
+        for item in value if isinstance(value, (list, tuple)) else [value]:
+            flags += [flag, os.fspath(item) if isinstance(item, os.PathLike) else str(item)]
+    return flags
+
+
+def _report(messages: str) -> list[str]:
+    """Warns of what the compiler warns of, and gives its notes."""
+    notes = []
+    for line in messages.splitlines():
+        if line.startswith("ortc: warning: "):
+            warnings.warn(line.removeprefix("ortc: warning: "), CompileWarning, stacklevel=3)
+        elif line.startswith("ortc: note: "):
+            notes.append(line.removeprefix("ortc: note: "))
+    return notes
+
+
+def compile(
+    model: Any,
+    *,
+    shapes: Mapping[str, Shape] | None = None,
+    bindings: Mapping[str, Mapping[str, Shape]] | None = None,
+    output: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> Artifact:
+    """Compiles a model for training.
+
+    `model`: a path, the bytes of an ONNX file, or an object with SerializeToString (onnx.ModelProto).
+    `shapes`: a number for each symbolic dimension, or the whole shape of an input. `bindings`: several of those, by name.
+    `output`: the folder of the artifact; without one it is in a temporary folder that goes with the artifact.
+    `options`: every flag of `ortc train` (docs/command-line.md), with underscores.
+    """
+    is_path = isinstance(model, (str, os.PathLike))
+    kept = tempfile.TemporaryDirectory(prefix="ortc-") if output is None or not is_path else None
+    place = Path(kept.name if kept else ".")
+    source = os.fspath(model) if is_path else _write_model(model, place)
+    folder = os.fspath(output) if output is not None else str(place / "artifact")
+    flags = _format_shapes(shapes or {})
+    for name, each in (bindings or {}).items():
+        flags += ["--binding", name, *_format_shapes(each)]
+    flags += format_flags(options)
+    _, messages = run_compiler(["train", source, "--output", folder, "--quiet", *flags])
+    artifact = Artifact(folder, keep=kept)
+    artifact.notes = _report(messages)
+    artifact.plan_command = [source, *flags]
+    return artifact
+
+
+def _write_model(model: Any, folder: Path) -> str:
+    data = model if isinstance(model, bytes) else model.SerializeToString()
+    path = folder / "model.onnx"
+    path.write_bytes(data)
+    return str(path)

@@ -1,0 +1,267 @@
+"""A training loop with the numbers of `ortc run`.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ortc._artifact import Artifact
+from ortc._data import Arrays, Batch, Data, Input, open_data, order_of
+from ortc._errors import ArgumentError, NotFoundError
+from ortc._metrics import Metric, find_metrics
+from ortc._session import Loaded, Session
+from ortc.callbacks import Callback, Event
+
+Rate = float | Callable[[int], float]
+
+
+class Trainer:
+    """Trains an artifact on data: arrays by name (a dict, or the path of an npz file), an iterable of batches, or a
+    function that gives one for an epoch. Batches are dicts by name, or tuples in the order of the step's inputs.
+
+    With arrays, the same seed and flags, losses are bit for bit those of `ortc run`."""
+
+    def __init__(
+        self,
+        artifact: Artifact | Session | str | os.PathLike[str],
+        train: Data,
+        eval: Data | None = None,
+        *,
+        metrics: Iterable[str | tuple[str, Metric]] = (),
+        callbacks: Iterable[Callback] = (),
+        shuffle: bool = True,
+        seed: int = 0,
+        lr: Rate | None = None,
+        threads: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        """`lr`: a rate, or a function of the number of steps done before; None is the artifact's, or the checkpoint's."""
+        if isinstance(artifact, Session):
+            self.session = artifact
+        else:
+            self.session = Session(artifact, threads=threads, device=device)
+        manifest = self.session.artifact.manifest
+        self._loss = manifest.get("loss", {})
+        self._train = open_data(train, self._list_inputs("train"), is_training=True)
+        self._eval = open_data(eval, self._list_inputs("eval"), is_training=False) if eval is not None else None
+        self.metrics = find_metrics(tuple(metrics), self._loss)
+        self.callbacks = list(callbacks)
+        self.shuffle = shuffle
+        self.seed = seed
+        self.lr = lr
+        self.step = 0
+        """Steps done, over all fits and the checkpoint's."""
+        self.epoch = 0
+        self._slice = 0  # of the epoch, of the next step
+        self.history: list[Event] = []
+        """What callbacks were told, in order."""
+        self._accumulate = int(manifest.get("optimizer", {}).get("accumulate", 1))
+        self._has_rate = "lr" in self.session.artifact.names("scalar")
+        self._is_stopped = False
+
+    def _list_inputs(self, step: str) -> list[Input]:
+        session = self.session
+        roles = session.program.steps()[session.binding]
+        if step not in roles:
+            raise NotFoundError(f"the artifact has no {step} step in binding '{session.binding}'")
+        said: dict[str, bool | None] = {}
+        for binding in session.artifact.manifest.get("bindings", []):
+            if binding["name"] == session.binding:
+                said = {each["name"]: each.get("batch") for each in binding["inputs"]}
+        return [Input(name, dtype, shape, said.get(name)) for name, dtype, shape in roles[step][0]]
+
+    # ---- Training.
+
+    def fit(self, epochs: int = 1, steps: int | None = None) -> list[Event]:
+        """Trains for so many epochs, or steps, more than before, and gives the events of this fit. Ctrl-C ends it after the
+        step in progress."""
+        if steps is None and not isinstance(self._train, Arrays):
+            last_step, last_epoch = None, self.epoch + epochs
+        else:
+            count = steps if steps is not None else epochs * self._count_slices()
+            last_step, last_epoch = self.step + count, None
+        first = len(self.history)
+        self._is_stopped = False
+        self._tell("on_begin")
+        try:
+            while not self._is_stopped and self.step != last_step and self.epoch != last_epoch:
+                self._train_epoch(last_step)
+        finally:
+            self._tell("on_end")
+        return self.history[first:]
+
+    def stop(self) -> None:
+        """Ends a fit after the step in progress; for callbacks."""
+        self._is_stopped = True
+
+    def _count_slices(self) -> int:
+        assert isinstance(self._train, Arrays)
+        return self._train.slices
+
+    def _cut_epoch(self) -> Iterator[Batch]:
+        if not isinstance(self._train, Arrays):
+            yield from self._train(self.epoch)
+            return
+        data = self._train
+        order = order_of(self.seed, self.epoch, data.items if data.is_batch else data.slices) if self.shuffle else None
+        for index in range(self._slice, data.slices):
+            yield data.cut(index, order)
+
+    def _train_epoch(self, last_step: int | None) -> None:
+        started = time.perf_counter()
+        losses: list[float] = []
+        for batch in self._cut_epoch():
+            losses.append(self._train_batch(batch))
+            if self._is_stopped or self.step == last_step:
+                break
+        if not losses and not isinstance(self._train, Arrays):
+            raise ArgumentError("the data have no batch in an epoch; an iterator gives its batches only once")
+        is_whole = not isinstance(self._train, Arrays) or self._slice == self._train.slices
+        if is_whole or self.step == last_step:
+            self._evaluate_now()
+        if not is_whole:
+            return
+        epoch, self.epoch, self._slice = self.epoch, self.epoch + 1, 0
+        event: Event = {
+            "event": "epoch",
+            "step": self.step,
+            "epoch": epoch,
+            "loss": sum(losses) / len(losses),
+            "seconds": time.perf_counter() - started,
+        }
+        self._tell("on_epoch", event)
+
+    def _train_batch(self, batch: Batch) -> float:
+        if self.lr is not None:
+            self.session.set_scalar("lr", self.lr(self.step) if callable(self.lr) else self.lr)
+        started = time.perf_counter()
+        if (self.step + 1) % self._accumulate:
+            loss = self.session.accumulate_step(**batch)
+        else:
+            loss = self.session.train_step(**batch)
+        milliseconds = (time.perf_counter() - started) * 1e3
+        self.step += 1
+        self._slice += 1
+        event: Event = {"step": self.step, "epoch": self.epoch, "loss": loss}
+        if self._has_rate:
+            event["lr"] = self.session.get_scalar("lr")
+        event["ms"] = milliseconds
+        self._tell("on_step", event)
+        return loss
+
+    def _tell(self, what: str, event: Event | None = None) -> None:
+        if event is not None:
+            self.history.append(event)
+        for callback in self.callbacks:
+            getattr(callback, what)(self, *([event] if event is not None else []))
+
+    # ---- Evaluation.
+
+    def _evaluate_now(self) -> None:
+        if self._eval is None:
+            return
+        found = self._evaluate(self._eval)
+        event: Event = {"event": "eval", "step": self.step, "epoch": self.epoch, "eval_loss": found.pop("loss"), **found}
+        self._tell("on_eval", event)
+
+    def evaluate(self, data: Data | None = None) -> dict[str, float]:
+        """The mean loss and the metrics, on the data of `eval` or others, as `ortc eval` gives them."""
+        if data is None and self._eval is None:
+            raise ArgumentError("there are no data to evaluate on")
+        opened = self._eval if data is None else open_data(data, self._list_inputs("eval"), is_training=False)
+        assert opened is not None
+        return self._evaluate(opened)
+
+    def _evaluate(self, data: Arrays | Callable[[int], Iterator[Batch]]) -> dict[str, float]:
+        total, weight = 0.0, 0.0
+        sums = {name: (0.0, 0.0) for name in self.metrics}
+        batches: Iterator[tuple[Batch, int | None]]
+        if isinstance(data, Arrays):
+            batches = ((data.cut(i), data.count_real(i) if data.is_batch else None) for i in range(data.slices))
+        else:
+            batches = ((batch, len(next(iter(batch.values())))) for batch in data(self.epoch))
+        for batch, real in batches:
+            loss, rows, inputs, outputs = self._evaluate_batch(batch, real)
+            if rows > 0:
+                total, weight = total + loss * rows, weight + rows
+            for name, metric in self.metrics.items():
+                value, count = metric(outputs, inputs)
+                sums[name] = (sums[name][0] + value, sums[name][1] + count)
+        result = {"loss": total / weight if weight else float("nan")}
+        result |= {name: value / count if count else float("nan") for name, (value, count) in sums.items()}
+        return result
+
+    def _evaluate_batch(self, batch: Batch, real: int | None) -> tuple[float, float, Batch, Batch]:
+        """Loss and weight of a batch, of which the first `real` rows count (None: its rows are no samples), with inputs
+        and outputs of those."""
+        session, inputs = self.session, batch
+        label = batch.get("label")
+        ignored = self._loss.get("ignore_index") if label is not None and np.asarray(label).dtype.kind in "iu" else None
+        size = len(next(iter(batch.values()))) if batch else 1
+        is_short = real is not None and real < size
+        if is_short and ignored is not None:
+            kept = np.array(label)
+            kept[real:] = ignored
+            batch = {**batch, "label": kept}
+        loss = session.eval_step(**batch)
+        outputs = dict(session.outputs) if self.metrics else {}
+        rows = float(real) if real is not None else 1.0
+        if ignored is not None:
+            rows = float((np.asarray(batch["label"]) != ignored).sum())
+        elif is_short and real is not None:
+            loss = self._take_out_repeats(batch, size, real, loss)
+        if is_short:
+            inputs = {name: values[:real] for name, values in inputs.items()}
+            outputs = {name: values[:real] if len(values) == size else values for name, values in outputs.items()}
+        return loss, rows, inputs, outputs
+
+    def _take_out_repeats(self, batch: Batch, size: int, real: int, mean: float) -> float:
+        """From the mean over `size` rows that repeat the first `real` ones to the mean over these: all are there equally
+        often, and the first size % real once more, whose mean a step of their own gives."""
+        rest, times = size % real, size // real
+        if rest == 0:
+            return mean
+        repeated = {name: np.resize(values[:rest], values.shape) for name, values in batch.items()}
+        more = self._take_out_repeats(repeated, size, rest, self.session.eval_step(**repeated))
+        return (mean * size - more * rest) / (times * real)
+
+    def predict(self, *inputs: Any, **named: Any) -> dict[str, Any]:
+        return self.session.predict(*inputs, **named)
+
+    # ---- Checkpoints.
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """A checkpoint with the place in the data, which load and `ortc run --load` go on from."""
+        metadata = {}
+        if isinstance(self._train, Arrays):
+            data = self._train
+            position = {
+                "seed": self.seed,
+                "shuffle": int(self.shuffle),
+                "step": self.step,
+                "epoch": self.epoch,
+                "slice": self._slice,
+                "items": data.items if data.is_batch else data.slices,
+                "lr": repr(self.session.get_scalar("lr")) if self._has_rate else "0",
+                "schedule": "constant",
+            }
+            metadata = {f"run.{key}": str(value) for key, value in position.items()}
+        self.session.save(path, metadata)
+
+    def load(self, path: str | os.PathLike[str]) -> Loaded:
+        """Goes on from a checkpoint of save or of `ortc run`: with the same data, bit for bit as without the stop."""
+        loaded = self.session.load(path)
+        if "run.step" in loaded.metadata:
+            place = {key.removeprefix("run."): value for key, value in loaded.metadata.items()}
+            self.step, self.epoch, self._slice = int(place["step"]), int(place["epoch"]), int(place["slice"])
+            self.seed, self.shuffle = int(place["seed"]), place["shuffle"] == "1"
+            if isinstance(self._train, Arrays) and self._slice == self._train.slices:
+                self.epoch, self._slice = self.epoch + 1, 0
+        return loaded
