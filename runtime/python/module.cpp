@@ -89,6 +89,7 @@ NB_MODULE(_runtime, module) {
       .def(nb::init<std::shared_ptr<Program>, uint32_t, bool>(), "program"_a, "threads"_a = 0,
            "stop_on_not_finite"_a = false)
       .def_prop_ro("threads", &Session::getThreads)
+      .def_prop_ro("handle", [](const Session &s) { return reinterpret_cast<uintptr_t>(s.get()); })
       .def_prop_ro("binding", &Session::getBinding)
       .def("use_binding", &Session::useBinding, "name"_a)
       .def("reset", &Session::reset)

@@ -42,6 +42,7 @@ public:
   Session(std::shared_ptr<Program> program, uint32_t threads, bool stopOnNotFinite);
   ~Session();
 
+  ortc_session *get() const { return session; }
   uint32_t getThreads() const { return threads; }
   const std::string &getBinding() const { return current().name; }
   void useBinding(const std::string &name);

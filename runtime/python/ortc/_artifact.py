@@ -93,7 +93,10 @@ class Artifact:
     def tensors(self) -> dict[str, Tensor]:
         """Parameters, constants, state, scalars, inputs and outputs, by name."""
         program = next(iter(self._programs.values()), None) or self.program()
-        rows = [Tensor(name, _ROLES[role], *rest) for name, role, *rest in program.tensors()]
+        rows = [
+            Tensor(name, _ROLES[role], dtype, shape, size, owner)
+            for name, role, dtype, shape, size, owner in program.tensors()
+        ]
         return {row.name: row for row in rows if row.role not in ("gradient", "loss")}
 
     def names(self, role: str) -> tuple[str, ...]:

@@ -39,6 +39,10 @@ class Session:
     @property
     def threads(self) -> int: ...
     @property
+    def handle(self) -> int:
+        """The address of the ortc_session, for libraries of C."""
+
+    @property
     def binding(self) -> str:
         """The one that steps and names of inputs and outputs refer to."""
 
