@@ -165,6 +165,19 @@ void Session::refuse(uint32_t role, const Given &given) const {
                           ", but must be " + wanted);
 }
 
+static std::string nameDevice(int type, int id) {
+  switch (type) {
+  case nb::device::cpu::value:
+    return "cpu";
+  case nb::device::cuda::value:
+    return "cuda:" + std::to_string(id);
+  case nb::device::rocm::value:
+    return "hip:" + std::to_string(id);
+  default:
+    return "device " + std::to_string(id) + " of DLPack's type " + std::to_string(type);
+  }
+}
+
 /// Makes an array what steps use; it has the type and shape.
 void Session::attach(uint32_t value, Array &&array) {
   const Spec &spec = current().values[value];
@@ -172,10 +185,9 @@ void Session::attach(uint32_t value, Array &&array) {
   bool isHost = array.deviceType == nb::device::cpu::value || array.deviceType == nb::device::cuda_host::value;
   bool isOwn = array.deviceType == program->getDeviceType() && array.deviceId == program->getDeviceId();
   if (!isHost && !isOwn)
-    raise(ORTC_E_SHAPE, "'" + spec.name + "' is on device " + std::to_string(array.deviceType) + ":" +
-                            std::to_string(array.deviceId) + " (of DLPack), but the session is on " +
-                            std::to_string(program->getDeviceType()) + ":" +
-                            std::to_string(program->getDeviceId()));
+    raise(ORTC_E_SHAPE, "'" + spec.name + "' is on " + nameDevice(array.deviceType, array.deviceId) +
+                            ", but the session is on " +
+                            nameDevice(program->getDeviceType(), program->getDeviceId()));
   if (slot.address != array.data) {
     check(ortc_bind(session, spec.name.c_str(), array.data, spec.bytes), "'" + spec.name + "'");
     slot.address = array.data;
@@ -389,7 +401,7 @@ nb::object Session::exportTensor(const std::string &name) {
     shape[i] = size_t(place.dims[i]);
     strides[i] = place.strides[i] / int64_t(getElementBytes(place.dtype));
   }
-  nb::ndarray<> tensor(const_cast<char *>(base) + place.offset, place.rank, shape, keep(persistent), strides,
+  nb::ndarray<nb::array_api> tensor(const_cast<char *>(base) + place.offset, place.rank, shape, keep(persistent), strides,
                        toDlpack(place.dtype), nb::device::cpu::value);
   return tensor.cast(nb::rv_policy::reference);
 }
