@@ -60,11 +60,9 @@ def _read_manifest(path: Path) -> bytes:
 class Artifact:
     """An artifact on disk. Sessions train it; it stays as it is."""
 
-    def __init__(self, path: str | os.PathLike[str], *, keep: Any = None) -> None:
-        """`keep` lives as long as the artifact: the folder that the compiler has made for it."""
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         given = Path(path)
         self.path = given / "model.ortc" if given.is_dir() else given
-        self._keep = keep
         self._programs: dict[str, _runtime.Program] = {}
         self.plan_command: list[str] = []
         """The arguments of `ortc plan` that this artifact was compiled with; empty where they are not known."""

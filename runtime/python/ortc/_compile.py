@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import warnings
+import weakref
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -113,23 +114,27 @@ def compile(
     `options`: every flag of `ortc train` (docs/command-line.md), with underscores.
     """
     is_path = isinstance(model, (str, os.PathLike))
-    kept = tempfile.TemporaryDirectory(prefix="ortc-") if output is None or not is_path else None
-    place = Path(kept.name if kept else ".")
-    source = os.fspath(model) if is_path else _write_model(model, place)
-    folder = os.fspath(output) if output is not None else str(place / "artifact")
-    flags = _format_shapes(shapes or {})
-    for name, each in (bindings or {}).items():
-        flags += ["--binding", name, *_format_shapes(each)]
-    flags += format_flags(options)
-    _, messages = run_compiler(["train", source, "--output", folder, "--quiet", *flags])
-    artifact = Artifact(folder, keep=kept)
+    kept = tempfile.mkdtemp(prefix="ortc-") if output is None or not is_path else ""
+    try:
+        source = os.fspath(model) if is_path else _write_model(model, kept)
+        folder = os.fspath(output) if output is not None else os.path.join(kept, "artifact")
+        flags = _format_shapes(shapes or {})
+        for name, each in (bindings or {}).items():
+            flags += ["--binding", name, *_format_shapes(each)]
+        flags += format_flags(options)
+        _, messages = run_compiler(["train", source, "--output", folder, "--quiet", *flags])
+        artifact = Artifact(folder)
+    except BaseException:
+        shutil.rmtree(kept, ignore_errors=True)
+        raise
+    if kept:
+        weakref.finalize(artifact, shutil.rmtree, kept, ignore_errors=True)
     artifact.notes = _report(messages)
     artifact.plan_command = [source, *flags]
     return artifact
 
 
-def _write_model(model: Any, folder: Path) -> str:
-    data = model if isinstance(model, bytes) else model.SerializeToString()
-    path = folder / "model.onnx"
-    path.write_bytes(data)
-    return str(path)
+def _write_model(model: Any, folder: str) -> str:
+    path = os.path.join(folder, "model.onnx")
+    Path(path).write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
+    return path

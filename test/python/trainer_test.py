@@ -1,0 +1,200 @@
+"""Trainer: the numbers of `ortc run` and `ortc eval`, and what callbacks are told.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+import json
+import unittest
+
+import numpy as np
+import ortc
+from ortc import callbacks
+from support import SOURCE, TEST, TRAIN, WORK, compile_digits, compile_model, make_batch, read_checkpoint, read_steps, run_tool
+
+
+def load_arrays(path):
+    with np.load(path) as file:
+        return {name: file[name] for name in file.files}
+
+
+class SameNumbersTest(unittest.TestCase):
+    def compare(self, folder, tool_flags, **options):
+        """Three epochs of the tool and of a Trainer."""
+        run_tool("run", folder, "--data", TRAIN, "--eval-data", TEST, "--epochs", 3, "--quiet", "--metrics", WORK / "tool.jsonl",
+                 "--save", WORK / "tool.safetensors", *tool_flags)
+        trainer = ortc.Trainer(folder, TRAIN, TEST, metrics=["accuracy"], callbacks=[callbacks.JSONL(WORK / "python.jsonl")],
+                               **options)
+        trainer.fit(epochs=3)
+        trainer.save(WORK / "python.safetensors")
+        wanted = read_steps(WORK / "tool.jsonl")
+        self.assertGreater(len(wanted), 60)
+        self.assertEqual(read_steps(WORK / "python.jsonl"), wanted)
+        self.assertEqual(read_checkpoint(WORK / "python.safetensors")[2], read_checkpoint(WORK / "tool.safetensors")[2])
+
+    def test_in_order(self):
+        self.compare(compile_digits(), ["--no-shuffle"], shuffle=False)
+
+    def test_shuffled_on_one_thread(self):
+        self.compare(compile_digits(), ["--seed", "5", "--threads", "1"], seed=5, threads=1)
+
+    def test_accumulated(self):
+        self.compare(compile_digits("--accumulate", "4"), [])
+
+    def test_a_rate_that_changes(self):
+        flags = ["--lr", "0.01", "--lr-schedule", "linear:total=66"]
+        self.compare(compile_digits(), flags, lr=lambda step: 0.01 * (1 - step / 66))
+
+    def test_both_resume_what_the_other_has_left(self):
+        folder, whole = compile_digits(), WORK / "whole.safetensors"
+        run_tool("run", folder, "--data", TRAIN, "--steps", 50, "--seed", 2, "--save", whole, "--quiet")
+        part = WORK / "part.safetensors"
+        first = ortc.Trainer(folder, TRAIN, seed=2)
+        first.fit(steps=30)
+        first.save(part)
+        run_tool("run", folder, "--data", TRAIN, "--steps", 20, "--load", part, "--save", WORK / "end.safetensors", "--quiet")
+        self.assertEqual(read_checkpoint(WORK / "end.safetensors")[2], read_checkpoint(whole)[2])
+        run_tool("run", folder, "--data", TRAIN, "--steps", 22, "--seed", 2, "--save", part, "--quiet")  # a whole epoch
+        second = ortc.Trainer(folder, TRAIN)
+        second.load(part)
+        second.fit(steps=28)
+        second.save(part)
+        self.assertEqual(read_checkpoint(part)[2], read_checkpoint(whole)[2])
+        self.assertEqual((second.step, second.epoch), (50, 2))
+
+    def test_evaluation_of_a_short_batch(self):
+        """Of labels that can be ignored, and of a mean over rows whose repeated part is taken out."""
+        found = ortc.Trainer(compile_digits(), TRAIN, metrics=["accuracy"]).evaluate(TEST)
+        wanted = json.loads(run_tool("eval", compile_digits(), "--data", TEST, "--json"))
+        self.assertEqual(np.float32(found["loss"]), np.float32(wanted["loss"]))
+        self.assertEqual(found["accuracy"], wanted["accuracy"])
+        recipe = json.loads((SOURCE / "test/zoo/autoencoder-conv/recipe.json").read_text())
+        folder = compile_model("autoencoder-conv", *recipe["flags"])
+        data = load_arrays(SOURCE / "test/zoo/autoencoder-conv/data.npz")
+        batch = len(data["label"])
+        data = {name: np.concatenate([values, values[: batch // 2 - 1] * 0.5]) for name, values in data.items()}
+        np.savez(WORK / "short.npz", **data)
+        found = ortc.Trainer(folder, data).evaluate(WORK / "short.npz")
+        wanted = json.loads(run_tool("eval", folder, "--data", WORK / "short.npz", "--json"))
+        self.assertEqual(np.float32(found["loss"]), np.float32(wanted["loss"]))
+
+
+class DataTest(unittest.TestCase):
+    def test_batches_and_functions_give_what_arrays_give(self):
+        folder, arrays = compile_digits(), load_arrays(TRAIN)
+        pixels, label = arrays["pixels"].astype(np.float32), arrays["label"].astype(np.int64)
+        pairs = [(pixels[i : i + 64], label[i : i + 64]) for i in range(0, 64 * 22, 64)]
+        dicts = [{"pixels": x, "label": y} for x, y in pairs]
+        results = []
+        for data in (arrays, pairs, dicts, lambda epoch: iter(pairs)):
+            trainer = ortc.Trainer(folder, data, shuffle=False)
+            events = trainer.fit(epochs=2)
+            results.append([event["loss"] for event in events])
+            self.assertEqual(trainer.epoch, 2)
+        self.assertEqual(results[0][-1:], results[1][-1:])
+        self.assertTrue(all(each == results[0] for each in results))
+
+    def test_an_iterator_is_used_up(self):
+        trainer = ortc.Trainer(compile_digits(), iter([make_batch()]))
+        with self.assertRaisesRegex(ortc.ArgumentError, "only once"):
+            trainer.fit(epochs=2)
+
+    def test_what_does_not_fit_is_refused(self):
+        arrays = load_arrays(TRAIN)
+        for text, data in {
+            "have no array 'pixels'": {"a": arrays["pixels"], "b": arrays["pixels"], "label": arrays["label"]},
+            "all dimensions after the first must be equal": {**arrays, "pixels": arrays["pixels"].reshape(-1, 8, 8)},
+            "different numbers of samples: 'pixels' 1437, 'label' 1436": {**arrays, "label": arrays["label"][1:]},
+            "there are 63 samples, but a batch takes 64": {name: values[:63] for name, values in arrays.items()},
+        }.items():
+            with self.assertRaises(ortc.Error) as caught:
+                ortc.Trainer(compile_digits(), data)
+            self.assertIn(text, str(caught.exception))
+        with self.assertRaisesRegex(ortc.ShapeError, "'label' is float64, but must be int64"):
+            ortc.Trainer(compile_digits(), {**arrays, "label": arrays["label"] * 0.5}).fit()
+
+    def test_numbers_of_other_types_are_converted(self):
+        arrays = load_arrays(TRAIN)
+        folder = compile_digits()
+        wanted = ortc.Trainer(folder, arrays).fit(steps=5)[-1]["loss"]
+        other = {"pixels": arrays["pixels"].astype(np.float64), "label": arrays["label"].astype(np.uint8)}
+        self.assertEqual(ortc.Trainer(folder, other).fit(steps=5)[-1]["loss"], wanted)
+
+
+class CallbacksTest(unittest.TestCase):
+    def test_early_stopping_and_the_best_checkpoint(self):
+        class Rates(callbacks.Callback):
+            """The third epoch and those after it make it worse."""
+
+            def on_step(self, trainer, event):
+                trainer.session.lr = 0.003 if trainer.epoch < 2 else 0.5
+
+        best = WORK / "best.safetensors"
+        watch = [Rates(), callbacks.Checkpoint(best, monitor="accuracy", mode="max"),
+                 callbacks.EarlyStopping("accuracy", patience=2, mode="max")]
+        trainer = ortc.Trainer(compile_digits(), TRAIN, TEST, metrics=["accuracy"], callbacks=watch)
+        trainer.fit(epochs=20)
+        found = [event["accuracy"] for event in trainer.history if event.get("event") == "eval"]
+        at = found.index(max(found))
+        self.assertEqual(len(found), at + 3, found)
+        other = ortc.Trainer(compile_digits(), TRAIN, TEST, metrics=["accuracy"])
+        other.load(best)
+        self.assertEqual(other.evaluate()["accuracy"], max(found))
+        self.assertEqual(other.epoch, at + 1)
+
+    def test_checkpoints_after_steps(self):
+        path = WORK / "every.safetensors"
+        trainer = ortc.Trainer(compile_digits(), TRAIN, callbacks=[callbacks.Checkpoint(path, every=7)])
+
+        class Watch(callbacks.Callback):
+            seen = []
+
+            def on_step(self, trainer, event):
+                if path.exists():
+                    self.seen.append(read_checkpoint(path)[0]["run.step"])
+
+        trainer.callbacks.append(Watch())
+        trainer.fit(steps=10)
+        self.assertEqual(Watch.seen, ["7"] * 4)
+        self.assertEqual(read_checkpoint(path)[0]["run.step"], "10")
+
+    def test_a_failed_fit_ends_its_callbacks(self):
+        arrays = load_arrays(TRAIN)
+        arrays["label"][100] = 12
+        path = WORK / "failed.jsonl"
+        trainer = ortc.Trainer(compile_digits(), arrays, shuffle=False, callbacks=[callbacks.JSONL(path)])
+        with self.assertRaises(ortc.RangeError):
+            trainer.fit()
+        self.assertEqual(len(read_steps(path)), 1)
+
+    def test_metrics(self):
+        def mean_of_logits(outputs, inputs):
+            return float(outputs["output"].sum()), outputs["output"].size
+
+        trainer = ortc.Trainer(compile_digits(), TRAIN, TEST, metrics=["loss", ("mean", mean_of_logits)])
+        result = trainer.evaluate()
+        logits = np.concatenate([trainer.predict(np.resize(x, (64, 64)))["output"][: len(x)]
+                                 for x in np.split(load_arrays(TEST)["pixels"].astype(np.float32), range(64, 360, 64))])
+        self.assertAlmostEqual(result["mean"], float(logits.mean()), 5)
+        with self.assertRaisesRegex(ortc.ArgumentError, "there is no metric 'f1'"):
+            ortc.Trainer(compile_digits(), TRAIN, metrics=["f1"])
+        with self.assertRaisesRegex(ortc.ArgumentError, "has no classes"):
+            recipe = json.loads((SOURCE / "test/zoo/autoencoder-conv/recipe.json").read_text())
+            data = load_arrays(SOURCE / "test/zoo/autoencoder-conv/data.npz")
+            ortc.Trainer(compile_model("autoencoder-conv", *recipe["flags"]), data, metrics=["accuracy"])
+
+    def test_tensorboard(self):
+        try:
+            board = callbacks.TensorBoard(WORK / "runs")
+        except ImportError as error:
+            self.assertIn("pip install tensorboard", str(error))
+            return
+        ortc.Trainer(compile_digits(), TRAIN, TEST, callbacks=[board]).fit(steps=3)
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        events = EventAccumulator(str(WORK / "runs"))
+        events.Reload()
+        self.assertEqual([event.step for event in events.Scalars("train/loss")], [1, 2, 3])
+        self.assertEqual(len(events.Scalars("eval/loss")), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
