@@ -14,8 +14,8 @@ from array import array
 # dtype: the name in safetensors; data: little-endian bytes in row-major order.
 Array = collections.namedtuple("Array", "dtype shape data")
 
-NPY_TYPES = {"<f4": "F32", "<f8": "F64", "<i8": "I64", "<i4": "I32", "|u1": "U8", "|b1": "BOOL"}
-CODES = {"F32": "f", "F64": "d", "I64": "q", "I32": "i", "U8": "B", "BOOL": "B"}
+NPY_TYPES = {"<f4": "F32", "<f8": "F64", "<i8": "I64", "<i4": "I32", "|i1": "I8", "|u1": "U8", "|b1": "BOOL"}
+CODES = {"F32": "f", "F64": "d", "I64": "q", "I32": "i", "I8": "b", "U8": "B", "BOOL": "B"}
 
 
 def read_npz(path):

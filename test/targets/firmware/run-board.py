@@ -32,7 +32,7 @@ FLAGS = ["-Oz", "-ffreestanding", "-ffunction-sections", "-fdata-sections", "-fn
 SMALLER = ["-disable-lsr", "-enable-pre=false", "-disable-machine-licm", "-disable-block-placement", "-max-store-memcpy=2",
            "-split-spill-mode=size", "-enable-newgvn", "-bonus-inst-threshold=0", "-disable-machine-cse", "-enable-gvn-hoist",
            "-max-store-memset=2", "-inline-threshold=10", "-pre-RA-sched=list-burr"]
-DTYPES = {1: "F32", 6: "I32", 7: "I64", 9: "BOOL", 11: "F64"}
+DTYPES = {1: "F32", 3: "I8", 6: "I32", 7: "I64", 9: "BOOL", 11: "F64"}
 
 
 def compile_file(source, output, flags, root):
@@ -61,9 +61,10 @@ def build_library(root, board, folder):
     return objects
 
 
-def link(root, board, model, objects, program=HERE / "train.c", options=()):
-    """Firmware of a program and a model, beside the model."""
+def link(root, board, model, objects, program=HERE / "train.c", options=(), memory=None):
+    """Firmware of a program and a model, beside the model; `memory`: less RAM than the board has, start and bytes."""
     flags, _, flash, ram = BOARDS[board]
+    ram = memory or ram
     folder = model.parent
     elf = folder / f"{program.stem}-{board}.elf"
     if elf.exists():
