@@ -213,6 +213,8 @@ Status Compilation::legalize(unsigned binding, legalize::Mode mode) {
 }
 
 Status Compilation::simplify() {
+  if (options.bind.parameters && !options.bind.strided) // before layouts are chosen
+    train::bindParameters(*compiled.program, initializerNames(*compiled.model));
   train::markSparseTables(*compiled.program, options.sparse);
   Expected<std::map<std::string, int64_t>> channels =
       markChannels(*compiled.source, *compiled.program, options);
@@ -340,7 +342,7 @@ Status Compilation::update() {
 Status Compilation::entries() {
   if (!options.weights)
     train::dropWeights(*compiled.program, initializerNames(*compiled.model));
-  if (options.bind.parameters)
+  if (options.bind.parameters && options.bind.strided)
     train::bindParameters(*compiled.program, initializerNames(*compiled.model));
   ORTC_TRY(diagnostics.check(train::composeEntries(
       *compiled.program, {options.gradients, !options.cotangents.empty(), options.bind.gradients})));

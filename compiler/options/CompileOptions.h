@@ -174,10 +174,11 @@ struct EmitSpec {
   std::string text;           ///< as given
 };
 
-/// `--bind parameters,gradients`: what lies in memory of the host.
+/// `--bind parameters,gradients,strided`: what lies in memory of the host.
 struct BindSpec {
   bool parameters = false; ///< and running statistics
   bool gradients = false;
+  bool strided = false; ///< in the layouts that kernels read; else dense, as the ONNX file has them
 };
 
 /// `--tie COPY=ORIGINAL`.

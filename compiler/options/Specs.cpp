@@ -227,11 +227,17 @@ Expected<BindSpec> parseBind(std::string_view text) {
   BindSpec parsed;
   for (std::string_view rest = text;;) {
     std::string_view word = rest.substr(0, rest.find(','));
-    bool *field = word == "parameters" ? &parsed.parameters : word == "gradients" ? &parsed.gradients : nullptr;
-    if (!field || *field)
-      return Status::refusal(quote(text) + " must be parameters, gradients, or both with a comma between");
+    bool *field = word == "parameters"  ? &parsed.parameters
+                  : word == "gradients" ? &parsed.gradients
+                  : word == "strided"   ? &parsed.strided
+                                        : nullptr;
+    bool isLast = word.size() == rest.size();
+    bool isNothing = isLast && !parsed.parameters && !parsed.gradients && word == "strided";
+    if (!field || *field || isNothing)
+      return Status::refusal(quote(text) + " must be parameters, gradients, or both with a comma between, and strided "
+                                           "where layouts are the artifact's");
     *field = true;
-    if (word.size() == rest.size())
+    if (isLast)
       return parsed;
     rest.remove_prefix(word.size() + 1);
   }

@@ -94,6 +94,8 @@ static Json describeFlags(const CompileOptions &options) {
     flags["bind"] = !options.bind.gradients    ? "parameters"
                     : !options.bind.parameters ? "gradients"
                                                : "parameters,gradients";
+  if (options.bind.strided)
+    flags["bind"] = flags["bind"].get<std::string>() + ",strided";
   if (options.parameters != ParameterStorage::F32)
     flags["parameters"] =
         options.parameters == ParameterStorage::BF16Stochastic ? "bf16:stochastic" : "bf16:nearest";

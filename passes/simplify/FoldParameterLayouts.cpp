@@ -70,7 +70,7 @@ struct FoldParameterLayoutsPass : impl::FoldParameterLayoutsPassBase<FoldParamet
     SymbolTable symbols(getOperation());
     for (auto &[symbol, arguments] : collectArguments(getOperation())) {
       auto tensor = symbols.lookup<train::TensorOp>(symbol.getValue());
-      bool fixed = !tensor ||
+      bool fixed = !tensor || tensor->hasAttr(train::kBound) ||
                    (tensor.getRole() != train::Role::parameter && tensor.getRole() != train::Role::constant);
       if (fixed)
         continue;

@@ -207,6 +207,7 @@ static void finishAll(ArrayRef<TensorOp> parameters, MutableArrayRef<Backward> f
       continue;
     parameter.setRole(Role::constant);
     parameter.setReason(reason);
+    parameter->removeAttr(kBound); // what nobody trains is a constant of the artifact
   }
   for (Backward &backward : functions) {
     nn::TensorBuilder &builder = backward.composer->getBuilder();

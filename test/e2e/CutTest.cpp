@@ -264,7 +264,7 @@ void ORTC_STEP_ABI noteReady(void *context, uint32_t value, uint32_t phase) {
 
 TEST_P(CutTest, AgreesWithPyTorchInMemoryOfTheHost) {
   ASSERT_NO_FATAL_FAILURE(compile("cut", {"--target", "native"}));
-  ASSERT_NO_FATAL_FAILURE(compile("bound", {"--target", "native", "--bind", "parameters,gradients"}));
+  ASSERT_NO_FATAL_FAILURE(compile("bound", {"--target", "native", "--bind", GetParam() < "lenet" ? "parameters,gradients" : "parameters,gradients,strided"}));
   std::vector<uint32_t> ready;
   Session initial(folder / "cut"), session(folder / "bound", nullptr, 0, noteReady, &ready);
   BoundMemory memory(session);

@@ -162,8 +162,8 @@ void addTrainingFlags(CommandLine &line, CompileOptions &options) {
       },
       true);
   line.addValue(
-      "--bind", "parameters,gradients",
-      "parameters and running statistics, gradients, or both lie in memory of the host, in the layouts that the "
+      "--bind", "parameters,gradients,strided",
+      "parameters and running statistics, gradients, or both lie in memory of the host: dense, or strided as the "
       "artifact asks for; default: in memory of the session",
       fill(parseBind, options.bind));
   line.addValue(
