@@ -4,7 +4,9 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
+#include "runtime/python/frame.h"
 #include "runtime/python/session.h"
 #include "runtime/python/types.h"
 #include "support/Shuffle.h"
@@ -64,6 +66,7 @@ using Metadata = std::map<std::string, std::string>;
 } // namespace
 
 NB_MODULE(_runtime, module) {
+  nb::set_leak_warnings(false); // modules of Python keep threads and programs to the end of the process
   module.attr("ABI_VERSION") = ortc_abi_version();
   module.def("host", [] { return nb::make_tuple(ortc_host_architecture(), ortc_host_features()); });
   module.def("shuffle", [](uint64_t seed, int64_t epoch, int64_t items) {
@@ -83,6 +86,16 @@ NB_MODULE(_runtime, module) {
       .def("tensors", listTensors)
       .def("steps", listSteps)
       .def("section", &Program::readSection, "kind"_a);
+
+  nb::class_<Pool>(module, "Pool")
+      .def(nb::init<uint32_t>(), "workers"_a)
+      .def_prop_ro("workers", &Pool::getWorkers);
+  nb::class_<Frame>(module, "Frame")
+      .def(nb::init<std::shared_ptr<Program>, std::shared_ptr<Pool>>(), "program"_a, "pool"_a)
+      .def("names", &Frame::list, "kind"_a)
+      .def_prop_ro("gradient_bytes", &Frame::getGradientBytes)
+      .def("forward", &Frame::forward, "inputs"_a, "bound"_a, "outputs"_a, "seed"_a)
+      .def("backward", &Frame::backward, "cotangents"_a, "gradients"_a, "input_gradients"_a);
 
   nb::class_<Session> session(module, "Session");
   session

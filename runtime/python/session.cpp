@@ -239,19 +239,11 @@ void Session::bind(const nb::kwargs &arrays) {
 // ---- Steps.
 
 double Session::step(uint32_t role) {
-  using Function = ortc_status (*)(ortc_session *, double *);
-  static constexpr Function kSteps[ORTC_ENTRY_ROLES] = {
-      ortc_train_step,
-      ortc_eval_step,
-      [](ortc_session *s, double *) { return ortc_predict_step(s); },
-      ortc_gradients_step,
-      [](ortc_session *s, double *) { return ortc_update_step(s); },
-      ortc_accumulate_step};
   double loss = std::numeric_limits<double>::quiet_NaN();
   ortc_status status;
   {
     nb::gil_scoped_release release;
-    status = kSteps[role](session, &loss);
+    status = ortc_step(session, role, &loss);
   }
   if (status != ORTC_OK)
     check(status, getRoleName(role));

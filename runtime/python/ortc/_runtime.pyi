@@ -34,6 +34,27 @@ class Program:
 
     def section(self, kind: int) -> bytes: ...
 
+class Pool:
+    """Threads that frames share; one step at a time has them."""
+
+    def __init__(self, workers: int) -> None: ...
+    @property
+    def workers(self) -> int: ...
+
+class Frame:
+    """A forward step and its backward step over memory of a framework: objects with data_ptr(), in the order of names."""
+
+    def __init__(self, program: Program, pool: Pool) -> None: ...
+    def names(self, kind: str) -> list[str]:
+        """inputs, bound, outputs; cotangents, gradients, input_gradients; reread and kept by backward."""
+
+    @property
+    def gradient_bytes(self) -> int: ...
+    def forward(
+        self, inputs: tuple[Any, ...], bound: tuple[Any, ...], outputs: tuple[Any, ...], seed: int
+    ) -> None: ...
+    def backward(self, cotangents: tuple[Any, ...], gradients: int, input_gradients: tuple[Any, ...]) -> None: ...
+
 class Session:
     def __init__(self, program: Program, threads: int = 0, stop_on_not_finite: bool = False) -> None: ...
     @property

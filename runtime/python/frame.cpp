@@ -1,0 +1,143 @@
+// One forward step and its backward step, over memory of a framework.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/python/frame.h"
+
+#include <algorithm>
+
+#include "runtime/python/errors.h"
+
+namespace nb = nanobind;
+
+namespace ortc::python {
+
+static constexpr const char *kSeed = "random.seed";
+
+Pool::Pool(uint32_t wanted) : workers(std::clamp(wanted, 1u, ORTC_POOL_MAX_WORKERS)) {
+  pool = workers > 1 ? ortc_pool_create(workers) : nullptr;
+  if (workers > 1 && !pool)
+    raise(ORTC_E_MEMORY, "cannot start " + std::to_string(workers) + " threads");
+}
+
+Pool::~Pool() { ortc_pool_destroy(pool); }
+
+Frame::Frame(std::shared_ptr<Program> of, std::shared_ptr<Pool> with) : program(std::move(of)), pool(std::move(with)) {
+  if (program->isOnDevice())
+    raise(ORTC_E_ARGUMENT, "frames are of processors");
+  readEntries();
+  ortc_session_options options = ORTC_INIT(ortc_session_options);
+  options.flags = ORTC_SESSION_BIND_ALL;
+  options.workers = std::min(pool->getWorkers(), program->getInfo().max_workers);
+  if (options.workers > 1) {
+    options.parallel_for = ortc_pool_parallel_for;
+    options.pool = pool->get();
+  }
+  ortc_message message{};
+  ortc_status status;
+  {
+    nb::gil_scoped_release release;
+    status = ortc_session_create(program->get(), &options, &session, &message);
+  }
+  python::check(status, message.text, "frame");
+}
+
+Frame::~Frame() { ortc_session_destroy(session); }
+
+void Frame::readEntries() {
+  bool hasForward = false, hasBackward = false;
+  ortc_entry_info entry = ORTC_INIT(ortc_entry_info);
+  for (uint32_t i = 0; ortc_entry_get(program->get(), i, &entry) == ORTC_OK; ++i) {
+    bool isForward = entry.role == ORTC_ENTRY_FORWARD;
+    if (entry.binding != 0 || !(isForward || entry.role == ORTC_ENTRY_BACKWARD))
+      continue;
+    (isForward ? hasForward : hasBackward) = true;
+    for (uint32_t n = 0; n < entry.value_count; ++n) {
+      ortc_tensor_info value = ORTC_INIT(ortc_tensor_info);
+      python::check(ortc_entry_value(program->get(), i, n, &value), "", "value");
+      Slot slot{value.name, value.bytes};
+      bool isGradient = value.role == ORTC_ROLE_OUTPUT && value.owner != ORTC_NONE;
+      if (value.flags & ORTC_TENSOR_BOUND) {
+        auto isSame = [&](const Slot &other) { return other.name == slot.name; };
+        if (std::none_of(bound.begin(), bound.end(), isSame))
+          bound.push_back(slot);
+      } else if (isForward) {
+        (value.role == ORTC_ROLE_INPUT ? inputs : outputs).push_back(slot);
+      } else if (isGradient) {
+        slot.offset = gradientBytes;
+        gradientBytes += (slot.bytes + ORTC_ALIGNMENT - 1) / ORTC_ALIGNMENT * ORTC_ALIGNMENT;
+        gradients.push_back(slot);
+      } else {
+        auto isOf = [&](const std::vector<Slot> &slots) {
+          return std::any_of(slots.begin(), slots.end(), [&](const Slot &other) { return other.name == slot.name; });
+        };
+        // Forward comes first in an artifact; what it has, backward reads again.
+        if (isOf(inputs))
+          kept.push_back(slot.name);
+        else if (isOf(outputs))
+          reread.push_back(slot.name);
+        else
+          (value.role == ORTC_ROLE_INPUT ? cotangents : inputGradients).push_back(slot);
+      }
+    }
+  }
+  if (!hasForward || !hasBackward)
+    raise(ORTC_E_ARGUMENT, "the artifact was not compiled with --cotangents");
+  ortc_tensor_info seed = ORTC_INIT(ortc_tensor_info);
+  isRandom = ortc_tensor_find(program->get(), kSeed, &seed) == ORTC_OK && seed.role == ORTC_ROLE_SCALAR;
+}
+
+std::vector<std::string> Frame::list(const std::string &kind) const {
+  const std::pair<const char *, const std::vector<Slot> *> lists[] = {
+      {"inputs", &inputs},         {"bound", &bound},         {"outputs", &outputs},
+      {"cotangents", &cotangents}, {"gradients", &gradients}, {"input_gradients", &inputGradients}};
+  std::vector<std::string> names;
+  for (auto [name, slots] : lists)
+    if (kind == name)
+      for (const Slot &slot : *slots)
+        names.push_back(slot.name);
+  return kind == "reread" ? reread : kind == "kept" ? kept : names;
+}
+
+void Frame::place(Slot &slot, void *address) {
+  if (slot.address == address)
+    return;
+  python::check(ortc_bind(session, slot.name.c_str(), address, slot.bytes), ortc_session_message(session), slot.name);
+  slot.address = address;
+}
+
+void Frame::place(std::vector<Slot> &slots, const nb::tuple &tensors, const char *what) {
+  static const char *const kMethod = "data_ptr";
+  if (tensors.size() != slots.size())
+    raise(ORTC_E_ARGUMENT, std::to_string(tensors.size()) + " " + what + ", but the step has " +
+                               std::to_string(slots.size()));
+  for (size_t i = 0; i < slots.size(); ++i)
+    place(slots[i], reinterpret_cast<void *>(nb::cast<uintptr_t>(tensors[i].attr(kMethod)())));
+}
+
+void Frame::step(uint32_t role) {
+  ortc_status status;
+  {
+    nb::gil_scoped_release release;
+    std::lock_guard lock(pool->mutex);
+    status = ortc_step(session, role, nullptr);
+  }
+  python::check(status, ortc_session_message(session));
+}
+
+void Frame::forward(nb::tuple given, nb::tuple weights, nb::tuple results, int64_t seed) {
+  place(inputs, given, "inputs");
+  place(bound, weights, "bound tensors");
+  place(outputs, results, "outputs");
+  if (isRandom)
+    python::check(ortc_set_scalar(session, kSeed, double(seed)), ortc_session_message(session));
+  step(ORTC_ENTRY_FORWARD);
+}
+
+void Frame::backward(nb::tuple given, uintptr_t buffer, nb::tuple results) {
+  place(cotangents, given, "cotangents");
+  place(inputGradients, results, "gradients of inputs");
+  for (Slot &slot : gradients)
+    place(slot, reinterpret_cast<void *>(buffer + slot.offset));
+  step(ORTC_ENTRY_BACKWARD);
+}
+
+} // namespace ortc::python

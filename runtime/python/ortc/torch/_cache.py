@@ -1,0 +1,48 @@
+"""Artifacts on disk, by the digest of what they were compiled from. An entry is a folder that appears whole or not at all.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """$ORTC_CACHE_DIR, or ortc in the user's folder for caches."""
+    named = os.environ.get("ORTC_CACHE_DIR")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ortc"
+
+
+def find(digest: str) -> Path | None:
+    """The entry, if there is one."""
+    folder = cache_folder() / digest
+    return folder if (folder / "meta.json").is_file() else None
+
+
+def begin(digest: str) -> Path:
+    """A new folder beside the entries, for what becomes one. Raises OSError where there can be none."""
+    root = cache_folder()
+    root.mkdir(parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix=f"{digest[:16]}.", suffix=".tmp", dir=root))
+
+
+def commit(made: Path, digest: str) -> None:
+    """Makes a folder the entry; where another process was first, theirs stays."""
+    target = cache_folder() / digest
+    try:
+        os.rename(made, target)
+    except OSError:
+        shutil.rmtree(made, ignore_errors=True)
+        if find(digest) is None:
+            raise
+
+
+def drop(digest: str) -> None:
+    """Takes an entry out, such as one that is damaged."""
+    shutil.rmtree(cache_folder() / digest, ignore_errors=True)

@@ -1,0 +1,318 @@
+"""compile_: a module's forward, replaced on the object itself. Class, keys, hooks and everything else stay.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import types
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Literal
+
+import torch
+import torch.utils._pytree as pytree
+
+from ortc._errors import CompileError, Error
+from ortc.torch import _cache, _key
+from ortc.torch._export import Job, Request
+from ortc.torch._report import Report
+from ortc.torch._step import Apply, Step
+
+_MOST_SHAPES = 8
+_WARNED_SHAPES = 4
+
+
+class _Eager(Exception):
+    """Why a call is not compiled."""
+
+
+class _Entry:
+    """What becomes of calls of one kind."""
+
+    def __init__(self) -> None:
+        self.step: Step | None = None
+        self.job: Job | None = None
+        self.reason = ""
+        """Why there will be no step."""
+        self.waiting = ""
+        self.calls = 0
+        self.used: set[int] = set()
+        """Outputs that had gradients."""
+
+
+class Compiled:
+    """The forward of a module."""
+
+    def __init__(self, module: torch.nn.Module, options: dict[str, Any]) -> None:
+        self.module = module
+        self.options = options
+        self.report = Report()
+        self.entries: OrderedDict[Any, _Entry] = OrderedDict()
+        self.shapes: set[Any] = set()
+        self.warned = False
+        self.noted: set[str] = set()
+        self.used: dict[Any, set[int]] = {}
+
+    # ---- A copy is of the copied module, and compiles by itself.
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
+        return Compiled(copy.deepcopy(self.module, memo), dict(self.options))
+
+    def __reduce__(self) -> Any:
+        return Compiled, (self.module, dict(self.options))
+
+    # ---- Calls.
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling() or torch.jit.is_tracing():
+            return self._eager(args, kwargs)
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        try:
+            key = self._key(leaves, spec)
+            entry = self._find(key, leaves, spec)
+            if entry.step is None:
+                raise _Eager(entry.reason or entry.waiting)
+        except _Eager as why:
+            self.report.eager[str(why)] += 1
+            return self._watched(args, kwargs, leaves, spec, why)
+        self.report.compiled += 1
+        return self._run(entry, leaves)
+
+    def _eager(self, args: Any, kwargs: Any) -> Any:
+        return type(self.module).forward(self.module, *args, **kwargs)
+
+    def _watched(self, args: Any, kwargs: Any, leaves: list[Any], spec: Any, why: _Eager) -> Any:
+        """An eager call that notes which outputs get gradients."""
+        if self.options["fallback"] == "error" and not str(why).startswith("compiling"):
+            raise CompileError(f"ortc.torch: this call is not compiled: {why}")
+        result = self._eager(args, kwargs)
+        if torch.is_grad_enabled() and self.module.training:
+            used = self.used.setdefault(self._kind(leaves, spec), set())
+            tensors = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+            for i, each in enumerate(tensors):
+                if each.requires_grad and each.grad_fn is not None:
+                    each.register_hook(lambda _, i=i: used.add(i))  # type: ignore[misc]
+        return result
+
+    def _kind(self, leaves: list[Any], spec: Any) -> Any:
+        return str(spec), len(leaves)
+
+    def _key(self, leaves: list[Any], spec: Any) -> Any:
+        """What a compilation depends on that may change between calls; raises _Eager for what is never compiled."""
+        module = self.module
+        if not torch.is_grad_enabled():
+            raise _Eager("gradients are disabled")
+        if not module.training:
+            raise _Eager("evaluation mode")
+        if torch.is_autocast_enabled("cpu"):
+            raise _Eager("autocast")
+        parts: list[Any] = []
+        for leaf in leaves:
+            if isinstance(leaf, torch.Tensor):
+                if leaf.device.type != "cpu" or leaf.layout != torch.strided or leaf.is_complex():
+                    raise _Eager(f"an input is on {leaf.device}, {leaf.layout}, {leaf.dtype}")
+                parts.append((leaf.shape, leaf.dtype, leaf.requires_grad))
+            elif leaf is None or isinstance(leaf, (bool, int, float, str)):
+                parts.append(leaf)
+            else:
+                raise _Eager(f"an argument is a {type(leaf).__qualname__}")
+        modes = tuple(each.training for each in module.modules())
+        frozen = tuple(each.requires_grad for each in module.parameters())
+        return str(spec), tuple(parts), modes, frozen
+
+    def _check_module(self) -> None:
+        module = self.module
+        for name, each in module.named_parameters():
+            if each.device.type != "cpu" or each.dtype != torch.float32 or not each.is_contiguous():
+                raise _Eager(f"parameter '{name}' is not dense float32 on the processor")
+        for name, each in module.named_modules():
+            if each is not module and (each._forward_hooks or each._forward_pre_hooks or each._backward_hooks):
+                raise _Eager(f"module '{name}' has hooks")
+            if isinstance(each, torch.nn.modules.batchnorm._BatchNorm) and each.training:
+                if each.momentum is None:
+                    raise _Eager(f"'{name}' averages over all steps (momentum=None)")
+            if isinstance(each, torch.nn.SyncBatchNorm):
+                raise _Eager(f"'{name}' exchanges statistics with other processes")
+
+    def _find(self, key: Any, leaves: list[Any], spec: Any) -> _Entry:
+        entry = self.entries.get(key)
+        if entry is None:
+            self._check_module()
+            self._warn_of_shapes(leaves)
+            entry = self.entries[key] = _Entry()
+            while len(self.entries) > _MOST_SHAPES:
+                self.entries.popitem(last=False)
+        self.entries.move_to_end(key)
+        if entry.step is None and not entry.reason:
+            self._advance(entry, leaves, spec)
+        entry.calls += 1
+        self.report.artifacts = sum(each.step is not None for each in self.entries.values())
+        return entry
+
+    def _warn_of_shapes(self, leaves: list[Any]) -> None:
+        self.shapes.add(tuple(leaf.shape for leaf in leaves if isinstance(leaf, torch.Tensor)))
+        if len(self.shapes) == _WARNED_SHAPES and not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"ortc.torch: inputs have come in {_WARNED_SHAPES} shapes, and each is compiled: fill batches up, drop "
+                "the last one (drop_last=True), or group samples by length",
+                stacklevel=5,
+            )
+
+    # ---- Compiling.
+
+    def _advance(self, entry: _Entry, leaves: list[Any], spec: Any) -> None:
+        """Looks for the artifact, starts what makes it, or takes it."""
+        wait = self.options["wait"]
+        if entry.job is None:
+            used = self.used.get(self._kind(leaves, spec))
+            request = self._request(leaves, spec, sorted(used) if used else None)
+            if self._open(entry, request.digest):
+                return
+            if entry.calls == 0 and not wait:  # the first call is not slowed: the next one starts the compiler
+                entry.waiting = "compiling begins with the second call"
+                return
+            try:
+                entry.job = Job(request)
+            except OSError as error:
+                self._fail(entry, f"there is no place to compile: {error}")
+                return
+        entry.waiting = "compiling"
+        if not entry.job.is_done(wait):
+            return
+        job, entry.job = entry.job, None
+        if job.error:
+            self._fail(entry, job.error)
+        elif not self._open(entry, job.digest):
+            self._fail(entry, "its artifact cannot be opened")
+
+    def _fail(self, entry: _Entry, text: str) -> None:
+        entry.reason = text.splitlines()[0] if text else "unknown"
+        self.report.failures.append(text)
+        if entry.reason not in self.noted:
+            self.noted.add(entry.reason)
+            warnings.warn(f"ortc.torch: {type(self.module).__name__} goes on without compiling: {text}", stacklevel=6)
+
+    def _open(self, entry: _Entry, digest: str) -> bool:
+        for _ in range(2):
+            folder = _cache.find(digest)
+            if folder is None:
+                return False
+            try:
+                entry.step = Step(folder, digest, self.module, self.options["threads"])
+                return True
+            except (Error, OSError, ValueError, KeyError) as error:
+                self.report.failures.append(f"damaged entry of the cache, {folder}: {error}")
+                _cache.drop(digest)
+        return False
+
+    def _request(self, leaves: list[Any], spec: Any, cotangents: list[int] | None) -> Request:
+        module = self.module
+        parameters = dict(module.named_parameters())
+        statistics = {
+            f"{name}.{each}" if name else each
+            for name, norm in module.named_modules()
+            if isinstance(norm, torch.nn.modules.batchnorm._BatchNorm)
+            for each in ("running_mean", "running_var", "num_batches_tracked")
+        }
+        buffers = dict(module.named_buffers())
+        call = repr(
+            (
+                [(leaf.shape, leaf.dtype, leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves],
+                str(spec),
+                cotangents,
+                self.options["threads"],
+                self.options["flags"],
+            )
+        )
+        digest = _key.digest(
+            module,
+            [*parameters.items(), *((name, each) for name, each in buffers.items() if name in statistics)],
+            [each for name, each in buffers.items() if name not in statistics],
+            call,
+        )
+        return Request(
+            module=module,
+            forward=types.MethodType(type(module).forward, module),
+            leaves=leaves,
+            spec=spec,
+            trained=[name for name, each in parameters.items() if each.requires_grad],
+            frozen=[name for name, each in parameters.items() if not each.requires_grad],
+            cotangents=cotangents,
+            threads=self.options["threads"],
+            flags=self.options["flags"],
+            digest=digest,
+        )
+
+    # ---- Running.
+
+    def _run(self, entry: _Entry, leaves: list[Any]) -> Any:
+        step = entry.step
+        assert step is not None
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        module = self.module
+        given = []
+        for name in step.inputs:
+            kind, _, rest = name.partition(".")
+            each = tensors[int(rest)] if kind == "input" else module.get_parameter(rest)
+            given.append(each if each.is_contiguous() else each.contiguous())
+        trained = [module.get_parameter(name) for name in step.trained]
+        statistics = tuple(module.get_buffer(name) for name in step.statistics)
+        seed = int(torch.randint(2**31, ())) if step.is_random else 0
+        results = Apply.apply(step, entry.used.update, statistics, seed, *given, *trained)
+        for buffer in statistics:
+            torch.autograd.graph.increment_version(buffer)
+        for each in module.modules():
+            if isinstance(each, torch.nn.modules.batchnorm._BatchNorm) and each.training:
+                if each.num_batches_tracked is not None:
+                    each.num_batches_tracked.add_(1)
+        flat = list(step.constants)
+        for place, result in zip(step.tensor_places, results, strict=True):
+            flat[place] = result
+        return pytree.tree_unflatten(flat, step.spec)
+
+
+def compile_(
+    model: torch.nn.Module,
+    *,
+    wait: bool = False,
+    fallback: Literal["eager", "error"] = "eager",
+    threads: int | None = None,
+    **flags: Any,
+) -> torch.nn.Module:
+    """Lets a module run compiled training steps, and gives it back: the same object, with class, keys and hooks.
+
+    The first calls run as before; meanwhile a child process compiles. `wait=True` waits for it. `fallback="error"` raises
+    where a call cannot be compiled. `threads`: as PyTorch has them. `flags`: of `ortc train`, with underscores.
+    """
+    from ortc._compile import format_flags
+
+    if fallback not in ("eager", "error"):
+        raise ValueError(f"fallback is {fallback!r}, but must be 'eager' or 'error'")
+    if isinstance(model.__dict__.get("forward"), Compiled):
+        restore_(model)
+    if "forward" in model.__dict__:
+        raise ValueError("the module's forward has been replaced by something else already")
+    threads = threads or int(os.environ.get("ORTC_THREADS", 0)) or torch.get_num_threads()
+    options = {"wait": wait, "fallback": fallback, "threads": threads, "flags": format_flags(flags)}
+    model.__dict__["forward"] = Compiled(model, options)
+    return model
+
+
+def restore_(model: torch.nn.Module) -> torch.nn.Module:
+    """Undoes compile_."""
+    if isinstance(model.__dict__.get("forward"), Compiled):
+        del model.__dict__["forward"]
+    return model
+
+
+def report(model: torch.nn.Module) -> Report:
+    """How many calls were compiled, and why the others were not."""
+    compiled = model.__dict__.get("forward")
+    if not isinstance(compiled, Compiled):
+        raise ValueError("the module is not compiled: ortc.torch.compile_(model)")
+    return compiled.report
