@@ -10,7 +10,7 @@ namespace nb = nanobind;
 
 namespace ortc::python {
 
-static constexpr const char *kSeed = "random.seed";
+static constexpr const char *kSeed = "random.seed", *kStep = "random.step";
 
 Pool::Pool(uint32_t wanted) : workers(std::clamp(wanted, 1u, ORTC_POOL_MAX_WORKERS)) {
   pool = workers > 1 ? ortc_pool_create(workers) : nullptr;
@@ -127,8 +127,10 @@ void Frame::forward(nb::tuple given, nb::tuple weights, nb::tuple results, int64
   place(inputs, given, "inputs");
   place(bound, weights, "bound tensors");
   place(outputs, results, "outputs");
-  if (isRandom)
+  if (isRandom) { // whatever steps this frame has run before
     python::check(ortc_set_scalar(session, kSeed, double(seed)), ortc_session_message(session));
+    python::check(ortc_set_scalar(session, kStep, 0), ortc_session_message(session));
+  }
   step(ORTC_ENTRY_FORWARD);
 }
 

@@ -47,6 +47,21 @@ class Request:
     digest: str
 
 
+class _Static(torch.overrides.TorchFunctionMode):
+    """Refuses what takes numbers out of tensors: the graph would have those of one batch for ever."""
+
+    TAKES = {
+        *(getattr(torch.Tensor, name) for name in ("__bool__", "__int__", "__float__", "__index__", "item", "tolist")),
+        *(getattr(torch.Tensor, name) for name in ("numpy", "nonzero", "unique", "__contains__")),
+    }
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function in self.TAKES:
+            name = getattr(function, "__name__", str(function))
+            raise CompileError(f"the module looks at numbers of a tensor ({name}), on which its graph may depend")
+        return function(*args, **(kwargs or {}))
+
+
 class _Flat(torch.nn.Module):
     """The module as a function of tensors: those of the call, then weights that are not trained."""
 
@@ -62,23 +77,35 @@ class _Flat(torch.nn.Module):
         rest = list(tensors)
         leaves = [rest.pop(0) if isinstance(leaf, torch.Tensor) else leaf for leaf in self.request.leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self.request.spec)
-        weights = {f"m.{name}": value for name, value in zip(self.inputs, rest, strict=True)}
-        call = _Call(self.m, self.request.forward)
-        result = torch.func.functional_call(call, weights, (args, kwargs)) if weights else call(args, kwargs)
+        with _Replaced(self.m, dict(zip(self.inputs, rest, strict=True))):
+            result = self.request.forward(*args, **kwargs)
         flat, self.spec = pytree.tree_flatten(result)
         self.tensors = [i for i, leaf in enumerate(flat) if isinstance(leaf, torch.Tensor)]
         self.constants = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in flat]
         return tuple(leaf for leaf in flat if isinstance(leaf, torch.Tensor))
 
 
-class _Call(torch.nn.Module):
-    def __init__(self, module: torch.nn.Module, forward: Callable[..., Any]) -> None:
-        super().__init__()
-        self.m = module
-        self.call = forward
+class _Replaced:
+    """Parameters that are others for a while."""
 
-    def forward(self, args: Any, kwargs: Any) -> Any:
-        return self.call(*args, **kwargs)
+    def __init__(self, module: torch.nn.Module, values: dict[str, torch.Tensor]) -> None:
+        self.owners = []
+        for name, value in values.items():
+            path, _, last = name.rpartition(".")
+            self.owners.append((module.get_submodule(path)._parameters, last, value))
+
+    def _exchange(self) -> None:
+        exchanged = []
+        for parameters, name, value in self.owners:
+            exchanged.append((parameters, name, parameters[name]))
+            parameters[name] = value  # type: ignore[assignment]
+        self.owners = exchanged[::-1]
+
+    def __enter__(self) -> None:
+        self._exchange()
+
+    def __exit__(self, *_: object) -> None:
+        self._exchange()
 
 
 def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
@@ -90,7 +117,7 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
     given = tuple(each.detach().clone() for each in [*tensors, *(parameters[name] for name in inputs)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with torch.enable_grad():
+        with torch.enable_grad(), _Static():
             results = flat(*given)
         torch.onnx.export(
             flat,
@@ -105,7 +132,9 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
         )
     if not all(leaf is None or isinstance(leaf, (bool, int, float, str)) for leaf in flat.constants):
         raise CompileError("an output is neither a tensor nor a plain value")
+    trained = {name: parameters[name] for name in request.trained if name not in inputs}
     return {
+        "reached": _reached(results, trained),
         "differentiable": [i for i, each in enumerate(results) if each.requires_grad],
         "shapes": [list(each.shape) for each in results],
         "dtypes": [str(each.dtype).removeprefix("torch.") for each in results],
@@ -113,6 +142,19 @@ def _export(request: Request, inputs: list[str], path: Path) -> dict[str, Any]:
         "constants": flat.constants,
         "spec": pytree.treespec_dumps(flat.spec),
     }
+
+
+def _reached(results: tuple[torch.Tensor, ...], trained: dict[str, torch.Tensor]) -> list[list[str]]:
+    """The parameters that each output depends on."""
+    found = []
+    for each in results:
+        gradients = (
+            torch.autograd.grad(each.sum(), list(trained.values()), retain_graph=True, allow_unused=True)
+            if each.requires_grad and trained
+            else ()
+        )
+        found.append([name for name, gradient in zip(trained, gradients) if gradient is not None])
+    return found
 
 
 def _compile(request: Request, folder: Path) -> None:

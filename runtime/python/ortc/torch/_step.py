@@ -109,7 +109,8 @@ class Step:
         self.dtypes = [getattr(torch, name) for name in meta["dtypes"]]
         self.cotangents: list[int] = meta["cotangents"]
         self.fixed = [i for i in range(len(self.shapes)) if i not in meta["differentiable"]]
-        self.weights: list[str] = meta["weights"]
+        self.reached = [frozenset(names) for names in meta["reached"]]
+        """By output: the parameters that have a gradient when it has one."""
         self.artifact = Artifact(folder / "artifact")
         self.program = self.artifact.program()
         self.threads = threads
@@ -219,12 +220,18 @@ class Apply(torch.autograd.Function):
                 "for it; the next steps will: repeat this one"
             )
         inputs = tuple(torch.empty(shape) for shape in ctx.input_shapes)
+        reached: frozenset[str] = frozenset().union(
+            *(step.reached[i] for i, each in enumerate(cotangents) if each is not None)
+        )
         buffer = step.backward(frame, list(cotangents), inputs)
         given: list[Any] = [None] * len(step.inputs)
         for i, each in zip(step.gradient_inputs, inputs, strict=True):
             given[i] = each
         flat, first = buffer.flat, buffer.first
         for name in step.trained:
+            if name not in reached:
+                given.append(None)
+                continue
             shape, strides, offset = step.gradient_places[name]
             given.append(torch.as_strided(flat, shape, strides, first + offset))
         ctx.lease.end()

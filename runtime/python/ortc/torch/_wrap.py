@@ -40,8 +40,11 @@ class _Entry:
         """Why there will be no step."""
         self.waiting = ""
         self.calls = 0
-        self.used: set[int] = set()
-        """Outputs that had gradients."""
+        self.used: tuple[int, ...] | None = None
+        """Outputs that had gradients in the last backward step."""
+
+    def note(self, used: tuple[int, ...]) -> None:
+        self.used = used
 
 
 class Compiled:
@@ -56,6 +59,8 @@ class Compiled:
         self.warned = False
         self.noted: set[str] = set()
         self.used: dict[Any, set[int]] = {}
+        self.numbers: dict[Any, tuple[list[Any], set[int]]] = {}
+        """Of calls of one kind: the arguments of the first, and which of them have changed since."""
 
     # ---- A copy is of the copied module, and compiles by itself.
 
@@ -71,6 +76,7 @@ class Compiled:
         if torch.compiler.is_compiling() or torch.jit.is_tracing():
             return self._eager(args, kwargs)
         leaves, spec = pytree.tree_flatten((args, kwargs))
+        leaves = self._lift(leaves, spec)
         try:
             key = self._key(leaves, spec)
             entry = self._find(key, leaves, spec)
@@ -101,6 +107,21 @@ class Compiled:
     def _kind(self, leaves: list[Any], spec: Any) -> Any:
         return str(spec), len(leaves)
 
+    def _lift(self, leaves: list[Any], spec: Any) -> list[Any]:
+        """Numbers that were others in an earlier call are tensors, so that no number is a compilation."""
+        if not any(type(leaf) in (int, float) for leaf in leaves):
+            return leaves
+        seen, varying = self.numbers.setdefault(self._kind(leaves, spec), (list(leaves), set()))
+        lifted = list(leaves)
+        for i, leaf in enumerate(leaves):
+            if type(leaf) not in (int, float):
+                continue
+            if type(seen[i]) is not type(leaf) or seen[i] != leaf:
+                varying.add(i)
+            if i in varying:
+                lifted[i] = torch.tensor(leaf, dtype=torch.float32 if type(leaf) is float else torch.int64)
+        return lifted
+
     def _key(self, leaves: list[Any], spec: Any) -> Any:
         """What a compilation depends on that may change between calls; raises _Eager for what is never compiled."""
         module = self.module
@@ -122,7 +143,22 @@ class Compiled:
                 raise _Eager(f"an argument is a {type(leaf).__qualname__}")
         modes = tuple(each.training for each in module.modules())
         frozen = tuple(each.requires_grad for each in module.parameters())
-        return str(spec), tuple(parts), modes, frozen
+        constants = tuple((each.data_ptr(), each._version) for each in self._constants())
+        return str(spec), tuple(parts), modes, frozen, constants
+
+    def _statistics(self) -> set[str]:
+        """Buffers that steps move."""
+        return {
+            f"{name}.{each}" if name else each
+            for name, norm in self.module.named_modules()
+            if isinstance(norm, torch.nn.modules.batchnorm._BatchNorm)
+            for each in ("running_mean", "running_var", "num_batches_tracked")
+        }
+
+    def _constants(self) -> list[torch.Tensor]:
+        """Buffers whose values are in the artifact."""
+        moving = self._statistics()
+        return [each for name, each in self.module.named_buffers() if name not in moving]
 
     def _check_module(self) -> None:
         module = self.module
@@ -148,7 +184,9 @@ class Compiled:
                 self.entries.popitem(last=False)
         self.entries.move_to_end(key)
         if entry.step is None and not entry.reason:
-            self._advance(entry, leaves, spec)
+            self._advance(entry, leaves, spec, self.used.get(self._kind(leaves, spec)), self.options["wait"])
+        elif entry.step is not None and entry.used and set(entry.used) != set(entry.step.cotangents):
+            self._advance(entry, leaves, spec, set(entry.used), False)
         entry.calls += 1
         self.report.artifacts = sum(each.step is not None for each in self.entries.values())
         return entry
@@ -165,11 +203,10 @@ class Compiled:
 
     # ---- Compiling.
 
-    def _advance(self, entry: _Entry, leaves: list[Any], spec: Any) -> None:
-        """Looks for the artifact, starts what makes it, or takes it."""
-        wait = self.options["wait"]
+    def _advance(self, entry: _Entry, leaves: list[Any], spec: Any, used: set[int] | None, wait: bool) -> None:
+        """Looks for the artifact, starts what makes it, or takes it. Where there is one already, for other gradients, that
+        goes on until then."""
         if entry.job is None:
-            used = self.used.get(self._kind(leaves, spec))
             request = self._request(leaves, spec, sorted(used) if used else None)
             if self._open(entry, request.digest):
                 return
@@ -213,12 +250,7 @@ class Compiled:
     def _request(self, leaves: list[Any], spec: Any, cotangents: list[int] | None) -> Request:
         module = self.module
         parameters = dict(module.named_parameters())
-        statistics = {
-            f"{name}.{each}" if name else each
-            for name, norm in module.named_modules()
-            if isinstance(norm, torch.nn.modules.batchnorm._BatchNorm)
-            for each in ("running_mean", "running_var", "num_batches_tracked")
-        }
+        statistics = self._statistics()
         buffers = dict(module.named_buffers())
         call = repr(
             (
@@ -232,7 +264,7 @@ class Compiled:
         digest = _key.digest(
             module,
             [*parameters.items(), *((name, each) for name, each in buffers.items() if name in statistics)],
-            [each for name, each in buffers.items() if name not in statistics],
+            self._constants(),
             call,
         )
         return Request(
@@ -263,7 +295,7 @@ class Compiled:
         trained = [module.get_parameter(name) for name in step.trained]
         statistics = tuple(module.get_buffer(name) for name in step.statistics)
         seed = int(torch.randint(2**31, ())) if step.is_random else 0
-        results = Apply.apply(step, entry.used.update, statistics, seed, *given, *trained)
+        results = Apply.apply(step, entry.note, statistics, seed, *given, *trained)
         for buffer in statistics:
             torch.autograd.graph.increment_version(buffer)
         for each in module.modules():

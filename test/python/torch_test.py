@@ -1,0 +1,576 @@
+"""ortc.torch against PyTorch itself: outputs, every gradient, buffers; and what users do to modules.
+
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+Distances are relative to the largest number of a tensor. Both sides compute in float32, in other orders: 2e-5 is what the
+sums here may differ by.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import warnings
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+import torch.utils._pytree as pytree
+from torch import nn
+
+import ortc.torch
+
+TOLERANCE = 2e-5
+
+
+def setUpModule() -> None:
+    global cache
+    cache = tempfile.TemporaryDirectory()
+    os.environ["ORTC_CACHE_DIR"] = cache.name
+    torch.set_num_threads(2)
+
+
+def tearDownModule() -> None:
+    cache.cleanup()
+
+
+def distance(wanted: torch.Tensor, got: torch.Tensor) -> float:
+    largest = max(float(wanted.abs().max()), 1e-3) if wanted.numel() else 1.0
+    return float((wanted.double() - got.double()).abs().max()) / largest if wanted.numel() else 0.0
+
+
+def resident_pages() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1])
+
+
+def widen(value: Any) -> Any:
+    return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+
+class Mlp(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(6, 8), nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(torch.tanh(self.first(x)))
+
+
+class ConvNorm(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm, self.head = nn.Conv2d(2, 4, 3, bias=False), nn.BatchNorm2d(4), nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.relu(self.norm(self.conv(x))).mean((2, 3)))
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Embedding(11, 6), nn.Linear(6, 11, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.head(self.embed(tokens))
+
+
+class Nested(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, *, scale: float = 1.0, other: torch.Tensor | None = None) -> dict[str, Any]:
+        y = self.layer(x) * scale
+        return {"y": y, "nothing": None, "pair": (y.sum(), y if other is None else y + other), "rows": 4}
+
+
+class Lstm(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(3, 5, batch_first=True), nn.Linear(5, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv, self.norm, self.out = nn.Linear(8, 24), nn.LayerNorm(8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
+        return x + self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True))
+
+
+class Masked(nn.Module):
+    """A buffer whose values matter, and which scripts may change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("mask", torch.tensor([1.0, 0.0, 1.0, 1.0]))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x) * self.mask
+
+
+class Two(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk, self.left, self.right = nn.Linear(4, 6), nn.Linear(6, 2), nn.Linear(6, 3)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        h = torch.relu(self.trunk(x))
+        return self.left(h), self.right(h)
+
+
+class Dropping(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.drop, self.second = nn.Linear(64, 256), nn.Dropout(0.5), nn.Linear(256, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(self.drop(self.first(x)))
+
+
+class Scaled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor, count: int) -> torch.Tensor:
+        return self.layer(x).sum() / count
+
+
+class Branching(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x) if x.sum() > 0 else -self.layer(x)
+
+
+@dataclasses.dataclass
+class Batch:
+    x: torch.Tensor
+    weight: float
+
+
+pytree.register_dataclass(Batch) if hasattr(pytree, "register_dataclass") else None
+
+
+class FromBatch(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+
+    def forward(self, batch: Batch) -> torch.Tensor:
+        return self.layer(batch.x) * batch.weight
+
+
+def total(result: Any) -> torch.Tensor:
+    """A loss of everything that a module gives."""
+    parts = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
+    return sum(((each * each).mean() + each.sum() * 0.1 for each in parts), torch.zeros(()))
+
+
+class TorchTest(unittest.TestCase):
+    def setUp(self) -> None:
+        torch.manual_seed(0)
+        warnings.simplefilter("error", UserWarning)
+        self.addCleanup(warnings.resetwarnings)
+
+    def pair(self, module: nn.Module, **options: Any) -> tuple[nn.Module, nn.Module]:
+        eager = copy.deepcopy(module)
+        return ortc.torch.compile_(module, wait=True, fallback="error", **options), eager
+
+    def same(
+        self, wanted: torch.Tensor | None, got: torch.Tensor | None, what: str, exact: torch.Tensor | None = None
+    ) -> None:
+        """`exact`: in float64; then both may be so far from it as eight times what PyTorch is."""
+        self.assertEqual(wanted is None, got is None, what)
+        if wanted is None or got is None:
+            return
+        self.assertEqual((wanted.shape, wanted.dtype), (got.shape, got.dtype), what)
+        if exact is None:
+            self.assertLessEqual(distance(wanted.detach(), got.detach()), TOLERANCE, what)
+        else:
+            allowed = max(TOLERANCE, 8 * distance(exact.detach(), wanted.detach()))
+            self.assertLessEqual(distance(exact.detach(), got.detach()), allowed, what)
+
+    def agree(self, compiled: nn.Module, eager: nn.Module, args: tuple[Any, ...], steps: int = 3, **kwargs: Any) -> None:
+        """Steps of both from the same weights, and everything that can be seen of them."""
+        double = copy.deepcopy(eager).double()
+        modules = (compiled, eager, double)
+        optimizers = [torch.optim.SGD([p for p in m.parameters() if p.requires_grad], lr=0.05) for m in modules]
+        for step in range(steps):
+            results = []
+            for module, optimizer in zip(modules, optimizers, strict=True):
+                optimizer.zero_grad()
+                given = pytree.tree_map(widen, (args, kwargs)) if module is double else (args, kwargs)
+                result = module(*given[0], **given[1])
+                total(result).backward()
+                results.append(result)
+            self.assertEqual(pytree.tree_structure(results[0]), pytree.tree_structure(results[1]))
+            for i, (got, wanted, exact) in enumerate(zip(*map(pytree.tree_leaves, results), strict=True)):
+                if isinstance(wanted, torch.Tensor):
+                    self.same(wanted, got, f"output {i} of step {step}", exact)
+                else:
+                    self.assertEqual(got, wanted)
+            for (name, got), wanted, exact in zip(compiled.named_parameters(), eager.parameters(), double.parameters(), strict=True):
+                self.same(wanted.grad, got.grad, f"gradient of {name} in step {step}", exact.grad)
+            for optimizer in optimizers:
+                optimizer.step()
+        for (name, got), wanted, exact in zip(
+            compiled.state_dict().items(), eager.state_dict().values(), double.state_dict().values(), strict=True
+        ):
+            self.same(wanted.float(), got.float(), name, exact)
+        report = ortc.torch.report(compiled)
+        self.assertEqual((report.compiled, dict(report.eager)), (steps, {}), str(report))
+
+    def test_networks(self) -> None:
+        cases: list[tuple[nn.Module, tuple[Any, ...]]] = [
+            (Mlp(), (torch.randn(5, 6),)),
+            (ConvNorm(), (torch.randn(4, 2, 7, 7),)),
+            (Tied(), (torch.randint(11, (3, 4)),)),
+            (Lstm(), (torch.randn(2, 6, 3),)),
+            (Attention(), (torch.randn(2, 5, 8),)),
+            (Two(), (torch.randn(5, 4),)),
+            (Masked(), (torch.randn(5, 4),)),
+            (nn.Sequential(nn.Conv1d(2, 3, 3, padding=1), nn.GELU(), nn.Flatten(), nn.Linear(15, 2)), (torch.randn(3, 2, 5),)),
+            (nn.Sequential(nn.Linear(4, 4), nn.GroupNorm(2, 4), nn.SiLU(), nn.LogSoftmax(-1)), (torch.randn(3, 4),)),
+            (nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), (torch.randn(2, 5, 8),)),
+        ]
+        for module, args in cases:
+            with self.subTest(type(module).__name__):
+                self.agree(*self.pair(module), args)
+
+    def test_nested_outputs_and_keywords(self) -> None:
+        self.agree(*self.pair(Nested()), (torch.randn(3, 4),), scale=0.5, other=torch.randn(3, 4))
+        self.agree(*self.pair(Nested()), (torch.randn(3, 4),))
+
+    def test_dataclasses(self) -> None:
+        self.agree(*self.pair(FromBatch()), (Batch(torch.randn(4, 3), 0.5),))
+
+    def test_frozen_and_later_trained(self) -> None:
+        compiled, eager = self.pair(Mlp())
+        for module in (compiled, eager):
+            module.first.weight.requires_grad_(False)
+        x = torch.randn(5, 6)
+        self.agree(compiled, eager, (x,))
+        with torch.no_grad():
+            for module in (compiled, eager):
+                module.first.weight.mul_(1.5)  # what is not trained may change all the same
+        for module in (compiled, eager):
+            total(module(x)).backward()
+        self.same(eager.second.weight.grad, compiled.second.weight.grad, "behind a frozen weight")
+        for module in (compiled, eager):
+            module.first.weight.requires_grad_(True)
+            module.zero_grad()
+            total(module(x)).backward()
+        self.same(eager.first.weight.grad, compiled.first.weight.grad, "trained again")
+        self.assertEqual(ortc.torch.report(compiled).artifacts, 2)
+
+    def test_gradients_of_inputs(self) -> None:
+        compiled, eager = self.pair(Mlp())
+        x = torch.randn(5, 6)
+        gradients = []
+        for module in (compiled, eager):
+            given = x.clone().requires_grad_()
+            total(module(given * 2)).backward()
+            gradients.append(given.grad)
+        self.same(gradients[1], gradients[0], "input")
+
+    def test_two_forwards_before_a_backward(self) -> None:
+        compiled, eager = self.pair(Mlp())
+        x, y = torch.randn(5, 6), torch.randn(5, 6)
+        for module in (compiled, eager):
+            first, second = module(x), module(y)
+            (total(second) + 3 * total(first)).backward()
+        for (name, got), wanted in zip(compiled.named_parameters(), eager.parameters(), strict=True):
+            self.same(wanted.grad, got.grad, name)
+
+    def test_gradients_add_up(self) -> None:
+        for to_none in (True, False):
+            compiled, eager = self.pair(Mlp())
+            for _ in range(2):
+                for module in (compiled, eager):
+                    module.zero_grad(set_to_none=to_none)
+                    for scale in (1.0, 2.0, 3.0):
+                        total(module(torch.full((5, 6), scale))).backward()
+                for (name, got), wanted in zip(compiled.named_parameters(), eager.parameters(), strict=True):
+                    self.same(wanted.grad, got.grad, name)
+
+    def test_kept_gradients_stay(self) -> None:
+        compiled, _ = self.pair(Mlp())
+        x = torch.randn(5, 6)
+        total(compiled(x)).backward()
+        kept = compiled.first.weight.grad
+        before = kept.clone()
+        for _ in range(4):
+            compiled.zero_grad()
+            total(compiled(x * 3)).backward()
+        self.assertTrue(torch.equal(kept, before))
+
+    def test_outputs_without_gradient(self) -> None:
+        compiled, eager = Two(), None
+        eager = copy.deepcopy(compiled)
+        ortc.torch.compile_(compiled)
+        x = torch.randn(5, 4)
+        end = time.time() + 120
+        while ortc.torch.report(compiled).compiled < 3:
+            self.assertLess(time.time(), end, str(ortc.torch.report(compiled)))
+            for module in (compiled, eager):
+                module.zero_grad()
+                module(x)[0].square().sum().backward()
+            for (name, got), wanted in zip(compiled.named_parameters(), eager.parameters(), strict=True):
+                self.same(wanted.grad, got.grad, name)
+            time.sleep(0.01)
+
+    def test_dropout_follows_the_seed(self) -> None:
+        compiled, _ = self.pair(Dropping())
+        x = torch.ones(3, 64)
+        results = []
+        for seed in (1, 1, 2):
+            torch.manual_seed(seed)
+            results.append((compiled(x).detach(), compiled(x).detach()))
+        self.assertTrue(torch.equal(results[0][0], results[1][0]))
+        self.assertFalse(torch.equal(results[0][0], results[0][1]))
+        self.assertFalse(torch.equal(results[0][0], results[2][0]))
+        compiled.zero_grad()
+        compiled(x).sum().backward()
+        share = float((compiled.first.weight.grad.abs().sum(1) == 0).float().mean())
+        self.assertLess(abs(share - 0.5**3), 0.08)  # units that all three rows have dropped
+
+    def test_numbers_that_change(self) -> None:
+        compiled, eager = self.pair(Scaled())
+        x = torch.randn(2, 3)
+        for count in range(1, 9):
+            for module in (compiled, eager):
+                module.zero_grad()
+                module(x, count).backward()
+            self.same(eager.layer.weight.grad, compiled.layer.weight.grad, str(count))
+        self.assertEqual(ortc.torch.report(compiled).artifacts, 2)
+
+    def test_scaled_losses(self) -> None:
+        compiled, eager = self.pair(Mlp())
+        for module in (compiled, eager):
+            scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+            optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+            scaler.scale(total(module(torch.ones(5, 6)))).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        for (name, got), wanted in zip(compiled.named_parameters(), eager.parameters(), strict=True):
+            self.same(wanted, got, name)
+
+    def test_copies_and_files(self) -> None:
+        compiled, eager = self.pair(Mlp())
+        x = torch.randn(5, 6)
+        total(compiled(x)).backward()
+        twin = copy.deepcopy(compiled)
+        loaded = pickle.loads(pickle.dumps(compiled))
+        for each in (twin, loaded):
+            self.assertIs(type(each), Mlp)
+            self.assertEqual(list(each.state_dict()), list(eager.state_dict()))
+            with torch.no_grad():
+                each.first.weight.add_(1.0)
+            each.zero_grad()
+            total(each(x)).backward()
+            self.assertEqual(ortc.torch.report(each).compiled, 1)
+        self.assertFalse(torch.equal(twin.first.weight, compiled.first.weight))
+        ortc.torch.restore_(compiled)
+        self.assertNotIn("forward", compiled.__dict__)
+        self.same(eager(x), compiled(x), "restored")
+
+    def test_moved_memory(self) -> None:
+        compiled, eager = self.pair(Mlp())
+        x = torch.randn(5, 6)
+        for factor in (2.0, 0.5):
+            for module in (compiled, eager):
+                module.first.weight.data = module.first.weight.data * factor
+                module.second.bias = nn.Parameter(module.second.bias.detach() + factor)
+                module.zero_grad()
+                total(module(x)).backward()
+            for (name, got), wanted in zip(compiled.named_parameters(), eager.parameters(), strict=True):
+                self.same(wanted.grad, got.grad, name)
+
+    def test_changed_buffers(self) -> None:
+        compiled, eager = self.pair(Masked())
+        x = torch.randn(5, 4)
+        for _ in range(2):
+            for module in (compiled, eager):
+                module.mask.neg_()
+            self.same(eager(x), compiled(x), "mask")
+
+    def test_hooks(self) -> None:
+        compiled, _ = self.pair(Mlp())
+        seen: list[str] = []
+        compiled.register_forward_hook(lambda *_: seen.append("forward"))
+        compiled.register_full_backward_hook(lambda *_: seen.append("backward"))
+        compiled.first.weight.register_hook(lambda gradient: gradient * 2)
+        total(compiled(torch.ones(5, 6, requires_grad=True))).backward()
+        self.assertEqual(seen, ["forward", "backward"])
+
+    def test_modes(self) -> None:
+        compiled, eager = self.pair(ConvNorm())
+        x = torch.randn(4, 2, 7, 7)
+        total(compiled(x)).backward()
+        total(eager(x)).backward()
+        ortc.torch.compile_(compiled, wait=True)
+        for module in (compiled, eager):
+            module.eval()
+        self.same(eager(x), compiled(x), "evaluation")
+        for module in (compiled, eager):
+            module.train()
+        with torch.no_grad():
+            self.same(eager(x), compiled(x), "without gradients")
+        self.same(eager.norm.running_var, compiled.norm.running_var, "statistics")
+        self.assertEqual(set(ortc.torch.report(compiled).eager), {"evaluation mode", "gradients are disabled"})
+
+    def test_what_is_refused(self) -> None:
+        module = ortc.torch.compile_(Branching(), wait=True)
+        x = torch.randn(3)
+        with self.assertWarnsRegex(UserWarning, "looks at numbers of a tensor"):
+            result = module(x)
+        self.same(module.layer(x) if x.sum() > 0 else -module.layer(x), result, "goes on")
+        module(x)  # said once
+        strict = ortc.torch.compile_(Branching(), wait=True, fallback="error")
+        with self.assertRaisesRegex(ortc.CompileError, "looks at numbers of a tensor"):
+            warnings.simplefilter("ignore")
+            strict(x)
+
+    def test_misuse(self) -> None:
+        compiled, _ = self.pair(Mlp())
+        x = torch.randn(5, 6)
+        loss = total(compiled(x))
+        loss.backward(retain_graph=True)
+        with self.assertRaisesRegex(RuntimeError, "a second time"):
+            loss.backward()
+        loss = total(compiled(x))
+        with torch.no_grad():
+            compiled.first.weight.add_(1.0)
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            loss.backward()
+        given = x.clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(total(compiled(given)), given, create_graph=True)
+        with self.assertRaisesRegex(RuntimeError, "once_differentiable"):
+            gradient.sum().backward()
+
+    def test_shapes(self) -> None:
+        compiled, eager = self.pair(Mlp())
+        with self.assertWarnsRegex(UserWarning, "have come in 4 shapes"):
+            for rows in range(1, 5):
+                self.same(eager(torch.ones(rows, 6)), compiled(torch.ones(rows, 6)), str(rows))
+
+    def test_many_forwards_without_backward(self) -> None:
+        compiled, _ = self.pair(Mlp())
+        x = torch.randn(5, 6)
+        for _ in range(200):
+            compiled(x)
+        before = resident_pages()
+        for _ in range(5000):
+            compiled(x)
+        self.assertLess(resident_pages() - before, 1000)
+
+    def test_forked_children(self) -> None:
+        compiled, eager = self.pair(Mlp())
+        x = torch.randn(5, 6)
+        total(compiled(x)).backward()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                torch.set_num_threads(1)
+                compiled.zero_grad()
+                total(compiled(x)).backward()
+                status = 0 if compiled.first.weight.grad is not None else 1
+            finally:
+                os._exit(status)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def test_same_bits(self) -> None:
+        results = []
+        for threads in (1, 2, 2):
+            torch.manual_seed(3)
+            module = ortc.torch.compile_(ConvNorm(), wait=True, fallback="error", threads=threads)
+            total(module(torch.randn(4, 2, 7, 7))).backward()
+            results.append([p.grad for p in module.parameters()])
+        for other in results[1:]:
+            for a, b in zip(results[0], other, strict=True):
+                self.assertTrue(torch.equal(a, b))
+
+
+class CacheTest(unittest.TestCase):
+    SCRIPT = """
+import sys, torch, ortc.torch
+torch.manual_seed(0)
+m = ortc.torch.compile_(torch.nn.Linear(3, 2), wait=len(sys.argv) < 2)
+m(torch.ones(1, 3)).sum().backward()
+r = ortc.torch.report(m)
+print(r.compiled, len(r.failures))
+"""
+
+    def run_script(self, folder: str, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", self.SCRIPT, *arguments], env={**os.environ, "ORTC_CACHE_DIR": folder}, capture_output=True, text=True
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.strip()
+
+    def test_processes_share_artifacts(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(self.run_script(folder), "1 0")
+            self.assertEqual(self.run_script(folder, "nowait"), "1 0")
+
+    def test_two_at_once(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "ORTC_CACHE_DIR": folder}
+            both = [
+                subprocess.Popen([sys.executable, "-c", self.SCRIPT], env=environment, stdout=subprocess.PIPE, text=True)
+                for _ in range(2)
+            ]
+            self.assertEqual([each.communicate()[0].strip() for each in both], ["1 0", "1 0"])
+            self.assertEqual([name for name in os.listdir(folder) if name.endswith(".tmp")], [])
+
+    def test_damaged_entries(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.run_script(folder)
+            (entry,) = os.listdir(folder)
+            path = os.path.join(folder, entry, "artifact", "model.ortc")
+            with open(path, "r+b") as file:
+                file.seek(os.path.getsize(path) // 2)
+                file.write(b"damage" * 100)
+            self.assertEqual(self.run_script(folder), "1 1")
+            self.assertEqual(self.run_script(folder), "1 0")
+
+    def test_places_that_cannot_be_written(self) -> None:
+        with tempfile.NamedTemporaryFile() as file:
+            self.assertEqual(self.run_script(os.path.join(file.name, "cache")), "0 1")
+
+    def test_compilers_that_are_killed(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "ortc")
+            with open(program, "w") as file:
+                file.write("#!/bin/sh\nkill -9 $$\n")
+            os.chmod(program, 0o755)
+            real = os.environ.get("ORTC_COMPILER", "")
+            try:
+                os.environ["ORTC_COMPILER"] = program
+                self.assertEqual(self.run_script(os.path.join(folder, "cache")), "0 1")
+            finally:
+                os.environ["ORTC_COMPILER"] = real
+
+
+if __name__ == "__main__":
+    unittest.main()
