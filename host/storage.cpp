@@ -40,7 +40,7 @@ int32_t create(void *module, uint32_t, void *bases[4], void **memory, ortc_messa
   std::unique_ptr<Storage> storage(new (std::nothrow) Storage{program, {}});
   for (int i = 0; storage && i < 4; ++i) {
     // Nothing is ever transient here.
-    size_t bytes = i == ORTC_REGION_TRANSIENT ? 0 : program->sizes[i];
+    uint64_t bytes = i == ORTC_REGION_TRANSIENT ? 0 : program->sizes[i];
     storage->regions[i].reset(new (std::nothrow) uint8_t[bytes + 1]());
     bases[i] = storage->regions[i].get();
     if (!bases[i])

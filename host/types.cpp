@@ -129,7 +129,7 @@ bool countElements(const Shape &shape, int64_t &count, size_t first) {
 bool countBytes(const Shape &shape, DataType type, size_t &bytes) {
   int64_t count = 0;
   return countElements(shape, count) &&
-         !__builtin_mul_overflow(size_t(count), getElementBytes(type), &bytes) &&
+         !__builtin_mul_overflow(count, getElementBytes(type), &bytes) && // exact, whatever size_t is
          bytes <= size_t(PTRDIFF_MAX);
 }
 

@@ -25,6 +25,15 @@ inline uint64_t hashName(std::string_view name) {
   return hash;
 }
 
+/// A number in [0, limit) for 64 random bits: the high half of the product of 128 bits, for which not every processor
+/// has a type. Its bias is below limit / 2^64.
+inline uint64_t pickBelow(uint64_t limit, uint64_t random) {
+  uint64_t low = uint32_t(random), high = random >> 32;
+  uint64_t limitLow = uint32_t(limit), limitHigh = limit >> 32;
+  uint64_t middle = high * limitLow + (low * limitLow >> 32);
+  return high * limitHigh + (middle >> 32) + ((low * limitHigh + uint32_t(middle)) >> 32);
+}
+
 /// splitmix64: numbers from a counter.
 class Random {
 public:
@@ -40,8 +49,8 @@ public:
       sum += uniform();
     return sum;
   }
-  /// In [0, limit), limit > 0. The bias of the multiplication is below limit / 2^64.
-  int64_t below(int64_t limit) { return int64_t((unsigned __int128)(next()) * uint64_t(limit) >> 64); }
+  /// In [0, limit), limit > 0.
+  int64_t below(int64_t limit) { return int64_t(pickBelow(uint64_t(limit), next())); }
 
 private:
   uint64_t state;

@@ -17,10 +17,7 @@ inline void shuffle(uint64_t seed, int64_t epoch, int64_t items, int64_t *order)
   uint64_t key = mixBits(mixBits(seed + kGoldenGamma) ^ uint64_t(epoch) * 0xd1b54a32d192ed03u);
   for (int64_t i = items - 1; i > 0; --i) {
     uint64_t random = mixBits(key + uint64_t(i) * kGoldenGamma);
-    // The high half of a 128-bit product is a number below i + 1; its bias is below 2^-32 for any data that
-    // exists.
-    auto other = int64_t((unsigned __int128)(random)*uint64_t(i + 1) >> 64);
-    std::swap(order[i], order[other]);
+    std::swap(order[i], order[int64_t(pickBelow(uint64_t(i) + 1, random))]); // its bias is below 2^-32
   }
 }
 

@@ -116,7 +116,7 @@ Status Model::edit(const std::function<void(proto::ModelProto &)> &change,
   return {};
 }
 
-Status Model::map(const std::string &path, size_t limit, std::shared_ptr<const host::MappedFile> &file) {
+Status Model::map(const std::string &path, uint64_t limit, std::shared_ptr<const host::MappedFile> &file) {
   if (Status status = host::MappedFile::open(path, file); !status.isOk())
     return Status::refusal(status.getMessage());
   return file->getBytes() <= limit

@@ -30,9 +30,9 @@ namespace ortc::frontend {
 
 /// What a file may ask for before it is refused.
 struct Limits {
-  size_t modelBytes = (size_t(1) << 31) - 1; ///< protobuf itself stops at 2 GiB
-  size_t externalBytes = size_t(1) << 40;    ///< of one external data file; it is mapped, not read
-  size_t convertedBytes = size_t(1) << 32;   ///< of one tensor that has to be converted or made dense
+  size_t modelBytes = (size_t(1) << 31) - 1;   ///< protobuf itself stops at 2 GiB
+  uint64_t externalBytes = uint64_t(1) << 40;  ///< of one external data file; it is mapped, not read
+  uint64_t convertedBytes = uint64_t(1) << 32; ///< of one tensor that has to be converted or made dense
   size_t sparseBytes = size_t(1) << 28; ///< of all sparse tensors made dense, beside 64 times their values
   int64_t inlinedNodes = 200'000;       ///< after all calls of model-local functions are expanded
 };
@@ -87,7 +87,7 @@ public:
 private:
   Model(std::string name, std::string folder, const Limits &limits);
   /// Maps a file of at most `limit` bytes; what cannot be mapped is refused.
-  static Status map(const std::string &path, size_t limit, std::shared_ptr<const host::MappedFile> &file);
+  static Status map(const std::string &path, uint64_t limit, std::shared_ptr<const host::MappedFile> &file);
   Status read(std::string_view bytes);
   Status externalBytes(const proto::TensorProto &tensor, size_t needed, TensorData &data) const;
   Status openExternal(const std::string &location, std::shared_ptr<const host::MappedFile> &file) const;

@@ -82,7 +82,7 @@ int dataTypeBytes(int32_t type) {
   return info ? (info->bits + 7) / 8 : -1;
 }
 
-static std::string text(size_t value) { return std::to_string(value); }
+static std::string text(uint64_t value) { return std::to_string(value); }
 
 /// "[2,3]".
 template <typename Dims> static std::string shapeText(const Dims &dims) {
@@ -92,7 +92,8 @@ template <typename Dims> static std::string shapeText(const Dims &dims) {
   return out + "]";
 }
 
-/// Number of elements; refuses negative dimensions and products whose bits overflow 63 bits.
+/// Number of elements; refuses negative dimensions, products whose bits overflow 63 bits, and more bytes than pointers
+/// can tell apart.
 template <typename Dims> static Status countElements(const Dims &dims, int bits, int64_t &count) {
   count = 1;
   bool zero = false;
@@ -111,6 +112,9 @@ template <typename Dims> static Status countElements(const Dims &dims, int bits,
       return Status::refusal("the number of elements of shape " + shapeText(dims) + " overflows 63 bits");
   if (__builtin_mul_overflow(count, static_cast<int64_t>(bits ? bits : 8), &scaled))
     return Status::refusal("the size of shape " + shapeText(dims) + " overflows 63 bits");
+  if (std::max(count, scaled / 8) > PTRDIFF_MAX) // what is below 8 bits becomes bytes
+    return Status::refusal("shape " + shapeText(dims) + " has " + text(count) +
+                           " elements, but no more than " + text(PTRDIFF_MAX) + " bytes can be read here");
   return {};
 }
 
@@ -423,7 +427,7 @@ Status Model::sparseTensor(const proto::SparseTensorProto &sparse, TensorData &d
                            shapeText(indices.dims) + ", not INT64 [" + std::to_string(entries) + "] or [" +
                            std::to_string(entries) + "," + std::to_string(rank) + "]");
   size_t width = static_cast<size_t>(dataTypeBytes(values.type)), size = static_cast<size_t>(count) * width;
-  size_t limit = std::min(limits.convertedBytes, limits.sparseBytes + sparseAllowance(sparse));
+  uint64_t limit = std::min<uint64_t>(limits.convertedBytes, limits.sparseBytes + sparseAllowance(sparse));
   if (size > limit)
     return Status::refusal("a sparse tensor of shape " + shapeText(dims) + " needs " + text(size) +
                            " bytes when made dense, the limit is " + text(limit));

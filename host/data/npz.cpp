@@ -199,6 +199,9 @@ Status NpzSource::find(const std::string &name, Place &place) const {
   if (member.method == 0 && member.compressed != member.uncompressed)
     return wrong("is stored but has sizes " + std::to_string(member.compressed) + " and " +
                  std::to_string(member.uncompressed));
+  if (member.uncompressed > PTRDIFF_MAX)
+    return wrong("claims " + std::to_string(member.uncompressed) + " bytes, but no more than " +
+                 std::to_string(PTRDIFF_MAX) + " can be read here");
   if (member.method == 8 && !canExpandTo(member.compressed, member.uncompressed))
     return wrong("claims " + std::to_string(member.uncompressed) + " bytes, more than its " +
                  std::to_string(member.compressed) + " compressed bytes can hold");

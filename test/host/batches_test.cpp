@@ -7,6 +7,7 @@
 
 #include "host/batch_table.h"
 #include "host/batches.h"
+#include "support/Random.h"
 #include "test/host/data_files.h"
 
 using namespace ortc;
@@ -344,6 +345,18 @@ TEST(ShuffleTest, IsAPermutationThatDependsOnSeedAndEpochOnly) {
   std::sort(order.begin(), order.end());
   for (int64_t i = 0; i < 1000; ++i)
     EXPECT_EQ(order[size_t(i)], i);
+}
+
+TEST(ShuffleTest, IsTheSameOnEveryMachine) {
+  // By integers of any size, in Python: the formula of host/batches.cpp and support/Random.h.
+  EXPECT_EQ(shuffle(7, 3, 12), (std::vector<int64_t>{0, 10, 2, 8, 1, 4, 9, 6, 5, 11, 3, 7}));
+  constexpr uint64_t kMost = UINT64_MAX;
+  EXPECT_EQ(pickBelow(1, kMost), 0u);
+  EXPECT_EQ(pickBelow(kMost, kMost), kMost - 1);
+  EXPECT_EQ(pickBelow(kMost >> 1, 0xfedcba9876543210), 0x7f6e5d4c3b2a1907u);
+  EXPECT_EQ(pickBelow(0x123456789abcdef0, 0x0fedcba987654321), 0x121fa00ad77d742u);
+  EXPECT_EQ(pickBelow(3, 0xaaaaaaaaaaaaaaab), 2u);
+  EXPECT_EQ(pickBelow(3, 0xaaaaaaaaaaaaaaaa), 1u);
 }
 
 TEST(ShuffleTest, PutsEveryItemEverywhereAboutEquallyOften) {

@@ -23,16 +23,30 @@ static const CLI::App &findCommand(const CLI::App &app) {
   return app;
 }
 
+#ifdef ORTC_HAS_COMPILER
+static constexpr const char *kAbout = "ortc compiles ONNX models into training steps and runs them";
+static bool isOfCompiler(const std::string &) { return false; } // they are here
+#else
+static constexpr const char *kAbout =
+    "ortc runs training steps; this one was built without the compiler that makes them";
+static bool isOfCompiler(const std::string &command) {
+  return command == "train" || command == "plan" || command == "check" || command == "ops";
+}
+#endif
+
 /// Says which argument nobody knows; "" when all are known.
 static std::string describeExtras(const CLI::App &app) {
   const CLI::App &command = findCommand(app);
   bool isTool = &command == &app;
   std::string name = isTool ? "ortc" : "ortc " + command.get_name();
   for (const std::string &argument : command.remaining())
-    return (argument.starts_with("-") ? "unknown flag '"
-            : isTool                  ? "unknown command '"
-                                      : "unexpected argument '") +
-           argument + "'; " + name + " --help lists what there is";
+    if (isTool && isOfCompiler(argument))
+      return argument + " needs the compiler, which this ortc was built without";
+    else
+      return (argument.starts_with("-") ? "unknown flag '"
+              : isTool                  ? "unknown command '"
+                                        : "unexpected argument '") +
+             argument + "'; " + name + " --help lists what there is";
   return "";
 }
 
@@ -48,7 +62,7 @@ static std::string describe(const CLI::Error &error) {
 }
 
 static int run(int argc, char **argv) {
-  CLI::App app{"ortc compiles ONNX models into training steps and runs them", "ortc"};
+  CLI::App app{kAbout, "ortc"};
   app.set_version_flag("--version", "ortc " ORTC_VERSION);
   app.allow_extras();
   tool::Action action;
