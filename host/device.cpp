@@ -89,9 +89,10 @@ static std::string nameThisProcessor() {
 
 std::string explainTarget(const std::string &path, const Device &device) {
   std::string names, devices;
-  bool hasSuchCode = false;
+  bool hasSuchCode = false, isLinked = false;
   for (const auto &[code, name] : listCode(path)) {
     names += (names.empty() ? "" : ", ") + name;
+    isLinked |= (code.features & ORTC_FEATURE_LINKED) != 0;
     hasSuchCode |= device.get() && code.architecture == device.get()->architecture;
     const char *option = code.architecture == ORTC_ARCH_PTX      ? "--device cuda"
                          : code.architecture == ORTC_ARCH_AMDGPU ? "--device hip"
@@ -101,6 +102,10 @@ std::string explainTarget(const std::string &path, const Device &device) {
   }
   if (names.empty())
     return "";
+  if (isLinked)
+    return "is the image of a linked model: its code for " + names +
+           " is in model.a of ortc train --emit static, " +
+           "and in the programs that are linked with it; model.ortc beside model.a has both";
   std::string text = "the artifact has code for " + names + ", not for ";
   if (!device.get()) {
     std::string own = nameThisProcessor();

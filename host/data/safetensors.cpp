@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <tuple>
 
 #include "host/data/data_source.h"
 #include "host/data/mapped_file.h"
+#include "host/json.h"
 
 namespace ortc::host {
 namespace {
@@ -61,24 +60,10 @@ Status SafetensorsSource::open() {
                std::to_string(file->getBytes() - 8) + " follow and " + std::to_string(kMostHeaderBytes) +
                " are allowed");
   dataOffset = 8 + length;
-  const char *text = reinterpret_cast<const char *>(file->getData()) + 8;
-  // Entries nest two deep; anything deeper is dropped while parsing, which keeps hostile nesting cheap. The
-  // parser keeps one of two equal keys, so they are counted here, where all are seen.
-  bool isDeep = false;
+  // Entries nest three deep; the parser keeps one of two equal keys.
   std::string twice;
-  std::vector<std::set<std::string>> keys;
-  auto watch = [&](int depth, Json::parse_event_t event, Json &value) {
-    isDeep |= depth > 4;
-    if (event == Json::parse_event_t::object_start)
-      keys.emplace_back();
-    else if (event == Json::parse_event_t::object_end)
-      keys.pop_back();
-    else if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-      twice = value.get<std::string>();
-    return depth <= 4;
-  };
-  Json header = Json::parse(text, text + length, watch, /*allow_exceptions=*/false);
-  if (isDeep || header.is_discarded() || !header.is_object())
+  Json header = parseJson(file->getText().substr(8, length), /*deepest=*/4, &twice);
+  if (!header.is_object())
     return bad("has a header that is no JSON object of arrays");
   if (!twice.empty())
     return bad("has the key '" + twice + "' twice in its header");

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 
+#include "compiler/artifact/StaticModel.h"
 #include "host/commands.h"
 #include "host/data/writers.h"
 #include "host/device.h"
@@ -153,6 +154,13 @@ TEST_F(HostDeviceTest, SaysWhatTheArtifactHasCodeFor) {
   EXPECT_EQ(trainOn("cpu", dataPath, "").getMessage(),
             artifactPath + ": the artifact has code for armv7, not for this processor (" + here +
                 "); compile it with --target " + here + " or all");
+  ortc::test::writeFile(artifactPath, *artifact::makeStaticImage(ortc::test::makeArtifact()));
+  for (const char *device : {"cpu", "cuda"})
+    EXPECT_EQ(trainOn(device, dataPath, "").getMessage(),
+              artifactPath +
+                  ": is the image of a linked model: its code for baseline is in model.a of ortc train "
+                  "--emit static, and in the programs that are linked with it; model.ortc beside "
+                  "model.a has both");
 
   ortc::test::Artifact amd = ortc::test::makeDeviceArtifact(ortc::test::Maker::Amd);
   other.codes.push_back(amd.codes[1]);

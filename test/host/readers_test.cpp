@@ -1,5 +1,6 @@
 // Readers against files that numpy, zipfile, gzip and safetensors wrote (data/make.py).
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <chrono>
 #include <gtest/gtest.h>
 
 #include "host/data/convert.h"
@@ -103,6 +104,27 @@ TEST(SafetensorsTest, ReadsArraysInOrder) {
   ASSERT_TRUE(source->load("label", array).isOk());
   EXPECT_EQ(array.type, DataType::Int64);
   EXPECT_EQ(values(array), (std::vector<double>{1, 0}));
+}
+
+TEST(SafetensorsTest, TakesLinearTimeForManyArrays) {
+  // 0.4 s of 2 cores of an AMD EPYC; looking through all arrays for each took 45 s.
+  constexpr int kArrays = 40000;
+  std::string header = "{\"__metadata__\":{\"format\":\"pt\"}";
+  for (int i = 0; i < kArrays; ++i)
+    header += ",\"layers." + std::to_string(i) +
+              ".weight\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[" + std::to_string(i) + "," +
+              std::to_string(i + 1) + "]}";
+  TemporaryFolder folder;
+  auto begin = std::chrono::steady_clock::now();
+  auto source = open(folder.write("many.safetensors", safetensors(header + "}", std::string(kArrays, '\7'))));
+  ASSERT_TRUE(source);
+  EXPECT_EQ(source->getNames().size(), size_t(kArrays));
+  for (int i = 0; i < kArrays; i += 997) {
+    Array array;
+    ASSERT_TRUE(source->load("layers." + std::to_string(i) + ".weight", array).isOk());
+    EXPECT_EQ(values(array), std::vector<double>{7});
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));
 }
 
 TEST(IdxTest, FindsLabelsBesideImagesGzippedOrNot) {
