@@ -13,7 +13,8 @@
 
 namespace ortc::artifact {
 
-Expected<Bytes> signArtifact(const Bytes &file, const host::SigningKey &key) {
+/// The file with room for a signature at its end.
+static Expected<Bytes> makeRoom(const Bytes &file) {
   if (Expected<ArtifactFile> read = readArtifact(file); !read)
     return read.getStatus();
   ortc_file_header header;
@@ -22,38 +23,52 @@ Expected<Bytes> signArtifact(const Bytes &file, const host::SigningKey &key) {
   for (size_t i = 0; i < sections.size(); ++i) {
     ortc_file_section &row = sections[i].row;
     std::memcpy(&row, file.data() + sizeof header + i * sizeof row, sizeof row);
-    sections[i].contents = std::span(file).subspan(row.offset, row.bytes);
+    sections[i].contents = std::span(file).subspan(size_t(row.offset), size_t(row.bytes));
   }
   std::erase_if(sections, [](const Section &section) { return section.row.kind == ORTC_SECTION_SIGNATURE; });
   Section &section = sections.emplace_back();
   section.row.kind = ORTC_SECTION_SIGNATURE;
   section.row.name = ORTC_NONE;
   section.owned.resize(sizeof(host::Signature));
-  Bytes result = layOut(header, sections);
-  std::memcpy(&header, result.data(), sizeof header);
-  host::Signature signature = key.sign(header.sha256, sizeof header.sha256);
-  std::copy(signature.begin(), signature.end(), result.end() - signature.size());
+  return layOut(header, sections);
+}
+
+static void fillRoom(Bytes &file, const host::SigningKey &key) {
+  host::Signature signature =
+      key.sign(file.data() + offsetof(ortc_file_header, sha256), sizeof(ortc_file_header::sha256));
+  std::copy(signature.begin(), signature.end(), file.end() - signature.size());
+}
+
+Expected<Bytes> signArtifact(const Bytes &file, const host::SigningKey &key) {
+  Expected<Bytes> result = makeRoom(file);
+  if (result)
+    fillRoom(*result, key);
   return result;
 }
 
-Status signArtifactFile(const std::string &path, const host::SigningKey &key, bool quiet) {
+Status signArtifactFile(const std::string &path, const std::function<Expected<host::SigningKey>()> &getKey,
+                        bool quiet) {
   std::string place;
   ORTC_TRY(host::findArtifactFile(path, place));
   Expected<Bytes> file = readBytes(place);
   if (!file)
     return file.getStatus();
-  Expected<Bytes> result = signArtifact(*file, key);
+  Expected<Bytes> result = makeRoom(*file);
   if (!result)
     return Status::failure(place + ": " + result.getStatus().getMessage());
   host::AtomicFile output(place);
   ORTC_TRY(output.open());
+  Expected<host::SigningKey> key = getKey();
+  if (!key)
+    return key.getStatus();
+  fillRoom(*result, *key);
   ORTC_TRY(output.write(result->data(), result->size()));
   ORTC_TRY(output.commit());
   if (!quiet) {
     host::PublicKey digest;
     std::memcpy(digest.data(), result->data() + offsetof(ortc_file_header, sha256), digest.size());
     std::printf("signed     %s\ndigest     %s\npublic key %s\n", host::makePrintable(place).c_str(),
-                host::formatKey(digest).c_str(), host::formatKey(key.getPublicKey()).c_str());
+                host::formatKey(digest).c_str(), host::formatKey(key->getPublicKey()).c_str());
   }
   return Status();
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "compiler/artifact/ArtifactReader.h"
@@ -15,9 +16,10 @@ namespace ortc::artifact {
 /// digest. Fails where `file` is damaged.
 Expected<Bytes> signArtifact(const Bytes &file, const host::SigningKey &key);
 
-/// The same with the artifact at `path`, which is replaced whole or stays as it is. Prints what was signed, unless
-/// quiet.
-Status signArtifactFile(const std::string &path, const host::SigningKey &key, bool quiet);
+/// The same with the artifact at `path`, which is replaced whole or stays as it is. Asks for the key, which may be made
+/// then, once the artifact is read and its folder can be written to. Prints what was signed, unless quiet.
+Status signArtifactFile(const std::string &path, const std::function<Expected<host::SigningKey>()> &getKey,
+                        bool quiet);
 
 /// Refuses an artifact that has no signature, or none by this key.
 Status checkSignature(const ArtifactFile &file, const host::PublicKey &key);

@@ -134,6 +134,12 @@ Status inspectArtifact(const std::string &path) {
   return Status();
 }
 
+/// Digests tell a damaged file from a whole one, not whose it is.
+static std::string describeUnchecked(const artifact::Bytes &signature) {
+  return signature.empty() ? "; it has no signature, so nothing says whose it is"
+                           : "; its signature was not checked, which takes --public-key FILE";
+}
+
 Status verifyArtifact(const std::string &path, const std::string &publicKey, bool quiet) {
   host::PublicKey key{};
   if (!publicKey.empty())
@@ -163,7 +169,9 @@ Status verifyArtifact(const std::string &path, const std::string &publicKey, boo
       return fail(file, status);
   if (!quiet)
     std::printf("%s: %zu sections, all digests are right%s\n", file.c_str(), read->sections.size(),
-                publicKey.empty() ? "" : (", signed by " + host::formatKey(key)).c_str());
+                (publicKey.empty() ? describeUnchecked(read->artifact.signature)
+                                   : ", signed by " + host::formatKey(key))
+                    .c_str());
   return Status();
 }
 

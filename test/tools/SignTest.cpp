@@ -119,6 +119,43 @@ TEST_F(SignTest, NewKeysAreForTheirOwnerAlone) {
                 (folder / "no/such") + ": cannot be written: No such file or directory", 1);
 }
 
+TEST_F(SignTest, KeyFilesDoNotDependOnTheMask) {
+  umask(0777);
+  std::string made = folder / "made";
+  ortc::test::Ended ended = run({"sign", "--new-key", made});
+  umask(022);
+  EXPECT_EQ(ended.status, 0) << ended.text;
+  struct stat state{};
+  ASSERT_EQ(stat(made.c_str(), &state), 0);
+  EXPECT_EQ(state.st_mode & 0777, 0600u);
+  ASSERT_EQ(stat((made + ".pub").c_str(), &state), 0);
+  EXPECT_EQ(state.st_mode & 0777, 0644u);
+}
+
+TEST_F(SignTest, NoKeyIsMadeForWhatCannotBeSigned) {
+  std::string made = folder / "made", damaged = unsigned_;
+  damaged.back() ^= 1;
+  folder.write("model.ortc", damaged);
+  EXPECT_EQ(run({"sign", path, "--new-key", made}).status, 1);
+  EXPECT_EQ(run({"sign", folder / "none", "--new-key", made}).status, 1);
+  EXPECT_FALSE(std::filesystem::exists(made));
+  EXPECT_FALSE(std::filesystem::exists(made + ".pub"));
+}
+
+TEST_F(SignTest, VerifySaysWhetherASignatureWasChecked) {
+  auto getLast = [&] {
+    std::string text = run({"verify", path}).text;
+    return text.substr(text.rfind('\n', text.size() - 2) + 1);
+  };
+  EXPECT_EQ(getLast(),
+            path +
+                ": 12 sections, all digests are right; it has no signature, so nothing says whose it is\n");
+  ASSERT_EQ(run({"sign", path, "--key", key, "--quiet"}).status, 0);
+  EXPECT_EQ(getLast(), path +
+                           ": 13 sections, all digests are right; its signature was not checked, which takes "
+                           "--public-key FILE\n");
+}
+
 TEST_F(SignTest, OtherKeysAndMissingSignaturesAreRefused) {
   expectRefused({"verify", path, "--quiet", "--public-key", publicKey},
                 path + ": has no signature; ortc sign makes one");

@@ -47,11 +47,13 @@ void addSignCommand(CLI::App &app, Action &action) {
   line.setAction(action, [state] {
     if (state->key.empty() == state->newKey.empty() || (state->path.empty() && state->newKey.empty()))
       return reportError("sign needs DIR with --key FILE, or --new-key FILE", 2);
-    if (!state->newKey.empty())
-      if (Status status = host::makeKeyFiles(state->newKey); !status.isOk() || state->path.empty())
-        return finish(status);
-    Expected<host::SigningKey> key = host::readSigningKey(state->key.empty() ? state->newKey : state->key);
-    return finish(key ? artifact::signArtifactFile(state->path, *key, state->quiet) : key.getStatus());
+    auto getKey = [state]() -> Expected<host::SigningKey> {
+      if (!state->newKey.empty())
+        ORTC_TRY(host::makeKeyFiles(state->newKey));
+      return host::readSigningKey(state->key.empty() ? state->newKey : state->key);
+    };
+    return finish(state->path.empty() ? getKey().getStatus()
+                                      : artifact::signArtifactFile(state->path, getKey, state->quiet));
   });
 }
 
@@ -61,7 +63,7 @@ void addVerifyCommand(CLI::App &app, Action &action) {
     bool quiet = false;
   };
   auto state = std::make_shared<State>();
-  CommandLine line(app, "verify", "checks every digest and every section");
+  CommandLine line(app, "verify", "checks every digest and every section, and a signature");
   line.addPositional("DIR", "the artifact", state->path);
   line.addText("--public-key", "FILE",
                "checks the signature, too: PEM as openssl pkey -pubout writes it, or 32 bytes in "
