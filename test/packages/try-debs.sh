@@ -31,11 +31,13 @@ install './libortc1_*.deb'
 [ "$(count)" -eq $((before + 1)) ] || fail "libortc1 brought more than itself"
 inside 'ldconfig -p' | grep -F 'libortc.so.1 ' >/dev/null || fail "the loader does not find libortc.so.1"
 install './ortc_*.deb'
-inside 'ortc train model.onnx -o digits --shape batch=64 --optimizer adamw:lr=3e-3 --quiet'
+inside 'ortc train model.onnx -o digits --shape batch=64 --optimizer adamw:lr=3e-3 --quiet
+  ortc sign digits --new-key key --quiet
+  ortc verify digits --public-key key.pub --quiet'
 install './libortc-dev_*.deb gcc g++ libc6-dev pkgconf'
 inside 'cp /usr/share/doc/libortc-dev/examples/* .
   cc train_loop.c $(pkg-config --cflags --libs ortc) -o train
-  c++ -std=c++17 train_loop.cpp $(pkg-config --cflags --libs ortc ortc-threads) -o train_cpp
+  c++ -std=c++17 train_loop.cpp -Wl,--no-as-needed $(pkg-config --cflags --libs ortc ortc-threads ortc-slots ortc-delta ortc-verify) -o train_cpp
   ./train digits/model.ortc c.safetensors
   ./train_cpp digits/model.ortc cpp.safetensors' >"$work/said"
 "$build/bin/train_loop" "$root/root/digits/model.ortc" "$work/wanted" >"$work/expected"
