@@ -50,7 +50,8 @@ Array &Array::operator=(Array &&other) noexcept {
 
 bool Array::takeBuffer(PyObject *from, bool isWritten) {
   auto taken = std::make_unique<Py_buffer>();
-  if (PyObject_GetBuffer(from, taken.get(), PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (isWritten ? PyBUF_WRITABLE : 0))) {
+  if (PyObject_GetBuffer(from, taken.get(),
+                         PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (isWritten ? PyBUF_WRITABLE : 0))) {
     PyErr_Clear();
     return false;
   }
@@ -73,7 +74,8 @@ void Array::takeTensor(nb::handle from, const std::string &name, Use use) {
     nb::try_cast(from, read);
   }
   if (!read.is_valid())
-    raise(ORTC_E_SHAPE, "'" + name + "' is no array that can be " + (use == Use::Write ? "written to" : "read"));
+    raise(ORTC_E_SHAPE,
+          "'" + name + "' is no array that can be " + (use == Use::Write ? "written to" : "read"));
   tensor = read;
   int64_t dense = 1;
   for (size_t i = tensor.ndim(); i-- > 0; dense *= int64_t(tensor.shape(i)))
@@ -108,7 +110,8 @@ nb::object viewAsArray(void *data, uint8_t type, size_t rank, const int64_t *dim
     shape[i] = size_t(dims[i]);
     steps[i] = strides ? strides[i] / element : 0;
   }
-  nb::ndarray<nb::numpy> array(data, rank, shape, owner, strides ? steps : nullptr, toDlpack(isBfloat ? 4 : type));
+  nb::ndarray<nb::numpy> array(data, rank, shape, owner, strides ? steps : nullptr,
+                               toDlpack(isBfloat ? 4 : type));
   nb::object result = array.cast(nb::rv_policy::reference);
   return isBfloat ? nb::module_::import_("ortc._arrays").attr("as_bfloat16")(result) : result;
 }
@@ -117,7 +120,8 @@ nb::object makeArray(uint8_t type, size_t rank, const int64_t *dims, void *&data
   size_t bytes = std::max<size_t>(getElementBytes(type), 1);
   for (size_t i = 0; i < rank; ++i)
     bytes *= size_t(dims[i]);
-  data = std::aligned_alloc(ORTC_ALIGNMENT, (std::max<size_t>(bytes, 1) + ORTC_ALIGNMENT - 1) / ORTC_ALIGNMENT * ORTC_ALIGNMENT);
+  data = std::aligned_alloc(ORTC_ALIGNMENT, (std::max<size_t>(bytes, 1) + ORTC_ALIGNMENT - 1) /
+                                                ORTC_ALIGNMENT * ORTC_ALIGNMENT);
   if (!data)
     throw std::bad_alloc();
   nb::capsule owner(data, [](void *memory) noexcept { std::free(memory); });

@@ -50,7 +50,7 @@ private:
 nanobind::object makeArray(uint8_t type, size_t rank, const int64_t *dims, void *&data);
 
 /// An array of numpy's over memory that `owner` keeps; strides in bytes, or nullptr.
-nanobind::object viewAsArray(void *data, uint8_t type, size_t rank, const int64_t *dims, const int64_t *strides,
-                             nanobind::handle owner);
+nanobind::object viewAsArray(void *data, uint8_t type, size_t rank, const int64_t *dims,
+                             const int64_t *strides, nanobind::handle owner);
 
 } // namespace ortc::python

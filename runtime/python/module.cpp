@@ -29,9 +29,10 @@ nb::list listTensors(const Program &program) {
   nb::list list;
   for (uint32_t i = 0; i < program.getInfo().tensor_count; ++i) {
     ortc_tensor_info tensor = program.getTensor(i);
-    nb::object owner = tensor.owner == ORTC_NONE ? nb::none() : nb::cast(program.getTensor(tensor.owner).name);
-    list.append(nb::make_tuple(tensor.name, tensor.role, nameType(tensor.dtype), listDims(tensor.rank, tensor.dims),
-                               tensor.bytes, owner));
+    nb::object owner =
+        tensor.owner == ORTC_NONE ? nb::none() : nb::cast(program.getTensor(tensor.owner).name);
+    list.append(nb::make_tuple(tensor.name, tensor.role, nameType(tensor.dtype),
+                               listDims(tensor.rank, tensor.dims), tensor.bytes, owner));
   }
   return list;
 }
@@ -120,10 +121,12 @@ NB_MODULE(_runtime, module) {
       .def("view", &Session::view, "name"_a)
       .def("tensor", &Session::exportTensor, "name"_a)
       .def("_save", &Session::save, "path"_a, "metadata"_a)
-      .def("_load", [](Session &s, const std::string &path) { return describe(s.load(path)); }, "path"_a)
+      .def(
+          "_load", [](Session &s, const std::string &path) { return describe(s.load(path)); }, "path"_a)
       .def("_write_checkpoint", &Session::writeCheckpoint, "metadata"_a)
-      .def("_read_checkpoint", [](Session &s, const nb::bytes &file) { return describe(s.readCheckpoint(file)); },
-           "file"_a);
+      .def(
+          "_read_checkpoint",
+          [](Session &s, const nb::bytes &file) { return describe(s.readCheckpoint(file)); }, "file"_a);
 #define STEP(name, role)                                                                                     \
   session.def(name, [](Session &s, nb::args args, nb::kwargs named) { return s.run(role, args, named); })
   STEP("train_step", ORTC_ENTRY_TRAIN);

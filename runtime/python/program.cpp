@@ -124,7 +124,8 @@ ortc_tensor_info Program::findGradient(const std::string &parameter) const {
   for (uint32_t i = 0; i < info.tensor_count; ++i)
     if (ortc_tensor_info tensor = getTensor(i); tensor.role == ORTC_ROLE_GRADIENT && tensor.owner == owner)
       return tensor;
-  raise(ORTC_E_NOT_FOUND, "there is no gradient of '" + parameter + "'; compile with gradients=True, and train it");
+  raise(ORTC_E_NOT_FOUND,
+        "there is no gradient of '" + parameter + "'; compile with gradients=True, and train it");
 }
 
 nb::bytes Program::readSection(uint32_t kind) const {

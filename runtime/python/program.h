@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <ortc/ortc.h>
 #include <nanobind/nanobind.h>
+#include <ortc/ortc.h>
 #include <string>
 #include <vector>
 

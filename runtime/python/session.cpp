@@ -15,7 +15,8 @@ namespace nb = nanobind;
 namespace ortc::python {
 
 Region::Region(size_t wanted)
-    : data(mmap(nullptr, std::max<size_t>(wanted, 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
+    : data(mmap(nullptr, std::max<size_t>(wanted, 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                0)),
       bytes(std::max<size_t>(wanted, 1)) {
   if (data == MAP_FAILED)
     throw std::bad_alloc();
@@ -39,12 +40,16 @@ private:
   Session &session;
 };
 
-Session::Session(std::shared_ptr<Program> of, uint32_t wanted, bool stopOnNotFinite) : program(std::move(of)) {
+Session::Session(std::shared_ptr<Program> of, uint32_t wanted, bool stopOnNotFinite)
+    : program(std::move(of)) {
   uint32_t most = program->getInfo().max_workers;
   if (wanted > most && !program->isOnDevice())
     raise(ORTC_E_ARGUMENT, std::to_string(wanted) + " threads, but the artifact was compiled for at most " +
-                               std::to_string(most) + "; compile it with max_workers=" + std::to_string(wanted));
-  threads = program->isOnDevice() ? 1 : wanted ? wanted : std::clamp(std::thread::hardware_concurrency(), 1u, most);
+                               std::to_string(most) +
+                               "; compile it with max_workers=" + std::to_string(wanted));
+  threads = program->isOnDevice() ? 1
+            : wanted              ? wanted
+                                  : std::clamp(std::thread::hardware_concurrency(), 1u, most);
   ortc_session_options options = ORTC_INIT(ortc_session_options);
   options.flags = stopOnNotFinite ? ORTC_SESSION_STOP_ON_NOT_FINITE : 0;
   options.workers = threads;
@@ -161,8 +166,8 @@ void Session::refuse(uint32_t role, const Given &given) const {
     if (const Spec *spec = findSpec(i, role, given))
       wanted += (wanted.empty() ? "" : " or ") + python::describe(spec->type, spec->rank, spec->dims) +
                 (slots.size() > 1 ? " (binding " + program->getBindings()[i].name + ")" : "");
-  raise(ORTC_E_SHAPE, "'" + findSpec(findBinding(role), role, given)->name + "' is " + given.array.describe() +
-                          ", but must be " + wanted);
+  raise(ORTC_E_SHAPE, "'" + findSpec(findBinding(role), role, given)->name + "' is " +
+                          given.array.describe() + ", but must be " + wanted);
 }
 
 static std::string nameDevice(int type, int id) {
@@ -182,7 +187,8 @@ static std::string nameDevice(int type, int id) {
 void Session::attach(uint32_t value, Array &&array) {
   const Spec &spec = current().values[value];
   Slot &slot = slots[binding][value];
-  bool isHost = array.deviceType == nb::device::cpu::value || array.deviceType == nb::device::cuda_host::value;
+  bool isHost =
+      array.deviceType == nb::device::cpu::value || array.deviceType == nb::device::cuda_host::value;
   bool isOwn = array.deviceType == program->getDeviceType() && array.deviceId == program->getDeviceId();
   if (!isHost && !isOwn)
     raise(ORTC_E_SHAPE, "'" + spec.name + "' is on " + nameDevice(array.deviceType, array.deviceId) +
@@ -380,8 +386,8 @@ static nb::capsule keep(const std::shared_ptr<Region> &region) {
 nb::object Session::view(const std::string &name) {
   const char *base = nullptr;
   const ortc_file_view &place = findPlace(name, base);
-  return viewAsArray(const_cast<char *>(base) + place.offset, place.dtype, place.rank, place.dims, place.strides,
-                     keep(persistent));
+  return viewAsArray(const_cast<char *>(base) + place.offset, place.dtype, place.rank, place.dims,
+                     place.strides, keep(persistent));
 }
 
 nb::object Session::exportTensor(const std::string &name) {
@@ -393,8 +399,8 @@ nb::object Session::exportTensor(const std::string &name) {
     shape[i] = size_t(place.dims[i]);
     strides[i] = place.strides[i] / int64_t(getElementBytes(place.dtype));
   }
-  nb::ndarray<nb::array_api> tensor(const_cast<char *>(base) + place.offset, place.rank, shape, keep(persistent), strides,
-                       toDlpack(place.dtype), nb::device::cpu::value);
+  nb::ndarray<nb::array_api> tensor(const_cast<char *>(base) + place.offset, place.rank, shape,
+                                    keep(persistent), strides, toDlpack(place.dtype), nb::device::cpu::value);
   return tensor.cast(nb::rv_policy::reference);
 }
 
@@ -455,7 +461,8 @@ Loaded Session::load(const std::string &path) {
 }
 
 Loaded Session::readCheckpoint(const nb::bytes &file) {
-  return take([&](ortc_load_info *info) { return ortc_checkpoint_read(session, file.c_str(), file.size(), info); });
+  return take(
+      [&](ortc_load_info *info) { return ortc_checkpoint_read(session, file.c_str(), file.size(), info); });
 }
 
 } // namespace ortc::python

@@ -48,9 +48,9 @@ public:
   void useBinding(const std::string &name);
   void reset();
 
-  /// Inputs and outputs by name: steps use the arrays in place until they are bound anew. Their shapes choose the binding.
+  /// Inputs and outputs by name: steps use the arrays in place until they are bound anew. Shapes choose the binding.
   void bind(const nanobind::kwargs &arrays);
-  /// The step of a role, after the inputs that are given: in the graph's order, or by name. The loss is NaN without one.
+  /// The step of a role, after the inputs that are given: in the graph's order, or by name. NaN where it has no loss.
   double run(uint32_t role, const nanobind::args &positional, const nanobind::kwargs &named);
   double run(uint32_t role);
   /// A predict step and its outputs by name: arrays that are bound, copies of the others.

@@ -16,12 +16,19 @@ struct Type {
   Code code;
   uint8_t bytes;
 };
-constexpr Type kTypes[] = {
-    {1, "float32", Code::Float, 4}, {2, "uint8", Code::UInt, 1},    {3, "int8", Code::Int, 1},
-    {4, "uint16", Code::UInt, 2},   {5, "int16", Code::Int, 2},     {6, "int32", Code::Int, 4},
-    {7, "int64", Code::Int, 8},     {9, "bool", Code::Bool, 1},     {10, "float16", Code::Float, 2},
-    {11, "float64", Code::Float, 8}, {12, "uint32", Code::UInt, 4}, {13, "uint64", Code::UInt, 8},
-    {kBfloat16, "bfloat16", Code::Bfloat, 2}};
+constexpr Type kTypes[] = {{1, "float32", Code::Float, 4},
+                           {2, "uint8", Code::UInt, 1},
+                           {3, "int8", Code::Int, 1},
+                           {4, "uint16", Code::UInt, 2},
+                           {5, "int16", Code::Int, 2},
+                           {6, "int32", Code::Int, 4},
+                           {7, "int64", Code::Int, 8},
+                           {9, "bool", Code::Bool, 1},
+                           {10, "float16", Code::Float, 2},
+                           {11, "float64", Code::Float, 8},
+                           {12, "uint32", Code::UInt, 4},
+                           {13, "uint64", Code::UInt, 8},
+                           {kBfloat16, "bfloat16", Code::Bfloat, 2}};
 
 const Type *find(uint8_t number) {
   for (const Type &type : kTypes)
