@@ -70,6 +70,7 @@ NB_MODULE(_runtime, module) {
   nb::set_leak_warnings(false); // modules of Python keep threads and programs to the end of the process
   module.attr("ABI_VERSION") = ortc_abi_version();
   module.def("host", [] { return nb::make_tuple(ortc_host_architecture(), ortc_host_features()); });
+  module.def("check_device", [](const std::string &name) { Device device(name); }, "name"_a);
   module.def("shuffle", [](uint64_t seed, int64_t epoch, int64_t items) {
     void *data = nullptr;
     nb::object array = makeArray(7, 1, &items, data); // int64
@@ -108,6 +109,7 @@ NB_MODULE(_runtime, module) {
       .def("use_binding", &Session::useBinding, "name"_a)
       .def("reset", &Session::reset)
       .def("bind", [](Session &s, nb::kwargs arrays) { s.bind(arrays); })
+      .def("bind_address", &Session::bindAddress, "name"_a, "address"_a)
       .def("step", [](Session &s) { return s.run(ORTC_ENTRY_TRAIN); })
       .def("update_step", [](Session &s) { s.run(ORTC_ENTRY_UPDATE); })
       .def("predict", [](Session &s, nb::args args, nb::kwargs named) { return s.predict(args, named); })

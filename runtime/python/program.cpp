@@ -22,18 +22,40 @@ const char *getRoleName(uint32_t role) {
   return role < ORTC_ENTRY_ROLES ? kNames[role] : "";
 }
 
-Program::Program(const std::string &path, const std::string &deviceName) {
-  openDevice(deviceName);
+Device::Device(const std::string &name) {
+  if (name == "cpu")
+    return;
+  std::string kind = name.substr(0, name.find(':'));
+  const char *number = name.data() + std::min(kind.size() + 1, name.size()), *end = name.data() + name.size();
+  uint32_t ordinal = 0;
+  auto [stop, error] = std::from_chars(number, end, ordinal);
+  bool isNumber = kind.size() == name.size() || (error == std::errc() && stop == end);
+  if (!isNumber || (kind != "cuda" && kind != "hip"))
+    throw nb::value_error(("device '" + name + "' is none of cpu, cuda, hip, cuda:N, hip:N").c_str());
+  ortc_message message{};
+  bool isCuda = kind == "cuda";
+  check((isCuda ? ortc_cuda_open : ortc_hip_open)(ordinal, &device, &message), message.text, name);
+  close = isCuda ? ortc_cuda_close : ortc_hip_close;
+  type = isCuda ? nb::device::cuda::value : nb::device::rocm::value;
+  id = int(ordinal);
+}
+
+Device::~Device() {
+  if (close)
+    close(device);
+}
+
+Program::Program(const std::string &path, const std::string &deviceName) : device(deviceName) {
   ortc_host host = ORTC_INIT(ortc_host);
-  host.device = device;
+  host.device = device.get();
   ortc_message message{};
   ortc_status status;
   {
     nb::gil_scoped_release release;
     status = ortc_program_open_file(path.c_str(), &host, &program, &message);
   }
+  check(status, message.text, path);
   try {
-    check(status, message.text, path);
     info = ORTC_INIT(ortc_program_info);
     check(ortc_program_get_info(program, &info), "", path);
     const void *data = nullptr;
@@ -42,36 +64,12 @@ Program::Program(const std::string &path, const std::string &deviceName) {
     rows = static_cast<const ortc_file_tensor *>(data);
     readEntries();
   } catch (...) {
-    close();
+    ortc_program_close(program);
     throw;
   }
 }
 
-Program::~Program() { close(); }
-
-void Program::close() {
-  ortc_program_close(program);
-  if (closeDevice)
-    closeDevice(device);
-}
-
-void Program::openDevice(const std::string &name) {
-  std::string kind = name.substr(0, name.find(':'));
-  const char *number = name.data() + std::min(kind.size() + 1, name.size()), *end = name.data() + name.size();
-  uint32_t ordinal = 0;
-  auto [stop, error] = std::from_chars(number, end, ordinal);
-  bool isNumber = kind.size() == name.size() || (error == std::errc() && stop == end);
-  if (name == "cpu")
-    return;
-  if (!isNumber || (kind != "cuda" && kind != "hip"))
-    throw nb::value_error(("device '" + name + "' is none of cpu, cuda, hip, cuda:N, hip:N").c_str());
-  ortc_message message{};
-  bool isCuda = kind == "cuda";
-  check((isCuda ? ortc_cuda_open : ortc_hip_open)(ordinal, &device, &message), message.text, name);
-  closeDevice = isCuda ? ortc_cuda_close : ortc_hip_close;
-  deviceType = isCuda ? nb::device::cuda::value : nb::device::rocm::value;
-  deviceId = int(ordinal);
-}
+Program::~Program() { ortc_program_close(program); }
 
 void Program::readEntries() {
   for (uint32_t i = 0; const char *name = ortc_binding_name(program, i); ++i)

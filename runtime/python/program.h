@@ -35,20 +35,38 @@ struct Binding {
 /// "train", "eval", ...; "" past the end.
 const char *getRoleName(uint32_t role);
 
+/// What steps run on.
+class Device {
+public:
+  /// "cpu", or "cuda", "hip", "cuda:1", ... Raises what its driver says.
+  explicit Device(const std::string &name);
+  ~Device();
+  Device(const Device &) = delete;
+  Device &operator=(const Device &) = delete;
+
+  const ortc_device *get() const { return device; } ///< nullptr: this processor
+  /// Of DLPack's enumeration, and the number of the GPU.
+  int getType() const { return type; }
+  int getId() const { return id; }
+
+private:
+  const ortc_device *device = nullptr;
+  void (*close)(const ortc_device *) = nullptr;
+  int type = 1, id = 0;
+};
+
 /// ortc_program, on a processor or a GPU.
 class Program {
 public:
-  /// `device`: "cpu", or "cuda", "hip", "cuda:1", ... Raises what the runtime says.
+  /// Raises what the runtime says.
   Program(const std::string &path, const std::string &device);
   ~Program();
   Program(const Program &) = delete;
   Program &operator=(const Program &) = delete;
 
   const ortc_program *get() const { return program; }
-  bool isOnDevice() const { return device != nullptr; }
-  /// Of DLPack's enumeration, and the number of the GPU.
-  int getDeviceType() const { return deviceType; }
-  int getDeviceId() const { return deviceId; }
+  bool isOnDevice() const { return device.get() != nullptr; }
+  const Device &getDevice() const { return device; }
   const std::vector<Binding> &getBindings() const { return bindings; }
   const ortc_program_info &getInfo() const { return info; }
   /// The row of the tensor table.
@@ -61,14 +79,10 @@ public:
   nanobind::bytes readSection(uint32_t kind) const;
 
 private:
-  void openDevice(const std::string &name);
   void readEntries();
-  void close();
 
+  Device device; // outlives the program
   ortc_program *program = nullptr;
-  const ortc_device *device = nullptr;
-  void (*closeDevice)(const ortc_device *) = nullptr;
-  int deviceType = 1, deviceId = 0;
   ortc_program_info info;
   const ortc_file_tensor *rows = nullptr;
   std::vector<Binding> bindings;

@@ -189,11 +189,11 @@ void Session::attach(uint32_t value, Array &&array) {
   Slot &slot = slots[binding][value];
   bool isHost =
       array.deviceType == nb::device::cpu::value || array.deviceType == nb::device::cuda_host::value;
-  bool isOwn = array.deviceType == program->getDeviceType() && array.deviceId == program->getDeviceId();
+  bool isOwn = array.deviceType == program->getDevice().getType() && array.deviceId == program->getDevice().getId();
   if (!isHost && !isOwn)
     raise(ORTC_E_SHAPE, "'" + spec.name + "' is on " + nameDevice(array.deviceType, array.deviceId) +
                             ", but the session is on " +
-                            nameDevice(program->getDeviceType(), program->getDeviceId()));
+                            nameDevice(program->getDevice().getType(), program->getDevice().getId()));
   if (slot.address != array.data) {
     check(ortc_bind(session, spec.name.c_str(), array.data, spec.bytes), "'" + spec.name + "'");
     slot.address = array.data;
@@ -242,6 +242,19 @@ void Session::bind(const nb::kwargs &arrays) {
   give(kAnyRole, nullptr, arrays, Use::Place);
 }
 
+void Session::bindAddress(const std::string &name, uintptr_t address) {
+  Guard guard(*this);
+  for (size_t i = 0; i < current().values.size(); ++i)
+    if (const Spec &spec = current().values[i]; spec.name == name) {
+      void *place = reinterpret_cast<void *>(address);
+      check(ortc_bind(session, name.c_str(), place, spec.bytes), "'" + name + "'");
+      slots[binding][i] = Slot();
+      slots[binding][i].address = place;
+      return;
+    }
+  raise(ORTC_E_NOT_FOUND, "there is no input or output '" + name + "'");
+}
+
 // ---- Steps.
 
 double Session::step(uint32_t role) {
@@ -274,7 +287,7 @@ nb::dict Session::predict(const nb::args &positional, const nb::kwargs &named) {
   for (uint32_t value : current().entries[ORTC_ENTRY_PREDICT].outputs) {
     const Slot &slot = slots[binding][value];
     const Spec &spec = current().values[value];
-    results[spec.key] = slot.address ? slot.array.object : read(spec.name);
+    results[spec.key] = slot.array.object.is_valid() ? slot.array.object : read(spec.name);
   }
   return results;
 }

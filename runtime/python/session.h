@@ -50,6 +50,8 @@ public:
 
   /// Inputs and outputs by name: steps use the arrays in place until they are bound anew. Shapes choose the binding.
   void bind(const nanobind::kwargs &arrays);
+  /// The same of dense memory that the caller keeps, of the host or of the session's device; 0: the session's own.
+  void bindAddress(const std::string &name, uintptr_t address);
   /// The step of a role, after the inputs that are given: in the graph's order, or by name. NaN where it has no loss.
   double run(uint32_t role, const nanobind::args &positional, const nanobind::kwargs &named);
   double run(uint32_t role);

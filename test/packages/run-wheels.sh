@@ -29,7 +29,9 @@ count=0
 for python in $(sed -n 's/^with //p' "$work/log"); do
   rm -rf "$work/venv"
   "$python" -m venv "$work/venv"
-  pip=("$work/venv/bin/pip" install -q --disable-pip-version-check --find-links dist)
+  pip=("$work/venv/bin/pip" install -q --disable-pip-version-check)
+  "${pip[@]}" numpy
+  pip+=(--no-index --find-links dist) # nothing of these names from elsewhere
   "${pip[@]}" "ortc-runtime==$version"
   (cd "$work" && ! env -i HOME="$work" venv/bin/python -m ortc.doctor >alone) || fail "there was a compiler before it was installed"
   grep -q '^compiler     none: pip install ortc$' "$work/alone"

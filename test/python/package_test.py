@@ -62,7 +62,7 @@ class PackageTest(unittest.TestCase):
     def test_doctor(self):
         done = run_python("-m", "ortc.doctor")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        for word in ("ortc  ", "python  ", "numpy  ", "torch  ", "processor    x86-64", "compiler     ortc ", "cuda  ", "hip  ", "trained      200 steps"):
+        for word in ("ortc  ", "python  ", "numpy  ", "torch  ", "processor    x86-64", "compiler     ortc ", "cuda  ", "hip  ", "artifacts    in /", "trained      200 steps"):
             self.assertIn(word, done.stdout)
         done = run_python("-m", "ortc.doctor", ORTC_COMPILER="/bin/false")
         self.assertEqual(done.returncode, 1)

@@ -64,6 +64,8 @@ class BitsTest(unittest.TestCase):
             "positional": lambda s: s.train_step(batch["pixels"], batch["label"]),
             "dlpack": lambda s: s.train_step(Exported(batch["pixels"]), label=Exported(batch["label"])),
             "strided": lambda s: s.train_step(wide[:, ::2], batch["label"]),
+            "addresses": lambda s: (s.bind_address("pixels", batch["pixels"].ctypes.data), s.bind_address("label", batch["label"].ctypes.data),
+                                    s.step())[2],
             "bound": lambda s: (s.bind(**batch), s.step())[1],
             "written": lambda s: (s.write("pixels", batch["pixels"]), s.write("label", batch["label"]), s.train_step())[2],
         }

@@ -9,6 +9,9 @@ ABI_VERSION: int
 def host() -> tuple[int, int]:
     """Architecture and features of this machine (ortc/format.h)."""
 
+def check_device(name: str) -> None:
+    """Raises what keeps sessions from a device such as "cuda"."""
+
 def shuffle(seed: int, epoch: int, items: int) -> NDArray[Any]:
     """The order of an epoch, as `ortc run` takes it."""
 
@@ -73,6 +76,9 @@ class Session:
 
     def bind(self, **arrays: Any) -> None:
         """Inputs and outputs that steps use in place from now on."""
+
+    def bind_address(self, name: str, address: int) -> None:
+        """The same of dense memory that the caller keeps, of the host or the session's device; 0: the session's own."""
 
     def step(self) -> float:
         """A training step on what is bound."""

@@ -11,7 +11,9 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import shutil
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,10 +46,10 @@ def describe_processor() -> str:
     return f"{level}{' with ' if extras else ''}{', '.join(extras)}, {os.cpu_count()} threads"
 
 
-def describe_driver(device: str, artifact: ortc.Artifact) -> str:
+def describe_driver(device: str) -> str:
     """Whether sessions could be on a GPU."""
     try:
-        artifact.program(device)
+        _runtime.check_device(device)
     except ortc.Error as error:
         return str(error)
     return "can be used"
@@ -81,8 +83,6 @@ def train_digits() -> str:
     model = Path(__file__).parent / "digits.onnx"
     artifact = ortc.compile(model, shapes={"batch": 64}, optimizer="adamw:lr=3e-3", target="native")
     print(f"compiled     in {time.perf_counter() - started:.2f} s for {artifact.program().target}")
-    for device in ("cuda", "hip"):
-        print(f"{device:<12} {describe_driver(device, artifact)}")
     trainer = ortc.Trainer(artifact, train=make_digits(1280), eval=make_digits(640), metrics=["accuracy"])
     started = time.perf_counter()
     events = trainer.fit(epochs=10)
@@ -100,6 +100,10 @@ def main() -> int:
     print(f"numpy        {np.__version__}")
     print(f"torch        {describe_torch()}")
     print(f"processor    {describe_processor()}")
+    for device in ("cuda", "hip"):
+        print(f"{device:<12} {describe_driver(device)}")
+    folder = tempfile.gettempdir()
+    print(f"artifacts    in {folder}, where {shutil.disk_usage(folder).free / 2**30:.1f} GiB are free")
     try:
         print(f"compiler     {describe_compiler()}")
         print(f"trained      {train_digits()}")
