@@ -189,7 +189,8 @@ void Session::attach(uint32_t value, Array &&array) {
   Slot &slot = slots[binding][value];
   bool isHost =
       array.deviceType == nb::device::cpu::value || array.deviceType == nb::device::cuda_host::value;
-  bool isOwn = array.deviceType == program->getDevice().getType() && array.deviceId == program->getDevice().getId();
+  bool isOwn =
+      array.deviceType == program->getDevice().getType() && array.deviceId == program->getDevice().getId();
   if (!isHost && !isOwn)
     raise(ORTC_E_SHAPE, "'" + spec.name + "' is on " + nameDevice(array.deviceType, array.deviceId) +
                             ", but the session is on " +
@@ -246,10 +247,9 @@ void Session::bindAddress(const std::string &name, uintptr_t address) {
   Guard guard(*this);
   for (size_t i = 0; i < current().values.size(); ++i)
     if (const Spec &spec = current().values[i]; spec.name == name) {
-      void *place = reinterpret_cast<void *>(address);
-      check(ortc_bind(session, name.c_str(), place, spec.bytes), "'" + name + "'");
+      check(ortc_bind(session, name.c_str(), reinterpret_cast<void *>(address), spec.bytes),
+            "'" + name + "'");
       slots[binding][i] = Slot();
-      slots[binding][i].address = place;
       return;
     }
   raise(ORTC_E_NOT_FOUND, "there is no input or output '" + name + "'");

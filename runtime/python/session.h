@@ -82,7 +82,7 @@ private:
   /// An input or output of a binding, and what is bound to it.
   struct Slot {
     Array array;
-    void *address = nullptr; ///< that the runtime knows; null: its own memory
+    void *address = nullptr; ///< of the array, that the runtime knows
   };
   /// What is to become of an array: its place among the values of a binding.
   struct Given {
