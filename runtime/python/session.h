@@ -78,7 +78,17 @@ public:
   Loaded readCheckpoint(const nanobind::bytes &file);
 
 private:
-  class Guard;
+  /// Entry of a thread into a session.
+  class Guard {
+  public:
+    explicit Guard(Session &session);
+    ~Guard() { session.isBusy.clear(std::memory_order_release); }
+    Guard(const Guard &) = delete;
+    Guard &operator=(const Guard &) = delete;
+
+  private:
+    Session &session;
+  };
   /// An input or output of a binding, and what is bound to it.
   struct Slot {
     Array array;
@@ -98,10 +108,13 @@ private:
   uint32_t chooseBinding(uint32_t role, const std::vector<Given> &given) const;
   const Spec *findSpec(uint32_t binding, uint32_t role, const Given &given) const;
   [[noreturn]] void refuse(uint32_t role, const Given &given) const;
+  void checkPlace(const Spec &spec, const Array &array) const;
   void attach(uint32_t value, Array &&array);
   Array takeDense(const ortc_tensor_info &tensor, const std::string &name, nanobind::handle values) const;
   const ortc_file_view &findPlace(const std::string &name, const char *&base) const;
+  double giveAndStep(uint32_t role, const nanobind::args &positional, const nanobind::kwargs &named);
   double step(uint32_t role);
+  nanobind::object copy(const std::string &name);
   void check(ortc_status status, const std::string &what) const;
   template <typename Load> Loaded take(Load load);
 

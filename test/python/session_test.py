@@ -134,6 +134,14 @@ class InputsTest(unittest.TestCase):
         with self.assertRaisesRegex(ortc.ShapeError, "'pixels' is on cuda:1, but the session is on cpu"):
             self.session.train_step(OnDevice(self.batch["pixels"]), self.batch["label"])
 
+    def test_misaligned_arrays_are_refused(self):
+        pixels = np.frombuffer(bytearray(64 * 64 * 4 + 1), np.float32, offset=1).reshape(64, 64)
+        before = self.session.train_step(**self.batch)
+        self.session.reset()
+        with self.assertRaisesRegex(ortc.ShapeError, "'pixels' does not lie at a multiple of the size of its elements; copy it"):
+            self.session.bind(label=self.batch["label"] + 1, pixels=pixels)
+        self.assertEqual(self.session.step(), before)  # the label is not bound either
+
     def test_inputs_that_were_never_given_are_named(self):
         with self.assertRaisesRegex(ortc.StateError, "pixels"):
             self.session.train_step()
