@@ -4,6 +4,7 @@
 
 #include "compiler/backends/cpu/isa/Architecture.h"
 #include "compiler/backends/cpu/object/LongIntegers.h"
+#include "compiler/backends/cpu/object/NarrowIndices.h"
 #include "compiler/backends/cpu/object/SoftDoubles.h"
 #include "compiler/backends/emit/LlvmModule.h"
 
@@ -106,6 +107,8 @@ llvm::Expected<Object> emitObject(mlir::ModuleOp module, const Target &target, c
       return error("global '" + global.getName() + "' is writable, a code blob has no data");
     global.setDSOLocal(true);
   }
+  if (target.isa.expandsLong)
+    narrowIndices(*code);
   optimize(*code, **machine,
            options.optimizeForSize ? llvm::OptimizationLevel::Os : llvm::OptimizationLevel::O2);
   if (target.isa.softDoubles) // conversions of i64 with less code than by f64
