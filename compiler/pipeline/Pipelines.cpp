@@ -63,6 +63,7 @@ void buildFuse(OpPassManager &passes, const kernels::FusionLimits &limits, Strin
   passes.addPass(simplify::createFactorSumsPass());
   passes.addPass(simplify::createHoistLayoutsPass());
   passes.addPass(simplify::createGatherInLoopsPass());
+  passes.addNestedPass<func::FuncOp>(precision::createCentreIntegersPass());
   passes.addNestedPass<func::FuncOp>(precision::createSinkWideningPass());
   passes.addPass(fusion::createExpandCompositesPass());
   passes.addPass(createCanonicalizerPass());

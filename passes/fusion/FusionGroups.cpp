@@ -405,7 +405,7 @@ void FusionGroups::joinContractions() {
     }
     for (Value operand : op.getOperands()) {
       auto widening = kernels::findWidening(operand);
-      Operation *producer = throughReshapes(widening ? widening.getIn() : operand).getDefiningOp();
+      Operation *producer = throughReshapes(widening ? widening->from : operand).getDefiningOp();
       unsigned from = producer ? groupOf(producer) : ~0u;
       if (from != ~0u && from != dot)
         tryJoinContraction(dot, from);

@@ -15,21 +15,29 @@ namespace ortc::precision {
 
 namespace {
 
+static bool extendsNarrow(Operation *op) {
+  return isa_and_nonnull<arith::ExtFOp, arith::SIToFPOp, arith::UIToFPOp>(op) &&
+         llvm::is_contained({8u, 16u},
+                            getElementTypeOrSelf(op->getOperand(0).getType()).getIntOrFloatBitWidth());
+}
+
 /// move(extend(x)) -> extend(move(x)).
 template <typename MovementOp> struct SinkWidening : OpRewritePattern<MovementOp> {
   using OpRewritePattern<MovementOp>::OpRewritePattern;
 
   LogicalResult matchAndRewrite(MovementOp op, PatternRewriter &rewriter) const override {
-    auto extended = op.getInput().template getDefiningOp<arith::ExtFOp>();
-    if (!extended)
-      return rewriter.notifyMatchFailure(op, "the input is not extended");
-    auto narrow = cast<RankedTensorType>(extended.getIn().getType());
-    if (narrow.getElementTypeBitWidth() != 16)
-      return rewriter.notifyMatchFailure(op, "the input is not extended from f16 or bf16");
+    Operation *extension = op.getInput().getDefiningOp();
+    if (!extendsNarrow(extension))
+      return rewriter.notifyMatchFailure(op, "the input is not extended from f16, bf16 or a small integer");
+    Value narrow = extension->getOperand(0);
     auto moved = cast<MovementOp>(rewriter.clone(*op));
-    moved.getInputMutable().assign(extended.getIn());
-    moved->getResult(0).setType(cast<RankedTensorType>(op.getType()).clone(narrow.getElementType()));
-    rewriter.replaceOpWithNewOp<arith::ExtFOp>(op, op.getType(), moved->getResult(0));
+    moved.getInputMutable().assign(narrow);
+    moved->getResult(0).setType(
+        cast<RankedTensorType>(op.getType()).clone(getElementTypeOrSelf(narrow.getType())));
+    Operation *extended = rewriter.clone(*extension);
+    extended->setOperand(0, moved->getResult(0));
+    extended->getResult(0).setType(op.getType());
+    rewriter.replaceOp(op, extended);
     return success();
   }
 };

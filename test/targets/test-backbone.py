@@ -32,6 +32,7 @@ spec.loader.exec_module(board)
 TARGET, STEPS = "cortex-m4", 48
 RAM, RAM_BYTES = 0x20000000, 128 << 10
 MOST_FLASH = 80 << 10  # constants, the first values, code, and what starts it
+MOST_RAM = 80 << 10  # with activations of float32 it would be 96 KiB
 # onnxruntime multiplies by a scale in float32, we in float64: what lies half way between two codes may become either.
 MOST_QUANTA, MOST_DIFFERENT = 1, 0.001
 # Means of 25 numbers and sums of 320 products in float32, over steps that each carry on what the last one was off.
@@ -62,7 +63,7 @@ def train(work, objects, golden, files):
     memory = json.loads((model.parent / "manifest.json").read_text())["memory"]
     print(f"RAM {static + stack} bytes, {stack} of them stack; flash {flash} bytes, {memory['constants']} of them constants")
     failures = [] if flash <= MOST_FLASH else [f"{flash} bytes of flash, more than {MOST_FLASH}"]
-    failures += [] if static + stack <= RAM_BYTES else [f"{static + stack} bytes of RAM"]
+    failures += [] if static + stack <= MOST_RAM else [f"{static + stack} bytes of RAM, more than {MOST_RAM}"]
     failures += check_distance("losses", golden["losses"], losses)
     failures += [] if losses[-1] < losses[0] / 4 else [f"it does not learn: {losses}"]
     parameters = (work / "parameters").read_bytes()

@@ -47,6 +47,9 @@ static Value truncateToHalf(FloatBuilder &b, Value value) {
 
 Value extendToF32(OpBuilder &builder, Location loc, Value bits, Type elementType) {
   Type f32 = shapedAs(bits, builder.getF32Type());
+  if (auto integer = dyn_cast<IntegerType>(elementType))
+    return integer.isUnsigned() ? arith::UIToFPOp::create(builder, loc, f32, bits).getResult()
+                                : arith::SIToFPOp::create(builder, loc, f32, bits).getResult();
   if (elementType.isF16()) {
     Value half = arith::BitcastOp::create(builder, loc, shapedAs(bits, elementType), bits);
     return arith::ExtFOp::create(builder, loc, f32, half);

@@ -14,8 +14,8 @@ namespace ortc::kernels {
 /// An operand of the dot as a view of an input; of one that is extended to f32, `narrow` is the type.
 static std::optional<View> viewOfInput(ValueRange inputs, Value operand, Type &narrow, std::string &reason) {
   if (auto extended = findWidening(operand)) {
-    narrow = getElementTypeOrSelf(extended.getIn().getType());
-    operand = extended.getIn();
+    narrow = extended->type;
+    operand = extended->from;
   }
   int64_t total = cast<RankedTensorType>(operand.getType()).getNumElements();
   View view;

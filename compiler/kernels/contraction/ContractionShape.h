@@ -29,9 +29,9 @@ struct ContractionShape {
   llvm::SmallVector<ContractionOperand> operands;
   /// Outermost first. m has A and not B, n has B and not A, k has A and B and nothing else.
   llvm::SmallVector<ContractionDim> batch, m, n, k;
-  /// f32 or f64. A and B have this element type, or i16 with `narrowA`, `narrowB`.
+  /// f32 or f64. A and B have this element type, or are stored as `narrowA`, `narrowB` say.
   mlir::Type accumulatorType;
-  /// Type of f16 or bf16 operands stored as i16; null otherwise.
+  /// Types of operands that are extended to f32 (`Widening`), null otherwise. f16 and bf16 are stored as i16.
   mlir::Type narrowA, narrowB;
   /// The same of operand 0 or 1.
   mlir::Type narrow(unsigned operand) const { return operand == 0 ? narrowA : narrowB; }

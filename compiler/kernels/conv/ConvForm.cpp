@@ -31,13 +31,10 @@ std::optional<ConvForm> ConvForm::analyze(ValueRange inputs, ValueRange outputs,
   if (!form.op)
     return std::nullopt;
   reason = "an operand of the convolution is no input";
-  for (Value operand : form.op->getOperands()) {
+  for (auto [narrow, operand] : llvm::zip_equal(form.narrow, form.op->getOperands())) {
     if (auto extended = findWidening(operand)) {
-      operand = extended.getIn();
-      Type type = getElementTypeOrSelf(operand.getType());
-      if (form.narrow && form.narrow != type)
-        return std::nullopt;
-      form.narrow = type;
+      operand = extended->from;
+      narrow = extended->type;
     }
     auto input = llvm::find(inputs, operand);
     if (input == inputs.end())

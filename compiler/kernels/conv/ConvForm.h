@@ -6,6 +6,7 @@
 #include "compiler/kernels/contraction/FusedEpilogue.h"
 #include "compiler/kernels/conv/ConvShape.h"
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,8 +27,9 @@ struct ConvForm {
   mlir::Operation *op = nullptr;
   /// Those of the operation, then those of the epilogue; without epilogue operand 2 is the result.
   llvm::SmallVector<ConvOperand> operands;
-  /// Type of those operands of the operation that are f16 or bf16, stored as i16; null without such.
-  mlir::Type narrow;
+  /// Types of the operation's operands that are extended to f32 (`Widening`), null of others. f16 and bf16 are stored as
+  /// i16.
+  std::array<mlir::Type, 2> narrow;
   std::shared_ptr<FusedEpilogue> epilogue;
 
   /// Nothing, with a `reason`, when `inputs` and `outputs` are not those of a convolution. Everything between

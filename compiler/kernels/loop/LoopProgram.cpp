@@ -145,10 +145,20 @@ SmallVector<int64_t> LoopProgram::inPlacePairs() const {
   return pairs;
 }
 
-arith::ExtFOp findWidening(Value value) {
-  auto extended = value.getDefiningOp<arith::ExtFOp>();
-  bool isNarrow = extended && getElementTypeOrSelf(extended.getIn().getType()).getIntOrFloatBitWidth() == 16;
-  return isNarrow && getElementTypeOrSelf(value.getType()).isF32() ? extended : nullptr;
+std::optional<Widening> findWidening(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_nonnull<arith::ExtFOp, arith::SIToFPOp, arith::UIToFPOp>(op) ||
+      !getElementTypeOrSelf(value.getType()).isF32())
+    return std::nullopt;
+  Value from = op->getOperand(0);
+  Type type = getElementTypeOrSelf(from.getType());
+  unsigned width = type.getIntOrFloatBitWidth();
+  if (width != 8 && width != 16)
+    return std::nullopt;
+  if (type.isInteger())
+    type = IntegerType::get(type.getContext(), width,
+                            isa<arith::SIToFPOp>(op) ? IntegerType::Signed : IntegerType::Unsigned);
+  return Widening{from, type};
 }
 
 Operation *findOnly(ValueRange inputs, ValueRange outputs, llvm::function_ref<bool(Operation *)> kind) {

@@ -120,9 +120,13 @@ bool isLoopOperation(mlir::Operation *op);
 /// Cost of an elementwise operation in simple operations.
 int64_t elementwiseCost(mlir::Operation *op);
 
-/// The extension to f32 of f16 or bf16 numbers that `value` is, or null. Readers of narrow tensors extend them where
-/// they load them.
-mlir::arith::ExtFOp findWidening(mlir::Value value);
+/// Narrow numbers that are extended to f32. Readers of narrow tensors extend them where they load them.
+struct Widening {
+  mlir::Value from;
+  mlir::Type type; ///< f16 or bf16, or an integer of 8 or 16 bits that says whether it is signed
+};
+/// The extension that `value` is, if it is one.
+std::optional<Widening> findWidening(mlir::Value value);
 
 /// The only operation of `kind` that `outputs` are computed with; null when there is none or more.
 mlir::Operation *findOnly(mlir::ValueRange inputs, mlir::ValueRange outputs,

@@ -24,3 +24,12 @@ func.func @wide(%x: tensor<8x4xf32>) -> tensor<4x8xf64> {
   %t = nn.transpose %a perm = [1, 0] : tensor<8x4xf64> -> tensor<4x8xf64>
   return %t : tensor<4x8xf64>
 }
+
+// CHECK-LABEL: func.func @integers
+// CHECK: %[[T:.*]] = nn.transpose %{{.*}} perm = [1, 0] : tensor<8x4xi8> -> tensor<4x8xi8>
+// CHECK: arith.uitofp %[[T]] : tensor<4x8xi8> to tensor<4x8xf32>
+func.func @integers(%x: tensor<8x4xi8>) -> tensor<4x8xf32> {
+  %a = arith.uitofp %x : tensor<8x4xi8> to tensor<8x4xf32>
+  %t = nn.transpose %a perm = [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
+  return %t : tensor<4x8xf32>
+}

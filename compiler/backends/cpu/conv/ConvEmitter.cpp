@@ -49,20 +49,23 @@ void ConvEmitter::begin(ModuleOp module, int64_t workspaceBytes) {
 
 Value ConvEmitter::offsetValue(const Offset &offset) { return IndexBuilder(*this, getLoc()).value(offset); }
 
-Value ConvEmitter::widened(Value value) {
-  return getElementTypeOrSelf(value.getType()).isInteger(16)
-             ? extendToF32(*this, getLoc(), value, spec.narrow)
-             : value;
+Value ConvEmitter::widened(Value buffer, Value value) {
+  for (auto [operand, type] : llvm::enumerate(spec.narrow))
+    if (type && operandBuffer(operand) == buffer)
+      return extendToF32(*this, getLoc(), value, type);
+  return value;
 }
 
 Value ConvEmitter::load(Value buffer, Value at, int64_t width) {
-  return widened(LoopBuilder::load(buffer, at, width));
+  return widened(buffer, LoopBuilder::load(buffer, at, width));
 }
 
-Value ConvEmitter::loadScalar(Value buffer, Value at) { return widened(LoopBuilder::loadScalar(buffer, at)); }
+Value ConvEmitter::loadScalar(Value buffer, Value at) {
+  return widened(buffer, LoopBuilder::loadScalar(buffer, at));
+}
 
 Value ConvEmitter::loadLive(Value buffer, Offset at, LaneRange range) {
-  return widened(loadLanes(*this, getLoc(), buffer, at, 1, range));
+  return widened(buffer, loadLanes(*this, getLoc(), buffer, at, 1, range));
 }
 
 Value ConvEmitter::linear(ArrayRef<int64_t> sizes, ArrayRef<Value> indices) {

@@ -21,7 +21,7 @@ struct ConvSpec {
   llvm::SmallVector<KernelBuffer> buffers; ///< in ABI order
   /// Those of the operation, then what the epilogue touches; without epilogue operand 2 is the result.
   llvm::SmallVector<ConvOperand> operands;
-  mlir::Type narrow; ///< as in ConvForm
+  std::array<mlir::Type, 2> narrow; ///< as in ConvForm
   Epilogue epilogue;
   bool rollEpilogue = false; ///< as in ContractionSpec
   Numerics numerics = Numerics::Fast;
@@ -66,7 +66,7 @@ protected:
   /// Fetches the operands that storeResult will touch at `position`, without those that all positions share.
   void fetchResult(mlir::ArrayRef<mlir::Value> position);
 
-  mlir::Value widened(mlir::Value value);
+  mlir::Value widened(mlir::Value buffer, mlir::Value value);
 
   const ConvSpec &spec;
   const Target &target;

@@ -28,10 +28,7 @@ static std::optional<ContractionSpec> productOf(const ConvSpec &spec) {
   product.numerics = spec.numerics;
   product.choices = spec.choices;
   product.accumulatorType = getElementTypeOrSelf(spec.op->getResult(0).getType());
-  auto narrowOf = [&](unsigned operand) {
-    return spec.buffers[spec.operands[operand].buffer].elementType.isInteger(16) ? spec.narrow : Type();
-  };
-  product.narrowA = narrowOf(0), product.narrowB = narrowOf(1);
+  product.narrowA = spec.narrow[0], product.narrowB = spec.narrow[1];
   int64_t points = shape.batch * nn::elementCount(shape.input), channels = shape.channels,
           features = shape.features;
   ContractionDim m, n, k;

@@ -43,7 +43,8 @@ protected:
   }
   Value loadAt(ThreadBuilder &b, unsigned operand, Value place) {
     Value value = b.loadScalar(buffers[form.operands[operand].buffer], place);
-    return value.getType().isInteger(16) ? extendToF32(b, b.getLoc(), value, form.narrow) : value;
+    Type narrow = form.narrow[operand];
+    return narrow ? extendToF32(b, b.getLoc(), value, narrow) : value;
   }
   /// The same, or zero where the condition does not hold (null: it always does).
   Value loadWhere(ThreadBuilder &b, Value condition, unsigned operand, Value place) {
