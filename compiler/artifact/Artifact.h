@@ -42,7 +42,8 @@ struct Entry {
   uint32_t binding = 0, segment = 0;
   uint32_t target =
       ORTC_NONE; ///< index in Artifact::codes, or ORTC_NONE: the plan is the same for all of them
-  std::vector<Value> external; ///< inputs and outputs: ortc_call.ext in this order; what is bound may have strides
+  std::vector<Value>
+      external; ///< inputs and outputs: ortc_call.ext in this order; what is bound may have strides
   std::vector<Value> internal; ///< gradients and loss, in memory of the session
   uint32_t loss = ORTC_NONE; ///< ordinal of the loss, which is internal, in `external` followed by `internal`
   /// Transient bytes = fixedBytes + workers * workerBytes; rounded up to ORTC_ALIGNMENT. The compiler places

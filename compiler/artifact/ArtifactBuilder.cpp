@@ -37,7 +37,8 @@ public:
       row.role = static_cast<ortc_tensor_role>(tensor.getRole());
       if (tensor->hasAttr(train::kBound)) {
         row.role = ORTC_ROLE_INPUT;
-        row.flags |= ORTC_TENSOR_BOUND | (tensor.getRole() == train::Role::parameter ? ORTC_TENSOR_TRAINED : 0);
+        row.flags |=
+            ORTC_TENSOR_BOUND | (tensor.getRole() == train::Role::parameter ? ORTC_TENSOR_TRAINED : 0);
       }
       taken.insert(row.name);
       row.dtype = onnxDataType(tensor, type.getElementType());

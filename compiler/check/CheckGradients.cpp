@@ -325,19 +325,19 @@ Status Check::run() {
 static const char *findGraphFlag(const CompileOptions &given) {
   const BindingSpec &binding = given.bindings.front();
   bool isBound = given.bindings.size() > 1 || !binding.shapes.empty() || binding.name != BindingSpec().name;
-  return given.loss.isGiven                             ? "--loss"
-         : !given.lossInput.empty()                     ? "--loss-input"
-         : isBound                                      ? "--shape or --binding"
-         : !given.train.empty()                         ? "--train"
-         : !given.freeze.empty()                        ? "--freeze"
-         : !given.untie.empty()                         ? "--untie"
-         : !given.ties.empty()                          ? "--tie"
-         : !given.lora.empty()                          ? "--lora"
-         : given.base                                   ? "--base"
-         : !given.qat.empty()                           ? "--qat"
+  return given.loss.isGiven                                  ? "--loss"
+         : !given.lossInput.empty()                          ? "--loss-input"
+         : isBound                                           ? "--shape or --binding"
+         : !given.train.empty()                              ? "--train"
+         : !given.freeze.empty()                             ? "--freeze"
+         : !given.untie.empty()                              ? "--untie"
+         : !given.ties.empty()                               ? "--tie"
+         : !given.lora.empty()                               ? "--lora"
+         : given.base                                        ? "--base"
+         : !given.qat.empty()                                ? "--qat"
          : given.batchNorm.mode != BatchNormMode::AsExported ? "--batch-norm"
-         : given.dropout != DropoutMode::AsExported     ? "--dropout"
-                                                        : nullptr;
+         : given.dropout != DropoutMode::AsExported          ? "--dropout"
+                                                             : nullptr;
 }
 
 /// The options that an artifact was compiled with, as far as gradients depend on them.

@@ -91,7 +91,8 @@ public:
   /// The number of training steps done so far (i64, rank 0), which random operators draw by and quantisers observe by;
   /// state that every training step counts up.
   virtual Value stepsBefore() = 0;
-  /// What random operations draw by: the number of steps and the scalar `random.seed`. Equal to the former where that is 0.
+  /// What random operations draw by: the number of steps and the scalar `random.seed`. Equal to the former where that
+  /// is 0.
   virtual Value randomStep() = 0;
   /// The key of a node's draws: from the seed (the node's own, or else the caller's) and the name of its first
   /// output, so that it does not depend on what else the model holds. `part` tells several draws of a node apart.

@@ -223,7 +223,7 @@ struct CompileOptions {
   std::vector<std::string> cotangents;     ///< outputs whose gradients the host gives to the entry backward
   std::vector<std::string> inputGradients; ///< inputs whose gradients that entry gives
   BindSpec bind;
-  std::optional<uint64_t> memoryBudget;    ///< most bytes of the transient region of any entry
+  std::optional<uint64_t> memoryBudget; ///< most bytes of the transient region of any entry
   uint32_t maxWorkers = 2;
   std::vector<std::string> targets{"host"}; ///< as given; never empty, no name twice
   std::string ptxas;                        ///< path of NVIDIA's assembler; empty: none

@@ -82,7 +82,8 @@ static Expected<Value> parseWord(std::string_view text, const char *what,
 }
 
 Expected<BatchNormSpec> parseBatchNorm(std::string_view text) {
-  const std::vector<Key> keys = {{"unbiased", false, kSwitch, "running variances are those of samples, as PyTorch's"}};
+  const std::vector<Key> keys = {
+      {"unbiased", false, kSwitch, "running variances are those of samples, as PyTorch's"}};
   BatchNormSpec parsed;
   std::string_view word, rest;
   bool hasRest = false;
@@ -234,8 +235,9 @@ Expected<BindSpec> parseBind(std::string_view text) {
     bool isLast = word.size() == rest.size();
     bool isNothing = isLast && !parsed.parameters && !parsed.gradients && word == "strided";
     if (!field || *field || isNothing)
-      return Status::refusal(quote(text) + " must be parameters, gradients, or both with a comma between, and strided "
-                                           "where layouts are the artifact's");
+      return Status::refusal(quote(text) +
+                             " must be parameters, gradients, or both with a comma between, and strided "
+                             "where layouts are the artifact's");
     *field = true;
     if (isLast)
       return parsed;

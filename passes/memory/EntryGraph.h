@@ -33,9 +33,9 @@ private:
 };
 
 /// Blocks that are planned together: an entry function, a gradients entry and its update entry, forward, backward and
-/// update entries, or the body of a loop. All their work is steps: func.call operations of kernels and nn.scan operations, with reshapes
-/// between them. To the body of a loop a carried value is what a tensor is to an entry: read as an argument,
-/// overwritten by a result.
+/// update entries, or the body of a loop. All their work is steps: func.call operations of kernels and nn.scan
+/// operations, with reshapes between them. To the body of a loop a carried value is what a tensor is to an entry: read
+/// as an argument, overwritten by a result.
 ///
 /// Preparation makes every result with a destination (an update, an output, a gradient, the loss) the result
 /// of a call of its own, inserting copies where it is an argument, has two destinations, or cannot overwrite
@@ -49,7 +49,7 @@ public:
     mlir::StringAttr name; ///< symbol, output name
     int64_t index =
         0; ///< of outputs: position among the external values of its entry; of a loop: among carried or stacked values
-    mlir::Type type;            ///< as the block returns it
+    mlir::Type type;                         ///< as the block returns it
     mlir::Attribute dtype = {}, layout = {}; ///< `train.dtype` and `train.layout` of the result
   };
 
@@ -78,8 +78,8 @@ public:
 
   /// The tensor whose value an argument is (of a loop body: the carried value), or null.
   static mlir::StringAttr tensorOf(mlir::BlockArgument argument);
-  /// Whether the host has the place of an argument: of an input, of an output that an earlier entry has written, or of a
-  /// tensor that is bound.
+  /// Whether the host has the place of an argument: of an input, of an output that an earlier entry has written, or of
+  /// a tensor that is bound.
   static bool isExternal(mlir::BlockArgument argument);
   /// The tensor whose gradient an argument of an entry is, or null.
   static mlir::StringAttr gradientOf(mlir::BlockArgument argument);

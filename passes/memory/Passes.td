@@ -41,7 +41,8 @@ def CutBackwardPass : Pass<"ortc-cut-backward", "::mlir::ModuleOp"> {
   let summary = "cut functions of outputs and gradients into forward and backward";
   let description = [{
     Before: entries `forward_backward` are calls of kernels and reshapes; results that follow from cotangents are marked
-    `train.backward`, and no other result does. After: two entries. `forward` gives outputs, new state and what `backward`
+    `train.backward`, and no other result does. After: two entries. `forward` gives outputs, new state and what
+    `backward`
     needs of it (`train.saved`), which takes cotangents and gives gradients. Inputs, parameters and outputs are read
     again by `backward` where they are; state and scalars are kept as `forward` found them.
 

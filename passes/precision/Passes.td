@@ -44,8 +44,10 @@ def NarrowProductsPass : Pass<"ortc-narrow-products", "::mlir::func::FuncOp"> {
 def SinkWideningPass : Pass<"ortc-sink-widening", "::mlir::func::FuncOp"> {
   let summary = "move narrow tensors, not what they are extended to";
   let description = [{
-    Before: any program. After: no transpose, reshape, broadcast or slice reads an `arith.extf` of f16 or bf16, or floating-point
-    numbers made of integers of 8 or 16 bits; the conversion stands behind it. Products then read views of narrow tensors, and copies
+    Before: any program. After: no transpose, reshape, broadcast or slice reads an `arith.extf` of f16 or bf16, or
+    floating-point
+    numbers made of integers of 8 or 16 bits; the conversion stands behind it. Products then read views of narrow
+    tensors, and copies
     move fewer bytes.
 
     ```mlir
@@ -62,8 +64,10 @@ def SinkWideningPass : Pass<"ortc-sink-widening", "::mlir::func::FuncOp"> {
 def CentreIntegersPass : Pass<"ortc-centre-integers", "::mlir::func::FuncOp"> {
   let summary = "subtract zero points before integers become floating point";
   let description = [{
-    Before: any program. After: no constant that is one whole number is subtracted from f32 numbers made of 8-bit integers; it is
-    subtracted from the integers, whose type then holds every difference: 8 bits where that is enough, or 16. All of it is exact. A kernel
+    Before: any program. After: no constant that is one whole number is subtracted from f32 numbers made of 8-bit
+    integers; it is
+    subtracted from the integers, whose type then holds every difference: 8 bits where that is enough, or 16. All of it
+    is exact. A kernel
     can store these integers, and the next one, a product or convolution, extends them where it loads them.
 
     ```mlir

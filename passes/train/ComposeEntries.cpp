@@ -188,7 +188,8 @@ SmallVector<Port> EntryBuilder::giveGradients(ArrayRef<Port> ports, bool isBackw
     results.push_back(port);
     if (!bindsGradients || port.attribute.getName() != kGradient)
       continue;
-    results.back().all = boundGradient(cast<FlatSymbolRefAttr>(port.attribute.getValue()), module, isBackward);
+    results.back().all =
+        boundGradient(cast<FlatSymbolRefAttr>(port.attribute.getValue()), module, isBackward);
     results.back().attribute = *results.back().all.getNamed(kOutput);
   }
   return results;

@@ -42,8 +42,8 @@ struct CotangentOptions {
   std::vector<std::string> inputs;  ///< gradients are computed of them, too
 };
 
-/// Adds `@backward_B` for every binding: all outputs, updates of state, and for the cotangents of some outputs, which are
-/// inputs named `OUTPUT.cotangent`, the gradients of parameters and of some inputs, which are outputs named
+/// Adds `@backward_B` for every binding: all outputs, updates of state, and for the cotangents of some outputs, which
+/// are inputs named `OUTPUT.cotangent`, the gradients of parameters and of some inputs, which are outputs named
 /// `INPUT.gradient` (none where no gradient reaches it). Parameters that no gradient reaches become constants.
 mlir::LogicalResult differentiateOutputs(mlir::ModuleOp module, const CotangentOptions &what,
                                          const autodiff::DifferentiateOptions &options = {});

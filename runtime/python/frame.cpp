@@ -20,7 +20,8 @@ Pool::Pool(uint32_t wanted) : workers(std::clamp(wanted, 1u, ORTC_POOL_MAX_WORKE
 
 Pool::~Pool() { ortc_pool_destroy(pool); }
 
-Frame::Frame(std::shared_ptr<Program> of, std::shared_ptr<Pool> with) : program(std::move(of)), pool(std::move(with)) {
+Frame::Frame(std::shared_ptr<Program> of, std::shared_ptr<Pool> with)
+    : program(std::move(of)), pool(std::move(with)) {
   if (program->isOnDevice())
     raise(ORTC_E_ARGUMENT, "frames are of processors");
   readEntries();
@@ -67,7 +68,8 @@ void Frame::readEntries() {
         gradients.push_back(slot);
       } else {
         auto isOf = [&](const std::vector<Slot> &slots) {
-          return std::any_of(slots.begin(), slots.end(), [&](const Slot &other) { return other.name == slot.name; });
+          return std::any_of(slots.begin(), slots.end(),
+                             [&](const Slot &other) { return other.name == slot.name; });
         };
         // Forward comes first in an artifact; what it has, backward reads again.
         if (isOf(inputs))
@@ -100,15 +102,16 @@ std::vector<std::string> Frame::list(const std::string &kind) const {
 void Frame::place(Slot &slot, void *address) {
   if (slot.address == address)
     return;
-  python::check(ortc_bind(session, slot.name.c_str(), address, slot.bytes), ortc_session_message(session), slot.name);
+  python::check(ortc_bind(session, slot.name.c_str(), address, slot.bytes), ortc_session_message(session),
+                slot.name);
   slot.address = address;
 }
 
 void Frame::place(std::vector<Slot> &slots, const nb::tuple &tensors, const char *what) {
   static const char *const kMethod = "data_ptr";
   if (tensors.size() != slots.size())
-    raise(ORTC_E_ARGUMENT, std::to_string(tensors.size()) + " " + what + ", but the step has " +
-                               std::to_string(slots.size()));
+    raise(ORTC_E_ARGUMENT,
+          std::to_string(tensors.size()) + " " + what + ", but the step has " + std::to_string(slots.size()));
   for (size_t i = 0; i < slots.size(); ++i)
     place(slots[i], reinterpret_cast<void *>(nb::cast<uintptr_t>(tensors[i].attr(kMethod)())));
 }

@@ -41,8 +41,9 @@ public:
   Frame(const Frame &) = delete;
   Frame &operator=(const Frame &) = delete;
 
-  /// What a step takes: "inputs", "bound", "outputs" of forward; "cotangents", "gradients", "input_gradients" of backward,
-  /// gradients in the order in which they are final; "reread": outputs, and "kept": inputs, that backward reads, too.
+  /// What a step takes: "inputs", "bound", "outputs" of forward; "cotangents", "gradients", "input_gradients" of
+  /// backward, gradients in the order in which they are final; "reread": outputs, and "kept": inputs, that backward
+  /// reads, too.
   std::vector<std::string> list(const std::string &kind) const;
   /// Runs the step; the GIL is free meanwhile. `seed` goes to random operations.
   void forward(nanobind::tuple inputs, nanobind::tuple bound, nanobind::tuple outputs, int64_t seed);

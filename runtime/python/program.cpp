@@ -16,9 +16,8 @@ namespace nb = nanobind;
 namespace ortc::python {
 
 const char *getRoleName(uint32_t role) {
-  static const char *const kNames[ORTC_ENTRY_ROLES] = {"train",     "eval",   "predict",
-                                                       "gradients", "update", "accumulate",
-                                                       "forward",   "backward"};
+  static const char *const kNames[ORTC_ENTRY_ROLES] = {"train",  "eval",       "predict", "gradients",
+                                                       "update", "accumulate", "forward", "backward"};
   return role < ORTC_ENTRY_ROLES ? kNames[role] : "";
 }
 

@@ -73,7 +73,8 @@ struct MappedFile {
   size_t bytes;
 };
 /// Opens an image; what is passed on by the C interface comes first, as it is there. `functions`: of a model that is
-/// linked into the program (static.h), nullptr, or kOwnFile: the image is a file's, which is taken over, whatever happens.
+/// linked into the program (static.h), nullptr, or kOwnFile: the image is a file's, which is taken over, whatever
+/// happens.
 ortc_status openImage(MappedFile image, const ortc_host *host, ortc_program **program, ortc_message *message,
                       const ortc_step_fn *functions);
 inline const ortc_step_fn *const kOwnFile = (const ortc_step_fn *)1;

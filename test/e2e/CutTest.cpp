@@ -1,8 +1,9 @@
-// Forward, backward and update entries with a loss of the host's, against PyTorch: what a framework, or a loop in C, does.
+// Forward, backward and update entries with a loss of the host's, against PyTorch: what a framework, or a loop in C,
+// does.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goldens and tolerances are those of ZooTest.cpp. Losses and their gradients are computed here, in double, from what the
-// forward entry gives.
+// Goldens and tolerances are those of ZooTest.cpp. Losses and their gradients are computed here, in double, from what
+// the forward entry gives.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -92,7 +93,7 @@ protected:
 
   void compile(const std::string &name, const std::vector<std::string> &extra) {
     std::vector<std::string> arguments{"train",        entry.model(), "-o",
-                                       folder / name, "--optimizer", entry.optimizers["adamw"],
+                                       folder / name,  "--optimizer", entry.optimizers["adamw"],
                                        "--cotangents", output,        "--quiet"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     arguments.insert(arguments.end(), extra.begin(), extra.end());
@@ -145,7 +146,8 @@ protected:
 };
 
 /// Steps with a loss of the host's, and compares.
-void CutTest::agree(Session &session, const std::function<std::vector<double>(const std::string &, bool)> &read) {
+void CutTest::agree(Session &session,
+                    const std::function<std::vector<double>(const std::string &, bool)> &read) {
   std::unique_ptr<host::DataSource> data;
   ASSERT_TRUE(host::openData(entry.data(), data).isOk());
   std::map<std::string, Values> arrays = loadValues(entry.data());
@@ -264,7 +266,9 @@ void ORTC_STEP_ABI noteReady(void *context, uint32_t value, uint32_t phase) {
 
 TEST_P(CutTest, AgreesWithPyTorchInMemoryOfTheHost) {
   ASSERT_NO_FATAL_FAILURE(compile("cut", {"--target", "native"}));
-  ASSERT_NO_FATAL_FAILURE(compile("bound", {"--target", "native", "--bind", GetParam() < "lenet" ? "parameters,gradients" : "parameters,gradients,strided"}));
+  ASSERT_NO_FATAL_FAILURE(
+      compile("bound", {"--target", "native", "--bind",
+                        GetParam() < "lenet" ? "parameters,gradients" : "parameters,gradients,strided"}));
   std::vector<uint32_t> ready;
   Session initial(folder / "cut"), session(folder / "bound", nullptr, 0, noteReady, &ready);
   BoundMemory memory(session);

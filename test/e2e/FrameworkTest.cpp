@@ -57,8 +57,9 @@ protected:
   }
 
   std::vector<std::string> command(const std::vector<std::string> &flags) {
-    std::vector<std::string> arguments{"train", folder.write("m.onnx", model.SerializeAsString()), "-o", folder / "a",
-                                       "--target", "native", "--quiet"};
+    std::vector<std::string> arguments{
+        "train",  folder.write("m.onnx", model.SerializeAsString()), "-o", folder / "a", "--target", "native",
+        "--quiet"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     return arguments;
   }
@@ -129,7 +130,8 @@ TEST_F(FrameworkTest, RunningVariancesAreOfTheBatchOrOfSamples) {
     Session session(folder / "a");
     write(session, "x", x);
     EXPECT_EQ(ortc_step(session.get(), ORTC_ENTRY_FORWARD, nullptr), ORTC_OK) << session.message();
-    std::vector<float> mean = read(session, "mean", kChannels), variance = read(session, "variance", kChannels);
+    std::vector<float> mean = read(session, "mean", kChannels),
+                       variance = read(session, "variance", kChannels);
     const double count = kBatch * kPoints;
     for (int64_t c = 0; c < kChannels; ++c) {
       auto [m, v] = moments({x.begin(), x.end()}, c);
@@ -162,12 +164,14 @@ TEST_F(FrameworkTest, WeightsComeFromElsewhere) {
 TEST_F(FrameworkTest, RefusalsSayWhatToDo) {
   const std::pair<std::vector<std::string>, const char *> cases[] = {
       {{"--cotangents", "z"}, "no output 'z'"},
-      {{"--cotangents", "y", "--loss", "mse"}, "--cotangents takes gradients of outputs from the host, and --loss mse"},
+      {{"--cotangents", "y", "--loss", "mse"},
+       "--cotangents takes gradients of outputs from the host, and --loss mse"},
       {{"--loss", "mse", "--cotangents", "y"}, "leave one of both out"},
       {{"--cotangents", "y", "--cotangents", "y"}, "'y' is given twice"},
       {{"--cotangents", "y", "--gradients"}, "--gradients belongs to a step with a loss"},
       {{"--cotangents", "y", "--clip-norm", "1"}, "--clip-norm needs an optimizer"},
-      {{"--cotangents", "y", "--input-gradients", "z"}, "--input-gradients 'z' is no input of floating point"},
+      {{"--cotangents", "y", "--input-gradients", "z"},
+       "--input-gradients 'z' is no input of floating point"},
       {{"--input-gradients", "x"}, "--input-gradients x needs --cotangents"},
       {{"--bind", "gradients"}, "--bind gradients needs an entry that gives some"},
       {{"--bind", "weights"}, "must be parameters, gradients, or both"},

@@ -468,7 +468,8 @@ TEST_F(RandomTest, SeedsOfHosts) {
     EXPECT_NEAR(sum, y, 1e-5 * sum);
     return gradient;
   };
-  auto plain = draw(std::nullopt, 1), zero = draw(0, 1), one = draw(1, 1), again = draw(1, 1), later = draw(1, 2);
+  auto plain = draw(std::nullopt, 1), zero = draw(0, 1), one = draw(1, 1), again = draw(1, 1),
+       later = draw(1, 2);
   EXPECT_EQ(plain, zero);
   EXPECT_EQ(one, again);
   for (const auto *other : {&one, &later})

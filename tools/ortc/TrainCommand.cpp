@@ -85,9 +85,10 @@ void addGradientFlags(CommandLine &line, CompileOptions &options) {
   line.addValue("--tie", "COPY=ORIGINAL",
                 "an initializer that is a copy or the transpose of another becomes that one again",
                 append(parseTie, options.ties), true);
-  line.addValue("--batch-norm", "MODE:unbiased=0",
-                "as-exported, train or frozen; unbiased: running variances as PyTorch has them; default: as-exported",
-                fill(parseBatchNorm, options.batchNorm));
+  line.addValue(
+      "--batch-norm", "MODE:unbiased=0",
+      "as-exported, train or frozen; unbiased: running variances as PyTorch has them; default: as-exported",
+      fill(parseBatchNorm, options.batchNorm));
   line.addValue("--dropout", "MODE", "as-exported or train; default: as-exported",
                 fill(parseDropout, options.dropout));
   line.addValue(
@@ -161,11 +162,11 @@ void addTrainingFlags(CommandLine &line, CompileOptions &options) {
         return addName(value, options.cotangents);
       },
       true);
-  line.addValue(
-      "--bind", "parameters,gradients,strided",
-      "parameters and running statistics, gradients, or both lie in memory of the host: dense, or strided as the "
-      "artifact asks for; default: in memory of the session",
-      fill(parseBind, options.bind));
+  line.addValue("--bind", "parameters,gradients,strided",
+                "parameters and running statistics, gradients, or both lie in memory of the host: dense, or "
+                "strided as the "
+                "artifact asks for; default: in memory of the session",
+                fill(parseBind, options.bind));
   line.addValue(
       "--input-gradients", "INPUT", "backward gives the gradient of this input, too; repeatable",
       [&options](const std::string &value) { return addName(value, options.inputGradients); }, true);
@@ -237,7 +238,8 @@ void addTrainCommand(CLI::App &app, Action &action) {
                state->options.output);
   addModelFlags(line, state->options);
   line.addFlag("--no-source", "leaves the ONNX graph out of the artifact", state->options.source, false);
-  line.addFlag("--no-weights", "leaves the ONNX graph and initial values of what is trained out of the artifact",
+  line.addFlag("--no-weights",
+               "leaves the ONNX graph and initial values of what is trained out of the artifact",
                state->options.weights, false);
   addGradientFlags(line, state->options);
   addTrainingFlags(line, state->options);

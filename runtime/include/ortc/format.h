@@ -139,9 +139,10 @@ enum ortc_tensor_role {
 enum ortc_tensor_flags {
   ORTC_TENSOR_IN_MODEL = 1u, /* an initializer of the ONNX file: part of "the weights", also when it is state
                                 (running statistics). A checkpoint must have it */
-  ORTC_TENSOR_BOUND = 2u,    /* an input that is a parameter, or a running statistic, in memory of the host, which steps
+  ORTC_TENSOR_BOUND =
+      2u, /* an input that is a parameter, or a running statistic, in memory of the host, which steps
                                 may write. It is in no checkpoint; its layout is that of the entries' values */
-  ORTC_TENSOR_TRAINED = 4u   /* of those: a parameter */
+  ORTC_TENSOR_TRAINED = 4u /* of those: a parameter */
 };
 
 typedef struct ortc_file_header {

@@ -32,8 +32,8 @@ struct Isa {
   uint64_t requiredFeatures = 0;
 
   unsigned pointerBytes = 8;
-  /// Registers have 32 bits. Indices are computed in so many; divisions of i64, and conversions between i64 and floats, would
-  /// be calls of a library and are written out.
+  /// Registers have 32 bits. Indices are computed in so many; divisions of i64, and conversions between i64 and
+  /// floats, would be calls of a library and are written out.
   bool expandsLong = false;
   /// Operations of f64 would be calls of a library: they are written out.
   bool softDoubles = false;

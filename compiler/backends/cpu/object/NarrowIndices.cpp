@@ -1,9 +1,9 @@
 // Index arithmetic in the width of pointers.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels count with 64 bits, the only width that upstream's lowering of vectors knows. LLVM's scalar evolution has ranges
-// of what follows from constants. A sum, difference or product modulo 2^32 is the narrow result where that lies in its
-// range, whatever the operands are; what is read of it elsewhere is extended again.
+// Kernels count with 64 bits, the only width that upstream's lowering of vectors knows. LLVM's scalar evolution has
+// ranges of what follows from constants. A sum, difference or product modulo 2^32 is the narrow result where that lies
+// in its range, whatever the operands are; what is read of it elsewhere is extended again.
 #include "compiler/backends/cpu/object/NarrowIndices.h"
 
 #include "llvm/ADT/MapVector.h"

@@ -419,14 +419,16 @@ private:
   /// Tells a host that traces of gradients that are final.
   void emitReady(ArrayRef<int64_t> values) {
     Type i32 = b.getI32Type();
-    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {b.pointerType(), i32, i32});
+    auto type =
+        LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {b.pointerType(), i32, i32});
     Value hook = b.loadPointer(call, layout.trace);
     Block *traced = b.block(function), *next = b.block(function);
     LLVM::CondBrOp::create(b, b.compare(LLVM::ICmpPredicate::ne, hook, b.null()), traced, next);
     b.setInsertionPointToStart(traced);
     Value context = b.loadPointer(call, layout.traceContext);
     for (int64_t value : values)
-      LLVM::CallOp::create(b, type, ValueRange{hook, context, b.integer(i32, value), b.integer(i32, ORTC_TRACE_READY)});
+      LLVM::CallOp::create(
+          b, type, ValueRange{hook, context, b.integer(i32, value), b.integer(i32, ORTC_TRACE_READY)});
     LLVM::BrOp::create(b, ValueRange{}, next);
     b.setInsertionPointToStart(next);
   }
